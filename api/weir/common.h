@@ -1,0 +1,74 @@
+// What every public header of Weir shares: the version, the export mark, the
+// opaque types and the few open ones that appear in many signatures.
+//
+// Conventions of the whole API:
+//   - Functions that can fail return `weir_status` (<weir/status.h>).
+//   - Outputs come last, are named `out_*`, and are set to NULL or zero first.
+//   - `params` structures start with `struct_size`; zero elsewhere means default.
+//   - Objects are safe to use from several threads unless their header says
+//     otherwise. A call on a NULL object is an error, `destroy(NULL)` is not.
+//   - After fork() every call in the child returns WEIR_ERROR_FORKED.
+#ifndef WEIR_COMMON_H
+#define WEIR_COMMON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define WEIR_VERSION_MAJOR 0
+#define WEIR_VERSION_MINOR 1
+#define WEIR_VERSION_PATCH 0
+#define WEIR_VERSION_STRING "0.1.0"
+
+#if defined(__GNUC__)
+#define WEIR_API __attribute__((visibility("default")))
+#define WEIR_PRINTF(format, first) __attribute__((format(printf, format, first)))
+#else
+#define WEIR_API
+#define WEIR_PRINTF(format, first)
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// One loaded chain of modules: <weir/runtime.h>.
+typedef struct weir_runtime weir_runtime;
+// One opened device: <weir/device.h>.
+typedef struct weir_device weir_device;
+// One in-order stream of work: <weir/queue.h>.
+typedef struct weir_queue weir_queue;
+// Memory on the device, or pinned on the host: <weir/buffer.h>.
+typedef struct weir_buffer weir_buffer;
+// Loaded device code, and one entry point of it: <weir/program.h>.
+typedef struct weir_program weir_program;
+typedef struct weir_kernel weir_kernel;
+
+// Three counts: of blocks in a grid, or of work-items in a block. A zero in
+// `y` or `z` reads as one.
+struct weir_extent {
+    uint32_t x;
+    uint32_t y;
+    uint32_t z;
+};
+
+static inline struct weir_extent weir_dim(uint32_t x, uint32_t y, uint32_t z)
+{
+    struct weir_extent extent;
+    extent.x = x;
+    extent.y = y;
+    extent.z = z;
+    return extent;
+}
+
+// A wait without end, for every timeout in nanoseconds.
+#define WEIR_FOREVER UINT64_MAX
+
+// The version of the library that is running, as "major.minor.patch".
+WEIR_API const char *weir_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,50 @@
+// What a configuration section may hold. Modules carry the table of their own
+// section, [NAME]; programs and pipelines hand theirs to weir_open(), which
+// refuses every section, key and value that no table declares.
+#ifndef WEIR_CONFIG_H
+#define WEIR_CONFIG_H
+
+#include <weir/common.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum weir_key_type {
+    WEIR_KEY_TEXT = 1,
+    WEIR_KEY_INTEGER = 2, // decimal, between `minimum` and `maximum`
+    WEIR_KEY_BOOLEAN = 3, // 0 or 1
+    WEIR_KEY_CHOICE = 4,  // one of `choices`
+} weir_key_type;
+
+// One key of a section. Static data.
+struct weir_key {
+    const char *name;
+    weir_key_type type;
+    const char *fallback; // the value when unset; "" for none
+    int64_t minimum;      // INTEGER
+    int64_t maximum;
+    const char *const *choices; // CHOICE: NULL-terminated
+    const char *help;           // one sentence
+};
+
+// One section: its name without brackets, and its keys. Static data.
+struct weir_section {
+    const char *name;
+    const struct weir_key *keys;
+    uint32_t key_count;
+};
+
+// One value, checked, with the default filled in.
+struct weir_setting {
+    const struct weir_key *key;
+    const char *text;
+    int64_t integer;    // INTEGER, BOOLEAN
+    const char *origin; // "weir.ini:12", "WEIR_BACKEND", or "default"
+};
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,94 @@
+// Devices: listing them, opening one, and what it can do.
+#ifndef WEIR_DEVICE_H
+#define WEIR_DEVICE_H
+
+#include <weir/common.h>
+#include <weir/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// What is known of a device before it is opened.
+struct weir_device_info {
+    char name[128];     // "NVIDIA H200", "pthread-skylake-avx512"
+    char platform[128]; // "NVIDIA CUDA", "Portable Computing Language"
+    char driver[128];   // the driver's version in its own words
+    uint64_t memory_bytes;
+};
+
+WEIR_API size_t weir_device_count(const weir_runtime *runtime);
+
+// Describes device `index` of the chain's backend.
+//
+// Errors: WEIR_ERROR_NO_DEVICE behind the last device.
+WEIR_API weir_status weir_device_describe(const weir_runtime *runtime, size_t index,
+                                          struct weir_device_info *out_info);
+
+// What an opened device can do. Programs ask these, never the backend's name.
+// Zero means: not supported.
+struct weir_limits {
+    // Memory.
+    uint64_t memory_bytes;             // of the device, in all
+    uint64_t max_buffer_bytes;         // the largest DEVICE or HOST buffer
+    uint64_t argument_alignment_bytes; // offsets of launch arguments are multiples
+    uint32_t unified_memory;           // device and host share one memory
+    uint32_t host_in_kernels;          // HOST buffers may be launch arguments
+
+    // Launches.
+    uint32_t max_block_items;          // work-items in a block
+    struct weir_extent max_block;      // and per dimension
+    struct weir_extent max_grid;       // blocks per dimension
+    uint64_t max_local_bytes;          // local memory of a block
+    uint32_t compute_units;
+
+    // Overlap.
+    uint32_t concurrent_kernels;       // kernels that may run at once
+    uint32_t copy_engines_to_device;
+    uint32_t copy_engines_to_host;
+    int32_t priority_lowest;           // lowest and highest are equal where
+    int32_t priority_highest;          // queues have no priorities
+
+    // Timing, for queues created with `timing`.
+    uint32_t timing_resolution_ns;
+    uint32_t timing_history;           // timed records of a queue that are kept
+};
+
+struct weir_device_params {
+    size_t struct_size;
+    const char *label;
+    // A device's index in decimal digits, or part of its name, ignoring case;
+    // NULL: the configuration's `device`, else the first device.
+    const char *select;
+};
+
+// Opens a device and stores it in `*out_device`. `params` may be NULL.
+//
+// Ownership: the caller's, until weir_device_close(). Outlived by `runtime`.
+// Threads: safe.
+// Errors: WEIR_ERROR_NO_DEVICE if nothing matches, with the list of what is
+// there, or if a name matches more than one; WEIR_ERROR_DEVICE with the native error.
+WEIR_API weir_status weir_device_open(weir_runtime *runtime,
+                                      const struct weir_device_params *params,
+                                      weir_device **out_device);
+
+// Waits for all work, frees what was destroyed while in use, closes the device
+// and sets `*device` to NULL.
+//
+// Errors: WEIR_ERROR_INVALID, with the label of one of them, while queues,
+// buffers, programs or kernels of the device exist; it stays open then.
+WEIR_API weir_status weir_device_close(weir_device **device);
+
+// Ownership: the device's.
+WEIR_API const struct weir_limits *weir_device_limits(const weir_device *device);
+WEIR_API const struct weir_device_info *weir_device_get_info(const weir_device *device);
+
+// Gives cached memory back to the driver and frees what was destroyed while in
+// use and is idle by now. May wait for the whole device.
+WEIR_API weir_status weir_device_trim(weir_device *device);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,194 @@
+// The interface between Weir and its modules: backends, which end a chain, and
+// plugins, which sit in it and forward to the next link.
+//
+// A module is one shared object, `weir_NAME.so`, which exports one symbol:
+//
+//     WEIR_API const struct weir_module *weir_module_query(uint32_t host_abi,
+//                                                          const struct weir_host *host);
+//
+// The call has no side effects and returns static data: it is also made to read
+// the key table of a module that is not going to be used.
+#ifndef WEIR_MODULE_MODULE_H
+#define WEIR_MODULE_MODULE_H
+
+#include <weir/module/object.h>
+#include <weir/module/operation.h>
+#include <weir/weir.h>
+
+// Raised when something changes that an older module cannot live with. Appended
+// slots, operation kinds and fields do not raise it.
+#define WEIR_MODULE_ABI 1u
+#define WEIR_MODULE_QUERY_SYMBOL "weir_module_query"
+
+enum weir_module_kind {
+    WEIR_MODULE_BACKEND = 1,
+    WEIR_MODULE_PLUGIN = 2,
+};
+
+// What the front end offers modules. Valid as long as the module is loaded.
+struct weir_host {
+    size_t struct_size;
+    // Sends a message to the log callback.
+    void (*log)(weir_log_level level, const char *source, const char *message);
+    // Sets the calling thread's error detail and returns `detail->status`. The
+    // front end adds object, file and line where they are empty.
+    weir_status (*error)(const struct weir_error *detail);
+    // Counted allocation (weir_counters_read); memory is zeroed. NULL when there is none.
+    void *(*allocate)(size_t size);
+    void (*release)(void *pointer);
+    // Counts a native object that was created, events aside.
+    void (*count_driver_object)(void);
+    // above: ABI 1
+};
+
+struct weir_device_setup {
+    size_t index;
+    const char *label;
+};
+
+struct weir_queue_setup {
+    int32_t priority;
+    bool timing;
+};
+
+struct weir_buffer_setup {
+    size_t size;
+    weir_placement placement;
+    void *user_pointer; // HOST: memory to register; NULL: allocate
+};
+
+// The ops table. `M` is mandatory for backends, `O` optional; plugins may leave
+// every slot NULL, and an unset slot of a plugin forwards. A backend's unset
+// optional slot does what its line says.
+//
+// Creates run from the outermost link to the backend and fill the link's own
+// slot of the new object through `*out_data`; they do not forward. If one
+// fails, the links before it are rolled back in reverse order with the matching
+// destroy. Destroys run from the backend outwards, when no work uses the object
+// any more, and cannot fail. All other slots start at the outermost link, and a
+// plugin forwards by calling `link->next->ops->slot(link->next, …)`.
+//
+// Threads: any thread may call any slot, except that submits to one queue are
+// never concurrent. No slot but `program_create`, `device_trim`, `event_wait`
+// and `queue_finish` may wait for the device.
+struct weir_module_ops {
+    // M. Prepares the module; loads vendor libraries. `settings` has one entry
+    // per key of the module, in order, and lives as long as the link. On
+    // failure `host->error` has been told what is missing and what to do.
+    weir_status (*open)(struct weir_link *link, const struct weir_setting *settings,
+                        void **out_state);
+    void (*close)(const struct weir_link *link);
+
+    // M for backends; plugins leave both to the backend.
+    size_t (*device_count)(const struct weir_link *link);
+    weir_status (*device_describe)(const struct weir_link *link, size_t index,
+                                   struct weir_device_info *out_info);
+
+    // M. `weir_device_data` is NULL until it returns.
+    weir_status (*device_create)(const struct weir_link *link, weir_device *device,
+                                 const struct weir_device_setup *setup, void **out_data);
+    void (*device_destroy)(const struct weir_link *link, weir_device *device);
+    // M. Called once after creation, from the backend outwards: the backend
+    // fills the limits, plugins may change them. Does not forward.
+    void (*device_limits)(const struct weir_link *link, weir_device *device,
+                          struct weir_limits *limits);
+    // O: nothing to trim.
+    weir_status (*device_trim)(const struct weir_link *link, weir_device *device);
+
+    // M.
+    weir_status (*queue_create)(const struct weir_link *link, weir_device *device,
+                                weir_queue *queue, const struct weir_queue_setup *setup,
+                                void **out_data);
+    void (*queue_destroy)(const struct weir_link *link, weir_queue *queue);
+    // M. Submits one operation; returns when the driver has taken it. An error
+    // fails the queue. A backend never sees HOST_CALL, IMPLIED or EMPTY.
+    // WAIT: flushes the producer first.
+    weir_status (*queue_submit)(const struct weir_link *link, weir_queue *queue,
+                                const struct weir_operation *operation);
+    // O: submitting is enough.
+    weir_status (*queue_flush)(const struct weir_link *link, weir_queue *queue);
+    // M. Blocks until everything submitted has finished.
+    weir_status (*queue_finish)(const struct weir_link *link, weir_queue *queue);
+
+    // M. `sequence` is that of a RECORD. Both flush the queue first. Returns
+    // WEIR_OK, WEIR_NOT_READY / WEIR_TIMEOUT, or the driver's error.
+    weir_status (*event_query)(const struct weir_link *link, weir_queue *queue, uint64_t sequence);
+    weir_status (*event_wait)(const struct weir_link *link, weir_queue *queue, uint64_t sequence,
+                              uint64_t timeout_ns);
+    // O: no timing; `limits.timing_history` is 0 then. Of a complete record.
+    // WEIR_ERROR_EXPIRED when it is no longer kept.
+    weir_status (*event_time)(const struct weir_link *link, weir_queue *queue, uint64_t sequence,
+                              uint64_t *out_time_ns);
+
+    // M. `*out_pointer` is the host address of a HOST buffer, which stays valid
+    // and mapped; plugins leave it alone.
+    weir_status (*buffer_create)(const struct weir_link *link, weir_device *device,
+                                 weir_buffer *buffer, const struct weir_buffer_setup *setup,
+                                 void **out_data, void **out_pointer);
+    void (*buffer_destroy)(const struct weir_link *link, weir_buffer *buffer);
+    // O: the host's use of a HOST buffer, for plugins; nothing to do.
+    weir_status (*host_begin)(const struct weir_link *link, weir_buffer *buffer, size_t offset,
+                              size_t size, weir_access access);
+    weir_status (*host_end)(const struct weir_link *link, weir_buffer *buffer, size_t offset,
+                            size_t size, weir_access access);
+
+    // M. One of `params->bundle` and `params->source` is set.
+    weir_status (*program_create)(const struct weir_link *link, weir_device *device,
+                                  weir_program *program, const struct weir_program_params *params,
+                                  void **out_data);
+    void (*program_destroy)(const struct weir_link *link, weir_program *program);
+    // O: the bundle's signatures are used. Signatures of run-time source;
+    // static or the program's.
+    weir_status (*program_signatures)(const struct weir_link *link, weir_program *program,
+                                      const struct weir_kernel_signature **out_signatures,
+                                      uint32_t *out_count);
+
+    // M. The backend fills `info`.
+    weir_status (*kernel_create)(const struct weir_link *link, weir_program *program,
+                                 weir_kernel *kernel, const struct weir_kernel_signature *signature,
+                                 struct weir_kernel_info *info, void **out_data);
+    void (*kernel_destroy)(const struct weir_link *link, weir_kernel *kernel);
+    // above: ABI 1
+};
+
+#define WEIR_MODULE_SLOT_COUNT (sizeof(struct weir_module_ops) / sizeof(void (*)(void)))
+
+// What weir_module_query returns.
+struct weir_module {
+    uint32_t abi;         // WEIR_MODULE_ABI when the module was compiled
+    uint32_t struct_size; // of this structure, then
+    enum weir_module_kind kind;
+    const char *name;
+    const char *version;
+    const char *build_id;  // free text that tells builds apart
+    const char *sanitizer; // "", "address", "thread": WEIR_MODULE_SANITIZER
+    const struct weir_key *keys;
+    uint32_t key_count;
+    uint32_t slot_count;   // WEIR_MODULE_SLOT_COUNT, then
+    const struct weir_module_ops *ops;
+    // What the driver calls itself, after a successful open; may be NULL.
+    const char *(*driver_version)(const struct weir_link *link);
+    // above: ABI 1
+};
+
+typedef const struct weir_module *(*weir_module_query_function)(uint32_t host_abi,
+                                                                const struct weir_host *host);
+
+// The sanitizer that a module is being compiled with.
+#if defined(__SANITIZE_ADDRESS__)
+#define WEIR_MODULE_SANITIZER "address"
+#elif defined(__SANITIZE_THREAD__)
+#define WEIR_MODULE_SANITIZER "thread"
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define WEIR_MODULE_SANITIZER "address"
+#elif __has_feature(thread_sanitizer)
+#define WEIR_MODULE_SANITIZER "thread"
+#else
+#define WEIR_MODULE_SANITIZER ""
+#endif
+#else
+#define WEIR_MODULE_SANITIZER ""
+#endif
+
+#endif

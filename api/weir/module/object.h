@@ -1,0 +1,53 @@
+// How modules keep state with the front end's objects.
+//
+// Objects belong to the front end. Each carries one private slot for every link
+// of the chain, so a plugin passes handles through untouched and keeps what it
+// needs in its own slot. The functions below are the only way to a slot; write
+// one accessor per type in your module on top of them:
+//
+//     static struct cl_queue *cl_queue_of(const struct weir_link *link, const weir_queue *queue)
+//     {
+//         return weir_queue_data(link, queue);
+//     }
+#ifndef WEIR_MODULE_OBJECT_H
+#define WEIR_MODULE_OBJECT_H
+
+#include <weir/weir.h>
+
+struct weir_host;
+struct weir_module_ops;
+
+// One module's place in one chain. Read-only for modules.
+struct weir_link {
+    const struct weir_module_ops *ops; // with unset slots filled by forwarders
+    const struct weir_link *next;      // NULL at the backend
+    const struct weir_host *host;
+    void *state;                       // what `open` stored
+    const char *name;                  // the module's
+    uint32_t index;                    // position in the chain, 0 is outermost
+};
+
+// What every object of the front end begins with. Read-only for modules.
+struct weir_object {
+    void **data;       // one slot per link
+    const char *label; // never NULL
+    uint64_t id;       // never used again within the process
+};
+
+#define WEIR__OBJECT_ACCESSORS(type)                                              \
+    static inline const struct weir_object *type##_object(const type *object)     \
+    {                                                                             \
+        return (const struct weir_object *)(const void *)object;                  \
+    }                                                                             \
+    static inline void *type##_data(const struct weir_link *link, const type *object) \
+    {                                                                             \
+        return type##_object(object)->data[link->index];                          \
+    }
+WEIR__OBJECT_ACCESSORS(weir_device)
+WEIR__OBJECT_ACCESSORS(weir_queue)
+WEIR__OBJECT_ACCESSORS(weir_buffer)
+WEIR__OBJECT_ACCESSORS(weir_program)
+WEIR__OBJECT_ACCESSORS(weir_kernel)
+#undef WEIR__OBJECT_ACCESSORS
+
+#endif

@@ -1,0 +1,125 @@
+// Device code: programs and their kernels.
+//
+// A program comes from a bundle, which the build rule `weir_kernels` makes out
+// of one OpenCL C file, or from source that the driver compiles at run time.
+#ifndef WEIR_PROGRAM_H
+#define WEIR_PROGRAM_H
+
+#include <weir/common.h>
+#include <weir/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum weir_scalar {
+    WEIR_SCALAR_OTHER = 0, // a vector or a structure; only its size is checked
+    WEIR_SCALAR_I8,
+    WEIR_SCALAR_U8,
+    WEIR_SCALAR_I16,
+    WEIR_SCALAR_U16,
+    WEIR_SCALAR_I32,
+    WEIR_SCALAR_U32,
+    WEIR_SCALAR_I64,
+    WEIR_SCALAR_U64,
+    WEIR_SCALAR_F32,
+    WEIR_SCALAR_F64,
+} weir_scalar;
+
+typedef enum weir_parameter_kind {
+    WEIR_PARAMETER_BUFFER = 1, // __global pointer
+    WEIR_PARAMETER_VALUE = 2,  // passed by value
+    WEIR_PARAMETER_LOCAL = 3,  // __local pointer
+} weir_parameter_kind;
+
+// One parameter of a kernel, as its source declares it.
+struct weir_parameter {
+    const char *name;
+    const char *type_name; // "const float *", for messages
+    weir_parameter_kind kind;
+    uint32_t writable;     // BUFFER: the pointer is not const
+    weir_scalar scalar;    // VALUE
+    uint32_t size;         // VALUE: bytes
+};
+
+struct weir_kernel_signature {
+    const char *name;
+    const struct weir_parameter *parameters;
+    uint32_t parameter_count;
+    struct weir_extent required_block; // zeros: any block
+};
+
+typedef enum weir_image_format {
+    WEIR_IMAGE_OPENCL_C = 1,
+    WEIR_IMAGE_CUBIN = 2,
+    WEIR_IMAGE_PTX = 3,
+    WEIR_IMAGE_SPIRV = 4,
+} weir_image_format;
+
+// One form of the same device code. A backend picks one that its device takes.
+struct weir_image {
+    weir_image_format format;
+    uint32_t architecture; // CUBIN, PTX: 90 for sm_90; else 0
+    const void *data;      // text is zero-terminated, and `size` excludes the zero
+    size_t size;
+};
+
+// What `weir_kernels` generates; static data.
+struct weir_bundle {
+    size_t struct_size;
+    const char *name;
+    const struct weir_kernel_signature *kernels;
+    uint32_t kernel_count;
+    const struct weir_image *images;
+    uint32_t image_count;
+};
+
+struct weir_program_params {
+    size_t struct_size;
+    const char *label;
+    // Exactly one of the two. A bundle must outlive the program.
+    const struct weir_bundle *bundle;
+    const char *source;  // in the dialect of docs/kernels.md
+    const char *options; // with `source`: options of the run-time compiler
+};
+
+// Loads, or compiles, device code. Everything slow happens here and nothing of
+// it at the first launch. May wait for the whole device.
+//
+// Ownership: the caller's, until weir_program_destroy(). Outlived by `device`.
+// Threads: safe.
+// Errors: WEIR_ERROR_BUILD with the compiler's log in the detail (whole through
+// the log callback); WEIR_ERROR_UNSUPPORTED if no image suits the device.
+WEIR_API weir_status weir_program_create(weir_device *device,
+                                         const struct weir_program_params *params,
+                                         weir_program **out_program);
+
+// As weir_buffer_destroy(). Kernels of the program stay usable.
+WEIR_API void weir_program_destroy(weir_program **program);
+
+// What a kernel needs and allows on its device.
+struct weir_kernel_info {
+    uint32_t max_block_items;
+    uint32_t preferred_block_items; // block sizes are best multiples of this
+    uint64_t local_bytes;           // local memory of a block, declared in the kernel
+    uint32_t registers;             // of a work-item; 0 where unknown
+};
+
+// Looks up a kernel by name.
+//
+// Ownership: the caller's, until weir_kernel_destroy(). Outlived by the device.
+// Threads: safe; several threads may launch one kernel.
+// Errors: WEIR_ERROR_NOT_FOUND with the nearest name.
+WEIR_API weir_status weir_kernel_create(weir_program *program, const char *name,
+                                        weir_kernel **out_kernel);
+WEIR_API void weir_kernel_destroy(weir_kernel **kernel);
+
+// Ownership: the kernel's.
+WEIR_API const struct weir_kernel_signature *weir_kernel_get_signature(const weir_kernel *kernel);
+WEIR_API const struct weir_kernel_info *weir_kernel_get_info(const weir_kernel *kernel);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

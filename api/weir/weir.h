@@ -1,0 +1,17 @@
+// All of Weir's public API. <weir/module/*.h> is for people who write modules.
+#ifndef WEIR_WEIR_H
+#define WEIR_WEIR_H
+
+#include <weir/buffer.h>
+#include <weir/common.h>
+#include <weir/config.h>
+#include <weir/device.h>
+#include <weir/event.h>
+#include <weir/launch.h>
+#include <weir/log.h>
+#include <weir/program.h>
+#include <weir/queue.h>
+#include <weir/runtime.h>
+#include <weir/status.h>
+
+#endif
