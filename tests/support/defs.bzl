@@ -1,0 +1,45 @@
+"""Test rules: C tests on GoogleTest, and shell tests."""
+
+# Read by the sanitizer configurations of .bazelrc, from the test's folder.
+_SUPPRESSIONS = ["//tests/support:lsan.supp"]
+
+def weir_c_test(name, srcs, deps = [], data = [], copts = [], size = "small", **kwargs):
+    """A test program in C, with main() and the assertions of tests/support/test.h.
+
+    Args:
+      name: the target, by custom `<what>_test`.
+      srcs: C files with WEIR_TEST bodies, and private headers.
+      deps: what is under test.
+      data: files that weir_test_runfile() finds, and modules to load.
+      copts: further options of the C compiler.
+      size: Bazel's; small means at most one minute.
+      **kwargs: anything else that cc_test takes.
+    """
+    native.cc_test(
+        name = name,
+        srcs = srcs,
+        copts = copts,
+        data = data + _SUPPRESSIONS,
+        linkstatic = True,
+        size = size,
+        deps = deps + ["//tests/support"],
+        **kwargs
+    )
+
+def weir_sh_test(name, srcs, data = [], size = "small", **kwargs):
+    """A shell test. It may source tests/support/shell.sh for its environment and assertions.
+
+    Args:
+      name: the target, by custom `<what>_test`.
+      srcs: the script.
+      data: programs and files that it uses.
+      size: as in weir_c_test.
+      **kwargs: anything else that sh_test takes.
+    """
+    native.sh_test(
+        name = name,
+        srcs = srcs,
+        data = data + _SUPPRESSIONS + ["//tests/support:shell.sh"],
+        size = size,
+        **kwargs
+    )

@@ -1,0 +1,54 @@
+# Sourced by shell tests: . tests/support/shell.sh
+# Sets the same environment as tests/support/main.cc, and has the assertions.
+
+set -eu
+
+: "${TEST_TMPDIR:?run this through bazel test}"
+# Bazel's own HOME for tests need not be writable.
+export HOME="$TEST_TMPDIR/home"
+export POCL_CACHE_DIR="$TEST_TMPDIR/pocl"
+mkdir -p "$HOME" "$POCL_CACHE_DIR"
+
+# Suppression files are named from here, and a test may change its folder.
+for variable in ASAN_OPTIONS LSAN_OPTIONS TSAN_OPTIONS UBSAN_OPTIONS; do
+    value="${!variable-}"
+    if [[ "$value" == *suppressions=[!/]* ]]; then
+        export "$variable=${value/suppressions=/suppressions=$PWD/}"
+    fi
+done
+unset variable value
+
+# fail TEXT...: ends the test.
+fail()
+{
+    printf '%s:%s: %s\n' "${BASH_SOURCE[1]}" "${BASH_LINENO[0]}" "$*" >&2
+    exit 1
+}
+
+# expect_contains TEXT PART and expect_not_contains TEXT PART.
+expect_contains()
+{
+    [[ "$1" == *"$2"* ]] && return 0
+    printf '%s:%s: expected "%s" in:\n%s\n' "${BASH_SOURCE[1]}" "${BASH_LINENO[0]}" "$2" "$1" >&2
+    exit 1
+}
+
+expect_not_contains()
+{
+    [[ "$1" != *"$2"* ]] && return 0
+    printf '%s:%s: did not expect "%s" in:\n%s\n' "${BASH_SOURCE[1]}" "${BASH_LINENO[0]}" "$2" "$1" >&2
+    exit 1
+}
+
+# expect_status WANTED COMMAND...: runs it, and leaves its output, standard error
+# included, in $output.
+expect_status()
+{
+    local wanted="$1" status=0
+    shift
+    output="$("$@" 2>&1)" || status=$?
+    [ "$status" -eq "$wanted" ] && return 0
+    printf '%s:%s: %s ended with %s, expected %s. It printed:\n%s\n' "${BASH_SOURCE[1]}" \
+        "${BASH_LINENO[0]}" "$*" "$status" "$wanted" "$output" >&2
+    exit 1
+}
