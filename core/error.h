@@ -1,0 +1,40 @@
+// Setting the calling thread's error detail. Everything in core that fails does
+// so through one of these, as the value of a return statement.
+#ifndef WEIR_CORE_ERROR_H
+#define WEIR_CORE_ERROR_H
+
+#include <weir/common.h>
+#include <weir/status.h>
+
+// Starts a fresh detail with a formatted message and returns `status`. `remedy`
+// may be NULL.
+weir_status weir__fail(weir_status status, const char *remedy, const char *format, ...)
+    WEIR_PRINTF(3, 4);
+
+// The same for a call about an object, made at file:line. Both may be NULL.
+weir_status weir__fail_at(const char *file, int line, const char *object, weir_status status,
+                          const char *remedy, const char *format, ...) WEIR_PRINTF(6, 7);
+
+// Replaces the detail by a copy of `*error` and returns its status.
+weir_status weir__error_set(const struct weir_error *error);
+
+// Adds what the detail does not hold yet.
+void weir__error_place(const char *object, const char *file, int line);
+
+// Refuses the call unless `condition` holds: the message is its text.
+#define WEIR_REQUIRE(object, condition)                                                    \
+    do {                                                                                   \
+        if (!(condition))                                                                  \
+            return weir__fail_at(NULL, 0, object, WEIR_ERROR_INVALID, NULL,                \
+                                 "%s: this must hold: %s", __func__, #condition);          \
+    } while (0)
+
+// The same for operations, which know their caller.
+#define WEIR_REQUIRE_AT(file, line, object, condition)                                     \
+    do {                                                                                   \
+        if (!(condition))                                                                  \
+            return weir__fail_at(file, line, object, WEIR_ERROR_INVALID, NULL,             \
+                                 "%s: this must hold: %s", __func__, #condition);          \
+    } while (0)
+
+#endif
