@@ -53,7 +53,10 @@ cc_library(
         name = repository_ctx.attr.target or repository_ctx.name,
         archive = repository_ctx.attr.archive,
         headers = repr(["include/" + header for header in repository_ctx.attr.headers]),
-        linkopts = repr(repository_ctx.attr.linkopts),
+        # No module that links the archive exports its symbols.
+        linkopts = repr(repository_ctx.attr.linkopts + [
+            "-Wl,--exclude-libs," + repository_ctx.attr.archive,
+        ]),
         deps = repr(repository_ctx.attr.needs),
     ))
 
