@@ -1,0 +1,42 @@
+"""The dependency map: which folder may use which.
+
+USES is the map itself and holds every folder of the house. TARGETS says by which
+targets a folder is reached; a folder that is not in it is not checked, and a
+package is added with one line in it. Name there what nothing else in the folder
+depends on (libraries, modules, programs): the rest is found from those.
+`tools/check.sh` fails when a target of a folder in USES is reached from none.
+"""
+
+# What a module may use: a backend or a plugin. Never core, never each other.
+_MODULE = ["api", "base"]
+
+USES = {
+    "api": [],
+    "base": [],
+    "core": ["api", "base"],
+    "backends/cuda": _MODULE,
+    "backends/null": _MODULE,
+    "backends/opencl": _MODULE,
+    "plugins/check": _MODULE,
+    "plugins/fault": _MODULE,
+    "plugins/perturb": _MODULE,
+    "plugins/sim": _MODULE,
+    "plugins/trace": _MODULE,
+    "kernels": [],
+    "io": ["base"],
+    "patterns": ["api", "base"],
+    "pipelines": ["api", "base", "io", "kernels", "patterns"],
+    # The command is where the library is linked; modules are only ever loaded.
+    "cli": ["api", "base", "core", "io", "kernels", "patterns", "pipelines"],
+}
+
+# Libraries of other packages.
+LINKS = {
+    "backends/cuda": ["cuda"],
+    "core": ["inih"],
+    "io": ["libjpeg", "libpng", "zlib"],
+}
+
+TARGETS = {
+    "api": ["//api", "//api:module"],
+}
