@@ -22,10 +22,10 @@
 
 #if defined(__GNUC__)
 #define WEIR_API __attribute__((visibility("default")))
-#define WEIR_PRINTF(format, first) __attribute__((format(printf, format, first)))
+#define WEIR_PRINTF(text, first) __attribute__((format(printf, text, first)))
 #else
 #define WEIR_API
-#define WEIR_PRINTF(format, first)
+#define WEIR_PRINTF(text, first)
 #endif
 
 #ifdef __cplusplus
