@@ -118,6 +118,12 @@ weir_status weir__error_set(const struct weir_error *error)
     return error->status;
 }
 
+weir_status weir_error_set(const struct weir_error *error)
+{
+    static const struct weir_error none;
+    return weir__error_set(error ? error : &none);
+}
+
 void weir__error_place(const char *object, const char *file, int line)
 {
     if (object && !last_error.object[0])

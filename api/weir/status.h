@@ -70,6 +70,11 @@ WEIR_API const struct weir_error *weir_last_error(void);
 // function.
 WEIR_API const char *weir_last_error_text(void);
 
+// Replaces the thread's error detail by a copy of `*error` and returns its
+// status; NULL clears it and returns WEIR_OK. For libraries built on Weir, so
+// that their users find every failure in the one place.
+WEIR_API weir_status weir_error_set(const struct weir_error *error);
+
 #ifdef __cplusplus
 }
 #endif
