@@ -1,0 +1,258 @@
+// A pipeline: frames pass through a graph of stages. Each stage has a queue of
+// its own, each frame in flight has a slot with buffers of its own, and the
+// events between stages are inserted here, so that stage 1 of one frame overlaps
+// stage 2 of the frame before it and no wait can be forgotten.
+//
+//     static const struct weir_pipeline_stage stages[] = {
+//         {.name = "upload", .submit = upload},
+//         {.name = "blur", .depends_on = WEIR_PIPELINE_AFTER(0), .submit = blur},
+//         {.name = "download", .depends_on = WEIR_PIPELINE_AFTER(1), .submit = download},
+//     };
+//     const struct weir_pipeline_params params = {
+//         .struct_size = sizeof params, .device = device, .label = "blur",
+//         .stages = stages, .stage_count = 3, .slot_count = 3,
+//         .slot_create = make_buffers, .slot_destroy = free_buffers,
+//         .prepare = fill_pinned_memory, .deliver = take_result,
+//     };
+//     weir_pipeline_create(&params, &pipeline);
+//     while (next_frame(&frame))
+//         weir_pipeline_submit(pipeline, frame);
+//     weir_pipeline_drain(pipeline, WEIR_FOREVER);
+//     weir_pipeline_destroy(&pipeline);
+//
+// The life of a frame. weir_pipeline_submit() accepts it or not. An accepted
+// frame belongs to the pipeline until `deliver` is called for it, which happens
+// exactly once, in the order in which frames were accepted, whatever became of
+// them. When its turn comes and a slot is free the frame starts: `prepare`, then
+// each stage's `submit`. When all its work has finished it is delivered, and when
+// `deliver` has returned its slot is used again.
+//
+// What a stage may touch. Its slot's buffers, after the stages that it depends
+// on, directly or not; and what only its own queue uses, because its frames run
+// in order there. A stage never meets an earlier frame in its slot: that one was
+// delivered before the slot was given away.
+//
+// Failure. A frame fails with the first failure that is noticed: of `prepare`, of
+// a stage's `submit`, or of its work. Stages not yet submitted are left out. When
+// a queue failed (a host call, a fault), frames whose work was already behind it,
+// or whose submission it refused, fail with the same cause; the pipeline then
+// recovers its queues and later frames run. If the device is lost, every later
+// frame fails at once with that cause. A failed frame's slot holds undefined
+// data, which the device may still be writing.
+#ifndef WEIR_PATTERNS_PIPELINE_H
+#define WEIR_PATTERNS_PIPELINE_H
+
+#include <weir/weir.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct weir_pipeline weir_pipeline;
+
+#define WEIR_PIPELINE_STAGES_MAX 64
+#define WEIR_PIPELINE_SLOTS_MAX 256
+#define WEIR_PIPELINE_BACKLOG_MAX 65536
+
+// Callbacks run on two threads of the pipeline's, with all signals blocked:
+// `prepare` and `submit` on the one, `deliver` on the other. `user` is that of the
+// params, `slot` what slot_create stored, `frame` what was submitted. They may
+// not drain or destroy the pipeline, and may submit to it only where its policy is
+// not WEIR_PIPELINE_BLOCK; all three are refused with an error.
+
+// Prepares a frame on the host: fills pinned memory of the slot. May take its
+// time and may wait. Anything but WEIR_OK fails the frame.
+typedef weir_status (*weir_pipeline_prepare_function)(void *user, void *slot, void *frame);
+
+// Submits one stage's work of a frame to the stage's queue, and does not wait for
+// it. Anything but WEIR_OK fails the frame, with the thread's last error as its
+// detail if the callback, or a call in it, left one. A stage of one operation
+// can return its status.
+typedef weir_status (*weir_pipeline_submit_function)(void *user, void *slot, void *frame,
+                                                     weir_queue *queue);
+
+// The stages that one stage waits for: WEIR_PIPELINE_AFTER(i), or several of
+// them joined by |.
+#define WEIR_PIPELINE_AFTER(stage) (UINT64_C(1) << (stage))
+
+struct weir_pipeline_stage {
+    const char *name;    // unique in its pipeline, up to 31 bytes
+    int32_t priority;    // of its queue; 0: normal
+    uint64_t depends_on; // stages that stand before it in the list; 0: none
+    weir_pipeline_submit_function submit;
+};
+
+// What weir_pipeline_submit() does with a frame when the pipeline is full.
+typedef enum weir_pipeline_full {
+    WEIR_PIPELINE_BLOCK = 0,       // waits for room
+    WEIR_PIPELINE_WOULD_BLOCK = 1, // does not accept it: WEIR_NOT_READY
+    WEIR_PIPELINE_DROP_OLDEST = 2, // drops the oldest frame that has not started
+    WEIR_PIPELINE_DROP_NEWEST = 3, // drops this one
+} weir_pipeline_full;
+
+// From when to when, on the device's timeline.
+struct weir_pipeline_span {
+    uint64_t begin_ns;
+    uint64_t end_ns;
+};
+
+// What became of a frame. Valid during the call of `deliver`.
+struct weir_pipeline_result {
+    uint64_t sequence;  // 0, 1, 2 … without gaps
+    weir_status status; // WEIR_OK, WEIR_DROPPED, WEIR_CANCELLED, or the failure
+    // The first failure; NULL unless `status` is an error.
+    const struct weir_error *error;
+    const char *stage;   // where it was noticed; "prepare"; "" if in none
+    uint64_t latency_ns; // from being accepted to this call
+    // One span a stage, where the frame succeeded, the pipeline was created with
+    // `timing` and the device could tell; else NULL.
+    const struct weir_pipeline_span *spans;
+    uint32_t stage_count;
+};
+
+struct weir_pipeline_params {
+    size_t struct_size;
+    weir_device *device;
+    const char *label; // copied; names queues ("LABEL/STAGE") and errors
+    const struct weir_pipeline_stage *stages; // copied
+    uint32_t stage_count; // 1 … WEIR_PIPELINE_STAGES_MAX
+
+    // Frames in flight, 1 … WEIR_PIPELINE_SLOTS_MAX; 0: one for each stage and
+    // one more, so that no stage waits for a delivery.
+    uint32_t slot_count;
+    // Makes the data of slot `index` on the thread that creates the pipeline; no
+    // later call allocates. NULL: slots have no data. On an error of its own, those
+    // already made are destroyed again, last first.
+    weir_status (*slot_create)(void *user, weir_device *device, uint32_t index, void **out_slot);
+    // Runs on the thread that destroys the pipeline; no work uses the slot any more.
+    void (*slot_destroy)(void *user, void *slot);
+
+    weir_pipeline_full full;
+    // Frames that may wait for a slot, up to WEIR_PIPELINE_BACKLOG_MAX; 0: as many as
+    // slots. The pipeline is full when slots + backlog frames that have been neither
+    // dropped nor cancelled await delivery.
+    uint32_t backlog;
+    // With a policy that drops: dropped frames that may wait for their turn to be
+    // delivered, up to WEIR_PIPELINE_BACKLOG_MAX; 0: 1024. One that is full
+    // makes weir_pipeline_submit() return WEIR_NOT_READY.
+    uint32_t dropped_backlog;
+
+    weir_pipeline_prepare_function prepare; // NULL: nothing to prepare
+    // Hands a frame back. `slot` is NULL for one that never started. NULL:
+    // results are not wanted, statistics are.
+    void (*deliver)(void *user, void *frame, void *slot, const struct weir_pipeline_result *result);
+    void *user;
+
+    // Times every stage of every frame with two timed records. Where the device
+    // keeps no times (limits.timing_history is 0), spans and stage statistics are absent.
+    bool timing;
+};
+
+// Creates the pipeline with its queues, slots and two threads, and stores it in
+// `*out_pipeline`, or stores NULL there and returns an error.
+//
+// Ownership: the caller's, until weir_pipeline_destroy(). Outlived by the device.
+// Errors: WEIR_ERROR_INVALID, naming the stage and what is wrong with it: a
+// dependency on itself, on a later stage (so cycles cannot be written), or on one
+// that does not exist; a missing name or callback; a count out of range.
+// slot_create's own error; WEIR_ERROR_OUT_OF_MEMORY; WEIR_ERROR_SYSTEM.
+WEIR_API weir_status weir_pipeline_create(const struct weir_pipeline_params *params,
+                                          weir_pipeline **out_pipeline);
+
+// Cancels what has not started, waits until everything is delivered, ends the
+// threads, frees slots and queues, and sets `*pipeline` to NULL. NULL and a
+// pointer to NULL are accepted. A submit that is blocked meanwhile returns
+// WEIR_CANCELLED; other calls may not be under way.
+//
+// Errors: WEIR_ERROR_INVALID from a callback of the pipeline; nothing is done then.
+WEIR_API weir_status weir_pipeline_destroy(weir_pipeline **pipeline);
+
+// Submits a frame. WEIR_OK: it was accepted, and `deliver` will be called for it,
+// also if it was dropped on the spot. Any other answer: it was not, and stays
+// the caller's. Allocates nothing.
+//
+// Threads: safe; the order of several threads is the order of acceptance.
+// Errors: WEIR_NOT_READY as the policy says; WEIR_CANCELLED if it was blocked
+// when the pipeline was cancelled; WEIR_ERROR_INVALID from a callback under
+// WEIR_PIPELINE_BLOCK, where waiting would never end. Under that policy a host
+// call of a stage must not submit either, which is not detected.
+WEIR_API weir_status weir_pipeline_submit(weir_pipeline *pipeline, void *frame);
+
+// Waits until every frame accepted before the call is delivered.
+//
+// Errors: WEIR_TIMEOUT (not an error), and the frames stay; WEIR_ERROR_INVALID
+// from a callback of the pipeline.
+WEIR_API weir_status weir_pipeline_drain(weir_pipeline *pipeline, uint64_t timeout_ns);
+
+// Ends every frame that has not started as WEIR_CANCELLED, and every blocked
+// submit with that status; frames that have started finish. Returns at once;
+// the pipeline goes on with what is submitted afterwards. May be called from
+// anywhere.
+WEIR_API weir_status weir_pipeline_cancel(weir_pipeline *pipeline);
+
+// Of one stage, over the timed frames.
+struct weir_pipeline_stage_statistics {
+    const char *name;  // the pipeline's
+    uint64_t busy_ns;  // in its work
+    // Between the end of its work on one frame and its start on the next: for its
+    // dependencies, for a free slot, or for the host. The stage that limits the
+    // pipeline has nearly none.
+    uint64_t wait_ns;
+};
+
+struct weir_pipeline_statistics {
+    // accepted = succeeded + failed + dropped + cancelled + those still inside.
+    uint64_t accepted;
+    uint64_t succeeded;
+    uint64_t failed;
+    uint64_t dropped;
+    uint64_t cancelled;
+    uint64_t refused;       // submits that returned WEIR_NOT_READY
+    uint64_t recoveries;    // times that failed queues were recovered
+    uint32_t in_flight_max; // slots that were in use at once
+
+    uint64_t wall_ns; // from the first acceptance to the last delivery, so far
+
+    // From acceptance to delivery, of frames that succeeded. The percentiles are by
+    // nearest rank from a histogram: within 1 % of the exact value. The rest is exact.
+    uint64_t latency_min_ns;
+    uint64_t latency_mean_ns;
+    uint64_t latency_p50_ns;
+    uint64_t latency_p99_ns;
+    uint64_t latency_max_ns;
+
+    // From device times; zeros without timing. Frames that did not succeed, and those
+    // whose times had expired, are left out.
+    uint64_t timed_frames;
+    uint64_t busy_ns;    // the stages' busy times added up
+    uint64_t covered_ns; // time in which at least one stage was busy: their union
+    uint64_t overlap_ns; // busy - covered: time saved over one stage at a time
+    uint32_t stage_count;
+    struct weir_pipeline_stage_statistics stages[WEIR_PIPELINE_STAGES_MAX];
+};
+
+// Stores the figures so far. A frame counts from just before its `deliver`.
+//
+// Threads: safe, also in callbacks.
+WEIR_API void weir_pipeline_statistics(weir_pipeline *pipeline,
+                                       struct weir_pipeline_statistics *out_statistics);
+
+// The section [pipeline] of a configuration, with the keys `slots`, `full` (block,
+// would-block, drop-oldest, drop-newest), `backlog` and `timing`, for
+// weir_open_params.sections. A program with several pipelines makes sections of
+// other names with the same keys.
+WEIR_API const struct weir_section *weir_pipeline_section(void);
+
+// Sets slot_count, full, backlog and timing of `*params` from a section that was
+// declared with these keys; NULL means "pipeline". The rest is left alone.
+//
+// Errors: WEIR_ERROR_NOT_FOUND if the section was not declared to weir_open().
+WEIR_API weir_status weir_pipeline_params_from_settings(const weir_runtime *runtime,
+                                                        const char *section,
+                                                        struct weir_pipeline_params *params);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
