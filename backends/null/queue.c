@@ -1,0 +1,112 @@
+// Queues. Everything is done before the submit returns, so a queue never has
+// work under way. A real backend creates exactly one native stream or command
+// queue in queue_create, and hands each operation to it in queue_submit without
+// waiting for anything.
+#include "backends/null/null.h"
+
+#include <string.h>
+
+weir_status null_queue_create(const struct weir_link *link, weir_device *device,
+                              weir_queue *queue, const struct weir_queue_setup *setup,
+                              void **out_data)
+{
+    const struct weir_host *host = link->host;
+    struct null_queue *own = host->allocate(sizeof *own);
+
+    (void)device;
+    if (own && setup->timing)
+        own->timing = host->allocate(sizeof *own->timing);
+    if (!own || (setup->timing && !own->timing)) {
+        host->release(own);
+        return null_fail(link, WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for queue '%s'",
+                         weir_queue_object(queue)->label);
+    }
+    if (own->timing)
+        pthread_mutex_init(&own->timing->lock, NULL);
+    *out_data = own; // and host->count_driver_object() for a native queue
+    return WEIR_OK;
+}
+
+// No work uses the queue any more: the front end has seen to that.
+void null_queue_destroy(const struct weir_link *link, weir_queue *queue)
+{
+    struct null_queue *own = null_queue_of(link, queue);
+
+    if (own->timing)
+        pthread_mutex_destroy(&own->timing->lock);
+    link->host->release(own->timing);
+    link->host->release(own);
+}
+
+static void copy(const struct weir_link *link, const struct weir_operation *operation)
+{
+    const unsigned char *src = null_buffer_of(link, operation->u.copy.src)->bytes;
+    unsigned char *dst = null_buffer_of(link, operation->u.copy.dst)->bytes;
+
+    memcpy(dst + operation->u.copy.dst_offset, src + operation->u.copy.src_offset,
+           operation->u.copy.size);
+}
+
+static void copy_2d(const struct weir_link *link, const struct weir_operation *operation)
+{
+    const struct weir_plane *from = &operation->u.copy_2d.src;
+    const struct weir_plane *to = &operation->u.copy_2d.dst;
+    const unsigned char *src = null_buffer_of(link, from->buffer)->bytes + from->offset;
+    unsigned char *dst = null_buffer_of(link, to->buffer)->bytes + to->offset;
+
+    for (size_t row = 0; row < operation->u.copy_2d.height; row++)
+        memcpy(dst + row * to->pitch, src + row * from->pitch, operation->u.copy_2d.width);
+}
+
+// Doubles what is filled so far, which stays a multiple of the pattern.
+static void fill(const struct weir_link *link, const struct weir_operation *operation)
+{
+    size_t size = operation->u.fill.size;
+    size_t done = operation->u.fill.pattern_size;
+    unsigned char *dst =
+        null_buffer_of(link, operation->u.fill.dst)->bytes + operation->u.fill.dst_offset;
+
+    memcpy(dst, operation->u.fill.pattern, done);
+    while (done < size) {
+        size_t step = done < size - done ? done : size - done;
+        memcpy(dst + done, dst, step);
+        done += step;
+    }
+}
+
+// The operation is valid, and an error returned here fails the queue. A wait has
+// nothing to do: what it waits for was done when its own submit returned. A real
+// backend flushes `u.wait.producer` and then makes the device wait.
+weir_status null_queue_submit(const struct weir_link *link, weir_queue *queue,
+                              const struct weir_operation *operation)
+{
+    switch (operation->kind) {
+    case WEIR_OPERATION_COPY:
+        copy(link, operation);
+        return WEIR_OK;
+    case WEIR_OPERATION_COPY_2D:
+        copy_2d(link, operation);
+        return WEIR_OK;
+    case WEIR_OPERATION_FILL:
+        fill(link, operation);
+        return WEIR_OK;
+    case WEIR_OPERATION_RECORD:
+        null_event_record(null_queue_of(link, queue), operation->sequence);
+        return WEIR_OK;
+    case WEIR_OPERATION_LAUNCH:
+    case WEIR_OPERATION_WAIT:
+        return WEIR_OK;
+    case WEIR_OPERATION_HOST_CALL: // run by the last hop
+        break;
+    }
+    return null_fail(link, WEIR_ERROR_UNSUPPORTED, "use a newer version of the backend",
+                     "the null backend does not know operations of kind %d",
+                     (int)operation->kind);
+}
+
+weir_status null_queue_finish(const struct weir_link *link, weir_queue *queue)
+{
+    (void)link;
+    (void)queue;
+    return WEIR_OK;
+}
