@@ -67,6 +67,14 @@ WEIR_TEST(ArrCocReferenceTexture, LabOfMidGray)
     EXPECT_NEAR(lab[2], 128.0 / 255, 1e-5);
 }
 
+// 0.2 is on the curve too: 0.0331048 in linear light, L* = 21.24673.
+WEIR_TEST(ArrCocReferenceTexture, LabOfDarkGray)
+{
+    double lab[3];
+    arr_coc_reference_lab((double[]){0.2, 0.2, 0.2}, lab);
+    EXPECT_NEAR(lab[0], 0.2124673, 1e-7);
+}
+
 // Both formulas have a straight piece near black: 2/255 is on both of them, and
 // L* = 116 * 7.787 * (2/255 / 12.92) there.
 WEIR_TEST(ArrCocReferenceTexture, LabNearBlackIsStraight)
@@ -415,6 +423,75 @@ WEIR_TEST(ArrCocReferenceRelevance, FlatImageHasNothingToTell)
         EXPECT_DOUBLE_EQ(scores[2 * PATCHES + i], 0.5);
         EXPECT_DOUBLE_EQ(relevance[i], 0.0);
     }
+}
+
+// With all matrices zero only biases speak: f = (3, 4, 0, 0, 0) makes a cosine of
+// 3/5 with the first axis, and the softmax of logarithms is their proportion.
+WEIR_TEST(ArrCocReferenceRelevance, BiasesAreAdded)
+{
+    static const float query[D] = {1, 0, 0, 0, 0};
+    struct arr_coc_reference_weights weights = hand_weights();
+    memset(&hand, 0, sizeof hand);
+    hand.p2b[0] = 3;
+    hand.p2b[1] = 4;
+    hand.b4b[1] = logf(2);
+    hand.b4b[2] = logf(5);
+    relevance_of_flat(&weights, query);
+    EXPECT_NEAR(scores[2 * PATCHES], 0.8, 1e-15);
+    EXPECT_NEAR(balance[0], 1.0 / 8, 1e-7);
+    EXPECT_NEAR(balance[1], 2.0 / 8, 1e-7);
+    EXPECT_NEAR(balance[2], 5.0 / 8, 1e-7);
+}
+
+// Inner biases: 1 passes both layers, plus 2 on the way, and comes out as 3.
+// -1 must die in the first relu, although -1 * -1 would pass the second, and -3
+// in the second.
+WEIR_TEST(ArrCocReferenceRelevance, BalancerHasTwoRelus)
+{
+    static const float query[D] = {1, 0, 0, 0, 0};
+    struct arr_coc_reference_weights weights = hand_weights();
+    hand.b0b[0] = 1;
+    hand.b2w[0 * 128 + 0] = 1;
+    hand.b2b[0] = 2;
+    hand.b4w[0 * 128 + 0] = 1;
+    hand.b0b[1] = -1;
+    hand.b2w[1 * 128 + 1] = -1;
+    hand.b4w[1 * 128 + 1] = 1;
+    hand.b2b[5] = -3;
+    hand.b4w[2 * 128 + 5] = 1;
+    relevance_of_flat(&weights, query);
+    EXPECT_NEAR(log(balance[0] / balance[1]), 3.0, 1e-12);
+    EXPECT_NEAR(log(balance[2] / balance[1]), 0.0, 1e-12);
+}
+
+// Each score is 0 but in one patch: patch 1 has an entropy, patch 2 a gradient,
+// and patch 3 f = (0.75, 1), a cosine of 0.6 where the others have 0. Weighed
+// 1 : 2 : 5, they stand above the rest by 1/8, 1/4 and 0.3 * 5/8.
+WEIR_TEST(ArrCocReferenceRelevance, ThreeScoresAreWeighed)
+{
+    static const float query[D] = {1, 0, 0, 0, 0};
+    struct arr_coc_reference_weights weights = hand_weights();
+    memset(&hand, 0, sizeof hand);
+    hand.p0w[0] = 1;
+    hand.p2w[0] = 1;
+    hand.p2b[1] = 1;
+    hand.b4b[1] = logf(2);
+    hand.b4b[2] = logf(5);
+    memset(texture, 0, sizeof texture);
+    fill_patch(channel(3), 1, 10.5 / 31);
+    fill_patch(channel(8), 2, 0.25);
+    fill_patch(channel(0), 3, 0.75);
+    arr_coc_reference_relevance(&small, &weights, texture, query, scores, balance, relevance);
+    EXPECT_NEAR(scores[1], 1.0, 1e-7);
+    EXPECT_DOUBLE_EQ(scores[2], 0.0);
+    EXPECT_NEAR(scores[PATCHES + 2], 1.0, 1e-7);
+    EXPECT_DOUBLE_EQ(scores[PATCHES + 1], 0.0);
+    EXPECT_NEAR(scores[2 * PATCHES + 3], 0.8, 1e-15);
+    EXPECT_DOUBLE_EQ(scores[2 * PATCHES + 1], 0.5);
+    EXPECT_DOUBLE_EQ(relevance[0], 0.0);
+    EXPECT_NEAR(relevance[1], 0.5, 1e-6);
+    EXPECT_NEAR(relevance[2], 1.0, 1e-6);
+    EXPECT_NEAR(relevance[3], 0.75, 1e-6);
 }
 
 WEIR_TEST(ArrCocReferenceAllocate, SideOfARelevance)
