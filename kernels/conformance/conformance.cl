@@ -1,0 +1,166 @@
+// Kernels for the conformance suite: each shows one thing, and its result is
+// exact on every device. See README.md for the arguments.
+
+__kernel void vector_add(__global const float *a, __global const float *b, __global float *sum,
+                         uint n)
+{
+    uint i = (uint)get_global_id(0);
+    if (i < n)
+        sum[i] = a[i] + b[i];
+}
+
+__kernel void scale(__global const float *in, __global float *out, float factor, uint n)
+{
+    uint i = (uint)get_global_id(0);
+    if (i < n)
+        out[i] = in[i] * factor;
+}
+
+__kernel void saxpy(__global float *y, __global const float *x, float a, uint n)
+{
+    uint i = (uint)get_global_id(0);
+    if (i < n)
+        y[i] = fma(a, x[i], y[i]);
+}
+
+__kernel void iota(__global uint *out, uint first, uint n)
+{
+    uint i = (uint)get_global_id(0);
+    if (i < n)
+        out[i] = first + i;
+}
+
+__kernel void increment(__global uint *values, uint by, uint n)
+{
+    uint i = (uint)get_global_id(0);
+    if (i < n)
+        values[i] += by;
+}
+
+// Each step needs the one before it, and the last is stored, so that no compiler
+// can shorten the loop.
+__kernel void spin(__global uint *result, uint seed, ulong steps)
+{
+    uint i = (uint)get_global_id(0);
+    uint x = seed + i;
+    for (ulong step = 0; step < steps; step++) {
+        x ^= x << 13;
+        x ^= x >> 17;
+        x ^= x << 5;
+        x += 0x9e3779b9u;
+    }
+    result[i] = x;
+}
+
+// One sum a block, in a tree over local memory that the launch sizes.
+__kernel void block_sum(__global const uint *in, __global uint *sums,
+                        WEIR_LOCAL_PARAM(uint) scratch, uint n)
+{
+    uint i = (uint)get_global_id(0);
+    uint lane = (uint)get_local_id(0);
+    scratch[lane] = i < n ? in[i] : 0u;
+    for (uint half_size = (uint)get_local_size(0) / 2u; half_size > 0u; half_size /= 2u) {
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (lane < half_size)
+            scratch[lane] += scratch[lane + half_size];
+    }
+    if (lane == 0u)
+        sums[get_group_id(0)] = scratch[0];
+}
+
+// Two local arrays that must not overlap: the block's values backwards, and each
+// value's left neighbour.
+__kernel void two_locals(__global const uint *in, __global uint *out,
+                         WEIR_LOCAL_PARAM(uint) values, WEIR_LOCAL_PARAM(ushort) lanes)
+{
+    uint lane = (uint)get_local_id(0);
+    uint size = (uint)get_local_size(0);
+    values[lane] = in[get_global_id(0)];
+    lanes[lane] = (ushort)(size - 1u - lane);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    out[get_global_id(0)] = values[lanes[lane]];
+}
+
+struct conformance_values {
+    uint a;
+    float b;
+    ulong c;
+};
+
+// Values of every size that an argument can have.
+__kernel void store_values(__global ulong *out, uchar u8, ushort u16, uint u32, ulong u64,
+                           char i8, short i16, int i32, long i64, float f32,
+                           struct conformance_values values)
+{
+    if (get_global_id(0) != 0)
+        return;
+    out[0] = u8;
+    out[1] = u16;
+    out[2] = u32;
+    out[3] = u64;
+    out[4] = (ulong)i8;
+    out[5] = (ulong)i16;
+    out[6] = (ulong)i32;
+    out[7] = (ulong)i64;
+    out[8] = weir_as_uint(f32);
+    out[9] = values.a;
+    out[10] = weir_as_uint(values.b);
+    out[11] = values.c;
+}
+
+__kernel WEIR_BLOCK(8, 4, 2) void required_block(__global uint *out)
+{
+    uint lane = (uint)get_local_id(0) +
+                8u * ((uint)get_local_id(1) + 4u * (uint)get_local_id(2));
+    uint block = (uint)get_group_id(0) +
+                 (uint)get_num_groups(0) *
+                     ((uint)get_group_id(1) + (uint)get_num_groups(1) * (uint)get_group_id(2));
+    out[64u * block + lane] = 1000u * block + lane;
+}
+
+// What each work-item of a launch sees of it: 12 numbers, in the order of the
+// flattened global index.
+__kernel void geometry(__global uint *out)
+{
+    size_t at = get_global_id(0) +
+                get_global_size(0) *
+                    (get_global_id(1) + get_global_size(1) * get_global_id(2));
+    for (uint axis = 0; axis < 3u; axis++) {
+        out[12u * at + axis] = (uint)get_global_id(axis);
+        out[12u * at + 3u + axis] = (uint)get_group_id(axis);
+        out[12u * at + 6u + axis] = (uint)get_local_size(axis);
+        out[12u * at + 9u + axis] = (uint)get_num_groups(axis);
+    }
+}
+
+WEIR_FN uchar pattern(uint index)
+{
+    return (uchar)(index * 31u + (index >> 8) * 7u + 11u);
+}
+
+// Writes the pattern from its byte `first` on; check_pattern() counts the bytes
+// of `in` that do not continue it there. Together they tell where a copy's
+// bytes came from.
+__kernel void fill_pattern(__global uchar *out, uint first, uint n)
+{
+    uint i = (uint)get_global_id(0);
+    if (i < n)
+        out[i] = pattern(first + i);
+}
+
+__kernel void check_pattern(__global const uchar *in, __global uint *mismatches, uint first,
+                            uint n)
+{
+    uint i = (uint)get_global_id(0);
+    if (i < n && in[i] != pattern(first + i))
+        atomic_add(mismatches, 1u);
+}
+
+// a * b + c with two roundings, and with one.
+__kernel void rounding(__global const float *in, __global float *out)
+{
+    if (get_global_id(0) != 0)
+        return;
+    out[0] = in[0] * in[1] + in[2];
+    out[1] = fma(in[0], in[1], in[2]);
+}

@@ -1,0 +1,27 @@
+// The dialect on OpenCL C. Prepended to every kernel source; docs/kernels.md
+// says what a kernel may use, and cuda.h gives the same names to nvcc.
+
+#ifndef WEIR_DIALECT
+#define WEIR_DIALECT 1
+
+// a * b + c is two roundings, as in cuda.h; a fused one is asked for with fma().
+#pragma OPENCL FP_CONTRACT OFF
+
+#define WEIR_FN static inline
+#define WEIR_BLOCK(x, y, z) __attribute__((reqd_work_group_size(x, y, z)))
+#define WEIR_LOCAL_PTR(type) __local type *
+#define WEIR_LOCAL_PARAM(type) __local type *
+
+#define weir_as_int(x) as_int(x)
+#define weir_as_uint(x) as_uint(x)
+#define weir_as_float(x) as_float(x)
+#define weir_fma(a, b, c) fma(a, b, c)
+
+#define weir_float2(a, b) ((float2)((a), (b)))
+#define weir_float4(a, b, c, d) ((float4)((a), (b), (c), (d)))
+#define weir_int2(a, b) ((int2)((a), (b)))
+#define weir_int4(a, b, c, d) ((int4)((a), (b), (c), (d)))
+#define weir_uint2(a, b) ((uint2)((a), (b)))
+#define weir_uint4(a, b, c, d) ((uint4)((a), (b), (c), (d)))
+
+#endif
