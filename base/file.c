@@ -1,0 +1,326 @@
+// The temporary file is created with O_EXCL under a name of our own instead of by
+// mkstemp(): that one fixes the mode to 0600, and reading the umask to mend it is
+// not safe beside other threads. The name does not hold the destination's, which
+// may already be as long as a name can be.
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/text.h"
+
+struct weir_file_writer {
+    FILE *stream;
+    char *path;
+    char *temporary;
+    int error;
+};
+
+static atomic_uint temporary_count;
+
+static const char *remedy_for(int error)
+{
+    switch (error) {
+    case ENOENT:
+        return "; create the directory first, or check the spelling";
+    case ENOTDIR:
+        return "; a part of this path is a file, not a directory";
+    case EROFS:
+        return "; choose a place on a file system that can be written";
+    case EACCES:
+    case EPERM:
+        return "; check who may write here, or choose another place";
+    case ENOSPC:
+    case EDQUOT:
+        return "; free some space or choose another place";
+    case EFBIG:
+        return "; raise the limit on file sizes (ulimit -f) or choose another place";
+    case ENAMETOOLONG:
+        return "; choose a shorter name";
+    case EMFILE:
+    case ENFILE:
+        return "; close some files or raise the limit on open files (ulimit -n)";
+    default:
+        return "";
+    }
+}
+
+static void explain(char *message, size_t size, const char *path, const char *what, int error)
+{
+    char reason[128] = "unknown error";
+    // A failure leaves the text above, which is all that can be said then.
+    (void)strerror_r(error, reason, sizeof reason);
+    weir_text_about(message, size, path, "%s: %s (errno %d)%s", what, reason, error,
+                    remedy_for(error));
+}
+
+bool weir_file_open(const char *path, int *out_descriptor, uint64_t *out_size, char *message,
+                    size_t message_size)
+{
+    *out_descriptor = -1;
+    *out_size = 0;
+    // O_NONBLOCK: opening a pipe that nobody writes to would wait for ever.
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (descriptor < 0) {
+        int error = errno;
+        if (error == ENOENT)
+            weir_text_about(message, message_size, path, "there is no such file; check the path");
+        else if (error == EACCES)
+            weir_text_about(message, message_size, path,
+                            "may not be read by this user; check its permissions");
+        else
+            explain(message, message_size, path, "cannot be opened", error);
+        return false;
+    }
+
+    struct stat status;
+    if (fstat(descriptor, &status) != 0) {
+        explain(message, message_size, path, "cannot be examined", errno);
+        close(descriptor);
+        return false;
+    }
+    if (!S_ISREG(status.st_mode)) {
+        weir_text_about(message, message_size, path, "is %s; a regular file is needed",
+                        S_ISDIR(status.st_mode) ? "a directory" : "a pipe or a device");
+        close(descriptor);
+        return false;
+    }
+    *out_descriptor = descriptor;
+    *out_size = (uint64_t)status.st_size;
+    return true;
+}
+
+bool weir_file_read_exactly(int descriptor, const char *path, void *data, size_t size,
+                            char *message, size_t message_size)
+{
+    unsigned char *target = data;
+    size_t done = 0;
+    while (done < size) {
+        ssize_t count = read(descriptor, target + done, size - done);
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count < 0) {
+            explain(message, message_size, path, "cannot be read", errno);
+            return false;
+        }
+        if (count == 0) {
+            weir_text_about(message, message_size, path,
+                            "ends %zu bytes early; it was cut short while it was read",
+                            size - done);
+            return false;
+        }
+        done += (size_t)count;
+    }
+    return true;
+}
+
+bool weir_file_read(const char *path, size_t limit_bytes, void **out_data, size_t *out_size,
+                    char *message, size_t message_size)
+{
+    *out_data = NULL;
+    *out_size = 0;
+    int descriptor = -1;
+    uint64_t size = 0;
+    char *data = NULL;
+    if (!weir_file_open(path, &descriptor, &size, message, message_size))
+        return false;
+
+    if (size > limit_bytes || size >= SIZE_MAX) {
+        weir_text_about(message, message_size, path,
+                        "has %llu bytes, more than the %zu that are accepted here",
+                        (unsigned long long)size, limit_bytes);
+        goto fail;
+    }
+    data = malloc((size_t)size + 1);
+    if (!data) {
+        weir_text_about(message, message_size, path,
+                        "needs %llu bytes of memory, which are not available",
+                        (unsigned long long)size + 1);
+        goto fail;
+    }
+    if (!weir_file_read_exactly(descriptor, path, data, (size_t)size, message, message_size))
+        goto fail;
+
+    close(descriptor);
+    data[size] = '\0';
+    *out_data = data;
+    *out_size = (size_t)size;
+    return true;
+
+fail:
+    free(data);
+    close(descriptor);
+    return false;
+}
+
+static char *copy_text(const char *text)
+{
+    size_t size = strlen(text) + 1;
+    char *copy = malloc(size);
+    if (copy)
+        memcpy(copy, text, size);
+    return copy;
+}
+
+// Opens a new file beside `writer->path` and keeps its name. Returns the
+// descriptor, or -1 with the reason in `writer->error`.
+static int create_temporary(struct weir_file_writer *writer)
+{
+    const char *slash = strrchr(writer->path, '/');
+    size_t directory = slash ? (size_t)(slash - writer->path) + 1 : 0;
+    size_t size = directory + 64;
+    writer->temporary = malloc(size);
+    if (!writer->temporary) {
+        writer->error = ENOMEM;
+        return -1;
+    }
+    memcpy(writer->temporary, writer->path, directory);
+
+    int descriptor;
+    do {
+        snprintf(writer->temporary + directory, size - directory, ".weir-%ld-%u.tmp",
+                 (long)getpid(), atomic_fetch_add(&temporary_count, 1));
+        descriptor = open(writer->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    } while (descriptor < 0 && (errno == EEXIST || errno == EINTR));
+
+    if (descriptor < 0) {
+        writer->error = errno;
+        free(writer->temporary);
+        writer->temporary = NULL;
+    }
+    return descriptor;
+}
+
+// Refuses what rename() would replace by mistake or would only refuse at the end.
+static bool may_be_replaced(const char *path, mode_t *out_mode, char *message, size_t message_size)
+{
+    struct stat status;
+    *out_mode = 0;
+    size_t length = strlen(path);
+    if (length == 0 || path[length - 1] == '/') {
+        weir_text_about(message, message_size, path,
+                        "cannot be written: the path names no file; add a file name");
+        return false;
+    }
+    if (lstat(path, &status) != 0)
+        return true;
+    if (S_ISREG(status.st_mode))
+        *out_mode = status.st_mode & 0777;
+    if (S_ISREG(status.st_mode) || S_ISLNK(status.st_mode))
+        return true;
+    weir_text_about(message, message_size, path,
+                    "cannot be written: it is %s; choose another name",
+                    S_ISDIR(status.st_mode) ? "a directory" : "a pipe or a device");
+    return false;
+}
+
+weir_file_writer *weir_file_writer_create(const char *path, char *message, size_t message_size)
+{
+    mode_t mode = 0;
+    if (!may_be_replaced(path, &mode, message, message_size))
+        return NULL;
+
+    int descriptor = -1;
+    struct weir_file_writer *writer = calloc(1, sizeof *writer);
+    if (!writer || !(writer->path = copy_text(path))) {
+        explain(message, message_size, path, "cannot be written", ENOMEM);
+        goto fail;
+    }
+    descriptor = create_temporary(writer);
+    if (descriptor < 0) {
+        explain(message, message_size, path, "cannot be written", writer->error);
+        goto fail;
+    }
+    // Some file systems have no permissions to set; the file is good without them.
+    if (mode != 0)
+        (void)fchmod(descriptor, mode);
+    writer->stream = fdopen(descriptor, "wb");
+    if (!writer->stream) {
+        explain(message, message_size, path, "cannot be written", errno);
+        close(descriptor);
+        goto fail;
+    }
+    return writer;
+
+fail:
+    weir_file_writer_destroy(&writer);
+    return NULL;
+}
+
+bool weir_file_writer_append(weir_file_writer *writer, const void *data, size_t size)
+{
+    if (writer->error != 0)
+        return false;
+    if (size == 0)
+        return true;
+    errno = 0;
+    if (fwrite(data, 1, size, writer->stream) == size)
+        return true;
+    writer->error = errno != 0 ? errno : EIO;
+    return false;
+}
+
+// Makes the new name itself survive a power cut. The file is in place by now, and
+// some file systems cannot sync a directory, so a failure is not one of the caller's.
+static void sync_directory_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *directory = copy_text(slash ? path : ".");
+    if (!directory)
+        return;
+    if (slash)
+        directory[slash == path ? 1 : slash - path] = '\0';
+    int descriptor = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (descriptor >= 0) {
+        (void)fsync(descriptor);
+        close(descriptor);
+    }
+    free(directory);
+}
+
+bool weir_file_writer_commit(weir_file_writer **writer_at, char *message, size_t message_size)
+{
+    struct weir_file_writer *writer = *writer_at;
+    int error = writer->error;
+
+    if (error == 0 && (fflush(writer->stream) != 0 || fsync(fileno(writer->stream)) != 0))
+        error = errno;
+    int closed = fclose(writer->stream);
+    writer->stream = NULL;
+    if (error == 0 && closed != 0)
+        error = errno;
+    if (error == 0 && rename(writer->temporary, writer->path) != 0)
+        error = errno;
+
+    if (error == 0) {
+        free(writer->temporary);
+        writer->temporary = NULL;
+        sync_directory_of(writer->path);
+    } else {
+        explain(message, message_size, writer->path, "could not be written, nothing was kept",
+                error);
+    }
+    weir_file_writer_destroy(writer_at);
+    return error == 0;
+}
+
+void weir_file_writer_destroy(weir_file_writer **writer_at)
+{
+    struct weir_file_writer *writer = *writer_at;
+    *writer_at = NULL;
+    if (!writer)
+        return;
+    if (writer->stream)
+        (void)fclose(writer->stream);
+    if (writer->temporary)
+        (void)unlink(writer->temporary);
+    free(writer->temporary);
+    free(writer->path);
+    free(writer);
+}
