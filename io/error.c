@@ -1,0 +1,15 @@
+// One place makes every sentence of io/, so that all of them look alike.
+#include "io/error.h"
+
+#include <stdarg.h>
+
+#include "base/text.h"
+
+bool weir_io_fail(struct weir_io_error *error, const char *path, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    weir_text_vabout(error->message, sizeof error->message, path, format, arguments);
+    va_end(arguments);
+    return false;
+}

@@ -1,0 +1,32 @@
+// What io/image.c and its two decoders share; private to this folder.
+#ifndef WEIR_IO_IMAGE_DECODER_H
+#define WEIR_IO_IMAGE_DECODER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "io/error.h"
+#include "io/image.h"
+
+// One file on its way through a decoder. With `rgb` NULL only the header is wanted.
+struct weir_io_image_job {
+    const char *path;
+    FILE *stream;
+    uint64_t max_pixels;
+    unsigned char *rgb;
+    size_t capacity;
+    struct weir_io_image_info info;
+    struct weir_io_error *error;
+};
+
+// Each fills `job->info`, and the pixels where they are wanted. On failure the
+// message is there and nothing of the library's is left.
+bool weir_io_png_decode(struct weir_io_image_job *job);
+bool weir_io_jpeg_decode(struct weir_io_image_job *job);
+
+// For the decoders, once `job->info` is known: do the pixels fit cap and buffer?
+bool weir_io_image_check_room(const struct weir_io_image_job *job);
+
+#endif

@@ -1,0 +1,153 @@
+// libjpeg's default error manager prints and exits, and calls a file that ends early
+// a warning and paints the rest gray. Ours jumps, prints nothing, and takes every
+// warning for damage except those that leave the pixels alone. As in io/png_read.c,
+// what must survive the jump lives in a struct behind a pointer.
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <jpeglib.h>
+
+#include <jerror.h>
+
+#include "base/text.h"
+#include "io/image_decoder.h"
+
+// A progressive image of more scans than this costs hours and has no honest reason.
+enum { SCAN_LIMIT = 500 };
+
+// Each callback gets a member of cinfo and finds the reader through client_data.
+struct reader {
+    struct weir_io_image_job *job;
+    jmp_buf escape;
+    struct jpeg_decompress_struct cinfo;
+    struct jpeg_error_mgr errors;
+    struct jpeg_progress_mgr progress;
+    bool cut_off;
+    char problem[JMSG_LENGTH_MAX];
+};
+
+static void on_error(j_common_ptr cinfo)
+{
+    struct reader *reader = cinfo->client_data;
+    int code = cinfo->err->msg_code;
+    cinfo->err->format_message(cinfo, reader->problem);
+    reader->cut_off = code == JWRN_JPEG_EOF || code == JERR_INPUT_EOF || code == JWRN_HIT_MARKER;
+    longjmp(reader->escape, 1);
+}
+
+// A negative level is a warning. Cameras leave bytes between markers, and odd version
+// numbers leave the pixels alone; every other warning means that they are wrong.
+static void on_message(j_common_ptr cinfo, int level)
+{
+    int code = cinfo->err->msg_code;
+    bool harmless = code == JWRN_EXTRANEOUS_DATA || code == JWRN_ADOBE_XFORM ||
+                    code == JWRN_JFIF_MAJOR;
+    if (level < 0 && !harmless)
+        on_error(cinfo);
+}
+
+static void on_output(j_common_ptr cinfo)
+{
+    (void)cinfo;
+}
+
+static void on_progress(j_common_ptr cinfo)
+{
+    struct reader *reader = cinfo->client_data;
+    if (reader->cinfo.input_scan_number <= SCAN_LIMIT)
+        return;
+    size_t used = 0;
+    weir_text_append(reader->problem, sizeof reader->problem, &used, "it has more than %d scans",
+                     SCAN_LIMIT);
+    longjmp(reader->escape, 1);
+}
+
+// Returns the name of what is in the file, or NULL for what cannot be converted.
+static const char *colours_of(const struct jpeg_decompress_struct *cinfo)
+{
+    switch (cinfo->jpeg_color_space) {
+    case JCS_GRAYSCALE:
+        return "gray";
+    case JCS_YCbCr:
+        return "ycc";
+    case JCS_RGB:
+        return "rgb";
+    default:
+        return NULL;
+    }
+}
+
+static bool describe(struct reader *reader)
+{
+    const struct jpeg_decompress_struct *cinfo = &reader->cinfo;
+    struct weir_io_image_job *job = reader->job;
+    if (cinfo->jpeg_color_space == JCS_CMYK || cinfo->jpeg_color_space == JCS_YCCK)
+        return weir_io_fail(job->error, job->path,
+                            "is a CMYK JPEG, whose colours depend on a printer; "
+                            "convert it to RGB first");
+    const char *colours = colours_of(cinfo);
+    if (!colours)
+        return weir_io_fail(job->error, job->path,
+                            "is a JPEG of %d channels of unknown meaning; gray, YCbCr and RGB "
+                            "are read",
+                            cinfo->num_components);
+    size_t used = 0;
+    job->info.width = cinfo->image_width;
+    job->info.height = cinfo->image_height;
+    weir_text_append(job->info.kind, sizeof job->info.kind, &used, "jpeg %s%s", colours,
+                     cinfo->progressive_mode ? ", progressive" : "");
+    return true;
+}
+
+// Everything that may jump. Returns false after an error of our own.
+static bool read_all(struct reader *reader)
+{
+    j_decompress_ptr cinfo = &reader->cinfo;
+    jpeg_create_decompress(cinfo);
+    cinfo->progress = &reader->progress;
+    jpeg_stdio_src(cinfo, reader->job->stream);
+    jpeg_read_header(cinfo, TRUE);
+    if (!describe(reader))
+        return false;
+    if (!reader->job->rgb)
+        return true;
+    if (!weir_io_image_check_room(reader->job))
+        return false;
+
+    cinfo->out_color_space = JCS_RGB;
+    cinfo->dct_method = JDCT_ISLOW;
+    jpeg_start_decompress(cinfo);
+    size_t row_bytes = (size_t)cinfo->output_width * 3;
+    while (cinfo->output_scanline < cinfo->output_height) {
+        JSAMPROW row = reader->job->rgb + cinfo->output_scanline * row_bytes;
+        jpeg_read_scanlines(cinfo, &row, 1);
+    }
+    // Reads up to the end marker, so a file without one is found out here.
+    jpeg_finish_decompress(cinfo);
+    return true;
+}
+
+static bool read_guarded(struct reader *reader)
+{
+    if (setjmp(reader->escape) == 0)
+        return read_all(reader);
+    if (ferror(reader->job->stream))
+        return weir_io_fail(reader->job->error, reader->job->path, "cannot be read to its end");
+    return weir_io_fail(reader->job->error, reader->job->path, "is a %s JPEG: %s",
+                        reader->cut_off ? "truncated" : "damaged", reader->problem);
+}
+
+bool weir_io_jpeg_decode(struct weir_io_image_job *job)
+{
+    struct reader reader = {.job = job};
+    reader.cinfo.err = jpeg_std_error(&reader.errors);
+    reader.cinfo.client_data = &reader;
+    reader.errors.error_exit = on_error;
+    reader.errors.emit_message = on_message;
+    reader.errors.output_message = on_output;
+    reader.progress.progress_monitor = on_progress;
+    bool ok = read_guarded(&reader);
+    jpeg_destroy_decompress(&reader.cinfo);
+    return ok;
+}

@@ -1,0 +1,424 @@
+// The tensors' bytes are read into a block of their own instead of being mapped
+// with the header: their offsets count from behind a header of any length, so only
+// this aligns them, and a file that is cut while it is in use cannot kill the
+// process.
+#include "io/safetensors.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include "base/file.h"
+#include "base/text.h"
+
+enum { LENGTH_BYTES = 8, NAME_SHOWN = 80, SUGGESTION_LIMIT = 1000 };
+
+static const char metadata_key[] = "__metadata__";
+
+struct weir_io_safetensors {
+    char *path;
+    json_t *header; // owns the names
+    struct weir_io_tensor *tensors;
+    size_t count;
+    unsigned char *body;
+};
+
+// An entry of the header while it is being checked.
+struct span {
+    struct weir_io_tensor tensor;
+    uint64_t begin;
+    uint64_t end;
+};
+
+static bool check_header_bytes(uint64_t header_bytes, uint64_t file_bytes, const char *path,
+                               struct weir_io_error *error)
+{
+    if (header_bytes > WEIR_IO_SAFETENSORS_HEADER_LIMIT)
+        return weir_io_fail(error, path,
+                            "is not a safetensors file: its header would have %" PRIu64
+                            " bytes, the limit is %d",
+                            header_bytes, WEIR_IO_SAFETENSORS_HEADER_LIMIT);
+    if (header_bytes > file_bytes - LENGTH_BYTES)
+        return weir_io_fail(error, path,
+                            "is truncated or not a safetensors file: its header would have %" PRIu64
+                            " bytes, but only %" PRIu64 " follow its length",
+                            header_bytes, file_bytes - LENGTH_BYTES);
+    if (header_bytes < 2)
+        return weir_io_fail(error, path,
+                            "is not a safetensors file: a header of %" PRIu64
+                            " bytes cannot hold a JSON object",
+                            header_bytes);
+    return true;
+}
+
+static bool check_file_bytes(uint64_t file_bytes, const char *path, struct weir_io_error *error)
+{
+    if (file_bytes >= LENGTH_BYTES)
+        return true;
+    return weir_io_fail(error, path,
+                        "is truncated or not a safetensors file: it has %" PRIu64
+                        " bytes, fewer than the 8 of its header's length",
+                        file_bytes);
+}
+
+static uint64_t read_u64(const unsigned char bytes[LENGTH_BYTES])
+{
+    uint64_t value = 0;
+    for (int i = LENGTH_BYTES - 1; i >= 0; i--)
+        value = value << 8 | bytes[i];
+    return value;
+}
+
+static bool read_sizes(const json_t *list, size_t limit, uint64_t *sizes, size_t *out_count)
+{
+    size_t count = json_array_size(list);
+    if (!json_is_array(list) || count > limit)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        const json_t *item = json_array_get(list, i);
+        if (!json_is_integer(item) || json_integer_value(item) < 0)
+            return false;
+        sizes[i] = (uint64_t)json_integer_value(item);
+    }
+    *out_count = count;
+    return true;
+}
+
+// Reads one entry of the header, {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}.
+static bool read_entry(const char *name, const json_t *entry, uint64_t body_bytes,
+                       struct span *span, const char *path, struct weir_io_error *error)
+{
+    struct weir_io_tensor *tensor = &span->tensor;
+    tensor->name = name;
+    if (!json_is_object(entry) || json_object_size(entry) != 3)
+        return weir_io_fail(error, path,
+                            "tensor '%.*s' is not an object of dtype, shape and data_offsets",
+                            NAME_SHOWN, name);
+
+    const char *dtype = json_string_value(json_object_get(entry, "dtype"));
+    if (!dtype || !weir_io_dtype_from_name(dtype, &tensor->dtype))
+        return weir_io_fail(error, path, "tensor '%.*s' has the unknown dtype '%.20s'", NAME_SHOWN,
+                            name, dtype ? dtype : "");
+    size_t rank = 0;
+    if (!read_sizes(json_object_get(entry, "shape"), WEIR_IO_MAX_RANK, tensor->shape, &rank))
+        return weir_io_fail(error, path,
+                            "the shape of tensor '%.*s' is not a list of at most %d whole numbers",
+                            NAME_SHOWN, name, WEIR_IO_MAX_RANK);
+    tensor->rank = (int)rank;
+
+    uint64_t offsets[2] = {0, 0};
+    size_t offset_count = 0;
+    if (!read_sizes(json_object_get(entry, "data_offsets"), 2, offsets, &offset_count) ||
+        offset_count != 2 || offsets[0] > offsets[1])
+        return weir_io_fail(error, path,
+                            "the data_offsets of tensor '%.*s' are not two rising whole numbers",
+                            NAME_SHOWN, name);
+    span->begin = offsets[0];
+    span->end = offsets[1];
+    if (span->end > body_bytes)
+        return weir_io_fail(error, path,
+                            "is truncated: tensor '%.*s' ends at byte %" PRIu64
+                            " of the body, which has %" PRIu64,
+                            NAME_SHOWN, name, span->end, body_bytes);
+
+    char shape[WEIR_IO_SHAPE_TEXT];
+    uint64_t size = 0;
+    if (!weir_io_shape_bytes(tensor->dtype, tensor->rank, tensor->shape, &size) ||
+        size != span->end - span->begin)
+        return weir_io_fail(error, path,
+                            "tensor '%.*s' of type %s and shape %s cannot fill the %" PRIu64
+                            " bytes that its data_offsets span",
+                            NAME_SHOWN, name, dtype,
+                            weir_io_shape_text(tensor->rank, tensor->shape, shape),
+                            span->end - span->begin);
+    tensor->size_bytes = size;
+    return true;
+}
+
+static bool check_metadata(json_t *metadata, const char *path, struct weir_io_error *error)
+{
+    if (!json_is_object(metadata))
+        return weir_io_fail(error, path, "its __metadata__ is not an object of strings");
+    const char *key;
+    json_t *value;
+    json_object_foreach(metadata, key, value)
+    {
+        if (!json_is_string(value))
+            return weir_io_fail(error, path, "its __metadata__ entry '%.*s' is not a string",
+                                NAME_SHOWN, key);
+    }
+    return true;
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const struct span *left = a;
+    const struct span *right = b;
+    if (left->begin != right->begin)
+        return left->begin < right->begin ? -1 : 1;
+    if (left->end != right->end)
+        return left->end < right->end ? -1 : 1;
+    return strcmp(left->tensor.name, right->tensor.name);
+}
+
+// Sorts the spans and checks that each begins where the one before it ends.
+static bool check_places(struct span *spans, size_t count, uint64_t body_bytes, const char *path,
+                         struct weir_io_error *error)
+{
+    uint64_t end = 0;
+    if (count > 1)
+        qsort(spans, count, sizeof *spans, by_place);
+    for (size_t i = 0; i < count; i++) {
+        if (spans[i].begin != end)
+            return weir_io_fail(error, path,
+                                "tensor '%.*s' begins at byte %" PRIu64 " of the body, where %" PRIu64
+                                " was due: tensors must neither overlap nor leave gaps",
+                                NAME_SHOWN, spans[i].tensor.name, spans[i].begin, end);
+        end = spans[i].end;
+    }
+    if (end != body_bytes)
+        return weir_io_fail(error, path,
+                            "has %" PRIu64 " bytes behind its last tensor, which ends at byte %" PRIu64
+                            " of the body",
+                            body_bytes - end, end);
+    return true;
+}
+
+static bool read_entries(weir_io_safetensors *file, struct span *spans, uint64_t body_bytes,
+                         struct weir_io_error *error)
+{
+    const char *name;
+    json_t *entry;
+    json_object_foreach(file->header, name, entry)
+    {
+        bool ok;
+        if (strcmp(name, metadata_key) == 0)
+            ok = check_metadata(entry, file->path, error);
+        else
+            ok = read_entry(name, entry, body_bytes, &spans[file->count++], file->path, error);
+        if (!ok)
+            return false;
+    }
+    return check_places(spans, file->count, body_bytes, file->path, error);
+}
+
+// Parses the header's text and fills the table of tensors, without their data.
+static bool read_header(weir_io_safetensors *file, const char *text, size_t text_bytes,
+                        uint64_t body_bytes, struct weir_io_error *error)
+{
+    json_error_t problem;
+    if (text[0] != '{')
+        return weir_io_fail(error, file->path,
+                            "is not a safetensors file: its header does not begin with '{'");
+    file->header = json_loadb(text, text_bytes, JSON_REJECT_DUPLICATES, &problem);
+    if (!file->header)
+        return weir_io_fail(error, file->path, "has a broken header: %s (byte %d)", problem.text,
+                            problem.position);
+
+    size_t limit = json_object_size(file->header) + 1;
+    struct span *spans = calloc(limit, sizeof *spans);
+    file->tensors = calloc(limit, sizeof *file->tensors);
+    bool ok = spans && file->tensors;
+    if (!ok)
+        weir_io_fail(error, file->path, "needs memory for %zu tensors; there is not enough", limit);
+    else
+        ok = read_entries(file, spans, body_bytes, error);
+    for (size_t i = 0; ok && i < file->count; i++)
+        file->tensors[i] = spans[i].tensor;
+    free(spans);
+    return ok;
+}
+
+static bool take_body(weir_io_safetensors *file, uint64_t body_bytes, struct weir_io_error *error)
+{
+    file->body = body_bytes < SIZE_MAX ? malloc(body_bytes > 0 ? (size_t)body_bytes : 1) : NULL;
+    if (!file->body)
+        return weir_io_fail(error, file->path,
+                            "needs %" PRIu64 " bytes of memory; there is not enough", body_bytes);
+    uint64_t offset = 0;
+    for (size_t i = 0; i < file->count; i++) {
+        file->tensors[i].data = file->body + offset;
+        offset += file->tensors[i].size_bytes;
+    }
+    return true;
+}
+
+static weir_io_safetensors *create(const char *path, struct weir_io_error *error)
+{
+    weir_io_safetensors *file = calloc(1, sizeof *file);
+    size_t path_bytes = strlen(path) + 1;
+    if (file)
+        file->path = malloc(path_bytes);
+    if (!file || !file->path) {
+        weir_io_fail(error, path, "needs memory to be read; there is not enough");
+        free(file);
+        return NULL;
+    }
+    memcpy(file->path, path, path_bytes);
+    return file;
+}
+
+// Reads the open file, piece by piece, into `file`.
+static bool read_file(weir_io_safetensors *file, int descriptor, uint64_t size,
+                      struct weir_io_error *error)
+{
+    unsigned char length[LENGTH_BYTES];
+    if (!check_file_bytes(size, file->path, error) ||
+        !weir_file_read_exactly(descriptor, file->path, length, sizeof length, error->message,
+                                sizeof error->message))
+        return false;
+    uint64_t header_bytes = read_u64(length);
+    if (!check_header_bytes(header_bytes, size, file->path, error))
+        return false;
+
+    char *text = malloc((size_t)header_bytes);
+    if (!text)
+        return weir_io_fail(error, file->path,
+                            "needs %" PRIu64 " bytes of memory; there is not enough", header_bytes);
+    uint64_t body_bytes = size - LENGTH_BYTES - header_bytes;
+    bool ok = weir_file_read_exactly(descriptor, file->path, text, (size_t)header_bytes,
+                                     error->message, sizeof error->message) &&
+              read_header(file, text, (size_t)header_bytes, body_bytes, error);
+    free(text);
+    return ok && take_body(file, body_bytes, error) &&
+           weir_file_read_exactly(descriptor, file->path, file->body, (size_t)body_bytes,
+                                  error->message, sizeof error->message);
+}
+
+bool weir_io_safetensors_open(const char *path, weir_io_safetensors **out_file,
+                              struct weir_io_error *error)
+{
+    *out_file = NULL;
+    int descriptor = -1;
+    uint64_t size = 0;
+    if (!weir_file_open(path, &descriptor, &size, error->message, sizeof error->message))
+        return false;
+    weir_io_safetensors *file = create(path, error);
+    bool ok = file && read_file(file, descriptor, size, error);
+    close(descriptor);
+    if (!ok)
+        weir_io_safetensors_destroy(&file);
+    *out_file = file;
+    return ok;
+}
+
+static bool copy_file(weir_io_safetensors *file, const unsigned char *bytes, size_t size,
+                      struct weir_io_error *error)
+{
+    if (!check_file_bytes(size, file->path, error))
+        return false;
+    uint64_t header_bytes = read_u64(bytes);
+    if (!check_header_bytes(header_bytes, size, file->path, error))
+        return false;
+    const unsigned char *text = bytes + LENGTH_BYTES;
+    uint64_t body_bytes = size - LENGTH_BYTES - header_bytes;
+    if (!read_header(file, (const char *)text, (size_t)header_bytes, body_bytes, error) ||
+        !take_body(file, body_bytes, error))
+        return false;
+    memcpy(file->body, text + header_bytes, (size_t)body_bytes);
+    return true;
+}
+
+bool weir_io_safetensors_open_memory(const char *label, const void *bytes, size_t size,
+                                     weir_io_safetensors **out_file,
+                                     struct weir_io_error *error)
+{
+    weir_io_safetensors *file = create(label, error);
+    bool ok = file && copy_file(file, bytes, size, error);
+    if (!ok)
+        weir_io_safetensors_destroy(&file);
+    *out_file = file;
+    return ok;
+}
+
+void weir_io_safetensors_destroy(weir_io_safetensors **file_at)
+{
+    weir_io_safetensors *file = *file_at;
+    *file_at = NULL;
+    if (!file)
+        return;
+    json_decref(file->header);
+    free(file->tensors);
+    free(file->body);
+    free(file->path);
+    free(file);
+}
+
+size_t weir_io_safetensors_count(const weir_io_safetensors *file)
+{
+    return file->count;
+}
+
+const struct weir_io_tensor *weir_io_safetensors_at(const weir_io_safetensors *file, size_t index)
+{
+    return &file->tensors[index];
+}
+
+const struct weir_io_tensor *weir_io_safetensors_get(const weir_io_safetensors *file,
+                                                     const char *name)
+{
+    for (size_t i = 0; i < file->count; i++) {
+        if (strcmp(file->tensors[i].name, name) == 0)
+            return &file->tensors[i];
+    }
+    return NULL;
+}
+
+static bool fail_missing(const weir_io_safetensors *file, const char *name,
+                         struct weir_io_error *error)
+{
+    const char *nearest = NULL;
+    for (size_t i = 0; i < file->count && i < SUGGESTION_LIMIT; i++)
+        nearest = weir_text_nearer(name, nearest, file->tensors[i].name);
+    if (nearest)
+        return weir_io_fail(error, file->path, "has no tensor '%.*s'; the nearest name is '%.*s'",
+                            NAME_SHOWN, name, NAME_SHOWN, nearest);
+    return weir_io_fail(error, file->path,
+                        "has no tensor '%.*s' and none of a similar name among its %zu; "
+                        "is it the right file?",
+                        NAME_SHOWN, name, file->count);
+}
+
+static bool same_shape(const struct weir_io_tensor *tensor, int rank, const uint64_t *shape)
+{
+    if (tensor->rank != rank)
+        return false;
+    for (int i = 0; i < rank; i++) {
+        if (shape[i] != WEIR_IO_ANY_SIZE && shape[i] != tensor->shape[i])
+            return false;
+    }
+    return true;
+}
+
+bool weir_io_safetensors_find(const weir_io_safetensors *file, const char *name, int rank,
+                              const uint64_t *shape, const float **out_values,
+                              struct weir_io_error *error)
+{
+    *out_values = NULL;
+    const struct weir_io_tensor *tensor = weir_io_safetensors_get(file, name);
+    if (!tensor)
+        return fail_missing(file, name, error);
+    if (tensor->dtype != WEIR_IO_F32)
+        return weir_io_fail(error, file->path,
+                            "tensor '%.*s' is of type %s, but F32 is needed; convert the file",
+                            NAME_SHOWN, name, weir_io_dtype_name(tensor->dtype));
+    if (!same_shape(tensor, rank, shape)) {
+        char wanted[WEIR_IO_SHAPE_TEXT];
+        char found[WEIR_IO_SHAPE_TEXT];
+        return weir_io_fail(error, file->path,
+                            "tensor '%.*s' has the shape %s, but %s is needed", NAME_SHOWN, name,
+                            weir_io_shape_text(tensor->rank, tensor->shape, found),
+                            weir_io_shape_text(rank, shape, wanted));
+    }
+    size_t offset = (size_t)((const unsigned char *)tensor->data - file->body);
+    if (offset % sizeof(float) != 0)
+        return weir_io_fail(error, file->path,
+                            "tensor '%.*s' begins at byte %zu of the body, no multiple of 4; write "
+                            "the file again with its tensors aligned",
+                            NAME_SHOWN, name, offset);
+    *out_values = tensor->data;
+    return true;
+}

@@ -1,0 +1,99 @@
+#include "base/text.h"
+
+#include <string.h>
+
+#include "tests/support/test.h"
+
+WEIR_TEST(BaseText, CountsEdits)
+{
+    EXPECT_SIZE_EQ(weir_text_distance("", ""), 0);
+    EXPECT_SIZE_EQ(weir_text_distance("backend", "backend"), 0);
+    EXPECT_SIZE_EQ(weir_text_distance("", "abc"), 3);
+    EXPECT_SIZE_EQ(weir_text_distance("abc", ""), 3);
+    EXPECT_SIZE_EQ(weir_text_distance("kitten", "sitting"), 3);
+    EXPECT_SIZE_EQ(weir_text_distance("bakcend", "backend"), 1);
+    EXPECT_SIZE_EQ(weir_text_distance("ab", "ba"), 1);
+    EXPECT_SIZE_EQ(weir_text_distance("BACKEND", "backend"), 0);
+}
+
+WEIR_TEST(BaseText, DistanceIsSymmetric)
+{
+    static const char *const words[] = {"weights", "weight", "wieghts", "bias", "", "wgt"};
+    for (size_t i = 0; i < 6; i++) {
+        for (size_t j = 0; j < 6; j++)
+            EXPECT_SIZE_EQ(weir_text_distance(words[i], words[j]),
+                           weir_text_distance(words[j], words[i]));
+    }
+}
+
+WEIR_TEST(BaseText, NamesAboveTheLimitAreFar)
+{
+    char name[WEIR_TEXT_NAME_LIMIT + 2];
+    memset(name, 'x', sizeof name);
+    name[WEIR_TEXT_NAME_LIMIT + 1] = '\0';
+    EXPECT_SIZE_EQ(weir_text_distance(name, "x"), WEIR_TEXT_FAR);
+    EXPECT_SIZE_EQ(weir_text_distance("x", name), WEIR_TEXT_FAR);
+    EXPECT_NULL(weir_text_nearer(name, NULL, name));
+    name[WEIR_TEXT_NAME_LIMIT] = '\0';
+    EXPECT_SIZE_EQ(weir_text_distance(name, "x"), WEIR_TEXT_NAME_LIMIT - 1);
+}
+
+WEIR_TEST(BaseText, SuggestsTheNearest)
+{
+    static const char *const keys[] = {"backend", "device", "module_path", "plugins", "plugin"};
+    EXPECT_STR_EQ(weir_text_nearest("bakend", keys, 5), "backend");
+    EXPECT_STR_EQ(weir_text_nearest("modul_paht", keys, 5), "module_path");
+    EXPECT_STR_EQ(weir_text_nearest("plugi", keys, 5), "plugin");
+    EXPECT_STR_EQ(weir_text_nearest("DEVICE", keys, 5), "device");
+}
+
+WEIR_TEST(BaseText, SuggestsNothingFarAway)
+{
+    static const char *const keys[] = {"backend", "device", "x"};
+    EXPECT_NULL(weir_text_nearest("temperature", keys, 3));
+    EXPECT_NULL(weir_text_nearest("y", keys, 3));
+    EXPECT_NULL(weir_text_nearest("", keys, 3));
+    EXPECT_NULL(weir_text_nearest("backend", keys, 0));
+}
+
+WEIR_TEST(BaseText, TheFirstOfEqualsWins)
+{
+    static const char *const keys[] = {"stage_a", "stage_b"};
+    EXPECT_STR_EQ(weir_text_nearest("stage_c", keys, 2), "stage_a");
+}
+
+WEIR_TEST(BaseText, AppendStaysInItsBuffer)
+{
+    char text[8] = "????";
+    size_t used = 0;
+    weir_text_append(text, 6, &used, "%d-", 12);
+    EXPECT_STR_EQ(text, "12-");
+    weir_text_append(text, 6, &used, "%s", "abcdef");
+    EXPECT_STR_EQ(text, "12-ab");
+    EXPECT_SIZE_EQ(used, 5);
+    weir_text_append(text, 6, &used, "more");
+    EXPECT_STR_EQ(text, "12-ab");
+    used = 0;
+    weir_text_append(text, 0, &used, "none");
+    EXPECT_SIZE_EQ(used, 0);
+}
+
+WEIR_TEST(BaseText, ALongPathKeepsItsEndAndTheSentence)
+{
+    char path[1000];
+    memset(path, 'p', sizeof path);
+    memcpy(path + sizeof path - 9, "/end.npy", 9);
+    char message[512];
+    weir_text_about(message, sizeof message, path, "is %s", "broken");
+    EXPECT_CONTAINS(message, "/end.npy: is broken");
+    EXPECT_SIZE_EQ(strlen(message), 3 + 160 + strlen(": is broken"));
+    weir_text_about(message, sizeof message, "a.npy", "is %s", "broken");
+    EXPECT_STR_EQ(message, "a.npy: is broken");
+}
+
+WEIR_TEST(BaseText, ControlCharactersDoNotReachTheTerminal)
+{
+    char message[64];
+    weir_text_about(message, sizeof message, "a\x1b[31m\n.npy", "holds '%s'", "\x07\x7f");
+    EXPECT_STR_EQ(message, "a?[31m?.npy: holds '?\?'");
+}

@@ -1,0 +1,379 @@
+// Files that are no image, half an image, a damaged one or one too large. Under the
+// address sanitizer this is also the proof that no error path leaks.
+#include "io/image.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <png.h>
+#include <zlib.h>
+
+#include "tests/support/test.h"
+#include "tests/unit/io_made_files.h"
+
+enum { SIDE = 16, ROOM = SIDE * SIDE * 3 };
+
+static struct weir_io_error error;
+static unsigned char image[ROOM];
+
+static bool read_image(const char *path)
+{
+    struct weir_io_image_info info;
+    error.message[0] = '\0';
+    bool ok = weir_io_image_read(path, 0, image, ROOM, &info, &error);
+    EXPECT_TRUE(ok || (info.width == 0 && info.height == 0 && info.kind[0] == '\0'));
+    EXPECT_TRUE(ok || error.message[0] != '\0');
+    return ok;
+}
+
+// Makes a small noisy image of a kind, numbered from 0, and returns its bytes.
+static unsigned char *make_image(const char *path, int kind, size_t *out_size)
+{
+    static unsigned char pixels[SIDE * SIDE * 4];
+    uint32_t state = 7;
+    for (size_t i = 0; i < sizeof pixels; i++)
+        pixels[i] = (unsigned char)((state = state * 1664525u + 1013904223u) >> 24);
+    struct made_png png = {.width = SIDE,
+                           .height = SIDE,
+                           .colour_type = kind == 0 ? PNG_COLOR_TYPE_RGB : PNG_COLOR_TYPE_RGB_ALPHA,
+                           .bit_depth = 8,
+                           .interlaced = kind == 1,
+                           .rows = pixels,
+                           .row_bytes = kind == 0 ? SIDE * 3 : SIDE * 4};
+    struct made_jpeg jpeg = {SIDE, SIDE, kind == 2 ? 1 : 3, 80, kind == 4, pixels};
+    bool made = kind < 2 ? made_png_write(path, &png) : made_jpeg_write(path, &jpeg);
+    *out_size = 0;
+    return made ? made_file_read(path, out_size) : NULL;
+}
+
+WEIR_TEST(IoImageDamage, NotAnImage)
+{
+    const char *folder = weir_test_temp_dir();
+    const char *path = made_path(folder, "a.png");
+    struct weir_io_image_info info;
+    EXPECT_FALSE(read_image(path));
+    EXPECT_CONTAINS(error.message, "a.png: there is no such file");
+    EXPECT_FALSE(weir_io_image_probe(path, &info, &error));
+    EXPECT_FALSE(read_image(folder));
+    EXPECT_CONTAINS(error.message, "is a directory");
+    ASSERT_INT_EQ(mkfifo(made_path(folder, "pipe"), 0666), 0);
+    EXPECT_FALSE(read_image(made_path(folder, "pipe")));
+    EXPECT_CONTAINS(error.message, "is a pipe or a device");
+
+    static const struct {
+        const char *bytes;
+        size_t size;
+        const char *part;
+    } rows[] = {
+        {"", 0, "is empty"},
+        {"Hello, this is text.", 20, "is neither a PNG nor a JPEG"},
+        {"B", 1, "is neither a PNG nor a JPEG"},
+        {"GIF89a..........", 16, "looks like a GIF"},
+        {"BM..............", 16, "looks like a BMP"},
+        {"II*\0............", 16, "looks like a TIFF"},
+        {"RIFF....WEBP....", 16, "WebP"},
+        {"\x89PNG", 4, "is a truncated PNG"},
+        {"\x89", 1, "is a truncated PNG"},
+        {"\x89PNG\n\n\x1a\n", 8, "is neither a PNG nor a JPEG"},
+        {"\x89PNG\r\n\x1a\n", 8, "is a truncated PNG"},
+        {"\xff\xd8", 2, "is a truncated JPEG"},
+        {"\xff\xd8\xff", 3, "is a truncated JPEG"},
+        {"\xff\xd8\xff\xd9", 4, "is a damaged JPEG"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        weir_test_note("row %zu", i);
+        ASSERT_TRUE(made_file_write(path, rows[i].bytes, rows[i].size));
+        EXPECT_FALSE(read_image(path));
+        EXPECT_CONTAINS(error.message, rows[i].part);
+        EXPECT_FALSE(weir_io_image_probe(path, &info, &error));
+        EXPECT_CONTAINS(error.message, rows[i].part);
+    }
+}
+
+WEIR_TEST(IoImageDamage, EveryTruncationIsRefused)
+{
+    const char *folder = weir_test_temp_dir();
+    const char *good = made_path(folder, "good");
+    const char *cut = made_path(folder, "cut");
+    for (int kind = 0; kind < 5; kind++) {
+        size_t size = 0;
+        unsigned char *bytes = make_image(good, kind, &size);
+        ASSERT_NOT_NULL(bytes);
+        EXPECT_TRUE(read_image(good));
+        for (size_t length = 0; length < size; length++) {
+            weir_test_note("kind %d, %zu of %zu bytes", kind, length, size);
+            EXPECT_TRUE(made_file_write(cut, bytes, length));
+            EXPECT_FALSE(read_image(cut));
+            if (length >= 3)
+                EXPECT_CONTAINS(error.message, "is a truncated");
+        }
+        free(bytes);
+    }
+}
+
+WEIR_TEST(IoImageDamage, AProbeThatPassesStillFailsAtTheRead)
+{
+    const char *path = made_path(weir_test_temp_dir(), "a");
+    for (int kind = 0; kind < 5; kind++) {
+        size_t size = 0;
+        unsigned char *bytes = make_image(path, kind, &size);
+        ASSERT_NOT_NULL(bytes);
+        bool written = made_file_write(path, bytes, size - 20);
+        free(bytes);
+        ASSERT_TRUE(written);
+        struct weir_io_image_info info;
+        EXPECT_TRUE(weir_io_image_probe(path, &info, &error));
+        EXPECT_UINT_EQ(info.width, SIDE);
+        EXPECT_FALSE(read_image(path));
+    }
+}
+
+WEIR_TEST(IoImageDamage, EveryFlippedBitOfAPngIsNoticed)
+{
+    const char *path = made_path(weir_test_temp_dir(), "a.png");
+    for (int kind = 0; kind < 2; kind++) {
+        size_t size = 0;
+        unsigned char *bytes = make_image(path, kind, &size);
+        ASSERT_NOT_NULL(bytes);
+        for (size_t i = 0; i < size; i++) {
+            unsigned char old = bytes[i];
+            bytes[i] ^= (unsigned char)(1 << i % 8);
+            weir_test_note("byte %zu of %zu", i, size);
+            EXPECT_TRUE(made_file_write(path, bytes, size));
+            EXPECT_FALSE(read_image(path));
+            bytes[i] = old;
+        }
+        free(bytes);
+    }
+}
+
+// JPEG has no checksums, so a flipped bit may pass; it must not do harm.
+WEIR_TEST(IoImageDamage, AFlippedBitOfAJpegDoesNoHarm)
+{
+    const char *path = made_path(weir_test_temp_dir(), "a.jpg");
+    int refused = 0;
+    for (int kind = 2; kind < 5; kind++) {
+        size_t size = 0;
+        unsigned char *bytes = make_image(path, kind, &size);
+        ASSERT_NOT_NULL(bytes);
+        for (size_t i = 0; i < size * 8; i += 3) {
+            unsigned char old = bytes[i / 8];
+            bytes[i / 8] ^= (unsigned char)(1 << i % 8);
+            EXPECT_TRUE(made_file_write(path, bytes, size));
+            refused += !read_image(path);
+            bytes[i / 8] = old;
+        }
+        free(bytes);
+    }
+    EXPECT_INT_GT(refused, 100);
+}
+
+WEIR_TEST(IoImageDamage, BytesBehindTheImageAreIgnored)
+{
+    const char *path = made_path(weir_test_temp_dir(), "a");
+    for (int kind = 0; kind < 5; kind++) {
+        size_t size = 0;
+        unsigned char *bytes = make_image(path, kind, &size);
+        ASSERT_NOT_NULL(bytes);
+        free(bytes);
+        FILE *stream = fopen(path, "ab");
+        ASSERT_NOT_NULL(stream);
+        EXPECT_INT_GE(fputs("trailing", stream), 0);
+        ASSERT_INT_EQ(fclose(stream), 0);
+        EXPECT_TRUE(read_image(path));
+    }
+}
+
+WEIR_TEST(IoImageDamage, NothingIsPrinted)
+{
+    const char *folder = weir_test_temp_dir();
+    const char *good = made_path(folder, "good");
+    const char *bad = made_path(folder, "bad");
+    const char *log = made_path(folder, "log");
+    size_t size = 0;
+    unsigned char *bytes = make_image(good, 3, &size);
+    ASSERT_NOT_NULL(bytes);
+    ASSERT_TRUE(made_file_write(bad, bytes, size / 2));
+    free(bytes);
+    bytes = make_image(good, 0, &size);
+    ASSERT_NOT_NULL(bytes);
+    bytes[40] ^= 1;
+    ASSERT_TRUE(made_file_write(good, bytes, size));
+    free(bytes);
+
+    FILE *stream = fopen(log, "wb");
+    ASSERT_NOT_NULL(stream);
+    (void)fflush(stderr);
+    int kept = dup(2);
+    int swapped = dup2(fileno(stream), 2);
+    bool bad_read = read_image(bad);
+    bool good_read = read_image(good);
+    (void)fflush(stderr);
+    int restored = dup2(kept, 2);
+    close(kept);
+    ASSERT_INT_EQ(fclose(stream), 0);
+    EXPECT_INT_EQ(swapped, 2);
+    EXPECT_INT_EQ(restored, 2);
+    EXPECT_FALSE(bad_read);
+    EXPECT_FALSE(good_read);
+    unsigned char *printed = made_file_read(log, &size);
+    EXPECT_SIZE_EQ(size, 0);
+    free(printed);
+}
+
+// Writes a good PNG whose header is then given this size, with a right checksum.
+static bool make_png_of_size(const char *path, uint32_t width, uint32_t height)
+{
+    size_t size = 0;
+    unsigned char *bytes = make_image(path, 0, &size);
+    if (!bytes)
+        return false;
+    for (int i = 0; i < 4; i++) {
+        bytes[16 + i] = (unsigned char)(width >> (24 - 8 * i));
+        bytes[20 + i] = (unsigned char)(height >> (24 - 8 * i));
+    }
+    uint32_t sum = (uint32_t)crc32(0, bytes + 12, 17);
+    for (int i = 0; i < 4; i++)
+        bytes[29 + i] = (unsigned char)(sum >> (24 - 8 * i));
+    bool ok = made_file_write(path, bytes, size);
+    free(bytes);
+    return ok;
+}
+
+// The same for a JPEG, whose frame header is looked for.
+static bool make_jpeg_of_size(const char *path, uint32_t width, uint32_t height)
+{
+    size_t size = 0;
+    unsigned char *bytes = make_image(path, 3, &size);
+    if (!bytes)
+        return false;
+    size_t at = 2;
+    while (at + 9 < size && bytes[at + 1] != 0xc0)
+        at += 2 + ((size_t)bytes[at + 2] << 8 | bytes[at + 3]);
+    bytes[at + 5] = (unsigned char)(height >> 8);
+    bytes[at + 6] = (unsigned char)(height & 255);
+    bytes[at + 7] = (unsigned char)(width >> 8);
+    bytes[at + 8] = (unsigned char)(width & 255);
+    bool ok = made_file_write(path, bytes, size);
+    free(bytes);
+    return ok;
+}
+
+WEIR_TEST(IoImageDamage, ImpossibleSizes)
+{
+    const char *path = made_path(weir_test_temp_dir(), "a");
+    struct weir_io_image_info info;
+    static const uint32_t sizes[][2] = {{0, 16}, {16, 0}, {0x80000000u, 16}, {16, 0xffffffffu}};
+    for (size_t i = 0; i < 4; i++) {
+        ASSERT_TRUE(make_png_of_size(path, sizes[i][0], sizes[i][1]));
+        EXPECT_FALSE(weir_io_image_probe(path, &info, &error));
+        EXPECT_CONTAINS(error.message, "is a damaged PNG: ");
+    }
+    ASSERT_TRUE(make_png_of_size(path, 0, 16));
+    EXPECT_FALSE(read_image(path));
+    EXPECT_CONTAINS(error.message, "Image width is zero");
+    ASSERT_TRUE(make_jpeg_of_size(path, 0, 16));
+    EXPECT_FALSE(read_image(path));
+    EXPECT_CONTAINS(error.message, "is a damaged JPEG: ");
+}
+
+WEIR_TEST(IoImageDamage, TheCapIsCheckedBeforeMemoryIsTaken)
+{
+    const char *path = made_path(weir_test_temp_dir(), "a");
+    struct weir_io_image_info info;
+    ASSERT_TRUE(make_png_of_size(path, 0x7fffffff, 0x7fffffff));
+    ASSERT_TRUE(weir_io_image_probe(path, &info, &error));
+    EXPECT_UINT_EQ(weir_io_image_bytes(&info), (uint64_t)0x7fffffff * 0x7fffffff * 3);
+    EXPECT_FALSE(weir_io_image_read(path, 100000000, image, ROOM, &info, &error));
+    EXPECT_CONTAINS(error.message, "2147483647 x 2147483647 = 4611686014132420609 pixels");
+    EXPECT_CONTAINS(error.message, "cap of 100000000");
+    EXPECT_CONTAINS(error.message, "max_pixels");
+    EXPECT_FALSE(read_image(path));
+    EXPECT_CONTAINS(error.message, "its buffer has 768");
+
+    ASSERT_TRUE(make_jpeg_of_size(path, 65000, 65000));
+    EXPECT_FALSE(weir_io_image_read(path, 1000000, image, ROOM, &info, &error));
+    EXPECT_CONTAINS(error.message, "65000 x 65000 = 4225000000 pixels, above the cap of 1000000");
+    EXPECT_FALSE(read_image(path));
+    EXPECT_CONTAINS(error.message, "its buffer has 768");
+}
+
+WEIR_TEST(IoImageDamage, TheCapItselfIsAllowed)
+{
+    const char *path = made_path(weir_test_temp_dir(), "a");
+    for (int kind = 0; kind < 5; kind++) {
+        size_t size = 0;
+        free(make_image(path, kind, &size));
+        struct weir_io_image_info info;
+        EXPECT_TRUE(weir_io_image_read(path, SIDE * SIDE, image, ROOM, &info, &error));
+        EXPECT_TRUE(weir_io_image_check_pixels(path, &info, SIDE * SIDE, &error));
+        EXPECT_FALSE(weir_io_image_check_pixels(path, &info, SIDE * SIDE - 1, &error));
+        EXPECT_FALSE(weir_io_image_read(path, SIDE * SIDE - 1, image, ROOM, &info, &error));
+        EXPECT_CONTAINS(error.message, "16 x 16 = 256 pixels, above the cap of 255");
+        EXPECT_FALSE(weir_io_image_read(path, 0, image, ROOM - 1, &info, &error));
+        EXPECT_CONTAINS(error.message, "take 768 bytes, but its buffer has 767");
+    }
+}
+
+WEIR_TEST(IoImageDamage, JpegColoursThatHaveNoMeaningHere)
+{
+    const char *path = made_path(weir_test_temp_dir(), "a.jpg");
+    static const unsigned char pixels[8 * 8 * 4];
+    struct made_jpeg jpeg = {8, 8, 4, 90, false, pixels};
+    struct weir_io_image_info info;
+    ASSERT_TRUE(made_jpeg_write(path, &jpeg));
+    EXPECT_FALSE(weir_io_image_probe(path, &info, &error));
+    EXPECT_CONTAINS(error.message, "is a CMYK JPEG");
+    EXPECT_CONTAINS(error.message, "convert it to RGB");
+    jpeg.channels = 2;
+    ASSERT_TRUE(made_jpeg_write(path, &jpeg));
+    EXPECT_FALSE(weir_io_image_probe(path, &info, &error));
+    EXPECT_CONTAINS(error.message, "2 channels of unknown meaning");
+}
+
+WEIR_TEST(IoImageDamage, AnIndexWithoutAColourIsBlack)
+{
+    const char *path = made_path(weir_test_temp_dir(), "a.png");
+    const unsigned char palette[3] = {200, 100, 50};
+    const unsigned char rows[2] = {0, 0};
+    struct made_png png = {.width = 2,
+                           .height = 1,
+                           .colour_type = PNG_COLOR_TYPE_PALETTE,
+                           .bit_depth = 8,
+                           .palette = palette,
+                           .palette_count = 1,
+                           .rows = rows,
+                           .row_bytes = 2};
+    ASSERT_TRUE(made_png_write(path, &png));
+    size_t size = 0;
+    unsigned char *bytes = made_file_read(path, &size);
+    ASSERT_NOT_NULL(bytes);
+    // libpng refuses to write such an index, so the pixels are exchanged afterwards:
+    // signature 8, IHDR 25, PLTE 15 bytes, then IDAT.
+    static const unsigned char wrong[3] = {0, 0, 9};
+    unsigned char body[64] = "IDAT";
+    uLongf length = sizeof body - 8;
+    ASSERT_INT_EQ(compress(body + 4, &length, wrong, sizeof wrong), Z_OK);
+    uint32_t sum = (uint32_t)crc32(0, body, (uInt)length + 4);
+    unsigned char made[256];
+    memcpy(made, bytes, 48);
+    size_t used = 48;
+    const uint32_t words[2] = {(uint32_t)length, sum};
+    for (int w = 0; w < 2; w++) {
+        for (int i = 0; i < 4; i++)
+            made[used++] = (unsigned char)(words[w] >> (24 - 8 * i));
+        if (w == 0) {
+            memcpy(made + used, body, length + 4);
+            used += length + 4;
+        }
+    }
+    memcpy(made + used, bytes + size - 12, 12);
+    free(bytes);
+    ASSERT_TRUE(made_file_write(path, made, used + 12));
+    ASSERT_TRUE(read_image(path));
+    const unsigned char want[6] = {200, 100, 50, 0, 0, 0};
+    EXPECT_MEM_EQ(image, want, 6);
+}

@@ -1,0 +1,430 @@
+// What the conversion rules of io/image.h promise, pixel by pixel. Damaged files
+// are in io_image_damage_test.c.
+#include "io/image.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <png.h>
+
+#include "tests/support/test.h"
+#include "tests/unit/io_made_files.h"
+
+enum { ROOM = 256 * 256 * 3 };
+
+static struct weir_io_error error;
+static unsigned char image[ROOM + 16];
+
+// Probes and reads `path` into `image`. Both must agree on kind and size, and nothing
+// behind the image may be touched.
+static void read_image(const char *path, const char *kind, uint32_t width, uint32_t height)
+{
+    struct weir_io_image_info probed;
+    struct weir_io_image_info read;
+    memset(image, 0xa5, sizeof image);
+    error.message[0] = '\0';
+    bool ok = weir_io_image_probe(path, &probed, &error) &&
+              weir_io_image_read(path, 0, image, ROOM, &read, &error);
+    ASSERT_STR_EQ(ok ? "" : error.message, "");
+    EXPECT_STR_EQ(probed.kind, kind);
+    EXPECT_STR_EQ(read.kind, kind);
+    EXPECT_UINT_EQ(probed.width, width);
+    EXPECT_UINT_EQ(probed.height, height);
+    EXPECT_UINT_EQ(read.width, width);
+    EXPECT_UINT_EQ(read.height, height);
+    size_t size = (size_t)weir_io_image_bytes(&read);
+    ASSERT_SIZE_EQ(size, (size_t)width * height * 3);
+    for (size_t i = size; i < size + 16; i++)
+        ASSERT_INT_EQ(image[i], 0xa5);
+}
+
+static void expect_pixel(size_t index, int red, int green, int blue)
+{
+    const unsigned char want[3] = {(unsigned char)red, (unsigned char)green, (unsigned char)blue};
+    weir_test_note("pixel %zu", index);
+    ASSERT_MEM_EQ(image + index * 3, want, 3);
+    weir_test_note(NULL);
+}
+
+static int over_white(int value, int alpha)
+{
+    return (int)floor((value * alpha + 255.0 * (255 - alpha)) / 255 + 0.5);
+}
+
+static int to_8_bits(unsigned value)
+{
+    return (int)floor(value * 255.0 / 65535 + 0.5);
+}
+
+static void put_16(unsigned char *target, unsigned value)
+{
+    target[0] = (unsigned char)(value >> 8);
+    target[1] = (unsigned char)(value & 255);
+}
+
+WEIR_TEST(IoImage, Rgb8ComesAsItStands)
+{
+    const char *path = made_path(weir_test_temp_dir(), "a.png");
+    unsigned char pixels[7 * 5 * 3];
+    for (size_t i = 0; i < sizeof pixels; i++)
+        pixels[i] = (unsigned char)(i * 37);
+    for (int interlaced = 0; interlaced < 2; interlaced++) {
+        struct made_png png = {.width = 7,
+                               .height = 5,
+                               .colour_type = PNG_COLOR_TYPE_RGB,
+                               .bit_depth = 8,
+                               .interlaced = interlaced,
+                               .rows = pixels,
+                               .row_bytes = 21};
+        ASSERT_TRUE(made_png_write(path, &png));
+        read_image(path, interlaced ? "png rgb8, interlaced" : "png rgb8", 7, 5);
+        EXPECT_MEM_EQ(image, pixels, sizeof pixels);
+    }
+}
+
+WEIR_TEST(IoImage, GammaIsIgnored)
+{
+    const char *path = made_path(weir_test_temp_dir(), "a.png");
+    const unsigned char pixel[4] = {10, 100, 200, 100};
+    struct made_png png = {.width = 1,
+                           .height = 1,
+                           .colour_type = PNG_COLOR_TYPE_RGB_ALPHA,
+                           .bit_depth = 8,
+                           .gamma = 1.0,
+                           .rows = pixel,
+                           .row_bytes = 4};
+    ASSERT_TRUE(made_png_write(path, &png));
+    read_image(path, "png rgb+alpha8", 1, 1);
+    expect_pixel(0, over_white(10, 100), over_white(100, 100), over_white(200, 100));
+}
+
+WEIR_TEST(IoImage, SixteenBitsAreRounded)
+{
+    const char *path = made_path(weir_test_temp_dir(), "a.png");
+    unsigned char *rows = malloc(256 * 256 * 2);
+    ASSERT_NOT_NULL(rows);
+    for (unsigned v = 0; v < 65536; v++)
+        put_16(rows + v * 2, v);
+    struct made_png png = {.width = 256,
+                           .height = 256,
+                           .colour_type = PNG_COLOR_TYPE_GRAY,
+                           .bit_depth = 16,
+                           .rows = rows,
+                           .row_bytes = 512};
+    bool made = made_png_write(path, &png);
+    free(rows);
+    ASSERT_TRUE(made);
+    read_image(path, "png gray16", 256, 256);
+    for (unsigned v = 0; v < 65536 && !weir_test_has_failed(); v++) {
+        int want = to_8_bits(v);
+        EXPECT_INT_EQ((v * 255 + 32767) / 65535, want);
+        expect_pixel(v, want, want, want);
+    }
+}
+
+// Every value under every alpha.
+WEIR_TEST(IoImage, AlphaIsLaidOverWhite)
+{
+    const char *path = made_path(weir_test_temp_dir(), "a.png");
+    unsigned char *rows = malloc(256 * 256 * 2);
+    ASSERT_NOT_NULL(rows);
+    for (unsigned v = 0; v < 65536; v++)
+        put_16(rows + v * 2, v);
+    struct made_png png = {.width = 256,
+                           .height = 256,
+                           .colour_type = PNG_COLOR_TYPE_GRAY_ALPHA,
+                           .bit_depth = 8,
+                           .rows = rows,
+                           .row_bytes = 512};
+    bool made = made_png_write(path, &png);
+    free(rows);
+    ASSERT_TRUE(made);
+    read_image(path, "png gray+alpha8", 256, 256);
+    for (int v = 0; v < 65536 && !weir_test_has_failed(); v++) {
+        int want = over_white(v >> 8, v & 255);
+        expect_pixel((size_t)v, want, want, want);
+    }
+}
+
+WEIR_TEST(IoImage, SixteenBitAlphaIsReducedFirst)
+{
+    const char *path = made_path(weir_test_temp_dir(), "a.png");
+    enum { COUNT = 61 * 9 };
+    unsigned char rows[COUNT * 8];
+    for (unsigned i = 0; i < COUNT * 4; i++)
+        put_16(rows + i * 2, (i * 40503u) & 65535);
+    for (int interlaced = 0; interlaced < 2; interlaced++) {
+        struct made_png png = {.width = 61,
+                               .height = 9,
+                               .colour_type = PNG_COLOR_TYPE_RGB_ALPHA,
+                               .bit_depth = 16,
+                               .interlaced = interlaced,
+                               .rows = rows,
+                               .row_bytes = 61 * 8};
+        ASSERT_TRUE(made_png_write(path, &png));
+        read_image(path, interlaced ? "png rgb+alpha16, interlaced" : "png rgb+alpha16", 61, 9);
+        for (unsigned i = 0; i < COUNT && !weir_test_has_failed(); i++) {
+            int c[4];
+            for (unsigned k = 0; k < 4; k++)
+                c[k] = to_8_bits(((i * 4 + k) * 40503u) & 65535);
+            expect_pixel(i, over_white(c[0], c[3]), over_white(c[1], c[3]),
+                         over_white(c[2], c[3]));
+        }
+    }
+}
+
+WEIR_TEST(IoImage, FewBitsOfGrayAreScaled)
+{
+    const char *path = made_path(weir_test_temp_dir(), "a.png");
+    const unsigned char rows[2] = {0x1b, 0xe4};
+    static const struct {
+        int bits;
+        uint32_t width;
+        const char *kind;
+    } rows_of[] = {{1, 16, "png gray1"}, {2, 8, "png gray2"}, {4, 4, "png gray4"}};
+    for (size_t i = 0; i < 3; i++) {
+        struct made_png png = {.width = rows_of[i].width,
+                               .height = 1,
+                               .colour_type = PNG_COLOR_TYPE_GRAY,
+                               .bit_depth = rows_of[i].bits,
+                               .rows = rows,
+                               .row_bytes = 2};
+        ASSERT_TRUE(made_png_write(path, &png));
+        read_image(path, rows_of[i].kind, rows_of[i].width, 1);
+        for (uint32_t x = 0; x < rows_of[i].width; x++) {
+            int shift = 16 - rows_of[i].bits * ((int)x + 1);
+            int most = (1 << rows_of[i].bits) - 1;
+            int want = ((0x1be4 >> shift) & most) * 255 / most;
+            expect_pixel(x, want, want, want);
+        }
+    }
+}
+
+WEIR_TEST(IoImage, PalettesAreExpanded)
+{
+    const char *path = made_path(weir_test_temp_dir(), "a.png");
+    const unsigned char palette[12] = {255, 0, 0, 0, 255, 0, 0, 0, 255, 9, 8, 7};
+    const unsigned char alpha[2] = {255, 51};
+    const unsigned char rows[1] = {0x1b}; // 0, 1, 2, 3
+    struct made_png png = {.width = 4,
+                           .height = 1,
+                           .colour_type = PNG_COLOR_TYPE_PALETTE,
+                           .bit_depth = 2,
+                           .palette = palette,
+                           .palette_count = 4,
+                           .rows = rows,
+                           .row_bytes = 1};
+    ASSERT_TRUE(made_png_write(path, &png));
+    read_image(path, "png palette2", 4, 1);
+    EXPECT_MEM_EQ(image, palette, 12);
+
+    png.palette_alpha = alpha;
+    png.palette_alpha_count = 2;
+    ASSERT_TRUE(made_png_write(path, &png));
+    read_image(path, "png palette2+transparent", 4, 1);
+    expect_pixel(0, 255, 0, 0);
+    expect_pixel(1, over_white(0, 51), 255, over_white(0, 51));
+    expect_pixel(2, 0, 0, 255);
+    expect_pixel(3, 9, 8, 7);
+}
+
+WEIR_TEST(IoImage, ATransparentColourBecomesWhite)
+{
+    const char *path = made_path(weir_test_temp_dir(), "a.png");
+    const unsigned char gray[3] = {10, 20, 30};
+    const uint16_t clear_gray[1] = {20};
+    struct made_png png = {.width = 3,
+                           .height = 1,
+                           .colour_type = PNG_COLOR_TYPE_GRAY,
+                           .bit_depth = 8,
+                           .transparent = clear_gray,
+                           .rows = gray,
+                           .row_bytes = 3};
+    ASSERT_TRUE(made_png_write(path, &png));
+    read_image(path, "png gray8+transparent", 3, 1);
+    expect_pixel(0, 10, 10, 10);
+    expect_pixel(1, 255, 255, 255);
+    expect_pixel(2, 30, 30, 30);
+
+    // At 16 bits the colour is compared before it is reduced: the second pixel
+    // differs in its lowest bit and stays.
+    const unsigned char deep[12] = {1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 7};
+    const uint16_t clear_rgb[3] = {0x0102, 0x0304, 0x0506};
+    struct made_png png16 = {.width = 2,
+                             .height = 1,
+                             .colour_type = PNG_COLOR_TYPE_RGB,
+                             .bit_depth = 16,
+                             .transparent = clear_rgb,
+                             .rows = deep,
+                             .row_bytes = 12};
+    ASSERT_TRUE(made_png_write(path, &png16));
+    read_image(path, "png rgb16+transparent", 2, 1);
+    expect_pixel(0, 255, 255, 255);
+    expect_pixel(1, to_8_bits(0x0102), to_8_bits(0x0304), to_8_bits(0x0507));
+}
+
+// All sizes up to 9 x 9 leave out each of the seven passes at some time.
+WEIR_TEST(IoImage, InterlacingChangesNoPixel)
+{
+    const char *path = made_path(weir_test_temp_dir(), "a.png");
+    unsigned char pixels[9 * 9 * 4];
+    unsigned char plain[9 * 9 * 3];
+    for (size_t i = 0; i < sizeof pixels; i++)
+        pixels[i] = (unsigned char)(i * 101 + 7);
+    for (uint32_t size = 0; size < 81 && !weir_test_has_failed(); size++) {
+        uint32_t width = size / 9 + 1;
+        uint32_t height = size % 9 + 1;
+        struct made_png png = {.width = width,
+                               .height = height,
+                               .colour_type = PNG_COLOR_TYPE_RGB_ALPHA,
+                               .bit_depth = 8,
+                               .rows = pixels,
+                               .row_bytes = (size_t)width * 4};
+        ASSERT_TRUE(made_png_write(path, &png));
+        read_image(path, "png rgb+alpha8", width, height);
+        memcpy(plain, image, (size_t)width * height * 3);
+        png.interlaced = true;
+        ASSERT_TRUE(made_png_write(path, &png));
+        read_image(path, "png rgb+alpha8, interlaced", width, height);
+        EXPECT_MEM_EQ(image, plain, (size_t)width * height * 3);
+    }
+}
+
+WEIR_TEST(IoImage, ExtremeSizes)
+{
+    const char *path = made_path(weir_test_temp_dir(), "a.img");
+    static unsigned char pixels[5000 * 3];
+    static const uint32_t sizes[][2] = {{1, 1}, {5000, 1}, {1, 5000}};
+    memset(pixels, 77, sizeof pixels);
+    for (size_t i = 0; i < 3; i++) {
+        size_t count = (size_t)sizes[i][0] * sizes[i][1];
+        struct made_png png = {.width = sizes[i][0],
+                               .height = sizes[i][1],
+                               .colour_type = PNG_COLOR_TYPE_RGB,
+                               .bit_depth = 8,
+                               .rows = pixels,
+                               .row_bytes = (size_t)sizes[i][0] * 3};
+        ASSERT_TRUE(made_png_write(path, &png));
+        read_image(path, "png rgb8", sizes[i][0], sizes[i][1]);
+        EXPECT_MEM_EQ(image, pixels, count * 3);
+        struct made_jpeg jpeg = {sizes[i][0], sizes[i][1], 3, 100, false, pixels};
+        ASSERT_TRUE(made_jpeg_write(path, &jpeg));
+        read_image(path, "jpeg ycc", sizes[i][0], sizes[i][1]);
+        EXPECT_MEM_EQ(image, pixels, count * 3);
+    }
+}
+
+static void fill_ramp(unsigned char *pixels, int channels)
+{
+    for (int i = 0; i < 32 * 24 * channels; i++)
+        pixels[i] = (unsigned char)((i / channels % 32) * 4 + (i / channels / 32) * 5 +
+                                    i % channels * 3);
+}
+
+WEIR_TEST(IoImage, JpegGrayHasEqualChannels)
+{
+    const char *path = made_path(weir_test_temp_dir(), "a.jpg");
+    unsigned char pixels[32 * 24];
+    fill_ramp(pixels, 1);
+    struct made_jpeg jpeg = {32, 24, 1, 100, false, pixels};
+    ASSERT_TRUE(made_jpeg_write(path, &jpeg));
+    read_image(path, "jpeg gray", 32, 24);
+    for (size_t i = 0; i < sizeof pixels; i++) {
+        ASSERT_NEAR(image[i * 3], pixels[i], 2);
+        ASSERT_INT_EQ(image[i * 3 + 1], image[i * 3]);
+        ASSERT_INT_EQ(image[i * 3 + 2], image[i * 3]);
+    }
+}
+
+WEIR_TEST(IoImage, JpegColoursAndProgressive)
+{
+    const char *path = made_path(weir_test_temp_dir(), "a.jpg");
+    unsigned char pixels[32 * 24 * 3];
+    unsigned char baseline[32 * 24 * 3];
+    fill_ramp(pixels, 3);
+    struct made_jpeg jpeg = {32, 24, 3, 100, false, pixels};
+    ASSERT_TRUE(made_jpeg_write(path, &jpeg));
+    read_image(path, "jpeg ycc", 32, 24);
+    for (size_t i = 0; i < sizeof pixels; i++)
+        ASSERT_NEAR(image[i], pixels[i], 4);
+    memcpy(baseline, image, sizeof baseline);
+    jpeg.progressive = true;
+    ASSERT_TRUE(made_jpeg_write(path, &jpeg));
+    read_image(path, "jpeg ycc, progressive", 32, 24);
+    EXPECT_MEM_EQ(image, baseline, sizeof baseline);
+}
+
+WEIR_TEST(IoImage, TheContentDecidesNotTheName)
+{
+    const char *folder = weir_test_temp_dir();
+    const unsigned char pixel[3] = {1, 2, 3};
+    struct made_jpeg jpeg = {1, 1, 3, 90, false, pixel};
+    ASSERT_TRUE(made_jpeg_write(made_path(folder, "photo.png"), &jpeg));
+    read_image(made_path(folder, "photo.png"), "jpeg ycc", 1, 1);
+    ASSERT_TRUE(weir_io_png_write_rgb8(made_path(folder, "photo.jpg"), 1, 1, pixel, &error));
+    read_image(made_path(folder, "photo.jpg"), "png rgb8", 1, 1);
+}
+
+WEIR_TEST(IoImage, WrittenPngsComeBackTheSameAndRepeat)
+{
+    const char *folder = weir_test_temp_dir();
+    unsigned char pixels[33 * 17 * 3];
+    for (size_t i = 0; i < sizeof pixels; i++)
+        pixels[i] = (unsigned char)(i * i * 31 >> 3);
+    const char *first = made_path(folder, "1.png");
+    const char *second = made_path(folder, "2.png");
+    ASSERT_TRUE(weir_io_png_write_rgb8(first, 33, 17, pixels, &error));
+    ASSERT_TRUE(weir_io_png_write_rgb8(second, 33, 17, pixels, &error));
+    read_image(first, "png rgb8", 33, 17);
+    EXPECT_MEM_EQ(image, pixels, sizeof pixels);
+
+    size_t first_size = 0;
+    size_t second_size = 0;
+    unsigned char *first_bytes = made_file_read(first, &first_size);
+    unsigned char *second_bytes = made_file_read(second, &second_size);
+    ASSERT_NOT_NULL(first_bytes);
+    ASSERT_NOT_NULL(second_bytes);
+    EXPECT_SIZE_EQ(first_size, second_size);
+    EXPECT_MEM_EQ(first_bytes, second_bytes, first_size);
+    free(first_bytes);
+    free(second_bytes);
+    EXPECT_INT_EQ(made_folder_count(folder), 2);
+}
+
+WEIR_TEST(IoImage, RefusesToWriteImpossibleSizesAndPlaces)
+{
+    const char *folder = weir_test_temp_dir();
+    const unsigned char pixel[3] = {0};
+    static const uint32_t sizes[][2] = {{0, 1}, {1, 0}, {0x80000000u, 1}, {1, 0x80000000u}};
+    for (size_t i = 0; i < 4; i++) {
+        EXPECT_FALSE(weir_io_png_write_rgb8(made_path(folder, "a.png"), sizes[i][0], sizes[i][1],
+                                            pixel, &error));
+        EXPECT_CONTAINS(error.message, "1 to 2147483647 pixels a side");
+    }
+    EXPECT_FALSE(weir_io_png_write_rgb8(made_path(folder, "no/a.png"), 1, 1, pixel, &error));
+    EXPECT_CONTAINS(error.message, "create the directory first");
+    EXPECT_INT_EQ(made_folder_count(folder), 0);
+}
+
+WEIR_TEST(IoImage, AFullDiskKeepsTheOldPng)
+{
+    const char *folder = weir_test_temp_dir();
+    const char *path = made_path(folder, "a.png");
+    const unsigned char pixel[3] = {4, 5, 6};
+    ASSERT_TRUE(weir_io_png_write_rgb8(path, 1, 1, pixel, &error));
+    unsigned char *noise = malloc(200 * 200 * 3);
+    ASSERT_NOT_NULL(noise);
+    uint32_t state = 1;
+    for (size_t i = 0; i < 200 * 200 * 3; i++)
+        noise[i] = (unsigned char)((state = state * 1664525u + 1013904223u) >> 24);
+    ASSERT_TRUE(made_disk_limit(4096));
+    bool ok = weir_io_png_write_rgb8(path, 200, 200, noise, &error);
+    ASSERT_TRUE(made_disk_limit(0));
+    free(noise);
+    EXPECT_FALSE(ok);
+    EXPECT_CONTAINS(error.message, "a.png: could not be written, nothing was kept");
+    read_image(path, "png rgb8", 1, 1);
+    expect_pixel(0, 4, 5, 6);
+    EXPECT_INT_EQ(made_folder_count(folder), 1);
+}

@@ -1,0 +1,333 @@
+#include "io/safetensors.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/support/test.h"
+#include "tests/unit/io_made_files.h"
+
+static struct weir_io_error error;
+static weir_io_safetensors *file;
+
+static const float weight_values[6] = {1, 2, 3, 4, 5, 6};
+static const float bias_values[2] = {-1, -2};
+static const int32_t step_values[1] = {77};
+
+static const struct weir_io_tensor tensors[] = {
+    {.name = "balancer.0.weight", .rank = 2, .shape = {2, 3}, .data = weight_values},
+    {.name = "balancer.0.bias", .rank = 1, .shape = {2}, .data = bias_values},
+    {.name = "steps", .dtype = WEIR_IO_I32, .data = step_values},
+    {.name = "none", .rank = 2, .shape = {0, 5}},
+};
+
+// Opens a file made of this header text and `body` zero bytes.
+static bool open_header(const char *header, size_t body)
+{
+    static unsigned char bytes[4096];
+    size_t length = strlen(header);
+    memset(bytes, 0, sizeof bytes);
+    bytes[0] = (unsigned char)(length & 255);
+    bytes[1] = (unsigned char)(length >> 8);
+    memcpy(bytes + 8, header, length);
+    error.message[0] = '\0';
+    return weir_io_safetensors_open_memory("made", bytes, 8 + length + body, &file, &error);
+}
+
+WEIR_TEST(IoSafetensors, WhatIsWrittenComesBack)
+{
+    const char *folder = weir_test_temp_dir();
+    const char *path = made_path(folder, "w.safetensors");
+    ASSERT_TRUE(weir_io_safetensors_write(path, tensors, 4, &error));
+    EXPECT_INT_EQ(made_folder_count(folder), 1);
+    ASSERT_TRUE(weir_io_safetensors_open(path, &file, &error));
+    EXPECT_SIZE_EQ(weir_io_safetensors_count(file), 4);
+
+    const float *values = NULL;
+    ASSERT_TRUE(weir_io_safetensors_find(file, "balancer.0.weight", 2, tensors[0].shape, &values,
+                                         &error));
+    EXPECT_MEM_EQ(values, weight_values, sizeof weight_values);
+    ASSERT_TRUE(weir_io_safetensors_find(file, "balancer.0.bias", 1, tensors[1].shape, &values,
+                                         &error));
+    EXPECT_MEM_EQ(values, bias_values, sizeof bias_values);
+
+    const struct weir_io_tensor *steps = weir_io_safetensors_get(file, "steps");
+    ASSERT_NOT_NULL(steps);
+    EXPECT_INT_EQ(steps->dtype, WEIR_IO_I32);
+    EXPECT_INT_EQ(steps->rank, 0);
+    EXPECT_UINT_EQ(steps->size_bytes, 4);
+    EXPECT_MEM_EQ(steps->data, step_values, 4);
+    EXPECT_NULL(weir_io_safetensors_get(file, "step"));
+    weir_io_safetensors_destroy(&file);
+    EXPECT_NULL(file);
+    weir_io_safetensors_destroy(&file);
+}
+
+WEIR_TEST(IoSafetensors, TheFileFollowsTheFormat)
+{
+    const char *path = made_path(weir_test_temp_dir(), "w.safetensors");
+    static const char header[] = "{\"balancer.0.bias\":{\"dtype\":\"F32\",\"shape\":[2],"
+                                 "\"data_offsets\":[0,8]}}     ";
+    ASSERT_TRUE(weir_io_safetensors_write(path, tensors + 1, 1, &error));
+    size_t size = 0;
+    unsigned char *bytes = made_file_read(path, &size);
+    ASSERT_NOT_NULL(bytes);
+    EXPECT_SIZE_EQ(size, 8 + 72 + 8);
+    EXPECT_MEM_EQ(bytes, "\x48\0\0\0\0\0\0\0", 8);
+    EXPECT_MEM_EQ(bytes + 8, header, 72);
+    EXPECT_MEM_EQ(bytes + 80, bias_values, 8);
+    free(bytes);
+}
+
+WEIR_TEST(IoSafetensors, AFileWithoutTensors)
+{
+    const char *path = made_path(weir_test_temp_dir(), "w.safetensors");
+    ASSERT_TRUE(weir_io_safetensors_write(path, NULL, 0, &error));
+    ASSERT_TRUE(weir_io_safetensors_open(path, &file, &error));
+    EXPECT_SIZE_EQ(weir_io_safetensors_count(file), 0);
+    weir_io_safetensors_destroy(&file);
+}
+
+WEIR_TEST(IoSafetensors, TensorsComeInTheOrderOfTheBody)
+{
+    ASSERT_TRUE(open_header("{\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]},"
+                            "\"__metadata__\":{\"format\":\"pt\"},"
+                            "\"a\":{\"shape\":[2,2],\"data_offsets\":[0,4],\"dtype\":\"U8\"}}  ",
+                            8));
+    ASSERT_SIZE_EQ(weir_io_safetensors_count(file), 2);
+    const struct weir_io_tensor *a = weir_io_safetensors_at(file, 0);
+    const struct weir_io_tensor *b = weir_io_safetensors_at(file, 1);
+    EXPECT_STR_EQ(a->name, "a");
+    EXPECT_INT_EQ(a->dtype, WEIR_IO_U8);
+    EXPECT_STR_EQ(b->name, "b");
+    EXPECT_PTR_EQ((const char *)a->data + 4, b->data);
+    EXPECT_UINT_EQ((uintptr_t)b->data % 4, 0);
+    weir_io_safetensors_destroy(&file);
+}
+
+WEIR_TEST(IoSafetensors, EveryDtypeHasItsSize)
+{
+    static const struct {
+        const char *name;
+        int bytes;
+    } rows[] = {{"BOOL", 1}, {"U8", 1},   {"I8", 1},   {"F8_E5M2", 1}, {"F8_E4M3", 1},
+                {"F8_E8M0", 1}, {"I16", 2}, {"U16", 2}, {"F16", 2},    {"BF16", 2},
+                {"I32", 4},  {"U32", 4},  {"F32", 4},  {"F64", 8},     {"I64", 8},
+                {"U64", 8},  {"C64", 8}};
+    EXPECT_SIZE_EQ(sizeof rows / sizeof *rows, WEIR_IO_DTYPE_COUNT);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char header[256];
+        weir_test_note("%s", rows[i].name);
+        snprintf(header, sizeof header,
+                 "{\"t\":{\"dtype\":\"%s\",\"shape\":[3],\"data_offsets\":[0,%d]}}", rows[i].name,
+                 rows[i].bytes * 3);
+        EXPECT_TRUE(open_header(header, (size_t)rows[i].bytes * 3));
+        weir_io_safetensors_destroy(&file);
+    }
+}
+
+WEIR_TEST(IoSafetensors, FindSaysWhatWasWantedAndFound)
+{
+    const char *path = made_path(weir_test_temp_dir(), "w.safetensors");
+    ASSERT_TRUE(weir_io_safetensors_write(path, tensors, 4, &error));
+    ASSERT_TRUE(weir_io_safetensors_open(path, &file, &error));
+    const uint64_t wrong[3] = {2, 4, 1};
+    const uint64_t any[2] = {WEIR_IO_ANY_SIZE, 3};
+    const uint64_t none[2] = {WEIR_IO_ANY_SIZE, 4};
+    const float *values = weight_values;
+
+    EXPECT_FALSE(weir_io_safetensors_find(file, "balancer.0.weight", 2, wrong, &values, &error));
+    EXPECT_CONTAINS(error.message, "w.safetensors: tensor 'balancer.0.weight' has the shape "
+                                   "[2, 3], but [2, 4] is needed");
+    EXPECT_NULL(values);
+    EXPECT_FALSE(weir_io_safetensors_find(file, "balancer.0.weight", 3, wrong, &values, &error));
+    EXPECT_CONTAINS(error.message, "[2, 4, 1] is needed");
+    EXPECT_TRUE(weir_io_safetensors_find(file, "balancer.0.weight", 2, any, &values, &error));
+    EXPECT_FALSE(weir_io_safetensors_find(file, "balancer.0.weight", 2, none, &values, &error));
+    EXPECT_CONTAINS(error.message, "[any, 4] is needed");
+
+    EXPECT_FALSE(weir_io_safetensors_find(file, "balancer.0.wieght", 2, any, &values, &error));
+    EXPECT_CONTAINS(error.message, "has no tensor 'balancer.0.wieght'; the nearest name is "
+                                   "'balancer.0.weight'");
+    EXPECT_FALSE(weir_io_safetensors_find(file, "embedding", 2, any, &values, &error));
+    EXPECT_CONTAINS(error.message, "none of a similar name among its 4");
+    EXPECT_FALSE(weir_io_safetensors_find(file, "steps", 0, NULL, &values, &error));
+    EXPECT_CONTAINS(error.message, "is of type I32, but F32 is needed");
+    weir_io_safetensors_destroy(&file);
+}
+
+WEIR_TEST(IoSafetensors, AnUnalignedTensorIsNamed)
+{
+    const float *values = NULL;
+    const uint64_t shape[1] = {1};
+    ASSERT_TRUE(open_header("{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},"
+                            "\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[1,5]}}",
+                            5));
+    EXPECT_FALSE(weir_io_safetensors_find(file, "b", 1, shape, &values, &error));
+    EXPECT_CONTAINS(error.message, "tensor 'b' begins at byte 1 of the body, no multiple of 4");
+    weir_io_safetensors_destroy(&file);
+}
+
+#define F32(name, shape, offsets)                                                                  \
+    "\"" name "\":{\"dtype\":\"F32\",\"shape\":" shape ",\"data_offsets\":" offsets "}"
+
+WEIR_TEST(IoSafetensors, RefusesBrokenHeaders)
+{
+    static const struct {
+        const char *header;
+        size_t body;
+        const char *part;
+    } rows[] = {
+        {"[]", 0, "does not begin with '{'"},
+        {" {}", 0, "does not begin with '{'"},
+        {"{]", 0, "has a broken header: "},
+        {"{} x", 0, "has a broken header: "},
+        {"{\"\xff\":1}", 0, "has a broken header: "},
+        {"{" F32("a", "[1]", "[0,4]") "," F32("a", "[1]", "[4,8]") "}", 8, "broken header: duplicate"},
+        {"{\"a\":{\"dtype\":\"F32\",\"dtype\":\"F32\"}}", 8, "broken header: duplicate"},
+        {"{\"a\":1}", 0, "'a' is not an object of dtype, shape and data_offsets"},
+        {"{\"a\":{}}", 0, "'a' is not an object"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4],\"x\":1}}", 4,
+         "'a' is not an object"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"offsets\":[0,4]}}", 4, "data_offsets of tensor 'a'"},
+        {"{\"a\":{\"dtype\":\"F33\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4, "unknown dtype 'F33'"},
+        {"{\"a\":{\"dtype\":7,\"shape\":[1],\"data_offsets\":[0,4]}}", 4, "unknown dtype ''"},
+        {"{" F32("a", "1", "[0,4]") "}", 4, "shape of tensor 'a'"},
+        {"{" F32("a", "[-1]", "[0,4]") "}", 4, "shape of tensor 'a'"},
+        {"{" F32("a", "[1.0]", "[0,4]") "}", 4, "shape of tensor 'a'"},
+        {"{" F32("a", "[1,1,1,1,1,1,1,1,1]", "[0,4]") "}", 4, "at most 8 whole numbers"},
+        {"{" F32("a", "[99999999999999999999]", "[0,4]") "}", 4, "has a broken header: "},
+        {"{" F32("a", "[1]", "[0]") "}", 4, "data_offsets of tensor 'a'"},
+        {"{" F32("a", "[1]", "[0,4,8]") "}", 8, "data_offsets of tensor 'a'"},
+        {"{" F32("a", "[1]", "[4,0]") "}", 4, "data_offsets of tensor 'a'"},
+        {"{" F32("a", "[1]", "[0,-4]") "}", 4, "data_offsets of tensor 'a'"},
+        {"{" F32("a", "[1]", "[0,4]") "}", 3, "ends at byte 4 of the body, which has 3"},
+        {"{" F32("a", "[1]", "[0,9223372036854775807]") "}", 4, "ends at byte 9223372036854775807"},
+        {"{" F32("a", "[2]", "[0,4]") "}", 4, "shape [2] cannot fill the 4 bytes"},
+        {"{" F32("a", "[4294967296,4294967296]", "[0,0]") "}", 0, "cannot fill the 0 bytes"},
+        {"{" F32("a", "[1152921504606846977,4]", "[0,16]") "}", 16, "cannot fill the 16 bytes"},
+        {"{" F32("a", "[1]", "[0,4]") "," F32("b", "[1]", "[0,4]") "}", 4, "begins at byte 0"},
+        {"{" F32("a", "[2]", "[0,8]") "," F32("b", "[2]", "[4,12]") "}", 12,
+         "'b' begins at byte 4 of the body, where 8 was due"},
+        {"{" F32("a", "[1]", "[0,4]") "," F32("b", "[1]", "[8,12]") "}", 12, "begins at byte 8"},
+        {"{" F32("a", "[1]", "[4,8]") "}", 8, "begins at byte 4"},
+        {"{" F32("a", "[1]", "[0,4]") "}", 5, "1 bytes behind its last tensor"},
+        {"{}", 1, "1 bytes behind its last tensor"},
+        {"{\"__metadata__\":1}", 0, "__metadata__ is not an object"},
+        {"{\"__metadata__\":{\"a\":1}}", 0, "__metadata__ entry 'a' is not a string"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        weir_test_note("%s", rows[i].header);
+        EXPECT_FALSE(open_header(rows[i].header, rows[i].body));
+        EXPECT_NULL(file);
+        EXPECT_CONTAINS(error.message, "made: ");
+        EXPECT_CONTAINS(error.message, rows[i].part);
+        weir_io_safetensors_destroy(&file);
+    }
+}
+
+WEIR_TEST(IoSafetensors, RefusesImpossibleHeaderLengths)
+{
+    const char *path = made_path(weir_test_temp_dir(), "w.safetensors");
+    static const struct {
+        const char *bytes;
+        size_t size;
+        const char *part;
+    } rows[] = {
+        {"", 0, "it has 0 bytes"},
+        {"\2\0\0\0\0\0\0", 7, "it has 7 bytes, fewer than the 8"},
+        {"\0\0\0\0\0\0\0\0", 8, "0 bytes cannot hold"},
+        {"\1\0\0\0\0\0\0\0{", 9, "1 bytes cannot hold"},
+        {"\2\0\0\0\0\0\0\0{", 9, "2 bytes, but only 1 follow"},
+        {"\xff\xff\xff\xff\xff\xff\xff\xff{}", 10, "18446744073709551615 bytes, the limit is 100000000"},
+        {"\1\xe1\xf5\5\0\0\0\0{}", 10, "100000001 bytes, the limit is 100000000"},
+        {"\0\xe1\xf5\5\0\0\0\0{}", 10, "100000000 bytes, but only 2 follow"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        weir_test_note("row %zu", i);
+        EXPECT_FALSE(weir_io_safetensors_open_memory("made", rows[i].bytes, rows[i].size, &file,
+                                                     &error));
+        EXPECT_CONTAINS(error.message, rows[i].part);
+        ASSERT_TRUE(made_file_write(path, rows[i].bytes, rows[i].size));
+        EXPECT_FALSE(weir_io_safetensors_open(path, &file, &error));
+        EXPECT_CONTAINS(error.message, "w.safetensors: ");
+        EXPECT_CONTAINS(error.message, rows[i].part);
+        EXPECT_NULL(file);
+    }
+}
+
+WEIR_TEST(IoSafetensors, EveryTruncationIsRefused)
+{
+    const char *folder = weir_test_temp_dir();
+    const char *good = made_path(folder, "good");
+    const char *cut = made_path(folder, "cut");
+    ASSERT_TRUE(weir_io_safetensors_write(good, tensors, 4, &error));
+    size_t size = 0;
+    unsigned char *bytes = made_file_read(good, &size);
+    ASSERT_NOT_NULL(bytes);
+    for (size_t length = 0; length < size; length++) {
+        weir_test_note("%zu of %zu bytes", length, size);
+        EXPECT_TRUE(made_file_write(cut, bytes, length));
+        EXPECT_FALSE(weir_io_safetensors_open(cut, &file, &error));
+        EXPECT_CONTAINS(error.message, "truncated");
+        EXPECT_FALSE(weir_io_safetensors_open_memory("made", bytes, length, &file, &error));
+    }
+    free(bytes);
+}
+
+WEIR_TEST(IoSafetensors, RefusesWhatIsNoFile)
+{
+    const char *folder = weir_test_temp_dir();
+    EXPECT_FALSE(weir_io_safetensors_open(made_path(folder, "none"), &file, &error));
+    EXPECT_CONTAINS(error.message, "none: there is no such file");
+    EXPECT_FALSE(weir_io_safetensors_open(folder, &file, &error));
+    EXPECT_CONTAINS(error.message, "is a directory");
+}
+
+WEIR_TEST(IoSafetensors, RefusesToWriteWhatItCouldNotRead)
+{
+    const char *folder = weir_test_temp_dir();
+    const char *path = made_path(folder, "w.safetensors");
+    const struct weir_io_tensor good = tensors[1];
+    struct weir_io_tensor pair[2] = {good, good};
+    EXPECT_FALSE(weir_io_safetensors_write(path, pair, 2, &error));
+    EXPECT_CONTAINS(error.message, "two tensors are named 'balancer.0.bias'");
+    pair[1].name = "";
+    EXPECT_FALSE(weir_io_safetensors_write(path, pair, 2, &error));
+    EXPECT_CONTAINS(error.message, "cannot be named ''");
+    pair[1].name = "__metadata__";
+    EXPECT_FALSE(weir_io_safetensors_write(path, pair, 2, &error));
+    EXPECT_CONTAINS(error.message, "cannot be named '__metadata__'");
+    pair[1].name = "\xff";
+    EXPECT_FALSE(weir_io_safetensors_write(path, pair, 2, &error));
+    EXPECT_CONTAINS(error.message, "not UTF-8");
+    pair[1].name = "x";
+    pair[1].dtype = WEIR_IO_F64;
+    EXPECT_FALSE(weir_io_safetensors_write(path, pair, 2, &error));
+    EXPECT_CONTAINS(error.message, "cannot be written as F64");
+    pair[1].dtype = WEIR_IO_F32;
+    pair[1].rank = WEIR_IO_MAX_RANK + 1;
+    EXPECT_FALSE(weir_io_safetensors_write(path, pair, 2, &error));
+    EXPECT_CONTAINS(error.message, "more than 8 dimensions");
+    pair[1].rank = 1;
+    pair[1].shape[0] = (uint64_t)INT64_MAX / 4;
+    EXPECT_FALSE(weir_io_safetensors_write(path, pair, 2, &error));
+    EXPECT_CONTAINS(error.message, "exceeds 2^63 bytes");
+    EXPECT_FALSE(weir_io_safetensors_write(made_path(folder, "no/w"), &good, 1, &error));
+    EXPECT_CONTAINS(error.message, "create the directory first");
+    EXPECT_INT_EQ(made_folder_count(folder), 0);
+}
+
+WEIR_TEST(IoSafetensors, AFullDiskLeavesNothing)
+{
+    const char *folder = weir_test_temp_dir();
+    static const float values[50000];
+    const struct weir_io_tensor tensor = {.name = "a", .rank = 1, .shape = {50000}, .data = values};
+    const char *path = made_path(folder, "w.safetensors");
+    ASSERT_TRUE(made_disk_limit(4096));
+    bool ok = weir_io_safetensors_write(path, &tensor, 1, &error);
+    ASSERT_TRUE(made_disk_limit(0));
+    EXPECT_FALSE(ok);
+    EXPECT_CONTAINS(error.message, "w.safetensors: could not be written, nothing was kept");
+    EXPECT_INT_EQ(made_folder_count(folder), 0);
+}
