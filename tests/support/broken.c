@@ -29,7 +29,7 @@ static int shared;
 
 static int overflow(int count)
 {
-    char *bytes = malloc((size_t)count);
+    unsigned char *bytes = malloc((size_t)count);
     bytes[count - 1] = 1;
     int sum = bytes[count - 1];
     // Behind a volatile index: the compiler would see it otherwise.

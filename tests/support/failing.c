@@ -25,17 +25,17 @@ WEIR_TEST(Failing, Assert)
 WEIR_TEST(Failing, Kinds)
 {
     const char *text = "some text";
-    EXPECT_TRUE(three() == 4);                 // at: true
-    EXPECT_FALSE(three() == 3);                // at: false
-    EXPECT_DOUBLE_LT(2.5, 1.25);               // at: double
-    EXPECT_NEAR(1.0, 1.5, 0.25);               // at: near
-    EXPECT_NOT_NULL(NULL);                     // at: null
-    EXPECT_STR_EQ(text, "other text");         // at: str
-    EXPECT_CONTAINS(text, "absent");           // at: contains
-    EXPECT_NOT_CONTAINS(text, "some");         // at: not_contains
-    EXPECT_MEM_EQ("abcdef", "abXdeY", 6);      // at: mem
+    EXPECT_TRUE(three() == 4);                  // at: true
+    EXPECT_FALSE(three() == 3);                 // at: false
+    EXPECT_DOUBLE_LT(2.5, 1.25);                // at: double
+    EXPECT_NEAR(1.0, 1.5, 0.25);                // at: near
+    EXPECT_NOT_NULL(NULL);                      // at: null
+    EXPECT_STR_EQ(text, "other text");          // at: str
+    EXPECT_CONTAINS(text, "absent");            // at: contains
+    EXPECT_NOT_CONTAINS(text, "some");          // at: not_contains
+    EXPECT_MEM_EQ("abcdef", "abXdeY", 6);       // at: mem
     EXPECT_SIZE_NE(sizeof(char), sizeof(char)); // at: size
-    EXPECT_PTR_NE(text, text);                 // at: ptr
+    EXPECT_PTR_NE(text, text);                  // at: ptr
 }
 
 WEIR_TEST(Failing, Hook)

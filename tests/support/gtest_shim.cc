@@ -16,7 +16,8 @@
 
 #include <gtest/gtest.h>
 
-namespace {
+namespace
+{
 
 struct weir_test *first_test;
 struct weir_test **last_test = &first_test;
@@ -28,9 +29,12 @@ std::mutex paths_mutex;
 std::deque<std::string> paths;
 std::deque<std::string> temp_dirs;
 
-class CTest : public testing::Test {
-public:
-    explicit CTest(struct weir_test *test) : test_(test) {}
+class CTest : public testing::Test
+{
+  public:
+    explicit CTest(struct weir_test *test) : test_(test)
+    {
+    }
 
     void TestBody() override
     {
@@ -41,7 +45,7 @@ public:
         running_test = nullptr;
     }
 
-private:
+  private:
     struct weir_test *test_;
 };
 
@@ -273,7 +277,8 @@ bool weir_test_check_mem(const char *file, int line, const char *a_text, const c
     std::snprintf(text, sizeof text,
                   "\n  %zu of %zu bytes differ, the first at offset %zu: 0x%02x and 0x%02x", count,
                   size, first, static_cast<unsigned>(x[first]), static_cast<unsigned>(y[first]));
-    fail(file, line, std::string("Expected: the same bytes in ") + a_text + " and " + b_text + text);
+    fail(file, line,
+         std::string("Expected: the same bytes in ") + a_text + " and " + b_text + text);
     return false;
 }
 

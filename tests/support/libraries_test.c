@@ -16,8 +16,8 @@
 static int count_key(void *user, const char *section, const char *key, const char *value)
 {
     int *count = user;
-    *count += strcmp(section, "weir") == 0 && strcmp(key, "backend") == 0 &&
-              strcmp(value, "null") == 0;
+    *count +=
+        strcmp(section, "weir") == 0 && strcmp(key, "backend") == 0 && strcmp(value, "null") == 0;
     return 1;
 }
 
@@ -52,7 +52,8 @@ WEIR_TEST(Libraries, JpegIsOfItsHeader)
 WEIR_TEST(Libraries, JanssonReads)
 {
     EXPECT_INT_EQ(jansson_version_cmp(JANSSON_MAJOR_VERSION, JANSSON_MINOR_VERSION,
-                                      JANSSON_MICRO_VERSION), 0);
+                                      JANSSON_MICRO_VERSION),
+                  0);
     json_error_t error;
     json_t *root = json_loads("{\"queues\": 3}", 0, &error);
     ASSERT_NOT_NULL(root);

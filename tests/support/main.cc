@@ -8,7 +8,8 @@
 #include <filesystem>
 #include <string>
 
-namespace {
+namespace
+{
 
 void set_folder(const char *variable, const std::string &path)
 {

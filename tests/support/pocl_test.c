@@ -91,13 +91,13 @@ static void run_twice(cl_context context, cl_command_queue queue, cl_program pro
     cl_int error = CL_SUCCESS;
     cl_kernel kernel = cl.create_kernel(program, "twice", &error);
     ASSERT_INT_EQ(error, CL_SUCCESS);
-    cl_mem buffer = cl.create_buffer(context, CL_MEM_COPY_HOST_PTR, sizeof numbers, numbers, &error);
+    cl_mem buffer =
+        cl.create_buffer(context, CL_MEM_COPY_HOST_PTR, sizeof numbers, numbers, &error);
     ASSERT_INT_EQ(error, CL_SUCCESS);
     EXPECT_INT_EQ(cl.set_arg(kernel, 0, sizeof buffer, &buffer), CL_SUCCESS);
     EXPECT_INT_EQ(cl.launch(queue, kernel, 1, NULL, &count, NULL, 0, NULL, NULL), CL_SUCCESS);
-    EXPECT_INT_EQ(
-        cl.read_buffer(queue, buffer, CL_TRUE, 0, sizeof numbers, numbers, 0, NULL, NULL),
-        CL_SUCCESS);
+    EXPECT_INT_EQ(cl.read_buffer(queue, buffer, CL_TRUE, 0, sizeof numbers, numbers, 0, NULL, NULL),
+                  CL_SUCCESS);
     EXPECT_MEM_EQ(numbers, doubled, sizeof numbers);
     EXPECT_INT_EQ(cl.release_buffer(buffer), CL_SUCCESS);
     EXPECT_INT_EQ(cl.release_kernel(kernel), CL_SUCCESS);
@@ -105,7 +105,9 @@ static void run_twice(cl_context context, cl_command_queue queue, cl_program pro
 
 WEIR_TEST(Pocl, CompilesIntoThePrivateCache)
 {
-    ASSERT_TRUE(folder_is_empty(getenv("POCL_CACHE_DIR")));
+    const char *cache = getenv("POCL_CACHE_DIR");
+    ASSERT_NOT_NULL(cache);
+    ASSERT_TRUE(folder_is_empty(cache));
     ASSERT_TRUE(load_opencl());
 
     cl_platform_id platform = NULL;
@@ -126,5 +128,5 @@ WEIR_TEST(Pocl, CompilesIntoThePrivateCache)
     EXPECT_INT_EQ(cl.release_queue(queue), CL_SUCCESS);
     EXPECT_INT_EQ(cl.release_context(context), CL_SUCCESS);
 
-    EXPECT_FALSE(folder_is_empty(getenv("POCL_CACHE_DIR")));
+    EXPECT_FALSE(folder_is_empty(cache));
 }

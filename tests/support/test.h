@@ -32,52 +32,60 @@
 #include "tests/support/test_shim.h"
 
 // Defines and registers the test `suite`.`name`; a function body follows.
-#define WEIR_TEST(suite_, name_)                                                                   \
-    static void weir_test_##suite_##_##name_(void);                                                \
-    __attribute__((constructor)) static void weir_test_add_##suite_##_##name_(void)                \
-    {                                                                                              \
-        static struct weir_test test = {                                                           \
-            .suite = #suite_,                                                                      \
-            .name = #name_,                                                                        \
-            .file = __FILE__,                                                                      \
-            .line = __LINE__,                                                                      \
-            .run = weir_test_##suite_##_##name_,                                                   \
-        };                                                                                         \
-        weir_test_add(&test);                                                                      \
-    }                                                                                              \
+#define WEIR_TEST(suite_, name_)                                                    \
+    static void weir_test_##suite_##_##name_(void);                                 \
+    __attribute__((constructor)) static void weir_test_add_##suite_##_##name_(void) \
+    {                                                                               \
+        static struct weir_test test = {                                            \
+            .suite = #suite_,                                                       \
+            .name = #name_,                                                         \
+            .file = __FILE__,                                                       \
+            .line = __LINE__,                                                       \
+            .run = weir_test_##suite_##_##name_,                                    \
+        };                                                                          \
+        weir_test_add(&test);                                                       \
+    }                                                                               \
     static void weir_test_##suite_##_##name_(void)
 
 // Ends the test as skipped. The reason is a printf format with its arguments.
-#define WEIR_SKIP(...)                                                                             \
-    do {                                                                                           \
-        weir_test_skip(__FILE__, __LINE__, __VA_ARGS__);                                           \
-        return;                                                                                    \
+#define WEIR_SKIP(...)                                   \
+    do {                                                 \
+        weir_test_skip(__FILE__, __LINE__, __VA_ARGS__); \
+        return;                                          \
     } while (0)
 
 // Ends the test as failed. The reason is a printf format with its arguments.
-#define WEIR_FAIL(...)                                                                             \
-    do {                                                                                           \
-        weir_test_fail(__FILE__, __LINE__, __VA_ARGS__);                                           \
-        return;                                                                                    \
+#define WEIR_FAIL(...)                                   \
+    do {                                                 \
+        weir_test_fail(__FILE__, __LINE__, __VA_ARGS__); \
+        return;                                          \
     } while (0)
 
-#define WEIR_TEST_ASSERT_(check)                                                                   \
-    do {                                                                                           \
-        if (!(check))                                                                              \
-            return;                                                                                \
+#define WEIR_TEST_ASSERT_(check) \
+    do {                         \
+        if (!(check))            \
+            return;              \
     } while (0)
 
 // The sources come as strings, made where the argument is not yet expanded.
 #define WEIR_TEST_TRUE_(text, a, want) weir_test_check_true(__FILE__, __LINE__, text, (a), (want))
-#define WEIR_TEST_2_(kind, a_text, op, b_text, a, b)                                               \
+#define WEIR_TEST_2_(kind, a_text, op, b_text, a, b) \
     weir_test_check_##kind(__FILE__, __LINE__, a_text, #op, b_text, (a), (b))
-#define WEIR_TEST_3_(kind, a_text, b_text, a, b, c)                                                \
+#define WEIR_TEST_3_(kind, a_text, b_text, a, b, c) \
     weir_test_check_##kind(__FILE__, __LINE__, a_text, b_text, (a), (b), (c))
 
 #define EXPECT_TRUE(a) ((void)WEIR_TEST_TRUE_(#a, a, true))
 #define ASSERT_TRUE(a) WEIR_TEST_ASSERT_(WEIR_TEST_TRUE_(#a, a, true))
 #define EXPECT_FALSE(a) ((void)WEIR_TEST_TRUE_(#a, a, false))
 #define ASSERT_FALSE(a) WEIR_TEST_ASSERT_(WEIR_TEST_TRUE_(#a, a, false))
+
+#ifdef __clang_analyzer__
+// The analyzer cannot see into the checks; this is what they mean.
+#undef ASSERT_TRUE
+#define ASSERT_TRUE(a) WEIR_TEST_ASSERT_(a)
+#undef ASSERT_FALSE
+#define ASSERT_FALSE(a) WEIR_TEST_ASSERT_(!(a))
+#endif
 
 // Signed integers of any width.
 #define EXPECT_INT_EQ(a, b) ((void)WEIR_TEST_2_(int, #a, ==, #b, a, b))
@@ -145,6 +153,13 @@
 #define EXPECT_NOT_NULL(a) ((void)WEIR_TEST_2_(ptr, #a, !=, "NULL", a, NULL))
 #define ASSERT_NOT_NULL(a) WEIR_TEST_ASSERT_(WEIR_TEST_2_(ptr, #a, !=, "NULL", a, NULL))
 
+#ifdef __clang_analyzer__
+#undef ASSERT_NULL
+#define ASSERT_NULL(a) WEIR_TEST_ASSERT_((a) == NULL)
+#undef ASSERT_NOT_NULL
+#define ASSERT_NOT_NULL(a) WEIR_TEST_ASSERT_((a) != NULL)
+#endif
+
 // Strings; NULL equals only NULL.
 #define EXPECT_STR_EQ(a, b) ((void)WEIR_TEST_2_(str, #a, ==, #b, a, b))
 #define ASSERT_STR_EQ(a, b) WEIR_TEST_ASSERT_(WEIR_TEST_2_(str, #a, ==, #b, a, b))
@@ -153,9 +168,12 @@
 
 // The string `text` holds the string `part`; NULL holds nothing and is in nothing.
 #define EXPECT_CONTAINS(text, part) ((void)WEIR_TEST_3_(contains, #text, #part, text, part, true))
-#define ASSERT_CONTAINS(text, part) WEIR_TEST_ASSERT_(WEIR_TEST_3_(contains, #text, #part, text, part, true))
-#define EXPECT_NOT_CONTAINS(text, part) ((void)WEIR_TEST_3_(contains, #text, #part, text, part, false))
-#define ASSERT_NOT_CONTAINS(text, part) WEIR_TEST_ASSERT_(WEIR_TEST_3_(contains, #text, #part, text, part, false))
+#define ASSERT_CONTAINS(text, part) \
+    WEIR_TEST_ASSERT_(WEIR_TEST_3_(contains, #text, #part, text, part, true))
+#define EXPECT_NOT_CONTAINS(text, part) \
+    ((void)WEIR_TEST_3_(contains, #text, #part, text, part, false))
+#define ASSERT_NOT_CONTAINS(text, part) \
+    WEIR_TEST_ASSERT_(WEIR_TEST_3_(contains, #text, #part, text, part, false))
 
 // |a - b| <= tolerance.
 #define EXPECT_NEAR(a, b, tolerance) ((void)WEIR_TEST_3_(near, #a, #b, a, b, tolerance))
