@@ -1,0 +1,419 @@
+// The loader on real files: the null backend, and fakes that have one thing
+// wrong each (fake.c).
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/error.h"
+#include "core/load_report.h"
+#include "core/loader.h"
+#include "core/memory.h"
+#include "tests/support/test.h"
+
+static const struct weir_host host = {
+    .struct_size = sizeof host,
+    .error = weir__error_set,
+    .allocate = weir__allocate,
+    .release = weir__release,
+    .count_driver_object = weir__count_driver_object,
+};
+
+// Loads from the fakes' own folder.
+static weir_status load(const char *name, enum weir_module_kind kind, weir_load_report *report,
+                        struct weir__loaded *out_loaded)
+{
+    return weir__loader_load(name, kind, weir_test_runfile("tests/loader"), &host, report,
+                             out_loaded);
+}
+
+static void expect_refused(const char *name, enum weir_module_kind kind, const char *reason,
+                           const char *remedy)
+{
+    struct weir__loaded loaded;
+    weir_load_report *report = weir__load_report_create();
+
+    weir_test_note("fake '%s'", name);
+    EXPECT_INT_EQ(load(name, kind, report, &loaded), WEIR_ERROR_MODULE);
+    EXPECT_NULL(loaded.module);
+    EXPECT_CONTAINS(weir_last_error()->message, name);
+    EXPECT_CONTAINS(weir_last_error()->message, reason);
+    EXPECT_CONTAINS(weir_last_error()->remedy, remedy);
+    EXPECT_SIZE_EQ(weir_load_report_count(report), 1);
+    const struct weir_load_entry *entry = weir_load_report_entry(report, 0);
+    EXPECT_NOT_NULL(entry);
+    if (entry) {
+        EXPECT_INT_EQ(entry->outcome, WEIR_LOAD_REFUSED);
+        EXPECT_STR_EQ(entry->module, name);
+        EXPECT_CONTAINS(entry->path, name);
+        EXPECT_CONTAINS(entry->reason, reason);
+        EXPECT_UINT_EQ(entry->abi_wanted, WEIR_MODULE_ABI);
+    }
+    weir_load_report_destroy(&report);
+    EXPECT_NULL(report);
+    weir_test_note(NULL);
+}
+
+WEIR_TEST(Loader, LoadsABackend)
+{
+    struct weir__loaded loaded;
+    weir_load_report *report = weir__load_report_create();
+    const char *path = weir_test_runfile("backends/null");
+
+    ASSERT_INT_EQ(weir__loader_load("null", WEIR_MODULE_BACKEND, path, &host, report, &loaded),
+                  WEIR_OK);
+    EXPECT_STR_EQ(loaded.module->name, "null");
+    EXPECT_CONTAINS(loaded.path, "backends/null/weir_null.so");
+    EXPECT_TRUE(loaded.ops->queue_submit != NULL);
+    EXPECT_TRUE(loaded.ops->queue_flush == NULL);
+    ASSERT_SIZE_EQ(weir_load_report_count(report), 1);
+    const struct weir_load_entry *entry = weir_load_report_entry(report, 0);
+    EXPECT_INT_EQ(entry->outcome, WEIR_LOAD_USED);
+    EXPECT_STR_EQ(entry->reason, "");
+    EXPECT_STR_EQ(entry->version, WEIR_VERSION_STRING);
+    EXPECT_UINT_EQ(entry->abi_seen, WEIR_MODULE_ABI);
+    weir_load_report_destroy(&report);
+}
+
+WEIR_TEST(Loader, LoadsTwiceTheSame)
+{
+    struct weir__loaded first;
+    struct weir__loaded second;
+
+    ASSERT_INT_EQ(load("short", WEIR_MODULE_PLUGIN, NULL, &first), WEIR_OK);
+    ASSERT_INT_EQ(load("short", WEIR_MODULE_PLUGIN, NULL, &second), WEIR_OK);
+    EXPECT_PTR_EQ(first.module, second.module);
+    EXPECT_PTR_EQ(first.ops, second.ops);
+    EXPECT_PTR_EQ(first.path, second.path);
+}
+
+static void *load_from_thread(void *argument)
+{
+    struct weir__loaded *loaded = argument;
+
+    load("large", WEIR_MODULE_BACKEND, NULL, loaded);
+    return NULL;
+}
+
+WEIR_TEST(Loader, ThreadsAgree)
+{
+    enum { THREADS = 8 };
+    pthread_t threads[THREADS];
+    struct weir__loaded loaded[THREADS];
+
+    for (size_t i = 0; i < THREADS; i++)
+        ASSERT_INT_EQ(pthread_create(&threads[i], NULL, load_from_thread, &loaded[i]), 0);
+    for (size_t i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    EXPECT_NOT_NULL(loaded[0].module);
+    for (size_t i = 1; i < THREADS; i++) {
+        EXPECT_PTR_EQ(loaded[i].module, loaded[0].module);
+        EXPECT_PTR_EQ(loaded[i].ops, loaded[0].ops);
+    }
+}
+
+// What stands behind the slot count is poison in this fake.
+WEIR_TEST(Loader, OlderModuleHasFewerSlots)
+{
+    struct weir__loaded loaded;
+
+    ASSERT_INT_EQ(load("short", WEIR_MODULE_PLUGIN, NULL, &loaded), WEIR_OK);
+    EXPECT_TRUE(loaded.ops->open != NULL);
+    EXPECT_TRUE(loaded.ops->close != NULL);
+    EXPECT_TRUE(loaded.ops->device_count == NULL);
+    EXPECT_TRUE(loaded.ops->queue_submit == NULL);
+    EXPECT_TRUE(loaded.ops->kernel_destroy == NULL);
+}
+
+WEIR_TEST(Loader, NewerModuleHasMoreSlots)
+{
+    struct weir__loaded loaded;
+
+    ASSERT_INT_EQ(load("large", WEIR_MODULE_BACKEND, NULL, &loaded), WEIR_OK);
+    EXPECT_UINT_EQ(loaded.module->slot_count, 200);
+    EXPECT_TRUE(loaded.ops->kernel_destroy != NULL);
+}
+
+WEIR_TEST(Loader, RefusesNewerAbi)
+{
+    expect_refused("too-new", WEIR_MODULE_BACKEND,
+                   "is of module ABI 2, and this library knows ABI 1 to 1", "newer Weir");
+}
+
+WEIR_TEST(Loader, RefusesOlderAbi)
+{
+    expect_refused("too-old", WEIR_MODULE_BACKEND,
+                   "is of module ABI 0, and this library knows ABI 1 to 1", "rebuild the module");
+}
+
+WEIR_TEST(Loader, ReportsTheAbiSeen)
+{
+    struct weir__loaded loaded;
+    weir_load_report *report = weir__load_report_create();
+
+    EXPECT_INT_EQ(load("too-new", WEIR_MODULE_BACKEND, report, &loaded), WEIR_ERROR_MODULE);
+    EXPECT_UINT_EQ(weir_load_report_entry(report, 0)->abi_seen, 2);
+    EXPECT_CONTAINS(weir_load_report_text(report), "module ABI 2, this library's is 1");
+    weir_load_report_destroy(&report);
+}
+
+WEIR_TEST(Loader, RefusesShortHeader)
+{
+    expect_refused("small", WEIR_MODULE_BACKEND, "16 bytes", "struct_size");
+}
+
+WEIR_TEST(Loader, RefusesMissingSymbol)
+{
+    expect_refused("no-symbol", WEIR_MODULE_BACKEND, "does not export weir_module_query",
+                   "export the symbol");
+}
+
+WEIR_TEST(Loader, RefusesNullFromQuery)
+{
+    expect_refused("refuses", WEIR_MODULE_BACKEND,
+                   "does not want to work with a library of module ABI 1", "another Weir");
+}
+
+WEIR_TEST(Loader, RefusesUnresolvedSymbol)
+{
+    expect_refused("unresolved", WEIR_MODULE_BACKEND, "weir_fake_absent_function",
+                   "libraries it needs");
+}
+
+WEIR_TEST(Loader, NamesTheMissingSlot)
+{
+    expect_refused("no-slot", WEIR_MODULE_BACKEND, "`queue_finish`", "implement the slot");
+}
+
+WEIR_TEST(Loader, NamesTheSlotBehindTheCount)
+{
+    expect_refused("few-slots", WEIR_MODULE_BACKEND,
+                   "`device_limits` is missing from the 6 slots", "slot_count");
+}
+
+WEIR_TEST(Loader, NamesTheMissingPartner)
+{
+    expect_refused("half-pair", WEIR_MODULE_BACKEND, "`host_begin` without `host_end`",
+                   "both or neither");
+}
+
+WEIR_TEST(Loader, RefusesThePluginAsBackend)
+{
+    expect_refused("short", WEIR_MODULE_BACKEND, "is a plugin, and a backend was asked for",
+                   "`plugins`");
+}
+
+WEIR_TEST(Loader, RefusesTheBackendAsPlugin)
+{
+    expect_refused("large", WEIR_MODULE_PLUGIN, "is a backend, and a plugin was asked for",
+                   "`backend`");
+}
+
+WEIR_TEST(Loader, RefusesUnknownKind)
+{
+    expect_refused("odd-kind", WEIR_MODULE_BACKEND, "of kind 7", "WEIR_MODULE_PLUGIN");
+}
+
+WEIR_TEST(Loader, RefusesAnotherName)
+{
+    expect_refused("renamed", WEIR_MODULE_BACKEND, "weir_renamed.so calls itself 'original'",
+                   "the module's own name");
+}
+
+WEIR_TEST(Loader, RefusesAnotherSanitizer)
+{
+    expect_refused("sanitized", WEIR_MODULE_BACKEND, "the module was built with memory",
+                   "same sanitizer");
+}
+
+// dlopen of such a file would end the process.
+WEIR_TEST(Loader, RefusesASanitizerRuntimeUnseen)
+{
+    expect_refused("runtime", WEIR_MODULE_BACKEND,
+                   strcmp(WEIR_MODULE_SANITIZER, "address") == 0 ? "with the thread sanitizer"
+                                                                 : "with the address sanitizer",
+                   "same sanitizer");
+}
+
+WEIR_TEST(Loader, RefusesABadKeyTable)
+{
+    expect_refused("bad-key", WEIR_MODULE_BACKEND, "key 'depth' has the default '10'",
+                   "key table");
+}
+
+WEIR_TEST(Loader, RefusesAText)
+{
+    expect_refused("text", WEIR_MODULE_BACKEND, "weir_text.so", "a module for this machine");
+}
+
+// A folder of this test's own, with the file `name` in it.
+static const char *folder_with(const char *name, const char *text)
+{
+    static char path[512];
+    const char *folder = weir_test_temp_dir();
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    if (text) {
+        FILE *file = fopen(path, "w");
+        if (!file || fputs(text, file) < 0 || fclose(file) != 0)
+            weir_test_fail(__FILE__, __LINE__, "cannot write %s", path);
+    }
+    return folder;
+}
+
+WEIR_TEST(Loader, RefusesEmptyFileFolderAndPipe)
+{
+    struct weir__loaded loaded;
+    char path[512];
+    const char *folder = folder_with("weir_empty.so", "");
+
+    EXPECT_INT_EQ(
+        weir__loader_load("empty", WEIR_MODULE_BACKEND, folder, &host, NULL, &loaded),
+        WEIR_ERROR_MODULE);
+    EXPECT_CONTAINS(weir_last_error()->message, "file too short");
+
+    snprintf(path, sizeof path, "%s/weir_folder.so", folder);
+    ASSERT_INT_EQ(mkdir(path, 0700), 0);
+    EXPECT_INT_EQ(
+        weir__loader_load("folder", WEIR_MODULE_BACKEND, folder, &host, NULL, &loaded),
+        WEIR_ERROR_MODULE);
+    EXPECT_CONTAINS(weir_last_error()->message, "not a regular file");
+
+    snprintf(path, sizeof path, "%s/weir_pipe.so", folder);
+    ASSERT_INT_EQ(mkfifo(path, 0600), 0);
+    EXPECT_INT_EQ(weir__loader_load("pipe", WEIR_MODULE_BACKEND, folder, &host, NULL, &loaded),
+                  WEIR_ERROR_MODULE);
+    EXPECT_CONTAINS(weir_last_error()->message, "not a regular file");
+}
+
+WEIR_TEST(Loader, ReportsEachDirectoryTried)
+{
+    struct weir__loaded loaded;
+    weir_load_report *report = weir__load_report_create();
+    char path[1024];
+
+    snprintf(path, sizeof path, ":/nonexistent::%s:%s:", weir_test_temp_dir(),
+             weir_test_runfile("backends/null"));
+    ASSERT_INT_EQ(weir__loader_load("null", WEIR_MODULE_BACKEND, path, &host, report, &loaded),
+                  WEIR_OK);
+    ASSERT_SIZE_EQ(weir_load_report_count(report), 3);
+    EXPECT_STR_EQ(weir_load_report_entry(report, 0)->path, "/nonexistent/weir_null.so");
+    EXPECT_INT_EQ(weir_load_report_entry(report, 0)->outcome, WEIR_LOAD_MISSING);
+    EXPECT_INT_EQ(weir_load_report_entry(report, 1)->outcome, WEIR_LOAD_MISSING);
+    EXPECT_CONTAINS(weir_load_report_entry(report, 1)->reason, "no such file");
+    EXPECT_INT_EQ(weir_load_report_entry(report, 2)->outcome, WEIR_LOAD_USED);
+    weir_load_report_destroy(&report);
+}
+
+// A broken file is not passed over in favour of one further on.
+WEIR_TEST(Loader, TheFirstFileDecides)
+{
+    struct weir__loaded loaded;
+    weir_load_report *report = weir__load_report_create();
+    char path[1024];
+
+    snprintf(path, sizeof path, "%s:%s", folder_with("weir_null.so", "no module"),
+             weir_test_runfile("backends/null"));
+    EXPECT_INT_EQ(weir__loader_load("null", WEIR_MODULE_BACKEND, path, &host, report, &loaded),
+                  WEIR_ERROR_MODULE);
+    EXPECT_SIZE_EQ(weir_load_report_count(report), 1);
+    weir_load_report_destroy(&report);
+}
+
+WEIR_TEST(Loader, SuggestsTheNearestName)
+{
+    struct weir__loaded loaded;
+
+    EXPECT_INT_EQ(load("brokken", WEIR_MODULE_BACKEND, NULL, &loaded), WEIR_ERROR_MODULE);
+    EXPECT_CONTAINS(weir_last_error()->message, "there is no backend 'brokken'");
+    EXPECT_CONTAINS(weir_last_error()->message, "tests/loader");
+    EXPECT_STR_EQ(weir_last_error()->remedy, "did you mean 'broken'?");
+}
+
+WEIR_TEST(Loader, ListsWhatThereIs)
+{
+    struct weir__loaded loaded;
+    const char *path = weir_test_runfile("backends/null");
+
+    EXPECT_INT_EQ(weir__loader_load("zebra", WEIR_MODULE_PLUGIN, path, &host, NULL, &loaded),
+                  WEIR_ERROR_MODULE);
+    EXPECT_CONTAINS(weir_last_error()->message, "there is no plugin 'zebra'");
+    EXPECT_CONTAINS(weir_last_error()->remedy, "module_path");
+    EXPECT_CONTAINS(weir_last_error()->remedy, "(the modules there are: null)");
+}
+
+WEIR_TEST(Loader, RefusesNamesThatArePaths)
+{
+    struct weir__loaded loaded;
+    const char *const names[] = {"", "../null", "a/b", "Null", "null.so", "nu ll", ":"};
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        weir_test_note("name '%s'", names[i]);
+        EXPECT_INT_EQ(load(names[i], WEIR_MODULE_BACKEND, NULL, &loaded), WEIR_ERROR_MODULE);
+        EXPECT_CONTAINS(weir_last_error()->message, "cannot be the name");
+    }
+}
+
+WEIR_TEST(Loader, RefusesPathsThatAreTooLong)
+{
+    static char path[8192];
+    struct weir__loaded loaded;
+
+    memset(path, 'x', sizeof path - 1);
+    EXPECT_INT_EQ(weir__loader_load("null", WEIR_MODULE_BACKEND, path, &host, NULL, &loaded),
+                  WEIR_ERROR_MODULE);
+    EXPECT_CONTAINS(weir_last_error()->message, "longer than 4095 bytes");
+}
+
+// Without a search path: seen from this program's own directory.
+WEIR_TEST(Loader, DefaultDirectories)
+{
+    struct weir__loaded loaded;
+    weir_load_report *report = weir__load_report_create();
+    char self[1024] = "";
+
+    ASSERT_INT_GT(readlink("/proc/self/exe", self, sizeof self - 1), 0);
+    *strrchr(self, '/') = '\0';
+    EXPECT_INT_EQ(weir__loader_load("zebra", WEIR_MODULE_BACKEND, "", &host, report, &loaded),
+                  WEIR_ERROR_MODULE);
+    ASSERT_SIZE_EQ(weir_load_report_count(report), 2);
+    EXPECT_CONTAINS(weir_load_report_entry(report, 0)->path, self);
+    EXPECT_CONTAINS(weir_load_report_entry(report, 0)->path, "/../lib/weir/weir_zebra.so");
+    EXPECT_CONTAINS(weir_load_report_entry(report, 1)->path, self);
+    EXPECT_CONTAINS(weir_load_report_entry(report, 1)->path, "/lib/weir/weir_zebra.so");
+    weir_load_report_destroy(&report);
+}
+
+static weir_status keys_of(const char *name, const struct weir_key **out_keys, uint32_t *out_count)
+{
+    return weir__loader_keys(name, weir_test_runfile("tests/loader"), &host, out_keys, out_count);
+}
+
+// The fake's open would fail; it is not called.
+WEIR_TEST(Loader, ReadsKeysWithoutOpening)
+{
+    const struct weir_key *keys;
+    uint32_t count;
+
+    ASSERT_INT_EQ(keys_of("broken", &keys, &count), WEIR_OK);
+    ASSERT_UINT_EQ(count, 1);
+    EXPECT_STR_EQ(keys[0].name, "depth");
+    ASSERT_INT_EQ(keys_of("short", &keys, &count), WEIR_OK);
+}
+
+WEIR_TEST(Loader, KeysOfNobodyAreNotFoundQuietly)
+{
+    const struct weir_key *keys = (const struct weir_key *)&host;
+    uint32_t count = 7;
+
+    weir__fail(WEIR_ERROR_IO, NULL, "something else");
+    EXPECT_INT_EQ(keys_of("pipeline", &keys, &count), WEIR_ERROR_NOT_FOUND);
+    EXPECT_NULL(keys);
+    EXPECT_UINT_EQ(count, 0);
+    EXPECT_INT_EQ(keys_of("No Module", &keys, &count), WEIR_ERROR_NOT_FOUND);
+    EXPECT_STR_EQ(weir_last_error()->message, "something else");
+    EXPECT_INT_EQ(keys_of("too-old", &keys, &count), WEIR_ERROR_MODULE);
+    EXPECT_CONTAINS(weir_last_error()->message, "module ABI 0");
+}

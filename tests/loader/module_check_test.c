@@ -1,0 +1,252 @@
+// The checks of a module's tables, on tables that are changed one entry at a time.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/module_check.h"
+#include "tests/support/test.h"
+
+static void never(void)
+{
+    abort();
+}
+
+static const char *const colours[] = {"red", "blue", NULL};
+
+// A sound backend with one key of each type.
+struct sample {
+    struct weir_module module;
+    struct weir_module_ops ops;
+    struct weir_key keys[4];
+};
+
+static void sample_init(struct sample *sample)
+{
+    *sample = (struct sample){
+        .keys =
+            {
+                {.name = "text", .type = WEIR_KEY_TEXT, .fallback = "", .help = "A text."},
+                {.name = "integer", .type = WEIR_KEY_INTEGER, .fallback = "-3", .minimum = -5,
+                 .maximum = 5, .help = "A number."},
+                {.name = "boolean", .type = WEIR_KEY_BOOLEAN, .fallback = "1", .help = "A switch."},
+                {.name = "choice", .type = WEIR_KEY_CHOICE, .fallback = "blue",
+                 .choices = colours, .help = "A colour."},
+            },
+        .module =
+            {
+                .abi = WEIR_MODULE_ABI,
+                .struct_size = sizeof sample->module,
+                .kind = WEIR_MODULE_BACKEND,
+                .name = "sample",
+                .version = "1",
+                .sanitizer = WEIR_MODULE_SANITIZER,
+                .key_count = 4,
+                .slot_count = WEIR_MODULE_SLOT_COUNT,
+            },
+    };
+    sample->module.keys = sample->keys;
+    sample->module.ops = &sample->ops;
+    for (size_t i = 0; i < WEIR_MODULE_SLOT_COUNT; i++) {
+        void (*function)(void) = never;
+        memcpy((char *)&sample->ops + i * sizeof function, &function, sizeof function);
+    }
+}
+
+static void clear_slot(struct sample *sample, size_t index)
+{
+    memset((char *)&sample->ops + index * sizeof(void (*)(void)), 0, sizeof(void (*)(void)));
+}
+
+static void expect_sound(const struct sample *sample, enum weir_module_kind kind)
+{
+    struct weir__finding finding = {{0}, {0}};
+
+    EXPECT_TRUE(weir__module_check(&sample->module, "sample", kind, &finding));
+    EXPECT_STR_EQ(finding.reason, "");
+}
+
+static void expect_reason(const struct sample *sample, const char *reason)
+{
+    struct weir__finding finding = {{0}, {0}};
+
+    EXPECT_FALSE(weir__module_check(&sample->module, "sample", 0, &finding));
+    EXPECT_CONTAINS(finding.reason, reason);
+    EXPECT_STR_NE(finding.remedy, "");
+}
+
+WEIR_TEST(ModuleCheck, AcceptsTheSample)
+{
+    struct sample sample;
+
+    sample_init(&sample);
+    expect_sound(&sample, WEIR_MODULE_BACKEND);
+    expect_sound(&sample, 0);
+    sample.module.key_count = 0;
+    sample.module.keys = NULL;
+    sample.module.sanitizer = WEIR_MODULE_SANITIZER[0] ? WEIR_MODULE_SANITIZER : NULL;
+    expect_sound(&sample, WEIR_MODULE_BACKEND);
+}
+
+// The slots in their order; NULL where a backend may leave one unset.
+static const char *const slot_names[] = {
+    "`open`",          "`close`",
+    "`device_count`",  "`device_describe`",
+    "`device_create`", "`device_destroy`",
+    "`device_limits`", NULL, // device_trim
+    "`queue_create`",  "`queue_destroy`",
+    "`queue_submit`",  NULL, // queue_flush
+    "`queue_finish`",  "`event_query`",
+    "`event_wait`",    NULL, // event_time
+    "`buffer_create`", "`buffer_destroy`",
+    "`host_begin`",    "`host_end`",
+    "`program_create`", "`program_destroy`",
+    NULL, // program_signatures
+    "`kernel_create`", "`kernel_destroy`",
+};
+_Static_assert(sizeof slot_names / sizeof slot_names[0] == WEIR_MODULE_SLOT_COUNT,
+               "every slot has a line");
+
+WEIR_TEST(ModuleCheck, EverySlotMissingInTurn)
+{
+    for (size_t i = 0; i < WEIR_MODULE_SLOT_COUNT; i++) {
+        struct sample sample;
+
+        sample_init(&sample);
+        clear_slot(&sample, i);
+        weir_test_note("slot %zu", i);
+        if (slot_names[i])
+            expect_reason(&sample, slot_names[i]);
+        else
+            expect_sound(&sample, WEIR_MODULE_BACKEND);
+    }
+    weir_test_note(NULL);
+}
+
+WEIR_TEST(ModuleCheck, EveryShorterTableOfABackend)
+{
+    for (uint32_t count = 0; count < WEIR_MODULE_SLOT_COUNT; count++) {
+        struct sample sample;
+
+        sample_init(&sample);
+        sample.module.slot_count = count;
+        weir_test_note("%u slots", count);
+        expect_reason(&sample, "slot");
+    }
+    weir_test_note(NULL);
+}
+
+WEIR_TEST(ModuleCheck, PluginsMayLeaveAllSlotsUnset)
+{
+    struct sample sample;
+
+    sample_init(&sample);
+    sample.module.kind = WEIR_MODULE_PLUGIN;
+    expect_sound(&sample, WEIR_MODULE_PLUGIN);
+    sample.ops = (struct weir_module_ops){0};
+    expect_sound(&sample, WEIR_MODULE_PLUGIN);
+    sample.module.slot_count = 0;
+    expect_sound(&sample, WEIR_MODULE_PLUGIN);
+    sample.module.ops = NULL;
+    expect_reason(&sample, "no ops table");
+}
+
+WEIR_TEST(ModuleCheck, ReadsNoSlotBehindTheCount)
+{
+    struct sample sample;
+    struct weir_module_ops ops;
+
+    sample_init(&sample);
+    sample.module.slot_count = 1;
+    weir__module_read_ops(&sample.module, &ops);
+    EXPECT_TRUE(ops.open != NULL);
+    EXPECT_TRUE(ops.close == NULL);
+    EXPECT_TRUE(ops.kernel_destroy == NULL);
+}
+
+// A module of another ABI may have nothing else where this one has it.
+WEIR_TEST(ModuleCheck, ReadsNothingBehindAStrangeAbi)
+{
+    struct weir__finding finding;
+    uint32_t *abi = calloc(1, sizeof *abi);
+
+    ASSERT_NOT_NULL(abi);
+    *abi = 99;
+    EXPECT_FALSE(weir__module_check((const struct weir_module *)(const void *)abi, "sample", 0,
+                                    &finding));
+    EXPECT_CONTAINS(finding.reason, "ABI 99");
+    free(abi);
+}
+
+WEIR_TEST(ModuleCheck, Identity)
+{
+    struct sample sample;
+
+    sample_init(&sample);
+    sample.module.name = NULL;
+    expect_reason(&sample, "calls itself ''");
+    sample.module.name = "simple";
+    expect_reason(&sample, "weir_sample.so calls itself 'simple'");
+    sample_init(&sample);
+    sample.module.kind = 0;
+    expect_reason(&sample, "kind 0");
+    sample_init(&sample);
+    sample.module.struct_size--;
+    expect_reason(&sample, "bytes");
+}
+
+WEIR_TEST(ModuleCheck, KeyTable)
+{
+    struct sample sample;
+
+    sample_init(&sample);
+    sample.module.keys = NULL;
+    expect_reason(&sample, "has no table");
+    sample_init(&sample);
+    sample.module.key_count = 1025;
+    expect_reason(&sample, "1024");
+    sample_init(&sample);
+    sample.keys[2].name = NULL;
+    expect_reason(&sample, "key 2");
+    sample.keys[2].name = "text";
+    expect_reason(&sample, "'text' stands twice");
+    sample_init(&sample);
+    sample.keys[0].type = 9;
+    expect_reason(&sample, "unknown type 9");
+    sample_init(&sample);
+    sample.keys[0].help = "";
+    expect_reason(&sample, "no help");
+    sample_init(&sample);
+    sample.keys[1].minimum = 6;
+    expect_reason(&sample, "minimum above its maximum");
+    sample_init(&sample);
+    sample.keys[3].choices = NULL;
+    expect_reason(&sample, "no choices");
+}
+
+WEIR_TEST(ModuleCheck, Defaults)
+{
+    static const struct {
+        size_t key;
+        const char *fallback;
+        bool sound;
+    } rows[] = {
+        {0, NULL, false},    {0, "anything", true},
+        {1, "", true},       {1, "5", true},
+        {1, "6", false},     {1, "-6", false},
+        {1, "1x", false},    {1, "99999999999999999999", false},
+        {2, "0", true},      {2, "yes", false},
+        {3, "red", true},    {3, "green", false},
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct sample sample;
+
+        sample_init(&sample);
+        sample.keys[rows[i].key].fallback = rows[i].fallback;
+        weir_test_note("row %zu", i);
+        if (rows[i].sound)
+            expect_sound(&sample, 0);
+        else
+            expect_reason(&sample, "which it would not accept");
+    }
+}
