@@ -1,0 +1,324 @@
+// Buffers, the host's access to them, and the blocking copies through pinned
+// memory. The latter keep two pieces in flight, so that the host's memcpy of one
+// overlaps the device's copy of the other.
+#include <weir/buffer.h>
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "core/buffer.h"
+#include "core/device.h"
+#include "core/error.h"
+#include "core/memory.h"
+#include "core/queue.h"
+#include "core/thread.h"
+
+#define STAGING_PIECE_BYTES ((size_t)4 << 20)
+#define STAGING_PIECES 2
+
+struct weir__staging {
+    weir_buffer *pieces[STAGING_PIECES];
+    struct weir_event busy[STAGING_PIECES];
+};
+
+static weir_status create(weir_device *device, const char *label,
+                          const struct weir_buffer_setup *setup, bool internal,
+                          weir_buffer **out_buffer)
+{
+    weir__device_reap(device);
+    weir_buffer *buffer = weir__member_allocate(device, WEIR__BUFFER, sizeof *buffer, label);
+    if (!buffer)
+        return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a buffer object");
+    buffer->size = setup->size;
+    buffer->placement = setup->placement;
+    buffer->member.internal = internal;
+
+    void *pointer = NULL;
+    weir_status status = weir__chain_buffer_create(device->chain, device, buffer, setup,
+                                                   buffer->member.object.data, &pointer);
+    if (status < 0) {
+        weir__error_place(label, NULL, 0);
+        weir__member_free(&buffer->member);
+        return status;
+    }
+    buffer->pointer = pointer;
+    weir__member_enlist(&buffer->member);
+    *out_buffer = buffer;
+    return WEIR_OK;
+}
+
+static weir_status check_size(weir_device *device, const char *label, size_t size)
+{
+    WEIR_REQUIRE(label, size > 0);
+    if (size > device->limits.max_buffer_bytes)
+        return weir__fail_at(NULL, 0, label, WEIR_ERROR_INVALID, "split it into several buffers",
+                             "a buffer of %zu bytes was asked for; the device's limit is %" PRIu64,
+                             size, device->limits.max_buffer_bytes);
+    return WEIR_OK;
+}
+
+weir_status weir_buffer_create(weir_device *device, const struct weir_buffer_params *params,
+                               weir_buffer **out_buffer)
+{
+    WEIR_REFUSE_FORK();
+    WEIR_REQUIRE(NULL, out_buffer);
+    *out_buffer = NULL;
+    WEIR_REQUIRE(NULL, device && params);
+    WEIR_REQUIRE(params->label, params->struct_size >= sizeof params->struct_size);
+    WEIR_REQUIRE(params->label, params->placement == WEIR_PLACE_DEVICE ||
+                                    params->placement == WEIR_PLACE_HOST);
+    weir_status status = check_size(device, params->label, params->size);
+    if (status < 0)
+        return status;
+    const struct weir_buffer_setup setup = {.size = params->size, .placement = params->placement};
+    return create(device, params->label, &setup, false, out_buffer);
+}
+
+weir_status weir_buffer_wrap(weir_device *device, const struct weir_wrap_params *params,
+                             weir_buffer **out_buffer)
+{
+    WEIR_REFUSE_FORK();
+    WEIR_REQUIRE(NULL, out_buffer);
+    *out_buffer = NULL;
+    WEIR_REQUIRE(NULL, device && params);
+    WEIR_REQUIRE(params->label, params->struct_size >= sizeof params->struct_size);
+    WEIR_REQUIRE(params->label, params->pointer);
+    weir_status status = check_size(device, params->label, params->size);
+    if (status < 0)
+        return status;
+    const struct weir_buffer_setup setup = {
+        .size = params->size, .placement = WEIR_PLACE_HOST, .user_pointer = params->pointer};
+    return create(device, params->label, &setup, false, out_buffer);
+}
+
+void weir_buffer_destroy(weir_buffer **buffer)
+{
+    if (!buffer || !*buffer || atomic_load(&weir__forked))
+        return;
+    weir_buffer *gone = *buffer;
+    *buffer = NULL;
+    weir__member_retire(&gone->member);
+}
+
+void weir__buffer_finalize(weir_buffer *buffer)
+{
+    weir__chain_buffer_destroy(buffer->member.device->chain, buffer);
+    weir__member_free(&buffer->member);
+}
+
+size_t weir_buffer_size(const weir_buffer *buffer)
+{
+    return buffer->size;
+}
+
+weir_placement weir_buffer_placement(const weir_buffer *buffer)
+{
+    return buffer->placement;
+}
+
+weir_status weir__buffer_refuse_range(const weir_buffer *buffer, const char *role, size_t offset,
+                                      size_t size, const char *file, int line)
+{
+    return weir__fail_at(file, line, buffer->member.object.label, WEIR_ERROR_INVALID, NULL,
+                         "%s: %zu bytes at offset %zu do not lie in a buffer of %zu bytes", role,
+                         size, offset, buffer->size);
+}
+
+static weir_status check_host_use(weir_buffer *buffer, size_t offset, size_t size,
+                                  weir_access access)
+{
+    WEIR_REFUSE_FORK();
+    WEIR_REQUIRE(NULL, buffer);
+    const char *label = buffer->member.object.label;
+    if (buffer->placement != WEIR_PLACE_HOST)
+        return weir__fail_at(NULL, 0, label, WEIR_ERROR_INVALID,
+                             "copy to a HOST buffer, or use weir_download()",
+                             "the host cannot use a DEVICE buffer's memory");
+    WEIR_REQUIRE(label, access >= WEIR_ACCESS_READ && access <= WEIR_ACCESS_READ_WRITE);
+    if (!weir__buffer_holds(buffer, offset, size))
+        return weir__buffer_refuse_range(buffer, "range", offset, size, NULL, 0);
+    return WEIR_OK;
+}
+
+weir_status weir_host_begin(weir_buffer *buffer, size_t offset, size_t size, weir_access access,
+                            void **out_pointer)
+{
+    WEIR_REQUIRE(NULL, out_pointer);
+    *out_pointer = NULL;
+    weir_status status = check_host_use(buffer, offset, size, access);
+    if (status < 0)
+        return status;
+    const weir_device *device = buffer->member.device;
+    if (device->chain->host_access) {
+        status = device->first->ops->host_begin(device->first, buffer, offset, size, access);
+        if (status < 0)
+            return status;
+    }
+    *out_pointer = buffer->pointer + offset;
+    return WEIR_OK;
+}
+
+weir_status weir_host_end(weir_buffer *buffer, size_t offset, size_t size, weir_access access)
+{
+    weir_status status = check_host_use(buffer, offset, size, access);
+    if (status < 0)
+        return status;
+    const weir_device *device = buffer->member.device;
+    if (!device->chain->host_access)
+        return WEIR_OK;
+    return device->first->ops->host_end(device->first, buffer, offset, size, access);
+}
+
+void weir__staging_destroy(weir_device *device)
+{
+    struct weir__staging *staging = device->staging;
+    if (!staging)
+        return;
+    for (int i = 0; i < STAGING_PIECES; i++)
+        weir_buffer_destroy(&staging->pieces[i]);
+    weir__release(staging);
+    device->staging = NULL;
+}
+
+// Called with the staging lock held, which covers one whole transfer.
+static weir_status staging_ready(weir_device *device)
+{
+    const struct weir_buffer_setup setup = {.size = STAGING_PIECE_BYTES,
+                                            .placement = WEIR_PLACE_HOST};
+    if (device->staging)
+        return WEIR_OK;
+    device->staging = weir__allocate(sizeof *device->staging);
+    if (!device->staging)
+        return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for staging");
+    for (int i = 0; i < STAGING_PIECES; i++) {
+        weir_status status =
+            create(device, "staging", &setup, true, &device->staging->pieces[i]);
+        if (status < 0) {
+            struct weir_error cause = *weir_last_error();
+            weir__staging_destroy(device);
+            return weir__error_set(&cause);
+        }
+    }
+    return WEIR_OK;
+}
+
+static weir_status sync_piece(struct weir__staging *staging, int piece)
+{
+    struct weir_event event = staging->busy[piece];
+    staging->busy[piece] = (struct weir_event){0};
+    return event.queue ? weir_event_sync(event, WEIR_FOREVER) : WEIR_OK;
+}
+
+static weir_status upload_pieces(weir_queue *queue, weir_buffer *dst, size_t dst_offset,
+                                 const char *src, size_t size, const char *file, int line)
+{
+    struct weir__staging *staging = queue->member.device->staging;
+    weir_status status = WEIR_OK;
+
+    for (size_t done = 0, n; done < size && status == WEIR_OK; done += n) {
+        int piece = (int)(done / STAGING_PIECE_BYTES % STAGING_PIECES);
+        n = size - done < STAGING_PIECE_BYTES ? size - done : STAGING_PIECE_BYTES;
+        if ((status = sync_piece(staging, piece)) < 0)
+            break;
+        memcpy(staging->pieces[piece]->pointer, src + done, n);
+        status = weir_queue_copy_at(queue, dst, dst_offset + done, staging->pieces[piece], 0, n,
+                                    file, line);
+        if (status == WEIR_OK)
+            status = weir_queue_record_at(queue, &staging->busy[piece], file, line);
+    }
+    return status;
+}
+
+// Piece i is copied to the host while the device brings piece i + 1.
+static weir_status download_pieces(weir_queue *queue, char *dst, weir_buffer *src,
+                                   size_t src_offset, size_t size, const char *file, int line)
+{
+    struct weir__staging *staging = queue->member.device->staging;
+    size_t count = (size + STAGING_PIECE_BYTES - 1) / STAGING_PIECE_BYTES;
+    weir_status status = WEIR_OK;
+
+    for (size_t i = 0; i <= count && status == WEIR_OK; i++) {
+        if (i < count) {
+            size_t at = i * STAGING_PIECE_BYTES;
+            size_t n = size - at < STAGING_PIECE_BYTES ? size - at : STAGING_PIECE_BYTES;
+            weir_buffer *piece = staging->pieces[i % STAGING_PIECES];
+            status = weir_queue_copy_at(queue, piece, 0, src, src_offset + at, n, file, line);
+            if (status == WEIR_OK)
+                status = weir_queue_record_at(queue, &staging->busy[i % STAGING_PIECES], file, line);
+        }
+        if (i > 0 && status == WEIR_OK) {
+            size_t at = (i - 1) * STAGING_PIECE_BYTES;
+            size_t n = size - at < STAGING_PIECE_BYTES ? size - at : STAGING_PIECE_BYTES;
+            int piece = (int)((i - 1) % STAGING_PIECES);
+            if ((status = sync_piece(staging, piece)) == WEIR_OK)
+                memcpy(dst + at, staging->pieces[piece]->pointer, n);
+        }
+    }
+    return status;
+}
+
+// Waits for what a transfer, also one that failed, left in flight, and keeps
+// the first error.
+static weir_status finish_pieces(struct weir__staging *staging, weir_status status)
+{
+    struct weir_error cause = *weir_last_error();
+    for (int i = 0; i < STAGING_PIECES; i++) {
+        weir_status later = sync_piece(staging, i);
+        if (later < 0 && status == WEIR_OK) {
+            status = later;
+            cause = *weir_last_error();
+        }
+    }
+    return status < 0 ? weir__error_set(&cause) : WEIR_OK;
+}
+
+static weir_status check_transfer(weir_queue *queue, weir_buffer *buffer, const void *pointer,
+                                  size_t offset, size_t size, const char *file, int line)
+{
+    WEIR_REFUSE_FORK();
+    WEIR_REQUIRE_AT(file, line, NULL, queue && buffer);
+    WEIR_REQUIRE_AT(file, line, buffer->member.object.label, pointer || size == 0);
+    WEIR_REQUIRE_AT(file, line, buffer->member.object.label,
+                    buffer->member.device == queue->member.device);
+    if (weir__in_host_call())
+        return weir__fail_at(file, line, queue->member.object.label, WEIR_ERROR_INVALID,
+                             "use weir_queue_copy() and a HOST buffer",
+                             "weir_upload and weir_download wait, and a host call may not wait");
+    if (!weir__buffer_holds(buffer, offset, size))
+        return weir__buffer_refuse_range(buffer, "buffer", offset, size, file, line);
+    return WEIR_OK;
+}
+
+weir_status weir_upload_at(weir_queue *queue, weir_buffer *dst, size_t dst_offset, const void *src,
+                           size_t size, const char *file, int line)
+{
+    weir_status status = check_transfer(queue, dst, src, dst_offset, size, file, line);
+    if (status < 0)
+        return status;
+    weir_device *device = queue->member.device;
+    pthread_mutex_lock(&device->staging_lock);
+    status = staging_ready(device);
+    if (status == WEIR_OK) {
+        status = upload_pieces(queue, dst, dst_offset, src, size, file, line);
+        status = finish_pieces(device->staging, status);
+    }
+    pthread_mutex_unlock(&device->staging_lock);
+    return status;
+}
+
+weir_status weir_download_at(weir_queue *queue, void *dst, weir_buffer *src, size_t src_offset,
+                             size_t size, const char *file, int line)
+{
+    weir_status status = check_transfer(queue, src, dst, src_offset, size, file, line);
+    if (status < 0)
+        return status;
+    weir_device *device = queue->member.device;
+    pthread_mutex_lock(&device->staging_lock);
+    status = staging_ready(device);
+    if (status == WEIR_OK) {
+        status = download_pieces(queue, dst, src, src_offset, size, file, line);
+        status = finish_pieces(device->staging, status);
+    }
+    pthread_mutex_unlock(&device->staging_lock);
+    return status;
+}

@@ -1,0 +1,36 @@
+// The front end's device.
+#ifndef WEIR_CORE_DEVICE_H
+#define WEIR_CORE_DEVICE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include <weir/weir.h>
+
+#include "core/chain.h"
+#include "core/object.h"
+
+struct weir__staging;
+struct weir__notifier;
+
+struct weir_device {
+    struct weir_object object;
+    weir_runtime *runtime;
+    const struct weir__chain *chain;
+    const struct weir_link *first; // of the chain
+    struct weir_limits limits;
+    struct weir_device_info info;
+
+    pthread_mutex_t lock; // of the two lists; a leaf but for registry pins
+    struct weir__member *live;
+    struct weir__member *retired;
+    atomic_size_t retired_count;
+    atomic_size_t queue_count; // queues not finalized yet
+
+    pthread_mutex_t staging_lock; // held by one upload or download
+    struct weir__staging *staging;
+    pthread_mutex_t notifier_lock;
+    struct weir__notifier *notifier;
+};
+
+#endif

@@ -1,0 +1,330 @@
+// See the header. `holding` turns true under the queue's submit lock and false
+// under the hold's lock with an empty list, so a submitter that reads false may
+// go to the backend directly: the worker has handed over everything before it.
+// Only the worker hands over while the queue is held, so submits to one queue
+// are never concurrent.
+#define _POSIX_C_SOURCE 200809L
+#include "core/last_hop.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include "core/error.h"
+#include "core/held.h"
+#include "core/memory.h"
+#include "core/queue.h"
+#include "core/registry.h"
+#include "core/thread.h"
+
+struct hold {
+    const struct weir_link *link;
+    weir_queue *queue;
+    atomic_bool holding;
+    atomic_uint_fast64_t handed; // the backend was given everything up to here
+    pthread_mutex_t lock;        // of what follows; a leaf
+    pthread_cond_t changed;      // any of it, or `handed` while holding
+    struct weir__held_list list;
+    bool has_worker;
+    bool stop;
+    pthread_t worker;
+};
+
+static struct hold *hold_of(const struct weir_link *link, const weir_queue *queue)
+{
+    return weir_queue_data(link, queue);
+}
+
+static bool is_handed(const struct hold *hold, uint64_t sequence)
+{
+    return atomic_load_explicit(&hold->handed, memory_order_acquire) >= sequence;
+}
+
+static weir_status hand_over(struct hold *hold, const struct weir_operation *operation)
+{
+    const struct weir_link *next = hold->link->next;
+    weir_status status = WEIR_OK;
+
+    if (!(operation->flags & (WEIR_OPERATION_IMPLIED | WEIR_OPERATION_EMPTY)))
+        status = next->ops->queue_submit(next, hold->queue, operation);
+    atomic_store_explicit(&hold->handed, operation->sequence, memory_order_release);
+    return status;
+}
+
+// The worker.
+
+static weir_status run_host_call(struct hold *hold, const struct weir_operation *operation)
+{
+    const struct weir_link *next = hold->link->next;
+    weir_status status = next->ops->queue_finish(next, hold->queue);
+    if (status < 0)
+        return status;
+
+    weir__set_in_host_call(true);
+    status = operation->u.host_call.function(operation->u.host_call.user);
+    weir__set_in_host_call(false);
+    if (status >= 0)
+        return WEIR_OK;
+    // The function's own detail, if it left one, says more than its status.
+    if (weir_last_error()->status != status)
+        weir__fail(status, NULL, "the function returned %s", weir_status_name(status));
+    return status;
+}
+
+static void wait_until_handed(struct hold *producer, uint64_t sequence)
+{
+    pthread_mutex_lock(&producer->lock);
+    while (!is_handed(producer, sequence))
+        pthread_cond_wait(&producer->changed, &producer->lock);
+    pthread_mutex_unlock(&producer->lock);
+}
+
+// The device orders the wait once the producer's record is with its driver;
+// across devices only the host can.
+static weir_status run_wait(struct hold *hold, const struct weir_operation *operation)
+{
+    const struct weir_link *link = hold->link;
+    weir_queue *producer = operation->u.wait.producer;
+    uint64_t sequence = operation->u.wait.event.sequence;
+
+    wait_until_handed(hold_of(link, producer), sequence);
+    if (weir_queue_device(producer) == weir_queue_device(hold->queue))
+        return hand_over(hold, operation);
+    return link->next->ops->event_wait(link->next, producer, sequence, WEIR_FOREVER);
+}
+
+static weir_status run_held(struct hold *hold, const struct weir_operation *operation)
+{
+    // Behind a failure only what others wait for is still handed over.
+    bool failed = atomic_load(&hold->queue->progress.failed);
+    switch (operation->kind) {
+    case WEIR_OPERATION_HOST_CALL:
+        return failed ? WEIR_OK : run_host_call(hold, operation);
+    case WEIR_OPERATION_WAIT:
+        if (operation->flags & WEIR_OPERATION_IMPLIED || !operation->u.wait.producer)
+            return WEIR_OK;
+        return run_wait(hold, operation);
+    case WEIR_OPERATION_RECORD:
+        return hand_over(hold, operation);
+    default:
+        return failed ? WEIR_OK : hand_over(hold, operation);
+    }
+}
+
+// Called with the lock held, which is released meanwhile.
+static void work_on(struct hold *hold, struct weir__held *held)
+{
+    const struct weir_operation *operation = &held->operation;
+
+    pthread_mutex_unlock(&hold->lock);
+    weir_status status = run_held(hold, operation);
+    if (status < 0)
+        weir__queue_fail(hold->queue, operation, status);
+    if (operation->kind == WEIR_OPERATION_WAIT && operation->u.wait.producer)
+        weir__registry_unpin(operation->u.wait.producer);
+    pthread_mutex_lock(&hold->lock);
+    atomic_store_explicit(&hold->handed, operation->sequence, memory_order_release);
+    weir__held_recycle(&hold->list, held);
+    pthread_cond_broadcast(&hold->changed);
+}
+
+// The caller of weir_queue_flush() may be gone by now, so the worker flushes
+// what it handed over.
+static void let_go(struct hold *hold)
+{
+    const struct weir_link *next = hold->link->next;
+
+    pthread_mutex_unlock(&hold->lock);
+    next->ops->queue_flush(next, hold->queue);
+    pthread_mutex_lock(&hold->lock);
+    if (hold->list.first)
+        return;
+    atomic_store_explicit(&hold->holding, false, memory_order_release);
+    pthread_cond_broadcast(&hold->changed);
+}
+
+static void *run_worker(void *argument)
+{
+    struct hold *hold = argument;
+
+    pthread_mutex_lock(&hold->lock);
+    for (;;) {
+        struct weir__held *held = weir__held_pop(&hold->list);
+        if (held)
+            work_on(hold, held);
+        else if (atomic_load(&hold->holding))
+            let_go(hold);
+        else if (hold->stop)
+            break;
+        else
+            pthread_cond_wait(&hold->changed, &hold->lock);
+    }
+    pthread_mutex_unlock(&hold->lock);
+    return NULL;
+}
+
+// Submitting.
+
+// Called with the lock held.
+static weir_status push(struct hold *hold, const struct weir_operation *operation)
+{
+    if (!hold->has_worker) {
+        int error = pthread_create(&hold->worker, NULL, run_worker, hold);
+        if (error)
+            return weir__fail(WEIR_ERROR_SYSTEM, "raise the limit of threads",
+                              "no thread for the host calls of queue '%s'",
+                              weir_queue_label(hold->queue));
+        hold->has_worker = true;
+    }
+    if (!weir__held_push(&hold->list, operation))
+        return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory to hold an operation");
+    atomic_store_explicit(&hold->holding, true, memory_order_release);
+    pthread_cond_broadcast(&hold->changed);
+    return WEIR_OK;
+}
+
+static bool starts_hold(const struct hold *hold, const struct weir_operation *operation)
+{
+    if (operation->kind == WEIR_OPERATION_HOST_CALL)
+        return true;
+    if (operation->kind != WEIR_OPERATION_WAIT || operation->flags & WEIR_OPERATION_IMPLIED)
+        return false;
+    weir_queue *producer = operation->u.wait.producer;
+    return weir_queue_device(producer) != weir_queue_device(hold->queue) ||
+           !is_handed(hold_of(hold->link, producer), operation->u.wait.event.sequence);
+}
+
+static weir_status queue_submit(const struct weir_link *link, weir_queue *queue,
+                                const struct weir_operation *operation)
+{
+    struct hold *hold = hold_of(link, queue);
+    bool holding = atomic_load_explicit(&hold->holding, memory_order_acquire);
+
+    if (!holding && !starts_hold(hold, operation))
+        return hand_over(hold, operation);
+
+    pthread_mutex_lock(&hold->lock);
+    // The worker may have let go since.
+    bool keep = atomic_load_explicit(&hold->holding, memory_order_relaxed) ||
+                starts_hold(hold, operation);
+    weir_status status = keep ? push(hold, operation) : WEIR_OK;
+    pthread_mutex_unlock(&hold->lock);
+    return keep ? status : hand_over(hold, operation);
+}
+
+static weir_status queue_flush(const struct weir_link *link, weir_queue *queue)
+{
+    if (atomic_load(&hold_of(link, queue)->holding))
+        return WEIR_OK;
+    return link->next->ops->queue_flush(link->next, queue);
+}
+
+static weir_status queue_finish(const struct weir_link *link, weir_queue *queue)
+{
+    struct hold *hold = hold_of(link, queue);
+    pthread_mutex_lock(&hold->lock);
+    while (atomic_load(&hold->holding))
+        pthread_cond_wait(&hold->changed, &hold->lock);
+    pthread_mutex_unlock(&hold->lock);
+    return link->next->ops->queue_finish(link->next, queue);
+}
+
+// Events.
+
+static uint64_t now_ns(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+static weir_status event_query(const struct weir_link *link, weir_queue *queue, uint64_t sequence)
+{
+    if (!is_handed(hold_of(link, queue), sequence))
+        return WEIR_NOT_READY;
+    return link->next->ops->event_query(link->next, queue, sequence);
+}
+
+// Returns false when the deadline passed first.
+static bool wait_handed_until(struct hold *hold, uint64_t sequence, uint64_t deadline_ns)
+{
+    struct timespec deadline = {.tv_sec = (time_t)(deadline_ns / 1000000000u),
+                                .tv_nsec = (long)(deadline_ns % 1000000000u)};
+    int error = 0;
+
+    pthread_mutex_lock(&hold->lock);
+    while (!is_handed(hold, sequence) && error != ETIMEDOUT)
+        error = deadline_ns == WEIR_FOREVER
+                    ? pthread_cond_wait(&hold->changed, &hold->lock)
+                    : pthread_cond_timedwait(&hold->changed, &hold->lock, &deadline);
+    bool handed = is_handed(hold, sequence);
+    pthread_mutex_unlock(&hold->lock);
+    return handed;
+}
+
+static weir_status event_wait(const struct weir_link *link, weir_queue *queue, uint64_t sequence,
+                              uint64_t timeout_ns)
+{
+    struct hold *hold = hold_of(link, queue);
+    const struct weir_link *next = link->next;
+
+    if (is_handed(hold, sequence))
+        return next->ops->event_wait(next, queue, sequence, timeout_ns);
+    uint64_t now = now_ns();
+    uint64_t deadline = timeout_ns < WEIR_FOREVER - now ? now + timeout_ns : WEIR_FOREVER;
+    if (!wait_handed_until(hold, sequence, deadline))
+        return WEIR_TIMEOUT;
+    if (deadline == WEIR_FOREVER)
+        return next->ops->event_wait(next, queue, sequence, WEIR_FOREVER);
+    now = now_ns();
+    return next->ops->event_wait(next, queue, sequence, now < deadline ? deadline - now : 0);
+}
+
+// Life.
+
+static weir_status queue_create(const struct weir_link *link, weir_device *device,
+                                weir_queue *queue, const struct weir_queue_setup *setup,
+                                void **out_data)
+{
+    (void)device;
+    (void)setup;
+    struct hold *hold = weir__allocate(sizeof *hold);
+    if (!hold)
+        return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a queue");
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&hold->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+    pthread_mutex_init(&hold->lock, NULL);
+    hold->link = link;
+    hold->queue = queue;
+    *out_data = hold;
+    return WEIR_OK;
+}
+
+static void queue_destroy(const struct weir_link *link, weir_queue *queue)
+{
+    struct hold *hold = hold_of(link, queue);
+    pthread_mutex_lock(&hold->lock);
+    hold->stop = true;
+    pthread_cond_broadcast(&hold->changed);
+    pthread_mutex_unlock(&hold->lock);
+    if (hold->has_worker)
+        pthread_join(hold->worker, NULL);
+    weir__held_finish(&hold->list);
+    pthread_cond_destroy(&hold->changed);
+    pthread_mutex_destroy(&hold->lock);
+    weir__release(hold);
+}
+
+const struct weir_module_ops weir__last_hop_ops = {
+    .queue_create = queue_create,
+    .queue_destroy = queue_destroy,
+    .queue_submit = queue_submit,
+    .queue_flush = queue_flush,
+    .queue_finish = queue_finish,
+    .event_query = event_query,
+    .event_wait = event_wait,
+};

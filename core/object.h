@@ -1,0 +1,57 @@
+// What queues, buffers, programs and kernels share: the slots for their links,
+// membership of a device, and destruction that is put off while work uses them.
+//
+// Deferred destruction needs no bookkeeping on the submit path. When an object
+// is destroyed, every busy queue of its device gets a record (or has one at its
+// end already); when all of these are complete, nothing can use the object any
+// more. Until then it waits in the device's list of retired objects, which is
+// looked through whenever something is created, destroyed, synced or trimmed.
+#ifndef WEIR_CORE_OBJECT_H
+#define WEIR_CORE_OBJECT_H
+
+#include <weir/module/module.h>
+
+enum weir__kind {
+    WEIR__QUEUE = 1,
+    WEIR__BUFFER,
+    WEIR__PROGRAM,
+    WEIR__KERNEL,
+};
+
+// The first member of every object but the device.
+struct weir__member {
+    struct weir_object object;
+    weir_device *device;
+    enum weir__kind kind;
+    bool internal; // the library's own; does not keep a device from closing
+    struct weir__member *previous; // the device's list: of live objects, or,
+    struct weir__member *next;     // after destruction, of retired ones
+    struct weir_event *frontier;   // retired: to be complete before it may go
+    uint32_t frontier_count;
+};
+
+// A zeroed object of `size` bytes, which begins with a weir__member, with slots
+// for the device's chain and a copy of `label`; or NULL.
+void *weir__member_allocate(weir_device *device, enum weir__kind kind, size_t size,
+                            const char *label);
+
+// Frees an object that never was, or no longer is, on a list.
+void weir__member_free(struct weir__member *member);
+
+// Puts a complete object on its device's list of live ones.
+void weir__member_enlist(struct weir__member *member);
+
+// Takes it off that list.
+void weir__member_delist(struct weir__member *member);
+
+// Takes it off that list and destroys it as soon as no work of the
+// device uses it: at once if the device is idle. Never waits for the device.
+void weir__member_retire(struct weir__member *member);
+
+// Destroys those retired objects of the device that nothing uses any more.
+void weir__device_reap(weir_device *device);
+
+// An object id; they start at 1 and are never used again.
+uint64_t weir__object_next_id(void);
+
+#endif

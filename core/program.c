@@ -1,0 +1,294 @@
+// Programs and kernels, and the check of a launch's arguments against the
+// kernel's own signature.
+#include <weir/program.h>
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "core/buffer.h"
+#include "core/device.h"
+#include "core/error.h"
+#include "core/program.h"
+#include "core/thread.h"
+
+static weir_status check_params(const struct weir_program_params *params)
+{
+    const char *label = params->label;
+    WEIR_REQUIRE(label, params->struct_size >= sizeof params->struct_size);
+    WEIR_REQUIRE(label, !params->bundle != !params->source);
+    WEIR_REQUIRE(label, !params->options || params->source);
+    WEIR_REQUIRE(label, !params->bundle ||
+                            params->bundle->struct_size >= sizeof params->bundle->struct_size);
+    return WEIR_OK;
+}
+
+static weir_status take_signatures(weir_program *program, const struct weir_program_params *params)
+{
+    const struct weir_link *link = weir__chain_backend(program->member.device->chain);
+    if (params->bundle) {
+        program->signatures = params->bundle->kernels;
+        program->signature_count = params->bundle->kernel_count;
+        return WEIR_OK;
+    }
+    if (!link->ops->program_signatures)
+        return weir__fail(WEIR_ERROR_UNSUPPORTED, "use a bundle of weir_kernels",
+                          "the backend '%s' does not compile source at run time", link->name);
+    return link->ops->program_signatures(link, program, &program->signatures,
+                                         &program->signature_count);
+}
+
+weir_status weir_program_create(weir_device *device, const struct weir_program_params *params,
+                                weir_program **out_program)
+{
+    WEIR_REFUSE_FORK();
+    WEIR_REQUIRE(NULL, out_program);
+    *out_program = NULL;
+    WEIR_REQUIRE(NULL, device && params);
+    weir_status status = check_params(params);
+    if (status < 0)
+        return status;
+
+    const char *label = params->label || !params->bundle ? params->label : params->bundle->name;
+    weir_program *program =
+        weir__member_allocate(device, WEIR__PROGRAM, sizeof *program, label);
+    if (!program)
+        return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a program object");
+    status = weir__chain_program_create(device->chain, device, program, params,
+                                        program->member.object.data);
+    if (status < 0)
+        goto fail;
+    status = take_signatures(program, params);
+    if (status < 0) {
+        weir__chain_program_destroy(device->chain, program);
+        goto fail;
+    }
+    atomic_init(&program->references, 1);
+    weir__member_enlist(&program->member);
+    *out_program = program;
+    return WEIR_OK;
+
+fail:
+    weir__error_place(label, NULL, 0);
+    weir__member_free(&program->member);
+    return status;
+}
+
+void weir__program_unref(weir_program *program)
+{
+    if (atomic_fetch_sub(&program->references, 1) != 1)
+        return;
+    weir__chain_program_destroy(program->member.device->chain, program);
+    weir__member_free(&program->member);
+}
+
+// Work uses kernels, never programs, so a program has nothing to wait for: the
+// references of its kernels keep what they need.
+void weir_program_destroy(weir_program **program)
+{
+    if (!program || !*program || atomic_load(&weir__forked))
+        return;
+    weir_program *gone = *program;
+    *program = NULL;
+    weir__member_delist(&gone->member);
+    weir__program_unref(gone);
+}
+
+static weir_status refuse_name(const weir_program *program, const char *name)
+{
+    const char *nearest = NULL;
+    for (uint32_t i = 0; i < program->signature_count; i++)
+        nearest = weir_text_nearer(name, nearest, program->signatures[i].name);
+    return weir__fail_at(NULL, 0, program->member.object.label, WEIR_ERROR_NOT_FOUND, NULL,
+                         "the program has no kernel '%s'%s%s%s", name,
+                         nearest ? "; did you mean '" : "", nearest ? nearest : "",
+                         nearest ? "'?" : "");
+}
+
+static const struct weir_kernel_signature *find_signature(const weir_program *program,
+                                                          const char *name)
+{
+    for (uint32_t i = 0; i < program->signature_count; i++)
+        if (strcmp(program->signatures[i].name, name) == 0)
+            return &program->signatures[i];
+    return NULL;
+}
+
+weir_status weir_kernel_create(weir_program *program, const char *name, weir_kernel **out_kernel)
+{
+    WEIR_REFUSE_FORK();
+    WEIR_REQUIRE(NULL, out_kernel);
+    *out_kernel = NULL;
+    WEIR_REQUIRE(NULL, program && name);
+    const struct weir_kernel_signature *signature = find_signature(program, name);
+    if (!signature)
+        return refuse_name(program, name);
+
+    weir_device *device = program->member.device;
+    weir__device_reap(device);
+    weir_kernel *kernel = weir__member_allocate(device, WEIR__KERNEL, sizeof *kernel, name);
+    if (!kernel)
+        return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a kernel object");
+    kernel->program = program;
+    kernel->signature = signature;
+    kernel->info.max_block_items = device->limits.max_block_items;
+    weir_status status = weir__chain_kernel_create(device->chain, program, kernel, signature,
+                                                   &kernel->info, kernel->member.object.data);
+    if (status < 0) {
+        weir__error_place(name, NULL, 0);
+        weir__member_free(&kernel->member);
+        return status;
+    }
+    atomic_fetch_add(&program->references, 1);
+    weir__member_enlist(&kernel->member);
+    *out_kernel = kernel;
+    return WEIR_OK;
+}
+
+void weir_kernel_destroy(weir_kernel **kernel)
+{
+    if (!kernel || !*kernel || atomic_load(&weir__forked))
+        return;
+    weir_kernel *gone = *kernel;
+    *kernel = NULL;
+    weir__member_retire(&gone->member);
+}
+
+void weir__kernel_finalize(weir_kernel *kernel)
+{
+    weir_program *program = kernel->program;
+    weir__chain_kernel_destroy(kernel->member.device->chain, kernel);
+    weir__member_free(&kernel->member);
+    weir__program_unref(program);
+}
+
+const struct weir_kernel_signature *weir_kernel_get_signature(const weir_kernel *kernel)
+{
+    return kernel->signature;
+}
+
+const struct weir_kernel_info *weir_kernel_get_info(const weir_kernel *kernel)
+{
+    return &kernel->info;
+}
+
+// Where a check of one argument happens, for its message.
+struct place {
+    const weir_kernel *kernel;
+    const struct weir_parameter *parameter;
+    size_t index;
+    const char *file;
+    int line;
+};
+
+static weir_status refuse(const struct place *place, const char *got, const char *remedy)
+{
+    return weir__fail_at(place->file, place->line, place->kernel->member.object.label,
+                         WEIR_ERROR_INVALID, remedy,
+                         "launch: parameter %zu, '%s', is a %s; it got %s", place->index,
+                         place->parameter->name, place->parameter->type_name, got);
+}
+
+static bool same_family(weir_scalar wanted, weir_scalar given)
+{
+    // Integers of one size convert silently in C too, and literals are signed.
+    bool wanted_float = wanted == WEIR_SCALAR_F32 || wanted == WEIR_SCALAR_F64;
+    bool given_float = given == WEIR_SCALAR_F32 || given == WEIR_SCALAR_F64;
+    return wanted == WEIR_SCALAR_OTHER || given == WEIR_SCALAR_OTHER || wanted_float == given_float;
+}
+
+static weir_status check_value(const struct place *place, const struct weir_argument *argument)
+{
+    static const char *const names[] = {"a value", "a char", "an unsigned char", "a short",
+                                        "an unsigned short", "an int", "an unsigned int", "a long",
+                                        "an unsigned long", "a float", "a double"};
+    const struct weir_parameter *parameter = place->parameter;
+
+    if (argument->size != parameter->size)
+        return argument->scalar == WEIR_SCALAR_F64 && parameter->scalar == WEIR_SCALAR_F32
+                   ? refuse(place, "a double", "write the constant with an f: 2.0f")
+                   : weir__fail_at(place->file, place->line, place->kernel->member.object.label,
+                                   WEIR_ERROR_INVALID, "cast it to the parameter's type",
+                                   "launch: parameter %zu, '%s', is a %s of %" PRIu32
+                                   " bytes; it got %s of %zu bytes",
+                                   place->index, parameter->name, parameter->type_name,
+                                   parameter->size, names[argument->scalar], argument->size);
+    if (!same_family(parameter->scalar, argument->scalar))
+        return refuse(place, names[argument->scalar], "cast it to the parameter's type");
+    return WEIR_OK;
+}
+
+static weir_status check_range(const struct place *place, const struct weir_argument *argument)
+{
+    const weir_kernel *kernel = place->kernel;
+    const weir_buffer *buffer = argument->buffer;
+    const struct weir_limits *limits = &kernel->member.device->limits;
+
+    if (!buffer)
+        return refuse(place, "no buffer (NULL)", NULL);
+    if (buffer->member.device != kernel->member.device)
+        return refuse(place, "a buffer of another device", NULL);
+    if (!place->parameter->writable && argument->access != WEIR_ACCESS_READ)
+        return refuse(place, "weir_out() or weir_inout()", "pass it with weir_in()");
+    if (place->parameter->writable && argument->access == WEIR_ACCESS_READ)
+        return refuse(place, "weir_in()",
+                      "pass it with weir_out() or weir_inout(), or declare the parameter const");
+    if (!weir__buffer_holds(buffer, argument->offset, argument->size))
+        return weir__buffer_refuse_range(buffer, place->parameter->name, argument->offset,
+                                         argument->size, place->file, place->line);
+    if (argument->size == 0)
+        return refuse(place, "an empty range", NULL);
+    if (limits->argument_alignment_bytes && argument->offset % limits->argument_alignment_bytes)
+        return weir__fail_at(place->file, place->line, buffer->member.object.label,
+                             WEIR_ERROR_INVALID, "align it, or pass the offset as a value",
+                             "launch: parameter %zu, '%s': offset %zu is no multiple of %" PRIu64
+                             ", limits.argument_alignment_bytes",
+                             place->index, place->parameter->name, argument->offset,
+                             limits->argument_alignment_bytes);
+    if (buffer->placement == WEIR_PLACE_HOST && !limits->host_in_kernels)
+        return refuse(place, "a HOST buffer", "copy it to a DEVICE buffer first, or ask "
+                                              "limits.host_in_kernels");
+    return WEIR_OK;
+}
+
+static weir_status check_argument(const struct place *place, const struct weir_argument *argument)
+{
+    static const char *const kinds[] = {"nothing", "a buffer", "a value", "local memory"};
+
+    if (argument->kind != place->parameter->kind)
+        return refuse(place, kinds[argument->kind & 3], NULL);
+    switch (argument->kind) {
+    case WEIR_PARAMETER_BUFFER:
+        return check_range(place, argument);
+    case WEIR_PARAMETER_VALUE:
+        return check_value(place, argument);
+    case WEIR_PARAMETER_LOCAL:
+        break;
+    }
+    const uint64_t limit = place->kernel->member.device->limits.max_local_bytes;
+    if (argument->size == 0 || argument->size > limit)
+        return weir__fail_at(place->file, place->line, place->kernel->member.object.label,
+                             WEIR_ERROR_INVALID, NULL,
+                             "launch: parameter %zu, '%s', asks for %zu bytes of local memory; "
+                             "1 … %" PRIu64 " are possible",
+                             place->index, place->parameter->name, argument->size, limit);
+    return WEIR_OK;
+}
+
+weir_status weir__kernel_check(const weir_kernel *kernel, const struct weir_argument *arguments,
+                               size_t argument_count, const char *file, int line)
+{
+    const struct weir_kernel_signature *signature = kernel->signature;
+
+    if (argument_count != signature->parameter_count)
+        return weir__fail_at(file, line, kernel->member.object.label, WEIR_ERROR_INVALID, NULL,
+                             "launch: %zu arguments; the kernel has %" PRIu32 " parameters",
+                             argument_count, signature->parameter_count);
+    for (size_t i = 0; i < argument_count; i++) {
+        const struct place place = {kernel, &signature->parameters[i], i, file, line};
+        weir_status status = check_argument(&place, &arguments[i]);
+        if (status < 0)
+            return status;
+    }
+    return WEIR_OK;
+}

@@ -1,0 +1,23 @@
+// Finding the queue of an event. An event holds a queue's id and outlives the
+// queue, so the id is looked up: without a lock, and safely against the queue
+// being destroyed on another thread.
+//
+// An id is (generation << 16 | slot). Slots are never freed, so a stale id may
+// read one; it then sees another id, or no references, and is told NULL.
+#ifndef WEIR_CORE_REGISTRY_H
+#define WEIR_CORE_REGISTRY_H
+
+#include <weir/common.h>
+
+// Registers the queue with one reference and returns its id, or 0 when 65,536
+// queues exist or memory is out.
+uint64_t weir__registry_add(weir_queue *queue);
+
+// Takes a reference on the queue with this id; NULL when it is gone.
+weir_queue *weir__registry_pin(uint64_t id);
+
+// Drops a reference. The last one frees the slot and calls
+// weir__queue_finalize() on this thread.
+void weir__registry_unpin(weir_queue *queue);
+
+#endif

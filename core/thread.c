@@ -1,0 +1,42 @@
+// Driver threads and locks do not survive a fork, so the child is told so at
+// every call instead of hanging in one.
+#include "core/thread.h"
+
+#include <pthread.h>
+
+atomic_bool weir__forked;
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static _Thread_local bool inside_host_call;
+
+static void in_child(void)
+{
+    atomic_store(&weir__forked, true);
+}
+
+static void watch(void)
+{
+    pthread_atfork(NULL, NULL, in_child);
+}
+
+void weir__watch_fork(void)
+{
+    pthread_once(&once, watch);
+}
+
+weir_status weir__fail_forked(const char *function)
+{
+    return weir__fail(WEIR_ERROR_FORKED, "open a runtime in the child before the parent opens one, or use exec",
+                      "%s: this process was forked after Weir was used; drivers do not survive that",
+                      function);
+}
+
+bool weir__in_host_call(void)
+{
+    return inside_host_call;
+}
+
+void weir__set_in_host_call(bool inside)
+{
+    inside_host_call = inside;
+}
