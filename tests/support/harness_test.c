@@ -61,19 +61,6 @@ WEIR_TEST(Assertions, EvaluateEachSideOnce)
     EXPECT_INT_EQ(evaluations, 3);
 }
 
-static void return_early(int *reached)
-{
-    *reached = 1;
-    WEIR_SKIP("the skip is what is under test");
-}
-
-WEIR_TEST(Skip, ReturnsFromItsFunction)
-{
-    int reached = 0;
-    return_early(&reached);
-    EXPECT_INT_EQ(reached, 1);
-}
-
 static void table_body(void)
 {
     const char *data = weir_test_data();

@@ -48,9 +48,10 @@ expect_at hook 'the hook says so' 'with: row 7'
 expect_at fail 'and fails' 'with: row 7'
 expect_at skip 'no device here'
 
-# EXPECT goes on, ASSERT returns.
+# EXPECT goes on, ASSERT and SKIP return.
 expect_contains "$all" 'Int went on'
 expect_not_contains "$all" 'Assert went on'
+expect_not_contains "$all" 'Skips went on'
 expect_contains "$all" '[  PASSED  ] 1 test'
 expect_contains "$all" '[  SKIPPED ] 1 test'
 expect_contains "$all" '[  FAILED  ] 4 tests'

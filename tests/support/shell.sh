@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Sourced by shell tests: . tests/support/shell.sh
 # Sets the same environment as tests/support/main.cc, and has the assertions.
 
