@@ -214,8 +214,7 @@ static bool may_be_replaced(const char *path, mode_t *out_mode, char *message, s
         *out_mode = status.st_mode & 0777;
     if (S_ISREG(status.st_mode) || S_ISLNK(status.st_mode))
         return true;
-    weir_text_about(message, message_size, path,
-                    "cannot be written: it is %s; choose another name",
+    weir_text_about(message, message_size, path, "cannot be written: it is %s; choose another name",
                     S_ISDIR(status.st_mode) ? "a directory" : "a pipe or a device");
     return false;
 }

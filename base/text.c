@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PATH_SHOWN = 160 };
+enum {
+    PATH_SHOWN = 160
+};
 
 static int lower(char c)
 {

@@ -10,7 +10,9 @@
 #include "base/file.h"
 #include "io/image_decoder.h"
 
-enum { LONGEST_SIGNATURE = 8 };
+enum {
+    LONGEST_SIGNATURE = 8
+};
 
 struct format {
     const char *name;
@@ -58,9 +60,10 @@ static bool decode(struct weir_io_image_job *job)
         return weir_io_fail(job->error, job->path,
                             "is neither a PNG nor a JPEG image; convert it to one of them");
     if (!format->decode)
-        return weir_io_fail(job->error, job->path,
-                            "looks like a %s file; only PNG and JPEG are read, convert it to one of them",
-                            format->name);
+        return weir_io_fail(
+            job->error, job->path,
+            "looks like a %s file; only PNG and JPEG are read, convert it to one of them",
+            format->name);
     rewind(job->stream);
     return format->decode(job);
 }
@@ -124,16 +127,15 @@ bool weir_io_image_probe(const char *path, struct weir_io_image_info *out_info,
     return run(&job, out_info);
 }
 
-bool weir_io_image_read(const char *path, uint64_t max_pixels, unsigned char *rgb,
-                        size_t capacity, struct weir_io_image_info *out_info,
-                        struct weir_io_error *error)
+bool weir_io_image_read(const char *path, uint64_t max_pixels, unsigned char *rgb, size_t capacity,
+                        struct weir_io_image_info *out_info, struct weir_io_error *error)
 {
     struct weir_io_image_job job = {
         .path = path,
         .max_pixels = max_pixels,
-        .rgb = rgb,
         .capacity = capacity,
         .error = error,
     };
+    job.rgb = rgb;
     return run(&job, out_info);
 }

@@ -67,9 +67,8 @@ bool weir_io_image_check_pixels(const char *path, const struct weir_io_image_inf
 // Threads: safe.
 // Errors: false; `*out_info` is all zero and `rgb` undefined. As for the probe, and:
 // over the cap, larger than `capacity`, cut off or damaged anywhere.
-bool weir_io_image_read(const char *path, uint64_t max_pixels, unsigned char *rgb,
-                        size_t capacity, struct weir_io_image_info *out_info,
-                        struct weir_io_error *error);
+bool weir_io_image_read(const char *path, uint64_t max_pixels, unsigned char *rgb, size_t capacity,
+                        struct weir_io_image_info *out_info, struct weir_io_error *error);
 
 // Writes `rgb` (height * width * 3 bytes) as an 8-bit RGB PNG, atomically as
 // base/file.h describes. The same pixels give the same bytes.

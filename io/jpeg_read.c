@@ -14,7 +14,9 @@
 #include "io/image_decoder.h"
 
 // A progressive image of more scans than this costs hours and has no honest reason.
-enum { SCAN_LIMIT = 500 };
+enum {
+    SCAN_LIMIT = 500
+};
 
 // Each callback gets a member of cinfo and finds the reader through client_data.
 struct reader {
@@ -41,8 +43,8 @@ static void on_error(j_common_ptr cinfo)
 static void on_message(j_common_ptr cinfo, int level)
 {
     int code = cinfo->err->msg_code;
-    bool harmless = code == JWRN_EXTRANEOUS_DATA || code == JWRN_ADOBE_XFORM ||
-                    code == JWRN_JFIF_MAJOR;
+    bool harmless =
+        code == JWRN_EXTRANEOUS_DATA || code == JWRN_ADOBE_XFORM || code == JWRN_JFIF_MAJOR;
     if (level < 0 && !harmless)
         on_error(cinfo);
 }

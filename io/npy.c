@@ -11,7 +11,12 @@
 #include "base/file.h"
 #include "base/text.h"
 
-enum { PREFIX_BYTES = 10, HEADER_ALIGNMENT = 64, HEADER_LIMIT = 65535, WORD_LIMIT = 32 };
+enum {
+    PREFIX_BYTES = 10,
+    HEADER_ALIGNMENT = 64,
+    HEADER_LIMIT = 65535,
+    WORD_LIMIT = 32
+};
 
 static const unsigned char magic[6] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
 
@@ -35,8 +40,7 @@ static bool stumble(struct header *header, const char *problem)
 
 static void skip_space(struct header *header)
 {
-    while (*header->at == ' ' || *header->at == '\t' || *header->at == '\n' ||
-           *header->at == '\r')
+    while (*header->at == ' ' || *header->at == '\t' || *header->at == '\n' || *header->at == '\r')
         header->at++;
 }
 
@@ -202,8 +206,8 @@ static bool read_header(int descriptor, uint64_t size, const char *path, struct 
 }
 
 // Compares the header with what is wanted and with the bytes that the file has.
-static bool check_header(const struct header *header, enum weir_io_dtype dtype,
-                         uint64_t body_bytes, const char *path, struct weir_io_error *error)
+static bool check_header(const struct header *header, enum weir_io_dtype dtype, uint64_t body_bytes,
+                         const char *path, struct weir_io_error *error)
 {
     if (strcmp(header->descr, descr_of(dtype)) != 0)
         return weir_io_fail(error, path,
@@ -304,8 +308,8 @@ static size_t format_header(char header[512], enum weir_io_dtype dtype, int rank
     return total;
 }
 
-bool weir_io_npy_write(const char *path, enum weir_io_dtype dtype, int rank,
-                       const uint64_t *shape, const void *data, struct weir_io_error *error)
+bool weir_io_npy_write(const char *path, enum weir_io_dtype dtype, int rank, const uint64_t *shape,
+                       const void *data, struct weir_io_error *error)
 {
     if (dtype != WEIR_IO_F32 && dtype != WEIR_IO_I32)
         return weir_io_fail(error, path, "cannot be written as %s; F32 and I32 are supported",
@@ -319,8 +323,7 @@ bool weir_io_npy_write(const char *path, enum weir_io_dtype dtype, int rank,
 
     char header[512];
     size_t header_bytes = format_header(header, dtype, rank, shape);
-    weir_file_writer *writer =
-        weir_file_writer_create(path, error->message, sizeof error->message);
+    weir_file_writer *writer = weir_file_writer_create(path, error->message, sizeof error->message);
     if (!writer)
         return false;
     weir_file_writer_append(writer, header, header_bytes);

@@ -44,8 +44,8 @@ void weir_io_npy_finish(struct weir_io_npy *array);
 //
 // Threads: safe; two writers of one path leave the file of one of them.
 // Errors: false; the path is as it was.
-bool weir_io_npy_write(const char *path, enum weir_io_dtype dtype, int rank,
-                       const uint64_t *shape, const void *data, struct weir_io_error *error);
+bool weir_io_npy_write(const char *path, enum weir_io_dtype dtype, int rank, const uint64_t *shape,
+                       const void *data, struct weir_io_error *error);
 
 #ifdef __cplusplus
 }

@@ -13,7 +13,10 @@
 #include "base/text.h"
 #include "io/image_decoder.h"
 
-enum { WHITE = 255, LIBRARY_TEXT = 96 };
+enum {
+    WHITE = 255,
+    LIBRARY_TEXT = 96
+};
 
 struct reader {
     struct weir_io_image_job *job;
@@ -54,8 +57,8 @@ static void on_read(png_structp png, png_bytep data, size_t size)
 static void describe(struct reader *reader)
 {
     static const char *const layouts[] = {
-        [PNG_COLOR_TYPE_GRAY] = "gray",     [PNG_COLOR_TYPE_GRAY_ALPHA] = "gray+alpha",
-        [PNG_COLOR_TYPE_RGB] = "rgb",       [PNG_COLOR_TYPE_RGB_ALPHA] = "rgb+alpha",
+        [PNG_COLOR_TYPE_GRAY] = "gray",       [PNG_COLOR_TYPE_GRAY_ALPHA] = "gray+alpha",
+        [PNG_COLOR_TYPE_RGB] = "rgb",         [PNG_COLOR_TYPE_RGB_ALPHA] = "rgb+alpha",
         [PNG_COLOR_TYPE_PALETTE] = "palette",
     };
     struct weir_io_image_info *info = &reader->job->info;
@@ -78,8 +81,8 @@ static unsigned char over_white(unsigned value, unsigned alpha)
 
 // Puts the pixels of `row` into the image's row at `target`, every `step`th one
 // from `first` on.
-static void scatter(unsigned char *target, const unsigned char *row, uint32_t count,
-                    int channels, size_t first, size_t step)
+static void scatter(unsigned char *target, const unsigned char *row, uint32_t count, int channels,
+                    size_t first, size_t step)
 {
     for (uint32_t i = 0; i < count; i++) {
         unsigned char *pixel = target + (first + i * step) * 3;

@@ -8,7 +8,9 @@
 #include "base/text.h"
 #include "io/image.h"
 
-enum { LIBRARY_TEXT = 96 };
+enum {
+    LIBRARY_TEXT = 96
+};
 
 struct writer {
     jmp_buf escape;

@@ -14,7 +14,11 @@
 #include "base/file.h"
 #include "base/text.h"
 
-enum { LENGTH_BYTES = 8, NAME_SHOWN = 80, SUGGESTION_LIMIT = 1000 };
+enum {
+    LENGTH_BYTES = 8,
+    NAME_SHOWN = 80,
+    SUGGESTION_LIMIT = 1000
+};
 
 static const char metadata_key[] = "__metadata__";
 
@@ -174,14 +178,16 @@ static bool check_places(struct span *spans, size_t count, uint64_t body_bytes, 
     for (size_t i = 0; i < count; i++) {
         if (spans[i].begin != end)
             return weir_io_fail(error, path,
-                                "tensor '%.*s' begins at byte %" PRIu64 " of the body, where %" PRIu64
+                                "tensor '%.*s' begins at byte %" PRIu64
+                                " of the body, where %" PRIu64
                                 " was due: tensors must neither overlap nor leave gaps",
                                 NAME_SHOWN, spans[i].tensor.name, spans[i].begin, end);
         end = spans[i].end;
     }
     if (end != body_bytes)
         return weir_io_fail(error, path,
-                            "has %" PRIu64 " bytes behind its last tensor, which ends at byte %" PRIu64
+                            "has %" PRIu64
+                            " bytes behind its last tensor, which ends at byte %" PRIu64
                             " of the body",
                             body_bytes - end, end);
     return true;
@@ -235,9 +241,11 @@ static bool read_header(weir_io_safetensors *file, const char *text, size_t text
 static bool take_body(weir_io_safetensors *file, uint64_t body_bytes, struct weir_io_error *error)
 {
     file->body = body_bytes < SIZE_MAX ? malloc(body_bytes > 0 ? (size_t)body_bytes : 1) : NULL;
-    if (!file->body)
-        return weir_io_fail(error, file->path,
-                            "needs %" PRIu64 " bytes of memory; there is not enough", body_bytes);
+    if (!file->body) {
+        weir_io_fail(error, file->path, "needs %" PRIu64 " bytes of memory; there is not enough",
+                     body_bytes);
+        return false;
+    }
     uint64_t offset = 0;
     for (size_t i = 0; i < file->count; i++) {
         file->tensors[i].data = file->body + offset;
@@ -323,8 +331,7 @@ static bool copy_file(weir_io_safetensors *file, const unsigned char *bytes, siz
 }
 
 bool weir_io_safetensors_open_memory(const char *label, const void *bytes, size_t size,
-                                     weir_io_safetensors **out_file,
-                                     struct weir_io_error *error)
+                                     weir_io_safetensors **out_file, struct weir_io_error *error)
 {
     weir_io_safetensors *file = create(label, error);
     bool ok = file && copy_file(file, bytes, size, error);
@@ -408,8 +415,8 @@ bool weir_io_safetensors_find(const weir_io_safetensors *file, const char *name,
     if (!same_shape(tensor, rank, shape)) {
         char wanted[WEIR_IO_SHAPE_TEXT];
         char found[WEIR_IO_SHAPE_TEXT];
-        return weir_io_fail(error, file->path,
-                            "tensor '%.*s' has the shape %s, but %s is needed", NAME_SHOWN, name,
+        return weir_io_fail(error, file->path, "tensor '%.*s' has the shape %s, but %s is needed",
+                            NAME_SHOWN, name,
                             weir_io_shape_text(tensor->rank, tensor->shape, found),
                             weir_io_shape_text(rank, shape, wanted));
     }

@@ -49,16 +49,14 @@ bool weir_io_safetensors_open(const char *path, weir_io_safetensors **out_file,
 // The same for a file that is in memory already. `label` stands for the path in
 // messages. The bytes are copied and need only live until return.
 bool weir_io_safetensors_open_memory(const char *label, const void *bytes, size_t size,
-                                     weir_io_safetensors **out_file,
-                                     struct weir_io_error *error);
+                                     weir_io_safetensors **out_file, struct weir_io_error *error);
 
 // Accepts NULL, and nulls.
 void weir_io_safetensors_destroy(weir_io_safetensors **file);
 
 // The tensors, in the order in which they lie in the file. `index` is below the count.
 size_t weir_io_safetensors_count(const weir_io_safetensors *file);
-const struct weir_io_tensor *weir_io_safetensors_at(const weir_io_safetensors *file,
-                                                    size_t index);
+const struct weir_io_tensor *weir_io_safetensors_at(const weir_io_safetensors *file, size_t index);
 
 // Returns the tensor of this name and any type and shape, or NULL.
 const struct weir_io_tensor *weir_io_safetensors_get(const weir_io_safetensors *file,
@@ -81,8 +79,8 @@ bool weir_io_safetensors_find(const weir_io_safetensors *file, const char *name,
 // Threads: safe.
 // Errors: false, the path is as it was: a name that is empty, repeated, not UTF-8
 // or "__metadata__", another type, a shape whose size overflows, or the disk.
-bool weir_io_safetensors_write(const char *path, const struct weir_io_tensor *tensors,
-                               size_t count, struct weir_io_error *error);
+bool weir_io_safetensors_write(const char *path, const struct weir_io_tensor *tensors, size_t count,
+                               struct weir_io_error *error);
 
 #ifdef __cplusplus
 }

@@ -9,7 +9,10 @@
 
 #include "base/file.h"
 
-enum { LENGTH_BYTES = 8, NAME_SHOWN = 80 };
+enum {
+    LENGTH_BYTES = 8,
+    NAME_SHOWN = 80
+};
 
 static bool check_tensor(const struct weir_io_tensor *tensor, uint64_t begin, uint64_t *out_end,
                          const char *path, struct weir_io_error *error)
@@ -65,18 +68,17 @@ static bool describe_all(json_t *header, const struct weir_io_tensor *tensors, s
     return true;
 }
 
-static bool write_file(const char *path, const char *text, const struct weir_io_tensor *tensors,
-                       size_t count, struct weir_io_error *error)
+static bool write_file(const char *path, const char *text, size_t text_bytes,
+                       const struct weir_io_tensor *tensors, size_t count,
+                       struct weir_io_error *error)
 {
     static const char spaces[LENGTH_BYTES + 1] = "        ";
-    size_t text_bytes = strlen(text);
     size_t padding = (LENGTH_BYTES - text_bytes % LENGTH_BYTES) % LENGTH_BYTES;
     unsigned char length[LENGTH_BYTES];
     for (int i = 0; i < LENGTH_BYTES; i++)
         length[i] = (unsigned char)((uint64_t)(text_bytes + padding) >> 8 * i);
 
-    weir_file_writer *writer =
-        weir_file_writer_create(path, error->message, sizeof error->message);
+    weir_file_writer *writer = weir_file_writer_create(path, error->message, sizeof error->message);
     if (!writer)
         return false;
     weir_file_writer_append(writer, length, sizeof length);
@@ -90,20 +92,37 @@ static bool write_file(const char *path, const char *text, const struct weir_io_
     return weir_file_writer_commit(&writer, error->message, sizeof error->message);
 }
 
-bool weir_io_safetensors_write(const char *path, const struct weir_io_tensor *tensors,
-                               size_t count, struct weir_io_error *error)
+// Stores the header's text, or NULL. json_dumps() is not used: when its buffer cannot
+// grow it leaves a piece out and reports success (jansson 2.14).
+static bool dump(const json_t *header, char **out_text, size_t *out_size, const char *path,
+                 struct weir_io_error *error)
+{
+    size_t size = json_dumpb(header, NULL, 0, JSON_COMPACT);
+    *out_text = NULL;
+    *out_size = size;
+    if (size > WEIR_IO_SAFETENSORS_HEADER_LIMIT - LENGTH_BYTES)
+        return weir_io_fail(error, path, "cannot be written: its header would exceed %d bytes",
+                            WEIR_IO_SAFETENSORS_HEADER_LIMIT);
+    char *text = size > 0 ? malloc(size) : NULL;
+    if (!text || json_dumpb(header, text, size, JSON_COMPACT) != size) {
+        free(text);
+        return weir_io_fail(error, path, "cannot be written: memory ran out");
+    }
+    *out_text = text;
+    return true;
+}
+
+bool weir_io_safetensors_write(const char *path, const struct weir_io_tensor *tensors, size_t count,
+                               struct weir_io_error *error)
 {
     json_t *header = json_object();
     if (!header)
         return weir_io_fail(error, path, "cannot be written: memory ran out");
-    bool ok = describe_all(header, tensors, count, path, error);
-    char *text = ok ? json_dumps(header, JSON_COMPACT) : NULL;
-    if (ok && !text)
-        ok = weir_io_fail(error, path, "cannot be written: memory ran out");
-    if (ok && strlen(text) > WEIR_IO_SAFETENSORS_HEADER_LIMIT - LENGTH_BYTES)
-        ok = weir_io_fail(error, path, "cannot be written: its header would exceed %d bytes",
-                          WEIR_IO_SAFETENSORS_HEADER_LIMIT);
-    ok = ok && write_file(path, text, tensors, count, error);
+    char *text = NULL;
+    size_t text_bytes = 0;
+    bool ok = describe_all(header, tensors, count, path, error) &&
+              dump(header, &text, &text_bytes, path, error) &&
+              write_file(path, text, text_bytes, tensors, count, error);
     free(text);
     json_decref(header);
     return ok;

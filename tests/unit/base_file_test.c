@@ -135,14 +135,12 @@ WEIR_TEST(BaseFile, AFullDiskKeepsTheOldFileAndLeavesNothingElse)
     const char *path = made_path(folder, "a.txt");
     ASSERT_TRUE(put(path, "old", 3));
     // Small enough to sit in the stream's buffer until commit, and larger than it.
-    static const size_t sizes[] = {200, 100000};
+    static const char bytes[100000];
+    static const size_t sizes[] = {200, sizeof bytes};
     for (size_t i = 0; i < 2; i++) {
-        char *bytes = calloc(1, sizes[i]);
-        ASSERT_NOT_NULL(bytes);
         ASSERT_TRUE(made_disk_limit(100));
         bool ok = put(path, bytes, sizes[i]);
         ASSERT_TRUE(made_disk_limit(0));
-        free(bytes);
         EXPECT_FALSE(ok);
         EXPECT_CONTAINS(message, "a.txt: could not be written, nothing was kept");
         EXPECT_CONTAINS(message, "ulimit -f");

@@ -14,7 +14,11 @@
 #include "tests/support/test.h"
 #include "tests/unit/io_made_files.h"
 
-enum { SIDE = 16, ROOM = SIDE * SIDE * 3 };
+enum {
+    SIDE = 16,
+    PIXELS = SIDE * SIDE,
+    ROOM = PIXELS * 3
+};
 
 static struct weir_io_error error;
 static unsigned char image[ROOM];
@@ -42,7 +46,7 @@ static unsigned char *make_image(const char *path, int kind, size_t *out_size)
                            .bit_depth = 8,
                            .interlaced = kind == 1,
                            .rows = pixels,
-                           .row_bytes = kind == 0 ? SIDE * 3 : SIDE * 4};
+                           .row_bytes = (size_t)SIDE * (kind == 0 ? 3 : 4)};
     struct made_jpeg jpeg = {SIDE, SIDE, kind == 2 ? 1 : 3, 80, kind == 4, pixels};
     bool made = kind < 2 ? made_png_write(path, &png) : made_jpeg_write(path, &jpeg);
     *out_size = 0;
@@ -308,10 +312,10 @@ WEIR_TEST(IoImageDamage, TheCapItselfIsAllowed)
         size_t size = 0;
         free(make_image(path, kind, &size));
         struct weir_io_image_info info;
-        EXPECT_TRUE(weir_io_image_read(path, SIDE * SIDE, image, ROOM, &info, &error));
-        EXPECT_TRUE(weir_io_image_check_pixels(path, &info, SIDE * SIDE, &error));
-        EXPECT_FALSE(weir_io_image_check_pixels(path, &info, SIDE * SIDE - 1, &error));
-        EXPECT_FALSE(weir_io_image_read(path, SIDE * SIDE - 1, image, ROOM, &info, &error));
+        EXPECT_TRUE(weir_io_image_read(path, PIXELS, image, ROOM, &info, &error));
+        EXPECT_TRUE(weir_io_image_check_pixels(path, &info, PIXELS, &error));
+        EXPECT_FALSE(weir_io_image_check_pixels(path, &info, PIXELS - 1, &error));
+        EXPECT_FALSE(weir_io_image_read(path, PIXELS - 1, image, ROOM, &info, &error));
         EXPECT_CONTAINS(error.message, "16 x 16 = 256 pixels, above the cap of 255");
         EXPECT_FALSE(weir_io_image_read(path, 0, image, ROOM - 1, &info, &error));
         EXPECT_CONTAINS(error.message, "take 768 bytes, but its buffer has 767");

@@ -11,7 +11,9 @@
 #include "tests/support/test.h"
 #include "tests/unit/io_made_files.h"
 
-enum { ROOM = 256 * 256 * 3 };
+enum {
+    ROOM = 256 * 256 * 3
+};
 
 static struct weir_io_error error;
 static unsigned char image[ROOM + 16];
@@ -21,7 +23,7 @@ static unsigned char image[ROOM + 16];
 static void read_image(const char *path, const char *kind, uint32_t width, uint32_t height)
 {
     struct weir_io_image_info probed;
-    struct weir_io_image_info read;
+    struct weir_io_image_info read = {0};
     memset(image, 0xa5, sizeof image);
     error.message[0] = '\0';
     bool ok = weir_io_image_probe(path, &probed, &error) &&
@@ -102,10 +104,10 @@ WEIR_TEST(IoImage, GammaIsIgnored)
 WEIR_TEST(IoImage, SixteenBitsAreRounded)
 {
     const char *path = made_path(weir_test_temp_dir(), "a.png");
-    unsigned char *rows = malloc(256 * 256 * 2);
+    unsigned char *rows = malloc((size_t)256 * 256 * 2);
     ASSERT_NOT_NULL(rows);
-    for (unsigned v = 0; v < 65536; v++)
-        put_16(rows + v * 2, v);
+    for (size_t v = 0; v < 65536; v++)
+        put_16(rows + v * 2, (unsigned)v);
     struct made_png png = {.width = 256,
                            .height = 256,
                            .colour_type = PNG_COLOR_TYPE_GRAY,
@@ -127,10 +129,10 @@ WEIR_TEST(IoImage, SixteenBitsAreRounded)
 WEIR_TEST(IoImage, AlphaIsLaidOverWhite)
 {
     const char *path = made_path(weir_test_temp_dir(), "a.png");
-    unsigned char *rows = malloc(256 * 256 * 2);
+    unsigned char *rows = malloc((size_t)256 * 256 * 2);
     ASSERT_NOT_NULL(rows);
-    for (unsigned v = 0; v < 65536; v++)
-        put_16(rows + v * 2, v);
+    for (size_t v = 0; v < 65536; v++)
+        put_16(rows + v * 2, (unsigned)v);
     struct made_png png = {.width = 256,
                            .height = 256,
                            .colour_type = PNG_COLOR_TYPE_GRAY_ALPHA,
@@ -150,10 +152,12 @@ WEIR_TEST(IoImage, AlphaIsLaidOverWhite)
 WEIR_TEST(IoImage, SixteenBitAlphaIsReducedFirst)
 {
     const char *path = made_path(weir_test_temp_dir(), "a.png");
-    enum { COUNT = 61 * 9 };
+    enum {
+        COUNT = 61 * 9
+    };
     unsigned char rows[COUNT * 8];
-    for (unsigned i = 0; i < COUNT * 4; i++)
-        put_16(rows + i * 2, (i * 40503u) & 65535);
+    for (size_t i = 0; i < (size_t)COUNT * 4; i++)
+        put_16(rows + i * 2, (unsigned)(i * 40503u) & 65535);
     for (int interlaced = 0; interlaced < 2; interlaced++) {
         struct made_png png = {.width = 61,
                                .height = 9,
@@ -161,15 +165,14 @@ WEIR_TEST(IoImage, SixteenBitAlphaIsReducedFirst)
                                .bit_depth = 16,
                                .interlaced = interlaced,
                                .rows = rows,
-                               .row_bytes = 61 * 8};
+                               .row_bytes = (size_t)61 * 8};
         ASSERT_TRUE(made_png_write(path, &png));
         read_image(path, interlaced ? "png rgb+alpha16, interlaced" : "png rgb+alpha16", 61, 9);
         for (unsigned i = 0; i < COUNT && !weir_test_has_failed(); i++) {
             int c[4];
             for (unsigned k = 0; k < 4; k++)
                 c[k] = to_8_bits(((i * 4 + k) * 40503u) & 65535);
-            expect_pixel(i, over_white(c[0], c[3]), over_white(c[1], c[3]),
-                         over_white(c[2], c[3]));
+            expect_pixel(i, over_white(c[0], c[3]), over_white(c[1], c[3]), over_white(c[2], c[3]));
         }
     }
 }
@@ -318,8 +321,8 @@ WEIR_TEST(IoImage, ExtremeSizes)
 static void fill_ramp(unsigned char *pixels, int channels)
 {
     for (int i = 0; i < 32 * 24 * channels; i++)
-        pixels[i] = (unsigned char)((i / channels % 32) * 4 + (i / channels / 32) * 5 +
-                                    i % channels * 3);
+        pixels[i] =
+            (unsigned char)((i / channels % 32) * 4 + (i / channels / 32) * 5 + i % channels * 3);
 }
 
 WEIR_TEST(IoImage, JpegGrayHasEqualChannels)
@@ -413,10 +416,10 @@ WEIR_TEST(IoImage, AFullDiskKeepsTheOldPng)
     const char *path = made_path(folder, "a.png");
     const unsigned char pixel[3] = {4, 5, 6};
     ASSERT_TRUE(weir_io_png_write_rgb8(path, 1, 1, pixel, &error));
-    unsigned char *noise = malloc(200 * 200 * 3);
+    unsigned char *noise = malloc((size_t)200 * 200 * 3);
     ASSERT_NOT_NULL(noise);
     uint32_t state = 1;
-    for (size_t i = 0; i < 200 * 200 * 3; i++)
+    for (size_t i = 0; i < (size_t)200 * 200 * 3; i++)
         noise[i] = (unsigned char)((state = state * 1664525u + 1013904223u) >> 24);
     ASSERT_TRUE(made_disk_limit(4096));
     bool ok = weir_io_png_write_rgb8(path, 200, 200, noise, &error);

@@ -33,8 +33,7 @@ bool made_png_write(const char *path, const struct made_png *png)
     FILE *stream = fopen(path, "wb");
     png_structp file = png_create_write_struct(PNG_LIBPNG_VER_STRING, NULL, NULL, NULL);
     png_infop info = png_create_info_struct(file);
-    png_bytepp rows = calloc(png->height, sizeof *rows);
-    if (!stream || !file || !info || !rows)
+    if (!stream || !file || !info)
         return false;
     png_init_io(file, stream);
     png_set_IHDR(file, info, png->width, png->height, png->bit_depth, png->colour_type,
@@ -45,6 +44,9 @@ bool made_png_write(const char *path, const struct made_png *png)
     set_transparency(file, info, png);
     if (png->gamma > 0)
         png_set_gAMA(file, info, png->gamma);
+    png_bytepp rows = calloc(png->height, sizeof *rows);
+    if (!rows)
+        return false;
     for (uint32_t y = 0; y < png->height; y++)
         rows[y] = (png_bytep)(png->rows + y * png->row_bytes);
     png_write_info(file, info);

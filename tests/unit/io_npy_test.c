@@ -14,14 +14,15 @@ static struct weir_io_error error;
 // zero bytes behind it.
 static const char *put_dict(const char *folder, const char *dict, size_t body)
 {
+    static const unsigned char prefix[8] = {0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0};
     static unsigned char bytes[70000];
     const char *path = made_path(folder, "made.npy");
     size_t length = strlen(dict);
     memset(bytes, 0, sizeof bytes);
-    memcpy(bytes, "\x93NUMPY\x01\x00", 8);
+    memcpy(bytes, prefix, sizeof prefix);
     bytes[8] = (unsigned char)(length & 255);
     bytes[9] = (unsigned char)(length >> 8);
-    memcpy(bytes + 10, dict, length);
+    memcpy(bytes + 10, dict, length + 1);
     return made_file_write(path, bytes, 10 + length + body) ? path : NULL;
 }
 
@@ -138,7 +139,8 @@ WEIR_TEST(IoNpy, RefusesWhatItDoesNotRead)
         {"{'descr': '>f4', 'fortran_order': False, 'shape': (3,), }", 12, "type '>f4'"},
         {"{'descr': '<i4', 'fortran_order': False, 'shape': (3,), }", 12, "type '<i4'"},
         {"{'descr': '<f4', 'fortran_order': True, 'shape': (3,), }", 12, "Fortran order"},
-        {"{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }", 11, "is truncated: shape [3] needs 12"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }", 11,
+         "is truncated: shape [3] needs 12"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }", 13, "1 bytes too many"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }", 0, "is truncated"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296,4294967296)}", 0,
@@ -238,8 +240,8 @@ WEIR_TEST(IoNpy, RefusesToWriteWhatItCannot)
     EXPECT_CONTAINS(error.message, "9 dimensions; the limit is 8");
     EXPECT_FALSE(weir_io_npy_write(path, WEIR_IO_F32, 2, huge, &value, &error));
     EXPECT_CONTAINS(error.message, "exceeds the address space");
-    EXPECT_FALSE(weir_io_npy_write(made_path(folder, "no/a.npy"), WEIR_IO_F32, 1, one, &value,
-                                   &error));
+    EXPECT_FALSE(
+        weir_io_npy_write(made_path(folder, "no/a.npy"), WEIR_IO_F32, 1, one, &value, &error));
     EXPECT_CONTAINS(error.message, "create the directory first");
     EXPECT_INT_EQ(made_folder_count(folder), 0);
 }

@@ -29,7 +29,7 @@ static bool open_header(const char *header, size_t body)
     memset(bytes, 0, sizeof bytes);
     bytes[0] = (unsigned char)(length & 255);
     bytes[1] = (unsigned char)(length >> 8);
-    memcpy(bytes + 8, header, length);
+    memcpy(bytes + 8, header, length + 1);
     error.message[0] = '\0';
     return weir_io_safetensors_open_memory("made", bytes, 8 + length + body, &file, &error);
 }
@@ -44,11 +44,11 @@ WEIR_TEST(IoSafetensors, WhatIsWrittenComesBack)
     EXPECT_SIZE_EQ(weir_io_safetensors_count(file), 4);
 
     const float *values = NULL;
-    ASSERT_TRUE(weir_io_safetensors_find(file, "balancer.0.weight", 2, tensors[0].shape, &values,
-                                         &error));
+    ASSERT_TRUE(
+        weir_io_safetensors_find(file, "balancer.0.weight", 2, tensors[0].shape, &values, &error));
     EXPECT_MEM_EQ(values, weight_values, sizeof weight_values);
-    ASSERT_TRUE(weir_io_safetensors_find(file, "balancer.0.bias", 1, tensors[1].shape, &values,
-                                         &error));
+    ASSERT_TRUE(
+        weir_io_safetensors_find(file, "balancer.0.bias", 1, tensors[1].shape, &values, &error));
     EXPECT_MEM_EQ(values, bias_values, sizeof bias_values);
 
     const struct weir_io_tensor *steps = weir_io_safetensors_get(file, "steps");
@@ -110,10 +110,9 @@ WEIR_TEST(IoSafetensors, EveryDtypeHasItsSize)
     static const struct {
         const char *name;
         int bytes;
-    } rows[] = {{"BOOL", 1}, {"U8", 1},   {"I8", 1},   {"F8_E5M2", 1}, {"F8_E4M3", 1},
-                {"F8_E8M0", 1}, {"I16", 2}, {"U16", 2}, {"F16", 2},    {"BF16", 2},
-                {"I32", 4},  {"U32", 4},  {"F32", 4},  {"F64", 8},     {"I64", 8},
-                {"U64", 8},  {"C64", 8}};
+    } rows[] = {{"BOOL", 1}, {"U8", 1},  {"I8", 1},  {"F8_E5M2", 1}, {"F8_E4M3", 1}, {"F8_E8M0", 1},
+                {"I16", 2},  {"U16", 2}, {"F16", 2}, {"BF16", 2},    {"I32", 4},     {"U32", 4},
+                {"F32", 4},  {"F64", 8}, {"I64", 8}, {"U64", 8},     {"C64", 8}};
     EXPECT_SIZE_EQ(sizeof rows / sizeof *rows, WEIR_IO_DTYPE_COUNT);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char header[256];
@@ -168,7 +167,7 @@ WEIR_TEST(IoSafetensors, AnUnalignedTensorIsNamed)
     weir_io_safetensors_destroy(&file);
 }
 
-#define F32(name, shape, offsets)                                                                  \
+#define F32(name, shape, offsets) \
     "\"" name "\":{\"dtype\":\"F32\",\"shape\":" shape ",\"data_offsets\":" offsets "}"
 
 WEIR_TEST(IoSafetensors, RefusesBrokenHeaders)
@@ -183,14 +182,17 @@ WEIR_TEST(IoSafetensors, RefusesBrokenHeaders)
         {"{]", 0, "has a broken header: "},
         {"{} x", 0, "has a broken header: "},
         {"{\"\xff\":1}", 0, "has a broken header: "},
-        {"{" F32("a", "[1]", "[0,4]") "," F32("a", "[1]", "[4,8]") "}", 8, "broken header: duplicate"},
+        {"{" F32("a", "[1]", "[0,4]") "," F32("a", "[1]", "[4,8]") "}", 8,
+         "broken header: duplicate"},
         {"{\"a\":{\"dtype\":\"F32\",\"dtype\":\"F32\"}}", 8, "broken header: duplicate"},
         {"{\"a\":1}", 0, "'a' is not an object of dtype, shape and data_offsets"},
         {"{\"a\":{}}", 0, "'a' is not an object"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4],\"x\":1}}", 4,
          "'a' is not an object"},
-        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"offsets\":[0,4]}}", 4, "data_offsets of tensor 'a'"},
-        {"{\"a\":{\"dtype\":\"F33\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4, "unknown dtype 'F33'"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"offsets\":[0,4]}}", 4,
+         "data_offsets of tensor 'a'"},
+        {"{\"a\":{\"dtype\":\"F33\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4,
+         "unknown dtype 'F33'"},
         {"{\"a\":{\"dtype\":7,\"shape\":[1],\"data_offsets\":[0,4]}}", 4, "unknown dtype ''"},
         {"{" F32("a", "1", "[0,4]") "}", 4, "shape of tensor 'a'"},
         {"{" F32("a", "[-1]", "[0,4]") "}", 4, "shape of tensor 'a'"},
@@ -239,14 +241,15 @@ WEIR_TEST(IoSafetensors, RefusesImpossibleHeaderLengths)
         {"\0\0\0\0\0\0\0\0", 8, "0 bytes cannot hold"},
         {"\1\0\0\0\0\0\0\0{", 9, "1 bytes cannot hold"},
         {"\2\0\0\0\0\0\0\0{", 9, "2 bytes, but only 1 follow"},
-        {"\xff\xff\xff\xff\xff\xff\xff\xff{}", 10, "18446744073709551615 bytes, the limit is 100000000"},
+        {"\xff\xff\xff\xff\xff\xff\xff\xff{}", 10,
+         "18446744073709551615 bytes, the limit is 100000000"},
         {"\1\xe1\xf5\5\0\0\0\0{}", 10, "100000001 bytes, the limit is 100000000"},
         {"\0\xe1\xf5\5\0\0\0\0{}", 10, "100000000 bytes, but only 2 follow"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         weir_test_note("row %zu", i);
-        EXPECT_FALSE(weir_io_safetensors_open_memory("made", rows[i].bytes, rows[i].size, &file,
-                                                     &error));
+        EXPECT_FALSE(
+            weir_io_safetensors_open_memory("made", rows[i].bytes, rows[i].size, &file, &error));
         EXPECT_CONTAINS(error.message, rows[i].part);
         ASSERT_TRUE(made_file_write(path, rows[i].bytes, rows[i].size));
         EXPECT_FALSE(weir_io_safetensors_open(path, &file, &error));
