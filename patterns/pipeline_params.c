@@ -1,0 +1,222 @@
+// What a pipeline may be made of: the checks of its params and its section of a
+// configuration. A stage may only depend on stages before it in the list, so a
+// graph that passes has no cycle, and list order is submission order.
+#include "patterns/pipeline_parts.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+weir_status weir__pipeline_fail(const char *label, weir_status status, const char *remedy,
+                                const char *format, ...)
+{
+    struct weir_error error = {.status = status};
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(error.message, sizeof error.message, format, arguments);
+    va_end(arguments);
+    snprintf(error.object, sizeof error.object, "%s", label ? label : "pipeline");
+    if (remedy)
+        snprintf(error.remedy, sizeof error.remedy, "%s", remedy);
+    return weir_error_set(&error);
+}
+
+static weir_status check_count(const struct weir_pipeline_params *params, const char *name,
+                               uint32_t value, uint32_t minimum, uint32_t maximum)
+{
+    if (value >= minimum && value <= maximum)
+        return WEIR_OK;
+    return weir__pipeline_fail(params->label, WEIR_ERROR_INVALID, NULL,
+                               "a pipeline's %s is %" PRIu32 ", but must be %" PRIu32
+                               " to %" PRIu32, name, value, minimum, maximum);
+}
+
+static weir_status check_counts(const struct weir_pipeline_params *params)
+{
+    weir_status status = check_count(params, "stage_count", params->stage_count, 1,
+                                     WEIR_PIPELINE_STAGES_MAX);
+    if (status == WEIR_OK)
+        status = check_count(params, "slot_count", params->slot_count, 0, WEIR_PIPELINE_SLOTS_MAX);
+    if (status == WEIR_OK)
+        status = check_count(params, "backlog", params->backlog, 0, WEIR_PIPELINE_BACKLOG_MAX);
+    if (status == WEIR_OK)
+        status = check_count(params, "dropped_backlog", params->dropped_backlog, 0,
+                             WEIR_PIPELINE_BACKLOG_MAX);
+    return status;
+}
+
+// The lowest stage in the set, or 64.
+static unsigned lowest(uint64_t set)
+{
+    unsigned index = 0;
+    while (index < 64 && !(set >> index & 1))
+        index++;
+    return index;
+}
+
+static weir_status check_dependencies(const struct weir_pipeline_params *params, uint32_t index)
+{
+    const struct weir_pipeline_stage *stage = &params->stages[index];
+    // Stages before this one are fine, whatever is left is not.
+    unsigned wrong = lowest(stage->depends_on >> index) + index;
+
+    if (stage->depends_on >> index == 0)
+        return WEIR_OK;
+    if (wrong == index)
+        return weir__pipeline_fail(params->label, WEIR_ERROR_INVALID,
+                                   "frames of one stage run in order anyway: leave it out",
+                                   "stage %" PRIu32 " ('%s') depends on itself", index,
+                                   stage->name);
+    if (wrong >= params->stage_count)
+        return weir__pipeline_fail(params->label, WEIR_ERROR_INVALID,
+                                   "use the indices of the list, from 0",
+                                   "stage %" PRIu32 " ('%s') depends on stage %u, but there are "
+                                   "only %" PRIu32 " stages", index, stage->name, wrong,
+                                   params->stage_count);
+    return weir__pipeline_fail(params->label, WEIR_ERROR_INVALID,
+                               "list a stage behind all that it depends on; a cycle has no such "
+                               "order", "stage %" PRIu32 " ('%s') depends on stage %u ('%s'), "
+                               "which comes after it", index, stage->name, wrong,
+                               params->stages[wrong].name);
+}
+
+static weir_status check_name(const struct weir_pipeline_params *params, uint32_t index)
+{
+    const char *name = params->stages[index].name;
+
+    if (!name || !*name)
+        return weir__pipeline_fail(params->label, WEIR_ERROR_INVALID,
+                                   "name it; statistics and errors use the name",
+                                   "stage %" PRIu32 " has no name", index);
+    if (strlen(name) >= WEIR__NAME_SIZE)
+        return weir__pipeline_fail(params->label, WEIR_ERROR_INVALID, NULL,
+                                   "the name of stage %" PRIu32 " ('%s') has %zu bytes, but may "
+                                   "have %d", index, name, strlen(name), WEIR__NAME_SIZE - 1);
+    for (uint32_t i = 0; i < index; i++) {
+        if (strcmp(params->stages[i].name, name) == 0)
+            return weir__pipeline_fail(params->label, WEIR_ERROR_INVALID, "give each its own name",
+                                       "stages %" PRIu32 " and %" PRIu32 " are both named '%s'", i,
+                                       index, name);
+    }
+    return WEIR_OK;
+}
+
+static weir_status check_stages(const struct weir_pipeline_params *params)
+{
+    weir_status status = WEIR_OK;
+
+    for (uint32_t i = 0; i < params->stage_count && status == WEIR_OK; i++)
+        status = check_name(params, i);
+    for (uint32_t i = 0; i < params->stage_count && status == WEIR_OK; i++) {
+        status = check_dependencies(params, i);
+        if (status == WEIR_OK && !params->stages[i].submit)
+            status = weir__pipeline_fail(params->label, WEIR_ERROR_INVALID,
+                                         "set its `submit`", "stage %" PRIu32 " ('%s') has no "
+                                         "submit callback", i, params->stages[i].name);
+    }
+    return status;
+}
+
+weir_status weir__pipeline_check(const struct weir_pipeline_params *params)
+{
+    if (!params)
+        return weir__pipeline_fail(NULL, WEIR_ERROR_INVALID, "pass params",
+                                   "weir_pipeline_create: params is NULL");
+    // An older or newer structure cannot be read field by field.
+    if (params->struct_size != sizeof *params)
+        return weir__pipeline_fail(NULL, WEIR_ERROR_INVALID,
+                                   "set struct_size to sizeof of the params, and compile with the "
+                                   "headers of this library",
+                                   "weir_pipeline_create: struct_size is %zu, but must be %zu",
+                                   params->struct_size, sizeof *params);
+    if (!params->device || !params->stages)
+        return weir__pipeline_fail(params->label, WEIR_ERROR_INVALID, NULL,
+                                   "weir_pipeline_create: params->%s is NULL",
+                                   params->device ? "stages" : "device");
+    if ((unsigned)params->full > WEIR_PIPELINE_DROP_NEWEST)
+        return weir__pipeline_fail(params->label, WEIR_ERROR_INVALID,
+                                   "use one of enum weir_pipeline_full",
+                                   "weir_pipeline_create: there is no policy %d",
+                                   (int)params->full);
+
+    weir_status status = check_counts(params);
+    return status == WEIR_OK ? check_stages(params) : status;
+}
+
+// In the order of enum weir_pipeline_full.
+static const char *const full_names[] = {"block", "would-block", "drop-oldest", "drop-newest",
+                                         NULL};
+
+static const struct weir_key keys[] = {
+    {
+        .name = "slots",
+        .type = WEIR_KEY_INTEGER,
+        .fallback = "0",
+        .minimum = 0,
+        .maximum = WEIR_PIPELINE_SLOTS_MAX,
+        .help = "Frames in flight; 0 means one for each stage and one more.",
+    },
+    {
+        .name = "full",
+        .type = WEIR_KEY_CHOICE,
+        .fallback = "block",
+        .choices = full_names,
+        .help = "What happens to a new frame when all slots and the backlog are taken.",
+    },
+    {
+        .name = "backlog",
+        .type = WEIR_KEY_INTEGER,
+        .fallback = "0",
+        .minimum = 0,
+        .maximum = WEIR_PIPELINE_BACKLOG_MAX,
+        .help = "Frames that may wait for a slot; 0 means as many as slots.",
+    },
+    {
+        .name = "timing",
+        .type = WEIR_KEY_BOOLEAN,
+        .fallback = "0",
+        .help = "Times every stage of every frame on the device.",
+    },
+};
+
+const struct weir_section *weir_pipeline_section(void)
+{
+    static const struct weir_section section = {
+        .name = "pipeline",
+        .keys = keys,
+        .key_count = sizeof keys / sizeof *keys,
+    };
+    return &section;
+}
+
+static weir_pipeline_full full_named(const char *name)
+{
+    int full = WEIR_PIPELINE_BLOCK;
+    while (full_names[full] && strcmp(full_names[full], name) != 0)
+        full++;
+    return (weir_pipeline_full)full;
+}
+
+weir_status weir_pipeline_params_from_settings(const weir_runtime *runtime, const char *section,
+                                               struct weir_pipeline_params *params)
+{
+    const char *name = section ? section : "pipeline";
+    const struct weir_setting *slots = weir_runtime_setting(runtime, name, "slots");
+    const struct weir_setting *full = weir_runtime_setting(runtime, name, "full");
+    const struct weir_setting *backlog = weir_runtime_setting(runtime, name, "backlog");
+    const struct weir_setting *timing = weir_runtime_setting(runtime, name, "timing");
+
+    if (!slots || !full || !backlog || !timing)
+        return weir__pipeline_fail(NULL, WEIR_ERROR_NOT_FOUND,
+                                   "hand weir_open() a section with the keys of "
+                                   "weir_pipeline_section()",
+                                   "the keys of a pipeline were not declared for section [%s]",
+                                   name);
+    params->slot_count = (uint32_t)slots->integer;
+    params->full = full_named(full->text);
+    params->backlog = (uint32_t)backlog->integer;
+    params->timing = timing->integer != 0;
+    return WEIR_OK;
+}

@@ -1,0 +1,128 @@
+// What the files of the pipeline share: its structure and who may touch what.
+//
+// Three parties work on a pipeline. Callers append frames to a ring of records.
+// The starter takes the oldest waiting frame when a slot is free, and submits its
+// stages. The deliverer takes frames from the other end of the ring, waits for
+// their work and hands them back. The ring is the order of acceptance; frames
+// that end without having started keep their place in it.
+//
+//     head <= next_start <= tail, once both ends have caught up:
+//     head … next_start: started or ended    next_start … tail: waiting or ended
+//
+// `lock` guards everything below its line. A slot belongs to the starter from its
+// frame's start until the record says STARTED, then to the deliverer.
+#ifndef WEIR_PATTERNS_PIPELINE_PARTS_H
+#define WEIR_PATTERNS_PIPELINE_PARTS_H
+
+#include <pthread.h>
+
+#include "patterns/pipeline.h"
+#include "patterns/statistics.h"
+
+#define WEIR__NAME_SIZE 32  // of stages
+#define WEIR__LABEL_SIZE 64 // of pipelines, as in struct weir_error
+
+enum weir__frame_state {
+    WEIR__FRAME_WAITING,
+    WEIR__FRAME_STARTING, // the starter is at it
+    WEIR__FRAME_STARTED,  // in a slot; can be waited for
+    WEIR__FRAME_ENDED,    // never started; `status` says why
+};
+
+struct weir__record {
+    void *frame;
+    uint64_t accepted_ns;
+    enum weir__frame_state state;
+    weir_status status;
+    uint32_t slot;
+};
+
+struct weir__stage {
+    char name[WEIR__NAME_SIZE];
+    uint64_t depends_on;
+    bool last; // no stage depends on it
+    weir_pipeline_submit_function submit;
+    weir_queue *queue;
+};
+
+struct weir__slot {
+    void *data;
+    weir_status status; // of its frame: the first failure
+    const char *stage;  // where that was noticed
+    struct weir_error error;
+    bool queue_failed;   // not only the frame
+    uint64_t generation; // of the queues when it was submitted
+    // One a stage. A zeroed event was not recorded.
+    struct weir_event *begins;
+    struct weir_event *ends;
+    struct weir_pipeline_span *spans;
+};
+
+struct weir_pipeline {
+    // Set at creation.
+    struct weir_pipeline_params params; // counts are the real ones; `stages` is NULL
+    char label[WEIR__LABEL_SIZE];
+    bool timing; // asked for, and the device can
+    struct weir__stage *stages;
+    struct weir__slot *slots;
+    uint32_t slots_made; // those that slot_create has filled
+    struct weir__record *records;
+    uint32_t record_count;
+    struct weir_event *events;        // of all slots
+    struct weir_pipeline_span *spans; // of all slots
+    pthread_t starter;
+    pthread_t deliverer;
+
+    pthread_mutex_t lock;
+    pthread_cond_t to_start;   // the starter waits
+    pthread_cond_t to_deliver; // the deliverer waits
+    pthread_cond_t moved;      // callers wait: for room, for a drain
+
+    uint64_t head;       // sequence of the next to be delivered
+    uint64_t next_start; // no frame before it waits
+    uint64_t tail;       // sequence of the next to be accepted
+    uint64_t waiting;    // frames
+    uint64_t started;    // frames that were given a slot
+    uint64_t released;   // frames that gave it back
+    uint64_t cancels;
+    uint32_t blocked; // callers inside a blocked submit
+    bool stopping;
+
+    // Recovering starts a new generation: failures of older ones are dealt with.
+    bool must_recover;
+    uint64_t generation;
+    bool lost;
+    struct weir_error lost_error;
+
+    struct weir_pipeline_statistics figures; // counts; the rest is computed on request
+    uint64_t first_ns;                       // of the first acceptance
+    uint64_t last_ns;                        // of the last delivery
+    uint64_t last_end_ns[WEIR_PIPELINE_STAGES_MAX]; // of each stage's work
+    struct weir__union covered;
+    struct weir__histogram latency;
+};
+
+// Refuses params with a sentence, or returns WEIR_OK.
+weir_status weir__pipeline_check(const struct weir_pipeline_params *params);
+
+// Sets the thread's error detail and returns `status`. `remedy` may be NULL.
+weir_status weir__pipeline_fail(const char *label, weir_status status, const char *remedy,
+                                const char *format, ...) WEIR_PRINTF(4, 5);
+
+// The two threads; `argument` is the pipeline. They end when `stopping` is set.
+void *weir__pipeline_starter(void *argument);
+void *weir__pipeline_deliverer(void *argument);
+
+// Waits until no work of any queue is left, and clears their failures. Returns the
+// first error of a queue that cannot be recovered.
+weir_status weir__pipeline_recover_queues(weir_pipeline *pipeline);
+
+uint64_t weir__pipeline_now_ns(void);
+
+// With the lock held: the record of a frame in the ring; the oldest waiting frame,
+// which must exist; its end without a start.
+struct weir__record *weir__pipeline_record(weir_pipeline *pipeline, uint64_t sequence);
+struct weir__record *weir__pipeline_oldest(weir_pipeline *pipeline);
+void weir__pipeline_end(weir_pipeline *pipeline, struct weir__record *record, weir_status status);
+
+#endif

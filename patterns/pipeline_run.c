@@ -1,0 +1,352 @@
+// The two threads of a pipeline. Two, because one that waits for the oldest frame
+// cannot start the next, and because `prepare` and `deliver`, the user's work on
+// the host, then overlap each other as stages do on the device.
+//
+// Waits. A stage waits on the device for the end of every stage that it depends
+// on, in the same frame. Nothing waits for the slot's previous frame: the starter
+// takes a slot only when that frame was delivered, which its deliverer did after
+// waiting, on the host, for the last of its work. A device wait could not replace
+// that, because `deliver` reads the slot on the host. It costs no overlap as long
+// as there is a slot more than frames in work, the default: stages of different
+// frames use different slots, and within a queue frames are in order.
+//
+// Failed queues. A queue refuses work from its failure until it is recovered, and
+// recovering it between two operations of one frame would let the second run as if
+// the first had. So only the starter recovers, and only between frames. It then
+// waits for all queues in order of the graph, so that the failure has reached
+// every queue that waited for it before any is declared healthy.
+#include "patterns/pipeline_parts.h"
+
+#include <stdio.h>
+#include <string.h>
+
+weir_status weir__pipeline_recover_queues(weir_pipeline *pipeline)
+{
+    weir_status first = WEIR_OK;
+    struct weir_error error;
+
+    for (uint32_t i = 0; i < pipeline->params.stage_count; i++) {
+        // A queue fails only when it reaches its wait for a failed event; until
+        // then there would be nothing to recover, and it would fail afterwards.
+        (void)weir_queue_sync(pipeline->stages[i].queue, WEIR_FOREVER);
+        weir_status status = weir_queue_recover(pipeline->stages[i].queue);
+        if (status < 0 && first == WEIR_OK) {
+            first = status;
+            error = *weir_last_error();
+        }
+    }
+    return first == WEIR_OK ? WEIR_OK : weir_error_set(&error);
+}
+
+// --- starting a frame ---
+
+// Keeps the first failure of a frame, with the detail that the calling thread holds.
+static void note_failure(struct weir__slot *slot, const char *stage, weir_status status)
+{
+    if (slot->status != WEIR_OK)
+        return;
+    slot->stage = stage;
+    if (status < 0 && weir_last_error()->status == status) {
+        slot->status = status;
+        slot->error = *weir_last_error();
+        return;
+    }
+    slot->status = status < 0 ? status : WEIR_ERROR_INVALID;
+    slot->error = (struct weir_error){.status = slot->status};
+    snprintf(slot->error.message, sizeof slot->error.message, "the callback of '%s' returned %s: %s",
+             stage, weir_status_name(status), weir_status_text(status));
+    if (status > 0)
+        snprintf(slot->error.remedy, sizeof slot->error.remedy,
+                 "return WEIR_OK or an error: a frame that was started succeeds or fails");
+}
+
+// The same for a call on one of the pipeline's queues.
+static bool queue_took(struct weir__slot *slot, const struct weir__stage *stage, weir_status status)
+{
+    if (status == WEIR_OK)
+        return true;
+    slot->queue_failed = true;
+    note_failure(slot, stage->name, status);
+    return false;
+}
+
+static void forget_last_error(void)
+{
+    // An old detail must not be taken for the callback's.
+    if (weir_last_error()->status != WEIR_OK)
+        weir_error_set(NULL);
+}
+
+static bool submit_stage(weir_pipeline *pipeline, struct weir__slot *slot, void *frame,
+                         uint32_t index)
+{
+    const struct weir__stage *stage = &pipeline->stages[index];
+
+    for (uint32_t i = 0; i < index; i++) {
+        if ((stage->depends_on >> i & 1) &&
+            !queue_took(slot, stage, weir_queue_wait(stage->queue, slot->ends[i])))
+            return false;
+    }
+    if (pipeline->timing &&
+        !queue_took(slot, stage, weir_queue_record(stage->queue, &slot->begins[index])))
+        return false;
+
+    forget_last_error();
+    weir_status status = stage->submit(pipeline->params.user, slot->data, frame, stage->queue);
+    if (status != WEIR_OK)
+        note_failure(slot, stage->name, status);
+    // Also behind a callback that failed: it may have submitted half of its work,
+    // which must finish before the slot is used again.
+    return queue_took(slot, stage, weir_queue_record(stage->queue, &slot->ends[index])) &&
+           status == WEIR_OK;
+}
+
+static void submit_frame(weir_pipeline *pipeline, struct weir__slot *slot, void *frame)
+{
+    const struct weir_pipeline_params *params = &pipeline->params;
+
+    if (params->prepare) {
+        forget_last_error();
+        weir_status status = params->prepare(params->user, slot->data, frame);
+        if (status != WEIR_OK) {
+            note_failure(slot, "prepare", status);
+            return;
+        }
+    }
+    for (uint32_t i = 0; i < params->stage_count; i++) {
+        if (!submit_stage(pipeline, slot, frame, i))
+            return;
+    }
+    // Waits flush what they wait for. The last stages are waited for by the
+    // deliverer, which may still be busy with an earlier frame.
+    for (uint32_t i = 0; i < params->stage_count; i++) {
+        if (pipeline->stages[i].last &&
+            !queue_took(slot, &pipeline->stages[i], weir_queue_flush(pipeline->stages[i].queue)))
+            return;
+    }
+}
+
+static void reset_slot(weir_pipeline *pipeline, struct weir__slot *slot)
+{
+    slot->status = WEIR_OK;
+    slot->stage = "";
+    slot->queue_failed = false;
+    memset(slot->begins, 0, pipeline->params.stage_count * sizeof *slot->begins);
+    memset(slot->ends, 0, pipeline->params.stage_count * sizeof *slot->ends);
+}
+
+// Without the lock. Returns false if the frame cannot run, which is then noted.
+static bool recover(weir_pipeline *pipeline, struct weir__slot *slot)
+{
+    weir_status status = weir__pipeline_recover_queues(pipeline);
+    if (status == WEIR_OK)
+        return true;
+    slot->queue_failed = true;
+    note_failure(slot, "", status);
+    return false;
+}
+
+// With the lock, which is given up while the frame is submitted.
+static void start_oldest(weir_pipeline *pipeline)
+{
+    struct weir__record *record = weir__pipeline_oldest(pipeline);
+
+    if (pipeline->lost) {
+        weir__pipeline_end(pipeline, record, pipeline->lost_error.status);
+        return;
+    }
+    record->state = WEIR__FRAME_STARTING;
+    record->slot = (uint32_t)(pipeline->started % pipeline->params.slot_count);
+    pipeline->waiting--;
+    pipeline->started++;
+    if (pipeline->started - pipeline->released > pipeline->figures.in_flight_max)
+        pipeline->figures.in_flight_max = (uint32_t)(pipeline->started - pipeline->released);
+
+    struct weir__slot *slot = &pipeline->slots[record->slot];
+    void *frame = record->frame;
+    bool must_recover = pipeline->must_recover;
+    if (must_recover) {
+        pipeline->must_recover = false;
+        pipeline->generation++;
+        pipeline->figures.recoveries++;
+    }
+    slot->generation = pipeline->generation;
+    pthread_mutex_unlock(&pipeline->lock);
+
+    reset_slot(pipeline, slot);
+    if (!must_recover || recover(pipeline, slot))
+        submit_frame(pipeline, slot, frame);
+
+    pthread_mutex_lock(&pipeline->lock);
+    if (slot->queue_failed)
+        pipeline->must_recover = true;
+    if (slot->status == WEIR_ERROR_DEVICE_LOST && slot->queue_failed && !pipeline->lost) {
+        pipeline->lost = true;
+        pipeline->lost_error = slot->error;
+    }
+    record->state = WEIR__FRAME_STARTED;
+    pthread_cond_signal(&pipeline->to_deliver);
+}
+
+void *weir__pipeline_starter(void *argument)
+{
+    weir_pipeline *pipeline = argument;
+
+    pthread_mutex_lock(&pipeline->lock);
+    while (!pipeline->stopping) {
+        bool slot_free = pipeline->started - pipeline->released < pipeline->params.slot_count;
+        if (pipeline->waiting > 0 && (slot_free || pipeline->lost))
+            start_oldest(pipeline);
+        else
+            pthread_cond_wait(&pipeline->to_start, &pipeline->lock);
+    }
+    pthread_mutex_unlock(&pipeline->lock);
+    return NULL;
+}
+
+// --- delivering a frame ---
+
+static bool wait_for_last_stages(weir_pipeline *pipeline, struct weir__slot *slot)
+{
+    for (uint32_t i = 0; i < pipeline->params.stage_count; i++) {
+        if (pipeline->stages[i].last && weir_event_sync(slot->ends[i], WEIR_FOREVER) != WEIR_OK)
+            return false;
+    }
+    return true;
+}
+
+// Waits for all work of a frame. When all went well the last stages stand for
+// those before them; when not, each stage that was submitted is asked, in order,
+// so that the failure is the earliest one.
+static void wait_for_frame(weir_pipeline *pipeline, struct weir__slot *slot)
+{
+    if (slot->status == WEIR_OK && wait_for_last_stages(pipeline, slot))
+        return;
+    for (uint32_t i = 0; i < pipeline->params.stage_count; i++) {
+        if (slot->ends[i].sequence == 0)
+            continue;
+        weir_status status = weir_event_sync(slot->ends[i], WEIR_FOREVER);
+        (void)queue_took(slot, &pipeline->stages[i], status);
+    }
+}
+
+// Returns the slot's spans, or NULL where one of them is not to be had.
+static const struct weir_pipeline_span *read_spans(weir_pipeline *pipeline, struct weir__slot *slot)
+{
+    if (!pipeline->timing || slot->status != WEIR_OK)
+        return NULL;
+    for (uint32_t i = 0; i < pipeline->params.stage_count; i++) {
+        struct weir_pipeline_span *span = &slot->spans[i];
+        if (weir_event_time_ns(slot->begins[i], &span->begin_ns) != WEIR_OK ||
+            weir_event_time_ns(slot->ends[i], &span->end_ns) != WEIR_OK)
+            return NULL;
+        // Drivers round the two on their own.
+        if (span->end_ns < span->begin_ns)
+            span->end_ns = span->begin_ns;
+    }
+    return slot->spans;
+}
+
+static void count_spans(weir_pipeline *pipeline, const struct weir_pipeline_span *spans)
+{
+    struct weir_pipeline_statistics *figures = &pipeline->figures;
+
+    for (uint32_t i = 0; i < pipeline->params.stage_count; i++) {
+        uint64_t begin = spans[i].begin_ns;
+        uint64_t last_end = pipeline->last_end_ns[i];
+        figures->stages[i].busy_ns += spans[i].end_ns - begin;
+        if (figures->timed_frames > 0 && begin > last_end)
+            figures->stages[i].wait_ns += begin - last_end;
+        pipeline->last_end_ns[i] = spans[i].end_ns;
+        weir__union_add(&pipeline->covered, begin, spans[i].end_ns);
+    }
+    figures->timed_frames++;
+}
+
+static void count_result(weir_pipeline *pipeline, const struct weir_pipeline_result *result)
+{
+    struct weir_pipeline_statistics *figures = &pipeline->figures;
+
+    if (result->status == WEIR_DROPPED) {
+        figures->dropped++;
+    } else if (result->status == WEIR_CANCELLED) {
+        figures->cancelled++;
+    } else if (result->status != WEIR_OK) {
+        figures->failed++;
+    } else {
+        figures->succeeded++;
+        weir__histogram_add(&pipeline->latency, result->latency_ns);
+    }
+    if (result->spans)
+        count_spans(pipeline, result->spans);
+}
+
+// What the record, its slot and the clock say of the frame at the ring's head.
+static struct weir_pipeline_result make_result(weir_pipeline *pipeline,
+                                               const struct weir__record *record,
+                                               const struct weir__slot *slot, uint64_t now_ns)
+{
+    struct weir_pipeline_result result = {
+        .sequence = pipeline->head,
+        .status = slot ? slot->status : record->status,
+        .stage = slot ? slot->stage : "",
+        .latency_ns = now_ns - record->accepted_ns,
+        .stage_count = pipeline->params.stage_count,
+    };
+    if (result.status < 0)
+        result.error = slot ? &slot->error : &pipeline->lost_error;
+    return result;
+}
+
+// With the lock, which is given up while the frame is waited for and delivered.
+static void deliver_head(weir_pipeline *pipeline)
+{
+    const struct weir_pipeline_params *params = &pipeline->params;
+    const struct weir__record *record = weir__pipeline_record(pipeline, pipeline->head);
+    struct weir__slot *slot = NULL;
+    const struct weir_pipeline_span *spans = NULL;
+
+    if (record->state == WEIR__FRAME_STARTED) {
+        slot = &pipeline->slots[record->slot];
+        pthread_mutex_unlock(&pipeline->lock);
+        wait_for_frame(pipeline, slot);
+        spans = read_spans(pipeline, slot);
+        pthread_mutex_lock(&pipeline->lock);
+        if (slot->queue_failed && slot->generation == pipeline->generation)
+            pipeline->must_recover = true;
+    }
+    uint64_t now_ns = weir__pipeline_now_ns();
+    struct weir_pipeline_result result = make_result(pipeline, record, slot, now_ns);
+    result.spans = spans;
+    count_result(pipeline, &result);
+    pipeline->last_ns = now_ns;
+
+    if (params->deliver) {
+        pthread_mutex_unlock(&pipeline->lock);
+        params->deliver(params->user, record->frame, slot ? slot->data : NULL, &result);
+        pthread_mutex_lock(&pipeline->lock);
+    }
+    pipeline->head++;
+    if (slot)
+        pipeline->released++;
+    pthread_cond_signal(&pipeline->to_start);
+    pthread_cond_broadcast(&pipeline->moved);
+}
+
+void *weir__pipeline_deliverer(void *argument)
+{
+    weir_pipeline *pipeline = argument;
+
+    pthread_mutex_lock(&pipeline->lock);
+    while (!pipeline->stopping) {
+        const struct weir__record *head = weir__pipeline_record(pipeline, pipeline->head);
+        bool ready = pipeline->head < pipeline->tail &&
+                     (head->state == WEIR__FRAME_STARTED || head->state == WEIR__FRAME_ENDED);
+        if (ready)
+            deliver_head(pipeline);
+        else
+            pthread_cond_wait(&pipeline->to_deliver, &pipeline->lock);
+    }
+    pthread_mutex_unlock(&pipeline->lock);
+    return NULL;
+}

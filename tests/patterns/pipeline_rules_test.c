@@ -1,0 +1,654 @@
+// The pipeline's own rules, on a stand-in for Weir: which graphs it refuses, which
+// waits it makes, what its figures are when device times are known, and what it
+// does about queues and devices that fail.
+#include "patterns/pipeline.h"
+
+#include <string.h>
+
+#include "tests/patterns/fake_weir.h"
+#include "tests/patterns/recorder.h"
+#include "tests/support/test.h"
+
+// What one test's pipeline does. Frames are numbers, from 1.
+static struct rules {
+    struct recorder recorder;
+    struct gate gate;
+    unsigned submits;         // calls of a stage's callback
+    uint64_t bad_frame;       // which frame goes wrong, 0: none
+    weir_status bad_status;   // what its callback then returns
+    const char *bad_message;  // the detail it leaves; NULL: none
+    bool bad_breaks_queue;    // and its queue with it
+    unsigned slots_made;
+    unsigned slots_freed;
+    unsigned failing_slot;    // which slot_create fails, from 1
+    unsigned free_order[8];
+    weir_pipeline *pipeline;
+    weir_status from_callback[3];
+} rules;
+
+static void *frame_of(uint64_t number)
+{
+    return (void *)(uintptr_t)number;
+}
+
+static weir_status go_wrong(weir_queue *queue)
+{
+    struct weir_error error = {.status = rules.bad_status};
+    if (rules.bad_message)
+        memcpy(error.message, rules.bad_message, strlen(rules.bad_message));
+    if (rules.bad_breaks_queue)
+        fake_break(queue, rules.bad_status, rules.bad_message);
+    if (rules.bad_message)
+        weir_error_set(&error);
+    return rules.bad_status;
+}
+
+static weir_status work(void *frame, weir_queue *queue, uint64_t duration_ns)
+{
+    rules.submits++;
+    weir_status status = fake_work(queue, duration_ns);
+    if (status == WEIR_OK && frame == frame_of(rules.bad_frame))
+        return go_wrong(queue);
+    return status;
+}
+
+static weir_status work_10(void *user, void *slot, void *frame, weir_queue *queue)
+{
+    (void)user, (void)slot;
+    rules.submits++;
+    (void)frame;
+    return fake_work(queue, 10);
+}
+
+static weir_status work_20(void *user, void *slot, void *frame, weir_queue *queue)
+{
+    (void)user, (void)slot;
+    return work(frame, queue, 20);
+}
+
+static weir_status bad_prepare(void *user, void *slot, void *frame)
+{
+    (void)user, (void)slot;
+    return frame == frame_of(rules.bad_frame) ? go_wrong(NULL) : WEIR_OK;
+}
+
+static weir_status gated_prepare(void *user, void *slot, void *frame)
+{
+    (void)user, (void)slot, (void)frame;
+    gate_pass(&rules.gate);
+    return WEIR_OK;
+}
+
+static void record_delivery(void *user, void *frame, void *slot,
+                            const struct weir_pipeline_result *result)
+{
+    (void)user;
+    recorder_add(&rules.recorder, frame, slot, result);
+}
+
+static weir_status make_slot(void *user, weir_device *device, uint32_t index, void **out_slot)
+{
+    (void)user, (void)device;
+    if (index + 1 == rules.failing_slot)
+        return go_wrong(NULL);
+    rules.slots_made++;
+    *out_slot = frame_of(index + 100);
+    return WEIR_OK;
+}
+
+static void free_slot(void *user, void *slot)
+{
+    (void)user;
+    rules.free_order[rules.slots_freed++] = (unsigned)((uintptr_t)slot - 100);
+}
+
+static const struct weir_pipeline_stage two_stages[] = {
+    {.name = "a", .submit = work_10},
+    {.name = "b", .depends_on = WEIR_PIPELINE_AFTER(0), .submit = work_20},
+};
+
+static struct weir_pipeline_params begin(void)
+{
+    memset(&rules, 0, sizeof rules);
+    recorder_init(&rules.recorder);
+    gate_init(&rules.gate);
+    return (struct weir_pipeline_params){
+        .struct_size = sizeof(struct weir_pipeline_params),
+        .device = fake_begin(),
+        .label = "p",
+        .stages = two_stages,
+        .stage_count = 2,
+        .slot_count = 2,
+        .slot_create = make_slot,
+        .slot_destroy = free_slot,
+        .deliver = record_delivery,
+    };
+}
+
+static void end(void)
+{
+    EXPECT_INT_EQ(weir_pipeline_destroy(&rules.pipeline), WEIR_OK);
+    EXPECT_NULL(rules.pipeline);
+    EXPECT_UINT_EQ(rules.slots_freed, rules.slots_made);
+    EXPECT_UINT_EQ(fake_queue_count(), 0);
+    recorder_finish(&rules.recorder);
+    gate_finish(&rules.gate);
+}
+
+static void submit_and_drain(uint64_t first, uint64_t last)
+{
+    for (uint64_t number = first; number <= last; number++)
+        EXPECT_INT_EQ(weir_pipeline_submit(rules.pipeline, frame_of(number)), WEIR_OK);
+    EXPECT_INT_EQ(weir_pipeline_drain(rules.pipeline, WEIR_FOREVER), WEIR_OK);
+}
+
+// --- what is refused ---
+
+static void expect_refused(struct weir_pipeline_params params, const char *sentence)
+{
+    weir_pipeline *pipeline = (weir_pipeline *)(void *)&params;
+
+    weir_test_note("expecting: %s", sentence);
+    weir_error_set(NULL);
+    EXPECT_INT_EQ(weir_pipeline_create(&params, &pipeline), WEIR_ERROR_INVALID);
+    EXPECT_NULL(pipeline);
+    EXPECT_CONTAINS(weir_last_error()->message, sentence);
+    EXPECT_INT_EQ(weir_last_error()->status, WEIR_ERROR_INVALID);
+    EXPECT_UINT_EQ(fake_queue_count(), 0);
+    EXPECT_UINT_EQ(rules.slots_made, 0);
+    weir_test_note(NULL);
+}
+
+WEIR_TEST(Rules, GraphsThatCannotRunAreRefused)
+{
+    struct weir_pipeline_stage stages[3] = {
+        {.name = "in", .submit = work_10},
+        {.name = "middle", .submit = work_10},
+        {.name = "out", .submit = work_10},
+    };
+    struct weir_pipeline_params params = begin();
+    params.stages = stages;
+    params.stage_count = 3;
+
+    stages[1].depends_on = WEIR_PIPELINE_AFTER(0) | WEIR_PIPELINE_AFTER(1);
+    expect_refused(params, "stage 1 ('middle') depends on itself");
+    stages[1].depends_on = WEIR_PIPELINE_AFTER(2);
+    stages[2].depends_on = WEIR_PIPELINE_AFTER(1);
+    expect_refused(params, "stage 1 ('middle') depends on stage 2 ('out'), which comes after it");
+    stages[1].depends_on = WEIR_PIPELINE_AFTER(63);
+    expect_refused(params, "stage 1 ('middle') depends on stage 63, but there are only 3 stages");
+    stages[1].depends_on = 0;
+    stages[2].name = "in";
+    expect_refused(params, "stages 0 and 2 are both named 'in'");
+    stages[2].name = "";
+    expect_refused(params, "stage 2 has no name");
+    stages[2].name = "a name of more than thirty-one bytes";
+    expect_refused(params, "has 36 bytes, but may have 31");
+    stages[2].name = "out";
+    stages[2].submit = NULL;
+    expect_refused(params, "stage 2 ('out') has no submit callback");
+    end();
+}
+
+WEIR_TEST(Rules, ParamsOutOfRangeAreRefused)
+{
+    const struct weir_pipeline_params good = begin();
+    struct weir_pipeline_params params;
+
+    params = good, params.struct_size = 8;
+    expect_refused(params, "struct_size is 8");
+    params = good, params.device = NULL;
+    expect_refused(params, "params->device is NULL");
+    params = good, params.stages = NULL;
+    expect_refused(params, "params->stages is NULL");
+    params = good, params.stage_count = 0;
+    expect_refused(params, "stage_count is 0, but must be 1 to 64");
+    params = good, params.stage_count = 65;
+    expect_refused(params, "stage_count is 65");
+    params = good, params.slot_count = 257;
+    expect_refused(params, "slot_count is 257, but must be 0 to 256");
+    params = good, params.backlog = 65537;
+    expect_refused(params, "backlog is 65537");
+    params = good, params.dropped_backlog = 65537;
+    expect_refused(params, "dropped_backlog is 65537");
+    params = good, params.full = (weir_pipeline_full)4;
+    expect_refused(params, "there is no policy 4");
+
+    weir_pipeline *pipeline;
+    EXPECT_INT_EQ(weir_pipeline_create(NULL, &pipeline), WEIR_ERROR_INVALID);
+    EXPECT_NULL(pipeline);
+    end();
+}
+
+WEIR_TEST(Rules, CallsOnNoPipelineAreRefused)
+{
+    EXPECT_INT_EQ(weir_pipeline_submit(NULL, NULL), WEIR_ERROR_INVALID);
+    EXPECT_CONTAINS(weir_last_error()->message, "weir_pipeline_submit: pipeline is NULL");
+    EXPECT_INT_EQ(weir_pipeline_drain(NULL, 0), WEIR_ERROR_INVALID);
+    EXPECT_INT_EQ(weir_pipeline_cancel(NULL), WEIR_ERROR_INVALID);
+    weir_pipeline *none = NULL;
+    EXPECT_INT_EQ(weir_pipeline_destroy(NULL), WEIR_OK);
+    EXPECT_INT_EQ(weir_pipeline_destroy(&none), WEIR_OK);
+    struct weir_pipeline_statistics figures = {.accepted = 1};
+    weir_pipeline_statistics(NULL, &figures);
+    EXPECT_UINT_EQ(figures.accepted, 0);
+}
+
+WEIR_TEST(Rules, UndeclaredSettingsAreNamed)
+{
+    struct weir_pipeline_params params = begin();
+    EXPECT_INT_EQ(weir_pipeline_params_from_settings(NULL, "left", &params), WEIR_ERROR_NOT_FOUND);
+    EXPECT_CONTAINS(weir_last_error()->message, "[left]");
+    end();
+}
+
+WEIR_TEST(Rules, FailedSlotRollsBackTheOthers)
+{
+    struct weir_pipeline_params params = begin();
+    params.slot_count = 4;
+    rules.failing_slot = 3;
+    rules.bad_status = WEIR_ERROR_OUT_OF_MEMORY;
+    rules.bad_message = "no buffer for you";
+
+    EXPECT_INT_EQ(weir_pipeline_create(&params, &rules.pipeline), WEIR_ERROR_OUT_OF_MEMORY);
+    EXPECT_NULL(rules.pipeline);
+    EXPECT_STR_EQ(weir_last_error()->message, "no buffer for you");
+    EXPECT_UINT_EQ(rules.slots_made, 2);
+    EXPECT_UINT_EQ(rules.slots_freed, 2);
+    EXPECT_UINT_EQ(rules.free_order[0], 1);
+    EXPECT_UINT_EQ(rules.free_order[1], 0);
+    EXPECT_UINT_EQ(recorder_count(&rules.recorder), 0);
+    end();
+}
+
+WEIR_TEST(Rules, FailedSlotWithoutDetailIsNamed)
+{
+    struct weir_pipeline_params params = begin();
+    rules.failing_slot = 2;
+    rules.bad_status = WEIR_ERROR_IO;
+
+    EXPECT_INT_EQ(weir_pipeline_create(&params, &rules.pipeline), WEIR_ERROR_IO);
+    EXPECT_STR_EQ(weir_last_error()->message, "slot_create of slot 1 returned WEIR_ERROR_IO");
+    end();
+}
+
+WEIR_TEST(Rules, FailedQueueRollsBack)
+{
+    struct weir_pipeline_params params = begin();
+    fake_refuse_queue(2);
+    EXPECT_INT_EQ(weir_pipeline_create(&params, &rules.pipeline), WEIR_ERROR_OUT_OF_MEMORY);
+    EXPECT_STR_EQ(weir_last_error()->message, "no more queues");
+    EXPECT_UINT_EQ(rules.slots_made, 0);
+    end();
+}
+
+// --- waits and times ---
+
+WEIR_TEST(Rules, WaitsAreTheEdgesOfTheGraph)
+{
+    static const struct weir_pipeline_stage diamond[] = {
+        {.name = "0", .submit = work_10},
+        {.name = "1", .depends_on = WEIR_PIPELINE_AFTER(0), .submit = work_10},
+        {.name = "2", .depends_on = WEIR_PIPELINE_AFTER(0), .submit = work_10},
+        {.name = "3",
+         .depends_on = WEIR_PIPELINE_AFTER(1) | WEIR_PIPELINE_AFTER(2),
+         .submit = work_10},
+    };
+    struct weir_pipeline_params params = begin();
+    params.stages = diamond;
+    params.stage_count = 4;
+
+    ASSERT_INT_EQ(weir_pipeline_create(&params, &rules.pipeline), WEIR_OK);
+    submit_and_drain(1, 5);
+    for (unsigned waiter = 0; waiter < 4; waiter++) {
+        for (unsigned producer = 0; producer < 4; producer++) {
+            const char from[] = {'p', '/', (char)('0' + waiter), '\0'};
+            const char to[] = {'p', '/', (char)('0' + producer), '\0'};
+            unsigned edge = diamond[waiter].depends_on >> producer & 1;
+            weir_test_note("%s waits for %s", from, to);
+            EXPECT_UINT_EQ(fake_wait_count(from, to), 5 * edge);
+        }
+    }
+    weir_test_note(NULL);
+    end();
+}
+
+WEIR_TEST(Rules, FiguresFollowFromDeviceTimes)
+{
+    struct weir_pipeline_params params = begin();
+    struct weir_pipeline_statistics figures;
+    params.timing = true;
+
+    ASSERT_INT_EQ(weir_pipeline_create(&params, &rules.pipeline), WEIR_OK);
+    submit_and_drain(1, 100);
+    weir_pipeline_statistics(rules.pipeline, &figures);
+    // a is busy from 0 to 1000, b from 10 to 2010, both without a gap.
+    EXPECT_UINT_EQ(figures.timed_frames, 100);
+    EXPECT_UINT_EQ(figures.stage_count, 2);
+    EXPECT_STR_EQ(figures.stages[0].name, "a");
+    EXPECT_UINT_EQ(figures.stages[0].busy_ns, 1000);
+    EXPECT_UINT_EQ(figures.stages[0].wait_ns, 0);
+    EXPECT_UINT_EQ(figures.stages[1].busy_ns, 2000);
+    EXPECT_UINT_EQ(figures.stages[1].wait_ns, 0);
+    EXPECT_UINT_EQ(figures.busy_ns, 3000);
+    EXPECT_UINT_EQ(figures.covered_ns, 2010);
+    EXPECT_UINT_EQ(figures.overlap_ns, 990);
+    EXPECT_TRUE(recorder_at(&rules.recorder, 50)->timed);
+    end();
+}
+
+WEIR_TEST(Rules, AStageThatIsFasterWaits)
+{
+    static const struct weir_pipeline_stage stages[] = {
+        {.name = "slow", .submit = work_20},
+        {.name = "fast", .depends_on = WEIR_PIPELINE_AFTER(0), .submit = work_10},
+    };
+    struct weir_pipeline_params params = begin();
+    struct weir_pipeline_statistics figures;
+    params.stages = stages;
+    params.timing = true;
+
+    ASSERT_INT_EQ(weir_pipeline_create(&params, &rules.pipeline), WEIR_OK);
+    submit_and_drain(1, 11);
+    weir_pipeline_statistics(rules.pipeline, &figures);
+    EXPECT_UINT_EQ(figures.stages[0].wait_ns, 0);
+    EXPECT_UINT_EQ(figures.stages[1].wait_ns, 100);
+    EXPECT_UINT_EQ(figures.covered_ns, 230);
+    EXPECT_UINT_EQ(figures.overlap_ns, 100);
+    end();
+}
+
+WEIR_TEST(Rules, TimesThatAreGoneAreLeftOut)
+{
+    struct weir_pipeline_params params = begin();
+    struct weir_pipeline_statistics figures;
+    params.timing = true;
+
+    ASSERT_INT_EQ(weir_pipeline_create(&params, &rules.pipeline), WEIR_OK);
+    submit_and_drain(1, 3);
+    fake_expire_times(true);
+    submit_and_drain(4, 9);
+    weir_pipeline_statistics(rules.pipeline, &figures);
+    EXPECT_UINT_EQ(figures.succeeded, 9);
+    EXPECT_UINT_EQ(figures.timed_frames, 3);
+    EXPECT_UINT_EQ(figures.busy_ns, 90);
+    EXPECT_TRUE(recorder_at(&rules.recorder, 2)->timed);
+    EXPECT_FALSE(recorder_at(&rules.recorder, 3)->timed);
+    end();
+}
+
+WEIR_TEST(Rules, ADeviceWithoutTimesGivesNone)
+{
+    struct weir_pipeline_params params = begin();
+    struct weir_pipeline_statistics figures;
+    params.timing = true;
+    fake_timing_history(0);
+
+    ASSERT_INT_EQ(weir_pipeline_create(&params, &rules.pipeline), WEIR_OK);
+    submit_and_drain(1, 3);
+    weir_pipeline_statistics(rules.pipeline, &figures);
+    EXPECT_UINT_EQ(figures.succeeded, 3);
+    EXPECT_UINT_EQ(figures.timed_frames, 0);
+    EXPECT_UINT_EQ(figures.busy_ns, 0);
+    EXPECT_FALSE(recorder_at(&rules.recorder, 0)->timed);
+    end();
+}
+
+// --- failures ---
+
+static void expect_failed(unsigned index, const char *stage, weir_status status,
+                          const char *message)
+{
+    const struct delivery *delivery = recorder_at(&rules.recorder, index);
+    weir_test_note("delivery %u", index);
+    EXPECT_INT_EQ(delivery->status, status);
+    EXPECT_TRUE(delivery->has_error);
+    EXPECT_INT_EQ(delivery->error_status, status);
+    EXPECT_CONTAINS(delivery->message, message);
+    EXPECT_STR_EQ(delivery->stage, stage);
+    weir_test_note(NULL);
+}
+
+WEIR_TEST(Rules, AFailedPrepareFailsItsFrameOnly)
+{
+    struct weir_pipeline_params params = begin();
+    params.prepare = bad_prepare;
+    rules.bad_frame = 2;
+    rules.bad_status = WEIR_ERROR_IO;
+    rules.bad_message = "photo.png: truncated";
+
+    ASSERT_INT_EQ(weir_pipeline_create(&params, &rules.pipeline), WEIR_OK);
+    submit_and_drain(1, 4);
+    EXPECT_TRUE(recorder_is_in_order(&rules.recorder, 4));
+    expect_failed(1, "prepare", WEIR_ERROR_IO, "photo.png: truncated");
+    EXPECT_NOT_NULL(recorder_at(&rules.recorder, 1)->slot);
+    EXPECT_UINT_EQ(recorder_count_of(&rules.recorder, WEIR_OK), 3);
+    EXPECT_UINT_EQ(rules.submits, 6);
+    end();
+}
+
+WEIR_TEST(Rules, AFailedSubmitLeavesItsQueueAlone)
+{
+    struct weir_pipeline_params params = begin();
+    struct weir_pipeline_statistics figures;
+    rules.bad_frame = 2;
+    rules.bad_status = WEIR_ERROR_IO;
+    rules.bad_message = "out of luck";
+
+    ASSERT_INT_EQ(weir_pipeline_create(&params, &rules.pipeline), WEIR_OK);
+    submit_and_drain(1, 4);
+    expect_failed(1, "b", WEIR_ERROR_IO, "out of luck");
+    EXPECT_UINT_EQ(recorder_count_of(&rules.recorder, WEIR_OK), 3);
+    weir_pipeline_statistics(rules.pipeline, &figures);
+    EXPECT_UINT_EQ(figures.failed, 1);
+    EXPECT_UINT_EQ(figures.recoveries, 0);
+    end();
+}
+
+WEIR_TEST(Rules, AFailureWithoutDetailGetsASentence)
+{
+    struct weir_pipeline_params params = begin();
+    rules.bad_frame = 2;
+    rules.bad_status = WEIR_ERROR_IO;
+
+    ASSERT_INT_EQ(weir_pipeline_create(&params, &rules.pipeline), WEIR_OK);
+    submit_and_drain(1, 2);
+    expect_failed(1, "b", WEIR_ERROR_IO, "the callback of 'b' returned WEIR_ERROR_IO");
+    // The same again must not take the detail of an earlier failure for its own.
+    rules.bad_frame = 3;
+    rules.bad_message = "first detail";
+    submit_and_drain(3, 3);
+    rules.bad_frame = 4;
+    rules.bad_message = NULL;
+    submit_and_drain(4, 4);
+    expect_failed(2, "b", WEIR_ERROR_IO, "first detail");
+    expect_failed(3, "b", WEIR_ERROR_IO, "the callback of 'b' returned WEIR_ERROR_IO");
+    end();
+}
+
+WEIR_TEST(Rules, AnAnswerIsNotAnOutcome)
+{
+    struct weir_pipeline_params params = begin();
+    rules.bad_frame = 1;
+    rules.bad_status = WEIR_NOT_READY;
+
+    ASSERT_INT_EQ(weir_pipeline_create(&params, &rules.pipeline), WEIR_OK);
+    submit_and_drain(1, 1);
+    expect_failed(0, "b", WEIR_ERROR_INVALID, "the callback of 'b' returned");
+    end();
+}
+
+WEIR_TEST(Rules, ABrokenQueueIsRecovered)
+{
+    struct weir_pipeline_params params = begin();
+    struct weir_pipeline_statistics figures;
+    rules.bad_frame = 2;
+    rules.bad_status = WEIR_ERROR_DEVICE;
+    rules.bad_message = "a fault";
+    rules.bad_breaks_queue = true;
+
+    ASSERT_INT_EQ(weir_pipeline_create(&params, &rules.pipeline), WEIR_OK);
+    submit_and_drain(1, 6);
+    expect_failed(1, "b", WEIR_ERROR_DEVICE, "a fault");
+    EXPECT_UINT_EQ(recorder_count_of(&rules.recorder, WEIR_OK), 5);
+    weir_pipeline_statistics(rules.pipeline, &figures);
+    EXPECT_UINT_EQ(figures.recoveries, 1);
+    end();
+}
+
+WEIR_TEST(Rules, RecoveringIsTriedAgain)
+{
+    struct weir_pipeline_params params = begin();
+    params.slot_count = 1;
+    rules.bad_frame = 2;
+    rules.bad_status = WEIR_ERROR_DEVICE;
+    rules.bad_message = "a fault";
+    rules.bad_breaks_queue = true;
+    fake_recover_with(WEIR_ERROR_SYSTEM, 2);
+
+    ASSERT_INT_EQ(weir_pipeline_create(&params, &rules.pipeline), WEIR_OK);
+    submit_and_drain(1, 6);
+    expect_failed(1, "b", WEIR_ERROR_DEVICE, "a fault");
+    expect_failed(2, "", WEIR_ERROR_SYSTEM, "a fault");
+    expect_failed(3, "", WEIR_ERROR_SYSTEM, "a fault");
+    EXPECT_INT_EQ(recorder_at(&rules.recorder, 4)->status, WEIR_OK);
+    EXPECT_INT_EQ(recorder_at(&rules.recorder, 5)->status, WEIR_OK);
+    end();
+}
+
+WEIR_TEST(Rules, ALostDeviceFailsEveryLaterFrame)
+{
+    struct weir_pipeline_params params = begin();
+    params.slot_count = 1;
+    rules.bad_frame = 2;
+    rules.bad_status = WEIR_ERROR_DEVICE;
+    rules.bad_message = "an illegal address";
+    rules.bad_breaks_queue = true;
+    fake_recover_with(WEIR_ERROR_DEVICE_LOST, 100);
+
+    ASSERT_INT_EQ(weir_pipeline_create(&params, &rules.pipeline), WEIR_OK);
+    submit_and_drain(1, 3);
+    unsigned submits = rules.submits;
+    submit_and_drain(4, 9);
+    EXPECT_TRUE(recorder_is_in_order(&rules.recorder, 9));
+    expect_failed(1, "b", WEIR_ERROR_DEVICE, "an illegal address");
+    for (unsigned i = 2; i < 9; i++)
+        expect_failed(i, "", WEIR_ERROR_DEVICE_LOST, "an illegal address");
+    EXPECT_NULL(recorder_at(&rules.recorder, 8)->slot);
+    EXPECT_UINT_EQ(rules.submits, submits);
+    end();
+}
+
+// --- who may call what from where ---
+
+static void call_from_deliver(void *user, void *frame, void *slot,
+                              const struct weir_pipeline_result *result)
+{
+    record_delivery(user, frame, slot, result);
+    if (result->sequence > 0)
+        return;
+    weir_pipeline *pipeline = rules.pipeline;
+    rules.from_callback[0] = weir_pipeline_drain(pipeline, WEIR_FOREVER);
+    rules.from_callback[1] = weir_pipeline_destroy(&pipeline);
+    rules.from_callback[2] = weir_pipeline_submit(pipeline, frame_of(2));
+}
+
+static weir_status call_from_prepare(void *user, void *slot, void *frame)
+{
+    (void)user, (void)slot, (void)frame;
+    rules.from_callback[0] = weir_pipeline_drain(rules.pipeline, 0);
+    return rules.from_callback[0];
+}
+
+WEIR_TEST(Rules, CallbacksMayNotWaitForThePipeline)
+{
+    struct weir_pipeline_params params = begin();
+    params.deliver = call_from_deliver;
+
+    ASSERT_INT_EQ(weir_pipeline_create(&params, &rules.pipeline), WEIR_OK);
+    submit_and_drain(1, 1);
+    EXPECT_INT_EQ(rules.from_callback[0], WEIR_ERROR_INVALID);
+    EXPECT_INT_EQ(rules.from_callback[1], WEIR_ERROR_INVALID);
+    EXPECT_INT_EQ(rules.from_callback[2], WEIR_ERROR_INVALID);
+    EXPECT_UINT_EQ(recorder_count(&rules.recorder), 1);
+    end();
+
+    params = begin();
+    params.prepare = call_from_prepare;
+    ASSERT_INT_EQ(weir_pipeline_create(&params, &rules.pipeline), WEIR_OK);
+    submit_and_drain(1, 1);
+    expect_failed(0, "prepare", WEIR_ERROR_INVALID,
+                  "weir_pipeline_drain was called from a callback of the same pipeline");
+    end();
+}
+
+WEIR_TEST(Rules, DeliverMaySubmitWhereNothingBlocks)
+{
+    struct weir_pipeline_params params = begin();
+    params.deliver = call_from_deliver;
+    params.full = WEIR_PIPELINE_WOULD_BLOCK;
+
+    ASSERT_INT_EQ(weir_pipeline_create(&params, &rules.pipeline), WEIR_OK);
+    submit_and_drain(1, 1);
+    EXPECT_INT_EQ(rules.from_callback[2], WEIR_OK);
+    EXPECT_INT_EQ(weir_pipeline_drain(rules.pipeline, WEIR_FOREVER), WEIR_OK);
+    EXPECT_PTR_EQ(recorder_at(&rules.recorder, 1)->frame, frame_of(2));
+    end();
+}
+
+// --- room ---
+
+// Room is what the params say, whatever the starter has done so far.
+WEIR_TEST(Rules, RoomDoesNotDependOnThreads)
+{
+    for (unsigned round = 0; round < 50; round++) {
+        struct weir_pipeline_params params = begin();
+        params.full = WEIR_PIPELINE_WOULD_BLOCK;
+        params.prepare = gated_prepare;
+        params.backlog = 3;
+
+        ASSERT_INT_EQ(weir_pipeline_create(&params, &rules.pipeline), WEIR_OK);
+        for (uint64_t i = 1; i <= 5; i++)
+            ASSERT_INT_EQ(weir_pipeline_submit(rules.pipeline, frame_of(i)), WEIR_OK);
+        ASSERT_INT_EQ(weir_pipeline_submit(rules.pipeline, frame_of(6)), WEIR_NOT_READY);
+        ASSERT_INT_EQ(weir_pipeline_drain(rules.pipeline, 1000), WEIR_TIMEOUT);
+        gate_open(&rules.gate);
+        ASSERT_INT_EQ(weir_pipeline_drain(rules.pipeline, WEIR_FOREVER), WEIR_OK);
+        EXPECT_UINT_EQ(recorder_count_of(&rules.recorder, WEIR_OK), 5);
+        end();
+    }
+}
+
+WEIR_TEST(Rules, DroppedFramesHaveABacklogOfTheirOwn)
+{
+    const weir_pipeline_full policies[] = {WEIR_PIPELINE_DROP_OLDEST, WEIR_PIPELINE_DROP_NEWEST};
+
+    for (unsigned i = 0; i < 2; i++) {
+        struct weir_pipeline_params params = begin();
+        struct weir_pipeline_statistics figures;
+        params.full = policies[i];
+        params.prepare = gated_prepare;
+        params.slot_count = 1;
+        params.backlog = 1;
+        params.dropped_backlog = 4;
+
+        weir_test_note("policy %d", (int)policies[i]);
+        ASSERT_INT_EQ(weir_pipeline_create(&params, &rules.pipeline), WEIR_OK);
+        ASSERT_INT_EQ(weir_pipeline_submit(rules.pipeline, frame_of(1)), WEIR_OK);
+        gate_await(&rules.gate, 1);
+        for (uint64_t number = 2; number <= 6; number++)
+            ASSERT_INT_EQ(weir_pipeline_submit(rules.pipeline, frame_of(number)), WEIR_OK);
+        EXPECT_INT_EQ(weir_pipeline_submit(rules.pipeline, frame_of(7)), WEIR_NOT_READY);
+        gate_open(&rules.gate);
+        ASSERT_INT_EQ(weir_pipeline_drain(rules.pipeline, WEIR_FOREVER), WEIR_OK);
+        EXPECT_TRUE(recorder_is_in_order(&rules.recorder, 6));
+        EXPECT_UINT_EQ(recorder_count_of(&rules.recorder, WEIR_DROPPED), 4);
+        // The survivor beside frame 1: the newest, or the one that waited first.
+        EXPECT_INT_EQ(recorder_at(&rules.recorder, i == 0 ? 5 : 1)->status, WEIR_OK);
+        weir_pipeline_statistics(rules.pipeline, &figures);
+        EXPECT_UINT_EQ(figures.dropped, 4);
+        EXPECT_UINT_EQ(figures.refused, 1);
+        EXPECT_UINT_EQ(figures.accepted, 6);
+        end();
+    }
+}
