@@ -175,22 +175,6 @@ void weir__progress_recover(weir_queue *queue, uint64_t sequence)
     pthread_mutex_unlock(&progress->lock);
 }
 
-bool weir__progress_implies(weir_queue *queue, struct weir_event event, weir_queue *producer)
-{
-    struct weir__progress *progress = &queue->progress;
-    bool implied = producer == queue || atomic_load_explicit(&producer->progress.completed,
-                                                             memory_order_acquire) >= event.sequence;
-    if (implied)
-        return true;
-
-    pthread_mutex_lock(&progress->lock);
-    for (uint32_t i = progress->edge_count; i-- > 0 && !implied;)
-        implied = progress->edges[i].event.queue == event.queue &&
-                  progress->edges[i].event.sequence >= event.sequence;
-    pthread_mutex_unlock(&progress->lock);
-    return implied;
-}
-
 // Room for one more edge. Called with the lock held.
 static bool reserve(struct weir__progress *progress)
 {
@@ -208,20 +192,17 @@ static bool reserve(struct weir__progress *progress)
     return true;
 }
 
-// Whether the edge's producer has come past it; a cause found on the way is the
-// queue's at once.
-static bool settle(weir_queue *queue, const struct weir__edge *edge)
+// Whether the producer has come past the edge; a cause found on the way is the
+// queue's at once. `producer` is NULL when it is gone.
+static bool settle(weir_queue *queue, const struct weir__edge *edge, weir_queue *producer)
 {
     struct weir_error cause;
-    weir_queue *producer = weir__registry_pin(edge->event.queue);
     bool done = !producer || atomic_load_explicit(&producer->progress.completed,
                                                   memory_order_acquire) >= edge->event.sequence;
     bool failed = producer ? done && cause_at(producer, edge->event.sequence, &cause)
                            : cause_of_gone(edge->event, &cause);
     if (failed)
         weir__progress_fail(queue, edge->own, &cause);
-    if (producer)
-        weir__registry_unpin(producer);
     return done;
 }
 
@@ -248,23 +229,45 @@ static void shrink(weir_queue *queue)
     ask_driver(progress->edges[progress->edge_count / 2].event);
     pthread_mutex_lock(&walk_lock);
     uint32_t kept = 0;
+    uint64_t pinned = 0;
+    weir_queue *producer = NULL;
     for (uint32_t i = 0; i < progress->edge_count; i++) {
         struct weir__edge edge = progress->edges[i];
-        if (!settle(queue, &edge))
+        // Runs of waits on one queue are the rule, so its reference is kept.
+        if (edge.event.queue != pinned) {
+            if (producer)
+                weir__registry_unpin(producer);
+            pinned = edge.event.queue;
+            producer = weir__registry_pin(pinned);
+        }
+        if (!settle(queue, &edge, producer))
             progress->edges[kept++] = edge;
     }
+    if (producer)
+        weir__registry_unpin(producer);
     progress->edge_count = kept;
     pthread_mutex_unlock(&walk_lock);
 }
 
-weir_status weir__progress_add_wait(weir_queue *queue, uint64_t own, struct weir_event event)
+weir_status weir__progress_wait(weir_queue *queue, uint64_t own, struct weir_event event,
+                                weir_queue *producer, bool *out_implied)
 {
     struct weir__progress *progress = &queue->progress;
 
+    *out_implied = producer == queue || atomic_load_explicit(&producer->progress.completed,
+                                                             memory_order_acquire) >= event.sequence;
+    if (*out_implied)
+        return WEIR_OK;
     shrink(queue);
     pthread_mutex_lock(&progress->lock);
-    bool room = reserve(progress);
-    if (room)
+    // Those of one producer rise, so its latest decides.
+    for (uint32_t i = progress->edge_count; i-- > 0;)
+        if (progress->edges[i].event.queue == event.queue) {
+            *out_implied = progress->edges[i].event.sequence >= event.sequence;
+            break;
+        }
+    bool room = *out_implied || reserve(progress);
+    if (room && !*out_implied)
         progress->edges[progress->edge_count++] = (struct weir__edge){own, event};
     pthread_mutex_unlock(&progress->lock);
     if (!room)

@@ -47,11 +47,11 @@ void weir__progress_finish(struct weir__progress *progress, uint64_t id, weir_ru
 // Forgets the failures of gone queues of this runtime.
 void weir__progress_forget(weir_runtime *runtime);
 
-// Whether the queue is behind `event` already.
-bool weir__progress_implies(weir_queue *queue, struct weir_event event, weir_queue *producer);
-
-// Notes that operation `own` waits on `event`. Under the queue's submit lock.
-weir_status weir__progress_add_wait(weir_queue *queue, uint64_t own, struct weir_event event);
+// Notes that operation `own` waits on `event` of `producer`, or stores true in
+// `*out_implied` and notes nothing where the queue is behind the event already.
+// Under the queue's submit lock.
+weir_status weir__progress_wait(weir_queue *queue, uint64_t own, struct weir_event event,
+                                weir_queue *producer, bool *out_implied);
 
 // Books a failure at operation `first` with `cause` as its detail.
 void weir__progress_fail(weir_queue *queue, uint64_t first, const struct weir_error *cause);

@@ -434,18 +434,16 @@ static weir_status submit_wait(weir_queue *queue, struct weir_event event, weir_
 {
     struct weir_operation operation = {
         .kind = WEIR_OPERATION_WAIT, .file = file, .line = line, .u.wait = {event, producer}};
+    bool implied;
 
     pthread_mutex_lock(&queue->submit_lock);
-    weir_status status;
-    if (atomic_load_explicit(&queue->progress.failed, memory_order_acquire)) {
-        status = weir__progress_refuse(queue);
-    } else if (weir__progress_implies(queue, event, producer)) {
-        operation.flags = WEIR_OPERATION_IMPLIED;
+    weir_status status =
+        atomic_load_explicit(&queue->progress.failed, memory_order_acquire)
+            ? weir__progress_refuse(queue)
+            : weir__progress_wait(queue, queue->sequence + 1, event, producer, &implied);
+    if (status == WEIR_OK) {
+        operation.flags = implied ? WEIR_OPERATION_IMPLIED : 0;
         status = submit_locked(queue, &operation);
-    } else {
-        status = weir__progress_add_wait(queue, queue->sequence + 1, event);
-        if (status == WEIR_OK)
-            status = submit_locked(queue, &operation);
     }
     pthread_mutex_unlock(&queue->submit_lock);
     return status;
