@@ -53,4 +53,8 @@ TARGETS = {
         "//kernels/dialect:cuda_text",
         "//kernels/dialect:opencl_text",
     ],
+    "pipelines": [
+        "//pipelines/arr_coc/weights",
+        "//pipelines/arr_coc/weights:generate",
+    ],
 }
