@@ -125,7 +125,7 @@ static bool read_all(struct reader *reader)
         JSAMPROW row = reader->job->rgb + cinfo->output_scanline * row_bytes;
         jpeg_read_scanlines(cinfo, &row, 1);
     }
-    // Reads up to the end marker, so a file without one is found out here.
+    // Reads on to the end marker: what is wrong on the way there is an error too.
     jpeg_finish_decompress(cinfo);
     return true;
 }
