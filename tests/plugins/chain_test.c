@@ -1,0 +1,414 @@
+// Chains of plugins in front of the null backend, seen through the plugin `count`
+// (count/count.c), whose links send their counts to the log when they close.
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/weir.h>
+
+#include "core/device.h"
+#include "tests/support/test.h"
+
+#define EXPECT_OK(call) EXPECT_INT_EQ(call, WEIR_OK)
+#define ASSERT_OK(call) ASSERT_INT_EQ(call, WEIR_OK)
+
+// The counts that were logged, one line a link.
+static struct {
+    pthread_mutex_t lock;
+    char lines[16][1024];
+    size_t count;
+} logged = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void keep_line(void *user, weir_log_level level, const char *source, const char *message)
+{
+    (void)user;
+    (void)level;
+    if (strcmp(source, "count") != 0)
+        return;
+    pthread_mutex_lock(&logged.lock);
+    if (logged.count < sizeof logged.lines / sizeof logged.lines[0])
+        snprintf(logged.lines[logged.count++], sizeof logged.lines[0], "%s", message);
+    pthread_mutex_unlock(&logged.lock);
+}
+
+static void forget_lines(void)
+{
+    logged.count = 0;
+    weir_log_set(keep_line, NULL, WEIR_LOG_DEBUG);
+}
+
+// The line of one link, or NULL if it was never closed.
+static const char *line_of(const char *label, unsigned link)
+{
+    char prefix[64];
+
+    snprintf(prefix, sizeof prefix, "label=%s link=%u ", label, link);
+    for (size_t i = 0; i < logged.count; i++)
+        if (strncmp(logged.lines[i], prefix, strlen(prefix)) == 0)
+            return logged.lines[i];
+    return NULL;
+}
+
+// One count of a link; what it does not mention is 0, and a link that was never
+// closed gives -1.
+static int64_t count_of(const char *label, unsigned link, const char *name)
+{
+    char key[64];
+    const char *line = line_of(label, link);
+
+    if (!line)
+        return -1;
+    snprintf(key, sizeof key, " %s=", name);
+    const char *found = strstr(line, key);
+    return found ? strtoll(found + strlen(key), NULL, 10) : 0;
+}
+
+// Opens a chain with `plugins` before the null backend; `section` is what stands
+// in [count].
+static weir_status open_chain(const char *plugins, const char *section, weir_runtime **out_runtime)
+{
+    char text[512];
+    char path[1024];
+
+    snprintf(text, sizeof text, "[weir]\nbackend = null\nplugins = %s\n[count]\n%s\n", plugins,
+             section);
+    snprintf(path, sizeof path, "%s:%s", weir_test_runfile("tests/plugins/count"),
+             weir_test_runfile("backends/null"));
+    return weir_open(
+        &(struct weir_open_params){
+            .struct_size = sizeof(struct weir_open_params),
+            .config_text = text,
+            .module_path = path,
+        },
+        out_runtime);
+}
+
+static const struct weir_parameter parameters[] = {
+    {.name = "n", .type_name = "int", .kind = WEIR_PARAMETER_VALUE, .scalar = WEIR_SCALAR_I32,
+     .size = 4},
+};
+static const struct weir_kernel_signature signatures[] = {
+    {.name = "nothing", .parameters = parameters, .parameter_count = 1},
+};
+static const struct weir_image images[] = {
+    {.format = WEIR_IMAGE_OPENCL_C, .data = "", .size = 0},
+};
+static const struct weir_bundle bundle = {
+    .struct_size = sizeof bundle,
+    .name = "nothing",
+    .kernels = signatures,
+    .kernel_count = 1,
+    .images = images,
+    .image_count = 1,
+};
+
+// One of each object of a device.
+struct objects {
+    weir_device *device;
+    weir_queue *queue;
+    weir_buffer *device_buffer;
+    weir_buffer *host_buffer;
+    weir_program *program;
+    weir_kernel *kernel;
+};
+
+static weir_status create_buffers(struct objects *objects)
+{
+    weir_status status = weir_buffer_create(
+        objects->device,
+        &(struct weir_buffer_params){.struct_size = sizeof(struct weir_buffer_params),
+                                     .label = "device buffer",
+                                     .size = 256},
+        &objects->device_buffer);
+    if (status < 0)
+        return status;
+    return weir_buffer_create(
+        objects->device,
+        &(struct weir_buffer_params){.struct_size = sizeof(struct weir_buffer_params),
+                                     .label = "host buffer",
+                                     .size = 256,
+                                     .placement = WEIR_PLACE_HOST},
+        &objects->host_buffer);
+}
+
+// Creates them in the order of `struct objects`, up to the first failure.
+static weir_status create_objects(weir_runtime *runtime, struct objects *objects)
+{
+    *objects = (struct objects){0};
+    weir_status status = weir_device_open(runtime, NULL, &objects->device);
+    if (status < 0)
+        return status;
+    status = weir_queue_create(
+        objects->device,
+        &(struct weir_queue_params){.struct_size = sizeof(struct weir_queue_params),
+                                    .label = "queue",
+                                    .timing = true},
+        &objects->queue);
+    if (status < 0)
+        return status;
+    status = create_buffers(objects);
+    if (status < 0)
+        return status;
+    status = weir_program_create(
+        objects->device,
+        &(struct weir_program_params){.struct_size = sizeof(struct weir_program_params),
+                                      .bundle = &bundle},
+        &objects->program);
+    if (status < 0)
+        return status;
+    return weir_kernel_create(objects->program, "nothing", &objects->kernel);
+}
+
+static void destroy_objects(struct objects *objects)
+{
+    weir_kernel_destroy(&objects->kernel);
+    weir_program_destroy(&objects->program);
+    weir_buffer_destroy(&objects->host_buffer);
+    weir_buffer_destroy(&objects->device_buffer);
+    weir_queue_destroy(&objects->queue);
+    EXPECT_OK(weir_device_close(&objects->device));
+}
+
+static weir_status do_nothing(void *user)
+{
+    (void)user;
+    return WEIR_OK;
+}
+
+// Two fills, two copies and one of nothing, a 2-D copy, a launch, a host call, a
+// record, a wait on the queue's own past, a sync, which records, and one use by
+// the host. All work is complete at the end.
+static void work(struct objects *objects)
+{
+    weir_queue *queue = objects->queue;
+    weir_buffer *device = objects->device_buffer;
+    weir_buffer *host = objects->host_buffer;
+    const struct weir_plane from = {device, 0, 16};
+    const struct weir_plane to = {host, 0, 32};
+    struct weir_event event;
+    unsigned char *bytes;
+    void *pointer;
+
+    for (uint32_t i = 0; i < 2; i++) {
+        const uint32_t pattern = 0x03020100u + i;
+        EXPECT_OK(weir_queue_fill(queue, device, 128 * i, 128, &pattern, sizeof pattern));
+    }
+    EXPECT_OK(weir_queue_copy(queue, host, 0, device, 0, 256));
+    EXPECT_OK(weir_queue_copy(queue, host, 128, device, 0, 0));
+    EXPECT_OK(weir_queue_copy(queue, host, 4, device, 128, 4));
+    EXPECT_OK(weir_queue_copy_2d(queue, to, from, 8, 4));
+    EXPECT_OK(weir_queue_launch(queue, objects->kernel, weir_dim(1, 1, 1), weir_dim(1, 1, 1), 7));
+    EXPECT_OK(weir_queue_host_call(queue, do_nothing, NULL));
+    EXPECT_OK(weir_queue_record(queue, &event));
+    EXPECT_OK(weir_queue_wait(queue, event));
+    EXPECT_OK(weir_queue_sync(queue, WEIR_FOREVER));
+
+    ASSERT_OK(weir_host_begin(host, 0, 256, WEIR_ACCESS_READ, &pointer));
+    bytes = pointer;
+    EXPECT_INT_EQ(bytes[3], 3);
+    EXPECT_INT_EQ(bytes[255], 3);
+    EXPECT_INT_EQ(bytes[128], 1);
+    EXPECT_OK(weir_host_end(host, 0, 256, WEIR_ACCESS_READ));
+}
+
+static void expect_work_counted(const char *label, unsigned link, int64_t times)
+{
+    static const struct {
+        const char *name;
+        int64_t once;
+        int64_t each;
+    } rows[] = {
+        {"open", 1, 0},           {"device_create", 1, 0},  {"device_destroy", 1, 0},
+        {"device_limits", 1, 0},  {"queue_create", 1, 0},   {"queue_destroy", 1, 0},
+        {"buffer_create", 2, 0},  {"buffer_destroy", 2, 0}, {"program_create", 1, 0},
+        {"program_destroy", 1, 0}, {"kernel_create", 1, 0}, {"kernel_destroy", 1, 0},
+        {"fill", 0, 2},           {"copy", 0, 3},           {"copy_2d", 0, 1},
+        {"launch", 0, 1},         {"host_call", 0, 1},      {"wait", 0, 1},
+        {"implied", 0, 1},        {"empty", 0, 1},          {"host_begin", 0, 1},
+        {"host_end", 0, 1},       {"record", 0, 2},         {"internal", 0, 0},
+        {"queue_submit", 0, 11},  {"other", 0, 0},          {"mixed", 0, 0},
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        weir_test_note("%s of link %u of chain '%s'", rows[i].name, link, label);
+        EXPECT_INT_EQ(count_of(label, link, rows[i].name), rows[i].once + rows[i].each * times);
+    }
+    weir_test_note(NULL);
+}
+
+WEIR_TEST(Chain, CountsEveryCallOnce)
+{
+    weir_runtime *runtime;
+    struct objects objects;
+
+    forget_lines();
+    ASSERT_OK(open_chain("count", "label = A", &runtime));
+    ASSERT_OK(create_objects(runtime, &objects));
+    work(&objects);
+    work(&objects);
+    destroy_objects(&objects);
+    ASSERT_OK(weir_close(&runtime));
+    EXPECT_SIZE_EQ(logged.count, 1);
+    expect_work_counted("A", 0, 2);
+}
+
+WEIR_TEST(Chain, TheSamePluginTwice)
+{
+    weir_runtime *runtime;
+    struct objects objects;
+
+    forget_lines();
+    ASSERT_OK(open_chain("count, count", "label = A", &runtime));
+    ASSERT_OK(create_objects(runtime, &objects));
+    work(&objects);
+    destroy_objects(&objects);
+    ASSERT_OK(weir_close(&runtime));
+    ASSERT_SIZE_EQ(logged.count, 2);
+    expect_work_counted("A", 0, 1);
+    expect_work_counted("A", 1, 1);
+    // The inner link sees exactly what the outer one forwards.
+    EXPECT_STR_EQ(strstr(line_of("A", 0), " open="), strstr(line_of("A", 1), " open="));
+}
+
+WEIR_TEST(Chain, TwoChainsAtOnce)
+{
+    weir_runtime *first;
+    weir_runtime *second;
+    struct objects of_first;
+    struct objects of_second;
+
+    forget_lines();
+    ASSERT_OK(open_chain("count", "label = A", &first));
+    ASSERT_OK(open_chain("count, count, count", "label = B", &second));
+    ASSERT_OK(create_objects(first, &of_first));
+    ASSERT_OK(create_objects(second, &of_second));
+    for (size_t i = 0; i < 3; i++) {
+        work(&of_first);
+        work(&of_second);
+        work(&of_second);
+    }
+    destroy_objects(&of_first);
+    ASSERT_OK(weir_close(&first));
+    work(&of_second);
+    destroy_objects(&of_second);
+    ASSERT_OK(weir_close(&second));
+    EXPECT_SIZE_EQ(logged.count, 4);
+    expect_work_counted("A", 0, 3);
+    for (unsigned link = 0; link < 3; link++)
+        expect_work_counted("B", link, 7);
+}
+
+// What each link of three has seen when the create of `what` fails in link 1.
+static void expect_rolled_back(const char *what)
+{
+    char section[64];
+    char create[64];
+    char destroy[64];
+    weir_runtime *runtime;
+    struct objects objects;
+
+    weir_test_note("the create of a %s fails", what);
+    snprintf(section, sizeof section, "fail_create = %s\nfail_link = 1", what);
+    snprintf(create, sizeof create, "%s_create", what);
+    snprintf(destroy, sizeof destroy, "%s_destroy", what);
+    forget_lines();
+    ASSERT_OK(open_chain("count, count, count", section, &runtime));
+    EXPECT_INT_EQ(create_objects(runtime, &objects), WEIR_ERROR_DEVICE);
+    EXPECT_CONTAINS(weir_last_error()->message, "link 1 was asked to fail");
+    EXPECT_CONTAINS(weir_last_error()->message, what);
+    destroy_objects(&objects);
+    ASSERT_OK(weir_close(&runtime));
+    EXPECT_INT_EQ(count_of("", 0, create), 1);
+    EXPECT_INT_EQ(count_of("", 0, destroy), 1);
+    EXPECT_INT_EQ(count_of("", 1, create), 1);
+    EXPECT_INT_EQ(count_of("", 1, destroy), 0);
+    EXPECT_INT_EQ(count_of("", 2, create), 0);
+    EXPECT_INT_EQ(count_of("", 2, destroy), 0);
+    for (unsigned link = 0; link < 3; link++)
+        EXPECT_INT_EQ(count_of("", link, "mixed"), 0);
+    weir_test_note(NULL);
+}
+
+WEIR_TEST(Chain, RollsBackADevice)
+{
+    expect_rolled_back("device");
+}
+
+WEIR_TEST(Chain, RollsBackAQueue)
+{
+    expect_rolled_back("queue");
+}
+
+WEIR_TEST(Chain, RollsBackABuffer)
+{
+    expect_rolled_back("buffer");
+}
+
+WEIR_TEST(Chain, RollsBackAProgram)
+{
+    expect_rolled_back("program");
+}
+
+WEIR_TEST(Chain, RollsBackAKernel)
+{
+    expect_rolled_back("kernel");
+}
+
+// The null backend refuses source, behind both plugins.
+WEIR_TEST(Chain, RollsBackWhatTheBackendRefuses)
+{
+    weir_runtime *runtime;
+    struct objects objects;
+    weir_program *program;
+
+    forget_lines();
+    ASSERT_OK(open_chain("count, count", "", &runtime));
+    ASSERT_OK(create_objects(runtime, &objects));
+    EXPECT_INT_EQ(weir_program_create(
+                      objects.device,
+                      &(struct weir_program_params){.struct_size = sizeof(struct weir_program_params),
+                                                    .source = "kernel void f(void) {}"},
+                      &program),
+                  WEIR_ERROR_UNSUPPORTED);
+    EXPECT_NULL(program);
+    EXPECT_CONTAINS(weir_last_error()->message, "no compiler");
+    destroy_objects(&objects);
+    ASSERT_OK(weir_close(&runtime));
+    for (unsigned link = 0; link < 2; link++) {
+        EXPECT_INT_EQ(count_of("", link, "program_create"), 2);
+        EXPECT_INT_EQ(count_of("", link, "program_destroy"), 2);
+        EXPECT_INT_EQ(count_of("", link, "mixed"), 0);
+    }
+}
+
+// Chains open from the backend outwards: link 2 is open when link 1 fails.
+WEIR_TEST(Chain, ClosesWhatWasOpenWhenAnOpenFails)
+{
+    weir_runtime *runtime;
+
+    forget_lines();
+    EXPECT_INT_EQ(open_chain("count, count, count", "fail_create = open\nfail_link = 1", &runtime),
+                  WEIR_ERROR_DEVICE);
+    EXPECT_NULL(runtime);
+    EXPECT_CONTAINS(weir_last_error()->message, "link 1 was asked to fail its open");
+    ASSERT_SIZE_EQ(logged.count, 1);
+    EXPECT_STR_EQ(logged.lines[0], "label= link=2 open=1 closed");
+}
+
+WEIR_TEST(Chain, WithoutPluginsThereIsNothingInTheWay)
+{
+    weir_runtime *runtime;
+    struct objects objects;
+
+    forget_lines();
+    ASSERT_OK(open_chain("", "label = A", &runtime));
+    ASSERT_OK(create_objects(runtime, &objects));
+    work(&objects);
+    EXPECT_UINT_EQ(objects.device->chain->count, 2); // the last hop and the backend
+    EXPECT_FALSE(objects.device->chain->host_access);
+    EXPECT_SIZE_EQ(weir_load_report_count(weir_runtime_report(runtime)), 2);
+    destroy_objects(&objects);
+    ASSERT_OK(weir_close(&runtime));
+    EXPECT_SIZE_EQ(logged.count, 0);
+}
