@@ -1,4 +1,4 @@
-"""Finds a CUDA toolkit: $CUDA_HOME, else /usr/local/cuda.
+"""Finds a CUDA toolkit: $CUDA_HOME, else /usr/local/cuda. CUDA_HOME=none wants none.
 
 @cuda//:defs.bzl then holds
 
@@ -13,10 +13,12 @@ everything that does not need nvcc builds as usual.
 
 def _home(repository_ctx):
     asked = repository_ctx.os.environ.get("CUDA_HOME", "")
+    if asked == "none":
+        return ""
     if asked:
         if not repository_ctx.path(asked + "/bin/nvcc").exists:
             fail(("CUDA_HOME is %s, but there is no bin/nvcc in it. Set it to a CUDA toolkit, " +
-                  "or unset it to build without CUDA.") % asked)
+                  "or to none to build without CUDA.") % asked)
         return asked
     if repository_ctx.path("/usr/local/cuda/bin/nvcc").exists:
         return "/usr/local/cuda"
