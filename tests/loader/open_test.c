@@ -1,0 +1,173 @@
+// What weir_open() makes of modules that cannot be used: the error, the load
+// report, and the fallback where several backends are listed.
+#include <stdio.h>
+#include <string.h>
+
+#include <weir/weir.h>
+
+#include "tests/support/test.h"
+
+// Opens with the fakes and the null backend in reach.
+static weir_status open_with(const char *backend, const char *plugins, weir_runtime **out_runtime,
+                             weir_load_report **out_report)
+{
+    char path[1024];
+
+    snprintf(path, sizeof path, "%s:%s", weir_test_runfile("tests/loader"),
+             weir_test_runfile("backends/null"));
+    return weir_open(
+        &(struct weir_open_params){
+            .struct_size = sizeof(struct weir_open_params),
+            .config_path = "",
+            .backend = backend,
+            .plugins = plugins,
+            .module_path = path,
+            .out_report = out_report,
+        },
+        out_runtime);
+}
+
+static void expect_entry(const weir_load_report *report, size_t index, const char *module,
+                         weir_load_outcome outcome, const char *reason)
+{
+    const struct weir_load_entry *entry = weir_load_report_entry(report, index);
+
+    weir_test_note("entry %zu of\n%s", index, weir_load_report_text(report));
+    EXPECT_NOT_NULL(entry);
+    if (entry) {
+        EXPECT_STR_EQ(entry->module, module);
+        EXPECT_INT_EQ(entry->outcome, outcome);
+        EXPECT_CONTAINS(entry->reason, reason);
+    }
+    weir_test_note(NULL);
+}
+
+WEIR_TEST(Open, TheReportOfSuccess)
+{
+    weir_runtime *runtime;
+    weir_load_report *report;
+
+    ASSERT_INT_EQ(open_with("null", "", &runtime, &report), WEIR_OK);
+    EXPECT_STR_EQ(weir_runtime_backend(runtime), "null");
+    EXPECT_SIZE_EQ(weir_load_report_count(report), 2);
+    expect_entry(report, 0, "null", WEIR_LOAD_MISSING, "no such file");
+    expect_entry(report, 1, "null", WEIR_LOAD_USED, "");
+    EXPECT_UINT_EQ(weir_load_report_entry(report, 1)->device_count, 1);
+    EXPECT_STR_EQ(weir_load_report_remedy(report), "");
+    EXPECT_STR_EQ(weir_load_report_text(weir_runtime_report(runtime)),
+                  weir_load_report_text(report));
+    EXPECT_INT_EQ(weir_close(&runtime), WEIR_OK);
+    // The caller's report outlives the runtime.
+    expect_entry(report, 1, "null", WEIR_LOAD_USED, "");
+    weir_load_report_destroy(&report);
+}
+
+// One backend alone: that one, or an error with its reason and its remedy.
+WEIR_TEST(Open, ASingleBackendThatDoesNotOpen)
+{
+    weir_runtime *runtime;
+    weir_load_report *report;
+
+    EXPECT_INT_EQ(open_with("broken", "", &runtime, &report), WEIR_ERROR_MODULE);
+    EXPECT_NULL(runtime);
+    EXPECT_CONTAINS(weir_last_error_text(), "libabsent.so.1: cannot open shared object file");
+    EXPECT_CONTAINS(weir_last_error_text(), "install the package libabsent1");
+    EXPECT_SIZE_EQ(weir_load_report_count(report), 1);
+    expect_entry(report, 0, "broken", WEIR_LOAD_REFUSED, "libabsent.so.1");
+    EXPECT_STR_EQ(weir_load_report_remedy(report), "install the package libabsent1");
+    weir_load_report_destroy(&report);
+}
+
+WEIR_TEST(Open, FallbackIsRecorded)
+{
+    weir_runtime *runtime;
+
+    ASSERT_INT_EQ(open_with("too-new, broken, absent, null", "", &runtime, NULL), WEIR_OK);
+    EXPECT_STR_EQ(weir_runtime_backend(runtime), "null");
+    const weir_load_report *report = weir_runtime_report(runtime);
+    ASSERT_SIZE_EQ(weir_load_report_count(report), 6);
+    expect_entry(report, 0, "too-new", WEIR_LOAD_REFUSED, "module ABI 2");
+    expect_entry(report, 1, "broken", WEIR_LOAD_REFUSED, "libabsent.so.1");
+    expect_entry(report, 2, "absent", WEIR_LOAD_MISSING, "no such file");
+    expect_entry(report, 3, "absent", WEIR_LOAD_MISSING, "no such file");
+    expect_entry(report, 4, "null", WEIR_LOAD_MISSING, "no such file");
+    expect_entry(report, 5, "null", WEIR_LOAD_USED, "");
+    EXPECT_INT_EQ(weir_close(&runtime), WEIR_OK);
+}
+
+WEIR_TEST(Open, NoneOfSeveral)
+{
+    weir_runtime *runtime;
+    weir_load_report *report;
+
+    EXPECT_INT_EQ(open_with("too-old, broken", "", &runtime, &report), WEIR_ERROR_MODULE);
+    EXPECT_NULL(runtime);
+    EXPECT_CONTAINS(weir_last_error_text(), "module ABI 0");
+    EXPECT_CONTAINS(weir_last_error_text(), "libabsent.so.1");
+    EXPECT_STR_NE(weir_last_error()->remedy, "");
+    expect_entry(report, 0, "too-old", WEIR_LOAD_REFUSED, "module ABI 0");
+    expect_entry(report, 1, "broken", WEIR_LOAD_REFUSED, "libabsent.so.1");
+    EXPECT_STR_NE(weir_load_report_remedy(report), "");
+    weir_load_report_destroy(&report);
+}
+
+WEIR_TEST(Open, ABackendWithoutDevicesIsNone)
+{
+    weir_runtime *runtime;
+    weir_load_report *report;
+
+    EXPECT_INT_EQ(open_with("no-devices", "", &runtime, &report), WEIR_ERROR_NO_DEVICE);
+    EXPECT_CONTAINS(weir_last_error_text(), "no device");
+    expect_entry(report, 0, "no-devices", WEIR_LOAD_REFUSED, "no device");
+    weir_load_report_destroy(&report);
+    ASSERT_INT_EQ(open_with("no-devices, null", "", &runtime, NULL), WEIR_OK);
+    EXPECT_STR_EQ(weir_runtime_backend(runtime), "null");
+    EXPECT_INT_EQ(weir_close(&runtime), WEIR_OK);
+}
+
+// A plugin is never left out: without it the chain would be another one.
+WEIR_TEST(Open, AMissingPluginIsAnError)
+{
+    weir_runtime *runtime;
+    weir_load_report *report;
+
+    EXPECT_INT_EQ(open_with("null", "shart", &runtime, &report), WEIR_ERROR_MODULE);
+    EXPECT_CONTAINS(weir_last_error_text(), "there is no plugin 'shart'");
+    EXPECT_CONTAINS(weir_last_error_text(), "did you mean 'short'?");
+    expect_entry(report, 0, "shart", WEIR_LOAD_MISSING, "no such file");
+    weir_load_report_destroy(&report);
+    EXPECT_INT_EQ(open_with("null", "large", &runtime, NULL), WEIR_ERROR_MODULE);
+    EXPECT_CONTAINS(weir_last_error_text(), "is a backend");
+}
+
+// A plugin of two slots forwards everything else.
+WEIR_TEST(Open, AnOlderPluginForwards)
+{
+    static const char hello[] = "hello";
+    char back[sizeof hello] = "";
+    weir_runtime *runtime;
+    weir_device *device;
+    weir_queue *queue;
+    weir_buffer *buffer;
+
+    ASSERT_INT_EQ(open_with("null", "short, short", &runtime, NULL), WEIR_OK);
+    ASSERT_INT_EQ(weir_device_open(runtime, NULL, &device), WEIR_OK);
+    ASSERT_INT_EQ(weir_queue_create(device,
+                                    &(struct weir_queue_params){
+                                        .struct_size = sizeof(struct weir_queue_params)},
+                                    &queue),
+                  WEIR_OK);
+    ASSERT_INT_EQ(weir_buffer_create(device,
+                                     &(struct weir_buffer_params){
+                                         .struct_size = sizeof(struct weir_buffer_params),
+                                         .size = sizeof hello},
+                                     &buffer),
+                  WEIR_OK);
+    EXPECT_INT_EQ(weir_upload(queue, buffer, 0, hello, sizeof hello), WEIR_OK);
+    EXPECT_INT_EQ(weir_download(queue, back, buffer, 0, sizeof hello), WEIR_OK);
+    EXPECT_STR_EQ(back, hello);
+    weir_buffer_destroy(&buffer);
+    weir_queue_destroy(&queue);
+    EXPECT_INT_EQ(weir_device_close(&device), WEIR_OK);
+    EXPECT_INT_EQ(weir_close(&runtime), WEIR_OK);
+}
