@@ -217,16 +217,28 @@ static void ask_driver(struct weir_event event)
     weir__registry_unpin(producer);
 }
 
+// Whether the list has no room left, and then what its middle waits for.
+static bool is_full(struct weir__progress *progress, struct weir_event *out_middle)
+{
+    pthread_mutex_lock(&progress->lock);
+    bool full = progress->edge_capacity > 0 && progress->edge_count == progress->edge_capacity;
+    if (full)
+        *out_middle = progress->edges[progress->edge_count / 2].event;
+    pthread_mutex_unlock(&progress->lock);
+    return full;
+}
+
 // A list that nobody syncs behind would grow without end, so a full one first
 // asks whether its older half is complete by now. The walk lock keeps the edges
 // where they are meanwhile.
 static void shrink(weir_queue *queue)
 {
     struct weir__progress *progress = &queue->progress;
+    struct weir_event middle;
 
-    if (progress->edge_capacity == 0 || progress->edge_count < progress->edge_capacity)
+    if (!is_full(progress, &middle))
         return;
-    ask_driver(progress->edges[progress->edge_count / 2].event);
+    ask_driver(middle);
     pthread_mutex_lock(&walk_lock);
     uint32_t kept = 0;
     uint64_t pinned = 0;
