@@ -1,0 +1,409 @@
+// Making and ending the pipeline, and the host's side of a frame: loading it
+// into pinned memory and handing out what came back. What the device does is in
+// stages.c.
+//
+// Where device and host share one memory, kernels read and write the pinned
+// buffers themselves and nothing is copied.
+#include "pipelines/arr_coc/arr_coc.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "kernels/arr_coc/arr_coc.h"
+#include "pipelines/arr_coc/parts.h"
+
+#define SIDE_MIN 8 // of a patch that is taken, and so 64 tokens at least
+
+static const char *const kernel_names[ARR_COC_KERNEL_COUNT] = {
+    [ARR_COC_TEXTURE_POSITION] = "texture_position",
+    [ARR_COC_POSITION_MEANS] = "position_means",
+    [ARR_COC_TEXTURE_IMAGE] = "texture_image",
+    [ARR_COC_PATCH_SCORES] = "patch_scores",
+    [ARR_COC_RELEVANCE] = "relevance",
+    [ARR_COC_RANK_PATCHES] = "rank_patches",
+    [ARR_COC_ALLOCATE_TOKENS] = "allocate_tokens",
+    [ARR_COC_COMPRESS_TOKENS] = "compress_tokens",
+};
+
+weir_status arr_coc_refuse(const char *remedy, const char *format, ...)
+{
+    struct weir_error error = {.status = WEIR_ERROR_INVALID};
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(error.message, sizeof error.message, format, arguments);
+    va_end(arguments);
+    snprintf(error.object, sizeof error.object, "arr-coc");
+    if (remedy)
+        snprintf(error.remedy, sizeof error.remedy, "%s", remedy);
+    return weir_error_set(&error);
+}
+
+static weir_status refuse_memory(void)
+{
+    struct weir_error error = {.status = WEIR_ERROR_OUT_OF_MEMORY,
+                               .message = "no memory for the ARR-COC pipeline"};
+    return weir_error_set(&error);
+}
+
+// Sizes.
+
+static struct arr_coc_part take(size_t *used, size_t alignment, size_t size)
+{
+    struct arr_coc_part part = {*used, size};
+    *used = (*used + size + alignment - 1) / alignment * alignment;
+    return part;
+}
+
+void arr_coc_lay_out(const struct weir_arr_coc_sizes *sizes, size_t alignment,
+                     struct arr_coc_layout *out)
+{
+    const size_t patches = (size_t)sizes->grid * sizes->grid;
+    const size_t most = sizes->budget / (SIDE_MIN * SIDE_MIN);
+    size_t used = 0;
+
+    out->patch_limit = (uint32_t)(most < patches ? most : patches);
+    out->counts = take(&used, alignment, 2 * sizeof(int32_t));
+    out->balance = take(&used, alignment, 3 * sizeof(float));
+    out->relevance = take(&used, alignment, patches * sizeof(float));
+    out->scores = take(&used, alignment, 3 * patches * sizeof(float));
+    out->patches = take(&used, alignment, 3 * (size_t)out->patch_limit * sizeof(int32_t));
+    out->tokens = take(&used, alignment,
+                       (size_t)WEIR_ARR_COC_CHANNELS * sizes->budget * sizeof(float));
+    out->total = used;
+    // Planes a power of two apart would fall on the same cache sets.
+    out->plane = (size_t)sizes->side * sizes->side + 1056;
+    out->texture_size = WEIR_ARR_COC_CHANNELS * out->plane * sizeof(float);
+}
+
+static weir_status check_sizes(const struct weir_arr_coc_sizes *sizes, uint64_t max_pixels)
+{
+    if (sizes->side < 32 || sizes->side > 4096)
+        return arr_coc_refuse(NULL, "side is %" PRIu32 "; it must be 32 … 4096", sizes->side);
+    if (sizes->grid < 1 || sizes->grid > 256)
+        return arr_coc_refuse(NULL, "grid is %" PRIu32 "; it must be 1 … 256", sizes->grid);
+    if (sizes->side % sizes->grid)
+        return arr_coc_refuse("choose a grid that divides the side",
+                              "side %" PRIu32 " is no multiple of grid %" PRIu32, sizes->side,
+                              sizes->grid);
+    if (sizes->side / sizes->grid > 2896)
+        return arr_coc_refuse("choose a larger grid",
+                              "a patch of %" PRIu32 " pixels a side is too large; 2896 is the limit",
+                              sizes->side / sizes->grid);
+    if (sizes->budget < 64 || sizes->budget > 1048576)
+        return arr_coc_refuse(NULL, "budget is %" PRIu32 "; it must be 64 … 1048576",
+                              sizes->budget);
+    if (max_pixels < 1 || max_pixels > UINT64_C(1) << 30)
+        return arr_coc_refuse(NULL, "max_pixels is %" PRIu64 "; it must be 1 … 1073741824",
+                              max_pixels);
+    return WEIR_OK;
+}
+
+// Creation.
+
+static weir_status create_buffer(weir_arr_coc *a, const char *label, size_t size,
+                                 weir_placement placement, weir_buffer **out_buffer)
+{
+    const struct weir_buffer_params params = {
+        .struct_size = sizeof params, .label = label, .size = size, .placement = placement};
+    return weir_buffer_create(a->device, &params, out_buffer);
+}
+
+static void destroy_slot(void *user, void *slot_pointer)
+{
+    struct arr_coc_slot *slot = slot_pointer;
+    (void)user;
+    if (slot->rgb != slot->rgb_host)
+        weir_buffer_destroy(&slot->rgb);
+    weir_buffer_destroy(&slot->rgb_host);
+    weir_buffer_destroy(&slot->texture);
+    weir_buffer_destroy(&slot->order);
+    if (slot->results != slot->results_host)
+        weir_buffer_destroy(&slot->results);
+    weir_buffer_destroy(&slot->results_host);
+    free(slot);
+}
+
+static weir_status create_slot_buffers(weir_arr_coc *a, struct arr_coc_slot *slot)
+{
+    const size_t order_size = (size_t)a->sizes.grid * a->sizes.grid * sizeof(int32_t);
+    weir_status status;
+
+    if ((status = create_buffer(a, "rgb (host)", a->rgb_size, WEIR_PLACE_HOST, &slot->rgb_host)) ||
+        (status = create_buffer(a, "results (host)", a->layout.total, WEIR_PLACE_HOST,
+                                &slot->results_host)) ||
+        (status = create_buffer(a, "texture", a->layout.texture_size, WEIR_PLACE_DEVICE,
+                                &slot->texture)) ||
+        (status = create_buffer(a, "order", order_size, WEIR_PLACE_DEVICE, &slot->order)))
+        return status;
+    if (a->direct) {
+        slot->rgb = slot->rgb_host;
+        slot->results = slot->results_host;
+        return WEIR_OK;
+    }
+    if ((status = create_buffer(a, "rgb", a->rgb_size, WEIR_PLACE_DEVICE, &slot->rgb)) ||
+        (status = create_buffer(a, "results", a->layout.total, WEIR_PLACE_DEVICE, &slot->results)))
+        return status;
+    return WEIR_OK;
+}
+
+static weir_status create_slot(void *user, weir_device *device, uint32_t index, void **out_slot)
+{
+    weir_arr_coc *a = user;
+    (void)device;
+    struct arr_coc_slot *slot = calloc(1, sizeof *slot);
+    if (!slot)
+        return refuse_memory();
+    weir_status status = create_slot_buffers(a, slot);
+    if (status == WEIR_OK)
+        status = arr_coc_submit_position(a, slot, index == 0);
+    if (status < 0) {
+        destroy_slot(a, slot);
+        return status;
+    }
+    *out_slot = slot;
+    return WEIR_OK;
+}
+
+static weir_status create_kernels(weir_arr_coc *a)
+{
+    const struct weir_program_params params = {
+        .struct_size = sizeof params, .label = "arr-coc", .bundle = &arr_coc_kernels};
+    weir_status status = weir_program_create(a->device, &params, &a->program);
+    for (int i = 0; i < ARR_COC_KERNEL_COUNT && status == WEIR_OK; i++)
+        status = weir_kernel_create(a->program, kernel_names[i], &a->kernels[i]);
+    return status;
+}
+
+static weir_status upload_weights(weir_arr_coc *a, const struct weir_arr_coc_params *params)
+{
+    const size_t size = ARR_COC_PACK_FLOATS * sizeof(float);
+    float *pack = malloc(size);
+    if (!pack)
+        return refuse_memory();
+    arr_coc_pack(weir_arr_coc_weights_tensors(params->weights), params->query, params->query_size,
+                 pack);
+    weir_status status = create_buffer(a, "weights", size, WEIR_PLACE_DEVICE, &a->weights);
+    if (status == WEIR_OK)
+        status = weir_upload(a->setup, a->weights, 0, pack, size);
+    free(pack);
+    return status;
+}
+
+static weir_status prepare(void *user, void *slot, void *frame);
+static void deliver(void *user, void *frame, void *slot, const struct weir_pipeline_result *result);
+
+static weir_status create_pipeline(weir_arr_coc *a, const struct weir_arr_coc_params *params)
+{
+    static const struct weir_pipeline_stage stages[] = {
+        {.name = "texture", .submit = arr_coc_submit_texture},
+        {.name = "relevance",
+         .depends_on = WEIR_PIPELINE_AFTER(0),
+         .submit = arr_coc_submit_relevance},
+        {.name = "allocation",
+         .depends_on = WEIR_PIPELINE_AFTER(1),
+         .submit = arr_coc_submit_allocation},
+    };
+    const struct weir_pipeline_params pipeline = {
+        .struct_size = sizeof pipeline,
+        .device = params->device,
+        .label = "arr-coc",
+        .stages = stages,
+        .stage_count = sizeof stages / sizeof *stages,
+        .slot_count = params->slot_count,
+        .slot_create = create_slot,
+        .slot_destroy = destroy_slot,
+        .full = params->full,
+        .backlog = params->backlog,
+        .prepare = prepare,
+        .deliver = deliver,
+        .user = a,
+        .timing = params->timing,
+    };
+    return weir_pipeline_create(&pipeline, &a->pipeline);
+}
+
+static weir_status create_parts(weir_arr_coc *a, const struct weir_arr_coc_params *params)
+{
+    const struct weir_queue_params setup = {.struct_size = sizeof setup, .label = "arr-coc/setup"};
+    const size_t position_size = (size_t)4 * a->sizes.grid * a->sizes.grid * sizeof(float);
+    weir_status status;
+
+    if ((status = weir_queue_create(a->device, &setup, &a->setup)) ||
+        (status = create_kernels(a)) || (status = upload_weights(a, params)) ||
+        (status = create_buffer(a, "position", position_size, WEIR_PLACE_DEVICE, &a->position)) ||
+        (status = create_pipeline(a, params)) ||
+        (status = weir_queue_sync(a->setup, WEIR_FOREVER)))
+        return status;
+    weir_queue_destroy(&a->setup);
+    return WEIR_OK;
+}
+
+static weir_status check_params(const struct weir_arr_coc_params *params)
+{
+    if (!params->device || !params->weights || !params->query)
+        return arr_coc_refuse(NULL, "a device, weights and a query are needed");
+    size_t wanted = weir_arr_coc_weights_query_size(params->weights);
+    if (params->query_size != wanted)
+        return arr_coc_refuse("use the query that belongs to these weights",
+                              "the query has %zu numbers, the weights want %zu",
+                              params->query_size, wanted);
+    return WEIR_OK;
+}
+
+weir_status weir_arr_coc_create(const struct weir_arr_coc_params *params,
+                                weir_arr_coc **out_arr_coc)
+{
+    *out_arr_coc = NULL;
+    weir_status status = check_params(params);
+    if (status < 0)
+        return status;
+    weir_arr_coc *a = calloc(1, sizeof *a);
+    if (!a)
+        return refuse_memory();
+    const struct weir_limits *limits = weir_device_limits(params->device);
+    const struct weir_arr_coc_sizes *sizes = &params->sizes;
+    a->device = params->device;
+    a->sizes.side = sizes->side ? sizes->side : 1024;
+    a->sizes.grid = sizes->grid ? sizes->grid : 32;
+    a->sizes.budget = sizes->budget ? sizes->budget : 4096;
+    a->rgb_size = (size_t)(3 * params->max_pixels);
+    a->direct = limits->unified_memory && limits->host_in_kernels;
+    a->deliver = params->deliver;
+    a->user = params->user;
+
+    status = check_sizes(&a->sizes, params->max_pixels);
+    if (status == WEIR_OK) {
+        size_t alignment = (size_t)limits->argument_alignment_bytes;
+        arr_coc_lay_out(&a->sizes, alignment > 16 ? alignment : 16, &a->layout);
+        status = create_parts(a, params);
+    }
+    if (status < 0) {
+        struct weir_error error = *weir_last_error();
+        weir_arr_coc_destroy(&a);
+        return weir_error_set(&error);
+    }
+    *out_arr_coc = a;
+    return WEIR_OK;
+}
+
+void weir_arr_coc_destroy(weir_arr_coc **arr_coc)
+{
+    if (!arr_coc || !*arr_coc)
+        return;
+    weir_arr_coc *a = *arr_coc;
+    *arr_coc = NULL;
+    weir_pipeline_destroy(&a->pipeline);
+    weir_queue_destroy(&a->setup);
+    weir_buffer_destroy(&a->position);
+    weir_buffer_destroy(&a->weights);
+    for (int i = 0; i < ARR_COC_KERNEL_COUNT; i++)
+        weir_kernel_destroy(&a->kernels[i]);
+    weir_program_destroy(&a->program);
+    free(a);
+}
+
+// Frames.
+
+static weir_status check_image(const weir_arr_coc *a, const struct arr_coc_slot *slot)
+{
+    const uint64_t longest = slot->width > slot->height ? slot->width : slot->height;
+    const uint64_t limit = (UINT64_C(1) << 31) / a->sizes.side - 1;
+
+    if (slot->width == 0 || slot->height == 0)
+        return arr_coc_refuse(NULL, "an image of %" PRIu32 "x%" PRIu32 " pixels", slot->width,
+                              slot->height);
+    if ((uint64_t)slot->width * slot->height > a->rgb_size / 3)
+        return arr_coc_refuse("raise max_pixels", "an image of %" PRIu32 "x%" PRIu32
+                              " pixels; the slots hold %zu", slot->width, slot->height,
+                              a->rgb_size / 3);
+    if (longest > limit)
+        return arr_coc_refuse("cut the image, or choose a smaller side",
+                              "an image of %" PRIu32 "x%" PRIu32 " pixels; with side %" PRIu32
+                              " no image side may exceed %" PRIu64,
+                              slot->width, slot->height, a->sizes.side, limit);
+    return WEIR_OK;
+}
+
+static weir_status prepare(void *user, void *slot_pointer, void *frame_pointer)
+{
+    weir_arr_coc *a = user;
+    struct arr_coc_slot *slot = slot_pointer;
+    struct weir_arr_coc_frame *frame = frame_pointer;
+    void *rgb;
+
+    weir_status status =
+        weir_host_begin(slot->rgb_host, 0, a->rgb_size, WEIR_ACCESS_WRITE, &rgb);
+    if (status < 0)
+        return status;
+    status = frame->load(frame->user, rgb, a->rgb_size, &slot->width, &slot->height);
+    weir_host_end(slot->rgb_host, 0, a->rgb_size, WEIR_ACCESS_WRITE);
+    return status == WEIR_OK ? check_image(a, slot) : status;
+}
+
+static void fill_output(const weir_arr_coc *a, const struct arr_coc_slot *slot, const char *results,
+                        struct weir_arr_coc_output *out)
+{
+    const struct arr_coc_layout *layout = &a->layout;
+    const int32_t *counts = (const int32_t *)(const void *)(results + layout->counts.offset);
+
+    *out = (struct weir_arr_coc_output){
+        .width = slot->width,
+        .height = slot->height,
+        .patch_count = (uint32_t)counts[0],
+        .token_count = (uint32_t)counts[1],
+        .tokens = (const float *)(const void *)(results + layout->tokens.offset),
+        .patches = (const int32_t *)(const void *)(results + layout->patches.offset),
+        .relevance = (const float *)(const void *)(results + layout->relevance.offset),
+        .scores = (const float *)(const void *)(results + layout->scores.offset),
+        .balance = (const float *)(const void *)(results + layout->balance.offset),
+    };
+}
+
+static void deliver(void *user, void *frame, void *slot_pointer,
+                    const struct weir_pipeline_result *result)
+{
+    weir_arr_coc *a = user;
+    struct arr_coc_slot *slot = slot_pointer;
+    const size_t size = a->layout.total;
+    struct weir_arr_coc_output output;
+    void *results = NULL;
+
+    if (result->status == WEIR_OK) {
+        a->last = slot;
+        weir_host_begin(slot->results_host, 0, size, WEIR_ACCESS_READ, &results);
+        fill_output(a, slot, results, &output);
+    }
+    if (a->deliver)
+        a->deliver(a->user, frame, results ? &output : NULL, result);
+    if (results)
+        weir_host_end(slot->results_host, 0, size, WEIR_ACCESS_READ);
+}
+
+weir_pipeline *weir_arr_coc_pipeline(const weir_arr_coc *arr_coc)
+{
+    return arr_coc->pipeline;
+}
+
+const struct weir_arr_coc_sizes *weir_arr_coc_get_sizes(const weir_arr_coc *arr_coc)
+{
+    return &arr_coc->sizes;
+}
+
+weir_status weir_arr_coc_download_texture(weir_arr_coc *a, float *out_texture)
+{
+    const size_t pixels = (size_t)a->sizes.side * a->sizes.side;
+    const struct weir_queue_params params = {.struct_size = sizeof params, .label = "arr-coc/look"};
+    weir_queue *queue;
+
+    if (!a->last)
+        return arr_coc_refuse("run a frame first", "no frame has succeeded yet");
+    weir_status status = weir_queue_create(a->device, &params, &queue);
+    for (size_t c = 0; c < WEIR_ARR_COC_CHANNELS && status == WEIR_OK; c++)
+        status = weir_download(queue, out_texture + c * pixels, a->last->texture,
+                               c * a->layout.plane * sizeof(float), pixels * sizeof(float));
+    weir_queue_destroy(&queue);
+    return status;
+}

@@ -1,0 +1,87 @@
+// What the files of the ARR-COC pipeline share.
+#ifndef WEIR_PIPELINES_ARR_COC_PARTS_H
+#define WEIR_PIPELINES_ARR_COC_PARTS_H
+
+#include "pipelines/arr_coc/arr_coc.h"
+
+// The kernels, in the order of their names' table.
+enum arr_coc_kernel {
+    ARR_COC_TEXTURE_POSITION,
+    ARR_COC_POSITION_MEANS,
+    ARR_COC_TEXTURE_IMAGE,
+    ARR_COC_PATCH_SCORES,
+    ARR_COC_RELEVANCE,
+    ARR_COC_RANK_PATCHES,
+    ARR_COC_ALLOCATE_TOKENS,
+    ARR_COC_COMPRESS_TOKENS,
+    ARR_COC_KERNEL_COUNT
+};
+
+// One result inside the buffer that holds all results of a frame.
+struct arr_coc_part {
+    size_t offset;
+    size_t size;
+};
+
+// All results of a frame lie in one buffer, so that one copy brings them back.
+struct arr_coc_layout {
+    struct arr_coc_part counts; // 2 int32: patches, tokens
+    struct arr_coc_part balance;
+    struct arr_coc_part relevance;
+    struct arr_coc_part scores;
+    struct arr_coc_part patches;
+    struct arr_coc_part tokens;
+    size_t total;
+    size_t plane;        // floats between two planes of the texture
+    size_t texture_size; // bytes
+    uint32_t patch_limit; // the most patches that the budget can buy
+};
+
+struct arr_coc_slot {
+    weir_buffer *rgb_host;
+    weir_buffer *rgb; // the same buffer where kernels can read host memory
+    weir_buffer *texture;
+    weir_buffer *order;
+    weir_buffer *results;
+    weir_buffer *results_host; // the same buffer where kernels can write host memory
+    uint32_t width;            // of the frame in the slot
+    uint32_t height;
+};
+
+struct weir_arr_coc {
+    weir_device *device;
+    struct weir_arr_coc_sizes sizes;
+    struct arr_coc_layout layout;
+    size_t rgb_size; // bytes of the largest image
+    bool direct;     // device and host share memory: nothing needs copying
+    weir_program *program;
+    weir_kernel *kernels[ARR_COC_KERNEL_COUNT];
+    weir_buffer *weights;
+    weir_buffer *position;
+    weir_queue *setup; // until the pipeline is ready
+    weir_pipeline *pipeline;
+    struct arr_coc_slot *last; // delivered last
+    void (*deliver)(void *user, struct weir_arr_coc_frame *frame,
+                    const struct weir_arr_coc_output *output,
+                    const struct weir_pipeline_result *result);
+    void *user;
+};
+
+// Fills the layout for these sizes and this alignment of parts.
+void arr_coc_lay_out(const struct weir_arr_coc_sizes *sizes, size_t alignment,
+                     struct arr_coc_layout *out_layout);
+
+// The three stages, and what happens once: see stages.c.
+weir_status arr_coc_submit_texture(void *user, void *slot, void *frame, weir_queue *queue);
+weir_status arr_coc_submit_relevance(void *user, void *slot, void *frame, weir_queue *queue);
+weir_status arr_coc_submit_allocation(void *user, void *slot, void *frame, weir_queue *queue);
+
+// Writes the texture's position channels of a slot, and with `first` what all
+// slots share.
+weir_status arr_coc_submit_position(struct weir_arr_coc *arr_coc, const struct arr_coc_slot *slot,
+                                    bool first);
+
+// Fails with WEIR_ERROR_INVALID and a formatted sentence as detail.
+weir_status arr_coc_refuse(const char *remedy, const char *format, ...) WEIR_PRINTF(2, 3);
+
+#endif

@@ -1,0 +1,46 @@
+// The weights of the ARR-COC pipeline, read from one safetensors file:
+//
+// | tensor | shape |
+// | --- | --- |
+// | participatory.0.weight, .bias | [64, 13], [64] |
+// | participatory.2.weight, .bias | [D, 64], [D] |
+// | balancer.0.weight, .bias | [128, 9 + D], [128] |
+// | balancer.2.weight, .bias | [128, 128], [128] |
+// | balancer.4.weight, .bias | [3, 128], [3] |
+#ifndef WEIR_PIPELINES_ARR_COC_WEIGHTS_H
+#define WEIR_PIPELINES_ARR_COC_WEIGHTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "io/error.h"
+#include "kernels/arr_coc/pack.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct weir_arr_coc_weights weir_arr_coc_weights;
+
+// Reads and checks a weights file. Other tensors in it are ignored.
+//
+// Ownership: `*out_weights` is the caller's, until weir_arr_coc_weights_destroy().
+// Threads: safe; weights are only read afterwards.
+// Errors: false, `*out_weights` is NULL; the message names the file and the
+// tensor, with the wanted and the found shape. NaN and infinity are refused.
+bool weir_arr_coc_weights_load(const char *path, weir_arr_coc_weights **out_weights,
+                               struct weir_io_error *error);
+
+// Accepts NULL, and nulls.
+void weir_arr_coc_weights_destroy(weir_arr_coc_weights **weights);
+
+// D, the number of elements of a query.
+size_t weir_arr_coc_weights_query_size(const weir_arr_coc_weights *weights);
+
+const struct arr_coc_tensors *weir_arr_coc_weights_tensors(const weir_arr_coc_weights *weights);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
