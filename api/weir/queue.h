@@ -92,12 +92,10 @@ WEIR_API weir_status weir_queue_fill_at(weir_queue *queue, weir_buffer *dst, siz
 //     weir_queue_launch(queue, scale, weir_dim(n / 256, 1, 1), weir_dim(256, 1, 1),
 //                       weir_in(src, 0, bytes), weir_out(dst, 0, bytes), 2.0f);
 //
+// Both macros call weir_queue_launch_at(), which <weir/launch.h> declares.
+//
 // Errors: WEIR_ERROR_INVALID, naming the parameter, what it is and what it got;
 // the queue's first failure.
-WEIR_API weir_status weir_queue_launch_at(weir_queue *queue, weir_kernel *kernel,
-                                          struct weir_extent grid, struct weir_extent block,
-                                          const struct weir_argument *arguments,
-                                          size_t argument_count, const char *file, int line);
 #define weir_queue_launch_array(queue, kernel, grid, block, arguments, argument_count)           \
     weir_queue_launch_at(queue, kernel, grid, block, arguments, argument_count, __FILE__, __LINE__)
 
