@@ -81,6 +81,32 @@ __kernel void two_locals(__global const uint *in, __global uint *out,
     out[get_global_id(0)] = values[lanes[lane]];
 }
 
+// A helper with barriers in it, called twice: each block's sum of the elements
+// and of their squares.
+WEIR_FN uint sum_of_block(WEIR_LOCAL_PTR(uint) scratch, uint value)
+{
+    uint lane = (uint)get_local_id(0);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    scratch[lane] = value;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    uint sum = 0;
+    for (uint i = 0; i < (uint)get_local_size(0); i++)
+        sum += scratch[i];
+    return sum;
+}
+
+__kernel void barrier_in_helper(__global const uint *in, __global uint *sums,
+                                WEIR_LOCAL_PARAM(uint) scratch)
+{
+    uint value = in[get_global_id(0)];
+    uint sum = sum_of_block(scratch, value);
+    uint squares = sum_of_block(scratch, value * value);
+    if (get_local_id(0) == 0) {
+        sums[2u * get_group_id(0)] = sum;
+        sums[2u * get_group_id(0) + 1u] = squares;
+    }
+}
+
 struct conformance_values {
     uint a;
     float b;

@@ -7,7 +7,9 @@
 // a * b + c is two roundings, as in cuda.h; a fused one is asked for with fma().
 #pragma OPENCL FP_CONTRACT OFF
 
-#define WEIR_FN static inline
+// Always inlined, as in cuda.h: PoCL 3.1 ignores the barriers of a function that
+// is called twice and not inlined, and every result of it is then wrong.
+#define WEIR_FN static inline __attribute__((always_inline))
 #define WEIR_BLOCK(x, y, z) __attribute__((reqd_work_group_size(x, y, z)))
 #define WEIR_LOCAL_PTR(type) __local type *
 #define WEIR_LOCAL_PARAM(type) __local type *

@@ -1,0 +1,132 @@
+// Stage 3: which patches get tokens, and the tokens.
+//
+// A patch's place in the descending order is the number of patches before it,
+// counted by every work-item for its own: no sorting network, no barrier, any
+// number of patches. A budget buys at most B/64 of them, so that the walk over
+// the order is short, and one work-item does it.
+
+#include "kernels/arr_coc/layout.cl.h"
+
+#define LANES 64u
+
+// Relevance is never negative, so its bits order as it does, and unlike floats
+// they have an order for a NaN too.
+__kernel WEIR_BLOCK(64, 1, 1) void rank_patches(__global const float *relevance,
+                                                __global int *order, uint patches)
+{
+    uint index = (uint)get_global_id(0);
+    uint at = min(index, patches - 1u);
+    int own = weir_as_int(relevance[at]);
+    uint rank = 0;
+    for (uint other = 0; other < patches; other++) {
+        int value = weir_as_int(relevance[other]);
+        rank += value > own || (value == own && other < at) ? 1u : 0u;
+    }
+    if (index < patches)
+        order[rank] = (int)index;
+}
+
+WEIR_FN int side_of(float relevance)
+{
+    int side = ARR_COC_SIDE_MIN + (int)floor(fma(12.0f, relevance, 0.5f));
+    return clamp(side, (int)ARR_COC_SIDE_MIN, (int)ARR_COC_SIDE_MAX);
+}
+
+// The largest side whose tokens fit, or 0 if that is too small.
+WEIR_FN int side_that_fits(int tokens)
+{
+    int side = 0;
+    for (int s = ARR_COC_SIDE_MIN; s <= ARR_COC_SIDE_MAX; s++)
+        side = s * s <= tokens ? s : side;
+    return side;
+}
+
+__kernel WEIR_BLOCK(64, 1, 1) void allocate_tokens(__global const float *relevance,
+                                                   __global const int *order,
+                                                   __global int *patches_out,
+                                                   __global int *counts, uint patches,
+                                                   uint budget)
+{
+    __local int sides[LANES], indices[LANES];
+    __local int used, taken, ended;
+    uint lane = (uint)get_local_id(0);
+    if (lane == 0u) {
+        used = 0;
+        taken = 0;
+        ended = 0;
+    }
+    // The longest walk: K patches, and the one that does not fit.
+    uint longest = min(patches, budget / 64u + 1u);
+    for (uint start = 0; start < longest; start += LANES) {
+        uint place = min(start + lane, patches - 1u);
+        indices[lane] = order[place];
+        sides[lane] = side_of(relevance[order[place]]);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (lane == 0u) {
+            for (uint i = 0; i < min(LANES, longest - start) && !ended; i++) {
+                int left = (int)budget - used;
+                int side = sides[i];
+                if (side * side > left) {
+                    ended = 1;
+                    side = side_that_fits(left);
+                }
+                if (side > 0) {
+                    patches_out[3 * taken] = indices[i];
+                    patches_out[3 * taken + 1] = side;
+                    patches_out[3 * taken + 2] = used;
+                    used += side * side;
+                    taken++;
+                }
+            }
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    if (lane == 0u) {
+        counts[0] = taken;
+        counts[1] = used;
+    }
+}
+
+// How much of pixel `pixel` lies in cell `cell` of an axis. In units of 1/side of
+// a pixel a cell spans `pixels`, a pixel spans `side`, and all is whole.
+WEIR_FN int coverage(int pixel, int cell, int pixels, int side)
+{
+    int first = max(pixel * side, cell * pixels);
+    int end = min((pixel + 1) * side, (cell + 1) * pixels);
+    return max(end - first, 0);
+}
+
+// One block for each taken patch and channel; a work-item averages every
+// LANES-th cell.
+__kernel WEIR_BLOCK(64, 1, 1) void compress_tokens(__global const float *texture,
+                                                   __global const int *patches,
+                                                   __global const int *counts,
+                                                   __global float *tokens, uint size, uint grid,
+                                                   uint plane)
+{
+    uint which = (uint)get_group_id(0), channel = (uint)get_group_id(1);
+    if ((int)which >= counts[0])
+        return;
+    uint patch = (uint)patches[3u * which];
+    int side = patches[3u * which + 1u];
+    uint token = (uint)patches[3u * which + 2u];
+    int pixels = (int)(size / grid);
+    __global const float *in = texture + channel * plane +
+                               (patch / grid) * (uint)pixels * size +
+                               (patch % grid) * (uint)pixels;
+    for (int cell = (int)get_local_id(0); cell < side * side; cell += (int)LANES) {
+        int cell_y = cell / side, cell_x = cell % side;
+        int y_end = ((cell_y + 1) * pixels + side - 1) / side;
+        int x_end = ((cell_x + 1) * pixels + side - 1) / side;
+        float sum = 0.0f;
+        for (int y = cell_y * pixels / side; y < y_end; y++) {
+            float row_sum = 0.0f;
+            for (int x = cell_x * pixels / side; x < x_end; x++)
+                row_sum = fma(in[y * (int)size + x], (float)coverage(x, cell_x, pixels, side),
+                              row_sum);
+            sum = fma(row_sum, (float)coverage(y, cell_y, pixels, side), sum);
+        }
+        tokens[(token + (uint)cell) * ARR_COC_CHANNELS + channel] =
+            sum / ((float)pixels * (float)pixels);
+    }
+}

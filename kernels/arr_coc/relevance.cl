@@ -1,0 +1,365 @@
+// Stage 2: what each patch is worth, and the mixture of the three answers.
+//
+// patch_scores has one block a patch, relevance one block in all. Every sum has
+// an order of its own that depends on nothing but sizes; the histogram is of
+// integers, one copy a work-item, and so needs neither atomics nor an order.
+
+#include "kernels/arr_coc/layout.cl.h"
+
+#define COLUMNS 32u
+#define ROWS 4u
+#define PATCH_LANES (COLUMNS * ROWS)
+#define IMAGE_CHANNELS 9u
+#define BINS 32u
+#define PADDED_BINS 33u // off the power of two, for the GPUs' memory banks
+#define HIDDEN 64u
+#define SEGMENT 16u // partial sums that one work-item adds up
+
+// Adds one pixel to a work-item's own histogram: integer weights, 256 a pixel.
+// The fused product and the comparison leave one rounding in all, so that few
+// pixels are put on the other side of a tie; 31 v rounded up to a whole number
+// gives the same weights from the bin above.
+WEIR_FN void count_pixel(WEIR_LOCAL_PTR(int) bins, float value, int inside)
+{
+    int k = min((int)(31.0f * value), 30);
+    float fine = 256.0f * fma(31.0f, value, -(float)k);
+    int whole = (int)fine;
+    int weight = whole + (fine - (float)whole >= 0.5f ? 1 : 0);
+    bins[k] += inside * (256 - weight);
+    bins[k + 1] += inside * weight;
+}
+
+WEIR_FN float kept(bool inside, float value)
+{
+    return inside ? value : 0.0f;
+}
+
+__kernel WEIR_BLOCK(32, 4, 1) void patch_scores(__global const float *texture,
+                                                __global const float *weights,
+                                                __global const float *position,
+                                                __global float *scores, uint size, uint grid,
+                                                uint plane)
+{
+    __local float partial[IMAGE_CHANNELS * PATCH_LANES];
+    __local float segments[IMAGE_CHANNELS * (PATCH_LANES / SEGMENT)];
+    __local int histogram[PATCH_LANES * PADDED_BINS];
+    __local float terms[BINS];
+    __local float means[ARR_COC_CHANNELS];
+    __local float hidden[HIDDEN];
+    __local float along[HIDDEN], square[HIDDEN];
+    uint lx = (uint)get_local_id(0), ly = (uint)get_local_id(1);
+    uint lane = ly * COLUMNS + lx;
+    uint patch = (uint)get_group_id(0), patches = grid * grid;
+    uint side = size / grid;
+    uint origin = (patch / grid) * side * size + (patch % grid) * side;
+    WEIR_LOCAL_PTR(int) bins = histogram + lane * PADDED_BINS;
+
+#pragma unroll
+    for (uint bin = 0; bin < BINS; bin++)
+        bins[bin] = 0;
+    float s0 = 0.0f, s1 = 0.0f, s2 = 0.0f, s3 = 0.0f, s4 = 0.0f;
+    float s5 = 0.0f, s6 = 0.0f, s7 = 0.0f, s8 = 0.0f;
+    for (uint left = 0; left < side; left += COLUMNS) {
+        // Past the patch's right edge the floats are its neighbour's, or padding
+        // that may hold anything; they are read and dropped.
+        for (uint top = 0; top < side; top += ROWS) {
+            bool inside = left + lx < side && top + ly < side;
+            uint row = min(top + ly, side - 1u);
+            __global const float *in = texture + origin + row * size + left + lx;
+            float lightness = in[3u * plane];
+            lightness = inside ? lightness : 0.0f;
+            s0 += kept(inside, in[0]);
+            s1 += kept(inside, in[plane]);
+            s2 += kept(inside, in[2u * plane]);
+            s3 += lightness;
+            s4 += kept(inside, in[4u * plane]);
+            s5 += kept(inside, in[5u * plane]);
+            s6 += kept(inside, in[6u * plane]);
+            s7 += kept(inside, in[7u * plane]);
+            s8 += kept(inside, in[8u * plane]);
+            count_pixel(bins, lightness, inside ? 1 : 0);
+        }
+    }
+    partial[0u * PATCH_LANES + lane] = s0;
+    partial[1u * PATCH_LANES + lane] = s1;
+    partial[2u * PATCH_LANES + lane] = s2;
+    partial[3u * PATCH_LANES + lane] = s3;
+    partial[4u * PATCH_LANES + lane] = s4;
+    partial[5u * PATCH_LANES + lane] = s5;
+    partial[6u * PATCH_LANES + lane] = s6;
+    partial[7u * PATCH_LANES + lane] = s7;
+    partial[8u * PATCH_LANES + lane] = s8;
+    barrier(CLK_LOCAL_MEM_FENCE);
+
+    if (lane < IMAGE_CHANNELS * (PATCH_LANES / SEGMENT)) {
+        float sum = 0.0f;
+#pragma unroll
+        for (uint i = 0; i < SEGMENT; i++)
+            sum += partial[lane * SEGMENT + i];
+        segments[lane] = sum;
+    } else if (lane >= PATCH_LANES - BINS) {
+        uint bin = lane - (PATCH_LANES - BINS);
+        int count = 0;
+        for (uint i = 0; i < PATCH_LANES; i++)
+            count += histogram[i * PADDED_BINS + bin];
+        float p = (float)count / (256.0f * (float)(side * side));
+        terms[bin] = count > 0 ? p * log2(p) : 0.0f;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+
+    if (lane < IMAGE_CHANNELS) {
+        float sum = 0.0f;
+        for (uint i = 0; i < PATCH_LANES / SEGMENT; i++)
+            sum += segments[lane * (PATCH_LANES / SEGMENT) + i];
+        means[lane] = sum / (float)(side * side);
+    } else if (lane < ARR_COC_CHANNELS) {
+        means[lane] = position[(lane - IMAGE_CHANNELS) * patches + patch];
+    } else if (lane == ARR_COC_CHANNELS) {
+        float sum = 0.0f;
+        for (uint i = 0; i < BINS; i++)
+            sum += terms[i];
+        scores[patch] = -sum * (1.0f / 5.0f);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+
+    if (lane < HIDDEN) {
+        float sum = weights[ARR_COC_PACK_B0 + lane];
+        for (uint i = 0; i < ARR_COC_CHANNELS; i++)
+            sum = fma(weights[ARR_COC_PACK_W0 + i * HIDDEN + lane], means[i], sum);
+        hidden[lane] = fmax(sum, 0.0f);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+
+    if (lane < HIDDEN) {
+        float sum = weights[ARR_COC_PACK_WB + lane];
+        for (uint i = 0; i < HIDDEN; i++)
+            sum = fma(weights[ARR_COC_PACK_GRAM + i * HIDDEN + lane], hidden[i], sum);
+        square[lane] = hidden[lane] * sum;
+        along[lane] = hidden[lane] * weights[ARR_COC_PACK_WQ + lane];
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+
+    if (lane == 0u) {
+        float f_f = weights[ARR_COC_PACK_SCALARS];
+        float f_q = weights[ARR_COC_PACK_SCALARS + 1];
+        for (uint i = 0; i < HIDDEN; i++) {
+            f_f += square[i];
+            f_q += along[i];
+        }
+        float lengths = sqrt(fmax(f_f, 0.0f)) * weights[ARR_COC_PACK_SCALARS + 2];
+        scores[patches + patch] = means[8];
+        scores[2u * patches + patch] = 0.5f + 0.5f * (f_q / fmax(lengths, 1e-12f));
+    }
+}
+
+// relevance: one block.
+
+#define ITEMS 256u
+#define GROUPS 16u // of 16 work-items
+#define WIDTH 128u
+#define LOWEST -3.402823466e38f
+
+// Combines what each work-item put into `parts` [count][ITEMS], in two steps and
+// always in the same order; every work-item may read [count] results after it.
+// Begins and ends with a barrier.
+WEIR_FN void block_max(WEIR_LOCAL_PTR(float) parts, WEIR_LOCAL_PTR(float) groups,
+                       WEIR_LOCAL_PTR(float) results, uint count)
+{
+    uint lane = (uint)get_local_id(0);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (lane < count * GROUPS) {
+        float high = parts[lane * GROUPS];
+        for (uint i = 1; i < GROUPS; i++)
+            high = fmax(high, parts[lane * GROUPS + i]);
+        groups[lane] = high;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (lane < count) {
+        float high = groups[lane * GROUPS];
+        for (uint i = 1; i < GROUPS; i++)
+            high = fmax(high, groups[lane * GROUPS + i]);
+        results[lane] = high;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+}
+
+WEIR_FN void block_sum(WEIR_LOCAL_PTR(float) parts, WEIR_LOCAL_PTR(float) groups,
+                       WEIR_LOCAL_PTR(float) results, uint count)
+{
+    uint lane = (uint)get_local_id(0);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (lane < count * GROUPS) {
+        float sum = 0.0f;
+        for (uint i = 0; i < GROUPS; i++)
+            sum += parts[lane * GROUPS + i];
+        groups[lane] = sum;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (lane < count) {
+        float sum = 0.0f;
+        for (uint i = 0; i < GROUPS; i++)
+            sum += groups[lane * GROUPS + i];
+        results[lane] = sum;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+}
+
+WEIR_FN float norm(float value, float low, float high)
+{
+    return (value - low) / (high - low + 1e-8f);
+}
+
+// The three scores of a patch as the balancer sees them. `range` holds the
+// greatest of entropy, -entropy, contrast, -contrast and participation.
+struct three {
+    float prop, persp, part;
+};
+
+WEIR_FN struct three three_of(__global const float *scores, uint i, uint patches,
+                              WEIR_LOCAL_PTR(const float) range)
+{
+    struct three three;
+    three.prop = norm(scores[i], -range[1], range[0]);
+    three.persp = norm(scores[patches + i], -range[3], range[2]);
+    three.part = scores[2u * patches + i];
+    return three;
+}
+
+__kernel WEIR_BLOCK(256, 1, 1) void relevance(__global const float *weights,
+                                              __global float *scores, __global float *balance,
+                                              __global float *relevance_out, uint patches)
+{
+    __local float parts[5 * ITEMS], groups[5 * GROUPS];
+    __local float range[5], means[3], squares[3], ends[2];
+    __local float z[ARR_COC_STATISTICS], first[WIDTH], second[WIDTH], shares[3];
+    uint lane = (uint)get_local_id(0);
+
+    float high0 = LOWEST, high1 = LOWEST, high2 = LOWEST, high3 = LOWEST;
+    float high4 = LOWEST;
+    for (uint i = lane; i < patches; i += ITEMS) {
+        high0 = fmax(high0, scores[i]);
+        high1 = fmax(high1, -scores[i]);
+        high2 = fmax(high2, scores[patches + i]);
+        high3 = fmax(high3, -scores[patches + i]);
+        high4 = fmax(high4, scores[2u * patches + i]);
+    }
+    parts[lane] = high0;
+    parts[ITEMS + lane] = high1;
+    parts[2u * ITEMS + lane] = high2;
+    parts[3u * ITEMS + lane] = high3;
+    parts[4u * ITEMS + lane] = high4;
+    block_max(parts, groups, range, 5u);
+
+    float sum0 = 0.0f, sum1 = 0.0f, sum2 = 0.0f;
+    for (uint i = lane; i < patches; i += ITEMS) {
+        struct three three = three_of(scores, i, patches, range);
+        sum0 += three.prop;
+        sum1 += three.persp;
+        sum2 += three.part;
+    }
+    parts[lane] = sum0;
+    parts[ITEMS + lane] = sum1;
+    parts[2u * ITEMS + lane] = sum2;
+    block_sum(parts, groups, means, 3u);
+
+    // Deviations from the mean: a sum of squares less a square would cancel.
+    float n = (float)patches;
+    float mean0 = means[0] / n, mean1 = means[1] / n, mean2 = means[2] / n;
+    sum0 = sum1 = sum2 = 0.0f;
+    for (uint i = lane; i < patches; i += ITEMS) {
+        struct three three = three_of(scores, i, patches, range);
+        sum0 = fma(three.prop - mean0, three.prop - mean0, sum0);
+        sum1 = fma(three.persp - mean1, three.persp - mean1, sum1);
+        sum2 = fma(three.part - mean2, three.part - mean2, sum2);
+    }
+    parts[lane] = sum0;
+    parts[ITEMS + lane] = sum1;
+    parts[2u * ITEMS + lane] = sum2;
+    block_sum(parts, groups, squares, 3u);
+
+    if (lane == 0u) {
+        float degrees = fmax(n - 1.0f, 1.0f);
+        z[0] = mean0;
+        z[1] = norm(range[0], -range[1], range[0]);
+        z[2] = sqrt(squares[0] / degrees);
+        z[3] = mean1;
+        z[4] = norm(range[2], -range[3], range[2]);
+        z[5] = sqrt(squares[1] / degrees);
+        z[6] = mean2;
+        z[7] = range[4];
+        z[8] = sqrt(squares[2] / degrees);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (lane < WIDTH) {
+        float sum = weights[ARR_COC_PACK_BALANCER_0_BIAS + lane];
+        for (uint i = 0; i < ARR_COC_STATISTICS; i++)
+            sum = fma(weights[ARR_COC_PACK_BALANCER_0 + i * WIDTH + lane], z[i], sum);
+        first[lane] = fmax(sum, 0.0f);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (lane < WIDTH) {
+        float sum = weights[ARR_COC_PACK_BALANCER_2_BIAS + lane];
+        for (uint i = 0; i < WIDTH; i++)
+            sum = fma(weights[ARR_COC_PACK_BALANCER_2 + i * WIDTH + lane], first[i], sum);
+        second[lane] = fmax(sum, 0.0f);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (lane < 3u) {
+        float sum = weights[ARR_COC_PACK_BALANCER_4_BIAS + lane];
+        for (uint i = 0; i < WIDTH; i++)
+            sum = fma(weights[ARR_COC_PACK_BALANCER_4 + i * 3u + lane], second[i], sum);
+        shares[lane] = sum;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+
+    // Every work-item finds the same three weights for itself.
+    float top = fmax(shares[0], fmax(shares[1], shares[2]));
+    float e0 = exp(shares[0] - top), e1 = exp(shares[1] - top), e2 = exp(shares[2] - top);
+    float total = e0 + e1 + e2;
+    float a0 = e0 / total, a1 = e1 / total, a2 = e2 / total;
+    if (lane == 0u) {
+        balance[0] = a0;
+        balance[1] = a1;
+        balance[2] = a2;
+    }
+    high0 = high1 = LOWEST;
+    for (uint i = lane; i < patches; i += ITEMS) {
+        struct three three = three_of(scores, i, patches, range);
+        float mixed = a0 * three.prop + a1 * three.persp + a2 * three.part;
+        scores[i] = three.prop;
+        scores[patches + i] = three.persp;
+        relevance_out[i] = mixed;
+        high0 = fmax(high0, mixed);
+        high1 = fmax(high1, -mixed);
+    }
+    parts[lane] = high0;
+    parts[ITEMS + lane] = high1;
+    block_max(parts, groups, ends, 2u);
+    for (uint i = lane; i < patches; i += ITEMS)
+        relevance_out[i] = norm(relevance_out[i], -ends[1], ends[0]);
+}
+
+// Means of the channels that no image changes, once.
+__kernel WEIR_BLOCK(64, 1, 1) void position_means(__global const float *texture,
+                                                  __global float *position, uint size, uint grid,
+                                                  uint plane)
+{
+    __local float sums[4 * 64];
+    uint lane = (uint)get_local_id(0);
+    uint patch = (uint)get_group_id(0);
+    uint side = size / grid;
+    uint origin = 9u * plane + (patch / grid) * side * size + (patch % grid) * side;
+    for (uint channel = 0; channel < 4u; channel++) {
+        float sum = 0.0f;
+        for (uint i = lane; i < side * side; i += 64u)
+            sum += texture[origin + channel * plane + (i / side) * size + i % side];
+        sums[channel * 64u + lane] = sum;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (lane < 4u) {
+        float sum = 0.0f;
+        for (uint i = 0; i < 64u; i++)
+            sum += sums[lane * 64u + i];
+        position[lane * grid * grid + patch] = sum / (float)(side * side);
+    }
+}

@@ -1,0 +1,171 @@
+// Stage 1: an RGB8 image to 13 channels of S x S.
+//
+// A block makes a tile of 32 x 32 pixels, four rows a work-item. The gray values
+// that Sobel needs go through local memory, with one pixel around the tile;
+// everything else of a pixel is computed where it is resized. Work-items never
+// branch: neighbours in x do the same on neighbouring addresses, which is what a
+// CPU's vectoriser and a GPU's memory want alike. The last tiles of a row or
+// column are moved back into the image and overlap others, which then store the
+// same bits twice.
+
+#include "kernels/arr_coc/color_math.cl.h"
+
+#define TILE 32u
+#define EDGE (TILE + 2u) // with one pixel on each side
+#define TILE_ROWS 8u     // of work-items
+#define PI 3.14159265358979f
+
+// Where an output index samples the input: between `low` and `high`, both in
+// units of `step` bytes.
+struct tap {
+    uint low, high;
+    float weight; // of `high`
+};
+
+// The centre is (index + 0.5) n/S - 0.5. As a fraction over 2S it is a whole
+// number, so that float32 loses nothing on wide images.
+WEIR_FN struct tap tap_of(int index, uint n, uint size, uint step)
+{
+    struct tap tap;
+    uint inside = (uint)clamp(index, 0, (int)size - 1);
+    uint scaled = (2u * inside + 1u) * n;
+    uint centre = min(scaled - min(scaled, size), (n - 1u) * 2u * size);
+    uint low = centre / (2u * size);
+    tap.low = low * step;
+    tap.high = min(low + 1u, n - 1u) * step;
+    tap.weight = (float)(centre - low * 2u * size) / (float)(2u * size);
+    return tap;
+}
+
+WEIR_FN float mix_of(float a, float b, float weight)
+{
+    return a + (b - a) * weight;
+}
+
+// One colour of a pixel, 0 to 1. Equal samples give exactly their value.
+WEIR_FN float sample(__global const uchar *rgb, uint above, uint below, uint left, uint right,
+                     float wx, float wy)
+{
+    float top = mix_of((float)rgb[above + left], (float)rgb[above + right], wx);
+    float bottom = mix_of((float)rgb[below + left], (float)rgb[below + right], wx);
+    return mix_of(top, bottom, wy) * (1.0f / 255.0f);
+}
+
+WEIR_FN float gray_of(float r, float g, float b)
+{
+    return 0.299f * r + 0.587f * g + 0.114f * b;
+}
+
+WEIR_FN float unit(float x)
+{
+    return fmin(fmax(x, 0.0f), 1.0f);
+}
+
+// L*, a*, b* in [0, 1] into three planes.
+WEIR_FN void store_lab(float red, float green, float blue, __global float *out, uint plane)
+{
+    float r = weir_srgb_to_linear(red);
+    float g = weir_srgb_to_linear(green);
+    float b = weir_srgb_to_linear(blue);
+    // The matrix of sRGB, each row over the white's coordinate.
+    float x = (0.412453f / 0.950456f) * r + (0.357580f / 0.950456f) * g +
+              (0.180423f / 0.950456f) * b;
+    float y = 0.212671f * r + 0.715160f * g + 0.072169f * b;
+    float z = (0.019334f / 1.088754f) * r + (0.119193f / 1.088754f) * g +
+              (0.950227f / 1.088754f) * b;
+    float fx = weir_lab_f(x);
+    float fy = weir_lab_f(y);
+    float fz = weir_lab_f(z);
+    out[0] = unit(1.16f * fy - 0.16f);
+    out[plane] = unit((500.0f / 255.0f) * (fx - fy) + 128.0f / 255.0f);
+    out[2u * plane] = unit((200.0f / 255.0f) * (fy - fz) + 128.0f / 255.0f);
+}
+
+__kernel WEIR_BLOCK(32, 8, 1) void texture_image(__global const uchar *rgb,
+                                                 __global float *texture, uint height, uint width,
+                                                 uint size, uint plane)
+{
+    __local uint x_low[EDGE], x_high[EDGE], y_low[EDGE], y_high[EDGE];
+    __local float x_weight[EDGE], y_weight[EDGE];
+    __local float gray[EDGE * EDGE];
+    uint lx = (uint)get_local_id(0), ly = (uint)get_local_id(1);
+    uint left = min((uint)get_group_id(0) * TILE, size - TILE);
+    uint top = min((uint)get_group_id(1) * TILE, size - TILE);
+
+    uint lane = ly * TILE + lx;
+    if (lane < EDGE) {
+        struct tap tap = tap_of((int)(left + lane) - 1, width, size, 3u);
+        x_low[lane] = tap.low;
+        x_high[lane] = tap.high;
+        x_weight[lane] = tap.weight;
+        tap = tap_of((int)(top + lane) - 1, height, size, 3u * width);
+        y_low[lane] = tap.low;
+        y_high[lane] = tap.high;
+        y_weight[lane] = tap.weight;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+
+#pragma unroll
+    for (uint part = 0; part < TILE / TILE_ROWS; part++) {
+        uint row = ly + part * TILE_ROWS;
+        uint at = (row + 1u) * EDGE + lx + 1u;
+        uint above = y_low[row + 1u], below = y_high[row + 1u];
+        uint before = x_low[lx + 1u], after = x_high[lx + 1u];
+        float wx = x_weight[lx + 1u], wy = y_weight[row + 1u];
+        float r = sample(rgb, above, below, before, after, wx, wy);
+        float g = sample(rgb + 1, above, below, before, after, wx, wy);
+        float b = sample(rgb + 2, above, below, before, after, wx, wy);
+        gray[at] = gray_of(r, g, b);
+        __global float *out = texture + (top + row) * size + left + lx;
+        out[0] = r;
+        out[plane] = g;
+        out[2u * plane] = b;
+        store_lab(r, g, b, out + 3u * plane, plane);
+    }
+    // The frame around the tile: two columns, two rows, four corners.
+    if (ly < 5u) {
+        uint row = ly < 2u ? lx + 1u : ly == 2u ? 0u : ly == 3u ? EDGE - 1u
+                                                                : (lx & 1u) * (EDGE - 1u);
+        uint column = ly == 0u ? 0u : ly == 1u ? EDGE - 1u : ly < 4u ? lx + 1u
+                                                     : ((lx >> 1) & 1u) * (EDGE - 1u);
+        uint above = y_low[row], below = y_high[row];
+        uint before = x_low[column], after = x_high[column];
+        float wx = x_weight[column], wy = y_weight[row];
+        float r = sample(rgb, above, below, before, after, wx, wy);
+        float g = sample(rgb + 1, above, below, before, after, wx, wy);
+        float b = sample(rgb + 2, above, below, before, after, wx, wy);
+        gray[row * EDGE + column] = gray_of(r, g, b);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+
+#pragma unroll
+    for (uint part = 0; part < TILE / TILE_ROWS; part++) {
+        uint row = ly + part * TILE_ROWS;
+        WEIR_LOCAL_PTR(float) a = gray + row * EDGE + lx;
+        WEIR_LOCAL_PTR(float) b = a + EDGE;
+        WEIR_LOCAL_PTR(float) c = b + EDGE;
+        float gx = ((a[2] - a[0]) + 2.0f * (b[2] - b[0]) + (c[2] - c[0])) * 0.125f;
+        float gy = ((c[0] - a[0]) + 2.0f * (c[1] - a[1]) + (c[2] - a[2])) * 0.125f;
+        __global float *out = texture + 6u * plane + (top + row) * size + left + lx;
+        out[0] = gx + 0.5f;
+        out[plane] = gy + 0.5f;
+        out[2u * plane] = sqrt(2.0f * (gx * gx + gy * gy));
+    }
+}
+
+__kernel WEIR_BLOCK(64, 1, 1) void texture_position(__global float *texture, uint size, uint plane)
+{
+    uint row = (uint)get_group_id(1);
+    uint column = (uint)get_global_id(0);
+    if (column >= size)
+        return;
+    // Odd numbers over 2S: exact for every S below 2^23.
+    float scale = 0.5f / (float)size;
+    float dy = (float)((int)(2u * row + 1u) - (int)size) * scale;
+    float dx = (float)((int)(2u * column + 1u) - (int)size) * scale;
+    __global float *out = texture + 9u * plane + row * size + column;
+    out[0] = (float)(2u * row + 1u) * scale;
+    out[plane] = (float)(2u * column + 1u) * scale;
+    out[2u * plane] = atan2(dy, dx) * (0.5f / PI) + 0.5f;
+    out[3u * plane] = sqrt(2.0f * (dy * dy + dx * dx));
+}
