@@ -1,0 +1,702 @@
+// The INI layer through core/config.h: each rule of the language, each kind of
+// value, precedence, origins, lists, and files that cannot be read.
+#include "core/config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <ini.h>
+
+#include "tests/support/test.h"
+
+static const char *const choices[] = {"auto", "depth_first", "breadth_first", NULL};
+
+static const struct weir_key pipeline_keys[] = {
+    {.name = "slots", .type = WEIR_KEY_INTEGER, .fallback = "3", .minimum = -4, .maximum = 16},
+    {.name = "timing", .type = WEIR_KEY_BOOLEAN, .fallback = "1"},
+    {.name = "order", .type = WEIR_KEY_CHOICE, .fallback = "auto", .choices = choices},
+    {.name = "title", .type = WEIR_KEY_TEXT, .fallback = ""},
+    {.name = "seed",
+     .type = WEIR_KEY_INTEGER,
+     .fallback = "",
+     .minimum = INT64_MIN,
+     .maximum = INT64_MAX},
+};
+enum {
+    SLOTS,
+    TIMING,
+    ORDER,
+    TITLE,
+    SEED,
+    PIPELINE_KEYS
+};
+static const struct weir_section pipeline = {"pipeline", pipeline_keys, PIPELINE_KEYS};
+
+static void clear_environment(void)
+{
+    unsetenv("WEIR_CONFIG");
+    unsetenv("WEIR_BACKEND");
+    unsetenv("WEIR_PLUGINS");
+    unsetenv("WEIR_MODULE_PATH");
+}
+
+static struct weir_open_params text_params(const char *text)
+{
+    clear_environment();
+    return (struct weir_open_params){
+        .struct_size = sizeof(struct weir_open_params),
+        .config_path = "weir.ini",
+        .config_text = text,
+    };
+}
+
+// Loads the text and checks [pipeline] and the names of the sections.
+static weir_status read_all(const char *text, struct weir__config **out_config,
+                            struct weir_setting settings[PIPELINE_KEYS])
+{
+    static const char *const known[] = {"weir", "pipeline", "opencl"};
+    const struct weir_open_params params = text_params(text);
+    weir_status status = weir__config_load(&params, out_config);
+    if (status == WEIR_OK)
+        status = weir__config_section(*out_config, &pipeline, settings);
+    if (status == WEIR_OK)
+        status = weir__config_check_sections(*out_config, known, 3);
+    if (status != WEIR_OK)
+        weir__config_destroy(out_config);
+    return status;
+}
+
+static void check_weir(const struct weir__config *config, const char *key, const char *text,
+                       const char *origin)
+{
+    const struct weir_setting *setting = weir__config_weir(config, key);
+    ASSERT_NOT_NULL(setting);
+    EXPECT_STR_EQ(setting->key->name, key);
+    EXPECT_STR_EQ(setting->text, text);
+    EXPECT_STR_EQ(setting->origin, origin);
+}
+
+// One text that is refused, and the sentence it gets.
+struct refusal {
+    const char *text;
+    const char *message;
+    const char *remedy; // a part of it; NULL: none
+};
+
+static void check_refusals(const struct refusal *refusals, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct weir__config *config = NULL;
+        struct weir_setting settings[PIPELINE_KEYS];
+        weir_test_note("row %zu: %s", i, refusals[i].text);
+        EXPECT_INT_EQ(read_all(refusals[i].text, &config, settings), WEIR_ERROR_CONFIG);
+        EXPECT_NULL(config);
+        weir__config_destroy(&config);
+        EXPECT_STR_EQ(weir_last_error()->message, refusals[i].message);
+        if (refusals[i].remedy)
+            EXPECT_CONTAINS(weir_last_error()->remedy, refusals[i].remedy);
+        else
+            EXPECT_STR_EQ(weir_last_error()->remedy, "");
+    }
+    weir_test_note(NULL);
+}
+#define CHECK_REFUSALS(rows) check_refusals(rows, sizeof(rows) / sizeof((rows)[0]))
+
+WEIR_TEST(Config, NothingGivesTheDefaults)
+{
+    struct weir__config *config;
+    clear_environment();
+    ASSERT_INT_EQ(weir__config_load(NULL, &config), WEIR_OK);
+    check_weir(config, "backend", "cuda, opencl", "default");
+    check_weir(config, "device", "", "default");
+    check_weir(config, "module_path", "", "default");
+    check_weir(config, "plugins", "", "default");
+    EXPECT_NULL(weir__config_weir(config, "devices"));
+    EXPECT_NULL(weir__config_section_name(config, 0));
+    EXPECT_FALSE(weir__config_has_section(config, "weir"));
+    weir__config_destroy(&config);
+    EXPECT_NULL(config);
+    weir__config_destroy(&config);
+    weir__config_destroy(NULL);
+}
+
+WEIR_TEST(Config, ReadsEveryTypeWithItsOrigin)
+{
+    static const char text[] = "\xef\xbb\xbf; first line, behind a byte order mark\n"
+                               "# and another comment\r\n"
+                               "\n"
+                               "[weir]\r\n"
+                               "backend = opencl   ; behind white space\r\n"
+                               " \t \n"
+                               "device=GeForce # 1\n"
+                               "[opencl]\n"
+                               "[pipeline] ; frames\n"
+                               "slots\t=\t-4\n"
+                               "timing = 0\n"
+                               "   ; an indented comment\n"
+                               "order = depth_first\n"
+                               "title = \"K\xc3\xb6ln: a = b, 50 %\"\n"
+                               "seed = -9223372036854775808";
+    // '#' behind a space is refused, so this line is mended first.
+    char mended[sizeof text];
+    memcpy(mended, text, sizeof text);
+    memcpy(strstr(mended, " # 1"), "#  1", 4);
+
+    struct weir__config *config;
+    struct weir_setting settings[PIPELINE_KEYS];
+    if (read_all(mended, &config, settings) != WEIR_OK)
+        WEIR_FAIL("%s", weir_last_error_text());
+    check_weir(config, "backend", "opencl", "weir.ini:5");
+    check_weir(config, "device", "GeForce#  1", "weir.ini:7");
+    EXPECT_INT_EQ(settings[SLOTS].integer, -4);
+    EXPECT_STR_EQ(settings[SLOTS].text, "-4");
+    EXPECT_STR_EQ(settings[SLOTS].origin, "weir.ini:10");
+    EXPECT_INT_EQ(settings[TIMING].integer, 0);
+    EXPECT_STR_EQ(settings[ORDER].text, "depth_first");
+    EXPECT_STR_EQ(settings[TITLE].text, "\"K\xc3\xb6ln: a = b, 50 %\"");
+    EXPECT_STR_EQ(settings[TITLE].origin, "weir.ini:14");
+    EXPECT_INT_EQ(settings[SEED].integer, INT64_MIN);
+    EXPECT_STR_EQ(settings[SEED].origin, "weir.ini:15");
+    EXPECT_STR_EQ(weir__config_section_name(config, 0), "weir");
+    EXPECT_STR_EQ(weir__config_section_name(config, 1), "opencl");
+    EXPECT_STR_EQ(weir__config_section_name(config, 2), "pipeline");
+    EXPECT_NULL(weir__config_section_name(config, 3));
+    EXPECT_TRUE(weir__config_has_section(config, "opencl"));
+    EXPECT_FALSE(weir__config_has_section(config, "null"));
+    weir__config_destroy(&config);
+}
+
+WEIR_TEST(Config, FillsDefaultsOfATable)
+{
+    struct weir__config *config;
+    struct weir_setting settings[PIPELINE_KEYS];
+    ASSERT_INT_EQ(read_all("[pipeline]\nslots = 0\n", &config, settings), WEIR_OK);
+    EXPECT_INT_EQ(settings[SLOTS].integer, 0);
+    EXPECT_INT_EQ(settings[TIMING].integer, 1);
+    EXPECT_STR_EQ(settings[TIMING].origin, "default");
+    EXPECT_STR_EQ(settings[ORDER].text, "auto");
+    EXPECT_STR_EQ(settings[TITLE].text, "");
+    EXPECT_STR_EQ(settings[SEED].text, "");
+    EXPECT_INT_EQ(settings[SEED].integer, 0);
+    for (size_t i = 0; i < PIPELINE_KEYS; i++)
+        EXPECT_PTR_EQ(settings[i].key, &pipeline_keys[i]);
+    weir__config_destroy(&config);
+}
+
+WEIR_TEST(Config, AcceptsValuesAtTheirLimits)
+{
+    struct weir__config *config;
+    struct weir_setting settings[PIPELINE_KEYS];
+    ASSERT_INT_EQ(read_all("[pipeline]\nslots = 16\nseed = 9223372036854775807\n", &config,
+                           settings),
+                  WEIR_OK);
+    EXPECT_INT_EQ(settings[SLOTS].integer, 16);
+    EXPECT_INT_EQ(settings[SEED].integer, INT64_MAX);
+    weir__config_destroy(&config);
+
+    const struct weir_open_params params = text_params("[abcdefghijklmnopqrstuvwxyz-0123]\n");
+    ASSERT_INT_EQ(weir__config_load(&params, &config), WEIR_OK);
+    EXPECT_TRUE(weir__config_has_section(config, "abcdefghijklmnopqrstuvwxyz-0123"));
+    weir__config_destroy(&config);
+}
+
+WEIR_TEST(Config, RefusesUnknownNames)
+{
+    static const struct refusal rows[] = {
+        {"[weir]\nplugin = check\n",
+         "weir.ini:2: unknown key 'plugin' in [weir]; did you mean 'plugins'?", NULL},
+        {"[weir]\n\n; x\nbakcend = null\n",
+         "weir.ini:4: unknown key 'bakcend' in [weir]; did you mean 'backend'?", NULL},
+        {"[weir]\nBackend = null\n",
+         "weir.ini:2: unknown key 'Backend' in [weir]; did you mean 'backend'?", NULL},
+        {"[weir]\nfrobnicate = 1\n", "weir.ini:2: unknown key 'frobnicate' in [weir]",
+         "its keys are backend, device, module_path, plugins"},
+        {"[pipeline]\nslot=1\n",
+         "weir.ini:2: unknown key 'slot' in [pipeline]; did you mean 'slots'?", NULL},
+        {"[weir]\n[opncl]\n", "weir.ini:2: unknown section [opncl]; did you mean [opencl]?", NULL},
+        {"[Weir]\n", "weir.ini:1: unknown section [Weir]; did you mean [weir]?", NULL},
+        {"\n[x]", "weir.ini:2: unknown section [x]", "the sections are weir, pipeline, opencl"},
+    };
+    CHECK_REFUSALS(rows);
+}
+
+WEIR_TEST(Config, RefusesBadValues)
+{
+    static const struct refusal rows[] = {
+        {"[pipeline]\nslots = 17\n",
+         "weir.ini:2: 'slots' of [pipeline] must be from -4 to 16, not 17", NULL},
+        {"[pipeline]\nslots = -5\n",
+         "weir.ini:2: 'slots' of [pipeline] must be from -4 to 16, not -5", NULL},
+        {"[pipeline]\nslots = 99999999999999999999\n",
+         "weir.ini:2: 'slots' of [pipeline] must be from -4 to 16, not 99999999999999999999", NULL},
+        {"[pipeline]\nslots = four\n",
+         "weir.ini:2: 'slots' of [pipeline] needs a decimal number from -4 to 16, not 'four'",
+         "write digits"},
+        {"[pipeline]\nslots =\n",
+         "weir.ini:2: 'slots' of [pipeline] needs a decimal number from -4 to 16, not ''",
+         "write digits"},
+        {"[pipeline]\nslots = 1 2\n",
+         "weir.ini:2: 'slots' of [pipeline] needs a decimal number from -4 to 16, not '1 2'",
+         "write digits"},
+        {"[pipeline]\nslots = 0x4\n",
+         "weir.ini:2: 'slots' of [pipeline] needs a decimal number from -4 to 16, not '0x4'",
+         "write digits"},
+        {"[pipeline]\nslots = +4\n",
+         "weir.ini:2: 'slots' of [pipeline] needs a decimal number from -4 to 16, not '+4'",
+         "write digits"},
+        {"[pipeline]\nslots = 04\n",
+         "weir.ini:2: 'slots' of [pipeline] needs a decimal number from -4 to 16, not '04'",
+         "without leading zeros"},
+        {"[pipeline]\nslots = -0\n",
+         "weir.ini:2: 'slots' of [pipeline] needs a decimal number from -4 to 16, not '-0'",
+         "write digits"},
+        {"[pipeline]\nslots = -\n",
+         "weir.ini:2: 'slots' of [pipeline] needs a decimal number from -4 to 16, not '-'",
+         "write digits"},
+        {"[pipeline]\nseed = 9223372036854775808\n",
+         "weir.ini:2: 'seed' of [pipeline] must be from -9223372036854775808 to "
+         "9223372036854775807, not 9223372036854775808",
+         NULL},
+        {"[pipeline]\ntiming = yes\n",
+         "weir.ini:2: 'timing' of [pipeline] must be 0 or 1, not 'yes'", NULL},
+        {"[pipeline]\ntiming = 01\n", "weir.ini:2: 'timing' of [pipeline] must be 0 or 1, not '01'",
+         NULL},
+        {"[pipeline]\ntiming =\n", "weir.ini:2: 'timing' of [pipeline] must be 0 or 1, not ''",
+         NULL},
+        {"[pipeline]\norder = deph_first\n",
+         "weir.ini:2: 'order' of [pipeline] cannot be 'deph_first'; did you mean 'depth_first'?",
+         "choose one of auto, depth_first, breadth_first"},
+        {"[pipeline]\norder = Auto\n",
+         "weir.ini:2: 'order' of [pipeline] cannot be 'Auto'; did you mean 'auto'?",
+         "choose one of auto"},
+        {"[pipeline]\norder =\n", "weir.ini:2: 'order' of [pipeline] cannot be ''",
+         "choose one of auto"},
+    };
+    CHECK_REFUSALS(rows);
+}
+
+WEIR_TEST(Config, RefusesBadLines)
+{
+    static const struct refusal rows[] = {
+        {"backend = null\n[weir]\n", "weir.ini:1: 'backend' stands before the first section",
+         "put it under [weir]"},
+        {"[weir]\n= null\n", "weir.ini:2: there is no key before the '='", "write key = value"},
+        {"[weir]\n[]\n", "weir.ini:2: the section name is empty", "write [name]"},
+        {"[weir\nbackend = null\n", "weir.ini:1: the section name has no ']'", "write [name]"},
+        {"[ weir]\n", "weir.ini:1: ' weir' cannot be the name of a section", "use letters"},
+        {"[we;ir]\n", "weir.ini:1: 'we;ir' cannot be the name of a section", "use letters"},
+        {"[abcdefghijklmnopqrstuvwxyz_01234]\n",
+         "weir.ini:1: the section name has 32 characters, more than the limit of 31",
+         "check its spelling"},
+        {"[weir] backend = null\n", "weir.ini:1: there is text behind [weir]: ' backend = null'",
+         "start a new line"},
+        {"[weir];x\n", "weir.ini:1: there is text behind [weir]: ';x'", "put ' ;'"},
+        {"[weir] # x\n", "weir.ini:1: there is text behind [weir]: ' # x'", "put ' ;'"},
+        {"[weir]]\n", "weir.ini:1: there is text behind [weir]: ']'", "start a new line"},
+        {"[weir]\nbackend = null\n  plugins = check\n",
+         "weir.ini:3: the line is indented: 'plugins = check'", "first column"},
+        {"\t[weir]\n", "weir.ini:1: the line is indented: '[weir]'", "first column"},
+        {"[weir]\nbackend\n", "weir.ini:2: 'backend' is not a section, a key or a comment",
+         "write key = value"},
+        {"[weir]\nbackend: null\n",
+         "weir.ini:2: 'backend: null' is not a section, a key or a comment", "write key = value"},
+        {"[weir]\nmodule_path: a=b\n", "weir.ini:2: 'module_path: a' cannot be a key",
+         "keys have letters"},
+        {"[weir]\nback end = null\n", "weir.ini:2: 'back end ' cannot be a key",
+         "keys have letters"},
+        {"[weir]\nb ; = null\n", "weir.ini:2: 'b ; ' cannot be a key", "keys have letters"},
+        {"[weir]\ndevice = a;b\n", "weir.ini:2: the value of 'device' holds a ';'",
+         "put a space before"},
+        {"[weir]\ndevice =; nothing\n", "weir.ini:2: the value of 'device' holds a ';'",
+         "put a space before"},
+        {"[weir]\ndevice = a # b\n", "weir.ini:2: the value of 'device' holds a '#'",
+         "starts with ' ;'"},
+        {"[weir]\ndevice = #1\n", "weir.ini:2: the value of 'device' holds a '#'",
+         "starts with ' ;'"},
+        {"[weir]\n[opencl]\n\n[weir]\n", "weir.ini:4: section [weir] already stands in line 1",
+         "one place"},
+        {"[weir]\ndevice = 1\nbackend = null\ndevice = 1\n",
+         "weir.ini:4: 'device' of [weir] already stands in line 2", "keep one"},
+        {"[weir]\nbackend = null\x01\n",
+         "weir.ini:2: byte 15 of the line is a control character (0x01)", "plain text"},
+        {"[weir]\rbackend = null\r", "weir.ini:1: byte 7 of the line is a control character (0x0d)",
+         "plain text"},
+        {"; \x7f", "weir.ini:1: byte 3 of the line is a control character (0x7f)", "plain text"},
+        {"; K\xf6ln\n", "weir.ini:1: byte 4 of the line is not UTF-8", "save the file as UTF-8"},
+        {"; \xc0\xaf\n", "weir.ini:1: byte 3 of the line is not UTF-8", "UTF-8"},
+        {"; \xe0\x80\xaf\n", "weir.ini:1: byte 3 of the line is not UTF-8", "UTF-8"},
+        {"; \xed\xa0\x80\n", "weir.ini:1: byte 3 of the line is not UTF-8", "UTF-8"},
+        {"; \xf4\x90\x80\x80\n", "weir.ini:1: byte 3 of the line is not UTF-8", "UTF-8"},
+        {"; \xe2\x82", "weir.ini:1: byte 3 of the line is not UTF-8", "UTF-8"},
+        {"\n\xef\xbb\xbf[weir]\n",
+         "weir.ini:2: '\xef\xbb\xbf[weir]' is not a section, a key or a comment", "write key"},
+    };
+    CHECK_REFUSALS(rows);
+}
+
+WEIR_TEST(Config, AcceptsTheWholeOfUtf8)
+{
+    struct weir__config *config;
+    struct weir_setting settings[PIPELINE_KEYS];
+    ASSERT_INT_EQ(
+        read_all("; \xc2\x80 \xdf\xbf \xe0\xa0\x80 \xed\x9f\xbf \xee\x80\x80 \xef\xbf\xbf "
+                 "\xf0\x90\x80\x80 \xf4\x8f\xbf\xbf\n",
+                 &config, settings),
+        WEIR_OK);
+    weir__config_destroy(&config);
+}
+
+// `count` bytes 'x' between the two parts, in a text of the caller's.
+static void write_long(char *text, const char *before, size_t count)
+{
+    size_t length = strlen(before);
+    memcpy(text, before, length);
+    memset(text + length, 'x', count);
+    memcpy(text + length + count, "\n", 2);
+}
+
+WEIR_TEST(Config, RefusesLinesAboveTheLimit)
+{
+    struct weir__config *config;
+    struct weir_setting settings[PIPELINE_KEYS];
+    char text[400];
+
+    write_long(text, "[weir]\ndevice = ", WEIR__CONFIG_LINE_LIMIT - 9);
+    ASSERT_INT_EQ(read_all(text, &config, settings), WEIR_OK);
+    EXPECT_SIZE_EQ(strlen(weir__config_weir(config, "device")->text), 190);
+    weir__config_destroy(&config);
+
+    write_long(text, "[weir]\ndevice = ", WEIR__CONFIG_LINE_LIMIT - 8);
+    EXPECT_INT_EQ(read_all(text, &config, settings), WEIR_ERROR_CONFIG);
+    EXPECT_STR_EQ(weir_last_error()->message,
+                  "weir.ini:2: the line has 200 bytes, more than the limit of 199");
+
+    write_long(text, "[weir]\n; ", WEIR__CONFIG_LINE_LIMIT - 1);
+    EXPECT_INT_EQ(read_all(text, &config, settings), WEIR_ERROR_CONFIG);
+    EXPECT_CONTAINS(weir_last_error()->message, "weir.ini:2: the line has 200 bytes");
+}
+
+WEIR_TEST(Config, RefusesTooManySectionsAndKeys)
+{
+    struct weir__config *config;
+    struct weir_setting settings[PIPELINE_KEYS];
+    size_t size = 20000;
+    char *text = calloc(size, 1);
+    ASSERT_NOT_NULL(text);
+
+    size_t used = 0;
+    for (int i = 0; i <= WEIR__CONFIG_SECTION_LIMIT; i++)
+        used += (size_t)snprintf(text + used, size - used, "[s%d]\n", i);
+    EXPECT_INT_EQ(read_all(text, &config, settings), WEIR_ERROR_CONFIG);
+    EXPECT_STR_EQ(weir_last_error()->message, "weir.ini:257: more than 256 sections");
+
+    used = (size_t)snprintf(text, size, "[weir]\n");
+    for (int i = 0; i <= WEIR__CONFIG_KEY_LIMIT; i++)
+        used += (size_t)snprintf(text + used, size - used, "k%d = 1\n", i);
+    EXPECT_INT_EQ(read_all(text, &config, settings), WEIR_ERROR_CONFIG);
+    EXPECT_STR_EQ(weir_last_error()->message, "weir.ini:1026: more than 1024 keys");
+    free(text);
+}
+
+// inih reads some lines as comments when another part of the process says so.
+WEIR_TEST(Config, NoticesWhenInihDropsALine)
+{
+    struct weir__config *config;
+    struct weir_setting settings[PIPELINE_KEYS];
+    char *usual = ini_start_comment_prefixes;
+    char changed[] = ";#bd";
+
+    ini_start_comment_prefixes = changed;
+    EXPECT_INT_EQ(read_all("[weir]\nbackend = null\n\ndevice = 1\n", &config, settings),
+                  WEIR_ERROR_CONFIG);
+    EXPECT_CONTAINS(weir_last_error()->message, "inih did not deliver the key");
+    EXPECT_INT_EQ(read_all("[weir]\nbackend = null", &config, settings), WEIR_ERROR_CONFIG);
+    EXPECT_STR_EQ(weir_last_error()->message,
+                  "weir.ini:2: inih did not deliver the key of this line");
+    ini_start_comment_prefixes = usual;
+}
+
+WEIR_TEST(Config, ArgumentBeatsEnvironmentBeatsFile)
+{
+    struct weir__config *config;
+    struct weir_open_params params = text_params("[weir]\nbackend = null\ndevice = 2\n"
+                                                 "module_path = a:b\nplugins = check, trace\n");
+    ASSERT_INT_EQ(weir__config_load(&params, &config), WEIR_OK);
+    check_weir(config, "backend", "null", "weir.ini:2");
+    check_weir(config, "device", "2", "weir.ini:3");
+    check_weir(config, "module_path", "a:b", "weir.ini:4");
+    check_weir(config, "plugins", "check, trace", "weir.ini:5");
+    weir__config_destroy(&config);
+
+    setenv("WEIR_BACKEND", "opencl", 1);
+    setenv("WEIR_MODULE_PATH", "/x", 1);
+    setenv("WEIR_PLUGINS", "", 1);
+    ASSERT_INT_EQ(weir__config_load(&params, &config), WEIR_OK);
+    check_weir(config, "backend", "opencl", "WEIR_BACKEND");
+    check_weir(config, "device", "2", "weir.ini:3");
+    check_weir(config, "module_path", "/x", "WEIR_MODULE_PATH");
+    check_weir(config, "plugins", "", "WEIR_PLUGINS");
+    weir__config_destroy(&config);
+
+    // The strings of the parameters need not outlive the call.
+    char backend[] = "cuda";
+    params.backend = backend;
+    params.module_path = "";
+    params.plugins = "sim";
+    ASSERT_INT_EQ(weir__config_load(&params, &config), WEIR_OK);
+    memset(backend, '?', sizeof backend - 1);
+    check_weir(config, "backend", "cuda", "argument");
+    check_weir(config, "module_path", "", "argument");
+    check_weir(config, "plugins", "sim", "argument");
+    weir__config_destroy(&config);
+    clear_environment();
+}
+
+WEIR_TEST(Config, NamesTheOriginOfABadList)
+{
+    struct weir__config *config;
+    struct weir_open_params params = text_params("[weir]\nbackend = null,,opencl\n");
+
+    // A file is wrong even where something else replaces the value.
+    params.backend = "null";
+    EXPECT_INT_EQ(weir__config_load(&params, &config), WEIR_ERROR_CONFIG);
+    EXPECT_NULL(config);
+    EXPECT_STR_EQ(weir_last_error()->message,
+                  "weir.ini:2: 'backend' has an empty name in 'null,,opencl'");
+
+    params.config_text = "[weir]\nbackend = null, null\n";
+    EXPECT_INT_EQ(weir__config_load(&params, &config), WEIR_ERROR_CONFIG);
+    EXPECT_STR_EQ(weir_last_error()->message, "weir.ini:2: 'backend' names 'null' twice");
+
+    params.config_text = "[weir]\nbackend =\n";
+    EXPECT_INT_EQ(weir__config_load(&params, &config), WEIR_ERROR_CONFIG);
+    EXPECT_STR_EQ(weir_last_error()->message, "weir.ini:2: 'backend' names no backend");
+
+    static const char *const paths[] = {"a::b", ":a", "a:", ":"};
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
+        char text[64];
+        char message[96];
+        snprintf(text, sizeof text, "[weir]\nmodule_path = %s\n", paths[i]);
+        snprintf(message, sizeof message,
+                 "weir.ini:2: 'module_path' has an empty directory in '%s'", paths[i]);
+        params.config_text = text;
+        EXPECT_INT_EQ(weir__config_load(&params, &config), WEIR_ERROR_CONFIG);
+        EXPECT_STR_EQ(weir_last_error()->message, message);
+    }
+
+    params.config_text = "";
+    params.backend = "";
+    EXPECT_INT_EQ(weir__config_load(&params, &config), WEIR_ERROR_CONFIG);
+    EXPECT_STR_EQ(weir_last_error()->message, "argument: 'backend' names no backend");
+
+    params.backend = NULL;
+    setenv("WEIR_PLUGINS", "check trace", 1);
+    EXPECT_INT_EQ(weir__config_load(&params, &config), WEIR_ERROR_CONFIG);
+    EXPECT_STR_EQ(weir_last_error()->message,
+                  "WEIR_PLUGINS: 'plugins' holds 'check trace', which is not a name");
+    setenv("WEIR_PLUGINS", "../evil\n", 1);
+    EXPECT_INT_EQ(weir__config_load(&params, &config), WEIR_ERROR_CONFIG);
+    EXPECT_STR_EQ(weir_last_error()->message,
+                  "WEIR_PLUGINS: 'plugins' holds '../evil?', which is not a name");
+    clear_environment();
+}
+
+static weir_status split(const char *text, bool allow_repeats, char names[][WEIR__NAME_SIZE],
+                         size_t max, size_t *out_count)
+{
+    static const struct weir_key key = {.name = "plugins", .type = WEIR_KEY_TEXT, .fallback = ""};
+    const struct weir_setting setting = {.key = &key, .text = text, .origin = "f:1"};
+    return weir__config_list(&setting, allow_repeats, names, max, out_count);
+}
+
+WEIR_TEST(Config, SplitsLists)
+{
+    char names[3][WEIR__NAME_SIZE];
+    size_t count = 9;
+    ASSERT_INT_EQ(split("", false, names, 3, &count), WEIR_OK);
+    EXPECT_SIZE_EQ(count, 0);
+    ASSERT_INT_EQ(split("  ", false, names, 3, &count), WEIR_OK);
+    EXPECT_SIZE_EQ(count, 0);
+    ASSERT_INT_EQ(split("cuda", false, names, 3, &count), WEIR_OK);
+    ASSERT_SIZE_EQ(count, 1);
+    EXPECT_STR_EQ(names[0], "cuda");
+    ASSERT_INT_EQ(split(" check ,trace\t, check ", true, names, 3, &count), WEIR_OK);
+    ASSERT_SIZE_EQ(count, 3);
+    EXPECT_STR_EQ(names[0], "check");
+    EXPECT_STR_EQ(names[1], "trace");
+    EXPECT_STR_EQ(names[2], "check");
+    ASSERT_INT_EQ(split("abcdefghijklmnopqrstuvwxyz01234", false, names, 3, &count), WEIR_OK);
+    EXPECT_SIZE_EQ(strlen(names[0]), 31);
+}
+
+WEIR_TEST(Config, RefusesBadLists)
+{
+    static const struct {
+        const char *text;
+        const char *message;
+    } rows[] = {
+        {",", "f:1: 'plugins' has an empty name in ','"},
+        {"a,", "f:1: 'plugins' has an empty name in 'a,'"},
+        {"a, ,b", "f:1: 'plugins' has an empty name in 'a, ,b'"},
+        {"a, b, a", "f:1: 'plugins' names 'a' twice"},
+        {"a b", "f:1: 'plugins' holds 'a b', which is not a name"},
+        {"a.so", "f:1: 'plugins' holds 'a.so', which is not a name"},
+        {"a,b,c,d", "f:1: 'plugins' has more than 3 names"},
+        {"abcdefghijklmnopqrstuvwxyz012345",
+         "f:1: 'plugins' holds a name of 32 characters, more than the limit of 31"},
+    };
+    char names[3][WEIR__NAME_SIZE];
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        size_t count = 9;
+        EXPECT_INT_EQ(split(rows[i].text, false, names, 3, &count), WEIR_ERROR_CONFIG);
+        EXPECT_SIZE_EQ(count, 0);
+        EXPECT_STR_EQ(weir_last_error()->message, rows[i].message);
+    }
+}
+
+WEIR_TEST(Config, RefusesTablesWithBadDefaults)
+{
+    static const struct weir_key bad_key[] = {
+        {.name = "n", .type = WEIR_KEY_INTEGER, .fallback = "5", .minimum = 0, .maximum = 4}};
+    static const struct weir_key odd_key[] = {
+        {.name = "n", .type = (weir_key_type)7, .fallback = "5"}};
+    const struct weir_section bad = {"made", bad_key, 1};
+    const struct weir_section odd = {"made", odd_key, 1};
+    struct weir__config *config;
+    struct weir_setting setting;
+    const struct weir_open_params params = text_params("");
+    ASSERT_INT_EQ(weir__config_load(&params, &config), WEIR_OK);
+    EXPECT_INT_EQ(weir__config_section(config, &bad, &setting), WEIR_ERROR_CONFIG);
+    EXPECT_STR_EQ(weir_last_error()->message, "default: 'n' of [made] must be from 0 to 4, not 5");
+    EXPECT_INT_EQ(weir__config_section(config, &odd, &setting), WEIR_ERROR_CONFIG);
+    EXPECT_CONTAINS(weir_last_error()->message, "unknown type 7");
+    weir__config_destroy(&config);
+}
+
+// Writes a file into a new folder and gives its path.
+static void write_file(char *path, size_t path_size, const void *data, size_t size)
+{
+    snprintf(path, path_size, "%s/my.ini", weir_test_temp_dir());
+    FILE *file = fopen(path, "wb");
+    ASSERT_NOT_NULL(file);
+    EXPECT_SIZE_EQ(fwrite(data, 1, size, file), size);
+    EXPECT_INT_EQ(fclose(file), 0);
+}
+
+WEIR_TEST(Config, FindsTheFile)
+{
+    static const char text[] = "[weir]\nbackend = null\n";
+    char path[512];
+    char origin[520];
+    struct weir__config *config;
+    write_file(path, sizeof path, text, sizeof text - 1);
+    snprintf(origin, sizeof origin, "%s:2", path);
+    clear_environment();
+
+    struct weir_open_params params = {.struct_size = sizeof params, .config_path = path};
+    ASSERT_INT_EQ(weir__config_load(&params, &config), WEIR_OK);
+    check_weir(config, "backend", "null", origin);
+    weir__config_destroy(&config);
+
+    setenv("WEIR_CONFIG", path, 1);
+    ASSERT_INT_EQ(weir__config_load(NULL, &config), WEIR_OK);
+    check_weir(config, "backend", "null", origin);
+    weir__config_destroy(&config);
+
+    // An empty path means no file, and text stands in place of one.
+    params.config_path = "";
+    ASSERT_INT_EQ(weir__config_load(&params, &config), WEIR_OK);
+    check_weir(config, "backend", "cuda, opencl", "default");
+    weir__config_destroy(&config);
+    params.config_path = NULL;
+    params.config_text = "[weir]\nbackend = sim\n";
+    ASSERT_INT_EQ(weir__config_load(&params, &config), WEIR_OK);
+    check_weir(config, "backend", "sim", "config_text:2");
+    weir__config_destroy(&config);
+
+    setenv("WEIR_CONFIG", "", 1);
+    ASSERT_INT_EQ(weir__config_load(NULL, &config), WEIR_OK);
+    check_weir(config, "backend", "cuda, opencl", "default");
+    weir__config_destroy(&config);
+    clear_environment();
+}
+
+static void check_file_refused(const char *path, weir_status status, const char *sentence)
+{
+    const struct weir_open_params params = {.struct_size = sizeof params, .config_path = path};
+    struct weir__config *config;
+    EXPECT_INT_EQ(weir__config_load(&params, &config), status);
+    EXPECT_NULL(config);
+    // A long path shows only its end.
+    EXPECT_CONTAINS(weir_last_error()->message, strrchr(path, '/'));
+    EXPECT_CONTAINS(weir_last_error()->message, sentence);
+}
+
+WEIR_TEST(Config, RefusesWhatIsNotAReadableFile)
+{
+    char path[512];
+    clear_environment();
+    check_file_refused("/nonexistent/weir.ini", WEIR_ERROR_IO, "there is no such file");
+    check_file_refused(weir_test_temp_dir(), WEIR_ERROR_IO, "is a directory");
+    check_file_refused("/dev/zero", WEIR_ERROR_IO, "a regular file is needed");
+
+    setenv("WEIR_CONFIG", "/nonexistent/weir.ini", 1);
+    struct weir__config *config;
+    EXPECT_INT_EQ(weir__config_load(NULL, &config), WEIR_ERROR_IO);
+    EXPECT_CONTAINS(weir_last_error()->remedy, "WEIR_CONFIG");
+    clear_environment();
+
+    static const char zero[] = "[weir]\nback\0end = null\n";
+    write_file(path, sizeof path, zero, sizeof zero - 1);
+    check_file_refused(path, WEIR_ERROR_CONFIG,
+                       ":2: byte 5 of the line is a control character (0x00)");
+
+    static const char utf16[] = "\xff\xfe[\0w\0]\0\n\0";
+    write_file(path, sizeof path, utf16, sizeof utf16 - 1);
+    check_file_refused(path, WEIR_ERROR_CONFIG, ":1: byte 1 of the line is not UTF-8");
+}
+
+WEIR_TEST(Config, LimitsTheSizeOfAFile)
+{
+    char path[512];
+    struct weir__config *config;
+    char *data = calloc(WEIR__CONFIG_FILE_LIMIT + 1, 1);
+    ASSERT_NOT_NULL(data);
+    memset(data, '\n', WEIR__CONFIG_FILE_LIMIT + 1);
+    clear_environment();
+
+    write_file(path, sizeof path, data, WEIR__CONFIG_FILE_LIMIT + 1);
+    check_file_refused(path, WEIR_ERROR_IO, "has 1048577 bytes, more than the 1048576");
+    write_file(path, sizeof path, data, WEIR__CONFIG_FILE_LIMIT);
+    const struct weir_open_params params = {.struct_size = sizeof params, .config_path = path};
+    EXPECT_INT_EQ(weir__config_load(&params, &config), WEIR_OK);
+    weir__config_destroy(&config);
+    free(data);
+}
+
+WEIR_TEST(Config, RefusesAFileThatMayNotBeRead)
+{
+    char path[512];
+    if (geteuid() == 0)
+        WEIR_SKIP("root may read every file");
+    clear_environment();
+    write_file(path, sizeof path, "\n", 1);
+    ASSERT_INT_EQ(chmod(path, 0), 0);
+    check_file_refused(path, WEIR_ERROR_IO, "may not be read by this user");
+}
+
+WEIR_TEST(Config, KeepsTheEndOfALongPath)
+{
+    char name[1200];
+    struct weir__config *config;
+    memset(name, 'd', sizeof name - 1);
+    memcpy(name + sizeof name - sizeof "/weir.ini", "/weir.ini", sizeof "/weir.ini");
+    struct weir_open_params params = text_params("[weir]\nplugin = x\n");
+    params.config_path = name;
+    EXPECT_INT_EQ(weir__config_load(&params, &config), WEIR_ERROR_CONFIG);
+    EXPECT_CONTAINS(weir_last_error()->message,
+                    "/weir.ini:2: unknown key 'plugin' in [weir]; did you mean 'plugins'?");
+}
