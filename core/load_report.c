@@ -59,8 +59,7 @@ static void append(char *text, size_t size, size_t *used, const char *format, ..
         *used += (size_t)length;
 }
 
-static void append_entry(char *text, size_t size, size_t *used,
-                         const struct weir_load_entry *entry)
+static void append_entry(char *text, size_t size, size_t *used, const struct weir_load_entry *entry)
 {
     static const char *const outcomes[] = {"used", "refused", "missing"};
 

@@ -48,7 +48,9 @@ struct attempt {
     struct weir__loaded loaded;
 };
 
-enum { MOST_NAME_BYTES = 64 };
+enum {
+    MOST_NAME_BYTES = 64
+};
 
 // Names become parts of paths.
 static bool is_name(const char *name)
@@ -117,8 +119,8 @@ static bool check_file(struct attempt *attempt)
     struct stat status;
 
     if (stat(attempt->path, &status) == 0)
-        return S_ISREG(status.st_mode) || refuse(attempt, "put the module there instead",
-                                                 "it is not a regular file");
+        return S_ISREG(status.st_mode) ||
+               refuse(attempt, "put the module there instead", "it is not a regular file");
     if (errno != ENOENT && errno != ENOTDIR)
         return refuse(attempt, "make the file readable", "%s", strerror(errno));
     attempt->entry.outcome = WEIR_LOAD_MISSING;
@@ -168,23 +170,23 @@ static bool open_file(struct attempt *attempt, void **out_handle)
                   "%s", reason ? reason : "dlopen failed without a reason");
 }
 
-static bool query(struct attempt *attempt, void *handle, const struct weir_module **out_module)
+// The module's header, or NULL.
+static const struct weir_module *query(struct attempt *attempt, void *handle)
 {
     weir_module_query_function function = NULL;
     void *symbol = dlsym(handle, WEIR_MODULE_QUERY_SYMBOL);
 
-    if (!symbol)
-        return refuse(attempt, "move the file away, or export the symbol from it",
-                      "the file does not export %s, so it is no module of Weir",
-                      WEIR_MODULE_QUERY_SYMBOL);
+    if (!symbol) {
+        refuse(attempt, "move the file away, or export the symbol from it",
+               "the file does not export %s, so it is no module of Weir", WEIR_MODULE_QUERY_SYMBOL);
+        return NULL;
+    }
     memcpy(&function, &symbol, sizeof function);
-    *out_module = function(WEIR_MODULE_ABI, attempt->host);
-    if (!*out_module)
-        return refuse(attempt, "use the module that came with this Weir, or another Weir",
-                      "the module does not want to work with a library of module ABI %u",
-                      WEIR_MODULE_ABI);
-    attempt->entry.abi_seen = (*out_module)->abi;
-    return true;
+    const struct weir_module *module = function(WEIR_MODULE_ABI, attempt->host);
+    if (!module)
+        refuse(attempt, "use the module that came with this Weir, or another Weir",
+               "the module does not want to work with a library of module ABI %u", WEIR_MODULE_ABI);
+    return module;
 }
 
 // The list's entry for a module that passed its check, made if there is none.
@@ -216,11 +218,14 @@ static bool enlist(struct attempt *attempt, void *handle, const struct weir_modu
 static bool load_file(struct attempt *attempt)
 {
     void *handle = NULL;
-    const struct weir_module *module = NULL;
 
-    if (!open_file(attempt, &handle) || !query(attempt, handle, &module))
+    if (!open_file(attempt, &handle))
+        return false;
+    const struct weir_module *module = query(attempt, handle);
+    if (!module)
         return false;
     attempt->entry.outcome = WEIR_LOAD_REFUSED;
+    attempt->entry.abi_seen = module->abi;
     if (!weir__module_check(module, attempt->name, attempt->kind, &attempt->finding))
         return false;
     attempt->entry.version = module->version;
@@ -324,9 +329,9 @@ static weir_status fail_refused(const struct attempt *attempt, const char *kind)
                       kind, attempt->name, message);
 }
 
-weir_status weir__loader_load(const char *name, enum weir_module_kind kind,
-                              const char *search_path, const struct weir_host *host,
-                              weir_load_report *report, struct weir__loaded *out_loaded)
+weir_status weir__loader_load(const char *name, enum weir_module_kind kind, const char *search_path,
+                              const struct weir_host *host, weir_load_report *report,
+                              struct weir__loaded *out_loaded)
 {
     char fallback[2 * PATH_MAX + 32];
     struct attempt attempt = {.name = name, .kind = kind, .host = host};

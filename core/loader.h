@@ -31,9 +31,9 @@ struct weir__loaded {
 // Threads: safe.
 // Errors: WEIR_ERROR_MODULE, with every reason in the message, and a remedy:
 // the nearest name where the file is missing, else what is wrong with it.
-weir_status weir__loader_load(const char *name, enum weir_module_kind kind,
-                              const char *search_path, const struct weir_host *host,
-                              weir_load_report *report, struct weir__loaded *out_loaded);
+weir_status weir__loader_load(const char *name, enum weir_module_kind kind, const char *search_path,
+                              const struct weir_host *host, weir_load_report *report,
+                              struct weir__loaded *out_loaded);
 
 // The key table of module `name`, of either kind, for checking a section of a
 // module that is not used.

@@ -12,7 +12,9 @@
 #define SIZE_OF_ABI_1 \
     (offsetof(struct weir_module, driver_version) + sizeof((struct weir_module *)0)->driver_version)
 
-enum { MOST_KEYS = 1024 };
+enum {
+    MOST_KEYS = 1024
+};
 
 // One slot of the ops table. Its partner is the slot without which it makes no
 // sense: what one creates, the other destroys.
@@ -199,8 +201,7 @@ static bool fallback_fits(const struct weir_key *key)
     return false;
 }
 
-static bool check_key(const struct weir_module *module, size_t index,
-                      struct weir__finding *finding)
+static bool check_key(const struct weir_module *module, size_t index, struct weir__finding *finding)
 {
     const struct weir_key *key = &module->keys[index];
     const char *remedy = "correct the module's key table";
@@ -230,8 +231,7 @@ static bool check_keys(const struct weir_module *module, struct weir__finding *f
 {
     if (module->key_count > MOST_KEYS || (module->key_count > 0 && !module->keys))
         return refuse(finding, "correct the module's key table",
-                      "the module says that it has %u keys, and %s",
-                      (unsigned)module->key_count,
+                      "the module says that it has %u keys, and %s", (unsigned)module->key_count,
                       module->keys ? "1024 is the limit" : "has no table of them");
     for (size_t i = 0; i < module->key_count; i++)
         if (!check_key(module, i, finding))

@@ -33,9 +33,8 @@ weir_status null_event_query(const struct weir_link *link, weir_queue *queue, ui
 {
     struct null_queue *own = null_queue_of(link, queue);
 
-    return atomic_load_explicit(&own->finished, memory_order_acquire) >= sequence
-               ? WEIR_OK
-               : WEIR_NOT_READY;
+    return atomic_load_explicit(&own->finished, memory_order_acquire) >= sequence ? WEIR_OK
+                                                                                  : WEIR_NOT_READY;
 }
 
 // A real backend flushes the queue and blocks in the driver, without spinning.

@@ -22,8 +22,7 @@ weir_status null_fail(const struct weir_link *link, weir_status status, const ch
 
 // A real backend dlopens its vendor library here. When that fails, its error
 // says which file is missing and which package brings it: the user reads it.
-weir_status null_open(struct weir_link *link, const struct weir_setting *settings,
-                      void **out_state)
+weir_status null_open(struct weir_link *link, const struct weir_setting *settings, void **out_state)
 {
     struct null_module *module = link->host->allocate(sizeof *module);
     if (!module)
@@ -41,14 +40,15 @@ void null_close(const struct weir_link *link)
 }
 
 static const struct weir_key null_keys[NULL_KEY_COUNT] = {
-    [NULL_KEY_DEVICES] = {
-        .name = "devices",
-        .type = WEIR_KEY_INTEGER,
-        .fallback = "1",
-        .minimum = 0,
-        .maximum = 16,
-        .help = "How many devices the backend lists.",
-    },
+    [NULL_KEY_DEVICES] =
+        {
+            .name = "devices",
+            .type = WEIR_KEY_INTEGER,
+            .fallback = "1",
+            .minimum = 0,
+            .maximum = 16,
+            .help = "How many devices the backend lists.",
+        },
 };
 
 static const struct weir_module_ops null_ops = {

@@ -14,8 +14,8 @@
 #include <weir/module/module.h>
 
 enum {
-    NULL_ALIGNMENT = 64,         // of buffers and of argument offsets, in bytes
-    NULL_TIMING_HISTORY = 1024,  // timed records that a queue keeps
+    NULL_ALIGNMENT = 64,        // of buffers and of argument offsets, in bytes
+    NULL_TIMING_HISTORY = 1024, // timed records that a queue keeps
 };
 
 // The keys of section [null], in the order of the settings that `open` gets.
@@ -85,9 +85,8 @@ void null_device_destroy(const struct weir_link *link, weir_device *device);
 void null_device_limits(const struct weir_link *link, weir_device *device,
                         struct weir_limits *limits);
 
-weir_status null_queue_create(const struct weir_link *link, weir_device *device,
-                              weir_queue *queue, const struct weir_queue_setup *setup,
-                              void **out_data);
+weir_status null_queue_create(const struct weir_link *link, weir_device *device, weir_queue *queue,
+                              const struct weir_queue_setup *setup, void **out_data);
 void null_queue_destroy(const struct weir_link *link, weir_queue *queue);
 weir_status null_queue_submit(const struct weir_link *link, weir_queue *queue,
                               const struct weir_operation *operation);

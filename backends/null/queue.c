@@ -6,9 +6,8 @@
 
 #include <string.h>
 
-weir_status null_queue_create(const struct weir_link *link, weir_device *device,
-                              weir_queue *queue, const struct weir_queue_setup *setup,
-                              void **out_data)
+weir_status null_queue_create(const struct weir_link *link, weir_device *device, weir_queue *queue,
+                              const struct weir_queue_setup *setup, void **out_data)
 {
     const struct weir_host *host = link->host;
     struct null_queue *own = host->allocate(sizeof *own);
@@ -100,8 +99,7 @@ weir_status null_queue_submit(const struct weir_link *link, weir_queue *queue,
         break;
     }
     return null_fail(link, WEIR_ERROR_UNSUPPORTED, "use a newer version of the backend",
-                     "the null backend does not know operations of kind %d",
-                     (int)operation->kind);
+                     "the null backend does not know operations of kind %d", (int)operation->kind);
 }
 
 weir_status null_queue_finish(const struct weir_link *link, weir_queue *queue)

@@ -5,32 +5,32 @@
 
 root="$TEST_TMPDIR/prefix"
 mkdir -p "$root/bin" "$root/lib/weir" "$TEST_TMPDIR/elsewhere"
-cp -L tests/loader/find "$root/bin/find"
+cp -L tests/loader/open_and_copy "$root/bin/weir-open"
 unset WEIR_MODULE_PATH WEIR_CONFIG WEIR_BACKEND WEIR_PLUGINS
 
-expect_status 1 "$root/bin/find"
+expect_status 1 "$root/bin/weir-open"
 expect_contains "$output" "there is no backend 'null'"
 expect_contains "$output" "$root/bin/../lib/weir:$root/bin/lib/weir"
 expect_contains "$output" "WEIR_MODULE_PATH"
 
 cp -L backends/null/weir_null.so "$root/lib/weir/"
-expect_status 0 "$root/bin/find"
+expect_status 0 "$root/bin/weir-open"
 expect_contains "$output" "null: used, $root/bin/../lib/weir/weir_null.so"
 
 # Through PATH, where the program's first argument is no path.
-expect_status 0 env PATH="$root/bin:$PATH" bash -c 'cd / && exec find'
+expect_status 0 env PATH="$root/bin:$PATH" bash -c 'cd / && exec weir-open'
 expect_contains "$output" "null: used, $root/bin/../lib/weir/weir_null.so"
 
 # Through a link in another directory.
-ln -s "$root/bin/find" "$TEST_TMPDIR/elsewhere/find"
-expect_status 0 "$TEST_TMPDIR/elsewhere/find"
+ln -s "$root/bin/weir-open" "$TEST_TMPDIR/elsewhere/weir-open"
+expect_status 0 "$TEST_TMPDIR/elsewhere/weir-open"
 expect_contains "$output" "null: used, $root/bin/../lib/weir/weir_null.so"
 
 # The folder below the program's, as in a build tree.
 mv "$root/lib" "$root/bin/lib"
-expect_status 0 "$root/bin/find"
+expect_status 0 "$root/bin/weir-open"
 expect_contains "$output" "null: used, $root/bin/lib/weir/weir_null.so"
 
 # The environment beats both.
-expect_status 1 env WEIR_MODULE_PATH=/nonexistent "$root/bin/find"
+expect_status 1 env WEIR_MODULE_PATH=/nonexistent "$root/bin/weir-open"
 expect_contains "$output" "/nonexistent"

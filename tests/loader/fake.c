@@ -7,6 +7,9 @@
 
 #include <weir/module/module.h>
 
+#ifndef FAKE_NAME
+#define FAKE_NAME "fake"
+#endif
 #ifndef FAKE_ABI
 #define FAKE_ABI WEIR_MODULE_ABI
 #endif
@@ -94,7 +97,7 @@ static const struct weir_module module = {
 // where nobody may look.
 static void fill_slots(void)
 {
-    size_t first = FAKE_KIND == WEIR_MODULE_BACKEND ? 2 : FAKE_SLOTS;
+    size_t first = module.kind == WEIR_MODULE_BACKEND ? 2 : module.slot_count;
 
     for (size_t i = first; i < WEIR_MODULE_SLOT_COUNT; i++) {
         void (*function)(void) = never;

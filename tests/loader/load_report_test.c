@@ -47,13 +47,14 @@ WEIR_TEST(LoadReport, Text)
     weir__load_report_add(report, &used);
     weir__load_report_set_driver(report, "driver 7", 2);
     weir__load_report_set_remedy(report, "install the CUDA module");
-    EXPECT_STR_EQ(weir_load_report_text(report),
-                  "modules, asked for by weir.ini:3:\n"
-                  "  cuda: missing, lib/weir/weir_cuda.so\n"
-                  "    there is no such file\n"
-                  "  null: used, lib/weir/weir_null.so\n"
-                  "    module ABI 1, this library's is 1; version 0.1.0; driver driver 7; 2 devices\n"
-                  "what to do: install the CUDA module\n");
+    EXPECT_STR_EQ(
+        weir_load_report_text(report),
+        "modules, asked for by weir.ini:3:\n"
+        "  cuda: missing, lib/weir/weir_cuda.so\n"
+        "    there is no such file\n"
+        "  null: used, lib/weir/weir_null.so\n"
+        "    module ABI 1, this library's is 1; version 0.1.0; driver driver 7; 2 devices\n"
+        "what to do: install the CUDA module\n");
     EXPECT_STR_EQ(weir_load_report_origin(report), "weir.ini:3");
     EXPECT_STR_EQ(weir_load_report_remedy(report), "install the CUDA module");
     weir_load_report_destroy(&report);

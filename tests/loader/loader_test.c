@@ -99,7 +99,9 @@ static void *load_from_thread(void *argument)
 
 WEIR_TEST(Loader, ThreadsAgree)
 {
-    enum { THREADS = 8 };
+    enum {
+        THREADS = 8
+    };
     pthread_t threads[THREADS];
     struct weir__loaded loaded[THREADS];
 
@@ -189,8 +191,8 @@ WEIR_TEST(Loader, NamesTheMissingSlot)
 
 WEIR_TEST(Loader, NamesTheSlotBehindTheCount)
 {
-    expect_refused("few-slots", WEIR_MODULE_BACKEND,
-                   "`device_limits` is missing from the 6 slots", "slot_count");
+    expect_refused("few-slots", WEIR_MODULE_BACKEND, "`device_limits` is missing from the 6 slots",
+                   "slot_count");
 }
 
 WEIR_TEST(Loader, NamesTheMissingPartner)
@@ -239,8 +241,7 @@ WEIR_TEST(Loader, RefusesASanitizerRuntimeUnseen)
 
 WEIR_TEST(Loader, RefusesABadKeyTable)
 {
-    expect_refused("bad-key", WEIR_MODULE_BACKEND, "key 'depth' has the default '10'",
-                   "key table");
+    expect_refused("bad-key", WEIR_MODULE_BACKEND, "key 'depth' has the default '10'", "key table");
 }
 
 WEIR_TEST(Loader, RefusesAText)
@@ -269,16 +270,14 @@ WEIR_TEST(Loader, RefusesEmptyFileFolderAndPipe)
     char path[512];
     const char *folder = folder_with("weir_empty.so", "");
 
-    EXPECT_INT_EQ(
-        weir__loader_load("empty", WEIR_MODULE_BACKEND, folder, &host, NULL, &loaded),
-        WEIR_ERROR_MODULE);
+    EXPECT_INT_EQ(weir__loader_load("empty", WEIR_MODULE_BACKEND, folder, &host, NULL, &loaded),
+                  WEIR_ERROR_MODULE);
     EXPECT_CONTAINS(weir_last_error()->message, "file too short");
 
     snprintf(path, sizeof path, "%s/weir_folder.so", folder);
     ASSERT_INT_EQ(mkdir(path, 0700), 0);
-    EXPECT_INT_EQ(
-        weir__loader_load("folder", WEIR_MODULE_BACKEND, folder, &host, NULL, &loaded),
-        WEIR_ERROR_MODULE);
+    EXPECT_INT_EQ(weir__loader_load("folder", WEIR_MODULE_BACKEND, folder, &host, NULL, &loaded),
+                  WEIR_ERROR_MODULE);
     EXPECT_CONTAINS(weir_last_error()->message, "not a regular file");
 
     snprintf(path, sizeof path, "%s/weir_pipe.so", folder);
@@ -408,7 +407,7 @@ WEIR_TEST(Loader, KeysOfNobodyAreNotFoundQuietly)
     const struct weir_key *keys = (const struct weir_key *)&host;
     uint32_t count = 7;
 
-    weir__fail(WEIR_ERROR_IO, NULL, "something else");
+    (void)weir__fail(WEIR_ERROR_IO, NULL, "something else");
     EXPECT_INT_EQ(keys_of("pipeline", &keys, &count), WEIR_ERROR_NOT_FOUND);
     EXPECT_NULL(keys);
     EXPECT_UINT_EQ(count, 0);

@@ -26,11 +26,18 @@ static void sample_init(struct sample *sample)
         .keys =
             {
                 {.name = "text", .type = WEIR_KEY_TEXT, .fallback = "", .help = "A text."},
-                {.name = "integer", .type = WEIR_KEY_INTEGER, .fallback = "-3", .minimum = -5,
-                 .maximum = 5, .help = "A number."},
+                {.name = "integer",
+                 .type = WEIR_KEY_INTEGER,
+                 .fallback = "-3",
+                 .minimum = -5,
+                 .maximum = 5,
+                 .help = "A number."},
                 {.name = "boolean", .type = WEIR_KEY_BOOLEAN, .fallback = "1", .help = "A switch."},
-                {.name = "choice", .type = WEIR_KEY_CHOICE, .fallback = "blue",
-                 .choices = colours, .help = "A colour."},
+                {.name = "choice",
+                 .type = WEIR_KEY_CHOICE,
+                 .fallback = "blue",
+                 .choices = colours,
+                 .help = "A colour."},
             },
         .module =
             {
@@ -89,19 +96,31 @@ WEIR_TEST(ModuleCheck, AcceptsTheSample)
 
 // The slots in their order; NULL where a backend may leave one unset.
 static const char *const slot_names[] = {
-    "`open`",          "`close`",
-    "`device_count`",  "`device_describe`",
-    "`device_create`", "`device_destroy`",
-    "`device_limits`", NULL, // device_trim
-    "`queue_create`",  "`queue_destroy`",
-    "`queue_submit`",  NULL, // queue_flush
-    "`queue_finish`",  "`event_query`",
-    "`event_wait`",    NULL, // event_time
-    "`buffer_create`", "`buffer_destroy`",
-    "`host_begin`",    "`host_end`",
-    "`program_create`", "`program_destroy`",
+    "`open`",
+    "`close`",
+    "`device_count`",
+    "`device_describe`",
+    "`device_create`",
+    "`device_destroy`",
+    "`device_limits`",
+    NULL, // device_trim
+    "`queue_create`",
+    "`queue_destroy`",
+    "`queue_submit`",
+    NULL, // queue_flush
+    "`queue_finish`",
+    "`event_query`",
+    "`event_wait`",
+    NULL, // event_time
+    "`buffer_create`",
+    "`buffer_destroy`",
+    "`host_begin`",
+    "`host_end`",
+    "`program_create`",
+    "`program_destroy`",
     NULL, // program_signatures
-    "`kernel_create`", "`kernel_destroy`",
+    "`kernel_create`",
+    "`kernel_destroy`",
 };
 _Static_assert(sizeof slot_names / sizeof slot_names[0] == WEIR_MODULE_SLOT_COUNT,
                "every slot has a line");
@@ -171,8 +190,8 @@ WEIR_TEST(ModuleCheck, ReadsNothingBehindAStrangeAbi)
 
     ASSERT_NOT_NULL(abi);
     *abi = 99;
-    EXPECT_FALSE(weir__module_check((const struct weir_module *)(const void *)abi, "sample", 0,
-                                    &finding));
+    EXPECT_FALSE(
+        weir__module_check((const struct weir_module *)(const void *)abi, "sample", 0, &finding));
     EXPECT_CONTAINS(finding.reason, "ABI 99");
     free(abi);
 }
@@ -230,12 +249,12 @@ WEIR_TEST(ModuleCheck, Defaults)
         const char *fallback;
         bool sound;
     } rows[] = {
-        {0, NULL, false},    {0, "anything", true},
-        {1, "", true},       {1, "5", true},
-        {1, "6", false},     {1, "-6", false},
-        {1, "1x", false},    {1, "99999999999999999999", false},
-        {2, "0", true},      {2, "yes", false},
-        {3, "red", true},    {3, "green", false},
+        {0, NULL, false}, {0, "anything", true},
+        {1, "", true},    {1, "5", true},
+        {1, "6", false},  {1, "-6", false},
+        {1, "1x", false}, {1, "99999999999999999999", false},
+        {2, "0", true},   {2, "yes", false},
+        {3, "red", true}, {3, "green", false},
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {

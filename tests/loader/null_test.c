@@ -37,12 +37,12 @@ static bool start(struct fixture *fixture)
     EXPECT_INT_EQ(weir_device_open(fixture->runtime, NULL, &fixture->device), WEIR_OK);
     if (!fixture->device)
         return false;
-    EXPECT_INT_EQ(
-        weir_queue_create(fixture->device,
-                          &(struct weir_queue_params){
-                              .struct_size = sizeof(struct weir_queue_params), .timing = true},
-                          &fixture->queue),
-        WEIR_OK);
+    EXPECT_INT_EQ(weir_queue_create(fixture->device,
+                                    &(struct weir_queue_params){.struct_size = sizeof(
+                                                                    struct weir_queue_params),
+                                                                .timing = true},
+                                    &fixture->queue),
+                  WEIR_OK);
     return fixture->queue != NULL;
 }
 
@@ -57,14 +57,13 @@ static weir_buffer *make_buffer(struct fixture *fixture, size_t size, weir_place
 {
     weir_buffer *buffer = NULL;
 
-    EXPECT_INT_EQ(
-        weir_buffer_create(fixture->device,
-                           &(struct weir_buffer_params){
-                               .struct_size = sizeof(struct weir_buffer_params),
-                               .size = size,
-                               .placement = placement},
-                           &buffer),
-        WEIR_OK);
+    EXPECT_INT_EQ(weir_buffer_create(fixture->device,
+                                     &(struct weir_buffer_params){.struct_size = sizeof(
+                                                                      struct weir_buffer_params),
+                                                                  .size = size,
+                                                                  .placement = placement},
+                                     &buffer),
+                  WEIR_OK);
     return buffer;
 }
 
@@ -90,7 +89,8 @@ WEIR_TEST(Null, DevicesAreConfigured)
 // Sizes around the doubling, every pattern size, and untouched bytes around.
 WEIR_TEST(Null, FillsExactly)
 {
-    static const unsigned char pattern[16] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
+    static const unsigned char pattern[16] = {1, 2,  3,  4,  5,  6,  7,  8,
+                                              9, 10, 11, 12, 13, 14, 15, 16};
     struct fixture fixture;
 
     ASSERT_TRUE(start(&fixture));
@@ -105,8 +105,8 @@ WEIR_TEST(Null, FillsExactly)
                           WEIR_OK);
             bytes = pointer;
             memset(bytes, 0xee, 256);
-            EXPECT_INT_EQ(
-                weir_queue_fill(fixture.queue, buffer, unit, unit * count, pattern, unit), WEIR_OK);
+            EXPECT_INT_EQ(weir_queue_fill(fixture.queue, buffer, unit, unit * count, pattern, unit),
+                          WEIR_OK);
             EXPECT_INT_EQ(weir_queue_sync(fixture.queue, WEIR_FOREVER), WEIR_OK);
             EXPECT_INT_EQ(bytes[unit - 1], 0xee);
             for (size_t i = 0; i < count; i++)
@@ -161,10 +161,10 @@ WEIR_TEST(Null, WrapsMemory)
 
     ASSERT_TRUE(start(&fixture));
     ASSERT_INT_EQ(weir_buffer_wrap(fixture.device,
-                                   &(struct weir_wrap_params){
-                                       .struct_size = sizeof(struct weir_wrap_params),
-                                       .pointer = memory,
-                                       .size = sizeof memory},
+                                   &(struct weir_wrap_params){.struct_size =
+                                                                  sizeof(struct weir_wrap_params),
+                                                              .pointer = memory,
+                                                              .size = sizeof memory},
                                    &buffer),
                   WEIR_OK);
     EXPECT_INT_EQ(weir_queue_fill(fixture.queue, buffer, 8, 8, &seven, 1), WEIR_OK);
@@ -213,6 +213,7 @@ WEIR_TEST(Null, TimesOfTheLastRecords)
     uint32_t history = weir_device_limits(fixture.device)->timing_history;
     ASSERT_UINT_GT(history, 0);
     ASSERT_INT_EQ(weir_queue_record(fixture.queue, &first), WEIR_OK);
+    EXPECT_INT_EQ(weir_event_time_ns(first, &time), WEIR_OK);
     for (uint32_t i = 1; i < history; i++) {
         ASSERT_INT_EQ(weir_queue_record(fixture.queue, &event), WEIR_OK);
         ASSERT_INT_EQ(weir_event_time_ns(event, &time), WEIR_OK);
@@ -235,9 +236,9 @@ WEIR_TEST(Null, ABundleNeedsAnImage)
 
     ASSERT_TRUE(start(&fixture));
     EXPECT_INT_EQ(weir_program_create(fixture.device,
-                                      &(struct weir_program_params){
-                                          .struct_size = sizeof(struct weir_program_params),
-                                          .bundle = &bundle},
+                                      &(struct weir_program_params){.struct_size = sizeof(
+                                                                        struct weir_program_params),
+                                                                    .bundle = &bundle},
                                       &program),
                   WEIR_ERROR_UNSUPPORTED);
     EXPECT_CONTAINS(weir_last_error_text(), "bundle 'hollow' holds no image");

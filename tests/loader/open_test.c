@@ -158,9 +158,9 @@ WEIR_TEST(Open, AnOlderPluginForwards)
                                     &queue),
                   WEIR_OK);
     ASSERT_INT_EQ(weir_buffer_create(device,
-                                     &(struct weir_buffer_params){
-                                         .struct_size = sizeof(struct weir_buffer_params),
-                                         .size = sizeof hello},
+                                     &(struct weir_buffer_params){.struct_size = sizeof(
+                                                                      struct weir_buffer_params),
+                                                                  .size = sizeof hello},
                                      &buffer),
                   WEIR_OK);
     EXPECT_INT_EQ(weir_upload(queue, buffer, 0, hello, sizeof hello), WEIR_OK);

@@ -85,7 +85,10 @@ static weir_status open_chain(const char *plugins, const char *section, weir_run
 }
 
 static const struct weir_parameter parameters[] = {
-    {.name = "n", .type_name = "int", .kind = WEIR_PARAMETER_VALUE, .scalar = WEIR_SCALAR_I32,
+    {.name = "n",
+     .type_name = "int",
+     .kind = WEIR_PARAMETER_VALUE,
+     .scalar = WEIR_SCALAR_I32,
      .size = 4},
 };
 static const struct weir_kernel_signature signatures[] = {
@@ -115,21 +118,22 @@ struct objects {
 
 static weir_status create_buffers(struct objects *objects)
 {
-    weir_status status = weir_buffer_create(
-        objects->device,
-        &(struct weir_buffer_params){.struct_size = sizeof(struct weir_buffer_params),
-                                     .label = "device buffer",
-                                     .size = 256},
-        &objects->device_buffer);
+    weir_status status =
+        weir_buffer_create(objects->device,
+                           &(struct weir_buffer_params){.struct_size =
+                                                            sizeof(struct weir_buffer_params),
+                                                        .label = "device buffer",
+                                                        .size = 256},
+                           &objects->device_buffer);
     if (status < 0)
         return status;
-    return weir_buffer_create(
-        objects->device,
-        &(struct weir_buffer_params){.struct_size = sizeof(struct weir_buffer_params),
-                                     .label = "host buffer",
-                                     .size = 256,
-                                     .placement = WEIR_PLACE_HOST},
-        &objects->host_buffer);
+    return weir_buffer_create(objects->device,
+                              &(struct weir_buffer_params){.struct_size =
+                                                               sizeof(struct weir_buffer_params),
+                                                           .label = "host buffer",
+                                                           .size = 256,
+                                                           .placement = WEIR_PLACE_HOST},
+                              &objects->host_buffer);
 }
 
 // Creates them in the order of `struct objects`, up to the first failure.
@@ -139,22 +143,22 @@ static weir_status create_objects(weir_runtime *runtime, struct objects *objects
     weir_status status = weir_device_open(runtime, NULL, &objects->device);
     if (status < 0)
         return status;
-    status = weir_queue_create(
-        objects->device,
-        &(struct weir_queue_params){.struct_size = sizeof(struct weir_queue_params),
-                                    .label = "queue",
-                                    .timing = true},
-        &objects->queue);
+    status = weir_queue_create(objects->device,
+                               &(struct weir_queue_params){.struct_size =
+                                                               sizeof(struct weir_queue_params),
+                                                           .label = "queue",
+                                                           .timing = true},
+                               &objects->queue);
     if (status < 0)
         return status;
     status = create_buffers(objects);
     if (status < 0)
         return status;
-    status = weir_program_create(
-        objects->device,
-        &(struct weir_program_params){.struct_size = sizeof(struct weir_program_params),
-                                      .bundle = &bundle},
-        &objects->program);
+    status = weir_program_create(objects->device,
+                                 &(struct weir_program_params){.struct_size = sizeof(
+                                                                   struct weir_program_params),
+                                                               .bundle = &bundle},
+                                 &objects->program);
     if (status < 0)
         return status;
     return weir_kernel_create(objects->program, "nothing", &objects->kernel);
@@ -219,15 +223,20 @@ static void expect_work_counted(const char *label, unsigned link, int64_t times)
         int64_t once;
         int64_t each;
     } rows[] = {
-        {"open", 1, 0},           {"device_create", 1, 0},  {"device_destroy", 1, 0},
-        {"device_limits", 1, 0},  {"queue_create", 1, 0},   {"queue_destroy", 1, 0},
-        {"buffer_create", 2, 0},  {"buffer_destroy", 2, 0}, {"program_create", 1, 0},
-        {"program_destroy", 1, 0}, {"kernel_create", 1, 0}, {"kernel_destroy", 1, 0},
-        {"fill", 0, 2},           {"copy", 0, 3},           {"copy_2d", 0, 1},
-        {"launch", 0, 1},         {"host_call", 0, 1},      {"wait", 0, 1},
-        {"implied", 0, 1},        {"empty", 0, 1},          {"host_begin", 0, 1},
-        {"host_end", 0, 1},       {"record", 0, 2},         {"internal", 0, 0},
-        {"queue_submit", 0, 11},  {"other", 0, 0},          {"mixed", 0, 0},
+        {"open", 1, 0},           {"device_create", 1, 0},
+        {"device_destroy", 1, 0}, {"device_limits", 1, 0},
+        {"queue_create", 1, 0},   {"queue_destroy", 1, 0},
+        {"buffer_create", 2, 0},  {"buffer_destroy", 2, 0},
+        {"program_create", 1, 0}, {"program_destroy", 1, 0},
+        {"kernel_create", 1, 0},  {"kernel_destroy", 1, 0},
+        {"fill", 0, 2},           {"copy", 0, 3},
+        {"copy_2d", 0, 1},        {"launch", 0, 1},
+        {"host_call", 0, 1},      {"wait", 0, 1},
+        {"implied", 0, 1},        {"empty", 0, 1},
+        {"host_begin", 0, 1},     {"host_end", 0, 1},
+        {"record", 0, 2},         {"internal", 0, 0},
+        {"queue_submit", 0, 11},  {"other", 0, 0},
+        {"mixed", 0, 0},
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -365,11 +374,11 @@ WEIR_TEST(Chain, RollsBackWhatTheBackendRefuses)
     forget_lines();
     ASSERT_OK(open_chain("count, count", "", &runtime));
     ASSERT_OK(create_objects(runtime, &objects));
-    EXPECT_INT_EQ(weir_program_create(
-                      objects.device,
-                      &(struct weir_program_params){.struct_size = sizeof(struct weir_program_params),
-                                                    .source = "kernel void f(void) {}"},
-                      &program),
+    EXPECT_INT_EQ(weir_program_create(objects.device,
+                                      &(struct weir_program_params){
+                                          .struct_size = sizeof(struct weir_program_params),
+                                          .source = "kernel void f(void) {}"},
+                                      &program),
                   WEIR_ERROR_UNSUPPORTED);
     EXPECT_NULL(program);
     EXPECT_CONTAINS(weir_last_error()->message, "no compiler");

@@ -88,7 +88,12 @@ static const char *const count_names[COUNTS] = {
     [MIXED] = "mixed",
 };
 
-enum key { KEY_LABEL, KEY_FAIL_CREATE, KEY_FAIL_LINK, KEY_COUNT };
+enum key {
+    KEY_LABEL,
+    KEY_FAIL_CREATE,
+    KEY_FAIL_LINK,
+    KEY_COUNT
+};
 
 struct state {
     const char *label;
@@ -180,8 +185,8 @@ static void count_close(const struct weir_link *link)
 {
     struct state *state = state_of(link);
     char text[1024];
-    int used = snprintf(text, sizeof text, "label=%.100s link=%u", state->label,
-                        (unsigned)link->index);
+    int used =
+        snprintf(text, sizeof text, "label=%.100s link=%u", state->label, (unsigned)link->index);
 
     for (size_t i = 0; i < COUNTS; i++) {
         uint64_t value = atomic_load(&state->counts[i]);
@@ -374,27 +379,30 @@ static const char *const fail_choices[] = {"none",   "open",    "device", "queue
                                            "buffer", "program", "kernel", NULL};
 
 static const struct weir_key count_keys[KEY_COUNT] = {
-    [KEY_LABEL] = {
-        .name = "label",
-        .type = WEIR_KEY_TEXT,
-        .fallback = "",
-        .help = "Stands in the counts, to tell chains apart.",
-    },
-    [KEY_FAIL_CREATE] = {
-        .name = "fail_create",
-        .type = WEIR_KEY_CHOICE,
-        .fallback = "none",
-        .choices = fail_choices,
-        .help = "What fails to be created.",
-    },
-    [KEY_FAIL_LINK] = {
-        .name = "fail_link",
-        .type = WEIR_KEY_INTEGER,
-        .fallback = "0",
-        .minimum = 0,
-        .maximum = 63,
-        .help = "The link of the chain where it fails.",
-    },
+    [KEY_LABEL] =
+        {
+            .name = "label",
+            .type = WEIR_KEY_TEXT,
+            .fallback = "",
+            .help = "Stands in the counts, to tell chains apart.",
+        },
+    [KEY_FAIL_CREATE] =
+        {
+            .name = "fail_create",
+            .type = WEIR_KEY_CHOICE,
+            .fallback = "none",
+            .choices = fail_choices,
+            .help = "What fails to be created.",
+        },
+    [KEY_FAIL_LINK] =
+        {
+            .name = "fail_link",
+            .type = WEIR_KEY_INTEGER,
+            .fallback = "0",
+            .minimum = 0,
+            .maximum = 63,
+            .help = "The link of the chain where it fails.",
+        },
 };
 
 static const struct weir_module_ops count_ops = {

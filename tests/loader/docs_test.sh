@@ -1,0 +1,48 @@
+#!/bin/bash
+# The pages about modules mean what they say: their commands are run and their
+# example is built, with the system's compiler and the public headers.
+. tests/support/shell.sh
+
+program="$PWD/tests/loader/open_and_copy"
+tree="$TEST_TMPDIR/tree"
+unset WEIR_CONFIG WEIR_BACKEND WEIR_PLUGINS
+mkdir -p "$tree/backends"
+cp -rL api docs "$tree/"
+mkdir "$tree/backends/null"
+for file in backends/null/*; do
+    [[ "$file" == *.so ]] || cp -L "$file" "$tree/backends/null/"
+done
+cd "$tree"
+
+# block LANGUAGE PAGE: what stands in the fenced blocks of that language.
+block()
+{
+    sed -n "/^\`\`\`$1\$/,/^\`\`\`\$/{/^\`\`\`/d;p}" "$2"
+}
+
+block sh docs/writing-a-backend.md >backend.sh
+expect_contains "$(cat backend.sh)" "cp -rL backends/null backends/mine"
+expect_status 0 bash -eu backend.sh
+export WEIR_MODULE_PATH="$tree"
+expect_status 0 "$program" mine
+expect_contains "$output" "mine: used, $tree/weir_mine.so"
+expect_contains "$output" "copied weir"
+expect_status 0 nm -D --defined-only weir_mine.so
+expect_contains "$output" "weir_module_query"
+expect_not_contains "$output" "mine_"
+expect_status 1 grep -rniw null backends/mine --include=BUILD
+
+block c docs/writing-a-plugin.md >copies.c
+block sh docs/writing-a-plugin.md >plugin.sh
+expect_status 0 bash -eu plugin.sh
+expect_status 0 "$program" mine copies
+expect_contains "$output" "copies: used, $tree/weir_copies.so"
+expect_contains "$output" "copies 5 bytes on queue 'queue'"
+expect_contains "$output" "copied weir"
+expect_status 0 "$program" mine
+expect_not_contains "$output" "copies"
+
+# Every slot that the pages name exists.
+for slot in program_create device_trim event_wait queue_finish event_query queue_submit host_begin; do
+    grep -q "(\*$slot)" api/weir/module/module.h || fail "module.h has no slot $slot"
+done
