@@ -11,9 +11,14 @@
 #include "tests/support/test.h"
 #include "tests/unit/config_reference.h"
 
+static const struct weir_section *weir_section(void)
+{
+    return &weir__config_weir_table;
+}
+
 // Sections whose tables are linked in, and modules that carry their own.
-static const struct weir_section *const linked_tables[] = {
-    &weir__config_weir_table,
+static const struct weir_section *(*const linked_tables[])(void) = {
+    weir_section,
 };
 static const char *const module_paths[] = {
     "backends/null/weir_null.so",
@@ -61,7 +66,7 @@ static void read_reference(struct config_reference *out_reference)
     clear_environment();
     *out_reference = (struct config_reference){NULL, tables, LINKED + MODULES};
     for (size_t i = 0; i < LINKED; i++)
-        tables[i] = linked_tables[i];
+        tables[i] = linked_tables[i]();
     for (size_t i = 0; i < MODULES; i++) {
         ASSERT_TRUE(read_table(module_paths[i], &module_sections[i]));
         tables[LINKED + i] = &module_sections[i];
