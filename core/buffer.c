@@ -65,8 +65,8 @@ weir_status weir_buffer_create(weir_device *device, const struct weir_buffer_par
     *out_buffer = NULL;
     WEIR_REQUIRE(NULL, device && params);
     WEIR_REQUIRE(params->label, params->struct_size >= sizeof params->struct_size);
-    WEIR_REQUIRE(params->label, params->placement == WEIR_PLACE_DEVICE ||
-                                    params->placement == WEIR_PLACE_HOST);
+    WEIR_REQUIRE(params->label,
+                 params->placement == WEIR_PLACE_DEVICE || params->placement == WEIR_PLACE_HOST);
     weir_status status = check_size(device, params->label, params->size);
     if (status < 0)
         return status;
@@ -86,8 +86,9 @@ weir_status weir_buffer_wrap(weir_device *device, const struct weir_wrap_params 
     weir_status status = check_size(device, params->label, params->size);
     if (status < 0)
         return status;
-    const struct weir_buffer_setup setup = {
-        .size = params->size, .placement = WEIR_PLACE_HOST, .user_pointer = params->pointer};
+    const struct weir_buffer_setup setup = {.size = params->size,
+                                            .placement = WEIR_PLACE_HOST,
+                                            .user_pointer = params->pointer};
     return create(device, params->label, &setup, false, out_buffer);
 }
 
@@ -180,26 +181,28 @@ void weir__staging_destroy(weir_device *device)
     device->staging = NULL;
 }
 
-// Called with the staging lock held, which covers one whole transfer.
-static weir_status staging_ready(weir_device *device)
+// The device's staging memory, made at first use, or NULL with the thread's error
+// set. Called with the staging lock held, which covers one whole transfer.
+static struct weir__staging *take_staging(weir_device *device)
 {
     const struct weir_buffer_setup setup = {.size = STAGING_PIECE_BYTES,
                                             .placement = WEIR_PLACE_HOST};
     if (device->staging)
-        return WEIR_OK;
+        return device->staging;
     device->staging = weir__allocate(sizeof *device->staging);
-    if (!device->staging)
-        return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for staging");
-    for (int i = 0; i < STAGING_PIECES; i++) {
-        weir_status status =
-            create(device, "staging", &setup, true, &device->staging->pieces[i]);
-        if (status < 0) {
-            struct weir_error cause = *weir_last_error();
-            weir__staging_destroy(device);
-            return weir__error_set(&cause);
-        }
+    if (!device->staging) {
+        weir__report(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for staging");
+        return NULL;
     }
-    return WEIR_OK;
+    for (int i = 0; i < STAGING_PIECES; i++) {
+        if (create(device, "staging", &setup, true, &device->staging->pieces[i]) == WEIR_OK)
+            continue;
+        struct weir_error cause = *weir_last_error();
+        weir__staging_destroy(device);
+        weir__error_set(&cause);
+        return NULL;
+    }
+    return device->staging;
 }
 
 static weir_status sync_piece(struct weir__staging *staging, int piece)
@@ -209,10 +212,10 @@ static weir_status sync_piece(struct weir__staging *staging, int piece)
     return event.queue ? weir_event_sync(event, WEIR_FOREVER) : WEIR_OK;
 }
 
-static weir_status upload_pieces(weir_queue *queue, weir_buffer *dst, size_t dst_offset,
-                                 const char *src, size_t size, const char *file, int line)
+static weir_status upload_pieces(weir_queue *queue, struct weir__staging *staging, weir_buffer *dst,
+                                 size_t dst_offset, const char *src, size_t size, const char *file,
+                                 int line)
 {
-    struct weir__staging *staging = queue->member.device->staging;
     weir_status status = WEIR_OK;
 
     for (size_t done = 0, n; done < size && status == WEIR_OK; done += n) {
@@ -230,10 +233,10 @@ static weir_status upload_pieces(weir_queue *queue, weir_buffer *dst, size_t dst
 }
 
 // Piece i is copied to the host while the device brings piece i + 1.
-static weir_status download_pieces(weir_queue *queue, char *dst, weir_buffer *src,
-                                   size_t src_offset, size_t size, const char *file, int line)
+static weir_status download_pieces(weir_queue *queue, struct weir__staging *staging, char *dst,
+                                   weir_buffer *src, size_t src_offset, size_t size,
+                                   const char *file, int line)
 {
-    struct weir__staging *staging = queue->member.device->staging;
     size_t count = (size + STAGING_PIECE_BYTES - 1) / STAGING_PIECE_BYTES;
     weir_status status = WEIR_OK;
 
@@ -244,7 +247,8 @@ static weir_status download_pieces(weir_queue *queue, char *dst, weir_buffer *sr
             weir_buffer *piece = staging->pieces[i % STAGING_PIECES];
             status = weir_queue_copy_at(queue, piece, 0, src, src_offset + at, n, file, line);
             if (status == WEIR_OK)
-                status = weir_queue_record_at(queue, &staging->busy[i % STAGING_PIECES], file, line);
+                status =
+                    weir_queue_record_at(queue, &staging->busy[i % STAGING_PIECES], file, line);
         }
         if (i > 0 && status == WEIR_OK) {
             size_t at = (i - 1) * STAGING_PIECE_BYTES;
@@ -297,10 +301,12 @@ weir_status weir_upload_at(weir_queue *queue, weir_buffer *dst, size_t dst_offse
         return status;
     weir_device *device = queue->member.device;
     pthread_mutex_lock(&device->staging_lock);
-    status = staging_ready(device);
-    if (status == WEIR_OK) {
-        status = upload_pieces(queue, dst, dst_offset, src, size, file, line);
-        status = finish_pieces(device->staging, status);
+    struct weir__staging *staging = take_staging(device);
+    if (staging) {
+        status = upload_pieces(queue, staging, dst, dst_offset, src, size, file, line);
+        status = finish_pieces(staging, status);
+    } else {
+        status = weir_last_error()->status;
     }
     pthread_mutex_unlock(&device->staging_lock);
     return status;
@@ -314,10 +320,12 @@ weir_status weir_download_at(weir_queue *queue, void *dst, weir_buffer *src, siz
         return status;
     weir_device *device = queue->member.device;
     pthread_mutex_lock(&device->staging_lock);
-    status = staging_ready(device);
-    if (status == WEIR_OK) {
-        status = download_pieces(queue, dst, src, src_offset, size, file, line);
-        status = finish_pieces(device->staging, status);
+    struct weir__staging *staging = take_staging(device);
+    if (staging) {
+        status = download_pieces(queue, staging, dst, src, src_offset, size, file, line);
+        status = finish_pieces(staging, status);
+    } else {
+        status = weir_last_error()->status;
     }
     pthread_mutex_unlock(&device->staging_lock);
     return status;

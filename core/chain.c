@@ -77,8 +77,8 @@ static weir_status nothing_for_queue(const struct weir_link *link, weir_queue *q
     return WEIR_OK;
 }
 
-static weir_status no_event_time(const struct weir_link *link, weir_queue *queue,
-                                 uint64_t sequence, uint64_t *out_time_ns)
+static weir_status no_event_time(const struct weir_link *link, weir_queue *queue, uint64_t sequence,
+                                 uint64_t *out_time_ns)
 {
     (void)queue;
     (void)sequence;
@@ -97,9 +97,9 @@ static weir_status nothing_for_host(const struct weir_link *link, weir_buffer *b
     return WEIR_OK;
 }
 
-#define FILL(ops, slot, function) \
-    do {                          \
-        if (!(ops)->slot)         \
+#define FILL(ops, slot, function)     \
+    do {                              \
+        if (!(ops)->slot)             \
             (ops)->slot = (function); \
     } while (0)
 
@@ -176,8 +176,8 @@ weir_status weir__chain_build(struct weir__chain *chain, const struct weir__load
     return WEIR_OK;
 }
 
-weir_status weir__chain_open(struct weir__chain *chain,
-                             const struct weir_setting *const *settings, uint32_t *out_failed)
+weir_status weir__chain_open(struct weir__chain *chain, const struct weir_setting *const *settings,
+                             uint32_t *out_failed)
 {
     *out_failed = 0;
     for (uint32_t i = chain->count; i-- > 0;) {
@@ -219,20 +219,20 @@ const struct weir_link *weir__chain_backend(const struct weir__chain *chain)
 
 // The five kinds of object are created and destroyed alike. `CREATE` is one
 // link's create, with `link` and `slot` in scope.
-#define CREATE_ALONG(chain, data, create_slot, destroy_slot, object, CREATE)             \
-    do {                                                                                 \
-        for (uint32_t i = 0; i < (chain)->count; i++) {                                  \
-            const struct weir_link *link = &(chain)->links[i];                           \
-            void **slot = &(data)[i];                                                    \
-            weir_status status = link->ops->create_slot ? (CREATE) : WEIR_OK;            \
-            if (status >= 0)                                                             \
-                continue;                                                                \
-            while (i-- > 0)                                                              \
-                if ((chain)->links[i].ops->destroy_slot)                                 \
-                    (chain)->links[i].ops->destroy_slot(&(chain)->links[i], object);     \
-            return status;                                                               \
-        }                                                                                \
-        return WEIR_OK;                                                                  \
+#define CREATE_ALONG(chain, data, create_slot, destroy_slot, object, CREATE)         \
+    do {                                                                             \
+        for (uint32_t i = 0; i < (chain)->count; i++) {                              \
+            const struct weir_link *link = &(chain)->links[i];                       \
+            void **slot = &(data)[i];                                                \
+            weir_status status = link->ops->create_slot ? (CREATE) : WEIR_OK;        \
+            if (status >= 0)                                                         \
+                continue;                                                            \
+            while (i-- > 0)                                                          \
+                if ((chain)->links[i].ops->destroy_slot)                             \
+                    (chain)->links[i].ops->destroy_slot(&(chain)->links[i], object); \
+            return status;                                                           \
+        }                                                                            \
+        return WEIR_OK;                                                              \
     } while (0)
 
 #define DESTROY_ALONG(chain, destroy_slot, object)                               \

@@ -21,8 +21,8 @@ weir_status weir__chain_build(struct weir__chain *chain, const struct weir__load
 // Opens every link, the backend first, and closes those already open when one
 // fails. `settings[i]` belongs to `modules[i]` of the build; `*out_failed` is
 // the index of the module that failed.
-weir_status weir__chain_open(struct weir__chain *chain,
-                             const struct weir_setting *const *settings, uint32_t *out_failed);
+weir_status weir__chain_open(struct weir__chain *chain, const struct weir_setting *const *settings,
+                             uint32_t *out_failed);
 
 // Closes what is open and frees the links. Accepts a chain that was never built.
 void weir__chain_finish(struct weir__chain *chain);

@@ -88,7 +88,7 @@ static weir_status select_by_name(const weir_runtime *runtime, const char *selec
 {
     size_t matches = 0;
     size_t count = weir_device_count(runtime);
-    struct weir_device_info info;
+    struct weir_device_info info = {0};
 
     for (size_t i = 0; i < count; i++) {
         weir_status status = weir_device_describe(runtime, i, &info);
@@ -228,10 +228,10 @@ static weir_status refuse_close(weir_device *device)
     for (struct weir__member *member = device->live; member && status == WEIR_OK;
          member = member->next)
         if (!member->internal)
-            status = weir__fail_at(NULL, 0, device->info.name, WEIR_ERROR_INVALID,
-                                   "destroy it first",
-                                   "weir_device_close: the %s '%s' still exists",
-                                   kinds[member->kind], member->object.label);
+            status =
+                weir__fail_at(NULL, 0, device->info.name, WEIR_ERROR_INVALID, "destroy it first",
+                              "weir_device_close: the %s '%s' still exists", kinds[member->kind],
+                              member->object.label);
     pthread_mutex_unlock(&device->lock);
     return status;
 }

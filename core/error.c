@@ -77,8 +77,8 @@ const char *weir_last_error_text(void)
     return last_text;
 }
 
-static weir_status store(const char *file, int line, const char *object, weir_status status,
-                         const char *remedy, const char *format, va_list arguments)
+static void store(const char *file, int line, const char *object, weir_status status,
+                  const char *remedy, const char *format, va_list arguments)
 {
     // The arguments may point into the old detail, so the new one is built beside it.
     struct weir_error error = {.status = status, .file = file, .line = line};
@@ -89,26 +89,23 @@ static weir_status store(const char *file, int line, const char *object, weir_st
     if (remedy)
         snprintf(error.remedy, sizeof error.remedy, "%s", remedy);
     last_error = error;
-    return status;
 }
 
-weir_status weir__fail(weir_status status, const char *remedy, const char *format, ...)
+void weir__report(weir_status status, const char *remedy, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
     store(NULL, 0, NULL, status, remedy, format, arguments);
     va_end(arguments);
-    return status;
 }
 
-weir_status weir__fail_at(const char *file, int line, const char *object, weir_status status,
-                          const char *remedy, const char *format, ...)
+void weir__report_at(const char *file, int line, const char *object, weir_status status,
+                     const char *remedy, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
     store(file, line, object, status, remedy, format, arguments);
     va_end(arguments);
-    return status;
 }
 
 weir_status weir__error_set(const struct weir_error *error)

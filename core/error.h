@@ -6,14 +6,19 @@
 #include <weir/common.h>
 #include <weir/status.h>
 
-// Starts a fresh detail with a formatted message and returns `status`. `remedy`
-// may be NULL.
-weir_status weir__fail(weir_status status, const char *remedy, const char *format, ...)
+// Starts a fresh detail with a formatted message. `remedy` may be NULL.
+void weir__report(weir_status status, const char *remedy, const char *format, ...)
     WEIR_PRINTF(3, 4);
 
 // The same for a call about an object, made at file:line. Both may be NULL.
-weir_status weir__fail_at(const char *file, int line, const char *object, weir_status status,
-                          const char *remedy, const char *format, ...) WEIR_PRINTF(6, 7);
+void weir__report_at(const char *file, int line, const char *object, weir_status status,
+                     const char *remedy, const char *format, ...) WEIR_PRINTF(6, 7);
+
+// The same as expressions of value `status`. Macros, so that a reader of the
+// caller, and a static analyser, sees the value.
+#define weir__fail(status, ...) (weir__report((status), __VA_ARGS__), (status))
+#define weir__fail_at(file, line, object, status, ...) \
+    (weir__report_at(file, line, object, (status), __VA_ARGS__), (status))
 
 // Replaces the detail by a copy of `*error` and returns its status.
 weir_status weir__error_set(const struct weir_error *error);
@@ -22,19 +27,19 @@ weir_status weir__error_set(const struct weir_error *error);
 void weir__error_place(const char *object, const char *file, int line);
 
 // Refuses the call unless `condition` holds: the message is its text.
-#define WEIR_REQUIRE(object, condition)                                                    \
-    do {                                                                                   \
-        if (!(condition))                                                                  \
-            return weir__fail_at(NULL, 0, object, WEIR_ERROR_INVALID, NULL,                \
-                                 "%s: this must hold: %s", __func__, #condition);          \
+#define WEIR_REQUIRE(object, condition)                                           \
+    do {                                                                          \
+        if (!(condition))                                                         \
+            return weir__fail_at(NULL, 0, object, WEIR_ERROR_INVALID, NULL,       \
+                                 "%s: this must hold: %s", __func__, #condition); \
     } while (0)
 
 // The same for operations, which know their caller.
-#define WEIR_REQUIRE_AT(file, line, object, condition)                                     \
-    do {                                                                                   \
-        if (!(condition))                                                                  \
-            return weir__fail_at(file, line, object, WEIR_ERROR_INVALID, NULL,             \
-                                 "%s: this must hold: %s", __func__, #condition);          \
+#define WEIR_REQUIRE_AT(file, line, object, condition)                            \
+    do {                                                                          \
+        if (!(condition))                                                         \
+            return weir__fail_at(file, line, object, WEIR_ERROR_INVALID, NULL,    \
+                                 "%s: this must hold: %s", __func__, #condition); \
     } while (0)
 
 #endif

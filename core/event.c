@@ -7,8 +7,8 @@
 #include <inttypes.h>
 #include <time.h>
 
-#include "core/notifier.h"
 #include "core/error.h"
+#include "core/notifier.h"
 #include "core/queue.h"
 #include "core/registry.h"
 #include "core/thread.h"
@@ -113,9 +113,9 @@ weir_status weir_event_sync(struct weir_event event, uint64_t timeout_ns)
     if (known_complete(queue, event)) {
         status = weir__progress_status(queue, event.sequence);
     } else {
-        status = settle(queue, event,
-                        queue->first->ops->event_wait(queue->first, queue, event.sequence,
-                                                      timeout_ns));
+        status =
+            settle(queue, event,
+                   queue->first->ops->event_wait(queue->first, queue, event.sequence, timeout_ns));
         if (status == WEIR_NOT_READY)
             status = WEIR_TIMEOUT;
         if (status != WEIR_TIMEOUT)

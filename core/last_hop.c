@@ -68,7 +68,7 @@ static weir_status run_host_call(struct hold *hold, const struct weir_operation 
         return WEIR_OK;
     // The function's own detail, if it left one, says more than its status.
     if (weir_last_error()->status != status)
-        weir__fail(status, NULL, "the function returned %s", weir_status_name(status));
+        weir__report(status, NULL, "the function returned %s", weir_status_name(status));
     return status;
 }
 
@@ -206,8 +206,8 @@ static weir_status queue_submit(const struct weir_link *link, weir_queue *queue,
 
     pthread_mutex_lock(&hold->lock);
     // The worker may have let go since.
-    bool keep = atomic_load_explicit(&hold->holding, memory_order_relaxed) ||
-                starts_hold(hold, operation);
+    bool keep =
+        atomic_load_explicit(&hold->holding, memory_order_relaxed) || starts_hold(hold, operation);
     weir_status status = keep ? push(hold, operation) : WEIR_OK;
     pthread_mutex_unlock(&hold->lock);
     return keep ? status : hand_over(hold, operation);

@@ -23,7 +23,7 @@ struct weir__member {
     struct weir_object object;
     weir_device *device;
     enum weir__kind kind;
-    bool internal; // the library's own; does not keep a device from closing
+    bool internal;                 // the library's own; does not keep a device from closing
     struct weir__member *previous; // the device's list: of live objects, or,
     struct weir__member *next;     // after destruction, of retired ones
     struct weir_event *frontier;   // retired: to be complete before it may go

@@ -50,8 +50,7 @@ weir_status weir_program_create(weir_device *device, const struct weir_program_p
         return status;
 
     const char *label = params->label || !params->bundle ? params->label : params->bundle->name;
-    weir_program *program =
-        weir__member_allocate(device, WEIR__PROGRAM, sizeof *program, label);
+    weir_program *program = weir__member_allocate(device, WEIR__PROGRAM, sizeof *program, label);
     if (!program)
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a program object");
     status = weir__chain_program_create(device->chain, device, program, params,
@@ -199,9 +198,9 @@ static bool same_family(weir_scalar wanted, weir_scalar given)
 
 static weir_status check_value(const struct place *place, const struct weir_argument *argument)
 {
-    static const char *const names[] = {"a value", "a char", "an unsigned char", "a short",
-                                        "an unsigned short", "an int", "an unsigned int", "a long",
-                                        "an unsigned long", "a float", "a double"};
+    static const char *const names[] = {
+        "a value",         "a char", "an unsigned char", "a short", "an unsigned short", "an int",
+        "an unsigned int", "a long", "an unsigned long", "a float", "a double"};
     const struct weir_parameter *parameter = place->parameter;
 
     if (argument->size != parameter->size)
@@ -246,8 +245,9 @@ static weir_status check_range(const struct place *place, const struct weir_argu
                              place->index, place->parameter->name, argument->offset,
                              limits->argument_alignment_bytes);
     if (buffer->placement == WEIR_PLACE_HOST && !limits->host_in_kernels)
-        return refuse(place, "a HOST buffer", "copy it to a DEVICE buffer first, or ask "
-                                              "limits.host_in_kernels");
+        return refuse(place, "a HOST buffer",
+                      "copy it to a DEVICE buffer first, or ask "
+                      "limits.host_in_kernels");
     return WEIR_OK;
 }
 

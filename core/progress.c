@@ -152,8 +152,10 @@ void weir__progress_fail(weir_queue *queue, uint64_t first, const struct weir_er
     pthread_mutex_lock(&progress->lock);
     const struct weir__failure *known = find(progress->failures, UINT64_MAX);
     if (failure && !(known && known->first <= first)) {
-        *failure = (struct weir__failure){
-            .next = progress->failures, .first = first, .last = UINT64_MAX, .cause = *cause};
+        *failure = (struct weir__failure){.next = progress->failures,
+                                          .first = first,
+                                          .last = UINT64_MAX,
+                                          .cause = *cause};
         progress->failures = failure;
         failure = NULL;
     }
@@ -266,8 +268,9 @@ weir_status weir__progress_wait(weir_queue *queue, uint64_t own, struct weir_eve
 {
     struct weir__progress *progress = &queue->progress;
 
-    *out_implied = producer == queue || atomic_load_explicit(&producer->progress.completed,
-                                                             memory_order_acquire) >= event.sequence;
+    *out_implied =
+        producer == queue ||
+        atomic_load_explicit(&producer->progress.completed, memory_order_acquire) >= event.sequence;
     if (*out_implied)
         return WEIR_OK;
     shrink(queue);

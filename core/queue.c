@@ -65,8 +65,8 @@ weir_status weir_queue_create(weir_device *device, const struct weir_queue_param
     weir__progress_init(&queue->progress);
 
     const struct weir_queue_setup setup = {.priority = params->priority, .timing = params->timing};
-    status = weir__chain_queue_create(device->chain, device, queue, &setup,
-                                      queue->member.object.data);
+    status =
+        weir__chain_queue_create(device->chain, device, queue, &setup, queue->member.object.data);
     if (status < 0)
         goto fail;
     queue->member.object.id = weir__registry_add(queue);
@@ -151,10 +151,9 @@ static weir_status submit_locked(weir_queue *queue, struct weir_operation *opera
 static weir_status submit(weir_queue *queue, struct weir_operation *operation)
 {
     pthread_mutex_lock(&queue->submit_lock);
-    weir_status status =
-        atomic_load_explicit(&queue->progress.failed, memory_order_acquire)
-            ? weir__progress_refuse(queue)
-            : submit_locked(queue, operation);
+    weir_status status = atomic_load_explicit(&queue->progress.failed, memory_order_acquire)
+                             ? weir__progress_refuse(queue)
+                             : submit_locked(queue, operation);
     pthread_mutex_unlock(&queue->submit_lock);
     return status;
 }
@@ -240,8 +239,8 @@ static weir_status check_plane(const weir_queue *queue, const char *role,
 
 // Rows interleave freely, so two planes of one buffer are refused when their
 // whole extents meet, unless they share a pitch and never touch a byte twice.
-static bool planes_overlap(const struct weir_plane *dst, const struct weir_plane *src,
-                           size_t width, size_t height)
+static bool planes_overlap(const struct weir_plane *dst, const struct weir_plane *src, size_t width,
+                           size_t height)
 {
     size_t dst_size;
     size_t src_size;
@@ -335,8 +334,10 @@ static weir_status check_extents(const weir_kernel *kernel, const struct weir_ex
     if ((status = check_dimension(kernel, "grid", 'x', grid->x, limits->max_grid.x, file, line)) ||
         (status = check_dimension(kernel, "grid", 'y', grid->y, limits->max_grid.y, file, line)) ||
         (status = check_dimension(kernel, "grid", 'z', grid->z, limits->max_grid.z, file, line)) ||
-        (status = check_dimension(kernel, "block", 'x', block->x, limits->max_block.x, file, line)) ||
-        (status = check_dimension(kernel, "block", 'y', block->y, limits->max_block.y, file, line)) ||
+        (status =
+             check_dimension(kernel, "block", 'x', block->x, limits->max_block.x, file, line)) ||
+        (status =
+             check_dimension(kernel, "block", 'y', block->y, limits->max_block.y, file, line)) ||
         (status = check_dimension(kernel, "block", 'z', block->z, limits->max_block.z, file, line)))
         return status;
     if (items > kernel->info.max_block_items)
@@ -345,8 +346,8 @@ static weir_status check_extents(const weir_kernel *kernel, const struct weir_ex
                              "launch: a block of %" PRIu64 " work-items; this kernel's limit is "
                              "%" PRIu32,
                              items, kernel->info.max_block_items);
-    if (required->x && (required->x != block->x || required->y != block->y ||
-                        required->z != block->z))
+    if (required->x &&
+        (required->x != block->x || required->y != block->y || required->z != block->z))
         return weir__fail_at(file, line, kernel->member.object.label, WEIR_ERROR_INVALID, NULL,
                              "launch: a block of %" PRIu32 "×%" PRIu32 "×%" PRIu32
                              "; this kernel requires %" PRIu32 "×%" PRIu32 "×%" PRIu32,
@@ -432,9 +433,11 @@ weir_status weir_queue_record_at(weir_queue *queue, struct weir_event *out_event
 static weir_status submit_wait(weir_queue *queue, struct weir_event event, weir_queue *producer,
                                const char *file, int line)
 {
-    struct weir_operation operation = {
-        .kind = WEIR_OPERATION_WAIT, .file = file, .line = line, .u.wait = {event, producer}};
-    bool implied;
+    struct weir_operation operation = {.kind = WEIR_OPERATION_WAIT,
+                                       .file = file,
+                                       .line = line,
+                                       .u.wait = {event, producer}};
+    bool implied = false;
 
     pthread_mutex_lock(&queue->submit_lock);
     weir_status status =
@@ -503,7 +506,7 @@ weir_status weir_queue_flush(weir_queue *queue)
 
 weir_status weir_queue_sync_at(weir_queue *queue, uint64_t timeout_ns, const char *file, int line)
 {
-    struct weir_event event;
+    struct weir_event event = {0};
     weir_status status = weir_queue_record_at(queue, &event, file, line);
     return status < 0 ? status : weir_event_sync(event, timeout_ns);
 }

@@ -44,7 +44,8 @@ static struct weir_setting *take_section(const weir_runtime *runtime,
 {
     struct weir_setting *settings = weir__allocate((section->key_count + 1) * sizeof *settings);
     if (!settings) {
-        weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for the section [%s]", section->name);
+        weir__report(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for the section [%s]",
+                     section->name);
         return NULL;
     }
     if (weir__config_section(runtime->config, section, settings) == WEIR_OK)
@@ -99,8 +100,9 @@ static weir_status check_module_section(const weir_runtime *runtime, const char 
 
 static bool program_declares(const weir_runtime *runtime, const char *name)
 {
-    for (size_t i = 0; i < runtime->section_count; i++)
-        if (strcmp(runtime->sections[i].name, name) == 0)
+    const struct weir_section *sections = runtime->sections;
+    for (size_t i = 0; sections && i < runtime->section_count; i++)
+        if (strcmp(sections[i].name, name) == 0)
             return true;
     return false;
 }
@@ -111,8 +113,9 @@ static weir_status check_sections(const weir_runtime *runtime)
     size_t count = 4;
     const char *name;
 
-    for (size_t i = 0; i < runtime->section_count && i < 64; i++)
-        known[count++] = runtime->sections[i].name;
+    const struct weir_section *sections = runtime->sections;
+    for (size_t i = 0; sections && i < runtime->section_count && i < 64; i++)
+        known[count++] = sections[i].name;
     for (size_t i = 0; (name = weir__config_section_name(runtime->config, i)); i++) {
         bool is_known = false;
         if (strcmp(name, "weir") == 0 || program_declares(runtime, name))
@@ -157,8 +160,8 @@ static weir_status open_chain(weir_runtime *runtime, const struct weir__loaded *
     weir_status status = weir__chain_build(&runtime->chain, modules, count, &weir__host);
     if (status < 0)
         return status;
-    return weir__chain_open(&runtime->chain,
-                            (const struct weir_setting *const *)runtime->settings, out_failed);
+    return weir__chain_open(&runtime->chain, (const struct weir_setting *const *)runtime->settings,
+                            out_failed);
 }
 
 // Opens the chain with this backend and notes in the report how it went. A
@@ -232,8 +235,8 @@ static weir_status load_modules(weir_runtime *runtime)
     size_t backend_count;
     size_t plugin_count;
 
-    weir_status status = weir__config_list(backend, false, backend_names, WEIR__CONFIG_LIST_LIMIT,
-                                           &backend_count);
+    weir_status status =
+        weir__config_list(backend, false, backend_names, WEIR__CONFIG_LIST_LIMIT, &backend_count);
     if (status < 0)
         return status;
     status = weir__config_list(plugins, true, plugin_names, WEIR__CONFIG_LIST_LIMIT, &plugin_count);

@@ -24,11 +24,12 @@ void weir__watch_fork(void)
     pthread_once(&once, watch);
 }
 
-weir_status weir__fail_forked(const char *function)
+void weir__report_forked(const char *function)
 {
-    return weir__fail(WEIR_ERROR_FORKED, "open a runtime in the child before the parent opens one, or use exec",
-                      "%s: this process was forked after Weir was used; drivers do not survive that",
-                      function);
+    weir__report(WEIR_ERROR_FORKED,
+                 "open a runtime in the child before the parent opens one, or use exec",
+                 "%s: this process was forked after Weir was used; drivers do not survive that",
+                 function);
 }
 
 bool weir__in_host_call(void)

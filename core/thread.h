@@ -11,17 +11,17 @@ extern atomic_bool weir__forked;
 // Arms the detection of fork(); cheap, and may be called often.
 void weir__watch_fork(void);
 
-weir_status weir__fail_forked(const char *function);
+void weir__report_forked(const char *function);
 
 // Whether this thread is running a user's host call, where nothing may wait.
 bool weir__in_host_call(void);
 void weir__set_in_host_call(bool inside);
 
 // Refuses the call in a forked child.
-#define WEIR_REFUSE_FORK()                                                  \
-    do {                                                                    \
-        if (atomic_load_explicit(&weir__forked, memory_order_relaxed))      \
-            return weir__fail_forked(__func__);                             \
+#define WEIR_REFUSE_FORK()                                             \
+    do {                                                               \
+        if (atomic_load_explicit(&weir__forked, memory_order_relaxed)) \
+            return (weir__report_forked(__func__), WEIR_ERROR_FORKED); \
     } while (0)
 
 #endif

@@ -49,8 +49,7 @@ struct weir_wrap_params {
 //
 // Ownership: of the buffer the caller's; the memory stays the caller's.
 // Errors: as weir_buffer_create().
-WEIR_API weir_status weir_buffer_wrap(weir_device *device,
-                                      const struct weir_wrap_params *params,
+WEIR_API weir_status weir_buffer_wrap(weir_device *device, const struct weir_wrap_params *params,
                                       weir_buffer **out_buffer);
 
 // Destroys the buffer and sets `*buffer` to NULL. Legal while work that uses

@@ -36,22 +36,22 @@ struct weir_limits {
     uint32_t host_in_kernels;          // HOST buffers may be launch arguments
 
     // Launches.
-    uint32_t max_block_items;          // work-items in a block
-    struct weir_extent max_block;      // and per dimension
-    struct weir_extent max_grid;       // blocks per dimension
-    uint64_t max_local_bytes;          // local memory of a block
+    uint32_t max_block_items;     // work-items in a block
+    struct weir_extent max_block; // and per dimension
+    struct weir_extent max_grid;  // blocks per dimension
+    uint64_t max_local_bytes;     // local memory of a block
     uint32_t compute_units;
 
     // Overlap.
-    uint32_t concurrent_kernels;       // kernels that may run at once
+    uint32_t concurrent_kernels; // kernels that may run at once
     uint32_t copy_engines_to_device;
     uint32_t copy_engines_to_host;
-    int32_t priority_lowest;           // lowest and highest are equal where
-    int32_t priority_highest;          // queues have no priorities
+    int32_t priority_lowest;  // lowest and highest are equal where
+    int32_t priority_highest; // queues have no priorities
 
     // Timing, for queues created with `timing`.
     uint32_t timing_resolution_ns;
-    uint32_t timing_history;           // timed records of a queue that are kept
+    uint32_t timing_history; // timed records of a queue that are kept
 };
 
 struct weir_device_params {

@@ -91,9 +91,9 @@ static inline struct weir_argument weir__argument_scalar(weir_scalar scalar, con
 }
 
 // One function per scalar type, for the two forms below to choose from.
-#define WEIR__SCALAR_FUNCTION(name, type, scalar)              \
-    static inline struct weir_argument name(type value)        \
-    {                                                          \
+#define WEIR__SCALAR_FUNCTION(name, type, scalar)                   \
+    static inline struct weir_argument name(type value)             \
+    {                                                               \
         return weir__argument_scalar(scalar, &value, sizeof value); \
     }
 WEIR__SCALAR_FUNCTION(weir__argument_i8, signed char, WEIR_SCALAR_I8)
@@ -102,7 +102,8 @@ WEIR__SCALAR_FUNCTION(weir__argument_i16, short, WEIR_SCALAR_I16)
 WEIR__SCALAR_FUNCTION(weir__argument_u16, unsigned short, WEIR_SCALAR_U16)
 WEIR__SCALAR_FUNCTION(weir__argument_i32, int, WEIR_SCALAR_I32)
 WEIR__SCALAR_FUNCTION(weir__argument_u32, unsigned, WEIR_SCALAR_U32)
-WEIR__SCALAR_FUNCTION(weir__argument_il, long, sizeof(long) == 8 ? WEIR_SCALAR_I64 : WEIR_SCALAR_I32)
+WEIR__SCALAR_FUNCTION(weir__argument_il, long,
+                      sizeof(long) == 8 ? WEIR_SCALAR_I64 : WEIR_SCALAR_I32)
 WEIR__SCALAR_FUNCTION(weir__argument_ul, unsigned long,
                       sizeof(long) == 8 ? WEIR_SCALAR_U64 : WEIR_SCALAR_U32)
 WEIR__SCALAR_FUNCTION(weir__argument_i64, long long, WEIR_SCALAR_I64)
@@ -120,27 +121,66 @@ static inline struct weir_argument weir__argument_self(struct weir_argument argu
 extern "C"
 #endif
     // What both forms call: <weir/queue.h>.
-    WEIR_API weir_status weir_queue_launch_at(weir_queue *queue, weir_kernel *kernel,
-                                              struct weir_extent grid, struct weir_extent block,
-                                              const struct weir_argument *arguments,
-                                              size_t argument_count, const char *file, int line);
+    WEIR_API weir_status
+    weir_queue_launch_at(weir_queue *queue, weir_kernel *kernel, struct weir_extent grid,
+                         struct weir_extent block, const struct weir_argument *arguments,
+                         size_t argument_count, const char *file, int line);
 
 #ifdef __cplusplus
 
 // The C++ form: overloads in place of _Generic.
-inline weir_argument weir__argument(weir_argument value) { return value; }
-inline weir_argument weir__argument(signed char value) { return weir__argument_i8(value); }
-inline weir_argument weir__argument(unsigned char value) { return weir__argument_u8(value); }
-inline weir_argument weir__argument(short value) { return weir__argument_i16(value); }
-inline weir_argument weir__argument(unsigned short value) { return weir__argument_u16(value); }
-inline weir_argument weir__argument(int value) { return weir__argument_i32(value); }
-inline weir_argument weir__argument(unsigned value) { return weir__argument_u32(value); }
-inline weir_argument weir__argument(long value) { return weir__argument_il(value); }
-inline weir_argument weir__argument(unsigned long value) { return weir__argument_ul(value); }
-inline weir_argument weir__argument(long long value) { return weir__argument_i64(value); }
-inline weir_argument weir__argument(unsigned long long value) { return weir__argument_u64(value); }
-inline weir_argument weir__argument(float value) { return weir__argument_f32(value); }
-inline weir_argument weir__argument(double value) { return weir__argument_f64(value); }
+inline weir_argument weir__argument(weir_argument value)
+{
+    return value;
+}
+inline weir_argument weir__argument(signed char value)
+{
+    return weir__argument_i8(value);
+}
+inline weir_argument weir__argument(unsigned char value)
+{
+    return weir__argument_u8(value);
+}
+inline weir_argument weir__argument(short value)
+{
+    return weir__argument_i16(value);
+}
+inline weir_argument weir__argument(unsigned short value)
+{
+    return weir__argument_u16(value);
+}
+inline weir_argument weir__argument(int value)
+{
+    return weir__argument_i32(value);
+}
+inline weir_argument weir__argument(unsigned value)
+{
+    return weir__argument_u32(value);
+}
+inline weir_argument weir__argument(long value)
+{
+    return weir__argument_il(value);
+}
+inline weir_argument weir__argument(unsigned long value)
+{
+    return weir__argument_ul(value);
+}
+inline weir_argument weir__argument(long long value)
+{
+    return weir__argument_i64(value);
+}
+inline weir_argument weir__argument(unsigned long long value)
+{
+    return weir__argument_u64(value);
+}
+inline weir_argument weir__argument(float value)
+{
+    return weir__argument_f32(value);
+}
+inline weir_argument weir__argument(double value)
+{
+    return weir__argument_f64(value);
+}
 
 template <typename... Arguments>
 inline weir_status weir__launch(const char *file, int line, weir_queue *queue, weir_kernel *kernel,
@@ -156,23 +196,22 @@ inline weir_status weir__launch(const char *file, int line, weir_queue *queue, w
 #else
 
 // The C form.
-#define WEIR__ARGUMENT(x)                            \
-    _Generic((x),                                    \
-             struct weir_argument: weir__argument_self, \
-             signed char: weir__argument_i8, \
-             unsigned char: weir__argument_u8, \
-             short: weir__argument_i16, \
-             unsigned short: weir__argument_u16, \
-             int: weir__argument_i32, \
-             unsigned: weir__argument_u32, \
-             long: weir__argument_il, \
-             unsigned long: weir__argument_ul, \
-             long long: weir__argument_i64, \
-             unsigned long long: weir__argument_u64, \
-             float: weir__argument_f32, \
-             double: weir__argument_f64)(x)
-
 // clang-format off
+#define WEIR__ARGUMENT(x) _Generic((x),        \
+    struct weir_argument: weir__argument_self, \
+    signed char: weir__argument_i8,            \
+    unsigned char: weir__argument_u8,          \
+    short: weir__argument_i16,                 \
+    unsigned short: weir__argument_u16,        \
+    int: weir__argument_i32,                   \
+    unsigned: weir__argument_u32,              \
+    long: weir__argument_il,                   \
+    unsigned long: weir__argument_ul,          \
+    long long: weir__argument_i64,             \
+    unsigned long long: weir__argument_u64,    \
+    float: weir__argument_f32,                 \
+    double: weir__argument_f64)(x)
+
 #define WEIR__COUNT(...) WEIR__COUNT_(__VA_ARGS__, 32, 31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18, 17, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
 #define WEIR__COUNT_(a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18, a19, a20, a21, a22, a23, a24, a25, a26, a27, a28, a29, a30, a31, a32, count, ...) count
 #define WEIR__JOIN(a, b) WEIR__JOIN_(a, b)
@@ -212,9 +251,9 @@ inline weir_status weir__launch(const char *file, int line, weir_queue *queue, w
 #define WEIR__ARGUMENTS_32(x, ...) WEIR__ARGUMENT(x), WEIR__ARGUMENTS_31(__VA_ARGS__)
 // clang-format on
 
-#define weir_queue_launch(queue, kernel, grid, block, ...)                               \
-    weir_queue_launch_at(queue, kernel, grid, block,                                     \
-                         (const struct weir_argument[]){WEIR__ARGUMENTS(__VA_ARGS__)},   \
+#define weir_queue_launch(queue, kernel, grid, block, ...)                             \
+    weir_queue_launch_at(queue, kernel, grid, block,                                   \
+                         (const struct weir_argument[]){WEIR__ARGUMENTS(__VA_ARGS__)}, \
                          WEIR__COUNT(__VA_ARGS__), __FILE__, __LINE__)
 
 #endif

@@ -17,16 +17,15 @@ typedef enum weir_log_level {
 
 // Receives one message, without a line end. `source` is "core" or the name of
 // a module. Called on any thread; must not call Weir.
-typedef void (*weir_log_function)(void *user, weir_log_level level,
-                                  const char *source, const char *message);
+typedef void (*weir_log_function)(void *user, weir_log_level level, const char *source,
+                                  const char *message);
 
 // Sends messages up to `level` to `function`; NULL turns them off, which is
 // the default. Affects the whole process.
 //
 // Threads: safe, but a message already under way may still reach the function
 // that was set before.
-WEIR_API void weir_log_set(weir_log_function function, void *user,
-                           weir_log_level level);
+WEIR_API void weir_log_set(weir_log_function function, void *user, weir_log_level level);
 
 #ifdef __cplusplus
 }

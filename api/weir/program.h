@@ -37,9 +37,9 @@ struct weir_parameter {
     const char *name;
     const char *type_name; // "const float *", for messages
     weir_parameter_kind kind;
-    uint32_t writable;     // BUFFER: the pointer is not const
-    weir_scalar scalar;    // VALUE
-    uint32_t size;         // VALUE: bytes
+    uint32_t writable;  // BUFFER: the pointer is not const
+    weir_scalar scalar; // VALUE
+    uint32_t size;      // VALUE: bytes
 };
 
 struct weir_kernel_signature {

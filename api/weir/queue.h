@@ -37,8 +37,7 @@ struct weir_queue_params {
 
 // Ownership: the caller's, until weir_queue_destroy(). Outlived by `device`.
 // Errors: WEIR_ERROR_INVALID; WEIR_ERROR_OUT_OF_MEMORY; WEIR_ERROR_DEVICE.
-WEIR_API weir_status weir_queue_create(weir_device *device,
-                                       const struct weir_queue_params *params,
+WEIR_API weir_status weir_queue_create(weir_device *device, const struct weir_queue_params *params,
                                        weir_queue **out_queue);
 
 // Destroys the queue and sets `*queue` to NULL. Work that was submitted still
@@ -96,7 +95,7 @@ WEIR_API weir_status weir_queue_fill_at(weir_queue *queue, weir_buffer *dst, siz
 //
 // Errors: WEIR_ERROR_INVALID, naming the parameter, what it is and what it got;
 // the queue's first failure.
-#define weir_queue_launch_array(queue, kernel, grid, block, arguments, argument_count)           \
+#define weir_queue_launch_array(queue, kernel, grid, block, arguments, argument_count) \
     weir_queue_launch_at(queue, kernel, grid, block, arguments, argument_count, __FILE__, __LINE__)
 
 // Runs `function(user)` on a thread of the library's when all earlier work of

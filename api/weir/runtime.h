@@ -50,8 +50,7 @@ struct weir_open_params {
 // Errors: WEIR_ERROR_CONFIG with file:line and the nearest valid name;
 // WEIR_ERROR_MODULE when no listed backend can be used; the error's text names
 // every reason and one remedy.
-WEIR_API weir_status weir_open(const struct weir_open_params *params,
-                               weir_runtime **out_runtime);
+WEIR_API weir_status weir_open(const struct weir_open_params *params, weir_runtime **out_runtime);
 
 // Closes the runtime and sets `*runtime` to NULL. Every device of it must have
 // been closed. NULL and a pointer to NULL are accepted.
@@ -83,14 +82,14 @@ typedef enum weir_load_outcome {
 
 // One file that was tried.
 struct weir_load_entry {
-    const char *module;   // the name that was asked for: "opencl"
-    const char *path;     // the file
+    const char *module; // the name that was asked for: "opencl"
+    const char *path;   // the file
     weir_load_outcome outcome;
-    const char *reason;   // the sentence; "" when used
-    uint32_t abi_wanted;  // this library's ABI number
-    uint32_t abi_seen;    // the module's, 0 if it did not come that far
-    const char *version;  // the module's own version, or ""
-    const char *driver;   // what the driver calls itself, or ""
+    const char *reason;  // the sentence; "" when used
+    uint32_t abi_wanted; // this library's ABI number
+    uint32_t abi_seen;   // the module's, 0 if it did not come that far
+    const char *version; // the module's own version, or ""
+    const char *driver;  // what the driver calls itself, or ""
     uint32_t device_count;
 };
 
@@ -99,8 +98,8 @@ WEIR_API size_t weir_load_report_count(const weir_load_report *report);
 // Entry `index`, in the order of trying, or NULL behind the last.
 //
 // Ownership: the report's.
-WEIR_API const struct weir_load_entry *
-weir_load_report_entry(const weir_load_report *report, size_t index);
+WEIR_API const struct weir_load_entry *weir_load_report_entry(const weir_load_report *report,
+                                                              size_t index);
 
 // Where the backend list came from: "weir.ini:3", "WEIR_BACKEND", "default".
 WEIR_API const char *weir_load_report_origin(const weir_load_report *report);

@@ -10,26 +10,26 @@ extern "C" {
 
 // The one table of status codes: X(name, value, text). Zero is success,
 // positive values are answers that are not errors, negative values are errors.
-#define WEIR_STATUS_TABLE(X)                                                    \
-    X(WEIR_OK, 0, "success")                                                    \
-    X(WEIR_NOT_READY, 1, "not ready yet")                                       \
-    X(WEIR_TIMEOUT, 2, "the timeout passed first")                              \
-    X(WEIR_DROPPED, 3, "dropped by the full-ring policy")                       \
-    X(WEIR_CANCELLED, 4, "cancelled before it started")                         \
-    X(WEIR_ERROR_INVALID, -1, "an argument breaks the contract of the call")    \
-    X(WEIR_ERROR_OUT_OF_MEMORY, -2, "out of memory")                            \
-    X(WEIR_ERROR_UNSUPPORTED, -3, "not supported by this device")               \
-    X(WEIR_ERROR_NOT_FOUND, -4, "no such thing")                                \
-    X(WEIR_ERROR_CONFIG, -5, "the configuration is wrong")                      \
-    X(WEIR_ERROR_MODULE, -6, "a module cannot be used")                         \
-    X(WEIR_ERROR_NO_DEVICE, -7, "no device")                                    \
-    X(WEIR_ERROR_BUILD, -8, "device code does not build")                       \
-    X(WEIR_ERROR_EXPIRED, -9, "no longer known")                                \
-    X(WEIR_ERROR_DEVICE, -10, "the driver reported an error")                   \
-    X(WEIR_ERROR_DEVICE_LOST, -11, "the device must be reopened")               \
-    X(WEIR_ERROR_HOST_CALL, -12, "a host call failed")                          \
-    X(WEIR_ERROR_FORKED, -13, "the process was forked after Weir was used")     \
-    X(WEIR_ERROR_IO, -14, "a file cannot be read or written")                   \
+#define WEIR_STATUS_TABLE(X)                                                 \
+    X(WEIR_OK, 0, "success")                                                 \
+    X(WEIR_NOT_READY, 1, "not ready yet")                                    \
+    X(WEIR_TIMEOUT, 2, "the timeout passed first")                           \
+    X(WEIR_DROPPED, 3, "dropped by the full-ring policy")                    \
+    X(WEIR_CANCELLED, 4, "cancelled before it started")                      \
+    X(WEIR_ERROR_INVALID, -1, "an argument breaks the contract of the call") \
+    X(WEIR_ERROR_OUT_OF_MEMORY, -2, "out of memory")                         \
+    X(WEIR_ERROR_UNSUPPORTED, -3, "not supported by this device")            \
+    X(WEIR_ERROR_NOT_FOUND, -4, "no such thing")                             \
+    X(WEIR_ERROR_CONFIG, -5, "the configuration is wrong")                   \
+    X(WEIR_ERROR_MODULE, -6, "a module cannot be used")                      \
+    X(WEIR_ERROR_NO_DEVICE, -7, "no device")                                 \
+    X(WEIR_ERROR_BUILD, -8, "device code does not build")                    \
+    X(WEIR_ERROR_EXPIRED, -9, "no longer known")                             \
+    X(WEIR_ERROR_DEVICE, -10, "the driver reported an error")                \
+    X(WEIR_ERROR_DEVICE_LOST, -11, "the device must be reopened")            \
+    X(WEIR_ERROR_HOST_CALL, -12, "a host call failed")                       \
+    X(WEIR_ERROR_FORKED, -13, "the process was forked after Weir was used")  \
+    X(WEIR_ERROR_IO, -14, "a file cannot be read or written")                \
     X(WEIR_ERROR_SYSTEM, -15, "the operating system refused a request")
 
 typedef enum weir_status {

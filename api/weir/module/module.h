@@ -164,7 +164,7 @@ struct weir_module {
     const char *sanitizer; // "", "address", "thread": WEIR_MODULE_SANITIZER
     const struct weir_key *keys;
     uint32_t key_count;
-    uint32_t slot_count;   // WEIR_MODULE_SLOT_COUNT, then
+    uint32_t slot_count; // WEIR_MODULE_SLOT_COUNT, then
     const struct weir_module_ops *ops;
     // What the driver calls itself, after a successful open; may be NULL.
     const char *(*driver_version)(const struct weir_link *link);

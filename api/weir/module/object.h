@@ -22,9 +22,9 @@ struct weir_link {
     const struct weir_module_ops *ops; // with unset slots filled by forwarders
     const struct weir_link *next;      // NULL at the backend
     const struct weir_host *host;
-    void *state;                       // what `open` stored
-    const char *name;                  // the module's
-    uint32_t index;                    // position in the chain, 0 is outermost
+    void *state;      // what `open` stored
+    const char *name; // the module's
+    uint32_t index;   // position in the chain, 0 is outermost
 };
 
 // What every object of the front end begins with. Read-only for modules.
@@ -34,14 +34,14 @@ struct weir_object {
     uint64_t id;       // never used again within the process
 };
 
-#define WEIR__OBJECT_ACCESSORS(type)                                              \
-    static inline const struct weir_object *type##_object(const type *object)     \
-    {                                                                             \
-        return (const struct weir_object *)(const void *)object;                  \
-    }                                                                             \
+#define WEIR__OBJECT_ACCESSORS(type)                                                  \
+    static inline const struct weir_object *type##_object(const type *object)         \
+    {                                                                                 \
+        return (const struct weir_object *)(const void *)object;                      \
+    }                                                                                 \
     static inline void *type##_data(const struct weir_link *link, const type *object) \
-    {                                                                             \
-        return type##_object(object)->data[link->index];                          \
+    {                                                                                 \
+        return type##_object(object)->data[link->index];                              \
     }
 WEIR__OBJECT_ACCESSORS(weir_device)
 WEIR__OBJECT_ACCESSORS(weir_queue)
