@@ -35,7 +35,7 @@ OUTSIDE_TYPES = re.compile(
 OUTSIDE_REMEDY = {
     "double": "not every OpenCL device has it; use float",
 }
-SWIZZLE = re.compile(r"(?:[xyzw]{2,4}|[rgba]{2,4}|s[0-9a-fA-F]+)$")
+SWIZZLE = re.compile(r"(?:[xyzw]{2,4}|s[0-9][0-9a-fA-F]*)$")
 
 TOKEN = re.compile(r"""
     (?P<line>\#[ ]*line[ ]+(?P<number>\d+)[ ]+"(?P<file>[^"]*)"[ ]*\n)

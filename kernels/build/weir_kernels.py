@@ -45,7 +45,7 @@ CUDA_FLAGS = [
 REMEDIES = [
     (r"weir_cuda_(float|u?int)[24]", "the dialect's vectors have components (v.x) and are made "
      "with weir_float4(a, b, c, d); + - * take two of a type, or a scalar on the right"),
-    (r"reference to __host__ function", "put WEIR_FN before the function"),
+    (r"(reference|call) to __host__ function", "put WEIR_FN before the function"),
     (r"undeclared identifier|unknown type name", "not part of the dialect: docs/kernels.md lists "
      "what a kernel may use"),
     (r"C99|C\+\+20|c99-|c\+\+20-", "C++17 is what CUDA compiles; write it without this C form"),
@@ -82,12 +82,14 @@ def prelude(directory, name):
 def compile_text(flags, text, suffix, output, what):
     """Runs clang on `text`; ends the program with its report, and remedies, if it refuses."""
     with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "kernels" + suffix)
-        write(path, text)
-        command = [find_clang()] + flags + [path]
+        # By its bare name, for clang writes the name into the IR.
+        name = "kernels" + suffix
+        write(os.path.join(folder, name), text)
+        command = [find_clang()] + flags + [name]
         if output:
-            command += ["-o", output]
-        result = subprocess.run(command, stderr=subprocess.PIPE, universal_newlines=True)
+            command += ["-o", os.path.abspath(output)]
+        result = subprocess.run(command, stderr=subprocess.PIPE, universal_newlines=True,
+                                cwd=folder)
     if result.returncode == 0:
         return
     report = result.stderr

@@ -1,0 +1,192 @@
+// What the rule weir_kernels makes: signatures as the sources declare them, and
+// every image. HAVE_CUDA is 1 where the build found a CUDA toolkit.
+
+#include <stdbool.h>
+#include <string.h>
+
+#include <weir/program.h>
+
+#include "kernels/arr_coc/arr_coc.h"
+#include "kernels/conformance/conformance.h"
+#include "kernels/dialect/cuda_text.h"
+#include "kernels/dialect/opencl_text.h"
+#include "tests/support/test.h"
+
+static const struct weir_kernel_signature *find(const struct weir_bundle *bundle, const char *name)
+{
+    for (uint32_t i = 0; i < bundle->kernel_count; i++)
+        if (strcmp(bundle->kernels[i].name, name) == 0)
+            return &bundle->kernels[i];
+    return NULL;
+}
+
+static const struct weir_image *image_of(const struct weir_bundle *bundle,
+                                         weir_image_format format, uint32_t architecture)
+{
+    for (uint32_t i = 0; i < bundle->image_count; i++)
+        if (bundle->images[i].format == format && bundle->images[i].architecture == architecture)
+            return &bundle->images[i];
+    return NULL;
+}
+
+static void expect_parameter(const struct weir_parameter *p, const char *name, const char *type,
+                             weir_parameter_kind kind, uint32_t writable, weir_scalar scalar,
+                             uint32_t size)
+{
+    EXPECT_STR_EQ(p->name, name);
+    EXPECT_STR_EQ(p->type_name, type);
+    EXPECT_INT_EQ(p->kind, kind);
+    EXPECT_UINT_EQ(p->writable, writable);
+    EXPECT_INT_EQ(p->scalar, scalar);
+    EXPECT_UINT_EQ(p->size, size);
+}
+
+static void expect_block(const struct weir_kernel_signature *kernel, uint32_t x, uint32_t y,
+                         uint32_t z)
+{
+    EXPECT_UINT_EQ(kernel->required_block.x, x);
+    EXPECT_UINT_EQ(kernel->required_block.y, y);
+    EXPECT_UINT_EQ(kernel->required_block.z, z);
+}
+
+WEIR_TEST(Bundle, NamesItselfAndItsKernels)
+{
+    EXPECT_SIZE_EQ(conformance_kernels.struct_size, sizeof(struct weir_bundle));
+    EXPECT_STR_EQ(conformance_kernels.name, "//kernels/conformance");
+    EXPECT_UINT_EQ(conformance_kernels.kernel_count, 15);
+    EXPECT_STR_EQ(arr_coc_kernels.name, "//kernels/arr_coc");
+    EXPECT_UINT_EQ(arr_coc_kernels.kernel_count, 8);
+    EXPECT_NULL(find(&arr_coc_kernels, "vector_add"));
+}
+
+WEIR_TEST(Bundle, ReadsBuffersAndScalars)
+{
+    const struct weir_kernel_signature *kernel = find(&conformance_kernels, "scale");
+    ASSERT_NOT_NULL(kernel);
+    ASSERT_UINT_EQ(kernel->parameter_count, 4);
+    const struct weir_parameter *p = kernel->parameters;
+    expect_parameter(&p[0], "in", "const float *", WEIR_PARAMETER_BUFFER, 0, WEIR_SCALAR_OTHER, 0);
+    expect_parameter(&p[1], "out", "float *", WEIR_PARAMETER_BUFFER, 1, WEIR_SCALAR_OTHER, 0);
+    expect_parameter(&p[2], "factor", "float", WEIR_PARAMETER_VALUE, 0, WEIR_SCALAR_F32, 4);
+    expect_parameter(&p[3], "n", "uint", WEIR_PARAMETER_VALUE, 0, WEIR_SCALAR_U32, 4);
+    expect_block(kernel, 0, 0, 0);
+}
+
+WEIR_TEST(Bundle, ReadsLocalParameters)
+{
+    const struct weir_kernel_signature *kernel = find(&conformance_kernels, "two_locals");
+    ASSERT_NOT_NULL(kernel);
+    ASSERT_UINT_EQ(kernel->parameter_count, 4);
+    expect_parameter(&kernel->parameters[2], "values", "uint *", WEIR_PARAMETER_LOCAL, 0,
+                     WEIR_SCALAR_OTHER, 0);
+    expect_parameter(&kernel->parameters[3], "lanes", "ushort *", WEIR_PARAMETER_LOCAL, 0,
+                     WEIR_SCALAR_OTHER, 0);
+}
+
+WEIR_TEST(Bundle, ReadsEverySizeOfValue)
+{
+    static const struct {
+        const char *type;
+        weir_scalar scalar;
+        uint32_t size;
+    } wanted[] = {
+        {"uchar", WEIR_SCALAR_U8, 1},  {"ushort", WEIR_SCALAR_U16, 2}, {"uint", WEIR_SCALAR_U32, 4},
+        {"ulong", WEIR_SCALAR_U64, 8}, {"char", WEIR_SCALAR_I8, 1},    {"short", WEIR_SCALAR_I16, 2},
+        {"int", WEIR_SCALAR_I32, 4},   {"long", WEIR_SCALAR_I64, 8},   {"float", WEIR_SCALAR_F32, 4},
+        {"struct conformance_values", WEIR_SCALAR_OTHER, 16},
+    };
+    const struct weir_kernel_signature *kernel = find(&conformance_kernels, "store_values");
+    ASSERT_NOT_NULL(kernel);
+    ASSERT_UINT_EQ(kernel->parameter_count, 1 + sizeof wanted / sizeof wanted[0]);
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+        const struct weir_parameter *p = &kernel->parameters[1 + i];
+        expect_parameter(p, p->name, wanted[i].type, WEIR_PARAMETER_VALUE, 0, wanted[i].scalar,
+                         wanted[i].size);
+    }
+}
+
+WEIR_TEST(Bundle, ReadsRequiredBlocks)
+{
+    const struct weir_kernel_signature *kernel = find(&conformance_kernels, "required_block");
+    ASSERT_NOT_NULL(kernel);
+    expect_block(kernel, 8, 4, 2);
+    kernel = find(&arr_coc_kernels, "texture_image");
+    ASSERT_NOT_NULL(kernel);
+    expect_block(kernel, 32, 8, 1);
+    EXPECT_UINT_EQ(kernel->parameter_count, 6);
+    EXPECT_UINT_EQ(kernel->parameters[0].writable, 0);
+    EXPECT_UINT_EQ(kernel->parameters[1].writable, 1);
+}
+
+// The source is text, complete (its prelude and its last kernel are there), and
+// knows where each line came from.
+static void expect_source(const struct weir_bundle *bundle, const char *file, const char *kernel)
+{
+    const struct weir_image *image = image_of(bundle, WEIR_IMAGE_OPENCL_C, 0);
+    ASSERT_NOT_NULL(image);
+    const char *text = image->data;
+    ASSERT_SIZE_EQ(strlen(text), image->size);
+    EXPECT_CONTAINS(text, "#pragma OPENCL FP_CONTRACT OFF");
+    EXPECT_CONTAINS(text, "#line 1 \"kernels/dialect/opencl.h\"");
+    EXPECT_CONTAINS(text, file);
+    EXPECT_CONTAINS(text, kernel);
+    EXPECT_NOT_CONTAINS(text, "#include");
+}
+
+WEIR_TEST(Bundle, HoldsItsSource)
+{
+    expect_source(&conformance_kernels, "#line 1 \"kernels/conformance/conformance.cl\"",
+                  "void rounding(");
+    expect_source(&arr_coc_kernels, "#line 1 \"kernels/arr_coc/color_math.cl.h\"",
+                  "void compress_tokens(");
+}
+
+static bool is_elf(const struct weir_image *image)
+{
+    return image->size > 64 && memcmp(image->data, "\177ELF", 4) == 0;
+}
+
+static void expect_cuda_images(const struct weir_bundle *bundle, const char *entry)
+{
+    static const uint32_t cubins[] = {80, 90};
+    static const uint32_t ptx[] = {75, 120};
+    for (size_t i = 0; i < 2; i++) {
+        const struct weir_image *image = image_of(bundle, WEIR_IMAGE_CUBIN, cubins[i]);
+        ASSERT_NOT_NULL(image);
+        EXPECT_TRUE(is_elf(image));
+        image = image_of(bundle, WEIR_IMAGE_PTX, ptx[i]);
+        ASSERT_NOT_NULL(image);
+        ASSERT_SIZE_EQ(strlen(image->data), image->size);
+        EXPECT_CONTAINS(image->data, entry);
+    }
+}
+
+WEIR_TEST(Bundle, HoldsCudaImagesWhereThereIsAToolkit)
+{
+    if (HAVE_CUDA) {
+        expect_cuda_images(&conformance_kernels, ".entry vector_add(");
+        expect_cuda_images(&arr_coc_kernels, ".entry texture_image(");
+        return;
+    }
+    EXPECT_UINT_EQ(conformance_kernels.image_count, 1);
+    EXPECT_UINT_EQ(arr_coc_kernels.image_count, 1);
+}
+
+// a * b + c may not be fused behind the source's back, or results differ.
+WEIR_TEST(Bundle, FusesNothingUnasked)
+{
+    const struct weir_image *image = image_of(&conformance_kernels, WEIR_IMAGE_PTX, 75);
+    if (!image)
+        WEIR_SKIP("built without a CUDA toolkit");
+    const char *rounding = strstr(image->data, ".entry rounding(");
+    ASSERT_NOT_NULL(rounding);
+    EXPECT_CONTAINS(rounding, "mul.rn.f32");
+    EXPECT_CONTAINS(rounding, "add.rn.f32");
+    EXPECT_CONTAINS(rounding, "fma.rn.f32");
+}
+
+WEIR_TEST(Bundle, PreludesAreText)
+{
+    EXPECT_CONTAINS(weir_dialect_opencl, "#define WEIR_FN");
+    EXPECT_CONTAINS(weir_dialect_cuda, "#define WEIR_FN");
+}
