@@ -54,7 +54,8 @@ static void resolve_params(weir_pipeline *pipeline, const struct weir_pipeline_p
     const struct weir_limits *limits = weir_device_limits(given->device);
 
     *params = *given;
-    snprintf(pipeline->label, sizeof pipeline->label, "%s", given->label ? given->label : "pipeline");
+    snprintf(pipeline->label, sizeof pipeline->label, "%s",
+             given->label ? given->label : "pipeline");
     params->label = pipeline->label;
     params->stages = NULL;
     if (params->slot_count == 0)
@@ -137,8 +138,8 @@ static weir_status make_slots(weir_pipeline *pipeline)
         return WEIR_OK;
     for (uint32_t i = 0; i < params->slot_count; i++) {
         weir_error_set(NULL);
-        weir_status status = params->slot_create(params->user, params->device, i,
-                                                 &pipeline->slots[i].data);
+        weir_status status =
+            params->slot_create(params->user, params->device, i, &pipeline->slots[i].data);
         if (status < 0 && weir_last_error()->status == status)
             return status;
         if (status != WEIR_OK)
@@ -194,8 +195,7 @@ static weir_status make_threads(weir_pipeline *pipeline)
         return WEIR_OK;
     return weir__pipeline_fail(pipeline->label, WEIR_ERROR_SYSTEM,
                                "raise the limit on threads (ulimit -u)",
-                               "the pipeline's two threads cannot be started: %s",
-                               strerror(error));
+                               "the pipeline's two threads cannot be started: %s", strerror(error));
 }
 
 // Frees a pipeline whose threads have ended or never began, and whatever of it exists.
@@ -271,7 +271,8 @@ static weir_status refuse_in_callback(const weir_pipeline *pipeline, const char 
 {
     return weir__pipeline_fail(pipeline->label, WEIR_ERROR_INVALID, remedy,
                                "%s was called from a callback of the same pipeline, which it would "
-                               "wait for", call);
+                               "wait for",
+                               call);
 }
 
 static weir_status refuse_null(const char *call)
@@ -438,8 +439,8 @@ weir_status weir_pipeline_destroy(weir_pipeline **pipeline)
 
 // --- statistics ---
 
-void weir_pipeline_statistics(weir_pipeline *pipeline,
-                              struct weir_pipeline_statistics *out_statistics)
+void weir_pipeline_get_statistics(weir_pipeline *pipeline,
+                                  struct weir_pipeline_statistics *out_statistics)
 {
     memset(out_statistics, 0, sizeof *out_statistics);
     if (!pipeline)

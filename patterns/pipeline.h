@@ -113,9 +113,9 @@ struct weir_pipeline_result {
 struct weir_pipeline_params {
     size_t struct_size;
     weir_device *device;
-    const char *label; // copied; names queues ("LABEL/STAGE") and errors
+    const char *label;                        // copied; names queues ("LABEL/STAGE") and errors
     const struct weir_pipeline_stage *stages; // copied
-    uint32_t stage_count; // 1 … WEIR_PIPELINE_STAGES_MAX
+    uint32_t stage_count;                     // 1 … WEIR_PIPELINE_STAGES_MAX
 
     // Frames in flight, 1 … WEIR_PIPELINE_SLOTS_MAX; 0: one for each stage and
     // one more, so that no stage waits for a delivery.
@@ -192,8 +192,8 @@ WEIR_API weir_status weir_pipeline_cancel(weir_pipeline *pipeline);
 
 // Of one stage, over the timed frames.
 struct weir_pipeline_stage_statistics {
-    const char *name;  // the pipeline's
-    uint64_t busy_ns;  // in its work
+    const char *name; // the pipeline's
+    uint64_t busy_ns; // in its work
     // Between the end of its work on one frame and its start on the next: for its
     // dependencies, for a free slot, or for the host. The stage that limits the
     // pipeline has nearly none.
@@ -234,8 +234,8 @@ struct weir_pipeline_statistics {
 // Stores the figures so far. A frame counts from just before its `deliver`.
 //
 // Threads: safe, also in callbacks.
-WEIR_API void weir_pipeline_statistics(weir_pipeline *pipeline,
-                                       struct weir_pipeline_statistics *out_statistics);
+WEIR_API void weir_pipeline_get_statistics(weir_pipeline *pipeline,
+                                           struct weir_pipeline_statistics *out_statistics);
 
 // The section [pipeline] of a configuration, with the keys `slots`, `full` (block,
 // would-block, drop-oldest, drop-newest), `backlog` and `timing`, for

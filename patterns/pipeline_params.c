@@ -30,13 +30,14 @@ static weir_status check_count(const struct weir_pipeline_params *params, const 
         return WEIR_OK;
     return weir__pipeline_fail(params->label, WEIR_ERROR_INVALID, NULL,
                                "a pipeline's %s is %" PRIu32 ", but must be %" PRIu32
-                               " to %" PRIu32, name, value, minimum, maximum);
+                               " to %" PRIu32,
+                               name, value, minimum, maximum);
 }
 
 static weir_status check_counts(const struct weir_pipeline_params *params)
 {
-    weir_status status = check_count(params, "stage_count", params->stage_count, 1,
-                                     WEIR_PIPELINE_STAGES_MAX);
+    weir_status status =
+        check_count(params, "stage_count", params->stage_count, 1, WEIR_PIPELINE_STAGES_MAX);
     if (status == WEIR_OK)
         status = check_count(params, "slot_count", params->slot_count, 0, WEIR_PIPELINE_SLOTS_MAX);
     if (status == WEIR_OK)
@@ -73,13 +74,14 @@ static weir_status check_dependencies(const struct weir_pipeline_params *params,
         return weir__pipeline_fail(params->label, WEIR_ERROR_INVALID,
                                    "use the indices of the list, from 0",
                                    "stage %" PRIu32 " ('%s') depends on stage %u, but there are "
-                                   "only %" PRIu32 " stages", index, stage->name, wrong,
-                                   params->stage_count);
+                                   "only %" PRIu32 " stages",
+                                   index, stage->name, wrong, params->stage_count);
     return weir__pipeline_fail(params->label, WEIR_ERROR_INVALID,
                                "list a stage behind all that it depends on; a cycle has no such "
-                               "order", "stage %" PRIu32 " ('%s') depends on stage %u ('%s'), "
-                               "which comes after it", index, stage->name, wrong,
-                               params->stages[wrong].name);
+                               "order",
+                               "stage %" PRIu32 " ('%s') depends on stage %u ('%s'), "
+                               "which comes after it",
+                               index, stage->name, wrong, params->stages[wrong].name);
 }
 
 static weir_status check_name(const struct weir_pipeline_params *params, uint32_t index)
@@ -93,7 +95,8 @@ static weir_status check_name(const struct weir_pipeline_params *params, uint32_
     if (strlen(name) >= WEIR__NAME_SIZE)
         return weir__pipeline_fail(params->label, WEIR_ERROR_INVALID, NULL,
                                    "the name of stage %" PRIu32 " ('%s') has %zu bytes, but may "
-                                   "have %d", index, name, strlen(name), WEIR__NAME_SIZE - 1);
+                                   "have %d",
+                                   index, name, strlen(name), WEIR__NAME_SIZE - 1);
     for (uint32_t i = 0; i < index; i++) {
         if (strcmp(params->stages[i].name, name) == 0)
             return weir__pipeline_fail(params->label, WEIR_ERROR_INVALID, "give each its own name",
@@ -112,9 +115,10 @@ static weir_status check_stages(const struct weir_pipeline_params *params)
     for (uint32_t i = 0; i < params->stage_count && status == WEIR_OK; i++) {
         status = check_dependencies(params, i);
         if (status == WEIR_OK && !params->stages[i].submit)
-            status = weir__pipeline_fail(params->label, WEIR_ERROR_INVALID,
-                                         "set its `submit`", "stage %" PRIu32 " ('%s') has no "
-                                         "submit callback", i, params->stages[i].name);
+            status = weir__pipeline_fail(params->label, WEIR_ERROR_INVALID, "set its `submit`",
+                                         "stage %" PRIu32 " ('%s') has no "
+                                         "submit callback",
+                                         i, params->stages[i].name);
     }
     return status;
 }

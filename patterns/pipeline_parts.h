@@ -94,9 +94,9 @@ struct weir_pipeline {
     bool lost;
     struct weir_error lost_error;
 
-    struct weir_pipeline_statistics figures; // counts; the rest is computed on request
-    uint64_t first_ns;                       // of the first acceptance
-    uint64_t last_ns;                        // of the last delivery
+    struct weir_pipeline_statistics figures;        // counts; the rest is computed on request
+    uint64_t first_ns;                              // of the first acceptance
+    uint64_t last_ns;                               // of the last delivery
     uint64_t last_end_ns[WEIR_PIPELINE_STAGES_MAX]; // of each stage's work
     struct weir__union covered;
     struct weir__histogram latency;

@@ -53,8 +53,9 @@ static void note_failure(struct weir__slot *slot, const char *stage, weir_status
     }
     slot->status = status < 0 ? status : WEIR_ERROR_INVALID;
     slot->error = (struct weir_error){.status = slot->status};
-    snprintf(slot->error.message, sizeof slot->error.message, "the callback of '%s' returned %s: %s",
-             stage, weir_status_name(status), weir_status_text(status));
+    snprintf(slot->error.message, sizeof slot->error.message,
+             "the callback of '%s' returned %s: %s", stage, weir_status_name(status),
+             weir_status_text(status));
     if (status > 0)
         snprintf(slot->error.remedy, sizeof slot->error.remedy,
                  "return WEIR_OK or an error: a frame that was started succeeds or fails");

@@ -10,7 +10,7 @@
 static unsigned bucket_of(uint64_t value)
 {
     unsigned shift = 0;
-    while (value >> shift >= 2 * WEIR__HISTOGRAM_STEPS)
+    while (value >> shift >= UINT64_C(2) * WEIR__HISTOGRAM_STEPS)
         shift++;
     return shift * WEIR__HISTOGRAM_STEPS + (unsigned)(value >> shift);
 }
@@ -84,8 +84,7 @@ void weir__union_add(struct weir__union *set, uint64_t begin, uint64_t end)
         if (set->pieces[last - 1].end > end)
             end = set->pieces[last - 1].end;
     }
-    memmove(set->pieces + first + 1, set->pieces + last,
-            (set->count - last) * sizeof *set->pieces);
+    memmove(set->pieces + first + 1, set->pieces + last, (set->count - last) * sizeof *set->pieces);
     set->pieces[first] = (struct weir__interval){begin, end};
     set->count = set->count - (last - first) + 1;
     if (set->count > set->capacity)

@@ -53,6 +53,7 @@ TARGETS = {
         "//kernels/dialect:cuda_text",
         "//kernels/dialect:opencl_text",
     ],
+    "patterns": ["//patterns"],
     "pipelines": [
         "//pipelines/arr_coc/weights",
         "//pipelines/arr_coc/weights:generate",

@@ -17,7 +17,9 @@ struct weir_queue {
     uint64_t sequence;
     uint64_t times[RECORDS];
     unsigned waits[QUEUES]; // by producer
+    unsigned flushes;
     struct weir_error failure;
+    bool failure_is_late; // it has not reached the queue yet
 };
 
 struct weir_device {
@@ -32,6 +34,7 @@ static unsigned refused_queue;
 static weir_status recover_status;
 static unsigned recover_times;
 static bool times_expired;
+static unsigned destroyed_broken;
 
 static _Thread_local struct weir_error last_error;
 
@@ -42,6 +45,7 @@ weir_device *fake_begin(void)
     refused_queue = 0;
     recover_times = 0;
     times_expired = false;
+    destroyed_broken = 0;
     device.limits.timing_history = RECORDS;
     return &device;
 }
@@ -59,12 +63,28 @@ void fake_refuse_queue(unsigned nth)
     refused_queue = queues_made + nth;
 }
 
-void fake_break(weir_queue *queue, weir_status status, const char *message)
+static void fail_queue(weir_queue *queue, weir_status status, const char *message, bool late)
 {
     pthread_mutex_lock(&lock);
     queue->failure.status = status;
+    queue->failure_is_late = late;
     snprintf(queue->failure.message, sizeof queue->failure.message, "%s", message);
     pthread_mutex_unlock(&lock);
+}
+
+void fake_break(weir_queue *queue, weir_status status, const char *message)
+{
+    fail_queue(queue, status, message, false);
+}
+
+void fake_break_soon(weir_queue *queue, weir_status status, const char *message)
+{
+    fail_queue(queue, status, message, true);
+}
+
+unsigned fake_destroyed_broken(void)
+{
+    return destroyed_broken;
 }
 
 void fake_recover_with(weir_status status, unsigned times)
@@ -100,6 +120,15 @@ unsigned fake_wait_count(const char *waiter, const char *producer)
     weir_queue *from = queue_labelled(waiter);
     weir_queue *to = queue_labelled(producer);
     unsigned count = from && to ? from->waits[to - queues] : 0;
+    pthread_mutex_unlock(&lock);
+    return count;
+}
+
+unsigned fake_flush_count(const char *label)
+{
+    pthread_mutex_lock(&lock);
+    weir_queue *queue = queue_labelled(label);
+    unsigned count = queue ? queue->flushes : 0;
     pthread_mutex_unlock(&lock);
     return count;
 }
@@ -158,15 +187,17 @@ weir_status weir_queue_create(weir_device *of, const struct weir_queue_params *p
 
 void weir_queue_destroy(weir_queue **queue)
 {
-    if (*queue)
+    if (*queue) {
         (*queue)->exists = false;
+        destroyed_broken += (*queue)->failure.status != WEIR_OK;
+    }
     *queue = NULL;
 }
 
 // With the lock.
 static weir_status accept(weir_queue *queue)
 {
-    if (queue->failure.status != WEIR_OK)
+    if (queue->failure.status != WEIR_OK && !queue->failure_is_late)
         return weir_error_set(&queue->failure);
     queue->sequence++;
     return WEIR_OK;
@@ -216,7 +247,9 @@ weir_status weir_queue_wait_at(weir_queue *queue, struct weir_event event, const
 
 weir_status weir_queue_flush(weir_queue *queue)
 {
-    (void)queue;
+    pthread_mutex_lock(&lock);
+    queue->flushes++;
+    pthread_mutex_unlock(&lock);
     return WEIR_OK;
 }
 
@@ -224,6 +257,7 @@ weir_status weir_queue_sync_at(weir_queue *queue, uint64_t timeout_ns, const cha
 {
     (void)timeout_ns, (void)file, (void)line;
     pthread_mutex_lock(&lock);
+    queue->failure_is_late = false;
     struct weir_error failure = queue->failure;
     pthread_mutex_unlock(&lock);
     return failure.status == WEIR_OK ? WEIR_OK : weir_error_set(&failure);
@@ -233,7 +267,11 @@ weir_status weir_queue_recover(weir_queue *queue)
 {
     pthread_mutex_lock(&lock);
     weir_status status = queue->failure.status;
-    if (status != WEIR_OK && recover_times > 0) {
+    if (queue->failure_is_late) {
+        // Nothing to recover so far; it arrives right after.
+        queue->failure_is_late = false;
+        status = WEIR_OK;
+    } else if (status != WEIR_OK && recover_times > 0) {
         recover_times--;
         status = recover_status;
         queue->failure.status = status;

@@ -25,6 +25,16 @@ weir_status fake_work(weir_queue *queue, uint64_t duration_ns);
 // recorded before stays good.
 void fake_break(weir_queue *queue, weir_status status, const char *message);
 
+// The same, but the failure has not reached the queue yet: a sync waits for it,
+// and a recovery that does not comes too early.
+void fake_break_soon(weir_queue *queue, weir_status status, const char *message);
+
+// Queues that were destroyed while they were broken.
+unsigned fake_destroyed_broken(void);
+
+// How often a queue of that label was flushed.
+unsigned fake_flush_count(const char *label);
+
 // What weir_queue_recover() of a broken queue returns, `times` times.
 void fake_recover_with(weir_status status, unsigned times);
 

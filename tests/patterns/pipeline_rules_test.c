@@ -3,6 +3,7 @@
 // does about queues and devices that fail.
 #include "patterns/pipeline.h"
 
+#include <signal.h>
 #include <string.h>
 
 #include "tests/patterns/fake_weir.h"
@@ -13,14 +14,17 @@
 static struct rules {
     struct recorder recorder;
     struct gate gate;
-    unsigned submits;         // calls of a stage's callback
-    uint64_t bad_frame;       // which frame goes wrong, 0: none
-    weir_status bad_status;   // what its callback then returns
-    const char *bad_message;  // the detail it leaves; NULL: none
-    bool bad_breaks_queue;    // and its queue with it
+    unsigned submits;        // calls of a stage's callback
+    uint64_t bad_frame;      // which frame goes wrong, 0: none
+    weir_status bad_status;  // what its callback then returns
+    const char *bad_message; // the detail it leaves; NULL: none
+    bool bad_breaks_queue;   // and its queue with it
+    bool bad_reaches_first;  // and, later, that of the first stage
+    weir_queue *first_queue;
+    bool signals_blocked[2]; // in prepare, in deliver
     unsigned slots_made;
     unsigned slots_freed;
-    unsigned failing_slot;    // which slot_create fails, from 1
+    unsigned failing_slot; // which slot_create fails, from 1
     unsigned free_order[8];
     weir_pipeline *pipeline;
     weir_status from_callback[3];
@@ -38,6 +42,8 @@ static weir_status go_wrong(weir_queue *queue)
         memcpy(error.message, rules.bad_message, strlen(rules.bad_message));
     if (rules.bad_breaks_queue)
         fake_break(queue, rules.bad_status, rules.bad_message);
+    if (rules.bad_reaches_first)
+        fake_break_soon(rules.first_queue, rules.bad_status, rules.bad_message);
     if (rules.bad_message)
         weir_error_set(&error);
     return rules.bad_status;
@@ -54,9 +60,10 @@ static weir_status work(void *frame, weir_queue *queue, uint64_t duration_ns)
 
 static weir_status work_10(void *user, void *slot, void *frame, weir_queue *queue)
 {
-    (void)user, (void)slot;
+    (void)user, (void)slot, (void)frame;
     rules.submits++;
-    (void)frame;
+    if (!rules.first_queue)
+        rules.first_queue = queue;
     return fake_work(queue, 10);
 }
 
@@ -230,7 +237,7 @@ WEIR_TEST(Rules, CallsOnNoPipelineAreRefused)
     EXPECT_INT_EQ(weir_pipeline_destroy(NULL), WEIR_OK);
     EXPECT_INT_EQ(weir_pipeline_destroy(&none), WEIR_OK);
     struct weir_pipeline_statistics figures = {.accepted = 1};
-    weir_pipeline_statistics(NULL, &figures);
+    weir_pipeline_get_statistics(NULL, &figures);
     EXPECT_UINT_EQ(figures.accepted, 0);
 }
 
@@ -310,6 +317,8 @@ WEIR_TEST(Rules, WaitsAreTheEdgesOfTheGraph)
         }
     }
     weir_test_note(NULL);
+    // Waits flush the others.
+    EXPECT_UINT_EQ(fake_flush_count("p/3"), 5);
     end();
 }
 
@@ -321,7 +330,7 @@ WEIR_TEST(Rules, FiguresFollowFromDeviceTimes)
 
     ASSERT_INT_EQ(weir_pipeline_create(&params, &rules.pipeline), WEIR_OK);
     submit_and_drain(1, 100);
-    weir_pipeline_statistics(rules.pipeline, &figures);
+    weir_pipeline_get_statistics(rules.pipeline, &figures);
     // a is busy from 0 to 1000, b from 10 to 2010, both without a gap.
     EXPECT_UINT_EQ(figures.timed_frames, 100);
     EXPECT_UINT_EQ(figures.stage_count, 2);
@@ -350,7 +359,7 @@ WEIR_TEST(Rules, AStageThatIsFasterWaits)
 
     ASSERT_INT_EQ(weir_pipeline_create(&params, &rules.pipeline), WEIR_OK);
     submit_and_drain(1, 11);
-    weir_pipeline_statistics(rules.pipeline, &figures);
+    weir_pipeline_get_statistics(rules.pipeline, &figures);
     EXPECT_UINT_EQ(figures.stages[0].wait_ns, 0);
     EXPECT_UINT_EQ(figures.stages[1].wait_ns, 100);
     EXPECT_UINT_EQ(figures.covered_ns, 230);
@@ -368,7 +377,7 @@ WEIR_TEST(Rules, TimesThatAreGoneAreLeftOut)
     submit_and_drain(1, 3);
     fake_expire_times(true);
     submit_and_drain(4, 9);
-    weir_pipeline_statistics(rules.pipeline, &figures);
+    weir_pipeline_get_statistics(rules.pipeline, &figures);
     EXPECT_UINT_EQ(figures.succeeded, 9);
     EXPECT_UINT_EQ(figures.timed_frames, 3);
     EXPECT_UINT_EQ(figures.busy_ns, 90);
@@ -386,7 +395,7 @@ WEIR_TEST(Rules, ADeviceWithoutTimesGivesNone)
 
     ASSERT_INT_EQ(weir_pipeline_create(&params, &rules.pipeline), WEIR_OK);
     submit_and_drain(1, 3);
-    weir_pipeline_statistics(rules.pipeline, &figures);
+    weir_pipeline_get_statistics(rules.pipeline, &figures);
     EXPECT_UINT_EQ(figures.succeeded, 3);
     EXPECT_UINT_EQ(figures.timed_frames, 0);
     EXPECT_UINT_EQ(figures.busy_ns, 0);
@@ -439,7 +448,7 @@ WEIR_TEST(Rules, AFailedSubmitLeavesItsQueueAlone)
     submit_and_drain(1, 4);
     expect_failed(1, "b", WEIR_ERROR_IO, "out of luck");
     EXPECT_UINT_EQ(recorder_count_of(&rules.recorder, WEIR_OK), 3);
-    weir_pipeline_statistics(rules.pipeline, &figures);
+    weir_pipeline_get_statistics(rules.pipeline, &figures);
     EXPECT_UINT_EQ(figures.failed, 1);
     EXPECT_UINT_EQ(figures.recoveries, 0);
     end();
@@ -491,8 +500,39 @@ WEIR_TEST(Rules, ABrokenQueueIsRecovered)
     submit_and_drain(1, 6);
     expect_failed(1, "b", WEIR_ERROR_DEVICE, "a fault");
     EXPECT_UINT_EQ(recorder_count_of(&rules.recorder, WEIR_OK), 5);
-    weir_pipeline_statistics(rules.pipeline, &figures);
+    weir_pipeline_get_statistics(rules.pipeline, &figures);
     EXPECT_UINT_EQ(figures.recoveries, 1);
+    end();
+}
+
+WEIR_TEST(Rules, RecoveryWaitsForFailuresUnderWay)
+{
+    struct weir_pipeline_params params = begin();
+    rules.bad_frame = 2;
+    rules.bad_status = WEIR_ERROR_DEVICE;
+    rules.bad_message = "a fault";
+    rules.bad_breaks_queue = true;
+    rules.bad_reaches_first = true;
+
+    ASSERT_INT_EQ(weir_pipeline_create(&params, &rules.pipeline), WEIR_OK);
+    submit_and_drain(1, 6);
+    expect_failed(1, "b", WEIR_ERROR_DEVICE, "a fault");
+    EXPECT_UINT_EQ(recorder_count_of(&rules.recorder, WEIR_OK), 5);
+    end();
+}
+
+WEIR_TEST(Rules, DestructionLeavesNoFailureBehind)
+{
+    struct weir_pipeline_params params = begin();
+    rules.bad_frame = 2;
+    rules.bad_status = WEIR_ERROR_DEVICE;
+    rules.bad_message = "a fault";
+    rules.bad_breaks_queue = true;
+
+    ASSERT_INT_EQ(weir_pipeline_create(&params, &rules.pipeline), WEIR_OK);
+    submit_and_drain(1, 2);
+    EXPECT_INT_EQ(weir_pipeline_destroy(&rules.pipeline), WEIR_OK);
+    EXPECT_UINT_EQ(fake_destroyed_broken(), 0);
     end();
 }
 
@@ -596,6 +636,41 @@ WEIR_TEST(Rules, DeliverMaySubmitWhereNothingBlocks)
     end();
 }
 
+static bool interrupts_are_blocked(void)
+{
+    sigset_t mask;
+    pthread_sigmask(SIG_SETMASK, NULL, &mask);
+    return sigismember(&mask, SIGINT) == 1;
+}
+
+static weir_status see_signals(void *user, void *slot, void *frame)
+{
+    (void)user, (void)slot, (void)frame;
+    rules.signals_blocked[0] = interrupts_are_blocked();
+    return WEIR_OK;
+}
+
+static void see_signals_too(void *user, void *frame, void *slot,
+                            const struct weir_pipeline_result *result)
+{
+    (void)user, (void)frame, (void)slot, (void)result;
+    rules.signals_blocked[1] = interrupts_are_blocked();
+}
+
+WEIR_TEST(Rules, SignalsAreLeftToTheProgram)
+{
+    struct weir_pipeline_params params = begin();
+    params.prepare = see_signals;
+    params.deliver = see_signals_too;
+
+    ASSERT_INT_EQ(weir_pipeline_create(&params, &rules.pipeline), WEIR_OK);
+    submit_and_drain(1, 1);
+    EXPECT_TRUE(rules.signals_blocked[0]);
+    EXPECT_TRUE(rules.signals_blocked[1]);
+    EXPECT_FALSE(interrupts_are_blocked());
+    end();
+}
+
 // --- room ---
 
 // Room is what the params say, whatever the starter has done so far.
@@ -645,7 +720,7 @@ WEIR_TEST(Rules, DroppedFramesHaveABacklogOfTheirOwn)
         EXPECT_UINT_EQ(recorder_count_of(&rules.recorder, WEIR_DROPPED), 4);
         // The survivor beside frame 1: the newest, or the one that waited first.
         EXPECT_INT_EQ(recorder_at(&rules.recorder, i == 0 ? 5 : 1)->status, WEIR_OK);
-        weir_pipeline_statistics(rules.pipeline, &figures);
+        weir_pipeline_get_statistics(rules.pipeline, &figures);
         EXPECT_UINT_EQ(figures.dropped, 4);
         EXPECT_UINT_EQ(figures.refused, 1);
         EXPECT_UINT_EQ(figures.accepted, 6);

@@ -102,7 +102,12 @@ WEIR_TEST(Union, FoldsTheOldestAndKeepsItsLength)
 // slots × stages pieces must then be exact.
 WEIR_TEST(Union, IsExactForAnyPipeline)
 {
-    enum { FRAMES = 200, STAGES = 4, SLOTS = 3, LENGTH = 40000 };
+    enum {
+        FRAMES = 200,
+        STAGES = 4,
+        SLOTS = 3,
+        LENGTH = 40000
+    };
     static unsigned char busy[LENGTH];
     struct weir__interval pieces[SLOTS * STAGES + 1];
 

@@ -1,0 +1,66 @@
+// The pipeline under test of pipeline_test.c, with everything around it: frames
+// pass through a diamond of copies, and each word that arrives must be its frame's.
+#ifndef WEIR_TESTS_PATTERNS_LINE_H
+#define WEIR_TESTS_PATTERNS_LINE_H
+
+#include "patterns/pipeline.h"
+#include "tests/patterns/recorder.h"
+#include "tests/support/test.h"
+
+#define ASSERT_OK(call)                                                                            \
+    do {                                                                                           \
+        weir_status ok_status = (call);                                                            \
+        if (ok_status != WEIR_OK) {                                                                \
+            weir_test_fail(__FILE__, __LINE__, "%s is %s: %s", #call, weir_status_name(ok_status), \
+                           weir_last_error_text());                                                \
+            return;                                                                                \
+        }                                                                                          \
+    } while (0)
+
+struct frame {
+    uint32_t number;
+    bool fails_in_submit;    // `left` returns an error, half of its work submitted
+    bool fails_in_host_call; // `left` submits a host call that fails
+    bool gated;              // `upload` starts with a host call that waits at the gate
+};
+
+// One at a time: line_open() begins it, line_close() ends it. The stages are
+// upload, then `left` and `right`, which take half of the words each, then `join`
+// and `download`.
+struct line {
+    weir_runtime *runtime;
+    weir_device *device;
+    weir_pipeline *pipeline;
+    struct recorder recorder;
+    struct gate gate;
+    bool jitter; // stages start with a host call that takes its time
+    unsigned slots_alive;
+    unsigned failing_slot; // from 1
+    unsigned wrong_words;  // in delivered frames
+    unsigned early_reuses; // slots that changed while they were delivered
+    unsigned deliver_ns;   // time that deliver takes
+    int failing_line;      // where the failing host call is submitted
+};
+
+extern struct line line;
+
+// Opens the device that WEIR_BACKEND names, else null. `config` is INI text; NULL: none.
+weir_status line_open(const char *config);
+
+// Params of the line, without timing, with the policy WEIR_PIPELINE_BLOCK.
+struct weir_pipeline_params line_params(uint32_t slot_count);
+
+// The line's `deliver`: looks at the words and records the delivery.
+void line_deliver(void *user, void *data_frame, void *data,
+                  const struct weir_pipeline_result *result);
+
+// Destroys the pipeline, if there is one, and closes the device, which is refused
+// while a queue or buffer of it exists. Fails the test if any word was wrong.
+void line_close(void);
+
+// Numbers frames from 1.
+void number_frames(struct frame *frames, uint32_t count);
+
+void sleep_ns(long duration_ns);
+
+#endif
