@@ -325,7 +325,7 @@ __kernel WEIR_BLOCK(256, 1, 1) void relevance(__global const float *weights,
     high0 = high1 = LOWEST;
     for (uint i = lane; i < patches; i += ITEMS) {
         struct three three = three_of(scores, i, patches, range);
-        float mixed = a0 * three.prop + a1 * three.persp + a2 * three.part;
+        float mixed = fma(a0, three.prop, fma(a1, three.persp, a2 * three.part));
         scores[i] = three.prop;
         scores[patches + i] = three.persp;
         relevance_out[i] = mixed;

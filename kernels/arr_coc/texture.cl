@@ -7,6 +7,9 @@
 // CPU's vectoriser and a GPU's memory want alike. The last tiles of a row or
 // column are moved back into the image and overlap others, which then store the
 // same bits twice.
+//
+// Sums of products are written with fma(): the result is then the same whether or
+// not a driver fuses on its own. What is left (2 b + c, x / 8 + c) is exact.
 
 #include "kernels/arr_coc/color_math.cl.h"
 
@@ -39,7 +42,7 @@ WEIR_FN struct tap tap_of(int index, uint n, uint size, uint step)
 
 WEIR_FN float mix_of(float a, float b, float weight)
 {
-    return a + (b - a) * weight;
+    return fma(b - a, weight, a);
 }
 
 // One colour of a pixel, 0 to 1. Equal samples give exactly their value.
@@ -53,7 +56,7 @@ WEIR_FN float sample(__global const uchar *rgb, uint above, uint below, uint lef
 
 WEIR_FN float gray_of(float r, float g, float b)
 {
-    return 0.299f * r + 0.587f * g + 0.114f * b;
+    return fma(0.114f, b, fma(0.587f, g, 0.299f * r));
 }
 
 WEIR_FN float unit(float x)
@@ -68,17 +71,17 @@ WEIR_FN void store_lab(float red, float green, float blue, __global float *out, 
     float g = weir_srgb_to_linear(green);
     float b = weir_srgb_to_linear(blue);
     // The matrix of sRGB, each row over the white's coordinate.
-    float x = (0.412453f / 0.950456f) * r + (0.357580f / 0.950456f) * g +
-              (0.180423f / 0.950456f) * b;
-    float y = 0.212671f * r + 0.715160f * g + 0.072169f * b;
-    float z = (0.019334f / 1.088754f) * r + (0.119193f / 1.088754f) * g +
-              (0.950227f / 1.088754f) * b;
+    float x = fma(0.412453f / 0.950456f, r,
+                  fma(0.357580f / 0.950456f, g, (0.180423f / 0.950456f) * b));
+    float y = fma(0.212671f, r, fma(0.715160f, g, 0.072169f * b));
+    float z = fma(0.019334f / 1.088754f, r,
+                  fma(0.119193f / 1.088754f, g, (0.950227f / 1.088754f) * b));
     float fx = weir_lab_f(x);
     float fy = weir_lab_f(y);
     float fz = weir_lab_f(z);
-    out[0] = unit(1.16f * fy - 0.16f);
-    out[plane] = unit((500.0f / 255.0f) * (fx - fy) + 128.0f / 255.0f);
-    out[2u * plane] = unit((200.0f / 255.0f) * (fy - fz) + 128.0f / 255.0f);
+    out[0] = unit(fma(1.16f, fy, -0.16f));
+    out[plane] = unit(fma(500.0f / 255.0f, fx - fy, 128.0f / 255.0f));
+    out[2u * plane] = unit(fma(200.0f / 255.0f, fy - fz, 128.0f / 255.0f));
 }
 
 __kernel WEIR_BLOCK(32, 8, 1) void texture_image(__global const uchar *rgb,
@@ -149,7 +152,7 @@ __kernel WEIR_BLOCK(32, 8, 1) void texture_image(__global const uchar *rgb,
         __global float *out = texture + 6u * plane + (top + row) * size + left + lx;
         out[0] = gx + 0.5f;
         out[plane] = gy + 0.5f;
-        out[2u * plane] = sqrt(2.0f * (gx * gx + gy * gy));
+        out[2u * plane] = sqrt(2.0f * fma(gx, gx, gy * gy));
     }
 }
 
@@ -166,6 +169,6 @@ __kernel WEIR_BLOCK(64, 1, 1) void texture_position(__global float *texture, uin
     __global float *out = texture + 9u * plane + row * size + column;
     out[0] = (float)(2u * row + 1u) * scale;
     out[plane] = (float)(2u * column + 1u) * scale;
-    out[2u * plane] = atan2(dy, dx) * (0.5f / PI) + 0.5f;
-    out[3u * plane] = sqrt(2.0f * (dy * dy + dx * dx));
+    out[2u * plane] = fma(atan2(dy, dx), 0.5f / PI, 0.5f);
+    out[3u * plane] = sqrt(2.0f * fma(dy, dy, dx * dx));
 }
