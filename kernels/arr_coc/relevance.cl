@@ -34,6 +34,67 @@ WEIR_FN float kept(bool inside, float value)
     return inside ? value : 0.0f;
 }
 
+// From one value a work-item to a few a channel, and to the 32 terms p log2 p of
+// the entropy. Ends with a barrier.
+WEIR_FN void reduce_items(WEIR_LOCAL_PTR(const float) partial, WEIR_LOCAL_PTR(const int) histogram,
+                          WEIR_LOCAL_PTR(float) segments, WEIR_LOCAL_PTR(float) terms,
+                          float pixels, uint lane)
+{
+    if (lane < IMAGE_CHANNELS * (PATCH_LANES / SEGMENT)) {
+        float sum = 0.0f;
+#pragma unroll
+        for (uint i = 0; i < SEGMENT; i++)
+            sum += partial[lane * SEGMENT + i];
+        segments[lane] = sum;
+    } else if (lane >= PATCH_LANES - BINS) {
+        uint bin = lane - (PATCH_LANES - BINS);
+        int count = 0;
+        for (uint i = 0; i < PATCH_LANES; i++)
+            count += histogram[i * PADDED_BINS + bin];
+        float p = (float)count / (256.0f * pixels);
+        terms[bin] = count > 0 ? p * log2(p) : 0.0f;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+}
+
+// The participatory layer without its D outputs f: what each hidden unit adds to
+// |f|^2 and to f.q. Ends with a barrier.
+WEIR_FN void feature_terms(__global const float *weights, WEIR_LOCAL_PTR(const float) means,
+                           WEIR_LOCAL_PTR(float) hidden, WEIR_LOCAL_PTR(float) square,
+                           WEIR_LOCAL_PTR(float) along, uint lane)
+{
+    if (lane < HIDDEN) {
+        float sum = weights[ARR_COC_PACK_B0 + lane];
+        for (uint i = 0; i < ARR_COC_CHANNELS; i++)
+            sum = fma(weights[ARR_COC_PACK_W0 + i * HIDDEN + lane], means[i], sum);
+        hidden[lane] = fmax(sum, 0.0f);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+
+    if (lane < HIDDEN) {
+        float sum = weights[ARR_COC_PACK_WB + lane];
+        for (uint i = 0; i < HIDDEN; i++)
+            sum = fma(weights[ARR_COC_PACK_GRAM + i * HIDDEN + lane], hidden[i], sum);
+        square[lane] = hidden[lane] * sum;
+        along[lane] = hidden[lane] * weights[ARR_COC_PACK_WQ + lane];
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+}
+
+// (1 + cos(f, q)) / 2.
+WEIR_FN float participation(__global const float *weights, WEIR_LOCAL_PTR(const float) square,
+                            WEIR_LOCAL_PTR(const float) along)
+{
+    float f_f = weights[ARR_COC_PACK_SCALARS];
+    float f_q = weights[ARR_COC_PACK_SCALARS + 1];
+    for (uint i = 0; i < HIDDEN; i++) {
+        f_f += square[i];
+        f_q += along[i];
+    }
+    float lengths = sqrt(fmax(f_f, 0.0f)) * weights[ARR_COC_PACK_SCALARS + 2];
+    return 0.5f + 0.5f * (f_q / fmax(lengths, 1e-12f));
+}
+
 __kernel WEIR_BLOCK(32, 4, 1) void patch_scores(__global const float *texture,
                                                 __global const float *weights,
                                                 __global const float *position,
@@ -91,22 +152,7 @@ __kernel WEIR_BLOCK(32, 4, 1) void patch_scores(__global const float *texture,
     partial[8u * PATCH_LANES + lane] = s8;
     barrier(CLK_LOCAL_MEM_FENCE);
 
-    if (lane < IMAGE_CHANNELS * (PATCH_LANES / SEGMENT)) {
-        float sum = 0.0f;
-#pragma unroll
-        for (uint i = 0; i < SEGMENT; i++)
-            sum += partial[lane * SEGMENT + i];
-        segments[lane] = sum;
-    } else if (lane >= PATCH_LANES - BINS) {
-        uint bin = lane - (PATCH_LANES - BINS);
-        int count = 0;
-        for (uint i = 0; i < PATCH_LANES; i++)
-            count += histogram[i * PADDED_BINS + bin];
-        float p = (float)count / (256.0f * (float)(side * side));
-        terms[bin] = count > 0 ? p * log2(p) : 0.0f;
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-
+    reduce_items(partial, histogram, segments, terms, (float)(side * side), lane);
     if (lane < IMAGE_CHANNELS) {
         float sum = 0.0f;
         for (uint i = 0; i < PATCH_LANES / SEGMENT; i++)
@@ -122,33 +168,10 @@ __kernel WEIR_BLOCK(32, 4, 1) void patch_scores(__global const float *texture,
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 
-    if (lane < HIDDEN) {
-        float sum = weights[ARR_COC_PACK_B0 + lane];
-        for (uint i = 0; i < ARR_COC_CHANNELS; i++)
-            sum = fma(weights[ARR_COC_PACK_W0 + i * HIDDEN + lane], means[i], sum);
-        hidden[lane] = fmax(sum, 0.0f);
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-
-    if (lane < HIDDEN) {
-        float sum = weights[ARR_COC_PACK_WB + lane];
-        for (uint i = 0; i < HIDDEN; i++)
-            sum = fma(weights[ARR_COC_PACK_GRAM + i * HIDDEN + lane], hidden[i], sum);
-        square[lane] = hidden[lane] * sum;
-        along[lane] = hidden[lane] * weights[ARR_COC_PACK_WQ + lane];
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-
+    feature_terms(weights, means, hidden, square, along, lane);
     if (lane == 0u) {
-        float f_f = weights[ARR_COC_PACK_SCALARS];
-        float f_q = weights[ARR_COC_PACK_SCALARS + 1];
-        for (uint i = 0; i < HIDDEN; i++) {
-            f_f += square[i];
-            f_q += along[i];
-        }
-        float lengths = sqrt(fmax(f_f, 0.0f)) * weights[ARR_COC_PACK_SCALARS + 2];
         scores[patches + patch] = means[8];
-        scores[2u * patches + patch] = 0.5f + 0.5f * (f_q / fmax(lengths, 1e-12f));
+        scores[2u * patches + patch] = participation(weights, square, along);
     }
 }
 
@@ -209,31 +232,11 @@ WEIR_FN float norm(float value, float low, float high)
     return (value - low) / (high - low + 1e-8f);
 }
 
-// The three scores of a patch as the balancer sees them. `range` holds the
-// greatest of entropy, -entropy, contrast, -contrast and participation.
-struct three {
-    float prop, persp, part;
-};
-
-WEIR_FN struct three three_of(__global const float *scores, uint i, uint patches,
-                              WEIR_LOCAL_PTR(const float) range)
+// The greatest of entropy, -entropy, contrast, -contrast and participation.
+WEIR_FN void ranges(__global const float *scores, uint patches, WEIR_LOCAL_PTR(float) parts,
+                    WEIR_LOCAL_PTR(float) groups, WEIR_LOCAL_PTR(float) range)
 {
-    struct three three;
-    three.prop = norm(scores[i], -range[1], range[0]);
-    three.persp = norm(scores[patches + i], -range[3], range[2]);
-    three.part = scores[2u * patches + i];
-    return three;
-}
-
-__kernel WEIR_BLOCK(256, 1, 1) void relevance(__global const float *weights,
-                                              __global float *scores, __global float *balance,
-                                              __global float *relevance_out, uint patches)
-{
-    __local float parts[5 * ITEMS], groups[5 * GROUPS];
-    __local float range[5], means[3], squares[3], ends[2];
-    __local float z[ARR_COC_STATISTICS], first[WIDTH], second[WIDTH], shares[3];
     uint lane = (uint)get_local_id(0);
-
     float high0 = LOWEST, high1 = LOWEST, high2 = LOWEST, high3 = LOWEST;
     float high4 = LOWEST;
     for (uint i = lane; i < patches; i += ITEMS) {
@@ -249,6 +252,62 @@ __kernel WEIR_BLOCK(256, 1, 1) void relevance(__global const float *weights,
     parts[3u * ITEMS + lane] = high3;
     parts[4u * ITEMS + lane] = high4;
     block_max(parts, groups, range, 5u);
+}
+
+// The three scores of a patch as the balancer sees them.
+struct three {
+    float prop, persp, part;
+};
+
+WEIR_FN struct three three_of(__global const float *scores, uint i, uint patches,
+                              WEIR_LOCAL_PTR(const float) range)
+{
+    struct three three;
+    three.prop = norm(scores[i], -range[1], range[0]);
+    three.persp = norm(scores[patches + i], -range[3], range[2]);
+    three.part = scores[2u * patches + i];
+    return three;
+}
+
+// The balancer's three layers, from `z` to the three numbers before softmax.
+WEIR_FN void balancer(__global const float *weights, WEIR_LOCAL_PTR(const float) z,
+                      WEIR_LOCAL_PTR(float) first, WEIR_LOCAL_PTR(float) second,
+                      WEIR_LOCAL_PTR(float) shares)
+{
+    uint lane = (uint)get_local_id(0);
+    if (lane < WIDTH) {
+        float sum = weights[ARR_COC_PACK_BALANCER_0_BIAS + lane];
+        for (uint i = 0; i < ARR_COC_STATISTICS; i++)
+            sum = fma(weights[ARR_COC_PACK_BALANCER_0 + i * WIDTH + lane], z[i], sum);
+        first[lane] = fmax(sum, 0.0f);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (lane < WIDTH) {
+        float sum = weights[ARR_COC_PACK_BALANCER_2_BIAS + lane];
+        for (uint i = 0; i < WIDTH; i++)
+            sum = fma(weights[ARR_COC_PACK_BALANCER_2 + i * WIDTH + lane], first[i], sum);
+        second[lane] = fmax(sum, 0.0f);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (lane < 3u) {
+        float sum = weights[ARR_COC_PACK_BALANCER_4_BIAS + lane];
+        for (uint i = 0; i < WIDTH; i++)
+            sum = fma(weights[ARR_COC_PACK_BALANCER_4 + i * 3u + lane], second[i], sum);
+        shares[lane] = sum;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+}
+
+__kernel WEIR_BLOCK(256, 1, 1) void relevance(__global const float *weights,
+                                              __global float *scores, __global float *balance,
+                                              __global float *relevance_out, uint patches)
+{
+    __local float parts[5 * ITEMS], groups[5 * GROUPS];
+    __local float range[5], means[3], squares[3], ends[2];
+    __local float z[ARR_COC_STATISTICS], first[WIDTH], second[WIDTH], shares[3];
+    uint lane = (uint)get_local_id(0);
+
+    ranges(scores, patches, parts, groups, range);
 
     float sum0 = 0.0f, sum1 = 0.0f, sum2 = 0.0f;
     for (uint i = lane; i < patches; i += ITEMS) {
@@ -290,27 +349,7 @@ __kernel WEIR_BLOCK(256, 1, 1) void relevance(__global const float *weights,
         z[8] = sqrt(squares[2] / degrees);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    if (lane < WIDTH) {
-        float sum = weights[ARR_COC_PACK_BALANCER_0_BIAS + lane];
-        for (uint i = 0; i < ARR_COC_STATISTICS; i++)
-            sum = fma(weights[ARR_COC_PACK_BALANCER_0 + i * WIDTH + lane], z[i], sum);
-        first[lane] = fmax(sum, 0.0f);
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    if (lane < WIDTH) {
-        float sum = weights[ARR_COC_PACK_BALANCER_2_BIAS + lane];
-        for (uint i = 0; i < WIDTH; i++)
-            sum = fma(weights[ARR_COC_PACK_BALANCER_2 + i * WIDTH + lane], first[i], sum);
-        second[lane] = fmax(sum, 0.0f);
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    if (lane < 3u) {
-        float sum = weights[ARR_COC_PACK_BALANCER_4_BIAS + lane];
-        for (uint i = 0; i < WIDTH; i++)
-            sum = fma(weights[ARR_COC_PACK_BALANCER_4 + i * 3u + lane], second[i], sum);
-        shares[lane] = sum;
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
+    balancer(weights, z, first, second, shares);
 
     // Every work-item finds the same three weights for itself.
     float top = fmax(shares[0], fmax(shares[1], shares[2]));
@@ -322,7 +361,7 @@ __kernel WEIR_BLOCK(256, 1, 1) void relevance(__global const float *weights,
         balance[1] = a1;
         balance[2] = a2;
     }
-    high0 = high1 = LOWEST;
+    float high0 = LOWEST, high1 = LOWEST;
     for (uint i = lane; i < patches; i += ITEMS) {
         struct three three = three_of(scores, i, patches, range);
         float mixed = fma(a0, three.prop, fma(a1, three.persp, a2 * three.part));
