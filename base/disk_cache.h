@@ -1,0 +1,69 @@
+// A cache of results on disk, such as compiled programs, found again by what they
+// were made from.
+//
+// An entry is one file: the key, the data, and a checksum of both. A file is
+// written beside its place and renamed into it, so other processes and threads see
+// a whole entry or none. The key is stored and compared, so two keys with the same
+// hash only take turns. An entry that is damaged, cut short or of another version
+// counts as absent, and the next write replaces it. When the entries together
+// exceed the limit, those that were not used for the longest time are removed
+// until three quarters of it are left.
+//
+// What is read may be executed, so the cache is refused where somebody else could
+// have put it: its folder must belong to the user and may be written by nobody
+// else.
+//
+// Threads: safe, and so are several processes.
+#ifndef WEIR_BASE_DISK_CACHE_H
+#define WEIR_BASE_DISK_CACHE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct weir_disk_cache weir_disk_cache;
+
+struct weir_disk_cache_params {
+    size_t struct_size;
+    // NULL: XDG_CACHE_HOME/weir, else HOME/.cache/weir. A relative path in
+    // XDG_CACHE_HOME is ignored, as its specification wants. A set-user-ID program
+    // has no default.
+    const char *directory;
+    const char *name;     // of the folder in it that holds the entries
+    uint64_t limit_bytes; // of all entries together
+};
+
+// Opens a cache; folders that are missing are made. Returns NULL with a sentence
+// in `message` when there is no place for it.
+//
+// Ownership: the caller's, until weir_disk_cache_destroy().
+weir_disk_cache *weir_disk_cache_create(const struct weir_disk_cache_params *params, char *message,
+                                        size_t message_size);
+void weir_disk_cache_destroy(weir_disk_cache **cache);
+
+// The folder that holds the entries.
+const char *weir_disk_cache_folder(const weir_disk_cache *cache);
+
+// Looks up what was stored under a key, and marks it as used. Returns false, with
+// NULL and 0 stored, if there is nothing.
+//
+// Ownership: `*out_data` is the caller's, to be freed with free().
+bool weir_disk_cache_read(const weir_disk_cache *cache, const void *key, size_t key_size,
+                          void **out_data, size_t *out_size);
+
+// Stores data under a key, in place of what was there.
+//
+// Errors: false with a sentence in `message`: a disk error, or an entry that
+// exceeds the limit all by itself.
+bool weir_disk_cache_write(const weir_disk_cache *cache, const void *key, size_t key_size,
+                           const void *data, size_t size, char *message, size_t message_size);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

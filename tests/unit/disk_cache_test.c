@@ -1,0 +1,350 @@
+// The disk cache: what it keeps, what it takes for damage, how it stays small,
+// and that processes which share it see whole entries.
+#define _GNU_SOURCE // nftw flags, setenv
+#include "base/disk_cache.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/support/test.h"
+
+struct place {
+    char directory[512];
+    char message[512];
+    weir_disk_cache *cache;
+};
+
+static weir_disk_cache *open_cache(struct place *place, uint64_t limit_bytes)
+{
+    const struct weir_disk_cache_params params = {
+        .struct_size = sizeof params,
+        .directory = place->directory,
+        .name = "things",
+        .limit_bytes = limit_bytes,
+    };
+    return weir_disk_cache_create(&params, place->message, sizeof place->message);
+}
+
+static void set_up(struct place *place, uint64_t limit_bytes)
+{
+    const char *root = getenv("TEST_TMPDIR");
+    memset(place, 0, sizeof *place);
+    snprintf(place->directory, sizeof place->directory, "%s/disk-cache-XXXXXX",
+             root ? root : "/tmp");
+    ASSERT_NOT_NULL(mkdtemp(place->directory));
+    place->cache = open_cache(place, limit_bytes);
+    ASSERT_NOT_NULL(place->cache);
+}
+
+static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *where)
+{
+    (void)status;
+    (void)kind;
+    (void)where;
+    return remove(path);
+}
+
+static void tear_down(struct place *place)
+{
+    weir_disk_cache_destroy(&place->cache);
+    nftw(place->directory, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static bool put(struct place *place, const char *key, const void *data, size_t size)
+{
+    return weir_disk_cache_write(place->cache, key, strlen(key), data, size, place->message,
+                                 sizeof place->message);
+}
+
+static bool holds(const struct place *place, const char *key, const void *data, size_t size)
+{
+    void *found;
+    size_t found_size;
+    bool same = weir_disk_cache_read(place->cache, key, strlen(key), &found, &found_size) &&
+                found_size == size && memcmp(found, data, size) == 0;
+    free(found);
+    return same;
+}
+
+// The path of the only entry.
+static bool find_entry(const struct place *place, char *path, size_t size)
+{
+    DIR *folder = opendir(weir_disk_cache_folder(place->cache));
+    bool found = false;
+    for (struct dirent *file = folder ? readdir(folder) : NULL; file; file = readdir(folder)) {
+        if (file->d_name[0] == '.')
+            continue;
+        found = true;
+        snprintf(path, size, "%s/%s", weir_disk_cache_folder(place->cache), file->d_name);
+    }
+    if (folder)
+        closedir(folder);
+    return found;
+}
+
+WEIR_TEST(DiskCache, GivesBackWhatWasStored)
+{
+    struct place place;
+    set_up(&place, 1 << 20);
+    void *data;
+    size_t size = 1;
+
+    EXPECT_FALSE(weir_disk_cache_read(place.cache, "a", 1, &data, &size));
+    EXPECT_NULL(data);
+    EXPECT_SIZE_EQ(size, 0);
+    ASSERT_TRUE(put(&place, "a", "first", 5));
+    ASSERT_TRUE(put(&place, "b", "", 0));
+    EXPECT_TRUE(holds(&place, "a", "first", 5));
+    EXPECT_TRUE(holds(&place, "b", "", 0));
+    EXPECT_FALSE(holds(&place, "ab", "first", 5));
+
+    ASSERT_TRUE(put(&place, "a", "second", 6));
+    EXPECT_TRUE(holds(&place, "a", "second", 6));
+    tear_down(&place);
+}
+
+WEIR_TEST(DiskCache, OutlivesItsProcess)
+{
+    struct place place;
+    set_up(&place, 1 << 20);
+    ASSERT_TRUE(put(&place, "key", "data", 4));
+    weir_disk_cache_destroy(&place.cache);
+    EXPECT_NULL(place.cache);
+    place.cache = open_cache(&place, 1 << 20);
+    ASSERT_NOT_NULL(place.cache);
+    EXPECT_TRUE(holds(&place, "key", "data", 4));
+    tear_down(&place);
+}
+
+WEIR_TEST(DiskCache, EveryChangedByteIsDamage)
+{
+    struct place place;
+    char path[600];
+    set_up(&place, 1 << 20);
+    ASSERT_TRUE(put(&place, "key", "some data", 9));
+    ASSERT_TRUE(find_entry(&place, path, sizeof path));
+    struct stat status;
+    ASSERT_INT_EQ(stat(path, &status), 0);
+
+    int file = open(path, O_RDWR);
+    ASSERT_INT_GE(file, 0);
+    for (off_t at = 0; at < status.st_size; at++) {
+        unsigned char byte;
+        ASSERT_INT_EQ(pread(file, &byte, 1, at), 1);
+        byte ^= 0x10;
+        ASSERT_INT_EQ(pwrite(file, &byte, 1, at), 1);
+        EXPECT_FALSE(holds(&place, "key", "some data", 9));
+        byte ^= 0x10;
+        ASSERT_INT_EQ(pwrite(file, &byte, 1, at), 1);
+    }
+    EXPECT_TRUE(holds(&place, "key", "some data", 9));
+    for (off_t length = status.st_size - 1; length >= 0; length--) {
+        ASSERT_INT_EQ(ftruncate(file, length), 0);
+        EXPECT_FALSE(holds(&place, "key", "some data", 9));
+    }
+    close(file);
+    ASSERT_TRUE(put(&place, "key", "some data", 9));
+    EXPECT_TRUE(holds(&place, "key", "some data", 9));
+    tear_down(&place);
+}
+
+WEIR_TEST(DiskCache, TwoKeysMayMeetInOneFile)
+{
+    struct place place;
+    char path[600];
+    char other[600];
+    set_up(&place, 1 << 20);
+    ASSERT_TRUE(put(&place, "one", "1", 1));
+    ASSERT_TRUE(find_entry(&place, path, sizeof path));
+    snprintf(other, sizeof other, "%s/away", place.directory);
+    ASSERT_INT_EQ(rename(path, other), 0);
+    ASSERT_TRUE(put(&place, "two", "2", 1));
+    ASSERT_TRUE(find_entry(&place, path, sizeof path));
+    // As if both had the same hash.
+    ASSERT_INT_EQ(rename(other, path), 0);
+    EXPECT_FALSE(holds(&place, "two", "1", 1));
+    EXPECT_FALSE(holds(&place, "two", "2", 1));
+    tear_down(&place);
+}
+
+WEIR_TEST(DiskCache, ForgetsWhatWasNotUsedForLongest)
+{
+    enum {
+        ENTRIES = 8,
+        SIZE = 1000
+    };
+    struct place place;
+    char data[SIZE];
+    char key[] = "0";
+    set_up(&place, ENTRIES * (SIZE + 64));
+    for (int i = 0; i < ENTRIES; i++) {
+        key[0] = (char)('0' + i);
+        memset(data, key[0], SIZE);
+        ASSERT_TRUE(put(&place, key, data, SIZE));
+        usleep(20000); // files have times of the kernel's tick
+    }
+    memset(data, '0', SIZE);
+    ASSERT_TRUE(holds(&place, "0", data, SIZE));
+    usleep(20000);
+    memset(data, 'x', SIZE);
+    ASSERT_TRUE(put(&place, "x", data, SIZE));
+
+    EXPECT_TRUE(holds(&place, "x", data, SIZE));
+    memset(data, '0', SIZE);
+    EXPECT_TRUE(holds(&place, "0", data, SIZE));
+    memset(data, '1', SIZE);
+    EXPECT_FALSE(holds(&place, "1", data, SIZE));
+    memset(data, '7', SIZE);
+    EXPECT_TRUE(holds(&place, "7", data, SIZE));
+    tear_down(&place);
+}
+
+WEIR_TEST(DiskCache, RefusesAnEntryThatIsLargerThanTheLimit)
+{
+    struct place place;
+    char data[200] = "";
+    set_up(&place, 100);
+    EXPECT_FALSE(put(&place, "key", data, sizeof data));
+    EXPECT_CONTAINS(place.message, "200 bytes");
+    EXPECT_CONTAINS(place.message, "100");
+    EXPECT_FALSE(holds(&place, "key", data, sizeof data));
+    tear_down(&place);
+}
+
+WEIR_TEST(DiskCache, RemovesWhatKilledWritersLeft)
+{
+    struct place place;
+    char path[600];
+    const struct timespec old[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
+    set_up(&place, 1 << 20);
+    snprintf(path, sizeof path, "%s/.weir-1-1.tmp", weir_disk_cache_folder(place.cache));
+    int file = open(path, O_WRONLY | O_CREAT, 0600);
+    ASSERT_INT_GE(file, 0);
+    close(file);
+    ASSERT_TRUE(put(&place, "a", "1", 1));
+    EXPECT_INT_EQ(access(path, F_OK), 0); // it may be in use
+    ASSERT_INT_EQ(utimensat(AT_FDCWD, path, old, 0), 0);
+    ASSERT_TRUE(put(&place, "a", "1", 1));
+    EXPECT_INT_NE(access(path, F_OK), 0);
+    tear_down(&place);
+}
+
+WEIR_TEST(DiskCache, RefusesAFolderThatOthersMayWrite)
+{
+    struct place place;
+    set_up(&place, 1 << 20);
+    EXPECT_INT_EQ(chmod(weir_disk_cache_folder(place.cache), 0777), 0);
+    weir_disk_cache *cache = open_cache(&place, 1 << 20);
+    EXPECT_NULL(cache);
+    EXPECT_CONTAINS(place.message, "/things: is not used as a cache");
+    EXPECT_CONTAINS(place.message, "chmod go-w");
+    tear_down(&place);
+}
+
+WEIR_TEST(DiskCache, SaysWhyThereIsNoFolder)
+{
+    struct place place;
+    char file[600];
+    set_up(&place, 1 << 20);
+    snprintf(file, sizeof file, "%s/things/file", place.directory);
+    close(open(file, O_WRONLY | O_CREAT, 0600));
+    const struct weir_disk_cache_params params = {.struct_size = sizeof params,
+                                                  .directory = file,
+                                                  .name = "x",
+                                                  .limit_bytes = 1};
+    EXPECT_NULL(weir_disk_cache_create(&params, place.message, sizeof place.message));
+    EXPECT_CONTAINS(place.message, "cannot be made");
+    EXPECT_CONTAINS(place.message, "file");
+    tear_down(&place);
+}
+
+static void expect_folder(const char *expected, const char *tail)
+{
+    char message[512];
+    char path[700];
+    const struct weir_disk_cache_params params = {.struct_size = sizeof params,
+                                                  .name = "things",
+                                                  .limit_bytes = 1000};
+    weir_disk_cache *cache = weir_disk_cache_create(&params, message, sizeof message);
+    snprintf(path, sizeof path, "%s/%s", expected, tail);
+    ASSERT_NOT_NULL(cache);
+    EXPECT_STR_EQ(weir_disk_cache_folder(cache), path);
+    weir_disk_cache_destroy(&cache);
+}
+
+WEIR_TEST(DiskCache, FindsItsDefaultPlace)
+{
+    struct place place;
+    set_up(&place, 1000);
+    setenv("HOME", place.directory, 1);
+    setenv("XDG_CACHE_HOME", place.directory, 1);
+    expect_folder(place.directory, "weir/things");
+    setenv("XDG_CACHE_HOME", "relative/path", 1);
+    expect_folder(place.directory, ".cache/weir/things");
+    unsetenv("XDG_CACHE_HOME");
+    expect_folder(place.directory, ".cache/weir/things");
+    unsetenv("HOME");
+    const struct weir_disk_cache_params params = {.struct_size = sizeof params,
+                                                  .name = "things",
+                                                  .limit_bytes = 1000};
+    EXPECT_NULL(weir_disk_cache_create(&params, place.message, sizeof place.message));
+    EXPECT_CONTAINS(place.message, "set XDG_CACHE_HOME or HOME");
+    tear_down(&place);
+}
+
+// One process of several: it writes and reads the same few keys over and over,
+// and what it reads must be one of the values that somebody writes, whole.
+static int contend(const struct place *place, int process)
+{
+    enum {
+        SIZE = 3000,
+        ROUNDS = 60
+    };
+    char message[512];
+    char data[SIZE];
+    for (int round = 0; round < ROUNDS; round++) {
+        const char key[] = {(char)('a' + round % 3)};
+        memset(data, 'A' + process, SIZE);
+        if (!weir_disk_cache_write(place->cache, key, 1, data, SIZE, message, sizeof message))
+            return 1;
+        void *found;
+        size_t size;
+        if (!weir_disk_cache_read(place->cache, key, 1, &found, &size))
+            continue; // removed by another one's trim
+        const char *bytes = found;
+        for (size_t i = 0; i < size; i++) {
+            if (size != SIZE || bytes[i] != bytes[0] || bytes[0] < 'A' || bytes[0] > 'D')
+                return 2;
+        }
+        free(found);
+    }
+    return 0;
+}
+
+WEIR_TEST(DiskCache, ProcessesShareIt)
+{
+    enum {
+        PROCESSES = 4
+    };
+    struct place place;
+    pid_t children[PROCESSES];
+    set_up(&place, 8000); // of three entries one is always over the limit
+    for (int i = 0; i < PROCESSES; i++) {
+        children[i] = fork();
+        if (children[i] == 0)
+            _exit(contend(&place, i));
+    }
+    for (int i = 0; i < PROCESSES; i++) {
+        int status = -1;
+        ASSERT_INT_EQ(waitpid(children[i], &status, 0), children[i]);
+        EXPECT_INT_EQ(status, 0);
+    }
+    tear_down(&place);
+}
