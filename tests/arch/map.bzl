@@ -14,13 +14,16 @@ folder in USES is reached from none and is not tagged manual.
 # What a module may use: a backend or a plugin. Never core, never each other.
 _MODULE = ["api", "base"]
 
+# A backend that compiles source at run time brings the dialect's prelude.
+_COMPILER = _MODULE + ["kernels/dialect"]
+
 USES = {
     "api": [],
     "base": [],
     "core": ["api", "base"],
-    "backends/cuda": _MODULE,
+    "backends/cuda": _COMPILER,
     "backends/null": _MODULE,
-    "backends/opencl": _MODULE,
+    "backends/opencl": _COMPILER,
     "plugins/check": _MODULE,
     "plugins/fault": _MODULE,
     "plugins/perturb": _MODULE,
@@ -45,6 +48,7 @@ LINKS = {
 TARGETS = {
     "api": ["//api", "//api:module"],
     "backends/null": ["//backends/null:weir_null.so"],
+    "backends/opencl": ["//backends/opencl:weir_opencl.so"],
     "base": ["//base"],
     "core": ["//core"],
     "io": ["//io"],

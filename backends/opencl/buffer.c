@@ -1,0 +1,224 @@
+// DEVICE memory is a buffer object. HOST memory always has an address that both
+// the host and copies use:
+//
+//   - fine-grained shared memory (CPUs, some integrated GPUs): kernels see it too;
+//   - else a buffer from the driver's pinned memory, mapped for all its life;
+//   - memory of the user's: a buffer object over it that is mapped for all its
+//     life, which is what makes drivers pin it. Where kernels run in the host's
+//     own memory it is not mapped, because nothing would be gained and a map waits
+//     for running kernels on PoCL.
+//
+// Maps go through a queue of their own, so they wait for no work of the user's.
+#include <string.h>
+
+#include "backends/opencl/opencl.h"
+
+static weir_status refuse(const struct ocl_buffer *buffer, const char *call, cl_int code,
+                          const char *what)
+{
+    return ocl_native_error(buffer->device->module, call, code, "cannot make %s of %zu bytes", what,
+                            buffer->size);
+}
+
+static weir_status create_memory(struct ocl_buffer *buffer, cl_mem_flags flags, void *user,
+                                 const char *what)
+{
+    const struct ocl_module *module = buffer->device->module;
+    cl_int code;
+    buffer->memory = module->cl.clCreateBuffer(buffer->device->context, CL_MEM_READ_WRITE | flags,
+                                               buffer->size, user, &code);
+    if (!buffer->memory)
+        return refuse(buffer, "clCreateBuffer", code, what);
+    module->host->count_driver_object();
+    return WEIR_OK;
+}
+
+static weir_status map(struct ocl_buffer *buffer, const char *what)
+{
+    const struct ocl_device *device = buffer->device;
+    cl_int code;
+    buffer->pointer = device->module->cl.clEnqueueMapBuffer(device->mapper, buffer->memory, CL_TRUE,
+                                                            CL_MAP_READ | CL_MAP_WRITE, 0,
+                                                            buffer->size, 0, NULL, NULL, &code);
+    if (!buffer->pointer)
+        return refuse(buffer, "clEnqueueMapBuffer", code, what);
+    buffer->mapped = true;
+    return WEIR_OK;
+}
+
+static weir_status create_shared(struct ocl_buffer *buffer)
+{
+    const struct ocl_module *module = buffer->device->module;
+    buffer->pointer =
+        module->cl.clSVMAlloc(buffer->device->context,
+                              CL_MEM_READ_WRITE | CL_MEM_SVM_FINE_GRAIN_BUFFER, buffer->size, 0);
+    if (!buffer->pointer) // the call tells no reason
+        return ocl_error(module->host, WEIR_ERROR_OUT_OF_MEMORY,
+                         "destroy buffers that are no longer needed, or use smaller ones",
+                         "clSVMAlloc gives no HOST buffer of %zu bytes", buffer->size);
+    buffer->svm = true;
+    module->host->count_driver_object();
+    return WEIR_OK;
+}
+
+static weir_status wrap(struct ocl_buffer *buffer, void *user)
+{
+    const struct ocl_device *device = buffer->device;
+    const char *what = "a buffer over the caller's memory";
+    buffer->pointer = user;
+    if (device->svm_system) {
+        buffer->svm = true;
+        return WEIR_OK;
+    }
+    weir_status status = create_memory(buffer, CL_MEM_USE_HOST_PTR, user, what);
+    if (status < 0 || device->in_place)
+        return status;
+    status = map(buffer, what);
+    if (status == WEIR_OK && buffer->pointer != user)
+        return ocl_error(device->module->host, WEIR_ERROR_DEVICE,
+                         "use weir_buffer_create() and copy into it",
+                         "the driver maps the caller's memory to another address");
+    return status;
+}
+
+static weir_status allocate(struct ocl_buffer *buffer, const struct weir_buffer_setup *setup)
+{
+    if (setup->placement == WEIR_PLACE_DEVICE)
+        return create_memory(buffer, 0, NULL, "a DEVICE buffer");
+    if (setup->user_pointer)
+        return wrap(buffer, setup->user_pointer);
+    if (buffer->device->svm)
+        return create_shared(buffer);
+
+    const char *what = "a pinned HOST buffer";
+    weir_status status = create_memory(buffer, CL_MEM_ALLOC_HOST_PTR, NULL, what);
+    return status < 0 ? status : map(buffer, what);
+}
+
+static void release_views(struct ocl_buffer *buffer)
+{
+    const struct ocl_module *module = buffer->device->module;
+    for (uint32_t i = 0; i < buffer->view_count; i++)
+        module->cl.clReleaseMemObject(buffer->views[i].memory);
+    module->host->release(buffer->views);
+}
+
+static void release(struct ocl_buffer *buffer)
+{
+    const struct ocl_device *device = buffer->device;
+    const struct ocl_symbols *cl = &device->module->cl;
+
+    release_views(buffer);
+    if (buffer->mapped) {
+        cl->clEnqueueUnmapMemObject(device->mapper, buffer->memory, buffer->pointer, 0, NULL, NULL);
+        cl->clFlush(device->mapper);
+    }
+    if (buffer->memory)
+        cl->clReleaseMemObject(buffer->memory);
+    else if (buffer->svm && !device->svm_system)
+        cl->clSVMFree(device->context, buffer->pointer);
+    pthread_mutex_destroy(&buffer->lock);
+    device->module->host->release(buffer);
+}
+
+weir_status ocl_buffer_create(const struct weir_link *link, weir_device *device,
+                              weir_buffer *object, const struct weir_buffer_setup *setup,
+                              void **out_data, void **out_pointer)
+{
+    (void)object;
+    struct ocl_buffer *buffer = link->host->allocate(sizeof *buffer);
+    if (!buffer)
+        return ocl_no_memory(link->host, "a buffer");
+    buffer->device = ocl_device_of(link, device);
+    buffer->size = setup->size;
+    pthread_mutex_init(&buffer->lock, NULL);
+
+    weir_status status = allocate(buffer, setup);
+    if (status < 0) {
+        release(buffer);
+        return status;
+    }
+    *out_data = buffer;
+    if (setup->placement == WEIR_PLACE_HOST)
+        *out_pointer = buffer->pointer;
+    return WEIR_OK;
+}
+
+void ocl_buffer_destroy(const struct weir_link *link, weir_buffer *object)
+{
+    release(ocl_buffer_of(link, object));
+}
+
+// The place for a new view: a free one, or that of the view which has not been
+// asked for the longest. Work that still uses that one keeps it alive.
+static struct ocl_view *place_for_view(struct ocl_buffer *buffer)
+{
+    const struct ocl_module *module = buffer->device->module;
+    if (!buffer->views)
+        buffer->views = module->host->allocate(OCL_VIEW_LIMIT * sizeof *buffer->views);
+    if (!buffer->views)
+        return NULL;
+    if (buffer->view_count < OCL_VIEW_LIMIT)
+        return &buffer->views[buffer->view_count++];
+
+    struct ocl_view *oldest = &buffer->views[0];
+    for (uint32_t i = 1; i < OCL_VIEW_LIMIT; i++) {
+        if (buffer->views[i].used < oldest->used)
+            oldest = &buffer->views[i];
+    }
+    module->cl.clReleaseMemObject(oldest->memory);
+    return oldest;
+}
+
+// A view reaches to the end of the buffer, so that one serves every size.
+static weir_status create_view(struct ocl_buffer *buffer, size_t offset, struct ocl_view **out_view)
+{
+    const struct ocl_module *module = buffer->device->module;
+    const cl_buffer_region region = {.origin = offset, .size = buffer->size - offset};
+    cl_int code;
+    cl_mem memory = module->cl.clCreateSubBuffer(buffer->memory, CL_MEM_READ_WRITE,
+                                                 CL_BUFFER_CREATE_TYPE_REGION, &region, &code);
+    if (!memory)
+        return ocl_native_error(module, "clCreateSubBuffer", code,
+                                "no view at offset %zu of a buffer of %zu bytes", offset,
+                                buffer->size);
+    module->host->count_driver_object();
+
+    struct ocl_view *view = place_for_view(buffer);
+    if (!view) {
+        module->cl.clReleaseMemObject(memory);
+        return ocl_no_memory(module->host, "the views of a buffer");
+    }
+    *view = (struct ocl_view){.offset = offset, .memory = memory};
+    *out_view = view;
+    return WEIR_OK;
+}
+
+static struct ocl_view *find_view(struct ocl_buffer *buffer, size_t offset)
+{
+    for (uint32_t i = 0; i < buffer->view_count; i++) {
+        if (buffer->views[i].offset == offset)
+            return &buffer->views[i];
+    }
+    return NULL;
+}
+
+weir_status ocl_buffer_view(struct ocl_buffer *buffer, size_t offset, cl_mem *out_memory)
+{
+    *out_memory = buffer->memory;
+    if (offset == 0)
+        return WEIR_OK;
+
+    weir_status status = WEIR_OK;
+    pthread_mutex_lock(&buffer->lock);
+    struct ocl_view *view = find_view(buffer, offset);
+    if (!view)
+        status = create_view(buffer, offset, &view);
+    if (status == WEIR_OK) {
+        view->used = ++buffer->clock;
+        buffer->device->module->cl.clRetainMemObject(view->memory);
+        *out_memory = view->memory;
+    }
+    pthread_mutex_unlock(&buffer->lock);
+    return status;
+}

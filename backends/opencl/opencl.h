@@ -1,0 +1,272 @@
+// What the files of the OpenCL backend share.
+//
+//   module.c     open: library, platforms, devices; the ops table
+//   device.c     contexts and limits
+//   queue.c      queues, flushing, and submit
+//   copy.c       copies and fills, by the kinds of memory
+//   event.c      records, waiting, times
+//   buffer.c     memory, and the views that kernels get of it
+//   program.c    building, and the cache of binaries; kernels
+//   signature.c  kernel signatures of source that is compiled at run time
+//   error.c      names of OpenCL's errors, and what to do about them
+//
+// Locks: a kernel's lock is taken first, then a buffer's or a queue's, which are
+// leaves. Nothing that may wait for the device is called under a leaf.
+#ifndef WEIR_BACKENDS_OPENCL_OPENCL_H
+#define WEIR_BACKENDS_OPENCL_OPENCL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <weir/module/module.h>
+
+#include "backends/opencl/symbols.h"
+#include "base/disk_cache.h"
+
+// Timed records of a queue that are kept.
+#define OCL_TIMING_HISTORY 4096
+// Views of a buffer at other offsets than zero that are kept.
+#define OCL_VIEW_LIMIT 64
+
+// A device that a platform lists, opened or not.
+struct ocl_listed {
+    cl_platform_id platform;
+    cl_device_id device;
+    struct weir_device_info info;
+};
+
+// The state of a link.
+struct ocl_module {
+    const struct weir_host *host;
+    struct ocl_symbols cl;
+    struct ocl_listed *listed;
+    size_t listed_count;
+    const char *build_options;
+    weir_disk_cache *cache; // NULL: off
+    char driver[256];
+};
+
+struct ocl_device {
+    struct ocl_module *module;
+    const struct ocl_listed *listed;
+    cl_context context;
+    cl_command_queue mapper; // maps HOST memory; no work of the user's goes through it
+    uint32_t version;        // OpenCL, times ten
+    bool svm;                // fine-grained shared memory
+    bool svm_system;         // of any host memory
+    bool in_place;           // wrapped memory is used where it is
+    bool priorities;
+};
+
+struct ocl_view {
+    size_t offset;
+    cl_mem memory;
+    uint64_t used; // the buffer's clock when it was last asked for
+};
+
+// DEVICE: `memory`. HOST: `pointer`, which is shared memory if `svm`, else the
+// permanent mapping of `memory` if there is one, else plain wrapped memory.
+struct ocl_buffer {
+    struct ocl_device *device;
+    size_t size;
+    cl_mem memory;
+    void *pointer;
+    bool svm;
+    bool mapped;
+    pthread_mutex_t lock; // guards what follows
+    struct ocl_view *views;
+    uint32_t view_count;
+    uint64_t clock;
+};
+
+struct ocl_record {
+    uint64_t sequence;
+    cl_event event;
+};
+
+struct ocl_time {
+    uint64_t sequence;
+    uint64_t time_ns;
+};
+
+struct ocl_queue {
+    struct ocl_device *device;
+    cl_command_queue queue;
+    bool timing;
+    cl_mem staging;             // of the thread that submits; NULL until needed
+    _Atomic uint64_t submitted; // the last operation that the driver has
+    _Atomic uint64_t flushed;   // and the last one that it was told to start
+    pthread_mutex_t lock;       // guards what follows
+    struct ocl_record *records; // ring of records that are not known to be complete
+    size_t first;
+    size_t count;
+    size_t capacity;          // a power of two
+    uint64_t failed_sequence; // the first record that failed; 0: none
+    cl_int failed_code;
+    struct ocl_time *times; // ring of OCL_TIMING_HISTORY, with timing
+    uint64_t time_count;
+};
+
+struct ocl_program {
+    struct ocl_device *device;
+    cl_program program;
+    struct ocl_signatures *signatures; // NULL for bundles
+};
+
+struct ocl_kernel {
+    struct ocl_device *device;
+    cl_kernel kernel;
+    pthread_mutex_t lock; // clSetKernelArg is the one call that is not thread-safe
+    cl_mem *borrowed;     // views held by the launch under way
+};
+
+static inline struct ocl_module *ocl_module_of(const struct weir_link *link)
+{
+    return link->state;
+}
+
+static inline struct ocl_device *ocl_device_of(const struct weir_link *link,
+                                               const weir_device *device)
+{
+    return weir_device_data(link, device);
+}
+
+static inline struct ocl_queue *ocl_queue_of(const struct weir_link *link, const weir_queue *queue)
+{
+    return weir_queue_data(link, queue);
+}
+
+static inline struct ocl_buffer *ocl_buffer_of(const struct weir_link *link,
+                                               const weir_buffer *buffer)
+{
+    return weir_buffer_data(link, buffer);
+}
+
+static inline struct ocl_program *ocl_program_of(const struct weir_link *link,
+                                                 const weir_program *program)
+{
+    return weir_program_data(link, program);
+}
+
+static inline struct ocl_kernel *ocl_kernel_of(const struct weir_link *link,
+                                               const weir_kernel *kernel)
+{
+    return weir_kernel_data(link, kernel);
+}
+
+// error.c
+
+// The name of an OpenCL error. Never NULL.
+const char *ocl_native_name(cl_int code);
+
+// Reports that the driver refused `call` with `code`, and returns the status
+// that fits. The rest says what was attempted.
+weir_status ocl_native_error(const struct ocl_module *module, const char *call, cl_int code,
+                             const char *format, ...) WEIR_PRINTF(4, 5);
+
+// Reports an error that is not the driver's.
+weir_status ocl_error(const struct weir_host *host, weir_status status, const char *remedy,
+                      const char *format, ...) WEIR_PRINTF(4, 5);
+
+weir_status ocl_no_memory(const struct weir_host *host, const char *what);
+
+// device.c
+
+// Fills `text` with a string property, or with "" when the driver has none.
+void ocl_device_text(const struct ocl_symbols *cl, cl_device_id device, cl_device_info what,
+                     char *text, size_t size);
+weir_status ocl_device_create(const struct weir_link *link, weir_device *device,
+                              const struct weir_device_setup *setup, void **out_data);
+void ocl_device_destroy(const struct weir_link *link, weir_device *device);
+void ocl_device_limits(const struct weir_link *link, weir_device *device,
+                       struct weir_limits *limits);
+
+// queue.c
+
+weir_status ocl_queue_create(const struct weir_link *link, weir_device *device, weir_queue *queue,
+                             const struct weir_queue_setup *setup, void **out_data);
+void ocl_queue_destroy(const struct weir_link *link, weir_queue *queue);
+weir_status ocl_queue_submit(const struct weir_link *link, weir_queue *queue,
+                             const struct weir_operation *operation);
+weir_status ocl_queue_flush(const struct weir_link *link, weir_queue *queue);
+weir_status ocl_queue_finish(const struct weir_link *link, weir_queue *queue);
+// Makes sure that the driver was told to start everything up to `sequence`.
+weir_status ocl_queue_flush_to(struct ocl_queue *queue, uint64_t sequence);
+
+// copy.c
+
+weir_status ocl_submit_copy(const struct weir_link *link, struct ocl_queue *queue,
+                            const struct weir_operation *operation);
+weir_status ocl_submit_copy_2d(const struct weir_link *link, struct ocl_queue *queue,
+                               const struct weir_operation *operation);
+weir_status ocl_submit_fill(const struct weir_link *link, struct ocl_queue *queue,
+                            const struct weir_operation *operation);
+
+// event.c
+
+weir_status ocl_submit_record(struct ocl_queue *queue, uint64_t sequence);
+weir_status ocl_submit_wait(struct ocl_queue *queue, struct ocl_queue *producer, uint64_t sequence);
+// After everything has finished: forgets the records, and reports and clears a failure.
+weir_status ocl_records_settle(struct ocl_queue *queue);
+void ocl_records_finish(struct ocl_queue *queue);
+weir_status ocl_event_query(const struct weir_link *link, weir_queue *queue, uint64_t sequence);
+weir_status ocl_event_wait(const struct weir_link *link, weir_queue *queue, uint64_t sequence,
+                           uint64_t timeout_ns);
+weir_status ocl_event_time(const struct weir_link *link, weir_queue *queue, uint64_t sequence,
+                           uint64_t *out_time_ns);
+
+// buffer.c
+
+weir_status ocl_buffer_create(const struct weir_link *link, weir_device *device,
+                              weir_buffer *buffer, const struct weir_buffer_setup *setup,
+                              void **out_data, void **out_pointer);
+void ocl_buffer_destroy(const struct weir_link *link, weir_buffer *buffer);
+// Stores memory that begins at `offset` of the buffer. With an offset it is a
+// view, one reference of which is the caller's until clReleaseMemObject.
+weir_status ocl_buffer_view(struct ocl_buffer *buffer, size_t offset, cl_mem *out_memory);
+
+// program.c
+
+weir_status ocl_program_create(const struct weir_link *link, weir_device *device,
+                               weir_program *program, const struct weir_program_params *params,
+                               void **out_data);
+void ocl_program_destroy(const struct weir_link *link, weir_program *program);
+weir_status ocl_program_signatures(const struct weir_link *link, weir_program *program,
+                                   const struct weir_kernel_signature **out_signatures,
+                                   uint32_t *out_count);
+weir_status ocl_kernel_create(const struct weir_link *link, weir_program *program,
+                              weir_kernel *kernel, const struct weir_kernel_signature *signature,
+                              struct weir_kernel_info *info, void **out_data);
+void ocl_kernel_destroy(const struct weir_link *link, weir_kernel *kernel);
+
+// signature.c
+
+// OpenCL C in three parts, and the options that it is built with.
+struct ocl_source {
+    const char *prelude;
+    const char *between;
+    const char *text;
+    const char *options;
+};
+
+// Signatures of all kernels of a program, in one block of memory.
+struct ocl_signatures {
+    struct weir_kernel_signature *kernels;
+    uint32_t kernel_count;
+    struct weir_parameter *parameters;
+    char *text;
+};
+
+// Asks the driver for the signatures of a program built from source with
+// -cl-kernel-arg-info, and stores them as text that can be kept on disk.
+//
+// Ownership: `*out_text` is the caller's, to be given to host->release.
+weir_status ocl_signatures_describe(const struct ocl_device *device,
+                                    const struct ocl_source *source, cl_program program,
+                                    char **out_text);
+
+// Reads that text. Returns NULL if it is not one that describe made.
+//
+// Ownership: the caller's, to be given to host->release.
+struct ocl_signatures *ocl_signatures_parse(const struct weir_host *host, const char *text);
+
+#endif

@@ -1,0 +1,396 @@
+// Programs are built from OpenCL C, and their binaries are kept on disk under
+// everything that they depend on: source, options, platform, device and driver.
+// A binary that the driver no longer takes is built again.
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/opencl/opencl.h"
+#include "kernels/dialect/opencl_text.h"
+
+// What the kernels of Weir are written for. Appended to by the user's options.
+#define STANDARD "-cl-std=CL1.2"
+#define WITH_SIGNATURES "-cl-kernel-arg-info"
+
+// One program on its way.
+struct build {
+    const struct ocl_device *device;
+    struct ocl_source source;
+    bool signatures; // wanted
+    char *options;
+    char *key;
+    cl_program program;
+    char *text; // the signatures'
+};
+
+static char *format_text(const struct weir_host *host, const char *format, ...) WEIR_PRINTF(2, 3);
+
+static char *format_text(const struct weir_host *host, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    const int length = vsnprintf(NULL, 0, format, arguments);
+    va_end(arguments);
+    char *text = length < 0 ? NULL : host->allocate((size_t)length + 1);
+    if (!text)
+        return NULL;
+    va_start(arguments, format);
+    vsnprintf(text, (size_t)length + 1, format, arguments);
+    va_end(arguments);
+    return text;
+}
+
+// Cuts spaces and line ends from the end.
+static void cut_end(char *text)
+{
+    size_t length = strlen(text);
+    while (length > 0 && (text[length - 1] == '\n' || text[length - 1] == ' '))
+        text[--length] = '\0';
+}
+
+static weir_status make_options(struct build *build, const char *user)
+{
+    const struct ocl_module *module = build->device->module;
+    const bool own = strstr(user, "-cl-std=") || strstr(module->build_options, "-cl-std=");
+    build->options =
+        format_text(module->host, "%s%s%s %s", own ? "" : STANDARD " ",
+                    build->signatures ? WITH_SIGNATURES " " : "", user, module->build_options);
+    if (build->options)
+        cut_end(build->options);
+    build->source.options = build->options;
+    return build->options ? WEIR_OK : ocl_no_memory(module->host, "the options of a program");
+}
+
+static weir_status make_key(struct build *build)
+{
+    const struct ocl_module *module = build->device->module;
+    const struct weir_device_info *info = &build->device->listed->info;
+    char device_version[256];
+    char platform_version[256] = "";
+    ocl_device_text(&module->cl, build->device->listed->device, CL_DEVICE_VERSION, device_version,
+                    sizeof device_version);
+    module->cl.clGetPlatformInfo(build->device->listed->platform, CL_PLATFORM_VERSION,
+                                 sizeof platform_version - 1, platform_version, NULL);
+    build->key =
+        format_text(module->host, "%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s", WEIR_VERSION_STRING,
+                    info->platform, platform_version, info->name, device_version, info->driver,
+                    build->options, build->source.prelude, build->source.text);
+    return build->key ? WEIR_OK : ocl_no_memory(module->host, "the cache key of a program");
+}
+
+static char *build_log(const struct build *build)
+{
+    const struct ocl_module *module = build->device->module;
+    const cl_device_id device = build->device->listed->device;
+    size_t size = 0;
+    module->cl.clGetProgramBuildInfo(build->program, device, CL_PROGRAM_BUILD_LOG, 0, NULL, &size);
+    char *log = module->host->allocate(size + 1);
+    if (log)
+        module->cl.clGetProgramBuildInfo(build->program, device, CL_PROGRAM_BUILD_LOG, size, log,
+                                         NULL);
+    return log;
+}
+
+// The log from its first error on, because warnings may fill a message alone.
+static const char *from_first_error(const char *log)
+{
+    const char *at = strstr(log, "error:");
+    while (at && at > log && at[-1] != '\n')
+        at--;
+    return at ? at : log;
+}
+
+static weir_status report_build(const struct build *build, cl_int code)
+{
+    const struct weir_host *host = build->device->module->host;
+    char *log = build_log(build);
+    if (log && log[0])
+        host->log(code == CL_SUCCESS ? WEIR_LOG_INFO : WEIR_LOG_ERROR, "opencl", log);
+    weir_status status = WEIR_OK;
+    if (code != CL_SUCCESS) {
+        struct weir_error detail = {
+            .status = WEIR_ERROR_BUILD,
+            .native_call = "clBuildProgram",
+            .native_code = code,
+            .remedy = "mend the source or its options; the whole log went to the log callback",
+        };
+        snprintf(detail.native_name, sizeof detail.native_name, "%s", ocl_native_name(code));
+        snprintf(detail.message, sizeof detail.message, "the program does not build with '%s': %s",
+                 build->options, log && log[0] ? from_first_error(log) : "there is no log");
+        cut_end(detail.message);
+        status = host->error(&detail);
+    }
+    host->release(log);
+    return status;
+}
+
+static weir_status build_source(struct build *build)
+{
+    const struct ocl_module *module = build->device->module;
+    const struct ocl_symbols *cl = &module->cl;
+    const char *parts[] = {build->source.prelude, build->source.between, build->source.text};
+    cl_int code;
+    build->program = cl->clCreateProgramWithSource(build->device->context, 3, parts, NULL, &code);
+    if (!build->program)
+        return ocl_native_error(module, "clCreateProgramWithSource", code,
+                                "cannot take the program's source");
+    code = cl->clBuildProgram(build->program, 1, &build->device->listed->device, build->options,
+                              NULL, NULL);
+    weir_status status = report_build(build, code);
+    if (status == WEIR_OK && build->signatures)
+        status =
+            ocl_signatures_describe(build->device, &build->source, build->program, &build->text);
+    return status;
+}
+
+// An entry of the cache is the signatures' text with its zero, and then the binary.
+static bool load_binary(struct build *build, const char *entry, size_t size)
+{
+    const struct ocl_module *module = build->device->module;
+    const struct ocl_symbols *cl = &module->cl;
+    const char *end = memchr(entry, '\0', size);
+    if (!end)
+        return false;
+    const size_t binary_size = size - (size_t)(end + 1 - entry);
+    const unsigned char *binary = (const unsigned char *)end + 1;
+    cl_int code;
+    build->text = format_text(module->host, "%s", entry);
+    build->program =
+        cl->clCreateProgramWithBinary(build->device->context, 1, &build->device->listed->device,
+                                      &binary_size, &binary, NULL, &code);
+    return build->text && build->program &&
+           cl->clBuildProgram(build->program, 1, &build->device->listed->device, build->options,
+                              NULL, NULL) == CL_SUCCESS;
+}
+
+static void drop_result(struct build *build)
+{
+    const struct ocl_module *module = build->device->module;
+    if (build->program)
+        module->cl.clReleaseProgram(build->program);
+    build->program = NULL;
+    module->host->release(build->text);
+    build->text = NULL;
+}
+
+static bool read_cache(struct build *build)
+{
+    const struct ocl_module *module = build->device->module;
+    void *entry;
+    size_t size;
+    if (!module->cache ||
+        !weir_disk_cache_read(module->cache, build->key, strlen(build->key), &entry, &size))
+        return false;
+    const bool loaded = load_binary(build, entry, size);
+    free(entry);
+    if (!loaded) {
+        module->host->log(WEIR_LOG_INFO, "opencl",
+                          "the driver refuses a binary of the cache; it is built again");
+        drop_result(build);
+    }
+    return loaded;
+}
+
+static bool get_binary(const struct build *build, char *entry, size_t used, size_t binary_size)
+{
+    unsigned char *binary = (unsigned char *)entry + used;
+    return binary_size > 0 &&
+           build->device->module->cl.clGetProgramInfo(build->program, CL_PROGRAM_BINARIES,
+                                                      sizeof binary, &binary, NULL) == CL_SUCCESS;
+}
+
+// A cache that cannot be written costs time, and is no reason to fail.
+static void write_cache(const struct build *build)
+{
+    const struct ocl_module *module = build->device->module;
+    const char *text = build->text ? build->text : "";
+    const size_t used = strlen(text) + 1;
+    size_t binary_size = 0;
+    char message[512];
+    if (!module->cache ||
+        module->cl.clGetProgramInfo(build->program, CL_PROGRAM_BINARY_SIZES, sizeof binary_size,
+                                    &binary_size, NULL) != CL_SUCCESS)
+        return;
+    char *entry = module->host->allocate(used + binary_size);
+    if (!entry)
+        return;
+    memcpy(entry, text, used);
+    if (get_binary(build, entry, used, binary_size) &&
+        !weir_disk_cache_write(module->cache, build->key, strlen(build->key), entry,
+                               used + binary_size, message, sizeof message))
+        module->host->log(WEIR_LOG_WARNING, "opencl", message);
+    module->host->release(entry);
+}
+
+static weir_status make_program(struct build *build, const char *options)
+{
+    weir_status status = make_options(build, options);
+    if (status == WEIR_OK)
+        status = make_key(build);
+    if (status < 0 || read_cache(build))
+        return status;
+    status = build_source(build);
+    if (status == WEIR_OK)
+        write_cache(build);
+    return status;
+}
+
+static const char *bundled_source(const struct weir_bundle *bundle)
+{
+    for (uint32_t i = 0; i < bundle->image_count; i++) {
+        if (bundle->images[i].format == WEIR_IMAGE_OPENCL_C)
+            return bundle->images[i].data;
+    }
+    return NULL;
+}
+
+static weir_status choose_source(struct build *build, const struct weir_program_params *params)
+{
+    if (!params->bundle) {
+        build->source.prelude = weir_dialect_opencl;
+        // So that the compiler's lines are those of the source.
+        build->source.between = "\n#line 1 \"source\"\n";
+        build->source.text = params->source;
+        build->signatures = true;
+        return WEIR_OK;
+    }
+    build->source.prelude = "";
+    build->source.between = "";
+    build->source.text = bundled_source(params->bundle);
+    if (build->source.text)
+        return WEIR_OK;
+    return ocl_error(build->device->module->host, WEIR_ERROR_UNSUPPORTED,
+                     "make the bundle with weir_kernels, which always embeds one",
+                     "bundle '%s' has no OpenCL C image", params->bundle->name);
+}
+
+// Takes over what was built.
+static weir_status keep(struct ocl_program *program, struct build *build)
+{
+    const struct weir_host *host = build->device->module->host;
+    if (build->signatures) {
+        program->signatures = ocl_signatures_parse(host, build->text);
+        if (!program->signatures)
+            return ocl_no_memory(host, "the signatures of a program");
+    }
+    program->program = build->program;
+    build->program = NULL;
+    host->count_driver_object();
+    return WEIR_OK;
+}
+
+weir_status ocl_program_create(const struct weir_link *link, weir_device *device,
+                               weir_program *object, const struct weir_program_params *params,
+                               void **out_data)
+{
+    const struct weir_host *host = link->host;
+    struct build build = {.device = ocl_device_of(link, device)};
+    (void)object;
+    struct ocl_program *program = host->allocate(sizeof *program);
+    if (!program)
+        return ocl_no_memory(host, "a program");
+
+    program->device = ocl_device_of(link, device);
+    weir_status status = choose_source(&build, params);
+    if (status == WEIR_OK)
+        status = make_program(&build, params->options ? params->options : "");
+    if (status == WEIR_OK)
+        status = keep(program, &build);
+    drop_result(&build);
+    host->release(build.options);
+    host->release(build.key);
+    if (status == WEIR_OK)
+        *out_data = program;
+    else
+        host->release(program);
+    return status;
+}
+
+void ocl_program_destroy(const struct weir_link *link, weir_program *object)
+{
+    struct ocl_program *program = ocl_program_of(link, object);
+    program->device->module->cl.clReleaseProgram(program->program);
+    link->host->release(program->signatures);
+    link->host->release(program);
+}
+
+weir_status ocl_program_signatures(const struct weir_link *link, weir_program *object,
+                                   const struct weir_kernel_signature **out_signatures,
+                                   uint32_t *out_count)
+{
+    const struct ocl_program *program = ocl_program_of(link, object);
+    *out_signatures = program->signatures ? program->signatures->kernels : NULL;
+    *out_count = program->signatures ? program->signatures->kernel_count : 0;
+    return WEIR_OK;
+}
+
+static void read_info(const struct ocl_kernel *kernel, struct weir_kernel_info *info)
+{
+    const struct ocl_symbols *cl = &kernel->device->module->cl;
+    const cl_device_id device = kernel->device->listed->device;
+    size_t items = 0;
+    size_t preferred = 0;
+    cl_ulong local = 0;
+    cl->clGetKernelWorkGroupInfo(kernel->kernel, device, CL_KERNEL_WORK_GROUP_SIZE, sizeof items,
+                                 &items, NULL);
+    cl->clGetKernelWorkGroupInfo(kernel->kernel, device,
+                                 CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE, sizeof preferred,
+                                 &preferred, NULL);
+    cl->clGetKernelWorkGroupInfo(kernel->kernel, device, CL_KERNEL_LOCAL_MEM_SIZE, sizeof local,
+                                 &local, NULL);
+    info->max_block_items = (uint32_t)items;
+    info->preferred_block_items = (uint32_t)preferred;
+    info->local_bytes = local;
+    info->registers = 0; // OpenCL does not tell
+}
+
+static void release_kernel(const struct weir_host *host, struct ocl_kernel *kernel)
+{
+    if (kernel->kernel)
+        kernel->device->module->cl.clReleaseKernel(kernel->kernel);
+    pthread_mutex_destroy(&kernel->lock);
+    host->release(kernel->borrowed);
+    host->release(kernel);
+}
+
+weir_status ocl_kernel_create(const struct weir_link *link, weir_program *program_object,
+                              weir_kernel *object, const struct weir_kernel_signature *signature,
+                              struct weir_kernel_info *info, void **out_data)
+{
+    const struct ocl_module *module = ocl_module_of(link);
+    const struct ocl_program *program = ocl_program_of(link, program_object);
+    (void)object;
+    struct ocl_kernel *kernel = module->host->allocate(sizeof *kernel);
+    if (!kernel)
+        return ocl_no_memory(module->host, "a kernel");
+    kernel->device = program->device;
+    pthread_mutex_init(&kernel->lock, NULL);
+
+    weir_status status = WEIR_OK;
+    cl_int code;
+    kernel->borrowed =
+        module->host->allocate((signature->parameter_count + 1) * sizeof *kernel->borrowed);
+    if (!kernel->borrowed) {
+        status = ocl_no_memory(module->host, "a kernel");
+        goto fail;
+    }
+    kernel->kernel = module->cl.clCreateKernel(program->program, signature->name, &code);
+    if (!kernel->kernel) {
+        status = ocl_native_error(module, "clCreateKernel", code, "kernel '%s'", signature->name);
+        goto fail;
+    }
+    module->host->count_driver_object();
+    read_info(kernel, info);
+    *out_data = kernel;
+    return WEIR_OK;
+
+fail:
+    release_kernel(module->host, kernel);
+    return status;
+}
+
+void ocl_kernel_destroy(const struct weir_link *link, weir_kernel *object)
+{
+    release_kernel(link->host, ocl_kernel_of(link, object));
+}

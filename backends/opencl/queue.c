@@ -1,0 +1,252 @@
+// One in-order command queue each. OpenCL need not start anything before a flush,
+// and never starts it for the sake of another queue that waits. So two numbers,
+// of the last operation submitted and of the last one flushed, tell for every
+// event whether a flush is still owed.
+#include <inttypes.h>
+
+#include "backends/opencl/opencl.h"
+
+static cl_command_queue create_native(const struct ocl_device *device,
+                                      const struct weir_queue_setup *setup, const char **out_call,
+                                      cl_int *out_code)
+{
+    const struct ocl_symbols *cl = &device->module->cl;
+    const cl_bitfield flags = setup->timing ? CL_QUEUE_PROFILING_ENABLE : 0;
+    if (!device->priorities || setup->priority == 0) {
+        *out_call = "clCreateCommandQueue";
+        return cl->clCreateCommandQueue(device->context, device->listed->device, flags, out_code);
+    }
+    const cl_queue_properties properties[] = {
+        CL_QUEUE_PROPERTIES,
+        flags,
+        CL_QUEUE_PRIORITY_KHR,
+        setup->priority > 0 ? CL_QUEUE_PRIORITY_HIGH_KHR : CL_QUEUE_PRIORITY_LOW_KHR,
+        0,
+    };
+    *out_call = "clCreateCommandQueueWithProperties";
+    return cl->clCreateCommandQueueWithProperties(device->context, device->listed->device,
+                                                  properties, out_code);
+}
+
+static void release(struct ocl_queue *queue)
+{
+    const struct ocl_module *module = queue->device->module;
+    ocl_records_finish(queue);
+    if (queue->staging)
+        module->cl.clReleaseMemObject(queue->staging);
+    if (queue->queue)
+        module->cl.clReleaseCommandQueue(queue->queue);
+    pthread_mutex_destroy(&queue->lock);
+    module->host->release(queue);
+}
+
+weir_status ocl_queue_create(const struct weir_link *link, weir_device *device, weir_queue *object,
+                             const struct weir_queue_setup *setup, void **out_data)
+{
+    const struct ocl_module *module = ocl_module_of(link);
+    const char *call;
+    cl_int code;
+    (void)object;
+    struct ocl_queue *queue = module->host->allocate(sizeof *queue);
+    if (!queue)
+        return ocl_no_memory(module->host, "a queue");
+    queue->device = ocl_device_of(link, device);
+    queue->timing = setup->timing;
+    pthread_mutex_init(&queue->lock, NULL);
+
+    weir_status status = WEIR_OK;
+    if (setup->timing) {
+        queue->times = module->host->allocate(OCL_TIMING_HISTORY * sizeof *queue->times);
+        if (!queue->times) {
+            status = ocl_no_memory(module->host, "the times of a queue");
+            goto fail;
+        }
+    }
+    queue->queue = create_native(queue->device, setup, &call, &code);
+    if (!queue->queue) {
+        status = ocl_native_error(module, call, code, "cannot create a queue");
+        goto fail;
+    }
+    module->host->count_driver_object();
+    *out_data = queue;
+    return WEIR_OK;
+
+fail:
+    release(queue);
+    return status;
+}
+
+void ocl_queue_destroy(const struct weir_link *link, weir_queue *object)
+{
+    release(ocl_queue_of(link, object));
+}
+
+// A view that the argument borrows for the launch goes to `*out_view`.
+static weir_status set_buffer(const struct weir_link *link, const struct ocl_kernel *kernel,
+                              cl_uint index, const struct weir_argument *argument, cl_mem *out_view)
+{
+    const struct ocl_module *module = kernel->device->module;
+    struct ocl_buffer *buffer = ocl_buffer_of(link, argument->buffer);
+    const size_t offset = argument->offset;
+    cl_int code;
+
+    if (buffer->svm) {
+        code = module->cl.clSetKernelArgSVMPointer(kernel->kernel, index,
+                                                   (char *)buffer->pointer + offset);
+        return code == CL_SUCCESS ? WEIR_OK
+                                  : ocl_native_error(module, "clSetKernelArgSVMPointer", code,
+                                                     "argument %" PRIu32 " of the launch", index);
+    }
+    if (buffer->pointer && !kernel->device->in_place)
+        return ocl_error(module->host, WEIR_ERROR_UNSUPPORTED,
+                         "use a HOST buffer of weir_buffer_create(), or a DEVICE buffer",
+                         "argument %" PRIu32 " of the launch is wrapped memory, which kernels of "
+                         "this device cannot reach",
+                         index);
+    cl_mem memory;
+    weir_status status = ocl_buffer_view(buffer, offset, &memory);
+    if (status < 0)
+        return status;
+    if (offset > 0)
+        *out_view = memory;
+    code = module->cl.clSetKernelArg(kernel->kernel, index, sizeof memory, &memory);
+    return code == CL_SUCCESS ? WEIR_OK
+                              : ocl_native_error(module, "clSetKernelArg", code,
+                                                 "argument %" PRIu32 " of the launch", index);
+}
+
+static weir_status set_argument(const struct weir_link *link, const struct ocl_kernel *kernel,
+                                cl_uint index, const struct weir_argument *argument,
+                                cl_mem *out_view)
+{
+    if (argument->kind == WEIR_PARAMETER_BUFFER)
+        return set_buffer(link, kernel, index, argument, out_view);
+
+    const struct ocl_module *module = kernel->device->module;
+    const void *value = argument->pointer ? argument->pointer : &argument->bits;
+    cl_int code = module->cl.clSetKernelArg(kernel->kernel, index, argument->size,
+                                            argument->kind == WEIR_PARAMETER_LOCAL ? NULL : value);
+    if (code == CL_SUCCESS)
+        return WEIR_OK;
+    return ocl_native_error(module, "clSetKernelArg", code,
+                            "argument %" PRIu32 " of the launch, %zu bytes", index, argument->size);
+}
+
+static weir_status enqueue_kernel(const struct ocl_queue *queue, const struct ocl_kernel *kernel,
+                                  struct weir_extent grid, struct weir_extent block)
+{
+    const struct ocl_module *module = queue->device->module;
+    const size_t local[] = {block.x, block.y, block.z};
+    const size_t global[] = {(size_t)grid.x * block.x, (size_t)grid.y * block.y,
+                             (size_t)grid.z * block.z};
+    cl_int code = module->cl.clEnqueueNDRangeKernel(queue->queue, kernel->kernel, 3, NULL, global,
+                                                    local, 0, NULL, NULL);
+    if (code == CL_SUCCESS)
+        return WEIR_OK;
+    return ocl_native_error(module, "clEnqueueNDRangeKernel", code,
+                            "launch of %" PRIu32 " x %" PRIu32 " x %" PRIu32 " blocks of %" PRIu32
+                            " x %" PRIu32 " x %" PRIu32,
+                            grid.x, grid.y, grid.z, block.x, block.y, block.z);
+}
+
+// Arguments belong to the kernel object, so setting them and enqueueing is one
+// step under its lock.
+static weir_status submit_launch(const struct weir_link *link, struct ocl_queue *queue,
+                                 const struct weir_operation *operation)
+{
+    struct ocl_kernel *kernel = ocl_kernel_of(link, operation->u.launch.kernel);
+    const struct weir_argument *arguments = operation->u.launch.arguments;
+    const cl_uint count = (cl_uint)operation->u.launch.argument_count;
+    weir_status status = WEIR_OK;
+
+    pthread_mutex_lock(&kernel->lock);
+    for (cl_uint i = 0; i < count && status == WEIR_OK; i++)
+        status = set_argument(link, kernel, i, &arguments[i], &kernel->borrowed[i]);
+    if (status == WEIR_OK)
+        status = enqueue_kernel(queue, kernel, operation->u.launch.grid, operation->u.launch.block);
+    for (cl_uint i = 0; i < count; i++) {
+        if (kernel->borrowed[i])
+            kernel->device->module->cl.clReleaseMemObject(kernel->borrowed[i]);
+        kernel->borrowed[i] = NULL;
+    }
+    pthread_mutex_unlock(&kernel->lock);
+    return status;
+}
+
+static weir_status submit(const struct weir_link *link, struct ocl_queue *queue,
+                          const struct weir_operation *operation)
+{
+    switch (operation->kind) {
+    case WEIR_OPERATION_COPY:
+        return ocl_submit_copy(link, queue, operation);
+    case WEIR_OPERATION_COPY_2D:
+        return ocl_submit_copy_2d(link, queue, operation);
+    case WEIR_OPERATION_FILL:
+        return ocl_submit_fill(link, queue, operation);
+    case WEIR_OPERATION_LAUNCH:
+        return submit_launch(link, queue, operation);
+    case WEIR_OPERATION_RECORD:
+        return ocl_submit_record(queue, operation->sequence);
+    case WEIR_OPERATION_WAIT:
+        return ocl_submit_wait(queue, ocl_queue_of(link, operation->u.wait.producer),
+                               operation->u.wait.event.sequence);
+    case WEIR_OPERATION_HOST_CALL: // never comes this far
+        break;
+    }
+    return ocl_error(link->host, WEIR_ERROR_UNSUPPORTED,
+                     "install a module of the same version as the library",
+                     "the OpenCL backend does not know operations of kind %d",
+                     (int)operation->kind);
+}
+
+// Also after an error: a part of the operation may have been enqueued.
+weir_status ocl_queue_submit(const struct weir_link *link, weir_queue *object,
+                             const struct weir_operation *operation)
+{
+    struct ocl_queue *queue = ocl_queue_of(link, object);
+    weir_status status = submit(link, queue, operation);
+    atomic_store_explicit(&queue->submitted, operation->sequence, memory_order_release);
+    return status;
+}
+
+// What has been flushed only grows, whichever of several flushes ends last.
+static void note_flushed(struct ocl_queue *queue, uint64_t sequence)
+{
+    uint64_t seen = atomic_load_explicit(&queue->flushed, memory_order_relaxed);
+    while (seen < sequence &&
+           !atomic_compare_exchange_weak_explicit(&queue->flushed, &seen, sequence,
+                                                  memory_order_release, memory_order_relaxed)) {
+    }
+}
+
+weir_status ocl_queue_flush_to(struct ocl_queue *queue, uint64_t sequence)
+{
+    const struct ocl_module *module = queue->device->module;
+    if (atomic_load_explicit(&queue->flushed, memory_order_acquire) >= sequence)
+        return WEIR_OK;
+    // Read before the flush: what comes in meanwhile may miss it.
+    const uint64_t submitted = atomic_load_explicit(&queue->submitted, memory_order_acquire);
+    cl_int code = module->cl.clFlush(queue->queue);
+    if (code != CL_SUCCESS)
+        return ocl_native_error(module, "clFlush", code, "flush");
+    note_flushed(queue, submitted);
+    return WEIR_OK;
+}
+
+weir_status ocl_queue_flush(const struct weir_link *link, weir_queue *object)
+{
+    struct ocl_queue *queue = ocl_queue_of(link, object);
+    return ocl_queue_flush_to(queue, atomic_load_explicit(&queue->submitted, memory_order_acquire));
+}
+
+weir_status ocl_queue_finish(const struct weir_link *link, weir_queue *object)
+{
+    struct ocl_queue *queue = ocl_queue_of(link, object);
+    const struct ocl_module *module = queue->device->module;
+    const uint64_t submitted = atomic_load_explicit(&queue->submitted, memory_order_acquire);
+    cl_int code = module->cl.clFinish(queue->queue);
+    if (code != CL_SUCCESS)
+        return ocl_native_error(module, "clFinish", code, "wait for the queue to finish");
+    note_flushed(queue, submitted);
+    return ocl_records_settle(queue);
+}

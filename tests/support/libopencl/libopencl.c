@@ -1,0 +1,364 @@
+// A libOpenCL.so.1 for tests: it forwards every call that the OpenCL backend makes
+// to the machine's own libOpenCL, and on request gets in the way.
+//
+//   WEIR_TEST_REAL_OPENCL=PATH     the library to forward to; by default the
+//                                  libOpenCL.so.1 of the usual system folders. Always
+//                                  a path: the bare name would find this file again.
+//   WEIR_TEST_OPENCL_WITHHOLD=1    holds back what is enqueued until its queue is
+//                                  flushed. Each queue has a gate, which is a user
+//                                  event that every command waits for beside its own
+//                                  wait list; clFlush and clFinish of the queue,
+//                                  blocking commands and its release open the gate,
+//                                  and the next command gets a new one. Waiting for
+//                                  an event opens nothing. So where the backend owes
+//                                  a flush, the waiter hangs, and the test times out.
+//                                  For PoCL's threaded device: on its serial one
+//                                  commands do not wait for user events.
+//   WEIR_TEST_OPENCL_FAIL=NAME:N   makes the N-th call of function NAME, from 1, fail
+//                                  with CL_OUT_OF_RESOURCES without being forwarded.
+//   WEIR_TEST_OPENCL_NO_SVM=1      every device says that it has no shared virtual
+//                                  memory, so that HOST buffers are pinned memory.
+//
+// The environment is read once, when the library is loaded.
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/opencl/symbols.h"
+
+#define EXPORT __attribute__((visibility("default")))
+#define WAIT_LIMIT 64
+
+// What is exported, by its declarations.
+#define DECLARE(since, result, name, parameters) EXPORT result name parameters;
+OCL_SYMBOLS(DECLARE)
+#undef DECLARE
+
+// Not in the backend's list, because it uses no user events.
+#define CL_OUT_OF_RESOURCES (-5)
+#define CL_QUEUE_CONTEXT 0x1090
+static cl_event (*create_user_event)(cl_context, cl_int *);
+static cl_int (*set_user_event_status)(cl_event, cl_int);
+static cl_int (*get_queue_info)(cl_command_queue, cl_uint, size_t, void *, size_t *);
+
+static struct ocl_symbols real;
+static bool withhold;
+static bool no_svm;
+static char fail_name[64];
+static long fail_at;
+static atomic_long fail_calls;
+
+static const char *const real_paths[] = {
+    "/usr/lib/x86_64-linux-gnu/libOpenCL.so.1",
+    "/usr/lib/aarch64-linux-gnu/libOpenCL.so.1",
+    "/usr/lib64/libOpenCL.so.1",
+    "/usr/lib/libOpenCL.so.1",
+};
+
+static void *open_real(void)
+{
+    const char *path = getenv("WEIR_TEST_REAL_OPENCL");
+    if (path)
+        return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    for (size_t i = 0; i < sizeof real_paths / sizeof *real_paths; i++) {
+        void *library = dlopen(real_paths[i], RTLD_NOW | RTLD_LOCAL);
+        if (library)
+            return library;
+    }
+    return NULL;
+}
+
+static void find(void *library, const char *name, void *out_function)
+{
+    void *address = dlsym(library, name);
+    memcpy(out_function, &address, sizeof address);
+}
+
+static bool is_set(const char *variable)
+{
+    const char *value = getenv(variable);
+    return value && strcmp(value, "1") == 0;
+}
+
+__attribute__((constructor)) static void start(void)
+{
+    void *library = open_real();
+    if (!library) {
+        fprintf(stderr,
+                "tests/support/libopencl: no real libOpenCL.so.1 (%s); set "
+                "WEIR_TEST_REAL_OPENCL to its path\n",
+                dlerror());
+        exit(1);
+    }
+#define FIND(since, result, name, parameters) find(library, #name, &real.name);
+    OCL_SYMBOLS(FIND)
+#undef FIND
+    find(library, "clCreateUserEvent", &create_user_event);
+    find(library, "clSetUserEventStatus", &set_user_event_status);
+    find(library, "clGetCommandQueueInfo", &get_queue_info);
+
+    withhold = is_set("WEIR_TEST_OPENCL_WITHHOLD");
+    no_svm = is_set("WEIR_TEST_OPENCL_NO_SVM");
+    const char *fail = getenv("WEIR_TEST_OPENCL_FAIL");
+    const char *colon = fail ? strchr(fail, ':') : NULL;
+    if (colon && (size_t)(colon - fail) < sizeof fail_name) {
+        memcpy(fail_name, fail, (size_t)(colon - fail));
+        fail_at = strtol(colon + 1, NULL, 10);
+    }
+}
+
+static bool must_fail(const char *name)
+{
+    return fail_at > 0 && strcmp(name, fail_name) == 0 &&
+           atomic_fetch_add(&fail_calls, 1) + 1 == fail_at;
+}
+
+// Gates, in a list that only grows; a slot is used again when its queue is gone.
+struct gate {
+    struct gate *next;
+    cl_command_queue queue; // NULL: free
+    cl_event event;         // NULL: nothing is held back
+};
+
+static pthread_mutex_t gates_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct gate *gates;
+
+static struct gate *find_gate(cl_command_queue queue)
+{
+    struct gate *gate = gates;
+    while (gate && gate->queue != queue)
+        gate = gate->next;
+    return gate;
+}
+
+static struct gate *need_gate(cl_command_queue queue)
+{
+    struct gate *gate = find_gate(queue);
+    if (!gate)
+        gate = find_gate(NULL);
+    if (!gate) {
+        gate = calloc(1, sizeof *gate);
+        if (!gate)
+            abort();
+        gate->next = gates;
+        gates = gate;
+    }
+    gate->queue = queue;
+    if (!gate->event) {
+        cl_context context = NULL;
+        get_queue_info(queue, CL_QUEUE_CONTEXT, sizeof context, &context, NULL);
+        gate->event = create_user_event(context, NULL);
+    }
+    return gate;
+}
+
+static void open_gate(cl_command_queue queue, bool forget)
+{
+    cl_event event = NULL;
+    pthread_mutex_lock(&gates_lock);
+    struct gate *gate = find_gate(queue);
+    if (gate) {
+        event = gate->event;
+        gate->event = NULL;
+        if (forget)
+            gate->queue = NULL;
+    }
+    pthread_mutex_unlock(&gates_lock);
+    if (event) {
+        set_user_event_status(event, CL_COMPLETE);
+        real.clReleaseEvent(event);
+    }
+}
+
+// A wait list with the queue's gate at its end.
+struct wait_list {
+    cl_event events[WAIT_LIMIT];
+    cl_uint count;
+};
+
+static void make_list(struct wait_list *list, cl_command_queue queue, cl_uint count,
+                      const cl_event *events)
+{
+    if (count >= WAIT_LIMIT)
+        abort();
+    for (cl_uint i = 0; i < count; i++)
+        list->events[i] = events[i];
+    list->count = count;
+    if (!withhold)
+        return;
+    pthread_mutex_lock(&gates_lock);
+    struct gate *gate = need_gate(queue);
+    list->events[list->count++] = gate->event;
+    real.clRetainEvent(gate->event); // it may be opened, and dropped, before it is used
+    pthread_mutex_unlock(&gates_lock);
+}
+
+static void finish_list(struct wait_list *list, cl_uint count)
+{
+    if (list->count > count)
+        real.clReleaseEvent(list->events[count]);
+}
+
+// Calls that are passed on as they are. `failed` is what they return instead.
+#define FORWARD(result, failed, name, parameters, arguments) \
+    EXPORT result name parameters                            \
+    {                                                        \
+        if (must_fail(#name))                                \
+            return failed;                                   \
+        return real.name arguments;                          \
+    }
+
+// Calls that store an error code and return a handle.
+#define FORWARD_CREATE(result, name, parameters, arguments) \
+    EXPORT result name parameters                           \
+    {                                                       \
+        if (must_fail(#name)) {                             \
+            if (error)                                      \
+                *error = CL_OUT_OF_RESOURCES;               \
+            return NULL;                                    \
+        }                                                   \
+        return real.name arguments;                         \
+    }
+
+// Commands. The three last parameters of all are `count`, `events` and `event`,
+// and `arguments` ends with LIST for the first two.
+#define LIST list.count, list.count > 0 ? list.events : NULL
+#define FORWARD_ENQUEUE(name, parameters, arguments) \
+    EXPORT cl_int name parameters                    \
+    {                                                \
+        struct wait_list list;                       \
+        if (must_fail(#name))                        \
+            return CL_OUT_OF_RESOURCES;              \
+        make_list(&list, queue, count, events);      \
+        cl_int code = real.name arguments;           \
+        finish_list(&list, count);                   \
+        return code;                                 \
+    }
+
+// The same for reads and writes, where a blocking one flushes its queue.
+#define FORWARD_TRANSFER(name, parameters, arguments) \
+    EXPORT cl_int name parameters                     \
+    {                                                 \
+        struct wait_list list;                        \
+        if (must_fail(#name))                         \
+            return CL_OUT_OF_RESOURCES;               \
+        make_list(&list, queue, count, events);       \
+        if (blocking)                                 \
+            open_gate(queue, false);                  \
+        cl_int code = real.name arguments;            \
+        finish_list(&list, count);                    \
+        return code;                                  \
+    }
+
+#define ERROR CL_OUT_OF_RESOURCES
+
+// clang-format off
+FORWARD(cl_int, ERROR, clGetPlatformIDs, (cl_uint size, cl_platform_id *list, cl_uint *count), (size, list, count))
+FORWARD(cl_int, ERROR, clGetPlatformInfo, (cl_platform_id platform, cl_platform_info what, size_t size, void *value, size_t *used), (platform, what, size, value, used))
+FORWARD(cl_int, ERROR, clGetDeviceIDs, (cl_platform_id platform, cl_device_type type, cl_uint size, cl_device_id *list, cl_uint *count), (platform, type, size, list, count))
+FORWARD_CREATE(cl_context, clCreateContext, (const cl_context_properties *properties, cl_uint count, const cl_device_id *devices, void (*notify)(const char *, const void *, size_t, void *), void *user, cl_int *error), (properties, count, devices, notify, user, error))
+FORWARD(cl_int, ERROR, clReleaseContext, (cl_context context), (context))
+FORWARD_CREATE(cl_command_queue, clCreateCommandQueue, (cl_context context, cl_device_id device, cl_command_queue_properties flags, cl_int *error), (context, device, flags, error))
+FORWARD_CREATE(cl_command_queue, clCreateCommandQueueWithProperties, (cl_context context, cl_device_id device, const cl_queue_properties *properties, cl_int *error), (context, device, properties, error))
+FORWARD_CREATE(cl_mem, clCreateBuffer, (cl_context context, cl_mem_flags flags, size_t size, void *user, cl_int *error), (context, flags, size, user, error))
+FORWARD_CREATE(cl_mem, clCreateSubBuffer, (cl_mem memory, cl_mem_flags flags, cl_buffer_create_type type, const void *region, cl_int *error), (memory, flags, type, region, error))
+FORWARD(cl_int, ERROR, clRetainMemObject, (cl_mem memory), (memory))
+FORWARD(cl_int, ERROR, clReleaseMemObject, (cl_mem memory), (memory))
+FORWARD(void *, NULL, clSVMAlloc, (cl_context context, cl_svm_mem_flags flags, size_t size, cl_uint alignment), (context, flags, size, alignment))
+FORWARD(cl_int, ERROR, clWaitForEvents, (cl_uint count, const cl_event *events), (count, events))
+FORWARD(cl_int, ERROR, clGetEventInfo, (cl_event event, cl_event_info what, size_t size, void *value, size_t *used), (event, what, size, value, used))
+FORWARD(cl_int, ERROR, clGetEventProfilingInfo, (cl_event event, cl_profiling_info what, size_t size, void *value, size_t *used), (event, what, size, value, used))
+FORWARD(cl_int, ERROR, clRetainEvent, (cl_event event), (event))
+FORWARD(cl_int, ERROR, clReleaseEvent, (cl_event event), (event))
+FORWARD_CREATE(cl_program, clCreateProgramWithSource, (cl_context context, cl_uint count, const char **parts, const size_t *sizes, cl_int *error), (context, count, parts, sizes, error))
+FORWARD_CREATE(cl_program, clCreateProgramWithBinary, (cl_context context, cl_uint count, const cl_device_id *devices, const size_t *sizes, const unsigned char **binaries, cl_int *states, cl_int *error), (context, count, devices, sizes, binaries, states, error))
+FORWARD(cl_int, ERROR, clBuildProgram, (cl_program program, cl_uint count, const cl_device_id *devices, const char *options, void (*notify)(cl_program, void *), void *user), (program, count, devices, options, notify, user))
+FORWARD(cl_int, ERROR, clGetProgramInfo, (cl_program program, cl_program_info what, size_t size, void *value, size_t *used), (program, what, size, value, used))
+FORWARD(cl_int, ERROR, clGetProgramBuildInfo, (cl_program program, cl_device_id device, cl_program_build_info what, size_t size, void *value, size_t *used), (program, device, what, size, value, used))
+FORWARD(cl_int, ERROR, clReleaseProgram, (cl_program program), (program))
+FORWARD_CREATE(cl_kernel, clCreateKernel, (cl_program program, const char *name, cl_int *error), (program, name, error))
+FORWARD(cl_int, ERROR, clCreateKernelsInProgram, (cl_program program, cl_uint size, cl_kernel *list, cl_uint *count), (program, size, list, count))
+FORWARD(cl_int, ERROR, clReleaseKernel, (cl_kernel kernel), (kernel))
+FORWARD(cl_int, ERROR, clGetKernelInfo, (cl_kernel kernel, cl_kernel_info what, size_t size, void *value, size_t *used), (kernel, what, size, value, used))
+FORWARD(cl_int, ERROR, clGetKernelArgInfo, (cl_kernel kernel, cl_uint index, cl_kernel_arg_info what, size_t size, void *value, size_t *used), (kernel, index, what, size, value, used))
+FORWARD(cl_int, ERROR, clGetKernelWorkGroupInfo, (cl_kernel kernel, cl_device_id device, cl_kernel_work_group_info what, size_t size, void *value, size_t *used), (kernel, device, what, size, value, used))
+FORWARD(cl_int, ERROR, clSetKernelArg, (cl_kernel kernel, cl_uint index, size_t size, const void *value), (kernel, index, size, value))
+FORWARD(cl_int, ERROR, clSetKernelArgSVMPointer, (cl_kernel kernel, cl_uint index, const void *pointer), (kernel, index, pointer))
+
+FORWARD_ENQUEUE(clEnqueueUnmapMemObject, (cl_command_queue queue, cl_mem memory, void *pointer, cl_uint count, const cl_event *events, cl_event *event), (queue, memory, pointer, LIST, event))
+FORWARD_ENQUEUE(clEnqueueCopyBuffer, (cl_command_queue queue, cl_mem src, cl_mem dst, size_t src_offset, size_t dst_offset, size_t size, cl_uint count, const cl_event *events, cl_event *event), (queue, src, dst, src_offset, dst_offset, size, LIST, event))
+FORWARD_ENQUEUE(clEnqueueCopyBufferRect, (cl_command_queue queue, cl_mem src, cl_mem dst, const size_t *src_origin, const size_t *dst_origin, const size_t *region, size_t src_row, size_t src_slice, size_t dst_row, size_t dst_slice, cl_uint count, const cl_event *events, cl_event *event), (queue, src, dst, src_origin, dst_origin, region, src_row, src_slice, dst_row, dst_slice, LIST, event))
+FORWARD_ENQUEUE(clEnqueueFillBuffer, (cl_command_queue queue, cl_mem memory, const void *pattern, size_t pattern_size, size_t offset, size_t size, cl_uint count, const cl_event *events, cl_event *event), (queue, memory, pattern, pattern_size, offset, size, LIST, event))
+FORWARD_ENQUEUE(clEnqueueSVMMemFill, (cl_command_queue queue, void *pointer, const void *pattern, size_t pattern_size, size_t size, cl_uint count, const cl_event *events, cl_event *event), (queue, pointer, pattern, pattern_size, size, LIST, event))
+FORWARD_ENQUEUE(clEnqueueNDRangeKernel, (cl_command_queue queue, cl_kernel kernel, cl_uint dimensions, const size_t *offset, const size_t *global, const size_t *local, cl_uint count, const cl_event *events, cl_event *event), (queue, kernel, dimensions, offset, global, local, LIST, event))
+FORWARD_ENQUEUE(clEnqueueMarkerWithWaitList, (cl_command_queue queue, cl_uint count, const cl_event *events, cl_event *event), (queue, LIST, event))
+FORWARD_ENQUEUE(clEnqueueBarrierWithWaitList, (cl_command_queue queue, cl_uint count, const cl_event *events, cl_event *event), (queue, LIST, event))
+
+FORWARD_TRANSFER(clEnqueueReadBuffer, (cl_command_queue queue, cl_mem memory, cl_bool blocking, size_t offset, size_t size, void *pointer, cl_uint count, const cl_event *events, cl_event *event), (queue, memory, blocking, offset, size, pointer, LIST, event))
+FORWARD_TRANSFER(clEnqueueWriteBuffer, (cl_command_queue queue, cl_mem memory, cl_bool blocking, size_t offset, size_t size, const void *pointer, cl_uint count, const cl_event *events, cl_event *event), (queue, memory, blocking, offset, size, pointer, LIST, event))
+FORWARD_TRANSFER(clEnqueueReadBufferRect, (cl_command_queue queue, cl_mem memory, cl_bool blocking, const size_t *origin, const size_t *host_origin, const size_t *region, size_t row, size_t slice, size_t host_row, size_t host_slice, void *pointer, cl_uint count, const cl_event *events, cl_event *event), (queue, memory, blocking, origin, host_origin, region, row, slice, host_row, host_slice, pointer, LIST, event))
+FORWARD_TRANSFER(clEnqueueWriteBufferRect, (cl_command_queue queue, cl_mem memory, cl_bool blocking, const size_t *origin, const size_t *host_origin, const size_t *region, size_t row, size_t slice, size_t host_row, size_t host_slice, const void *pointer, cl_uint count, const cl_event *events, cl_event *event), (queue, memory, blocking, origin, host_origin, region, row, slice, host_row, host_slice, pointer, LIST, event))
+FORWARD_TRANSFER(clEnqueueSVMMemcpy, (cl_command_queue queue, cl_bool blocking, void *dst, const void *src, size_t size, cl_uint count, const cl_event *events, cl_event *event), (queue, blocking, dst, src, size, LIST, event))
+// clang-format on
+
+// A map returns a pointer, and so is the one transfer that does not fit above.
+EXPORT void *clEnqueueMapBuffer(cl_command_queue queue, cl_mem memory, cl_bool blocking,
+                                cl_map_flags flags, size_t offset, size_t size, cl_uint count,
+                                const cl_event *events, cl_event *event, cl_int *error)
+{
+    struct wait_list list;
+    if (must_fail("clEnqueueMapBuffer")) {
+        if (error)
+            *error = CL_OUT_OF_RESOURCES;
+        return NULL;
+    }
+    make_list(&list, queue, count, events);
+    if (blocking)
+        open_gate(queue, false);
+    void *pointer =
+        real.clEnqueueMapBuffer(queue, memory, blocking, flags, offset, size, LIST, event, error);
+    finish_list(&list, count);
+    return pointer;
+}
+
+EXPORT void clSVMFree(cl_context context, void *pointer)
+{
+    real.clSVMFree(context, pointer);
+}
+
+EXPORT cl_int clGetDeviceInfo(cl_device_id device, cl_device_info what, size_t size, void *value,
+                              size_t *used)
+{
+    if (must_fail("clGetDeviceInfo"))
+        return CL_OUT_OF_RESOURCES;
+    cl_int code = real.clGetDeviceInfo(device, what, size, value, used);
+    if (no_svm && what == CL_DEVICE_SVM_CAPABILITIES && value && code == CL_SUCCESS)
+        memset(value, 0, sizeof(cl_device_svm_capabilities));
+    return code;
+}
+
+EXPORT cl_int clFlush(cl_command_queue queue)
+{
+    if (must_fail("clFlush"))
+        return CL_OUT_OF_RESOURCES;
+    open_gate(queue, false);
+    return real.clFlush(queue);
+}
+
+EXPORT cl_int clFinish(cl_command_queue queue)
+{
+    if (must_fail("clFinish"))
+        return CL_OUT_OF_RESOURCES;
+    open_gate(queue, false);
+    return real.clFinish(queue);
+}
+
+EXPORT cl_int clReleaseCommandQueue(cl_command_queue queue)
+{
+    open_gate(queue, true);
+    return real.clReleaseCommandQueue(queue);
+}
