@@ -8,6 +8,8 @@
 
 #include "base/file.h"
 #include "core/config.h"
+#include "patterns/pipeline.h"
+#include "pipelines/arr_coc/arr_coc.h"
 #include "tests/support/test.h"
 #include "tests/unit/config_reference.h"
 
@@ -19,9 +21,12 @@ static const struct weir_section *weir_section(void)
 // Sections whose tables are linked in, and modules that carry their own.
 static const struct weir_section *(*const linked_tables[])(void) = {
     weir_section,
+    weir_pipeline_section,
+    weir_arr_coc_section,
 };
 static const char *const module_paths[] = {
     "backends/null/weir_null.so",
+    "backends/opencl/weir_opencl.so",
 };
 
 enum {
