@@ -23,7 +23,8 @@ static struct ocl_record *record_at(const struct ocl_queue *queue, size_t index)
     return &queue->records[(queue->first + index) & (queue->capacity - 1)];
 }
 
-// The first record at or behind `sequence`; NULL when all of those are complete.
+// The record of that number; NULL when it is complete and retired. Records behind
+// it say nothing about it: they may be there still.
 static struct ocl_record *find_record(const struct ocl_queue *queue, uint64_t sequence)
 {
     size_t low = 0;
@@ -35,7 +36,8 @@ static struct ocl_record *find_record(const struct ocl_queue *queue, uint64_t se
         else
             high = middle;
     }
-    return low < queue->count ? record_at(queue, low) : NULL;
+    struct ocl_record *found = low < queue->count ? record_at(queue, low) : NULL;
+    return found && found->sequence == sequence ? found : NULL;
 }
 
 static cl_int end_time(const struct ocl_queue *queue, cl_event event, uint64_t *out_time_ns)
