@@ -51,6 +51,7 @@ struct weir__slot {
     const char *stage;  // where that was noticed
     struct weir_error error;
     bool queue_failed;   // not only the frame
+    bool refused;        // `status` is a queue's refusal
     uint64_t generation; // of the queues when it was submitted
     // One a stage. A zeroed event was not recorded.
     struct weir_event *begins;

@@ -67,6 +67,7 @@ static bool queue_took(struct weir__slot *slot, const struct weir__stage *stage,
     if (status == WEIR_OK)
         return true;
     slot->queue_failed = true;
+    slot->refused = slot->refused || slot->status == WEIR_OK;
     note_failure(slot, stage->name, status);
     return false;
 }
@@ -132,6 +133,7 @@ static void reset_slot(weir_pipeline *pipeline, struct weir__slot *slot)
     slot->status = WEIR_OK;
     slot->stage = "";
     slot->queue_failed = false;
+    slot->refused = false;
     memset(slot->begins, 0, pipeline->params.stage_count * sizeof *slot->begins);
     memset(slot->ends, 0, pipeline->params.stage_count * sizeof *slot->ends);
 }
@@ -218,15 +220,21 @@ static bool wait_for_last_stages(weir_pipeline *pipeline, struct weir__slot *slo
 
 // Waits for all work of a frame. When all went well the last stages stand for
 // those before them; when not, each stage that was submitted is asked, in order,
-// so that the failure is the earliest one.
+// so that the failure is the earliest one. A queue that refused a stage may only
+// have passed on what happened to an earlier stage.
 static void wait_for_frame(weir_pipeline *pipeline, struct weir__slot *slot)
 {
     if (slot->status == WEIR_OK && wait_for_last_stages(pipeline, slot))
         return;
+    bool refused = slot->refused;
     for (uint32_t i = 0; i < pipeline->params.stage_count; i++) {
         if (slot->ends[i].sequence == 0)
             continue;
         weir_status status = weir_event_sync(slot->ends[i], WEIR_FOREVER);
+        if (status != WEIR_OK && refused) {
+            slot->status = WEIR_OK;
+            refused = false;
+        }
         (void)queue_took(slot, &pipeline->stages[i], status);
     }
 }
