@@ -16,15 +16,16 @@
 #define SEGMENT 16u // partial sums that one work-item adds up
 
 // Adds one pixel to a work-item's own histogram: integer weights, 256 a pixel.
-// The fused product and the comparison leave one rounding in all, so that few
-// pixels are put on the other side of a tie; 31 v rounded up to a whole number
-// gives the same weights from the bin above.
+// With W = floor(256 * 31 v + 0.5) the pixel counts W & 255 in bin (W >> 8) + 1
+// and the rest in the bin below. Where the tie n + 0.5 lies is asked of one fused
+// product, whose sign is exact, so that every float gets the weights which exact
+// arithmetic gives it: a flat patch on the wrong side of a tie would be all wrong.
 WEIR_FN void count_pixel(WEIR_LOCAL_PTR(int) bins, float value, int inside)
 {
-    int k = min((int)(31.0f * value), 30);
-    float fine = 256.0f * fma(31.0f, value, -(float)k);
-    int whole = (int)fine;
-    int weight = whole + (fine - (float)whole >= 0.5f ? 1 : 0);
+    int below = (int)(7936.0f * value);
+    int whole = below + (fma(7936.0f, value, -((float)below + 0.5f)) >= 0.0f ? 1 : 0);
+    int k = min(whole >> 8, 30);
+    int weight = whole - (k << 8);
     bins[k] += inside * (256 - weight);
     bins[k + 1] += inside * weight;
 }
