@@ -289,6 +289,8 @@ void weir__chain_device_destroy(const struct weir__chain *chain, weir_device *de
 
 void weir__chain_queue_destroy(const struct weir__chain *chain, weir_queue *queue)
 {
+    // The backend goes first, so the last hop must not be inside it any more.
+    weir__last_hop_settle(&chain->links[chain->count - 2], queue);
     DESTROY_ALONG(chain, queue_destroy, queue);
 }
 

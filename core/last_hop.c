@@ -220,13 +220,18 @@ static weir_status queue_flush(const struct weir_link *link, weir_queue *queue)
     return link->next->ops->queue_flush(link->next, queue);
 }
 
-static weir_status queue_finish(const struct weir_link *link, weir_queue *queue)
+void weir__last_hop_settle(const struct weir_link *link, const weir_queue *queue)
 {
     struct hold *hold = hold_of(link, queue);
     pthread_mutex_lock(&hold->lock);
     while (atomic_load(&hold->holding))
         pthread_cond_wait(&hold->changed, &hold->lock);
     pthread_mutex_unlock(&hold->lock);
+}
+
+static weir_status queue_finish(const struct weir_link *link, weir_queue *queue)
+{
+    weir__last_hop_settle(link, queue);
     return link->next->ops->queue_finish(link->next, queue);
 }
 

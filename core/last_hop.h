@@ -17,4 +17,8 @@
 
 extern const struct weir_module_ops weir__last_hop_ops;
 
+// Waits until the queue's worker has left the backend for good. All work of the
+// queue has finished, but the worker may still be flushing behind the last of it.
+void weir__last_hop_settle(const struct weir_link *link, const weir_queue *queue);
+
 #endif

@@ -2,8 +2,6 @@
 // walk lock is taken before it and never inside it.
 #include "core/progress.h"
 
-#include <string.h>
-
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/queue.h"
@@ -57,7 +55,7 @@ void weir__progress_finish(struct weir__progress *progress, uint64_t id, weir_ru
     } else {
         free_failures(progress->failures);
     }
-    weir__release(progress->edges);
+    weir__waits_finish(&progress->waits);
     pthread_mutex_destroy(&progress->lock);
 }
 
@@ -177,37 +175,6 @@ void weir__progress_recover(weir_queue *queue, uint64_t sequence)
     pthread_mutex_unlock(&progress->lock);
 }
 
-// Room for one more edge. Called with the lock held.
-static bool reserve(struct weir__progress *progress)
-{
-    if (progress->edge_count < progress->edge_capacity)
-        return true;
-    uint32_t capacity = progress->edge_capacity ? 2 * progress->edge_capacity : 64;
-    struct weir__edge *edges = weir__allocate(capacity * sizeof *edges);
-    if (!edges)
-        return false;
-    if (progress->edge_count)
-        memcpy(edges, progress->edges, progress->edge_count * sizeof *edges);
-    weir__release(progress->edges);
-    progress->edges = edges;
-    progress->edge_capacity = capacity;
-    return true;
-}
-
-// Whether the producer has come past the edge; a cause found on the way is the
-// queue's at once. `producer` is NULL when it is gone.
-static bool settle(weir_queue *queue, const struct weir__edge *edge, weir_queue *producer)
-{
-    struct weir_error cause;
-    bool done = !producer || atomic_load_explicit(&producer->progress.completed,
-                                                  memory_order_acquire) >= edge->event.sequence;
-    bool failed = producer ? done && cause_at(producer, edge->event.sequence, &cause)
-                           : cause_of_gone(edge->event, &cause);
-    if (failed)
-        weir__progress_fail(queue, edge->own, &cause);
-    return done;
-}
-
 static void ask_driver(struct weir_event event)
 {
     weir_queue *producer = weir__registry_pin(event.queue);
@@ -219,73 +186,72 @@ static void ask_driver(struct weir_event event)
     weir__registry_unpin(producer);
 }
 
-// Whether the list has no room left, and then what its middle waits for.
-static bool is_full(struct weir__progress *progress, struct weir_event *out_middle)
+// Looking through a queue's waits, with the reference on the last producer kept:
+// runs of waits on one queue are the rule.
+struct sift {
+    weir_queue *queue;
+    uint64_t pinned;
+    weir_queue *producer;
+};
+
+// Whether the wait's producer has not come past it. A cause found on the way is
+// the queue's at once.
+static bool still_waits(void *user, const struct weir__wait *wait)
 {
-    pthread_mutex_lock(&progress->lock);
-    bool full = progress->edge_capacity > 0 && progress->edge_count == progress->edge_capacity;
-    if (full)
-        *out_middle = progress->edges[progress->edge_count / 2].event;
-    pthread_mutex_unlock(&progress->lock);
-    return full;
+    struct sift *sift = user;
+    struct weir_error cause;
+
+    if (wait->event.queue != sift->pinned) {
+        if (sift->producer)
+            weir__registry_unpin(sift->producer);
+        sift->pinned = wait->event.queue;
+        sift->producer = weir__registry_pin(wait->event.queue);
+    }
+    weir_queue *producer = sift->producer;
+    bool done = !producer || atomic_load_explicit(&producer->progress.completed,
+                                                  memory_order_acquire) >= wait->event.sequence;
+    bool failed = producer ? done && cause_at(producer, wait->event.sequence, &cause)
+                           : cause_of_gone(wait->event, &cause);
+    if (failed)
+        weir__progress_fail(sift->queue, wait->own, &cause);
+    return !done;
 }
 
 // A list that nobody syncs behind would grow without end, so a full one first
-// asks whether its older half is complete by now. The walk lock keeps the edges
-// where they are meanwhile.
-static void shrink(weir_queue *queue)
+// asks whether its middle is complete by now, and only then grows.
+static bool make_room(weir_queue *queue)
 {
-    struct weir__progress *progress = &queue->progress;
-    struct weir_event middle;
+    struct weir__waits *waits = &queue->progress.waits;
+    struct sift sift = {.queue = queue};
+    struct weir__wait middle;
 
-    if (!is_full(progress, &middle))
-        return;
-    ask_driver(middle);
     pthread_mutex_lock(&walk_lock);
-    uint32_t kept = 0;
-    uint64_t pinned = 0;
-    weir_queue *producer = NULL;
-    for (uint32_t i = 0; i < progress->edge_count; i++) {
-        struct weir__edge edge = progress->edges[i];
-        // Runs of waits on one queue are the rule, so its reference is kept.
-        if (edge.event.queue != pinned) {
-            if (producer)
-                weir__registry_unpin(producer);
-            pinned = edge.event.queue;
-            producer = weir__registry_pin(pinned);
-        }
-        if (!settle(queue, &edge, producer))
-            progress->edges[kept++] = edge;
-    }
-    if (producer)
-        weir__registry_unpin(producer);
-    progress->edge_count = kept;
+    bool any = weir__waits_get(waits, waits->capacity / 2, UINT64_MAX, &middle);
     pthread_mutex_unlock(&walk_lock);
+    if (any)
+        ask_driver(middle.event);
+    pthread_mutex_lock(&walk_lock);
+    weir__waits_filter(waits, still_waits, &sift);
+    if (sift.producer)
+        weir__registry_unpin(sift.producer);
+    bool room = weir__waits_grow(waits);
+    pthread_mutex_unlock(&walk_lock);
+    return room;
 }
 
 weir_status weir__progress_wait(weir_queue *queue, uint64_t own, struct weir_event event,
                                 weir_queue *producer, bool *out_implied)
 {
-    struct weir__progress *progress = &queue->progress;
+    struct weir__waits *waits = &queue->progress.waits;
+    const struct weir__wait wait = {own, event};
 
-    *out_implied =
-        producer == queue ||
-        atomic_load_explicit(&producer->progress.completed, memory_order_acquire) >= event.sequence;
-    if (*out_implied)
+    *out_implied = producer == queue ||
+                   atomic_load_explicit(&producer->progress.completed, memory_order_acquire) >=
+                       event.sequence ||
+                   weir__waits_cover(waits, event);
+    if (*out_implied || weir__waits_push(waits, wait))
         return WEIR_OK;
-    shrink(queue);
-    pthread_mutex_lock(&progress->lock);
-    // Those of one producer rise, so its latest decides.
-    for (uint32_t i = progress->edge_count; i-- > 0;)
-        if (progress->edges[i].event.queue == event.queue) {
-            *out_implied = progress->edges[i].event.sequence >= event.sequence;
-            break;
-        }
-    bool room = *out_implied || reserve(progress);
-    if (room && !*out_implied)
-        progress->edges[progress->edge_count++] = (struct weir__edge){own, event};
-    pthread_mutex_unlock(&progress->lock);
-    if (!room)
+    if (!make_room(queue) || !weir__waits_push(waits, wait))
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory to note a wait");
     return WEIR_OK;
 }
@@ -312,40 +278,32 @@ static void walk_add(weir_queue **list, weir_queue *queue, uint64_t target, bool
     weir__registry_unpin(queue); // the list holds one pin each
 }
 
-// The `index`-th edge that lies before the target; false behind the last.
-static bool edge_before_target(weir_queue *queue, uint32_t index, struct weir__edge *out_edge)
+static bool wait_before_target(const weir_queue *queue, uint32_t index, struct weir__wait *out_wait)
 {
-    struct weir__progress *progress = &queue->progress;
-
-    pthread_mutex_lock(&progress->lock);
-    bool there = index < progress->edge_count && progress->edges[index].own <= progress->target;
-    if (there)
-        *out_edge = progress->edges[index];
-    pthread_mutex_unlock(&progress->lock);
-    return there;
+    return weir__waits_get(&queue->progress.waits, index, queue->progress.target, out_wait);
 }
 
 static void walk_gather(weir_queue **list)
 {
-    struct weir__edge edge;
+    struct weir__wait wait;
 
     for (bool changed = true; changed;) {
         changed = false;
         for (weir_queue *queue = *list; queue; queue = queue->progress.walk_next)
-            for (uint32_t i = 0; edge_before_target(queue, i, &edge); i++) {
-                weir_queue *producer = weir__registry_pin(edge.event.queue);
+            for (uint32_t i = 0; wait_before_target(queue, i, &wait); i++) {
+                weir_queue *producer = weir__registry_pin(wait.event.queue);
                 if (producer)
-                    walk_add(list, producer, edge.event.sequence, &changed);
+                    walk_add(list, producer, wait.event.sequence, &changed);
             }
     }
 }
 
-static bool edge_cause(const struct weir__edge *edge, struct weir_error *out_cause)
+static bool wait_cause(const struct weir__wait *wait, struct weir_error *out_cause)
 {
-    weir_queue *producer = weir__registry_pin(edge->event.queue);
+    weir_queue *producer = weir__registry_pin(wait->event.queue);
     if (!producer)
-        return cause_of_gone(edge->event, out_cause);
-    bool found = cause_at(producer, edge->event.sequence, out_cause);
+        return cause_of_gone(wait->event, out_cause);
+    bool found = cause_at(producer, wait->event.sequence, out_cause);
     weir__registry_unpin(producer);
     return found;
 }
@@ -354,14 +312,14 @@ static void walk_propagate(weir_queue *list)
 {
     struct weir_error cause;
     struct weir_error known;
-    struct weir__edge edge;
+    struct weir__wait wait;
 
     for (bool changed = true; changed;) {
         changed = false;
         for (weir_queue *queue = list; queue; queue = queue->progress.walk_next)
-            for (uint32_t i = 0; edge_before_target(queue, i, &edge); i++)
-                if (edge_cause(&edge, &cause) && !cause_at(queue, edge.own, &known)) {
-                    weir__progress_fail(queue, edge.own, &cause);
+            for (uint32_t i = 0; wait_before_target(queue, i, &wait); i++)
+                if (wait_cause(&wait, &cause) && !cause_at(queue, wait.own, &known)) {
+                    weir__progress_fail(queue, wait.own, &cause);
                     changed = true;
                 }
     }
@@ -379,19 +337,11 @@ static void raise_completed(struct weir__progress *progress, uint64_t sequence)
 static void walk_book(weir_queue *queue)
 {
     struct weir__progress *progress = &queue->progress;
-    uint32_t done = 0;
 
-    pthread_mutex_lock(&progress->lock);
-    while (done < progress->edge_count && progress->edges[done].own <= progress->target)
-        done++;
-    progress->edge_count -= done;
-    if (done && progress->edge_count)
-        memmove(progress->edges, progress->edges + done,
-                progress->edge_count * sizeof *progress->edges);
+    weir__waits_drop(&progress->waits, progress->target);
     raise_completed(progress, progress->target);
     progress->target = 0;
     progress->walk_next = NULL;
-    pthread_mutex_unlock(&progress->lock);
 }
 
 void weir__progress_complete(weir_queue *queue, uint64_t sequence)

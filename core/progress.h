@@ -16,23 +16,17 @@
 #include <weir/event.h>
 #include <weir/status.h>
 
-struct weir__failure;
+#include "core/waits.h"
 
-// One wait: operation `own` of this queue waits on `event`.
-struct weir__edge {
-    uint64_t own;
-    struct weir_event event;
-};
+struct weir__failure;
 
 struct weir__progress {
     atomic_uint_fast64_t completed; // this and everything before it has finished
     atomic_bool failed;             // new submissions are refused
     atomic_bool has_failures;       // there are any, recovered ones included
-    pthread_mutex_t lock;           // of what follows; a leaf
-    struct weir__edge *edges;       // not yet known to be complete, in order of `own`
-    uint32_t edge_count;
-    uint32_t edge_capacity;
+    pthread_mutex_t lock;           // of the failures; a leaf
     struct weir__failure *failures;
+    struct weir__waits waits;
     // Of the walk over queues that learn of a completion; under its lock.
     uint64_t target;
     weir_queue *walk_next;
