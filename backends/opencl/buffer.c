@@ -214,11 +214,14 @@ weir_status ocl_buffer_view(struct ocl_buffer *buffer, size_t offset, cl_mem *ou
     struct ocl_view *view = find_view(buffer, offset);
     if (!view)
         status = create_view(buffer, offset, &view);
-    if (status == WEIR_OK) {
+    cl_int code = CL_SUCCESS;
+    if (view) {
         view->used = ++buffer->clock;
-        buffer->device->module->cl.clRetainMemObject(view->memory);
         *out_memory = view->memory;
+        code = buffer->device->module->cl.clRetainMemObject(view->memory);
     }
     pthread_mutex_unlock(&buffer->lock);
+    if (code != CL_SUCCESS)
+        status = refuse(buffer, "clRetainMemObject", code, "a view");
     return status;
 }

@@ -1,6 +1,7 @@
 // One context for each opened device, so that nothing of one device's ever waits
 // for, or migrates to, another's.
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "backends/opencl/opencl.h"
@@ -56,15 +57,19 @@ static bool has_extension(const struct ocl_device *device, const char *name)
     return found;
 }
 
+// "OpenCL 3.0 and the vendor's words" is 30.
 static uint32_t version_of(const struct ocl_device *device)
 {
+    static const char before[] = "OpenCL ";
     char text[128];
-    unsigned major = 1;
-    unsigned minor = 2;
     ocl_device_text(&device->module->cl, device->listed->device, CL_DEVICE_VERSION, text,
                     sizeof text);
-    sscanf(text, "OpenCL %u.%u", &major, &minor);
-    return 10 * major + minor;
+    if (strncmp(text, before, strlen(before)) != 0)
+        return 12;
+    char *point;
+    const unsigned long major = strtoul(text + strlen(before), &point, 10);
+    const unsigned long minor = *point == '.' ? strtoul(point + 1, NULL, 10) : 0;
+    return (uint32_t)(10 * major + minor);
 }
 
 // Newer functions count only where the loader has them as well.

@@ -120,27 +120,30 @@ weir_status ocl_submit_record(struct ocl_queue *queue, uint64_t sequence)
 
 // Stores the event of a record with a reference for the caller, or NULL when the
 // record is complete already.
-static void borrow(struct ocl_queue *queue, uint64_t sequence, cl_event *out_event)
+static weir_status borrow(struct ocl_queue *queue, uint64_t sequence, cl_event *out_event)
 {
+    const struct ocl_module *module = queue->device->module;
+    cl_int code = CL_SUCCESS;
     *out_event = NULL;
     pthread_mutex_lock(&queue->lock);
     struct ocl_record *record = find_record(queue, sequence);
-    if (record) {
+    if (record)
+        code = module->cl.clRetainEvent(record->event);
+    if (record && code == CL_SUCCESS)
         *out_event = record->event;
-        queue->device->module->cl.clRetainEvent(record->event);
-    }
     pthread_mutex_unlock(&queue->lock);
+    return code == CL_SUCCESS ? WEIR_OK : ocl_native_error(module, "clRetainEvent", code, "wait");
 }
 
 weir_status ocl_submit_wait(struct ocl_queue *queue, struct ocl_queue *producer, uint64_t sequence)
 {
     const struct ocl_module *module = queue->device->module;
     cl_event event;
-    borrow(producer, sequence, &event);
+    weir_status status = borrow(producer, sequence, &event);
     if (!event)
-        return WEIR_OK;
+        return status;
 
-    weir_status status = ocl_queue_flush_to(producer, sequence);
+    status = ocl_queue_flush_to(producer, sequence);
     if (status == WEIR_OK) {
         cl_int code = module->cl.clEnqueueBarrierWithWaitList(queue->queue, 1, &event, NULL);
         if (code != CL_SUCCESS)
@@ -207,7 +210,9 @@ static weir_status wait_for_ever(struct ocl_queue *queue, uint64_t sequence)
 {
     const struct ocl_module *module = queue->device->module;
     cl_event event;
-    borrow(queue, sequence, &event);
+    weir_status status = borrow(queue, sequence, &event);
+    if (status < 0)
+        return status;
     if (event) {
         cl_int code = module->cl.clWaitForEvents(1, &event);
         // A command that failed is reported with its own code below.

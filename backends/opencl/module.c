@@ -110,6 +110,14 @@ struct search {
     bool matched;
 };
 
+static void log_unlisted(const struct ocl_module *module, cl_int code)
+{
+    char text[128];
+    snprintf(text, sizeof text, "a platform's devices cannot be listed: clGetDeviceIDs returned %s",
+             ocl_native_name(code));
+    module->host->log(WEIR_LOG_WARNING, "opencl", text);
+}
+
 // Appends the usable devices of one platform to the list.
 static weir_status list_platform(struct ocl_module *module, cl_platform_id platform)
 {
@@ -117,6 +125,8 @@ static weir_status list_platform(struct ocl_module *module, cl_platform_id platf
     cl_device_id devices[64];
     cl_uint count = 0;
     cl_int code = cl->clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 64, devices, &count);
+    if (code != CL_SUCCESS && code != CL_DEVICE_NOT_FOUND)
+        log_unlisted(module, code);
     if (code != CL_SUCCESS || count == 0)
         return WEIR_OK; // a platform without devices is no reason to refuse the others
     count = count < 64 ? count : 64;

@@ -174,21 +174,21 @@ weir_status ocl_no_memory(const struct weir_host *host, const char *what);
 // Fills `text` with a string property, or with "" when the driver has none.
 void ocl_device_text(const struct ocl_symbols *cl, cl_device_id device, cl_device_info what,
                      char *text, size_t size);
-weir_status ocl_device_create(const struct weir_link *link, weir_device *device,
+weir_status ocl_device_create(const struct weir_link *link, weir_device *object,
                               const struct weir_device_setup *setup, void **out_data);
-void ocl_device_destroy(const struct weir_link *link, weir_device *device);
-void ocl_device_limits(const struct weir_link *link, weir_device *device,
+void ocl_device_destroy(const struct weir_link *link, weir_device *object);
+void ocl_device_limits(const struct weir_link *link, weir_device *object,
                        struct weir_limits *limits);
 
 // queue.c
 
-weir_status ocl_queue_create(const struct weir_link *link, weir_device *device, weir_queue *queue,
+weir_status ocl_queue_create(const struct weir_link *link, weir_device *device, weir_queue *object,
                              const struct weir_queue_setup *setup, void **out_data);
-void ocl_queue_destroy(const struct weir_link *link, weir_queue *queue);
-weir_status ocl_queue_submit(const struct weir_link *link, weir_queue *queue,
+void ocl_queue_destroy(const struct weir_link *link, weir_queue *object);
+weir_status ocl_queue_submit(const struct weir_link *link, weir_queue *object,
                              const struct weir_operation *operation);
-weir_status ocl_queue_flush(const struct weir_link *link, weir_queue *queue);
-weir_status ocl_queue_finish(const struct weir_link *link, weir_queue *queue);
+weir_status ocl_queue_flush(const struct weir_link *link, weir_queue *object);
+weir_status ocl_queue_finish(const struct weir_link *link, weir_queue *object);
 // Makes sure that the driver was told to start everything up to `sequence`.
 weir_status ocl_queue_flush_to(struct ocl_queue *queue, uint64_t sequence);
 
@@ -208,18 +208,18 @@ weir_status ocl_submit_wait(struct ocl_queue *queue, struct ocl_queue *producer,
 // After everything has finished: forgets the records, and reports and clears a failure.
 weir_status ocl_records_settle(struct ocl_queue *queue);
 void ocl_records_finish(struct ocl_queue *queue);
-weir_status ocl_event_query(const struct weir_link *link, weir_queue *queue, uint64_t sequence);
-weir_status ocl_event_wait(const struct weir_link *link, weir_queue *queue, uint64_t sequence,
+weir_status ocl_event_query(const struct weir_link *link, weir_queue *object, uint64_t sequence);
+weir_status ocl_event_wait(const struct weir_link *link, weir_queue *object, uint64_t sequence,
                            uint64_t timeout_ns);
-weir_status ocl_event_time(const struct weir_link *link, weir_queue *queue, uint64_t sequence,
+weir_status ocl_event_time(const struct weir_link *link, weir_queue *object, uint64_t sequence,
                            uint64_t *out_time_ns);
 
 // buffer.c
 
 weir_status ocl_buffer_create(const struct weir_link *link, weir_device *device,
-                              weir_buffer *buffer, const struct weir_buffer_setup *setup,
+                              weir_buffer *object, const struct weir_buffer_setup *setup,
                               void **out_data, void **out_pointer);
-void ocl_buffer_destroy(const struct weir_link *link, weir_buffer *buffer);
+void ocl_buffer_destroy(const struct weir_link *link, weir_buffer *object);
 // Stores memory that begins at `offset` of the buffer. With an offset it is a
 // view, one reference of which is the caller's until clReleaseMemObject.
 weir_status ocl_buffer_view(struct ocl_buffer *buffer, size_t offset, cl_mem *out_memory);
@@ -227,16 +227,16 @@ weir_status ocl_buffer_view(struct ocl_buffer *buffer, size_t offset, cl_mem *ou
 // program.c
 
 weir_status ocl_program_create(const struct weir_link *link, weir_device *device,
-                               weir_program *program, const struct weir_program_params *params,
+                               weir_program *object, const struct weir_program_params *params,
                                void **out_data);
-void ocl_program_destroy(const struct weir_link *link, weir_program *program);
-weir_status ocl_program_signatures(const struct weir_link *link, weir_program *program,
+void ocl_program_destroy(const struct weir_link *link, weir_program *object);
+weir_status ocl_program_signatures(const struct weir_link *link, weir_program *object,
                                    const struct weir_kernel_signature **out_signatures,
                                    uint32_t *out_count);
-weir_status ocl_kernel_create(const struct weir_link *link, weir_program *program,
-                              weir_kernel *kernel, const struct weir_kernel_signature *signature,
+weir_status ocl_kernel_create(const struct weir_link *link, weir_program *program_object,
+                              weir_kernel *object, const struct weir_kernel_signature *signature,
                               struct weir_kernel_info *info, void **out_data);
-void ocl_kernel_destroy(const struct weir_link *link, weir_kernel *kernel);
+void ocl_kernel_destroy(const struct weir_link *link, weir_kernel *object);
 
 // signature.c
 

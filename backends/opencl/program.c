@@ -49,7 +49,7 @@ static void cut_end(char *text)
         text[--length] = '\0';
 }
 
-static weir_status make_options(struct build *build, const char *user)
+static bool make_options(struct build *build, const char *user)
 {
     const struct ocl_module *module = build->device->module;
     const bool own = strstr(user, "-cl-std=") || strstr(module->build_options, "-cl-std=");
@@ -59,10 +59,10 @@ static weir_status make_options(struct build *build, const char *user)
     if (build->options)
         cut_end(build->options);
     build->source.options = build->options;
-    return build->options ? WEIR_OK : ocl_no_memory(module->host, "the options of a program");
+    return build->options;
 }
 
-static weir_status make_key(struct build *build)
+static bool make_key(struct build *build)
 {
     const struct ocl_module *module = build->device->module;
     const struct weir_device_info *info = &build->device->listed->info;
@@ -76,7 +76,7 @@ static weir_status make_key(struct build *build)
         format_text(module->host, "%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s", WEIR_VERSION_STRING,
                     info->platform, platform_version, info->name, device_version, info->driver,
                     build->options, build->source.prelude, build->source.text);
-    return build->key ? WEIR_OK : ocl_no_memory(module->host, "the cache key of a program");
+    return build->key;
 }
 
 static char *build_log(const struct build *build)
@@ -225,12 +225,11 @@ static void write_cache(const struct build *build)
 
 static weir_status make_program(struct build *build, const char *options)
 {
-    weir_status status = make_options(build, options);
-    if (status == WEIR_OK)
-        status = make_key(build);
-    if (status < 0 || read_cache(build))
-        return status;
-    status = build_source(build);
+    if (!make_options(build, options) || !make_key(build))
+        return ocl_no_memory(build->device->module->host, "the options of a program");
+    if (read_cache(build))
+        return WEIR_OK;
+    weir_status status = build_source(build);
     if (status == WEIR_OK)
         write_cache(build);
     return status;
@@ -325,24 +324,30 @@ weir_status ocl_program_signatures(const struct weir_link *link, weir_program *o
     return WEIR_OK;
 }
 
-static void read_info(const struct ocl_kernel *kernel, struct weir_kernel_info *info)
+static weir_status read_info(const struct ocl_kernel *kernel, struct weir_kernel_info *info)
 {
-    const struct ocl_symbols *cl = &kernel->device->module->cl;
+    const struct ocl_module *module = kernel->device->module;
+    const struct ocl_symbols *cl = &module->cl;
     const cl_device_id device = kernel->device->listed->device;
     size_t items = 0;
     size_t preferred = 0;
     cl_ulong local = 0;
-    cl->clGetKernelWorkGroupInfo(kernel->kernel, device, CL_KERNEL_WORK_GROUP_SIZE, sizeof items,
-                                 &items, NULL);
-    cl->clGetKernelWorkGroupInfo(kernel->kernel, device,
-                                 CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE, sizeof preferred,
-                                 &preferred, NULL);
-    cl->clGetKernelWorkGroupInfo(kernel->kernel, device, CL_KERNEL_LOCAL_MEM_SIZE, sizeof local,
-                                 &local, NULL);
+    cl_int code = cl->clGetKernelWorkGroupInfo(kernel->kernel, device, CL_KERNEL_WORK_GROUP_SIZE,
+                                               sizeof items, &items, NULL);
+    if (code == CL_SUCCESS)
+        code = cl->clGetKernelWorkGroupInfo(kernel->kernel, device,
+                                            CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE,
+                                            sizeof preferred, &preferred, NULL);
+    if (code == CL_SUCCESS)
+        code = cl->clGetKernelWorkGroupInfo(kernel->kernel, device, CL_KERNEL_LOCAL_MEM_SIZE,
+                                            sizeof local, &local, NULL);
+    if (code != CL_SUCCESS)
+        return ocl_native_error(module, "clGetKernelWorkGroupInfo", code, "what a kernel needs");
     info->max_block_items = (uint32_t)items;
     info->preferred_block_items = (uint32_t)preferred;
     info->local_bytes = local;
     info->registers = 0; // OpenCL does not tell
+    return WEIR_OK;
 }
 
 static void release_kernel(const struct weir_host *host, struct ocl_kernel *kernel)
@@ -381,7 +386,9 @@ weir_status ocl_kernel_create(const struct weir_link *link, weir_program *progra
         goto fail;
     }
     module->host->count_driver_object();
-    read_info(kernel, info);
+    status = read_info(kernel, info);
+    if (status < 0)
+        goto fail;
     *out_data = kernel;
     return WEIR_OK;
 
