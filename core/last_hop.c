@@ -96,8 +96,10 @@ static weir_status run_wait(struct hold *hold, const struct weir_operation *oper
 
 static weir_status run_held(struct hold *hold, const struct weir_operation *operation)
 {
-    // Behind a failure only what others wait for is still handed over.
-    bool failed = atomic_load(&hold->queue->progress.failed);
+    // Behind a failure only what others wait for is still handed over. The failure
+    // may also lie behind this operation, when a later wait was refused.
+    bool failed = atomic_load(&hold->queue->progress.failed) &&
+                  weir__progress_status(hold->queue, operation->sequence) < 0;
     switch (operation->kind) {
     case WEIR_OPERATION_HOST_CALL:
         return failed ? WEIR_OK : run_host_call(hold, operation);

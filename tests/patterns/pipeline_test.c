@@ -421,6 +421,63 @@ WEIR_TEST(Pipeline, DestroyWaitsForWorkBehindAFailure)
     }
 }
 
+static weir_status pass_gate(void *user)
+{
+    gate_pass(user);
+    return WEIR_OK;
+}
+
+static weir_status fail_soon(void *user)
+{
+    (void)user;
+    // Not before the record behind it is accepted.
+    sleep_ns(20000000);
+    return WEIR_ERROR_IO;
+}
+
+// What the pipeline relies on when a frame fails while an earlier one is at work in
+// the same queue: what stands before a failure in its queue runs.
+static void check_work_before_failure(weir_queue *queue, weir_queue *other, weir_buffer *buffer)
+{
+    const uint32_t ones = 1, twos = 2;
+    struct weir_event done, failed;
+    void *pointer;
+
+    ASSERT_OK(weir_queue_fill(queue, buffer, 0, 64, &ones, sizeof ones));
+    ASSERT_OK(weir_queue_host_call(queue, pass_gate, &line.gate));
+    ASSERT_OK(weir_queue_fill(queue, buffer, 0, 64, &twos, sizeof twos));
+    ASSERT_OK(weir_queue_record(queue, &done));
+    ASSERT_OK(weir_queue_host_call(other, fail_soon, NULL));
+    ASSERT_OK(weir_queue_record(other, &failed));
+    EXPECT_INT_LT(weir_queue_sync(other, WEIR_FOREVER), 0);
+    EXPECT_INT_LT(weir_queue_wait(queue, failed), 0);
+    gate_open(&line.gate);
+    ASSERT_OK(weir_event_sync(done, WEIR_FOREVER));
+    ASSERT_OK(weir_host_begin(buffer, 0, 64, WEIR_ACCESS_READ, &pointer));
+    EXPECT_UINT_EQ(*(uint32_t *)pointer, 2);
+    ASSERT_OK(weir_host_end(buffer, 0, 64, WEIR_ACCESS_READ));
+}
+
+WEIR_TEST(Pipeline, WorkBeforeAFailureRuns)
+{
+    const struct weir_buffer_params params = {.struct_size = sizeof params,
+                                              .size = 64,
+                                              .placement = WEIR_PLACE_HOST};
+    weir_queue *queue = NULL;
+    weir_queue *other = NULL;
+    weir_buffer *buffer = NULL;
+
+    ASSERT_OK(line_open(NULL));
+    ASSERT_OK(weir_queue_create(line.device, NULL, &queue));
+    ASSERT_OK(weir_queue_create(line.device, NULL, &other));
+    ASSERT_OK(weir_buffer_create(line.device, &params, &buffer));
+    check_work_before_failure(queue, other, buffer);
+    weir_buffer_destroy(&buffer);
+    weir_queue_destroy(&other);
+    weir_queue_destroy(&queue);
+    line_close();
+}
+
 WEIR_TEST(Pipeline, ASlotThatCannotBeMadeLeavesNothing)
 {
     ASSERT_OK(line_open(NULL));
