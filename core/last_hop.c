@@ -41,15 +41,18 @@ static bool is_handed(const struct hold *hold, uint64_t sequence)
     return atomic_load_explicit(&hold->handed, memory_order_acquire) >= sequence;
 }
 
-static weir_status hand_over(struct hold *hold, const struct weir_operation *operation)
+static weir_status hand_over(const struct hold *hold, const struct weir_operation *operation)
 {
     const struct weir_link *next = hold->link->next;
-    weir_status status = WEIR_OK;
 
-    if (!(operation->flags & (WEIR_OPERATION_IMPLIED | WEIR_OPERATION_EMPTY)))
-        status = next->ops->queue_submit(next, hold->queue, operation);
+    if (operation->flags & (WEIR_OPERATION_IMPLIED | WEIR_OPERATION_EMPTY))
+        return WEIR_OK;
+    return next->ops->queue_submit(next, hold->queue, operation);
+}
+
+static void note_handed(struct hold *hold, const struct weir_operation *operation)
+{
     atomic_store_explicit(&hold->handed, operation->sequence, memory_order_release);
-    return status;
 }
 
 // The worker.
@@ -126,7 +129,7 @@ static void work_on(struct hold *hold, struct weir__held *held)
     if (operation->kind == WEIR_OPERATION_WAIT && operation->u.wait.producer)
         weir__registry_unpin(operation->u.wait.producer);
     pthread_mutex_lock(&hold->lock);
-    atomic_store_explicit(&hold->handed, operation->sequence, memory_order_release);
+    note_handed(hold, operation); // behind the booking: an event must not read complete before it
     weir__held_recycle(&hold->list, held);
     pthread_cond_broadcast(&hold->changed);
 }
@@ -172,8 +175,7 @@ static void *run_worker(void *argument)
 static weir_status push(struct hold *hold, const struct weir_operation *operation)
 {
     if (!hold->has_worker) {
-        int error = pthread_create(&hold->worker, NULL, run_worker, hold);
-        if (error)
+        if (!weir__thread_create(&hold->worker, run_worker, hold))
             return weir__fail(WEIR_ERROR_SYSTEM, "raise the limit of threads",
                               "no thread for the host calls of queue '%s'",
                               weir_queue_label(hold->queue));
@@ -197,6 +199,13 @@ static bool starts_hold(const struct hold *hold, const struct weir_operation *op
            !is_handed(hold_of(hold->link, producer), operation->u.wait.event.sequence);
 }
 
+static weir_status pass_on(struct hold *hold, const struct weir_operation *operation)
+{
+    weir_status status = hand_over(hold, operation);
+    note_handed(hold, operation);
+    return status;
+}
+
 static weir_status queue_submit(const struct weir_link *link, weir_queue *queue,
                                 const struct weir_operation *operation)
 {
@@ -204,7 +213,7 @@ static weir_status queue_submit(const struct weir_link *link, weir_queue *queue,
     bool holding = atomic_load_explicit(&hold->holding, memory_order_acquire);
 
     if (!holding && !starts_hold(hold, operation))
-        return hand_over(hold, operation);
+        return pass_on(hold, operation);
 
     pthread_mutex_lock(&hold->lock);
     // The worker may have let go since.
@@ -212,7 +221,7 @@ static weir_status queue_submit(const struct weir_link *link, weir_queue *queue,
         atomic_load_explicit(&hold->holding, memory_order_relaxed) || starts_hold(hold, operation);
     weir_status status = keep ? push(hold, operation) : WEIR_OK;
     pthread_mutex_unlock(&hold->lock);
-    return keep ? status : hand_over(hold, operation);
+    return keep ? status : pass_on(hold, operation);
 }
 
 static weir_status queue_flush(const struct weir_link *link, weir_queue *queue)

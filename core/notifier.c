@@ -14,6 +14,7 @@
 #include "core/device.h"
 #include "core/error.h"
 #include "core/memory.h"
+#include "core/thread.h"
 
 struct watch {
     struct watch *next;
@@ -94,7 +95,7 @@ static struct weir__notifier *create(void)
         return NULL;
     pthread_mutex_init(&notifier->lock, NULL);
     pthread_cond_init(&notifier->changed, NULL);
-    if (pthread_create(&notifier->thread, NULL, run, notifier) == 0)
+    if (weir__thread_create(&notifier->thread, run, notifier))
         return notifier;
     pthread_cond_destroy(&notifier->changed);
     pthread_mutex_destroy(&notifier->lock);

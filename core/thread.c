@@ -2,7 +2,7 @@
 // every call instead of hanging in one.
 #include "core/thread.h"
 
-#include <pthread.h>
+#include <signal.h>
 
 atomic_bool weir__forked;
 
@@ -40,4 +40,16 @@ bool weir__in_host_call(void)
 void weir__set_in_host_call(bool inside)
 {
     inside_host_call = inside;
+}
+
+bool weir__thread_create(pthread_t *out_thread, void *(*run)(void *), void *argument)
+{
+    sigset_t all;
+    sigset_t before;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create(out_thread, NULL, run, argument);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return error == 0;
 }

@@ -2,6 +2,7 @@
 #ifndef WEIR_CORE_THREAD_H
 #define WEIR_CORE_THREAD_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 #include "core/error.h"
@@ -16,6 +17,10 @@ void weir__report_forked(const char *function);
 // Whether this thread is running a user's host call, where nothing may wait.
 bool weir__in_host_call(void);
 void weir__set_in_host_call(bool inside);
+
+// Starts a thread of the library's with all signals blocked, so that the
+// program's handlers run on the program's threads. False: the system refused.
+bool weir__thread_create(pthread_t *out_thread, void *(*run)(void *), void *argument);
 
 // Refuses the call in a forked child.
 #define WEIR_REFUSE_FORK()                                             \
