@@ -293,40 +293,38 @@ static weir_status check_transfer(weir_queue *queue, weir_buffer *buffer, const 
     return WEIR_OK;
 }
 
+// `upload` is NULL for a download to `download`.
+static weir_status transfer(weir_queue *queue, weir_buffer *buffer, size_t offset,
+                            const void *upload, void *download, size_t size, const char *file,
+                            int line)
+{
+    weir_device *device = queue->member.device;
+    weir_status status;
+
+    pthread_mutex_lock(&device->staging_lock);
+    struct weir__staging *staging = take_staging(device);
+    if (!staging)
+        status = weir_last_error()->status;
+    else if (upload)
+        status = upload_pieces(queue, staging, buffer, offset, upload, size, file, line);
+    else
+        status = download_pieces(queue, staging, download, buffer, offset, size, file, line);
+    if (staging)
+        status = finish_pieces(staging, status);
+    pthread_mutex_unlock(&device->staging_lock);
+    return status;
+}
+
 weir_status weir_upload_at(weir_queue *queue, weir_buffer *dst, size_t dst_offset, const void *src,
                            size_t size, const char *file, int line)
 {
     weir_status status = check_transfer(queue, dst, src, dst_offset, size, file, line);
-    if (status < 0)
-        return status;
-    weir_device *device = queue->member.device;
-    pthread_mutex_lock(&device->staging_lock);
-    struct weir__staging *staging = take_staging(device);
-    if (staging) {
-        status = upload_pieces(queue, staging, dst, dst_offset, src, size, file, line);
-        status = finish_pieces(staging, status);
-    } else {
-        status = weir_last_error()->status;
-    }
-    pthread_mutex_unlock(&device->staging_lock);
-    return status;
+    return status < 0 ? status : transfer(queue, dst, dst_offset, src, NULL, size, file, line);
 }
 
 weir_status weir_download_at(weir_queue *queue, void *dst, weir_buffer *src, size_t src_offset,
                              size_t size, const char *file, int line)
 {
     weir_status status = check_transfer(queue, src, dst, src_offset, size, file, line);
-    if (status < 0)
-        return status;
-    weir_device *device = queue->member.device;
-    pthread_mutex_lock(&device->staging_lock);
-    struct weir__staging *staging = take_staging(device);
-    if (staging) {
-        status = download_pieces(queue, staging, dst, src, src_offset, size, file, line);
-        status = finish_pieces(staging, status);
-    } else {
-        status = weir_last_error()->status;
-    }
-    pthread_mutex_unlock(&device->staging_lock);
-    return status;
+    return status < 0 ? status : transfer(queue, src, src_offset, NULL, dst, size, file, line);
 }

@@ -237,13 +237,12 @@ static weir_status refuse_close(weir_device *device)
 }
 
 // A queue that was destroyed while busy, or NULL.
-static weir_queue *pin_retired_queue(weir_device *device)
+static weir_queue *pin_queue(weir_device *device)
 {
     weir_queue *queue = NULL;
     pthread_mutex_lock(&device->lock);
-    for (struct weir__member *member = device->retired; member && !queue; member = member->next)
-        if (member->kind == WEIR__QUEUE)
-            queue = weir__registry_pin(member->object.id);
+    for (weir_queue *at = device->queues; at && !queue; at = at->next)
+        queue = weir__registry_pin(at->member.object.id);
     pthread_mutex_unlock(&device->lock);
     return queue;
 }
@@ -253,13 +252,14 @@ static weir_queue *pin_retired_queue(weir_device *device)
 static void finish_retired(weir_device *device)
 {
     weir_queue *queue;
-    while ((queue = pin_retired_queue(device))) {
-        weir__queue_finish(queue);
+    while ((queue = pin_queue(device))) {
+        if (weir__queue_finish(queue) < 0)
+            weir__progress_complete(queue, atomic_load(&queue->seen));
         weir__registry_unpin(queue);
-        weir__device_reap(device);
+        weir__device_reap_all(device);
     }
     while (atomic_load(&device->retired_count) > 0)
-        weir__device_reap(device);
+        weir__device_reap_all(device);
     // Another thread may be inside a call that has a queue pinned.
     while (atomic_load(&device->queue_count) > 0)
         sched_yield();
@@ -279,9 +279,9 @@ weir_status weir_device_close(weir_device **device)
         return status;
 
     *device = NULL;
-    weir__notifier_destroy(gone);
     weir__staging_destroy(gone);
     finish_retired(gone);
+    weir__notifier_destroy(gone);
     weir__chain_device_destroy(gone->chain, gone);
     atomic_fetch_sub(&gone->runtime->open_devices, 1);
     free_device(gone);
@@ -302,9 +302,10 @@ weir_status weir_device_trim(weir_device *device)
 {
     WEIR_REFUSE_FORK();
     WEIR_REQUIRE(NULL, device);
-    pthread_mutex_lock(&device->staging_lock);
+    if (weir__in_host_call())
+        return weir__fail(WEIR_ERROR_INVALID, NULL,
+                          "weir_device_trim may wait, and a host call may not wait");
     weir__staging_destroy(device);
-    pthread_mutex_unlock(&device->staging_lock);
-    weir__device_reap(device);
+    weir__device_reap_all(device);
     return device->first->ops->device_trim(device->first, device);
 }

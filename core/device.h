@@ -21,14 +21,16 @@ struct weir_device {
     struct weir_limits limits;
     struct weir_device_info info;
 
-    pthread_mutex_t lock; // of the two lists; a leaf but for registry pins
+    pthread_mutex_t lock; // of the lists; a leaf but for registry pins
     struct weir__member *live;
-    struct weir__member *retired;
+    struct weir__member *retired;      // the youngest
+    struct weir__member *retired_last; // the oldest
     atomic_size_t retired_count;
-    atomic_size_t queue_count; // queues not finalized yet
+    weir_queue *queues;        // all that are not finalized yet
+    atomic_size_t queue_count;
 
-    pthread_mutex_t staging_lock; // held by one upload or download
-    struct weir__staging *staging;
+    pthread_mutex_t staging_lock;  // of the list
+    struct weir__staging *staging; // what no upload or download uses
     pthread_mutex_t notifier_lock;
     struct weir__notifier *notifier;
 };

@@ -1,31 +1,16 @@
 // Events on the host. An event's queue is looked up and kept alive for the
 // length of one call; a queue that is gone had finished, so its events are
 // complete.
-#define _POSIX_C_SOURCE 200809L
 #include <weir/event.h>
 
 #include <inttypes.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "core/error.h"
 #include "core/notifier.h"
 #include "core/queue.h"
 #include "core/registry.h"
 #include "core/thread.h"
-
-static uint64_t now_ns(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
-
-static void sleep_ns(uint64_t duration_ns)
-{
-    struct timespec time = {.tv_sec = (time_t)(duration_ns / 1000000000u),
-                            .tv_nsec = (long)(duration_ns % 1000000000u)};
-    nanosleep(&time, NULL);
-}
 
 // Looks up the queue; `*out_queue` is NULL where it is gone.
 static weir_status find(const char *function, struct weir_event event, weir_queue **out_queue)
@@ -148,27 +133,27 @@ weir_status weir_event_sync_any(const struct weir_event *events, size_t count, u
     if (weir__in_host_call())
         return refuse_wait_in_host_call(__func__);
 
-    uint64_t start = now_ns();
+    uint64_t start = weir_clock_now_ns();
     for (uint64_t pause = 1000;; pause = pause < 200000 ? 2 * pause : pause) {
         weir_status status = query_any(events, count, out_index);
         if (status != WEIR_NOT_READY)
             return status;
-        uint64_t passed = now_ns() - start;
+        uint64_t passed = weir_clock_now_ns() - start;
         if (passed >= timeout_ns)
             return WEIR_TIMEOUT;
-        sleep_ns(pause < timeout_ns - passed ? pause : timeout_ns - passed);
+        weir_clock_sleep_ns(pause < timeout_ns - passed ? pause : timeout_ns - passed);
     }
 }
 
 weir_status weir_event_sync_all(const struct weir_event *events, size_t count, uint64_t timeout_ns)
 {
     WEIR_REQUIRE(NULL, events || count == 0);
-    uint64_t start = now_ns();
+    uint64_t start = weir_clock_now_ns();
     weir_status first = WEIR_OK;
     struct weir_error cause;
 
     for (size_t i = 0; i < count; i++) {
-        uint64_t passed = timeout_ns == WEIR_FOREVER ? 0 : now_ns() - start;
+        uint64_t passed = timeout_ns == WEIR_FOREVER ? 0 : weir_clock_now_ns() - start;
         weir_status status =
             weir_event_sync(events[i], passed < timeout_ns ? timeout_ns - passed : 0);
         if (status == WEIR_TIMEOUT)

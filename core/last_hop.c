@@ -3,14 +3,13 @@
 // go to the backend directly: the worker has handed over everything before it.
 // Only the worker hands over while the queue is held, so submits to one queue
 // are never concurrent.
-#define _POSIX_C_SOURCE 200809L
 #include "core/last_hop.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "core/error.h"
 #include "core/held.h"
 #include "core/memory.h"
@@ -248,13 +247,6 @@ static weir_status queue_finish(const struct weir_link *link, weir_queue *queue)
 
 // Events.
 
-static uint64_t now_ns(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
-
 static weir_status event_query(const struct weir_link *link, weir_queue *queue, uint64_t sequence)
 {
     if (!is_handed(hold_of(link, queue), sequence))
@@ -265,8 +257,7 @@ static weir_status event_query(const struct weir_link *link, weir_queue *queue, 
 // Returns false when the deadline passed first.
 static bool wait_handed_until(struct hold *hold, uint64_t sequence, uint64_t deadline_ns)
 {
-    struct timespec deadline = {.tv_sec = (time_t)(deadline_ns / 1000000000u),
-                                .tv_nsec = (long)(deadline_ns % 1000000000u)};
+    const struct timespec deadline = weir_clock_timespec(deadline_ns);
     int error = 0;
 
     pthread_mutex_lock(&hold->lock);
@@ -287,13 +278,13 @@ static weir_status event_wait(const struct weir_link *link, weir_queue *queue, u
 
     if (is_handed(hold, sequence))
         return next->ops->event_wait(next, queue, sequence, timeout_ns);
-    uint64_t now = now_ns();
+    uint64_t now = weir_clock_now_ns();
     uint64_t deadline = timeout_ns < WEIR_FOREVER - now ? now + timeout_ns : WEIR_FOREVER;
     if (!wait_handed_until(hold, sequence, deadline))
         return WEIR_TIMEOUT;
     if (deadline == WEIR_FOREVER)
         return next->ops->event_wait(next, queue, sequence, WEIR_FOREVER);
-    now = now_ns();
+    now = weir_clock_now_ns();
     return next->ops->event_wait(next, queue, sequence, now < deadline ? deadline - now : 0);
 }
 

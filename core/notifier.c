@@ -1,16 +1,15 @@
 // Drivers have no common way to signal a descriptor, so a thread looks at the
 // watched events in turn and sleeps between, 20 µs to 1 ms. It holds a duplicate
 // of each descriptor, so the user may close theirs at any time.
-#define _POSIX_C_SOURCE 200809L
 #include "core/notifier.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "core/device.h"
 #include "core/error.h"
 #include "core/memory.h"
@@ -65,7 +64,7 @@ static bool look(struct weir__notifier *notifier)
 static void *run(void *argument)
 {
     struct weir__notifier *notifier = argument;
-    long pause_ns = 20000;
+    uint64_t pause_ns = 20000;
 
     pthread_mutex_lock(&notifier->lock);
     while (!notifier->stop) {
@@ -79,7 +78,7 @@ static void *run(void *argument)
             continue;
         }
         pthread_mutex_unlock(&notifier->lock);
-        nanosleep(&(struct timespec){.tv_nsec = pause_ns}, NULL);
+        weir_clock_sleep_ns(pause_ns);
         pause_ns = pause_ns < 500000 ? 2 * pause_ns : 1000000;
         pthread_mutex_lock(&notifier->lock);
     }

@@ -84,6 +84,7 @@ static void destroy(struct weir__member *member)
 {
     switch (member->kind) {
     case WEIR__QUEUE:
+        weir__progress_bury((weir_queue *)(void *)member);
         weir__registry_unpin((weir_queue *)(void *)member);
         return;
     case WEIR__BUFFER:
@@ -98,83 +99,79 @@ static void destroy(struct weir__member *member)
     }
 }
 
-// The queues of the device that are not gone, each with a reference, in a block
-// that also has room for the frontier.
-static weir_queue **pin_queues(weir_device *device, uint32_t *out_count)
+static bool is_busy(const weir_queue *queue)
 {
-    uint32_t count = 0;
-    weir_queue **queues = NULL;
-
-    pthread_mutex_lock(&device->lock);
-    struct weir__member *lists[] = {device->live, device->retired};
-    for (int pass = 0; pass < 2; pass++) {
-        if (pass == 1 && count)
-            queues = weir__allocate(count * sizeof(weir_queue *));
-        if (pass == 1 && !queues)
-            break;
-        count = 0;
-        for (int i = 0; i < 2; i++)
-            for (struct weir__member *m = lists[i]; m; m = m->next)
-                if (m->kind == WEIR__QUEUE) {
-                    if (pass == 1)
-                        queues[count] = weir__registry_pin(m->object.id);
-                    count++;
-                }
-    }
-    pthread_mutex_unlock(&device->lock);
-    *out_count = count;
-    return queues;
+    return atomic_load(&queue->seen) > atomic_load(&queue->progress.completed);
 }
 
-static bool any_busy(weir_device *device)
+static uint32_t count_busy(weir_device *device, uint32_t *out_queues)
 {
-    bool busy = false;
+    uint32_t busy = 0;
+    *out_queues = 0;
     pthread_mutex_lock(&device->lock);
-    struct weir__member *lists[] = {device->live, device->retired};
-    for (int i = 0; i < 2 && !busy; i++)
-        for (struct weir__member *m = lists[i]; m && !busy; m = m->next)
-            if (m->kind == WEIR__QUEUE) {
-                weir_queue *queue = (weir_queue *)(void *)m;
-                busy = atomic_load(&queue->seen) > atomic_load(&queue->progress.completed);
-            }
+    for (weir_queue *queue = device->queues; queue; queue = queue->next) {
+        busy += is_busy(queue);
+        ++*out_queues;
+    }
     pthread_mutex_unlock(&device->lock);
     return busy;
 }
 
-// Marks the end of every queue that may still use the object. A destroyed
-// queue only waits for itself.
-static void mark_frontier(struct weir__member *member)
+// The next queue of the device with a reference taken, or NULL; drops the one on
+// `queue`, which kept it on the list. NULL starts. Queues that came to the list
+// meanwhile stand before its start: they cannot use what is being destroyed.
+static weir_queue *step(weir_device *device, weir_queue *queue)
 {
-    if (member->kind == WEIR__QUEUE) {
-        struct weir_event end = weir__queue_mark((weir_queue *)(void *)member);
-        if (end.sequence && (member->frontier = weir__allocate(sizeof end))) {
-            member->frontier[0] = end;
-            member->frontier_count = 1;
-        }
-        return;
-    }
-    if (!any_busy(member->device))
-        return;
+    weir_queue *next = NULL;
+    pthread_mutex_lock(&device->lock);
+    for (weir_queue *at = queue ? queue->next : device->queues; at && !next; at = at->next)
+        next = weir__registry_pin(at->member.object.id);
+    pthread_mutex_unlock(&device->lock);
+    if (queue)
+        weir__registry_unpin(queue);
+    return next;
+}
 
-    uint32_t count;
-    weir_queue **queues = pin_queues(member->device, &count);
-    struct weir_event *frontier = queues ? weir__allocate(count * sizeof *frontier) : NULL;
-    for (uint32_t i = 0; queues && i < count; i++) {
-        if (frontier) {
-            struct weir_event end = weir__queue_mark(queues[i]);
-            if (end.sequence)
-                frontier[member->frontier_count++] = end;
-        } else {
-            weir__queue_finish(queues[i]); // no memory to remember what to wait for
-        }
-        weir__registry_unpin(queues[i]);
-    }
-    weir__release(queues);
-    member->frontier = frontier;
+static bool add_mark(struct weir__member *member, weir_queue *queue)
+{
+    struct weir_event end;
+    if (!weir__queue_mark(queue, &end))
+        return false;
+    if (end.sequence)
+        member->frontier[member->frontier_count++] = end;
+    return true;
+}
+
+// Marks the end of every queue that may still use the object. A destroyed
+// queue only waits for itself. Where that is refused it is tried again when the
+// object is looked at next.
+static bool mark_frontier(struct weir__member *member)
+{
+    const bool is_queue = member->kind == WEIR__QUEUE;
+    uint32_t count = 1;
+
+    if (is_queue ? !is_busy((weir_queue *)(void *)member) : !count_busy(member->device, &count))
+        return true;
+    weir__release(member->frontier);
+    member->frontier_count = 0;
+    member->frontier = weir__allocate(count * sizeof *member->frontier);
+    if (!member->frontier)
+        return false;
+    if (is_queue)
+        return add_mark(member, (weir_queue *)(void *)member);
+
+    bool marked = true;
+    weir_queue *queue = NULL;
+    // To the end also after a refusal, which drops the references.
+    for (uint32_t i = 0; (queue = step(member->device, queue)); i++)
+        marked = marked && i < count && add_mark(member, queue);
+    return marked;
 }
 
 static bool past_frontier(struct weir__member *member)
 {
+    if (!member->marked && !(member->marked = mark_frontier(member)))
+        return false;
     while (member->frontier_count) {
         struct weir_event event = member->frontier[member->frontier_count - 1];
         if (weir_event_query(event) == WEIR_NOT_READY)
@@ -184,53 +181,75 @@ static bool past_frontier(struct weir__member *member)
     return true;
 }
 
+// The list of retired objects is a queue of its own: in at the front, out at the
+// back.
+static void push_retired(weir_device *device, struct weir__member *member)
+{
+    pthread_mutex_lock(&device->lock);
+    insert(&device->retired, member);
+    if (!member->next)
+        device->retired_last = member;
+    pthread_mutex_unlock(&device->lock);
+}
+
+static struct weir__member *pop_retired(weir_device *device)
+{
+    pthread_mutex_lock(&device->lock);
+    struct weir__member *member = device->retired_last;
+    if (member) {
+        device->retired_last = member->previous;
+        take(&device->retired, member);
+    }
+    pthread_mutex_unlock(&device->lock);
+    return member;
+}
+
 void weir__member_retire(struct weir__member *member)
 {
     weir_device *device = member->device;
 
-    mark_frontier(member);
     bool done = past_frontier(member);
-    pthread_mutex_lock(&device->lock);
-    take(&device->live, member);
-    if (!done) {
-        insert(&device->retired, member);
-        atomic_fetch_add(&device->retired_count, 1);
-    }
-    pthread_mutex_unlock(&device->lock);
-    if (done)
+    weir__member_delist(member);
+    if (done) {
         destroy(member);
+    } else {
+        atomic_fetch_add(&device->retired_count, 1);
+        push_retired(device, member);
+    }
     weir__device_reap(device);
 }
 
-void weir__device_reap(weir_device *device)
+static void reap(weir_device *device, size_t patience)
 {
     // A host call's thread must not end the queue whose worker it is.
-    if (atomic_load_explicit(&device->retired_count, memory_order_relaxed) == 0 ||
-        weir__in_host_call())
+    size_t count = atomic_load_explicit(&device->retired_count, memory_order_relaxed);
+    if (count == 0 || weir__in_host_call())
         return;
 
     // Looking at a frontier takes other locks, so one object at a time is taken
     // off and put back if it is not ready.
-    size_t count = atomic_load(&device->retired_count);
     struct weir_error saved = *weir_last_error();
-    for (size_t i = 0; i < count; i++) {
-        pthread_mutex_lock(&device->lock);
-        struct weir__member *member = device->retired;
-        while (member && member->next)
-            member = member->next;
-        if (member)
-            take(&device->retired, member);
-        pthread_mutex_unlock(&device->lock);
+    for (; count > 0 && patience > 0; count--) {
+        struct weir__member *member = pop_retired(device);
         if (!member)
             break;
         if (past_frontier(member)) {
             atomic_fetch_sub(&device->retired_count, 1);
             destroy(member);
-            continue;
+        } else {
+            push_retired(device, member);
+            patience--;
         }
-        pthread_mutex_lock(&device->lock);
-        insert(&device->retired, member);
-        pthread_mutex_unlock(&device->lock);
     }
     weir__error_set(&saved);
+}
+
+void weir__device_reap(weir_device *device)
+{
+    reap(device, 8);
+}
+
+void weir__device_reap_all(weir_device *device)
+{
+    reap(device, SIZE_MAX);
 }

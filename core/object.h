@@ -26,7 +26,8 @@ struct weir__member {
     bool internal;                 // the library's own; does not keep a device from closing
     struct weir__member *previous; // the device's list: of live objects, or,
     struct weir__member *next;     // after destruction, of retired ones
-    struct weir_event *frontier;   // retired: to be complete before it may go
+    bool marked;                   // retired: the frontier stands
+    struct weir_event *frontier;   // to be complete before it may go
     uint32_t frontier_count;
 };
 
@@ -48,8 +49,13 @@ void weir__member_delist(struct weir__member *member);
 // device uses it: at once if the device is idle. Never waits for the device.
 void weir__member_retire(struct weir__member *member);
 
-// Destroys those retired objects of the device that nothing uses any more.
+// Destroys retired objects of the device that nothing uses any more. It stops at
+// the eighth that is still used, so that no call pays for a long list; those
+// looked at go to its end.
 void weir__device_reap(weir_device *device);
+
+// The same, but looks at every one.
+void weir__device_reap_all(weir_device *device);
 
 // An object id; they start at 1 and are never used again.
 uint64_t weir__object_next_id(void);

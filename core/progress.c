@@ -29,32 +29,49 @@ static struct grave *graves;
 // Failures ever booked. While it is zero, completing needs no look at causes.
 static atomic_uint_fast64_t failure_count;
 
-void weir__progress_init(struct weir__progress *progress)
+bool weir__progress_init(struct weir__progress *progress)
 {
     pthread_mutex_init(&progress->lock, NULL);
+    progress->spare = weir__allocate(sizeof *progress->spare);
+    return progress->spare != NULL;
 }
 
-static void free_failures(struct weir__failure *failure)
+static void free_failures(struct weir__failure *failure, const struct weir__failure *end)
 {
-    while (failure) {
+    while (failure != end) {
         struct weir__failure *next = failure->next;
         weir__release(failure);
         failure = next;
     }
 }
 
-void weir__progress_finish(struct weir__progress *progress, uint64_t id, weir_runtime *runtime)
+// The grave and the queue share the list for as long as someone still has a
+// reference on the queue.
+void weir__progress_bury(weir_queue *queue)
 {
-    struct grave *grave = progress->failures ? weir__allocate(sizeof *grave) : NULL;
-    if (grave) {
-        *grave = (struct grave){.id = id, .runtime = runtime, .failures = progress->failures};
-        pthread_mutex_lock(&grave_lock);
-        grave->next = graves;
-        graves = grave;
-        pthread_mutex_unlock(&grave_lock);
-    } else {
-        free_failures(progress->failures);
-    }
+    struct weir__progress *progress = &queue->progress;
+    if (!atomic_load_explicit(&progress->has_failures, memory_order_acquire))
+        return;
+    struct grave *grave = weir__allocate(sizeof *grave);
+    if (!grave)
+        return;
+
+    pthread_mutex_lock(&progress->lock);
+    progress->buried = progress->failures;
+    *grave = (struct grave){.id = queue->member.object.id,
+                            .runtime = queue->member.device->runtime,
+                            .failures = progress->failures};
+    pthread_mutex_unlock(&progress->lock);
+    pthread_mutex_lock(&grave_lock);
+    grave->next = graves;
+    graves = grave;
+    pthread_mutex_unlock(&grave_lock);
+}
+
+void weir__progress_finish(struct weir__progress *progress)
+{
+    free_failures(progress->failures, progress->buried);
+    weir__release(progress->spare);
     weir__waits_finish(&progress->waits);
     pthread_mutex_destroy(&progress->lock);
 }
@@ -69,7 +86,7 @@ void weir__progress_forget(weir_runtime *runtime)
             continue;
         }
         *at = grave->next;
-        free_failures(grave->failures);
+        free_failures(grave->failures, NULL);
         weir__release(grave);
     }
     pthread_mutex_unlock(&grave_lock);
@@ -141,6 +158,12 @@ weir_status weir__progress_refuse(weir_queue *queue)
                       queue->member.object.label);
 }
 
+bool weir__progress_is_behind_failure(weir_queue *queue, uint64_t sequence)
+{
+    struct weir_error cause;
+    return cause_at(queue, sequence, &cause);
+}
+
 void weir__progress_fail(weir_queue *queue, uint64_t first, const struct weir_error *cause)
 {
     struct weir__progress *progress = &queue->progress;
@@ -149,6 +172,10 @@ void weir__progress_fail(weir_queue *queue, uint64_t first, const struct weir_er
     atomic_fetch_add(&failure_count, 1);
     pthread_mutex_lock(&progress->lock);
     const struct weir__failure *known = find(progress->failures, UINT64_MAX);
+    if (!failure) {
+        failure = progress->spare;
+        progress->spare = NULL;
+    }
     if (failure && !(known && known->first <= first)) {
         *failure = (struct weir__failure){.next = progress->failures,
                                           .first = first,
@@ -166,13 +193,19 @@ void weir__progress_fail(weir_queue *queue, uint64_t first, const struct weir_er
 void weir__progress_recover(weir_queue *queue, uint64_t sequence)
 {
     struct weir__progress *progress = &queue->progress;
+    struct weir__failure *spare = weir__allocate(sizeof *spare);
 
     pthread_mutex_lock(&progress->lock);
     for (struct weir__failure *failure = progress->failures; failure; failure = failure->next)
         if (failure->last == UINT64_MAX)
             failure->last = sequence;
+    if (!progress->spare) {
+        progress->spare = spare;
+        spare = NULL;
+    }
     atomic_store(&progress->failed, false);
     pthread_mutex_unlock(&progress->lock);
+    weir__release(spare);
 }
 
 static void ask_driver(struct weir_event event)
@@ -244,11 +277,17 @@ weir_status weir__progress_wait(weir_queue *queue, uint64_t own, struct weir_eve
 {
     struct weir__waits *waits = &queue->progress.waits;
     const struct weir__wait wait = {own, event};
+    struct weir_error cause;
 
-    *out_implied = producer == queue ||
-                   atomic_load_explicit(&producer->progress.completed, memory_order_acquire) >=
-                       event.sequence ||
-                   weir__waits_cover(waits, event);
+    bool complete = atomic_load_explicit(&producer->progress.completed, memory_order_acquire) >=
+                    event.sequence;
+    *out_implied = producer == queue || complete || weir__waits_cover(waits, event);
+    // Nobody looks at a complete producer again, and it may have failed since the
+    // caller did.
+    if (complete && producer != queue && cause_at(producer, event.sequence, &cause)) {
+        weir__progress_fail(queue, own, &cause);
+        return weir__error_set(&cause);
+    }
     if (*out_implied || weir__waits_push(waits, wait))
         return WEIR_OK;
     if (!make_room(queue) || !weir__waits_push(waits, wait))

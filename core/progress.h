@@ -26,29 +26,38 @@ struct weir__progress {
     atomic_bool has_failures;       // there are any, recovered ones included
     pthread_mutex_t lock;           // of the failures; a leaf
     struct weir__failure *failures;
+    struct weir__failure *spare;  // for the cause that there is no memory for
+    struct weir__failure *buried; // these and what follows them are in a grave
     struct weir__waits waits;
     // Of the walk over queues that learn of a completion; under its lock.
     uint64_t target;
     weir_queue *walk_next;
 };
 
-void weir__progress_init(struct weir__progress *progress);
+// Returns false when there is no memory; finishing it is legal then.
+bool weir__progress_init(struct weir__progress *progress);
 
-// Frees it; the failures stay findable under the queue's `id` until
-// weir__progress_forget().
-void weir__progress_finish(struct weir__progress *progress, uint64_t id, weir_runtime *runtime);
+// Before the queue can no longer be found: its failures stay findable under its
+// id until weir__progress_forget().
+void weir__progress_bury(weir_queue *queue);
+
+void weir__progress_finish(struct weir__progress *progress);
 
 // Forgets the failures of gone queues of this runtime.
 void weir__progress_forget(weir_runtime *runtime);
 
 // Notes that operation `own` waits on `event` of `producer`, or stores true in
 // `*out_implied` and notes nothing where the queue is behind the event already.
-// Under the queue's submit lock.
+// Under the queue's submit lock. Where the event turns out to have failed, so
+// has the queue, and the cause is returned.
 weir_status weir__progress_wait(weir_queue *queue, uint64_t own, struct weir_event event,
                                 weir_queue *producer, bool *out_implied);
 
 // Books a failure at operation `first` with `cause` as its detail.
 void weir__progress_fail(weir_queue *queue, uint64_t first, const struct weir_error *cause);
+
+// Whether the operation is behind a failure.
+bool weir__progress_is_behind_failure(weir_queue *queue, uint64_t sequence);
 
 // Books that everything up to `sequence` has finished, here and in the queues
 // that this implies.

@@ -42,6 +42,33 @@ static weir_status check_params(weir_device *device, const struct weir_queue_par
     return WEIR_OK;
 }
 
+// The device's list of queues, which who destroys a buffer must see whole: also a
+// queue that is being destroyed is on it until nothing of it runs any more.
+static void enlist(weir_queue *queue)
+{
+    weir_device *device = queue->member.device;
+    pthread_mutex_lock(&device->lock);
+    queue->next = device->queues;
+    if (queue->next)
+        queue->next->previous = queue;
+    device->queues = queue;
+    pthread_mutex_unlock(&device->lock);
+    atomic_fetch_add(&device->queue_count, 1);
+}
+
+static void delist(weir_queue *queue)
+{
+    weir_device *device = queue->member.device;
+    pthread_mutex_lock(&device->lock);
+    if (queue->previous)
+        queue->previous->next = queue->next;
+    else
+        device->queues = queue->next;
+    if (queue->next)
+        queue->next->previous = queue->previous;
+    pthread_mutex_unlock(&device->lock);
+}
+
 weir_status weir_queue_create(weir_device *device, const struct weir_queue_params *params,
                               weir_queue **out_queue)
 {
@@ -62,28 +89,28 @@ weir_status weir_queue_create(weir_device *device, const struct weir_queue_param
     queue->first = device->first;
     queue->timing = params->timing;
     pthread_mutex_init(&queue->submit_lock, NULL);
-    weir__progress_init(&queue->progress);
-
-    const struct weir_queue_setup setup = {.priority = params->priority, .timing = params->timing};
-    status =
-        weir__chain_queue_create(device->chain, device, queue, &setup, queue->member.object.data);
-    if (status < 0)
-        goto fail;
-    queue->member.object.id = weir__registry_add(queue);
-    if (queue->member.object.id == 0) {
-        weir__chain_queue_destroy(device->chain, queue);
+    if (!weir__progress_init(&queue->progress) || !weir__registry_reserve(queue)) {
         status = weir__fail(WEIR_ERROR_OUT_OF_MEMORY, "destroy queues that are no longer used",
                             "no room for a queue: 65,536 of them can exist at once");
         goto fail;
     }
-    atomic_fetch_add(&device->queue_count, 1);
+
+    const struct weir_queue_setup setup = {.priority = params->priority, .timing = params->timing};
+    status =
+        weir__chain_queue_create(device->chain, device, queue, &setup, queue->member.object.data);
+    if (status < 0) {
+        weir__registry_cancel(queue);
+        goto fail;
+    }
+    enlist(queue);
+    weir__registry_publish(queue);
     weir__member_enlist(&queue->member);
     *out_queue = queue;
     return WEIR_OK;
 
 fail:
     weir__error_place(params->label, NULL, 0);
-    weir__progress_finish(&queue->progress, 0, device->runtime);
+    weir__progress_finish(&queue->progress);
     pthread_mutex_destroy(&queue->submit_lock);
     weir__member_free(&queue->member);
     return status;
@@ -102,10 +129,12 @@ void weir__queue_finalize(weir_queue *queue)
 {
     weir_device *device = queue->member.device;
 
+    delist(queue);
     weir__chain_queue_destroy(device->chain, queue);
-    weir__progress_finish(&queue->progress, queue->member.object.id, device->runtime);
+    weir__progress_finish(&queue->progress);
     pthread_mutex_destroy(&queue->submit_lock);
     weir__member_free(&queue->member);
+    // Last: closing the device waits for it.
     atomic_fetch_sub(&device->queue_count, 1);
 }
 
@@ -452,15 +481,33 @@ static weir_status submit_wait(weir_queue *queue, struct weir_event event, weir_
     return status;
 }
 
-// A wait on what has failed already is the failure of the waiting queue.
-static weir_status inherit(weir_queue *queue, weir_status status)
+// A wait on what has failed already is the failure of the waiting queue, unless
+// that has one of its own.
+static weir_status inherit(weir_queue *queue)
 {
     struct weir_error cause = *weir_last_error();
 
     pthread_mutex_lock(&queue->submit_lock);
-    weir__progress_fail(queue, queue->sequence + 1, &cause);
+    if (!atomic_load(&queue->progress.failed))
+        weir__progress_fail(queue, queue->sequence + 1, &cause);
+    weir_status status = weir__progress_refuse(queue);
     pthread_mutex_unlock(&queue->submit_lock);
     return status;
+}
+
+static weir_status check_producer(const weir_queue *queue, const weir_queue *producer,
+                                  struct weir_event event, const char *file, int line)
+{
+    const char *label = queue->member.object.label;
+    if (producer->member.device->runtime != queue->member.device->runtime)
+        return weir__fail_at(file, line, label, WEIR_ERROR_INVALID,
+                             "sync with it on the host instead",
+                             "weir_queue_wait: the event belongs to another runtime");
+    if (event.sequence > atomic_load(&producer->seen))
+        return weir__fail_at(file, line, label, WEIR_ERROR_INVALID, NULL,
+                             "weir_queue_wait: queue '%s' has no operation %" PRIu64,
+                             producer->member.object.label, event.sequence);
+    return WEIR_OK;
 }
 
 weir_status weir_queue_wait_at(weir_queue *queue, struct weir_event event, const char *file,
@@ -474,23 +521,14 @@ weir_status weir_queue_wait_at(weir_queue *queue, struct weir_event event, const
                              "weir_queue_wait: the event is zero; it was never recorded");
 
     weir_queue *producer = weir__registry_pin(event.queue);
-    weir_status status = producer ? weir__progress_status(producer, event.sequence)
-                                  : weir__progress_status_gone(event);
-    if (status < 0)
-        status = inherit(queue, status);
-    else if (producer && producer->member.device->runtime != queue->member.device->runtime)
-        status = weir__fail_at(file, line, queue->member.object.label, WEIR_ERROR_INVALID,
-                               "sync with it on the host instead",
-                               "weir_queue_wait: the event belongs to another runtime");
-    else if (producer && event.sequence > atomic_load(&producer->seen))
-        status = weir__fail_at(file, line, queue->member.object.label, WEIR_ERROR_INVALID, NULL,
-                               "weir_queue_wait: queue '%s' has no operation %" PRIu64,
-                               producer->member.object.label, event.sequence);
-    else if (producer)
-        status = submit_wait(queue, event, producer, file, line);
-    // Without a producer the queue is gone, and so is everything to wait for.
-    if (producer)
-        weir__registry_unpin(producer);
+    if (!producer) // gone, and so is everything to wait for
+        return weir__progress_status_gone(event) < 0 ? inherit(queue) : WEIR_OK;
+    weir_status status = check_producer(queue, producer, event, file, line);
+    if (status == WEIR_OK)
+        status = weir__progress_status(producer, event.sequence) < 0
+                     ? inherit(queue)
+                     : submit_wait(queue, event, producer, file, line);
+    weir__registry_unpin(producer);
     return status;
 }
 
@@ -511,10 +549,11 @@ weir_status weir_queue_sync_at(weir_queue *queue, uint64_t timeout_ns, const cha
     return status < 0 ? status : weir_event_sync(event, timeout_ns);
 }
 
-struct weir_event weir__queue_mark(weir_queue *queue)
+bool weir__queue_mark(weir_queue *queue, struct weir_event *out_event)
 {
-    struct weir_event event = {0};
+    bool marked = true;
     struct weir_error saved = *weir_last_error();
+    *out_event = (struct weir_event){0};
 
     pthread_mutex_lock(&queue->submit_lock);
     if (queue->sequence > atomic_load(&queue->progress.completed)) {
@@ -526,12 +565,13 @@ struct weir_event weir__queue_mark(weir_queue *queue)
             if (submit_locked(queue, &operation) == WEIR_OK)
                 queue->last_record = operation.sequence;
         }
-        if (queue->last_record == queue->sequence)
-            event = (struct weir_event){queue->member.object.id, queue->sequence};
+        marked = queue->last_record == queue->sequence;
+        if (marked)
+            *out_event = (struct weir_event){queue->member.object.id, queue->sequence};
     }
     pthread_mutex_unlock(&queue->submit_lock);
     weir__error_set(&saved);
-    return event;
+    return marked;
 }
 
 weir_status weir__queue_finish(weir_queue *queue)

@@ -16,16 +16,18 @@ struct weir_queue {
     uint64_t last_record;      // of the last record
     atomic_uint_fast64_t seen; // `sequence`, for reading without the lock
     struct weir__progress progress;
+    weir_queue *previous; // the device's list of queues
+    weir_queue *next;
 };
 
 // Frees a queue that has finished and that nothing refers to any more.
 void weir__queue_finalize(weir_queue *queue);
 
 // Names the present end of the queue by an event: its last record if nothing
-// came after it, else a new internal one, also on a failed queue. Returns
-// sequence 0 when everything is known to be complete, or nothing can complete
-// any more because the driver refuses.
-struct weir_event weir__queue_mark(weir_queue *queue);
+// came after it, else a new internal one, also on a failed queue. Stores
+// sequence 0 when everything is known to be complete. Returns false when the
+// record was refused, by the driver or for want of memory.
+bool weir__queue_mark(weir_queue *queue, struct weir_event *out_event);
 
 // Waits for everything and books it as complete.
 weir_status weir__queue_finish(weir_queue *queue);

@@ -50,21 +50,44 @@ static uint32_t take_slot(void)
     return used_count++;
 }
 
-uint64_t weir__registry_add(weir_queue *queue)
+static uint32_t index_of(const weir_queue *queue)
 {
-    uint64_t id = 0;
+    return queue->member.object.id & 0xffff;
+}
 
+static void free_slot(uint32_t index)
+{
+    pthread_mutex_lock(&lock);
+    slot_at(index)->next_free = first_free;
+    first_free = index;
+    pthread_mutex_unlock(&lock);
+}
+
+bool weir__registry_reserve(weir_queue *queue)
+{
     pthread_mutex_lock(&lock);
     uint32_t index = take_slot();
-    if (index != UINT32_MAX) {
-        struct slot *slot = slot_at(index);
-        id = ++slot->generation << 16 | index;
-        slot->queue = queue;
-        atomic_store(&slot->id, id);
-        atomic_store(&slot->references, 1);
-    }
     pthread_mutex_unlock(&lock);
-    return id;
+    if (index == UINT32_MAX)
+        return false;
+    struct slot *slot = slot_at(index);
+    slot->queue = queue;
+    queue->member.object.id = ++slot->generation << 16 | index;
+    return true;
+}
+
+// A stale id of the slot may take a reference from here on, and gives it back
+// through the queue's own id: that must stand before.
+void weir__registry_publish(weir_queue *queue)
+{
+    struct slot *slot = slot_at(index_of(queue));
+    atomic_store(&slot->id, queue->member.object.id);
+    atomic_store(&slot->references, 1);
+}
+
+void weir__registry_cancel(weir_queue *queue)
+{
+    free_slot(index_of(queue));
 }
 
 weir_queue *weir__registry_pin(uint64_t id)
@@ -87,15 +110,12 @@ weir_queue *weir__registry_pin(uint64_t id)
 
 void weir__registry_unpin(weir_queue *queue)
 {
-    uint32_t index = queue->member.object.id & 0xffff;
+    uint32_t index = index_of(queue);
     struct slot *slot = slot_at(index);
 
     if (atomic_fetch_sub_explicit(&slot->references, 1, memory_order_acq_rel) != 1)
         return;
     atomic_store(&slot->id, 0);
     weir__queue_finalize(queue);
-    pthread_mutex_lock(&lock);
-    slot->next_free = first_free;
-    first_free = index;
-    pthread_mutex_unlock(&lock);
+    free_slot(index);
 }

@@ -9,9 +9,15 @@
 
 #include <weir/common.h>
 
-// Registers the queue with one reference and returns its id, or 0 when 65,536
-// queues exist or memory is out.
-uint64_t weir__registry_add(weir_queue *queue);
+// Gives the queue its id, under which it cannot be found yet. Returns false when
+// 65,536 queues exist or memory is out.
+bool weir__registry_reserve(weir_queue *queue);
+
+// From here on the queue can be found; the caller has one reference.
+void weir__registry_publish(weir_queue *queue);
+
+// Gives back an id that was reserved and never published.
+void weir__registry_cancel(weir_queue *queue);
 
 // Takes a reference on the queue with this id; NULL when it is gone.
 weir_queue *weir__registry_pin(uint64_t id);
