@@ -17,6 +17,7 @@
 #define STAGING_PIECES 2
 
 struct weir__staging {
+    struct weir__staging *next;
     weir_buffer *pieces[STAGING_PIECES];
     struct weir_event busy[STAGING_PIECES];
 };
@@ -170,39 +171,64 @@ weir_status weir_host_end(weir_buffer *buffer, size_t offset, size_t size, weir_
     return device->first->ops->host_end(device->first, buffer, offset, size, access);
 }
 
-void weir__staging_destroy(weir_device *device)
+// A transfer takes one of these for itself, since its queue may be held for a
+// while and transfers of other queues must not wait for that. Those not in use
+// are kept in the device's list.
+
+static void free_staging(struct weir__staging *staging)
 {
-    struct weir__staging *staging = device->staging;
-    if (!staging)
-        return;
     for (int i = 0; i < STAGING_PIECES; i++)
         weir_buffer_destroy(&staging->pieces[i]);
     weir__release(staging);
-    device->staging = NULL;
 }
 
-// The device's staging memory, made at first use, or NULL with the thread's error
-// set. Called with the staging lock held, which covers one whole transfer.
+static struct weir__staging *pop_staging(weir_device *device)
+{
+    pthread_mutex_lock(&device->staging_lock);
+    struct weir__staging *staging = device->staging;
+    if (staging)
+        device->staging = staging->next;
+    pthread_mutex_unlock(&device->staging_lock);
+    return staging;
+}
+
+static void push_staging(weir_device *device, struct weir__staging *staging)
+{
+    pthread_mutex_lock(&device->staging_lock);
+    staging->next = device->staging;
+    device->staging = staging;
+    pthread_mutex_unlock(&device->staging_lock);
+}
+
+void weir__staging_destroy(weir_device *device)
+{
+    struct weir__staging *staging;
+    while ((staging = pop_staging(device)))
+        free_staging(staging);
+}
+
+// Staging memory, or NULL with the thread's error set.
 static struct weir__staging *take_staging(weir_device *device)
 {
     const struct weir_buffer_setup setup = {.size = STAGING_PIECE_BYTES,
                                             .placement = WEIR_PLACE_HOST};
-    if (device->staging)
-        return device->staging;
-    device->staging = weir__allocate(sizeof *device->staging);
-    if (!device->staging) {
+    struct weir__staging *staging = pop_staging(device);
+    if (staging)
+        return staging;
+    staging = weir__allocate(sizeof *staging);
+    if (!staging) {
         weir__report(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for staging");
         return NULL;
     }
     for (int i = 0; i < STAGING_PIECES; i++) {
-        if (create(device, "staging", &setup, true, &device->staging->pieces[i]) == WEIR_OK)
+        if (create(device, "staging", &setup, true, &staging->pieces[i]) == WEIR_OK)
             continue;
         struct weir_error cause = *weir_last_error();
-        weir__staging_destroy(device);
+        free_staging(staging);
         weir__error_set(&cause);
         return NULL;
     }
-    return device->staging;
+    return staging;
 }
 
 static weir_status sync_piece(struct weir__staging *staging, int piece)
@@ -210,6 +236,21 @@ static weir_status sync_piece(struct weir__staging *staging, int piece)
     struct weir_event event = staging->busy[piece];
     staging->busy[piece] = (struct weir_event){0};
     return event.queue ? weir_event_sync(event, WEIR_FOREVER) : WEIR_OK;
+}
+
+// Copies one piece and notes in `*out_busy` when the device is done with it. After
+// a failure a part of it may be under way all the same.
+static weir_status copy_piece(weir_queue *queue, weir_buffer *dst, size_t dst_offset,
+                              weir_buffer *src, size_t src_offset, size_t size, const char *file,
+                              int line, struct weir_event *out_busy)
+{
+    weir_status status =
+        weir_queue_copy_at(queue, dst, dst_offset, src, src_offset, size, file, line);
+    if (status == WEIR_OK)
+        status = weir_queue_record_at(queue, out_busy, file, line);
+    if (status < 0)
+        weir__queue_mark(queue, out_busy);
+    return status;
 }
 
 static weir_status upload_pieces(weir_queue *queue, struct weir__staging *staging, weir_buffer *dst,
@@ -224,10 +265,8 @@ static weir_status upload_pieces(weir_queue *queue, struct weir__staging *stagin
         if ((status = sync_piece(staging, piece)) < 0)
             break;
         memcpy(staging->pieces[piece]->pointer, src + done, n);
-        status = weir_queue_copy_at(queue, dst, dst_offset + done, staging->pieces[piece], 0, n,
-                                    file, line);
-        if (status == WEIR_OK)
-            status = weir_queue_record_at(queue, &staging->busy[piece], file, line);
+        status = copy_piece(queue, dst, dst_offset + done, staging->pieces[piece], 0, n, file,
+                            line, &staging->busy[piece]);
     }
     return status;
 }
@@ -245,10 +284,8 @@ static weir_status download_pieces(weir_queue *queue, struct weir__staging *stag
             size_t at = i * STAGING_PIECE_BYTES;
             size_t n = size - at < STAGING_PIECE_BYTES ? size - at : STAGING_PIECE_BYTES;
             weir_buffer *piece = staging->pieces[i % STAGING_PIECES];
-            status = weir_queue_copy_at(queue, piece, 0, src, src_offset + at, n, file, line);
-            if (status == WEIR_OK)
-                status =
-                    weir_queue_record_at(queue, &staging->busy[i % STAGING_PIECES], file, line);
+            status = copy_piece(queue, piece, 0, src, src_offset + at, n, file, line,
+                                &staging->busy[i % STAGING_PIECES]);
         }
         if (i > 0 && status == WEIR_OK) {
             size_t at = (i - 1) * STAGING_PIECE_BYTES;
@@ -299,19 +336,17 @@ static weir_status transfer(weir_queue *queue, weir_buffer *buffer, size_t offse
                             int line)
 {
     weir_device *device = queue->member.device;
-    weir_status status;
 
-    pthread_mutex_lock(&device->staging_lock);
+    if (size == 0)
+        return weir_queue_sync_at(queue, WEIR_FOREVER, file, line);
     struct weir__staging *staging = take_staging(device);
     if (!staging)
-        status = weir_last_error()->status;
-    else if (upload)
-        status = upload_pieces(queue, staging, buffer, offset, upload, size, file, line);
-    else
-        status = download_pieces(queue, staging, download, buffer, offset, size, file, line);
-    if (staging)
-        status = finish_pieces(staging, status);
-    pthread_mutex_unlock(&device->staging_lock);
+        return weir_last_error()->status;
+    weir_status status =
+        upload ? upload_pieces(queue, staging, buffer, offset, upload, size, file, line)
+               : download_pieces(queue, staging, download, buffer, offset, size, file, line);
+    status = finish_pieces(staging, status);
+    push_staging(device, staging);
     return status;
 }
 

@@ -127,6 +127,7 @@ static weir_status query_any(const struct weir_event *events, size_t count, size
 weir_status weir_event_sync_any(const struct weir_event *events, size_t count, uint64_t timeout_ns,
                                 size_t *out_index)
 {
+    WEIR_REFUSE_FORK();
     WEIR_REQUIRE(NULL, out_index);
     *out_index = 0;
     WEIR_REQUIRE(NULL, events && count > 0);
@@ -147,6 +148,7 @@ weir_status weir_event_sync_any(const struct weir_event *events, size_t count, u
 
 weir_status weir_event_sync_all(const struct weir_event *events, size_t count, uint64_t timeout_ns)
 {
+    WEIR_REFUSE_FORK();
     WEIR_REQUIRE(NULL, events || count == 0);
     uint64_t start = weir_clock_now_ns();
     weir_status first = WEIR_OK;

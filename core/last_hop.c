@@ -63,6 +63,8 @@ static weir_status run_host_call(struct hold *hold, const struct weir_operation 
     if (status < 0)
         return status;
 
+    // What an earlier one left in this thread must not pass for this one's detail.
+    weir_error_set(NULL);
     weir__set_in_host_call(true);
     status = operation->u.host_call.function(operation->u.host_call.user);
     weir__set_in_host_call(false);
@@ -90,6 +92,8 @@ static weir_status run_wait(struct hold *hold, const struct weir_operation *oper
     weir_queue *producer = operation->u.wait.producer;
     uint64_t sequence = operation->u.wait.event.sequence;
 
+    // Nobody else flushes while this blocks.
+    link->next->ops->queue_flush(link->next, hold->queue);
     wait_until_handed(hold_of(link, producer), sequence);
     if (weir_queue_device(producer) == weir_queue_device(hold->queue))
         return hand_over(hold, operation);

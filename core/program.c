@@ -203,6 +203,11 @@ static weir_status check_value(const struct place *place, const struct weir_argu
         "an unsigned int", "a long", "an unsigned long", "a float", "a double"};
     const struct weir_parameter *parameter = place->parameter;
 
+    if ((unsigned)argument->scalar > WEIR_SCALAR_F64)
+        return refuse(place, "an argument whose scalar type is none of weir_scalar", NULL);
+    // Without a pointer the bytes are in `bits`, where only scalars are put.
+    if (!argument->pointer && (argument->scalar == WEIR_SCALAR_OTHER || argument->size > 8))
+        return refuse(place, "a value at NULL", "pass the address of the value");
     if (argument->size != parameter->size)
         return argument->scalar == WEIR_SCALAR_F64 && parameter->scalar == WEIR_SCALAR_F32
                    ? refuse(place, "a double", "write the constant with an f: 2.0f")
@@ -227,6 +232,9 @@ static weir_status check_range(const struct place *place, const struct weir_argu
         return refuse(place, "no buffer (NULL)", NULL);
     if (buffer->member.device != kernel->member.device)
         return refuse(place, "a buffer of another device", NULL);
+    if (argument->access < WEIR_ACCESS_READ || argument->access > WEIR_ACCESS_READ_WRITE)
+        return refuse(place, "an argument whose access is none of weir_access",
+                      "make it with weir_in(), weir_out() or weir_inout()");
     if (!place->parameter->writable && argument->access != WEIR_ACCESS_READ)
         return refuse(place, "weir_out() or weir_inout()", "pass it with weir_in()");
     if (place->parameter->writable && argument->access == WEIR_ACCESS_READ)
@@ -265,13 +273,30 @@ static weir_status check_argument(const struct place *place, const struct weir_a
     case WEIR_PARAMETER_LOCAL:
         break;
     }
-    const uint64_t limit = place->kernel->member.device->limits.max_local_bytes;
-    if (argument->size == 0 || argument->size > limit)
-        return weir__fail_at(place->file, place->line, place->kernel->member.object.label,
-                             WEIR_ERROR_INVALID, NULL,
-                             "launch: parameter %zu, '%s', asks for %zu bytes of local memory; "
-                             "1 … %" PRIu64 " are possible",
-                             place->index, place->parameter->name, argument->size, limit);
+    if (argument->size == 0)
+        return refuse(place, "0 bytes of local memory", NULL);
+    return WEIR_OK;
+}
+
+// What the kernel declares and what the arguments ask for share one memory.
+static weir_status check_local(const weir_kernel *kernel, const struct weir_argument *arguments,
+                               size_t argument_count, const char *file, int line)
+{
+    const uint64_t limit = kernel->member.device->limits.max_local_bytes;
+    uint64_t left = kernel->info.local_bytes < limit ? limit - kernel->info.local_bytes : 0;
+
+    for (size_t i = 0; i < argument_count; i++) {
+        if (arguments[i].kind != WEIR_PARAMETER_LOCAL)
+            continue;
+        if (arguments[i].size > left)
+            return weir__fail_at(file, line, kernel->member.object.label, WEIR_ERROR_INVALID,
+                                 "use a smaller block, or less of it",
+                                 "launch: parameter %zu, '%s', asks for %zu bytes of local memory; "
+                                 "of the device's %" PRIu64 " this launch has %" PRIu64 " left",
+                                 i, kernel->signature->parameters[i].name, arguments[i].size, limit,
+                                 left);
+        left -= arguments[i].size;
+    }
     return WEIR_OK;
 }
 
@@ -290,5 +315,5 @@ weir_status weir__kernel_check(const weir_kernel *kernel, const struct weir_argu
         if (status < 0)
             return status;
     }
-    return WEIR_OK;
+    return check_local(kernel, arguments, argument_count, file, line);
 }

@@ -158,12 +158,6 @@ weir_status weir__progress_refuse(weir_queue *queue)
                       queue->member.object.label);
 }
 
-bool weir__progress_is_behind_failure(weir_queue *queue, uint64_t sequence)
-{
-    struct weir_error cause;
-    return cause_at(queue, sequence, &cause);
-}
-
 void weir__progress_fail(weir_queue *queue, uint64_t first, const struct weir_error *cause)
 {
     struct weir__progress *progress = &queue->progress;

@@ -56,9 +56,6 @@ weir_status weir__progress_wait(weir_queue *queue, uint64_t own, struct weir_eve
 // Books a failure at operation `first` with `cause` as its detail.
 void weir__progress_fail(weir_queue *queue, uint64_t first, const struct weir_error *cause);
 
-// Whether the operation is behind a failure.
-bool weir__progress_is_behind_failure(weir_queue *queue, uint64_t sequence);
-
 // Books that everything up to `sequence` has finished, here and in the queues
 // that this implies.
 void weir__progress_complete(weir_queue *queue, uint64_t sequence);
