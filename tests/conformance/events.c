@@ -1,0 +1,278 @@
+// Events on the host: asking, waiting with and without end, several at once,
+// descriptors, times, and events that are old, forged or of a queue that is gone.
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/conformance/suite.h"
+
+#define SIZE ((size_t)4096)
+#define POLL_GUARD_MS 120000
+
+// A queue with a gate, an event before it and one behind it.
+struct gated {
+    struct gate *gate;
+    weir_queue *queue;
+    struct weir_event before;
+    struct weir_event behind;
+};
+
+static void make_gated(struct fixture *f, struct gated *gated)
+{
+    gated->gate = gate_create();
+    gated->queue = conform_queue(f, "gated");
+    ASSERT_OK(weir_queue_record(gated->queue, &gated->before));
+    ASSERT_OK(weir_queue_host_call(gated->queue, gate_function, gated->gate));
+    ASSERT_OK(weir_queue_record(gated->queue, &gated->behind));
+}
+
+static void finish_gated(struct gated *gated)
+{
+    gate_open(gated->gate);
+    EXPECT_OK(weir_event_sync(gated->behind, HANG_GUARD_NS));
+    weir_queue_destroy(&gated->queue);
+    gate_destroy(&gated->gate);
+}
+
+CONFORM(Event, QueryAndTimeouts)
+{
+    struct gated gated;
+    make_gated(f, &gated);
+    EXPECT_OK(weir_event_sync(gated.before, WEIR_FOREVER));
+    EXPECT_OK(weir_event_query(gated.before));
+    EXPECT_OK(weir_event_error(gated.before));
+    EXPECT_INT_EQ(weir_event_query(gated.behind), WEIR_NOT_READY);
+    EXPECT_INT_EQ(weir_event_error(gated.behind), WEIR_NOT_READY);
+    EXPECT_INT_EQ(weir_event_sync(gated.behind, 0), WEIR_TIMEOUT);
+    EXPECT_INT_EQ(weir_event_sync(gated.behind, 1), WEIR_TIMEOUT);
+    EXPECT_INT_EQ(weir_event_sync(gated.behind, 2000000), WEIR_TIMEOUT);
+    EXPECT_INT_EQ(weir_queue_sync(gated.queue, 2000000), WEIR_TIMEOUT);
+    gate_open(gated.gate);
+    EXPECT_OK(weir_event_sync(gated.behind, WEIR_FOREVER));
+    EXPECT_OK(weir_event_sync(gated.behind, 0));
+    finish_gated(&gated);
+}
+
+CONFORM(Event, SyncAny)
+{
+    struct gated a;
+    struct gated b;
+    size_t index = 9;
+
+    make_gated(f, &a);
+    make_gated(f, &b);
+    const struct weir_event events[] = {a.behind, b.behind};
+    EXPECT_INT_EQ(weir_event_sync_any(events, 2, 0, &index), WEIR_TIMEOUT);
+    EXPECT_INT_EQ(weir_event_sync_any(events, 2, 2000000, &index), WEIR_TIMEOUT);
+    gate_open(b.gate);
+    EXPECT_OK(weir_event_sync_any(events, 2, HANG_GUARD_NS, &index));
+    EXPECT_SIZE_EQ(index, 1);
+    EXPECT_INVALID(weir_event_sync_any(events, 0, 0, &index), "count");
+    EXPECT_INVALID(weir_event_sync_any(NULL, 2, 0, &index), "events");
+    EXPECT_INVALID(weir_event_sync_any(events, 2, 0, NULL), "out_index");
+    finish_gated(&a);
+    finish_gated(&b);
+}
+
+CONFORM(Event, SyncAll)
+{
+    struct gated a;
+    struct gated b;
+
+    make_gated(f, &a);
+    make_gated(f, &b);
+    const struct weir_event events[] = {a.behind, b.behind, a.before};
+    gate_open(a.gate);
+    EXPECT_INT_EQ(weir_event_sync_all(events, 3, 2000000), WEIR_TIMEOUT);
+    gate_open(b.gate);
+    EXPECT_OK(weir_event_sync_all(events, 3, HANG_GUARD_NS));
+    EXPECT_OK(weir_event_sync_all(events, 3, 0));
+    EXPECT_OK(weir_event_sync_all(NULL, 0, 0));
+    EXPECT_INVALID(weir_event_sync_all(NULL, 2, 0), "events");
+    finish_gated(&a);
+    finish_gated(&b);
+}
+
+static bool readable(int fd, int timeout_ms)
+{
+    struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
+    return poll(&poll_fd, 1, timeout_ms) == 1 && poll_fd.revents & POLLIN;
+}
+
+CONFORM(Event, Descriptor)
+{
+    enum {
+        COPIES = 10
+    };
+    struct gated gated;
+    int fds[COPIES];
+    int early;
+
+    make_gated(f, &gated);
+    for (int i = 0; i < COPIES; i++)
+        ASSERT_OK(weir_event_fd(gated.behind, &fds[i]));
+    ASSERT_OK(weir_event_fd(gated.before, &early));
+    EXPECT_TRUE(readable(early, POLL_GUARD_MS));
+    EXPECT_FALSE(readable(fds[0], 5));
+    close(fds[1]); // at any time
+    gate_open(gated.gate);
+    for (int i = 0; i < COPIES; i++)
+        if (i != 1)
+            EXPECT_TRUE(readable(fds[i], POLL_GUARD_MS));
+    EXPECT_OK(weir_event_query(gated.behind));
+    for (int i = 0; i < COPIES; i++)
+        if (i != 1)
+            close(fds[i]);
+    close(early);
+    EXPECT_INVALID(weir_event_fd(gated.behind, NULL), "out_fd");
+    finish_gated(&gated);
+}
+
+CONFORM(Event, DescriptorOfAFailedEvent)
+{
+    weir_queue *queue = conform_queue(f, "q");
+    struct gate *gate = gate_create();
+    struct weir_event event;
+    int fd;
+
+    ASSERT_OK(weir_queue_host_call(queue, gate_function, gate));
+    ASSERT_OK(weir_queue_host_call(queue, fail_plainly, NULL));
+    ASSERT_OK(weir_queue_record(queue, &event));
+    ASSERT_OK(weir_event_fd(event, &fd));
+    gate_open(gate);
+    EXPECT_TRUE(readable(fd, POLL_GUARD_MS));
+    close(fd);
+    EXPECT_INT_EQ(weir_event_query(event), WEIR_ERROR_HOST_CALL);
+    weir_queue_destroy(&queue);
+    gate_destroy(&gate);
+}
+
+CONFORM(Event, OfAQueueThatIsGone)
+{
+    weir_queue *queue = conform_queue(f, "gone");
+    weir_queue *other = conform_queue(f, "other");
+    struct weir_event event;
+    size_t index = 5;
+    int fd;
+
+    ASSERT_OK(weir_queue_record(queue, &event));
+    ASSERT_OK(weir_event_sync(event, HANG_GUARD_NS));
+    weir_queue_destroy(&queue);
+    // Its slot is used again, its id is not.
+    for (int i = 0; i < 20; i++) {
+        queue = conform_queue(f, "new");
+        struct weir_event fresh;
+        ASSERT_OK(weir_queue_record(queue, &fresh));
+        EXPECT_UINT_NE(fresh.queue, event.queue);
+        weir_queue_destroy(&queue);
+    }
+    EXPECT_OK(weir_event_query(event));
+    EXPECT_OK(weir_event_error(event));
+    EXPECT_OK(weir_event_sync(event, 0));
+    EXPECT_OK(weir_event_sync_any(&event, 1, 0, &index));
+    EXPECT_SIZE_EQ(index, 0);
+    EXPECT_OK(weir_event_sync_all(&event, 1, 0));
+    EXPECT_OK(weir_queue_wait(other, event));
+    EXPECT_SYNC(other);
+    ASSERT_OK(weir_event_fd(event, &fd));
+    EXPECT_TRUE(readable(fd, POLL_GUARD_MS));
+    close(fd);
+    weir_queue_destroy(&other);
+}
+
+// A sequence that the queue never reached, and a queue that never was.
+CONFORM(Event, Forged)
+{
+    weir_queue *queue = conform_queue(f, "q");
+    weir_queue *other = conform_queue(f, "other");
+    struct weir_event event;
+    int fd;
+
+    ASSERT_OK(weir_queue_record(queue, &event));
+    const struct weir_event beyond = {event.queue, event.sequence + 1};
+    const struct weir_event far = {event.queue, UINT64_MAX};
+    EXPECT_INVALID(weir_event_query(beyond), "no operation");
+    EXPECT_INVALID(weir_event_sync(far, 0), "no operation");
+    EXPECT_INVALID(weir_queue_wait(other, far), "no operation");
+    EXPECT_INVALID(weir_queue_wait(queue, far), "no operation");
+    EXPECT_INVALID(weir_event_fd(beyond, &fd), "no operation");
+    EXPECT_INT_EQ(fd, -1);
+    // Half a zero is a zero.
+    EXPECT_INVALID(weir_event_query((struct weir_event){event.queue, 0}), "never recorded");
+    EXPECT_INVALID(weir_event_query((struct weir_event){0, 1}), "never recorded");
+    // An unknown queue cannot be told from one that is gone.
+    EXPECT_OK(weir_event_query((struct weir_event){UINT64_MAX, 1}));
+    EXPECT_SYNC(other);
+    weir_queue_destroy(&queue);
+    weir_queue_destroy(&other);
+}
+
+// Also on a queue that has failed, where every sequence is behind the failure.
+CONFORM(Event, ForgedOfAFailedQueue)
+{
+    weir_queue *queue = conform_queue(f, "failed");
+    weir_queue *other = conform_queue(f, "other");
+    struct weir_event event;
+
+    ASSERT_OK(weir_queue_record(queue, &event));
+    weir_queue_host_call(queue, fail_plainly, NULL);
+    EXPECT_INT_EQ(weir_queue_sync(queue, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
+    const struct weir_event far = {event.queue, UINT64_MAX};
+    EXPECT_INVALID(weir_event_query(far), "no operation");
+    EXPECT_INVALID(weir_queue_wait(other, far), "no operation");
+    EXPECT_SYNC(other);
+    weir_queue_destroy(&queue);
+    weir_queue_destroy(&other);
+}
+
+CONFORM(Event, OfAnotherRuntime)
+{
+    weir_runtime *runtime;
+    weir_device *device;
+    struct weir_event event;
+
+    ASSERT_OK(weir_open(NULL, &runtime));
+    ASSERT_OK(weir_device_open(runtime, NULL, &device));
+    struct fixture second = {runtime, device, weir_device_limits(device), NULL};
+    struct gated gated;
+    make_gated(&second, &gated);
+    weir_queue *queue = conform_queue(f, "q");
+    EXPECT_INVALID(weir_queue_wait(queue, gated.behind), "another runtime");
+    // On the host it is an event like any other.
+    EXPECT_INT_EQ(weir_event_query(gated.behind), WEIR_NOT_READY);
+    finish_gated(&gated);
+    EXPECT_SYNC(queue);
+
+    // Nor does another runtime's failure become this queue's.
+    weir_queue *failed = conform_queue(&second, "failed");
+    struct gate *gate = gate_create();
+    ASSERT_OK(weir_queue_host_call(failed, gate_function, gate));
+    ASSERT_OK(weir_queue_host_call(failed, fail_plainly, NULL));
+    ASSERT_OK(weir_queue_record(failed, &event));
+    gate_open(gate);
+    EXPECT_INT_EQ(weir_event_sync(event, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
+    EXPECT_INVALID(weir_queue_wait(queue, event), "another runtime");
+    EXPECT_SYNC(queue);
+    weir_queue_destroy(&failed);
+    gate_destroy(&gate);
+    weir_queue_destroy(&queue);
+    EXPECT_OK(weir_device_close(&device));
+    EXPECT_OK(weir_close(&runtime));
+}
+
+CONFORM(Event, Arguments)
+{
+    weir_queue *queue = conform_queue(f, "q");
+    struct weir_event event = {1, 1};
+    EXPECT_INVALID(weir_queue_record(NULL, &event), "queue");
+    EXPECT_UINT_EQ(event.queue, 0);
+    EXPECT_UINT_EQ(event.sequence, 0);
+    EXPECT_INVALID(weir_queue_record(queue, NULL), "out_event");
+    EXPECT_INVALID(weir_queue_wait(NULL, event), "queue");
+    EXPECT_INVALID(weir_queue_flush(NULL), "queue");
+    EXPECT_INVALID(weir_queue_sync(NULL, 0), "queue");
+    ASSERT_OK(weir_queue_record(queue, &event));
+    EXPECT_INVALID(weir_event_time_ns(event, NULL), "out_time_ns");
+    EXPECT_SYNC(queue);
+    weir_queue_destroy(&queue);
+}

@@ -1,0 +1,402 @@
+// A failed operation: everything behind it reports its first cause, with the
+// file:line of its own submission, and nothing else is touched.
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/conformance/suite.h"
+
+#define SIZE ((size_t)4096)
+
+// The thread's error detail is the failure that was submitted at this file's
+// `line_` to queue `label`.
+#define EXPECT_CAUSE(line_, label)                                        \
+    do {                                                                  \
+        EXPECT_STR_EQ(weir_last_error()->file, __FILE__);                 \
+        EXPECT_INT_EQ(weir_last_error()->line, line_);                    \
+        EXPECT_STR_EQ(weir_last_error()->object, label);                  \
+        EXPECT_CONTAINS(weir_last_error()->message, "queue '" label "'"); \
+    } while (0)
+
+static weir_status answer_ok(void *unused)
+{
+    (void)unused;
+    return WEIR_OK;
+}
+
+// A queue with six operations of which the third, a host call, fails.
+struct failing {
+    weir_queue *queue;
+    weir_buffer *buffer;
+    struct weir_event before; // operation 2
+    struct weir_event behind; // operation 6
+    int line;                 // of operation 3
+};
+
+static void submit_failing(struct fixture *f, struct failing *failing, weir_host_function function,
+                           void *user)
+{
+    const uint32_t value = 1;
+    failing->queue = conform_queue(f, "failing");
+    failing->buffer = conform_host_buffer(f, SIZE);
+    ASSERT_OK(weir_queue_fill(failing->queue, failing->buffer, 0, SIZE, &value, 4));
+    ASSERT_OK(weir_queue_record(failing->queue, &failing->before));
+    failing->line = __LINE__ + 1;
+    ASSERT_OK(weir_queue_host_call(failing->queue, function, user));
+    // The failure may be known by now, and these refused.
+    weir_queue_fill(failing->queue, failing->buffer, 0, SIZE, &value, 4);
+    weir_queue_fill(failing->queue, failing->buffer, 0, SIZE, &value, 4);
+    weir_queue_record(failing->queue, &failing->behind);
+}
+
+// The failing call waits behind a gate, so that all six are accepted.
+struct gated_failure {
+    struct gate *gate;
+    weir_status status;
+};
+
+static weir_status fail_behind_gate(void *user)
+{
+    struct gated_failure *failure = user;
+    weir_status status = gate_function(failure->gate);
+    return status < 0 ? WEIR_ERROR_SYSTEM : failure->status;
+}
+
+static void destroy_failing(struct failing *failing)
+{
+    weir_buffer_destroy(&failing->buffer);
+    weir_queue_destroy(&failing->queue);
+}
+
+CONFORM(FailedOperation, ReportsTheFirstCause)
+{
+    struct gated_failure failure = {gate_create(), WEIR_ERROR_IO};
+    struct failing failing;
+    weir_queue *dependent = conform_queue(f, "dependent");
+    weir_queue *unrelated = conform_queue(f, "unrelated");
+    atomic_int count = 0;
+    struct weir_event end;
+
+    submit_failing(f, &failing, fail_behind_gate, &failure);
+    ASSERT_UINT_EQ(failing.behind.sequence, 6);
+    ASSERT_OK(weir_queue_wait(dependent, failing.behind));
+    ASSERT_OK(weir_queue_host_call(dependent, count_up, &count));
+    ASSERT_OK(weir_queue_record(dependent, &end));
+    ASSERT_OK(weir_queue_host_call(unrelated, count_up, &count));
+    gate_open(failure.gate);
+
+    EXPECT_REFUSED(weir_event_sync(end, HANG_GUARD_NS), WEIR_ERROR_IO, "operation 3 of queue");
+    EXPECT_CAUSE(failing.line, "failing");
+    EXPECT_CONTAINS(weir_last_error()->message, "host call");
+    EXPECT_REFUSED(weir_event_query(failing.behind), WEIR_ERROR_IO, "operation 3 of queue");
+    EXPECT_CAUSE(failing.line, "failing");
+    EXPECT_REFUSED(weir_event_error(end), WEIR_ERROR_IO, "operation 3 of queue");
+    EXPECT_CAUSE(failing.line, "failing");
+    EXPECT_OK(weir_event_sync(failing.before, HANG_GUARD_NS));
+    EXPECT_OK(weir_event_error(failing.before));
+    EXPECT_SYNC(unrelated);
+    EXPECT_INT_GE(atomic_load(&count), 1);
+    destroy_failing(&failing);
+    weir_queue_destroy(&dependent);
+    weir_queue_destroy(&unrelated);
+    gate_destroy(&failure.gate);
+}
+
+CONFORM(FailedOperation, RefusesSubmissionsUntilRecovery)
+{
+    struct gated_failure failure = {gate_create(), WEIR_ERROR_HOST_CALL};
+    struct failing failing;
+    const struct weir_plane plane = {NULL, 0, 16};
+    struct weir_plane planes[2] = {plane, plane};
+    const uint32_t value = 1;
+    struct weir_event event;
+    unsigned char bytes[16] = {0};
+
+    submit_failing(f, &failing, fail_behind_gate, &failure);
+    weir_buffer *buffer = conform_host_buffer(f, SIZE);
+    planes[0].buffer = failing.buffer;
+    planes[1].buffer = buffer;
+    gate_open(failure.gate);
+    EXPECT_INT_EQ(weir_event_sync(failing.behind, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
+
+    weir_queue *queue = failing.queue;
+    for (int round = 0; round < 2; round++) {
+        const weir_status want = round == 0 ? WEIR_ERROR_HOST_CALL : WEIR_OK;
+        weir_test_note("round %d", round);
+        EXPECT_INT_EQ(weir_queue_copy(queue, failing.buffer, 0, buffer, 0, SIZE), want);
+        EXPECT_INT_EQ(weir_queue_copy(queue, failing.buffer, 0, buffer, 0, 0), want);
+        EXPECT_INT_EQ(weir_queue_copy_2d(queue, planes[0], planes[1], 16, 2), want);
+        EXPECT_INT_EQ(weir_queue_fill(queue, buffer, 0, SIZE, &value, 4), want);
+        EXPECT_INT_EQ(weir_queue_host_call(queue, answer_ok, NULL), want);
+        EXPECT_INT_EQ(weir_queue_record(queue, &event), want);
+        EXPECT_INT_EQ(weir_queue_wait(queue, failing.before), want);
+        EXPECT_INT_EQ(weir_upload(queue, buffer, 0, bytes, sizeof bytes), want);
+        EXPECT_INT_EQ(weir_upload(queue, buffer, 0, bytes, 0), want);
+        EXPECT_INT_EQ(weir_download(queue, bytes, buffer, 0, sizeof bytes), want);
+        EXPECT_INT_EQ(weir_queue_sync(queue, HANG_GUARD_NS), want);
+        if (round == 0)
+            EXPECT_CAUSE(failing.line, "failing");
+        EXPECT_OK(weir_queue_recover(queue));
+    }
+    // Events recorded before keep reporting, those before the failure do not.
+    EXPECT_INT_EQ(weir_event_query(failing.behind), WEIR_ERROR_HOST_CALL);
+    EXPECT_OK(weir_event_query(failing.before));
+    weir_buffer_destroy(&buffer);
+    destroy_failing(&failing);
+    gate_destroy(&failure.gate);
+}
+
+CONFORM(FailedOperation, RecoveryOfAHealthyQueueDoesNothing)
+{
+    weir_queue *queue = conform_queue(f, "q");
+    EXPECT_OK(weir_queue_recover(queue));
+    EXPECT_SYNC(queue);
+    EXPECT_INVALID(weir_queue_recover(NULL), "queue");
+    weir_queue_destroy(&queue);
+}
+
+// A second failure after recovery is its own, not the first one's.
+CONFORM(FailedOperation, ASecondFailureHasItsOwnCause)
+{
+    weir_queue *queue = conform_queue(f, "twice");
+    weir_queue_host_call(queue, fail_plainly, NULL);
+    EXPECT_INT_EQ(weir_queue_sync(queue, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
+    ASSERT_OK(weir_queue_recover(queue));
+    ASSERT_SYNC(queue);
+
+    const int line = __LINE__ + 1;
+    weir_queue_host_call(queue, fail_plainly, NULL);
+    EXPECT_INT_EQ(weir_queue_sync(queue, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
+    EXPECT_CAUSE(line, "twice");
+    // The detail of the first failure must not shine through.
+    EXPECT_NOT_CONTAINS(weir_last_error()->message, "operation 1 of");
+    ASSERT_OK(weir_queue_recover(queue));
+    EXPECT_SYNC(queue);
+    weir_queue_destroy(&queue);
+}
+
+static weir_status fail_with_detail(void *unused)
+{
+    static const struct weir_error detail = {
+        .status = WEIR_ERROR_IO,
+        .message = "the disk is on fire",
+        .native_call = "write",
+        .native_name = "EIO",
+        .native_code = 5,
+        .remedy = "call the fire brigade",
+    };
+    (void)unused;
+    return weir_error_set(&detail);
+}
+
+CONFORM(FailedOperation, KeepsTheDetailOfTheHostCall)
+{
+    weir_queue *queue = conform_queue(f, "burning");
+    const int line = __LINE__ + 1;
+    weir_queue_host_call(queue, fail_with_detail, NULL);
+    EXPECT_INT_EQ(weir_queue_sync(queue, HANG_GUARD_NS), WEIR_ERROR_IO);
+    const struct weir_error *error = weir_last_error();
+    EXPECT_CAUSE(line, "burning");
+    EXPECT_CONTAINS(error->message, "the disk is on fire");
+    EXPECT_STR_EQ(error->native_call, "write");
+    EXPECT_STR_EQ(error->native_name, "EIO");
+    EXPECT_INT_EQ(error->native_code, 5);
+    EXPECT_STR_EQ(error->remedy, "call the fire brigade");
+    char place[300];
+    snprintf(place, sizeof place, "%s:%d", __FILE__, line);
+    EXPECT_CONTAINS(weir_last_error_text(), place);
+    EXPECT_CONTAINS(weir_last_error_text(), "EIO");
+    weir_queue_destroy(&queue);
+}
+
+// A fails; B waits on A, C waits on B: who only looks at C learns of A.
+CONFORM(FailedOperation, ReachesThroughAThirdQueue)
+{
+    struct gated_failure failure = {gate_create(), WEIR_ERROR_HOST_CALL};
+    struct failing failing;
+    weir_queue *b = conform_queue(f, "b");
+    weir_queue *c = conform_queue(f, "c");
+    struct weir_event early_b;
+    struct weir_event late_b;
+    struct weir_event early_c;
+    struct weir_event late_c;
+
+    submit_failing(f, &failing, fail_behind_gate, &failure);
+    ASSERT_OK(weir_queue_record(b, &early_b));
+    ASSERT_OK(weir_queue_wait(b, failing.behind));
+    ASSERT_OK(weir_queue_record(b, &late_b));
+    ASSERT_OK(weir_queue_wait(c, early_b));
+    ASSERT_OK(weir_queue_record(c, &early_c));
+    ASSERT_OK(weir_queue_wait(c, late_b));
+    ASSERT_OK(weir_queue_record(c, &late_c));
+    gate_open(failure.gate);
+    EXPECT_INT_EQ(weir_event_sync(late_c, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
+    EXPECT_CAUSE(failing.line, "failing");
+    EXPECT_OK(weir_event_query(early_c));
+    EXPECT_OK(weir_event_query(early_b));
+    EXPECT_INT_EQ(weir_event_query(late_b), WEIR_ERROR_HOST_CALL);
+    // All three recover on their own.
+    EXPECT_OK(weir_queue_recover(c));
+    EXPECT_SYNC(c);
+    EXPECT_OK(weir_queue_recover(b));
+    EXPECT_SYNC(b);
+    EXPECT_OK(weir_queue_recover(failing.queue));
+    EXPECT_SYNC(failing.queue);
+    destroy_failing(&failing);
+    weir_queue_destroy(&b);
+    weir_queue_destroy(&c);
+    gate_destroy(&failure.gate);
+}
+
+CONFORM(FailedOperation, OneOfManyWaits)
+{
+    enum {
+        QUEUES = 12
+    };
+    struct gated_failure failure = {gate_create(), WEIR_ERROR_HOST_CALL};
+    struct failing failing;
+    weir_queue *queues[QUEUES];
+    weir_queue *last = conform_queue(f, "last");
+    struct weir_event event;
+
+    submit_failing(f, &failing, fail_behind_gate, &failure);
+    for (int i = 0; i < QUEUES; i++) {
+        queues[i] = conform_queue(f, "healthy");
+        ASSERT_OK(weir_queue_record(queues[i], &event));
+        ASSERT_OK(weir_queue_wait(last, i == QUEUES / 2 ? failing.behind : event));
+    }
+    ASSERT_OK(weir_queue_record(last, &event));
+    gate_open(failure.gate);
+    EXPECT_INT_EQ(weir_event_sync(event, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
+    EXPECT_CAUSE(failing.line, "failing");
+    for (int i = 0; i < QUEUES; i++) {
+        EXPECT_SYNC(queues[i]);
+        weir_queue_destroy(&queues[i]);
+    }
+    destroy_failing(&failing);
+    weir_queue_destroy(&last);
+    gate_destroy(&failure.gate);
+}
+
+CONFORM(FailedOperation, OutlivesItsQueue)
+{
+    struct gated_failure failure = {gate_create(), WEIR_ERROR_HOST_CALL};
+    struct failing failing;
+    weir_queue *late = conform_queue(f, "late");
+
+    submit_failing(f, &failing, fail_behind_gate, &failure);
+    gate_open(failure.gate);
+    EXPECT_INT_EQ(weir_event_sync(failing.behind, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
+    weir_queue_destroy(&failing.queue);
+    EXPECT_OK(weir_event_query(failing.before));
+    EXPECT_INT_EQ(weir_event_query(failing.behind), WEIR_ERROR_HOST_CALL);
+    EXPECT_CAUSE(failing.line, "failing");
+    EXPECT_INT_EQ(weir_event_sync(failing.behind, 0), WEIR_ERROR_HOST_CALL);
+    // Waiting on it is the waiting queue's failure.
+    EXPECT_INT_EQ(weir_queue_wait(late, failing.behind), WEIR_ERROR_HOST_CALL);
+    EXPECT_INT_EQ(weir_queue_sync(late, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
+    EXPECT_CAUSE(failing.line, "failing");
+    EXPECT_OK(weir_queue_recover(late));
+    EXPECT_SYNC(late);
+    EXPECT_OK(weir_queue_wait(late, failing.before));
+    EXPECT_SYNC(late);
+    destroy_failing(&failing);
+    weir_queue_destroy(&late);
+    gate_destroy(&failure.gate);
+}
+
+// The queue is destroyed while its failing call has not even run.
+CONFORM(FailedOperation, OutlivesAQueueDestroyedInUse)
+{
+    struct gated_failure failure = {gate_create(), WEIR_ERROR_HOST_CALL};
+    struct failing failing;
+
+    submit_failing(f, &failing, fail_behind_gate, &failure);
+    weir_queue_destroy(&failing.queue);
+    EXPECT_INT_EQ(weir_event_query(failing.behind), WEIR_NOT_READY);
+    gate_open(failure.gate);
+    EXPECT_INT_EQ(weir_event_sync(failing.behind, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
+    EXPECT_CAUSE(failing.line, "failing");
+    EXPECT_OK(weir_event_query(failing.before));
+    ASSERT_OK(weir_device_trim(f->device));
+    EXPECT_INT_EQ(weir_event_query(failing.behind), WEIR_ERROR_HOST_CALL);
+    destroy_failing(&failing);
+    gate_destroy(&failure.gate);
+}
+
+// A queue that fails at its end, by waiting on a failed event, while older work
+// of its own is still held: that work lies before the failure and must run.
+CONFORM(FailedOperation, LeavesEarlierWorkAlone)
+{
+    struct gate *gate = gate_create();
+    weir_queue *broken = conform_queue(f, "broken");
+    weir_queue *queue = conform_queue(f, "held");
+    weir_buffer *buffer = conform_host_buffer(f, SIZE);
+    const unsigned char old = 1;
+    const unsigned char new = 2;
+    struct weir_event failed;
+    struct weir_event end;
+
+    ASSERT_OK(weir_queue_fill(queue, buffer, 0, SIZE, &old, 1));
+    ASSERT_OK(weir_queue_host_call(queue, gate_function, gate));
+    ASSERT_OK(weir_queue_fill(queue, buffer, 0, SIZE, &new, 1));
+    ASSERT_OK(weir_queue_record(queue, &end));
+
+    struct gated_failure failure = {gate_create(), WEIR_ERROR_HOST_CALL};
+    ASSERT_OK(weir_queue_host_call(broken, fail_behind_gate, &failure));
+    ASSERT_OK(weir_queue_record(broken, &failed));
+    gate_open(failure.gate);
+    EXPECT_INT_EQ(weir_event_sync(failed, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
+    EXPECT_INT_EQ(weir_queue_wait(queue, failed), WEIR_ERROR_HOST_CALL);
+    gate_open(gate);
+    EXPECT_OK(weir_event_sync(end, HANG_GUARD_NS));
+    EXPECT_INT_EQ(conform_bytes(buffer)[SIZE - 1], new);
+
+    weir_buffer_destroy(&buffer);
+    weir_queue_destroy(&queue);
+    weir_queue_destroy(&broken);
+    gate_destroy(&gate);
+    gate_destroy(&failure.gate);
+}
+
+CONFORM(FailedOperation, OfSeveralEvents)
+{
+    struct gated_failure failure = {gate_create(), WEIR_ERROR_HOST_CALL};
+    struct failing failing;
+    weir_queue *healthy = conform_queue(f, "healthy");
+    struct weir_event events[3];
+    size_t index = 7;
+
+    submit_failing(f, &failing, fail_behind_gate, &failure);
+    ASSERT_OK(weir_queue_record(healthy, &events[0]));
+    events[1] = failing.behind;
+    ASSERT_OK(weir_queue_record(healthy, &events[2]));
+    gate_open(failure.gate);
+    EXPECT_INT_EQ(weir_event_sync_all(events, 3, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
+    EXPECT_CAUSE(failing.line, "failing");
+    // A failed event counts as complete.
+    EXPECT_INT_EQ(weir_event_sync_any(&events[1], 1, HANG_GUARD_NS, &index), WEIR_ERROR_HOST_CALL);
+    EXPECT_SIZE_EQ(index, 0);
+    EXPECT_OK(weir_event_sync_all(&events[2], 1, HANG_GUARD_NS));
+    destroy_failing(&failing);
+    weir_queue_destroy(&healthy);
+    gate_destroy(&failure.gate);
+}
+
+// A refused argument submits nothing and fails nothing.
+CONFORM(FailedOperation, ARefusedArgumentIsNone)
+{
+    weir_queue *queue = conform_queue(f, "q");
+    weir_buffer *buffer = conform_device_buffer(f, SIZE);
+    struct weir_event first;
+    struct weir_event second;
+
+    ASSERT_OK(weir_queue_record(queue, &first));
+    EXPECT_INVALID(weir_queue_copy(queue, buffer, 0, NULL, 0, 1), "src");
+    EXPECT_INVALID(weir_queue_fill(queue, buffer, 0, SIZE, "abc", 3), "pattern");
+    ASSERT_OK(weir_queue_record(queue, &second));
+    EXPECT_UINT_EQ(second.sequence, first.sequence + 1);
+    EXPECT_SYNC(queue);
+    weir_buffer_destroy(&buffer);
+    weir_queue_destroy(&queue);
+}

@@ -1,0 +1,355 @@
+// Host calls: in the order of their queue, on a thread of the library's, and in
+// nobody else's way.
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "tests/conformance/suite.h"
+
+#define SIZE ((size_t)4096)
+
+struct reading {
+    const unsigned char *bytes;
+    size_t size;
+    unsigned char seen_first;
+    unsigned char seen_last;
+};
+
+static weir_status read_bytes(void *user)
+{
+    struct reading *reading = user;
+    reading->seen_first = reading->bytes[0];
+    reading->seen_last = reading->bytes[reading->size - 1];
+    return WEIR_OK;
+}
+
+// Earlier work is done when the function runs, later work has not begun.
+CONFORM(HostCall, RunsInOrder)
+{
+    enum {
+        ROUNDS = 20
+    };
+    weir_queue *queue = conform_queue(f, "q");
+    weir_buffer *device = conform_device_buffer(f, SIZE);
+    weir_buffer *host = conform_host_buffer(f, SIZE);
+    struct reading readings[ROUNDS];
+
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        const unsigned char value = (unsigned char)(i + 1);
+        readings[i] = (struct reading){.bytes = conform_bytes(host), .size = SIZE};
+        ASSERT_OK(weir_queue_fill(queue, device, 0, SIZE, &value, 1));
+        ASSERT_OK(weir_queue_copy(queue, host, 0, device, 0, SIZE));
+        ASSERT_OK(weir_queue_host_call(queue, read_bytes, &readings[i]));
+    }
+    ASSERT_SYNC(queue);
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        EXPECT_INT_EQ(readings[i].seen_first, i + 1);
+        EXPECT_INT_EQ(readings[i].seen_last, i + 1);
+    }
+    weir_buffer_destroy(&device);
+    weir_buffer_destroy(&host);
+    weir_queue_destroy(&queue);
+}
+
+static weir_status store_thread(void *user)
+{
+    *(pthread_t *)user = pthread_self();
+    return WEIR_OK;
+}
+
+CONFORM(HostCall, RunsOnAThreadOfTheLibrary)
+{
+    weir_queue *queue = conform_queue(f, "q");
+    pthread_t thread = pthread_self();
+
+    ASSERT_OK(weir_queue_host_call(queue, store_thread, &thread));
+    ASSERT_SYNC(queue);
+    EXPECT_FALSE(pthread_equal(thread, pthread_self()));
+    weir_queue_destroy(&queue);
+}
+
+static weir_status answer_positively(void *unused)
+{
+    (void)unused;
+    return WEIR_NOT_READY;
+}
+
+CONFORM(HostCall, APositiveAnswerIsNoFailure)
+{
+    weir_queue *queue = conform_queue(f, "q");
+    ASSERT_OK(weir_queue_host_call(queue, answer_positively, NULL));
+    EXPECT_SYNC(queue);
+    weir_queue_destroy(&queue);
+}
+
+struct submitter {
+    weir_queue *queue;
+    weir_queue *other;
+    weir_buffer *buffer;
+    struct weir_event event;
+    weir_status status;
+};
+
+static weir_status submit_more(void *user)
+{
+    struct submitter *submitter = user;
+    const unsigned char value = 3;
+    submitter->status = weir_queue_fill(submitter->queue, submitter->buffer, 0, SIZE, &value, 1);
+    if (submitter->status == WEIR_OK)
+        submitter->status = weir_queue_record(submitter->queue, &submitter->event);
+    if (submitter->status == WEIR_OK)
+        submitter->status = weir_queue_wait(submitter->other, submitter->event);
+    return submitter->status;
+}
+
+// The function's own submission comes behind what is there: the 3 it fills in
+// outlives the 2 that was submitted before the function ran.
+CONFORM(HostCall, MaySubmit)
+{
+    struct gate *gate = gate_create();
+    weir_queue *queue = conform_queue(f, "own");
+    weir_queue *other = conform_queue(f, "other");
+    weir_buffer *buffer = conform_host_buffer(f, SIZE);
+    struct submitter submitter = {.queue = queue, .other = other, .buffer = buffer, .status = 1};
+    const unsigned char value = 2;
+
+    ASSERT_OK(weir_queue_host_call(queue, gate_function, gate));
+    ASSERT_OK(weir_queue_host_call(queue, submit_more, &submitter));
+    ASSERT_OK(weir_queue_fill(queue, buffer, 0, SIZE, &value, 1));
+    struct weir_event last;
+    ASSERT_OK(weir_queue_record(queue, &last));
+    gate_open(gate);
+    ASSERT_OK(weir_event_sync(last, HANG_GUARD_NS));
+    EXPECT_INT_EQ(submitter.status, WEIR_OK);
+    EXPECT_SYNC(other);
+    EXPECT_SYNC(queue);
+    EXPECT_INT_EQ(conform_bytes(buffer)[0], 3);
+    EXPECT_INT_EQ(conform_bytes(buffer)[SIZE - 1], 3);
+    weir_buffer_destroy(&buffer);
+    weir_queue_destroy(&queue);
+    weir_queue_destroy(&other);
+    gate_destroy(&gate);
+}
+
+struct waiter {
+    weir_device *device;
+    weir_queue *queue;
+    weir_buffer *buffer;
+    struct weir_event event;
+    int refused;
+};
+
+static void refused(struct waiter *waiter, weir_status status)
+{
+    if (status == WEIR_ERROR_INVALID && strstr(weir_last_error()->message, "host call"))
+        waiter->refused++;
+}
+
+static weir_status try_to_wait(void *user)
+{
+    struct waiter *waiter = user;
+    unsigned char bytes[16] = {0};
+    weir_device *device = waiter->device;
+    size_t index;
+
+    refused(waiter, weir_event_sync(waiter->event, WEIR_FOREVER));
+    refused(waiter, weir_event_sync_any(&waiter->event, 1, WEIR_FOREVER, &index));
+    refused(waiter, weir_event_sync_all(&waiter->event, 1, WEIR_FOREVER));
+    refused(waiter, weir_queue_sync(waiter->queue, WEIR_FOREVER));
+    refused(waiter, weir_queue_recover(waiter->queue));
+    refused(waiter, weir_upload(waiter->queue, waiter->buffer, 0, bytes, sizeof bytes));
+    refused(waiter, weir_download(waiter->queue, bytes, waiter->buffer, 0, sizeof bytes));
+    refused(waiter, weir_device_trim(waiter->device));
+    refused(waiter, weir_device_close(&device));
+    return WEIR_OK;
+}
+
+CONFORM(HostCall, MayNotWait)
+{
+    weir_queue *queue = conform_queue(f, "own");
+    weir_queue *other = conform_queue(f, "other");
+    weir_buffer *buffer = conform_device_buffer(f, SIZE);
+    struct waiter waiter = {.device = f->device, .queue = other, .buffer = buffer};
+
+    ASSERT_OK(weir_queue_record(other, &waiter.event));
+    ASSERT_OK(weir_queue_host_call(queue, try_to_wait, &waiter));
+    ASSERT_SYNC(queue);
+    EXPECT_INT_EQ(waiter.refused, 9);
+    weir_buffer_destroy(&buffer);
+    weir_queue_destroy(&queue);
+    weir_queue_destroy(&other);
+}
+
+// While one queue's function blocks, every kind of work of another goes through:
+// copies, host calls, blocking transfers.
+CONFORM(HostCall, DelaysNoOtherQueue)
+{
+    struct gate *gate = gate_create();
+    atomic_int count = 0;
+    weir_queue *slow = conform_queue(f, "slow");
+    weir_queue *quick = conform_queue(f, "quick");
+    weir_buffer *buffer = conform_device_buffer(f, SIZE);
+    struct weir_event end;
+
+    ASSERT_OK(weir_queue_host_call(slow, gate_function, gate));
+    ASSERT_OK(weir_queue_record(slow, &end));
+    ASSERT_TRUE(gate_wait_entered(gate));
+    conform_write(quick, buffer, 5);
+    for (int i = 0; i < 100; i++)
+        ASSERT_OK(weir_queue_host_call(quick, count_up, &count));
+    EXPECT_TRUE(conform_holds(quick, buffer, 0, SIZE, 5, 0));
+    EXPECT_SYNC(quick);
+    EXPECT_INT_EQ(atomic_load(&count), 100);
+    EXPECT_INT_EQ(weir_event_query(end), WEIR_NOT_READY);
+    gate_open(gate);
+    EXPECT_SYNC(slow);
+    weir_buffer_destroy(&buffer);
+    weir_queue_destroy(&slow);
+    weir_queue_destroy(&quick);
+    gate_destroy(&gate);
+}
+
+struct upload {
+    weir_queue *queue;
+    weir_buffer *buffer;
+    weir_status status;
+};
+
+static void *upload_behind_gate(void *user)
+{
+    struct upload *upload = user;
+    const unsigned char bytes[64] = {1};
+    upload->status = weir_upload(upload->queue, upload->buffer, 0, bytes, sizeof bytes);
+    return NULL;
+}
+
+// A blocking transfer that waits behind a closed gate stops no other transfer.
+CONFORM(HostCall, DelaysNoTransferOfAnotherQueue)
+{
+    struct gate *gate = gate_create();
+    weir_queue *slow = conform_queue(f, "slow");
+    weir_queue *quick = conform_queue(f, "quick");
+    weir_buffer *a = conform_device_buffer(f, SIZE);
+    weir_buffer *b = conform_device_buffer(f, SIZE);
+    struct upload upload = {.queue = slow, .buffer = a, .status = 1};
+    atomic_int count = 0;
+    pthread_t thread;
+
+    ASSERT_OK(weir_queue_host_call(slow, gate_function, gate));
+    ASSERT_INT_EQ(pthread_create(&thread, NULL, upload_behind_gate, &upload), 0);
+    for (int i = 0; i < 20; i++) {
+        conform_write(quick, b, (unsigned)i);
+        EXPECT_TRUE(conform_holds(quick, b, 0, SIZE, (unsigned)i, 0));
+        ASSERT_OK(weir_queue_host_call(quick, count_up, &count));
+        ASSERT_SYNC(quick);
+    }
+    gate_open(gate);
+    pthread_join(thread, NULL);
+    EXPECT_INT_EQ(upload.status, WEIR_OK);
+    weir_buffer_destroy(&a);
+    weir_buffer_destroy(&b);
+    weir_queue_destroy(&slow);
+    weir_queue_destroy(&quick);
+    gate_destroy(&gate);
+}
+
+// Each of three queues is gated and waits on the one before; the gates open in
+// the order that helps least.
+CONFORM(HostCall, GatedChainOfThreeQueues)
+{
+    struct gate *gates[3];
+    weir_queue *queues[3];
+    weir_buffer *buffers[4];
+    struct weir_event events[3];
+
+    for (int i = 0; i < 4; i++)
+        buffers[i] = conform_host_buffer(f, SIZE);
+    memset(conform_bytes(buffers[0]), 0x77, SIZE);
+    for (int i = 0; i < 3; i++) {
+        gates[i] = gate_create();
+        queues[i] = conform_queue(f, "link");
+        ASSERT_OK(weir_queue_host_call(queues[i], gate_function, gates[i]));
+        if (i > 0)
+            ASSERT_OK(weir_queue_wait(queues[i], events[i - 1]));
+        ASSERT_OK(weir_queue_copy(queues[i], buffers[i + 1], 0, buffers[i], 0, SIZE));
+        ASSERT_OK(weir_queue_record(queues[i], &events[i]));
+    }
+    for (int i = 2; i >= 0; i--) {
+        for (int k = 0; k < 3; k++)
+            EXPECT_INT_EQ(weir_event_query(events[k]), WEIR_NOT_READY);
+        gate_open(gates[i]);
+    }
+    EXPECT_OK(weir_event_sync(events[2], HANG_GUARD_NS));
+    EXPECT_OK(weir_event_query(events[0]));
+    EXPECT_OK(weir_event_query(events[1]));
+    EXPECT_MEM_EQ(conform_bytes(buffers[3]), conform_bytes(buffers[0]), SIZE);
+    for (int i = 0; i < 4; i++)
+        weir_buffer_destroy(&buffers[i]);
+    for (int i = 0; i < 3; i++) {
+        weir_queue_destroy(&queues[i]);
+        gate_destroy(&gates[i]);
+    }
+}
+
+// What a call points to is read before it returns, also when the queue is held.
+CONFORM(HostCall, HeldOperationsKeepTheirArguments)
+{
+    struct gate *gate = gate_create();
+    weir_queue *queue = conform_queue(f, "q");
+    weir_buffer *buffer = conform_host_buffer(f, SIZE);
+    uint32_t pattern[4] = {1, 2, 3, 4};
+    const uint32_t want[4] = {1, 2, 3, 4};
+
+    ASSERT_OK(weir_queue_host_call(queue, gate_function, gate));
+    ASSERT_OK(weir_queue_fill(queue, buffer, 0, SIZE, pattern, sizeof pattern));
+    memset(pattern, 0xff, sizeof pattern);
+    gate_open(gate);
+    ASSERT_SYNC(queue);
+    EXPECT_MEM_EQ(conform_bytes(buffer), want, sizeof want);
+    EXPECT_MEM_EQ(conform_bytes(buffer) + SIZE - sizeof want, want, sizeof want);
+    weir_buffer_destroy(&buffer);
+    weir_queue_destroy(&queue);
+    gate_destroy(&gate);
+}
+
+// Queues turn from held to free and back while work keeps coming: nothing is
+// lost, nothing overtakes.
+CONFORM(HostCall, AlternatesWithOtherWork)
+{
+    enum {
+        ROUNDS = 500
+    };
+    weir_queue *queues[2] = {conform_queue(f, "a"), conform_queue(f, "b")};
+    weir_buffer *buffer = conform_host_buffer(f, SIZE);
+    struct reading readings[ROUNDS];
+    struct weir_event event;
+
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        const unsigned char value = (unsigned char)i;
+        weir_queue *queue = queues[i % 2];
+        readings[i] = (struct reading){.bytes = conform_bytes(buffer), .size = SIZE};
+        if (i > 0)
+            ASSERT_OK(weir_queue_wait(queue, event));
+        ASSERT_OK(weir_queue_fill(queue, buffer, 0, SIZE, &value, 1));
+        ASSERT_OK(weir_queue_host_call(queue, read_bytes, &readings[i]));
+        ASSERT_OK(weir_queue_record(queue, &event));
+        if (i % 16 == 0)
+            ASSERT_SYNC(queues[(i / 16) % 2]);
+    }
+    EXPECT_OK(weir_event_sync(event, HANG_GUARD_NS));
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        ASSERT_INT_EQ(readings[i].seen_first, (unsigned char)i);
+        ASSERT_INT_EQ(readings[i].seen_last, (unsigned char)i);
+    }
+    weir_buffer_destroy(&buffer);
+    weir_queue_destroy(&queues[0]);
+    weir_queue_destroy(&queues[1]);
+}
+
+CONFORM(HostCall, Arguments)
+{
+    weir_queue *queue = conform_queue(f, "q");
+    EXPECT_INVALID(weir_queue_host_call(queue, NULL, NULL), "function");
+    EXPECT_INVALID(weir_queue_host_call(NULL, gate_function, NULL), "queue");
+    weir_queue_destroy(&queue);
+}

@@ -1,0 +1,629 @@
+// Programs, kernels and launches: results of every kind of argument, and every
+// refusal.
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/conformance/conformance.h"
+#include "tests/conformance/suite.h"
+
+#define N 1000u
+#define BYTES ((size_t)4 * N)
+
+static const struct weir_extent one = {1, 1, 1};
+static const struct weir_extent blocks = {(N + 63) / 64, 1, 1};
+static const struct weir_extent block = {64, 1, 1};
+
+// A queue, a kernel, and three buffers of N words each.
+struct bench {
+    weir_queue *queue;
+    weir_kernel *kernel;
+    weir_buffer *a;
+    weir_buffer *b;
+    weir_buffer *c;
+};
+
+static void make_bench(struct fixture *f, struct bench *bench, const char *kernel)
+{
+    bench->queue = conform_queue(f, "q");
+    bench->kernel = conform_kernel(f, kernel);
+    bench->a = conform_device_buffer(f, BYTES);
+    bench->b = conform_device_buffer(f, BYTES);
+    bench->c = conform_device_buffer(f, BYTES);
+}
+
+static void destroy_bench(struct bench *bench)
+{
+    EXPECT_SYNC(bench->queue);
+    weir_kernel_destroy(&bench->kernel);
+    weir_buffer_destroy(&bench->a);
+    weir_buffer_destroy(&bench->b);
+    weir_buffer_destroy(&bench->c);
+    weir_queue_destroy(&bench->queue);
+}
+
+CONFORM(Launch, VectorAdd)
+{
+    CONFORM_NEEDS_KERNELS(f);
+    struct bench x;
+    float values[N];
+    float sums[N];
+
+    make_bench(f, &x, "vector_add");
+    for (unsigned i = 0; i < N; i++)
+        values[i] = (float)i;
+    ASSERT_OK(weir_upload(x.queue, x.a, 0, values, BYTES));
+    ASSERT_OK(weir_upload(x.queue, x.b, 0, values, BYTES));
+    ASSERT_OK(weir_queue_launch(x.queue, x.kernel, blocks, block, weir_in(x.a, 0, BYTES),
+                                weir_in(x.b, 0, BYTES), weir_out(x.c, 0, BYTES), N));
+    ASSERT_OK(weir_download(x.queue, sums, x.c, 0, BYTES));
+    for (unsigned i = 0; i < N; i++)
+        ASSERT_DOUBLE_EQ(sums[i], 2.0 * i);
+    destroy_bench(&x);
+}
+
+CONFORM(Launch, ReadAndWrite)
+{
+    CONFORM_NEEDS_KERNELS(f);
+    struct bench x;
+    uint32_t values[N];
+    const uint32_t start = 5;
+
+    make_bench(f, &x, "increment");
+    ASSERT_OK(weir_queue_fill(x.queue, x.a, 0, BYTES, &start, 4));
+    for (uint32_t i = 0; i < 10; i++)
+        ASSERT_OK(
+            weir_queue_launch(x.queue, x.kernel, blocks, block, weir_inout(x.a, 0, BYTES), i, N));
+    ASSERT_OK(weir_download(x.queue, values, x.a, 0, BYTES));
+    for (unsigned i = 0; i < N; i++)
+        ASSERT_UINT_EQ(values[i], 50);
+    destroy_bench(&x);
+}
+
+struct values {
+    uint32_t a;
+    float b;
+    uint64_t c;
+};
+
+CONFORM(Launch, ValuesOfEverySize)
+{
+    CONFORM_NEEDS_KERNELS(f);
+    struct bench x;
+    const struct values values = {0xdeadbeef, 1.5f, UINT64_C(0x0123456789abcdef)};
+    const float quarter = 0.25f;
+    uint64_t out[12] = {0};
+    uint32_t bits;
+
+    make_bench(f, &x, "store_values");
+    weir_status status =
+        weir_queue_launch(x.queue, x.kernel, one, one, weir_out(x.a, 0, sizeof out),
+                          (unsigned char)200, (unsigned short)60000, 4000000000u,
+                          UINT64_C(18000000000000000000), (signed char)-100, (short)-30000,
+                          -2000000000, INT64_C(-9000000000000000000), quarter,
+                          weir_value(&values, sizeof values));
+    ASSERT_OK(status);
+    ASSERT_OK(weir_download(x.queue, out, x.a, 0, sizeof out));
+    EXPECT_UINT_EQ(out[0], 200);
+    EXPECT_UINT_EQ(out[1], 60000);
+    EXPECT_UINT_EQ(out[2], 4000000000u);
+    EXPECT_UINT_EQ(out[3], UINT64_C(18000000000000000000));
+    EXPECT_INT_EQ((int64_t)out[4], -100);
+    EXPECT_INT_EQ((int64_t)out[5], -30000);
+    EXPECT_INT_EQ((int64_t)out[6], -2000000000);
+    EXPECT_INT_EQ((int64_t)out[7], INT64_C(-9000000000000000000));
+    memcpy(&bits, &quarter, 4);
+    EXPECT_UINT_EQ(out[8], bits);
+    EXPECT_UINT_EQ(out[9], 0xdeadbeef);
+    memcpy(&bits, &values.b, 4);
+    EXPECT_UINT_EQ(out[10], bits);
+    EXPECT_UINT_EQ(out[11], UINT64_C(0x0123456789abcdef));
+    destroy_bench(&x);
+}
+
+CONFORM(Launch, LocalMemory)
+{
+    CONFORM_NEEDS_KERNELS(f);
+    struct bench x;
+    uint32_t values[N];
+    uint32_t sums[16];
+
+    make_bench(f, &x, "block_sum");
+    for (uint32_t i = 0; i < N; i++)
+        values[i] = i;
+    ASSERT_OK(weir_upload(x.queue, x.a, 0, values, BYTES));
+    ASSERT_OK(weir_queue_launch(x.queue, x.kernel, blocks, block, weir_in(x.a, 0, BYTES),
+                                weir_out(x.b, 0, sizeof sums), weir_local(64 * 4), N));
+    ASSERT_OK(weir_download(x.queue, sums, x.b, 0, sizeof sums));
+    uint32_t sum = 0;
+    for (int i = 0; i < 16; i++)
+        sum += sums[i];
+    EXPECT_UINT_EQ(sums[0], 63 * 64 / 2);
+    EXPECT_UINT_EQ(sum, N * (N - 1) / 2);
+    weir_kernel_destroy(&x.kernel);
+
+    x.kernel = conform_kernel(f, "two_locals");
+    ASSERT_OK(weir_queue_launch(x.queue, x.kernel, weir_dim(15, 1, 1), block,
+                                weir_in(x.a, 0, BYTES), weir_out(x.b, 0, BYTES), weir_local(64 * 4),
+                                weir_local(64 * 2)));
+    ASSERT_OK(weir_download(x.queue, values, x.b, 0, 15 * 64 * 4));
+    for (uint32_t i = 0; i < 15 * 64; i++)
+        ASSERT_UINT_EQ(values[i], i / 64 * 64 + 63 - i % 64);
+    destroy_bench(&x);
+}
+
+CONFORM(Launch, Geometry)
+{
+    CONFORM_NEEDS_KERNELS(f);
+    struct bench x;
+    uint32_t out[2 * 3 * 2 * 4 * 2 * 1 * 12];
+
+    make_bench(f, &x, "geometry");
+    weir_buffer *items = conform_device_buffer(f, sizeof out);
+    ASSERT_OK(weir_queue_launch(x.queue, x.kernel, weir_dim(2, 3, 2), weir_dim(4, 2, 1),
+                                weir_out(items, 0, sizeof out)));
+    ASSERT_OK(weir_download(x.queue, out, items, 0, sizeof out));
+    for (uint32_t at = 0; at < 8 * 6 * 2; at++) {
+        const uint32_t *item = out + 12 * at;
+        const uint32_t want[12] = {at % 8,  at / 8 % 6, at / 48, at % 8 / 4, at / 8 % 6 / 2,
+                                   at / 48, 4,          2,       1,          2,
+                                   3,       2};
+        ASSERT_MEM_EQ(item, want, sizeof want);
+    }
+    // A zero in y or z reads as one.
+    ASSERT_OK(weir_queue_launch(x.queue, x.kernel, weir_dim(2, 0, 0), weir_dim(4, 0, 0),
+                                weir_out(items, 0, sizeof out)));
+    ASSERT_OK(weir_download(x.queue, out, items, 0, 12 * 4));
+    EXPECT_UINT_EQ(out[7], 1);
+    EXPECT_UINT_EQ(out[11], 1);
+    weir_buffer_destroy(&items);
+    destroy_bench(&x);
+}
+
+CONFORM(Launch, RequiredBlock)
+{
+    struct bench x;
+    uint32_t out[128];
+    const bool runs = conform_kernels_run(f);
+
+    make_bench(f, &x, "required_block");
+    const struct weir_kernel_signature *signature = weir_kernel_get_signature(x.kernel);
+    EXPECT_UINT_EQ(signature->required_block.x, 8);
+    EXPECT_UINT_EQ(signature->required_block.y, 4);
+    EXPECT_UINT_EQ(signature->required_block.z, 2);
+    ASSERT_OK(weir_queue_launch(x.queue, x.kernel, weir_dim(2, 1, 1), weir_dim(8, 4, 2),
+                                weir_out(x.a, 0, sizeof out)));
+    ASSERT_OK(weir_download(x.queue, out, x.a, 0, sizeof out));
+    for (uint32_t i = 0; runs && i < 128; i++)
+        ASSERT_UINT_EQ(out[i], 1000 * (i / 64) + i % 64);
+    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, weir_dim(4, 8, 2),
+                                     weir_out(x.a, 0, sizeof out)),
+                   "requires 8×4×2");
+    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, weir_out(x.a, 0, sizeof out)),
+                   "requires");
+    destroy_bench(&x);
+}
+
+// A range that starts inside a buffer, as the device allows it.
+CONFORM(Launch, Offsets)
+{
+    struct bench x;
+    const bool runs = conform_kernels_run(f);
+    const size_t step =
+        f->limits->argument_alignment_bytes ? f->limits->argument_alignment_bytes : 4;
+    const uint32_t zero = 0;
+    uint32_t out[N];
+
+    make_bench(f, &x, "iota");
+    ASSERT_SIZE_LE(3 * step + 64, BYTES);
+    ASSERT_OK(weir_queue_fill(x.queue, x.a, 0, BYTES, &zero, 4));
+    ASSERT_OK(weir_queue_launch(x.queue, x.kernel, one, weir_dim(16, 1, 1),
+                                weir_out(x.a, 3 * step, 64), 100u, 16u));
+    ASSERT_OK(weir_queue_launch(x.queue, x.kernel, one, weir_dim(16, 1, 1), weir_out(x.a, step, 64),
+                                200u, 8u));
+    ASSERT_OK(weir_download(x.queue, out, x.a, 0, BYTES));
+    for (uint32_t i = 0; runs && i < 16; i++) {
+        ASSERT_UINT_EQ(out[3 * step / 4 + i], 100 + i);
+        ASSERT_UINT_EQ(out[step / 4 + i], i < 8 ? 200 + i : step < 64 ? out[step / 4 + i] : 0);
+    }
+    if (step > 1)
+        EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one,
+                                         weir_out(x.a, step + step / 2, 64), 0u, 1u),
+                       "argument_alignment_bytes");
+    destroy_bench(&x);
+}
+
+CONFORM(Launch, HostBuffers)
+{
+    struct bench x;
+    const bool runs = conform_kernels_run(f);
+
+    make_bench(f, &x, "iota");
+    weir_buffer *host = conform_host_buffer(f, BYTES);
+    if (f->limits->host_in_kernels) {
+        memset(conform_bytes(host), 0, BYTES);
+        ASSERT_OK(
+            weir_queue_launch(x.queue, x.kernel, blocks, block, weir_out(host, 0, BYTES), 7u, N));
+        ASSERT_SYNC(x.queue);
+        const uint32_t *words = (const uint32_t *)(const void *)conform_bytes(host);
+        for (uint32_t i = 0; runs && i < N; i++)
+            ASSERT_UINT_EQ(words[i], 7 + i);
+    } else {
+        EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, blocks, block, weir_out(host, 0, BYTES),
+                                         7u, N),
+                       "HOST buffer");
+    }
+    weir_buffer_destroy(&host);
+    destroy_bench(&x);
+}
+
+// Arguments are read before the call returns, also behind a gate.
+CONFORM(Launch, HeldLaunchKeepsItsArguments)
+{
+    CONFORM_NEEDS_KERNELS(f);
+    struct gate *gate = gate_create();
+    struct bench x;
+    struct values values = {1, 2.0f, 3};
+    uint64_t out[12];
+
+    make_bench(f, &x, "store_values");
+    struct weir_argument arguments[] = {
+        weir_out(x.a, 0, sizeof out),
+        weir__argument_u8(1),
+        weir__argument_u16(2),
+        weir__argument_u32(3),
+        weir__argument_u64(4),
+        weir__argument_i8(5),
+        weir__argument_i16(6),
+        weir__argument_i32(7),
+        weir__argument_i64(8),
+        weir__argument_f32(9.0f),
+        weir_value(&values, sizeof values),
+    };
+    ASSERT_OK(weir_queue_host_call(x.queue, gate_function, gate));
+    ASSERT_OK(weir_queue_launch_array(x.queue, x.kernel, one, one, arguments, 11));
+    memset(&values, 0xff, sizeof values);
+    memset(arguments, 0xff, sizeof arguments);
+    gate_open(gate);
+    ASSERT_OK(weir_download(x.queue, out, x.a, 0, sizeof out));
+    for (uint64_t i = 0; i < 8; i++)
+        EXPECT_UINT_EQ(out[i], i + 1);
+    EXPECT_UINT_EQ(out[9], 1);
+    EXPECT_UINT_EQ(out[11], 3);
+    destroy_bench(&x);
+    gate_destroy(&gate);
+}
+
+CONFORM(Launch, AcrossQueues)
+{
+    CONFORM_NEEDS_KERNELS(f);
+    enum {
+        ROUNDS = 50
+    };
+    struct bench x;
+    weir_queue *queues[3];
+    struct weir_event event;
+    uint32_t values[N];
+    const uint32_t zero = 0;
+
+    make_bench(f, &x, "increment");
+    for (int i = 0; i < 3; i++)
+        queues[i] = conform_queue(f, "q");
+    ASSERT_OK(weir_queue_fill(x.queue, x.a, 0, BYTES, &zero, 4));
+    ASSERT_OK(weir_queue_record(x.queue, &event));
+    for (int i = 0; i < ROUNDS; i++) {
+        ASSERT_OK(weir_queue_wait(queues[i % 3], event));
+        ASSERT_OK(weir_queue_launch(queues[i % 3], x.kernel, blocks, block,
+                                    weir_inout(x.a, 0, BYTES), 1u, N));
+        ASSERT_OK(weir_queue_record(queues[i % 3], &event));
+    }
+    ASSERT_OK(weir_queue_wait(x.queue, event));
+    ASSERT_OK(weir_download(x.queue, values, x.a, 0, BYTES));
+    for (unsigned i = 0; i < N; i++)
+        ASSERT_UINT_EQ(values[i], ROUNDS);
+    for (int i = 0; i < 3; i++)
+        weir_queue_destroy(&queues[i]);
+    destroy_bench(&x);
+}
+
+CONFORM(Launch, ZeroGridOrdersButDoesNothing)
+{
+    struct bench x;
+    make_bench(f, &x, "iota");
+    conform_write(x.queue, x.a, 1);
+    EXPECT_OK(weir_queue_launch(x.queue, x.kernel, weir_dim(0, 1, 1), block,
+                                weir_out(x.a, 0, BYTES), 0u, N));
+    EXPECT_TRUE(conform_holds(x.queue, x.a, 0, BYTES, 1, 0));
+    destroy_bench(&x);
+}
+
+CONFORM(LaunchRefused, CountAndKinds)
+{
+    struct bench x;
+    make_bench(f, &x, "iota"); // out uint *out, uint first, uint n
+    const struct weir_argument out = weir_out(x.a, 0, BYTES);
+
+    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, out, 0u), "3 parameters");
+    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, out, 0u, 1u, 2u), "3 parameters");
+    EXPECT_INVALID(weir_queue_launch_array(x.queue, x.kernel, one, one, NULL, 0), "3 parameters");
+    EXPECT_INVALID(weir_queue_launch_array(x.queue, x.kernel, one, one, NULL, 3), "arguments");
+    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, 1u, 0u, 1u), "a value");
+    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, out, out, 1u), "a buffer");
+    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, out, weir_local(4), 1u),
+                   "local memory");
+    EXPECT_CONTAINS(weir_last_error()->message, "first");
+    EXPECT_STR_EQ(weir_last_error()->object, "iota");
+    destroy_bench(&x);
+}
+
+CONFORM(LaunchRefused, Access)
+{
+    struct bench x;
+    make_bench(f, &x, "scale"); // in const float *in, out float *out, float factor, uint n
+    const struct weir_argument in = weir_in(x.a, 0, BYTES);
+    const struct weir_argument out = weir_out(x.b, 0, BYTES);
+    struct weir_argument none = out;
+    none.access = (weir_access)0;
+
+    EXPECT_OK(weir_queue_launch(x.queue, x.kernel, one, one, in, out, 1.0f, 0u));
+    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, out, out, 1.0f, N), "weir_out()");
+    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, weir_inout(x.a, 0, BYTES), out,
+                                     1.0f, N),
+                   "weir_inout()");
+    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, in, in, 1.0f, N), "weir_in()");
+    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, in, none, 1.0f, N), "access");
+    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, in, weir_out(NULL, 0, 4), 1.0f,
+                                     N),
+                   "no buffer");
+    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, in, weir_out(x.b, 0, 0), 1.0f, N),
+                   "empty range");
+    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, in, weir_out(x.b, 0, BYTES + 1),
+                                     1.0f, N),
+                   "do not lie in");
+    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, in,
+                                     weir_out(x.b, SIZE_MAX - 63, 64), 1.0f, N),
+                   "do not lie in");
+    destroy_bench(&x);
+}
+
+CONFORM(LaunchRefused, ValueTypes)
+{
+    struct bench x;
+    make_bench(f, &x, "scale");
+    const struct weir_argument in = weir_in(x.a, 0, BYTES);
+    const struct weir_argument out = weir_out(x.b, 0, BYTES);
+    const float factor = 1.0f;
+    struct weir_argument forged = weir_value(&factor, sizeof factor);
+    forged.scalar = (weir_scalar)99;
+
+    EXPECT_OK(weir_queue_launch(x.queue, x.kernel, one, one, in, out,
+                                weir_value(&factor, sizeof factor), 0));
+    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, in, out, 1.0, N), "a double");
+    EXPECT_CONTAINS(weir_last_error()->remedy, "2.0f");
+    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, in, out, 1, N), "an int");
+    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, in, out, 1.0f, 1.0f), "a float");
+    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, in, out, 1.0f, (unsigned long)1),
+                   "8 bytes");
+    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, in, out, 1.0f, (short)1),
+                   "2 bytes");
+    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, in, out, weir_value(&factor, 2),
+                                     N),
+                   "2 bytes");
+    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, in, out, weir_value(NULL, 4), N),
+                   "NULL");
+    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, in, out, forged, N), "scalar");
+    destroy_bench(&x);
+}
+
+// A structure at NULL must not be read from anywhere.
+CONFORM(LaunchRefused, NullStructure)
+{
+    struct bench x;
+    make_bench(f, &x, "store_values");
+    weir_status status =
+        weir_queue_launch(x.queue, x.kernel, one, one, weir_out(x.a, 0, BYTES), (unsigned char)0,
+                          (unsigned short)0, 0u, UINT64_C(0), (signed char)0, (short)0, 0,
+                          INT64_C(0), 0.0f, weir_value(NULL, sizeof(struct values)));
+    EXPECT_INT_EQ(status, WEIR_ERROR_INVALID);
+    EXPECT_CONTAINS(weir_last_error()->message, "NULL");
+    destroy_bench(&x);
+}
+
+CONFORM(LaunchRefused, Local)
+{
+    struct bench x;
+    make_bench(f, &x, "two_locals");
+    const struct weir_argument in = weir_in(x.a, 0, BYTES);
+    const struct weir_argument out = weir_out(x.b, 0, BYTES);
+    const size_t most = (size_t)f->limits->max_local_bytes;
+
+    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, block, in, out, weir_local(0),
+                                     weir_local(128)),
+                   "local memory");
+    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, block, in, out, weir_local(most + 1),
+                                     weir_local(128)),
+                   "local memory");
+    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, block, in, out,
+                                     weir_local(SIZE_MAX - 3), weir_local(128)),
+                   "local memory");
+    // Each fits, both together do not.
+    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, block, in, out, weir_local(most - 64),
+                                     weir_local(128)),
+                   "local memory");
+    destroy_bench(&x);
+}
+
+CONFORM(LaunchRefused, Extents)
+{
+    struct bench x;
+    make_bench(f, &x, "iota");
+    const struct weir_argument out = weir_out(x.a, 0, BYTES);
+    const struct weir_limits *limits = f->limits;
+    const uint32_t items = weir_kernel_get_info(x.kernel)->max_block_items;
+
+    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, weir_dim(0, 1, 1), out, 0u, N),
+                   "block.x > 0");
+    if (limits->max_block.x < UINT32_MAX)
+        EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one,
+                                         weir_dim(limits->max_block.x + 1, 1, 1), out, 0u, N),
+                       "block.x");
+    if (limits->max_block.y < UINT32_MAX)
+        EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one,
+                                         weir_dim(1, limits->max_block.y + 1, 1), out, 0u, N),
+                       "block.y");
+    if (limits->max_block.z < UINT32_MAX)
+        EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one,
+                                         weir_dim(1, 1, limits->max_block.z + 1), out, 0u, N),
+                       "block.z");
+    if (limits->max_grid.x < UINT32_MAX)
+        EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, weir_dim(limits->max_grid.x + 1, 1, 1),
+                                         one, out, 0u, N),
+                       "grid.x");
+    if (limits->max_grid.y < UINT32_MAX)
+        EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, weir_dim(1, limits->max_grid.y + 1, 1),
+                                         one, out, 0u, N),
+                       "grid.y");
+    if (limits->max_grid.z < UINT32_MAX)
+        EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, weir_dim(1, 1, limits->max_grid.z + 1),
+                                         one, out, 0u, N),
+                       "grid.z");
+    // Each dimension fits, the product does not.
+    if (limits->max_block.x >= items && limits->max_block.y >= 2)
+        EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, weir_dim(items, 2, 1), out, 0u, N),
+                       "work-items");
+    destroy_bench(&x);
+}
+
+CONFORM(LaunchRefused, Handles)
+{
+    struct bench x;
+    make_bench(f, &x, "iota");
+    const struct weir_argument out = weir_out(x.a, 0, BYTES);
+    EXPECT_INVALID(weir_queue_launch(NULL, x.kernel, one, one, out, 0u, N), "queue");
+    EXPECT_INVALID(weir_queue_launch(x.queue, NULL, one, one, out, 0u, N), "kernel");
+    destroy_bench(&x);
+}
+
+CONFORM(Program, Refusals)
+{
+    struct weir_program_params params = {.struct_size = sizeof params,
+                                         .label = "p",
+                                         .bundle = &conformance_kernels};
+    weir_program *program = (weir_program *)(void *)&params;
+
+    EXPECT_INVALID(weir_program_create(NULL, &params, &program), "device");
+    EXPECT_NULL(program);
+    EXPECT_INVALID(weir_program_create(f->device, NULL, &program), "params");
+    EXPECT_INVALID(weir_program_create(f->device, &params, NULL), "out_program");
+    params.options = "-cl-fast-relaxed-math";
+    EXPECT_INVALID(weir_program_create(f->device, &params, &program), "options");
+    params.options = NULL;
+    params.source = "";
+    EXPECT_INVALID(weir_program_create(f->device, &params, &program), "source");
+    params.source = NULL;
+    params.bundle = NULL;
+    EXPECT_INVALID(weir_program_create(f->device, &params, &program), "source");
+    params.bundle = &conformance_kernels;
+    params.struct_size = 0;
+    EXPECT_INVALID(weir_program_create(f->device, &params, &program), "struct_size");
+
+    const struct weir_bundle empty = {.struct_size = sizeof empty, .name = "empty"};
+    params.struct_size = sizeof params;
+    params.bundle = &empty;
+    EXPECT_REFUSED(weir_program_create(f->device, &params, &program), WEIR_ERROR_UNSUPPORTED,
+                   "empty");
+    EXPECT_NULL(program);
+}
+
+CONFORM(Program, KernelByName)
+{
+    weir_kernel *kernel = conform_kernel(f, "vector_add");
+    const struct weir_kernel_signature *signature = weir_kernel_get_signature(kernel);
+    const struct weir_kernel_info *info = weir_kernel_get_info(kernel);
+
+    EXPECT_STR_EQ(signature->name, "vector_add");
+    ASSERT_UINT_EQ(signature->parameter_count, 4);
+    EXPECT_STR_EQ(signature->parameters[0].name, "a");
+    EXPECT_INT_EQ(signature->parameters[0].kind, WEIR_PARAMETER_BUFFER);
+    EXPECT_UINT_EQ(signature->parameters[0].writable, 0);
+    EXPECT_UINT_EQ(signature->parameters[2].writable, 1);
+    EXPECT_INT_EQ(signature->parameters[3].kind, WEIR_PARAMETER_VALUE);
+    EXPECT_INT_EQ(signature->parameters[3].scalar, WEIR_SCALAR_U32);
+    EXPECT_UINT_EQ(signature->parameters[3].size, 4);
+    EXPECT_UINT_GT(info->max_block_items, 0);
+    EXPECT_UINT_LE(info->max_block_items, f->limits->max_block_items);
+    EXPECT_UINT_GT(info->preferred_block_items, 0);
+    weir_kernel_destroy(&kernel);
+
+    EXPECT_REFUSED(weir_kernel_create(f->program, "vector_ad", &kernel), WEIR_ERROR_NOT_FOUND,
+                   "did you mean 'vector_add'");
+    EXPECT_NULL(kernel);
+    EXPECT_INVALID(weir_kernel_create(NULL, "iota", &kernel), "program");
+    EXPECT_INVALID(weir_kernel_create(f->program, NULL, &kernel), "name");
+    EXPECT_INVALID(weir_kernel_create(f->program, "iota", NULL), "out_kernel");
+}
+
+static const char doubling[] =
+    "__kernel void twice(__global const uint *in, __global uint *out, uint n)\n"
+    "{\n"
+    "    uint i = (uint)get_global_id(0);\n"
+    "    if (i < n)\n"
+    "        out[i] = 2u * in[i];\n"
+    "}\n";
+
+CONFORM(Program, SourceAtRunTime)
+{
+    struct weir_program_params params = {.struct_size = sizeof params,
+                                         .label = "twice",
+                                         .source = doubling};
+    weir_program *program;
+    uint32_t values[16];
+
+    weir_status status = weir_program_create(f->device, &params, &program);
+    if (status == WEIR_ERROR_UNSUPPORTED) {
+        EXPECT_NULL(program);
+        CONFORM_SKIP("this device compiles no source at run time");
+    }
+    ASSERT_OK(status);
+    weir_kernel *kernel;
+    weir_queue *queue = conform_queue(f, "q");
+    weir_buffer *a = conform_device_buffer(f, 64);
+    weir_buffer *b = conform_device_buffer(f, 64);
+    ASSERT_OK(weir_kernel_create(program, "twice", &kernel));
+    const struct weir_kernel_signature *signature = weir_kernel_get_signature(kernel);
+    ASSERT_UINT_EQ(signature->parameter_count, 3);
+    EXPECT_UINT_EQ(signature->parameters[0].writable, 0);
+    EXPECT_UINT_EQ(signature->parameters[1].writable, 1);
+    for (uint32_t i = 0; i < 16; i++)
+        values[i] = i;
+    ASSERT_OK(weir_upload(queue, a, 0, values, 64));
+    EXPECT_INVALID(weir_queue_launch(queue, kernel, one, one, weir_out(a, 0, 64),
+                                     weir_out(b, 0, 64), 16u),
+                   "weir_out()");
+    ASSERT_OK(weir_queue_launch(queue, kernel, one, weir_dim(16, 1, 1), weir_in(a, 0, 64),
+                                weir_out(b, 0, 64), 16u));
+    ASSERT_OK(weir_download(queue, values, b, 0, 64));
+    for (uint32_t i = 0; i < 16; i++)
+        EXPECT_UINT_EQ(values[i], 2 * i);
+    weir_kernel_destroy(&kernel);
+    weir_program_destroy(&program);
+    weir_buffer_destroy(&a);
+    weir_buffer_destroy(&b);
+    weir_queue_destroy(&queue);
+}
+
+CONFORM(Program, SourceThatDoesNotBuild)
+{
+    struct weir_program_params params = {
+        .struct_size = sizeof params,
+        .label = "broken",
+        .source = "__kernel void broken(__global uint *out) { out[0] = not_declared; }\n"};
+    weir_program *program;
+
+    weir_status status = weir_program_create(f->device, &params, &program);
+    EXPECT_NULL(program);
+    if (status == WEIR_ERROR_UNSUPPORTED)
+        CONFORM_SKIP("this device compiles no source at run time");
+    EXPECT_INT_EQ(status, WEIR_ERROR_BUILD);
+    EXPECT_CONTAINS(weir_last_error()->message, "not_declared");
+    EXPECT_STR_EQ(weir_last_error()->object, "broken");
+}

@@ -1,0 +1,497 @@
+// Destroying what is in use, calls that must not wait, closing, and forks.
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "kernels/conformance/conformance.h"
+#include "tests/conformance/suite.h"
+
+#define SIZE ((size_t)4096)
+
+CONFORM(DestroyInUse, Queue)
+{
+    struct gate *gate = gate_create();
+    weir_queue *queue = conform_queue(f, "doomed");
+    weir_buffer *buffer = conform_host_buffer(f, SIZE);
+    const unsigned char value = 9;
+    struct weir_event event;
+
+    memset(conform_bytes(buffer), 0, SIZE);
+    ASSERT_OK(weir_queue_host_call(queue, gate_function, gate));
+    ASSERT_OK(weir_queue_fill(queue, buffer, 0, SIZE, &value, 1));
+    ASSERT_OK(weir_queue_record(queue, &event));
+    weir_queue_destroy(&queue);
+    EXPECT_NULL(queue);
+    EXPECT_INT_EQ(weir_event_query(event), WEIR_NOT_READY);
+    EXPECT_INT_EQ(weir_event_sync(event, 1000), WEIR_TIMEOUT);
+    gate_open(gate);
+    EXPECT_OK(weir_event_sync(event, HANG_GUARD_NS));
+    EXPECT_INT_EQ(conform_bytes(buffer)[SIZE - 1], value);
+    // Gone, and therefore complete.
+    ASSERT_OK(weir_device_trim(f->device));
+    EXPECT_OK(weir_event_query(event));
+    weir_buffer_destroy(&buffer);
+    gate_destroy(&gate);
+}
+
+// Another queue waits on an event whose queue is destroyed before it completes.
+CONFORM(DestroyInUse, QueueThatIsWaitedOn)
+{
+    struct gate *gate = gate_create();
+    weir_queue *producer = conform_queue(f, "producer");
+    weir_queue *consumer = conform_queue(f, "consumer");
+    weir_buffer *a = conform_device_buffer(f, SIZE);
+    weir_buffer *b = conform_host_buffer(f, SIZE);
+    const unsigned char value = 4;
+    struct weir_event event;
+
+    ASSERT_OK(weir_queue_host_call(producer, gate_function, gate));
+    ASSERT_OK(weir_queue_fill(producer, a, 0, SIZE, &value, 1));
+    ASSERT_OK(weir_queue_record(producer, &event));
+    ASSERT_OK(weir_queue_wait(consumer, event));
+    weir_queue_destroy(&producer);
+    ASSERT_OK(weir_queue_wait(consumer, event));
+    ASSERT_OK(weir_queue_copy(consumer, b, 0, a, 0, SIZE));
+    gate_open(gate);
+    ASSERT_SYNC(consumer);
+    EXPECT_INT_EQ(conform_bytes(b)[0], value);
+    ASSERT_OK(weir_device_trim(f->device));
+    EXPECT_OK(weir_queue_wait(consumer, event));
+    EXPECT_SYNC(consumer);
+    weir_buffer_destroy(&a);
+    weir_buffer_destroy(&b);
+    weir_queue_destroy(&consumer);
+    gate_destroy(&gate);
+}
+
+CONFORM(DestroyInUse, Buffers)
+{
+    struct gate *gate = gate_create();
+    weir_queue *queue = conform_queue(f, "q");
+    weir_buffer *source = conform_host_buffer(f, SIZE);
+    weir_buffer *middle = conform_device_buffer(f, SIZE);
+    weir_buffer *result = conform_host_buffer(f, SIZE);
+
+    memset(conform_bytes(source), 0x3c, SIZE);
+    memset(conform_bytes(result), 0, SIZE);
+    ASSERT_OK(weir_queue_host_call(queue, gate_function, gate));
+    ASSERT_OK(weir_queue_copy(queue, middle, 0, source, 0, SIZE));
+    ASSERT_OK(weir_queue_copy(queue, result, 0, middle, 0, SIZE));
+    weir_buffer_destroy(&source);
+    weir_buffer_destroy(&middle);
+    EXPECT_NULL(middle);
+    // New memory must not be the old.
+    weir_buffer *other = conform_device_buffer(f, SIZE);
+    weir_queue *quick = conform_queue(f, "quick");
+    conform_write(quick, other, 1);
+    gate_open(gate);
+    ASSERT_SYNC(queue);
+    for (size_t i = 0; i < SIZE; i++)
+        ASSERT_INT_EQ(conform_bytes(result)[i], 0x3c);
+    weir_buffer_destroy(&other);
+    weir_buffer_destroy(&result);
+    weir_queue_destroy(&queue);
+    weir_queue_destroy(&quick);
+    gate_destroy(&gate);
+}
+
+// Everything of one pipeline is destroyed at once, in use, the queues first.
+CONFORM(DestroyInUse, EverythingAtOnce)
+{
+    struct gate *gate = gate_create();
+    weir_queue *queues[2] = {conform_queue(f, "a"), conform_queue(f, "b")};
+    weir_buffer *buffers[3];
+    struct weir_event event;
+    struct weir_event end;
+    unsigned char memory[64];
+    const struct weir_wrap_params wrap = {.struct_size = sizeof wrap,
+                                          .label = "mine",
+                                          .pointer = memory,
+                                          .size = sizeof memory};
+
+    memset(memory, 0, sizeof memory);
+    for (int i = 0; i < 2; i++)
+        buffers[i] = conform_device_buffer(f, SIZE);
+    ASSERT_OK(weir_buffer_wrap(f->device, &wrap, &buffers[2]));
+    const unsigned char value = 8;
+    ASSERT_OK(weir_queue_host_call(queues[0], gate_function, gate));
+    ASSERT_OK(weir_queue_fill(queues[0], buffers[0], 0, SIZE, &value, 1));
+    ASSERT_OK(weir_queue_record(queues[0], &event));
+    ASSERT_OK(weir_queue_wait(queues[1], event));
+    ASSERT_OK(weir_queue_copy(queues[1], buffers[1], 0, buffers[0], 0, SIZE));
+    ASSERT_OK(weir_queue_copy(queues[1], buffers[2], 0, buffers[1], 0, sizeof memory));
+    ASSERT_OK(weir_queue_record(queues[1], &end));
+    for (int i = 0; i < 2; i++)
+        weir_queue_destroy(&queues[i]);
+    for (int i = 0; i < 3; i++)
+        weir_buffer_destroy(&buffers[i]);
+    gate_open(gate);
+    EXPECT_OK(weir_event_sync(end, HANG_GUARD_NS));
+    EXPECT_INT_EQ(memory[63], value);
+    EXPECT_OK(weir_device_trim(f->device));
+    gate_destroy(&gate);
+}
+
+CONFORM(DestroyInUse, KernelAndProgram)
+{
+    struct gate *gate = gate_create();
+    weir_queue *queue = conform_queue(f, "q");
+    weir_buffer *buffer = conform_device_buffer(f, SIZE);
+    weir_kernel *kernel = conform_kernel(f, "iota");
+    const bool runs = conform_kernels_run(f);
+    const uint32_t zero = 0;
+    uint32_t back[16] = {0};
+
+    ASSERT_OK(weir_queue_fill(queue, buffer, 0, SIZE, &zero, 4));
+    ASSERT_OK(weir_queue_host_call(queue, gate_function, gate));
+    ASSERT_OK(weir_queue_launch(queue, kernel, weir_dim(1, 1, 1), weir_dim(16, 1, 1),
+                                weir_out(buffer, 0, SIZE), 100u, 16u));
+    weir_kernel_destroy(&kernel);
+    weir_program_destroy(&f->program);
+    EXPECT_NULL(kernel);
+    EXPECT_NULL(f->program);
+    gate_open(gate);
+    ASSERT_OK(weir_download(queue, back, buffer, 0, sizeof back));
+    for (uint32_t i = 0; runs && i < 16; i++)
+        EXPECT_UINT_EQ(back[i], 100 + i);
+    weir_buffer_destroy(&buffer);
+    weir_queue_destroy(&queue);
+    gate_destroy(&gate);
+}
+
+// A kernel keeps working when its program has been destroyed.
+CONFORM(DestroyInUse, ProgramBeforeKernel)
+{
+    weir_queue *queue = conform_queue(f, "q");
+    weir_buffer *buffer = conform_device_buffer(f, SIZE);
+    weir_kernel *kernel = conform_kernel(f, "iota");
+
+    weir_program_destroy(&f->program);
+    EXPECT_STR_EQ(weir_kernel_get_signature(kernel)->name, "iota");
+    ASSERT_OK(weir_queue_launch(queue, kernel, weir_dim(1, 1, 1), weir_dim(16, 1, 1),
+                                weir_out(buffer, 0, SIZE), 0u, 16u));
+    EXPECT_SYNC(queue);
+    weir_kernel_destroy(&kernel);
+    weir_buffer_destroy(&buffer);
+    weir_queue_destroy(&queue);
+}
+
+static weir_status destroy_buffer(void *user)
+{
+    weir_buffer_destroy(user);
+    return WEIR_OK;
+}
+
+static weir_status destroy_queue(void *user)
+{
+    weir_queue_destroy(user);
+    return WEIR_OK;
+}
+
+// A host call may destroy a buffer of its queue, and the queue itself.
+CONFORM(DestroyInUse, FromAHostCall)
+{
+    struct gate *gate = gate_create();
+    weir_queue *queue = conform_queue(f, "own");
+    weir_queue *doomed = queue;
+    weir_buffer *buffer = conform_device_buffer(f, SIZE);
+    weir_buffer *doomed_buffer = buffer;
+    const uint32_t value = 1;
+    struct weir_event end;
+
+    ASSERT_OK(weir_queue_host_call(queue, gate_function, gate));
+    ASSERT_OK(weir_queue_host_call(queue, destroy_buffer, &doomed_buffer));
+    ASSERT_OK(weir_queue_host_call(queue, destroy_queue, &doomed));
+    ASSERT_OK(weir_queue_fill(queue, buffer, 0, SIZE, &value, 4));
+    ASSERT_OK(weir_queue_record(queue, &end));
+    gate_open(gate);
+    EXPECT_OK(weir_event_sync(end, HANG_GUARD_NS));
+    EXPECT_NULL(doomed);
+    EXPECT_NULL(doomed_buffer);
+    gate_destroy(&gate);
+}
+
+CONFORM(DestroyInUse, NullIsAccepted)
+{
+    weir_queue *queue = NULL;
+    weir_buffer *buffer = NULL;
+    weir_kernel *kernel = NULL;
+    weir_program *program = NULL;
+    weir_device *device = NULL;
+    weir_runtime *runtime = NULL;
+
+    (void)f;
+    weir_queue_destroy(&queue);
+    weir_queue_destroy(NULL);
+    weir_buffer_destroy(&buffer);
+    weir_buffer_destroy(NULL);
+    weir_kernel_destroy(&kernel);
+    weir_kernel_destroy(NULL);
+    weir_program_destroy(&program);
+    weir_program_destroy(NULL);
+    EXPECT_OK(weir_device_close(&device));
+    EXPECT_OK(weir_device_close(NULL));
+    EXPECT_OK(weir_close(&runtime));
+    EXPECT_OK(weir_close(NULL));
+    weir_load_report_destroy(NULL);
+}
+
+// Every create, destroy and submit that is not documented as possibly waiting.
+// A sync of the new queue is only asked for where nothing keeps the device busy.
+static void create_and_destroy_everything(struct fixture *f, bool sync)
+{
+    // The queue may still write to it when this returns.
+    static unsigned char memory[256];
+    const struct weir_wrap_params wrap = {.struct_size = sizeof wrap,
+                                          .pointer = memory,
+                                          .size = sizeof memory};
+    struct weir_event event;
+    weir_buffer *wrapped;
+    int fd;
+
+    weir_queue *queue = conform_queue(f, "q");
+    weir_buffer *device = conform_device_buffer(f, SIZE);
+    weir_buffer *host = conform_host_buffer(f, SIZE);
+    ASSERT_OK(weir_buffer_wrap(f->device, &wrap, &wrapped));
+    weir_kernel *kernel = NULL;
+    ASSERT_OK(weir_kernel_create(f->program, "iota", &kernel));
+    ASSERT_OK(weir_queue_copy(queue, device, 0, host, 0, SIZE));
+    ASSERT_OK(weir_queue_copy(queue, wrapped, 0, device, 0, sizeof memory));
+    ASSERT_OK(weir_queue_record(queue, &event));
+    ASSERT_OK(weir_queue_flush(queue));
+    (void)weir_event_query(event);
+    ASSERT_OK(weir_event_fd(event, &fd));
+    close(fd);
+    if (sync)
+        ASSERT_SYNC(queue);
+    weir_kernel_destroy(&kernel);
+    weir_buffer_destroy(&device);
+    weir_buffer_destroy(&host);
+    weir_buffer_destroy(&wrapped);
+    weir_queue_destroy(&queue);
+}
+
+// Asserted by order, not by a clock: all of it returns while the gate is closed.
+CONFORM(NoImplicitDeviceWait, BehindAGate)
+{
+    struct gate *gate = gate_create();
+    weir_queue *queue = conform_queue(f, "gated");
+    weir_buffer *buffer = conform_device_buffer(f, SIZE);
+    weir_buffer *used = conform_device_buffer(f, SIZE);
+    const uint32_t value = 1;
+    struct weir_event end;
+
+    weir_kernel *kernel = conform_kernel(f, "iota"); // creating the program may wait
+    ASSERT_OK(weir_queue_fill(queue, used, 0, SIZE, &value, 4));
+    ASSERT_OK(weir_queue_host_call(queue, gate_function, gate));
+    ASSERT_OK(weir_queue_fill(queue, used, 0, SIZE, &value, 4));
+    ASSERT_OK(weir_queue_record(queue, &end));
+    ASSERT_TRUE(gate_wait_entered(gate));
+    weir_buffer_destroy(&used);
+    for (int i = 0; i < 3; i++)
+        create_and_destroy_everything(f, true);
+    weir_kernel_destroy(&kernel);
+    weir_program_destroy(&f->program);
+    weir_buffer_destroy(&buffer);
+    weir_queue_destroy(&queue);
+    EXPECT_INT_EQ(weir_event_query(end), WEIR_NOT_READY);
+    gate_open(gate);
+    EXPECT_OK(weir_event_sync(end, HANG_GUARD_NS));
+    gate_destroy(&gate);
+}
+
+// The same beside a kernel that runs. How long that takes is not known, so a
+// kernel that was over too soon is tried again with four times the work.
+CONFORM(NoImplicitDeviceWait, BesideARunningKernel)
+{
+    CONFORM_NEEDS_KERNELS(f);
+    weir_kernel *kernel = conform_kernel(f, "spin");
+    weir_buffer *buffer = conform_device_buffer(f, SIZE);
+    weir_status status = WEIR_OK;
+    struct weir_event event;
+
+    for (uint64_t steps = 100000000; status == WEIR_OK && steps < 8000000000; steps *= 4) {
+        weir_queue *queue = conform_queue(f, "spinning");
+        ASSERT_OK(weir_queue_launch(queue, kernel, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
+                                    weir_out(buffer, 0, 4), 1u, steps));
+        ASSERT_OK(weir_queue_record(queue, &event));
+        ASSERT_OK(weir_queue_flush(queue));
+        status = weir_event_query(event);
+        if (status == WEIR_OK) { // the submit itself ran the kernel
+            weir_queue_destroy(&queue);
+            break;
+        }
+        create_and_destroy_everything(f, false);
+        status = weir_event_query(event);
+        EXPECT_OK(weir_event_sync(event, HANG_GUARD_NS));
+        if (status == WEIR_OK)
+            weir_test_note("all calls returned, but only after %llu steps",
+                           (unsigned long long)steps);
+        weir_queue_destroy(&queue);
+        if (status == WEIR_OK && steps > 4000000000)
+            weir_test_fail(__FILE__, __LINE__, "creates and destroys wait for a running kernel");
+    }
+    weir_kernel_destroy(&kernel);
+    weir_buffer_destroy(&buffer);
+    if (status == WEIR_OK && !weir_test_has_failed())
+        CONFORM_SKIP("this device runs kernels inside the submit");
+}
+
+CONFORM(Closing, DeviceNamesWhatIsLeft)
+{
+    weir_device *device = f->device;
+    weir_queue *queue = conform_queue(f, "the forgotten queue");
+    EXPECT_INVALID(weir_device_close(&device), "queue 'the forgotten queue'");
+    EXPECT_PTR_EQ(device, f->device);
+    EXPECT_SYNC(queue);
+    weir_queue_destroy(&queue);
+
+    weir_buffer *buffer = conform_device_buffer(f, SIZE);
+    EXPECT_INVALID(weir_device_close(&device), "buffer 'buffer'");
+    weir_buffer_destroy(&buffer);
+
+    weir_kernel *kernel = conform_kernel(f, "iota");
+    weir_program_destroy(&f->program);
+    EXPECT_INVALID(weir_device_close(&device), "kernel 'iota'");
+    weir_kernel_destroy(&kernel);
+
+    kernel = conform_kernel(f, "iota");
+    weir_kernel_destroy(&kernel);
+    EXPECT_INVALID(weir_device_close(&device), "program 'conformance'");
+}
+
+CONFORM(Closing, RuntimeWithAnOpenDevice)
+{
+    weir_runtime *runtime = f->runtime;
+    EXPECT_INVALID(weir_close(&runtime), "device");
+    EXPECT_PTR_EQ(runtime, f->runtime);
+}
+
+// Closing waits for what was destroyed in use; the memory is the test's.
+CONFORM(Closing, WaitsForWhatWasDestroyedInUse)
+{
+    enum {
+        PIECES = 64
+    };
+    static unsigned char memory[PIECES][256];
+    weir_device *device;
+    weir_buffer *buffer;
+    const struct weir_device_params params = {.struct_size = sizeof params, .label = "second"};
+
+    memset(memory, 0, sizeof memory);
+    ASSERT_OK(weir_device_open(f->runtime, &params, &device));
+    struct fixture second = {f->runtime, device, weir_device_limits(device), NULL};
+    weir_queue *queue = conform_queue(&second, "q");
+    atomic_int count = 0;
+    for (int i = 0; i < PIECES; i++) {
+        const struct weir_wrap_params wrap = {.struct_size = sizeof wrap,
+                                              .pointer = memory[i],
+                                              .size = sizeof memory[i]};
+        const unsigned char value = (unsigned char)(i + 1);
+        ASSERT_OK(weir_buffer_wrap(device, &wrap, &buffer));
+        ASSERT_OK(weir_queue_host_call(queue, count_up, &count));
+        ASSERT_OK(weir_queue_fill(queue, buffer, 0, sizeof memory[i], &value, 1));
+        weir_buffer_destroy(&buffer);
+    }
+    weir_queue_destroy(&queue);
+    ASSERT_OK(weir_device_close(&device));
+    EXPECT_INT_EQ(atomic_load(&count), PIECES);
+    for (int i = 0; i < PIECES; i++)
+        EXPECT_INT_EQ(memory[i][255], i + 1);
+}
+
+#define COUNT_FORKED(call) (call) == WEIR_ERROR_FORKED ? 0 : 1
+
+// In the child: the number of calls that do not say WEIR_ERROR_FORKED.
+static int try_everything(struct fixture *f, weir_queue *queue, weir_buffer *buffer,
+                          weir_kernel *kernel, struct weir_event event)
+{
+    const struct weir_buffer_params buffer_params = {.struct_size = sizeof buffer_params,
+                                                     .size = 16};
+    const struct weir_program_params program_params = {.struct_size = sizeof program_params,
+                                                       .bundle = &conformance_kernels};
+    const struct weir_plane plane = {buffer, 0, 16};
+    const struct weir_plane other_plane = {buffer, SIZE / 2, 16};
+    struct weir_device_info info;
+    weir_runtime *runtime = NULL;
+    weir_device *device = NULL;
+    weir_queue *new_queue = NULL;
+    weir_buffer *new_buffer = NULL;
+    weir_program *program = NULL;
+    weir_kernel *new_kernel = NULL;
+    unsigned char bytes[16] = {0};
+    struct weir_wrap_params wrap = {.struct_size = sizeof wrap,
+                                    .pointer = bytes,
+                                    .size = sizeof bytes};
+    struct weir_event new_event;
+    uint64_t time;
+    size_t index;
+    void *pointer;
+    int fd;
+    int wrong = 0;
+
+    wrong += COUNT_FORKED(weir_open(NULL, &runtime));
+    wrong += COUNT_FORKED(weir_device_describe(f->runtime, 0, &info));
+    wrong += COUNT_FORKED(weir_device_open(f->runtime, NULL, &device));
+    wrong += COUNT_FORKED(weir_device_trim(f->device));
+    wrong += COUNT_FORKED(weir_queue_create(f->device, NULL, &new_queue));
+    wrong += COUNT_FORKED(weir_buffer_create(f->device, &buffer_params, &new_buffer));
+    wrong += COUNT_FORKED(weir_buffer_wrap(f->device, &wrap, &new_buffer));
+    wrong += COUNT_FORKED(weir_host_begin(buffer, 0, 16, WEIR_ACCESS_READ, &pointer));
+    wrong += COUNT_FORKED(weir_host_end(buffer, 0, 16, WEIR_ACCESS_READ));
+    wrong += COUNT_FORKED(weir_upload(queue, buffer, 0, bytes, 16));
+    wrong += COUNT_FORKED(weir_download(queue, bytes, buffer, 0, 16));
+    wrong += COUNT_FORKED(weir_program_create(f->device, &program_params, &program));
+    wrong += COUNT_FORKED(weir_kernel_create(f->program, "iota", &new_kernel));
+    wrong += COUNT_FORKED(weir_queue_copy(queue, buffer, 0, buffer, 16, 16));
+    wrong += COUNT_FORKED(weir_queue_copy_2d(queue, plane, other_plane, 16, 1));
+    wrong += COUNT_FORKED(weir_queue_fill(queue, buffer, 0, 16, bytes, 1));
+    wrong += COUNT_FORKED(weir_queue_launch(queue, kernel, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
+                                            weir_out(buffer, 0, SIZE), 0u, 1u));
+    wrong += COUNT_FORKED(weir_queue_host_call(queue, count_up, bytes));
+    wrong += COUNT_FORKED(weir_queue_record(queue, &new_event));
+    wrong += COUNT_FORKED(weir_queue_wait(queue, event));
+    wrong += COUNT_FORKED(weir_queue_flush(queue));
+    wrong += COUNT_FORKED(weir_queue_sync(queue, 0));
+    wrong += COUNT_FORKED(weir_queue_recover(queue));
+    wrong += COUNT_FORKED(weir_event_query(event));
+    wrong += COUNT_FORKED(weir_event_error(event));
+    wrong += COUNT_FORKED(weir_event_sync(event, 0));
+    wrong += COUNT_FORKED(weir_event_sync_any(&event, 1, 0, &index));
+    wrong += COUNT_FORKED(weir_event_sync_all(&event, 1, 0));
+    wrong += COUNT_FORKED(weir_event_sync_all(&event, 0, 0));
+    wrong += COUNT_FORKED(weir_event_time_ns(event, &time));
+    wrong += COUNT_FORKED(weir_event_fd(event, &fd));
+    weir_queue_destroy(&queue); // these return nothing, and must not hang
+    weir_buffer_destroy(&buffer);
+    weir_kernel_destroy(&kernel);
+    weir_program_destroy(&f->program);
+    wrong += COUNT_FORKED(weir_device_close(&f->device));
+    wrong += COUNT_FORKED(weir_close(&f->runtime));
+    return wrong;
+}
+
+CONFORM(Forked, EveryCallInTheChildIsAnError)
+{
+    weir_queue *queue = conform_queue(f, "q");
+    weir_buffer *buffer = conform_host_buffer(f, SIZE);
+    weir_kernel *kernel = conform_kernel(f, "iota");
+    struct weir_event event;
+    int status = -1;
+
+    ASSERT_OK(weir_queue_record(queue, &event));
+    ASSERT_OK(weir_event_sync(event, HANG_GUARD_NS));
+    pid_t child = fork();
+    if (child == 0)
+        _exit(try_everything(f, queue, buffer, kernel, event));
+    ASSERT_INT_GT(child, 0);
+    ASSERT_INT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFEXITED(status));
+    EXPECT_INT_EQ(WEXITSTATUS(status), 0);
+    // The parent goes on.
+    EXPECT_SYNC(queue);
+    weir_kernel_destroy(&kernel);
+    weir_buffer_destroy(&buffer);
+    weir_queue_destroy(&queue);
+}

@@ -1,0 +1,459 @@
+// Opening, devices, limits, labels, priorities, the status tables, error
+// details, the log and the counters.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/conformance/lists.h"
+#include "tests/conformance/suite.h"
+
+#define SIZE ((size_t)4096)
+
+CONFORM(Runtime, Open)
+{
+    weir_runtime *runtime = f->runtime;
+    weir_load_report *report = NULL;
+    const struct weir_open_params params = {.struct_size = sizeof params, .out_report = &report};
+
+    EXPECT_INVALID(weir_open(NULL, NULL), "out_runtime");
+    EXPECT_INVALID(weir_open(&(struct weir_open_params){.struct_size = 0}, &runtime),
+                   "struct_size");
+    EXPECT_NULL(runtime);
+    ASSERT_OK(weir_open(&params, &runtime));
+    EXPECT_STR_EQ(weir_runtime_backend(runtime), weir_runtime_backend(f->runtime));
+    EXPECT_SIZE_EQ(weir_device_count(runtime), weir_device_count(f->runtime));
+    ASSERT_NOT_NULL(report);
+    const size_t count = weir_load_report_count(report);
+    ASSERT_SIZE_GT(count, 0);
+    const struct weir_load_entry *entry = weir_load_report_entry(report, count - 1);
+    EXPECT_INT_EQ(entry->outcome, WEIR_LOAD_USED);
+    EXPECT_STR_EQ(entry->module, weir_runtime_backend(runtime));
+    EXPECT_UINT_EQ(entry->device_count, weir_device_count(runtime));
+    EXPECT_NULL(weir_load_report_entry(report, count));
+    EXPECT_STR_EQ(weir_load_report_remedy(report), "");
+    EXPECT_CONTAINS(weir_load_report_text(report), weir_runtime_backend(runtime));
+    EXPECT_SIZE_EQ(weir_load_report_count(weir_runtime_report(runtime)), count);
+    ASSERT_OK(weir_close(&runtime));
+    // The report is the caller's own.
+    EXPECT_SIZE_EQ(weir_load_report_count(report), count);
+    weir_load_report_destroy(&report);
+    EXPECT_NULL(report);
+}
+
+CONFORM(Runtime, SectionsOfTheProgram)
+{
+    static const struct weir_key keys[] = {
+        {.name = "frames", .type = WEIR_KEY_INTEGER, .fallback = "3", .minimum = 1, .maximum = 9},
+    };
+    static const struct weir_section section = {"mine", keys, 1};
+    struct weir_open_params params = {.struct_size = sizeof params,
+                                      .config_path = "test.ini",
+                                      .config_text = "[mine]\nframes = 7\n",
+                                      .sections = &section,
+                                      .section_count = 1};
+    weir_runtime *runtime;
+
+    (void)f;
+    ASSERT_OK(weir_open(&params, &runtime));
+    const struct weir_setting *setting = weir_runtime_setting(runtime, "mine", "frames");
+    ASSERT_NOT_NULL(setting);
+    EXPECT_INT_EQ(setting->integer, 7);
+    EXPECT_STR_EQ(setting->origin, "test.ini:2");
+    EXPECT_NULL(weir_runtime_setting(runtime, "mine", "slots"));
+    EXPECT_NULL(weir_runtime_setting(runtime, "yours", "frames"));
+    EXPECT_OK(weir_close(&runtime));
+    params.config_text = "[mine]\nframes = 10\n";
+    EXPECT_REFUSED(weir_open(&params, &runtime), WEIR_ERROR_CONFIG, "test.ini:2");
+    EXPECT_NULL(runtime);
+}
+
+CONFORM(Device, DescribeAndSelect)
+{
+    const size_t count = weir_device_count(f->runtime);
+    struct weir_device_params params = {.struct_size = sizeof params, .label = "chosen"};
+    struct weir_device_info info;
+    weir_device *device;
+    char beyond[32];
+
+    ASSERT_SIZE_GT(count, 0);
+    for (size_t i = 0; i < count; i++) {
+        ASSERT_OK(weir_device_describe(f->runtime, i, &info));
+        EXPECT_STR_NE(info.name, "");
+        EXPECT_STR_NE(info.platform, "");
+        EXPECT_STR_NE(info.driver, "");
+        EXPECT_UINT_GT(info.memory_bytes, 0);
+    }
+    EXPECT_REFUSED(weir_device_describe(f->runtime, count, &info), WEIR_ERROR_NO_DEVICE, "device");
+    EXPECT_INVALID(weir_device_describe(NULL, 0, &info), "runtime");
+    EXPECT_INVALID(weir_device_describe(f->runtime, 0, NULL), "out_info");
+
+    params.select = "0";
+    ASSERT_OK(weir_device_open(f->runtime, &params, &device));
+    ASSERT_OK(weir_device_describe(f->runtime, 0, &info));
+    EXPECT_STR_EQ(weir_device_get_info(device)->name, info.name);
+    EXPECT_OK(weir_device_close(&device));
+    EXPECT_NULL(device);
+
+    snprintf(beyond, sizeof beyond, "%zu", count);
+    params.select = beyond;
+    EXPECT_REFUSED(weir_device_open(f->runtime, &params, &device), WEIR_ERROR_NO_DEVICE, info.name);
+    EXPECT_NULL(device);
+    params.select = "no such device anywhere";
+    EXPECT_REFUSED(weir_device_open(f->runtime, &params, &device), WEIR_ERROR_NO_DEVICE, info.name);
+    EXPECT_INVALID(weir_device_open(NULL, NULL, &device), "runtime");
+    EXPECT_INVALID(weir_device_open(f->runtime, NULL, NULL), "out_device");
+    params.struct_size = 0;
+    EXPECT_INVALID(weir_device_open(f->runtime, &params, &device), "struct_size");
+}
+
+CONFORM(Device, SelectByName)
+{
+    struct weir_device_params params = {.struct_size = sizeof params};
+    const char *name = weir_device_get_info(f->device)->name;
+    weir_device *device;
+    char part[128];
+
+    if (weir_device_count(f->runtime) > 1)
+        CONFORM_SKIP("several devices may share a name");
+    snprintf(part, sizeof part, "%s", name);
+    for (char *c = part; *c; c++) // ignoring case
+        *c = *c >= 'a' && *c <= 'z' ? (char)(*c - 'a' + 'A') : *c;
+    params.select = part;
+    ASSERT_OK(weir_device_open(f->runtime, &params, &device));
+    EXPECT_STR_EQ(weir_device_get_info(device)->name, name);
+    EXPECT_OK(weir_device_close(&device));
+    // Part of the name, which is no number.
+    part[strlen(part) / 2] = '\0';
+    ASSERT_OK(weir_device_open(f->runtime, &params, &device));
+    EXPECT_OK(weir_device_close(&device));
+}
+
+CONFORM(Device, Limits)
+{
+    const struct weir_limits *limits = f->limits;
+    EXPECT_UINT_GT(limits->memory_bytes, 0);
+    EXPECT_UINT_GT(limits->max_buffer_bytes, 0);
+    EXPECT_UINT_GT(limits->max_block_items, 0);
+    EXPECT_UINT_GT(limits->max_block.x, 0);
+    EXPECT_UINT_GT(limits->max_block.y, 0);
+    EXPECT_UINT_GT(limits->max_block.z, 0);
+    EXPECT_UINT_GT(limits->max_grid.x, 0);
+    EXPECT_UINT_GT(limits->max_local_bytes, 0);
+    EXPECT_UINT_GT(limits->compute_units, 0);
+    EXPECT_UINT_GT(limits->concurrent_kernels, 0);
+    EXPECT_UINT_EQ(limits->argument_alignment_bytes & (limits->argument_alignment_bytes - 1), 0);
+    EXPECT_INT_EQ(limits->timing_history > 0, limits->timing_resolution_ns > 0);
+    EXPECT_OK(weir_device_trim(f->device));
+    EXPECT_INVALID(weir_device_trim(NULL), "device");
+}
+
+// A wait across devices, and what devices of one runtime must not share.
+static void use_two_devices(weir_runtime *runtime)
+{
+    struct gate *gate = gate_create();
+    struct fixture sides[2] = {{runtime, NULL, NULL, NULL}, {runtime, NULL, NULL, NULL}};
+    const struct weir_device_params params[2] = {{sizeof params[0], "first", "0"},
+                                                 {sizeof params[0], "second", "1"}};
+    weir_queue *queues[2];
+    weir_buffer *buffers[2];
+    struct weir_event event;
+    struct weir_event end;
+
+    for (int i = 0; i < 2; i++) {
+        ASSERT_OK(weir_device_open(runtime, &params[i], &sides[i].device));
+        sides[i].limits = weir_device_limits(sides[i].device);
+        queues[i] = conform_queue(&sides[i], "q");
+        buffers[i] = conform_host_buffer(&sides[i], SIZE);
+    }
+    EXPECT_INVALID(weir_queue_copy(queues[0], buffers[0], 0, buffers[1], 0, 1),
+                   "belongs to device");
+    EXPECT_INVALID(weir_queue_fill(queues[0], buffers[1], 0, 1, "", 1), "belongs to device");
+    EXPECT_INVALID(weir_upload(queues[0], buffers[1], 0, "", 1), "device");
+    weir_kernel *kernel = conform_kernel(&sides[1], "iota");
+    EXPECT_INVALID(weir_queue_launch(queues[0], kernel, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
+                                     weir_out(buffers[0], 0, SIZE), 0u, 1u),
+                   "device");
+    EXPECT_INVALID(weir_queue_launch(queues[1], kernel, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
+                                     weir_out(buffers[0], 0, SIZE), 0u, 1u),
+                   "another device");
+
+    ASSERT_OK(weir_queue_host_call(queues[0], gate_function, gate));
+    ASSERT_OK(weir_queue_record(queues[0], &event));
+    ASSERT_OK(weir_queue_wait(queues[1], event));
+    ASSERT_OK(weir_queue_fill(queues[1], buffers[1], 0, SIZE, "x", 1));
+    ASSERT_OK(weir_queue_record(queues[1], &end));
+    EXPECT_INT_EQ(weir_event_sync(end, 5000000), WEIR_TIMEOUT);
+    gate_open(gate);
+    EXPECT_OK(weir_event_sync(end, HANG_GUARD_NS));
+    EXPECT_OK(weir_event_query(event));
+    // A failure crosses, too.
+    struct gate *second = gate_create();
+    ASSERT_OK(weir_queue_host_call(queues[0], gate_function, second));
+    ASSERT_OK(weir_queue_host_call(queues[0], fail_plainly, NULL));
+    ASSERT_OK(weir_queue_record(queues[0], &event));
+    ASSERT_OK(weir_queue_wait(queues[1], event));
+    ASSERT_OK(weir_queue_record(queues[1], &end));
+    gate_open(second);
+    EXPECT_INT_EQ(weir_event_sync(end, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
+    EXPECT_CONTAINS(weir_last_error()->message, "host call");
+    gate_destroy(&second);
+    weir_kernel_destroy(&kernel);
+    weir_program_destroy(&sides[1].program);
+    for (int i = 0; i < 2; i++) {
+        weir_buffer_destroy(&buffers[i]);
+        weir_queue_destroy(&queues[i]);
+        EXPECT_OK(weir_device_close(&sides[i].device));
+    }
+    gate_destroy(&gate);
+}
+
+// The device tables of some backends can be made longer by configuration.
+CONFORM(Device, TwoDevices)
+{
+    const struct weir_open_params params = {.struct_size = sizeof params,
+                                            .config_path = "two.ini",
+                                            .config_text = "[null]\ndevices = 2\n"};
+    weir_runtime *runtime = f->runtime;
+    weir_runtime *second = NULL;
+
+    if (weir_device_count(runtime) < 2 && weir_open(&params, &second) == WEIR_OK)
+        runtime = second;
+    if (weir_device_count(runtime) < 2) {
+        EXPECT_OK(weir_close(&second));
+        CONFORM_SKIP("one device is listed");
+    }
+    use_two_devices(runtime);
+    EXPECT_OK(weir_close(&second));
+}
+
+CONFORM(Queue, LabelsAndParams)
+{
+    struct weir_queue_params params = {.struct_size = sizeof params, .label = "my label"};
+    weir_queue *queue;
+    char label[] = "volatile";
+
+    params.label = label;
+    ASSERT_OK(weir_queue_create(f->device, &params, &queue));
+    memset(label, 'x', sizeof label - 1);
+    EXPECT_STR_EQ(weir_queue_label(queue), "volatile");
+    EXPECT_PTR_EQ(weir_queue_device(queue), f->device);
+    weir_queue_destroy(&queue);
+    ASSERT_OK(weir_queue_create(f->device, NULL, &queue));
+    EXPECT_STR_EQ(weir_queue_label(queue), "");
+    weir_queue_destroy(&queue);
+    EXPECT_INVALID(weir_queue_create(NULL, &params, &queue), "device");
+    EXPECT_NULL(queue);
+    EXPECT_INVALID(weir_queue_create(f->device, &params, NULL), "out_queue");
+    params.struct_size = 0;
+    EXPECT_INVALID(weir_queue_create(f->device, &params, &queue), "struct_size");
+}
+
+CONFORM(Queue, Priorities)
+{
+    const int32_t low = f->limits->priority_lowest;
+    const int32_t high = f->limits->priority_highest;
+    const int32_t least = low < high ? low : high;
+    const int32_t most = low < high ? high : low;
+    struct weir_queue_params params = {.struct_size = sizeof params, .label = "ranked"};
+    weir_queue *queue;
+
+    EXPECT_INT_LE(least, 0);
+    EXPECT_INT_GE(most, 0);
+    for (int32_t priority = least; priority <= most; priority++) {
+        params.priority = priority;
+        ASSERT_OK(weir_queue_create(f->device, &params, &queue));
+        EXPECT_SYNC(queue);
+        weir_queue_destroy(&queue);
+    }
+    params.priority = most + 1;
+    EXPECT_INVALID(weir_queue_create(f->device, &params, &queue), "priority");
+    EXPECT_NULL(queue);
+    params.priority = least - 1;
+    EXPECT_INVALID(weir_queue_create(f->device, &params, &queue), "priority");
+}
+
+CONFORM(Status, TableIsUnique)
+{
+    static const struct {
+        weir_status status;
+        const char *name;
+        const char *text;
+    } table[] = {
+#define ROW(name, value, text) {name, #name, text},
+        WEIR_STATUS_TABLE(ROW)
+#undef ROW
+    };
+    const size_t count = sizeof table / sizeof table[0];
+
+    (void)f;
+    for (size_t i = 0; i < count; i++) {
+        EXPECT_STR_EQ(weir_status_name(table[i].status), table[i].name);
+        EXPECT_STR_EQ(weir_status_text(table[i].status), table[i].text);
+        for (size_t k = 0; k < i; k++) {
+            EXPECT_INT_NE(table[i].status, table[k].status);
+            EXPECT_STR_NE(table[i].name, table[k].name);
+            EXPECT_STR_NE(table[i].text, table[k].text);
+        }
+    }
+    EXPECT_STR_EQ(weir_status_name((weir_status)12345), "unknown status");
+    EXPECT_STR_EQ(weir_status_text((weir_status)-12345), "unknown status");
+    EXPECT_STR_EQ(weir_version(), WEIR_VERSION_STRING);
+}
+
+// The file:line of a refusal is that of the caller.
+CONFORM(Status, CallSites)
+{
+    weir_queue *queue = conform_queue(f, "the queue");
+    weir_buffer *buffer = conform_device_buffer(f, SIZE);
+    char place[300];
+
+    const int line = __LINE__ + 1;
+    EXPECT_INT_EQ(weir_queue_copy(queue, buffer, SIZE, buffer, 0, 1), WEIR_ERROR_INVALID);
+    const struct weir_error *error = weir_last_error();
+    EXPECT_INT_EQ(error->status, WEIR_ERROR_INVALID);
+    EXPECT_STR_EQ(error->file, __FILE__);
+    EXPECT_INT_EQ(error->line, line);
+    EXPECT_STR_EQ(error->object, "buffer");
+    EXPECT_STR_EQ(error->native_call, "");
+    EXPECT_INT_EQ(error->native_code, 0);
+    snprintf(place, sizeof place, "(%s:%d)", __FILE__, line);
+    EXPECT_CONTAINS(weir_last_error_text(), place);
+    EXPECT_CONTAINS(weir_last_error_text(), "'buffer'");
+    EXPECT_INT_EQ(weir_queue_copy_at(queue, NULL, 0, buffer, 0, 1, "elsewhere.c", 42),
+                  WEIR_ERROR_INVALID);
+    EXPECT_STR_EQ(weir_last_error()->file, "elsewhere.c");
+    EXPECT_INT_EQ(weir_last_error()->line, 42);
+    // A call that succeeds leaves the detail.
+    EXPECT_SYNC(queue);
+    EXPECT_INT_EQ(weir_last_error()->line, 42);
+    weir_error_set(NULL);
+    EXPECT_INT_EQ(weir_last_error()->status, WEIR_OK);
+    weir_buffer_destroy(&buffer);
+    weir_queue_destroy(&queue);
+}
+
+struct log {
+    int count;
+    char last[256];
+};
+
+static void keep_message(void *user, weir_log_level level, const char *source, const char *message)
+{
+    struct log *log = user;
+    log->count++;
+    snprintf(log->last, sizeof log->last, "%d %s %s", (int)level, source, message);
+}
+
+// A section of a module that is not installed is legal, and said so once.
+CONFORM(Log, Callback)
+{
+    const struct weir_open_params params = {.struct_size = sizeof params,
+                                            .config_path = "log.ini",
+                                            .config_text = "[cuda]\nanything = 1\n"};
+    weir_runtime *runtime = NULL;
+    struct log log = {0};
+
+    (void)f;
+    weir_log_set(keep_message, &log, WEIR_LOG_ERROR);
+    weir_status status = weir_open(&params, &runtime);
+    EXPECT_OK(weir_close(&runtime));
+    EXPECT_INT_EQ(log.count, 0); // a warning is above the level
+    weir_log_set(keep_message, &log, WEIR_LOG_DEBUG);
+    EXPECT_INT_EQ(weir_open(&params, &runtime), status);
+    EXPECT_OK(weir_close(&runtime));
+    weir_log_set(NULL, NULL, WEIR_LOG_DEBUG);
+    if (status != WEIR_OK)
+        CONFORM_SKIP("the module is installed, and checks its keys");
+    EXPECT_INT_GT(log.count, 0);
+    const int before = log.count;
+    EXPECT_OK(weir_open(&params, &runtime));
+    EXPECT_OK(weir_close(&runtime));
+    EXPECT_INT_EQ(log.count, before);
+}
+
+// A warm loop allocates nothing and creates no driver objects.
+CONFORM(Counters, AWarmLoopIsFlat)
+{
+    weir_queue *queues[2] = {conform_queue(f, "a"), conform_queue(f, "b")};
+    weir_buffer *buffer = conform_device_buffer(f, SIZE);
+    weir_buffer *host = conform_host_buffer(f, SIZE);
+    weir_kernel *kernel = conform_kernel(f, "iota");
+    struct weir_counters before = {0};
+    struct weir_counters after;
+
+    for (int i = 0; i < 60; i++) {
+        if (i == 20)
+            weir_counters_read(&before);
+        struct weir_event event;
+        ASSERT_OK(weir_queue_copy(queues[0], buffer, 0, host, 0, SIZE));
+        ASSERT_OK(weir_queue_record(queues[0], &event));
+        ASSERT_OK(weir_queue_wait(queues[1], event));
+        ASSERT_OK(weir_queue_launch(queues[1], kernel, weir_dim(1, 1, 1), weir_dim(16, 1, 1),
+                                    weir_out(buffer, 0, SIZE), 0u, 16u));
+        ASSERT_OK(weir_queue_copy(queues[1], host, 0, buffer, 0, SIZE));
+        ASSERT_SYNC(queues[1]);
+    }
+    weir_counters_read(&after);
+    EXPECT_UINT_EQ(after.allocations, before.allocations);
+    EXPECT_UINT_EQ(after.driver_objects, before.driver_objects);
+    weir_kernel_destroy(&kernel);
+    weir_buffer_destroy(&buffer);
+    weir_buffer_destroy(&host);
+    weir_queue_destroy(&queues[0]);
+    weir_queue_destroy(&queues[1]);
+}
+
+// Held queues reuse what they copied operations into.
+CONFORM(Counters, AWarmLoopOfHostCallsIsFlat)
+{
+    weir_queue *queue = conform_queue(f, "q");
+    weir_buffer *buffer = conform_device_buffer(f, SIZE);
+    struct weir_counters before = {0};
+    struct weir_counters after;
+    const uint32_t value = 1;
+
+    for (int i = 0; i < 60; i++) {
+        struct gate *gate = gate_create();
+        if (i == 20)
+            weir_counters_read(&before);
+        ASSERT_OK(weir_queue_host_call(queue, gate_function, gate));
+        ASSERT_OK(weir_queue_fill(queue, buffer, 0, SIZE, &value, 4));
+        gate_open(gate);
+        ASSERT_SYNC(queue);
+        gate_destroy(&gate);
+    }
+    weir_counters_read(&after);
+    EXPECT_UINT_EQ(after.allocations, before.allocations);
+    EXPECT_UINT_EQ(after.driver_objects, before.driver_objects);
+    weir_buffer_destroy(&buffer);
+    weir_queue_destroy(&queue);
+}
+
+// The suite's own lists: what they say is needed by somebody, and the children
+// that expected failures run in tell a failure from a success.
+
+CONFORM(Lists, Selftest)
+{
+    (void)f;
+    if (!getenv(CONFORM_CHILD))
+        WEIR_SKIP("runs in a child of Lists.TellFailureFromSuccess only");
+    weir_test_fail(__FILE__, __LINE__, "fails on purpose");
+}
+
+CONFORM(Lists, TellFailureFromSuccess)
+{
+    static const struct conform_entry list[] = {
+        {"b", NULL, "Suite.Any", "any device"},
+        {"b", "basic", "Suite.One", "one device"},
+        {NULL, NULL, NULL, NULL},
+    };
+
+    (void)f;
+    EXPECT_INT_EQ(conform_run_child("Lists", "Selftest"), 1);
+    EXPECT_INT_EQ(conform_run_child("Status", "TableIsUnique"), 0);
+    EXPECT_PTR_EQ(conform_find(list, "b", "pthread", "Suite.Any"), &list[0]);
+    EXPECT_PTR_EQ(conform_find(list, "b", "basic-x86", "Suite.One"), &list[1]);
+    EXPECT_NULL(conform_find(list, "b", "pthread", "Suite.One"));
+    EXPECT_NULL(conform_find(list, "other", "basic", "Suite.One"));
+    EXPECT_NULL(conform_find(list, "b", "basic", "Suite.Two"));
+}

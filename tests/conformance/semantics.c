@@ -1,0 +1,356 @@
+// The rows of docs/memory-model.md on ordering, waits, timing and ranges: what
+// CUDA and OpenCL do not share, decided. Host calls, failures and lifetimes have
+// files of their own.
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/conformance/suite.h"
+
+#define SIZE ((size_t)4096)
+
+CONFORM(Semantics, WaitBeforeRecord)
+{
+    const struct weir_event zero = {0, 0};
+    weir_queue *queue = conform_queue(f, "waiter");
+    size_t index;
+    uint64_t time;
+    int fd;
+
+    EXPECT_INVALID(weir_queue_wait(queue, zero), "never recorded");
+    EXPECT_INVALID(weir_event_query(zero), "never recorded");
+    EXPECT_INVALID(weir_event_error(zero), "never recorded");
+    EXPECT_INVALID(weir_event_sync(zero, 0), "never recorded");
+    EXPECT_INVALID(weir_event_sync_any(&zero, 1, 0, &index), "never recorded");
+    EXPECT_INVALID(weir_event_sync_all(&zero, 1, 0), "never recorded");
+    EXPECT_INVALID(weir_event_time_ns(zero, &time), "never recorded");
+    EXPECT_INVALID(weir_event_fd(zero, &fd), "never recorded");
+    // A refused argument fails nothing.
+    EXPECT_SYNC(queue);
+    weir_queue_destroy(&queue);
+}
+
+// An event holds on to its own point while its queue goes on recording.
+CONFORM(Semantics, ReRecord)
+{
+    struct gate *gate = gate_create();
+    weir_queue *queue = conform_queue(f, "recorder");
+    struct weir_event events[3];
+
+    ASSERT_OK(weir_queue_record(queue, &events[0]));
+    ASSERT_OK(weir_queue_host_call(queue, gate_function, gate));
+    ASSERT_OK(weir_queue_record(queue, &events[1]));
+    ASSERT_OK(weir_queue_record(queue, &events[2]));
+    for (int i = 0; i < 3; i++) {
+        EXPECT_UINT_EQ(events[i].queue, events[0].queue);
+        EXPECT_UINT_GT(events[i].sequence, i ? events[i - 1].sequence : 0);
+    }
+    EXPECT_OK(weir_event_sync(events[0], HANG_GUARD_NS));
+    EXPECT_INT_EQ(weir_event_query(events[1]), WEIR_NOT_READY);
+    gate_open(gate);
+    EXPECT_OK(weir_event_sync(events[2], HANG_GUARD_NS));
+    EXPECT_OK(weir_event_query(events[1]));
+    weir_queue_destroy(&queue);
+    gate_destroy(&gate);
+}
+
+// Own events, events waited on before and older events of a queue that was
+// waited on: all of them legal, and none may block or lose the order.
+CONFORM(Semantics, ImpliedWaits)
+{
+    struct gate *gate = gate_create();
+    weir_queue *producer = conform_queue(f, "producer");
+    weir_queue *consumer = conform_queue(f, "consumer");
+    weir_buffer *source = conform_host_buffer(f, SIZE);
+    weir_buffer *middle = conform_device_buffer(f, SIZE);
+    weir_buffer *result = conform_host_buffer(f, SIZE);
+    struct weir_event early;
+    struct weir_event late;
+    struct weir_event own;
+
+    memset(conform_bytes(result), 0, SIZE);
+    ASSERT_OK(weir_queue_host_call(producer, gate_function, gate));
+    ASSERT_OK(weir_queue_record(producer, &early));
+    ASSERT_OK(weir_queue_wait(producer, early));
+    memset(conform_bytes(source), 0x5a, SIZE);
+    ASSERT_OK(weir_queue_copy(producer, middle, 0, source, 0, SIZE));
+    ASSERT_OK(weir_queue_record(producer, &late));
+
+    ASSERT_OK(weir_queue_wait(consumer, late));
+    ASSERT_OK(weir_queue_wait(consumer, late));
+    ASSERT_OK(weir_queue_wait(consumer, early));
+    ASSERT_OK(weir_queue_copy(consumer, result, 0, middle, 0, SIZE));
+    ASSERT_OK(weir_queue_record(consumer, &own));
+    ASSERT_OK(weir_queue_wait(consumer, own));
+    EXPECT_INT_EQ(weir_event_query(own), WEIR_NOT_READY);
+    gate_open(gate);
+    EXPECT_SYNC(consumer);
+    EXPECT_MEM_EQ(conform_bytes(result), conform_bytes(source), SIZE);
+    // And one on what is known to be complete.
+    EXPECT_OK(weir_queue_wait(consumer, late));
+    EXPECT_SYNC(consumer);
+
+    weir_buffer_destroy(&source);
+    weir_buffer_destroy(&middle);
+    weir_buffer_destroy(&result);
+    weir_queue_destroy(&producer);
+    weir_queue_destroy(&consumer);
+    gate_destroy(&gate);
+}
+
+// Nobody flushes or syncs the producers; a chain of ten hands bytes along.
+CONFORM(Semantics, ProducerNotFlushed)
+{
+    enum {
+        QUEUES = 10
+    };
+    weir_queue *queues[QUEUES];
+    weir_buffer *buffers[QUEUES + 1];
+    struct weir_event event;
+
+    for (int i = 0; i <= QUEUES; i++)
+        buffers[i] = conform_host_buffer(f, SIZE);
+    for (size_t i = 0; i < SIZE; i++)
+        conform_bytes(buffers[0])[i] = conform_pattern(i, 1);
+    for (int i = 0; i < QUEUES; i++) {
+        queues[i] = conform_queue(f, "link");
+        if (i > 0)
+            ASSERT_OK(weir_queue_wait(queues[i], event));
+        ASSERT_OK(weir_queue_copy(queues[i], buffers[i + 1], 0, buffers[i], 0, SIZE));
+        ASSERT_OK(weir_queue_record(queues[i], &event));
+    }
+    EXPECT_OK(weir_event_sync(event, HANG_GUARD_NS));
+    EXPECT_MEM_EQ(conform_bytes(buffers[QUEUES]), conform_bytes(buffers[0]), SIZE);
+    for (int i = 0; i < QUEUES; i++)
+        weir_queue_destroy(&queues[i]);
+    for (int i = 0; i <= QUEUES; i++)
+        weir_buffer_destroy(&buffers[i]);
+}
+
+// The same for every other way to learn that an event is complete.
+CONFORM(Semantics, ProducerNotFlushedPolled)
+{
+    weir_queue *queue = conform_queue(f, "producer");
+    weir_buffer *buffer = conform_host_buffer(f, SIZE);
+    const unsigned char value = 7;
+    struct weir_event event;
+    size_t index;
+
+    ASSERT_OK(weir_queue_fill(queue, buffer, 0, SIZE, &value, 1));
+    ASSERT_OK(weir_queue_record(queue, &event));
+    while (weir_event_query(event) == WEIR_NOT_READY) {
+    }
+    EXPECT_OK(weir_event_query(event));
+    ASSERT_OK(weir_queue_fill(queue, buffer, 0, SIZE, &value, 1));
+    ASSERT_OK(weir_queue_record(queue, &event));
+    EXPECT_OK(weir_event_sync_any(&event, 1, HANG_GUARD_NS, &index));
+    ASSERT_OK(weir_queue_fill(queue, buffer, 0, SIZE, &value, 1));
+    ASSERT_OK(weir_queue_flush(queue));
+    EXPECT_SYNC(queue);
+    EXPECT_INT_EQ(conform_bytes(buffer)[SIZE - 1], value);
+    weir_buffer_destroy(&buffer);
+    weir_queue_destroy(&queue);
+}
+
+// The source of an upload may be reused when the call returns, whatever memory
+// it is; there is no asynchronous form that takes a pointer.
+CONFORM(Semantics, PageableCopy)
+{
+    weir_queue *queue = conform_queue(f, "q");
+    weir_buffer *buffer = conform_device_buffer(f, SIZE);
+    unsigned char bytes[256];
+    unsigned char back[256];
+
+    memset(bytes, 1, sizeof bytes);
+    ASSERT_OK(weir_upload(queue, buffer, 0, bytes, sizeof bytes));
+    memset(bytes, 2, sizeof bytes);
+    ASSERT_OK(weir_download(queue, back, buffer, 0, sizeof back));
+    for (size_t i = 0; i < sizeof back; i++)
+        ASSERT_INT_EQ(back[i], 1);
+    weir_buffer_destroy(&buffer);
+    weir_queue_destroy(&queue);
+}
+
+CONFORM(Semantics, TimingIsOptIn)
+{
+    weir_queue *queue = conform_queue(f, "untimed");
+    struct weir_event event;
+    uint64_t time = 1;
+
+    ASSERT_OK(weir_queue_record(queue, &event));
+    ASSERT_OK(weir_event_sync(event, HANG_GUARD_NS));
+    EXPECT_INVALID(weir_event_time_ns(event, &time), "without timing");
+    EXPECT_UINT_EQ(time, 0);
+    weir_queue_destroy(&queue);
+}
+
+CONFORM(Semantics, TimingUnsupported)
+{
+    const struct weir_queue_params params = {.struct_size = sizeof params,
+                                             .label = "timed",
+                                             .timing = true};
+    weir_queue *queue;
+
+    if (f->limits->timing_history > 0)
+        CONFORM_SKIP("this device can time");
+    EXPECT_REFUSED(weir_queue_create(f->device, &params, &queue), WEIR_ERROR_UNSUPPORTED,
+                   "cannot time");
+    EXPECT_NULL(queue);
+}
+
+// Records of two queues that are ordered by a wait are in order of time, too.
+CONFORM(Semantics, TimingIsOneTimeline)
+{
+    if (f->limits->timing_history == 0)
+        CONFORM_SKIP("limits.timing_history is 0");
+    weir_queue *queues[2] = {conform_timed_queue(f, "a"), conform_timed_queue(f, "b")};
+    weir_buffer *buffer = conform_device_buffer(f, SIZE);
+    const uint32_t value = 0;
+    struct weir_event events[6];
+    uint64_t times[6];
+
+    for (int i = 0; i < 6; i++) {
+        if (i > 0)
+            ASSERT_OK(weir_queue_wait(queues[i % 2], events[i - 1]));
+        ASSERT_OK(weir_queue_fill(queues[i % 2], buffer, 0, SIZE, &value, sizeof value));
+        ASSERT_OK(weir_queue_record(queues[i % 2], &events[i]));
+    }
+    ASSERT_OK(weir_event_sync_all(events, 6, HANG_GUARD_NS));
+    for (int i = 0; i < 6; i++) {
+        ASSERT_OK(weir_event_time_ns(events[i], &times[i]));
+        EXPECT_UINT_GT(times[i], 0);
+        if (i > 0)
+            EXPECT_UINT_GE(times[i] + f->limits->timing_resolution_ns, times[i - 1]);
+    }
+    weir_buffer_destroy(&buffer);
+    weir_queue_destroy(&queues[0]);
+    weir_queue_destroy(&queues[1]);
+}
+
+CONFORM(Semantics, TimingOfAnIncompleteEvent)
+{
+    if (f->limits->timing_history == 0)
+        CONFORM_SKIP("limits.timing_history is 0");
+    struct gate *gate = gate_create();
+    weir_queue *queue = conform_timed_queue(f, "gated");
+    struct weir_event event;
+    uint64_t time;
+
+    ASSERT_OK(weir_queue_host_call(queue, gate_function, gate));
+    ASSERT_OK(weir_queue_record(queue, &event));
+    EXPECT_INT_EQ(weir_event_time_ns(event, &time), WEIR_NOT_READY);
+    gate_open(gate);
+    ASSERT_OK(weir_event_sync(event, HANG_GUARD_NS));
+    EXPECT_OK(weir_event_time_ns(event, &time));
+    weir_queue_destroy(&queue);
+    EXPECT_REFUSED(weir_event_time_ns(event, &time), WEIR_ERROR_EXPIRED, "gone");
+    gate_destroy(&gate);
+}
+
+CONFORM(Semantics, TimingHistory)
+{
+    const uint32_t history = f->limits->timing_history;
+    if (history == 0)
+        CONFORM_SKIP("limits.timing_history is 0");
+    weir_queue *queue = conform_timed_queue(f, "timed");
+    struct weir_event *events = calloc(history + 1, sizeof *events);
+    uint64_t time;
+
+    ASSERT_NOT_NULL(events);
+    for (uint32_t i = 0; i <= history; i++)
+        ASSERT_OK(weir_queue_record(queue, &events[i]));
+    ASSERT_OK(weir_event_sync(events[history], HANG_GUARD_NS));
+    EXPECT_REFUSED(weir_event_time_ns(events[0], &time), WEIR_ERROR_EXPIRED, "");
+    EXPECT_OK(weir_event_time_ns(events[1], &time));
+    EXPECT_OK(weir_event_time_ns(events[history], &time));
+    free(events);
+    weir_queue_destroy(&queue);
+}
+
+// More than any driver's own queue takes: held behind a gate, and free.
+CONFORM(Semantics, EnqueueDepth)
+{
+    enum {
+        DEPTH = 10000
+    };
+    struct gate *gate = gate_create();
+    weir_queue *queue = conform_queue(f, "deep");
+    weir_buffer *buffer = conform_device_buffer(f, 4 * DEPTH);
+    uint32_t *back = malloc(4 * DEPTH);
+
+    ASSERT_NOT_NULL(back);
+    for (int round = 0; round < 2; round++) {
+        if (round == 0)
+            ASSERT_OK(weir_queue_host_call(queue, gate_function, gate));
+        for (uint32_t i = 0; i < DEPTH; i++) {
+            const uint32_t value = 2 * i + (uint32_t)round;
+            ASSERT_OK(weir_queue_fill(queue, buffer, (size_t)4 * i, 4, &value, 4));
+        }
+        gate_open(gate);
+        ASSERT_OK(weir_download(queue, back, buffer, 0, 4 * DEPTH));
+        for (uint32_t i = 0; i < DEPTH; i++)
+            ASSERT_UINT_EQ(back[i], 2 * i + (uint32_t)round);
+    }
+    free(back);
+    weir_buffer_destroy(&buffer);
+    weir_queue_destroy(&queue);
+    gate_destroy(&gate);
+}
+
+// Ranges that only a wrapping sum would let through, and their neighbours.
+static const struct {
+    size_t offset;
+    size_t size;
+    bool fits;
+} ranges[] = {
+    {0, SIZE, true},
+    {SIZE, 0, true},
+    {0, 0, true},
+    {SIZE - 16, 16, true},
+    {0, SIZE + 16, false},
+    {16, SIZE, false},
+    {SIZE, 16, false},
+    {SIZE + 16, 0, false},
+    {SIZE_MAX, 0, false},
+    {SIZE_MAX, 1, false},
+    {SIZE_MAX - 15, 16, false},
+    {SIZE_MAX - 15, SIZE, false},
+    {16, SIZE_MAX - 15, false},
+    {SIZE_MAX / 2 + 1, SIZE_MAX / 2 + 1, false},
+    {0, SIZE_MAX, false},
+};
+
+CONFORM(Semantics, OffsetArithmetic)
+{
+    weir_queue *queue = conform_queue(f, "q");
+    weir_buffer *a = conform_host_buffer(f, SIZE);
+    weir_buffer *b = conform_host_buffer(f, SIZE);
+    unsigned char bytes[SIZE];
+    const unsigned char value = 0;
+    void *pointer;
+
+    memset(bytes, 0, sizeof bytes);
+    for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++) {
+        const size_t at = ranges[i].offset;
+        const size_t n = ranges[i].size;
+        const weir_status want = ranges[i].fits ? WEIR_OK : WEIR_ERROR_INVALID;
+        const size_t other = n <= SIZE ? 0 : at;
+
+        weir_test_note("offset %zu, size %zu", at, n);
+        EXPECT_INT_EQ(weir_queue_copy(queue, a, at, b, other, n), want);
+        EXPECT_INT_EQ(weir_queue_copy(queue, a, other, b, at, n), want);
+        EXPECT_INT_EQ(weir_queue_fill(queue, a, at, n, &value, 1), want);
+        EXPECT_INT_EQ(weir_upload(queue, a, at, bytes, n), want);
+        EXPECT_INT_EQ(weir_download(queue, bytes, a, at, n), want);
+        EXPECT_INT_EQ(weir_host_begin(a, at, n, WEIR_ACCESS_READ, &pointer), want);
+        EXPECT_INT_EQ(pointer != NULL, ranges[i].fits);
+        EXPECT_INT_EQ(weir_host_end(a, at, n, WEIR_ACCESS_READ), want);
+    }
+    weir_test_note(NULL);
+    EXPECT_INVALID(weir_queue_copy(queue, a, 16, b, 0, SIZE), "4096 bytes at offset 16");
+    EXPECT_STR_EQ(weir_last_error()->object, "buffer");
+    EXPECT_SYNC(queue);
+    weir_buffer_destroy(&a);
+    weir_buffer_destroy(&b);
+    weir_queue_destroy(&queue);
+}

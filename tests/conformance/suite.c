@@ -1,0 +1,356 @@
+// The frame around each test: opening, the two lists, closing, and the summary.
+#include "tests/conformance/suite.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "kernels/conformance/conformance.h"
+#include "tests/conformance/lists.h"
+
+extern char **environ;
+
+static struct {
+    char chain[512]; // backend, device and plugins, for the summary
+    int run;
+    int skipped;
+    int unsupported;
+    int expected_failures;
+} summary;
+
+static void print_summary(void)
+{
+    if (summary.run && !getenv(CONFORM_CHILD))
+        printf("[ CONFORM  ] %s: %d tests; %d skipped by limits, %d unsupported, %d expected "
+               "failures\n",
+               summary.chain, summary.run, summary.skipped, summary.unsupported,
+               summary.expected_failures);
+}
+
+void conform_skipped(void)
+{
+    summary.skipped++;
+}
+
+static void note_chain(const struct fixture *f)
+{
+    const char *plugins = getenv("WEIR_PLUGINS");
+    snprintf(summary.chain, sizeof summary.chain, "%s%s%s on '%s'", plugins ? plugins : "",
+             plugins && *plugins ? " > " : "", weir_runtime_backend(f->runtime),
+             weir_device_get_info(f->device)->name);
+    atexit(print_summary);
+}
+
+static bool open_fixture(struct fixture *f)
+{
+    if (weir_open(NULL, &f->runtime) != WEIR_OK ||
+        weir_device_open(f->runtime, NULL, &f->device) != WEIR_OK) {
+        weir_test_fail(__FILE__, __LINE__, "%s", weir_last_error_text());
+        return false;
+    }
+    f->limits = weir_device_limits(f->device);
+    return true;
+}
+
+static void close_fixture(struct fixture *f)
+{
+    weir_program_destroy(&f->program);
+    if (weir_test_has_failed())
+        return; // what the test left behind would only add to its failure
+    EXPECT_OK(weir_device_close(&f->device));
+    EXPECT_OK(weir_close(&f->runtime));
+    EXPECT_NULL(f->device);
+    EXPECT_NULL(f->runtime);
+}
+
+static void expect_failure(const struct conform_entry *entry, const struct conform_test *test)
+{
+    summary.expected_failures++;
+    if (conform_run_child(test->test.suite, test->test.name) == 0)
+        weir_test_fail(test->test.file, test->test.line,
+                       "%s passes now and is listed as an expected failure (%s): take it off the "
+                       "list",
+                       entry->test, entry->reason);
+}
+
+// Returns whether a list has dealt with the test.
+static bool listed(const struct conform_test *test, const struct fixture *f)
+{
+    char name[128];
+    const char *backend = weir_runtime_backend(f->runtime);
+    const char *device = weir_device_get_info(f->device)->name;
+
+    snprintf(name, sizeof name, "%s.%s", test->test.suite, test->test.name);
+    const struct conform_entry *entry = conform_find(conform_unsupported, backend, device, name);
+    if (entry) {
+        summary.unsupported++;
+        weir_test_skip(test->test.file, test->test.line, "unsupported: %s", entry->reason);
+        return true;
+    }
+    entry = conform_find(conform_expected_failures, backend, device, name);
+    if (!entry || getenv(CONFORM_CHILD))
+        return false;
+    expect_failure(entry, test);
+    return true;
+}
+
+static void run(void)
+{
+    const struct conform_test *test = weir_test_data();
+    struct fixture f = {0};
+
+    weir_log_set(NULL, NULL, WEIR_LOG_ERROR);
+    if (!open_fixture(&f))
+        return;
+    if (summary.run++ == 0)
+        note_chain(&f);
+    if (!listed(test, &f))
+        test->body(&f);
+    close_fixture(&f);
+}
+
+void conform_add(struct conform_test *test)
+{
+    test->test.run = run;
+    test->test.data = test;
+    weir_test_add(&test->test);
+}
+
+// Polls, since a child that hangs must not hang its parent.
+static int wait_for_child(pid_t child)
+{
+    const struct timespec pause = {.tv_nsec = 20000000};
+    int status = -1;
+
+    for (int i = 0; i < 3000; i++) {
+        pid_t done = waitpid(child, &status, WNOHANG);
+        if (done == child)
+            return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+        nanosleep(&pause, NULL);
+    }
+    kill(child, SIGKILL);
+    waitpid(child, &status, 0);
+    return -1;
+}
+
+int conform_run_child(const char *suite, const char *name)
+{
+    char filter[160];
+    char program[] = "conformance";
+    char *arguments[] = {program, filter, NULL};
+    pid_t child;
+
+    snprintf(filter, sizeof filter, "--gtest_filter=%s.%s", suite, name);
+    setenv(CONFORM_CHILD, "1", 1);
+    // A failure that is expected must not read like one in this program's log.
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+    int error = posix_spawn(&child, "/proc/self/exe", &actions, NULL, arguments, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    unsetenv(CONFORM_CHILD);
+    return error ? -1 : wait_for_child(child);
+}
+
+// Makers.
+
+weir_queue *conform_queue(struct fixture *f, const char *label)
+{
+    weir_queue *queue;
+    const struct weir_queue_params params = {.struct_size = sizeof params, .label = label};
+    EXPECT_OK(weir_queue_create(f->device, &params, &queue));
+    return queue;
+}
+
+weir_queue *conform_timed_queue(struct fixture *f, const char *label)
+{
+    weir_queue *queue;
+    const struct weir_queue_params params = {.struct_size = sizeof params,
+                                             .label = label,
+                                             .timing = true};
+    EXPECT_OK(weir_queue_create(f->device, &params, &queue));
+    return queue;
+}
+
+static weir_buffer *buffer_of(struct fixture *f, size_t size, weir_placement placement)
+{
+    weir_buffer *buffer;
+    const struct weir_buffer_params params = {.struct_size = sizeof params,
+                                              .label = "buffer",
+                                              .size = size,
+                                              .placement = placement};
+    EXPECT_OK(weir_buffer_create(f->device, &params, &buffer));
+    return buffer;
+}
+
+weir_buffer *conform_device_buffer(struct fixture *f, size_t size)
+{
+    return buffer_of(f, size, WEIR_PLACE_DEVICE);
+}
+
+weir_buffer *conform_host_buffer(struct fixture *f, size_t size)
+{
+    return buffer_of(f, size, WEIR_PLACE_HOST);
+}
+
+weir_kernel *conform_kernel(struct fixture *f, const char *name)
+{
+    weir_kernel *kernel;
+    const struct weir_program_params params = {.struct_size = sizeof params,
+                                               .label = "conformance",
+                                               .bundle = &conformance_kernels};
+    if (!f->program && weir_program_create(f->device, &params, &f->program) != WEIR_OK) {
+        weir_test_fail(__FILE__, __LINE__, "%s", weir_last_error_text());
+        return NULL;
+    }
+    EXPECT_OK(weir_kernel_create(f->program, name, &kernel));
+    return kernel;
+}
+
+// Asked of the device once: does `iota` write anything?
+bool conform_kernels_run(struct fixture *f)
+{
+    static int answer = -1;
+    uint32_t first = 0;
+    if (answer >= 0)
+        return answer;
+
+    weir_queue *queue = conform_queue(f, "probe");
+    weir_buffer *buffer = conform_device_buffer(f, 64);
+    weir_kernel *kernel = conform_kernel(f, "iota");
+    if (!queue || !buffer || !kernel)
+        return false;
+    EXPECT_OK(weir_upload(queue, buffer, 0, &first, sizeof first));
+    EXPECT_OK(weir_queue_launch(queue, kernel, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
+                                weir_out(buffer, 0, 64), 4711u, 1u));
+    EXPECT_OK(weir_download(queue, &first, buffer, 0, sizeof first));
+    weir_kernel_destroy(&kernel);
+    weir_buffer_destroy(&buffer);
+    weir_queue_destroy(&queue);
+    answer = first == 4711;
+    return answer;
+}
+
+unsigned char *conform_bytes(weir_buffer *buffer)
+{
+    void *pointer = NULL;
+    size_t size = weir_buffer_size(buffer);
+    EXPECT_OK(weir_host_begin(buffer, 0, size, WEIR_ACCESS_READ_WRITE, &pointer));
+    EXPECT_OK(weir_host_end(buffer, 0, size, WEIR_ACCESS_READ_WRITE));
+    return pointer;
+}
+
+unsigned char conform_pattern(size_t index, unsigned seed)
+{
+    return (unsigned char)(index * 31 + (index >> 8) * 7 + seed * 101 + 11);
+}
+
+void conform_write(weir_queue *queue, weir_buffer *buffer, unsigned seed)
+{
+    size_t size = weir_buffer_size(buffer);
+    unsigned char *bytes = malloc(size);
+    for (size_t i = 0; bytes && i < size; i++)
+        bytes[i] = conform_pattern(i, seed);
+    EXPECT_OK(weir_upload(queue, buffer, 0, bytes, size));
+    free(bytes);
+}
+
+bool conform_holds(weir_queue *queue, weir_buffer *buffer, size_t offset, size_t size,
+                   unsigned seed, size_t first)
+{
+    unsigned char *bytes = malloc(size);
+    bool same = bytes && weir_download(queue, bytes, buffer, offset, size) == WEIR_OK;
+    for (size_t i = 0; same && i < size; i++)
+        same = bytes[i] == conform_pattern(first + i, seed);
+    free(bytes);
+    return same;
+}
+
+// Gates.
+
+struct gate {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool entered;
+    bool open;
+};
+
+struct gate *gate_create(void)
+{
+    struct gate *gate = calloc(1, sizeof *gate);
+    if (!gate)
+        abort();
+    pthread_mutex_init(&gate->lock, NULL);
+    pthread_cond_init(&gate->changed, NULL);
+    return gate;
+}
+
+void gate_destroy(struct gate **gate)
+{
+    pthread_cond_destroy(&(*gate)->changed);
+    pthread_mutex_destroy(&(*gate)->lock);
+    free(*gate);
+    *gate = NULL;
+}
+
+static bool wait_for(struct gate *gate, const bool *flag)
+{
+    struct timespec deadline;
+    clock_gettime(CLOCK_REALTIME, &deadline);
+    deadline.tv_sec += (time_t)(HANG_GUARD_NS / 1000000000u);
+
+    pthread_mutex_lock(&gate->lock);
+    int error = 0;
+    while (!*flag && error != ETIMEDOUT)
+        error = pthread_cond_timedwait(&gate->changed, &gate->lock, &deadline);
+    bool set = *flag;
+    pthread_mutex_unlock(&gate->lock);
+    return set;
+}
+
+static void set(struct gate *gate, bool *flag)
+{
+    pthread_mutex_lock(&gate->lock);
+    *flag = true;
+    pthread_cond_broadcast(&gate->changed);
+    pthread_mutex_unlock(&gate->lock);
+}
+
+weir_status gate_function(void *user)
+{
+    struct gate *gate = user;
+    set(gate, &gate->entered);
+    return wait_for(gate, &gate->open) ? WEIR_OK : WEIR_ERROR_HOST_CALL;
+}
+
+bool gate_wait_entered(struct gate *gate)
+{
+    return wait_for(gate, &gate->entered);
+}
+
+void gate_open(struct gate *gate)
+{
+    set(gate, &gate->open);
+}
+
+weir_status count_up(void *counter)
+{
+    atomic_fetch_add((atomic_int *)counter, 1);
+    return WEIR_OK;
+}
+
+weir_status fail_plainly(void *unused)
+{
+    (void)unused;
+    return WEIR_ERROR_HOST_CALL;
+}

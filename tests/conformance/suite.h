@@ -1,0 +1,127 @@
+// What the conformance suite is written with. One program holds all its tests;
+// the environment says over which backend and chain they run: WEIR_BACKEND,
+// WEIR_PLUGINS, WEIR_MODULE_PATH, and whatever chooses the driver's device.
+//
+//     CONFORM(Copy, ZeroSize)
+//     {
+//         weir_queue *queue = conform_queue(f, "q");
+//         ...
+//         weir_queue_destroy(&queue);
+//     }
+//
+// Each test gets a runtime and a device of its own in `f`. When the body
+// returns without a failure both are closed, and that must succeed: a test that
+// leaves an object behind fails.
+//
+// Nothing here asks for a backend's name. A test is skipped by a limit, or
+// because a probe showed that kernels do nothing; beyond that only the two lists
+// of lists.c excuse a test.
+#ifndef WEIR_TESTS_CONFORMANCE_SUITE_H
+#define WEIR_TESTS_CONFORMANCE_SUITE_H
+
+#include <weir/weir.h>
+
+#include "tests/support/test.h"
+
+struct fixture {
+    weir_runtime *runtime;
+    weir_device *device;
+    const struct weir_limits *limits;
+    weir_program *program; // made by the first conform_kernel()
+};
+
+struct conform_test {
+    struct weir_test test;
+    void (*body)(struct fixture *f);
+};
+
+void conform_add(struct conform_test *test);
+
+#define CONFORM(suite_, name_)                                                              \
+    static void conform_##suite_##_##name_(struct fixture *f);                              \
+    __attribute__((constructor)) static void conform_add_##suite_##_##name_(void)           \
+    {                                                                                       \
+        static struct conform_test test = {                                                 \
+            .test = {.suite = #suite_, .name = #name_, .file = __FILE__, .line = __LINE__}, \
+            .body = conform_##suite_##_##name_,                                             \
+        };                                                                                  \
+        conform_add(&test);                                                                 \
+    }                                                                                       \
+    static void conform_##suite_##_##name_(struct fixture *f)
+
+// Ends the test as skipped by a limit, which is counted in the summary.
+#define CONFORM_SKIP(...)       \
+    do {                        \
+        conform_skipped();      \
+        WEIR_SKIP(__VA_ARGS__); \
+    } while (0)
+void conform_skipped(void);
+
+// Ends the test as skipped where launches leave memory as it was.
+#define CONFORM_NEEDS_KERNELS(f)                               \
+    do {                                                       \
+        if (!conform_kernels_run(f))                           \
+            CONFORM_SKIP("kernels do nothing on this device"); \
+    } while (0)
+bool conform_kernels_run(struct fixture *f);
+
+// Every wait of the suite ends after this, so that a hang is a failure. It is
+// far beyond what a loaded machine needs, and nothing is asserted about time.
+#define HANG_GUARD_NS (UINT64_C(120) * 1000000000u)
+
+#define EXPECT_OK(call) EXPECT_INT_EQ(call, WEIR_OK)
+#define ASSERT_OK(call) ASSERT_INT_EQ(call, WEIR_OK)
+
+// The call returns `status_`, and the error's message holds `part`.
+#define EXPECT_REFUSED(call, status_, part)                \
+    do {                                                   \
+        weir_error_set(NULL);                              \
+        EXPECT_INT_EQ(call, status_);                      \
+        EXPECT_INT_EQ(weir_last_error()->status, status_); \
+        EXPECT_CONTAINS(weir_last_error()->message, part); \
+    } while (0)
+#define EXPECT_INVALID(call, part) EXPECT_REFUSED(call, WEIR_ERROR_INVALID, part)
+
+// Everything submitted to the queue finishes without a failure.
+#define EXPECT_SYNC(queue) EXPECT_OK(weir_queue_sync(queue, HANG_GUARD_NS))
+#define ASSERT_SYNC(queue) ASSERT_OK(weir_queue_sync(queue, HANG_GUARD_NS))
+
+// Makers. They fail the test and return NULL when they cannot.
+weir_queue *conform_queue(struct fixture *f, const char *label);
+weir_queue *conform_timed_queue(struct fixture *f, const char *label);
+weir_buffer *conform_device_buffer(struct fixture *f, size_t size);
+weir_buffer *conform_host_buffer(struct fixture *f, size_t size);
+weir_kernel *conform_kernel(struct fixture *f, const char *name);
+
+// The memory of a HOST buffer that no work uses at the moment.
+unsigned char *conform_bytes(weir_buffer *buffer);
+
+// A value for byte `index` of the data set `seed`.
+unsigned char conform_pattern(size_t index, unsigned seed);
+
+// Writes data set `seed` to a buffer of either placement, and compares a range
+// of a buffer with it. Both wait.
+void conform_write(weir_queue *queue, weir_buffer *buffer, unsigned seed);
+bool conform_holds(weir_queue *queue, weir_buffer *buffer, size_t offset, size_t size,
+                   unsigned seed, size_t first);
+
+// A gate is a host call that blocks its queue until the test opens it.
+struct gate;
+
+struct gate *gate_create(void);
+void gate_destroy(struct gate **gate);
+weir_status gate_function(void *gate);
+// Blocks until the host call has begun; false after the guard.
+bool gate_wait_entered(struct gate *gate);
+void gate_open(struct gate *gate);
+
+// Host calls: count up an atomic_int; fail.
+weir_status count_up(void *counter);
+weir_status fail_plainly(void *unused);
+
+// The label that the child process of an expected failure runs under, and the
+// running of one: its exit status, or -1 when it crashed or hung.
+#define CONFORM_CHILD "WEIR_CONFORM_CHILD"
+int conform_run_child(const char *suite, const char *name);
+
+#endif

@@ -1,0 +1,243 @@
+// Several threads on one queue, on many queues, and on objects that come and go.
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "tests/conformance/suite.h"
+
+#define SIZE ((size_t)4096)
+#define THREADS 4
+
+struct worker {
+    struct fixture *f;
+    weir_queue *queue;
+    weir_buffer *buffer;
+    unsigned number;
+    int errors;
+    _Atomic(uint64_t) *shared_queue;
+    _Atomic(uint64_t) *shared_sequence;
+    atomic_bool *stop;
+};
+
+static void run_workers(struct worker *workers, int count, void *(*run)(void *))
+{
+    pthread_t threads[THREADS];
+    for (int i = 0; i < count; i++)
+        ASSERT_INT_EQ(pthread_create(&threads[i], NULL, run, &workers[i]), 0);
+    for (int i = 0; i < count; i++)
+        pthread_join(threads[i], NULL);
+    for (int i = 0; i < count; i++)
+        EXPECT_INT_EQ(workers[i].errors, 0);
+}
+
+#define COUNT_ERROR(worker, call) ((worker)->errors += (call) == WEIR_OK ? 0 : 1)
+
+// Each thread fills its own part; the part's own operations stay in order.
+static void *fill_part(void *user)
+{
+    struct worker *worker = user;
+    const size_t part = SIZE / THREADS;
+    struct weir_event event;
+
+    for (unsigned i = 0; i < 500; i++) {
+        const unsigned char value = (unsigned char)(worker->number * 16 + i % 16);
+        COUNT_ERROR(worker, weir_queue_fill(worker->queue, worker->buffer, worker->number * part,
+                                            part, &value, 1));
+        COUNT_ERROR(worker, weir_queue_record(worker->queue, &event));
+        if (i % 50 == 0)
+            COUNT_ERROR(worker, weir_event_sync(event, HANG_GUARD_NS));
+    }
+    return NULL;
+}
+
+CONFORM(Threads, ShareAQueue)
+{
+    weir_queue *queue = conform_queue(f, "shared");
+    weir_buffer *buffer = conform_host_buffer(f, SIZE);
+    struct worker workers[THREADS];
+
+    for (unsigned i = 0; i < THREADS; i++)
+        workers[i] = (struct worker){.queue = queue, .buffer = buffer, .number = i};
+    run_workers(workers, THREADS, fill_part);
+    ASSERT_SYNC(queue);
+    for (size_t i = 0; i < SIZE; i++)
+        ASSERT_INT_EQ(conform_bytes(buffer)[i], i / (SIZE / THREADS) * 16 + 499 % 16);
+    weir_buffer_destroy(&buffer);
+    weir_queue_destroy(&queue);
+}
+
+static void *come_and_go(void *user)
+{
+    struct worker *worker = user;
+    struct fixture *f = worker->f;
+    unsigned char bytes[64];
+    unsigned char back[64];
+
+    memset(bytes, (int)worker->number, sizeof bytes);
+    for (int i = 0; i < 60; i++) {
+        const struct weir_buffer_params params = {.struct_size = sizeof params,
+                                                  .label = "b",
+                                                  .size = sizeof bytes};
+        weir_queue *queue = NULL;
+        weir_buffer *buffer = NULL;
+        weir_buffer *other = NULL;
+        struct weir_event event;
+        COUNT_ERROR(worker, weir_queue_create(f->device, NULL, &queue));
+        COUNT_ERROR(worker, weir_buffer_create(f->device, &params, &buffer));
+        COUNT_ERROR(worker, weir_buffer_create(f->device, &params, &other));
+        if (worker->errors)
+            return NULL;
+        memset(back, 0xff, sizeof back);
+        COUNT_ERROR(worker, weir_upload(queue, buffer, 0, bytes, sizeof bytes));
+        COUNT_ERROR(worker, weir_queue_copy(queue, other, 0, buffer, 0, sizeof bytes));
+        if (i % 2) { // destroyed in use
+            COUNT_ERROR(worker, weir_queue_record(queue, &event));
+            COUNT_ERROR(worker, weir_queue_wait(worker->queue, event));
+            weir_buffer_destroy(&buffer);
+            weir_buffer_destroy(&other);
+            weir_queue_destroy(&queue);
+            COUNT_ERROR(worker, weir_event_sync(event, HANG_GUARD_NS));
+            continue;
+        }
+        COUNT_ERROR(worker, weir_download(queue, back, other, 0, sizeof back));
+        worker->errors += memcmp(back, bytes, sizeof bytes) != 0;
+        weir_buffer_destroy(&buffer);
+        weir_buffer_destroy(&other);
+        weir_queue_destroy(&queue);
+    }
+    return NULL;
+}
+
+// Creates, transfers, waits and destroys in use from four threads at once.
+CONFORM(Threads, ComeAndGo)
+{
+    struct worker workers[THREADS];
+    weir_queue *queue = conform_queue(f, "common");
+
+    for (unsigned i = 0; i < THREADS; i++)
+        workers[i] = (struct worker){.f = f, .queue = queue, .number = i + 1};
+    run_workers(workers, THREADS, come_and_go);
+    EXPECT_SYNC(queue);
+    weir_queue_destroy(&queue);
+}
+
+// One thread makes queues and destroys them, the others ask for their events,
+// gone or not.
+static void *make_events(void *user)
+{
+    struct worker *worker = user;
+    for (int i = 0; i < 300; i++) {
+        weir_queue *queue = NULL;
+        struct weir_event event;
+        COUNT_ERROR(worker, weir_queue_create(worker->f->device, NULL, &queue));
+        if (!queue)
+            break;
+        COUNT_ERROR(worker, weir_queue_record(queue, &event));
+        atomic_store(worker->shared_sequence, event.sequence);
+        atomic_store(worker->shared_queue, event.queue);
+        weir_queue_destroy(&queue);
+    }
+    atomic_store(worker->stop, true);
+    return NULL;
+}
+
+static void *ask_for_events(void *user)
+{
+    struct worker *worker = user;
+    while (!atomic_load(worker->stop)) {
+        const struct weir_event event = {atomic_load(worker->shared_queue),
+                                         atomic_load(worker->shared_sequence)};
+        if (event.queue && weir_event_query(event) < 0)
+            worker->errors++;
+    }
+    return NULL;
+}
+
+static void *work_on_events(void *user)
+{
+    struct worker *worker = user;
+    return worker->number == 0 ? make_events(user) : ask_for_events(user);
+}
+
+CONFORM(Threads, AskForEventsOfQueuesThatGo)
+{
+    struct worker workers[THREADS];
+    _Atomic(uint64_t) queue = 0;
+    _Atomic(uint64_t) sequence = 0;
+    atomic_bool stop = false;
+
+    for (unsigned i = 0; i < THREADS; i++)
+        workers[i] = (struct worker){.f = f,
+                                     .number = i,
+                                     .shared_queue = &queue,
+                                     .shared_sequence = &sequence,
+                                     .stop = &stop};
+    run_workers(workers, THREADS, work_on_events);
+}
+
+// Host calls of one queue run while its failure is recovered from elsewhere.
+static void *fail_and_recover(void *user)
+{
+    struct worker *worker = user;
+    for (int i = 0; i < 100; i++) {
+        (void)weir_queue_host_call(worker->queue, fail_plainly, NULL);
+        weir_status status = weir_queue_sync(worker->queue, HANG_GUARD_NS);
+        worker->errors += status != WEIR_OK && status != WEIR_ERROR_HOST_CALL;
+        COUNT_ERROR(worker, weir_queue_recover(worker->queue));
+    }
+    return NULL;
+}
+
+CONFORM(Threads, FailAndRecoverTogether)
+{
+    struct worker workers[2];
+    weir_queue *queue = conform_queue(f, "shared");
+
+    for (unsigned i = 0; i < 2; i++)
+        workers[i] = (struct worker){.queue = queue};
+    run_workers(workers, 2, fail_and_recover);
+    EXPECT_OK(weir_queue_recover(queue));
+    EXPECT_SYNC(queue);
+    weir_queue_destroy(&queue);
+}
+
+CONFORM(Threads, ErrorsAreTheThreadsOwn)
+{
+    weir_queue *queue = conform_queue(f, "q");
+    EXPECT_INVALID(weir_queue_fill(queue, NULL, 0, 1, "", 1), "no buffer");
+    struct worker worker = {.f = f, .queue = queue, .number = 1};
+    run_workers(&worker, 1, come_and_go);
+    EXPECT_CONTAINS(weir_last_error()->message, "no buffer");
+    EXPECT_SYNC(queue);
+    weir_queue_destroy(&queue);
+}
+
+// A hundred queues, each waiting on the one before, half of them with a host call.
+CONFORM(Threads, AHundredQueues)
+{
+    enum {
+        QUEUES = 100
+    };
+    weir_queue *queues[QUEUES];
+    weir_buffer *buffer = conform_host_buffer(f, QUEUES + 1);
+    struct weir_event event;
+    atomic_int count = 0;
+
+    memset(conform_bytes(buffer), 0, QUEUES + 1);
+    conform_bytes(buffer)[0] = 42;
+    for (int i = 0; i < QUEUES; i++) {
+        queues[i] = conform_queue(f, "one of many");
+        if (i > 0)
+            ASSERT_OK(weir_queue_wait(queues[i], event));
+        if (i % 2)
+            ASSERT_OK(weir_queue_host_call(queues[i], count_up, &count));
+        ASSERT_OK(weir_queue_copy(queues[i], buffer, (size_t)i + 1, buffer, (size_t)i, 1));
+        ASSERT_OK(weir_queue_record(queues[i], &event));
+    }
+    ASSERT_OK(weir_event_sync(event, HANG_GUARD_NS));
+    EXPECT_INT_EQ(conform_bytes(buffer)[QUEUES], 42);
+    EXPECT_INT_EQ(atomic_load(&count), QUEUES / 2);
+    for (int i = 0; i < QUEUES; i++)
+        weir_queue_destroy(&queues[i]);
+    weir_buffer_destroy(&buffer);
+}
