@@ -2,13 +2,18 @@
 // the host and copies use:
 //
 //   - fine-grained shared memory (CPUs, some integrated GPUs): kernels see it too;
-//   - else a buffer from the driver's pinned memory, mapped for all its life;
-//   - memory of the user's: a buffer object over it that is mapped for all its
-//     life, which is what makes drivers pin it. Where kernels run in the host's
-//     own memory it is not mapped, because nothing would be gained and a map waits
-//     for running kernels on PoCL.
+//   - else a buffer of the driver's pinned memory, mapped for all its life;
+//   - memory of the caller's: a buffer object over it, which is what makes drivers
+//     pin it. It is not mapped: that gains nothing (NVIDIA copies as fast without),
+//     and it waits for running kernels on NVIDIA and on PoCL.
 //
 // Maps go through a queue of their own, so they wait for no work of the user's.
+//
+// NVIDIA's driver waits for the whole device when it releases pinned memory. So
+// pinned memory of destroyed buffers is spare memory of the device, for the next
+// buffer that it fits, until the device is trimmed or closed. What was wrapped
+// cannot be kept like that: the caller may unmap it after the destroy, and a
+// driver that still knows the address would use pages that are gone.
 #include <string.h>
 
 #include "backends/opencl/opencl.h"
@@ -29,6 +34,7 @@ static weir_status create_memory(struct ocl_buffer *buffer, cl_mem_flags flags, 
                                                buffer->size, user, &code);
     if (!buffer->memory)
         return refuse(buffer, "clCreateBuffer", code, what);
+    buffer->capacity = buffer->size;
     module->host->count_driver_object();
     return WEIR_OK;
 }
@@ -63,22 +69,48 @@ static weir_status create_shared(struct ocl_buffer *buffer)
 
 static weir_status wrap(struct ocl_buffer *buffer, void *user)
 {
-    const struct ocl_device *device = buffer->device;
-    const char *what = "a buffer over the caller's memory";
     buffer->pointer = user;
-    if (device->svm_system) {
-        buffer->svm = true;
-        return WEIR_OK;
+    if (!buffer->device->svm_system)
+        return create_memory(buffer, CL_MEM_USE_HOST_PTR, user, "a buffer over existing memory");
+    buffer->svm = true;
+    return WEIR_OK;
+}
+
+// Takes over the smallest spare memory that is large enough and not more than
+// twice as large.
+static bool take_spare(struct ocl_buffer *buffer)
+{
+    struct ocl_device *device = buffer->device;
+    struct ocl_buffer **best = NULL;
+    pthread_mutex_lock(&device->lock);
+    for (struct ocl_buffer **at = &device->spares; *at; at = &(*at)->next) {
+        const size_t capacity = (*at)->capacity;
+        if (capacity >= buffer->size && capacity / 2 <= buffer->size &&
+            (!best || capacity < (*best)->capacity))
+            best = at;
     }
-    weir_status status = create_memory(buffer, CL_MEM_USE_HOST_PTR, user, what);
-    if (status < 0 || device->in_place)
-        return status;
-    status = map(buffer, what);
-    if (status == WEIR_OK && buffer->pointer != user)
-        return ocl_error(device->module->host, WEIR_ERROR_DEVICE,
-                         "use weir_buffer_create() and copy into it",
-                         "the driver maps the caller's memory to another address");
-    return status;
+    struct ocl_buffer *spare = best ? *best : NULL;
+    if (spare)
+        *best = spare->next;
+    pthread_mutex_unlock(&device->lock);
+    if (!spare)
+        return false;
+
+    buffer->memory = spare->memory;
+    buffer->pointer = spare->pointer;
+    buffer->capacity = spare->capacity;
+    buffer->mapped = true;
+    device->module->host->release(spare);
+    return true;
+}
+
+static weir_status create_pinned(struct ocl_buffer *buffer)
+{
+    const char *what = "a pinned HOST buffer";
+    if (take_spare(buffer))
+        return WEIR_OK;
+    weir_status status = create_memory(buffer, CL_MEM_ALLOC_HOST_PTR, NULL, what);
+    return status < 0 ? status : map(buffer, what);
 }
 
 static weir_status allocate(struct ocl_buffer *buffer, const struct weir_buffer_setup *setup)
@@ -87,12 +119,7 @@ static weir_status allocate(struct ocl_buffer *buffer, const struct weir_buffer_
         return create_memory(buffer, 0, NULL, "a DEVICE buffer");
     if (setup->user_pointer)
         return wrap(buffer, setup->user_pointer);
-    if (buffer->device->svm)
-        return create_shared(buffer);
-
-    const char *what = "a pinned HOST buffer";
-    weir_status status = create_memory(buffer, CL_MEM_ALLOC_HOST_PTR, NULL, what);
-    return status < 0 ? status : map(buffer, what);
+    return buffer->device->svm ? create_shared(buffer) : create_pinned(buffer);
 }
 
 static void release_views(struct ocl_buffer *buffer)
@@ -103,22 +130,49 @@ static void release_views(struct ocl_buffer *buffer)
     module->host->release(buffer->views);
 }
 
-static void release(struct ocl_buffer *buffer)
+static void release_memory(struct ocl_buffer *buffer)
 {
     const struct ocl_device *device = buffer->device;
     const struct ocl_symbols *cl = &device->module->cl;
-
-    release_views(buffer);
-    if (buffer->mapped) {
+    if (buffer->mapped)
         cl->clEnqueueUnmapMemObject(device->mapper, buffer->memory, buffer->pointer, 0, NULL, NULL);
-        cl->clFlush(device->mapper);
-    }
     if (buffer->memory)
         cl->clReleaseMemObject(buffer->memory);
     else if (buffer->svm && !device->svm_system)
         cl->clSVMFree(device->context, buffer->pointer);
-    pthread_mutex_destroy(&buffer->lock);
-    device->module->host->release(buffer);
+    buffer->memory = NULL;
+    buffer->mapped = false;
+    buffer->svm = false;
+}
+
+static void release(struct ocl_buffer *buffer)
+{
+    release_memory(buffer);
+    buffer->device->module->host->release(buffer);
+}
+
+// What is left of a buffer here is only its memory.
+static void keep_spare(struct ocl_buffer *buffer)
+{
+    struct ocl_device *device = buffer->device;
+    pthread_mutex_lock(&device->lock);
+    buffer->next = device->spares;
+    device->spares = buffer;
+    pthread_mutex_unlock(&device->lock);
+}
+
+void ocl_spares_release(struct ocl_device *device)
+{
+    pthread_mutex_lock(&device->lock);
+    struct ocl_buffer *spare = device->spares;
+    device->spares = NULL;
+    pthread_mutex_unlock(&device->lock);
+    while (spare) {
+        struct ocl_buffer *next = spare->next;
+        release(spare);
+        spare = next;
+    }
+    device->module->cl.clFlush(device->mapper);
 }
 
 weir_status ocl_buffer_create(const struct weir_link *link, weir_device *device,
@@ -131,13 +185,17 @@ weir_status ocl_buffer_create(const struct weir_link *link, weir_device *device,
         return ocl_no_memory(link->host, "a buffer");
     buffer->device = ocl_device_of(link, device);
     buffer->size = setup->size;
-    pthread_mutex_init(&buffer->lock, NULL);
-
     weir_status status = allocate(buffer, setup);
+    if (status == WEIR_ERROR_OUT_OF_MEMORY) {
+        release_memory(buffer);
+        ocl_spares_release(buffer->device);
+        status = allocate(buffer, setup);
+    }
     if (status < 0) {
         release(buffer);
         return status;
     }
+    pthread_mutex_init(&buffer->lock, NULL);
     *out_data = buffer;
     if (setup->placement == WEIR_PLACE_HOST)
         *out_pointer = buffer->pointer;
@@ -146,7 +204,13 @@ weir_status ocl_buffer_create(const struct weir_link *link, weir_device *device,
 
 void ocl_buffer_destroy(const struct weir_link *link, weir_buffer *object)
 {
-    release(ocl_buffer_of(link, object));
+    struct ocl_buffer *buffer = ocl_buffer_of(link, object);
+    release_views(buffer);
+    pthread_mutex_destroy(&buffer->lock);
+    if (buffer->mapped)
+        keep_spare(buffer);
+    else
+        release(buffer);
 }
 
 // The place for a new view: a free one, or that of the view which has not been
@@ -174,7 +238,7 @@ static struct ocl_view *place_for_view(struct ocl_buffer *buffer)
 static weir_status create_view(struct ocl_buffer *buffer, size_t offset, struct ocl_view **out_view)
 {
     const struct ocl_module *module = buffer->device->module;
-    const cl_buffer_region region = {.origin = offset, .size = buffer->size - offset};
+    const cl_buffer_region region = {.origin = offset, .size = buffer->capacity - offset};
     cl_int code;
     cl_mem memory = module->cl.clCreateSubBuffer(buffer->memory, CL_MEM_READ_WRITE,
                                                  CL_BUFFER_CREATE_TYPE_REGION, &region, &code);

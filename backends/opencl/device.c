@@ -120,6 +120,7 @@ static void release(struct ocl_device *device)
         module->cl.clReleaseCommandQueue(device->mapper);
     if (device->context)
         module->cl.clReleaseContext(device->context);
+    pthread_mutex_destroy(&device->lock);
     module->host->release(device);
 }
 
@@ -132,6 +133,7 @@ weir_status ocl_device_create(const struct weir_link *link, weir_device *object,
     if (!device)
         return ocl_no_memory(module->host, "a device");
 
+    pthread_mutex_init(&device->lock, NULL);
     device->module = module;
     device->listed = &module->listed[setup->index];
     find_abilities(device);
@@ -147,8 +149,15 @@ weir_status ocl_device_create(const struct weir_link *link, weir_device *object,
 void ocl_device_destroy(const struct weir_link *link, weir_device *object)
 {
     struct ocl_device *device = ocl_device_of(link, object);
-    device->module->cl.clFinish(device->mapper); // unmaps of destroyed buffers
+    ocl_spares_release(device);
+    device->module->cl.clFinish(device->mapper); // their unmaps
     release(device);
+}
+
+weir_status ocl_device_trim(const struct weir_link *link, weir_device *object)
+{
+    ocl_spares_release(ocl_device_of(link, object));
+    return WEIR_OK;
 }
 
 static uint32_t at_most_32_bits(uint64_t value)

@@ -39,7 +39,9 @@ static const struct native natives[] = {
     {-17, "CL_LINK_PROGRAM_FAILURE", WEIR_ERROR_BUILD, ""},
     {-18, "CL_DEVICE_PARTITION_FAILED", WEIR_ERROR_DEVICE, ""},
     {-19, "CL_KERNEL_ARG_INFO_NOT_AVAILABLE", WEIR_ERROR_UNSUPPORTED,
-     "this driver keeps no kernel signatures; build the kernel with weir_kernels instead"},
+     "this driver keeps no signatures of such a program; give every kernel a parameter, or build "
+     "it "
+     "with weir_kernels"},
     {-30, "CL_INVALID_VALUE", WEIR_ERROR_DEVICE, ""},
     {-31, "CL_INVALID_DEVICE_TYPE", WEIR_ERROR_DEVICE, ""},
     {-32, "CL_INVALID_PLATFORM", WEIR_ERROR_DEVICE, ""},

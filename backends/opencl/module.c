@@ -298,6 +298,7 @@ static const struct weir_module_ops ops = {
     .device_create = ocl_device_create,
     .device_destroy = ocl_device_destroy,
     .device_limits = ocl_device_limits,
+    .device_trim = ocl_device_trim,
     .queue_create = ocl_queue_create,
     .queue_destroy = ocl_queue_destroy,
     .queue_submit = ocl_queue_submit,

@@ -55,6 +55,8 @@ struct ocl_device {
     bool svm_system;         // of any host memory
     bool in_place;           // wrapped memory is used where it is
     bool priorities;
+    pthread_mutex_t lock; // guards what follows
+    struct ocl_buffer *spares;
 };
 
 struct ocl_view {
@@ -64,10 +66,13 @@ struct ocl_view {
 };
 
 // DEVICE: `memory`. HOST: `pointer`, which is shared memory if `svm`, else the
-// permanent mapping of `memory` if there is one, else plain wrapped memory.
+// permanent mapping of `memory` if `mapped`, else memory of the caller's that
+// `memory` was made over.
 struct ocl_buffer {
     struct ocl_device *device;
+    struct ocl_buffer *next; // among the device's spares
     size_t size;
+    size_t capacity; // of `memory`; more than the size in a spare that is used again
     cl_mem memory;
     void *pointer;
     bool svm;
@@ -179,6 +184,7 @@ weir_status ocl_device_create(const struct weir_link *link, weir_device *object,
 void ocl_device_destroy(const struct weir_link *link, weir_device *object);
 void ocl_device_limits(const struct weir_link *link, weir_device *object,
                        struct weir_limits *limits);
+weir_status ocl_device_trim(const struct weir_link *link, weir_device *object);
 
 // queue.c
 
@@ -216,6 +222,8 @@ weir_status ocl_event_time(const struct weir_link *link, weir_queue *object, uin
 
 // buffer.c
 
+// Gives the pinned memory of destroyed buffers back to the driver.
+void ocl_spares_release(struct ocl_device *device);
 weir_status ocl_buffer_create(const struct weir_link *link, weir_device *device,
                               weir_buffer *object, const struct weir_buffer_setup *setup,
                               void **out_data, void **out_pointer);

@@ -11,7 +11,7 @@
 
 // What the kernels of Weir are written for. Appended to by the user's options.
 #define STANDARD "-cl-std=CL1.2"
-#define WITH_SIGNATURES "-cl-kernel-arg-info"
+#define WITH_SIGNATURES "-cl-kernel-arg-info "
 
 // One program on its way.
 struct build {
@@ -54,8 +54,8 @@ static bool make_options(struct build *build, const char *user)
     const struct ocl_module *module = build->device->module;
     const bool own = strstr(user, "-cl-std=") || strstr(module->build_options, "-cl-std=");
     build->options =
-        format_text(module->host, "%s%s%s %s", own ? "" : STANDARD " ",
-                    build->signatures ? WITH_SIGNATURES " " : "", user, module->build_options);
+        format_text(module->host, "%s%s%s %s", build->signatures ? WITH_SIGNATURES : "",
+                    own ? "" : STANDARD " ", user, module->build_options);
     if (build->options)
         cut_end(build->options);
     build->source.options = build->options;
@@ -125,6 +125,19 @@ static weir_status report_build(const struct build *build, cl_int code)
     return status;
 }
 
+// NVIDIA's compiler stumbles over signatures where a kernel has no parameters; a
+// program of such kernels alone does without.
+static cl_int compile(const struct build *build)
+{
+    const struct ocl_symbols *cl = &build->device->module->cl;
+    const cl_device_id *device = &build->device->listed->device;
+    cl_int code = cl->clBuildProgram(build->program, 1, device, build->options, NULL, NULL);
+    if (code == CL_SUCCESS || !build->signatures)
+        return code;
+    return cl->clBuildProgram(build->program, 1, device, build->options + strlen(WITH_SIGNATURES),
+                              NULL, NULL);
+}
+
 static weir_status build_source(struct build *build)
 {
     const struct ocl_module *module = build->device->module;
@@ -135,9 +148,7 @@ static weir_status build_source(struct build *build)
     if (!build->program)
         return ocl_native_error(module, "clCreateProgramWithSource", code,
                                 "cannot take the program's source");
-    code = cl->clBuildProgram(build->program, 1, &build->device->listed->device, build->options,
-                              NULL, NULL);
-    weir_status status = report_build(build, code);
+    weir_status status = report_build(build, compile(build));
     if (status == WEIR_OK && build->signatures)
         status =
             ocl_signatures_describe(build->device, &build->source, build->program, &build->text);

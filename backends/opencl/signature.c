@@ -91,7 +91,7 @@ static uint32_t probe_size(const struct ocl_device *device, const struct ocl_sou
     char probe[256];
     snprintf(probe, sizeof probe,
              "\n__kernel __attribute__((reqd_work_group_size(sizeof(%s), 1, 1)))"
-             " void weir__size_probe(void) {}\n",
+             " void weir__size_probe(__global uint *unused) {}\n",
              type);
     const char *parts[] = {source->prelude, source->between, source->text, probe};
     size_t block[3] = {0, 0, 0};
