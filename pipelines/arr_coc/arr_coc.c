@@ -7,6 +7,7 @@
 #include "pipelines/arr_coc/arr_coc.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,8 +71,8 @@ void arr_coc_lay_out(const struct weir_arr_coc_sizes *sizes, size_t alignment,
     out->relevance = take(&used, alignment, patches * sizeof(float));
     out->scores = take(&used, alignment, 3 * patches * sizeof(float));
     out->patches = take(&used, alignment, 3 * (size_t)out->patch_limit * sizeof(int32_t));
-    out->tokens = take(&used, alignment,
-                       (size_t)WEIR_ARR_COC_CHANNELS * sizes->budget * sizeof(float));
+    out->tokens =
+        take(&used, alignment, (size_t)WEIR_ARR_COC_CHANNELS * sizes->budget * sizeof(float));
     out->total = used;
     // Planes a power of two apart would fall on the same cache sets.
     out->plane = (size_t)sizes->side * sizes->side + 1056;
@@ -90,7 +91,8 @@ static weir_status check_sizes(const struct weir_arr_coc_sizes *sizes, uint64_t 
                               sizes->grid);
     if (sizes->side / sizes->grid > 2896)
         return arr_coc_refuse("choose a larger grid",
-                              "a patch of %" PRIu32 " pixels a side is too large; 2896 is the limit",
+                              "a patch of %" PRIu32
+                              " pixels a side is too large; 2896 is the limit",
                               sizes->side / sizes->grid);
     if (sizes->budget < 64 || sizes->budget > 1048576)
         return arr_coc_refuse(NULL, "budget is %" PRIu32 "; it must be 64 … 1048576",
@@ -106,8 +108,10 @@ static weir_status check_sizes(const struct weir_arr_coc_sizes *sizes, uint64_t 
 static weir_status create_buffer(weir_arr_coc *a, const char *label, size_t size,
                                  weir_placement placement, weir_buffer **out_buffer)
 {
-    const struct weir_buffer_params params = {
-        .struct_size = sizeof params, .label = label, .size = size, .placement = placement};
+    const struct weir_buffer_params params = {.struct_size = sizeof params,
+                                              .label = label,
+                                              .size = size,
+                                              .placement = placement};
     return weir_buffer_create(a->device, &params, out_buffer);
 }
 
@@ -169,8 +173,9 @@ static weir_status create_slot(void *user, weir_device *device, uint32_t index, 
 
 static weir_status create_kernels(weir_arr_coc *a)
 {
-    const struct weir_program_params params = {
-        .struct_size = sizeof params, .label = "arr-coc", .bundle = &arr_coc_kernels};
+    const struct weir_program_params params = {.struct_size = sizeof params,
+                                               .label = "arr-coc",
+                                               .bundle = &arr_coc_kernels};
     weir_status status = weir_program_create(a->device, &params, &a->program);
     for (int i = 0; i < ARR_COC_KERNEL_COUNT && status == WEIR_OK; i++)
         status = weir_kernel_create(a->program, kernel_names[i], &a->kernels[i]);
@@ -234,8 +239,7 @@ static weir_status create_parts(weir_arr_coc *a, const struct weir_arr_coc_param
     if ((status = weir_queue_create(a->device, &setup, &a->setup)) ||
         (status = create_kernels(a)) || (status = upload_weights(a, params)) ||
         (status = create_buffer(a, "position", position_size, WEIR_PLACE_DEVICE, &a->position)) ||
-        (status = create_pipeline(a, params)) ||
-        (status = weir_queue_sync(a->setup, WEIR_FOREVER)))
+        (status = create_pipeline(a, params)) || (status = weir_queue_sync(a->setup, WEIR_FOREVER)))
         return status;
     weir_queue_destroy(&a->setup);
     return WEIR_OK;
@@ -243,13 +247,23 @@ static weir_status create_parts(weir_arr_coc *a, const struct weir_arr_coc_param
 
 static weir_status check_params(const struct weir_arr_coc_params *params)
 {
+    // An older or newer structure cannot be read field by field.
+    if (!params || params->struct_size != sizeof *params)
+        return arr_coc_refuse("set struct_size to sizeof of the params, and compile with the "
+                              "headers of this library",
+                              "weir_arr_coc_create: struct_size is %zu, but must be %zu",
+                              params ? params->struct_size : 0, sizeof *params);
     if (!params->device || !params->weights || !params->query)
         return arr_coc_refuse(NULL, "a device, weights and a query are needed");
     size_t wanted = weir_arr_coc_weights_query_size(params->weights);
     if (params->query_size != wanted)
         return arr_coc_refuse("use the query that belongs to these weights",
-                              "the query has %zu numbers, the weights want %zu",
-                              params->query_size, wanted);
+                              "the query has %zu numbers, the weights want %zu", params->query_size,
+                              wanted);
+    for (size_t i = 0; i < wanted; i++)
+        if (!isfinite(params->query[i]))
+            return arr_coc_refuse("use a query of numbers", "number %zu of the query is %f", i,
+                                  (double)params->query[i]);
     return WEIR_OK;
 }
 
@@ -294,8 +308,10 @@ void weir_arr_coc_destroy(weir_arr_coc **arr_coc)
     if (!arr_coc || !*arr_coc)
         return;
     weir_arr_coc *a = *arr_coc;
+    // Refused in a callback, where it would wait for itself.
+    if (weir_pipeline_destroy(&a->pipeline) < 0)
+        return;
     *arr_coc = NULL;
-    weir_pipeline_destroy(&a->pipeline);
     weir_queue_destroy(&a->setup);
     weir_buffer_destroy(&a->position);
     weir_buffer_destroy(&a->weights);
@@ -313,12 +329,14 @@ static weir_status check_image(const weir_arr_coc *a, const struct arr_coc_slot 
     const uint64_t limit = (UINT64_C(1) << 31) / a->sizes.side - 1;
 
     if (slot->width == 0 || slot->height == 0)
-        return arr_coc_refuse(NULL, "an image of %" PRIu32 "x%" PRIu32 " pixels", slot->width,
-                              slot->height);
+        return arr_coc_refuse(NULL,
+                              "an image of %" PRIu32 "x%" PRIu32 " pixels; it must have one "
+                              "at least",
+                              slot->width, slot->height);
     if ((uint64_t)slot->width * slot->height > a->rgb_size / 3)
-        return arr_coc_refuse("raise max_pixels", "an image of %" PRIu32 "x%" PRIu32
-                              " pixels; the slots hold %zu", slot->width, slot->height,
-                              a->rgb_size / 3);
+        return arr_coc_refuse("raise max_pixels",
+                              "an image of %" PRIu32 "x%" PRIu32 " pixels; the slots hold %zu",
+                              slot->width, slot->height, a->rgb_size / 3);
     if (longest > limit)
         return arr_coc_refuse("cut the image, or choose a smaller side",
                               "an image of %" PRIu32 "x%" PRIu32 " pixels; with side %" PRIu32
@@ -334,8 +352,7 @@ static weir_status prepare(void *user, void *slot_pointer, void *frame_pointer)
     struct weir_arr_coc_frame *frame = frame_pointer;
     void *rgb;
 
-    weir_status status =
-        weir_host_begin(slot->rgb_host, 0, a->rgb_size, WEIR_ACCESS_WRITE, &rgb);
+    weir_status status = weir_host_begin(slot->rgb_host, 0, a->rgb_size, WEIR_ACCESS_WRITE, &rgb);
     if (status < 0)
         return status;
     status = frame->load(frame->user, rgb, a->rgb_size, &slot->width, &slot->height);
@@ -371,8 +388,10 @@ static void deliver(void *user, void *frame, void *slot_pointer,
     struct weir_arr_coc_output output;
     void *results = NULL;
 
-    if (result->status == WEIR_OK) {
-        a->last = slot;
+    const bool succeeded = slot && result->status == WEIR_OK;
+    if (slot)
+        a->last = succeeded ? slot : NULL;
+    if (succeeded) {
         weir_host_begin(slot->results_host, 0, size, WEIR_ACCESS_READ, &results);
         fill_output(a, slot, results, &output);
     }
@@ -399,7 +418,7 @@ weir_status weir_arr_coc_download_texture(weir_arr_coc *a, float *out_texture)
     weir_queue *queue;
 
     if (!a->last)
-        return arr_coc_refuse("run a frame first", "no frame has succeeded yet");
+        return arr_coc_refuse("run a frame first", "there is no frame, or the last one failed");
     weir_status status = weir_queue_create(a->device, &params, &queue);
     for (size_t c = 0; c < WEIR_ARR_COC_CHANNELS && status == WEIR_OK; c++)
         status = weir_download(queue, out_texture + c * pixels, a->last->texture,

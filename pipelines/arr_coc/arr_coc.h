@@ -44,11 +44,11 @@ struct weir_arr_coc_output {
     uint32_t height;
     uint32_t patch_count;
     uint32_t token_count;
-    const float *tokens;      // [token_count, 13]: patches in the order taken, cells row-major
-    const int32_t *patches;   // [patch_count, 3]: index, side, first token
-    const float *relevance;   // [G, G]
-    const float *scores;      // [3, G, G]: propositional, perspectival, participatory
-    const float *balance;     // [3]: their weights
+    const float *tokens;    // [token_count, 13]: patches in the order taken, cells row-major
+    const int32_t *patches; // [patch_count, 3]: index, side, first token
+    const float *relevance; // [G, G]
+    const float *scores;    // [3, G, G]: propositional, perspectival, participatory
+    const float *balance;   // [3]: their weights
 };
 
 struct weir_arr_coc_params {
@@ -83,7 +83,9 @@ struct weir_arr_coc_params {
 weir_status weir_arr_coc_create(const struct weir_arr_coc_params *params,
                                 weir_arr_coc **out_arr_coc);
 
-// Cancels what has not started, waits for the rest, frees everything.
+// Cancels what has not started, waits for the rest, frees everything and sets
+// `*arr_coc` to NULL. NULL and a pointer to NULL are accepted. Does nothing in a
+// callback of the pipeline's.
 void weir_arr_coc_destroy(weir_arr_coc **arr_coc);
 
 // The pipeline underneath, for submitting frames (struct weir_arr_coc_frame *),
@@ -97,6 +99,8 @@ const struct weir_arr_coc_sizes *weir_arr_coc_get_sizes(const weir_arr_coc *arr_
 
 // Copies the texture of the frame that was delivered last, [13, S, S], to
 // `out_texture`. For tests and for looking at; only while nothing is in flight.
+//
+// Errors: WEIR_ERROR_INVALID if there is no such frame or it failed.
 weir_status weir_arr_coc_download_texture(weir_arr_coc *arr_coc, float *out_texture);
 
 // The section [arr_coc] of a configuration: `side`, `grid`, `budget`, `max_pixels`.

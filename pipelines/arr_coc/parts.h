@@ -32,8 +32,8 @@ struct arr_coc_layout {
     struct arr_coc_part patches;
     struct arr_coc_part tokens;
     size_t total;
-    size_t plane;        // floats between two planes of the texture
-    size_t texture_size; // bytes
+    size_t plane;         // floats between two planes of the texture
+    size_t texture_size;  // bytes
     uint32_t patch_limit; // the most patches that the budget can buy
 };
 

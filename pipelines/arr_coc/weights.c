@@ -35,11 +35,11 @@ static bool find_all(const char *path, weir_arr_coc_weights *weights, struct wei
     const float *unused;
     if (!weir_io_safetensors_find(weights->file, "participatory.2.bias", 1, &any, &unused, error))
         return false;
-    const uint64_t d =
-        weir_io_safetensors_get(weights->file, "participatory.2.bias")->shape[0];
+    const uint64_t d = weir_io_safetensors_get(weights->file, "participatory.2.bias")->shape[0];
     if (d == 0)
-        return weir_io_fail(error, path, "participatory.2.bias is empty; a query needs at least "
-                                         "one number");
+        return weir_io_fail(error, path,
+                            "participatory.2.bias is empty; a query needs at least "
+                            "one number");
 
     struct arr_coc_tensors *t = &weights->tensors;
     const struct wanted list[] = {
@@ -68,8 +68,7 @@ bool weir_arr_coc_weights_load(const char *path, weir_arr_coc_weights **out_weig
     weir_arr_coc_weights *weights = calloc(1, sizeof *weights);
     if (!weights)
         return weir_io_fail(error, path, "no memory");
-    if (!weir_io_safetensors_open(path, &weights->file, error) ||
-        !find_all(path, weights, error)) {
+    if (!weir_io_safetensors_open(path, &weights->file, error) || !find_all(path, weights, error)) {
         weir_arr_coc_weights_destroy(&weights);
         return false;
     }

@@ -41,6 +41,7 @@ USES = {
 # Libraries of other packages.
 LINKS = {
     "backends/cuda": ["cuda"],
+    "cli": ["jansson"],
     "core": ["inih"],
     "io": ["jansson", "libjpeg", "libpng", "zlib"],
 }
@@ -50,6 +51,7 @@ TARGETS = {
     "backends/null": ["//backends/null:weir_null.so"],
     "backends/opencl": ["//backends/opencl:weir_opencl.so"],
     "base": ["//base"],
+    "cli": ["//cli:command"],
     "core": ["//core"],
     "io": ["//io"],
     "kernels": [
@@ -59,6 +61,7 @@ TARGETS = {
     ],
     "patterns": ["//patterns"],
     "pipelines": [
+        "//pipelines/arr_coc",
         "//pipelines/arr_coc/weights",
         "//pipelines/arr_coc/weights:generate",
     ],

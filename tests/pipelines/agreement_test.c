@@ -1,0 +1,416 @@
+// The pipeline against the float64 reference, stage by stage, on every device of
+// the chain: docs/arr-coc.md, "Agreement". One test for each row of the table.
+//
+// Only photographs are held to the bound of stage 2 through all stages: see there.
+#include "tests/pipelines/measure.h"
+
+#include <png.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/support/made_images.h"
+#include "tests/unit/io_made_files.h"
+
+static const double texture_bound = 2e-5;
+static const double relevance_bound = 1e-4;
+static const double token_bound = 5e-5;
+
+enum shape {
+    FLAT,
+    NOISE,
+    GRADIENT,
+    GRAY_RAMP,
+    CHECKER,
+    HALVES,
+    DOT,
+    PHOTO
+};
+
+struct row {
+    const char *name;
+    enum shape shape;
+    int height;
+    int width;
+    made_colour colour;
+    const char *photo;
+    struct weir_arr_coc_sizes sizes; // zeros: the default
+    const char *weights;             // NULL: RIG_WEIGHTS
+};
+
+static const struct weir_arr_coc_sizes default_sizes = {1024, 32, 4096};
+
+#define IMAGES "tests/data/images/"
+
+static const struct row rows[] = {
+    {"Chelsea", PHOTO, .photo = IMAGES "chelsea.png"},
+    {"Coffee", PHOTO, .photo = IMAGES "coffee.png"},
+    // Made images.
+    {"Black", FLAT, .height = 64, .width = 64, .colour = 0x000000},
+    {"White", FLAT, .height = 64, .width = 64, .colour = 0xffffff},
+    {"FlatColour", FLAT, .height = 700, .width = 301, .colour = 0x3c9a5f},
+    {"Noise", NOISE, .height = 600, .width = 801},
+    {"NoiseLarger", NOISE, .height = 1500, .width = 2100},
+    {"Gradient", GRADIENT, .height = 480, .width = 640},
+    {"GrayRamp", GRAY_RAMP, .height = 200, .width = 1000},
+    {"Checker", CHECKER, .height = 512, .width = 512, .colour = 0xe02010},
+    {"Halves", HALVES, .height = 100, .width = 100, .colour = 0x102030},
+    {"Dot", DOT, .height = 333, .width = 333, .colour = 0xfefefe},
+    {"OnePixel", FLAT, .height = 1, .width = 1, .colour = 0xc08040},
+    {"OneRow", NOISE, .height = 1, .width = 5000},
+    {"OneColumn", GRADIENT, .height = 5000, .width = 1},
+    // The longest that the kernels' 32-bit coordinates take.
+    {"LongestRow", NOISE, .height = 1, .width = 2097151},
+    {"LongestColumn", NOISE, .height = 2097151, .width = 1},
+    {"SameSize", NOISE, .height = 1024, .width = 1024},
+    // Other sizes of the pipeline.
+    {"Side256Grid16", PHOTO, .photo = IMAGES "coffee.png", .sizes = {256, 16, 512}},
+    {"OnePatch", PHOTO, .photo = IMAGES "coffee.png", .sizes = {64, 1, 64}},
+    {"OneLargePatch", PHOTO, .photo = IMAGES "chelsea.png", .sizes = {1024, 1, 400}},
+    {"LeastBudget", PHOTO, .photo = IMAGES "coffee.png", .sizes = {1024, 32, 64}},
+    {"BudgetForNothingElse", NOISE, .height = 90, .width = 90, .sizes = {256, 16, 127}},
+    {"EverythingIsTaken", PHOTO, .photo = IMAGES "coffee.png", .sizes = {256, 8, 65536}},
+    {"PatchOf25Pixels", PHOTO, .photo = IMAGES "coffee.png", .sizes = {1000, 40, 4096}},
+    {"PatchOf33Pixels", NOISE, .height = 120, .width = 50, .sizes = {99, 3, 700}},
+    {"PatchOfOnePixel", NOISE, .height = 70, .width = 70, .sizes = {32, 32, 4096}},
+    {"PatchOfTwoPixels", NOISE, .height = 70, .width = 70, .sizes = {256, 128, 65536}},
+    {"LeastSide", NOISE, .height = 70, .width = 70, .sizes = {32, 4, 1000}},
+    {"SideOf33", NOISE, .height = 33, .width = 33, .sizes = {33, 3, 500}},
+    {"Side2048", PHOTO, .photo = IMAGES "chelsea.png", .sizes = {2048, 64, 8192}},
+    {"QueryOf7", PHOTO, .photo = IMAGES "coffee.png", .sizes = {256, 16, 512},
+     .weights = RIG_SMALL_WEIGHTS},
+};
+
+static void make_image(const struct row *row, struct rig_image *out)
+{
+    *out = rig_image_make(row->height, row->width);
+    switch (row->shape) {
+    case NOISE:
+        made_image_noise(row->height, row->width, 7, out->rgb);
+        return;
+    case GRADIENT:
+        made_image_gradient(row->height, row->width, out->rgb);
+        return;
+    case GRAY_RAMP:
+        for (int i = 0; i < row->height * row->width * 3; i++)
+            out->rgb[i] = (unsigned char)(i / 3 % row->width * 255 / (row->width - 1));
+        return;
+    case CHECKER:
+        made_image_checker(row->height, row->width, 48, row->colour, 0x30d0f0, out->rgb);
+        return;
+    case HALVES:
+        made_image_halves(row->height, row->width, row->colour, 0xd0e0f0, out->rgb);
+        return;
+    case DOT:
+        made_image_dot(row->height, row->width, row->colour, 100, 200, 0x000000, out->rgb);
+        return;
+    default:
+        made_image_flat(row->height, row->width, row->colour, out->rgb);
+    }
+}
+
+// What one device made of an image.
+struct outcome {
+    struct rig_frame frame;
+    float *texture;
+    size_t texture_size;
+};
+
+static void outcome_finish(struct outcome *outcome)
+{
+    rig_frame_finish(&outcome->frame);
+    free(outcome->texture);
+    outcome->texture = NULL;
+}
+
+static bool same_bits(const struct outcome *a, const struct outcome *b)
+{
+    size_t a_size, b_size;
+    unsigned char *a_bytes = rig_frame_bytes(&a->frame, &a_size);
+    unsigned char *b_bytes = rig_frame_bytes(&b->frame, &b_size);
+    bool same = a_size == b_size && memcmp(a_bytes, b_bytes, a_size) == 0 &&
+                memcmp(a->texture, b->texture, a->texture_size) == 0;
+    free(b_bytes);
+    free(a_bytes);
+    return same;
+}
+
+// The caller finishes `*out` in any case.
+static bool run_image(const struct rig *rig, const struct weir_arr_coc_sizes *sizes,
+                      const struct rig_image *image, struct outcome *out)
+{
+    const uint64_t pixels = (uint64_t)image->height * (uint64_t)image->width;
+    const struct weir_arr_coc_params params = rig_params(rig, sizes, pixels);
+    const size_t floats = (size_t)sizes->side * sizes->side * WEIR_ARR_COC_CHANNELS;
+    weir_arr_coc *arr_coc;
+
+    *out = (struct outcome){.texture = rig_alloc(floats, sizeof(float)),
+                            .texture_size = floats * sizeof(float)};
+    rig_frame_init(&out->frame, image, sizes->grid);
+    if (!rig_ok(__FILE__, __LINE__, "weir_arr_coc_create", weir_arr_coc_create(&params, &arr_coc)))
+        return false;
+    bool ok = rig_run(arr_coc, &out->frame, 1) &&
+              rig_ok(__FILE__, __LINE__, out->frame.message, out->frame.status) &&
+              rig_ok(__FILE__, __LINE__, "weir_arr_coc_download_texture",
+                     weir_arr_coc_download_texture(arr_coc, out->texture));
+    weir_arr_coc_destroy(&arr_coc);
+    return ok;
+}
+
+static void judge(const char *name, const struct rig *rig, const struct expected *expected,
+                  const struct outcome *outcome, bool through_all)
+{
+    struct distances far;
+
+    ASSERT_TRUE(measure(expected, rig, &outcome->frame, outcome->texture, &far));
+    printf("%-20s texture %.1e  stage 2 alone: relevance %.1e scores %.1e balance %.1e  "
+           "from the image: relevance %.1e scores %.1e balance %.1e  tokens %.1e\n",
+           name, far.texture, far.own_relevance, far.own_scores, far.own_balance, far.relevance,
+           far.scores, far.balance, far.tokens);
+    EXPECT_DOUBLE_LE(far.texture, texture_bound);
+    EXPECT_DOUBLE_LE(far.own_relevance, relevance_bound);
+    EXPECT_DOUBLE_LE(far.own_scores, relevance_bound);
+    EXPECT_DOUBLE_LE(far.own_balance, relevance_bound);
+    EXPECT_DOUBLE_LE(far.tokens, token_bound);
+    if (!through_all)
+        return;
+    EXPECT_DOUBLE_LE(far.relevance, relevance_bound);
+    EXPECT_DOUBLE_LE(far.scores, relevance_bound);
+    EXPECT_DOUBLE_LE(far.balance, relevance_bound);
+}
+
+// `wanted` are the pixels that the reference sees, `given` those that the pipeline
+// does. A device with the bits of the first is judged with it.
+static void compare_on_all_devices(const char *name, const struct weir_arr_coc_sizes *sizes,
+                                   const char *weights, const struct rig_image *wanted,
+                                   const struct rig_image *given, bool through_all)
+{
+    const size_t devices = rig_device_count();
+    struct expected expected = {0};
+    struct outcome first = {0}, outcome;
+    struct rig rig;
+    bool ok = true;
+
+    ASSERT_SIZE_GT(devices, 0);
+    for (size_t i = 0; ok && i < devices && rig_open(&rig, i, weights); i++) {
+        weir_test_note("%s on %s", name, weir_device_get_info(rig.device)->name);
+        if (i == 0)
+            expected_init(&expected, &rig, sizes, wanted);
+        ok = run_image(&rig, sizes, given, &outcome);
+        if (ok && (i == 0 || !same_bits(&first, &outcome)))
+            judge(name, &rig, &expected, &outcome, through_all);
+        if (i == 0)
+            first = outcome;
+        else
+            outcome_finish(&outcome);
+        rig_close(&rig);
+    }
+    outcome_finish(&first);
+    expected_finish(&expected);
+}
+
+static void run_row(void)
+{
+    const struct row *row = weir_test_data();
+    const struct weir_arr_coc_sizes *sizes = row->sizes.side > 0 ? &row->sizes : &default_sizes;
+    const char *weights = row->weights ? row->weights : RIG_WEIGHTS;
+    const bool photo = row->shape == PHOTO;
+    struct rig_image image;
+
+    if (!photo)
+        make_image(row, &image);
+    else if (!rig_image_read(weir_test_runfile(row->photo), &image))
+        return;
+    compare_on_all_devices(row->name, sizes, weights, &image, &image, photo);
+    rig_image_finish(&image);
+}
+
+static struct weir_test tests[sizeof rows / sizeof *rows];
+
+__attribute__((constructor)) static void add_rows(void)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        tests[i] = (struct weir_test){
+            .suite = "Agreement",
+            .name = rows[i].name,
+            .file = __FILE__,
+            .line = __LINE__,
+            .run = run_row,
+            .data = (void *)&rows[i],
+        };
+        weir_test_add(&tests[i]);
+    }
+}
+
+// Images of other kinds come through io/, which turns them into RGB8 by the rules
+// of io/image.h. Here the same rules, written once more, make what the reference sees.
+
+enum {
+    HEIGHT = 60,
+    WIDTH = 90,
+    PIXELS = HEIGHT * WIDTH
+};
+
+static unsigned char over_white(unsigned value, unsigned alpha)
+{
+    return (unsigned char)((value * alpha + 255 * (255 - alpha) + 127) / 255);
+}
+
+static unsigned char from_16_bits(unsigned value)
+{
+    return (unsigned char)((value * 255 + 32767) / 65535);
+}
+
+static void put_16_bits(unsigned char *bytes, unsigned value)
+{
+    bytes[0] = (unsigned char)(value >> 8);
+    bytes[1] = (unsigned char)(value & 255);
+}
+
+static void compare_file(const char *name, const char *path, const struct rig_image *wanted)
+{
+    struct rig_image given;
+
+    ASSERT_TRUE(rig_image_read(path, &given));
+    ASSERT_INT_EQ(given.height, HEIGHT);
+    ASSERT_INT_EQ(given.width, WIDTH);
+    compare_on_all_devices(name, &default_sizes, RIG_WEIGHTS, wanted ? wanted : &given, &given,
+                           false);
+    rig_image_finish(&given);
+}
+
+static void compare_png(const char *name, struct made_png png, const unsigned char *rows_of_file,
+                        const struct rig_image *wanted)
+{
+    const char *path = made_path(weir_test_temp_dir(), "made.png");
+
+    png.width = WIDTH;
+    png.height = HEIGHT;
+    png.rows = rows_of_file;
+    ASSERT_TRUE(made_png_write(path, &png));
+    compare_file(name, path, wanted);
+}
+
+// Smooth, with every value of a byte.
+static unsigned wave(int i)
+{
+    return (unsigned)(i % WIDTH * 2 + i / WIDTH) & 255;
+}
+
+WEIR_TEST(AgreementOfFiles, Gray)
+{
+    unsigned char bytes[PIXELS];
+    struct rig_image wanted = rig_image_make(HEIGHT, WIDTH);
+
+    for (int i = 0; i < PIXELS; i++) {
+        bytes[i] = (unsigned char)wave(i);
+        memset(wanted.rgb + 3 * i, bytes[i], 3);
+    }
+    compare_png("gray",
+                (struct made_png){.colour_type = PNG_COLOR_TYPE_GRAY,
+                                  .bit_depth = 8,
+                                  .row_bytes = WIDTH},
+                bytes, &wanted);
+    rig_image_finish(&wanted);
+}
+
+WEIR_TEST(AgreementOfFiles, Alpha)
+{
+    unsigned char bytes[PIXELS * 4];
+    struct rig_image wanted = rig_image_make(HEIGHT, WIDTH);
+
+    made_image_gradient(HEIGHT, WIDTH, wanted.rgb);
+    for (int i = 0; i < PIXELS; i++) {
+        unsigned char alpha = (unsigned char)(wave(i) * 3);
+        memcpy(bytes + 4 * i, wanted.rgb + 3 * i, 3);
+        bytes[4 * i + 3] = alpha;
+        for (int c = 0; c < 3; c++)
+            wanted.rgb[3 * i + c] = over_white(wanted.rgb[3 * i + c], alpha);
+    }
+    compare_png("alpha",
+                (struct made_png){.colour_type = PNG_COLOR_TYPE_RGB_ALPHA,
+                                  .bit_depth = 8,
+                                  .row_bytes = WIDTH * 4},
+                bytes, &wanted);
+    rig_image_finish(&wanted);
+}
+
+WEIR_TEST(AgreementOfFiles, Palette)
+{
+    unsigned char palette[16 * 3];
+    unsigned char bytes[HEIGHT * WIDTH / 2];
+    struct rig_image wanted = rig_image_make(HEIGHT, WIDTH);
+
+    for (int i = 0; i < 16 * 3; i++)
+        palette[i] = (unsigned char)(i * 37 + 11);
+    for (int i = 0; i < PIXELS; i++) {
+        unsigned index = wave(i) / 16;
+        unsigned char *byte = &bytes[i / 2];
+        *byte = (unsigned char)(i % 2 ? *byte | index : index << 4);
+        memcpy(wanted.rgb + 3 * i, palette + 3 * index, 3);
+    }
+    compare_png("palette",
+                (struct made_png){.colour_type = PNG_COLOR_TYPE_PALETTE,
+                                  .bit_depth = 4,
+                                  .palette = palette,
+                                  .palette_count = 16,
+                                  .row_bytes = WIDTH / 2},
+                bytes, &wanted);
+    rig_image_finish(&wanted);
+}
+
+WEIR_TEST(AgreementOfFiles, SixteenBits)
+{
+    unsigned char bytes[PIXELS * 6];
+    struct rig_image wanted = rig_image_make(HEIGHT, WIDTH);
+
+    for (int i = 0; i < PIXELS * 3; i++) {
+        unsigned value = (unsigned)(i * 7919) % 65536;
+        put_16_bits(bytes + 2 * i, value);
+        wanted.rgb[i] = from_16_bits(value);
+    }
+    compare_png("16 bits",
+                (struct made_png){.colour_type = PNG_COLOR_TYPE_RGB,
+                                  .bit_depth = 16,
+                                  .row_bytes = WIDTH * 6},
+                bytes, &wanted);
+    rig_image_finish(&wanted);
+}
+
+WEIR_TEST(AgreementOfFiles, GrayAlpha16)
+{
+    unsigned char bytes[PIXELS * 4];
+    struct rig_image wanted = rig_image_make(HEIGHT, WIDTH);
+
+    for (int i = 0; i < PIXELS; i++) {
+        unsigned value = wave(i) * 251, alpha = 65535 - wave(i) * 97;
+        put_16_bits(bytes + 4 * i, value);
+        put_16_bits(bytes + 4 * i + 2, alpha);
+        memset(wanted.rgb + 3 * i, over_white(from_16_bits(value), from_16_bits(alpha)), 3);
+    }
+    compare_png("gray+alpha 16",
+                (struct made_png){.colour_type = PNG_COLOR_TYPE_GRAY_ALPHA,
+                                  .bit_depth = 16,
+                                  .row_bytes = WIDTH * 4},
+                bytes, &wanted);
+    rig_image_finish(&wanted);
+}
+
+// What a JPEG holds is the decoder's to say; the reference sees the same pixels.
+WEIR_TEST(AgreementOfFiles, Jpeg)
+{
+    const char *path = made_path(weir_test_temp_dir(), "made.jpeg");
+
+    for (int channels = 1; channels <= 3; channels += 2) {
+        unsigned char pixels[PIXELS * 3];
+        for (int i = 0; i < PIXELS * channels; i++)
+            pixels[i] = (unsigned char)wave(i);
+        const struct made_jpeg jpeg = {.width = WIDTH,
+                                       .height = HEIGHT,
+                                       .channels = channels,
+                                       .quality = 90,
+                                       .pixels = pixels};
+        ASSERT_TRUE(made_jpeg_write(path, &jpeg));
+        compare_file(channels == 1 ? "JPEG, gray" : "JPEG", path, NULL);
+    }
+}

@@ -1,0 +1,69 @@
+// arr_coc_bytes DEVICE SLOTS FILE: runs the test images and writes every byte of
+// their results to FILE, for a test that compares processes. The chain is the
+// environment's.
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tests/pipelines/test_images.h"
+
+static const struct weir_arr_coc_sizes sizes = {256, 16, 1024};
+
+static bool write_frame(FILE *stream, const struct rig_frame *frame)
+{
+    size_t size;
+    if (frame->status != WEIR_OK) {
+        fprintf(stderr, "arr_coc_bytes: %s\n", frame->message);
+        return false;
+    }
+    unsigned char *bytes = rig_frame_bytes(frame, &size);
+    bool written = fwrite(bytes, 1, size, stream) == size;
+    free(bytes);
+    return written;
+}
+
+static bool write_all(const char *path, const struct rig_frame *frames)
+{
+    FILE *stream = fopen(path, "wb");
+    if (!stream)
+        return false;
+    bool ok = true;
+    for (int i = 0; i < TEST_IMAGES && ok; i++)
+        ok = write_frame(stream, &frames[i]);
+    return fclose(stream) == 0 && ok;
+}
+
+static bool run(const struct rig *rig, uint32_t slots, const struct rig_image *images,
+                struct rig_frame *frames)
+{
+    struct weir_arr_coc_params params = rig_params(rig, &sizes, test_images_max_pixels(images));
+    weir_arr_coc *arr_coc;
+
+    params.slot_count = slots;
+    for (int i = 0; i < TEST_IMAGES; i++)
+        rig_frame_init(&frames[i], &images[i], sizes.grid);
+    if (weir_arr_coc_create(&params, &arr_coc) != WEIR_OK) {
+        fprintf(stderr, "arr_coc_bytes: %s\n", weir_last_error_text());
+        return false;
+    }
+    bool ok = rig_run(arr_coc, frames, TEST_IMAGES);
+    weir_arr_coc_destroy(&arr_coc);
+    return ok;
+}
+
+int main(int argc, char **argv)
+{
+    struct rig_image images[TEST_IMAGES];
+    struct rig_frame frames[TEST_IMAGES] = {0};
+    struct rig rig;
+
+    if (argc != 4 || !test_images_make(images) ||
+        !rig_open(&rig, strtoul(argv[1], NULL, 10), RIG_WEIGHTS))
+        return 2;
+    bool ok = run(&rig, (uint32_t)strtoul(argv[2], NULL, 10), images, frames) &&
+              write_all(argv[3], frames);
+    for (int i = 0; i < TEST_IMAGES; i++)
+        rig_frame_finish(&frames[i]);
+    test_images_finish(images);
+    rig_close(&rig);
+    return ok ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,171 @@
+// The same bits from the same images: in two runs, with one and with several slots
+// in flight, on every device of the chain, and in other processes with cold and
+// warm caches of programs.
+#include <errno.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "tests/pipelines/rig.h"
+#include "tests/pipelines/test_images.h"
+#include "tests/unit/io_made_files.h"
+
+extern char **environ;
+
+enum {
+    ROUNDS = 3,
+    FRAMES = ROUNDS * TEST_IMAGES
+};
+
+static const struct weir_arr_coc_sizes sizes = {256, 16, 1024};
+
+// Runs every test image ROUNDS times with `slots` in flight, in a process and on a
+// device of this test's.
+static bool run_all(size_t device, uint32_t slots, bool timing, const struct rig_image *images,
+                    struct rig_frame frames[FRAMES])
+{
+    struct rig rig;
+    weir_arr_coc *arr_coc;
+    bool ok = false;
+
+    for (size_t i = 0; i < FRAMES; i++)
+        rig_frame_init(&frames[i], &images[i % TEST_IMAGES], sizes.grid);
+    if (!rig_open(&rig, device, RIG_WEIGHTS))
+        return false;
+    struct weir_arr_coc_params params = rig_params(&rig, &sizes, test_images_max_pixels(images));
+    params.slot_count = slots;
+    params.timing = timing;
+    if (rig_ok(__FILE__, __LINE__, "weir_arr_coc_create", weir_arr_coc_create(&params, &arr_coc))) {
+        ok = rig_run(arr_coc, frames, FRAMES);
+        weir_arr_coc_destroy(&arr_coc);
+    }
+    rig_close(&rig);
+    return ok;
+}
+
+static void finish_all(struct rig_frame frames[FRAMES])
+{
+    for (size_t i = 0; i < FRAMES; i++)
+        rig_frame_finish(&frames[i]);
+}
+
+static void expect_same(const struct rig_frame a[FRAMES], const struct rig_frame b[FRAMES])
+{
+    for (size_t i = 0; i < FRAMES; i++)
+        if (!rig_same_bits(&a[i], &b[i]))
+            WEIR_FAIL("frame %zu", i);
+}
+
+static void compare_with_first(size_t device, uint32_t slots, bool timing)
+{
+    struct rig_image images[TEST_IMAGES];
+    struct rig_frame first[FRAMES], other[FRAMES];
+
+    ASSERT_TRUE(test_images_make(images));
+    if (run_all(0, 1, false, images, first) && run_all(device, slots, timing, images, other))
+        expect_same(first, other);
+    finish_all(first);
+    finish_all(other);
+    test_images_finish(images);
+}
+
+WEIR_TEST(ArrCocDeterminism, FramesOfOneImage)
+{
+    struct rig_image images[TEST_IMAGES];
+    struct rig_frame frames[FRAMES];
+
+    ASSERT_TRUE(test_images_make(images));
+    if (run_all(0, 3, false, images, frames)) {
+        for (size_t i = TEST_IMAGES; i < FRAMES; i++)
+            EXPECT_TRUE(rig_same_bits(&frames[i], &frames[i % TEST_IMAGES]));
+        // And not because all images come out alike.
+        size_t a_size, b_size;
+        unsigned char *a = rig_frame_bytes(&frames[0], &a_size);
+        unsigned char *b = rig_frame_bytes(&frames[1], &b_size);
+        EXPECT_TRUE(a_size != b_size || memcmp(a, b, a_size) != 0);
+        free(b);
+        free(a);
+    }
+    finish_all(frames);
+    test_images_finish(images);
+}
+
+WEIR_TEST(ArrCocDeterminism, TwoRuns)
+{
+    compare_with_first(0, 1, false);
+}
+
+WEIR_TEST(ArrCocDeterminism, ThreeSlots)
+{
+    compare_with_first(0, 3, false);
+}
+
+WEIR_TEST(ArrCocDeterminism, DefaultSlotsWithTiming)
+{
+    compare_with_first(0, 0, true);
+}
+
+WEIR_TEST(ArrCocDeterminism, EveryDevice)
+{
+    const size_t devices = rig_device_count();
+    if (devices < 2)
+        WEIR_SKIP("this chain has %zu device", devices);
+    for (size_t i = 1; i < devices; i++) {
+        compare_with_first(i, 1, false);
+        compare_with_first(i, 3, false);
+    }
+}
+
+// Other processes.
+
+// Runs the program arr_coc_bytes with `home` for its caches; it writes to `path`.
+static bool run_process(const char *home, const char *device, const char *slots, const char *path)
+{
+    char *program = (char *)weir_test_runfile("tests/pipelines/arr_coc_bytes");
+    char *arguments[] = {program, (char *)device, (char *)slots, (char *)path, NULL};
+    char pocl[4096];
+    pid_t child;
+    int status = 0;
+
+    snprintf(pocl, sizeof pocl, "%s/pocl", home);
+    setenv("HOME", home, 1);
+    setenv("XDG_CACHE_HOME", home, 1);
+    setenv("POCL_CACHE_DIR", pocl, 1);
+    if (posix_spawn(&child, program, NULL, NULL, arguments, environ) != 0)
+        return false;
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+        continue;
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static void expect_same_files(const char *a_path, const char *b_path)
+{
+    size_t a_size, b_size;
+    unsigned char *a = made_file_read(a_path, &a_size);
+    unsigned char *b = made_file_read(b_path, &b_size);
+
+    EXPECT_SIZE_GT(a_size, 1000);
+    EXPECT_SIZE_EQ(a_size, b_size);
+    if (a && b && a_size == b_size)
+        EXPECT_MEM_EQ(a, b, a_size);
+    free(b);
+    free(a);
+}
+
+WEIR_TEST(ArrCocDeterminism, ColdAndWarmCaches)
+{
+    const char *home = weir_test_temp_dir();
+    const char *other_home = weir_test_temp_dir();
+    const char *cold = made_path(home, "cold");
+    const char *warm = made_path(home, "warm");
+    const char *again = made_path(home, "cold-again");
+
+    ASSERT_TRUE(run_process(home, "0", "3", cold));
+    ASSERT_INT_GT(made_folder_count(home), 1);
+    ASSERT_TRUE(run_process(home, "0", "1", warm));
+    ASSERT_TRUE(run_process(other_home, "0", "3", again));
+    expect_same_files(cold, warm);
+    expect_same_files(cold, again);
+}

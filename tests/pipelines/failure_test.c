@@ -1,0 +1,538 @@
+// What bad input gets: a sentence that names the thing and the limit, and nothing
+// left behind (closing the rig fails the test if the device still has an object).
+// Runs on any backend, also on one that computes nothing.
+#include <inttypes.h>
+#include <limits.h>
+#include <math.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "io/safetensors.h"
+#include "tests/pipelines/rig.h"
+#include "tests/support/made_images.h"
+#include "tests/unit/io_made_files.h"
+
+static const struct weir_arr_coc_sizes small = {64, 4, 256};
+
+static void expect_refused(const struct weir_arr_coc_params *params, const char *part)
+{
+    weir_arr_coc *arr_coc = NULL;
+    EXPECT_INT_EQ(weir_arr_coc_create(params, &arr_coc), WEIR_ERROR_INVALID);
+    EXPECT_NULL(arr_coc);
+    EXPECT_CONTAINS(weir_last_error()->message, part);
+    weir_arr_coc_destroy(&arr_coc);
+}
+
+// Creation.
+
+WEIR_TEST(ArrCocFailure, Sizes)
+{
+    static const struct {
+        struct weir_arr_coc_sizes sizes;
+        uint64_t max_pixels;
+        const char *part;
+    } rows[] = {
+        {{31, 1, 64}, 1, "side is 31; it must be 32 … 4096"},
+        {{4097, 1, 64}, 1, "side is 4097; it must be 32 … 4096"},
+        {{UINT32_MAX, 1, 64}, 1, "it must be 32 … 4096"},
+        {{1024, 257, 64}, 1, "grid is 257; it must be 1 … 256"},
+        {{1000, 32, 64}, 1, "side 1000 is no multiple of grid 32"},
+        {{4096, 1, 64}, 1, "a patch of 4096 pixels a side is too large; 2896 is the limit"},
+        {{64, 4, 63}, 1, "budget is 63; it must be 64 … 1048576"},
+        {{64, 4, 1048577}, 1, "budget is 1048577"},
+        {{64, 4, 256}, 0, "max_pixels is 0; it must be 1 … 1073741824"},
+        {{64, 4, 256}, 1073741825, "max_pixels is 1073741825"},
+        {{64, 4, 256}, UINT64_MAX, "it must be 1 … 1073741824"},
+    };
+    struct rig rig;
+
+    ASSERT_TRUE(rig_open(&rig, 0, RIG_SMALL_WEIGHTS));
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        weir_test_note("row %zu", i);
+        const struct weir_arr_coc_params params =
+            rig_params(&rig, &rows[i].sizes, rows[i].max_pixels);
+        expect_refused(&params, rows[i].part);
+    }
+    rig_close(&rig);
+}
+
+WEIR_TEST(ArrCocFailure, Params)
+{
+    struct rig rig;
+
+    ASSERT_TRUE(rig_open(&rig, 0, RIG_SMALL_WEIGHTS));
+    const struct weir_arr_coc_params good = rig_params(&rig, &small, 100);
+    struct weir_arr_coc_params params = good;
+    params.struct_size = 8;
+    expect_refused(&params, "struct_size is 8, but must be");
+    params = good;
+    params.device = NULL;
+    expect_refused(&params, "a device, weights and a query are needed");
+    params = good;
+    params.query_size = rig.query_size + 1;
+    expect_refused(&params, "the query has 8 numbers, the weights want 7");
+    params = good;
+    rig.query[5] = NAN;
+    expect_refused(&params, "number 5 of the query is nan");
+    rig.query[5] = 0;
+    params.slot_count = WEIR_PIPELINE_SLOTS_MAX + 1;
+    expect_refused(&params, "slot_count is 257, but must be 0 to 256");
+    expect_refused(NULL, "struct_size is 0");
+    rig_close(&rig);
+}
+
+WEIR_TEST(ArrCocFailure, DestroyAcceptsNull)
+{
+    weir_arr_coc *none = NULL;
+    weir_arr_coc_destroy(NULL);
+    weir_arr_coc_destroy(&none);
+}
+
+// Weights.
+
+enum {
+    TENSORS = 10,
+    D = 3
+};
+
+static void describe(struct weir_io_tensor tensors[TENSORS], const float *values)
+{
+    const struct weir_io_tensor list[TENSORS] = {
+        {.name = "participatory.0.weight", .rank = 2, .shape = {64, 13}},
+        {.name = "participatory.0.bias", .rank = 1, .shape = {64}},
+        {.name = "participatory.2.weight", .rank = 2, .shape = {D, 64}},
+        {.name = "participatory.2.bias", .rank = 1, .shape = {D}},
+        {.name = "balancer.0.weight", .rank = 2, .shape = {128, 9 + D}},
+        {.name = "balancer.0.bias", .rank = 1, .shape = {128}},
+        {.name = "balancer.2.weight", .rank = 2, .shape = {128, 128}},
+        {.name = "balancer.2.bias", .rank = 1, .shape = {128}},
+        {.name = "balancer.4.weight", .rank = 2, .shape = {3, 128}},
+        {.name = "balancer.4.bias", .rank = 1, .shape = {3}},
+    };
+    memcpy(tensors, list, sizeof list);
+    for (int i = 0; i < TENSORS; i++) {
+        tensors[i].dtype = WEIR_IO_F32;
+        tensors[i].data = values;
+    }
+}
+
+// Writes the tensors and expects them to be refused with all of `parts`.
+static void expect_weights_refused(const struct weir_io_tensor *tensors, size_t count,
+                                   const char *part, const char *second_part)
+{
+    const char *path = made_path(weir_test_temp_dir(), "weights.safetensors");
+    weir_arr_coc_weights *weights = NULL;
+    struct weir_io_error error = {""};
+
+    ASSERT_TRUE(weir_io_safetensors_write(path, tensors, count, &error));
+    EXPECT_FALSE(weir_arr_coc_weights_load(path, &weights, &error));
+    EXPECT_NULL(weights);
+    // A long path is shortened at its front.
+    EXPECT_CONTAINS(error.message, "/weights.safetensors: ");
+    EXPECT_CONTAINS(error.message, part);
+    EXPECT_CONTAINS(error.message, second_part);
+    weir_arr_coc_weights_destroy(&weights);
+}
+
+static float *make_values(void)
+{
+    float *values = rig_alloc(128 * 128, sizeof *values);
+    for (int i = 0; i < 128 * 128; i++)
+        values[i] = 0.01f * (float)(i % 17 - 8);
+    return values;
+}
+
+WEIR_TEST(ArrCocFailure, WeightsMissingTensor)
+{
+    struct weir_io_tensor tensors[TENSORS], others[TENSORS];
+    float *values = make_values();
+
+    describe(tensors, values);
+    for (int missing = 0; missing < TENSORS; missing++) {
+        memcpy(others, tensors, sizeof others);
+        memmove(others + missing, others + missing + 1,
+                (size_t)(TENSORS - 1 - missing) * sizeof *others);
+        expect_weights_refused(others, TENSORS - 1, tensors[missing].name, "no tensor");
+    }
+    free(values);
+}
+
+WEIR_TEST(ArrCocFailure, WeightsWrongShape)
+{
+    struct weir_io_tensor tensors[TENSORS];
+    float *values = make_values();
+
+    for (int wrong = 0; wrong < TENSORS; wrong++) {
+        describe(tensors, values);
+        // The bias whose length is D decides D; with it, the matrices are wrong.
+        bool decides = strcmp(tensors[wrong].name, "participatory.2.bias") == 0;
+        tensors[wrong].shape[0] -= 1;
+        expect_weights_refused(tensors, TENSORS,
+                               decides ? "participatory.2.weight" : tensors[wrong].name, "[");
+    }
+    describe(tensors, values);
+    tensors[3].shape[0] = 0;
+    expect_weights_refused(tensors, TENSORS, "participatory.2.bias is empty", "at least one");
+    free(values);
+}
+
+WEIR_TEST(ArrCocFailure, WeightsWithNaN)
+{
+    struct weir_io_tensor tensors[TENSORS];
+    float *values = make_values();
+    float *bad = make_values();
+
+    bad[2] = NAN;
+    for (int wrong = 0; wrong < TENSORS; wrong++) {
+        describe(tensors, values);
+        tensors[wrong].data = bad;
+        expect_weights_refused(tensors, TENSORS, tensors[wrong].name, "index 2 is NaN");
+    }
+    free(bad);
+    free(values);
+}
+
+WEIR_TEST(ArrCocFailure, WeightsTruncated)
+{
+    const char *path = made_path(weir_test_temp_dir(), "truncated.safetensors");
+    struct weir_io_error error = {""};
+    weir_arr_coc_weights *weights;
+    size_t size;
+
+    unsigned char *bytes = made_file_read(weir_test_runfile(RIG_SMALL_WEIGHTS), &size);
+    ASSERT_NOT_NULL(bytes);
+    for (size_t cut = 1; cut < size; cut = cut * 3 + 1) {
+        ASSERT_TRUE(made_file_write(path, bytes, size - cut));
+        EXPECT_FALSE(weir_arr_coc_weights_load(path, &weights, &error));
+        EXPECT_CONTAINS(error.message, "/truncated.safetensors: ");
+    }
+    free(bytes);
+    EXPECT_FALSE(weir_arr_coc_weights_load("does/not/exist", &weights, &error));
+    EXPECT_CONTAINS(error.message, "does/not/exist");
+}
+
+// Frames.
+
+enum {
+    FRAMES = 5,
+    BAD = 2
+};
+
+// Runs five frames of which the third is the bad one, and expects the others to be
+// as if it had not been there.
+static void expect_only_bad_fails(const struct rig *rig, uint32_t slots,
+                                  const struct weir_arr_coc_sizes *sizes, uint64_t max_pixels,
+                                  const struct rig_image *bad_image, weir_status load_status,
+                                  const char *load_message, const char *wanted)
+{
+    struct weir_arr_coc_params params = rig_params(rig, sizes, max_pixels);
+    struct rig_image image = rig_image_make(40, 50);
+    struct rig_frame frames[FRAMES];
+    weir_arr_coc *arr_coc;
+
+    made_image_noise(40, 50, 1, image.rgb);
+    const bool computes = strcmp(weir_runtime_backend(rig->runtime), "null") != 0;
+    for (int i = 0; i < FRAMES; i++)
+        rig_frame_init(&frames[i], &image, computes ? sizes->grid : 0);
+    if (bad_image)
+        frames[BAD].image = bad_image;
+    frames[BAD].load_status = load_status;
+    frames[BAD].load_message = load_message;
+    params.slot_count = slots;
+    ASSERT_OK(weir_arr_coc_create(&params, &arr_coc));
+    EXPECT_TRUE(rig_run(arr_coc, frames, FRAMES));
+    struct weir_pipeline_statistics figures;
+    weir_pipeline_get_statistics(weir_arr_coc_pipeline(arr_coc), &figures);
+    EXPECT_UINT_EQ(figures.succeeded, FRAMES - 1);
+    EXPECT_UINT_EQ(figures.failed, 1);
+    EXPECT_UINT_EQ(figures.recoveries, 0);
+    weir_arr_coc_destroy(&arr_coc);
+
+    for (int i = 0; i < FRAMES; i++) {
+        EXPECT_INT_EQ(frames[i].deliveries, 1);
+        if (i != BAD && computes)
+            EXPECT_TRUE(rig_same_bits(&frames[i], &frames[0]));
+        else if (i != BAD)
+            EXPECT_INT_EQ(frames[i].status, WEIR_OK);
+    }
+    EXPECT_INT_LT(frames[BAD].status, 0);
+    EXPECT_STR_EQ(frames[BAD].stage, "prepare");
+    EXPECT_CONTAINS(frames[BAD].message, wanted);
+    for (int i = 0; i < FRAMES; i++)
+        rig_frame_finish(&frames[i]);
+    rig_image_finish(&image);
+}
+
+WEIR_TEST(ArrCocFailure, LoadFails)
+{
+    struct rig rig;
+    ASSERT_TRUE(rig_open(&rig, 0, RIG_SMALL_WEIGHTS));
+    for (uint32_t slots = 1; slots <= 3; slots++) {
+        expect_only_bad_fails(&rig, slots, &small, 2000, NULL, WEIR_ERROR_IO,
+                              "photo.png: the file is cut off", "photo.png: the file is cut off");
+        expect_only_bad_fails(&rig, slots, &small, 2000, NULL, WEIR_ERROR_IO, NULL,
+                              "the callback of 'prepare' returned WEIR_ERROR_IO");
+        expect_only_bad_fails(&rig, slots, &small, 2000, NULL, WEIR_NOT_READY, NULL,
+                              "the callback of 'prepare' returned WEIR_NOT_READY");
+    }
+    rig_close(&rig);
+}
+
+WEIR_TEST(ArrCocFailure, ImageTooLarge)
+{
+    const struct rig_image large = {.height = 67, .width = 30}, empty = {0};
+    const struct rig_image flat = {.height = 0, .width = 5};
+    const struct rig_image huge = {.height = INT_MAX, .width = INT_MAX};
+    struct rig rig;
+
+    ASSERT_TRUE(rig_open(&rig, 0, RIG_SMALL_WEIGHTS));
+    expect_only_bad_fails(&rig, 2, &small, 2000, &large, WEIR_OK, NULL,
+                          "an image of 30x67 pixels; the slots hold 2000");
+    expect_only_bad_fails(&rig, 2, &small, 2000, &huge, WEIR_OK, NULL, "the slots hold 2000");
+    expect_only_bad_fails(&rig, 2, &small, 2000, &empty, WEIR_OK, NULL,
+                          "an image of 0x0 pixels; it must have one at least");
+    expect_only_bad_fails(&rig, 2, &small, 2000, &flat, WEIR_OK, NULL, "an image of 5x0 pixels");
+    rig_close(&rig);
+}
+
+WEIR_TEST(ArrCocFailure, ImageTooLong)
+{
+    // What the kernels' 32-bit coordinates can hold; tests of agreement run the
+    // longest image that is taken.
+    const struct weir_arr_coc_sizes sizes = {1024, 32, 256};
+    struct rig_image row = rig_image_make(1, 2097152);
+    struct rig rig;
+
+    ASSERT_TRUE(rig_open(&rig, 0, RIG_SMALL_WEIGHTS));
+    expect_only_bad_fails(&rig, 1, &sizes, 2097152, &row, WEIR_OK, NULL,
+                          "an image of 2097152x1 pixels; with side 1024 no image side may exceed "
+                          "2097151");
+    rig_close(&rig);
+    rig_image_finish(&row);
+}
+
+WEIR_TEST(ArrCocFailure, TextureOfNoFrame)
+{
+    struct rig_image image = rig_image_make(8, 8);
+    struct rig_frame frame;
+    struct rig rig;
+    weir_arr_coc *arr_coc;
+    float *texture = rig_alloc((size_t)13 * 64 * 64, sizeof *texture);
+
+    ASSERT_TRUE(rig_open(&rig, 0, RIG_SMALL_WEIGHTS));
+    const struct weir_arr_coc_params params = rig_params(&rig, &small, 64);
+    ASSERT_OK(weir_arr_coc_create(&params, &arr_coc));
+    EXPECT_INT_EQ(weir_arr_coc_download_texture(arr_coc, texture), WEIR_ERROR_INVALID);
+    EXPECT_CONTAINS(weir_last_error()->message, "there is no frame");
+    rig_frame_init(&frame, &image, 0);
+    EXPECT_TRUE(rig_run(arr_coc, &frame, 1));
+    EXPECT_OK(weir_arr_coc_download_texture(arr_coc, texture));
+    frame.load_status = WEIR_ERROR_IO;
+    EXPECT_TRUE(rig_run(arr_coc, &frame, 1));
+    EXPECT_INT_EQ(weir_arr_coc_download_texture(arr_coc, texture), WEIR_ERROR_INVALID);
+    weir_arr_coc_destroy(&arr_coc);
+    rig_close(&rig);
+    free(texture);
+    rig_image_finish(&image);
+}
+
+// Ending early.
+
+enum {
+    MANY = 24
+};
+
+struct many {
+    weir_arr_coc *arr_coc;
+    struct rig_image image;
+    struct weir_arr_coc_frame frames[MANY];
+    int ends[MANY][2]; // deliveries, status
+    atomic_bool gate_open;
+    bool gated; // loading waits at the gate
+    bool destroys_in_deliver;
+};
+
+static weir_status load_gated(void *user, unsigned char *rgb, size_t capacity, uint32_t *out_width,
+                              uint32_t *out_height)
+{
+    struct many *many = user;
+    const struct timespec pause = {.tv_nsec = 100000};
+    (void)capacity;
+    while (many->gated && !many->gate_open)
+        nanosleep(&pause, NULL);
+    memcpy(rgb, many->image.rgb, (size_t)40 * 50 * 3);
+    *out_width = 50;
+    *out_height = 40;
+    return WEIR_OK;
+}
+
+static void deliver_many(void *user, struct weir_arr_coc_frame *frame,
+                         const struct weir_arr_coc_output *output,
+                         const struct weir_pipeline_result *result)
+{
+    struct many *many = user;
+    int(*end)[2] = &many->ends[frame - many->frames];
+    (*end)[0]++;
+    (*end)[1] = result->status;
+    EXPECT_TRUE((output != NULL) == (result->status == WEIR_OK));
+    if (many->destroys_in_deliver) {
+        weir_arr_coc *same = many->arr_coc;
+        weir_arr_coc_destroy(&same);
+        EXPECT_PTR_EQ(same, many->arr_coc);
+    }
+}
+
+static bool many_start(struct many *many, const struct rig *rig, uint32_t slots)
+{
+    struct weir_arr_coc_params params = rig_params(rig, &small, 2000);
+
+    many->image = rig_image_make(40, 50);
+    made_image_noise(40, 50, 1, many->image.rgb);
+    for (int i = 0; i < MANY; i++)
+        many->frames[i] = (struct weir_arr_coc_frame){.load = load_gated, .user = many};
+    params.slot_count = slots;
+    params.backlog = MANY;
+    params.deliver = deliver_many;
+    params.user = many;
+    if (!rig_ok(__FILE__, __LINE__, "create", weir_arr_coc_create(&params, &many->arr_coc)))
+        return false;
+    for (int i = 0; i < MANY; i++)
+        EXPECT_OK(weir_pipeline_submit(weir_arr_coc_pipeline(many->arr_coc), &many->frames[i]));
+    return true;
+}
+
+// How many ended so; each was delivered once.
+static int many_ended(const struct many *many, weir_status status)
+{
+    int count = 0;
+    for (int i = 0; i < MANY; i++) {
+        EXPECT_INT_EQ(many->ends[i][0], 1);
+        count += many->ends[i][1] == status;
+    }
+    return count;
+}
+
+WEIR_TEST(ArrCocEnding, DestroyWithFramesInFlight)
+{
+    struct rig rig;
+    ASSERT_TRUE(rig_open(&rig, 0, RIG_SMALL_WEIGHTS));
+    for (uint32_t slots = 1; slots <= 4; slots++) {
+        struct many many = {0};
+        ASSERT_TRUE(many_start(&many, &rig, slots));
+        weir_arr_coc_destroy(&many.arr_coc);
+        EXPECT_NULL(many.arr_coc);
+        EXPECT_INT_EQ(many_ended(&many, WEIR_OK) + many_ended(&many, WEIR_CANCELLED), MANY);
+        rig_image_finish(&many.image);
+    }
+    rig_close(&rig);
+}
+
+WEIR_TEST(ArrCocEnding, Cancel)
+{
+    struct many many = {.gated = true};
+    struct rig rig;
+
+    ASSERT_TRUE(rig_open(&rig, 0, RIG_SMALL_WEIGHTS));
+    ASSERT_TRUE(many_start(&many, &rig, 2));
+    weir_pipeline *pipeline = weir_arr_coc_pipeline(many.arr_coc);
+    // At most one frame has been taken by now, and it stands at the gate.
+    EXPECT_OK(weir_pipeline_cancel(pipeline));
+    many.gate_open = true;
+    EXPECT_OK(weir_pipeline_drain(pipeline, WEIR_FOREVER));
+    EXPECT_INT_GE(many_ended(&many, WEIR_CANCELLED), MANY - 1);
+    EXPECT_INT_EQ(many_ended(&many, WEIR_OK) + many_ended(&many, WEIR_CANCELLED), MANY);
+
+    // It goes on with what comes afterwards.
+    memset(many.ends, 0, sizeof many.ends);
+    for (int i = 0; i < MANY; i++)
+        EXPECT_OK(weir_pipeline_submit(pipeline, &many.frames[i]));
+    EXPECT_OK(weir_pipeline_drain(pipeline, WEIR_FOREVER));
+    EXPECT_INT_EQ(many_ended(&many, WEIR_OK), MANY);
+    weir_arr_coc_destroy(&many.arr_coc);
+    rig_close(&rig);
+    rig_image_finish(&many.image);
+}
+
+WEIR_TEST(ArrCocEnding, DestroyInACallbackDoesNothing)
+{
+    struct many many = {.destroys_in_deliver = true, .gated = true};
+    struct rig rig;
+
+    ASSERT_TRUE(rig_open(&rig, 0, RIG_SMALL_WEIGHTS));
+    ASSERT_TRUE(many_start(&many, &rig, 3));
+    many.gate_open = true;
+    EXPECT_OK(weir_pipeline_drain(weir_arr_coc_pipeline(many.arr_coc), WEIR_FOREVER));
+    EXPECT_INT_EQ(many_ended(&many, WEIR_OK), MANY);
+    weir_arr_coc_destroy(&many.arr_coc);
+    rig_close(&rig);
+    rig_image_finish(&many.image);
+}
+
+// Settings.
+
+WEIR_TEST(ArrCocSettings, SetParams)
+{
+    const struct weir_section sections[] = {*weir_arr_coc_section(), *weir_pipeline_section()};
+    const struct weir_open_params open = {
+        .struct_size = sizeof open,
+        .config_text = "[arr_coc]\nside = 256\ngrid = 16\nbudget = 512\nmax_pixels = 5000\n"
+                       "[pipeline]\nslots = 2\nfull = drop-oldest\nbacklog = 9\ntiming = 1\n",
+        .sections = sections,
+        .section_count = 2,
+    };
+    struct weir_arr_coc_params params = {.struct_size = sizeof params};
+    weir_runtime *runtime;
+
+    ASSERT_OK(weir_open(&open, &runtime));
+    EXPECT_OK(weir_arr_coc_params_from_settings(runtime, &params));
+    EXPECT_UINT_EQ(params.sizes.side, 256);
+    EXPECT_UINT_EQ(params.sizes.grid, 16);
+    EXPECT_UINT_EQ(params.sizes.budget, 512);
+    EXPECT_UINT_EQ(params.max_pixels, 5000);
+    EXPECT_UINT_EQ(params.slot_count, 2);
+    EXPECT_INT_EQ(params.full, WEIR_PIPELINE_DROP_OLDEST);
+    EXPECT_UINT_EQ(params.backlog, 9);
+    EXPECT_TRUE(params.timing);
+    EXPECT_OK(weir_close(&runtime));
+}
+
+WEIR_TEST(ArrCocSettings, MustBeDeclared)
+{
+    const struct weir_open_params open = {
+        .struct_size = sizeof open,
+        .config_path = "",
+        .sections = weir_arr_coc_section(),
+        .section_count = 1,
+    };
+    struct weir_arr_coc_params params = {.struct_size = sizeof params};
+    weir_runtime *runtime;
+
+    ASSERT_OK(weir_open(NULL, &runtime));
+    EXPECT_INT_EQ(weir_arr_coc_params_from_settings(runtime, &params), WEIR_ERROR_NOT_FOUND);
+    EXPECT_CONTAINS(weir_last_error()->message, "[arr_coc]");
+    EXPECT_OK(weir_close(&runtime));
+    ASSERT_OK(weir_open(&open, &runtime));
+    EXPECT_INT_EQ(weir_arr_coc_params_from_settings(runtime, &params), WEIR_ERROR_NOT_FOUND);
+    EXPECT_CONTAINS(weir_last_error()->message, "[pipeline]");
+    EXPECT_OK(weir_close(&runtime));
+}
+
+WEIR_TEST(ArrCocSettings, DefaultSizes)
+{
+    const struct weir_arr_coc_sizes zero = {0};
+    weir_arr_coc *arr_coc;
+    struct rig rig;
+
+    ASSERT_TRUE(rig_open(&rig, 0, RIG_SMALL_WEIGHTS));
+    struct weir_arr_coc_params params = rig_params(&rig, &zero, 10);
+    params.slot_count = 1;
+    ASSERT_OK(weir_arr_coc_create(&params, &arr_coc));
+    EXPECT_UINT_EQ(weir_arr_coc_get_sizes(arr_coc)->side, 1024);
+    EXPECT_UINT_EQ(weir_arr_coc_get_sizes(arr_coc)->grid, 32);
+    EXPECT_UINT_EQ(weir_arr_coc_get_sizes(arr_coc)->budget, 4096);
+    weir_arr_coc_destroy(&arr_coc);
+    rig_close(&rig);
+}

@@ -1,0 +1,265 @@
+// A frame starts with the pipeline's own struct, so that the pointer which the
+// pipeline hands back is the test's.
+#include "tests/pipelines/rig.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "io/image.h"
+
+void *rig_alloc(size_t count, size_t size)
+{
+    void *memory = calloc(count ? count : 1, size);
+    if (!memory) {
+        fprintf(stderr, "no memory for %zu x %zu bytes\n", count, size);
+        exit(EXIT_FAILURE);
+    }
+    return memory;
+}
+
+static bool open_device(struct rig *rig, size_t index)
+{
+    char select[24];
+    snprintf(select, sizeof select, "%zu", index);
+    const struct weir_device_params params = {.struct_size = sizeof params, .select = select};
+    return rig_ok(__FILE__, __LINE__, "weir_device_open",
+                  weir_device_open(rig->runtime, &params, &rig->device));
+}
+
+static bool open_weights(struct rig *rig, const char *weights)
+{
+    struct weir_io_error error;
+    if (!weir_arr_coc_weights_load(weir_test_runfile(weights), &rig->weights, &error)) {
+        weir_test_fail(__FILE__, __LINE__, "%s", error.message);
+        return false;
+    }
+    rig->query_size = weir_arr_coc_weights_query_size(rig->weights);
+    rig->query = rig_alloc(rig->query_size, sizeof *rig->query);
+    weir_arr_coc_seeded_query(1, rig->query, rig->query_size);
+    return true;
+}
+
+bool rig_open(struct rig *rig, size_t index, const char *weights)
+{
+    *rig = (struct rig){0};
+    if (rig_ok(__FILE__, __LINE__, "weir_open", weir_open(NULL, &rig->runtime)) &&
+        open_device(rig, index) && open_weights(rig, weights))
+        return true;
+    rig_close(rig);
+    return false;
+}
+
+void rig_close(struct rig *rig)
+{
+    free(rig->query);
+    rig->query = NULL;
+    weir_arr_coc_weights_destroy(&rig->weights);
+    if (rig->device)
+        EXPECT_OK(weir_device_close(&rig->device));
+    if (rig->runtime)
+        EXPECT_OK(weir_close(&rig->runtime));
+}
+
+size_t rig_device_count(void)
+{
+    weir_runtime *runtime;
+    if (!rig_ok(__FILE__, __LINE__, "weir_open", weir_open(NULL, &runtime)))
+        return 0;
+    size_t count = weir_device_count(runtime);
+    weir_close(&runtime);
+    return count;
+}
+
+// Images.
+
+struct rig_image rig_image_make(int height, int width)
+{
+    size_t size = (size_t)height * (size_t)width * 3;
+    return (struct rig_image){.height = height, .width = width, .rgb = rig_alloc(size, 1)};
+}
+
+bool rig_image_read(const char *path, struct rig_image *out_image)
+{
+    struct weir_io_image_info info;
+    struct weir_io_error error;
+
+    *out_image = (struct rig_image){0};
+    if (weir_io_image_probe(path, &info, &error)) {
+        *out_image = rig_image_make((int)info.height, (int)info.width);
+        if (weir_io_image_read(path, 0, out_image->rgb, weir_io_image_bytes(&info), &info, &error))
+            return true;
+        rig_image_finish(out_image);
+    }
+    weir_test_fail(__FILE__, __LINE__, "%s", error.message);
+    return false;
+}
+
+void rig_image_finish(struct rig_image *image)
+{
+    free(image->rgb);
+    image->rgb = NULL;
+}
+
+// Frames.
+
+static weir_status load(void *user, unsigned char *rgb, size_t capacity, uint32_t *out_width,
+                        uint32_t *out_height)
+{
+    const struct rig_frame *frame = user;
+    const struct rig_image *image = frame->image;
+    const size_t size = (size_t)image->height * (size_t)image->width * 3;
+
+    if (frame->load_message) {
+        struct weir_error error = {.status = frame->load_status};
+        snprintf(error.message, sizeof error.message, "%s", frame->load_message);
+        return weir_error_set(&error);
+    }
+    if (frame->load_status != WEIR_OK)
+        return frame->load_status;
+    // An image that is too large reports its size and leaves the pixels alone.
+    if (image->rgb && size <= capacity)
+        memcpy(rgb, image->rgb, size);
+    *out_width = (uint32_t)image->width;
+    *out_height = (uint32_t)image->height;
+    return WEIR_OK;
+}
+
+void rig_frame_init(struct rig_frame *frame, const struct rig_image *image, uint32_t grid)
+{
+    *frame = (struct rig_frame){.image = image, .grid = grid};
+    frame->frame.load = load;
+    frame->frame.user = frame;
+}
+
+void rig_frame_finish(struct rig_frame *frame)
+{
+    free(frame->relevance);
+    free(frame->scores);
+    free(frame->tokens);
+    free(frame->patches);
+    *frame = (struct rig_frame){0};
+}
+
+static void *copy_of(const void *bytes, size_t size)
+{
+    void *copy = rig_alloc(size, 1);
+    memcpy(copy, bytes, size);
+    return copy;
+}
+
+static void keep_output(struct rig_frame *frame, const struct weir_arr_coc_output *output)
+{
+    const size_t map = (size_t)frame->grid * frame->grid * sizeof(float);
+    const size_t token = WEIR_ARR_COC_CHANNELS * sizeof(float);
+
+    frame->output = *output;
+    frame->relevance = copy_of(output->relevance, map);
+    frame->scores = copy_of(output->scores, 3 * map);
+    frame->tokens = copy_of(output->tokens, output->token_count * token);
+    frame->patches = copy_of(output->patches, (size_t)output->patch_count * 3 * sizeof(int32_t));
+    memcpy(frame->balance, output->balance, sizeof frame->balance);
+    frame->output.relevance = frame->relevance;
+    frame->output.scores = frame->scores;
+    frame->output.tokens = frame->tokens;
+    frame->output.patches = frame->patches;
+    frame->output.balance = frame->balance;
+}
+
+static void deliver(void *user, struct weir_arr_coc_frame *delivered,
+                    const struct weir_arr_coc_output *output,
+                    const struct weir_pipeline_result *result)
+{
+    struct rig_frame *frame = (struct rig_frame *)delivered;
+    (void)user;
+
+    frame->deliveries++;
+    frame->status = result->status;
+    snprintf(frame->stage, sizeof frame->stage, "%s", result->stage);
+    snprintf(frame->message, sizeof frame->message, "%s",
+             result->error ? result->error->message : "");
+    // A frame may be run again.
+    if (output && frame->grid > 0 && !frame->relevance)
+        keep_output(frame, output);
+}
+
+struct weir_arr_coc_params rig_params(const struct rig *rig, const struct weir_arr_coc_sizes *sizes,
+                                      uint64_t max_pixels)
+{
+    return (struct weir_arr_coc_params){
+        .struct_size = sizeof(struct weir_arr_coc_params),
+        .device = rig->device,
+        .sizes = *sizes,
+        .weights = rig->weights,
+        .query = rig->query,
+        .query_size = rig->query_size,
+        .max_pixels = max_pixels,
+        .deliver = deliver,
+    };
+}
+
+bool rig_run(weir_arr_coc *arr_coc, struct rig_frame *frames, size_t count)
+{
+    weir_pipeline *pipeline = weir_arr_coc_pipeline(arr_coc);
+    bool ok = true;
+
+    for (size_t i = 0; i < count && ok; i++)
+        ok = rig_ok(__FILE__, __LINE__, "weir_pipeline_submit",
+                    weir_pipeline_submit(pipeline, &frames[i].frame));
+    return rig_ok(__FILE__, __LINE__, "weir_pipeline_drain",
+                  weir_pipeline_drain(pipeline, WEIR_FOREVER)) &&
+           ok;
+}
+
+// Comparing.
+
+unsigned char *rig_frame_bytes(const struct rig_frame *frame, size_t *out_size)
+{
+    const size_t map = (size_t)frame->grid * frame->grid * sizeof(float);
+    const uint32_t counts[2] = {frame->output.patch_count, frame->output.token_count};
+    const struct {
+        const void *bytes;
+        size_t size;
+    } parts[] = {
+        {counts, sizeof counts},
+        {frame->balance, sizeof frame->balance},
+        {frame->relevance, map},
+        {frame->scores, 3 * map},
+        {frame->patches, (size_t)counts[0] * 3 * sizeof(int32_t)},
+        {frame->tokens, (size_t)counts[1] * WEIR_ARR_COC_CHANNELS * sizeof(float)},
+    };
+    size_t size = 0;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        size += parts[i].size;
+    unsigned char *bytes = rig_alloc(size, 1);
+    *out_size = 0;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        memcpy(bytes + *out_size, parts[i].bytes, parts[i].size);
+        *out_size += parts[i].size;
+    }
+    return bytes;
+}
+
+static bool succeeded(const struct rig_frame *frame)
+{
+    if (frame->status == WEIR_OK && frame->deliveries > 0 && frame->relevance)
+        return true;
+    weir_test_fail(__FILE__, __LINE__, "a frame was delivered %d times, as %s: %s",
+                   frame->deliveries, weir_status_name(frame->status), frame->message);
+    return false;
+}
+
+bool rig_same_bits(const struct rig_frame *a, const struct rig_frame *b)
+{
+    if (!succeeded(a) || !succeeded(b))
+        return false;
+    size_t a_size, b_size;
+    unsigned char *a_bytes = rig_frame_bytes(a, &a_size);
+    unsigned char *b_bytes = rig_frame_bytes(b, &b_size);
+    bool same =
+        weir_test_check_uint(__FILE__, __LINE__, "size", "==", "size", a_size, b_size) &&
+        weir_test_check_mem(__FILE__, __LINE__, "one", "the other", a_bytes, b_bytes, a_size);
+    free(b_bytes);
+    free(a_bytes);
+    return same;
+}

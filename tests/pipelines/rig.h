@@ -1,0 +1,97 @@
+// What stands around an ARR-COC pipeline under test: a runtime and a device of the
+// chain that the environment names, seeded weights and a query, images in memory,
+// and copies of what came out.
+//
+// The functions that return bool report their failure to the running test. Memory
+// that cannot be had ends the program.
+#ifndef WEIR_TESTS_PIPELINES_RIG_H
+#define WEIR_TESTS_PIPELINES_RIG_H
+
+#include "pipelines/arr_coc/arr_coc.h"
+#include "tests/support/test.h"
+
+#define RIG_WEIGHTS "pipelines/arr_coc/weights/arr_coc_weights.safetensors"
+#define RIG_SMALL_WEIGHTS "tests/pipelines/small_weights.safetensors" // D = 7
+
+static inline bool rig_ok(const char *file, int line, const char *text, weir_status status)
+{
+    if (status != WEIR_OK)
+        weir_test_fail(file, line, "%s is %s: %s", text, weir_status_name(status),
+                       weir_last_error_text());
+    return status == WEIR_OK;
+}
+#define EXPECT_OK(call) ((void)rig_ok(__FILE__, __LINE__, #call, (call)))
+#define ASSERT_OK(call) WEIR_TEST_ASSERT_(rig_ok(__FILE__, __LINE__, #call, (call)))
+
+struct rig {
+    weir_runtime *runtime;
+    weir_device *device;
+    weir_arr_coc_weights *weights;
+    float *query;
+    size_t query_size;
+};
+
+// Opens a runtime, device `index` of it, and weights from a runfile.
+bool rig_open(struct rig *rig, size_t index, const char *weights);
+
+// Closes all of it. A device that still has objects is a failure of the test.
+void rig_close(struct rig *rig);
+
+// How many devices the chain has.
+size_t rig_device_count(void);
+
+struct rig_image {
+    int height;
+    int width;
+    unsigned char *rgb;
+};
+
+// An image with room for its pixels, and one that is read from a runfile.
+struct rig_image rig_image_make(int height, int width);
+bool rig_image_read(const char *path, struct rig_image *out_image);
+void rig_image_finish(struct rig_image *image);
+
+// One frame: what goes in and a copy of what came out. A frame that failed has
+// its status, message and stage, and no arrays. It stays where it was initialised.
+struct rig_frame {
+    struct weir_arr_coc_frame frame;
+    const struct rig_image *image;
+    weir_status load_status;  // what loading returns instead of an image
+    const char *load_message; // and its detail; NULL: none
+    int deliveries;
+    weir_status status;
+    char message[768];
+    char stage[32];
+    struct weir_arr_coc_output output; // its arrays are copies
+    float *relevance;                  // the copies
+    float *scores;
+    float *tokens;
+    int32_t *patches;
+    float balance[3];
+    uint32_t grid;
+};
+
+// With `grid` 0 no copies are made: the null backend computes nothing, and its
+// results are whatever was in memory.
+
+void rig_frame_init(struct rig_frame *frame, const struct rig_image *image, uint32_t grid);
+void rig_frame_finish(struct rig_frame *frame);
+
+// Params with everything of the rig's filled in, for `sizes` and images of at most
+// `max_pixels`; frames must be struct rig_frame.
+struct weir_arr_coc_params rig_params(const struct rig *rig, const struct weir_arr_coc_sizes *sizes,
+                                      uint64_t max_pixels);
+
+// Submits `count` frames and waits until all are delivered.
+bool rig_run(weir_arr_coc *arr_coc, struct rig_frame *frames, size_t count);
+
+// All results of a frame that succeeded in one block of memory, which the caller
+// frees.
+unsigned char *rig_frame_bytes(const struct rig_frame *frame, size_t *out_size);
+
+// Whether both succeeded with the same bits; what differs is reported.
+bool rig_same_bits(const struct rig_frame *a, const struct rig_frame *b);
+
+void *rig_alloc(size_t count, size_t size);
+
+#endif
