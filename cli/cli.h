@@ -1,0 +1,62 @@
+// What the files of the `weir` command share: exit codes, messages, dispatch.
+//
+// Data goes to stdout, messages to stderr; a message is a sentence that names
+// the thing and the remedy.
+#ifndef WEIR_CLI_CLI_H
+#define WEIR_CLI_CLI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <weir/common.h>
+
+// What the process ends with. Ended by a signal: CLI_SIGNALLED + its number.
+enum cli_exit {
+    CLI_OK = 0,
+    CLI_FAILED = 1, // an image failed, or a file cannot be read or written
+    CLI_USAGE = 2,  // the command line is wrong
+    CLI_SETUP = 3,  // the configuration, a module or a device cannot be used
+    CLI_SIGNALLED = 128,
+};
+
+// One command, or a group of them.
+struct cli_command {
+    const char *name;
+    const char *summary; // one line, for the list
+    // argv[0] is the command's own name. Returns an exit code.
+    int (*main)(int argc, char **argv);
+    // A group: NULL `main`, and what its members are called ("command").
+    const char *what;
+    const struct cli_command *members;
+    size_t member_count;
+};
+
+extern const struct cli_command cli_run_arr_coc;
+extern const struct cli_command cli_doctor;
+extern const struct cli_command cli_devices;
+extern const struct cli_command cli_config_check;
+extern const struct cli_command cli_bench_submit;
+extern const struct cli_command cli_conform;
+
+// Prints "weir: SENTENCE" to stderr, in one piece, and puts a progress line out
+// of its way. Threads: safe.
+void cli_error(const char *format, ...) WEIR_PRINTF(1, 2);
+void cli_warning(const char *format, ...) WEIR_PRINTF(1, 2);
+void cli_note(const char *format, ...) WEIR_PRINTF(1, 2);
+
+// Prints the thread's Weir error the same way, and returns the exit code that
+// belongs to its status.
+int cli_weir_error(void);
+
+// Turns notes off, and warnings; errors stay.
+void cli_set_quiet(bool quiet);
+
+// Prints `version` as every --version does.
+void cli_print_version(void);
+
+// The exit code, once all that was printed has reached stdout: `code`, or
+// CLI_FAILED with a message if it could not be written.
+int cli_flush(int code);
+
+#endif

@@ -1,0 +1,49 @@
+# shellcheck shell=bash
+# Sourced by the tests of the command, from the root of the runfiles.
+. tests/support/shell.sh
+
+weir="$PWD/cli/weir"
+images="$PWD/tests/data/images"
+weights="$PWD/pipelines/arr_coc/weights/arr_coc_weights.safetensors"
+man="$PWD/docs/man"
+unset WEIR_CONFIG WEIR_BACKEND WEIR_PLUGINS WEIR_MODULE_PATH POCL_DEVICES OCL_ICD_VENDORS
+cd "$TEST_TMPDIR"
+
+# Sizes that take little time; the kernels are the same.
+cat >small.ini <<'TEXT'
+[weir]
+backend = opencl
+
+[arr_coc]
+side = 256
+grid = 16
+TEXT
+
+# expect_data WANTED COMMAND...: as expect_status, but $output is standard output
+# alone, and $messages standard error.
+expect_data()
+{
+    local wanted="$1" status=0
+    shift
+    output="$("$@" 2>"$TEST_TMPDIR/messages")" || status=$?
+    messages="$(cat "$TEST_TMPDIR/messages")"
+    [ "$status" -eq "$wanted" ] && return 0
+    printf '%s ended with %s, expected %s. It printed:\n%s\n%s\n' "$*" "$status" "$wanted" \
+        "$output" "$messages" >&2
+    exit 1
+}
+
+# expect_files DIRECTORY NAME: all files of an image.
+expect_files()
+{
+    local suffix
+    for suffix in tokens.npy patches.npy relevance.npy scores.npy overlay.png json; do
+        [ -s "$1/$2.$suffix" ] || fail "there is no $1/$2.$suffix"
+    done
+}
+
+# expect_nothing DIRECTORY: no file in it, hidden ones included.
+expect_nothing()
+{
+    [ -z "$(find "$1" -type f 2>/dev/null)" ] || fail "there is: $(find "$1" -type f)"
+}

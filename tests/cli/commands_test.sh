@@ -1,0 +1,74 @@
+#!/bin/bash
+# Help, versions, the nearest name, exit codes of wrong command lines, and the
+# manual pages.
+. tests/cli/cli.sh
+
+commands=("" "run" "run arr-coc" "doctor" "devices" "config" "config check" "bench" "bench submit")
+for command in "${commands[@]}"; do
+    # shellcheck disable=SC2086
+    expect_data 0 "$weir" $command --help
+    expect_contains "$output" "usage: weir"
+    [ -z "$messages" ] || fail "weir $command --help wrote to standard error: $messages"
+    # shellcheck disable=SC2086
+    expect_data 0 "$weir" $command --version
+    [ "$output" = "weir 0.1.0" ] || fail "weir $command --version said '$output'"
+done
+
+expect_usage()
+{
+    local part="$1"
+    shift
+    expect_data 2 "$weir" "$@"
+    [ -z "$output" ] || fail "weir $* wrote to standard output: $output"
+    expect_contains "$messages" "$part"
+}
+
+expect_usage "weir needs a COMMAND"
+expect_usage "weir has no 'docter'; did you mean 'doctor'?" docter
+expect_usage "weir has no 'xyzzy'; \`weir --help\` lists what it has" xyzzy
+expect_usage "did you mean --help?" --hlep
+expect_usage "weir run needs a PIPELINE" run
+expect_usage "weir run has no 'arrcoc'; did you mean 'arr-coc'?" run arrcoc
+expect_usage "weir run arr-coc needs an image" run arr-coc
+expect_usage "did you mean --output?" run arr-coc --outptu x y.png
+expect_usage "has no option '-o'" run arr-coc -o x
+expect_usage "--output needs a value: --output DIR" run arr-coc x.png --output
+expect_usage "--output stands twice" run arr-coc x.png --output a --output=b
+expect_usage "--output is empty" run arr-coc x.png --output=
+expect_usage "--quiet takes no value, but got '1'" run arr-coc --quiet=1 x.png
+expect_usage "--repeat takes a whole number from 1 to 1000000000, not '0'" run arr-coc --repeat 0 x.png
+expect_usage "not '1.5'" run arr-coc --repeat 1.5 x.png
+expect_usage "not '-1'" run arr-coc --repeat -1 x.png
+expect_usage "not '99999999999999999999'" run arr-coc --repeat 99999999999999999999 x.png
+expect_usage "got an empty name" run arr-coc ""
+expect_usage "does not know what to do with 'extra'" doctor extra
+expect_usage "does not know what to do with 'extra'" devices extra
+expect_usage "weir config needs a COMMAND" config
+expect_usage "weir config check needs a file" config check
+expect_usage "does not know what to do with 'b'" config check a b
+expect_usage "--turns takes a whole number from 1 to 101" bench submit --turns 0
+
+# Behind -- everything is an operand.
+expect_status 3 "$weir" config check -- --json
+expect_contains "$output" "--json"
+
+# A page for each command, sound, with every option of the help.
+declare -A pages=([weir]="" [weir-run]="run arr-coc" [weir-doctor]="doctor"
+    [weir-devices]="devices" [weir-config]="config check" [weir-bench]="bench submit")
+for page in "${!pages[@]}"; do
+    [ -f "$man/$page.1" ] || fail "there is no page $page.1"
+    lint="$(mandoc -T lint -W style "$man/$page.1" | grep -v 'referenced manual not found' || true)"
+    [ -z "$lint" ] || fail "$lint"
+    # shellcheck disable=SC2086
+    for option in $("$weir" ${pages[$page]} --help | sed -n 's/^  --\([a-z]*\).*/\1/p'); do
+        grep -q "^\.It Fl Fl $option\b" "$man/$page.1" || fail "$page.1 does not explain --$option"
+    done
+done
+expect_data 0 "$weir" run arr-coc --help
+expect_contains "$output" "--weights W"
+
+# What cannot be written to standard output is not lost silently.
+status=0
+"$weir" --help >/dev/full 2>messages || status=$?
+[ "$status" -eq 1 ] || fail "with a full standard output weir ended with $status"
+expect_contains "$(cat messages)" "standard output cannot be written"

@@ -1,0 +1,10 @@
+#!/bin/bash
+# bazel run //:demo, as Bazel would start it.
+root="$PWD"
+. tests/cli/cli.sh
+
+mkdir called from
+(cd "$root" && BUILD_WORKING_DIRECTORY="$TEST_TMPDIR/called" ./demo >"$TEST_TMPDIR/table")
+expect_files called/out/demo coffee
+expect_files called/out/demo chelsea
+expect_contains "$(cat table)" "2 of 2 written"

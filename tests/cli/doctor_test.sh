@@ -1,0 +1,93 @@
+#!/bin/bash
+# weir doctor, devices and config check: sound and broken set-ups.
+. tests/cli/cli.sh
+
+as_json()
+{
+    printf '%s' "$output" | python3 -c "import json, sys; data = json.load(sys.stdin); assert $1, data"
+}
+
+# Sound.
+expect_data 0 "$weir" doctor --config small.ini
+for part in "small.ini (--config)" "backend = opencl (small.ini:2)" "opencl is used" \
+    "null 0.1.0, a backend, ABI 1" "Portable Computing Language" "PoCL cache" \
+    "copy, kernel and copy back gave the right 1024 numbers" "events are timed" "all is well" \
+    "POCL_CACHE_DIR=$POCL_CACHE_DIR"; do
+    expect_contains "$output" "$part"
+done
+expect_data 0 "$weir" doctor --config small.ini --json
+as_json 'data["problems"] == 0 and any(f["topic"] == "self-test" for f in data["findings"])'
+expect_data 0 env WEIR_BACKEND=opencl WEIR_PLUGINS= "$weir" doctor
+expect_contains "$output" "WEIR_BACKEND=opencl"
+expect_contains "$output" "no file: the defaults hold"
+
+# Broken: a problem, a remedy, exit code 3.
+expect_problem()
+{
+    local part="$1" remedy="$2"
+    shift 2
+    expect_data 3 "$@"
+    expect_contains "$output" "problem"
+    expect_contains "$output" "$part"
+    expect_contains "$output" "what to do:"
+    expect_contains "$output" "$remedy"
+}
+mkdir vendors modules
+expect_problem "no OpenCL driver is registered" "pocl-opencl-icd" \
+    env OCL_ICD_VENDORS="$PWD/vendors/" "$weir" doctor --config small.ini
+expect_problem "PoCL cannot keep compiled kernels in /proc/weir" "set POCL_CACHE_DIR" \
+    env POCL_CACHE_DIR=/proc/weir "$weir" doctor --config small.ini
+echo "This is no module." >modules/weir_opencl.so
+expect_problem "$PWD/modules/weir_opencl.so" "" \
+    env WEIR_MODULE_PATH="$PWD/modules" "$weir" doctor --config small.ini
+expect_problem "no weir_opencl.so in /nonexistent" "WEIR_MODULE_PATH" \
+    env WEIR_MODULE_PATH=/nonexistent "$weir" doctor --config small.ini
+printf '[weir]\nbackend = opencl\ndevice = 99\n' >device.ini
+expect_problem "99" "" "$weir" doctor --config device.ini
+printf '[wier]\n' >broken.ini
+expect_problem "broken.ini:1: " "weir" "$weir" doctor --config broken.ini
+expect_problem "this device runs no kernels" "choose a backend that runs kernels" \
+    env WEIR_BACKEND=null "$weir" doctor
+expect_data 3 env WEIR_BACKEND=null "$weir" doctor --json
+as_json 'data["problems"] == 1 and [f["remedy"] for f in data["findings"] if f["state"] == "problem"][0]'
+
+# Devices.
+expect_data 0 "$weir" devices --config small.ini
+expect_contains "$output" "Portable Computing Language"
+expect_contains "$output" "largest buffer"
+expect_data 0 env WEIR_BACKEND=null "$weir" devices --json
+as_json 'data["module"] == "null" and len(data["devices"]) == 1'
+as_json 'data["devices"][0]["limits"]["max_block"] == [1024, 1024, 64]'
+printf '[weir]\nbackend = null\n\n[null]\ndevices = 3\n' >three.ini
+expect_data 0 "$weir" devices --config three.ini --json
+as_json '[d["index"] for d in data["devices"]] == [0, 1, 2]'
+printf '[weir]\nbackend = null\n\n[null]\ndevices = 0\n' >none.ini
+expect_data 3 "$weir" devices --config none.ini
+expect_contains "$messages" "found no device"
+
+# The configuration.
+expect_data 0 "$weir" config check three.ini
+expect_contains "$output" "three.ini is sound"
+expect_contains "$output" "three.ini:5"
+[[ "$output" =~ \[arr_coc\]\ +side\ =\ 1024\ +default ]] || fail "no default of [arr_coc]: $output"
+expect_data 0 env WEIR_PLUGINS= "$weir" config check small.ini --json
+as_json 'data["settings"]["arr_coc"]["side"] == {"value": "256", "origin": "small.ini:5"}'
+as_json 'data["settings"]["weir"]["plugins"]["origin"] == "WEIR_PLUGINS"'
+as_json '"library" in data["settings"]["opencl"]'
+
+expect_unsound()
+{
+    local part="$1"
+    printf '%b' "$2" >unsound.ini
+    expect_data 3 "$weir" config check unsound.ini
+    [ -z "$output" ] || fail "printed for an unsound file: $output"
+    expect_contains "$messages" "$part"
+}
+expect_unsound "unsound.ini:2: unknown key 'bakend' in [weir]; did you mean 'backend'?" '[weir]\nbakend = x\n'
+expect_unsound "unsound.ini:1: " '[pipelin]\n'
+expect_unsound "unsound.ini:2: " '[arr_coc]\nside = 7\n'
+expect_unsound "unsound.ini:2: " '[null]\ndevices = 17\n'
+expect_unsound "unsound.ini:3: " '[weir]\nbackend = null\nbackend = null\n'
+expect_unsound "unsound.ini:2: " '[weir]\nbackend =\n'
+expect_data 3 "$weir" config check nowhere.ini
+expect_contains "$messages" "nowhere.ini"

@@ -1,0 +1,53 @@
+#!/bin/bash
+# An interrupt in mid-run: what was finished is kept, nothing is half-written,
+# and the exit code names the signal.
+. tests/cli/cli.sh
+set -m # or children would ignore SIGINT
+
+count=60
+for i in $(seq -w "$count"); do
+    cp "$images/coffee.png" "photo$i.png"
+done
+expect_data 0 "$weir" run arr-coc --config small.ini --output warm --quiet photo01.png
+
+# interrupted SIGNAL CODE DIRECTORY ARGUMENT...
+interrupted()
+{
+    local signal="$1" code="$2" directory="$3" status=0 first finished
+    shift 3
+    "$weir" run arr-coc --config small.ini --output "$directory" "$@" >table 2>messages &
+    local pid=$!
+    for _ in $(seq 600); do
+        [ ! -e "$directory/photo01.json" ] || break
+        sleep 0.1
+    done
+    kill -s "$signal" "$pid"
+    wait "$pid" || status=$?
+    [ "$status" -eq "$code" ] || fail "$signal: ended with $status: $(cat messages)"
+    expect_contains "$(cat messages)" "finishing what was started"
+    finished="$(find "$directory" -name '*.json' | wc -l)"
+    [ "$finished" -ge 1 ] && [ "$finished" -lt "$count" ] || fail "$finished images are finished"
+    expect_contains "$(cat messages)" "$finished of $count images are finished and kept"
+    for first in "$directory"/*.json; do
+        expect_files "$directory" "$(basename "$first" .json)"
+    done
+    [ "$(find "$directory" -type f | wc -l)" -eq $((6 * finished)) ] ||
+        fail "there is more: $(ls -A "$directory")"
+    [ -z "$(find "$directory" -name '.weir*')" ] || fail "temporary files are left"
+}
+
+interrupted INT 130 first photo*.png
+interrupted TERM 143 second photo*.png
+
+# While one image is run again and again: its first results are kept.
+"$weir" run arr-coc --config small.ini --output again --repeat 1000000000 photo01.png \
+    >table 2>messages &
+pid=$!
+sleep 3
+kill -s INT "$pid"
+status=0
+wait "$pid" || status=$?
+[ "$status" -eq 130 ] || fail "ended with $status: $(cat messages)"
+expect_files again photo01
+cmp again/photo01.tokens.npy warm/photo01.tokens.npy || fail "other results than of a whole run"
+expect_contains "$(cat table)" "frames/s"

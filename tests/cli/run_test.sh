@@ -1,0 +1,127 @@
+#!/bin/bash
+# weir run arr-coc on PoCL: what it writes and prints.
+. tests/cli/cli.sh
+
+expect_data 0 "$weir" run arr-coc --config small.ini --output made/here "$images/coffee.png" \
+    "$images/chelsea.png"
+expect_files made/here coffee
+expect_files made/here chelsea
+[ "$(find made/here -type f | wc -l)" -eq 12 ] || fail "there is: $(ls -A made/here)"
+expect_contains "$messages" "no --query: using 1536 normal numbers from seed 1"
+expect_contains "$messages" "no --weights: using "
+for part in "frames/s" "latency" "p50" "p99" "texture" "relevance" "allocation" "overlap" \
+    "2 of 2 written to made/here"; do
+    expect_contains "$output" "$part"
+done
+
+python3 - made/here <<'PYTHON'
+import json, struct, sys
+
+def npy(path):
+    data = open(path, "rb").read()
+    assert data[:8] == b"\x93NUMPY\x01\x00", path
+    size = struct.unpack("<H", data[8:10])[0]
+    header = eval(data[10:10 + size])
+    assert not header["fortran_order"]
+    count = 1
+    for n in header["shape"]:
+        count *= n
+    kind = {"<f4": "f", "<i4": "i"}[header["descr"]]
+    return header["shape"], struct.unpack("<%d%s" % (count, kind), data[10 + size:])
+
+for name, width, height in (("coffee", 600, 400), ("chelsea", 451, 300)):
+    base = sys.argv[1] + "/" + name
+    about = json.load(open(base + ".json"))
+    assert about["image"]["kind"] == "png rgb8", about["image"]
+    assert (about["image"]["width"], about["image"]["height"]) == (width, height)
+    assert (about["side"], about["grid"], about["budget"]) == (256, 16, 4096)
+    assert about["device"]["module"] == "opencl"
+    assert about["device"]["name"] and about["device"]["driver"]
+    assert about["query_file"] is None and about["query_seed"] == 1
+    assert abs(sum(about["weights"].values()) - 1) < 1e-5, about["weights"]
+    assert about["times"]["runs"] == 1 and about["times"]["latency_min_ns"] > 0
+    assert set(about["times"]["stage_mean_ns"]) == {"texture", "relevance", "allocation"}
+
+    shape, tokens = npy(base + ".tokens.npy")
+    assert shape == (about["tokens"], 13), shape
+    shape, patches = npy(base + ".patches.npy")
+    assert shape == (about["patches"], 3), shape
+    assert list(patches[1::3]) == about["sides"]
+    assert sum(s * s for s in about["sides"]) == about["tokens"] <= 4096
+    shape, relevance = npy(base + ".relevance.npy")
+    assert shape == (16, 16) and min(relevance) == 0 and 0.999 < max(relevance) <= 1
+    shape, scores = npy(base + ".scores.npy")
+    assert shape == (3, 16, 16)
+
+    picture = open(base + ".overlay.png", "rb").read()
+    assert picture[:8] == b"\x89PNG\r\n\x1a\n"
+    wide, high = struct.unpack(">II", picture[16:24])
+    assert wide >= 900 and abs(wide / high - width / height) < 0.01, (wide, high)
+PYTHON
+
+# The same bytes again, in another process, with other numbers in flight, and a
+# query of one's own that says the same.
+python3 - <<'PYTHON'
+import struct
+def npy(path, shape, values):
+    header = "{'descr': '<f4', 'fortran_order': False, 'shape': %s, }" % (shape,)
+    header += " " * (-(len(header) + 11) % 64) + "\n"
+    with open(path, "wb") as f:
+        f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode())
+        f.write(struct.pack("<%df" % len(values), *values))
+npy("ones.npy", (1536,), [1.0] * 1536)
+npy("row.npy", (1, 1536), [1.0] * 1536)
+PYTHON
+{ cat small.ini && printf '\n[pipeline]\nslots = 1\n'; } >one.ini
+expect_data 0 "$weir" run arr-coc --config one.ini --output again --quiet "$images/coffee.png"
+[ -z "$output$messages" ] || fail "--quiet printed: $output$messages"
+for suffix in tokens.npy patches.npy relevance.npy scores.npy overlay.png; do
+    cmp "made/here/coffee.$suffix" "again/coffee.$suffix" || fail "two runs differ in $suffix"
+done
+"$weir" run arr-coc --config small.ini --output q1 --quiet --query ones.npy "$images/coffee.png"
+"$weir" run arr-coc --config small.ini --output q2 --quiet --query row.npy --weights "$weights" \
+    "$images/coffee.png"
+cmp q1/coffee.scores.npy q2/coffee.scores.npy || fail "one query, two shapes, two results"
+cmp -s q1/coffee.scores.npy again/coffee.scores.npy && fail "the query changes nothing"
+
+# Repeated: files once, times over all; figures as JSON; out is the default.
+expect_data 0 "$weir" run arr-coc --config small.ini --repeat 5 --json "$images/coffee.png"
+printf '%s' "$output" | python3 -c '
+import json, sys
+figures = json.load(sys.stdin)
+assert figures["frames"] == 5 and figures["frames_failed"] == 0, figures
+assert figures["frames_per_second"] > 0 and figures["latency_ns"]["p99"] > 0
+assert [s["name"] for s in figures["stages"]] == ["texture", "relevance", "allocation"]
+assert figures["images"][0]["runs"] == 5 and figures["images"][0]["runs_that_differ"] == 0
+'
+expect_files out coffee
+[ "$(python3 -c 'import json; print(json.load(open("out/coffee.json"))["times"]["runs"])')" = 5 ] ||
+    fail "the JSON does not count the runs"
+
+# Files that stand there are replaced.
+echo old >out/coffee.tokens.npy
+"$weir" run arr-coc --config small.ini --quiet "$images/coffee.png"
+cmp out/coffee.tokens.npy again/coffee.tokens.npy || fail "an old file was not replaced"
+
+# A policy that drops frames is not for this command.
+{ cat small.ini && printf '\n[pipeline]\nfull = drop-oldest\n'; } >drop.ini
+expect_data 0 "$weir" run arr-coc --config drop.ini --output drop "$images/coffee.png"
+expect_contains "$messages" "drop.ini:9: full = drop-oldest is not for this command"
+expect_files drop coffee
+
+# A picture of one pixel, and one that is far from square, have an overlay too.
+python3 - <<'PYTHON'
+import struct, zlib
+def png(path, width, height):
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    rows = b"".join(b"\0" + bytes((x * 7 + y) % 256 for x in range(width)) for y in range(height))
+    with open(path, "wb") as f:
+        f.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)))
+        f.write(chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+png("pixel.png", 1, 1)
+png("line.png", 1, 5000)
+PYTHON
+expect_data 0 "$weir" run arr-coc --config small.ini --output odd --quiet pixel.png line.png
+expect_files odd pixel
+expect_files odd line
