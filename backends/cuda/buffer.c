@@ -1,0 +1,234 @@
+// DEVICE memory is allocated from the device's pool in the memory stream, which
+// has no work to wait for; after the allocation that stream is synchronised, so
+// every other stream may use the memory at once. Core destroys a buffer when no
+// work uses it, so freeing it in the same stream is in order.
+//
+// HOST memory comes from a cache by size, because cuMemFreeHost waits for the
+// whole device. Sizes are rounded up by an eighth at most, so that buffers of
+// nearly one size share blocks. Only trim, close and a lack of memory empty it.
+//
+// With unified addressing the host's pointer serves copies, also to and from
+// registered memory. Kernels get the device's address, which may differ for that.
+#include <unistd.h>
+
+#include "backends/cuda/cu.h"
+
+#define SMALLEST_BLOCK 4096u
+
+static size_t block_size(size_t size)
+{
+    size_t step = SMALLEST_BLOCK;
+    while (step <= size / 16)
+        step *= 2;
+    return size <= SIZE_MAX - step ? (size + step - 1) / step * step : size;
+}
+
+static weir_status refuse_device(struct cu_device *device, CUresult code, size_t size)
+{
+    size_t free_bytes = 0;
+    size_t total = 0;
+    if (code == CUDA_ERROR_OUT_OF_MEMORY &&
+        device->module->cu.cuMemGetInfo(&free_bytes, &total) == CUDA_SUCCESS)
+        return cu_native_error(device, "cuMemAllocFromPoolAsync", code,
+                               "a DEVICE buffer of %zu bytes was asked for, and %zu bytes of %zu "
+                               "are free", size, free_bytes, total);
+    return cu_native_error(device, "cuMemAllocFromPoolAsync", code,
+                           "cannot make a DEVICE buffer of %zu bytes", size);
+}
+
+// What was freed may be cached in pieces that do not fit; the driver gets it back
+// before an allocation fails.
+static CUresult allocate_again(struct cu_device *device, struct cu_buffer *buffer)
+{
+    const struct cu_symbols *cu = &device->module->cu;
+    if (cu->cuStreamSynchronize(device->memory_stream) != CUDA_SUCCESS ||
+        cu->cuMemPoolTrimTo(device->pool, 0) != CUDA_SUCCESS)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    return cu->cuMemAllocFromPoolAsync(&buffer->address, buffer->size, device->pool,
+                                       device->memory_stream);
+}
+
+static weir_status create_device(struct cu_buffer *buffer)
+{
+    struct cu_device *device = buffer->device;
+    const struct cu_symbols *cu = &device->module->cu;
+    CUresult code = cu->cuMemAllocFromPoolAsync(&buffer->address, buffer->size, device->pool,
+                                                device->memory_stream);
+    if (code == CUDA_ERROR_OUT_OF_MEMORY)
+        code = allocate_again(device, buffer);
+    if (code != CUDA_SUCCESS) {
+        buffer->address = 0;
+        return refuse_device(device, code, buffer->size);
+    }
+    device->module->host->count_driver_object();
+    code = cu->cuStreamSynchronize(device->memory_stream);
+    if (code == CUDA_SUCCESS)
+        return WEIR_OK;
+    return cu_native_error(device, "cuStreamSynchronize", code,
+                           "cannot make a DEVICE buffer of %zu bytes", buffer->size);
+}
+
+void cu_blocks_release(struct cu_device *device)
+{
+    const struct cu_module *module = device->module;
+    pthread_mutex_lock(&device->lock);
+    struct cu_block *block = device->blocks;
+    device->blocks = NULL;
+    pthread_mutex_unlock(&device->lock);
+    while (block) {
+        struct cu_block *next = block->next;
+        module->cu.cuMemFreeHost(block->pointer);
+        module->host->release(block);
+        block = next;
+    }
+}
+
+static struct cu_block *take_block(struct cu_device *device, size_t size)
+{
+    pthread_mutex_lock(&device->lock);
+    struct cu_block **at = &device->blocks;
+    while (*at && (*at)->size != size)
+        at = &(*at)->next;
+    struct cu_block *block = *at;
+    if (block)
+        *at = block->next;
+    pthread_mutex_unlock(&device->lock);
+    return block;
+}
+
+static void put_block(struct cu_device *device, struct cu_block *block)
+{
+    pthread_mutex_lock(&device->lock);
+    block->next = device->blocks;
+    device->blocks = block;
+    pthread_mutex_unlock(&device->lock);
+}
+
+static weir_status refuse_host(struct cu_device *device, CUresult code, size_t size)
+{
+    const long pages = sysconf(_SC_AVPHYS_PAGES);
+    const long page = sysconf(_SC_PAGESIZE);
+    if (code == CUDA_ERROR_OUT_OF_MEMORY && pages >= 0 && page > 0)
+        return cu_native_error(device, "cuMemHostAlloc", code,
+                               "a pinned HOST buffer of %zu bytes was asked for, and %llu bytes of "
+                               "the machine's memory are free", size,
+                               (unsigned long long)pages * (unsigned long long)page);
+    return cu_native_error(device, "cuMemHostAlloc", code,
+                           "cannot make a pinned HOST buffer of %zu bytes", size);
+}
+
+static weir_status create_block(struct cu_buffer *buffer, size_t size)
+{
+    struct cu_device *device = buffer->device;
+    const struct cu_module *module = device->module;
+    const unsigned flags = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP;
+    struct cu_block *block = module->host->allocate(sizeof *block);
+    if (!block)
+        return cu_no_memory(module->host, "a buffer");
+    block->size = size;
+    CUresult code = module->cu.cuMemHostAlloc(&block->pointer, size, flags);
+    if (code == CUDA_ERROR_OUT_OF_MEMORY) {
+        cu_blocks_release(device);
+        code = module->cu.cuMemHostAlloc(&block->pointer, size, flags);
+    }
+    if (code != CUDA_SUCCESS) {
+        module->host->release(block);
+        return refuse_host(device, code, buffer->size);
+    }
+    module->host->count_driver_object();
+    buffer->block = block;
+    return WEIR_OK;
+}
+
+// The address at which kernels reach HOST memory.
+static weir_status find_address(struct cu_buffer *buffer)
+{
+    CUresult code = buffer->device->module->cu.cuMemHostGetDevicePointer(&buffer->address,
+                                                                         buffer->pointer, 0);
+    if (code == CUDA_SUCCESS)
+        return WEIR_OK;
+    return cu_native_error(buffer->device, "cuMemHostGetDevicePointer", code,
+                           "cannot map a HOST buffer of %zu bytes", buffer->size);
+}
+
+static weir_status create_host(struct cu_buffer *buffer)
+{
+    const size_t size = block_size(buffer->size);
+    buffer->block = take_block(buffer->device, size);
+    if (!buffer->block) {
+        weir_status status = create_block(buffer, size);
+        if (status < 0)
+            return status;
+    }
+    buffer->pointer = buffer->block->pointer;
+    return find_address(buffer);
+}
+
+static weir_status wrap(struct cu_buffer *buffer, void *pointer)
+{
+    weir_status status =
+        cu_registration_get(buffer->device, pointer, buffer->size, &buffer->registration);
+    if (status < 0)
+        return status;
+    buffer->pointer = pointer;
+    return find_address(buffer);
+}
+
+static weir_status create(struct cu_buffer *buffer, const struct weir_buffer_setup *setup)
+{
+    if (setup->placement == WEIR_PLACE_DEVICE)
+        return create_device(buffer);
+    return setup->user_pointer ? wrap(buffer, setup->user_pointer) : create_host(buffer);
+}
+
+// Within the device's context.
+static void release(struct cu_buffer *buffer)
+{
+    struct cu_device *device = buffer->device;
+    if (buffer->block)
+        put_block(device, buffer->block);
+    else if (buffer->registration)
+        cu_registration_put(device, buffer->registration);
+    else if (buffer->address)
+        device->module->cu.cuMemFreeAsync(buffer->address, device->memory_stream);
+    device->module->host->release(buffer);
+}
+
+weir_status cu_buffer_create(const struct weir_link *link, weir_device *object,
+                             weir_buffer *buffer_object, const struct weir_buffer_setup *setup,
+                             void **out_data, void **out_pointer)
+{
+    struct cu_device *device = cu_device_of(link, object);
+    struct cu_scope scope;
+    (void)buffer_object;
+    weir_status status = cu_enter(device, &scope);
+    if (status < 0)
+        return status;
+    struct cu_buffer *buffer = link->host->allocate(sizeof *buffer);
+    if (!buffer) {
+        cu_leave(device, &scope);
+        return cu_no_memory(link->host, "a buffer");
+    }
+    buffer->device = device;
+    buffer->size = setup->size;
+    status = create(buffer, setup);
+    if (status < 0)
+        release(buffer);
+    cu_leave(device, &scope);
+    if (status < 0)
+        return status;
+    *out_data = buffer;
+    if (setup->placement == WEIR_PLACE_HOST)
+        *out_pointer = buffer->pointer;
+    return WEIR_OK;
+}
+
+void cu_buffer_destroy(const struct weir_link *link, weir_buffer *object)
+{
+    struct cu_buffer *buffer = cu_buffer_of(link, object);
+    struct cu_device *device = buffer->device;
+    struct cu_scope scope;
+    cu_enter_to_destroy(device, &scope);
+    release(buffer);
+    cu_leave(device, &scope);
+}

@@ -1,0 +1,379 @@
+// What the files of the CUDA backend share.
+//
+//   module.c     open: library, driver, devices; the ops table
+//   device.c     contexts, limits, and entering a context and leaving it again
+//   queue.c      streams, and submit
+//   copy.c       copies and fills, by the kinds of memory
+//   event.c      records and waits
+//   timeline.c   times of records on the one timeline of a device
+//   buffer.c     DEVICE memory from a pool, HOST memory from a cache
+//   idle.c       what may only be given back while the device is idle
+//   program.c    images and kernels
+//   source.c     run-time source through NVRTC, and the cache of its results
+//   signature.c  kernel signatures, read from that source
+//   error.c      what CUDA's errors mean, and what to do about them
+//
+// Locks, in the order in which they are taken: a queue's, a timeline's or a
+// device's. Nothing that may wait for the device is called under any of them.
+#ifndef WEIR_BACKENDS_CUDA_CU_H
+#define WEIR_BACKENDS_CUDA_CU_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <weir/module/module.h>
+
+#include "backends/cuda/symbols.h"
+#include "base/disk_cache.h"
+
+enum {
+    CU_TIMING_HISTORY = 4096,  // timed records of a queue that are kept
+    CU_ANCHOR_COUNT = 64,      // anchors of a timeline that are kept
+    CU_PARAMETER_LIMIT = 256,  // of a kernel
+    CU_ALIGNMENT = 16,         // the largest that a type of the dialect has
+};
+
+// A device that the driver lists, opened or not.
+struct cu_listed {
+    CUdevice native;
+    struct weir_device_info info;
+};
+
+struct cu_compiler; // source.c
+
+// The state of a link.
+struct cu_module {
+    const struct weir_host *host;
+    struct cu_symbols cu;
+    int version; // of CUDA, that the driver supports: 13000 is 13.0
+    struct cu_listed *listed;
+    size_t listed_count;
+    bool spin;              // host waits spin
+    weir_disk_cache *cache; // NULL: off
+    struct cu_compiler *compiler;
+    char driver[64];
+};
+
+// A point of the timeline whose time is known.
+struct cu_anchor {
+    CUevent event;
+    uint64_t time_ns;
+};
+
+// The times of a device. Guarded by its lock.
+struct cu_timeline {
+    pthread_mutex_t lock;
+    struct cu_anchor anchors[CU_ANCHOR_COUNT]; // ring; the newest is count - 1
+    uint64_t count;                            // of all anchors so far
+    CUevent pending;                           // recorded, and not known to be complete
+    bool is_pending;
+    uint64_t last_ns; // of the host's clock, when the last anchor was recorded
+};
+
+struct cu_registration; // idle.c
+
+// A module that waits for an idle moment to be unloaded.
+struct cu_idle {
+    struct cu_idle *next;
+    CUmodule module;
+};
+
+// A block of pinned memory, of a buffer or in the cache.
+struct cu_block {
+    struct cu_block *next;
+    void *pointer;
+    size_t size;
+};
+
+struct cu_device {
+    struct cu_module *module;
+    const struct cu_listed *listed;
+    CUcontext context;
+    CUmemoryPool pool;
+    CUstream memory_stream; // allocates, frees and records anchors; no work of the user's
+    unsigned architecture;  // 90: compute capability 9.0
+    int priority_least;     // as CUDA counts: the numerically largest
+    int priority_greatest;
+    unsigned max_dynamic_bytes; // of shared memory of a block, static included
+    unsigned warp_size;
+    size_t max_pitch;
+    struct cu_timeline timeline;
+    atomic_bool lost;      // a fault has killed the context
+    atomic_size_t waiting; // what waits for an idle moment
+    pthread_mutex_t lock;  // guards what follows
+    struct weir_error first_fault;
+    struct cu_queue *queues;
+    struct cu_block *blocks;
+    struct cu_idle *idle;
+};
+
+// DEVICE: `address`. HOST: `pointer` too, in a block or in registered memory;
+// kernels reach it at `address`.
+struct cu_buffer {
+    struct cu_device *device;
+    size_t size;
+    CUdeviceptr address;
+    char *pointer;
+    struct cu_block *block;
+    struct cu_registration *registration;
+};
+
+// A native event and who uses it. Those of a queue live as long as the queue.
+struct cu_mark {
+    CUevent event;
+    atomic_uint users; // threads that hold it beside the ring
+    struct cu_mark *next_free;
+};
+
+struct cu_record {
+    uint64_t sequence;
+    struct cu_mark *mark;
+};
+
+struct cu_time {
+    uint64_t sequence;
+    uint64_t time_ns;
+};
+
+struct cu_mark_block; // event.c
+
+struct cu_queue {
+    struct cu_device *device;
+    CUstream stream;
+    bool timing;
+    struct cu_queue *next; // in the device's list
+    struct cu_queue **link;
+    _Atomic uint64_t completed; // every record up to this one is complete
+    // Of the thread that submits.
+    struct cu_mark *free_marks;
+    struct cu_mark_block *mark_blocks;
+    size_t reap_at; // as many records in the ring make it worth to look for complete ones
+    pthread_mutex_t lock; // guards what follows
+    struct cu_record *records; // ring
+    size_t first;
+    size_t count;
+    size_t capacity; // a power of two
+    // With timing: ring of CU_TIMING_HISTORY, by the number of the record.
+    struct cu_time *times;
+    uint64_t recorded;  // records so far
+    uint64_t converted; // and those whose time is known
+    struct cu_mark *converted_mark; // the last of them, while it is in the ring
+};
+
+struct cu_signatures; // signature.c
+
+struct cu_program {
+    struct cu_device *device;
+    CUmodule module;
+    struct cu_idle *entry;
+    struct cu_signatures *signatures; // NULL for bundles
+};
+
+struct cu_kernel {
+    CUfunction function;
+    unsigned max_dynamic_bytes;
+};
+
+static inline struct cu_module *cu_module_of(const struct weir_link *link)
+{
+    return link->state;
+}
+
+static inline struct cu_device *cu_device_of(const struct weir_link *link,
+                                             const weir_device *device)
+{
+    return weir_device_data(link, device);
+}
+
+static inline struct cu_queue *cu_queue_of(const struct weir_link *link, const weir_queue *queue)
+{
+    return weir_queue_data(link, queue);
+}
+
+static inline struct cu_buffer *cu_buffer_of(const struct weir_link *link,
+                                             const weir_buffer *buffer)
+{
+    return weir_buffer_data(link, buffer);
+}
+
+static inline struct cu_program *cu_program_of(const struct weir_link *link,
+                                               const weir_program *program)
+{
+    return weir_program_data(link, program);
+}
+
+static inline struct cu_kernel *cu_kernel_of(const struct weir_link *link,
+                                             const weir_kernel *kernel)
+{
+    return weir_kernel_data(link, kernel);
+}
+
+// error.c
+
+// Reports that the driver refused `call` with `code`, and returns the status
+// that fits. The rest says what was attempted. A code that means the end of the
+// context is kept with the device, and the first one of those is reported ever
+// after, whatever `code` is.
+weir_status cu_native_error(struct cu_device *device, const char *call, CUresult code,
+                            const char *format, ...) WEIR_PRINTF(4, 5);
+
+// The same where there is no device yet.
+weir_status cu_module_error(const struct cu_module *module, const char *call, CUresult code,
+                            const char *format, ...) WEIR_PRINTF(4, 5);
+
+// Reports the first fault of a device that is lost.
+weir_status cu_report_lost(struct cu_device *device);
+
+// Reports an error that is not the driver's.
+weir_status cu_error(const struct weir_host *host, weir_status status, const char *remedy,
+                     const char *format, ...) WEIR_PRINTF(4, 5);
+
+weir_status cu_no_memory(const struct weir_host *host, const char *what);
+
+// device.c
+
+// The context that a thread had before a call.
+struct cu_scope {
+    CUcontext before;
+    bool changed;
+};
+
+// Makes the device's context current, and puts the caller's back. Asking costs
+// less than setting, and a thread that already has the context, which is the
+// rule beside the CUDA runtime, is only asked.
+//
+// Errors: the first fault, once the device is lost; nothing is to be left then.
+weir_status cu_enter(struct cu_device *device, struct cu_scope *scope);
+// The same for what must be tried even on a device that is lost.
+void cu_enter_to_destroy(struct cu_device *device, struct cu_scope *scope);
+void cu_leave(const struct cu_device *device, const struct cu_scope *scope);
+
+int cu_attribute(const struct cu_module *module, CUdevice native, CUdevice_attribute attribute);
+weir_status cu_device_create(const struct weir_link *link, weir_device *device,
+                             const struct weir_device_setup *setup, void **out_data);
+void cu_device_destroy(const struct weir_link *link, weir_device *device);
+void cu_device_limits(const struct weir_link *link, weir_device *device,
+                      struct weir_limits *limits);
+weir_status cu_device_trim(const struct weir_link *link, weir_device *device);
+
+// queue.c
+
+weir_status cu_queue_create(const struct weir_link *link, weir_device *device, weir_queue *queue,
+                            const struct weir_queue_setup *setup, void **out_data);
+void cu_queue_destroy(const struct weir_link *link, weir_queue *queue);
+weir_status cu_queue_submit(const struct weir_link *link, weir_queue *queue,
+                            const struct weir_operation *operation);
+weir_status cu_queue_finish(const struct weir_link *link, weir_queue *queue);
+
+// copy.c
+
+weir_status cu_submit_copy(const struct weir_link *link, struct cu_queue *queue,
+                           const struct weir_operation *operation);
+weir_status cu_submit_copy_2d(const struct weir_link *link, struct cu_queue *queue,
+                              const struct weir_operation *operation);
+weir_status cu_submit_fill(const struct weir_link *link, struct cu_queue *queue,
+                           const struct weir_operation *operation);
+
+// event.c
+
+weir_status cu_records_init(struct cu_queue *queue);
+void cu_records_finish(struct cu_queue *queue);
+weir_status cu_submit_record(struct cu_queue *queue, uint64_t sequence);
+weir_status cu_submit_wait(struct cu_queue *queue, struct cu_queue *producer, uint64_t sequence);
+weir_status cu_event_query(const struct weir_link *link, weir_queue *queue, uint64_t sequence);
+weir_status cu_event_wait(const struct weir_link *link, weir_queue *queue, uint64_t sequence,
+                          uint64_t timeout_ns);
+weir_status cu_event_time(const struct weir_link *link, weir_queue *queue, uint64_t sequence,
+                          uint64_t *out_time_ns);
+
+// timeline.c
+
+weir_status cu_timeline_init(struct cu_device *device);
+void cu_timeline_finish(struct cu_device *device);
+// Records an anchor if the last one is old. Cheap when it is not.
+void cu_timeline_advance(struct cu_device *device);
+// Stores the time of a complete event. `near` is an event whose time is
+// `near_ns`, or NULL; it is used where it lies nearer than every anchor.
+weir_status cu_timeline_convert(struct cu_device *device, CUevent event, CUevent near,
+                                uint64_t near_ns, uint64_t *out_time_ns);
+
+// buffer.c
+
+weir_status cu_buffer_create(const struct weir_link *link, weir_device *device,
+                             weir_buffer *buffer, const struct weir_buffer_setup *setup,
+                             void **out_data, void **out_pointer);
+void cu_buffer_destroy(const struct weir_link *link, weir_buffer *buffer);
+// Gives cached pinned memory back; waits for the device. Within its context.
+void cu_blocks_release(struct cu_device *device);
+
+// idle.c
+
+// Registers memory of the user's, or shares a registration that covers it. Within
+// the device's context. Waits for the device only where the range touches memory
+// whose registration waits for an idle moment: that may have been unmapped since,
+// and its address may lie on other memory now.
+weir_status cu_registration_get(struct cu_device *device, void *pointer, size_t size,
+                                struct cu_registration **out_registration);
+// Lets it go; the last one makes it wait for an idle moment. Never waits.
+void cu_registration_put(struct cu_device *device, struct cu_registration *registration);
+
+// Hands over a module that is to be unloaded at an idle moment. Never waits.
+void cu_idle_put(struct cu_device *device, struct cu_idle *entry);
+// Gives back what is waiting, if no queue of the device has work. For places that
+// may wait. Within the device's context.
+void cu_idle_settle(struct cu_device *device);
+// Gives everything back, and waits for the device. Within its context.
+void cu_idle_drain(struct cu_device *device);
+
+// program.c
+
+weir_status cu_program_create(const struct weir_link *link, weir_device *device,
+                              weir_program *program, const struct weir_program_params *params,
+                              void **out_data);
+void cu_program_destroy(const struct weir_link *link, weir_program *program);
+weir_status cu_program_signatures(const struct weir_link *link, weir_program *program,
+                                  const struct weir_kernel_signature **out_signatures,
+                                  uint32_t *out_count);
+weir_status cu_kernel_create(const struct weir_link *link, weir_program *program,
+                             weir_kernel *kernel, const struct weir_kernel_signature *signature,
+                             struct weir_kernel_info *info, void **out_data);
+void cu_kernel_destroy(const struct weir_link *link, weir_kernel *kernel);
+
+// source.c
+
+struct cu_compiler *cu_compiler_create(const struct weir_host *host);
+void cu_compiler_destroy(struct cu_compiler *compiler, const struct weir_host *host);
+
+// Compiles source in the dialect to an image for the device, or finds it in the
+// cache. No driver call is made.
+//
+// Ownership: `*out_image` is the caller's, to be freed with free().
+weir_status cu_compile(struct cu_device *device, const char *source, const char *options,
+                       void **out_image, size_t *out_size);
+
+// signature.c
+
+// Kernel signatures in one block of memory.
+struct cu_signatures {
+    struct weir_kernel_signature *kernels;
+    uint32_t kernel_count;
+    struct weir_parameter *parameters; // those of all kernels, one after the other
+};
+
+// Reads the kernels that `source` defines. It is no compiler: it knows comments,
+// strings and preprocessor lines and skips them, and finds
+//
+//     __kernel [WEIR_BLOCK(x, y, z)] void NAME(parameters)
+//
+// in whatever is left, in either branch of an #if. Parameters are those of
+// docs/kernels.md, spelt out: `__global [const] T *[restrict] name`,
+// `WEIR_LOCAL_PARAM(T) name`, `[const] T name`. Macros are not expanded, so a
+// kernel or a parameter list that is made by a macro is not understood. A type
+// that is no scalar or vector of the dialect has size 0, which the caller fills in
+// from the driver.
+//
+// Ownership: the caller's, to be given to host->release.
+// Errors: WEIR_ERROR_BUILD, naming the kernel, the parameter and the line.
+weir_status cu_signatures_read(const struct weir_host *host, const char *source,
+                               struct cu_signatures **out_signatures);
+
+#endif

@@ -1,0 +1,48 @@
+// Compares cu_api.h, symbols.h and nvrtc_api.h with NVIDIA's headers at compile
+// time; without those, or in use, this file is empty. cudaTypedefs.h has a type
+// for each version of each function, so the pinned versions are checked too.
+#ifdef __has_include
+#if __has_include(<cudaTypedefs.h>)
+
+#include <cudaTypedefs.h>
+
+#include "backends/cuda/symbols.h"
+
+#define CU_CHECK_CONSTANT(name, value) _Static_assert((name) == (value), #name " differs");
+CU_CONSTANTS(CU_CHECK_CONSTANT)
+CU_FLAGS(CU_CHECK_CONSTANT)
+#undef CU_CHECK_CONSTANT
+
+#define CU_CHECK_ENUMERATION(name) _Static_assert(sizeof(name) == 4, #name " has another size");
+CU_ENUMERATIONS(CU_CHECK_ENUMERATION)
+#undef CU_CHECK_ENUMERATION
+
+// What a toolkit is too old to declare is checked with a newer one.
+#define CU_CHECK_SYMBOL(version, result, name, parameters)                             \
+    _Static_assert(_Generic((PFN_##name##_v##version)0, result(*) parameters: 1, default: 0), \
+                   #name " differs");
+#if CUDA_VERSION >= 12040
+CU_SYMBOLS(CU_CHECK_SYMBOL)
+#endif
+#undef CU_CHECK_SYMBOL
+
+#endif
+#if __has_include(<nvrtc.h>)
+
+#include <nvrtc.h>
+
+#include "backends/cuda/nvrtc_api.h"
+
+#define NVRTC_CHECK_SYMBOL(result, name, parameters) \
+    _Static_assert(_Generic(&name, result(*) parameters: 1, default: 0), #name " differs");
+NVRTC_SYMBOLS(NVRTC_CHECK_SYMBOL)
+#undef NVRTC_CHECK_SYMBOL
+
+_Static_assert(NVRTC_SUCCESS == 0 && NVRTC_ERROR_COMPILATION == 6, "nvrtcResult differs");
+_Static_assert(sizeof(nvrtcResult) == 4, "nvrtcResult has another size");
+
+#endif
+#endif
+
+// ISO C wants a declaration in every file.
+typedef int cu_check_done;

@@ -1,0 +1,281 @@
+// A device is its primary context, which the CUDA runtime, PyTorch and cuBLAS of
+// the same process share. So nothing of the context is configured here, and every
+// entry point leaves the thread's current context as it found it.
+//
+// DEVICE memory comes from a pool of Weir's own, on a stream that carries no work.
+// The pool keeps what is freed until trim, and never lets an allocation wait for
+// work in another stream (REUSE_ALLOW_INTERNAL_DEPENDENCIES off), so that waiting
+// for that stream after an allocation waits for nothing else.
+#include <string.h>
+#include <unistd.h>
+
+#include "backends/cuda/cu.h"
+
+// The devices that the images are made for (compute capability 7.5 and newer) all
+// run this many kernels at once; the driver has
+// no attribute for it. CUDA C++ programming guide, "resident grids per device".
+#define RESIDENT_GRIDS 128
+// Documented with cuEventElapsedTime().
+#define TIMING_RESOLUTION_NS 500
+
+weir_status cu_enter(struct cu_device *device, struct cu_scope *scope)
+{
+    const struct cu_symbols *cu = &device->module->cu;
+    if (atomic_load_explicit(&device->lost, memory_order_relaxed))
+        return cu_report_lost(device);
+    CUresult code = cu->cuCtxGetCurrent(&scope->before);
+    if (code != CUDA_SUCCESS)
+        return cu_native_error(device, "cuCtxGetCurrent", code, "ask for the current context");
+    scope->changed = scope->before != device->context;
+    if (!scope->changed)
+        return WEIR_OK;
+    code = cu->cuCtxSetCurrent(device->context);
+    if (code == CUDA_SUCCESS)
+        return WEIR_OK;
+    return cu_native_error(device, "cuCtxSetCurrent", code, "enter the device's context");
+}
+
+void cu_enter_to_destroy(struct cu_device *device, struct cu_scope *scope)
+{
+    const struct cu_symbols *cu = &device->module->cu;
+    scope->before = NULL;
+    scope->changed = cu->cuCtxGetCurrent(&scope->before) == CUDA_SUCCESS &&
+                     scope->before != device->context &&
+                     cu->cuCtxSetCurrent(device->context) == CUDA_SUCCESS;
+}
+
+void cu_leave(const struct cu_device *device, const struct cu_scope *scope)
+{
+    if (scope->changed)
+        device->module->cu.cuCtxSetCurrent(scope->before);
+}
+
+int cu_attribute(const struct cu_module *module, CUdevice native, CUdevice_attribute attribute)
+{
+    int value = 0;
+    return module->cu.cuDeviceGetAttribute(&value, attribute, native) == CUDA_SUCCESS ? value : 0;
+}
+
+static int number(const struct cu_device *device, CUdevice_attribute attribute)
+{
+    return cu_attribute(device->module, device->listed->native, attribute);
+}
+
+static unsigned positive(const struct cu_device *device, CUdevice_attribute attribute)
+{
+    const int value = number(device, attribute);
+    return value > 0 ? (unsigned)value : 0;
+}
+
+static weir_status check_abilities(struct cu_device *device)
+{
+    const struct weir_host *host = device->module->host;
+    const char *name = device->listed->info.name;
+    device->architecture = 10 * positive(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) +
+                           positive(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+    device->warp_size = positive(device, CU_DEVICE_ATTRIBUTE_WARP_SIZE);
+    device->max_pitch = positive(device, CU_DEVICE_ATTRIBUTE_MAX_PITCH);
+    device->max_dynamic_bytes =
+        positive(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+    if (device->max_dynamic_bytes == 0)
+        device->max_dynamic_bytes =
+            positive(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK);
+    if (!number(device, CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING))
+        return cu_error(host, WEIR_ERROR_UNSUPPORTED, "use another device, or another backend",
+                        "'%s' shares no address space with the host", name);
+    if (!number(device, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED))
+        return cu_error(host, WEIR_ERROR_UNSUPPORTED,
+                        "a virtual GPU needs unified memory turned on; else use another device",
+                        "'%s' has no memory pools, and without them freeing memory would wait for "
+                        "the whole device", name);
+    return WEIR_OK;
+}
+
+static weir_status create_pool(struct cu_device *device)
+{
+    const struct cu_symbols *cu = &device->module->cu;
+    CUmemPoolProps properties;
+    cuuint64_t keep_all = UINT64_MAX;
+    int off = 0;
+
+    memset(&properties, 0, sizeof properties);
+    properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    properties.location.id = device->listed->native;
+    const char *call = "cuMemPoolCreate";
+    CUresult code = cu->cuMemPoolCreate(&device->pool, &properties);
+    if (code == CUDA_SUCCESS) {
+        device->module->host->count_driver_object();
+        call = "cuMemPoolSetAttribute";
+        code = cu->cuMemPoolSetAttribute(device->pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD,
+                                         &keep_all);
+    }
+    if (code == CUDA_SUCCESS)
+        code = cu->cuMemPoolSetAttribute(
+            device->pool, CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, &off);
+    if (code == CUDA_SUCCESS)
+        return WEIR_OK;
+    return cu_native_error(device, call, code, "make the pool of '%s'", device->listed->info.name);
+}
+
+static weir_status fill_context(struct cu_device *device)
+{
+    const struct cu_symbols *cu = &device->module->cu;
+    weir_status status = create_pool(device);
+    if (status < 0)
+        return status;
+    const char *call = "cuCtxGetStreamPriorityRange";
+    CUresult code =
+        cu->cuCtxGetStreamPriorityRange(&device->priority_least, &device->priority_greatest);
+    if (code == CUDA_SUCCESS) {
+        call = "cuStreamCreateWithPriority";
+        code = cu->cuStreamCreateWithPriority(&device->memory_stream, CU_STREAM_NON_BLOCKING,
+                                              device->priority_greatest);
+    }
+    if (code != CUDA_SUCCESS)
+        return cu_native_error(device, call, code, "prepare '%s'", device->listed->info.name);
+    device->module->host->count_driver_object();
+    return cu_timeline_init(device);
+}
+
+static void empty_context(struct cu_device *device)
+{
+    const struct cu_symbols *cu = &device->module->cu;
+    struct cu_scope scope;
+    cu_enter_to_destroy(device, &scope);
+    cu_idle_drain(device);
+    cu_blocks_release(device);
+    cu_timeline_finish(device);
+    if (device->memory_stream) {
+        cu->cuStreamSynchronize(device->memory_stream);
+        cu->cuStreamDestroy(device->memory_stream);
+    }
+    if (device->pool)
+        cu->cuMemPoolDestroy(device->pool);
+    cu_leave(device, &scope);
+}
+
+static void release(struct cu_device *device)
+{
+    const struct cu_module *module = device->module;
+    if (device->context) {
+        empty_context(device);
+        module->cu.cuDevicePrimaryCtxRelease(device->listed->native);
+    }
+    pthread_mutex_destroy(&device->timeline.lock);
+    pthread_mutex_destroy(&device->lock);
+    module->host->release(device);
+}
+
+static weir_status retain_context(struct cu_device *device)
+{
+    CUresult code =
+        device->module->cu.cuDevicePrimaryCtxRetain(&device->context, device->listed->native);
+    if (code == CUDA_SUCCESS)
+        return WEIR_OK;
+    device->context = NULL;
+    return cu_native_error(device, "cuDevicePrimaryCtxRetain", code, "open '%s'",
+                           device->listed->info.name);
+}
+
+weir_status cu_device_create(const struct weir_link *link, weir_device *object,
+                             const struct weir_device_setup *setup, void **out_data)
+{
+    struct cu_module *module = cu_module_of(link);
+    struct cu_scope scope;
+    (void)object;
+    struct cu_device *device = module->host->allocate(sizeof *device);
+    if (!device)
+        return cu_no_memory(module->host, "a device");
+    device->module = module;
+    device->listed = &module->listed[setup->index];
+    pthread_mutex_init(&device->lock, NULL);
+    pthread_mutex_init(&device->timeline.lock, NULL);
+
+    weir_status status = check_abilities(device);
+    if (status == WEIR_OK)
+        status = retain_context(device);
+    if (status == WEIR_OK)
+        status = cu_enter(device, &scope);
+    if (status == WEIR_OK) {
+        status = fill_context(device);
+        cu_leave(device, &scope);
+    }
+    if (status < 0) {
+        release(device);
+        return status;
+    }
+    *out_data = device;
+    return WEIR_OK;
+}
+
+void cu_device_destroy(const struct weir_link *link, weir_device *object)
+{
+    release(cu_device_of(link, object));
+}
+
+weir_status cu_device_trim(const struct weir_link *link, weir_device *object)
+{
+    struct cu_device *device = cu_device_of(link, object);
+    struct cu_scope scope;
+    weir_status status = cu_enter(device, &scope);
+    if (status < 0)
+        return status;
+    cu_idle_drain(device);
+    cu_blocks_release(device);
+    const char *call = "cuStreamSynchronize";
+    CUresult code = device->module->cu.cuStreamSynchronize(device->memory_stream);
+    if (code == CUDA_SUCCESS) {
+        call = "cuMemPoolTrimTo";
+        code = device->module->cu.cuMemPoolTrimTo(device->pool, 0);
+    }
+    cu_leave(device, &scope);
+    return code == CUDA_SUCCESS ? WEIR_OK : cu_native_error(device, call, code, "trim the device");
+}
+
+static uint64_t host_bytes(void)
+{
+    const long pages = sysconf(_SC_PHYS_PAGES);
+    const long page = sysconf(_SC_PAGESIZE);
+    return pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
+}
+
+// CUDA counts priorities downwards, so the sign changes: on an H200 least and
+// greatest are 0 and -5, which are 0 and 5 here.
+static void overlap_limits(const struct cu_device *device, struct weir_limits *limits)
+{
+    const bool engines = number(device, CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT) > 0;
+    limits->concurrent_kernels =
+        number(device, CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS) ? RESIDENT_GRIDS : 1;
+    // A single engine serves both directions; of more, each direction has its own.
+    limits->copy_engines_to_device = engines;
+    limits->copy_engines_to_host = engines;
+    limits->priority_lowest = -device->priority_least;
+    limits->priority_highest = -device->priority_greatest;
+}
+
+void cu_device_limits(const struct weir_link *link, weir_device *object,
+                      struct weir_limits *limits)
+{
+    const struct cu_device *device = cu_device_of(link, object);
+    const uint64_t memory = device->listed->info.memory_bytes;
+
+    limits->memory_bytes = memory;
+    // HOST buffers may be larger than the device's memory.
+    limits->max_buffer_bytes = memory > host_bytes() ? memory : host_bytes();
+    limits->argument_alignment_bytes = CU_ALIGNMENT;
+    limits->unified_memory = number(device, CU_DEVICE_ATTRIBUTE_INTEGRATED) != 0;
+    limits->host_in_kernels = 1;
+    limits->max_block_items = positive(device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+    limits->max_block = weir_dim(positive(device, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X),
+                                 positive(device, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y),
+                                 positive(device, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z));
+    limits->max_grid = weir_dim(positive(device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X),
+                                positive(device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y),
+                                positive(device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z));
+    limits->max_local_bytes = device->max_dynamic_bytes;
+    limits->compute_units = positive(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+    overlap_limits(device, limits);
+    limits->timing_resolution_ns = TIMING_RESOLUTION_NS;
+    limits->timing_history = CU_TIMING_HISTORY;
+}

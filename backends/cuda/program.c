@@ -1,0 +1,393 @@
+// A bundle has many images, of which the device takes a cubin of its own major
+// architecture and at most its minor one, or else PTX that the driver compiles.
+// Kernels are loaded when the program is created: CUDA's lazy loading would do it
+// at the first launch, and wait for the whole device there.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/cuda/cu.h"
+
+// An image, wherever it came from.
+struct chosen {
+    const void *data;
+    const struct weir_bundle *bundle; // NULL: compiled from source
+    char name[64];                    // for messages
+};
+
+static bool suits(const struct weir_image *image, unsigned architecture)
+{
+    if (image->format == WEIR_IMAGE_CUBIN)
+        return image->architecture / 10 == architecture / 10 &&
+               image->architecture <= architecture;
+    return image->format == WEIR_IMAGE_PTX && image->architecture <= architecture;
+}
+
+static bool is_better(const struct weir_image *image, const struct weir_image *best)
+{
+    if (!best)
+        return true;
+    if (image->format != best->format)
+        return image->format == WEIR_IMAGE_CUBIN;
+    return image->architecture > best->architecture;
+}
+
+static void list_images(const struct weir_bundle *bundle, char *text, size_t size)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (uint32_t i = 0; i < bundle->image_count; i++) {
+        const struct weir_image *image = &bundle->images[i];
+        if (image->format != WEIR_IMAGE_CUBIN && image->format != WEIR_IMAGE_PTX)
+            continue;
+        const int length =
+            snprintf(text + used, size - used, "%s%s sm_%u", used > 0 ? ", " : "",
+                     image->format == WEIR_IMAGE_CUBIN ? "cubin" : "PTX",
+                     (unsigned)image->architecture);
+        used += length > 0 && (size_t)length < size - used ? (size_t)length : 0;
+    }
+}
+
+static weir_status choose(const struct cu_device *device, const struct weir_bundle *bundle,
+                          struct chosen *chosen)
+{
+    const struct weir_host *host = device->module->host;
+    const struct weir_image *best = NULL;
+    char have[512];
+    for (uint32_t i = 0; i < bundle->image_count; i++) {
+        if (suits(&bundle->images[i], device->architecture) && is_better(&bundle->images[i], best))
+            best = &bundle->images[i];
+    }
+    list_images(bundle, have, sizeof have);
+    if (!best && !have[0])
+        return cu_error(host, WEIR_ERROR_UNSUPPORTED,
+                        "build it with weir_kernels on a machine with a CUDA toolkit",
+                        "bundle '%s' has no CUDA images", bundle->name);
+    if (!best)
+        return cu_error(host, WEIR_ERROR_UNSUPPORTED,
+                        "build the bundle with a cubin of that architecture, or with PTX of it or "
+                        "an older one",
+                        "bundle '%s' has no image for '%s', which is sm_%u; it has %s",
+                        bundle->name, device->listed->info.name, device->architecture, have);
+    chosen->data = best->data;
+    chosen->bundle = bundle;
+    snprintf(chosen->name, sizeof chosen->name, "%s sm_%u",
+             best->format == WEIR_IMAGE_CUBIN ? "the cubin" : "the PTX",
+             (unsigned)best->architecture);
+    return WEIR_OK;
+}
+
+// The CUDA version that built a bundle, as its PTX tells it: PTX 7 is CUDA 11, 8
+// is 12, 9 is 13. 0: unknown.
+static int toolkit_major(const struct weir_bundle *bundle)
+{
+    for (uint32_t i = 0; bundle && i < bundle->image_count; i++) {
+        const struct weir_image *image = &bundle->images[i];
+        const char *version =
+            image->format == WEIR_IMAGE_PTX ? strstr(image->data, ".version ") : NULL;
+        if (version)
+            return (int)strtol(version + strlen(".version "), NULL, 10) + 4;
+    }
+    return 0;
+}
+
+static bool is_image_error(CUresult code)
+{
+    return code == CUDA_ERROR_INVALID_IMAGE || code == CUDA_ERROR_NO_BINARY_FOR_GPU ||
+           code == CUDA_ERROR_UNSUPPORTED_PTX_VERSION || code == CUDA_ERROR_INVALID_SOURCE ||
+           code == CUDA_ERROR_INVALID_PTX;
+}
+
+static weir_status refuse_image(struct cu_device *device, const struct chosen *chosen,
+                                CUresult code, const char *log)
+{
+    const struct cu_module *module = device->module;
+    const char *of = chosen->bundle ? chosen->bundle->name : "source";
+    const int toolkit = toolkit_major(chosen->bundle);
+    if (is_image_error(code) && toolkit > module->version / 1000)
+        return cu_native_error(device, "cuModuleLoadDataEx", code,
+                               "the driver is too old for bundle '%s': CUDA %d built it, and the "
+                               "driver supports CUDA %d.%d; install NVIDIA driver %s or newer",
+                               of, toolkit, module->version / 1000, module->version % 1000 / 10,
+                               toolkit >= 13 ? "580" : "525");
+    return cu_native_error(device, "cuModuleLoadDataEx", code, "'%s' does not take %s of '%s'%s%s",
+                           device->listed->info.name, chosen->name, of, log[0] ? ": " : "", log);
+}
+
+static weir_status load(struct cu_program *program, const struct chosen *chosen)
+{
+    struct cu_device *device = program->device;
+    char log[400] = "";
+    CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+    void *values[] = {log, (void *)(uintptr_t)(sizeof log - 1)};
+    CUresult code = device->module->cu.cuModuleLoadDataEx(&program->module, chosen->data, 2,
+                                                          options, values);
+    if (code != CUDA_SUCCESS) {
+        program->module = NULL;
+        return refuse_image(device, chosen, code, log);
+    }
+    device->module->host->count_driver_object();
+    return WEIR_OK;
+}
+
+// Looks a kernel up and has it loaded. `*out_found` is false where it is not in
+// the module, which is no error here.
+static weir_status find_function(const struct cu_program *program, const char *name,
+                                 CUfunction *out_function, bool *out_found)
+{
+    const struct cu_symbols *cu = &program->device->module->cu;
+    const char *call = "cuModuleGetFunction";
+    int registers;
+    CUresult code = cu->cuModuleGetFunction(out_function, program->module, name);
+    *out_found = code == CUDA_SUCCESS;
+    if (code == CUDA_ERROR_NOT_FOUND)
+        return WEIR_OK;
+    if (code == CUDA_SUCCESS && cu->cuFuncLoad) {
+        call = "cuFuncLoad";
+        code = cu->cuFuncLoad(*out_function);
+    } else if (code == CUDA_SUCCESS) { // older drivers load what is asked about
+        call = "cuFuncGetAttribute";
+        code = cu->cuFuncGetAttribute(&registers, CU_FUNC_ATTRIBUTE_NUM_REGS, *out_function);
+    }
+    if (code == CUDA_SUCCESS)
+        return WEIR_OK;
+    return cu_native_error(program->device, call, code, "load kernel '%s'", name);
+}
+
+static weir_status load_bundled(const struct cu_program *program, const struct chosen *chosen)
+{
+    const struct weir_bundle *bundle = chosen->bundle;
+    for (uint32_t i = 0; i < bundle->kernel_count; i++) {
+        CUfunction function;
+        bool found;
+        weir_status status = find_function(program, bundle->kernels[i].name, &function, &found);
+        if (status < 0)
+            return status;
+        if (!found)
+            return cu_error(program->device->module->host, WEIR_ERROR_NOT_FOUND,
+                            "build the bundle again with weir_kernels",
+                            "kernel '%s' is missing from %s of bundle '%s'",
+                            bundle->kernels[i].name, chosen->name, bundle->name);
+    }
+    return WEIR_OK;
+}
+
+// The driver knows the size of a structure that is passed by value.
+static weir_status fill_sizes(const struct cu_program *program,
+                              const struct weir_kernel_signature *kernel, CUfunction function)
+{
+    const struct cu_symbols *cu = &program->device->module->cu;
+    struct weir_parameter *parameters =
+        program->signatures->parameters + (kernel->parameters - program->signatures->parameters);
+    for (uint32_t i = 0; i < kernel->parameter_count; i++) {
+        size_t offset;
+        size_t size = 0;
+        if (parameters[i].kind != WEIR_PARAMETER_VALUE || parameters[i].size > 0)
+            continue;
+        if (!cu->cuFuncGetParamInfo)
+            return cu_error(program->device->module->host, WEIR_ERROR_UNSUPPORTED,
+                            "install driver 550 or newer, or pass the values one by one",
+                            "kernel '%s': the driver (%s) does not tell the size of '%s'",
+                            kernel->name, program->device->module->driver,
+                            parameters[i].type_name);
+        CUresult code = cu->cuFuncGetParamInfo(function, i, &offset, &size);
+        if (code != CUDA_SUCCESS)
+            return cu_native_error(program->device, "cuFuncGetParamInfo", code,
+                                   "the size of parameter '%s' of kernel '%s'", parameters[i].name,
+                                   kernel->name);
+        parameters[i].size = (uint32_t)size;
+    }
+    return WEIR_OK;
+}
+
+// The reader of signatures does not know which branch of an #if was compiled; the
+// module does.
+static weir_status load_compiled(const struct cu_program *program)
+{
+    struct cu_signatures *all = program->signatures;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < all->kernel_count; i++) {
+        CUfunction function;
+        bool found;
+        weir_status status = find_function(program, all->kernels[i].name, &function, &found);
+        if (status == WEIR_OK && found)
+            status = fill_sizes(program, &all->kernels[i], function);
+        if (status < 0)
+            return status;
+        if (found)
+            all->kernels[kept++] = all->kernels[i];
+    }
+    all->kernel_count = kept;
+    return WEIR_OK;
+}
+
+static void release(struct cu_program *program)
+{
+    const struct weir_host *host = program->device->module->host;
+    if (program->module) {
+        program->entry->module = program->module;
+        cu_idle_put(program->device, program->entry);
+    } else {
+        host->release(program->entry);
+    }
+    host->release(program->signatures);
+    host->release(program);
+}
+
+static weir_status create(struct cu_program *program, const struct chosen *chosen)
+{
+    struct cu_scope scope;
+    weir_status status = cu_enter(program->device, &scope);
+    if (status < 0)
+        return status;
+    cu_idle_settle(program->device);
+    status = load(program, chosen);
+    if (status == WEIR_OK)
+        status = chosen->bundle ? load_bundled(program, chosen) : load_compiled(program);
+    cu_leave(program->device, &scope);
+    return status;
+}
+
+static weir_status create_from_source(struct cu_program *program,
+                                      const struct weir_program_params *params)
+{
+    struct chosen chosen = {.name = "the image"};
+    void *image;
+    size_t size;
+    weir_status status = cu_compile(program->device, params->source,
+                                    params->options ? params->options : "", &image, &size);
+    if (status < 0)
+        return status;
+    status = cu_signatures_read(program->device->module->host, params->source,
+                                &program->signatures);
+    chosen.data = image;
+    if (status == WEIR_OK)
+        status = create(program, &chosen);
+    free(image);
+    return status;
+}
+
+weir_status cu_program_create(const struct weir_link *link, weir_device *device,
+                              weir_program *object, const struct weir_program_params *params,
+                              void **out_data)
+{
+    const struct weir_host *host = link->host;
+    struct chosen chosen = {.data = NULL};
+    (void)object;
+    struct cu_program *program = host->allocate(sizeof *program);
+    if (!program)
+        return cu_no_memory(host, "a program");
+    program->device = cu_device_of(link, device);
+    program->entry = host->allocate(sizeof *program->entry);
+
+    weir_status status = program->entry ? WEIR_OK : cu_no_memory(host, "a program");
+    if (status == WEIR_OK && params->source)
+        status = create_from_source(program, params);
+    else if (status == WEIR_OK) {
+        status = choose(program->device, params->bundle, &chosen);
+        if (status == WEIR_OK)
+            status = create(program, &chosen);
+    }
+    if (status < 0) {
+        release(program);
+        return status;
+    }
+    *out_data = program;
+    return WEIR_OK;
+}
+
+void cu_program_destroy(const struct weir_link *link, weir_program *object)
+{
+    release(cu_program_of(link, object));
+}
+
+weir_status cu_program_signatures(const struct weir_link *link, weir_program *object,
+                                  const struct weir_kernel_signature **out_signatures,
+                                  uint32_t *out_count)
+{
+    const struct cu_program *program = cu_program_of(link, object);
+    *out_signatures = program->signatures ? program->signatures->kernels : NULL;
+    *out_count = program->signatures ? program->signatures->kernel_count : 0;
+    return WEIR_OK;
+}
+
+// The whole of the local memory that a device can give a block is only given to
+// kernels that were allowed it.
+static weir_status prepare(const struct cu_program *program, struct cu_kernel *kernel,
+                           const char *name, struct weir_kernel_info *info)
+{
+    struct cu_device *device = program->device;
+    const struct cu_symbols *cu = &device->module->cu;
+    int threads = 0;
+    int local = 0;
+    int registers = 0;
+    const char *call = "cuFuncGetAttribute";
+    CUresult code = cu->cuFuncGetAttribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
+                                           kernel->function);
+    if (code == CUDA_SUCCESS)
+        code = cu->cuFuncGetAttribute(&local, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES,
+                                      kernel->function);
+    if (code == CUDA_SUCCESS)
+        code = cu->cuFuncGetAttribute(&registers, CU_FUNC_ATTRIBUTE_NUM_REGS, kernel->function);
+    if (code == CUDA_SUCCESS) {
+        const unsigned used = (unsigned)local;
+        call = "cuFuncSetAttribute";
+        kernel->max_dynamic_bytes =
+            used < device->max_dynamic_bytes ? device->max_dynamic_bytes - used : 0;
+        code = cu->cuFuncSetAttribute(kernel->function,
+                                      CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                      (int)kernel->max_dynamic_bytes);
+    }
+    if (code != CUDA_SUCCESS)
+        return cu_native_error(device, call, code, "prepare kernel '%s'", name);
+    info->max_block_items = (uint32_t)threads;
+    info->preferred_block_items = device->warp_size;
+    info->local_bytes = (uint64_t)local;
+    info->registers = (uint32_t)registers;
+    return WEIR_OK;
+}
+
+static weir_status find_and_prepare(const struct cu_program *program, struct cu_kernel *kernel,
+                                    const char *name, struct weir_kernel_info *info)
+{
+    bool found;
+    weir_status status = find_function(program, name, &kernel->function, &found);
+    if (status < 0)
+        return status;
+    if (!found)
+        return cu_error(program->device->module->host, WEIR_ERROR_NOT_FOUND,
+                        "build the program again", "kernel '%s' is not in the program", name);
+    return prepare(program, kernel, name, info);
+}
+
+weir_status cu_kernel_create(const struct weir_link *link, weir_program *program_object,
+                             weir_kernel *object, const struct weir_kernel_signature *signature,
+                             struct weir_kernel_info *info, void **out_data)
+{
+    const struct cu_program *program = cu_program_of(link, program_object);
+    struct cu_scope scope;
+    (void)object;
+    if (signature->parameter_count > CU_PARAMETER_LIMIT)
+        return cu_error(link->host, WEIR_ERROR_UNSUPPORTED, "pass a structure or a buffer",
+                        "kernel '%s' has %u parameters; the CUDA backend passes up to %d",
+                        signature->name, (unsigned)signature->parameter_count, CU_PARAMETER_LIMIT);
+    struct cu_kernel *kernel = link->host->allocate(sizeof *kernel);
+    if (!kernel)
+        return cu_no_memory(link->host, "a kernel");
+    weir_status status = cu_enter(program->device, &scope);
+    if (status == WEIR_OK) {
+        status = find_and_prepare(program, kernel, signature->name, info);
+        cu_leave(program->device, &scope);
+    }
+    if (status < 0) {
+        link->host->release(kernel);
+        return status;
+    }
+    *out_data = kernel;
+    return WEIR_OK;
+}
+
+void cu_kernel_destroy(const struct weir_link *link, weir_kernel *object)
+{
+    link->host->release(cu_kernel_of(link, object));
+}

@@ -1,0 +1,47 @@
+// How a test steers the libcuda.so.1 of this folder, which is no driver but
+// behaves like one: host memory stands for device memory, a thread for each stream,
+// and functions in C (twins.c) for the conformance kernels. It is stricter than
+// the real one where that would only be slow: copies of pageable memory, and
+// between two places of the host, are errors, and so is a call without a current
+// context. What waits for the whole device there does so here.
+//
+// The environment is read when the library is loaded:
+//   WEIR_TEST_CUDA_VERSION=13000   what the driver supports
+//                                  (libcuda_old.so.1 is 11.8 and lacks cuGetProcAddress_v2)
+//   WEIR_TEST_CUDA_DEVICES=1       up to 4; 0: cuInit fails with CUDA_ERROR_NO_DEVICE.
+//                                  An empty CUDA_VISIBLE_DEVICES does the same.
+//   WEIR_TEST_CUDA_ARCH=90
+//   WEIR_TEST_CUDA_MEMORY=BYTES    of each device
+//   WEIR_TEST_CUDA_FAIL=NAME:N[:CODE]  see `fail`
+//
+// In the process that loaded the library, a test may look up `weir_test_cuda` in it.
+#ifndef WEIR_TESTS_SUPPORT_LIBCUDA_CONTROL_H
+#define WEIR_TESTS_SUPPORT_LIBCUDA_CONTROL_H
+
+#include <stddef.h>
+
+#define WEIR_TEST_CUDA_SYMBOL "weir_test_cuda"
+
+struct weir_test_cuda {
+    // Makes the N-th call of function `name` from now on fail, from 1; with a code
+    // from 700 to 799 every later call fails with it too, until the primary context
+    // is gone. Code 0 stands for CUDA_ERROR_UNKNOWN. NULL: nothing fails.
+    void (*fail)(const char *name, long n, int code);
+    // How often the failure struck since `fail`.
+    long (*struck)(void);
+    // Native objects that exist: streams, events, modules, pools, memory of any
+    // kind, and references of contexts.
+    long (*live)(void);
+    // Calls of a function since the library was loaded, refused ones included.
+    long (*calls)(const char *name);
+    // Name of function `index` of those that the backend may call; NULL behind the last.
+    const char *(*name)(size_t index);
+    // Streams do nothing from now on, until they are let go.
+    void (*hold)(int held);
+    // The calling thread's context: sets one that belongs to nobody (1) or none
+    // (0), and says whether that one is current.
+    void (*set_foreign_context)(int foreign);
+    int (*has_foreign_context)(void);
+};
+
+#endif

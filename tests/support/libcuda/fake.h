@@ -1,0 +1,105 @@
+// What the files of the fake libcuda share: see control.h.
+#ifndef WEIR_TESTS_SUPPORT_LIBCUDA_FAKE_H
+#define WEIR_TESTS_SUPPORT_LIBCUDA_FAKE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "backends/cuda/symbols.h"
+
+enum {
+    FAKE_INVALID_VALUE = 1,
+    FAKE_INVALID_CONTEXT = 201,
+    FAKE_INVALID_HANDLE = 400,
+    FAKE_NOT_REGISTERED = 713,
+    FAKE_UNKNOWN = 999,
+    FAKE_PARAMETERS = 12,
+    FAKE_PARAMETER_BYTES = 16,
+};
+
+// One lock for all state, and one condition for every change of it.
+extern pthread_mutex_t fake_lock;
+extern pthread_cond_t fake_changed;
+extern long fake_live;
+extern CUresult fake_sticky; // what a dead context returns; CUDA_SUCCESS: alive
+extern int fake_held;
+
+// memory.c: ranges that the driver knows. All under the lock.
+
+enum fake_kind { FAKE_DEVICE = 1, FAKE_PINNED = 2, FAKE_REGISTERED = 4 };
+#define FAKE_HOST (FAKE_PINNED | FAKE_REGISTERED)
+
+bool fake_memory_add(const void *pointer, size_t size, enum fake_kind kind, int device);
+// Forgets the range that starts at `pointer`. Returns its size, or 0.
+size_t fake_memory_remove(const void *pointer, int kinds);
+// Whether the whole range lies in one that is of these kinds.
+bool fake_memory_holds(const void *pointer, size_t size, int kinds);
+bool fake_memory_overlaps(const void *pointer, size_t size);
+size_t fake_memory_used(int device);
+
+// twins.c
+
+struct fake_launch {
+    uint32_t grid[3];
+    uint32_t block[3];
+    unsigned char values[FAKE_PARAMETERS][FAKE_PARAMETER_BYTES];
+};
+
+struct CUfunc_st {
+    const char *name;
+    unsigned max_threads;
+    void (*run)(const struct fake_launch *launch);
+    unsigned char sizes[FAKE_PARAMETERS]; // of the parameters; ends with 0
+};
+
+const struct CUfunc_st *fake_twin(const char *name);
+
+// stream.c
+
+struct fake_fence; // a point of a stream, that is reached once
+
+enum fake_operation_kind {
+    FAKE_COPY,
+    FAKE_SET,
+    FAKE_LAUNCH,
+    FAKE_FREE,
+    FAKE_SIGNAL,
+    FAKE_WAIT,
+};
+
+struct fake_operation {
+    struct fake_operation *next;
+    enum fake_operation_kind kind;
+    char *dst;
+    const char *src;
+    size_t dst_pitch;
+    size_t src_pitch;
+    size_t width;
+    size_t height;
+    uint32_t value; // SET: `width` elements of `element` bytes
+    size_t element;
+    struct fake_fence *fence;
+    const struct CUfunc_st *function;
+    struct fake_launch launch;
+};
+
+CUstream fake_stream_create(void);
+void fake_stream_destroy(CUstream stream);
+bool fake_stream_known(CUstream stream);
+bool fake_stream_idle(CUstream stream);
+// Copies the operation to the end of the stream.
+void fake_stream_add(CUstream stream, const struct fake_operation *operation);
+// Block until all work is done, with the lock held outside of the waiting.
+void fake_stream_finish(CUstream stream);
+void fake_device_finish(void);
+
+struct fake_fence *fake_fence_create(void);
+void fake_fence_retain(struct fake_fence *fence);
+void fake_fence_release(struct fake_fence *fence);
+bool fake_fence_done(const struct fake_fence *fence);
+uint64_t fake_fence_time(const struct fake_fence *fence);
+void fake_fence_wait(struct fake_fence *fence);
+
+#endif

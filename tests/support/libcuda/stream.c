@@ -1,0 +1,228 @@
+// A thread for each stream takes one operation after the other. In a dead context
+// operations are skipped, but points are still reached, so that nobody hangs.
+#include "fake.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct fake_fence {
+    unsigned references;
+    bool done;
+    uint64_t time_ns;
+};
+
+struct CUstream_st {
+    struct CUstream_st *next;
+    pthread_t thread;
+    struct fake_operation *first;
+    struct fake_operation **end;
+    bool busy; // with an operation that is off the list
+    bool stop;
+};
+
+pthread_mutex_t fake_lock = PTHREAD_MUTEX_INITIALIZER;
+pthread_cond_t fake_changed = PTHREAD_COND_INITIALIZER;
+long fake_live;
+CUresult fake_sticky;
+int fake_held;
+
+static struct CUstream_st *streams;
+
+struct fake_fence *fake_fence_create(void)
+{
+    struct fake_fence *fence = calloc(1, sizeof *fence);
+    if (!fence)
+        abort();
+    fence->references = 1;
+    return fence;
+}
+
+void fake_fence_retain(struct fake_fence *fence)
+{
+    fence->references++;
+}
+
+void fake_fence_release(struct fake_fence *fence)
+{
+    if (fence && --fence->references == 0)
+        free(fence);
+}
+
+bool fake_fence_done(const struct fake_fence *fence)
+{
+    return fence->done;
+}
+
+uint64_t fake_fence_time(const struct fake_fence *fence)
+{
+    return fence->time_ns;
+}
+
+void fake_fence_wait(struct fake_fence *fence)
+{
+    fake_fence_retain(fence);
+    while (!fence->done)
+        pthread_cond_wait(&fake_changed, &fake_lock);
+    fake_fence_release(fence);
+}
+
+static void reach(struct fake_fence *fence)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    fence->time_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    fence->done = true;
+    pthread_cond_broadcast(&fake_changed);
+}
+
+static void copy_rows(const struct fake_operation *operation)
+{
+    for (size_t row = 0; row < operation->height; row++)
+        memcpy(operation->dst + row * operation->dst_pitch,
+               operation->src + row * operation->src_pitch, operation->width);
+}
+
+static void set_elements(const struct fake_operation *operation)
+{
+    for (size_t i = 0; i < operation->width; i++)
+        memcpy(operation->dst + i * operation->element, &operation->value, operation->element);
+}
+
+// Without the lock.
+static void work(const struct fake_operation *operation)
+{
+    switch (operation->kind) {
+    case FAKE_COPY:
+        copy_rows(operation);
+        break;
+    case FAKE_SET:
+        set_elements(operation);
+        break;
+    case FAKE_LAUNCH:
+        operation->function->run(&operation->launch);
+        break;
+    default:
+        break;
+    }
+}
+
+static void perform(struct fake_operation *operation)
+{
+    if (operation->kind == FAKE_WAIT) {
+        while (!operation->fence->done)
+            pthread_cond_wait(&fake_changed, &fake_lock);
+    } else if (operation->kind == FAKE_SIGNAL) {
+        reach(operation->fence);
+    } else if (operation->kind == FAKE_FREE) {
+        if (fake_memory_remove(operation->dst, FAKE_DEVICE))
+            free(operation->dst);
+    } else if (fake_sticky == CUDA_SUCCESS) {
+        pthread_mutex_unlock(&fake_lock);
+        work(operation);
+        pthread_mutex_lock(&fake_lock);
+    }
+}
+
+static void *run_stream(void *argument)
+{
+    struct CUstream_st *stream = argument;
+    pthread_mutex_lock(&fake_lock);
+    for (;;) {
+        while ((!stream->first || fake_held) && !(stream->stop && !stream->first))
+            pthread_cond_wait(&fake_changed, &fake_lock);
+        if (!stream->first)
+            break;
+        struct fake_operation *operation = stream->first;
+        stream->first = operation->next;
+        if (!stream->first)
+            stream->end = &stream->first;
+        stream->busy = true;
+        perform(operation);
+        fake_fence_release(operation->fence);
+        free(operation);
+        stream->busy = false;
+        pthread_cond_broadcast(&fake_changed);
+    }
+    pthread_mutex_unlock(&fake_lock);
+    return NULL;
+}
+
+CUstream fake_stream_create(void)
+{
+    struct CUstream_st *stream = calloc(1, sizeof *stream);
+    if (!stream)
+        return NULL;
+    stream->end = &stream->first;
+    if (pthread_create(&stream->thread, NULL, run_stream, stream) != 0) {
+        free(stream);
+        return NULL;
+    }
+    stream->next = streams;
+    streams = stream;
+    fake_live++;
+    return stream;
+}
+
+// What was submitted still runs to its end; the real call does not wait for that,
+// but nobody who is tested destroys a busy stream.
+void fake_stream_destroy(CUstream stream)
+{
+    struct CUstream_st **at = &streams;
+    while (*at != stream)
+        at = &(*at)->next;
+    *at = stream->next;
+    stream->stop = true;
+    pthread_cond_broadcast(&fake_changed);
+    pthread_mutex_unlock(&fake_lock);
+    pthread_join(stream->thread, NULL);
+    pthread_mutex_lock(&fake_lock);
+    free(stream);
+    fake_live--;
+}
+
+bool fake_stream_known(CUstream stream)
+{
+    const struct CUstream_st *at = streams;
+    while (at && at != stream)
+        at = at->next;
+    return at != NULL;
+}
+
+bool fake_stream_idle(CUstream stream)
+{
+    return !stream->first && !stream->busy;
+}
+
+void fake_stream_add(CUstream stream, const struct fake_operation *operation)
+{
+    struct fake_operation *copy = malloc(sizeof *copy);
+    if (!copy)
+        abort();
+    *copy = *operation;
+    copy->next = NULL;
+    *stream->end = copy;
+    stream->end = &copy->next;
+    pthread_cond_broadcast(&fake_changed);
+}
+
+void fake_stream_finish(CUstream stream)
+{
+    while (!fake_stream_idle(stream))
+        pthread_cond_wait(&fake_changed, &fake_lock);
+}
+
+static bool any_busy(void)
+{
+    for (struct CUstream_st *stream = streams; stream; stream = stream->next) {
+        if (!fake_stream_idle(stream))
+            return true;
+    }
+    return false;
+}
+
+void fake_device_finish(void)
+{
+    while (any_busy())
+        pthread_cond_wait(&fake_changed, &fake_lock);
+}

@@ -1,0 +1,254 @@
+// The kernels of kernels/conformance in C: what their README.md says they
+// compute, for the whole launch at once.
+#include "fake.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+static void *address(const struct fake_launch *launch, size_t index)
+{
+    void *pointer;
+    memcpy(&pointer, launch->values[index], sizeof pointer);
+    return pointer;
+}
+
+static uint32_t word(const struct fake_launch *launch, size_t index)
+{
+    uint32_t value;
+    memcpy(&value, launch->values[index], sizeof value);
+    return value;
+}
+
+static float real(const struct fake_launch *launch, size_t index)
+{
+    float value;
+    memcpy(&value, launch->values[index], sizeof value);
+    return value;
+}
+
+static size_t blocks(const struct fake_launch *launch)
+{
+    return (size_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
+}
+
+static size_t lanes(const struct fake_launch *launch)
+{
+    return (size_t)launch->block[0] * launch->block[1] * launch->block[2];
+}
+
+// How many of `n` elements the launch reaches.
+static size_t reached(const struct fake_launch *launch, uint32_t n)
+{
+    const size_t items = blocks(launch) * lanes(launch);
+    return items < n ? items : n;
+}
+
+static void vector_add(const struct fake_launch *launch)
+{
+    const float *a = address(launch, 0);
+    const float *b = address(launch, 1);
+    float *sum = address(launch, 2);
+    for (size_t i = 0; i < reached(launch, word(launch, 3)); i++)
+        sum[i] = a[i] + b[i];
+}
+
+static void scale(const struct fake_launch *launch)
+{
+    const float *in = address(launch, 0);
+    float *out = address(launch, 1);
+    for (size_t i = 0; i < reached(launch, word(launch, 3)); i++)
+        out[i] = in[i] * real(launch, 2);
+}
+
+static void saxpy(const struct fake_launch *launch)
+{
+    float *y = address(launch, 0);
+    const float *x = address(launch, 1);
+    for (size_t i = 0; i < reached(launch, word(launch, 3)); i++)
+        y[i] = fmaf(real(launch, 2), x[i], y[i]);
+}
+
+static void iota(const struct fake_launch *launch)
+{
+    uint32_t *out = address(launch, 0);
+    for (size_t i = 0; i < reached(launch, word(launch, 2)); i++)
+        out[i] = word(launch, 1) + (uint32_t)i;
+}
+
+static void increment(const struct fake_launch *launch)
+{
+    uint32_t *values = address(launch, 0);
+    for (size_t i = 0; i < reached(launch, word(launch, 2)); i++)
+        values[i] += word(launch, 1);
+}
+
+static void spin(const struct fake_launch *launch)
+{
+    uint32_t *result = address(launch, 0);
+    uint64_t steps;
+    memcpy(&steps, launch->values[2], sizeof steps);
+    for (size_t i = 0; i < reached(launch, UINT32_MAX); i++) {
+        uint32_t x = word(launch, 1) + (uint32_t)i;
+        for (uint64_t step = 0; step < steps; step++) {
+            x ^= x << 13;
+            x ^= x >> 17;
+            x ^= x << 5;
+            x += 0x9e3779b9u;
+        }
+        result[i] = x;
+    }
+}
+
+static void block_sum(const struct fake_launch *launch)
+{
+    const uint32_t *in = address(launch, 0);
+    uint32_t *sums = address(launch, 1);
+    const uint32_t n = word(launch, 3);
+    for (size_t block = 0; block < blocks(launch); block++) {
+        sums[block] = 0;
+        for (size_t i = block * lanes(launch); i < (block + 1) * lanes(launch) && i < n; i++)
+            sums[block] += in[i];
+    }
+}
+
+// The offsets of local memory are what the dialect's convention says they are,
+// for the types that the kernel has.
+static bool offsets_fit(const struct fake_launch *launch)
+{
+    return word(launch, 2) == 0 && word(launch, 3) % 16 == 0 &&
+           word(launch, 3) >= 4 * lanes(launch);
+}
+
+static void two_locals(const struct fake_launch *launch)
+{
+    const uint32_t *in = address(launch, 0);
+    uint32_t *out = address(launch, 1);
+    const size_t size = lanes(launch);
+    for (size_t i = 0; i < blocks(launch) * size && offsets_fit(launch); i++)
+        out[i] = in[i / size * size + (size - 1 - i % size)];
+}
+
+static void barrier_in_helper(const struct fake_launch *launch)
+{
+    const uint32_t *in = address(launch, 0);
+    uint32_t *sums = address(launch, 1);
+    for (size_t block = 0; block < blocks(launch); block++) {
+        sums[2 * block] = 0;
+        sums[2 * block + 1] = 0;
+        for (size_t i = block * lanes(launch); i < (block + 1) * lanes(launch); i++) {
+            sums[2 * block] += in[i];
+            sums[2 * block + 1] += in[i] * in[i];
+        }
+    }
+}
+
+#define STORE_SIGNED(type, at, index)                           \
+    do {                                                        \
+        type value;                                             \
+        memcpy(&value, launch->values[index], sizeof value);    \
+        out[at] = (uint64_t)(int64_t)value;                     \
+    } while (0)
+#define STORE_UNSIGNED(type, at, index)                         \
+    do {                                                        \
+        type value;                                             \
+        memcpy(&value, launch->values[index], sizeof value);    \
+        out[at] = (uint64_t)value;                              \
+    } while (0)
+
+static void store_values(const struct fake_launch *launch)
+{
+    uint64_t *out = address(launch, 0);
+    STORE_UNSIGNED(uint8_t, 0, 1);
+    STORE_UNSIGNED(uint16_t, 1, 2);
+    STORE_UNSIGNED(uint32_t, 2, 3);
+    STORE_UNSIGNED(uint64_t, 3, 4);
+    STORE_SIGNED(int8_t, 4, 5);
+    STORE_SIGNED(int16_t, 5, 6);
+    STORE_SIGNED(int32_t, 6, 7);
+    STORE_SIGNED(int64_t, 7, 8);
+    STORE_UNSIGNED(uint32_t, 8, 9);
+    uint32_t half[2];
+    memcpy(half, launch->values[10], sizeof half);
+    out[9] = half[0];
+    out[10] = half[1];
+    memcpy(&out[11], launch->values[10] + 8, sizeof out[11]);
+}
+
+static void required_block(const struct fake_launch *launch)
+{
+    uint32_t *out = address(launch, 0);
+    for (size_t i = 0; i < 64 * blocks(launch); i++)
+        out[i] = (uint32_t)(1000 * (i / 64) + i % 64);
+}
+
+static void geometry(const struct fake_launch *launch)
+{
+    uint32_t *out = address(launch, 0);
+    size_t size[3];
+    for (size_t axis = 0; axis < 3; axis++)
+        size[axis] = (size_t)launch->grid[axis] * launch->block[axis];
+    for (size_t at = 0; at < size[0] * size[1] * size[2]; at++) {
+        const size_t id[3] = {at % size[0], at / size[0] % size[1], at / size[0] / size[1]};
+        for (size_t axis = 0; axis < 3; axis++) {
+            out[12 * at + axis] = (uint32_t)id[axis];
+            out[12 * at + 3 + axis] = (uint32_t)(id[axis] / launch->block[axis]);
+            out[12 * at + 6 + axis] = launch->block[axis];
+            out[12 * at + 9 + axis] = launch->grid[axis];
+        }
+    }
+}
+
+static uint8_t pattern(uint32_t index)
+{
+    return (uint8_t)(index * 31u + (index >> 8) * 7u + 11u);
+}
+
+static void fill_pattern(const struct fake_launch *launch)
+{
+    uint8_t *out = address(launch, 0);
+    for (size_t i = 0; i < reached(launch, word(launch, 2)); i++)
+        out[i] = pattern(word(launch, 1) + (uint32_t)i);
+}
+
+static void check_pattern(const struct fake_launch *launch)
+{
+    const uint8_t *in = address(launch, 0);
+    uint32_t *mismatches = address(launch, 1);
+    for (size_t i = 0; i < reached(launch, word(launch, 3)); i++)
+        *mismatches += in[i] != pattern(word(launch, 2) + (uint32_t)i);
+}
+
+static void fused(const struct fake_launch *launch)
+{
+    const float *in = address(launch, 0);
+    float *out = address(launch, 1);
+    out[0] = fmaf(in[0], in[1], in[2]);
+}
+
+static const struct CUfunc_st twins[] = {
+    {"vector_add", 1024, vector_add, {8, 8, 8, 4}},
+    {"scale", 1024, scale, {8, 8, 4, 4}},
+    {"saxpy", 1024, saxpy, {8, 8, 4, 4}},
+    {"iota", 1024, iota, {8, 4, 4}},
+    {"increment", 1024, increment, {8, 4, 4}},
+    {"spin", 1024, spin, {8, 4, 8}},
+    {"block_sum", 1024, block_sum, {8, 8, 4, 4}},
+    {"two_locals", 1024, two_locals, {8, 8, 4, 4}},
+    {"barrier_in_helper", 1024, barrier_in_helper, {8, 8, 4}},
+    {"store_values", 1024, store_values, {8, 1, 2, 4, 8, 1, 2, 4, 8, 4, 16}},
+    {"required_block", 64, required_block, {8}},
+    {"geometry", 1024, geometry, {8}},
+    {"fill_pattern", 1024, fill_pattern, {8, 4, 4}},
+    {"check_pattern", 1024, check_pattern, {8, 8, 4, 4}},
+    {"fused", 1024, fused, {8, 8}},
+};
+
+const struct CUfunc_st *fake_twin(const char *name)
+{
+    for (size_t i = 0; i < sizeof twins / sizeof *twins; i++) {
+        if (strcmp(twins[i].name, name) == 0)
+            return &twins[i];
+    }
+    return NULL;
+}
