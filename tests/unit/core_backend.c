@@ -1,0 +1,254 @@
+// See the header. The slots are replaced in the chain's own link, after opening.
+#include "tests/unit/core_backend.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "core/runtime.h"
+
+#define SEEN_LIMIT 4096
+
+static struct weir_module_ops null_ops;
+static struct weir_module_ops own_ops;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // of all that follows
+static pthread_cond_t gate_changed = PTHREAD_COND_INITIALIZER;
+static struct seen seen[SEEN_LIMIT];
+static size_t seen_count;
+static enum weir_operation_kind refused_kind;
+static int refused_after;
+static bool gate_is_open;
+
+static atomic_bool stalled;
+static atomic_int fault;
+static atomic_size_t queries;
+static atomic_size_t flushes;
+static atomic_size_t buffer_destroys;
+
+// Called with the lock held.
+static bool refuses(enum weir_operation_kind kind)
+{
+    if (refused_kind != kind || refused_after-- > 0)
+        return false;
+    refused_kind = (enum weir_operation_kind)0;
+    return true;
+}
+
+static weir_status queue_submit(const struct weir_link *link, weir_queue *queue,
+                                const struct weir_operation *operation)
+{
+    static const struct weir_error refusal = {
+        .status = WEIR_ERROR_DEVICE,
+        .message = "the driver has had enough",
+        .native_call = "driverSubmit",
+        .native_name = "DRIVER_BUSY",
+        .native_code = -77,
+    };
+
+    pthread_mutex_lock(&lock);
+    if (seen_count < SEEN_LIMIT)
+        seen[seen_count++] = (struct seen){
+            .kind = operation->kind,
+            .flags = operation->flags,
+            .sequence = operation->sequence,
+            .queue = queue,
+            .producer = operation->kind == WEIR_OPERATION_WAIT ? operation->u.wait.producer : NULL,
+        };
+    bool refused = refuses(operation->kind);
+    pthread_mutex_unlock(&lock);
+    return refused ? link->host->error(&refusal) : null_ops.queue_submit(link, queue, operation);
+}
+
+static weir_status queue_flush(const struct weir_link *link, weir_queue *queue)
+{
+    (void)link;
+    (void)queue;
+    atomic_fetch_add(&flushes, 1);
+    return WEIR_OK;
+}
+
+static weir_status report_fault(const struct weir_link *link)
+{
+    const struct weir_error detail = {.status = (weir_status)atomic_load(&fault),
+                                      .message = "the driver lost its mind",
+                                      .native_call = "driverAsk",
+                                      .native_code = 700};
+    return link->host->error(&detail);
+}
+
+static weir_status event_query(const struct weir_link *link, weir_queue *queue, uint64_t sequence)
+{
+    atomic_fetch_add(&queries, 1);
+    if (atomic_load(&fault))
+        return report_fault(link);
+    return atomic_load(&stalled) ? WEIR_NOT_READY : null_ops.event_query(link, queue, sequence);
+}
+
+static weir_status event_wait(const struct weir_link *link, weir_queue *queue, uint64_t sequence,
+                              uint64_t timeout_ns)
+{
+    if (atomic_load(&fault))
+        return report_fault(link);
+    if (!atomic_load(&stalled))
+        return null_ops.event_wait(link, queue, sequence, timeout_ns);
+    return WEIR_TIMEOUT;
+}
+
+static void buffer_destroy(const struct weir_link *link, weir_buffer *buffer)
+{
+    atomic_fetch_add(&buffer_destroys, 1);
+    null_ops.buffer_destroy(link, buffer);
+}
+
+static void take_over(weir_runtime *runtime)
+{
+    struct weir_link *backend = &runtime->chain.links[runtime->chain.count - 1];
+    null_ops = *backend->ops;
+    own_ops = null_ops;
+    own_ops.queue_submit = queue_submit;
+    own_ops.queue_flush = queue_flush;
+    own_ops.event_query = event_query;
+    own_ops.event_wait = event_wait;
+    own_ops.buffer_destroy = buffer_destroy;
+    backend->ops = &own_ops;
+}
+
+static void reset(void)
+{
+    control_forget();
+    control_stall(false);
+    control_refuse((enum weir_operation_kind)0, 0);
+    control_fault(WEIR_OK);
+    atomic_store(&queries, 0);
+    atomic_store(&flushes, 0);
+    atomic_store(&buffer_destroys, 0);
+    pthread_mutex_lock(&lock);
+    gate_is_open = false;
+    pthread_mutex_unlock(&lock);
+}
+
+bool control_open(struct control *control)
+{
+    const struct weir_open_params params = {.struct_size = sizeof params,
+                                            .config_path = "control.ini",
+                                            .config_text = "[null]\ndevices = 2\n",
+                                            .backend = "null",
+                                            .plugins = "",
+                                            .module_path = weir_test_runfile("backends/null")};
+    *control = (struct control){0};
+    reset();
+    if (weir_open(&params, &control->runtime) == WEIR_OK) {
+        take_over(control->runtime);
+        for (int i = 0; i < 2; i++) {
+            const struct weir_device_params device = {.struct_size = sizeof device,
+                                                      .select = i ? "1" : "0"};
+            weir_device_open(control->runtime, &device, &control->devices[i]);
+        }
+    }
+    if (control->devices[0] && control->devices[1])
+        return true;
+    weir_test_fail(__FILE__, __LINE__, "%s", weir_last_error_text());
+    return false;
+}
+
+void control_close(struct control *control)
+{
+    for (int i = 0; i < 2; i++)
+        EXPECT_OK(weir_device_close(&control->devices[i]));
+    EXPECT_OK(weir_close(&control->runtime));
+}
+
+weir_queue *control_queue(const struct control *control, const char *label)
+{
+    const struct weir_queue_params params = {.struct_size = sizeof params, .label = label};
+    weir_queue *queue;
+    EXPECT_OK(weir_queue_create(control->devices[0], &params, &queue));
+    return queue;
+}
+
+weir_buffer *control_buffer(const struct control *control, size_t size)
+{
+    const struct weir_buffer_params params = {.struct_size = sizeof params, .size = size};
+    weir_buffer *buffer;
+    EXPECT_OK(weir_buffer_create(control->devices[0], &params, &buffer));
+    return buffer;
+}
+
+bool control_seen(size_t index, struct seen *out_seen)
+{
+    pthread_mutex_lock(&lock);
+    bool there = index < seen_count;
+    *out_seen = there ? seen[index] : (struct seen){0};
+    pthread_mutex_unlock(&lock);
+    return there;
+}
+
+size_t control_count(enum weir_operation_kind kind)
+{
+    size_t count = 0;
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; i < seen_count; i++)
+        count += seen[i].kind == kind;
+    pthread_mutex_unlock(&lock);
+    return count;
+}
+
+void control_forget(void)
+{
+    pthread_mutex_lock(&lock);
+    seen_count = 0;
+    pthread_mutex_unlock(&lock);
+}
+
+void control_stall(bool on)
+{
+    atomic_store(&stalled, on);
+}
+
+void control_refuse(enum weir_operation_kind kind, int after)
+{
+    pthread_mutex_lock(&lock);
+    refused_kind = kind;
+    refused_after = after;
+    pthread_mutex_unlock(&lock);
+}
+
+void control_fault(weir_status status)
+{
+    atomic_store(&fault, (int)status);
+}
+
+size_t control_query_count(void)
+{
+    return atomic_load(&queries);
+}
+
+size_t control_flush_count(void)
+{
+    return atomic_load(&flushes);
+}
+
+size_t control_buffer_destroy_count(void)
+{
+    return atomic_load(&buffer_destroys);
+}
+
+weir_status control_gate(void *unused)
+{
+    (void)unused;
+    pthread_mutex_lock(&lock);
+    while (!gate_is_open)
+        pthread_cond_wait(&gate_changed, &lock);
+    pthread_mutex_unlock(&lock);
+    return WEIR_OK;
+}
+
+void control_gate_open(void)
+{
+    pthread_mutex_lock(&lock);
+    gate_is_open = true;
+    pthread_cond_broadcast(&gate_changed);
+    pthread_mutex_unlock(&lock);
+}

@@ -1,0 +1,62 @@
+// A backend under a test's control: the null module with some of its slots
+// replaced, so that a test sees what reaches a backend, says when a queue's work
+// is complete, and makes calls fail. One at a time.
+#ifndef WEIR_TESTS_UNIT_CORE_BACKEND_H
+#define WEIR_TESTS_UNIT_CORE_BACKEND_H
+
+#include <weir/module/module.h>
+
+#include "core/queue.h"
+#include "tests/support/test.h"
+
+// One operation that was submitted.
+struct seen {
+    enum weir_operation_kind kind;
+    uint32_t flags;
+    uint64_t sequence;
+    const weir_queue *queue;
+    const weir_queue *producer; // WAIT
+};
+
+struct control {
+    weir_runtime *runtime;
+    weir_device *devices[2];
+};
+
+// Opens a runtime with two devices; closing them must succeed.
+bool control_open(struct control *control);
+void control_close(struct control *control);
+
+weir_queue *control_queue(const struct control *control, const char *label);
+weir_buffer *control_buffer(const struct control *control, size_t size);
+
+// What was submitted so far, oldest first; false behind the last. Forgotten by
+// control_open() and control_forget().
+bool control_seen(size_t index, struct seen *out_seen);
+size_t control_count(enum weir_operation_kind kind);
+void control_forget(void);
+
+// While on, no record completes, on any queue.
+void control_stall(bool on);
+
+// The `after`-th submit of this kind from now on, 0 for the next one, fails once
+// with WEIR_ERROR_DEVICE and a native error.
+void control_refuse(enum weir_operation_kind kind, int after);
+
+// Queries and waits answer with this error; WEIR_OK ends it.
+void control_fault(weir_status status);
+
+// Calls since control_open().
+size_t control_query_count(void);
+size_t control_flush_count(void);
+size_t control_buffer_destroy_count(void);
+
+#define EXPECT_OK(call) EXPECT_INT_EQ(call, WEIR_OK)
+#define ASSERT_OK(call) ASSERT_INT_EQ(call, WEIR_OK)
+
+// A host call that blocks until control_gate_open(). One gate, closed by
+// control_open().
+weir_status control_gate(void *unused);
+void control_gate_open(void);
+
+#endif

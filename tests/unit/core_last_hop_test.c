@@ -1,0 +1,213 @@
+// What reaches a backend, and in which order, seen from below the last hop.
+#include <string.h>
+#include <time.h>
+
+#include "tests/unit/core_backend.h"
+
+#define GUARD_NS (UINT64_C(60) * 1000000000u)
+
+// The place of a queue's operation among what the backend saw, or -1.
+static int place_of(const weir_queue *queue, uint64_t sequence)
+{
+    struct seen seen;
+    for (size_t i = 0; control_seen(i, &seen); i++)
+        if (seen.queue == queue && seen.sequence == sequence)
+            return (int)i;
+    return -1;
+}
+
+WEIR_TEST(LastHop, KeepsToItselfWhatNeedsNoDriver)
+{
+    struct control control;
+    struct weir_event event;
+    struct seen seen;
+
+    ASSERT_TRUE(control_open(&control));
+    weir_queue *a = control_queue(&control, "a");
+    weir_queue *b = control_queue(&control, "b");
+    weir_buffer *buffer = control_buffer(&control, 64);
+    ASSERT_OK(weir_queue_fill(a, buffer, 0, 64, "x", 1));
+    ASSERT_OK(weir_queue_fill(a, buffer, 0, 0, "x", 1));    // empty
+    ASSERT_OK(weir_queue_host_call(a, control_gate, NULL)); // run by the hop
+    ASSERT_OK(weir_queue_fill(a, buffer, 0, 0, "x", 1));    // empty and held
+    ASSERT_OK(weir_queue_record(a, &event));
+    ASSERT_OK(weir_queue_wait(a, event)); // implied and held
+    ASSERT_OK(weir_queue_wait(b, event));
+    ASSERT_OK(weir_queue_wait(b, event)); // implied
+    control_gate_open();
+    ASSERT_OK(weir_queue_sync(b, GUARD_NS));
+    ASSERT_OK(weir_queue_wait(b, event)); // implied: known to be complete
+    ASSERT_OK(weir_queue_sync(a, GUARD_NS));
+    for (size_t i = 0; control_seen(i, &seen); i++) {
+        EXPECT_INT_NE(seen.kind, WEIR_OPERATION_HOST_CALL);
+        EXPECT_UINT_EQ(seen.flags & (WEIR_OPERATION_IMPLIED | WEIR_OPERATION_EMPTY), 0);
+    }
+    EXPECT_SIZE_EQ(control_count(WEIR_OPERATION_FILL), 1);
+    EXPECT_SIZE_EQ(control_count(WEIR_OPERATION_WAIT), 1);
+    EXPECT_SIZE_EQ(control_count(WEIR_OPERATION_RECORD), 3);
+    weir_buffer_destroy(&buffer);
+    weir_queue_destroy(&a);
+    weir_queue_destroy(&b);
+    control_close(&control);
+}
+
+// A wait reaches the backend only behind the record that it waits on.
+WEIR_TEST(LastHop, HandsOverWaitsBehindTheirRecords)
+{
+    enum {
+        QUEUES = 5
+    };
+    struct control control;
+    weir_queue *queues[QUEUES];
+    struct weir_event events[QUEUES];
+
+    ASSERT_TRUE(control_open(&control));
+    for (int i = 0; i < QUEUES; i++) {
+        queues[i] = control_queue(&control, "q");
+        if (i == 0)
+            ASSERT_OK(weir_queue_host_call(queues[i], control_gate, NULL));
+        else
+            ASSERT_OK(weir_queue_wait(queues[i], events[i - 1]));
+        ASSERT_OK(weir_queue_record(queues[i], &events[i]));
+    }
+    EXPECT_SIZE_EQ(control_count(WEIR_OPERATION_WAIT), 0);
+    EXPECT_SIZE_EQ(control_count(WEIR_OPERATION_RECORD), 0);
+    control_gate_open();
+    ASSERT_OK(weir_event_sync(events[QUEUES - 1], GUARD_NS));
+    for (int i = 1; i < QUEUES; i++) {
+        const int record = place_of(queues[i - 1], events[i - 1].sequence);
+        const int wait = place_of(queues[i], 1);
+        EXPECT_INT_GE(record, 0);
+        EXPECT_INT_GT(wait, record);
+    }
+    for (int i = 0; i < QUEUES; i++)
+        weir_queue_destroy(&queues[i]);
+    control_close(&control);
+}
+
+WEIR_TEST(LastHop, KeepsDevicesApart)
+{
+    struct control control;
+    struct weir_event event;
+    weir_queue *other;
+
+    ASSERT_TRUE(control_open(&control));
+    weir_queue *queue = control_queue(&control, "first");
+    ASSERT_OK(weir_queue_create(control.devices[1], NULL, &other));
+    control_stall(true);
+    ASSERT_OK(weir_queue_record(queue, &event));
+    control_stall(false);
+    ASSERT_OK(weir_queue_wait(other, event));
+    ASSERT_OK(weir_queue_sync(other, GUARD_NS));
+    EXPECT_SIZE_EQ(control_count(WEIR_OPERATION_WAIT), 0);
+    EXPECT_OK(weir_event_query(event));
+    weir_queue_destroy(&queue);
+    weir_queue_destroy(&other);
+    control_close(&control);
+}
+
+static bool flushes_reach(size_t count)
+{
+    const struct timespec pause = {.tv_nsec = 1000000};
+    for (int i = 0; i < 60000 && control_flush_count() < count; i++)
+        nanosleep(&pause, NULL);
+    return control_flush_count() >= count;
+}
+
+// Nobody else would flush what the worker handed over.
+WEIR_TEST(LastHop, FlushesWhatItHandsOver)
+{
+    struct control control;
+
+    ASSERT_TRUE(control_open(&control));
+    weir_queue *queue = control_queue(&control, "q");
+    ASSERT_OK(weir_queue_host_call(queue, control_gate, NULL));
+    ASSERT_OK(weir_queue_flush(queue));
+    control_gate_open();
+    EXPECT_TRUE(flushes_reach(1)); // without anybody's sync
+    ASSERT_OK(weir_queue_sync(queue, GUARD_NS));
+    weir_queue_destroy(&queue);
+    // A queue that holds nothing passes a flush on.
+    queue = control_queue(&control, "free");
+    const size_t before = control_flush_count();
+    ASSERT_OK(weir_queue_flush(queue));
+    EXPECT_SIZE_EQ(control_flush_count(), before + 1);
+    weir_queue_destroy(&queue);
+    control_close(&control);
+}
+
+static void expect_refusal(const char *label)
+{
+    const struct weir_error *error = weir_last_error();
+    EXPECT_INT_EQ(error->status, WEIR_ERROR_DEVICE);
+    EXPECT_CONTAINS(error->message, "a fill, failed: the driver has had enough");
+    EXPECT_STR_EQ(error->object, label);
+    EXPECT_STR_EQ(error->native_call, "driverSubmit");
+    EXPECT_STR_EQ(error->native_name, "DRIVER_BUSY");
+    EXPECT_INT_EQ(error->native_code, -77);
+    EXPECT_STR_EQ(error->file, __FILE__);
+}
+
+// An error at submit fails the queue, on the caller's thread and on the worker's.
+WEIR_TEST(LastHop, AnErrorAtSubmitFailsTheQueue)
+{
+    struct control control;
+    struct weir_event before;
+    struct weir_event end;
+
+    ASSERT_TRUE(control_open(&control));
+    weir_buffer *buffer = control_buffer(&control, 64);
+    for (int held = 0; held < 2; held++) {
+        weir_queue *queue = control_queue(&control, held ? "held" : "direct");
+        weir_queue *dependent = control_queue(&control, "dependent");
+        weir_test_note("%s", weir_queue_label(queue));
+        ASSERT_OK(weir_queue_record(queue, &before));
+        if (held)
+            ASSERT_OK(weir_queue_host_call(queue, control_gate, NULL));
+        control_refuse(WEIR_OPERATION_FILL, 1);
+        ASSERT_OK(weir_queue_fill(queue, buffer, 0, 64, "x", 1));
+        const int line = __LINE__ + 1;
+        const weir_status status = weir_queue_fill(queue, buffer, 0, 64, "x", 1);
+        EXPECT_INT_EQ(status, held ? WEIR_OK : WEIR_ERROR_DEVICE);
+        if (held) {
+            ASSERT_OK(weir_queue_record(queue, &end));
+            ASSERT_OK(weir_queue_wait(dependent, end));
+            control_gate_open();
+            EXPECT_INT_EQ(weir_queue_sync(dependent, GUARD_NS), WEIR_ERROR_DEVICE);
+            expect_refusal(weir_queue_label(queue));
+        }
+        EXPECT_INT_EQ(weir_queue_sync(queue, GUARD_NS), WEIR_ERROR_DEVICE);
+        expect_refusal(weir_queue_label(queue));
+        EXPECT_INT_EQ(weir_last_error()->line, line);
+        EXPECT_OK(weir_event_sync(before, GUARD_NS));
+        EXPECT_OK(weir_queue_recover(queue));
+        EXPECT_OK(weir_queue_sync(queue, GUARD_NS));
+        weir_queue_destroy(&queue);
+        weir_queue_destroy(&dependent);
+    }
+    weir_buffer_destroy(&buffer);
+    control_close(&control);
+}
+
+// Behind a failure only records go on, for those who wait on them.
+WEIR_TEST(LastHop, DropsHeldWorkBehindAFailure)
+{
+    struct control control;
+    struct weir_event end;
+
+    ASSERT_TRUE(control_open(&control));
+    weir_queue *queue = control_queue(&control, "q");
+    weir_buffer *buffer = control_buffer(&control, 64);
+    ASSERT_OK(weir_queue_host_call(queue, control_gate, NULL));
+    control_refuse(WEIR_OPERATION_FILL, 0);
+    for (int i = 0; i < 5; i++)
+        ASSERT_OK(weir_queue_fill(queue, buffer, 0, 64, "x", 1));
+    ASSERT_OK(weir_queue_record(queue, &end));
+    control_gate_open();
+    EXPECT_INT_EQ(weir_event_sync(end, GUARD_NS), WEIR_ERROR_DEVICE);
+    EXPECT_SIZE_EQ(control_count(WEIR_OPERATION_FILL), 1);
+    EXPECT_SIZE_EQ(control_count(WEIR_OPERATION_RECORD), 1);
+    weir_buffer_destroy(&buffer);
+    weir_queue_destroy(&queue);
+    control_close(&control);
+}

@@ -1,0 +1,274 @@
+// The bookkeeping of completion and failure, over a backend that completes and
+// fails when it is told to.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/error.h"
+#include "core/registry.h"
+#include "tests/unit/core_backend.h"
+
+#define GUARD_NS (UINT64_C(60) * 1000000000u)
+
+static uint64_t completed(const weir_queue *queue)
+{
+    return atomic_load(&queue->progress.completed);
+}
+
+// Learning that the end of a chain is complete is learning it of all of it, with
+// one question to the driver.
+WEIR_TEST(Progress, CompletionSpreadsAlongAChainOfTen)
+{
+    enum {
+        QUEUES = 10
+    };
+    struct control control;
+    weir_queue *queues[QUEUES];
+    struct weir_event events[QUEUES];
+
+    ASSERT_TRUE(control_open(&control));
+    control_stall(true);
+    for (int i = 0; i < QUEUES; i++) {
+        queues[i] = control_queue(&control, "link");
+        if (i > 0)
+            ASSERT_OK(weir_queue_wait(queues[i], events[i - 1]));
+        ASSERT_OK(weir_queue_record(queues[i], &events[i]));
+    }
+    EXPECT_INT_EQ(weir_event_query(events[QUEUES - 1]), WEIR_NOT_READY);
+    control_stall(false);
+    const size_t before = control_query_count();
+    EXPECT_OK(weir_event_query(events[QUEUES - 1]));
+    EXPECT_SIZE_EQ(control_query_count(), before + 1);
+    for (int i = 0; i < QUEUES; i++)
+        EXPECT_UINT_GE(completed(queues[i]), events[i].sequence);
+    for (int i = 0; i < QUEUES; i++)
+        EXPECT_OK(weir_event_query(events[i]));
+    EXPECT_SIZE_EQ(control_query_count(), before + 1);
+    for (int i = 0; i < QUEUES; i++)
+        weir_queue_destroy(&queues[i]);
+    control_close(&control);
+}
+
+// Only what lies before the wait: work of the producer behind its record is open.
+WEIR_TEST(Progress, CompletionStopsAtTheRecord)
+{
+    struct control control;
+    struct weir_event early;
+    struct weir_event late;
+    struct weir_event end;
+
+    ASSERT_TRUE(control_open(&control));
+    weir_queue *a = control_queue(&control, "a");
+    weir_queue *b = control_queue(&control, "b");
+    control_stall(true);
+    ASSERT_OK(weir_queue_record(a, &early));
+    ASSERT_OK(weir_queue_record(a, &late));
+    ASSERT_OK(weir_queue_wait(b, early));
+    ASSERT_OK(weir_queue_record(b, &end));
+    control_stall(false);
+    EXPECT_OK(weir_event_query(end));
+    EXPECT_UINT_EQ(completed(a), early.sequence);
+    control_stall(true);
+    EXPECT_OK(weir_event_query(early));
+    EXPECT_INT_EQ(weir_event_query(late), WEIR_NOT_READY);
+    control_stall(false);
+    weir_queue_destroy(&a);
+    weir_queue_destroy(&b);
+    control_close(&control);
+}
+
+// The cycle of two queues that wait on each other in turn is no cycle of points.
+WEIR_TEST(Progress, TwoQueuesInTurn)
+{
+    struct control control;
+    struct weir_event event;
+
+    ASSERT_TRUE(control_open(&control));
+    weir_queue *queues[2] = {control_queue(&control, "a"), control_queue(&control, "b")};
+    control_stall(true);
+    for (int i = 0; i < 200; i++) {
+        if (i > 0)
+            ASSERT_OK(weir_queue_wait(queues[i % 2], event));
+        ASSERT_OK(weir_queue_record(queues[i % 2], &event));
+    }
+    control_stall(false);
+    EXPECT_OK(weir_event_query(event));
+    EXPECT_UINT_EQ(completed(queues[1]), event.sequence);
+    EXPECT_UINT_GE(completed(queues[0]), event.sequence - 1);
+    weir_queue_destroy(&queues[0]);
+    weir_queue_destroy(&queues[1]);
+    control_close(&control);
+}
+
+// Nobody ever syncs: the list of waits stays as small as what is really open.
+WEIR_TEST(Progress, WaitsThatNobodySyncsBehindDoNotPileUp)
+{
+    struct control control;
+    struct weir_event event;
+
+    ASSERT_TRUE(control_open(&control));
+    weir_queue *a = control_queue(&control, "a");
+    weir_queue *b = control_queue(&control, "b");
+    for (int i = 0; i < 100000; i++) {
+        ASSERT_OK(weir_queue_record(a, &event));
+        ASSERT_OK(weir_queue_wait(b, event));
+    }
+    EXPECT_UINT_LE(b->progress.waits.capacity, 256);
+    ASSERT_OK(weir_queue_sync(b, GUARD_NS));
+    weir_queue_destroy(&a);
+    weir_queue_destroy(&b);
+    control_close(&control);
+}
+
+// Waits that are really open are all kept, and a failure before any of them is
+// found when they complete.
+WEIR_TEST(Progress, OpenWaitsAreAllKept)
+{
+    enum {
+        WAITS = 3000
+    };
+    struct control control;
+    struct weir_event event;
+    struct weir_event middle = {0};
+
+    ASSERT_TRUE(control_open(&control));
+    weir_queue *a = control_queue(&control, "a");
+    weir_queue *b = control_queue(&control, "b");
+    weir_queue *c = control_queue(&control, "c");
+    control_stall(true);
+    for (int i = 0; i < WAITS; i++) {
+        ASSERT_OK(weir_queue_record(i % 2 ? a : c, &event));
+        ASSERT_OK(weir_queue_wait(b, event));
+        if (i == WAITS / 2)
+            middle = event;
+    }
+    EXPECT_UINT_GE(b->progress.waits.capacity, WAITS);
+    const struct weir_error cause = {.status = WEIR_ERROR_DEVICE, .message = "in the middle"};
+    weir__progress_fail(middle.queue == event.queue ? (WAITS % 2 ? c : a) : (WAITS % 2 ? a : c),
+                        middle.sequence, &cause);
+    control_stall(false);
+    EXPECT_INT_EQ(weir_queue_sync(b, GUARD_NS), WEIR_ERROR_DEVICE);
+    EXPECT_CONTAINS(weir_last_error()->message, "in the middle");
+    ASSERT_OK(weir_queue_record(a->progress.failed ? c : a, &event));
+    weir_queue_destroy(&a);
+    weir_queue_destroy(&b);
+    weir_queue_destroy(&c);
+    control_close(&control);
+}
+
+// The earliest of several failures is the first cause, whichever is learned first.
+WEIR_TEST(Progress, TheEarliestFailureIsTheFirstCause)
+{
+    struct control control;
+    struct weir_event events[4];
+
+    ASSERT_TRUE(control_open(&control));
+    weir_queue *queue = control_queue(&control, "q");
+    for (int i = 0; i < 4; i++)
+        ASSERT_OK(weir_queue_record(queue, &events[i]));
+    const struct weir_error late = {.status = WEIR_ERROR_IO, .message = "late"};
+    const struct weir_error early = {.status = WEIR_ERROR_SYSTEM, .message = "early"};
+    weir__progress_fail(queue, 3, &late);
+    EXPECT_OK(weir_event_query(events[1]));
+    EXPECT_INT_EQ(weir_event_query(events[3]), WEIR_ERROR_IO);
+    weir__progress_fail(queue, 2, &early);
+    EXPECT_OK(weir_event_query(events[0]));
+    EXPECT_INT_EQ(weir_event_query(events[1]), WEIR_ERROR_SYSTEM);
+    EXPECT_INT_EQ(weir_event_query(events[3]), WEIR_ERROR_SYSTEM);
+    weir__progress_fail(queue, 4, &late);
+    EXPECT_INT_EQ(weir_event_query(events[3]), WEIR_ERROR_SYSTEM);
+    EXPECT_OK(weir_queue_recover(queue));
+    EXPECT_INT_EQ(weir_event_query(events[3]), WEIR_ERROR_SYSTEM);
+    EXPECT_OK(weir_queue_sync(queue, GUARD_NS));
+    weir_queue_destroy(&queue);
+    control_close(&control);
+}
+
+// Between the two looks of a wait at its producer, the producer may both fail and
+// be found complete. The second look must see the failure.
+WEIR_TEST(Progress, AFailureBetweenTheLooksOfAWaitIsSeen)
+{
+    struct control control;
+    struct weir_event event;
+    bool implied;
+
+    ASSERT_TRUE(control_open(&control));
+    weir_queue *producer = control_queue(&control, "producer");
+    weir_queue *queue = control_queue(&control, "queue");
+    ASSERT_OK(weir_queue_record(producer, &event));
+    const struct weir_error cause = {.status = WEIR_ERROR_IO, .message = "just now"};
+    weir__progress_fail(producer, event.sequence, &cause);
+    weir__progress_complete(producer, event.sequence);
+    EXPECT_INT_EQ(weir__progress_wait(queue, 1, event, producer, &implied), WEIR_ERROR_IO);
+    EXPECT_CONTAINS(weir_last_error()->message, "just now");
+    EXPECT_INT_EQ(weir_queue_sync(queue, GUARD_NS), WEIR_ERROR_IO);
+    weir_queue_destroy(&producer);
+    weir_queue_destroy(&queue);
+    control_close(&control);
+}
+
+// The failures of a queue can be found at every moment of its going.
+WEIR_TEST(Progress, FailuresAreBuriedBeforeTheirQueueIsGone)
+{
+    struct control control;
+    struct weir_event event;
+
+    ASSERT_TRUE(control_open(&control));
+    weir_queue *queue = control_queue(&control, "q");
+    ASSERT_OK(weir_queue_record(queue, &event));
+    const struct weir_error cause = {.status = WEIR_ERROR_IO, .message = "buried"};
+    weir__progress_fail(queue, 1, &cause);
+    EXPECT_OK(weir__progress_status_gone(event));
+    // The last reference is the test's: by then the failures are in both places.
+    weir_queue *kept = weir__registry_pin(event.queue);
+    weir_queue_destroy(&queue);
+    EXPECT_INT_EQ(weir__progress_status_gone(event), WEIR_ERROR_IO);
+    EXPECT_INT_EQ(weir_event_query(event), WEIR_ERROR_IO);
+    weir__registry_unpin(kept);
+    EXPECT_INT_EQ(weir_event_query(event), WEIR_ERROR_IO);
+    control_close(&control);
+    // And are forgotten with their runtime.
+    EXPECT_OK(weir_event_query(event));
+}
+
+// What a driver reports when it is asked lies behind what is known to be complete.
+WEIR_TEST(Progress, ADriverFaultFailsWhatIsOpen)
+{
+    struct control control;
+    struct weir_event before;
+    struct weir_event behind;
+
+    ASSERT_TRUE(control_open(&control));
+    weir_queue *queue = control_queue(&control, "q");
+    ASSERT_OK(weir_queue_record(queue, &before));
+    ASSERT_OK(weir_event_sync(before, GUARD_NS));
+    ASSERT_OK(weir_queue_record(queue, &behind));
+    control_fault(WEIR_ERROR_DEVICE);
+    EXPECT_INT_EQ(weir_event_sync(behind, GUARD_NS), WEIR_ERROR_DEVICE);
+    EXPECT_STR_EQ(weir_last_error()->native_call, "driverAsk");
+    EXPECT_INT_EQ(weir_last_error()->native_code, 700);
+    EXPECT_OK(weir_event_query(before));
+    EXPECT_INT_EQ(weir_queue_sync(queue, GUARD_NS), WEIR_ERROR_DEVICE);
+    control_fault(WEIR_OK);
+    EXPECT_OK(weir_queue_recover(queue));
+    EXPECT_OK(weir_queue_sync(queue, GUARD_NS));
+    weir_queue_destroy(&queue);
+    control_close(&control);
+}
+
+WEIR_TEST(Progress, ALostDeviceCannotBeRecovered)
+{
+    struct control control;
+    struct weir_event event;
+
+    ASSERT_TRUE(control_open(&control));
+    weir_queue *queue = control_queue(&control, "q");
+    ASSERT_OK(weir_queue_record(queue, &event));
+    control_fault(WEIR_ERROR_DEVICE_LOST);
+    EXPECT_INT_EQ(weir_event_query(event), WEIR_ERROR_DEVICE_LOST);
+    EXPECT_INT_EQ(weir_queue_recover(queue), WEIR_ERROR_DEVICE_LOST);
+    EXPECT_INT_EQ(weir_queue_sync(queue, 0), WEIR_ERROR_DEVICE_LOST);
+    // Everything can still be destroyed and closed.
+    weir_queue_destroy(&queue);
+    control_close(&control);
+}
