@@ -265,8 +265,8 @@ static weir_status upload_pieces(weir_queue *queue, struct weir__staging *stagin
         if ((status = sync_piece(staging, piece)) < 0)
             break;
         memcpy(staging->pieces[piece]->pointer, src + done, n);
-        status = copy_piece(queue, dst, dst_offset + done, staging->pieces[piece], 0, n, file,
-                            line, &staging->busy[piece]);
+        status = copy_piece(queue, dst, dst_offset + done, staging->pieces[piece], 0, n, file, line,
+                            &staging->busy[piece]);
     }
     return status;
 }

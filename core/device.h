@@ -26,7 +26,7 @@ struct weir_device {
     struct weir__member *retired;      // the youngest
     struct weir__member *retired_last; // the oldest
     atomic_size_t retired_count;
-    weir_queue *queues;        // all that are not finalized yet
+    weir_queue *queues; // all that are not finalized yet
     atomic_size_t queue_count;
 
     pthread_mutex_t staging_lock;  // of the list

@@ -273,8 +273,8 @@ weir_status weir__progress_wait(weir_queue *queue, uint64_t own, struct weir_eve
     const struct weir__wait wait = {own, event};
     struct weir_error cause;
 
-    bool complete = atomic_load_explicit(&producer->progress.completed, memory_order_acquire) >=
-                    event.sequence;
+    bool complete =
+        atomic_load_explicit(&producer->progress.completed, memory_order_acquire) >= event.sequence;
     *out_implied = producer == queue || complete || weir__waits_cover(waits, event);
     // Nobody looks at a complete producer again, and it may have failed since the
     // caller did.

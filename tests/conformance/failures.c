@@ -37,6 +37,7 @@ static void submit_failing(struct fixture *f, struct failing *failing, weir_host
                            void *user)
 {
     const uint32_t value = 1;
+    *failing = (struct failing){0};
     failing->queue = conform_queue(f, "failing");
     failing->buffer = conform_host_buffer(f, SIZE);
     ASSERT_OK(weir_queue_fill(failing->queue, failing->buffer, 0, SIZE, &value, 4));

@@ -110,7 +110,7 @@ struct gate;
 
 struct gate *gate_create(void);
 void gate_destroy(struct gate **gate);
-weir_status gate_function(void *gate);
+weir_status gate_function(void *user); // a gate
 // Blocks until the host call has begun; false after the guard.
 bool gate_wait_entered(struct gate *gate);
 void gate_open(struct gate *gate);
