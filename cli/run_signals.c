@@ -9,12 +9,16 @@
 
 #include "cli/run.h"
 
+// Sent to the thread by run_signals_end().
+enum { WAKE = SIGUSR1 };
+
 static struct {
     pthread_t thread;
     sigset_t signals;
     pthread_mutex_t lock; // `pipeline` stays while it is held
     weir_pipeline *pipeline;
     atomic_int received;
+    atomic_bool ending;
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 // Before and after the pipeline nothing is half done; and who asks twice does
@@ -37,14 +41,13 @@ static void *wait_for_signals(void *unused)
     (void)unused;
     for (;;) {
         int number;
-        int before;
-        const int error = sigwait(&state.signals, &number);
-        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
-        if (error == 0)
+        if (sigwait(&state.signals, &number) != 0)
+            continue;
+        if (number != WAKE)
             handle(number);
-        pthread_setcancelstate(before, &before);
+        else if (atomic_load(&state.ending))
+            return NULL;
     }
-    return NULL;
 }
 
 // One that is ignored, as nohup does with SIGHUP, stays ignored.
@@ -58,6 +61,7 @@ static void add_unless_ignored(int number)
 bool run_signals_start(void)
 {
     sigemptyset(&state.signals);
+    sigaddset(&state.signals, WAKE);
     add_unless_ignored(SIGINT);
     add_unless_ignored(SIGTERM);
     add_unless_ignored(SIGHUP);
@@ -79,7 +83,8 @@ void run_signals_cancel(weir_pipeline *pipeline)
 
 void run_signals_end(void)
 {
-    pthread_cancel(state.thread);
+    atomic_store(&state.ending, true);
+    pthread_kill(state.thread, WAKE);
     pthread_join(state.thread, NULL);
 }
 

@@ -69,6 +69,6 @@ expect_contains "$output" "--weights W"
 
 # What cannot be written to standard output is not lost silently.
 status=0
-"$weir" --help >/dev/full 2>messages || status=$?
+"$program" --help >/dev/full 2>messages || status=$?
 [ "$status" -eq 1 ] || fail "with a full standard output weir ended with $status"
 expect_contains "$(cat messages)" "standard output cannot be written"

