@@ -1,0 +1,185 @@
+// Chunks: one large job, cut into pieces whose upload, kernel and download overlap
+// those of other pieces. The job is a list of elements. Each is `in_bytes` of pinned
+// memory that go up to a DEVICE buffer, where a kernel makes `out_bytes` of it, which
+// come down into pinned memory.
+//
+//     const struct weir_chunks_params params = {
+//         .struct_size = sizeof params, .device = device, .label = "scale",
+//         .element_count = n, .in_bytes = sizeof(float), .out_bytes = sizeof(float),
+//         .src = {pinned_in, 0}, .in = {device_in, 0},
+//         .out = {device_out, 0}, .dst = {pinned_out, 0},
+//         .kernel = launch_scale, .user = &job,
+//     };
+//     weir_chunks_create(&params, &chunks);
+//     weir_chunks_run(chunks, NULL, 0, &done);
+//     weir_event_sync(done, WEIR_FOREVER);
+//
+// Chunks. They cover every element exactly once, in order. Their sizes differ by at
+// most one unit, except that the last is cut off where the elements end. A unit is
+// the least number of elements that is a multiple of `granularity` and makes every
+// chunk start, in `in` and in `out`, at a multiple of
+// limits.argument_alignment_bytes. No elements make no chunks, and a run that only
+// orders.
+//
+// Runs. A run submits everything and waits for nothing on the host. The next run may
+// be submitted at once: its chunks overlap those of the run before it, and none
+// overwrites what that one still needs. What the host does with `src` and `dst` is
+// the host's affair: see weir_chunks_run().
+//
+// Failure. The event of a run reports the first cause of whatever failed in it. The
+// runs behind a failure fail with it, or are refused with its cause, until
+// weir_chunks_recover(). After a run that failed the outputs are undefined.
+#ifndef WEIR_PATTERNS_CHUNKS_H
+#define WEIR_PATTERNS_CHUNKS_H
+
+#include <weir/weir.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct weir_chunks weir_chunks;
+
+#define WEIR_CHUNKS_MAX 4096      // chunks of a job
+#define WEIR_CHUNKS_QUEUES_MAX 64 // queues of a job
+
+// In which order the operations are submitted: H_i uploads, K_i computes and D_i
+// downloads chunk i.
+typedef enum weir_chunks_order {
+    // INTERLEAVED, which no device punishes; DEPTH_FIRST where there is one queue, so
+    // that a chunk's bytes stay in the cache.
+    WEIR_CHUNKS_ORDER_AUTO = 0,
+    WEIR_CHUNKS_DEPTH_FIRST = 1,   // H_0 K_0 D_0  H_1 K_1 D_1  …
+    WEIR_CHUNKS_BREADTH_FIRST = 2, // H_0 H_1 …  K_0 K_1 …  D_0 D_1 …
+    WEIR_CHUNKS_INTERLEAVED = 3,   // H_0  K_0 H_1 D_0  K_1 H_2 D_1  …
+} weir_chunks_order;
+
+// Which queues the operations are submitted to.
+typedef enum weir_chunks_layout {
+    // BY_CHUNK if `queue_count` is set, or if the device shares the host's memory and
+    // has no copy engines, so that one queue is all that it needs; else BY_ENGINE.
+    WEIR_CHUNKS_LAYOUT_AUTO = 0,
+    // One queue uploads, one computes, one downloads, with events between them.
+    WEIR_CHUNKS_BY_ENGINE = 1,
+    // Chunk i has all its operations in queue i mod `queue_count`.
+    WEIR_CHUNKS_BY_CHUNK = 2,
+} weir_chunks_layout;
+
+// One chunk: its elements, and where their bytes are in the buffers `in` and `out`.
+struct weir_chunk {
+    uint32_t index;
+    size_t first; // element
+    size_t count; // elements, > 0
+    size_t in_offset;
+    size_t in_size;
+    size_t out_offset;
+    size_t out_size;
+};
+
+// Submits the kernel of one chunk to `queue`. It touches these ranges of `in` and `out`
+// and what no other chunk touches, submits nothing to other queues, and does not
+// wait. Runs on the thread that runs the job. Anything but WEIR_OK fails the run, with
+// the thread's last error as its detail if the callback left one.
+typedef weir_status (*weir_chunks_kernel_function)(void *user, weir_queue *queue,
+                                                   const struct weir_chunk *chunk);
+
+// Where the job's bytes begin.
+struct weir_chunks_place {
+    weir_buffer *buffer;
+    size_t offset;
+};
+
+struct weir_chunks_params {
+    size_t struct_size;
+    weir_device *device;
+    const char *label; // copied; names queues ("LABEL/upload") and errors
+
+    size_t element_count;
+    size_t in_bytes;  // of one element; 0: nothing is uploaded
+    size_t out_bytes; // of one element; 0: nothing is downloaded
+    // Chunks begin at multiples of so many elements: a row of an image, or the
+    // elements of a block. 0: 1.
+    size_t granularity;
+
+    // `src` and `dst` are HOST buffers, `in` and `out` DEVICE buffers. The offsets of
+    // `in` and `out` are multiples of limits.argument_alignment_bytes. `in` and `out`,
+    // and likewise `src` and `dst`, are either the same place, with in_bytes equal
+    // to out_bytes, or do not overlap.
+    struct weir_chunks_place src;
+    struct weir_chunks_place in;
+    struct weir_chunks_place out;
+    struct weir_chunks_place dst;
+
+    weir_chunks_kernel_function kernel;
+    void *user;
+
+    weir_chunks_order order;
+    weir_chunks_layout layout;
+    // BY_CHUNK: up to WEIR_CHUNKS_QUEUES_MAX. 0: 8, as many as a CUDA context has
+    // channels unless it is told otherwise; 1 where LAYOUT_AUTO finds that one will
+    // do. Never more than chunks. BY_ENGINE: 0.
+    uint32_t queue_count;
+    // Up to WEIR_CHUNKS_MAX; 0: chosen by the size of the job (docs/chunks.md). There
+    // are never more chunks than units.
+    uint32_t chunk_count;
+    int32_t priority; // of the queues; 0: normal
+};
+
+// Checks and plans the job, makes its queues and stores it in `*out_chunks`, or
+// stores NULL there and returns an error. Runs allocate nothing, except that queues
+// grow their lists of waits until they fit the job.
+//
+// Ownership: the caller's, until weir_chunks_destroy(). Outlived by the device, and by
+// the four buffers while it is run.
+// Threads: calls on one object are the caller's to order.
+// Errors: WEIR_ERROR_INVALID, naming what is wrong; WEIR_ERROR_OUT_OF_MEMORY; those of
+// weir_queue_create().
+WEIR_API weir_status weir_chunks_create(const struct weir_chunks_params *params,
+                                        weir_chunks **out_chunks);
+
+// Destroys the job and its queues, and sets `*chunks` to NULL. Never waits: work that
+// was submitted runs to its end. NULL and a pointer to NULL are accepted.
+WEIR_API void weir_chunks_destroy(weir_chunks **chunks);
+
+// Submits the whole job behind the `count` events in `after` (work that fills `src` or
+// still reads `dst`; NULL and 0 for none), and stores in `*out_done` the event at
+// which all of it is done, or a zeroed event if it fails. Waits for nothing.
+//
+// The host writes `src` before the call and not again, and reads `dst` not before the
+// event is complete. A later run overwrites `dst` and reads `src` as soon as the
+// device gets there.
+//
+// Errors: the kernel callback's; the first failure of a queue. Part of the run may have
+// been submitted then, and every later run is refused with the same cause until
+// weir_chunks_recover(). WEIR_ERROR_INVALID for a zeroed event; nothing is run then.
+WEIR_API weir_status weir_chunks_run(weir_chunks *chunks, const struct weir_event *after,
+                                     size_t count, struct weir_event *out_done);
+
+// Waits on the host for everything submitted so far and clears failures, so that the
+// job can be run again. May be called at any time.
+//
+// Errors: WEIR_ERROR_DEVICE_LOST where the failure took the device with it.
+WEIR_API weir_status weir_chunks_recover(weir_chunks *chunks);
+
+// What the job was cut into: no field is AUTO or 0 by default any more.
+struct weir_chunks_plan {
+    weir_chunks_order order;
+    weir_chunks_layout layout;
+    uint32_t queue_count;
+    uint32_t chunk_count; // 0 if there are no elements
+    size_t unit;          // elements
+};
+
+WEIR_API void weir_chunks_get_plan(const weir_chunks *chunks, struct weir_chunks_plan *out_plan);
+
+// Stores chunk `index` of the plan.
+//
+// Errors: WEIR_ERROR_INVALID behind the last chunk.
+WEIR_API weir_status weir_chunks_get_chunk(const weir_chunks *chunks, uint32_t index,
+                                           struct weir_chunk *out_chunk);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,37 @@
+// See the header.
+#include "patterns/fail.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+weir_status weir__pattern_fail(const char *label, weir_status status, const char *remedy,
+                               const char *format, ...)
+{
+    struct weir_error error = {.status = status};
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(error.message, sizeof error.message, format, arguments);
+    va_end(arguments);
+    if (label)
+        snprintf(error.object, sizeof error.object, "%s", label);
+    if (remedy)
+        snprintf(error.remedy, sizeof error.remedy, "%s", remedy);
+    return weir_error_set(&error);
+}
+
+void weir__pattern_forget(void)
+{
+    if (weir_last_error()->status != WEIR_OK)
+        weir_error_set(NULL);
+}
+
+weir_status weir__pattern_callback_failed(const char *label, const char *what, weir_status status)
+{
+    if (status < 0 && weir_last_error()->status == status)
+        return status;
+    return weir__pattern_fail(label, status < 0 ? status : WEIR_ERROR_INVALID,
+                              status < 0 ? NULL : "return WEIR_OK or an error",
+                              "%s returned %s: %s", what, weir_status_name(status),
+                              weir_status_text(status));
+}

@@ -1,0 +1,457 @@
+// `chunks` on a real chain. Kernels here are copies, which every backend can do, behind
+// a host call that takes its time: it holds its queue, so that even the null
+// backend, which does everything at submit, does it late.
+#include <string.h>
+
+#include "patterns/chunks.h"
+#include "tests/patterns/recorder.h"
+#include "tests/patterns/rig.h"
+
+enum {
+    WORDS = 10007,
+    MARGIN = 64, // words around the job in its buffers
+    GUARD = 0x5ddddddd,
+    CHUNKS = 6
+};
+
+// A job that takes every second word: elements are two words in, one out.
+struct job {
+    weir_buffer *src, *in, *out, *dst;
+    weir_chunks *chunks;
+    struct gate gate;
+    uint32_t gated; // chunk from 1 whose kernel waits at the gate
+    uint32_t fails; // chunk from 1 whose kernel fails
+    bool jitter;
+};
+
+static struct job job;
+
+static weir_status pass_gate(void *user)
+{
+    gate_pass(user);
+    return WEIR_OK;
+}
+
+static weir_status fail_late(void *user)
+{
+    (void)user;
+    rig_sleep_ns(1000000);
+    return WEIR_ERROR_IO;
+}
+
+static weir_status begin_kernel(weir_queue *queue, const struct weir_chunk *chunk)
+{
+    if (job.gated == chunk->index + 1)
+        return weir_queue_host_call(queue, pass_gate, &job.gate);
+    if (job.fails == chunk->index + 1)
+        return weir_queue_host_call(queue, fail_late, NULL);
+    if (job.jitter)
+        return weir_queue_host_call(queue, rig_dawdle, (void *)(uintptr_t)(chunk->index + 1));
+    return WEIR_OK;
+}
+
+static weir_status take_half(void *user, weir_queue *queue, const struct weir_chunk *chunk)
+{
+    const struct weir_plane from = {job.in, chunk->in_offset, 8};
+    const struct weir_plane to = {job.out, chunk->out_offset, 4};
+    (void)user;
+    weir_status status = begin_kernel(queue, chunk);
+    return status == WEIR_OK ? weir_queue_copy_2d(queue, to, from, 4, chunk->count) : status;
+}
+
+static struct weir_chunks_params job_params(size_t count)
+{
+    size_t margin = MARGIN * 4;
+    size_t alignment = weir_device_limits(rig.device)->argument_alignment_bytes;
+    return (struct weir_chunks_params){
+        .struct_size = sizeof(struct weir_chunks_params),
+        .device = rig.device,
+        .label = "half",
+        .element_count = count,
+        .in_bytes = 8,
+        .out_bytes = 4,
+        .src = {job.src, margin + 4},
+        .in = {job.in, alignment},
+        .out = {job.out, alignment},
+        .dst = {job.dst, margin},
+        .kernel = take_half,
+        .chunk_count = CHUNKS,
+    };
+}
+
+static void open_job(void)
+{
+    memset(&job, 0, sizeof job);
+    gate_init(&job.gate);
+    job.jitter = true;
+    ASSERT_OK(rig_open());
+    size_t extra = 2 * MARGIN * 4 + weir_device_limits(rig.device)->argument_alignment_bytes;
+    ASSERT_OK(rig_buffer(WORDS * 8 + extra, WEIR_PLACE_HOST, &job.src));
+    ASSERT_OK(rig_buffer(WORDS * 8 + extra, WEIR_PLACE_DEVICE, &job.in));
+    ASSERT_OK(rig_buffer(WORDS * 4 + extra, WEIR_PLACE_DEVICE, &job.out));
+    ASSERT_OK(rig_buffer(WORDS * 4 + extra, WEIR_PLACE_HOST, &job.dst));
+}
+
+static void close_job(void)
+{
+    weir_chunks_destroy(&job.chunks);
+    weir_buffer_destroy(&job.src);
+    weir_buffer_destroy(&job.in);
+    weir_buffer_destroy(&job.out);
+    weir_buffer_destroy(&job.dst);
+    rig_close();
+    gate_finish(&job.gate);
+}
+
+static void write_src(size_t count, uint32_t first)
+{
+    if (count > 0)
+        rig_write_words(job.src, MARGIN + 1, 2 * count, first);
+}
+
+static void guard_dst(void)
+{
+    const uint32_t guard = GUARD;
+    size_t size = weir_buffer_size(job.dst);
+    void *pointer;
+
+    ASSERT_OK(weir_host_begin(job.dst, 0, size, WEIR_ACCESS_WRITE, &pointer));
+    for (size_t i = 0; i < size / 4; i++)
+        memcpy((char *)pointer + i * 4, &guard, 4);
+    ASSERT_OK(weir_host_end(job.dst, 0, size, WEIR_ACCESS_WRITE));
+}
+
+// Words of `dst` that are not what the job makes of src's, or have changed around it.
+static size_t wrong_words(size_t count, uint32_t first)
+{
+    size_t words = weir_buffer_size(job.dst) / 4;
+    size_t wrong = 0;
+    void *pointer;
+
+    if (weir_host_begin(job.dst, 0, words * 4, WEIR_ACCESS_READ, &pointer) != WEIR_OK)
+        return words + 1;
+    for (size_t i = 0; i < words; i++) {
+        bool inside = i >= MARGIN && i - MARGIN < count;
+        uint32_t right = inside ? first + 2 * (uint32_t)(i - MARGIN) : GUARD;
+        wrong += ((uint32_t *)pointer)[i] != right;
+    }
+    weir_host_end(job.dst, 0, words * 4, WEIR_ACCESS_READ);
+    return wrong;
+}
+
+// --- data ---
+
+WEIR_TEST(Chunks, EveryByteArrivesOnce)
+{
+    static const size_t counts[] = {0, 1, 32, 33, 5000, WORDS};
+    struct weir_event done;
+
+    open_job();
+    for (int order = WEIR_CHUNKS_ORDER_AUTO; order <= WEIR_CHUNKS_INTERLEAVED; order++) {
+        for (uint32_t queues = 0; queues <= 4; queues++) {
+            for (unsigned i = 0; i < sizeof counts / sizeof *counts; i++) {
+                weir_test_note("order %d, %u queues, %zu elements", order, queues, counts[i]);
+                struct weir_chunks_params params = job_params(counts[i]);
+                params.order = (weir_chunks_order)order;
+                params.queue_count = queues;
+                if (queues == 0)
+                    params.layout = WEIR_CHUNKS_BY_ENGINE;
+                write_src(counts[i], i * 100000);
+                guard_dst();
+                ASSERT_OK(weir_chunks_create(&params, &job.chunks));
+                ASSERT_OK(weir_chunks_run(job.chunks, NULL, 0, &done));
+                ASSERT_OK(weir_event_sync(done, WEIR_FOREVER));
+                ASSERT_SIZE_EQ(wrong_words(counts[i], i * 100000), 0);
+                weir_chunks_destroy(&job.chunks);
+            }
+        }
+    }
+    weir_test_note(NULL);
+    close_job();
+}
+
+// Everything chosen by the library.
+WEIR_TEST(Chunks, DefaultsWork)
+{
+    struct weir_event done;
+
+    open_job();
+    struct weir_chunks_params params = job_params(WORDS);
+    params.chunk_count = 0;
+    write_src(WORDS, 7);
+    guard_dst();
+    ASSERT_OK(weir_chunks_create(&params, &job.chunks));
+    ASSERT_OK(weir_chunks_run(job.chunks, NULL, 0, &done));
+    ASSERT_OK(weir_event_sync(done, WEIR_FOREVER));
+    EXPECT_SIZE_EQ(wrong_words(WORDS, 7), 0);
+    close_job();
+}
+
+// --- order ---
+
+// Downloads must wait for kernels: the fourth is held, and nothing of it may be seen.
+WEIR_TEST(Chunks, DownloadsWaitForKernels)
+{
+    struct weir_event done;
+    struct weir_chunk held;
+
+    open_job();
+    for (uint32_t queues = 0; queues <= 3; queues++) {
+        struct weir_chunks_params params = job_params(WORDS);
+        params.queue_count = queues;
+        params.layout = queues == 0 ? WEIR_CHUNKS_BY_ENGINE : WEIR_CHUNKS_BY_CHUNK;
+        gate_init(&job.gate);
+        job.gated = 4;
+        write_src(WORDS, 1000 * queues);
+        guard_dst();
+        ASSERT_OK(weir_chunks_create(&params, &job.chunks));
+        ASSERT_OK(weir_chunks_get_chunk(job.chunks, 3, &held));
+        ASSERT_OK(weir_chunks_run(job.chunks, NULL, 0, &done));
+        gate_await(&job.gate, 1);
+        EXPECT_INT_EQ(weir_event_query(done), WEIR_NOT_READY);
+        rig_sleep_ns(5000000);
+
+        EXPECT_SIZE_EQ(rig_wrong_words(job.dst, MARGIN + held.first, 1, GUARD), 0);
+        gate_open(&job.gate);
+        ASSERT_OK(weir_event_sync(done, WEIR_FOREVER));
+        EXPECT_SIZE_EQ(wrong_words(WORDS, 1000 * queues), 0);
+        weir_chunks_destroy(&job.chunks);
+        gate_finish(&job.gate);
+    }
+    gate_init(&job.gate);
+    close_job();
+}
+
+// A run waits for work that fills its source, and all else of it for that.
+WEIR_TEST(Chunks, ARunWaitsForItsSource)
+{
+    struct weir_event filled, done;
+    weir_buffer *other;
+    weir_queue *filler;
+
+    open_job();
+    ASSERT_OK(rig_queue("filler", &filler));
+    ASSERT_OK(rig_buffer(WORDS * 8, WEIR_PLACE_HOST, &other));
+    for (uint32_t queues = 0; queues <= 3; queues++) {
+        struct weir_chunks_params params = job_params(WORDS);
+        params.queue_count = queues;
+        params.layout = queues == 0 ? WEIR_CHUNKS_BY_ENGINE : WEIR_CHUNKS_BY_CHUNK;
+        gate_init(&job.gate);
+        write_src(WORDS, 1);
+        guard_dst();
+        rig_write_words(other, 0, 2 * WORDS, 77000 + queues);
+        ASSERT_OK(weir_chunks_create(&params, &job.chunks));
+        ASSERT_OK(weir_queue_host_call(filler, pass_gate, &job.gate));
+        ASSERT_OK(weir_queue_copy(filler, job.src, MARGIN * 4 + 4, other, 0, WORDS * 8));
+        ASSERT_OK(weir_queue_record(filler, &filled));
+        ASSERT_OK(weir_chunks_run(job.chunks, &filled, 1, &done));
+        gate_await(&job.gate, 1);
+        EXPECT_INT_EQ(weir_event_query(done), WEIR_NOT_READY);
+        gate_open(&job.gate);
+        ASSERT_OK(weir_event_sync(done, WEIR_FOREVER));
+        EXPECT_SIZE_EQ(wrong_words(WORDS, 77000 + queues), 0);
+        weir_chunks_destroy(&job.chunks);
+        gate_finish(&job.gate);
+    }
+    weir_buffer_destroy(&other);
+    weir_queue_destroy(&filler);
+    gate_init(&job.gate);
+    close_job();
+}
+
+// Runs that are submitted without waiting. Each kernel notes what its run uploaded, and
+// then writes what the next run is to upload: the next upload must come behind it.
+enum {
+    RUNS = 8,
+    RUN_STEP = 1000000
+};
+
+struct notes {
+    weir_buffer *seen; // one copy of the input a run
+    struct rewrite {
+        size_t first, count;
+        uint32_t run;
+    } rewrites[RUNS * CHUNKS];
+    unsigned count;
+};
+
+static struct notes notes;
+
+static weir_status rewrite_src(void *user)
+{
+    const struct rewrite *rewrite = user;
+    rig_sleep_ns(200000);
+    rig_write_words(job.src, MARGIN + 1 + rewrite->first, rewrite->count,
+                    (rewrite->run + 1) * RUN_STEP + (uint32_t)rewrite->first);
+    return WEIR_OK;
+}
+
+static weir_status note_input(void *user, weir_queue *queue, const struct weir_chunk *chunk)
+{
+    uint32_t run = notes.count / CHUNKS;
+    struct rewrite *rewrite = &notes.rewrites[notes.count++];
+    (void)user;
+    *rewrite = (struct rewrite){2 * chunk->first, 2 * chunk->count, run};
+    weir_status status = weir_queue_host_call(queue, rewrite_src, rewrite);
+    if (status == WEIR_OK)
+        status = weir_queue_copy(queue, notes.seen, run * WORDS * 8 + chunk->first * 8, job.in,
+                                 chunk->in_offset, chunk->in_size);
+    return status == WEIR_OK ? take_half(NULL, queue, chunk) : status;
+}
+
+WEIR_TEST(Chunks, RunsFollowEachOther)
+{
+    struct weir_event done;
+
+    open_job();
+    job.jitter = false;
+    ASSERT_OK(rig_buffer(RUNS * WORDS * 8, WEIR_PLACE_HOST, &notes.seen));
+    for (uint32_t queues = 0; queues <= 3; queues++) {
+        struct weir_chunks_params params = job_params(WORDS);
+        params.queue_count = queues;
+        params.layout = queues == 0 ? WEIR_CHUNKS_BY_ENGINE : WEIR_CHUNKS_BY_CHUNK;
+        params.kernel = note_input;
+        notes.count = 0;
+        write_src(WORDS, 0);
+        guard_dst();
+        ASSERT_OK(weir_chunks_create(&params, &job.chunks));
+        for (unsigned run = 0; run < RUNS; run++)
+            ASSERT_OK(weir_chunks_run(job.chunks, NULL, 0, &done));
+        EXPECT_INT_EQ(weir_event_query(done), WEIR_NOT_READY);
+        ASSERT_OK(weir_event_sync(done, WEIR_FOREVER));
+        for (unsigned run = 0; run < RUNS; run++) {
+            weir_test_note("%u queues, run %u", queues, run);
+            EXPECT_SIZE_EQ(rig_wrong_words(notes.seen, run * WORDS * 2, WORDS * 2, run * RUN_STEP),
+                           0);
+        }
+        EXPECT_SIZE_EQ(wrong_words(WORDS, (RUNS - 1) * RUN_STEP), 0);
+        weir_chunks_destroy(&job.chunks);
+    }
+    weir_test_note(NULL);
+    weir_buffer_destroy(&notes.seen);
+    close_job();
+}
+
+// The last run's work goes on without the job.
+WEIR_TEST(Chunks, DestroyDoesNotWait)
+{
+    struct weir_event done;
+
+    open_job();
+    job.gated = 2;
+    struct weir_chunks_params params = job_params(WORDS);
+    write_src(WORDS, 5);
+    guard_dst();
+    ASSERT_OK(weir_chunks_create(&params, &job.chunks));
+    ASSERT_OK(weir_chunks_run(job.chunks, NULL, 0, &done));
+    gate_await(&job.gate, 1);
+    weir_chunks_destroy(&job.chunks);
+    EXPECT_INT_EQ(weir_event_query(done), WEIR_NOT_READY);
+    gate_open(&job.gate);
+    ASSERT_OK(weir_event_sync(done, WEIR_FOREVER));
+    EXPECT_SIZE_EQ(wrong_words(WORDS, 5), 0);
+    close_job();
+}
+
+// --- failures ---
+
+WEIR_TEST(Chunks, AFailureReachesTheEventAndIsRecoveredFrom)
+{
+    struct weir_event done, second;
+
+    open_job();
+    for (uint32_t queues = 0; queues <= 3; queues++) {
+        weir_test_note("%u queues", queues);
+        struct weir_chunks_params params = job_params(WORDS);
+        params.queue_count = queues;
+        params.layout = queues == 0 ? WEIR_CHUNKS_BY_ENGINE : WEIR_CHUNKS_BY_CHUNK;
+        write_src(WORDS, 3);
+        ASSERT_OK(weir_chunks_create(&params, &job.chunks));
+        job.fails = 2;
+        ASSERT_OK(weir_chunks_run(job.chunks, NULL, 0, &done));
+        job.fails = 0;
+        // Behind it, or refused: either way the same cause.
+        weir_status status = weir_chunks_run(job.chunks, NULL, 0, &second);
+        if (status == WEIR_OK)
+            status = weir_event_sync(second, WEIR_FOREVER);
+        EXPECT_INT_EQ(status, WEIR_ERROR_IO);
+        EXPECT_INT_EQ(weir_event_sync(done, WEIR_FOREVER), WEIR_ERROR_IO);
+        EXPECT_CONTAINS(weir_last_error()->file, "chunks_test.c");
+        EXPECT_INT_EQ(weir_chunks_run(job.chunks, NULL, 0, &second), WEIR_ERROR_IO);
+
+        ASSERT_OK(weir_chunks_recover(job.chunks));
+        guard_dst();
+        ASSERT_OK(weir_chunks_run(job.chunks, NULL, 0, &done));
+        ASSERT_OK(weir_event_sync(done, WEIR_FOREVER));
+        EXPECT_SIZE_EQ(wrong_words(WORDS, 3), 0);
+        weir_chunks_destroy(&job.chunks);
+    }
+    weir_test_note(NULL);
+    close_job();
+}
+
+static weir_status launch_nonsense(void *user, weir_queue *queue, const struct weir_chunk *chunk)
+{
+    (void)user;
+    if (job.fails != chunk->index + 1)
+        return take_half(NULL, queue, chunk);
+    return weir_queue_copy(queue, job.out, 0, job.in, weir_buffer_size(job.in), 1);
+}
+
+WEIR_TEST(Chunks, AFailedCallInAKernelCallbackIsRecoveredFrom)
+{
+    struct weir_event done;
+
+    open_job();
+    struct weir_chunks_params params = job_params(WORDS);
+    params.kernel = launch_nonsense;
+    params.layout = WEIR_CHUNKS_BY_ENGINE;
+    write_src(WORDS, 9);
+    guard_dst();
+    ASSERT_OK(weir_chunks_create(&params, &job.chunks));
+    job.fails = 4;
+    EXPECT_INT_EQ(weir_chunks_run(job.chunks, NULL, 0, &done), WEIR_ERROR_INVALID);
+    EXPECT_UINT_EQ(done.sequence, 0);
+    EXPECT_CONTAINS(weir_last_error()->message, "src");
+    job.fails = 0;
+    EXPECT_INT_EQ(weir_chunks_run(job.chunks, NULL, 0, &done), WEIR_ERROR_INVALID);
+    ASSERT_OK(weir_chunks_recover(job.chunks));
+    ASSERT_OK(weir_chunks_run(job.chunks, NULL, 0, &done));
+    ASSERT_OK(weir_event_sync(done, WEIR_FOREVER));
+    EXPECT_SIZE_EQ(wrong_words(WORDS, 9), 0);
+    close_job();
+}
+
+// --- allocations ---
+
+WEIR_TEST(Chunks, RunsAllocateNothing)
+{
+    struct weir_counters before, after;
+    struct weir_event done;
+
+    open_job();
+    job.jitter = false;
+    struct weir_chunks_params params = job_params(WORDS);
+    for (uint32_t queues = 0; queues <= 3; queues += 3) {
+        unsigned long allocations = 0;
+        params.queue_count = queues;
+        params.layout = queues == 0 ? WEIR_CHUNKS_BY_ENGINE : WEIR_CHUNKS_BY_CHUNK;
+        ASSERT_OK(weir_chunks_create(&params, &job.chunks));
+        for (unsigned run = 0; run < 500; run++) {
+            if (run == 50) {
+                weir_counters_read(&before);
+                allocations = rig_allocations();
+            }
+            ASSERT_OK(weir_chunks_run(job.chunks, NULL, 0, &done));
+            if (run % 2)
+                ASSERT_OK(weir_event_sync(done, WEIR_FOREVER));
+        }
+        weir_counters_read(&after);
+        EXPECT_UINT_EQ(rig_allocations(), allocations);
+        EXPECT_UINT_EQ(after.allocations, before.allocations);
+        EXPECT_UINT_EQ(after.driver_objects, before.driver_objects);
+        EXPECT_UINT_GT(allocations, 0);
+        weir_chunks_destroy(&job.chunks);
+    }
+    close_job();
+}

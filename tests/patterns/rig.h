@@ -1,0 +1,51 @@
+// A runtime, a device and buffers for a pattern's tests on a real chain: null by
+// default, or what WEIR_BACKEND names.
+#ifndef WEIR_TESTS_PATTERNS_RIG_H
+#define WEIR_TESTS_PATTERNS_RIG_H
+
+#include <weir/weir.h>
+
+#include "tests/support/test.h"
+
+#define ASSERT_OK(call)                                                                            \
+    do {                                                                                           \
+        weir_status ok_status = (call);                                                            \
+        if (ok_status != WEIR_OK) {                                                                \
+            weir_test_fail(__FILE__, __LINE__, "%s is %s: %s", #call, weir_status_name(ok_status), \
+                           weir_last_error_text());                                                \
+            return;                                                                                \
+        }                                                                                          \
+    } while (0)
+
+// One at a time.
+struct rig {
+    weir_runtime *runtime;
+    weir_device *device;
+};
+
+extern struct rig rig;
+
+weir_status rig_open(void);
+
+// Fails the test if a queue or buffer of the device is left.
+void rig_close(void);
+
+weir_status rig_buffer(size_t size, weir_placement placement, weir_buffer **out_buffer);
+weir_status rig_queue(const char *label, weir_queue **out_queue);
+
+// Writes words `first`, `first` + 1 … to a HOST buffer, from its word `at` on.
+void rig_write_words(weir_buffer *buffer, size_t at, size_t count, uint32_t first);
+
+// How many of these words of a HOST buffer are not `first`, `first` + 1 ….
+size_t rig_wrong_words(weir_buffer *buffer, size_t at, size_t count, uint32_t first);
+
+// A host function: takes from 0 to 400 µs, by `user`.
+weir_status rig_dawdle(void *user);
+
+void rig_sleep_ns(long duration_ns);
+
+// Allocations of the program's C code so far, Weir's included. For tests that link with
+// --wrap=malloc,--wrap=calloc,--wrap=realloc.
+unsigned long rig_allocations(void);
+
+#endif
