@@ -16,7 +16,7 @@ typedef struct bench_peer bench_peer;
 // Errors: NULL, with a sentence in `message`.
 bench_peer *bench_peer_open(const char *device, const char *source, size_t size, char *message,
                             size_t message_size);
-void bench_peer_close(bench_peer **peer);
+void bench_peer_close(bench_peer **pointer);
 
 // Launches kernel "spin" (buffer, seed, steps) on one work-item, its arguments set
 // for this launch.

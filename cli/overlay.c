@@ -132,11 +132,15 @@ static void draw_patches(struct canvas *canvas, const struct weir_arr_coc_output
     const float width = (float)canvas->width / (float)grid;
     const float height = (float)canvas->height / (float)grid;
     for (uint32_t i = 0; i < output->patch_count; i++) {
-        const uint32_t index = (uint32_t)output->patches[3 * i];
-        const float column = (float)(index % grid), row = (float)(index / grid);
-        const float finest = finest_of(output->patches[3 * i + 1]);
-        const struct box box = {column * width + 0.5f, row * height + 0.5f,
-                                (column + 1) * width - 0.5f, (row + 1) * height - 0.5f};
+        const uint32_t index = (uint32_t)output->patches[(size_t)3 * i];
+        const uint32_t column = index % grid, row = index / grid;
+        const float finest = finest_of(output->patches[(size_t)3 * i + 1]);
+        const struct box box = {
+            .left = (float)column * width + 0.5f,
+            .top = (float)row * height + 0.5f,
+            .right = (float)(column + 1) * width - 0.5f,
+            .bottom = (float)(row + 1) * height - 0.5f,
+        };
         draw_marker(canvas, box, line_weight(canvas, grid, finest), finest);
     }
 }
@@ -153,9 +157,10 @@ static unsigned patches_under(const struct canvas *canvas, struct box box,
 {
     unsigned count = 0;
     for (uint32_t i = 0; i < output->patch_count; i++) {
-        const uint32_t index = (uint32_t)output->patches[3 * i];
-        const float x = ((float)(index % grid) + 0.5f) * (float)canvas->width / (float)grid;
-        const float y = ((float)(index / grid) + 0.5f) * (float)canvas->height / (float)grid;
+        const uint32_t index = (uint32_t)output->patches[(size_t)3 * i];
+        const uint32_t column = index % grid, row = index / grid;
+        const float x = ((float)column + 0.5f) * (float)canvas->width / (float)grid;
+        const float y = ((float)row + 0.5f) * (float)canvas->height / (float)grid;
         count += x > box.left && x < box.right && y > box.top && y < box.bottom;
     }
     return count;
@@ -200,7 +205,8 @@ static void draw_scale(struct canvas *canvas, const struct legend *legend)
                 "relevance", white);
     canvas_text(canvas, left - 1.7f * unit, top + 1.2f * unit, 1.25f * unit, "0", white);
     canvas_text(canvas, right + 0.8f * unit, top + 1.2f * unit, 1.25f * unit, "1", white);
-    for (float x = left; x < right; x += 1) {
+    for (int i = 0; left + (float)i < right; i++) {
+        const float x = left + (float)i;
         const struct box strip = {x, top, x + 1 < right ? x + 1 : right, top + 1.2f * unit};
         canvas_fill_box(canvas, strip, 0, canvas_magma((x - left) / (right - left)), 1);
     }
@@ -248,7 +254,7 @@ static void draw(struct canvas *canvas, const struct weir_arr_coc_output *output
                  uint32_t grid)
 {
     for (uint32_t i = 0; i < output->patch_count; i++)
-        bare[output->patches[3 * i]] = true;
+        bare[output->patches[(size_t)3 * i]] = true;
     draw_map(canvas, output->relevance, bare, grid);
     draw_patches(canvas, output, grid);
     draw_legend(canvas, output, grid);

@@ -9,8 +9,7 @@
 
 #include "cli/run.h"
 
-// Sent to the thread by run_signals_end().
-enum { WAKE = SIGUSR1 };
+#define WAKE SIGUSR1 // sent to the thread by run_signals_end()
 
 static struct {
     pthread_t thread;
