@@ -31,7 +31,8 @@ static weir_status refuse_device(struct cu_device *device, CUresult code, size_t
         device->module->cu.cuMemGetInfo(&free_bytes, &total) == CUDA_SUCCESS)
         return cu_native_error(device, "cuMemAllocFromPoolAsync", code,
                                "a DEVICE buffer of %zu bytes was asked for, and %zu bytes of %zu "
-                               "are free", size, free_bytes, total);
+                               "are free",
+                               size, free_bytes, total);
     return cu_native_error(device, "cuMemAllocFromPoolAsync", code,
                            "cannot make a DEVICE buffer of %zu bytes", size);
 }
@@ -111,8 +112,8 @@ static weir_status refuse_host(struct cu_device *device, CUresult code, size_t s
     if (code == CUDA_ERROR_OUT_OF_MEMORY && pages >= 0 && page > 0)
         return cu_native_error(device, "cuMemHostAlloc", code,
                                "a pinned HOST buffer of %zu bytes was asked for, and %llu bytes of "
-                               "the machine's memory are free", size,
-                               (unsigned long long)pages * (unsigned long long)page);
+                               "the machine's memory are free",
+                               size, (unsigned long long)pages * (unsigned long long)page);
     return cu_native_error(device, "cuMemHostAlloc", code,
                            "cannot make a pinned HOST buffer of %zu bytes", size);
 }
@@ -143,8 +144,8 @@ static weir_status create_block(struct cu_buffer *buffer, size_t size)
 // The address at which kernels reach HOST memory.
 static weir_status find_address(struct cu_buffer *buffer)
 {
-    CUresult code = buffer->device->module->cu.cuMemHostGetDevicePointer(&buffer->address,
-                                                                         buffer->pointer, 0);
+    CUresult code =
+        buffer->device->module->cu.cuMemHostGetDevicePointer(&buffer->address, buffer->pointer, 0);
     if (code == CUDA_SUCCESS)
         return WEIR_OK;
     return cu_native_error(buffer->device, "cuMemHostGetDevicePointer", code,

@@ -53,8 +53,8 @@ static weir_status copy_device(const struct cu_queue *queue, CUdeviceptr dst, CU
 // Memory that exists between two operations of the queue.
 static weir_status take_staging(const struct cu_queue *queue, size_t size, CUdeviceptr *out_staging)
 {
-    CUresult code = symbols_of(queue)->cuMemAllocFromPoolAsync(
-        out_staging, size, queue->device->pool, queue->stream);
+    CUresult code = symbols_of(queue)->cuMemAllocFromPoolAsync(out_staging, size,
+                                                               queue->device->pool, queue->stream);
     return check(queue, "cuMemAllocFromPoolAsync", code, "memory on the way between HOST buffers",
                  size);
 }
@@ -190,16 +190,15 @@ weir_status cu_submit_copy_2d(const struct weir_link *link, struct cu_queue *que
     const struct cu_buffer *from = cu_buffer_of(link, src->buffer);
     const size_t width = operation->u.copy_2d.width;
     const size_t height = operation->u.copy_2d.height;
-    const size_t limit = queue->device->max_pitch;
+    const size_t limit = queue->device->attributes.max_pitch;
 
     if (height == 1 || (dst->pitch == width && src->pitch == width))
         return copy(queue, to, dst->offset, from, src->offset, width * height);
     if (dst->pitch > limit || src->pitch > limit)
         return copy_by_row(queue, dst, to, src, from, width, height);
     if (to->pointer && from->pointer)
-        return width > STAGING_BYTES
-                   ? copy_by_row(queue, dst, to, src, from, width, height)
-                   : copy_rows_on_host(queue, dst, to, src, from, width, height);
+        return width > STAGING_BYTES ? copy_by_row(queue, dst, to, src, from, width, height)
+                                     : copy_rows_on_host(queue, dst, to, src, from, width, height);
     CUDA_MEMCPY2D rectangle = {.WidthInBytes = width, .Height = height};
     set_source(&rectangle, from, src->offset, src->pitch);
     set_destination(&rectangle, to, dst->offset, dst->pitch);

@@ -26,10 +26,10 @@
 #include "base/disk_cache.h"
 
 enum {
-    CU_TIMING_HISTORY = 4096,  // timed records of a queue that are kept
-    CU_ANCHOR_COUNT = 64,      // anchors of a timeline that are kept
-    CU_PARAMETER_LIMIT = 256,  // of a kernel
-    CU_ALIGNMENT = 16,         // the largest that a type of the dialect has
+    CU_TIMING_HISTORY = 4096, // timed records of a queue that are kept
+    CU_ANCHOR_COUNT = 64,     // anchors of a timeline that are kept
+    CU_PARAMETER_LIMIT = 256, // of a kernel
+    CU_ALIGNMENT = 16,        // the largest that a type of the dialect has
 };
 
 // A device that the driver lists, opened or not.
@@ -84,6 +84,33 @@ struct cu_block {
     size_t size;
 };
 
+// What the driver says of a device, by name in cu_api.h. X(member, attribute).
+#define CU_ATTRIBUTES(X)                                                      \
+    X(major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)                    \
+    X(minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)                    \
+    X(unified_addressing, CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING)             \
+    X(memory_pools, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)               \
+    X(integrated, CU_DEVICE_ATTRIBUTE_INTEGRATED)                             \
+    X(warp_size, CU_DEVICE_ATTRIBUTE_WARP_SIZE)                               \
+    X(max_pitch, CU_DEVICE_ATTRIBUTE_MAX_PITCH)                               \
+    X(max_local_bytes, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN) \
+    X(max_block_items, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)             \
+    X(max_block_x, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X)                       \
+    X(max_block_y, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y)                       \
+    X(max_block_z, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z)                       \
+    X(max_grid_x, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X)                         \
+    X(max_grid_y, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y)                         \
+    X(max_grid_z, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z)                         \
+    X(multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)              \
+    X(concurrent_kernels, CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS)             \
+    X(engines, CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT)
+
+struct cu_attributes {
+#define CU_ATTRIBUTE(member, attribute) unsigned member;
+    CU_ATTRIBUTES(CU_ATTRIBUTE)
+#undef CU_ATTRIBUTE
+};
+
 struct cu_device {
     struct cu_module *module;
     const struct cu_listed *listed;
@@ -93,9 +120,7 @@ struct cu_device {
     unsigned architecture;  // 90: compute capability 9.0
     int priority_least;     // as CUDA counts: the numerically largest
     int priority_greatest;
-    unsigned max_dynamic_bytes; // of shared memory of a block, static included
-    unsigned warp_size;
-    size_t max_pitch;
+    struct cu_attributes attributes;
     struct cu_timeline timeline;
     atomic_bool lost;      // a fault has killed the context
     atomic_size_t waiting; // what waits for an idle moment
@@ -146,7 +171,7 @@ struct cu_queue {
     // Of the thread that submits.
     struct cu_mark *free_marks;
     struct cu_mark_block *mark_blocks;
-    size_t reap_at; // as many records in the ring make it worth to look for complete ones
+    size_t reap_at;       // as many records in the ring make it worth to look for complete ones
     pthread_mutex_t lock; // guards what follows
     struct cu_record *records; // ring
     size_t first;
@@ -154,8 +179,8 @@ struct cu_queue {
     size_t capacity; // a power of two
     // With timing: ring of CU_TIMING_HISTORY, by the number of the record.
     struct cu_time *times;
-    uint64_t recorded;  // records so far
-    uint64_t converted; // and those whose time is known
+    uint64_t recorded;              // records so far
+    uint64_t converted;             // and those whose time is known
     struct cu_mark *converted_mark; // the last of them, while it is in the ring
 };
 
@@ -247,7 +272,6 @@ weir_status cu_enter(struct cu_device *device, struct cu_scope *scope);
 void cu_enter_to_destroy(struct cu_device *device, struct cu_scope *scope);
 void cu_leave(const struct cu_device *device, const struct cu_scope *scope);
 
-int cu_attribute(const struct cu_module *module, CUdevice native, CUdevice_attribute attribute);
 weir_status cu_device_create(const struct weir_link *link, weir_device *device,
                              const struct weir_device_setup *setup, void **out_data);
 void cu_device_destroy(const struct weir_link *link, weir_device *device);
@@ -298,9 +322,9 @@ weir_status cu_timeline_convert(struct cu_device *device, CUevent event, CUevent
 
 // buffer.c
 
-weir_status cu_buffer_create(const struct weir_link *link, weir_device *device,
-                             weir_buffer *buffer, const struct weir_buffer_setup *setup,
-                             void **out_data, void **out_pointer);
+weir_status cu_buffer_create(const struct weir_link *link, weir_device *device, weir_buffer *buffer,
+                             const struct weir_buffer_setup *setup, void **out_data,
+                             void **out_pointer);
 void cu_buffer_destroy(const struct weir_link *link, weir_buffer *buffer);
 // Gives cached pinned memory back; waits for the device. Within its context.
 void cu_blocks_release(struct cu_device *device);

@@ -18,8 +18,8 @@ CU_ENUMERATIONS(CU_CHECK_ENUMERATION)
 #undef CU_CHECK_ENUMERATION
 
 // What a toolkit is too old to declare is checked with a newer one.
-#define CU_CHECK_SYMBOL(version, result, name, parameters)                             \
-    _Static_assert(_Generic((PFN_##name##_v##version)0, result(*) parameters: 1, default: 0), \
+#define CU_CHECK_SYMBOL(version, result, name, parameters)                                      \
+    _Static_assert(_Generic((PFN_##name##_v##version)0, result(*) parameters : 1, default : 0), \
                    #name " differs");
 #if CUDA_VERSION >= 12040
 CU_SYMBOLS(CU_CHECK_SYMBOL)
@@ -34,7 +34,7 @@ CU_SYMBOLS(CU_CHECK_SYMBOL)
 #include "backends/cuda/nvrtc_api.h"
 
 #define NVRTC_CHECK_SYMBOL(result, name, parameters) \
-    _Static_assert(_Generic(&name, result(*) parameters: 1, default: 0), #name " differs");
+    _Static_assert(_Generic(&name, result(*) parameters : 1, default : 0), #name " differs");
 NVRTC_SYMBOLS(NVRTC_CHECK_SYMBOL)
 #undef NVRTC_CHECK_SYMBOL
 

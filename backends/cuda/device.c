@@ -50,44 +50,48 @@ void cu_leave(const struct cu_device *device, const struct cu_scope *scope)
         device->module->cu.cuCtxSetCurrent(scope->before);
 }
 
-int cu_attribute(const struct cu_module *module, CUdevice native, CUdevice_attribute attribute)
+static weir_status read_attributes(struct cu_device *device)
 {
-    int value = 0;
-    return module->cu.cuDeviceGetAttribute(&value, attribute, native) == CUDA_SUCCESS ? value : 0;
-}
-
-static int number(const struct cu_device *device, CUdevice_attribute attribute)
-{
-    return cu_attribute(device->module, device->listed->native, attribute);
-}
-
-static unsigned positive(const struct cu_device *device, CUdevice_attribute attribute)
-{
-    const int value = number(device, attribute);
-    return value > 0 ? (unsigned)value : 0;
+    static const struct {
+        CUdevice_attribute attribute;
+        const char *name;
+        size_t offset;
+    } entries[] = {
+#define CU_ATTRIBUTE(member, attribute) \
+    {attribute, #attribute, offsetof(struct cu_attributes, member)},
+        CU_ATTRIBUTES(CU_ATTRIBUTE)
+#undef CU_ATTRIBUTE
+    };
+    for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {
+        int value = 0;
+        CUresult code = device->module->cu.cuDeviceGetAttribute(&value, entries[i].attribute,
+                                                                device->listed->native);
+        if (code != CUDA_SUCCESS)
+            return cu_native_error(device, "cuDeviceGetAttribute", code, "ask '%s' for %s",
+                                   device->listed->info.name, entries[i].name);
+        const unsigned positive = value > 0 ? (unsigned)value : 0;
+        memcpy((char *)&device->attributes + entries[i].offset, &positive, sizeof positive);
+    }
+    device->architecture = 10 * device->attributes.major + device->attributes.minor;
+    return WEIR_OK;
 }
 
 static weir_status check_abilities(struct cu_device *device)
 {
     const struct weir_host *host = device->module->host;
     const char *name = device->listed->info.name;
-    device->architecture = 10 * positive(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) +
-                           positive(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
-    device->warp_size = positive(device, CU_DEVICE_ATTRIBUTE_WARP_SIZE);
-    device->max_pitch = positive(device, CU_DEVICE_ATTRIBUTE_MAX_PITCH);
-    device->max_dynamic_bytes =
-        positive(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
-    if (device->max_dynamic_bytes == 0)
-        device->max_dynamic_bytes =
-            positive(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK);
-    if (!number(device, CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING))
+    weir_status status = read_attributes(device);
+    if (status < 0)
+        return status;
+    if (!device->attributes.unified_addressing)
         return cu_error(host, WEIR_ERROR_UNSUPPORTED, "use another device, or another backend",
                         "'%s' shares no address space with the host", name);
-    if (!number(device, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED))
+    if (!device->attributes.memory_pools)
         return cu_error(host, WEIR_ERROR_UNSUPPORTED,
                         "a virtual GPU needs unified memory turned on; else use another device",
                         "'%s' has no memory pools, and without them freeing memory would wait for "
-                        "the whole device", name);
+                        "the whole device",
+                        name);
     return WEIR_OK;
 }
 
@@ -107,12 +111,12 @@ static weir_status create_pool(struct cu_device *device)
     if (code == CUDA_SUCCESS) {
         device->module->host->count_driver_object();
         call = "cuMemPoolSetAttribute";
-        code = cu->cuMemPoolSetAttribute(device->pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD,
-                                         &keep_all);
+        code =
+            cu->cuMemPoolSetAttribute(device->pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep_all);
     }
     if (code == CUDA_SUCCESS)
-        code = cu->cuMemPoolSetAttribute(
-            device->pool, CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, &off);
+        code = cu->cuMemPoolSetAttribute(device->pool,
+                                         CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, &off);
     if (code == CUDA_SUCCESS)
         return WEIR_OK;
     return cu_native_error(device, call, code, "make the pool of '%s'", device->listed->info.name);
@@ -244,37 +248,31 @@ static uint64_t host_bytes(void)
 // greatest are 0 and -5, which are 0 and 5 here.
 static void overlap_limits(const struct cu_device *device, struct weir_limits *limits)
 {
-    const bool engines = number(device, CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT) > 0;
-    limits->concurrent_kernels =
-        number(device, CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS) ? RESIDENT_GRIDS : 1;
+    limits->concurrent_kernels = device->attributes.concurrent_kernels ? RESIDENT_GRIDS : 1;
     // A single engine serves both directions; of more, each direction has its own.
-    limits->copy_engines_to_device = engines;
-    limits->copy_engines_to_host = engines;
+    limits->copy_engines_to_device = device->attributes.engines > 0;
+    limits->copy_engines_to_host = device->attributes.engines > 0;
     limits->priority_lowest = -device->priority_least;
     limits->priority_highest = -device->priority_greatest;
 }
 
-void cu_device_limits(const struct weir_link *link, weir_device *object,
-                      struct weir_limits *limits)
+void cu_device_limits(const struct weir_link *link, weir_device *object, struct weir_limits *limits)
 {
     const struct cu_device *device = cu_device_of(link, object);
+    const struct cu_attributes *has = &device->attributes;
     const uint64_t memory = device->listed->info.memory_bytes;
 
     limits->memory_bytes = memory;
     // HOST buffers may be larger than the device's memory.
     limits->max_buffer_bytes = memory > host_bytes() ? memory : host_bytes();
     limits->argument_alignment_bytes = CU_ALIGNMENT;
-    limits->unified_memory = number(device, CU_DEVICE_ATTRIBUTE_INTEGRATED) != 0;
+    limits->unified_memory = has->integrated != 0;
     limits->host_in_kernels = 1;
-    limits->max_block_items = positive(device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
-    limits->max_block = weir_dim(positive(device, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X),
-                                 positive(device, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y),
-                                 positive(device, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z));
-    limits->max_grid = weir_dim(positive(device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X),
-                                positive(device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y),
-                                positive(device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z));
-    limits->max_local_bytes = device->max_dynamic_bytes;
-    limits->compute_units = positive(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+    limits->max_block_items = has->max_block_items;
+    limits->max_block = weir_dim(has->max_block_x, has->max_block_y, has->max_block_z);
+    limits->max_grid = weir_dim(has->max_grid_x, has->max_grid_y, has->max_grid_z);
+    limits->max_local_bytes = has->max_local_bytes;
+    limits->compute_units = has->multiprocessors;
     overlap_limits(device, limits);
     limits->timing_resolution_ns = TIMING_RESOLUTION_NS;
     limits->timing_history = CU_TIMING_HISTORY;

@@ -32,8 +32,8 @@ static struct cu_record *record_at(const struct cu_queue *queue, size_t index)
 
 static bool add_marks(struct cu_queue *queue, size_t capacity)
 {
-    struct cu_mark_block *block = queue->device->module->host->allocate(
-        sizeof *block + capacity * sizeof block->marks[0]);
+    struct cu_mark_block *block =
+        queue->device->module->host->allocate(sizeof *block + capacity * sizeof block->marks[0]);
     if (!block)
         return false;
     block->capacity = capacity;
@@ -129,14 +129,14 @@ static weir_status convert(struct cu_queue *queue, size_t count)
 {
     const uint64_t first = queue->recorded - queue->count; // number of the ring's first
     for (; queue->converted < first + count; queue->converted++) {
-        const struct cu_record *record =
-            record_at(queue, (size_t)(queue->converted - first));
+        const struct cu_record *record = record_at(queue, (size_t)(queue->converted - first));
         const uint64_t before =
             queue->converted ? queue->times[(queue->converted - 1) % CU_TIMING_HISTORY].time_ns : 0;
         uint64_t time_ns;
-        weir_status status = cu_timeline_convert(
-            queue->device, record->mark->event,
-            queue->converted_mark ? queue->converted_mark->event : NULL, before, &time_ns);
+        weir_status status =
+            cu_timeline_convert(queue->device, record->mark->event,
+                                queue->converted_mark ? queue->converted_mark->event : NULL, before,
+                                &time_ns);
         if (status < 0)
             return status;
         queue->times[queue->converted % CU_TIMING_HISTORY] =
@@ -161,8 +161,7 @@ static size_t count_complete(const struct cu_queue *queue)
     size_t high = queue->count;
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
-        if (known_complete(queue, record_at(queue, middle)->sequence) ||
-            is_complete(queue, middle))
+        if (known_complete(queue, record_at(queue, middle)->sequence) || is_complete(queue, middle))
             low = middle + 1;
         else
             high = middle;
@@ -376,8 +375,7 @@ weir_status cu_event_wait(const struct weir_link *link, weir_queue *object, uint
 static bool find_time(const struct cu_queue *queue, uint64_t sequence, uint64_t *out_time_ns)
 {
     const uint64_t end = queue->converted;
-    uint64_t low =
-        queue->recorded > CU_TIMING_HISTORY ? queue->recorded - CU_TIMING_HISTORY : 0;
+    uint64_t low = queue->recorded > CU_TIMING_HISTORY ? queue->recorded - CU_TIMING_HISTORY : 0;
     uint64_t high = end;
     while (low < high) {
         const uint64_t middle = low + (high - low) / 2;

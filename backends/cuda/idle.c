@@ -40,8 +40,8 @@ static struct cu_registration *take_unused(const struct cu_device *device, const
     pthread_mutex_lock(&list_lock);
     for (struct cu_registration **at = &list; *at;) {
         struct cu_registration *registration = *at;
-        const bool wanted = device ? registration->device == device
-                                   : touches(registration, pointer, size);
+        const bool wanted =
+            device ? registration->device == device : touches(registration, pointer, size);
         if (registration->users > 0 || !wanted) {
             at = &registration->next;
             continue;
@@ -100,8 +100,9 @@ weir_status cu_registration_get(struct cu_device *device, void *pointer, size_t 
     struct cu_registration *registration = module->host->allocate(sizeof *registration);
     if (!registration)
         return cu_no_memory(module->host, "a buffer");
-    CUresult code = module->cu.cuMemHostRegister(
-        pointer, size, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
+    CUresult code =
+        module->cu.cuMemHostRegister(pointer, size,
+                                     CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
     if (code != CUDA_SUCCESS) {
         module->host->release(registration);
         return refuse(device, code, pointer, size);

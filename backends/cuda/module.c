@@ -8,7 +8,13 @@
 #include "backends/cuda/cu.h"
 
 // In the order of the key table.
-enum key { KEY_LIBRARY, KEY_CACHE, KEY_CACHE_DIR, KEY_SYNC, KEY_COUNT };
+enum key {
+    KEY_LIBRARY,
+    KEY_CACHE,
+    KEY_CACHE_DIR,
+    KEY_SYNC,
+    KEY_COUNT
+};
 
 #define CACHE_LIMIT_BYTES (256u << 20)
 

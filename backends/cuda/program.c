@@ -18,8 +18,7 @@ struct chosen {
 static bool suits(const struct weir_image *image, unsigned architecture)
 {
     if (image->format == WEIR_IMAGE_CUBIN)
-        return image->architecture / 10 == architecture / 10 &&
-               image->architecture <= architecture;
+        return image->architecture / 10 == architecture / 10 && image->architecture <= architecture;
     return image->format == WEIR_IMAGE_PTX && image->architecture <= architecture;
 }
 
@@ -40,10 +39,9 @@ static void list_images(const struct weir_bundle *bundle, char *text, size_t siz
         const struct weir_image *image = &bundle->images[i];
         if (image->format != WEIR_IMAGE_CUBIN && image->format != WEIR_IMAGE_PTX)
             continue;
-        const int length =
-            snprintf(text + used, size - used, "%s%s sm_%u", used > 0 ? ", " : "",
-                     image->format == WEIR_IMAGE_CUBIN ? "cubin" : "PTX",
-                     (unsigned)image->architecture);
+        const int length = snprintf(text + used, size - used, "%s%s sm_%u", used > 0 ? ", " : "",
+                                    image->format == WEIR_IMAGE_CUBIN ? "cubin" : "PTX",
+                                    (unsigned)image->architecture);
         used += length > 0 && (size_t)length < size - used ? (size_t)length : 0;
     }
 }
@@ -120,8 +118,8 @@ static weir_status load(struct cu_program *program, const struct chosen *chosen)
     char log[400] = "";
     CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
     void *values[] = {log, (void *)(uintptr_t)(sizeof log - 1)};
-    CUresult code = device->module->cu.cuModuleLoadDataEx(&program->module, chosen->data, 2,
-                                                          options, values);
+    CUresult code =
+        device->module->cu.cuModuleLoadDataEx(&program->module, chosen->data, 2, options, values);
     if (code != CUDA_SUCCESS) {
         program->module = NULL;
         return refuse_image(device, chosen, code, log);
@@ -188,8 +186,7 @@ static weir_status fill_sizes(const struct cu_program *program,
             return cu_error(program->device->module->host, WEIR_ERROR_UNSUPPORTED,
                             "install driver 550 or newer, or pass the values one by one",
                             "kernel '%s': the driver (%s) does not tell the size of '%s'",
-                            kernel->name, program->device->module->driver,
-                            parameters[i].type_name);
+                            kernel->name, program->device->module->driver, parameters[i].type_name);
         CUresult code = cu->cuFuncGetParamInfo(function, i, &offset, &size);
         if (code != CUDA_SUCCESS)
             return cu_native_error(program->device, "cuFuncGetParamInfo", code,
@@ -258,8 +255,8 @@ static weir_status create_from_source(struct cu_program *program,
                                     params->options ? params->options : "", &image, &size);
     if (status < 0)
         return status;
-    status = cu_signatures_read(program->device->module->host, params->source,
-                                &program->signatures);
+    status =
+        cu_signatures_read(program->device->module->host, params->source, &program->signatures);
     chosen.data = image;
     if (status == WEIR_OK)
         status = create(program, &chosen);
@@ -322,18 +319,18 @@ static weir_status prepare(const struct cu_program *program, struct cu_kernel *k
     int local = 0;
     int registers = 0;
     const char *call = "cuFuncGetAttribute";
-    CUresult code = cu->cuFuncGetAttribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
-                                           kernel->function);
+    CUresult code =
+        cu->cuFuncGetAttribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, kernel->function);
     if (code == CUDA_SUCCESS)
-        code = cu->cuFuncGetAttribute(&local, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES,
-                                      kernel->function);
+        code =
+            cu->cuFuncGetAttribute(&local, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, kernel->function);
     if (code == CUDA_SUCCESS)
         code = cu->cuFuncGetAttribute(&registers, CU_FUNC_ATTRIBUTE_NUM_REGS, kernel->function);
     if (code == CUDA_SUCCESS) {
         const unsigned used = (unsigned)local;
         call = "cuFuncSetAttribute";
-        kernel->max_dynamic_bytes =
-            used < device->max_dynamic_bytes ? device->max_dynamic_bytes - used : 0;
+        const unsigned most = device->attributes.max_local_bytes;
+        kernel->max_dynamic_bytes = used < most ? most - used : 0;
         code = cu->cuFuncSetAttribute(kernel->function,
                                       CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                       (int)kernel->max_dynamic_bytes);
@@ -341,7 +338,7 @@ static weir_status prepare(const struct cu_program *program, struct cu_kernel *k
     if (code != CUDA_SUCCESS)
         return cu_native_error(device, call, code, "prepare kernel '%s'", name);
     info->max_block_items = (uint32_t)threads;
-    info->preferred_block_items = device->warp_size;
+    info->preferred_block_items = device->attributes.warp_size;
     info->local_bytes = (uint64_t)local;
     info->registers = (uint32_t)registers;
     return WEIR_OK;

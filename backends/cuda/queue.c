@@ -42,8 +42,9 @@ static void release(struct cu_queue *queue)
 static weir_status create_stream(struct cu_queue *queue, int32_t priority)
 {
     struct cu_device *device = queue->device;
-    CUresult code = device->module->cu.cuStreamCreateWithPriority(
-        &queue->stream, CU_STREAM_NON_BLOCKING, -priority);
+    CUresult code =
+        device->module->cu.cuStreamCreateWithPriority(&queue->stream, CU_STREAM_NON_BLOCKING,
+                                                      -priority);
     if (code != CUDA_SUCCESS) {
         queue->stream = NULL;
         return cu_native_error(device, "cuStreamCreateWithPriority", code, "cannot create a queue");
@@ -149,9 +150,10 @@ static weir_status submit_launch(const struct weir_link *link, struct cu_queue *
         return cu_error(link->host, WEIR_ERROR_INVALID, "use smaller local arrays or blocks",
                         "launch: %zu bytes of local memory in all; this kernel can have %u",
                         packed.local_bytes, kernel->max_dynamic_bytes);
-    CUresult code = device->module->cu.cuLaunchKernel(
-        kernel->function, grid.x, grid.y, grid.z, block.x, block.y, block.z,
-        (unsigned)packed.local_bytes, queue->stream, packed.pointers, NULL);
+    CUresult code =
+        device->module->cu.cuLaunchKernel(kernel->function, grid.x, grid.y, grid.z, block.x,
+                                          block.y, block.z, (unsigned)packed.local_bytes,
+                                          queue->stream, packed.pointers, NULL);
     if (code == CUDA_SUCCESS)
         return WEIR_OK;
     return cu_native_error(device, "cuLaunchKernel", code,
@@ -208,8 +210,8 @@ weir_status cu_queue_finish(const struct weir_link *link, weir_queue *object)
         return status;
     CUresult code = device->module->cu.cuStreamSynchronize(queue->stream);
     if (code != CUDA_SUCCESS)
-        status = cu_native_error(device, "cuStreamSynchronize", code,
-                                 "wait for the queue to finish");
+        status =
+            cu_native_error(device, "cuStreamSynchronize", code, "wait for the queue to finish");
     else
         cu_idle_settle(device);
     cu_leave(device, &scope);

@@ -242,8 +242,8 @@ static weir_status take_image(const struct build *build, void **out_image, size_
 static weir_status compile(struct build *build, const char *options, void **out_image,
                            size_t *out_size)
 {
-    nvrtcResult code = build->nvrtc->nvrtcCreateProgram(&build->program, build->text, "dialect",
-                                                        0, NULL, NULL);
+    nvrtcResult code =
+        build->nvrtc->nvrtcCreateProgram(&build->program, build->text, "dialect", 0, NULL, NULL);
     if (code != NVRTC_SUCCESS)
         return refuse(build, "nvrtcCreateProgram", code, "NVRTC does not take the source");
     code = build->nvrtc->nvrtcCompileProgram(build->program, build->count, build->list);

@@ -70,8 +70,8 @@ bool cu_symbols_load(const char *library, struct cu_symbols *symbols, int *out_v
     *out_version = 0;
 
     void *handle = weir_library_open(tried, library[0] ? 1 : 2, message, message_size);
-    if (!handle || !weir_symbols_load(handle, tried[0], bootstrap_table, 2, &bootstrap, message,
-                                      message_size))
+    if (!handle ||
+        !weir_symbols_load(handle, tried[0], bootstrap_table, 2, &bootstrap, message, message_size))
         return false;
     if (bootstrap.get_version(out_version) != CUDA_SUCCESS)
         *out_version = 0;

@@ -14,61 +14,61 @@
 // that the parameters are of, and what is asked for. The names of errors come
 // first, so that what fails afterwards can be named. What is newer than
 // CU_OLDEST_DRIVER may be missing and is NULL then.
-#define CU_SYMBOLS(X)                                                                           \
-    X(6000, CUresult, cuGetErrorName, (CUresult, const char **))                                \
-    X(6000, CUresult, cuGetErrorString, (CUresult, const char **))                              \
-    X(2000, CUresult, cuInit, (unsigned))                                                       \
-    X(2000, CUresult, cuDeviceGetCount, (int *))                                                \
-    X(2000, CUresult, cuDeviceGet, (CUdevice *, int))                                           \
-    X(2000, CUresult, cuDeviceGetName, (char *, int, CUdevice))                                 \
-    X(3020, CUresult, cuDeviceTotalMem, (size_t *, CUdevice))                                   \
-    X(2000, CUresult, cuDeviceGetAttribute, (int *, CUdevice_attribute, CUdevice))              \
-    X(7000, CUresult, cuDevicePrimaryCtxRetain, (CUcontext *, CUdevice))                        \
-    X(11000, CUresult, cuDevicePrimaryCtxRelease, (CUdevice))                                   \
-    X(4000, CUresult, cuCtxGetCurrent, (CUcontext *))                                           \
-    X(4000, CUresult, cuCtxSetCurrent, (CUcontext))                                             \
-    X(5050, CUresult, cuCtxGetStreamPriorityRange, (int *, int *))                              \
-    X(5050, CUresult, cuStreamCreateWithPriority, (CUstream *, unsigned, int))                  \
-    X(4000, CUresult, cuStreamDestroy, (CUstream))                                              \
-    X(2000, CUresult, cuStreamSynchronize, (CUstream))                                          \
-    X(2000, CUresult, cuStreamQuery, (CUstream))                                                \
-    X(3020, CUresult, cuStreamWaitEvent, (CUstream, CUevent, unsigned))                         \
-    X(2000, CUresult, cuEventCreate, (CUevent *, unsigned))                                     \
-    X(4000, CUresult, cuEventDestroy, (CUevent))                                                \
-    X(2000, CUresult, cuEventRecord, (CUevent, CUstream))                                       \
-    X(2000, CUresult, cuEventQuery, (CUevent))                                                  \
-    X(2000, CUresult, cuEventSynchronize, (CUevent))                                            \
-    X(2000, CUresult, cuEventElapsedTime, (float *, CUevent, CUevent))                          \
-    X(3020, CUresult, cuMemGetInfo, (size_t *, size_t *))                                       \
-    X(11020, CUresult, cuMemPoolCreate, (CUmemoryPool *, const CUmemPoolProps *))               \
-    X(11020, CUresult, cuMemPoolDestroy, (CUmemoryPool))                                        \
-    X(11020, CUresult, cuMemPoolSetAttribute, (CUmemoryPool, CUmemPool_attribute, void *))      \
-    X(11020, CUresult, cuMemPoolTrimTo, (CUmemoryPool, size_t))                                 \
-    X(11020, CUresult, cuMemAllocFromPoolAsync, (CUdeviceptr *, size_t, CUmemoryPool, CUstream)) \
-    X(11020, CUresult, cuMemFreeAsync, (CUdeviceptr, CUstream))                                 \
-    X(2020, CUresult, cuMemHostAlloc, (void **, size_t, unsigned))                              \
-    X(2000, CUresult, cuMemFreeHost, (void *))                                                  \
-    X(6050, CUresult, cuMemHostRegister, (void *, size_t, unsigned))                            \
-    X(4000, CUresult, cuMemHostUnregister, (void *))                                            \
-    X(3020, CUresult, cuMemHostGetDevicePointer, (CUdeviceptr *, void *, unsigned))             \
-    X(3020, CUresult, cuMemcpyHtoDAsync, (CUdeviceptr, const void *, size_t, CUstream))         \
-    X(3020, CUresult, cuMemcpyDtoHAsync, (void *, CUdeviceptr, size_t, CUstream))               \
-    X(3020, CUresult, cuMemcpyDtoDAsync, (CUdeviceptr, CUdeviceptr, size_t, CUstream))          \
-    X(3020, CUresult, cuMemcpy2DAsync, (const CUDA_MEMCPY2D *, CUstream))                       \
-    X(3020, CUresult, cuMemsetD8Async, (CUdeviceptr, unsigned char, size_t, CUstream))          \
-    X(3020, CUresult, cuMemsetD16Async, (CUdeviceptr, unsigned short, size_t, CUstream))        \
-    X(3020, CUresult, cuMemsetD32Async, (CUdeviceptr, unsigned, size_t, CUstream))              \
-    X(2010, CUresult, cuModuleLoadDataEx,                                                       \
-      (CUmodule *, const void *, unsigned, CUjit_option *, void **))                            \
-    X(2000, CUresult, cuModuleUnload, (CUmodule))                                               \
-    X(2000, CUresult, cuModuleGetFunction, (CUfunction *, CUmodule, const char *))              \
-    X(2020, CUresult, cuFuncGetAttribute, (int *, CUfunction_attribute, CUfunction))            \
-    X(9000, CUresult, cuFuncSetAttribute, (CUfunction, CUfunction_attribute, int))              \
-    X(12040, CUresult, cuFuncLoad, (CUfunction))                                                \
-    X(12040, CUresult, cuFuncGetParamInfo, (CUfunction, size_t, size_t *, size_t *))            \
-    X(4000, CUresult, cuLaunchKernel,                                                           \
-      (CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,        \
-       CUstream, void **, void **))
+#define CU_SYMBOLS(X)                                                                              \
+    X(6000, CUresult, cuGetErrorName, (CUresult, const char **))                                   \
+    X(6000, CUresult, cuGetErrorString, (CUresult, const char **))                                 \
+    X(2000, CUresult, cuInit, (unsigned))                                                          \
+    X(2000, CUresult, cuDeviceGetCount, (int *))                                                   \
+    X(2000, CUresult, cuDeviceGet, (CUdevice *, int))                                              \
+    X(2000, CUresult, cuDeviceGetName, (char *, int, CUdevice))                                    \
+    X(3020, CUresult, cuDeviceTotalMem, (size_t *, CUdevice))                                      \
+    X(2000, CUresult, cuDeviceGetAttribute, (int *, CUdevice_attribute, CUdevice))                 \
+    X(7000, CUresult, cuDevicePrimaryCtxRetain, (CUcontext *, CUdevice))                           \
+    X(11000, CUresult, cuDevicePrimaryCtxRelease, (CUdevice))                                      \
+    X(4000, CUresult, cuCtxGetCurrent, (CUcontext *))                                              \
+    X(4000, CUresult, cuCtxSetCurrent, (CUcontext))                                                \
+    X(5050, CUresult, cuCtxGetStreamPriorityRange, (int *, int *))                                 \
+    X(5050, CUresult, cuStreamCreateWithPriority, (CUstream *, unsigned, int))                     \
+    X(4000, CUresult, cuStreamDestroy, (CUstream))                                                 \
+    X(2000, CUresult, cuStreamSynchronize, (CUstream))                                             \
+    X(2000, CUresult, cuStreamQuery, (CUstream))                                                   \
+    X(3020, CUresult, cuStreamWaitEvent, (CUstream, CUevent, unsigned))                            \
+    X(2000, CUresult, cuEventCreate, (CUevent *, unsigned))                                        \
+    X(4000, CUresult, cuEventDestroy, (CUevent))                                                   \
+    X(2000, CUresult, cuEventRecord, (CUevent, CUstream))                                          \
+    X(2000, CUresult, cuEventQuery, (CUevent))                                                     \
+    X(2000, CUresult, cuEventSynchronize, (CUevent))                                               \
+    X(2000, CUresult, cuEventElapsedTime, (float *, CUevent, CUevent))                             \
+    X(3020, CUresult, cuMemGetInfo, (size_t *, size_t *))                                          \
+    X(11020, CUresult, cuMemPoolCreate, (CUmemoryPool *, const CUmemPoolProps *))                  \
+    X(11020, CUresult, cuMemPoolDestroy, (CUmemoryPool))                                           \
+    X(11020, CUresult, cuMemPoolSetAttribute, (CUmemoryPool, CUmemPool_attribute, void *))         \
+    X(11020, CUresult, cuMemPoolTrimTo, (CUmemoryPool, size_t))                                    \
+    X(11020, CUresult, cuMemAllocFromPoolAsync, (CUdeviceptr *, size_t, CUmemoryPool, CUstream))   \
+    X(11020, CUresult, cuMemFreeAsync, (CUdeviceptr, CUstream))                                    \
+    X(2020, CUresult, cuMemHostAlloc, (void **, size_t, unsigned))                                 \
+    X(2000, CUresult, cuMemFreeHost, (void *))                                                     \
+    X(6050, CUresult, cuMemHostRegister, (void *, size_t, unsigned))                               \
+    X(4000, CUresult, cuMemHostUnregister, (void *))                                               \
+    X(3020, CUresult, cuMemHostGetDevicePointer, (CUdeviceptr *, void *, unsigned))                \
+    X(3020, CUresult, cuMemcpyHtoDAsync, (CUdeviceptr, const void *, size_t, CUstream))            \
+    X(3020, CUresult, cuMemcpyDtoHAsync, (void *, CUdeviceptr, size_t, CUstream))                  \
+    X(3020, CUresult, cuMemcpyDtoDAsync, (CUdeviceptr, CUdeviceptr, size_t, CUstream))             \
+    X(3020, CUresult, cuMemcpy2DAsync, (const CUDA_MEMCPY2D *, CUstream))                          \
+    X(3020, CUresult, cuMemsetD8Async, (CUdeviceptr, unsigned char, size_t, CUstream))             \
+    X(3020, CUresult, cuMemsetD16Async, (CUdeviceptr, unsigned short, size_t, CUstream))           \
+    X(3020, CUresult, cuMemsetD32Async, (CUdeviceptr, unsigned, size_t, CUstream))                 \
+    X(2010, CUresult, cuModuleLoadDataEx,                                                          \
+      (CUmodule *, const void *, unsigned, CUjit_option *, void **))                               \
+    X(2000, CUresult, cuModuleUnload, (CUmodule))                                                  \
+    X(2000, CUresult, cuModuleGetFunction, (CUfunction *, CUmodule, const char *))                 \
+    X(2020, CUresult, cuFuncGetAttribute, (int *, CUfunction_attribute, CUfunction))               \
+    X(9000, CUresult, cuFuncSetAttribute, (CUfunction, CUfunction_attribute, int))                 \
+    X(12040, CUresult, cuFuncLoad, (CUfunction))                                                   \
+    X(12040, CUresult, cuFuncGetParamInfo, (CUfunction, size_t, size_t *, size_t *))               \
+    X(4000, CUresult, cuLaunchKernel,                                                              \
+      (CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, \
+       void **, void **))
 
 struct cu_symbols {
 #define CU_SYMBOL(version, result, name, parameters) result(*name) parameters;

@@ -48,6 +48,7 @@ LINKS = {
 
 TARGETS = {
     "api": ["//api", "//api:module"],
+    "backends/cuda": ["//backends/cuda:weir_cuda.so"],
     "backends/null": ["//backends/null:weir_null.so"],
     "backends/opencl": ["//backends/opencl:weir_opencl.so"],
     "base": ["//base"],

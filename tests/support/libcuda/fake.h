@@ -17,6 +17,7 @@ enum {
     FAKE_UNKNOWN = 999,
     FAKE_PARAMETERS = 12,
     FAKE_PARAMETER_BYTES = 16,
+    FAKE_LOCAL_LIMIT = 232448,
 };
 
 // One lock for all state, and one condition for every change of it.
@@ -28,7 +29,11 @@ extern int fake_held;
 
 // memory.c: ranges that the driver knows. All under the lock.
 
-enum fake_kind { FAKE_DEVICE = 1, FAKE_PINNED = 2, FAKE_REGISTERED = 4 };
+enum fake_kind {
+    FAKE_DEVICE = 1,
+    FAKE_PINNED = 2,
+    FAKE_REGISTERED = 4
+};
 #define FAKE_HOST (FAKE_PINNED | FAKE_REGISTERED)
 
 bool fake_memory_add(const void *pointer, size_t size, enum fake_kind kind, int device);
@@ -101,5 +106,34 @@ void fake_fence_release(struct fake_fence *fence);
 bool fake_fence_done(const struct fake_fence *fence);
 uint64_t fake_fence_time(const struct fake_fence *fence);
 void fake_fence_wait(struct fake_fence *fence);
+
+// libcuda.c
+
+struct CUctx_st {
+    int device;
+    int references;
+};
+
+extern _Thread_local CUcontext fake_current;
+extern int fake_version;
+extern size_t fake_memory_bytes;
+
+// Under the lock. Counts the call, and says whether it has to fail.
+CUresult fake_admit(const char *name, bool needs_context);
+
+// Every function begins and ends with one of these.
+#define BEGIN(needs_context)                             \
+    pthread_mutex_lock(&fake_lock);                      \
+    CUresult code = fake_admit(__func__, needs_context); \
+    do {                                                 \
+    } while (0)
+#define END                           \
+    pthread_mutex_unlock(&fake_lock); \
+    return code
+
+// The functions that the backend may call.
+#define FAKE_DECLARE(since, result, name, parameters) result name parameters;
+CU_SYMBOLS(FAKE_DECLARE)
+#undef FAKE_DECLARE
 
 #endif

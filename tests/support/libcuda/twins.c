@@ -1,5 +1,5 @@
 // The kernels of kernels/conformance in C: what their README.md says they
-// compute, for the whole launch at once.
+// compute, for the whole launch at once; and what the tests compile at run time.
 #include "fake.h"
 
 #include <math.h>
@@ -143,17 +143,17 @@ static void barrier_in_helper(const struct fake_launch *launch)
     }
 }
 
-#define STORE_SIGNED(type, at, index)                           \
-    do {                                                        \
-        type value;                                             \
-        memcpy(&value, launch->values[index], sizeof value);    \
-        out[at] = (uint64_t)(int64_t)value;                     \
+#define STORE_SIGNED(type, at, index)                        \
+    do {                                                     \
+        type value;                                          \
+        memcpy(&value, launch->values[index], sizeof value); \
+        out[at] = (uint64_t)(int64_t)value;                  \
     } while (0)
-#define STORE_UNSIGNED(type, at, index)                         \
-    do {                                                        \
-        type value;                                             \
-        memcpy(&value, launch->values[index], sizeof value);    \
-        out[at] = (uint64_t)value;                              \
+#define STORE_UNSIGNED(type, at, index)                      \
+    do {                                                     \
+        type value;                                          \
+        memcpy(&value, launch->values[index], sizeof value); \
+        out[at] = (uint64_t)value;                           \
     } while (0)
 
 static void store_values(const struct fake_launch *launch)
@@ -226,6 +226,14 @@ static void fused(const struct fake_launch *launch)
     out[0] = fmaf(in[0], in[1], in[2]);
 }
 
+static void twice(const struct fake_launch *launch)
+{
+    const uint32_t *in = address(launch, 0);
+    uint32_t *out = address(launch, 1);
+    for (size_t i = 0; i < reached(launch, word(launch, 2)); i++)
+        out[i] = 2u * in[i];
+}
+
 static const struct CUfunc_st twins[] = {
     {"vector_add", 1024, vector_add, {8, 8, 8, 4}},
     {"scale", 1024, scale, {8, 8, 4, 4}},
@@ -242,6 +250,7 @@ static const struct CUfunc_st twins[] = {
     {"fill_pattern", 1024, fill_pattern, {8, 4, 4}},
     {"check_pattern", 1024, check_pattern, {8, 8, 4, 4}},
     {"fused", 1024, fused, {8, 8}},
+    {"twice", 1024, twice, {8, 8, 4}},
 };
 
 const struct CUfunc_st *fake_twin(const char *name)

@@ -1,0 +1,256 @@
+// Every call that the CUDA backend makes fails once in turn, while one program
+// runs that makes all of them. Whatever that leads to, nothing crashes or hangs, the
+// error names the call, and no native object is left. Under the address sanitizer
+// nothing else is left either.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/cuda/rig.h"
+
+struct objects {
+    weir_runtime *runtime;
+    weir_device *device;
+    weir_queue *queues[2];
+    weir_buffer *device_buffer;
+    weir_buffer *host_buffer;
+    weir_buffer *wrapped;
+    weir_program *program;
+    weir_kernel *kernel;
+};
+
+static _Alignas(4096) unsigned char memory[4096];
+
+static weir_status create_queues(struct objects *all)
+{
+    weir_status status = WEIR_OK;
+    for (size_t i = 0; i < 2 && status == WEIR_OK; i++)
+        status = weir_queue_create(all->device,
+                                   &(struct weir_queue_params){.struct_size =
+                                                                   sizeof(struct weir_queue_params),
+                                                               .timing = i == 1},
+                                   &all->queues[i]);
+    return status;
+}
+
+static weir_status create_buffers(struct objects *all)
+{
+    struct weir_buffer_params params = {.struct_size = sizeof params, .size = 4096};
+    weir_status status = weir_buffer_create(all->device, &params, &all->device_buffer);
+    params.placement = WEIR_PLACE_HOST;
+    if (status == WEIR_OK)
+        status = weir_buffer_create(all->device, &params, &all->host_buffer);
+    if (status == WEIR_OK)
+        status = weir_buffer_wrap(all->device,
+                                  &(struct weir_wrap_params){.struct_size =
+                                                                 sizeof(struct weir_wrap_params),
+                                                             .pointer = memory,
+                                                             .size = sizeof memory},
+                                  &all->wrapped);
+    return status;
+}
+
+static weir_status create_kernel(struct objects *all)
+{
+    static struct weir_bundle bundle;
+    bundle = rig_bundle(&rig_image, 1);
+    weir_status status =
+        weir_program_create(all->device,
+                            &(struct weir_program_params){.struct_size =
+                                                              sizeof(struct weir_program_params),
+                                                          .bundle = &bundle},
+                            &all->program);
+    return status == WEIR_OK ? weir_kernel_create(all->program, "iota", &all->kernel) : status;
+}
+
+static weir_status create_all(struct objects *all)
+{
+    weir_status status = rig_open_runtime("", &all->runtime);
+    if (status == WEIR_OK)
+        status = weir_device_open(all->runtime, NULL, &all->device);
+    if (status == WEIR_OK)
+        status = create_queues(all);
+    if (status == WEIR_OK)
+        status = create_buffers(all);
+    return status == WEIR_OK ? create_kernel(all) : status;
+}
+
+static weir_status submit_all(struct objects *all, weir_queue *queue)
+{
+    static const unsigned char pattern[16] = {1, 2, 3};
+    const struct weir_plane to = {all->device_buffer, 0, 32};
+    const struct weir_plane from = {all->host_buffer, 0, 64};
+    const struct weir_plane back = {all->wrapped, 0, 32};
+    weir_status status = weir_queue_copy(queue, all->device_buffer, 0, all->host_buffer, 0, 64);
+    for (size_t unit = 1; unit <= 16 && status == WEIR_OK; unit *= 2) {
+        status = weir_queue_fill(queue, all->device_buffer, 0, 64, pattern, unit);
+        if (status == WEIR_OK)
+            status = weir_queue_fill(queue, all->host_buffer, 0, 64, pattern, unit);
+    }
+    if (status == WEIR_OK)
+        status = weir_queue_copy_2d(queue, to, from, 16, 4);
+    if (status == WEIR_OK)
+        status = weir_queue_copy_2d(queue, back, from, 16, 4);
+    if (status == WEIR_OK)
+        status = weir_queue_launch(queue, all->kernel, weir_dim(1, 1, 1), weir_dim(16, 1, 1),
+                                   weir_out(all->device_buffer, 0, 64), 1u, 16u);
+    if (status == WEIR_OK)
+        status = weir_queue_copy(queue, all->wrapped, 0, all->host_buffer, 0, 64);
+    return status == WEIR_OK ? weir_queue_copy(queue, all->wrapped, 0, all->device_buffer, 0, 64)
+                             : status;
+}
+
+static weir_status wait_for_all(struct objects *all)
+{
+    const struct weir_test_cuda *fake = rig_fake();
+    struct weir_event events[2] = {{0}, {0}};
+    uint64_t time;
+    weir_status status = WEIR_OK;
+    fake->hold(1); // the driver is asked: nothing is complete by the way
+    for (size_t i = 0; i < 2 && status == WEIR_OK; i++) {
+        status = weir_queue_record(all->queues[i], &events[i]);
+        if (status == WEIR_OK)
+            status = weir_queue_wait(all->queues[!i], events[i]);
+    }
+    if (status == WEIR_OK)
+        status = weir_event_query(events[0]);
+    fake->hold(0);
+    if (status >= 0)
+        status = weir_event_sync(events[0], GUARD_NS);
+    if (status == WEIR_OK)
+        status = weir_event_sync(events[1], WEIR_FOREVER);
+    return status == WEIR_OK ? weir_event_time_ns(events[1], &time) : status;
+}
+
+static weir_status run(struct objects *all)
+{
+    weir_status status = create_all(all);
+    struct weir_event event;
+    if (status == WEIR_OK)
+        status = submit_all(all, all->queues[0]);
+    if (status == WEIR_OK)
+        status = weir_queue_record(all->queues[0], &event);
+    if (status == WEIR_OK)
+        status = weir_queue_wait(all->queues[1], event); // both use the same buffers
+    if (status == WEIR_OK)
+        status = submit_all(all, all->queues[1]);
+    if (status == WEIR_OK)
+        status = wait_for_all(all);
+    rig_fake()->hold(0);
+    // What is destroyed is given back at the next idle moment.
+    for (size_t i = 0; i < 2 && status == WEIR_OK; i++)
+        status = weir_queue_sync(all->queues[i], WEIR_FOREVER);
+    weir_buffer_destroy(&all->wrapped);
+    if (status == WEIR_OK)
+        status = weir_queue_sync(all->queues[0], WEIR_FOREVER);
+    return status == WEIR_OK ? weir_device_trim(all->device) : status;
+}
+
+static void destroy_all(struct objects *all)
+{
+    weir_kernel_destroy(&all->kernel);
+    weir_program_destroy(&all->program);
+    weir_buffer_destroy(&all->wrapped);
+    weir_buffer_destroy(&all->host_buffer);
+    weir_buffer_destroy(&all->device_buffer);
+    weir_queue_destroy(&all->queues[0]);
+    weir_queue_destroy(&all->queues[1]);
+    EXPECT_OK(weir_device_close(&all->device));
+    EXPECT_OK(weir_close(&all->runtime));
+}
+
+// Destroying cannot report anything, and goes on to the next object; and a context
+// is asked for in destroys too.
+static bool may_pass_unseen(const char *name)
+{
+    static const char *const names[] = {
+        "cuDeviceGetAttribute", "cuDevicePrimaryCtxRelease",
+        "cuCtxGetCurrent",      "cuCtxSetCurrent",
+        "cuStreamDestroy",      "cuStreamSynchronize",
+        "cuStreamQuery",        "cuEventDestroy",
+        "cuMemPoolDestroy",     "cuMemFreeAsync",
+        "cuMemFreeHost",        "cuEventQuery",
+        "cuMemHostUnregister",  "cuModuleUnload",
+        "cuMemGetInfo",         "cuEventElapsedTime",
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strcmp(names[i], name) == 0)
+            return true;
+    }
+    return false;
+}
+
+// Without a current context the driver cannot destroy anything either.
+static bool may_leave_objects(const char *name)
+{
+    return strcmp(name, "cuCtxGetCurrent") == 0 || strcmp(name, "cuCtxSetCurrent") == 0;
+}
+
+static bool is_of_the_program(const char *name)
+{
+    return strcmp(name, "cuGetErrorName") != 0 && strcmp(name, "cuGetErrorString") != 0 &&
+           strcmp(name, "cuFuncGetParamInfo") != 0 && strcmp(name, "cuMemGetInfo") != 0;
+}
+
+static void fail_in_turn(const char *name, int code)
+{
+    const struct weir_test_cuda *fake = rig_fake();
+    for (long n = 1; n < 1000; n++) {
+        struct objects all = {NULL};
+        weir_test_note("call %ld of %s fails with %d", n, name, code);
+        const long before = fake->live();
+        fake->fail(name, n, code);
+        weir_status status = run(&all);
+        const char *text = weir_last_error_text();
+        // A fault that a probe meets is reported by the call behind it.
+        if (status < 0 && fake->struck() > 0 && code == 700 && may_pass_unseen(name))
+            EXPECT_INT_EQ(weir_last_error()->native_code, 700);
+        else if (status < 0 && fake->struck() > 0)
+            EXPECT_CONTAINS(text, name);
+        else if (fake->struck() > 0)
+            EXPECT_TRUE(may_pass_unseen(name));
+        destroy_all(&all);
+        const bool struck = fake->struck() > 0;
+        fake->fail(NULL, 0, 0);
+        if (!may_leave_objects(name))
+            ASSERT_INT_EQ(fake->live(), before);
+        if (!struck) {
+            if (n == 1) // the program makes the call at all
+                weir_test_fail(__FILE__, __LINE__, "%s is never called: %s", name, text);
+            return;
+        }
+    }
+}
+
+WEIR_TEST(CudaFailures, TheProgramSucceeds)
+{
+    struct objects all = {NULL};
+    ASSERT_NOT_NULL(rig_fake());
+    EXPECT_OK(run(&all));
+    destroy_all(&all);
+    EXPECT_INT_EQ(rig_fake()->live(), 0);
+}
+
+WEIR_TEST(CudaFailures, EveryCallOnce)
+{
+    const struct weir_test_cuda *fake = rig_fake();
+    ASSERT_NOT_NULL(fake);
+    for (size_t i = 0; fake->name(i); i++) {
+        if (is_of_the_program(fake->name(i)))
+            fail_in_turn(fake->name(i), 999);
+    }
+    weir_test_note(NULL);
+}
+
+// The same with a fault: whatever is called afterwards fails too, and everything
+// can be destroyed.
+WEIR_TEST(CudaFailures, EveryCallMeetsAFault)
+{
+    const struct weir_test_cuda *fake = rig_fake();
+    ASSERT_NOT_NULL(fake);
+    for (size_t i = 0; fake->name(i); i++) {
+        if (is_of_the_program(fake->name(i)) && !may_leave_objects(fake->name(i)))
+            fail_in_turn(fake->name(i), 700);
+    }
+    weir_test_note(NULL);
+}

@@ -1,0 +1,142 @@
+// See the header.
+#include "tests/cuda/rig.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "kernels/conformance/conformance.h"
+
+// From the folder that tests are started in: a line of the configuration has a
+// limit, and absolute paths of Bazel's are longer.
+static const char library[] = "tests/support/libcuda/libcuda.so.1";
+
+static const char image_text[] =
+    "fake image: vector_add scale saxpy iota increment spin block_sum two_locals "
+    "barrier_in_helper store_values required_block geometry fill_pattern check_pattern fused";
+const struct weir_image rig_image = {WEIR_IMAGE_CUBIN, 90, image_text, sizeof image_text - 1};
+
+const struct weir_test_cuda *rig_fake(void)
+{
+    void *handle = dlopen(weir_test_runfile(library), RTLD_NOW | RTLD_LOCAL);
+    const struct weir_test_cuda *fake = handle ? dlsym(handle, WEIR_TEST_CUDA_SYMBOL) : NULL;
+    if (!fake)
+        weir_test_fail(__FILE__, __LINE__, "%s", dlerror());
+    return fake;
+}
+
+weir_status rig_open_runtime(const char *section, weir_runtime **out_runtime)
+{
+    char text[1024];
+    const bool named = strstr(section, "library") != NULL;
+    snprintf(text, sizeof text, "[weir]\nbackend = cuda\n[cuda]\n%s%s%s\n%s\n",
+             named ? "" : "library = ", named ? "" : library,
+             strstr(section, "cache") ? "" : "\ncache = 0", section);
+    return weir_open(
+        &(struct weir_open_params){
+            .struct_size = sizeof(struct weir_open_params),
+            .config_path = "test.ini",
+            .config_text = text,
+            .module_path = weir_test_runfile("backends/cuda"),
+        },
+        out_runtime);
+}
+
+bool rig_start(struct rig *rig)
+{
+    *rig = (struct rig){NULL};
+    if (!rig_fake())
+        return false;
+    EXPECT_INT_EQ(rig_fake()->live(), 0);
+    if (rig_open_runtime("", &rig->runtime) != WEIR_OK ||
+        weir_device_open(rig->runtime, NULL, &rig->device) != WEIR_OK) {
+        weir_test_fail(__FILE__, __LINE__, "%s", weir_last_error_text());
+        return false;
+    }
+    rig->queue = rig_queue(rig, false);
+    return rig->queue != NULL;
+}
+
+void rig_finish(struct rig *rig)
+{
+    weir_queue_destroy(&rig->queue);
+    EXPECT_OK(weir_device_close(&rig->device));
+    EXPECT_OK(weir_close(&rig->runtime));
+    EXPECT_INT_EQ(rig_fake()->live(), 0);
+}
+
+weir_queue *rig_queue(struct rig *rig, bool timing)
+{
+    weir_queue *queue;
+    EXPECT_OK(weir_queue_create(rig->device,
+                                &(struct weir_queue_params){.struct_size =
+                                                                sizeof(struct weir_queue_params),
+                                                            .label = "queue",
+                                                            .timing = timing},
+                                &queue));
+    return queue;
+}
+
+weir_buffer *rig_buffer(struct rig *rig, size_t size, weir_placement placement)
+{
+    weir_buffer *buffer;
+    EXPECT_OK(weir_buffer_create(rig->device,
+                                 &(struct weir_buffer_params){.struct_size =
+                                                                  sizeof(struct weir_buffer_params),
+                                                              .label = "buffer",
+                                                              .size = size,
+                                                              .placement = placement},
+                                 &buffer));
+    return buffer;
+}
+
+weir_buffer *rig_wrap(struct rig *rig, void *pointer, size_t size)
+{
+    weir_buffer *buffer;
+    EXPECT_OK(
+        weir_buffer_wrap(rig->device,
+                         &(struct weir_wrap_params){.struct_size = sizeof(struct weir_wrap_params),
+                                                    .label = "wrapped",
+                                                    .pointer = pointer,
+                                                    .size = size},
+                         &buffer));
+    return buffer;
+}
+
+unsigned char *rig_bytes(weir_buffer *buffer)
+{
+    void *pointer = NULL;
+    const size_t size = weir_buffer_size(buffer);
+    EXPECT_OK(weir_host_begin(buffer, 0, size, WEIR_ACCESS_READ_WRITE, &pointer));
+    EXPECT_OK(weir_host_end(buffer, 0, size, WEIR_ACCESS_READ_WRITE));
+    return pointer;
+}
+
+struct weir_bundle rig_bundle(const struct weir_image *images, uint32_t count)
+{
+    struct weir_bundle bundle = conformance_kernels;
+    bundle.name = "rig";
+    bundle.images = images;
+    bundle.image_count = count;
+    return bundle;
+}
+
+weir_program *rig_program(struct rig *rig)
+{
+    static struct weir_bundle bundle;
+    weir_program *program;
+    bundle = rig_bundle(&rig_image, 1);
+    EXPECT_OK(weir_program_create(rig->device,
+                                  &(struct weir_program_params){.struct_size = sizeof(
+                                                                    struct weir_program_params),
+                                                                .bundle = &bundle},
+                                  &program));
+    return program;
+}
+
+weir_kernel *rig_kernel(weir_program *program, const char *name)
+{
+    weir_kernel *kernel;
+    EXPECT_OK(weir_kernel_create(program, name, &kernel));
+    return kernel;
+}

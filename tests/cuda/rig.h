@@ -1,0 +1,47 @@
+// The CUDA backend on the fake libcuda, for the tests of this folder.
+#ifndef WEIR_TESTS_CUDA_RIG_H
+#define WEIR_TESTS_CUDA_RIG_H
+
+#include <weir/weir.h>
+
+#include "tests/support/libcuda/control.h"
+#include "tests/support/test.h"
+
+#define EXPECT_OK(call) EXPECT_INT_EQ(call, WEIR_OK)
+#define ASSERT_OK(call) ASSERT_INT_EQ(call, WEIR_OK)
+
+// Every wait ends after this, so that a hang is a failure.
+#define GUARD_NS (UINT64_C(60) * 1000000000u)
+
+struct rig {
+    weir_runtime *runtime;
+    weir_device *device;
+    weir_queue *queue;
+};
+
+// What steers the fake; opens it if need be. NULL fails the test.
+const struct weir_test_cuda *rig_fake(void);
+
+// Opens the backend with `section` in [cuda]; the library is the fake unless the
+// section names another.
+weir_status rig_open_runtime(const char *section, weir_runtime **out_runtime);
+
+// Opens runtime, device and one queue. False fails the test.
+bool rig_start(struct rig *rig);
+// Closes them, and expects that no native object is left.
+void rig_finish(struct rig *rig);
+
+weir_queue *rig_queue(struct rig *rig, bool timing);
+weir_buffer *rig_buffer(struct rig *rig, size_t size, weir_placement placement);
+weir_buffer *rig_wrap(struct rig *rig, void *pointer, size_t size);
+// The bytes of a HOST buffer.
+unsigned char *rig_bytes(weir_buffer *buffer);
+
+// The conformance kernels with an image that the fake takes, so that the tests
+// need no CUDA toolkit.
+extern const struct weir_image rig_image;
+struct weir_bundle rig_bundle(const struct weir_image *images, uint32_t count);
+weir_program *rig_program(struct rig *rig);
+weir_kernel *rig_kernel(weir_program *program, const char *name);
+
+#endif

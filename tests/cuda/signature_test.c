@@ -1,0 +1,184 @@
+// The reader of kernel signatures: what it understands, what it skips, and what it
+// says of the rest.
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/cuda/cu.h"
+#include "tests/support/test.h"
+
+static struct weir_error last;
+
+static weir_status keep_error(const struct weir_error *detail)
+{
+    last = *detail;
+    return detail->status;
+}
+
+static void *allocate(size_t size)
+{
+    return calloc(1, size);
+}
+
+static const struct weir_host host = {
+    .struct_size = sizeof host,
+    .error = keep_error,
+    .allocate = allocate,
+    .release = free,
+};
+
+static struct cu_signatures *must_read(const char *source)
+{
+    struct cu_signatures *all = NULL;
+    last = (struct weir_error){.status = WEIR_OK};
+    EXPECT_INT_EQ(cu_signatures_read(&host, source, &all), WEIR_OK);
+    EXPECT_STR_EQ(last.message, "");
+    return all;
+}
+
+static void expect_parameter(const struct weir_parameter *parameter, const char *name,
+                             const char *type, weir_parameter_kind kind, uint32_t writable,
+                             uint32_t size)
+{
+    EXPECT_STR_EQ(parameter->name, name);
+    EXPECT_STR_EQ(parameter->type_name, type);
+    EXPECT_INT_EQ(parameter->kind, kind);
+    EXPECT_UINT_EQ(parameter->writable, writable);
+    EXPECT_UINT_EQ(parameter->size, size);
+}
+
+WEIR_TEST(CudaSignature, EveryKindOfParameter)
+{
+    struct cu_signatures *all = must_read(
+        "struct pair { int a; float b; };\n"
+        "__kernel WEIR_BLOCK(8, 4u, 0x2) void all_of_them(\n"
+        "    __global const float *restrict in, const __global uint *flags, __global uchar *out,\n"
+        "    WEIR_LOCAL_PARAM(ushort) scratch, float factor, const ulong n, float4 v,\n"
+        "    struct pair p)\n"
+        "{\n}\n");
+    ASSERT_NOT_NULL(all);
+    ASSERT_UINT_EQ(all->kernel_count, 1);
+    const struct weir_kernel_signature *kernel = &all->kernels[0];
+    EXPECT_STR_EQ(kernel->name, "all_of_them");
+    EXPECT_UINT_EQ(kernel->required_block.x, 8);
+    EXPECT_UINT_EQ(kernel->required_block.y, 4);
+    EXPECT_UINT_EQ(kernel->required_block.z, 2);
+    ASSERT_UINT_EQ(kernel->parameter_count, 8);
+    const struct weir_parameter *p = kernel->parameters;
+    expect_parameter(&p[0], "in", "const float *", WEIR_PARAMETER_BUFFER, 0, 0);
+    expect_parameter(&p[1], "flags", "const uint *", WEIR_PARAMETER_BUFFER, 0, 0);
+    expect_parameter(&p[2], "out", "uchar *", WEIR_PARAMETER_BUFFER, 1, 0);
+    expect_parameter(&p[3], "scratch", "ushort *", WEIR_PARAMETER_LOCAL, 0, 0);
+    expect_parameter(&p[4], "factor", "float", WEIR_PARAMETER_VALUE, 0, 4);
+    EXPECT_INT_EQ(p[4].scalar, WEIR_SCALAR_F32);
+    expect_parameter(&p[5], "n", "ulong", WEIR_PARAMETER_VALUE, 0, 8);
+    expect_parameter(&p[6], "v", "float4", WEIR_PARAMETER_VALUE, 0, 16);
+    EXPECT_INT_EQ(p[6].scalar, WEIR_SCALAR_OTHER);
+    expect_parameter(&p[7], "p", "pair", WEIR_PARAMETER_VALUE, 0, 0);
+    free(all);
+}
+
+WEIR_TEST(CudaSignature, PointersThatAreConstThemselves)
+{
+    struct cu_signatures *all =
+        must_read("__kernel void k(__global float *const p, __global float const *q) {}");
+    ASSERT_NOT_NULL(all);
+    EXPECT_UINT_EQ(all->kernels[0].parameters[0].writable, 1);
+    EXPECT_UINT_EQ(all->kernels[0].parameters[1].writable, 0);
+    free(all);
+}
+
+WEIR_TEST(CudaSignature, WithoutParameters)
+{
+    struct cu_signatures *all =
+        must_read("__kernel void a() {} __kernel void b(void) {} __kernel\nvoid\nc ( ) {}");
+    ASSERT_NOT_NULL(all);
+    ASSERT_UINT_EQ(all->kernel_count, 3);
+    for (uint32_t i = 0; i < 3; i++)
+        EXPECT_UINT_EQ(all->kernels[i].parameter_count, 0);
+    EXPECT_STR_EQ(all->kernels[2].name, "c");
+    free(all);
+}
+
+// Each source has exactly the kernel `yes`, without parameters or with one.
+WEIR_TEST(CudaSignature, WhatIsSkipped)
+{
+    static const char *const sources[] = {
+        "// __kernel void no() {}\n__kernel void yes() {}",
+        "/* __kernel void no() {}\n */ __kernel void yes() {}",
+        "#define NO __kernel void no() {}\n__kernel void yes() {}",
+        "  #  define NO \\\n __kernel void no() {}\n__kernel void yes() {}",
+        "// x \\\n __kernel void no() {}\n__kernel void yes() {}",
+        "#if 1 // '\n__kernel void yes(/* , */ uint n) {}\n#endif",
+        "__constant char c = '\"'; __kernel void yes() {} __constant char d = '\"';",
+        "__constant char s[] = \"\\\"__kernel void no() {}\"; __kernel void yes() {}",
+        "__kernel void yes(uint n); __kernel void yes(uint n) {}",
+        "#ifdef A\n__kernel void yes(uint n) {}\n#else\n__kernel void yes(uint n) {}\n#endif",
+        "int my__kernel; int __kernel_x; __kernel void yes() {} /* never ends",
+    };
+    for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) {
+        weir_test_note("%s", sources[i]);
+        struct cu_signatures *all = must_read(sources[i]);
+        ASSERT_NOT_NULL(all);
+        ASSERT_UINT_EQ(all->kernel_count, 1);
+        EXPECT_STR_EQ(all->kernels[0].name, "yes");
+        free(all);
+    }
+    weir_test_note(NULL);
+}
+
+WEIR_TEST(CudaSignature, NothingAtAll)
+{
+    struct cu_signatures *all = must_read("");
+    ASSERT_NOT_NULL(all);
+    EXPECT_UINT_EQ(all->kernel_count, 0);
+    free(all);
+}
+
+WEIR_TEST(CudaSignature, WhatIsRefused)
+{
+    static const char *const cases[][2] = {
+        {"\n\n__kernel int k() {}", "source:3: kernel '?': void is expected"},
+        {"__kernel WEIR_BLOCK(N, 1, 1) void k() {}", "three numbers"},
+        {"__kernel WEIR_BLOCK(1, 1) void k() {}", "three numbers"},
+        {"__kernel void (uint n) {}", "a name and ( are expected"},
+        {"__kernel void k(float *p) {}", "source:1: kernel 'k': a pointer is __global"},
+        {"__kernel void k(__global float p) {}", "a pointer is __global"},
+        {"__kernel void k(__global float **p) {}", "a pointer is __global"},
+        {"__kernel void k(__local float *p) {}", "WEIR_LOCAL_PARAM pointers only"},
+        {"__kernel void k(__constant float *p) {}", "WEIR_LOCAL_PARAM pointers only"},
+        {"__kernel void k(uint n,\n unsigned int m) {}", "source:2: kernel 'k': one word too many"},
+        {"__kernel void k(uint) {}", "a type and a name"},
+        {"__kernel void k(uint a[4]) {}", "this is not understood"},
+        {"__kernel void k(uint n,) {}", "a parameter is missing"},
+        {"__kernel void k(WEIR_LOCAL_PARAM(float) a b) {}", "WEIR_LOCAL_PARAM(type) name"},
+        {"__kernel void k(uint n", "its parameters do not end"},
+        {"__kernel void", "a name and ( are expected"},
+        {"__kernel", "void is expected"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct cu_signatures *all;
+        weir_test_note("%s", cases[i][0]);
+        EXPECT_INT_EQ(cu_signatures_read(&host, cases[i][0], &all), WEIR_ERROR_BUILD);
+        EXPECT_CONTAINS(last.message, cases[i][1]);
+        free(all);
+    }
+    weir_test_note(NULL);
+}
+
+// Every text that begins as this one does is read or refused, and nothing else.
+WEIR_TEST(CudaSignature, EveryPrefix)
+{
+    static const char source[] = "/*c*/ __kernel WEIR_BLOCK(1, 2, 3) void k(__global const float "
+                                 "*restrict p, WEIR_LOCAL_PARAM(uint) q, \"s\" 'c' // x\n uint n)";
+    char *prefix = calloc(1, sizeof source);
+    ASSERT_NOT_NULL(prefix);
+    for (size_t length = 0; length < sizeof source; length++) {
+        struct cu_signatures *all;
+        memcpy(prefix, source, length);
+        prefix[length] = '\0';
+        weir_status status = cu_signatures_read(&host, prefix, &all);
+        EXPECT_TRUE(status == WEIR_OK || status == WEIR_ERROR_BUILD);
+        free(all);
+    }
+    free(prefix);
+}

@@ -1,0 +1,254 @@
+// Memory, copies and fills.
+#include <stdlib.h>
+#include <string.h>
+
+#include "fake.h"
+
+struct CUmemPoolHandle_st {
+    int device;
+};
+
+// Memory.
+
+CUresult cuMemGetInfo(size_t *free_bytes, size_t *total)
+{
+    BEGIN(true);
+    if (code == CUDA_SUCCESS) {
+        *total = fake_memory_bytes;
+        *free_bytes = fake_memory_bytes - fake_memory_used(fake_current->device);
+    }
+    END;
+}
+
+CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties)
+{
+    BEGIN(true);
+    if (code == CUDA_SUCCESS) {
+        *pool = calloc(1, sizeof **pool);
+        code = *pool ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    if (code == CUDA_SUCCESS) {
+        (*pool)->device = properties->location.id;
+        fake_live++;
+    }
+    END;
+}
+
+CUresult cuMemPoolDestroy(CUmemoryPool pool)
+{
+    BEGIN(true);
+    free(pool);
+    fake_live--;
+    END;
+}
+
+CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value)
+{
+    (void)pool;
+    (void)attribute;
+    (void)value;
+    BEGIN(true);
+    END;
+}
+
+CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t size)
+{
+    (void)pool;
+    (void)size;
+    BEGIN(true);
+    END;
+}
+
+static void *allocate(size_t size, size_t alignment)
+{
+    return size <= SIZE_MAX - alignment
+               ? aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment)
+               : NULL;
+}
+
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t size, CUmemoryPool pool,
+                                 CUstream stream)
+{
+    void *memory = NULL;
+    (void)stream;
+    BEGIN(true);
+    if (code == CUDA_SUCCESS && size > fake_memory_bytes - fake_memory_used(pool->device))
+        code = CUDA_ERROR_OUT_OF_MEMORY;
+    if (code == CUDA_SUCCESS) {
+        memory = allocate(size, 256);
+        code = memory && fake_memory_add(memory, size, FAKE_DEVICE, pool->device)
+                   ? CUDA_SUCCESS
+                   : CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    *address = (CUdeviceptr)(uintptr_t)memory;
+    END;
+}
+
+CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream)
+{
+    BEGIN(true);
+    fake_stream_add(stream,
+                    &(struct fake_operation){.kind = FAKE_FREE, .dst = (char *)(uintptr_t)address});
+    END;
+}
+
+CUresult cuMemHostAlloc(void **pointer, size_t size, unsigned flags)
+{
+    (void)flags;
+    BEGIN(true);
+    *pointer = NULL;
+    if (code == CUDA_SUCCESS) {
+        *pointer = allocate(size, 4096);
+        code = *pointer && fake_memory_add(*pointer, size, FAKE_PINNED, 0)
+                   ? CUDA_SUCCESS
+                   : CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    END;
+}
+
+CUresult cuMemFreeHost(void *pointer)
+{
+    BEGIN(true);
+    fake_device_finish();
+    if (fake_memory_remove(pointer, FAKE_PINNED))
+        free(pointer);
+    END;
+}
+
+CUresult cuMemHostRegister(void *pointer, size_t size, unsigned flags)
+{
+    (void)flags;
+    BEGIN(true);
+    if (code == CUDA_SUCCESS && fake_memory_overlaps(pointer, size))
+        code = CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+    if (code == CUDA_SUCCESS && !fake_memory_add(pointer, size, FAKE_REGISTERED, 0))
+        code = CUDA_ERROR_OUT_OF_MEMORY;
+    END;
+}
+
+CUresult cuMemHostUnregister(void *pointer)
+{
+    BEGIN(true);
+    fake_device_finish();
+    if (!fake_memory_remove(pointer, FAKE_REGISTERED) && code == CUDA_SUCCESS)
+        code = FAKE_NOT_REGISTERED;
+    END;
+}
+
+CUresult cuMemHostGetDevicePointer(CUdeviceptr *address, void *pointer, unsigned flags)
+{
+    (void)flags;
+    BEGIN(true);
+    if (code == CUDA_SUCCESS && !fake_memory_holds(pointer, 1, FAKE_HOST))
+        code = FAKE_INVALID_VALUE;
+    *address = (CUdeviceptr)(uintptr_t)pointer;
+    END;
+}
+
+// Copies and fills.
+
+static CUresult add_copy(CUresult code, CUstream stream, const struct fake_operation *copy,
+                         int dst_kinds, int src_kinds)
+{
+    const size_t rows = copy->height - 1;
+    if (code != CUDA_SUCCESS)
+        return code;
+    if (!fake_memory_holds(copy->dst, rows * copy->dst_pitch + copy->width, dst_kinds) ||
+        !fake_memory_holds(copy->src, rows * copy->src_pitch + copy->width, src_kinds))
+        return FAKE_INVALID_VALUE;
+    fake_stream_add(stream, copy);
+    return CUDA_SUCCESS;
+}
+
+static struct fake_operation copy_of(CUdeviceptr dst, CUdeviceptr src, size_t size)
+{
+    return (struct fake_operation){.kind = FAKE_COPY,
+                                   .dst = (char *)(uintptr_t)dst,
+                                   .src = (const char *)(uintptr_t)src,
+                                   .width = size,
+                                   .height = 1};
+}
+
+CUresult cuMemcpyHtoDAsync(CUdeviceptr dst, const void *src, size_t size, CUstream stream)
+{
+    const struct fake_operation copy = copy_of(dst, (CUdeviceptr)(uintptr_t)src, size);
+    BEGIN(true);
+    code = add_copy(code, stream, &copy, FAKE_DEVICE, FAKE_HOST);
+    END;
+}
+
+CUresult cuMemcpyDtoHAsync(void *dst, CUdeviceptr src, size_t size, CUstream stream)
+{
+    const struct fake_operation copy = copy_of((CUdeviceptr)(uintptr_t)dst, src, size);
+    BEGIN(true);
+    code = add_copy(code, stream, &copy, FAKE_HOST, FAKE_DEVICE);
+    END;
+}
+
+CUresult cuMemcpyDtoDAsync(CUdeviceptr dst, CUdeviceptr src, size_t size, CUstream stream)
+{
+    const struct fake_operation copy = copy_of(dst, src, size);
+    BEGIN(true);
+    code = add_copy(code, stream, &copy, FAKE_DEVICE, FAKE_DEVICE);
+    END;
+}
+
+CUresult cuMemcpy2DAsync(const CUDA_MEMCPY2D *rectangle, CUstream stream)
+{
+    const bool to_host = rectangle->dstMemoryType == CU_MEMORYTYPE_HOST;
+    const bool from_host = rectangle->srcMemoryType == CU_MEMORYTYPE_HOST;
+    const struct fake_operation copy = {
+        .kind = FAKE_COPY,
+        .dst = to_host ? rectangle->dstHost : (char *)(uintptr_t)rectangle->dstDevice,
+        .src = from_host ? rectangle->srcHost : (const char *)(uintptr_t)rectangle->srcDevice,
+        .dst_pitch = rectangle->dstPitch,
+        .src_pitch = rectangle->srcPitch,
+        .width = rectangle->WidthInBytes,
+        .height = rectangle->Height,
+    };
+    BEGIN(true);
+    if (code == CUDA_SUCCESS &&
+        ((to_host && from_host) || copy.dst_pitch < copy.width || copy.src_pitch < copy.width ||
+         rectangle->srcXInBytes || rectangle->srcY || rectangle->dstXInBytes || rectangle->dstY))
+        code = FAKE_INVALID_VALUE;
+    code = add_copy(code, stream, &copy, to_host ? FAKE_HOST : FAKE_DEVICE,
+                    from_host ? FAKE_HOST : FAKE_DEVICE);
+    END;
+}
+
+static CUresult add_set(CUresult code, CUdeviceptr dst, uint32_t value, size_t element,
+                        size_t count, CUstream stream)
+{
+    const struct fake_operation set = {.kind = FAKE_SET,
+                                       .dst = (char *)(uintptr_t)dst,
+                                       .value = value,
+                                       .element = element,
+                                       .width = count};
+    if (code != CUDA_SUCCESS)
+        return code;
+    if (dst % element || !fake_memory_holds(set.dst, element * count, FAKE_DEVICE | FAKE_HOST))
+        return FAKE_INVALID_VALUE;
+    fake_stream_add(stream, &set);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemsetD8Async(CUdeviceptr dst, unsigned char value, size_t count, CUstream stream)
+{
+    BEGIN(true);
+    code = add_set(code, dst, value, 1, count, stream);
+    END;
+}
+
+CUresult cuMemsetD16Async(CUdeviceptr dst, unsigned short value, size_t count, CUstream stream)
+{
+    BEGIN(true);
+    code = add_set(code, dst, value, 2, count, stream);
+    END;
+}
+
+CUresult cuMemsetD32Async(CUdeviceptr dst, unsigned value, size_t count, CUstream stream)
+{
+    BEGIN(true);
+    code = add_set(code, dst, value, 4, count, stream);
+    END;
+}

@@ -1,0 +1,276 @@
+// Streams, events, modules and launches.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fake.h"
+
+struct CUevent_st {
+    unsigned flags;
+    struct fake_fence *fence; // of the last record; NULL: never recorded
+};
+
+struct CUmod_st {
+    const char *image; // borrowed for as long as the load takes, and copied
+    size_t size;
+};
+
+// Streams and events. Destroying works in a dead context as well, and reports it.
+
+CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int priority)
+{
+    BEGIN(true);
+    if (code == CUDA_SUCCESS && (flags != CU_STREAM_NON_BLOCKING || priority > 0 || priority < -5))
+        code = FAKE_INVALID_VALUE;
+    if (code == CUDA_SUCCESS)
+        *stream = fake_stream_create();
+    END;
+}
+
+CUresult cuStreamDestroy(CUstream stream)
+{
+    BEGIN(true);
+    if (fake_stream_known(stream))
+        fake_stream_destroy(stream);
+    END;
+}
+
+CUresult cuStreamSynchronize(CUstream stream)
+{
+    BEGIN(true);
+    if (code == CUDA_SUCCESS) {
+        fake_stream_finish(stream);
+        code = fake_sticky;
+    }
+    END;
+}
+
+CUresult cuStreamQuery(CUstream stream)
+{
+    BEGIN(true);
+    if (code == CUDA_SUCCESS && !fake_stream_idle(stream))
+        code = CUDA_ERROR_NOT_READY;
+    END;
+}
+
+CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
+{
+    (void)flags;
+    BEGIN(true);
+    if (code == CUDA_SUCCESS && event->fence) {
+        fake_fence_retain(event->fence);
+        fake_stream_add(stream, &(struct fake_operation){.kind = FAKE_WAIT, .fence = event->fence});
+    }
+    END;
+}
+
+CUresult cuEventCreate(CUevent *event, unsigned flags)
+{
+    BEGIN(true);
+    if (code == CUDA_SUCCESS) {
+        *event = calloc(1, sizeof **event);
+        code = *event ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    if (code == CUDA_SUCCESS) {
+        (*event)->flags = flags;
+        fake_live++;
+    }
+    END;
+}
+
+CUresult cuEventDestroy(CUevent event)
+{
+    BEGIN(true);
+    fake_fence_release(event->fence);
+    free(event);
+    fake_live--;
+    END;
+}
+
+CUresult cuEventRecord(CUevent event, CUstream stream)
+{
+    BEGIN(true);
+    if (code == CUDA_SUCCESS) {
+        fake_fence_release(event->fence);
+        event->fence = fake_fence_create();
+        fake_fence_retain(event->fence);
+        fake_stream_add(stream,
+                        &(struct fake_operation){.kind = FAKE_SIGNAL, .fence = event->fence});
+    }
+    END;
+}
+
+CUresult cuEventQuery(CUevent event)
+{
+    BEGIN(true);
+    if (code == CUDA_SUCCESS && event->fence && !fake_fence_done(event->fence))
+        code = CUDA_ERROR_NOT_READY;
+    END;
+}
+
+CUresult cuEventSynchronize(CUevent event)
+{
+    BEGIN(true);
+    if (code == CUDA_SUCCESS && event->fence) {
+        fake_fence_wait(event->fence);
+        code = fake_sticky;
+    }
+    END;
+}
+
+CUresult cuEventElapsedTime(float *milliseconds, CUevent start, CUevent end)
+{
+    BEGIN(true);
+    if (code == CUDA_SUCCESS &&
+        (!start->fence || !end->fence || ((start->flags | end->flags) & CU_EVENT_DISABLE_TIMING)))
+        code = FAKE_INVALID_HANDLE;
+    if (code == CUDA_SUCCESS && (!fake_fence_done(start->fence) || !fake_fence_done(end->fence)))
+        code = CUDA_ERROR_NOT_READY;
+    if (code == CUDA_SUCCESS)
+        *milliseconds =
+            (float)((double)(int64_t)(fake_fence_time(end->fence) - fake_fence_time(start->fence)) *
+                    1e-6);
+    END;
+}
+
+// Modules. An image is a cubin, PTX, or text that begins with "fake"; a kernel is
+// in it if its name is.
+
+static size_t image_size(const unsigned char *image)
+{
+    uint64_t sections;
+    uint16_t entry[2];
+    if (memcmp(image, "\177ELF", 4) != 0)
+        return strlen((const char *)image);
+    memcpy(&sections, image + 40, sizeof sections);
+    memcpy(entry, image + 58, sizeof entry);
+    return (size_t)sections + (size_t)entry[0] * entry[1];
+}
+
+static CUresult check_image(const char *image)
+{
+    const char *ptx = strstr(image, ".version ");
+    if (memcmp(image, "\177ELF", 4) == 0 || strncmp(image, "fake", 4) == 0)
+        return CUDA_SUCCESS;
+    if (!ptx)
+        return CUDA_ERROR_INVALID_IMAGE;
+    return strtol(ptx + 9, NULL, 10) + 4 > fake_version / 1000 ? CUDA_ERROR_UNSUPPORTED_PTX_VERSION
+                                                               : CUDA_SUCCESS;
+}
+
+CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned option_count,
+                            CUjit_option *options, void **values)
+{
+    BEGIN(true);
+    for (unsigned i = 0; i < option_count; i++) {
+        if (options[i] == CU_JIT_ERROR_LOG_BUFFER)
+            snprintf(values[i], 16, "%s", code == CUDA_SUCCESS ? "" : "the log");
+    }
+    if (code == CUDA_SUCCESS) {
+        fake_device_finish();
+        code = check_image(image);
+    }
+    if (code == CUDA_SUCCESS) {
+        const size_t size = image_size(image);
+        char *copy = malloc(size);
+        *module = calloc(1, sizeof **module);
+        if (!copy || !*module)
+            abort();
+        memcpy(copy, image, size);
+        **module = (struct CUmod_st){copy, size};
+        fake_live++;
+    }
+    END;
+}
+
+CUresult cuModuleUnload(CUmodule module)
+{
+    BEGIN(true);
+    fake_device_finish();
+    free((void *)(uintptr_t)module->image);
+    free(module);
+    fake_live--;
+    END;
+}
+
+static bool holds_name(const struct CUmod_st *module, const char *name)
+{
+    const size_t length = strlen(name);
+    for (size_t at = 0; at + length <= module->size; at++) {
+        if (memcmp(module->image + at, name, length) == 0)
+            return true;
+    }
+    return false;
+}
+
+CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
+{
+    BEGIN(true);
+    *function = NULL;
+    if (code == CUDA_SUCCESS) {
+        const struct CUfunc_st *twin = holds_name(module, name) ? fake_twin(name) : NULL;
+        *function = (CUfunction)(uintptr_t)twin;
+        code = twin ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+    }
+    END;
+}
+
+CUresult cuFuncLoad(CUfunction function)
+{
+    (void)function;
+    BEGIN(true);
+    END;
+}
+
+CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfunction function)
+{
+    BEGIN(true);
+    *value = attribute == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK ? (int)function->max_threads
+             : attribute == CU_FUNC_ATTRIBUTE_NUM_REGS            ? 16
+                                                                  : 0;
+    END;
+}
+
+CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value)
+{
+    (void)function;
+    BEGIN(true);
+    if (code == CUDA_SUCCESS && (attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES ||
+                                 value < 0 || value > FAKE_LOCAL_LIMIT))
+        code = FAKE_INVALID_VALUE;
+    END;
+}
+
+CUresult cuFuncGetParamInfo(CUfunction function, size_t index, size_t *offset, size_t *size)
+{
+    BEGIN(true);
+    *offset = 0;
+    *size = 0;
+    if (code == CUDA_SUCCESS && (index >= FAKE_PARAMETERS || function->sizes[index] == 0))
+        code = FAKE_INVALID_VALUE;
+    if (code == CUDA_SUCCESS)
+        *size = function->sizes[index];
+    END;
+}
+
+CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                        unsigned block_x, unsigned block_y, unsigned block_z, unsigned local_bytes,
+                        CUstream stream, void **parameters, void **extra)
+{
+    struct fake_operation operation = {
+        .kind = FAKE_LAUNCH,
+        .function = function,
+        .launch = {.grid = {grid_x, grid_y, grid_z}, .block = {block_x, block_y, block_z}},
+    };
+    BEGIN(true);
+    if (code == CUDA_SUCCESS && (extra || local_bytes > FAKE_LOCAL_LIMIT ||
+                                 (uint64_t)block_x * block_y * block_z > function->max_threads ||
+                                 grid_y > 65535 || grid_z > 65535))
+        code = FAKE_INVALID_VALUE;
+    if (code == CUDA_SUCCESS) {
+        for (size_t i = 0; i < FAKE_PARAMETERS && function->sizes[i]; i++)
+            memcpy(operation.launch.values[i], parameters[i], function->sizes[i]);
+        fake_stream_add(stream, &operation);
+    }
+    END;
+}
