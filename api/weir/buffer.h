@@ -45,7 +45,10 @@ struct weir_wrap_params {
 };
 
 // Registers host memory that the caller already has as a HOST buffer. The
-// memory must outlive the buffer and all work that uses it.
+// memory must outlive the buffer and all work that uses it. A driver may keep it
+// registered until weir_device_trim() or close, or wait for the device when the
+// buffer goes (NVIDIA's OpenCL does, once the memory has been copied); buffers of
+// weir_buffer_create() have neither drawback.
 //
 // Ownership: of the buffer the caller's; the memory stays the caller's.
 // Errors: as weir_buffer_create().
