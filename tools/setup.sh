@@ -28,6 +28,7 @@ readonly packages=(
     mandoc                # checks the manual pages
     pkg-config            # reads the delivered .pc file,
     cmake                 # and this the delivered CMake files
+    make                  # which cmake writes for
     python3               # generators of the build
     git
 )

@@ -1,0 +1,103 @@
+"""Rules of the delivered archives."""
+
+def _archive_impl(ctx):
+    lines = []
+    inputs = []
+    for target, place in ctx.attr.files.items():
+        for file in target.files.to_list():
+            path = _place(target.label.package, file, place)
+            if path in ctx.attr.exclude:
+                continue
+            lines.append("file %s %s" % (file.path, path))
+            inputs.append(file)
+    for target, place in ctx.attr.headers.items():
+        for file in target[CcInfo].compilation_context.direct_public_headers:
+            lines.append("file %s %s" % (file.path, _place(target.label.package, file, place)))
+            inputs.append(file)
+    for place, target in ctx.attr.links.items():
+        lines.append("link %s %s" % (target, place))
+
+    manifest = ctx.actions.declare_file(ctx.label.name + ".manifest")
+    ctx.actions.write(manifest, "\n".join(sorted(lines)) + "\n")
+    ctx.actions.run_shell(
+        inputs = inputs + [manifest, ctx.file._tool],
+        outputs = [ctx.outputs.out],
+        command = 'exec python3 "$@"',
+        arguments = [ctx.file._tool.path, ctx.outputs.out.path, ctx.attr.folder, manifest.path],
+        mnemonic = "Archive",
+        progress_message = "Packing " + ctx.outputs.out.basename,
+        use_default_shell_env = True,
+    )
+    return [DefaultInfo(
+        files = depset([ctx.outputs.out]),
+        runfiles = ctx.runfiles(files = [ctx.outputs.out]),
+    )]
+
+def _place(package, file, place):
+    if place.endswith("/*"):
+        return place[:-1] + file.basename
+    if place.endswith("/"):
+        return place + file.short_path[len(package) + 1:]
+    return place
+
+# A .tar.gz that depends on nothing but its files' contents; see archive.py.
+archive = rule(
+    implementation = _archive_impl,
+    attrs = {
+        "exclude": attr.string_list(doc = "places that are left out"),
+        "files": attr.label_keyed_string_dict(
+            allow_files = True,
+            doc = "label -> its place; 'dir/' keeps the path below the package, 'dir/*' does not",
+        ),
+        "folder": attr.string(doc = "what the archive unpacks to; without it, the working directory"),
+        "headers": attr.label_keyed_string_dict(
+            doc = "libraries, whose public headers go to places as in `files`",
+            providers = [CcInfo],
+        ),
+        "links": attr.string_dict(doc = "place -> target of a symbolic link"),
+        "out": attr.output(mandatory = True),
+        "_tool": attr.label(allow_single_file = True, default = "//dist:archive.py"),
+    },
+)
+
+def _static_library_impl(ctx):
+    archives = []
+    for dep in ctx.attr.deps:
+        for linker_input in dep[CcInfo].linking_context.linker_inputs.to_list():
+            for library in linker_input.libraries:
+                archive = library.pic_static_library or library.static_library
+                if archive and archive not in archives:
+                    archives.append(archive)
+    ctx.actions.run_shell(
+        inputs = archives,
+        outputs = [ctx.outputs.out],
+        command = """
+set -eu
+out="$1" exported="$2"
+shift 2
+work="$(mktemp -d)"
+trap 'rm -rf "$work"' EXIT
+ld -r -o "$work/all.o" --whole-archive "$@"
+readelf -sW "$work/all.o" | awk -v exported="$exported" '
+    $5 == "GLOBAL" && $6 == "DEFAULT" && $7 != "UND" && $8 ~ exported { print $8 }' >"$work/exported"
+objcopy --keep-global-symbols="$work/exported" "$work/all.o"
+ar rcsD "$out" "$work/all.o"
+""",
+        arguments = [ctx.outputs.out.path, ctx.attr.exported] + [file.path for file in archives],
+        mnemonic = "StaticLibrary",
+        progress_message = "Merging " + ctx.outputs.out.basename,
+        use_default_shell_env = True,
+    )
+    return [DefaultInfo(files = depset([ctx.outputs.out]))]
+
+# All that `deps` link, in one object of one archive, with the symbols that are
+# marked as visible and match `exported`. The others are local: a program may link
+# the same third-party libraries, or use the same names, itself.
+static_library = rule(
+    implementation = _static_library_impl,
+    attrs = {
+        "deps": attr.label_list(providers = [CcInfo]),
+        "exported": attr.string(mandatory = True, doc = "a regular expression of awk's"),
+        "out": attr.output(mandatory = True),
+    },
+)

@@ -1,0 +1,103 @@
+#!/bin/bash
+# weir conform, over a suite of this test's own: what it makes of tests that fail,
+# crash, hang and end the program.
+. tests/dist/dist.sh
+there="$TEST_TMPDIR/weir"
+unpack "$there"
+weir="$there/bin/weir"
+cd "$TEST_TMPDIR"
+export WEIR_BACKEND=null
+
+# The commands' manual, and the real suite's names.
+lint="$(mandoc -T lint -W style "$there/share/man/man1/weir-conform.1" |
+    grep -v 'referenced manual not found' || true)"
+[ -z "$lint" ] || fail "$lint"
+for option in $("$weir" conform --help | sed -n 's/^  --\([a-z]*\).*/\1/p'); do
+    grep -q "^\.It Fl Fl $option\b" "$there/share/man/man1/weir-conform.1" ||
+        fail "weir-conform.1 does not explain --$option"
+done
+expect_status 0 "$weir" conform --list
+expect_contains "$output" $'\nCopy.'
+expect_status 2 "$weir" conform --filter 'Nothing.*'
+expect_contains "$output" "no test matches 'Nothing.*'"
+expect_status 2 "$weir" conform --filte x
+expect_contains "$output" "did you mean --filter?"
+expect_status 3 "$weir" conform --backend nul
+expect_contains "$output" "did you mean 'null'?"
+
+# A suite in a few lines of shell, which speaks as GoogleTest does. $1 of each
+# function is the test's name; TESTS says which there are.
+cat >"$there/libexec/weir/conformance" <<'SUITE'
+#!/bin/bash
+ok() { echo "[ RUN      ] $1"; echo noise; echo "[       OK ] $1 (3 ms)"; }
+bad() { echo "[ RUN      ] $1"; echo "x.c:7: <&> \"1\" is 2" >&2; echo "[  FAILED  ] $1 (0 ms)"; failed=1; }
+skip() { echo "[ RUN      ] $1"; printf 'x.c:8: Skipped\nno second device\n\n'; echo "[  SKIPPED ] $1 (0 ms)"; }
+never() { echo "[ RUN      ] $1"; printf 'x.c:9: Skipped\nunsupported: the driver lies\n\n'; echo "[  SKIPPED ] $1 (0 ms)"; }
+crash() { echo "[ RUN      ] $1"; echo "last words"; kill -SEGV $$; }
+hang() { echo "[ RUN      ] $1"; exec sleep 100; }
+leave() { exit 0; }
+talk() { echo "[ RUN      ] $1"; echo -n "no newline"; echo "[       OK ] $1 (3 ms)"; }
+failed=0
+for argument in "$@"; do
+    case "$argument" in
+    --gtest_list_tests)
+        echo "S."
+        for test in $TESTS; do echo "  $test"; done
+        exit 0
+        ;;
+    --gtest_filter=*) filter=":${argument#*=}:" ;;
+    esac
+done
+for test in $TESTS; do
+    [[ "$filter" != *":S.$test:"* ]] || "${test%%_*}" "S.$test"
+done
+echo "[ CONFORM  ] null on 'x': 9 tests; 1 skipped by limits, 1 unsupported, 2 expected failures"
+[ -z "$STATUS" ] || exit "$STATUS"
+exit "$failed"
+SUITE
+
+export STATUS="" TESTS="ok_1 talk_1 skip_1 never_1 ok_2"
+expect_status 0 "$weir" conform
+expect_contains "$output" "5 tests in "
+expect_contains "$output" "3 passed, 0 failed, 1 skipped, 1 unsupported (2 of the passed fail as expected)"
+expect_contains "$output" $'unsupported:\n  S.never_1  the driver lies'
+expect_contains "$output" $'skipped:\n  S.skip_1  no second device'
+
+export TESTS="ok_1 bad_1 ok_2"
+expect_status 1 "$weir" conform --xml report.xml
+expect_contains "$output" $'FAILED S.bad_1\nx.c:7: <&> "1" is 2'
+expect_contains "$output" "2 passed, 1 failed"
+expect_contains "$(cat report.xml)" '<testcase classname="S" name="bad_1"'
+expect_contains "$(cat report.xml)" 'x.c:7: &lt;&amp;> &quot;1&quot; is 2&#10;'
+python3 -c 'import sys, xml.etree.ElementTree as t; t.parse(sys.argv[1])' report.xml
+
+# One that crashes or hangs is one failure; the rest runs.
+export TESTS="ok_1 crash_1 ok_2 hang_1 ok_3 crash_2"
+expect_status 1 "$weir" conform --limit 1
+expect_contains "$output" $'FAILED S.crash_1\nlast words\nthe test ended the program with signal 11'
+expect_contains "$output" $'FAILED S.hang_1\nthe test did not end within 1 s and was stopped'
+expect_contains "$output" "3 passed, 3 failed, 0 skipped"
+
+expect_status 1 "$weir" conform --limit 1 --json
+printf '%s\n' "$output" | python3 -c '
+import json, sys
+report = json.load(sys.stdin)
+assert (report["passed"], report["failed"], report["total"]) == (3, 3, 6), report
+assert report["module"] == "null" and report["device"] == "null device 0"
+outcomes = {test["name"]: test["outcome"] for test in report["tests"]}
+assert outcomes["S.crash_1"] == "failed" and outcomes["S.ok_3"] == "passed"
+'
+
+# A program that ends before all have run, or badly behind the last, has failed.
+export TESTS="ok_1 leave_1 ok_2"
+expect_status 1 "$weir" conform
+expect_contains "$output" $'FAILED S.ok_2\nthe program ended before it ran this test'
+export TESTS="ok_1" STATUS=23
+expect_status 1 "$weir" conform
+expect_contains "$output" "what follows the tests ended the program with status 23"
+expect_contains "$output" "1 passed, 1 failed"
+
+# What cannot list its tests is no suite.
+printf '#!/bin/bash\nexit 5\n' >"$there/libexec/weir/conformance"
+expect_status 3 "$weir" conform
+expect_contains "$output" "does not list its tests"

@@ -1,0 +1,42 @@
+# shellcheck shell=bash
+# Sourced by the tests of the archives, from the root of the runfiles.
+. tests/support/shell.sh
+
+root="$PWD"
+main_archive="$(echo "$root"/dist/weir-[0-9]*.tar.gz)"
+cuda_archive="$(echo "$root"/dist/weir-cuda-[0-9]*.tar.gz)"
+folder="$(basename "$main_archive" .tar.gz)"
+version="${folder#weir-}"
+version="${version%%-*}"
+unset WEIR_CONFIG WEIR_BACKEND WEIR_PLUGINS WEIR_MODULE_PATH POCL_DEVICES OCL_ICD_VENDORS
+
+# unpack TO: the first archive, in a folder with a name of its own.
+unpack()
+{
+    mkdir -p "$TEST_TMPDIR/unpacked" "$(dirname "$1")"
+    tar -xzf "$main_archive" -C "$TEST_TMPDIR/unpacked"
+    mv "$TEST_TMPDIR/unpacked/$folder" "$1"
+}
+
+# need TOOL...: ends the test as skipped, in its report too, where one is missing.
+need()
+{
+    local tool
+    for tool in "$@"; do
+        command -v "$tool" >/dev/null && continue
+        echo "SKIPPED: $tool is not installed; tools/setup.sh installs it"
+        [ -z "${XML_OUTPUT_FILE-}" ] || printf '%s\n' \
+            "<testsuites><testsuite name=\"dist\" tests=\"1\" skipped=\"1\"><testcase name=\"$tool\"" \
+            "><skipped message=\"$tool is not installed\"/></testcase></testsuite></testsuites>" \
+            >"$XML_OUTPUT_FILE"
+        exit 0
+    done
+}
+
+# block LANGUAGE NUMBER: that code block of docs/install.md.
+block()
+{
+    awk -v fence="\`\`\`$1" -v wanted="$2" '/^```$/ { shown = 0 } shown { print }
+        $0 == fence && ++count == wanted { shown = 1 }' "$root/docs/install.md" |
+        grep . || fail "docs/install.md has no block $2 in $1"
+}

@@ -1,0 +1,36 @@
+#!/bin/bash
+# tools/gpu/run.sh on this machine, from what tools/gpu/build.sh packs. Without a
+# GPU that is PoCL alone.
+. tests/dist/dist.sh
+bundle="$root/tests/dist/weir-gpu.tar.gz"
+there="$TEST_TMPDIR/machine"
+mkdir "$there"
+tar -xzf "$bundle" -C "$there"
+size="$(stat -L -c %s "$bundle")"
+[ "$size" -le $((64 * 1024 * 1024)) ] || fail "the bundle has $size bytes"
+
+expect_status 0 bash "$there/tools/gpu/run.sh" --help
+expect_contains "$output" "usage: run.sh"
+expect_status 2 bash "$there/tools/gpu/run.sh" --second 3
+expect_contains "$output" "unknown argument '--second'"
+expect_status 2 bash "$there/tools/gpu/run.sh" --steps conformanse
+expect_contains "$output" "there is no step 'conformanse'"
+expect_status 2 bash "$there/tools/gpu/run.sh" --seconds soon
+expect_contains "$output" "not 'soon'"
+
+status=0
+output="$(bash "$there/tools/gpu/run.sh" --steps conformance,arr-coc --seconds 200 \
+    --out "$TEST_TMPDIR/out" 2>&1)" || status=$?
+table="$(cat "$TEST_TMPDIR/out/table.txt")"
+[ "$status" -eq 0 ] || fail "run.sh ended with $status: $output"
+expect_contains "$table" "unpack $folder"
+expect_contains "$table" "opencl-pocl: conformance"
+expect_contains "$table" "0 failed"
+expect_contains "$table" "both photographs bit-identical"
+expect_contains "$(tar -tzf "$TEST_TMPDIR/out/logs.tar.gz")" "logs/conform-opencl-pocl.xml"
+[ -e /dev/nvidia0 ] || expect_contains "$table" "libcuda.so.1"
+
+# Without any time nothing has passed, and that is no success.
+expect_status 1 bash "$there/tools/gpu/run.sh" --seconds 0 --out "$TEST_TMPDIR/none"
+expect_contains "$output" "no time"
+expect_contains "$output" "0 steps passed"

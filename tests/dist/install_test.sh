@@ -1,0 +1,73 @@
+#!/bin/bash
+# The archive, moved to a folder with a space in its name, works.
+. tests/dist/dist.sh
+there="$TEST_TMPDIR/some where/else"
+unpack "$there"
+weir="$there/bin/weir"
+cd "$TEST_TMPDIR"
+
+expect_status 0 "$weir" --version
+[ "$output" = "weir $version" ] || fail "weir --version said '$output', the archive's name $version"
+
+# Without the CUDA archive the default configuration falls back, and says so.
+expect_status 0 "$weir" doctor
+expect_contains "$output" "weir_cuda.so"
+expect_contains "$output" "$there/bin/../lib/weir/weir_opencl.so"
+expect_status 0 env WEIR_BACKEND=opencl "$weir" doctor
+expect_status 0 "$weir" config check "$there/share/weir/conf/reference.ini"
+
+# The suite, started by the command and by itself.
+expect_status 0 "$weir" conform --backend null --filter 'Copy.*'
+expect_contains "$output" "0 failed"
+expect_contains "$output" "null on 'null device 0'"
+expect_status 0 env WEIR_BACKEND=null "$there/libexec/weir/conformance" --gtest_filter='Copy.*'
+expect_status 0 "$weir" conform --backend opencl --filter 'Launch.*'
+expect_contains "$output" "0 failed"
+
+# Weights are found beside it. Two runs have the same results; those of another
+# image do not, and the tool that compares them sees it.
+printf '[weir]\nbackend = opencl\n[arr_coc]\nside = 256\ngrid = 16\n' >small.ini
+cp "$root/tests/data/images/coffee.png" photo.png
+expect_status 0 "$weir" run arr-coc --quiet --config small.ini --output one photo.png
+expect_status 0 "$weir" run arr-coc --quiet --config small.ini --output two photo.png
+cp "$root/tests/data/images/chelsea.png" photo.png
+expect_status 0 "$weir" run arr-coc --quiet --config small.ini --output other photo.png
+compare="$there/libexec/weir/compare"
+expect_status 0 "$compare" --exact one two photo
+expect_contains "$output" "photo: the same bits"
+expect_status 0 "$compare" one two photo
+expect_contains "$output" "photo: agree: relevance 0.0e+00"
+expect_status 1 "$compare" --exact one other photo
+expect_contains "$output" "photo: relevance differ"
+expect_status 1 "$compare" one other photo
+expect_contains "$output" "photo: DIFFER"
+expect_status 2 "$compare" one elsewhere photo
+expect_contains "$output" "elsewhere/photo.relevance.npy"
+
+# Patches that do not follow from the relevance are seen.
+cp -r one bent
+python3 - bent/photo.relevance.npy <<'PYTHON'
+import sys
+path = sys.argv[1]
+data = bytearray(open(path, "rb").read())
+data[-4:] = (0x3F800000).to_bytes(4, "little")  # the last patch: 1.0
+open(path, "wb").write(data)
+PYTHON
+expect_status 1 "$compare" bent bent photo
+expect_contains "$output" "not those that the relevance asks for"
+
+# The second archive puts the module beside the others. Where there is no driver,
+# the module itself says so.
+tar -xzf "$cuda_archive" -C "$TEST_TMPDIR/unpacked"
+cp -r "$TEST_TMPDIR/unpacked/$folder/." "$there"
+status=0
+output="$("$weir" conform --backend cuda --filter 'Copy.*' 2>&1)" || status=$?
+if [ "$status" -ne 0 ]; then
+    [ "$status" -eq 3 ] || fail "weir conform --backend cuda ended with $status: $output"
+    expect_contains "$output" "libcuda.so.1"
+fi
+
+# Without the suite.
+rm "$there/libexec/weir/conformance"
+expect_status 3 "$weir" conform --backend null
+expect_contains "$output" "the suite is missing"

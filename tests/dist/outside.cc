@@ -1,0 +1,65 @@
+// A C++17 program of somebody else's: it launches a kernel, which does nothing on
+// the null backend, and reads a copy back.
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <weir/patterns/pipeline.h>
+#include <weir/weir.h>
+
+static const weir_parameter parameters[] = {
+    {"out", "float *", WEIR_PARAMETER_BUFFER, 1, WEIR_SCALAR_OTHER, 0},
+    {"factor", "float", WEIR_PARAMETER_VALUE, 0, WEIR_SCALAR_F32, 4},
+};
+static const weir_kernel_signature kernels[] = {{"scale", parameters, 2, {0, 0, 0}}};
+static const char source[] = "__kernel void scale(__global float *out, float factor) {}";
+static const weir_image images[] = {{WEIR_IMAGE_OPENCL_C, 0, source, sizeof source - 1}};
+static const weir_bundle bundle = {sizeof bundle, "outside", kernels, 1, images, 1};
+
+static void check(weir_status status)
+{
+    if (status < 0) {
+        std::fprintf(stderr, "%s\n", weir_last_error_text());
+        std::exit(1);
+    }
+}
+
+int main()
+{
+    weir_open_params params = {};
+    params.struct_size = sizeof params;
+    params.backend = "null";
+    weir_buffer_params memory = {};
+    memory.struct_size = sizeof memory;
+    memory.size = 256;
+    weir_program_params code = {};
+    code.struct_size = sizeof code;
+    code.bundle = &bundle;
+    weir_runtime *runtime;
+    weir_device *device;
+    weir_queue *queue;
+    weir_buffer *buffer;
+    weir_program *program;
+    weir_kernel *scale;
+    const char text[] = "through a buffer";
+    char back[sizeof text] = "";
+
+    check(weir_open(&params, &runtime));
+    check(weir_device_open(runtime, nullptr, &device));
+    check(weir_queue_create(device, nullptr, &queue));
+    check(weir_buffer_create(device, &memory, &buffer));
+    check(weir_program_create(device, &code, &program));
+    check(weir_kernel_create(program, "scale", &scale));
+    check(weir_upload(queue, buffer, 0, text, sizeof text));
+    check(weir_queue_launch(queue, scale, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
+                            weir_inout(buffer, 0, 256), 2.0f));
+    check(weir_download(queue, back, buffer, 0, sizeof back));
+    std::printf("%s %s, section [%s]\n", weir_runtime_backend(runtime), back,
+                weir_pipeline_section()->name);
+    weir_kernel_destroy(&scale);
+    weir_program_destroy(&program);
+    weir_buffer_destroy(&buffer);
+    weir_queue_destroy(&queue);
+    check(weir_device_close(&device));
+    check(weir_close(&runtime));
+    return std::strcmp(text, back) != 0;
+}

@@ -1,0 +1,39 @@
+#!/bin/bash
+# Programs of somebody else's, built with pkg-config against the unpacked archive:
+# those of docs/install.md, and one in C++17.
+. tests/dist/dist.sh
+need pkg-config cc g++
+weir="$TEST_TMPDIR/elsewhere/weir"
+unpack "$weir"
+mkdir "$TEST_TMPDIR/outside"
+cd "$TEST_TMPDIR/outside"
+
+block c 1 >first.c
+output="$(eval "$(block sh 1)")" || fail "the commands of docs/install.md failed: $output"
+[ "$output" = "Weir $version, backend null" ] || fail "it printed '$output'"
+
+export PKG_CONFIG_PATH="$weir/lib/pkgconfig"
+[ "$(pkg-config --modversion weir)" = "$version" ] || fail "weir.pc has another version"
+modules="$(pkg-config --variable=moduledir weir)"
+[ -e "$modules/weir_null.so" ] || fail "moduledir of weir.pc is $modules"
+
+# shellcheck disable=SC2046
+g++ -std=c++17 -Wall -Wextra -Werror "$root/tests/dist/outside.cc" -o outside \
+    $(pkg-config --cflags --libs weir) -Wl,-rpath,"$(pkg-config --variable=libdir weir)"
+expect_status 0 ./outside
+[ "$output" = "null through a buffer, section [pipeline]" ] || fail "it printed '$output'"
+
+# Statically: it needs no library of Weir's, and is told where the modules are.
+# shellcheck disable=SC2046
+cc first.c -o static $(pkg-config --cflags weir) "$weir/lib/libweir.a" \
+    $(pkg-config --libs --static weir | sed 's/-lweir//')
+expect_not_contains "$(objdump -p static)" libweir
+expect_status 1 ./static
+expect_contains "$output" "WEIR_MODULE_PATH"
+expect_status 0 env WEIR_MODULE_PATH="$modules" ./static
+[ "$output" = "Weir $version, backend null" ] || fail "it printed '$output'"
+
+# The library is moved away under the program, and its modules with it.
+mv "$weir" "$TEST_TMPDIR/moved"
+expect_status 0 env LD_LIBRARY_PATH="$TEST_TMPDIR/moved/lib" ./first
+[ "$output" = "Weir $version, backend null" ] || fail "it printed '$output'"

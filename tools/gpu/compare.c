@@ -1,0 +1,310 @@
+// compare: whether two runs of `weir run arr-coc` agree. Each is a folder with its
+// files. Relevance, scores and weights are compared within twice what one backend
+// may differ from the reference, and the tokens of the patches that both took at
+// the same size likewise. Which patches those are is not compared: a difference of
+// one unit in the last place may change them. Instead each run's patches must be
+// exactly what its own relevance asks for.
+//
+// With --exact all arrays and weights must be the same bit for bit.
+#include <inttypes.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "io/npy.h"
+
+enum {
+    SAME = 0,
+    DIFFERENT = 1,
+    UNUSABLE = 2
+};
+enum {
+    CHANNELS = 13,
+    SIDE_LEAST = 8
+};
+
+static const double relevance_limit = 2e-4;
+static const double token_limit = 1e-4;
+
+static const char *const weight_names[3] = {"propositional", "perspectival", "participatory"};
+
+struct result {
+    struct weir_io_npy relevance;
+    struct weir_io_npy scores;
+    struct weir_io_npy tokens;
+    struct weir_io_npy patches;
+    double weights[3];
+    int64_t budget;
+    char device[192];
+};
+
+// Reading.
+
+static bool read_array(const char *folder, const char *name, const char *what,
+                       enum weir_io_dtype dtype, struct weir_io_npy *out)
+{
+    char path[4096];
+    struct weir_io_error error;
+    snprintf(path, sizeof path, "%s/%s.%s.npy", folder, name, what);
+    if (weir_io_npy_read(path, dtype, out, &error))
+        return true;
+    fprintf(stderr, "compare: %s\n", error.message);
+    return false;
+}
+
+static bool read_json(const char *folder, const char *name, struct result *result)
+{
+    char path[4096];
+    json_error_t error;
+    const char *module = "", *device = "", *platform = "";
+    json_int_t budget = 0;
+    snprintf(path, sizeof path, "%s/%s.json", folder, name);
+    json_t *root = json_load_file(path, 0, &error);
+    const bool fine =
+        root &&
+        json_unpack_ex(root, &error, 0, "{s:I, s:{s:F, s:F, s:F}, s:{s:s, s:s, s:s}}", "budget",
+                       &budget, "weights", weight_names[0], &result->weights[0], weight_names[1],
+                       &result->weights[1], weight_names[2], &result->weights[2], "device",
+                       "module", &module, "name", &device, "platform", &platform) == 0;
+    if (fine)
+        snprintf(result->device, sizeof result->device, "%s, %s (%s)", module, device, platform);
+    else
+        fprintf(stderr, "compare: %s: %s\n", path, error.text);
+    result->budget = budget;
+    json_decref(root);
+    return fine;
+}
+
+static void finish(struct result *result)
+{
+    weir_io_npy_finish(&result->relevance);
+    weir_io_npy_finish(&result->scores);
+    weir_io_npy_finish(&result->tokens);
+    weir_io_npy_finish(&result->patches);
+}
+
+// The shapes that everything below relies on.
+static bool check_shapes(const char *folder, const char *name, const struct result *result)
+{
+    const struct weir_io_npy *patches = &result->patches;
+    const int32_t *patch = patches->data;
+    bool fine = result->relevance.rank == 2 && result->tokens.rank == 2 && patches->rank == 2 &&
+                result->tokens.shape[1] == CHANNELS && patches->shape[1] == 3 &&
+                result->scores.count == 3 * result->relevance.count;
+    uint64_t token = 0;
+    for (uint64_t i = 0; fine && i < patches->shape[0]; i++, patch += 3) {
+        fine = patch[0] >= 0 && (uint64_t)patch[0] < result->relevance.count && patch[1] > 0 &&
+               patch[1] <= 64 && patch[2] >= 0 && (uint64_t)patch[2] == token;
+        token += fine ? (uint64_t)patch[1] * (uint64_t)patch[1] : 0;
+    }
+    fine = fine && token == result->tokens.shape[0];
+    if (!fine)
+        fprintf(stderr, "compare: %s/%s: the arrays do not fit together\n", folder, name);
+    return fine;
+}
+
+static bool read_result(const char *folder, const char *name, struct result *result)
+{
+    return read_array(folder, name, "relevance", WEIR_IO_F32, &result->relevance) &&
+           read_array(folder, name, "scores", WEIR_IO_F32, &result->scores) &&
+           read_array(folder, name, "tokens", WEIR_IO_F32, &result->tokens) &&
+           read_array(folder, name, "patches", WEIR_IO_I32, &result->patches) &&
+           read_json(folder, name, result) && check_shapes(folder, name, result);
+}
+
+// What the patches must be.
+
+struct ranked {
+    float relevance;
+    int32_t index;
+};
+
+static int by_relevance(const void *a, const void *b)
+{
+    const struct ranked *left = a, *right = b;
+    if (left->relevance != right->relevance)
+        return left->relevance < right->relevance ? 1 : -1;
+    return left->index < right->index ? -1 : 1;
+}
+
+static int32_t whole_root(int64_t value)
+{
+    int32_t root = 0;
+    while ((int64_t)(root + 1) * (root + 1) <= value)
+        root++;
+    return root;
+}
+
+// Whether the list of patches is that of the ranked ones, within the budget.
+static bool is_allocation(const struct result *result, const struct ranked *ranked)
+{
+    const int32_t *patch = result->patches.data;
+    const uint64_t taken = result->patches.shape[0];
+    int64_t left = result->budget;
+    for (uint64_t i = 0; i < result->relevance.count; i++) {
+        int32_t side = SIDE_LEAST + (int32_t)floorf(fmaf(12, ranked[i].relevance, 0.5f));
+        const bool last = (int64_t)side * side > left;
+        if (last)
+            side = whole_root(left);
+        if (last && side < SIDE_LEAST)
+            return i == taken;
+        if (i >= taken || patch[3 * i] != ranked[i].index || patch[3 * i + 1] != side)
+            return false;
+        left -= (int64_t)side * side;
+        if (last)
+            return i + 1 == taken;
+    }
+    return result->relevance.count == taken;
+}
+
+static bool check_allocation(const struct result *result)
+{
+    const float *relevance = result->relevance.data;
+    const uint64_t count = result->relevance.count;
+    struct ranked *ranked = malloc((size_t)count * sizeof *ranked + 1);
+    for (uint64_t i = 0; ranked && i < count; i++)
+        ranked[i] = (struct ranked){relevance[i], (int32_t)i};
+    if (ranked)
+        qsort(ranked, (size_t)count, sizeof *ranked, by_relevance);
+    const bool fine = ranked && is_allocation(result, ranked);
+    free(ranked);
+    return fine;
+}
+
+// Comparing.
+
+// The largest difference; a NaN on either side is infinitely far.
+static double farthest(const float *a, const float *b, uint64_t count)
+{
+    double most = 0;
+    for (uint64_t i = 0; i < count; i++) {
+        const double difference = fabs((double)a[i] - (double)b[i]);
+        if (!(difference <= most))
+            most = isnan(difference) ? INFINITY : difference;
+    }
+    return most;
+}
+
+// The largest difference of tokens in patches of the same place and side, and how
+// many those are.
+static double compare_tokens(const struct result *a, const struct result *b, uint64_t *out_same)
+{
+    const int32_t *p = a->patches.data;
+    const int32_t *q = b->patches.data;
+    const float *s = a->tokens.data;
+    const float *t = b->tokens.data;
+    double most = 0;
+    *out_same = 0;
+    for (uint64_t i = 0; i < a->patches.shape[0]; i++)
+        for (uint64_t k = 0; k < b->patches.shape[0]; k++) {
+            if (p[3 * i] != q[3 * k] || p[3 * i + 1] != q[3 * k + 1])
+                continue;
+            const uint64_t numbers = (uint64_t)p[3 * i + 1] * (uint64_t)p[3 * i + 1] * CHANNELS;
+            most = fmax(most, farthest(s + CHANNELS * (size_t)p[3 * i + 2],
+                                       t + CHANNELS * (size_t)q[3 * k + 2], numbers));
+            ++*out_same;
+        }
+    return most;
+}
+
+static bool same_shape(const struct weir_io_npy *a, const struct weir_io_npy *b)
+{
+    return a->rank == b->rank &&
+           memcmp(a->shape, b->shape, (size_t)a->rank * sizeof a->shape[0]) == 0;
+}
+
+static bool same_bits(const struct weir_io_npy *a, const struct weir_io_npy *b)
+{
+    return same_shape(a, b) &&
+           memcmp(a->data, b->data, (size_t)a->count * weir_io_dtype_bytes(a->dtype)) == 0;
+}
+
+// No weight is a NaN: JSON has none. That zero has two signs does not matter.
+static bool same_weights(const struct result *a, const struct result *b)
+{
+    bool same = true;
+    for (int i = 0; i < 3; i++)
+        same = same && a->weights[i] == b->weights[i];
+    return same;
+}
+
+static int compare_exactly(const char *name, const struct result *a, const struct result *b)
+{
+    const struct {
+        const char *what;
+        bool same;
+    } parts[] = {
+        {"relevance", same_bits(&a->relevance, &b->relevance)},
+        {"scores", same_bits(&a->scores, &b->scores)},
+        {"weights", same_weights(a, b)},
+        {"patches", same_bits(&a->patches, &b->patches)},
+        {"tokens", same_bits(&a->tokens, &b->tokens)},
+    };
+    int answer = SAME;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (!parts[i].same) {
+            printf("%s: %s differ\n", name, parts[i].what);
+            answer = DIFFERENT;
+        }
+    if (answer == SAME)
+        printf("%s: the same bits\n", name);
+    return answer;
+}
+
+static int compare_nearly(const char *name, const struct result *a, const struct result *b)
+{
+    if (!same_shape(&a->relevance, &b->relevance) || a->budget != b->budget) {
+        printf("%s: the runs have other sizes: run both with the same configuration\n", name);
+        return UNUSABLE;
+    }
+    uint64_t same;
+    double weights = 0;
+    const double relevance = farthest(a->relevance.data, b->relevance.data, a->relevance.count);
+    const double scores = farthest(a->scores.data, b->scores.data, a->scores.count);
+    const double tokens = compare_tokens(a, b, &same);
+    for (int i = 0; i < 3; i++)
+        weights = fmax(weights, fabs(a->weights[i] - b->weights[i]));
+    const bool allocated = check_allocation(a) && check_allocation(b);
+    const bool agree = relevance <= relevance_limit && scores <= relevance_limit &&
+                       weights <= relevance_limit && tokens <= token_limit && allocated && same > 0;
+    printf("%s: %s: relevance %.1e, scores %.1e, weights %.1e (at most %.0e); tokens %.1e (at most "
+           "%.0e) in %" PRIu64 " common patches of %" PRIu64 " and %" PRIu64 "%s\n",
+           name, agree ? "agree" : "DIFFER", relevance, scores, weights, relevance_limit, tokens,
+           token_limit, same, a->patches.shape[0], b->patches.shape[0],
+           allocated ? "" : "; the patches are not those that the relevance asks for");
+    return agree ? SAME : DIFFERENT;
+}
+
+static int compare(const char *const folders[2], const char *name, bool exact, bool say_devices)
+{
+    struct result a = {0};
+    struct result b = {0};
+    int answer = UNUSABLE;
+    if (read_result(folders[0], name, &a) && read_result(folders[1], name, &b)) {
+        if (say_devices)
+            printf("%s | %s\n", a.device, b.device);
+        answer = exact ? compare_exactly(name, &a, &b) : compare_nearly(name, &a, &b);
+    }
+    finish(&a);
+    finish(&b);
+    return answer;
+}
+
+int main(int argc, char **argv)
+{
+    const bool exact = argc > 1 && strcmp(argv[1], "--exact") == 0;
+    const int first = exact ? 2 : 1;
+    int worst = SAME;
+    if (argc < first + 3) {
+        fprintf(stderr, "usage: compare [--exact] FOLDER FOLDER NAME...\n");
+        return UNUSABLE;
+    }
+    const char *const folders[2] = {argv[first], argv[first + 1]};
+    for (int i = first + 2; i < argc; i++) {
+        const int answer = compare(folders, argv[i], exact, i == first + 2);
+        worst = answer > worst ? answer : worst;
+    }
+    return worst;
+}

@@ -1,0 +1,416 @@
+#!/bin/bash
+# Proves and measures Weir on a machine with a GPU, from the archives that
+# tools/gpu/build.sh packed; docs/gpu-machine.md tells more. No step ends the run:
+# each has a time limit, each leaves a log, and each is a line of the table at the
+# end.
+
+set -u
+
+usage()
+{
+    cat <<'TEXT'
+usage: run.sh [--out DIR] [--seconds N] [--steps LIST] [--help]
+
+Runs the conformance suite, the ARR-COC pipeline on two photographs, and the
+benchmarks on each of: CUDA; OpenCL on NVIDIA's driver; OpenCL on PoCL. What is
+not on this machine is left out, with the reason. Ends with one table. Exit
+status 0 when nothing failed and something ran.
+
+  --out DIR    where to leave the table and the logs (default: $OUT, if set)
+  --seconds N  time for all of it (default 500); later steps are left out
+  --steps LIST which steps, of: conformance,arr-coc,reference,frames,bench and
+               memcheck (the suite on CUDA under compute-sanitizer); the first
+               five by default
+  --help       this text
+TEXT
+}
+
+seconds=500
+out="${OUT-}"
+steps=conformance,arr-coc,reference,frames,bench
+while [ "$#" -gt 0 ]; do
+    case "$1" in
+    --out | --seconds | --steps)
+        if [ "$#" -lt 2 ]; then
+            echo "run: $1 needs a value" >&2
+            exit 2
+        fi
+        case "$1" in
+        --out) out="$2" ;;
+        --seconds) seconds="$2" ;;
+        --steps) steps="$2" ;;
+        esac
+        shift
+        ;;
+    --help)
+        usage
+        exit 0
+        ;;
+    *)
+        echo "run: unknown argument '$1'" >&2
+        usage >&2
+        exit 2
+        ;;
+    esac
+    shift
+done
+case "$seconds" in
+'' | *[!0-9]*)
+    echo "run: --seconds takes a number, not '$seconds'" >&2
+    exit 2
+    ;;
+esac
+
+for step in ${steps//,/ }; do
+    case "$step" in
+    conformance | arr-coc | reference | frames | bench | memcheck) ;;
+    *)
+        echo "run: there is no step '$step'" >&2
+        usage >&2
+        exit 2
+        ;;
+    esac
+done
+
+root="$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)" || exit 2
+work="$(mktemp -d "${TMPDIR:-/tmp}/weir-gpu.XXXXXX")" || exit 2
+logs="$work/logs"
+mkdir "$logs"
+# Nothing of the user's, and nothing left from an earlier run.
+unset WEIR_CONFIG WEIR_BACKEND WEIR_PLUGINS WEIR_MODULE_PATH POCL_DEVICES OCL_ICD_VENDORS
+unset OCL_ICD_FILENAMES
+export XDG_CACHE_HOME="$work/cache" POCL_CACHE_DIR="$work/cache/pocl"
+export CUDA_CACHE_PATH="$work/cache/cuda"
+mkdir -p "$POCL_CACHE_DIR" "$CUDA_CACHE_PATH"
+
+# The table.
+
+rows=()
+failures=0
+passes=0
+
+# row RESULT WHAT DETAIL
+row()
+{
+    rows+=("$(printf '%-7s  %-36s  %s' "$1" "$2" "$3")")
+    echo "$(printf '%4d' $SECONDS) s  ${rows[-1]}"
+    case "$1" in
+    FAILED) failures=$((failures + 1)) ;;
+    ok) passes=$((passes + 1)) ;;
+    esac
+}
+
+finish()
+{
+    trap - EXIT INT TERM
+    {
+        printf '\n%-7s  %-36s  %s\n' result what detail
+        printf '%s\n' "${rows[@]}"
+        printf '%d steps passed, %d failed, %d s\n' "$passes" "$failures" "$SECONDS"
+    } | tee "$work/table.txt"
+    if [ -n "$out" ]; then
+        mkdir -p "$out" && cp "$work/table.txt" "$out/table.txt" &&
+            tar -czf "$out/logs.tar.gz" -C "$work" logs && echo "logs: $out/logs.tar.gz"
+        rm -rf "$work"
+    else
+        rm -rf "${work:?}"/cache "${work:?}"/weir*
+        echo "logs: $logs"
+    fi
+    [ "$failures" -eq 0 ] && [ "$passes" -gt 0 ]
+    exit
+}
+trap finish EXIT
+trap 'row FAILED interrupted ""; finish' INT TERM
+
+# run LIMIT LOG COMMAND...: in $status how it ended, in $output what it printed.
+# 124: it took more than LIMIT seconds; 125: there was no time left for it.
+run()
+{
+    local limit="$1" log="$logs/$2.log" left=$((seconds - SECONDS)) late=124
+    shift 2
+    if [ "$left" -lt "$limit" ]; then
+        limit="$left"
+        late=125
+    fi
+    status=125
+    output=""
+    [ "$limit" -ge 1 ] || return 0
+    status=0
+    printf '$ %s\n' "$*" >>"$log"
+    output="$(timeout -k 5 "$limit" "$@" 2>&1 </dev/null)" || status=$?
+    printf '%s\n[status %d]\n' "$output" "$status" >>"$log"
+    if [ "$status" -eq 124 ] || [ "$status" -eq 137 ]; then status="$late"; fi
+}
+
+last_line()
+{
+    printf '%s\n' "$output" | grep -v '^[[:space:]]*$' | tail -n 1 | cut -c 1-160
+}
+
+# judge WHAT [DETAIL]: a row of what the last run came to.
+judge()
+{
+    case "$status" in
+    0) row ok "$1" "${2-$(last_line)}" ;;
+    124) row FAILED "$1" "took too long; the log tells how far it came" ;;
+    125) row "no time" "$1" "--seconds gives more" ;;
+    *) row FAILED "$1" "status $status: $(last_line)" ;;
+    esac
+}
+
+# The machine.
+
+describe_machine()
+{
+    local name=""
+    [ ! -r /etc/os-release ] || name="$(. /etc/os-release && echo "$PRETTY_NAME")"
+    row - machine "$name, $(getconf GNU_LIBC_VERSION), $(nproc) processors"
+    if command -v nvidia-smi >/dev/null; then
+        run 30 nvidia-smi nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
+        row - GPU "$(printf '%s' "$output" | tr '\n' ';')"
+    else
+        row - GPU "there is no nvidia-smi"
+    fi
+}
+
+# Delivery: the first archive alone, then the CUDA module dropped into it.
+
+unpack()
+{
+    local archive
+    for archive in "$root"/archives/weir-[0-9]*.tar.gz "$root"/archives/weir-cuda-*.tar.gz; do
+        run 60 unpack tar -xzf "$archive" -C "$work"
+        judge "unpack $(basename "$archive" .tar.gz)" ""
+    done
+    weir="$(echo "$work"/weir-[0-9]*/bin/weir)"
+    prefix="${weir%/bin/weir}"
+    run 30 unpack "$weir" --version
+    judge "weir --version"
+    [ "$status" -eq 0 ] || finish
+}
+
+# Which of the three there are. Each has its own folder of ICDs, so that nothing
+# but what is meant can answer.
+
+backends=()
+
+# library NAME: its path, as the dynamic linker has it, or where drivers put it.
+library()
+{
+    local path driver
+    path="$(ldconfig -p 2>/dev/null | awk -v name="$1" '$1 == name && /x86-64/ { print $NF; exit }')"
+    driver="$(ldconfig -p 2>/dev/null | awk '$1 == "libcuda.so.1" && /x86-64/ { print $NF; exit }')"
+    for path in "$path" "${driver:+$(dirname "$driver")/$1}" \
+        "${driver:+$(dirname "$(readlink -f "$driver")")/$1}" \
+        "/usr/lib/x86_64-linux-gnu/$1" "/usr/lib64/$1" "/usr/local/nvidia/lib64/$1"; do
+        [ -n "$path" ] && [ -e "$path" ] && echo "$path" && return 0
+    done
+    return 1
+}
+
+# use BACKEND: $on then runs a command on it.
+use()
+{
+    case "$1" in
+    cuda) on=(env WEIR_BACKEND=cuda) ;;
+    *) on=(env WEIR_BACKEND=opencl "OCL_ICD_VENDORS=$work/icd/$1") ;;
+    esac
+}
+
+# try BACKEND: adds it to those that are run, if it has a device.
+try()
+{
+    use "$1"
+    run 60 "devices-$1" "${on[@]}" "$weir" devices
+    if [ "$status" -eq 0 ]; then
+        backends+=("$1")
+        row ok "$1: devices" "$(printf '%s\n' "$output" | grep -m 1 '^0: ')"
+    else
+        row absent "$1: devices" "$(printf '%s\n' "$output" | grep . | head -n 1 | cut -c 1-300)"
+    fi
+}
+
+find_backends()
+{
+    local path icd
+    try cuda
+
+    mkdir -p "$work/icd/opencl-nvidia" "$work/icd/opencl-pocl"
+    if path="$(library libnvidia-opencl.so.1)"; then
+        echo "$path" >"$work/icd/opencl-nvidia/nvidia.icd"
+        try opencl-nvidia
+    else
+        row absent "opencl-nvidia: devices" "libnvidia-opencl.so.1 is not on this machine"
+    fi
+
+    for icd in /etc/OpenCL/vendors/*pocl*.icd; do
+        [ ! -r "$icd" ] || cp "$icd" "$work/icd/opencl-pocl/"
+    done
+    if [ -z "$(ls "$work/icd/opencl-pocl")" ] && path="$(library libpocl.so.2)"; then
+        echo "$path" >"$work/icd/opencl-pocl/pocl.icd"
+    fi
+    if [ -n "$(ls "$work/icd/opencl-pocl")" ]; then
+        try opencl-pocl
+    else
+        row absent "opencl-pocl: devices" "PoCL is not installed (Debian, Ubuntu: pocl-opencl-icd)"
+    fi
+}
+
+# The suite. A test that hangs is stopped by the command itself.
+
+conformance()
+{
+    local line
+    use "$1"
+    run 150 "conform-$1" "${on[@]}" "$weir" conform --limit 60 --xml "$logs/conform-$1.xml"
+    judge "$1: conformance"
+    while IFS= read -r line; do
+        row - "$1:   ${line%% *}" "${line#* }"
+    done < <(printf '%s\n' "$output" | awk '
+        /^FAILED / { print "failed " $2 }
+        /^(unsupported|skipped):$/ { kind = $1; sub(/:/, "", kind); next }
+        /^$/ { kind = "" }
+        kind { sub(/^ +/, ""); print kind " " $0 }')
+}
+
+# ARR-COC on the two photographs. The first process runs with cold caches and runs
+# each image ten times, then nine more processes run each once.
+
+arr_coc()
+{
+    local number arr
+    use "$1"
+    arr=("${on[@]}" "$weir" run arr-coc --quiet "$root/tests/data/images/coffee.png"
+        "$root/tests/data/images/chelsea.png")
+    run 60 "arr-coc-$1" "${arr[@]}" --repeat 10 --output "$work/arr-coc/$1.1"
+    if [ "$status" -ne 0 ]; then
+        judge "$1: ARR-COC"
+        return
+    fi
+    mkdir -p "$logs/results-$1" && cp "$work/arr-coc/$1.1/"*.json "$logs/results-$1/"
+    for number in 2 3 4 5 6 7 8 9 10; do
+        run 30 "arr-coc-$1" "${arr[@]}" --output "$work/arr-coc/$1.$number"
+        [ "$status" -eq 0 ] || break
+        run 10 "arr-coc-$1" "$prefix/libexec/weir/compare" --exact "$work/arr-coc/$1.1" \
+            "$work/arr-coc/$1.$number" coffee chelsea
+        [ "$status" -eq 0 ] || break
+    done
+    judge "$1: ARR-COC, ten processes" "both photographs bit-identical, caches cold and warm"
+}
+
+agreement()
+{
+    local a="$1" b="$2" line
+    [ -d "$work/arr-coc/$a.1" ] && [ -d "$work/arr-coc/$b.1" ] || return 0
+    run 20 "agree-$a-$b" "$prefix/libexec/weir/compare" "$work/arr-coc/$a.1" "$work/arr-coc/$b.1" \
+        coffee chelsea
+    judge "ARR-COC: $a, $b" "$(printf '%s' "$output" | sed -n 1p)"
+    while IFS= read -r line; do
+        row - "  ${line%%: *}" "${line#*: }"
+    done < <(printf '%s\n' "$output" | sed 1d)
+}
+
+# Test programs that find their data from the folder that they are started in.
+
+in_root()
+{
+    local limit="$1" log="$2"
+    shift 2
+    use "$backend"
+    run "$limit" "$log" env -C "$root" "${on[@]}" "WEIR_MODULE_PATH=$prefix/lib/weir" "$@"
+}
+
+reference()
+{
+    [ -x "$root/tests/pipelines/agreement_test" ] || return 0
+    in_root 100 "reference-$backend" tests/pipelines/agreement_test
+    judge "$backend: ARR-COC, float64" "$(printf '%s\n' "$output" | grep -c '\[       OK \]') tests"
+}
+
+frames()
+{
+    local runs=11 count=100
+    [ "$backend" != opencl-pocl ] || runs=3 count=10
+    in_root 100 "frames-$backend" tests/bench/arr_coc_bench --runs "$runs" --frames "$count"
+    judge "$backend: ARR-COC, frames/s" "$(printf '%s\n' "$output" | awk '
+        /^(coffee|noise)/ { sub(/^coffee.png  */, "coffee, "); sub(/^noise 1024x1024  */, "noise, ")
+            $2 = $2 " slots:"; split($0, part, ")"); text = text (text ? "; " : "") part[1] ")" }
+        END { print text }')"
+}
+
+# Other programs of tests/bench run on CUDA, without arguments.
+benches()
+{
+    local program name
+    for program in "$root"/tests/bench/*; do
+        name="$(basename "$program")"
+        if [ ! -x "$program" ] || [ "$name" = arr_coc_bench ]; then continue; fi
+        in_root 100 "bench-$name" "tests/bench/$name"
+        judge "$backend: $name"
+    done
+}
+
+# What Weir costs beside a plain program that does the same work, a row for each.
+submit()
+{
+    local line
+    use "$1"
+    run 100 "submit-$1" "${on[@]}" "$weir" bench submit
+    if [ "$status" -ne 0 ]; then
+        judge "$1: bench submit"
+        return
+    fi
+    while IFS= read -r line; do
+        row ok "$1: bench submit" "$line"
+    done < <(printf '%s\n' "$output" | awk -F '  +' '
+        /^not measured/ { print }
+        /^(above|beside) / { head = $1; next }
+        /^$/ { head = "" }
+        head { print $1 ": weir " $2 " ns, alone " $4 " ns, added " $6 " ns" (NF > 7 ? ", ratio " $8 : "") }')
+}
+
+memcheck()
+{
+    local tool
+    if ! tool="$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null)"; then
+        row absent "cuda: memcheck" "there is no compute-sanitizer"
+        return
+    fi
+    use cuda
+    run 240 memcheck "${on[@]}" "$tool" --tool memcheck --target-processes all --error-exitcode 9 \
+        "$prefix/libexec/weir/conformance"
+    judge "cuda: memcheck" "$(printf '%s\n' "$output" | grep -a 'ERROR SUMMARY' | sort | uniq -c |
+        tr -s ' ' | tr '\n' ';')"
+}
+
+wanted()
+{
+    [[ ",$steps," == *",$1,"* ]]
+}
+
+describe_machine
+unpack
+find_backends
+for backend in "${backends[@]}"; do
+    if wanted conformance; then conformance "$backend"; fi
+done
+for backend in "${backends[@]}"; do
+    if wanted arr-coc; then arr_coc "$backend"; fi
+done
+for ((i = 0; i < ${#backends[@]}; i++)); do
+    for ((k = i + 1; k < ${#backends[@]}; k++)); do
+        agreement "${backends[i]}" "${backends[k]}"
+    done
+done
+for backend in "${backends[@]}"; do
+    if wanted reference; then reference; fi
+done
+for backend in "${backends[@]}"; do
+    if wanted frames; then frames; fi
+done
+for backend in "${backends[@]}"; do
+    wanted bench || break
+    if [ "$backend" = cuda ]; then benches; else submit "$backend"; fi
+done
+if wanted memcheck; then memcheck; fi
+exit 0
