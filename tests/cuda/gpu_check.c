@@ -1,0 +1,556 @@
+// What the fake libcuda cannot show: a program for a machine with a GPU. It
+// prints one line a check, with the figure where there is one, and ends with 1 if
+// any failed.
+//
+//     gpu_check          all that leaves the device as it was
+//     gpu_check fault    a kernel that leaves its buffer, and what is said of it
+//
+// The environment chooses modules and configuration, as for every program.
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/weir.h>
+
+#include "backends/cuda/symbols.h"
+#include "base/clock.h"
+#include "kernels/conformance/conformance.h"
+
+#define BATCH 200
+#define ROUNDS 11
+
+static int failures;
+static struct cu_symbols raw;
+
+static void check(bool good, const char *format, ...) WEIR_PRINTF(2, 3);
+
+static void check(bool good, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    printf("%s  ", good ? "ok  " : "FAIL");
+    vprintf(format, arguments);
+    printf("\n");
+    va_end(arguments);
+    if (!good)
+        printf("      last error: %s\n", weir_last_error_text());
+    failures += !good;
+    fflush(stdout);
+}
+
+struct bench {
+    weir_runtime *runtime;
+    weir_device *device;
+    weir_queue *queue;
+    weir_queue *other;
+    weir_program *program;
+    weir_kernel *iota;
+    weir_kernel *spin;
+    weir_buffer *memory; // DEVICE
+    weir_buffer *pinned;
+};
+
+static weir_buffer *buffer_of(const struct bench *bench, size_t size, weir_placement placement)
+{
+    weir_buffer *buffer = NULL;
+    const struct weir_buffer_params params = {.struct_size = sizeof params,
+                                              .size = size,
+                                              .placement = placement};
+    if (weir_buffer_create(bench->device, &params, &buffer) != WEIR_OK)
+        check(false, "weir_buffer_create of %zu bytes", size);
+    return buffer;
+}
+
+static weir_queue *queue_of(const struct bench *bench, bool timing)
+{
+    weir_queue *queue = NULL;
+    const struct weir_queue_params params = {.struct_size = sizeof params, .timing = timing};
+    if (weir_queue_create(bench->device, &params, &queue) != WEIR_OK)
+        check(false, "weir_queue_create");
+    return queue;
+}
+
+static bool start(struct bench *bench)
+{
+    const struct weir_program_params params = {.struct_size = sizeof params,
+                                               .bundle = &conformance_kernels};
+    memset(bench, 0, sizeof *bench);
+    if (weir_open(&(struct weir_open_params){.struct_size = sizeof(struct weir_open_params),
+                                             .backend = "cuda"},
+                  &bench->runtime) != WEIR_OK ||
+        weir_device_open(bench->runtime, NULL, &bench->device) != WEIR_OK ||
+        weir_program_create(bench->device, &params, &bench->program) != WEIR_OK ||
+        weir_kernel_create(bench->program, "iota", &bench->iota) != WEIR_OK ||
+        weir_kernel_create(bench->program, "spin", &bench->spin) != WEIR_OK) {
+        check(false, "opening the CUDA backend and its kernels");
+        return false;
+    }
+    bench->queue = queue_of(bench, false);
+    bench->other = queue_of(bench, false);
+    bench->memory = buffer_of(bench, (size_t)64 << 20, WEIR_PLACE_DEVICE);
+    bench->pinned = buffer_of(bench, (size_t)64 << 20, WEIR_PLACE_HOST);
+    return bench->queue && bench->other && bench->memory && bench->pinned;
+}
+
+static void finish(struct bench *bench)
+{
+    weir_buffer_destroy(&bench->memory);
+    weir_buffer_destroy(&bench->pinned);
+    weir_kernel_destroy(&bench->iota);
+    weir_kernel_destroy(&bench->spin);
+    weir_program_destroy(&bench->program);
+    weir_queue_destroy(&bench->queue);
+    weir_queue_destroy(&bench->other);
+    check(weir_device_close(&bench->device) == WEIR_OK, "the device closes");
+    check(weir_close(&bench->runtime) == WEIR_OK, "the runtime closes");
+}
+
+static void print_device(const struct bench *bench)
+{
+    const struct weir_device_info *info = weir_device_get_info(bench->device);
+    const struct weir_limits *limits = weir_device_limits(bench->device);
+    printf("      %s, %s, %llu MiB\n", info->name, info->driver,
+           (unsigned long long)(info->memory_bytes >> 20));
+    printf("      priorities %d to %d, engines %u/%u, %u multiprocessors, local %llu bytes\n",
+           limits->priority_lowest, limits->priority_highest, limits->copy_engines_to_device,
+           limits->copy_engines_to_host, limits->compute_units,
+           (unsigned long long)limits->max_local_bytes);
+}
+
+// One work-item that runs for about `milliseconds`, found by doubling.
+static uint64_t steps_for(const struct bench *bench, double milliseconds)
+{
+    for (uint64_t steps = 100000;; steps *= 2) {
+        const uint64_t begin = weir_clock_now_ns();
+        weir_queue_launch(bench->queue, bench->spin, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
+                          weir_out(bench->memory, 0, 64), 1u, steps);
+        weir_queue_sync(bench->queue, WEIR_FOREVER);
+        const double took = (double)(weir_clock_now_ns() - begin) * 1e-6;
+        if (took > 20 || steps > UINT64_C(1) << 40)
+            return (uint64_t)((double)steps * milliseconds / took);
+    }
+}
+
+static weir_status spin(const struct bench *bench, uint64_t steps)
+{
+    return weir_queue_launch(bench->queue, bench->spin, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
+                             weir_out(bench->memory, 0, 64), 1u, steps);
+}
+
+// Contexts.
+
+static void check_context(const struct bench *bench)
+{
+    CUcontext context = NULL;
+    CUcontext before = NULL;
+    struct weir_event event;
+    raw.cuCtxGetCurrent(&before);
+    weir_buffer *buffer = buffer_of(bench, 4096, WEIR_PLACE_DEVICE);
+    weir_queue_copy(bench->queue, buffer, 0, bench->pinned, 0, 4096);
+    weir_queue_record(bench->queue, &event);
+    weir_event_sync(event, WEIR_FOREVER);
+    weir_buffer_destroy(&buffer);
+    raw.cuCtxGetCurrent(&context);
+    check(context == before, "the current context is left as found (%p)", (void *)before);
+}
+
+// What must not wait, beside a kernel that runs.
+
+static uint64_t clock_start;
+
+static void begin(void)
+{
+    clock_start = weir_clock_now_ns();
+}
+
+static void end(const char *what)
+{
+    const double took = (double)(weir_clock_now_ns() - clock_start) * 1e-6;
+    check(took < 20, "%8.3f ms  %s", took, what);
+}
+
+static void time_buffers(const struct bench *bench)
+{
+    static _Alignas(4096) unsigned char wrapped_memory[1 << 20];
+    begin();
+    weir_buffer *buffer = buffer_of(bench, (size_t)32 << 20, WEIR_PLACE_DEVICE);
+    end("create a DEVICE buffer of 32 MiB");
+    begin();
+    weir_buffer_destroy(&buffer);
+    end("destroy it");
+    begin();
+    buffer = buffer_of(bench, (size_t)4 << 20, WEIR_PLACE_HOST);
+    end("create a HOST buffer of 4 MiB");
+    begin();
+    weir_buffer_destroy(&buffer);
+    end("destroy it");
+    begin();
+    weir_buffer_wrap(bench->device,
+                     &(struct weir_wrap_params){.struct_size = sizeof(struct weir_wrap_params),
+                                                .pointer = wrapped_memory,
+                                                .size = sizeof wrapped_memory},
+                     &buffer);
+    end("wrap 1 MiB");
+    begin();
+    weir_buffer_destroy(&buffer);
+    end("destroy it");
+}
+
+static void time_others(const struct bench *bench, weir_program **spare)
+{
+    weir_kernel *kernel = NULL;
+    begin();
+    weir_queue *queue = queue_of(bench, false);
+    end("create a queue");
+    begin();
+    weir_queue_destroy(&queue);
+    end("destroy it");
+    begin();
+    queue = queue_of(bench, true);
+    end("create a queue with timing");
+    begin();
+    weir_queue_destroy(&queue);
+    end("destroy it");
+    begin();
+    weir_kernel_create(bench->program, "scale", &kernel);
+    end("create a kernel");
+    begin();
+    weir_kernel_destroy(&kernel);
+    end("destroy it");
+    begin();
+    weir_program_destroy(spare);
+    end("destroy a program");
+}
+
+static void time_submits(const struct bench *bench, weir_buffer *second)
+{
+    static const unsigned char pattern[16] = {1, 2, 3};
+    const struct weir_plane to = {second, 0, 4096};
+    const struct weir_plane from = {bench->pinned, 0, 8192};
+    begin();
+    weir_queue_copy(bench->queue, second, 0, bench->pinned, 0, (size_t)20 << 20);
+    end("submit a copy from HOST to HOST of 20 MiB");
+    begin();
+    weir_queue_copy_2d(bench->queue, to, from, 1000, 1000);
+    end("submit a 2-D copy from HOST to HOST");
+    begin();
+    for (size_t unit = 1; unit <= 16; unit *= 2)
+        weir_queue_fill(bench->queue, second, 0, 1 << 20, pattern, unit);
+    end("submit five fills of a HOST buffer");
+    begin();
+    for (size_t unit = 1; unit <= 16; unit *= 2)
+        weir_queue_fill(bench->queue, bench->memory, 1 << 20, 1 << 20, pattern, unit);
+    end("submit five fills of a DEVICE buffer");
+}
+
+static void check_waits(const struct bench *bench)
+{
+    struct weir_event event;
+    weir_program *spare = NULL;
+    const uint64_t steps = steps_for(bench, 400);
+    const struct weir_program_params params = {.struct_size = sizeof params,
+                                               .bundle = &conformance_kernels};
+    weir_program_create(bench->device, &params, &spare);
+    weir_buffer *second = buffer_of(bench, (size_t)64 << 20, WEIR_PLACE_HOST);
+    printf("      beside a kernel of about 400 ms:\n");
+    spin(bench, steps);
+    weir_queue_record(bench->queue, &event);
+    time_buffers(bench);
+    time_others(bench, &spare);
+    time_submits(bench, second);
+    check(weir_event_query(event) == WEIR_NOT_READY, "the kernel still runs after all of these");
+    weir_queue_sync(bench->queue, WEIR_FOREVER);
+    weir_buffer_destroy(&second);
+}
+
+// Costs of submitting. Both sides do the same calls on a thread whose current
+// context is the device's, which is the rule beside the CUDA runtime.
+
+struct raw_side {
+    CUstream streams[2];
+    CUevent event;
+    CUdeviceptr memory;
+    void *pinned;
+    CUmodule module;
+    CUfunction function;
+};
+
+enum step {
+    STEP_ALL,
+    STEP_COPY,
+    STEP_LAUNCH,
+    STEP_RECORD,
+    STEP_WAIT,
+    STEP_COUNT
+};
+static const char *const step_names[] = {"copy, launch, record, wait", "copy", "launch", "record",
+                                         "wait"};
+
+static double raw_round(const struct raw_side *side, enum step step)
+{
+    uint32_t first = 3;
+    uint32_t n = 64;
+    CUdeviceptr memory = side->memory;
+    void *parameters[] = {&memory, &first, &n};
+    const uint64_t start_ns = weir_clock_now_ns();
+    for (int i = 0; i < BATCH; i++) {
+        if (step == STEP_ALL || step == STEP_COPY)
+            raw.cuMemcpyHtoDAsync(side->memory, side->pinned, 4096, side->streams[0]);
+        if (step == STEP_ALL || step == STEP_LAUNCH)
+            raw.cuLaunchKernel(side->function, 1, 1, 1, 64, 1, 1, 0, side->streams[0], parameters,
+                               NULL);
+        if (step == STEP_ALL || step == STEP_RECORD || step == STEP_WAIT)
+            raw.cuEventRecord(side->event, side->streams[0]);
+        if (step == STEP_ALL || step == STEP_WAIT)
+            raw.cuStreamWaitEvent(side->streams[1], side->event, 0);
+    }
+    const uint64_t took = weir_clock_now_ns() - start_ns;
+    raw.cuStreamSynchronize(side->streams[0]);
+    raw.cuStreamSynchronize(side->streams[1]);
+    return (double)took / BATCH;
+}
+
+static double weir_round(const struct bench *bench, enum step step)
+{
+    struct weir_event event = {0};
+    const uint64_t start_ns = weir_clock_now_ns();
+    for (int i = 0; i < BATCH; i++) {
+        if (step == STEP_ALL || step == STEP_COPY)
+            weir_queue_copy(bench->queue, bench->memory, 0, bench->pinned, 0, 4096);
+        if (step == STEP_ALL || step == STEP_LAUNCH)
+            weir_queue_launch(bench->queue, bench->iota, weir_dim(1, 1, 1), weir_dim(64, 1, 1),
+                              weir_out(bench->memory, 0, 256), 3u, 64u);
+        if (step == STEP_ALL || step == STEP_RECORD || step == STEP_WAIT)
+            weir_queue_record(bench->queue, &event);
+        if (step == STEP_ALL || step == STEP_WAIT)
+            weir_queue_wait(bench->other, event);
+    }
+    const uint64_t took = weir_clock_now_ns() - start_ns;
+    weir_queue_sync(bench->queue, WEIR_FOREVER);
+    weir_queue_sync(bench->other, WEIR_FOREVER);
+    return (double)took / BATCH;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const double x = *(const double *)a;
+    const double y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(double *values)
+{
+    qsort(values, ROUNDS, sizeof *values, compare);
+    return values[ROUNDS / 2];
+}
+
+static const void *first_cubin(unsigned architecture)
+{
+    for (uint32_t i = 0; i < conformance_kernels.image_count; i++) {
+        const struct weir_image *image = &conformance_kernels.images[i];
+        if (image->format == WEIR_IMAGE_CUBIN && image->architecture / 10 == architecture / 10 &&
+            image->architecture <= architecture)
+            return image->data;
+    }
+    return NULL;
+}
+
+static bool open_raw(struct raw_side *side, unsigned event_flags)
+{
+    int major = 0;
+    int minor = 0;
+    memset(side, 0, sizeof *side);
+    raw.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0);
+    raw.cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0);
+    const void *image = first_cubin((unsigned)(10 * major + minor));
+    return image && raw.cuModuleLoadDataEx(&side->module, image, 0, NULL, NULL) == CUDA_SUCCESS &&
+           raw.cuModuleGetFunction(&side->function, side->module, "iota") == CUDA_SUCCESS &&
+           raw.cuStreamCreateWithPriority(&side->streams[0], CU_STREAM_NON_BLOCKING, 0) ==
+               CUDA_SUCCESS &&
+           raw.cuStreamCreateWithPriority(&side->streams[1], CU_STREAM_NON_BLOCKING, 0) ==
+               CUDA_SUCCESS &&
+           raw.cuEventCreate(&side->event, event_flags) == CUDA_SUCCESS &&
+           raw.cuMemHostAlloc(&side->pinned, 4096, 0) == CUDA_SUCCESS;
+}
+
+static void close_raw(struct raw_side *side)
+{
+    raw.cuEventDestroy(side->event);
+    raw.cuStreamDestroy(side->streams[0]);
+    raw.cuStreamDestroy(side->streams[1]);
+    raw.cuModuleUnload(side->module);
+    raw.cuMemFreeHost(side->pinned);
+}
+
+// DEVICE memory for the raw copy, as Weir has it.
+static bool give_memory(struct raw_side *side, CUmemoryPool *pool)
+{
+    CUmemPoolProps properties;
+    memset(&properties, 0, sizeof properties);
+    properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    return raw.cuMemPoolCreate(pool, &properties) == CUDA_SUCCESS &&
+           raw.cuMemAllocFromPoolAsync(&side->memory, 4096, *pool, side->streams[0]) ==
+               CUDA_SUCCESS &&
+           raw.cuStreamSynchronize(side->streams[0]) == CUDA_SUCCESS;
+}
+
+static void compare_submits(const struct bench *bench)
+{
+    struct raw_side plain;
+    struct raw_side blocking;
+    CUmemoryPool pools[2] = {NULL, NULL};
+    double figures[3][ROUNDS];
+    if (!open_raw(&plain, CU_EVENT_DISABLE_TIMING) ||
+        !open_raw(&blocking, CU_EVENT_DISABLE_TIMING | CU_EVENT_BLOCKING_SYNC) ||
+        !give_memory(&plain, &pools[0]) || !give_memory(&blocking, &pools[1])) {
+        check(false, "raw driver calls for the comparison");
+        return;
+    }
+    printf("      submit cost, ns a step, median of %d: raw, raw with blocking events, Weir\n",
+           ROUNDS);
+    for (enum step step = STEP_ALL; step < STEP_COUNT; step++) {
+        for (int i = -1; i < ROUNDS; i++) { // the first one warms up
+            const int at = i < 0 ? 0 : i;
+            figures[0][at] = raw_round(&plain, step);
+            figures[1][at] = raw_round(&blocking, step);
+            figures[2][at] = weir_round(bench, step);
+        }
+        const double medians[] = {median(figures[0]), median(figures[1]), median(figures[2])};
+        printf("      %8.1f %8.1f %8.1f   %.3f x   %s\n", medians[0], medians[1], medians[2],
+               medians[2] / medians[0], step_names[step]);
+    }
+    raw.cuMemFreeAsync(plain.memory, plain.streams[0]);
+    raw.cuMemFreeAsync(blocking.memory, blocking.streams[0]);
+    raw.cuStreamSynchronize(plain.streams[0]);
+    raw.cuStreamSynchronize(blocking.streams[0]);
+    close_raw(&plain);
+    close_raw(&blocking);
+    raw.cuMemPoolDestroy(pools[0]);
+    raw.cuMemPoolDestroy(pools[1]);
+}
+
+static void check_submits(const struct bench *bench)
+{
+    CUcontext context = NULL;
+    printf("      no context current on the thread: %.1f ns for copy, launch, record, wait\n",
+           weir_round(bench, STEP_ALL));
+    if (raw.cuDevicePrimaryCtxRetain(&context, 0) != CUDA_SUCCESS)
+        return;
+    raw.cuCtxSetCurrent(context);
+    compare_submits(bench);
+    raw.cuCtxSetCurrent(NULL);
+    raw.cuDevicePrimaryCtxRelease(0);
+}
+
+// Times over several anchors against the host's clock.
+static void check_times(const struct bench *bench)
+{
+    struct weir_event events[2];
+    uint64_t device_ns[2] = {0, 0};
+    uint64_t host_ns[2];
+    weir_queue *queue = queue_of(bench, true);
+    for (int i = 0; i < 2; i++) {
+        for (int pause = 0; i > 0 && pause < 30;
+             pause++) { // three seconds, with records on the way
+            weir_clock_sleep_ns(100000000);
+            weir_queue_record(queue, &events[1]);
+        }
+        weir_queue_record(queue, &events[i]);
+        weir_event_sync(events[i], WEIR_FOREVER);
+        host_ns[i] = weir_clock_now_ns();
+        if (weir_event_time_ns(events[i], &device_ns[i]) != WEIR_OK)
+            check(false, "weir_event_time_ns");
+    }
+    const double host = (double)(host_ns[1] - host_ns[0]) * 1e-3;
+    const double device = (double)(device_ns[1] - device_ns[0]) * 1e-3;
+    check(device > host - 2000 && device < host + 2000,
+          "three seconds by the device's clock: %.1f us, by the host's: %.1f us", device, host);
+    weir_queue_destroy(&queue);
+}
+
+static void check_source(const struct bench *bench)
+{
+    static const char source[] = "struct pair { uint a; uint b; };\n"
+                                 "__kernel void f(__global uint *out, struct pair p, uint n)\n"
+                                 "{\n"
+                                 "    uint i = (uint)get_global_id(0);\n"
+                                 "    if (i < n) out[i] = p.a * i + p.b;\n"
+                                 "}\n";
+    const struct weir_program_params params = {.struct_size = sizeof params, .source = source};
+    const uint32_t pair[2] = {7, 9};
+    uint32_t result[64] = {0};
+    weir_program *program = NULL;
+    weir_kernel *kernel = NULL;
+    bool good = true;
+    const uint64_t start_ns = weir_clock_now_ns();
+    weir_status status = weir_program_create(bench->device, &params, &program);
+    const double took = (double)(weir_clock_now_ns() - start_ns) * 1e-6;
+    if (status == WEIR_ERROR_UNSUPPORTED) {
+        printf("      no run-time source here: %s\n", weir_last_error_text());
+        return;
+    }
+    good = status == WEIR_OK && weir_kernel_create(program, "f", &kernel) == WEIR_OK &&
+           weir_queue_launch(bench->queue, kernel, weir_dim(1, 1, 1), weir_dim(64, 1, 1),
+                             weir_out(bench->memory, 0, 256), weir_value(pair, sizeof pair),
+                             64u) == WEIR_OK &&
+           weir_download(bench->queue, result, bench->memory, 0, sizeof result) == WEIR_OK;
+    for (uint32_t i = 0; i < 64; i++)
+        good = good && result[i] == 7 * i + 9;
+    check(good, "source compiled at run time with a structure by value (%.1f ms)", took);
+    weir_kernel_destroy(&kernel);
+    weir_program_destroy(&program);
+}
+
+// Faults.
+
+static void check_fault(struct bench *bench)
+{
+    weir_buffer *small = buffer_of(bench, 64, WEIR_PLACE_DEVICE);
+    // The range is within the buffer; what the kernel makes of `n` is its own affair.
+    weir_queue_launch(bench->queue, bench->iota, weir_dim(1 << 28, 1, 1), weir_dim(1024, 1, 1),
+                      weir_out(small, 0, 64), 0u, UINT32_MAX);
+    weir_status status = weir_queue_sync(bench->queue, WEIR_FOREVER);
+    check(status == WEIR_ERROR_DEVICE_LOST, "a fault is reported: %s", weir_last_error_text());
+    status = weir_queue_copy(bench->other, bench->memory, 0, bench->pinned, 0, 64);
+    check(status == WEIR_ERROR_DEVICE_LOST, "and again elsewhere: %s", weir_last_error_text());
+    weir_buffer_destroy(&small);
+    finish(bench);
+    check(start(bench), "the device opens again in the same process");
+    if (bench->queue)
+        check(weir_queue_sync(bench->queue, WEIR_FOREVER) == WEIR_OK, "and works");
+}
+
+static bool open_driver(void)
+{
+    char message[512];
+    int version = 0;
+    const char *library = getenv("WEIR_CUDA_LIBRARY");
+    if (!cu_symbols_load(library ? library : "", &raw, &version, message, sizeof message)) {
+        fprintf(stderr, "gpu_check: %s\n", message);
+        return false;
+    }
+    return true;
+}
+
+int main(int argc, char **argv)
+{
+    struct bench bench;
+    if (!open_driver() || !start(&bench))
+        return 1;
+    print_device(&bench);
+    if (argc > 1 && strcmp(argv[1], "fault") == 0) {
+        check_fault(&bench);
+    } else {
+        check_context(&bench);
+        check_source(&bench);
+        check_waits(&bench);
+        check_times(&bench);
+        check_submits(&bench);
+    }
+    if (bench.device && bench.queue)
+        finish(&bench);
+    printf("%s\n", failures ? "FAILED" : "all checks passed");
+    return failures != 0;
+}
