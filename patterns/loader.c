@@ -1,0 +1,555 @@
+// One thread reads ahead. Entries are the pinned half, a ring in the order of the source;
+// rooms are the device half, of which any that is free will do, so that a batch
+// which is held for long blocks nobody.
+//
+// The thread waits on the host for what a room was released behind, not on the device:
+// a consumer's failure then never gets into the loader's queue. It costs no
+// overlap, because the batch is in pinned memory by then and the others are loaded.
+//
+// `lock` guards the states of entries and rooms. An entry is the thread's own while it
+// is NONE or FILLED, and a room while it is CLAIMED.
+#include "patterns/loader.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "patterns/fail.h"
+
+#define SLOTS 3
+#define LABEL_SIZE 64 // as in struct weir_error
+
+enum entry_state {
+    ENTRY_NONE,   // delivered, or never filled
+    ENTRY_FILLED, // read, and waits for a room
+    ENTRY_BATCH,  // on its way to the device
+    ENTRY_ERROR,
+    ENTRY_END,
+};
+
+struct entry {
+    enum entry_state state;
+    weir_buffer *pinned;
+    struct weir_event copied; // out of the pinned memory
+    size_t size;
+    uint32_t room;
+    struct weir_error error;
+};
+
+enum room_state {
+    ROOM_FREE, // once `released` is complete
+    ROOM_CLAIMED,
+    ROOM_HELD,
+};
+
+struct room {
+    enum room_state state;
+    weir_buffer *buffer;
+    uint64_t index;             // HELD: of the batch
+    struct weir_event released; // zeroed: by nobody
+    uint64_t released_order;
+};
+
+struct weir_loader {
+    struct weir_loader_params params; // `label` is the copy
+    char label[LABEL_SIZE];
+    weir_queue *queue;
+    struct entry *entries;
+    struct room *rooms;
+    pthread_t thread;
+
+    pthread_mutex_t lock;
+    pthread_cond_t to_load; // the thread waits
+    pthread_cond_t to_next; // consumers wait
+    bool stopping;
+    uint64_t head; // the next to be delivered
+    uint64_t releases;
+    uint32_t held;
+    struct weir_loader_statistics figures;
+};
+
+// --- the thread ---
+
+static void publish(weir_loader *loader, struct entry *entry, enum entry_state state)
+{
+    pthread_mutex_lock(&loader->lock);
+    entry->state = state;
+    pthread_cond_broadcast(&loader->to_next);
+    pthread_mutex_unlock(&loader->lock);
+}
+
+static void publish_error(weir_loader *loader, struct entry *entry)
+{
+    entry->error = *weir_last_error();
+    publish(loader, entry, ENTRY_ERROR);
+}
+
+// Until its last batch was delivered. Returns false when the loader is to stop.
+static bool wait_for_entry(weir_loader *loader, const struct entry *entry)
+{
+    pthread_mutex_lock(&loader->lock);
+    while (!loader->stopping && entry->state != ENTRY_NONE)
+        pthread_cond_wait(&loader->to_load, &loader->lock);
+    bool go_on = !loader->stopping;
+    pthread_mutex_unlock(&loader->lock);
+    return go_on;
+}
+
+static weir_status call_source(weir_loader *loader, struct entry *entry, uint64_t index,
+                               void *memory)
+{
+    size_t capacity = loader->params.batch_bytes;
+
+    entry->size = 0;
+    weir__pattern_forget();
+    weir_status status =
+        loader->params.source(loader->params.user, index, memory, capacity, &entry->size);
+    if (status != WEIR_OK)
+        return weir__pattern_callback_failed(loader->label, "the source", status);
+    if (entry->size > capacity)
+        return weir__pattern_fail(loader->label, WEIR_ERROR_INVALID, "use a larger batch_bytes",
+                                  "the source says that batch %" PRIu64 " has %zu bytes; there "
+                                  "is room for %zu",
+                                  index, entry->size, capacity);
+    return WEIR_OK;
+}
+
+static weir_status fill(weir_loader *loader, struct entry *entry, uint64_t index)
+{
+    size_t capacity = loader->params.batch_bytes;
+    void *memory;
+
+    // If that copy failed, whoever took its batch was told.
+    if (entry->copied.sequence > 0)
+        (void)weir_event_sync(entry->copied, WEIR_FOREVER);
+    weir_status status = weir_host_begin(entry->pinned, 0, capacity, WEIR_ACCESS_WRITE, &memory);
+    if (status != WEIR_OK)
+        return status;
+    status = call_source(loader, entry, index, memory);
+    weir_status end = weir_host_end(entry->pinned, 0, capacity, WEIR_ACCESS_WRITE);
+    return status == WEIR_OK ? end : status;
+}
+
+// With the lock. The one that was released first is the likeliest to be idle.
+static struct room *free_room(weir_loader *loader)
+{
+    struct room *found = NULL;
+    for (uint32_t i = 0; i < loader->params.slot_count; i++) {
+        struct room *room = &loader->rooms[i];
+        if (room->state == ROOM_FREE && (!found || room->released_order < found->released_order))
+            found = room;
+    }
+    return found;
+}
+
+// Returns NULL when the loader is to stop.
+static struct room *claim_room(weir_loader *loader, struct entry *entry)
+{
+    struct room *room;
+
+    pthread_mutex_lock(&loader->lock);
+    entry->state = ENTRY_FILLED;
+    // Those who find every slot held can tell so now.
+    pthread_cond_broadcast(&loader->to_next);
+    while (!(room = free_room(loader)) && !loader->stopping)
+        pthread_cond_wait(&loader->to_load, &loader->lock);
+    if (loader->stopping)
+        room = NULL;
+    else
+        room->state = ROOM_CLAIMED;
+    pthread_mutex_unlock(&loader->lock);
+    if (room && room->released.sequence > 0)
+        (void)weir_event_sync(room->released, WEIR_FOREVER);
+    return room;
+}
+
+static weir_status copy(weir_loader *loader, struct entry *entry, const struct room *room)
+{
+    weir_status status =
+        weir_queue_copy(loader->queue, room->buffer, 0, entry->pinned, 0, entry->size);
+    if (status == WEIR_OK)
+        status = weir_queue_record(loader->queue, &entry->copied);
+    return status == WEIR_OK ? weir_queue_flush(loader->queue) : status;
+}
+
+// A queue that failed with an earlier batch refuses this one, which is still whole.
+static weir_status copy_or_recover(weir_loader *loader, struct entry *entry,
+                                   const struct room *room)
+{
+    weir_status status = copy(loader, entry, room);
+    if (status == WEIR_OK)
+        return WEIR_OK;
+    (void)weir_queue_sync(loader->queue, WEIR_FOREVER);
+    status = weir_queue_recover(loader->queue);
+    return status == WEIR_OK ? copy(loader, entry, room) : status;
+}
+
+static void free_claimed(weir_loader *loader, struct room *room)
+{
+    pthread_mutex_lock(&loader->lock);
+    room->state = ROOM_FREE;
+    room->released = (struct weir_event){0, 0};
+    pthread_mutex_unlock(&loader->lock);
+}
+
+static void *run_thread(void *argument)
+{
+    weir_loader *loader = argument;
+
+    for (uint64_t index = 0;; index++) {
+        struct entry *entry = &loader->entries[index % loader->params.slot_count];
+        if (!wait_for_entry(loader, entry))
+            break;
+        if (fill(loader, entry, index) != WEIR_OK) {
+            publish_error(loader, entry);
+            continue;
+        }
+        if (entry->size == 0) {
+            publish(loader, entry, ENTRY_END);
+            break;
+        }
+        struct room *room = claim_room(loader, entry);
+        if (!room)
+            break;
+        entry->room = (uint32_t)(room - loader->rooms);
+        if (copy_or_recover(loader, entry, room) == WEIR_OK) {
+            publish(loader, entry, ENTRY_BATCH);
+        } else {
+            publish_error(loader, entry);
+            free_claimed(loader, room);
+        }
+    }
+    return NULL;
+}
+
+// --- life ---
+
+static weir_status check_params(const struct weir_loader_params *params)
+{
+    if (!params)
+        return weir__pattern_fail(NULL, WEIR_ERROR_INVALID, "pass params",
+                                  "weir_loader_create: params is NULL");
+    // An older or newer structure cannot be read field by field.
+    if (params->struct_size != sizeof *params)
+        return weir__pattern_fail(NULL, WEIR_ERROR_INVALID,
+                                  "set struct_size to sizeof of the params, and compile with the "
+                                  "headers of this library",
+                                  "weir_loader_create: struct_size is %zu, but must be %zu",
+                                  params->struct_size, sizeof *params);
+    if (!params->device || !params->source)
+        return weir__pattern_fail(params->label, WEIR_ERROR_INVALID, NULL,
+                                  "weir_loader_create: params->%s is NULL",
+                                  params->device ? "source" : "device");
+    if (params->batch_bytes == 0)
+        return weir__pattern_fail(params->label, WEIR_ERROR_INVALID,
+                                  "set it to the size of the largest batch",
+                                  "weir_loader_create: batch_bytes is 0");
+    if (params->slot_count == 1 || params->slot_count > WEIR_LOADER_SLOTS_MAX)
+        return weir__pattern_fail(params->label, WEIR_ERROR_INVALID, "0 lets the library choose",
+                                  "weir_loader_create: slot_count is %" PRIu32
+                                  ", but must be 2 to %d: one in use, and one on its way",
+                                  params->slot_count, WEIR_LOADER_SLOTS_MAX);
+    return WEIR_OK;
+}
+
+static weir_status make_buffer(const weir_loader *loader, weir_placement placement,
+                               weir_buffer **out_buffer)
+{
+    return weir_buffer_create(loader->params.device,
+                              &(struct weir_buffer_params){
+                                  .struct_size = sizeof(struct weir_buffer_params),
+                                  .label = loader->label,
+                                  .size = loader->params.batch_bytes,
+                                  .placement = placement,
+                              },
+                              out_buffer);
+}
+
+static weir_status make_slots(weir_loader *loader)
+{
+    uint32_t count = loader->params.slot_count;
+    weir_status status = WEIR_OK;
+
+    loader->entries = calloc(count, sizeof *loader->entries);
+    loader->rooms = calloc(count, sizeof *loader->rooms);
+    if (!loader->entries || !loader->rooms)
+        return weir__pattern_fail(loader->label, WEIR_ERROR_OUT_OF_MEMORY, "use fewer slots",
+                                  "no memory for %" PRIu32 " slots", count);
+    for (uint32_t i = 0; i < count && status == WEIR_OK; i++) {
+        status = make_buffer(loader, WEIR_PLACE_HOST, &loader->entries[i].pinned);
+        if (status == WEIR_OK)
+            status = make_buffer(loader, WEIR_PLACE_DEVICE, &loader->rooms[i].buffer);
+    }
+    return status;
+}
+
+static weir_status start_thread(weir_loader *loader)
+{
+    sigset_t all, before;
+
+    // Signals are for the program's own threads, which new ones take their mask from.
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create(&loader->thread, NULL, run_thread, loader);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (error == 0)
+        return WEIR_OK;
+    return weir__pattern_fail(loader->label, WEIR_ERROR_SYSTEM,
+                              "raise the limit on threads (ulimit -u)",
+                              "the loader's thread cannot be started: %s", strerror(error));
+}
+
+// Frees a loader whose thread has ended or never began, and whatever of it exists.
+static void release_loader(weir_loader *loader)
+{
+    for (uint32_t i = 0; i < loader->params.slot_count; i++) {
+        if (loader->entries)
+            weir_buffer_destroy(&loader->entries[i].pinned);
+        if (loader->rooms)
+            weir_buffer_destroy(&loader->rooms[i].buffer);
+    }
+    weir_queue_destroy(&loader->queue);
+    pthread_cond_destroy(&loader->to_next);
+    pthread_cond_destroy(&loader->to_load);
+    pthread_mutex_destroy(&loader->lock);
+    free(loader->rooms);
+    free(loader->entries);
+    free(loader);
+}
+
+weir_status weir_loader_create(const struct weir_loader_params *params, weir_loader **out_loader)
+{
+    *out_loader = NULL;
+
+    weir_status status = check_params(params);
+    if (status != WEIR_OK)
+        return status;
+    weir_loader *loader = calloc(1, sizeof *loader);
+    if (!loader)
+        return weir__pattern_fail(params->label, WEIR_ERROR_OUT_OF_MEMORY, NULL,
+                                  "no memory for a loader");
+    loader->params = *params;
+    snprintf(loader->label, sizeof loader->label, "%s", params->label ? params->label : "loader");
+    loader->params.label = loader->label;
+    if (loader->params.slot_count == 0)
+        loader->params.slot_count = SLOTS;
+    pthread_mutex_init(&loader->lock, NULL);
+    pthread_cond_init(&loader->to_load, NULL);
+    pthread_cond_init(&loader->to_next, NULL);
+
+    status = weir_queue_create(params->device,
+                               &(struct weir_queue_params){
+                                   .struct_size = sizeof(struct weir_queue_params),
+                                   .label = loader->label,
+                                   .priority = params->priority,
+                               },
+                               &loader->queue);
+    if (status == WEIR_OK)
+        status = make_slots(loader);
+    if (status == WEIR_OK)
+        status = start_thread(loader);
+    if (status == WEIR_OK)
+        *out_loader = loader;
+    else
+        release_loader(loader);
+    return status;
+}
+
+static weir_status refuse_in_source(const weir_loader *loader, const char *call)
+{
+    return weir__pattern_fail(loader->label, WEIR_ERROR_INVALID, "call it from another thread",
+                              "%s was called from the loader's source, which it would wait for",
+                              call);
+}
+
+weir_status weir_loader_destroy(weir_loader **loader)
+{
+    if (!loader || !*loader)
+        return WEIR_OK;
+    weir_loader *gone = *loader;
+    if (pthread_equal(pthread_self(), gone->thread))
+        return refuse_in_source(gone, "weir_loader_destroy");
+
+    pthread_mutex_lock(&gone->lock);
+    gone->stopping = true;
+    pthread_cond_signal(&gone->to_load);
+    pthread_mutex_unlock(&gone->lock);
+    pthread_join(gone->thread, NULL);
+    release_loader(gone);
+    *loader = NULL;
+    return WEIR_OK;
+}
+
+// --- consumers ---
+
+// With the lock. Waits until the next entry can be delivered.
+static weir_status wait_for_next(weir_loader *loader, struct entry **out_entry)
+{
+    uint64_t since_ns = 0;
+
+    for (;;) {
+        struct entry *entry = &loader->entries[loader->head % loader->params.slot_count];
+        *out_entry = entry;
+        if (entry->state > ENTRY_FILLED)
+            break;
+        if (entry->state == ENTRY_FILLED && loader->held == loader->params.slot_count)
+            return weir__pattern_fail(loader->label, WEIR_ERROR_INVALID,
+                                      "release a batch first, or create the loader with more slots",
+                                      "weir_loader_next: all %" PRIu32 " slots are held",
+                                      loader->params.slot_count);
+        if (since_ns == 0)
+            since_ns = weir_clock_now_ns();
+        pthread_cond_wait(&loader->to_next, &loader->lock);
+    }
+    if (since_ns > 0) {
+        loader->figures.waits++;
+        loader->figures.wait_ns += weir_clock_now_ns() - since_ns;
+    }
+    return WEIR_OK;
+}
+
+// With the lock. The entry may be filled again.
+static void advance(weir_loader *loader, struct entry *entry)
+{
+    entry->state = ENTRY_NONE;
+    loader->head++;
+    pthread_cond_signal(&loader->to_load);
+    // Others wait for the entry that is next now.
+    pthread_cond_broadcast(&loader->to_next);
+}
+
+static weir_status deliver_error(weir_loader *loader, struct entry *entry)
+{
+    struct weir_error error = entry->error;
+    loader->figures.failed++;
+    advance(loader, entry);
+    return weir_error_set(&error);
+}
+
+static weir_status deliver_batch(weir_loader *loader, struct entry *entry, weir_queue *queue,
+                                 struct weir_batch *out_batch)
+{
+    struct room *room = &loader->rooms[entry->room];
+
+    if (weir_event_query(entry->copied) < 0) {
+        entry->error = *weir_last_error();
+        room->state = ROOM_FREE;
+        room->released = (struct weir_event){0, 0};
+        return deliver_error(loader, entry);
+    }
+    weir_status status = queue ? weir_queue_wait(queue, entry->copied) : WEIR_OK;
+    if (status != WEIR_OK)
+        return status;
+
+    *out_batch = (struct weir_batch){
+        .buffer = room->buffer,
+        .size = entry->size,
+        .index = loader->head,
+        .ready = entry->copied,
+        .slot = entry->room,
+    };
+    room->state = ROOM_HELD;
+    room->index = loader->head;
+    loader->held++;
+    if (loader->figures.held_max < loader->held)
+        loader->figures.held_max = loader->held;
+    loader->figures.delivered++;
+    loader->figures.bytes += entry->size;
+    advance(loader, entry);
+    return WEIR_OK;
+}
+
+weir_status weir_loader_next(weir_loader *loader, weir_queue *queue, struct weir_batch *out_batch)
+{
+    struct entry *entry;
+    memset(out_batch, 0, sizeof *out_batch);
+
+    if (!loader)
+        return weir__pattern_fail(NULL, WEIR_ERROR_INVALID, NULL,
+                                  "weir_loader_next: loader is NULL");
+    if (pthread_equal(pthread_self(), loader->thread))
+        return refuse_in_source(loader, "weir_loader_next");
+
+    pthread_mutex_lock(&loader->lock);
+    weir_status status = wait_for_next(loader, &entry);
+    if (status == WEIR_OK && entry->state == ENTRY_ERROR)
+        status = deliver_error(loader, entry);
+    else if (status == WEIR_OK && entry->state == ENTRY_BATCH)
+        status = deliver_batch(loader, entry, queue, out_batch);
+    pthread_mutex_unlock(&loader->lock);
+    return status;
+}
+
+// With the lock. NULL, and the error is set, if the batch is not held.
+static struct room *room_of(weir_loader *loader, const struct weir_batch *batch)
+{
+    if (batch && batch->buffer && batch->slot < loader->params.slot_count) {
+        struct room *room = &loader->rooms[batch->slot];
+        if (room->state == ROOM_HELD && room->index == batch->index &&
+            room->buffer == batch->buffer)
+            return room;
+    }
+    weir__pattern_fail(loader->label, WEIR_ERROR_INVALID,
+                       "release each batch of weir_loader_next() once",
+                       "weir_loader_release: the batch is not held");
+    return NULL;
+}
+
+// With the lock.
+static void release_room(weir_loader *loader, struct room *room, struct weir_batch *batch,
+                         struct weir_event event)
+{
+    room->state = ROOM_FREE;
+    room->released = event;
+    room->released_order = ++loader->releases;
+    loader->held--;
+    memset(batch, 0, sizeof *batch);
+    pthread_cond_signal(&loader->to_load);
+}
+
+weir_status weir_loader_release(weir_loader *loader, struct weir_batch *batch, weir_queue *queue)
+{
+    struct weir_event event = {0, 0};
+    weir_status status = WEIR_OK;
+
+    if (!loader)
+        return weir__pattern_fail(NULL, WEIR_ERROR_INVALID, NULL,
+                                  "weir_loader_release: loader is NULL");
+    pthread_mutex_lock(&loader->lock);
+    struct room *room = room_of(loader, batch);
+    if (!room)
+        status = WEIR_ERROR_INVALID;
+    else if (queue)
+        status = weir_queue_record(queue, &event);
+    if (status == WEIR_OK)
+        release_room(loader, room, batch, event);
+    pthread_mutex_unlock(&loader->lock);
+    return status;
+}
+
+weir_status weir_loader_release_behind(weir_loader *loader, struct weir_batch *batch,
+                                       struct weir_event event)
+{
+    if (!loader || event.sequence == 0)
+        return weir__pattern_fail(loader ? loader->label : NULL, WEIR_ERROR_INVALID,
+                                  "record first: weir_queue_record() returns the event",
+                                  "weir_loader_release_behind: %s",
+                                  loader ? "the event is zero" : "loader is NULL");
+    pthread_mutex_lock(&loader->lock);
+    struct room *room = room_of(loader, batch);
+    if (room)
+        release_room(loader, room, batch, event);
+    pthread_mutex_unlock(&loader->lock);
+    return room ? WEIR_OK : WEIR_ERROR_INVALID;
+}
+
+void weir_loader_get_statistics(weir_loader *loader, struct weir_loader_statistics *out_statistics)
+{
+    pthread_mutex_lock(&loader->lock);
+    *out_statistics = loader->figures;
+    pthread_mutex_unlock(&loader->lock);
+}

@@ -1,0 +1,279 @@
+// Whose turn it is, is one atomic counter a class. A queue is published by an atomic
+// store when it exists, so only who finds none takes the lock, to create it once.
+#include "patterns/queue_pool.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "patterns/fail.h"
+
+#define LABEL_SIZE 64 // as in struct weir_error
+#define CHANNELS_MAX 8
+
+struct class
+{
+    int32_t priority;
+    uint32_t count;
+    atomic_uint_fast64_t turns;
+    atomic_uint_fast64_t gets;
+    _Atomic(weir_queue *) *queues;
+};
+
+struct weir_queue_pool {
+    struct weir_queue_pool_params params; // `label` is the copy
+    char label[LABEL_SIZE];
+    uint32_t channel_count;
+    pthread_mutex_t lock; // held while a queue is created
+    struct class classes[WEIR_QUEUE_CLASSES];
+};
+
+static const char *const class_names[WEIR_QUEUE_CLASSES] = {"normal", "high", "low"};
+
+const char *weir_queue_class_name(weir_queue_class kind)
+{
+    return (unsigned)kind < WEIR_QUEUE_CLASSES ? class_names[kind] : "unknown class";
+}
+
+// --- life ---
+
+static weir_status check_params(const struct weir_queue_pool_params *params)
+{
+    if (!params)
+        return weir__pattern_fail(NULL, WEIR_ERROR_INVALID, "pass params",
+                                  "weir_queue_pool_create: params is NULL");
+    // An older or newer structure cannot be read field by field.
+    if (params->struct_size != sizeof *params)
+        return weir__pattern_fail(NULL, WEIR_ERROR_INVALID,
+                                  "set struct_size to sizeof of the params, and compile with the "
+                                  "headers of this library",
+                                  "weir_queue_pool_create: struct_size is %zu, but must be %zu",
+                                  params->struct_size, sizeof *params);
+    if (!params->device)
+        return weir__pattern_fail(params->label, WEIR_ERROR_INVALID, NULL,
+                                  "weir_queue_pool_create: params->device is NULL");
+    for (int i = 0; i < WEIR_QUEUE_CLASSES; i++) {
+        if (params->queue_counts[i] > WEIR_QUEUE_POOL_MAX)
+            return weir__pattern_fail(params->label, WEIR_ERROR_INVALID, NULL,
+                                      "weir_queue_pool_create: %" PRIu32
+                                      " queues of class %s; the limit is %d",
+                                      params->queue_counts[i], class_names[i], WEIR_QUEUE_POOL_MAX);
+    }
+    return WEIR_OK;
+}
+
+static uint32_t count_channels(const struct weir_queue_pool_params *params)
+{
+    const struct weir_limits *limits = weir_device_limits(params->device);
+    uint64_t at_once = (uint64_t)limits->concurrent_kernels + limits->copy_engines_to_device +
+                       limits->copy_engines_to_host;
+
+    if (params->channel_count > 0)
+        return params->channel_count;
+    if (at_once == 0)
+        return 1;
+    return at_once < CHANNELS_MAX ? (uint32_t)at_once : CHANNELS_MAX;
+}
+
+static int32_t priority_of(const struct weir_limits *limits, int kind)
+{
+    if (kind == WEIR_QUEUE_HIGH)
+        return limits->priority_highest;
+    return kind == WEIR_QUEUE_LOW ? limits->priority_lowest : 0;
+}
+
+static weir_status make_classes(weir_queue_pool *pool)
+{
+    const struct weir_limits *limits = weir_device_limits(pool->params.device);
+    const uint32_t *counts = pool->params.queue_counts;
+    bool by_default = counts[0] + counts[1] + counts[2] == 0;
+
+    for (int i = 0; i < WEIR_QUEUE_CLASSES; i++) {
+        struct class *class = &pool->classes[i];
+        class->priority = priority_of(limits, i);
+        class->count = by_default && i == WEIR_QUEUE_NORMAL ? pool->channel_count : counts[i];
+        if (class->count == 0)
+            continue;
+        // All bytes zero is a null pointer on every system with dlopen().
+        class->queues = calloc(class->count, sizeof *class->queues);
+        if (!class->queues)
+            return weir__pattern_fail(pool->label, WEIR_ERROR_OUT_OF_MEMORY, NULL,
+                                      "no memory for a pool of queues");
+    }
+    return WEIR_OK;
+}
+
+// Returns the queue, which another thread may have been first to create, or NULL.
+static weir_queue *make_queue(weir_queue_pool *pool, int kind, uint32_t index)
+{
+    struct class *class = &pool->classes[kind];
+    char label[LABEL_SIZE + 24];
+
+    snprintf(label, sizeof label, "%s/%s/%" PRIu32, pool->label, class_names[kind], index);
+    pthread_mutex_lock(&pool->lock);
+    weir_queue *queue = atomic_load(&class->queues[index]);
+    if (!queue) {
+        (void)weir_queue_create(pool->params.device,
+                                &(struct weir_queue_params){
+                                    .struct_size = sizeof(struct weir_queue_params),
+                                    .label = label,
+                                    .priority = class->priority,
+                                    .timing = pool->params.timing,
+                                },
+                                &queue);
+        atomic_store(&class->queues[index], queue);
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return queue;
+}
+
+static weir_status make_all_queues(weir_queue_pool *pool)
+{
+    for (int i = 0; i < WEIR_QUEUE_CLASSES; i++)
+        for (uint32_t q = 0; q < pool->classes[i].count; q++)
+            if (!make_queue(pool, i, q))
+                return weir_last_error()->status;
+    return WEIR_OK;
+}
+
+weir_status weir_queue_pool_create(const struct weir_queue_pool_params *params,
+                                   weir_queue_pool **out_pool)
+{
+    *out_pool = NULL;
+
+    weir_status status = check_params(params);
+    if (status != WEIR_OK)
+        return status;
+    weir_queue_pool *pool = calloc(1, sizeof *pool);
+    if (!pool)
+        return weir__pattern_fail(params->label, WEIR_ERROR_OUT_OF_MEMORY, NULL,
+                                  "no memory for a pool of queues");
+    pool->params = *params;
+    snprintf(pool->label, sizeof pool->label, "%s", params->label ? params->label : "pool");
+    pool->params.label = pool->label;
+    pool->channel_count = count_channels(params);
+    pthread_mutex_init(&pool->lock, NULL);
+
+    status = make_classes(pool);
+    if (status == WEIR_OK && params->eager)
+        status = make_all_queues(pool);
+    if (status == WEIR_OK)
+        *out_pool = pool;
+    else
+        weir_queue_pool_destroy(&pool);
+    return status;
+}
+
+void weir_queue_pool_destroy(weir_queue_pool **pool)
+{
+    if (!pool || !*pool)
+        return;
+    weir_queue_pool *gone = *pool;
+
+    for (int i = 0; i < WEIR_QUEUE_CLASSES; i++) {
+        struct class *class = &gone->classes[i];
+        for (uint32_t q = 0; class->queues && q < class->count; q++) {
+            weir_queue *queue = atomic_load(&class->queues[q]);
+            weir_queue_destroy(&queue);
+        }
+        free(class->queues);
+    }
+    pthread_mutex_destroy(&gone->lock);
+    free(gone);
+    *pool = NULL;
+}
+
+// --- use ---
+
+weir_status weir_queue_pool_get(weir_queue_pool *pool, weir_queue_class kind,
+                                weir_queue **out_queue)
+{
+    *out_queue = NULL;
+    if (!pool)
+        return weir__pattern_fail(NULL, WEIR_ERROR_INVALID, NULL,
+                                  "weir_queue_pool_get: pool is NULL");
+    if ((unsigned)kind >= WEIR_QUEUE_CLASSES || pool->classes[kind].count == 0)
+        return weir__pattern_fail(pool->label, WEIR_ERROR_INVALID,
+                                  "set queue_counts for every class that is used",
+                                  "weir_queue_pool_get: the pool has no queues of class %d (%s)",
+                                  (int)kind, weir_queue_class_name(kind));
+
+    struct class *class = &pool->classes[kind];
+    uint32_t index = (uint32_t)(atomic_fetch_add(&class->turns, 1) % class->count);
+    weir_queue *queue = atomic_load_explicit(&class->queues[index], memory_order_acquire);
+    if (!queue)
+        queue = make_queue(pool, (int)kind, index);
+    if (!queue)
+        return weir_last_error()->status;
+    atomic_fetch_add_explicit(&class->gets, 1, memory_order_relaxed);
+    *out_queue = queue;
+    return WEIR_OK;
+}
+
+// Time that is left of a timeout that began at `since_ns`.
+static uint64_t left(uint64_t timeout_ns, uint64_t since_ns)
+{
+    if (timeout_ns == WEIR_FOREVER)
+        return WEIR_FOREVER;
+    uint64_t passed = weir_clock_now_ns() - since_ns;
+    return passed < timeout_ns ? timeout_ns - passed : 0;
+}
+
+weir_status weir_queue_pool_sync_all(weir_queue_pool *pool, uint64_t timeout_ns)
+{
+    uint64_t since_ns = weir_clock_now_ns();
+    weir_status first = WEIR_OK;
+    struct weir_error error;
+
+    if (!pool)
+        return weir__pattern_fail(NULL, WEIR_ERROR_INVALID, NULL,
+                                  "weir_queue_pool_sync_all: pool is NULL");
+    for (int i = 0; i < WEIR_QUEUE_CLASSES; i++) {
+        struct class *class = &pool->classes[i];
+        for (uint32_t q = 0; q < class->count; q++) {
+            weir_queue *queue = atomic_load(&class->queues[q]);
+            weir_status status =
+                queue ? weir_queue_sync(queue, left(timeout_ns, since_ns)) : WEIR_OK;
+            if (status < 0 && first >= 0)
+                error = *weir_last_error();
+            // A failure beats a timeout, and the first failure those behind it.
+            if ((status < 0 && first >= 0) || first == WEIR_OK)
+                first = status;
+        }
+    }
+    return first < 0 ? weir_error_set(&error) : first;
+}
+
+static void advise(const weir_queue_pool *pool, struct weir_queue_pool_statistics *statistics)
+{
+    if (statistics->queue_count <= statistics->channel_count)
+        return;
+    snprintf(statistics->advice, sizeof statistics->advice,
+             "pool '%s' holds %" PRIu32 " queues, but '%.80s' keeps only %" PRIu32
+             " apart: work of queues that share a channel can wait for each other; use fewer, or "
+             "set channel_count",
+             pool->label, statistics->queue_count, weir_device_get_info(pool->params.device)->name,
+             statistics->channel_count);
+}
+
+void weir_queue_pool_get_statistics(weir_queue_pool *pool,
+                                    struct weir_queue_pool_statistics *out_statistics)
+{
+    memset(out_statistics, 0, sizeof *out_statistics);
+    out_statistics->channel_count = pool->channel_count;
+    for (int i = 0; i < WEIR_QUEUE_CLASSES; i++) {
+        struct class *class = &pool->classes[i];
+        struct weir_queue_pool_class_statistics *figures = &out_statistics->classes[i];
+        figures->priority = class->priority;
+        figures->queue_limit = class->count;
+        figures->gets = atomic_load(&class->gets);
+        for (uint32_t q = 0; q < class->count; q++)
+            figures->queue_count += atomic_load(&class->queues[q]) != NULL;
+        out_statistics->queue_count += figures->queue_count;
+    }
+    advise(pool, out_statistics);
+}

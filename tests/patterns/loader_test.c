@@ -1,0 +1,687 @@
+// The loader on a real chain. A consumer copies every batch it gets to a log in pinned
+// memory, through a queue of its own; what is in the log at the end is what the
+// batches held when the consumer's work ran.
+#include "patterns/loader.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/patterns/recorder.h"
+#include "tests/patterns/rig.h"
+
+enum {
+    WORDS = 1000, // of a full batch
+    BATCHES_MAX = 600,
+    STEP = 1 << 20 // between the words of two batches
+};
+
+struct fixture {
+    weir_loader *loader;
+    weir_queue *queue;
+    weir_buffer *log;
+    struct gate gate;
+    // The source: so many batches, the last of `last_words`.
+    uint64_t batches;
+    size_t words;
+    size_t last_words;
+    bool jitter;
+    uint64_t fails[2]; // batches from 1 that fail, the first with a detail
+    uint64_t too_big;  // batch from 1
+    _Atomic unsigned source_calls;
+    unsigned calls_after_end;
+    weir_status called_back[2]; // what the loader said to its own source
+};
+
+static struct fixture fixture;
+
+// Wrapped by the linker.
+static _Atomic unsigned failing_copies;
+static _Atomic unsigned failing_queries;
+static struct gate *copy_gate; // each copy of the loader's is behind it
+weir_status __real_weir_queue_copy_at(weir_queue *queue, weir_buffer *dst, size_t dst_offset,
+                                      weir_buffer *src, size_t src_offset, size_t size,
+                                      const char *file, int line);
+weir_status __wrap_weir_queue_copy_at(weir_queue *queue, weir_buffer *dst, size_t dst_offset,
+                                      weir_buffer *src, size_t src_offset, size_t size,
+                                      const char *file, int line);
+weir_status __real_weir_event_query(struct weir_event event);
+weir_status __wrap_weir_event_query(struct weir_event event);
+
+static weir_status pass_gate(void *user)
+{
+    gate_pass(user);
+    return WEIR_OK;
+}
+
+static weir_status fail_io(const char *message)
+{
+    struct weir_error error = {.status = WEIR_ERROR_IO};
+    snprintf(error.message, sizeof error.message, "%s", message);
+    return weir_error_set(&error);
+}
+
+weir_status __wrap_weir_queue_copy_at(weir_queue *queue, weir_buffer *dst, size_t dst_offset,
+                                      weir_buffer *src, size_t src_offset, size_t size,
+                                      const char *file, int line)
+{
+    if (failing_copies > 0 && strcmp(weir_queue_label(queue), "batches") == 0) {
+        failing_copies--;
+        return fail_io("the copy failed");
+    }
+    if (copy_gate && strcmp(weir_queue_label(queue), "batches") == 0)
+        weir_queue_host_call(queue, pass_gate, copy_gate);
+    return __real_weir_queue_copy_at(queue, dst, dst_offset, src, src_offset, size, file, line);
+}
+
+weir_status __wrap_weir_event_query(struct weir_event event)
+{
+    if (failing_queries == 0)
+        return __real_weir_event_query(event);
+    failing_queries--;
+    return fail_io("the copy failed later");
+}
+
+static uint32_t first_word(uint64_t index)
+{
+    return (uint32_t)index * STEP;
+}
+
+static size_t words_of(uint64_t index)
+{
+    return index + 1 == fixture.batches ? fixture.last_words : fixture.words;
+}
+
+static weir_status source(void *user, uint64_t index, void *memory, size_t capacity,
+                          size_t *out_size)
+{
+    (void)user;
+    fixture.source_calls++;
+    if (fixture.jitter)
+        rig_dawdle((void *)(uintptr_t)index);
+    fixture.calls_after_end += index > fixture.batches;
+    if (index >= fixture.batches)
+        return WEIR_OK;
+    if (index + 1 == fixture.fails[0])
+        return fail_io("no such file");
+    if (index + 1 == fixture.fails[1])
+        return WEIR_ERROR_IO;
+    *out_size = words_of(index) * 4;
+    if (index + 1 == fixture.too_big)
+        *out_size = capacity + 1;
+    for (size_t i = 0; i < words_of(index); i++)
+        ((uint32_t *)memory)[i] = first_word(index) + (uint32_t)i;
+    return WEIR_OK;
+}
+
+static void open_rig(uint64_t batches, size_t words, size_t log_batches)
+{
+    memset(&fixture, 0, sizeof fixture);
+    gate_init(&fixture.gate);
+    fixture.batches = batches;
+    fixture.words = fixture.last_words = words;
+    fixture.jitter = true;
+    ASSERT_OK(rig_open());
+    ASSERT_OK(rig_queue("consumer", &fixture.queue));
+    ASSERT_OK(rig_buffer(log_batches * words * 4, WEIR_PLACE_HOST, &fixture.log));
+}
+
+static struct weir_loader_params params_for(uint32_t slots)
+{
+    return (struct weir_loader_params){
+        .struct_size = sizeof(struct weir_loader_params),
+        .device = rig.device,
+        .label = "batches",
+        .batch_bytes = fixture.words * 4,
+        .slot_count = slots,
+        .source = source,
+    };
+}
+
+static void make_loader(uint32_t slots)
+{
+    const struct weir_loader_params params = params_for(slots);
+    ASSERT_OK(weir_loader_create(&params, &fixture.loader));
+}
+
+static void open_loader(uint64_t batches, uint32_t slots)
+{
+    open_rig(batches, WORDS, batches);
+    make_loader(slots);
+}
+
+static void close_loader(void)
+{
+    ASSERT_OK(weir_loader_destroy(&fixture.loader));
+    EXPECT_NULL(fixture.loader);
+    EXPECT_UINT_EQ(fixture.calls_after_end, 0);
+    weir_buffer_destroy(&fixture.log);
+    weir_queue_destroy(&fixture.queue);
+    rig_close();
+    gate_finish(&fixture.gate);
+}
+
+static weir_status log_batch(weir_queue *queue, const struct weir_batch *batch)
+{
+    return weir_queue_copy(queue, fixture.log, batch->index * fixture.words * 4, batch->buffer, 0,
+                           batch->size);
+}
+
+static size_t wrong_words(uint64_t index)
+{
+    return rig_wrong_words(fixture.log, index * fixture.words, words_of(index), first_word(index));
+}
+
+// Takes all batches that are left, logs each late, and checks them.
+static void take_all(uint64_t from)
+{
+    struct weir_batch batch;
+
+    for (uint64_t index = from; index < fixture.batches; index++) {
+        weir_test_note("batch %u", (unsigned)index);
+        ASSERT_OK(weir_loader_next(fixture.loader, fixture.queue, &batch));
+        ASSERT_NOT_NULL(batch.buffer);
+        EXPECT_UINT_EQ(batch.index, index);
+        EXPECT_SIZE_EQ(batch.size, words_of(index) * 4);
+        ASSERT_OK(weir_queue_host_call(fixture.queue, rig_dawdle, (void *)(uintptr_t)(index + 1)));
+        ASSERT_OK(log_batch(fixture.queue, &batch));
+        ASSERT_OK(weir_loader_release(fixture.loader, &batch, fixture.queue));
+        EXPECT_NULL(batch.buffer);
+    }
+    for (unsigned i = 0; i < 3; i++) {
+        ASSERT_OK(weir_loader_next(fixture.loader, fixture.queue, &batch));
+        EXPECT_NULL(batch.buffer);
+        EXPECT_SIZE_EQ(batch.size, 0);
+    }
+    ASSERT_OK(weir_queue_sync(fixture.queue, WEIR_FOREVER));
+    for (uint64_t index = from; index < fixture.batches; index++) {
+        weir_test_note("batch %u", (unsigned)index);
+        EXPECT_SIZE_EQ(wrong_words(index), 0);
+    }
+    weir_test_note(NULL);
+}
+
+// --- data and order ---
+
+// Six batches on four slots are six batches, and so on; the last one is smaller.
+WEIR_TEST(Loader, EveryBatchComesOnce)
+{
+    static const uint64_t batches[] = {0, 1, 2, 3, 6, 8, 25};
+
+    for (uint32_t slots = 2; slots <= 5; slots++) {
+        for (unsigned i = 0; i < sizeof batches / sizeof *batches; i++) {
+            open_rig(batches[i], WORDS, 25);
+            fixture.last_words = 7;
+            make_loader(slots);
+            take_all(0);
+            struct weir_loader_statistics figures;
+            weir_loader_get_statistics(fixture.loader, &figures);
+            EXPECT_UINT_EQ(figures.delivered, batches[i]);
+            EXPECT_UINT_EQ(figures.bytes, batches[i] ? (batches[i] - 1) * WORDS * 4 + 7 * 4 : 0);
+            EXPECT_UINT_EQ(figures.failed, 0);
+            EXPECT_UINT_EQ(figures.held_max, batches[i] > 0);
+            close_loader();
+        }
+    }
+}
+
+WEIR_TEST(Loader, DefaultsWork)
+{
+    open_loader(10, 0);
+    take_all(0);
+    close_loader();
+}
+
+static void await_source_calls(unsigned count)
+{
+    while (fixture.source_calls < count)
+        rig_sleep_ns(1000000);
+    rig_sleep_ns(10000000);
+}
+
+// The copies of two batches are held, so there is no pinned memory for a third.
+WEIR_TEST(Loader, PinnedMemoryIsNotOverwrittenTooEarly)
+{
+    struct weir_batch batch;
+
+    open_rig(6, WORDS, 6);
+    copy_gate = &fixture.gate;
+    make_loader(2);
+    for (unsigned i = 0; i < 2; i++) {
+        ASSERT_OK(weir_loader_next(fixture.loader, fixture.queue, &batch));
+        ASSERT_OK(log_batch(fixture.queue, &batch));
+        ASSERT_OK(weir_loader_release(fixture.loader, &batch, fixture.queue));
+    }
+    await_source_calls(2);
+    EXPECT_UINT_EQ(fixture.source_calls, 2);
+    // Nor has the consumer's work run: it waits for the copies.
+    EXPECT_INT_EQ(weir_queue_sync(fixture.queue, 0), WEIR_TIMEOUT);
+    gate_open(&fixture.gate);
+    take_all(2);
+    EXPECT_SIZE_EQ(wrong_words(0) + wrong_words(1), 0);
+    ASSERT_OK(weir_loader_destroy(&fixture.loader));
+    copy_gate = NULL;
+    close_loader();
+}
+
+// Batches are released long before the consumer's work on them has run.
+WEIR_TEST(Loader, ABatchInUseIsNotOverwritten)
+{
+    struct weir_batch batch;
+
+    for (uint32_t slots = 2; slots <= 4; slots++) {
+        open_loader(3 * slots, slots);
+        ASSERT_OK(weir_queue_host_call(fixture.queue, pass_gate, &fixture.gate));
+        for (uint32_t i = 0; i < slots; i++) {
+            ASSERT_OK(weir_loader_next(fixture.loader, fixture.queue, &batch));
+            ASSERT_OK(log_batch(fixture.queue, &batch));
+            ASSERT_OK(weir_loader_release(fixture.loader, &batch, fixture.queue));
+        }
+        // The source works ahead, by one batch more than there are slots.
+        await_source_calls(slots + 1);
+        EXPECT_UINT_EQ(fixture.source_calls, slots + 1);
+        gate_open(&fixture.gate);
+        take_all(slots);
+        for (uint32_t i = 0; i < slots; i++)
+            EXPECT_SIZE_EQ(wrong_words(i), 0);
+        close_loader();
+    }
+}
+
+// The consumer's queue waits for the copy: nothing else orders the two.
+WEIR_TEST(Loader, AConsumerWithoutAQueueWaitsForTheEvent)
+{
+    struct weir_batch batch;
+    struct weir_event used;
+
+    open_loader(12, 3);
+    for (uint64_t index = 0; index < 12; index++) {
+        ASSERT_OK(weir_loader_next(fixture.loader, NULL, &batch));
+        EXPECT_UINT_EQ(batch.index, index);
+        ASSERT_OK(weir_queue_wait(fixture.queue, batch.ready));
+        ASSERT_OK(log_batch(fixture.queue, &batch));
+        ASSERT_OK(weir_queue_record(fixture.queue, &used));
+        ASSERT_OK(weir_loader_release_behind(fixture.loader, &batch, used));
+    }
+    ASSERT_OK(weir_queue_sync(fixture.queue, WEIR_FOREVER));
+    for (uint64_t index = 0; index < 12; index++)
+        EXPECT_SIZE_EQ(wrong_words(index), 0);
+    close_loader();
+}
+
+// --- holding ---
+
+WEIR_TEST(Loader, OneBatchHeldForLongBlocksNobody)
+{
+    struct weir_batch held;
+
+    open_loader(20, 3);
+    ASSERT_OK(weir_loader_next(fixture.loader, fixture.queue, &held));
+    take_all(1);
+    ASSERT_OK(log_batch(fixture.queue, &held));
+    ASSERT_OK(weir_loader_release(fixture.loader, &held, fixture.queue));
+    ASSERT_OK(weir_queue_sync(fixture.queue, WEIR_FOREVER));
+    EXPECT_SIZE_EQ(wrong_words(0), 0);
+    close_loader();
+}
+
+WEIR_TEST(Loader, HoldingAllSlotsIsRefused)
+{
+    struct weir_batch batches[2], more;
+
+    open_loader(4, 2);
+    for (unsigned i = 0; i < 2; i++)
+        ASSERT_OK(weir_loader_next(fixture.loader, fixture.queue, &batches[i]));
+    EXPECT_INT_EQ(weir_loader_next(fixture.loader, fixture.queue, &more), WEIR_ERROR_INVALID);
+    EXPECT_CONTAINS(weir_last_error()->message, "all 2 slots are held");
+    EXPECT_NULL(more.buffer);
+    ASSERT_OK(weir_loader_release(fixture.loader, &batches[1], NULL));
+    ASSERT_OK(weir_loader_next(fixture.loader, fixture.queue, &more));
+    EXPECT_UINT_EQ(more.index, 2);
+    ASSERT_OK(weir_loader_release(fixture.loader, &more, NULL));
+    ASSERT_OK(weir_loader_next(fixture.loader, fixture.queue, &more));
+    EXPECT_UINT_EQ(more.index, 3);
+    // The end can be told all the same.
+    ASSERT_OK(weir_loader_next(fixture.loader, fixture.queue, &batches[1]));
+    EXPECT_NULL(batches[1].buffer);
+    close_loader();
+}
+
+WEIR_TEST(Loader, OnlyHeldBatchesAreReleased)
+{
+    struct weir_batch batch, copy, made_up = {0};
+    struct weir_event zero = {0, 0};
+
+    open_loader(4, 2);
+    ASSERT_OK(weir_loader_next(fixture.loader, fixture.queue, &batch));
+    copy = batch;
+    EXPECT_INT_EQ(weir_loader_release_behind(fixture.loader, &batch, zero), WEIR_ERROR_INVALID);
+    EXPECT_INT_EQ(weir_loader_release(fixture.loader, &made_up, NULL), WEIR_ERROR_INVALID);
+    EXPECT_INT_EQ(weir_loader_release(fixture.loader, NULL, NULL), WEIR_ERROR_INVALID);
+    EXPECT_INT_EQ(weir_loader_release(NULL, &batch, NULL), WEIR_ERROR_INVALID);
+    made_up = batch;
+    made_up.slot = 9;
+    EXPECT_INT_EQ(weir_loader_release(fixture.loader, &made_up, NULL), WEIR_ERROR_INVALID);
+    ASSERT_OK(weir_loader_release(fixture.loader, &batch, NULL));
+    EXPECT_INT_EQ(weir_loader_release(fixture.loader, &copy, NULL), WEIR_ERROR_INVALID);
+    EXPECT_CONTAINS(weir_last_error()->message, "not held");
+    // Nor when another batch is held in its place.
+    do {
+        ASSERT_OK(weir_loader_next(fixture.loader, fixture.queue, &batch));
+        ASSERT_NOT_NULL(batch.buffer);
+        if (batch.slot != copy.slot)
+            ASSERT_OK(weir_loader_release(fixture.loader, &batch, NULL));
+    } while (batch.slot != copy.slot || !batch.buffer);
+    EXPECT_INT_EQ(weir_loader_release(fixture.loader, &copy, NULL), WEIR_ERROR_INVALID);
+    ASSERT_OK(weir_loader_release(fixture.loader, &batch, NULL));
+    close_loader();
+}
+
+// --- errors ---
+
+WEIR_TEST(Loader, ErrorsOfTheSourceComeInOrder)
+{
+    struct weir_batch batch;
+
+    for (uint32_t slots = 2; slots <= 4; slots++) {
+        open_rig(7, WORDS, 7);
+        fixture.fails[0] = 3;
+        fixture.fails[1] = 4;
+        fixture.too_big = 6;
+        make_loader(slots);
+        for (uint64_t index = 0; index < 7; index++) {
+            weir_status status = weir_loader_next(fixture.loader, fixture.queue, &batch);
+            weir_test_note("batch %u", (unsigned)index);
+            if (index == 2) {
+                EXPECT_INT_EQ(status, WEIR_ERROR_IO);
+                EXPECT_STR_EQ(weir_last_error()->message, "no such file");
+            } else if (index == 3) {
+                EXPECT_INT_EQ(status, WEIR_ERROR_IO);
+                EXPECT_CONTAINS(weir_last_error()->message, "the source returned");
+            } else if (index == 5) {
+                EXPECT_INT_EQ(status, WEIR_ERROR_INVALID);
+                EXPECT_CONTAINS(weir_last_error()->message,
+                                "the source says that batch 5 has 4001 bytes");
+            } else {
+                ASSERT_INT_EQ(status, WEIR_OK);
+                EXPECT_UINT_EQ(batch.index, index);
+                ASSERT_OK(log_batch(fixture.queue, &batch));
+                ASSERT_OK(weir_loader_release(fixture.loader, &batch, fixture.queue));
+                ASSERT_OK(weir_queue_sync(fixture.queue, WEIR_FOREVER));
+                EXPECT_SIZE_EQ(wrong_words(index), 0);
+            }
+            EXPECT_NULL(batch.buffer);
+        }
+        weir_test_note(NULL);
+        ASSERT_OK(weir_loader_next(fixture.loader, fixture.queue, &batch));
+        EXPECT_NULL(batch.buffer);
+        struct weir_loader_statistics figures;
+        weir_loader_get_statistics(fixture.loader, &figures);
+        EXPECT_UINT_EQ(figures.delivered, 4);
+        EXPECT_UINT_EQ(figures.failed, 3);
+        close_loader();
+    }
+}
+
+static weir_status fail_late(void *user)
+{
+    (void)user;
+    rig_sleep_ns(3000000);
+    return WEIR_ERROR_IO;
+}
+
+// The consumer's queue fails in the middle of its work on a batch. The loader does not,
+// and once the queue is recovered no batch is missing.
+WEIR_TEST(Loader, AConsumersFailureIsItsOwn)
+{
+    struct weir_batch batch;
+
+    for (uint32_t slots = 2; slots <= 3; slots++) {
+        open_loader(9, slots);
+        for (uint64_t index = 0; index < 9; index++) {
+            weir_status status = weir_loader_next(fixture.loader, fixture.queue, &batch);
+            if (status != WEIR_OK) {
+                EXPECT_INT_EQ(status, WEIR_ERROR_IO);
+                EXPECT_NULL(batch.buffer);
+                ASSERT_OK(weir_queue_recover(fixture.queue));
+                ASSERT_OK(weir_loader_next(fixture.loader, fixture.queue, &batch));
+            }
+            ASSERT_UINT_EQ(batch.index, index);
+            if (index == 2 || index == 5)
+                ASSERT_OK(weir_queue_host_call(fixture.queue, fail_late, NULL));
+            if (index != 2 && index != 5)
+                ASSERT_OK(log_batch(fixture.queue, &batch));
+            if (index == 5) {
+                // Releasing behind a queue that is known to have failed.
+                EXPECT_INT_EQ(weir_queue_sync(fixture.queue, WEIR_FOREVER), WEIR_ERROR_IO);
+                EXPECT_INT_EQ(weir_loader_release(fixture.loader, &batch, fixture.queue),
+                              WEIR_ERROR_IO);
+                EXPECT_NOT_NULL(batch.buffer);
+                ASSERT_OK(weir_queue_recover(fixture.queue));
+            }
+            ASSERT_OK(weir_loader_release(fixture.loader, &batch, fixture.queue));
+            if (index == 2) {
+                EXPECT_INT_EQ(weir_queue_sync(fixture.queue, WEIR_FOREVER), WEIR_ERROR_IO);
+                if (slots == 3)
+                    ASSERT_OK(weir_queue_recover(fixture.queue));
+            }
+        }
+        ASSERT_OK(weir_queue_sync(fixture.queue, WEIR_FOREVER));
+        for (uint64_t index = 0; index < 9; index++)
+            if (index != 2 && index != 5)
+                EXPECT_SIZE_EQ(wrong_words(index), 0);
+        close_loader();
+    }
+}
+
+// A copy that is refused once is made again; twice, and it is that batch's error.
+WEIR_TEST(Loader, AFailedCopyIsOneBatchsError)
+{
+    struct weir_batch batch;
+
+    open_rig(6, WORDS, 6);
+    failing_copies = 1;
+    make_loader(2);
+    ASSERT_OK(weir_loader_next(fixture.loader, fixture.queue, &batch));
+    EXPECT_UINT_EQ(batch.index, 0);
+    ASSERT_OK(log_batch(fixture.queue, &batch));
+    ASSERT_OK(weir_loader_release(fixture.loader, &batch, fixture.queue));
+    ASSERT_OK(weir_queue_sync(fixture.queue, WEIR_FOREVER));
+    EXPECT_SIZE_EQ(wrong_words(0), 0);
+    EXPECT_UINT_EQ(failing_copies, 0);
+    ASSERT_OK(weir_loader_destroy(&fixture.loader));
+
+    // As many as there are slots, and none of these is lost.
+    failing_copies = 4;
+    make_loader(2);
+    for (unsigned i = 0; i < 2; i++) {
+        EXPECT_INT_EQ(weir_loader_next(fixture.loader, fixture.queue, &batch), WEIR_ERROR_IO);
+        EXPECT_STR_EQ(weir_last_error()->message, "the copy failed");
+        EXPECT_NULL(batch.buffer);
+    }
+    take_all(2);
+    close_loader();
+
+    open_loader(6, 2);
+    failing_queries = 2;
+    for (unsigned i = 0; i < 2; i++) {
+        EXPECT_INT_EQ(weir_loader_next(fixture.loader, fixture.queue, &batch), WEIR_ERROR_IO);
+        EXPECT_STR_EQ(weir_last_error()->message, "the copy failed later");
+    }
+    take_all(2);
+    close_loader();
+}
+
+// --- ends ---
+
+WEIR_TEST(Loader, MayEndAtAnyTime)
+{
+    struct weir_batch batch;
+
+    for (unsigned round = 0; round < 30; round++) {
+        open_rig(10, WORDS, 10);
+        fixture.jitter = round % 2;
+        make_loader(2 + round % 3);
+        for (unsigned taken = 0; taken < round % 5; taken++) {
+            ASSERT_OK(weir_loader_next(fixture.loader, fixture.queue, &batch));
+            ASSERT_OK(log_batch(fixture.queue, &batch));
+            // In some rounds the last one taken is still held.
+            if (round % 4 || taken + 1 < round % 5)
+                ASSERT_OK(weir_loader_release(fixture.loader, &batch, fixture.queue));
+        }
+        if (round % 7 == 0)
+            rig_sleep_ns(2000000);
+        close_loader();
+    }
+    EXPECT_INT_EQ(weir_loader_destroy(NULL), WEIR_OK);
+    EXPECT_INT_EQ(weir_loader_destroy(&fixture.loader), WEIR_OK);
+}
+
+static weir_status calling_source(void *user, uint64_t index, void *memory, size_t capacity,
+                                  size_t *out_size)
+{
+    struct weir_batch batch;
+    (void)user, (void)index, (void)memory, (void)capacity, (void)out_size;
+    gate_pass(&fixture.gate);
+    fixture.called_back[0] = weir_loader_next(fixture.loader, NULL, &batch);
+    fixture.called_back[1] = weir_loader_destroy(&fixture.loader);
+    return WEIR_OK;
+}
+
+WEIR_TEST(Loader, TheSourceMayNotWaitForItself)
+{
+    struct weir_batch batch;
+
+    open_rig(1, WORDS, 1);
+    struct weir_loader_params params = params_for(2);
+    params.source = calling_source;
+    ASSERT_OK(weir_loader_create(&params, &fixture.loader));
+    gate_open(&fixture.gate);
+    ASSERT_OK(weir_loader_next(fixture.loader, NULL, &batch));
+    EXPECT_INT_EQ(fixture.called_back[0], WEIR_ERROR_INVALID);
+    EXPECT_INT_EQ(fixture.called_back[1], WEIR_ERROR_INVALID);
+    close_loader();
+}
+
+static void refused(struct weir_loader_params params, const char *part)
+{
+    EXPECT_INT_EQ(weir_loader_create(&params, &fixture.loader), WEIR_ERROR_INVALID);
+    EXPECT_NULL(fixture.loader);
+    EXPECT_CONTAINS(weir_last_error()->message, part);
+}
+
+WEIR_TEST(Loader, BadParamsAreRefused)
+{
+    struct weir_batch batch;
+
+    open_rig(1, WORDS, 1);
+    struct weir_loader_params params = params_for(2);
+    EXPECT_INT_EQ(weir_loader_create(NULL, &fixture.loader), WEIR_ERROR_INVALID);
+    params.struct_size = 4;
+    refused(params, "struct_size is 4");
+    params = params_for(2);
+    params.device = NULL;
+    refused(params, "params->device is NULL");
+    params = params_for(2);
+    params.source = NULL;
+    refused(params, "params->source is NULL");
+    params = params_for(2);
+    params.batch_bytes = 0;
+    refused(params, "batch_bytes is 0");
+    refused(params_for(1), "slot_count is 1");
+    refused(params_for(257), "slot_count is 257");
+    params = params_for(2);
+    params.priority = 1000;
+    refused(params, "priority 1000");
+    params = params_for(2);
+    params.batch_bytes = SIZE_MAX;
+    EXPECT_INT_LT(weir_loader_create(&params, &fixture.loader), 0);
+    EXPECT_NULL(fixture.loader);
+    EXPECT_INT_EQ(weir_loader_next(NULL, NULL, &batch), WEIR_ERROR_INVALID);
+    close_loader();
+}
+
+// --- threads and allocations ---
+
+struct consumer {
+    pthread_t thread;
+    weir_queue *queue;
+    unsigned taken;
+    weir_status status;
+};
+
+static void *consume(void *argument)
+{
+    struct consumer *consumer = argument;
+    struct weir_batch batch;
+
+    for (;;) {
+        consumer->status = weir_loader_next(fixture.loader, consumer->queue, &batch);
+        if (consumer->status != WEIR_OK || !batch.buffer)
+            break;
+        weir_queue_host_call(consumer->queue, rig_dawdle, (void *)(uintptr_t)batch.index);
+        consumer->status = log_batch(consumer->queue, &batch);
+        if (consumer->status == WEIR_OK)
+            consumer->status = weir_loader_release(fixture.loader, &batch, consumer->queue);
+        if (consumer->status != WEIR_OK)
+            break;
+        consumer->taken++;
+    }
+    return NULL;
+}
+
+WEIR_TEST(Loader, SeveralThreadsShareTheBatches)
+{
+    enum {
+        THREADS = 3,
+        BATCHES = 150
+    };
+    struct consumer consumers[THREADS] = {0};
+    unsigned taken = 0;
+
+    open_rig(BATCHES, WORDS, BATCHES);
+    make_loader(THREADS + 1);
+    for (unsigned i = 0; i < THREADS; i++) {
+        ASSERT_OK(rig_queue("one of several", &consumers[i].queue));
+        pthread_create(&consumers[i].thread, NULL, consume, &consumers[i]);
+    }
+    for (unsigned i = 0; i < THREADS; i++) {
+        pthread_join(consumers[i].thread, NULL);
+        EXPECT_INT_EQ(consumers[i].status, WEIR_OK);
+        taken += consumers[i].taken;
+        ASSERT_OK(weir_queue_sync(consumers[i].queue, WEIR_FOREVER));
+        weir_queue_destroy(&consumers[i].queue);
+    }
+    EXPECT_UINT_EQ(taken, BATCHES);
+    for (uint64_t index = 0; index < BATCHES; index++)
+        EXPECT_SIZE_EQ(wrong_words(index), 0);
+    close_loader();
+}
+
+WEIR_TEST(Loader, TheLoopAllocatesNothing)
+{
+    struct weir_counters before, after;
+    struct weir_batch batch;
+    unsigned long allocations = 0;
+
+    open_rig(BATCHES_MAX, WORDS, BATCHES_MAX);
+    fixture.jitter = false;
+    make_loader(3);
+    for (uint64_t index = 0; index < BATCHES_MAX; index++) {
+        if (index == 50) {
+            ASSERT_OK(weir_queue_sync(fixture.queue, WEIR_FOREVER));
+            weir_counters_read(&before);
+            allocations = rig_allocations();
+        }
+        ASSERT_OK(weir_loader_next(fixture.loader, fixture.queue, &batch));
+        ASSERT_OK(log_batch(fixture.queue, &batch));
+        ASSERT_OK(weir_loader_release(fixture.loader, &batch, fixture.queue));
+    }
+    ASSERT_OK(weir_queue_sync(fixture.queue, WEIR_FOREVER));
+    weir_counters_read(&after);
+    EXPECT_UINT_EQ(rig_allocations(), allocations);
+    EXPECT_UINT_EQ(after.allocations, before.allocations);
+    EXPECT_UINT_EQ(after.driver_objects, before.driver_objects);
+    EXPECT_UINT_GT(allocations, 0);
+    close_loader();
+}

@@ -1,0 +1,337 @@
+// The pool of queues on a real chain.
+#include "patterns/queue_pool.h"
+
+#include <pthread.h>
+#include <stdio.h>
+
+#include "tests/patterns/recorder.h"
+#include "tests/patterns/rig.h"
+
+static weir_queue_pool *pool;
+static struct weir_queue_pool_statistics figures;
+
+// Wrapped by the linker.
+static _Atomic unsigned queues_made;
+static _Atomic unsigned refused_queue;
+weir_status __real_weir_queue_create(weir_device *device, const struct weir_queue_params *params,
+                                     weir_queue **out_queue);
+weir_status __wrap_weir_queue_create(weir_device *device, const struct weir_queue_params *params,
+                                     weir_queue **out_queue);
+
+weir_status __wrap_weir_queue_create(weir_device *device, const struct weir_queue_params *params,
+                                     weir_queue **out_queue)
+{
+    *out_queue = NULL;
+    if (++queues_made == refused_queue) {
+        struct weir_error error = {.status = WEIR_ERROR_OUT_OF_MEMORY};
+        snprintf(error.message, sizeof error.message, "no more queues");
+        return weir_error_set(&error);
+    }
+    return __real_weir_queue_create(device, params, out_queue);
+}
+
+static struct weir_queue_pool_params params_for(uint32_t normal, uint32_t high, uint32_t low)
+{
+    return (struct weir_queue_pool_params){
+        .struct_size = sizeof(struct weir_queue_pool_params),
+        .device = rig.device,
+        .label = "pool",
+        .queue_counts =
+            {[WEIR_QUEUE_NORMAL] = normal, [WEIR_QUEUE_HIGH] = high, [WEIR_QUEUE_LOW] = low},
+    };
+}
+
+static void open_pool(uint32_t normal, uint32_t high, uint32_t low)
+{
+    queues_made = refused_queue = 0;
+    ASSERT_OK(rig_open());
+    const struct weir_queue_pool_params params = params_for(normal, high, low);
+    ASSERT_OK(weir_queue_pool_create(&params, &pool));
+}
+
+static void close_pool(void)
+{
+    weir_queue_pool_destroy(&pool);
+    EXPECT_NULL(pool);
+    rig_close();
+}
+
+WEIR_TEST(QueuePool, GivesQueuesInTurn)
+{
+    weir_queue *first[3], *queue;
+
+    open_pool(3, 2, 0);
+    weir_queue_pool_get_statistics(pool, &figures);
+    EXPECT_UINT_EQ(figures.queue_count, 0);
+    for (unsigned i = 0; i < 3; i++) {
+        char label[32];
+        ASSERT_OK(weir_queue_pool_get(pool, WEIR_QUEUE_NORMAL, &first[i]));
+        snprintf(label, sizeof label, "pool/normal/%u", i);
+        EXPECT_STR_EQ(weir_queue_label(first[i]), label);
+        weir_queue_pool_get_statistics(pool, &figures);
+        EXPECT_UINT_EQ(figures.queue_count, i + 1);
+    }
+    for (unsigned i = 0; i < 7; i++) {
+        ASSERT_OK(weir_queue_pool_get(pool, WEIR_QUEUE_NORMAL, &queue));
+        EXPECT_PTR_EQ(queue, first[i % 3]);
+    }
+    // Classes take turns of their own.
+    ASSERT_OK(weir_queue_pool_get(pool, WEIR_QUEUE_HIGH, &queue));
+    EXPECT_STR_EQ(weir_queue_label(queue), "pool/high/0");
+    weir_queue_pool_get_statistics(pool, &figures);
+    EXPECT_UINT_EQ(figures.queue_count, 4);
+    EXPECT_UINT_EQ(queues_made, 4);
+    EXPECT_UINT_EQ(figures.classes[WEIR_QUEUE_NORMAL].gets, 10);
+    EXPECT_UINT_EQ(figures.classes[WEIR_QUEUE_NORMAL].queue_count, 3);
+    EXPECT_UINT_EQ(figures.classes[WEIR_QUEUE_HIGH].gets, 1);
+    EXPECT_UINT_EQ(figures.classes[WEIR_QUEUE_HIGH].queue_count, 1);
+    EXPECT_UINT_EQ(figures.classes[WEIR_QUEUE_HIGH].queue_limit, 2);
+    EXPECT_UINT_EQ(figures.classes[WEIR_QUEUE_LOW].queue_limit, 0);
+    close_pool();
+}
+
+WEIR_TEST(QueuePool, ClassesAreTheDevicesPriorities)
+{
+    open_pool(1, 1, 1);
+    const struct weir_limits *limits = weir_device_limits(rig.device);
+    weir_queue_pool_get_statistics(pool, &figures);
+    EXPECT_INT_EQ(figures.classes[WEIR_QUEUE_NORMAL].priority, 0);
+    EXPECT_INT_EQ(figures.classes[WEIR_QUEUE_HIGH].priority, limits->priority_highest);
+    EXPECT_INT_EQ(figures.classes[WEIR_QUEUE_LOW].priority, limits->priority_lowest);
+    for (int i = 0; i < WEIR_QUEUE_CLASSES; i++) {
+        weir_queue *queue;
+        ASSERT_OK(weir_queue_pool_get(pool, (weir_queue_class)i, &queue));
+    }
+    close_pool();
+    EXPECT_STR_EQ(weir_queue_class_name(WEIR_QUEUE_LOW), "low");
+    EXPECT_STR_EQ(weir_queue_class_name((weir_queue_class)-1), "unknown class");
+}
+
+WEIR_TEST(QueuePool, EagerMakesAllAtOnce)
+{
+    open_pool(0, 0, 0);
+    weir_queue_pool_destroy(&pool);
+    struct weir_queue_pool_params params = params_for(3, 2, 1);
+    params.eager = true;
+    ASSERT_OK(weir_queue_pool_create(&params, &pool));
+    weir_queue_pool_get_statistics(pool, &figures);
+    EXPECT_UINT_EQ(figures.queue_count, 6);
+    EXPECT_UINT_EQ(queues_made, 6);
+    weir_queue_pool_destroy(&pool);
+
+    // And leaves none when one of them cannot be made.
+    for (unsigned nth = 1; nth <= 6; nth++) {
+        queues_made = 0;
+        refused_queue = nth;
+        EXPECT_INT_EQ(weir_queue_pool_create(&params, &pool), WEIR_ERROR_OUT_OF_MEMORY);
+        EXPECT_STR_EQ(weir_last_error()->message, "no more queues");
+        EXPECT_NULL(pool);
+    }
+    close_pool();
+}
+
+WEIR_TEST(QueuePool, AQueueThatCannotBeMadeIsTriedAgain)
+{
+    weir_queue *queue;
+
+    open_pool(2, 0, 0);
+    refused_queue = 2;
+    ASSERT_OK(weir_queue_pool_get(pool, WEIR_QUEUE_NORMAL, &queue));
+    EXPECT_INT_EQ(weir_queue_pool_get(pool, WEIR_QUEUE_NORMAL, &queue), WEIR_ERROR_OUT_OF_MEMORY);
+    EXPECT_NULL(queue);
+    ASSERT_OK(weir_queue_pool_get(pool, WEIR_QUEUE_NORMAL, &queue));
+    EXPECT_STR_EQ(weir_queue_label(queue), "pool/normal/0");
+    ASSERT_OK(weir_queue_pool_get(pool, WEIR_QUEUE_NORMAL, &queue));
+    EXPECT_STR_EQ(weir_queue_label(queue), "pool/normal/1");
+    close_pool();
+}
+
+WEIR_TEST(QueuePool, SaysWhenQueuesShareChannels)
+{
+    weir_queue *queue;
+
+    open_pool(0, 0, 0);
+    const struct weir_limits *limits = weir_device_limits(rig.device);
+    uint32_t at_once =
+        limits->concurrent_kernels + limits->copy_engines_to_device + limits->copy_engines_to_host;
+    weir_queue_pool_get_statistics(pool, &figures);
+    EXPECT_UINT_EQ(figures.channel_count, at_once < 8 ? at_once : 8);
+    // By default a pool does not hold more.
+    EXPECT_UINT_EQ(figures.classes[WEIR_QUEUE_NORMAL].queue_limit, figures.channel_count);
+    weir_queue_pool_destroy(&pool);
+
+    struct weir_queue_pool_params params = params_for(2, 2, 0);
+    params.channel_count = 3;
+    ASSERT_OK(weir_queue_pool_create(&params, &pool));
+    for (unsigned i = 0; i < 4; i++) {
+        weir_queue_pool_get_statistics(pool, &figures);
+        EXPECT_STR_EQ(figures.advice, "");
+        ASSERT_OK(weir_queue_pool_get(pool, i < 2 ? WEIR_QUEUE_NORMAL : WEIR_QUEUE_HIGH, &queue));
+    }
+    weir_queue_pool_get_statistics(pool, &figures);
+    EXPECT_CONTAINS(figures.advice, "pool 'pool' holds 4 queues");
+    EXPECT_CONTAINS(figures.advice, "keeps only 3 apart");
+    EXPECT_CONTAINS(figures.advice, weir_device_get_info(rig.device)->name);
+    close_pool();
+}
+
+// --- threads ---
+
+struct taker {
+    pthread_t thread;
+    unsigned counts[5];
+    unsigned failed;
+};
+
+static void *take_many(void *argument)
+{
+    struct taker *taker = argument;
+    weir_queue *queue;
+
+    for (unsigned i = 0; i < 1000; i++) {
+        unsigned index = 5;
+        if (weir_queue_pool_get(pool, WEIR_QUEUE_NORMAL, &queue) == WEIR_OK)
+            sscanf(weir_queue_label(queue), "pool/normal/%u", &index);
+        if (index < 5)
+            taker->counts[index]++;
+        else
+            taker->failed++;
+    }
+    return NULL;
+}
+
+WEIR_TEST(QueuePool, ThreadsShareTheTurns)
+{
+    enum {
+        THREADS = 4
+    };
+
+    for (unsigned round = 0; round < 20; round++) {
+        struct taker takers[THREADS] = {0};
+        unsigned counts[5] = {0};
+        open_pool(5, 0, 0);
+        for (unsigned t = 0; t < THREADS; t++)
+            pthread_create(&takers[t].thread, NULL, take_many, &takers[t]);
+        for (unsigned t = 0; t < THREADS; t++) {
+            pthread_join(takers[t].thread, NULL);
+            EXPECT_UINT_EQ(takers[t].failed, 0);
+            for (unsigned i = 0; i < 5; i++)
+                counts[i] += takers[t].counts[i];
+        }
+        for (unsigned i = 0; i < 5; i++)
+            EXPECT_UINT_EQ(counts[i], THREADS * 1000 / 5);
+        EXPECT_UINT_EQ(queues_made, 5);
+        close_pool();
+    }
+}
+
+// --- work ---
+
+static weir_status pass_gate(void *user)
+{
+    gate_pass(user);
+    return WEIR_OK;
+}
+
+static weir_status fail_late(void *user)
+{
+    (void)user;
+    rig_sleep_ns(2000000);
+    return WEIR_ERROR_IO;
+}
+
+WEIR_TEST(QueuePool, SyncAllWaitsForEveryQueue)
+{
+    const uint32_t word = 7;
+    struct gate gate;
+    weir_queue *held, *other;
+    weir_buffer *buffer;
+    struct weir_event done;
+
+    gate_init(&gate);
+    open_pool(1, 1, 1);
+    ASSERT_OK(rig_buffer(64, WEIR_PLACE_HOST, &buffer));
+    rig_write_words(buffer, 0, 16, 0);
+    ASSERT_OK(weir_queue_pool_sync_all(pool, WEIR_FOREVER));
+    ASSERT_OK(weir_queue_pool_get(pool, WEIR_QUEUE_LOW, &held));
+    ASSERT_OK(weir_queue_pool_get(pool, WEIR_QUEUE_NORMAL, &other));
+    ASSERT_OK(weir_queue_host_call(held, pass_gate, &gate));
+    ASSERT_OK(weir_queue_fill(held, buffer, 0, 4, &word, 4));
+    // Another queue's work does not wait for that.
+    ASSERT_OK(weir_queue_fill(other, buffer, 4, 4, &word, 4));
+    ASSERT_OK(weir_queue_record(other, &done));
+    ASSERT_OK(weir_event_sync(done, WEIR_FOREVER));
+    EXPECT_SIZE_EQ(rig_wrong_words(buffer, 0, 1, 0), 0);
+    EXPECT_SIZE_EQ(rig_wrong_words(buffer, 1, 1, 7), 0);
+    EXPECT_INT_EQ(weir_queue_pool_sync_all(pool, 0), WEIR_TIMEOUT);
+    EXPECT_INT_EQ(weir_queue_pool_sync_all(pool, 5000000), WEIR_TIMEOUT);
+
+    // A failure is told when all others have finished, and beats a timeout.
+    ASSERT_OK(weir_queue_host_call(other, fail_late, NULL));
+    rig_sleep_ns(20000000);
+    EXPECT_INT_EQ(weir_queue_pool_sync_all(pool, 5000000), WEIR_ERROR_IO);
+    EXPECT_SIZE_EQ(rig_wrong_words(buffer, 0, 1, 0), 0);
+    gate_open(&gate);
+    EXPECT_INT_EQ(weir_queue_pool_sync_all(pool, WEIR_FOREVER), WEIR_ERROR_IO);
+    EXPECT_CONTAINS(weir_last_error()->file, "queue_pool_test.c");
+    EXPECT_SIZE_EQ(rig_wrong_words(buffer, 0, 1, 7), 0);
+    ASSERT_OK(weir_queue_recover(other));
+    ASSERT_OK(weir_queue_pool_sync_all(pool, WEIR_FOREVER));
+    weir_buffer_destroy(&buffer);
+    close_pool();
+    gate_finish(&gate);
+}
+
+WEIR_TEST(QueuePool, TurnsAllocateNothing)
+{
+    struct weir_counters before, after;
+    weir_queue *queue;
+    unsigned long allocations = 0;
+
+    open_pool(3, 0, 0);
+    for (unsigned i = 0; i < 1000; i++) {
+        if (i == 3) {
+            weir_counters_read(&before);
+            allocations = rig_allocations();
+        }
+        ASSERT_OK(weir_queue_pool_get(pool, WEIR_QUEUE_NORMAL, &queue));
+    }
+    weir_counters_read(&after);
+    EXPECT_UINT_EQ(rig_allocations(), allocations);
+    EXPECT_UINT_EQ(after.allocations, before.allocations);
+    EXPECT_UINT_EQ(after.driver_objects, before.driver_objects);
+    EXPECT_UINT_GT(allocations, 0);
+    close_pool();
+}
+
+static void refused(struct weir_queue_pool_params params, const char *part)
+{
+    EXPECT_INT_EQ(weir_queue_pool_create(&params, &pool), WEIR_ERROR_INVALID);
+    EXPECT_NULL(pool);
+    EXPECT_CONTAINS(weir_last_error()->message, part);
+}
+
+WEIR_TEST(QueuePool, BadArgumentsAreRefused)
+{
+    weir_queue *queue;
+
+    open_pool(1, 0, 0);
+    EXPECT_INT_EQ(weir_queue_pool_get(pool, WEIR_QUEUE_HIGH, &queue), WEIR_ERROR_INVALID);
+    EXPECT_CONTAINS(weir_last_error()->message, "class 1 (high)");
+    EXPECT_INT_EQ(weir_queue_pool_get(pool, (weir_queue_class)3, &queue), WEIR_ERROR_INVALID);
+    EXPECT_INT_EQ(weir_queue_pool_get(NULL, WEIR_QUEUE_NORMAL, &queue), WEIR_ERROR_INVALID);
+    EXPECT_INT_EQ(weir_queue_pool_sync_all(NULL, 0), WEIR_ERROR_INVALID);
+    weir_queue_pool_destroy(&pool);
+    weir_queue_pool_destroy(&pool);
+    weir_queue_pool_destroy(NULL);
+
+    EXPECT_INT_EQ(weir_queue_pool_create(NULL, &pool), WEIR_ERROR_INVALID);
+    struct weir_queue_pool_params params = params_for(1, 1, 1);
+    params.struct_size = 3;
+    refused(params, "struct_size is 3");
+    params = params_for(1, 1, 1);
+    params.device = NULL;
+    refused(params, "params->device is NULL");
+    refused(params_for(1, 257, 1), "257 queues of class high");
+    close_pool();
+}
