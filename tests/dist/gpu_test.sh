@@ -34,3 +34,10 @@ expect_contains "$(tar -tzf "$TEST_TMPDIR/out/logs.tar.gz")" "logs/conform-openc
 expect_status 1 bash "$there/tools/gpu/run.sh" --seconds 0 --out "$TEST_TMPDIR/none"
 expect_contains "$output" "no time"
 expect_contains "$output" "0 steps passed"
+
+# A step that fails does not end the run, and is the exit status.
+printf '#!/bin/bash\nexit 7\n' >"$there/tests/pipelines/agreement_test"
+expect_status 1 bash "$there/tools/gpu/run.sh" --steps reference --out "$TEST_TMPDIR/failed"
+expect_contains "$output" "opencl-pocl: ARR-COC, float64"
+expect_contains "$output" "status 7"
+expect_contains "$output" ", 1 failed"

@@ -116,8 +116,9 @@ finish()
         rm -rf "${work:?}"/cache "${work:?}"/weir*
         echo "logs: $logs"
     fi
-    [ "$failures" -eq 0 ] && [ "$passes" -gt 0 ]
-    exit
+    # A bare exit would end a trap with the status from before it.
+    if [ "$failures" -eq 0 ] && [ "$passes" -gt 0 ]; then exit 0; fi
+    exit 1
 }
 trap finish EXIT
 trap 'row FAILED interrupted ""; finish' INT TERM
@@ -338,16 +339,48 @@ frames()
         END { print text }')"
 }
 
-# Other programs of tests/bench run on CUDA, without arguments.
+# Programs for CUDA alone: what gpu_check prints is a row for each check, and
+# benchmarks run without arguments.
 benches()
 {
     local program name
+    if [ -x "$root/tests/cuda/gpu_check" ]; then
+        in_root 100 gpu-check tests/cuda/gpu_check
+        check_rows "cuda: gpu_check"
+    fi
     for program in "$root"/tests/bench/*; do
         name="$(basename "$program")"
         if [ ! -x "$program" ] || [ "$name" = arr_coc_bench ]; then continue; fi
         in_root 100 "bench-$name" "tests/bench/$name"
         judge "$backend: $name"
     done
+}
+
+# What is said of a kernel that faults; the last step, as it costs the device its
+# context.
+fault()
+{
+    [[ " ${backends[*]} " == *" cuda "* && -x "$root/tests/cuda/gpu_check" ]] || return 0
+    backend=cuda
+    in_root 60 gpu-check-fault tests/cuda/gpu_check fault
+    check_rows "cuda: gpu_check fault"
+}
+
+# check_rows WHAT: a row for each line that begins with "ok" or "FAIL", and one for
+# an end that none of them explains.
+check_rows()
+{
+    local line explained=0
+    while IFS= read -r line; do
+        case "$line" in
+        "ok  "*) row ok "$1" "${line#ok    }" ;;
+        "FAIL  "*)
+            row FAILED "$1" "${line#FAIL  }"
+            explained=1
+            ;;
+        esac
+    done < <(printf '%s\n' "$output")
+    if [ "$status" -gt 1 ] || [ "$status" -gt "$explained" ]; then judge "$1"; fi
 }
 
 # What Weir costs beside a plain program that does the same work, a row for each.
@@ -413,4 +446,5 @@ for backend in "${backends[@]}"; do
     if [ "$backend" = cuda ]; then benches; else submit "$backend"; fi
 done
 if wanted memcheck; then memcheck; fi
+if wanted bench; then fault; fi
 exit 0
