@@ -209,37 +209,52 @@ library()
     return 1
 }
 
+# Some loaders of OpenCL, among them the one that comes with the CUDA toolkit, do
+# not read OCL_ICD_VENDORS and list what is registered on the machine. So the
+# folder of the loader that gave the wanted platform is kept for each backend; ""
+# is the one that the dynamic linker finds.
+declare -A loader_folder=()
+
 # use BACKEND: $on then runs a command on it.
 use()
 {
+    local folder="${loader_folder[$1]-}"
     case "$1" in
     cuda) on=(env WEIR_BACKEND=cuda) ;;
-    *) on=(env WEIR_BACKEND=opencl "OCL_ICD_VENDORS=$work/icd/$1") ;;
+    *) on=(env WEIR_BACKEND=opencl "OCL_ICD_VENDORS=$work/icd/$1"
+        ${folder:+"LD_LIBRARY_PATH=$folder"}) ;;
     esac
 }
 
-# try BACKEND: adds it to those that are run, if it has a device.
+# try BACKEND PLATFORM: adds it to those that are run, if its first device is of
+# the platform.
 try()
 {
-    use "$1"
-    run 60 "devices-$1" "${on[@]}" "$weir" devices
-    if [ "$status" -eq 0 ]; then
-        backends+=("$1")
-        row ok "$1: devices" "$(printf '%s\n' "$output" | grep -m 1 '^0: ')"
-    else
-        row absent "$1: devices" "$(printf '%s\n' "$output" | grep . | head -n 1 | cut -c 1-300)"
-    fi
+    local folder
+    for folder in "" /usr/lib/x86_64-linux-gnu /usr/lib64; do
+        [ -z "$folder" ] || [ -e "$folder/libOpenCL.so.1" ] || continue
+        loader_folder[$1]="$folder"
+        use "$1"
+        run 60 "devices-$1" "${on[@]}" "$weir" devices
+        if [ "$status" -eq 0 ] && [[ "${output%%compute*}" == *"$2"* ]]; then
+            backends+=("$1")
+            row ok "$1: devices" "$(printf '%s\n' "$output" | grep -m 1 '^0: ')"
+            return
+        fi
+        [ "$1" != cuda ] || break
+    done
+    row absent "$1: devices" "$(printf '%s\n' "$output" | grep . | head -n 1 | cut -c 1-300)"
 }
 
 find_backends()
 {
     local path icd
-    try cuda
+    try cuda ""
 
     mkdir -p "$work/icd/opencl-nvidia" "$work/icd/opencl-pocl"
     if path="$(library libnvidia-opencl.so.1)"; then
         echo "$path" >"$work/icd/opencl-nvidia/nvidia.icd"
-        try opencl-nvidia
+        try opencl-nvidia "NVIDIA CUDA"
     else
         row absent "opencl-nvidia: devices" "libnvidia-opencl.so.1 is not on this machine"
     fi
@@ -251,7 +266,7 @@ find_backends()
         echo "$path" >"$work/icd/opencl-pocl/pocl.icd"
     fi
     if [ -n "$(ls "$work/icd/opencl-pocl")" ]; then
-        try opencl-pocl
+        try opencl-pocl "Portable Computing Language"
     else
         row absent "opencl-pocl: devices" "PoCL is not installed (Debian, Ubuntu: pocl-opencl-icd)"
     fi
