@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "tests/patterns/recorder.h"
 #include "tests/patterns/rig.h"
 
@@ -13,21 +14,35 @@ static struct weir_queue_pool_statistics figures;
 // Wrapped by the linker.
 static _Atomic unsigned queues_made;
 static _Atomic unsigned refused_queue;
+static const struct weir_limits *made_up_limits; // in place of the device's
+static int32_t made_priority;                    // of the last queue that was made
+const struct weir_limits *__real_weir_device_limits(const weir_device *device);
+const struct weir_limits *__wrap_weir_device_limits(const weir_device *device);
 weir_status __real_weir_queue_create(weir_device *device, const struct weir_queue_params *params,
                                      weir_queue **out_queue);
 weir_status __wrap_weir_queue_create(weir_device *device, const struct weir_queue_params *params,
                                      weir_queue **out_queue);
 
+const struct weir_limits *__wrap_weir_device_limits(const weir_device *device)
+{
+    return made_up_limits ? made_up_limits : __real_weir_device_limits(device);
+}
+
 weir_status __wrap_weir_queue_create(weir_device *device, const struct weir_queue_params *params,
                                      weir_queue **out_queue)
 {
+    struct weir_queue_params real = *params;
     *out_queue = NULL;
+    made_priority = params->priority;
+    // The device has no such priorities.
+    if (made_up_limits)
+        real.priority = 0;
     if (++queues_made == refused_queue) {
         struct weir_error error = {.status = WEIR_ERROR_OUT_OF_MEMORY};
         snprintf(error.message, sizeof error.message, "no more queues");
         return weir_error_set(&error);
     }
-    return __real_weir_queue_create(device, params, out_queue);
+    return __real_weir_queue_create(device, &real, out_queue);
 }
 
 static struct weir_queue_pool_params params_for(uint32_t normal, uint32_t high, uint32_t low)
@@ -90,17 +105,34 @@ WEIR_TEST(QueuePool, GivesQueuesInTurn)
     close_pool();
 }
 
+// Devices count upwards, downwards, or not at all.
 WEIR_TEST(QueuePool, ClassesAreTheDevicesPriorities)
 {
+    static const struct weir_limits made_up[] = {
+        {.priority_lowest = 0, .priority_highest = -5},
+        {.priority_lowest = -1, .priority_highest = 1},
+        {.priority_lowest = 0, .priority_highest = 0},
+    };
+
+    for (unsigned i = 0; i < sizeof made_up / sizeof *made_up; i++) {
+        const int32_t right[] = {0, made_up[i].priority_highest, made_up[i].priority_lowest};
+        made_up_limits = &made_up[i];
+        open_pool(1, 1, 1);
+        weir_queue_pool_get_statistics(pool, &figures);
+        for (int kind = 0; kind < WEIR_QUEUE_CLASSES; kind++) {
+            weir_queue *queue;
+            EXPECT_INT_EQ(figures.classes[kind].priority, right[kind]);
+            ASSERT_OK(weir_queue_pool_get(pool, (weir_queue_class)kind, &queue));
+            EXPECT_INT_EQ(made_priority, right[kind]);
+        }
+        close_pool();
+        made_up_limits = NULL;
+    }
+    // The device's own are accepted.
     open_pool(1, 1, 1);
-    const struct weir_limits *limits = weir_device_limits(rig.device);
-    weir_queue_pool_get_statistics(pool, &figures);
-    EXPECT_INT_EQ(figures.classes[WEIR_QUEUE_NORMAL].priority, 0);
-    EXPECT_INT_EQ(figures.classes[WEIR_QUEUE_HIGH].priority, limits->priority_highest);
-    EXPECT_INT_EQ(figures.classes[WEIR_QUEUE_LOW].priority, limits->priority_lowest);
-    for (int i = 0; i < WEIR_QUEUE_CLASSES; i++) {
+    for (int kind = 0; kind < WEIR_QUEUE_CLASSES; kind++) {
         weir_queue *queue;
-        ASSERT_OK(weir_queue_pool_get(pool, (weir_queue_class)i, &queue));
+        ASSERT_OK(weir_queue_pool_get(pool, (weir_queue_class)kind, &queue));
     }
     close_pool();
     EXPECT_STR_EQ(weir_queue_class_name(WEIR_QUEUE_LOW), "low");
@@ -253,8 +285,8 @@ WEIR_TEST(QueuePool, SyncAllWaitsForEveryQueue)
     ASSERT_OK(rig_buffer(64, WEIR_PLACE_HOST, &buffer));
     rig_write_words(buffer, 0, 16, 0);
     ASSERT_OK(weir_queue_pool_sync_all(pool, WEIR_FOREVER));
-    ASSERT_OK(weir_queue_pool_get(pool, WEIR_QUEUE_LOW, &held));
-    ASSERT_OK(weir_queue_pool_get(pool, WEIR_QUEUE_NORMAL, &other));
+    ASSERT_OK(weir_queue_pool_get(pool, WEIR_QUEUE_NORMAL, &held));
+    ASSERT_OK(weir_queue_pool_get(pool, WEIR_QUEUE_HIGH, &other));
     ASSERT_OK(weir_queue_host_call(held, pass_gate, &gate));
     ASSERT_OK(weir_queue_fill(held, buffer, 0, 4, &word, 4));
     // Another queue's work does not wait for that.
@@ -278,6 +310,50 @@ WEIR_TEST(QueuePool, SyncAllWaitsForEveryQueue)
     ASSERT_OK(weir_queue_recover(other));
     ASSERT_OK(weir_queue_pool_sync_all(pool, WEIR_FOREVER));
     weir_buffer_destroy(&buffer);
+    close_pool();
+    gate_finish(&gate);
+}
+
+static weir_status fail_otherwise(void *user)
+{
+    (void)user;
+    return WEIR_ERROR_NOT_FOUND;
+}
+
+WEIR_TEST(QueuePool, SyncAllReturnsTheFirstFailure)
+{
+    weir_queue *high, *low;
+
+    open_pool(1, 1, 1);
+    ASSERT_OK(weir_queue_pool_get(pool, WEIR_QUEUE_LOW, &low));
+    ASSERT_OK(weir_queue_pool_get(pool, WEIR_QUEUE_HIGH, &high));
+    ASSERT_OK(weir_queue_host_call(low, fail_otherwise, NULL));
+    ASSERT_OK(weir_queue_host_call(high, fail_late, NULL));
+    EXPECT_INT_EQ(weir_queue_pool_sync_all(pool, WEIR_FOREVER), WEIR_ERROR_IO);
+    EXPECT_INT_EQ(weir_last_error()->status, WEIR_ERROR_IO);
+    EXPECT_CONTAINS(weir_last_error()->message, "pool/high/0");
+    close_pool();
+}
+
+// The timeout is for all of them together.
+WEIR_TEST(QueuePool, SyncAllKeepsItsTimeout)
+{
+    struct gate gate;
+    weir_queue *queue;
+
+    gate_init(&gate);
+    open_pool(4, 0, 0);
+    for (unsigned i = 0; i < 4; i++) {
+        ASSERT_OK(weir_queue_pool_get(pool, WEIR_QUEUE_NORMAL, &queue));
+        ASSERT_OK(weir_queue_host_call(queue, pass_gate, &gate));
+    }
+    uint64_t since_ns = weir_clock_now_ns();
+    EXPECT_INT_EQ(weir_queue_pool_sync_all(pool, 200000000), WEIR_TIMEOUT);
+    uint64_t passed_ns = weir_clock_now_ns() - since_ns;
+    EXPECT_UINT_GE(passed_ns, 200000000);
+    EXPECT_UINT_LT(passed_ns, 700000000);
+    gate_open(&gate);
+    ASSERT_OK(weir_queue_pool_sync_all(pool, WEIR_FOREVER));
     close_pool();
     gate_finish(&gate);
 }
