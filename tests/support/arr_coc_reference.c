@@ -10,7 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BINS = 32, WEIGHT = 256 };
+enum {
+    BINS = 32,
+    WEIGHT = 256
+};
 
 static const double pi = 3.14159265358979323846;
 
@@ -57,8 +60,7 @@ static double lerp(double a, double b, double weight)
     return a + (b - a) * weight;
 }
 
-static void resize(const unsigned char *rgb8, int height, int width, int size,
-                   double *out_rgb)
+static void resize(const unsigned char *rgb8, int height, int width, int size, double *out_rgb)
 {
     size_t plane = (size_t)size * (size_t)size;
     for (int row = 0; row < size; row++) {
@@ -69,10 +71,10 @@ static void resize(const unsigned char *rgb8, int height, int width, int size,
             struct tap x = tap_of(column, width, size);
             size_t at = (size_t)row * (size_t)size + (size_t)column;
             for (int c = 0; c < 3; c++) {
-                double top = lerp(above[x.low * 3 + c] / 255.0,
-                                  above[x.high * 3 + c] / 255.0, x.weight);
-                double bottom = lerp(below[x.low * 3 + c] / 255.0,
-                                     below[x.high * 3 + c] / 255.0, x.weight);
+                double top =
+                    lerp(above[x.low * 3 + c] / 255.0, above[x.high * 3 + c] / 255.0, x.weight);
+                double bottom =
+                    lerp(below[x.low * 3 + c] / 255.0, below[x.high * 3 + c] / 255.0, x.weight);
                 out_rgb[(size_t)c * plane + at] = lerp(top, bottom, y.weight);
             }
         }
@@ -166,9 +168,8 @@ static void positions(int size, double *out)
     }
 }
 
-void arr_coc_reference_texture(const struct arr_coc_reference_dims *dims,
-                               const unsigned char *rgb8, int height, int width,
-                               double *out_texture)
+void arr_coc_reference_texture(const struct arr_coc_reference_dims *dims, const unsigned char *rgb8,
+                               int height, int width, double *out_texture)
 {
     size_t plane = pixels(dims);
     double *gray = scratch(plane, sizeof *gray);
@@ -190,8 +191,8 @@ static size_t patch_origin(const struct arr_coc_reference_dims *dims, int index)
     return (size_t)row * (size_t)dims->size + (size_t)column;
 }
 
-void arr_coc_reference_patch_means(const struct arr_coc_reference_dims *dims,
-                                   const double *channel, double *out)
+void arr_coc_reference_patch_means(const struct arr_coc_reference_dims *dims, const double *channel,
+                                   double *out)
 {
     int side = dims->size / dims->grid;
     for (int index = 0; index < dims->grid * dims->grid; index++) {
@@ -230,8 +231,8 @@ static double entropy_of(const int64_t bins[BINS], double total)
 
 // Entropy of one patch with `shift` added to every pixel whose weight could
 // round the other way within `error` (none if it is 0).
-static double patch_entropy(const struct arr_coc_reference_dims *dims,
-                            const double *patch, double error, double shift)
+static double patch_entropy(const struct arr_coc_reference_dims *dims, const double *patch,
+                            double error, double shift)
 {
     int side = dims->size / dims->grid;
     int64_t bins[BINS] = {0};
@@ -246,8 +247,8 @@ static double patch_entropy(const struct arr_coc_reference_dims *dims,
     return entropy_of(bins, (double)WEIGHT * side * side);
 }
 
-void arr_coc_reference_entropy(const struct arr_coc_reference_dims *dims,
-                               const double *lightness, double *out)
+void arr_coc_reference_entropy(const struct arr_coc_reference_dims *dims, const double *lightness,
+                               double *out)
 {
     for (int index = 0; index < dims->grid * dims->grid; index++) {
         const double *patch = lightness + patch_origin(dims, index);
@@ -280,14 +281,13 @@ void arr_coc_reference_norm(double *values, int count)
 }
 
 // out = weight [rows, columns] times in, plus bias.
-static void linear(const float *weight, const float *bias, int rows, int columns,
-                   const double *in, double *out)
+static void linear(const float *weight, const float *bias, int rows, int columns, const double *in,
+                   double *out)
 {
     for (int row = 0; row < rows; row++) {
         double sum = 0.0;
         for (int column = 0; column < columns; column++) {
-            sum += (double)weight[(size_t)row * (size_t)columns + (size_t)column] *
-                   in[column];
+            sum += (double)weight[(size_t)row * (size_t)columns + (size_t)column] * in[column];
         }
         out[row] = sum + (double)bias[row];
     }
@@ -311,8 +311,8 @@ static double dot(const double *a, const double *b, int count)
 
 // (1 + cos(f, q)) / 2 for every patch. `means` is [13, G, G].
 static void participatory(const struct arr_coc_reference_dims *dims,
-                          const struct arr_coc_reference_weights *weights,
-                          const double *means, const double *query, double *out)
+                          const struct arr_coc_reference_weights *weights, const double *means,
+                          const double *query, double *out)
 {
     int count = dims->grid * dims->grid;
     double *f = scratch((size_t)dims->query, sizeof *f);
@@ -325,8 +325,8 @@ static void participatory(const struct arr_coc_reference_dims *dims,
         linear(weights->participatory_0_weight, weights->participatory_0_bias,
                ARR_COC_REFERENCE_HIDDEN, ARR_COC_REFERENCE_CHANNELS, m, h);
         relu(h, ARR_COC_REFERENCE_HIDDEN);
-        linear(weights->participatory_2_weight, weights->participatory_2_bias,
-               dims->query, ARR_COC_REFERENCE_HIDDEN, h, f);
+        linear(weights->participatory_2_weight, weights->participatory_2_bias, dims->query,
+               ARR_COC_REFERENCE_HIDDEN, h, f);
         double lengths = sqrt(dot(f, f, dims->query)) * query_length;
         double cosine = dot(f, query, dims->query) / fmax(lengths, 1e-12);
         out[i] = (1.0 + cosine) / 2.0;
@@ -365,10 +365,13 @@ static void softmax3(double values[3])
 }
 
 static void balance(const struct arr_coc_reference_dims *dims,
-                    const struct arr_coc_reference_weights *weights,
-                    const double *scores, const double *query, double out[3])
+                    const struct arr_coc_reference_weights *weights, const double *scores,
+                    const double *query, double out[3])
 {
-    enum { WIDTH = ARR_COC_REFERENCE_BALANCER, FRONT = ARR_COC_REFERENCE_STATISTICS };
+    enum {
+        WIDTH = ARR_COC_REFERENCE_BALANCER,
+        FRONT = ARR_COC_REFERENCE_STATISTICS
+    };
     int count = dims->grid * dims->grid;
     double *z = scratch((size_t)(FRONT + dims->query), sizeof *z);
     double first[WIDTH], second[WIDTH];
@@ -377,11 +380,10 @@ static void balance(const struct arr_coc_reference_dims *dims,
     }
     memcpy(z + FRONT, query, (size_t)dims->query * sizeof *z);
 
-    linear(weights->balancer_0_weight, weights->balancer_0_bias, WIDTH,
-           FRONT + dims->query, z, first);
+    linear(weights->balancer_0_weight, weights->balancer_0_bias, WIDTH, FRONT + dims->query, z,
+           first);
     relu(first, WIDTH);
-    linear(weights->balancer_2_weight, weights->balancer_2_bias, WIDTH, WIDTH, first,
-           second);
+    linear(weights->balancer_2_weight, weights->balancer_2_bias, WIDTH, WIDTH, first, second);
     relu(second, WIDTH);
     linear(weights->balancer_4_weight, weights->balancer_4_bias, 3, WIDTH, second, out);
     softmax3(out);
@@ -390,9 +392,8 @@ static void balance(const struct arr_coc_reference_dims *dims,
 
 void arr_coc_reference_relevance(const struct arr_coc_reference_dims *dims,
                                  const struct arr_coc_reference_weights *weights,
-                                 const double *texture, const float *query,
-                                 double *out_scores, double out_balance[3],
-                                 double *out_relevance)
+                                 const double *texture, const float *query, double *out_scores,
+                                 double out_balance[3], double *out_relevance)
 {
     size_t plane = pixels(dims);
     int count = dims->grid * dims->grid;
@@ -417,8 +418,7 @@ void arr_coc_reference_relevance(const struct arr_coc_reference_dims *dims,
 
     balance(dims, weights, out_scores, q, out_balance);
     for (int i = 0; i < count; i++) {
-        out_relevance[i] = out_balance[0] * propositional[i] +
-                           out_balance[1] * perspectival[i] +
+        out_relevance[i] = out_balance[0] * propositional[i] + out_balance[1] * perspectival[i] +
                            out_balance[2] * participating[i];
     }
     arr_coc_reference_norm(out_relevance, count);
@@ -454,9 +454,8 @@ static int side_that_fits(int tokens)
     return side;
 }
 
-int arr_coc_reference_allocate(const struct arr_coc_reference_dims *dims,
-                               const float *relevance, int32_t *out_patches,
-                               int *out_token_count)
+int arr_coc_reference_allocate(const struct arr_coc_reference_dims *dims, const float *relevance,
+                               int32_t *out_patches, int *out_token_count)
 {
     int count = dims->grid * dims->grid;
     unsigned char *taken = scratch((size_t)count, 1);
@@ -496,8 +495,8 @@ static int coverage(int pixel, int cell, int pixel_count, int side)
 }
 
 // Mean over one cell of a patch of pixel_count x pixel_count pixels.
-static double cell_mean(const double *patch, size_t pitch, int pixel_count, int side,
-                        int cell_row, int cell_column)
+static double cell_mean(const double *patch, size_t pitch, int pixel_count, int side, int cell_row,
+                        int cell_column)
 {
     double sum = 0.0;
     for (int y = 0; y < pixel_count; y++) {
@@ -510,9 +509,8 @@ static double cell_mean(const double *patch, size_t pitch, int pixel_count, int 
     return sum / ((double)pixel_count * pixel_count);
 }
 
-static void compress_patch(const struct arr_coc_reference_dims *dims,
-                           const double *texture, const int32_t patch[3],
-                           double *out_tokens)
+static void compress_patch(const struct arr_coc_reference_dims *dims, const double *texture,
+                           const int32_t patch[3], double *out_tokens)
 {
     size_t plane = pixels(dims);
     size_t origin = patch_origin(dims, patch[0]);
@@ -526,9 +524,8 @@ static void compress_patch(const struct arr_coc_reference_dims *dims,
     }
 }
 
-void arr_coc_reference_compress(const struct arr_coc_reference_dims *dims,
-                                const double *texture, const int32_t *patches,
-                                int patch_count, double *out_tokens)
+void arr_coc_reference_compress(const struct arr_coc_reference_dims *dims, const double *texture,
+                                const int32_t *patches, int patch_count, double *out_tokens)
 {
     for (int i = 0; i < patch_count; i++) {
         compress_patch(dims, texture, patches + 3 * (size_t)i, out_tokens);

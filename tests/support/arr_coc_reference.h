@@ -53,9 +53,8 @@ struct arr_coc_reference_weights {
 
 // Stage 1. Resizes `rgb8` (height x width pixels of 3 bytes, both at least 1)
 // to S x S and writes the 13 channels to `out_texture` [13, S, S].
-void arr_coc_reference_texture(const struct arr_coc_reference_dims *dims,
-                               const unsigned char *rgb8, int height, int width,
-                               double *out_texture);
+void arr_coc_reference_texture(const struct arr_coc_reference_dims *dims, const unsigned char *rgb8,
+                               int height, int width, double *out_texture);
 
 // The colour part of stage 1 for one pixel: `rgb` in [0, 1] to L*/100,
 // (a* + 128)/255, (b* + 128)/255, clamped to [0, 1].
@@ -69,15 +68,14 @@ void arr_coc_reference_lab(const double rgb[3], double out_lab[3]);
 // With a single patch (G = 1) the standard deviations are 0.
 void arr_coc_reference_relevance(const struct arr_coc_reference_dims *dims,
                                  const struct arr_coc_reference_weights *weights,
-                                 const double *texture, const float *query,
-                                 double *out_scores, double out_balance[3],
-                                 double *out_relevance);
+                                 const double *texture, const float *query, double *out_scores,
+                                 double out_balance[3], double *out_relevance);
 
 // The pieces of stage 2 that tests look at alone. `out` is [G, G].
-void arr_coc_reference_patch_means(const struct arr_coc_reference_dims *dims,
-                                   const double *channel, double *out);
-void arr_coc_reference_entropy(const struct arr_coc_reference_dims *dims,
-                               const double *lightness, double *out);
+void arr_coc_reference_patch_means(const struct arr_coc_reference_dims *dims, const double *channel,
+                                   double *out);
+void arr_coc_reference_entropy(const struct arr_coc_reference_dims *dims, const double *lightness,
+                               double *out);
 void arr_coc_reference_norm(double *values, int count);
 
 // How far the entropy of each patch can move when lightness is off by at most
@@ -96,15 +94,13 @@ int arr_coc_reference_side(float relevance);
 // Writes index, side and first token of each to `out_patches` [G * G, 3],
 // returns how many were taken and stores the sum of their tokens, at most B.
 // Relevance must be finite.
-int arr_coc_reference_allocate(const struct arr_coc_reference_dims *dims,
-                               const float *relevance, int32_t *out_patches,
-                               int *out_token_count);
+int arr_coc_reference_allocate(const struct arr_coc_reference_dims *dims, const float *relevance,
+                               int32_t *out_patches, int *out_token_count);
 
 // Stage 3b. Area-averages every patch of `patches` [patch_count, 3] and writes
 // `out_tokens` [token_count, 13], at the first token that the patch names.
-void arr_coc_reference_compress(const struct arr_coc_reference_dims *dims,
-                                const double *texture, const int32_t *patches,
-                                int patch_count, double *out_tokens);
+void arr_coc_reference_compress(const struct arr_coc_reference_dims *dims, const double *texture,
+                                const int32_t *patches, int patch_count, double *out_tokens);
 
 #ifdef __cplusplus
 }

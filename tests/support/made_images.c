@@ -63,8 +63,8 @@ void made_image_gradient(int height, int width, unsigned char *out_rgb8)
     }
 }
 
-void made_image_checker(int height, int width, int square, made_colour first,
-                        made_colour second, unsigned char *out_rgb8)
+void made_image_checker(int height, int width, int square, made_colour first, made_colour second,
+                        unsigned char *out_rgb8)
 {
     for (int row = 0; row < height; row++) {
         for (int column = 0; column < width; column++) {
@@ -84,8 +84,8 @@ void made_image_halves(int height, int width, made_colour left, made_colour righ
     }
 }
 
-void made_image_dot(int height, int width, made_colour ground, int row, int column,
-                    made_colour dot, unsigned char *out_rgb8)
+void made_image_dot(int height, int width, made_colour ground, int row, int column, made_colour dot,
+                    unsigned char *out_rgb8)
 {
     made_image_flat(height, width, ground, out_rgb8);
     put(out_rgb8, width, row, column, dot);

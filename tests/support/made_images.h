@@ -32,16 +32,16 @@ void made_image_noise(int height, int width, uint64_t seed, unsigned char *out_r
 void made_image_gradient(int height, int width, unsigned char *out_rgb8);
 
 // Squares of `square` pixels a side; the top left one has the colour `first`.
-void made_image_checker(int height, int width, int square, made_colour first,
-                        made_colour second, unsigned char *out_rgb8);
+void made_image_checker(int height, int width, int square, made_colour first, made_colour second,
+                        unsigned char *out_rgb8);
 
 // `left` in the left half, `right` in the right one (width / 2 columns are left).
 void made_image_halves(int height, int width, made_colour left, made_colour right,
                        unsigned char *out_rgb8);
 
 // A flat image with one pixel of another colour.
-void made_image_dot(int height, int width, made_colour ground, int row, int column,
-                    made_colour dot, unsigned char *out_rgb8);
+void made_image_dot(int height, int width, made_colour ground, int row, int column, made_colour dot,
+                    unsigned char *out_rgb8);
 
 #ifdef __cplusplus
 }

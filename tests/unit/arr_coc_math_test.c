@@ -70,8 +70,8 @@ static void note(struct error *error, double value, double exact)
     error->relative = off / exact <= error->relative ? error->relative : off / exact;
 }
 
-static void sweep(float (*once)(float), float (*twice)(float), double (*exact)(double),
-                  float from, float to, struct error out[2])
+static void sweep(float (*once)(float), float (*twice)(float), double (*exact)(double), float from,
+                  float to, struct error out[2])
 {
     memset(out, 0, 2 * sizeof *out);
     for (int32_t bits = as_int(from); bits <= as_int(to); bits++) {
@@ -107,8 +107,7 @@ WEIR_TEST(ArrCocMath, LabFOverEveryFloatOfTheRoot)
 WEIR_TEST(ArrCocMath, StraightPiecesNearZero)
 {
     struct error error[2];
-    sweep(once_srgb_to_linear, twice_srgb_to_linear, exact_to_linear, 0x1p-24f, 0x1.1p-24f,
-          error);
+    sweep(once_srgb_to_linear, twice_srgb_to_linear, exact_to_linear, 0x1p-24f, 0x1.1p-24f, error);
     EXPECT_DOUBLE_LE(error[0].relative, 1.2e-7);
     EXPECT_DOUBLE_LE(error[1].relative, 1.2e-7);
     sweep(once_lab_f, twice_lab_f, exact_lab_f, 0x1p-24f, 0x1.1p-24f, error);
@@ -133,7 +132,7 @@ WEIR_TEST(ArrCocMath, ZeroAndOne)
 // A step at the end of a straight piece would draw contours into an image.
 WEIR_TEST(ArrCocMath, PiecesMeet)
 {
-    EXPECT_NEAR(once_srgb_to_linear(0.04045f),
-                once_srgb_to_linear(nextafterf(0.04045f, 1.0f)), 5e-8);
+    EXPECT_NEAR(once_srgb_to_linear(0.04045f), once_srgb_to_linear(nextafterf(0.04045f, 1.0f)),
+                5e-8);
     EXPECT_NEAR(once_lab_f(0.008856f), once_lab_f(nextafterf(0.008856f, 1.0f)), 5e-7);
 }

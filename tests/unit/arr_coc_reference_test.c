@@ -9,10 +9,19 @@
 #include "tests/support/made_images.h"
 #include "tests/support/test.h"
 
-enum { S = 64, G = 4, P = S / G, PATCHES = G * G, PLANE = S * S, D = 5 };
+enum {
+    S = 64,
+    G = 4,
+    P = S / G,
+    PATCHES = G * G,
+    PLANE = S * S,
+    D = 5
+};
 
-static const struct arr_coc_reference_dims small = {
-    .size = S, .grid = G, .budget = 512, .query = D};
+static const struct arr_coc_reference_dims small = {.size = S,
+                                                    .grid = G,
+                                                    .budget = 512,
+                                                    .query = D};
 
 static double texture[13 * PLANE];
 
@@ -131,7 +140,9 @@ WEIR_TEST(ArrCocReferenceTexture, BilinearWithHalfPixelCentres)
 // source pixels around (c + 0.5) * 5000 / 64 - 0.5 and no others.
 WEIR_TEST(ArrCocReferenceTexture, LongRowIsSampledNotAveraged)
 {
-    enum { WIDTH = 5000 };
+    enum {
+        WIDTH = 5000
+    };
     static unsigned char rgb8[WIDTH * 3];
     made_image_flat(1, WIDTH, 0x000000, rgb8);
     // Column 0 is centred on 38.5625: pixel 38 weighs 0.4375, pixel 39 0.5625.
@@ -330,8 +341,7 @@ static struct arr_coc_reference_weights hand_weights(void)
 
 static double scores[3 * PATCHES], balance[3], relevance[PATCHES];
 
-static void relevance_of_flat(const struct arr_coc_reference_weights *weights,
-                              const float *query)
+static void relevance_of_flat(const struct arr_coc_reference_weights *weights, const float *query)
 {
     static const unsigned char pixel[3] = {90, 90, 90};
     texture_of(pixel, 1, 1);
@@ -593,7 +603,9 @@ WEIR_TEST(ArrCocReferenceAllocate, DescendingRelevance)
 // Sides 8 and 16 divide the 16 pixels of a patch.
 WEIR_TEST(ArrCocReferenceCompress, RampIsExactAtCellCentres)
 {
-    enum { INDEX = 6 };
+    enum {
+        INDEX = 6
+    };
     static double tokens[20 * 20 * 13];
     for (int i = 0; i < PLANE; i++) {
         channel(0)[i] = (i % S + 0.5) * 3 + (i / S + 0.5) * 7;

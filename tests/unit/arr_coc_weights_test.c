@@ -6,7 +6,9 @@
 #include "io/safetensors.h"
 #include "tests/support/test.h"
 
-enum { QUERY_SIZE = 1536 };
+enum {
+    QUERY_SIZE = 1536
+};
 
 static void expect_moments(const weir_io_safetensors *file, const char *name, uint64_t rows,
                            uint64_t columns, double deviation)
@@ -36,8 +38,7 @@ WEIR_TEST(ArrCocWeights, NamesShapesAndMagnitudes)
 {
     struct weir_io_error error = {""};
     weir_io_safetensors *file = NULL;
-    const char *path =
-        weir_test_runfile("pipelines/arr_coc/weights/arr_coc_weights.safetensors");
+    const char *path = weir_test_runfile("pipelines/arr_coc/weights/arr_coc_weights.safetensors");
     if (!weir_io_safetensors_open(path, &file, &error)) {
         WEIR_FAIL("%s", error.message);
     }

@@ -20,8 +20,8 @@ static const struct weir_kernel_signature *find(const struct weir_bundle *bundle
     return NULL;
 }
 
-static const struct weir_image *image_of(const struct weir_bundle *bundle,
-                                         weir_image_format format, uint32_t architecture)
+static const struct weir_image *image_of(const struct weir_bundle *bundle, weir_image_format format,
+                                         uint32_t architecture)
 {
     for (uint32_t i = 0; i < bundle->image_count; i++)
         if (bundle->images[i].format == format && bundle->images[i].architecture == architecture)
@@ -90,10 +90,11 @@ WEIR_TEST(Bundle, ReadsEverySizeOfValue)
         weir_scalar scalar;
         uint32_t size;
     } wanted[] = {
-        {"uchar", WEIR_SCALAR_U8, 1},  {"ushort", WEIR_SCALAR_U16, 2}, {"uint", WEIR_SCALAR_U32, 4},
-        {"ulong", WEIR_SCALAR_U64, 8}, {"char", WEIR_SCALAR_I8, 1},    {"short", WEIR_SCALAR_I16, 2},
-        {"int", WEIR_SCALAR_I32, 4},   {"long", WEIR_SCALAR_I64, 8},   {"float", WEIR_SCALAR_F32, 4},
-        {"struct conformance_values", WEIR_SCALAR_OTHER, 16},
+        {"uchar", WEIR_SCALAR_U8, 1},  {"ushort", WEIR_SCALAR_U16, 2},
+        {"uint", WEIR_SCALAR_U32, 4},  {"ulong", WEIR_SCALAR_U64, 8},
+        {"char", WEIR_SCALAR_I8, 1},   {"short", WEIR_SCALAR_I16, 2},
+        {"int", WEIR_SCALAR_I32, 4},   {"long", WEIR_SCALAR_I64, 8},
+        {"float", WEIR_SCALAR_F32, 4}, {"struct conformance_values", WEIR_SCALAR_OTHER, 16},
     };
     const struct weir_kernel_signature *kernel = find(&conformance_kernels, "store_values");
     ASSERT_NOT_NULL(kernel);

@@ -6,11 +6,17 @@
 #include "kernels/arr_coc/pack.h"
 #include "tests/support/test.h"
 
-enum { D = 5, HIDDEN = ARR_COC_HIDDEN, WIDTH = ARR_COC_BALANCER, COLUMNS = ARR_COC_STATISTICS + D };
+enum {
+    D = 5,
+    HIDDEN = ARR_COC_HIDDEN,
+    WIDTH = ARR_COC_BALANCER,
+    COLUMNS = ARR_COC_STATISTICS + D
+};
 
 static float w0[HIDDEN * ARR_COC_CHANNELS], b0[HIDDEN], w2[D * HIDDEN], b2[D];
 static float balancer0[WIDTH * COLUMNS], balancer0_bias[WIDTH];
-static float balancer2[WIDTH * WIDTH], balancer2_bias[WIDTH], balancer4[3 * WIDTH], balancer4_bias[3];
+static float balancer2[WIDTH * WIDTH], balancer2_bias[WIDTH], balancer4[3 * WIDTH],
+    balancer4_bias[3];
 static const float query[D] = {2.0f, -1.0f, 0.0f, 3.0f, 1.0f};
 static float pack[ARR_COC_PACK_FLOATS];
 

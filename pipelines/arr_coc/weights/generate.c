@@ -26,16 +26,19 @@
 #include "io/safetensors.h"
 #include "pipelines/arr_coc/normal.h"
 
-enum { QUERY_SIZE_DEFAULT = 1536, QUERY_SIZE_MAX = 65536, TENSORS = 10 };
+enum {
+    QUERY_SIZE_DEFAULT = 1536,
+    QUERY_SIZE_MAX = 65536,
+    TENSORS = 10
+};
 
 static const uint64_t seed_default = 20240607;
 static const double bias_deviation = 0.1;
 
-static const char usage[] =
-    "usage: generate [--query-size N] [--seed N] OUTPUT.safetensors\n"
-    "Writes seeded weights for the ARR-COC pipeline.\n"
-    "  --query-size N  numbers in a query, 1 to 65536 (default 1536)\n"
-    "  --seed N        a 64-bit number (default 20240607)\n";
+static const char usage[] = "usage: generate [--query-size N] [--seed N] OUTPUT.safetensors\n"
+                            "Writes seeded weights for the ARR-COC pipeline.\n"
+                            "  --query-size N  numbers in a query, 1 to 65536 (default 1536)\n"
+                            "  --seed N        a 64-bit number (default 20240607)\n";
 
 static uint64_t element_count(const struct weir_io_tensor *tensor)
 {
@@ -71,8 +74,10 @@ static bool write_weights(const char *path, uint64_t query_size, uint64_t seed)
 
     float *values = malloc(total * sizeof *values);
     if (!values) {
-        fprintf(stderr, "generate: no memory for %" PRIu64 " numbers; "
-                        "a smaller --query-size needs less\n", total);
+        fprintf(stderr,
+                "generate: no memory for %" PRIu64 " numbers; "
+                "a smaller --query-size needs less\n",
+                total);
         return false;
     }
     float *next = values;
@@ -100,8 +105,8 @@ static bool parse_number(const char *option, const char *text, uint64_t low, uin
     char *end = NULL;
     errno = 0;
     unsigned long long number = text ? strtoull(text, &end, 10) : 0;
-    if (!text || text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 ||
-        number < low || number > high) {
+    if (!text || text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || number < low ||
+        number > high) {
         fprintf(stderr,
                 "generate: %s takes a whole number from %" PRIu64 " to %" PRIu64 ", not '%s'\n",
                 option, low, high, text ? text : "");
