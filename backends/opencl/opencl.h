@@ -117,11 +117,20 @@ struct ocl_program {
     struct ocl_signatures *signatures; // NULL for bundles
 };
 
+// What an argument of a kernel object holds already, so that it need not be set
+// again: the whole of a buffer, by its id, or a scalar.
+struct ocl_bound {
+    weir_parameter_kind kind; // 0: unknown
+    size_t size;
+    uint64_t bits; // the buffer's id, or the value
+};
+
 struct ocl_kernel {
     struct ocl_device *device;
     cl_kernel kernel;
-    pthread_mutex_t lock; // clSetKernelArg is the one call that is not thread-safe
-    cl_mem *borrowed;     // views held by the launch under way
+    pthread_mutex_t lock;    // clSetKernelArg is the one call that is not thread-safe
+    cl_mem *borrowed;        // views held by the launch under way
+    struct ocl_bound *bound; // per argument
 };
 
 static inline struct ocl_module *ocl_module_of(const struct weir_link *link)

@@ -366,6 +366,7 @@ static void release_kernel(const struct weir_host *host, struct ocl_kernel *kern
     if (kernel->kernel)
         kernel->device->module->cl.clReleaseKernel(kernel->kernel);
     pthread_mutex_destroy(&kernel->lock);
+    host->release(kernel->bound);
     host->release(kernel->borrowed);
     host->release(kernel);
 }
@@ -387,7 +388,9 @@ weir_status ocl_kernel_create(const struct weir_link *link, weir_program *progra
     cl_int code;
     kernel->borrowed =
         module->host->allocate((signature->parameter_count + 1) * sizeof *kernel->borrowed);
-    if (!kernel->borrowed) {
+    kernel->bound =
+        module->host->allocate((signature->parameter_count + 1) * sizeof *kernel->bound);
+    if (!kernel->borrowed || !kernel->bound) {
         status = ocl_no_memory(module->host, "a kernel");
         goto fail;
     }

@@ -132,6 +132,31 @@ static weir_status set_argument(const struct weir_link *link, const struct ocl_k
                             "argument %" PRIu32 " of the launch, %zu bytes", index, argument->size);
 }
 
+// Setting an argument costs about as much as the rest of a launch above the driver,
+// and in a loop most are what they were. Only what cannot change behind its name is
+// remembered: ids of buffers are never used again, and offset 0 has no view.
+static struct ocl_bound bound_of(const struct weir_argument *argument)
+{
+    if (argument->kind == WEIR_PARAMETER_BUFFER && argument->offset == 0)
+        return (struct ocl_bound){argument->kind, 0, weir_buffer_object(argument->buffer)->id};
+    if (argument->kind == WEIR_PARAMETER_VALUE && !argument->pointer)
+        return (struct ocl_bound){argument->kind, argument->size, argument->bits};
+    return (struct ocl_bound){0};
+}
+
+static weir_status bind_argument(const struct weir_link *link, struct ocl_kernel *kernel,
+                                 cl_uint index, const struct weir_argument *argument)
+{
+    struct ocl_bound *bound = &kernel->bound[index];
+    const struct ocl_bound wanted = bound_of(argument);
+    if (wanted.kind && bound->kind == wanted.kind && bound->bits == wanted.bits &&
+        bound->size == wanted.size)
+        return WEIR_OK;
+    weir_status status = set_argument(link, kernel, index, argument, &kernel->borrowed[index]);
+    *bound = status == WEIR_OK ? wanted : (struct ocl_bound){0};
+    return status;
+}
+
 static weir_status enqueue_kernel(const struct ocl_queue *queue, const struct ocl_kernel *kernel,
                                   struct weir_extent grid, struct weir_extent block)
 {
@@ -161,7 +186,7 @@ static weir_status submit_launch(const struct weir_link *link, struct ocl_queue 
 
     pthread_mutex_lock(&kernel->lock);
     for (cl_uint i = 0; i < count && status == WEIR_OK; i++)
-        status = set_argument(link, kernel, i, &arguments[i], &kernel->borrowed[i]);
+        status = bind_argument(link, kernel, i, &arguments[i]);
     if (status == WEIR_OK)
         status = enqueue_kernel(queue, kernel, operation->u.launch.grid, operation->u.launch.block);
     for (cl_uint i = 0; i < count; i++) {
