@@ -158,7 +158,7 @@ static weir_status create_host(struct cu_buffer *buffer)
     buffer->block = take_block(buffer->device, size);
     if (!buffer->block) {
         weir_status status = create_block(buffer, size);
-        if (status < 0)
+        if (!buffer->block)
             return status;
     }
     buffer->pointer = buffer->block->pointer;

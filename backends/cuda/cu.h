@@ -272,21 +272,22 @@ weir_status cu_enter(struct cu_device *device, struct cu_scope *scope);
 void cu_enter_to_destroy(struct cu_device *device, struct cu_scope *scope);
 void cu_leave(const struct cu_device *device, const struct cu_scope *scope);
 
-weir_status cu_device_create(const struct weir_link *link, weir_device *device,
+weir_status cu_device_create(const struct weir_link *link, weir_device *object,
                              const struct weir_device_setup *setup, void **out_data);
-void cu_device_destroy(const struct weir_link *link, weir_device *device);
-void cu_device_limits(const struct weir_link *link, weir_device *device,
+void cu_device_destroy(const struct weir_link *link, weir_device *object);
+void cu_device_limits(const struct weir_link *link, weir_device *object,
                       struct weir_limits *limits);
-weir_status cu_device_trim(const struct weir_link *link, weir_device *device);
+weir_status cu_device_trim(const struct weir_link *link, weir_device *object);
 
 // queue.c
 
-weir_status cu_queue_create(const struct weir_link *link, weir_device *device, weir_queue *queue,
-                            const struct weir_queue_setup *setup, void **out_data);
-void cu_queue_destroy(const struct weir_link *link, weir_queue *queue);
-weir_status cu_queue_submit(const struct weir_link *link, weir_queue *queue,
+weir_status cu_queue_create(const struct weir_link *link, weir_device *device_object,
+                            weir_queue *object, const struct weir_queue_setup *setup,
+                            void **out_data);
+void cu_queue_destroy(const struct weir_link *link, weir_queue *object);
+weir_status cu_queue_submit(const struct weir_link *link, weir_queue *object,
                             const struct weir_operation *operation);
-weir_status cu_queue_finish(const struct weir_link *link, weir_queue *queue);
+weir_status cu_queue_finish(const struct weir_link *link, weir_queue *object);
 
 // copy.c
 
@@ -303,10 +304,10 @@ weir_status cu_records_init(struct cu_queue *queue);
 void cu_records_finish(struct cu_queue *queue);
 weir_status cu_submit_record(struct cu_queue *queue, uint64_t sequence);
 weir_status cu_submit_wait(struct cu_queue *queue, struct cu_queue *producer, uint64_t sequence);
-weir_status cu_event_query(const struct weir_link *link, weir_queue *queue, uint64_t sequence);
-weir_status cu_event_wait(const struct weir_link *link, weir_queue *queue, uint64_t sequence,
+weir_status cu_event_query(const struct weir_link *link, weir_queue *object, uint64_t sequence);
+weir_status cu_event_wait(const struct weir_link *link, weir_queue *object, uint64_t sequence,
                           uint64_t timeout_ns);
-weir_status cu_event_time(const struct weir_link *link, weir_queue *queue, uint64_t sequence,
+weir_status cu_event_time(const struct weir_link *link, weir_queue *object, uint64_t sequence,
                           uint64_t *out_time_ns);
 
 // timeline.c
@@ -322,10 +323,10 @@ weir_status cu_timeline_convert(struct cu_device *device, CUevent event, CUevent
 
 // buffer.c
 
-weir_status cu_buffer_create(const struct weir_link *link, weir_device *device, weir_buffer *buffer,
-                             const struct weir_buffer_setup *setup, void **out_data,
-                             void **out_pointer);
-void cu_buffer_destroy(const struct weir_link *link, weir_buffer *buffer);
+weir_status cu_buffer_create(const struct weir_link *link, weir_device *object,
+                             weir_buffer *buffer_object, const struct weir_buffer_setup *setup,
+                             void **out_data, void **out_pointer);
+void cu_buffer_destroy(const struct weir_link *link, weir_buffer *object);
 // Gives cached pinned memory back; waits for the device. Within its context.
 void cu_blocks_release(struct cu_device *device);
 
@@ -351,16 +352,16 @@ void cu_idle_drain(struct cu_device *device);
 // program.c
 
 weir_status cu_program_create(const struct weir_link *link, weir_device *device,
-                              weir_program *program, const struct weir_program_params *params,
+                              weir_program *object, const struct weir_program_params *params,
                               void **out_data);
-void cu_program_destroy(const struct weir_link *link, weir_program *program);
-weir_status cu_program_signatures(const struct weir_link *link, weir_program *program,
+void cu_program_destroy(const struct weir_link *link, weir_program *object);
+weir_status cu_program_signatures(const struct weir_link *link, weir_program *object,
                                   const struct weir_kernel_signature **out_signatures,
                                   uint32_t *out_count);
-weir_status cu_kernel_create(const struct weir_link *link, weir_program *program,
-                             weir_kernel *kernel, const struct weir_kernel_signature *signature,
+weir_status cu_kernel_create(const struct weir_link *link, weir_program *program_object,
+                             weir_kernel *object, const struct weir_kernel_signature *signature,
                              struct weir_kernel_info *info, void **out_data);
-void cu_kernel_destroy(const struct weir_link *link, weir_kernel *kernel);
+void cu_kernel_destroy(const struct weir_link *link, weir_kernel *object);
 
 // source.c
 

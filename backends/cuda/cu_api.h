@@ -171,7 +171,7 @@ enum {
 
 #define CU_LAYOUT_OFFSET(structure, member, offset)                                       \
     _Static_assert(offsetof(structure, member) == (offset), #structure "." #member " is " \
-                                                                                   "elsewhere");
+                                                                       "elsewhere");
 #define CU_LAYOUT_SIZE(structure, size) \
     _Static_assert(sizeof(structure) == (size), #structure " has another size");
 CU_LAYOUT(CU_LAYOUT_OFFSET, CU_LAYOUT_SIZE)

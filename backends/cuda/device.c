@@ -21,6 +21,7 @@
 weir_status cu_enter(struct cu_device *device, struct cu_scope *scope)
 {
     const struct cu_symbols *cu = &device->module->cu;
+    *scope = (struct cu_scope){NULL, false};
     if (atomic_load_explicit(&device->lost, memory_order_relaxed))
         return cu_report_lost(device);
     CUresult code = cu->cuCtxGetCurrent(&scope->before);

@@ -221,7 +221,7 @@ static weir_status load_compiled(const struct cu_program *program)
 static void release(struct cu_program *program)
 {
     const struct weir_host *host = program->device->module->host;
-    if (program->module) {
+    if (program->module && program->entry) {
         program->entry->module = program->module;
         cu_idle_put(program->device, program->entry);
     } else {
@@ -277,10 +277,12 @@ weir_status cu_program_create(const struct weir_link *link, weir_device *device,
     program->device = cu_device_of(link, device);
     program->entry = host->allocate(sizeof *program->entry);
 
-    weir_status status = program->entry ? WEIR_OK : cu_no_memory(host, "a program");
-    if (status == WEIR_OK && params->source)
+    weir_status status;
+    if (!program->entry)
+        status = cu_no_memory(host, "a program");
+    else if (params->source)
         status = create_from_source(program, params);
-    else if (status == WEIR_OK) {
+    else {
         status = choose(program->device, params->bundle, &chosen);
         if (status == WEIR_OK)
             status = create(program, &chosen);

@@ -5,6 +5,7 @@
 // The kernels are counted first and stored in a second walk over the same text, so
 // that all of them fit into one block of memory.
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -157,9 +158,7 @@ static const char *keep(struct reader *reader, const char *before, struct token 
         return NULL;
     char *string = reader->strings;
     reader->strings += size;
-    memcpy(string, before, strlen(before));
-    memcpy(string + strlen(before), token.text, token.length);
-    memcpy(string + strlen(before) + token.length, behind, strlen(behind) + 1);
+    snprintf(string, size, "%s%.*s%s", before, (int)token.length, token.text, behind);
     return string;
 }
 

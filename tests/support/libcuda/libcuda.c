@@ -354,15 +354,17 @@ static long number_in(const char *variable, long fallback)
 
 __attribute__((constructor)) static void start(void)
 {
-    char name[64];
-    long n = 0;
-    int code = 0;
+    char name[64] = "";
     fake_version = (int)number_in("WEIR_TEST_CUDA_VERSION", fake_version);
     device_count = (int)number_in("WEIR_TEST_CUDA_DEVICES", device_count);
     device_count = device_count < DEVICE_LIMIT ? device_count : DEVICE_LIMIT;
     architecture = (int)number_in("WEIR_TEST_CUDA_ARCH", architecture);
     fake_memory_bytes = (size_t)number_in("WEIR_TEST_CUDA_MEMORY", (long)fake_memory_bytes);
     const char *fail = getenv("WEIR_TEST_CUDA_FAIL");
-    if (fail && sscanf(fail, "%63[^:]:%ld:%d", name, &n, &code) >= 2)
-        set_failure(name, n, code);
+    const char *first = fail ? strchr(fail, ':') : NULL;
+    const char *second = first ? strchr(first + 1, ':') : NULL;
+    if (!first || (size_t)(first - fail) >= sizeof name)
+        return;
+    memcpy(name, fail, (size_t)(first - fail));
+    set_failure(name, strtol(first + 1, NULL, 10), second ? (int)strtol(second + 1, NULL, 10) : 0);
 }
