@@ -26,16 +26,13 @@ struct weir_argument {
     uint64_t bits;
 };
 
+// Whole structures at once, not member by member: a launch is short enough for the
+// difference to show.
 static inline struct weir_argument weir__argument_range(weir_buffer *buffer, size_t offset,
                                                         size_t size, weir_access access)
 {
-    struct weir_argument argument;
-    memset(&argument, 0, sizeof argument);
-    argument.kind = WEIR_PARAMETER_BUFFER;
-    argument.access = access;
-    argument.buffer = buffer;
-    argument.offset = offset;
-    argument.size = size;
+    struct weir_argument argument = {
+        WEIR_PARAMETER_BUFFER, access, WEIR_SCALAR_OTHER, buffer, offset, size, NULL, 0};
     return argument;
 }
 
@@ -60,33 +57,26 @@ static inline struct weir_argument weir_inout(weir_buffer *buffer, size_t offset
 // Any value of `size` bytes, which lives until the launch call returns.
 static inline struct weir_argument weir_value(const void *pointer, size_t size)
 {
-    struct weir_argument argument;
-    memset(&argument, 0, sizeof argument);
-    argument.kind = WEIR_PARAMETER_VALUE;
-    argument.pointer = pointer;
-    argument.size = size;
+    struct weir_argument argument = {
+        WEIR_PARAMETER_VALUE, WEIR_ACCESS_READ, WEIR_SCALAR_OTHER, NULL, 0, size, pointer, 0};
     return argument;
 }
 
 // Local memory for a __local pointer parameter.
 static inline struct weir_argument weir_local(size_t size)
 {
-    struct weir_argument argument;
-    memset(&argument, 0, sizeof argument);
-    argument.kind = WEIR_PARAMETER_LOCAL;
-    argument.size = size;
+    struct weir_argument argument = {
+        WEIR_PARAMETER_LOCAL, WEIR_ACCESS_READ_WRITE, WEIR_SCALAR_OTHER, NULL, 0, size, NULL, 0};
     return argument;
 }
 
 static inline struct weir_argument weir__argument_scalar(weir_scalar scalar, const void *value,
                                                          size_t size)
 {
-    struct weir_argument argument;
-    memset(&argument, 0, sizeof argument);
-    argument.kind = WEIR_PARAMETER_VALUE;
-    argument.scalar = scalar;
-    argument.size = size;
-    memcpy(&argument.bits, value, size);
+    uint64_t bits = 0;
+    memcpy(&bits, value, size);
+    struct weir_argument argument = {
+        WEIR_PARAMETER_VALUE, WEIR_ACCESS_READ, scalar, NULL, 0, size, NULL, bits};
     return argument;
 }
 
