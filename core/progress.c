@@ -316,6 +316,14 @@ static bool wait_before_target(const weir_queue *queue, uint32_t index, struct w
     return weir__waits_get(&queue->progress.waits, index, queue->progress.target, out_wait);
 }
 
+// Behind a failure a wait proves nothing: it, or what came before it, may have been
+// refused, and the queue may have run on without its producer.
+static bool proves_nothing(weir_queue *queue, const struct weir__wait *wait)
+{
+    struct weir_error cause;
+    return cause_at(queue, wait->own, &cause);
+}
+
 static void walk_gather(weir_queue **list)
 {
     struct weir__wait wait;
@@ -324,7 +332,8 @@ static void walk_gather(weir_queue **list)
         changed = false;
         for (weir_queue *queue = *list; queue; queue = queue->progress.walk_next)
             for (uint32_t i = 0; wait_before_target(queue, i, &wait); i++) {
-                weir_queue *producer = weir__registry_pin(wait.event.queue);
+                weir_queue *producer =
+                    proves_nothing(queue, &wait) ? NULL : weir__registry_pin(wait.event.queue);
                 if (producer)
                     walk_add(list, producer, wait.event.sequence, &changed);
             }

@@ -272,3 +272,28 @@ WEIR_TEST(Progress, ALostDeviceCannotBeRecovered)
     weir_queue_destroy(&queue);
     control_close(&control);
 }
+
+// A wait that the backend refused holds nothing back, so the end of its queue says
+// nothing about the producer.
+WEIR_TEST(Progress, ARefusedWaitProvesNothing)
+{
+    struct control control;
+    struct weir_event event;
+
+    ASSERT_TRUE(control_open(&control));
+    weir_queue *a = control_queue(&control, "a");
+    weir_queue *b = control_queue(&control, "b");
+    ASSERT_OK(weir_queue_record(a, &event));
+    control_refuse(WEIR_OPERATION_WAIT, 0);
+    EXPECT_INT_EQ(weir_queue_wait(b, event), WEIR_ERROR_DEVICE);
+    // Recovery finishes b alone; nobody has asked for a yet.
+    EXPECT_OK(weir_queue_recover(b));
+    EXPECT_UINT_EQ(completed(a), 0);
+    // Nor is the wait implied when it is made again.
+    control_forget();
+    EXPECT_OK(weir_queue_wait(b, event));
+    EXPECT_SIZE_EQ(control_count(WEIR_OPERATION_WAIT), 1);
+    weir_queue_destroy(&a);
+    weir_queue_destroy(&b);
+    control_close(&control);
+}
