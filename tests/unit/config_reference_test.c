@@ -25,6 +25,7 @@ static const struct weir_section *(*const linked_tables[])(void) = {
     weir_arr_coc_section,
 };
 static const char *const module_paths[] = {
+    "backends/cuda/weir_cuda.so",
     "backends/null/weir_null.so",
     "backends/opencl/weir_opencl.so",
 };
