@@ -3,7 +3,8 @@
 // another behind the caller's back.
 //
 // Every operation is asynchronous and remembers its caller's file:line; the
-// macros add it, and the functions with `_at` are what they call.
+// macros add it, and the functions with `_at` are what they call. Those that take
+// structures or arrays are variadic, so that a compound literal can be passed.
 //
 // A queue fails when an operation of it, or one it waits for, fails: a host
 // call that returns an error, an error at submit, a fault of the driver.
@@ -71,8 +72,7 @@ struct weir_plane {
 WEIR_API weir_status weir_queue_copy_2d_at(weir_queue *queue, struct weir_plane dst,
                                            struct weir_plane src, size_t width, size_t height,
                                            const char *file, int line);
-#define weir_queue_copy_2d(queue, dst, src, width, height) \
-    weir_queue_copy_2d_at(queue, dst, src, width, height, __FILE__, __LINE__)
+#define weir_queue_copy_2d(queue, ...) weir_queue_copy_2d_at(queue, __VA_ARGS__, __FILE__, __LINE__)
 
 // Fills `size` bytes with a pattern of 1, 2, 4, 8 or 16 bytes, which is read
 // before the call returns. `dst_offset` and `size` are multiples of its size.
@@ -81,22 +81,22 @@ WEIR_API weir_status weir_queue_copy_2d_at(weir_queue *queue, struct weir_plane 
 WEIR_API weir_status weir_queue_fill_at(weir_queue *queue, weir_buffer *dst, size_t dst_offset,
                                         size_t size, const void *pattern, size_t pattern_size,
                                         const char *file, int line);
-#define weir_queue_fill(queue, dst, dst_offset, size, pattern, pattern_size) \
-    weir_queue_fill_at(queue, dst, dst_offset, size, pattern, pattern_size, __FILE__, __LINE__)
+#define weir_queue_fill(queue, ...) weir_queue_fill_at(queue, __VA_ARGS__, __FILE__, __LINE__)
 
-// Launches `grid` blocks of `block` work-items. Arguments (<weir/launch.h>) are
-// read before the call returns, and checked against the kernel's signature in
-// count, kind, type and access.
+// Launches `grid` blocks of `block` work-items; a grid of no blocks orders but
+// does nothing. Arguments (<weir/launch.h>) are read before the call returns, and
+// checked against the kernel's signature in count, kind, type and access.
 //
 //     weir_queue_launch(queue, scale, weir_dim(n / 256, 1, 1), weir_dim(256, 1, 1),
 //                       weir_in(src, 0, bytes), weir_out(dst, 0, bytes), 2.0f);
 //
-// Both macros call weir_queue_launch_at(), which <weir/launch.h> declares.
+// Both macros call weir_queue_launch_at(), which <weir/launch.h> declares. The
+// extents of weir_queue_launch() come from weir_dim() or a variable.
 //
 // Errors: WEIR_ERROR_INVALID, naming the parameter, what it is and what it got;
 // the queue's first failure.
-#define weir_queue_launch_array(queue, kernel, grid, block, arguments, argument_count) \
-    weir_queue_launch_at(queue, kernel, grid, block, arguments, argument_count, __FILE__, __LINE__)
+#define weir_queue_launch_array(queue, ...) \
+    weir_queue_launch_at(queue, __VA_ARGS__, __FILE__, __LINE__)
 
 // Runs `function(user)` on a thread of the library's when all earlier work of
 // the queue has finished; later work of the queue waits for it. The function may
@@ -120,7 +120,7 @@ WEIR_API weir_status weir_queue_record_at(weir_queue *queue, struct weir_event *
 // Errors: WEIR_ERROR_INVALID for a zeroed event; the event's failure, which then is the queue's.
 WEIR_API weir_status weir_queue_wait_at(weir_queue *queue, struct weir_event event,
                                         const char *file, int line);
-#define weir_queue_wait(queue, event) weir_queue_wait_at(queue, event, __FILE__, __LINE__)
+#define weir_queue_wait(queue, ...) weir_queue_wait_at(queue, __VA_ARGS__, __FILE__, __LINE__)
 
 // Hands what was submitted to the device. Weir does so itself before anything
 // waits for it; this is for work whose end nobody waits for.
