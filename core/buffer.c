@@ -50,7 +50,9 @@ static weir_status create(weir_device *device, const char *label,
 
 static weir_status check_size(weir_device *device, const char *label, size_t size)
 {
-    WEIR_REQUIRE(label, size > 0);
+    if (size == 0)
+        return weir__fail_at(NULL, 0, label, WEIR_ERROR_INVALID, "set params.size",
+                             "a buffer of 0 bytes was asked for");
     if (size > device->limits.max_buffer_bytes)
         return weir__fail_at(NULL, 0, label, WEIR_ERROR_INVALID, "split it into several buffers",
                              "a buffer of %zu bytes was asked for; the device's limit is %" PRIu64,
@@ -65,7 +67,7 @@ weir_status weir_buffer_create(weir_device *device, const struct weir_buffer_par
     WEIR_REQUIRE(NULL, out_buffer);
     *out_buffer = NULL;
     WEIR_REQUIRE(NULL, device && params);
-    WEIR_REQUIRE(params->label, params->struct_size >= sizeof params->struct_size);
+    WEIR_REQUIRE_PARAMS(params);
     WEIR_REQUIRE(params->label,
                  params->placement == WEIR_PLACE_DEVICE || params->placement == WEIR_PLACE_HOST);
     weir_status status = check_size(device, params->label, params->size);
@@ -82,7 +84,7 @@ weir_status weir_buffer_wrap(weir_device *device, const struct weir_wrap_params 
     WEIR_REQUIRE(NULL, out_buffer);
     *out_buffer = NULL;
     WEIR_REQUIRE(NULL, device && params);
-    WEIR_REQUIRE(params->label, params->struct_size >= sizeof params->struct_size);
+    WEIR_REQUIRE_PARAMS(params);
     WEIR_REQUIRE(params->label, params->pointer);
     weir_status status = check_size(device, params->label, params->size);
     if (status < 0)
@@ -110,12 +112,12 @@ void weir__buffer_finalize(weir_buffer *buffer)
 
 size_t weir_buffer_size(const weir_buffer *buffer)
 {
-    return buffer->size;
+    return buffer ? buffer->size : 0;
 }
 
 weir_placement weir_buffer_placement(const weir_buffer *buffer)
 {
-    return buffer->placement;
+    return buffer ? buffer->placement : WEIR_PLACE_DEVICE;
 }
 
 weir_status weir__buffer_refuse_range(const weir_buffer *buffer, const char *role, size_t offset,
@@ -126,17 +128,20 @@ weir_status weir__buffer_refuse_range(const weir_buffer *buffer, const char *rol
                          size, offset, buffer->size);
 }
 
-static weir_status check_host_use(weir_buffer *buffer, size_t offset, size_t size,
-                                  weir_access access)
+static weir_status check_host_use(const char *function, weir_buffer *buffer, size_t offset,
+                                  size_t size, weir_access access)
 {
-    WEIR_REFUSE_FORK();
-    WEIR_REQUIRE(NULL, buffer);
+    WEIR_REFUSE_FORK_OF(function);
+    if (!buffer)
+        return weir__fail(WEIR_ERROR_INVALID, NULL, "%s: buffer is NULL", function);
     const char *label = buffer->member.object.label;
     if (buffer->placement != WEIR_PLACE_HOST)
         return weir__fail_at(NULL, 0, label, WEIR_ERROR_INVALID,
                              "copy to a HOST buffer, or use weir_download()",
                              "the host cannot use a DEVICE buffer's memory");
-    WEIR_REQUIRE(label, access >= WEIR_ACCESS_READ && access <= WEIR_ACCESS_READ_WRITE);
+    if (access < WEIR_ACCESS_READ || access > WEIR_ACCESS_READ_WRITE)
+        return weir__fail_at(NULL, 0, label, WEIR_ERROR_INVALID, "pass WEIR_ACCESS_READ or its kin",
+                             "%s: access %d is none of weir_access", function, (int)access);
     if (!weir__buffer_holds(buffer, offset, size))
         return weir__buffer_refuse_range(buffer, "range", offset, size, NULL, 0);
     return WEIR_OK;
@@ -147,7 +152,7 @@ weir_status weir_host_begin(weir_buffer *buffer, size_t offset, size_t size, wei
 {
     WEIR_REQUIRE(NULL, out_pointer);
     *out_pointer = NULL;
-    weir_status status = check_host_use(buffer, offset, size, access);
+    weir_status status = check_host_use(__func__, buffer, offset, size, access);
     if (status < 0)
         return status;
     const weir_device *device = buffer->member.device;
@@ -162,7 +167,7 @@ weir_status weir_host_begin(weir_buffer *buffer, size_t offset, size_t size, wei
 
 weir_status weir_host_end(weir_buffer *buffer, size_t offset, size_t size, weir_access access)
 {
-    weir_status status = check_host_use(buffer, offset, size, access);
+    weir_status status = check_host_use(__func__, buffer, offset, size, access);
     if (status < 0)
         return status;
     const weir_device *device = buffer->member.device;
@@ -313,14 +318,22 @@ static weir_status finish_pieces(struct weir__staging *staging, weir_status stat
     return status < 0 ? weir__error_set(&cause) : WEIR_OK;
 }
 
-static weir_status check_transfer(weir_queue *queue, weir_buffer *buffer, const void *pointer,
-                                  size_t offset, size_t size, const char *file, int line)
+static weir_status check_transfer(const char *function, weir_queue *queue, weir_buffer *buffer,
+                                  const void *pointer, size_t offset, size_t size, const char *file,
+                                  int line)
 {
-    WEIR_REFUSE_FORK();
-    WEIR_REQUIRE_AT(file, line, NULL, queue && buffer);
-    WEIR_REQUIRE_AT(file, line, buffer->member.object.label, pointer || size == 0);
-    WEIR_REQUIRE_AT(file, line, buffer->member.object.label,
-                    buffer->member.device == queue->member.device);
+    WEIR_REFUSE_FORK_OF(function);
+    if (!queue || !buffer || (!pointer && size > 0))
+        return weir__fail_at(file, line, buffer ? buffer->member.object.label : NULL,
+                             WEIR_ERROR_INVALID, NULL, "%s: %s is NULL", function,
+                             !queue    ? "the queue"
+                             : !buffer ? "the buffer"
+                                       : "the host's memory");
+    if (buffer->member.device != queue->member.device)
+        return weir__fail_at(file, line, buffer->member.object.label, WEIR_ERROR_INVALID,
+                             "use a queue of the buffer's device",
+                             "%s: the buffer belongs to another device than queue '%s'", function,
+                             queue->member.object.label);
     if (weir__in_host_call())
         return weir__fail_at(file, line, queue->member.object.label, WEIR_ERROR_INVALID,
                              "use weir_queue_copy() and a HOST buffer",
@@ -353,13 +366,15 @@ static weir_status transfer(weir_queue *queue, weir_buffer *buffer, size_t offse
 weir_status weir_upload_at(weir_queue *queue, weir_buffer *dst, size_t dst_offset, const void *src,
                            size_t size, const char *file, int line)
 {
-    weir_status status = check_transfer(queue, dst, src, dst_offset, size, file, line);
+    weir_status status =
+        check_transfer("weir_upload", queue, dst, src, dst_offset, size, file, line);
     return status < 0 ? status : transfer(queue, dst, dst_offset, src, NULL, size, file, line);
 }
 
 weir_status weir_download_at(weir_queue *queue, void *dst, weir_buffer *src, size_t src_offset,
                              size_t size, const char *file, int line)
 {
-    weir_status status = check_transfer(queue, src, dst, src_offset, size, file, line);
+    weir_status status =
+        check_transfer("weir_download", queue, src, dst, src_offset, size, file, line);
     return status < 0 ? status : transfer(queue, src, src_offset, NULL, dst, size, file, line);
 }

@@ -20,6 +20,8 @@
 
 size_t weir_device_count(const weir_runtime *runtime)
 {
+    if (!runtime)
+        return 0;
     const struct weir_link *backend = weir__chain_backend(&runtime->chain);
     return backend->ops->device_count(backend);
 }
@@ -181,7 +183,8 @@ weir_status weir_device_open(weir_runtime *runtime, const struct weir_device_par
     WEIR_REQUIRE(NULL, out_device);
     *out_device = NULL;
     WEIR_REQUIRE(NULL, runtime);
-    WEIR_REQUIRE(NULL, !params || params->struct_size >= sizeof params->struct_size);
+    if (params)
+        WEIR_REQUIRE_PARAMS(params);
 
     size_t index;
     weir_status status = select_device(runtime, params ? params->select : NULL, &index);
@@ -290,12 +293,12 @@ weir_status weir_device_close(weir_device **device)
 
 const struct weir_limits *weir_device_limits(const weir_device *device)
 {
-    return &device->limits;
+    return device ? &device->limits : NULL;
 }
 
 const struct weir_device_info *weir_device_get_info(const weir_device *device)
 {
-    return &device->info;
+    return device ? &device->info : NULL;
 }
 
 weir_status weir_device_trim(weir_device *device)

@@ -26,20 +26,33 @@ weir_status weir__error_set(const struct weir_error *error);
 // Adds what the detail does not hold yet.
 void weir__error_place(const char *object, const char *file, int line);
 
-// Refuses the call unless `condition` holds: the message is its text.
-#define WEIR_REQUIRE(object, condition)                                           \
-    do {                                                                          \
-        if (!(condition))                                                         \
-            return weir__fail_at(NULL, 0, object, WEIR_ERROR_INVALID, NULL,       \
-                                 "%s: this must hold: %s", __func__, #condition); \
-    } while (0)
+// Reports that `condition`, as the source of `function` writes it, does not hold.
+// One that is made of pointers alone reads "queue or buffer is NULL".
+void weir__report_broken(const char *file, int line, const char *object, const char *function,
+                         const char *condition);
+
+// Refuses the call unless `condition` holds: the message is made from its text.
+#define WEIR_REQUIRE(object, condition) WEIR_REQUIRE_AT(NULL, 0, object, condition)
 
 // The same for operations, which know their caller.
-#define WEIR_REQUIRE_AT(file, line, object, condition)                            \
-    do {                                                                          \
-        if (!(condition))                                                         \
-            return weir__fail_at(file, line, object, WEIR_ERROR_INVALID, NULL,    \
-                                 "%s: this must hold: %s", __func__, #condition); \
+#define WEIR_REQUIRE_AT(file, line, object, condition)                             \
+    do {                                                                           \
+        if (!(condition))                                                          \
+            return (weir__report_broken(file, line, object, __func__, #condition), \
+                    WEIR_ERROR_INVALID);                                           \
+    } while (0)
+
+// A larger structure than this was never written by anyone: its size is rubbish.
+#define WEIR_PARAMS_BYTES_MAX 4096
+
+// Refuses params whose size was not set. Larger ones come from newer headers.
+#define WEIR_REQUIRE_PARAMS(params)                                                              \
+    do {                                                                                         \
+        if ((params)->struct_size < sizeof *(params) ||                                          \
+            (params)->struct_size > WEIR_PARAMS_BYTES_MAX)                                       \
+            return weir__fail(WEIR_ERROR_INVALID, "start from = {.struct_size = sizeof params}", \
+                              "%s: struct_size is %zu, but must be %zu", __func__,               \
+                              (params)->struct_size, sizeof *(params));                          \
     } while (0)
 
 #endif

@@ -16,11 +16,14 @@
 static weir_status find(const char *function, struct weir_event event, weir_queue **out_queue)
 {
     *out_queue = NULL;
-    WEIR_REFUSE_FORK();
+    WEIR_REFUSE_FORK_OF(function);
     if (event.queue == 0 || event.sequence == 0)
         return weir__fail(WEIR_ERROR_INVALID, "record first: weir_queue_record() returns the event",
                           "%s: the event is zero; it was never recorded", function);
     weir_queue *queue = weir__registry_pin(event.queue);
+    if (!queue && !weir__registry_issued(event.queue))
+        return weir__fail(WEIR_ERROR_INVALID, "record first: weir_queue_record() returns the event",
+                          "%s: the event is of no queue that ever was", function);
     if (queue && event.sequence > atomic_load_explicit(&queue->seen, memory_order_acquire)) {
         weir_status status =
             weir__fail_at(NULL, 0, queue->member.object.label, WEIR_ERROR_INVALID, NULL,

@@ -72,7 +72,8 @@ static weir_status run_host_call(struct hold *hold, const struct weir_operation 
         return WEIR_OK;
     // The function's own detail, if it left one, says more than its status.
     if (weir_last_error()->status != status)
-        weir__report(status, NULL, "the function returned %s", weir_status_name(status));
+        weir__report(status, NULL, "the function returned %s (%d)", weir_status_name(status),
+                     (int)status);
     return status;
 }
 

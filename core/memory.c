@@ -38,6 +38,8 @@ void weir__count_driver_object(void)
 
 void weir_counters_read(struct weir_counters *out_counters)
 {
+    if (!out_counters)
+        return;
     out_counters->allocations = atomic_load(&allocations);
     out_counters->driver_objects = atomic_load(&driver_objects);
 }

@@ -15,8 +15,10 @@
 static weir_status check_params(const struct weir_program_params *params)
 {
     const char *label = params->label;
-    WEIR_REQUIRE(label, params->struct_size >= sizeof params->struct_size);
-    WEIR_REQUIRE(label, !params->bundle != !params->source);
+    if (!params->bundle == !params->source)
+        return weir__fail_at(NULL, 0, label, WEIR_ERROR_INVALID, "set one of the two",
+                             "weir_program_create: the params have %s",
+                             params->bundle ? "a bundle and source" : "neither bundle nor source");
     WEIR_REQUIRE(label, !params->options || params->source);
     WEIR_REQUIRE(label, !params->bundle ||
                             params->bundle->struct_size >= sizeof params->bundle->struct_size);
@@ -45,6 +47,7 @@ weir_status weir_program_create(weir_device *device, const struct weir_program_p
     WEIR_REQUIRE(NULL, out_program);
     *out_program = NULL;
     WEIR_REQUIRE(NULL, device && params);
+    WEIR_REQUIRE_PARAMS(params);
     weir_status status = check_params(params);
     if (status < 0)
         return status;
@@ -163,12 +166,12 @@ void weir__kernel_finalize(weir_kernel *kernel)
 
 const struct weir_kernel_signature *weir_kernel_get_signature(const weir_kernel *kernel)
 {
-    return kernel->signature;
+    return kernel ? kernel->signature : NULL;
 }
 
 const struct weir_kernel_info *weir_kernel_get_info(const weir_kernel *kernel)
 {
-    return &kernel->info;
+    return kernel ? &kernel->info : NULL;
 }
 
 // Where a check of one argument happens, for its message.
@@ -180,12 +183,18 @@ struct place {
     int line;
 };
 
+static const char *article(const char *type)
+{
+    return type[0] == 'i' || (type[0] == 'u' && type[1] == 'n') ? "an" : "a";
+}
+
 static weir_status refuse(const struct place *place, const char *got, const char *remedy)
 {
     return weir__fail_at(place->file, place->line, place->kernel->member.object.label,
                          WEIR_ERROR_INVALID, remedy,
-                         "launch: parameter %zu, '%s', is a %s; it got %s", place->index,
-                         place->parameter->name, place->parameter->type_name, got);
+                         "launch: parameter %zu, '%s', is %s %s; it got %s", place->index,
+                         place->parameter->name, article(place->parameter->type_name),
+                         place->parameter->type_name, got);
 }
 
 static bool same_family(weir_scalar wanted, weir_scalar given)
@@ -213,10 +222,11 @@ static weir_status check_value(const struct place *place, const struct weir_argu
                    ? refuse(place, "a double", "write the constant with an f: 2.0f")
                    : weir__fail_at(place->file, place->line, place->kernel->member.object.label,
                                    WEIR_ERROR_INVALID, "cast it to the parameter's type",
-                                   "launch: parameter %zu, '%s', is a %s of %" PRIu32
+                                   "launch: parameter %zu, '%s', is %s %s of %" PRIu32
                                    " bytes; it got %s of %zu bytes",
-                                   place->index, parameter->name, parameter->type_name,
-                                   parameter->size, names[argument->scalar], argument->size);
+                                   place->index, parameter->name, article(parameter->type_name),
+                                   parameter->type_name, parameter->size, names[argument->scalar],
+                                   argument->size);
     if (!same_family(parameter->scalar, argument->scalar))
         return refuse(place, names[argument->scalar], "cast it to the parameter's type");
     return WEIR_OK;

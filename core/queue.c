@@ -26,7 +26,6 @@ static weir_status check_params(weir_device *device, const struct weir_queue_par
     const struct weir_limits *limits = &device->limits;
     const char *label = params->label;
 
-    WEIR_REQUIRE(label, params->struct_size >= sizeof params->struct_size);
     int32_t low = limits->priority_lowest;
     int32_t high = limits->priority_highest;
     int32_t least = low < high ? low : high;
@@ -78,6 +77,7 @@ weir_status weir_queue_create(weir_device *device, const struct weir_queue_param
     *out_queue = NULL;
     WEIR_REQUIRE(NULL, device);
     params = params ? params : &defaults;
+    WEIR_REQUIRE_PARAMS(params);
     weir_status status = check_params(device, params);
     if (status < 0)
         return status;
@@ -140,12 +140,12 @@ void weir__queue_finalize(weir_queue *queue)
 
 const char *weir_queue_label(const weir_queue *queue)
 {
-    return queue->member.object.label;
+    return queue ? queue->member.object.label : "";
 }
 
 weir_device *weir_queue_device(const weir_queue *queue)
 {
-    return queue->member.device;
+    return queue ? queue->member.device : NULL;
 }
 
 weir_status weir__queue_fail(weir_queue *queue, const struct weir_operation *operation,
@@ -396,10 +396,15 @@ weir_status weir_queue_launch_at(weir_queue *queue, weir_kernel *kernel, struct 
     WEIR_REFUSE_FORK();
     WEIR_REQUIRE_AT(file, line, NULL, queue);
     WEIR_REQUIRE_AT(file, line, queue->member.object.label, kernel);
-    WEIR_REQUIRE_AT(file, line, queue->member.object.label,
-                    kernel->member.device == queue->member.device);
     WEIR_REQUIRE_AT(file, line, queue->member.object.label, arguments || argument_count == 0);
-    WEIR_REQUIRE_AT(file, line, kernel->member.object.label, block.x > 0);
+    if (kernel->member.device != queue->member.device)
+        return weir__fail_at(file, line, kernel->member.object.label, WEIR_ERROR_INVALID,
+                             "create a program and its kernels for each device",
+                             "launch: the kernel belongs to another device than queue '%s'",
+                             queue->member.object.label);
+    if (block.x == 0)
+        return weir__fail_at(file, line, kernel->member.object.label, WEIR_ERROR_INVALID,
+                             "a block has at least one work-item", "launch: block.x is 0");
     grid = without_zeros(grid);
     block = without_zeros(block);
     weir_status status = check_extents(kernel, &grid, &block, file, line);
@@ -521,6 +526,10 @@ weir_status weir_queue_wait_at(weir_queue *queue, struct weir_event event, const
                              "weir_queue_wait: the event is zero; it was never recorded");
 
     weir_queue *producer = weir__registry_pin(event.queue);
+    if (!producer && !weir__registry_issued(event.queue))
+        return weir__fail_at(file, line, queue->member.object.label, WEIR_ERROR_INVALID,
+                             "record first: weir_queue_record() returns the event",
+                             "weir_queue_wait: the event is of no queue that ever was");
     if (!producer) // gone, and so is everything to wait for
         return weir__progress_status_gone(event) < 0 ? inherit(queue) : WEIR_OK;
     weir_status status = check_producer(queue, producer, event, file, line);
@@ -545,6 +554,8 @@ weir_status weir_queue_flush(weir_queue *queue)
 weir_status weir_queue_sync_at(weir_queue *queue, uint64_t timeout_ns, const char *file, int line)
 {
     struct weir_event event = {0};
+    WEIR_REFUSE_FORK();
+    WEIR_REQUIRE_AT(file, line, NULL, queue);
     weir_status status = weir_queue_record_at(queue, &event, file, line);
     return status < 0 ? status : weir_event_sync(event, timeout_ns);
 }

@@ -16,7 +16,7 @@ struct slot {
     atomic_uint_fast64_t id; // 0: free
     atomic_uint_fast32_t references;
     weir_queue *queue;
-    uint64_t generation;
+    atomic_uint_fast64_t generation;
     uint32_t next_free;
 };
 
@@ -72,7 +72,7 @@ bool weir__registry_reserve(weir_queue *queue)
         return false;
     struct slot *slot = slot_at(index);
     slot->queue = queue;
-    queue->member.object.id = ++slot->generation << 16 | index;
+    queue->member.object.id = (atomic_fetch_add(&slot->generation, 1) + 1) << 16 | index;
     return true;
 }
 
@@ -106,6 +106,12 @@ weir_queue *weir__registry_pin(uint64_t id)
         return slot->queue;
     weir__registry_unpin(slot->queue);
     return NULL;
+}
+
+bool weir__registry_issued(uint64_t id)
+{
+    struct slot *slot = slot_at(id & 0xffff);
+    return slot && id >> 16 > 0 && id >> 16 <= atomic_load(&slot->generation);
 }
 
 void weir__registry_unpin(weir_queue *queue)

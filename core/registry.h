@@ -22,6 +22,10 @@ void weir__registry_cancel(weir_queue *queue);
 // Takes a reference on the queue with this id; NULL when it is gone.
 weir_queue *weir__registry_pin(uint64_t id);
 
+// Whether a queue ever had this id. An event that was never written, and so
+// names none, is told from one of a queue that is gone.
+bool weir__registry_issued(uint64_t id);
+
 // Drops a reference. The last one frees the slot and calls
 // weir__queue_finalize() on this thread.
 void weir__registry_unpin(weir_queue *queue);

@@ -288,7 +288,7 @@ weir_status weir_open(const struct weir_open_params *params, weir_runtime **out_
     WEIR_REQUIRE(NULL, out_runtime);
     *out_runtime = NULL;
     params = params ? params : &defaults;
-    WEIR_REQUIRE(NULL, params->struct_size >= sizeof params->struct_size);
+    WEIR_REQUIRE_PARAMS(params);
     WEIR_REQUIRE(NULL, params->sections || params->section_count == 0);
     if (params->out_report)
         *params->out_report = NULL;
@@ -319,8 +319,8 @@ weir_status weir_close(weir_runtime **runtime)
     size_t open = atomic_load(&(*runtime)->open_devices);
     if (open)
         return weir__fail(WEIR_ERROR_INVALID, "call weir_device_close() first",
-                          "weir_close: %zu device%s of the runtime still open", open,
-                          open == 1 ? " is" : "s are");
+                          "weir_close: %zu device%s of the runtime %s still open", open,
+                          open == 1 ? "" : "s", open == 1 ? "is" : "are");
     weir_runtime *gone = *runtime;
     *runtime = NULL;
     weir__progress_forget(gone);
@@ -330,12 +330,14 @@ weir_status weir_close(weir_runtime **runtime)
 
 const char *weir_runtime_backend(const weir_runtime *runtime)
 {
-    return weir__chain_backend(&runtime->chain)->name;
+    return runtime ? weir__chain_backend(&runtime->chain)->name : "";
 }
 
 const struct weir_setting *weir_runtime_setting(const weir_runtime *runtime, const char *section,
                                                 const char *key)
 {
+    if (!runtime || !section || !key)
+        return NULL;
     for (size_t i = 0; i < runtime->section_count; i++) {
         const struct weir_section *table = &runtime->sections[i];
         if (strcmp(table->name, section) != 0)
@@ -349,5 +351,5 @@ const struct weir_setting *weir_runtime_setting(const weir_runtime *runtime, con
 
 const weir_load_report *weir_runtime_report(const weir_runtime *runtime)
 {
-    return runtime->report;
+    return runtime ? runtime->report : NULL;
 }

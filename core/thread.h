@@ -23,10 +23,11 @@ void weir__set_in_host_call(bool inside);
 bool weir__thread_create(pthread_t *out_thread, void *(*run)(void *), void *argument);
 
 // Refuses the call in a forked child.
-#define WEIR_REFUSE_FORK()                                             \
+#define WEIR_REFUSE_FORK() WEIR_REFUSE_FORK_OF(__func__)
+#define WEIR_REFUSE_FORK_OF(function)                                  \
     do {                                                               \
         if (atomic_load_explicit(&weir__forked, memory_order_relaxed)) \
-            return (weir__report_forked(__func__), WEIR_ERROR_FORKED); \
+            return (weir__report_forked(function), WEIR_ERROR_FORKED); \
     } while (0)
 
 #endif

@@ -5,8 +5,10 @@
 //   - Functions that can fail return `weir_status` (<weir/status.h>).
 //   - Outputs come last, are named `out_*`, and are set to NULL or zero first.
 //   - `params` structures start with `struct_size`; zero elsewhere means default.
+//     Write `= {.struct_size = sizeof params}`, so that nothing is left unset.
 //   - Objects are safe to use from several threads unless their header says
-//     otherwise. A call on a NULL object is an error, `destroy(NULL)` is not.
+//     otherwise. A call on a NULL object is an error, `destroy(NULL)` is not;
+//     a getter gives NULL, 0 or "" for one.
 //   - After fork() every call in the child returns WEIR_ERROR_FORKED.
 #ifndef WEIR_COMMON_H
 #define WEIR_COMMON_H

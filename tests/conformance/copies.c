@@ -270,11 +270,11 @@ CONFORM(Transfer, Refusals)
 
     EXPECT_INVALID(weir_upload(NULL, buffer, 0, bytes, 16), "queue");
     EXPECT_INVALID(weir_upload(queue, NULL, 0, bytes, 16), "buffer");
-    EXPECT_INVALID(weir_upload(queue, buffer, 0, NULL, 16), "pointer");
+    EXPECT_INVALID(weir_upload(queue, buffer, 0, NULL, 16), "memory is NULL");
     EXPECT_INVALID(weir_upload(queue, buffer, SIZE - 15, bytes, 16), "do not lie in");
     EXPECT_INVALID(weir_download(NULL, bytes, buffer, 0, 16), "queue");
     EXPECT_INVALID(weir_download(queue, bytes, NULL, 0, 16), "buffer");
-    EXPECT_INVALID(weir_download(queue, NULL, buffer, 0, 16), "pointer");
+    EXPECT_INVALID(weir_download(queue, NULL, buffer, 0, 16), "memory is NULL");
     EXPECT_INVALID(weir_download(queue, bytes, buffer, SIZE - 15, 16), "do not lie in");
     EXPECT_SYNC(queue);
     weir_buffer_destroy(&buffer);
@@ -334,7 +334,7 @@ CONFORM(Buffer, CreateRefusals)
     EXPECT_INVALID(weir_buffer_create(f->device, NULL, &buffer), "params");
     EXPECT_INVALID(weir_buffer_create(f->device, &params, NULL), "out_buffer");
     params.size = 0;
-    EXPECT_INVALID(weir_buffer_create(f->device, &params, &buffer), "size > 0");
+    EXPECT_INVALID(weir_buffer_create(f->device, &params, &buffer), "0 bytes");
     EXPECT_STR_EQ(weir_last_error()->object, "b");
     params.size = SIZE_MAX;
     EXPECT_INVALID(weir_buffer_create(f->device, &params, &buffer), "limit");
@@ -352,7 +352,7 @@ CONFORM(Buffer, CreateRefusals)
     EXPECT_INVALID(weir_buffer_wrap(f->device, &wrap, &buffer), "pointer");
     wrap.pointer = &params;
     wrap.size = 0;
-    EXPECT_INVALID(weir_buffer_wrap(f->device, &wrap, &buffer), "size > 0");
+    EXPECT_INVALID(weir_buffer_wrap(f->device, &wrap, &buffer), "0 bytes");
     wrap.size = 16;
     wrap.struct_size = 0;
     EXPECT_INVALID(weir_buffer_wrap(f->device, &wrap, &buffer), "struct_size");

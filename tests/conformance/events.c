@@ -200,8 +200,9 @@ CONFORM(Event, Forged)
     // Half a zero is a zero.
     EXPECT_INVALID(weir_event_query((struct weir_event){event.queue, 0}), "never recorded");
     EXPECT_INVALID(weir_event_query((struct weir_event){0, 1}), "never recorded");
-    // An unknown queue cannot be told from one that is gone.
-    EXPECT_OK(weir_event_query((struct weir_event){UINT64_MAX, 1}));
+    // A queue that never was is told from one that is gone.
+    EXPECT_INVALID(weir_event_query((struct weir_event){UINT64_MAX, 1}), "of no queue");
+    EXPECT_INVALID(weir_queue_wait(queue, (struct weir_event){UINT64_MAX, 1}), "of no queue");
     EXPECT_SYNC(other);
     weir_queue_destroy(&queue);
     weir_queue_destroy(&other);

@@ -461,7 +461,7 @@ CONFORM(LaunchRefused, Extents)
     const uint32_t items = weir_kernel_get_info(x.kernel)->max_block_items;
 
     EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, weir_dim(0, 1, 1), out, 0u, N),
-                   "block.x > 0");
+                   "block.x is 0");
     if (limits->max_block.x < UINT32_MAX)
         EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one,
                                          weir_dim(limits->max_block.x + 1, 1, 1), out, 0u, N),

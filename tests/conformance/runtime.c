@@ -40,6 +40,29 @@ CONFORM(Runtime, Open)
     EXPECT_NULL(report);
 }
 
+// Getters have no status to return; what they return for no object crashes nobody
+// who prints it.
+CONFORM(Runtime, GettersOfNoObject)
+{
+    (void)f;
+    EXPECT_STR_EQ(weir_runtime_backend(NULL), "");
+    EXPECT_NULL(weir_runtime_setting(NULL, "section", "key"));
+    EXPECT_NULL(weir_runtime_report(NULL));
+    EXPECT_SIZE_EQ(weir_load_report_count(NULL), 0);
+    EXPECT_NULL(weir_load_report_entry(NULL, 0));
+    EXPECT_STR_EQ(weir_load_report_text(NULL), "");
+    EXPECT_SIZE_EQ(weir_device_count(NULL), 0);
+    EXPECT_NULL(weir_device_limits(NULL));
+    EXPECT_NULL(weir_device_get_info(NULL));
+    EXPECT_STR_EQ(weir_queue_label(NULL), "");
+    EXPECT_NULL(weir_queue_device(NULL));
+    EXPECT_SIZE_EQ(weir_buffer_size(NULL), 0);
+    EXPECT_INT_EQ(weir_buffer_placement(NULL), WEIR_PLACE_DEVICE);
+    EXPECT_NULL(weir_kernel_get_signature(NULL));
+    EXPECT_NULL(weir_kernel_get_info(NULL));
+    weir_counters_read(NULL);
+}
+
 CONFORM(Runtime, SectionsOfTheProgram)
 {
     static const struct weir_key keys[] = {
@@ -244,8 +267,11 @@ CONFORM(Queue, LabelsAndParams)
     EXPECT_INVALID(weir_queue_create(NULL, &params, &queue), "device");
     EXPECT_NULL(queue);
     EXPECT_INVALID(weir_queue_create(f->device, &params, NULL), "out_queue");
-    params.struct_size = 0;
-    EXPECT_INVALID(weir_queue_create(f->device, &params, &queue), "struct_size");
+    static const size_t sizes[] = {0, sizeof params - 1, SIZE_MAX};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        params.struct_size = sizes[i];
+        EXPECT_INVALID(weir_queue_create(f->device, &params, &queue), "struct_size");
+    }
 }
 
 CONFORM(Queue, Priorities)
