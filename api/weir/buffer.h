@@ -74,7 +74,7 @@ typedef enum weir_access {
 // that. This is the only way to a HOST buffer's memory. It neither waits nor
 // orders anything: sync with the work that produced the bytes first, and end the
 // use before submitting work that needs them. It costs next to nothing, and it
-// is what the `check` plugin sees.
+// is what a plugin sees of the host's use.
 //
 // Errors: WEIR_ERROR_INVALID for a DEVICE buffer or a range outside the buffer.
 WEIR_API weir_status weir_host_begin(weir_buffer *buffer, size_t offset, size_t size,

@@ -79,7 +79,8 @@ struct weir_program_params {
     const char *label;
     // Exactly one of the two. A bundle must outlive the program.
     const struct weir_bundle *bundle;
-    const char *source;  // in the dialect of docs/kernels.md
+    // In the dialect of docs/kernels.md, which has an example; zero-terminated.
+    const char *source;
     const char *options; // with `source`: options of the run-time compiler
 };
 
