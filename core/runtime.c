@@ -294,6 +294,8 @@ weir_status weir_open(const struct weir_open_params *params, weir_runtime **out_
         *params->out_report = NULL;
     weir__watch_fork();
 
+    // Backends that were tried in vain leave a detail, which is no failure of this call.
+    const struct weir_error before = *weir_last_error();
     weir_runtime *runtime = weir__allocate(sizeof *runtime);
     if (!runtime)
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a runtime");
@@ -307,6 +309,7 @@ weir_status weir_open(const struct weir_open_params *params, weir_runtime **out_
         free_runtime(runtime);
         return status;
     }
+    weir__error_set(&before);
     *out_runtime = runtime;
     return WEIR_OK;
 }

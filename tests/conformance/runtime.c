@@ -40,6 +40,22 @@ CONFORM(Runtime, Open)
     EXPECT_NULL(report);
 }
 
+// A backend that was tried in vain is in the report, and not in the last error.
+CONFORM(Runtime, AFallbackIsNoError)
+{
+    weir_runtime *runtime;
+    char list[256];
+    const struct weir_open_params params = {.struct_size = sizeof params, .backend = list};
+
+    snprintf(list, sizeof list, "no_such_backend, %s", weir_runtime_backend(f->runtime));
+    weir_error_set(NULL);
+    ASSERT_OK(weir_open(&params, &runtime));
+    EXPECT_INT_EQ(weir_last_error()->status, WEIR_OK);
+    EXPECT_INT_EQ(weir_load_report_entry(weir_runtime_report(runtime), 0)->outcome,
+                  WEIR_LOAD_MISSING);
+    ASSERT_OK(weir_close(&runtime));
+}
+
 // Getters have no status to return; what they return for no object crashes nobody
 // who prints it.
 CONFORM(Runtime, GettersOfNoObject)
