@@ -234,11 +234,13 @@ static struct ocl_view *place_for_view(struct ocl_buffer *buffer)
     return oldest;
 }
 
-// A view reaches to the end of the buffer, so that one serves every size.
-static weir_status create_view(struct ocl_buffer *buffer, size_t offset, struct ocl_view **out_view)
+// Views are as long as their range and no longer: a kernel that writes through one
+// of two that overlap is undefined, and goes wrong on NVIDIA's driver.
+static weir_status create_view(struct ocl_buffer *buffer, size_t offset, size_t size,
+                               struct ocl_view **out_view)
 {
     const struct ocl_module *module = buffer->device->module;
-    const cl_buffer_region region = {.origin = offset, .size = buffer->capacity - offset};
+    const cl_buffer_region region = {.origin = offset, .size = size};
     cl_int code;
     cl_mem memory = module->cl.clCreateSubBuffer(buffer->memory, CL_MEM_READ_WRITE,
                                                  CL_BUFFER_CREATE_TYPE_REGION, &region, &code);
@@ -253,31 +255,32 @@ static weir_status create_view(struct ocl_buffer *buffer, size_t offset, struct 
         module->cl.clReleaseMemObject(memory);
         return ocl_no_memory(module->host, "the views of a buffer");
     }
-    *view = (struct ocl_view){.offset = offset, .memory = memory};
+    *view = (struct ocl_view){.offset = offset, .size = size, .memory = memory};
     *out_view = view;
     return WEIR_OK;
 }
 
-static struct ocl_view *find_view(struct ocl_buffer *buffer, size_t offset)
+static struct ocl_view *find_view(struct ocl_buffer *buffer, size_t offset, size_t size)
 {
     for (uint32_t i = 0; i < buffer->view_count; i++) {
-        if (buffer->views[i].offset == offset)
+        if (buffer->views[i].offset == offset && buffer->views[i].size == size)
             return &buffer->views[i];
     }
     return NULL;
 }
 
-weir_status ocl_buffer_view(struct ocl_buffer *buffer, size_t offset, cl_mem *out_memory)
+weir_status ocl_buffer_view(struct ocl_buffer *buffer, size_t offset, size_t size, bool whole,
+                            cl_mem *out_memory)
 {
     *out_memory = buffer->memory;
-    if (offset == 0)
+    if (whole)
         return WEIR_OK;
 
     weir_status status = WEIR_OK;
     pthread_mutex_lock(&buffer->lock);
-    struct ocl_view *view = find_view(buffer, offset);
+    struct ocl_view *view = find_view(buffer, offset, size);
     if (!view)
-        status = create_view(buffer, offset, &view);
+        status = create_view(buffer, offset, size, &view);
     cl_int code = CL_SUCCESS;
     if (view) {
         view->used = ++buffer->clock;

@@ -61,6 +61,7 @@ struct ocl_device {
 
 struct ocl_view {
     size_t offset;
+    size_t size;
     cl_mem memory;
     uint64_t used; // the buffer's clock when it was last asked for
 };
@@ -237,9 +238,11 @@ weir_status ocl_buffer_create(const struct weir_link *link, weir_device *device,
                               weir_buffer *object, const struct weir_buffer_setup *setup,
                               void **out_data, void **out_pointer);
 void ocl_buffer_destroy(const struct weir_link *link, weir_buffer *object);
-// Stores memory that begins at `offset` of the buffer. With an offset it is a
-// view, one reference of which is the caller's until clReleaseMemObject.
-weir_status ocl_buffer_view(struct ocl_buffer *buffer, size_t offset, cl_mem *out_memory);
+// Stores memory for a range of the buffer: a view of exactly that range, one
+// reference of which is the caller's until clReleaseMemObject, or with `whole` the
+// buffer's own memory, which begins at the range.
+weir_status ocl_buffer_view(struct ocl_buffer *buffer, size_t offset, size_t size, bool whole,
+                            cl_mem *out_memory);
 
 // program.c
 

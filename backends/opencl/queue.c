@@ -83,7 +83,8 @@ void ocl_queue_destroy(const struct weir_link *link, weir_queue *object)
 
 // A view that the argument borrows for the launch goes to `*out_view`.
 static weir_status set_buffer(const struct weir_link *link, const struct ocl_kernel *kernel,
-                              cl_uint index, const struct weir_argument *argument, cl_mem *out_view)
+                              cl_uint index, const struct weir_argument *argument, bool whole,
+                              cl_mem *out_view)
 {
     const struct ocl_module *module = kernel->device->module;
     struct ocl_buffer *buffer = ocl_buffer_of(link, argument->buffer);
@@ -104,10 +105,10 @@ static weir_status set_buffer(const struct weir_link *link, const struct ocl_ker
                          "this device cannot reach",
                          index);
     cl_mem memory;
-    weir_status status = ocl_buffer_view(buffer, offset, &memory);
+    weir_status status = ocl_buffer_view(buffer, offset, argument->size, whole, &memory);
     if (status < 0)
         return status;
-    if (offset > 0)
+    if (!whole)
         *out_view = memory;
     code = module->cl.clSetKernelArg(kernel->kernel, index, sizeof memory, &memory);
     return code == CL_SUCCESS ? WEIR_OK
@@ -116,11 +117,11 @@ static weir_status set_buffer(const struct weir_link *link, const struct ocl_ker
 }
 
 static weir_status set_argument(const struct weir_link *link, const struct ocl_kernel *kernel,
-                                cl_uint index, const struct weir_argument *argument,
+                                cl_uint index, const struct weir_argument *argument, bool whole,
                                 cl_mem *out_view)
 {
     if (argument->kind == WEIR_PARAMETER_BUFFER)
-        return set_buffer(link, kernel, index, argument, out_view);
+        return set_buffer(link, kernel, index, argument, whole, out_view);
 
     const struct ocl_module *module = kernel->device->module;
     const void *value = argument->pointer ? argument->pointer : &argument->bits;
@@ -132,12 +133,26 @@ static weir_status set_argument(const struct weir_link *link, const struct ocl_k
                             "argument %" PRIu32 " of the launch, %zu bytes", index, argument->size);
 }
 
+// Whether the buffer's own memory can stand for the argument: the range begins
+// where the buffer does, and no other argument is a part of the same buffer.
+static bool is_whole(const struct weir_argument *arguments, size_t count, size_t index)
+{
+    const struct weir_argument *argument = &arguments[index];
+    if (argument->kind != WEIR_PARAMETER_BUFFER || argument->offset > 0)
+        return false;
+    for (size_t i = 0; i < count; i++)
+        if (i != index && arguments[i].kind == WEIR_PARAMETER_BUFFER &&
+            arguments[i].buffer == argument->buffer && arguments[i].offset > 0)
+            return false;
+    return true;
+}
+
 // Setting an argument costs about as much as the rest of a launch above the driver,
 // and in a loop most are what they were. Only what cannot change behind its name is
-// remembered: ids of buffers are never used again, and offset 0 has no view.
-static struct ocl_bound bound_of(const struct weir_argument *argument)
+// remembered: a whole buffer, by an id that is never used again, and a scalar.
+static struct ocl_bound bound_of(const struct weir_argument *argument, bool whole)
 {
-    if (argument->kind == WEIR_PARAMETER_BUFFER && argument->offset == 0)
+    if (whole)
         return (struct ocl_bound){argument->kind, 0, weir_buffer_object(argument->buffer)->id};
     if (argument->kind == WEIR_PARAMETER_VALUE && !argument->pointer)
         return (struct ocl_bound){argument->kind, argument->size, argument->bits};
@@ -145,14 +160,16 @@ static struct ocl_bound bound_of(const struct weir_argument *argument)
 }
 
 static weir_status bind_argument(const struct weir_link *link, struct ocl_kernel *kernel,
-                                 cl_uint index, const struct weir_argument *argument)
+                                 cl_uint index, const struct weir_argument *arguments, size_t count)
 {
+    const bool whole = is_whole(arguments, count, index);
+    const struct ocl_bound wanted = bound_of(&arguments[index], whole);
     struct ocl_bound *bound = &kernel->bound[index];
-    const struct ocl_bound wanted = bound_of(argument);
     if (wanted.kind && bound->kind == wanted.kind && bound->bits == wanted.bits &&
         bound->size == wanted.size)
         return WEIR_OK;
-    weir_status status = set_argument(link, kernel, index, argument, &kernel->borrowed[index]);
+    weir_status status =
+        set_argument(link, kernel, index, &arguments[index], whole, &kernel->borrowed[index]);
     *bound = status == WEIR_OK ? wanted : (struct ocl_bound){0};
     return status;
 }
@@ -186,7 +203,7 @@ static weir_status submit_launch(const struct weir_link *link, struct ocl_queue 
 
     pthread_mutex_lock(&kernel->lock);
     for (cl_uint i = 0; i < count && status == WEIR_OK; i++)
-        status = bind_argument(link, kernel, i, &arguments[i]);
+        status = bind_argument(link, kernel, i, arguments, count);
     if (status == WEIR_OK)
         status = enqueue_kernel(queue, kernel, operation->u.launch.grid, operation->u.launch.block);
     for (cl_uint i = 0; i < count; i++) {
