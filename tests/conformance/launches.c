@@ -232,6 +232,41 @@ CONFORM(Launch, Offsets)
     destroy_bench(&x);
 }
 
+// Several ranges of one buffer, the first at its beginning, some written.
+CONFORM(Launch, RangesOfOneBuffer)
+{
+    enum {
+        ITEMS = 16,
+        ROUNDS = 10
+    };
+    struct bench x;
+    const size_t bytes = ITEMS * sizeof(float);
+    const size_t step =
+        f->limits->argument_alignment_bytes > bytes ? f->limits->argument_alignment_bytes : bytes;
+    const float one_f = 1.0f;
+    const float two_f = 2.0f;
+    float out[ITEMS];
+
+    if (!conform_kernels_run(f))
+        CONFORM_SKIP("kernels do nothing on this device");
+    make_bench(f, &x, "vector_add");
+    ASSERT_SIZE_LE(3 * step, BYTES);
+    ASSERT_OK(weir_queue_fill(x.queue, x.a, 0, bytes, &one_f, 4));
+    ASSERT_OK(weir_queue_fill(x.queue, x.a, step, bytes, &two_f, 4));
+    for (int i = 0; i < ROUNDS; i++) {
+        ASSERT_OK(weir_queue_launch(x.queue, x.kernel, one, weir_dim(ITEMS, 1, 1),
+                                    weir_in(x.a, 0, bytes), weir_in(x.a, step, bytes),
+                                    weir_out(x.a, 2 * step, bytes), (uint32_t)ITEMS));
+        ASSERT_OK(weir_queue_launch(x.queue, x.kernel, one, weir_dim(ITEMS, 1, 1),
+                                    weir_in(x.a, 2 * step, bytes), weir_in(x.a, step, bytes),
+                                    weir_out(x.a, 0, bytes), (uint32_t)ITEMS));
+    }
+    ASSERT_OK(weir_download(x.queue, out, x.a, 0, bytes));
+    for (int i = 0; i < ITEMS; i++)
+        ASSERT_DOUBLE_EQ((double)out[i], 1.0 + 4.0 * ROUNDS);
+    destroy_bench(&x);
+}
+
 CONFORM(Launch, HostBuffers)
 {
     struct bench x;
