@@ -485,7 +485,7 @@ WEIR_TEST(Pipeline, ASlotThatCannotBeMadeLeavesNothing)
     const struct weir_pipeline_params params = line_params(4);
     EXPECT_INT_EQ(weir_pipeline_create(&params, &line.pipeline), WEIR_ERROR_INVALID);
     EXPECT_NULL(line.pipeline);
-    EXPECT_CONTAINS(weir_last_error()->message, "size");
+    EXPECT_CONTAINS(weir_last_error()->message, "0 bytes");
     line_close();
 }
 
