@@ -157,6 +157,11 @@ small_disk()
     (ulimit -f 300 && exec "$@")
 }
 rm -rf out
-expect_data 1 small_disk "$weir" run arr-coc --config small.ini "$photo"
-expect_contains "$messages" "out/coffee.overlay.png"
-expect_nothing out
+if [ -n "${TSAN_OPTIONS-}" ]; then
+    # libtsan keeps the shadow of constants in a file, which the limit cuts short.
+    echo "not run under the thread sanitizer: a full disk"
+else
+    expect_data 1 small_disk "$weir" run arr-coc --config small.ini "$photo"
+    expect_contains "$messages" "out/coffee.overlay.png"
+    expect_nothing out
+fi
