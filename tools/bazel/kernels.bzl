@@ -32,7 +32,10 @@ def _cuda_image(name, source, kind, arch):
         name = out.replace(".", "_"),
         srcs = [source],
         outs = [out],
-        cmd = "%s %s %s $< -o $@" % (NVCC, _NVCC_FLAGS, what),
+        # nvcc names its temporary files by its process number, which in a sandbox is
+        # always the same: two at once take each other's.
+        cmd = "export TMPDIR=$$(mktemp -d) && trap 'rm -rf $$TMPDIR' EXIT && " +
+              "%s %s %s $< -o $@" % (NVCC, _NVCC_FLAGS, what),
         message = "Compiling CUDA kernels for sm_%s (%s)" % (arch, kind),
         visibility = ["//visibility:private"],
     )
