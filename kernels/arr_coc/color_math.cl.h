@@ -65,8 +65,7 @@ WEIR_FN float weir_srgb_to_linear(float v)
 // With y near t^(-1/3): t^(1/3) = (t y^2) (1 - r)^(-2/3), r = 1 - (t y^2) y.
 WEIR_FN float weir_cube_root(float t)
 {
-    float y = weir_as_float(
-        (int)weir_fma((float)weir_as_int(t), -(1.0f / 3.0f), 1419900416.0f));
+    float y = weir_as_float((int)weir_fma((float)weir_as_int(t), -(1.0f / 3.0f), 1419900416.0f));
     float base = t * (y * y);
     float r = weir_fma(-base, y, 1.0f);
     float q = weir_fma(r, 0.429063141f, 0.45897752f);

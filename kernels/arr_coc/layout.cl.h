@@ -14,12 +14,12 @@ enum {
     ARR_COC_SIDE_MAX = 20,
 
     // Participatory, with W and b of its two layers and the query q:
-    ARR_COC_PACK_W0 = 0,                                                  // [13][64] W0
+    ARR_COC_PACK_W0 = 0,                                                   // [13][64] W0
     ARR_COC_PACK_B0 = ARR_COC_PACK_W0 + ARR_COC_CHANNELS * ARR_COC_HIDDEN, // [64] b0
-    ARR_COC_PACK_GRAM = ARR_COC_PACK_B0 + ARR_COC_HIDDEN,                 // [64][64] W2' W2
+    ARR_COC_PACK_GRAM = ARR_COC_PACK_B0 + ARR_COC_HIDDEN,                  // [64][64] W2' W2
     ARR_COC_PACK_WB = ARR_COC_PACK_GRAM + ARR_COC_HIDDEN * ARR_COC_HIDDEN, // [64] 2 W2' b2
-    ARR_COC_PACK_WQ = ARR_COC_PACK_WB + ARR_COC_HIDDEN,                   // [64] W2' q
-    ARR_COC_PACK_SCALARS = ARR_COC_PACK_WQ + ARR_COC_HIDDEN,              // b2'b2, b2'q, |q|, 0
+    ARR_COC_PACK_WQ = ARR_COC_PACK_WB + ARR_COC_HIDDEN,                    // [64] W2' q
+    ARR_COC_PACK_SCALARS = ARR_COC_PACK_WQ + ARR_COC_HIDDEN,               // b2'b2, b2'q, |q|, 0
 
     // Balancer:
     ARR_COC_PACK_BALANCER_0 = ARR_COC_PACK_SCALARS + 4, // [9][128] columns 0 to 8 of W0

@@ -7,7 +7,10 @@
 
 #include <math.h>
 
-enum { HIDDEN = ARR_COC_HIDDEN, WIDTH = ARR_COC_BALANCER };
+enum {
+    HIDDEN = ARR_COC_HIDDEN,
+    WIDTH = ARR_COC_BALANCER
+};
 
 // Element [i] of out = column `column` of `matrix` [rows, columns] times `vector`.
 static double column_dot(const float *matrix, size_t columns, size_t column, const float *vector,
