@@ -18,7 +18,7 @@ struct meaning {
 #define LOST WEIR_ERROR_DEVICE_LOST
 // On an H200 with driver 580 the primary context stays faulted after its last
 // release, so opening the device again in the same process fails too.
-#define REOPEN "close the device and restart the process; some drivers can reopen it without"
+#define REOPEN "close the device and restart the process"
 #define BOUNDS "a kernel left its buffers' bounds (compute-sanitizer finds where); " REOPEN
 
 static const struct meaning meanings[] = {
