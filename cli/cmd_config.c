@@ -76,6 +76,18 @@ static weir_status show_module(struct printer *printer, const struct weir__confi
     return show_section(printer, config, &section);
 }
 
+// A module that is not installed here may be installed where the file is used, so
+// this is no error; but it may be misspelt as well.
+static void note_absent(const struct weir__config *config, const char *key, const char *name)
+{
+    const char *path = weir__config_weir(config, "module_path")->text;
+    const struct weir_key *keys = NULL;
+    uint32_t count = 0;
+    if (weir__loader_keys(name, path, &weir__host, &keys, &count) == WEIR_ERROR_NOT_FOUND)
+        cli_note("%s names '%s', and no module of that name is installed here: check the spelling",
+                 key, name);
+}
+
 static weir_status show_listed(struct printer *printer, const struct weir__config *config,
                                const char *key)
 {
@@ -83,8 +95,10 @@ static weir_status show_listed(struct printer *printer, const struct weir__confi
     size_t count = 0;
     weir_status status = weir__config_list(weir__config_weir(config, key), true, names,
                                            WEIR__CONFIG_LIST_LIMIT, &count);
-    for (size_t i = 0; i < count && status == WEIR_OK; i++)
+    for (size_t i = 0; i < count && status == WEIR_OK; i++) {
+        note_absent(config, key, names[i]);
         status = show_module(printer, config, names[i]);
+    }
     return status;
 }
 

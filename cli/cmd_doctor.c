@@ -98,8 +98,10 @@ static void open_runtime(struct doctor *doctor)
         error.remedy[0] = '\0';
     weir_error_set(&error);
     doctor_add_error(doctor, "opening",
-                     "the notes on the chain below say what each backend lacks: "
-                     "mend the one that is meant for this machine");
+                     error.status == WEIR_ERROR_CONFIG
+                         ? "mend what it names; conf/reference.ini documents every key"
+                         : "the notes on the chain below say what each backend lacks: "
+                           "mend the one that is meant for this machine");
 }
 
 static void examine(struct doctor *doctor)
