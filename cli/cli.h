@@ -36,8 +36,9 @@ extern const struct cli_command cli_run_arr_coc;
 extern const struct cli_command cli_doctor;
 extern const struct cli_command cli_devices;
 extern const struct cli_command cli_config_check;
-extern const struct cli_command cli_bench_submit;
+extern const struct cli_command cli_bench;
 extern const struct cli_command cli_conform;
+extern const struct cli_command cli_trace;
 
 // Prints "weir: SENTENCE" to stderr, in one piece, and puts a progress line out
 // of its way. Threads: safe.

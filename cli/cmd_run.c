@@ -8,6 +8,7 @@
 #include "cli/open.h"
 #include "cli/options.h"
 #include "cli/run.h"
+#include "cli/signals.h"
 #include "io/npy.h"
 
 enum {
@@ -213,7 +214,7 @@ static void submit_all(struct run *run)
     weir_pipeline *pipeline = weir_arr_coc_pipeline(run->arr_coc);
     for (size_t i = 0; i < run->image_count; i++) {
         struct run_image *image = &run->images[i];
-        for (uint64_t n = 0; n < run->repeat && !image->failed && !run_signal(); n++) {
+        for (uint64_t n = 0; n < run->repeat && !image->failed && !cli_signal(); n++) {
             const weir_status status = weir_pipeline_submit(pipeline, &image->frame);
             if (status == WEIR_CANCELLED)
                 return;
@@ -225,11 +226,16 @@ static void submit_all(struct run *run)
     }
 }
 
+static void cancel(void *pipeline)
+{
+    weir_pipeline_cancel(pipeline);
+}
+
 static void run_frames(struct run *run)
 {
     weir_pipeline *pipeline = weir_arr_coc_pipeline(run->arr_coc);
-    run_signals_cancel(pipeline);
-    cli_progress_start(&run->progress, !run->quiet, run->image_count * run->repeat);
+    cli_signals_defer(cancel, pipeline);
+    cli_progress_start(&run->progress, !run->quiet, run->image_count * run->repeat, "frames/s");
     submit_all(run);
     weir_pipeline_drain(pipeline, WEIR_FOREVER);
     cli_progress_end(&run->progress);
@@ -238,7 +244,7 @@ static void run_frames(struct run *run)
         if (!run->images[i].queued && run->images[i].result.memory)
             run_writer_push(run, &run->images[i]);
     run_writer_end(run);
-    run_signals_cancel(NULL);
+    cli_signals_resume();
     weir_pipeline_get_statistics(pipeline, &run->statistics);
 }
 
@@ -256,12 +262,12 @@ static int count_failures(const struct run *run)
                       image->path, (unsigned long long)image->different);
         failed += !image->failed && image->different > 0;
     }
-    if (run_signal())
+    if (cli_signal())
         cli_error("interrupted: %zu of %zu images are finished and kept", written,
                   run->image_count);
     else if (failed > 0 && run->image_count > 1)
         cli_error("%zu of %zu images failed", failed, run->image_count);
-    return run_signal() ? CLI_SIGNALLED + run_signal() : failed > 0 ? CLI_FAILED : CLI_OK;
+    return cli_signal() ? CLI_SIGNALLED + cli_signal() : failed > 0 ? CLI_FAILED : CLI_OK;
 }
 
 // With weights and query at hand: device, images, frames.
@@ -327,9 +333,9 @@ static int run_main(int argc, char **argv)
     code = CLI_USAGE;
     if (run_name_images(&run, argv)) {
         code = CLI_FAILED;
-        if (run_prepare_output(&run) && run_signals_start()) {
+        if (run_prepare_output(&run) && cli_signals_start()) {
             code = run_with_inputs(&run);
-            run_signals_end();
+            cli_signals_end();
         }
     }
     run_free_images(&run);

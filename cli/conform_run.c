@@ -387,7 +387,7 @@ bool conform_run(struct conform *conform)
     else
         reading->conform = conform;
     if (fine)
-        cli_progress_start(&reading->progress, true, conform->count);
+        cli_progress_start(&reading->progress, true, conform->count, "tests/s");
     // A round in which no test ends would be followed by more of them.
     do {
         before = fine ? reading->finished : 0;

@@ -24,16 +24,6 @@ static int config_main(int argc, char **argv)
     return cli_dispatch(&group, "weir config", "weir-config(1)", argc, argv);
 }
 
-static int bench_main(int argc, char **argv)
-{
-    const struct cli_command members[] = {cli_bench_submit};
-    const struct cli_command group = {.what = "BENCHMARK",
-                                      .summary = "Measures Weir beside what it stands on.",
-                                      .members = members,
-                                      .member_count = 1};
-    return cli_dispatch(&group, "weir bench", "weir-bench(1)", argc, argv);
-}
-
 int main(int argc, char **argv)
 {
     const struct cli_command members[] = {
@@ -41,8 +31,9 @@ int main(int argc, char **argv)
         cli_doctor,
         cli_devices,
         {.name = "config", .summary = "check a configuration file", .main = config_main},
-        {.name = "bench", .summary = "measure what Weir costs", .main = bench_main},
+        cli_bench,
         cli_conform,
+        cli_trace,
     };
     const struct cli_command weir = {
         .what = "COMMAND",

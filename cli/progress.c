@@ -26,10 +26,12 @@ static bool can_draw(void)
     return isatty(STDERR_FILENO) && kind && strcmp(kind, "dumb") != 0;
 }
 
-void cli_progress_start(struct cli_progress *progress, bool wanted, uint64_t total)
+void cli_progress_start(struct cli_progress *progress, bool wanted, uint64_t total,
+                        const char *rate)
 {
     *progress = (struct cli_progress){
         .shown = wanted && total > 0 && can_draw(),
+        .rate = rate,
         .total = total,
         .began_ns = cli_now_ns(),
     };
@@ -50,9 +52,13 @@ void cli_progress_update(struct cli_progress *progress, uint64_t done, const cha
     bar[BAR_CELLS] = '\0';
     const double seconds = (double)(now - progress->began_ns) / 1e9;
 
+    char rate[48] = "";
+    if (progress->rate)
+        snprintf(rate, sizeof rate, "  %.1f %.16s", seconds > 0 ? (double)done / seconds : 0.0,
+                 progress->rate);
     char text[160];
-    snprintf(text, sizeof text, "[%s] %" PRIu64 " of %" PRIu64 "  %.1f frames/s  %.40s", bar, done,
-             progress->total, seconds > 0 ? (double)done / seconds : 0.0, name);
+    snprintf(text, sizeof text, "[%s] %" PRIu64 " of %" PRIu64 "%s  %.40s", bar, done,
+             progress->total, rate, name);
     cli_progress_line(text);
 }
 

@@ -7,13 +7,16 @@
 
 struct cli_progress {
     bool shown;
+    const char *rate;
     uint64_t total;
     uint64_t began_ns;
     uint64_t drawn_ns;
 };
 
-// Shows nothing unless stderr is a terminal and `wanted`.
-void cli_progress_start(struct cli_progress *progress, bool wanted, uint64_t total);
+// Shows nothing unless stderr is a terminal and `wanted`. `rate` is what is counted, a
+// second: "frames/s"; NULL: no rate is shown.
+void cli_progress_start(struct cli_progress *progress, bool wanted, uint64_t total,
+                        const char *rate);
 
 // `done` of the total, the last of them `name`. Draws at most ten times a second.
 //

@@ -1,6 +1,6 @@
 // What the files of `weir run arr-coc` share. The main thread submits; the
 // pipeline's threads load and deliver; a writer thread turns results into files; a
-// signal thread turns SIGINT, SIGTERM and SIGHUP into a cancelled run.
+// signal (signals.h) cancels the run.
 #ifndef WEIR_CLI_RUN_H
 #define WEIR_CLI_RUN_H
 
@@ -13,7 +13,7 @@
 #include "pipelines/arr_coc/arr_coc.h"
 
 enum {
-    RUN_STAGES = 3
+    RUN_STAGES = WEIR_ARR_COC_STAGES_MAX
 };
 
 // Times over all successful runs of one image.
@@ -57,9 +57,9 @@ struct run_facts {
     char module_version[64];
     struct weir_device_info device;
     struct weir_arr_coc_sizes sizes;
-    const char *weights; // the file
-    const char *query;   // the file; NULL: seeded
-    const char *stages[RUN_STAGES];
+    const char *weights;            // the file
+    const char *query;              // the file; NULL: seeded
+    const char *stages[RUN_STAGES]; // NULL behind the last
 };
 
 struct run_writer {
@@ -132,15 +132,6 @@ void run_writer_end(struct run *run);
 
 // Writes the files of one image: all of them, or none and an error.
 bool run_write_image(const struct run *run, const struct run_image *image);
-
-// Signals. From the start on, a signal ends the process at once; between
-// run_signals_cancel() and its call with NULL it cancels that pipeline instead.
-bool run_signals_start(void);
-void run_signals_cancel(weir_pipeline *pipeline);
-void run_signals_end(void);
-
-// The signal that arrived, or 0.
-int run_signal(void);
 
 // The closing table, or the same as JSON.
 void run_print_table(const struct run *run);

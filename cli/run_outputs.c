@@ -125,7 +125,7 @@ static json_t *describe_times(const struct run_facts *facts, const struct run_ti
     cli_json_set(object, "latency_mean_ns", json_integer((json_int_t)mean), ok);
     cli_json_set(object, "latency_max_ns", json_integer((json_int_t)times->latency_max_ns), ok);
     json_t *stages = json_object();
-    for (int i = 0; times->timed > 0 && i < RUN_STAGES; i++)
+    for (int i = 0; times->timed > 0 && i < RUN_STAGES && facts->stages[i]; i++)
         cli_json_set(stages, facts->stages[i],
                      json_integer((json_int_t)(times->busy_ns[i] / times->timed)), ok);
     cli_json_set(object, "stage_mean_ns", stages, ok);

@@ -86,7 +86,7 @@ void run_print_table(const struct run *run)
     if (run->statistics.timed_frames > 0)
         print_stages(&run->statistics);
     else if (run->statistics.succeeded > 0)
-        printf("\nno times of stages: the device keeps none, or timing = 0\n");
+        printf("\nno times of stages: the device keeps none, timing = 0, or graphs = 1\n");
 }
 
 // JSON.

@@ -7,9 +7,11 @@
 #include <string.h>
 
 #include "core/buffer.h"
+#include "core/capture.h"
 #include "core/device.h"
 #include "core/error.h"
 #include "core/memory.h"
+#include "core/pool.h"
 #include "core/queue.h"
 #include "core/thread.h"
 
@@ -22,9 +24,9 @@ struct weir__staging {
     struct weir_event busy[STAGING_PIECES];
 };
 
-static weir_status create(weir_device *device, const char *label,
-                          const struct weir_buffer_setup *setup, bool internal,
-                          weir_buffer **out_buffer)
+weir_status weir__buffer_make(weir_device *device, const char *label,
+                              const struct weir_buffer_setup *setup, bool internal,
+                              weir_buffer **out_buffer)
 {
     weir__device_reap(device);
     weir_buffer *buffer = weir__member_allocate(device, WEIR__BUFFER, sizeof *buffer, label);
@@ -33,6 +35,7 @@ static weir_status create(weir_device *device, const char *label,
     buffer->size = setup->size;
     buffer->placement = setup->placement;
     buffer->member.internal = internal;
+    atomic_init(&buffer->holders, 1);
 
     void *pointer = NULL;
     weir_status status = weir__chain_buffer_create(device->chain, device, buffer, setup,
@@ -48,7 +51,7 @@ static weir_status create(weir_device *device, const char *label,
     return WEIR_OK;
 }
 
-static weir_status check_size(weir_device *device, const char *label, size_t size)
+weir_status weir__buffer_check_size(weir_device *device, const char *label, size_t size)
 {
     if (size == 0)
         return weir__fail_at(NULL, 0, label, WEIR_ERROR_INVALID, "set params.size",
@@ -70,11 +73,11 @@ weir_status weir_buffer_create(weir_device *device, const struct weir_buffer_par
     WEIR_REQUIRE_PARAMS(params);
     WEIR_REQUIRE(params->label,
                  params->placement == WEIR_PLACE_DEVICE || params->placement == WEIR_PLACE_HOST);
-    weir_status status = check_size(device, params->label, params->size);
+    weir_status status = weir__buffer_check_size(device, params->label, params->size);
     if (status < 0)
         return status;
     const struct weir_buffer_setup setup = {.size = params->size, .placement = params->placement};
-    return create(device, params->label, &setup, false, out_buffer);
+    return weir__buffer_make(device, params->label, &setup, false, out_buffer);
 }
 
 weir_status weir_buffer_wrap(weir_device *device, const struct weir_wrap_params *params,
@@ -86,13 +89,13 @@ weir_status weir_buffer_wrap(weir_device *device, const struct weir_wrap_params 
     WEIR_REQUIRE(NULL, device && params);
     WEIR_REQUIRE_PARAMS(params);
     WEIR_REQUIRE(params->label, params->pointer);
-    weir_status status = check_size(device, params->label, params->size);
+    weir_status status = weir__buffer_check_size(device, params->label, params->size);
     if (status < 0)
         return status;
     const struct weir_buffer_setup setup = {.size = params->size,
                                             .placement = WEIR_PLACE_HOST,
                                             .user_pointer = params->pointer};
-    return create(device, params->label, &setup, false, out_buffer);
+    return weir__buffer_make(device, params->label, &setup, false, out_buffer);
 }
 
 void weir_buffer_destroy(weir_buffer **buffer)
@@ -101,13 +104,38 @@ void weir_buffer_destroy(weir_buffer **buffer)
         return;
     weir_buffer *gone = *buffer;
     *buffer = NULL;
-    weir__member_retire(&gone->member);
+    if (gone->block && !weir__pool_forget(gone))
+        return;
+    atomic_store(&gone->abandoned, true);
+    weir__buffer_let_go(gone);
+}
+
+void weir__buffer_hold(weir_buffer *buffer)
+{
+    atomic_fetch_add(&buffer->holders, 1);
+}
+
+void weir__buffer_let_go(weir_buffer *buffer)
+{
+    if (atomic_fetch_sub(&buffer->holders, 1) == 1)
+        weir__member_retire(&buffer->member);
+}
+
+bool weir__buffer_is_only_shared(const struct weir__member *member)
+{
+    const weir_buffer *buffer = (const weir_buffer *)(const void *)member;
+    return member->kind == WEIR__BUFFER && atomic_load(&buffer->abandoned) &&
+           atomic_load(&buffer->holders) > 0;
 }
 
 void weir__buffer_finalize(weir_buffer *buffer)
 {
+    void (*gone)(void *user) = buffer->gone;
+    void *user = buffer->gone_user;
     weir__chain_buffer_destroy(buffer->member.device->chain, buffer);
     weir__member_free(&buffer->member);
+    if (gone)
+        gone(user);
 }
 
 size_t weir_buffer_size(const weir_buffer *buffer)
@@ -123,6 +151,8 @@ weir_placement weir_buffer_placement(const weir_buffer *buffer)
 weir_status weir__buffer_refuse_range(const weir_buffer *buffer, const char *role, size_t offset,
                                       size_t size, const char *file, int line)
 {
+    if (buffer->block && buffer->size == 0)
+        return weir__pool_refuse_freed(buffer, role, file, line);
     return weir__fail_at(file, line, buffer->member.object.label, WEIR_ERROR_INVALID, NULL,
                          "%s: %zu bytes at offset %zu do not lie in a buffer of %zu bytes", role,
                          size, offset, buffer->size);
@@ -226,7 +256,7 @@ static struct weir__staging *take_staging(weir_device *device)
         return NULL;
     }
     for (int i = 0; i < STAGING_PIECES; i++) {
-        if (create(device, "staging", &setup, true, &staging->pieces[i]) == WEIR_OK)
+        if (weir__buffer_make(device, "staging", &setup, true, &staging->pieces[i]) == WEIR_OK)
             continue;
         struct weir_error cause = *weir_last_error();
         free_staging(staging);
@@ -329,6 +359,9 @@ static weir_status check_transfer(const char *function, weir_queue *queue, weir_
                              !queue    ? "the queue"
                              : !buffer ? "the buffer"
                                        : "the host's memory");
+    if (weir__is_capturing(queue))
+        return weir__capture_refuse(queue, file, line, "uploads and downloads wait on the host",
+                                    "use weir_queue_copy() and a HOST buffer");
     if (buffer->member.device != queue->member.device)
         return weir__fail_at(file, line, buffer->member.object.label, WEIR_ERROR_INVALID,
                              "use a queue of the buffer's device",

@@ -9,122 +9,8 @@
 #include "core/error.h"
 #include "core/last_hop.h"
 #include "core/memory.h"
-
-static weir_status forward_device_trim(const struct weir_link *link, weir_device *device)
-{
-    return link->next->ops->device_trim(link->next, device);
-}
-
-static weir_status forward_queue_submit(const struct weir_link *link, weir_queue *queue,
-                                        const struct weir_operation *operation)
-{
-    return link->next->ops->queue_submit(link->next, queue, operation);
-}
-
-static weir_status forward_queue_flush(const struct weir_link *link, weir_queue *queue)
-{
-    return link->next->ops->queue_flush(link->next, queue);
-}
-
-static weir_status forward_queue_finish(const struct weir_link *link, weir_queue *queue)
-{
-    return link->next->ops->queue_finish(link->next, queue);
-}
-
-static weir_status forward_event_query(const struct weir_link *link, weir_queue *queue,
-                                       uint64_t sequence)
-{
-    return link->next->ops->event_query(link->next, queue, sequence);
-}
-
-static weir_status forward_event_wait(const struct weir_link *link, weir_queue *queue,
-                                      uint64_t sequence, uint64_t timeout_ns)
-{
-    return link->next->ops->event_wait(link->next, queue, sequence, timeout_ns);
-}
-
-static weir_status forward_event_time(const struct weir_link *link, weir_queue *queue,
-                                      uint64_t sequence, uint64_t *out_time_ns)
-{
-    return link->next->ops->event_time(link->next, queue, sequence, out_time_ns);
-}
-
-static weir_status forward_host_begin(const struct weir_link *link, weir_buffer *buffer,
-                                      size_t offset, size_t size, weir_access access)
-{
-    return link->next->ops->host_begin(link->next, buffer, offset, size, access);
-}
-
-static weir_status forward_host_end(const struct weir_link *link, weir_buffer *buffer,
-                                    size_t offset, size_t size, weir_access access)
-{
-    return link->next->ops->host_end(link->next, buffer, offset, size, access);
-}
-
-// What a backend's unset optional slots do.
-
-static weir_status nothing_for_device(const struct weir_link *link, weir_device *device)
-{
-    (void)link;
-    (void)device;
-    return WEIR_OK;
-}
-
-static weir_status nothing_for_queue(const struct weir_link *link, weir_queue *queue)
-{
-    (void)link;
-    (void)queue;
-    return WEIR_OK;
-}
-
-static weir_status no_event_time(const struct weir_link *link, weir_queue *queue, uint64_t sequence,
-                                 uint64_t *out_time_ns)
-{
-    (void)queue;
-    (void)sequence;
-    *out_time_ns = 0;
-    return weir__fail(WEIR_ERROR_UNSUPPORTED, NULL, "the backend '%s' has no timing", link->name);
-}
-
-static weir_status nothing_for_host(const struct weir_link *link, weir_buffer *buffer,
-                                    size_t offset, size_t size, weir_access access)
-{
-    (void)link;
-    (void)buffer;
-    (void)offset;
-    (void)size;
-    (void)access;
-    return WEIR_OK;
-}
-
-#define FILL(ops, slot, function)     \
-    do {                              \
-        if (!(ops)->slot)             \
-            (ops)->slot = (function); \
-    } while (0)
-
-static void fill_plugin(struct weir_module_ops *ops)
-{
-    FILL(ops, device_trim, forward_device_trim);
-    FILL(ops, queue_submit, forward_queue_submit);
-    FILL(ops, queue_flush, forward_queue_flush);
-    FILL(ops, queue_finish, forward_queue_finish);
-    FILL(ops, event_query, forward_event_query);
-    FILL(ops, event_wait, forward_event_wait);
-    FILL(ops, event_time, forward_event_time);
-    FILL(ops, host_begin, forward_host_begin);
-    FILL(ops, host_end, forward_host_end);
-}
-
-static void fill_backend(struct weir_module_ops *ops)
-{
-    FILL(ops, device_trim, nothing_for_device);
-    FILL(ops, queue_flush, nothing_for_queue);
-    FILL(ops, event_time, no_event_time);
-    FILL(ops, host_begin, nothing_for_host);
-    FILL(ops, host_end, nothing_for_host);
-}
-#undef FILL
+#include "core/module_check.h"
+#include "core/slots.h"
 
 // A link and the completed table it points to live in one block.
 struct built_link {
@@ -145,10 +31,12 @@ static void place(struct weir__chain *chain, uint32_t index, const char *name,
     entry->ops = *ops;
     if (ops->host_begin || ops->host_end)
         chain->host_access = true;
+    if (ops->region)
+        chain->regions = true;
     if (index + 1 < chain->count)
-        fill_plugin(&entry->ops);
+        weir__slots_fill_plugin(&entry->ops);
     else
-        fill_backend(&entry->ops);
+        weir__slots_fill_backend(&entry->ops);
     chain->links[index] = (struct weir_link){
         .ops = &entry->ops,
         .next = index + 1 < chain->count ? &chain->links[index + 1] : NULL,
@@ -168,6 +56,9 @@ weir_status weir__chain_build(struct weir__chain *chain, const struct weir__load
     if (!chain->links)
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a chain of %u links",
                           (unsigned)count);
+    for (uint32_t i = 0; i + 1 < module_count; i++)
+        if (weir__module_wants(modules[i].module) & WEIR_MODULE_WANTS_TIMES)
+            chain->times = true;
     for (uint32_t i = 0; i + 1 < module_count; i++)
         place(chain, i, modules[i].module->name, modules[i].ops, host);
     place(chain, count - 2, "last-hop", &weir__last_hop_ops, host);
@@ -217,7 +108,7 @@ const struct weir_link *weir__chain_backend(const struct weir__chain *chain)
     return &chain->links[chain->count - 1];
 }
 
-// The five kinds of object are created and destroyed alike. `CREATE` is one
+// All kinds of object are created and destroyed alike. `CREATE` is one
 // link's create, with `link` and `slot` in scope.
 #define CREATE_ALONG(chain, data, create_slot, destroy_slot, object, CREATE)         \
     do {                                                                             \
@@ -282,6 +173,14 @@ weir_status weir__chain_kernel_create(const struct weir__chain *chain, weir_prog
                  link->ops->kernel_create(link, program, kernel, signature, info, slot));
 }
 
+weir_status weir__chain_graph_create(const struct weir__chain *chain, weir_device *device,
+                                     weir_graph *graph, const struct weir_graph_setup *setup,
+                                     void **data)
+{
+    CREATE_ALONG(chain, data, graph_create, graph_destroy, graph,
+                 link->ops->graph_create(link, device, graph, setup, slot));
+}
+
 void weir__chain_device_destroy(const struct weir__chain *chain, weir_device *device)
 {
     DESTROY_ALONG(chain, device_destroy, device);
@@ -291,6 +190,9 @@ void weir__chain_queue_destroy(const struct weir__chain *chain, weir_queue *queu
 {
     // The backend goes first, so the last hop must not be inside it any more.
     weir__last_hop_settle(&chain->links[chain->count - 2], queue);
+    for (uint32_t i = 0; i + 2 < chain->count; i++)
+        if (chain->links[i].ops->queue_retire)
+            chain->links[i].ops->queue_retire(&chain->links[i], queue);
     DESTROY_ALONG(chain, queue_destroy, queue);
 }
 
@@ -307,6 +209,11 @@ void weir__chain_program_destroy(const struct weir__chain *chain, weir_program *
 void weir__chain_kernel_destroy(const struct weir__chain *chain, weir_kernel *kernel)
 {
     DESTROY_ALONG(chain, kernel_destroy, kernel);
+}
+
+void weir__chain_graph_destroy(const struct weir__chain *chain, weir_graph *graph)
+{
+    DESTROY_ALONG(chain, graph_destroy, graph);
 }
 #undef CREATE_ALONG
 #undef DESTROY_ALONG

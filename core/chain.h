@@ -11,6 +11,8 @@ struct weir__chain {
     struct weir_link *links; // [count], outermost first
     uint32_t count;
     bool host_access; // some link wants to see host_begin and host_end
+    bool regions;     // and some region
+    bool times;       // and times of operations
 };
 
 // Builds links out of loaded modules, outermost first, the backend last, and
@@ -48,12 +50,17 @@ weir_status weir__chain_kernel_create(const struct weir__chain *chain, weir_prog
                                       const struct weir_kernel_signature *signature,
                                       struct weir_kernel_info *info, void **data);
 
+weir_status weir__chain_graph_create(const struct weir__chain *chain, weir_device *device,
+                                     weir_graph *graph, const struct weir_graph_setup *setup,
+                                     void **data);
+
 // Destroys an object link by link, from the backend outwards.
 void weir__chain_device_destroy(const struct weir__chain *chain, weir_device *device);
 void weir__chain_queue_destroy(const struct weir__chain *chain, weir_queue *queue);
 void weir__chain_buffer_destroy(const struct weir__chain *chain, weir_buffer *buffer);
 void weir__chain_program_destroy(const struct weir__chain *chain, weir_program *program);
 void weir__chain_kernel_destroy(const struct weir__chain *chain, weir_kernel *kernel);
+void weir__chain_graph_destroy(const struct weir__chain *chain, weir_graph *graph);
 
 // Asks the backend for the limits and lets every plugin change them.
 void weir__chain_device_limits(const struct weir__chain *chain, weir_device *device,

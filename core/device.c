@@ -13,6 +13,7 @@
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/notifier.h"
+#include "core/peer.h"
 #include "core/queue.h"
 #include "core/registry.h"
 #include "core/runtime.h"
@@ -143,11 +144,13 @@ static weir_device *allocate_device(weir_runtime *runtime, const char *label)
     pthread_mutex_init(&device->lock, NULL);
     pthread_mutex_init(&device->staging_lock, NULL);
     pthread_mutex_init(&device->notifier_lock, NULL);
+    weir__migration_init(&device->migration);
     return device;
 }
 
 static void free_device(weir_device *device)
 {
+    weir__migration_finish(&device->migration);
     pthread_mutex_destroy(&device->notifier_lock);
     pthread_mutex_destroy(&device->staging_lock);
     pthread_mutex_destroy(&device->lock);
@@ -220,17 +223,20 @@ fail:
 static weir_status refuse_close(weir_device *device)
 {
     static const char *const kinds[] = {
-        [WEIR__QUEUE] = "queue",
-        [WEIR__BUFFER] = "buffer",
-        [WEIR__PROGRAM] = "program",
-        [WEIR__KERNEL] = "kernel",
+        [WEIR__QUEUE] = "queue",   [WEIR__BUFFER] = "buffer", [WEIR__PROGRAM] = "program",
+        [WEIR__KERNEL] = "kernel", [WEIR__POOL] = "pool",     [WEIR__GRAPH] = "graph",
     };
     weir_status status = WEIR_OK;
 
     pthread_mutex_lock(&device->lock);
     for (struct weir__member *member = device->live; member && status == WEIR_OK;
          member = member->next)
-        if (!member->internal)
+        if (weir__buffer_is_only_shared(member))
+            status = weir__fail_at(NULL, 0, device->info.name, WEIR_ERROR_INVALID,
+                                   "let the tensor's user call its deleter first",
+                                   "weir_device_close: a DLPack tensor still holds the buffer '%s'",
+                                   member->object.label);
+        else if (!member->internal)
             status =
                 weir__fail_at(NULL, 0, device->info.name, WEIR_ERROR_INVALID, "destroy it first",
                               "weir_device_close: the %s '%s' still exists", kinds[member->kind],
@@ -261,8 +267,11 @@ static void finish_retired(weir_device *device)
         weir__registry_unpin(queue);
         weir__device_reap_all(device);
     }
-    while (atomic_load(&device->retired_count) > 0)
+    // What is left is used by queues of other devices.
+    while (atomic_load(&device->retired_count) > 0) {
         weir__device_reap_all(device);
+        sched_yield();
+    }
     // Another thread may be inside a call that has a queue pinned.
     while (atomic_load(&device->queue_count) > 0)
         sched_yield();
@@ -283,7 +292,9 @@ weir_status weir_device_close(weir_device **device)
 
     *device = NULL;
     weir__staging_destroy(gone);
+    weir__migration_close(gone);
     finish_retired(gone);
+    weir__peer_forget(gone);
     weir__notifier_destroy(gone);
     weir__chain_device_destroy(gone->chain, gone);
     atomic_fetch_sub(&gone->runtime->open_devices, 1);
@@ -299,6 +310,11 @@ const struct weir_limits *weir_device_limits(const weir_device *device)
 const struct weir_device_info *weir_device_get_info(const weir_device *device)
 {
     return device ? &device->info : NULL;
+}
+
+weir_runtime *weir_device_runtime(const weir_device *device)
+{
+    return device ? device->runtime : NULL;
 }
 
 weir_status weir_device_trim(weir_device *device)

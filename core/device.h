@@ -8,6 +8,7 @@
 #include <weir/weir.h>
 
 #include "core/chain.h"
+#include "core/migration.h"
 #include "core/object.h"
 
 struct weir__staging;
@@ -28,11 +29,13 @@ struct weir_device {
     atomic_size_t retired_count;
     weir_queue *queues; // all that are not finalized yet
     atomic_size_t queue_count;
+    atomic_bool has_peers; // other devices' queues may use its buffers
 
     pthread_mutex_t staging_lock;  // of the list
     struct weir__staging *staging; // what no upload or download uses
     pthread_mutex_t notifier_lock;
     struct weir__notifier *notifier;
+    struct weir__migration migration;
 };
 
 #endif

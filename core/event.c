@@ -4,8 +4,10 @@
 #include <weir/event.h>
 
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "base/clock.h"
+#include "core/capture.h"
 #include "core/error.h"
 #include "core/notifier.h"
 #include "core/queue.h"
@@ -24,10 +26,15 @@ static weir_status find(const char *function, struct weir_event event, weir_queu
     if (!queue && !weir__registry_issued(event.queue))
         return weir__fail(WEIR_ERROR_INVALID, "record first: weir_queue_record() returns the event",
                           "%s: the event is of no queue that ever was", function);
+    if (!queue && weir__is_captured(event))
+        return weir__capture_refuse_event(function, NULL, NULL, 0);
     if (queue && event.sequence > atomic_load_explicit(&queue->seen, memory_order_acquire)) {
-        weir_status status =
-            weir__fail_at(NULL, 0, queue->member.object.label, WEIR_ERROR_INVALID, NULL,
-                          "%s: the queue has no operation %" PRIu64, function, event.sequence);
+        const char *label = queue->member.object.label;
+        weir_status status = weir__is_captured(event)
+                                 ? weir__capture_refuse_event(function, label, NULL, 0)
+                                 : weir__fail_at(NULL, 0, label, WEIR_ERROR_INVALID, NULL,
+                                                 "%s: the queue has no operation %" PRIu64,
+                                                 function, event.sequence);
         weir__registry_unpin(queue);
         return status;
     }
@@ -40,22 +47,32 @@ static bool known_complete(const weir_queue *queue, struct weir_event event)
     return atomic_load_explicit(&queue->progress.completed, memory_order_acquire) >= event.sequence;
 }
 
+// Which operation the driver stumbled over is not known, only that it lies behind
+// what is complete. A driver that knows more says so in its own message.
+static void fail_somewhere(weir_queue *queue, weir_status status)
+{
+    const struct weir_error detail = *weir_last_error();
+    const uint64_t first = atomic_load(&queue->progress.completed) + 1;
+    struct weir_error cause = detail.status == status ? detail : (struct weir_error){0};
+
+    cause.status = status;
+    snprintf(cause.object, sizeof cause.object, "%s", queue->member.object.label);
+    snprintf(cause.message, sizeof cause.message,
+             "queue '%s' failed at operation %" PRIu64 " or behind it: %.600s",
+             queue->member.object.label, first,
+             cause.message[0] ? detail.message : weir_status_text(status));
+    weir__progress_fail(queue, first, &cause);
+}
+
 // Books what the chain answered and returns the event's status.
 static weir_status settle(weir_queue *queue, struct weir_event event, weir_status answer)
 {
     if (answer > 0)
         return answer;
-    if (answer == WEIR_OK) {
+    if (answer == WEIR_OK)
         weir__progress_complete(queue, event.sequence);
-    } else {
-        // Which operation the driver stumbled over is not known, only that it
-        // lies behind what is complete.
-        struct weir_operation operation = {
-            .kind = WEIR_OPERATION_RECORD,
-            .sequence = atomic_load(&queue->progress.completed) + 1,
-        };
-        weir__queue_fail(queue, &operation, answer);
-    }
+    else
+        fail_somewhere(queue, answer);
     return weir__progress_status(queue, event.sequence);
 }
 

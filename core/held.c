@@ -13,6 +13,8 @@ static size_t bytes_needed(const struct weir_operation *operation)
 {
     if (operation->kind == WEIR_OPERATION_FILL)
         return operation->u.fill.pattern_size;
+    if (operation->kind == WEIR_OPERATION_NATIVE)
+        return operation->u.native.argument_count * sizeof(struct weir_argument);
     if (operation->kind != WEIR_OPERATION_LAUNCH)
         return 0;
     size_t count = operation->u.launch.argument_count;
@@ -39,14 +41,14 @@ static struct weir__held *take_node(struct weir__held_list *list, size_t needed)
     return held;
 }
 
-static void copy_launch(struct weir__held *held)
+static void own_launch(struct weir_operation *copy, void *memory)
 {
-    size_t count = held->operation.u.launch.argument_count;
-    struct weir_argument *arguments = (struct weir_argument *)(void *)(held + 1);
+    size_t count = copy->u.launch.argument_count;
+    struct weir_argument *arguments = memory;
     char *bytes = (char *)(arguments + count);
 
     if (count)
-        memcpy(arguments, held->operation.u.launch.arguments, count * sizeof *arguments);
+        memcpy(arguments, copy->u.launch.arguments, count * sizeof *arguments);
     for (size_t i = 0; i < count; i++) {
         if (!arguments[i].pointer)
             continue;
@@ -54,7 +56,23 @@ static void copy_launch(struct weir__held *held)
         arguments[i].pointer = bytes;
         bytes += arguments[i].size;
     }
-    held->operation.u.launch.arguments = arguments;
+    copy->u.launch.arguments = arguments;
+}
+
+// Moves what the copy of an operation points to into `memory`.
+static void own(struct weir_operation *copy, void *memory)
+{
+    if (copy->kind == WEIR_OPERATION_LAUNCH)
+        own_launch(copy, memory);
+    if (copy->kind == WEIR_OPERATION_FILL) {
+        memcpy(memory, copy->u.fill.pattern, copy->u.fill.pattern_size);
+        copy->u.fill.pattern = memory;
+    }
+    if (copy->kind == WEIR_OPERATION_NATIVE && copy->u.native.argument_count) {
+        const size_t bytes = copy->u.native.argument_count * sizeof(struct weir_argument);
+        memcpy(memory, copy->u.native.arguments, bytes);
+        copy->u.native.arguments = memory;
+    }
 }
 
 bool weir__held_push(struct weir__held_list *list, const struct weir_operation *operation)
@@ -64,12 +82,7 @@ bool weir__held_push(struct weir__held_list *list, const struct weir_operation *
         return false;
     held->operation = *operation;
     held->next = NULL;
-    if (operation->kind == WEIR_OPERATION_LAUNCH)
-        copy_launch(held);
-    if (operation->kind == WEIR_OPERATION_FILL) {
-        memcpy(held + 1, operation->u.fill.pattern, operation->u.fill.pattern_size);
-        held->operation.u.fill.pattern = held + 1;
-    }
+    own(&held->operation, held + 1);
     // The caller has the producer pinned, so this finds it.
     if (operation->kind == WEIR_OPERATION_WAIT)
         held->operation.u.wait.producer = weir__registry_pin(operation->u.wait.event.queue);
@@ -106,4 +119,14 @@ void weir__held_finish(struct weir__held_list *list)
         held = next;
     }
     *list = (struct weir__held_list){0};
+}
+
+struct weir_operation *weir__operation_clone(const struct weir_operation *operation)
+{
+    struct weir_operation *clone = weir__allocate(sizeof *clone + bytes_needed(operation));
+    if (!clone)
+        return NULL;
+    *clone = *operation;
+    own(clone, clone + 1);
+    return clone;
 }

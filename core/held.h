@@ -1,6 +1,7 @@
-// Copies of operations that wait in a held queue. A copy owns its arguments,
-// values and pattern, and a reference on a wait's producer. Nodes are kept for
-// reuse, so that a loop with host calls allocates nothing once it is warm.
+// Copies of operations: those that wait in a held queue, and those of graphs. A copy
+// owns its arguments, values and pattern; one in a list also has a reference on a
+// wait's producer. A list keeps its nodes for reuse, so that a loop with host calls
+// allocates nothing once it is warm.
 #ifndef WEIR_CORE_HELD_H
 #define WEIR_CORE_HELD_H
 
@@ -31,5 +32,8 @@ void weir__held_recycle(struct weir__held_list *list, struct weir__held *held);
 
 // Frees all nodes.
 void weir__held_finish(struct weir__held_list *list);
+
+// A copy of its own, to be given to weir__release(); NULL when there is no memory.
+struct weir_operation *weir__operation_clone(const struct weir_operation *operation);
 
 #endif

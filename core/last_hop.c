@@ -12,9 +12,11 @@
 #include "base/clock.h"
 #include "core/error.h"
 #include "core/held.h"
+#include "core/interop.h"
 #include "core/memory.h"
 #include "core/queue.h"
 #include "core/registry.h"
+#include "core/replay.h"
 #include "core/thread.h"
 
 struct hold {
@@ -40,13 +42,37 @@ static bool is_handed(const struct hold *hold, uint64_t sequence)
     return atomic_load_explicit(&hold->handed, memory_order_acquire) >= sequence;
 }
 
+// Whether no backend, or not this one, needs the operation, which has one of these flags.
+static bool is_dropped(const struct weir_link *next, const struct weir_operation *operation)
+{
+    return operation->flags & (WEIR_OPERATION_IMPLIED | WEIR_OPERATION_EMPTY) ||
+           next->ops->graph_create;
+}
+
 static weir_status hand_over(const struct hold *hold, const struct weir_operation *operation)
 {
     const struct weir_link *next = hold->link->next;
+    const uint32_t droppable =
+        WEIR_OPERATION_IMPLIED | WEIR_OPERATION_EMPTY | WEIR_OPERATION_RELAUNCH;
 
-    if (operation->flags & (WEIR_OPERATION_IMPLIED | WEIR_OPERATION_EMPTY))
+    if (operation->flags & droppable && is_dropped(next, operation))
         return WEIR_OK;
+    if (operation->kind == WEIR_OPERATION_GRAPH)
+        return weir__replay_launch(hold->link, hold->queue, operation);
+    if (operation->kind == WEIR_OPERATION_NATIVE)
+        return weir__native_submit(next, hold->queue, operation);
     return next->ops->queue_submit(next, hold->queue, operation);
+}
+
+// Whether the device orders the wait once the producer's record is with its driver; of
+// devices that are no peers only the host can.
+static bool is_ordered_by_device(const struct hold *hold, weir_queue *producer)
+{
+    const struct weir_link *next = hold->link->next;
+    weir_device *device = weir_queue_device(hold->queue);
+    weir_device *other = weir_queue_device(producer);
+
+    return device == other || next->ops->device_peer(next, device, other);
 }
 
 static void note_handed(struct hold *hold, const struct weir_operation *operation)
@@ -85,8 +111,6 @@ static void wait_until_handed(struct hold *producer, uint64_t sequence)
     pthread_mutex_unlock(&producer->lock);
 }
 
-// The device orders the wait once the producer's record is with its driver;
-// across devices only the host can.
 static weir_status run_wait(struct hold *hold, const struct weir_operation *operation)
 {
     const struct weir_link *link = hold->link;
@@ -96,7 +120,7 @@ static weir_status run_wait(struct hold *hold, const struct weir_operation *oper
     // Nobody else flushes while this blocks.
     link->next->ops->queue_flush(link->next, hold->queue);
     wait_until_handed(hold_of(link, producer), sequence);
-    if (weir_queue_device(producer) == weir_queue_device(hold->queue))
+    if (is_ordered_by_device(hold, producer))
         return hand_over(hold, operation);
     return link->next->ops->event_wait(link->next, producer, sequence, WEIR_FOREVER);
 }
@@ -132,6 +156,8 @@ static void work_on(struct hold *hold, struct weir__held *held)
         weir__queue_fail(hold->queue, operation, status);
     if (operation->kind == WEIR_OPERATION_WAIT && operation->u.wait.producer)
         weir__registry_unpin(operation->u.wait.producer);
+    if (operation->kind == WEIR_OPERATION_GRAPH)
+        weir__replay_let_go(hold->link, operation);
     pthread_mutex_lock(&hold->lock);
     note_handed(hold, operation); // behind the booking: an event must not read complete before it
     weir__held_recycle(&hold->list, held);
@@ -187,6 +213,8 @@ static weir_status push(struct hold *hold, const struct weir_operation *operatio
     }
     if (!weir__held_push(&hold->list, operation))
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory to hold an operation");
+    if (operation->kind == WEIR_OPERATION_GRAPH)
+        weir__replay_hold(hold->link, operation);
     atomic_store_explicit(&hold->holding, true, memory_order_release);
     pthread_cond_broadcast(&hold->changed);
     return WEIR_OK;
@@ -199,8 +227,8 @@ static bool starts_hold(const struct hold *hold, const struct weir_operation *op
     if (operation->kind != WEIR_OPERATION_WAIT || operation->flags & WEIR_OPERATION_IMPLIED)
         return false;
     weir_queue *producer = operation->u.wait.producer;
-    return weir_queue_device(producer) != weir_queue_device(hold->queue) ||
-           !is_handed(hold_of(hold->link, producer), operation->u.wait.event.sequence);
+    return !is_handed(hold_of(hold->link, producer), operation->u.wait.event.sequence) ||
+           !is_ordered_by_device(hold, producer);
 }
 
 static weir_status pass_on(struct hold *hold, const struct weir_operation *operation)
@@ -339,4 +367,7 @@ const struct weir_module_ops weir__last_hop_ops = {
     .queue_finish = queue_finish,
     .event_query = event_query,
     .event_wait = event_wait,
+    .graph_create = weir__replay_create,
+    .graph_destroy = weir__replay_destroy,
+    .graph_update = weir__replay_update,
 };

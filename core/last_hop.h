@@ -5,11 +5,13 @@
 // queue is held, its later operations are kept in a list, and the queue's worker
 // thread hands them to the backend one after another once the host function has
 // returned. A wait on an event that is itself still held, or that belongs to
-// another device, holds the waiting queue too. A queue that never sees a host
+// a device that is no peer, holds the waiting queue too. A queue that never sees a host
 // call pays one load a submit for all this, and has no thread.
 //
+// It also stands in for the graphs of a backend that has none: replay.h.
+//
 // So a backend never gets a HOST_CALL, never a WAIT on something that it has
-// not been given yet, and never a producer of another device.
+// not been given yet, and a producer of another device only from a peer.
 #ifndef WEIR_CORE_LAST_HOP_H
 #define WEIR_CORE_LAST_HOP_H
 

@@ -54,6 +54,17 @@ static const struct slot slots[] = {
     SLOT(program_signatures, false),
     PAIR(kernel_create, true, kernel_destroy),
     PAIR(kernel_destroy, true, kernel_create),
+    PAIR(graph_create, false, graph_destroy),
+    PAIR(graph_destroy, false, graph_create),
+    SLOT(graph_update, false),
+    SLOT(device_native, false),
+    SLOT(queue_native, false),
+    SLOT(buffer_native, false),
+    SLOT(device_peer, false),
+    SLOT(queue_times, false),
+    SLOT(device_clock, false),
+    SLOT(region, false),
+    SLOT(queue_retire, false),
 };
 #undef SLOT
 #undef PAIR
@@ -252,4 +263,11 @@ void weir__module_read_ops(const struct weir_module *module, struct weir_module_
 
     *out_ops = (struct weir_module_ops){0};
     memcpy(out_ops, module->ops, size < sizeof *out_ops ? size : sizeof *out_ops);
+}
+
+uint32_t weir__module_wants(const struct weir_module *module)
+{
+    const size_t end = offsetof(struct weir_module, wants) + sizeof module->wants;
+
+    return module->struct_size >= end ? module->wants : 0;
 }

@@ -21,6 +21,9 @@ struct weir__finding {
 bool weir__module_check(const struct weir_module *module, const char *name,
                         enum weir_module_kind kind, struct weir__finding *out_finding);
 
+// What the module asks for (enum weir_module_wants); 0 where its header has no place for it.
+uint32_t weir__module_wants(const struct weir_module *module);
+
 // Stores the module's slots at full size: those behind its `slot_count` are NULL.
 void weir__module_read_ops(const struct weir_module *module, struct weir_module_ops *out_ops);
 

@@ -6,7 +6,10 @@
 #include <string.h>
 
 #include "core/buffer.h"
+#include "core/capture.h"
+#include "core/graph.h"
 #include "core/memory.h"
+#include "core/peer.h"
 #include "core/program.h"
 #include "core/queue.h"
 #include "core/registry.h"
@@ -96,6 +99,11 @@ static void destroy(struct weir__member *member)
     case WEIR__PROGRAM:
         weir__program_unref((weir_program *)(void *)member);
         return;
+    case WEIR__POOL: // goes with its last block
+        return;
+    case WEIR__GRAPH:
+        weir__graph_finalize((weir_graph *)(void *)member);
+        return;
     }
 }
 
@@ -104,23 +112,36 @@ static bool is_busy(const weir_queue *queue)
     return atomic_load(&queue->seen) > atomic_load(&queue->progress.completed);
 }
 
-static uint32_t count_busy(weir_device *device, uint32_t *out_queues)
+// What the user gave to the native queue of a wrapped one is not known.
+static bool may_be_busy(const weir_queue *queue)
+{
+    return queue->wrapped || is_busy(queue);
+}
+
+// Adds the queues of the device to `*queues`, and returns how many may be busy.
+static uint32_t count_busy(weir_device *device, uint32_t *queues)
 {
     uint32_t busy = 0;
-    *out_queues = 0;
     pthread_mutex_lock(&device->lock);
     for (weir_queue *queue = device->queues; queue; queue = queue->next) {
-        busy += is_busy(queue);
-        ++*out_queues;
+        busy += may_be_busy(queue);
+        ++*queues;
     }
     pthread_mutex_unlock(&device->lock);
     return busy;
 }
 
-// The next queue of the device with a reference taken, or NULL; drops the one on
-// `queue`, which kept it on the list. NULL starts. Queues that came to the list
-// meanwhile stand before its start: they cannot use what is being destroyed.
-static weir_queue *step(weir_device *device, weir_queue *queue)
+// The same for all devices whose queues may use the object.
+static uint32_t count_users(weir_device *device, uint32_t *queues)
+{
+    uint32_t busy = count_busy(device, queues);
+    struct weir__peer *peer = NULL;
+    while ((peer = weir__peer_next(device, peer)))
+        busy += count_busy(weir__peer_user(peer), queues);
+    return busy;
+}
+
+weir_queue *weir__device_next_queue(weir_device *device, weir_queue *queue)
 {
     weir_queue *next = NULL;
     pthread_mutex_lock(&device->lock);
@@ -142,15 +163,26 @@ static bool add_mark(struct weir__member *member, weir_queue *queue)
     return true;
 }
 
+// Marks the end of every queue of the device, as long as there is room for `count` events.
+static bool mark_queues(struct weir__member *member, weir_device *device, uint32_t count)
+{
+    bool marked = true;
+    weir_queue *queue = NULL;
+    // To the end also after a refusal, which drops the references.
+    while ((queue = weir__device_next_queue(device, queue)))
+        marked = marked && member->frontier_count < count && add_mark(member, queue);
+    return marked;
+}
+
 // Marks the end of every queue that may still use the object. A destroyed
 // queue only waits for itself. Where that is refused it is tried again when the
 // object is looked at next.
 static bool mark_frontier(struct weir__member *member)
 {
     const bool is_queue = member->kind == WEIR__QUEUE;
-    uint32_t count = 1;
+    uint32_t count = is_queue;
 
-    if (is_queue ? !is_busy((weir_queue *)(void *)member) : !count_busy(member->device, &count))
+    if (is_queue ? !is_busy((weir_queue *)(void *)member) : !count_users(member->device, &count))
         return true;
     weir__release(member->frontier);
     member->frontier_count = 0;
@@ -160,16 +192,17 @@ static bool mark_frontier(struct weir__member *member)
     if (is_queue)
         return add_mark(member, (weir_queue *)(void *)member);
 
-    bool marked = true;
-    weir_queue *queue = NULL;
-    // To the end also after a refusal, which drops the references.
-    for (uint32_t i = 0; (queue = step(member->device, queue)); i++)
-        marked = marked && i < count && add_mark(member, queue);
+    bool marked = mark_queues(member, member->device, count);
+    struct weir__peer *peer = NULL;
+    while ((peer = weir__peer_next(member->device, peer)))
+        marked = mark_queues(member, weir__peer_user(peer), count) && marked;
     return marked;
 }
 
 static bool past_frontier(struct weir__member *member)
 {
+    if (atomic_load(&member->uses) > 0)
+        return false;
     if (!member->marked && !(member->marked = mark_frontier(member)))
         return false;
     while (member->frontier_count) {
@@ -208,6 +241,8 @@ void weir__member_retire(struct weir__member *member)
 {
     weir_device *device = member->device;
 
+    if (member->kind == WEIR__QUEUE)
+        weir__capture_abandon((weir_queue *)(void *)member);
     bool done = past_frontier(member);
     weir__member_delist(member);
     if (done) {
@@ -249,7 +284,12 @@ void weir__device_reap(weir_device *device)
     reap(device, 8);
 }
 
+// Again after a success: what went may have been a graph, which used what is left.
 void weir__device_reap_all(weir_device *device)
 {
-    reap(device, SIZE_MAX);
+    size_t before;
+    do {
+        before = atomic_load(&device->retired_count);
+        reap(device, SIZE_MAX);
+    } while (before > 0 && atomic_load(&device->retired_count) < before);
 }

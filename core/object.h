@@ -2,12 +2,17 @@
 // membership of a device, and destruction that is put off while work uses them.
 //
 // Deferred destruction needs no bookkeeping on the submit path. When an object
-// is destroyed, every busy queue of its device gets a record (or has one at its
-// end already); when all of these are complete, nothing can use the object any
-// more. Until then it waits in the device's list of retired objects, which is
+// is destroyed, every busy queue of its device, and of its peers, gets a record (or
+// has one at its end already); when all of these are complete, nothing can use the
+// object any more. Until then it waits in the device's list of retired objects, which is
 // looked through whenever something is created, destroyed, synced or trimmed.
+//
+// What a graph uses waits there until the graph is gone, and only then learns which
+// queues are busy.
 #ifndef WEIR_CORE_OBJECT_H
 #define WEIR_CORE_OBJECT_H
+
+#include <stdatomic.h>
 
 #include <weir/module/module.h>
 
@@ -16,6 +21,8 @@ enum weir__kind {
     WEIR__BUFFER,
     WEIR__PROGRAM,
     WEIR__KERNEL,
+    WEIR__POOL,
+    WEIR__GRAPH,
 };
 
 // The first member of every object but the device.
@@ -27,6 +34,7 @@ struct weir__member {
     struct weir__member *previous; // the device's list: of live objects, or,
     struct weir__member *next;     // after destruction, of retired ones
     bool marked;                   // retired: the frontier stands
+    atomic_uint uses;              // by captures and graphs, which keep it from going
     struct weir_event *frontier;   // to be complete before it may go
     uint32_t frontier_count;
 };
@@ -56,6 +64,11 @@ void weir__device_reap(weir_device *device);
 
 // The same, but looks at every one.
 void weir__device_reap_all(weir_device *device);
+
+// The next queue of the device with a reference taken, or NULL; drops the one on
+// `queue`, which kept it on the list. NULL starts. Queues that come to the list
+// meanwhile stand before its start.
+weir_queue *weir__device_next_queue(weir_device *device, weir_queue *queue);
 
 // An object id; they start at 1 and are never used again.
 uint64_t weir__object_next_id(void);

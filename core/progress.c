@@ -255,7 +255,7 @@ static bool make_room(weir_queue *queue)
     pthread_mutex_lock(&walk_lock);
     bool any = weir__waits_get(waits, waits->capacity / 2, UINT64_MAX, &middle);
     pthread_mutex_unlock(&walk_lock);
-    if (any)
+    if (any && !middle.is_launch)
         ask_driver(middle.event);
     pthread_mutex_lock(&walk_lock);
     weir__waits_filter(waits, still_waits, &sift);
@@ -267,10 +267,10 @@ static bool make_room(weir_queue *queue)
 }
 
 weir_status weir__progress_wait(weir_queue *queue, uint64_t own, struct weir_event event,
-                                weir_queue *producer, bool *out_implied)
+                                weir_queue *producer, uint32_t flags, bool *out_implied)
 {
     struct weir__waits *waits = &queue->progress.waits;
-    const struct weir__wait wait = {own, event};
+    const struct weir__wait wait = {own, event, flags & WEIR_OPERATION_RELAUNCH};
     struct weir_error cause;
 
     bool complete =

@@ -49,9 +49,9 @@ void weir__progress_forget(weir_runtime *runtime);
 // Notes that operation `own` waits on `event` of `producer`, or stores true in
 // `*out_implied` and notes nothing where the queue is behind the event already.
 // Under the queue's submit lock. Where the event turns out to have failed, so
-// has the queue, and the cause is returned.
+// has the queue, and the cause is returned. `flags` are the operation's.
 weir_status weir__progress_wait(weir_queue *queue, uint64_t own, struct weir_event event,
-                                weir_queue *producer, bool *out_implied);
+                                weir_queue *producer, uint32_t flags, bool *out_implied);
 
 // Books a failure at operation `first` with `cause` as its detail.
 void weir__progress_fail(weir_queue *queue, uint64_t first, const struct weir_error *cause);

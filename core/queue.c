@@ -7,19 +7,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/buffer.h"
+#include "core/capture.h"
 #include "core/error.h"
 #include "core/memory.h"
-#include "core/program.h"
+#include "core/operation.h"
 #include "core/registry.h"
 #include "core/thread.h"
-
-static const char *const operation_names[] = {
-    [WEIR_OPERATION_COPY] = "copy",           [WEIR_OPERATION_COPY_2D] = "copy_2d",
-    [WEIR_OPERATION_FILL] = "fill",           [WEIR_OPERATION_LAUNCH] = "launch",
-    [WEIR_OPERATION_HOST_CALL] = "host call", [WEIR_OPERATION_RECORD] = "record",
-    [WEIR_OPERATION_WAIT] = "wait",
-};
 
 static weir_status check_params(weir_device *device, const struct weir_queue_params *params)
 {
@@ -68,6 +61,46 @@ static void delist(weir_queue *queue)
     pthread_mutex_unlock(&device->lock);
 }
 
+weir_status weir__queue_open(weir_device *device, const char *label, struct weir_queue_setup *setup,
+                             weir_queue **out_queue)
+{
+    weir_status status;
+    weir__device_reap(device);
+    weir_queue *queue = weir__member_allocate(device, WEIR__QUEUE, sizeof *queue, label);
+    if (!queue)
+        return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a queue");
+    queue->first = device->first;
+    queue->timing = setup->timing;
+    queue->foreign = setup->native != NULL;
+    queue->wrapped = queue->foreign;
+    weir_biased_lock_init(&queue->submit_lock);
+    if (!weir__progress_init(&queue->progress) || !weir__registry_reserve(queue)) {
+        status = weir__fail(WEIR_ERROR_OUT_OF_MEMORY, "destroy queues that are no longer used",
+                            "no room for a queue: 65,536 of them can exist at once");
+        goto fail;
+    }
+
+    setup->times = device->chain->times;
+    status =
+        weir__chain_queue_create(device->chain, device, queue, setup, queue->member.object.data);
+    if (status < 0) {
+        weir__registry_cancel(queue);
+        goto fail;
+    }
+    enlist(queue);
+    weir__registry_publish(queue);
+    weir__member_enlist(&queue->member);
+    *out_queue = queue;
+    return WEIR_OK;
+
+fail:
+    weir__error_place(label, NULL, 0);
+    weir__progress_finish(&queue->progress);
+    weir_biased_lock_finish(&queue->submit_lock);
+    weir__member_free(&queue->member);
+    return status;
+}
+
 weir_status weir_queue_create(weir_device *device, const struct weir_queue_params *params,
                               weir_queue **out_queue)
 {
@@ -81,39 +114,17 @@ weir_status weir_queue_create(weir_device *device, const struct weir_queue_param
     weir_status status = check_params(device, params);
     if (status < 0)
         return status;
+    struct weir_queue_setup setup = {.priority = params->priority, .timing = params->timing};
+    return weir__queue_open(device, params->label, &setup, out_queue);
+}
 
-    weir__device_reap(device);
-    weir_queue *queue = weir__member_allocate(device, WEIR__QUEUE, sizeof *queue, params->label);
-    if (!queue)
-        return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a queue");
-    queue->first = device->first;
-    queue->timing = params->timing;
-    pthread_mutex_init(&queue->submit_lock, NULL);
-    if (!weir__progress_init(&queue->progress) || !weir__registry_reserve(queue)) {
-        status = weir__fail(WEIR_ERROR_OUT_OF_MEMORY, "destroy queues that are no longer used",
-                            "no room for a queue: 65,536 of them can exist at once");
-        goto fail;
-    }
-
-    const struct weir_queue_setup setup = {.priority = params->priority, .timing = params->timing};
-    status =
-        weir__chain_queue_create(device->chain, device, queue, &setup, queue->member.object.data);
-    if (status < 0) {
-        weir__registry_cancel(queue);
-        goto fail;
-    }
-    enlist(queue);
-    weir__registry_publish(queue);
-    weir__member_enlist(&queue->member);
-    *out_queue = queue;
-    return WEIR_OK;
-
-fail:
-    weir__error_place(params->label, NULL, 0);
-    weir__progress_finish(&queue->progress);
-    pthread_mutex_destroy(&queue->submit_lock);
-    weir__member_free(&queue->member);
-    return status;
+// The caller may destroy the native queue as soon as its work is done. So what is under
+// way gets its last record now, and after that the native queue is never touched.
+static void leave_native(weir_queue *queue)
+{
+    struct weir_event end;
+    atomic_store(&queue->wrapped, false);
+    weir__queue_mark(queue, &end);
 }
 
 void weir_queue_destroy(weir_queue **queue)
@@ -122,6 +133,12 @@ void weir_queue_destroy(weir_queue **queue)
         return;
     weir_queue *gone = *queue;
     *queue = NULL;
+    if (gone->owner != WEIR__OWNED_BY_USER) {
+        weir__migration_refuse_destroy(gone);
+        return;
+    }
+    if (gone->foreign)
+        leave_native(gone);
     weir__member_retire(&gone->member);
 }
 
@@ -132,7 +149,7 @@ void weir__queue_finalize(weir_queue *queue)
     delist(queue);
     weir__chain_queue_destroy(device->chain, queue);
     weir__progress_finish(&queue->progress);
-    pthread_mutex_destroy(&queue->submit_lock);
+    weir_biased_lock_finish(&queue->submit_lock);
     weir__member_free(&queue->member);
     // Last: closing the device waits for it.
     atomic_fetch_sub(&device->queue_count, 1);
@@ -162,13 +179,13 @@ weir_status weir__queue_fail(weir_queue *queue, const struct weir_operation *ope
     snprintf(cause.object, sizeof cause.object, "%s", queue->member.object.label);
     snprintf(cause.message, sizeof cause.message,
              "operation %" PRIu64 " of queue '%s', a %s, failed: %.600s", operation->sequence,
-             queue->member.object.label, operation_names[operation->kind],
+             queue->member.object.label, weir__operation_name(operation->kind),
              detail.message[0] ? detail.message : weir_status_text(status));
     weir__progress_fail(queue, operation->sequence, &cause);
     return weir__error_set(&cause);
 }
 
-static weir_status submit_locked(weir_queue *queue, struct weir_operation *operation)
+weir_status weir__queue_submit_locked(weir_queue *queue, struct weir_operation *operation)
 {
     operation->sequence = ++queue->sequence;
     atomic_store_explicit(&queue->seen, operation->sequence, memory_order_release);
@@ -176,38 +193,30 @@ static weir_status submit_locked(weir_queue *queue, struct weir_operation *opera
     return status < 0 ? weir__queue_fail(queue, operation, status) : WEIR_OK;
 }
 
-// The lock is uncontended unless threads share the queue.
-static weir_status submit(weir_queue *queue, struct weir_operation *operation)
+weir_status weir__queue_refuse_callback(const weir_queue *queue)
 {
-    pthread_mutex_lock(&queue->submit_lock);
-    weir_status status = atomic_load_explicit(&queue->progress.failed, memory_order_acquire)
-                             ? weir__progress_refuse(queue)
-                             : submit_locked(queue, operation);
-    pthread_mutex_unlock(&queue->submit_lock);
+    return weir__fail_at(NULL, 0, queue->member.object.label, WEIR_ERROR_INVALID,
+                         "submit it behind weir_queue_native()", "a native call may not call Weir");
+}
+
+weir_status weir__queue_submit(weir_queue *queue, struct weir_operation *operation)
+{
+    weir_status status;
+    if (weir__queue_is_called_back(queue))
+        return weir__queue_refuse_callback(queue);
+    weir__queue_enter(queue);
+    if (!weir__is_capturing(queue) || !weir__capture_note(queue, operation, &status))
+        status = atomic_load_explicit(&queue->progress.failed, memory_order_acquire)
+                     ? weir__progress_refuse(queue)
+                     : weir__queue_submit_locked(queue, operation);
+    weir_biased_lock_release(&queue->submit_lock);
     return status;
 }
 
-static weir_status check_buffer(const weir_queue *queue, const char *role,
-                                const weir_buffer *buffer, size_t offset, size_t size,
-                                const char *file, int line)
+static struct weir__asker asker_of(const weir_queue *queue, const char *file, int line)
 {
-    if (!buffer)
-        return weir__fail_at(file, line, queue->member.object.label, WEIR_ERROR_INVALID, NULL,
-                             "%s is no buffer (NULL)", role);
-    if (buffer->member.device != queue->member.device)
-        return weir__fail_at(file, line, buffer->member.object.label, WEIR_ERROR_INVALID,
-                             "copy through a HOST buffer of each device",
-                             "%s belongs to device '%s', queue '%s' to '%s'", role,
-                             buffer->member.device->info.name, queue->member.object.label,
-                             queue->member.device->info.name);
-    if (!weir__buffer_holds(buffer, offset, size))
-        return weir__buffer_refuse_range(buffer, role, offset, size, file, line);
-    return WEIR_OK;
-}
-
-static bool overlap(size_t a, size_t b, size_t size)
-{
-    return a < b ? b - a < size : a - b < size;
+    return (struct weir__asker){queue->member.device, queue->member.object.label, file, line,
+                                !weir__is_capturing(queue)};
 }
 
 weir_status weir_queue_copy_at(weir_queue *queue, weir_buffer *dst, size_t dst_offset,
@@ -216,75 +225,11 @@ weir_status weir_queue_copy_at(weir_queue *queue, weir_buffer *dst, size_t dst_o
 {
     WEIR_REFUSE_FORK();
     WEIR_REQUIRE_AT(file, line, NULL, queue);
-    weir_status status = check_buffer(queue, "dst", dst, dst_offset, size, file, line);
-    if (status < 0)
-        return status;
-    status = check_buffer(queue, "src", src, src_offset, size, file, line);
-    if (status < 0)
-        return status;
-    if (dst == src && overlap(dst_offset, src_offset, size))
-        return weir__fail_at(file, line, dst->member.object.label, WEIR_ERROR_INVALID,
-                             "copy through a second buffer",
-                             "copy of %zu bytes from offset %zu to %zu of one buffer: the ranges "
-                             "overlap",
-                             size, src_offset, dst_offset);
-
-    struct weir_operation operation = {
-        .kind = WEIR_OPERATION_COPY,
-        .flags = size ? 0 : WEIR_OPERATION_EMPTY,
-        .file = file,
-        .line = line,
-        .u.copy = {dst, src, dst_offset, src_offset, size},
-    };
-    return submit(queue, &operation);
-}
-
-// Bytes from the first to the last of a plane's rows; false if that wraps.
-static bool plane_extent(const struct weir_plane *plane, size_t width, size_t height,
-                         size_t *out_size)
-{
-    *out_size = 0;
-    if (width == 0 || height == 0)
-        return true;
-    if (height > 1 && plane->pitch > (SIZE_MAX - width) / (height - 1))
-        return false;
-    *out_size = (height - 1) * plane->pitch + width;
-    return true;
-}
-
-static weir_status check_plane(const weir_queue *queue, const char *role,
-                               const struct weir_plane *plane, size_t width, size_t height,
-                               const char *file, int line)
-{
-    size_t size;
-    if (plane->pitch < width)
-        return weir__fail_at(file, line, queue->member.object.label, WEIR_ERROR_INVALID, NULL,
-                             "copy_2d: the pitch of %s, %zu, is below the width, %zu", role,
-                             plane->pitch, width);
-    if (!plane_extent(plane, width, height, &size))
-        size = SIZE_MAX;
-    return check_buffer(queue, role, plane->buffer, plane->offset, size, file, line);
-}
-
-// Rows interleave freely, so two planes of one buffer are refused when their
-// whole extents meet, unless they share a pitch and never touch a byte twice.
-static bool planes_overlap(const struct weir_plane *dst, const struct weir_plane *src, size_t width,
-                           size_t height)
-{
-    size_t dst_size;
-    size_t src_size;
-    if (dst->buffer != src->buffer || !plane_extent(dst, width, height, &dst_size) ||
-        !plane_extent(src, width, height, &src_size))
-        return false;
-    size_t low = dst->offset < src->offset ? dst->offset : src->offset;
-    size_t high = dst->offset < src->offset ? src->offset : dst->offset;
-    size_t low_size = dst->offset < src->offset ? dst_size : src_size;
-    if (high - low >= low_size)
-        return false;
-    if (dst->pitch != src->pitch)
-        return true;
-    size_t shift = (high - low) % dst->pitch;
-    return shift < width || dst->pitch - shift < width;
+    struct weir_operation operation;
+    const struct weir__asker asker = asker_of(queue, file, line);
+    weir_status status =
+        weir__operation_copy(&asker, dst, dst_offset, src, src_offset, size, &operation);
+    return status < 0 ? status : weir__queue_submit(queue, &operation);
 }
 
 weir_status weir_queue_copy_2d_at(weir_queue *queue, struct weir_plane dst, struct weir_plane src,
@@ -292,26 +237,10 @@ weir_status weir_queue_copy_2d_at(weir_queue *queue, struct weir_plane dst, stru
 {
     WEIR_REFUSE_FORK();
     WEIR_REQUIRE_AT(file, line, NULL, queue);
-    weir_status status = check_plane(queue, "dst", &dst, width, height, file, line);
-    if (status < 0)
-        return status;
-    status = check_plane(queue, "src", &src, width, height, file, line);
-    if (status < 0)
-        return status;
-    bool empty = width == 0 || height == 0;
-    if (!empty && planes_overlap(&dst, &src, width, height))
-        return weir__fail_at(file, line, dst.buffer->member.object.label, WEIR_ERROR_INVALID,
-                             "copy through a second buffer",
-                             "copy_2d within one buffer: source and destination overlap");
-
-    struct weir_operation operation = {
-        .kind = WEIR_OPERATION_COPY_2D,
-        .flags = empty ? WEIR_OPERATION_EMPTY : 0,
-        .file = file,
-        .line = line,
-        .u.copy_2d = {dst, src, width, height},
-    };
-    return submit(queue, &operation);
+    struct weir_operation operation;
+    const struct weir__asker asker = asker_of(queue, file, line);
+    weir_status status = weir__operation_copy_2d(&asker, &dst, &src, width, height, &operation);
+    return status < 0 ? status : weir__queue_submit(queue, &operation);
 }
 
 weir_status weir_queue_fill_at(weir_queue *queue, weir_buffer *dst, size_t dst_offset, size_t size,
@@ -319,74 +248,12 @@ weir_status weir_queue_fill_at(weir_queue *queue, weir_buffer *dst, size_t dst_o
 {
     WEIR_REFUSE_FORK();
     WEIR_REQUIRE_AT(file, line, NULL, queue);
-    WEIR_REQUIRE_AT(file, line, queue->member.object.label, pattern);
-    if (pattern_size == 0 || pattern_size > 16 || (pattern_size & (pattern_size - 1)))
-        return weir__fail_at(file, line, queue->member.object.label, WEIR_ERROR_INVALID, NULL,
-                             "fill: a pattern has 1, 2, 4, 8 or 16 bytes, not %zu", pattern_size);
-    weir_status status = check_buffer(queue, "dst", dst, dst_offset, size, file, line);
-    if (status < 0)
-        return status;
-    if (dst_offset % pattern_size || size % pattern_size)
-        return weir__fail_at(file, line, dst->member.object.label, WEIR_ERROR_INVALID, NULL,
-                             "fill: offset %zu and size %zu must be multiples of the pattern's %zu "
-                             "bytes",
-                             dst_offset, size, pattern_size);
-
-    struct weir_operation operation = {
-        .kind = WEIR_OPERATION_FILL,
-        .flags = size ? 0 : WEIR_OPERATION_EMPTY,
-        .file = file,
-        .line = line,
-        .u.fill = {dst, dst_offset, size, pattern, pattern_size},
-    };
-    return submit(queue, &operation);
-}
-
-static weir_status check_dimension(const weir_kernel *kernel, const char *what, char axis,
-                                   uint32_t value, uint32_t limit, const char *file, int line)
-{
-    if (value <= limit)
-        return WEIR_OK;
-    return weir__fail_at(file, line, kernel->member.object.label, WEIR_ERROR_INVALID, NULL,
-                         "launch: %s.%c is %" PRIu32 ", the device's limit is %" PRIu32, what, axis,
-                         value, limit);
-}
-
-static weir_status check_extents(const weir_kernel *kernel, const struct weir_extent *grid,
-                                 const struct weir_extent *block, const char *file, int line)
-{
-    const struct weir_limits *limits = &kernel->member.device->limits;
-    const struct weir_extent *required = &kernel->signature->required_block;
-    const uint64_t items = (uint64_t)block->x * block->y * block->z;
-    weir_status status;
-
-    if ((status = check_dimension(kernel, "grid", 'x', grid->x, limits->max_grid.x, file, line)) ||
-        (status = check_dimension(kernel, "grid", 'y', grid->y, limits->max_grid.y, file, line)) ||
-        (status = check_dimension(kernel, "grid", 'z', grid->z, limits->max_grid.z, file, line)) ||
-        (status =
-             check_dimension(kernel, "block", 'x', block->x, limits->max_block.x, file, line)) ||
-        (status =
-             check_dimension(kernel, "block", 'y', block->y, limits->max_block.y, file, line)) ||
-        (status = check_dimension(kernel, "block", 'z', block->z, limits->max_block.z, file, line)))
-        return status;
-    if (items > kernel->info.max_block_items)
-        return weir__fail_at(file, line, kernel->member.object.label, WEIR_ERROR_INVALID,
-                             "use a smaller block and a larger grid",
-                             "launch: a block of %" PRIu64 " work-items; this kernel's limit is "
-                             "%" PRIu32,
-                             items, kernel->info.max_block_items);
-    if (required->x &&
-        (required->x != block->x || required->y != block->y || required->z != block->z))
-        return weir__fail_at(file, line, kernel->member.object.label, WEIR_ERROR_INVALID, NULL,
-                             "launch: a block of %" PRIu32 "×%" PRIu32 "×%" PRIu32
-                             "; this kernel requires %" PRIu32 "×%" PRIu32 "×%" PRIu32,
-                             block->x, block->y, block->z, required->x, required->y, required->z);
-    return WEIR_OK;
-}
-
-static struct weir_extent without_zeros(struct weir_extent extent)
-{
-    return weir_dim(extent.x, extent.y ? extent.y : 1, extent.z ? extent.z : 1);
+    WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), pattern);
+    struct weir_operation operation;
+    const struct weir__asker asker = asker_of(queue, file, line);
+    weir_status status =
+        weir__operation_fill(&asker, dst, dst_offset, size, pattern, pattern_size, &operation);
+    return status < 0 ? status : weir__queue_submit(queue, &operation);
 }
 
 weir_status weir_queue_launch_at(weir_queue *queue, weir_kernel *kernel, struct weir_extent grid,
@@ -395,33 +262,13 @@ weir_status weir_queue_launch_at(weir_queue *queue, weir_kernel *kernel, struct 
 {
     WEIR_REFUSE_FORK();
     WEIR_REQUIRE_AT(file, line, NULL, queue);
-    WEIR_REQUIRE_AT(file, line, queue->member.object.label, kernel);
-    WEIR_REQUIRE_AT(file, line, queue->member.object.label, arguments || argument_count == 0);
-    if (kernel->member.device != queue->member.device)
-        return weir__fail_at(file, line, kernel->member.object.label, WEIR_ERROR_INVALID,
-                             "create a program and its kernels for each device",
-                             "launch: the kernel belongs to another device than queue '%s'",
-                             queue->member.object.label);
-    if (block.x == 0)
-        return weir__fail_at(file, line, kernel->member.object.label, WEIR_ERROR_INVALID,
-                             "a block has at least one work-item", "launch: block.x is 0");
-    grid = without_zeros(grid);
-    block = without_zeros(block);
-    weir_status status = check_extents(kernel, &grid, &block, file, line);
-    if (status < 0)
-        return status;
-    status = weir__kernel_check(kernel, arguments, argument_count, file, line);
-    if (status < 0)
-        return status;
-
-    struct weir_operation operation = {
-        .kind = WEIR_OPERATION_LAUNCH,
-        .flags = grid.x ? 0 : WEIR_OPERATION_EMPTY,
-        .file = file,
-        .line = line,
-        .u.launch = {kernel, grid, block, arguments, argument_count},
-    };
-    return submit(queue, &operation);
+    WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), kernel);
+    WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), arguments || argument_count == 0);
+    struct weir_operation operation;
+    const struct weir__asker asker = asker_of(queue, file, line);
+    weir_status status =
+        weir__operation_launch(&asker, kernel, grid, block, arguments, argument_count, &operation);
+    return status < 0 ? status : weir__queue_submit(queue, &operation);
 }
 
 weir_status weir_queue_host_call_at(weir_queue *queue, weir_host_function function, void *user,
@@ -436,7 +283,7 @@ weir_status weir_queue_host_call_at(weir_queue *queue, weir_host_function functi
         .line = line,
         .u.host_call = {function, user},
     };
-    return submit(queue, &operation);
+    return weir__queue_submit(queue, &operation);
 }
 
 weir_status weir_queue_record_at(weir_queue *queue, struct weir_event *out_event, const char *file,
@@ -448,41 +295,64 @@ weir_status weir_queue_record_at(weir_queue *queue, struct weir_event *out_event
     WEIR_REQUIRE_AT(file, line, NULL, queue);
     struct weir_operation operation = {.kind = WEIR_OPERATION_RECORD, .file = file, .line = line};
 
-    pthread_mutex_lock(&queue->submit_lock);
+    if (weir__queue_is_called_back(queue))
+        return weir__queue_refuse_callback(queue);
+    weir__queue_enter(queue);
     weir_status status;
-    if (atomic_load_explicit(&queue->progress.failed, memory_order_acquire)) {
+    if (weir__is_capturing(queue) && weir__capture_record(queue, out_event, &status)) {
+        // noted
+    } else if (atomic_load_explicit(&queue->progress.failed, memory_order_acquire)) {
         status = weir__progress_refuse(queue);
     } else {
-        status = submit_locked(queue, &operation);
+        status = weir__queue_submit_locked(queue, &operation);
         if (status == WEIR_OK) {
             queue->last_record = operation.sequence;
             *out_event = (struct weir_event){queue->member.object.id, operation.sequence};
         }
     }
-    pthread_mutex_unlock(&queue->submit_lock);
+    weir_biased_lock_release(&queue->submit_lock);
     return status;
+}
+
+weir_status weir__queue_wait_locked(weir_queue *queue, struct weir_event event,
+                                    weir_queue *producer, uint32_t flags, const char *file,
+                                    int line)
+{
+    bool implied = false;
+    weir_status status =
+        weir__progress_wait(queue, queue->sequence + 1, event, producer, flags, &implied);
+    if (status < 0)
+        return status;
+    struct weir_operation operation = {.kind = WEIR_OPERATION_WAIT,
+                                       .flags = flags | (implied ? WEIR_OPERATION_IMPLIED : 0u),
+                                       .file = file,
+                                       .line = line,
+                                       .u.wait = {event, producer}};
+    return weir__queue_submit_locked(queue, &operation);
+}
+
+static weir_status refuse_outside_event(const weir_queue *queue, const char *file, int line)
+{
+    return weir__capture_refuse(queue, file, line,
+                                "weir_queue_wait got an event that was recorded outside of it",
+                                "wait on it before the capture, or before the graph's launch");
 }
 
 // The wait itself, with the producer kept alive by the caller.
 static weir_status submit_wait(weir_queue *queue, struct weir_event event, weir_queue *producer,
                                const char *file, int line)
 {
-    struct weir_operation operation = {.kind = WEIR_OPERATION_WAIT,
-                                       .file = file,
-                                       .line = line,
-                                       .u.wait = {event, producer}};
-    bool implied = false;
-
-    pthread_mutex_lock(&queue->submit_lock);
-    weir_status status =
-        atomic_load_explicit(&queue->progress.failed, memory_order_acquire)
-            ? weir__progress_refuse(queue)
-            : weir__progress_wait(queue, queue->sequence + 1, event, producer, &implied);
-    if (status == WEIR_OK) {
-        operation.flags = implied ? WEIR_OPERATION_IMPLIED : 0;
-        status = submit_locked(queue, &operation);
-    }
-    pthread_mutex_unlock(&queue->submit_lock);
+    weir_status status;
+    if (weir__queue_is_called_back(queue))
+        return weir__queue_refuse_callback(queue);
+    weir__queue_enter(queue);
+    if (weir__is_capturing(queue))
+        status = refuse_outside_event(queue, file, line);
+    else if (atomic_load_explicit(&queue->progress.failed, memory_order_acquire))
+        status = weir__progress_refuse(queue);
+    else
+        status = weir__queue_wait_locked(queue, event, producer, 0, file, line);
+    weir_biased_lock_release(&queue->submit_lock);
     return status;
 }
 
@@ -492,11 +362,11 @@ static weir_status inherit(weir_queue *queue)
 {
     struct weir_error cause = *weir_last_error();
 
-    pthread_mutex_lock(&queue->submit_lock);
+    weir_biased_lock_take(&queue->submit_lock);
     if (!atomic_load(&queue->progress.failed))
         weir__progress_fail(queue, queue->sequence + 1, &cause);
     weir_status status = weir__progress_refuse(queue);
-    pthread_mutex_unlock(&queue->submit_lock);
+    weir_biased_lock_release(&queue->submit_lock);
     return status;
 }
 
@@ -524,6 +394,10 @@ weir_status weir_queue_wait_at(weir_queue *queue, struct weir_event event, const
         return weir__fail_at(file, line, queue->member.object.label, WEIR_ERROR_INVALID,
                              "record first: weir_queue_record() returns the event",
                              "weir_queue_wait: the event is zero; it was never recorded");
+    if (weir__is_captured(event))
+        return weir__capture_wait(queue, event, file, line);
+    if (weir__is_capturing(queue))
+        return refuse_outside_event(queue, file, line);
 
     weir_queue *producer = weir__registry_pin(event.queue);
     if (!producer && !weir__registry_issued(event.queue))
@@ -538,6 +412,45 @@ weir_status weir_queue_wait_at(weir_queue *queue, struct weir_event event, const
                      ? inherit(queue)
                      : submit_wait(queue, event, producer, file, line);
     weir__registry_unpin(producer);
+    return status;
+}
+
+// With the submit lock held. A launch that is known to be over is no cause any more,
+// however it ended.
+static weir_status wait_for_launch(weir_queue *queue, weir_queue *producer,
+                                   struct weir_event launch, const char *file, int line)
+{
+    if (!producer || producer == queue ||
+        atomic_load_explicit(&producer->progress.completed, memory_order_acquire) >=
+            launch.sequence)
+        return WEIR_OK;
+    if (weir__progress_status(producer, launch.sequence) < 0) {
+        const struct weir_error cause = *weir_last_error();
+        weir__progress_fail(queue, queue->sequence + 1, &cause);
+        return weir__progress_refuse(queue);
+    }
+    return weir__queue_wait_locked(queue, launch, producer,
+                                   WEIR_OPERATION_RELAUNCH | WEIR_OPERATION_INTERNAL, file, line);
+}
+
+// Under one hold of the lock: what others submit must not come between the two, since a
+// driver that keeps launches apart by itself orders the launch alone.
+weir_status weir__queue_submit_launch(weir_queue *queue, struct weir_operation *operation,
+                                      struct weir_event before)
+{
+    weir_queue *producer = before.queue ? weir__registry_pin(before.queue) : NULL;
+    weir_status status;
+    weir__queue_enter(queue);
+    if (!weir__is_capturing(queue) || !weir__capture_note(queue, operation, &status)) {
+        status = atomic_load_explicit(&queue->progress.failed, memory_order_acquire)
+                     ? weir__progress_refuse(queue)
+                     : wait_for_launch(queue, producer, before, operation->file, operation->line);
+        if (status == WEIR_OK)
+            status = weir__queue_submit_locked(queue, operation);
+    }
+    weir_biased_lock_release(&queue->submit_lock);
+    if (producer)
+        weir__registry_unpin(producer);
     return status;
 }
 
@@ -556,8 +469,27 @@ weir_status weir_queue_sync_at(weir_queue *queue, uint64_t timeout_ns, const cha
     struct weir_event event = {0};
     WEIR_REFUSE_FORK();
     WEIR_REQUIRE_AT(file, line, NULL, queue);
+    if (weir__is_capturing(queue))
+        return weir__capture_refuse(queue, file, line, "weir_queue_sync has nothing to wait for",
+                                    "end or cancel the capture first");
     weir_status status = weir_queue_record_at(queue, &event, file, line);
     return status < 0 ? status : weir_event_sync(event, timeout_ns);
+}
+
+bool weir__queue_mark_locked(weir_queue *queue, struct weir_event *out_event)
+{
+    *out_event = (struct weir_event){0};
+    if (queue->wrapped || queue->last_record != queue->sequence) {
+        struct weir_operation operation = {.kind = WEIR_OPERATION_RECORD,
+                                           .flags = WEIR_OPERATION_INTERNAL,
+                                           .file = __FILE__,
+                                           .line = __LINE__};
+        if (weir__queue_submit_locked(queue, &operation) < 0)
+            return false;
+        queue->last_record = operation.sequence;
+    }
+    *out_event = (struct weir_event){queue->member.object.id, queue->sequence};
+    return true;
 }
 
 bool weir__queue_mark(weir_queue *queue, struct weir_event *out_event)
@@ -566,21 +498,16 @@ bool weir__queue_mark(weir_queue *queue, struct weir_event *out_event)
     struct weir_error saved = *weir_last_error();
     *out_event = (struct weir_event){0};
 
-    pthread_mutex_lock(&queue->submit_lock);
-    if (queue->sequence > atomic_load(&queue->progress.completed)) {
-        if (queue->last_record != queue->sequence) {
-            struct weir_operation operation = {.kind = WEIR_OPERATION_RECORD,
-                                               .flags = WEIR_OPERATION_INTERNAL,
-                                               .file = __FILE__,
-                                               .line = __LINE__};
-            if (submit_locked(queue, &operation) == WEIR_OK)
-                queue->last_record = operation.sequence;
-        }
-        marked = queue->last_record == queue->sequence;
-        if (marked)
-            *out_event = (struct weir_event){queue->member.object.id, queue->sequence};
-    }
-    pthread_mutex_unlock(&queue->submit_lock);
+    // Within a native call the lock is held; what asks tries again later.
+    if (weir__queue_is_called_back(queue))
+        return false;
+    weir_biased_lock_take(&queue->submit_lock);
+    if (queue->wrapped || queue->sequence > atomic_load(&queue->progress.completed))
+        marked = weir__queue_mark_locked(queue, out_event);
+    weir_biased_lock_release(&queue->submit_lock);
+    // What is lost runs nothing any more, and takes no record ever again.
+    if (!marked && weir_last_error()->status == WEIR_ERROR_DEVICE_LOST)
+        marked = true;
     weir__error_set(&saved);
     return marked;
 }
@@ -588,7 +515,12 @@ bool weir__queue_mark(weir_queue *queue, struct weir_event *out_event)
 weir_status weir__queue_finish(weir_queue *queue)
 {
     uint64_t sequence = atomic_load(&queue->seen);
-    weir_status status = queue->first->ops->queue_finish(queue->first, queue);
+    const struct weir_link *first = queue->first;
+    weir_status status = WEIR_OK;
+    if (!queue->foreign || atomic_load(&queue->wrapped))
+        status = first->ops->queue_finish(first, queue);
+    else if (queue->last_record)
+        status = first->ops->event_wait(first, queue, queue->last_record, WEIR_FOREVER);
     if (status == WEIR_OK)
         weir__progress_complete(queue, sequence);
     return status;
@@ -601,6 +533,9 @@ weir_status weir_queue_recover(weir_queue *queue)
     if (weir__in_host_call())
         return weir__fail_at(NULL, 0, queue->member.object.label, WEIR_ERROR_INVALID, NULL,
                              "weir_queue_recover waits, and a host call may not wait");
+    if (weir__is_capturing(queue))
+        return weir__capture_refuse(queue, NULL, 0, "weir_queue_recover would mix with it",
+                                    "end or cancel the capture first");
     if (!atomic_load(&queue->progress.failed))
         return WEIR_OK;
     weir_status status = weir__progress_refuse(queue);
@@ -608,13 +543,14 @@ weir_status weir_queue_recover(weir_queue *queue)
         return status;
     // Behind the lock nobody submits any more: who comes later sees the failure.
     // The wait itself is outside, since a host call under way may want the lock.
-    pthread_mutex_lock(&queue->submit_lock);
-    pthread_mutex_unlock(&queue->submit_lock);
+    weir_biased_lock_take(&queue->submit_lock);
+    weir_biased_lock_release(&queue->submit_lock);
     status = weir__queue_finish(queue);
     if (status < 0)
         return status;
-    pthread_mutex_lock(&queue->submit_lock);
+    weir_biased_lock_take(&queue->submit_lock);
     weir__progress_recover(queue, queue->sequence);
-    pthread_mutex_unlock(&queue->submit_lock);
+    weir__migration_recovered(queue);
+    weir_biased_lock_release(&queue->submit_lock);
     return status;
 }

@@ -8,6 +8,7 @@ atomic_bool weir__forked;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static _Thread_local bool inside_host_call;
+static _Thread_local bool inside_native_call;
 
 static void in_child(void)
 {
@@ -39,6 +40,17 @@ bool weir__in_host_call(void)
 
 void weir__set_in_host_call(bool inside)
 {
+    inside_host_call = inside;
+}
+
+bool weir__in_native_call(void)
+{
+    return inside_native_call;
+}
+
+void weir__set_in_native_call(bool inside)
+{
+    inside_native_call = inside;
     inside_host_call = inside;
 }
 

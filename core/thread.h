@@ -18,6 +18,11 @@ void weir__report_forked(const char *function);
 bool weir__in_host_call(void);
 void weir__set_in_host_call(bool inside);
 
+// Whether it is running a user's native call, which may not wait either. It reads as a
+// host call too.
+bool weir__in_native_call(void);
+void weir__set_in_native_call(bool inside);
+
 // Starts a thread of the library's with all signals blocked, so that the
 // program's handlers run on the program's threads. False: the system refused.
 bool weir__thread_create(pthread_t *out_thread, void *(*run)(void *), void *argument);

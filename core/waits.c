@@ -5,7 +5,8 @@
 
 #include "core/memory.h"
 
-#define CAPACITY_AT_FIRST 64u
+// A full ring costs a question to the driver, so it is large: 12 KiB.
+#define CAPACITY_AT_FIRST 512u
 
 static struct weir__wait *at(const struct weir__waits *waits, unsigned count)
 {

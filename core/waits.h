@@ -12,6 +12,7 @@
 struct weir__wait {
     uint64_t own;
     struct weir_event event;
+    bool is_launch; // `event` is a graph's launch; a backend knows of records only
 };
 
 struct weir__waits {

@@ -73,17 +73,25 @@ def _static_library_impl(ctx):
         outputs = [ctx.outputs.out],
         command = """
 set -eu
-out="$1" exported="$2"
-shift 2
+out="$1" exported="$2" renamed="$3"
+shift 3
 work="$(mktemp -d)"
 trap 'rm -rf "$work"' EXIT
-ld -r -o "$work/all.o" --whole-archive "$@"
+printf '%s' "$renamed" >"$work/renamed"
+ld -r -o "$work/named.o" --whole-archive "$@"
+objcopy --redefine-syms="$work/renamed" "$work/named.o"
+# Once more: what now has the same name becomes one symbol.
+ld -r -o "$work/all.o" "$work/named.o"
 readelf -sW "$work/all.o" | awk -v exported="$exported" '
     $5 == "GLOBAL" && $6 == "DEFAULT" && $7 != "UND" && $8 ~ exported { print $8 }' >"$work/exported"
 objcopy --keep-global-symbols="$work/exported" "$work/all.o"
 ar rcsD "$out" "$work/all.o"
 """,
-        arguments = [ctx.outputs.out.path, ctx.attr.exported] + [file.path for file in archives],
+        arguments = [
+            ctx.outputs.out.path,
+            ctx.attr.exported,
+            "".join(["%s %s\n" % pair for pair in ctx.attr.renamed.items()]),
+        ] + [file.path for file in archives],
         mnemonic = "StaticLibrary",
         progress_message = "Merging " + ctx.outputs.out.basename,
         use_default_shell_env = True,
@@ -99,5 +107,6 @@ static_library = rule(
         "deps": attr.label_list(providers = [CcInfo]),
         "exported": attr.string(mandatory = True, doc = "a regular expression of awk's"),
         "out": attr.output(mandatory = True),
+        "renamed": attr.string_dict(doc = "symbols of third-party archives -> what takes their place"),
     },
 )

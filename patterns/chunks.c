@@ -257,8 +257,12 @@ weir_status weir_chunks_run(weir_chunks *chunks, const struct weir_event *after,
     if (status != WEIR_OK)
         return status;
 
-    for (uint32_t i = 0; i < chunks->step_count && status == WEIR_OK; i++)
+    weir_runtime *runtime = weir_device_runtime(chunks->params.device);
+    for (uint32_t i = 0; i < chunks->step_count && status == WEIR_OK; i++) {
+        weir_region_push(runtime, "chunk", chunks->steps[i].chunk);
         status = submit_step(chunks, &chunks->steps[i]);
+        weir_region_pop(runtime);
+    }
     if (status == WEIR_OK)
         status = join(chunks, out_done);
     if (status != WEIR_OK) {

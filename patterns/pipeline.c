@@ -64,7 +64,7 @@ static void resolve_params(weir_pipeline *pipeline, const struct weir_pipeline_p
         params->backlog = params->slot_count;
     if (params->dropped_backlog == 0)
         params->dropped_backlog = DROPPED_BACKLOG;
-    pipeline->timing = params->timing && limits && limits->timing_history > 0;
+    pipeline->timing = params->timing && !params->graphs && limits && limits->timing_history > 0;
 
     pipeline->record_count = params->slot_count + params->backlog;
     if (params->full == WEIR_PIPELINE_DROP_OLDEST || params->full == WEIR_PIPELINE_DROP_NEWEST)
@@ -118,6 +118,7 @@ static weir_status make_stages(weir_pipeline *pipeline, const struct weir_pipeli
         stage->depends_on = given[i].depends_on;
         stage->last = !(depended_on >> i & 1);
         stage->submit = given[i].submit;
+        stage->priority = given[i].priority;
         status = weir_queue_create(pipeline->params.device,
                                    &(struct weir_queue_params){
                                        .struct_size = sizeof(struct weir_queue_params),
@@ -203,6 +204,7 @@ static void release(weir_pipeline *pipeline)
 {
     const struct weir_pipeline_params *params = &pipeline->params;
 
+    weir__pipeline_free_graphs(pipeline);
     while (pipeline->slots_made > 0) {
         pipeline->slots_made--;
         if (params->slot_destroy)
@@ -242,6 +244,8 @@ weir_status weir_pipeline_create(const struct weir_pipeline_params *params,
     status = make_storage(pipeline);
     if (status == WEIR_OK)
         status = make_stages(pipeline, params->stages);
+    if (status == WEIR_OK && params->graphs)
+        status = weir__pipeline_make_graphs(pipeline);
     if (status == WEIR_OK)
         status = make_slots(pipeline);
     if (status == WEIR_OK)

@@ -39,6 +39,17 @@
 // recovers its queues and later frames run. If the device is lost, every later
 // frame fails at once with that cause. A failed frame's slot holds undefined
 // data, which the device may still be writing.
+//
+// Graphs. With `graphs` a frame is one launch of a graph that was captured from its
+// stages when its slot first met such a frame. Submitting a frame then costs about one call,
+// however many operations it has. What is given up:
+//   - frames of one stage are not in order any more, since each slot has a queue of its own:
+//     a stage may touch its slot's buffers, and what nobody writes;
+//   - `submit` is called for a capture, not for a frame, and may not submit host calls
+//     nor wait; the frame fails with the sentence that names what it did;
+//   - spans and stage statistics are absent, and a failure of the work has no stage: its
+//     `stage` is "graph";
+//   - a slot's queue has the highest priority among the stages.
 #ifndef WEIR_PATTERNS_PIPELINE_H
 #define WEIR_PATTERNS_PIPELINE_H
 
@@ -70,6 +81,11 @@ typedef weir_status (*weir_pipeline_prepare_function)(void *user, void *slot, vo
 // can return its status.
 typedef weir_status (*weir_pipeline_submit_function)(void *user, void *slot, void *frame,
                                                      weir_queue *queue);
+
+// Tells what the stages would submit for a frame, as a number: frames of one slot with the
+// same number repeat each other, operation by operation, on the same operands. A picture's
+// size, for example, or 0 where all frames are alike. Called behind `prepare`.
+typedef uint64_t (*weir_pipeline_repeat_function)(void *user, void *slot, void *frame);
 
 // The stages that one stage waits for: WEIR_PIPELINE_AFTER(i), or several of
 // them joined by |.
@@ -146,6 +162,11 @@ struct weir_pipeline_params {
     // Times every stage of every frame with two timed records. Where the device
     // keeps no times (limits.timing_history is 0), spans and stage statistics are absent.
     bool timing;
+
+    // Runs each frame as a graph. A frame that does not repeat the one before it in its
+    // slot is captured anew, which allocates.
+    bool graphs;
+    weir_pipeline_repeat_function repeat; // needed for `graphs`
 };
 
 // Creates the pipeline with its queues, slots and two threads, and stores it in
@@ -154,7 +175,8 @@ struct weir_pipeline_params {
 // Ownership: the caller's, until weir_pipeline_destroy(). Outlived by the device.
 // Errors: WEIR_ERROR_INVALID, naming the stage and what is wrong with it: a
 // dependency on itself, on a later stage (so cycles cannot be written), or on one
-// that does not exist; a missing name or callback; a count out of range.
+// that does not exist; a missing name or callback; a count out of range; `graphs`
+// without `repeat`.
 // slot_create's own error; WEIR_ERROR_OUT_OF_MEMORY; WEIR_ERROR_SYSTEM.
 WEIR_API weir_status weir_pipeline_create(const struct weir_pipeline_params *params,
                                           weir_pipeline **out_pipeline);
@@ -238,12 +260,12 @@ WEIR_API void weir_pipeline_get_statistics(weir_pipeline *pipeline,
                                            struct weir_pipeline_statistics *out_statistics);
 
 // The section [pipeline] of a configuration, with the keys `slots`, `full` (block,
-// would-block, drop-oldest, drop-newest), `backlog` and `timing`, for
+// would-block, drop-oldest, drop-newest), `backlog`, `timing` and `graphs`, for
 // weir_open_params.sections. A program with several pipelines makes sections of
 // other names with the same keys.
 WEIR_API const struct weir_section *weir_pipeline_section(void);
 
-// Sets slot_count, full, backlog and timing of `*params` from a section that was
+// Sets slot_count, full, backlog, timing and graphs of `*params` from a section that was
 // declared with these keys; NULL means "pipeline". The rest is left alone.
 //
 // Errors: WEIR_ERROR_NOT_FOUND if the section was not declared to weir_open().

@@ -145,6 +145,12 @@ weir_status weir__pipeline_check(const struct weir_pipeline_params *params)
                                    "weir_pipeline_create: there is no policy %d",
                                    (int)params->full);
 
+    if (params->graphs && !params->repeat)
+        return weir__pipeline_fail(params->label, WEIR_ERROR_INVALID,
+                                   "set graphs = 0, or the params' `repeat`",
+                                   "the pipeline cannot run as graphs: it does not tell which of "
+                                   "its frames repeat each other's work");
+
     weir_status status = check_counts(params);
     return status == WEIR_OK ? check_stages(params) : status;
 }
@@ -183,6 +189,12 @@ static const struct weir_key keys[] = {
         .fallback = "0",
         .help = "Times every stage of every frame on the device.",
     },
+    {
+        .name = "graphs",
+        .type = WEIR_KEY_BOOLEAN,
+        .fallback = "0",
+        .help = "Runs each frame as a graph, captured once for each slot. Stages are not timed.",
+    },
 };
 
 const struct weir_section *weir_pipeline_section(void)
@@ -211,8 +223,9 @@ weir_status weir_pipeline_params_from_settings(const weir_runtime *runtime, cons
     const struct weir_setting *full = weir_runtime_setting(runtime, name, "full");
     const struct weir_setting *backlog = weir_runtime_setting(runtime, name, "backlog");
     const struct weir_setting *timing = weir_runtime_setting(runtime, name, "timing");
+    const struct weir_setting *graphs = weir_runtime_setting(runtime, name, "graphs");
 
-    if (!slots || !full || !backlog || !timing)
+    if (!slots || !full || !backlog || !timing || !graphs)
         return weir__pipeline_fail(NULL, WEIR_ERROR_NOT_FOUND,
                                    "hand weir_open() a section with the keys of "
                                    "weir_pipeline_section()",
@@ -222,5 +235,6 @@ weir_status weir_pipeline_params_from_settings(const weir_runtime *runtime, cons
     params->full = full_named(full->text);
     params->backlog = (uint32_t)backlog->integer;
     params->timing = timing->integer != 0;
+    params->graphs = graphs->integer != 0;
     return WEIR_OK;
 }

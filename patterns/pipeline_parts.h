@@ -21,6 +21,7 @@
 
 #define WEIR__NAME_SIZE 32  // of stages
 #define WEIR__LABEL_SIZE 64 // of pipelines, as in struct weir_error
+#define WEIR__SLOT_LANE UINT32_MAX
 
 enum weir__frame_state {
     WEIR__FRAME_WAITING,
@@ -41,8 +42,10 @@ struct weir__stage {
     char name[WEIR__NAME_SIZE];
     uint64_t depends_on;
     bool last; // no stage depends on it
+    int32_t priority;
     weir_pipeline_submit_function submit;
-    weir_queue *queue;
+    weir_queue *queue; // with graphs, nothing runs on it: captures fork to it
+    uint32_t lane;     // with graphs: the stage whose queue it is captured on
 };
 
 struct weir__slot {
@@ -57,6 +60,11 @@ struct weir__slot {
     struct weir_event *begins;
     struct weir_event *ends;
     struct weir_pipeline_span *spans;
+    // With graphs.
+    weir_queue *queue;      // launches its frames
+    weir_graph *graph;      // NULL: none captured yet
+    uint64_t number;        // what the graph's frames repeat
+    struct weir_event done; // zero: not launched
 };
 
 struct weir_pipeline {
@@ -109,6 +117,21 @@ weir_status weir__pipeline_check(const struct weir_pipeline_params *params);
 // Sets the thread's error detail and returns `status`. `remedy` may be NULL.
 weir_status weir__pipeline_fail(const char *label, weir_status status, const char *remedy,
                                 const char *format, ...) WEIR_PRINTF(4, 5);
+
+// Keeps the first failure of a frame, with the detail that the calling thread holds.
+void weir__pipeline_note(struct weir__slot *slot, const char *stage, weir_status status);
+
+// The same for a call on one of the pipeline's queues. True: there was none.
+bool weir__pipeline_took(struct weir__slot *slot, const char *stage, weir_status status);
+
+// Before a callback: an old detail must not be taken for its own.
+void weir__pipeline_forget_error(void);
+
+// Graphs. The queues of the slots, and on which of them each stage is captured; what
+// of it exists is freed; a frame is launched, captured first where it must be.
+weir_status weir__pipeline_make_graphs(weir_pipeline *pipeline);
+void weir__pipeline_free_graphs(weir_pipeline *pipeline);
+void weir__pipeline_launch(weir_pipeline *pipeline, struct weir__slot *slot, void *frame);
 
 // The two threads; `argument` is the pipeline. They end when `stopping` is set.
 void *weir__pipeline_starter(void *argument);

@@ -20,16 +20,24 @@
 #include <stdio.h>
 #include <string.h>
 
+static weir_queue *queue_at(const weir_pipeline *pipeline, uint32_t index)
+{
+    return pipeline->params.graphs ? pipeline->slots[index].queue : pipeline->stages[index].queue;
+}
+
 weir_status weir__pipeline_recover_queues(weir_pipeline *pipeline)
 {
+    const struct weir_pipeline_params *params = &pipeline->params;
+    const uint32_t count = params->graphs ? params->slot_count : params->stage_count;
     weir_status first = WEIR_OK;
     struct weir_error error;
 
-    for (uint32_t i = 0; i < pipeline->params.stage_count; i++) {
+    for (uint32_t i = 0; i < count; i++) {
+        weir_queue *queue = queue_at(pipeline, i);
         // A queue fails only when it reaches its wait for a failed event; until
         // then there would be nothing to recover, and it would fail afterwards.
-        (void)weir_queue_sync(pipeline->stages[i].queue, WEIR_FOREVER);
-        weir_status status = weir_queue_recover(pipeline->stages[i].queue);
+        (void)weir_queue_sync(queue, WEIR_FOREVER);
+        weir_status status = weir_queue_recover(queue);
         if (status < 0 && first == WEIR_OK) {
             first = status;
             error = *weir_last_error();
@@ -40,8 +48,7 @@ weir_status weir__pipeline_recover_queues(weir_pipeline *pipeline)
 
 // --- starting a frame ---
 
-// Keeps the first failure of a frame, with the detail that the calling thread holds.
-static void note_failure(struct weir__slot *slot, const char *stage, weir_status status)
+void weir__pipeline_note(struct weir__slot *slot, const char *stage, weir_status status)
 {
     if (slot->status != WEIR_OK)
         return;
@@ -61,46 +68,56 @@ static void note_failure(struct weir__slot *slot, const char *stage, weir_status
                  "return WEIR_OK or an error: a frame that was started succeeds or fails");
 }
 
-// The same for a call on one of the pipeline's queues.
-static bool queue_took(struct weir__slot *slot, const struct weir__stage *stage, weir_status status)
+bool weir__pipeline_took(struct weir__slot *slot, const char *stage, weir_status status)
 {
     if (status == WEIR_OK)
         return true;
     slot->queue_failed = true;
     slot->refused = slot->refused || slot->status == WEIR_OK;
-    note_failure(slot, stage->name, status);
+    weir__pipeline_note(slot, stage, status);
     return false;
 }
 
-static void forget_last_error(void)
+void weir__pipeline_forget_error(void)
 {
-    // An old detail must not be taken for the callback's.
     if (weir_last_error()->status != WEIR_OK)
         weir_error_set(NULL);
 }
 
-static bool submit_stage(weir_pipeline *pipeline, struct weir__slot *slot, void *frame,
-                         uint32_t index)
+static bool submit_to(weir_pipeline *pipeline, struct weir__slot *slot, void *frame, uint32_t index)
 {
     const struct weir__stage *stage = &pipeline->stages[index];
 
     for (uint32_t i = 0; i < index; i++) {
         if ((stage->depends_on >> i & 1) &&
-            !queue_took(slot, stage, weir_queue_wait(stage->queue, slot->ends[i])))
+            !weir__pipeline_took(slot, stage->name, weir_queue_wait(stage->queue, slot->ends[i])))
             return false;
     }
     if (pipeline->timing &&
-        !queue_took(slot, stage, weir_queue_record(stage->queue, &slot->begins[index])))
+        !weir__pipeline_took(slot, stage->name,
+                             weir_queue_record(stage->queue, &slot->begins[index])))
         return false;
 
-    forget_last_error();
+    weir__pipeline_forget_error();
     weir_status status = stage->submit(pipeline->params.user, slot->data, frame, stage->queue);
     if (status != WEIR_OK)
-        note_failure(slot, stage->name, status);
+        weir__pipeline_note(slot, stage->name, status);
     // Also behind a callback that failed: it may have submitted half of its work,
     // which must finish before the slot is used again.
-    return queue_took(slot, stage, weir_queue_record(stage->queue, &slot->ends[index])) &&
+    return weir__pipeline_took(slot, stage->name,
+                               weir_queue_record(stage->queue, &slot->ends[index])) &&
            status == WEIR_OK;
+}
+
+// In a region of the stage's name, within the frame's: traces show both.
+static bool submit_stage(weir_pipeline *pipeline, struct weir__slot *slot, void *frame,
+                         uint32_t index)
+{
+    weir_runtime *runtime = weir_device_runtime(pipeline->params.device);
+    weir_region_push(runtime, pipeline->stages[index].name, WEIR_NO_NUMBER);
+    const bool submitted = submit_to(pipeline, slot, frame, index);
+    weir_region_pop(runtime);
+    return submitted;
 }
 
 static void submit_frame(weir_pipeline *pipeline, struct weir__slot *slot, void *frame)
@@ -108,12 +125,16 @@ static void submit_frame(weir_pipeline *pipeline, struct weir__slot *slot, void 
     const struct weir_pipeline_params *params = &pipeline->params;
 
     if (params->prepare) {
-        forget_last_error();
+        weir__pipeline_forget_error();
         weir_status status = params->prepare(params->user, slot->data, frame);
         if (status != WEIR_OK) {
-            note_failure(slot, "prepare", status);
+            weir__pipeline_note(slot, "prepare", status);
             return;
         }
+    }
+    if (params->graphs) {
+        weir__pipeline_launch(pipeline, slot, frame);
+        return;
     }
     for (uint32_t i = 0; i < params->stage_count; i++) {
         if (!submit_stage(pipeline, slot, frame, i))
@@ -123,7 +144,8 @@ static void submit_frame(weir_pipeline *pipeline, struct weir__slot *slot, void 
     // deliverer, which may still be busy with an earlier frame.
     for (uint32_t i = 0; i < params->stage_count; i++) {
         if (pipeline->stages[i].last &&
-            !queue_took(slot, &pipeline->stages[i], weir_queue_flush(pipeline->stages[i].queue)))
+            !weir__pipeline_took(slot, pipeline->stages[i].name,
+                                 weir_queue_flush(pipeline->stages[i].queue)))
             return;
     }
 }
@@ -134,6 +156,7 @@ static void reset_slot(weir_pipeline *pipeline, struct weir__slot *slot)
     slot->stage = "";
     slot->queue_failed = false;
     slot->refused = false;
+    slot->done = (struct weir_event){0};
     memset(slot->begins, 0, pipeline->params.stage_count * sizeof *slot->begins);
     memset(slot->ends, 0, pipeline->params.stage_count * sizeof *slot->ends);
 }
@@ -145,7 +168,7 @@ static bool recover(weir_pipeline *pipeline, struct weir__slot *slot)
     if (status == WEIR_OK)
         return true;
     slot->queue_failed = true;
-    note_failure(slot, "", status);
+    weir__pipeline_note(slot, "", status);
     return false;
 }
 
@@ -166,6 +189,8 @@ static void start_oldest(weir_pipeline *pipeline)
         pipeline->figures.in_flight_max = (uint32_t)(pipeline->started - pipeline->released);
 
     struct weir__slot *slot = &pipeline->slots[record->slot];
+    weir_runtime *runtime = weir_device_runtime(pipeline->params.device);
+    const uint64_t number = pipeline->next_start;
     void *frame = record->frame;
     bool must_recover = pipeline->must_recover;
     if (must_recover) {
@@ -177,8 +202,10 @@ static void start_oldest(weir_pipeline *pipeline)
     pthread_mutex_unlock(&pipeline->lock);
 
     reset_slot(pipeline, slot);
+    weir_region_push(runtime, "frame", number);
     if (!must_recover || recover(pipeline, slot))
         submit_frame(pipeline, slot, frame);
+    weir_region_pop(runtime);
 
     pthread_mutex_lock(&pipeline->lock);
     if (slot->queue_failed)
@@ -218,12 +245,23 @@ static bool wait_for_last_stages(weir_pipeline *pipeline, struct weir__slot *slo
     return true;
 }
 
+// What came before it in its slot was delivered, so a refusal is its own.
+static void wait_for_graph(struct weir__slot *slot)
+{
+    if (slot->done.sequence != 0)
+        (void)weir__pipeline_took(slot, "graph", weir_event_sync(slot->done, WEIR_FOREVER));
+}
+
 // Waits for all work of a frame. When all went well the last stages stand for
 // those before them; when not, each stage that was submitted is asked, in order,
 // so that the failure is the earliest one. A queue that refused a stage may only
 // have passed on what happened to an earlier stage.
 static void wait_for_frame(weir_pipeline *pipeline, struct weir__slot *slot)
 {
+    if (pipeline->params.graphs) {
+        wait_for_graph(slot);
+        return;
+    }
     if (slot->status == WEIR_OK && wait_for_last_stages(pipeline, slot))
         return;
     bool refused = slot->refused;
@@ -235,7 +273,7 @@ static void wait_for_frame(weir_pipeline *pipeline, struct weir__slot *slot)
             slot->status = WEIR_OK;
             refused = false;
         }
-        (void)queue_took(slot, &pipeline->stages[i], status);
+        (void)weir__pipeline_took(slot, pipeline->stages[i].name, status);
     }
 }
 

@@ -17,6 +17,7 @@ readonly packages=(
     clang-tidy
     googletest            # GoogleTest's sources
     libgtest-dev
+    libdlpack-dev         # tensors of other libraries
     libinih-dev           # INI files
     libjansson-dev        # JSON
     libjpeg62-turbo-dev   # JPEG
@@ -30,6 +31,7 @@ readonly packages=(
     cmake                 # and this the delivered CMake files
     make                  # which cmake writes for
     python3               # generators of the build
+    chromium              # a browser for the test of the page
     git
 )
 

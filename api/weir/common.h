@@ -45,6 +45,10 @@ typedef struct weir_buffer weir_buffer;
 // Loaded device code, and one entry point of it: <weir/program.h>.
 typedef struct weir_program weir_program;
 typedef struct weir_kernel weir_kernel;
+// Work captured once and launched many times: <weir/graph.h>.
+typedef struct weir_graph weir_graph;
+// Memory handed out and taken back in the order of queues: <weir/pool.h>.
+typedef struct weir_pool weir_pool;
 
 // Three counts: of blocks in a grid, or of work-items in a block. A zero in
 // `y` or `z` reads as one.

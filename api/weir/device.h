@@ -52,6 +52,8 @@ struct weir_limits {
     // Timing, for queues created with `timing`.
     uint32_t timing_resolution_ns;
     uint32_t timing_history; // timed records of a queue that are kept
+
+    uint32_t native; // <weir/interop.h> works: native handles out, the caller's in
 };
 
 struct weir_device_params {
@@ -79,9 +81,20 @@ WEIR_API weir_status weir_device_open(weir_runtime *runtime,
 // buffers, programs or kernels of the device exist; it stays open then.
 WEIR_API weir_status weir_device_close(weir_device **device);
 
+// The runtime that the device was opened from; NULL for NULL.
+WEIR_API weir_runtime *weir_device_runtime(const weir_device *device);
+
 // Ownership: the device's.
 WEIR_API const struct weir_limits *weir_device_limits(const weir_device *device);
 WEIR_API const struct weir_device_info *weir_device_get_info(const weir_device *device);
+
+// Whether queues of `device` can copy to and from buffers of `other`, another opened
+// device of the same runtime: <weir/queue.h>. Where two devices have no path of their own
+// between them, a driver that can copies through the host's memory. The first call for two
+// devices, or the first such copy, prepares them for each other and may wait for both.
+//
+// False for NULL, and for devices of different runtimes.
+WEIR_API bool weir_device_can_peer(weir_device *device, weir_device *other);
 
 // Gives cached memory back to the driver and frees what was destroyed while in
 // use and is idle by now. May wait for the whole device.

@@ -48,11 +48,12 @@ WEIR_API void weir_queue_destroy(weir_queue **queue);
 WEIR_API const char *weir_queue_label(const weir_queue *queue);
 WEIR_API weir_device *weir_queue_device(const weir_queue *queue);
 
-// Copies `size` bytes. Either buffer may be on the device or the host.
+// Copies `size` bytes. Either buffer may be on the device or the host. One of the two may
+// belong to another device of the runtime, where weir_device_can_peer() says so.
 //
 // Errors: WEIR_ERROR_INVALID for a range outside its buffer, overlapping ranges
-// of one buffer, or buffers of another device; the queue's first failure. A size
-// of zero orders but does nothing.
+// of one buffer, or buffers of another device that cannot be reached; the queue's first
+// failure. A size of zero orders but does nothing.
 WEIR_API weir_status weir_queue_copy_at(weir_queue *queue, weir_buffer *dst, size_t dst_offset,
                                         weir_buffer *src, size_t src_offset, size_t size,
                                         const char *file, int line);

@@ -26,7 +26,7 @@ extern "C" {
     X(WEIR_ERROR_BUILD, -8, "device code does not build")                    \
     X(WEIR_ERROR_EXPIRED, -9, "no longer known")                             \
     X(WEIR_ERROR_DEVICE, -10, "the driver reported an error")                \
-    X(WEIR_ERROR_DEVICE_LOST, -11, "the device must be reopened")            \
+    X(WEIR_ERROR_DEVICE_LOST, -11, "the device is lost")                     \
     X(WEIR_ERROR_HOST_CALL, -12, "a host call failed")                       \
     X(WEIR_ERROR_FORKED, -13, "the process was forked after Weir was used")  \
     X(WEIR_ERROR_IO, -14, "a file cannot be read or written")                \

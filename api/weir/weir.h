@@ -6,11 +6,17 @@
 #include <weir/common.h>
 #include <weir/config.h>
 #include <weir/device.h>
+#include <weir/dlpack.h>
 #include <weir/event.h>
+#include <weir/graph.h>
+#include <weir/interop.h>
 #include <weir/launch.h>
 #include <weir/log.h>
+#include <weir/migration.h>
+#include <weir/pool.h>
 #include <weir/program.h>
 #include <weir/queue.h>
+#include <weir/region.h>
 #include <weir/runtime.h>
 #include <weir/status.h>
 

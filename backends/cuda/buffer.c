@@ -171,12 +171,17 @@ static weir_status wrap(struct cu_buffer *buffer, void *pointer)
         cu_registration_get(buffer->device, pointer, buffer->size, &buffer->registration);
     if (status < 0)
         return status;
+    buffer->adopted = !buffer->registration;
     buffer->pointer = pointer;
     return find_address(buffer);
 }
 
 static weir_status create(struct cu_buffer *buffer, const struct weir_buffer_setup *setup)
 {
+    if (setup->native) {
+        weir_status status = cu_adopt(buffer, setup->native, setup->placement);
+        return status < 0 || !buffer->pointer ? status : find_address(buffer);
+    }
     if (setup->placement == WEIR_PLACE_DEVICE)
         return create_device(buffer);
     return setup->user_pointer ? wrap(buffer, setup->user_pointer) : create_host(buffer);
@@ -190,7 +195,7 @@ static void release(struct cu_buffer *buffer)
         put_block(device, buffer->block);
     else if (buffer->registration)
         cu_registration_put(device, buffer->registration);
-    else if (buffer->address)
+    else if (buffer->address && !buffer->adopted)
         device->module->cu.cuMemFreeAsync(buffer->address, device->memory_stream);
     device->module->host->release(buffer);
 }

@@ -21,38 +21,75 @@ static weir_status check(const struct cu_queue *queue, const char *call, CUresul
     return cu_native_error(queue->device, call, code, "%s of %zu bytes", what, size);
 }
 
+// A command of the operation: what moves bytes.
+static weir_status command(const struct cu_queue *queue, const char *call, CUresult code,
+                           const char *what, size_t size)
+{
+    cu_watch_command(queue);
+    return check(queue, call, code, what, size);
+}
+
 static const struct cu_symbols *symbols_of(const struct cu_queue *queue)
 {
     return &queue->device->module->cu;
 }
 
+// The same bytes as a node of a graph.
+static weir_status build_line(const struct cu_queue *queue, CUmemorytype to, CUdeviceptr dst,
+                              CUmemorytype from, CUdeviceptr src, size_t size)
+{
+    const CUDA_MEMCPY2D line = {
+        .srcMemoryType = from,
+        .srcHost = from == CU_MEMORYTYPE_HOST ? (const void *)(uintptr_t)src : NULL,
+        .srcDevice = from == CU_MEMORYTYPE_HOST ? 0 : src,
+        .srcPitch = size,
+        .dstMemoryType = to,
+        .dstHost = to == CU_MEMORYTYPE_HOST ? (void *)(uintptr_t)dst : NULL,
+        .dstDevice = to == CU_MEMORYTYPE_HOST ? 0 : dst,
+        .dstPitch = size,
+        .WidthInBytes = size,
+        .Height = 1,
+    };
+    return cu_build_copy(queue->builder, &line);
+}
+
 static weir_status write_device(const struct cu_queue *queue, CUdeviceptr dst, const char *src,
                                 size_t size)
 {
-    return check(queue, "cuMemcpyHtoDAsync",
-                 symbols_of(queue)->cuMemcpyHtoDAsync(dst, src, size, queue->stream),
-                 "copy from HOST to DEVICE", size);
+    if (queue->builder)
+        return build_line(queue, CU_MEMORYTYPE_DEVICE, dst, CU_MEMORYTYPE_HOST,
+                          (CUdeviceptr)(uintptr_t)src, size);
+    return command(queue, "cuMemcpyHtoDAsync",
+                   symbols_of(queue)->cuMemcpyHtoDAsync(dst, src, size, queue->stream),
+                   "copy from HOST to DEVICE", size);
 }
 
 static weir_status read_device(const struct cu_queue *queue, char *dst, CUdeviceptr src,
                                size_t size)
 {
-    return check(queue, "cuMemcpyDtoHAsync",
-                 symbols_of(queue)->cuMemcpyDtoHAsync(dst, src, size, queue->stream),
-                 "copy from DEVICE to HOST", size);
+    if (queue->builder)
+        return build_line(queue, CU_MEMORYTYPE_HOST, (CUdeviceptr)(uintptr_t)dst,
+                          CU_MEMORYTYPE_DEVICE, src, size);
+    return command(queue, "cuMemcpyDtoHAsync",
+                   symbols_of(queue)->cuMemcpyDtoHAsync(dst, src, size, queue->stream),
+                   "copy from DEVICE to HOST", size);
 }
 
 static weir_status copy_device(const struct cu_queue *queue, CUdeviceptr dst, CUdeviceptr src,
                                size_t size)
 {
-    return check(queue, "cuMemcpyDtoDAsync",
-                 symbols_of(queue)->cuMemcpyDtoDAsync(dst, src, size, queue->stream),
-                 "copy from DEVICE to DEVICE", size);
+    if (queue->builder)
+        return build_line(queue, CU_MEMORYTYPE_DEVICE, dst, CU_MEMORYTYPE_DEVICE, src, size);
+    return command(queue, "cuMemcpyDtoDAsync",
+                   symbols_of(queue)->cuMemcpyDtoDAsync(dst, src, size, queue->stream),
+                   "copy from DEVICE to DEVICE", size);
 }
 
 // Memory that exists between two operations of the queue.
 static weir_status take_staging(const struct cu_queue *queue, size_t size, CUdeviceptr *out_staging)
 {
+    if (queue->builder)
+        return cu_build_staging(queue->builder, size, out_staging);
     CUresult code = symbols_of(queue)->cuMemAllocFromPoolAsync(out_staging, size,
                                                                queue->device->pool, queue->stream);
     return check(queue, "cuMemAllocFromPoolAsync", code, "memory on the way between HOST buffers",
@@ -63,6 +100,8 @@ static weir_status take_staging(const struct cu_queue *queue, size_t size, CUdev
 static weir_status drop_staging(const struct cu_queue *queue, CUdeviceptr staging,
                                 weir_status status)
 {
+    if (queue->builder)
+        return status;
     CUresult code = symbols_of(queue)->cuMemFreeAsync(staging, queue->stream);
     return status < 0 ? status
                       : check(queue, "cuMemFreeAsync", code, "end of memory on the way", 0);
@@ -89,16 +128,53 @@ static weir_status copy_on_host(const struct cu_queue *queue, char *dst, const c
     return drop_staging(queue, staging, status);
 }
 
+// Between the host and a device that this queue's cannot reach: by way of its own memory.
+static weir_status copy_by_own_device(const struct cu_queue *queue, const struct cu_buffer *dst,
+                                      size_t dst_offset, const struct cu_buffer *src,
+                                      size_t src_offset, size_t size)
+{
+    struct cu_buffer staging = {.device = queue->device, .size = piece_of(size, 0)};
+    weir_status status = take_staging(queue, staging.size, &staging.address);
+    if (status < 0)
+        return status;
+    for (size_t done = 0; done < size && status == WEIR_OK; done += STAGING_BYTES) {
+        const size_t piece = piece_of(size, done);
+        if (src->pointer) {
+            status = write_device(queue, staging.address, src->pointer + src_offset + done, piece);
+            if (status == WEIR_OK)
+                status = cu_copy_peer(queue, dst, dst_offset + done, &staging, 0, piece);
+        } else {
+            status = cu_copy_peer(queue, &staging, 0, src, src_offset + done, piece);
+            if (status == WEIR_OK)
+                status =
+                    read_device(queue, dst->pointer + dst_offset + done, staging.address, piece);
+        }
+    }
+    return drop_staging(queue, staging.address, status);
+}
+
+// A copy between the host and memory that needs that.
+static bool is_out_of_reach(const struct cu_queue *queue, const struct cu_buffer *dst,
+                            const struct cu_buffer *src)
+{
+    return (dst->pointer && !src->pointer && !cu_reaches(queue->device, src)) ||
+           (src->pointer && !dst->pointer && !cu_reaches(queue->device, dst));
+}
+
 static weir_status copy(const struct cu_queue *queue, const struct cu_buffer *dst,
                         size_t dst_offset, const struct cu_buffer *src, size_t src_offset,
                         size_t size)
 {
     if (dst->pointer && src->pointer)
         return copy_on_host(queue, dst->pointer + dst_offset, src->pointer + src_offset, size);
+    if (is_out_of_reach(queue, dst, src))
+        return copy_by_own_device(queue, dst, dst_offset, src, src_offset, size);
     if (dst->pointer)
         return read_device(queue, dst->pointer + dst_offset, src->address + src_offset, size);
     if (src->pointer)
         return write_device(queue, dst->address + dst_offset, src->pointer + src_offset, size);
+    if (cu_is_peer_copy(dst, src))
+        return cu_copy_peer(queue, dst, dst_offset, src, src_offset, size);
     return copy_device(queue, dst->address + dst_offset, src->address + src_offset, size);
 }
 
@@ -136,9 +212,11 @@ static void set_destination(CUDA_MEMCPY2D *rectangle, const struct cu_buffer *bu
 
 static weir_status copy_rectangle(const struct cu_queue *queue, const CUDA_MEMCPY2D *rectangle)
 {
-    return check(queue, "cuMemcpy2DAsync",
-                 symbols_of(queue)->cuMemcpy2DAsync(rectangle, queue->stream), "2-D copy",
-                 rectangle->WidthInBytes * rectangle->Height);
+    if (queue->builder)
+        return cu_build_copy(queue->builder, rectangle);
+    return command(queue, "cuMemcpy2DAsync",
+                   symbols_of(queue)->cuMemcpy2DAsync(rectangle, queue->stream), "2-D copy",
+                   rectangle->WidthInBytes * rectangle->Height);
 }
 
 // Rows in pieces, packed on the device on their way. `rows` fit into the staging.
@@ -194,8 +272,10 @@ weir_status cu_submit_copy_2d(const struct weir_link *link, struct cu_queue *que
 
     if (height == 1 || (dst->pitch == width && src->pitch == width))
         return copy(queue, to, dst->offset, from, src->offset, width * height);
-    if (dst->pitch > limit || src->pitch > limit)
+    if (dst->pitch > limit || src->pitch > limit || is_out_of_reach(queue, to, from))
         return copy_by_row(queue, dst, to, src, from, width, height);
+    if (cu_is_peer_copy(to, from))
+        return cu_copy_peer_2d(queue, to, dst, from, src, width, height);
     if (to->pointer && from->pointer)
         return width > STAGING_BYTES ? copy_by_row(queue, dst, to, src, from, width, height)
                                      : copy_rows_on_host(queue, dst, to, src, from, width, height);
@@ -212,8 +292,11 @@ static weir_status set_bytes(const struct cu_queue *queue, CUdeviceptr dst, size
 {
     uint8_t value;
     memcpy(&value, pattern, sizeof value);
-    return check(queue, "cuMemsetD8Async",
-                 symbols_of(queue)->cuMemsetD8Async(dst, value, size, queue->stream), "fill", size);
+    if (queue->builder)
+        return cu_build_set(queue->builder, dst, value, sizeof value, size);
+    return command(queue, "cuMemsetD8Async",
+                   symbols_of(queue)->cuMemsetD8Async(dst, value, size, queue->stream), "fill",
+                   size);
 }
 
 static weir_status set_halves(const struct cu_queue *queue, CUdeviceptr dst, size_t size,
@@ -221,9 +304,11 @@ static weir_status set_halves(const struct cu_queue *queue, CUdeviceptr dst, siz
 {
     uint16_t value;
     memcpy(&value, pattern, sizeof value);
-    return check(queue, "cuMemsetD16Async",
-                 symbols_of(queue)->cuMemsetD16Async(dst, value, size / 2, queue->stream), "fill",
-                 size);
+    if (queue->builder)
+        return cu_build_set(queue->builder, dst, value, sizeof value, size / 2);
+    return command(queue, "cuMemsetD16Async",
+                   symbols_of(queue)->cuMemsetD16Async(dst, value, size / 2, queue->stream), "fill",
+                   size);
 }
 
 static weir_status set_words(const struct cu_queue *queue, CUdeviceptr dst, size_t size,
@@ -231,9 +316,11 @@ static weir_status set_words(const struct cu_queue *queue, CUdeviceptr dst, size
 {
     uint32_t value;
     memcpy(&value, pattern, sizeof value);
-    return check(queue, "cuMemsetD32Async",
-                 symbols_of(queue)->cuMemsetD32Async(dst, value, size / 4, queue->stream), "fill",
-                 size);
+    if (queue->builder)
+        return cu_build_set(queue->builder, dst, value, sizeof value, size / 4);
+    return command(queue, "cuMemsetD32Async",
+                   symbols_of(queue)->cuMemsetD32Async(dst, value, size / 4, queue->stream), "fill",
+                   size);
 }
 
 static bool repeats_a_word(const char *pattern, size_t pattern_size)

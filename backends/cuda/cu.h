@@ -4,16 +4,22 @@
 //   device.c     contexts, limits, and entering a context and leaving it again
 //   queue.c      streams, and submit
 //   copy.c       copies and fills, by the kinds of memory
+//   graph.c      graphs
 //   event.c      records and waits
+//   fault.c      what was given to each queue, and what a fault says of it
 //   timeline.c   times of records on the one timeline of a device
+//   times.c      times of operations, by events; the device's clock
+//   activity.c   times of operations, by CUPTI
 //   buffer.c     DEVICE memory from a pool, HOST memory from a cache
 //   idle.c       what may only be given back while the device is idle
+//   native.c     handles for the caller, and the caller's
+//   peer.c       copies between devices
 //   program.c    images and kernels
 //   source.c     run-time source through NVRTC, and the cache of its results
 //   signature.c  kernel signatures, read from that source
 //   error.c      what CUDA's errors mean, and what to do about them
 //
-// Locks, in the order in which they are taken: a queue's, a timeline's or a
+// Locks, in the order in which they are taken: activity.c's, a watch's, a clock's, a queue's, a timeline's or a
 // device's. Nothing that may wait for the device is called under any of them.
 #ifndef WEIR_BACKENDS_CUDA_CU_H
 #define WEIR_BACKENDS_CUDA_CU_H
@@ -23,6 +29,8 @@
 #include <weir/module/module.h>
 
 #include "backends/cuda/symbols.h"
+#include "base/biased_lock.h"
+#include "base/clock_map.h"
 #include "base/disk_cache.h"
 
 enum {
@@ -30,6 +38,7 @@ enum {
     CU_ANCHOR_COUNT = 64,     // anchors of a timeline that are kept
     CU_PARAMETER_LIMIT = 256, // of a kernel
     CU_ALIGNMENT = 16,        // the largest that a type of the dialect has
+    CU_WORD_COUNT = 1024,     // queues of a device that can have a progress word
 };
 
 // A device that the driver lists, opened or not.
@@ -48,6 +57,8 @@ struct cu_module {
     struct cu_listed *listed;
     size_t listed_count;
     bool spin;              // host waits spin
+    const char *cupti;      // "auto", "off", or a path
+    bool attribute_faults;  // a word behind every operation
     weir_disk_cache *cache; // NULL: off
     struct cu_compiler *compiler;
     char driver[64];
@@ -69,6 +80,9 @@ struct cu_timeline {
     uint64_t last_ns; // of the host's clock, when the last anchor was recorded
 };
 
+struct cu_words;        // fault.c
+struct cu_history;      // fault.c
+struct cu_peer;         // peer.c
 struct cu_registration; // idle.c
 
 // A module that waits for an idle moment to be unloaded.
@@ -111,10 +125,19 @@ struct cu_attributes {
 #undef CU_ATTRIBUTE
 };
 
+// Relates the device's timeline (b) to the host's clock (a).
+struct cu_clock {
+    pthread_mutex_t lock;
+    struct weir_clock_map map;
+    uint64_t paired_ns; // when the last pair was taken
+};
+
 struct cu_device {
     struct cu_module *module;
     const struct cu_listed *listed;
     CUcontext context;
+    uint64_t id;           // the front end's
+    struct cu_peer *peers; // under a lock of peer.c
     CUmemoryPool pool;
     CUstream memory_stream; // allocates, frees and records anchors; no work of the user's
     unsigned architecture;  // 90: compute capability 9.0
@@ -122,17 +145,19 @@ struct cu_device {
     int priority_greatest;
     struct cu_attributes attributes;
     struct cu_timeline timeline;
+    struct cu_clock clock;
     atomic_bool lost;      // a fault has killed the context
     atomic_size_t waiting; // what waits for an idle moment
     pthread_mutex_t lock;  // guards what follows
     struct weir_error first_fault;
+    struct cu_words *words;
     struct cu_queue *queues;
     struct cu_block *blocks;
     struct cu_idle *idle;
 };
 
-// DEVICE: `address`. HOST: `pointer` too, in a block or in registered memory;
-// kernels reach it at `address`.
+// DEVICE: `address`. HOST: `pointer` too, in a block, in registered memory or in memory of
+// the caller's that is pinned already; kernels reach it at `address`.
 struct cu_buffer {
     struct cu_device *device;
     size_t size;
@@ -140,12 +165,13 @@ struct cu_buffer {
     char *pointer;
     struct cu_block *block;
     struct cu_registration *registration;
+    bool adopted; // the memory stays the caller's
 };
 
 // A native event and who uses it. Those of a queue live as long as the queue.
 struct cu_mark {
     CUevent event;
-    atomic_uint users; // threads that hold it beside the ring
+    unsigned users; // threads that hold it beside the ring; under the queue's lock
     struct cu_mark *next_free;
 };
 
@@ -161,19 +187,70 @@ struct cu_time {
 
 struct cu_mark_block; // event.c
 
+enum {
+    CU_WATCH_ENTRIES = 4096, // operations whose times nobody has fetched yet
+    CU_NO_COMMANDS = 1 << 30,
+};
+
+// An operation whose time is to be told.
+struct cu_timed {
+    uint64_t sequence;
+    uint64_t submit_ns; // of the host's clock
+    CUevent event;      // behind it; NULL with CUPTI
+    bool is_wait;       // no operation: when a wait was over
+    // With CUPTI, under activity.c's lock: what was told so far, on the host's clock.
+    uint32_t seen;
+    uint64_t start_ns;
+    uint64_t end_ns;
+    atomic_uint commands; // calls of the driver that it took; 0: not known yet
+};
+
+// Times of a queue's operations, until somebody fetches them: times.c.
+struct cu_watch {
+    bool exact; // CUPTI tells them
+    // The submitter's.
+    struct cu_timed *now; // the operation that is being submitted; NULL: it is not kept
+    unsigned commands;    // of it
+    uint64_t free_tail;
+    CUevent spare; // one that could not be recorded
+    size_t event_count;
+    CUevent events[CU_WATCH_ENTRIES];
+    _Atomic uint64_t head; // of the ring; the submitter moves it
+    _Atomic uint64_t free_head;
+    CUevent free[CU_WATCH_ENTRIES];
+    uint64_t number;       // with CUPTI: the queue's, among all that are watched
+    pthread_mutex_t lock;  // of who fetches; guards what follows
+    _Atomic uint64_t tail; // who fetches moves it
+    CUevent near;          // the last event that was converted
+    uint64_t end_ns;       // of the last one
+    // With CUPTI: an entry that had its times when older ones had not, and when that was.
+    uint64_t passed_by;
+    uint64_t passed_ns;
+    struct cu_timed ring[CU_WATCH_ENTRIES];
+};
+
+struct cu_builder; // graph.c
+struct cu_graph;
+
 struct cu_queue {
     struct cu_device *device;
     CUstream stream;
+    struct cu_builder *builder; // copies and fills become nodes of a graph; NULL: they run
+    struct cu_watch *watch;     // NULL unless times of operations are wanted
+    uint64_t id;                // the front end's
+    const char *label;          // likewise; lives as long as the queue
+    struct cu_history *history;
     bool timing;
+    bool wrapped;          // the stream stays the caller's
     struct cu_queue *next; // in the device's list
     struct cu_queue **link;
     _Atomic uint64_t completed; // every record up to this one is complete
     // Of the thread that submits.
     struct cu_mark *free_marks;
     struct cu_mark_block *mark_blocks;
-    size_t reap_at;       // as many records in the ring make it worth to look for complete ones
-    pthread_mutex_t lock; // guards what follows
-    struct cu_record *records; // ring
+    size_t reap_at; // as many records in the ring make it worth to look for complete ones
+    struct weir_biased_lock lock; // guards what follows, and the users of marks
+    struct cu_record *records;    // ring
     size_t first;
     size_t count;
     size_t capacity; // a power of two
@@ -195,6 +272,7 @@ struct cu_program {
 
 struct cu_kernel {
     CUfunction function;
+    const char *name; // the device's
     unsigned max_dynamic_bytes;
 };
 
@@ -224,6 +302,11 @@ static inline struct cu_program *cu_program_of(const struct weir_link *link,
                                                const weir_program *program)
 {
     return weir_program_data(link, program);
+}
+
+static inline struct cu_graph *cu_graph_of(const struct weir_link *link, const weir_graph *graph)
+{
+    return weir_graph_data(link, graph);
 }
 
 static inline struct cu_kernel *cu_kernel_of(const struct weir_link *link,
@@ -289,6 +372,43 @@ weir_status cu_queue_submit(const struct weir_link *link, weir_queue *object,
                             const struct weir_operation *operation);
 weir_status cu_queue_finish(const struct weir_link *link, weir_queue *object);
 
+// Where the driver finds the arguments of a launch. Values are read where they
+// stand; addresses and offsets of local memory need a place of their own.
+struct cu_packed {
+    void *pointers[CU_PARAMETER_LIMIT];
+    union {
+        CUdeviceptr address;
+        uint32_t local_offset;
+    } places[CU_PARAMETER_LIMIT];
+    size_t local_bytes;
+};
+
+// Packs the arguments of a LAUNCH, into a structure that is not initialised.
+//
+// Errors: WEIR_ERROR_INVALID for more local memory than the kernel can have.
+weir_status cu_pack(const struct weir_link *link, const struct weir_operation *operation,
+                    struct cu_packed *packed);
+
+// graph.c
+
+weir_status cu_graph_create(const struct weir_link *link, weir_device *device_object,
+                            weir_graph *object, const struct weir_graph_setup *setup,
+                            void **out_data);
+void cu_graph_destroy(const struct weir_link *link, weir_graph *object);
+// The label that it was created with; the device's.
+const char *cu_graph_name(const struct cu_graph *graph);
+weir_status cu_graph_update(const struct weir_link *link, weir_graph *object, uint32_t index,
+                            const struct weir_graph_node *node);
+weir_status cu_submit_graph(const struct weir_link *link, struct cu_queue *queue,
+                            const struct weir_operation *operation);
+
+// What a copy or fill consists of, on a queue with a builder, one behind the other.
+weir_status cu_build_copy(struct cu_builder *builder, const CUDA_MEMCPY2D *rectangle);
+weir_status cu_build_set(struct cu_builder *builder, CUdeviceptr dst, uint32_t value,
+                         unsigned element_bytes, size_t count);
+// Memory of the device that the operation has to itself.
+weir_status cu_build_staging(struct cu_builder *builder, size_t size, CUdeviceptr *out_address);
+
 // copy.c
 
 weir_status cu_submit_copy(const struct weir_link *link, struct cu_queue *queue,
@@ -310,6 +430,33 @@ weir_status cu_event_wait(const struct weir_link *link, weir_queue *object, uint
 weir_status cu_event_time(const struct weir_link *link, weir_queue *object, uint64_t sequence,
                           uint64_t *out_time_ns);
 
+// fault.c
+
+// Makes what reports of faults need of a device. Within its context.
+weir_status cu_words_init(struct cu_device *device);
+// Within the device's context, when it has no queues any more. Accepts a device without.
+void cu_words_finish(struct cu_device *device);
+
+weir_status cu_history_init(struct cu_queue *queue, const weir_queue *object);
+// Accepts a queue without; the queue is on no list any more.
+void cu_history_finish(struct cu_queue *queue);
+
+// Notes an operation that the queue is about to be given, and in front of some
+// records has the stream write how far it has come. Within the device's context.
+void cu_history_note(const struct weir_link *link, struct cu_queue *queue,
+                     const struct weir_operation *operation);
+// Has the stream write that it has come past an operation, if faults are to be
+// attributed. Behind it, within the device's context.
+void cu_history_mark(struct cu_queue *queue, const struct weir_operation *operation);
+
+// A copy of a name that lives as long as the device; one for each name. NULL: no memory.
+const char *cu_keep_name(struct cu_device *device, const char *name);
+
+// Adds to the detail of the first fault of a device which operations may be its
+// cause, and logs a line for each queue that had work. Under the device's lock, which
+// is why a log callback must not call Weir. Makes no driver call and allocates nothing.
+void cu_fault_explain(struct cu_device *device, struct weir_error *detail);
+
 // timeline.c
 
 weir_status cu_timeline_init(struct cu_device *device);
@@ -320,6 +467,47 @@ void cu_timeline_advance(struct cu_device *device);
 // `near_ns`, or NULL; it is used where it lies nearer than every anchor.
 weir_status cu_timeline_convert(struct cu_device *device, CUevent event, CUevent near,
                                 uint64_t near_ns, uint64_t *out_time_ns);
+
+// times.c
+
+weir_status cu_watch_init(struct cu_queue *queue);
+// Within the device's context. Accepts a queue without.
+void cu_watch_finish(struct cu_queue *queue);
+// Around the submit of an operation, on a queue with a watch.
+void cu_watch_begin(struct cu_queue *queue, const struct weir_operation *operation);
+void cu_watch_end(struct cu_queue *queue, bool submitted);
+// The driver took a command of the operation that is being submitted.
+static inline void cu_watch_command(const struct cu_queue *queue)
+{
+    if (queue->watch)
+        queue->watch->commands++;
+}
+weir_status cu_queue_times(const struct weir_link *link, weir_queue *object,
+                           struct weir_operation_time *times, size_t capacity, size_t *out_count);
+weir_status cu_device_clock(const struct weir_link *link, weir_device *object,
+                            uint64_t *out_host_ns, uint64_t *out_device_ns);
+// The device's timeline at a moment of the host's clock.
+uint64_t cu_clock_convert(struct cu_device *device, uint64_t host_ns);
+
+// activity.c
+
+// Whether CUPTI tells the times of the queue's operations from now on. It is opened at
+// the first call of the process.
+bool cu_activity_enlist(struct cu_queue *queue);
+void cu_activity_delist(struct cu_queue *queue);
+// Switches CUPTI off if no queue needs it.
+void cu_activity_rest(void);
+// Around the calls of the driver that an operation consists of.
+void cu_activity_push(const struct cu_queue *queue, uint64_t sequence);
+void cu_activity_pop(void);
+// Nothing is told of any operation meanwhile.
+void cu_activity_lock(void);
+void cu_activity_unlock(void);
+// Has CUPTI hand over what it knows. Takes locks of its own.
+void cu_activity_flush(const struct cu_queue *queue);
+// With the watch's lock held.
+size_t cu_activity_fetch(struct cu_queue *queue, struct weir_operation_time *times,
+                         size_t capacity);
 
 // buffer.c
 
@@ -332,7 +520,8 @@ void cu_blocks_release(struct cu_device *device);
 
 // idle.c
 
-// Registers memory of the user's, or shares a registration that covers it. Within
+// Registers memory of the user's, or shares a registration that covers it, or stores NULL
+// where the memory is pinned already. Within
 // the device's context. Waits for the device only where the range touches memory
 // whose registration waits for an idle moment: that may have been unmapped since,
 // and its address may lie on other memory now.
@@ -348,6 +537,43 @@ void cu_idle_put(struct cu_device *device, struct cu_idle *entry);
 void cu_idle_settle(struct cu_device *device);
 // Gives everything back, and waits for the device. Within its context.
 void cu_idle_drain(struct cu_device *device);
+
+// native.c
+
+weir_status cu_device_native(const struct weir_link *link, weir_device *object,
+                             struct weir_native_device *out_native);
+weir_status cu_queue_native(const struct weir_link *link, weir_queue *object,
+                            struct weir_native_queue *out_native);
+weir_status cu_buffer_native(const struct weir_link *link, weir_buffer *object,
+                             struct weir_native_buffer *out_native);
+weir_status cu_submit_native(const struct cu_queue *queue, const struct weir_operation *operation);
+// Takes a stream of the caller's. Within the device's context.
+weir_status cu_wrap_stream(struct cu_queue *queue, void *native);
+// Takes memory of the caller's, on the device or, for a HOST buffer, pinned memory of the host.
+// Within the device's context.
+weir_status cu_adopt(struct cu_buffer *buffer, CUdeviceptr native, weir_placement placement);
+
+// peer.c
+
+bool cu_device_peer(const struct weir_link *link, weir_device *object, weir_device *other_object);
+void cu_peers_finish(struct cu_device *device);
+// Whether work of a device can use memory of another, which it has been introduced to.
+bool cu_reaches_peer(const struct cu_device *device, const struct cu_device *other);
+static inline bool cu_reaches(const struct cu_device *device, const struct cu_buffer *buffer)
+{
+    return buffer->device == device || cu_reaches_peer(device, buffer->device);
+}
+// Whether a copy between the two is one between devices.
+static inline bool cu_is_peer_copy(const struct cu_buffer *dst, const struct cu_buffer *src)
+{
+    return !dst->pointer && !src->pointer && dst->device->context != src->device->context;
+}
+weir_status cu_copy_peer(const struct cu_queue *queue, const struct cu_buffer *dst,
+                         size_t dst_offset, const struct cu_buffer *src, size_t src_offset,
+                         size_t size);
+weir_status cu_copy_peer_2d(const struct cu_queue *queue, const struct cu_buffer *dst,
+                            const struct weir_plane *dst_plane, const struct cu_buffer *src,
+                            const struct weir_plane *src_plane, size_t width, size_t height);
 
 // program.c
 

@@ -10,7 +10,9 @@
 // X(name, value). They are made into an enumeration unless <cuda.h> has them.
 #define CU_CONSTANTS(X)                                          \
     X(CUDA_SUCCESS, 0)                                           \
+    X(CUDA_ERROR_INVALID_VALUE, 1)                               \
     X(CUDA_ERROR_OUT_OF_MEMORY, 2)                               \
+    X(CUDA_ERROR_DEINITIALIZED, 4)                               \
     X(CUDA_ERROR_NO_DEVICE, 100)                                 \
     X(CUDA_ERROR_INVALID_IMAGE, 200)                             \
     X(CUDA_ERROR_NO_BINARY_FOR_GPU, 209)                         \
@@ -23,6 +25,7 @@
     X(CUDA_ERROR_NOT_READY, 600)                                 \
     X(CUDA_ERROR_ILLEGAL_ADDRESS, 700)                           \
     X(CUDA_ERROR_LAUNCH_TIMEOUT, 702)                            \
+    X(CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED, 704)               \
     X(CUDA_ERROR_CONTEXT_IS_DESTROYED, 709)                      \
     X(CUDA_ERROR_ASSERT, 710)                                    \
     X(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, 712)            \
@@ -32,6 +35,8 @@
     X(CUDA_ERROR_INVALID_ADDRESS_SPACE, 717)                     \
     X(CUDA_ERROR_INVALID_PC, 718)                                \
     X(CUDA_ERROR_LAUNCH_FAILED, 719)                             \
+    X(CUDA_ERROR_NOT_SUPPORTED, 801)                             \
+    X(CUDA_ERROR_MPS_CLIENT_TERMINATED, 810)                     \
     X(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1)              \
     X(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, 2)                    \
     X(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y, 3)                    \
@@ -57,11 +62,16 @@
     X(CU_JIT_ERROR_LOG_BUFFER, 5)                                \
     X(CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, 6)                     \
     X(CU_STREAM_NON_BLOCKING, 1)                                 \
+    X(CU_STREAM_WRITE_VALUE_DEFAULT, 0)                          \
+    X(CU_STREAM_CAPTURE_STATUS_NONE, 0)                          \
     X(CU_EVENT_DEFAULT, 0)                                       \
     X(CU_EVENT_BLOCKING_SYNC, 1)                                 \
     X(CU_EVENT_DISABLE_TIMING, 2)                                \
     X(CU_MEMORYTYPE_HOST, 1)                                     \
     X(CU_MEMORYTYPE_DEVICE, 2)                                   \
+    X(CU_POINTER_ATTRIBUTE_MEMORY_TYPE, 2)                       \
+    X(CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, 9)                    \
+    X(CU_MEM_ACCESS_FLAGS_PROT_READWRITE, 3)                     \
     X(CU_MEM_ALLOCATION_TYPE_PINNED, 1)                          \
     X(CU_MEM_LOCATION_TYPE_DEVICE, 1)                            \
     X(CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, 3)      \
@@ -93,6 +103,70 @@
     X(CUDA_MEMCPY2D, WidthInBytes, 112)            \
     X(CUDA_MEMCPY2D, Height, 120)                  \
     X_SIZE(CUDA_MEMCPY2D, 128)                     \
+    X(CUDA_MEMCPY3D, srcXInBytes, 0)               \
+    X(CUDA_MEMCPY3D, srcY, 8)                      \
+    X(CUDA_MEMCPY3D, srcZ, 16)                     \
+    X(CUDA_MEMCPY3D, srcLOD, 24)                   \
+    X(CUDA_MEMCPY3D, srcMemoryType, 32)            \
+    X(CUDA_MEMCPY3D, srcHost, 40)                  \
+    X(CUDA_MEMCPY3D, srcDevice, 48)                \
+    X(CUDA_MEMCPY3D, srcArray, 56)                 \
+    X(CUDA_MEMCPY3D, reserved0, 64)                \
+    X(CUDA_MEMCPY3D, srcPitch, 72)                 \
+    X(CUDA_MEMCPY3D, srcHeight, 80)                \
+    X(CUDA_MEMCPY3D, dstXInBytes, 88)              \
+    X(CUDA_MEMCPY3D, dstY, 96)                     \
+    X(CUDA_MEMCPY3D, dstZ, 104)                    \
+    X(CUDA_MEMCPY3D, dstLOD, 112)                  \
+    X(CUDA_MEMCPY3D, dstMemoryType, 120)           \
+    X(CUDA_MEMCPY3D, dstHost, 128)                 \
+    X(CUDA_MEMCPY3D, dstDevice, 136)               \
+    X(CUDA_MEMCPY3D, dstArray, 144)                \
+    X(CUDA_MEMCPY3D, reserved1, 152)               \
+    X(CUDA_MEMCPY3D, dstPitch, 160)                \
+    X(CUDA_MEMCPY3D, dstHeight, 168)               \
+    X(CUDA_MEMCPY3D, WidthInBytes, 176)            \
+    X(CUDA_MEMCPY3D, Height, 184)                  \
+    X(CUDA_MEMCPY3D, Depth, 192)                   \
+    X_SIZE(CUDA_MEMCPY3D, 200)                     \
+    X(CUDA_MEMSET_NODE_PARAMS, dst, 0)             \
+    X(CUDA_MEMSET_NODE_PARAMS, pitch, 8)           \
+    X(CUDA_MEMSET_NODE_PARAMS, value, 16)          \
+    X(CUDA_MEMSET_NODE_PARAMS, elementSize, 20)    \
+    X(CUDA_MEMSET_NODE_PARAMS, width, 24)          \
+    X(CUDA_MEMSET_NODE_PARAMS, height, 32)         \
+    X_SIZE(CUDA_MEMSET_NODE_PARAMS, 40)            \
+    X(CUDA_KERNEL_NODE_PARAMS, func, 0)            \
+    X(CUDA_KERNEL_NODE_PARAMS, gridDimX, 8)        \
+    X(CUDA_KERNEL_NODE_PARAMS, gridDimY, 12)       \
+    X(CUDA_KERNEL_NODE_PARAMS, gridDimZ, 16)       \
+    X(CUDA_KERNEL_NODE_PARAMS, blockDimX, 20)      \
+    X(CUDA_KERNEL_NODE_PARAMS, blockDimY, 24)      \
+    X(CUDA_KERNEL_NODE_PARAMS, blockDimZ, 28)      \
+    X(CUDA_KERNEL_NODE_PARAMS, sharedMemBytes, 32) \
+    X(CUDA_KERNEL_NODE_PARAMS, kernelParams, 40)   \
+    X(CUDA_KERNEL_NODE_PARAMS, extra, 48)          \
+    X(CUDA_KERNEL_NODE_PARAMS, kern, 56)           \
+    X(CUDA_KERNEL_NODE_PARAMS, ctx, 64)            \
+    X_SIZE(CUDA_KERNEL_NODE_PARAMS, 72)            \
+    X(CUDA_MEMCPY3D_PEER, srcXInBytes, 0)          \
+    X(CUDA_MEMCPY3D_PEER, srcMemoryType, 32)       \
+    X(CUDA_MEMCPY3D_PEER, srcDevice, 48)           \
+    X(CUDA_MEMCPY3D_PEER, srcContext, 64)          \
+    X(CUDA_MEMCPY3D_PEER, srcPitch, 72)            \
+    X(CUDA_MEMCPY3D_PEER, dstXInBytes, 88)         \
+    X(CUDA_MEMCPY3D_PEER, dstMemoryType, 120)      \
+    X(CUDA_MEMCPY3D_PEER, dstDevice, 136)          \
+    X(CUDA_MEMCPY3D_PEER, dstContext, 152)         \
+    X(CUDA_MEMCPY3D_PEER, dstPitch, 160)           \
+    X(CUDA_MEMCPY3D_PEER, WidthInBytes, 176)       \
+    X(CUDA_MEMCPY3D_PEER, Height, 184)             \
+    X(CUDA_MEMCPY3D_PEER, Depth, 192)              \
+    X_SIZE(CUDA_MEMCPY3D_PEER, 200)                \
+    X(CUmemAccessDesc, location.type, 0)           \
+    X(CUmemAccessDesc, location.id, 4)             \
+    X(CUmemAccessDesc, flags, 8)                   \
+    X_SIZE(CUmemAccessDesc, 12)                    \
     X(CUmemPoolProps, allocType, 0)                \
     X(CUmemPoolProps, handleTypes, 4)              \
     X(CUmemPoolProps, location.type, 8)            \
@@ -101,13 +175,15 @@
     X_SIZE(CUmemPoolProps, 88)
 
 // The enumerations are 32 bits wide in the driver's ABI.
-#define CU_ENUMERATIONS(X)  \
-    X(CUresult)             \
-    X(CUdevice_attribute)   \
-    X(CUfunction_attribute) \
-    X(CUjit_option)         \
-    X(CUmemPool_attribute)  \
-    X(CUmemorytype)         \
+#define CU_ENUMERATIONS(X)   \
+    X(CUresult)              \
+    X(CUdevice_attribute)    \
+    X(CUfunction_attribute)  \
+    X(CUjit_option)          \
+    X(CUmemPool_attribute)   \
+    X(CUmemorytype)          \
+    X(CUpointer_attribute)   \
+    X(CUstreamCaptureStatus) \
     X(CUdriverProcAddressQueryResult)
 
 #ifndef CUDA_VERSION
@@ -118,7 +194,10 @@ typedef int CUfunction_attribute;
 typedef unsigned CUjit_option;
 typedef unsigned CUmemPool_attribute;
 typedef unsigned CUmemorytype;
+typedef unsigned CUpointer_attribute;
+typedef unsigned CUstreamCaptureStatus;
 typedef unsigned CUdriverProcAddressQueryResult;
+typedef uint32_t cuuint32_t;
 typedef uint64_t cuuint64_t;
 typedef int CUdevice;
 typedef unsigned long long CUdeviceptr;
@@ -148,6 +227,100 @@ typedef struct CUDA_MEMCPY2D_st {
     size_t WidthInBytes;
     size_t Height;
 } CUDA_MEMCPY2D;
+
+typedef struct CUgraph_st *CUgraph;
+typedef struct CUgraphNode_st *CUgraphNode;
+typedef struct CUgraphExec_st *CUgraphExec;
+typedef struct CUkern_st *CUkernel;
+
+typedef struct CUDA_MEMCPY3D_st {
+    size_t srcXInBytes;
+    size_t srcY;
+    size_t srcZ;
+    size_t srcLOD;
+    CUmemorytype srcMemoryType;
+    const void *srcHost;
+    CUdeviceptr srcDevice;
+    CUarray srcArray;
+    void *reserved0;
+    size_t srcPitch;
+    size_t srcHeight;
+    size_t dstXInBytes;
+    size_t dstY;
+    size_t dstZ;
+    size_t dstLOD;
+    CUmemorytype dstMemoryType;
+    void *dstHost;
+    CUdeviceptr dstDevice;
+    CUarray dstArray;
+    void *reserved1;
+    size_t dstPitch;
+    size_t dstHeight;
+    size_t WidthInBytes;
+    size_t Height;
+    size_t Depth;
+} CUDA_MEMCPY3D;
+
+typedef struct CUDA_MEMSET_NODE_PARAMS_st {
+    CUdeviceptr dst;
+    size_t pitch;
+    unsigned value;
+    unsigned elementSize;
+    size_t width;
+    size_t height;
+} CUDA_MEMSET_NODE_PARAMS;
+
+// Those of CUDA 12.
+typedef struct CUDA_KERNEL_NODE_PARAMS_v2_st {
+    CUfunction func;
+    unsigned gridDimX;
+    unsigned gridDimY;
+    unsigned gridDimZ;
+    unsigned blockDimX;
+    unsigned blockDimY;
+    unsigned blockDimZ;
+    unsigned sharedMemBytes;
+    void **kernelParams;
+    void **extra;
+    CUkernel kern;
+    CUcontext ctx;
+} CUDA_KERNEL_NODE_PARAMS;
+
+typedef struct CUDA_MEMCPY3D_PEER_st {
+    size_t srcXInBytes;
+    size_t srcY;
+    size_t srcZ;
+    size_t srcLOD;
+    CUmemorytype srcMemoryType;
+    const void *srcHost;
+    CUdeviceptr srcDevice;
+    CUarray srcArray;
+    CUcontext srcContext;
+    size_t srcPitch;
+    size_t srcHeight;
+    size_t dstXInBytes;
+    size_t dstY;
+    size_t dstZ;
+    size_t dstLOD;
+    CUmemorytype dstMemoryType;
+    void *dstHost;
+    CUdeviceptr dstDevice;
+    CUarray dstArray;
+    CUcontext dstContext;
+    size_t dstPitch;
+    size_t dstHeight;
+    size_t WidthInBytes;
+    size_t Height;
+    size_t Depth;
+} CUDA_MEMCPY3D_PEER;
+
+typedef struct CUmemAccessDesc_st {
+    struct {
+        unsigned type;
+        int id;
+    } location;
+    unsigned flags;
+} CUmemAccessDesc;
 
 // `reserved` also covers members that later versions named; all are zero here.
 typedef struct CUmemPoolProps_st {

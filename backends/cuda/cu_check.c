@@ -1,4 +1,4 @@
-// Compares cu_api.h, symbols.h and nvrtc_api.h with NVIDIA's headers at compile
+// Compares cu_api.h, symbols.h, nvrtc_api.h and cupti_api.h with NVIDIA's headers at compile
 // time; without those, or in use, this file is empty. cudaTypedefs.h has a type
 // for each version of each function, so the pinned versions are checked too.
 #ifdef __has_include
@@ -25,6 +25,47 @@ CU_ENUMERATIONS(CU_CHECK_ENUMERATION)
 CU_SYMBOLS(CU_CHECK_SYMBOL)
 #endif
 #undef CU_CHECK_SYMBOL
+
+#endif
+#if __has_include(<cupti.h>) && __has_include(<cuda.h>)
+
+#include <cupti.h>
+
+#include "backends/cuda/cupti_api.h"
+
+#define CUPTI_CHECK_CONSTANT(name, value) _Static_assert((int)(name) == (value), #name " differs");
+CUPTI_CONSTANTS(CUPTI_CHECK_CONSTANT)
+#undef CUPTI_CHECK_CONSTANT
+
+#define CUPTI_CHECK_CALL(name, number) \
+    _Static_assert(CUPTI_DRIVER_TRACE_CBID_##name == (number), #name " has another number");
+CUPTI_CALLS(CUPTI_CHECK_CALL)
+#undef CUPTI_CHECK_CALL
+
+// The structures' own names change with the version.
+#define CUPTI_CHECK_RECORD(kind, structure, start_at, end_at, correlation_at)  \
+    _Static_assert(offsetof(structure, start) == (start_at) &&                 \
+                       offsetof(structure, end) == (end_at) &&                 \
+                       offsetof(structure, correlationId) == (correlation_at), \
+                   #structure " is laid out differently");
+#if CUPTI_API_VERSION >= 130000
+CUPTI_TIMED_RECORDS(CUPTI_CHECK_RECORD)
+#endif
+#undef CUPTI_CHECK_RECORD
+
+_Static_assert(
+    offsetof(CUpti_ActivityExternalCorrelation, externalKind) == CUPTI_EXTERNAL_KIND_AT &&
+        offsetof(CUpti_ActivityExternalCorrelation, externalId) == CUPTI_EXTERNAL_ID_AT &&
+        offsetof(CUpti_ActivityExternalCorrelation, correlationId) == CUPTI_EXTERNAL_CORRELATION_AT,
+    "CUpti_ActivityExternalCorrelation is laid out differently");
+_Static_assert(sizeof(CUptiResult) == 4 && sizeof(CUpti_ActivityKind) == 4 &&
+                   sizeof(CUpti_ExternalCorrelationKind) == 4 && sizeof(CUpti_CallbackId) == 4,
+               "an enumeration of CUPTI has another size");
+
+#define CUPTI_CHECK_SYMBOL(optional, result, name, parameters) \
+    _Static_assert(_Generic(&name, result(*) parameters : 1, default : 0), #name " differs");
+CUPTI_SYMBOLS(CUPTI_CHECK_SYMBOL)
+#undef CUPTI_CHECK_SYMBOL
 
 #endif
 #if __has_include(<nvrtc.h>)

@@ -140,7 +140,8 @@ static weir_status fill_context(struct cu_device *device)
     if (code != CUDA_SUCCESS)
         return cu_native_error(device, call, code, "prepare '%s'", device->listed->info.name);
     device->module->host->count_driver_object();
-    return cu_timeline_init(device);
+    status = cu_words_init(device);
+    return status < 0 ? status : cu_timeline_init(device);
 }
 
 static void empty_context(struct cu_device *device)
@@ -150,6 +151,7 @@ static void empty_context(struct cu_device *device)
     cu_enter_to_destroy(device, &scope);
     cu_idle_drain(device);
     cu_blocks_release(device);
+    cu_words_finish(device);
     cu_timeline_finish(device);
     if (device->memory_stream) {
         cu->cuStreamSynchronize(device->memory_stream);
@@ -163,11 +165,13 @@ static void empty_context(struct cu_device *device)
 static void release(struct cu_device *device)
 {
     const struct cu_module *module = device->module;
+    cu_peers_finish(device);
     if (device->context) {
         empty_context(device);
         module->cu.cuDevicePrimaryCtxRelease(device->listed->native);
     }
     pthread_mutex_destroy(&device->timeline.lock);
+    pthread_mutex_destroy(&device->clock.lock);
     pthread_mutex_destroy(&device->lock);
     module->host->release(device);
 }
@@ -188,14 +192,15 @@ weir_status cu_device_create(const struct weir_link *link, weir_device *object,
 {
     struct cu_module *module = cu_module_of(link);
     struct cu_scope scope;
-    (void)object;
     struct cu_device *device = module->host->allocate(sizeof *device);
     if (!device)
         return cu_no_memory(module->host, "a device");
     device->module = module;
+    device->id = weir_device_object(object)->id;
     device->listed = &module->listed[setup->index];
     pthread_mutex_init(&device->lock, NULL);
     pthread_mutex_init(&device->timeline.lock, NULL);
+    pthread_mutex_init(&device->clock.lock, NULL);
 
     weir_status status = check_abilities(device);
     if (status == WEIR_OK)
@@ -277,4 +282,5 @@ void cu_device_limits(const struct weir_link *link, weir_device *object, struct 
     overlap_limits(device, limits);
     limits->timing_resolution_ns = TIMING_RESOLUTION_NS;
     limits->timing_history = CU_TIMING_HISTORY;
+    limits->native = 1;
 }

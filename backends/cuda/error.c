@@ -24,7 +24,8 @@ struct meaning {
 static const struct meaning meanings[] = {
     {CUDA_ERROR_OUT_OF_MEMORY, WEIR_ERROR_OUT_OF_MEMORY,
      "destroy buffers that are no longer needed, use smaller ones, or weir_device_trim()"},
-    {4, LOST, "the process is ending: finish with Weir before exit handlers run"},
+    {CUDA_ERROR_DEINITIALIZED, LOST,
+     "the process is ending: finish with Weir before exit handlers run"},
     {34, WEIR_ERROR_MODULE,
      "the library is the CUDA toolkit's stub; take its folder out of LD_LIBRARY_PATH"},
     {36, WEIR_ERROR_UNSUPPORTED, "install a newer NVIDIA driver"},
@@ -59,13 +60,14 @@ static const struct meaning meanings[] = {
     {CUDA_ERROR_INVALID_PC, LOST, BOUNDS},
     {CUDA_ERROR_LAUNCH_FAILED, LOST, BOUNDS},
     {721, LOST, REOPEN},
-    {801, WEIR_ERROR_UNSUPPORTED, ""},
+    {CUDA_ERROR_NOT_SUPPORTED, WEIR_ERROR_UNSUPPORTED, ""},
     {802, WEIR_ERROR_DEVICE, "start the fabric manager (systemctl status nvidia-fabricmanager)"},
     {803, WEIR_ERROR_MODULE,
      "the driver was updated while it ran: restart the machine, or in a "
      "container use the host's libcuda.so.1"},
     {804, WEIR_ERROR_MODULE, "remove the CUDA compatibility package, which needs another device"},
-    {810, LOST, "the MPS server ended this client; restart the process"},
+    {CUDA_ERROR_MPS_CLIENT_TERMINATED, LOST,
+     "the MPS server ended this client; restart the process"},
     {999, WEIR_ERROR_DEVICE, "see the kernel's log (dmesg), then reload the NVIDIA driver"},
 };
 
@@ -105,8 +107,10 @@ weir_status cu_report_lost(struct cu_device *device)
 static void lose(struct cu_device *device, const struct weir_error *detail)
 {
     pthread_mutex_lock(&device->lock);
-    if (!atomic_load(&device->lost))
+    if (!atomic_load(&device->lost)) {
         device->first_fault = *detail;
+        cu_fault_explain(device, &device->first_fault);
+    }
     atomic_store(&device->lost, true);
     pthread_mutex_unlock(&device->lock);
 }

@@ -1,8 +1,7 @@
 // A record is a native event, which is kept in a ring until it is known to be
-// complete and then used again. Records of a stream complete in order, so a
-// search over the ring finds the last complete one with few questions, and it is
-// only made when there is no free event left. With a device that keeps up, that
-// is a tenth of a question for each record.
+// complete and then used again. Records of a stream complete in order, so one or
+// two questions tell how much of the ring is complete, and they are only asked when
+// there is no free event left: every few hundred records.
 //
 // Only the thread that submits takes marks and gives them back, so that side needs
 // no lock. Other threads hold a mark by its count of users while they ask the
@@ -16,7 +15,8 @@
 // The driver takes about a thousand operations before a submit blocks, so a ring
 // of this size rarely grows.
 #define RECORDS_AT_FIRST 2048
-#define REAP_AT_FIRST 64
+// Rare enough for the questions to cost a record a few nanoseconds.
+#define REAP_AT_FIRST 256
 
 struct cu_mark_block {
     struct cu_mark_block *next;
@@ -89,6 +89,9 @@ static size_t find_record(const struct cu_queue *queue, uint64_t sequence)
 {
     size_t low = 0;
     size_t high = queue->count;
+    // A wait is mostly for the latest.
+    if (high > 1 && record_at(queue, high - 1)->sequence == sequence)
+        return high - 1;
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
         if (record_at(queue, middle)->sequence < sequence)
@@ -105,19 +108,21 @@ static struct cu_mark *hold(struct cu_queue *queue, uint64_t sequence)
     struct cu_mark *mark = NULL;
     if (known_complete(queue, sequence))
         return NULL;
-    pthread_mutex_lock(&queue->lock);
+    weir_biased_lock_take(&queue->lock);
     const size_t index = find_record(queue, sequence);
     if (index < queue->count) {
         mark = record_at(queue, index)->mark;
-        atomic_fetch_add_explicit(&mark->users, 1, memory_order_relaxed);
+        mark->users++;
     }
-    pthread_mutex_unlock(&queue->lock);
+    weir_biased_lock_release(&queue->lock);
     return mark;
 }
 
-static void let_go(struct cu_mark *mark)
+static void let_go(struct cu_queue *queue, struct cu_mark *mark)
 {
-    atomic_fetch_sub_explicit(&mark->users, 1, memory_order_release);
+    weir_biased_lock_take(&queue->lock);
+    mark->users--;
+    weir_biased_lock_release(&queue->lock);
 }
 
 // Times.
@@ -154,19 +159,23 @@ static bool is_complete(const struct cu_queue *queue, size_t index)
            CUDA_SUCCESS;
 }
 
-// How many records at the front are complete. Under the lock.
+// How many records at the front are known to be complete. Under the lock. The
+// driver is asked only where nothing is known, and twice at most: a question costs
+// 1.2 µs on an H200, ten times what a record does.
 static size_t count_complete(const struct cu_queue *queue)
 {
-    size_t low = 0;
-    size_t high = queue->count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (known_complete(queue, record_at(queue, middle)->sequence) || is_complete(queue, middle))
-            low = middle + 1;
-        else
-            high = middle;
+    static const size_t quarters[] = {3, 1};
+    const uint64_t known = atomic_load_explicit(&queue->completed, memory_order_relaxed);
+    const size_t complete = find_record(queue, known + 1);
+    // The last complete one of a timed queue is not taken back.
+    if (complete > (queue->timing ? 1 : 0))
+        return complete;
+    for (size_t i = 0; i < 2 && queue->count > 0; i++) {
+        const size_t asked = queue->count * quarters[i] / 4;
+        if (is_complete(queue, asked))
+            return asked + 1;
     }
-    return low;
+    return complete;
 }
 
 // Takes marks of complete records back, up to the first that is held. The last
@@ -174,7 +183,7 @@ static size_t count_complete(const struct cu_queue *queue)
 static weir_status reap(struct cu_queue *queue)
 {
     weir_status status = WEIR_OK;
-    pthread_mutex_lock(&queue->lock);
+    weir_biased_lock_take(&queue->lock);
     size_t complete = count_complete(queue);
     if (complete > 0)
         note_complete(queue, record_at(queue, complete - 1)->sequence);
@@ -184,7 +193,7 @@ static weir_status reap(struct cu_queue *queue)
     }
     while (complete > 0 && status == WEIR_OK) {
         struct cu_mark *mark = record_at(queue, 0)->mark;
-        if (atomic_load_explicit(&mark->users, memory_order_acquire) > 0)
+        if (mark->users > 0)
             break;
         mark->next_free = queue->free_marks;
         queue->free_marks = mark;
@@ -193,7 +202,7 @@ static weir_status reap(struct cu_queue *queue)
         complete--;
     }
     const size_t left = queue->count;
-    pthread_mutex_unlock(&queue->lock);
+    weir_biased_lock_release(&queue->lock);
     queue->reap_at = 2 * left > REAP_AT_FIRST ? 2 * left : REAP_AT_FIRST;
     return status;
 }
@@ -221,8 +230,9 @@ static weir_status create_mark(struct cu_queue *queue, struct cu_mark **out_mark
 static weir_status take_mark(struct cu_queue *queue, struct cu_mark **out_mark)
 {
     weir_status status = WEIR_OK;
-    // Only the submitter changes the count.
-    if (!queue->free_marks && queue->count >= queue->reap_at)
+    // Only the submitter moves the ring's ends.
+    if (!queue->free_marks && queue->count > 0 &&
+        (queue->count >= queue->reap_at || known_complete(queue, record_at(queue, 0)->sequence)))
         status = reap(queue);
     if (status < 0)
         return status;
@@ -251,14 +261,14 @@ static bool grow(struct cu_queue *queue)
 
 static bool append(struct cu_queue *queue, uint64_t sequence, struct cu_mark *mark)
 {
-    pthread_mutex_lock(&queue->lock);
+    weir_biased_lock_take(&queue->lock);
     const bool fits = queue->count < queue->capacity || grow(queue);
     if (fits) {
         *record_at(queue, queue->count) = (struct cu_record){sequence, mark};
         queue->count++;
         queue->recorded++;
     }
-    pthread_mutex_unlock(&queue->lock);
+    weir_biased_lock_release(&queue->lock);
     return fits;
 }
 
@@ -287,7 +297,7 @@ weir_status cu_submit_wait(struct cu_queue *queue, struct cu_queue *producer, ui
     if (!mark)
         return WEIR_OK;
     CUresult code = queue->device->module->cu.cuStreamWaitEvent(queue->stream, mark->event, 0);
-    let_go(mark);
+    let_go(producer, mark);
     if (code == CUDA_SUCCESS)
         return WEIR_OK;
     return cu_native_error(queue->device, "cuStreamWaitEvent", code, "wait");
@@ -301,7 +311,7 @@ static weir_status answer(struct cu_queue *queue, uint64_t sequence)
     if (!mark)
         return WEIR_OK;
     CUresult code = queue->device->module->cu.cuEventQuery(mark->event);
-    let_go(mark);
+    let_go(queue, mark);
     if (code == CUDA_ERROR_NOT_READY)
         return WEIR_NOT_READY;
     if (code != CUDA_SUCCESS)
@@ -347,7 +357,7 @@ static weir_status wait_for_ever(struct cu_queue *queue, uint64_t sequence)
     if (!mark)
         return WEIR_OK;
     CUresult code = queue->device->module->cu.cuEventSynchronize(mark->event);
-    let_go(mark);
+    let_go(queue, mark);
     if (code != CUDA_SUCCESS)
         return cu_native_error(queue->device, "cuEventSynchronize", code,
                                "wait for operation %" PRIu64, sequence);
@@ -393,11 +403,11 @@ static bool find_time(const struct cu_queue *queue, uint64_t sequence, uint64_t 
 static weir_status read_time(struct cu_queue *queue, uint64_t sequence, bool *out_found,
                              uint64_t *out_time_ns)
 {
-    pthread_mutex_lock(&queue->lock);
+    weir_biased_lock_take(&queue->lock);
     const size_t index = find_record(queue, sequence);
     weir_status status = convert(queue, index < queue->count ? index + 1 : queue->count);
     *out_found = status == WEIR_OK && find_time(queue, sequence, out_time_ns);
-    pthread_mutex_unlock(&queue->lock);
+    weir_biased_lock_release(&queue->lock);
     return status;
 }
 

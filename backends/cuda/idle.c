@@ -88,6 +88,27 @@ static weir_status refuse(struct cu_device *device, CUresult code, const void *p
                            pointer);
 }
 
+// Whether somebody else in the process has pinned the range: the driver knows its ends,
+// and nothing that is registered here, and may be let go, touches it.
+static bool is_pinned_by_others(const struct cu_device *device, const char *pointer, size_t size)
+{
+    const char *ends[] = {pointer, pointer + size - 1};
+    for (int i = 0; i < 2; i++) {
+        CUmemorytype type = 0;
+        CUresult code =
+            device->module->cu.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                                                     (CUdeviceptr)(uintptr_t)ends[i]);
+        if (code != CUDA_SUCCESS || type != CU_MEMORYTYPE_HOST)
+            return false;
+    }
+    pthread_mutex_lock(&list_lock);
+    const struct cu_registration *at = list;
+    while (at && !touches(at, pointer, size))
+        at = at->next;
+    pthread_mutex_unlock(&list_lock);
+    return !at;
+}
+
 weir_status cu_registration_get(struct cu_device *device, void *pointer, size_t size,
                                 struct cu_registration **out_registration)
 {
@@ -105,6 +126,8 @@ weir_status cu_registration_get(struct cu_device *device, void *pointer, size_t 
                                      CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
     if (code != CUDA_SUCCESS) {
         module->host->release(registration);
+        if (is_pinned_by_others(device, pointer, size))
+            return WEIR_OK;
         return refuse(device, code, pointer, size);
     }
     module->host->count_driver_object();

@@ -13,6 +13,8 @@ enum key {
     KEY_CACHE,
     KEY_CACHE_DIR,
     KEY_SYNC,
+    KEY_ATTRIBUTE_FAULTS,
+    KEY_CUPTI,
     KEY_COUNT
 };
 
@@ -52,6 +54,23 @@ static const struct weir_key keys[KEY_COUNT] = {
             .choices = sync_choices,
             .help = "How the host waits for a record: block gives the processor away, spin "
                     "notices the end sooner and keeps it busy.",
+        },
+    [KEY_ATTRIBUTE_FAULTS] =
+        {
+            .name = "attribute_faults",
+            .type = WEIR_KEY_BOOLEAN,
+            .fallback = "0",
+            .help = "Have the device write down every launch, copy and fill that it finishes, so "
+                    "that the report of a fault names the one that faulted.",
+        },
+    [KEY_CUPTI] =
+        {
+            .name = "cupti",
+            .type = WEIR_KEY_TEXT,
+            .fallback = "auto",
+            .help = "The library that tells plugins when operations began: auto looks for "
+                    "libcupti.so of CUDA 13 and 12, off uses events, which only tell when they "
+                    "ended, and anything else is a path or a name that the dynamic linker finds.",
         },
 };
 
@@ -182,7 +201,9 @@ static weir_status start(struct cu_module *module, const struct weir_setting *se
     module->compiler = cu_compiler_create(module->host);
     if (!module->compiler)
         return cu_no_memory(module->host, "the run-time compiler");
+    module->cupti = settings[KEY_CUPTI].text;
     module->spin = strcmp(settings[KEY_SYNC].text, "spin") == 0;
+    module->attribute_faults = settings[KEY_ATTRIBUTE_FAULTS].integer != 0;
     open_cache(module, settings);
     return WEIR_OK;
 }
@@ -205,6 +226,7 @@ static weir_status cu_open(struct weir_link *link, const struct weir_setting *se
 
 static void cu_close(const struct weir_link *link)
 {
+    cu_activity_rest();
     release(cu_module_of(link));
 }
 
@@ -241,6 +263,8 @@ static const struct weir_module_ops ops = {
     .event_query = cu_event_query,
     .event_wait = cu_event_wait,
     .event_time = cu_event_time,
+    .queue_times = cu_queue_times,
+    .device_clock = cu_device_clock,
     .buffer_create = cu_buffer_create,
     .buffer_destroy = cu_buffer_destroy,
     .program_create = cu_program_create,
@@ -248,6 +272,13 @@ static const struct weir_module_ops ops = {
     .program_signatures = cu_program_signatures,
     .kernel_create = cu_kernel_create,
     .kernel_destroy = cu_kernel_destroy,
+    .graph_create = cu_graph_create,
+    .graph_destroy = cu_graph_destroy,
+    .graph_update = cu_graph_update,
+    .device_native = cu_device_native,
+    .queue_native = cu_queue_native,
+    .buffer_native = cu_buffer_native,
+    .device_peer = cu_device_peer,
 };
 
 static const struct weir_module module_info = {

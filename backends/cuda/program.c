@@ -356,6 +356,9 @@ static weir_status find_and_prepare(const struct cu_program *program, struct cu_
     if (!found)
         return cu_error(program->device->module->host, WEIR_ERROR_NOT_FOUND,
                         "build the program again", "kernel '%s' is not in the program", name);
+    kernel->name = cu_keep_name(program->device, name);
+    if (!kernel->name)
+        return cu_no_memory(program->device->module->host, "a kernel");
     return prepare(program, kernel, name, info);
 }
 

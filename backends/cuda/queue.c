@@ -33,18 +33,26 @@ static void release(struct cu_queue *queue)
     const struct cu_module *module = queue->device->module;
     delist(queue);
     cu_records_finish(queue);
-    if (queue->stream)
+    cu_watch_finish(queue);
+    if (queue->stream && !queue->wrapped)
         module->cu.cuStreamDestroy(queue->stream);
-    pthread_mutex_destroy(&queue->lock);
+    cu_history_finish(queue);
+    weir_biased_lock_finish(&queue->lock);
     module->host->release(queue);
 }
 
-static weir_status create_stream(struct cu_queue *queue, int32_t priority)
+static weir_status create_stream(struct cu_queue *queue, const struct weir_queue_setup *setup)
 {
     struct cu_device *device = queue->device;
+    if (setup->native) {
+        weir_status status = cu_wrap_stream(queue, setup->native);
+        if (status == WEIR_OK)
+            enlist(queue);
+        return status;
+    }
     CUresult code =
         device->module->cu.cuStreamCreateWithPriority(&queue->stream, CU_STREAM_NON_BLOCKING,
-                                                      -priority);
+                                                      -setup->priority);
     if (code != CUDA_SUCCESS) {
         queue->stream = NULL;
         return cu_native_error(device, "cuStreamCreateWithPriority", code, "cannot create a queue");
@@ -60,7 +68,6 @@ weir_status cu_queue_create(const struct weir_link *link, weir_device *device_ob
 {
     struct cu_device *device = cu_device_of(link, device_object);
     struct cu_scope scope;
-    (void)object;
     weir_status status = cu_enter(device, &scope);
     if (status < 0)
         return status;
@@ -71,10 +78,14 @@ weir_status cu_queue_create(const struct weir_link *link, weir_device *device_ob
     }
     queue->device = device;
     queue->timing = setup->timing;
-    pthread_mutex_init(&queue->lock, NULL);
+    weir_biased_lock_init(&queue->lock);
     status = cu_records_init(queue);
     if (status == WEIR_OK)
-        status = create_stream(queue, setup->priority);
+        status = cu_history_init(queue, object);
+    if (status == WEIR_OK)
+        status = create_stream(queue, setup);
+    if (status == WEIR_OK && setup->times)
+        status = cu_watch_init(queue);
     if (status < 0)
         release(queue);
     else
@@ -93,19 +104,8 @@ void cu_queue_destroy(const struct weir_link *link, weir_queue *object)
     cu_leave(device, &scope);
 }
 
-// Where the driver finds the arguments of a launch. Values are read where they
-// stand; addresses and offsets of local memory need a place of their own.
-struct packed {
-    void *pointers[CU_PARAMETER_LIMIT];
-    union {
-        CUdeviceptr address;
-        uint32_t local_offset;
-    } places[CU_PARAMETER_LIMIT];
-    size_t local_bytes;
-};
-
 // The dialect's convention for local parameters: docs/kernels.md.
-static void pack_local(struct packed *packed, size_t index, size_t size)
+static void pack_local(struct cu_packed *packed, size_t index, size_t size)
 {
     const size_t offset = (packed->local_bytes + CU_ALIGNMENT - 1) / CU_ALIGNMENT * CU_ALIGNMENT;
     packed->places[index].local_offset = (uint32_t)offset;
@@ -113,7 +113,7 @@ static void pack_local(struct packed *packed, size_t index, size_t size)
     packed->local_bytes = offset + size;
 }
 
-static void pack(const struct weir_link *link, struct packed *packed,
+static void pack(const struct weir_link *link, struct cu_packed *packed,
                  const struct weir_argument *arguments, size_t count)
 {
     packed->local_bytes = 0;
@@ -136,6 +136,18 @@ static void pack(const struct weir_link *link, struct packed *packed,
     }
 }
 
+weir_status cu_pack(const struct weir_link *link, const struct weir_operation *operation,
+                    struct cu_packed *packed)
+{
+    const struct cu_kernel *kernel = cu_kernel_of(link, operation->u.launch.kernel);
+    pack(link, packed, operation->u.launch.arguments, operation->u.launch.argument_count);
+    if (packed->local_bytes <= kernel->max_dynamic_bytes)
+        return WEIR_OK;
+    return cu_error(link->host, WEIR_ERROR_INVALID, "use smaller local arrays or blocks",
+                    "launch: %zu bytes of local memory in all; this kernel can have %u",
+                    packed->local_bytes, kernel->max_dynamic_bytes);
+}
+
 static weir_status submit_launch(const struct weir_link *link, struct cu_queue *queue,
                                  const struct weir_operation *operation)
 {
@@ -143,17 +155,16 @@ static weir_status submit_launch(const struct weir_link *link, struct cu_queue *
     const struct cu_kernel *kernel = cu_kernel_of(link, operation->u.launch.kernel);
     const struct weir_extent grid = operation->u.launch.grid;
     const struct weir_extent block = operation->u.launch.block;
-    struct packed packed; // large, so only what is used of it is written
-    pack(link, &packed, operation->u.launch.arguments, operation->u.launch.argument_count);
+    struct cu_packed packed; // large, so only what is used of it is written
+    weir_status status = cu_pack(link, operation, &packed);
+    if (status < 0)
+        return status;
 
-    if (packed.local_bytes > kernel->max_dynamic_bytes)
-        return cu_error(link->host, WEIR_ERROR_INVALID, "use smaller local arrays or blocks",
-                        "launch: %zu bytes of local memory in all; this kernel can have %u",
-                        packed.local_bytes, kernel->max_dynamic_bytes);
     CUresult code =
         device->module->cu.cuLaunchKernel(kernel->function, grid.x, grid.y, grid.z, block.x,
                                           block.y, block.z, (unsigned)packed.local_bytes,
                                           queue->stream, packed.pointers, NULL);
+    cu_watch_command(queue);
     if (code == CUDA_SUCCESS)
         return WEIR_OK;
     return cu_native_error(device, "cuLaunchKernel", code,
@@ -174,12 +185,16 @@ static weir_status submit(const struct weir_link *link, struct cu_queue *queue,
         return cu_submit_fill(link, queue, operation);
     case WEIR_OPERATION_LAUNCH:
         return submit_launch(link, queue, operation);
+    case WEIR_OPERATION_NATIVE:
+        return cu_submit_native(queue, operation);
     case WEIR_OPERATION_RECORD:
         return cu_submit_record(queue, operation->sequence);
     case WEIR_OPERATION_WAIT:
         return cu_submit_wait(queue, cu_queue_of(link, operation->u.wait.producer),
                               operation->u.wait.event.sequence);
-    case WEIR_OPERATION_HOST_CALL: // never comes this far
+    case WEIR_OPERATION_GRAPH:
+        return cu_submit_graph(link, queue, operation);
+    default: // the last hop keeps the others
         break;
     }
     return cu_error(link->host, WEIR_ERROR_UNSUPPORTED,
@@ -195,7 +210,14 @@ weir_status cu_queue_submit(const struct weir_link *link, weir_queue *object,
     weir_status status = cu_enter(queue->device, &scope);
     if (status < 0)
         return status;
+    cu_history_note(link, queue, operation);
+    if (queue->watch)
+        cu_watch_begin(queue, operation);
     status = submit(link, queue, operation);
+    if (queue->watch)
+        cu_watch_end(queue, status == WEIR_OK);
+    if (status == WEIR_OK)
+        cu_history_mark(queue, operation);
     cu_leave(queue->device, &scope);
     return status;
 }

@@ -66,12 +66,14 @@ static const struct weir_module_ops null_ops = {
     .event_query = null_event_query,
     .event_wait = null_event_wait,
     .event_time = null_event_time,
+    .queue_times = null_queue_times,
     .buffer_create = null_buffer_create,
     .buffer_destroy = null_buffer_destroy,
     .program_create = null_program_create,
     .program_destroy = null_program_destroy,
     .kernel_create = null_kernel_create,
     .kernel_destroy = null_kernel_destroy,
+    .device_peer = null_device_peer,
 };
 
 static const struct weir_module null_module = {

@@ -14,8 +14,9 @@
 #include <weir/module/module.h>
 
 enum {
-    NULL_ALIGNMENT = 64,        // of buffers and of argument offsets, in bytes
-    NULL_TIMING_HISTORY = 1024, // timed records that a queue keeps
+    NULL_ALIGNMENT = 64,         // of buffers and of argument offsets, in bytes
+    NULL_TIMING_HISTORY = 1024,  // timed records that a queue keeps
+    NULL_OPERATION_TIMES = 8192, // and times of operations that nobody has fetched yet
 };
 
 // The keys of section [null], in the order of the settings that `open` gets.
@@ -40,9 +41,18 @@ struct null_timing {
     struct null_record records[NULL_TIMING_HISTORY];
 };
 
+// Times of operations; what is not fetched is overwritten, oldest first.
+struct null_times {
+    pthread_mutex_t lock;
+    uint64_t kept;    // of all operations so far
+    uint64_t fetched; // and those that left the ring
+    struct weir_operation_time ring[NULL_OPERATION_TIMES];
+};
+
 struct null_queue {
     _Atomic uint64_t finished;  // sequence of the last record
     struct null_timing *timing; // NULL without timing
+    struct null_times *times;   // NULL unless a plugin wants them
 };
 
 struct null_buffer {
@@ -84,6 +94,7 @@ weir_status null_device_create(const struct weir_link *link, weir_device *device
 void null_device_destroy(const struct weir_link *link, weir_device *device);
 void null_device_limits(const struct weir_link *link, weir_device *device,
                         struct weir_limits *limits);
+bool null_device_peer(const struct weir_link *link, weir_device *device, weir_device *other);
 
 weir_status null_queue_create(const struct weir_link *link, weir_device *device, weir_queue *queue,
                               const struct weir_queue_setup *setup, void **out_data);
@@ -99,6 +110,12 @@ weir_status null_event_wait(const struct weir_link *link, weir_queue *queue, uin
                             uint64_t timeout_ns);
 weir_status null_event_time(const struct weir_link *link, weir_queue *queue, uint64_t sequence,
                             uint64_t *out_time_ns);
+
+// Used by null_queue_submit.
+uint64_t null_times_begin(void);
+void null_times_end(struct null_times *times, uint64_t sequence, uint64_t start_ns);
+weir_status null_queue_times(const struct weir_link *link, weir_queue *queue,
+                             struct weir_operation_time *times, size_t capacity, size_t *out_count);
 
 weir_status null_buffer_create(const struct weir_link *link, weir_device *device,
                                weir_buffer *buffer, const struct weir_buffer_setup *setup,

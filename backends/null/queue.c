@@ -15,13 +15,21 @@ weir_status null_queue_create(const struct weir_link *link, weir_device *device,
     (void)device;
     if (own && setup->timing)
         own->timing = host->allocate(sizeof *own->timing);
-    if (!own || (setup->timing && !own->timing)) {
+    if (own && setup->times)
+        own->times = host->allocate(sizeof *own->times);
+    if (!own || (setup->timing && !own->timing) || (setup->times && !own->times)) {
+        if (own) {
+            host->release(own->timing);
+            host->release(own->times);
+        }
         host->release(own);
         return null_fail(link, WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for queue '%s'",
                          weir_queue_object(queue)->label);
     }
     if (own->timing)
         pthread_mutex_init(&own->timing->lock, NULL);
+    if (own->times)
+        pthread_mutex_init(&own->times->lock, NULL);
     *out_data = own; // and host->count_driver_object() for a native queue
     return WEIR_OK;
 }
@@ -33,7 +41,10 @@ void null_queue_destroy(const struct weir_link *link, weir_queue *queue)
 
     if (own->timing)
         pthread_mutex_destroy(&own->timing->lock);
+    if (own->times)
+        pthread_mutex_destroy(&own->times->lock);
     link->host->release(own->timing);
+    link->host->release(own->times);
     link->host->release(own);
 }
 
@@ -76,8 +87,8 @@ static void fill(const struct weir_link *link, const struct weir_operation *oper
 // The operation is valid, and an error returned here fails the queue. A wait has
 // nothing to do: what it waits for was done when its own submit returned. A real
 // backend flushes `u.wait.producer` and then makes the device wait.
-weir_status null_queue_submit(const struct weir_link *link, weir_queue *queue,
-                              const struct weir_operation *operation)
+static weir_status submit(const struct weir_link *link, weir_queue *queue,
+                          const struct weir_operation *operation)
 {
     switch (operation->kind) {
     case WEIR_OPERATION_COPY:
@@ -95,11 +106,25 @@ weir_status null_queue_submit(const struct weir_link *link, weir_queue *queue,
     case WEIR_OPERATION_LAUNCH:
     case WEIR_OPERATION_WAIT:
         return WEIR_OK;
-    case WEIR_OPERATION_HOST_CALL: // run by the last hop
+    default: // the last hop keeps the others
         break;
     }
     return null_fail(link, WEIR_ERROR_UNSUPPORTED, "use a newer version of the backend",
                      "the null backend does not know operations of kind %d", (int)operation->kind);
+}
+
+weir_status null_queue_submit(const struct weir_link *link, weir_queue *queue,
+                              const struct weir_operation *operation)
+{
+    struct null_times *times = null_queue_of(link, queue)->times;
+    if (!times || operation->kind == WEIR_OPERATION_RECORD ||
+        operation->kind == WEIR_OPERATION_WAIT)
+        return submit(link, queue, operation);
+
+    const uint64_t start_ns = null_times_begin();
+    weir_status status = submit(link, queue, operation);
+    null_times_end(times, operation->sequence, start_ns);
+    return status;
 }
 
 weir_status null_queue_finish(const struct weir_link *link, weir_queue *queue)

@@ -115,6 +115,8 @@ static weir_status create_pinned(struct ocl_buffer *buffer)
 
 static weir_status allocate(struct ocl_buffer *buffer, const struct weir_buffer_setup *setup)
 {
+    if (setup->native)
+        return ocl_adopt_memory(buffer, (cl_mem)(uintptr_t)setup->native);
     if (setup->placement == WEIR_PLACE_DEVICE)
         return create_memory(buffer, 0, NULL, "a DEVICE buffer");
     if (setup->user_pointer)
@@ -234,16 +236,35 @@ static struct ocl_view *place_for_view(struct ocl_buffer *buffer)
     return oldest;
 }
 
+// Lets go of views that a new one would overlap: ranges of another cut of the buffer. The
+// driver keeps what enqueued work uses. NVIDIA's crashes in making a view where many
+// that overlap it are alive.
+static void drop_overlapping_views(struct ocl_buffer *buffer, size_t offset, size_t size)
+{
+    const struct ocl_module *module = buffer->device->module;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < buffer->view_count; i++) {
+        const struct ocl_view view = buffer->views[i];
+        if (view.offset < offset + size && offset < view.offset + view.size)
+            module->cl.clReleaseMemObject(view.memory);
+        else
+            buffer->views[kept++] = view;
+    }
+    buffer->view_count = kept;
+}
+
 // Views are as long as their range and no longer: a kernel that writes through one
 // of two that overlap is undefined, and goes wrong on NVIDIA's driver.
 static weir_status create_view(struct ocl_buffer *buffer, size_t offset, size_t size,
                                struct ocl_view **out_view)
 {
     const struct ocl_module *module = buffer->device->module;
-    const cl_buffer_region region = {.origin = offset, .size = size};
+    // A part of the caller's has no parts of its own.
+    const cl_buffer_region region = {.origin = buffer->origin + offset, .size = size};
     cl_int code;
-    cl_mem memory = module->cl.clCreateSubBuffer(buffer->memory, CL_MEM_READ_WRITE,
-                                                 CL_BUFFER_CREATE_TYPE_REGION, &region, &code);
+    cl_mem memory = module->cl.clCreateSubBuffer(buffer->whole ? buffer->whole : buffer->memory,
+                                                 CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION,
+                                                 &region, &code);
     if (!memory)
         return ocl_native_error(module, "clCreateSubBuffer", code,
                                 "no view at offset %zu of a buffer of %zu bytes", offset,
@@ -279,8 +300,10 @@ weir_status ocl_buffer_view(struct ocl_buffer *buffer, size_t offset, size_t siz
     weir_status status = WEIR_OK;
     pthread_mutex_lock(&buffer->lock);
     struct ocl_view *view = find_view(buffer, offset, size);
-    if (!view)
+    if (!view) {
+        drop_overlapping_views(buffer, offset, size);
         status = create_view(buffer, offset, size, &view);
+    }
     cl_int code = CL_SUCCESS;
     if (view) {
         view->used = ++buffer->clock;

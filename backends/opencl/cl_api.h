@@ -23,6 +23,8 @@ typedef struct _cl_kernel *cl_kernel;
 typedef struct _cl_event *cl_event;
 
 typedef cl_bitfield cl_device_type;
+typedef cl_uint cl_command_queue_info;
+typedef cl_uint cl_mem_info;
 typedef cl_uint cl_platform_info;
 typedef cl_uint cl_device_info;
 typedef intptr_t cl_context_properties;
@@ -77,12 +79,24 @@ typedef cl_uint cl_profiling_info;
     X(CL_DEVICE_SVM_FINE_GRAIN_BUFFER, 1 << 1)              \
     X(CL_DEVICE_SVM_FINE_GRAIN_SYSTEM, 1 << 2)              \
     X(CL_CONTEXT_PLATFORM, 0x1084)                          \
+    X(CL_QUEUE_CONTEXT, 0x1090)                             \
+    X(CL_QUEUE_DEVICE, 0x1091)                              \
     X(CL_QUEUE_PROPERTIES, 0x1093)                          \
+    X(CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, 1 << 0)       \
     X(CL_QUEUE_PROFILING_ENABLE, 1 << 1)                    \
     X(CL_MEM_READ_WRITE, 1 << 0)                            \
+    X(CL_MEM_WRITE_ONLY, 1 << 1)                            \
+    X(CL_MEM_READ_ONLY, 1 << 2)                             \
     X(CL_MEM_USE_HOST_PTR, 1 << 3)                          \
     X(CL_MEM_ALLOC_HOST_PTR, 1 << 4)                        \
     X(CL_MEM_SVM_FINE_GRAIN_BUFFER, 1 << 10)                \
+    X(CL_MEM_OBJECT_BUFFER, 0x10F0)                         \
+    X(CL_MEM_TYPE, 0x1100)                                  \
+    X(CL_MEM_FLAGS, 0x1101)                                 \
+    X(CL_MEM_SIZE, 0x1102)                                  \
+    X(CL_MEM_CONTEXT, 0x1106)                               \
+    X(CL_MEM_ASSOCIATED_MEMOBJECT, 0x1107)                  \
+    X(CL_MEM_OFFSET, 0x1108)                                \
     X(CL_BUFFER_CREATE_TYPE_REGION, 0x1220)                 \
     X(CL_MAP_READ, 1 << 0)                                  \
     X(CL_MAP_WRITE, 1 << 1)                                 \
@@ -106,6 +120,8 @@ typedef cl_uint cl_profiling_info;
     X(CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE, 0x11B3) \
     X(CL_EVENT_COMMAND_EXECUTION_STATUS, 0x11D3)            \
     X(CL_COMPLETE, 0)                                       \
+    X(CL_PROFILING_COMMAND_QUEUED, 0x1280)                  \
+    X(CL_PROFILING_COMMAND_START, 0x1282)                   \
     X(CL_PROFILING_COMMAND_END, 0x1283)
 
 // From <CL/cl_ext.h>.

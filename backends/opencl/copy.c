@@ -34,9 +34,9 @@ static char *address(const struct ocl_buffer *buffer, size_t offset)
 static weir_status write_memory(const struct ocl_queue *queue, cl_mem dst, size_t dst_offset,
                                 const void *src, size_t size)
 {
-    cl_int code =
-        queue->device->module->cl.clEnqueueWriteBuffer(queue->queue, dst, CL_FALSE, dst_offset,
-                                                       size, src, 0, NULL, NULL);
+    cl_int code = queue->device->module->cl.clEnqueueWriteBuffer(queue->queue, dst, CL_FALSE,
+                                                                 dst_offset, size, src, 0, NULL,
+                                                                 ocl_command_event(queue));
     return check(queue, "clEnqueueWriteBuffer", code, "copy from HOST to DEVICE", size);
 }
 
@@ -45,16 +45,16 @@ static weir_status read_memory(const struct ocl_queue *queue, void *dst, cl_mem 
 {
     cl_int code =
         queue->device->module->cl.clEnqueueReadBuffer(queue->queue, src, CL_FALSE, src_offset, size,
-                                                      dst, 0, NULL, NULL);
+                                                      dst, 0, NULL, ocl_command_event(queue));
     return check(queue, "clEnqueueReadBuffer", code, "copy from DEVICE to HOST", size);
 }
 
 static weir_status fill_memory(const struct ocl_queue *queue, cl_mem dst, size_t dst_offset,
                                size_t size, const void *pattern, size_t pattern_size)
 {
-    cl_int code =
-        queue->device->module->cl.clEnqueueFillBuffer(queue->queue, dst, pattern, pattern_size,
-                                                      dst_offset, size, 0, NULL, NULL);
+    cl_int code = queue->device->module->cl.clEnqueueFillBuffer(queue->queue, dst, pattern,
+                                                                pattern_size, dst_offset, size, 0,
+                                                                NULL, ocl_command_event(queue));
     return check(queue, "clEnqueueFillBuffer", code, "fill", size);
 }
 
@@ -104,8 +104,9 @@ static weir_status copy_on_host(struct ocl_queue *queue, char *dst, const char *
 {
     if (!queue->device->svm)
         return copy_staged(queue, dst, src, size);
-    cl_int code = queue->device->module->cl.clEnqueueSVMMemcpy(queue->queue, CL_FALSE, dst, src,
-                                                               size, 0, NULL, NULL);
+    cl_int code =
+        queue->device->module->cl.clEnqueueSVMMemcpy(queue->queue, CL_FALSE, dst, src, size, 0,
+                                                     NULL, ocl_command_event(queue));
     return check(queue, "clEnqueueSVMMemcpy", code, "copy from HOST to HOST", size);
 }
 
@@ -113,7 +114,8 @@ static weir_status copy_on_device(const struct ocl_queue *queue, cl_mem dst, siz
                                   cl_mem src, size_t src_offset, size_t size)
 {
     cl_int code = queue->device->module->cl.clEnqueueCopyBuffer(queue->queue, src, dst, src_offset,
-                                                                dst_offset, size, 0, NULL, NULL);
+                                                                dst_offset, size, 0, NULL,
+                                                                ocl_command_event(queue));
     return check(queue, "clEnqueueCopyBuffer", code, "copy from DEVICE to DEVICE", size);
 }
 
@@ -165,7 +167,7 @@ static weir_status write_rectangle(const struct ocl_queue *queue, const struct s
 {
     cl_int code = queue->device->module->cl.clEnqueueWriteBufferRect(
         queue->queue, dst->buffer->memory, CL_FALSE, dst->origin, nowhere, region, dst->pitch, 0,
-        src->pitch, 0, address(src->buffer, src->offset), 0, NULL, NULL);
+        src->pitch, 0, address(src->buffer, src->offset), 0, NULL, ocl_command_event(queue));
     return check(queue, "clEnqueueWriteBufferRect", code, "2-D copy from HOST to DEVICE",
                  region[0] * region[1]);
 }
@@ -175,7 +177,7 @@ static weir_status read_rectangle(const struct ocl_queue *queue, const struct si
 {
     cl_int code = queue->device->module->cl.clEnqueueReadBufferRect(
         queue->queue, src->buffer->memory, CL_FALSE, src->origin, nowhere, region, src->pitch, 0,
-        dst->pitch, 0, address(dst->buffer, dst->offset), 0, NULL, NULL);
+        dst->pitch, 0, address(dst->buffer, dst->offset), 0, NULL, ocl_command_event(queue));
     return check(queue, "clEnqueueReadBufferRect", code, "2-D copy from DEVICE to HOST",
                  region[0] * region[1]);
 }
@@ -183,11 +185,9 @@ static weir_status read_rectangle(const struct ocl_queue *queue, const struct si
 static weir_status copy_rectangle(const struct ocl_queue *queue, const struct side *dst,
                                   const struct side *src, const size_t region[3])
 {
-    cl_int code =
-        queue->device->module->cl.clEnqueueCopyBufferRect(queue->queue, src->buffer->memory,
-                                                          dst->buffer->memory, src->origin,
-                                                          dst->origin, region, src->pitch, 0,
-                                                          dst->pitch, 0, 0, NULL, NULL);
+    cl_int code = queue->device->module->cl.clEnqueueCopyBufferRect(
+        queue->queue, src->buffer->memory, dst->buffer->memory, src->origin, dst->origin, region,
+        src->pitch, 0, dst->pitch, 0, 0, NULL, ocl_command_event(queue));
     return check(queue, "clEnqueueCopyBufferRect", code, "2-D copy from DEVICE to DEVICE",
                  region[0] * region[1]);
 }
@@ -236,8 +236,8 @@ weir_status ocl_submit_fill(const struct weir_link *link, struct ocl_queue *queu
     // Wrapped memory may begin anywhere, and OpenCL fills only at multiples.
     if (!dst->svm || (uintptr_t)address(dst, offset) % pattern_size != 0)
         return fill_staged(queue, address(dst, offset), size, pattern, pattern_size);
-    cl_int code =
-        queue->device->module->cl.clEnqueueSVMMemFill(queue->queue, address(dst, offset), pattern,
-                                                      pattern_size, size, 0, NULL, NULL);
+    cl_int code = queue->device->module->cl.clEnqueueSVMMemFill(queue->queue, address(dst, offset),
+                                                                pattern, pattern_size, size, 0,
+                                                                NULL, ocl_command_event(queue));
     return check(queue, "clEnqueueSVMMemFill", code, "fill of a HOST buffer", size);
 }

@@ -116,6 +116,7 @@ static weir_status create_context(struct ocl_device *device)
 static void release(struct ocl_device *device)
 {
     const struct ocl_module *module = device->module;
+    ocl_clock_finish(device);
     if (device->mapper)
         module->cl.clReleaseCommandQueue(device->mapper);
     if (device->context)
@@ -134,6 +135,7 @@ weir_status ocl_device_create(const struct weir_link *link, weir_device *object,
         return ocl_no_memory(module->host, "a device");
 
     pthread_mutex_init(&device->lock, NULL);
+    pthread_mutex_init(&device->clock.lock, NULL);
     device->module = module;
     device->listed = &module->listed[setup->index];
     find_abilities(device);
@@ -214,4 +216,5 @@ void ocl_device_limits(const struct weir_link *link, weir_device *object,
     limits->timing_resolution_ns =
         at_most_32_bits(number(device, CL_DEVICE_PROFILING_TIMER_RESOLUTION));
     limits->timing_history = OCL_TIMING_HISTORY;
+    limits->native = 1;
 }

@@ -10,12 +10,12 @@
 
 #define RECORDS_AT_FIRST 64
 
-static cl_int state_of(const struct ocl_queue *queue, cl_event event)
+// CL_COMPLETE or an error of the command's: it has ended.
+static cl_int ask_state(const struct ocl_queue *queue, cl_event event, cl_int *out_state)
 {
-    cl_int state = CL_COMPLETE;
-    cl_int code = queue->device->module->cl.clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS,
-                                                           sizeof state, &state, NULL);
-    return code == CL_SUCCESS ? state : code;
+    *out_state = CL_COMPLETE;
+    return queue->device->module->cl.clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS,
+                                                    sizeof *out_state, out_state, NULL);
 }
 
 static struct ocl_record *record_at(const struct ocl_queue *queue, size_t index)
@@ -40,20 +40,14 @@ static struct ocl_record *find_record(const struct ocl_queue *queue, uint64_t se
     return found && found->sequence == sequence ? found : NULL;
 }
 
-static cl_int end_time(const struct ocl_queue *queue, cl_event event, uint64_t *out_time_ns)
-{
-    cl_ulong time = 0;
-    cl_int code = queue->device->module->cl.clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END,
-                                                                    sizeof time, &time, NULL);
-    *out_time_ns = time;
-    return code;
-}
-
 static void keep_time(struct ocl_queue *queue, const struct ocl_record *record)
 {
-    struct ocl_time time = {.sequence = record->sequence};
-    if (end_time(queue, record->event, &time.time_ns) == CL_SUCCESS)
-        queue->times[queue->time_count++ % OCL_TIMING_HISTORY] = time;
+    cl_ulong time = 0;
+    cl_int code =
+        queue->device->module->cl.clGetEventProfilingInfo(record->event, CL_PROFILING_COMMAND_END,
+                                                          sizeof time, &time, NULL);
+    queue->times[queue->time_count++ % OCL_TIMING_HISTORY] =
+        (struct ocl_time){record->sequence, time, code};
 }
 
 // Drops the first record if it is complete. Under the queue's lock.
@@ -62,8 +56,10 @@ static bool retire_first(struct ocl_queue *queue)
     if (queue->count == 0)
         return false;
     struct ocl_record *record = record_at(queue, 0);
-    const cl_int state = state_of(queue, record->event);
-    if (state > CL_COMPLETE)
+    cl_int state;
+    queue->asked_code = ask_state(queue, record->event, &state);
+    // What cannot be asked about may still run, and so it stays.
+    if (queue->asked_code != CL_SUCCESS || state > CL_COMPLETE)
         return false;
     if (state < CL_COMPLETE && queue->failed_sequence == 0) {
         queue->failed_sequence = record->sequence;
@@ -153,6 +149,12 @@ weir_status ocl_submit_wait(struct ocl_queue *queue, struct ocl_queue *producer,
     return status;
 }
 
+static weir_status report_unasked(const struct ocl_queue *queue, cl_int code)
+{
+    return ocl_native_error(queue->device->module, "clGetEventInfo", code,
+                            "ask whether the queue's work is complete");
+}
+
 static weir_status report_failure(const struct ocl_queue *queue, cl_int code)
 {
     return ocl_native_error(queue->device->module, "a command of the queue", code,
@@ -168,11 +170,14 @@ static weir_status answer(struct ocl_queue *queue, uint64_t sequence)
     const bool complete = !find_record(queue, sequence);
     const bool failed = queue->failed_sequence != 0 && queue->failed_sequence <= sequence;
     const cl_int code = queue->failed_code;
+    const cl_int asked = queue->asked_code;
     pthread_mutex_unlock(&queue->lock);
 
     if (failed)
         return report_failure(queue, code);
-    return complete ? WEIR_OK : WEIR_NOT_READY;
+    if (complete)
+        return WEIR_OK;
+    return asked == CL_SUCCESS ? WEIR_NOT_READY : report_unasked(queue, asked);
 }
 
 weir_status ocl_event_query(const struct weir_link *link, weir_queue *object, uint64_t sequence)
@@ -216,7 +221,9 @@ static weir_status wait_for_ever(struct ocl_queue *queue, uint64_t sequence)
     if (event) {
         cl_int code = module->cl.clWaitForEvents(1, &event);
         // A command that failed is reported with its own code below.
-        const bool refused = code != CL_SUCCESS && state_of(queue, event) >= CL_COMPLETE;
+        cl_int state;
+        const bool refused = code != CL_SUCCESS && (ask_state(queue, event, &state) != CL_SUCCESS ||
+                                                    state >= CL_COMPLETE);
         module->cl.clReleaseEvent(event);
         if (refused)
             return ocl_native_error(module, "clWaitForEvents", code, "wait on the host");
@@ -237,7 +244,7 @@ weir_status ocl_event_wait(const struct weir_link *link, weir_queue *object, uin
 }
 
 // Looks among the kept times, which are in order of their records.
-static bool find_time(const struct ocl_queue *queue, uint64_t sequence, uint64_t *out_time_ns)
+static bool find_time(const struct ocl_queue *queue, uint64_t sequence, struct ocl_time *out_time)
 {
     const uint64_t end = queue->time_count;
     uint64_t low = end > OCL_TIMING_HISTORY ? end - OCL_TIMING_HISTORY : 0;
@@ -252,7 +259,7 @@ static bool find_time(const struct ocl_queue *queue, uint64_t sequence, uint64_t
     const struct ocl_time *time = &queue->times[low % OCL_TIMING_HISTORY];
     if (low == end || time->sequence != sequence)
         return false;
-    *out_time_ns = time->time_ns;
+    *out_time = *time;
     return true;
 }
 
@@ -269,8 +276,13 @@ weir_status ocl_event_time(const struct weir_link *link, weir_queue *object, uin
     if (status != WEIR_OK)
         return status;
     pthread_mutex_lock(&queue->lock);
-    const bool found = find_time(queue, sequence, out_time_ns);
+    struct ocl_time time = {0};
+    const bool found = find_time(queue, sequence, &time);
     pthread_mutex_unlock(&queue->lock);
+    *out_time_ns = time.time_ns;
+    if (time.code != CL_SUCCESS)
+        return ocl_native_error(queue->device->module, "clGetEventProfilingInfo", time.code,
+                                "the driver did not tell the time of operation %" PRIu64, sequence);
     if (found)
         return WEIR_OK;
     return ocl_error(host, WEIR_ERROR_EXPIRED, "read times sooner",
@@ -285,9 +297,12 @@ weir_status ocl_records_settle(struct ocl_queue *queue)
     }
     const bool failed = queue->failed_sequence != 0;
     const cl_int code = queue->failed_code;
+    const cl_int asked = queue->count > 0 ? queue->asked_code : CL_SUCCESS;
     queue->failed_sequence = 0;
     pthread_mutex_unlock(&queue->lock);
-    return failed ? report_failure(queue, code) : WEIR_OK;
+    if (failed)
+        return report_failure(queue, code);
+    return asked == CL_SUCCESS ? WEIR_OK : report_unasked(queue, asked);
 }
 
 void ocl_records_finish(struct ocl_queue *queue)

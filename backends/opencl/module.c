@@ -307,6 +307,8 @@ static const struct weir_module_ops ops = {
     .event_query = ocl_event_query,
     .event_wait = ocl_event_wait,
     .event_time = ocl_event_time,
+    .queue_times = ocl_queue_times,
+    .device_clock = ocl_device_clock,
     .buffer_create = ocl_buffer_create,
     .buffer_destroy = ocl_buffer_destroy,
     .program_create = ocl_program_create,
@@ -314,6 +316,9 @@ static const struct weir_module_ops ops = {
     .program_signatures = ocl_program_signatures,
     .kernel_create = ocl_kernel_create,
     .kernel_destroy = ocl_kernel_destroy,
+    .device_native = ocl_device_native,
+    .queue_native = ocl_queue_native,
+    .buffer_native = ocl_buffer_native,
 };
 
 static const struct weir_module module_info = {

@@ -5,8 +5,10 @@
 //   queue.c      queues, flushing, and submit
 //   copy.c       copies and fills, by the kinds of memory
 //   event.c      records, waiting, times
+//   times.c      times of operations, and the device's clock
 //   buffer.c     memory, and the views that kernels get of it
 //   program.c    building, and the cache of binaries; kernels
+//   native.c     handles for the caller, and the caller's
 //   signature.c  kernel signatures of source that is compiled at run time
 //   error.c      names of OpenCL's errors, and what to do about them
 //
@@ -45,6 +47,15 @@ struct ocl_module {
     char driver[256];
 };
 
+// Relates the device's clock to the host's.
+struct ocl_clock {
+    pthread_mutex_t lock;
+    cl_command_queue queue; // NULL until needed
+    cl_event marker;        // under way; NULL: none
+    uint64_t before_ns;     // of the host's clock, around its enqueueing
+    uint64_t after_ns;
+};
+
 struct ocl_device {
     struct ocl_module *module;
     const struct ocl_listed *listed;
@@ -55,6 +66,7 @@ struct ocl_device {
     bool svm_system;         // of any host memory
     bool in_place;           // wrapped memory is used where it is
     bool priorities;
+    struct ocl_clock clock;
     pthread_mutex_t lock; // guards what follows
     struct ocl_buffer *spares;
 };
@@ -75,6 +87,8 @@ struct ocl_buffer {
     size_t size;
     size_t capacity; // of `memory`; more than the size in a spare that is used again
     cl_mem memory;
+    cl_mem whole;  // what `memory` is a part of, with its offset there; NULL: it is no part
+    size_t origin; // of the byte 0 in `whole`
     void *pointer;
     bool svm;
     bool mapped;
@@ -92,12 +106,16 @@ struct ocl_record {
 struct ocl_time {
     uint64_t sequence;
     uint64_t time_ns;
+    cl_int code; // why the driver did not tell; CL_SUCCESS: it did
 };
+
+struct ocl_watch; // times.c
 
 struct ocl_queue {
     struct ocl_device *device;
     cl_command_queue queue;
     bool timing;
+    struct ocl_watch *watch;    // NULL unless times of operations are wanted
     cl_mem staging;             // of the thread that submits; NULL until needed
     _Atomic uint64_t submitted; // the last operation that the driver has
     _Atomic uint64_t flushed;   // and the last one that it was told to start
@@ -108,6 +126,7 @@ struct ocl_queue {
     size_t capacity;          // a power of two
     uint64_t failed_sequence; // the first record that failed; 0: none
     cl_int failed_code;
+    cl_int asked_code;      // what asking for the first record came to
     struct ocl_time *times; // ring of OCL_TIMING_HISTORY, with timing
     uint64_t time_count;
 };
@@ -230,6 +249,25 @@ weir_status ocl_event_wait(const struct weir_link *link, weir_queue *object, uin
 weir_status ocl_event_time(const struct weir_link *link, weir_queue *object, uint64_t sequence,
                            uint64_t *out_time_ns);
 
+// times.c
+
+weir_status ocl_watch_init(struct ocl_queue *queue);
+void ocl_watch_finish(struct ocl_queue *queue);
+cl_event *ocl_watch_event(const struct ocl_queue *queue);
+// Where the next command of the operation that is being submitted leaves its event:
+// NULL unless times are wanted.
+static inline cl_event *ocl_command_event(const struct ocl_queue *queue)
+{
+    return queue->watch ? ocl_watch_event(queue) : NULL;
+}
+// Closes the operation: its events are kept, or dropped if it was not submitted.
+void ocl_watch_keep(struct ocl_queue *queue, uint64_t sequence, bool submitted);
+weir_status ocl_queue_times(const struct weir_link *link, weir_queue *object,
+                            struct weir_operation_time *times, size_t capacity, size_t *out_count);
+weir_status ocl_device_clock(const struct weir_link *link, weir_device *object,
+                             uint64_t *out_host_ns, uint64_t *out_device_ns);
+void ocl_clock_finish(struct ocl_device *device);
+
 // buffer.c
 
 // Gives the pinned memory of destroyed buffers back to the driver.
@@ -243,6 +281,23 @@ void ocl_buffer_destroy(const struct weir_link *link, weir_buffer *object);
 // buffer's own memory, which begins at the range.
 weir_status ocl_buffer_view(struct ocl_buffer *buffer, size_t offset, size_t size, bool whole,
                             cl_mem *out_memory);
+
+// native.c
+
+weir_status ocl_device_native(const struct weir_link *link, weir_device *object,
+                              struct weir_native_device *out_native);
+weir_status ocl_queue_native(const struct weir_link *link, weir_queue *object,
+                             struct weir_native_queue *out_native);
+weir_status ocl_buffer_native(const struct weir_link *link, weir_buffer *object,
+                              struct weir_native_buffer *out_native);
+weir_status ocl_submit_native(const struct ocl_queue *queue,
+                              const struct weir_operation *operation);
+// Takes a command queue of the caller's, with a reference; `*out_profiling` tells whether it
+// takes times.
+weir_status ocl_wrap_queue(struct ocl_queue *queue, cl_command_queue native, bool timing,
+                           bool *out_profiling);
+// Takes a buffer object of the caller's, with a reference.
+weir_status ocl_adopt_memory(struct ocl_buffer *buffer, cl_mem native);
 
 // program.c
 

@@ -11,7 +11,7 @@ static cl_command_queue create_native(const struct ocl_device *device,
                                       cl_int *out_code)
 {
     const struct ocl_symbols *cl = &device->module->cl;
-    const cl_bitfield flags = setup->timing ? CL_QUEUE_PROFILING_ENABLE : 0;
+    const cl_bitfield flags = setup->timing || setup->times ? CL_QUEUE_PROFILING_ENABLE : 0;
     if (!device->priorities || setup->priority == 0) {
         *out_call = "clCreateCommandQueue";
         return cl->clCreateCommandQueue(device->context, device->listed->device, flags, out_code);
@@ -32,6 +32,7 @@ static void release(struct ocl_queue *queue)
 {
     const struct ocl_module *module = queue->device->module;
     ocl_records_finish(queue);
+    ocl_watch_finish(queue);
     if (queue->staging)
         module->cl.clReleaseMemObject(queue->staging);
     if (queue->queue)
@@ -61,6 +62,22 @@ weir_status ocl_queue_create(const struct weir_link *link, weir_device *device, 
             status = ocl_no_memory(module->host, "the times of a queue");
             goto fail;
         }
+    }
+    if (setup->native) {
+        bool profiling = false;
+        status = ocl_wrap_queue(queue, setup->native, setup->timing, &profiling);
+        // Commands of a queue that takes no times have none to tell.
+        if (status == WEIR_OK && setup->times && profiling)
+            status = ocl_watch_init(queue);
+        if (status < 0)
+            goto fail;
+        *out_data = queue;
+        return WEIR_OK;
+    }
+    if (setup->times) {
+        status = ocl_watch_init(queue);
+        if (status < 0)
+            goto fail;
     }
     queue->queue = create_native(queue->device, setup, &call, &code);
     if (!queue->queue) {
@@ -182,7 +199,7 @@ static weir_status enqueue_kernel(const struct ocl_queue *queue, const struct oc
     const size_t global[] = {(size_t)grid.x * block.x, (size_t)grid.y * block.y,
                              (size_t)grid.z * block.z};
     cl_int code = module->cl.clEnqueueNDRangeKernel(queue->queue, kernel->kernel, 3, NULL, global,
-                                                    local, 0, NULL, NULL);
+                                                    local, 0, NULL, ocl_command_event(queue));
     if (code == CL_SUCCESS)
         return WEIR_OK;
     return ocl_native_error(module, "clEnqueueNDRangeKernel", code,
@@ -227,12 +244,14 @@ static weir_status submit(const struct weir_link *link, struct ocl_queue *queue,
         return ocl_submit_fill(link, queue, operation);
     case WEIR_OPERATION_LAUNCH:
         return submit_launch(link, queue, operation);
+    case WEIR_OPERATION_NATIVE:
+        return ocl_submit_native(queue, operation);
     case WEIR_OPERATION_RECORD:
         return ocl_submit_record(queue, operation->sequence);
     case WEIR_OPERATION_WAIT:
         return ocl_submit_wait(queue, ocl_queue_of(link, operation->u.wait.producer),
                                operation->u.wait.event.sequence);
-    case WEIR_OPERATION_HOST_CALL: // never comes this far
+    default: // the last hop keeps the others
         break;
     }
     return ocl_error(link->host, WEIR_ERROR_UNSUPPORTED,
@@ -247,7 +266,11 @@ weir_status ocl_queue_submit(const struct weir_link *link, weir_queue *object,
 {
     struct ocl_queue *queue = ocl_queue_of(link, object);
     weir_status status = submit(link, queue, operation);
-    atomic_store_explicit(&queue->submitted, operation->sequence, memory_order_release);
+    if (queue->watch)
+        ocl_watch_keep(queue, operation->sequence, status == WEIR_OK);
+    // A flush in the midst of several operations with one number must not count for all.
+    if (!(operation->flags & WEIR_OPERATION_PART))
+        atomic_store_explicit(&queue->submitted, operation->sequence, memory_order_release);
     return status;
 }
 

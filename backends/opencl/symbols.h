@@ -23,12 +23,16 @@
       (cl_context, cl_device_id, cl_command_queue_properties, cl_int *))                           \
     X(20, cl_command_queue, clCreateCommandQueueWithProperties,                                    \
       (cl_context, cl_device_id, const cl_queue_properties *, cl_int *))                           \
+    X(10, cl_int, clRetainCommandQueue, (cl_command_queue))                                        \
     X(10, cl_int, clReleaseCommandQueue, (cl_command_queue))                                       \
+    X(10, cl_int, clGetCommandQueueInfo,                                                           \
+      (cl_command_queue, cl_command_queue_info, size_t, void *, size_t *))                         \
     X(10, cl_int, clFlush, (cl_command_queue))                                                     \
     X(10, cl_int, clFinish, (cl_command_queue))                                                    \
     X(10, cl_mem, clCreateBuffer, (cl_context, cl_mem_flags, size_t, void *, cl_int *))            \
     X(11, cl_mem, clCreateSubBuffer,                                                               \
       (cl_mem, cl_mem_flags, cl_buffer_create_type, const void *, cl_int *))                       \
+    X(10, cl_int, clGetMemObjectInfo, (cl_mem, cl_mem_info, size_t, void *, size_t *))             \
     X(10, cl_int, clRetainMemObject, (cl_mem))                                                     \
     X(10, cl_int, clReleaseMemObject, (cl_mem))                                                    \
     X(20, void *, clSVMAlloc, (cl_context, cl_svm_mem_flags, size_t, cl_uint))                     \

@@ -200,9 +200,34 @@ static weir_status upload_weights(weir_arr_coc *a, const struct weir_arr_coc_par
 static weir_status prepare(void *user, void *slot, void *frame);
 static void deliver(void *user, void *frame, void *slot, const struct weir_pipeline_result *result);
 
+// All that the stages submit depends on, beside the slot.
+static uint64_t size_of_frame(void *user, void *slot_pointer, void *frame)
+{
+    const struct arr_coc_slot *slot = slot_pointer;
+    (void)user;
+    (void)frame;
+    return (uint64_t)slot->width << 32 | slot->height;
+}
+
 static weir_status create_pipeline(weir_arr_coc *a, const struct weir_arr_coc_params *params)
 {
-    static const struct weir_pipeline_stage stages[] = {
+    // Copies have queues of their own, so that the next frame comes up while kernels
+    // work on this one.
+    static const struct weir_pipeline_stage stages[WEIR_ARR_COC_STAGES_MAX] = {
+        {.name = "upload", .submit = arr_coc_submit_upload},
+        {.name = "texture", .depends_on = WEIR_PIPELINE_AFTER(0), .submit = arr_coc_submit_texture},
+        {.name = "relevance",
+         .depends_on = WEIR_PIPELINE_AFTER(1),
+         .submit = arr_coc_submit_relevance},
+        {.name = "allocation",
+         .depends_on = WEIR_PIPELINE_AFTER(2),
+         .submit = arr_coc_submit_allocation},
+        {.name = "download",
+         .depends_on = WEIR_PIPELINE_AFTER(3),
+         .submit = arr_coc_submit_download},
+    };
+    // Without copies, the three in the middle.
+    static const struct weir_pipeline_stage direct[] = {
         {.name = "texture", .submit = arr_coc_submit_texture},
         {.name = "relevance",
          .depends_on = WEIR_PIPELINE_AFTER(0),
@@ -215,8 +240,8 @@ static weir_status create_pipeline(weir_arr_coc *a, const struct weir_arr_coc_pa
         .struct_size = sizeof pipeline,
         .device = params->device,
         .label = "arr-coc",
-        .stages = stages,
-        .stage_count = sizeof stages / sizeof *stages,
+        .stages = a->direct ? direct : stages,
+        .stage_count = a->direct ? sizeof direct / sizeof *direct : sizeof stages / sizeof *stages,
         .slot_count = params->slot_count,
         .slot_create = create_slot,
         .slot_destroy = destroy_slot,
@@ -226,6 +251,8 @@ static weir_status create_pipeline(weir_arr_coc *a, const struct weir_arr_coc_pa
         .deliver = deliver,
         .user = a,
         .timing = params->timing,
+        .graphs = params->graphs,
+        .repeat = size_of_frame,
     };
     return weir_pipeline_create(&pipeline, &a->pipeline);
 }
@@ -409,6 +436,11 @@ weir_pipeline *weir_arr_coc_pipeline(const weir_arr_coc *arr_coc)
 const struct weir_arr_coc_sizes *weir_arr_coc_get_sizes(const weir_arr_coc *arr_coc)
 {
     return &arr_coc->sizes;
+}
+
+size_t weir_arr_coc_result_bytes(const weir_arr_coc *arr_coc)
+{
+    return arr_coc->layout.total;
 }
 
 weir_status weir_arr_coc_download_texture(weir_arr_coc *a, float *out_texture)

@@ -21,6 +21,10 @@ typedef struct weir_arr_coc weir_arr_coc;
 
 #define WEIR_ARR_COC_CHANNELS 13
 
+// Stages: upload, texture, relevance, allocation and download; where device and host
+// share one memory there is nothing to copy, and the first and the last are absent.
+#define WEIR_ARR_COC_STAGES_MAX 5
+
 // Sizes. Zero means the default.
 struct weir_arr_coc_sizes {
     uint32_t side;   // S, working size in pixels: 32 … 4096, a multiple of `grid`; 1024
@@ -66,6 +70,7 @@ struct weir_arr_coc_params {
     weir_pipeline_full full;
     uint32_t backlog;
     bool timing;
+    bool graphs; // each frame is one launch; the stages are not timed then
     // Called for every accepted frame, in order. `output` is NULL unless the frame
     // succeeded.
     void (*deliver)(void *user, struct weir_arr_coc_frame *frame,
@@ -97,6 +102,10 @@ weir_pipeline *weir_arr_coc_pipeline(const weir_arr_coc *arr_coc);
 // The sizes in force, defaults filled in.
 const struct weir_arr_coc_sizes *weir_arr_coc_get_sizes(const weir_arr_coc *arr_coc);
 
+// Bytes of a frame's results, which come back in one copy where the device has memory
+// of its own.
+size_t weir_arr_coc_result_bytes(const weir_arr_coc *arr_coc);
+
 // Copies the texture of the frame that was delivered last, [13, S, S], to
 // `out_texture`. For tests and for looking at; only while nothing is in flight.
 //
@@ -106,7 +115,7 @@ weir_status weir_arr_coc_download_texture(weir_arr_coc *arr_coc, float *out_text
 // The section [arr_coc] of a configuration: `side`, `grid`, `budget`, `max_pixels`.
 const struct weir_section *weir_arr_coc_section(void);
 
-// Sets sizes, max_pixels, and from [pipeline] slots, policy, backlog and timing.
+// Sets sizes, max_pixels, and from [pipeline] slots, policy, backlog, timing and graphs.
 //
 // Errors: WEIR_ERROR_NOT_FOUND if weir_open() was not given both sections.
 weir_status weir_arr_coc_params_from_settings(const weir_runtime *runtime,

@@ -71,10 +71,12 @@ struct weir_arr_coc {
 void arr_coc_lay_out(const struct weir_arr_coc_sizes *sizes, size_t alignment,
                      struct arr_coc_layout *out_layout);
 
-// The three stages, and what happens once: see stages.c.
+// The stages, and what happens once: see stages.c.
+weir_status arr_coc_submit_upload(void *user, void *slot, void *frame, weir_queue *queue);
 weir_status arr_coc_submit_texture(void *user, void *slot, void *frame, weir_queue *queue);
 weir_status arr_coc_submit_relevance(void *user, void *slot, void *frame, weir_queue *queue);
 weir_status arr_coc_submit_allocation(void *user, void *slot, void *frame, weir_queue *queue);
+weir_status arr_coc_submit_download(void *user, void *slot, void *frame, weir_queue *queue);
 
 // Writes the texture's position channels of a slot, and with `first` what all
 // slots share.

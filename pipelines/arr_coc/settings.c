@@ -64,6 +64,7 @@ weir_status weir_arr_coc_params_from_settings(const weir_runtime *runtime,
     params->full = pipeline.full;
     params->backlog = pipeline.backlog;
     params->timing = pipeline.timing;
+    params->graphs = pipeline.graphs;
     return WEIR_OK;
 }
 

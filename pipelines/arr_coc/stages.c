@@ -48,19 +48,29 @@ weir_status arr_coc_submit_position(weir_arr_coc *a, const struct arr_coc_slot *
                              plane);
 }
 
+static size_t rgb_size(const struct arr_coc_slot *slot)
+{
+    return (size_t)3 * slot->width * slot->height;
+}
+
+weir_status arr_coc_submit_upload(void *user, void *slot_pointer, void *frame, weir_queue *queue)
+{
+    const struct arr_coc_slot *slot = slot_pointer;
+    (void)user;
+    (void)frame;
+    return weir_queue_copy(queue, slot->rgb, 0, slot->rgb_host, 0, rgb_size(slot));
+}
+
 weir_status arr_coc_submit_texture(void *user, void *slot_pointer, void *frame, weir_queue *queue)
 {
     weir_arr_coc *a = user;
     struct arr_coc_slot *slot = slot_pointer;
     const uint32_t side = a->sizes.side;
-    const size_t rgb_size = (size_t)3 * slot->width * slot->height;
     (void)frame;
 
-    if (slot->rgb != slot->rgb_host)
-        TRY(weir_queue_copy(queue, slot->rgb, 0, slot->rgb_host, 0, rgb_size));
     return weir_queue_launch(queue, a->kernels[ARR_COC_TEXTURE_IMAGE],
                              weir_dim(ceil_div(side, 32), ceil_div(side, 32), 1),
-                             weir_dim(32, 8, 1), weir_in(slot->rgb, 0, rgb_size),
+                             weir_dim(32, 8, 1), weir_in(slot->rgb, 0, rgb_size(slot)),
                              weir_inout(slot->texture, 0, a->layout.texture_size), slot->height,
                              slot->width, side, (uint32_t)a->layout.plane);
 }
@@ -108,14 +118,19 @@ weir_status arr_coc_submit_allocation(void *user, void *slot_pointer, void *fram
                           weir_in(slot->order, 0, order_size),
                           out_part(slot->results, &layout->patches),
                           out_part(slot->results, &layout->counts), patches, a->sizes.budget));
-    TRY(weir_queue_launch(queue, a->kernels[ARR_COC_COMPRESS_TOKENS],
-                          weir_dim(layout->patch_limit, WEIR_ARR_COC_CHANNELS, 1),
-                          weir_dim(64, 1, 1), in_texture(a, slot),
-                          in_part(slot->results, &layout->patches),
-                          in_part(slot->results, &layout->counts),
-                          out_part(slot->results, &layout->tokens), a->sizes.side, grid,
-                          (uint32_t)layout->plane));
-    if (slot->results == slot->results_host)
-        return WEIR_OK;
-    return weir_queue_copy(queue, slot->results_host, 0, slot->results, 0, layout->total);
+    return weir_queue_launch(queue, a->kernels[ARR_COC_COMPRESS_TOKENS],
+                             weir_dim(layout->patch_limit, WEIR_ARR_COC_CHANNELS, 1),
+                             weir_dim(64, 1, 1), in_texture(a, slot),
+                             in_part(slot->results, &layout->patches),
+                             in_part(slot->results, &layout->counts),
+                             out_part(slot->results, &layout->tokens), a->sizes.side, grid,
+                             (uint32_t)layout->plane);
+}
+
+weir_status arr_coc_submit_download(void *user, void *slot_pointer, void *frame, weir_queue *queue)
+{
+    const weir_arr_coc *a = user;
+    const struct arr_coc_slot *slot = slot_pointer;
+    (void)frame;
+    return weir_queue_copy(queue, slot->results_host, 0, slot->results, 0, a->layout.total);
 }

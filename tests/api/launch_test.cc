@@ -223,7 +223,30 @@ void orders_queues_and_host_calls()
     EXPECT_STREQ(weir_status_name(WEIR_TIMEOUT), "WEIR_TIMEOUT");
 }
 
+weir_status count_native(const weir_native_queue *native, void *user)
+{
+    *static_cast<int *>(user) += native->queue != nullptr;
+    return WEIR_OK;
+}
+
+void calls_natively()
+{
+    const Session session;
+    const Queue queue = session.queue();
+    const Buffer buffer = session.buffer(64);
+    int calls = 0;
+    const weir_status wanted =
+        weir_device_limits(session.device)->native ? WEIR_OK : WEIR_ERROR_UNSUPPORTED;
+
+    EXPECT_EQ(weir_queue_native(queue.get(), count_native, &calls, weir_in(buffer.get(), 0, 32),
+                                weir_out(buffer.get(), 32, 32)),
+              wanted);
+    EXPECT_EQ(calls, wanted == WEIR_OK);
+    EXPECT_EQ(weir_queue_sync(queue.get(), guard_ns), WEIR_OK);
+}
+
 weir_test tests[] = {
+    {"Cplusplus", "CallsNatively", __FILE__, __LINE__, calls_natively, nullptr, nullptr},
     {"Cplusplus", "LaunchesBuffersAndScalars", __FILE__, __LINE__, launches_buffers_and_scalars,
      nullptr, nullptr},
     {"Cplusplus", "LaunchesValuesOfEverySize", __FILE__, __LINE__, launches_values_of_every_size,

@@ -28,22 +28,25 @@ USES = {
     "plugins/fault": _MODULE,
     "plugins/perturb": _MODULE,
     "plugins/sim": _MODULE,
-    "plugins/trace": _MODULE,
+    "plugins/trace": _MODULE + ["report"],
     # A bundle is a value of a type of the public headers.
     "kernels": ["api"],
     "io": ["base"],
     "patterns": ["api", "base"],
+    "report": ["api", "base"],
     "pipelines": ["api", "base", "io", "kernels", "patterns"],
     # The command is where the library is linked; modules are only ever loaded.
-    "cli": ["api", "base", "core", "io", "kernels", "patterns", "pipelines"],
+    "cli": ["api", "base", "core", "io", "kernels", "patterns", "pipelines", "report"],
 }
 
 # Libraries of other packages.
 LINKS = {
     "backends/cuda": ["cuda"],
     "cli": ["jansson"],
-    "core": ["inih"],
+    "core": ["dlpack", "inih"],
     "io": ["jansson", "libjpeg", "libpng", "zlib"],
+    "plugins/trace": ["jansson", "zlib"],
+    "report": ["jansson", "zlib"],
 }
 
 TARGETS = {
@@ -56,6 +59,7 @@ TARGETS = {
     "core": ["//core"],
     "io": ["//io"],
     "kernels": [
+        "//kernels/bench",
         "//kernels/conformance",
         "//kernels/dialect:cuda_text",
         "//kernels/dialect:opencl_text",
@@ -65,5 +69,10 @@ TARGETS = {
         "//pipelines/arr_coc",
         "//pipelines/arr_coc/weights",
         "//pipelines/arr_coc/weights:generate",
+    ],
+    "plugins/trace": ["//plugins/trace:weir_trace.so"],
+    "report": [
+        "//report",
+        "//report:trace",
     ],
 }

@@ -1,26 +1,29 @@
 #!/bin/bash
 # weir bench submit runs, and says what it measured. No time is judged.
 . tests/cli/cli.sh
+. "$here/tests/cli/bench.sh"
+export POCL_DEVICES="pthread basic"
 
-expect_data 0 "$weir" bench submit --turns 2 --operations 20 --json
-printf '%s' "$output" | python3 -c '
-import json, sys
-data = json.load(sys.stdin)
-assert data["turns"] == 2 and data["operations"] == 20
-rows = {row["name"]: row for row in data["rows"]}
-wanted = {"copy", "launch", "record", "wait", "host_begin_end",
-          "opencl_long", "opencl_empty", "opencl_empty_set_once"}
-assert set(rows) == wanted, (set(rows), data["not_measured"])
-for name, row in rows.items():
-    for what in ("weir_ns", "other_ns", "added_ns"):
-        assert row[what]["min"] <= row[what]["median"] <= row[what]["max"], (name, row)
-    assert row["weir_ns"]["min"] > 0, (name, row)
-assert rows["opencl_long"]["other_ns"]["min"] > 10000
-assert "pthread" in data["long_device"] and "basic" in data["empty_device"]
+expect_data 0 "$weir" bench submit --turns 2 --operations 20 --json --plot submit.svg
+report '
+assert data["turns"] == 2 and data["parameters"]["operations"] == 20
+assert data["results_checked"] >= 4
+names = {key: [row["name"] for row in rows] for key, rows in tables.items()}
+assert names["null"] == ["copy", "launch", "record", "wait", "host_begin_end"], names
+assert names["opencl_long"] == ["long"], (names, data["notes"])
+assert names["opencl_empty"] == ["empty", "empty_set_once"], names
+for rows in tables.values():
+    for row in rows:
+        assert median(row["weir_ns"]) > 0
+        median(row["other_ns"]), median(row["added_ns"])
+assert median(tables["opencl_long"][0]["other_ns"]) > 10000
+assert median(tables["opencl_long"][0]["ratio"]) > 0
 '
+expect_plot submit.svg launch Weir
 expect_data 0 "$weir" bench submit --turns 1 --operations 5
 expect_contains "$output" "above the null backend"
-expect_contains "$output" "beside plain OpenCL"
+expect_contains "$output" "beside plain OpenCL on pthread"
+expect_contains "$output" "beside plain OpenCL on basic"
 
 # Without OpenCL the first part is measured, and the second has a reason.
 mkdir vendors

@@ -7,6 +7,7 @@ images="$PWD/tests/data/images"
 weights="$PWD/pipelines/arr_coc/weights/arr_coc_weights.safetensors"
 man="$PWD/docs/man"
 unset WEIR_CONFIG WEIR_BACKEND WEIR_PLUGINS WEIR_MODULE_PATH POCL_DEVICES OCL_ICD_VENDORS
+here="$PWD"
 cd "$TEST_TMPDIR"
 
 # gcc's LeakSanitizer sometimes crashes itself ("Tracer caught signal 11") when a

@@ -3,7 +3,11 @@
 # manual pages.
 . tests/cli/cli.sh
 
-commands=("" "run" "run arr-coc" "doctor" "devices" "config" "config check" "bench" "bench submit")
+commands=("" "run" "run arr-coc" "doctor" "devices" "config" "config check" "bench")
+benchmarks=(submit overlap pipeline pool graph priority arr-coc swim)
+for benchmark in "${benchmarks[@]}"; do
+    commands+=("bench $benchmark")
+done
 for command in "${commands[@]}"; do
     # shellcheck disable=SC2086
     expect_data 0 "$weir" $command --help
@@ -52,17 +56,31 @@ expect_usage "--turns takes a whole number from 1 to 101" bench submit --turns 0
 expect_status 3 "$weir" config check -- --json
 expect_contains "$output" "--json"
 
+# expect_explained PAGE COMMAND...: every option of the command's help is on the page.
+expect_explained()
+{
+    local page="$1" option
+    shift
+    for option in $("$weir" "$@" --help | sed -n 's/^  --\([a-z]*\).*/\1/p'); do
+        grep -q "^\.It Fl Fl $option\b" "$man/$page.1" || fail "$page.1 does not explain --$option"
+    done
+}
+
 # A page for each command, sound, with every option of the help.
 declare -A pages=([weir]="" [weir-run]="run arr-coc" [weir-doctor]="doctor"
-    [weir-devices]="devices" [weir-config]="config check" [weir-bench]="bench submit")
+    [weir-devices]="devices" [weir-config]="config check" [weir-bench]="bench")
 for page in "${!pages[@]}"; do
     [ -f "$man/$page.1" ] || fail "there is no page $page.1"
     lint="$(mandoc -T lint -W style "$man/$page.1" | grep -v 'referenced manual not found' || true)"
     [ -z "$lint" ] || fail "$lint"
     # shellcheck disable=SC2086
-    for option in $("$weir" ${pages[$page]} --help | sed -n 's/^  --\([a-z]*\).*/\1/p'); do
-        grep -q "^\.It Fl Fl $option\b" "$man/$page.1" || fail "$page.1 does not explain --$option"
-    done
+    expect_explained "$page" ${pages[$page]}
+done
+for benchmark in "${benchmarks[@]}"; do
+    expect_explained weir-bench bench "$benchmark"
+    grep -q "^\.Ss $benchmark$" "$man/weir-bench.1" || fail "weir-bench.1 has nothing of $benchmark"
+    expect_data 0 "$weir" bench "$benchmark" --help
+    expect_contains "$output" "  weir bench $benchmark"
 done
 expect_data 0 "$weir" run arr-coc --help
 expect_contains "$output" "--weights W"

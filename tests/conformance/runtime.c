@@ -51,8 +51,12 @@ CONFORM(Runtime, AFallbackIsNoError)
     weir_error_set(NULL);
     ASSERT_OK(weir_open(&params, &runtime));
     EXPECT_INT_EQ(weir_last_error()->status, WEIR_OK);
-    EXPECT_INT_EQ(weir_load_report_entry(weir_runtime_report(runtime), 0)->outcome,
-                  WEIR_LOAD_MISSING);
+    const weir_load_report *report = weir_runtime_report(runtime);
+    size_t missing = 0;
+    for (size_t i = 0; i < weir_load_report_count(report); i++)
+        if (strcmp(weir_load_report_entry(report, i)->module, "no_such_backend") == 0)
+            missing += weir_load_report_entry(report, i)->outcome == WEIR_LOAD_MISSING;
+    EXPECT_TRUE(missing > 0);
     ASSERT_OK(weir_close(&runtime));
 }
 
@@ -204,8 +208,9 @@ static void use_two_devices(weir_runtime *runtime)
         queues[i] = conform_queue(&sides[i], "q");
         buffers[i] = conform_host_buffer(&sides[i], SIZE);
     }
-    EXPECT_INVALID(weir_queue_copy(queues[0], buffers[0], 0, buffers[1], 0, 1),
-                   "belongs to device");
+    if (!weir_device_can_peer(sides[0].device, sides[1].device))
+        EXPECT_INVALID(weir_queue_copy(queues[0], buffers[0], 0, buffers[1], 0, 1),
+                       "belongs to device");
     EXPECT_INVALID(weir_queue_fill(queues[0], buffers[1], 0, 1, "", 1), "belongs to device");
     EXPECT_INVALID(weir_upload(queues[0], buffers[1], 0, "", 1), "device");
     weir_kernel *kernel = conform_kernel(&sides[1], "iota");

@@ -370,6 +370,26 @@ WEIR_TEST(CudaMemory, WrappedMemoryIsLetGoAtAnIdleMoment)
     EXPECT_INT_EQ(fake->calls("cuMemHostUnregister"), before + 3);
 }
 
+// As PyTorch's pinned tensors are, say.
+WEIR_TEST(CudaMemory, WrapsWhatIsPinnedAlready)
+{
+    struct rig rig;
+    ASSERT_TRUE(rig_start(&rig));
+    const struct weir_test_cuda *fake = rig_fake();
+    weir_buffer *pinned = rig_buffer(&rig, 8192, WEIR_PLACE_HOST);
+    weir_buffer *device = rig_buffer(&rig, 8192, WEIR_PLACE_DEVICE);
+    const long before = fake->calls("cuMemHostUnregister");
+    weir_buffer *wrapped = rig_wrap(&rig, rig_bytes(pinned) + 4096, 4096);
+    EXPECT_OK(weir_queue_copy(rig.queue, device, 0, wrapped, 0, 4096));
+    EXPECT_OK(weir_queue_sync(rig.queue, WEIR_FOREVER));
+    weir_buffer_destroy(&wrapped);
+    EXPECT_OK(weir_device_trim(rig.device));
+    EXPECT_INT_EQ(fake->calls("cuMemHostUnregister"), before);
+    weir_buffer_destroy(&pinned);
+    weir_buffer_destroy(&device);
+    rig_finish(&rig);
+}
+
 WEIR_TEST(CudaMemory, WrapsMayLieInEachOther)
 {
     static _Alignas(4096) unsigned char memory[4096];
@@ -482,7 +502,8 @@ WEIR_TEST(CudaRecords, EventsAreUsedAgain)
         if (i % 32 == 31)
             ASSERT_OK(weir_event_sync(event, WEIR_FOREVER));
     }
-    EXPECT_INT_LE(fake->calls("cuEventCreate") - created, 200);
+    // The ring doubles while the device lags behind, which the machine's load decides.
+    EXPECT_INT_LE(fake->calls("cuEventCreate") - created, 1000);
     EXPECT_INT_LE(fake->calls("cuEventQuery") - asked, 10000 / 4);
     rig_finish(&rig);
 }

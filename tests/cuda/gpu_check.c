@@ -3,9 +3,14 @@
 // any failed.
 //
 //     gpu_check          all that leaves the device as it was
-//     gpu_check fault    a kernel that leaves its buffer, and what is said of it
+//     gpu_check fault    a kernel that leaves its buffer, and what is said of it,
+//                        without attribute_faults and with it
+//     gpu_check messages the part of the first about bad input and a killed process
+//     gpu_check graphs   the part of the first about graphs
 //
 // The environment chooses modules and configuration, as for every program.
+#include "tests/cuda/gpu_check.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,9 +28,7 @@
 static int failures;
 static struct cu_symbols raw;
 
-static void check(bool good, const char *format, ...) WEIR_PRINTF(2, 3);
-
-static void check(bool good, const char *format, ...)
+void check(bool good, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
@@ -39,19 +42,7 @@ static void check(bool good, const char *format, ...)
     fflush(stdout);
 }
 
-struct bench {
-    weir_runtime *runtime;
-    weir_device *device;
-    weir_queue *queue;
-    weir_queue *other;
-    weir_program *program;
-    weir_kernel *iota;
-    weir_kernel *spin;
-    weir_buffer *memory; // DEVICE
-    weir_buffer *pinned;
-};
-
-static weir_buffer *buffer_of(const struct bench *bench, size_t size, weir_placement placement)
+weir_buffer *buffer_of(const struct bench *bench, size_t size, weir_placement placement)
 {
     weir_buffer *buffer = NULL;
     const struct weir_buffer_params params = {.struct_size = sizeof params,
@@ -71,12 +62,24 @@ static weir_queue *queue_of(const struct bench *bench, bool timing)
     return queue;
 }
 
-static bool start_quietly(struct bench *bench)
+static void destroy_all(struct bench *bench)
+{
+    weir_buffer_destroy(&bench->memory);
+    weir_buffer_destroy(&bench->pinned);
+    weir_kernel_destroy(&bench->iota);
+    weir_kernel_destroy(&bench->spin);
+    weir_program_destroy(&bench->program);
+    weir_queue_destroy(&bench->queue);
+    weir_queue_destroy(&bench->other);
+}
+
+static bool create_all(struct bench *bench, const char *config)
 {
     const struct weir_program_params params = {.struct_size = sizeof params,
                                                .bundle = &conformance_kernels};
-    memset(bench, 0, sizeof *bench);
     if (weir_open(&(struct weir_open_params){.struct_size = sizeof(struct weir_open_params),
+                                             .config_path = config ? "gpu_check" : NULL,
+                                             .config_text = config,
                                              .backend = "cuda"},
                   &bench->runtime) != WEIR_OK ||
         weir_device_open(bench->runtime, NULL, &bench->device) != WEIR_OK ||
@@ -91,23 +94,28 @@ static bool start_quietly(struct bench *bench)
     return bench->queue && bench->other && bench->memory && bench->pinned;
 }
 
+bool start_with(struct bench *bench, const char *config)
+{
+    memset(bench, 0, sizeof *bench);
+    if (create_all(bench, config))
+        return true;
+    destroy_all(bench);
+    weir_device_close(&bench->device);
+    weir_close(&bench->runtime);
+    return false;
+}
+
 static bool start(struct bench *bench)
 {
-    const bool good = start_quietly(bench);
+    const bool good = start_with(bench, NULL);
     if (!good)
         check(false, "opening the CUDA backend and its kernels");
     return good;
 }
 
-static void finish(struct bench *bench)
+void finish(struct bench *bench)
 {
-    weir_buffer_destroy(&bench->memory);
-    weir_buffer_destroy(&bench->pinned);
-    weir_kernel_destroy(&bench->iota);
-    weir_kernel_destroy(&bench->spin);
-    weir_program_destroy(&bench->program);
-    weir_queue_destroy(&bench->queue);
-    weir_queue_destroy(&bench->other);
+    destroy_all(bench);
     check(weir_device_close(&bench->device) == WEIR_OK, "the device closes");
     check(weir_close(&bench->runtime) == WEIR_OK, "the runtime closes");
 }
@@ -437,6 +445,66 @@ static void compare_submits(const struct bench *bench)
     raw.cuMemPoolDestroy(pools[1]);
 }
 
+// What a progress word costs, behind a raw launch and behind one of Weir's.
+static double raw_words(const struct raw_side *side, CUdeviceptr word)
+{
+    uint32_t first = 3;
+    uint32_t n = 64;
+    CUdeviceptr memory = side->memory;
+    void *parameters[] = {&memory, &first, &n};
+    const uint64_t start_ns = weir_clock_now_ns();
+    for (uint32_t i = 0; i < BATCH; i++) {
+        raw.cuLaunchKernel(side->function, 1, 1, 1, 64, 1, 1, 0, side->streams[0], parameters,
+                           NULL);
+        raw.cuStreamWriteValue32(side->streams[0], word, i, CU_STREAM_WRITE_VALUE_DEFAULT);
+    }
+    const uint64_t took = weir_clock_now_ns() - start_ns;
+    raw.cuStreamSynchronize(side->streams[0]);
+    return (double)took / BATCH;
+}
+
+static void measure_words(const struct bench *bench, const struct bench *attributed)
+{
+    struct raw_side side;
+    CUmemoryPool pool = NULL;
+    CUdeviceptr word = 0;
+    double figures[4][ROUNDS];
+    if (!open_raw(&side, CU_EVENT_DISABLE_TIMING) || !give_memory(&side, &pool) ||
+        raw.cuMemHostGetDevicePointer(&word, side.pinned, 0) != CUDA_SUCCESS) {
+        check(false, "raw driver calls for the comparison");
+        return;
+    }
+    for (int i = -1; i < ROUNDS; i++) {
+        const int at = i < 0 ? 0 : i;
+        figures[0][at] = raw_round(&side, STEP_LAUNCH);
+        figures[1][at] = raw_words(&side, word);
+        figures[2][at] = weir_round(bench, STEP_LAUNCH);
+        figures[3][at] = weir_round(attributed, STEP_LAUNCH);
+    }
+    const double medians[] = {median(figures[0]), median(figures[1]), median(figures[2]),
+                              median(figures[3])};
+    const double words[] = {medians[1] - medians[0], medians[3] - medians[2]};
+    check(words[1] < 2 * words[0] + 500,
+          "attribute_faults: a launch takes %.1f ns with it, %.1f without, so a word takes %.1f; "
+          "raw: %.1f with a word, %.1f without, so %.1f",
+          medians[3], medians[2], words[1], medians[1], medians[0], words[0]);
+    raw.cuMemFreeAsync(side.memory, side.streams[0]);
+    raw.cuStreamSynchronize(side.streams[0]);
+    close_raw(&side);
+    raw.cuMemPoolDestroy(pool);
+}
+
+static void check_words(const struct bench *bench)
+{
+    struct bench attributed;
+    if (!start_with(&attributed, "[cuda]\nattribute_faults = 1\n")) {
+        check(false, "opening the device with attribute_faults = 1");
+        return;
+    }
+    measure_words(bench, &attributed);
+    finish(&attributed);
+}
+
 static void check_submits(const struct bench *bench)
 {
     CUcontext context = NULL;
@@ -446,6 +514,7 @@ static void check_submits(const struct bench *bench)
         return;
     raw.cuCtxSetCurrent(context);
     compare_submits(bench);
+    check_words(bench);
     raw.cuCtxSetCurrent(NULL);
     raw.cuDevicePrimaryCtxRelease(0);
 }
@@ -509,31 +578,6 @@ static void check_source(const struct bench *bench)
     weir_program_destroy(&program);
 }
 
-// Faults.
-
-static void check_fault(struct bench *bench)
-{
-    weir_buffer *small = buffer_of(bench, 64, WEIR_PLACE_DEVICE);
-    // The range is within the buffer; what the kernel makes of `n` is its own affair.
-    weir_queue_launch(bench->queue, bench->iota, weir_dim(1 << 28, 1, 1), weir_dim(1024, 1, 1),
-                      weir_out(small, 0, 64), 0u, UINT32_MAX);
-    weir_status status = weir_queue_sync(bench->queue, WEIR_FOREVER);
-    check(status == WEIR_ERROR_DEVICE_LOST, "a fault is reported: %s", weir_last_error_text());
-    status = weir_queue_copy(bench->other, bench->memory, 0, bench->pinned, 0, 64);
-    check(status == WEIR_ERROR_DEVICE_LOST, "and again elsewhere: %s", weir_last_error_text());
-    weir_buffer_destroy(&small);
-    finish(bench);
-    // Whether a process gets a new context after a fault is the driver's affair; what
-    // counts is that it works, or that the refusal says what to do.
-    if (start_quietly(bench))
-        check(weir_queue_sync(bench->queue, WEIR_FOREVER) == WEIR_OK,
-              "the device opens again in the same process, and works");
-    else
-        check(strstr(weir_last_error_text(), "restart the process") != NULL,
-              "the driver opens no device after a fault, and that is said: %s",
-              weir_last_error_text());
-}
-
 static bool open_driver(void)
 {
     char message[512];
@@ -549,20 +593,29 @@ static bool open_driver(void)
 int main(int argc, char **argv)
 {
     struct bench bench;
+    if (argc > 1 && strcmp(argv[1], "graphs") == 0) {
+        if (!start(&bench))
+            return 1;
+        check_graphs(&bench, spin, steps_for(&bench, 400));
+        finish(&bench);
+        return failures != 0;
+    }
+    if (argc > 1) {
+        const int status = run_mode(argv[0], argv[1], argc > 2 ? argv[2] : "");
+        return status ? status : failures != 0;
+    }
+    check_killed(argv[0]);
     if (!open_driver() || !start(&bench))
         return 1;
     print_device(&bench);
-    if (argc > 1 && strcmp(argv[1], "fault") == 0) {
-        check_fault(&bench);
-    } else {
-        check_context(&bench);
-        check_source(&bench);
-        check_waits(&bench);
-        check_times(&bench);
-        check_submits(&bench);
-    }
-    if (bench.device && bench.queue)
-        finish(&bench);
+    check_context(&bench);
+    check_source(&bench);
+    check_messages(&bench);
+    check_waits(&bench);
+    check_graphs(&bench, spin, steps_for(&bench, 400));
+    check_times(&bench);
+    check_submits(&bench);
+    finish(&bench);
     printf("%s\n", failures ? "FAILED" : "all checks passed");
     return failures != 0;
 }

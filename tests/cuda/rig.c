@@ -3,7 +3,10 @@
 
 #include <dlfcn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "kernels/conformance/conformance.h"
 
@@ -44,11 +47,16 @@ weir_status rig_open_runtime(const char *section, weir_runtime **out_runtime)
 
 bool rig_start(struct rig *rig)
 {
+    return rig_start_with(rig, "");
+}
+
+bool rig_start_with(struct rig *rig, const char *section)
+{
     *rig = (struct rig){NULL};
     if (!rig_fake())
         return false;
     EXPECT_INT_EQ(rig_fake()->live(), 0);
-    if (rig_open_runtime("", &rig->runtime) != WEIR_OK ||
+    if (rig_open_runtime(section, &rig->runtime) != WEIR_OK ||
         weir_device_open(rig->runtime, NULL, &rig->device) != WEIR_OK) {
         weir_test_fail(__FILE__, __LINE__, "%s", weir_last_error_text());
         return false;
@@ -73,6 +81,17 @@ weir_queue *rig_queue(struct rig *rig, bool timing)
                                                                 sizeof(struct weir_queue_params),
                                                             .label = "queue",
                                                             .timing = timing},
+                                &queue));
+    return queue;
+}
+
+weir_queue *rig_queue_named(struct rig *rig, const char *label)
+{
+    weir_queue *queue;
+    EXPECT_OK(weir_queue_create(rig->device,
+                                &(struct weir_queue_params){.struct_size =
+                                                                sizeof(struct weir_queue_params),
+                                                            .label = label},
                                 &queue));
     return queue;
 }
@@ -139,4 +158,22 @@ weir_kernel *rig_kernel(weir_program *program, const char *name)
     weir_kernel *kernel;
     EXPECT_OK(weir_kernel_create(program, name, &kernel));
     return kernel;
+}
+
+void rig_in_child(void (*body)(void))
+{
+    int status = 0;
+    fflush(NULL);
+    const pid_t child = fork();
+    if (child == 0) {
+        alarm(120);
+        body();
+        exit(weir_test_has_failed());
+    }
+    ASSERT_INT_GT(child, 0);
+    ASSERT_INT_EQ(waitpid(child, &status, 0), child);
+    if (WIFSIGNALED(status))
+        weir_test_fail(__FILE__, __LINE__, "signal %d ended the child", WTERMSIG(status));
+    else
+        EXPECT_INT_EQ(WEXITSTATUS(status), 0);
 }

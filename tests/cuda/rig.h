@@ -28,14 +28,21 @@ weir_status rig_open_runtime(const char *section, weir_runtime **out_runtime);
 
 // Opens runtime, device and one queue. False fails the test.
 bool rig_start(struct rig *rig);
+bool rig_start_with(struct rig *rig, const char *section);
 // Closes them, and expects that no native object is left.
 void rig_finish(struct rig *rig);
 
 weir_queue *rig_queue(struct rig *rig, bool timing);
+weir_queue *rig_queue_named(struct rig *rig, const char *label);
 weir_buffer *rig_buffer(struct rig *rig, size_t size, weir_placement placement);
 weir_buffer *rig_wrap(struct rig *rig, void *pointer, size_t size);
 // The bytes of a HOST buffer.
 unsigned char *rig_bytes(weir_buffer *buffer);
+
+// Runs `body` in a process of its own, which ends as main() does, so that a
+// sanitizer looks at what is left. Weir must not have been used here before. What
+// fails there, or a signal, fails the test.
+void rig_in_child(void (*body)(void));
 
 // The conformance kernels with an image that the fake takes, so that the tests
 // need no CUDA toolkit.

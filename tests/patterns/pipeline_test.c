@@ -607,13 +607,15 @@ WEIR_TEST(Pipeline, TheLoopAllocatesNothing)
 
 WEIR_TEST(Pipeline, SettingsReachTheParams)
 {
-    ASSERT_OK(line_open("[pipeline]\nslots = 7\nfull = drop-newest\nbacklog = 5\ntiming = 1\n"));
+    ASSERT_OK(line_open("[pipeline]\nslots = 7\nfull = drop-newest\nbacklog = 5\ntiming = 1\n"
+                        "graphs = 1\n"));
     struct weir_pipeline_params params = line_params(1);
     ASSERT_OK(weir_pipeline_params_from_settings(line.runtime, NULL, &params));
     EXPECT_UINT_EQ(params.slot_count, 7);
     EXPECT_INT_EQ(params.full, WEIR_PIPELINE_DROP_NEWEST);
     EXPECT_UINT_EQ(params.backlog, 5);
     EXPECT_TRUE(params.timing);
+    EXPECT_TRUE(params.graphs);
     EXPECT_INT_EQ(weir_pipeline_params_from_settings(line.runtime, "other", &params),
                   WEIR_ERROR_NOT_FOUND);
     line_close();
@@ -624,6 +626,7 @@ WEIR_TEST(Pipeline, SettingsReachTheParams)
     EXPECT_UINT_EQ(params.slot_count, 0);
     EXPECT_INT_EQ(params.full, WEIR_PIPELINE_BLOCK);
     EXPECT_FALSE(params.timing);
+    EXPECT_FALSE(params.graphs);
     // The defaults make a pipeline of six slots for five stages.
     ASSERT_OK(weir_pipeline_create(&params, &line.pipeline));
     EXPECT_UINT_EQ(line.slots_alive, 6);

@@ -30,6 +30,8 @@ void recorder_add(struct recorder *recorder, void *frame, void *slot,
         delivery.error_status = result->error->status;
         snprintf(delivery.message, sizeof delivery.message, "%.*s",
                  (int)sizeof delivery.message - 1, result->error->message);
+        snprintf(delivery.remedy, sizeof delivery.remedy, "%.*s", (int)sizeof delivery.remedy - 1,
+                 result->error->remedy);
     }
     pthread_mutex_lock(&recorder->lock);
     if (recorder->count < DELIVERIES)

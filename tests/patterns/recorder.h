@@ -17,6 +17,7 @@ struct delivery {
     bool has_error;
     weir_status error_status;
     char message[160];
+    char remedy[160];
     char stage[32];
     bool timed;
 };

@@ -23,8 +23,8 @@ static const struct weir_arr_coc_sizes sizes = {256, 16, 1024};
 
 // Runs every test image ROUNDS times with `slots` in flight, in a process and on a
 // device of this test's.
-static bool run_all(size_t device, uint32_t slots, bool timing, const struct rig_image *images,
-                    struct rig_frame frames[FRAMES])
+static bool run_as(size_t device, uint32_t slots, bool timing, bool graphs,
+                   const struct rig_image *images, struct rig_frame frames[FRAMES])
 {
     struct rig rig;
     weir_arr_coc *arr_coc;
@@ -37,12 +37,19 @@ static bool run_all(size_t device, uint32_t slots, bool timing, const struct rig
     struct weir_arr_coc_params params = rig_params(&rig, &sizes, test_images_max_pixels(images));
     params.slot_count = slots;
     params.timing = timing;
+    params.graphs = graphs;
     if (rig_ok(__FILE__, __LINE__, "weir_arr_coc_create", weir_arr_coc_create(&params, &arr_coc))) {
         ok = rig_run(arr_coc, frames, FRAMES);
         weir_arr_coc_destroy(&arr_coc);
     }
     rig_close(&rig);
     return ok;
+}
+
+static bool run_all(size_t device, uint32_t slots, bool timing, const struct rig_image *images,
+                    struct rig_frame frames[FRAMES])
+{
+    return run_as(device, slots, timing, false, images, frames);
 }
 
 static void finish_all(struct rig_frame frames[FRAMES])
@@ -90,6 +97,30 @@ WEIR_TEST(ArrCocDeterminism, FramesOfOneImage)
     }
     finish_all(frames);
     test_images_finish(images);
+}
+
+// The images are of several sizes, so slots capture anew in between.
+static void compare_with_graphs(uint32_t slots)
+{
+    struct rig_image images[TEST_IMAGES];
+    struct rig_frame first[FRAMES], other[FRAMES];
+
+    ASSERT_TRUE(test_images_make(images));
+    if (run_all(0, slots, false, images, first) && run_as(0, slots, false, true, images, other))
+        expect_same(first, other);
+    finish_all(first);
+    finish_all(other);
+    test_images_finish(images);
+}
+
+WEIR_TEST(ArrCocDeterminism, AsGraphs)
+{
+    compare_with_graphs(1);
+}
+
+WEIR_TEST(ArrCocDeterminism, AsGraphsInThreeSlots)
+{
+    compare_with_graphs(3);
 }
 
 WEIR_TEST(ArrCocDeterminism, TwoRuns)

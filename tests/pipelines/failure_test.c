@@ -479,7 +479,8 @@ WEIR_TEST(ArrCocSettings, SetParams)
     const struct weir_open_params open = {
         .struct_size = sizeof open,
         .config_text = "[arr_coc]\nside = 256\ngrid = 16\nbudget = 512\nmax_pixels = 5000\n"
-                       "[pipeline]\nslots = 2\nfull = drop-oldest\nbacklog = 9\ntiming = 1\n",
+                       "[pipeline]\nslots = 2\nfull = drop-oldest\nbacklog = 9\ntiming = 1\n"
+                       "graphs = 1\n",
         .sections = sections,
         .section_count = 2,
     };
@@ -496,6 +497,7 @@ WEIR_TEST(ArrCocSettings, SetParams)
     EXPECT_INT_EQ(params.full, WEIR_PIPELINE_DROP_OLDEST);
     EXPECT_UINT_EQ(params.backlog, 9);
     EXPECT_TRUE(params.timing);
+    EXPECT_TRUE(params.graphs);
     EXPECT_OK(weir_close(&runtime));
 }
 

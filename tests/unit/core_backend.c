@@ -22,6 +22,7 @@ static int refused_after;
 static bool gate_is_open;
 
 static atomic_bool stalled;
+static atomic_bool peers;
 static atomic_int fault;
 static atomic_size_t queries;
 static atomic_size_t flushes;
@@ -54,8 +55,13 @@ static weir_status queue_submit(const struct weir_link *link, weir_queue *queue,
             .flags = operation->flags,
             .sequence = operation->sequence,
             .queue = queue,
-            .producer = operation->kind == WEIR_OPERATION_WAIT ? operation->u.wait.producer : NULL,
         };
+    if (operation->kind == WEIR_OPERATION_WAIT && seen_count > 0) {
+        seen[seen_count - 1].producer = operation->u.wait.producer;
+        seen[seen_count - 1].awaited = operation->u.wait.event.sequence;
+    }
+    if (operation->kind == WEIR_OPERATION_FILL && seen_count > 0)
+        seen[seen_count - 1].offset = operation->u.fill.dst_offset;
     bool refused = refuses(operation->kind);
     pthread_mutex_unlock(&lock);
     return refused ? link->host->error(&refusal) : null_ops.queue_submit(link, queue, operation);
@@ -102,6 +108,14 @@ static void buffer_destroy(const struct weir_link *link, weir_buffer *buffer)
     null_ops.buffer_destroy(link, buffer);
 }
 
+static bool device_peer(const struct weir_link *link, weir_device *device, weir_device *other)
+{
+    (void)link;
+    (void)device;
+    (void)other;
+    return atomic_load(&peers);
+}
+
 static void take_over(weir_runtime *runtime)
 {
     struct weir_link *backend = &runtime->chain.links[runtime->chain.count - 1];
@@ -112,6 +126,7 @@ static void take_over(weir_runtime *runtime)
     own_ops.event_query = event_query;
     own_ops.event_wait = event_wait;
     own_ops.buffer_destroy = buffer_destroy;
+    own_ops.device_peer = device_peer;
     backend->ops = &own_ops;
 }
 
@@ -119,6 +134,7 @@ static void reset(void)
 {
     control_forget();
     control_stall(false);
+    control_peers(false);
     control_refuse((enum weir_operation_kind)0, 0);
     control_fault(WEIR_OK);
     atomic_store(&queries, 0);
@@ -200,6 +216,11 @@ void control_forget(void)
     pthread_mutex_lock(&lock);
     seen_count = 0;
     pthread_mutex_unlock(&lock);
+}
+
+void control_peers(bool on)
+{
+    atomic_store(&peers, on);
 }
 
 void control_stall(bool on)

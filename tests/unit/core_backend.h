@@ -16,6 +16,8 @@ struct seen {
     uint64_t sequence;
     const weir_queue *queue;
     const weir_queue *producer; // WAIT
+    uint64_t awaited;           // the producer's operation
+    size_t offset;              // FILL
 };
 
 struct control {
@@ -35,6 +37,9 @@ weir_buffer *control_buffer(const struct control *control, size_t size);
 bool control_seen(size_t index, struct seen *out_seen);
 size_t control_count(enum weir_operation_kind kind);
 void control_forget(void);
+
+// Whether the two devices are peers; not so after control_open().
+void control_peers(bool on);
 
 // While on, no record completes, on any queue.
 void control_stall(bool on);

@@ -115,7 +115,7 @@ WEIR_TEST(Held, ReusesItsNodes)
 
 static struct weir__wait wait_of(uint64_t own, uint64_t queue, uint64_t sequence)
 {
-    return (struct weir__wait){own, {queue, sequence}};
+    return (struct weir__wait){.own = own, .event = {queue, sequence}};
 }
 
 WEIR_TEST(Waits, PushGetAndDrop)

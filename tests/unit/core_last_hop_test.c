@@ -106,6 +106,28 @@ WEIR_TEST(LastHop, KeepsDevicesApart)
     control_close(&control);
 }
 
+// What the device orders need not be held on the host.
+WEIR_TEST(LastHop, LeavesWaitsOnPeersToTheDevice)
+{
+    struct control control;
+    struct weir_event event;
+    weir_queue *other;
+
+    ASSERT_TRUE(control_open(&control));
+    control_peers(true);
+    weir_queue *queue = control_queue(&control, "first");
+    ASSERT_OK(weir_queue_create(control.devices[1], NULL, &other));
+    control_stall(true);
+    ASSERT_OK(weir_queue_record(queue, &event));
+    ASSERT_OK(weir_queue_wait(other, event)); // at once, although the record is not complete
+    EXPECT_SIZE_EQ(control_count(WEIR_OPERATION_WAIT), 1);
+    control_stall(false);
+    ASSERT_OK(weir_queue_sync(other, GUARD_NS));
+    weir_queue_destroy(&queue);
+    weir_queue_destroy(&other);
+    control_close(&control);
+}
+
 static bool flushes_reach(size_t count)
 {
     const struct timespec pause = {.tv_nsec = 1000000};

@@ -117,7 +117,7 @@ def weir_kernels(name, srcs, symbol = None, visibility = None, **kwargs):
         **kwargs
     )
 
-def weir_dialect_text(name, src, symbol, visibility = None):
+def weir_text(name, src, symbol, visibility = None):
     """A cc_library with `extern const char *const <symbol>`, the text of `src`."""
     header = "%s/%s.h" % (native.package_name(), name)
     native.genrule(

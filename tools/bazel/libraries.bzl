@@ -73,6 +73,30 @@ _debian_library = repository_rule(
     local = True,
 )
 
+def _debian_headers_impl(repository_ctx):
+    for header in repository_ctx.attr.headers:
+        repository_ctx.symlink(_find(repository_ctx, _INCLUDE_DIRS, header), "include/" + header)
+    repository_ctx.file("BUILD", """
+cc_library(
+    name = "{name}",
+    hdrs = {headers},
+    includes = ["include"],
+    visibility = ["//visibility:public"],
+)
+""".format(
+        name = repository_ctx.name,
+        headers = repr(["include/" + header for header in repository_ctx.attr.headers]),
+    ))
+
+_debian_headers = repository_rule(
+    implementation = _debian_headers_impl,
+    attrs = {
+        "headers": attr.string_list(mandatory = True),
+        "package": attr.string(mandatory = True),
+    },
+    local = True,
+)
+
 def _googletest_impl(repository_ctx):
     # From source: then GoogleTest has the same sanitizer as what it tests.
     root = repository_ctx.path("/usr/src/googletest/googletest")
@@ -98,7 +122,7 @@ cc_library(
 _googletest = repository_rule(implementation = _googletest_impl, local = True)
 
 def weir_libraries():
-    """Declares @inih, @zlib, @libpng, @libjpeg, @jansson and @googletest."""
+    """Declares @inih, @zlib, @libpng, @libjpeg, @jansson, @dlpack and @googletest."""
     _debian_library(
         name = "inih",
         package = "libinih-dev",
@@ -132,5 +156,10 @@ def weir_libraries():
         package = "libjansson-dev",
         headers = ["jansson.h", "jansson_config.h"],
         archive = "libjansson.a",
+    )
+    _debian_headers(
+        name = "dlpack",
+        package = "libdlpack-dev",
+        headers = ["dlpack/dlpack.h"],
     )
     _googletest(name = "googletest")

@@ -16,18 +16,23 @@ benchmarks on each of: CUDA; OpenCL on NVIDIA's driver; OpenCL on PoCL. What is
 not on this machine is left out, with the reason. Ends with one table. Exit
 status 0 when nothing failed and something ran.
 
-  --out DIR    where to leave the table and the logs (default: $OUT, if set)
+  --out DIR    where to leave the table, the logs, and the benchmarks' figures
+               and plots (default: $OUT, if set)
   --seconds N  time for all of it (default 500); later steps are left out
   --steps LIST which steps, of: conformance,arr-coc,reference,frames,bench and
-               memcheck (the suite on CUDA under compute-sanitizer); the first
-               five by default
+               steady (100,000 frames), interop (cuBLAS and PyTorch), devices
+               (two GPUs), trace (times of operations and the plugin, with
+               CUPTI and without, about a minute); and, left out by default,
+               peers (beside raw CUDA, OpenCL and PyTorch programs, up to 5
+               minutes) and memcheck (the suite on CUDA under
+               compute-sanitizer)
   --help       this text
 TEXT
 }
 
 seconds=500
 out="${OUT-}"
-steps=conformance,arr-coc,reference,frames,bench
+steps=conformance,arr-coc,reference,frames,bench,steady,interop,devices,trace
 while [ "$#" -gt 0 ]; do
     case "$1" in
     --out | --seconds | --steps)
@@ -63,7 +68,8 @@ esac
 
 for step in ${steps//,/ }; do
     case "$step" in
-    conformance | arr-coc | reference | frames | bench | memcheck) ;;
+    conformance | arr-coc | reference | frames | bench | steady | interop | devices | trace | \
+        peers | memcheck) ;;
     *)
         echo "run: there is no step '$step'" >&2
         usage >&2
@@ -75,7 +81,8 @@ done
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)" || exit 2
 work="$(mktemp -d "${TMPDIR:-/tmp}/weir-gpu.XXXXXX")" || exit 2
 logs="$work/logs"
-mkdir "$logs"
+figures="$work/bench"
+mkdir "$logs" "$figures"
 # Nothing of the user's, and nothing left from an earlier run.
 unset WEIR_CONFIG WEIR_BACKEND WEIR_PLUGINS WEIR_MODULE_PATH POCL_DEVICES OCL_ICD_VENDORS
 unset OCL_ICD_FILENAMES
@@ -111,6 +118,7 @@ finish()
     if [ -n "$out" ]; then
         mkdir -p "$out" && cp "$work/table.txt" "$out/table.txt" &&
             tar -czf "$out/logs.tar.gz" -C "$work" logs && echo "logs: $out/logs.tar.gz"
+        if [ -n "$(ls "$figures")" ]; then cp -r "$figures" "$out/"; fi
         rm -rf "$work"
     else
         rm -rf "${work:?}"/cache "${work:?}"/weir*
@@ -343,32 +351,100 @@ reference()
     judge "$backend: ARR-COC, float64" "$(printf '%s\n' "$output" | grep -c '\[       OK \]') tests"
 }
 
-frames()
+# The matrix product, against float64 and against fma() in the same order.
+matmul()
 {
-    local runs=11 count=100
-    [ "$backend" != opencl-pocl ] || runs=3 count=10
-    in_root 100 "frames-$backend" tests/bench/arr_coc_bench --runs "$runs" --frames "$count"
-    judge "$backend: ARR-COC, frames/s" "$(printf '%s\n' "$output" | awk '
-        /^(coffee|noise)/ { sub(/^coffee.png  */, "coffee, "); sub(/^noise 1024x1024  */, "noise, ")
-            $2 = $2 " slots:"; split($0, part, ")"); text = text (text ? "; " : "") part[1] ")" }
-        END { print text }')"
+    [ -x "$root/tests/kernels/matmul_test" ] || return 0
+    in_root 60 "matmul-$backend" tests/kernels/matmul_test
+    judge "$backend: matrix product" "$(printf '%s\n' "$output" | grep -c '\[       OK \]') tests"
 }
 
-# Programs for CUDA alone: what gpu_check prints is a row for each check, and
-# benchmarks run without arguments.
+what=""
+
+# What `weir bench` measures, on $backend. Behind each line: about how long it takes on
+# an H200, with CUDA or with OpenCL. PoCL gets what a processor can do in that time.
+
+# bench LIMIT NAME ARGUMENT...: the benchmark with these arguments, under this name in
+# the folder of figures.
+bench()
+{
+    local limit="$1" name="$2-$backend"
+    shift 2
+    use "$backend"
+    run "$limit" "bench-$name" "${on[@]}" "$weir" bench "$@" --quiet \
+        --save "$figures/$name.json" --plot "$figures/$name.svg"
+    what="$backend: bench ${name%-"$backend"}"
+    [ "$status" -eq 0 ] || judge "$what"
+}
+
+# bench_rows PATTERN: a row for each line of the last benchmark's tables that matches.
+bench_rows()
+{
+    local line count=0
+    [ "$status" -eq 0 ] || return 0
+    while IFS= read -r line; do
+        row ok "$what" "$line"
+        count=$((count + 1))
+    done < <(printf '%s\n' "$output" | grep -E "$1" | sed 's/^ *//' | tr -s ' ')
+    [ "$count" -gt 0 ] || row FAILED "$what" "its output has none of what is looked for"
+}
+
+frames()
+{
+    # shellcheck disable=SC2054 # the commas are the benchmark's
+    local slots=(--slots 1,2,3,4,8 --graphs off,on)
+    [ "$backend" != opencl-pocl ] || slots=("--slots=1,2,3" --turns 2 --frames 5)
+    bench 100 arr-coc arr-coc "$root/tests/data/images/coffee.png" \
+        "$root/tests/data/images/chelsea.png" "${slots[@]}" # 20 s
+    bench_rows '^  (coffee|chelsea)'
+    bench 100 arr-coc-noise arr-coc "${slots[@]}" # 15 s
+    bench_rows '^  noise'
+}
+
 benches()
 {
-    local program name
-    if [ -x "$root/tests/cuda/gpu_check" ]; then
-        in_root 100 gpu-check tests/cuda/gpu_check
-        check_rows "cuda: gpu_check"
+    local big=() few=()
+    if [ "$backend" = opencl-pocl ]; then
+        few=(--turns 3)
+    else
+        # shellcheck disable=SC2054 # the commas are the benchmark's
+        big=(--size 16M,1G --chunks 16,64,256 --queues auto,8)
     fi
-    for program in "$root"/tests/bench/*; do
-        name="$(basename "$program")"
-        if [ ! -x "$program" ] || [ "$name" = arr_coc_bench ]; then continue; fi
-        in_root 100 "bench-$name" "tests/bench/$name"
-        judge "$backend: $name"
-    done
+    bench 100 submit submit # 10 s
+    bench_rows '^  (sequence|copy|launch|record|wait|round_trip|long|empty)|not measured'
+    bench 100 overlap overlap --kernel light "${big[@]}" "${few[@]}" # 30 s
+    bench_rows '^  .*( auto |at once|one piece)'
+    bench 100 overlap-heavy overlap --kernel heavy --orders auto,depth --chunks 64 "${few[@]}" # 8 s
+    bench_rows '^  .*( auto |at once|one piece|kernel, )'
+    bench 100 pipeline pipeline --slots 1,2,3 --graphs off,on "${few[@]}" # 15 s
+    bench_rows '^  (compute-heavy|balanced|copy-heavy) '
+    bench 60 graph graph "${few[@]}" # 5 s
+    bench_rows '^ +[0-9]+ +(Weir|raw)'
+    bench 60 pool pool "${few[@]}" # 5 s
+    bench_rows '^ +[0-9]+  +(pair|set) |^note'
+    bench 60 priority priority "${few[@]}" # 6 s
+    bench_rows '^  (idle|same|high) '
+    bench 100 swim swim "${few[@]}" # 20 s
+    bench_rows '^  (pinned|pageable)|^note'
+}
+
+# A pipeline that runs long: nothing allocated, and no memory lost.
+steady()
+{
+    [ -x "$root/tests/pipelines/steady_test" ] || return 0
+    local frames=100000
+    [ "$backend" != opencl-pocl ] || frames=5000
+    in_root 100 "steady-$backend" env "WEIR_STEADY_FRAMES=$frames" tests/pipelines/steady_test \
+        --gtest_filter=ArrCocSteady.ThreeSlots # 15 s
+    judge "$backend: $frames frames" "$(printf '%s\n' "$output" | grep '^steady: ')"
+}
+
+# What a fake driver cannot show: what gpu_check prints is a row for each check.
+gpu_check()
+{
+    [ -x "$root/tests/cuda/gpu_check" ] || return 0
+    in_root 100 gpu-check tests/cuda/gpu_check
+    check_rows "cuda: gpu_check"
 }
 
 # What is said of a kernel that faults; the last step, as it costs the device its
@@ -398,37 +474,120 @@ check_rows()
     if [ "$status" -gt 1 ] || [ "$status" -gt "$explained" ]; then judge "$1"; fi
 }
 
-# What Weir costs beside a plain program that does the same work, a row for each.
-submit()
+# Where pip put cuBLAS, if it did; the linker finds what the toolkit put.
+wheel_cublas()
 {
-    local line
-    use "$1"
-    run 100 "submit-$1" "${on[@]}" "$weir" bench submit
-    if [ "$status" -ne 0 ]; then
-        judge "$1: bench submit"
-        return
-    fi
-    while IFS= read -r line; do
-        row ok "$1: bench submit" "$line"
-    done < <(printf '%s\n' "$output" | awk -F '  +' '
-        /^not measured/ { print }
-        /^(above|beside) / { head = $1; next }
-        /^$/ { head = "" }
-        head { print $1 ": weir " $2 " ns, alone " $4 " ns, added " $6 " ns" (NF > 7 ? ", ratio " $8 : "") }')
+    python3 -c 'import glob, os, sys
+paths = [p for d in sys.path for p in glob.glob(os.path.join(d, "nvidia", "*", "lib", "libcublas.so.1?"))]
+print(paths[0] if paths else "")' 2>/dev/null
 }
 
+# Weir beside other libraries in one process, on CUDA alone.
+interop()
+{
+    [[ " ${backends[*]} " == *" cuda "* && -x "$root/tests/interop/cublas_test" ]] || return 0
+    backend=cuda
+    in_root 100 cublas env "WEIR_TEST_CUBLAS=$(wheel_cublas)" tests/interop/cublas_test
+    if [ "$status" -eq 0 ] && [[ "$output" == *"[  SKIPPED ]"* ]]; then
+        row absent "cuda: cuBLAS" "$(printf '%s\n' "$output" | grep -m 1 -i 'cannot be opened\|no CUDA')"
+    else
+        judge "cuda: cuBLAS between two kernels" \
+            "$(printf '%s\n' "$output" | sed -n 's/^\[ CUBLAS   \] //p')"
+    fi
+    if ! command -v python3 >/dev/null; then
+        row absent "cuda: PyTorch" "python3 is not installed"
+        return
+    fi
+    in_root 200 torch python3 tests/interop/torch_test.py tests/interop/torch_bridge.so
+    if [[ "$output" == "skipped: "* ]]; then
+        row absent "cuda: PyTorch" "${output#skipped: }"
+    else
+        check_rows "cuda: PyTorch"
+    fi
+}
+
+# Where CUPTI is: in a toolkit, or in a Python wheel.
+find_cupti()
+{
+    local version="13 12"
+    [[ "$(nvidia-smi 2>/dev/null)" != *"CUDA Version: 12"* ]] || version="12 13"
+    for version in $version; do
+        find /usr/local /opt /usr/lib /root /home -name "libcupti.so.$version*" -not -type d \
+            2>/dev/null | head -n 1
+    done | head -n 1
+}
+
+# Times of operations and the plugin trace, with CUPTI and without: what they cost, and
+# whether they are true.
+trace()
+{
+    local path line starts
+    [[ " ${backends[*]} " == *" cuda "* && -x "$root/tests/plugins/trace_bench" ]] || return 0
+    backend=cuda
+    path="$(find_cupti)"
+    if [ -n "$path" ]; then
+        row ok "cuda: CUPTI" "$path"
+    else
+        row absent "cuda: CUPTI" "there is no libcupti.so"
+    fi
+    for starts in exact earliest; do
+        [ -n "$path" ] || [ "$starts" = earliest ] || continue
+        in_root 100 "times-$starts" env "WEIR_MODULE_PATH=$prefix/lib/weir:tests/plugins/times" \
+            "WEIR_TEST_STARTS=$starts" \
+            "WEIR_TEST_SECTION=$(printf '[cuda]\ncupti = %s\n' \
+                "$([ "$starts" = exact ] && echo "$path" || echo off)")" \
+            tests/plugins/times_null_test '--gtest_filter=Times.*'
+        judge "cuda: times of operations, $starts" \
+            "$(printf '%s\n' "$output" | grep -c '\[       OK \]') tests"
+    done
+    in_root 250 trace-bench tests/plugins/trace_bench --cupti "${path:-auto}"
+    check_rows "cuda: trace"
+    while IFS= read -r line; do
+        row - "cuda: trace" "${line#-     }"
+    done < <(printf '%s\n' "$output" | grep '^-  ')
+}
+
+# Copies between two GPUs.
+devices()
+{
+    [[ " ${backends[*]} " == *" cuda "* && -x "$root/tests/cuda/peer_check" ]] || return 0
+    backend=cuda
+    in_root 150 peer-check tests/cuda/peer_check
+    if [[ "$output" == *"skipped: there is one GPU"* ]]; then
+        row absent "cuda: two GPUs" "there is one"
+    else
+        check_rows "cuda: two GPUs"
+    fi
+}
+
+# Weir beside raw CUDA, OpenCL and PyTorch programs: a row for each of its table.
+peers()
+{
+    local line
+    if ! command -v python3 >/dev/null; then
+        row absent "side by side" "python3 is not installed"
+        return
+    fi
+    run 320 peers bash "$root/tests/bench/peers/run.sh" --out "$figures" --seconds 290
+    while IFS= read -r line; do
+        row - "side by side" "$line"
+    done < <(sed '1d; $d' "$figures/side_by_side.txt" 2>/dev/null | tr -s ' ')
+    judge "side by side" "$(printf '%s\n' "$output" | grep ' rounds, ')"
+}
+
+# Without the tests that make the driver refuse a call, which memcheck reports.
 memcheck()
 {
-    local tool
+    local tool refused=Dlpack.ImportOfAnotherDevice:Interop.AdoptRefusals
     if ! tool="$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null)"; then
         row absent "cuda: memcheck" "there is no compute-sanitizer"
         return
     fi
     use cuda
     run 240 memcheck "${on[@]}" "$tool" --tool memcheck --target-processes all --error-exitcode 9 \
-        "$prefix/libexec/weir/conformance"
-    judge "cuda: memcheck" "$(printf '%s\n' "$output" | grep -a 'ERROR SUMMARY' | sort | uniq -c |
-        tr -s ' ' | tr '\n' ';')"
+        "$prefix/libexec/weir/conformance" "--gtest_filter=-$refused"
+    judge "cuda: memcheck" "without $refused: $(printf '%s\n' "$output" | grep -a 'ERROR SUMMARY' |
+        sort | uniq -c | tr -s ' ' | tr '\n' ';')"
 }
 
 wanted()
@@ -451,15 +610,26 @@ for ((i = 0; i < ${#backends[@]}; i++)); do
     done
 done
 for backend in "${backends[@]}"; do
-    if wanted reference; then reference; fi
+    if wanted reference; then
+        reference
+        matmul
+    fi
 done
 for backend in "${backends[@]}"; do
     if wanted frames; then frames; fi
 done
 for backend in "${backends[@]}"; do
     wanted bench || break
-    if [ "$backend" = cuda ]; then benches; else submit "$backend"; fi
+    if [ "$backend" = cuda ]; then gpu_check; fi
+    benches
 done
+for backend in "${backends[@]}"; do
+    if wanted steady; then steady; fi
+done
+if wanted interop; then interop; fi
+if wanted devices; then devices; fi
+if wanted trace; then trace; fi
+if wanted peers; then peers; fi
 if wanted memcheck; then memcheck; fi
 if wanted bench; then fault; fi
 exit 0

@@ -25,6 +25,10 @@ enum weir_module_kind {
     WEIR_MODULE_PLUGIN = 2,
 };
 
+enum weir_module_wants {
+    WEIR_MODULE_WANTS_TIMES = 1u << 0, // plugins: queues with weir_queue_setup.times
+};
+
 // What the front end offers modules. Valid as long as the module is loaded.
 struct weir_host {
     size_t struct_size;
@@ -49,12 +53,41 @@ struct weir_device_setup {
 struct weir_queue_setup {
     int32_t priority;
     bool timing;
+    // Some module of the chain wants times (weir_module.wants): the backend keeps
+    // when each operation began and ended, for queue_times.
+    bool times;
+    // A stream or command queue of the caller's to use in place of a new one, or
+    // NULL. It stays the caller's. Set only where `limits.native` is not 0.
+    void *native;
 };
 
 struct weir_buffer_setup {
     size_t size;
     weir_placement placement;
     void *user_pointer; // HOST: memory to register; NULL: allocate
+    // Memory of the device that is the caller's to use in place of new one: a
+    // CUdeviceptr or a cl_mem; 0: allocate. With HOST, pinned memory that the driver
+    // knows already. Set only where `limits.native` is not 0.
+    uint64_t native;
+};
+
+// When an operation ran, in nanoseconds on its device's timeline, which is that
+// of weir_event_time_ns().
+struct weir_operation_time {
+    uint64_t sequence;
+    uint64_t start_ns;
+    uint64_t end_ns;
+    // The driver tells no start: this is when the queue had nothing else to do, and
+    // the engine may have begun later.
+    bool start_is_earliest;
+};
+
+// A graph as the backend is to build it. Everything lives during the call only,
+// but for the objects that operations name.
+struct weir_graph_setup {
+    const struct weir_graph_node *nodes; // in an order that satisfies dependencies
+    uint32_t node_count;
+    uint32_t branch_count; // queues that were captured; branch 0 launches the graph
 };
 
 // The ops table. `M` is mandatory for backends, `O` optional; plugins may leave
@@ -69,8 +102,8 @@ struct weir_buffer_setup {
 // plugin forwards by calling `link->next->ops->slot(link->next, …)`.
 //
 // Threads: any thread may call any slot, except that submits to one queue are
-// never concurrent. No slot but `program_create`, `device_trim`, `event_wait`
-// and `queue_finish` may wait for the device.
+// never concurrent. No slot but `program_create`, `device_trim`, `event_wait`,
+// `queue_finish` and the first `device_peer` of two devices may wait for the device.
 struct weir_module_ops {
     // M. Prepares the module; loads vendor libraries. `settings` has one entry
     // per key of the module, in order, and lives as long as the link. On
@@ -102,7 +135,9 @@ struct weir_module_ops {
     void (*queue_destroy)(const struct weir_link *link, weir_queue *queue);
     // M. Submits one operation; returns when the driver has taken it. An error
     // fails the queue. A backend never sees HOST_CALL, IMPLIED or EMPTY.
-    // WAIT: flushes the producer first.
+    // WAIT: flushes the producer first, which is of another device only where
+    // device_peer says true of the two. NATIVE, only where limits.native is not 0:
+    // calls the function as work of the queue, on CUDA within the device's context.
     weir_status (*queue_submit)(const struct weir_link *link, weir_queue *queue,
                                 const struct weir_operation *operation);
     // O: submitting is enough.
@@ -148,6 +183,52 @@ struct weir_module_ops {
                                  weir_kernel *kernel, const struct weir_kernel_signature *signature,
                                  struct weir_kernel_info *info, void **out_data);
     void (*kernel_destroy)(const struct weir_link *link, weir_kernel *kernel);
+
+    // O: the last hop replays the nodes, one after the other. A plugin may set
+    // create and destroy to keep data with a graph.
+    weir_status (*graph_create)(const struct weir_link *link, weir_device *device,
+                                weir_graph *graph, const struct weir_graph_setup *setup,
+                                void **out_data);
+    void (*graph_destroy)(const struct weir_link *link, weir_graph *graph);
+    // Launches that follow use `node` in place of node `index`, which has the same
+    // kind and, for a LAUNCH, the same kernel. Never concurrent with a launch of it.
+    weir_status (*graph_update)(const struct weir_link *link, weir_graph *graph, uint32_t index,
+                                const struct weir_graph_node *node);
+
+    // O: no native handles; `limits.native` is 0 then.
+    weir_status (*device_native)(const struct weir_link *link, weir_device *device,
+                                 struct weir_native_device *out_native);
+    weir_status (*queue_native)(const struct weir_link *link, weir_queue *queue,
+                                struct weir_native_queue *out_native);
+    weir_status (*buffer_native)(const struct weir_link *link, weir_buffer *buffer,
+                                 struct weir_native_buffer *out_native);
+
+    // O: no copies between devices. Whether queues of `device` can copy to and from
+    // buffers of `other`, and wait for its records; enables both. Called before each
+    // such operation, so a second call for two devices is cheap. The same both ways.
+    bool (*device_peer)(const struct weir_link *link, weir_device *device, weir_device *other);
+
+    // O: no times. Moves the times of finished operations of the queue, oldest first, to
+    // `times`, at most `capacity` of them, and stores how many. Only what moves or
+    // computes has a time: copies, fills, launches and graphs. A graph that is replayed
+    // node by node has one for each node, all with the graph's sequence. Never waits. What
+    // is never fetched is dropped, oldest first. Threads: one at a time for each queue.
+    weir_status (*queue_times)(const struct weir_link *link, weir_queue *queue,
+                               struct weir_operation_time *times, size_t capacity,
+                               size_t *out_count);
+    // O: the two clocks are one. Stores one moment as the host's monotonic clock and the
+    // device's timeline tell it. May take some tens of microseconds.
+    weir_status (*device_clock)(const struct weir_link *link, weir_device *device,
+                                uint64_t *out_host_ns, uint64_t *out_device_ns);
+
+    // O, plugins only: the calling thread enters a region, or leaves the innermost one
+    // with `name` NULL. `number` is WEIR_NO_NUMBER where the region has none.
+    void (*region)(const struct weir_link *link, const char *name, uint64_t number);
+
+    // O, plugins only: nothing uses the queue any more, and the destroys, which begin at
+    // the backend, come next: the last moment to ask for its times. Called for each link,
+    // the outermost first; does not forward.
+    void (*queue_retire)(const struct weir_link *link, weir_queue *queue);
     // above: ABI 1
 };
 
@@ -168,6 +249,7 @@ struct weir_module {
     const struct weir_module_ops *ops;
     // What the driver calls itself, after a successful open; may be NULL.
     const char *(*driver_version)(const struct weir_link *link);
+    uint32_t wants; // enum weir_module_wants
     // above: ABI 1
 };
 

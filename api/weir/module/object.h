@@ -48,6 +48,7 @@ WEIR__OBJECT_ACCESSORS(weir_queue)
 WEIR__OBJECT_ACCESSORS(weir_buffer)
 WEIR__OBJECT_ACCESSORS(weir_program)
 WEIR__OBJECT_ACCESSORS(weir_kernel)
+WEIR__OBJECT_ACCESSORS(weir_graph)
 #undef WEIR__OBJECT_ACCESSORS
 
 #endif

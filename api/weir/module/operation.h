@@ -14,6 +14,18 @@ enum weir_operation_kind {
     WEIR_OPERATION_HOST_CALL = 5,
     WEIR_OPERATION_RECORD = 6,
     WEIR_OPERATION_WAIT = 7,
+    // Backends see it only if they have graph_create; they go by what they were given
+    // there, since `nodes` may be newer than this launch when a host call held it up.
+    WEIR_OPERATION_GRAPH = 8,
+    // The caller's own work on the native queue: the backend calls the function. Backends
+    // see it only if `limits.native` is not 0.
+    WEIR_OPERATION_NATIVE = 9,
+    // From here on the queue may use the buffer, which came out of a pool, and from
+    // here on it may not. For plugins: the last hop drops both. The buffer has a new id
+    // each time, and its slots stay; buffer_create was told the size of the block, which
+    // weir_buffer_size() is not above.
+    WEIR_OPERATION_POOL_ALLOCATE = 10,
+    WEIR_OPERATION_POOL_FREE = 11,
     // above: ABI 1
 };
 
@@ -21,14 +33,23 @@ enum weir_operation_flags {
     // WAIT only: the queue is behind this event already. Plugins see it; the
     // last hop before the backend drops it.
     WEIR_OPERATION_IMPLIED = 1u << 0,
-    // Made by the library, not by the user: a record behind a destroyed buffer.
+    // Made by the library, not by the user: a record behind a destroyed buffer, the
+    // legacy queue's records and waits.
     WEIR_OPERATION_INTERNAL = 1u << 1,
     // Nothing to do but to keep its place: a size of zero. The last hop drops it.
     WEIR_OPERATION_EMPTY = 1u << 2,
+    // WAIT only: the event is no RECORD but a GRAPH, an earlier launch of the graph that
+    // comes next, on another queue. Backends with graph_create, whose driver keeps
+    // launches of one graph apart, never see it.
+    WEIR_OPERATION_RELAUNCH = 1u << 3,
+    // One of several operations with the number of the GRAPH that they belong to; more
+    // follow. Only backends without graph_create see it.
+    WEIR_OPERATION_PART = 1u << 4,
 };
 
 // Everything in it was validated: ranges lie in their buffers, arguments fit
-// the signature, handles belong to one device. Valid during the call only.
+// the signature, handles belong to one device, but for one buffer of a COPY or COPY_2D,
+// which may belong to a peer. Valid during the call only.
 struct weir_operation {
     enum weir_operation_kind kind;
     uint32_t flags;
@@ -72,7 +93,33 @@ struct weir_operation {
             struct weir_event event;
             weir_queue *producer;
         } wait;
+        struct {
+            weir_graph *graph;
+            const struct weir_graph_node *nodes;
+            uint32_t node_count;
+        } graph;
+        struct {
+            weir_native_function function;
+            void *user;
+            const struct weir_argument *arguments; // BUFFER only
+            size_t argument_count;
+        } native;
+        struct {
+            weir_pool *pool;
+            weir_buffer *buffer;
+            size_t size; // that was asked for
+        } pool;
     } u;
+};
+
+// One operation of a graph: a COPY, COPY_2D, FILL or LAUNCH, none of them EMPTY.
+// Records and waits of the capture are its edges.
+struct weir_graph_node {
+    struct weir_operation operation; // `sequence` is the node's index + 1
+    uint32_t branch;                 // the captured queue; the one before it there is not listed
+                                     // unless it is among the dependencies
+    const uint32_t *dependencies;    // indexes of earlier nodes, rising
+    uint32_t dependency_count;       // 0: a root
 };
 
 #endif

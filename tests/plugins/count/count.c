@@ -257,8 +257,9 @@ static enum count kind_of(const struct weir_operation *operation)
         return RECORD;
     case WEIR_OPERATION_WAIT:
         return WAIT;
+    default:
+        return OTHER;
     }
-    return OTHER;
 }
 
 static weir_status count_queue_submit(const struct weir_link *link, weir_queue *queue,

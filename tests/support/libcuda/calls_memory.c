@@ -4,10 +4,6 @@
 
 #include "fake.h"
 
-struct CUmemPoolHandle_st {
-    int device;
-};
-
 // Memory.
 
 CUresult cuMemGetInfo(size_t *free_bytes, size_t *total)
@@ -97,6 +93,8 @@ CUresult cuMemHostAlloc(void **pointer, size_t size, unsigned flags)
     (void)flags;
     BEGIN(true);
     *pointer = NULL;
+    if (code == CUDA_SUCCESS && size > fake_pinned_bytes - fake_memory_pinned())
+        code = CUDA_ERROR_OUT_OF_MEMORY;
     if (code == CUDA_SUCCESS) {
         *pointer = allocate(size, 4096);
         code = *pointer && fake_memory_add(*pointer, size, FAKE_PINNED, 0)
@@ -147,14 +145,20 @@ CUresult cuMemHostGetDevicePointer(CUdeviceptr *address, void *pointer, unsigned
 
 // Copies and fills.
 
+static bool may_use(const void *pointer, size_t size, int kinds)
+{
+    return fake_memory_holds(pointer, size, kinds) &&
+           (kinds != FAKE_DEVICE || fake_device_reaches(pointer, size));
+}
+
 static CUresult add_copy(CUresult code, CUstream stream, const struct fake_operation *copy,
                          int dst_kinds, int src_kinds)
 {
     const size_t rows = copy->height - 1;
     if (code != CUDA_SUCCESS)
         return code;
-    if (!fake_memory_holds(copy->dst, rows * copy->dst_pitch + copy->width, dst_kinds) ||
-        !fake_memory_holds(copy->src, rows * copy->src_pitch + copy->width, src_kinds))
+    if (!may_use(copy->dst, rows * copy->dst_pitch + copy->width, dst_kinds) ||
+        !may_use(copy->src, rows * copy->src_pitch + copy->width, src_kinds))
         return FAKE_INVALID_VALUE;
     fake_stream_add(stream, copy);
     return CUDA_SUCCESS;

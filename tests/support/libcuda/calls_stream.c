@@ -23,7 +23,7 @@ CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int priori
     if (code == CUDA_SUCCESS && (flags != CU_STREAM_NON_BLOCKING || priority > 0 || priority < -5))
         code = FAKE_INVALID_VALUE;
     if (code == CUDA_SUCCESS)
-        *stream = fake_stream_create();
+        *stream = fake_stream_create(fake_current->device);
     END;
 }
 
@@ -38,6 +38,8 @@ CUresult cuStreamDestroy(CUstream stream)
 CUresult cuStreamSynchronize(CUstream stream)
 {
     BEGIN(true);
+    if (code == CUDA_SUCCESS && !fake_stream_known(stream))
+        code = FAKE_INVALID_HANDLE; // its owner has destroyed what was wrapped
     if (code == CUDA_SUCCESS) {
         fake_stream_finish(stream);
         code = fake_sticky;
@@ -61,6 +63,22 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
         fake_fence_retain(event->fence);
         fake_stream_add(stream, &(struct fake_operation){.kind = FAKE_WAIT, .fence = event->fence});
     }
+    END;
+}
+
+CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr address, cuuint32_t value,
+                              unsigned flags)
+{
+    const struct fake_operation write = {.kind = FAKE_WRITE,
+                                         .dst = (char *)(uintptr_t)address,
+                                         .value = value};
+    BEGIN(true);
+    if (code == CUDA_SUCCESS &&
+        (flags != CU_STREAM_WRITE_VALUE_DEFAULT || address % sizeof value ||
+         !fake_memory_holds(write.dst, sizeof value, FAKE_DEVICE | FAKE_HOST)))
+        code = FAKE_INVALID_VALUE;
+    if (code == CUDA_SUCCESS)
+        fake_stream_add(stream, &write);
     END;
 }
 
@@ -93,9 +111,13 @@ CUresult cuEventRecord(CUevent event, CUstream stream)
     if (code == CUDA_SUCCESS) {
         fake_fence_release(event->fence);
         event->fence = fake_fence_create();
-        fake_fence_retain(event->fence);
-        fake_stream_add(stream,
-                        &(struct fake_operation){.kind = FAKE_SIGNAL, .fence = event->fence});
+        if (fake_stream_idle(stream) && !fake_held && fake_sticky == CUDA_SUCCESS) {
+            fake_fence_reach(event->fence);
+        } else {
+            fake_fence_retain(event->fence);
+            fake_stream_add(stream,
+                            &(struct fake_operation){.kind = FAKE_SIGNAL, .fence = event->fence});
+        }
     }
     END;
 }
@@ -147,10 +169,25 @@ static size_t image_size(const unsigned char *image)
     return (size_t)sections + (size_t)entry[0] * entry[1];
 }
 
+// What a cubin was made for stands in its header's flags, since CUDA 13 in the
+// second byte.
+static CUresult check_cubin(const char *image)
+{
+    uint32_t flags;
+    memcpy(&flags, image + 48, sizeof flags);
+    const unsigned low = flags & 0xff;
+    const unsigned made_for = low >= 50 ? low : flags >> 8 & 0xff;
+    const unsigned has = (unsigned)fake_architecture;
+    return made_for / 10 == has / 10 && made_for <= has ? CUDA_SUCCESS
+                                                        : CUDA_ERROR_NO_BINARY_FOR_GPU;
+}
+
 static CUresult check_image(const char *image)
 {
     const char *ptx = strstr(image, ".version ");
-    if (memcmp(image, "\177ELF", 4) == 0 || strncmp(image, "fake", 4) == 0)
+    if (memcmp(image, "\177ELF", 4) == 0)
+        return check_cubin(image);
+    if (strncmp(image, "fake", 4) == 0)
         return CUDA_SUCCESS;
     if (!ptx)
         return CUDA_ERROR_INVALID_IMAGE;

@@ -2,16 +2,18 @@
 // behaves like one: host memory stands for device memory, a thread for each stream,
 // and functions in C (twins.c) for the conformance kernels. It is stricter than
 // the real one where that would only be slow: copies of pageable memory, and
-// between two places of the host, are errors, and so is a call without a current
-// context. What waits for the whole device there does so here.
+// between two places of the host, are errors, and so are a call without a current
+// context, and a use of another device's memory without access to it. What waits for the whole device there does so here.
 //
 // The environment is read when the library is loaded:
 //   WEIR_TEST_CUDA_VERSION=13000   what the driver supports
 //                                  (libcuda_old.so.1 is 11.8 and lacks cuGetProcAddress_v2)
 //   WEIR_TEST_CUDA_DEVICES=1       up to 4; 0: cuInit fails with CUDA_ERROR_NO_DEVICE.
 //                                  An empty CUDA_VISIBLE_DEVICES does the same.
+//   WEIR_TEST_CUDA_PEERS=1         whether devices can reach each other's memory
 //   WEIR_TEST_CUDA_ARCH=90
 //   WEIR_TEST_CUDA_MEMORY=BYTES    of each device
+//   WEIR_TEST_CUDA_PINNED=BYTES    that can be pinned in all; 1 GiB
 //   WEIR_TEST_CUDA_FAIL=NAME:N[:CODE]  see `fail`
 //
 // In the process that loaded the library, a test may look up `weir_test_cuda` in it.
@@ -27,6 +29,13 @@ struct weir_test_cuda {
     // from 700 to 799 every later call fails with it too, until the primary context
     // is gone. Code 0 stands for CUDA_ERROR_UNKNOWN. NULL: nothing fails.
     void (*fail)(const char *name, long n, int code);
+    // Makes the N-th run of kernel `name` from now on, from 1, leave its buffers: the
+    // context dies with CUDA_ERROR_ILLEGAL_ADDRESS, for good. Every call that needs a
+    // context returns it, work that has not run by then never does, and what was
+    // written to pinned memory stays. As with driver 580, another context of this
+    // process is dead from the start. The same happens when kernel iota really leaves
+    // its buffer.
+    void (*fault)(const char *name, long n);
     // How often the failure struck since `fail`.
     long (*struck)(void);
     // Native objects that exist: streams, events, modules, pools, memory of any

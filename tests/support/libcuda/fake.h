@@ -25,6 +25,7 @@ extern pthread_mutex_t fake_lock;
 extern pthread_cond_t fake_changed;
 extern long fake_live;
 extern CUresult fake_sticky; // what a dead context returns; CUDA_SUCCESS: alive
+extern bool fake_dead;       // and no new one helps
 extern int fake_held;
 
 // memory.c: ranges that the driver knows. All under the lock.
@@ -43,6 +44,10 @@ size_t fake_memory_remove(const void *pointer, int kinds);
 bool fake_memory_holds(const void *pointer, size_t size, int kinds);
 bool fake_memory_overlaps(const void *pointer, size_t size);
 size_t fake_memory_used(int device);
+size_t fake_memory_pinned(void);
+// The range that a byte lies in; false: in none.
+bool fake_memory_find(const void *pointer, const void **out_start, size_t *out_size,
+                      enum fake_kind *out_kind, int *out_device);
 
 // twins.c
 
@@ -72,11 +77,15 @@ enum fake_operation_kind {
     FAKE_FREE,
     FAKE_SIGNAL,
     FAKE_WAIT,
+    FAKE_WRITE, // `value` to `dst`
 };
 
 struct fake_operation {
     struct fake_operation *next;
     enum fake_operation_kind kind;
+    uint32_t correlation; // of its call, for CUPTI
+    bool of_graph;        // a node; the call is the launch's
+    bool ends_graph;      // the last one
     char *dst;
     const char *src;
     size_t dst_pitch;
@@ -90,7 +99,13 @@ struct fake_operation {
     struct fake_launch launch;
 };
 
-CUstream fake_stream_create(void);
+void fake_set_fault(const char *kernel, long n);
+// For kernels, without the lock: if the range is no memory that the driver knows,
+// the context dies of it.
+bool fake_may_write(const void *pointer, size_t size);
+
+CUstream fake_stream_create(int device);
+int fake_stream_device(CUstream stream);
 void fake_stream_destroy(CUstream stream);
 bool fake_stream_known(CUstream stream);
 bool fake_stream_idle(CUstream stream);
@@ -106,9 +121,30 @@ void fake_fence_release(struct fake_fence *fence);
 bool fake_fence_done(const struct fake_fence *fence);
 uint64_t fake_fence_time(const struct fake_fence *fence);
 void fake_fence_wait(struct fake_fence *fence);
+// Now. On a stream without work, whose thread would only be woken to say so.
+void fake_fence_reach(struct fake_fence *fence);
+
+// cupti.c: under the lock.
+
+uint64_t fake_cupti_now(void);
+// The number of the call that is being made.
+uint32_t fake_cupti_call(void);
+// An operation has ended just now.
+void fake_cupti_note(const struct fake_operation *operation, uint64_t start_ns);
+
+// calls_peer.c
+
+// Whether the whole range is device memory that work of the current context may use.
+bool fake_device_reaches(const void *pointer, size_t size);
+struct CUmemPoolHandle_st {
+    int device;
+};
 
 // libcuda.c
 
+enum {
+    FAKE_DEVICE_LIMIT = 4
+};
 struct CUctx_st {
     int device;
     int references;
@@ -116,7 +152,11 @@ struct CUctx_st {
 
 extern _Thread_local CUcontext fake_current;
 extern int fake_version;
+extern int fake_architecture; // 90: compute capability 9.0
 extern size_t fake_memory_bytes;
+extern size_t fake_pinned_bytes;
+extern bool fake_peers;
+CUcontext fake_context(int device);
 
 // Under the lock. Counts the call, and says whether it has to fail.
 CUresult fake_admit(const char *name, bool needs_context);

@@ -9,9 +9,8 @@
 #include "control.h"
 
 #define EXPORT __attribute__((visibility("default")))
-#define DEVICE_LIMIT 4
 
-static struct CUctx_st contexts[DEVICE_LIMIT];
+static struct CUctx_st contexts[FAKE_DEVICE_LIMIT];
 static struct CUctx_st foreign = {.references = 1};
 _Thread_local CUcontext fake_current;
 
@@ -21,8 +20,10 @@ int fake_version = 11080;
 int fake_version = 13000;
 #endif
 static int device_count = 1;
-static int architecture = 90;
+int fake_architecture = 90;
 size_t fake_memory_bytes = (size_t)1 << 30;
+size_t fake_pinned_bytes = (size_t)1 << 30;
+bool fake_peers = true;
 static bool initialised;
 
 // The functions that the backend may call.
@@ -74,7 +75,7 @@ static void set_failure(const char *name, long n, int code)
 static bool is_fatal(CUresult code)
 {
     bool alive = false;
-    for (size_t i = 0; i < DEVICE_LIMIT; i++)
+    for (size_t i = 0; i < FAKE_DEVICE_LIMIT; i++)
         alive = alive || contexts[i].references > 0;
     return alive && code >= 700 && code < 800 &&
            code != CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED && code != FAKE_NOT_REGISTERED;
@@ -117,6 +118,7 @@ CUresult cuGetErrorName(CUresult error, const char **name)
         NAME(CUDA_ERROR_NO_DEVICE, 100)
         NAME(CUDA_ERROR_INVALID_IMAGE, 200)
         NAME(CUDA_ERROR_INVALID_CONTEXT, 201)
+        NAME(CUDA_ERROR_NO_BINARY_FOR_GPU, 209)
         NAME(CUDA_ERROR_UNSUPPORTED_PTX_VERSION, 222)
         NAME(CUDA_ERROR_INVALID_HANDLE, 400)
         NAME(CUDA_ERROR_NOT_FOUND, 500)
@@ -201,9 +203,9 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice
     for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++)
         *value = attributes[i][0] == attribute ? attributes[i][1] : *value;
     if (attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)
-        *value = architecture / 10;
+        *value = fake_architecture / 10;
     if (attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)
-        *value = architecture % 10;
+        *value = fake_architecture % 10;
     END;
 }
 
@@ -219,13 +221,18 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
     END;
 }
 
+CUcontext fake_context(int device)
+{
+    return &contexts[device];
+}
+
 // The last reference takes a dead context with it. Like all that destroys, this
 // works even when it is made to fail.
 CUresult cuDevicePrimaryCtxRelease(CUdevice device)
 {
     BEGIN(false);
     fake_live--;
-    if (--contexts[device].references == 0)
+    if (--contexts[device].references == 0 && !fake_dead)
         fake_sticky = CUDA_SUCCESS;
     END;
 }
@@ -286,6 +293,13 @@ CUresult cuGetProcAddress_v2(const char *name, void **address, int wanted, cuuin
 }
 #endif
 
+static void set_fault(const char *name, long n)
+{
+    pthread_mutex_lock(&fake_lock);
+    fake_set_fault(name, n);
+    pthread_mutex_unlock(&fake_lock);
+}
+
 static long count_struck(void)
 {
     pthread_mutex_lock(&fake_lock);
@@ -337,6 +351,7 @@ static int has_foreign(void)
 EXPORT extern const struct weir_test_cuda weir_test_cuda;
 const struct weir_test_cuda weir_test_cuda = {
     .fail = set_failure,
+    .fault = set_fault,
     .struck = count_struck,
     .live = count_live,
     .calls = count_calls,
@@ -357,9 +372,11 @@ __attribute__((constructor)) static void start(void)
     char name[64] = "";
     fake_version = (int)number_in("WEIR_TEST_CUDA_VERSION", fake_version);
     device_count = (int)number_in("WEIR_TEST_CUDA_DEVICES", device_count);
-    device_count = device_count < DEVICE_LIMIT ? device_count : DEVICE_LIMIT;
-    architecture = (int)number_in("WEIR_TEST_CUDA_ARCH", architecture);
+    device_count = device_count < FAKE_DEVICE_LIMIT ? device_count : FAKE_DEVICE_LIMIT;
+    fake_architecture = (int)number_in("WEIR_TEST_CUDA_ARCH", fake_architecture);
     fake_memory_bytes = (size_t)number_in("WEIR_TEST_CUDA_MEMORY", (long)fake_memory_bytes);
+    fake_pinned_bytes = (size_t)number_in("WEIR_TEST_CUDA_PINNED", (long)fake_pinned_bytes);
+    fake_peers = number_in("WEIR_TEST_CUDA_PEERS", 1) != 0;
     const char *fail = getenv("WEIR_TEST_CUDA_FAIL");
     const char *first = fail ? strchr(fail, ':') : NULL;
     const char *second = first ? strchr(first + 1, ':') : NULL;

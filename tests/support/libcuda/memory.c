@@ -50,6 +50,22 @@ bool fake_memory_holds(const void *pointer, size_t size, int kinds)
     return false;
 }
 
+bool fake_memory_find(const void *pointer, const void **out_start, size_t *out_size,
+                      enum fake_kind *out_kind, int *out_device)
+{
+    const uintptr_t byte = (uintptr_t)pointer;
+    for (const struct range *range = ranges; range; range = range->next) {
+        if (byte < range->start || byte - range->start >= range->size)
+            continue;
+        *out_start = (const void *)range->start;
+        *out_size = range->size;
+        *out_kind = range->kind;
+        *out_device = range->device;
+        return true;
+    }
+    return false;
+}
+
 bool fake_memory_overlaps(const void *pointer, size_t size)
 {
     const uintptr_t start = (uintptr_t)pointer;
@@ -66,4 +82,12 @@ size_t fake_memory_used(int device)
     for (const struct range *range = ranges; range; range = range->next)
         used += range->kind == FAKE_DEVICE && range->device == device ? range->size : 0;
     return used;
+}
+
+size_t fake_memory_pinned(void)
+{
+    size_t pinned = 0;
+    for (const struct range *range = ranges; range; range = range->next)
+        pinned += range->kind == FAKE_PINNED ? range->size : 0;
+    return pinned;
 }

@@ -2,6 +2,8 @@
 // operations are skipped, but points are still reached, so that nobody hangs.
 #include "fake.h"
 
+#include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -14,6 +16,7 @@ struct fake_fence {
 
 struct CUstream_st {
     struct CUstream_st *next;
+    int device;
     pthread_t thread;
     struct fake_operation *first;
     struct fake_operation **end;
@@ -25,9 +28,17 @@ pthread_mutex_t fake_lock = PTHREAD_MUTEX_INITIALIZER;
 pthread_cond_t fake_changed = PTHREAD_COND_INITIALIZER;
 long fake_live;
 CUresult fake_sticky;
+bool fake_dead;
 int fake_held;
 
 static struct CUstream_st *streams;
+static unsigned working; // streams that are in the middle of an operation
+
+// The kernel that is to fault.
+static struct {
+    char name[64];
+    long left; // runs until it does
+} fault;
 
 struct fake_fence *fake_fence_create(void)
 {
@@ -67,7 +78,7 @@ void fake_fence_wait(struct fake_fence *fence)
     fake_fence_release(fence);
 }
 
-static void reach(struct fake_fence *fence)
+void fake_fence_reach(struct fake_fence *fence)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -107,20 +118,66 @@ static void work(const struct fake_operation *operation)
     }
 }
 
+void fake_set_fault(const char *kernel, long n)
+{
+    snprintf(fault.name, sizeof fault.name, "%s", kernel);
+    fault.left = n;
+}
+
+static void die(void)
+{
+    fake_sticky = CUDA_ERROR_ILLEGAL_ADDRESS;
+    fake_dead = true;
+    pthread_cond_broadcast(&fake_changed);
+}
+
+bool fake_may_write(const void *pointer, size_t size)
+{
+    pthread_mutex_lock(&fake_lock);
+    const bool may = fake_memory_holds(pointer, size, FAKE_DEVICE | FAKE_HOST);
+    if (!may)
+        die();
+    pthread_mutex_unlock(&fake_lock);
+    return may;
+}
+
+static bool must_fault(const struct fake_operation *operation)
+{
+    return operation->kind == FAKE_LAUNCH && fault.left > 0 &&
+           strcmp(operation->function->name, fault.name) == 0 && --fault.left == 0;
+}
+
+// The host reads it at any time.
+static void write_value(const struct fake_operation *operation)
+{
+    atomic_store((atomic_uint *)(void *)operation->dst, operation->value);
+}
+
 static void perform(struct fake_operation *operation)
 {
     if (operation->kind == FAKE_WAIT) {
         while (!operation->fence->done)
             pthread_cond_wait(&fake_changed, &fake_lock);
     } else if (operation->kind == FAKE_SIGNAL) {
-        reach(operation->fence);
+        fake_fence_reach(operation->fence);
     } else if (operation->kind == FAKE_FREE) {
+        // In a dead context no order keeps this behind what still runs here.
+        while (fake_sticky != CUDA_SUCCESS && working > 0)
+            pthread_cond_wait(&fake_changed, &fake_lock);
         if (fake_memory_remove(operation->dst, FAKE_DEVICE))
             free(operation->dst);
+    } else if (fake_sticky == CUDA_SUCCESS && must_fault(operation)) {
+        die();
+    } else if (fake_sticky == CUDA_SUCCESS && operation->kind == FAKE_WRITE) {
+        write_value(operation);
     } else if (fake_sticky == CUDA_SUCCESS) {
+        const uint64_t start_ns = fake_cupti_now();
+        working++;
         pthread_mutex_unlock(&fake_lock);
         work(operation);
         pthread_mutex_lock(&fake_lock);
+        working--;
+        fake_cupti_note(operation, start_ns);
     }
 }
 
@@ -148,11 +205,12 @@ static void *run_stream(void *argument)
     return NULL;
 }
 
-CUstream fake_stream_create(void)
+CUstream fake_stream_create(int device)
 {
     struct CUstream_st *stream = calloc(1, sizeof *stream);
     if (!stream)
         return NULL;
+    stream->device = device;
     stream->end = &stream->first;
     if (pthread_create(&stream->thread, NULL, run_stream, stream) != 0) {
         free(stream);
@@ -189,6 +247,11 @@ bool fake_stream_known(CUstream stream)
     return at != NULL;
 }
 
+int fake_stream_device(CUstream stream)
+{
+    return stream->device;
+}
+
 bool fake_stream_idle(CUstream stream)
 {
     return !stream->first && !stream->busy;
@@ -201,6 +264,9 @@ void fake_stream_add(CUstream stream, const struct fake_operation *operation)
         abort();
     *copy = *operation;
     copy->next = NULL;
+    if (!copy->of_graph &&
+        (copy->kind == FAKE_COPY || copy->kind == FAKE_SET || copy->kind == FAKE_LAUNCH))
+        copy->correlation = fake_cupti_call();
     *stream->end = copy;
     stream->end = &copy->next;
     pthread_cond_broadcast(&fake_changed);

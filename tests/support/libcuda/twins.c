@@ -1,5 +1,6 @@
-// The kernels of kernels/conformance in C: what their README.md says they
-// compute, for the whole launch at once; and what the tests compile at run time.
+// The kernels of kernels/conformance, kernels/bench and kernels/matmul in C: what their README.md
+// says they compute, for the whole launch at once; and what the tests compile at run
+// time.
 #include "fake.h"
 
 #include <math.h>
@@ -69,9 +70,12 @@ static void saxpy(const struct fake_launch *launch)
         y[i] = fmaf(real(launch, 2), x[i], y[i]);
 }
 
+// The one kernel that looks where it writes: tests have it leave its buffer.
 static void iota(const struct fake_launch *launch)
 {
     uint32_t *out = address(launch, 0);
+    if (!fake_may_write(out, sizeof *out * reached(launch, word(launch, 2))))
+        return;
     for (size_t i = 0; i < reached(launch, word(launch, 2)); i++)
         out[i] = word(launch, 1) + (uint32_t)i;
 }
@@ -234,6 +238,29 @@ static void twice(const struct fake_launch *launch)
         out[i] = 2u * in[i];
 }
 
+static void advance(const struct fake_launch *launch)
+{
+    uint32_t *values = address(launch, 0);
+    for (size_t i = 0; i < reached(launch, word(launch, 2)); i++)
+        for (uint32_t round = 0; round < word(launch, 1); round++)
+            values[i] = 1664525u * values[i] + 1013904223u;
+}
+
+// What its blocks of 128 x 64 reach.
+static void matmul(const struct fake_launch *launch)
+{
+    const float *a = address(launch, 0), *b = address(launch, 1);
+    float *c = address(launch, 2);
+    const size_t m = word(launch, 3), n = word(launch, 4), k = word(launch, 5);
+    for (size_t row = 0; row < m && row < (size_t)launch->grid[1] * 128; row++)
+        for (size_t column = 0; column < n && column < (size_t)launch->grid[0] * 64; column++) {
+            float sum = 0;
+            for (size_t i = 0; i < k; i++)
+                sum = fmaf(a[row * k + i], b[i * n + column], sum);
+            c[row * n + column] = sum;
+        }
+}
+
 static const struct CUfunc_st twins[] = {
     {"vector_add", 1024, vector_add, {8, 8, 8, 4}},
     {"scale", 1024, scale, {8, 8, 4, 4}},
@@ -251,6 +278,8 @@ static const struct CUfunc_st twins[] = {
     {"check_pattern", 1024, check_pattern, {8, 8, 4, 4}},
     {"fused", 1024, fused, {8, 8}},
     {"twice", 1024, twice, {8, 8, 4}},
+    {"advance", 1024, advance, {8, 4, 4}},
+    {"matmul", 128, matmul, {8, 8, 8, 4, 4, 4}},
 };
 
 const struct CUfunc_st *fake_twin(const char *name)

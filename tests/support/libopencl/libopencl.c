@@ -19,16 +19,17 @@
 //   WEIR_TEST_OPENCL_NO_SVM=1      every device says that it has no shared virtual
 //                                  memory, so that HOST buffers are pinned memory.
 //
-// The environment is read once, when the library is loaded.
+// The environment is read once, when the library is loaded. In the process that
+// loaded it, a test may look up `weir_test_opencl` in it: control.h.
 #include <dlfcn.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "backends/opencl/symbols.h"
+#include "tests/support/libopencl/control.h"
 
 #define EXPORT __attribute__((visibility("default")))
 #define WAIT_LIMIT 64
@@ -40,17 +41,31 @@ OCL_SYMBOLS(DECLARE)
 
 // Not in the backend's list, because it uses no user events.
 #define CL_OUT_OF_RESOURCES (-5)
-#define CL_QUEUE_CONTEXT 0x1090
 static cl_event (*create_user_event)(cl_context, cl_int *);
 static cl_int (*set_user_event_status)(cl_event, cl_int);
-static cl_int (*get_queue_info)(cl_command_queue, cl_uint, size_t, void *, size_t *);
 
 static struct ocl_symbols real;
 static bool withhold;
 static bool no_svm;
-static char fail_name[64];
-static long fail_at;
-static atomic_long fail_calls;
+
+// Failing on request.
+
+static const char *const names[] = {
+#define NAME(since, result, name, parameters) #name,
+    OCL_SYMBOLS(NAME)
+#undef NAME
+};
+
+#define NAME_COUNT (sizeof names / sizeof *names)
+
+static struct {
+    pthread_mutex_t lock;
+    size_t index; // of the function that is to fail; NAME_COUNT: none
+    long left;    // calls until it strikes
+    int code;
+    long struck;
+    long calls[NAME_COUNT];
+} failure = {.lock = PTHREAD_MUTEX_INITIALIZER, .index = NAME_COUNT};
 
 static const char *const real_paths[] = {
     "/usr/lib/x86_64-linux-gnu/libOpenCL.so.1",
@@ -84,6 +99,74 @@ static bool is_set(const char *variable)
     return value && strcmp(value, "1") == 0;
 }
 
+// NAME_COUNT: there is no such function.
+static size_t index_of(const char *name)
+{
+    size_t index = 0;
+    while (index < NAME_COUNT && strcmp(names[index], name) != 0)
+        index++;
+    return index;
+}
+
+static void set_failure(const char *name, long n, int code)
+{
+    pthread_mutex_lock(&failure.lock);
+    failure.index = name ? index_of(name) : NAME_COUNT;
+    failure.left = n;
+    failure.code = code ? code : CL_OUT_OF_RESOURCES;
+    failure.struck = 0;
+    pthread_mutex_unlock(&failure.lock);
+}
+
+// Counts a call. CL_SUCCESS: it is to be made.
+static cl_int admit(const char *name)
+{
+    const size_t index = index_of(name);
+    pthread_mutex_lock(&failure.lock);
+    failure.calls[index]++;
+    const bool strikes = index == failure.index && --failure.left == 0;
+    failure.struck += strikes;
+    const cl_int code = strikes ? failure.code : CL_SUCCESS;
+    pthread_mutex_unlock(&failure.lock);
+    return code;
+}
+
+static long count_struck(void)
+{
+    pthread_mutex_lock(&failure.lock);
+    const long struck = failure.struck;
+    pthread_mutex_unlock(&failure.lock);
+    return struck;
+}
+
+static long count_calls(const char *name)
+{
+    const size_t index = index_of(name);
+    pthread_mutex_lock(&failure.lock);
+    const long calls = index < NAME_COUNT ? failure.calls[index] : -1;
+    pthread_mutex_unlock(&failure.lock);
+    return calls;
+}
+
+static const char *name_of(size_t index)
+{
+    return index < NAME_COUNT ? names[index] : NULL;
+}
+
+static void hide_svm(int hidden)
+{
+    no_svm = hidden;
+}
+
+EXPORT extern const struct weir_test_opencl weir_test_opencl;
+const struct weir_test_opencl weir_test_opencl = {
+    .fail = set_failure,
+    .struck = count_struck,
+    .calls = count_calls,
+    .name = name_of,
+    .hide_svm = hide_svm,
+};
+
 __attribute__((constructor)) static void start(void)
 {
     void *library = open_real();
@@ -99,22 +182,16 @@ __attribute__((constructor)) static void start(void)
 #undef FIND
     find(library, "clCreateUserEvent", &create_user_event);
     find(library, "clSetUserEventStatus", &set_user_event_status);
-    find(library, "clGetCommandQueueInfo", &get_queue_info);
 
     withhold = is_set("WEIR_TEST_OPENCL_WITHHOLD");
     no_svm = is_set("WEIR_TEST_OPENCL_NO_SVM");
     const char *fail = getenv("WEIR_TEST_OPENCL_FAIL");
     const char *colon = fail ? strchr(fail, ':') : NULL;
-    if (colon && (size_t)(colon - fail) < sizeof fail_name) {
-        memcpy(fail_name, fail, (size_t)(colon - fail));
-        fail_at = strtol(colon + 1, NULL, 10);
+    char name[64] = "";
+    if (colon && (size_t)(colon - fail) < sizeof name) {
+        memcpy(name, fail, (size_t)(colon - fail));
+        set_failure(name, strtol(colon + 1, NULL, 10), 0);
     }
-}
-
-static bool must_fail(const char *name)
-{
-    return fail_at > 0 && strcmp(name, fail_name) == 0 &&
-           atomic_fetch_add(&fail_calls, 1) + 1 == fail_at;
 }
 
 // Gates, in a list that only grows; a slot is used again when its queue is gone.
@@ -150,7 +227,7 @@ static struct gate *need_gate(cl_command_queue queue)
     gate->queue = queue;
     if (!gate->event) {
         cl_context context = NULL;
-        get_queue_info(queue, CL_QUEUE_CONTEXT, sizeof context, &context, NULL);
+        real.clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof context, &context, NULL);
         gate->event = create_user_event(context, NULL);
     }
     return gate;
@@ -207,18 +284,30 @@ static void finish_list(struct wait_list *list, cl_uint count)
 #define FORWARD(result, failed, name, parameters, arguments) \
     EXPORT result name parameters                            \
     {                                                        \
-        if (must_fail(#name))                                \
+        const cl_int code = admit(#name);                    \
+        (void)code;                                          \
+        if (code != CL_SUCCESS)                              \
             return failed;                                   \
         return real.name arguments;                          \
+    }
+
+// What gives something back does so even when it is made to fail.
+#define FORWARD_RELEASE(name, parameters, arguments) \
+    EXPORT cl_int name parameters                    \
+    {                                                \
+        const cl_int code = admit(#name);            \
+        const cl_int answer = real.name arguments;   \
+        return code == CL_SUCCESS ? answer : code;   \
     }
 
 // Calls that store an error code and return a handle.
 #define FORWARD_CREATE(result, name, parameters, arguments) \
     EXPORT result name parameters                           \
     {                                                       \
-        if (must_fail(#name)) {                             \
+        const cl_int code = admit(#name);                   \
+        if (code != CL_SUCCESS) {                           \
             if (error)                                      \
-                *error = CL_OUT_OF_RESOURCES;               \
+                *error = code;                              \
             return NULL;                                    \
         }                                                   \
         return real.name arguments;                         \
@@ -231,10 +320,11 @@ static void finish_list(struct wait_list *list, cl_uint count)
     EXPORT cl_int name parameters                    \
     {                                                \
         struct wait_list list;                       \
-        if (must_fail(#name))                        \
-            return CL_OUT_OF_RESOURCES;              \
+        cl_int code = admit(#name);                  \
+        if (code != CL_SUCCESS)                      \
+            return code;                             \
         make_list(&list, queue, count, events);      \
-        cl_int code = real.name arguments;           \
+        code = real.name arguments;                  \
         finish_list(&list, count);                   \
         return code;                                 \
     }
@@ -244,45 +334,49 @@ static void finish_list(struct wait_list *list, cl_uint count)
     EXPORT cl_int name parameters                     \
     {                                                 \
         struct wait_list list;                        \
-        if (must_fail(#name))                         \
-            return CL_OUT_OF_RESOURCES;               \
+        cl_int code = admit(#name);                   \
+        if (code != CL_SUCCESS)                       \
+            return code;                              \
         make_list(&list, queue, count, events);       \
         if (blocking)                                 \
             open_gate(queue, false);                  \
-        cl_int code = real.name arguments;            \
+        code = real.name arguments;                   \
         finish_list(&list, count);                    \
         return code;                                  \
     }
 
-#define ERROR CL_OUT_OF_RESOURCES
+#define ERROR code
 
 // clang-format off
 FORWARD(cl_int, ERROR, clGetPlatformIDs, (cl_uint size, cl_platform_id *list, cl_uint *count), (size, list, count))
 FORWARD(cl_int, ERROR, clGetPlatformInfo, (cl_platform_id platform, cl_platform_info what, size_t size, void *value, size_t *used), (platform, what, size, value, used))
 FORWARD(cl_int, ERROR, clGetDeviceIDs, (cl_platform_id platform, cl_device_type type, cl_uint size, cl_device_id *list, cl_uint *count), (platform, type, size, list, count))
 FORWARD_CREATE(cl_context, clCreateContext, (const cl_context_properties *properties, cl_uint count, const cl_device_id *devices, void (*notify)(const char *, const void *, size_t, void *), void *user, cl_int *error), (properties, count, devices, notify, user, error))
-FORWARD(cl_int, ERROR, clReleaseContext, (cl_context context), (context))
+FORWARD_RELEASE(clReleaseContext, (cl_context context), (context))
 FORWARD_CREATE(cl_command_queue, clCreateCommandQueue, (cl_context context, cl_device_id device, cl_command_queue_properties flags, cl_int *error), (context, device, flags, error))
 FORWARD_CREATE(cl_command_queue, clCreateCommandQueueWithProperties, (cl_context context, cl_device_id device, const cl_queue_properties *properties, cl_int *error), (context, device, properties, error))
 FORWARD_CREATE(cl_mem, clCreateBuffer, (cl_context context, cl_mem_flags flags, size_t size, void *user, cl_int *error), (context, flags, size, user, error))
 FORWARD_CREATE(cl_mem, clCreateSubBuffer, (cl_mem memory, cl_mem_flags flags, cl_buffer_create_type type, const void *region, cl_int *error), (memory, flags, type, region, error))
+FORWARD(cl_int, ERROR, clRetainCommandQueue, (cl_command_queue queue), (queue))
+FORWARD(cl_int, ERROR, clGetCommandQueueInfo, (cl_command_queue queue, cl_command_queue_info what, size_t size, void *value, size_t *used), (queue, what, size, value, used))
+FORWARD(cl_int, ERROR, clGetMemObjectInfo, (cl_mem memory, cl_mem_info what, size_t size, void *value, size_t *used), (memory, what, size, value, used))
 FORWARD(cl_int, ERROR, clRetainMemObject, (cl_mem memory), (memory))
-FORWARD(cl_int, ERROR, clReleaseMemObject, (cl_mem memory), (memory))
+FORWARD_RELEASE(clReleaseMemObject, (cl_mem memory), (memory))
 FORWARD(void *, NULL, clSVMAlloc, (cl_context context, cl_svm_mem_flags flags, size_t size, cl_uint alignment), (context, flags, size, alignment))
 FORWARD(cl_int, ERROR, clWaitForEvents, (cl_uint count, const cl_event *events), (count, events))
 FORWARD(cl_int, ERROR, clGetEventInfo, (cl_event event, cl_event_info what, size_t size, void *value, size_t *used), (event, what, size, value, used))
 FORWARD(cl_int, ERROR, clGetEventProfilingInfo, (cl_event event, cl_profiling_info what, size_t size, void *value, size_t *used), (event, what, size, value, used))
 FORWARD(cl_int, ERROR, clRetainEvent, (cl_event event), (event))
-FORWARD(cl_int, ERROR, clReleaseEvent, (cl_event event), (event))
+FORWARD_RELEASE(clReleaseEvent, (cl_event event), (event))
 FORWARD_CREATE(cl_program, clCreateProgramWithSource, (cl_context context, cl_uint count, const char **parts, const size_t *sizes, cl_int *error), (context, count, parts, sizes, error))
 FORWARD_CREATE(cl_program, clCreateProgramWithBinary, (cl_context context, cl_uint count, const cl_device_id *devices, const size_t *sizes, const unsigned char **binaries, cl_int *states, cl_int *error), (context, count, devices, sizes, binaries, states, error))
 FORWARD(cl_int, ERROR, clBuildProgram, (cl_program program, cl_uint count, const cl_device_id *devices, const char *options, void (*notify)(cl_program, void *), void *user), (program, count, devices, options, notify, user))
 FORWARD(cl_int, ERROR, clGetProgramInfo, (cl_program program, cl_program_info what, size_t size, void *value, size_t *used), (program, what, size, value, used))
 FORWARD(cl_int, ERROR, clGetProgramBuildInfo, (cl_program program, cl_device_id device, cl_program_build_info what, size_t size, void *value, size_t *used), (program, device, what, size, value, used))
-FORWARD(cl_int, ERROR, clReleaseProgram, (cl_program program), (program))
+FORWARD_RELEASE(clReleaseProgram, (cl_program program), (program))
 FORWARD_CREATE(cl_kernel, clCreateKernel, (cl_program program, const char *name, cl_int *error), (program, name, error))
 FORWARD(cl_int, ERROR, clCreateKernelsInProgram, (cl_program program, cl_uint size, cl_kernel *list, cl_uint *count), (program, size, list, count))
-FORWARD(cl_int, ERROR, clReleaseKernel, (cl_kernel kernel), (kernel))
+FORWARD_RELEASE(clReleaseKernel, (cl_kernel kernel), (kernel))
 FORWARD(cl_int, ERROR, clGetKernelInfo, (cl_kernel kernel, cl_kernel_info what, size_t size, void *value, size_t *used), (kernel, what, size, value, used))
 FORWARD(cl_int, ERROR, clGetKernelArgInfo, (cl_kernel kernel, cl_uint index, cl_kernel_arg_info what, size_t size, void *value, size_t *used), (kernel, index, what, size, value, used))
 FORWARD(cl_int, ERROR, clGetKernelWorkGroupInfo, (cl_kernel kernel, cl_device_id device, cl_kernel_work_group_info what, size_t size, void *value, size_t *used), (kernel, device, what, size, value, used))
@@ -311,9 +405,10 @@ EXPORT void *clEnqueueMapBuffer(cl_command_queue queue, cl_mem memory, cl_bool b
                                 const cl_event *events, cl_event *event, cl_int *error)
 {
     struct wait_list list;
-    if (must_fail("clEnqueueMapBuffer")) {
+    const cl_int code = admit("clEnqueueMapBuffer");
+    if (code != CL_SUCCESS) {
         if (error)
-            *error = CL_OUT_OF_RESOURCES;
+            *error = code;
         return NULL;
     }
     make_list(&list, queue, count, events);
@@ -327,15 +422,17 @@ EXPORT void *clEnqueueMapBuffer(cl_command_queue queue, cl_mem memory, cl_bool b
 
 EXPORT void clSVMFree(cl_context context, void *pointer)
 {
+    admit("clSVMFree"); // which cannot fail
     real.clSVMFree(context, pointer);
 }
 
 EXPORT cl_int clGetDeviceInfo(cl_device_id device, cl_device_info what, size_t size, void *value,
                               size_t *used)
 {
-    if (must_fail("clGetDeviceInfo"))
-        return CL_OUT_OF_RESOURCES;
-    cl_int code = real.clGetDeviceInfo(device, what, size, value, used);
+    cl_int code = admit("clGetDeviceInfo");
+    if (code != CL_SUCCESS)
+        return code;
+    code = real.clGetDeviceInfo(device, what, size, value, used);
     if (no_svm && what == CL_DEVICE_SVM_CAPABILITIES && value && code == CL_SUCCESS)
         memset(value, 0, sizeof(cl_device_svm_capabilities));
     return code;
@@ -343,22 +440,26 @@ EXPORT cl_int clGetDeviceInfo(cl_device_id device, cl_device_info what, size_t s
 
 EXPORT cl_int clFlush(cl_command_queue queue)
 {
-    if (must_fail("clFlush"))
-        return CL_OUT_OF_RESOURCES;
+    const cl_int code = admit("clFlush");
+    if (code != CL_SUCCESS)
+        return code;
     open_gate(queue, false);
     return real.clFlush(queue);
 }
 
 EXPORT cl_int clFinish(cl_command_queue queue)
 {
-    if (must_fail("clFinish"))
-        return CL_OUT_OF_RESOURCES;
+    const cl_int code = admit("clFinish");
+    if (code != CL_SUCCESS)
+        return code;
     open_gate(queue, false);
     return real.clFinish(queue);
 }
 
 EXPORT cl_int clReleaseCommandQueue(cl_command_queue queue)
 {
+    const cl_int code = admit("clReleaseCommandQueue");
     open_gate(queue, true);
-    return real.clReleaseCommandQueue(queue);
+    const cl_int answer = real.clReleaseCommandQueue(queue);
+    return code == CL_SUCCESS ? answer : code;
 }

@@ -1,0 +1,648 @@
+// Graphs. A node of Weir's becomes one node of the driver's or a row of several: copy.c
+// takes copies and fills apart as it does for streams, on a queue that builds in place
+// of running. What they consist of is kept as parts, since an update that the driver
+// cannot make in place (another number of nodes, another size of element) builds a new
+// executable graph from the parts of all nodes. The old one may be running; the driver
+// frees it when it is done.
+//
+// The driver keeps launches of one executable graph in order, on whatever streams. Only
+// behind a new one the first launch is put behind the last of the old one here.
+//
+// Memory that a copy between HOST buffers goes through belongs to the graph, as its
+// launches never overlap.
+#include <inttypes.h>
+#include <string.h>
+
+#include "backends/cuda/cu.h"
+
+enum part_kind {
+    PART_COPY,
+    PART_SET,
+    PART_LAUNCH,
+};
+
+// What a node of the driver's does.
+struct part {
+    enum part_kind kind;
+    union {
+        CUDA_MEMCPY3D copy;
+        CUDA_MEMSET_NODE_PARAMS set;
+        CUDA_KERNEL_NODE_PARAMS launch; // its arguments are in a block of their own
+    } u;
+    CUgraphNode native; // in the graph that the executable one was made of
+    CUgraphNode fresh;  // in one that is being built
+};
+
+struct parts {
+    struct part *parts;
+    size_t count;
+    size_t capacity;
+};
+
+struct staging {
+    struct staging *next;
+    CUdeviceptr address;
+    size_t size;
+};
+
+struct node {
+    struct parts parts;
+    uint32_t *dependencies;
+    uint32_t dependency_count;
+    struct staging *staging; // the last of all that it had; earlier ones may be in use
+    const char *file;        // of the operation
+    int line;
+};
+
+struct native {
+    CUgraph graph;
+    CUgraphExec executable;
+};
+
+struct cu_graph {
+    struct cu_device *device;
+    const char *name; // the device's
+    struct native native;
+    uint32_t node_count;
+    uint32_t most_dependencies;
+    struct node *nodes;
+    CUstream stream;  // of the last launch; NULL: none
+    bool must_follow; // the next launch comes behind `followed`, unless it is on that stream
+    CUevent followed;
+};
+
+struct cu_builder {
+    struct cu_graph *graph;
+    struct node *node;
+    struct parts parts;
+};
+
+static const struct cu_symbols *symbols_of(const struct cu_graph *graph)
+{
+    return &graph->device->module->cu;
+}
+
+static const struct weir_host *host_of(const struct cu_graph *graph)
+{
+    return graph->device->module->host;
+}
+
+static weir_status refuse(const struct cu_graph *graph, const struct node *node, const char *call,
+                          CUresult code)
+{
+    return cu_native_error(graph->device, call, code, "node %u of the graph, captured at %s:%d",
+                           (unsigned)(node - graph->nodes), node->file ? node->file : "",
+                           node->line);
+}
+
+// Parts.
+
+static void free_parts(const struct cu_graph *graph, struct parts *parts)
+{
+    for (size_t i = 0; i < parts->count; i++)
+        if (parts->parts[i].kind == PART_LAUNCH)
+            host_of(graph)->release(parts->parts[i].u.launch.kernelParams);
+    host_of(graph)->release(parts->parts);
+    *parts = (struct parts){0};
+}
+
+static weir_status add_part(struct cu_builder *builder, const struct part *part)
+{
+    const struct weir_host *host = host_of(builder->graph);
+    struct parts *parts = &builder->parts;
+    if (parts->count == parts->capacity) {
+        const size_t capacity = parts->capacity ? 2 * parts->capacity : 1;
+        struct part *grown = host->allocate(capacity * sizeof *grown);
+        if (!grown)
+            return cu_no_memory(host, "a node of a graph");
+        if (parts->count)
+            memcpy(grown, parts->parts, parts->count * sizeof *grown);
+        host->release(parts->parts);
+        parts->parts = grown;
+        parts->capacity = capacity;
+    }
+    parts->parts[parts->count++] = *part;
+    return WEIR_OK;
+}
+
+weir_status cu_build_copy(struct cu_builder *builder, const CUDA_MEMCPY2D *rectangle)
+{
+    const struct part part = {
+        .kind = PART_COPY,
+        .u.copy = {.srcMemoryType = rectangle->srcMemoryType,
+                   .srcHost = rectangle->srcHost,
+                   .srcDevice = rectangle->srcDevice,
+                   .srcPitch = rectangle->srcPitch,
+                   .srcHeight = rectangle->Height,
+                   .dstMemoryType = rectangle->dstMemoryType,
+                   .dstHost = rectangle->dstHost,
+                   .dstDevice = rectangle->dstDevice,
+                   .dstPitch = rectangle->dstPitch,
+                   .dstHeight = rectangle->Height,
+                   .WidthInBytes = rectangle->WidthInBytes,
+                   .Height = rectangle->Height,
+                   .Depth = 1},
+    };
+    return add_part(builder, &part);
+}
+
+weir_status cu_build_set(struct cu_builder *builder, CUdeviceptr dst, uint32_t value,
+                         unsigned element_bytes, size_t count)
+{
+    const struct part part = {
+        .kind = PART_SET,
+        .u.set =
+            {.dst = dst, .value = value, .elementSize = element_bytes, .width = count, .height = 1},
+    };
+    return add_part(builder, &part);
+}
+
+// As create_device() in buffer.c: the memory stream has nothing to wait for.
+weir_status cu_build_staging(struct cu_builder *builder, size_t size, CUdeviceptr *out_address)
+{
+    struct cu_device *device = builder->graph->device;
+    const struct cu_symbols *cu = symbols_of(builder->graph);
+    struct staging *staging = builder->node->staging;
+    if (staging && staging->size >= size) {
+        *out_address = staging->address;
+        return WEIR_OK;
+    }
+    staging = device->module->host->allocate(sizeof *staging);
+    if (!staging)
+        return cu_no_memory(device->module->host, "a node of a graph");
+    const char *call = "cuMemAllocFromPoolAsync";
+    CUresult code =
+        cu->cuMemAllocFromPoolAsync(&staging->address, size, device->pool, device->memory_stream);
+    if (code != CUDA_SUCCESS) {
+        device->module->host->release(staging);
+        return cu_native_error(device, call, code,
+                               "%zu bytes of memory on the way between HOST buffers", size);
+    }
+    staging->size = size;
+    staging->next = builder->node->staging;
+    builder->node->staging = staging;
+    call = "cuStreamSynchronize";
+    code = cu->cuStreamSynchronize(device->memory_stream);
+    if (code != CUDA_SUCCESS)
+        return cu_native_error(device, call, code, "memory on the way between HOST buffers");
+    *out_address = staging->address;
+    return WEIR_OK;
+}
+
+static size_t size_of(const struct weir_argument *argument)
+{
+    switch (argument->kind) {
+    case WEIR_PARAMETER_BUFFER:
+        return sizeof(CUdeviceptr);
+    case WEIR_PARAMETER_LOCAL:
+        return sizeof(uint32_t);
+    case WEIR_PARAMETER_VALUE:
+        break;
+    }
+    return argument->size;
+}
+
+static size_t room_of(const struct weir_argument *argument)
+{
+    return (size_of(argument) + CU_ALIGNMENT - 1) / CU_ALIGNMENT * CU_ALIGNMENT;
+}
+
+// One block: the pointers, then what they point to. NULL: no memory.
+static void **keep_arguments(const struct weir_host *host, const struct weir_operation *operation,
+                             const struct cu_packed *packed)
+{
+    const struct weir_argument *arguments = operation->u.launch.arguments;
+    const size_t count = operation->u.launch.argument_count;
+    size_t bytes = (count * sizeof(void *) + CU_ALIGNMENT - 1) / CU_ALIGNMENT * CU_ALIGNMENT;
+    const size_t first = bytes;
+    for (size_t i = 0; i < count; i++)
+        bytes += room_of(&arguments[i]);
+    void **pointers = host->allocate(bytes);
+    if (!pointers)
+        return NULL;
+    char *at = (char *)pointers + first;
+    for (size_t i = 0; i < count; i++) {
+        memcpy(at, packed->pointers[i], size_of(&arguments[i]));
+        pointers[i] = at;
+        at += room_of(&arguments[i]);
+    }
+    return pointers;
+}
+
+static weir_status build_launch(const struct weir_link *link, struct cu_builder *builder,
+                                const struct weir_operation *operation)
+{
+    const struct weir_extent grid = operation->u.launch.grid;
+    const struct weir_extent block = operation->u.launch.block;
+    struct cu_packed packed;
+    weir_status status = cu_pack(link, operation, &packed);
+    if (status < 0)
+        return status;
+    struct part part = {
+        .kind = PART_LAUNCH,
+        .u.launch = {.func = cu_kernel_of(link, operation->u.launch.kernel)->function,
+                     .gridDimX = grid.x,
+                     .gridDimY = grid.y,
+                     .gridDimZ = grid.z,
+                     .blockDimX = block.x,
+                     .blockDimY = block.y,
+                     .blockDimZ = block.z,
+                     .sharedMemBytes = (unsigned)packed.local_bytes,
+                     .kernelParams = keep_arguments(link->host, operation, &packed)},
+    };
+    status = part.u.launch.kernelParams ? add_part(builder, &part)
+                                        : cu_no_memory(link->host, "a node of a graph");
+    if (status < 0)
+        link->host->release(part.u.launch.kernelParams);
+    return status;
+}
+
+// Takes an operation apart, into `*out_parts`.
+static weir_status take_apart(const struct weir_link *link, struct cu_graph *graph,
+                              struct node *node, const struct weir_operation *operation,
+                              struct parts *out_parts)
+{
+    struct cu_builder builder = {.graph = graph, .node = node};
+    struct cu_queue queue = {.device = graph->device, .builder = &builder};
+    weir_status status;
+    switch (operation->kind) {
+    case WEIR_OPERATION_COPY:
+        status = cu_submit_copy(link, &queue, operation);
+        break;
+    case WEIR_OPERATION_COPY_2D:
+        status = cu_submit_copy_2d(link, &queue, operation);
+        break;
+    case WEIR_OPERATION_FILL:
+        status = cu_submit_fill(link, &queue, operation);
+        break;
+    default: // nothing else is a node
+        status = build_launch(link, &builder, operation);
+        break;
+    }
+    if (status < 0)
+        free_parts(graph, &builder.parts);
+    *out_parts = builder.parts;
+    return status;
+}
+
+// The driver's graphs.
+
+static CUresult add_native(const struct cu_graph *graph, CUgraph native, struct part *part,
+                           const CUgraphNode *behind, size_t count, const char **out_call)
+{
+    const struct cu_symbols *cu = symbols_of(graph);
+    switch (part->kind) {
+    case PART_COPY:
+        *out_call = "cuGraphAddMemcpyNode";
+        return cu->cuGraphAddMemcpyNode(&part->fresh, native, behind, count, &part->u.copy,
+                                        graph->device->context);
+    case PART_SET:
+        *out_call = "cuGraphAddMemsetNode";
+        return cu->cuGraphAddMemsetNode(&part->fresh, native, behind, count, &part->u.set,
+                                        graph->device->context);
+    case PART_LAUNCH:
+        break;
+    }
+    *out_call = "cuGraphAddKernelNode";
+    return cu->cuGraphAddKernelNode(&part->fresh, native, behind, count, &part->u.launch);
+}
+
+// `behind` has room for the dependencies.
+static weir_status add_node(const struct cu_graph *graph, CUgraph native, struct node *node,
+                            CUgraphNode *behind)
+{
+    size_t count = node->dependency_count;
+    for (size_t i = 0; i < count; i++) {
+        const struct parts *other = &graph->nodes[node->dependencies[i]].parts;
+        behind[i] = other->parts[other->count - 1].fresh;
+    }
+    for (size_t i = 0; i < node->parts.count; i++) {
+        struct part *part = &node->parts.parts[i];
+        const char *call;
+        CUresult code = add_native(graph, native, part, behind, count, &call);
+        if (code != CUDA_SUCCESS)
+            return refuse(graph, node, call, code);
+        behind[0] = part->fresh;
+        count = 1;
+    }
+    return WEIR_OK;
+}
+
+static weir_status add_nodes(const struct cu_graph *graph, CUgraph native)
+{
+    const struct weir_host *host = host_of(graph);
+    CUgraphNode *behind = host->allocate((graph->most_dependencies + 1) * sizeof(CUgraphNode));
+    if (!behind)
+        return cu_no_memory(host, "a graph");
+    weir_status status = WEIR_OK;
+    for (uint32_t i = 0; i < graph->node_count && status == WEIR_OK; i++)
+        status = add_node(graph, native, &graph->nodes[i], behind);
+    host->release(behind);
+    return status;
+}
+
+static void destroy_native(const struct cu_graph *graph, struct native *native)
+{
+    if (native->executable)
+        symbols_of(graph)->cuGraphExecDestroy(native->executable);
+    if (native->graph)
+        symbols_of(graph)->cuGraphDestroy(native->graph);
+    *native = (struct native){0};
+}
+
+// Without the upload the first launch would do that work.
+static weir_status instantiate(struct cu_graph *graph, struct native *native)
+{
+    const struct cu_symbols *cu = symbols_of(graph);
+    const char *call = "cuGraphInstantiateWithFlags";
+    CUresult code = cu->cuGraphInstantiateWithFlags(&native->executable, native->graph, 0);
+    if (code != CUDA_SUCCESS)
+        native->executable = NULL;
+    else
+        host_of(graph)->count_driver_object();
+    if (code == CUDA_SUCCESS) {
+        call = "cuGraphUpload";
+        code = cu->cuGraphUpload(native->executable, graph->device->memory_stream);
+    }
+    if (code == CUDA_SUCCESS)
+        return WEIR_OK;
+    return cu_native_error(graph->device, call, code, "make a graph of %u nodes",
+                           (unsigned)graph->node_count);
+}
+
+static weir_status build(struct cu_graph *graph, struct native *native)
+{
+    CUresult code = symbols_of(graph)->cuGraphCreate(&native->graph, 0);
+    if (code != CUDA_SUCCESS) {
+        native->graph = NULL;
+        return cu_native_error(graph->device, "cuGraphCreate", code, "make a graph");
+    }
+    host_of(graph)->count_driver_object();
+    weir_status status = add_nodes(graph, native->graph);
+    if (status == WEIR_OK)
+        status = instantiate(graph, native);
+    if (status < 0)
+        destroy_native(graph, native);
+    return status;
+}
+
+// What was built is the graph's.
+static void adopt(struct cu_graph *graph, const struct native *native)
+{
+    graph->native = *native;
+    for (uint32_t i = 0; i < graph->node_count; i++) {
+        struct parts *parts = &graph->nodes[i].parts;
+        for (size_t n = 0; n < parts->count; n++)
+            parts->parts[n].native = parts->parts[n].fresh;
+    }
+}
+
+// Life.
+
+static weir_status make_node(const struct weir_link *link, struct cu_graph *graph,
+                             struct node *node, const struct weir_graph_node *from)
+{
+    const uint32_t count = from->dependency_count;
+    node->file = from->operation.file;
+    node->line = from->operation.line;
+    node->dependencies = link->host->allocate(count * sizeof *node->dependencies);
+    if (!node->dependencies)
+        return cu_no_memory(link->host, "a node of a graph");
+    for (uint32_t i = 0; i < count; i++)
+        node->dependencies[i] = from->dependencies[i];
+    node->dependency_count = count;
+    if (graph->most_dependencies < count)
+        graph->most_dependencies = count;
+    return take_apart(link, graph, node, &from->operation, &node->parts);
+}
+
+static weir_status make(const struct weir_link *link, struct cu_graph *graph,
+                        const struct weir_graph_setup *setup)
+{
+    graph->nodes = link->host->allocate(setup->node_count * sizeof *graph->nodes);
+    if (!graph->nodes)
+        return cu_no_memory(link->host, "a graph");
+    for (uint32_t i = 0; i < setup->node_count; i++) {
+        graph->node_count++;
+        weir_status status = make_node(link, graph, &graph->nodes[i], &setup->nodes[i]);
+        if (status < 0)
+            return status;
+    }
+    struct native native = {0};
+    weir_status status = build(graph, &native);
+    if (status == WEIR_OK)
+        adopt(graph, &native);
+    return status;
+}
+
+// Within the device's context.
+static void release(struct cu_graph *graph)
+{
+    struct cu_device *device = graph->device;
+    const struct weir_host *host = host_of(graph);
+    destroy_native(graph, &graph->native);
+    if (graph->followed)
+        symbols_of(graph)->cuEventDestroy(graph->followed);
+    for (uint32_t i = 0; i < graph->node_count; i++) {
+        struct node *node = &graph->nodes[i];
+        free_parts(graph, &node->parts);
+        host->release(node->dependencies);
+        for (struct staging *staging = node->staging; staging;) {
+            struct staging *next = staging->next;
+            symbols_of(graph)->cuMemFreeAsync(staging->address, device->memory_stream);
+            host->release(staging);
+            staging = next;
+        }
+    }
+    host->release(graph->nodes);
+    host->release(graph);
+}
+
+weir_status cu_graph_create(const struct weir_link *link, weir_device *device_object,
+                            weir_graph *object, const struct weir_graph_setup *setup,
+                            void **out_data)
+{
+    struct cu_device *device = cu_device_of(link, device_object);
+    struct cu_scope scope;
+    weir_status status = cu_enter(device, &scope);
+    if (status < 0)
+        return status;
+    const char *name = cu_keep_name(device, weir_graph_object(object)->label);
+    struct cu_graph *graph = name ? link->host->allocate(sizeof *graph) : NULL;
+    if (graph) {
+        graph->device = device;
+        graph->name = name;
+        status = make(link, graph, setup);
+        if (status < 0)
+            release(graph);
+    } else {
+        status = cu_no_memory(link->host, "a graph");
+    }
+    cu_leave(device, &scope);
+    if (status < 0)
+        return status;
+    *out_data = graph;
+    return WEIR_OK;
+}
+
+const char *cu_graph_name(const struct cu_graph *graph)
+{
+    return graph->name;
+}
+
+void cu_graph_destroy(const struct weir_link *link, weir_graph *object)
+{
+    struct cu_graph *graph = cu_graph_of(link, object);
+    struct cu_device *device = graph->device;
+    struct cu_scope scope;
+    cu_enter_to_destroy(device, &scope);
+    release(graph);
+    cu_leave(device, &scope);
+}
+
+// Updates.
+
+static bool is_line(const struct part *part)
+{
+    return part->kind != PART_COPY || part->u.copy.Height == 1;
+}
+
+static CUresult set_native(const struct cu_graph *graph, CUgraphNode native,
+                           const struct part *part, const char **out_call)
+{
+    const struct cu_symbols *cu = symbols_of(graph);
+    CUgraphExec executable = graph->native.executable;
+    switch (part->kind) {
+    case PART_COPY:
+        *out_call = "cuGraphExecMemcpyNodeSetParams";
+        return cu->cuGraphExecMemcpyNodeSetParams(executable, native, &part->u.copy,
+                                                  graph->device->context);
+    case PART_SET:
+        *out_call = "cuGraphExecMemsetNodeSetParams";
+        return cu->cuGraphExecMemsetNodeSetParams(executable, native, &part->u.set,
+                                                  graph->device->context);
+    case PART_LAUNCH:
+        break;
+    }
+    *out_call = "cuGraphExecKernelNodeSetParams";
+    return cu->cuGraphExecKernelNodeSetParams(executable, native, &part->u.launch);
+}
+
+// Marks the end of the last launch, for the first one of a new executable graph. A stream
+// that is gone had finished. Recording under the lock may take until the stream has room,
+// which it gets without anybody's help.
+static weir_status mark_last_launch(struct cu_graph *graph)
+{
+    struct cu_device *device = graph->device;
+    const struct cu_symbols *cu = symbols_of(graph);
+    CUresult code = CUDA_SUCCESS;
+    if (!graph->stream)
+        return WEIR_OK;
+    if (!graph->followed)
+        code = cu->cuEventCreate(&graph->followed, CU_EVENT_DISABLE_TIMING);
+    if (code != CUDA_SUCCESS) {
+        graph->followed = NULL;
+        return cu_native_error(device, "cuEventCreate", code, "update a graph");
+    }
+    pthread_mutex_lock(&device->lock);
+    const struct cu_queue *queue = device->queues;
+    while (queue && queue->stream != graph->stream)
+        queue = queue->next;
+    if (queue)
+        code = cu->cuEventRecord(graph->followed, graph->stream);
+    pthread_mutex_unlock(&device->lock);
+    if (code != CUDA_SUCCESS)
+        return cu_native_error(device, "cuEventRecord", code, "update a graph");
+    // Without the queue, what an earlier update marked is still to be followed.
+    graph->must_follow = graph->must_follow || queue;
+    return WEIR_OK;
+}
+
+// With the fresh parts in their place.
+static weir_status rebuild(struct cu_graph *graph)
+{
+    struct native fresh = {0};
+    weir_status status = build(graph, &fresh);
+    if (status == WEIR_OK)
+        status = mark_last_launch(graph);
+    if (status < 0) {
+        destroy_native(graph, &fresh);
+        return status;
+    }
+    destroy_native(graph, &graph->native);
+    adopt(graph, &fresh);
+    return WEIR_OK;
+}
+
+// A node of several parts is not changed in place: one that is refused would leave it
+// half changed.
+static weir_status replace(struct cu_graph *graph, struct node *node, struct parts *fresh)
+{
+    struct parts old = node->parts;
+    if (old.count == 1 && fresh->count == 1 && old.parts->kind == fresh->parts->kind &&
+        is_line(old.parts) && is_line(fresh->parts)) {
+        const char *call;
+        CUresult code = set_native(graph, old.parts->native, fresh->parts, &call);
+        if (code != CUDA_SUCCESS && code != CUDA_ERROR_INVALID_VALUE)
+            return refuse(graph, node, call, code);
+        if (code == CUDA_SUCCESS) {
+            fresh->parts->native = old.parts->native;
+            node->parts = *fresh;
+            *fresh = old;
+            return WEIR_OK;
+        }
+    }
+    node->parts = *fresh;
+    weir_status status = rebuild(graph);
+    if (status < 0)
+        node->parts = old;
+    else
+        *fresh = old;
+    return status;
+}
+
+weir_status cu_graph_update(const struct weir_link *link, weir_graph *object, uint32_t index,
+                            const struct weir_graph_node *node)
+{
+    struct cu_graph *graph = cu_graph_of(link, object);
+    struct parts parts;
+    struct cu_scope scope;
+    weir_status status = cu_enter(graph->device, &scope);
+    if (status < 0)
+        return status;
+    status = take_apart(link, graph, &graph->nodes[index], &node->operation, &parts);
+    if (status == WEIR_OK) {
+        status = replace(graph, &graph->nodes[index], &parts);
+        free_parts(graph, &parts);
+    }
+    cu_leave(graph->device, &scope);
+    return status;
+}
+
+// Launches.
+
+static CUresult follow(struct cu_graph *graph, const struct cu_queue *queue)
+{
+    graph->must_follow = false;
+    if (queue->stream == graph->stream)
+        return CUDA_SUCCESS;
+    return symbols_of(graph)->cuStreamWaitEvent(queue->stream, graph->followed, 0);
+}
+
+weir_status cu_submit_graph(const struct weir_link *link, struct cu_queue *queue,
+                            const struct weir_operation *operation)
+{
+    struct cu_graph *graph = cu_graph_of(link, operation->u.graph.graph);
+    const char *call = "cuStreamWaitEvent";
+    CUresult code = graph->must_follow ? follow(graph, queue) : CUDA_SUCCESS;
+    if (code == CUDA_SUCCESS) {
+        call = "cuGraphLaunch";
+        code = symbols_of(graph)->cuGraphLaunch(graph->native.executable, queue->stream);
+        graph->stream = queue->stream;
+    }
+    cu_watch_command(queue); // CUPTI tells of a graph as one activity
+    if (code == CUDA_SUCCESS)
+        return WEIR_OK;
+    return cu_native_error(graph->device, call, code, "launch a graph of %u nodes",
+                           (unsigned)graph->node_count);
+}

@@ -1,0 +1,65 @@
+// See the header. The owner stores `held` and then reads `owner`; who takes the bias
+// away stores `owner`, has the kernel run a memory barrier on every running thread of
+// the process, and then reads `held`. So at least one of the two sees the other.
+#include "base/biased_lock.h"
+
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+// States of `owner` that are no thread.
+#define NOBODY ((uintptr_t)0)
+#define EVERYBODY ((uintptr_t)1)
+
+// syscall() is declared with more than POSIX only.
+long syscall(long number, ...);
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static bool available;
+
+static long membarrier(int command)
+{
+    return syscall(SYS_membarrier, command, 0, 0);
+}
+
+static void register_process(void)
+{
+    available = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
+}
+
+void weir_biased_lock_init(struct weir_biased_lock *lock)
+{
+    pthread_once(&once, register_process);
+    atomic_init(&lock->owner, available ? NOBODY : EVERYBODY);
+    atomic_init(&lock->held, false);
+    lock->by_owner = false;
+    pthread_mutex_init(&lock->mutex, NULL);
+}
+
+void weir_biased_lock_finish(struct weir_biased_lock *lock)
+{
+    pthread_mutex_destroy(&lock->mutex);
+}
+
+// With the mutex. The owner may be inside for as long as a driver's call takes.
+static void end_bias(struct weir_biased_lock *lock)
+{
+    atomic_store(&lock->owner, EVERYBODY);
+    membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+    for (uint64_t pause_ns = 200; atomic_load_explicit(&lock->held, memory_order_acquire);
+         pause_ns = pause_ns < 100000 ? 2 * pause_ns : 100000)
+        weir_clock_sleep_ns(pause_ns);
+}
+
+void weir_biased_lock_take_slowly(struct weir_biased_lock *lock)
+{
+    pthread_mutex_lock(&lock->mutex);
+    const uintptr_t owner = atomic_load_explicit(&lock->owner, memory_order_relaxed);
+    if (owner == NOBODY)
+        atomic_store_explicit(&lock->owner, weir_biased_lock_self(), memory_order_release);
+    else if (owner != EVERYBODY)
+        end_bias(lock);
+    lock->by_owner = false;
+}

@@ -1,0 +1,47 @@
+// Two clocks that run side by side, related by pairs of readings: straight lines
+// between neighbouring pairs, and beyond the last one the direction of what is known.
+// Drift, and slow changes of it, are followed.
+//
+// Threads: a map is used by one thread at a time.
+#ifndef WEIR_BASE_CLOCK_MAP_H
+#define WEIR_BASE_CLOCK_MAP_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WEIR_CLOCK_MAP_PAIRS 64
+// Pairs nearer than that replace each other: over short distances the error of a
+// reading is more than the drift.
+#define WEIR_CLOCK_MAP_DISTANCE_NS UINT64_C(100000000)
+
+struct weir_clock_pair {
+    uint64_t a_ns;
+    uint64_t b_ns;
+};
+
+// Zeroed: no pairs, and both clocks are one.
+struct weir_clock_map {
+    struct weir_clock_pair pairs[WEIR_CLOCK_MAP_PAIRS]; // ring, oldest overwritten first
+    uint64_t count;                                     // of all pairs so far
+    struct weir_clock_pair first;                       // of all
+};
+
+// Adds a reading. One that runs backwards in either clock is ignored.
+void weir_clock_map_add(struct weir_clock_map *map, uint64_t a_ns, uint64_t b_ns);
+
+// What the one clock shows when the other shows that.
+uint64_t weir_clock_map_b(const struct weir_clock_map *map, uint64_t a_ns);
+uint64_t weir_clock_map_a(const struct weir_clock_map *map, uint64_t b_ns);
+
+// How much faster clock a ran than b from the first pair to the last, in millionths. 0
+// while they are too close to each other to tell.
+double weir_clock_map_drift_ppm(const struct weir_clock_map *map);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

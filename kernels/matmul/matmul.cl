@@ -1,0 +1,166 @@
+// The product of two matrices of floats, row-major, of any size.
+//
+// A block makes a tile of 128 x 64. It walks along the factors 16 at a time: their
+// parts lie in local memory twice, so that the next ones arrive while these are
+// multiplied, and one barrier a step is enough. The part of `a` is kept turned, so
+// that every work-item reads both factors four floats at a time. What lies past an
+// edge is read as zero, and never from memory.
+
+#include "kernels/matmul/tile.cl.h"
+
+// Rows of the turned part are this far apart: 4 off a power of two, which halves
+// what its stores collide in a GPU's memory banks, and still whole vectors.
+#define PITCH (MATMUL_ROWS + 4)
+
+// Each work-item loads 16 floats of `a`, 8 rows apart, and 8 of `b`, 2 rows apart.
+// Neighbours load neighbours.
+#define A_LOADS 16u
+#define A_STEP 8u
+#define B_LOADS 8u
+#define B_STEP 2u
+
+WEIR_FN float element(__global const float *from, uint row, uint column, uint rows, uint columns)
+{
+    return row < rows && column < columns ? from[(size_t)row * columns + column] : 0.0f;
+}
+
+// `inside` holds for a whole block: no test is left in the common case.
+WEIR_FN void load_a(__global const float *restrict a, uint row, uint column, uint rows,
+                    uint columns, bool inside, float *out)
+{
+    if (inside) {
+        __global const float *from = a + (size_t)row * columns + column;
+#pragma unroll
+        for (uint i = 0; i < A_LOADS; i++)
+            out[i] = from[(size_t)(A_STEP * i) * columns];
+    } else {
+#pragma unroll
+        for (uint i = 0; i < A_LOADS; i++)
+            out[i] = element(a, row + A_STEP * i, column, rows, columns);
+    }
+}
+
+WEIR_FN void load_b(__global const float *restrict b, uint row, uint column, uint rows,
+                    uint columns, bool inside, float *out)
+{
+    if (inside) {
+        __global const float *from = b + (size_t)row * columns + column;
+#pragma unroll
+        for (uint i = 0; i < B_LOADS; i++)
+            out[i] = from[(size_t)(B_STEP * i) * columns];
+    } else {
+#pragma unroll
+        for (uint i = 0; i < B_LOADS; i++)
+            out[i] = element(b, row + B_STEP * i, column, rows, columns);
+    }
+}
+
+WEIR_FN void store_a(WEIR_LOCAL_PTR(float) to, const float *from)
+{
+#pragma unroll
+    for (uint i = 0; i < A_LOADS; i++)
+        to[A_STEP * i] = from[i];
+}
+
+WEIR_FN void store_b(WEIR_LOCAL_PTR(float) to, const float *from)
+{
+#pragma unroll
+    for (uint i = 0; i < B_LOADS; i++)
+        to[B_STEP * i * MATMUL_COLUMNS] = from[i];
+}
+
+WEIR_FN void take(float4 low, float4 high, float *out)
+{
+    out[0] = low.x;
+    out[1] = low.y;
+    out[2] = low.z;
+    out[3] = low.w;
+    out[4] = high.x;
+    out[5] = high.y;
+    out[6] = high.z;
+    out[7] = high.w;
+}
+
+// One step of 16: fma() throughout, in ascending order, so that the bits do not
+// depend on the device.
+WEIR_FN void multiply(WEIR_LOCAL_PTR(const float4) a, WEIR_LOCAL_PTR(const float4) b,
+                      float sum[MATMUL_ITEM][MATMUL_ITEM])
+{
+#pragma unroll
+    for (uint d = 0; d < MATMUL_DEPTH; d++) {
+        float x[MATMUL_ITEM], y[MATMUL_ITEM];
+        take(a[d * (PITCH / 4)], a[d * (PITCH / 4) + MATMUL_ROWS / 8], x);
+        take(b[d * (MATMUL_COLUMNS / 4)], b[d * (MATMUL_COLUMNS / 4) + MATMUL_COLUMNS / 8], y);
+#pragma unroll
+        for (uint i = 0; i < MATMUL_ITEM; i++)
+#pragma unroll
+            for (uint j = 0; j < MATMUL_ITEM; j++)
+                sum[i][j] = fma(x[i], y[j], sum[i][j]);
+    }
+}
+
+// The row or column of item `at` of the tile's side that number `i` of its eight
+// stands in.
+WEIR_FN uint place(uint at, uint i, uint side)
+{
+    return MATMUL_GROUP * at + i % MATMUL_GROUP + i / MATMUL_GROUP * (side / 2u);
+}
+
+// c = a b; a is m x k, b is k x n, c is m x n.
+__kernel WEIR_BLOCK(8, 16, 1) void matmul(__global const float *restrict a,
+                                          __global const float *restrict b,
+                                          __global float *restrict c, uint m, uint n, uint k)
+{
+    __local float4 part_a[2 * MATMUL_DEPTH * PITCH / 4];
+    __local float4 part_b[2 * MATMUL_DEPTH * MATMUL_COLUMNS / 4];
+    uint tx = (uint)get_local_id(0), ty = (uint)get_local_id(1);
+    uint lane = ty * MATMUL_BLOCK_X + tx;
+    uint row = (uint)get_group_id(1) * MATMUL_ROWS;
+    uint column = (uint)get_group_id(0) * MATMUL_COLUMNS;
+    uint a_row = lane / MATMUL_DEPTH, a_column = lane % MATMUL_DEPTH;
+    uint b_row = lane / MATMUL_COLUMNS, b_column = lane % MATMUL_COLUMNS;
+    WEIR_LOCAL_PTR(float) to_a = (WEIR_LOCAL_PTR(float))part_a + a_column * PITCH + a_row;
+    WEIR_LOCAL_PTR(float) to_b = (WEIR_LOCAL_PTR(float))part_b + b_row * MATMUL_COLUMNS + b_column;
+    bool rows_inside = row + MATMUL_ROWS <= m, columns_inside = column + MATMUL_COLUMNS <= n;
+    float sum[MATMUL_ITEM][MATMUL_ITEM];
+    float next_a[A_LOADS], next_b[B_LOADS];
+
+#pragma unroll
+    for (uint i = 0; i < MATMUL_ITEM; i++)
+#pragma unroll
+        for (uint j = 0; j < MATMUL_ITEM; j++)
+            sum[i][j] = 0.0f;
+    load_a(a, row + a_row, a_column, m, k, rows_inside && MATMUL_DEPTH <= k, next_a);
+    load_b(b, b_row, column + b_column, k, n, columns_inside && MATMUL_DEPTH <= k, next_b);
+    store_a(to_a, next_a);
+    store_b(to_b, next_b);
+    barrier(CLK_LOCAL_MEM_FENCE);
+
+    uint which = 0;
+    for (uint next = MATMUL_DEPTH; next < k + MATMUL_DEPTH; next += MATMUL_DEPTH) {
+        if (next < k) {
+            bool full = next + MATMUL_DEPTH <= k;
+            load_a(a, row + a_row, next + a_column, m, k, rows_inside && full, next_a);
+            load_b(b, next + b_row, column + b_column, k, n, columns_inside && full, next_b);
+        }
+        multiply(part_a + which * (MATMUL_DEPTH * PITCH / 4) + ty,
+                 part_b + which * (MATMUL_DEPTH * MATMUL_COLUMNS / 4) + tx, sum);
+        which = 1u - which;
+        if (next < k) {
+            store_a(to_a + which * MATMUL_DEPTH * PITCH, next_a);
+            store_b(to_b + which * MATMUL_DEPTH * MATMUL_COLUMNS, next_b);
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+
+#pragma unroll
+    for (uint i = 0; i < MATMUL_ITEM; i++) {
+        uint at_row = row + place(ty, i, MATMUL_ROWS);
+#pragma unroll
+        for (uint j = 0; j < MATMUL_ITEM; j++) {
+            uint at_column = column + place(tx, j, MATMUL_COLUMNS);
+            if (at_row < m && at_column < n)
+                c[(size_t)at_row * n + at_column] = sum[i][j];
+        }
+    }
+}

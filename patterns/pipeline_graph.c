@@ -1,0 +1,177 @@
+// Frames as graphs. Each slot has a queue that launches its frames, so frames overlap as
+// far as the device lets them, and a graph, captured from the stages when the slot first
+// meets a frame of its number.
+//
+// A stage is captured on the queue of a stage that it depends on, if no other has
+// continued there, and else on its own. So a row of stages is captured on the slot's queue
+// alone and needs no fork, which a backend without graphs replays for less.
+#include <stdio.h>
+#include <string.h>
+
+#include "patterns/pipeline_parts.h"
+
+// List order is an order of the graph, so what is depended on has its lane.
+static void choose_lanes(weir_pipeline *pipeline)
+{
+    uint64_t continued = 0;
+    bool rooted = false;
+
+    for (uint32_t i = 0; i < pipeline->params.stage_count; i++) {
+        struct weir__stage *stage = &pipeline->stages[i];
+        stage->lane = i;
+        if (stage->depends_on == 0 && !rooted) {
+            stage->lane = WEIR__SLOT_LANE;
+            rooted = true;
+        }
+        for (uint32_t d = 0; d < i; d++)
+            if ((stage->depends_on & ~continued) >> d & 1) {
+                stage->lane = pipeline->stages[d].lane;
+                continued |= WEIR_PIPELINE_AFTER(d);
+                break;
+            }
+    }
+}
+
+static int32_t highest_priority(const weir_pipeline *pipeline)
+{
+    int32_t highest = pipeline->stages[0].priority;
+    for (uint32_t i = 1; i < pipeline->params.stage_count; i++)
+        if (highest < pipeline->stages[i].priority)
+            highest = pipeline->stages[i].priority;
+    return highest;
+}
+
+weir_status weir__pipeline_make_graphs(weir_pipeline *pipeline)
+{
+    weir_status status = WEIR_OK;
+
+    choose_lanes(pipeline);
+    for (uint32_t i = 0; i < pipeline->params.slot_count && status == WEIR_OK; i++) {
+        char label[WEIR__LABEL_SIZE + WEIR__NAME_SIZE];
+        snprintf(label, sizeof label, "%s/slot %u", pipeline->label, (unsigned)i);
+        status = weir_queue_create(pipeline->params.device,
+                                   &(struct weir_queue_params){
+                                       .struct_size = sizeof(struct weir_queue_params),
+                                       .label = label,
+                                       .priority = highest_priority(pipeline),
+                                   },
+                                   &pipeline->slots[i].queue);
+    }
+    return status;
+}
+
+void weir__pipeline_free_graphs(weir_pipeline *pipeline)
+{
+    for (uint32_t i = 0; pipeline->slots && i < pipeline->params.slot_count; i++) {
+        weir_graph_destroy(&pipeline->slots[i].graph);
+        weir_queue_destroy(&pipeline->slots[i].queue);
+    }
+}
+
+// --- capturing ---
+
+static weir_queue *queue_of(const weir_pipeline *pipeline, const struct weir__slot *slot,
+                            uint32_t lane)
+{
+    return lane == WEIR__SLOT_LANE ? slot->queue : pipeline->stages[lane].queue;
+}
+
+// What a capture refuses is told by the call that was refused; what to do about it is
+// the pipeline's to tell.
+static void note_refusal(struct weir__slot *slot, const char *stage, weir_status status)
+{
+    weir__pipeline_note(slot, stage, status);
+    if (slot->status == WEIR_ERROR_INVALID)
+        snprintf(slot->error.remedy, sizeof slot->error.remedy,
+                 "keep it out of the stages, or run the pipeline without graphs (graphs = 0)");
+}
+
+static bool capture_waits(weir_pipeline *pipeline, struct weir__slot *slot, uint32_t index,
+                          struct weir_event begin)
+{
+    const struct weir__stage *stage = &pipeline->stages[index];
+    weir_queue *queue = queue_of(pipeline, slot, stage->lane);
+
+    if (stage->depends_on == 0 && stage->lane != WEIR__SLOT_LANE &&
+        !weir__pipeline_took(slot, stage->name, weir_queue_wait(queue, begin)))
+        return false;
+    for (uint32_t i = 0; i < index; i++)
+        if ((stage->depends_on >> i & 1) && pipeline->stages[i].lane != stage->lane &&
+            !weir__pipeline_took(slot, stage->name, weir_queue_wait(queue, slot->ends[i])))
+            return false;
+    return true;
+}
+
+static bool capture_stage(weir_pipeline *pipeline, struct weir__slot *slot, void *frame,
+                          uint32_t index, struct weir_event begin)
+{
+    const struct weir__stage *stage = &pipeline->stages[index];
+    weir_queue *queue = queue_of(pipeline, slot, stage->lane);
+
+    if (!capture_waits(pipeline, slot, index, begin))
+        return false;
+    weir__pipeline_forget_error();
+    weir_status status = stage->submit(pipeline->params.user, slot->data, frame, queue);
+    if (status != WEIR_OK) {
+        note_refusal(slot, stage->name, status);
+        return false;
+    }
+    return weir__pipeline_took(slot, stage->name, weir_queue_record(queue, &slot->ends[index]));
+}
+
+static bool capture_stages(weir_pipeline *pipeline, struct weir__slot *slot, void *frame)
+{
+    struct weir_event begin;
+
+    if (!weir__pipeline_took(slot, "graph", weir_queue_record(slot->queue, &begin)))
+        return false;
+    for (uint32_t i = 0; i < pipeline->params.stage_count; i++)
+        if (!capture_stage(pipeline, slot, frame, i, begin))
+            return false;
+    for (uint32_t i = 0; i < pipeline->params.stage_count; i++) {
+        const struct weir__stage *stage = &pipeline->stages[i];
+        if (stage->last && stage->lane != WEIR__SLOT_LANE &&
+            !weir__pipeline_took(slot, stage->name, weir_queue_wait(slot->queue, slot->ends[i])))
+            return false;
+    }
+    return true;
+}
+
+static bool capture(weir_pipeline *pipeline, struct weir__slot *slot, void *frame)
+{
+    const struct weir_graph_params params = {
+        .struct_size = sizeof params,
+        .label = weir_queue_label(slot->queue),
+    };
+
+    weir_graph_destroy(&slot->graph);
+    if (!weir__pipeline_took(slot, "graph", weir_capture_begin(slot->queue)))
+        return false;
+    bool captured = capture_stages(pipeline, slot, frame);
+    // Events of a capture are nobody's to wait for.
+    memset(slot->ends, 0, pipeline->params.stage_count * sizeof *slot->ends);
+    if (!captured) {
+        weir_capture_cancel(slot->queue);
+        return false;
+    }
+    weir_status status = weir_capture_end(slot->queue, &params, &slot->graph);
+    if (status != WEIR_OK)
+        weir__pipeline_note(slot, "graph", status);
+    return status == WEIR_OK;
+}
+
+// --- launching ---
+
+void weir__pipeline_launch(weir_pipeline *pipeline, struct weir__slot *slot, void *frame)
+{
+    const struct weir_pipeline_params *params = &pipeline->params;
+    const uint64_t number = params->repeat(params->user, slot->data, frame);
+
+    if ((!slot->graph || slot->number != number) && !capture(pipeline, slot, frame))
+        return;
+    slot->number = number;
+    bool launched = weir__pipeline_took(slot, "graph", weir_queue_graph(slot->queue, slot->graph));
+    // Also behind a launch that failed: a part of it may be under way.
+    if (weir__pipeline_took(slot, "graph", weir_queue_record(slot->queue, &slot->done)) && launched)
+        (void)weir__pipeline_took(slot, "graph", weir_queue_flush(slot->queue));
+}

@@ -1,0 +1,185 @@
+// Which files a link writes, and what it makes of the trace when it is closed.
+//
+// The report's library tells errors through the public API, which a module does not link;
+// here is what it needs of it.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <weir/report.h>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "plugins/trace/parts.h"
+#include "report/page.h"
+
+// Names of files.
+
+// Files that runtimes of this process have written, so that none is written over.
+struct written {
+    struct written *next;
+    char path[];
+};
+
+static pthread_mutex_t written_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct written *written_files;
+
+static bool is_written(const char *path)
+{
+    const struct written *file = written_files;
+    while (file && strcmp(file->path, path) != 0)
+        file = file->next;
+    return file != NULL;
+}
+
+// "a/trace.json.gz" becomes "a/trace.2.json.gz".
+static void number_path(const char *path, unsigned number, char *text, size_t size)
+{
+    const char *slash = strrchr(path, '/');
+    const char *name = slash ? slash + 1 : path;
+    const char *point = *name ? strchr(name + 1, '.') : NULL;
+    if (number == 1)
+        snprintf(text, size, "%s", path);
+    else if (point)
+        snprintf(text, size, "%.*s.%u%s", (int)(point - path), path, number, point);
+    else
+        snprintf(text, size, "%s.%u", path, number);
+}
+
+// Whether something stands there that is no file: a pipe, /dev/null.
+static bool is_special(const char *path)
+{
+    struct stat status;
+    return stat(path, &status) == 0 && !S_ISREG(status.st_mode);
+}
+
+static void claim(const char *wanted, char *path)
+{
+    pthread_mutex_lock(&written_lock);
+    unsigned number = 1;
+    do
+        number_path(wanted, number++, path, TRACE_PATH_SIZE);
+    while (is_written(path) && number < 10000 && !is_special(wanted));
+    struct written *file = malloc(sizeof *file + strlen(path) + 1);
+    if (file) {
+        memcpy(file->path, path, strlen(path) + 1);
+        file->next = written_files;
+        written_files = file;
+    }
+    pthread_mutex_unlock(&written_lock);
+}
+
+static void give_back(const char *path)
+{
+    pthread_mutex_lock(&written_lock);
+    for (struct written **at = &written_files; *at; at = &(*at)->next) {
+        struct written *file = *at;
+        if (strcmp(file->path, path) != 0)
+            continue;
+        *at = file->next;
+        free(file);
+        break;
+    }
+    pthread_mutex_unlock(&written_lock);
+}
+
+// Replaces %p. False: there is no room.
+static bool expand(const char *path, char *text, size_t size)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (; *path; path++) {
+        if (path[0] == '%' && path[1] == 'p') {
+            weir_text_append(text, size, &used, "%ld", (long)getpid());
+            path++;
+        } else {
+            weir_text_append(text, size, &used, "%c", *path);
+        }
+        if (used + 32 > size)
+            return false;
+    }
+    return true;
+}
+
+bool trace_path_claim(const char *wanted, char *path)
+{
+    char text[TRACE_PATH_SIZE - 16];
+    path[0] = '\0';
+    if (!expand(wanted, text, sizeof text))
+        return false;
+    if (text[0])
+        claim(text, path);
+    return true;
+}
+
+void trace_path_remove(const char *path)
+{
+    if (!is_special(path))
+        unlink(path);
+}
+
+void trace_paths_give_back(const struct trace *trace)
+{
+    give_back(trace->path);
+    give_back(trace->report_path);
+    give_back(trace->html_path);
+}
+
+// What stands for `stdin`: BUILD tells why.
+extern FILE *const trace_no_stdin;
+FILE *const trace_no_stdin = NULL;
+
+// Errors of the report's library.
+
+static _Thread_local struct weir_error last_error;
+
+weir_status weir_error_set(const struct weir_error *detail)
+{
+    last_error = detail ? *detail : (struct weir_error){.status = WEIR_OK};
+    return last_error.status;
+}
+
+// The report and the page.
+
+static bool write_text(const char *path, const char *text, char *message, size_t size)
+{
+    weir_file_writer *file = weir_file_writer_create(path, message, size);
+    if (!file)
+        return false;
+    weir_file_writer_append(file, text, strlen(text));
+    return weir_file_writer_commit(&file, message, size);
+}
+
+static bool write_report(const char *path, const weir_report *report, char *message, size_t size)
+{
+    char *text = weir_report_text(report);
+    const bool written = text && write_text(path, text, message, size);
+    if (!text)
+        snprintf(message, size, "%s: there is no memory for the report", path);
+    weir_report_free_text(&text);
+    return written;
+}
+
+static void say(const struct trace *trace, const char *message)
+{
+    trace->link->host->log(WEIR_LOG_ERROR, "trace", message);
+}
+
+void trace_outputs_write(const struct trace *trace)
+{
+    weir_report *report = NULL;
+    char message[1024];
+    if ((!trace->report_path[0] && !trace->html_path[0]) || trace->write_failed)
+        return;
+    if (weir_report_read(trace->path, NULL, &report) < 0) {
+        say(trace, last_error.message);
+        return;
+    }
+    if (trace->report_path[0] && !write_report(trace->report_path, report, message, sizeof message))
+        say(trace, message);
+    if (trace->html_path[0] && !weir_page_write(trace->html_path, report, message, sizeof message))
+        say(trace, message);
+    weir_report_destroy(&report);
+}

@@ -1,0 +1,352 @@
+// What the files of the plugin share.
+//
+//   module.c   keys, the ops table, and a link's life
+//   objects.c  devices, queues, buffers, kernels and graphs as they come and go
+//   submit.c   the one thing on the path of an operation: a line in its queue's ring
+//   threads.c  threads, their regions and their waits
+//   names.c    labels, which outlive their objects
+//   join.c     times of finished operations find their submissions
+//   engines.c  starts that the driver does not tell
+//   drain.c    the thread that writes
+//   outputs.c  names of files; the report and the page, at the end
+//
+// Memory is fixed: a ring for each queue, and one for each thread that has regions or
+// waits. Who submits never waits for the thread that writes: what finds its ring full
+// is counted and not kept.
+//
+// A queue's ring has one writer, who submits, under the front end's lock of the queue,
+// and one reader, the draining thread. Entries between `tail` and `head` are the
+// reader's, but for host calls, whose times the thread that runs them stores.
+//
+// Locks, none of which is held while another is taken but as listed here: lists, then a
+// device's, then a queue's.
+#ifndef WEIR_PLUGINS_TRACE_PARTS_H
+#define WEIR_PLUGINS_TRACE_PARTS_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include <weir/module/module.h>
+
+#include "base/clock_map.h"
+#include "report/trace.h"
+
+enum {
+    TRACE_REGION_SIZE = 72, // of a path of regions, as an operation keeps it
+    TRACE_NAME_SIZE = 48,   // of a region
+    TRACE_DEPTH = 32,       // of regions
+    TRACE_PATH_SIZE = 512,
+    TRACE_SPANS = 512,     // of a thread, until they are written; a power of two
+    TRACE_WAITS = 64,      // that an operation keeps, the last ones
+    TRACE_FETCH = 256,     // times that are asked for at once
+    TRACE_LABEL_SIZE = 96, // of labels of devices and queues
+    TRACE_WAKE = 512,      // operations in a ring that wake the thread that writes
+    TRACE_ENGINES = WEIR_ENGINE_COUNT,
+};
+
+struct trace;
+
+// names.c
+
+// Texts that live as long as the link, each kept once.
+struct trace_names {
+    pthread_mutex_t lock;
+    struct trace_name **slots;
+    size_t slot_count; // a power of two
+    size_t count;
+    size_t bytes;
+};
+
+bool trace_names_init(struct trace_names *names);
+void trace_names_finish(struct trace_names *names);
+// Never NULL. When there is no room for more of them, a text that says so.
+const char *trace_names_keep(struct trace_names *names, const char *text);
+
+// threads.c
+
+struct trace_span_entry {
+    enum weir_trace_span_kind kind;
+    uint64_t number;
+    uint64_t begin_ns;
+    uint64_t end_ns;
+    char name[TRACE_NAME_SIZE];
+};
+
+struct trace_level {
+    uint64_t begin_ns;
+    uint64_t number;
+    size_t length; // of the path before it
+    char name[TRACE_NAME_SIZE];
+};
+
+// What one thread did in one link. Its rings are its own to write.
+struct trace_thread {
+    atomic_uint users;  // the link, and the thread as long as it lives
+    atomic_bool closed; // the link is gone
+    const struct trace *trace;
+    struct trace_thread *next;        // of the link
+    struct trace_thread *next_of_own; // of the thread, in other links
+    uint64_t id;
+    bool announced; // the draining thread has written its name
+    uint32_t depth; // may be beyond what is kept
+    struct trace_level levels[TRACE_DEPTH];
+    char path[TRACE_REGION_SIZE];
+    size_t path_length;
+    atomic_uint head; // counts; the thread moves it
+    atomic_uint tail; // the draining thread moves it
+    atomic_uint_fast64_t dropped;
+    struct trace_span_entry spans[TRACE_SPANS];
+};
+
+// The calling thread's, made at the first call. NULL: no memory.
+struct trace_thread *trace_thread_self(struct trace *trace);
+void trace_threads_finish(struct trace *trace);
+// A stretch of the calling thread's time that ends now.
+void trace_thread_span(struct trace_thread *thread, enum weir_trace_span_kind kind,
+                       const char *name, uint64_t number, uint64_t begin_ns);
+
+void trace_region(const struct weir_link *link, const char *name, uint64_t number);
+weir_status trace_event_wait(const struct weir_link *link, weir_queue *object, uint64_t sequence,
+                             uint64_t timeout_ns);
+weir_status trace_queue_finish(const struct weir_link *link, weir_queue *object);
+
+// submit.c
+
+enum trace_flags {
+    TRACE_FAILED = 1,    // at submit
+    TRACE_UNTIMED = 2,   // has no times
+    TRACE_IMPLIED = 4,   // a wait that needed no driver
+    TRACE_TIMED = 8,     // start_ns and end_ns are known
+    TRACE_EARLIEST = 16, // start_ns may be too early
+    TRACE_READY = 32,    // may be written
+};
+
+// One operation, or one wait, from its submit until it is written.
+struct trace_entry {
+    uint64_t sequence;
+    uint64_t submit_ns;
+    uint64_t submit_end_ns;
+    uint64_t start_ns; // on the host's clock
+    uint64_t end_ns;
+    uint64_t bytes;
+    uint64_t thread;
+    const char *file;
+    const char *name;
+    const char *dst;
+    const char *src;
+    int line;
+    uint8_t kind; // enum weir_operation_kind
+    uint8_t engine;
+    uint8_t dst_memory;
+    uint8_t src_memory;
+    uint8_t flags;
+    atomic_bool called; // HOST_CALL: it has returned
+    union {
+        struct {
+            weir_host_function function;
+            void *user;
+        } host_call;
+        struct {
+            uint64_t queue;
+            uint64_t sequence;
+        } wait;
+        struct {
+            uint32_t grid[3];
+            uint32_t block[3];
+        } launch;
+        struct {
+            uint32_t times; // that it will have: its own, or one for each node
+            uint32_t seen;
+        } graph;
+    } u;
+    char region[TRACE_REGION_SIZE];
+};
+
+weir_status trace_queue_submit(const struct weir_link *link, weir_queue *object,
+                               const struct weir_operation *operation);
+
+// objects.c
+
+struct trace_device {
+    struct trace_device *next;
+    weir_device *object; // of the front end, while it has queues
+    uint32_t index;      // in the trace
+    struct weir_device_info info;
+    struct weir_limits limits;
+    char label[TRACE_LABEL_SIZE];
+    bool enlisted;
+    bool announced;
+    pthread_mutex_t lock; // guards what follows
+    size_t queue_count;
+    struct weir_clock_map clock; // a: the device's
+    uint64_t paired_ns;          // when the last pair was taken
+    uint64_t pairs;
+    uint64_t uncertainty_ns;
+    // The draining thread's.
+    struct weir_clock_map clock_now; // a copy
+    uint64_t busy_ns[TRACE_ENGINES]; // when each engine was last known to be busy
+};
+
+struct trace_queue {
+    struct trace_queue *next;
+    struct trace *trace;
+    struct trace_device *device;
+    uint64_t id;
+    int32_t priority;
+    char label[TRACE_LABEL_SIZE];
+    struct trace_entry *ring;
+    uint64_t mask; // of it
+    uint64_t times_mask;
+    atomic_bool destroyed; // the front end's queue is gone
+    bool enlisted;         // the submitter's, as what follows
+    _Alignas(64) _Atomic uint64_t head;
+    uint64_t tail_seen;
+    _Atomic uint64_t dropped;
+    _Atomic uint64_t last_timed; // sequence of the last operation that will have times
+    // The draining thread's.
+    _Alignas(64) _Atomic uint64_t tail;
+    uint64_t joined; // entries before it have what they will have, but for engines.c
+    uint64_t placed; // and those before it have that too
+    uint64_t end_ns; // of the last one
+    bool announced;
+    struct weir_trace_wait waits[TRACE_WAITS];
+    size_t wait_count;
+    pthread_mutex_t lock;              // guards what follows
+    weir_queue *object;                // NULL: it is gone, and was asked for all before
+    struct weir_operation_time *times; // ring of times without an entry so far
+    uint64_t times_head;
+    uint64_t times_tail;
+    uint64_t passed_on;    // times before it went to the links in front of this one
+    uint64_t last_fetched; // sequence
+};
+
+struct trace_buffer {
+    const char *label;
+    enum weir_trace_memory memory;
+};
+
+weir_status trace_device_create(const struct weir_link *link, weir_device *object,
+                                const struct weir_device_setup *setup, void **out_data);
+void trace_device_destroy(const struct weir_link *link, weir_device *object);
+void trace_device_limits(const struct weir_link *link, weir_device *object,
+                         struct weir_limits *limits);
+weir_status trace_queue_create(const struct weir_link *link, weir_device *device_object,
+                               weir_queue *object, const struct weir_queue_setup *setup,
+                               void **out_data);
+// Before its first operation.
+void trace_queue_enlist(struct trace_queue *queue, weir_queue *object);
+void trace_queue_retire(const struct weir_link *link, weir_queue *object);
+void trace_queue_destroy(const struct weir_link *link, weir_queue *object);
+weir_status trace_buffer_create(const struct weir_link *link, weir_device *device,
+                                weir_buffer *object, const struct weir_buffer_setup *setup,
+                                void **out_data, void **out_pointer);
+void trace_buffer_destroy(const struct weir_link *link, weir_buffer *object);
+weir_status trace_kernel_create(const struct weir_link *link, weir_program *program,
+                                weir_kernel *object, const struct weir_kernel_signature *signature,
+                                struct weir_kernel_info *info, void **out_data);
+void trace_kernel_destroy(const struct weir_link *link, weir_kernel *object);
+// Frees what is left of them.
+void trace_objects_finish(struct trace *trace);
+// Takes a queue of which all is written off the list, and frees it.
+void trace_queue_free(struct trace_queue *queue);
+
+// module.c
+
+// The state of a link.
+struct trace {
+    const struct weir_link *link;
+    const struct weir_link *backend;
+    char path[TRACE_PATH_SIZE];
+    char report_path[TRACE_PATH_SIZE]; // "": none
+    char html_path[TRACE_PATH_SIZE];
+    uint64_t ring_size;
+    uint64_t flush_ns;
+    uint64_t base_ns; // of the host's clock: the trace's moment 0
+    uint64_t process;
+    struct trace_names names;
+    pthread_mutex_t lists; // guards the three lists
+    struct trace_device *devices;
+    struct trace_queue *queues;
+    struct trace_thread *threads;
+    uint32_t device_count;
+    // The draining thread's.
+    pthread_t thread;
+    pthread_mutex_t lock; // guards what follows
+    pthread_cond_t wake;
+    bool stop;
+    bool pressed; // some ring fills up
+    weir_trace_writer *writer;
+    bool write_failed; // said so
+    uint64_t flushed_ns;
+    uint64_t dropped; // of queues that are gone
+    uint64_t spans_dropped;
+    uint64_t unfinished;
+};
+
+static inline struct trace *trace_of(const struct weir_link *link)
+{
+    return link->state;
+}
+
+static inline struct trace_queue *trace_queue_of(const struct weir_link *link,
+                                                 const weir_queue *queue)
+{
+    return weir_queue_data(link, queue);
+}
+
+static inline struct trace_device *trace_device_of(const struct weir_link *link,
+                                                   const weir_device *device)
+{
+    return weir_device_data(link, device);
+}
+
+static inline const struct trace_buffer *trace_buffer_of(const struct weir_link *link,
+                                                         const weir_buffer *buffer)
+{
+    return weir_buffer_data(link, buffer);
+}
+
+weir_status trace_fail(const struct weir_link *link, weir_status status, const char *remedy,
+                       const char *format, ...) WEIR_PRINTF(4, 5);
+
+// outputs.c
+
+// Stores the name of a file in `path` of TRACE_PATH_SIZE: with the process's number for
+// %p, and with a number of its own where another link of the process has it. An empty
+// name stays empty. False: it is too long.
+bool trace_path_claim(const char *wanted, char *path);
+void trace_paths_give_back(const struct trace *trace);
+// Removes a file, if it is one.
+void trace_path_remove(const char *path);
+// Writes the report and the page, where they are asked for.
+void trace_outputs_write(const struct trace *trace);
+
+// join.c
+
+// Moves what the backend knows by now to the queue's own list of times. With the
+// queue's lock held, while the queue is there.
+void trace_fetch(struct trace_queue *queue);
+weir_status trace_queue_times(const struct weir_link *link, weir_queue *object,
+                              struct weir_operation_time *times, size_t capacity,
+                              size_t *out_count);
+// Gives entries the times that are there. With `last`, nothing more will come.
+void trace_join(struct trace_queue *queue, bool last);
+
+// engines.c
+
+// Moves starts that are only the earliest possible ones, where engines say more, and
+// marks what may be written. `until_ns`: everything that ended before it is joined.
+void trace_engines(struct trace_device *devices, struct trace_queue *queues, uint64_t until_ns);
+
+// drain.c
+
+bool trace_drain_start(struct trace *trace);
+// Writes what is left, and closes the file.
+void trace_drain_finish(struct trace *trace);
+// Called by submitters whose ring fills up.
+void trace_drain_press(struct trace *trace);
+// Takes a reading of the device's clock, if the last one is old or `now` is true. With
+// the device's lock held, and a queue alive.
+void trace_pair_clocks(const struct weir_link *link, struct trace_device *device, bool now);
+
+#endif

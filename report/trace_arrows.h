@@ -1,0 +1,34 @@
+// Arrows for waits between queues, while a trace is written: which operation a wait
+// stands for is known once the producer's row has gone past the record.
+#ifndef WEIR_REPORT_TRACE_ARROWS_H
+#define WEIR_REPORT_TRACE_ARROWS_H
+
+#include "report/trace.h"
+
+struct weir__arrow {
+    uint64_t id;
+    uint64_t from_queue;
+    uint64_t from_ns;
+    uint64_t to_queue;
+    uint64_t to_ns;
+};
+
+typedef void (*weir__arrow_function)(void *user, const struct weir__arrow *arrow);
+
+// Zeroed to begin with.
+struct weir__arrows {
+    struct weir__arrow_queue *queues;
+    size_t queue_count;
+    uint64_t drawn;
+};
+
+// Notes an operation and its waits, and draws the arrows that are known now. Of each queue
+// the last 1,024 operations are remembered; a wait on an older one gets no arrow. False
+// without memory.
+bool weir__arrows_add(struct weir__arrows *arrows, const struct weir_trace_operation *operation,
+                      weir__arrow_function draw, void *user);
+
+// Draws what is left and frees.
+void weir__arrows_finish(struct weir__arrows *arrows, weir__arrow_function draw, void *user);
+
+#endif

@@ -1,0 +1,250 @@
+// zlib's file functions write plain files too ("T"), so that both kinds take one path.
+// A flush ends a block of compressed data: what was flushed can be unpacked however the
+// file goes on.
+#include "report/trace_out.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/text.h"
+
+enum {
+    FIRST_CAPACITY = 1 << 18
+};
+
+void weir__out_fail(struct weir__out *out, const char *reason)
+{
+    if (!out->failed)
+        snprintf(out->reason, sizeof out->reason, "%s", reason);
+    out->failed = true;
+    out->used = 0;
+}
+
+static void fail_errno(struct weir__out *out, int error)
+{
+    char text[128] = "unknown error";
+    char reason[192];
+    (void)strerror_r(error, text, sizeof text);
+    snprintf(reason, sizeof reason, "%s (errno %d)", text, error);
+    weir__out_fail(out, reason);
+}
+
+static bool ends_in_gz(const char *path)
+{
+    const size_t length = strlen(path);
+    return length > 3 && strcmp(path + length - 3, ".gz") == 0;
+}
+
+static bool refuse(struct weir__out *out, const char *path, char *message, size_t message_size)
+{
+    weir_text_about(message, message_size, path,
+                    "the trace cannot be written: %s; choose another place for it", out->reason);
+    free(out->path);
+    free(out->data);
+    *out = (struct weir__out){0};
+    return false;
+}
+
+bool weir__out_open(struct weir__out *out, const char *path, char *message, size_t message_size)
+{
+    *out = (struct weir__out){.capacity = FIRST_CAPACITY};
+    out->path = strdup(path);
+    out->data = malloc(out->capacity);
+    if (!out->path || !out->data) {
+        weir__out_fail(out, "there is no memory");
+        return refuse(out, path, message, message_size);
+    }
+    const int descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (descriptor < 0) {
+        fail_errno(out, errno);
+        return refuse(out, path, message, message_size);
+    }
+    out->file = gzdopen(descriptor, ends_in_gz(path) ? "wb4" : "wbT");
+    if (!out->file) {
+        close(descriptor);
+        weir__out_fail(out, "there is no memory");
+        return refuse(out, path, message, message_size);
+    }
+    return true;
+}
+
+bool weir__out_open_memory(struct weir__out *out)
+{
+    *out = (struct weir__out){.capacity = FIRST_CAPACITY, .data = malloc(FIRST_CAPACITY)};
+    return out->data != NULL;
+}
+
+void weir__out_free(struct weir__out *out)
+{
+    free(out->data);
+    *out = (struct weir__out){0};
+}
+
+static void check_zlib(struct weir__out *out, int error)
+{
+    int number = error;
+    const char *text = gzerror(out->file, &number);
+    if (number == Z_ERRNO || *text == '\0')
+        fail_errno(out, errno);
+    else
+        weir__out_fail(out, text);
+}
+
+void weir__out_flush(struct weir__out *out)
+{
+    if (out->failed || out->used == 0)
+        return;
+    errno = 0;
+    if (gzwrite(out->file, out->data, (unsigned)out->used) != (int)out->used) {
+        check_zlib(out, Z_ERRNO);
+        return;
+    }
+    const int error = gzflush(out->file, Z_SYNC_FLUSH);
+    if (error != Z_OK) {
+        check_zlib(out, error);
+        return;
+    }
+    out->bytes += out->used;
+    out->used = 0;
+}
+
+bool weir__out_close(struct weir__out *out, char *message, size_t message_size)
+{
+    weir__out_flush(out);
+    errno = 0;
+    if (gzclose(out->file) != Z_OK && !out->failed)
+        fail_errno(out, errno);
+    const bool failed = out->failed;
+    if (failed)
+        weir_text_about(message, message_size, out->path,
+                        "the trace is incomplete: %s; free space or choose another place for it",
+                        out->reason);
+    free(out->path);
+    free(out->data);
+    *out = (struct weir__out){0};
+    return !failed;
+}
+
+// Makes room for `size` more bytes.
+static bool reserve(struct weir__out *out, size_t size)
+{
+    if (out->failed)
+        return false;
+    if (size <= out->capacity - out->used)
+        return true;
+    size_t capacity = out->capacity;
+    while (capacity - out->used < size) {
+        if (capacity > ((size_t)1 << 29)) {
+            weir__out_fail(out, "a line is longer than half a GiB");
+            return false;
+        }
+        capacity *= 2;
+    }
+    char *data = realloc(out->data, capacity);
+    if (!data) {
+        weir__out_fail(out, "there is no memory");
+        return false;
+    }
+    out->data = data;
+    out->capacity = capacity;
+    return true;
+}
+
+static void put(struct weir__out *out, const char *bytes, size_t size)
+{
+    if (!reserve(out, size))
+        return;
+    memcpy(out->data + out->used, bytes, size);
+    out->used += size;
+}
+
+void weir__out_raw(struct weir__out *out, const char *text)
+{
+    put(out, text, strlen(text));
+}
+
+// How many bytes the UTF-8 character at `text` has, or 0 if it is none.
+static size_t character(const unsigned char *text)
+{
+    const unsigned char first = text[0];
+    const size_t length = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+    if ((first >= 0x80 && first < 0xc2) || first > 0xf4)
+        return 0;
+    for (size_t i = 1; i < length; i++)
+        if ((text[i] & 0xc0) != 0x80)
+            return 0;
+    // Shortest forms only, no surrogates, nothing above U+10FFFF.
+    if ((first == 0xe0 && text[1] < 0xa0) || (first == 0xed && text[1] > 0x9f) ||
+        (first == 0xf0 && text[1] < 0x90) || (first == 0xf4 && text[1] > 0x8f))
+        return 0;
+    return length;
+}
+
+void weir__out_string(struct weir__out *out, const char *text)
+{
+    const unsigned char *at = (const unsigned char *)(text ? text : "");
+    put(out, "\"", 1);
+    while (*at) {
+        const size_t length = character(at);
+        char escape[8];
+        if (length == 0) {
+            put(out, "?", 1);
+        } else if (*at == '"' || *at == '\\') {
+            escape[0] = '\\';
+            escape[1] = (char)*at;
+            put(out, escape, 2);
+        } else if (*at < 0x20 || *at == 0x7f) {
+            snprintf(escape, sizeof escape, "\\u%04x", *at);
+            put(out, escape, 6);
+        } else {
+            put(out, (const char *)at, length);
+        }
+        at += length ? length : 1;
+    }
+    put(out, "\"", 1);
+}
+
+void weir__out_uint(struct weir__out *out, uint64_t number)
+{
+    char digits[20];
+    size_t at = sizeof digits;
+    if (number > INT64_MAX)
+        number = INT64_MAX;
+    do
+        digits[--at] = (char)('0' + number % 10);
+    while ((number /= 10) > 0);
+    put(out, digits + at, sizeof digits - at);
+}
+
+void weir__out_int(struct weir__out *out, int64_t number)
+{
+    if (number < 0)
+        put(out, "-", 1);
+    weir__out_uint(out, number < 0 ? 0 - (uint64_t)number : (uint64_t)number);
+}
+
+void weir__out_us(struct weir__out *out, uint64_t ns)
+{
+    const unsigned rest = (unsigned)(ns % 1000);
+    const char decimals[4] = {'.', (char)('0' + rest / 100), (char)('0' + rest / 10 % 10),
+                              (char)('0' + rest % 10)};
+    weir__out_uint(out, ns / 1000);
+    put(out, decimals, sizeof decimals);
+}
+
+void weir__out_double(struct weir__out *out, double number)
+{
+    char text[40];
+    snprintf(text, sizeof text, "%.17g", isfinite(number) ? number : 0.0);
+    // In whatever locale the program runs.
+    for (char *at = text; *at; at++)
+        if (*at == ',')
+            *at = '.';
+    weir__out_raw(out, text);
+}

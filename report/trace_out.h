@@ -1,0 +1,49 @@
+// Text on its way into a trace file: lines are put together in memory and leave whole.
+#ifndef WEIR_REPORT_TRACE_OUT_H
+#define WEIR_REPORT_TRACE_OUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <zlib.h>
+
+// Zeroed but for what weir__out_open() fills.
+struct weir__out {
+    gzFile file;
+    char *path;
+    char *data;
+    size_t used;
+    size_t capacity;
+    uint64_t bytes; // handed on so far
+    bool failed;
+    char reason[192]; // of the first failure
+};
+
+bool weir__out_open(struct weir__out *out, const char *path, char *message, size_t message_size);
+
+// Hands everything on. Call it between lines only.
+void weir__out_flush(struct weir__out *out);
+
+// Flushes, closes and frees. False, with a sentence, if anything failed since the open.
+bool weir__out_close(struct weir__out *out, char *message, size_t message_size);
+
+// Without a file: text gathers in `data`, and the caller takes it from there by setting
+// `used` to 0. Ended by weir__out_free() alone. False without memory.
+bool weir__out_open_memory(struct weir__out *out);
+void weir__out_free(struct weir__out *out);
+
+// Notes a failure, as the writing itself does; the first one stays.
+void weir__out_fail(struct weir__out *out, const char *reason);
+
+// Text as it stands.
+void weir__out_raw(struct weir__out *out, const char *text);
+// A JSON string with its quotes; NULL is "". What is not UTF-8 becomes '?'.
+void weir__out_string(struct weir__out *out, const char *text);
+// At most 2^63 - 1: JSON readers have no larger whole numbers.
+void weir__out_uint(struct weir__out *out, uint64_t number);
+void weir__out_int(struct weir__out *out, int64_t number);
+// Microseconds with three decimals, of nanoseconds.
+void weir__out_us(struct weir__out *out, uint64_t ns);
+void weir__out_double(struct weir__out *out, double number);
+
+#endif

@@ -1,0 +1,502 @@
+// A trace of Weir's is read line by line: a line is an event, and one that cannot be read
+// costs itself only. Any other layout is read whole, up to a limit.
+#include "report/trace.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "report/trace_rows.h"
+#include "report/trace_storage.h"
+
+enum {
+    CHUNK = 1 << 18,
+    LINE_LIMIT = 1 << 26,
+    WHOLE_LIMIT = 1 << 29,
+    BAD_LINE_LIMIT = 1000,
+    DEFAULT_OPERATIONS = 10 * 1000 * 1000
+};
+
+// Where the bytes come from: a file, or memory.
+struct source {
+    gzFile file;
+    const char *memory;
+    size_t memory_size;
+    size_t memory_at;
+    uint64_t total; // of the file, compressed or not
+    bool damaged;   // the compressed data is
+    const struct weir_trace_read_options *options;
+};
+
+static size_t fetch(struct source *source, char *data, size_t size)
+{
+    if (!source->file) {
+        const size_t left = source->memory_size - source->memory_at;
+        const size_t count = size < left ? size : left;
+        if (count > 0)
+            memcpy(data, source->memory + source->memory_at, count);
+        source->memory_at += count;
+        return count;
+    }
+    const int count = gzread(source->file, data, (unsigned)size);
+    int error = Z_OK;
+    gzerror(source->file, &error);
+    if (count < 0 || (error != Z_OK && error != Z_STREAM_END))
+        source->damaged = true;
+    if (source->options->progress)
+        source->options->progress(source->options->user, (uint64_t)gzoffset(source->file),
+                                  source->total);
+    return count > 0 ? (size_t)count : 0;
+}
+
+static void rewind_source(struct source *source)
+{
+    source->memory_at = 0;
+    source->damaged = false;
+    if (source->file)
+        gzrewind(source->file);
+}
+
+// Lines of it.
+struct lines {
+    struct source *source;
+    char *data;
+    size_t capacity;
+    size_t begin;
+    size_t end;
+    uint64_t number; // of the line that was last read
+    bool over;
+};
+
+enum answer {
+    LINE,
+    NO_LINE,
+    NO_MEMORY,
+    TOO_LONG
+};
+
+static enum answer read_more(struct lines *lines)
+{
+    if (lines->begin > 0) {
+        memmove(lines->data, lines->data + lines->begin, lines->end - lines->begin);
+        lines->end -= lines->begin;
+        lines->begin = 0;
+    }
+    if (lines->capacity - lines->end < CHUNK) {
+        const size_t capacity = lines->capacity ? 2 * lines->capacity : 2 * (size_t)CHUNK;
+        if (lines->end > LINE_LIMIT)
+            return TOO_LONG;
+        char *data = realloc(lines->data, capacity);
+        if (!data)
+            return NO_MEMORY;
+        lines->data = data;
+        lines->capacity = capacity;
+    }
+    const size_t count = fetch(lines->source, lines->data + lines->end, CHUNK);
+    lines->end += count;
+    lines->over = count == 0;
+    return LINE;
+}
+
+// The next line without its end; `*out_whole` is false for a last line without one.
+static enum answer next_line(struct lines *lines, const char **out_text, size_t *out_size,
+                             bool *out_whole)
+{
+    size_t looked = 0;
+    for (;;) {
+        const size_t have = lines->end - lines->begin;
+        const char *text = have > 0 ? lines->data + lines->begin : "";
+        const char *newline = have > looked ? memchr(text + looked, '\n', have - looked) : NULL;
+        looked = have;
+        if (newline || (lines->over && have > 0)) {
+            *out_text = text;
+            *out_size = newline ? (size_t)(newline - text) : have;
+            *out_whole = newline != NULL;
+            lines->begin += *out_size + (newline != NULL);
+            lines->number++;
+            return LINE;
+        }
+        if (lines->over)
+            return NO_LINE;
+        const enum answer answer = read_more(lines);
+        if (answer != LINE)
+            return answer;
+    }
+}
+
+// Takes white space off both ends, and a comma off the end.
+static void trim(const char **text, size_t *size)
+{
+    while (*size > 0 && strchr(" \t\r", **text) && **text)
+        (*text)++, (*size)--;
+    while (*size > 0 && (*text)[*size - 1] && strchr(" \t\r,", (*text)[*size - 1]))
+        (*size)--;
+}
+
+static bool is(const char *text, size_t size, const char *what)
+{
+    return strlen(what) == size && memcmp(text, what, size) == 0;
+}
+
+static bool begins(const char *text, size_t size, const char *what)
+{
+    const size_t length = strlen(what);
+    return size >= length && memcmp(text, what, length) == 0;
+}
+
+struct reader {
+    struct source source;
+    struct lines lines;
+    struct weir__rows rows;
+    uint64_t bad_lines;
+    uint64_t first_bad;
+};
+
+static bool refuse(struct reader *reader, const char *sentence)
+{
+    weir_text_about(reader->rows.message, reader->rows.message_size, reader->rows.name, "%s",
+                    sentence);
+    return false;
+}
+
+static bool refuse_answer(struct reader *reader, enum answer answer)
+{
+    return answer == TOO_LONG
+               ? refuse(reader, "a line is longer than 64 MiB, so this is no trace of Weir's")
+               : weir__rows_no_memory(&reader->rows);
+}
+
+// Whole files.
+
+static char *read_whole(struct reader *reader, size_t *out_size)
+{
+    char *data = NULL;
+    size_t size = 0;
+    size_t capacity = 0;
+    for (;;) {
+        if (capacity - size < CHUNK) {
+            capacity = capacity ? 2 * capacity : 4 * (size_t)CHUNK;
+            char *grown = realloc(data, capacity);
+            if (!grown) {
+                free(data);
+                weir__rows_no_memory(&reader->rows);
+                return NULL;
+            }
+            data = grown;
+        }
+        const size_t count = fetch(&reader->source, data + size, CHUNK);
+        size += count;
+        if (count == 0)
+            break;
+        if (size > WHOLE_LIMIT) {
+            free(data);
+            refuse(reader, "it is no trace of Weir's, and longer than the 512 MiB up to which "
+                           "others are read");
+            return NULL;
+        }
+    }
+    *out_size = size;
+    return data;
+}
+
+static bool take_root(struct reader *reader, json_t *root)
+{
+    json_t *events = json_is_array(root) ? root : json_object_get(root, "traceEvents");
+    const char *key;
+    json_t *value;
+    if (!json_is_array(events))
+        return refuse(reader, "this is JSON without \"traceEvents\", so no trace");
+    if (json_is_object(root)) {
+        json_object_foreach(root, key, value)
+        {
+            if (!weir__rows_head(&reader->rows, key, value))
+                return false;
+        }
+    }
+    for (size_t i = 0; i < json_array_size(events); i++)
+        if (!weir__rows_event(&reader->rows, json_array_get(events, i)))
+            return false;
+    return true;
+}
+
+static bool take_whole(struct reader *reader)
+{
+    size_t size = 0;
+    json_error_t error;
+    rewind_source(&reader->source);
+    char *data = read_whole(reader, &size);
+    if (!data)
+        return false;
+    if (reader->source.damaged || strspn(data, " \t\r\n") >= size) {
+        free(data);
+        return refuse(reader, reader->source.damaged
+                                  ? "its compressed data is damaged, and nothing can be read of it"
+                                  : "the file is empty: nothing was traced, or it was not flushed");
+    }
+    json_t *root = json_loadb(data, size, 0, &error);
+    free(data);
+    if (!root && json_error_code(&error) == json_error_out_of_memory)
+        return weir__rows_no_memory(&reader->rows);
+    if (!root) {
+        weir_text_about(reader->rows.message, reader->rows.message_size, reader->rows.name,
+                        "this is no trace, or a damaged one: line %d, column %d: %s", error.line,
+                        error.column, error.text);
+        return false;
+    }
+    const bool ok = take_root(reader, root);
+    json_decref(root);
+    return ok;
+}
+
+// Traces of Weir's.
+
+enum head {
+    HEAD_DONE,
+    HEAD_FOREIGN,
+    HEAD_CUT,
+    HEAD_FAILED
+};
+
+// `"key": value`, as the writer puts it on a line of its own.
+static enum head take_head_line(struct reader *reader, const char *text, size_t size)
+{
+    char *object = malloc(size + 2);
+    const char *key;
+    json_t *value;
+    enum head answer = HEAD_DONE;
+    if (!object) {
+        weir__rows_no_memory(&reader->rows);
+        return HEAD_FAILED;
+    }
+    object[0] = '{';
+    memcpy(object + 1, text, size);
+    object[size + 1] = '}';
+    json_t *root = json_loadb(object, size + 2, 0, NULL);
+    free(object);
+    if (!root)
+        return HEAD_FOREIGN;
+    json_object_foreach(root, key, value)
+    {
+        if (!weir__rows_head(&reader->rows, key, value))
+            answer = HEAD_FAILED;
+    }
+    json_decref(root);
+    return answer;
+}
+
+static enum head take_head(struct reader *reader)
+{
+    const char *text;
+    size_t size;
+    bool whole;
+    for (;;) {
+        const enum answer answer = next_line(&reader->lines, &text, &size, &whole);
+        if (answer == NO_LINE)
+            return reader->rows.own ? HEAD_CUT : HEAD_FOREIGN;
+        if (answer != LINE)
+            return answer == TOO_LONG ? HEAD_FOREIGN : (refuse_answer(reader, answer), HEAD_FAILED);
+        trim(&text, &size);
+        if (reader->lines.number == 1 && !is(text, size, "{"))
+            return HEAD_FOREIGN;
+        if (reader->lines.number == 1)
+            continue;
+        if (is(text, size, "\"traceEvents\": ["))
+            return reader->rows.own ? HEAD_DONE : HEAD_FOREIGN;
+        if (!whole)
+            return reader->rows.own ? HEAD_CUT : HEAD_FOREIGN;
+        const enum head head = take_head_line(reader, text, size);
+        if (head != HEAD_DONE)
+            return head;
+    }
+}
+
+// Rows that only other programs need: arrows, and the host's calls.
+static bool is_for_others(const char *text, size_t size)
+{
+    static const char call[] = "\"cat\":\"cuda_runtime\"";
+    if (begins(text, size, "{\"ph\":\"s\"") || begins(text, size, "{\"ph\":\"f\""))
+        return true;
+    // Behind name, pid and tid, before anything that may be long.
+    for (size_t i = 0; i + sizeof call < size && i < 160; i++)
+        if (text[i] == '"' && memcmp(text + i, call, sizeof call - 1) == 0)
+            return true;
+    return false;
+}
+
+static bool take_event_line(struct reader *reader, const char *text, size_t size, bool whole)
+{
+    json_error_t error;
+    if (is_for_others(text, size))
+        return true;
+    json_t *event = json_loadb(text, size, 0, &error);
+    if (event) {
+        const bool ok = weir__rows_event(&reader->rows, event);
+        json_decref(event);
+        return ok;
+    }
+    if (json_error_code(&error) == json_error_out_of_memory)
+        return weir__rows_no_memory(&reader->rows);
+    if (!whole)
+        return true; // the end is missing, and that is told anyway
+    if (reader->bad_lines++ == 0)
+        reader->first_bad = reader->lines.number;
+    if (reader->bad_lines <= BAD_LINE_LIMIT)
+        return true;
+    return refuse(reader, "more than 1000 lines of it cannot be read; it is damaged, or no trace");
+}
+
+static bool take_events(struct reader *reader)
+{
+    const char *text;
+    size_t size;
+    bool whole;
+    for (;;) {
+        const enum answer answer = next_line(&reader->lines, &text, &size, &whole);
+        if (answer == NO_LINE)
+            return true;
+        if (answer != LINE)
+            return refuse_answer(reader, answer);
+        trim(&text, &size);
+        if (size == 0 || is(text, size, "]") || is(text, size, "}"))
+            continue;
+        if (!take_event_line(reader, text, size, whole))
+            return false;
+    }
+}
+
+static bool tell_bad_lines(struct reader *reader)
+{
+    struct weir_trace *trace = reader->rows.trace;
+    if (reader->source.damaged &&
+        !weir__trace_note(trace, "the compressed data breaks off, or is damaged from there on"))
+        return weir__rows_no_memory(&reader->rows);
+    if (reader->bad_lines == 0)
+        return true;
+    trace->meta.truncated = true;
+    return weir__trace_note(trace,
+                            "%llu line%s cannot be read and %s left out, the first of them "
+                            "line %llu",
+                            (unsigned long long)reader->bad_lines,
+                            reader->bad_lines == 1 ? "" : "s",
+                            reader->bad_lines == 1 ? "was" : "were",
+                            (unsigned long long)reader->first_bad)
+               ? true
+               : weir__rows_no_memory(&reader->rows);
+}
+
+static bool read_all(struct reader *reader)
+{
+    switch (take_head(reader)) {
+    case HEAD_FAILED:
+        return false;
+    case HEAD_FOREIGN:
+        if (!take_whole(reader))
+            return false;
+        // A trace of Weir's that another program has laid out anew has its last row too.
+        break;
+    case HEAD_DONE:
+        if (!take_events(reader))
+            return false;
+        break;
+    case HEAD_CUT:
+        break;
+    }
+    return tell_bad_lines(reader) && weir__rows_finish(&reader->rows);
+}
+
+static struct weir_trace *new_trace(void)
+{
+    struct weir_trace *trace = calloc(1, sizeof *trace);
+    if (!trace)
+        return NULL;
+    trace->storage = calloc(1, sizeof *trace->storage);
+    if (!trace->storage) {
+        free(trace);
+        return NULL;
+    }
+    trace->meta = (struct weir_trace_meta){
+        .program = "", .weir = "", .backend = "", .plugins = "", .source = ""};
+    return trace;
+}
+
+// `source`, and what messages need, are set.
+static bool read_source(struct reader *reader, struct weir_trace **out_trace)
+{
+    const size_t limit = reader->source.options->operation_limit;
+    reader->lines.source = &reader->source;
+    reader->rows.trace = new_trace();
+    reader->rows.operation_limit = limit ? limit : DEFAULT_OPERATIONS;
+    bool ok = reader->rows.trace ? read_all(reader) : weir__rows_no_memory(&reader->rows);
+    free(reader->lines.data);
+    free(reader->rows.calls);
+    if (ok)
+        *out_trace = reader->rows.trace;
+    else
+        weir_trace_destroy(&reader->rows.trace);
+    return ok;
+}
+
+bool weir_trace_read(const char *path, const struct weir_trace_read_options *options,
+                     struct weir_trace **out_trace, char *message, size_t message_size)
+{
+    static const struct weir_trace_read_options none = {0};
+    struct reader reader = {
+        .source = {.options = options ? options : &none},
+        .rows = {.name = path, .message = message, .message_size = message_size},
+    };
+    int descriptor;
+    *out_trace = NULL;
+    if (!weir_file_open(path, &descriptor, &reader.source.total, message, message_size))
+        return false;
+    reader.source.file = gzdopen(descriptor, "rb");
+    if (!reader.source.file) {
+        close(descriptor);
+        weir_text_about(message, message_size, path, "there is no memory to read it");
+        return false;
+    }
+    gzbuffer(reader.source.file, CHUNK);
+    const bool ok = read_source(&reader, out_trace);
+    gzclose(reader.source.file);
+    return ok;
+}
+
+bool weir_trace_read_memory(const char *name, const void *data, size_t size,
+                            const struct weir_trace_read_options *options,
+                            struct weir_trace **out_trace, char *message, size_t message_size)
+{
+    static const struct weir_trace_read_options none = {0};
+    struct reader reader = {
+        .source = {.memory = data, .memory_size = size, .options = options ? options : &none},
+        .rows = {.name = name, .message = message, .message_size = message_size},
+    };
+    *out_trace = NULL;
+    if (message_size > 0)
+        message[0] = '\0';
+    return read_source(&reader, out_trace);
+}
+
+void weir_trace_destroy(struct weir_trace **trace)
+{
+    struct weir_trace *it = trace ? *trace : NULL;
+    if (!it)
+        return;
+    free(it->devices);
+    free(it->queues);
+    free(it->threads);
+    free(it->operations);
+    free(it->spans);
+    free(it->notes);
+    weir__trace_storage_finish(it->storage);
+    free(it);
+    *trace = NULL;
+}
+
+size_t weir_trace_find_queue(const struct weir_trace *trace, uint64_t id)
+{
+    const struct weir_trace_queue *queue = weir__trace_queue(trace, id);
+    return queue ? (size_t)(queue - trace->queues) : WEIR_TRACE_NO_INDEX;
+}

@@ -1,0 +1,45 @@
+// What the parts of the reader share: rows of the file become the model, and what has
+// been read is put in order.
+#ifndef WEIR_REPORT_TRACE_ROWS_H
+#define WEIR_REPORT_TRACE_ROWS_H
+
+#include <jansson.h>
+
+#include "report/trace.h"
+
+// A host's call of another program's trace, for its operations' submit times.
+struct weir__call {
+    uint64_t correlation;
+    uint64_t thread;
+    uint64_t begin_ns;
+    uint64_t end_ns;
+};
+
+struct weir__rows {
+    struct weir_trace *trace;
+    const char *name; // of the file, for messages
+    size_t operation_limit;
+    bool own;      // written by Weir
+    bool ended;    // the last row was seen
+    uint64_t host; // the pid of the host's rows
+    struct weir__call *calls;
+    size_t call_count;
+    size_t call_capacity;
+    char *message;
+    size_t message_size;
+};
+
+// One value of the head. False without memory.
+bool weir__rows_head(struct weir__rows *rows, const char *key, const json_t *value);
+
+// One event. Those that mean nothing here are passed over. False, with a message, without
+// memory or beyond the limit.
+bool weir__rows_event(struct weir__rows *rows, const json_t *event);
+
+// False, with the sentence that there is no memory.
+bool weir__rows_no_memory(struct weir__rows *rows);
+
+// Orders the trace and joins its parts, once all rows are in. False without memory.
+bool weir__rows_finish(struct weir__rows *rows);
+
+#endif

@@ -1,0 +1,548 @@
+// Every row is one line that ends in ",\n" until the last one, so that whatever was
+// flushed is whole lines. Devices wait in a list until the first other row, because the
+// head of the file names them.
+#include "report/trace.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/region.h>
+
+#include "report/trace_arrows.h"
+#include "report/trace_out.h"
+#include "report/trace_parts.h"
+
+struct known_queue {
+    uint64_t id;
+    uint32_t device;
+};
+
+struct weir_trace_writer {
+    struct weir__out out;
+    struct weir__arrows arrows;
+    struct known_queue *queues;
+    size_t queue_count;
+    uint64_t process; // the pid of the host's rows
+    uint64_t rows;    // operations so far
+    size_t device_count;
+    bool began; // the head is written
+    // The head of the file, but for deviceProperties.
+    char *head;
+    size_t head_size;
+};
+
+enum {
+    FLUSH_SIZE = 1 << 18
+};
+
+static void end_row(weir_trace_writer *writer)
+{
+    weir__out_raw(&writer->out, "},\n");
+    if (writer->out.used >= FLUSH_SIZE)
+        weir__out_flush(&writer->out);
+}
+
+// Keys and values of an object: the first key stands behind its '{'.
+
+static void key(struct weir__out *out, const char *name)
+{
+    weir__out_raw(out, ",\"");
+    weir__out_raw(out, name);
+    weir__out_raw(out, "\":");
+}
+
+static void add_string(struct weir__out *out, const char *name, const char *text)
+{
+    key(out, name);
+    weir__out_string(out, text);
+}
+
+static void add_uint(struct weir__out *out, const char *name, uint64_t number)
+{
+    key(out, name);
+    weir__out_uint(out, number);
+}
+
+// Left out where it says nothing.
+static void add_text(struct weir__out *out, const char *name, const char *text)
+{
+    if (text && *text)
+        add_string(out, name, text);
+}
+
+static void add_count(struct weir__out *out, const char *name, uint64_t number)
+{
+    if (number > 0)
+        add_uint(out, name, number);
+}
+
+static void begin_row(struct weir__out *out, const char *phase, const char *name, uint64_t pid,
+                      uint64_t tid)
+{
+    weir__out_raw(out, "{\"ph\":\"");
+    weir__out_raw(out, phase);
+    weir__out_raw(out, "\"");
+    add_string(out, "name", name);
+    add_uint(out, "pid", pid);
+    add_uint(out, "tid", tid);
+}
+
+static void add_time(struct weir__out *out, const char *name, uint64_t ns)
+{
+    key(out, name);
+    weir__out_us(out, ns);
+}
+
+// The head.
+
+static void write_property(struct weir__out *out, const struct weir_trace_device *device)
+{
+    weir__out_raw(out, "{\"id\": ");
+    weir__out_uint(out, device->index);
+    weir__out_raw(out, ", \"name\": ");
+    weir__out_string(out, device->name);
+    weir__out_raw(out, ", \"totalGlobalMem\": ");
+    weir__out_uint(out, device->memory_bytes);
+    weir__out_raw(out, ", \"numSms\": ");
+    weir__out_uint(out, device->compute_units);
+    weir__out_raw(out, "}");
+}
+
+static void write_head(struct weir__out *out, const struct weir_trace_meta *meta)
+{
+    weir__out_raw(out, "{\n\"schemaVersion\": 1,\n"
+                       "\"distributedInfo\": {\"backend\": \"none\", \"rank\": 0, "
+                       "\"world_size\": 1},\n"
+                       "\"displayTimeUnit\": \"ms\",\n"
+                       "\"baseTimeNanoseconds\": ");
+    weir__out_uint(out, meta->base_unix_ns);
+    weir__out_raw(out, ",\n\"weir\": {\"format\":1");
+    add_string(out, "version", meta->weir);
+    add_string(out, "program", meta->program);
+    add_string(out, "backend", meta->backend);
+    add_string(out, "plugins", meta->plugins);
+    add_string(out, "source", meta->source);
+    add_uint(out, "process", meta->process);
+    weir__out_raw(out, "},\n\"deviceProperties\": [");
+}
+
+static void write_thread_name(weir_trace_writer *writer, uint64_t pid, uint64_t tid,
+                              const char *name)
+{
+    begin_row(&writer->out, "M", WEIR__TRACE_QUEUE_ROW, pid, tid);
+    weir__out_raw(&writer->out, ",\"args\":{\"name\":");
+    weir__out_string(&writer->out, name);
+    weir__out_raw(&writer->out, "}");
+    end_row(writer);
+}
+
+// Ends the head, and names the host's process.
+static void begin(weir_trace_writer *writer)
+{
+    struct weir__out *out = &writer->out;
+    if (writer->began)
+        return;
+    writer->began = true;
+    weir__out_raw(out, "],\n\"traceEvents\": [\n");
+    if (writer->head)
+        weir__out_raw(out, writer->head);
+    free(writer->head);
+    writer->head = NULL;
+    begin_row(out, "M", WEIR__TRACE_DEVICE_ROW, writer->process, 0);
+    weir__out_raw(out, ",\"args\":{\"name\":\"host\"}");
+    end_row(writer);
+}
+
+weir_trace_writer *weir_trace_writer_create(const char *path, const struct weir_trace_meta *meta,
+                                            char *message, size_t message_size)
+{
+    weir_trace_writer *writer = calloc(1, sizeof *writer);
+    if (!writer) {
+        snprintf(message, message_size, "%s: there is no memory for a trace", path);
+        return NULL;
+    }
+    if (!weir__out_open(&writer->out, path, message, message_size)) {
+        free(writer);
+        return NULL;
+    }
+    writer->process = meta->process < WEIR__TRACE_LEAST_PROCESS
+                          ? meta->process + WEIR__TRACE_PROCESS_OFFSET
+                          : meta->process;
+    write_head(&writer->out, meta);
+    return writer;
+}
+
+// Rows that name things.
+
+static void write_device(struct weir__out *out, const struct weir_trace_device *device)
+{
+    char name[192];
+    snprintf(name, sizeof name, "%u: %s", (unsigned)device->index,
+             device->name ? device->name : "");
+    begin_row(out, "M", WEIR__TRACE_DEVICE_ROW, device->index, 0);
+    weir__out_raw(out, ",\"args\":{\"name\":");
+    weir__out_string(out, name);
+    add_string(out, "weir.name", device->name);
+    add_string(out, "weir.platform", device->platform);
+    add_string(out, "weir.driver", device->driver);
+    add_string(out, "weir.label", device->label);
+    add_count(out, "weir.memory_bytes", device->memory_bytes);
+    add_count(out, "weir.compute_units", device->compute_units);
+    add_count(out, "weir.copy_engines_to_device", device->copy_engines_to_device);
+    add_count(out, "weir.copy_engines_to_host", device->copy_engines_to_host);
+    add_count(out, "weir.concurrent_kernels", device->concurrent_kernels);
+    add_count(out, "weir.unified_memory", device->unified_memory);
+    weir__out_raw(out, "}");
+}
+
+// Keeps the device's row, as text, until the head is complete.
+static void keep_row(weir_trace_writer *writer, size_t from)
+{
+    struct weir__out *out = &writer->out;
+    const size_t size = out->used - from;
+    char *head = out->failed ? NULL : realloc(writer->head, writer->head_size + size + 1);
+    if (!head) {
+        out->used = from;
+        if (!out->failed)
+            weir__out_fail(out, "there is no memory");
+        return;
+    }
+    memcpy(head + writer->head_size, out->data + from, size);
+    writer->head = head;
+    writer->head_size += size;
+    head[writer->head_size] = '\0';
+    out->used = from;
+}
+
+void weir_trace_writer_device(weir_trace_writer *writer, const struct weir_trace_device *device)
+{
+    struct weir__out *out = &writer->out;
+    if (writer->began) {
+        write_device(out, device);
+        end_row(writer);
+        return;
+    }
+    if (writer->device_count++ > 0)
+        weir__out_raw(out, ", ");
+    write_property(out, device);
+    const size_t from = out->used;
+    write_device(out, device);
+    weir__out_raw(out, "},\n");
+    keep_row(writer, from);
+}
+
+void weir_trace_writer_queue(weir_trace_writer *writer, const struct weir_trace_queue *queue)
+{
+    struct weir__out *out = &writer->out;
+    begin(writer);
+    struct known_queue *queues =
+        realloc(writer->queues, (writer->queue_count + 1) * sizeof *queues);
+    if (!queues) {
+        weir__out_fail(out, "there is no memory");
+        return;
+    }
+    writer->queues = queues;
+    queues[writer->queue_count++] = (struct known_queue){queue->id, queue->device};
+
+    char name[160];
+    snprintf(name, sizeof name, "%s", queue->label ? queue->label : "");
+    if (*name == '\0')
+        snprintf(name, sizeof name, "queue %llu", (unsigned long long)queue->id);
+    begin_row(out, "M", WEIR__TRACE_QUEUE_ROW, queue->device, queue->id);
+    weir__out_raw(out, ",\"args\":{\"name\":");
+    weir__out_string(out, name);
+    add_string(out, "weir.label", queue->label);
+    add_string(out, "weir.backend", queue->backend);
+    key(out, "weir.priority");
+    weir__out_int(out, queue->priority);
+    weir__out_raw(out, "}");
+    end_row(writer);
+}
+
+void weir_trace_writer_thread(weir_trace_writer *writer, const struct weir_trace_thread *thread)
+{
+    begin(writer);
+    write_thread_name(writer, writer->process, thread->id, thread->name);
+}
+
+// Operations.
+
+static uint32_t device_of(const weir_trace_writer *writer, uint64_t queue)
+{
+    for (size_t i = writer->queue_count; i-- > 0;)
+        if (writer->queues[i].id == queue)
+            return writer->queues[i].device;
+    return 0;
+}
+
+static const char *category(const struct weir_trace_operation *operation)
+{
+    switch (operation->kind) {
+    case WEIR_TRACE_COPY:
+    case WEIR_TRACE_COPY_2D:
+        return "gpu_memcpy";
+    case WEIR_TRACE_FILL:
+        return "gpu_memset";
+    case WEIR_TRACE_HOST_CALL:
+        return "host_call";
+    default:
+        return operation->engine == WEIR_ENGINE_NONE ? "graph" : "kernel";
+    }
+}
+
+// Tools take whatever has a stream for work of the device.
+static bool is_of_device(const struct weir_trace_operation *operation)
+{
+    return operation->timed && operation->kind != WEIR_TRACE_HOST_CALL &&
+           operation->engine != WEIR_ENGINE_NONE;
+}
+
+static void add_triple(struct weir__out *out, const char *name, const uint32_t triple[3])
+{
+    if (triple[0] == 0)
+        return;
+    key(out, name);
+    for (size_t i = 0; i < 3; i++) {
+        weir__out_raw(out, i == 0 ? "[" : ",");
+        weir__out_uint(out, triple[i]);
+    }
+    weir__out_raw(out, "]");
+}
+
+static void add_memory(struct weir__out *out, const char *name, enum weir_trace_memory memory)
+{
+    if (memory != WEIR_TRACE_NO_MEMORY)
+        add_string(out, name, weir__trace_memory_name(memory));
+}
+
+// [[queue, sequence, implied, "file", line], ...]
+static void add_waits(struct weir__out *out, const struct weir_trace_operation *operation)
+{
+    if (operation->wait_count == 0)
+        return;
+    key(out, "weir.waits");
+    for (size_t i = 0; i < operation->wait_count; i++) {
+        const struct weir_trace_wait *wait = &operation->waits[i];
+        weir__out_raw(out, i == 0 ? "[[" : ",[");
+        weir__out_uint(out, wait->queue);
+        weir__out_raw(out, ",");
+        weir__out_uint(out, wait->sequence);
+        weir__out_raw(out, wait->implied ? ",1," : ",0,");
+        weir__out_string(out, wait->file);
+        weir__out_raw(out, ",");
+        weir__out_int(out, wait->line);
+        weir__out_raw(out, "]");
+    }
+    weir__out_raw(out, "]");
+}
+
+static void add_facts(struct weir__out *out, const struct weir_trace_operation *operation)
+{
+    add_uint(out, "weir.sequence", operation->sequence);
+    add_count(out, "weir.node", operation->node);
+    add_string(out, "weir.kind", weir_trace_kind_name(operation->kind));
+    add_string(out, "weir.engine", weir_trace_engine_name(operation->engine));
+    add_text(out, "weir.name", operation->name);
+    add_text(out, "weir.label", operation->label);
+    add_text(out, "weir.dst", operation->dst_label);
+    add_text(out, "weir.src", operation->src_label);
+    add_memory(out, "weir.dst_memory", operation->dst_memory);
+    add_memory(out, "weir.src_memory", operation->src_memory);
+    add_text(out, "weir.file", operation->file);
+    if (operation->line != 0) {
+        key(out, "weir.line");
+        weir__out_int(out, operation->line);
+    }
+    add_text(out, "weir.region", operation->region);
+    add_count(out, "weir.thread", operation->thread);
+    add_uint(out, "weir.submit", operation->submit_ns);
+    add_count(out, "weir.submit_end", operation->submit_end_ns);
+    if (operation->start_is_earliest)
+        weir__out_raw(out, ",\"weir.start_is_earliest\":true");
+    if (operation->failed)
+        weir__out_raw(out, ",\"weir.failed\":true");
+    add_waits(out, operation);
+}
+
+static void write_operation(weir_trace_writer *writer, const struct weir_trace_operation *operation,
+                            uint32_t device)
+{
+    struct weir__out *out = &writer->out;
+    char title[192];
+    weir_trace_operation_title(operation, title, sizeof title);
+    begin_row(out, operation->timed ? "X" : "i", title, device, operation->queue);
+    add_string(out, "cat", operation->timed ? category(operation) : "untimed");
+    if (operation->timed) {
+        add_time(out, "ts", operation->start_ns);
+        add_time(out, "dur",
+                 operation->end_ns > operation->start_ns ? operation->end_ns - operation->start_ns
+                                                         : 0);
+    } else {
+        add_string(out, "s", "t");
+        add_time(out, "ts", operation->submit_ns);
+    }
+    weir__out_raw(out, ",\"args\":{\"device\":");
+    weir__out_uint(out, device);
+    if (is_of_device(operation))
+        add_uint(out, "stream", operation->queue);
+    add_uint(out, "correlation", writer->rows);
+    add_count(out, "bytes", operation->bytes);
+    add_triple(out, "grid", operation->grid);
+    add_triple(out, "block", operation->block);
+    add_facts(out, operation);
+    weir__out_raw(out, "}");
+    end_row(writer);
+}
+
+static const char *call_name(enum weir_trace_kind kind)
+{
+    switch (kind) {
+    case WEIR_TRACE_COPY:
+        return "weir_queue_copy";
+    case WEIR_TRACE_COPY_2D:
+        return "weir_queue_copy_2d";
+    case WEIR_TRACE_FILL:
+        return "weir_queue_fill";
+    case WEIR_TRACE_LAUNCH:
+        return "weir_queue_launch";
+    case WEIR_TRACE_HOST_CALL:
+        return "weir_queue_host_call";
+    case WEIR_TRACE_GRAPH:
+        return "weir_queue_graph";
+    case WEIR_TRACE_NATIVE:
+        return "weir_queue_native";
+    }
+    return "weir_queue_submit";
+}
+
+static void write_arrow_end(weir_trace_writer *writer, const char *phase, const char *category,
+                            uint64_t id, uint64_t pid, uint64_t tid, uint64_t ns)
+{
+    struct weir__out *out = &writer->out;
+    begin_row(out, phase, category, pid, tid);
+    add_string(out, "cat", category);
+    add_uint(out, "id", id);
+    add_time(out, "ts", ns);
+    if (*phase == 'f')
+        add_string(out, "bp", "e");
+    end_row(writer);
+}
+
+// The host's call, and the arrow from it to the operation.
+static void write_call(weir_trace_writer *writer, const struct weir_trace_operation *operation,
+                       uint32_t device)
+{
+    struct weir__out *out = &writer->out;
+    if (operation->submit_end_ns < operation->submit_ns || operation->node > 0)
+        return;
+    begin_row(out, "X", call_name(operation->kind), writer->process, operation->thread);
+    add_string(out, "cat", "cuda_runtime");
+    add_time(out, "ts", operation->submit_ns);
+    add_time(out, "dur", operation->submit_end_ns - operation->submit_ns);
+    weir__out_raw(out, ",\"args\":{\"correlation\":");
+    weir__out_uint(out, writer->rows);
+    weir__out_raw(out, "}");
+    end_row(writer);
+    if (!operation->timed)
+        return;
+    write_arrow_end(writer, "s", "ac2g", writer->rows, writer->process, operation->thread,
+                    operation->submit_ns);
+    write_arrow_end(writer, "f", "ac2g", writer->rows, device, operation->queue,
+                    operation->start_ns);
+}
+
+// A weir__arrow_function: the arrow of a wait.
+static void write_wait(void *user, const struct weir__arrow *arrow)
+{
+    weir_trace_writer *writer = user;
+    write_arrow_end(writer, "s", "wait", arrow->id, device_of(writer, arrow->from_queue),
+                    arrow->from_queue, arrow->from_ns);
+    write_arrow_end(writer, "f", "wait", arrow->id, device_of(writer, arrow->to_queue),
+                    arrow->to_queue, arrow->to_ns);
+}
+
+void weir_trace_writer_operation(weir_trace_writer *writer,
+                                 const struct weir_trace_operation *operation)
+{
+    begin(writer);
+    const uint32_t device = device_of(writer, operation->queue);
+    writer->rows++;
+    write_operation(writer, operation, device);
+    write_call(writer, operation, device);
+    if (operation->timed && operation->node == 0 &&
+        !weir__arrows_add(&writer->arrows, operation, write_wait, writer))
+        weir__out_fail(&writer->out, "there is no memory");
+}
+
+void weir_trace_writer_span(weir_trace_writer *writer, const struct weir_trace_span *span)
+{
+    struct weir__out *out = &writer->out;
+    begin(writer);
+    begin_row(out, "X", span->name ? span->name : "", writer->process, span->thread);
+    add_string(out, "cat", span->kind == WEIR_TRACE_SYNC ? "cuda_sync" : "user_annotation");
+    add_time(out, "ts", span->begin_ns);
+    add_time(out, "dur", span->end_ns > span->begin_ns ? span->end_ns - span->begin_ns : 0);
+    weir__out_raw(out, ",\"args\":{\"weir.span\":");
+    weir__out_string(out, span->kind == WEIR_TRACE_SYNC ? "sync" : "region");
+    if (span->number != WEIR_NO_NUMBER)
+        add_uint(out, "weir.number", span->number);
+    weir__out_raw(out, "}");
+    end_row(writer);
+}
+
+bool weir_trace_writer_flush(weir_trace_writer *writer)
+{
+    // The head is open while devices may join it.
+    if (writer->began)
+        weir__out_flush(&writer->out);
+    return !writer->out.failed;
+}
+
+uint64_t weir_trace_writer_bytes(const weir_trace_writer *writer)
+{
+    return writer->out.bytes;
+}
+
+// The end.
+
+static void write_clocks(struct weir__out *out, const struct weir_trace_device *devices,
+                         size_t count)
+{
+    weir__out_raw(out, ",\"weir.clocks\":[");
+    for (size_t i = 0; i < count; i++) {
+        weir__out_raw(out, i > 0 ? ",[" : "[");
+        weir__out_uint(out, devices[i].index);
+        weir__out_raw(out, ",");
+        weir__out_uint(out, devices[i].clock.pairs);
+        weir__out_raw(out, ",");
+        weir__out_double(out, devices[i].clock.drift_ppm);
+        weir__out_raw(out, ",");
+        weir__out_uint(out, devices[i].clock.uncertainty_ns);
+        weir__out_raw(out, "]");
+    }
+    weir__out_raw(out, "]");
+}
+
+bool weir_trace_writer_close(weir_trace_writer **writer, const struct weir_trace_meta *end,
+                             const struct weir_trace_device *devices, size_t device_count,
+                             char *message, size_t message_size)
+{
+    weir_trace_writer *it = *writer;
+    struct weir__out *out = &it->out;
+    begin(it);
+    weir__arrows_finish(&it->arrows, write_wait, it);
+    begin_row(out, "M", WEIR__TRACE_END_ROW, it->process, 0);
+    weir__out_raw(out, ",\"args\":{\"name\":\"end\"");
+    add_uint(out, "weir.end", end->end_ns);
+    add_uint(out, "weir.dropped", end->dropped);
+    add_uint(out, "weir.unfinished", end->unfinished);
+    write_clocks(out, devices, device_count);
+    weir__out_raw(out, "}}\n]\n}\n");
+    const bool ok = weir__out_close(out, message, message_size);
+    free(it->queues);
+    free(it->head);
+    free(it);
+    *writer = NULL;
+    return ok;
+}

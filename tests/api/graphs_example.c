@@ -1,0 +1,118 @@
+// The same little work again and again: two halves of a picture are painted on two queues,
+// put together, and brought home. Captured once; each launch gets a colour and a place of
+// its own.
+#include <stdio.h>
+#include <stdlib.h>
+#include <weir/weir.h>
+
+enum {
+    HALF = 32768,
+    SIZE = 2 * HALF,
+    LAUNCHES = 20
+};
+
+static void check(weir_status status)
+{
+    if (status < 0)
+        fprintf(stderr, "%s\n", weir_last_error_text()), exit(1);
+}
+
+static weir_buffer *buffer(weir_device *device, size_t size, weir_placement placement)
+{
+    const struct weir_buffer_params params = {
+        .struct_size = sizeof params,
+        .size = size,
+        .placement = placement,
+    };
+    weir_buffer *made;
+    check(weir_buffer_create(device, &params, &made));
+    return made;
+}
+
+struct work {
+    weir_queue *left, *right;
+    weir_buffer *halves[2], *picture, *results;
+    uint32_t paint, bring; // nodes
+};
+
+// `right` joins when it waits on an event of the capture, and `left` waits for it again
+// before the capture ends.
+static weir_graph *capture(struct work *work)
+{
+    const unsigned char grey = 128;
+    struct weir_event begun, painted;
+    weir_graph *graph;
+
+    check(weir_capture_begin(work->left));
+    check(weir_queue_record(work->left, &begun));
+    check(weir_queue_wait(work->right, begun));
+    check(weir_queue_fill(work->left, work->halves[0], 0, HALF, &grey, 1));
+    check(weir_capture_node(work->left, &work->paint));
+    check(weir_queue_fill(work->right, work->halves[1], 0, HALF, &grey, 1));
+    check(weir_queue_copy(work->right, work->picture, HALF, work->halves[1], 0, HALF));
+    check(weir_queue_record(work->right, &painted));
+    check(weir_queue_copy(work->left, work->picture, 0, work->halves[0], 0, HALF));
+    check(weir_queue_wait(work->left, painted));
+    check(weir_queue_copy(work->left, work->results, 0, work->picture, 0, SIZE));
+    check(weir_capture_node(work->left, &work->bring));
+    check(weir_capture_end(work->left, NULL, &graph));
+    return graph;
+}
+
+// An update is for launches that follow; those under way keep what they have.
+static void launch(const struct work *work, weir_graph *graph, int number)
+{
+    const unsigned char colour = (unsigned char)number;
+    check(weir_graph_set_fill(graph, work->paint, work->halves[0], 0, HALF, &colour, 1));
+    check(weir_graph_set_copy(graph, work->bring, work->results, (size_t)number * SIZE,
+                              work->picture, 0, SIZE));
+    check(weir_queue_graph(work->left, graph));
+}
+
+static int count_right(weir_buffer *results)
+{
+    int right = 0;
+    void *bytes;
+    check(weir_host_begin(results, 0, LAUNCHES * SIZE, WEIR_ACCESS_READ, &bytes));
+    for (int i = 0; i < LAUNCHES; i++) {
+        const unsigned char *picture = (const unsigned char *)bytes + (size_t)i * SIZE;
+        right += picture[0] == i && picture[HALF - 1] == i && picture[HALF] == 128;
+    }
+    check(weir_host_end(results, 0, LAUNCHES * SIZE, WEIR_ACCESS_READ));
+    return right;
+}
+
+int main(void)
+{
+    weir_runtime *runtime;
+    weir_device *device;
+    struct work work;
+
+    check(weir_open(NULL, &runtime));
+    check(weir_device_open(runtime, NULL, &device));
+    check(weir_queue_create(device, NULL, &work.left));
+    check(weir_queue_create(device, NULL, &work.right));
+    for (int i = 0; i < 2; i++)
+        work.halves[i] = buffer(device, HALF, WEIR_PLACE_DEVICE);
+    work.picture = buffer(device, SIZE, WEIR_PLACE_DEVICE);
+    work.results = buffer(device, LAUNCHES * SIZE, WEIR_PLACE_HOST);
+
+    weir_graph *graph = capture(&work);
+    for (int i = 0; i < LAUNCHES; i++)
+        launch(&work, graph, i);
+    check(weir_queue_sync(work.left, WEIR_FOREVER));
+    const int right = count_right(work.results);
+    printf("%u nodes, launched %d times, %d right\n", (unsigned)weir_graph_node_count(graph),
+           LAUNCHES, right);
+
+    weir_graph_destroy(&graph);
+    weir_buffer_destroy(&work.halves[0]);
+    weir_buffer_destroy(&work.halves[1]);
+    weir_buffer_destroy(&work.picture);
+    weir_buffer_destroy(&work.results);
+    weir_queue_destroy(&work.left);
+    weir_queue_destroy(&work.right);
+    check(weir_device_close(&device));
+    check(weir_close(&runtime));
+    return right == LAUNCHES ? 0 : 1;
+}

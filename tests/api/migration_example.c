@@ -1,0 +1,114 @@
+// A program that came from CUDA's default streams, in two steps. First it keeps its
+// shape: the legacy queue stands where stream 0 stood. Then it says what waits for what,
+// and the two halves can overlap.
+#include <stdio.h>
+#include <stdlib.h>
+#include <weir/weir.h>
+
+enum {
+    BYTES = 1 << 16
+};
+
+static void check(weir_status status)
+{
+    if (status < 0)
+        fprintf(stderr, "%s\n", weir_last_error_text()), exit(1);
+}
+
+static weir_buffer *buffer_of(weir_device *device, weir_placement placement)
+{
+    const struct weir_buffer_params params = {
+        .struct_size = sizeof params,
+        .size = BYTES,
+        .placement = placement,
+    };
+    weir_buffer *buffer;
+    check(weir_buffer_create(device, &params, &buffer));
+    return buffer;
+}
+
+// Two streams of the user's work on a half each; a copy in stream 0 takes both to the
+// host; a second round follows.
+//
+//     fill<<<..., left>>>(memory, 1);   fill<<<..., right>>>(memory + half, 2);
+//     cudaMemcpyAsync(host, memory, bytes, cudaMemcpyDeviceToHost, 0);
+//     fill<<<..., left>>>(memory, 3);   cudaStreamSynchronize(0);
+static void as_it_was(weir_device *device, weir_queue *left, weir_queue *right, weir_buffer *memory,
+                      weir_buffer *host)
+{
+    const unsigned char values[3] = {1, 2, 3};
+    weir_queue *legacy;
+    check(weir_legacy_queue(device, &legacy));
+    check(weir_queue_fill(left, memory, 0, BYTES / 2, &values[0], 1));
+    check(weir_queue_fill(right, memory, BYTES / 2, BYTES / 2, &values[1], 1));
+    check(weir_queue_copy(legacy, host, 0, memory, 0, BYTES));         // waits for both
+    check(weir_queue_fill(left, memory, 0, BYTES / 2, &values[2], 1)); // waits for the copy
+    check(weir_queue_sync(legacy, WEIR_FOREVER));
+}
+
+// The same, written down: the copy waits for what it reads, and what overwrites that
+// waits for the copy. The right queue waits for nobody.
+static void as_it_should_be(weir_device *device, weir_queue *left, weir_queue *right,
+                            weir_buffer *memory, weir_buffer *host)
+{
+    const unsigned char values[3] = {1, 2, 3};
+    struct weir_event filled[2], copied;
+    weir_queue *copies; // this thread's queue: --default-stream per-thread
+    check(weir_thread_queue(device, &copies));
+    check(weir_queue_fill(left, memory, 0, BYTES / 2, &values[0], 1));
+    check(weir_queue_record(left, &filled[0]));
+    check(weir_queue_fill(right, memory, BYTES / 2, BYTES / 2, &values[1], 1));
+    check(weir_queue_record(right, &filled[1]));
+    for (int i = 0; i < 2; i++)
+        check(weir_queue_wait(copies, filled[i]));
+    check(weir_queue_copy(copies, host, 0, memory, 0, BYTES));
+    check(weir_queue_record(copies, &copied));
+    check(weir_queue_wait(left, copied));
+    check(weir_queue_fill(left, memory, 0, BYTES / 2, &values[2], 1));
+    check(weir_event_sync(copied, WEIR_FOREVER));
+}
+
+static int is_right(weir_buffer *host)
+{
+    void *pointer;
+    int right = 1;
+    check(weir_host_begin(host, 0, BYTES, WEIR_ACCESS_READ, &pointer));
+    const unsigned char *bytes = pointer;
+    for (int i = 0; i < BYTES; i++)
+        right = right && bytes[i] == (i < BYTES / 2 ? 1 : 2);
+    check(weir_host_end(host, 0, BYTES, WEIR_ACCESS_READ));
+    return right;
+}
+
+int main(void)
+{
+    weir_runtime *runtime;
+    weir_device *device;
+    weir_queue *left, *right;
+
+    check(weir_open(NULL, &runtime));
+    check(weir_device_open(runtime, NULL, &device));
+    check(weir_queue_create(device, NULL, &left));
+    check(weir_queue_create(device, NULL, &right));
+    weir_buffer *memory = buffer_of(device, WEIR_PLACE_DEVICE);
+    weir_buffer *host = buffer_of(device, WEIR_PLACE_HOST);
+
+    as_it_was(device, left, right, memory, host);
+    const int first = is_right(host);
+    as_it_should_be(device, left, right, memory, host);
+    const int second = is_right(host);
+    printf("as it was: %s; as it should be: %s\n", first ? "right" : "wrong",
+           second ? "right" : "wrong");
+
+    // A queue that came from the library is not the program's to destroy.
+    weir_queue *mine;
+    check(weir_thread_queue(device, &mine));
+    weir_queue_destroy(&mine);
+    printf("%s\n", weir_last_error()->message);
+
+    weir_buffer_destroy(&memory), weir_buffer_destroy(&host);
+    weir_queue_destroy(&left), weir_queue_destroy(&right);
+    check(weir_device_close(&device)); // the thread's queue and the legacy queue go with it
+    check(weir_close(&runtime));
+    return first && second ? 0 : 1;
+}

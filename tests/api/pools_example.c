@@ -1,0 +1,100 @@
+// Frames whose middle result needs memory for a moment only. One queue makes it, another
+// one takes it away and frees it; the pool hands the same few blocks round.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <weir/weir.h>
+
+enum {
+    FRAMES = 200,
+    RESULTS = 4
+};
+
+static void check(weir_status status)
+{
+    if (status < 0)
+        fprintf(stderr, "%s\n", weir_last_error_text()), exit(1);
+}
+
+// Sizes differ from frame to frame, and still share blocks.
+static size_t size_of(int frame)
+{
+    return (size_t)(61500 + 37 * (frame % 100));
+}
+
+static void submit(weir_pool *pool, weir_queue *maker, weir_queue *taker, int frame,
+                   weir_buffer *result, struct weir_event *out_done)
+{
+    const unsigned char value = (unsigned char)frame;
+    const size_t size = size_of(frame);
+    weir_buffer *middle;
+    struct weir_event made;
+
+    check(weir_pool_allocate(pool, maker, size, &middle));
+    check(weir_queue_fill(maker, middle, 0, size, &value, 1)); // a kernel, in earnest
+    check(weir_queue_record(maker, &made));
+
+    check(weir_queue_wait(taker, made));
+    check(weir_queue_copy(taker, result, 0, middle, 0, size));
+    check(weir_pool_free(taker, &middle)); // behind the copy; `middle` is NULL now
+    check(weir_queue_record(taker, out_done));
+}
+
+static int is_right(weir_buffer *result, int frame)
+{
+    const size_t size = size_of(frame);
+    void *bytes;
+    check(weir_host_begin(result, 0, size, WEIR_ACCESS_READ, &bytes));
+    const unsigned char *first = bytes;
+    const int right = first[0] == (unsigned char)frame && memcmp(first, first + 1, size - 1) == 0;
+    check(weir_host_end(result, 0, size, WEIR_ACCESS_READ));
+    return right;
+}
+
+int main(void)
+{
+    const struct weir_pool_params memory = {.struct_size = sizeof memory, .label = "middle"};
+    const struct weir_buffer_params on_host = {
+        .struct_size = sizeof on_host,
+        .size = 65536,
+        .placement = WEIR_PLACE_HOST,
+    };
+    weir_runtime *runtime;
+    weir_device *device;
+    weir_queue *maker, *taker;
+    weir_pool *pool;
+    weir_buffer *results[RESULTS];
+    struct weir_event done[RESULTS];
+    struct weir_pool_statistics figures;
+    int right = 0;
+
+    check(weir_open(NULL, &runtime));
+    check(weir_device_open(runtime, NULL, &device));
+    check(weir_queue_create(device, NULL, &maker));
+    check(weir_queue_create(device, NULL, &taker));
+    check(weir_pool_create(device, &memory, &pool));
+    for (int i = 0; i < RESULTS; i++)
+        check(weir_buffer_create(device, &on_host, &results[i]));
+
+    for (int frame = 0; frame < FRAMES + RESULTS; frame++) {
+        const int slot = frame % RESULTS;
+        if (frame >= RESULTS) {
+            check(weir_event_sync(done[slot], WEIR_FOREVER));
+            right += is_right(results[slot], frame - RESULTS);
+        }
+        if (frame < FRAMES)
+            submit(pool, maker, taker, frame, results[slot], &done[slot]);
+    }
+
+    weir_pool_read_statistics(pool, &figures);
+    printf("%d of %d frames right; %s\n", right, FRAMES,
+           figures.high_bytes <= (RESULTS + 1) * 65536 ? "a block for each frame under way"
+                                                       : "more memory than frames under way need");
+    for (int i = 0; i < RESULTS; i++)
+        weir_buffer_destroy(&results[i]);
+    weir_pool_destroy(&pool);
+    weir_queue_destroy(&maker), weir_queue_destroy(&taker);
+    check(weir_device_close(&device));
+    check(weir_close(&runtime));
+    return right == FRAMES && figures.high_bytes <= (RESULTS + 1) * 65536 ? 0 : 1;
+}

@@ -1,0 +1,203 @@
+// A case is an order of operations, a number of queues and a number of chunks. Queues
+// are made anew for each, outside of what is timed, so that those of one case do not
+// share a device's channels with those of another.
+#include "tests/bench/peers/chunk_job.h"
+
+#include <math.h>
+#include <string.h>
+
+enum order {
+    DEPTH_FIRST,   // H_0 K_0 D_0  H_1 K_1 D_1  ...
+    BREADTH_FIRST, // H_0 H_1 ...  K_0 K_1 ...  D_0 D_1 ...
+    INTERLEAVED    // H_0  K_0 H_1 D_0  K_1 H_2 D_1  ...
+};
+
+enum stage {
+    UP,
+    MULTIPLY,
+    DOWN,
+    STAGES
+};
+
+struct chunk_case {
+    const char *name;
+    enum order order;
+    unsigned queues;
+    unsigned chunks;
+    bool by_engine; // a queue for each stage, with events between them
+};
+
+// The textbook's cases have as many chunks as queues.
+static const struct chunk_case cases[] = {
+    {"one_queue", DEPTH_FIRST, 1, 1, false},
+    {"depth_first_2", DEPTH_FIRST, 2, 2, false},
+    {"breadth_first_2", BREADTH_FIRST, 2, 2, false},
+    {"interleaved_2", INTERLEAVED, 2, 2, false},
+    {"depth_first_4", DEPTH_FIRST, 4, 4, false},
+    {"breadth_first_4", BREADTH_FIRST, 4, 4, false},
+    {"interleaved_4", INTERLEAVED, 4, 4, false},
+    {"depth_first_8", DEPTH_FIRST, 8, 8, false},
+    {"breadth_first_8", BREADTH_FIRST, 8, 8, false},
+    {"interleaved_8", INTERLEAVED, 8, 8, false},
+    {"depth_first_16", DEPTH_FIRST, 16, 16, false},
+    {"one_queue_64_chunks", DEPTH_FIRST, 1, 64, false},
+    {"depth_first_8_64_chunks", DEPTH_FIRST, 8, 64, false},
+    {"breadth_first_8_64_chunks", BREADTH_FIRST, 8, 64, false},
+    {"interleaved_8_64_chunks", INTERLEAVED, 8, 64, false},
+    {"three_queues_32_chunks", INTERLEAVED, 3, 32, true},
+    {"three_queues_64_chunks", INTERLEAVED, 3, 64, true},
+    {"three_queues_64_chunks_breadth", BREADTH_FIRST, 3, 64, true},
+};
+
+enum {
+    CASES = sizeof cases / sizeof *cases
+};
+
+static float number_at(size_t index)
+{
+    // Whole, so that every multiple is exact.
+    return (float)(index * 2654435761u >> 12 & 0xfffff);
+}
+
+void chunk_fill(float *src, size_t size)
+{
+    for (size_t i = 0; i < size / sizeof *src; i++)
+        src[i] = number_at(i);
+}
+
+size_t chunk_wrong(const float *dst, size_t size, float factor)
+{
+    size_t wrong = 0;
+    for (size_t i = 0; i < size / sizeof *dst; i++)
+        wrong += dst[i] != factor * number_at(i);
+    return wrong;
+}
+
+// One operation of one chunk, with the events that its stage needs BY_ENGINE.
+static bool submit(const struct chunk_job *job, const struct chunk_case *c, enum stage stage,
+                   unsigned chunk, float factor)
+{
+    const struct chunk_calls *calls = job->calls;
+    const size_t size = job->size / c->chunks, offset = chunk * size;
+    const unsigned queue = c->by_engine ? stage : chunk % c->queues;
+    if (c->by_engine && stage != UP && !calls->wait(job->user, queue, 2 * chunk + (stage == DOWN)))
+        return false;
+    const bool fine = stage == UP         ? calls->up(job->user, queue, offset, size)
+                      : stage == MULTIPLY ? calls->multiply(job->user, queue, offset, size, factor)
+                                          : calls->down(job->user, queue, offset, size);
+    if (!fine)
+        return false;
+    // What another queue waits for must be on its way.
+    if (c->by_engine && stage != DOWN)
+        return calls->record(job->user, queue, 2 * chunk + (stage == MULTIPLY)) &&
+               calls->flush(job->user, queue);
+    return true;
+}
+
+static bool submit_interleaved(const struct chunk_job *job, const struct chunk_case *c,
+                               float factor)
+{
+    bool fine = submit(job, c, UP, 0, factor);
+    for (unsigned i = 0; fine && i < c->chunks; i++)
+        fine = submit(job, c, MULTIPLY, i, factor) &&
+               (i + 1 == c->chunks || submit(job, c, UP, i + 1, factor)) &&
+               submit(job, c, DOWN, i, factor);
+    return fine;
+}
+
+static bool submit_all(const struct chunk_job *job, const struct chunk_case *c, float factor)
+{
+    bool fine = true;
+    if (c->order == INTERLEAVED)
+        return submit_interleaved(job, c, factor);
+    for (unsigned i = 0; fine && i < c->chunks * STAGES; i++)
+        fine = c->order == DEPTH_FIRST
+                   ? submit(job, c, (enum stage)(i % STAGES), i / STAGES, factor)
+                   : submit(job, c, (enum stage)(i / c->chunks), i % c->chunks, factor);
+    return fine;
+}
+
+static bool run_case(const struct chunk_job *job, const struct chunk_case *c, float factor,
+                     double *out_ms)
+{
+    const double began = peer_now_ms();
+    bool fine = submit_all(job, c, factor);
+    for (unsigned i = 0; fine && i < c->queues; i++)
+        fine = job->calls->flush(job->user, i);
+    fine = fine && job->calls->finish(job->user);
+    *out_ms = peer_now_ms() - began;
+    return fine;
+}
+
+// Once untimed: the queues are new.
+static bool run_twice(const struct chunk_job *job, const struct chunk_case *c, double *out_ms)
+{
+    for (int i = 0; i < 2; i++)
+        if (!run_case(job, c, 2, out_ms))
+            return false;
+    return true;
+}
+
+// The bare copies: up in queue 0, down in queue 1.
+static bool run_copies(const struct chunk_job *job, bool up, bool down, double *out_ms)
+{
+    const struct chunk_calls *calls = job->calls;
+    const double began = peer_now_ms();
+    const bool fine =
+        (!up || (calls->up(job->user, 0, 0, job->size) && calls->flush(job->user, 0))) &&
+        (!down || (calls->down_bare(job->user, 1, 0, job->size) && calls->flush(job->user, 1))) &&
+        calls->finish(job->user);
+    *out_ms = peer_now_ms() - began;
+    return fine;
+}
+
+// Every case has a factor of its own, so that the results of another are wrong here.
+bool chunk_check(struct chunk_job *job)
+{
+    bool fine = true;
+    for (unsigned i = 0; fine && i < CASES; i++) {
+        const float factor = (float)(2 + i % 14);
+        double ms;
+        if (!job->calls->open(job->user, cases[i].queues))
+            return false;
+        fine = job->calls->spoil(job->user) && run_case(job, &cases[i], factor, &ms);
+        job->calls->close(job->user);
+        const size_t wrong = fine ? chunk_wrong(job->dst, job->size, factor) : 0;
+        if (wrong)
+            fine = peer_fail("%s: %zu of %zu numbers are wrong", cases[i].name, wrong,
+                             job->size / sizeof *job->dst);
+        peer_checked(1);
+    }
+    return fine;
+}
+
+static bool measure_copies(struct chunk_job *job, const char *name, bool up, bool down)
+{
+    double ms;
+    if (!job->calls->open(job->user, 2))
+        return false;
+    bool fine = true;
+    for (int i = 0; fine && i < 2; i++)
+        fine = run_copies(job, up, down, &ms);
+    job->calls->close(job->user);
+    if (fine)
+        peer_value(name, ms);
+    return fine;
+}
+
+bool chunk_round(struct chunk_job *job)
+{
+    bool fine = measure_copies(job, "up", true, false) &&
+                measure_copies(job, "down", false, true) &&
+                measure_copies(job, "both_ways", true, true);
+    for (unsigned i = 0; fine && i < CASES; i++) {
+        double ms;
+        if (!job->calls->open(job->user, cases[i].queues))
+            return false;
+        fine = run_twice(job, &cases[i], &ms);
+        job->calls->close(job->user);
+        if (fine)
+            peer_value(cases[i].name, ms);
+    }
+    return fine;
+}

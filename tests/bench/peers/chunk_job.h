@@ -1,0 +1,55 @@
+// The chunk job of the raw peers: so many bytes of pinned memory go up, a light kernel
+// multiplies them as floats, and they come down, in pieces, in every order that people
+// use. The orders, the checks and the timing are here; a peer brings the calls.
+#ifndef WEIR_TESTS_BENCH_PEERS_CHUNK_JOB_H
+#define WEIR_TESTS_BENCH_PEERS_CHUNK_JOB_H
+
+#include "tests/bench/peers/peer.h"
+
+enum {
+    CHUNK_QUEUES_MAX = 16,
+    CHUNKS_MAX = 64,
+    CHUNK_BLOCK = 256, // work-items of a block of the kernel
+    CHUNK_EVENTS = 2 * CHUNKS_MAX
+};
+
+// What a peer brings. All but `open` and `close` return at once, but for `finish`.
+// Errors: false, after peer_fail().
+struct chunk_calls {
+    // Makes and destroys `count` queues, numbered from 0.
+    bool (*open)(void *user, unsigned count);
+    void (*close)(void *user);
+    bool (*up)(void *user, unsigned queue, size_t offset, size_t size);
+    bool (*multiply)(void *user, unsigned queue, size_t offset, size_t size, float factor);
+    bool (*down)(void *user, unsigned queue, size_t offset, size_t size);
+    // Down from what was never multiplied: a bare copy.
+    bool (*down_bare)(void *user, unsigned queue, size_t offset, size_t size);
+    bool (*record)(void *user, unsigned queue, unsigned event);
+    bool (*wait)(void *user, unsigned queue, unsigned event);
+    bool (*flush)(void *user, unsigned queue);
+    bool (*finish)(void *user); // everything of all queues
+    // Fills the device's memory with what is no result.
+    bool (*spoil)(void *user);
+};
+
+struct chunk_job {
+    const struct chunk_calls *calls;
+    void *user;
+    const float *src; // pinned
+    float *dst;       // pinned
+    size_t size;      // bytes, a multiple of CHUNKS_MAX * CHUNK_BLOCK * 4
+};
+
+// Numbers for `src`.
+void chunk_fill(float *src, size_t size);
+
+// How many of `dst` are not `factor` times those of chunk_fill().
+size_t chunk_wrong(const float *dst, size_t size, float factor);
+
+// Runs every case once and holds every number against what it must be.
+bool chunk_check(struct chunk_job *job);
+
+// Measures every case, with a peer_value() each.
+bool chunk_round(struct chunk_job *job);
+
+#endif

@@ -1,0 +1,149 @@
+#!/bin/bash
+# The peers on this machine: sizes that take no time, and no time is judged. What wants
+# CUDA or PyTorch says why it does not run.
+. tests/support/shell.sh
+
+peers=tests/bench/peers
+unset WEIR_CONFIG WEIR_PLUGINS WEIR_BACKEND
+export WEIR_MODULE_PATH="$PWD/lib/weir" POCL_DEVICES="${POCL_DEVICES:-pthread}"
+
+# peer_lines COMMAND...: its lines are what peer.h says, with as many rounds as asked for.
+peer_lines()
+{
+    expect_status 0 "$@"
+    printf '%s\n' "$output" | python3 -c '
+import json, sys
+lines = [json.loads(line) for line in sys.stdin if line.startswith("{")]
+head, rounds = lines[0], lines[1:]
+if "skipped" in head:
+    assert not rounds and head["skipped"], lines
+    print("skipped: " + head["skipped"])
+else:
+    assert head["checked"] > 0 and head["device"], head
+    assert [line["round"] for line in rounds] == [0, 1], rounds
+    assert all(ms > 0 for line in rounds for ms in line["ms"].values()), rounds
+    assert set(rounds[0]["ms"]) == set(rounds[1]["ms"])
+    print("measured: " + " ".join(sorted(rounds[0]["ms"])))
+'
+}
+
+# In plain OpenCL and in Weir, every order gives the right numbers.
+found="$(peer_lines "$peers/raw_opencl_chunks" --rounds 2 --bytes 1M)"
+expect_contains "$found" "three_queues_64_chunks"
+found="$(WEIR_BACKEND=opencl peer_lines "$peers/weir_chunks" --rounds 2 --bytes 1M)"
+expect_contains "$found" "measured: auto"
+found="$(WEIR_BACKEND=opencl peer_lines "$peers/weir_arr_coc" --rounds 2 --frames 1)"
+expect_contains "$found" "frame_3_slots"
+found="$(WEIR_BACKEND=opencl peer_lines "$peers/weir_graph" --rounds 2)"
+expect_contains "$found" "graph_20_complete"
+
+# These measure where there is a GPU, and else say that there is none.
+for program in raw_cuda_chunks raw_cuda_frames raw_cuda_graph; do
+    found="$(peer_lines "$peers/$program" --rounds 2)"
+    case "$found" in
+    measured:* | "skipped: there is no CUDA driver"* | "skipped: the CUDA driver cannot"*) ;;
+    *) fail "$program: $found" ;;
+    esac
+done
+found="$(WEIR_BACKEND=cuda peer_lines "$peers/weir_chunks" --rounds 2 --bytes 1M)"
+case "$found" in
+measured:* | "skipped: there is no usable NVIDIA driver"*) ;;
+*) fail "weir_chunks on CUDA: $found" ;;
+esac
+
+# A wrong command line is an error, and so is a round that never comes.
+expect_status 2 "$peers/raw_opencl_chunks" --bytes 12
+expect_contains "$output" "--bytes takes a number from 65536"
+expect_status 2 "$peers/weir_chunks" --no
+expect_contains "$output" "'--no' was not expected there"
+expect_status 0 "$peers/raw_opencl_chunks" --help
+
+# Without PyTorch its peers say so; with it, they run on the CPU.
+dump="$TEST_TMPDIR/dump"
+mkdir "$dump"
+WEIR_BACKEND=opencl expect_status 0 "$peers/weir_arr_coc" --rounds 1 --frames 1 --dump "$dump"
+for script in torch_arr_coc torch_chunks torch_swim; do
+    expect_status 0 python3 "$peers/$script.py" --help
+    expect_contains "$output" "--rounds"
+done
+found="$(peer_lines python3 "$peers/torch_arr_coc.py" --rounds 2 --frames 1 --no-compile \
+    --device cpu --dump "$dump" \
+    --weights pipelines/arr_coc/weights/arr_coc_weights.safetensors)"
+expect_contains "$found" "$(python3 -c 'import torch' 2>/dev/null && echo frame_eager ||
+    echo 'skipped: PyTorch is not installed')"
+echo "torch_arr_coc: $found"
+found="$(peer_lines python3 "$peers/torch_chunks.py" --rounds 2 --device cpu --bytes 1048576)"
+echo "torch_chunks: $found"
+
+# All of them in turns, and one table.
+expect_status 0 "$peers/run.sh" --out "$TEST_TMPDIR/out" --rounds 2 --groups pocl,chunks \
+    --pocl-bytes 1048576 --pocl-frames 1 --bytes 1048576
+expect_contains "$output" "what: beside what"
+expect_contains "$output" "PoCL: chunks, one queue: plain OpenCL, the same"
+python3 - "$TEST_TMPDIR/out/side_by_side.json" <<'PYTHON'
+import json, sys
+report = json.load(open(sys.argv[1]))
+rows = {row["what"]: row for row in report["rows"]}
+row = rows["PoCL: chunks, one queue: plain OpenCL, the same"]
+assert row["rounds"] == 2 and 0 < row["ratio"]["min"] <= row["ratio"]["median"], row
+missing = rows["chunks, auto: copies both ways"]
+assert missing["target"] == 1.03 and ("reason" in missing or missing["verdict"]), missing
+assert not any("graph" in what for what in rows), rows.keys()
+PYTHON
+
+# Ratios are those of rounds, the best of several figures counts, and a target is met or
+# is not.
+python3 - "$peers" <<'PYTHON'
+import sys
+sys.path.insert(0, sys.argv[1])
+sys.dont_write_bytecode = True
+import side_by_side as s
+
+class Fake:
+    samples, best = s.Program.samples, s.Program.best
+    def __init__(self, rounds, reason=None):
+        self.rounds, self.reason, self.head = rounds, reason, {}
+
+programs = {"a": Fake([{"x": 2.0}, {"x": 3.0}, {"x": 4.0}]),
+            "b": Fake([{"y": 9.0, "z": 2.0}, {"y": 9.0, "z": 2.0}, {"y": 9.0, "z": 2.0}]),
+            "c": Fake([], "no such thing")}
+def row(right, way, sign, target):
+    return s.row_of(programs, "group", "what", ("a", ["x"]), right, way, sign, target)
+time = row(("b", ["y", "z"]), "time", "<=", 1.5)
+assert time["ratio"] == {"median": 1.5, "min": 1.0, "max": 2.0}, time
+assert time["other_figure"] == "z" and time["verdict"] == "met" and time["rounds"] == 3, time
+assert row(("b", ["y", "z"]), "time", "<=", 1.49)["verdict"] == "MISSED"
+rate = row(("b", ["y"]), "rate", ">=", 3)
+assert rate["ratio"]["median"] == 3.0 and rate["verdict"] == "met", rate
+assert row(("b", ["y"]), "rate", ">=", 3.1)["verdict"] == "MISSED"
+assert row(("b", ["y"]), "rate", None, None)["verdict"] == ""
+assert row(("c", ["y"]), "rate", ">=", 1)["reason"] == "c: no such thing"
+assert "there is nothing here for d" in row(("d", ["y"]), "rate", ">=", 1)["reason"]
+assert "has no figure q" in row(("b", ["q"]), "rate", ">=", 1)["reason"]
+PYTHON
+
+# A program that prints something else, one that ends and one that is not there: each is a
+# reason, and the others go on.
+python3 - "$peers" "$TEST_TMPDIR" <<'PYTHON'
+import os, sys
+sys.path.insert(0, sys.argv[1])
+sys.dont_write_bytecode = True
+import side_by_side as s
+
+def program(name, text):
+    return s.Program(name, [sys.executable, "-c", text], dict(os.environ), ".", sys.argv[2])
+
+head = "import sys; print('{\"peer\": 1, \"checked\": 1}', flush=True)\n"
+good = head + "for _ in sys.stdin: print('{\"ms\": {\"x\": 1.5}}', flush=True)"
+programs = [program("good", good), program("noise", head + "input(); print('what?')"),
+            program("short", head + "input()"),
+            program("failed", "print('{\"peer\": 1, \"failed\": \"wrong\"}', flush=True)"),
+            s.Program("absent", ["/nonexistent"], dict(os.environ), ".", sys.argv[2])]
+s.run_group(programs, 3, s.Clock(60), True)
+reasons = {p.name: p.reason for p in programs}
+assert reasons["good"] is None and programs[0].samples("x") == [1.5] * 3, reasons
+assert "no JSON" in reasons["noise"] and reasons["short"] == "ended early", reasons
+assert reasons["failed"] == "FAILED: wrong" and "nonexistent" in reasons["absent"], reasons
+PYTHON
+expect_status 2 "$peers/run.sh" --out "$TEST_TMPDIR/out" --groups nonsense
+expect_contains "$output" "there is no group 'nonsense'"

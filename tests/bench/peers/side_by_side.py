@@ -1,0 +1,513 @@
+#!/usr/bin/env python3
+"""Runs Weir and its peers side by side and prints one table of ratios.
+
+The programs of a group are started together, and each checks its results. Then they take
+turns: in a round each measures everything it has once, in an order that moves on by one every
+round, so that what else the machine does falls on all of them. A ratio is that of two programs
+in one round; the table has the median over the rounds, with the smallest and the largest. What
+cannot run here is left out, with the reason.
+"""
+
+import argparse
+import json
+import os
+import select
+import subprocess
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def median(values):
+    values = sorted(values)
+    half = len(values) // 2
+    return values[half] if len(values) % 2 else (values[half - 1] + values[half]) / 2
+
+
+def spread(values):
+    return {"median": median(values), "min": min(values), "max": max(values)}
+
+
+class Clock:
+    def __init__(self, seconds):
+        self.began, self.seconds = time.monotonic(), seconds
+
+    def spent(self):
+        return time.monotonic() - self.began
+
+    def left(self):
+        return self.seconds - self.spent()
+
+
+class Program:
+    """One peer that is running, or the reason why it is not."""
+
+    def __init__(self, name, command, environment, root, logs):
+        self.name, self.head, self.reason, self.rounds = name, None, None, []
+        self.log = open(os.path.join(logs, name.replace("@", "-") + ".log"), "w")
+        self.buffer = b""
+        self.process = None
+        try:
+            self.process = subprocess.Popen(
+                command + ["--serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                stderr=self.log, env=environment, cwd=root)
+        except OSError as error:
+            self.reason = str(error)
+
+    def line(self, seconds):
+        """The next line as an object; None, with `reason` set, if there is none."""
+        until = time.monotonic() + seconds
+        while b"\n" not in self.buffer:
+            ready, _, _ = select.select([self.process.stdout], [], [],
+                                        max(0.0, until - time.monotonic()))
+            more = os.read(self.process.stdout.fileno(), 65536) if ready else b""
+            if not more:
+                self.reason = "ended early" if ready else "took more than %.0f s" % seconds
+                self.stop()
+                return None
+            self.buffer += more
+        text, self.buffer = self.buffer.split(b"\n", 1)
+        self.log.write(text.decode(errors="replace") + "\n")
+        try:
+            return json.loads(text)
+        except ValueError:
+            self.reason = "FAILED: printed what is no JSON; its log has it"
+            self.stop()
+            return None
+
+    def start(self, seconds):
+        """Waits until it has checked its results."""
+        if self.reason:
+            return
+        self.head = self.line(seconds)
+        if self.head and ("skipped" in self.head or "failed" in self.head):
+            self.reason = self.head.get("skipped") or "FAILED: " + self.head["failed"]
+            self.stop()
+
+    def round(self, seconds):
+        if self.reason:
+            return
+        try:
+            self.process.stdin.write(b"\n")
+            self.process.stdin.flush()
+        except OSError:
+            self.reason = "ended early"
+            return
+        answer = self.line(seconds)
+        if answer and "failed" in answer:
+            self.reason = "FAILED: " + answer["failed"]
+            self.stop()
+        elif answer:
+            self.rounds.append(answer["ms"])
+
+    def stop(self):
+        if self.process and self.process.poll() is None:
+            self.process.stdin.close()
+            try:
+                self.process.wait(20)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+
+    def finish(self):
+        if self.process:
+            self.stop()
+            if self.process.returncode and not self.reason:
+                self.reason = "FAILED: ended with status %d" % self.process.returncode
+        self.log.close()
+
+    def samples(self, figure):
+        return [one[figure] for one in self.rounds if figure in one]
+
+    def best(self, figures):
+        """Of several figures the one with the smallest median."""
+        there = [f for f in figures if self.samples(f)]
+        return min(there, key=lambda f: median(self.samples(f))) if there else None
+
+
+def run_group(programs, rounds, clock, quiet):
+    for program in programs:
+        program.start(max(1.0, min(180.0, clock.left())))
+        if not quiet:
+            sys.stderr.write("%4.0f s  %-28s %s\n" % (
+                clock.spent(), program.name, program.reason or "checked %d results on %s" % (
+                    program.head.get("checked", 0), program.head.get("device", "?"))))
+    for number in range(rounds):
+        if clock.left() < 5:
+            for program in programs:
+                program.reason = program.reason or (
+                    None if number > 2 else "no time left after %d rounds" % number)
+            break
+        shift = number % max(1, len(programs))
+        for program in programs[shift:] + programs[:shift]:
+            program.round(max(1.0, min(120.0, clock.left())))
+    for program in programs:
+        program.finish()
+
+
+# The machine.
+
+def opencl_environments(parsed):
+    """{"nvidia": environment, "pocl": environment}: each platform alone, wherever its driver and
+    a loader that looks at OCL_ICD_VENDORS are."""
+    found = {}
+    base = dict(os.environ)
+    candidates = [("as it is", {})]
+    for name in ("libnvidia-opencl.so.1", "libpocl.so.2"):
+        for folder in ("/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/local/nvidia/lib64",
+                       "/usr/lib/wsl/lib"):
+            path = os.path.join(folder, name)
+            if os.path.exists(path):
+                vendors = os.path.join(parsed.work, "icd-" + name.split(".")[0])
+                os.makedirs(vendors, exist_ok=True)
+                with open(os.path.join(vendors, "only.icd"), "w") as file:
+                    file.write(path + "\n")
+                for loader in ("", "/usr/lib/x86_64-linux-gnu", "/usr/lib64"):
+                    if not loader or os.path.exists(os.path.join(loader, "libOpenCL.so.1")):
+                        candidates.append((path, dict({"OCL_ICD_VENDORS": vendors}, **(
+                            {"LD_LIBRARY_PATH": loader} if loader else {}))))
+                break
+    probe = [os.path.join(parsed.bin, "raw_opencl_chunks"), "--rounds", "1", "--bytes", "64K"]
+    for _, extra in candidates:
+        environment = dict(base, **extra)
+        try:
+            result = subprocess.run(probe, env=environment, stdout=subprocess.PIPE,
+                                    stderr=subprocess.DEVNULL, timeout=90)
+            head = json.loads(result.stdout.decode().split("\n")[0])
+        except (OSError, ValueError, subprocess.TimeoutExpired):
+            continue
+        device = head.get("device", "")
+        kind = "nvidia" if "NVIDIA" in device or "Tesla" in device else "pocl" if device else None
+        if kind and kind not in found:
+            found[kind] = environment
+    return found
+
+
+class Setup:
+    def __init__(self, parsed, logs):
+        self.parsed, self.logs = parsed, logs
+        self.opencl = opencl_environments(parsed)
+        self.cuda = dict(os.environ, WEIR_BACKEND="cuda")
+        for environment in self.opencl.values():
+            environment["WEIR_BACKEND"] = "opencl"
+        # The same two processors for PoCL and for PyTorch beside it.
+        pocl = self.opencl.get("pocl")
+        if pocl is not None:
+            for name in ("POCL_MAX_PTHREAD_COUNT", "POCL_CPU_MAX_CU_COUNT"):
+                pocl[name] = str(parsed.threads)
+
+    def peer(self, name, at, environment, *options):
+        return Program("%s@%s" % (name, at), [os.path.join(self.parsed.bin, name), *options],
+                       environment, self.parsed.root, self.logs)
+
+    def torch(self, name, at, *options):
+        command = [self.parsed.python, os.path.join(HERE, name + ".py"), *options]
+        return Program("%s@%s" % (name, at), command, dict(os.environ), self.parsed.root, self.logs)
+
+
+# The groups. Each gives its programs; the figures that they have are those of their sources.
+
+def chunk_group(setup):
+    size = str(setup.parsed.bytes)
+    programs = [setup.peer("weir_chunks", "cuda", setup.cuda, "--bytes", size),
+                setup.peer("raw_cuda_chunks", "cuda", setup.cuda, "--bytes", size)]
+    nvidia = setup.opencl.get("nvidia")
+    if nvidia:
+        programs += [setup.peer("weir_chunks", "opencl-nvidia", nvidia, "--bytes", size),
+                     setup.peer("raw_opencl_chunks", "opencl-nvidia", nvidia, "--bytes", size)]
+    return programs + [setup.torch("torch_chunks", "cuda", "--device", "cuda", "--bytes", size)]
+
+
+def frame_group(setup):
+    frames = str(setup.parsed.frames)
+    dump = os.path.join(setup.parsed.work, "dump-cuda")
+    os.makedirs(dump, exist_ok=True)
+    weir = setup.peer("weir_arr_coc", "cuda", setup.cuda, "--frames", frames, "--dump", dump)
+    weir.start(120)  # PyTorch compares with what it dumps
+    return [Started(weir), setup.peer("raw_cuda_frames", "cuda", setup.cuda, "--frames", frames),
+            setup.torch("torch_arr_coc", "cuda", "--device", "cuda", "--dump", dump, "--weights",
+                        setup.parsed.weights, "--frames", str(max(10, setup.parsed.frames // 10)))]
+
+
+def graph_group(setup):
+    return [setup.peer("weir_graph", "cuda", setup.cuda),
+            setup.peer("raw_cuda_graph", "cuda", setup.cuda)]
+
+
+def swim_group(setup):
+    return [setup.torch("torch_swim", "cuda", "--device", "cuda")]
+
+
+def pocl_group(setup):
+    pocl = setup.opencl.get("pocl")
+    if not pocl:
+        return []
+    size, frames = str(setup.parsed.pocl_bytes), str(setup.parsed.pocl_frames)
+    dump = os.path.join(setup.parsed.work, "dump-pocl")
+    os.makedirs(dump, exist_ok=True)
+    weir = setup.peer("weir_arr_coc", "opencl-pocl", pocl, "--frames", frames, "--dump", dump)
+    weir.start(180)
+    return [Started(weir), setup.peer("weir_chunks", "opencl-pocl", pocl, "--bytes", size),
+            setup.peer("raw_opencl_chunks", "opencl-pocl", pocl, "--bytes", size),
+            setup.torch("torch_arr_coc", "cpu", "--device", "cpu", "--dump", dump, "--weights",
+                        setup.parsed.weights, "--threads", str(setup.parsed.threads), "--frames",
+                        str(max(1, setup.parsed.pocl_frames // 5)))]
+
+
+def Started(program):
+    """A program that has been waited for already."""
+    program.start = lambda seconds: None
+    return program
+
+
+GROUPS = {"chunks": chunk_group, "frames": frame_group, "graph": graph_group, "swim": swim_group,
+          "pocl": pocl_group}
+
+# The rows: group, what, (program, figures), (program, figures), how, sign, target. Of several
+# figures the one with the smallest median counts. "time" is the first over the second, "rate" the
+# second over the first: how many times as fast the first is.
+
+RAW_CASES = ["one_queue", "one_queue_64_chunks", "depth_first_2", "breadth_first_2",
+             "interleaved_2", "depth_first_4", "breadth_first_4", "interleaved_4", "depth_first_8",
+             "breadth_first_8", "interleaved_8", "depth_first_16", "depth_first_8_64_chunks",
+             "breadth_first_8_64_chunks", "interleaved_8_64_chunks", "three_queues_32_chunks",
+             "three_queues_64_chunks", "three_queues_64_chunks_breadth"]
+TORCH_CASES = ["one_stream", "streams_2", "streams_4", "streams_8", "streams_8_64_chunks"]
+
+CHUNKS = ("weir_chunks@cuda", ["auto"])
+CHUNKS_NVIDIA = ("weir_chunks@opencl-nvidia", ["auto"])
+COPIES = ("raw_cuda_chunks@cuda", ["both_ways"])
+COPIES_NVIDIA = ("raw_opencl_chunks@opencl-nvidia", ["both_ways"])
+RAW = ("raw_cuda_chunks@cuda", RAW_CASES)
+RAW_NVIDIA = ("raw_opencl_chunks@opencl-nvidia", RAW_CASES)
+FRAMES = ("weir_arr_coc@cuda", ["frame_3_slots", "frame_8_slots", "frame_3_slots_graphs",
+                                "frame_8_slots_graphs"])
+FRAMES_POCL = ("weir_arr_coc@opencl-pocl", ["frame_1_slots", "frame_3_slots", "frame_8_slots"])
+
+
+def torch_frames(kind, where="cuda"):
+    return ("torch_arr_coc@" + where, ["frame_" + kind])
+
+
+ROWS = [
+    ("chunks", "chunks, auto: copies both ways", CHUNKS, COPIES, "time", "<=", 1.03),
+    ("chunks", "chunks, auto: the best raw CUDA program", CHUNKS, RAW, "time", "<=", 1.01),
+    ("chunks", "chunks, auto: the best PyTorch program", CHUNKS,
+     ("torch_chunks@cuda", TORCH_CASES), "time", None, None),
+    ("chunks", "the best raw CUDA program: copies both ways", RAW, COPIES, "time", None, None),
+    ("chunks", "NVIDIA's OpenCL: chunks, auto: copies both ways", CHUNKS_NVIDIA, COPIES_NVIDIA,
+     "time", "<=", 1.10),
+    ("chunks", "NVIDIA's OpenCL: chunks, auto: CUDA's copies both ways", CHUNKS_NVIDIA, COPIES,
+     "time", "<=", 1.10),
+    ("chunks", "NVIDIA's OpenCL: chunks, auto: the best raw program", CHUNKS_NVIDIA, RAW_NVIDIA,
+     "time", None, None),
+    ("graph", "graph of 20 kernels, complete: raw CUDA graph",
+     ("weir_graph@cuda", ["graph_20_complete"]), ("raw_cuda_graph@cuda", ["graph_20_complete"]),
+     "time", "<=", 1.02),
+    ("graph", "graph of 20 kernels, submit: raw CUDA graph",
+     ("weir_graph@cuda", ["graph_20_submit"]), ("raw_cuda_graph@cuda", ["graph_20_submit"]),
+     "time", "<=", 1.02),
+    ("frames", "ARR-COC, frames/s: bare copies", FRAMES, ("raw_cuda_frames@cuda", ["frame"]),
+     "rate", ">=", 0.90),
+    ("frames", "ARR-COC, frames/s: PyTorch, three streams", FRAMES, torch_frames("eager"), "rate",
+     ">=", 20),
+    ("frames", "ARR-COC, frames/s: the same under torch.compile", FRAMES,
+     torch_frames("compiled"), "rate", ">=", 15),
+    ("frames", "ARR-COC, frames/s: PyTorch, eight images in flight", FRAMES,
+     torch_frames("eager_in_flight"), "rate", None, None),
+    ("frames", "ARR-COC, frames/s: both, in flight and torch.compile", FRAMES,
+     torch_frames("compiled_in_flight"), "rate", None, None),
+    ("frames", "ARR-COC, frames/s: 3 slots beside 1",
+     ("weir_arr_coc@cuda", ["frame_3_slots"]), ("weir_arr_coc@cuda", ["frame_1_slots"]), "rate",
+     ">=", 1.0),
+    ("frames", "ARR-COC, frames/s: 8 slots as graphs beside 8 slots",
+     ("weir_arr_coc@cuda", ["frame_8_slots_graphs"]), ("weir_arr_coc@cuda", ["frame_8_slots"]),
+     "rate", None, None),
+    ("pocl", "PoCL: chunks, auto: the best plain OpenCL program",
+     ("weir_chunks@opencl-pocl", ["auto"]), ("raw_opencl_chunks@opencl-pocl", RAW_CASES), "time",
+     None, None),
+    ("pocl", "PoCL: chunks, one queue: plain OpenCL, the same",
+     ("weir_chunks@opencl-pocl", ["one_queue"]), ("raw_opencl_chunks@opencl-pocl", ["one_queue"]),
+     "time", None, None),
+    ("pocl", "PoCL: ARR-COC, frames/s: PyTorch on the CPU", FRAMES_POCL,
+     torch_frames("eager", "cpu"), "rate", None, None),
+    ("pocl", "PoCL: ARR-COC, frames/s: the same under torch.compile", FRAMES_POCL,
+     torch_frames("compiled", "cpu"), "rate", None, None),
+]
+
+
+def judge(value, sign, target):
+    if sign is None:
+        return ""
+    return "met" if (value <= target if sign == "<=" else value >= target) else "MISSED"
+
+
+def row_of(programs, _, what, left_side, right_side, way, sign, target):
+    (left, left_figures), (right, right_figures) = left_side, right_side
+    row = {"what": what, "sign": sign, "target": target}
+    for name in (left, right):
+        if name not in programs:
+            return dict(row, reason="there is nothing here for %s" % name)
+        if not programs[name].rounds:
+            return dict(row, reason="%s: %s" % (name, programs[name].reason or "no rounds"))
+    a, b = programs[left], programs[right]
+    first, second = a.best(left_figures), b.best(right_figures)
+    if not first or not second:
+        name, figures = left_side if not first else right_side
+        why = (programs[name].head or {}).get("compiled_skipped")
+        return dict(row, reason="%s has no figure %s%s" % (
+            name, figures[0], ": " + why if why else ""))
+    pairs = [(x, y) for x, y in zip(a.samples(first), b.samples(second)) if x > 0 and y > 0]
+    ratio = spread([x / y if way == "time" else y / x for x, y in pairs])
+    return dict(row, weir_ms=median(a.samples(first)), weir_figure=first,
+                other_ms=median(b.samples(second)), other_figure=second, ratio=ratio,
+                rounds=len(pairs), verdict=judge(ratio["median"], sign, target))
+
+
+# Benchmarks of the command that take turns by themselves.
+
+def run_bench(setup, clock, name, environment, *options):
+    command = [setup.parsed.weir, "bench", name, "--json", "--quiet", "--turns",
+               str(setup.parsed.rounds), *options]
+    try:
+        result = subprocess.run(command, env=environment, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, cwd=setup.parsed.root,
+                                timeout=max(1.0, min(150.0, clock.left())))
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return None, str(error)
+    if result.returncode != 0:
+        return None, result.stderr.decode(errors="replace").strip().split("\n")[-1]
+    return json.loads(result.stdout.decode()), None
+
+
+def submit_rows(report, reason, tables):
+    rows = []
+    for table, key, what, sign, target in tables:
+        found = [row for row in ((report or {}).get("tables", {}).get(table) or [])
+                 if row["name"] == key]
+        row = {"what": what, "sign": sign, "target": target}
+        if found:
+            ratio = found[0]["ratio"]
+            rows.append(dict(row, weir_ms=found[0]["weir_ns"]["median"] / 1e6,
+                             other_ms=found[0]["other_ns"]["median"] / 1e6, ratio=ratio,
+                             verdict=judge(ratio["median"], sign, target)))
+        else:
+            notes = [note for note in (report or {}).get("notes", []) if table[:4] in note.lower()]
+            rows.append(dict(row, reason=reason or (notes or ["there is no such row"])[0]))
+    return rows
+
+
+def pipeline_rows(report, reason, where):
+    rows = []
+    table = (report or {}).get("tables", {}).get("pipeline") or []
+    for setting, target in (("balanced", 1.8), ("compute-heavy", 1.0), ("copy-heavy", 1.0)):
+        row = {"what": "%s: pipeline, %s, 3 slots: 1 slot, frames/s" % (where, setting),
+               "sign": ">=", "target": target}
+        found = [r for r in table if r["setting"] == setting and r["slots"] == 3]
+        if found:
+            ratio = found[0]["speed_up"]
+            rows.append(dict(row, ratio=ratio, verdict=judge(ratio["median"], ">=", target)))
+        else:
+            rows.append(dict(row, reason=reason or "weir bench pipeline has no such row"))
+    return rows
+
+
+# The table.
+
+def text_of(row):
+    if "reason" in row:
+        target = "%s %g" % (row["sign"], row["target"]) if row["sign"] else ""
+        reason = row["reason"].replace("not measured: ", "").split("; ")[0][:150]
+        return [row["what"], "", "", "", "", target, "not measured: " + reason]
+    ratio = row["ratio"]
+    times = ["%.4g" % row[k] if k in row else "" for k in ("weir_ms", "other_ms")]
+    return [row["what"], *times, "%.3f" % ratio["median"],
+            "%.3f .. %.3f" % (ratio["min"], ratio["max"]),
+            "%s %g" % (row["sign"], row["target"]) if row["sign"] else "", row["verdict"]]
+
+
+def table_of(rows):
+    head = ["what: beside what", "Weir, ms", "other, ms", "ratio", "smallest .. largest", "target",
+            "verdict"]
+    lines = [head] + [text_of(row) for row in rows]
+    widths = [max(len(line[i]) for line in lines) for i in range(6)]
+    return "\n".join(
+        "  ".join([line[0].ljust(widths[0])] + [line[i].rjust(widths[i]) for i in range(1, 6)]
+                  + [line[6]]).rstrip() for line in lines) + "\n"
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--root", required=True, help="where the programs find their data")
+    parser.add_argument("--bin", help="the folder of the peers (ROOT/tests/bench/peers)")
+    parser.add_argument("--weir", required=True, help="the weir command")
+    parser.add_argument("--out", required=True, help="a folder for tables, JSON and logs")
+    parser.add_argument("--work", required=True, help="a folder for what nobody keeps")
+    parser.add_argument("--rounds", type=int, default=11, help="rounds (11)")
+    parser.add_argument("--seconds", type=float, default=300, help="time for all of it (300)")
+    parser.add_argument("--groups", default="chunks,frames,graph,benches,swim,pocl",
+                        help="which, of: %s and benches" % ", ".join(GROUPS))
+    parser.add_argument("--bytes", type=int, default=1 << 30, help="of chunks on a GPU (1 GiB)")
+    parser.add_argument("--frames", type=int, default=500, help="of ARR-COC on a GPU (500)")
+    parser.add_argument("--pocl-bytes", type=int, default=64 << 20, help="on PoCL (64 MiB)")
+    parser.add_argument("--pocl-frames", type=int, default=10, help="on PoCL (10)")
+    parser.add_argument("--threads", type=int, default=2, help="of PoCL and PyTorch's CPU (2)")
+    parser.add_argument("--python", default=sys.executable, help="a Python that has PyTorch")
+    parser.add_argument("--quiet", action="store_true", help="no progress on standard error")
+    parsed = parser.parse_args()
+    parsed.bin = parsed.bin or os.path.join(parsed.root, "tests/bench/peers")
+    parsed.weights = os.path.join(parsed.root,
+                                  "pipelines/arr_coc/weights/arr_coc_weights.safetensors")
+    unknown = set(parsed.groups.split(",")) - set(GROUPS) - {"benches"}
+    if unknown:
+        parser.error("there is no group '%s'" % sorted(unknown)[0])
+    return parsed
+
+
+def measure_benches(setup, clock):
+    report, reason = run_bench(setup, clock, "submit", dict(os.environ))
+    rows = submit_rows(report, reason, [
+        ("cuda", "sequence", "submit: copy, launch, record, wait: raw CUDA", "<=", 1.02),
+        ("cuda", "launch", "submit: launch: raw CUDA", "<=", 1.02),
+        ("opencl_long", "long", "PoCL: operations over 20 us, end to end: plain OpenCL",
+         "<=", 1.02)])
+    pipeline, reason = run_bench(setup, clock, "pipeline", setup.cuda)
+    return rows + pipeline_rows(pipeline, reason, "CUDA"), {"submit": report, "pipeline": pipeline}
+
+
+def main():
+    parsed = parse()
+    logs = os.path.join(parsed.out, "peers")
+    os.makedirs(logs, exist_ok=True)
+    clock = Clock(parsed.seconds)
+    setup = Setup(parsed, logs)
+    programs, reports, bench_rows = {}, {}, []
+    for name in parsed.groups.split(","):
+        if name == "benches":
+            bench_rows, reports = measure_benches(setup, clock)
+            continue
+        group = GROUPS[name](setup)
+        run_group(group, parsed.rounds, clock, parsed.quiet)
+        programs.update((program.name, program) for program in group)
+    rows = [row_of(programs, *row) for row in ROWS if row[0] in parsed.groups.split(",")]
+    rows += bench_rows
+    table = table_of(rows)
+    seconds = "%d rounds, %.0f s\n" % (parsed.rounds, clock.spent())
+    with open(os.path.join(parsed.out, "side_by_side.txt"), "w") as file:
+        file.write(table + seconds)
+    with open(os.path.join(parsed.out, "side_by_side.json"), "w") as file:
+        json.dump({"rows": rows, "benches": reports, "programs": {
+            name: {"head": p.head, "reason": p.reason, "rounds": p.rounds,
+                   "figures": {f: spread(p.samples(f)) for f in (p.rounds[0] if p.rounds else {})}}
+            for name, p in programs.items()}}, file, indent=1)
+        file.write("\n")
+    sys.stdout.write(table + seconds)
+    failed = [p for p in programs.values() if p.reason and p.reason.startswith("FAILED")]
+    for program in failed:
+        sys.stderr.write("%s: %s\n" % (program.name, program.reason))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,47 @@
+# shellcheck shell=bash
+# Sourced by the tests of benchmarks, after cli.sh.
+
+# report CODE: runs python over $output, which is JSON, as `data`. median(value) is that
+# of a figure, once its spread is found to be one.
+report()
+{
+    printf '%s' "$output" | python3 -c '
+import json, sys
+data = json.load(sys.stdin)
+tables = data["tables"]
+
+def median(value):
+    assert value["min"] <= value["median"] <= value["max"], value
+    return value["median"]
+
+'"$1" || fail "not what was expected: $output"
+}
+
+# expect_plot FILE NAME...: a sound SVG file in which the names stand.
+expect_plot()
+{
+    local file="$1"
+    shift
+    python3 - "$file" "$@" <<'PYTHON' || fail "$file is not the plot that was expected"
+import math, re, sys
+import xml.etree.ElementTree as tree
+
+root = tree.parse(sys.argv[1]).getroot()
+assert root.tag == "{http://www.w3.org/2000/svg}svg", root.tag
+text = open(sys.argv[1]).read()
+assert not re.search(r"\b(nan|inf)\b", text), "a coordinate is no number"
+width, height = float(root.get("width")), float(root.get("height"))
+words = " ".join(root.itertext())
+for name in sys.argv[2:]:
+    assert name in words, (name, words)
+marks = 0
+for element in root.iter():
+    kind = element.tag.split("}")[1]
+    if kind == "circle" or kind == "rect" and element.get("fill-opacity"):
+        marks += 1
+    for key, limit in (("x", width), ("cx", width), ("x1", width), ("y", height), ("cy", height)):
+        if element.get(key) is not None:
+            assert 0 <= float(element.get(key)) <= limit, (kind, key, element.get(key))
+assert marks > 0, "there is nothing in it"
+PYTHON
+}

@@ -1,0 +1,218 @@
+#!/bin/bash
+# The benchmarks that run on one device: each on null and on PoCL, with what it says of
+# wrong command lines, of wrong results and of an interrupt. No time is judged.
+. tests/cli/cli.sh
+. "$here/tests/cli/bench.sh"
+
+modules="$(dirname "$program")/../lib/weir:$here/tests/plugins/lossy"
+cat >null.ini <<'TEXT'
+[weir]
+backend = null
+
+[arr_coc]
+side = 64
+grid = 4
+budget = 256
+TEXT
+
+for config in null.ini small.ini; do
+    # Overlap: `auto` is one way, the other orders are combined with the lists.
+    expect_data 0 "$weir" bench overlap --config "$config" --size 64K,20000 --kernel light,3 \
+        --orders auto,depth,breadth,interleaved --chunks 1,3 --queues 1,engine --turns 2 --json \
+        --plot overlap.svg
+    report '
+assert data["turns"] == 2
+ways = tables["ways"]
+assert len(ways) == 2 * 2 * (1 + 3 * 2 * 2), len(ways)
+assert data["results_checked"] == len(ways) + 4
+assert {way["asked"] for way in ways} == {"auto", "depth", "breadth", "interleaved"}
+assert {way["kernel"] for way in ways} == {"light", "3 rounds"}
+assert {way["size"] for way in ways} == {"64.0 KiB", "19.5 KiB"}
+for way in ways:
+    assert way["order"] in (way["asked"], "depth") or way["asked"] == "auto"
+    if way["asked"] != "auto":
+        assert way["chunks"] in (1, 3)
+        assert way["queues"] == (3 if way["layout"] == "engine" else 1), way
+    for key in ("ms", "to_limit", "speed_up"):
+        assert median(way[key]) > 0
+alone = [row["what"] for row in tables["alone"]]
+assert alone.count("both at once (the limit)") == 2, alone
+assert all(median(row["ms"]) > 0 for row in tables["alone"])
+'
+    expect_plot overlap.svg "auto" "interleaved" "chunks" "bare copies, both ways"
+
+    # Pipeline.
+    expect_data 0 "$weir" bench pipeline --config "$config" --size 4K --frames 5 --slots 1,3 \
+        --graphs off,on --turns 2 --json --plot pipeline.svg
+    report '
+rows = tables["pipeline"]
+assert [row["setting"] for row in rows] == [
+    name for name in ("compute-heavy", "balanced", "copy-heavy") for _ in range(4)]
+assert [row["slots"] for row in rows] == [1, 3] * 6
+assert [row["graphs"] for row in rows] == ["off", "off", "on", "on"] * 3
+assert data["results_checked"] == 3 * 2 * (2 * 1 + 7 + 2 * 3 + 7), data["results_checked"]
+assert data["parameters"]["frames"] == 5 and data["parameters"]["frame bytes"] == 4096
+for row in rows:
+    assert median(row["frames_per_second"]) > 0
+assert all(median(row["speed_up"]) == 1 for row in rows[::4])
+'
+    expect_plot pipeline.svg "1 slot" "3 slots, graphs" "balanced"
+
+    # Priority.
+    expect_data 0 "$weir" bench priority --config "$config" --samples 3 --turns 2 --json \
+        --plot priority.svg
+    report '
+names = [row["condition"] for row in tables["latency"]]
+assert names[:2] == ["idle", "same"], names
+assert (names[2:] == ["high"]) != any("no priorities" in note for note in data["notes"])
+assert data["results_checked"] == 4
+for row in tables["latency"]:
+    assert 0 < median(row["median_us"]) <= median(row["p99_us"])
+    assert 0 <= median(row["beside_percent"]) <= 100
+assert median(tables["latency"][0]["beside_percent"]) == 0
+'
+    expect_plot priority.svg "idle" "99th percentile"
+
+    # Graphs.
+    expect_data 0 "$weir" bench graph --config "$config" --nodes 1,7 --launches 5 --turns 2 --json \
+        --plot graph.svg
+    report '
+rows = tables["graphs"]
+assert [(row["nodes"], row["way"]) for row in rows] == [
+    (nodes, way) for nodes in (1, 7) for way in ("Weir, graph", "Weir, one by one")]
+assert data["results_checked"] == 3
+for row in rows:
+    assert 0 < median(row["submit_us"]) <= median(row["complete_us"])
+    assert row["submit_to_raw"] is None
+forks = tables["forks"] # one kernel is not enough for four queues
+assert [(row["nodes"], row["way"]) for row in forks] == [
+    (7, "Weir, graph"), (7, "Weir, one by one")]
+for row in forks:
+    assert 0 < median(row["submit_us"]) <= median(row["complete_us"])
+'
+    expect_plot graph.svg "Weir, graph" "kernels"
+
+    # ARR-COC, on noise and on photographs.
+    expect_data 0 "$weir" bench arr-coc --config "$config" --size 48 --frames 2 --turns 2 \
+        --slots 1,2 --graphs off,on --json --plot arr-coc.svg
+    report '
+rows = tables["frames"]
+assert [(row["image"], row["slots"], row["graphs"]) for row in rows] == [
+    ("noise 48x48", slots, graphs) for graphs in ("off", "on") for slots in (1, 2)]
+assert tables["copies"][0]["bytes_in"] == 3 * 48 * 48
+assert data["results_checked"] == 2 * (3 + 5)
+assert all(median(row["frames_per_second"]) > 0 and median(row["of_copies"]) > 0 for row in rows)
+stages = [row["stage"] for row in tables["stages"]]
+assert stages in (["texture", "relevance", "allocation"],
+                  ["upload", "texture", "relevance", "allocation", "download"]), stages
+assert all(median(row["busy_us"]) >= 0 for row in tables["stages"])
+'
+    expect_plot arr-coc.svg "noise 48x48" "2 slots"
+done
+report 'assert data["backend"] == "opencl" and data["notes"] == []'
+
+# Text, and the same figures in a file.
+expect_data 0 "$weir" bench overlap --config null.ini --size 8K --orders auto --turns 1 --save o.json
+expect_contains "$output" "weir bench overlap on null device 0 (null, "
+expect_contains "$output" "median of 1 turn, smallest .. largest; 4 results checked"
+expect_contains "$output" "each part alone"
+expect_contains "$output" "both at once (the limit)"
+output="$(cat o.json)"
+report 'assert data["benchmark"] == "overlap" and len(tables["ways"]) == 2'
+expect_data 0 "$weir" bench arr-coc --config null.ini --turns 1 --frames 1 --slots 1 \
+    "$images/coffee.png" "$images/chelsea.png"
+expect_contains "$output" "coffee.png"
+expect_contains "$output" "chelsea.png"
+expect_contains "$output" "this device runs no kernels"
+
+# A wrong result is an error, and nothing is timed.
+for lost in "opencl launch 1" "null copy 2"; do
+    read -r backend kind forwarded <<<"$lost"
+    cat >lossy.ini <<TEXT
+[weir]
+backend = $backend
+plugins = lossy
+
+[lossy]
+kind = $kind
+forwarded = $forwarded
+
+[arr_coc]
+side = 64
+grid = 4
+TEXT
+    export WEIR_MODULE_PATH="$modules"
+    expect_data 1 "$weir" bench overlap --config lossy.ini --size 8K --turns 1 --kernel light
+    expect_contains "$messages" "one queue, one piece: "
+    expect_contains "$messages" " numbers are wrong; number 0 is "
+    [ -z "$output" ] || fail "wrong results, and yet it printed: $output"
+    expect_data 1 "$weir" bench pipeline --config lossy.ini --size 4K --turns 1 --frames 1
+    expect_contains "$messages" "numbers are wrong"
+    expect_data 1 "$weir" bench priority --config lossy.ini --samples 1 --turns 1
+    expect_contains "$messages" "the small work before the turns: "
+    [ "$kind" = copy ] || {
+        expect_data 1 "$weir" bench graph --config lossy.ini --nodes 2 --launches 1 --turns 1
+        expect_contains "$messages" "Weir, graph of 2 nodes: number 0 is "
+    }
+    unset WEIR_MODULE_PATH
+done
+cat >>lossy.ini <<'TEXT'
+budget = 256
+TEXT
+sed -i 's/^backend = .*/backend = opencl/; s/^kind = .*/kind = launch/; s/^forwarded = .*/forwarded = 27/' \
+    lossy.ini
+expect_data 1 env WEIR_MODULE_PATH="$modules" "$weir" bench arr-coc --config lossy.ini --size 48 \
+    --turns 1 --frames 1
+expect_contains "$messages" "noise 48x48: "
+expect_contains "$messages" "nothing was timed"
+
+# Command lines.
+expect_usage()
+{
+    local part="$1"
+    shift
+    expect_data 2 "$weir" bench "$@"
+    [ -z "$output" ] || fail "weir bench $* printed: $output"
+    expect_contains "$messages" "$part"
+}
+expect_usage "--size takes whole numbers from 4096 to 8589934592, with commas" overlap --size 4000
+expect_usage "not '1X'" overlap --size 1X
+expect_usage "not ''" overlap --size 16M,
+expect_usage "--chunks takes whole numbers from 1 to 4096, and auto" overlap --chunks 0
+expect_usage "--orders takes some of auto, depth, breadth, interleaved" overlap --orders deep
+expect_usage "not 'depth first'" overlap --orders "depth first"
+expect_usage "and auto, engine" overlap --queues engines
+expect_usage "and light, heavy" overlap --kernel 0
+expect_usage "--chunks takes at most 16 values" overlap --chunks 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17
+expect_data 2 "$weir" bench overlap --config null.ini --size 1M --queues 64 --chunks 64,65,66,67,68 --turns 1
+expect_contains "$messages" "more than 512 queues together"
+expect_usage "--size takes one size here" pipeline --size 1M,2M
+expect_usage "--nodes takes rising numbers" graph --nodes 5,5
+expect_usage "--nodes takes at most 6 values" graph --nodes 1,2,3,4,5,6,7
+expect_usage "--slots takes whole numbers from 1 to 64" pipeline --slots 65
+expect_usage "more than 16 pipelines" arr-coc --slots 1,2,3,4,5,6,7,8,9 --graphs off,on
+expect_usage "--graphs takes some of off, on" pipeline --graphs yes
+expect_usage "--graphs takes off, on or both" arr-coc --graphs on,off,on
+expect_usage "does not know what to do with 'x'" priority x
+expect_data 1 "$weir" bench arr-coc --config null.ini missing.png
+expect_contains "$messages" "missing.png"
+expect_data 1 "$weir" bench overlap --config null.ini --size 8K --turns 1 --plot missing/plot.svg
+expect_contains "$messages" "missing/plot.svg"
+expect_data 1 "$weir" bench overlap --config null.ini --size 8K --turns 1 --save missing/o.json
+expect_contains "$messages" "missing/o.json"
+expect_data 3 "$weir" bench overlap --config missing.ini
+expect_contains "$messages" "missing.ini"
+
+# An interrupt ends it behind the turn under way, which is reported if it is one that
+# counts.
+set -m # or children would ignore SIGINT
+"$program" bench overlap --config small.ini --turns 101 --size 16M >table 2>messages &
+pid=$!
+sleep 4
+kill -s INT "$pid"
+status=0
+wait "$pid" || status=$?
+[ "$status" -eq 130 ] || grep -q "$tool_crash" messages ||
+    fail "ended with $status: $(cat messages)"
+grep -q "^median of [1-9][0-9]* turn" table || grep -q "there are no figures" messages ||
+    grep -q "interrupted" messages || fail "neither figures nor a reason: $(cat table messages)"

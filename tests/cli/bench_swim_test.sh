@@ -1,0 +1,69 @@
+#!/bin/bash
+# weir bench swim: on null and on PoCL, with what it says of wrong results and wrong
+# command lines. No time is judged.
+. tests/cli/cli.sh
+. "$here/tests/cli/bench.sh"
+
+modules="$(dirname "$program")/../lib/weir:$here/tests/plugins/lossy"
+printf '[weir]\nbackend = null\n' >null.ini
+
+for config in null.ini small.ini; do
+    expect_data 0 "$weir" bench swim --config "$config" --side 72 --copies 3 --products 10 \
+        --turns 2 --json --plot swim.svg
+    report '
+assert data["turns"] == 2
+assert data["parameters"] == {"side": 72, "copies": 3, "products": 10}, data["parameters"]
+parts = {row["part"]: row for row in tables["parts"]}
+assert set(parts) == {"products", "down, pinned", "down, pageable", "up, pinned", "up, pageable"}
+ways = {row["way"]: row for row in tables["ways"]}
+assert set(ways) == {"pinned, one queue", "pinned, three queues", "pageable, one queue",
+                     "pageable, three queues"}
+for way in ways.values():
+    assert 0 < median(way["host_ms"]) <= median(way["ms"]), way
+    assert median(way["of_sum"]) > 0 and median(way["of_longest"]) > 0
+assert [row["light_kernels"] for row in tables["kernels"]][:2] == [
+    "behind them, same queue", "beside them, own queue"]
+# Every copied matrix of every way, and on a device with kernels samples of the products.
+copies = 3 * (2 + 2 + 4 * 2)
+samples = 256 * 8 * (1 + 4 + 2 * len(tables["kernels"]))
+assert data["results_checked"] == copies + (samples if data["backend"] != "null" else 0)
+assert data["notes"]
+'
+    expect_plot swim.svg "pinned, three queues" "host busy" milliseconds
+done
+
+# Without --products there are as many as last as long as the copies one way.
+expect_data 0 "$weir" bench swim --config small.ini --side 64 --copies 400 --turns 1 --json
+report 'assert 1 <= data["parameters"]["products"] <= 1000'
+expect_data 0 "$weir" bench swim --config small.ini --side 256 --copies 200 --turns 1
+expect_contains "$output" "each part alone"
+expect_contains "$output" "note: pinned, three queues: "
+expect_contains "$output" "note: pageable, three queues: the host was busy for "
+
+# A wrong result is an error, and nothing is timed.
+expect_wrong()
+{
+    printf '[weir]\nbackend = opencl\nplugins = lossy\n[lossy]\nkind = %s\nforwarded = %s\n' \
+        "$1" "$2" >lossy.ini
+    expect_data 1 env WEIR_MODULE_PATH="$modules" "$weir" bench swim --config lossy.ini --side 64 \
+        --copies 3 --products 2 --turns 1
+    expect_contains "$messages" "$3"
+    [ -z "$output" ] || fail "wrong results, and yet it printed: $output"
+}
+# The probe of the device launches once; 8 uploads fill the factors, one the copies.
+expect_wrong launch 1 "512 of 512 samples of the products are wrong"
+expect_wrong launch 2 "256 of 512 samples of the products are wrong"
+expect_wrong copy 20 "is not what was"
+
+expect_usage()
+{
+    local part="$1"
+    shift
+    expect_data 2 "$weir" bench swim "$@"
+    [ -z "$output" ] || fail "weir bench swim $* printed: $output"
+    expect_contains "$messages" "$part"
+}
+expect_usage "--side is a multiple of 8, not 100" --config null.ini --side 100
+expect_usage "--side takes a whole number from 8 to 8192" --side 4
+expect_usage "--copies takes a whole number from 1 to 10000" --copies 0
+expect_usage "--products takes a whole number from 1 to 1000" --products 1001

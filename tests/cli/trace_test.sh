@@ -1,0 +1,184 @@
+#!/bin/bash
+# weir trace: a program traced, and traces read, drawn, checked and compared.
+. tests/cli/cli.sh
+unset WEIR_TRACE_FILE COLUMNS
+export LC_ALL=C
+
+# made FILE MICROSECONDS: a trace of a copy of 1000 us on one queue, and behind a wait a kernel
+# of that long on another; then, submitted late, a copy of 500 us.
+made()
+{
+    local end=$((1000 + $2)) late=$((3000 + $2))
+    cat >"$1" <<TEXT
+{
+"schemaVersion": 1,
+"distributedInfo": {"backend": "none", "rank": 0, "world_size": 1},
+"weir": {"format":1,"version":"0.1.0","program":"made","backend":"null","process":4711},
+"deviceProperties": [{"id": 0, "name": "a device", "totalGlobalMem": 0, "numSms": 1}],
+"traceEvents": [
+{"ph":"M","name":"process_name","pid":0,"tid":0,"args":{"name":"0","weir.name":"a device","weir.copy_engines_to_device":1,"weir.copy_engines_to_host":1,"weir.concurrent_kernels":4}},
+{"ph":"M","name":"thread_name","pid":0,"tid":1,"args":{"name":"up","weir.label":"up","weir.priority":0}},
+{"ph":"M","name":"thread_name","pid":0,"tid":2,"args":{"name":"run","weir.label":"run","weir.priority":0}},
+{"ph":"X","name":"x","pid":0,"tid":1,"cat":"gpu_memcpy","ts":0.000,"dur":1000.000,"args":{"weir.sequence":1,"weir.kind":"copy","weir.engine":"to_device","bytes":4096,"weir.dst_memory":"Device","weir.src_memory":"Pinned","weir.submit":0}},
+{"ph":"X","name":"x","pid":0,"tid":2,"cat":"kernel","ts":1000.000,"dur":$2.000,"args":{"weir.sequence":2,"weir.kind":"launch","weir.engine":"kernels","weir.name":"scale","weir.region":"frame 1/scale","weir.submit":0,"weir.waits":[[1,2,0,"main.c",12]]}},
+{"ph":"X","name":"x","pid":0,"tid":1,"cat":"gpu_memcpy","ts":$late.000,"dur":500.000,"args":{"weir.sequence":3,"weir.kind":"copy","weir.engine":"to_host","bytes":4096,"weir.dst_memory":"Pinned","weir.src_memory":"Device","weir.file":"main.c","weir.line":20,"weir.submit":$((late - 100))000,"weir.submit_end":$((late - 50))000}},
+{"ph":"M","name":"weir_end","pid":4711,"tid":0,"args":{"name":"end","weir.end":$((late + 500))000,"weir.dropped":0}}
+]
+}
+TEXT
+    [ "$end" -lt "$late" ]
+}
+made a.json 2000
+made b.json 4000
+
+# The report.
+expect_data 0 "$weir" trace report a.json
+expect_contains "$output" "made on null, a device: 3 operations, 2 queues"
+expect_contains "$output" "5.50 ms: idle 36.4 %, compute 36.4 %, other work 27.3 %"
+expect_contains "$output" "0.64: the durations, added up, over the span"
+expect_contains "$output" "on queue 'up' was submitted 1.90 ms after the last work had ended (main.c:20)"
+expect_contains "$output" "frame/scale"
+[ -z "$messages" ] || fail "report wrote to standard error: $messages"
+expect_data 0 "$weir" trace report a.json --from 1ms --to 2ms
+expect_contains "$output" "1.00 ms: idle 0.0 %, compute 100.0 %"
+expect_data 0 "$weir" trace report a.json --json --bubbles 1
+expect_contains "$output" '"span_ns": 5500000,'
+expect_contains "$output" '"cause": "submit",'
+expect_data 2 "$weir" trace report a.json --from 9s
+expect_contains "$messages" "no operation ran in the window"
+expect_data 2 "$weir" trace report a.json --from 1ms --to 1ms
+expect_contains "$messages" "--to is not behind --from"
+expect_data 2 "$weir" trace report a.json --from 1
+expect_contains "$messages" "--from takes a time such as 1.5ms, in ns, us, ms or s, not '1'"
+expect_data 2 "$weir" trace report
+expect_contains "$messages" "weir trace report needs a trace"
+
+# The timeline, with and without UTF-8.
+expect_data 0 "$weir" trace timeline a.json --width 80
+expect_contains "$output" "'run'                    |        @@@@@@@@@@@@@@@@"
+expect_contains "$output" "5.50 ms"
+expect_contains "$output" " 36.4 %"
+LC_ALL=C.UTF-8 expect_data 0 "$weir" trace timeline a.json --width 80
+expect_contains "$output" "████████"
+LC_ALL=C.UTF-8 expect_data 0 "$weir" trace timeline a.json --width 80 --ascii
+expect_not_contains "$output" "█"
+expect_data 0 "$weir" trace timeline a.json --from 1ms --to 3ms --json
+expect_contains "$output" '"begin_ns": 1000000,'
+expect_contains "$output" '"label": "kernels"'
+COLUMNS=100 expect_data 0 "$weir" trace timeline a.json
+[ "$(printf '%s\n' "$output" | sed -n 3p | wc -c)" -eq 100 ] || fail "not as wide as the terminal: $output"
+
+# Checks.
+expect_data 0 "$weir" trace check a.json '--bubbles<=3ms' --busy 'compute>=36%' 'span<6ms'
+expect_contains "$output" "holds: the longest bubble is 2.00 ms, <= 3.00 ms"
+expect_contains "$output" "holds: the share of the span with compute is 36.4 %, >= 36.0 %"
+expect_data 1 "$weir" trace check a.json --overlap 'copy/compute>=0.6' '--bubbles<=3ms'
+expect_contains "$output" "fails: the overlap of copy/compute is 0.0 %, and not >= 60.0 %"
+expect_contains "$output" "holds: the longest bubble"
+expect_data 1 "$weir" trace check a.json --json '--overlap copy/compute>=0.6'
+expect_contains "$output" '"holds": false'
+expect_data 1 "$weir" trace check a.json '--bubbles<=1ms' --from 0 --to 5.2ms
+expect_data 2 "$weir" trace check a.json
+expect_contains "$messages" "needs a condition, such as '--bubbles<=1ms'"
+expect_data 2 "$weir" trace check a.json '--bubles<=1ms'
+expect_contains "$messages" "did you mean 'bubbles'?"
+expect_data 2 "$weir" trace check '--bubbles<=1ms'
+expect_contains "$messages" "weir trace check needs a trace"
+expect_data 2 "$weir" trace check a.json --overlap
+expect_contains "$messages" "has no option '--overlap'"
+
+# Comparing.
+expect_data 1 "$weir" trace diff a.json b.json
+expect_contains "$output" "5.50 ms  7.50 ms"
+expect_contains "$output" "+36.4 %"
+expect_contains "$output" "+2.00 ms  +100.0 %"
+expect_contains "$messages" "the span grew by 36.4 %, and 10 % are allowed"
+expect_data 0 "$weir" trace diff a.json b.json --limit 40 --json
+expect_contains "$output" '"before": 5500000,'
+expect_data 0 "$weir" trace diff b.json a.json
+expect_contains "$output" "-50.0 %"
+expect_data 2 "$weir" trace diff a.json
+expect_contains "$messages" "weir trace diff needs two traces"
+
+# Files that are none, or not whole.
+for command in report timeline "check '--span<1s'" "diff a.json"; do
+    : >empty.json
+    eval "expect_data 1 \"\$weir\" trace $command empty.json"
+    expect_contains "$messages" "empty.json: the file is empty"
+    eval "expect_data 1 \"\$weir\" trace $command missing.json"
+    expect_contains "$messages" "missing.json: there is no such file"
+done
+expect_data 1 "$weir" trace report "$images/coffee.png"
+expect_contains "$messages" "coffee.png: this is no trace"
+head -n 11 a.json >cut.json
+expect_data 0 "$weir" trace report cut.json
+expect_contains "$output" "note: the trace has no end"
+expect_data 0 "$weir" trace timeline cut.json
+expect_contains "$messages" "cut.json: the trace has no end"
+gzip -c a.json >a.json.gz
+expect_data 0 "$weir" trace report a.json.gz
+expect_contains "$output" "3 operations"
+
+# A program, with what it is told and what it says left alone.
+expect_data 0 "$weir" trace --output run.json --report \
+    "$weir" run arr-coc --config "$PWD/small.ini" --quiet --weights "$weights" --output out \
+    "$images/coffee.png"
+expect_contains "$output" "critical path"
+expect_contains "$output" "texture_image"
+expect_contains "$output" "frame/texture"
+expect_not_contains "$output" "weir on opencl, a device" # it has its name
+expect_contains "$(cat run.json)" '"weir.concurrent_kernels":1'
+expect_contains "$messages" "operations in "
+[ -s run.json ] || fail "there is no trace"
+[ -s out/coffee.json ] || fail "the program did not do its work"
+expect_data 0 "$weir" trace check run.json '--dropped<=0' '--busy all>0'
+expect_data 0 "$weir" trace --output run.json.gz --quiet \
+    "$weir" run arr-coc --config "$PWD/small.ini" --quiet --weights "$weights" --output out \
+    "$images/coffee.png"
+[ -z "$messages" ] || fail "--quiet did not keep quiet: $messages"
+[ "$(head -c 2 run.json.gz | od -An -tx1 | tr -d ' ')" = 1f8b ] || fail "run.json.gz is not compressed"
+expect_data 0 "$weir" trace diff run.json run.json.gz --limit 1000000
+
+# Other plugins stay, behind it; a configuration that cannot be read is told before.
+expect_data 1 env WEIR_PLUGINS=trace "$weir" trace sh -c 'echo "$WEIR_PLUGINS" >plugins; touch trace.json'
+[ "$(cat plugins)" = trace ] || fail "the plugins are $(cat plugins)"
+expect_contains "$messages" "trace.json: the file is empty"
+expect_data 0 env WEIR_PLUGINS="check, trace" "$weir" trace sh -c 'echo "$WEIR_PLUGINS" >plugins; cp a.json trace.json'
+[ "$(cat plugins)" = "trace, check" ] || fail "the plugins are $(cat plugins)"
+printf '[weir]\nplugins = one, two\n' >plugins.ini
+expect_data 0 env WEIR_CONFIG=plugins.ini "$weir" trace sh -c 'echo "$WEIR_PLUGINS" >plugins; cp a.json trace.json'
+[ "$(cat plugins)" = "trace, one, two" ] || fail "the plugins are $(cat plugins)"
+expect_data 3 env WEIR_CONFIG=missing.ini "$weir" trace true
+expect_contains "$messages" "missing.ini"
+
+# It ends as the program did.
+expect_data 7 "$weir" trace sh -c 'cp a.json trace.json; exit 7'
+expect_data 137 "$weir" trace sh -c 'kill -9 $$'
+expect_data 127 "$weir" trace ./no-such-program
+expect_contains "$messages" "./no-such-program cannot be run"
+expect_data 1 "$weir" trace true
+expect_contains "$messages" "true wrote no trace to $PWD/trace.json"
+expect_data 0 "$weir" trace -- sh -c 'cp a.json trace.json'
+expect_data 2 "$weir" trace
+expect_contains "$messages" "weir trace needs a command to run"
+expect_data 2 "$weir" trace --report
+expect_contains "$messages" "weir trace needs a command"
+expect_data 2 "$weir" trace --outptu x true
+expect_contains "$messages" "did you mean --output?"
+expect_data 2 "$weir" trace --output /tmp true
+expect_contains "$messages" "/tmp is no regular file"
+
+# The page explains every option of every form, and is sound.
+lint="$(mandoc -T lint -W style "$man/weir-trace.1" | grep -v 'referenced manual not found' || true)"
+[ -z "$lint" ] || fail "$lint"
+for form in "" report timeline html check diff; do
+    # shellcheck disable=SC2086
+    expect_data 0 "$weir" trace $form --help
+    expect_contains "$output" "usage: weir trace"
+    for option in $(printf '%s\n' "$output" | sed -n "s/^  '*--\([a-z]*\).*/\1/p"); do
+        grep -q "^\.It Fl Fl $option\b" "$man/weir-trace.1" ||
+            fail "weir-trace.1 does not explain --$option of '$form'"
+    done
+done
+expect_data 0 "$weir" trace --version
+[ "$output" = "weir 0.1.0" ] || fail "weir trace --version said '$output'"

@@ -1,0 +1,367 @@
+// DLPack out and in: layouts, who owns what for how long, and what is refused.
+#include <dlpack/dlpack.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/conformance/native.h"
+
+#define SIZE ((size_t)4096)
+
+// A tensor as another library would make it, which counts how often it is let go.
+struct foreign {
+    DLManagedTensor tensor;
+    atomic_int deleted;
+    int64_t shape[3];
+    int64_t strides[3];
+};
+
+static void delete_foreign(DLManagedTensor *tensor)
+{
+    atomic_fetch_add(&((struct foreign *)tensor->manager_ctx)->deleted, 1);
+}
+
+// 2 x 16 floats in plain memory.
+static void make_foreign(struct foreign *foreign, void *data)
+{
+    *foreign = (struct foreign){.shape = {2, 16}, .strides = {16, 1}};
+    foreign->tensor.dl_tensor = (DLTensor){
+        .data = data,
+        .device = {.device_type = kDLCPU},
+        .ndim = 2,
+        .dtype = {kDLFloat, 32, 1},
+        .shape = foreign->shape,
+        .strides = foreign->strides,
+    };
+    foreign->tensor.manager_ctx = foreign;
+    foreign->tensor.deleter = delete_foreign;
+}
+
+static struct weir_tensor tensor_of(weir_buffer *buffer, size_t offset, const int64_t *shape,
+                                    uint32_t dimensions)
+{
+    return (struct weir_tensor){
+        .struct_size = sizeof(struct weir_tensor),
+        .buffer = buffer,
+        .offset = offset,
+        .element = WEIR_ELEMENT_FLOAT,
+        .bits = 32,
+        .dimensions = dimensions,
+        .shape = shape,
+    };
+}
+
+CONFORM(Dlpack, ExportOfAHostBuffer)
+{
+    weir_buffer *buffer = conform_host_buffer(f, SIZE);
+    const int64_t shape[] = {4, 2, 8};
+    const struct weir_tensor tensor = tensor_of(buffer, 64, shape, 3);
+    DLManagedTensor *out = NULL;
+
+    ASSERT_OK(weir_dlpack_export(&tensor, &out));
+    const DLTensor *dl = &out->dl_tensor;
+    EXPECT_INT_EQ(dl->device.device_type, kDLCPU);
+    EXPECT_INT_EQ(dl->device.device_id, 0);
+    EXPECT_PTR_EQ((char *)dl->data + dl->byte_offset, conform_bytes(buffer) + 64);
+    EXPECT_INT_EQ(dl->ndim, 3);
+    EXPECT_MEM_EQ(dl->shape, shape, sizeof shape);
+    const int64_t dense[] = {16, 8, 1};
+    EXPECT_MEM_EQ(dl->strides, dense, sizeof dense);
+    EXPECT_INT_EQ(dl->dtype.code, kDLFloat);
+    EXPECT_INT_EQ(dl->dtype.bits, 32);
+    EXPECT_INT_EQ(dl->dtype.lanes, 1);
+
+    // The tensor holds the buffer, and through it the device.
+    weir_device *device = f->device;
+    unsigned char *bytes = conform_bytes(buffer);
+    weir_buffer_destroy(&buffer);
+    bytes[64] = 7; // the address sanitizer would object
+    weir_program_destroy(&f->program);
+    EXPECT_INVALID(weir_device_close(&device), "a DLPack tensor still holds the buffer 'buffer'");
+    EXPECT_PTR_EQ(device, f->device);
+    out->deleter(out);
+}
+
+CONFORM(Dlpack, ExportWithStrides)
+{
+    weir_buffer *buffer = conform_host_buffer(f, SIZE);
+    const int64_t shape[] = {8, 4};
+    const int64_t columns[] = {1, 8}; // the first dimension fastest
+    struct weir_tensor tensor = tensor_of(buffer, 0, shape, 2);
+    DLManagedTensor *out = NULL;
+
+    tensor.strides = columns;
+    ASSERT_OK(weir_dlpack_export(&tensor, &out));
+    EXPECT_MEM_EQ(out->dl_tensor.strides, columns, sizeof columns);
+    weir_buffer_destroy(&buffer);
+    out->deleter(out);
+}
+
+CONFORM(Dlpack, ExportRefusals)
+{
+    weir_buffer *buffer = conform_host_buffer(f, SIZE);
+    int64_t shape[] = {32, 32};
+    int64_t strides[] = {32, -1};
+    const struct weir_tensor good = tensor_of(buffer, 0, shape, 2);
+    struct weir_tensor tensor = good;
+    DLManagedTensor *out = NULL;
+
+    EXPECT_INVALID(weir_dlpack_export(NULL, &out), "tensor");
+    EXPECT_INVALID(weir_dlpack_export(&tensor, NULL), "out_tensor");
+    tensor.struct_size = 1;
+    EXPECT_INVALID(weir_dlpack_export(&tensor, &out), "struct_size");
+    tensor = good;
+    tensor.buffer = NULL;
+    EXPECT_INVALID(weir_dlpack_export(&tensor, &out), "buffer");
+    tensor = good;
+    tensor.offset = 4; // one element too far
+    EXPECT_INVALID(weir_dlpack_export(&tensor, &out), "do not lie in a buffer");
+    tensor = good;
+    tensor.bits = 4; // half a byte
+    EXPECT_INVALID(weir_dlpack_export(&tensor, &out), "whole bytes");
+    tensor = good;
+    tensor.element = (weir_element)7;
+    EXPECT_INVALID(weir_dlpack_export(&tensor, &out), "type code is 7");
+    tensor = good;
+    tensor.dimensions = 33;
+    EXPECT_INVALID(weir_dlpack_export(&tensor, &out), "33 dimensions");
+    tensor = good;
+    tensor.strides = strides;
+    EXPECT_INVALID(weir_dlpack_export(&tensor, &out), "stride of dimension 1 is -1");
+    tensor = good;
+    shape[0] = INT64_MAX; // the number of bytes wraps
+    EXPECT_INVALID(weir_dlpack_export(&tensor, &out), "do not lie in a buffer");
+    shape[0] = -1;
+    EXPECT_INVALID(weir_dlpack_export(&tensor, &out), "dimension 0 of the shape is -1");
+    EXPECT_NULL(out);
+    weir_buffer_destroy(&buffer);
+
+    if (f->limits->native)
+        return;
+    shape[0] = 32;
+    tensor = good;
+    tensor.buffer = conform_device_buffer(f, SIZE);
+    EXPECT_REFUSED(weir_dlpack_export(&tensor, &out), WEIR_ERROR_UNSUPPORTED, "native");
+    weir_buffer_destroy(&tensor.buffer);
+}
+
+CONFORM(Dlpack, RoundTripOnTheDevice)
+{
+    CONFORM_NEEDS_NATIVE(f);
+    weir_queue *queue = conform_queue(f, "q");
+    weir_buffer *buffer = conform_device_buffer(f, SIZE);
+    const int64_t shape[] = {8, 16};
+    const struct weir_tensor tensor = tensor_of(buffer, 1024, shape, 2);
+    struct weir_tensor in = {.struct_size = sizeof in};
+    struct weir_native_device native;
+    DLManagedTensor *out = NULL;
+
+    ASSERT_OK(weir_device_get_native(f->device, &native));
+    conform_write(queue, buffer, 4);
+    ASSERT_OK(weir_dlpack_export(&tensor, &out));
+    EXPECT_INT_EQ(out->dl_tensor.device.device_type,
+                  native.api == WEIR_NATIVE_CUDA ? kDLCUDA : kDLOpenCL);
+    EXPECT_INT_EQ(out->dl_tensor.device.device_id, native.ordinal);
+    weir_buffer_destroy(&buffer); // the tensor holds it
+    ASSERT_OK(weir_dlpack_import(f->device, "in", out, &in));
+    EXPECT_INT_EQ(in.element, WEIR_ELEMENT_FLOAT);
+    EXPECT_UINT_EQ(in.bits, 32);
+    EXPECT_UINT_EQ(in.dimensions, 2);
+    EXPECT_MEM_EQ(in.shape, shape, sizeof shape);
+    EXPECT_SIZE_EQ(weir_buffer_size(in.buffer), in.offset + sizeof(float) * 128);
+    EXPECT_INT_EQ(weir_buffer_placement(in.buffer), WEIR_PLACE_DEVICE);
+    EXPECT_TRUE(conform_holds(queue, in.buffer, in.offset, sizeof(float) * 128, 4, 1024));
+    // The end of the import ends the export, and with it the first buffer.
+    weir_buffer_destroy(&in.buffer);
+    weir_queue_destroy(&queue);
+}
+
+CONFORM(Dlpack, ImportOfHostMemory)
+{
+    weir_queue *queue = conform_queue(f, "q");
+    weir_buffer *copy = conform_device_buffer(f, SIZE);
+    struct foreign foreign;
+    struct weir_tensor in = {.struct_size = sizeof in};
+    // Pages of its own: pinned memory must not share them.
+    unsigned char *data = aligned_alloc(4096, SIZE);
+    ASSERT_NOT_NULL(data);
+    for (size_t i = 0; i < SIZE; i++)
+        data[i] = conform_pattern(i, 6);
+    make_foreign(&foreign, data);
+
+    ASSERT_OK(weir_dlpack_import(f->device, "in", &foreign.tensor, &in));
+    EXPECT_INT_EQ(weir_buffer_placement(in.buffer), WEIR_PLACE_HOST);
+    EXPECT_SIZE_EQ(weir_buffer_size(in.buffer), 128);
+    EXPECT_SIZE_EQ(in.offset, 0);
+    ASSERT_OK(weir_queue_copy(queue, copy, 0, in.buffer, 0, 128));
+    EXPECT_TRUE(conform_holds(queue, copy, 0, 128, 6, 0));
+    EXPECT_INT_EQ(atomic_load(&foreign.deleted), 0);
+    weir_buffer_destroy(&in.buffer);
+    EXPECT_INT_EQ(atomic_load(&foreign.deleted), 1);
+    weir_buffer_destroy(&copy);
+    weir_queue_destroy(&queue);
+    EXPECT_OK(weir_device_trim(f->device));
+    free(data);
+}
+
+CONFORM(Dlpack, ImportOfPinnedMemory)
+{
+    weir_queue *queue = conform_queue(f, "q");
+    weir_buffer *owner = conform_host_buffer(f, SIZE);
+    weir_buffer *copy = conform_device_buffer(f, SIZE);
+    struct foreign foreign;
+    struct weir_tensor in = {.struct_size = sizeof in};
+
+    conform_write(queue, owner, 8);
+    make_foreign(&foreign, conform_bytes(owner));
+    foreign.tensor.dl_tensor.device.device_type = kDLCUDAHost;
+    ASSERT_OK(weir_dlpack_import(f->device, "in", &foreign.tensor, &in));
+    EXPECT_INT_EQ(weir_buffer_placement(in.buffer), WEIR_PLACE_HOST);
+    ASSERT_OK(weir_queue_copy(queue, copy, 0, in.buffer, 0, 128));
+    EXPECT_TRUE(conform_holds(queue, copy, 0, 128, 8, 0));
+    weir_buffer_destroy(&in.buffer);
+    EXPECT_INT_EQ(atomic_load(&foreign.deleted), 1);
+    weir_buffer_destroy(&owner);
+    weir_buffer_destroy(&copy);
+    weir_queue_destroy(&queue);
+}
+
+// The deleter is called when the work that uses the memory has finished, not before.
+CONFORM(Dlpack, ImportLivesUntilItsWorkIsDone)
+{
+    weir_queue *queue = conform_queue(f, "q");
+    weir_buffer *copy = conform_device_buffer(f, SIZE);
+    struct gate *gate = gate_create();
+    struct foreign foreign;
+    struct weir_tensor in = {.struct_size = sizeof in};
+    unsigned char *data = aligned_alloc(4096, SIZE);
+    ASSERT_NOT_NULL(data);
+    memset(data, 5, SIZE);
+    make_foreign(&foreign, data);
+
+    ASSERT_OK(weir_dlpack_import(f->device, "in", &foreign.tensor, &in));
+    ASSERT_OK(weir_queue_host_call(queue, gate_function, gate));
+    ASSERT_OK(weir_queue_copy(queue, copy, 0, in.buffer, 0, 128));
+    weir_buffer_destroy(&in.buffer);
+    EXPECT_INT_EQ(atomic_load(&foreign.deleted), 0);
+    gate_open(gate);
+    ASSERT_SYNC(queue);
+    EXPECT_OK(weir_device_trim(f->device));
+    EXPECT_INT_EQ(atomic_load(&foreign.deleted), 1);
+    gate_destroy(&gate);
+    weir_buffer_destroy(&copy);
+    weir_queue_destroy(&queue);
+    free(data);
+}
+
+#define EXPECT_NO_IMPORT(part)                                                           \
+    do {                                                                                 \
+        EXPECT_INVALID(weir_dlpack_import(f->device, "in", &foreign.tensor, &in), part); \
+        EXPECT_NULL(in.buffer);                                                          \
+        EXPECT_INT_EQ(atomic_load(&foreign.deleted), 0);                                 \
+        make_foreign(&foreign, data);                                                    \
+    } while (0)
+
+CONFORM(Dlpack, ImportRefusals)
+{
+    struct foreign foreign;
+    struct weir_tensor in = {.struct_size = sizeof in};
+    float data[64] = {0};
+    make_foreign(&foreign, data);
+    DLTensor *dl = &foreign.tensor.dl_tensor;
+
+    EXPECT_INVALID(weir_dlpack_import(NULL, "in", &foreign.tensor, &in), "device");
+    EXPECT_INVALID(weir_dlpack_import(f->device, "in", NULL, &in), "tensor");
+    EXPECT_INVALID(weir_dlpack_import(f->device, "in", &foreign.tensor, NULL), "out_tensor");
+    in.struct_size = 0;
+    EXPECT_INVALID(weir_dlpack_import(f->device, "in", &foreign.tensor, &in), "struct_size");
+    in.struct_size = sizeof in;
+    dl->strides = (int64_t[]){1, 2};
+    EXPECT_NO_IMPORT("the stride of dimension 0 is 1, and that of a dense tensor 16");
+    dl->dtype.code = 7;
+    EXPECT_NO_IMPORT("type code is 7");
+    dl->dtype.bits = 4;
+    EXPECT_NO_IMPORT("whole bytes");
+    dl->dtype.lanes = 0;
+    EXPECT_NO_IMPORT("whole bytes");
+    dl->ndim = -1;
+    EXPECT_NO_IMPORT("-1 dimensions");
+    dl->ndim = 33;
+    EXPECT_NO_IMPORT("33 dimensions");
+    foreign.shape[1] = 0;
+    EXPECT_NO_IMPORT("no elements");
+    foreign.shape[0] = -3;
+    EXPECT_NO_IMPORT("dimension 0 of the shape is -3");
+    foreign.shape[0] = INT64_MAX;
+    foreign.shape[1] = INT64_MAX;
+    dl->strides = NULL;
+    EXPECT_NO_IMPORT("2^63");
+    foreign.shape[0] = INT64_MAX / 16; // its bytes wrap
+    dl->strides = NULL;
+    EXPECT_NO_IMPORT("the device's limit");
+    dl->byte_offset = UINT64_MAX - 8;
+    EXPECT_NO_IMPORT("the device's limit");
+    dl->data = NULL;
+    EXPECT_NO_IMPORT("data is NULL");
+    dl->device.device_type = kDLMetal;
+    EXPECT_NO_IMPORT("device type 8");
+    dl->device.device_type = kDLVulkan;
+    EXPECT_NO_IMPORT("device type 7");
+}
+
+CONFORM(Dlpack, ImportOfAnotherDevice)
+{
+    struct foreign foreign;
+    struct weir_tensor in = {.struct_size = sizeof in};
+    struct weir_native_device native;
+    float data[64] = {0};
+    make_foreign(&foreign, data);
+    DLTensor *dl = &foreign.tensor.dl_tensor;
+
+    dl->device.device_type = kDLCUDA;
+    if (!f->limits->native) {
+        EXPECT_REFUSED(weir_dlpack_import(f->device, "in", &foreign.tensor, &in),
+                       WEIR_ERROR_UNSUPPORTED, "native");
+        return;
+    }
+    ASSERT_OK(weir_device_get_native(f->device, &native));
+    if (native.api == WEIR_NATIVE_CUDA) {
+        dl->device.device_id = native.ordinal + 1;
+        EXPECT_NO_IMPORT("the tensor is on CUDA device");
+        dl->device.device_type = kDLOpenCL;
+        EXPECT_NO_IMPORT("the tensor is OpenCL's");
+        // This memory is the host's.
+        dl->device.device_type = kDLCUDA;
+        dl->device.device_id = native.ordinal;
+        EXPECT_NO_IMPORT("no device memory");
+    } else {
+        EXPECT_NO_IMPORT("the tensor is CUDA's");
+    }
+}
+
+// A single row's stride may be anything, and a tensor of no dimensions is one element.
+CONFORM(Dlpack, ImportOfDenseOnesInDisguise)
+{
+    struct foreign foreign;
+    struct weir_tensor in = {.struct_size = sizeof in};
+    unsigned char *data = aligned_alloc(4096, SIZE);
+    ASSERT_NOT_NULL(data);
+    make_foreign(&foreign, data);
+    foreign.shape[0] = 1;
+    foreign.strides[0] = 999;
+
+    ASSERT_OK(weir_dlpack_import(f->device, "row", &foreign.tensor, &in));
+    EXPECT_SIZE_EQ(weir_buffer_size(in.buffer), 64);
+    weir_buffer_destroy(&in.buffer);
+    EXPECT_OK(weir_device_trim(f->device));
+    foreign.tensor.dl_tensor.ndim = 0;
+    foreign.tensor.dl_tensor.shape = NULL;
+    foreign.tensor.dl_tensor.strides = NULL;
+    ASSERT_OK(weir_dlpack_import(f->device, "scalar", &foreign.tensor, &in));
+    EXPECT_SIZE_EQ(weir_buffer_size(in.buffer), 4);
+    EXPECT_UINT_EQ(in.dimensions, 0);
+    weir_buffer_destroy(&in.buffer);
+    EXPECT_INT_EQ(atomic_load(&foreign.deleted), 2);
+    EXPECT_OK(weir_device_trim(f->device));
+    free(data);
+}

@@ -1,0 +1,109 @@
+// What the tests of graphs and of captures share: queues and memory, and short names for
+// what most of them do.
+#ifndef WEIR_TESTS_CONFORMANCE_GRAPH_RIG_H
+#define WEIR_TESTS_CONFORMANCE_GRAPH_RIG_H
+
+#include <string.h>
+
+#include "tests/conformance/suite.h"
+
+#define SIZE ((size_t)4096)
+#define N 256u
+#define WORDS ((size_t)4 * N)
+
+static const struct weir_extent blocks = {N / 64, 1, 1};
+static const struct weir_extent block = {64, 1, 1};
+
+// Queues and memory that most tests use. `host` holds what a graph computed.
+struct rig {
+    weir_queue *a;
+    weir_queue *b;
+    weir_queue *c;
+    weir_buffer *x;
+    weir_buffer *y;
+    weir_buffer *z;
+    weir_buffer *host;
+};
+
+static inline void make_rig(struct fixture *f, struct rig *r)
+{
+    r->a = conform_queue(f, "a");
+    r->b = conform_queue(f, "b");
+    r->c = conform_queue(f, "c");
+    r->x = conform_device_buffer(f, SIZE);
+    r->y = conform_device_buffer(f, SIZE);
+    r->z = conform_device_buffer(f, SIZE);
+    r->host = conform_host_buffer(f, SIZE);
+    memset(conform_bytes(r->host), 0, SIZE);
+}
+
+static inline void destroy_rig(struct rig *r)
+{
+    weir_buffer_destroy(&r->x);
+    weir_buffer_destroy(&r->y);
+    weir_buffer_destroy(&r->z);
+    weir_buffer_destroy(&r->host);
+    weir_queue_destroy(&r->a);
+    weir_queue_destroy(&r->b);
+    weir_queue_destroy(&r->c);
+}
+
+static inline void fill(weir_queue *queue, weir_buffer *buffer, size_t offset, size_t size,
+                        unsigned char value)
+{
+    EXPECT_OK(weir_queue_fill(queue, buffer, offset, size, &value, 1));
+}
+
+static inline void copy(weir_queue *queue, weir_buffer *dst, weir_buffer *src, size_t offset,
+                        size_t size)
+{
+    EXPECT_OK(weir_queue_copy(queue, dst, offset, src, offset, size));
+}
+
+// `to` is behind what `from` has so far.
+static inline void follow(weir_queue *to, weir_queue *from)
+{
+    struct weir_event event;
+    EXPECT_OK(weir_queue_record(from, &event));
+    EXPECT_OK(weir_queue_wait(to, event));
+}
+
+static inline uint32_t last_node(weir_queue *queue)
+{
+    uint32_t node = UINT32_MAX;
+    EXPECT_OK(weir_capture_node(queue, &node));
+    return node;
+}
+
+static inline weir_graph *end(weir_queue *queue)
+{
+    weir_graph *graph = NULL;
+    const struct weir_graph_params params = {.struct_size = sizeof params, .label = "graph"};
+    EXPECT_OK(weir_capture_end(queue, &params, &graph));
+    EXPECT_NOT_NULL(graph);
+    return graph;
+}
+
+static inline bool all_are(weir_buffer *host, size_t offset, size_t size, unsigned char value)
+{
+    const unsigned char *bytes = conform_bytes(host);
+    for (size_t i = 0; i < size; i++)
+        if (bytes[offset + i] != value)
+            return false;
+    return true;
+}
+
+// A diamond: both sides need the top, the bottom needs both sides.
+static inline weir_graph *capture_diamond(const struct rig *r, unsigned char value)
+{
+    EXPECT_OK(weir_capture_begin(r->a));
+    fill(r->a, r->x, 0, SIZE, value);
+    follow(r->b, r->a);
+    copy(r->a, r->y, r->x, 0, SIZE / 2);
+    copy(r->b, r->y, r->x, SIZE / 2, SIZE / 2);
+    follow(r->a, r->b);
+    copy(r->a, r->host, r->y, 0, SIZE);
+    return end(r->a);
+}
+
+#endif

@@ -1,0 +1,701 @@
+// Graphs: what they compute, in which order, what updates change, and what may be
+// destroyed when.
+#include <pthread.h>
+#include <string.h>
+
+#include "tests/conformance/graph_rig.h"
+
+// fill, copy, copy: nothing of it runs before the launch.
+CONFORM(Graph, Chain)
+{
+    struct rig r;
+    make_rig(f, &r);
+    ASSERT_OK(weir_capture_begin(r.a));
+    fill(r.a, r.x, 0, SIZE, 7);
+    EXPECT_UINT_EQ(last_node(r.a), 0);
+    copy(r.a, r.y, r.x, 0, SIZE);
+    copy(r.a, r.host, r.y, 0, SIZE);
+    EXPECT_UINT_EQ(last_node(r.a), 2);
+    weir_graph *graph = end(r.a);
+    EXPECT_UINT_EQ(weir_graph_node_count(graph), 3);
+    EXPECT_SYNC(r.a);
+    EXPECT_TRUE(all_are(r.host, 0, SIZE, 0));
+
+    ASSERT_OK(weir_queue_graph(r.a, graph));
+    EXPECT_SYNC(r.a);
+    EXPECT_TRUE(all_are(r.host, 0, SIZE, 7));
+    weir_graph_destroy(&graph);
+    EXPECT_NULL(graph);
+    destroy_rig(&r);
+}
+
+CONFORM(Graph, Diamond)
+{
+    struct rig r;
+    make_rig(f, &r);
+    weir_graph *graph = capture_diamond(&r, 5);
+    EXPECT_UINT_EQ(weir_graph_node_count(graph), 4);
+    for (int i = 0; i < 3; i++) {
+        memset(conform_bytes(r.host), 0, SIZE);
+        ASSERT_OK(weir_queue_graph(r.a, graph));
+        EXPECT_SYNC(r.a);
+        EXPECT_TRUE(all_are(r.host, 0, SIZE, 5));
+    }
+    weir_graph_destroy(&graph);
+    destroy_rig(&r);
+}
+
+// Out and back in twice, with the second fork from the joined queue.
+CONFORM(Graph, TwoForks)
+{
+    struct rig r;
+    make_rig(f, &r);
+    ASSERT_OK(weir_capture_begin(r.a));
+    fill(r.a, r.x, 0, SIZE, 1);
+    follow(r.b, r.a);
+    fill(r.b, r.x, 0, 64, 2);
+    follow(r.a, r.b);
+    copy(r.a, r.y, r.x, 0, SIZE);
+    follow(r.c, r.a);
+    fill(r.c, r.y, 64, 64, 3);
+    fill(r.a, r.y, 128, 64, 4);
+    follow(r.a, r.c);
+    copy(r.a, r.host, r.y, 0, SIZE);
+    weir_graph *graph = end(r.a);
+    EXPECT_UINT_EQ(weir_graph_node_count(graph), 6);
+
+    for (int i = 0; i < 2; i++)
+        ASSERT_OK(weir_queue_graph(r.a, graph));
+    EXPECT_SYNC(r.a);
+    EXPECT_TRUE(all_are(r.host, 0, 64, 2));
+    EXPECT_TRUE(all_are(r.host, 64, 64, 3));
+    EXPECT_TRUE(all_are(r.host, 128, 64, 4));
+    EXPECT_TRUE(all_are(r.host, 192, SIZE - 192, 1));
+    weir_graph_destroy(&graph);
+    destroy_rig(&r);
+}
+
+// Several events between three queues, some of them behind others, and one that begins
+// with a fork: its first nodes are on the other queues.
+CONFORM(Graph, ThreeQueues)
+{
+    struct rig r;
+    struct weir_event early;
+    make_rig(f, &r);
+    ASSERT_OK(weir_capture_begin(r.a));
+    ASSERT_OK(weir_queue_record(r.a, &early));
+    ASSERT_OK(weir_queue_wait(r.b, early));
+    ASSERT_OK(weir_queue_wait(r.c, early));
+    fill(r.b, r.x, 0, SIZE, 1);
+    fill(r.c, r.y, 0, SIZE, 2);
+    follow(r.c, r.b);
+    copy(r.c, r.y, r.x, 0, SIZE / 2);
+    follow(r.b, r.c);
+    copy(r.b, r.z, r.y, 0, SIZE);
+    follow(r.a, r.c); // implied by the next
+    follow(r.a, r.b);
+    copy(r.a, r.host, r.z, 0, SIZE);
+    weir_graph *graph = end(r.a);
+    EXPECT_UINT_EQ(weir_graph_node_count(graph), 5);
+
+    for (int i = 0; i < 3; i++)
+        ASSERT_OK(weir_queue_graph(r.a, graph));
+    EXPECT_SYNC(r.a);
+    EXPECT_TRUE(all_are(r.host, 0, SIZE / 2, 1));
+    EXPECT_TRUE(all_are(r.host, SIZE / 2, SIZE / 2, 2));
+    weir_graph_destroy(&graph);
+    destroy_rig(&r);
+}
+
+// The last nodes are on the queue that joined, and the launching queue waits for them.
+CONFORM(Graph, EndsOnAnotherBranch)
+{
+    struct rig r;
+    make_rig(f, &r);
+    ASSERT_OK(weir_capture_begin(r.a));
+    follow(r.b, r.a);
+    fill(r.b, r.x, 0, SIZE, 9);
+    follow(r.a, r.b);
+    weir_graph *graph = end(r.a);
+    EXPECT_UINT_EQ(weir_graph_node_count(graph), 1);
+    fill(r.a, r.x, 0, SIZE, 3);
+    ASSERT_OK(weir_queue_graph(r.a, graph));
+    copy(r.a, r.host, r.x, 0, SIZE);
+    EXPECT_SYNC(r.a);
+    EXPECT_TRUE(all_are(r.host, 0, SIZE, 9));
+    weir_graph_destroy(&graph);
+    destroy_rig(&r);
+}
+
+static void capture_kinds(const struct rig *r, weir_buffer *other, weir_kernel *increment)
+{
+    static const unsigned char pattern[16] = {1, 2,  3,  4,  5,  6,  7,  8,
+                                              9, 10, 11, 12, 13, 14, 15, 16};
+    const struct weir_plane to = {.buffer = r->z, .offset = 16, .pitch = 64};
+    const struct weir_plane from = {.buffer = r->x, .offset = 0, .pitch = 32};
+    const struct weir_plane host_to = {.buffer = r->host, .offset = 2048, .pitch = 64};
+    const struct weir_plane host_from = {.buffer = other, .offset = 8, .pitch = 48};
+
+    EXPECT_OK(weir_capture_begin(r->a));
+    EXPECT_OK(weir_queue_fill(r->a, r->x, 0, 1024, pattern, 16));
+    EXPECT_OK(weir_queue_fill(r->a, r->y, 0, 1024, pattern, 8));
+    EXPECT_OK(weir_queue_fill(r->a, r->z, 0, SIZE, pattern, 4));
+    EXPECT_OK(weir_queue_fill(r->a, other, 0, SIZE, pattern, 16)); // HOST
+    EXPECT_OK(weir_queue_copy_2d(r->a, to, from, 16, 8));
+    EXPECT_OK(weir_queue_launch(r->a, increment, blocks, block, weir_inout(r->y, 0, WORDS), 1u, N));
+    EXPECT_OK(weir_queue_copy(r->a, r->host, 0, r->y, 0, 1024));
+    EXPECT_OK(weir_queue_copy(r->a, r->host, 1024, other, 0, 1024)); // HOST to HOST
+    EXPECT_OK(weir_queue_copy_2d(r->a, host_to, host_from, 24, 4));
+    EXPECT_OK(weir_queue_copy(r->a, r->host, 3072, r->z, 0, 1024));
+}
+
+// What capture_kinds() leaves in `host`.
+static void check_kinds(struct fixture *f, const struct rig *r)
+{
+    const unsigned char *bytes = conform_bytes(r->host);
+    const bool runs = conform_kernels_run(f);
+    for (size_t i = 0; i < 1024; i++) {
+        unsigned char plain = (unsigned char)(i % 8 + 1);
+        ASSERT_UINT_EQ(bytes[i], plain + (runs && i % 4 == 0));
+        ASSERT_UINT_EQ(bytes[1024 + i], i % 16 + 1);
+    }
+    for (size_t row = 0; row < 4; row++)
+        for (size_t i = 0; i < 24; i++)
+            ASSERT_UINT_EQ(bytes[2048 + 64 * row + i], (8 + 48 * row + i) % 16 + 1);
+    for (size_t i = 0; i < 512; i++) {
+        bool copied = i % 64 >= 16 && i % 64 < 32;
+        ASSERT_UINT_EQ(bytes[3072 + i], copied ? i % 16 + 1 : i % 4 + 1);
+    }
+}
+
+CONFORM(Graph, EveryKindOfNode)
+{
+    struct rig r;
+    make_rig(f, &r);
+    weir_buffer *other = conform_host_buffer(f, SIZE);
+    weir_kernel *increment = conform_kernel(f, "increment");
+    capture_kinds(&r, other, increment);
+    weir_graph *graph = end(r.a);
+    EXPECT_UINT_EQ(weir_graph_node_count(graph), 10);
+    for (int i = 0; i < 2; i++) {
+        memset(conform_bytes(r.host), 0xee, SIZE);
+        ASSERT_OK(weir_queue_graph(r.a, graph));
+        EXPECT_SYNC(r.a);
+        check_kinds(f, &r);
+    }
+    weir_graph_destroy(&graph);
+    weir_kernel_destroy(&increment);
+    weir_buffer_destroy(&other);
+    destroy_rig(&r);
+}
+
+// Empty operations become no nodes, and an empty graph is one all the same.
+CONFORM(Graph, Empty)
+{
+    struct rig r;
+    uint32_t node;
+    make_rig(f, &r);
+    ASSERT_OK(weir_capture_begin(r.a));
+    EXPECT_INVALID(weir_capture_node(r.a, &node), "nothing was captured");
+    copy(r.a, r.y, r.x, 0, 0);
+    EXPECT_REFUSED(weir_capture_node(r.a, &node), WEIR_ERROR_NOT_FOUND, "empty");
+    fill(r.a, r.host, 0, SIZE, 1);
+    fill(r.a, r.host, 0, 0, 2);
+    EXPECT_REFUSED(weir_capture_node(r.a, &node), WEIR_ERROR_NOT_FOUND, "empty");
+    weir_graph *graph = end(r.a);
+    EXPECT_UINT_EQ(weir_graph_node_count(graph), 1);
+    ASSERT_OK(weir_capture_begin(r.a));
+    weir_graph *none = end(r.a);
+    EXPECT_UINT_EQ(weir_graph_node_count(none), 0);
+    EXPECT_UINT_EQ(weir_graph_node_count(NULL), 0);
+    ASSERT_OK(weir_queue_graph(r.a, none));
+    ASSERT_OK(weir_queue_graph(r.a, graph));
+    ASSERT_OK(weir_queue_graph(r.a, none));
+    EXPECT_SYNC(r.a);
+    EXPECT_TRUE(all_are(r.host, 0, SIZE, 1));
+    weir_graph_destroy(&none);
+    weir_graph_destroy(&graph);
+    destroy_rig(&r);
+}
+
+// Order and updates.
+
+// A counter in `x` that each launch moves by one, and a copy of it to `host`.
+struct counter {
+    struct rig r;
+    weir_kernel *increment;
+    weir_graph *graph;
+    uint32_t node;
+};
+
+static void make_counter(struct fixture *f, struct counter *counter)
+{
+    struct rig *r = &counter->r;
+    make_rig(f, r);
+    counter->increment = conform_kernel(f, "increment");
+    fill(r->a, r->x, 0, SIZE, 0);
+    EXPECT_SYNC(r->a);
+    EXPECT_OK(weir_capture_begin(r->a));
+    EXPECT_OK(weir_queue_launch(r->a, counter->increment, blocks, block, weir_inout(r->x, 0, WORDS),
+                                1u, N));
+    counter->node = last_node(r->a);
+    copy(r->a, r->host, r->x, 0, WORDS);
+    counter->graph = end(r->a);
+}
+
+static void destroy_counter(struct counter *counter)
+{
+    weir_graph_destroy(&counter->graph);
+    weir_kernel_destroy(&counter->increment);
+    destroy_rig(&counter->r);
+}
+
+static bool words_are(weir_buffer *host, uint32_t value)
+{
+    uint32_t words[N];
+    memcpy(words, conform_bytes(host), sizeof words);
+    for (unsigned i = 0; i < N; i++)
+        if (words[i] != value)
+            return false;
+    return true;
+}
+
+CONFORM(Graph, Relaunch)
+{
+    CONFORM_NEEDS_KERNELS(f);
+    struct counter counter;
+    make_counter(f, &counter);
+    for (unsigned i = 1; i <= 1000; i++) {
+        ASSERT_OK(weir_queue_graph(counter.r.a, counter.graph));
+        if (i % 100 == 0) {
+            EXPECT_SYNC(counter.r.a);
+            EXPECT_TRUE(words_are(counter.r.host, i));
+        }
+    }
+    destroy_counter(&counter);
+}
+
+// Launches on two queues in turns, none of them synced, still count one by one.
+CONFORM(Graph, LaunchesNeverOverlap)
+{
+    CONFORM_NEEDS_KERNELS(f);
+    struct counter counter;
+    make_counter(f, &counter);
+    weir_queue *queues[] = {counter.r.b, counter.r.c, counter.r.a};
+    for (unsigned i = 0; i < 300; i++)
+        ASSERT_OK(weir_queue_graph(queues[i % 3], counter.graph));
+    for (int i = 0; i < 3; i++)
+        EXPECT_SYNC(queues[i]);
+    EXPECT_TRUE(words_are(counter.r.host, 300));
+    destroy_counter(&counter);
+}
+
+// The same with one that forks.
+CONFORM(Graph, ForkedLaunchesNeverOverlap)
+{
+    CONFORM_NEEDS_KERNELS(f);
+    struct rig r;
+    make_rig(f, &r);
+    weir_kernel *increment = conform_kernel(f, "increment");
+    fill(r.a, r.x, 0, SIZE, 0);
+    EXPECT_SYNC(r.a);
+    ASSERT_OK(weir_capture_begin(r.a));
+    follow(r.b, r.a);
+    for (int i = 0; i < 2; i++) {
+        weir_queue *queue = i ? r.b : r.a;
+        ASSERT_OK(weir_queue_launch(queue, increment, blocks, block,
+                                    weir_inout(r.x, i * WORDS, WORDS), 1u, N));
+    }
+    follow(r.a, r.b);
+    copy(r.a, r.host, r.x, 0, 2 * WORDS);
+    weir_graph *graph = end(r.a);
+    weir_queue *queues[] = {r.c, r.b, r.a};
+    for (unsigned i = 0; i < 99; i++)
+        ASSERT_OK(weir_queue_graph(queues[i / 2 % 3], graph));
+    for (int i = 0; i < 3; i++)
+        EXPECT_SYNC(queues[i]);
+    EXPECT_TRUE(words_are(r.host, 99));
+    weir_graph_destroy(&graph);
+    weir_kernel_destroy(&increment);
+    destroy_rig(&r);
+}
+
+// A launch waits for the launch before, and not for what that queue does afterwards.
+CONFORM(Graph, WaitsForTheLaunchAlone)
+{
+    struct rig r;
+    struct gate *gate = gate_create();
+    make_rig(f, &r);
+    weir_graph *graph = capture_diamond(&r, 3);
+    ASSERT_OK(weir_queue_graph(r.a, graph));
+    ASSERT_OK(weir_queue_host_call(r.a, gate_function, gate));
+    ASSERT_OK(weir_queue_graph(r.c, graph));
+    EXPECT_SYNC(r.c);
+    EXPECT_TRUE(all_are(r.host, 0, SIZE, 3));
+    gate_open(gate);
+    EXPECT_SYNC(r.a);
+    weir_graph_destroy(&graph);
+    gate_destroy(&gate);
+    destroy_rig(&r);
+}
+
+// Launches that a host call holds up, on the one queue and, behind it, on another.
+CONFORM(Graph, BehindAHostCall)
+{
+    struct rig r;
+    struct weir_event event;
+    struct gate *gate = gate_create();
+    make_rig(f, &r);
+    weir_graph *graph = capture_diamond(&r, 6);
+    ASSERT_OK(weir_queue_host_call(r.a, gate_function, gate));
+    ASSERT_OK(weir_queue_graph(r.a, graph));
+    ASSERT_OK(weir_queue_graph(r.c, graph));
+    ASSERT_OK(weir_queue_record(r.c, &event));
+    EXPECT_TRUE(gate_wait_entered(gate));
+    EXPECT_INT_EQ(weir_event_sync(event, 3000000), WEIR_TIMEOUT);
+    EXPECT_TRUE(all_are(r.host, 0, SIZE, 0));
+    gate_open(gate);
+    EXPECT_OK(weir_event_sync(event, HANG_GUARD_NS));
+    EXPECT_TRUE(all_are(r.host, 0, SIZE, 6));
+    EXPECT_SYNC(r.a);
+    weir_graph_destroy(&graph);
+    gate_destroy(&gate);
+    destroy_rig(&r);
+}
+
+CONFORM(Graph, AmongOtherWork)
+{
+    struct rig r;
+    make_rig(f, &r);
+    ASSERT_OK(weir_capture_begin(r.a));
+    copy(r.a, r.y, r.x, 0, SIZE);
+    weir_graph *graph = end(r.a);
+    for (unsigned char i = 1; i <= 50; i++) {
+        fill(r.a, r.x, 0, SIZE, i);
+        ASSERT_OK(weir_queue_graph(r.a, graph));
+        fill(r.a, r.x, 0, SIZE, 0);
+        copy(r.a, r.host, r.y, 0, SIZE);
+        if (i % 10 == 0) {
+            EXPECT_SYNC(r.a);
+            EXPECT_TRUE(all_are(r.host, 0, SIZE, i));
+        }
+    }
+    weir_graph_destroy(&graph);
+    destroy_rig(&r);
+}
+
+CONFORM(Graph, UpdateCopyAndFill)
+{
+    struct rig r;
+    uint32_t nodes[2];
+    const uint32_t word = 0x05050505u;
+    const unsigned char pattern[16] = {8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8};
+    make_rig(f, &r);
+    weir_buffer *other = conform_host_buffer(f, SIZE);
+    memset(conform_bytes(other), 0, SIZE);
+    ASSERT_OK(weir_capture_begin(r.a));
+    fill(r.a, r.x, 0, SIZE, 1);
+    nodes[0] = last_node(r.a);
+    copy(r.a, r.host, r.x, 0, SIZE);
+    nodes[1] = last_node(r.a);
+    weir_graph *graph = end(r.a);
+    ASSERT_OK(weir_queue_graph(r.a, graph));
+    EXPECT_SYNC(r.a);
+    EXPECT_TRUE(all_are(r.host, 0, SIZE, 1));
+
+    ASSERT_OK(weir_graph_set_fill(graph, nodes[0], r.y, 0, SIZE, &word, 4));
+    ASSERT_OK(weir_graph_set_copy(graph, nodes[1], other, 64, r.y, 0, SIZE - 64));
+    ASSERT_OK(weir_queue_graph(r.a, graph));
+    EXPECT_SYNC(r.a);
+    EXPECT_TRUE(all_are(r.host, 0, SIZE, 1));
+    EXPECT_TRUE(all_are(other, 0, 64, 0));
+    EXPECT_TRUE(all_are(other, 64, SIZE - 64, 5));
+
+    // A pattern of another size may be other work for the driver.
+    ASSERT_OK(weir_graph_set_fill(graph, nodes[0], r.y, 0, 512, pattern, 16));
+    for (int i = 0; i < 2; i++)
+        ASSERT_OK(weir_queue_graph(i ? r.a : r.b, graph));
+    EXPECT_SYNC(r.a);
+    EXPECT_TRUE(all_are(other, 64, 512, 8));
+    EXPECT_TRUE(all_are(other, 64 + 512, SIZE - 64 - 512, 5));
+    weir_graph_destroy(&graph);
+    weir_buffer_destroy(&other);
+    destroy_rig(&r);
+}
+
+CONFORM(Graph, UpdateLaunch)
+{
+    CONFORM_NEEDS_KERNELS(f);
+    struct counter counter;
+    make_counter(f, &counter);
+    struct rig *r = &counter.r;
+    ASSERT_OK(weir_queue_graph(r->a, counter.graph));
+    const struct weir_argument arguments[] = {weir_inout(r->x, 0, WORDS),
+                                              weir_value(&(uint32_t){10}, 4),
+                                              weir_value(&(uint32_t){N}, 4)};
+    ASSERT_OK(weir_graph_set_launch(counter.graph, counter.node, blocks, block, arguments, 3));
+    for (int i = 0; i < 3; i++)
+        ASSERT_OK(weir_queue_graph(r->a, counter.graph));
+    EXPECT_SYNC(r->a);
+    EXPECT_TRUE(words_are(r->host, 31));
+    destroy_counter(&counter);
+}
+
+// A launch that is under way keeps the operands it was launched with.
+CONFORM(Graph, UpdateBehindALaunch)
+{
+    struct rig r;
+    struct gate *gate = gate_create();
+    const unsigned char values[] = {2, 3};
+    make_rig(f, &r);
+    ASSERT_OK(weir_capture_begin(r.a));
+    fill(r.a, r.host, 0, 64, 1);
+    const uint32_t node = last_node(r.a);
+    weir_graph *graph = end(r.a);
+    ASSERT_OK(weir_queue_host_call(r.a, gate_function, gate));
+    ASSERT_OK(weir_queue_graph(r.a, graph));
+    ASSERT_OK(weir_graph_set_fill(graph, node, r.host, 64, 64, &values[0], 1));
+    ASSERT_OK(weir_queue_graph(r.b, graph));
+    ASSERT_OK(weir_queue_graph(r.a, graph));
+    ASSERT_OK(weir_graph_set_fill(graph, node, r.host, 128, 64, &values[1], 1));
+    gate_open(gate);
+    ASSERT_OK(weir_queue_graph(r.a, graph));
+    EXPECT_SYNC(r.a);
+    EXPECT_TRUE(all_are(r.host, 0, 64, 1));
+    EXPECT_TRUE(all_are(r.host, 64, 64, 2));
+    EXPECT_TRUE(all_are(r.host, 128, 64, 3));
+    EXPECT_TRUE(all_are(r.host, 192, SIZE - 192, 0));
+    EXPECT_SYNC(r.b);
+    weir_graph_destroy(&graph);
+    gate_destroy(&gate);
+    destroy_rig(&r);
+}
+
+CONFORM(Graph, UpdateRefusals)
+{
+    struct counter counter;
+    const unsigned char value = 1;
+    make_counter(f, &counter);
+    struct rig *r = &counter.r;
+    weir_graph *graph = counter.graph;
+    const struct weir_argument arguments[] = {weir_inout(r->x, 0, WORDS),
+                                              weir_value(&(uint32_t){1}, 4),
+                                              weir_value(&(uint32_t){N}, 4)};
+    EXPECT_INVALID(weir_graph_set_fill(graph, 0, r->x, 0, 64, &value, 1), "node 0 is a launch");
+    EXPECT_INVALID(weir_graph_set_fill(graph, 0, r->x, 0, 64, &value, 1), "cannot become a fill");
+    EXPECT_INVALID(weir_graph_set_copy(graph, 0, r->x, 0, r->y, 0, 64), "cannot become a copy");
+    EXPECT_INVALID(weir_graph_set_launch(graph, 1, blocks, block, arguments, 3),
+                   "node 1 is a copy");
+    EXPECT_INVALID(weir_graph_set_copy(graph, 2, r->x, 0, r->y, 0, 64), "the graph has 2");
+    EXPECT_INVALID(weir_graph_set_copy(graph, 1, r->x, 0, r->y, 0, 64), "HOST buffer");
+    EXPECT_INVALID(weir_graph_set_copy(graph, 1, r->host, 0, r->y, 0, 0), "empty");
+    EXPECT_INVALID(weir_graph_set_copy(graph, 1, r->host, 1, r->y, 0, SIZE), "dst");
+    EXPECT_INVALID(weir_graph_set_launch(graph, 0, blocks, block, arguments, 2), "2 arguments");
+    EXPECT_INVALID(weir_graph_set_launch(graph, 0, weir_dim(0, 1, 1), block, arguments, 3),
+                   "empty");
+    EXPECT_INVALID(weir_graph_set_copy(NULL, 1, r->host, 0, r->y, 0, SIZE), "graph");
+    // None of it changed anything.
+    if (conform_kernels_run(f)) {
+        ASSERT_OK(weir_queue_graph(r->a, graph));
+        EXPECT_SYNC(r->a);
+        EXPECT_TRUE(words_are(r->host, 1));
+    }
+    destroy_counter(&counter);
+}
+
+// Lifetimes.
+
+CONFORM(Graph, OperandsDestroyedFirst)
+{
+    struct rig r;
+    make_rig(f, &r);
+    weir_kernel *increment = conform_kernel(f, "increment");
+    ASSERT_OK(weir_capture_begin(r.a));
+    fill(r.a, r.x, 0, SIZE, 0);
+    ASSERT_OK(weir_queue_launch(r.a, increment, blocks, block, weir_inout(r.x, 0, WORDS), 1u, N));
+    copy(r.a, r.y, r.x, 0, SIZE);
+    weir_buffer_destroy(&r.x);
+    weir_kernel_destroy(&increment);
+    copy(r.a, r.host, r.y, 0, SIZE);
+    weir_graph *graph = end(r.a);
+    weir_buffer_destroy(&r.y);
+    ASSERT_OK(weir_device_trim(f->device));
+    memset(conform_bytes(r.host), 0xee, SIZE);
+    for (int i = 0; i < 3; i++)
+        ASSERT_OK(weir_queue_graph(r.a, graph));
+    EXPECT_SYNC(r.a);
+    EXPECT_TRUE(words_are(r.host, conform_kernels_run(f) ? 1 : 0));
+    weir_graph_destroy(&graph);
+    destroy_rig(&r);
+}
+
+// What an update takes out of a graph is free of it, and what it puts in is not.
+CONFORM(Graph, UpdateMovesTheUse)
+{
+    struct rig r;
+    make_rig(f, &r);
+    fill(r.a, r.x, 0, SIZE, 1);
+    fill(r.a, r.y, 0, SIZE, 2);
+    ASSERT_OK(weir_capture_begin(r.a));
+    copy(r.a, r.host, r.x, 0, SIZE);
+    weir_graph *graph = end(r.a);
+    weir_buffer_destroy(&r.x);
+    ASSERT_OK(weir_graph_set_copy(graph, 0, r.host, 0, r.y, 0, SIZE));
+    weir_buffer_destroy(&r.y);
+    ASSERT_OK(weir_device_trim(f->device));
+    ASSERT_OK(weir_queue_graph(r.a, graph));
+    EXPECT_SYNC(r.a);
+    EXPECT_TRUE(all_are(r.host, 0, SIZE, 2));
+    weir_graph_destroy(&graph);
+    destroy_rig(&r);
+}
+
+CONFORM(Graph, DestroyedWhileItRuns)
+{
+    struct rig r;
+    struct gate *gate = gate_create();
+    make_rig(f, &r);
+    weir_graph *graph = capture_diamond(&r, 4);
+    ASSERT_OK(weir_queue_host_call(r.c, gate_function, gate));
+    ASSERT_OK(weir_queue_graph(r.c, graph));
+    weir_graph_destroy(&graph);
+    weir_buffer_destroy(&r.x);
+    weir_buffer_destroy(&r.y);
+    EXPECT_TRUE(gate_wait_entered(gate));
+    gate_open(gate);
+    EXPECT_SYNC(r.c);
+    EXPECT_TRUE(all_are(r.host, 0, SIZE, 4));
+    gate_destroy(&gate);
+    destroy_rig(&r);
+}
+
+CONFORM(Graph, KeepsItsDeviceOpen)
+{
+    struct rig r;
+    make_rig(f, &r);
+    weir_graph *graph = capture_diamond(&r, 4);
+    destroy_rig(&r);
+    weir_device *device = f->device;
+    EXPECT_INVALID(weir_device_close(&device), "graph 'graph'");
+    weir_graph_destroy(&graph);
+    weir_graph_destroy(&graph);
+    weir_graph_destroy(NULL);
+}
+
+// A launch, or several, and no memory and no native object is taken once warm.
+static void expect_flat(weir_queue *queue, weir_graph *graph)
+{
+    struct weir_counters before;
+    struct weir_counters after;
+    for (int i = 0; i < 200; i++) {
+        if (i == 100)
+            weir_counters_read(&before);
+        for (int n = 0; n < 4; n++)
+            ASSERT_OK(weir_queue_graph(queue, graph));
+        EXPECT_SYNC(queue);
+    }
+    weir_counters_read(&after);
+    EXPECT_UINT_EQ(after.allocations, before.allocations);
+    EXPECT_UINT_EQ(after.driver_objects, before.driver_objects);
+}
+
+CONFORM(Graph, LaunchesAllocateNothing)
+{
+    struct rig r;
+    make_rig(f, &r);
+    weir_graph *forked = capture_diamond(&r, 4);
+    ASSERT_OK(weir_capture_begin(r.a));
+    fill(r.a, r.x, 0, SIZE, 1);
+    copy(r.a, r.host, r.x, 0, SIZE);
+    weir_graph *row = end(r.a);
+    expect_flat(r.a, row);
+    expect_flat(r.a, forked);
+    weir_graph_destroy(&row);
+    weir_graph_destroy(&forked);
+    destroy_rig(&r);
+}
+
+// Failures.
+
+// A launch behind a failure is refused with its cause, and another queue inherits it only
+// where it waits for what failed.
+CONFORM(Graph, BehindAFailure)
+{
+    struct rig r;
+    struct gate *gate = gate_create();
+    make_rig(f, &r);
+    weir_graph *graph = capture_diamond(&r, 4);
+    ASSERT_OK(weir_queue_host_call(r.a, gate_function, gate));
+    ASSERT_OK(weir_queue_host_call(r.a, fail_plainly, NULL));
+    ASSERT_OK(weir_queue_graph(r.a, graph));
+    ASSERT_OK(weir_queue_graph(r.c, graph));
+    gate_open(gate);
+    EXPECT_REFUSED(weir_queue_sync(r.a, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL, "host call");
+    EXPECT_REFUSED(weir_queue_sync(r.c, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL, "host call");
+    EXPECT_REFUSED(weir_queue_graph(r.a, graph), WEIR_ERROR_HOST_CALL, "host call");
+    EXPECT_REFUSED(weir_capture_begin(r.a), WEIR_ERROR_HOST_CALL, "host call");
+    ASSERT_OK(weir_queue_recover(r.a));
+    ASSERT_OK(weir_queue_recover(r.c));
+    // The launch that failed is over, and is no cause any more.
+    ASSERT_OK(weir_queue_graph(r.b, graph));
+    EXPECT_SYNC(r.b);
+    EXPECT_TRUE(all_are(r.host, 0, SIZE, 4));
+
+    // What fails behind a launch is not the next launch's affair.
+    ASSERT_OK(weir_queue_graph(r.a, graph));
+    ASSERT_OK(weir_queue_host_call(r.a, fail_plainly, NULL));
+    EXPECT_REFUSED(weir_queue_sync(r.a, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL, "host call");
+    ASSERT_OK(weir_queue_graph(r.c, graph));
+    EXPECT_SYNC(r.c);
+    ASSERT_OK(weir_queue_recover(r.a));
+    weir_graph_destroy(&graph);
+    gate_destroy(&gate);
+    destroy_rig(&r);
+}
+
+// Threads launch one graph on queues of their own while another changes it.
+struct launcher {
+    pthread_t thread;
+    weir_queue *queue;
+    weir_graph *graph;
+};
+
+static void *launch_often(void *argument)
+{
+    const struct launcher *launcher = argument;
+    for (int i = 0; i < 100; i++)
+        EXPECT_OK(weir_queue_graph(launcher->queue, launcher->graph));
+    EXPECT_SYNC(launcher->queue);
+    return NULL;
+}
+
+static void *update_often(void *argument)
+{
+    const struct counter *counter = argument;
+    const struct rig *r = &counter->r;
+    for (int i = 0; i < 50; i++)
+        EXPECT_OK(weir_graph_set_copy(counter->graph, 1, r->host, 0, r->x, 0, WORDS));
+    return NULL;
+}
+
+CONFORM(Graph, LaunchedByManyThreads)
+{
+    CONFORM_NEEDS_KERNELS(f);
+    struct counter counter;
+    make_counter(f, &counter);
+    struct rig *r = &counter.r;
+    weir_queue *queues[] = {r->a, r->b, r->c};
+    struct launcher launchers[3];
+    for (int i = 0; i < 3; i++) {
+        launchers[i] = (struct launcher){.queue = queues[i], .graph = counter.graph};
+        ASSERT_INT_EQ(pthread_create(&launchers[i].thread, NULL, launch_often, &launchers[i]), 0);
+    }
+    pthread_t updater;
+    ASSERT_INT_EQ(pthread_create(&updater, NULL, update_often, &counter), 0);
+    update_often(&counter);
+    pthread_join(updater, NULL);
+    for (int i = 0; i < 3; i++)
+        pthread_join(launchers[i].thread, NULL);
+    EXPECT_TRUE(words_are(r->host, 300));
+    destroy_counter(&counter);
+}

@@ -1,0 +1,593 @@
+// Native handles out, native calls between Weir's own work, and queues and memory that
+// are the caller's.
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "tests/conformance/native.h"
+
+enum {
+    WORDS = 1024,
+    SIZE = 4 * WORDS,
+};
+
+static const struct weir_extent blocks = {WORDS / 64, 1, 1};
+static const struct weir_extent block = {64, 1, 1};
+
+// Whether the buffer holds `value` + i * `step` in word i, for `count` of them from `first`.
+static bool holds_words(weir_queue *queue, weir_buffer *buffer, size_t first, size_t count,
+                        uint32_t value, uint32_t step)
+{
+    uint32_t words[WORDS];
+    bool same = weir_download(queue, words, buffer, 4 * first, 4 * count) == WEIR_OK;
+    for (size_t i = 0; same && i < count; i++)
+        same = words[i] == value + step * (uint32_t)i;
+    return same;
+}
+
+static weir_status do_nothing(const struct weir_native_queue *native, void *user)
+{
+    (void)native;
+    (void)user;
+    return WEIR_OK;
+}
+
+CONFORM(Interop, WithoutNativeHandles)
+{
+    if (f->limits->native)
+        CONFORM_SKIP("this device has native handles");
+    weir_queue *queue = conform_queue(f, "q");
+    weir_buffer *buffer = conform_device_buffer(f, SIZE);
+    weir_queue *wrapped = queue;
+    weir_buffer *adopted = buffer;
+    struct weir_native_device native_device;
+    struct weir_native_queue native_queue;
+    struct weir_native_buffer native_buffer;
+    const struct weir_queue_wrap_params wrap = {.struct_size = sizeof wrap, .native = queue};
+    const struct weir_adopt_params adopt = {.struct_size = sizeof adopt, .native = 4096, .size = 8};
+
+    memset(&native_buffer, 1, sizeof native_buffer);
+    EXPECT_REFUSED(weir_device_get_native(f->device, &native_device), WEIR_ERROR_UNSUPPORTED,
+                   "native");
+    EXPECT_REFUSED(weir_queue_get_native(queue, &native_queue), WEIR_ERROR_UNSUPPORTED, "native");
+    EXPECT_REFUSED(weir_buffer_get_native(buffer, &native_buffer), WEIR_ERROR_UNSUPPORTED,
+                   "native");
+    EXPECT_UINT_EQ(native_buffer.address, 0);
+    EXPECT_REFUSED(weir_queue_wrap(f->device, &wrap, &wrapped), WEIR_ERROR_UNSUPPORTED, "native");
+    EXPECT_NULL(wrapped);
+    EXPECT_REFUSED(weir_buffer_adopt(f->device, &adopt, &adopted), WEIR_ERROR_UNSUPPORTED,
+                   "native");
+    EXPECT_NULL(adopted);
+    EXPECT_REFUSED(weir_queue_native_array(queue, do_nothing, NULL, NULL, 0),
+                   WEIR_ERROR_UNSUPPORTED, "native");
+    weir_buffer_destroy(&buffer);
+    weir_queue_destroy(&queue);
+}
+
+CONFORM(Interop, HandlesOut)
+{
+    CONFORM_NEEDS_NATIVE(f);
+    weir_queue *queue = conform_queue(f, "q");
+    weir_queue *other = conform_queue(f, "other");
+    weir_buffer *on_device = conform_device_buffer(f, SIZE);
+    weir_buffer *on_host = conform_host_buffer(f, SIZE);
+    struct weir_native_device native_device;
+    struct weir_native_queue native_queue;
+    struct weir_native_queue native_other;
+    struct weir_native_buffer native_buffer;
+
+    ASSERT_OK(weir_device_get_native(f->device, &native_device));
+    EXPECT_NOT_NULL(native_device.context);
+    ASSERT_OK(weir_queue_get_native(queue, &native_queue));
+    ASSERT_OK(weir_queue_get_native(other, &native_other));
+    EXPECT_INT_EQ(native_queue.api, native_device.api);
+    EXPECT_PTR_EQ(native_queue.context, native_device.context);
+    EXPECT_NOT_NULL(native_queue.queue);
+    EXPECT_PTR_NE(native_queue.queue, native_other.queue);
+    ASSERT_OK(weir_buffer_get_native(on_device, &native_buffer));
+    EXPECT_TRUE(native_buffer.address != 0 || native_buffer.memory != NULL);
+    EXPECT_NULL(native_buffer.host);
+    ASSERT_OK(weir_buffer_get_native(on_host, &native_buffer));
+    EXPECT_PTR_EQ(native_buffer.host, conform_bytes(on_host));
+    EXPECT_INVALID(weir_device_get_native(NULL, &native_device), "device");
+    EXPECT_INVALID(weir_queue_get_native(queue, NULL), "out_native");
+    EXPECT_INVALID(weir_buffer_get_native(NULL, &native_buffer), "buffer");
+    weir_buffer_destroy(&on_device);
+    weir_buffer_destroy(&on_host);
+    weir_queue_destroy(&queue);
+    weir_queue_destroy(&other);
+}
+
+CONFORM(Interop, NativeCallBetweenKernels)
+{
+    CONFORM_NEEDS_NATIVE(f);
+    CONFORM_NEEDS_KERNELS(f);
+    weir_queue *queue = conform_queue(f, "q");
+    weir_buffer *buffer = conform_device_buffer(f, SIZE);
+    weir_kernel *iota = conform_kernel(f, "iota");
+    weir_kernel *increment = conform_kernel(f, "increment");
+    struct native_fill fill = native_fill_of(buffer, WORDS / 2, WORDS / 2, 5);
+
+    ASSERT_OK(weir_queue_launch(queue, iota, blocks, block, weir_out(buffer, 0, SIZE), 100u,
+                                (unsigned)WORDS));
+    ASSERT_OK(weir_queue_native(queue, native_fill, &fill, weir_out(buffer, SIZE / 2, SIZE / 2)));
+    ASSERT_OK(weir_queue_launch(queue, increment, blocks, block, weir_inout(buffer, 0, SIZE), 1000u,
+                                (unsigned)WORDS));
+    EXPECT_TRUE(holds_words(queue, buffer, 0, WORDS / 2, 1100, 1));
+    EXPECT_TRUE(holds_words(queue, buffer, WORDS / 2, WORDS / 2, 1005, 0));
+    EXPECT_INT_EQ(fill.calls, 1);
+    weir_kernel_destroy(&iota);
+    weir_kernel_destroy(&increment);
+    weir_buffer_destroy(&buffer);
+    weir_queue_destroy(&queue);
+}
+
+static weir_status store_native_thread(const struct weir_native_queue *native, void *user)
+{
+    (void)native;
+    *(pthread_t *)user = pthread_self();
+    return WEIR_OK;
+}
+
+CONFORM(Interop, NativeCallRunsAtOnceUnlessHeld)
+{
+    CONFORM_NEEDS_NATIVE(f);
+    weir_queue *queue = conform_queue(f, "q");
+    struct gate *gate = gate_create();
+    pthread_t at_once = pthread_self();
+    pthread_t held = pthread_self();
+
+    memset(&at_once, 0, sizeof at_once);
+    ASSERT_OK(weir_queue_native_array(queue, store_native_thread, &at_once, NULL, 0));
+    EXPECT_TRUE(pthread_equal(at_once, pthread_self()));
+    ASSERT_OK(weir_queue_host_call(queue, gate_function, gate));
+    ASSERT_TRUE(gate_wait_entered(gate));
+    ASSERT_OK(weir_queue_native_array(queue, store_native_thread, &held, NULL, 0));
+    EXPECT_TRUE(pthread_equal(held, pthread_self()));
+    gate_open(gate);
+    ASSERT_SYNC(queue);
+    EXPECT_FALSE(pthread_equal(held, pthread_self()));
+    gate_destroy(&gate);
+    weir_queue_destroy(&queue);
+}
+
+// The order with a host call before it, arguments that live in this frame, and a buffer
+// that is destroyed before the call has run.
+CONFORM(Interop, HeldNativeCall)
+{
+    CONFORM_NEEDS_NATIVE(f);
+    weir_queue *queue = conform_queue(f, "q");
+    weir_buffer *buffer = conform_device_buffer(f, SIZE);
+    weir_buffer *copy = conform_device_buffer(f, SIZE);
+    struct gate *gate = gate_create();
+    struct native_fill fill = native_fill_of(buffer, 0, WORDS, 77);
+    const uint32_t before = 1;
+
+    ASSERT_OK(weir_queue_host_call(queue, gate_function, gate));
+    ASSERT_OK(weir_queue_fill(queue, buffer, 0, SIZE, &before, sizeof before));
+    {
+        struct weir_argument arguments[] = {weir_out(buffer, 0, SIZE)};
+        ASSERT_OK(weir_queue_native_array(queue, native_fill, &fill, arguments, 1));
+        memset(arguments, 0xff, sizeof arguments);
+    }
+    ASSERT_OK(weir_queue_copy(queue, copy, 0, buffer, 0, SIZE));
+    weir_buffer_destroy(&buffer);
+    EXPECT_INT_EQ(fill.calls, 0);
+    gate_open(gate);
+    EXPECT_TRUE(holds_words(queue, copy, 0, WORDS, 77, 0));
+    EXPECT_INT_EQ(fill.calls, 1);
+    weir_buffer_destroy(&copy);
+    gate_destroy(&gate);
+    weir_queue_destroy(&queue);
+}
+
+// What a native call enqueues is flushed before another queue waits for it.
+CONFORM(Interop, NativeCallIsFlushed)
+{
+    CONFORM_NEEDS_NATIVE(f);
+    weir_queue *producer = conform_queue(f, "producer");
+    weir_queue *consumer = conform_queue(f, "consumer");
+    weir_buffer *buffer = conform_device_buffer(f, SIZE);
+    struct native_fill fill = native_fill_of(buffer, 0, WORDS, 9);
+    struct weir_event event;
+
+    for (uint32_t round = 0; round < 3; round++) {
+        fill.value = 9 + round;
+        ASSERT_OK(weir_queue_native(producer, native_fill, &fill, weir_out(buffer, 0, SIZE)));
+        ASSERT_OK(weir_queue_record(producer, &event));
+        ASSERT_OK(weir_queue_wait(consumer, event));
+        EXPECT_TRUE(holds_words(consumer, buffer, 0, WORDS, 9 + round, 0));
+    }
+    weir_buffer_destroy(&buffer);
+    weir_queue_destroy(&producer);
+    weir_queue_destroy(&consumer);
+}
+
+CONFORM(Interop, NativeCallRefusals)
+{
+    CONFORM_NEEDS_NATIVE(f);
+    weir_queue *queue = conform_queue(f, "q");
+    weir_buffer *buffer = conform_device_buffer(f, SIZE);
+    struct weir_argument argument = weir_in(buffer, 0, SIZE);
+
+    EXPECT_INVALID(weir_queue_native(NULL, do_nothing, NULL, argument), "queue");
+    EXPECT_INVALID(weir_queue_native(queue, NULL, NULL, argument), "function");
+    EXPECT_INVALID(weir_queue_native_array(queue, do_nothing, NULL, NULL, 1), "arguments");
+    EXPECT_INVALID(weir_queue_native(queue, do_nothing, NULL, argument, 3.0f),
+                   "argument 1 is no buffer");
+    EXPECT_INVALID(weir_queue_native(queue, do_nothing, NULL, weir_in(NULL, 0, 4)), "argument 0");
+    EXPECT_INVALID(weir_queue_native(queue, do_nothing, NULL, weir_in(buffer, 8, SIZE)),
+                   "do not lie in a buffer");
+    argument.access = (weir_access)0;
+    EXPECT_INVALID(weir_queue_native(queue, do_nothing, NULL, argument), "access 0");
+    ASSERT_SYNC(queue); // nothing of that has failed the queue
+    weir_buffer_destroy(&buffer);
+    weir_queue_destroy(&queue);
+}
+
+static weir_status fail_with_detail(const struct weir_native_queue *native, void *user)
+{
+    const struct weir_error detail = {.status = WEIR_ERROR_DEVICE,
+                                      .message = "the library's words",
+                                      .native_call = "libraryCall",
+                                      .native_code = 13};
+    (void)native;
+    (void)user;
+    return weir_error_set(&detail);
+}
+
+static weir_status fail_plainly_natively(const struct weir_native_queue *native, void *user)
+{
+    (void)native;
+    (void)user;
+    return WEIR_ERROR_NOT_FOUND;
+}
+
+CONFORM(Interop, FailedNativeCall)
+{
+    CONFORM_NEEDS_NATIVE(f);
+    weir_queue *queue = conform_queue(f, "q");
+    struct gate *gate = gate_create();
+
+    EXPECT_REFUSED(weir_queue_native_array(queue, fail_with_detail, NULL, NULL, 0),
+                   WEIR_ERROR_DEVICE, "a native call, failed: the library's words");
+    EXPECT_STR_EQ(weir_last_error()->native_call, "libraryCall");
+    EXPECT_CONTAINS(weir_last_error()->file, "interop.c");
+    EXPECT_REFUSED(weir_queue_sync(queue, HANG_GUARD_NS), WEIR_ERROR_DEVICE, "native call");
+    ASSERT_OK(weir_queue_recover(queue));
+
+    ASSERT_OK(weir_queue_host_call(queue, gate_function, gate));
+    ASSERT_OK(weir_queue_native_array(queue, fail_plainly_natively, NULL, NULL, 0));
+    gate_open(gate);
+    EXPECT_REFUSED(weir_queue_sync(queue, HANG_GUARD_NS), WEIR_ERROR_NOT_FOUND,
+                   "the function returned WEIR_ERROR_NOT_FOUND");
+    ASSERT_OK(weir_queue_recover(queue));
+    ASSERT_SYNC(queue);
+    gate_destroy(&gate);
+    weir_queue_destroy(&queue);
+}
+
+struct nested {
+    weir_queue *queue;
+    weir_buffer *buffer;
+    struct weir_event event;
+    weir_status fill;
+    weir_status record;
+    weir_status sync;
+    struct weir_error error;
+};
+
+static weir_status call_weir(const struct weir_native_queue *native, void *user)
+{
+    struct nested *nested = user;
+    struct weir_event event;
+    const unsigned char zero = 0;
+    (void)native;
+    nested->sync = weir_event_sync(nested->event, 0);
+    nested->record = weir_queue_record(nested->queue, &event);
+    nested->fill = weir_queue_fill(nested->queue, nested->buffer, 0, SIZE, &zero, 1);
+    nested->error = *weir_last_error();
+    weir_buffer_destroy(&nested->buffer);
+    return WEIR_OK;
+}
+
+// It would wait for itself; it is told so.
+CONFORM(Interop, NativeCallMayNotCallItsQueue)
+{
+    CONFORM_NEEDS_NATIVE(f);
+    weir_queue *queue = conform_queue(f, "q");
+    struct nested nested = {.queue = queue, .buffer = conform_device_buffer(f, SIZE)};
+
+    ASSERT_OK(weir_queue_record(queue, &nested.event));
+    ASSERT_OK(weir_queue_native_array(queue, call_weir, &nested, NULL, 0));
+    EXPECT_INT_EQ(nested.fill, WEIR_ERROR_INVALID);
+    EXPECT_INT_EQ(nested.record, WEIR_ERROR_INVALID);
+    EXPECT_INT_EQ(nested.sync, WEIR_ERROR_INVALID);
+    EXPECT_CONTAINS(nested.error.message, "may not call Weir");
+    ASSERT_SYNC(queue);
+    weir_queue_destroy(&queue);
+}
+
+// Wrapped queues.
+
+static weir_queue *wrap(struct fixture *f, void *native)
+{
+    const struct weir_queue_wrap_params params = {.struct_size = sizeof params,
+                                                  .label = "wrapped",
+                                                  .native = native};
+    weir_queue *queue;
+    EXPECT_OK(weir_queue_wrap(f->device, &params, &queue));
+    return queue;
+}
+
+CONFORM(Interop, WrappedQueue)
+{
+    CONFORM_NEEDS_NATIVE(f);
+    void *native = native_create_queue(f->device, false);
+    ASSERT_NOT_NULL(native);
+    weir_queue *queue = wrap(f, native);
+    weir_queue *own = conform_queue(f, "own");
+    weir_buffer *buffer = conform_device_buffer(f, SIZE);
+    struct native_fill fill = native_fill_of(buffer, 0, WORDS, 21);
+    struct weir_native_queue handle;
+    struct weir_event event;
+    const uint32_t before = 3;
+
+    ASSERT_NOT_NULL(queue);
+    EXPECT_STR_EQ(weir_queue_label(queue), "wrapped");
+    ASSERT_OK(weir_queue_get_native(queue, &handle));
+    EXPECT_PTR_EQ(handle.queue, native);
+    ASSERT_OK(weir_queue_fill(queue, buffer, 0, SIZE, &before, sizeof before));
+    ASSERT_OK(weir_queue_native(queue, native_fill, &fill, weir_out(buffer, 0, SIZE)));
+    ASSERT_OK(weir_queue_record(queue, &event));
+    ASSERT_OK(weir_queue_wait(own, event));
+    EXPECT_TRUE(holds_words(own, buffer, 0, WORDS, 21, 0));
+    EXPECT_TRUE(holds_words(queue, buffer, 0, WORDS, 21, 0));
+    ASSERT_SYNC(queue);
+    weir_queue_destroy(&queue);
+    native_destroy_queue(f->device, native);
+    weir_buffer_destroy(&buffer);
+    weir_queue_destroy(&own);
+}
+
+// Weir has not heard yet that the work is done when the queue is destroyed. The native
+// one may go all the same, and nothing of Weir's touches it any more.
+CONFORM(Interop, NativeQueueGoesBehindTheWrapped)
+{
+    CONFORM_NEEDS_NATIVE(f);
+    void *native = native_create_queue(f->device, false);
+    ASSERT_NOT_NULL(native);
+    weir_queue *queue = wrap(f, native);
+    weir_buffer *buffer = conform_device_buffer(f, SIZE);
+    weir_buffer *other = conform_device_buffer(f, SIZE);
+    const uint32_t value = 9;
+
+    ASSERT_NOT_NULL(queue);
+    ASSERT_OK(weir_queue_fill(queue, buffer, 0, SIZE, &value, sizeof value));
+    weir_queue_destroy(&queue);
+    native_finish_queue(f->device, native);
+    native_destroy_queue(f->device, native);
+    weir_buffer_destroy(&other);
+    weir_queue *own = conform_queue(f, "own");
+    EXPECT_TRUE(holds_words(own, buffer, 0, WORDS, 9, 0));
+    weir_buffer_destroy(&buffer);
+    weir_queue_destroy(&own);
+}
+
+// Two queues of Weir's on one native queue, with a host call in the first: the second goes
+// on, since the first is only held here.
+CONFORM(Interop, WrappedQueueOfWeirs)
+{
+    CONFORM_NEEDS_NATIVE(f);
+    weir_queue *owner = conform_queue(f, "owner");
+    weir_buffer *buffer = conform_device_buffer(f, SIZE);
+    struct weir_native_queue native;
+    struct gate *gate = gate_create();
+    const uint32_t first = 1;
+    const uint32_t second = 2;
+
+    ASSERT_OK(weir_queue_get_native(owner, &native));
+    weir_queue *queue = wrap(f, native.queue);
+    ASSERT_NOT_NULL(queue);
+    ASSERT_OK(weir_queue_host_call(owner, gate_function, gate));
+    ASSERT_OK(weir_queue_fill(owner, buffer, 0, SIZE, &first, sizeof first));
+    ASSERT_OK(weir_queue_fill(queue, buffer, 0, SIZE, &second, sizeof second));
+    EXPECT_TRUE(holds_words(queue, buffer, 0, WORDS, 2, 0));
+    gate_open(gate);
+    ASSERT_SYNC(owner);
+    EXPECT_TRUE(holds_words(queue, buffer, 0, WORDS, 1, 0));
+    ASSERT_SYNC(queue);
+    gate_destroy(&gate);
+    weir_queue_destroy(&queue);
+    weir_buffer_destroy(&buffer);
+    weir_queue_destroy(&owner);
+}
+
+CONFORM(Interop, WrapRefusals)
+{
+    CONFORM_NEEDS_NATIVE(f);
+    struct weir_queue_wrap_params params = {.struct_size = sizeof params, .label = "wrapped"};
+    struct weir_native_device native_device;
+    weir_queue *queue = NULL;
+
+    ASSERT_OK(weir_device_get_native(f->device, &native_device));
+    EXPECT_INVALID(weir_queue_wrap(NULL, &params, &queue), "device");
+    EXPECT_INVALID(weir_queue_wrap(f->device, NULL, &queue), "params");
+    EXPECT_INVALID(weir_queue_wrap(f->device, &params, NULL), "out_queue");
+    EXPECT_INVALID(weir_queue_wrap(f->device, &params, &queue), "native is NULL");
+    if (native_device.api == WEIR_NATIVE_CUDA) {
+        params.native = (void *)(uintptr_t)2; // CU_STREAM_PER_THREAD
+        EXPECT_INVALID(weir_queue_wrap(f->device, &params, &queue), "per-thread");
+        return;
+    }
+    params.native = native_create_queue(f->device, false);
+    ASSERT_NOT_NULL(params.native);
+    params.timing = true;
+    EXPECT_INVALID(weir_queue_wrap(f->device, &params, &queue), "takes no times");
+    EXPECT_NULL(queue);
+    native_destroy_queue(f->device, params.native);
+    // Some drivers have no such queues.
+    params.native = native_create_queue(f->device, true);
+    if (!params.native)
+        return;
+    params.timing = false;
+    EXPECT_INVALID(weir_queue_wrap(f->device, &params, &queue), "out of order");
+    native_destroy_queue(f->device, params.native);
+}
+
+// A second opening of the device is of another context on OpenCL.
+CONFORM(Interop, OfAnotherContext)
+{
+    CONFORM_NEEDS_NATIVE(f);
+    const struct weir_device_params second = {.struct_size = sizeof second,
+                                              .select =
+                                                  weir_device_count(f->runtime) > 1 ? "1" : "0"};
+    struct weir_native_device here;
+    struct weir_native_device there;
+    struct weir_native_queue native_queue;
+    struct weir_native_buffer native_buffer;
+    weir_device *other;
+    ASSERT_OK(weir_device_open(f->runtime, &second, &other));
+    struct fixture theirs = {.runtime = f->runtime, .device = other};
+    weir_queue *queue = conform_queue(&theirs, "theirs");
+    weir_buffer *buffer = conform_device_buffer(&theirs, SIZE);
+    ASSERT_OK(weir_device_get_native(f->device, &here));
+    ASSERT_OK(weir_device_get_native(other, &there));
+    ASSERT_OK(weir_queue_get_native(queue, &native_queue));
+    ASSERT_OK(weir_buffer_get_native(buffer, &native_buffer));
+
+    const struct weir_queue_wrap_params wrap_params = {.struct_size = sizeof wrap_params,
+                                                       .native = native_queue.queue};
+    const struct weir_adopt_params adopt_params = {.struct_size = sizeof adopt_params,
+                                                   .native = native_buffer.address
+                                                                 ? native_buffer.address
+                                                                 : (uintptr_t)native_buffer.memory,
+                                                   .size = SIZE};
+    weir_queue *wrapped;
+    weir_buffer *adopted;
+    const bool same = here.context == there.context;
+    if (!same) {
+        EXPECT_INVALID(weir_queue_wrap(f->device, &wrap_params, &wrapped), "another context");
+        EXPECT_INVALID(weir_buffer_adopt(f->device, &adopt_params, &adopted),
+                       here.api == WEIR_NATIVE_CUDA ? "is on CUDA device" : "another context");
+        EXPECT_NULL(wrapped);
+        EXPECT_NULL(adopted);
+    }
+    weir_buffer_destroy(&buffer);
+    weir_queue_destroy(&queue);
+    EXPECT_OK(weir_device_close(&other));
+    if (same)
+        CONFORM_SKIP("both openings of the device have one context");
+}
+
+// Adopted memory.
+
+static uint64_t native_memory_of(weir_buffer *buffer)
+{
+    struct weir_native_buffer native;
+    EXPECT_OK(weir_buffer_get_native(buffer, &native));
+    return native.address ? native.address : (uintptr_t)native.memory;
+}
+
+CONFORM(Interop, AdoptedBuffer)
+{
+    CONFORM_NEEDS_NATIVE(f);
+    weir_queue *queue = conform_queue(f, "q");
+    weir_buffer *owner = conform_device_buffer(f, SIZE);
+    const struct weir_adopt_params params = {.struct_size = sizeof params,
+                                             .label = "adopted",
+                                             .native = native_memory_of(owner),
+                                             .size = SIZE / 2};
+    weir_buffer *buffer;
+
+    ASSERT_OK(weir_buffer_adopt(f->device, &params, &buffer));
+    EXPECT_SIZE_EQ(weir_buffer_size(buffer), SIZE / 2);
+    EXPECT_INT_EQ(weir_buffer_placement(buffer), WEIR_PLACE_DEVICE);
+    conform_write(queue, owner, 1);
+    conform_write(queue, buffer, 2);
+    EXPECT_TRUE(conform_holds(queue, owner, 0, SIZE / 2, 2, 0));
+    EXPECT_TRUE(conform_holds(queue, owner, SIZE / 2, SIZE / 2, 1, SIZE / 2));
+    weir_buffer_destroy(&buffer);
+    // The memory stays.
+    EXPECT_TRUE(conform_holds(queue, owner, 0, SIZE / 2, 2, 0));
+    weir_buffer_destroy(&owner);
+    weir_queue_destroy(&queue);
+}
+
+CONFORM(Interop, AdoptedBufferInKernels)
+{
+    CONFORM_NEEDS_NATIVE(f);
+    CONFORM_NEEDS_KERNELS(f);
+    weir_queue *queue = conform_queue(f, "q");
+    weir_kernel *iota = conform_kernel(f, "iota");
+    weir_buffer *owner = conform_device_buffer(f, SIZE);
+    const struct weir_adopt_params params = {.struct_size = sizeof params,
+                                             .native = native_memory_of(owner),
+                                             .size = SIZE};
+    weir_buffer *buffer;
+
+    ASSERT_OK(weir_buffer_adopt(f->device, &params, &buffer));
+    ASSERT_OK(weir_queue_launch(queue, iota, blocks, block, weir_out(buffer, 0, SIZE), 0u,
+                                (unsigned)WORDS));
+    ASSERT_OK(weir_queue_launch(queue, iota, blocks, block, weir_out(buffer, SIZE / 2, SIZE / 2),
+                                7000u, WORDS / 2u));
+    EXPECT_TRUE(holds_words(queue, owner, 0, WORDS / 2, 0, 1));
+    EXPECT_TRUE(holds_words(queue, owner, WORDS / 2, WORDS / 2, 7000, 1));
+    weir_kernel_destroy(&iota);
+    weir_buffer_destroy(&buffer);
+    weir_buffer_destroy(&owner);
+    weir_queue_destroy(&queue);
+}
+
+CONFORM(Interop, AdoptRefusals)
+{
+    CONFORM_NEEDS_NATIVE(f);
+    weir_buffer *owner = conform_device_buffer(f, SIZE);
+    struct weir_adopt_params params = {.struct_size = sizeof params,
+                                       .native = native_memory_of(owner),
+                                       .size = SIZE};
+    struct weir_native_device native;
+    weir_buffer *buffer = NULL;
+
+    ASSERT_OK(weir_device_get_native(f->device, &native));
+    EXPECT_INVALID(weir_buffer_adopt(NULL, &params, &buffer), "device");
+    EXPECT_INVALID(weir_buffer_adopt(f->device, &params, NULL), "out_buffer");
+    params.size = 0;
+    EXPECT_INVALID(weir_buffer_adopt(f->device, &params, &buffer), "0 bytes");
+    params.size = (size_t)f->limits->max_buffer_bytes; // more than is there
+    EXPECT_INVALID(weir_buffer_adopt(f->device, &params, &buffer), "were asked for");
+    EXPECT_NULL(buffer);
+    params.native = 0;
+    params.size = SIZE;
+    EXPECT_INVALID(weir_buffer_adopt(f->device, &params, &buffer), "params->native");
+
+    params.native = native_create_memory(f->device, SIZE, true);
+    ASSERT_TRUE(params.native != 0);
+    EXPECT_INVALID(weir_buffer_adopt(f->device, &params, &buffer),
+                   native.api == WEIR_NATIVE_CUDA ? "no device memory" : "read and write");
+    native_destroy_memory(f->device, params.native);
+    weir_buffer_destroy(&owner);
+}
+
+// A cl_mem is retained, so its creator may let go of it at once.
+CONFORM(Interop, AdoptedObjectIsRetained)
+{
+    CONFORM_NEEDS_NATIVE(f);
+    struct weir_native_device native;
+    ASSERT_OK(weir_device_get_native(f->device, &native));
+    if (native.api != WEIR_NATIVE_OPENCL)
+        CONFORM_SKIP("memory has no references here");
+    weir_queue *queue = conform_queue(f, "q");
+    const struct weir_adopt_params params = {.struct_size = sizeof params,
+                                             .native = native_create_memory(f->device, SIZE, false),
+                                             .size = SIZE};
+    weir_buffer *buffer;
+
+    ASSERT_TRUE(params.native != 0);
+    ASSERT_OK(weir_buffer_adopt(f->device, &params, &buffer));
+    native_destroy_memory(f->device, params.native);
+    conform_write(queue, buffer, 3);
+    EXPECT_TRUE(conform_holds(queue, buffer, 0, SIZE, 3, 0));
+    weir_buffer_destroy(&buffer);
+    weir_queue_destroy(&queue);
+}

@@ -1,0 +1,598 @@
+// The legacy queue: what programs rely on that come from the default stream. Nothing here
+// waits explicitly, but to look at results.
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include "tests/conformance/suite.h"
+
+#define SIZE ((size_t)4096)
+
+static weir_queue *legacy_queue(struct fixture *f)
+{
+    weir_queue *queue;
+    EXPECT_OK(weir_legacy_queue(f->device, &queue));
+    return queue;
+}
+
+static void fill(weir_queue *queue, weir_buffer *buffer, unsigned char value)
+{
+    EXPECT_OK(weir_queue_fill(queue, buffer, 0, SIZE, &value, 1));
+}
+
+static void copy(weir_queue *queue, weir_buffer *dst, weir_buffer *src)
+{
+    EXPECT_OK(weir_queue_copy(queue, dst, 0, src, 0, SIZE));
+}
+
+static bool holds(weir_buffer *buffer, unsigned char value)
+{
+    const unsigned char *bytes = conform_bytes(buffer);
+    bool same = true;
+    for (size_t i = 0; i < SIZE; i++)
+        same = same && bytes[i] == value;
+    return same;
+}
+
+static struct weir_event record(weir_queue *queue)
+{
+    struct weir_event event;
+    EXPECT_OK(weir_queue_record(queue, &event));
+    return event;
+}
+
+// Holds its queue for a while, and nobody else.
+static weir_status sleep_a_little(void *unused)
+{
+    const struct timespec pause = {.tv_nsec = 20000000};
+    (void)unused;
+    nanosleep(&pause, NULL);
+    return WEIR_OK;
+}
+
+CONFORM(Legacy, WaitsForEveryQueue)
+{
+    enum {
+        QUEUES = 4
+    };
+    struct gate *gate = gate_create();
+    weir_queue *legacy = legacy_queue(f);
+    weir_queue *queues[QUEUES];
+    weir_buffer *sources[QUEUES];
+    weir_buffer *results[QUEUES];
+
+    for (int i = 0; i < QUEUES; i++) {
+        queues[i] = conform_queue(f, "q");
+        sources[i] = conform_device_buffer(f, SIZE);
+        results[i] = conform_host_buffer(f, SIZE);
+        fill(queues[i], sources[i], 1);
+        EXPECT_SYNC(queues[i]);
+        ASSERT_OK(weir_queue_host_call(queues[i], i == 2 ? gate_function : sleep_a_little,
+                                       i == 2 ? gate : NULL));
+        fill(queues[i], sources[i], (unsigned char)(10 + i));
+    }
+    for (int i = 0; i < QUEUES; i++)
+        copy(legacy, results[i], sources[i]);
+    const struct weir_event end = record(legacy);
+    ASSERT_TRUE(gate_wait_entered(gate));
+    EXPECT_INT_EQ(weir_event_query(end), WEIR_NOT_READY);
+    gate_open(gate);
+    EXPECT_OK(weir_event_sync(end, HANG_GUARD_NS));
+    for (int i = 0; i < QUEUES; i++) {
+        EXPECT_TRUE(holds(results[i], (unsigned char)(10 + i)));
+        weir_buffer_destroy(&results[i]);
+        weir_buffer_destroy(&sources[i]);
+        weir_queue_destroy(&queues[i]);
+    }
+    gate_destroy(&gate);
+}
+
+// Also one that is made behind the operation.
+CONFORM(Legacy, EveryQueueWaitsForIt)
+{
+    enum {
+        QUEUES = 4
+    };
+    struct gate *gate = gate_create();
+    weir_queue *legacy = legacy_queue(f);
+    weir_queue *queues[QUEUES] = {NULL};
+    weir_buffer *source = conform_device_buffer(f, SIZE);
+    weir_buffer *results[QUEUES];
+    struct weir_event ends[QUEUES];
+
+    fill(legacy, source, 1);
+    for (int i = 0; i < QUEUES - 1; i++)
+        queues[i] = conform_queue(f, "q");
+    for (int i = 0; i < QUEUES; i++)
+        results[i] = conform_host_buffer(f, SIZE);
+    ASSERT_SYNC(legacy);
+    ASSERT_OK(weir_queue_host_call(legacy, gate_function, gate));
+    fill(legacy, source, 2);
+    queues[QUEUES - 1] = conform_queue(f, "late");
+    for (int i = 0; i < QUEUES; i++) {
+        copy(queues[i], results[i], source);
+        ends[i] = record(queues[i]);
+    }
+    ASSERT_TRUE(gate_wait_entered(gate));
+    for (int i = 0; i < QUEUES; i++)
+        EXPECT_INT_EQ(weir_event_query(ends[i]), WEIR_NOT_READY);
+    gate_open(gate);
+    for (int i = 0; i < QUEUES; i++) {
+        EXPECT_OK(weir_event_sync(ends[i], HANG_GUARD_NS));
+        EXPECT_TRUE(holds(results[i], 2));
+        weir_buffer_destroy(&results[i]);
+        weir_queue_destroy(&queues[i]);
+    }
+    weir_buffer_destroy(&source);
+    gate_destroy(&gate);
+}
+
+// Bytes go from buffer to buffer, each time on another queue and on the legacy one
+// between them, behind host calls that are slow.
+CONFORM(Legacy, ThereAndBack)
+{
+    enum {
+        STEPS = 24,
+        QUEUES = 3
+    };
+    weir_queue *legacy = legacy_queue(f);
+    weir_queue *queues[QUEUES];
+    weir_buffer *buffers[STEPS + 1];
+
+    for (int i = 0; i < QUEUES; i++)
+        queues[i] = conform_queue(f, "q");
+    for (int i = 0; i <= STEPS; i++) {
+        buffers[i] = i % 3 ? conform_device_buffer(f, SIZE) : conform_host_buffer(f, SIZE);
+        fill(legacy, buffers[i], 0);
+    }
+    fill(queues[0], buffers[0], 0x5a);
+    for (int i = 0; i < STEPS; i++) {
+        weir_queue *queue = i % 2 ? queues[i / 2 % QUEUES] : legacy;
+        if (i % 5 == 0)
+            ASSERT_OK(weir_queue_host_call(queue, sleep_a_little, NULL));
+        copy(queue, buffers[i + 1], buffers[i]);
+    }
+    EXPECT_SYNC(legacy);
+    EXPECT_TRUE(holds(buffers[STEPS], 0x5a));
+    for (int i = 0; i <= STEPS; i++)
+        weir_buffer_destroy(&buffers[i]);
+    for (int i = 0; i < QUEUES; i++)
+        weir_queue_destroy(&queues[i]);
+}
+
+// A kernel takes long on one queue; without the order the legacy queue's copy is over
+// before it.
+CONFORM(Legacy, WaitsForSlowKernels)
+{
+    CONFORM_NEEDS_KERNELS(f);
+    enum {
+        ROUNDS = 4
+    };
+    weir_queue *legacy = legacy_queue(f);
+    weir_queue *queue = conform_queue(f, "q");
+    weir_kernel *spin = conform_kernel(f, "spin");
+    weir_kernel *iota = conform_kernel(f, "iota");
+    weir_buffer *scratch = conform_device_buffer(f, SIZE);
+    weir_buffer *source = conform_device_buffer(f, SIZE);
+    weir_buffer *result = conform_host_buffer(f, SIZE);
+
+    for (uint32_t round = 1; round <= ROUNDS; round++) {
+        ASSERT_OK(weir_queue_launch(queue, spin, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
+                                    weir_out(scratch, 0, SIZE), round, UINT64_C(3000000)));
+        ASSERT_OK(weir_queue_launch(queue, iota, weir_dim(16, 1, 1), weir_dim(64, 1, 1),
+                                    weir_out(source, 0, SIZE), 1000 * round, (uint32_t)SIZE / 4));
+        copy(legacy, result, source);
+        // And back: this must not reach the copy.
+        ASSERT_OK(weir_queue_launch(queue, iota, weir_dim(16, 1, 1), weir_dim(64, 1, 1),
+                                    weir_out(source, 0, SIZE), 0u, (uint32_t)SIZE / 4));
+        ASSERT_SYNC(legacy);
+        for (uint32_t i = 0; i < SIZE / 4; i++)
+            ASSERT_UINT_EQ(((uint32_t *)(void *)conform_bytes(result))[i], 1000 * round + i);
+    }
+    weir_kernel_destroy(&spin);
+    weir_kernel_destroy(&iota);
+    weir_buffer_destroy(&scratch);
+    weir_buffer_destroy(&source);
+    weir_buffer_destroy(&result);
+    weir_queue_destroy(&queue);
+}
+
+// One that was destroyed with its work under way is waited for all the same.
+CONFORM(Legacy, WaitsForAQueueThatIsBeingDestroyed)
+{
+    struct gate *gate = gate_create();
+    weir_queue *legacy = legacy_queue(f);
+    weir_queue *queue = conform_queue(f, "q");
+    weir_buffer *source = conform_device_buffer(f, SIZE);
+    weir_buffer *result = conform_host_buffer(f, SIZE);
+
+    ASSERT_OK(weir_queue_host_call(queue, gate_function, gate));
+    fill(queue, source, 3);
+    weir_queue_destroy(&queue);
+    copy(legacy, result, source);
+    const struct weir_event end = record(legacy);
+    EXPECT_INT_EQ(weir_event_query(end), WEIR_NOT_READY);
+    gate_open(gate);
+    EXPECT_OK(weir_event_sync(end, HANG_GUARD_NS));
+    EXPECT_TRUE(holds(result, 3));
+    weir_buffer_destroy(&source);
+    weir_buffer_destroy(&result);
+    gate_destroy(&gate);
+}
+
+// A sync with it is one with all of the device.
+CONFORM(Legacy, SyncIsForTheWholeDevice)
+{
+    atomic_int count = 0;
+    weir_queue *legacy = legacy_queue(f);
+    weir_queue *queues[3];
+
+    for (int i = 0; i < 3; i++) {
+        queues[i] = conform_queue(f, "q");
+        ASSERT_OK(weir_queue_host_call(queues[i], sleep_a_little, NULL));
+        ASSERT_OK(weir_queue_host_call(queues[i], count_up, &count));
+    }
+    ASSERT_SYNC(legacy);
+    EXPECT_INT_EQ(atomic_load(&count), 3);
+    for (int i = 0; i < 3; i++)
+        weir_queue_destroy(&queues[i]);
+}
+
+CONFORM(Legacy, IsOneAndTheDevicesOwn)
+{
+    weir_queue *legacy = legacy_queue(f);
+    weir_queue *same = legacy_queue(f);
+    weir_queue *none = NULL;
+
+    EXPECT_TRUE(legacy == same);
+    EXPECT_TRUE(weir_queue_device(legacy) == f->device);
+    EXPECT_STR_EQ(weir_queue_label(legacy), "legacy queue");
+    EXPECT_INVALID(weir_legacy_queue(NULL, &none), "device is NULL");
+    EXPECT_INVALID(weir_legacy_queue(f->device, NULL), "out_queue is NULL");
+    weir_error_set(NULL);
+    weir_queue_destroy(&same);
+    EXPECT_NULL(same);
+    EXPECT_INT_EQ(weir_last_error()->status, WEIR_ERROR_INVALID);
+    EXPECT_CONTAINS(weir_last_error()->message, "came from weir_legacy_queue()");
+    EXPECT_SYNC(legacy);
+    EXPECT_TRUE(legacy == legacy_queue(f));
+}
+
+// Two queues beside it stay independent of each other as long as it is not used.
+CONFORM(Legacy, OrdersNothingWhileItIsNotUsed)
+{
+    struct gate *gate = gate_create();
+    weir_queue *legacy = legacy_queue(f);
+    weir_queue *held = conform_queue(f, "held");
+    weir_queue *other = conform_queue(f, "other");
+
+    ASSERT_SYNC(legacy);
+    ASSERT_OK(weir_queue_host_call(held, gate_function, gate));
+    ASSERT_SYNC(other);
+    gate_open(gate);
+    ASSERT_SYNC(held);
+    weir_queue_destroy(&held);
+    weir_queue_destroy(&other);
+    gate_destroy(&gate);
+}
+
+// What it waited for fails it, and nobody else.
+CONFORM(Legacy, FailsWithWhatItWaitsFor)
+{
+    weir_queue *legacy = legacy_queue(f);
+    weir_queue *broken = conform_queue(f, "broken");
+    weir_queue *healthy = conform_queue(f, "healthy");
+    weir_buffer *buffer = conform_device_buffer(f, SIZE);
+
+    ASSERT_OK(weir_queue_host_call(broken, fail_plainly, NULL));
+    EXPECT_REFUSED(weir_queue_sync(legacy, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL,
+                   "of queue 'broken', a host call, failed");
+    fill(healthy, buffer, 1);
+    EXPECT_SYNC(healthy);
+    EXPECT_INT_EQ(weir_queue_sync(legacy, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
+    fill(healthy, buffer, 2);
+    EXPECT_SYNC(healthy);
+    EXPECT_OK(weir_queue_recover(broken));
+    EXPECT_OK(weir_queue_recover(legacy));
+    EXPECT_SYNC(legacy);
+    EXPECT_SYNC(broken);
+    weir_buffer_destroy(&buffer);
+    weir_queue_destroy(&broken);
+    weir_queue_destroy(&healthy);
+}
+
+// Its own failure is its own; a queue that waits for an event of it takes part.
+CONFORM(Legacy, FailsNobodyButWhoWaitsForItsEvents)
+{
+    struct gate *gate = gate_create();
+    weir_queue *legacy = legacy_queue(f);
+    weir_queue *beside = conform_queue(f, "beside");
+    weir_queue *behind = conform_queue(f, "behind");
+    atomic_int count = 0;
+
+    ASSERT_OK(weir_queue_host_call(legacy, gate_function, gate));
+    ASSERT_OK(weir_queue_host_call(legacy, fail_plainly, NULL));
+    const struct weir_event end = record(legacy);
+    ASSERT_OK(weir_queue_host_call(beside, count_up, &count));
+    ASSERT_OK(weir_queue_wait(behind, end));
+    gate_open(gate);
+    EXPECT_SYNC(beside);
+    EXPECT_INT_EQ(atomic_load(&count), 1);
+    EXPECT_INT_EQ(weir_queue_sync(behind, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
+    EXPECT_INT_EQ(weir_event_sync(end, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
+    EXPECT_OK(weir_queue_recover(legacy));
+    EXPECT_OK(weir_queue_recover(behind));
+    EXPECT_SYNC(legacy);
+    EXPECT_SYNC(behind);
+    EXPECT_SYNC(beside);
+    weir_queue_destroy(&beside);
+    weir_queue_destroy(&behind);
+    gate_destroy(&gate);
+}
+
+// A queue that failed while the legacy queue ran on is behind it again once it has
+// recovered.
+CONFORM(Legacy, KeepsItsOrderBehindARecovery)
+{
+    struct gate *gate = gate_create();
+    weir_queue *legacy = legacy_queue(f);
+    weir_queue *queue = conform_queue(f, "q");
+    weir_buffer *source = conform_device_buffer(f, SIZE);
+    weir_buffer *result = conform_host_buffer(f, SIZE);
+
+    ASSERT_OK(weir_queue_host_call(queue, fail_plainly, NULL));
+    EXPECT_INT_EQ(weir_queue_sync(queue, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
+    EXPECT_INT_EQ(weir_queue_sync(legacy, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
+    EXPECT_OK(weir_queue_recover(legacy));
+    ASSERT_OK(weir_queue_host_call(legacy, gate_function, gate));
+    fill(legacy, source, 7);
+    EXPECT_INT_EQ(weir_queue_flush(queue), WEIR_OK);
+    EXPECT_OK(weir_queue_recover(queue));
+    copy(queue, result, source);
+    const struct weir_event end = record(queue);
+    EXPECT_INT_EQ(weir_event_query(end), WEIR_NOT_READY);
+    gate_open(gate);
+    EXPECT_OK(weir_event_sync(end, HANG_GUARD_NS));
+    EXPECT_TRUE(holds(result, 7));
+    weir_buffer_destroy(&source);
+    weir_buffer_destroy(&result);
+    weir_queue_destroy(&queue);
+    gate_destroy(&gate);
+}
+
+struct from_host {
+    weir_queue *legacy;
+    weir_queue *other;
+    weir_buffer *source;
+    weir_buffer *result;
+    weir_status status;
+};
+
+// The legacy queue's operation waits for the very host call that submits it, and may.
+static weir_status submit_to_legacy(void *user)
+{
+    struct from_host *work = user;
+    const unsigned char value = 6;
+    work->status = weir_queue_fill(work->legacy, work->source, 0, SIZE, &value, 1);
+    if (work->status == WEIR_OK)
+        work->status = weir_queue_copy(work->other, work->result, 0, work->source, 0, SIZE);
+    return work->status;
+}
+
+CONFORM(Legacy, InAHostCall)
+{
+    weir_queue *queue = conform_queue(f, "q");
+    struct from_host work = {
+        .legacy = legacy_queue(f),
+        .other = conform_queue(f, "other"),
+        .source = conform_device_buffer(f, SIZE),
+        .result = conform_host_buffer(f, SIZE),
+    };
+    ASSERT_OK(weir_queue_host_call(queue, submit_to_legacy, &work));
+    EXPECT_SYNC(queue);
+    EXPECT_SYNC(work.other);
+    EXPECT_INT_EQ(work.status, WEIR_OK);
+    EXPECT_TRUE(holds(work.result, 6));
+    weir_buffer_destroy(&work.source);
+    weir_buffer_destroy(&work.result);
+    weir_queue_destroy(&work.other);
+    weir_queue_destroy(&queue);
+}
+
+// What was freed on any queue is behind the legacy queue, so a pool gives it out there.
+CONFORM(Legacy, TakesFromAPoolWhatAnyQueueFreed)
+{
+    struct gate *gate = gate_create();
+    weir_queue *legacy = legacy_queue(f);
+    weir_queue *queue = conform_queue(f, "q");
+    weir_buffer *results[2] = {conform_host_buffer(f, SIZE), conform_host_buffer(f, SIZE)};
+    weir_pool *pool;
+    weir_buffer *buffer;
+    struct weir_pool_statistics statistics;
+
+    ASSERT_OK(weir_pool_create(f->device, NULL, &pool));
+    ASSERT_OK(weir_pool_allocate(pool, queue, SIZE, &buffer));
+    ASSERT_OK(weir_queue_host_call(queue, gate_function, gate));
+    fill(queue, buffer, 1);
+    copy(queue, results[0], buffer);
+    ASSERT_OK(weir_pool_free(queue, &buffer));
+    ASSERT_OK(weir_pool_allocate(pool, legacy, SIZE, &buffer));
+    weir_pool_read_statistics(pool, &statistics);
+    EXPECT_UINT_EQ(statistics.reused, 1);
+    fill(legacy, buffer, 2);
+    copy(legacy, results[1], buffer);
+    gate_open(gate);
+    EXPECT_SYNC(legacy);
+    EXPECT_TRUE(holds(results[0], 1));
+    EXPECT_TRUE(holds(results[1], 2));
+    ASSERT_OK(weir_pool_free(legacy, &buffer));
+    weir_pool_destroy(&pool);
+    weir_buffer_destroy(&results[0]);
+    weir_buffer_destroy(&results[1]);
+    weir_queue_destroy(&queue);
+    gate_destroy(&gate);
+}
+
+// And the other way round, though the free is far from complete.
+CONFORM(Legacy, WhatItFreedIsAnyQueues)
+{
+    struct gate *gate = gate_create();
+    weir_queue *legacy = legacy_queue(f);
+    weir_queue *queue = conform_queue(f, "q");
+    weir_buffer *results[2] = {conform_host_buffer(f, SIZE), conform_host_buffer(f, SIZE)};
+    weir_pool *pool;
+    weir_buffer *buffer;
+    struct weir_pool_statistics statistics;
+
+    ASSERT_OK(weir_pool_create(f->device, NULL, &pool));
+    ASSERT_OK(weir_pool_allocate(pool, legacy, SIZE, &buffer));
+    ASSERT_OK(weir_queue_host_call(legacy, gate_function, gate));
+    fill(legacy, buffer, 1);
+    copy(legacy, results[0], buffer);
+    ASSERT_OK(weir_pool_free(legacy, &buffer));
+    ASSERT_OK(weir_pool_allocate(pool, queue, SIZE, &buffer));
+    weir_pool_read_statistics(pool, &statistics);
+    EXPECT_UINT_EQ(statistics.reused, 1);
+    fill(queue, buffer, 2);
+    copy(queue, results[1], buffer);
+    gate_open(gate);
+    EXPECT_SYNC(queue);
+    EXPECT_TRUE(holds(results[0], 1));
+    EXPECT_TRUE(holds(results[1], 2));
+    ASSERT_OK(weir_pool_free(queue, &buffer));
+    weir_pool_destroy(&pool);
+    weir_buffer_destroy(&results[0]);
+    weir_buffer_destroy(&results[1]);
+    weir_queue_destroy(&queue);
+    gate_destroy(&gate);
+}
+
+enum {
+    THREADS = 4,
+    ROUNDS = 60
+};
+
+struct worker {
+    struct fixture *f;
+    weir_queue *legacy;
+    weir_buffer *slot;
+    weir_buffer *results; // ROUNDS bytes a round
+    unsigned number;
+    int errors;
+};
+
+#define COUNT_ERROR(worker, call) ((worker)->errors += (call) == WEIR_OK ? 0 : 1)
+
+static void run_workers(struct worker *workers, int count, void *(*run)(void *))
+{
+    pthread_t threads[THREADS];
+    for (int i = 0; i < count; i++)
+        ASSERT_INT_EQ(pthread_create(&threads[i], NULL, run, &workers[i]), 0);
+    for (int i = 0; i < count; i++)
+        pthread_join(threads[i], NULL);
+    for (int i = 0; i < count; i++)
+        EXPECT_INT_EQ(workers[i].errors, 0);
+}
+
+// The legacy queue copies what the thread's own queue filled in, and that goes on to
+// spoil it at once: both directions must hold.
+static void *fill_copy_spoil(void *user)
+{
+    struct worker *worker = user;
+    weir_queue *own;
+    COUNT_ERROR(worker, weir_thread_queue(worker->f->device, &own));
+    if (!own)
+        return NULL;
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        const unsigned char value = (unsigned char)(worker->number * ROUNDS + round + 1);
+        const unsigned char spoiled = 0;
+        COUNT_ERROR(worker, weir_queue_fill(own, worker->slot, 0, SIZE, &value, 1));
+        COUNT_ERROR(worker, weir_queue_copy(worker->legacy, worker->results, round * SIZE,
+                                            worker->slot, 0, SIZE));
+        COUNT_ERROR(worker, weir_queue_fill(own, worker->slot, 0, SIZE, &spoiled, 1));
+        if (round % 16 == 5)
+            COUNT_ERROR(worker, weir_queue_host_call(own, sleep_a_little, NULL));
+    }
+    COUNT_ERROR(worker, weir_queue_sync(own, HANG_GUARD_NS));
+    return NULL;
+}
+
+CONFORM(Legacy, FromManyThreads)
+{
+    struct worker workers[THREADS];
+    weir_queue *legacy = legacy_queue(f);
+
+    for (unsigned i = 0; i < THREADS; i++)
+        workers[i] = (struct worker){
+            .f = f,
+            .legacy = legacy,
+            .slot = conform_device_buffer(f, SIZE),
+            .results = conform_host_buffer(f, ROUNDS * SIZE),
+            .number = i,
+        };
+    run_workers(workers, THREADS, fill_copy_spoil);
+    EXPECT_SYNC(legacy);
+    for (unsigned i = 0; i < THREADS; i++) {
+        const unsigned char *bytes = conform_bytes(workers[i].results);
+        int wrong = 0;
+        for (size_t at = 0; at < ROUNDS * SIZE; at++)
+            wrong += bytes[at] != (unsigned char)(i * ROUNDS + at / SIZE + 1);
+        EXPECT_INT_EQ(wrong, 0);
+        weir_buffer_destroy(&workers[i].slot);
+        weir_buffer_destroy(&workers[i].results);
+    }
+}
+
+// Queues come and go, fail and recover, while others submit to the legacy queue: nothing
+// hangs, and no failure reaches a queue that did not fail.
+static void *come_and_go(void *user)
+{
+    struct worker *worker = user;
+    const unsigned char value = 1;
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        weir_queue *queue = NULL;
+        COUNT_ERROR(worker, weir_queue_create(worker->f->device, NULL, &queue));
+        if (!queue)
+            return NULL;
+        COUNT_ERROR(worker, weir_queue_fill(queue, worker->slot, 0, SIZE, &value, 1));
+        if (worker->number % 2 && round % 8 == 0) {
+            COUNT_ERROR(worker, weir_queue_host_call(queue, fail_plainly, NULL));
+            worker->errors += weir_queue_sync(queue, HANG_GUARD_NS) != WEIR_ERROR_HOST_CALL;
+            COUNT_ERROR(worker, weir_queue_recover(queue));
+        }
+        // It may have failed with one of those, and be recovered by another thread. Then
+        // nothing orders the next fill behind this one.
+        const bool refused =
+            weir_queue_copy(worker->legacy, worker->results, 0, worker->slot, 0, SIZE) < 0;
+        if (refused)
+            COUNT_ERROR(worker, weir_queue_recover(worker->legacy));
+        if (refused || round % 3 == 0)
+            COUNT_ERROR(worker, weir_queue_sync(queue, HANG_GUARD_NS));
+        weir_queue_destroy(&queue);
+    }
+    return NULL;
+}
+
+CONFORM(Legacy, WhileQueuesComeGoAndFail)
+{
+    struct worker workers[THREADS];
+    weir_queue *legacy = legacy_queue(f);
+    weir_buffer *results = conform_host_buffer(f, SIZE);
+
+    for (unsigned i = 0; i < THREADS; i++)
+        workers[i] = (struct worker){
+            .f = f,
+            .legacy = legacy,
+            .slot = conform_device_buffer(f, SIZE),
+            .results = results,
+            .number = i,
+        };
+    run_workers(workers, THREADS, come_and_go);
+    weir_queue_sync(legacy, HANG_GUARD_NS);
+    EXPECT_OK(weir_queue_recover(legacy));
+    EXPECT_SYNC(legacy);
+    EXPECT_TRUE(holds(results, 1));
+    for (unsigned i = 0; i < THREADS; i++)
+        weir_buffer_destroy(&workers[i].slot);
+    weir_buffer_destroy(&results);
+}

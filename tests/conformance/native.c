@@ -1,0 +1,191 @@
+// See the header. On CUDA the functions are asked for as the backend does, so that the
+// tests' driver serves too.
+#include "tests/conformance/native.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+#include "backends/cuda/symbols.h"
+#include "backends/opencl/symbols.h"
+
+static void *open_driver(const char *name)
+{
+    void *driver = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (!driver)
+        weir_test_fail(__FILE__, __LINE__, "%s", dlerror());
+    return driver;
+}
+
+// Asked by hand, because the two tables of symbols are the backends' own.
+static void (*find(weir_native_api api, const char *name, int version))(void)
+{
+    typedef CUresult (*get_address_function)(const char *, void **, int, cuuint64_t,
+                                             CUdriverProcAddressQueryResult *);
+    get_address_function get_address;
+    void (*function)(void) = NULL;
+    void *address = NULL;
+    void *driver = open_driver(api == WEIR_NATIVE_CUDA ? "libcuda.so.1" : "libOpenCL.so.1");
+
+    if (!driver)
+        return NULL;
+    if (api == WEIR_NATIVE_CUDA) {
+        void *getter = dlsym(driver, "cuGetProcAddress_v2");
+        memcpy(&get_address, &getter, sizeof getter);
+        if (!getter || get_address(name, &address, version, 0, NULL) != CUDA_SUCCESS)
+            address = NULL;
+    } else {
+        address = dlsym(driver, name);
+    }
+    if (!address)
+        weir_test_fail(__FILE__, __LINE__, "the driver has no %s", name);
+    memcpy(&function, &address, sizeof function);
+    return function;
+}
+
+// Declares a variable of the function's name and type, found in the driver.
+#define FIND(api, version, result, name, parameters) \
+    result(*name) parameters = (result(*) parameters)find(api, #name, version)
+
+struct native_fill native_fill_of(weir_buffer *buffer, size_t first, size_t count, uint32_t value)
+{
+    struct native_fill fill = {.first = first, .count = count, .value = value};
+    EXPECT_OK(weir_buffer_get_native(buffer, &fill.buffer));
+    return fill;
+}
+
+static bool fill_cuda(const struct weir_native_queue *native, const struct native_fill *fill)
+{
+    FIND(WEIR_NATIVE_CUDA, 4000, CUresult, cuCtxGetCurrent, (CUcontext *));
+    FIND(WEIR_NATIVE_CUDA, 3020, CUresult, cuMemsetD32Async,
+         (CUdeviceptr, unsigned, size_t, CUstream));
+    CUcontext current = NULL;
+    return cuCtxGetCurrent && cuMemsetD32Async && cuCtxGetCurrent(&current) == CUDA_SUCCESS &&
+           current == native->context &&
+           cuMemsetD32Async(fill->buffer.address + 4 * fill->first, fill->value, fill->count,
+                            native->queue) == CUDA_SUCCESS;
+}
+
+static bool fill_opencl(const struct weir_native_queue *native, const struct native_fill *fill)
+{
+    FIND(WEIR_NATIVE_OPENCL, 0, cl_int, clEnqueueFillBuffer,
+         (cl_command_queue, cl_mem, const void *, size_t, size_t, size_t, cl_uint, const cl_event *,
+          cl_event *));
+    return clEnqueueFillBuffer &&
+           clEnqueueFillBuffer(native->queue, fill->buffer.memory, &fill->value, sizeof fill->value,
+                               fill->buffer.offset + 4 * fill->first, 4 * fill->count, 0, NULL,
+                               NULL) == CL_SUCCESS;
+}
+
+weir_status native_fill(const struct weir_native_queue *native, void *user)
+{
+    struct native_fill *fill = user;
+    fill->calls++;
+    bool done =
+        native->api == WEIR_NATIVE_CUDA ? fill_cuda(native, fill) : fill_opencl(native, fill);
+    return done ? WEIR_OK : WEIR_ERROR_DEVICE;
+}
+
+// Own objects. Streams and memory of CUDA need its context to be current.
+
+static struct weir_native_device native_of(weir_device *device)
+{
+    struct weir_native_device native;
+    EXPECT_OK(weir_device_get_native(device, &native));
+    return native;
+}
+
+static void set_context(void *context)
+{
+    FIND(WEIR_NATIVE_CUDA, 4000, CUresult, cuCtxSetCurrent, (CUcontext));
+    if (cuCtxSetCurrent)
+        EXPECT_INT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
+}
+
+static void *create_stream(const struct weir_native_device *native)
+{
+    FIND(WEIR_NATIVE_CUDA, 5050, CUresult, cuStreamCreateWithPriority, (CUstream *, unsigned, int));
+    CUstream stream = NULL;
+    if (!cuStreamCreateWithPriority)
+        return NULL;
+    set_context(native->context);
+    EXPECT_INT_EQ(cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, 0), CUDA_SUCCESS);
+    set_context(NULL);
+    return stream;
+}
+
+void *native_create_queue(weir_device *device, bool out_of_order)
+{
+    const struct weir_native_device native = native_of(device);
+    cl_int code = CL_SUCCESS;
+    if (native.api == WEIR_NATIVE_CUDA)
+        return create_stream(&native);
+    FIND(WEIR_NATIVE_OPENCL, 0, cl_command_queue, clCreateCommandQueue,
+         (cl_context, cl_device_id, cl_command_queue_properties, cl_int *));
+    return clCreateCommandQueue
+               ? clCreateCommandQueue(native.context, native.device,
+                                      out_of_order ? CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE : 0,
+                                      &code)
+               : NULL;
+}
+
+void native_finish_queue(weir_device *device, void *queue)
+{
+    const struct weir_native_device native = native_of(device);
+    if (native.api == WEIR_NATIVE_CUDA) {
+        FIND(WEIR_NATIVE_CUDA, 2000, CUresult, cuStreamSynchronize, (CUstream));
+        set_context(native.context);
+        EXPECT_INT_EQ(cuStreamSynchronize(queue), CUDA_SUCCESS);
+        set_context(NULL);
+        return;
+    }
+    FIND(WEIR_NATIVE_OPENCL, 0, cl_int, clFinish, (cl_command_queue));
+    EXPECT_INT_EQ(clFinish(queue), CL_SUCCESS);
+}
+
+void native_destroy_queue(weir_device *device, void *queue)
+{
+    const struct weir_native_device native = native_of(device);
+    if (native.api == WEIR_NATIVE_CUDA) {
+        FIND(WEIR_NATIVE_CUDA, 4000, CUresult, cuStreamDestroy, (CUstream));
+        set_context(native.context);
+        EXPECT_INT_EQ(cuStreamDestroy(queue), CUDA_SUCCESS);
+        set_context(NULL);
+        return;
+    }
+    FIND(WEIR_NATIVE_OPENCL, 0, cl_int, clReleaseCommandQueue, (cl_command_queue));
+    EXPECT_INT_EQ(clReleaseCommandQueue(queue), CL_SUCCESS);
+}
+
+// CUDA's is pinned memory, which is not what can be adopted as device memory.
+uint64_t native_create_memory(weir_device *device, size_t size, bool read_only)
+{
+    const struct weir_native_device native = native_of(device);
+    cl_int code = CL_SUCCESS;
+    if (native.api == WEIR_NATIVE_CUDA) {
+        FIND(WEIR_NATIVE_CUDA, 2020, CUresult, cuMemHostAlloc, (void **, size_t, unsigned));
+        void *pointer = NULL;
+        set_context(native.context);
+        EXPECT_INT_EQ(cuMemHostAlloc(&pointer, size, CU_MEMHOSTALLOC_PORTABLE), CUDA_SUCCESS);
+        set_context(NULL);
+        return (uintptr_t)pointer;
+    }
+    FIND(WEIR_NATIVE_OPENCL, 0, cl_mem, clCreateBuffer,
+         (cl_context, cl_mem_flags, size_t, void *, cl_int *));
+    return (uintptr_t)clCreateBuffer(native.context,
+                                     read_only ? CL_MEM_READ_ONLY : CL_MEM_READ_WRITE, size, NULL,
+                                     &code);
+}
+
+void native_destroy_memory(weir_device *device, uint64_t memory)
+{
+    const struct weir_native_device native = native_of(device);
+    if (native.api == WEIR_NATIVE_CUDA) {
+        FIND(WEIR_NATIVE_CUDA, 2000, CUresult, cuMemFreeHost, (void *));
+        set_context(native.context);
+        EXPECT_INT_EQ(cuMemFreeHost((void *)(uintptr_t)memory), CUDA_SUCCESS);
+        set_context(NULL);
+        return;
+    }
+    FIND(WEIR_NATIVE_OPENCL, 0, cl_int, clReleaseMemObject, (cl_mem));
+    EXPECT_INT_EQ(clReleaseMemObject((cl_mem)(uintptr_t)memory), CL_SUCCESS);
+}

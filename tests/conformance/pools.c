@@ -1,0 +1,710 @@
+// Pools: what was freed is had again in the order of queues, and never sooner.
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/conformance/suite.h"
+
+#define SIZE ((size_t)10000)
+
+static weir_pool *pool_of(struct fixture *f, weir_placement placement, size_t limit)
+{
+    const struct weir_pool_params params = {
+        .struct_size = sizeof params,
+        .label = "pool",
+        .placement = placement,
+        .limit_bytes = limit,
+    };
+    weir_pool *pool;
+    EXPECT_OK(weir_pool_create(f->device, &params, &pool));
+    return pool;
+}
+
+static weir_buffer *take(weir_pool *pool, weir_queue *queue, size_t size)
+{
+    weir_buffer *buffer;
+    EXPECT_OK(weir_pool_allocate(pool, queue, size, &buffer));
+    return buffer;
+}
+
+static struct weir_pool_statistics read_statistics(const weir_pool *pool)
+{
+    struct weir_pool_statistics statistics;
+    weir_pool_read_statistics(pool, &statistics);
+    return statistics;
+}
+
+static void fill(weir_queue *queue, weir_buffer *buffer, unsigned char value)
+{
+    EXPECT_OK(weir_queue_fill(queue, buffer, 0, weir_buffer_size(buffer), &value, 1));
+}
+
+static bool holds(weir_buffer *buffer, unsigned char value)
+{
+    const unsigned char *bytes = conform_bytes(buffer);
+    bool same = true;
+    for (size_t i = 0; i < weir_buffer_size(buffer); i++)
+        same = same && bytes[i] == value;
+    return same;
+}
+
+// Free and allocate again while nothing of it has run: the second user's bytes do
+// not reach the first one's copy.
+CONFORM(Pool, ReusesAtOnceOnItsOwnQueue)
+{
+    struct gate *gate = gate_create();
+    weir_queue *queue = conform_queue(f, "q");
+    weir_pool *pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
+    weir_buffer *results[3];
+
+    ASSERT_OK(weir_queue_host_call(queue, gate_function, gate));
+    for (unsigned i = 0; i < 3; i++) {
+        weir_buffer *buffer = take(pool, queue, SIZE);
+        results[i] = conform_host_buffer(f, SIZE);
+        ASSERT_SIZE_EQ(weir_buffer_size(buffer), SIZE);
+        fill(queue, buffer, (unsigned char)(i + 1));
+        ASSERT_OK(weir_queue_copy(queue, results[i], 0, buffer, 0, SIZE));
+        ASSERT_OK(weir_pool_free(queue, &buffer));
+        EXPECT_NULL(buffer);
+    }
+    EXPECT_UINT_EQ(read_statistics(pool).reused, 2);
+    EXPECT_UINT_EQ(read_statistics(pool).blocked, 0);
+    gate_open(gate);
+    ASSERT_SYNC(queue);
+    for (unsigned i = 0; i < 3; i++) {
+        EXPECT_TRUE(holds(results[i], (unsigned char)(i + 1)));
+        weir_buffer_destroy(&results[i]);
+    }
+    weir_pool_destroy(&pool);
+    EXPECT_NULL(pool);
+    weir_queue_destroy(&queue);
+    gate_destroy(&gate);
+}
+
+// The first queue has freed, and is held: the second gets other memory, or its bytes
+// would be what the first one's copy finds.
+CONFORM(Pool, HandsOutNothingThatAnotherQueueStillUses)
+{
+    struct gate *gate = gate_create();
+    weir_queue *first = conform_queue(f, "first");
+    weir_queue *second = conform_queue(f, "second");
+    weir_buffer *result = conform_host_buffer(f, SIZE);
+    weir_pool *pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
+    weir_buffer *buffer = take(pool, first, SIZE);
+
+    fill(first, buffer, 1);
+    ASSERT_OK(weir_queue_host_call(first, gate_function, gate));
+    ASSERT_OK(weir_queue_copy(first, result, 0, buffer, 0, SIZE));
+    ASSERT_OK(weir_pool_free(first, &buffer));
+
+    weir_buffer *other = take(pool, second, SIZE);
+    EXPECT_UINT_EQ(read_statistics(pool).reused, 0);
+    EXPECT_UINT_EQ(read_statistics(pool).blocked, 1);
+    fill(second, other, 2);
+    ASSERT_SYNC(second); // it waits for nobody
+    gate_open(gate);
+    ASSERT_SYNC(first);
+    EXPECT_TRUE(holds(result, 1));
+
+    ASSERT_OK(weir_pool_free(second, &other));
+    weir_pool_destroy(&pool);
+    weir_buffer_destroy(&result);
+    weir_queue_destroy(&first);
+    weir_queue_destroy(&second);
+    gate_destroy(&gate);
+}
+
+CONFORM(Pool, ReusesOnAnotherQueueBehindAnEvent)
+{
+    struct gate *gate = gate_create();
+    weir_queue *first = conform_queue(f, "first");
+    weir_queue *second = conform_queue(f, "second");
+    weir_buffer *results[2] = {conform_host_buffer(f, SIZE), conform_host_buffer(f, SIZE)};
+    weir_pool *pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
+    struct weir_event before;
+    struct weir_event behind;
+    weir_buffer *buffer = take(pool, first, SIZE);
+
+    fill(first, buffer, 1);
+    ASSERT_OK(weir_queue_host_call(first, gate_function, gate));
+    ASSERT_OK(weir_queue_copy(first, results[0], 0, buffer, 0, SIZE));
+    ASSERT_OK(weir_queue_record(first, &before));
+    ASSERT_OK(weir_pool_free(first, &buffer));
+    ASSERT_OK(weir_queue_record(first, &behind));
+
+    // An event before the free says nothing of it.
+    ASSERT_OK(weir_queue_wait(second, before));
+    weir_buffer *other = take(pool, second, SIZE);
+    EXPECT_UINT_EQ(read_statistics(pool).reused, 0);
+    ASSERT_OK(weir_queue_wait(second, behind));
+    weir_buffer *same = take(pool, second, SIZE);
+    EXPECT_UINT_EQ(read_statistics(pool).reused, 1);
+    fill(second, same, 2);
+    ASSERT_OK(weir_queue_copy(second, results[1], 0, same, 0, SIZE));
+    gate_open(gate);
+    ASSERT_SYNC(second);
+    EXPECT_TRUE(holds(results[0], 1));
+    EXPECT_TRUE(holds(results[1], 2));
+
+    ASSERT_OK(weir_pool_free(second, &same));
+    ASSERT_OK(weir_pool_free(second, &other));
+    weir_pool_destroy(&pool);
+    weir_buffer_destroy(&results[0]);
+    weir_buffer_destroy(&results[1]);
+    weir_queue_destroy(&first);
+    weir_queue_destroy(&second);
+    gate_destroy(&gate);
+}
+
+// A free that is known to be complete binds no queue, nor does one of a queue that
+// is gone.
+CONFORM(Pool, ReusesWhatIsKnownToBeComplete)
+{
+    weir_queue *first = conform_queue(f, "first");
+    weir_queue *second = conform_queue(f, "second");
+    weir_pool *pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
+
+    weir_buffer *buffer = take(pool, first, SIZE);
+    fill(first, buffer, 1);
+    ASSERT_OK(weir_pool_free(first, &buffer));
+    ASSERT_SYNC(first);
+    buffer = take(pool, second, SIZE);
+    EXPECT_UINT_EQ(read_statistics(pool).reused, 1);
+    fill(second, buffer, 2);
+    ASSERT_OK(weir_pool_free(second, &buffer));
+    ASSERT_SYNC(second);
+    weir_queue_destroy(&second);
+    buffer = take(pool, first, SIZE);
+    EXPECT_UINT_EQ(read_statistics(pool).reused, 2);
+    ASSERT_OK(weir_pool_free(first, &buffer));
+    weir_pool_destroy(&pool);
+    weir_queue_destroy(&first);
+}
+
+// A class wastes an eighth at most, and what it wastes is out of reach.
+CONFORM(Pool, SizesAreWhatWasAskedFor)
+{
+    weir_queue *queue = conform_queue(f, "q");
+    weir_pool *pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
+
+    for (size_t size = 1; size < 3000000; size = size * 21 / 20 + 1) {
+        weir_buffer *buffer = take(pool, queue, size);
+        const uint64_t bytes = read_statistics(pool).in_use_bytes;
+        weir_test_note("%zu bytes", size);
+        ASSERT_SIZE_EQ(weir_buffer_size(buffer), size);
+        ASSERT_UINT_GE(bytes, size);
+        ASSERT_UINT_LE(bytes, size <= 256 ? 256 : size + size / 8);
+        EXPECT_STR_EQ(weir_queue_label(queue), "q");
+        EXPECT_INVALID(weir_queue_fill(queue, buffer, 0, size + 1, "x", 1), "do not lie");
+        ASSERT_OK(weir_queue_fill(queue, buffer, size - 1, 1, "x", 1));
+        ASSERT_OK(weir_pool_free(queue, &buffer));
+        ASSERT_UINT_EQ(read_statistics(pool).in_use_bytes, 0);
+    }
+    weir_pool_destroy(&pool);
+    EXPECT_SYNC(queue);
+    weir_queue_destroy(&queue);
+}
+
+// Sizes of one class share blocks, also when the first was the smaller one.
+CONFORM(Pool, SizesOfOneClassShareBlocks)
+{
+    weir_queue *queue = conform_queue(f, "q");
+    weir_pool *pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
+    static const size_t sizes[] = {8193, 9216, 9000, 8200};
+
+    for (size_t i = 0; i < 4; i++) {
+        weir_buffer *buffer = take(pool, queue, sizes[i]);
+        EXPECT_SIZE_EQ(weir_buffer_size(buffer), sizes[i]);
+        conform_write(queue, buffer, (unsigned)i);
+        EXPECT_TRUE(conform_holds(queue, buffer, 0, sizes[i], (unsigned)i, 0));
+        ASSERT_OK(weir_pool_free(queue, &buffer));
+    }
+    EXPECT_UINT_EQ(read_statistics(pool).reused, 3);
+    EXPECT_UINT_EQ(read_statistics(pool).high_bytes, 9216);
+    weir_pool_destroy(&pool);
+    weir_queue_destroy(&queue);
+}
+
+CONFORM(Pool, OfHostMemory)
+{
+    weir_queue *queue = conform_queue(f, "q");
+    weir_pool *pool = pool_of(f, WEIR_PLACE_HOST, 0);
+
+    for (unsigned i = 0; i < 3; i++) {
+        weir_buffer *buffer = take(pool, queue, SIZE);
+        ASSERT_INT_EQ(weir_buffer_placement(buffer), WEIR_PLACE_HOST);
+        fill(queue, buffer, (unsigned char)(i + 1));
+        ASSERT_SYNC(queue);
+        EXPECT_TRUE(holds(buffer, (unsigned char)(i + 1)));
+        ASSERT_OK(weir_pool_free(queue, &buffer));
+    }
+    EXPECT_UINT_EQ(read_statistics(pool).reused, 2);
+    weir_pool_destroy(&pool);
+    weir_queue_destroy(&queue);
+}
+
+CONFORM(Pool, InKernels)
+{
+    CONFORM_NEEDS_KERNELS(f);
+    enum {
+        ITEMS = 1000
+    };
+    weir_queue *queue = conform_queue(f, "q");
+    weir_kernel *kernel = conform_kernel(f, "iota");
+    weir_pool *pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
+    uint32_t words[ITEMS];
+
+    for (uint32_t round = 0; round < 4; round++) {
+        weir_buffer *buffer = take(pool, queue, sizeof words);
+        ASSERT_OK(weir_queue_launch(queue, kernel, weir_dim(8, 1, 1), weir_dim(128, 1, 1),
+                                    weir_out(buffer, 0, sizeof words), round * 100,
+                                    (uint32_t)ITEMS));
+        ASSERT_OK(weir_download(queue, words, buffer, 0, sizeof words));
+        ASSERT_OK(weir_pool_free(queue, &buffer));
+        for (uint32_t i = 0; i < ITEMS; i++)
+            ASSERT_UINT_EQ(words[i], round * 100 + i);
+    }
+    EXPECT_UINT_EQ(read_statistics(pool).reused, 3);
+    weir_pool_destroy(&pool);
+    weir_kernel_destroy(&kernel);
+    weir_queue_destroy(&queue);
+}
+
+CONFORM(Pool, Refusals)
+{
+    weir_queue *queue = conform_queue(f, "q");
+    weir_pool *pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
+    weir_buffer *plain = conform_device_buffer(f, SIZE);
+    weir_buffer *buffer = NULL;
+    weir_pool *none = NULL;
+    const struct weir_pool_params nowhere = {.struct_size = sizeof nowhere,
+                                             .placement = (weir_placement)7};
+    const struct weir_pool_params unset = {.label = "x"};
+
+    EXPECT_INVALID(weir_pool_create(NULL, NULL, &none), "device");
+    EXPECT_INVALID(weir_pool_create(f->device, &nowhere, &none), "placement");
+    EXPECT_INVALID(weir_pool_create(f->device, &unset, &none), "struct_size");
+    EXPECT_INVALID(weir_pool_allocate(pool, queue, 0, &buffer), "0 bytes");
+    EXPECT_INVALID(weir_pool_allocate(NULL, queue, 1, &buffer), "NULL");
+    EXPECT_INVALID(weir_pool_allocate(pool, NULL, 1, &buffer), "NULL");
+    EXPECT_INVALID(weir_pool_allocate(pool, queue, 1, NULL), "NULL");
+    if (f->limits->max_buffer_bytes < SIZE_MAX)
+        EXPECT_INVALID(weir_pool_allocate(pool, queue, (size_t)f->limits->max_buffer_bytes + 1,
+                                          &buffer),
+                       "the device's limit of a buffer");
+    EXPECT_NULL(buffer);
+    EXPECT_INVALID(weir_pool_free(queue, NULL), "NULL");
+    EXPECT_INVALID(weir_pool_free(queue, &buffer), "was it freed before");
+    EXPECT_INVALID(weir_pool_free(queue, &plain), "came out of no pool");
+    EXPECT_NOT_NULL(plain);
+    EXPECT_INVALID(weir_pool_trim(NULL, 0), "NULL");
+    EXPECT_SYNC(queue);
+    weir_pool_destroy(&none);
+    weir_pool_destroy(NULL);
+    weir_pool_destroy(&pool);
+    weir_buffer_destroy(&plain);
+    weir_queue_destroy(&queue);
+}
+
+CONFORM(Pool, OfAnotherDevice)
+{
+    weir_device *device = NULL;
+    weir_queue *queue = conform_queue(f, "q");
+    weir_queue *foreign = NULL;
+    weir_pool *pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
+    weir_buffer *buffer = take(pool, queue, SIZE);
+    weir_buffer *none = NULL;
+
+    ASSERT_OK(weir_device_open(f->runtime, NULL, &device));
+    ASSERT_OK(weir_queue_create(device, NULL, &foreign));
+    EXPECT_INVALID(weir_pool_allocate(pool, foreign, SIZE, &none), "belongs to another device");
+    EXPECT_NULL(none);
+    EXPECT_INVALID(weir_pool_free(foreign, &buffer), "belongs to another device");
+    EXPECT_NOT_NULL(buffer);
+    EXPECT_UINT_EQ(read_statistics(pool).in_use_bytes, 10240);
+    EXPECT_OK(weir_pool_free(queue, &buffer));
+    weir_pool_destroy(&pool);
+    weir_queue_destroy(&foreign);
+    weir_queue_destroy(&queue);
+    EXPECT_OK(weir_device_close(&device));
+}
+
+// A second pointer to a buffer that was freed: every use of it is told so, until the
+// memory is handed out again.
+CONFORM(Pool, TellsWhoUsesWhatWasFreed)
+{
+    weir_queue *queue = conform_queue(f, "q");
+    weir_pool *pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
+    weir_buffer *buffer = take(pool, queue, SIZE);
+    weir_buffer *again = buffer;
+
+    ASSERT_OK(weir_pool_free(queue, &buffer));
+    EXPECT_INVALID(weir_pool_free(queue, &again), "freed to its pool already");
+    EXPECT_CONTAINS(weir_last_error()->message, "pools.c");
+    EXPECT_NOT_NULL(again);
+    EXPECT_INVALID(weir_queue_fill(queue, again, 0, 16, "x", 1), "dst: the buffer was freed");
+    EXPECT_SIZE_EQ(weir_buffer_size(again), 0);
+    weir_buffer *stale = again;
+    weir_buffer_destroy(&stale); // does nothing but to say so
+    EXPECT_UINT_EQ(read_statistics(pool).kept_bytes, 10240);
+    EXPECT_UINT_EQ(read_statistics(pool).in_use_bytes, 0);
+    EXPECT_SYNC(queue);
+    weir_pool_destroy(&pool);
+    weir_queue_destroy(&queue);
+}
+
+CONFORM(Pool, LimitSaysWhatIsHeldAndByWhom)
+{
+    struct gate *gate = gate_create();
+    weir_queue *queue = conform_queue(f, "q");
+    weir_queue *held = conform_queue(f, "held");
+    weir_pool *pool = pool_of(f, WEIR_PLACE_DEVICE, 4096);
+    weir_buffer *buffer = take(pool, held, 3000);
+    weir_buffer *other = NULL;
+
+    EXPECT_REFUSED(weir_pool_allocate(pool, queue, 2000, &other), WEIR_ERROR_OUT_OF_MEMORY,
+                   "2000 bytes were asked for, a block of 2048; 3072 bytes of the pool are in use, "
+                   "0 are kept and not idle, and the limit is 4096");
+    EXPECT_NULL(other);
+    ASSERT_OK(weir_queue_host_call(held, gate_function, gate));
+    ASSERT_OK(weir_pool_free(held, &buffer));
+    EXPECT_REFUSED(weir_pool_allocate(pool, queue, 2000, &other), WEIR_ERROR_OUT_OF_MEMORY,
+                   "0 bytes of the pool are in use, 3072 are kept and not idle");
+    gate_open(gate);
+    ASSERT_SYNC(held);
+    // Idle memory of another size makes room.
+    other = take(pool, queue, 2000);
+    EXPECT_UINT_EQ(read_statistics(pool).kept_bytes, 0);
+    EXPECT_UINT_EQ(read_statistics(pool).in_use_bytes, 2048);
+    EXPECT_UINT_EQ(read_statistics(pool).high_bytes, 3072);
+    EXPECT_SYNC(queue);
+    ASSERT_OK(weir_pool_free(queue, &other));
+    weir_pool_destroy(&pool);
+    weir_queue_destroy(&queue);
+    weir_queue_destroy(&held);
+    gate_destroy(&gate);
+}
+
+// Buffers outlive their pool, and are still freed to it.
+CONFORM(Pool, DestroyedWhileBuffersAreOut)
+{
+    weir_queue *queue = conform_queue(f, "q");
+    weir_pool *pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
+    weir_buffer *buffer = take(pool, queue, SIZE);
+    weir_buffer *other = take(pool, queue, SIZE);
+    weir_buffer *kept = take(pool, queue, SIZE);
+    weir_device *device = f->device;
+
+    ASSERT_OK(weir_pool_free(queue, &kept));
+    EXPECT_INVALID(weir_device_close(&device), "still exists");
+    weir_pool_destroy(&pool);
+    conform_write(queue, buffer, 5);
+    EXPECT_TRUE(conform_holds(queue, buffer, 0, SIZE, 5, 0));
+    ASSERT_SYNC(queue);
+    weir_queue *last = queue;
+    weir_queue_destroy(&last);
+    queue = conform_queue(f, "q2");
+    EXPECT_INVALID(weir_device_close(&device), "still exists");
+    ASSERT_OK(weir_pool_free(queue, &buffer));
+    weir_buffer_destroy(&other);
+    EXPECT_SYNC(queue);
+    weir_queue_destroy(&queue);
+}
+
+// The device names the pool, or a buffer of one that is gone.
+CONFORM(Pool, KeepsItsDeviceFromClosing)
+{
+    weir_queue *queue = conform_queue(f, "q");
+    weir_pool *pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
+    weir_buffer *buffer = take(pool, queue, SIZE);
+    weir_device *device = f->device;
+
+    ASSERT_SYNC(queue);
+    weir_queue *gone = queue;
+    weir_queue_destroy(&gone);
+    EXPECT_INVALID(weir_device_close(&device), "the pool 'pool' still exists");
+    weir_pool_destroy(&pool);
+    EXPECT_INVALID(weir_device_close(&device), "the buffer 'pool' still exists");
+    weir_buffer_destroy(&buffer);
+}
+
+// weir_buffer_destroy() takes a buffer out of its pool.
+CONFORM(Pool, BuffersCanBeDestroyed)
+{
+    struct gate *gate = gate_create();
+    weir_queue *queue = conform_queue(f, "q");
+    weir_buffer *result = conform_host_buffer(f, SIZE);
+    weir_pool *pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
+    weir_buffer *buffer = take(pool, queue, SIZE);
+
+    fill(queue, buffer, 9);
+    ASSERT_OK(weir_queue_host_call(queue, gate_function, gate));
+    ASSERT_OK(weir_queue_copy(queue, result, 0, buffer, 0, SIZE));
+    weir_buffer_destroy(&buffer);
+    EXPECT_UINT_EQ(read_statistics(pool).in_use_bytes, 0);
+    EXPECT_UINT_EQ(read_statistics(pool).kept_bytes, 0);
+    buffer = take(pool, queue, SIZE);
+    EXPECT_UINT_EQ(read_statistics(pool).reused, 0);
+    fill(queue, buffer, 8);
+    gate_open(gate);
+    ASSERT_SYNC(queue);
+    EXPECT_TRUE(holds(result, 9));
+    ASSERT_OK(weir_pool_free(queue, &buffer));
+    weir_pool_destroy(&pool);
+    weir_buffer_destroy(&result);
+    weir_queue_destroy(&queue);
+    gate_destroy(&gate);
+}
+
+// Only what is idle is given back, and the rest stays usable.
+CONFORM(Pool, TrimsWhatIsIdle)
+{
+    struct gate *gate = gate_create();
+    weir_queue *queue = conform_queue(f, "q");
+    weir_queue *held = conform_queue(f, "held");
+    weir_pool *pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
+    weir_buffer *buffers[4];
+
+    for (int i = 0; i < 4; i++)
+        buffers[i] = take(pool, i < 3 ? queue : held, 1024);
+    conform_write(queue, buffers[0], 3);
+    ASSERT_OK(weir_queue_host_call(held, gate_function, gate));
+    for (int i = 1; i < 4; i++)
+        ASSERT_OK(weir_pool_free(i < 3 ? queue : held, &buffers[i]));
+    ASSERT_SYNC(queue);
+    EXPECT_UINT_EQ(read_statistics(pool).kept_bytes, 3072);
+    EXPECT_OK(weir_pool_trim(pool, 2048));
+    EXPECT_UINT_EQ(read_statistics(pool).kept_bytes, 2048);
+    EXPECT_OK(weir_pool_trim(pool, 2048));
+    EXPECT_UINT_EQ(read_statistics(pool).kept_bytes, 2048);
+    EXPECT_OK(weir_pool_trim(pool, 0));
+    EXPECT_UINT_EQ(read_statistics(pool).kept_bytes, 1024); // the gate holds it
+    EXPECT_UINT_EQ(read_statistics(pool).in_use_bytes, 1024);
+    EXPECT_TRUE(conform_holds(queue, buffers[0], 0, 1024, 3, 0));
+    gate_open(gate);
+    ASSERT_SYNC(held);
+    EXPECT_OK(weir_pool_trim(pool, 0));
+    EXPECT_UINT_EQ(read_statistics(pool).kept_bytes, 0);
+    EXPECT_UINT_EQ(read_statistics(pool).high_bytes, 4096);
+    ASSERT_OK(weir_pool_free(queue, &buffers[0]));
+    weir_pool_destroy(&pool);
+    weir_queue_destroy(&queue);
+    weir_queue_destroy(&held);
+    gate_destroy(&gate);
+}
+
+struct host_trim {
+    weir_pool *pool;
+    weir_queue *queue;
+    int right;
+};
+
+// It may allocate and free, and may not wait.
+static weir_status use_in_host_call(void *user)
+{
+    struct host_trim *use = user;
+    weir_buffer *buffer = NULL;
+    use->right += weir_pool_trim(use->pool, 0) == WEIR_ERROR_INVALID;
+    use->right += weir_pool_allocate(use->pool, use->queue, SIZE, &buffer) == WEIR_OK;
+    use->right += weir_pool_free(use->queue, &buffer) == WEIR_OK;
+    return WEIR_OK;
+}
+
+CONFORM(Pool, InAHostCall)
+{
+    weir_queue *queue = conform_queue(f, "q");
+    struct host_trim use = {.pool = pool_of(f, WEIR_PLACE_DEVICE, 0), .queue = queue};
+
+    ASSERT_OK(weir_queue_host_call(queue, use_in_host_call, &use));
+    ASSERT_SYNC(queue);
+    EXPECT_INT_EQ(use.right, 3);
+    EXPECT_SYNC(queue);
+    weir_pool_destroy(&use.pool);
+    weir_queue_destroy(&queue);
+}
+
+// A queue that has failed hands out nothing, and takes back all the same.
+CONFORM(Pool, OnAQueueThatHasFailed)
+{
+    weir_queue *queue = conform_queue(f, "q");
+    weir_queue *other = conform_queue(f, "other");
+    weir_pool *pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
+    weir_buffer *buffer = take(pool, queue, SIZE);
+    weir_buffer *none;
+
+    ASSERT_OK(weir_queue_host_call(queue, fail_plainly, NULL));
+    EXPECT_INT_EQ(weir_queue_sync(queue, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
+    EXPECT_REFUSED(weir_pool_allocate(pool, queue, SIZE, &none), WEIR_ERROR_HOST_CALL,
+                   "a host call, failed");
+    EXPECT_NULL(none);
+    EXPECT_OK(weir_pool_free(queue, &buffer));
+    EXPECT_NULL(buffer);
+    EXPECT_UINT_EQ(read_statistics(pool).in_use_bytes, 0);
+    EXPECT_UINT_EQ(read_statistics(pool).kept_bytes, 10240);
+    EXPECT_UINT_EQ(read_statistics(pool).allocations, 1);
+
+    ASSERT_OK(weir_queue_recover(queue));
+    buffer = take(pool, queue, SIZE);
+    EXPECT_UINT_EQ(read_statistics(pool).reused, 1);
+    conform_write(queue, buffer, 4);
+    EXPECT_TRUE(conform_holds(queue, buffer, 0, SIZE, 4, 0));
+    ASSERT_OK(weir_pool_free(queue, &buffer));
+    weir_pool_destroy(&pool);
+    weir_queue_destroy(&queue);
+    weir_queue_destroy(&other);
+}
+
+// Once warm, nothing is allocated and no native object made.
+CONFORM(Pool, IsFlatOnceWarm)
+{
+    enum {
+        ROUNDS = 300,
+        QUEUES = 3
+    };
+    weir_queue *queues[QUEUES];
+    weir_pool *pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
+    struct weir_counters before = {0};
+    struct weir_counters after;
+
+    for (int i = 0; i < QUEUES; i++)
+        queues[i] = conform_queue(f, "q");
+    for (int round = 0; round < ROUNDS; round++) {
+        if (round == ROUNDS / 2)
+            weir_counters_read(&before);
+        for (int i = 0; i < QUEUES; i++) {
+            weir_buffer *small = take(pool, queues[i], 100);
+            weir_buffer *large = take(pool, queues[i], SIZE);
+            ASSERT_OK(weir_pool_free(queues[i], &small));
+            ASSERT_OK(weir_pool_free(queues[i], &large));
+        }
+    }
+    weir_counters_read(&after);
+    EXPECT_UINT_EQ(after.allocations, before.allocations);
+    EXPECT_UINT_EQ(after.driver_objects, before.driver_objects);
+    const struct weir_pool_statistics statistics = read_statistics(pool);
+    EXPECT_UINT_EQ(statistics.allocations, 2 * QUEUES * ROUNDS);
+    EXPECT_UINT_GE(statistics.reused, 2 * QUEUES * (ROUNDS - 1));
+    EXPECT_UINT_LE(statistics.high_bytes, QUEUES * (256 + 10240));
+    EXPECT_UINT_EQ(statistics.in_use_bytes, 0);
+    EXPECT_UINT_EQ(statistics.kept_bytes, statistics.high_bytes);
+    for (int i = 0; i < QUEUES; i++) {
+        EXPECT_SYNC(queues[i]);
+        weir_queue_destroy(&queues[i]);
+    }
+    weir_pool_destroy(&pool);
+}
+
+// A ring of two queues that hand buffers on by events: it too becomes flat, and no
+// byte is seen by the wrong one.
+CONFORM(Pool, HandsBuffersFromQueueToQueue)
+{
+    enum {
+        ROUNDS = 200,
+        RESULTS = 8
+    };
+    weir_queue *producer = conform_queue(f, "producer");
+    weir_queue *consumer = conform_queue(f, "consumer");
+    weir_pool *pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
+    weir_buffer *results[RESULTS];
+    struct weir_event done[RESULTS] = {{0, 0}};
+    struct weir_event made;
+
+    for (int i = 0; i < RESULTS; i++)
+        results[i] = conform_host_buffer(f, SIZE);
+    for (int round = 0; round < ROUNDS; round++) {
+        const int slot = round % RESULTS;
+        if (round >= RESULTS) {
+            ASSERT_OK(weir_event_sync(done[slot], HANG_GUARD_NS));
+            ASSERT_TRUE(holds(results[slot], (unsigned char)(round - RESULTS)));
+        }
+        weir_buffer *buffer = take(pool, producer, SIZE);
+        fill(producer, buffer, (unsigned char)round);
+        ASSERT_OK(weir_queue_record(producer, &made));
+        ASSERT_OK(weir_queue_wait(consumer, made));
+        ASSERT_OK(weir_queue_copy(consumer, results[slot], 0, buffer, 0, SIZE));
+        ASSERT_OK(weir_pool_free(consumer, &buffer));
+        ASSERT_OK(weir_queue_record(consumer, &done[slot]));
+    }
+    EXPECT_SYNC(consumer);
+    EXPECT_UINT_LE(read_statistics(pool).high_bytes, (RESULTS + 1) * 10240);
+    for (int i = 0; i < RESULTS; i++)
+        weir_buffer_destroy(&results[i]);
+    weir_pool_destroy(&pool);
+    weir_queue_destroy(&producer);
+    weir_queue_destroy(&consumer);
+}
+
+struct worker {
+    struct fixture *f;
+    weir_pool *pool;
+    weir_queue *queue;
+    weir_queue *shared;
+    unsigned number;
+    int errors;
+};
+
+#define COUNT_ERROR(worker, call) ((worker)->errors += (call) == WEIR_OK ? 0 : 1)
+
+static void use_one(struct worker *worker, weir_queue *queue, unsigned round)
+{
+    unsigned char bytes[512];
+    unsigned char back[512];
+    weir_buffer *buffer = NULL;
+    const size_t size = 300 + 37 * (round % 6);
+
+    memset(bytes, (int)(worker->number * 50 + round % 50), sizeof bytes);
+    COUNT_ERROR(worker, weir_pool_allocate(worker->pool, queue, size, &buffer));
+    if (!buffer)
+        return;
+    COUNT_ERROR(worker, weir_upload(queue, buffer, 0, bytes, size));
+    COUNT_ERROR(worker, weir_download(queue, back, buffer, 0, size));
+    worker->errors += memcmp(bytes, back, size) != 0;
+    COUNT_ERROR(worker, weir_pool_free(queue, &buffer));
+}
+
+static void *use_pool(void *user)
+{
+    struct worker *worker = user;
+    for (unsigned round = 0; round < 60; round++) {
+        use_one(worker, worker->queue, round);
+        use_one(worker, worker->shared, round);
+        if (round % 20 == 19)
+            COUNT_ERROR(worker, weir_pool_trim(worker->pool, 1024));
+    }
+    return NULL;
+}
+
+CONFORM(Pool, FromManyThreads)
+{
+    enum {
+        THREADS = 4
+    };
+    pthread_t threads[THREADS];
+    struct worker workers[THREADS];
+    weir_queue *shared = conform_queue(f, "shared");
+    weir_pool *pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
+
+    for (unsigned i = 0; i < THREADS; i++) {
+        workers[i] = (struct worker){
+            .f = f,
+            .pool = pool,
+            .queue = conform_queue(f, "own"),
+            .shared = shared,
+            .number = i,
+        };
+        ASSERT_INT_EQ(pthread_create(&threads[i], NULL, use_pool, &workers[i]), 0);
+    }
+    for (unsigned i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+        EXPECT_INT_EQ(workers[i].errors, 0);
+        EXPECT_SYNC(workers[i].queue);
+        weir_queue_destroy(&workers[i].queue);
+    }
+    const struct weir_pool_statistics statistics = read_statistics(pool);
+    EXPECT_UINT_EQ(statistics.in_use_bytes, 0);
+    EXPECT_UINT_EQ(statistics.allocations, THREADS * 120);
+    EXPECT_SYNC(shared);
+    weir_pool_destroy(&pool);
+    weir_queue_destroy(&shared);
+}

@@ -1,0 +1,40 @@
+#!/bin/bash
+# `weir bench swim` through the real backend code, on the fake libcuda: with priorities,
+# and with products of a fake cuBLAS on Weir's queues. No time is judged.
+
+. tests/support/shell.sh
+. tests/cli/bench.sh
+
+export WEIR_BACKEND=cuda WEIR_MODULE_PATH=backends/cuda
+fake="$PWD/tests/support/libcuda"
+blas="$PWD/tests/support/libcublas"
+unset WEIR_CONFIG WEIR_PLUGINS
+weir="$PWD/cli/weir"
+small=(--side 40 --copies 3 --products 5 --turns 2)
+
+export LD_LIBRARY_PATH="$fake:$blas${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+expect_status 0 "$weir" bench swim "${small[@]}" --json --quiet
+report '
+assert data["backend"] == "cuda"
+parts = {row["part"]: median(row["ms"]) for row in tables["parts"]}
+assert {"products, cuBLAS", "products, tensor cores"} < set(parts), parts
+assert all(ms > 0 for ms in parts.values())
+assert [row["light_kernels"] for row in tables["kernels"]] == [
+    "behind them, same queue", "beside them, own queue", "beside them, highest priority",
+    "behind tensor cores, same queue", "beside tensor cores, own queue"]
+copies = 3 * (2 + 2 + 4 * 2)
+assert data["results_checked"] == copies + 256 * 5 * (1 + 4 + 2 + 2 * 5)
+assert not any("not measured" in note for note in data["notes"]), data["notes"]
+'
+
+# A product that is refused is an error that names the call.
+expect_status 3 env FAKE_CUBLAS=multiply "$weir" bench swim "${small[@]}" --quiet
+expect_contains "$output" "cuBLAS refused a product"
+expect_contains "$output" "cublasSgemm"
+
+# Without cuBLAS the rest is measured, and a note says why.
+expect_status 0 env FAKE_CUBLAS=create "$weir" bench swim "${small[@]}" --json --quiet
+report '
+assert "not measured: cuBLAS: cublasCreate failed with 1" in data["notes"], data["notes"]
+assert len(tables["parts"]) == 5 and len(tables["kernels"]) == 3
+'

@@ -1,0 +1,583 @@
+// What is said of a kernel that faults, and what works afterwards. A fault is for
+// good in a process, so each test has its own.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/cuda/rig.h"
+
+#define QUEUES 40
+#define ATTRIBUTED "attribute_faults = 1"
+
+struct stage {
+    struct rig rig;
+    weir_queue *a;
+    weir_queue *b;
+    weir_queue *c;
+    weir_program *program;
+    weir_kernel *iota;
+    weir_kernel *increment;
+    weir_kernel *spin;
+    weir_buffer *device;
+    weir_buffer *host;
+};
+
+// The log, one line after the other.
+static char logged[65536];
+static size_t logged_lines;
+
+static void keep_log(void *user, weir_log_level level, const char *source, const char *message)
+{
+    (void)user;
+    const size_t used = strlen(logged);
+    if (level != WEIR_LOG_ERROR && level != WEIR_LOG_WARNING)
+        return;
+    snprintf(logged + used, sizeof logged - used, "%s: %s\n", source, message);
+    logged_lines++;
+}
+
+static bool start(struct stage *s, const char *section)
+{
+    memset(s, 0, sizeof *s);
+    logged[0] = '\0';
+    logged_lines = 0;
+    weir_log_set(keep_log, NULL, WEIR_LOG_WARNING);
+    if (!rig_start_with(&s->rig, section))
+        return false;
+    s->a = rig_queue_named(&s->rig, "a");
+    s->b = rig_queue_named(&s->rig, "b");
+    s->c = rig_queue_named(&s->rig, "c");
+    s->program = rig_program(&s->rig);
+    s->iota = rig_kernel(s->program, "iota");
+    s->increment = rig_kernel(s->program, "increment");
+    s->spin = rig_kernel(s->program, "spin");
+    s->device = rig_buffer(&s->rig, 4096, WEIR_PLACE_DEVICE);
+    s->host = rig_buffer(&s->rig, 4096, WEIR_PLACE_HOST);
+    return s->host != NULL;
+}
+
+static void finish(struct stage *s)
+{
+    weir_queue_destroy(&s->a);
+    weir_queue_destroy(&s->b);
+    weir_queue_destroy(&s->c);
+    weir_buffer_destroy(&s->device);
+    weir_buffer_destroy(&s->host);
+    weir_kernel_destroy(&s->iota);
+    weir_kernel_destroy(&s->increment);
+    weir_kernel_destroy(&s->spin);
+    weir_program_destroy(&s->program);
+    rig_finish(&s->rig);
+}
+
+// Each queue has 64 bytes of its own.
+static size_t place_of(const struct stage *s, const weir_queue *queue)
+{
+    return queue == s->a ? 0 : queue == s->b ? 64 : queue == s->c ? 128 : 192;
+}
+
+#define COPY(s, queue) \
+    weir_queue_copy(queue, (s)->device, place_of(s, queue), (s)->host, place_of(s, queue), 64)
+#define FILL(s, queue) weir_queue_fill(queue, (s)->device, place_of(s, queue), 64, "x", 1)
+#define LAUNCH(s, queue, kernel)                                                 \
+    weir_queue_launch(queue, (s)->kernel, weir_dim(1, 1, 1), weir_dim(16, 1, 1), \
+                      weir_inout((s)->device, place_of(s, queue), 64), 1u, 16u)
+
+// A part of a text with the number of a line of this file in it.
+static const char *at(const char *format, int line)
+{
+    static char text[256];
+    snprintf(text, sizeof text, format, line);
+    return text;
+}
+
+static void expect_lost(weir_status status)
+{
+    EXPECT_INT_EQ(status, WEIR_ERROR_DEVICE_LOST);
+    EXPECT_STR_EQ(weir_last_error()->native_name, "CUDA_ERROR_ILLEGAL_ADDRESS");
+    EXPECT_CONTAINS(weir_last_error()->remedy, "restart the process");
+}
+
+// With attribution.
+
+static void name_the_one(void)
+{
+    struct stage s;
+    struct weir_event event;
+    ASSERT_TRUE(start(&s, ATTRIBUTED));
+    EXPECT_OK(FILL(&s, s.b));
+    EXPECT_OK(weir_queue_sync(s.b, GUARD_NS));
+    rig_fake()->hold(1);
+    EXPECT_OK(COPY(&s, s.a));
+    EXPECT_OK(LAUNCH(&s, s.a, iota));
+    EXPECT_OK(LAUNCH(&s, s.a, increment));
+    EXPECT_OK(LAUNCH(&s, s.a, increment));
+    const int line = __LINE__ - 1;
+    EXPECT_OK(COPY(&s, s.a));
+    EXPECT_OK(weir_queue_record(s.a, &event));
+    EXPECT_OK(weir_queue_wait(s.b, event));
+    EXPECT_OK(LAUNCH(&s, s.b, increment));
+    rig_fake()->fault("increment", 2);
+    rig_fake()->hold(0);
+    expect_lost(weir_queue_sync(s.a, GUARD_NS));
+    const char *text = weir_last_error()->message;
+    EXPECT_CONTAINS(text,
+                    "; the fault is in operation 4 of queue 'a', a launch of 'increment' at ");
+    EXPECT_CONTAINS(text, at("faults_test.c:%d", line));
+    EXPECT_NOT_CONTAINS(text, "queue 'b'");
+    EXPECT_SIZE_EQ(logged_lines, 2);
+    EXPECT_CONTAINS(logged, "cuda: was running: operation 4 of queue 'a', a launch of 'increment'");
+    EXPECT_CONTAINS(logged, "cuda: was waiting: queue 'b' for queue 'a'");
+    finish(&s);
+}
+
+WEIR_TEST(CudaFaults, AttributedToOneOperation)
+{
+    rig_in_child(name_the_one);
+}
+
+// A wait behind a wait: neither of the two queues had begun what it was given.
+static void name_the_first_of_a_chain(void)
+{
+    struct stage s;
+    struct weir_event event;
+    ASSERT_TRUE(start(&s, ATTRIBUTED));
+    rig_fake()->hold(1);
+    EXPECT_OK(LAUNCH(&s, s.a, increment));
+    EXPECT_OK(weir_queue_record(s.a, &event));
+    EXPECT_OK(weir_queue_wait(s.b, event));
+    EXPECT_OK(weir_queue_record(s.b, &event));
+    EXPECT_OK(weir_queue_wait(s.c, event));
+    EXPECT_OK(LAUNCH(&s, s.c, iota));
+    EXPECT_OK(weir_queue_record(s.c, &event));
+    rig_fake()->fault("increment", 1);
+    rig_fake()->hold(0);
+    expect_lost(weir_event_sync(event, GUARD_NS));
+    EXPECT_CONTAINS(weir_last_error()->message,
+                    "; the fault is in operation 1 of queue 'a', a launch of 'increment' at ");
+    EXPECT_CONTAINS(logged, "cuda: was waiting: queue 'c' for queue 'b'");
+    finish(&s);
+}
+
+WEIR_TEST(CudaFaults, AttributedThroughAChainOfWaits)
+{
+    rig_in_child(name_the_first_of_a_chain);
+}
+
+static void name_both(void)
+{
+    struct stage s;
+    ASSERT_TRUE(start(&s, ATTRIBUTED));
+    EXPECT_OK(weir_queue_launch(s.a, s.spin, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
+                                weir_out(s.device, 0, 64), 1u, (uint64_t)200000000));
+    rig_fake()->fault("increment", 1);
+    EXPECT_OK(LAUNCH(&s, s.b, increment));
+    expect_lost(weir_queue_sync(s.b, GUARD_NS));
+    const char *text = weir_last_error()->message;
+    EXPECT_CONTAINS(text, "; the fault is in one of 2 that ran at the same time: ");
+    EXPECT_CONTAINS(text, "operation 1 of queue 'a', a launch of 'spin'");
+    EXPECT_CONTAINS(text, "operation 1 of queue 'b', a launch of 'increment'");
+    finish(&s);
+}
+
+WEIR_TEST(CudaFaults, KernelsThatRanAtOnceAreAllNamed)
+{
+    rig_in_child(name_both);
+}
+
+static void write_words_for_all(void)
+{
+    struct stage s;
+    struct weir_event event;
+    ASSERT_TRUE(start(&s, ATTRIBUTED));
+    const long before = rig_fake()->calls("cuStreamWriteValue32");
+    for (int i = 0; i < 100; i++) {
+        EXPECT_OK(COPY(&s, s.a));
+        EXPECT_OK(FILL(&s, s.a));
+        EXPECT_OK(LAUNCH(&s, s.a, iota));
+        EXPECT_OK(weir_queue_record(s.a, &event));
+        EXPECT_OK(weir_queue_wait(s.b, event));
+    }
+    EXPECT_INT_EQ(rig_fake()->calls("cuStreamWriteValue32") - before, 300);
+    finish(&s);
+}
+
+WEIR_TEST(CudaFaults, AWordBehindEveryOperation)
+{
+    rig_in_child(write_words_for_all);
+}
+
+static void name_the_graph(void)
+{
+    struct stage s;
+    weir_graph *graph;
+    ASSERT_TRUE(start(&s, ATTRIBUTED));
+    EXPECT_OK(weir_capture_begin(s.a));
+    EXPECT_OK(LAUNCH(&s, s.a, iota));
+    EXPECT_OK(LAUNCH(&s, s.a, increment));
+    const struct weir_graph_params params = {.struct_size = sizeof params, .label = "frame"};
+    EXPECT_OK(weir_capture_end(s.a, &params, &graph));
+    rig_fake()->fault("increment", 2);
+    EXPECT_OK(weir_queue_graph(s.a, graph));
+    EXPECT_OK(weir_queue_graph(s.a, graph));
+    const int line = __LINE__ - 1;
+    expect_lost(weir_queue_sync(s.a, GUARD_NS));
+    EXPECT_CONTAINS(weir_last_error()->message, " of queue 'a', a launch of graph 'frame' at ");
+    EXPECT_CONTAINS(weir_last_error()->message, at("faults_test.c:%d", line));
+    weir_graph_destroy(&graph);
+    finish(&s);
+}
+
+WEIR_TEST(CudaFaults, AGraphIsOneOperation)
+{
+    rig_in_child(name_the_graph);
+}
+
+// Without.
+
+static void name_suspects(void)
+{
+    struct stage s;
+    struct weir_event event;
+    ASSERT_TRUE(start(&s, ""));
+    EXPECT_OK(FILL(&s, s.b));
+    EXPECT_OK(weir_queue_sync(s.b, GUARD_NS));
+    rig_fake()->hold(1);
+    EXPECT_OK(COPY(&s, s.a));
+    EXPECT_OK(LAUNCH(&s, s.a, iota));
+    EXPECT_OK(weir_queue_record(s.a, &event)); // the first one has a word
+    EXPECT_OK(LAUNCH(&s, s.a, increment));
+    const int line = __LINE__ - 1;
+    EXPECT_OK(LAUNCH(&s, s.a, iota));
+    EXPECT_OK(COPY(&s, s.c));
+    rig_fake()->fault("increment", 1);
+    rig_fake()->hold(0);
+    expect_lost(weir_queue_sync(s.a, GUARD_NS));
+    const struct weir_error *error = weir_last_error();
+    EXPECT_CONTAINS(error->message, "; not known to have finished: operations 4 to 5 of queue 'a', "
+                                    "the oldest a launch of 'increment' at ");
+    EXPECT_CONTAINS(error->message, at("faults_test.c:%d; operation 1 of queue 'c', a copy", line));
+    EXPECT_NOT_CONTAINS(error->message, "queue 'b'");
+    EXPECT_CONTAINS(error->remedy, "attribute_faults = 1 in [cuda] names the operation");
+    EXPECT_SIZE_EQ(logged_lines, 2);
+    EXPECT_CONTAINS(logged, "the newest a launch of 'iota' at ");
+    finish(&s);
+}
+
+WEIR_TEST(CudaFaults, SuspectsWithoutAttribution)
+{
+    rig_in_child(name_suspects);
+}
+
+// Where only one operation is left, nothing more need be asked for.
+static void name_the_last_one(void)
+{
+    struct stage s;
+    ASSERT_TRUE(start(&s, ""));
+    EXPECT_OK(LAUNCH(&s, s.a, iota));
+    EXPECT_OK(weir_queue_sync(s.a, GUARD_NS));
+    rig_fake()->fault("increment", 1);
+    EXPECT_OK(LAUNCH(&s, s.a, increment));
+    expect_lost(weir_queue_sync(s.a, GUARD_NS));
+    EXPECT_CONTAINS(weir_last_error()->message,
+                    "; not known to have finished: operation 3 of queue "
+                    "'a', a launch of 'increment' at ");
+    EXPECT_NOT_CONTAINS(weir_last_error()->remedy, "attribute_faults");
+    finish(&s);
+}
+
+WEIR_TEST(CudaFaults, ALoneSuspect)
+{
+    rig_in_child(name_the_last_one);
+}
+
+static weir_status do_nothing(const struct weir_native_queue *native, void *user)
+{
+    (void)native;
+    (void)user;
+    return WEIR_OK;
+}
+
+// A native call may have launched kernels, and is named before a copy.
+static void name_the_native_call(void)
+{
+    struct stage s;
+    ASSERT_TRUE(start(&s, ""));
+    rig_fake()->hold(1);
+    EXPECT_OK(COPY(&s, s.c));
+    EXPECT_OK(weir_queue_native_array(s.b, do_nothing, NULL, NULL, 0));
+    EXPECT_OK(COPY(&s, s.b)); // which holds the queue's end back
+    EXPECT_OK(LAUNCH(&s, s.a, increment));
+    rig_fake()->fault("increment", 1);
+    rig_fake()->hold(0);
+    expect_lost(weir_queue_sync(s.a, GUARD_NS));
+    const char *message = weir_last_error()->message;
+    const char *native = strstr(message, "queue 'b', the oldest a native call at ");
+    const char *copy = strstr(message, "queue 'c', a copy");
+    EXPECT_NOT_NULL(native);
+    EXPECT_NOT_NULL(copy);
+    EXPECT_TRUE(native < copy);
+    finish(&s);
+}
+
+WEIR_TEST(CudaFaults, ANativeCallIsASuspect)
+{
+    rig_in_child(name_the_native_call);
+}
+
+static void write_few_words(void)
+{
+    struct stage s;
+    struct weir_event event;
+    ASSERT_TRUE(start(&s, ""));
+    const long before = rig_fake()->calls("cuStreamWriteValue32");
+    for (int i = 0; i < 100; i++)
+        EXPECT_OK(weir_queue_record(s.a, &event));
+    EXPECT_INT_EQ(rig_fake()->calls("cuStreamWriteValue32"), before); // there is nothing to say
+    for (int i = 0; i < 6400; i++) {
+        EXPECT_OK(LAUNCH(&s, s.a, iota));
+        if (i % 8 == 7)
+            EXPECT_OK(weir_queue_record(s.a, &event));
+    }
+    const long words = rig_fake()->calls("cuStreamWriteValue32") - before;
+    EXPECT_INT_GE(words, 6400 / 64);
+    // One more for each tick of the clock, which are some milliseconds apart.
+    EXPECT_INT_LE(words, 6400 / 16);
+    finish(&s);
+}
+
+WEIR_TEST(CudaFaults, WordsAreRationed)
+{
+    rig_in_child(write_few_words);
+}
+
+// Words are given back with their queues: there are 1,024.
+static void come_and_go(void)
+{
+    struct stage s;
+    struct weir_event event;
+    ASSERT_TRUE(start(&s, ATTRIBUTED));
+    for (int i = 0; i < 1500; i++) {
+        weir_queue *queue = rig_queue_named(&s.rig, "short");
+        ASSERT_OK(LAUNCH(&s, queue, iota));
+        ASSERT_OK(weir_queue_record(queue, &event));
+        weir_queue_destroy(&queue);
+        ASSERT_OK(weir_event_sync(event, GUARD_NS));
+    }
+    EXPECT_INT_GE(rig_fake()->calls("cuStreamWriteValue32"), 1500);
+    rig_fake()->fault("increment", 1);
+    EXPECT_OK(LAUNCH(&s, s.a, increment));
+    expect_lost(weir_queue_sync(s.a, GUARD_NS));
+    EXPECT_CONTAINS(weir_last_error()->message, "; the fault is in operation 1 of queue 'a'");
+    finish(&s);
+}
+
+WEIR_TEST(CudaFaults, QueuesThatAreGoneAreNoSuspects)
+{
+    rig_in_child(come_and_go);
+}
+
+static void forget_the_oldest(void)
+{
+    struct stage s;
+    ASSERT_TRUE(start(&s, ""));
+    rig_fake()->hold(1);
+    for (int i = 0; i < 3000; i++)
+        EXPECT_OK(LAUNCH(&s, s.a, increment));
+    rig_fake()->fault("increment", 1);
+    rig_fake()->hold(0);
+    expect_lost(weir_queue_sync(s.a, GUARD_NS));
+    EXPECT_CONTAINS(weir_last_error()->message,
+                    "operations 953 to 3000 of queue 'a', of those kept the oldest a launch");
+    finish(&s);
+}
+
+WEIR_TEST(CudaFaults, MoreThanAQueueKeeps)
+{
+    rig_in_child(forget_the_oldest);
+}
+
+// More than a message holds.
+
+static void list_many(void)
+{
+    struct stage s;
+    weir_queue *queues[QUEUES];
+    char label[64];
+    ASSERT_TRUE(start(&s, ""));
+    rig_fake()->hold(1);
+    for (int i = 0; i < QUEUES; i++) {
+        snprintf(label, sizeof label, "a queue with a rather long label, number %d", i);
+        queues[i] = rig_queue_named(&s.rig, label);
+        const size_t place = 256 + 64 * (size_t)i;
+        EXPECT_OK(i == 17 ? LAUNCH(&s, queues[i], increment)
+                          : weir_queue_copy(queues[i], s.device, place, s.host, place, 64));
+    }
+    EXPECT_OK(COPY(&s, s.rig.queue));
+    rig_fake()->fault("increment", 1);
+    rig_fake()->hold(0);
+    expect_lost(weir_queue_sync(queues[17], GUARD_NS));
+    const char *text = weir_last_error()->message;
+    // A kernel is likelier than a copy, and so it is the first.
+    EXPECT_CONTAINS(text, "finished: operation 1 of queue 'a queue with a rather long label, "
+                          "number 17', a launch of 'increment'");
+    EXPECT_STR_EQ(text + strlen(text) - strlen(" queues more, which the log has"),
+                  " queues more, which the log has");
+    EXPECT_SIZE_EQ(logged_lines, QUEUES + 1);
+    for (int i = 0; i < QUEUES; i++) {
+        snprintf(label, sizeof label, "long label, number %d'", i);
+        EXPECT_CONTAINS(logged, label);
+        weir_queue_destroy(&queues[i]);
+    }
+    finish(&s);
+}
+
+WEIR_TEST(CudaFaults, ManyQueuesGoToTheLog)
+{
+    rig_in_child(list_many);
+}
+
+// Faults that are nobody's here.
+
+static void meet_a_fault_of_others(void)
+{
+    struct stage s;
+    weir_buffer *none;
+    ASSERT_TRUE(start(&s, ""));
+    EXPECT_OK(LAUNCH(&s, s.a, iota));
+    EXPECT_OK(weir_queue_sync(s.a, GUARD_NS));
+    rig_fake()->fail("cuMemAllocFromPoolAsync", 1, 700);
+    const struct weir_buffer_params params = {.struct_size = sizeof params, .size = 64};
+    expect_lost(weir_buffer_create(s.rig.device, &params, &none));
+    EXPECT_CONTAINS(weir_last_error()->message,
+                    "everything that Weir's queues were given had finished, so something else in "
+                    "the process faulted");
+    EXPECT_SIZE_EQ(logged_lines, 0);
+    finish(&s);
+}
+
+WEIR_TEST(CudaFaults, OfSomethingElseInTheProcess)
+{
+    rig_in_child(meet_a_fault_of_others);
+}
+
+static void do_without_words(void)
+{
+    struct stage s;
+    ASSERT_TRUE(start(&s, ATTRIBUTED));
+    rig_fake()->fail("cuStreamWriteValue32", 1, 801);
+    EXPECT_OK(LAUNCH(&s, s.a, iota));
+    EXPECT_OK(LAUNCH(&s, s.a, increment));
+    EXPECT_INT_EQ(rig_fake()->calls("cuStreamWriteValue32"), 1);
+    EXPECT_SIZE_EQ(logged_lines, 1);
+    EXPECT_CONTAINS(logged, "the device's streams write no values to memory");
+    EXPECT_OK(weir_queue_sync(s.a, GUARD_NS));
+    rig_fake()->fault("increment", 1);
+    EXPECT_OK(LAUNCH(&s, s.a, iota));
+    EXPECT_OK(LAUNCH(&s, s.a, increment));
+    expect_lost(weir_queue_sync(s.a, GUARD_NS));
+    EXPECT_CONTAINS(weir_last_error()->message, "; not known to have finished: operations ");
+    finish(&s);
+}
+
+WEIR_TEST(CudaFaults, OnADeviceThatWritesNoWords)
+{
+    rig_in_child(do_without_words);
+}
+
+// Afterwards.
+
+static void expect_same_cause(weir_status status, const char *cause)
+{
+    expect_lost(status);
+    EXPECT_CONTAINS(weir_last_error()->message, cause);
+}
+
+static void try_everything(struct stage *s, const char *cause)
+{
+    struct weir_event event;
+    weir_queue *queue;
+    weir_buffer *buffer;
+    weir_program *program;
+    weir_kernel *kernel;
+    char byte = 0;
+    const struct weir_queue_params queue_params = {.struct_size = sizeof queue_params};
+    struct weir_buffer_params buffer_params = {.struct_size = sizeof buffer_params, .size = 64};
+    const struct weir_bundle bundle = rig_bundle(&rig_image, 1);
+    const struct weir_program_params program_params = {.struct_size = sizeof program_params,
+                                                       .bundle = &bundle};
+    expect_same_cause(COPY(s, s->b), cause);
+    expect_same_cause(FILL(s, s->c), cause);
+    expect_same_cause(LAUNCH(s, s->c, iota), cause);
+    expect_same_cause(weir_queue_record(s->c, &event), cause);
+    expect_same_cause(weir_download(s->c, &byte, s->device, 0, 1), cause);
+    expect_same_cause(weir_queue_recover(s->a), cause);
+    expect_same_cause(weir_queue_sync(s->a, GUARD_NS), cause);
+    expect_same_cause(weir_device_trim(s->rig.device), cause);
+    expect_same_cause(weir_queue_create(s->rig.device, &queue_params, &queue), cause);
+    expect_same_cause(weir_buffer_create(s->rig.device, &buffer_params, &buffer), cause);
+    buffer_params.placement = WEIR_PLACE_HOST;
+    expect_same_cause(weir_buffer_create(s->rig.device, &buffer_params, &buffer), cause);
+    expect_same_cause(weir_program_create(s->rig.device, &program_params, &program), cause);
+    expect_same_cause(weir_kernel_create(s->program, "saxpy", &kernel), cause);
+}
+
+static void expect_no_second_life(void)
+{
+    weir_runtime *runtime;
+    weir_device *device;
+    ASSERT_OK(rig_open_runtime("", &runtime));
+    expect_lost(weir_device_open(runtime, NULL, &device));
+    EXPECT_CONTAINS(weir_last_error()->message, "; this process has lost the device before: ");
+    EXPECT_CONTAINS(weir_last_error()->message, "a launch of 'increment'");
+    EXPECT_CONTAINS(weir_last_error()->remedy, "restart the process");
+    EXPECT_OK(weir_close(&runtime));
+}
+
+static void go_on(const char *section)
+{
+    struct stage s;
+    struct weir_event seen;
+    struct weir_event unseen;
+    struct weir_event failed;
+    ASSERT_TRUE(start(&s, section));
+    EXPECT_OK(COPY(&s, s.b));
+    EXPECT_OK(weir_queue_record(s.b, &seen));
+    EXPECT_OK(weir_event_sync(seen, GUARD_NS));
+    rig_fake()->hold(1);
+    EXPECT_OK(COPY(&s, s.b));
+    EXPECT_OK(weir_queue_record(s.b, &unseen));
+    EXPECT_OK(LAUNCH(&s, s.a, increment));
+    EXPECT_OK(weir_queue_record(s.a, &failed));
+    rig_fake()->fault("increment", 1);
+    rig_fake()->hold(0);
+    static const char cause[] = "a launch of 'increment' at ";
+    expect_same_cause(weir_event_sync(failed, GUARD_NS), cause);
+    expect_same_cause(weir_event_query(failed), cause);
+    // What the host had seen complete stays complete; the driver tells no more of the rest.
+    EXPECT_OK(weir_event_query(seen));
+    expect_same_cause(weir_event_sync(unseen, GUARD_NS), cause);
+    try_everything(&s, cause);
+    const size_t lines = logged_lines;
+    EXPECT_SIZE_LE(lines, 2); // once, however many calls fail by it
+    finish(&s);
+    EXPECT_SIZE_EQ(logged_lines, lines);
+    expect_no_second_life();
+    EXPECT_INT_EQ(rig_fake()->live(), 0);
+}
+
+static void go_on_with_suspects(void)
+{
+    go_on("");
+}
+
+static void go_on_attributed(void)
+{
+    go_on(ATTRIBUTED);
+}
+
+WEIR_TEST(CudaFaults, AfterwardsEverythingReportsTheFirstCause)
+{
+    rig_in_child(go_on_with_suspects);
+    rig_in_child(go_on_attributed);
+}

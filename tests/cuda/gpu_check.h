@@ -1,0 +1,49 @@
+// What the files of gpu_check share.
+#ifndef WEIR_TESTS_CUDA_GPU_CHECK_H
+#define WEIR_TESTS_CUDA_GPU_CHECK_H
+
+#include <weir/weir.h>
+
+struct bench {
+    weir_runtime *runtime;
+    weir_device *device;
+    weir_queue *queue;
+    weir_queue *other;
+    weir_program *program;
+    weir_kernel *iota;
+    weir_kernel *spin;
+    weir_buffer *memory; // DEVICE
+    weir_buffer *pinned;
+};
+
+// Prints a line, and counts it if it is bad.
+void check(bool good, const char *format, ...) WEIR_PRINTF(2, 3);
+
+// Opens everything with the lines of a configuration, or NULL for that of the
+// environment. False, without a line, where that fails.
+bool start_with(struct bench *bench, const char *config);
+void finish(struct bench *bench);
+
+// NULL is a failed check.
+weir_buffer *buffer_of(const struct bench *bench, size_t size, weir_placement placement);
+
+// gpu_graphs.c
+
+// `spin` keeps the queue busy for `steps`.
+void check_graphs(const struct bench *bench, weir_status (*spin)(const struct bench *, uint64_t),
+                  uint64_t steps);
+
+// gpu_faults.c
+
+// What a user who asks for too much, or brings the wrong thing, is told.
+void check_messages(const struct bench *bench);
+
+// Kills a process in mid-run and uses the device. Before anything is opened here.
+void check_killed(const char *program);
+
+// The other modes: `fault`, `messages`, and those of the processes that are started
+// for them.
+// Returns 0 when all went well.
+int run_mode(const char *program, const char *mode, const char *argument);
+
+#endif

@@ -1,0 +1,182 @@
+// What a user is told who has the wrong machine, asks for too much, or brings the
+// wrong thing. open_test.c has the driver, backend_test.c the images. The fake
+// reads its environment when it is loaded, so each test is a process.
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/cuda/rig.h"
+
+static void expect_text(const char *part)
+{
+    EXPECT_CONTAINS(weir_last_error_text(), part);
+}
+
+static void ask_for_device_7(void)
+{
+    weir_runtime *runtime;
+    weir_device *device;
+    const struct weir_device_params params = {.struct_size = sizeof params, .select = "7"};
+    setenv("WEIR_TEST_CUDA_DEVICES", "2", 1);
+    ASSERT_OK(rig_open_runtime("", &runtime));
+    EXPECT_INT_EQ(weir_device_open(runtime, &params, &device), WEIR_ERROR_NO_DEVICE);
+    EXPECT_NULL(device);
+    expect_text("'7'");
+    expect_text("0: Fake GPU 0");
+    expect_text("1: Fake GPU 1");
+    EXPECT_OK(weir_close(&runtime));
+}
+
+WEIR_TEST(CudaMessages, DeviceIndexOutOfRange)
+{
+    rig_in_child(ask_for_device_7);
+}
+
+static void have_no_device(void)
+{
+    weir_runtime *runtime;
+    setenv("WEIR_TEST_CUDA_DEVICES", "0", 1);
+    unsetenv("CUDA_VISIBLE_DEVICES");
+    EXPECT_TRUE(rig_open_runtime("", &runtime) < 0);
+    expect_text("is there, but it finds no CUDA device");
+    expect_text("CUDA_ERROR_NO_DEVICE, 100");
+    expect_text("check nvidia-smi");
+}
+
+WEIR_TEST(CudaMessages, NoDevice)
+{
+    rig_in_child(have_no_device);
+}
+
+static void hide_devices(void)
+{
+    weir_runtime *runtime;
+    setenv("CUDA_VISIBLE_DEVICES", "", 1);
+    EXPECT_TRUE(rig_open_runtime("", &runtime) < 0);
+    expect_text("CUDA_VISIBLE_DEVICES is set and empty, which hides every CUDA device");
+}
+
+WEIR_TEST(CudaMessages, DevicesHidden)
+{
+    rig_in_child(hide_devices);
+}
+
+static weir_status create_program(struct rig *rig, const struct weir_bundle *bundle)
+{
+    weir_program *program;
+    const struct weir_program_params params = {.struct_size = sizeof params, .bundle = bundle};
+    const weir_status status = weir_program_create(rig->device, &params, &program);
+    weir_program_destroy(&program);
+    return status;
+}
+
+// PTX 9.0 is of CUDA 13.
+static void have_a_driver_of_12_4(void)
+{
+    static const char text[] = "//\n.version 9.0\n.target sm_75\n";
+    const struct weir_image image = {WEIR_IMAGE_PTX, 75, text, sizeof text - 1};
+    const struct weir_bundle bundle = rig_bundle(&image, 1);
+    struct rig rig;
+    setenv("WEIR_TEST_CUDA_VERSION", "12040", 1);
+    ASSERT_TRUE(rig_start(&rig));
+    EXPECT_INT_EQ(create_program(&rig, &bundle), WEIR_ERROR_UNSUPPORTED);
+    expect_text("the driver is too old for bundle 'rig': CUDA 13 built it, and the driver supports "
+                "CUDA 12.4; install NVIDIA driver 580 or newer");
+    rig_finish(&rig);
+}
+
+WEIR_TEST(CudaMessages, DriverTooOldForTheImages)
+{
+    rig_in_child(have_a_driver_of_12_4);
+}
+
+static void pass_wrong_arguments(void)
+{
+    struct rig rig;
+    ASSERT_TRUE(rig_start(&rig));
+    weir_program *program = rig_program(&rig);
+    weir_kernel *iota = rig_kernel(program, "iota");
+    weir_buffer *buffer = rig_buffer(&rig, 4096, WEIR_PLACE_DEVICE);
+    EXPECT_INT_EQ(weir_queue_launch(rig.queue, iota, weir_dim(1, 1, 1), weir_dim(16, 1, 1),
+                                    weir_out(buffer, 0, 64), 3u),
+                  WEIR_ERROR_INVALID);
+    expect_text("launch: 2 arguments; the kernel has 3 parameters");
+    EXPECT_INT_EQ(weir_queue_launch(rig.queue, iota, weir_dim(1, 1, 1), weir_dim(16, 1, 1), 3u,
+                                    weir_out(buffer, 0, 64), 3u),
+                  WEIR_ERROR_INVALID);
+    expect_text("launch: parameter 0, 'out', is a uint *; it got a value");
+    EXPECT_INT_EQ(weir_queue_launch(rig.queue, iota, weir_dim(1, 1, 1), weir_dim(16, 1, 1),
+                                    weir_out(buffer, 0, 64), weir_in(buffer, 64, 64), 3u),
+                  WEIR_ERROR_INVALID);
+    expect_text("launch: parameter 1, 'first', is a");
+    // Nothing was submitted, and nothing has failed.
+    EXPECT_OK(weir_queue_sync(rig.queue, GUARD_NS));
+    weir_buffer_destroy(&buffer);
+    weir_kernel_destroy(&iota);
+    weir_program_destroy(&program);
+    rig_finish(&rig);
+}
+
+WEIR_TEST(CudaMessages, WrongArguments)
+{
+    rig_in_child(pass_wrong_arguments);
+}
+
+static void ask_for_a_kernel(void)
+{
+    struct rig rig;
+    weir_kernel *kernel;
+    ASSERT_TRUE(rig_start(&rig));
+    weir_program *program = rig_program(&rig);
+    EXPECT_INT_EQ(weir_kernel_create(program, "itoa", &kernel), WEIR_ERROR_NOT_FOUND);
+    expect_text("the program has no kernel 'itoa'; did you mean 'iota'?");
+    weir_program_destroy(&program);
+    rig_finish(&rig);
+}
+
+WEIR_TEST(CudaMessages, AKernelThatIsNotThere)
+{
+    rig_in_child(ask_for_a_kernel);
+}
+
+static void pin_too_much(void)
+{
+    struct rig rig;
+    weir_buffer *buffer;
+    struct weir_buffer_params params = {.struct_size = sizeof params,
+                                        .size = (size_t)100 << 20,
+                                        .placement = WEIR_PLACE_HOST};
+    setenv("WEIR_TEST_CUDA_PINNED", "67108864", 1);
+    ASSERT_TRUE(rig_start(&rig));
+    EXPECT_INT_EQ(weir_buffer_create(rig.device, &params, &buffer), WEIR_ERROR_OUT_OF_MEMORY);
+    EXPECT_NULL(buffer);
+    expect_text("a pinned HOST buffer of 104857600 bytes was asked for, and ");
+    expect_text("bytes of the machine's memory are free");
+    expect_text("cuMemHostAlloc returned CUDA_ERROR_OUT_OF_MEMORY, 2");
+    params.size = (size_t)32 << 20;
+    EXPECT_OK(weir_buffer_create(rig.device, &params, &buffer));
+    weir_buffer_destroy(&buffer);
+    rig_finish(&rig);
+}
+
+WEIR_TEST(CudaMessages, OutOfPinnedMemory)
+{
+    rig_in_child(pin_too_much);
+}
+
+static void ask_for_too_much(void)
+{
+    struct rig rig;
+    weir_buffer *buffer;
+    struct weir_buffer_params params = {.struct_size = sizeof params, .size = (size_t)2 << 30};
+    ASSERT_TRUE(rig_start(&rig));
+    EXPECT_INT_EQ(weir_buffer_create(rig.device, &params, &buffer), WEIR_ERROR_OUT_OF_MEMORY);
+    expect_text("a DEVICE buffer of 2147483648 bytes was asked for, and 1073741824 bytes of "
+                "1073741824 are free");
+    EXPECT_OK(weir_queue_sync(rig.queue, GUARD_NS));
+    rig_finish(&rig);
+}
+
+WEIR_TEST(CudaMessages, OutOfDeviceMemory)
+{
+    rig_in_child(ask_for_too_much);
+}

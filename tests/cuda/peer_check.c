@@ -1,0 +1,307 @@
+// Copies between two GPUs: a program for a machine that has them. It prints one line a
+// check, with the figure where there is one, and ends with 1 if any failed.
+//
+// Beside Weir's copy of 1 GiB runs the driver's, on memory of cuMemAlloc and streams of its
+// own; both in turn, and the medians are compared.
+#include <dlfcn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/weir.h>
+
+#include "backends/cuda/symbols.h"
+#include "base/clock.h"
+
+#define GIB ((size_t)1 << 30)
+#define SMALL ((size_t)8 << 20)
+
+enum {
+    ROUNDS = 11,
+    COPIES = 4, // in one round
+    HOPS = 200,
+};
+
+static int failures;
+static struct cu_symbols cu;
+
+struct side {
+    weir_device *device;
+    weir_queue *queue;
+    weir_buffer *memory; // 1 GiB
+    weir_buffer *small;
+    weir_buffer *host;
+    struct weir_native_device native;
+    // The driver's own.
+    CUstream stream;
+    CUdeviceptr raw;
+};
+
+static struct side sides[2];
+
+static void check(bool good, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    printf("%s  ", good ? "ok  " : "FAIL");
+    vprintf(format, arguments);
+    printf("\n");
+    va_end(arguments);
+    if (!good)
+        printf("      last error: %s\n", weir_last_error_text());
+    failures += !good;
+    fflush(stdout);
+}
+
+static weir_buffer *buffer_of(struct side *side, size_t size, weir_placement placement)
+{
+    weir_buffer *buffer = NULL;
+    const struct weir_buffer_params params = {.struct_size = sizeof params,
+                                              .size = size,
+                                              .placement = placement};
+    if (weir_buffer_create(side->device, &params, &buffer) < 0)
+        check(false, "a buffer of %zu bytes", size);
+    return buffer;
+}
+
+static bool open_side(weir_runtime *runtime, struct side *side, const char *index)
+{
+    const struct weir_device_params params = {.struct_size = sizeof params, .select = index};
+    if (weir_device_open(runtime, &params, &side->device) < 0 ||
+        weir_queue_create(side->device, NULL, &side->queue) < 0 ||
+        weir_device_get_native(side->device, &side->native) < 0) {
+        check(false, "opening device %s", index);
+        return false;
+    }
+    side->memory = buffer_of(side, GIB, WEIR_PLACE_DEVICE);
+    side->small = buffer_of(side, SMALL, WEIR_PLACE_DEVICE);
+    side->host = buffer_of(side, SMALL, WEIR_PLACE_HOST);
+    return side->memory && side->small && side->host;
+}
+
+static void close_side(struct side *side)
+{
+    weir_buffer_destroy(&side->memory);
+    weir_buffer_destroy(&side->small);
+    weir_buffer_destroy(&side->host);
+    weir_queue_destroy(&side->queue);
+    check(weir_device_close(&side->device) == WEIR_OK, "the device closes");
+}
+
+static bool open_raw(struct side *side)
+{
+    CUresult (*allocate)(CUdeviceptr *, size_t) = NULL;
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    void *address = driver ? dlsym(driver, "cuMemAlloc_v2") : NULL;
+    memcpy(&allocate, &address, sizeof address);
+    if (!allocate || cu.cuCtxSetCurrent(side->native.context) != CUDA_SUCCESS ||
+        cu.cuStreamCreateWithPriority(&side->stream, CU_STREAM_NON_BLOCKING, 0) != CUDA_SUCCESS ||
+        allocate(&side->raw, GIB) != CUDA_SUCCESS) {
+        check(false, "memory and a stream of the driver's");
+        return false;
+    }
+    return true;
+}
+
+// Results.
+
+static uint32_t word_at(size_t index, uint32_t seed)
+{
+    return (uint32_t)index * 2654435761u + seed;
+}
+
+static bool fill_words(struct side *side, weir_buffer *buffer, uint32_t seed)
+{
+    const size_t count = weir_buffer_size(buffer) / 4;
+    uint32_t *words = malloc(4 * count);
+    for (size_t i = 0; words && i < count; i++)
+        words[i] = word_at(i, seed);
+    const bool good = words && weir_upload(side->queue, buffer, 0, words, 4 * count) == WEIR_OK;
+    free(words);
+    return good;
+}
+
+static bool holds_words(struct side *side, weir_buffer *buffer, size_t first, size_t count,
+                        size_t from, uint32_t seed)
+{
+    uint32_t *words = malloc(4 * count);
+    bool same = words && weir_download(side->queue, words, buffer, 4 * first, 4 * count) == WEIR_OK;
+    for (size_t i = 0; same && i < count; i++)
+        same = words[i] == word_at(from + i, seed);
+    free(words);
+    return same;
+}
+
+// One copy of `size` bytes on the queue of `by`, and what is there afterwards.
+static void check_copy(struct side *by, struct side *to, weir_buffer *dst, struct side *from,
+                       weir_buffer *src, uint32_t seed, const char *what)
+{
+    const size_t size = weir_buffer_size(dst);
+    const bool good = fill_words(from, src, seed) && fill_words(to, dst, seed + 1) &&
+                      weir_queue_copy(by->queue, dst, 64, src, 128, size - 256) == WEIR_OK &&
+                      weir_queue_sync(by->queue, WEIR_FOREVER) == WEIR_OK &&
+                      holds_words(to, dst, 16, size / 4 - 64, 32, seed) &&
+                      holds_words(to, dst, 0, 16, 0, seed + 1);
+    check(good, "%s", what);
+}
+
+static void check_2d(struct side *by, struct side *to, struct side *from, const char *what)
+{
+    const struct weir_plane dst = {to->small, 256, 4096};
+    const struct weir_plane src = {from->small, 64, 2560};
+    bool good = fill_words(from, from->small, 77) && fill_words(to, to->small, 78) &&
+                weir_queue_copy_2d(by->queue, dst, src, 2000, 1024) == WEIR_OK &&
+                weir_queue_sync(by->queue, WEIR_FOREVER) == WEIR_OK;
+    for (size_t row = 0; good && row < 1024; row += 31)
+        good = holds_words(to, to->small, 64 + 1024 * row, 500, 16 + 640 * row, 77) &&
+               holds_words(to, to->small, 64 + 1024 * row + 500, 8, 64 + 1024 * row + 500, 78);
+    check(good, "%s", what);
+}
+
+static void check_results(void)
+{
+    struct side *a = &sides[0];
+    struct side *b = &sides[1];
+    check_copy(a, b, b->small, a, a->small, 1, "device 0 writes memory of device 1");
+    check_copy(a, a, a->small, b, b->small, 2, "device 0 reads memory of device 1");
+    check_copy(b, b, b->small, a, a->small, 3, "device 1 reads memory of device 0");
+    check_copy(a, b, b->small, a, a->host, 4, "device 0 copies its HOST buffer to device 1");
+    check_copy(a, a, a->host, b, b->small, 5,
+               "device 0 copies device 1's memory to its HOST buffer");
+    check_copy(a, a, a->small, b, b->host, 6, "device 0 copies device 1's HOST buffer");
+    check_copy(a, b, b->host, a, a->small, 7, "device 0 copies to device 1's HOST buffer");
+    check_2d(a, b, a, "rows from device 0 to device 1");
+    check_2d(a, a, b, "rows from device 1 to device 0");
+}
+
+// Figures.
+
+static int by_value(const void *a, const void *b)
+{
+    const uint64_t left = *(const uint64_t *)a;
+    const uint64_t right = *(const uint64_t *)b;
+    return left < right ? -1 : left > right;
+}
+
+static uint64_t median(uint64_t *times)
+{
+    qsort(times, ROUNDS, sizeof *times, by_value);
+    return times[ROUNDS / 2];
+}
+
+static uint64_t time_weir(struct side *by, struct side *to, struct side *from)
+{
+    const uint64_t start = weir_clock_now_ns();
+    for (int i = 0; i < COPIES; i++)
+        weir_queue_copy(by->queue, to->memory, 0, from->memory, 0, GIB);
+    const bool good = weir_queue_sync(by->queue, WEIR_FOREVER) == WEIR_OK;
+    return good ? weir_clock_now_ns() - start : UINT64_MAX;
+}
+
+static uint64_t time_raw(struct side *by, struct side *to, struct side *from)
+{
+    const uint64_t start = weir_clock_now_ns();
+    CUresult code = cu.cuCtxSetCurrent(by->native.context);
+    for (int i = 0; i < COPIES && code == CUDA_SUCCESS; i++)
+        code = cu.cuMemcpyPeerAsync(to->raw, to->native.context, from->raw, from->native.context,
+                                    GIB, by->stream);
+    if (code == CUDA_SUCCESS)
+        code = cu.cuStreamSynchronize(by->stream);
+    return code == CUDA_SUCCESS ? weir_clock_now_ns() - start : UINT64_MAX;
+}
+
+static double rate(uint64_t time_ns)
+{
+    return (double)COPIES * (double)GIB / (double)time_ns;
+}
+
+static void compare(struct side *by, struct side *to, struct side *from, const char *what)
+{
+    uint64_t weir[ROUNDS];
+    uint64_t raw[ROUNDS];
+    time_weir(by, to, from); // the first of each is slower
+    time_raw(by, to, from);
+    for (int i = 0; i < ROUNDS; i++) {
+        weir[i] = time_weir(by, to, from);
+        raw[i] = time_raw(by, to, from);
+    }
+    const uint64_t weir_ns = median(weir);
+    const uint64_t raw_ns = median(raw);
+    const double ratio = (double)weir_ns / (double)raw_ns;
+    check(ratio <= 1.02, "%s, 1 GiB: Weir %.1f GB/s, cuMemcpyPeerAsync %.1f GB/s, ratio %.4f", what,
+          rate(weir_ns), rate(raw_ns), ratio);
+}
+
+// Small copies to and fro, each behind the other device's: waits that the device orders.
+static void check_hops(void)
+{
+    uint64_t times[ROUNDS];
+    struct weir_event event;
+    bool good = true;
+    for (int round = 0; round < ROUNDS; round++) {
+        const uint64_t start = weir_clock_now_ns();
+        for (int hop = 0; hop < HOPS && good; hop++) {
+            struct side *by = &sides[hop & 1];
+            struct side *next = &sides[!(hop & 1)];
+            good = weir_queue_copy(by->queue, next->small, 0, by->small, 0, 4096) == WEIR_OK &&
+                   weir_queue_record(by->queue, &event) == WEIR_OK &&
+                   weir_queue_wait(next->queue, event) == WEIR_OK;
+        }
+        good = good && weir_queue_sync(sides[0].queue, WEIR_FOREVER) == WEIR_OK;
+        times[round] = weir_clock_now_ns() - start;
+    }
+    check(good, "a copy of 4 KiB and a wait of the other device: %.1f us a hop",
+          (double)median(times) / HOPS / 1e3);
+}
+
+static void check_pair(weir_runtime *runtime)
+{
+    int can = 0;
+    if (!open_side(runtime, &sides[0], "0") || !open_side(runtime, &sides[1], "1"))
+        return;
+    const uint64_t start = weir_clock_now_ns();
+    const bool peers = weir_device_can_peer(sides[0].device, sides[1].device);
+    const uint64_t first_ns = weir_clock_now_ns() - start;
+    cu.cuDeviceCanAccessPeer(&can, sides[0].native.ordinal, sides[1].native.ordinal);
+    check(peers,
+          "the devices are peers; the driver says that they %s each other's memory; the "
+          "first question took %.2f ms",
+          can ? "reach" : "do not reach", (double)first_ns / 1e6);
+    if (!peers || !open_raw(&sides[0]) || !open_raw(&sides[1]))
+        return;
+    cu.cuCtxSetCurrent(NULL);
+    check_results();
+    compare(&sides[0], &sides[1], &sides[0], "device 0 writes device 1");
+    compare(&sides[0], &sides[0], &sides[1], "device 0 reads device 1");
+    cu.cuCtxSetCurrent(NULL);
+    check_hops();
+}
+
+int main(void)
+{
+    const struct weir_open_params params = {.struct_size = sizeof params, .backend = "cuda"};
+    weir_runtime *runtime = NULL;
+    char message[512];
+    int version;
+    if (weir_open(&params, &runtime) < 0) {
+        check(false, "opening the CUDA backend");
+        return 1;
+    }
+    if (weir_device_count(runtime) < 2) {
+        check(true, "skipped: there is one GPU");
+        weir_close(&runtime);
+        return 0;
+    }
+    if (!cu_symbols_load("", &cu, &version, message, sizeof message)) {
+        check(false, "%s", message);
+        return 1;
+    }
+    check_pair(runtime);
+    // The driver's memory and streams end with the process.
+    for (int i = 0; i < 2; i++)
+        if (sides[i].device)
+            close_side(&sides[i]);
+    check(weir_close(&runtime) == WEIR_OK, "the runtime closes");
+    return failures ? 1 : 0;
+}

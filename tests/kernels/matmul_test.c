@@ -1,0 +1,229 @@
+// The matrix product on a device that runs kernels: against float64 with the bound
+// of float32 sums, and bit for bit against fma() in the same order. The matrices
+// stand in larger buffers full of NaN, so that one element read past an edge shows.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/weir.h>
+
+#include "kernels/matmul/matmul.h"
+#include "kernels/matmul/tile.cl.h"
+#include "tests/support/test.h"
+
+#define ASSERT_OK(call) ASSERT_INT_EQ(call, WEIR_OK)
+#define EXPECT_OK(call) EXPECT_INT_EQ(call, WEIR_OK)
+
+enum {
+    // In floats; a multiple of every device's argument alignment.
+    MARGIN = 1024
+};
+
+struct size {
+    uint32_t m, n, k;
+};
+
+// One element, exact tiles, one off on every side, long and thin ones, several blocks.
+static const struct size sizes[] = {
+    {1, 1, 1},     {128, 64, 16}, {256, 128, 64}, {129, 65, 17},  {127, 63, 15},   {1, 300, 7},
+    {300, 1, 7},   {5, 3, 1000},  {200, 33, 1},   {128, 64, 15},  {128, 64, 17},   {130, 64, 32},
+    {128, 70, 32}, {37, 211, 83}, {8, 16, 48},    {257, 193, 31}, {384, 320, 160}, {512, 512, 512},
+};
+
+static weir_runtime *runtime;
+static weir_device *device;
+static weir_queue *queue;
+static weir_program *program;
+static weir_kernel *kernel;
+
+static void open_all(void)
+{
+    const struct weir_program_params params = {
+        .struct_size = sizeof params,
+        .label = "matmul",
+        .bundle = &matmul_kernels,
+    };
+    ASSERT_OK(weir_open(NULL, &runtime));
+    ASSERT_OK(weir_device_open(runtime, NULL, &device));
+    ASSERT_OK(weir_queue_create(device, NULL, &queue));
+    ASSERT_OK(weir_program_create(device, &params, &program));
+    ASSERT_OK(weir_kernel_create(program, "matmul", &kernel));
+}
+
+static void close_all(void)
+{
+    weir_kernel_destroy(&kernel);
+    weir_program_destroy(&program);
+    weir_queue_destroy(&queue);
+    EXPECT_OK(weir_device_close(&device));
+    EXPECT_OK(weir_close(&runtime));
+}
+
+// A matrix in the middle of NaNs, here and on the device.
+struct matrix {
+    size_t count;
+    size_t all; // floats, margins included
+    float *host;
+    weir_buffer *buffer;
+};
+
+static float *at(const struct matrix *matrix)
+{
+    return matrix->host + MARGIN;
+}
+
+static struct matrix make(size_t count)
+{
+    struct matrix matrix = {.count = count, .all = count + 2 * (size_t)MARGIN};
+    const struct weir_buffer_params params = {
+        .struct_size = sizeof params,
+        .label = "matrix",
+        .size = matrix.all * sizeof(float),
+    };
+    matrix.host = malloc(params.size);
+    if (!matrix.host || weir_buffer_create(device, &params, &matrix.buffer) != WEIR_OK) {
+        weir_test_fail(__FILE__, __LINE__, "no memory for %zu floats", matrix.all);
+        exit(EXIT_FAILURE);
+    }
+    for (size_t i = 0; i < matrix.all; i++)
+        matrix.host[i] = NAN;
+    return matrix;
+}
+
+static void send(const struct matrix *matrix)
+{
+    EXPECT_OK(weir_upload(queue, matrix->buffer, 0, matrix->host, matrix->all * sizeof(float)));
+}
+
+static void finish(struct matrix *matrix)
+{
+    weir_buffer_destroy(&matrix->buffer);
+    free(matrix->host);
+}
+
+// Between -1 and 1, and large and small ones among them.
+static void fill(const struct matrix *matrix, uint32_t seed)
+{
+    uint32_t x = seed;
+    for (size_t i = 0; i < matrix->count; i++) {
+        x ^= x << 13;
+        x ^= x >> 17;
+        x ^= x << 5;
+        at(matrix)[i] = ldexpf((float)(int32_t)x, -31 + (int)(i % 7));
+    }
+}
+
+static struct weir_argument range(const struct matrix *matrix, weir_access access)
+{
+    return (struct weir_argument){.kind = WEIR_PARAMETER_BUFFER,
+                                  .access = access,
+                                  .buffer = matrix->buffer,
+                                  .offset = MARGIN * sizeof(float),
+                                  .size = (matrix->count ? matrix->count : 1) * sizeof(float)};
+}
+
+static void launch(const struct size *size, const struct matrix *a, const struct matrix *b,
+                   const struct matrix *c)
+{
+    const struct weir_extent grid = weir_dim((size->n + MATMUL_COLUMNS - 1) / MATMUL_COLUMNS,
+                                             (size->m + MATMUL_ROWS - 1) / MATMUL_ROWS, 1);
+    EXPECT_OK(weir_queue_launch(queue, kernel, grid, weir_dim(MATMUL_BLOCK_X, MATMUL_BLOCK_Y, 1),
+                                range(a, WEIR_ACCESS_READ), range(b, WEIR_ACCESS_READ),
+                                range(c, WEIR_ACCESS_WRITE), size->m, size->n, size->k));
+    EXPECT_OK(weir_download(queue, c->host, c->buffer, 0, c->all * sizeof(float)));
+}
+
+struct found {
+    size_t beyond_bound;
+    size_t other_bits;
+    size_t margins_touched;
+};
+
+static uint32_t bits_of(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+static struct found compare(const struct size *size, const float *a, const float *b,
+                            const struct matrix *c)
+{
+    // gamma(k) of the standard model of rounding.
+    const double unit = ldexp(1, -24) * size->k;
+    const double gamma = unit / (1 - unit);
+    struct found found = {0};
+    for (size_t i = 0; i < size->m; i++)
+        for (size_t j = 0; j < size->n; j++) {
+            double exact = 0, sizes_of = 0;
+            float same = 0;
+            for (size_t d = 0; d < size->k; d++) {
+                const float x = a[i * size->k + d], y = b[d * size->n + j];
+                exact += (double)x * y;
+                sizes_of += fabs((double)x * y);
+                same = fmaf(x, y, same);
+            }
+            const float got = at(c)[i * size->n + j];
+            found.beyond_bound += !(fabs(got - exact) <= gamma * sizes_of);
+            found.other_bits += bits_of(got) != bits_of(same);
+        }
+    for (size_t i = 0; i < MARGIN; i++)
+        found.margins_touched += !isnan(c->host[i]) + !isnan(c->host[c->all - 1 - i]);
+    return found;
+}
+
+static void check(const struct size *size)
+{
+    struct matrix a = make((size_t)size->m * size->k), b = make((size_t)size->k * size->n);
+    struct matrix c = make((size_t)size->m * size->n);
+    fill(&a, 1 + size->m);
+    fill(&b, 100 + size->n);
+    send(&a);
+    send(&b);
+    send(&c);
+    launch(size, &a, &b, &c);
+    const struct found found = compare(size, at(&a), at(&b), &c);
+    if (found.beyond_bound || found.other_bits || found.margins_touched)
+        weir_test_fail(__FILE__, __LINE__,
+                       "%u x %u x %u: %zu beyond the bound, %zu with other bits, %zu past the edge",
+                       size->m, size->n, size->k, found.beyond_bound, found.other_bits,
+                       found.margins_touched);
+    finish(&a);
+    finish(&b);
+    finish(&c);
+}
+
+WEIR_TEST(Matmul, AnySize)
+{
+    open_all();
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        check(&sizes[i]);
+    close_all();
+}
+
+WEIR_TEST(Matmul, NothingToSum)
+{
+    const struct size size = {130, 70, 0};
+    open_all();
+    check(&size);
+    close_all();
+}
+
+// The puzzle's products are squares of a matrix.
+WEIR_TEST(Matmul, OneMatrixTwice)
+{
+    const struct size size = {150, 150, 150};
+    open_all();
+    struct matrix a = make((size_t)size.m * size.k), c = make((size_t)size.m * size.n);
+    fill(&a, 7);
+    send(&a);
+    send(&c);
+    launch(&size, &a, &a, &c);
+    const struct found found = compare(&size, at(&a), at(&a), &c);
+    EXPECT_SIZE_EQ(found.beyond_bound, 0);
+    EXPECT_SIZE_EQ(found.other_bits, 0);
+    EXPECT_SIZE_EQ(found.margins_touched, 0);
+    finish(&a);
+    finish(&c);
+    close_all();
+}

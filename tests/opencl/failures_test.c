@@ -1,0 +1,400 @@
+// Every call that the OpenCL backend makes fails once in turn, while one program
+// runs that makes all of them. Whatever that leads to, nothing crashes or hangs, and
+// the error names the call. Under the address sanitizer nothing is left. The machine's
+// own OpenCL stands behind the library that fails; PoCL is meant.
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/weir.h>
+
+#include "kernels/conformance/conformance.h"
+#include "tests/support/libopencl/control.h"
+#include "tests/support/test.h"
+
+#define GUARD_NS (UINT64_C(60) * 1000000000u)
+#define BYTES 4096
+
+static const char library[] = "tests/support/libopencl/libOpenCL.so.1";
+
+// What decides which calls are made.
+static const struct configuration {
+    const char *name;
+    int no_svm;
+    int cached;
+} configurations[] = {
+    {"shared memory, programs from source", 0, 0},
+    {"pinned memory, programs from the cache", 1, 1},
+};
+
+struct objects {
+    weir_runtime *runtime;
+    weir_device *device;
+    weir_queue *queues[2];
+    weir_buffer *device_buffer;
+    weir_buffer *other_buffer; // DEVICE too
+    weir_buffer *host_buffer;
+    weir_buffer *wrapped;
+    weir_queue *queue_wrapped; // the first queue's
+    weir_buffer *adopted;      // the DEVICE buffer's memory
+    weir_program *bundled;
+    weir_program *built;
+    weir_kernel *iota;
+    weir_kernel *twice;
+};
+
+static _Alignas(4096) unsigned char memory[BYTES];
+
+static const struct weir_test_opencl *shim(void)
+{
+    void *handle = dlopen(weir_test_runfile(library), RTLD_NOW | RTLD_LOCAL);
+    const struct weir_test_opencl *found = handle ? dlsym(handle, WEIR_TEST_OPENCL_SYMBOL) : NULL;
+    if (!found)
+        weir_test_fail(__FILE__, __LINE__, "%s", dlerror());
+    return found;
+}
+
+static weir_status open_runtime(const struct configuration *configuration, weir_runtime **out)
+{
+    static const char *cache;
+    char text[1024];
+    if (!cache)
+        cache = weir_test_temp_dir();
+    shim()->hide_svm(configuration->no_svm);
+    snprintf(text, sizeof text,
+             "[weir]\nbackend = opencl\n[opencl]\nlibrary = %s\ncache = %d\ncache_dir = %s\n",
+             library, configuration->cached, cache);
+    return weir_open(&(struct weir_open_params){.struct_size = sizeof(struct weir_open_params),
+                                                .config_path = "test.ini",
+                                                .config_text = text,
+                                                .module_path =
+                                                    weir_test_runfile("backends/opencl")},
+                     out);
+}
+
+static weir_status create_queues(struct objects *all)
+{
+    struct weir_queue_params params = {.struct_size = sizeof params, .label = "first"};
+    weir_status status = weir_queue_create(all->device, &params, &all->queues[0]);
+    params.label = "timed";
+    params.timing = true;
+    params.priority = weir_device_limits(all->device)->priority_highest;
+    return status == WEIR_OK ? weir_queue_create(all->device, &params, &all->queues[1]) : status;
+}
+
+static weir_status create_buffers(struct objects *all)
+{
+    struct weir_buffer_params params = {.struct_size = sizeof params, .size = BYTES};
+    const struct weir_wrap_params wrap = {.struct_size = sizeof wrap,
+                                          .pointer = memory,
+                                          .size = BYTES};
+    weir_status status = weir_buffer_create(all->device, &params, &all->device_buffer);
+    if (status == WEIR_OK)
+        status = weir_buffer_create(all->device, &params, &all->other_buffer);
+    params.placement = WEIR_PLACE_HOST;
+    if (status == WEIR_OK)
+        status = weir_buffer_create(all->device, &params, &all->host_buffer);
+    return status == WEIR_OK ? weir_buffer_wrap(all->device, &wrap, &all->wrapped) : status;
+}
+
+static weir_status wrap_natives(struct objects *all)
+{
+    struct weir_native_queue queue;
+    struct weir_native_buffer buffer;
+    struct weir_queue_wrap_params wrap = {.struct_size = sizeof wrap};
+    struct weir_adopt_params adopt = {.struct_size = sizeof adopt, .size = BYTES};
+    weir_status status = weir_queue_get_native(all->queues[0], &queue);
+    wrap.native = queue.queue;
+    if (status == WEIR_OK)
+        status = weir_queue_wrap(all->device, &wrap, &all->queue_wrapped);
+    if (status == WEIR_OK)
+        status = weir_buffer_get_native(all->device_buffer, &buffer);
+    adopt.native = (uint64_t)(uintptr_t)buffer.memory;
+    return status == WEIR_OK ? weir_buffer_adopt(all->device, &adopt, &all->adopted) : status;
+}
+
+// A bundle of one kernel, so that building it takes no time.
+static weir_status create_bundled(struct objects *all)
+{
+    static const char text[] =
+        "__kernel void iota(__global uint *out, const uint first, const uint n)\n"
+        "{\n"
+        "    const uint i = (uint)get_global_id(0);\n"
+        "    if (i < n) out[i] = first + i;\n"
+        "}\n";
+    static const struct weir_image image = {WEIR_IMAGE_OPENCL_C, 0, text, sizeof text - 1};
+    static struct weir_bundle bundle;
+    bundle = conformance_kernels;
+    bundle.images = &image;
+    bundle.image_count = 1;
+    const struct weir_program_params params = {.struct_size = sizeof params, .bundle = &bundle};
+    weir_status status = weir_program_create(all->device, &params, &all->bundled);
+    return status == WEIR_OK ? weir_kernel_create(all->bundled, "iota", &all->iota) : status;
+}
+
+static weir_status create_built(struct objects *all)
+{
+    static const char source[] =
+        "__kernel void twice(__global const uint *in, __global uint *out, uint n,\n"
+        "                    WEIR_LOCAL_PARAM(uint) some)\n"
+        "{\n"
+        "    uint i = (uint)get_global_id(0);\n"
+        "    if (i < n) out[i] = 2u * in[i];\n"
+        "}\n";
+    const struct weir_program_params params = {.struct_size = sizeof params, .source = source};
+    weir_status status = weir_program_create(all->device, &params, &all->built);
+    return status == WEIR_OK ? weir_kernel_create(all->built, "twice", &all->twice) : status;
+}
+
+static weir_status create_all(struct objects *all, const struct configuration *configuration)
+{
+    weir_status status = open_runtime(configuration, &all->runtime);
+    if (status == WEIR_OK)
+        status = weir_device_open(all->runtime, NULL, &all->device);
+    if (status == WEIR_OK)
+        status = create_queues(all);
+    if (status == WEIR_OK)
+        status = create_buffers(all);
+    if (status == WEIR_OK)
+        status = wrap_natives(all);
+    if (status == WEIR_OK)
+        status = create_bundled(all);
+    return status == WEIR_OK ? create_built(all) : status;
+}
+
+static weir_status copy_about(struct objects *all, weir_queue *queue)
+{
+    weir_buffer *const buffers[] = {all->device_buffer, all->host_buffer, all->wrapped,
+                                    all->other_buffer};
+    weir_status status = WEIR_OK;
+    for (size_t i = 0; i < 16 && status == WEIR_OK; i++) {
+        weir_buffer *dst = buffers[i / 4];
+        weir_buffer *src = buffers[i % 4];
+        const struct weir_plane to = {dst, 0, 32};
+        const struct weir_plane from = {src, BYTES / 2, 64};
+        status = weir_queue_copy(queue, dst, 0, src, BYTES / 2, 64);
+        if (status == WEIR_OK)
+            status = weir_queue_copy_2d(queue, to, from, 16, 4);
+    }
+    for (size_t unit = 1; unit <= 16 && status == WEIR_OK; unit *= 4)
+        for (size_t i = 0; i < 3 && status == WEIR_OK; i++)
+            status = weir_queue_fill(queue, buffers[i], 0, 64, "0123456789abcdef", unit);
+    return status;
+}
+
+static weir_status launch(struct objects *all, weir_queue *queue)
+{
+    weir_status status = weir_queue_launch(queue, all->iota, weir_dim(1, 1, 1), weir_dim(16, 1, 1),
+                                           weir_out(all->device_buffer, 0, 64), 1u, 16u);
+    // Two views of one buffer.
+    if (status == WEIR_OK)
+        status =
+            weir_queue_launch(queue, all->twice, weir_dim(1, 1, 1), weir_dim(16, 1, 1),
+                              weir_in(all->device_buffer, 0, 64),
+                              weir_out(all->device_buffer, BYTES / 2, 64), 16u, weir_local(64));
+    if (status == WEIR_OK && weir_device_limits(all->device)->host_in_kernels)
+        status = weir_queue_launch(queue, all->iota, weir_dim(1, 1, 1), weir_dim(16, 1, 1),
+                                   weir_out(all->host_buffer, 0, 64), 1u, 16u);
+    return status;
+}
+
+static weir_status wait_for_all(struct objects *all)
+{
+    struct weir_event events[2] = {{0}, {0}};
+    uint64_t time;
+    char bytes[64];
+    weir_status status = WEIR_OK;
+    for (size_t i = 0; i < 2 && status == WEIR_OK; i++) {
+        status = weir_queue_record(all->queues[i], &events[i]);
+        if (status == WEIR_OK)
+            status = weir_queue_wait(all->queues[!i], events[i]);
+        if (status == WEIR_OK)
+            status = weir_queue_flush(all->queues[i]);
+    }
+    if (status == WEIR_OK)
+        status = weir_event_query(events[0]);
+    if (status >= 0)
+        status = weir_event_sync(events[0], GUARD_NS);
+    if (status == WEIR_OK)
+        status = weir_event_sync(events[1], WEIR_FOREVER);
+    if (status == WEIR_OK)
+        status = weir_event_time_ns(events[1], &time);
+    return status == WEIR_OK
+               ? weir_download(all->queues[0], bytes, all->device_buffer, 0, sizeof bytes)
+               : status;
+}
+
+static weir_status use_natives(struct objects *all)
+{
+    weir_status status =
+        weir_queue_copy(all->queue_wrapped, all->adopted, 0, all->host_buffer, 0, 64);
+    return status == WEIR_OK ? weir_queue_sync(all->queue_wrapped, WEIR_FOREVER) : status;
+}
+
+// What belongs to another queue must outlive the work of this one. The error that is
+// there already stays.
+static void destroy_wrapped(struct objects *all)
+{
+    const struct weir_error first = *weir_last_error();
+    if (all->queue_wrapped)
+        weir_queue_recover(all->queue_wrapped);
+    weir_error_set(&first);
+    weir_queue_destroy(&all->queue_wrapped);
+    weir_buffer_destroy(&all->adopted);
+}
+
+static weir_status run(struct objects *all, const struct configuration *configuration)
+{
+    weir_status status = create_all(all, configuration);
+    struct weir_event between = {0};
+    // One after the other, since both use the same buffers.
+    for (size_t i = 0; i < 2 && status == WEIR_OK; i++) {
+        if (between.queue)
+            status = weir_queue_wait(all->queues[i], between);
+        if (status == WEIR_OK)
+            status = copy_about(all, all->queues[i]);
+        if (status == WEIR_OK)
+            status = launch(all, all->queues[i]);
+        if (status == WEIR_OK)
+            status = weir_queue_record(all->queues[i], &between);
+    }
+    if (status == WEIR_OK)
+        status = wait_for_all(all);
+    if (status == WEIR_OK)
+        status = use_natives(all);
+    for (size_t i = 0; i < 2 && status == WEIR_OK; i++)
+        status = weir_queue_sync(all->queues[i], WEIR_FOREVER);
+    destroy_wrapped(all);
+    return status == WEIR_OK ? weir_device_trim(all->device) : status;
+}
+
+static void destroy_all(struct objects *all)
+{
+    weir_kernel_destroy(&all->iota);
+    weir_kernel_destroy(&all->twice);
+    weir_program_destroy(&all->bundled);
+    weir_program_destroy(&all->built);
+    weir_buffer_destroy(&all->wrapped);
+    weir_buffer_destroy(&all->host_buffer);
+    weir_buffer_destroy(&all->device_buffer);
+    weir_buffer_destroy(&all->other_buffer);
+    weir_queue_destroy(&all->queues[0]);
+    weir_queue_destroy(&all->queues[1]);
+    EXPECT_INT_EQ(weir_device_close(&all->device), WEIR_OK);
+    EXPECT_INT_EQ(weir_close(&all->runtime), WEIR_OK);
+}
+
+// What gives something back cannot report anything, and goes on. What only asks has
+// an answer for what a driver does not know. What concerns the cache costs time only.
+// An allocation is tried again, and so is a build.
+static bool may_pass_unseen(const char *name)
+{
+    static const char *const unseen[] = {
+        "clGetPlatformInfo",
+        "clGetDeviceInfo",
+        "clGetDeviceIDs",
+        "clGetProgramInfo",
+        "clGetProgramBuildInfo",
+        "clGetEventInfo",
+        "clGetEventProfilingInfo",
+        "clCreateProgramWithBinary",
+        "clBuildProgram",
+        "clFinish",
+        "clFlush",
+        "clEnqueueUnmapMemObject",
+        "clSVMAlloc",
+        "clSVMFree",
+    };
+    if (strncmp(name, "clRelease", strlen("clRelease")) == 0)
+        return true;
+    for (size_t i = 0; i < sizeof unseen / sizeof *unseen; i++) {
+        if (strcmp(unseen[i], name) == 0)
+            return true;
+    }
+    return false;
+}
+
+// Where the failure is that a device is not there, or not as able, the sentence is
+// about that. A build that is tried again comes without signatures.
+static bool may_be_about_something_else(const char *name)
+{
+    return strcmp(name, "clBuildProgram") == 0 || strcmp(name, "clGetDeviceInfo") == 0 ||
+           strcmp(name, "clGetPlatformInfo") == 0 || strcmp(name, "clGetDeviceIDs") == 0;
+}
+
+// Returns false when there are no calls left to fail.
+static bool fail_call(const struct configuration *configuration, const char *name, long n)
+{
+    struct objects all = {NULL};
+    weir_test_note("%s: call %ld of %s fails", configuration->name, n, name);
+    shim()->fail(name, n, 0);
+    const weir_status status = run(&all, configuration);
+    const char *text = weir_last_error_text();
+    if (status < 0) {
+        EXPECT_TRUE(strlen(weir_last_error()->message) > 0);
+        if (!may_be_about_something_else(name))
+            EXPECT_CONTAINS(text, name);
+    } else if (shim()->struck() > 0) {
+        EXPECT_TRUE(may_pass_unseen(name));
+    }
+    destroy_all(&all);
+    const bool struck = shim()->struck() > 0;
+    shim()->fail(NULL, 0, 0);
+    return struck;
+}
+
+// Each of the first calls, and then fewer and fewer of those that are made often.
+static void fail_in_turn(const struct configuration *configuration, const char *name)
+{
+    for (long n = 1; fail_call(configuration, name, n);)
+        n += n < 8 ? 1 : n / 2;
+}
+
+static void succeed(const struct configuration *configuration)
+{
+    struct objects all = {NULL};
+    weir_test_note("%s: nothing fails", configuration->name);
+    EXPECT_INT_EQ(run(&all, configuration), WEIR_OK);
+    destroy_all(&all);
+}
+
+static void fail_every_call(const struct configuration *configuration)
+{
+    ASSERT_NOT_NULL(shim());
+    shim()->fail(NULL, 0, 0);
+    succeed(configuration); // and fills the cache
+    for (size_t i = 0; shim()->name(i); i++)
+        fail_in_turn(configuration, shim()->name(i));
+    succeed(configuration);
+    weir_test_note(NULL);
+}
+
+WEIR_TEST(OpenclFailures, EveryCallOnceWithSharedMemory)
+{
+    fail_every_call(&configurations[0]);
+}
+
+WEIR_TEST(OpenclFailures, EveryCallOnceWithPinnedMemory)
+{
+    fail_every_call(&configurations[1]);
+}
+
+// PoCL has no priorities, and so needs the older function alone.
+static bool is_for_other_drivers(const char *name)
+{
+    return strcmp(name, "clCreateCommandQueueWithProperties") == 0;
+}
+
+// A call that the program does not make would be proved by nothing.
+WEIR_TEST(OpenclFailures, TheProgramMakesEveryCall)
+{
+    ASSERT_NOT_NULL(shim());
+    succeed(&configurations[0]);
+    succeed(&configurations[1]);
+    succeed(&configurations[1]); // out of the cache
+    weir_test_note(NULL);
+    for (size_t i = 0; shim()->name(i); i++)
+        if (shim()->calls(shim()->name(i)) == 0 && !is_for_other_drivers(shim()->name(i)))
+            weir_test_fail(__FILE__, __LINE__, "%s is never called", shim()->name(i));
+}

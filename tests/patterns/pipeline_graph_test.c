@@ -1,0 +1,226 @@
+// The pipeline with its frames as graphs: null by default, or what WEIR_BACKEND names.
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/patterns/line.h"
+
+// Wrapped by the linker: calls of this program's C code, Weir's included.
+static _Atomic unsigned long allocations;
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *pointer, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *pointer, size_t size);
+
+void *__wrap_malloc(size_t size)
+{
+    allocations++;
+    return __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+    allocations++;
+    return __real_calloc(count, size);
+}
+
+void *__wrap_realloc(void *pointer, size_t size)
+{
+    allocations++;
+    return __real_realloc(pointer, size);
+}
+
+// How often the stages were asked; and how many frames in a row are alike.
+static atomic_uint captures;
+static uint32_t alike;
+
+static weir_pipeline_submit_function first_submit;
+
+static weir_status counted_submit(void *user, void *slot, void *frame, weir_queue *queue)
+{
+    atomic_fetch_add(&captures, 1);
+    return first_submit(user, slot, frame, queue);
+}
+
+static uint64_t number_of(void *user, void *slot, void *data_frame)
+{
+    const struct frame *frame = data_frame;
+    (void)user;
+    (void)slot;
+    return alike ? (frame->number - 1) / alike : 0;
+}
+
+static struct weir_pipeline_stage stages[5];
+
+static struct weir_pipeline_params graph_params(uint32_t slots)
+{
+    struct weir_pipeline_params params = line_params(slots);
+    memcpy(stages, params.stages, sizeof stages);
+    first_submit = stages[0].submit;
+    stages[0].submit = counted_submit;
+    params.stages = stages;
+    params.graphs = true;
+    params.repeat = number_of;
+    atomic_store(&captures, 0);
+    alike = 0;
+    return params;
+}
+
+WEIR_TEST(PipelineGraphs, EveryFrameWithItsData)
+{
+    enum {
+        FRAMES = 60
+    };
+    struct frame frames[FRAMES];
+
+    for (uint32_t slots = 1; slots <= 4; slots++) {
+        weir_test_note("%u slots", slots);
+        ASSERT_OK(line_open(NULL));
+        line.deliver_ns = 100000;
+        number_frames(frames, FRAMES);
+        const struct weir_pipeline_params params = graph_params(slots);
+        ASSERT_OK(weir_pipeline_create(&params, &line.pipeline));
+        for (unsigned i = 0; i < FRAMES; i++)
+            ASSERT_OK(weir_pipeline_submit(line.pipeline, &frames[i]));
+        ASSERT_OK(weir_pipeline_drain(line.pipeline, WEIR_FOREVER));
+        EXPECT_TRUE(recorder_is_in_order(&line.recorder, FRAMES));
+        EXPECT_UINT_EQ(recorder_count_of(&line.recorder, WEIR_OK), FRAMES);
+        EXPECT_UINT_EQ(atomic_load(&captures), slots);
+        line_close();
+    }
+    weir_test_note(NULL);
+}
+
+// A frame that does not repeat the one before it in its slot is captured anew.
+WEIR_TEST(PipelineGraphs, OtherFramesAreCapturedAnew)
+{
+    enum {
+        FRAMES = 40
+    };
+    struct frame frames[FRAMES];
+
+    ASSERT_OK(line_open(NULL));
+    number_frames(frames, FRAMES);
+    const struct weir_pipeline_params params = graph_params(2);
+    alike = 10;
+    ASSERT_OK(weir_pipeline_create(&params, &line.pipeline));
+    for (unsigned i = 0; i < FRAMES; i++)
+        ASSERT_OK(weir_pipeline_submit(line.pipeline, &frames[i]));
+    ASSERT_OK(weir_pipeline_drain(line.pipeline, WEIR_FOREVER));
+    EXPECT_UINT_EQ(recorder_count_of(&line.recorder, WEIR_OK), FRAMES);
+    EXPECT_UINT_EQ(atomic_load(&captures), 2 * FRAMES / alike);
+    line_close();
+}
+
+WEIR_TEST(PipelineGraphs, NeedToKnowWhatRepeats)
+{
+    ASSERT_OK(line_open(NULL));
+    struct weir_pipeline_params params = graph_params(2);
+    params.repeat = NULL;
+    EXPECT_INT_EQ(weir_pipeline_create(&params, &line.pipeline), WEIR_ERROR_INVALID);
+    EXPECT_CONTAINS(weir_last_error_text(), "cannot run as graphs");
+    EXPECT_CONTAINS(weir_last_error_text(), "graphs = 0");
+    line_close();
+}
+
+// A stage with a host call says so, in every frame, and nothing is left of the capture.
+WEIR_TEST(PipelineGraphs, AStageWithAHostCallIsNamed)
+{
+    enum {
+        FRAMES = 5
+    };
+    struct frame frames[FRAMES];
+
+    ASSERT_OK(line_open(NULL));
+    number_frames(frames, FRAMES);
+    for (unsigned i = 0; i < FRAMES; i++)
+        frames[i].fails_in_host_call = i < 3; // stage `left` submits one
+    const struct weir_pipeline_params params = graph_params(2);
+    ASSERT_OK(weir_pipeline_create(&params, &line.pipeline));
+    for (unsigned i = 0; i < FRAMES; i++)
+        ASSERT_OK(weir_pipeline_submit(line.pipeline, &frames[i]));
+    ASSERT_OK(weir_pipeline_drain(line.pipeline, WEIR_FOREVER));
+    for (unsigned i = 0; i < 3; i++) {
+        const struct delivery *delivery = recorder_at(&line.recorder, i);
+        EXPECT_INT_EQ(delivery->status, WEIR_ERROR_INVALID);
+        EXPECT_STR_EQ(delivery->stage, "left");
+        EXPECT_CONTAINS(delivery->message, "a host call cannot be part of one");
+        EXPECT_CONTAINS(delivery->remedy, "graphs = 0");
+    }
+    EXPECT_UINT_EQ(recorder_count_of(&line.recorder, WEIR_OK), 2);
+    line_close();
+}
+
+// A stage that fails while it is captured costs its frame alone.
+WEIR_TEST(PipelineGraphs, AFailedCaptureIsTriedAgain)
+{
+    enum {
+        FRAMES = 8
+    };
+    struct frame frames[FRAMES];
+
+    ASSERT_OK(line_open(NULL));
+    number_frames(frames, FRAMES);
+    frames[0].fails_in_submit = true;
+    const struct weir_pipeline_params params = graph_params(1);
+    ASSERT_OK(weir_pipeline_create(&params, &line.pipeline));
+    for (unsigned i = 0; i < FRAMES; i++)
+        ASSERT_OK(weir_pipeline_submit(line.pipeline, &frames[i]));
+    ASSERT_OK(weir_pipeline_drain(line.pipeline, WEIR_FOREVER));
+    EXPECT_STR_EQ(recorder_at(&line.recorder, 0)->stage, "left");
+    EXPECT_UINT_EQ(recorder_count_of(&line.recorder, WEIR_OK), FRAMES - 1);
+    EXPECT_UINT_EQ(atomic_load(&captures), 2);
+    line_close();
+}
+
+WEIR_TEST(PipelineGraphs, HaveNoTimesOfStages)
+{
+    struct weir_pipeline_statistics statistics;
+    struct frame frames[4];
+
+    ASSERT_OK(line_open(NULL));
+    number_frames(frames, 4);
+    struct weir_pipeline_params params = graph_params(2);
+    params.timing = true;
+    ASSERT_OK(weir_pipeline_create(&params, &line.pipeline));
+    for (unsigned i = 0; i < 4; i++)
+        ASSERT_OK(weir_pipeline_submit(line.pipeline, &frames[i]));
+    ASSERT_OK(weir_pipeline_drain(line.pipeline, WEIR_FOREVER));
+    weir_pipeline_get_statistics(line.pipeline, &statistics);
+    EXPECT_UINT_EQ(statistics.succeeded, 4);
+    EXPECT_UINT_EQ(statistics.timed_frames, 0);
+    line_close();
+}
+
+WEIR_TEST(PipelineGraphs, AllocateNothingOnceWarm)
+{
+    enum {
+        FRAMES = 400
+    };
+    static struct frame frames[FRAMES];
+    struct weir_counters before, after;
+    unsigned long allocations_before = 0;
+
+    ASSERT_OK(line_open(NULL));
+    number_frames(frames, FRAMES);
+    struct weir_pipeline_params params = graph_params(3);
+    params.deliver = NULL;
+    ASSERT_OK(weir_pipeline_create(&params, &line.pipeline));
+    for (unsigned i = 0; i < FRAMES; i++) {
+        if (i == FRAMES / 2) {
+            ASSERT_OK(weir_pipeline_drain(line.pipeline, WEIR_FOREVER));
+            weir_counters_read(&before);
+            allocations_before = allocations;
+        }
+        ASSERT_OK(weir_pipeline_submit(line.pipeline, &frames[i]));
+    }
+    ASSERT_OK(weir_pipeline_drain(line.pipeline, WEIR_FOREVER));
+    weir_counters_read(&after);
+    EXPECT_UINT_EQ(after.allocations, before.allocations);
+    EXPECT_UINT_EQ(after.driver_objects, before.driver_objects);
+    // A driver allocates in its own library, which is not wrapped.
+    EXPECT_UINT_EQ(allocations, allocations_before);
+    line_close();
+}

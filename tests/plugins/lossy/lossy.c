@@ -1,0 +1,97 @@
+// A plugin for tests that loses work: it forwards the first operations of a kind, and
+// then says of all later ones that they are done. Who checks results must notice.
+#include <stdatomic.h>
+#include <string.h>
+
+#include <weir/module/module.h>
+
+enum key {
+    KEY_KIND,
+    KEY_FORWARDED,
+    KEY_COUNT
+};
+
+struct state {
+    enum weir_operation_kind kind;
+    int64_t forwarded;
+    atomic_int_fast64_t seen;
+};
+
+static weir_status lossy_open(struct weir_link *link, const struct weir_setting *settings,
+                              void **out_state)
+{
+    struct state *state = link->host->allocate(sizeof *state);
+    if (!state)
+        return link->host->error(&(struct weir_error){.status = WEIR_ERROR_OUT_OF_MEMORY});
+    state->kind =
+        strcmp(settings[KEY_KIND].text, "copy") == 0 ? WEIR_OPERATION_COPY : WEIR_OPERATION_LAUNCH;
+    state->forwarded = settings[KEY_FORWARDED].integer;
+    *out_state = state;
+    return WEIR_OK;
+}
+
+static void lossy_close(const struct weir_link *link)
+{
+    link->host->release(link->state);
+}
+
+static weir_status lossy_queue_submit(const struct weir_link *link, weir_queue *queue,
+                                      const struct weir_operation *operation)
+{
+    struct state *state = link->state;
+    if (operation->kind == state->kind && atomic_fetch_add(&state->seen, 1) >= state->forwarded)
+        return WEIR_OK;
+    return link->next->ops->queue_submit(link->next, queue, operation);
+}
+
+static const char *const kinds[] = {"copy", "launch", NULL};
+
+static const struct weir_key lossy_keys[KEY_COUNT] = {
+    [KEY_KIND] =
+        {
+            .name = "kind",
+            .type = WEIR_KEY_CHOICE,
+            .fallback = "copy",
+            .choices = kinds,
+            .help = "What is lost.",
+        },
+    [KEY_FORWARDED] =
+        {
+            .name = "forwarded",
+            .type = WEIR_KEY_INTEGER,
+            .fallback = "0",
+            .minimum = 0,
+            .maximum = 1000000,
+            .help = "How many are forwarded before.",
+        },
+};
+
+static const struct weir_module_ops lossy_ops = {
+    .open = lossy_open,
+    .close = lossy_close,
+    .queue_submit = lossy_queue_submit,
+};
+
+static const struct weir_module lossy_module = {
+    .abi = WEIR_MODULE_ABI,
+    .struct_size = sizeof lossy_module,
+    .kind = WEIR_MODULE_PLUGIN,
+    .name = "lossy",
+    .version = WEIR_VERSION_STRING,
+    .build_id = "",
+    .sanitizer = WEIR_MODULE_SANITIZER,
+    .keys = lossy_keys,
+    .key_count = KEY_COUNT,
+    .slot_count = WEIR_MODULE_SLOT_COUNT,
+    .ops = &lossy_ops,
+};
+
+WEIR_API const struct weir_module *weir_module_query(uint32_t host_abi,
+                                                     const struct weir_host *host);
+
+const struct weir_module *weir_module_query(uint32_t host_abi, const struct weir_host *host)
+{
+    (void)host_abi;
+    (void)host;
+    return &lossy_module;
+}

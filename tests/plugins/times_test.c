@@ -1,0 +1,446 @@
+// Times of operations, as a backend gives them to a plugin that wants them. Run once
+// for each backend; the environment names it.
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "core/runtime.h"
+#include "kernels/conformance/conformance.h"
+#include "tests/support/test.h"
+
+#define EXPECT_OK(call) EXPECT_INT_EQ(call, WEIR_OK)
+#define ASSERT_OK(call) ASSERT_INT_EQ(call, WEIR_OK)
+
+enum {
+    BYTES = 1 << 20,
+    MOST = 16384,
+    // Between the clock of records and that of operations, where they are two: a pair is
+    // as good as the time that an empty stream takes, and the tests' one is a thread.
+    SLACK_NS = 300000
+};
+
+struct rig {
+    weir_runtime *runtime;
+    weir_device *device;
+    weir_queue *queue;
+    weir_queue *other;
+    weir_program *program;
+    weir_kernel *kernel;
+    weir_buffer *host[2];
+    weir_buffer *memory[2];
+    const struct weir_link *first;
+    uint64_t slack_ns;
+};
+
+static struct weir_operation_time times[MOST];
+
+static bool make_buffers(struct rig *rig)
+{
+    struct weir_buffer_params params = {.struct_size = sizeof params,
+                                        .label = "buffer",
+                                        .size = BYTES};
+    for (size_t i = 0; i < 2; i++) {
+        params.placement = WEIR_PLACE_HOST;
+        if (weir_buffer_create(rig->device, &params, &rig->host[i]) < 0)
+            return false;
+        params.placement = WEIR_PLACE_DEVICE;
+        if (weir_buffer_create(rig->device, &params, &rig->memory[i]) < 0)
+            return false;
+    }
+    return true;
+}
+
+// Where no CUDA toolkit was there to build images, the tests' libcuda takes one that only
+// names kernels.
+static bool make_kernel(struct rig *rig)
+{
+    static const char text[] =
+        "fake image: vector_add scale saxpy iota increment spin block_sum two_locals "
+        "barrier_in_helper store_values required_block geometry fill_pattern check_pattern fused";
+    static const struct weir_image image = {WEIR_IMAGE_CUBIN, 90, text, sizeof text - 1};
+    struct weir_bundle bundle = conformance_kernels;
+    const struct weir_program_params params = {.struct_size = sizeof params, .bundle = &bundle};
+    weir_status status = weir_program_create(rig->device, &params, &rig->program);
+    if (status < 0 && strcmp(weir_runtime_backend(rig->runtime), "cuda") == 0) {
+        bundle.images = &image;
+        bundle.image_count = 1;
+        status = weir_program_create(rig->device, &params, &rig->program);
+    }
+    return status == WEIR_OK && weir_kernel_create(rig->program, "spin", &rig->kernel) == WEIR_OK;
+}
+
+static bool start(struct rig *rig, const char *plugins)
+{
+    const char *section = getenv("WEIR_TEST_SECTION");
+    const struct weir_open_params params = {
+        .struct_size = sizeof params,
+        .config_path = "test.ini",
+        .config_text = section ? section : "",
+        .plugins = plugins,
+    };
+    struct weir_queue_params queue = {.struct_size = sizeof queue, .label = "queue"};
+    *rig = (struct rig){NULL};
+    bool fine = weir_open(&params, &rig->runtime) == WEIR_OK &&
+                weir_device_open(rig->runtime, NULL, &rig->device) == WEIR_OK;
+    queue.timing = fine && weir_device_limits(rig->device)->timing_history > 0;
+    fine = fine && weir_queue_create(rig->device, &queue, &rig->queue) == WEIR_OK &&
+           weir_queue_create(rig->device, &queue, &rig->other) == WEIR_OK && make_buffers(rig) &&
+           make_kernel(rig);
+    if (!fine) {
+        weir_test_fail(__FILE__, __LINE__, "%s", weir_last_error_text());
+        return false;
+    }
+    rig->first = weir__chain_first(&rig->runtime->chain);
+    rig->slack_ns = weir_device_limits(rig->device)->timing_resolution_ns;
+    if (strcmp(weir_runtime_backend(rig->runtime), "cuda") == 0)
+        rig->slack_ns += SLACK_NS;
+    return true;
+}
+
+static void finish(struct rig *rig)
+{
+    weir_kernel_destroy(&rig->kernel);
+    weir_program_destroy(&rig->program);
+    for (size_t i = 0; i < 2; i++) {
+        weir_buffer_destroy(&rig->host[i]);
+        weir_buffer_destroy(&rig->memory[i]);
+    }
+    weir_queue_destroy(&rig->other);
+    weir_queue_destroy(&rig->queue);
+    EXPECT_OK(weir_device_close(&rig->device));
+    EXPECT_OK(weir_close(&rig->runtime));
+}
+
+static size_t fetch(struct rig *rig, weir_queue *queue, struct weir_operation_time *into,
+                    size_t capacity)
+{
+    size_t count = 0;
+    EXPECT_OK(rig->first->ops->queue_times(rig->first, queue, into, capacity, &count));
+    EXPECT_TRUE(count <= capacity);
+    return count;
+}
+
+// Fetches until `wanted` are there; drivers may tell times a moment after the end.
+static size_t fetch_all(struct rig *rig, weir_queue *queue, size_t wanted)
+{
+    const uint64_t patience = weir_clock_now_ns() + UINT64_C(10000000000);
+    size_t count = 0;
+    while (count < wanted && weir_clock_now_ns() < patience) {
+        count += fetch(rig, queue, times + count, MOST - count);
+        if (count < wanted)
+            weir_clock_sleep_ns(1000000);
+    }
+    return count + fetch(rig, queue, times + count, MOST - count);
+}
+
+// One operation of each sort, those that are several commands included; the first
+// operation of the queue. Returns how many of them have times, all in a row.
+static size_t submit_each(struct rig *rig, weir_queue *queue)
+{
+    static const unsigned char pattern[16] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+    const struct weir_plane to = {rig->memory[0], 0, 64};
+    const struct weir_plane from = {rig->host[0], 0, 128};
+    EXPECT_OK(weir_queue_fill(queue, rig->memory[0], 0, BYTES, pattern, 4));
+    EXPECT_OK(weir_queue_fill(queue, rig->memory[0], 16, 4096, pattern, 16));
+    EXPECT_OK(weir_queue_fill(queue, rig->host[0], 0, 4096, pattern, 8));
+    EXPECT_OK(weir_queue_copy(queue, rig->memory[0], 0, rig->host[0], 0, BYTES));
+    EXPECT_OK(weir_queue_copy(queue, rig->memory[1], 0, rig->memory[0], 0, BYTES));
+    EXPECT_OK(weir_queue_copy(queue, rig->host[1], 0, rig->host[0], 0, BYTES));
+    EXPECT_OK(weir_queue_copy_2d(queue, to, from, 32, 100));
+    EXPECT_OK(weir_queue_launch(queue, rig->kernel, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
+                                weir_out(rig->memory[1], 0, 64), 7u, UINT64_C(1000)));
+    EXPECT_OK(weir_queue_copy(queue, rig->host[1], 0, rig->memory[1], 0, BYTES));
+    return 9;
+}
+
+static void expect_in_order(const struct rig *rig, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        weir_test_note("operation %zu of %zu", i + 1, count);
+        EXPECT_UINT_LE(times[i].start_ns, times[i].end_ns);
+        if (i > 0)
+            EXPECT_UINT_LE(times[i - 1].end_ns, times[i].start_ns + rig->slack_ns);
+    }
+    weir_test_note(NULL);
+}
+
+WEIR_TEST(Times, EveryOperationHasOne)
+{
+    struct rig rig;
+    ASSERT_TRUE(start(&rig, "times"));
+    const size_t wanted = submit_each(&rig, rig.queue);
+    EXPECT_OK(weir_queue_sync(rig.queue, WEIR_FOREVER));
+    ASSERT_SIZE_EQ(fetch_all(&rig, rig.queue, wanted), wanted);
+    for (size_t i = 0; i < wanted; i++)
+        EXPECT_UINT_EQ(times[i].sequence, i + 1);
+    expect_in_order(&rig, wanted);
+    EXPECT_SIZE_EQ(fetch(&rig, rig.queue, times, MOST), 0);
+    EXPECT_SIZE_EQ(fetch(&rig, rig.other, times, MOST), 0);
+    finish(&rig);
+}
+
+// Records, waits and host calls have no times of their own.
+WEIR_TEST(Times, OnlyOfWhatMovesOrComputes)
+{
+    struct rig rig;
+    struct weir_event event;
+    ASSERT_TRUE(start(&rig, "times"));
+    EXPECT_OK(weir_queue_record(rig.queue, &event));
+    EXPECT_OK(weir_queue_wait(rig.other, event));
+    EXPECT_OK(weir_queue_copy(rig.other, rig.memory[0], 0, rig.host[0], 0, 0));
+    EXPECT_OK(weir_queue_copy(rig.other, rig.memory[0], 0, rig.host[0], 0, 64));
+    EXPECT_OK(weir_queue_sync(rig.other, WEIR_FOREVER));
+    ASSERT_SIZE_EQ(fetch_all(&rig, rig.other, 1), 1);
+    EXPECT_UINT_EQ(times[0].sequence, 3);
+    EXPECT_SIZE_EQ(fetch(&rig, rig.queue, times, MOST), 0);
+    finish(&rig);
+}
+
+WEIR_TEST(Times, OnTheTimelineOfRecords)
+{
+    struct rig rig;
+    struct weir_event before;
+    struct weir_event after;
+    uint64_t before_ns;
+    uint64_t after_ns;
+    ASSERT_TRUE(start(&rig, "times"));
+    EXPECT_OK(weir_queue_record(rig.queue, &before));
+    EXPECT_OK(weir_queue_copy(rig.queue, rig.memory[0], 0, rig.host[0], 0, BYTES));
+    EXPECT_OK(weir_queue_record(rig.queue, &after));
+    EXPECT_OK(weir_event_sync(after, WEIR_FOREVER));
+    EXPECT_OK(weir_event_time_ns(before, &before_ns));
+    EXPECT_OK(weir_event_time_ns(after, &after_ns));
+    ASSERT_SIZE_EQ(fetch_all(&rig, rig.queue, 1), 1);
+    EXPECT_UINT_LE(before_ns, times[0].start_ns + rig.slack_ns);
+    EXPECT_UINT_LE(times[0].end_ns, after_ns + rig.slack_ns);
+    finish(&rig);
+}
+
+// A graph has one time, or one for each node where the backend is given the nodes.
+WEIR_TEST(Times, OfGraphs)
+{
+    struct rig rig;
+    weir_graph *graph;
+    ASSERT_TRUE(start(&rig, "times"));
+    EXPECT_OK(weir_capture_begin(rig.queue));
+    EXPECT_OK(weir_queue_copy(rig.queue, rig.memory[0], 0, rig.host[0], 0, BYTES));
+    EXPECT_OK(weir_queue_copy(rig.queue, rig.memory[1], 0, rig.memory[0], 0, BYTES));
+    EXPECT_OK(weir_queue_copy(rig.queue, rig.host[1], 0, rig.memory[1], 0, BYTES));
+    ASSERT_OK(weir_capture_end(rig.queue, NULL, &graph));
+    EXPECT_OK(weir_queue_graph(rig.queue, graph));
+    EXPECT_OK(weir_queue_graph(rig.queue, graph));
+    EXPECT_OK(weir_queue_copy(rig.queue, rig.memory[0], 0, rig.host[0], 0, 64));
+    EXPECT_OK(weir_queue_sync(rig.queue, WEIR_FOREVER));
+    const bool whole = weir__chain_backend(&rig.runtime->chain)->ops->graph_create != NULL;
+    const size_t each = whole ? 1 : 3;
+    ASSERT_SIZE_EQ(fetch_all(&rig, rig.queue, 2 * each + 1), 2 * each + 1);
+    for (size_t i = 0; i < 2 * each; i++)
+        EXPECT_UINT_EQ(times[i].sequence, times[i / each * each].sequence);
+    EXPECT_UINT_LT(times[0].sequence, times[each].sequence);
+    EXPECT_UINT_LT(times[each].sequence, times[2 * each].sequence);
+    expect_in_order(&rig, 2 * each + 1);
+    weir_graph_destroy(&graph);
+    finish(&rig);
+}
+
+WEIR_TEST(Times, CompareBetweenQueues)
+{
+    struct rig rig;
+    struct weir_event event;
+    ASSERT_TRUE(start(&rig, "times"));
+    EXPECT_OK(weir_queue_copy(rig.queue, rig.memory[0], 0, rig.host[0], 0, BYTES));
+    EXPECT_OK(weir_queue_record(rig.queue, &event));
+    EXPECT_OK(weir_queue_wait(rig.other, event));
+    EXPECT_OK(weir_queue_copy(rig.other, rig.host[1], 0, rig.memory[0], 0, BYTES));
+    EXPECT_OK(weir_queue_sync(rig.other, WEIR_FOREVER));
+    ASSERT_SIZE_EQ(fetch_all(&rig, rig.queue, 1), 1);
+    const struct weir_operation_time first = times[0];
+    ASSERT_SIZE_EQ(fetch_all(&rig, rig.other, 1), 1);
+    EXPECT_UINT_LE(first.end_ns, times[0].start_ns + rig.slack_ns);
+    finish(&rig);
+}
+
+WEIR_TEST(Times, AreFetchedOnce)
+{
+    struct rig rig;
+    struct weir_operation_time time;
+    ASSERT_TRUE(start(&rig, "times"));
+    const size_t wanted = submit_each(&rig, rig.queue);
+    EXPECT_OK(weir_queue_sync(rig.queue, WEIR_FOREVER));
+    for (size_t i = 0; i < wanted; i++) {
+        size_t tries = 0;
+        while (fetch(&rig, rig.queue, &time, 1) == 0 && tries++ < 5000)
+            weir_clock_sleep_ns(1000000);
+        EXPECT_UINT_EQ(time.sequence, i + 1);
+    }
+    EXPECT_SIZE_EQ(fetch(&rig, rig.queue, &time, 1), 0);
+    finish(&rig);
+}
+
+// What nobody fetches gives way, oldest first, and takes no more and more memory.
+WEIR_TEST(Times, AreBounded)
+{
+    struct rig rig;
+    struct weir_counters before;
+    struct weir_counters after;
+    ASSERT_TRUE(start(&rig, "times"));
+    for (size_t i = 0; i < 12000; i++) {
+        EXPECT_OK(weir_queue_copy(rig.queue, rig.memory[0], 0, rig.host[0], 0, 64));
+        if (i % 500 == 499)
+            EXPECT_OK(weir_queue_sync(rig.queue, WEIR_FOREVER));
+        if (i == 9999)
+            weir_counters_read(&before);
+    }
+    weir_counters_read(&after);
+    EXPECT_UINT_EQ(after.allocations, before.allocations);
+    const size_t count = fetch_all(&rig, rig.queue, 1024);
+    EXPECT_TRUE(count >= 1024);
+    EXPECT_TRUE(count < 10000);
+    // Every 500 operations there is a record of the sync.
+    ASSERT_TRUE(count > 0);
+    EXPECT_UINT_EQ(times[count - 1].sequence, 12000 + 23);
+    expect_in_order(&rig, count);
+    finish(&rig);
+}
+
+WEIR_TEST(Times, AreNotKeptUnlessWanted)
+{
+    struct rig rig;
+    ASSERT_TRUE(start(&rig, ""));
+    submit_each(&rig, rig.queue);
+    EXPECT_OK(weir_queue_sync(rig.queue, WEIR_FOREVER));
+    EXPECT_SIZE_EQ(fetch(&rig, rig.queue, times, MOST), 0);
+    finish(&rig);
+}
+
+// A busy device may be asked again.
+static weir_status read_clocks(struct rig *rig, uint64_t *out_host_ns, uint64_t *out_device_ns)
+{
+    weir_status status = WEIR_NOT_READY;
+    for (size_t i = 0; i < 1000 && status == WEIR_NOT_READY; i++)
+        status = rig->first->ops->device_clock(rig->first, rig->device, out_host_ns, out_device_ns);
+    return status;
+}
+
+WEIR_TEST(Times, TheClocksArePaired)
+{
+    struct rig rig;
+    uint64_t last_host = 0;
+    uint64_t last_device = 0;
+    ASSERT_TRUE(start(&rig, "times"));
+    for (size_t i = 0; i < 20; i++) {
+        uint64_t host = 0;
+        uint64_t device = 0;
+        const uint64_t before = weir_clock_now_ns();
+        ASSERT_OK(read_clocks(&rig, &host, &device));
+        EXPECT_UINT_LE(before, host);
+        EXPECT_UINT_LE(host, weir_clock_now_ns());
+        EXPECT_UINT_LT(last_host, host);
+        EXPECT_UINT_LT(last_device, device);
+        last_host = host;
+        last_device = device;
+    }
+    // An operation lies between two of them.
+    EXPECT_OK(weir_queue_copy(rig.queue, rig.memory[0], 0, rig.host[0], 0, BYTES));
+    EXPECT_OK(weir_queue_sync(rig.queue, WEIR_FOREVER));
+    uint64_t host;
+    uint64_t device;
+    ASSERT_OK(read_clocks(&rig, &host, &device));
+    ASSERT_SIZE_EQ(fetch_all(&rig, rig.queue, 1), 1);
+    EXPECT_UINT_LE(last_device, times[0].start_ns + rig.slack_ns);
+    EXPECT_UINT_LE(times[0].end_ns, device + rig.slack_ns);
+    finish(&rig);
+}
+
+// Starts are exact where the driver tells them; the environment says what to expect.
+WEIR_TEST(Times, SayWhatTheirStartsAre)
+{
+    const char *starts = getenv("WEIR_TEST_STARTS");
+    struct rig rig;
+    ASSERT_TRUE(start(&rig, "times"));
+    const size_t wanted = submit_each(&rig, rig.queue);
+    EXPECT_OK(weir_queue_sync(rig.queue, WEIR_FOREVER));
+    ASSERT_SIZE_EQ(fetch_all(&rig, rig.queue, wanted), wanted);
+    for (size_t i = 0; i < wanted; i++)
+        EXPECT_TRUE(times[i].start_is_earliest == (starts && strcmp(starts, "earliest") == 0));
+    finish(&rig);
+}
+
+// Two queues submit at once, while a third thread fetches.
+struct load {
+    struct rig *rig;
+    weir_queue *queue;
+    weir_buffer *target;
+    size_t count;
+    size_t fetched;
+    bool in_order;
+};
+
+static void *submit_many(void *user)
+{
+    struct load *load = user;
+    for (size_t i = 0; i < load->count; i++) {
+        EXPECT_OK(weir_queue_copy(load->queue, load->target, 0, load->rig->host[0], 0, 256));
+        if (i % 100 == 99)
+            EXPECT_OK(weir_queue_sync(load->queue, WEIR_FOREVER));
+    }
+    return NULL;
+}
+
+static void *fetch_many(void *user)
+{
+    struct load *load = user;
+    const uint64_t patience = weir_clock_now_ns() + UINT64_C(20000000000);
+    uint64_t last = 0;
+    struct weir_operation_time some[64];
+    load->in_order = true;
+    while (load->fetched < load->count && weir_clock_now_ns() < patience) {
+        const size_t count = fetch(load->rig, load->queue, some, 64);
+        for (size_t i = 0; i < count; i++) {
+            load->in_order = load->in_order && some[i].sequence > last;
+            last = some[i].sequence;
+        }
+        load->fetched += count;
+        if (count == 0)
+            weir_clock_sleep_ns(200000);
+    }
+    return NULL;
+}
+
+WEIR_TEST(Times, AreFetchedWhileOthersSubmit)
+{
+    struct rig rig;
+    pthread_t threads[4];
+    ASSERT_TRUE(start(&rig, "times"));
+    struct load loads[2] = {{&rig, rig.queue, rig.memory[0], 3000, 0, false},
+                            {&rig, rig.other, rig.memory[1], 3000, 0, false}};
+    for (size_t i = 0; i < 2; i++) {
+        ASSERT_INT_EQ(pthread_create(&threads[i], NULL, submit_many, &loads[i]), 0);
+        ASSERT_INT_EQ(pthread_create(&threads[2 + i], NULL, fetch_many, &loads[i]), 0);
+    }
+    for (size_t i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+    for (size_t i = 0; i < 2; i++) {
+        EXPECT_SIZE_EQ(loads[i].fetched, 3000);
+        EXPECT_TRUE(loads[i].in_order);
+    }
+    finish(&rig);
+}
+
+// A driver's tool that loses records holds nothing up. Only asked where one does.
+WEIR_TEST(TimesLost, HoldNothingUp)
+{
+    struct rig rig;
+    if (!getenv("WEIR_TEST_CUPTI_LOSE"))
+        WEIR_SKIP("nothing is lost here");
+    ASSERT_TRUE(start(&rig, "times"));
+    for (size_t i = 0; i < 1000; i++)
+        EXPECT_OK(weir_queue_copy(rig.queue, rig.memory[0], 0, rig.host[0], 0, 64));
+    EXPECT_OK(weir_queue_sync(rig.queue, WEIR_FOREVER));
+    const size_t count = fetch_all(&rig, rig.queue, 850);
+    EXPECT_TRUE(count >= 850);
+    EXPECT_TRUE(count < 1000);
+    expect_in_order(&rig, count);
+    finish(&rig);
+}

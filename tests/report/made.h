@@ -1,0 +1,56 @@
+// Traces made for tests.
+#ifndef WEIR_TESTS_REPORT_MADE_H
+#define WEIR_TESTS_REPORT_MADE_H
+
+#include "report/trace.h"
+
+enum {
+    MADE_DEVICES = 2,
+    MADE_QUEUES = 6,
+    MADE_OPERATIONS = 48,
+    MADE_WAITS = 64,
+    MADE_SPANS = 8,
+};
+
+struct made {
+    struct weir_trace_meta meta;
+    struct weir_trace_device devices[MADE_DEVICES];
+    size_t device_count;
+    struct weir_trace_queue queues[MADE_QUEUES];
+    size_t queue_count;
+    struct weir_trace_operation operations[MADE_OPERATIONS]; // of a queue, in order
+    size_t operation_count;
+    struct weir_trace_wait waits[MADE_WAITS];
+    size_t wait_count;
+    struct weir_trace_span spans[MADE_SPANS];
+    size_t span_count;
+};
+
+// A device that promises overlap, and no queue.
+void made_begin(struct made *made);
+
+// Adds a queue of device 0; its id is 10 more than its place.
+void made_queue(struct made *made, const char *label);
+
+// Adds an operation to queue `queue`, by its place, that ran from `start_ns` to `end_ns` and
+// was submitted 1 us before, or at 0. Its sequence is two more than that of the one before
+// in its queue, so that a record may stand between.
+struct weir_trace_operation *made_operation(struct made *made, size_t queue,
+                                            enum weir_trace_engine engine, uint64_t start_ns,
+                                            uint64_t end_ns);
+
+// The newest operation waits for what queue `queue` has had so far.
+void made_wait(struct made *made, size_t queue);
+
+// Random operations on a grid of `cell_ns`: of all engines, on up to six queues and two
+// devices, some of them with a start that is only the earliest, some of no length. The
+// same for the same seed.
+void made_random(struct made *made, uint32_t seed, uint64_t cell_ns);
+
+// Writes it through the writer. Fails the test if that fails.
+void made_write(const struct made *made, const char *path);
+
+// xorshift32, from 0 to `limit` - 1.
+uint32_t made_below(uint32_t *state, uint32_t limit);
+
+#endif

@@ -1,0 +1,166 @@
+// Every allocation fails once in turn, those of zlib included: writing, reading and
+// measuring must then end with an error, and leave nothing behind. The rule in BUILD makes
+// the linker put these functions in front of the allocator. jansson is left out: version
+// 2.14 frees what it never had when its scanner finds no memory.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include <weir/report.h>
+#include <weir/status.h>
+
+#include "report/report.h"
+#include "tests/report/made.h"
+#include "tests/support/test.h"
+
+enum {
+    MOST_ALLOCATIONS = 20000
+};
+
+// Counts down to the allocation that fails; negative means that none does.
+static long countdown = -1;
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *block, size_t size);
+char *__real_strdup(const char *text);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *block, size_t size);
+char *__wrap_strdup(const char *text);
+
+static bool fails_now(void)
+{
+    return countdown >= 0 && countdown-- == 0;
+}
+
+void *__wrap_malloc(size_t size)
+{
+    return fails_now() ? NULL : __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+    return fails_now() ? NULL : __real_calloc(count, size);
+}
+
+void *__wrap_realloc(void *block, size_t size)
+{
+    return fails_now() ? NULL : __real_realloc(block, size);
+}
+
+char *__wrap_strdup(const char *text)
+{
+    return fails_now() ? NULL : __real_strdup(text);
+}
+
+static struct made made;
+static char path[512];
+static char message[1024];
+
+static bool write_trace(void)
+{
+    weir_trace_writer *writer = weir_trace_writer_create(path, &made.meta, message, sizeof message);
+    if (!writer)
+        return false;
+    for (size_t i = 0; i < made.device_count; i++)
+        weir_trace_writer_device(writer, &made.devices[i]);
+    for (size_t i = 0; i < made.queue_count; i++)
+        weir_trace_writer_queue(writer, &made.queues[i]);
+    for (size_t i = 0; i < made.operation_count; i++)
+        weir_trace_writer_operation(writer, &made.operations[i]);
+    return weir_trace_writer_close(&writer, &made.meta, made.devices, made.device_count, message,
+                                   sizeof message);
+}
+
+// A trace that is read although something failed has lost texts or lines, never more.
+static bool read_trace(void)
+{
+    struct weir_trace *trace = NULL;
+    if (!weir_trace_read(path, NULL, &trace, message, sizeof message)) {
+        EXPECT_NULL(trace);
+        return false;
+    }
+    EXPECT_SIZE_LE(trace->operation_count, made.operation_count);
+    weir_trace_destroy(&trace);
+    return true;
+}
+
+static bool make_report(void)
+{
+    struct weir_report_overlap overlap;
+    struct weir_trace *trace = NULL;
+    weir_report *report = NULL;
+    const long kept = countdown;
+    countdown = -1;
+    if (!weir_trace_read(path, NULL, &trace, message, sizeof message))
+        weir_test_fail(__FILE__, __LINE__, "%s", message);
+    countdown = kept;
+    if (weir__report_make(trace, NULL, &report) != WEIR_OK) {
+        EXPECT_NULL(report);
+        snprintf(message, sizeof message, "%s", weir_last_error()->message);
+        return false;
+    }
+    char *text = weir_report_text(report);
+    char *json = weir_report_json(report);
+    const bool ok =
+        text && json && weir_report_get_overlap(report, "copy", "compute", &overlap) == WEIR_OK;
+    if (!ok)
+        snprintf(message, sizeof message, "%s", weir_last_error()->message);
+    weir_report_free_text(&text);
+    weir_report_free_text(&json);
+    weir_report_destroy(&report);
+    return ok;
+}
+
+// Runs the action with each of its allocations failing, until it has none left to fail.
+static void fail_each(bool (*action)(void), bool may_succeed)
+{
+    long failed = 0;
+    for (; failed < MOST_ALLOCATIONS; failed++) {
+        message[0] = '\0';
+        countdown = failed;
+        const bool ok = action();
+        const bool all_used = countdown < 0;
+        countdown = -1;
+        if (!all_used)
+            break;
+        weir_test_note("allocation %ld", failed);
+        if (!may_succeed)
+            EXPECT_FALSE(ok);
+        if (!ok)
+            EXPECT_STR_NE(message, "");
+        weir_test_note(NULL);
+    }
+    EXPECT_INT_GT(failed, 10);
+    EXPECT_INT_LT(failed, MOST_ALLOCATIONS);
+    EXPECT_TRUE(action());
+}
+
+static void begin(const char *name)
+{
+    json_set_alloc_funcs(__real_malloc, free);
+    made_random(&made, 77, 1000);
+    snprintf(path, sizeof path, "%s/%s", weir_test_temp_dir(), name);
+    made_write(&made, path);
+}
+
+WEIR_TEST(Memory, WritingATraceFailsCleanly)
+{
+    begin("memory.json.gz");
+    fail_each(write_trace, false);
+}
+
+WEIR_TEST(Memory, ReadingATraceFailsCleanly)
+{
+    begin("memory.json");
+    fail_each(read_trace, true);
+}
+
+WEIR_TEST(Memory, MakingAReportFailsCleanly)
+{
+    begin("memory.json");
+    fail_each(make_report, false);
+}

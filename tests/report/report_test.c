@@ -1,0 +1,638 @@
+// What a report says of traces whose answers are known.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include <weir/region.h>
+#include <weir/report.h>
+#include <weir/status.h>
+
+#include "tests/report/made.h"
+#include "tests/support/report.h"
+#include "tests/support/test.h"
+
+enum {
+    US = 1000,
+    MS = 1000000
+};
+
+static weir_report *report_on(const struct made *made, const struct weir_report_params *params)
+{
+    weir_report *report = NULL;
+    char path[512];
+    snprintf(path, sizeof path, "%s/trace.json", weir_test_temp_dir());
+    made_write(made, path);
+    if (weir_report_read(path, params, &report) != WEIR_OK)
+        weir_test_fail(__FILE__, __LINE__, "%s", weir_last_error_text());
+    return report;
+}
+
+static struct weir_report_overlap overlap_of(const weir_report *report, const char *first,
+                                             const char *second)
+{
+    struct weir_report_overlap overlap;
+    if (weir_report_get_overlap(report, first, second, &overlap) != WEIR_OK)
+        weir_test_fail(__FILE__, __LINE__, "%s", weir_last_error_text());
+    return overlap;
+}
+
+// Copies up and down and a kernel, each for `each`, three chunks deep: up, run, down.
+static void make_chunks(struct made *made, uint64_t each)
+{
+    made_begin(made);
+    made_queue(made, "up");
+    made_queue(made, "run");
+    made_queue(made, "down");
+    for (uint64_t i = 0; i < 4; i++) {
+        struct weir_trace_operation *up =
+            made_operation(made, 0, WEIR_ENGINE_TO_DEVICE, i * each, (i + 1) * each);
+        up->submit_ns = up->submit_end_ns = 0;
+        struct weir_trace_operation *run =
+            made_operation(made, 1, WEIR_ENGINE_KERNELS, (i + 1) * each, (i + 2) * each);
+        run->submit_ns = run->submit_end_ns = 0;
+        made_wait(made, 0);
+        struct weir_trace_operation *down =
+            made_operation(made, 2, WEIR_ENGINE_TO_HOST, (i + 2) * each, (i + 3) * each);
+        down->submit_ns = down->submit_end_ns = 0;
+        made_wait(made, 1);
+    }
+}
+
+WEIR_TEST(Report, OfChunksThatOverlap)
+{
+    struct made made;
+    make_chunks(&made, MS);
+    weir_report *report = report_on(&made, NULL);
+    const struct weir_report_summary *summary = weir_report_get_summary(report);
+    // Twelve operations of 1 ms in 6 ms.
+    EXPECT_UINT_EQ(summary->operations, 12);
+    EXPECT_UINT_EQ(summary->span_ns, 6 * MS);
+    EXPECT_UINT_EQ(summary->idle_ns, 0);
+    EXPECT_UINT_EQ(summary->compute_ns, 4 * MS);
+    EXPECT_UINT_EQ(summary->non_compute_ns, 2 * MS);
+    EXPECT_NEAR(summary->speedup_most, 2.0, 1e-9);
+    EXPECT_NEAR(summary->speedup_least, 2.0, 1e-9);
+    EXPECT_TRUE(summary->exact);
+    EXPECT_UINT_EQ(summary->bound_ns, 4 * MS);
+    EXPECT_NEAR(summary->bound_distance, 1.5, 1e-9);
+    EXPECT_STR_EQ(summary->serial_reason, "");
+    EXPECT_UINT_EQ(summary->bubbles, 0);
+    EXPECT_INT_EQ(summary->verdict, WEIR_REPORT_DEVICE_BOUND);
+    EXPECT_NEAR(summary->device_share, 1.0, 1e-9);
+    const struct weir_report_overlap overlap = overlap_of(report, "copy", "compute");
+    EXPECT_TRUE(overlap.applies);
+    // Copies run all the time, kernels four of six.
+    EXPECT_UINT_EQ(overlap.both.most_ns, 4 * MS);
+    EXPECT_NEAR(overlap.least, 4.0 / 6, 1e-9);
+    EXPECT_NEAR(overlap_of(report, "compute", "copy").least, 1.0, 1e-9);
+    EXPECT_NEAR(overlap_of(report, "h2d", "d2h").least, 0.5, 1e-9);
+    EXPECT_NEAR(overlap_of(report, "copy", "copy").least, 2.0 / 6, 1e-9);
+    EXPECT_NEAR(overlap_of(report, "queue:up", "name:scale").least, 0.75, 1e-9);
+    WEIR_EXPECT_OVERLAP_GE(report, "copy", "compute", 0.66);
+    WEIR_EXPECT_REPORT(report, "bubbles<=1ms");
+    EXPECT_STR_EQ(weir_report_get_row(report, WEIR_REPORT_QUEUES, 1)->name, "run");
+    EXPECT_UINT_EQ(weir_report_get_row(report, WEIR_REPORT_QUEUES, 1)->busy.most_ns, 4 * MS);
+    EXPECT_UINT_EQ(weir_report_find_row(report, WEIR_REPORT_KINDS, "copy")->count, 8);
+    EXPECT_UINT_EQ(weir_report_find_row(report, WEIR_REPORT_ENGINES, "to_host")->bytes, 400);
+    EXPECT_NULL(weir_report_find_row(report, WEIR_REPORT_KINDS, "fill"));
+    weir_report_destroy(&report);
+    EXPECT_NULL(report);
+}
+
+// Four copies of one direction on four queues, submitted together. The driver tells their
+// ends, which follow each other, and starts that are all the same.
+static void make_bracketed(struct made *made, bool bracketed)
+{
+    made_begin(made);
+    for (uint64_t i = 0; i < 4; i++) {
+        made_queue(made, "q");
+        struct weir_trace_operation *copy =
+            made_operation(made, i, WEIR_ENGINE_TO_DEVICE, bracketed ? 0 : i * MS, (i + 1) * MS);
+        copy->start_is_earliest = bracketed;
+    }
+}
+
+WEIR_TEST(Report, CopiesOfOneDirectionNeverOverlap)
+{
+    for (int bracketed = 0; bracketed < 2; bracketed++) {
+        struct made made;
+        make_bracketed(&made, bracketed);
+        weir_report *report = report_on(&made, NULL);
+        const struct weir_report_summary *summary = weir_report_get_summary(report);
+        const struct weir_report_overlap overlap = overlap_of(report, "copy", "copy");
+        EXPECT_UINT_EQ(overlap.both.most_ns, 0);
+        EXPECT_DOUBLE_EQ(overlap.most, 0);
+        EXPECT_NEAR(summary->speedup_most, 1.0, 1e-9);
+        EXPECT_NEAR(summary->speedup_least, 1.0, 1e-9);
+        EXPECT_TRUE(summary->exact);
+        weir_report_destroy(&report);
+    }
+}
+
+WEIR_TEST(Report, KernelsWithoutStartsGiveAnInterval)
+{
+    struct made made;
+    made_begin(&made);
+    made_queue(&made, "a");
+    made_queue(&made, "b");
+    made_operation(&made, 0, WEIR_ENGINE_KERNELS, 0, 4 * MS)->start_is_earliest = true;
+    made_operation(&made, 1, WEIR_ENGINE_KERNELS, 0, 10 * MS)->start_is_earliest = true;
+    weir_report *report = report_on(&made, NULL);
+    const struct weir_report_overlap overlap = overlap_of(report, "compute", "compute");
+    EXPECT_FALSE(weir_report_get_summary(report)->exact);
+    // The second may have begun with the first, or behind it.
+    EXPECT_UINT_EQ(overlap.both.least_ns, 0);
+    EXPECT_UINT_EQ(overlap.both.most_ns, 4 * MS);
+    EXPECT_NEAR(overlap.least, 0, 1e-9);
+    EXPECT_NEAR(overlap.most, 0.4, 1e-9);
+    EXPECT_UINT_EQ(overlap.first.least_ns, 10 * MS);
+    EXPECT_NEAR(weir_report_get_summary(report)->speedup_least, 1.0, 1e-9);
+    EXPECT_NEAR(weir_report_get_summary(report)->speedup_most, 1.4, 1e-9);
+    struct weir_report_finding check;
+    ASSERT_INT_EQ(weir_report_check(report, "overlap compute/compute>=0.2", &check), WEIR_OK);
+    EXPECT_FALSE(check.holds);
+    EXPECT_CONTAINS(check.sentence, "between 0.0 % and 40.0 %");
+    weir_report_destroy(&report);
+}
+
+WEIR_TEST(Report, ADeviceThatSerialisesHasNoOverlap)
+{
+    struct made made;
+    made_begin(&made);
+    made.devices[0].copy_engines_to_device = 0;
+    made.devices[0].copy_engines_to_host = 0;
+    made.devices[0].concurrent_kernels = 1;
+    made_queue(&made, "a");
+    made_queue(&made, "b");
+    made_operation(&made, 0, WEIR_ENGINE_TO_DEVICE, 0, MS);
+    made_operation(&made, 1, WEIR_ENGINE_KERNELS, MS, 2 * MS);
+    weir_report *report = report_on(&made, NULL);
+    struct weir_report_overlap overlap = overlap_of(report, "copy", "compute");
+    EXPECT_FALSE(overlap.applies);
+    EXPECT_CONTAINS(overlap.reason, "a device has no copy engine and runs one kernel at a time");
+    EXPECT_CONTAINS(weir_report_get_summary(report)->serial_reason, "no two operations");
+    struct weir_report_finding check;
+    ASSERT_INT_EQ(weir_report_check(report, "speedup<=9", &check), WEIR_OK);
+    EXPECT_FALSE(check.holds);
+    EXPECT_CONTAINS(check.sentence, "n/a: a device");
+    weir_report_destroy(&report);
+
+    // One that does run things at once is none, whatever its limits say.
+    made.operations[1].start_ns = MS / 2;
+    report = report_on(&made, NULL);
+    overlap = overlap_of(report, "copy", "compute");
+    EXPECT_TRUE(overlap.applies);
+    EXPECT_NEAR(overlap.least, 0.5, 1e-9);
+    weir_report_destroy(&report);
+}
+
+WEIR_TEST(Report, AnEmptySetHasNoOverlap)
+{
+    struct made made;
+    made_begin(&made);
+    made_queue(&made, "a");
+    made_operation(&made, 0, WEIR_ENGINE_KERNELS, 0, MS);
+    weir_report *report = report_on(&made, NULL);
+    const struct weir_report_overlap overlap = overlap_of(report, "copy", "compute");
+    EXPECT_FALSE(overlap.applies);
+    EXPECT_CONTAINS(overlap.reason, "no operation of 'copy'");
+    weir_report_destroy(&report);
+}
+
+// Bubbles.
+
+static const struct weir_report_bubble *only_bubble(const weir_report *report)
+{
+    if (weir_report_bubble_count(report, false) != 1)
+        weir_test_fail(__FILE__, __LINE__, "%zu bubbles", weir_report_bubble_count(report, false));
+    return weir_report_get_bubble(report, false, 0);
+}
+
+static void begin_bubble(struct made *made)
+{
+    made_begin(made);
+    made_queue(made, "first");
+    made_queue(made, "second");
+    made_operation(made, 0, WEIR_ENGINE_KERNELS, 0, MS);
+}
+
+WEIR_TEST(Bubbles, OfLateSubmission)
+{
+    struct made made;
+    begin_bubble(&made);
+    struct weir_trace_operation *late =
+        made_operation(&made, 1, WEIR_ENGINE_KERNELS, 3 * MS, 4 * MS);
+    late->submit_ns = 2900 * US;
+    late->submit_end_ns = 2950 * US;
+    made.spans[made.span_count++] =
+        (struct weir_trace_span){WEIR_TRACE_SYNC, 99,       "weir_queue_sync",
+                                 WEIR_NO_NUMBER,  500 * US, 2800 * US};
+    weir_report *report = report_on(&made, NULL);
+    const struct weir_report_bubble *bubble = only_bubble(report);
+    ASSERT_NOT_NULL(bubble);
+    EXPECT_UINT_EQ(bubble->begin_ns, MS);
+    EXPECT_UINT_EQ(bubble->end_ns, 3 * MS);
+    EXPECT_INT_EQ(bubble->cause, WEIR_REPORT_CAUSE_SUBMIT);
+    EXPECT_CONTAINS(bubble->sentence, "'scale' on queue 'second' was submitted 1.90 ms after");
+    EXPECT_CONTAINS(bubble->sentence, "its thread was in weir_queue_sync");
+    EXPECT_STR_EQ(bubble->file, "made.c");
+    EXPECT_INT_EQ(bubble->line, 2);
+    EXPECT_UINT_EQ(weir_report_get_summary(report)->longest_bubble_ns, 2 * MS);
+    EXPECT_INT_EQ(weir_report_get_summary(report)->verdict, WEIR_REPORT_MIXED);
+    weir_report_destroy(&report);
+}
+
+WEIR_TEST(Bubbles, OfAWait)
+{
+    struct made made;
+    begin_bubble(&made);
+    made_queue(&made, "host");
+    made_operation(&made, 2, WEIR_ENGINE_HOST, MS / 2, 2800 * US);
+    struct weir_trace_operation *next =
+        made_operation(&made, 1, WEIR_ENGINE_KERNELS, 3 * MS, 4 * MS);
+    next->submit_ns = next->submit_end_ns = 0;
+    made_wait(&made, 0);
+    made_wait(&made, 2);
+    weir_report *report = report_on(&made, NULL);
+    const struct weir_report_bubble *bubble = only_bubble(report);
+    ASSERT_NOT_NULL(bubble);
+    EXPECT_INT_EQ(bubble->cause, WEIR_REPORT_CAUSE_WAIT);
+    EXPECT_STR_EQ(bubble->sentence,
+                  "'scale' on queue 'second' waited for 'host call' on queue 'host'");
+    EXPECT_STR_EQ(bubble->file, "wait.c");
+    EXPECT_INT_EQ(bubble->line, 2);
+    // The host's share of the path: the call, from where the first kernel ended.
+    EXPECT_NEAR(weir_report_get_summary(report)->host_share, 2.8 / 4, 0.2);
+    weir_report_destroy(&report);
+}
+
+WEIR_TEST(Bubbles, OfItsOwnQueue)
+{
+    struct made made;
+    begin_bubble(&made);
+    struct weir_trace_operation *call = made_operation(&made, 1, WEIR_ENGINE_HOST, 0, 2500 * US);
+    call->submit_ns = call->submit_end_ns = 0;
+    struct weir_trace_operation *next =
+        made_operation(&made, 1, WEIR_ENGINE_KERNELS, 3 * MS, 4 * MS);
+    next->submit_ns = next->submit_end_ns = 0;
+    weir_report *report = report_on(&made, NULL);
+    const struct weir_report_bubble *bubble = only_bubble(report);
+    ASSERT_NOT_NULL(bubble);
+    EXPECT_INT_EQ(bubble->cause, WEIR_REPORT_CAUSE_QUEUE);
+    EXPECT_CONTAINS(bubble->sentence, "stood behind 'host call' on queue 'second'");
+    weir_report_destroy(&report);
+}
+
+WEIR_TEST(Bubbles, OfLatency)
+{
+    struct made made;
+    begin_bubble(&made);
+    struct weir_trace_operation *next =
+        made_operation(&made, 1, WEIR_ENGINE_KERNELS, 3 * MS, 4 * MS);
+    next->submit_ns = next->submit_end_ns = 0;
+    weir_report *report = report_on(&made, NULL);
+    const struct weir_report_bubble *bubble = only_bubble(report);
+    ASSERT_NOT_NULL(bubble);
+    EXPECT_INT_EQ(bubble->cause, WEIR_REPORT_CAUSE_LATENCY);
+    EXPECT_CONTAINS(bubble->sentence, "was free to run 2.00 ms before it began");
+    EXPECT_NEAR(weir_report_get_summary(report)->latency_share, 0.5, 0.3);
+    weir_report_destroy(&report);
+}
+
+WEIR_TEST(Bubbles, TheLongestAreKeptInOrder)
+{
+    struct made made;
+    const struct weir_report_params params = {.struct_size = sizeof params, .bubble_limit = 3};
+    made_begin(&made);
+    made_queue(&made, "q");
+    for (uint64_t i = 0, at = 0; i < 9; i++) {
+        made_operation(&made, 0, WEIR_ENGINE_KERNELS, at, at + 10);
+        at += 10 + (i * 5 % 9 + 1) * 100;
+    }
+    weir_report *report = report_on(&made, &params);
+    ASSERT_SIZE_EQ(weir_report_bubble_count(report, false), 3);
+    EXPECT_UINT_EQ(weir_report_get_summary(report)->bubbles, 8);
+    for (size_t i = 0; i < 3; i++) {
+        const struct weir_report_bubble *bubble = weir_report_get_bubble(report, false, i);
+        const uint64_t length = bubble->end_ns - bubble->begin_ns;
+        EXPECT_UINT_EQ(length, i == 0 ? 900 : i == 1 ? 800 : 700);
+    }
+    EXPECT_NULL(weir_report_get_bubble(report, false, 3));
+    weir_report_destroy(&report);
+}
+
+// The path.
+
+WEIR_TEST(Path, GoesThroughWhatHeldUpTheEnd)
+{
+    struct made made;
+    made_begin(&made);
+    made_queue(&made, "up");
+    made_queue(&made, "run");
+    made_operation(&made, 0, WEIR_ENGINE_TO_DEVICE, 0, 5 * MS);
+    // Ends early, and holds nothing up.
+    made_operation(&made, 1, WEIR_ENGINE_KERNELS, 0, MS)->name = "early";
+    made_operation(&made, 1, WEIR_ENGINE_KERNELS, 5 * MS, 8 * MS)->name = "late";
+    made_wait(&made, 0);
+    for (size_t i = 0; i < 3; i++)
+        made.operations[i].submit_ns = made.operations[i].submit_end_ns = 0;
+    weir_report *report = report_on(&made, NULL);
+    ASSERT_SIZE_EQ(weir_report_row_count(report, WEIR_REPORT_PATH), 2);
+    const struct weir_report_row *copy = weir_report_get_row(report, WEIR_REPORT_PATH, 0);
+    const struct weir_report_row *kernel = weir_report_get_row(report, WEIR_REPORT_PATH, 1);
+    EXPECT_STR_EQ(copy->name, "Memcpy HtoD (Pinned -> Device)");
+    EXPECT_NEAR(copy->utilisation, 5.0 / 8, 1e-9);
+    EXPECT_STR_EQ(kernel->name, "late");
+    EXPECT_UINT_EQ(kernel->busy.most_ns, 3 * MS);
+    weir_report_destroy(&report);
+}
+
+WEIR_TEST(Path, GoesThroughAnEngineWhoseTimesOverlapALittle)
+{
+    struct made made;
+    made_begin(&made);
+    made.devices[0].concurrent_kernels = 1;
+    made_queue(&made, "a");
+    made_queue(&made, "b");
+    made_operation(&made, 0, WEIR_ENGINE_KERNELS, 0, 5 * MS);
+    made_queue(&made, "c");
+    made_operation(&made, 1, WEIR_ENGINE_KERNELS, 2 * MS, 2 * MS + US)->name = "short";
+    made_operation(&made, 2, WEIR_ENGINE_KERNELS, 4990 * US, 8 * MS);
+    made.operations[2].submit_ns = made.operations[2].submit_end_ns = 0;
+    weir_report *report = report_on(&made, NULL);
+    EXPECT_NEAR(weir_report_get_summary(report)->device_share, 1.0, 1e-9);
+    EXPECT_UINT_EQ(weir_report_find_row(report, WEIR_REPORT_PATH, "scale")->count, 2);
+    weir_report_destroy(&report);
+}
+
+WEIR_TEST(Path, OfAHostThatIsLateIsTheHosts)
+{
+    struct made made;
+    made_begin(&made);
+    made_queue(&made, "q");
+    for (uint64_t i = 0; i < 10; i++) {
+        struct weir_trace_operation *operation =
+            made_operation(&made, 0, WEIR_ENGINE_KERNELS, i * MS, i * MS + 100 * US);
+        operation->submit_ns = i * MS;
+        operation->submit_end_ns = i * MS;
+    }
+    weir_report *report = report_on(&made, NULL);
+    const struct weir_report_summary *summary = weir_report_get_summary(report);
+    EXPECT_INT_EQ(summary->verdict, WEIR_REPORT_SUBMIT_BOUND);
+    // Nine stretches of 900 us in 9.1 ms.
+    EXPECT_NEAR(summary->host_share, 8.1 / 9.1, 1e-6);
+    EXPECT_NEAR(weir_report_find_row(report, WEIR_REPORT_PATH, WEIR_REPORT_SUBMITTING)->utilisation,
+                8.1 / 9.1, 1e-6);
+    weir_report_destroy(&report);
+}
+
+// Windows, regions, graphs, operations without times.
+
+WEIR_TEST(Report, AWindowCutsWhatReachesOut)
+{
+    struct made made;
+    const struct weir_report_params window = {.struct_size = sizeof window,
+                                              .from_ns = 1500 * US,
+                                              .to_ns = 3500 * US};
+    const struct weir_report_params nothing = {.struct_size = sizeof nothing,
+                                               .from_ns = 90 * MS,
+                                               .to_ns = 91 * MS};
+    const struct weir_report_params backwards = {.struct_size = sizeof backwards,
+                                                 .from_ns = 2,
+                                                 .to_ns = 1};
+    char path[512];
+    make_chunks(&made, MS);
+    weir_report *report = report_on(&made, &window);
+    EXPECT_UINT_EQ(weir_report_get_summary(report)->span_ns, 2 * MS);
+    EXPECT_UINT_EQ(weir_report_get_summary(report)->compute_ns, 2 * MS);
+    weir_report_destroy(&report);
+
+    snprintf(path, sizeof path, "%s/t.json", weir_test_temp_dir());
+    made_write(&made, path);
+    EXPECT_INT_EQ(weir_report_read(path, &nothing, &report), WEIR_ERROR_INVALID);
+    EXPECT_NULL(report);
+    EXPECT_CONTAINS(weir_last_error_text(), "no operation ran in the window");
+    EXPECT_INT_EQ(weir_report_read(path, &backwards, &report), WEIR_ERROR_INVALID);
+}
+
+WEIR_TEST(Report, RegionsOfAllNumbersAreOne)
+{
+    struct made made;
+    made_begin(&made);
+    made_queue(&made, "q");
+    made_operation(&made, 0, WEIR_ENGINE_KERNELS, 0, 10)->region = "frame 1/blur";
+    made_operation(&made, 0, WEIR_ENGINE_KERNELS, 10, 30)->region = "frame 22/blur";
+    made_operation(&made, 0, WEIR_ENGINE_KERNELS, 30, 40)->region = "frame 22";
+    made_operation(&made, 0, WEIR_ENGINE_KERNELS, 40, 50)->region = "pass2";
+    made_operation(&made, 0, WEIR_ENGINE_KERNELS, 50, 60)->region = "7";
+    made_operation(&made, 0, WEIR_ENGINE_KERNELS, 60, 70);
+    weir_report *report = report_on(&made, NULL);
+    EXPECT_SIZE_EQ(weir_report_row_count(report, WEIR_REPORT_REGIONS), 4);
+    EXPECT_UINT_EQ(weir_report_find_row(report, WEIR_REPORT_REGIONS, "frame/blur")->busy.most_ns,
+                   30);
+    EXPECT_NOT_NULL(weir_report_find_row(report, WEIR_REPORT_REGIONS, "frame"));
+    EXPECT_NOT_NULL(weir_report_find_row(report, WEIR_REPORT_REGIONS, "pass2"));
+    EXPECT_NOT_NULL(weir_report_find_row(report, WEIR_REPORT_REGIONS, "7"));
+    weir_report_destroy(&report);
+}
+
+WEIR_TEST(Report, AGraphCountsOnceAndWhatHasNoTimesNotAtAll)
+{
+    struct made made;
+    made_begin(&made);
+    made_queue(&made, "q");
+    struct weir_trace_operation *graph = made_operation(&made, 0, WEIR_ENGINE_NONE, 0, 100);
+    graph->kind = WEIR_TRACE_GRAPH;
+    for (uint32_t i = 1; i <= 2; i++) {
+        struct weir_trace_operation *node =
+            made_operation(&made, 0, WEIR_ENGINE_KERNELS, (i - 1) * 50, i * 50);
+        node->sequence = graph->sequence;
+        node->node = i;
+    }
+    made_operation(&made, 0, WEIR_ENGINE_KERNELS, 0, 0)->timed = false;
+    weir_report *report = report_on(&made, NULL);
+    const struct weir_report_summary *summary = weir_report_get_summary(report);
+    EXPECT_UINT_EQ(summary->operations, 2);
+    EXPECT_UINT_EQ(summary->untimed, 1);
+    EXPECT_NEAR(summary->speedup_most, 1.0, 1e-9);
+    weir_report_destroy(&report);
+}
+
+WEIR_TEST(Report, OfNothingSaysSo)
+{
+    struct made made;
+    made_begin(&made);
+    weir_report *report = report_on(&made, NULL);
+    EXPECT_INT_EQ(weir_report_get_summary(report)->verdict, WEIR_REPORT_NOTHING_RAN);
+    char *text = weir_report_text(report);
+    EXPECT_CONTAINS(text, "no operation of a device took any time");
+    weir_report_free_text(&text);
+    EXPECT_NULL(text);
+    weir_report_destroy(&report);
+    weir_report_destroy(&report);
+    weir_report_destroy(NULL);
+    EXPECT_UINT_EQ(weir_report_get_summary(NULL)->operations, 0);
+    EXPECT_SIZE_EQ(weir_report_row_count(NULL, WEIR_REPORT_NAMES), 0);
+    EXPECT_NULL(weir_report_text(NULL));
+}
+
+WEIR_TEST(Report, FilesThatAreNoTracesAreErrors)
+{
+    weir_report *report = NULL;
+    EXPECT_INT_EQ(weir_report_read("/nothing/here", NULL, &report), WEIR_ERROR_IO);
+    EXPECT_CONTAINS(weir_last_error()->message, "/nothing/here: ");
+    EXPECT_INT_EQ(weir_report_read(NULL, NULL, &report), WEIR_ERROR_INVALID);
+    EXPECT_INT_EQ(weir_report_read("x", NULL, NULL), WEIR_ERROR_INVALID);
+}
+
+// Conditions.
+
+static void expect_check(const weir_report *report, const char *condition, bool holds)
+{
+    struct weir_report_finding check;
+    weir_test_note("%s", condition);
+    EXPECT_INT_EQ(weir_report_check(report, condition, &check), WEIR_OK);
+    EXPECT_TRUE(check.holds == holds);
+    EXPECT_STR_NE(check.sentence, "");
+    weir_test_note(NULL);
+}
+
+static void expect_no_condition(const weir_report *report, const char *condition, const char *part)
+{
+    struct weir_report_finding check;
+    weir_test_note("%s", condition);
+    EXPECT_INT_EQ(weir_report_check(report, condition, &check), WEIR_ERROR_INVALID);
+    EXPECT_CONTAINS(weir_last_error_text(), part);
+    EXPECT_FALSE(check.holds);
+    weir_test_note(NULL);
+}
+
+WEIR_TEST(Check, ConditionsHoldOrNot)
+{
+    struct made made;
+    make_chunks(&made, MS);
+    made.meta.dropped = 3;
+    for (size_t i = 0; i < made.operation_count; i++)
+        made.operations[i].region = i % 2 ? "frame 1/blur" : "";
+    weir_report *report = report_on(&made, NULL);
+    expect_check(report, "overlap copy/compute>=0.66", true);
+    expect_check(report, "overlap copy/compute >= 66%", true);
+    expect_check(report, "overlap copy/compute>=0.67", false);
+    expect_check(report, "overlap compute/copy<1", false);
+    expect_check(report, "overlap compute/copy<=1", true);
+    expect_check(report, "overlap region:frame/blur/compute>0", true);
+    expect_check(report, "overlap name:Memcpy HtoD (Pinned -> Device)/compute>=0.75", true);
+    expect_check(report, "bubbles<=0", true);
+    expect_check(report, "bubbles<1ns", true);
+    expect_check(report, "span<=6ms", true);
+    expect_check(report, "span<6ms", false);
+    expect_check(report, "span>=6000us", true);
+    expect_check(report, "span<0.01s", true);
+    expect_check(report, "idle<=0", true);
+    expect_check(report, "speedup>=2", true);
+    expect_check(report, "bound<=1.5", true);
+    expect_check(report, "bound<1.5", false);
+    expect_check(report, "busy to_device>=0.6", true);
+    expect_check(report, "busy all>=100%", true);
+    expect_check(report, "host<=0", true);
+    expect_check(report, "dropped<=2", false);
+    weir_report_destroy(&report);
+}
+
+WEIR_TEST(Check, WhatCannotBeReadIsRefused)
+{
+    struct made made;
+    make_chunks(&made, MS);
+    weir_report *report = report_on(&made, NULL);
+    expect_no_condition(report, "", "there are overlap");
+    expect_no_condition(report, "bubles<=1ms", "did you mean 'bubbles'?");
+    expect_no_condition(report, "bubbles", "has none of <=");
+    expect_no_condition(report, "bubbles<=1", "write it like bubbles<=1ms");
+    expect_no_condition(report, "bubbles<=ms", "write it like");
+    expect_no_condition(report, "bubbles x<=1ms", "write it like");
+    expect_no_condition(report, "overlap>=1", "write it like overlap copy/compute>=0.6");
+    expect_no_condition(report, "overlap copy>=1", "A/B");
+    expect_no_condition(report, "overlap copy/comput>=1", "did you mean 'compute'?");
+    expect_no_condition(report, "overlap queue:upp/compute>=1", "did you mean 'up'?");
+    expect_no_condition(report, "speedup>=2x", "write it like");
+    expect_no_condition(report, "speedup>=-2", "write it like");
+    expect_no_condition(report, "speedup>=nan", "write it like");
+    expect_no_condition(report, "idle<=10ms", "write it like idle<=10%");
+    expect_no_condition(report, NULL, "needs a report");
+    weir_report_destroy(&report);
+}
+
+// The two forms.
+
+WEIR_TEST(Forms, TheTextNamesWhatThereIs)
+{
+    static const char *const parts[] = {
+        "made on null, a device: 12 operations, 3 queues",
+        "6.00 ms: idle 0.0 %, compute 66.7 %, other work 33.3 %",
+        "2.00: the durations, added up, over the span",
+        "the span is 1.50 times that",
+        "device-bound",
+        "copy / compute",
+        "66.7 %",
+        "Memcpy DtoH (Device -> Pinned)",
+        "critical path",
+        "idle stretches of the bound",
+    };
+    struct made made;
+    make_chunks(&made, MS);
+    weir_report *report = report_on(&made, NULL);
+    char *text = weir_report_text(report);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        EXPECT_CONTAINS(text, parts[i]);
+    weir_report_free_text(&text);
+    weir_report_destroy(&report);
+}
+
+WEIR_TEST(Forms, OfSeveralDevicesRowsHaveTheirNumber)
+{
+    struct made made;
+    make_chunks(&made, MS);
+    made.devices[1] = made.devices[0];
+    made.devices[1].index = 1;
+    made.devices[1].name = "another";
+    made.device_count = 2;
+    made.queues[1].device = 1;
+    weir_report *report = report_on(&made, NULL);
+    char *text = weir_report_text(report);
+    EXPECT_CONTAINS(text, "a device and another: 12 operations");
+    EXPECT_CONTAINS(text, "\ndevices\n");
+    EXPECT_CONTAINS(text, "1: kernels");
+    EXPECT_CONTAINS(text, "0: up");
+    EXPECT_CONTAINS(text, "engine to_device of device 0");
+    weir_report_free_text(&text);
+    weir_report_destroy(&report);
+}
+
+WEIR_TEST(Forms, TheJsonHasTheSameFigures)
+{
+    struct made made;
+    json_error_t error;
+    make_chunks(&made, MS);
+    made.queues[0].label = "up \xc3\xbc \"q\"";
+    weir_report *report = report_on(&made, NULL);
+    char *text = weir_report_json(report);
+    json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, &error);
+    ASSERT_NOT_NULL(root);
+    EXPECT_INT_EQ(json_integer_value(json_object_get(root, "span_ns")), 6 * MS);
+    EXPECT_NEAR(json_real_value(json_object_get(root, "bound_distance")), 1.5, 1e-6);
+    EXPECT_STR_EQ(json_string_value(json_object_get(root, "verdict")), "device-bound");
+    const json_t *overlap = json_array_get(json_object_get(root, "overlaps"), 0);
+    EXPECT_STR_EQ(json_string_value(json_object_get(overlap, "first")), "copy");
+    EXPECT_NEAR(json_real_value(json_object_get(overlap, "least")), 4.0 / 6, 1e-6);
+    const json_t *queue = json_array_get(json_object_get(root, "queues"), 0);
+    EXPECT_STR_EQ(json_string_value(json_object_get(queue, "name")), "up \xc3\xbc \"q\"");
+    EXPECT_INT_EQ(json_integer_value(json_object_get(json_object_get(queue, "busy"), "most_ns")),
+                  4 * MS);
+    EXPECT_SIZE_EQ(json_array_size(json_object_get(root, "path")),
+                   weir_report_row_count(report, WEIR_REPORT_PATH));
+    json_decref(root);
+    weir_report_free_text(&text);
+    weir_report_destroy(&report);
+}

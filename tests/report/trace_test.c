@@ -1,0 +1,536 @@
+// What the writer writes is read back the same, and what is damaged is read as far as it
+// goes.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <weir/region.h>
+
+#include "base/file.h"
+#include "tests/report/made.h"
+#include "tests/support/test.h"
+
+static const char *path_of(const char *name)
+{
+    static char path[512];
+    snprintf(path, sizeof path, "%s/%s", weir_test_temp_dir(), name);
+    return path;
+}
+
+static void read_or_fail(const char *path, struct weir_trace **trace)
+{
+    char message[512] = "";
+    if (!weir_trace_read(path, NULL, trace, message, sizeof message))
+        weir_test_fail(__FILE__, __LINE__, "%s", message);
+}
+
+// A text is written as "" where it is NULL.
+static const char *text(const char *it)
+{
+    return it ? it : "";
+}
+
+static void expect_same_operation(const struct weir_trace_operation *a,
+                                  const struct weir_trace_operation *b)
+{
+    EXPECT_UINT_EQ(a->queue, b->queue);
+    EXPECT_UINT_EQ(a->sequence, b->sequence);
+    EXPECT_UINT_EQ(a->node, b->node);
+    EXPECT_INT_EQ(a->kind, b->kind);
+    EXPECT_INT_EQ(a->engine, b->engine);
+    EXPECT_UINT_EQ(a->bytes, b->bytes);
+    EXPECT_STR_EQ(a->name, text(b->name));
+    EXPECT_STR_EQ(a->label, text(b->label));
+    EXPECT_STR_EQ(a->dst_label, text(b->dst_label));
+    EXPECT_STR_EQ(a->src_label, text(b->src_label));
+    EXPECT_INT_EQ(a->dst_memory, b->dst_memory);
+    EXPECT_INT_EQ(a->src_memory, b->src_memory);
+    EXPECT_MEM_EQ(a->grid, b->grid, sizeof a->grid);
+    EXPECT_MEM_EQ(a->block, b->block, sizeof a->block);
+    EXPECT_STR_EQ(a->file, text(b->file));
+    EXPECT_INT_EQ(a->line, b->line);
+    EXPECT_STR_EQ(a->region, text(b->region));
+    EXPECT_UINT_EQ(a->thread, b->thread);
+    EXPECT_UINT_EQ(a->submit_ns, b->submit_ns);
+    EXPECT_UINT_EQ(a->submit_end_ns, b->submit_end_ns);
+    EXPECT_TRUE(a->timed == b->timed);
+    EXPECT_UINT_EQ(a->start_ns, b->start_ns);
+    EXPECT_UINT_EQ(a->end_ns, b->end_ns);
+    EXPECT_TRUE(a->start_is_earliest == b->start_is_earliest);
+    EXPECT_TRUE(a->failed == b->failed);
+    ASSERT_SIZE_EQ(a->wait_count, b->wait_count);
+    for (size_t i = 0; i < a->wait_count; i++) {
+        EXPECT_UINT_EQ(a->waits[i].queue, b->waits[i].queue);
+        EXPECT_UINT_EQ(a->waits[i].sequence, b->waits[i].sequence);
+        EXPECT_TRUE(a->waits[i].implied == b->waits[i].implied);
+        EXPECT_STR_EQ(a->waits[i].file, text(b->waits[i].file));
+        EXPECT_INT_EQ(a->waits[i].line, b->waits[i].line);
+    }
+}
+
+static const struct weir_trace_operation *find(const struct weir_trace *trace,
+                                               const struct weir_trace_operation *wanted)
+{
+    for (size_t i = 0; i < trace->operation_count; i++)
+        if (trace->operations[i].queue == wanted->queue &&
+            trace->operations[i].sequence == wanted->sequence &&
+            trace->operations[i].node == wanted->node)
+            return &trace->operations[i];
+    return NULL;
+}
+
+static void expect_same(const struct weir_trace *trace, const struct made *made)
+{
+    ASSERT_SIZE_EQ(trace->operation_count, made->operation_count);
+    for (size_t i = 0; i < made->operation_count; i++) {
+        const struct weir_trace_operation *operation = find(trace, &made->operations[i]);
+        ASSERT_NOT_NULL(operation);
+        expect_same_operation(operation, &made->operations[i]);
+    }
+}
+
+// Every field of everything, with values that no other field has.
+static void make_full(struct made *made)
+{
+    made_begin(made);
+    made->meta.program = "full \"quoted\" \\ \t\x01 ünï";
+    made->meta.plugins = "check, trace";
+    made->devices[0].label = "the first";
+    made->devices[0].unified_memory = 1;
+    made->devices[0].clock =
+        (struct weir_trace_clock){.pairs = 7, .drift_ppm = -1.25, .uncertainty_ns = 80};
+    made_queue(made, "up");
+    made_queue(made, NULL);
+    made->queues[1].priority = -3;
+    made->meta.end_ns = 999999;
+    made->meta.dropped = 5;
+    made->meta.unfinished = 2;
+
+    struct weir_trace_operation *copy = made_operation(made, 0, WEIR_ENGINE_TO_DEVICE, 1001, 2002);
+    copy->label = "frame";
+    copy->region = "frame 12/up";
+    copy->failed = true;
+    struct weir_trace_operation *launch = made_operation(made, 1, WEIR_ENGINE_KERNELS, 3003, 4004);
+    made_wait(made, 0);
+    made->waits[0].implied = true;
+    launch->start_is_earliest = true;
+    memcpy(launch->grid, (const uint32_t[3]){16, 2, 1}, sizeof launch->grid);
+    memcpy(launch->block, (const uint32_t[3]){64, 1, 1}, sizeof launch->block);
+    struct weir_trace_operation *graph = made_operation(made, 1, WEIR_ENGINE_NONE, 5000, 7000);
+    graph->kind = WEIR_TRACE_GRAPH;
+    graph->name = "captured";
+    struct weir_trace_operation *node = made_operation(made, 1, WEIR_ENGINE_KERNELS, 5500, 6600);
+    node->sequence = graph->sequence;
+    node->node = 1;
+    struct weir_trace_operation *lost = made_operation(made, 0, WEIR_ENGINE_TO_HOST, 0, 0);
+    lost->timed = false;
+    lost->submit_ns = 8000;
+    lost->submit_end_ns = 8100;
+    struct weir_trace_operation *call = made_operation(made, 0, WEIR_ENGINE_HOST, 9000, 9100);
+    call->thread = 0;
+    made->spans[made->span_count++] =
+        (struct weir_trace_span){WEIR_TRACE_REGION, 99, "frame", 12, 10, 20};
+    made->spans[made->span_count++] =
+        (struct weir_trace_span){WEIR_TRACE_SYNC, 99, "weir_event_sync", WEIR_NO_NUMBER, 15, 18};
+}
+
+static void expect_full(const struct weir_trace *trace, const struct made *made)
+{
+    expect_same(trace, made);
+    EXPECT_STR_EQ(trace->meta.program, made->meta.program);
+    EXPECT_STR_EQ(trace->meta.weir, made->meta.weir);
+    EXPECT_STR_EQ(trace->meta.backend, made->meta.backend);
+    EXPECT_STR_EQ(trace->meta.plugins, made->meta.plugins);
+    EXPECT_STR_EQ(trace->meta.source, made->meta.source);
+    EXPECT_UINT_EQ(trace->meta.base_unix_ns, made->meta.base_unix_ns);
+    EXPECT_UINT_EQ(trace->meta.process, made->meta.process);
+    EXPECT_UINT_EQ(trace->meta.end_ns, made->meta.end_ns);
+    EXPECT_UINT_EQ(trace->meta.dropped, made->meta.dropped);
+    EXPECT_UINT_EQ(trace->meta.unfinished, made->meta.unfinished);
+    EXPECT_FALSE(trace->meta.truncated);
+    ASSERT_SIZE_EQ(trace->device_count, 1);
+    const struct weir_trace_device *device = &trace->devices[0];
+    EXPECT_STR_EQ(device->name, "a device");
+    EXPECT_STR_EQ(device->platform, "a platform");
+    EXPECT_STR_EQ(device->driver, "1.2");
+    EXPECT_STR_EQ(device->label, "the first");
+    EXPECT_UINT_EQ(device->memory_bytes, 1000);
+    EXPECT_UINT_EQ(device->compute_units, 4);
+    EXPECT_UINT_EQ(device->copy_engines_to_device, 1);
+    EXPECT_UINT_EQ(device->copy_engines_to_host, 1);
+    EXPECT_UINT_EQ(device->concurrent_kernels, 16);
+    EXPECT_UINT_EQ(device->unified_memory, 1);
+    EXPECT_UINT_EQ(device->clock.pairs, 7);
+    EXPECT_DOUBLE_EQ(device->clock.drift_ppm, -1.25);
+    EXPECT_UINT_EQ(device->clock.uncertainty_ns, 80);
+    ASSERT_SIZE_EQ(trace->queue_count, 2);
+    EXPECT_STR_EQ(trace->queues[0].label, "up");
+    EXPECT_STR_EQ(trace->queues[1].label, "");
+    EXPECT_STR_EQ(trace->queues[1].backend, "null");
+    EXPECT_INT_EQ(trace->queues[1].priority, -3);
+    ASSERT_SIZE_EQ(trace->thread_count, 1);
+    EXPECT_UINT_EQ(trace->threads[0].id, 99);
+    EXPECT_STR_EQ(trace->threads[0].name, "main");
+    ASSERT_SIZE_EQ(trace->span_count, 2);
+    EXPECT_INT_EQ(trace->spans[0].kind, WEIR_TRACE_REGION);
+    EXPECT_STR_EQ(trace->spans[0].name, "frame");
+    EXPECT_UINT_EQ(trace->spans[0].number, 12);
+    EXPECT_UINT_EQ(trace->spans[0].begin_ns, 10);
+    EXPECT_UINT_EQ(trace->spans[0].end_ns, 20);
+    EXPECT_INT_EQ(trace->spans[1].kind, WEIR_TRACE_SYNC);
+    EXPECT_UINT_EQ(trace->spans[1].number, WEIR_NO_NUMBER);
+}
+
+WEIR_TEST(Trace, EverythingIsReadBackTheSame)
+{
+    static const char *const names[] = {"full.json", "full.json.gz"};
+    for (size_t i = 0; i < 2; i++) {
+        struct made made;
+        struct weir_trace *trace = NULL;
+        const char *path = path_of(names[i]);
+        make_full(&made);
+        made_write(&made, path);
+        read_or_fail(path, &trace);
+        ASSERT_NOT_NULL(trace);
+        expect_full(trace, &made);
+        weir_trace_destroy(&trace);
+        EXPECT_NULL(trace);
+    }
+}
+
+WEIR_TEST(Trace, RandomOnesAreReadBackTheSame)
+{
+    for (uint32_t seed = 1; seed <= 200 && !weir_test_has_failed(); seed++) {
+        struct made made;
+        struct weir_trace *trace = NULL;
+        const char *path = path_of("random.json");
+        weir_test_note("seed %u", (unsigned)seed);
+        made_random(&made, seed, 777);
+        made_write(&made, path);
+        read_or_fail(path, &trace);
+        ASSERT_NOT_NULL(trace);
+        expect_same(trace, &made);
+        weir_trace_destroy(&trace);
+    }
+}
+
+WEIR_TEST(Trace, AWaitIsResolvedToTheLastOperationBeforeIt)
+{
+    struct made made;
+    struct weir_trace *trace = NULL;
+    const char *path = path_of("waits.json");
+    made_begin(&made);
+    made_queue(&made, "up");
+    made_queue(&made, "run");
+    made_operation(&made, 1, WEIR_ENGINE_KERNELS, 0, 1);
+    made_wait(&made, 0); // nothing was in there yet
+    made_operation(&made, 0, WEIR_ENGINE_TO_DEVICE, 10, 20);
+    made_operation(&made, 0, WEIR_ENGINE_TO_DEVICE, 20, 30);
+    made_operation(&made, 1, WEIR_ENGINE_KERNELS, 30, 40);
+    made_wait(&made, 0);
+    made_operation(&made, 0, WEIR_ENGINE_TO_DEVICE, 30, 50);
+    made_write(&made, path);
+    read_or_fail(path, &trace);
+    ASSERT_NOT_NULL(trace);
+    // Of queue "up" 0, 1, 2; of "run" 3, 4.
+    EXPECT_SIZE_EQ(trace->operations[3].waits[0].operation, WEIR_TRACE_NO_INDEX);
+    EXPECT_SIZE_EQ(trace->operations[4].waits[0].operation, 1);
+    EXPECT_SIZE_EQ(weir_trace_find_queue(trace, 11), 1);
+    EXPECT_SIZE_EQ(weir_trace_find_queue(trace, 12), WEIR_TRACE_NO_INDEX);
+    weir_trace_destroy(&trace);
+}
+
+// Whole files, for damage.
+
+struct bytes {
+    char *data;
+    size_t size;
+};
+
+static struct bytes read_bytes(const char *path)
+{
+    struct bytes it = {0};
+    void *data = NULL;
+    char message[512];
+    if (!weir_file_read(path, (size_t)1 << 24, &data, &it.size, message, sizeof message))
+        weir_test_fail(__FILE__, __LINE__, "%s", message);
+    it.data = data;
+    return it;
+}
+
+static void write_bytes(const char *path, const void *data, size_t size)
+{
+    FILE *file = fopen(path, "wb");
+    if (!file || fwrite(data, 1, size, file) != size || fclose(file) != 0)
+        weir_test_fail(__FILE__, __LINE__, "%s cannot be written", path);
+}
+
+WEIR_TEST(Trace, CutAnywhereItIsReadAsFarAsItGoes)
+{
+    struct made made;
+    char message[512];
+    const char *path = path_of("cut.json");
+    make_full(&made);
+    made_write(&made, path);
+    struct bytes it = read_bytes(path);
+    ASSERT_NOT_NULL(it.data);
+    size_t last = 0;
+    size_t refused = 0;
+    for (size_t size = 0; size < it.size && !weir_test_has_failed(); size++) {
+        struct weir_trace *trace = NULL;
+        weir_test_note("cut after %zu of %zu bytes", size, it.size);
+        if (!weir_trace_read_memory("cut", it.data, size, NULL, &trace, message, sizeof message)) {
+            // Only where even the head is not there.
+            EXPECT_NULL(trace);
+            EXPECT_CONTAINS(message, "cut: ");
+            EXPECT_SIZE_EQ(last, 0);
+            refused++;
+            continue;
+        }
+        EXPECT_SIZE_GE(trace->operation_count, last);
+        last = trace->operation_count;
+        // The last line may be there but for its end.
+        EXPECT_TRUE(trace->meta.truncated || size + 6 > it.size);
+        weir_trace_destroy(&trace);
+    }
+    EXPECT_SIZE_EQ(last, made.operation_count);
+    EXPECT_SIZE_LT(refused, 500);
+    free(it.data);
+}
+
+WEIR_TEST(Trace, ACompressedOneIsReadAsFarAsItGoes)
+{
+    struct made made;
+    char message[512];
+    char cut[600];
+    const char *path = path_of("cut.json.gz");
+    snprintf(cut, sizeof cut, "%s.cut", path);
+    make_full(&made);
+    made_write(&made, path);
+    struct bytes it = read_bytes(path);
+    ASSERT_NOT_NULL(it.data);
+    size_t most = 0;
+    for (size_t size = 0; size < it.size && !weir_test_has_failed(); size += 7) {
+        struct weir_trace *trace = NULL;
+        weir_test_note("cut after %zu of %zu bytes", size, it.size);
+        write_bytes(cut, it.data, size);
+        if (weir_trace_read(cut, NULL, &trace, message, sizeof message)) {
+            if (trace->operation_count > most)
+                most = trace->operation_count;
+            EXPECT_SIZE_GT(trace->note_count, 0);
+        } else {
+            EXPECT_CONTAINS(message, "cut.json.gz.cut: ");
+        }
+        weir_trace_destroy(&trace);
+    }
+    EXPECT_SIZE_GT(most, 0);
+    free(it.data);
+}
+
+WEIR_TEST(Trace, ABadLineCostsItselfOnly)
+{
+    struct made made;
+    struct weir_trace *trace = NULL;
+    char message[512] = "";
+    const char *path = path_of("bad.json");
+    make_full(&made);
+    made_write(&made, path);
+    struct bytes it = read_bytes(path);
+    ASSERT_NOT_NULL(it.data);
+    char *row = strstr(it.data, "\"name\":\"scale\"");
+    ASSERT_NOT_NULL(row);
+    row[8] = '\0'; // inside the string
+    ASSERT_TRUE(
+        weir_trace_read_memory("bad", it.data, it.size, NULL, &trace, message, sizeof message));
+    EXPECT_SIZE_EQ(trace->operation_count, made.operation_count - 1);
+    EXPECT_TRUE(trace->meta.truncated);
+    bool told = false;
+    for (size_t i = 0; i < trace->note_count; i++)
+        told = told || strstr(trace->notes[i], "1 line cannot be read") != NULL;
+    EXPECT_TRUE(told);
+    weir_trace_destroy(&trace);
+    free(it.data);
+}
+
+static void expect_refused(const char *data, size_t size, const char *part)
+{
+    struct weir_trace *trace = NULL;
+    char message[512] = "";
+    EXPECT_FALSE(weir_trace_read_memory("file", data, size, NULL, &trace, message, sizeof message));
+    EXPECT_NULL(trace);
+    EXPECT_CONTAINS(message, part);
+}
+
+WEIR_TEST(Trace, WhatIsNoTraceGetsASentence)
+{
+    expect_refused("", 0, "file: the file is empty");
+    expect_refused(" \n\n", 3, "file: the file is empty");
+    expect_refused("hello", 5, "file: this is no trace");
+    expect_refused("{\"a\": 1}", 8, "without \"traceEvents\"");
+    expect_refused("{\"traceEvents\": 1}", 18, "without \"traceEvents\"");
+    expect_refused("17", 2, "file: this is no trace");
+    expect_refused("\x1f\x8b\x08", 3, "file: this is no trace");
+}
+
+WEIR_TEST(Trace, FilesThatCannotBeReadGetASentence)
+{
+    struct weir_trace *trace = NULL;
+    char message[512] = "";
+    EXPECT_FALSE(weir_trace_read("/nothing/here", NULL, &trace, message, sizeof message));
+    EXPECT_CONTAINS(message, "/nothing/here: ");
+    EXPECT_FALSE(weir_trace_read("/", NULL, &trace, message, sizeof message));
+    EXPECT_CONTAINS(message, "is a directory");
+    EXPECT_FALSE(weir_trace_read("/dev/zero", NULL, &trace, message, sizeof message));
+    EXPECT_NULL(trace);
+}
+
+WEIR_TEST(Trace, TooManyOperationsAreRefused)
+{
+    struct made made;
+    struct weir_trace *trace = NULL;
+    char message[512] = "";
+    const struct weir_trace_read_options options = {.operation_limit = 3};
+    const char *path = path_of("many.json");
+    made_begin(&made);
+    made_queue(&made, "q");
+    for (uint64_t i = 0; i < 4; i++)
+        made_operation(&made, 0, WEIR_ENGINE_KERNELS, i, i + 1);
+    made_write(&made, path);
+    EXPECT_FALSE(weir_trace_read(path, &options, &trace, message, sizeof message));
+    EXPECT_NULL(trace);
+    EXPECT_CONTAINS(message, "more than 3 operations");
+}
+
+WEIR_TEST(Trace, NonsenseInAnEventIsNothing)
+{
+    static const char line[] =
+        "{\"schemaVersion\": 1,\n\"weir\": {\"version\": 3, \"process\": -1},\n"
+        "\"baseTimeNanoseconds\": \"x\",\n\"deviceProperties\": [1, {\"id\": 99999999999}],\n"
+        "\"traceEvents\": [\n"
+        "{\"ph\":\"X\",\"args\":{\"weir.sequence\":-5}},\n"
+        "{\"ph\":\"X\",\"tid\":-1,\"ts\":-1,\"dur\":1e300,\"args\":{\"weir.sequence\":1,"
+        "\"weir.waits\":[1,[],[{}],[7,8,9,10,11]],\"grid\":\"x\",\"weir.kind\":7}},\n"
+        "{\"ph\":7},\n[],\n3,\nnull,\n{\"ph\":\"X\",\"args\":{\"weir.span\":1}},\n"
+        "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":1e99,\"args\":7},\n"
+        "{\"ph\":\"M\",\"name\":\"weir_end\",\"args\":{\"weir.clocks\":[1,[2]]}}\n]\n}\n";
+    struct weir_trace *trace = NULL;
+    char message[512] = "";
+    ASSERT_TRUE(weir_trace_read_memory("file", line, sizeof line - 1, NULL, &trace, message,
+                                       sizeof message));
+    EXPECT_SIZE_EQ(trace->operation_count, 2);
+    EXPECT_SIZE_EQ(trace->span_count, 1);
+    weir_trace_destroy(&trace);
+}
+
+WEIR_TEST(Trace, TracesOfPyTorchAreRead)
+{
+    static const char data[] =
+        "{\n \"schemaVersion\": 1,\n \"deviceProperties\": [{\"id\": 0, \"name\": \"GPU\","
+        "\"totalGlobalMem\": 10, \"numSms\": 3}],\n \"traceEvents\": [\n"
+        "{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"gemm\", \"pid\": 0, \"tid\": 7,"
+        "\"ts\": 1000.500, \"dur\": 20.250, \"args\": {\"device\": 0, \"stream\": 7,"
+        "\"correlation\": 5, \"grid\": [2, 3, 4], \"block\": [32, 1, 1]}},\n"
+        "{\"ph\": \"X\", \"cat\": \"cuda_runtime\", \"name\": \"cudaLaunchKernel\", \"pid\": 9,"
+        "\"tid\": 11, \"ts\": 990, \"dur\": 4, \"args\": {\"correlation\": 5}},\n"
+        "{\"ph\": \"X\", \"cat\": \"gpu_memcpy\", \"name\": \"Memcpy HtoD (Pageable -> Device)\","
+        "\"pid\": 0, \"tid\": 8, \"ts\": 1010, \"dur\": 5, \"args\": {\"device\": 0,"
+        "\"stream\": 8, \"correlation\": 6, \"bytes\": 4096}},\n"
+        "{\"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": \"aten::mm\", \"ts\": 1, \"dur\": 1}]}";
+    struct weir_trace *trace = NULL;
+    char message[512] = "";
+    ASSERT_TRUE(weir_trace_read_memory("file", data, sizeof data - 1, NULL, &trace, message,
+                                       sizeof message));
+    ASSERT_SIZE_EQ(trace->operation_count, 2);
+    const struct weir_trace_operation *kernel = &trace->operations[0];
+    const struct weir_trace_operation *copy = &trace->operations[1];
+    EXPECT_STR_EQ(kernel->name, "gemm");
+    EXPECT_INT_EQ(kernel->engine, WEIR_ENGINE_KERNELS);
+    EXPECT_UINT_EQ(kernel->grid[2], 4);
+    // The first thing in it is moment 0.
+    EXPECT_UINT_EQ(kernel->submit_ns, 0);
+    EXPECT_UINT_EQ(kernel->submit_end_ns, 4000);
+    EXPECT_UINT_EQ(kernel->thread, 11);
+    EXPECT_UINT_EQ(kernel->start_ns, 10500);
+    EXPECT_UINT_EQ(kernel->end_ns, 30750);
+    EXPECT_INT_EQ(copy->engine, WEIR_ENGINE_TO_DEVICE);
+    EXPECT_INT_EQ(copy->src_memory, WEIR_TRACE_PAGEABLE_MEMORY);
+    EXPECT_INT_EQ(copy->dst_memory, WEIR_TRACE_DEVICE_MEMORY);
+    EXPECT_UINT_EQ(copy->bytes, 4096);
+    EXPECT_SIZE_EQ(trace->queue_count, 2);
+    EXPECT_STR_EQ(trace->devices[0].name, "GPU");
+    weir_trace_destroy(&trace);
+}
+
+WEIR_TEST(Trace, WhatCannotBeWrittenIsTold)
+{
+    struct made made;
+    char message[512] = "";
+    made_begin(&made);
+    EXPECT_NULL(
+        weir_trace_writer_create("/nothing/here.json", &made.meta, message, sizeof message));
+    EXPECT_CONTAINS(message, "/nothing/here.json: ");
+    EXPECT_NULL(weir_trace_writer_create("/", &made.meta, message, sizeof message));
+
+    // Only the end finds out, and says so.
+    weir_trace_writer *writer =
+        weir_trace_writer_create("/dev/full", &made.meta, message, sizeof message);
+    ASSERT_NOT_NULL(writer);
+    weir_trace_writer_device(writer, &made.devices[0]);
+    EXPECT_FALSE(
+        weir_trace_writer_close(&writer, &made.meta, made.devices, 1, message, sizeof message));
+    EXPECT_NULL(writer);
+    EXPECT_CONTAINS(message, "/dev/full: the trace is incomplete");
+}
+
+WEIR_TEST(Trace, WhatWasFlushedIsThereWithoutAnEnd)
+{
+    static const char *const names[] = {"flushed.json", "flushed.json.gz"};
+    for (size_t i = 0; i < 2; i++) {
+        struct made made;
+        struct weir_trace *trace = NULL;
+        char message[512];
+        const char *path = path_of(names[i]);
+        make_full(&made);
+        weir_trace_writer *writer =
+            weir_trace_writer_create(path, &made.meta, message, sizeof message);
+        ASSERT_NOT_NULL(writer);
+        weir_trace_writer_device(writer, &made.devices[0]);
+        weir_trace_writer_queue(writer, &made.queues[0]);
+        weir_trace_writer_operation(writer, &made.operations[0]);
+        EXPECT_TRUE(weir_trace_writer_flush(writer));
+        EXPECT_UINT_GT(weir_trace_writer_bytes(writer), 0);
+        // Not flushed.
+        weir_trace_writer_operation(writer, &made.operations[0]);
+        read_or_fail(path, &trace);
+        ASSERT_NOT_NULL(trace);
+        EXPECT_SIZE_EQ(trace->operation_count, 1);
+        EXPECT_TRUE(trace->meta.truncated);
+        weir_trace_destroy(&trace);
+        weir_trace_writer_close(&writer, &made.meta, made.devices, 1, message, sizeof message);
+    }
+}
+
+static void count_progress(void *user, uint64_t done, uint64_t total)
+{
+    uint64_t *seen = user;
+    EXPECT_UINT_LE(done, total);
+    *seen = done;
+}
+
+WEIR_TEST(Trace, ProgressReachesTheWholeFile)
+{
+    struct made made;
+    struct weir_trace *trace = NULL;
+    uint64_t seen = 0;
+    char message[512];
+    const struct weir_trace_read_options options = {.progress = count_progress, .user = &seen};
+    const char *path = path_of("progress.json.gz");
+    make_full(&made);
+    made_write(&made, path);
+    struct bytes it = read_bytes(path);
+    ASSERT_TRUE(weir_trace_read(path, &options, &trace, message, sizeof message));
+    EXPECT_UINT_EQ(seen, it.size);
+    weir_trace_destroy(&trace);
+    free(it.data);
+}

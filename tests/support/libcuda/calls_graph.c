@@ -1,0 +1,320 @@
+// Graphs. A launch puts copies of the nodes' operations into its stream, in the order
+// that a missing dependency suffers most from: of the nodes that may run, always the one
+// that was added last. Launches of one executable graph wait for each other, on whatever
+// streams. Updates are refused where the real driver may refuse them.
+#include <stdlib.h>
+#include <string.h>
+
+#include "fake.h"
+
+struct CUgraphNode_st {
+    CUgraph graph;
+    size_t index;
+    struct fake_operation operation;
+    bool *behind; // of each earlier node, whether this one comes behind it
+};
+
+struct CUgraph_st {
+    CUgraphNode *nodes;
+    size_t count;
+};
+
+struct CUgraphExec_st {
+    CUgraph origin;
+    struct fake_operation *operations; // by the nodes' indexes
+    size_t *order;
+    size_t count;
+    struct fake_fence *last; // of the last launch; NULL: none
+};
+
+CUresult cuGraphCreate(CUgraph *graph, unsigned flags)
+{
+    BEGIN(true);
+    if (code == CUDA_SUCCESS && flags != 0)
+        code = CUDA_ERROR_INVALID_VALUE;
+    if (code == CUDA_SUCCESS) {
+        *graph = calloc(1, sizeof **graph);
+        if (!*graph)
+            abort();
+        fake_live++;
+    }
+    END;
+}
+
+CUresult cuGraphDestroy(CUgraph graph)
+{
+    BEGIN(true);
+    for (size_t i = 0; i < graph->count; i++) {
+        free(graph->nodes[i]->behind);
+        free(graph->nodes[i]);
+    }
+    free(graph->nodes);
+    free(graph);
+    fake_live--;
+    END;
+}
+
+// Nodes.
+
+static CUresult add_node(CUresult code, CUgraphNode *out_node, CUgraph graph,
+                         const CUgraphNode *dependencies, size_t count,
+                         const struct fake_operation *operation)
+{
+    if (code != CUDA_SUCCESS)
+        return code;
+    CUgraphNode node = calloc(1, sizeof *node);
+    CUgraphNode *nodes = realloc(graph->nodes, (graph->count + 1) * sizeof(CUgraphNode));
+    bool *behind = calloc(graph->count + 1, sizeof *behind);
+    if (!node || !nodes || !behind)
+        abort();
+    graph->nodes = nodes;
+    for (size_t i = 0; i < count; i++) {
+        CUgraphNode other = dependencies[i];
+        if (other->graph != graph || behind[other->index])
+            code = CUDA_ERROR_INVALID_VALUE; // of another graph, or twice
+        else
+            behind[other->index] = true;
+    }
+    if (code != CUDA_SUCCESS) {
+        free(node);
+        free(behind);
+        return code;
+    }
+    *node = (struct CUgraphNode_st){graph, graph->count, *operation, behind};
+    graph->nodes[graph->count++] = node;
+    *out_node = node;
+    return CUDA_SUCCESS;
+}
+
+static CUresult read_copy(CUresult code, const CUDA_MEMCPY3D *box, struct fake_operation *out_copy)
+{
+    const bool to_host = box->dstMemoryType == CU_MEMORYTYPE_HOST;
+    const bool from_host = box->srcMemoryType == CU_MEMORYTYPE_HOST;
+    const size_t rows = box->Height - 1;
+    *out_copy = (struct fake_operation){
+        .kind = FAKE_COPY,
+        .dst = to_host ? box->dstHost : (char *)(uintptr_t)box->dstDevice,
+        .src = from_host ? box->srcHost : (const char *)(uintptr_t)box->srcDevice,
+        .dst_pitch = box->dstPitch,
+        .src_pitch = box->srcPitch,
+        .width = box->WidthInBytes,
+        .height = box->Height,
+    };
+    if (code != CUDA_SUCCESS)
+        return code;
+    if ((to_host && from_host) || box->WidthInBytes == 0 || box->Height == 0 || box->Depth != 1 ||
+        box->dstPitch < box->WidthInBytes || box->srcPitch < box->WidthInBytes ||
+        box->srcXInBytes || box->srcY || box->srcZ || box->dstXInBytes || box->dstY || box->dstZ ||
+        !fake_memory_holds(out_copy->dst, rows * box->dstPitch + box->WidthInBytes,
+                           to_host ? FAKE_HOST : FAKE_DEVICE) ||
+        !fake_memory_holds(out_copy->src, rows * box->srcPitch + box->WidthInBytes,
+                           from_host ? FAKE_HOST : FAKE_DEVICE))
+        return CUDA_ERROR_INVALID_VALUE;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphAddMemcpyNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
+                              size_t count, const CUDA_MEMCPY3D *box, CUcontext context)
+{
+    struct fake_operation copy;
+    BEGIN(true);
+    code = read_copy(context == fake_current ? code : FAKE_INVALID_CONTEXT, box, &copy);
+    code = add_node(code, node, graph, dependencies, count, &copy);
+    END;
+}
+
+static CUresult read_set(CUresult code, const CUDA_MEMSET_NODE_PARAMS *set,
+                         struct fake_operation *out_set)
+{
+    *out_set = (struct fake_operation){
+        .kind = FAKE_SET,
+        .dst = (char *)(uintptr_t)set->dst,
+        .value = set->value,
+        .element = set->elementSize,
+        .width = set->width,
+    };
+    if (code != CUDA_SUCCESS)
+        return code;
+    if ((set->elementSize != 1 && set->elementSize != 2 && set->elementSize != 4) ||
+        set->height != 1 || set->width == 0 || set->dst % set->elementSize ||
+        !fake_memory_holds(out_set->dst, set->elementSize * set->width, FAKE_DEVICE | FAKE_HOST))
+        return CUDA_ERROR_INVALID_VALUE;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphAddMemsetNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
+                              size_t count, const CUDA_MEMSET_NODE_PARAMS *params,
+                              CUcontext context)
+{
+    struct fake_operation set;
+    BEGIN(true);
+    code = read_set(context == fake_current ? code : FAKE_INVALID_CONTEXT, params, &set);
+    code = add_node(code, node, graph, dependencies, count, &set);
+    END;
+}
+
+static CUresult read_launch(CUresult code, const CUDA_KERNEL_NODE_PARAMS *params,
+                            struct fake_operation *out_launch)
+{
+    CUfunction function = params->func;
+    *out_launch = (struct fake_operation){
+        .kind = FAKE_LAUNCH,
+        .function = function,
+        .launch = {.grid = {params->gridDimX, params->gridDimY, params->gridDimZ},
+                   .block = {params->blockDimX, params->blockDimY, params->blockDimZ}},
+    };
+    if (code != CUDA_SUCCESS)
+        return code;
+    if (params->extra || params->kern || params->sharedMemBytes > FAKE_LOCAL_LIMIT ||
+        (uint64_t)params->blockDimX * params->blockDimY * params->blockDimZ >
+            function->max_threads ||
+        params->gridDimX == 0 || params->gridDimY > 65535 || params->gridDimZ > 65535)
+        return CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; i < FAKE_PARAMETERS && function->sizes[i]; i++)
+        memcpy(out_launch->launch.values[i], params->kernelParams[i], function->sizes[i]);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphAddKernelNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
+                              size_t count, const CUDA_KERNEL_NODE_PARAMS *params)
+{
+    struct fake_operation launch;
+    BEGIN(true);
+    code = read_launch(code, params, &launch);
+    code = add_node(code, node, graph, dependencies, count, &launch);
+    END;
+}
+
+// Executable graphs.
+
+static bool may_run(const struct CUgraphNode_st *node, const bool *done)
+{
+    for (size_t i = 0; i < node->index; i++)
+        if (node->behind[i] && !done[i])
+            return false;
+    return !done[node->index];
+}
+
+static void choose_order(CUgraphExec executable)
+{
+    bool *done = calloc(executable->count + 1, sizeof *done);
+    if (!done)
+        abort();
+    for (size_t placed = 0; placed < executable->count; placed++) {
+        size_t at = executable->count - 1;
+        while (!may_run(executable->origin->nodes[at], done))
+            at--;
+        executable->order[placed] = at;
+        done[at] = true;
+    }
+    free(done);
+}
+
+CUresult cuGraphInstantiateWithFlags(CUgraphExec *out_executable, CUgraph graph,
+                                     unsigned long long flags)
+{
+    BEGIN(true);
+    if (code == CUDA_SUCCESS && flags != 0)
+        code = CUDA_ERROR_INVALID_VALUE;
+    if (code == CUDA_SUCCESS) {
+        CUgraphExec executable = calloc(1, sizeof *executable);
+        struct fake_operation *operations = calloc(graph->count + 1, sizeof *operations);
+        size_t *order = calloc(graph->count + 1, sizeof *order);
+        if (!executable || !operations || !order)
+            abort();
+        for (size_t i = 0; i < graph->count; i++)
+            operations[i] = graph->nodes[i]->operation;
+        *executable = (struct CUgraphExec_st){graph, operations, order, graph->count, NULL};
+        choose_order(executable);
+        *out_executable = executable;
+        fake_live++;
+    }
+    END;
+}
+
+// What was launched is in its streams already, so it runs to its end.
+CUresult cuGraphExecDestroy(CUgraphExec executable)
+{
+    BEGIN(true);
+    fake_fence_release(executable->last);
+    free(executable->operations);
+    free(executable->order);
+    free(executable);
+    fake_live--;
+    END;
+}
+
+CUresult cuGraphUpload(CUgraphExec executable, CUstream stream)
+{
+    BEGIN(true);
+    if (code == CUDA_SUCCESS && (!executable || !fake_stream_known(stream)))
+        code = FAKE_INVALID_HANDLE;
+    END;
+}
+
+CUresult cuGraphLaunch(CUgraphExec executable, CUstream stream)
+{
+    BEGIN(true);
+    if (code == CUDA_SUCCESS) {
+        if (executable->last)
+            fake_stream_add(stream,
+                            &(struct fake_operation){.kind = FAKE_WAIT, .fence = executable->last});
+        const uint32_t correlation = fake_cupti_call();
+        for (size_t i = 0; i < executable->count; i++) {
+            struct fake_operation node = executable->operations[executable->order[i]];
+            node.correlation = correlation;
+            node.of_graph = true;
+            node.ends_graph = i + 1 == executable->count;
+            fake_stream_add(stream, &node);
+        }
+        executable->last = fake_fence_create();
+        fake_fence_retain(executable->last);
+        fake_stream_add(stream,
+                        &(struct fake_operation){.kind = FAKE_SIGNAL, .fence = executable->last});
+    }
+    END;
+}
+
+static CUresult set_node(CUresult code, CUgraphExec executable, CUgraphNode node,
+                         const struct fake_operation *operation)
+{
+    if (code != CUDA_SUCCESS)
+        return code;
+    struct fake_operation *at = &executable->operations[node->index];
+    if (node->graph != executable->origin || at->kind != operation->kind ||
+        at->function != operation->function || at->element != operation->element ||
+        (at->kind == FAKE_COPY && (at->height != 1 || operation->height != 1)))
+        return CUDA_ERROR_INVALID_VALUE;
+    *at = *operation;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec executable, CUgraphNode node,
+                                        const CUDA_MEMCPY3D *box, CUcontext context)
+{
+    struct fake_operation copy;
+    BEGIN(true);
+    code = read_copy(context == fake_current ? code : FAKE_INVALID_CONTEXT, box, &copy);
+    code = set_node(code, executable, node, &copy);
+    END;
+}
+
+CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec executable, CUgraphNode node,
+                                        const CUDA_MEMSET_NODE_PARAMS *params, CUcontext context)
+{
+    struct fake_operation set;
+    BEGIN(true);
+    code = read_set(context == fake_current ? code : FAKE_INVALID_CONTEXT, params, &set);
+    code = set_node(code, executable, node, &set);
+    END;
+}
+
+CUresult cuGraphExecKernelNodeSetParams(CUgraphExec executable, CUgraphNode node,
+                                        const CUDA_KERNEL_NODE_PARAMS *params)
+{
+    struct fake_operation launch;
+    BEGIN(true);
+    code = read_launch(code, params, &launch);
+    code = set_node(code, executable, node, &launch);
+    END;
+}

@@ -1,0 +1,243 @@
+// The legacy queue's marks and waits: which there are, that there are no more, and what
+// becomes of a queue that cannot be brought behind.
+#include "core/queue.h"
+#include "tests/unit/core_backend.h"
+
+#define GUARD_NS (UINT64_C(60) * 1000000000u)
+
+static weir_queue *legacy_of(const struct control *control)
+{
+    weir_queue *queue;
+    EXPECT_OK(weir_legacy_queue(control->devices[0], &queue));
+    return queue;
+}
+
+static void fill(weir_queue *queue, weir_buffer *buffer)
+{
+    EXPECT_OK(weir_queue_fill(queue, buffer, 0, 64, "x", 1));
+}
+
+static void expect_seen(size_t index, enum weir_operation_kind kind, const weir_queue *queue,
+                        const weir_queue *producer, uint32_t flags)
+{
+    struct seen seen = {0};
+    EXPECT_TRUE(control_seen(index, &seen));
+    EXPECT_INT_EQ(seen.kind, kind);
+    EXPECT_TRUE(seen.queue == queue);
+    EXPECT_TRUE(seen.producer == producer);
+    EXPECT_UINT_EQ(seen.flags, flags);
+}
+
+// A queue that did nothing is not marked, and no end is waited for twice.
+WEIR_TEST(Migration, InsertsWhatIsNeededAndNoMore)
+{
+    const uint32_t internal = WEIR_OPERATION_INTERNAL;
+    struct control control;
+    ASSERT_TRUE(control_open(&control));
+    control_stall(true); // nothing is known to be complete
+    weir_queue *legacy = legacy_of(&control);
+    weir_queue *used = control_queue(&control, "used");
+    weir_queue *idle = control_queue(&control, "idle");
+    weir_buffer *buffer = control_buffer(&control, 64);
+
+    fill(used, buffer);
+    control_forget();
+    fill(legacy, buffer);
+    expect_seen(0, WEIR_OPERATION_RECORD, used, NULL, internal);
+    expect_seen(1, WEIR_OPERATION_WAIT, legacy, used, internal);
+    expect_seen(2, WEIR_OPERATION_FILL, legacy, NULL, 0);
+    fill(legacy, buffer);
+    expect_seen(3, WEIR_OPERATION_FILL, legacy, NULL, 0);
+    fill(used, buffer);
+    expect_seen(4, WEIR_OPERATION_RECORD, legacy, NULL, internal);
+    expect_seen(5, WEIR_OPERATION_WAIT, used, legacy, internal);
+    expect_seen(6, WEIR_OPERATION_FILL, used, NULL, 0);
+    fill(used, buffer);
+    expect_seen(7, WEIR_OPERATION_FILL, used, NULL, 0);
+    // The legacy queue's end is marked already.
+    fill(idle, buffer);
+    expect_seen(8, WEIR_OPERATION_WAIT, idle, legacy, internal);
+    expect_seen(9, WEIR_OPERATION_FILL, idle, NULL, 0);
+    struct seen none;
+    EXPECT_FALSE(control_seen(10, &none));
+    control_stall(false);
+    EXPECT_OK(weir_queue_sync(legacy, GUARD_NS));
+    weir_buffer_destroy(&buffer);
+    weir_queue_destroy(&used);
+    weir_queue_destroy(&idle);
+    control_close(&control);
+}
+
+// To wait for the legacy queue is no news for it.
+WEIR_TEST(Migration, WaitingForItIsNoNews)
+{
+    struct control control;
+    struct weir_event event;
+    ASSERT_TRUE(control_open(&control));
+    weir_queue *legacy = legacy_of(&control);
+    weir_queue *queue = control_queue(&control, "q");
+    weir_buffer *buffer = control_buffer(&control, 64);
+
+    control_stall(true);
+    fill(legacy, buffer);
+    weir_biased_lock_take(&queue->submit_lock);
+    weir__migration_order(queue);
+    weir_biased_lock_release(&queue->submit_lock);
+    control_forget();
+    ASSERT_OK(weir_queue_record(legacy, &event));
+    expect_seen(0, WEIR_OPERATION_RECORD, legacy, NULL, 0);
+    struct seen none;
+    EXPECT_FALSE(control_seen(1, &none));
+    control_stall(false);
+    EXPECT_OK(weir_event_sync(event, GUARD_NS));
+    weir_buffer_destroy(&buffer);
+    weir_queue_destroy(&queue);
+    control_close(&control);
+}
+
+// Without one there is nothing of it.
+WEIR_TEST(Migration, ADeviceWithoutALegacyQueuePaysNothing)
+{
+    struct control control;
+    ASSERT_TRUE(control_open(&control));
+    weir_queue *queues[2] = {control_queue(&control, "a"), control_queue(&control, "b")};
+    weir_buffer *buffer = control_buffer(&control, 64);
+
+    control_forget();
+    fill(queues[0], buffer);
+    fill(queues[1], buffer);
+    expect_seen(0, WEIR_OPERATION_FILL, queues[0], NULL, 0);
+    expect_seen(1, WEIR_OPERATION_FILL, queues[1], NULL, 0);
+    EXPECT_SIZE_EQ(control_count(WEIR_OPERATION_RECORD) + control_count(WEIR_OPERATION_WAIT), 0);
+    for (int i = 0; i < 2; i++) {
+        EXPECT_OK(weir_queue_sync(queues[i], GUARD_NS));
+        weir_queue_destroy(&queues[i]);
+    }
+    weir_buffer_destroy(&buffer);
+    control_close(&control);
+}
+
+// The driver refuses the mark of another queue, the wait for it, the mark of the legacy
+// queue, or the wait for that: who cannot be brought behind fails, and does nothing out of
+// order.
+WEIR_TEST(Migration, WhoCannotBeBroughtBehindFails)
+{
+    static const struct {
+        enum weir_operation_kind refused;
+        bool legacy_first;
+    } cases[] = {
+        {WEIR_OPERATION_RECORD, false},
+        {WEIR_OPERATION_WAIT, false},
+        {WEIR_OPERATION_RECORD, true},
+        {WEIR_OPERATION_WAIT, true},
+    };
+    for (size_t i = 0; i < 4; i++) {
+        struct control control;
+        weir_test_note("case %zu", i);
+        ASSERT_TRUE(control_open(&control));
+        weir_queue *legacy = legacy_of(&control);
+        weir_queue *other = control_queue(&control, "other");
+        weir_buffer *buffer = control_buffer(&control, 64);
+        weir_queue *first = cases[i].legacy_first ? legacy : other;
+        weir_queue *second = cases[i].legacy_first ? other : legacy;
+
+        control_stall(true);
+        fill(first, buffer);
+        const size_t fills = control_count(WEIR_OPERATION_FILL);
+        control_refuse(cases[i].refused, 0);
+        EXPECT_INT_EQ(weir_queue_fill(second, buffer, 0, 64, "x", 1), WEIR_ERROR_DEVICE);
+        EXPECT_SIZE_EQ(control_count(WEIR_OPERATION_FILL), fills);
+        control_stall(false);
+        EXPECT_OK(weir_queue_recover(first));
+        EXPECT_OK(weir_queue_recover(second));
+        fill(second, buffer);
+        EXPECT_OK(weir_queue_sync(second, GUARD_NS));
+        EXPECT_OK(weir_queue_sync(first, GUARD_NS));
+        weir_buffer_destroy(&buffer);
+        weir_queue_destroy(&other);
+        control_close(&control);
+    }
+}
+
+// Other threads' queues, and the legacy queue, do not keep a device from closing.
+WEIR_TEST(Migration, OwnedQueuesCloseWithTheirDevice)
+{
+    struct control control;
+    weir_queue *mine;
+    ASSERT_TRUE(control_open(&control));
+    weir_queue *legacy = legacy_of(&control);
+    ASSERT_OK(weir_thread_queue(control.devices[0], &mine));
+    EXPECT_INT_EQ(legacy->owner, WEIR__OWNED_BY_DEVICE);
+    EXPECT_INT_EQ(mine->owner, WEIR__OWNED_BY_THREAD);
+    control_close(&control);
+}
+
+static bool saw_wait(const weir_queue *queue, const weir_queue *producer)
+{
+    struct seen seen;
+    bool found = false;
+    for (size_t i = 0; control_seen(i, &seen); i++)
+        found = found || (seen.kind == WEIR_OPERATION_WAIT && seen.queue == queue &&
+                          seen.producer == producer);
+    return found;
+}
+
+// It failed before it had waited for all; then it waits for all of them anew.
+WEIR_TEST(Migration, TheLegacyQueueMissesNothingBehindARecovery)
+{
+    struct control control;
+    ASSERT_TRUE(control_open(&control));
+    weir_queue *legacy = legacy_of(&control);
+    weir_queue *queues[3];
+    weir_buffer *buffer = control_buffer(&control, 64);
+
+    control_stall(true);
+    for (int i = 0; i < 3; i++) {
+        queues[i] = control_queue(&control, "q");
+        fill(queues[i], buffer);
+    }
+    control_refuse(WEIR_OPERATION_WAIT, 1);
+    EXPECT_INT_EQ(weir_queue_fill(legacy, buffer, 0, 64, "x", 1), WEIR_ERROR_DEVICE);
+    EXPECT_OK(weir_queue_recover(legacy));
+    control_forget();
+    fill(legacy, buffer);
+    // The latest comes first. It was waited for, and that is over with the recovery; the
+    // second was refused, and so the third was left out.
+    EXPECT_FALSE(saw_wait(legacy, queues[2]));
+    EXPECT_TRUE(saw_wait(legacy, queues[1]));
+    EXPECT_TRUE(saw_wait(legacy, queues[0]));
+    control_forget();
+    fill(legacy, buffer); // and only once
+    EXPECT_SIZE_EQ(control_count(WEIR_OPERATION_WAIT), 0);
+    control_stall(false);
+    EXPECT_OK(weir_queue_sync(legacy, GUARD_NS));
+    for (int i = 0; i < 3; i++)
+        weir_queue_destroy(&queues[i]);
+    weir_buffer_destroy(&buffer);
+    control_close(&control);
+}
+
+// A queue's wait for the legacy queue was refused; behind its recovery it waits again.
+WEIR_TEST(Migration, NoQueueMissesTheLegacyQueueBehindARecovery)
+{
+    struct control control;
+    ASSERT_TRUE(control_open(&control));
+    weir_queue *legacy = legacy_of(&control);
+    weir_queue *queue = control_queue(&control, "q");
+    weir_buffer *buffer = control_buffer(&control, 64);
+
+    control_stall(true);
+    fill(legacy, buffer);
+    control_refuse(WEIR_OPERATION_WAIT, 0);
+    EXPECT_INT_EQ(weir_queue_fill(queue, buffer, 0, 64, "x", 1), WEIR_ERROR_DEVICE);
+    EXPECT_OK(weir_queue_recover(queue));
+    control_forget();
+    fill(queue, buffer);
+    EXPECT_TRUE(saw_wait(queue, legacy));
+    control_stall(false);
+    EXPECT_OK(weir_queue_sync(queue, GUARD_NS));
+    EXPECT_OK(weir_queue_sync(legacy, GUARD_NS));
+    weir_queue_destroy(&queue);
+    weir_buffer_destroy(&buffer);
+    control_close(&control);
+}

@@ -1,0 +1,282 @@
+// Pools: what plugins are given, what the driver is asked, and what becomes of a block
+// when something fails half-way.
+#include <stdlib.h>
+
+#include "core/pool.h"
+#include "core/queue.h"
+#include "tests/unit/core_backend.h"
+
+#define GUARD_NS (UINT64_C(60) * 1000000000u)
+#define SIZE ((size_t)5000)
+
+// The linker puts this in front of the real one: the n-th call from now on has no
+// memory; 0: all have.
+void *__real_calloc(size_t count, size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+static int fail_at;
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+    if (fail_at > 0 && --fail_at == 0)
+        return NULL;
+    return __real_calloc(count, size);
+}
+
+// What stands where a plugin would: it notes pool operations and may refuse one.
+static struct {
+    struct weir_module_ops ops;
+    struct weir_link link;
+    const struct weir_link *real;
+    struct weir_operation seen[8];
+    size_t seen_size[8]; // of the buffer, then
+    size_t count;
+    enum weir_operation_kind refused;
+} spy;
+
+static weir_status spy_submit(const struct weir_link *link, weir_queue *queue,
+                              const struct weir_operation *operation)
+{
+    (void)link;
+    if (operation->kind == WEIR_OPERATION_POOL_ALLOCATE ||
+        operation->kind == WEIR_OPERATION_POOL_FREE) {
+        spy.seen_size[spy.count % 8] = weir_buffer_size(operation->u.pool.buffer);
+        spy.seen[spy.count++ % 8] = *operation;
+    }
+    if (operation->kind == spy.refused)
+        return WEIR_ERROR_DEVICE;
+    return spy.real->ops->queue_submit(spy.real, queue, operation);
+}
+
+static void spy_on(weir_queue *queue)
+{
+    spy.real = queue->first;
+    spy.ops = *queue->first->ops;
+    spy.ops.queue_submit = spy_submit;
+    spy.link = *queue->first;
+    spy.link.ops = &spy.ops;
+    spy.count = 0;
+    spy.refused = 0;
+    queue->first = &spy.link;
+}
+
+static weir_pool *pool_of(const struct control *control)
+{
+    const struct weir_pool_params params = {.struct_size = sizeof params, .label = "pool"};
+    weir_pool *pool;
+    EXPECT_OK(weir_pool_create(control->devices[0], &params, &pool));
+    return pool;
+}
+
+static struct weir_pool_statistics read_statistics(const weir_pool *pool)
+{
+    struct weir_pool_statistics statistics;
+    weir_pool_read_statistics(pool, &statistics);
+    return statistics;
+}
+
+// Each class holds what the one below does not, wastes an eighth at most, and is where
+// its own size belongs.
+WEIR_TEST(PoolCore, SizeClasses)
+{
+    size_t capacity;
+    uint32_t last = 0;
+    EXPECT_UINT_EQ(weir__block_class(1, &capacity), 0);
+    EXPECT_SIZE_EQ(capacity, 256);
+    EXPECT_UINT_EQ(weir__block_class(256, &capacity), 0);
+    for (size_t size = 257; size < (size_t)1 << 40; size = capacity + 1) {
+        size_t same;
+        const uint32_t index = weir__block_class(size, &capacity);
+        ASSERT_UINT_EQ(index, last + 1);
+        ASSERT_SIZE_GE(capacity, size);
+        ASSERT_SIZE_LE(capacity - size, size / 8);
+        ASSERT_UINT_EQ(weir__block_class(capacity, &same), index);
+        ASSERT_SIZE_EQ(same, capacity);
+        last = index;
+    }
+    EXPECT_UINT_LT(weir__block_class(SIZE_MAX, &capacity), WEIR__BLOCK_CLASSES);
+}
+
+WEIR_TEST(PoolCore, PluginsSeeBothEnds)
+{
+    struct control control;
+    ASSERT_TRUE(control_open(&control));
+    weir_queue *queue = control_queue(&control, "q");
+    weir_pool *pool = pool_of(&control);
+    weir_buffer *buffer;
+    uint64_t ids[2];
+
+    spy_on(queue);
+    for (int i = 0; i < 2; i++) {
+        ASSERT_OK(weir_pool_allocate(pool, queue, SIZE + (size_t)i, &buffer));
+        ids[i] = weir_buffer_object(buffer)->id;
+        EXPECT_STR_EQ(weir_buffer_object(buffer)->label, "pool");
+        ASSERT_OK(weir_pool_free(queue, &buffer));
+    }
+    ASSERT_SIZE_EQ(spy.count, 4);
+    for (size_t i = 0; i < 4; i++) {
+        const struct weir_operation *seen = &spy.seen[i];
+        EXPECT_INT_EQ(seen->kind, i % 2 ? WEIR_OPERATION_POOL_FREE : WEIR_OPERATION_POOL_ALLOCATE);
+        EXPECT_UINT_EQ(seen->flags, WEIR_OPERATION_EMPTY);
+        EXPECT_UINT_EQ(seen->sequence, i + 1);
+        EXPECT_TRUE(seen->u.pool.pool == pool);
+        EXPECT_SIZE_EQ(seen->u.pool.size, SIZE + i / 2);
+        EXPECT_SIZE_EQ(spy.seen_size[i], SIZE + i / 2);
+        EXPECT_CONTAINS(seen->file, "core_pool_test.c");
+    }
+    // The same memory, and another object.
+    EXPECT_TRUE(spy.seen[0].u.pool.buffer == spy.seen[2].u.pool.buffer);
+    EXPECT_UINT_LT(ids[0], ids[1]);
+    EXPECT_SIZE_EQ(control_count(WEIR_OPERATION_POOL_ALLOCATE), 0); // at the backend
+    EXPECT_SIZE_EQ(control_count(WEIR_OPERATION_POOL_FREE), 0);
+    queue->first = spy.real;
+    weir_pool_destroy(&pool);
+    weir_queue_destroy(&queue);
+    control_close(&control);
+}
+
+// An allocation that is refused on its way gives its block back, one that is new too.
+WEIR_TEST(PoolCore, ARefusedAllocationKeepsTheBlock)
+{
+    struct control control;
+    ASSERT_TRUE(control_open(&control));
+    weir_queue *queue = control_queue(&control, "q");
+    weir_pool *pool = pool_of(&control);
+    weir_buffer *buffer;
+
+    spy_on(queue);
+    for (int i = 0; i < 2; i++) {
+        spy.refused = WEIR_OPERATION_POOL_ALLOCATE;
+        EXPECT_INT_EQ(weir_pool_allocate(pool, queue, SIZE, &buffer), WEIR_ERROR_DEVICE);
+        EXPECT_CONTAINS(weir_last_error()->message, "a pool allocate, failed");
+        EXPECT_NULL(buffer);
+        EXPECT_UINT_EQ(read_statistics(pool).in_use_bytes, 0);
+        EXPECT_UINT_EQ(read_statistics(pool).kept_bytes, 5120);
+        EXPECT_UINT_EQ(read_statistics(pool).allocations, 0);
+        EXPECT_UINT_EQ(read_statistics(pool).reused, 0);
+        spy.refused = 0;
+        EXPECT_OK(weir_queue_recover(queue));
+    }
+    ASSERT_OK(weir_pool_allocate(pool, queue, SIZE, &buffer));
+    EXPECT_UINT_EQ(read_statistics(pool).reused, 1);
+    // A free that is refused frees all the same.
+    spy.refused = WEIR_OPERATION_POOL_FREE;
+    EXPECT_INT_EQ(weir_pool_free(queue, &buffer), WEIR_ERROR_DEVICE);
+    EXPECT_NULL(buffer);
+    EXPECT_UINT_EQ(read_statistics(pool).kept_bytes, 5120);
+    queue->first = spy.real;
+    EXPECT_OK(weir_queue_recover(queue));
+    weir_pool_destroy(&pool);
+    weir_queue_destroy(&queue);
+    control_close(&control);
+}
+
+// Before a pool grows it asks whether what other queues freed is idle by now. Each queue
+// is marked once for that, and asked about the same mark until it is complete.
+WEIR_TEST(PoolCore, AsksTheDriverBeforeItGrows)
+{
+    struct control control;
+    ASSERT_TRUE(control_open(&control));
+    weir_queue *first = control_queue(&control, "first");
+    weir_queue *second = control_queue(&control, "second");
+    weir_pool *pool = pool_of(&control);
+    weir_buffer *buffers[3];
+
+    ASSERT_OK(weir_pool_allocate(pool, first, SIZE, &buffers[0]));
+    control_stall(true);
+    ASSERT_OK(weir_queue_fill(first, buffers[0], 0, SIZE, "x", 1));
+    ASSERT_OK(weir_pool_free(first, &buffers[0]));
+    for (int i = 0; i < 2; i++)
+        ASSERT_OK(weir_pool_allocate(pool, second, SIZE, &buffers[i]));
+    EXPECT_UINT_EQ(read_statistics(pool).blocked, 2);
+    EXPECT_SIZE_EQ(control_count(WEIR_OPERATION_RECORD), 1);
+    // The queue goes on, and the mark of before is what is asked about.
+    ASSERT_OK(weir_queue_fill(first, buffers[0], 0, SIZE, "x", 1));
+    control_stall(false);
+    const size_t asked = control_query_count();
+    ASSERT_OK(weir_pool_allocate(pool, second, SIZE, &buffers[2]));
+    EXPECT_SIZE_EQ(control_query_count(), asked + 1);
+    EXPECT_SIZE_EQ(control_count(WEIR_OPERATION_RECORD), 1);
+    EXPECT_UINT_EQ(read_statistics(pool).reused, 1);
+    // A queue's own blocks need no question.
+    ASSERT_OK(weir_pool_free(second, &buffers[2]));
+    ASSERT_OK(weir_pool_allocate(pool, second, SIZE, &buffers[2]));
+    EXPECT_SIZE_EQ(control_query_count(), asked + 1);
+    for (int i = 0; i < 3; i++)
+        ASSERT_OK(weir_pool_free(second, &buffers[i]));
+    EXPECT_OK(weir_queue_sync(first, GUARD_NS));
+    EXPECT_OK(weir_queue_sync(second, GUARD_NS));
+    weir_pool_destroy(&pool);
+    weir_queue_destroy(&first);
+    weir_queue_destroy(&second);
+    control_close(&control);
+}
+
+// Blocks that work still uses when their pool goes outlive it; idle ones go at once.
+WEIR_TEST(PoolCore, DestroyingWaitsForNobody)
+{
+    struct control control;
+    ASSERT_TRUE(control_open(&control));
+    weir_queue *queue = control_queue(&control, "q");
+    weir_pool *pool = pool_of(&control);
+    weir_buffer *busy;
+    weir_buffer *idle;
+
+    ASSERT_OK(weir_pool_allocate(pool, queue, SIZE, &idle));
+    ASSERT_OK(weir_pool_allocate(pool, queue, 2 * SIZE, &busy));
+    ASSERT_OK(weir_pool_free(queue, &idle));
+    ASSERT_OK(weir_queue_sync(queue, GUARD_NS));
+    control_stall(true);
+    ASSERT_OK(weir_queue_fill(queue, busy, 0, SIZE, "x", 1));
+    ASSERT_OK(weir_pool_free(queue, &busy));
+    weir_pool_destroy(&pool);
+    EXPECT_SIZE_EQ(control_buffer_destroy_count(), 1);
+    control_stall(false);
+    ASSERT_OK(weir_queue_sync(queue, GUARD_NS));
+    EXPECT_SIZE_EQ(control_buffer_destroy_count(), 2);
+    weir_queue_destroy(&queue);
+    control_close(&control);
+}
+
+// Host memory runs out at every allocation in turn: the caller is told, and nothing is
+// lost or counted.
+WEIR_TEST(PoolCore, EveryAllocationFailsInTurn)
+{
+    struct control control;
+    int failed = 0;
+    ASSERT_TRUE(control_open(&control));
+    weir_queue *queue = control_queue(&control, "q");
+
+    for (int n = 1;; n++) {
+        weir_pool *pool = NULL;
+        weir_buffer *buffer = NULL;
+        const struct weir_pool_params params = {.struct_size = sizeof params, .label = "pool"};
+        fail_at = n;
+        weir_status status = weir_pool_create(control.devices[0], &params, &pool);
+        if (status == WEIR_OK)
+            status = weir_pool_allocate(pool, queue, SIZE, &buffer);
+        const bool all_had_memory = fail_at > 0;
+        fail_at = 0;
+        if (all_had_memory) {
+            EXPECT_OK(status);
+            EXPECT_OK(weir_pool_free(queue, &buffer));
+            weir_pool_destroy(&pool);
+            break;
+        }
+        failed++;
+        EXPECT_INT_EQ(status, WEIR_ERROR_OUT_OF_MEMORY);
+        EXPECT_NULL(buffer);
+        if (pool) {
+            EXPECT_CONTAINS(weir_last_error()->message, "5000 bytes were asked for");
+            EXPECT_UINT_EQ(read_statistics(pool).in_use_bytes, 0);
+            EXPECT_UINT_EQ(read_statistics(pool).kept_bytes, 0);
+            EXPECT_UINT_EQ(read_statistics(pool).allocations, 0);
+            // And then there is memory again.
+            ASSERT_OK(weir_pool_allocate(pool, queue, SIZE, &buffer));
+            EXPECT_OK(weir_pool_free(queue, &buffer));
+            weir_pool_destroy(&pool);
+        }
+    }
+    EXPECT_INT_GE(failed, 4);
+    weir_queue_destroy(&queue);
+    control_close(&control);
+}
