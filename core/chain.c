@@ -186,6 +186,13 @@ void weir__chain_device_destroy(const struct weir__chain *chain, weir_device *de
     DESTROY_ALONG(chain, device_destroy, device);
 }
 
+void weir__chain_queue_leave(const struct weir__chain *chain, weir_queue *queue)
+{
+    const struct weir_link *backend = &chain->links[chain->count - 1];
+    if (backend->ops->queue_leave)
+        backend->ops->queue_leave(backend, queue);
+}
+
 void weir__chain_queue_destroy(const struct weir__chain *chain, weir_queue *queue)
 {
     // The backend goes first, so the last hop must not be inside it any more.

@@ -56,6 +56,8 @@ weir_status weir__chain_graph_create(const struct weir__chain *chain, weir_devic
 
 // Destroys an object link by link, from the backend outwards.
 void weir__chain_device_destroy(const struct weir__chain *chain, weir_device *device);
+// Tells the backend that the native queue below may go.
+void weir__chain_queue_leave(const struct weir__chain *chain, weir_queue *queue);
 void weir__chain_queue_destroy(const struct weir__chain *chain, weir_queue *queue);
 void weir__chain_buffer_destroy(const struct weir__chain *chain, weir_buffer *buffer);
 void weir__chain_program_destroy(const struct weir__chain *chain, weir_program *program);

@@ -65,6 +65,7 @@ static const struct slot slots[] = {
     SLOT(device_clock, false),
     SLOT(region, false),
     SLOT(queue_retire, false),
+    SLOT(queue_leave, false),
 };
 #undef SLOT
 #undef PAIR

@@ -123,8 +123,15 @@ weir_status weir_queue_create(weir_device *device, const struct weir_queue_param
 static void leave_native(weir_queue *queue)
 {
     struct weir_event end;
+    const bool busy = atomic_load(&queue->seen) > atomic_load(&queue->progress.completed);
+    // A driver that refuses a record can still be waited for.
+    if (busy && !weir__queue_mark(queue, &end) && !weir__queue_is_called_back(queue)) {
+        struct weir_error saved = *weir_last_error();
+        weir__queue_finish(queue);
+        weir__error_set(&saved);
+    }
     atomic_store(&queue->wrapped, false);
-    weir__queue_mark(queue, &end);
+    weir__chain_queue_leave(queue->member.device->chain, queue);
 }
 
 void weir_queue_destroy(weir_queue **queue)
@@ -479,6 +486,10 @@ weir_status weir_queue_sync_at(weir_queue *queue, uint64_t timeout_ns, const cha
 bool weir__queue_mark_locked(weir_queue *queue, struct weir_event *out_event)
 {
     *out_event = (struct weir_event){0};
+    if (queue->foreign && !queue->wrapped) { // the native queue may be gone
+        *out_event = (struct weir_event){queue->member.object.id, queue->last_record};
+        return true;
+    }
     if (queue->wrapped || queue->last_record != queue->sequence) {
         struct weir_operation operation = {.kind = WEIR_OPERATION_RECORD,
                                            .flags = WEIR_OPERATION_INTERNAL,

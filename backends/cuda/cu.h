@@ -242,6 +242,8 @@ struct cu_queue {
     struct cu_history *history;
     bool timing;
     bool wrapped;          // the stream stays the caller's
+    bool left;             // and may be gone; under the device's lock, as `end` is
+    CUevent end;           // of the last record of one that was left; NULL: it had none
     struct cu_queue *next; // in the device's list
     struct cu_queue **link;
     _Atomic uint64_t completed; // every record up to this one is complete
@@ -371,6 +373,7 @@ void cu_queue_destroy(const struct weir_link *link, weir_queue *object);
 weir_status cu_queue_submit(const struct weir_link *link, weir_queue *object,
                             const struct weir_operation *operation);
 weir_status cu_queue_finish(const struct weir_link *link, weir_queue *object);
+void cu_queue_leave(const struct weir_link *link, weir_queue *object);
 
 // Where the driver finds the arguments of a launch. Values are read where they
 // stand; addresses and offsets of local memory need a place of their own.
@@ -422,6 +425,8 @@ weir_status cu_submit_fill(const struct weir_link *link, struct cu_queue *queue,
 
 weir_status cu_records_init(struct cu_queue *queue);
 void cu_records_finish(struct cu_queue *queue);
+// The event of the last record, kept until the queue goes; NULL: no record is under way.
+CUevent cu_records_end(struct cu_queue *queue);
 weir_status cu_submit_record(struct cu_queue *queue, uint64_t sequence);
 weir_status cu_submit_wait(struct cu_queue *queue, struct cu_queue *producer, uint64_t sequence);
 weir_status cu_event_query(const struct weir_link *link, weir_queue *object, uint64_t sequence);

@@ -125,6 +125,19 @@ static void let_go(struct cu_queue *queue, struct cu_mark *mark)
     weir_biased_lock_release(&queue->lock);
 }
 
+CUevent cu_records_end(struct cu_queue *queue)
+{
+    CUevent end = NULL;
+    weir_biased_lock_take(&queue->lock);
+    if (queue->count > 0) {
+        struct cu_mark *mark = record_at(queue, queue->count - 1)->mark;
+        mark->users++;
+        end = mark->event;
+    }
+    weir_biased_lock_release(&queue->lock);
+    return end;
+}
+
 // Times.
 
 // Converts the first `count` records of the ring that are not yet converted, all

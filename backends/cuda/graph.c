@@ -528,9 +528,21 @@ static CUresult set_native(const struct cu_graph *graph, CUgraphNode native,
     return cu->cuGraphExecKernelNodeSetParams(executable, native, &part->u.launch);
 }
 
+// A queue of the stream, one that may be submitted to if there is one. Under the lock.
+static const struct cu_queue *find_queue(const struct cu_device *device, CUstream stream)
+{
+    const struct cu_queue *found = NULL;
+    for (const struct cu_queue *queue = device->queues; queue; queue = queue->next) {
+        if (queue->stream == stream && (!found || found->left))
+            found = queue;
+    }
+    return found;
+}
+
 // Marks the end of the last launch, for the first one of a new executable graph. A stream
-// that is gone had finished. Recording under the lock may take until the stream has room,
-// which it gets without anybody's help.
+// that is gone had finished; one that was left must not be touched, so its end is waited for
+// here. Recording under the lock may take until the stream has room, which it gets without
+// anybody's help.
 static weir_status mark_last_launch(struct cu_graph *graph)
 {
     struct cu_device *device = graph->device;
@@ -545,16 +557,18 @@ static weir_status mark_last_launch(struct cu_graph *graph)
         return cu_native_error(device, "cuEventCreate", code, "update a graph");
     }
     pthread_mutex_lock(&device->lock);
-    const struct cu_queue *queue = device->queues;
-    while (queue && queue->stream != graph->stream)
-        queue = queue->next;
-    if (queue)
+    const struct cu_queue *queue = find_queue(device, graph->stream);
+    const bool left = queue && queue->left;
+    if (left && queue->end)
+        code = cu->cuEventSynchronize(queue->end);
+    else if (queue && !left)
         code = cu->cuEventRecord(graph->followed, graph->stream);
     pthread_mutex_unlock(&device->lock);
     if (code != CUDA_SUCCESS)
-        return cu_native_error(device, "cuEventRecord", code, "update a graph");
+        return cu_native_error(device, left ? "cuEventSynchronize" : "cuEventRecord", code,
+                               "update a graph");
     // Without the queue, what an earlier update marked is still to be followed.
-    graph->must_follow = graph->must_follow || queue;
+    graph->must_follow = graph->must_follow || (queue && !left);
     return WEIR_OK;
 }
 

@@ -161,12 +161,20 @@ void cu_idle_put(struct cu_device *device, struct cu_idle *entry)
     pthread_mutex_unlock(&device->lock);
 }
 
+static bool has_work(const struct cu_queue *queue)
+{
+    const struct cu_symbols *cu = &queue->device->module->cu;
+    if (queue->left)
+        return queue->end && cu->cuEventQuery(queue->end) != CUDA_SUCCESS;
+    return cu->cuStreamQuery(queue->stream) != CUDA_SUCCESS;
+}
+
 static bool is_idle(struct cu_device *device)
 {
     bool idle = true;
     pthread_mutex_lock(&device->lock);
     for (const struct cu_queue *queue = device->queues; queue && idle; queue = queue->next)
-        idle = device->module->cu.cuStreamQuery(queue->stream) == CUDA_SUCCESS;
+        idle = !has_work(queue);
     pthread_mutex_unlock(&device->lock);
     return idle;
 }

@@ -260,6 +260,7 @@ static const struct weir_module_ops ops = {
     .queue_destroy = cu_queue_destroy,
     .queue_submit = cu_queue_submit,
     .queue_finish = cu_queue_finish,
+    .queue_leave = cu_queue_leave,
     .event_query = cu_event_query,
     .event_wait = cu_event_wait,
     .event_time = cu_event_time,

@@ -239,3 +239,13 @@ weir_status cu_queue_finish(const struct weir_link *link, weir_queue *object)
     cu_leave(device, &scope);
     return status;
 }
+
+void cu_queue_leave(const struct weir_link *link, weir_queue *object)
+{
+    struct cu_queue *queue = cu_queue_of(link, object);
+    CUevent end = cu_records_end(queue);
+    pthread_mutex_lock(&queue->device->lock);
+    queue->left = true;
+    queue->end = end;
+    pthread_mutex_unlock(&queue->device->lock);
+}

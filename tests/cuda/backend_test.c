@@ -235,6 +235,55 @@ WEIR_TEST(CudaWaits, NoSubmitCreateOrDestroyWaits)
     rig_finish(&rig);
 }
 
+// Nothing has told Weir that the work of the queue is done, and its owner may destroy the
+// stream: the fake ends the process if that is touched afterwards.
+WEIR_TEST(CudaWaits, AnIdleMomentAsksNoStreamThatWasLeft)
+{
+    static _Alignas(4096) unsigned char memory[4096];
+    struct rig rig;
+    const struct weir_test_cuda *fake = rig_fake();
+    ASSERT_TRUE(rig_start(&rig));
+    weir_buffer *device = rig_buffer(&rig, 4096, WEIR_PLACE_DEVICE);
+    weir_buffer *wrapped = rig_wrap(&rig, memory, 4096);
+    weir_buffer_destroy(&wrapped);
+    void *stream = fake->create_stream();
+    weir_queue *around = rig_queue_around(&rig, stream);
+    fake->hold(1);
+    EXPECT_OK(weir_queue_fill(around, device, 0, 64, pattern, 1));
+    weir_queue_destroy(&around);
+    const long before = fake->calls("cuMemHostUnregister");
+    fake->hold(0);
+    fake->finish_stream(stream);
+    fake->destroy_stream(stream);
+    EXPECT_OK(weir_queue_fill(rig.queue, device, 64, 64, pattern, 1));
+    EXPECT_OK(weir_queue_sync(rig.queue, WEIR_FOREVER));
+    EXPECT_INT_EQ(fake->calls("cuMemHostUnregister"), before + 1);
+    weir_buffer_destroy(&device);
+    rig_finish(&rig);
+}
+
+// The record that ends the work of a queue that is left may be refused; then its stream is
+// waited for while it is there.
+WEIR_TEST(CudaWaits, AQueueWithoutALastRecordIsFinishedWhenItIsLeft)
+{
+    struct rig rig;
+    const struct weir_test_cuda *fake = rig_fake();
+    ASSERT_TRUE(rig_start(&rig));
+    weir_buffer *device = rig_buffer(&rig, 4096, WEIR_PLACE_DEVICE);
+    void *stream = fake->create_stream();
+    weir_queue *around = rig_queue_around(&rig, stream);
+    EXPECT_OK(weir_queue_fill(around, device, 0, 64, pattern, 1));
+    fake->fail("cuEventRecord", 1, 999);
+    const long waits = fake->calls("cuStreamSynchronize");
+    weir_queue_destroy(&around);
+    EXPECT_INT_EQ(fake->struck(), 1);
+    EXPECT_INT_EQ(fake->calls("cuStreamSynchronize"), waits + 1);
+    fake->fail(NULL, 0, 0);
+    fake->destroy_stream(stream);
+    weir_buffer_destroy(&device);
+    rig_finish(&rig);
+}
+
 // Allocation synchronises the memory stream, which carries nothing but
 // allocations: it may not wait for a queue that is busy.
 WEIR_TEST(CudaWaits, AllocatingWaitsForNoQueue)

@@ -186,6 +186,34 @@ WEIR_TEST(CudaGraph, OutlivesItsQueue)
     rig_finish(&rig);
 }
 
+// The stream of the last launch is its owner's again when the graph is built anew.
+WEIR_TEST(CudaGraph, OutlivesTheStreamOfAWrappedQueue)
+{
+    struct rig rig;
+    const uint32_t word = 0x02020202;
+    const struct weir_test_cuda *fake = rig_fake();
+    ASSERT_TRUE(rig_start(&rig));
+    weir_buffer *memory = rig_buffer(&rig, SIZE, WEIR_PLACE_DEVICE);
+    weir_buffer *host = rig_buffer(&rig, SIZE, WEIR_PLACE_HOST);
+    void *stream = fake->create_stream();
+    weir_queue *around = rig_queue_around(&rig, stream);
+    weir_graph *graph = make_row(rig.queue, memory, host, 3);
+    fake->hold(1);
+    EXPECT_OK(weir_queue_graph(around, graph));
+    weir_queue_destroy(&around);
+    fake->hold(0);
+    fake->finish_stream(stream);
+    fake->destroy_stream(stream);
+    EXPECT_OK(weir_graph_set_fill(graph, 0, memory, 0, SIZE, &word, 4));
+    EXPECT_OK(weir_queue_graph(rig.queue, graph));
+    EXPECT_OK(weir_queue_sync(rig.queue, GUARD_NS));
+    EXPECT_UINT_EQ(rig_bytes(host)[SIZE - 1], 2);
+    weir_graph_destroy(&graph);
+    weir_buffer_destroy(&memory);
+    weir_buffer_destroy(&host);
+    rig_finish(&rig);
+}
+
 // Between HOST buffers in pieces, through memory that the graph keeps.
 WEIR_TEST(CudaGraph, LargeBetweenHostBuffers)
 {

@@ -85,6 +85,17 @@ weir_queue *rig_queue(struct rig *rig, bool timing)
     return queue;
 }
 
+weir_queue *rig_queue_around(struct rig *rig, void *stream)
+{
+    weir_queue *queue;
+    EXPECT_OK(weir_queue_wrap(rig->device,
+                              &(struct weir_queue_wrap_params){.struct_size = sizeof(
+                                                                   struct weir_queue_wrap_params),
+                                                               .native = stream},
+                              &queue));
+    return queue;
+}
+
 weir_queue *rig_queue_named(struct rig *rig, const char *label)
 {
     weir_queue *queue;

@@ -146,6 +146,7 @@ static const char *const slot_names[] = {
     NULL, // device_clock
     NULL, // region
     NULL, // queue_retire
+    NULL, // queue_leave
 };
 _Static_assert(sizeof slot_names / sizeof slot_names[0] == WEIR_MODULE_SLOT_COUNT,
                "every slot has a line");

@@ -229,6 +229,11 @@ struct weir_module_ops {
     // the backend, come next: the last moment to ask for its times. Called for each link,
     // the outermost first; does not forward.
     void (*queue_retire)(const struct weir_link *link, weir_queue *queue);
+
+    // O, backends only: the user has destroyed a queue that wraps a native one, so the native
+    // one's owner may destroy that as soon as its work is done. What was submitted has had
+    // its last record, and from now on the native queue must not be touched.
+    void (*queue_leave)(const struct weir_link *link, weir_queue *queue);
     // above: ABI 1
 };
 

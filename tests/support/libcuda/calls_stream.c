@@ -50,6 +50,7 @@ CUresult cuStreamSynchronize(CUstream stream)
 CUresult cuStreamQuery(CUstream stream)
 {
     BEGIN(true);
+    fake_stream_check(stream, "cuStreamQuery");
     if (code == CUDA_SUCCESS && !fake_stream_idle(stream))
         code = CUDA_ERROR_NOT_READY;
     END;
@@ -59,6 +60,7 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
 {
     (void)flags;
     BEGIN(true);
+    fake_stream_check(stream, "cuStreamWaitEvent");
     if (code == CUDA_SUCCESS && event->fence) {
         fake_fence_retain(event->fence);
         fake_stream_add(stream, &(struct fake_operation){.kind = FAKE_WAIT, .fence = event->fence});
@@ -108,6 +110,7 @@ CUresult cuEventDestroy(CUevent event)
 CUresult cuEventRecord(CUevent event, CUstream stream)
 {
     BEGIN(true);
+    fake_stream_check(stream, "cuEventRecord");
     if (code == CUDA_SUCCESS) {
         fake_fence_release(event->fence);
         event->fence = fake_fence_create();

@@ -47,6 +47,10 @@ struct weir_test_cuda {
     const char *(*name)(size_t index);
     // Streams do nothing from now on, until they are let go.
     void (*hold)(int held);
+    // A stream of the caller's, of device 0, made and waited for and destroyed by nobody else.
+    void *(*create_stream)(void);
+    void (*finish_stream)(void *stream);
+    void (*destroy_stream)(void *stream);
     // The calling thread's context: sets one that belongs to nobody (1) or none
     // (0), and says whether that one is current.
     void (*set_foreign_context)(int foreign);

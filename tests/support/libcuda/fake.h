@@ -108,6 +108,8 @@ CUstream fake_stream_create(int device);
 int fake_stream_device(CUstream stream);
 void fake_stream_destroy(CUstream stream);
 bool fake_stream_known(CUstream stream);
+// Ends the process where the stream does not exist: the real driver may do anything then.
+void fake_stream_check(CUstream stream, const char *call);
 bool fake_stream_idle(CUstream stream);
 // Copies the operation to the end of the stream.
 void fake_stream_add(CUstream stream, const struct fake_operation *operation);

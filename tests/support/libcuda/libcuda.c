@@ -338,6 +338,28 @@ static void hold(int held)
     pthread_mutex_unlock(&fake_lock);
 }
 
+static void *create_stream(void)
+{
+    pthread_mutex_lock(&fake_lock);
+    CUstream stream = fake_stream_create(0);
+    pthread_mutex_unlock(&fake_lock);
+    return stream;
+}
+
+static void finish_stream(void *stream)
+{
+    pthread_mutex_lock(&fake_lock);
+    fake_stream_finish(stream);
+    pthread_mutex_unlock(&fake_lock);
+}
+
+static void destroy_stream(void *stream)
+{
+    pthread_mutex_lock(&fake_lock);
+    fake_stream_destroy(stream);
+    pthread_mutex_unlock(&fake_lock);
+}
+
 static void set_foreign(int on)
 {
     fake_current = on ? &foreign : NULL;
@@ -358,6 +380,9 @@ const struct weir_test_cuda weir_test_cuda = {
     .name = name_of,
     .hold = hold,
     .set_foreign_context = set_foreign,
+    .create_stream = create_stream,
+    .finish_stream = finish_stream,
+    .destroy_stream = destroy_stream,
     .has_foreign_context = has_foreign,
 };
 

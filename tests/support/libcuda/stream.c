@@ -247,6 +247,14 @@ bool fake_stream_known(CUstream stream)
     return at != NULL;
 }
 
+void fake_stream_check(CUstream stream, const char *call)
+{
+    if (fake_stream_known(stream))
+        return;
+    fprintf(stderr, "%s of a stream that was destroyed\n", call);
+    abort();
+}
+
 int fake_stream_device(CUstream stream)
 {
     return stream->device;
