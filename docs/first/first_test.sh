@@ -1,5 +1,9 @@
 #!/usr/bin/env bash
-# The README's first program runs and prints the right number.
+# The README's first program runs and prints the right number, and so does the one with
+# its kernel as text.
 . tests/support/shell.sh
-output=$(WEIR_MODULE_PATH=lib/weir WEIR_CONFIG=conf/opencl.ini docs/first/first) || fail "docs/first/first failed: $output"
+export WEIR_MODULE_PATH=lib/weir WEIR_CONFIG=conf/opencl.ini
+output=$(docs/first/first) || fail "docs/first/first failed: $output"
 [ "$output" = "1000 * 2 = 2000" ] || fail "it printed '$output'"
+output=$(docs/first/outside) || fail "docs/first/outside failed: $output"
+[[ "$output" == "1000 * 2 = 2000 on "?* ]] || fail "it printed '$output'"

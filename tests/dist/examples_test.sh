@@ -1,0 +1,29 @@
+#!/bin/bash
+# The README's commands for a program of one's own do what it says, and every example of
+# the archive is built by such commands and runs.
+. tests/dist/dist.sh
+need pkg-config cc
+cd "$TEST_TMPDIR"
+export WEIR_BACKEND=opencl
+
+# The build is what made the archive here.
+sed -n '/^```sh$/,/^```$/{/^```/d;p}' "$root/README.md" >commands
+grep -q '^bazel build //:dist$' commands || fail "README.md builds no archive"
+sed -i "/^bazel build/d; s|bazel-bin/dist/weir-[^ ]*|$main_archive|" commands
+expect_status 0 bash -eu commands
+expect_contains "$output" "frame 9: 230 after"
+expect_contains "$output" "held up by"
+
+weir="$TEST_TMPDIR/out/$folder"
+cd out/examples
+export PKG_CONFIG_PATH="$weir/lib/pkgconfig"
+count=0
+for file in *.c; do
+    count=$((count + 1))
+    # shellcheck disable=SC2046
+    expect_status 0 cc -std=c11 -Wall -Wextra -Werror "$file" -o "${file%.c}" \
+        $(pkg-config --cflags --libs weir) -Wl,-rpath,"$(pkg-config --variable=libdir weir)"
+    expect_status 0 "./${file%.c}"
+    [ -n "$output" ] || fail "${file%.c} printed nothing"
+done
+[ "$count" -ge 9 ] || fail "there are only $count examples"
