@@ -236,11 +236,16 @@ static weir_status refuse_close(weir_device *device)
                                    "let the tensor's user call its deleter first",
                                    "weir_device_close: a DLPack tensor still holds the buffer '%s'",
                                    member->object.label);
-        else if (!member->internal)
+        else if (!member->internal && member->object.label[0])
             status =
                 weir__fail_at(NULL, 0, device->info.name, WEIR_ERROR_INVALID, "destroy it first",
                               "weir_device_close: the %s '%s' still exists", kinds[member->kind],
                               member->object.label);
+        else if (!member->internal)
+            status = weir__fail_at(NULL, 0, device->info.name, WEIR_ERROR_INVALID,
+                                   "destroy it first; params.label gives a name",
+                                   "weir_device_close: a %s without a label still exists",
+                                   kinds[member->kind]);
     pthread_mutex_unlock(&device->lock);
     return status;
 }

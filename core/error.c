@@ -108,24 +108,32 @@ void weir__report_at(const char *file, int line, const char *object, weir_status
     va_end(arguments);
 }
 
+const char *weir__label_shown(const char *label)
+{
+    return label && label[0] ? label : "(no label)";
+}
+
+int weir__name_length(const char *function)
+{
+    const size_t length = strlen(function);
+    const bool suffixed = length > 3 && strcmp(function + length - 3, "_at") == 0;
+    return (int)(suffixed ? length - 3 : length);
+}
+
 void weir__report_broken(const char *file, int line, const char *object, const char *function,
                          const char *condition)
 {
     static const char pointers[] = "abcdefghijklmnopqrstuvwxyz_-> &";
-    // The user called the macro without the suffix.
-    size_t length = strlen(function);
-    if (length > 3 && strcmp(function + length - 3, "_at") == 0)
-        length -= 3;
+    const int length = weir__name_length(function);
     if (condition[strspn(condition, pointers)]) {
         weir__report_at(file, line, object, WEIR_ERROR_INVALID, NULL, "%.*s: this must hold: %s",
-                        (int)length, function, condition);
+                        length, function, condition);
         return;
     }
     const char *second = strstr(condition, " && ");
-    weir__report_at(file, line, object, WEIR_ERROR_INVALID, NULL, "%.*s: %.*s%s%s is NULL",
-                    (int)length, function,
-                    (int)(second ? (size_t)(second - condition) : strlen(condition)), condition,
-                    second ? " or " : "", second ? second + 4 : "");
+    weir__report_at(file, line, object, WEIR_ERROR_INVALID, NULL, "%.*s: %.*s%s%s is NULL", length,
+                    function, (int)(second ? (size_t)(second - condition) : strlen(condition)),
+                    condition, second ? " or " : "", second ? second + 4 : "");
 }
 
 weir_status weir__error_set(const struct weir_error *error)

@@ -26,6 +26,12 @@ weir_status weir__error_set(const struct weir_error *error);
 // Adds what the detail does not hold yet.
 void weir__error_place(const char *object, const char *file, int line);
 
+// How much of a function's name its user wrote: the macro has no `_at`.
+int weir__name_length(const char *function);
+
+// A label for a sentence, which says so where there is none.
+const char *weir__label_shown(const char *label);
+
 // Reports that `condition`, as the source of `function` writes it, does not hold.
 // One that is made of pointers alone reads "queue or buffer is NULL".
 void weir__report_broken(const char *file, int line, const char *object, const char *function,

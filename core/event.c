@@ -59,7 +59,7 @@ static void fail_somewhere(weir_queue *queue, weir_status status)
     snprintf(cause.object, sizeof cause.object, "%s", queue->member.object.label);
     snprintf(cause.message, sizeof cause.message,
              "queue '%s' failed at operation %" PRIu64 " or behind it: %.600s",
-             queue->member.object.label, first,
+             weir__label_shown(cause.object), first,
              cause.message[0] ? detail.message : weir_status_text(status));
     weir__progress_fail(queue, first, &cause);
 }
@@ -76,10 +76,10 @@ static weir_status settle(weir_queue *queue, struct weir_event event, weir_statu
     return weir__progress_status(queue, event.sequence);
 }
 
-weir_status weir_event_query(struct weir_event event)
+static weir_status query(const char *function, struct weir_event event)
 {
     weir_queue *queue;
-    weir_status status = find(__func__, event, &queue);
+    weir_status status = find(function, event, &queue);
     if (status < 0)
         return status;
     if (!queue)
@@ -93,9 +93,14 @@ weir_status weir_event_query(struct weir_event event)
     return status;
 }
 
+weir_status weir_event_query(struct weir_event event)
+{
+    return query(__func__, event);
+}
+
 weir_status weir_event_error(struct weir_event event)
 {
-    return weir_event_query(event);
+    return query(__func__, event);
 }
 
 static weir_status refuse_wait_in_host_call(const char *function)
@@ -133,7 +138,7 @@ weir_status weir_event_sync(struct weir_event event, uint64_t timeout_ns)
 static weir_status query_any(const struct weir_event *events, size_t count, size_t *out_index)
 {
     for (size_t i = 0; i < count; i++) {
-        weir_status status = weir_event_query(events[i]);
+        weir_status status = query("weir_event_sync_any", events[i]);
         if (status != WEIR_NOT_READY) {
             *out_index = i;
             return status;
@@ -193,7 +198,7 @@ weir_status weir_event_time_ns(struct weir_event event, uint64_t *out_time_ns)
     weir_queue *queue;
     WEIR_REQUIRE(NULL, out_time_ns);
     *out_time_ns = 0;
-    weir_status status = weir_event_query(event);
+    weir_status status = query(__func__, event);
     if (status != WEIR_OK)
         return status;
     status = find(__func__, event, &queue);

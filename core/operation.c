@@ -39,14 +39,16 @@ static weir_status refuse_device(const struct weir__asker *asker, const char *ro
     return weir__fail_at(asker->file, asker->line, buffer->member.object.label, WEIR_ERROR_INVALID,
                          "copy through a HOST buffer of each device",
                          "%s belongs to device '%s', queue '%s' to '%s'", role,
-                         buffer->member.device->info.name, asker->label, asker->device->info.name);
+                         buffer->member.device->info.name, weir__label_shown(asker->label),
+                         asker->device->info.name);
 }
 
 static weir_status check_buffer(const struct weir__asker *asker, const char *role,
                                 const weir_buffer *buffer, size_t offset, size_t size)
 {
     if (!buffer)
-        return weir__fail_at(asker->file, asker->line, asker->label, WEIR_ERROR_INVALID, NULL,
+        return weir__fail_at(asker->file, asker->line, asker->label, WEIR_ERROR_INVALID,
+                             "create it first; destroying it sets the pointer to NULL",
                              "%s is no buffer (NULL)", role);
     if (buffer->member.device != asker->device)
         return refuse_device(asker, role, buffer);
@@ -65,7 +67,7 @@ static weir_status check_side(const struct weir__asker *asker, const char *role,
         return weir__fail_at(asker->file, asker->line, buffer->member.object.label,
                              WEIR_ERROR_INVALID, "use a queue of the device of one of the two",
                              "neither buffer of the copy belongs to device '%s' of queue '%s'",
-                             asker->device->info.name, asker->label);
+                             asker->device->info.name, weir__label_shown(asker->label));
     if (!asker->peers && weir_device_can_peer(asker->device, buffer->member.device))
         return weir__fail_at(asker->file, asker->line, buffer->member.object.label,
                              WEIR_ERROR_INVALID, "submit it before or behind the graph's launch",
@@ -223,8 +225,10 @@ static weir_status check_dimension(const struct weir__asker *asker, const weir_k
     if (value <= limit)
         return WEIR_OK;
     return weir__fail_at(asker->file, asker->line, kernel->member.object.label, WEIR_ERROR_INVALID,
-                         NULL, "launch: %s.%c is %" PRIu32 ", the device's limit is %" PRIu32, what,
-                         axis, value, limit);
+                         what[0] == 'b' ? "use a smaller block and a larger grid"
+                                        : "launch several grids, or let a work-item do more",
+                         "launch: %s.%c is %" PRIu32 ", the device's limit is %" PRIu32, what, axis,
+                         value, limit);
 }
 
 static weir_status check_extents(const struct weir__asker *asker, const weir_kernel *kernel,
@@ -251,7 +255,7 @@ static weir_status check_extents(const struct weir__asker *asker, const weir_ker
     if (required->x &&
         (required->x != block->x || required->y != block->y || required->z != block->z))
         return weir__fail_at(asker->file, asker->line, kernel->member.object.label,
-                             WEIR_ERROR_INVALID, NULL,
+                             WEIR_ERROR_INVALID, "pass that block, or change the kernel's source",
                              "launch: a block of %" PRIu32 "×%" PRIu32 "×%" PRIu32
                              "; this kernel requires %" PRIu32 "×%" PRIu32 "×%" PRIu32,
                              block->x, block->y, block->z, required->x, required->y, required->z);
@@ -272,7 +276,7 @@ weir_status weir__operation_launch(const struct weir__asker *asker, weir_kernel 
         return weir__fail_at(asker->file, asker->line, kernel->member.object.label,
                              WEIR_ERROR_INVALID, "create a program and its kernels for each device",
                              "launch: the kernel belongs to another device than queue '%s'",
-                             asker->label);
+                             weir__label_shown(asker->label));
     if (block.x == 0)
         return weir__fail_at(asker->file, asker->line, kernel->member.object.label,
                              WEIR_ERROR_INVALID, "a block has at least one work-item",

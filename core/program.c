@@ -239,9 +239,11 @@ static weir_status check_range(const struct place *place, const struct weir_argu
     const struct weir_limits *limits = &kernel->member.device->limits;
 
     if (!buffer)
-        return refuse(place, "no buffer (NULL)", NULL);
+        return refuse(place, "no buffer (NULL)",
+                      "create it first; destroying it sets the pointer to NULL");
     if (buffer->member.device != kernel->member.device)
-        return refuse(place, "a buffer of another device", NULL);
+        return refuse(place, "a buffer of another device",
+                      "copy to a buffer of the kernel's device first");
     if (argument->access < WEIR_ACCESS_READ || argument->access > WEIR_ACCESS_READ_WRITE)
         return refuse(place, "an argument whose access is none of weir_access",
                       "make it with weir_in(), weir_out() or weir_inout()");
@@ -254,7 +256,7 @@ static weir_status check_range(const struct place *place, const struct weir_argu
         return weir__buffer_refuse_range(buffer, place->parameter->name, argument->offset,
                                          argument->size, place->file, place->line);
     if (argument->size == 0)
-        return refuse(place, "an empty range", NULL);
+        return refuse(place, "an empty range", "give it the bytes that the kernel uses");
     if (limits->argument_alignment_bytes && argument->offset % limits->argument_alignment_bytes)
         return weir__fail_at(place->file, place->line, buffer->member.object.label,
                              WEIR_ERROR_INVALID, "align it, or pass the offset as a value",
@@ -272,9 +274,14 @@ static weir_status check_range(const struct place *place, const struct weir_argu
 static weir_status check_argument(const struct place *place, const struct weir_argument *argument)
 {
     static const char *const kinds[] = {"nothing", "a buffer", "a value", "local memory"};
+    static const char *const remedies[] = {
+        [WEIR_PARAMETER_BUFFER] = "pass weir_in(), weir_out() or weir_inout()",
+        [WEIR_PARAMETER_VALUE] = "pass the value itself, or weir_value()",
+        [WEIR_PARAMETER_LOCAL] = "it is local memory: pass weir_local()",
+    };
 
     if (argument->kind != place->parameter->kind)
-        return refuse(place, kinds[argument->kind & 3], NULL);
+        return refuse(place, kinds[argument->kind & 3], remedies[place->parameter->kind & 3]);
     switch (argument->kind) {
     case WEIR_PARAMETER_BUFFER:
         return check_range(place, argument);
@@ -284,7 +291,7 @@ static weir_status check_argument(const struct place *place, const struct weir_a
         break;
     }
     if (argument->size == 0)
-        return refuse(place, "0 bytes of local memory", NULL);
+        return refuse(place, "0 bytes of local memory", "give weir_local() the block's bytes");
     return WEIR_OK;
 }
 
@@ -310,15 +317,28 @@ static weir_status check_local(const weir_kernel *kernel, const struct weir_argu
     return WEIR_OK;
 }
 
+static weir_status refuse_count(const weir_kernel *kernel, size_t argument_count, const char *file,
+                                int line)
+{
+    const struct weir_kernel_signature *signature = kernel->signature;
+    char names[192] = "";
+    size_t used = 0;
+    for (uint32_t i = 0; i < signature->parameter_count; i++)
+        weir_text_append(names, sizeof names, &used, "%s%s", i ? ", " : "",
+                         signature->parameters[i].name);
+    return weir__fail_at(file, line, kernel->member.object.label, WEIR_ERROR_INVALID,
+                         "pass one for each, in the kernel's order",
+                         "launch: %zu arguments; the kernel has %" PRIu32 " parameters%s%s",
+                         argument_count, signature->parameter_count, names[0] ? ": " : "", names);
+}
+
 weir_status weir__kernel_check(const weir_kernel *kernel, const struct weir_argument *arguments,
                                size_t argument_count, const char *file, int line)
 {
     const struct weir_kernel_signature *signature = kernel->signature;
 
     if (argument_count != signature->parameter_count)
-        return weir__fail_at(file, line, kernel->member.object.label, WEIR_ERROR_INVALID, NULL,
-                             "launch: %zu arguments; the kernel has %" PRIu32 " parameters",
-                             argument_count, signature->parameter_count);
+        return refuse_count(kernel, argument_count, file, line);
     for (size_t i = 0; i < argument_count; i++) {
         const struct place place = {kernel, &signature->parameters[i], i, file, line};
         weir_status status = check_argument(&place, &arguments[i]);

@@ -186,7 +186,7 @@ weir_status weir__queue_fail(weir_queue *queue, const struct weir_operation *ope
     snprintf(cause.object, sizeof cause.object, "%s", queue->member.object.label);
     snprintf(cause.message, sizeof cause.message,
              "operation %" PRIu64 " of queue '%s', a %s, failed: %.600s", operation->sequence,
-             queue->member.object.label, weir__operation_name(operation->kind),
+             weir__label_shown(cause.object), weir__operation_name(operation->kind),
              detail.message[0] ? detail.message : weir_status_text(status));
     weir__progress_fail(queue, operation->sequence, &cause);
     return weir__error_set(&cause);

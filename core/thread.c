@@ -29,8 +29,8 @@ void weir__report_forked(const char *function)
 {
     weir__report(WEIR_ERROR_FORKED,
                  "open a runtime in the child before the parent opens one, or use exec",
-                 "%s: this process was forked after Weir was used; drivers do not survive that",
-                 function);
+                 "%.*s: this process was forked after Weir was used; drivers do not survive that",
+                 weir__name_length(function), function);
 }
 
 bool weir__in_host_call(void)

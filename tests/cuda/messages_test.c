@@ -99,15 +99,23 @@ static void pass_wrong_arguments(void)
     EXPECT_INT_EQ(weir_queue_launch(rig.queue, iota, weir_dim(1, 1, 1), weir_dim(16, 1, 1),
                                     weir_out(buffer, 0, 64), 3u),
                   WEIR_ERROR_INVALID);
-    expect_text("launch: 2 arguments; the kernel has 3 parameters");
+    expect_text("launch: 2 arguments; the kernel has 3 parameters: out, first, n");
+    expect_text("pass one for each, in the kernel's order");
     EXPECT_INT_EQ(weir_queue_launch(rig.queue, iota, weir_dim(1, 1, 1), weir_dim(16, 1, 1), 3u,
                                     weir_out(buffer, 0, 64), 3u),
                   WEIR_ERROR_INVALID);
     expect_text("launch: parameter 0, 'out', is a uint *; it got a value");
+    expect_text("pass weir_in(), weir_out() or weir_inout()");
     EXPECT_INT_EQ(weir_queue_launch(rig.queue, iota, weir_dim(1, 1, 1), weir_dim(16, 1, 1),
                                     weir_out(buffer, 0, 64), weir_in(buffer, 64, 64), 3u),
                   WEIR_ERROR_INVALID);
     expect_text("launch: parameter 1, 'first', is a");
+    expect_text("pass the value itself, or weir_value()");
+    EXPECT_INT_EQ(weir_queue_launch(rig.queue, iota, weir_dim(1, 1, 1), weir_dim(1 << 20, 1, 1),
+                                    weir_out(buffer, 0, 64), 3u, 3u),
+                  WEIR_ERROR_INVALID);
+    expect_text("launch: block.x is 1048576, the device's limit is");
+    expect_text("use a smaller block and a larger grid");
     // Nothing was submitted, and nothing has failed.
     EXPECT_OK(weir_queue_sync(rig.queue, GUARD_NS));
     weir_buffer_destroy(&buffer);

@@ -1,0 +1,91 @@
+// What is said of usual mistakes, whatever the backend: the call that its user wrote, and
+// what to do, also about objects without a label.
+#include <weir/weir.h>
+
+#include "tests/support/test.h"
+
+struct fixture {
+    weir_runtime *runtime;
+    weir_device *device;
+    weir_queue *queue;
+};
+
+static bool start(struct fixture *fixture)
+{
+    *fixture = (struct fixture){0};
+    const struct weir_open_params params = {
+        .struct_size = sizeof params,
+        .config_path = "",
+        .backend = "null",
+        .plugins = "",
+        .module_path = weir_test_runfile("backends/null"),
+    };
+    EXPECT_INT_EQ(weir_open(&params, &fixture->runtime), WEIR_OK);
+    if (!fixture->runtime)
+        return false;
+    EXPECT_INT_EQ(weir_device_open(fixture->runtime, NULL, &fixture->device), WEIR_OK);
+    EXPECT_INT_EQ(weir_queue_create(fixture->device, NULL, &fixture->queue), WEIR_OK);
+    return fixture->queue != NULL;
+}
+
+static void finish(struct fixture *fixture)
+{
+    weir_queue_destroy(&fixture->queue);
+    EXPECT_INT_EQ(weir_device_close(&fixture->device), WEIR_OK);
+    EXPECT_INT_EQ(weir_close(&fixture->runtime), WEIR_OK);
+}
+
+static weir_status fail(void *user)
+{
+    (void)user;
+    weir_error_set(NULL);
+    return WEIR_ERROR_IO;
+}
+
+WEIR_TEST(Messages, ObjectsWithoutALabel)
+{
+    struct fixture fixture;
+    if (!start(&fixture))
+        return;
+    EXPECT_INT_EQ(weir_device_close(&fixture.device), WEIR_ERROR_INVALID);
+    EXPECT_CONTAINS(weir_last_error_text(), "a queue without a label still exists");
+    EXPECT_INT_EQ(weir_queue_host_call(fixture.queue, fail, NULL), WEIR_OK);
+    EXPECT_INT_EQ(weir_queue_sync(fixture.queue, WEIR_FOREVER), WEIR_ERROR_IO);
+    EXPECT_CONTAINS(weir_last_error_text(), "of queue '(no label)', a host call, failed");
+    EXPECT_INT_EQ(weir_queue_recover(fixture.queue), WEIR_OK);
+    finish(&fixture);
+}
+
+WEIR_TEST(Messages, NameTheCallThatWasMade)
+{
+    const struct weir_event none = {0};
+    struct fixture fixture;
+    uint64_t time_ns;
+    size_t index;
+    if (!start(&fixture))
+        return;
+    EXPECT_INT_EQ(weir_event_time_ns(none, &time_ns), WEIR_ERROR_INVALID);
+    EXPECT_CONTAINS(weir_last_error_text(), "weir_event_time_ns: the event is zero");
+    EXPECT_INT_EQ(weir_event_error(none), WEIR_ERROR_INVALID);
+    EXPECT_CONTAINS(weir_last_error_text(), "weir_event_error: the event is zero");
+    EXPECT_INT_EQ(weir_event_sync_any(&none, 1, 0, &index), WEIR_ERROR_INVALID);
+    EXPECT_CONTAINS(weir_last_error_text(), "weir_event_sync_any: the event is zero");
+    EXPECT_INT_EQ(weir_queue_sync(NULL, 0), WEIR_ERROR_INVALID);
+    EXPECT_CONTAINS(weir_last_error_text(), "weir_queue_sync: queue is NULL");
+    finish(&fixture);
+}
+
+WEIR_TEST(Messages, ABufferThatIsGone)
+{
+    const struct weir_buffer_params params = {.struct_size = sizeof params, .size = 64};
+    struct fixture fixture;
+    weir_buffer *buffer = NULL;
+    if (!start(&fixture))
+        return;
+    EXPECT_INT_EQ(weir_buffer_create(fixture.device, &params, &buffer), WEIR_OK);
+    weir_buffer_destroy(&buffer);
+    EXPECT_INT_EQ(weir_queue_fill(fixture.queue, buffer, 0, 64, "", 1), WEIR_ERROR_INVALID);
+    EXPECT_CONTAINS(weir_last_error_text(), "dst is no buffer (NULL); create it first; destroying "
+                                            "it sets the pointer to NULL");
+    finish(&fixture);
+}
