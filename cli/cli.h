@@ -50,6 +50,10 @@ void cli_note(const char *format, ...) WEIR_PRINTF(1, 2);
 // belongs to its status.
 int cli_weir_error(void);
 
+// Whether a file of that name can be written, so that a long command need not end to
+// find out. True for NULL; false after a message.
+bool cli_can_write(const char *path);
+
 // Turns notes off, and warnings; errors stay.
 void cli_set_quiet(bool quiet);
 

@@ -10,6 +10,7 @@
 #include "cli/conform.h"
 #include "cli/open.h"
 #include "cli/options.h"
+#include "cli/signals.h"
 
 enum {
     LIMIT_SECONDS = 300,
@@ -117,10 +118,33 @@ static int list_tests(const struct conform *conform)
     return CLI_OK;
 }
 
+static int tell_interrupt(const struct conform *conform)
+{
+    const size_t left = conform_count(conform, CONFORM_NOT_RUN);
+    cli_error("interrupted: %zu of %zu tests have run, and %zu of them failed; there is no report",
+              conform->count - left, conform->count, conform_count(conform, CONFORM_FAILED));
+    return CLI_SIGNALLED + cli_signal();
+}
+
+static bool run_suite(struct conform *conform)
+{
+    if (!cli_signals_start())
+        return false;
+    cli_signals_defer(NULL, NULL);
+    const bool fine = conform_run(conform);
+    cli_signals_resume();
+    cli_signals_end();
+    return fine;
+}
+
 static int run_tests(struct conform *conform, const struct options *options)
 {
-    if (!look_at_chain(conform) || !conform_run(conform))
+    if (!cli_can_write(options->xml))
+        return CLI_FAILED;
+    if (!look_at_chain(conform) || !run_suite(conform))
         return CLI_SETUP;
+    if (cli_signal())
+        return tell_interrupt(conform);
     int code =
         conform_count(conform, CONFORM_FAILED) > 0 || conform->exit_text ? CLI_FAILED : CLI_OK;
     if (options->xml && !conform_write_xml(conform, options->xml))

@@ -97,6 +97,9 @@ static void open_runtime(struct doctor *doctor)
     if (strstr(error.remedy, "weir doctor"))
         error.remedy[0] = '\0';
     weir_error_set(&error);
+    // The first finding names the file, which is not sound then.
+    if (doctor->count > 0 && (error.status == WEIR_ERROR_CONFIG || error.status == WEIR_ERROR_IO))
+        doctor->findings[0].state = DOCTOR_NOTE;
     doctor_add_error(doctor, "opening",
                      error.status == WEIR_ERROR_CONFIG
                          ? "mend what it names; conf/reference.ini documents every key"

@@ -42,7 +42,8 @@ struct conform {
 // Errors: false, after a message.
 bool conform_list(struct conform *conform, const char *filter);
 
-// Runs them all. Each has an outcome then, but CONFORM_NOT_RUN.
+// Runs them all. Each has an outcome then, but CONFORM_NOT_RUN, which only an interrupt
+// (<cli/signals.h>) leaves.
 //
 // Errors: false, after a message, when the suite cannot be started.
 bool conform_run(struct conform *conform);

@@ -18,6 +18,7 @@
 
 #include "base/text.h"
 #include "cli/progress.h"
+#include "cli/signals.h"
 
 extern char **environ;
 
@@ -36,6 +37,23 @@ struct child {
     char line[LINE_SIZE];
 };
 
+// The suite in a process group of its own, which an interrupt of the terminal does not
+// reach: this process is told, and ends it. Signals that are blocked here are not there.
+static int spawn(const struct conform *conform, const posix_spawn_file_actions_t *actions,
+                 char **arguments, pid_t *out_process)
+{
+    posix_spawnattr_t attributes;
+    sigset_t none;
+    sigemptyset(&none);
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    const int error =
+        posix_spawn(out_process, conform->program, actions, &attributes, arguments, environ);
+    posix_spawnattr_destroy(&attributes);
+    return error;
+}
+
 // Starts the suite with one argument or two, its output and errors in a pipe.
 static bool start(const struct conform *conform, char *first, char *second, struct child *child)
 {
@@ -53,7 +71,7 @@ static bool start(const struct conform *conform, char *first, char *second, stru
         posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
         posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
         posix_spawn_file_actions_adddup2(&actions, ends[1], 2);
-        error = posix_spawn(&child->process, conform->program, &actions, NULL, arguments, environ);
+        error = spawn(conform, &actions, arguments, &child->process);
         posix_spawn_file_actions_destroy(&actions);
         close(ends[1]);
         child->output = ends[0];
@@ -361,14 +379,16 @@ static bool run_rest(struct reading *reading)
     free(filter);
     if (!started)
         return false;
-    while (!hung && read_some(&child, take_line, reading))
+    while (!hung && !cli_signal() && read_some(&child, take_line, reading))
         hung = reading->current &&
                cli_now_ns() - reading->began_ns > conform->test_limit_seconds * 1000000000u;
     // The program closed its output or a test hangs; an end takes a moment.
-    for (int i = 0; !hung && i < 10000 && !has_ended(&child); i++)
+    for (int i = 0; !hung && !cli_signal() && i < 10000 && !has_ended(&child); i++)
         poll(NULL, 0, 1);
     const bool stuck = !has_ended(&child);
     stop(&child);
+    if (cli_signal())
+        return true;
     if (reading->current)
         settle_broken(reading, &child, hung);
     else
@@ -392,12 +412,13 @@ bool conform_run(struct conform *conform)
     do {
         before = fine ? reading->finished : 0;
         fine = fine && run_rest(reading);
-    } while (fine && reading->finished < conform->count && reading->finished > before);
+    } while (fine && !cli_signal() && reading->finished < conform->count &&
+             reading->finished > before);
     if (reading)
         cli_progress_end(&reading->progress);
     free(reading);
     conform->elapsed_ns = cli_now_ns() - began;
-    for (size_t i = 0; fine && i < conform->count; i++)
+    for (size_t i = 0; fine && !cli_signal() && i < conform->count; i++)
         if (conform->results[i].outcome == CONFORM_NOT_RUN) {
             conform->results[i].outcome = CONFORM_FAILED;
             conform->results[i].text = strdup("the program ended before it ran this test\n");

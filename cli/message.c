@@ -7,6 +7,7 @@
 
 #include <weir/weir.h>
 
+#include "base/file.h"
 #include "cli/cli.h"
 #include "cli/progress.h"
 
@@ -77,6 +78,17 @@ int cli_weir_error(void)
     default:
         return CLI_SETUP;
     }
+}
+
+bool cli_can_write(const char *path)
+{
+    char message[512];
+    weir_file_writer *writer = path ? weir_file_writer_create(path, message, sizeof message) : NULL;
+    if (path && !writer)
+        cli_error("%s", message);
+    const bool can = !path || writer;
+    weir_file_writer_destroy(&writer);
+    return can;
 }
 
 void cli_print_version(void)

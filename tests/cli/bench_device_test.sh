@@ -198,6 +198,7 @@ expect_data 1 "$weir" bench arr-coc --config null.ini missing.png
 expect_contains "$messages" "missing.png"
 expect_data 1 "$weir" bench overlap --config null.ini --size 8K --turns 1 --plot missing/plot.svg
 expect_contains "$messages" "missing/plot.svg"
+[ -z "$output" ] || fail "it measured before it looked at the plot's name: $output"
 expect_data 1 "$weir" bench overlap --config null.ini --size 8K --turns 1 --save missing/o.json
 expect_contains "$messages" "missing/o.json"
 expect_data 3 "$weir" bench overlap --config missing.ini

@@ -46,6 +46,9 @@ printf '[weir]\nbackend = opencl\ndevice = 99\n' >device.ini
 expect_problem "99" "" "$weir" doctor --config device.ini
 printf '[wier]\n' >broken.ini
 expect_problem "broken.ini:1: " "weir" "$weir" doctor --config broken.ini
+expect_contains "$output" "note     configuration  broken.ini (--config)"
+expect_problem "missing.ini: there is no such file" "WEIR_CONFIG" env WEIR_CONFIG=missing.ini "$weir" doctor
+expect_contains "$output" "note     configuration  missing.ini (WEIR_CONFIG)"
 expect_problem "this device runs no kernels" "choose a backend that runs kernels" \
     env WEIR_BACKEND=null "$weir" doctor
 expect_data 3 env WEIR_BACKEND=null "$weir" doctor --json

@@ -88,6 +88,29 @@ outcomes = {test["name"]: test["outcome"] for test in report["tests"]}
 assert outcomes["S.crash_1"] == "failed" and outcomes["S.ok_3"] == "passed"
 '
 
+# An interrupt of the command, or of its terminal, ends the suite too.
+TESTS="ok_1 bad_1 hang_1 ok_2" "$weir" conform >table 2>messages &
+pid=$!
+child=""
+for _ in $(seq 100); do
+    child="$(pgrep -P "$pid" -x sleep || true)" # the suite became it, and hangs
+    [ -z "$child" ] || break
+    sleep 0.1
+done
+[ -n "$child" ] || fail "the suite did not begin"
+kill -s TERM "$pid"
+status=0
+wait "$pid" || status=$?
+[ "$status" -eq 143 ] || fail "interrupted, it ended with $status: $(cat messages)"
+expect_contains "$(cat messages)" "interrupted: 2 of 4 tests have run, and 1 of them failed"
+[ ! -s table ] || fail "interrupted, it printed $(cat table)"
+! kill -0 "$child" 2>/dev/null || fail "the suite still runs"
+
+# What cannot be written is known before anything runs.
+expect_status 1 "$weir" conform --xml nowhere/report.xml
+expect_contains "$output" "nowhere/report.xml: cannot be written"
+expect_not_contains "$output" "tests in"
+
 # A program that ends before all have run, or badly behind the last, has failed.
 export TESTS="ok_1 leave_1 ok_2"
 expect_status 1 "$weir" conform
