@@ -67,6 +67,14 @@ const char *weir_text_nearest(const char *name, const char *const *candidates, s
     return best;
 }
 
+const char *weir_text_line_with(const char *text, const char *part)
+{
+    const char *at = strstr(text, part);
+    while (at && at > text && at[-1] != '\n')
+        at--;
+    return at ? at : text;
+}
+
 static void append(char *text, size_t size, size_t *used, const char *format, va_list arguments)
 {
     if (*used >= size)
@@ -82,6 +90,32 @@ void weir_text_append(char *text, size_t size, size_t *used, const char *format,
     va_start(arguments, format);
     append(text, size, used, format, arguments);
     va_end(arguments);
+}
+
+// Three digits, whatever the size; of the smallest unit there are no parts.
+static const char *show(char *text, double value, double step, const char *const *units,
+                        size_t count)
+{
+    size_t unit = 0;
+    while (value >= 999.5 && unit + 1 < count) {
+        value /= step;
+        unit++;
+    }
+    const int decimals = unit == 0 || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
+    snprintf(text, WEIR_TEXT_QUANTITY_SIZE, "%.*f %s", decimals, value, units[unit]);
+    return text;
+}
+
+const char *weir_text_duration(char *text, double ns)
+{
+    static const char *const units[] = {"ns", "us", "ms", "s"};
+    return show(text, ns, 1000.0, units, sizeof units / sizeof *units);
+}
+
+const char *weir_text_bytes(char *text, uint64_t bytes)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    return show(text, (double)bytes, 1024.0, units, sizeof units / sizeof *units);
 }
 
 void weir_text_vabout(char *message, size_t size, const char *path, const char *format,

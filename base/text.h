@@ -1,5 +1,6 @@
-// Small text helpers for messages: the nearest valid name, bounded appending,
-// and the sentence that begins with the file it is about.
+// Small text helpers for messages: the nearest valid name, the line that matters, bounded
+// appending, times and sizes for people, and the sentence that begins with the file it is
+// about.
 //
 // Threads: all functions are safe; none keeps state.
 #ifndef WEIR_BASE_TEXT_H
@@ -7,6 +8,14 @@
 
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdint.h>
+
+// Has the compiler hold a format against its arguments.
+#if defined(__GNUC__)
+#define WEIR_TEXT_PRINTF(text, first) __attribute__((format(printf, text, first)))
+#else
+#define WEIR_TEXT_PRINTF(text, first)
+#endif
 
 #ifdef __cplusplus
 extern "C" {
@@ -35,16 +44,29 @@ const char *weir_text_nearer(const char *name, const char *best, const char *can
 // when none is near enough to be what was meant. The first of equals wins.
 const char *weir_text_nearest(const char *name, const char *const *candidates, size_t count);
 
+// Returns where the line begins in which `part` stands first, or `text` if it stands in
+// none. For a compiler's log, which warnings may fill before the first error.
+const char *weir_text_line_with(const char *text, const char *part);
+
 // Appends formatted text at `*used` and moves `*used` behind it. What does not
 // fit in `size` bytes is cut; the result is terminated if `size` > 0.
-void weir_text_append(char *text, size_t size, size_t *used, const char *format, ...);
+void weir_text_append(char *text, size_t size, size_t *used, const char *format, ...)
+    WEIR_TEXT_PRINTF(4, 5);
+
+#define WEIR_TEXT_QUANTITY_SIZE 32
+
+// "85.2 ms", "1.24 s", and "54.5 MiB", "7 B" in `text` of WEIR_TEXT_QUANTITY_SIZE bytes;
+// both return it.
+const char *weir_text_duration(char *text, double ns);
+const char *weir_text_bytes(char *text, uint64_t bytes);
 
 // Writes "PATH: SENTENCE" into `message`. A path longer than 160 bytes keeps its
 // end, after "...", so that the sentence is never what is cut. Control
 // characters become '?': names from files reach terminals through messages.
-void weir_text_about(char *message, size_t size, const char *path, const char *format, ...);
+void weir_text_about(char *message, size_t size, const char *path, const char *format, ...)
+    WEIR_TEXT_PRINTF(4, 5);
 void weir_text_vabout(char *message, size_t size, const char *path, const char *format,
-                      va_list arguments);
+                      va_list arguments) WEIR_TEXT_PRINTF(4, 0);
 
 #ifdef __cplusplus
 }

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "cli/bench_work.h"
-#include "cli/table.h"
 #include "patterns/chunks.h"
 
 enum {
@@ -362,11 +362,11 @@ static struct bench_samples scaled(const struct bench_samples *samples, double b
 static void put_bare(struct bench_table *table, const struct reference *reference, const char *what,
                      const struct bench_samples *ns, double bytes)
 {
-    char size[CLI_TEXT_SIZE];
+    char size[WEIR_TEXT_QUANTITY_SIZE];
     struct bench_samples ms = scaled(ns, 1e-6), rate = {0};
     for (size_t i = 0; i < ns->count && bytes > 0; i++)
         rate.values[rate.count++] = bytes / ns->values[i];
-    bench_put_text(table, "%s", cli_bytes(size, reference->size));
+    bench_put_text(table, "%s", weir_text_bytes(size, reference->size));
     bench_put_text(table, "%s", what);
     bench_put(table, &ms);
     bench_put(table, &rate);
@@ -401,12 +401,12 @@ static void plot_way(struct overlap *o, const struct way *way, const struct benc
 {
     const struct reference *reference = &o->references[way->reference];
     const struct bench_spread spread = bench_spread(ratio);
-    char name[CLI_PLOT_TEXT], size[CLI_TEXT_SIZE], queues[24] = "";
+    char name[CLI_PLOT_TEXT], size[WEIR_TEXT_QUANTITY_SIZE], queues[24] = "";
     if (o->queues.count > 1 && way->order != BENCH_WORD)
         snprintf(queues, sizeof queues, ", %u queues", (unsigned)way->plan.queue_count);
     snprintf(name, sizeof name, "%s%s, %s%s%s", order_words[way->order - BENCH_WORD], queues,
              reference->kernel_name, o->sizes.count > 1 ? ", " : "",
-             o->sizes.count > 1 ? cli_bytes(size, reference->size) : "");
+             o->sizes.count > 1 ? weir_text_bytes(size, reference->size) : "");
     struct cli_plot_series *series = cli_plot_series(&o->bench->plot, name);
     const struct cli_plot_point point = {way->plan.chunk_count, spread.median, spread.minimum,
                                          spread.maximum};
@@ -440,8 +440,8 @@ static void report_ways(struct overlap *o)
         const struct bench_samples ms = scaled(&way->ns, 1e-6);
         const struct bench_samples ratio = bench_ratio(&way->ns, &reference->both);
         const struct bench_samples gain = bench_ratio(&reference->one_queue, &way->ns);
-        char size[CLI_TEXT_SIZE];
-        bench_put_text(table, "%s", cli_bytes(size, reference->size));
+        char size[WEIR_TEXT_QUANTITY_SIZE];
+        bench_put_text(table, "%s", weir_text_bytes(size, reference->size));
         bench_put_text(table, "%s", reference->kernel_name);
         bench_put_text(table, "%s", order_words[way->order - BENCH_WORD]);
         bench_put_text(table, "%s", plan_orders[way->plan.order]);

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "cli/bench_work.h"
-#include "cli/table.h"
 #include "patterns/pipeline.h"
 
 enum {
@@ -381,9 +381,9 @@ static void report_lines(struct pipeline_bench *p)
 static void set_plot(struct pipeline_bench *p)
 {
     struct cli_plot *plot = &p->bench->plot;
-    char size[CLI_TEXT_SIZE];
+    char size[WEIR_TEXT_QUANTITY_SIZE];
     snprintf(plot->title, sizeof plot->title, "Pipeline of frames of %s: speed-up by slots",
-             cli_bytes(size, p->size));
+             weir_text_bytes(size, p->size));
     snprintf(plot->y_name, sizeof plot->y_name, "frames/s, as a multiple of the first bar's");
     snprintf(plot->level_name, sizeof plot->level_name, "no gain");
     plot->level = 1;

@@ -104,26 +104,26 @@ static void alignment_of(const struct bench_table *table, char *alignment)
     *alignment = '\0';
 }
 
-static void add_cell(struct cli_table *to, const struct bench_column *column,
+static void add_cell(struct weir_table *to, const struct bench_column *column,
                      const struct bench_cell *cell)
 {
     const struct bench_spread *spread = &cell->spread;
     switch (column->kind) {
     case BENCH_TEXT:
-        cli_table_add(to, "%s", cell->text);
+        weir_table_add(to, "%s", cell->text);
         break;
     case BENCH_NUMBER:
-        cli_table_add(to, "%.*f", column->decimals, cell->number);
+        weir_table_add(to, "%.*f", column->decimals, cell->number);
         break;
     case BENCH_SPREAD:
         if (cell->empty) {
-            cli_table_add(to, "%s", "");
-            cli_table_add(to, "%s", "");
+            weir_table_add(to, "%s", "");
+            weir_table_add(to, "%s", "");
             break;
         }
-        cli_table_add(to, "%.*f", column->decimals, spread->median);
-        cli_table_add(to, "%.*f .. %.*f", column->decimals, spread->minimum, column->decimals,
-                      spread->maximum);
+        weir_table_add(to, "%.*f", column->decimals, spread->median);
+        weir_table_add(to, "%.*f .. %.*f", column->decimals, spread->minimum, column->decimals,
+                       spread->maximum);
         break;
     }
 }
@@ -131,12 +131,12 @@ static void add_cell(struct cli_table *to, const struct bench_column *column,
 static void print_table(const struct bench_table *table)
 {
     char alignment[64];
-    struct cli_table to = {.alignment = alignment};
+    struct weir_table to = {.alignment = alignment};
     alignment_of(table, alignment);
     for (size_t i = 0; i < table->column_count; i++) {
-        cli_table_add(&to, "%s", table->columns[i].head);
+        weir_table_add(&to, "%s", table->columns[i].head);
         if (table->columns[i].kind == BENCH_SPREAD)
-            cli_table_add(&to, "%s", "");
+            weir_table_add(&to, "%s", "");
     }
     for (size_t i = 0; i < table->count; i++)
         add_cell(&to, &table->columns[i % table->column_count], &table->cells[i]);

@@ -14,7 +14,7 @@
 #include "core/runtime.h"
 
 struct printer {
-    struct cli_table table;
+    struct weir_table table;
     json_t *root;
     bool ok;
 };
@@ -25,9 +25,9 @@ static void show_settings(struct printer *printer, const char *section,
     json_t *object = json_object();
     for (size_t i = 0; i < count; i++) {
         const struct weir_setting *setting = &settings[i];
-        cli_table_add(&printer->table, "[%s]", section);
-        cli_table_add(&printer->table, "%s = %s", setting->key->name, setting->text);
-        cli_table_add(&printer->table, "%s", setting->origin);
+        weir_table_add(&printer->table, "[%s]", section);
+        weir_table_add(&printer->table, "%s = %s", setting->key->name, setting->text);
+        weir_table_add(&printer->table, "%s", setting->origin);
         json_t *entry = json_object();
         cli_json_set(entry, "value", cli_json_string(setting->text), &printer->ok);
         cli_json_set(entry, "origin", cli_json_string(setting->origin), &printer->ok);
@@ -162,7 +162,7 @@ static int check_file(const char *file, bool as_json)
         code = cli_weir_error();
     else
         code = print(&printer, file, as_json);
-    cli_table_finish(&printer.table);
+    weir_table_finish(&printer.table);
     json_decref(printer.root);
     weir__config_destroy(&config);
     return code;

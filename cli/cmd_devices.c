@@ -88,46 +88,47 @@ static void list_limits(const struct weir_limits *l, struct limit out[LIMIT_COUN
     memcpy(out, list, sizeof list);
 }
 
-static void add_limit(struct cli_table *table, const struct limit *limit)
+static void add_limit(struct weir_table *table, const struct limit *limit)
 {
-    char text[CLI_TEXT_SIZE];
+    char text[WEIR_TEXT_QUANTITY_SIZE];
     switch (limit->form) {
     case BYTES:
-        cli_table_add(table, "%s", cli_bytes(text, limit->value));
+        weir_table_add(table, "%s", weir_text_bytes(text, limit->value));
         break;
     case NANOSECONDS:
-        cli_table_add(table, "%s", limit->value ? cli_duration(text, (double)limit->value) : "no");
+        weir_table_add(table, "%s",
+                       limit->value ? weir_text_duration(text, (double)limit->value) : "no");
         break;
     case YES_OR_NO:
-        cli_table_add(table, "%s", limit->value ? "yes" : "no");
+        weir_table_add(table, "%s", limit->value ? "yes" : "no");
         break;
     case SIZE_3:
-        cli_table_add(table, "%" PRIu32 " x %" PRIu32 " x %" PRIu32, limit->extent.x,
-                      limit->extent.y, limit->extent.z);
+        weir_table_add(table, "%" PRIu32 " x %" PRIu32 " x %" PRIu32, limit->extent.x,
+                       limit->extent.y, limit->extent.z);
         break;
     case NUMBER:
-        cli_table_add(table, "%" PRIu64, limit->value);
+        weir_table_add(table, "%" PRIu64, limit->value);
         break;
     }
 }
 
 static void print_device(const struct entry *entry, size_t index)
 {
-    struct cli_table table = {.alignment = "ll"};
+    struct weir_table table = {.alignment = "ll"};
     struct limit limits[LIMIT_COUNT];
     printf("%s%zu: %s\n", index ? "\n" : "", index, entry->info.name);
-    cli_table_add(&table, "platform");
-    cli_table_add(&table, "%s", entry->info.platform);
-    cli_table_add(&table, "driver");
-    cli_table_add(&table, "%s", entry->info.driver);
+    weir_table_add(&table, "platform");
+    weir_table_add(&table, "%s", entry->info.platform);
+    weir_table_add(&table, "driver");
+    weir_table_add(&table, "%s", entry->info.driver);
     list_limits(&entry->limits, limits);
     for (size_t i = 0; entry->opened && i < LIMIT_COUNT; i++) {
-        cli_table_add(&table, "%s", limits[i].text);
+        weir_table_add(&table, "%s", limits[i].text);
         add_limit(&table, &limits[i]);
     }
     if (!entry->opened) {
-        cli_table_add(&table, "cannot be opened");
-        cli_table_add(&table, "%s", entry->problem);
+        weir_table_add(&table, "cannot be opened");
+        weir_table_add(&table, "%s", entry->problem);
     }
     cli_table_print(&table, stdout, 2);
 }

@@ -34,7 +34,7 @@ static void print_failures(const struct conform *conform)
 
 static void print_reasons(const struct conform *conform, enum conform_outcome outcome)
 {
-    struct cli_table table = {.alignment = "ll"};
+    struct weir_table table = {.alignment = "ll"};
     if (conform_count(conform, outcome) == 0)
         return;
     printf("%s:\n", outcome_names[outcome]);
@@ -42,8 +42,8 @@ static void print_reasons(const struct conform *conform, enum conform_outcome ou
         const struct conform_result *result = &conform->results[i];
         if (result->outcome != outcome)
             continue;
-        cli_table_add(&table, "%s", result->name);
-        cli_table_add(&table, "%s", result->text ? result->text : "");
+        weir_table_add(&table, "%s", result->name);
+        weir_table_add(&table, "%s", result->text ? result->text : "");
     }
     cli_table_print(&table, stdout, 2);
     printf("\n");
@@ -51,16 +51,16 @@ static void print_reasons(const struct conform *conform, enum conform_outcome ou
 
 void conform_print_text(const struct conform *conform)
 {
-    char time[CLI_TEXT_SIZE];
+    char time[WEIR_TEXT_QUANTITY_SIZE];
     print_failures(conform);
     print_reasons(conform, CONFORM_UNSUPPORTED);
     print_reasons(conform, CONFORM_SKIPPED);
     printf("%s%s%s on '%s' (%s; %s)\n", conform->plugins, *conform->plugins ? " > " : "",
            conform->module, conform->device, conform->platform, conform->driver);
     printf("%zu tests in %s: %zu passed, %zu failed, %zu skipped, %zu unsupported", conform->count,
-           cli_duration(time, (double)conform->elapsed_ns), conform_count(conform, CONFORM_PASSED),
-           count_failures(conform), conform_count(conform, CONFORM_SKIPPED),
-           conform_count(conform, CONFORM_UNSUPPORTED));
+           weir_text_duration(time, (double)conform->elapsed_ns),
+           conform_count(conform, CONFORM_PASSED), count_failures(conform),
+           conform_count(conform, CONFORM_SKIPPED), conform_count(conform, CONFORM_UNSUPPORTED));
     if (conform->expected_failures > 0)
         printf(" (%" PRIu64 " of the passed fail as expected)", conform->expected_failures);
     printf("\n");

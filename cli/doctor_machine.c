@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
+#include "base/text.h"
 #include "cli/doctor.h"
-#include "cli/table.h"
 
 enum {
     PATH_SIZE = 4096
@@ -34,13 +34,13 @@ void doctor_devices(struct doctor *doctor)
     const size_t count = doctor->runtime ? weir_device_count(doctor->runtime) : 0;
     for (size_t i = 0; i < count; i++) {
         struct weir_device_info info;
-        char memory[CLI_TEXT_SIZE];
+        char memory[WEIR_TEXT_QUANTITY_SIZE];
         if (weir_device_describe(doctor->runtime, i, &info) < 0) {
             doctor_add_error(doctor, "device", "update the driver");
             continue;
         }
         doctor_add(doctor, DOCTOR_OK, "device", NULL, "%zu: %s (%s; %s), %s", i, info.name,
-                   info.platform, info.driver, cli_bytes(memory, info.memory_bytes));
+                   info.platform, info.driver, weir_text_bytes(memory, info.memory_bytes));
     }
 }
 

@@ -2,8 +2,8 @@
 // copy out, and the time between two events.
 #include <stdio.h>
 
+#include "base/text.h"
 #include "cli/doctor.h"
-#include "cli/table.h"
 #include "kernels/conformance/conformance.h"
 
 enum {
@@ -119,7 +119,7 @@ static void judge_result(struct doctor *doctor, struct round_trip *trip)
 static void judge_times(struct doctor *doctor, struct round_trip *trip)
 {
     uint64_t before, after;
-    char text[CLI_TEXT_SIZE];
+    char text[WEIR_TEXT_QUANTITY_SIZE];
     if (weir_device_limits(trip->device)->timing_history == 0)
         doctor_add(doctor, DOCTOR_NOTE, "self-test", NULL, "the device keeps no times of events");
     else if (weir_event_time_ns(trip->before, &before) < 0 ||
@@ -130,7 +130,7 @@ static void judge_times(struct doctor *doctor, struct round_trip *trip)
                    "the later of two events has the earlier time");
     else
         doctor_add(doctor, DOCTOR_OK, "self-test", NULL, "events are timed: the kernel took %s",
-                   cli_duration(text, (double)(after - before)));
+                   weir_text_duration(text, (double)(after - before)));
 }
 
 static void destroy_objects(struct round_trip *trip)

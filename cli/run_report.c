@@ -29,55 +29,57 @@ static size_t count_written(const struct run *run)
 static void print_summary(const struct run *run)
 {
     const struct weir_pipeline_statistics *s = &run->statistics;
-    struct cli_table table = {.alignment = "ll"};
-    char a[CLI_TEXT_SIZE], b[CLI_TEXT_SIZE], c[CLI_TEXT_SIZE], d[CLI_TEXT_SIZE];
+    struct weir_table table = {.alignment = "ll"};
+    char a[WEIR_TEXT_QUANTITY_SIZE], b[WEIR_TEXT_QUANTITY_SIZE], c[WEIR_TEXT_QUANTITY_SIZE],
+        d[WEIR_TEXT_QUANTITY_SIZE];
 
-    cli_table_add(&table, "device");
-    cli_table_add(&table, "%s (%s; %s), module %s %s", run->facts.device.name,
-                  run->facts.device.platform, run->facts.device.driver, run->facts.module,
-                  run->facts.module_version);
-    cli_table_add(&table, "images");
-    cli_table_add(&table, "%zu of %zu written to %s", count_written(run), run->image_count,
-                  run->output);
-    cli_table_add(&table, "frames");
-    cli_table_add(&table, "%" PRIu64 " in %s, up to %" PRIu32 " in flight: %.2f frames/s",
-                  s->succeeded, cli_duration(a, (double)s->wall_ns), s->in_flight_max,
-                  frames_per_second(s));
-    cli_table_add(&table, "latency");
-    cli_table_add(&table, "p50 %s, p99 %s, min %s, max %s",
-                  cli_duration(a, (double)s->latency_p50_ns),
-                  cli_duration(b, (double)s->latency_p99_ns),
-                  cli_duration(c, (double)s->latency_min_ns),
-                  cli_duration(d, (double)s->latency_max_ns));
+    weir_table_add(&table, "device");
+    weir_table_add(&table, "%s (%s; %s), module %s %s", run->facts.device.name,
+                   run->facts.device.platform, run->facts.device.driver, run->facts.module,
+                   run->facts.module_version);
+    weir_table_add(&table, "images");
+    weir_table_add(&table, "%zu of %zu written to %s", count_written(run), run->image_count,
+                   run->output);
+    weir_table_add(&table, "frames");
+    weir_table_add(&table, "%" PRIu64 " in %s, up to %" PRIu32 " in flight: %.2f frames/s",
+                   s->succeeded, weir_text_duration(a, (double)s->wall_ns), s->in_flight_max,
+                   frames_per_second(s));
+    weir_table_add(&table, "latency");
+    weir_table_add(&table, "p50 %s, p99 %s, min %s, max %s",
+                   weir_text_duration(a, (double)s->latency_p50_ns),
+                   weir_text_duration(b, (double)s->latency_p99_ns),
+                   weir_text_duration(c, (double)s->latency_min_ns),
+                   weir_text_duration(d, (double)s->latency_max_ns));
     cli_table_print(&table, stdout, 0);
 }
 
 static void print_stages(const struct weir_pipeline_statistics *s)
 {
-    struct cli_table table = {.alignment = "lrrrr"};
-    char a[CLI_TEXT_SIZE], b[CLI_TEXT_SIZE], c[CLI_TEXT_SIZE];
+    struct weir_table table = {.alignment = "lrrrr"};
+    char a[WEIR_TEXT_QUANTITY_SIZE], b[WEIR_TEXT_QUANTITY_SIZE], c[WEIR_TEXT_QUANTITY_SIZE];
     const char *const head[] = {"stage", "busy", "a frame", "of the time", "waiting"};
 
     for (size_t i = 0; i < sizeof head / sizeof *head; i++)
-        cli_table_add(&table, "%s", head[i]);
+        weir_table_add(&table, "%s", head[i]);
     for (uint32_t i = 0; i < s->stage_count; i++) {
         const struct weir_pipeline_stage_statistics *stage = &s->stages[i];
-        cli_table_add(&table, "%s", stage->name);
-        cli_table_add(&table, "%s", cli_duration(a, (double)stage->busy_ns));
-        cli_table_add(&table, "%s",
-                      cli_duration(b, (double)stage->busy_ns / (double)s->timed_frames));
-        cli_table_add(&table, "%.1f %%", share(stage->busy_ns, s->wall_ns));
-        cli_table_add(&table, "%s", cli_duration(c, (double)stage->wait_ns));
+        weir_table_add(&table, "%s", stage->name);
+        weir_table_add(&table, "%s", weir_text_duration(a, (double)stage->busy_ns));
+        weir_table_add(&table, "%s",
+                       weir_text_duration(b, (double)stage->busy_ns / (double)s->timed_frames));
+        weir_table_add(&table, "%.1f %%", share(stage->busy_ns, s->wall_ns));
+        weir_table_add(&table, "%s", weir_text_duration(c, (double)stage->wait_ns));
     }
-    cli_table_add(&table, "any of them");
-    cli_table_add(&table, "%s", cli_duration(a, (double)s->covered_ns));
-    cli_table_add(&table, "%s", cli_duration(b, (double)s->covered_ns / (double)s->timed_frames));
-    cli_table_add(&table, "%.1f %%", share(s->covered_ns, s->wall_ns));
-    cli_table_add(&table, "%s", "");
+    weir_table_add(&table, "any of them");
+    weir_table_add(&table, "%s", weir_text_duration(a, (double)s->covered_ns));
+    weir_table_add(&table, "%s",
+                   weir_text_duration(b, (double)s->covered_ns / (double)s->timed_frames));
+    weir_table_add(&table, "%.1f %%", share(s->covered_ns, s->wall_ns));
+    weir_table_add(&table, "%s", "");
     printf("\n");
     cli_table_print(&table, stdout, 0);
     printf("\noverlap: %s, %.1f %% of the stages' busy time ran beside another stage\n",
-           cli_duration(a, (double)s->overlap_ns), share(s->overlap_ns, s->busy_ns));
+           weir_text_duration(a, (double)s->overlap_ns), share(s->overlap_ns, s->busy_ns));
 }
 
 void run_print_table(const struct run *run)

@@ -112,43 +112,43 @@ static bool find_entries(weir_report *const reports[2], weir_report_table table,
 
 // Text.
 
-static const char *show_change(char text[CLI_TEXT_SIZE], double ns)
+static const char *show_change(char text[WEIR_TEXT_QUANTITY_SIZE], double ns)
 {
-    char size[CLI_TEXT_SIZE];
-    snprintf(text, CLI_TEXT_SIZE, "%s%.24s",
+    char size[WEIR_TEXT_QUANTITY_SIZE];
+    snprintf(text, WEIR_TEXT_QUANTITY_SIZE, "%s%.24s",
              ns > 0   ? "+"
              : ns < 0 ? "-"
                       : "",
-             cli_duration(size, fabs(ns)));
+             weir_text_duration(size, fabs(ns)));
     return text;
 }
 
-static void add_percent(struct cli_table *table, double before, double after)
+static void add_percent(struct weir_table *table, double before, double after)
 {
     if (before > 0)
-        cli_table_add(table, "%+.1f %%", 100 * (after / before - 1));
+        weir_table_add(table, "%+.1f %%", 100 * (after / before - 1));
     else
-        cli_table_add(table, "%s", after > 0 ? "new" : "");
+        weir_table_add(table, "%s", after > 0 ? "new" : "");
 }
 
-static void add_times(struct cli_table *table, uint64_t before, uint64_t after)
+static void add_times(struct weir_table *table, uint64_t before, uint64_t after)
 {
-    char text[CLI_TEXT_SIZE];
-    cli_table_add(table, "%s", cli_duration(text, (double)before));
-    cli_table_add(table, "%s", cli_duration(text, (double)after));
-    cli_table_add(table, "%s", show_change(text, (double)after - (double)before));
+    char text[WEIR_TEXT_QUANTITY_SIZE];
+    weir_table_add(table, "%s", weir_text_duration(text, (double)before));
+    weir_table_add(table, "%s", weir_text_duration(text, (double)after));
+    weir_table_add(table, "%s", show_change(text, (double)after - (double)before));
     if (after == 0 && before > 0)
-        cli_table_add(table, "gone");
+        weir_table_add(table, "gone");
     else
         add_percent(table, (double)before, (double)after);
 }
 
-static void add_heads(struct cli_table *table, const char *title)
+static void add_heads(struct weir_table *table, const char *title)
 {
     static const char *const heads[] = {"before", "after", "change", ""};
-    cli_table_add(table, "%s", title);
+    weir_table_add(table, "%s", title);
     for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
-        cli_table_add(table, "%s", heads[i]);
+        weir_table_add(table, "%s", heads[i]);
 }
 
 static void print_totals(weir_report *const reports[2])
@@ -156,21 +156,21 @@ static void print_totals(weir_report *const reports[2])
     const struct weir_report_summary *before = weir_report_get_summary(reports[0]);
     const struct weir_report_summary *after = weir_report_get_summary(reports[1]);
     const bool serial = *before->serial_reason || *after->serial_reason;
-    struct cli_table table = {.alignment = "lrrrr"};
+    struct weir_table table = {.alignment = "lrrrr"};
     add_heads(&table, "");
-    cli_table_add(&table, "span");
+    weir_table_add(&table, "span");
     add_times(&table, before->span_ns, after->span_ns);
-    cli_table_add(&table, "idle");
+    weir_table_add(&table, "idle");
     add_times(&table, before->idle_ns, after->idle_ns);
-    cli_table_add(&table, "bound");
+    weir_table_add(&table, "bound");
     add_times(&table, before->bound_ns, after->bound_ns);
-    cli_table_add(&table, "longest bubble");
+    weir_table_add(&table, "longest bubble");
     add_times(&table, before->longest_bubble_ns, after->longest_bubble_ns);
     if (!serial) {
-        cli_table_add(&table, "effective speed-up");
-        cli_table_add(&table, "%.2f", before->speedup_most);
-        cli_table_add(&table, "%.2f", after->speedup_most);
-        cli_table_add(&table, "%+.2f", after->speedup_most - before->speedup_most);
+        weir_table_add(&table, "effective speed-up");
+        weir_table_add(&table, "%.2f", before->speedup_most);
+        weir_table_add(&table, "%.2f", after->speedup_most);
+        weir_table_add(&table, "%+.2f", after->speedup_most - before->speedup_most);
         add_percent(&table, before->speedup_most, after->speedup_most);
     }
     cli_table_print(&table, stdout, 0);
@@ -178,7 +178,7 @@ static void print_totals(weir_report *const reports[2])
 
 static void print_section(const struct section *section, const struct entries *entries)
 {
-    struct cli_table table = {.alignment = "lrrrr"};
+    struct weir_table table = {.alignment = "lrrrr"};
     size_t shown = 0;
     if (entries->count == 0)
         return;
@@ -187,10 +187,10 @@ static void print_section(const struct section *section, const struct entries *e
     for (; shown < entries->count && shown < ROWS_SHOWN; shown++) {
         const struct entry *entry = &entries->items[shown];
         if (entry->count[0] == entry->count[1])
-            cli_table_add(&table, "  %s", entry->name);
+            weir_table_add(&table, "  %s", entry->name);
         else
-            cli_table_add(&table, "  %s (%" PRIu64 " x, then %" PRIu64 " x)", entry->name,
-                          entry->count[0], entry->count[1]);
+            weir_table_add(&table, "  %s (%" PRIu64 " x, then %" PRIu64 " x)", entry->name,
+                           entry->count[0], entry->count[1]);
         add_times(&table, entry->ns[0], entry->ns[1]);
     }
     cli_table_print(&table, stdout, 0);

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cli/table.h"
+#include "base/text.h"
 #include "cli/trace.h"
 #include "core/config.h"
 #include "report/trace.h"
@@ -182,7 +182,7 @@ static int no_trace(const char *command, const char *path, int code)
 static int tell(const char *path, const struct options *options, int code)
 {
     weir_report *report = NULL;
-    char span[CLI_TEXT_SIZE];
+    char span[WEIR_TEXT_QUANTITY_SIZE];
     const int opened = cli_trace_open(path, NULL, 0, options->quiet, &report);
     if (opened != CLI_OK)
         return code ? code : opened;
@@ -190,7 +190,7 @@ static int tell(const char *path, const struct options *options, int code)
     if (!options->quiet)
         cli_note("%llu operations in %s: %s; `weir trace report %s` tells more",
                  (unsigned long long)summary->operations,
-                 cli_duration(span, (double)summary->span_ns), path, path);
+                 weir_text_duration(span, (double)summary->span_ns), path, path);
     if (options->report) {
         char *text = weir_report_text(report);
         if (text)

@@ -6,8 +6,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "cli/json.h"
-#include "cli/table.h"
 #include "cli/trace.h"
 #include "report/report.h"
 
@@ -227,12 +227,12 @@ static void print_row(const struct timeline *timeline, const struct row *row, bo
 
 static void print_axis(const struct timeline *timeline)
 {
-    char from[CLI_TEXT_SIZE];
-    char to[CLI_TEXT_SIZE];
-    char each[CLI_TEXT_SIZE];
-    cli_duration(from, (double)(timeline->begin - timeline->origin));
-    cli_duration(to, (double)(timeline->end - timeline->origin));
-    cli_duration(each, (double)(timeline->end - timeline->begin) / (double)timeline->cells);
+    char from[WEIR_TEXT_QUANTITY_SIZE];
+    char to[WEIR_TEXT_QUANTITY_SIZE];
+    char each[WEIR_TEXT_QUANTITY_SIZE];
+    weir_text_duration(from, (double)(timeline->begin - timeline->origin));
+    weir_text_duration(to, (double)(timeline->end - timeline->origin));
+    weir_text_duration(each, (double)(timeline->end - timeline->begin) / (double)timeline->cells);
     const int gap = (int)timeline->cells - (int)strlen(from) - (int)strlen(to);
     printf("%*s  %s%*s%s\n", LABEL_WIDTH, "", from, gap > 1 ? gap : 1, "", to);
     printf("%*s  a character is %s\n", LABEL_WIDTH, "", each);
@@ -311,17 +311,8 @@ int cli_trace_timeline(int argc, char **argv)
         {"json", NULL, "print the busy time of each row's stretches as\nJSON", CLI_FLAG, &json, 0,
          0},
     };
-    const struct cli_usage usage = {
-        .command = "weir trace timeline",
-        .operands = "FILE",
-        .operand = "a trace",
-        .about = about,
-        .manual = "weir-trace(1)",
-        .options = options,
-        .option_count = sizeof options / sizeof *options,
-        .operand_minimum = 1,
-        .operand_maximum = 1,
-    };
+    const struct cli_usage usage =
+        cli_trace_usage("weir trace timeline", about, options, sizeof options / sizeof *options);
     weir_report *report = NULL;
     size_t operands;
     int code;

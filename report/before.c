@@ -102,16 +102,3 @@ void weir__region_family(const char *region, char *text, size_t size)
     }
     text[used] = '\0';
 }
-
-const char *weir__duration(char *text, double ns)
-{
-    static const char *const units[] = {"ns", "us", "ms", "s"};
-    size_t unit = 0;
-    while (ns >= 999.5 && unit < 3) {
-        ns /= 1000;
-        unit++;
-    }
-    const int decimals = ns >= 99.95 || ns == 0 || unit == 0 ? 0 : ns >= 9.995 ? 1 : 2;
-    snprintf(text, WEIR__DURATION_SIZE, "%.*f %s", decimals, ns, units[unit]);
-    return text;
-}

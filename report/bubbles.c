@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "report/report.h"
 
 enum {
@@ -120,11 +121,11 @@ static void say_submit(const weir_report *report, const struct weir__run *run,
     const struct weir_trace_span *sync =
         span_at(report, operation->thread, gap->begin, WEIR_TRACE_SYNC);
     char name[224];
-    char late[WEIR__DURATION_SIZE];
+    char late[WEIR_TEXT_QUANTITY_SIZE];
     const uint64_t submit = operation->submit_ns > gap->begin ? operation->submit_ns : gap->begin;
     snprintf(text, size, "%s was submitted %s after the last work had ended%s%.64s",
              weir__describe(report, run->operation, name, sizeof name),
-             weir__duration(late, (double)(submit - gap->begin)),
+             weir_text_duration(late, (double)(submit - gap->begin)),
              sync ? "; its thread was in " : "", sync ? sync->name : "");
 }
 
@@ -146,7 +147,7 @@ static void attribute(const weir_report *report, const struct gap *gap,
     const struct weir_trace_operation *operation = &report->trace->operations[run->operation];
     struct weir__before before;
     char name[224];
-    char ready_text[WEIR__DURATION_SIZE];
+    char ready_text[WEIR_TEXT_QUANTITY_SIZE];
     weir__before_find(report, run, &before);
     const uint64_t waited = weir__operation_end(report, before.waited);
     const uint64_t queued = weir__operation_end(report, before.queue);
@@ -173,7 +174,7 @@ static void attribute(const weir_report *report, const struct gap *gap,
         bubble->line = operation->line;
         snprintf(text, size, "%s was free to run %s before it began",
                  weir__describe(report, run->operation, name, sizeof name),
-                 weir__duration(ready_text, (double)(run->begin - free_since)));
+                 weir_text_duration(ready_text, (double)(run->begin - free_since)));
     } else if (bubble->cause == WEIR_REPORT_CAUSE_SUBMIT) {
         say_submit(report, run, gap, text, size);
     } else {

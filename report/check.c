@@ -280,14 +280,14 @@ static bool compare(double value, const char *operator, double limit)
     return operator[1] ? value >= limit : value> limit;
 }
 
-static const char *show(char text[WEIR__DURATION_SIZE], double value, enum unit unit)
+static const char *show(char text[WEIR_TEXT_QUANTITY_SIZE], double value, enum unit unit)
 {
     if (unit == TIME)
-        return weir__duration(text, value);
+        return weir_text_duration(text, value);
     if (unit == SHARE)
-        snprintf(text, WEIR__DURATION_SIZE, "%.1f %%", 100 * value);
+        snprintf(text, WEIR_TEXT_QUANTITY_SIZE, "%.1f %%", 100 * value);
     else
-        snprintf(text, WEIR__DURATION_SIZE, "%.6g", value);
+        snprintf(text, WEIR_TEXT_QUANTITY_SIZE, "%.6g", value);
     return text;
 }
 
@@ -295,9 +295,9 @@ static void say(const struct condition *condition, const struct quantity *quanti
                 struct weir_report_finding *check)
 {
     const enum unit unit = quantities[condition->quantity].unit;
-    char least[WEIR__DURATION_SIZE];
-    char most[WEIR__DURATION_SIZE];
-    char limit[WEIR__DURATION_SIZE];
+    char least[WEIR_TEXT_QUANTITY_SIZE];
+    char most[WEIR_TEXT_QUANTITY_SIZE];
+    char limit[WEIR_TEXT_QUANTITY_SIZE];
     size_t used = 0;
     weir_text_append(check->sentence, sizeof check->sentence, &used, "%s%.120s is ",
                      quantities[condition->quantity].what, condition->sets);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "report/names.h"
 
 weir_status weir__report_fail(weir_status status, const char *remedy, const char *format, ...)
@@ -31,11 +32,11 @@ static weir_status check_window(const weir_report *report)
     const struct weir_report_params *params = &report->params;
     if (report->run_count > 0 || (params->from_ns == 0 && params->to_ns == 0))
         return WEIR_OK;
-    char end[WEIR__DURATION_SIZE];
+    char end[WEIR_TEXT_QUANTITY_SIZE];
     return weir__report_fail(WEIR_ERROR_INVALID, "choose a window inside it",
                              "no operation ran in the window that was asked for; the trace is %s "
                              "long",
-                             weir__duration(end, (double)report->trace->meta.end_ns));
+                             weir_text_duration(end, (double)report->trace->meta.end_ns));
 }
 
 static weir_status measure(weir_report *report)

@@ -126,8 +126,4 @@ const char *weir__queue_name(const struct weir_trace_queue *queue, char *text, s
 // A region's path without numbers: "frame 12/texture" is "frame/texture".
 void weir__region_family(const char *region, char *text, size_t size);
 
-// "1.20 ms". Returns `text` of WEIR__DURATION_SIZE bytes.
-#define WEIR__DURATION_SIZE 32
-const char *weir__duration(char *text, double ns);
-
 #endif

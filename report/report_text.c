@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/grid.h"
+#include "base/table.h"
 #include "report/report.h"
 #include "report/report_parts.h"
 
@@ -78,28 +78,14 @@ static const char *show_range(char text[64], double least, double most)
 
 static const char *show_times(char text[96], struct weir_report_time time)
 {
-    char least[WEIR__DURATION_SIZE];
-    char most[WEIR__DURATION_SIZE];
-    weir__duration(least, (double)time.least_ns);
-    weir__duration(most, (double)time.most_ns);
+    char least[WEIR_TEXT_QUANTITY_SIZE];
+    char most[WEIR_TEXT_QUANTITY_SIZE];
+    weir_text_duration(least, (double)time.least_ns);
+    weir_text_duration(most, (double)time.most_ns);
     if (strcmp(least, most) == 0)
         snprintf(text, 96, "%s", most);
     else
         snprintf(text, 96, "%s to %s", least, most);
-    return text;
-}
-
-static const char *show_bytes(char text[WEIR__DURATION_SIZE], uint64_t bytes)
-{
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-    double value = (double)bytes;
-    size_t unit = 0;
-    while (value >= 999.5 && unit < 4) {
-        value /= 1024;
-        unit++;
-    }
-    const int decimals = unit == 0 || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
-    snprintf(text, WEIR__DURATION_SIZE, "%.*f %s", decimals, value, units[unit]);
     return text;
 }
 
@@ -109,91 +95,91 @@ static bool has_several_devices(const weir_report *report)
     return report->tables[WEIR_REPORT_DEVICES].count > 1;
 }
 
-static void add_notes(const weir_report *report, struct weir__text *text)
+static void add_notes(const weir_report *report, struct weir_long_text *text)
 {
     const struct weir_trace *trace = report->trace;
     const struct weir_report_summary *summary = &report->summary;
     for (size_t i = 0; i < trace->note_count; i++)
-        weir__text_add(text, "note: %s\n", trace->notes[i]);
+        weir_long_text_add(text, "note: %s\n", trace->notes[i]);
     if (summary->untimed > 0)
-        weir__text_add(text, "note: %" PRIu64 " operations have no times and are left out\n",
-                       summary->untimed);
+        weir_long_text_add(text, "note: %" PRIu64 " operations have no times and are left out\n",
+                           summary->untimed);
     if (!summary->exact)
-        weir__text_add(text, "note: of some operations the driver tells no start; figures that "
-                             "depend on it are given as \"least to most\"\n");
+        weir_long_text_add(text, "note: of some operations the driver tells no start; figures that "
+                                 "depend on it are given as \"least to most\"\n");
     if (trace->note_count > 0 || summary->untimed > 0 || !summary->exact)
-        weir__text_add(text, "\n");
+        weir_long_text_add(text, "\n");
 }
 
-static void add_head(const weir_report *report, struct weir__text *text)
+static void add_head(const weir_report *report, struct weir_long_text *text)
 {
     const struct weir_trace *trace = report->trace;
     const struct weir_report_summary *summary = &report->summary;
-    weir__text_add(text, "%s%s%s", *trace->meta.program ? trace->meta.program : "a trace",
-                   *trace->meta.backend ? " on " : "", trace->meta.backend);
+    weir_long_text_add(text, "%s%s%s", *trace->meta.program ? trace->meta.program : "a trace",
+                       *trace->meta.backend ? " on " : "", trace->meta.backend);
     for (size_t i = 0; i < trace->device_count; i++)
-        weir__text_add(text, "%s%s", i == 0 ? ", " : " and ",
-                       *trace->devices[i].name ? trace->devices[i].name : "a device");
-    weir__text_add(text, ": %" PRIu64 " operations, %zu queue%s\n\n", summary->operations,
-                   trace->queue_count, trace->queue_count == 1 ? "" : "s");
+        weir_long_text_add(text, "%s%s", i == 0 ? ", " : " and ",
+                           *trace->devices[i].name ? trace->devices[i].name : "a device");
+    weir_long_text_add(text, ": %" PRIu64 " operations, %zu queue%s\n\n", summary->operations,
+                       trace->queue_count, trace->queue_count == 1 ? "" : "s");
     add_notes(report, text);
 }
 
-static void add_summary(const weir_report *report, struct weir__text *text)
+static void add_summary(const weir_report *report, struct weir_long_text *text)
 {
     const struct weir_report_summary *s = &report->summary;
-    struct weir__grid grid = {.alignment = "ll"};
-    char time[WEIR__DURATION_SIZE];
-    weir__grid_add(&grid, "span");
-    weir__grid_add(&grid, "%s: idle %.1f %%, compute %.1f %%, other work %.1f %%",
-                   weir__duration(time, (double)s->span_ns), percent(s->idle_ns, s->span_ns),
+    struct weir_table cells = {.alignment = "ll"};
+    char time[WEIR_TEXT_QUANTITY_SIZE];
+    weir_table_add(&cells, "span");
+    weir_table_add(&cells, "%s: idle %.1f %%, compute %.1f %%, other work %.1f %%",
+                   weir_text_duration(time, (double)s->span_ns), percent(s->idle_ns, s->span_ns),
                    percent(s->compute_ns, s->span_ns), percent(s->non_compute_ns, s->span_ns));
-    weir__grid_add(&grid, "effective speed-up");
+    weir_table_add(&cells, "effective speed-up");
     if (*s->serial_reason)
-        weir__grid_add(&grid, "n/a: %s", s->serial_reason);
+        weir_table_add(&cells, "n/a: %s", s->serial_reason);
     else if (s->speedup_most - s->speedup_least < 0.005)
-        weir__grid_add(&grid, "%.2f: the durations, added up, over the span", s->speedup_most);
+        weir_table_add(&cells, "%.2f: the durations, added up, over the span", s->speedup_most);
     else
-        weir__grid_add(&grid, "%.2f to %.2f: the durations, added up, over the span",
+        weir_table_add(&cells, "%.2f to %.2f: the durations, added up, over the span",
                        s->speedup_least, s->speedup_most);
-    weir__grid_add(&grid, "bound");
+    weir_table_add(&cells, "bound");
     char device[32] = "";
     if (has_several_devices(report))
         snprintf(device, sizeof device, " of device %" PRIu32, s->bound_device);
-    weir__grid_add(&grid, "%s, the busy time of engine %s%s; the span is %.2f times that",
-                   weir__duration(time, (double)s->bound_ns), s->bound_engine, device,
+    weir_table_add(&cells, "%s, the busy time of engine %s%s; the span is %.2f times that",
+                   weir_text_duration(time, (double)s->bound_ns), s->bound_engine, device,
                    s->bound_distance);
-    weir__grid_add(&grid, "held up by");
-    weir__grid_add(&grid,
+    weir_table_add(&cells, "held up by");
+    weir_table_add(&cells,
                    "%s: of the critical path %.1f %% is work of the device, %.1f %% the host, "
                    "%.1f %% latency",
                    weir__verdict_name(s->verdict), 100 * s->device_share, 100 * s->host_share,
                    100 * s->latency_share);
-    weir__grid_end(&grid, text);
+    weir_table_end(&cells, 2, text);
 }
 
 static void add_overlap(const struct weir__pair *pair, const struct weir_report_overlap *overlap,
-                        struct weir__grid *grid)
+                        struct weir_table *cells)
 {
     char times[96];
     char shares[64];
-    weir__grid_add(grid, "%s / %s", pair->first, pair->second);
+    weir_table_add(cells, "%s / %s", pair->first, pair->second);
     if (!overlap->applies) {
-        weir__grid_add(grid, "n/a");
-        weir__grid_add(grid, "n/a");
+        weir_table_add(cells, "n/a");
+        weir_table_add(cells, "n/a");
         return;
     }
-    weir__grid_add(grid, "%s", show_times(times, overlap->both));
-    weir__grid_add(grid, "%s", show_range(shares, overlap->least, overlap->most));
+    weir_table_add(cells, "%s", show_times(times, overlap->both));
+    weir_table_add(cells, "%s", show_range(shares, overlap->least, overlap->most));
 }
 
-static void add_overlaps(const weir_report *report, struct weir__text *text)
+static void add_overlaps(const weir_report *report, struct weir_long_text *text)
 {
-    struct weir__grid grid = {.alignment = "lrr"};
-    weir__text_add(text, "\noverlap\n");
-    weir__grid_add(&grid, "A / B");
-    weir__grid_add(&grid, "both ran");
-    weir__grid_add(&grid, "of A");
+    struct weir_table cells = {.alignment = "lrr"};
+    weir_long_text_add(text, "\noverlap\n");
+    weir_table_add(&cells, "A / B");
+    weir_table_add(&cells, "both ran");
+    weir_table_add(&cells, "of A");
     for (size_t i = 0; i < WEIR__PAIR_COUNT; i++) {
         struct weir_report_overlap overlap;
         if (weir_report_get_overlap(report, weir__pairs[i].first, weir__pairs[i].second,
@@ -202,109 +188,112 @@ static void add_overlaps(const weir_report *report, struct weir__text *text)
             break;
         }
         if (overlap.first.most_ns > 0 && overlap.second.most_ns > 0)
-            add_overlap(&weir__pairs[i], &overlap, &grid);
+            add_overlap(&weir__pairs[i], &overlap, &cells);
     }
-    weir__grid_end(&grid, text);
+    weir_table_end(&cells, 2, text);
 }
 
-static void add_table(const weir_report *report, weir_report_table table, struct weir__text *text)
+static void add_table(const weir_report *report, weir_report_table table,
+                      struct weir_long_text *text)
 {
     const struct weir__rows_of_table *rows = &report->tables[table];
-    struct weir__grid grid = {.alignment = "lrrrrr"};
+    struct weir_table cells = {.alignment = "lrrrrr"};
     char busy[96];
-    char bytes[WEIR__DURATION_SIZE];
-    char longest[WEIR__DURATION_SIZE];
+    char bytes[WEIR_TEXT_QUANTITY_SIZE];
+    char longest[WEIR_TEXT_QUANTITY_SIZE];
     if (rows->count == 0)
         return;
-    weir__text_add(text, "\n%s\n", weir__table_name(table));
-    weir__grid_add(&grid, " ");
-    weir__grid_add(&grid, "operations");
-    weir__grid_add(&grid, "bytes");
-    weir__grid_add(&grid, "longest");
-    weir__grid_add(&grid, "busy");
-    weir__grid_add(&grid, "of the span");
+    weir_long_text_add(text, "\n%s\n", weir__table_name(table));
+    weir_table_add(&cells, " ");
+    weir_table_add(&cells, "operations");
+    weir_table_add(&cells, "bytes");
+    weir_table_add(&cells, "longest");
+    weir_table_add(&cells, "busy");
+    weir_table_add(&cells, "of the span");
     for (size_t i = 0; i < rows->count && i < MOST_NAMES; i++) {
         const struct weir_report_row *row = &rows->rows[i];
         if (table <= WEIR_REPORT_ENGINES && has_several_devices(report))
-            weir__grid_add(&grid, "%" PRIu32 ": %s", row->device, row->name);
+            weir_table_add(&cells, "%" PRIu32 ": %s", row->device, row->name);
         else
-            weir__grid_add(&grid, "%s", row->name);
-        weir__grid_add(&grid, "%" PRIu64, row->count);
-        weir__grid_add(&grid, "%s", row->bytes ? show_bytes(bytes, row->bytes) : "");
-        weir__grid_add(&grid, "%s", weir__duration(longest, (double)row->longest_ns));
-        weir__grid_add(&grid, "%s", show_times(busy, row->busy));
-        weir__grid_add(&grid, "%.1f %%", 100 * row->utilisation);
+            weir_table_add(&cells, "%s", row->name);
+        weir_table_add(&cells, "%" PRIu64, row->count);
+        weir_table_add(&cells, "%s", row->bytes ? weir_text_bytes(bytes, row->bytes) : "");
+        weir_table_add(&cells, "%s", weir_text_duration(longest, (double)row->longest_ns));
+        weir_table_add(&cells, "%s", show_times(busy, row->busy));
+        weir_table_add(&cells, "%.1f %%", 100 * row->utilisation);
     }
-    weir__grid_end(&grid, text);
+    weir_table_end(&cells, 2, text);
     if (rows->count > MOST_NAMES)
-        weir__text_add(text, "  and %zu more\n", rows->count - MOST_NAMES);
+        weir_long_text_add(text, "  and %zu more\n", rows->count - MOST_NAMES);
 }
 
-static void add_path(const weir_report *report, struct weir__text *text)
+static void add_path(const weir_report *report, struct weir_long_text *text)
 {
     const struct weir__rows_of_table *rows = &report->tables[WEIR_REPORT_PATH];
-    struct weir__grid grid = {.alignment = "lrrr"};
-    char time[WEIR__DURATION_SIZE];
+    struct weir_table cells = {.alignment = "lrrr"};
+    char time[WEIR_TEXT_QUANTITY_SIZE];
     if (rows->count == 0)
         return;
-    weir__text_add(text, "\ncritical path\n");
+    weir_long_text_add(text, "\ncritical path\n");
     for (size_t i = 0; i < rows->count && i < MOST_NAMES; i++) {
         const struct weir_report_row *row = &rows->rows[i];
-        weir__grid_add(&grid, "%s", row->name);
-        weir__grid_add(&grid, "%" PRIu64 " x", row->count);
-        weir__grid_add(&grid, "%s", weir__duration(time, (double)row->busy.most_ns));
-        weir__grid_add(&grid, "%.1f %%", 100 * row->utilisation);
+        weir_table_add(&cells, "%s", row->name);
+        weir_table_add(&cells, "%" PRIu64 " x", row->count);
+        weir_table_add(&cells, "%s", weir_text_duration(time, (double)row->busy.most_ns));
+        weir_table_add(&cells, "%.1f %%", 100 * row->utilisation);
     }
-    weir__grid_end(&grid, text);
+    weir_table_end(&cells, 2, text);
     if (rows->count > MOST_NAMES)
-        weir__text_add(text, "  and %zu more\n", rows->count - MOST_NAMES);
+        weir_long_text_add(text, "  and %zu more\n", rows->count - MOST_NAMES);
 }
 
-static void add_bubbles(const weir_report *report, bool of_bound, struct weir__text *text)
+static void add_bubbles(const weir_report *report, bool of_bound, struct weir_long_text *text)
 {
     const struct weir__bubbles *bubbles = &report->bubbles[of_bound];
-    struct weir__grid grid = {.alignment = "rrl"};
+    struct weir_table cells = {.alignment = "rrl"};
     for (size_t i = 0; i < bubbles->count && i < LONGEST; i++) {
         const struct weir_report_bubble *bubble = &bubbles->items[i];
-        char length[WEIR__DURATION_SIZE];
-        char at[WEIR__DURATION_SIZE];
-        weir__grid_add(&grid, "%s",
-                       weir__duration(length, (double)(bubble->end_ns - bubble->begin_ns)));
-        weir__grid_add(&grid, "at %s",
-                       weir__duration(at, (double)(bubble->begin_ns - report->origin_ns)));
+        char length[WEIR_TEXT_QUANTITY_SIZE];
+        char at[WEIR_TEXT_QUANTITY_SIZE];
+        weir_table_add(&cells, "%s",
+                       weir_text_duration(length, (double)(bubble->end_ns - bubble->begin_ns)));
+        weir_table_add(&cells, "at %s",
+                       weir_text_duration(at, (double)(bubble->begin_ns - report->origin_ns)));
         if (*bubble->file)
-            weir__grid_add(&grid, "%s (%s:%d)", bubble->sentence, bubble->file, bubble->line);
+            weir_table_add(&cells, "%s (%s:%d)", bubble->sentence, bubble->file, bubble->line);
         else
-            weir__grid_add(&grid, "%s", bubble->sentence);
+            weir_table_add(&cells, "%s", bubble->sentence);
     }
-    weir__grid_end(&grid, text);
+    weir_table_end(&cells, 2, text);
 }
 
-static void add_all_bubbles(const weir_report *report, struct weir__text *text)
+static void add_all_bubbles(const weir_report *report, struct weir_long_text *text)
 {
     const struct weir_report_summary *summary = &report->summary;
-    char total[WEIR__DURATION_SIZE];
+    char total[WEIR_TEXT_QUANTITY_SIZE];
     if (summary->bubbles > 0) {
-        weir__text_add(text, "\nbubbles: %" PRIu64 ", in which a device ran nothing, %s in all%s\n",
-                       summary->bubbles, weir__duration(total, (double)summary->bubbles_ns),
-                       summary->bubbles > LONGEST ? "; the longest" : "");
+        weir_long_text_add(text,
+                           "\nbubbles: %" PRIu64 ", in which a device ran nothing, %s in all%s\n",
+                           summary->bubbles, weir_text_duration(total, (double)summary->bubbles_ns),
+                           summary->bubbles > LONGEST ? "; the longest" : "");
         add_bubbles(report, false, text);
     }
     if (report->bubbles[1].count > 0) {
-        weir__text_add(text, "\nidle stretches of the bound, engine %s%s\n", summary->bound_engine,
-                       report->bubbles[1].count > LONGEST ? "; the longest" : "");
+        weir_long_text_add(text, "\nidle stretches of the bound, engine %s%s\n",
+                           summary->bound_engine,
+                           report->bubbles[1].count > LONGEST ? "; the longest" : "");
         add_bubbles(report, true, text);
     }
 }
 
 char *weir_report_text(const weir_report *report)
 {
-    struct weir__text text = {0};
+    struct weir_long_text text = {0};
     if (!report)
         return NULL;
     add_head(report, &text);
     if (report->summary.span_ns == 0) {
-        weir__text_add(&text, "no operation of a device took any time\n");
+        weir_long_text_add(&text, "no operation of a device took any time\n");
     } else {
         add_summary(report, &text);
         add_overlaps(report, &text);

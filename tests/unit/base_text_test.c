@@ -62,6 +62,16 @@ WEIR_TEST(BaseText, TheFirstOfEqualsWins)
     EXPECT_STR_EQ(weir_text_nearest("stage_c", keys, 2), "stage_a");
 }
 
+WEIR_TEST(BaseText, FindsTheLineThatMatters)
+{
+    const char log[] =
+        "a.cl:1: warning: unused\na.cl:7: error: no such name\na.cl:9: error: again\n";
+    EXPECT_STR_EQ(weir_text_line_with(log, "error:"), strstr(log, "a.cl:7"));
+    EXPECT_STR_EQ(weir_text_line_with(log, "warning"), log);
+    EXPECT_STR_EQ(weir_text_line_with(log, "note"), log);
+    EXPECT_STR_EQ(weir_text_line_with("", "error"), "");
+}
+
 WEIR_TEST(BaseText, AppendStaysInItsBuffer)
 {
     char text[8] = "????";
@@ -76,6 +86,20 @@ WEIR_TEST(BaseText, AppendStaysInItsBuffer)
     used = 0;
     weir_text_append(text, 0, &used, "none");
     EXPECT_SIZE_EQ(used, 0);
+}
+
+WEIR_TEST(BaseText, QuantitiesHaveThreeDigits)
+{
+    char text[WEIR_TEXT_QUANTITY_SIZE];
+    EXPECT_STR_EQ(weir_text_duration(text, 0), "0 ns");
+    EXPECT_STR_EQ(weir_text_duration(text, 999), "999 ns");
+    EXPECT_STR_EQ(weir_text_duration(text, 1000), "1.00 us");
+    EXPECT_STR_EQ(weir_text_duration(text, 85.2e6), "85.2 ms");
+    EXPECT_STR_EQ(weir_text_duration(text, 5e12), "5000 s");
+    EXPECT_STR_EQ(weir_text_bytes(text, 7), "7 B");
+    EXPECT_STR_EQ(weir_text_bytes(text, 1000), "0.98 KiB");
+    EXPECT_STR_EQ(weir_text_bytes(text, UINT64_C(150) << 20), "150 MiB");
+    EXPECT_STR_EQ(weir_text_bytes(text, UINT64_MAX), "16777216 TiB");
 }
 
 WEIR_TEST(BaseText, ALongPathKeepsItsEndAndTheSentence)

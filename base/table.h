@@ -1,0 +1,56 @@
+// Text that grows, and tables in it whose columns stand below each other.
+//
+// Without memory nothing is added any more, and `failed` says so in the end.
+// Threads: a text or a table is used by one thread at a time.
+#ifndef WEIR_BASE_TABLE_H
+#define WEIR_BASE_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/text.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Zeroed to begin with.
+//
+// Ownership: `text` is the user's, to be freed with free().
+struct weir_long_text {
+    char *text; // NULL as long as nothing was added
+    size_t used;
+    size_t capacity;
+    bool failed;
+};
+
+void weir_long_text_add(struct weir_long_text *text, const char *format, ...)
+    WEIR_TEXT_PRINTF(2, 3);
+
+#define WEIR_TABLE_COLUMNS 64
+
+// Zeroed but for `alignment`, one letter for each of at most WEIR_TABLE_COLUMNS columns: l or
+// r. Cells are added row by row.
+struct weir_table {
+    const char *alignment;
+    char **cells;
+    size_t count;
+    size_t capacity;
+    bool failed;
+};
+
+// Adds the next cell.
+void weir_table_add(struct weir_table *table, const char *format, ...) WEIR_TEXT_PRINTF(2, 3);
+
+// Adds all rows to the text, two spaces between columns and each row behind `indent` spaces,
+// and empties the table. Of a table that failed there is nothing, and the text has failed too.
+void weir_table_end(struct weir_table *table, size_t indent, struct weir_long_text *text);
+
+// Frees what the table holds; it is empty afterwards.
+void weir_table_finish(struct weir_table *table);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
