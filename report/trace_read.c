@@ -6,127 +6,18 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include "base/file.h"
 #include "base/text.h"
+#include "report/trace_lines.h"
 #include "report/trace_rows.h"
 #include "report/trace_storage.h"
 
 enum {
-    CHUNK = 1 << 18,
-    LINE_LIMIT = 1 << 26,
     WHOLE_LIMIT = 1 << 29,
     BAD_LINE_LIMIT = 1000,
     DEFAULT_OPERATIONS = 10 * 1000 * 1000
 };
-
-// Where the bytes come from: a file, or memory.
-struct source {
-    gzFile file;
-    const char *memory;
-    size_t memory_size;
-    size_t memory_at;
-    uint64_t total; // of the file, compressed or not
-    bool damaged;   // the compressed data is
-    const struct weir_trace_read_options *options;
-};
-
-static size_t fetch(struct source *source, char *data, size_t size)
-{
-    if (!source->file) {
-        const size_t left = source->memory_size - source->memory_at;
-        const size_t count = size < left ? size : left;
-        if (count > 0)
-            memcpy(data, source->memory + source->memory_at, count);
-        source->memory_at += count;
-        return count;
-    }
-    const int count = gzread(source->file, data, (unsigned)size);
-    int error = Z_OK;
-    gzerror(source->file, &error);
-    if (count < 0 || (error != Z_OK && error != Z_STREAM_END))
-        source->damaged = true;
-    if (source->options->progress)
-        source->options->progress(source->options->user, (uint64_t)gzoffset(source->file),
-                                  source->total);
-    return count > 0 ? (size_t)count : 0;
-}
-
-static void rewind_source(struct source *source)
-{
-    source->memory_at = 0;
-    source->damaged = false;
-    if (source->file)
-        gzrewind(source->file);
-}
-
-// Lines of it.
-struct lines {
-    struct source *source;
-    char *data;
-    size_t capacity;
-    size_t begin;
-    size_t end;
-    uint64_t number; // of the line that was last read
-    bool over;
-};
-
-enum answer {
-    LINE,
-    NO_LINE,
-    NO_MEMORY,
-    TOO_LONG
-};
-
-static enum answer read_more(struct lines *lines)
-{
-    if (lines->begin > 0) {
-        memmove(lines->data, lines->data + lines->begin, lines->end - lines->begin);
-        lines->end -= lines->begin;
-        lines->begin = 0;
-    }
-    if (lines->capacity - lines->end < CHUNK) {
-        const size_t capacity = lines->capacity ? 2 * lines->capacity : 2 * (size_t)CHUNK;
-        if (lines->end > LINE_LIMIT)
-            return TOO_LONG;
-        char *data = realloc(lines->data, capacity);
-        if (!data)
-            return NO_MEMORY;
-        lines->data = data;
-        lines->capacity = capacity;
-    }
-    const size_t count = fetch(lines->source, lines->data + lines->end, CHUNK);
-    lines->end += count;
-    lines->over = count == 0;
-    return LINE;
-}
-
-// The next line without its end; `*out_whole` is false for a last line without one.
-static enum answer next_line(struct lines *lines, const char **out_text, size_t *out_size,
-                             bool *out_whole)
-{
-    size_t looked = 0;
-    for (;;) {
-        const size_t have = lines->end - lines->begin;
-        const char *text = have > 0 ? lines->data + lines->begin : "";
-        const char *newline = have > looked ? memchr(text + looked, '\n', have - looked) : NULL;
-        looked = have;
-        if (newline || (lines->over && have > 0)) {
-            *out_text = text;
-            *out_size = newline ? (size_t)(newline - text) : have;
-            *out_whole = newline != NULL;
-            lines->begin += *out_size + (newline != NULL);
-            lines->number++;
-            return LINE;
-        }
-        if (lines->over)
-            return NO_LINE;
-        const enum answer answer = read_more(lines);
-        if (answer != LINE)
-            return answer;
-    }
-}
 
 // Takes white space off both ends, and a comma off the end.
 static void trim(const char **text, size_t *size)
@@ -149,8 +40,8 @@ static bool begins(const char *text, size_t size, const char *what)
 }
 
 struct reader {
-    struct source source;
-    struct lines lines;
+    struct weir__source source;
+    struct weir__lines lines;
     struct weir__rows rows;
     uint64_t bad_lines;
     uint64_t first_bad;
@@ -163,9 +54,9 @@ static bool refuse(struct reader *reader, const char *sentence)
     return false;
 }
 
-static bool refuse_answer(struct reader *reader, enum answer answer)
+static bool refuse_answer(struct reader *reader, enum weir__line_answer answer)
 {
-    return answer == TOO_LONG
+    return answer == WEIR__LINE_TOO_LONG
                ? refuse(reader, "a line is longer than 64 MiB, so this is no trace of Weir's")
                : weir__rows_no_memory(&reader->rows);
 }
@@ -178,8 +69,8 @@ static char *read_whole(struct reader *reader, size_t *out_size)
     size_t size = 0;
     size_t capacity = 0;
     for (;;) {
-        if (capacity - size < CHUNK) {
-            capacity = capacity ? 2 * capacity : 4 * (size_t)CHUNK;
+        if (capacity - size < WEIR__TRACE_CHUNK) {
+            capacity = capacity ? 2 * capacity : 4 * (size_t)WEIR__TRACE_CHUNK;
             char *grown = realloc(data, capacity);
             if (!grown) {
                 free(data);
@@ -188,7 +79,7 @@ static char *read_whole(struct reader *reader, size_t *out_size)
             }
             data = grown;
         }
-        const size_t count = fetch(&reader->source, data + size, CHUNK);
+        const size_t count = weir__source_fetch(&reader->source, data + size, WEIR__TRACE_CHUNK);
         size += count;
         if (count == 0)
             break;
@@ -227,7 +118,7 @@ static bool take_whole(struct reader *reader)
 {
     size_t size = 0;
     json_error_t error;
-    rewind_source(&reader->source);
+    weir__source_rewind(&reader->source);
     char *data = read_whole(reader, &size);
     if (!data)
         return false;
@@ -294,11 +185,13 @@ static enum head take_head(struct reader *reader)
     size_t size;
     bool whole;
     for (;;) {
-        const enum answer answer = next_line(&reader->lines, &text, &size, &whole);
-        if (answer == NO_LINE)
+        const enum weir__line_answer answer =
+            weir__lines_next(&reader->lines, &text, &size, &whole);
+        if (answer == WEIR__LINE_NONE)
             return reader->rows.own ? HEAD_CUT : HEAD_FOREIGN;
-        if (answer != LINE)
-            return answer == TOO_LONG ? HEAD_FOREIGN : (refuse_answer(reader, answer), HEAD_FAILED);
+        if (answer != WEIR__LINE)
+            return answer == WEIR__LINE_TOO_LONG ? HEAD_FOREIGN
+                                                 : (refuse_answer(reader, answer), HEAD_FAILED);
         trim(&text, &size);
         if (reader->lines.number == 1 && !is(text, size, "{"))
             return HEAD_FOREIGN;
@@ -355,10 +248,11 @@ static bool take_events(struct reader *reader)
     size_t size;
     bool whole;
     for (;;) {
-        const enum answer answer = next_line(&reader->lines, &text, &size, &whole);
-        if (answer == NO_LINE)
+        const enum weir__line_answer answer =
+            weir__lines_next(&reader->lines, &text, &size, &whole);
+        if (answer == WEIR__LINE_NONE)
             return true;
-        if (answer != LINE)
+        if (answer != WEIR__LINE)
             return refuse_answer(reader, answer);
         trim(&text, &size);
         if (size == 0 || is(text, size, "]") || is(text, size, "}"))
@@ -431,7 +325,7 @@ static bool read_source(struct reader *reader, struct weir_trace **out_trace)
     reader->rows.trace = new_trace();
     reader->rows.operation_limit = limit ? limit : DEFAULT_OPERATIONS;
     bool ok = reader->rows.trace ? read_all(reader) : weir__rows_no_memory(&reader->rows);
-    free(reader->lines.data);
+    weir__lines_finish(&reader->lines);
     free(reader->rows.calls);
     if (ok)
         *out_trace = reader->rows.trace;
@@ -458,7 +352,7 @@ bool weir_trace_read(const char *path, const struct weir_trace_read_options *opt
         weir_text_about(message, message_size, path, "there is no memory to read it");
         return false;
     }
-    gzbuffer(reader.source.file, CHUNK);
+    gzbuffer(reader.source.file, WEIR__TRACE_CHUNK);
     const bool ok = read_source(&reader, out_trace);
     gzclose(reader.source.file);
     return ok;
