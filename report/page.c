@@ -49,37 +49,6 @@ static void raw(struct page *page, const char *text)
     weir__out_raw(page->out, text);
 }
 
-static void key(struct page *page, const char *name, bool first)
-{
-    raw(page, first ? "\"" : ",\"");
-    raw(page, name);
-    raw(page, "\":");
-}
-
-static void text_field(struct page *page, const char *name, const char *text, bool first)
-{
-    key(page, name, first);
-    weir__out_string(page->out, text);
-}
-
-static void uint_field(struct page *page, const char *name, uint64_t number)
-{
-    key(page, name, false);
-    weir__out_uint(page->out, number);
-}
-
-static void double_field(struct page *page, const char *name, double number)
-{
-    key(page, name, false);
-    weir__out_double(page->out, number);
-}
-
-static void bool_field(struct page *page, const char *name, bool value)
-{
-    key(page, name, false);
-    raw(page, value ? "true" : "false");
-}
-
 // The trace.
 
 static uint64_t text_number(struct page *page, const char *text)
@@ -222,7 +191,7 @@ static uint64_t number_of(struct page *page, enum column column, size_t index)
 static void write_operations(struct page *page)
 {
     for (enum column column = 0; column < COLUMN_COUNT; column++) {
-        key(page, column_names[column], column == 0);
+        weir__out_key(page->out, column_names[column]);
         raw(page, "[");
         for (size_t i = 0; i < page->trace->operation_count; i++) {
             if (i > 0)
@@ -262,7 +231,7 @@ static void write_waits(struct page *page)
     static const char *const names[] = {"to", "from", "file", "line"};
     for (enum wait_column column = 0; column < WAIT_COLUMN_COUNT; column++) {
         bool any = false;
-        key(page, names[column], column == 0);
+        weir__out_key(page->out, names[column]);
         raw(page, "[");
         for (size_t i = 0; i < page->trace->operation_count; i++) {
             const struct weir_trace_operation *operation = &page->trace->operations[i];
@@ -282,8 +251,8 @@ static void write_devices(struct page *page)
 {
     for (size_t i = 0; i < page->trace->device_count; i++) {
         raw(page, i ? ",{" : "{");
-        text_field(page, "name", page->trace->devices[i].name, true);
-        text_field(page, "label", page->trace->devices[i].label, false);
+        weir__out_string_field(page->out, "name", page->trace->devices[i].name);
+        weir__out_string_field(page->out, "label", page->trace->devices[i].label);
         raw(page, "}");
     }
 }
@@ -293,9 +262,9 @@ static void write_queues(struct page *page)
     for (size_t i = 0; i < page->trace->queue_count; i++) {
         const struct weir_trace_queue *queue = &page->trace->queues[i];
         raw(page, i ? ",{" : "{");
-        text_field(page, "label", queue->label, true);
-        uint_field(page, "id", queue->id);
-        uint_field(page, "device", queue->device);
+        weir__out_string_field(page->out, "label", queue->label);
+        weir__out_uint_field(page->out, "id", queue->id);
+        weir__out_uint_field(page->out, "device", queue->device);
         raw(page, "}");
     }
 }
@@ -304,8 +273,8 @@ static void write_threads(struct page *page)
 {
     for (size_t i = 0; i < page->trace->thread_count; i++) {
         raw(page, i ? ",{" : "{");
-        text_field(page, "name", page->trace->threads[i].name, true);
-        uint_field(page, "id", page->trace->threads[i].id);
+        weir__out_string_field(page->out, "name", page->trace->threads[i].name);
+        weir__out_uint_field(page->out, "id", page->trace->threads[i].id);
         raw(page, "}");
     }
 }
@@ -319,11 +288,11 @@ static void write_spans(struct page *page)
             raw(page, "null");
         else
             weir__out_uint(page->out, span->number);
-        uint_field(page, "name", text_number(page, span->name));
-        uint_field(page, "kind", span->kind);
-        uint_field(page, "thread", span->thread);
-        uint_field(page, "begin", span->begin_ns);
-        uint_field(page, "end", span->end_ns);
+        weir__out_uint_field(page->out, "name", text_number(page, span->name));
+        weir__out_uint_field(page->out, "kind", span->kind);
+        weir__out_uint_field(page->out, "thread", span->thread);
+        weir__out_uint_field(page->out, "begin", span->begin_ns);
+        weir__out_uint_field(page->out, "end", span->end_ns);
         raw(page, "}");
         hand_over(page);
     }
@@ -349,8 +318,8 @@ static void write_trace(struct page *page)
     const struct weir_trace *trace = page->trace;
     text_number(page, ""); // the first, so that 0 is no text
     raw(page, "{\"meta\":{");
-    text_field(page, "program", trace->meta.program, true);
-    text_field(page, "backend", trace->meta.backend, false);
+    weir__out_string_field(page->out, "program", trace->meta.program);
+    weir__out_string_field(page->out, "backend", trace->meta.backend);
     raw(page, "},\n\"devices\":[");
     write_devices(page);
     raw(page, "],\n\"queues\":[");
@@ -387,18 +356,18 @@ static const char *verdict_text(weir_report_verdict verdict)
 static void write_summary(struct page *page)
 {
     const struct weir_report_summary *summary = weir_report_get_summary(page->report);
-    text_field(page, "verdict", verdict_text(summary->verdict), true);
-    uint_field(page, "operations", summary->operations);
-    uint_field(page, "span", summary->span_ns);
-    uint_field(page, "idle", summary->idle_ns);
-    uint_field(page, "compute", summary->compute_ns);
-    uint_field(page, "non_compute", summary->non_compute_ns);
-    double_field(page, "speedup_least", summary->speedup_least);
-    double_field(page, "speedup_most", summary->speedup_most);
-    uint_field(page, "bound", summary->bound_ns);
-    text_field(page, "bound_engine", summary->bound_engine, false);
-    double_field(page, "bound_distance", summary->bound_distance);
-    text_field(page, "serial_reason", summary->serial_reason, false);
+    weir__out_string_field(page->out, "verdict", verdict_text(summary->verdict));
+    weir__out_uint_field(page->out, "operations", summary->operations);
+    weir__out_uint_field(page->out, "span", summary->span_ns);
+    weir__out_uint_field(page->out, "idle", summary->idle_ns);
+    weir__out_uint_field(page->out, "compute", summary->compute_ns);
+    weir__out_uint_field(page->out, "non_compute", summary->non_compute_ns);
+    weir__out_double_field(page->out, "speedup_least", summary->speedup_least);
+    weir__out_double_field(page->out, "speedup_most", summary->speedup_most);
+    weir__out_uint_field(page->out, "bound", summary->bound_ns);
+    weir__out_string_field(page->out, "bound_engine", summary->bound_engine);
+    weir__out_double_field(page->out, "bound_distance", summary->bound_distance);
+    weir__out_string_field(page->out, "serial_reason", summary->serial_reason);
 }
 
 static void write_overlaps(struct page *page)
@@ -414,29 +383,29 @@ static void write_overlaps(struct page *page)
         const bool known =
             weir_report_get_overlap(page->report, pairs[i][1], pairs[i][2], &overlap) == WEIR_OK;
         raw(page, i ? ",{" : "{");
-        text_field(page, "name", pairs[i][0], true);
-        bool_field(page, "applies", known && overlap.applies);
-        text_field(page, "reason", overlap.reason, false);
-        double_field(page, "least", overlap.least);
-        double_field(page, "most", overlap.most);
-        uint_field(page, "both_least", overlap.both.least_ns);
-        uint_field(page, "both_most", overlap.both.most_ns);
+        weir__out_string_field(page->out, "name", pairs[i][0]);
+        weir__out_bool_field(page->out, "applies", known && overlap.applies);
+        weir__out_string_field(page->out, "reason", overlap.reason);
+        weir__out_double_field(page->out, "least", overlap.least);
+        weir__out_double_field(page->out, "most", overlap.most);
+        weir__out_uint_field(page->out, "both_least", overlap.both.least_ns);
+        weir__out_uint_field(page->out, "both_most", overlap.both.most_ns);
         raw(page, "}");
     }
 }
 
-static void write_table(struct page *page, const char *name, weir_report_table table, bool first)
+static void write_table(struct page *page, const char *name, weir_report_table table)
 {
-    key(page, name, first);
+    weir__out_key(page->out, name);
     raw(page, "[");
     for (size_t i = 0; i < weir_report_row_count(page->report, table); i++) {
         const struct weir_report_row *row = weir_report_get_row(page->report, table, i);
         raw(page, i ? ",{" : "{");
-        text_field(page, "name", row->name, true);
-        uint_field(page, "count", row->count);
-        uint_field(page, "busy", row->busy.most_ns);
-        uint_field(page, "longest", row->longest_ns);
-        double_field(page, "utilisation", row->utilisation);
+        weir__out_string_field(page->out, "name", row->name);
+        weir__out_uint_field(page->out, "count", row->count);
+        weir__out_uint_field(page->out, "busy", row->busy.most_ns);
+        weir__out_uint_field(page->out, "longest", row->longest_ns);
+        weir__out_double_field(page->out, "utilisation", row->utilisation);
         raw(page, "}");
     }
     raw(page, "]");
@@ -448,9 +417,9 @@ static void write_bubbles(struct page *page, bool of_bound)
     for (size_t i = 0; i < count; i++) {
         const struct weir_report_bubble *bubble = weir_report_get_bubble(page->report, of_bound, i);
         raw(page, i ? ",{" : "{");
-        text_field(page, "sentence", bubble->sentence, true);
-        uint_field(page, "begin", bubble->begin_ns);
-        uint_field(page, "end", bubble->end_ns);
+        weir__out_string_field(page->out, "sentence", bubble->sentence);
+        weir__out_uint_field(page->out, "begin", bubble->begin_ns);
+        weir__out_uint_field(page->out, "end", bubble->end_ns);
         raw(page, "}");
     }
 }
@@ -462,11 +431,11 @@ static void write_report(struct page *page)
     raw(page, "},\n\"overlaps\":[");
     write_overlaps(page);
     raw(page, "],\n\"tables\":{");
-    write_table(page, "engines", WEIR_REPORT_ENGINES, true);
-    write_table(page, "queues", WEIR_REPORT_QUEUES, false);
-    write_table(page, "names", WEIR_REPORT_NAMES, false);
-    write_table(page, "regions", WEIR_REPORT_REGIONS, false);
-    write_table(page, "path", WEIR_REPORT_PATH, false);
+    write_table(page, "engines", WEIR_REPORT_ENGINES);
+    write_table(page, "queues", WEIR_REPORT_QUEUES);
+    write_table(page, "names", WEIR_REPORT_NAMES);
+    write_table(page, "regions", WEIR_REPORT_REGIONS);
+    write_table(page, "path", WEIR_REPORT_PATH);
     raw(page, "},\n\"bubbles\":{\"device\":[");
     write_bubbles(page, false);
     raw(page, "],\"bound\":[");

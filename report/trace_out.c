@@ -248,3 +248,47 @@ void weir__out_double(struct weir__out *out, double number)
             *at = '.';
     weir__out_raw(out, text);
 }
+
+void weir__out_key(struct weir__out *out, const char *name)
+{
+    const bool first = out->used > 0 && out->data[out->used - 1] == '{';
+    weir__out_raw(out, first ? "\"" : ",\"");
+    weir__out_raw(out, name);
+    weir__out_raw(out, "\":");
+}
+
+void weir__out_string_field(struct weir__out *out, const char *name, const char *text)
+{
+    weir__out_key(out, name);
+    weir__out_string(out, text);
+}
+
+void weir__out_uint_field(struct weir__out *out, const char *name, uint64_t number)
+{
+    weir__out_key(out, name);
+    weir__out_uint(out, number);
+}
+
+void weir__out_int_field(struct weir__out *out, const char *name, int64_t number)
+{
+    weir__out_key(out, name);
+    weir__out_int(out, number);
+}
+
+void weir__out_us_field(struct weir__out *out, const char *name, uint64_t ns)
+{
+    weir__out_key(out, name);
+    weir__out_us(out, ns);
+}
+
+void weir__out_double_field(struct weir__out *out, const char *name, double number)
+{
+    weir__out_key(out, name);
+    weir__out_double(out, number);
+}
+
+void weir__out_bool_field(struct weir__out *out, const char *name, bool value)
+{
+    weir__out_key(out, name);
+    weir__out_raw(out, value ? "true" : "false");
+}

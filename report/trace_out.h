@@ -46,4 +46,14 @@ void weir__out_int(struct weir__out *out, int64_t number);
 void weir__out_us(struct weir__out *out, uint64_t ns);
 void weir__out_double(struct weir__out *out, double number);
 
+// Fields of an object: a comma, unless the field stands right behind the object's brace,
+// then the name and the value.
+void weir__out_key(struct weir__out *out, const char *name);
+void weir__out_string_field(struct weir__out *out, const char *name, const char *text);
+void weir__out_uint_field(struct weir__out *out, const char *name, uint64_t number);
+void weir__out_int_field(struct weir__out *out, const char *name, int64_t number);
+void weir__out_us_field(struct weir__out *out, const char *name, uint64_t ns);
+void weir__out_double_field(struct weir__out *out, const char *name, double number);
+void weir__out_bool_field(struct weir__out *out, const char *name, bool value);
+
 #endif

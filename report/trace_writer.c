@@ -43,38 +43,17 @@ static void end_row(weir_trace_writer *writer)
         weir__out_flush(&writer->out);
 }
 
-// Keys and values of an object: the first key stands behind its '{'.
-
-static void key(struct weir__out *out, const char *name)
-{
-    weir__out_raw(out, ",\"");
-    weir__out_raw(out, name);
-    weir__out_raw(out, "\":");
-}
-
-static void add_string(struct weir__out *out, const char *name, const char *text)
-{
-    key(out, name);
-    weir__out_string(out, text);
-}
-
-static void add_uint(struct weir__out *out, const char *name, uint64_t number)
-{
-    key(out, name);
-    weir__out_uint(out, number);
-}
-
 // Left out where it says nothing.
 static void add_text(struct weir__out *out, const char *name, const char *text)
 {
     if (text && *text)
-        add_string(out, name, text);
+        weir__out_string_field(out, name, text);
 }
 
 static void add_count(struct weir__out *out, const char *name, uint64_t number)
 {
     if (number > 0)
-        add_uint(out, name, number);
+        weir__out_uint_field(out, name, number);
 }
 
 static void begin_row(struct weir__out *out, const char *phase, const char *name, uint64_t pid,
@@ -83,15 +62,9 @@ static void begin_row(struct weir__out *out, const char *phase, const char *name
     weir__out_raw(out, "{\"ph\":\"");
     weir__out_raw(out, phase);
     weir__out_raw(out, "\"");
-    add_string(out, "name", name);
-    add_uint(out, "pid", pid);
-    add_uint(out, "tid", tid);
-}
-
-static void add_time(struct weir__out *out, const char *name, uint64_t ns)
-{
-    key(out, name);
-    weir__out_us(out, ns);
+    weir__out_string_field(out, "name", name);
+    weir__out_uint_field(out, "pid", pid);
+    weir__out_uint_field(out, "tid", tid);
 }
 
 // The head.
@@ -118,12 +91,12 @@ static void write_head(struct weir__out *out, const struct weir_trace_meta *meta
                        "\"baseTimeNanoseconds\": ");
     weir__out_uint(out, meta->base_unix_ns);
     weir__out_raw(out, ",\n\"weir\": {\"format\":1");
-    add_string(out, "version", meta->weir);
-    add_string(out, "program", meta->program);
-    add_string(out, "backend", meta->backend);
-    add_string(out, "plugins", meta->plugins);
-    add_string(out, "source", meta->source);
-    add_uint(out, "process", meta->process);
+    weir__out_string_field(out, "version", meta->weir);
+    weir__out_string_field(out, "program", meta->program);
+    weir__out_string_field(out, "backend", meta->backend);
+    weir__out_string_field(out, "plugins", meta->plugins);
+    weir__out_string_field(out, "source", meta->source);
+    weir__out_uint_field(out, "process", meta->process);
     weir__out_raw(out, "},\n\"deviceProperties\": [");
 }
 
@@ -183,10 +156,10 @@ static void write_device(struct weir__out *out, const struct weir_trace_device *
     begin_row(out, "M", WEIR__TRACE_DEVICE_ROW, device->index, 0);
     weir__out_raw(out, ",\"args\":{\"name\":");
     weir__out_string(out, name);
-    add_string(out, "weir.name", device->name);
-    add_string(out, "weir.platform", device->platform);
-    add_string(out, "weir.driver", device->driver);
-    add_string(out, "weir.label", device->label);
+    weir__out_string_field(out, "weir.name", device->name);
+    weir__out_string_field(out, "weir.platform", device->platform);
+    weir__out_string_field(out, "weir.driver", device->driver);
+    weir__out_string_field(out, "weir.label", device->label);
     add_count(out, "weir.memory_bytes", device->memory_bytes);
     add_count(out, "weir.compute_units", device->compute_units);
     add_count(out, "weir.copy_engines_to_device", device->copy_engines_to_device);
@@ -252,10 +225,9 @@ void weir_trace_writer_queue(weir_trace_writer *writer, const struct weir_trace_
     begin_row(out, "M", WEIR__TRACE_QUEUE_ROW, queue->device, queue->id);
     weir__out_raw(out, ",\"args\":{\"name\":");
     weir__out_string(out, name);
-    add_string(out, "weir.label", queue->label);
-    add_string(out, "weir.backend", queue->backend);
-    key(out, "weir.priority");
-    weir__out_int(out, queue->priority);
+    weir__out_string_field(out, "weir.label", queue->label);
+    weir__out_string_field(out, "weir.backend", queue->backend);
+    weir__out_int_field(out, "weir.priority", queue->priority);
     weir__out_raw(out, "}");
     end_row(writer);
 }
@@ -302,7 +274,7 @@ static void add_triple(struct weir__out *out, const char *name, const uint32_t t
 {
     if (triple[0] == 0)
         return;
-    key(out, name);
+    weir__out_key(out, name);
     for (size_t i = 0; i < 3; i++) {
         weir__out_raw(out, i == 0 ? "[" : ",");
         weir__out_uint(out, triple[i]);
@@ -313,7 +285,7 @@ static void add_triple(struct weir__out *out, const char *name, const uint32_t t
 static void add_memory(struct weir__out *out, const char *name, enum weir_trace_memory memory)
 {
     if (memory != WEIR_TRACE_NO_MEMORY)
-        add_string(out, name, weir__trace_memory_name(memory));
+        weir__out_string_field(out, name, weir__trace_memory_name(memory));
 }
 
 // [[queue, sequence, implied, "file", line], ...]
@@ -321,7 +293,7 @@ static void add_waits(struct weir__out *out, const struct weir_trace_operation *
 {
     if (operation->wait_count == 0)
         return;
-    key(out, "weir.waits");
+    weir__out_key(out, "weir.waits");
     for (size_t i = 0; i < operation->wait_count; i++) {
         const struct weir_trace_wait *wait = &operation->waits[i];
         weir__out_raw(out, i == 0 ? "[[" : ",[");
@@ -339,10 +311,10 @@ static void add_waits(struct weir__out *out, const struct weir_trace_operation *
 
 static void add_facts(struct weir__out *out, const struct weir_trace_operation *operation)
 {
-    add_uint(out, "weir.sequence", operation->sequence);
+    weir__out_uint_field(out, "weir.sequence", operation->sequence);
     add_count(out, "weir.node", operation->node);
-    add_string(out, "weir.kind", weir_trace_kind_name(operation->kind));
-    add_string(out, "weir.engine", weir_trace_engine_name(operation->engine));
+    weir__out_string_field(out, "weir.kind", weir_trace_kind_name(operation->kind));
+    weir__out_string_field(out, "weir.engine", weir_trace_engine_name(operation->engine));
     add_text(out, "weir.name", operation->name);
     add_text(out, "weir.label", operation->label);
     add_text(out, "weir.dst", operation->dst_label);
@@ -350,18 +322,16 @@ static void add_facts(struct weir__out *out, const struct weir_trace_operation *
     add_memory(out, "weir.dst_memory", operation->dst_memory);
     add_memory(out, "weir.src_memory", operation->src_memory);
     add_text(out, "weir.file", operation->file);
-    if (operation->line != 0) {
-        key(out, "weir.line");
-        weir__out_int(out, operation->line);
-    }
+    if (operation->line != 0)
+        weir__out_int_field(out, "weir.line", operation->line);
     add_text(out, "weir.region", operation->region);
     add_count(out, "weir.thread", operation->thread);
-    add_uint(out, "weir.submit", operation->submit_ns);
+    weir__out_uint_field(out, "weir.submit", operation->submit_ns);
     add_count(out, "weir.submit_end", operation->submit_end_ns);
     if (operation->start_is_earliest)
-        weir__out_raw(out, ",\"weir.start_is_earliest\":true");
+        weir__out_bool_field(out, "weir.start_is_earliest", true);
     if (operation->failed)
-        weir__out_raw(out, ",\"weir.failed\":true");
+        weir__out_bool_field(out, "weir.failed", true);
     add_waits(out, operation);
 }
 
@@ -372,21 +342,22 @@ static void write_operation(weir_trace_writer *writer, const struct weir_trace_o
     char title[192];
     weir_trace_operation_title(operation, title, sizeof title);
     begin_row(out, operation->timed ? "X" : "i", title, device, operation->queue);
-    add_string(out, "cat", operation->timed ? category(operation) : "untimed");
+    weir__out_string_field(out, "cat", operation->timed ? category(operation) : "untimed");
     if (operation->timed) {
-        add_time(out, "ts", operation->start_ns);
-        add_time(out, "dur",
-                 operation->end_ns > operation->start_ns ? operation->end_ns - operation->start_ns
-                                                         : 0);
+        weir__out_us_field(out, "ts", operation->start_ns);
+        weir__out_us_field(out, "dur",
+                           operation->end_ns > operation->start_ns
+                               ? operation->end_ns - operation->start_ns
+                               : 0);
     } else {
-        add_string(out, "s", "t");
-        add_time(out, "ts", operation->submit_ns);
+        weir__out_string_field(out, "s", "t");
+        weir__out_us_field(out, "ts", operation->submit_ns);
     }
     weir__out_raw(out, ",\"args\":{\"device\":");
     weir__out_uint(out, device);
     if (is_of_device(operation))
-        add_uint(out, "stream", operation->queue);
-    add_uint(out, "correlation", writer->rows);
+        weir__out_uint_field(out, "stream", operation->queue);
+    weir__out_uint_field(out, "correlation", writer->rows);
     add_count(out, "bytes", operation->bytes);
     add_triple(out, "grid", operation->grid);
     add_triple(out, "block", operation->block);
@@ -421,11 +392,11 @@ static void write_arrow_end(weir_trace_writer *writer, const char *phase, const 
 {
     struct weir__out *out = &writer->out;
     begin_row(out, phase, category, pid, tid);
-    add_string(out, "cat", category);
-    add_uint(out, "id", id);
-    add_time(out, "ts", ns);
+    weir__out_string_field(out, "cat", category);
+    weir__out_uint_field(out, "id", id);
+    weir__out_us_field(out, "ts", ns);
     if (*phase == 'f')
-        add_string(out, "bp", "e");
+        weir__out_string_field(out, "bp", "e");
     end_row(writer);
 }
 
@@ -437,9 +408,9 @@ static void write_call(weir_trace_writer *writer, const struct weir_trace_operat
     if (operation->submit_end_ns < operation->submit_ns || operation->node > 0)
         return;
     begin_row(out, "X", call_name(operation->kind), writer->process, operation->thread);
-    add_string(out, "cat", "cuda_runtime");
-    add_time(out, "ts", operation->submit_ns);
-    add_time(out, "dur", operation->submit_end_ns - operation->submit_ns);
+    weir__out_string_field(out, "cat", "cuda_runtime");
+    weir__out_us_field(out, "ts", operation->submit_ns);
+    weir__out_us_field(out, "dur", operation->submit_end_ns - operation->submit_ns);
     weir__out_raw(out, ",\"args\":{\"correlation\":");
     weir__out_uint(out, writer->rows);
     weir__out_raw(out, "}");
@@ -480,13 +451,15 @@ void weir_trace_writer_span(weir_trace_writer *writer, const struct weir_trace_s
     struct weir__out *out = &writer->out;
     begin(writer);
     begin_row(out, "X", span->name ? span->name : "", writer->process, span->thread);
-    add_string(out, "cat", span->kind == WEIR_TRACE_SYNC ? "cuda_sync" : "user_annotation");
-    add_time(out, "ts", span->begin_ns);
-    add_time(out, "dur", span->end_ns > span->begin_ns ? span->end_ns - span->begin_ns : 0);
+    weir__out_string_field(out, "cat",
+                           span->kind == WEIR_TRACE_SYNC ? "cuda_sync" : "user_annotation");
+    weir__out_us_field(out, "ts", span->begin_ns);
+    weir__out_us_field(out, "dur",
+                       span->end_ns > span->begin_ns ? span->end_ns - span->begin_ns : 0);
     weir__out_raw(out, ",\"args\":{\"weir.span\":");
     weir__out_string(out, span->kind == WEIR_TRACE_SYNC ? "sync" : "region");
     if (span->number != WEIR_NO_NUMBER)
-        add_uint(out, "weir.number", span->number);
+        weir__out_uint_field(out, "weir.number", span->number);
     weir__out_raw(out, "}");
     end_row(writer);
 }
@@ -534,9 +507,9 @@ bool weir_trace_writer_close(weir_trace_writer **writer, const struct weir_trace
     weir__arrows_finish(&it->arrows, write_wait, it);
     begin_row(out, "M", WEIR__TRACE_END_ROW, it->process, 0);
     weir__out_raw(out, ",\"args\":{\"name\":\"end\"");
-    add_uint(out, "weir.end", end->end_ns);
-    add_uint(out, "weir.dropped", end->dropped);
-    add_uint(out, "weir.unfinished", end->unfinished);
+    weir__out_uint_field(out, "weir.end", end->end_ns);
+    weir__out_uint_field(out, "weir.dropped", end->dropped);
+    weir__out_uint_field(out, "weir.unfinished", end->unfinished);
     write_clocks(out, devices, device_count);
     weir__out_raw(out, "}}\n]\n}\n");
     const bool ok = weir__out_close(out, message, message_size);
