@@ -1,7 +1,6 @@
-// What stage 3 must make of the relevance that stage 2 left, by docs/arr-coc.md, and
-// the channels of a token that do not depend on the image. The whole arithmetic is
-// held against float64 by the tests; here it is found out whether bytes of a frame are
-// lost, old, or another frame's.
+// Whether bytes of a frame are lost, old, or another frame's: its patches are held against
+// those that its own relevance asks for, and of its tokens the channels that do not depend on
+// the image. The whole arithmetic is held against float64 by the tests.
 #include "cli/bench_arr_coc.h"
 
 #include <math.h>
@@ -9,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pipelines/arr_coc/patches.h"
+
 enum {
     CHANNELS = WEIR_ARR_COC_CHANNELS,
-    SIDE_LEAST = 8,
-    SIDE_RANGE = 12,
     Y = 9, // channels of a token
     X = 10
 };
@@ -23,7 +22,8 @@ bool arr_coc_results_fit(const struct weir_arr_coc_output *output,
                          const struct weir_arr_coc_sizes *sizes)
 {
     return output->patch_count <= sizes->grid * sizes->grid &&
-           output->patch_count <= sizes->budget / (SIDE_LEAST * SIDE_LEAST) &&
+           output->patch_count <=
+               sizes->budget / (WEIR_ARR_COC_SIDE_LEAST * WEIR_ARR_COC_SIDE_LEAST) &&
            output->token_count <= sizes->budget;
 }
 
@@ -38,7 +38,8 @@ bool arr_coc_results_take(struct arr_coc_results *results, const struct weir_arr
         {output->relevance, map},
         {output->scores, 3 * map},
         {output->balance, 3 * sizeof(float)},
-        {output->patches, (size_t)output->patch_count * 3 * sizeof(int32_t)},
+        {output->patches,
+         (size_t)output->patch_count * WEIR_ARR_COC_PATCH_NUMBERS * sizeof(int32_t)},
         {output->tokens, (size_t)output->token_count * CHANNELS * sizeof(float)},
     };
     char *places[sizeof parts / sizeof *parts];
@@ -74,27 +75,6 @@ bool arr_coc_results_same(const struct arr_coc_results *a, const struct arr_coc_
 
 // Checking.
 
-struct ranked {
-    float relevance;
-    int32_t index;
-};
-
-static int by_relevance(const void *a, const void *b)
-{
-    const struct ranked *left = a, *right = b;
-    if (left->relevance != right->relevance)
-        return left->relevance < right->relevance ? 1 : -1;
-    return left->index < right->index ? -1 : 1;
-}
-
-static int32_t whole_root(int64_t value)
-{
-    int32_t root = 0;
-    while ((int64_t)(root + 1) * (root + 1) <= value)
-        root++;
-    return root;
-}
-
 static bool are_numbers(const float *values, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -103,38 +83,33 @@ static bool are_numbers(const float *values, size_t count)
     return true;
 }
 
+// `wanted` has room for all patches that there can be.
 static bool check_patches(const struct weir_arr_coc_output *output,
-                          const struct weir_arr_coc_sizes *sizes, const struct ranked *ranked,
-                          char *message, size_t message_size)
+                          const struct weir_arr_coc_sizes *sizes, int32_t *wanted, char *message,
+                          size_t message_size)
 {
-    const size_t patches = (size_t)sizes->grid * sizes->grid;
-    int64_t used = 0;
-    uint32_t count = 0;
-    bool ended = false;
-    for (size_t i = 0; i < patches && !ended; i++) {
-        int32_t side = SIDE_LEAST + (int32_t)floorf(fmaf(SIDE_RANGE, ranked[i].relevance, 0.5f));
-        const int32_t *patch = output->patches + (size_t)3 * count;
-        if (used + (int64_t)side * side > sizes->budget) {
-            ended = true;
-            side = whole_root(sizes->budget - used);
-            if (side < SIDE_LEAST)
-                break;
-        }
-        if (count == output->patch_count || patch[0] != ranked[i].index || patch[1] != side ||
-            patch[2] != used) {
-            snprintf(message, message_size,
-                     "patch %u must be number %d with side %d and first token %lld", count,
-                     (int)ranked[i].index, (int)side, (long long)used);
-            return false;
-        }
-        used += (int64_t)side * side;
-        count++;
+    uint32_t count;
+    int64_t tokens;
+    if (!weir_arr_coc_expect_patches(output->relevance, sizes->grid * sizes->grid, sizes->budget,
+                                     wanted, &count, &tokens)) {
+        snprintf(message, message_size, "no memory for the check");
+        return false;
     }
-    if (count == output->patch_count && used == output->token_count)
+    for (uint32_t i = 0; i < count && i < output->patch_count; i++) {
+        const int32_t *patch = output->patches + (size_t)WEIR_ARR_COC_PATCH_NUMBERS * i;
+        const int32_t *other = wanted + (size_t)WEIR_ARR_COC_PATCH_NUMBERS * i;
+        if (memcmp(patch, other, WEIR_ARR_COC_PATCH_NUMBERS * sizeof *patch) == 0)
+            continue;
+        snprintf(message, message_size,
+                 "patch %u must be number %d with side %d and first token %d", (unsigned)i,
+                 (int)other[0], (int)other[1], (int)other[2]);
+        return false;
+    }
+    if (count == output->patch_count && tokens == output->token_count)
         return true;
     snprintf(message, message_size, "there are %u patches with %u tokens, and must be %u with %lld",
              (unsigned)output->patch_count, (unsigned)output->token_count, (unsigned)count,
-             (long long)used);
+             (long long)tokens);
     return false;
 }
 
@@ -175,16 +150,13 @@ bool arr_coc_results_check(const struct arr_coc_results *results,
         snprintf(message, message_size, "not all of the results are numbers");
         return false;
     }
-    struct ranked *ranked = malloc(patches * sizeof *ranked);
-    if (!ranked) {
+    int32_t *wanted = malloc(patches * WEIR_ARR_COC_PATCH_NUMBERS * sizeof *wanted);
+    if (!wanted) {
         snprintf(message, message_size, "no memory for the check");
         return false;
     }
-    for (size_t i = 0; i < patches; i++)
-        ranked[i] = (struct ranked){output->relevance[i], (int32_t)i};
-    qsort(ranked, patches, sizeof *ranked, by_relevance);
-    const bool fine = check_patches(output, sizes, ranked, message, message_size) &&
+    const bool fine = check_patches(output, sizes, wanted, message, message_size) &&
                       check_places(output, sizes, message, message_size);
-    free(ranked);
+    free(wanted);
     return fine;
 }

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "io/npy.h"
+#include "pipelines/arr_coc/patches.h"
 
 enum {
     SAME = 0,
@@ -21,8 +22,7 @@ enum {
     UNUSABLE = 2
 };
 enum {
-    CHANNELS = 13,
-    SIDE_LEAST = 8
+    CHANNELS = 13
 };
 
 static const double relevance_limit = 2e-4;
@@ -116,60 +116,31 @@ static bool read_result(const char *folder, const char *name, struct result *res
 
 // What the patches must be.
 
-struct ranked {
-    float relevance;
-    int32_t index;
-};
-
-static int by_relevance(const void *a, const void *b)
+static bool are_numbers(const float *values, uint64_t count)
 {
-    const struct ranked *left = a, *right = b;
-    if (left->relevance != right->relevance)
-        return left->relevance < right->relevance ? 1 : -1;
-    return left->index < right->index ? -1 : 1;
-}
-
-static int32_t whole_root(int64_t value)
-{
-    int32_t root = 0;
-    while ((int64_t)(root + 1) * (root + 1) <= value)
-        root++;
-    return root;
-}
-
-// Whether the list of patches is that of the ranked ones, within the budget.
-static bool is_allocation(const struct result *result, const struct ranked *ranked)
-{
-    const int32_t *patch = result->patches.data;
-    const uint64_t taken = result->patches.shape[0];
-    int64_t left = result->budget;
-    for (uint64_t i = 0; i < result->relevance.count; i++) {
-        int32_t side = SIDE_LEAST + (int32_t)floorf(fmaf(12, ranked[i].relevance, 0.5f));
-        const bool last = (int64_t)side * side > left;
-        if (last)
-            side = whole_root(left);
-        if (last && side < SIDE_LEAST)
-            return i == taken;
-        if (i >= taken || patch[3 * i] != ranked[i].index || patch[3 * i + 1] != side)
+    for (uint64_t i = 0; i < count; i++)
+        if (!isfinite(values[i]))
             return false;
-        left -= (int64_t)side * side;
-        if (last)
-            return i + 1 == taken;
-    }
-    return result->relevance.count == taken;
+    return true;
 }
 
+// Whether the patches are those that the relevance asks for.
 static bool check_allocation(const struct result *result)
 {
-    const float *relevance = result->relevance.data;
     const uint64_t count = result->relevance.count;
-    struct ranked *ranked = malloc((size_t)count * sizeof *ranked + 1);
-    for (uint64_t i = 0; ranked && i < count; i++)
-        ranked[i] = (struct ranked){relevance[i], (int32_t)i};
-    if (ranked)
-        qsort(ranked, (size_t)count, sizeof *ranked, by_relevance);
-    const bool fine = ranked && is_allocation(result, ranked);
-    free(ranked);
+    const uint64_t taken = result->patches.shape[0];
+    const size_t size = WEIR_ARR_COC_PATCH_NUMBERS * sizeof(int32_t);
+    uint32_t wanted_count;
+    int64_t tokens;
+    if (count > UINT32_MAX || !are_numbers(result->relevance.data, count))
+        return false;
+    int32_t *wanted = malloc((size_t)count * size + 1);
+    const bool fine = wanted &&
+                      weir_arr_coc_expect_patches(result->relevance.data, (uint32_t)count,
+                                                  result->budget, wanted, &wanted_count, &tokens) &&
+                      wanted_count == taken &&
+                      memcmp(wanted, result->patches.data, (size_t)taken * size) == 0;
+    free(wanted);
     return fine;
 }
 
