@@ -15,6 +15,10 @@ int cli_trace_diff(int argc, char **argv);
 // `weir trace COMMAND...`: argv[0] is "trace".
 int cli_trace_run(int argc, char **argv);
 
+// The usage of a command that takes one FILE.
+struct cli_usage cli_trace_usage(const char *command, const char *about,
+                                 const struct cli_option *options, size_t option_count);
+
 // The parts of a trace that --from and --to ask for, in their own words; NULL: from the
 // begin, to the end.
 struct cli_trace_window {

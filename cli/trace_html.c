@@ -56,17 +56,8 @@ int cli_trace_html(int argc, char **argv)
          0},
         {"quiet", NULL, "do not print the file's name", CLI_FLAG, &quiet, 0, 0},
     };
-    const struct cli_usage usage = {
-        .command = "weir trace html",
-        .operands = "FILE",
-        .operand = "a trace",
-        .about = html_about,
-        .manual = "weir-trace(1)",
-        .options = options,
-        .option_count = sizeof options / sizeof *options,
-        .operand_minimum = 1,
-        .operand_maximum = 1,
-    };
+    const struct cli_usage usage =
+        cli_trace_usage("weir trace html", html_about, options, sizeof options / sizeof *options);
     weir_report *report = NULL;
     size_t operands;
     int code;

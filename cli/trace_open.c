@@ -11,6 +11,22 @@
 #include "cli/trace.h"
 #include "report/report.h"
 
+struct cli_usage cli_trace_usage(const char *command, const char *about,
+                                 const struct cli_option *options, size_t option_count)
+{
+    return (struct cli_usage){
+        .command = command,
+        .operands = "FILE",
+        .operand = "a trace",
+        .about = about,
+        .manual = "weir-trace(1)",
+        .options = options,
+        .option_count = option_count,
+        .operand_minimum = 1,
+        .operand_maximum = 1,
+    };
+}
+
 bool cli_trace_read_time(const char *option, const char *text, uint64_t *out_ns)
 {
     static const struct {

@@ -27,17 +27,8 @@ int cli_trace_report(int argc, char **argv)
          1000000},
         {"json", NULL, "print the report as JSON", CLI_FLAG, &json, 0, 0},
     };
-    const struct cli_usage usage = {
-        .command = "weir trace report",
-        .operands = "FILE",
-        .operand = "a trace",
-        .about = report_about,
-        .manual = "weir-trace(1)",
-        .options = options,
-        .option_count = sizeof options / sizeof *options,
-        .operand_minimum = 1,
-        .operand_maximum = 1,
-    };
+    const struct cli_usage usage = cli_trace_usage("weir trace report", report_about, options,
+                                                   sizeof options / sizeof *options);
     weir_report *report = NULL;
     size_t operands;
     int code;
@@ -194,17 +185,9 @@ int cli_trace_check(int argc, char **argv)
         {"to", "TIME", "only what ran earlier than TIME behind it", CLI_TEXT, &window.to, 0, 0},
         {"json", NULL, "print what was found as JSON", CLI_FLAG, &json, 0, 0},
     };
-    const struct cli_usage usage = {
-        .command = "weir trace check",
-        .operands = "FILE CONDITION...",
-        .operand = "a trace",
-        .about = check_about,
-        .manual = "weir-trace(1)",
-        .options = options,
-        .option_count = sizeof options / sizeof *options,
-        .operand_minimum = 1,
-        .operand_maximum = 1,
-    };
+    struct cli_usage usage =
+        cli_trace_usage("weir trace check", check_about, options, sizeof options / sizeof *options);
+    usage.operands = "FILE CONDITION...";
     size_t operands;
     int code = CLI_USAGE;
     if (take_conditions(&conditions, &argc, argv) &&
