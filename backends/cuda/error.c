@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <weir/module/error.h>
 
 #include "backends/cuda/cu.h"
 
@@ -81,7 +82,7 @@ static const struct meaning *find(CUresult code)
 }
 
 static void describe(const struct cu_module *module, const char *call, CUresult code,
-                     struct weir_error *detail)
+                     const char *format, va_list arguments, struct weir_error *detail)
 {
     const struct meaning *meaning = find(code);
     const char *name = NULL;
@@ -93,6 +94,7 @@ static void describe(const struct cu_module *module, const char *call, CUresult 
     snprintf(detail->native_name, sizeof detail->native_name, "%s",
              name ? name : "unknown CUDA error");
     snprintf(detail->remedy, sizeof detail->remedy, "%s", meaning ? meaning->remedy : "");
+    vsnprintf(detail->message, sizeof detail->message, format, arguments);
 }
 
 weir_status cu_report_lost(struct cu_device *device)
@@ -119,11 +121,9 @@ weir_status cu_native_error(struct cu_device *device, const char *call, CUresult
                             const char *format, ...)
 {
     struct weir_error detail = {.native_code = code};
-    describe(device->module, call, code, &detail);
-
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(detail.message, sizeof detail.message, format, arguments);
+    describe(device->module, call, code, format, arguments, &detail);
     va_end(arguments);
     if (detail.status == WEIR_ERROR_DEVICE_LOST)
         lose(device, &detail);
@@ -136,11 +136,9 @@ weir_status cu_module_error(const struct cu_module *module, const char *call, CU
                             const char *format, ...)
 {
     struct weir_error detail = {.native_code = code};
-    describe(module, call, code, &detail);
-
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(detail.message, sizeof detail.message, format, arguments);
+    describe(module, call, code, format, arguments, &detail);
     va_end(arguments);
     return module->host->error(&detail);
 }
@@ -160,6 +158,5 @@ weir_status cu_error(const struct weir_host *host, weir_status status, const cha
 
 weir_status cu_no_memory(const struct weir_host *host, const char *what)
 {
-    return cu_error(host, WEIR_ERROR_OUT_OF_MEMORY, "free some memory of the host",
-                    "no host memory is left for %s", what);
+    return weir_host_no_memory(host, what);
 }

@@ -297,9 +297,6 @@ static const struct weir_module module_info = {
     .driver_version = cu_driver_version,
 };
 
-WEIR_API const struct weir_module *weir_module_query(uint32_t host_abi,
-                                                     const struct weir_host *host);
-
 const struct weir_module *weir_module_query(uint32_t host_abi, const struct weir_host *host)
 {
     (void)host_abi;

@@ -4,10 +4,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <weir/module/error.h>
 
 #include "backends/cuda/cu.h"
 #include "backends/cuda/nvrtc_api.h"
 #include "base/symbols.h"
+#include "base/text.h"
 #include "kernels/dialect/cuda_text.h"
 
 #define OPTION_LIMIT 64
@@ -103,8 +105,7 @@ static weir_status refuse(const struct build *build, const char *call, nvrtcResu
     snprintf(detail.native_call, sizeof detail.native_call, "%s", call);
     snprintf(detail.native_name, sizeof detail.native_name, "%s",
              build->nvrtc->nvrtcGetErrorString(code));
-    snprintf(detail.message, sizeof detail.message, "%s", what);
-    return build->device->module->host->error(&detail);
+    return weir_host_report(build->device->module->host, &detail, "%s", what);
 }
 
 // The device's own architecture, or else the newest that NVRTC knows before it.
@@ -172,15 +173,6 @@ static weir_status make_text(struct build *build, const char *source)
     return WEIR_OK;
 }
 
-// The log from its first error on, because warnings may fill a message alone.
-static const char *from_first_error(const char *log)
-{
-    const char *at = strstr(log, "error");
-    while (at && at > log && at[-1] != '\n')
-        at--;
-    return at ? at : log;
-}
-
 static char *read_log(const struct build *build)
 {
     size_t size = 0;
@@ -208,9 +200,9 @@ static weir_status report_build(const struct build *build, nvrtcResult code, con
         };
         snprintf(detail.native_name, sizeof detail.native_name, "%s",
                  build->nvrtc->nvrtcGetErrorString(code));
-        snprintf(detail.message, sizeof detail.message, "the program does not build with '%s': %s",
-                 options, log && log[0] ? from_first_error(log) : "there is no log");
-        status = host->error(&detail);
+        status =
+            weir_host_report(host, &detail, "the program does not build with '%s': %s", options,
+                             log && log[0] ? weir_text_line_with(log, "error") : "there is no log");
     }
     host->release(log);
     return status;

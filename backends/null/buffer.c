@@ -13,9 +13,9 @@ weir_status null_buffer_create(const struct weir_link *link, weir_device *device
 
     (void)device;
     if (!own)
-        return null_fail(link, WEIR_ERROR_OUT_OF_MEMORY, "use smaller buffers, or fewer",
-                         "no memory for buffer '%s' of %zu bytes",
-                         weir_buffer_object(buffer)->label, setup->size);
+        return weir_host_fail(link->host, WEIR_ERROR_OUT_OF_MEMORY, "use smaller buffers, or fewer",
+                              "no host memory is left for buffer '%s' of %zu bytes",
+                              weir_buffer_object(buffer)->label, setup->size);
 
     uintptr_t behind = (uintptr_t)(own + 1) + NULL_ALIGNMENT - 1;
     own->bytes = setup->user_pointer ? setup->user_pointer

@@ -65,7 +65,8 @@ weir_status null_event_time(const struct weir_link *link, weir_queue *queue, uin
     pthread_mutex_unlock(&timing->lock);
     if (found)
         return WEIR_OK;
-    return null_fail(link, WEIR_ERROR_EXPIRED, "ask for times before they are overwritten",
-                     "the time of record %" PRIu64 " is gone: a queue keeps its last %d", sequence,
-                     NULL_TIMING_HISTORY);
+    return weir_host_fail(link->host, WEIR_ERROR_EXPIRED,
+                          "ask for times before they are overwritten",
+                          "the time of record %" PRIu64 " is gone: a queue keeps its last %d",
+                          sequence, NULL_TIMING_HISTORY);
 }

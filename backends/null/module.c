@@ -3,30 +3,13 @@
 // whatever can fail belongs into `open`.
 #include "backends/null/null.h"
 
-#include <stdarg.h>
-#include <stdio.h>
-
-weir_status null_fail(const struct weir_link *link, weir_status status, const char *remedy,
-                      const char *format, ...)
-{
-    struct weir_error error = {.status = status};
-
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(error.message, sizeof error.message, format, arguments);
-    va_end(arguments);
-    if (remedy)
-        snprintf(error.remedy, sizeof error.remedy, "%s", remedy);
-    return link->host->error(&error);
-}
-
 // A real backend dlopens its vendor library here. When that fails, its error
 // says which file is missing and which package brings it: the user reads it.
 weir_status null_open(struct weir_link *link, const struct weir_setting *settings, void **out_state)
 {
     struct null_module *module = link->host->allocate(sizeof *module);
     if (!module)
-        return null_fail(link, WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory to open the backend");
+        return weir_host_no_memory(link->host, "the null backend");
 
     module->device_count = (size_t)settings[NULL_KEY_DEVICES].integer;
     *out_state = module;
@@ -89,9 +72,6 @@ static const struct weir_module null_module = {
     .slot_count = WEIR_MODULE_SLOT_COUNT,
     .ops = &null_ops,
 };
-
-WEIR_API const struct weir_module *weir_module_query(uint32_t host_abi,
-                                                     const struct weir_host *host);
 
 const struct weir_module *weir_module_query(uint32_t host_abi, const struct weir_host *host)
 {

@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include <weir/module/error.h>
 #include <weir/module/module.h>
 
 enum {
@@ -75,10 +76,6 @@ static inline struct null_buffer *null_buffer_of(const struct weir_link *link,
 {
     return weir_buffer_data(link, buffer);
 }
-
-// Sets the error detail and returns `status`. `remedy` may be NULL.
-weir_status null_fail(const struct weir_link *link, weir_status status, const char *remedy,
-                      const char *format, ...) WEIR_PRINTF(4, 5);
 
 // The slots, as <weir/module/module.h> describes them.
 

@@ -12,13 +12,14 @@ weir_status null_program_create(const struct weir_link *link, weir_device *devic
     (void)program;
     *out_data = NULL;
     if (!params->bundle)
-        return null_fail(link, WEIR_ERROR_UNSUPPORTED,
-                         "give a bundle, which the build rule weir_kernels makes, or choose "
-                         "another backend",
-                         "the null backend has no compiler for source given at run time");
+        return weir_host_fail(link->host, WEIR_ERROR_UNSUPPORTED,
+                              "give a bundle, which the build rule weir_kernels makes, or choose "
+                              "another backend",
+                              "the null backend has no compiler for source given at run time");
     if (params->bundle->image_count == 0)
-        return null_fail(link, WEIR_ERROR_UNSUPPORTED, "build the bundle with at least one image",
-                         "bundle '%s' holds no image", params->bundle->name);
+        return weir_host_fail(link->host, WEIR_ERROR_UNSUPPORTED,
+                              "build the bundle with at least one image",
+                              "bundle '%s' holds no image", params->bundle->name);
     return WEIR_OK;
 }
 

@@ -23,8 +23,9 @@ weir_status null_queue_create(const struct weir_link *link, weir_device *device,
             host->release(own->times);
         }
         host->release(own);
-        return null_fail(link, WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for queue '%s'",
-                         weir_queue_object(queue)->label);
+        return weir_host_fail(link->host, WEIR_ERROR_OUT_OF_MEMORY, "free some memory of the host",
+                              "no host memory is left for queue '%s'",
+                              weir_queue_object(queue)->label);
     }
     if (own->timing)
         pthread_mutex_init(&own->timing->lock, NULL);
@@ -109,8 +110,9 @@ static weir_status submit(const struct weir_link *link, weir_queue *queue,
     default: // the last hop keeps the others
         break;
     }
-    return null_fail(link, WEIR_ERROR_UNSUPPORTED, "use a newer version of the backend",
-                     "the null backend does not know operations of kind %d", (int)operation->kind);
+    return weir_host_fail(link->host, WEIR_ERROR_UNSUPPORTED, "use a newer version of the backend",
+                          "the null backend does not know operations of kind %d",
+                          (int)operation->kind);
 }
 
 weir_status null_queue_submit(const struct weir_link *link, weir_queue *queue,

@@ -59,9 +59,9 @@ static weir_status create_shared(struct ocl_buffer *buffer)
         module->cl.clSVMAlloc(buffer->device->context,
                               CL_MEM_READ_WRITE | CL_MEM_SVM_FINE_GRAIN_BUFFER, buffer->size, 0);
     if (!buffer->pointer) // the call tells no reason
-        return ocl_error(module->host, WEIR_ERROR_OUT_OF_MEMORY,
-                         "destroy buffers that are no longer needed, or use smaller ones",
-                         "clSVMAlloc gives no HOST buffer of %zu bytes", buffer->size);
+        return weir_host_fail(module->host, WEIR_ERROR_OUT_OF_MEMORY,
+                              "destroy buffers that are no longer needed, or use smaller ones",
+                              "clSVMAlloc gives no HOST buffer of %zu bytes", buffer->size);
     buffer->svm = true;
     module->host->count_driver_object();
     return WEIR_OK;
@@ -184,7 +184,7 @@ weir_status ocl_buffer_create(const struct weir_link *link, weir_device *device,
     (void)object;
     struct ocl_buffer *buffer = link->host->allocate(sizeof *buffer);
     if (!buffer)
-        return ocl_no_memory(link->host, "a buffer");
+        return weir_host_no_memory(link->host, "a buffer");
     buffer->device = ocl_device_of(link, device);
     buffer->size = setup->size;
     weir_status status = allocate(buffer, setup);
@@ -274,7 +274,7 @@ static weir_status create_view(struct ocl_buffer *buffer, size_t offset, size_t 
     struct ocl_view *view = place_for_view(buffer);
     if (!view) {
         module->cl.clReleaseMemObject(memory);
-        return ocl_no_memory(module->host, "the views of a buffer");
+        return weir_host_no_memory(module->host, "the views of a buffer");
     }
     *view = (struct ocl_view){.offset = offset, .size = size, .memory = memory};
     *out_view = view;

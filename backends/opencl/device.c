@@ -132,7 +132,7 @@ weir_status ocl_device_create(const struct weir_link *link, weir_device *object,
     (void)object;
     struct ocl_device *device = module->host->allocate(sizeof *device);
     if (!device)
-        return ocl_no_memory(module->host, "a device");
+        return weir_host_no_memory(module->host, "a device");
 
     pthread_mutex_init(&device->lock, NULL);
     pthread_mutex_init(&device->clock.lock, NULL);

@@ -115,22 +115,3 @@ weir_status ocl_native_error(const struct ocl_module *module, const char *call, 
     va_end(arguments);
     return module->host->error(&detail);
 }
-
-weir_status ocl_error(const struct weir_host *host, weir_status status, const char *remedy,
-                      const char *format, ...)
-{
-    struct weir_error detail = {.status = status};
-    snprintf(detail.remedy, sizeof detail.remedy, "%s", remedy);
-
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(detail.message, sizeof detail.message, format, arguments);
-    va_end(arguments);
-    return host->error(&detail);
-}
-
-weir_status ocl_no_memory(const struct weir_host *host, const char *what)
-{
-    return ocl_error(host, WEIR_ERROR_OUT_OF_MEMORY, "free some memory of the host",
-                     "no host memory is left for %s", what);
-}

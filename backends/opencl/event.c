@@ -111,7 +111,7 @@ weir_status ocl_submit_record(struct ocl_queue *queue, uint64_t sequence)
     if (fits)
         return WEIR_OK;
     module->cl.clReleaseEvent(event);
-    return ocl_no_memory(module->host, "the records of a queue");
+    return weir_host_no_memory(module->host, "the records of a queue");
 }
 
 // Stores the event of a record with a reference for the caller, or NULL when the
@@ -269,8 +269,8 @@ weir_status ocl_event_time(const struct weir_link *link, weir_queue *object, uin
     struct ocl_queue *queue = ocl_queue_of(link, object);
     const struct weir_host *host = queue->device->module->host;
     if (!queue->timing)
-        return ocl_error(host, WEIR_ERROR_INVALID, "create the queue with timing",
-                         "the queue takes no times");
+        return weir_host_fail(host, WEIR_ERROR_INVALID, "create the queue with timing",
+                              "the queue takes no times");
 
     weir_status status = answer(queue, sequence);
     if (status != WEIR_OK)
@@ -285,9 +285,10 @@ weir_status ocl_event_time(const struct weir_link *link, weir_queue *object, uin
                                 "the driver did not tell the time of operation %" PRIu64, sequence);
     if (found)
         return WEIR_OK;
-    return ocl_error(host, WEIR_ERROR_EXPIRED, "read times sooner",
-                     "the time of operation %" PRIu64 " is not kept; a queue keeps its last %d",
-                     sequence, OCL_TIMING_HISTORY);
+    return weir_host_fail(host, WEIR_ERROR_EXPIRED, "read times sooner",
+                          "the time of operation %" PRIu64
+                          " is not kept; a queue keeps its last %d",
+                          sequence, OCL_TIMING_HISTORY);
 }
 
 weir_status ocl_records_settle(struct ocl_queue *queue)

@@ -134,7 +134,7 @@ static weir_status list_platform(struct ocl_module *module, cl_platform_id platf
     struct ocl_listed *longer =
         module->host->allocate((module->listed_count + count) * sizeof *longer);
     if (!longer)
-        return ocl_no_memory(module->host, "the list of devices");
+        return weir_host_no_memory(module->host, "the list of devices");
     if (module->listed)
         memcpy(longer, module->listed, module->listed_count * sizeof *longer);
     module->host->release(module->listed);
@@ -185,25 +185,28 @@ static weir_status explain_nothing(const struct ocl_module *module, const char *
 {
     const struct weir_host *host = module->host;
     if (!search->platforms[0])
-        return ocl_error(host, WEIR_ERROR_NO_DEVICE,
-                         "install an OpenCL driver; for a CPU that is PoCL (Debian: "
-                         "pocl-opencl-icd), and /etc/OpenCL/vendors names each driver",
-                         "%s works, but no OpenCL driver is registered with it", library);
+        return weir_host_fail(host, WEIR_ERROR_NO_DEVICE,
+                              "install an OpenCL driver; for a CPU that is PoCL (Debian: "
+                              "pocl-opencl-icd), and /etc/OpenCL/vendors names each driver",
+                              "%s works, but no OpenCL driver is registered with it", library);
     if (!search->matched)
-        return ocl_error(host, WEIR_ERROR_NO_DEVICE, "correct or remove `platform` in [opencl]",
-                         "no OpenCL platform has '%s' in its name; there is %s", wanted,
-                         search->platforms);
+        return weir_host_fail(host, WEIR_ERROR_NO_DEVICE,
+                              "correct or remove `platform` in [opencl]",
+                              "no OpenCL platform has '%s' in its name; there is %s", wanted,
+                              search->platforms);
     if (strstr(search->platforms, "Portable Computing Language"))
-        return ocl_error(host, WEIR_ERROR_NO_DEVICE,
-                         "set POCL_CACHE_DIR to a folder that can be written, and unset "
-                         "POCL_DEVICES or set it to names that this PoCL knows (pthread, basic)",
-                         "the OpenCL platforms have no usable device (%s); PoCL hides its own when "
-                         "its cache folder cannot be written or POCL_DEVICES is wrong",
-                         search->platforms);
-    return ocl_error(host, WEIR_ERROR_NO_DEVICE,
-                     "check that the device is plugged in, permitted to this user and not hidden "
-                     "by an environment variable; clinfo shows what the driver sees",
-                     "the OpenCL platforms have no usable device (%s)", search->platforms);
+        return weir_host_fail(
+            host, WEIR_ERROR_NO_DEVICE,
+            "set POCL_CACHE_DIR to a folder that can be written, and unset "
+            "POCL_DEVICES or set it to names that this PoCL knows (pthread, basic)",
+            "the OpenCL platforms have no usable device (%s); PoCL hides its own when "
+            "its cache folder cannot be written or POCL_DEVICES is wrong",
+            search->platforms);
+    return weir_host_fail(
+        host, WEIR_ERROR_NO_DEVICE,
+        "check that the device is plugged in, permitted to this user and not hidden "
+        "by an environment variable; clinfo shows what the driver sees",
+        "the OpenCL platforms have no usable device (%s)", search->platforms);
 }
 
 // A cache that cannot be used costs time, and is no reason to fail.
@@ -238,10 +241,11 @@ static weir_status start(struct ocl_module *module, const struct weir_setting *s
     char message[512];
 
     if (!ocl_symbols_load(library, &module->cl, message, sizeof message))
-        return ocl_error(module->host, WEIR_ERROR_MODULE,
-                         "install an OpenCL loader (Debian: ocl-icd-libopencl1), or name one with "
-                         "`library` in [opencl]",
-                         "the OpenCL loader cannot be used: %s", message);
+        return weir_host_fail(
+            module->host, WEIR_ERROR_MODULE,
+            "install an OpenCL loader (Debian: ocl-icd-libopencl1), or name one with "
+            "`library` in [opencl]",
+            "the OpenCL loader cannot be used: %s", message);
     weir_status status = list_platforms(module, wanted, &search);
     if (status == WEIR_OK && module->listed_count == 0)
         status = explain_nothing(module, library, wanted, &search);
@@ -257,7 +261,7 @@ static weir_status ocl_open(struct weir_link *link, const struct weir_setting *s
 {
     struct ocl_module *module = link->host->allocate(sizeof *module);
     if (!module)
-        return ocl_no_memory(link->host, "the OpenCL backend");
+        return weir_host_no_memory(link->host, "the OpenCL backend");
     module->host = link->host;
     weir_status status = start(module, settings);
     if (status < 0) {
@@ -335,9 +339,6 @@ static const struct weir_module module_info = {
     .ops = &ops,
     .driver_version = ocl_driver_version,
 };
-
-WEIR_API const struct weir_module *weir_module_query(uint32_t host_abi,
-                                                     const struct weir_host *host);
 
 const struct weir_module *weir_module_query(uint32_t host_abi, const struct weir_host *host)
 {

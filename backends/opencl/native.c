@@ -48,8 +48,8 @@ weir_status ocl_submit_native(const struct ocl_queue *queue, const struct weir_o
 
 static weir_status refuse_queue(const struct ocl_queue *queue, const char *remedy, const char *why)
 {
-    return ocl_error(queue->device->module->host, WEIR_ERROR_INVALID, remedy,
-                     "the command queue %s", why);
+    return weir_host_fail(queue->device->module->host, WEIR_ERROR_INVALID, remedy,
+                          "the command queue %s", why);
 }
 
 static weir_status check_queue(const struct ocl_queue *queue, cl_command_queue native, bool timing,
@@ -106,8 +106,8 @@ weir_status ocl_wrap_queue(struct ocl_queue *queue, cl_command_queue native, boo
 static weir_status refuse_memory(const struct ocl_buffer *buffer, const char *remedy,
                                  const char *why)
 {
-    return ocl_error(buffer->device->module->host, WEIR_ERROR_INVALID, remedy, "the cl_mem %s",
-                     why);
+    return weir_host_fail(buffer->device->module->host, WEIR_ERROR_INVALID, remedy, "the cl_mem %s",
+                          why);
 }
 
 struct facts {
@@ -155,9 +155,9 @@ static weir_status check_memory(const struct ocl_buffer *buffer, cl_mem native, 
         return refuse_memory(buffer, "create it with CL_MEM_READ_WRITE",
                              "is not for kernels that read and write");
     if (facts->size < buffer->size)
-        return ocl_error(module->host, WEIR_ERROR_INVALID, "adopt as much as there is",
-                         "the cl_mem has %zu bytes, and %zu were asked for", facts->size,
-                         buffer->size);
+        return weir_host_fail(module->host, WEIR_ERROR_INVALID, "adopt as much as there is",
+                              "the cl_mem has %zu bytes, and %zu were asked for", facts->size,
+                              buffer->size);
     return WEIR_OK;
 }
 

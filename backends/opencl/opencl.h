@@ -19,6 +19,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <weir/module/error.h>
 #include <weir/module/module.h>
 
 #include "backends/opencl/symbols.h"
@@ -196,12 +197,6 @@ const char *ocl_native_name(cl_int code);
 // that fits. The rest says what was attempted.
 weir_status ocl_native_error(const struct ocl_module *module, const char *call, cl_int code,
                              const char *format, ...) WEIR_PRINTF(4, 5);
-
-// Reports an error that is not the driver's.
-weir_status ocl_error(const struct weir_host *host, weir_status status, const char *remedy,
-                      const char *format, ...) WEIR_PRINTF(4, 5);
-
-weir_status ocl_no_memory(const struct weir_host *host, const char *what);
 
 // device.c
 

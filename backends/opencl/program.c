@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "backends/opencl/opencl.h"
+#include "base/text.h"
 #include "kernels/dialect/opencl_text.h"
 
 // What the kernels of Weir are written for. Appended to by the user's options.
@@ -92,15 +93,6 @@ static char *build_log(const struct build *build)
     return log;
 }
 
-// The log from its first error on, because warnings may fill a message alone.
-static const char *from_first_error(const char *log)
-{
-    const char *at = strstr(log, "error:");
-    while (at && at > log && at[-1] != '\n')
-        at--;
-    return at ? at : log;
-}
-
 static weir_status report_build(const struct build *build, cl_int code)
 {
     const struct weir_host *host = build->device->module->host;
@@ -117,7 +109,8 @@ static weir_status report_build(const struct build *build, cl_int code)
         };
         snprintf(detail.native_name, sizeof detail.native_name, "%s", ocl_native_name(code));
         snprintf(detail.message, sizeof detail.message, "the program does not build with '%s': %s",
-                 build->options, log && log[0] ? from_first_error(log) : "there is no log");
+                 build->options,
+                 log && log[0] ? weir_text_line_with(log, "error:") : "there is no log");
         cut_end(detail.message);
         status = host->error(&detail);
     }
@@ -237,7 +230,7 @@ static void write_cache(const struct build *build)
 static weir_status make_program(struct build *build, const char *options)
 {
     if (!make_options(build, options) || !make_key(build))
-        return ocl_no_memory(build->device->module->host, "the options of a program");
+        return weir_host_no_memory(build->device->module->host, "the options of a program");
     if (read_cache(build))
         return WEIR_OK;
     weir_status status = build_source(build);
@@ -270,9 +263,9 @@ static weir_status choose_source(struct build *build, const struct weir_program_
     build->source.text = bundled_source(params->bundle);
     if (build->source.text)
         return WEIR_OK;
-    return ocl_error(build->device->module->host, WEIR_ERROR_UNSUPPORTED,
-                     "make the bundle with weir_kernels, which always embeds one",
-                     "bundle '%s' has no OpenCL C image", params->bundle->name);
+    return weir_host_fail(build->device->module->host, WEIR_ERROR_UNSUPPORTED,
+                          "make the bundle with weir_kernels, which always embeds one",
+                          "bundle '%s' has no OpenCL C image", params->bundle->name);
 }
 
 // Takes over what was built.
@@ -282,7 +275,7 @@ static weir_status keep(struct ocl_program *program, struct build *build)
     if (build->signatures) {
         program->signatures = ocl_signatures_parse(host, build->text);
         if (!program->signatures)
-            return ocl_no_memory(host, "the signatures of a program");
+            return weir_host_no_memory(host, "the signatures of a program");
     }
     program->program = build->program;
     build->program = NULL;
@@ -299,7 +292,7 @@ weir_status ocl_program_create(const struct weir_link *link, weir_device *device
     (void)object;
     struct ocl_program *program = host->allocate(sizeof *program);
     if (!program)
-        return ocl_no_memory(host, "a program");
+        return weir_host_no_memory(host, "a program");
 
     program->device = ocl_device_of(link, device);
     weir_status status = choose_source(&build, params);
@@ -380,7 +373,7 @@ weir_status ocl_kernel_create(const struct weir_link *link, weir_program *progra
     (void)object;
     struct ocl_kernel *kernel = module->host->allocate(sizeof *kernel);
     if (!kernel)
-        return ocl_no_memory(module->host, "a kernel");
+        return weir_host_no_memory(module->host, "a kernel");
     kernel->device = program->device;
     pthread_mutex_init(&kernel->lock, NULL);
 
@@ -391,7 +384,7 @@ weir_status ocl_kernel_create(const struct weir_link *link, weir_program *progra
     kernel->bound =
         module->host->allocate((signature->parameter_count + 1) * sizeof *kernel->bound);
     if (!kernel->borrowed || !kernel->bound) {
-        status = ocl_no_memory(module->host, "a kernel");
+        status = weir_host_no_memory(module->host, "a kernel");
         goto fail;
     }
     kernel->kernel = module->cl.clCreateKernel(program->program, signature->name, &code);

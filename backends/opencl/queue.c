@@ -50,7 +50,7 @@ weir_status ocl_queue_create(const struct weir_link *link, weir_device *device, 
     (void)object;
     struct ocl_queue *queue = module->host->allocate(sizeof *queue);
     if (!queue)
-        return ocl_no_memory(module->host, "a queue");
+        return weir_host_no_memory(module->host, "a queue");
     queue->device = ocl_device_of(link, device);
     queue->timing = setup->timing;
     pthread_mutex_init(&queue->lock, NULL);
@@ -59,7 +59,7 @@ weir_status ocl_queue_create(const struct weir_link *link, weir_device *device, 
     if (setup->timing) {
         queue->times = module->host->allocate(OCL_TIMING_HISTORY * sizeof *queue->times);
         if (!queue->times) {
-            status = ocl_no_memory(module->host, "the times of a queue");
+            status = weir_host_no_memory(module->host, "the times of a queue");
             goto fail;
         }
     }
@@ -116,11 +116,12 @@ static weir_status set_buffer(const struct weir_link *link, const struct ocl_ker
                                                      "argument %" PRIu32 " of the launch", index);
     }
     if (buffer->pointer && !kernel->device->in_place)
-        return ocl_error(module->host, WEIR_ERROR_UNSUPPORTED,
-                         "use a HOST buffer of weir_buffer_create(), or a DEVICE buffer",
-                         "argument %" PRIu32 " of the launch is wrapped memory, which kernels of "
-                         "this device cannot reach",
-                         index);
+        return weir_host_fail(module->host, WEIR_ERROR_UNSUPPORTED,
+                              "use a HOST buffer of weir_buffer_create(), or a DEVICE buffer",
+                              "argument %" PRIu32
+                              " of the launch is wrapped memory, which kernels of "
+                              "this device cannot reach",
+                              index);
     cl_mem memory;
     weir_status status = ocl_buffer_view(buffer, offset, argument->size, whole, &memory);
     if (status < 0)
@@ -254,10 +255,10 @@ static weir_status submit(const struct weir_link *link, struct ocl_queue *queue,
     default: // the last hop keeps the others
         break;
     }
-    return ocl_error(link->host, WEIR_ERROR_UNSUPPORTED,
-                     "install a module of the same version as the library",
-                     "the OpenCL backend does not know operations of kind %d",
-                     (int)operation->kind);
+    return weir_host_fail(link->host, WEIR_ERROR_UNSUPPORTED,
+                          "install a module of the same version as the library",
+                          "the OpenCL backend does not know operations of kind %d",
+                          (int)operation->kind);
 }
 
 // Also after an error: a part of the operation may have been enqueued.

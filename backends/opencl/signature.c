@@ -209,7 +209,7 @@ weir_status ocl_signatures_describe(const struct ocl_device *device,
     cl_int code = cl->clCreateKernelsInProgram(program, 0, NULL, &count);
     cl_kernel *kernels = module->host->allocate((count + 1) * sizeof *kernels);
     if (!kernels)
-        return ocl_no_memory(module->host, "the signatures of a program");
+        return weir_host_no_memory(module->host, "the signatures of a program");
     if (code == CL_SUCCESS && count > 0)
         code = cl->clCreateKernelsInProgram(program, count, kernels, NULL);
     weir_status status = WEIR_OK;
@@ -224,7 +224,7 @@ weir_status ocl_signatures_describe(const struct ocl_device *device,
     }
     module->host->release(kernels);
     if (status == WEIR_OK && text.failed)
-        status = ocl_no_memory(module->host, "the signatures of a program");
+        status = weir_host_no_memory(module->host, "the signatures of a program");
     if (status == WEIR_OK)
         *out_text = text.data;
     else

@@ -64,7 +64,7 @@ weir_status ocl_watch_init(struct ocl_queue *queue)
         return status;
     queue->watch = host->allocate(sizeof *queue->watch);
     if (!queue->watch)
-        return ocl_no_memory(host, "the times of a queue's operations");
+        return weir_host_no_memory(host, "the times of a queue's operations");
     pthread_mutex_init(&queue->watch->lock, NULL);
     return WEIR_OK;
 }
@@ -248,8 +248,8 @@ weir_status ocl_device_clock(const struct weir_link *link, weir_device *object,
     if (status == WEIR_OK && !wait_for_marker(device))
         status = WEIR_NOT_READY; // the marker stays for the next call
     if (status == WEIR_OK && !read_marker(device, out_host_ns, out_device_ns))
-        status = ocl_error(link->host, WEIR_ERROR_UNSUPPORTED, "",
-                           "the driver does not tell the times of a marker");
+        status = weir_host_fail(link->host, WEIR_ERROR_UNSUPPORTED, "",
+                                "the driver does not tell the times of a marker");
     if (status != WEIR_NOT_READY && clock->marker) {
         device->module->cl.clReleaseEvent(clock->marker);
         clock->marker = NULL;

@@ -3,7 +3,6 @@
 #define _GNU_SOURCE // secure_getenv
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,18 +70,6 @@ static const struct weir_key keys[KEY_COUNT] = {
             .help = "A file for the page with timeline and report, likewise.",
         },
 };
-
-weir_status trace_fail(const struct weir_link *link, weir_status status, const char *remedy,
-                       const char *format, ...)
-{
-    struct weir_error detail = {.status = status};
-    snprintf(detail.remedy, sizeof detail.remedy, "%s", remedy);
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(detail.message, sizeof detail.message, format, arguments);
-    va_end(arguments);
-    return link->host->error(&detail);
-}
 
 // What the head of the file says.
 
@@ -157,13 +144,14 @@ static weir_status open_file(struct trace *trace, const struct weir_setting *set
     if (!trace_path_claim(named && *named ? named : settings[KEY_FILE].text, trace->path) ||
         !trace_path_claim(settings[KEY_REPORT].text, trace->report_path) ||
         !trace_path_claim(settings[KEY_HTML].text, trace->html_path) || !trace->path[0])
-        return trace_fail(trace->link, WEIR_ERROR_CONFIG,
-                          "use names of fewer than 450 bytes, and one for `file`",
-                          "a name of a file in [trace] is too long, or `file` has none");
+        return weir_host_fail(trace->link->host, WEIR_ERROR_CONFIG,
+                              "use names of fewer than 450 bytes, and one for `file`",
+                              "a name of a file in [trace] is too long, or `file` has none");
     if (create_writer(trace, message, sizeof message))
         return WEIR_OK;
-    return trace_fail(trace->link, WEIR_ERROR_IO, "name another file with `file` in [trace]",
-                      "no trace can be written: %s", message);
+    return weir_host_fail(trace->link->host, WEIR_ERROR_IO,
+                          "name another file with `file` in [trace]", "no trace can be written: %s",
+                          message);
 }
 
 static void release(struct trace *trace)
@@ -181,7 +169,7 @@ static weir_status trace_open(struct weir_link *link, const struct weir_setting 
 {
     struct trace *trace = calloc(1, sizeof *trace);
     if (!trace)
-        return trace_fail(link, WEIR_ERROR_OUT_OF_MEMORY, "", "no memory is left for a trace");
+        return weir_host_no_memory(link->host, "a trace");
     trace->link = link;
     trace->backend = last_link(link);
     trace->ring_size = power_of_two((uint64_t)settings[KEY_BUFFER].integer);
@@ -190,15 +178,15 @@ static weir_status trace_open(struct weir_link *link, const struct weir_setting 
     pthread_mutex_init(&trace->lock, NULL);
     weir_status status = WEIR_OK;
     if (!trace_names_init(&trace->names))
-        status = trace_fail(link, WEIR_ERROR_OUT_OF_MEMORY, "", "no memory is left for a trace");
+        status = weir_host_no_memory(link->host, "a trace");
     if (status == WEIR_OK)
         status = open_file(trace, settings);
     if (status == WEIR_OK && !trace_drain_start(trace)) {
         struct weir_trace_meta end = {.end_ns = 0};
         char message[512];
         weir_trace_writer_close(&trace->writer, &end, NULL, 0, message, sizeof message);
-        status = trace_fail(link, WEIR_ERROR_SYSTEM, "raise the limit of threads",
-                            "no thread for writing the trace");
+        status = weir_host_fail(link->host, WEIR_ERROR_SYSTEM, "raise the limit of threads",
+                                "no thread for writing the trace");
     }
     if (status < 0) {
         trace_paths_give_back(trace);
@@ -272,9 +260,6 @@ static const struct weir_module module_info = {
     .ops = &ops,
     .wants = WEIR_MODULE_WANTS_TIMES,
 };
-
-WEIR_API const struct weir_module *weir_module_query(uint32_t host_abi,
-                                                     const struct weir_host *host);
 
 const struct weir_module *weir_module_query(uint32_t host_abi, const struct weir_host *host)
 {

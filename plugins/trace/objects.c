@@ -15,9 +15,9 @@
 
 static weir_status no_memory(const struct weir_link *link, const char *what)
 {
-    return trace_fail(link, WEIR_ERROR_OUT_OF_MEMORY,
-                      "use a smaller `buffer` in [trace], or fewer queues",
-                      "no memory is left to trace %s", what);
+    return weir_host_fail(link->host, WEIR_ERROR_OUT_OF_MEMORY,
+                          "use a smaller `buffer` in [trace], or fewer queues",
+                          "no memory is left to trace %s", what);
 }
 
 weir_status trace_device_create(const struct weir_link *link, weir_device *object,

@@ -26,6 +26,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include <weir/module/error.h>
 #include <weir/module/module.h>
 
 #include "base/clock_map.h"
@@ -305,9 +306,6 @@ static inline const struct trace_buffer *trace_buffer_of(const struct weir_link 
 {
     return weir_buffer_data(link, buffer);
 }
-
-weir_status trace_fail(const struct weir_link *link, weir_status status, const char *remedy,
-                       const char *format, ...) WEIR_PRINTF(4, 5);
 
 // outputs.c
 

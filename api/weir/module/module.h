@@ -1,13 +1,8 @@
 // The interface between Weir and its modules: backends, which end a chain, and
 // plugins, which sit in it and forward to the next link.
 //
-// A module is one shared object, `weir_NAME.so`, which exports one symbol:
-//
-//     WEIR_API const struct weir_module *weir_module_query(uint32_t host_abi,
-//                                                          const struct weir_host *host);
-//
-// The call has no side effects and returns static data: it is also made to read
-// the key table of a module that is not going to be used.
+// A module is one shared object, `weir_NAME.so`, which exports one symbol,
+// weir_module_query().
 #ifndef WEIR_MODULE_MODULE_H
 #define WEIR_MODULE_MODULE_H
 
@@ -257,6 +252,17 @@ struct weir_module {
     uint32_t wants; // enum weir_module_wants
     // above: ABI 1
 };
+
+// What every module defines. The call has no side effects and returns static data: it is
+// also made to read the key table of a module that is not going to be used.
+#ifdef __cplusplus
+extern "C" {
+#endif
+WEIR_API const struct weir_module *weir_module_query(uint32_t host_abi,
+                                                     const struct weir_host *host);
+#ifdef __cplusplus
+}
+#endif
 
 typedef const struct weir_module *(*weir_module_query_function)(uint32_t host_abi,
                                                                 const struct weir_host *host);

@@ -445,9 +445,6 @@ static const struct weir_module count_module = {
     .ops = &count_ops,
 };
 
-WEIR_API const struct weir_module *weir_module_query(uint32_t host_abi,
-                                                     const struct weir_host *host);
-
 const struct weir_module *weir_module_query(uint32_t host_abi, const struct weir_host *host)
 {
     (void)host_abi;

@@ -86,9 +86,6 @@ static const struct weir_module lossy_module = {
     .ops = &lossy_ops,
 };
 
-WEIR_API const struct weir_module *weir_module_query(uint32_t host_abi,
-                                                     const struct weir_host *host);
-
 const struct weir_module *weir_module_query(uint32_t host_abi, const struct weir_host *host)
 {
     (void)host_abi;

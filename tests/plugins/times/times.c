@@ -19,9 +19,6 @@ static const struct weir_module times_module = {
     .wants = WEIR_MODULE_WANTS_TIMES,
 };
 
-WEIR_API const struct weir_module *weir_module_query(uint32_t host_abi,
-                                                     const struct weir_host *host);
-
 const struct weir_module *weir_module_query(uint32_t host_abi, const struct weir_host *host)
 {
     (void)host_abi;

@@ -1,0 +1,57 @@
+// How a module reports an error: the detail is filled in, handed to the front end, and what
+// that returns is what the slot returns.
+//
+//     return weir_host_fail(link->host, WEIR_ERROR_UNSUPPORTED, "use fewer local arrays",
+//                           "kernel '%s' needs %zu bytes of local memory, and there are %zu",
+//                           name, needed, there);
+//
+// A sentence names the thing and the limit it broke; the remedy says what to do about it. The
+// functions are the module's own copies, so it links nothing for them.
+//
+// Threads: safe.
+#ifndef WEIR_MODULE_ERROR_H
+#define WEIR_MODULE_ERROR_H
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <weir/module/module.h>
+
+// Writes the sentence into `detail`, whose other fields are filled in already, such as the
+// native call and its error, and hands it over. Returns `detail->status`.
+WEIR_PRINTF(3, 4)
+static inline weir_status weir_host_report(const struct weir_host *host, struct weir_error *detail,
+                                           const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(detail->message, sizeof detail->message, format, arguments);
+    va_end(arguments);
+    return host->error(detail);
+}
+
+// An error of no driver's. `remedy` may be NULL. Returns `status`.
+WEIR_PRINTF(4, 5)
+static inline weir_status weir_host_fail(const struct weir_host *host, weir_status status,
+                                         const char *remedy, const char *format, ...)
+{
+    struct weir_error detail;
+    memset(&detail, 0, sizeof detail);
+    detail.status = status;
+    if (remedy)
+        snprintf(detail.remedy, sizeof detail.remedy, "%s", remedy);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(detail.message, sizeof detail.message, format, arguments);
+    va_end(arguments);
+    return host->error(&detail);
+}
+
+// The one sentence for memory of the host that ran out. Returns WEIR_ERROR_OUT_OF_MEMORY.
+static inline weir_status weir_host_no_memory(const struct weir_host *host, const char *what)
+{
+    return weir_host_fail(host, WEIR_ERROR_OUT_OF_MEMORY, "free some memory of the host",
+                          "no host memory is left for %s", what);
+}
+
+#endif
