@@ -6,6 +6,7 @@
 #include "patterns/chunks.h"
 #include "tests/patterns/recorder.h"
 #include "tests/patterns/rig.h"
+#include "tests/support/memory.h"
 
 enum {
     WORDS = 10007,
@@ -77,6 +78,15 @@ static struct weir_chunks_params job_params(size_t count)
         .kernel = take_half,
         .chunk_count = CHUNKS,
     };
+}
+
+// With so many queues; 0: one for each engine.
+static struct weir_chunks_params params_on(uint32_t queues)
+{
+    struct weir_chunks_params params = job_params(WORDS);
+    params.queue_count = queues;
+    params.layout = queues == 0 ? WEIR_CHUNKS_BY_ENGINE : WEIR_CHUNKS_BY_CHUNK;
+    return params;
 }
 
 static void open_job(void)
@@ -197,10 +207,7 @@ WEIR_TEST(Chunks, DownloadsWaitForKernels)
 
     open_job();
     for (uint32_t queues = 0; queues <= 3; queues++) {
-        struct weir_chunks_params params = job_params(WORDS);
-        params.queue_count = queues;
-        params.layout = queues == 0 ? WEIR_CHUNKS_BY_ENGINE : WEIR_CHUNKS_BY_CHUNK;
-        gate_init(&job.gate);
+        const struct weir_chunks_params params = params_on(queues);
         job.gated = 4;
         write_src(WORDS, 1000 * queues);
         guard_dst();
@@ -216,9 +223,8 @@ WEIR_TEST(Chunks, DownloadsWaitForKernels)
         ASSERT_OK(weir_event_sync(done, WEIR_FOREVER));
         EXPECT_SIZE_EQ(wrong_words(WORDS, 1000 * queues), 0);
         weir_chunks_destroy(&job.chunks);
-        gate_finish(&job.gate);
+        gate_shut(&job.gate);
     }
-    gate_init(&job.gate);
     close_job();
 }
 
@@ -233,10 +239,7 @@ WEIR_TEST(Chunks, ARunWaitsForItsSource)
     ASSERT_OK(rig_queue("filler", &filler));
     ASSERT_OK(rig_buffer(WORDS * 8, WEIR_PLACE_HOST, &other));
     for (uint32_t queues = 0; queues <= 3; queues++) {
-        struct weir_chunks_params params = job_params(WORDS);
-        params.queue_count = queues;
-        params.layout = queues == 0 ? WEIR_CHUNKS_BY_ENGINE : WEIR_CHUNKS_BY_CHUNK;
-        gate_init(&job.gate);
+        const struct weir_chunks_params params = params_on(queues);
         write_src(WORDS, 1);
         guard_dst();
         rig_write_words(other, 0, 2 * WORDS, 77000 + queues);
@@ -251,11 +254,10 @@ WEIR_TEST(Chunks, ARunWaitsForItsSource)
         ASSERT_OK(weir_event_sync(done, WEIR_FOREVER));
         EXPECT_SIZE_EQ(wrong_words(WORDS, 77000 + queues), 0);
         weir_chunks_destroy(&job.chunks);
-        gate_finish(&job.gate);
+        gate_shut(&job.gate);
     }
     weir_buffer_destroy(&other);
     weir_queue_destroy(&filler);
-    gate_init(&job.gate);
     close_job();
 }
 
@@ -307,9 +309,7 @@ WEIR_TEST(Chunks, RunsFollowEachOther)
     job.jitter = false;
     ASSERT_OK(rig_buffer(RUNS * WORDS * 8, WEIR_PLACE_HOST, &notes.seen));
     for (uint32_t queues = 0; queues <= 3; queues++) {
-        struct weir_chunks_params params = job_params(WORDS);
-        params.queue_count = queues;
-        params.layout = queues == 0 ? WEIR_CHUNKS_BY_ENGINE : WEIR_CHUNKS_BY_CHUNK;
+        struct weir_chunks_params params = params_on(queues);
         params.kernel = note_input;
         notes.count = 0;
         write_src(WORDS, 0);
@@ -362,9 +362,7 @@ WEIR_TEST(Chunks, AFailureReachesTheEventAndIsRecoveredFrom)
     open_job();
     for (uint32_t queues = 0; queues <= 3; queues++) {
         weir_test_note("%u queues", queues);
-        struct weir_chunks_params params = job_params(WORDS);
-        params.queue_count = queues;
-        params.layout = queues == 0 ? WEIR_CHUNKS_BY_ENGINE : WEIR_CHUNKS_BY_CHUNK;
+        const struct weir_chunks_params params = params_on(queues);
         write_src(WORDS, 3);
         ASSERT_OK(weir_chunks_create(&params, &job.chunks));
         job.fails = 2;
@@ -431,23 +429,21 @@ WEIR_TEST(Chunks, RunsAllocateNothing)
 
     open_job();
     job.jitter = false;
-    struct weir_chunks_params params = job_params(WORDS);
     for (uint32_t queues = 0; queues <= 3; queues += 3) {
+        const struct weir_chunks_params params = params_on(queues);
         unsigned long allocations = 0;
-        params.queue_count = queues;
-        params.layout = queues == 0 ? WEIR_CHUNKS_BY_ENGINE : WEIR_CHUNKS_BY_CHUNK;
         ASSERT_OK(weir_chunks_create(&params, &job.chunks));
         for (unsigned run = 0; run < 500; run++) {
             if (run == 50) {
                 weir_counters_read(&before);
-                allocations = rig_allocations();
+                allocations = weir_test_allocations();
             }
             ASSERT_OK(weir_chunks_run(job.chunks, NULL, 0, &done));
             if (run % 2)
                 ASSERT_OK(weir_event_sync(done, WEIR_FOREVER));
         }
         weir_counters_read(&after);
-        EXPECT_UINT_EQ(rig_allocations(), allocations);
+        EXPECT_UINT_EQ(weir_test_allocations(), allocations);
         EXPECT_UINT_EQ(after.allocations, before.allocations);
         EXPECT_UINT_EQ(after.driver_objects, before.driver_objects);
         EXPECT_UINT_GT(allocations, 0);

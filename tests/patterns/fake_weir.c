@@ -36,8 +36,6 @@ static unsigned recover_times;
 static bool times_expired;
 static unsigned destroyed_broken;
 
-static _Thread_local struct weir_error last_error;
-
 weir_device *fake_begin(void)
 {
     memset(queues, 0, sizeof queues);
@@ -133,47 +131,9 @@ unsigned fake_flush_count(const char *label)
     return count;
 }
 
-weir_runtime *weir_device_runtime(const weir_device *asked)
-{
-    (void)asked;
-    return NULL;
-}
-
-void weir_region_push(weir_runtime *runtime, const char *name, uint64_t number)
-{
-    (void)runtime, (void)name, (void)number;
-}
-
-void weir_region_pop(weir_runtime *runtime)
-{
-    (void)runtime;
-}
-
 const struct weir_limits *weir_device_limits(const weir_device *asked)
 {
     return &asked->limits;
-}
-
-const struct weir_error *weir_last_error(void)
-{
-    return &last_error;
-}
-
-weir_status weir_error_set(const struct weir_error *error)
-{
-    static const struct weir_error none;
-    last_error = error ? *error : none;
-    return last_error.status;
-}
-
-const char *weir_status_name(weir_status status)
-{
-    return status == WEIR_ERROR_IO ? "WEIR_ERROR_IO" : "another status";
-}
-
-const char *weir_status_text(weir_status status)
-{
-    return status == WEIR_ERROR_IO ? "a file cannot be read or written" : "another text";
 }
 
 const struct weir_setting *weir_runtime_setting(const weir_runtime *runtime, const char *section,

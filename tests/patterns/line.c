@@ -4,7 +4,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum {
     WORDS = 1024,
@@ -23,24 +22,6 @@ struct slot {
 };
 
 struct line line;
-
-void sleep_ns(long duration_ns)
-{
-    const struct timespec duration = {.tv_nsec = duration_ns};
-    nanosleep(&duration, NULL);
-}
-
-static weir_status make_buffer(weir_device *device, size_t size, weir_placement placement,
-                               weir_buffer **out_buffer)
-{
-    const struct weir_buffer_params params = {
-        .struct_size = sizeof params,
-        .label = "slot",
-        .size = size,
-        .placement = placement,
-    };
-    return weir_buffer_create(device, &params, out_buffer);
-}
 
 static void free_slot(void *user, void *data)
 {
@@ -63,22 +44,21 @@ static weir_status make_slot(void *user, weir_device *device, uint32_t index, vo
     struct slot *slot = calloc(1, sizeof *slot);
     // A buffer of no size is refused by Weir.
     size_t last_size = index + 1 == line.failing_slot ? 0 : BYTES;
-    weir_status status = WEIR_OK;
     (void)user;
+    EXPECT_PTR_EQ(device, rig.device);
 
     line.slots_alive++;
+    weir_status status = rig_buffer(BYTES, WEIR_PLACE_HOST, &slot->in);
     if (status == WEIR_OK)
-        status = make_buffer(device, BYTES, WEIR_PLACE_HOST, &slot->in);
+        status = rig_buffer(BYTES, WEIR_PLACE_DEVICE, &slot->whole);
     if (status == WEIR_OK)
-        status = make_buffer(device, BYTES, WEIR_PLACE_DEVICE, &slot->whole);
+        status = rig_buffer(HALF_BYTES, WEIR_PLACE_DEVICE, &slot->left);
     if (status == WEIR_OK)
-        status = make_buffer(device, HALF_BYTES, WEIR_PLACE_DEVICE, &slot->left);
+        status = rig_buffer(HALF_BYTES, WEIR_PLACE_DEVICE, &slot->right);
     if (status == WEIR_OK)
-        status = make_buffer(device, HALF_BYTES, WEIR_PLACE_DEVICE, &slot->right);
+        status = rig_buffer(BYTES, WEIR_PLACE_DEVICE, &slot->joined);
     if (status == WEIR_OK)
-        status = make_buffer(device, BYTES, WEIR_PLACE_DEVICE, &slot->joined);
-    if (status == WEIR_OK)
-        status = make_buffer(device, last_size, WEIR_PLACE_HOST, &slot->out);
+        status = rig_buffer(last_size, WEIR_PLACE_HOST, &slot->out);
     if (status != WEIR_OK) {
         struct weir_error error = *weir_last_error();
         free_slot(NULL, slot);
@@ -122,18 +102,11 @@ static weir_status fail_host_call(void *user)
     return WEIR_ERROR_IO;
 }
 
-// Takes longer in some frames and stages than in others.
-static weir_status dawdle(void *user)
-{
-    sleep_ns((long)((uintptr_t)user * 7919 % 5) * 100000);
-    return WEIR_OK;
-}
-
 static weir_status begin_stage(weir_queue *queue, const struct frame *frame, unsigned stage)
 {
     if (!line.jitter)
         return WEIR_OK;
-    return weir_queue_host_call(queue, dawdle, (void *)(uintptr_t)(frame->number * 5 + stage));
+    return weir_queue_host_call(queue, rig_dawdle, (void *)(uintptr_t)(frame->number * 5 + stage));
 }
 
 static weir_status upload(void *user, void *data, void *frame, weir_queue *queue)
@@ -227,7 +200,7 @@ void line_deliver(void *user, void *data_frame, void *data,
     if (result->status == WEIR_OK) {
         line.wrong_words += count_wrong(data, frame->number);
         if (line.deliver_ns > 0) {
-            sleep_ns((long)line.deliver_ns);
+            rig_sleep_ns((long)line.deliver_ns);
             line.early_reuses += count_wrong(data, frame->number) != 0;
         }
     }
@@ -236,28 +209,17 @@ void line_deliver(void *user, void *data_frame, void *data,
 
 weir_status line_open(const char *config)
 {
-    const struct weir_open_params params = {
-        .struct_size = sizeof params,
-        .config_path = config ? "line.ini" : "",
-        .config_text = config,
-        .backend = getenv("WEIR_BACKEND") ? NULL : "null",
-        .sections = weir_pipeline_section(),
-        .section_count = 1,
-    };
     memset(&line, 0, sizeof line);
     recorder_init(&line.recorder);
     gate_init(&line.gate);
-    weir_status status = weir_open(&params, &line.runtime);
-    if (status != WEIR_OK)
-        return status;
-    return weir_device_open(line.runtime, NULL, &line.device);
+    return rig_open_with(config);
 }
 
 struct weir_pipeline_params line_params(uint32_t slot_count)
 {
     return (struct weir_pipeline_params){
         .struct_size = sizeof(struct weir_pipeline_params),
-        .device = line.device,
+        .device = rig.device,
         .label = "line",
         .stages = diamond,
         .stage_count = 5,
@@ -275,8 +237,7 @@ void line_close(void)
     EXPECT_UINT_EQ(line.slots_alive, 0);
     EXPECT_UINT_EQ(line.wrong_words, 0);
     EXPECT_UINT_EQ(line.early_reuses, 0);
-    ASSERT_OK(weir_device_close(&line.device));
-    ASSERT_OK(weir_close(&line.runtime));
+    rig_close();
     recorder_finish(&line.recorder);
     gate_finish(&line.gate);
 }

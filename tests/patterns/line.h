@@ -5,17 +5,7 @@
 
 #include "patterns/pipeline.h"
 #include "tests/patterns/recorder.h"
-#include "tests/support/test.h"
-
-#define ASSERT_OK(call)                                                                            \
-    do {                                                                                           \
-        weir_status ok_status = (call);                                                            \
-        if (ok_status != WEIR_OK) {                                                                \
-            weir_test_fail(__FILE__, __LINE__, "%s is %s: %s", #call, weir_status_name(ok_status), \
-                           weir_last_error_text());                                                \
-            return;                                                                                \
-        }                                                                                          \
-    } while (0)
+#include "tests/patterns/rig.h"
 
 struct frame {
     uint32_t number;
@@ -28,8 +18,6 @@ struct frame {
 // upload, then `left` and `right`, which take half of the words each, then `join`
 // and `download`.
 struct line {
-    weir_runtime *runtime;
-    weir_device *device;
     weir_pipeline *pipeline;
     struct recorder recorder;
     struct gate gate;
@@ -44,7 +32,7 @@ struct line {
 
 extern struct line line;
 
-// Opens the device that WEIR_BACKEND names, else null. `config` is INI text; NULL: none.
+// Opens the rig. `config` is as rig_open_with() has it; NULL: none.
 weir_status line_open(const char *config);
 
 // Params of the line, without timing, with the policy WEIR_PIPELINE_BLOCK.
@@ -54,13 +42,11 @@ struct weir_pipeline_params line_params(uint32_t slot_count);
 void line_deliver(void *user, void *data_frame, void *data,
                   const struct weir_pipeline_result *result);
 
-// Destroys the pipeline, if there is one, and closes the device, which is refused
-// while a queue or buffer of it exists. Fails the test if any word was wrong.
+// Destroys the pipeline, if there is one, and closes the rig. Fails the test if any word was
+// wrong.
 void line_close(void);
 
 // Numbers frames from 1.
 void number_frames(struct frame *frames, uint32_t count);
-
-void sleep_ns(long duration_ns);
 
 #endif

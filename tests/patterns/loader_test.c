@@ -9,6 +9,7 @@
 
 #include "tests/patterns/recorder.h"
 #include "tests/patterns/rig.h"
+#include "tests/support/memory.h"
 
 enum {
     WORDS = 1000, // of a full batch
@@ -682,10 +683,10 @@ WEIR_TEST(Loader, TheLoopAllocatesNothing)
             continue;
         ASSERT_OK(weir_queue_sync(fixture.queue, WEIR_FOREVER));
         weir_counters_read(&after);
-        flat += rig_allocations() == allocations && after.allocations == before.allocations &&
+        flat += weir_test_allocations() == allocations && after.allocations == before.allocations &&
                 after.driver_objects == before.driver_objects;
         before = after;
-        allocations = rig_allocations();
+        allocations = weir_test_allocations();
     }
     EXPECT_INT_GT(flat, 0);
     EXPECT_UINT_GT(allocations, 0);

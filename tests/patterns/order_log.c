@@ -68,7 +68,6 @@ static unsigned late_flushes;
 static unsigned breaks_in;
 static const char *ignored_waiter;
 static const char *ignored_producer;
-static struct weir_error last_error;
 
 weir_device *order_begin(void)
 {
@@ -231,28 +230,6 @@ weir_placement weir_buffer_placement(const weir_buffer *buffer)
     return buffer->placement;
 }
 
-const struct weir_error *weir_last_error(void)
-{
-    return &last_error;
-}
-
-weir_status weir_error_set(const struct weir_error *error)
-{
-    static const struct weir_error none;
-    last_error = error ? *error : none;
-    return last_error.status;
-}
-
-const char *weir_status_name(weir_status status)
-{
-    return status == WEIR_ERROR_IO ? "WEIR_ERROR_IO" : "another status";
-}
-
-const char *weir_status_text(weir_status status)
-{
-    return status == WEIR_ERROR_IO ? "a file cannot be read or written" : "another text";
-}
-
 static weir_status fail(const char *message)
 {
     struct weir_error error = {.status = WEIR_ERROR_IO};
@@ -366,22 +343,6 @@ weir_status weir_queue_wait_at(weir_queue *queue, struct weir_event event, const
         return fail("the log has no room for that many waits");
     pending[index][pending_count[index]++] = (unsigned)event.sequence - 1;
     return WEIR_OK;
-}
-
-weir_runtime *weir_device_runtime(const weir_device *asked)
-{
-    (void)asked;
-    return NULL;
-}
-
-void weir_region_push(weir_runtime *runtime, const char *name, uint64_t number)
-{
-    (void)runtime, (void)name, (void)number;
-}
-
-void weir_region_pop(weir_runtime *runtime)
-{
-    (void)runtime;
 }
 
 weir_status weir_queue_flush(weir_queue *queue)

@@ -3,32 +3,7 @@
 
 #include <stdlib.h>
 
-// Wrapped by the linker: calls of this program's C code, Weir's included.
-static _Atomic unsigned long allocations;
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *pointer, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *pointer, size_t size);
-
-void *__wrap_malloc(size_t size)
-{
-    allocations++;
-    return __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    allocations++;
-    return __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *pointer, size_t size)
-{
-    allocations++;
-    return __real_realloc(pointer, size);
-}
+#include "tests/support/memory.h"
 
 static void expect_statuses(const weir_status *statuses, unsigned count)
 {
@@ -108,7 +83,7 @@ WEIR_TEST(Pipeline, FramesDoNotWaitForLaterOnes)
         ASSERT_OK(weir_pipeline_submit(line.pipeline, &frames[i]));
     gate_await(&line.gate, 1);
     while (recorder_count(&line.recorder) < 2)
-        sleep_ns(1000000);
+        rig_sleep_ns(1000000);
     EXPECT_INT_EQ(weir_pipeline_drain(line.pipeline, 1000000), WEIR_TIMEOUT);
     EXPECT_UINT_EQ(recorder_count(&line.recorder), 2);
     gate_open(&line.gate);
@@ -165,8 +140,8 @@ WEIR_TEST(Pipeline, BlockWaitsForRoom)
     struct submitter submitter = {.frames = frames + 1, .count = 5};
     pthread_create(&submitter.thread, NULL, submit_all, &submitter);
     while (submitter.submitted < 2)
-        sleep_ns(1000000);
-    sleep_ns(30000000);
+        rig_sleep_ns(1000000);
+    rig_sleep_ns(30000000);
     EXPECT_UINT_EQ(submitter.submitted, 2);
     gate_open(&line.gate);
     pthread_join(submitter.thread, NULL);
@@ -229,9 +204,9 @@ WEIR_TEST(Pipeline, CancelLetsStartedFramesFinish)
     struct submitter submitter = {.frames = frames + 1, .count = 5};
     pthread_create(&submitter.thread, NULL, submit_all, &submitter);
     while (submitter.submitted < 2)
-        sleep_ns(1000000);
+        rig_sleep_ns(1000000);
     // The third waits for room now, or is about to and then finds it.
-    sleep_ns(30000000);
+    rig_sleep_ns(30000000);
     ASSERT_OK(weir_pipeline_cancel(line.pipeline));
     pthread_join(submitter.thread, NULL);
     EXPECT_INT_EQ(submitter.status, WEIR_CANCELLED);
@@ -274,7 +249,7 @@ WEIR_TEST(Pipeline, DestroyDeliversEveryFrameFirst)
 
 static void *open_gate_later(void *argument)
 {
-    sleep_ns(20000000);
+    rig_sleep_ns(20000000);
     gate_open(argument);
     return NULL;
 }
@@ -287,8 +262,8 @@ WEIR_TEST(Pipeline, DestroyReleasesABlockedSubmit)
     struct submitter submitter = {.frames = frames + 1, .count = 3};
     pthread_create(&submitter.thread, NULL, submit_all, &submitter);
     while (submitter.submitted < 2)
-        sleep_ns(1000000);
-    sleep_ns(30000000);
+        rig_sleep_ns(1000000);
+    rig_sleep_ns(30000000);
     pthread_create(&opener, NULL, open_gate_later, &line.gate);
     ASSERT_OK(weir_pipeline_destroy(&line.pipeline));
     pthread_join(submitter.thread, NULL);
@@ -431,7 +406,7 @@ static weir_status fail_soon(void *user)
 {
     (void)user;
     // Not before the record behind it is accepted.
-    sleep_ns(20000000);
+    rig_sleep_ns(20000000);
     return WEIR_ERROR_IO;
 }
 
@@ -468,9 +443,9 @@ WEIR_TEST(Pipeline, WorkBeforeAFailureRuns)
     weir_buffer *buffer = NULL;
 
     ASSERT_OK(line_open(NULL));
-    ASSERT_OK(weir_queue_create(line.device, NULL, &queue));
-    ASSERT_OK(weir_queue_create(line.device, NULL, &other));
-    ASSERT_OK(weir_buffer_create(line.device, &params, &buffer));
+    ASSERT_OK(weir_queue_create(rig.device, NULL, &queue));
+    ASSERT_OK(weir_queue_create(rig.device, NULL, &other));
+    ASSERT_OK(weir_buffer_create(rig.device, &params, &buffer));
     check_work_before_failure(queue, other, buffer);
     weir_buffer_destroy(&buffer);
     weir_queue_destroy(&other);
@@ -553,7 +528,7 @@ WEIR_TEST(Pipeline, FiguresAddUp)
     EXPECT_UINT_LE(figures.latency_p99_ns, figures.latency_max_ns);
     EXPECT_UINT_LE(figures.latency_min_ns, figures.latency_mean_ns);
     EXPECT_UINT_LE(figures.latency_max_ns, figures.wall_ns);
-    if (weir_device_limits(line.device)->timing_history > 0) {
+    if (weir_device_limits(rig.device)->timing_history > 0) {
         // The clocks of device and host may run apart by a little.
         uint64_t wall = figures.wall_ns + figures.wall_ns / 100;
         uint64_t longest = 0;
@@ -592,13 +567,13 @@ WEIR_TEST(Pipeline, TheLoopAllocatesNothing)
         if (i == 10) {
             ASSERT_OK(weir_pipeline_drain(line.pipeline, WEIR_FOREVER));
             weir_counters_read(&before);
-            allocations_before = allocations;
+            allocations_before = weir_test_allocations();
         }
         ASSERT_OK(weir_pipeline_submit(line.pipeline, &frames[i]));
     }
     ASSERT_OK(weir_pipeline_drain(line.pipeline, WEIR_FOREVER));
     weir_counters_read(&after);
-    EXPECT_UINT_EQ(allocations, allocations_before);
+    EXPECT_UINT_EQ(weir_test_allocations(), allocations_before);
     EXPECT_UINT_EQ(after.allocations, before.allocations);
     EXPECT_UINT_EQ(after.driver_objects, before.driver_objects);
     EXPECT_UINT_GT(allocations_before, 0);
@@ -610,19 +585,19 @@ WEIR_TEST(Pipeline, SettingsReachTheParams)
     ASSERT_OK(line_open("[pipeline]\nslots = 7\nfull = drop-newest\nbacklog = 5\ntiming = 1\n"
                         "graphs = 1\n"));
     struct weir_pipeline_params params = line_params(1);
-    ASSERT_OK(weir_pipeline_params_from_settings(line.runtime, NULL, &params));
+    ASSERT_OK(weir_pipeline_params_from_settings(rig.runtime, NULL, &params));
     EXPECT_UINT_EQ(params.slot_count, 7);
     EXPECT_INT_EQ(params.full, WEIR_PIPELINE_DROP_NEWEST);
     EXPECT_UINT_EQ(params.backlog, 5);
     EXPECT_TRUE(params.timing);
     EXPECT_TRUE(params.graphs);
-    EXPECT_INT_EQ(weir_pipeline_params_from_settings(line.runtime, "other", &params),
+    EXPECT_INT_EQ(weir_pipeline_params_from_settings(rig.runtime, "other", &params),
                   WEIR_ERROR_NOT_FOUND);
     line_close();
 
     ASSERT_OK(line_open(NULL));
     params = line_params(1);
-    ASSERT_OK(weir_pipeline_params_from_settings(line.runtime, "pipeline", &params));
+    ASSERT_OK(weir_pipeline_params_from_settings(rig.runtime, "pipeline", &params));
     EXPECT_UINT_EQ(params.slot_count, 0);
     EXPECT_INT_EQ(params.full, WEIR_PIPELINE_BLOCK);
     EXPECT_FALSE(params.timing);

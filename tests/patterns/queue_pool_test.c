@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "tests/patterns/recorder.h"
 #include "tests/patterns/rig.h"
+#include "tests/support/memory.h"
 
 static weir_queue_pool *pool;
 static struct weir_queue_pool_statistics figures;
@@ -243,7 +244,7 @@ WEIR_TEST(QueuePool, ThreadsShareTheTurns)
         unsigned counts[5] = {0};
         open_pool(5, 0, 0);
         for (unsigned t = 0; t < THREADS; t++)
-            pthread_create(&takers[t].thread, NULL, take_many, &takers[t]);
+            ASSERT_INT_EQ(pthread_create(&takers[t].thread, NULL, take_many, &takers[t]), 0);
         for (unsigned t = 0; t < THREADS; t++) {
             pthread_join(takers[t].thread, NULL);
             EXPECT_UINT_EQ(takers[t].failed, 0);
@@ -368,19 +369,19 @@ WEIR_TEST(QueuePool, TurnsAllocateNothing)
     for (unsigned i = 0; i < 1000; i++) {
         if (i == 3) {
             weir_counters_read(&before);
-            allocations = rig_allocations();
+            allocations = weir_test_allocations();
         }
         ASSERT_OK(weir_queue_pool_get(pool, WEIR_QUEUE_NORMAL, &queue));
     }
     weir_counters_read(&after);
-    EXPECT_UINT_EQ(rig_allocations(), allocations);
+    EXPECT_UINT_EQ(weir_test_allocations(), allocations);
     EXPECT_UINT_EQ(after.allocations, before.allocations);
     EXPECT_UINT_EQ(after.driver_objects, before.driver_objects);
     EXPECT_UINT_GT(allocations, 0);
     close_pool();
 }
 
-static void refused(struct weir_queue_pool_params params, const char *part)
+static void expect_refused(struct weir_queue_pool_params params, const char *part)
 {
     EXPECT_INT_EQ(weir_queue_pool_create(&params, &pool), WEIR_ERROR_INVALID);
     EXPECT_NULL(pool);
@@ -404,10 +405,10 @@ WEIR_TEST(QueuePool, BadArgumentsAreRefused)
     EXPECT_INT_EQ(weir_queue_pool_create(NULL, &pool), WEIR_ERROR_INVALID);
     struct weir_queue_pool_params params = params_for(1, 1, 1);
     params.struct_size = 3;
-    refused(params, "struct_size is 3");
+    expect_refused(params, "struct_size is 3");
     params = params_for(1, 1, 1);
     params.device = NULL;
-    refused(params, "params->device is NULL");
-    refused(params_for(1, 257, 1), "257 queues of class high");
+    expect_refused(params, "params->device is NULL");
+    expect_refused(params_for(1, 257, 1), "257 queues of class high");
     close_pool();
 }

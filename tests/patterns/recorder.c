@@ -106,6 +106,14 @@ void gate_open(struct gate *gate)
     pthread_mutex_unlock(&gate->lock);
 }
 
+void gate_shut(struct gate *gate)
+{
+    pthread_mutex_lock(&gate->lock);
+    gate->open = false;
+    gate->arrived = 0;
+    pthread_mutex_unlock(&gate->lock);
+}
+
 void gate_await(struct gate *gate, unsigned count)
 {
     pthread_mutex_lock(&gate->lock);

@@ -56,6 +56,9 @@ void gate_finish(struct gate *gate);
 void gate_pass(struct gate *gate);
 void gate_open(struct gate *gate);
 
+// As it was at first.
+void gate_shut(struct gate *gate);
+
 // Waits until `count` have come to the gate.
 void gate_await(struct gate *gate, unsigned count);
 

@@ -4,38 +4,9 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "patterns/pipeline.h"
+
 struct rig rig;
-
-static _Atomic unsigned long allocations;
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *pointer, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *pointer, size_t size);
-
-void *__wrap_malloc(size_t size)
-{
-    allocations++;
-    return __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    allocations++;
-    return __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *pointer, size_t size)
-{
-    allocations++;
-    return __real_realloc(pointer, size);
-}
-
-unsigned long rig_allocations(void)
-{
-    return allocations;
-}
 
 void rig_sleep_ns(long duration_ns)
 {
@@ -51,10 +22,18 @@ weir_status rig_dawdle(void *user)
 
 weir_status rig_open(void)
 {
+    return rig_open_with(NULL);
+}
+
+weir_status rig_open_with(const char *config)
+{
     const struct weir_open_params params = {
         .struct_size = sizeof params,
-        .config_path = "",
+        .config_path = config ? "rig.ini" : "",
+        .config_text = config,
         .backend = getenv("WEIR_BACKEND") ? NULL : "null",
+        .sections = weir_pipeline_section(),
+        .section_count = 1,
     };
     weir_status status = weir_open(&params, &rig.runtime);
     if (status != WEIR_OK)

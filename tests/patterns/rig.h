@@ -27,6 +27,9 @@ extern struct rig rig;
 
 weir_status rig_open(void);
 
+// With lines of a configuration: INI text, in which [pipeline] may stand.
+weir_status rig_open_with(const char *config);
+
 // Fails the test if a queue or buffer of the device is left.
 void rig_close(void);
 
@@ -43,9 +46,5 @@ size_t rig_wrong_words(weir_buffer *buffer, size_t at, size_t count, uint32_t fi
 weir_status rig_dawdle(void *user);
 
 void rig_sleep_ns(long duration_ns);
-
-// Allocations of the program's C code so far, Weir's included. For tests that link with
-// --wrap=malloc,--wrap=calloc,--wrap=realloc.
-unsigned long rig_allocations(void);
 
 #endif

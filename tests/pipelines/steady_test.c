@@ -6,14 +6,13 @@
 //
 // WEIR_STEADY_FRAMES runs more frames. From LONG on, the process's memory is looked at
 // too, drivers and all: it grows by no more than what the C library may keep for itself.
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "tests/pipelines/rig.h"
 #include "tests/pipelines/test_images.h"
+#include "tests/support/memory.h"
 
 enum {
     FRAMES = 1000,
@@ -22,32 +21,6 @@ enum {
 };
 
 #define GROWTH_BYTES (UINT64_C(4) << 20)
-
-static atomic_ulong calls;
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *pointer, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *pointer, size_t size);
-
-void *__wrap_malloc(size_t size)
-{
-    calls++;
-    return __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    calls++;
-    return __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *pointer, size_t size)
-{
-    calls++;
-    return __real_realloc(pointer, size);
-}
 
 struct point {
     struct weir_counters counters;
@@ -74,25 +47,12 @@ static unsigned frames_wanted(void)
     return frames >= FRAMES && frames <= FRAMES_MOST ? (unsigned)frames : 0;
 }
 
-static uint64_t resident_bytes(void)
-{
-    char text[128] = "";
-    FILE *file = fopen("/proc/self/statm", "r");
-    if (file) {
-        if (!fgets(text, sizeof text, file))
-            text[0] = '\0';
-        fclose(file);
-    }
-    const char *second = strchr(text, ' '); // behind the size of its address space
-    return second ? strtoull(second, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
-}
-
 static void note(struct point *point)
 {
     weir_counters_read(&point->counters);
-    point->calls = calls;
+    point->calls = weir_test_allocations();
     if (loop.frames >= LONG)
-        point->resident_bytes = resident_bytes();
+        point->resident_bytes = weir_test_resident_bytes();
 }
 
 static weir_status load(void *user, unsigned char *rgb, size_t capacity, uint32_t *out_width,
@@ -178,6 +138,7 @@ static void expect_steady(uint32_t slots, bool timing, bool some_fail)
     EXPECT_UINT_GT(loop.from.counters.allocations, 0);
     EXPECT_UINT_EQ(loop.to.counters.allocations, loop.from.counters.allocations);
     EXPECT_UINT_EQ(loop.to.counters.driver_objects, loop.from.counters.driver_objects);
+    EXPECT_UINT_GT(loop.from.calls, 0);
     EXPECT_UINT_EQ(loop.to.calls, loop.from.calls);
     expect_flat();
 }

@@ -26,6 +26,27 @@ def weir_c_test(name, srcs, deps = [], data = [], copts = [], size = "small", **
         **kwargs
     )
 
+def weir_backend_test(name, backend, data = [], env = {}, **kwargs):
+    """A C test on the chain of one backend, cuda being that of the tests' libcuda.
+
+    Args:
+      name: as in weir_c_test.
+      backend: what WEIR_BACKEND says. All modules are at hand.
+      data: as in weir_c_test.
+      env: further variables of the environment.
+      **kwargs: anything else that weir_c_test takes.
+    """
+    more = {}
+    if backend == "cuda":
+        data = data + ["//tests/support/libcuda:libcuda.so.1"]
+        more = {"LD_LIBRARY_PATH": "tests/support/libcuda"}
+    weir_c_test(
+        name = name,
+        data = data + ["//:modules"],
+        env = dict(env, WEIR_BACKEND = backend, WEIR_MODULE_PATH = "lib/weir", **more),
+        **kwargs
+    )
+
 def weir_sh_test(name, srcs, data = [], size = "small", **kwargs):
     """A shell test. It may source tests/support/shell.sh for its environment and assertions.
 
