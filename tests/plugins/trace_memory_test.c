@@ -1,0 +1,70 @@
+// What the plugin `trace` keeps in memory: as much as it was told, and no more with time.
+#define _DEFAULT_SOURCE // usleep
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <weir/module/module.h>
+
+#include "tests/plugins/trace_rig.h"
+#include "tests/support/memory.h"
+
+// More than the ring holds, at once: what is not kept is counted, and the submitter is
+// not held up. On a queue that is held by a host call nothing completes meanwhile.
+WEIR_TEST(Trace, CountsWhatItDoesNotKeep)
+{
+    const char *path = rig_path("drops.json");
+    struct rig_gate gate = RIG_GATE_CLOSED;
+    struct rig rig;
+    ASSERT_TRUE(rig_start_with(&rig, path, "buffer = 1024", "trace"));
+    EXPECT_OK(weir_queue_host_call(rig.up, rig_pass_gate, &gate));
+    for (size_t i = 0; i < 3000; i++)
+        EXPECT_OK(weir_queue_copy(rig.up, rig.memory, 0, rig.frame, 0, 64));
+    rig_open_gate(&gate);
+    EXPECT_OK(weir_queue_sync(rig.up, WEIR_FOREVER));
+    // And there is room again behind it.
+    usleep(300000);
+    for (size_t i = 0; i < 5; i++)
+        EXPECT_OK(weir_queue_copy(rig.up, rig.memory, 0, rig.frame, 0, 32));
+    EXPECT_OK(weir_queue_sync(rig.up, WEIR_FOREVER));
+    rig_finish(&rig);
+    struct weir_trace *trace = rig_read(path);
+    ASSERT_NOT_NULL(trace);
+    EXPECT_UINT_EQ(trace->meta.dropped, 3000 - 1023);
+    ASSERT_SIZE_EQ(trace->operation_count, 1024 + 5);
+    for (size_t i = 0; i < trace->operation_count; i++)
+        EXPECT_TRUE(trace->operations[i].timed);
+    EXPECT_UINT_EQ(trace->operations[1028].bytes, 32);
+    weir_trace_destroy(&trace);
+}
+
+// Four hundred thousand operations take no more memory than the first hundred thousand.
+WEIR_TEST(Trace, TakesNoMoreAndMoreMemory)
+{
+    const char *path = rig_path("long.json");
+    struct rig rig;
+    struct weir_counters before;
+    struct weir_counters after;
+    uint64_t warm = 0;
+    ASSERT_TRUE(rig_start_with(&rig, path, "buffer = 2048", "trace"));
+    for (size_t i = 0; i < 400; i++) {
+        if (i == 100) {
+            warm = weir_test_resident_bytes();
+            weir_counters_read(&before);
+        }
+        weir_region_push(rig.runtime, "round", i);
+        for (size_t k = 0; k < 1000; k++)
+            if (weir_queue_copy(rig.up, rig.memory, 0, rig.frame, 0, 64) < 0)
+                WEIR_FAIL("%s", weir_last_error_text());
+        EXPECT_OK(weir_queue_sync(rig.up, WEIR_FOREVER));
+        weir_region_pop(rig.runtime);
+    }
+    weir_counters_read(&after);
+    EXPECT_UINT_EQ(after.allocations, before.allocations);
+    if (!WEIR_MODULE_SANITIZER[0]) // sanitizers keep what was freed
+        EXPECT_UINT_LE(weir_test_resident_bytes(), warm + (24u << 20));
+    rig_finish(&rig);
+    unlink(path);
+}

@@ -1,0 +1,72 @@
+// What the tests of the plugin `trace` share: a chain with it in front of the backend that
+// the environment names, and the file that comes of a run.
+#ifndef WEIR_TESTS_PLUGINS_TRACE_RIG_H
+#define WEIR_TESTS_PLUGINS_TRACE_RIG_H
+
+#include <pthread.h>
+
+#include <weir/weir.h>
+
+#include "report/trace.h"
+#include "tests/support/test.h"
+
+#define EXPECT_OK(call) EXPECT_INT_EQ(call, WEIR_OK)
+#define ASSERT_OK(call) ASSERT_INT_EQ(call, WEIR_OK)
+
+enum {
+    RIG_BYTES = 1 << 18 // of each buffer
+};
+
+struct rig {
+    weir_runtime *runtime;
+    weir_device *device;
+    weir_queue *up;
+    weir_queue *down;
+    weir_program *program;
+    weir_kernel *kernel; // `spin`
+    weir_buffer *frame;  // HOST
+    weir_buffer *memory; // DEVICE
+};
+
+// A path in a folder of this process. Eight are kept.
+const char *rig_path(const char *name);
+
+// The lines of [trace]: the file, and what else stands there. One is kept.
+const char *rig_section(const char *path, const char *more);
+
+// Opens the runtime alone.
+weir_status rig_open(const char *section, const char *plugins, weir_runtime **out_runtime);
+
+// Opens all of the rig, with one link of the plugin that writes to `path`, or with `plugins`
+// and more lines in [trace]. False fails the test.
+bool rig_start(struct rig *rig, const char *path);
+bool rig_start_with(struct rig *rig, const char *path, const char *more, const char *plugins);
+
+// Closes it, which ends the trace.
+void rig_finish(struct rig *rig);
+
+// NULL fails the test.
+struct weir_trace *rig_read(const char *path);
+
+// A host call that counts in an int.
+weir_status rig_count_call(void *user);
+
+// One that holds its queue until the gate, its `user`, is opened.
+struct rig_gate {
+    pthread_mutex_t lock;
+    pthread_cond_t opened;
+    bool open;
+};
+#define RIG_GATE_CLOSED                                            \
+    {                                                              \
+        PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false \
+    }
+weir_status rig_pass_gate(void *user);
+void rig_open_gate(struct rig_gate *gate);
+
+// A macro, because a launch carries the line that it stands in.
+#define RIG_SPIN(queue, rig)                                                      \
+    weir_queue_launch(queue, (rig)->kernel, weir_dim(2, 1, 1), weir_dim(1, 1, 1), \
+                      weir_out((rig)->memory, 0, 64), 7u, UINT64_C(1000))
+
+#endif

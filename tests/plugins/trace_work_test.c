@@ -1,0 +1,284 @@
+// Work of each sort in a trace: graphs, what patterns submit, several threads and queues,
+// queues that fail.
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "patterns/chunks.h"
+#include "patterns/pipeline.h"
+#include "tests/plugins/trace_rig.h"
+
+// A graph is one operation of its queue, with the name of the graph.
+WEIR_TEST(Trace, OfGraphs)
+{
+    const char *path = rig_path("graphs.json");
+    const struct weir_graph_params params = {.struct_size = sizeof params, .label = "round"};
+    struct rig rig;
+    weir_graph *graph;
+    ASSERT_TRUE(rig_start(&rig, path));
+    EXPECT_OK(weir_capture_begin(rig.up));
+    EXPECT_OK(weir_queue_copy(rig.up, rig.memory, 0, rig.frame, 0, RIG_BYTES));
+    EXPECT_OK(RIG_SPIN(rig.up, &rig));
+    EXPECT_OK(weir_queue_copy(rig.up, rig.frame, 0, rig.memory, 0, RIG_BYTES));
+    ASSERT_OK(weir_capture_end(rig.up, &params, &graph));
+    for (size_t i = 0; i < 5; i++)
+        EXPECT_OK(weir_queue_graph(rig.up, graph));
+    EXPECT_OK(weir_queue_copy(rig.up, rig.memory, 0, rig.frame, 0, 64));
+    EXPECT_OK(weir_queue_sync(rig.up, WEIR_FOREVER));
+    weir_graph_destroy(&graph);
+    rig_finish(&rig);
+    struct weir_trace *trace = rig_read(path);
+    ASSERT_NOT_NULL(trace);
+    ASSERT_SIZE_EQ(trace->operation_count, 6);
+    EXPECT_UINT_EQ(trace->meta.unfinished, 0);
+    for (size_t i = 0; i < 5; i++) {
+        const struct weir_trace_operation *operation = &trace->operations[i];
+        EXPECT_INT_EQ(operation->kind, WEIR_TRACE_GRAPH);
+        EXPECT_STR_EQ(operation->name, "round");
+        EXPECT_TRUE(operation->timed);
+        EXPECT_UINT_LE(operation->start_ns, operation->end_ns);
+        EXPECT_UINT_LE(operation->end_ns, trace->operations[i + 1].start_ns);
+    }
+    weir_trace_destroy(&trace);
+}
+
+// Patterns name their parts by themselves.
+
+static weir_status compute_chunk(void *user, weir_queue *queue, const struct weir_chunk *chunk)
+{
+    const struct rig *rig = user;
+    return weir_queue_launch(queue, rig->kernel, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
+                             weir_out(rig->memory, chunk->in_offset, 64), 7u, UINT64_C(1000));
+}
+
+static weir_status run_chunks(struct rig *rig)
+{
+    weir_chunks *chunks;
+    struct weir_event done;
+    const struct weir_chunks_params params = {
+        .struct_size = sizeof params,
+        .device = rig->device,
+        .src = {rig->frame, 0},
+        .in = {rig->memory, 0},
+        .out = {rig->memory, 0},
+        .dst = {rig->frame, 0},
+        .element_count = RIG_BYTES,
+        .in_bytes = 1,
+        .out_bytes = 1,
+        .chunk_count = 4,
+        .kernel = compute_chunk,
+        .user = rig,
+    };
+    weir_status status = weir_chunks_create(&params, &chunks);
+    if (status == WEIR_OK)
+        status = weir_chunks_run(chunks, NULL, 0, &done);
+    if (status == WEIR_OK)
+        status = weir_event_sync(done, WEIR_FOREVER);
+    weir_chunks_destroy(&chunks);
+    return status;
+}
+
+static weir_status submit_frame(void *user, void *slot, void *frame, weir_queue *queue)
+{
+    struct rig *rig = user;
+    (void)slot;
+    (void)frame;
+    return weir_queue_copy(queue, rig->memory, 0, rig->frame, 0, 64);
+}
+
+static weir_status run_pipeline(struct rig *rig)
+{
+    static const struct weir_pipeline_stage stage = {.name = "texture", .submit = submit_frame};
+    weir_pipeline *pipeline;
+    const struct weir_pipeline_params params = {
+        .struct_size = sizeof params,
+        .device = rig->device,
+        .stages = &stage,
+        .stage_count = 1,
+        .user = rig,
+    };
+    weir_status status = weir_pipeline_create(&params, &pipeline);
+    for (size_t i = 0; i < 3 && status == WEIR_OK; i++)
+        status = weir_pipeline_submit(pipeline, rig);
+    if (status == WEIR_OK)
+        status = weir_pipeline_drain(pipeline, WEIR_FOREVER);
+    weir_pipeline_destroy(&pipeline);
+    return status;
+}
+
+static size_t count_in(const struct weir_trace *trace, const char *region)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < trace->operation_count; i++)
+        count += strcmp(trace->operations[i].region, region) == 0;
+    return count;
+}
+
+WEIR_TEST(Trace, NamesWhatPatternsDo)
+{
+    const char *path = rig_path("patterns.json");
+    struct rig rig;
+    ASSERT_TRUE(rig_start(&rig, path));
+    EXPECT_OK(run_chunks(&rig));
+    EXPECT_OK(run_pipeline(&rig));
+    rig_finish(&rig);
+    struct weir_trace *trace = rig_read(path);
+    ASSERT_NOT_NULL(trace);
+    EXPECT_SIZE_EQ(trace->operation_count, 4 * 3 + 3);
+    for (size_t i = 0; i < 4; i++) {
+        char region[32];
+        snprintf(region, sizeof region, "chunk %zu", i);
+        EXPECT_SIZE_EQ(count_in(trace, region), 3);
+    }
+    for (size_t i = 0; i < 3; i++) {
+        char region[32];
+        snprintf(region, sizeof region, "frame %zu/texture", i);
+        EXPECT_SIZE_EQ(count_in(trace, region), 1);
+    }
+    weir_trace_destroy(&trace);
+}
+
+// Several threads share queues; each operation keeps the thread that submitted it.
+static void *submit_some(void *user)
+{
+    struct rig *rig = user;
+    for (size_t i = 0; i < 500; i++) {
+        weir_region_push(rig->runtime, "step", i);
+        EXPECT_OK(weir_queue_copy(i % 2 ? rig->up : rig->down, rig->memory, i % 2 * 64, rig->frame,
+                                  0, 64));
+        weir_region_pop(rig->runtime);
+    }
+    return NULL;
+}
+
+WEIR_TEST(Trace, OfSeveralThreads)
+{
+    const char *path = rig_path("threads.json");
+    struct rig rig;
+    pthread_t threads[3];
+    ASSERT_TRUE(rig_start(&rig, path));
+    for (size_t i = 0; i < 3; i++)
+        ASSERT_INT_EQ(pthread_create(&threads[i], NULL, submit_some, &rig), 0);
+    for (size_t i = 0; i < 3; i++)
+        pthread_join(threads[i], NULL);
+    EXPECT_OK(weir_queue_sync(rig.up, WEIR_FOREVER));
+    EXPECT_OK(weir_queue_sync(rig.down, WEIR_FOREVER));
+    rig_finish(&rig);
+    struct weir_trace *trace = rig_read(path);
+    ASSERT_NOT_NULL(trace);
+    EXPECT_SIZE_EQ(trace->operation_count + (size_t)trace->meta.dropped, 1500);
+    uint64_t last = 0;
+    for (size_t i = 0; i < trace->operation_count; i++) {
+        const struct weir_trace_operation *operation = &trace->operations[i];
+        EXPECT_TRUE(strncmp(operation->region, "step ", 5) == 0);
+        if (i > 0 && operation->queue == trace->operations[i - 1].queue)
+            EXPECT_UINT_LT(last, operation->sequence);
+        last = operation->sequence;
+    }
+    weir_trace_destroy(&trace);
+}
+
+// A queue that is destroyed at once loses nothing, however many come and go.
+WEIR_TEST(Trace, OfQueuesThatComeAndGo)
+{
+    const char *path = rig_path("come.json");
+    struct rig rig;
+    ASSERT_TRUE(rig_start(&rig, path));
+    for (size_t i = 0; i < 100; i++) {
+        weir_queue *queue;
+        ASSERT_OK(weir_queue_create(rig.device, NULL, &queue));
+        EXPECT_OK(weir_queue_copy(queue, rig.memory, i * 2048, rig.frame, 0, 2048));
+        if (i % 2)
+            EXPECT_OK(weir_queue_sync(queue, WEIR_FOREVER));
+        weir_queue_destroy(&queue);
+    }
+    rig_finish(&rig);
+    struct weir_trace *trace = rig_read(path);
+    ASSERT_NOT_NULL(trace);
+    EXPECT_SIZE_EQ(trace->operation_count, 100);
+    EXPECT_SIZE_EQ(trace->queue_count, 100);
+    for (size_t i = 0; i < trace->operation_count; i++)
+        EXPECT_TRUE(trace->operations[i].timed);
+    weir_trace_destroy(&trace);
+}
+
+static weir_status fail(void *user)
+{
+    (void)user;
+    return WEIR_ERROR_HOST_CALL;
+}
+
+// What lies behind a failure never runs, and is in the trace without times; what comes
+// behind a recovery has them again.
+WEIR_TEST(Trace, OfAQueueThatFails)
+{
+    static const bool timed[] = {true, true, true, false, true, true};
+    const char *path = rig_path("fails.json");
+    struct rig_gate gate = RIG_GATE_CLOSED;
+    struct rig rig;
+    int calls = 0;
+    ASSERT_TRUE(rig_start(&rig, path));
+    EXPECT_OK(weir_queue_copy(rig.up, rig.memory, 0, rig.frame, 0, 64));
+    EXPECT_OK(weir_queue_host_call(rig.up, rig_pass_gate, &gate));
+    EXPECT_OK(weir_queue_host_call(rig.up, fail, NULL));
+    EXPECT_OK(weir_queue_copy(rig.up, rig.memory, 0, rig.frame, 0, 64));
+    rig_open_gate(&gate);
+    EXPECT_INT_EQ(weir_queue_sync(rig.up, WEIR_FOREVER), WEIR_ERROR_HOST_CALL);
+    EXPECT_OK(weir_queue_recover(rig.up));
+    EXPECT_OK(weir_queue_host_call(rig.up, rig_count_call, &calls));
+    EXPECT_OK(weir_queue_copy(rig.up, rig.memory, 0, rig.frame, 0, 64));
+    EXPECT_OK(weir_queue_sync(rig.up, WEIR_FOREVER));
+    rig_finish(&rig);
+    EXPECT_INT_EQ(calls, 1);
+    struct weir_trace *trace = rig_read(path);
+    ASSERT_NOT_NULL(trace);
+    ASSERT_SIZE_EQ(trace->operation_count, sizeof timed / sizeof *timed);
+    for (size_t i = 0; i < trace->operation_count; i++) {
+        weir_test_note("operation %zu", i);
+        EXPECT_INT_EQ(trace->operations[i].timed, timed[i]);
+    }
+    weir_test_note(NULL);
+    weir_trace_destroy(&trace);
+}
+
+// Copies in one direction never overlap where the device has one engine for them, however
+// many queues they come from.
+WEIR_TEST(Trace, CopiesOfOneDirectionShareAnEngine)
+{
+    const char *path = rig_path("engine.json");
+    struct rig rig;
+    weir_queue *queues[4];
+    ASSERT_TRUE(rig_start(&rig, path));
+    if (weir_device_limits(rig.device)->copy_engines_to_device != 1) {
+        rig_finish(&rig);
+        WEIR_SKIP("this device has no engine for copies");
+    }
+    for (size_t i = 0; i < 4; i++)
+        ASSERT_OK(weir_queue_create(rig.device, NULL, &queues[i]));
+    for (size_t i = 0; i < 64; i++)
+        EXPECT_OK(weir_queue_copy(queues[i % 4], rig.memory, i % 4 * (RIG_BYTES / 4), rig.frame, 0,
+                                  RIG_BYTES / 4));
+    for (size_t i = 0; i < 4; i++) {
+        EXPECT_OK(weir_queue_sync(queues[i], WEIR_FOREVER));
+        weir_queue_destroy(&queues[i]);
+    }
+    rig_finish(&rig);
+    struct weir_trace *trace = rig_read(path);
+    ASSERT_NOT_NULL(trace);
+    ASSERT_SIZE_EQ(trace->operation_count, 64);
+    if (!getenv("WEIR_TEST_STARTS") || strcmp(getenv("WEIR_TEST_STARTS"), "earliest") != 0) {
+        weir_trace_destroy(&trace); // the tests' libcuda has an engine for each stream
+        return;
+    }
+    for (size_t i = 0; i < 64; i++) {
+        const struct weir_trace_operation *one = &trace->operations[i];
+        EXPECT_TRUE(one->timed);
+        EXPECT_FALSE(one->start_is_earliest);
+        for (size_t k = 0; k < i; k++) {
+            const struct weir_trace_operation *other = &trace->operations[k];
+            EXPECT_TRUE(one->start_ns >= other->end_ns || other->start_ns >= one->end_ns);
+        }
+    }
+    weir_trace_destroy(&trace);
+}
