@@ -226,7 +226,6 @@ CONFORM(Capture, Events)
 // Threads.
 
 struct capturer {
-    pthread_t thread;
     weir_queue *queue;
     weir_queue *side;
     weir_buffer *host;
@@ -266,10 +265,8 @@ CONFORM(Capture, ByManyThreads)
         };
         memset(conform_bytes(capturers[i].host), 0, SIZE);
     }
-    for (int i = 0; i < THREADS; i++)
-        ASSERT_INT_EQ(pthread_create(&capturers[i].thread, NULL, capture_often, &capturers[i]), 0);
+    conform_run_threads(capture_often, capturers, sizeof *capturers, THREADS);
     for (int i = 0; i < THREADS; i++) {
-        pthread_join(capturers[i].thread, NULL);
         weir_queue_destroy(&capturers[i].queue);
         weir_queue_destroy(&capturers[i].side);
         weir_buffer_destroy(&capturers[i].host);
@@ -296,13 +293,10 @@ CONFORM(Capture, FromManyThreads)
     weir_queue *queues[] = {r.a, r.b, r.a};
     ASSERT_OK(weir_capture_begin(r.a));
     follow(r.b, r.a);
-    for (int i = 0; i < THREADS; i++) {
+    for (int i = 0; i < THREADS; i++)
         capturers[i] =
             (struct capturer){.queue = queues[i], .host = r.host, .value = (unsigned char)(i + 1)};
-        ASSERT_INT_EQ(pthread_create(&capturers[i].thread, NULL, fill_often, &capturers[i]), 0);
-    }
-    for (int i = 0; i < THREADS; i++)
-        pthread_join(capturers[i].thread, NULL);
+    conform_run_threads(fill_often, capturers, sizeof *capturers, THREADS);
     follow(r.a, r.b);
     weir_graph *graph = end(r.a);
     EXPECT_UINT_EQ(weir_graph_node_count(graph), 300);

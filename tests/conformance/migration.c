@@ -1,8 +1,6 @@
 // The legacy queue: what programs rely on that come from the default stream. Nothing here
 // waits explicitly, but to look at results.
-#include <pthread.h>
 #include <stdatomic.h>
-#include <time.h>
 
 #include "tests/conformance/suite.h"
 
@@ -25,29 +23,11 @@ static void copy(weir_queue *queue, weir_buffer *dst, weir_buffer *src)
     EXPECT_OK(weir_queue_copy(queue, dst, 0, src, 0, SIZE));
 }
 
-static bool holds(weir_buffer *buffer, unsigned char value)
-{
-    const unsigned char *bytes = conform_bytes(buffer);
-    bool same = true;
-    for (size_t i = 0; i < SIZE; i++)
-        same = same && bytes[i] == value;
-    return same;
-}
-
 static struct weir_event record(weir_queue *queue)
 {
     struct weir_event event;
     EXPECT_OK(weir_queue_record(queue, &event));
     return event;
-}
-
-// Holds its queue for a while, and nobody else.
-static weir_status sleep_a_little(void *unused)
-{
-    const struct timespec pause = {.tv_nsec = 20000000};
-    (void)unused;
-    nanosleep(&pause, NULL);
-    return WEIR_OK;
 }
 
 CONFORM(Legacy, WaitsForEveryQueue)
@@ -79,7 +59,7 @@ CONFORM(Legacy, WaitsForEveryQueue)
     gate_open(gate);
     EXPECT_OK(weir_event_sync(end, HANG_GUARD_NS));
     for (int i = 0; i < QUEUES; i++) {
-        EXPECT_TRUE(holds(results[i], (unsigned char)(10 + i)));
+        EXPECT_TRUE(conform_is_filled(results[i], (unsigned char)(10 + i)));
         weir_buffer_destroy(&results[i]);
         weir_buffer_destroy(&sources[i]);
         weir_queue_destroy(&queues[i]);
@@ -119,7 +99,7 @@ CONFORM(Legacy, EveryQueueWaitsForIt)
     gate_open(gate);
     for (int i = 0; i < QUEUES; i++) {
         EXPECT_OK(weir_event_sync(ends[i], HANG_GUARD_NS));
-        EXPECT_TRUE(holds(results[i], 2));
+        EXPECT_TRUE(conform_is_filled(results[i], 2));
         weir_buffer_destroy(&results[i]);
         weir_queue_destroy(&queues[i]);
     }
@@ -153,7 +133,7 @@ CONFORM(Legacy, ThereAndBack)
         copy(queue, buffers[i + 1], buffers[i]);
     }
     EXPECT_SYNC(legacy);
-    EXPECT_TRUE(holds(buffers[STEPS], 0x5a));
+    EXPECT_TRUE(conform_is_filled(buffers[STEPS], 0x5a));
     for (int i = 0; i <= STEPS; i++)
         weir_buffer_destroy(&buffers[i]);
     for (int i = 0; i < QUEUES; i++)
@@ -214,7 +194,7 @@ CONFORM(Legacy, WaitsForAQueueThatIsBeingDestroyed)
     EXPECT_INT_EQ(weir_event_query(end), WEIR_NOT_READY);
     gate_open(gate);
     EXPECT_OK(weir_event_sync(end, HANG_GUARD_NS));
-    EXPECT_TRUE(holds(result, 3));
+    EXPECT_TRUE(conform_is_filled(result, 3));
     weir_buffer_destroy(&source);
     weir_buffer_destroy(&result);
     gate_destroy(&gate);
@@ -353,7 +333,7 @@ CONFORM(Legacy, KeepsItsOrderBehindARecovery)
     EXPECT_INT_EQ(weir_event_query(end), WEIR_NOT_READY);
     gate_open(gate);
     EXPECT_OK(weir_event_sync(end, HANG_GUARD_NS));
-    EXPECT_TRUE(holds(result, 7));
+    EXPECT_TRUE(conform_is_filled(result, 7));
     weir_buffer_destroy(&source);
     weir_buffer_destroy(&result);
     weir_queue_destroy(&queue);
@@ -392,79 +372,57 @@ CONFORM(Legacy, InAHostCall)
     EXPECT_SYNC(queue);
     EXPECT_SYNC(work.other);
     EXPECT_INT_EQ(work.status, WEIR_OK);
-    EXPECT_TRUE(holds(work.result, 6));
+    EXPECT_TRUE(conform_is_filled(work.result, 6));
     weir_buffer_destroy(&work.source);
     weir_buffer_destroy(&work.result);
     weir_queue_destroy(&work.other);
     weir_queue_destroy(&queue);
 }
 
-// What was freed on any queue is behind the legacy queue, so a pool gives it out there.
-CONFORM(Legacy, TakesFromAPoolWhatAnyQueueFreed)
+// What one queue has freed, another is given although the free is far from complete.
+static void expect_block_goes(struct fixture *f, weir_queue *from, weir_queue *to)
 {
     struct gate *gate = gate_create();
-    weir_queue *legacy = legacy_queue(f);
-    weir_queue *queue = conform_queue(f, "q");
     weir_buffer *results[2] = {conform_host_buffer(f, SIZE), conform_host_buffer(f, SIZE)};
     weir_pool *pool;
     weir_buffer *buffer;
     struct weir_pool_statistics statistics;
 
     ASSERT_OK(weir_pool_create(f->device, NULL, &pool));
-    ASSERT_OK(weir_pool_allocate(pool, queue, SIZE, &buffer));
-    ASSERT_OK(weir_queue_host_call(queue, gate_function, gate));
-    fill(queue, buffer, 1);
-    copy(queue, results[0], buffer);
-    ASSERT_OK(weir_pool_free(queue, &buffer));
-    ASSERT_OK(weir_pool_allocate(pool, legacy, SIZE, &buffer));
+    ASSERT_OK(weir_pool_allocate(pool, from, SIZE, &buffer));
+    ASSERT_OK(weir_queue_host_call(from, gate_function, gate));
+    fill(from, buffer, 1);
+    copy(from, results[0], buffer);
+    ASSERT_OK(weir_pool_free(from, &buffer));
+    ASSERT_OK(weir_pool_allocate(pool, to, SIZE, &buffer));
     weir_pool_read_statistics(pool, &statistics);
     EXPECT_UINT_EQ(statistics.reused, 1);
-    fill(legacy, buffer, 2);
-    copy(legacy, results[1], buffer);
+    fill(to, buffer, 2);
+    copy(to, results[1], buffer);
     gate_open(gate);
-    EXPECT_SYNC(legacy);
-    EXPECT_TRUE(holds(results[0], 1));
-    EXPECT_TRUE(holds(results[1], 2));
-    ASSERT_OK(weir_pool_free(legacy, &buffer));
+    EXPECT_SYNC(to);
+    EXPECT_TRUE(conform_is_filled(results[0], 1));
+    EXPECT_TRUE(conform_is_filled(results[1], 2));
+    ASSERT_OK(weir_pool_free(to, &buffer));
     weir_pool_destroy(&pool);
     weir_buffer_destroy(&results[0]);
     weir_buffer_destroy(&results[1]);
-    weir_queue_destroy(&queue);
     gate_destroy(&gate);
 }
 
-// And the other way round, though the free is far from complete.
+// The legacy queue is behind all others, and all others are behind it.
+CONFORM(Legacy, TakesFromAPoolWhatAnyQueueFreed)
+{
+    weir_queue *queue = conform_queue(f, "q");
+    expect_block_goes(f, queue, legacy_queue(f));
+    weir_queue_destroy(&queue);
+}
+
 CONFORM(Legacy, WhatItFreedIsAnyQueues)
 {
-    struct gate *gate = gate_create();
-    weir_queue *legacy = legacy_queue(f);
     weir_queue *queue = conform_queue(f, "q");
-    weir_buffer *results[2] = {conform_host_buffer(f, SIZE), conform_host_buffer(f, SIZE)};
-    weir_pool *pool;
-    weir_buffer *buffer;
-    struct weir_pool_statistics statistics;
-
-    ASSERT_OK(weir_pool_create(f->device, NULL, &pool));
-    ASSERT_OK(weir_pool_allocate(pool, legacy, SIZE, &buffer));
-    ASSERT_OK(weir_queue_host_call(legacy, gate_function, gate));
-    fill(legacy, buffer, 1);
-    copy(legacy, results[0], buffer);
-    ASSERT_OK(weir_pool_free(legacy, &buffer));
-    ASSERT_OK(weir_pool_allocate(pool, queue, SIZE, &buffer));
-    weir_pool_read_statistics(pool, &statistics);
-    EXPECT_UINT_EQ(statistics.reused, 1);
-    fill(queue, buffer, 2);
-    copy(queue, results[1], buffer);
-    gate_open(gate);
-    EXPECT_SYNC(queue);
-    EXPECT_TRUE(holds(results[0], 1));
-    EXPECT_TRUE(holds(results[1], 2));
-    ASSERT_OK(weir_pool_free(queue, &buffer));
-    weir_pool_destroy(&pool);
-    weir_buffer_destroy(&results[0]);
-    weir_buffer_destroy(&results[1]);
+    expect_block_goes(f, legacy_queue(f), queue);
     weir_queue_destroy(&queue);
-    gate_destroy(&gate);
 }
 
 enum {
@@ -478,21 +436,7 @@ struct worker {
     weir_buffer *slot;
     weir_buffer *results; // ROUNDS bytes a round
     unsigned number;
-    int errors;
 };
-
-#define COUNT_ERROR(worker, call) ((worker)->errors += (call) == WEIR_OK ? 0 : 1)
-
-static void run_workers(struct worker *workers, int count, void *(*run)(void *))
-{
-    pthread_t threads[THREADS];
-    for (int i = 0; i < count; i++)
-        ASSERT_INT_EQ(pthread_create(&threads[i], NULL, run, &workers[i]), 0);
-    for (int i = 0; i < count; i++)
-        pthread_join(threads[i], NULL);
-    for (int i = 0; i < count; i++)
-        EXPECT_INT_EQ(workers[i].errors, 0);
-}
 
 // The legacy queue copies what the thread's own queue filled in, and that goes on to
 // spoil it at once: both directions must hold.
@@ -500,20 +444,20 @@ static void *fill_copy_spoil(void *user)
 {
     struct worker *worker = user;
     weir_queue *own;
-    COUNT_ERROR(worker, weir_thread_queue(worker->f->device, &own));
+    EXPECT_OK(weir_thread_queue(worker->f->device, &own));
     if (!own)
         return NULL;
     for (unsigned round = 0; round < ROUNDS; round++) {
         const unsigned char value = (unsigned char)(worker->number * ROUNDS + round + 1);
         const unsigned char spoiled = 0;
-        COUNT_ERROR(worker, weir_queue_fill(own, worker->slot, 0, SIZE, &value, 1));
-        COUNT_ERROR(worker, weir_queue_copy(worker->legacy, worker->results, round * SIZE,
-                                            worker->slot, 0, SIZE));
-        COUNT_ERROR(worker, weir_queue_fill(own, worker->slot, 0, SIZE, &spoiled, 1));
+        EXPECT_OK(weir_queue_fill(own, worker->slot, 0, SIZE, &value, 1));
+        EXPECT_OK(
+            weir_queue_copy(worker->legacy, worker->results, round * SIZE, worker->slot, 0, SIZE));
+        EXPECT_OK(weir_queue_fill(own, worker->slot, 0, SIZE, &spoiled, 1));
         if (round % 16 == 5)
-            COUNT_ERROR(worker, weir_queue_host_call(own, sleep_a_little, NULL));
+            EXPECT_OK(weir_queue_host_call(own, sleep_a_little, NULL));
     }
-    COUNT_ERROR(worker, weir_queue_sync(own, HANG_GUARD_NS));
+    EXPECT_OK(weir_queue_sync(own, HANG_GUARD_NS));
     return NULL;
 }
 
@@ -530,7 +474,7 @@ CONFORM(Legacy, FromManyThreads)
             .results = conform_host_buffer(f, ROUNDS * SIZE),
             .number = i,
         };
-    run_workers(workers, THREADS, fill_copy_spoil);
+    conform_run_threads(fill_copy_spoil, workers, sizeof *workers, THREADS);
     EXPECT_SYNC(legacy);
     for (unsigned i = 0; i < THREADS; i++) {
         const unsigned char *bytes = conform_bytes(workers[i].results);
@@ -551,23 +495,23 @@ static void *come_and_go(void *user)
     const unsigned char value = 1;
     for (unsigned round = 0; round < ROUNDS; round++) {
         weir_queue *queue = NULL;
-        COUNT_ERROR(worker, weir_queue_create(worker->f->device, NULL, &queue));
+        EXPECT_OK(weir_queue_create(worker->f->device, NULL, &queue));
         if (!queue)
             return NULL;
-        COUNT_ERROR(worker, weir_queue_fill(queue, worker->slot, 0, SIZE, &value, 1));
+        EXPECT_OK(weir_queue_fill(queue, worker->slot, 0, SIZE, &value, 1));
         if (worker->number % 2 && round % 8 == 0) {
-            COUNT_ERROR(worker, weir_queue_host_call(queue, fail_plainly, NULL));
-            worker->errors += weir_queue_sync(queue, HANG_GUARD_NS) != WEIR_ERROR_HOST_CALL;
-            COUNT_ERROR(worker, weir_queue_recover(queue));
+            EXPECT_OK(weir_queue_host_call(queue, fail_plainly, NULL));
+            EXPECT_INT_EQ(weir_queue_sync(queue, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
+            EXPECT_OK(weir_queue_recover(queue));
         }
         // It may have failed with one of those, and be recovered by another thread. Then
         // nothing orders the next fill behind this one.
         const bool refused =
             weir_queue_copy(worker->legacy, worker->results, 0, worker->slot, 0, SIZE) < 0;
         if (refused)
-            COUNT_ERROR(worker, weir_queue_recover(worker->legacy));
+            EXPECT_OK(weir_queue_recover(worker->legacy));
         if (refused || round % 3 == 0)
-            COUNT_ERROR(worker, weir_queue_sync(queue, HANG_GUARD_NS));
+            EXPECT_OK(weir_queue_sync(queue, HANG_GUARD_NS));
         weir_queue_destroy(&queue);
     }
     return NULL;
@@ -587,11 +531,11 @@ CONFORM(Legacy, WhileQueuesComeGoAndFail)
             .results = results,
             .number = i,
         };
-    run_workers(workers, THREADS, come_and_go);
+    conform_run_threads(come_and_go, workers, sizeof *workers, THREADS);
     weir_queue_sync(legacy, HANG_GUARD_NS);
     EXPECT_OK(weir_queue_recover(legacy));
     EXPECT_SYNC(legacy);
-    EXPECT_TRUE(holds(results, 1));
+    EXPECT_TRUE(conform_is_filled(results, 1));
     for (unsigned i = 0; i < THREADS; i++)
         weir_buffer_destroy(&workers[i].slot);
     weir_buffer_destroy(&results);

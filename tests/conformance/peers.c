@@ -7,11 +7,25 @@
 
 #define SIZE ((size_t)8192)
 
+struct side {
+    struct fixture fixture; // of its device
+    weir_queue *queue;      // these two once the devices are known to be peers
+    weir_buffer *memory;    // DEVICE
+};
+
 struct pair {
-    struct fixture one;
-    struct fixture two;
+    struct side one;
+    struct side two;
     weir_runtime *own; // NULL: the fixture's has two devices
 };
+
+static bool open_side(struct side *side, weir_runtime *runtime, const char *select)
+{
+    const struct weir_device_params params = {.struct_size = sizeof params, .select = select};
+    side->fixture = (struct fixture){.runtime = runtime};
+    EXPECT_OK(weir_device_open(runtime, &params, &side->fixture.device));
+    return side->fixture.device;
+}
 
 // The null backend has as many devices as it is told to have.
 static bool open_pair(struct fixture *f, struct pair *pair)
@@ -19,47 +33,59 @@ static bool open_pair(struct fixture *f, struct pair *pair)
     const struct weir_open_params params = {.struct_size = sizeof params,
                                             .config_path = "two.ini",
                                             .config_text = "[null]\ndevices = 2\n"};
-    *pair = (struct pair){.one = {.runtime = f->runtime}};
-    if (weir_device_count(f->runtime) < 2 && weir_open(&params, &pair->own) == WEIR_OK)
-        pair->one.runtime = pair->own;
-    pair->two.runtime = pair->one.runtime;
-    const bool two = weir_device_count(pair->one.runtime) > 1;
-    EXPECT_OK(weir_device_open(pair->one.runtime,
-                               &(struct weir_device_params){.struct_size =
-                                                                sizeof(struct weir_device_params),
-                                                            .select = "0"},
-                               &pair->one.device));
-    EXPECT_OK(weir_device_open(pair->one.runtime,
-                               &(struct weir_device_params){.struct_size =
-                                                                sizeof(struct weir_device_params),
-                                                            .select = two ? "1" : "0"},
-                               &pair->two.device));
-    return pair->one.device && pair->two.device;
+    weir_runtime *runtime = f->runtime;
+    *pair = (struct pair){.own = NULL};
+    if (weir_device_count(runtime) < 2 && weir_open(&params, &pair->own) == WEIR_OK)
+        runtime = pair->own;
+    const bool one = open_side(&pair->one, runtime, "0");
+    const bool two = open_side(&pair->two, runtime, weir_device_count(runtime) > 1 ? "1" : "0");
+    return one && two;
 }
 
+static void close_side(struct side *side)
+{
+    weir_buffer_destroy(&side->memory);
+    weir_queue_destroy(&side->queue);
+    EXPECT_OK(weir_device_close(&side->fixture.device));
+}
+
+// What the test has destroyed or closed is NULL by then.
 static void close_pair(struct pair *pair)
 {
-    EXPECT_OK(weir_device_close(&pair->one.device));
-    EXPECT_OK(weir_device_close(&pair->two.device));
+    close_side(&pair->one);
+    close_side(&pair->two);
     EXPECT_OK(weir_close(&pair->own));
 }
 
+static bool are_peers(const struct pair *pair)
+{
+    return weir_device_can_peer(pair->one.fixture.device, pair->two.fixture.device);
+}
+
+static void make_objects(struct side *side, const char *label)
+{
+    side->queue = conform_queue(&side->fixture, label);
+    side->memory = conform_device_buffer(&side->fixture, SIZE);
+}
+
 // Ends the test as skipped where the two cannot copy.
-#define NEEDS_PEERS(f, pair)                                                 \
-    do {                                                                     \
-        ASSERT_TRUE(open_pair(f, pair));                                     \
-        if (!weir_device_can_peer((pair)->one.device, (pair)->two.device)) { \
-            close_pair(pair);                                                \
-            CONFORM_SKIP("the two devices are no peers");                    \
-        }                                                                    \
+#define NEEDS_PEERS(f, pair)                              \
+    do {                                                  \
+        ASSERT_TRUE(open_pair(f, pair));                  \
+        if (!are_peers(pair)) {                           \
+            close_pair(pair);                             \
+            CONFORM_SKIP("the two devices are no peers"); \
+        }                                                 \
+        make_objects(&(pair)->one, "one's");              \
+        make_objects(&(pair)->two, "two's");              \
     } while (0)
 
 CONFORM(Peers, AreAskedFor)
 {
     struct pair pair;
     ASSERT_TRUE(open_pair(f, &pair));
-    weir_device *one = pair.one.device;
-    weir_device *two = pair.two.device;
+    weir_device *one = pair.one.fixture.device;
+    weir_device *two = pair.two.fixture.device;
 
     EXPECT_FALSE(weir_device_can_peer(NULL, one));
     EXPECT_FALSE(weir_device_can_peer(one, NULL));
@@ -74,11 +100,13 @@ CONFORM(Peers, WhatIsNoPeerIsRefused)
 {
     struct pair pair;
     ASSERT_TRUE(open_pair(f, &pair));
-    weir_queue *queue = conform_queue(&pair.one, "one's");
-    weir_buffer *here = conform_device_buffer(&pair.one, SIZE);
-    weir_buffer *there = conform_device_buffer(&pair.two, SIZE);
-    weir_buffer *there_too = conform_device_buffer(&pair.two, SIZE);
-    const bool peers = weir_device_can_peer(pair.one.device, pair.two.device);
+    make_objects(&pair.one, "one's");
+    make_objects(&pair.two, "two's");
+    weir_queue *queue = pair.one.queue;
+    weir_buffer *here = pair.one.memory;
+    weir_buffer *there = pair.two.memory;
+    weir_buffer *there_too = conform_device_buffer(&pair.two.fixture, SIZE);
+    const bool peers = are_peers(&pair);
     const unsigned char zero = 0;
     char bytes[16] = {0};
 
@@ -96,10 +124,7 @@ CONFORM(Peers, WhatIsNoPeerIsRefused)
         EXPECT_INVALID(weir_queue_copy(queue, there, SIZE, here, 0, 1), "dst");
     }
     ASSERT_SYNC(queue);
-    weir_buffer_destroy(&here);
-    weir_buffer_destroy(&there);
     weir_buffer_destroy(&there_too);
-    weir_queue_destroy(&queue);
     close_pair(&pair);
 }
 
@@ -108,33 +133,30 @@ CONFORM(Peers, CopyBothWays)
 {
     struct pair pair;
     NEEDS_PEERS(f, &pair);
-    weir_queue *queues[] = {conform_queue(&pair.one, "one's"), conform_queue(&pair.two, "two's")};
     for (int side = 0; side < 2; side++) {
-        struct fixture *near = side ? &pair.two : &pair.one;
-        struct fixture *far = side ? &pair.one : &pair.two;
+        struct side *near = side ? &pair.two : &pair.one;
+        struct side *far = side ? &pair.one : &pair.two;
         for (unsigned kind = 0; kind < 4; kind++) {
-            weir_buffer *a =
-                kind & 1 ? conform_host_buffer(near, SIZE) : conform_device_buffer(near, SIZE);
-            weir_buffer *b =
-                kind & 2 ? conform_host_buffer(far, SIZE) : conform_device_buffer(far, SIZE);
-            conform_write(queues[side], a, kind);
-            ASSERT_OK(weir_queue_copy(queues[side], b, 16, a, 32, SIZE - 64));
-            ASSERT_SYNC(queues[side]);
-            EXPECT_TRUE(conform_holds(queues[!side], b, 16, SIZE - 64, kind, 32));
-            conform_write(queues[!side], b, kind + 4);
-            ASSERT_OK(weir_queue_copy(queues[side], a, 0, b, 0, SIZE));
-            EXPECT_TRUE(conform_holds(queues[side], a, 0, SIZE, kind + 4, 0));
+            weir_buffer *a = kind & 1 ? conform_host_buffer(&near->fixture, SIZE)
+                                      : conform_device_buffer(&near->fixture, SIZE);
+            weir_buffer *b = kind & 2 ? conform_host_buffer(&far->fixture, SIZE)
+                                      : conform_device_buffer(&far->fixture, SIZE);
+            conform_write(near->queue, a, kind);
+            ASSERT_OK(weir_queue_copy(near->queue, b, 16, a, 32, SIZE - 64));
+            ASSERT_SYNC(near->queue);
+            EXPECT_TRUE(conform_holds(far->queue, b, 16, SIZE - 64, kind, 32));
+            conform_write(far->queue, b, kind + 4);
+            ASSERT_OK(weir_queue_copy(near->queue, a, 0, b, 0, SIZE));
+            EXPECT_TRUE(conform_holds(near->queue, a, 0, SIZE, kind + 4, 0));
             // Row by row, where that is what is left.
-            ASSERT_OK(weir_queue_copy_2d(queues[side], (struct weir_plane){b, 0, 64},
+            ASSERT_OK(weir_queue_copy_2d(near->queue, (struct weir_plane){b, 0, 64},
                                          (struct weir_plane){a, 64, 96}, 40, 4));
-            ASSERT_SYNC(queues[side]);
-            EXPECT_TRUE(conform_holds(queues[!side], b, 3 * 64, 40, kind + 4, 64 + 3 * 96));
+            ASSERT_SYNC(near->queue);
+            EXPECT_TRUE(conform_holds(far->queue, b, 3 * 64, 40, kind + 4, 64 + 3 * 96));
             weir_buffer_destroy(&a);
             weir_buffer_destroy(&b);
         }
     }
-    weir_queue_destroy(&queues[0]);
-    weir_queue_destroy(&queues[1]);
     close_pair(&pair);
 }
 
@@ -142,24 +164,18 @@ CONFORM(Peers, Copy2D)
 {
     struct pair pair;
     NEEDS_PEERS(f, &pair);
-    weir_queue *one = conform_queue(&pair.one, "one's");
-    weir_queue *two = conform_queue(&pair.two, "two's");
-    weir_buffer *a = conform_device_buffer(&pair.one, SIZE);
-    weir_buffer *b = conform_device_buffer(&pair.two, SIZE);
 
-    conform_write(one, a, 1);
-    conform_write(two, b, 2);
-    ASSERT_OK(weir_queue_copy_2d(one, (struct weir_plane){b, 8, 64},
-                                 (struct weir_plane){a, 100, 96}, 40, 20));
-    ASSERT_SYNC(one);
+    conform_write(pair.one.queue, pair.one.memory, 1);
+    conform_write(pair.two.queue, pair.two.memory, 2);
+    ASSERT_OK(weir_queue_copy_2d(pair.one.queue, (struct weir_plane){pair.two.memory, 8, 64},
+                                 (struct weir_plane){pair.one.memory, 100, 96}, 40, 20));
+    ASSERT_SYNC(pair.one.queue);
     for (size_t row = 0; row < 20; row++) {
-        EXPECT_TRUE(conform_holds(two, b, 8 + 64 * row, 40, 1, 100 + 96 * row));
-        EXPECT_TRUE(conform_holds(two, b, 48 + 64 * row, 24, 2, 48 + 64 * row));
+        EXPECT_TRUE(
+            conform_holds(pair.two.queue, pair.two.memory, 8 + 64 * row, 40, 1, 100 + 96 * row));
+        EXPECT_TRUE(
+            conform_holds(pair.two.queue, pair.two.memory, 48 + 64 * row, 24, 2, 48 + 64 * row));
     }
-    weir_buffer_destroy(&a);
-    weir_buffer_destroy(&b);
-    weir_queue_destroy(&one);
-    weir_queue_destroy(&two);
     close_pair(&pair);
 }
 
@@ -168,32 +184,24 @@ CONFORM(Peers, WaitsOrderCopies)
 {
     struct pair pair;
     NEEDS_PEERS(f, &pair);
-    weir_queue *one = conform_queue(&pair.one, "one's");
-    weir_queue *two = conform_queue(&pair.two, "two's");
-    weir_buffer *a = conform_device_buffer(&pair.one, SIZE);
-    weir_buffer *b = conform_device_buffer(&pair.two, SIZE);
     struct weir_event event;
 
     for (uint32_t round = 1; round <= 50; round++) {
-        ASSERT_OK(weir_queue_fill(one, a, 0, SIZE, &round, sizeof round));
-        ASSERT_OK(weir_queue_record(one, &event));
-        ASSERT_OK(weir_queue_wait(two, event));
-        ASSERT_OK(weir_queue_copy(two, b, 0, a, 0, SIZE));
-        ASSERT_OK(weir_queue_record(two, &event));
-        ASSERT_OK(weir_queue_wait(one, event));
+        ASSERT_OK(weir_queue_fill(pair.one.queue, pair.one.memory, 0, SIZE, &round, sizeof round));
+        ASSERT_OK(weir_queue_record(pair.one.queue, &event));
+        ASSERT_OK(weir_queue_wait(pair.two.queue, event));
+        ASSERT_OK(weir_queue_copy(pair.two.queue, pair.two.memory, 0, pair.one.memory, 0, SIZE));
+        ASSERT_OK(weir_queue_record(pair.two.queue, &event));
+        ASSERT_OK(weir_queue_wait(pair.one.queue, event));
         const uint32_t again = round + 1000;
-        ASSERT_OK(weir_queue_fill(one, a, 0, SIZE, &again, sizeof again));
+        ASSERT_OK(weir_queue_fill(pair.one.queue, pair.one.memory, 0, SIZE, &again, sizeof again));
         if (round % 10)
             continue;
         uint32_t words[SIZE / 4];
-        ASSERT_OK(weir_download(two, words, b, 0, SIZE));
+        ASSERT_OK(weir_download(pair.two.queue, words, pair.two.memory, 0, SIZE));
         EXPECT_UINT_EQ(words[0], round);
         EXPECT_UINT_EQ(words[SIZE / 4 - 1], round);
     }
-    weir_buffer_destroy(&a);
-    weir_buffer_destroy(&b);
-    weir_queue_destroy(&one);
-    weir_queue_destroy(&two);
     close_pair(&pair);
 }
 
@@ -202,20 +210,15 @@ CONFORM(Peers, NotInGraphs)
 {
     struct pair pair;
     NEEDS_PEERS(f, &pair);
-    weir_queue *one = conform_queue(&pair.one, "one's");
-    weir_buffer *a = conform_device_buffer(&pair.one, SIZE);
-    weir_buffer *b = conform_device_buffer(&pair.two, SIZE);
     weir_graph *graph = NULL;
 
-    ASSERT_OK(weir_capture_begin(one));
-    EXPECT_INVALID(weir_queue_copy(one, a, 0, b, 0, SIZE),
+    ASSERT_OK(weir_capture_begin(pair.one.queue));
+    EXPECT_INVALID(weir_queue_copy(pair.one.queue, pair.one.memory, 0, pair.two.memory, 0, SIZE),
                    "a graph holds no copies between devices");
-    ASSERT_OK(weir_queue_copy(one, a, 0, a, SIZE / 2, SIZE / 2));
-    ASSERT_OK(weir_capture_end(one, NULL, &graph));
+    ASSERT_OK(
+        weir_queue_copy(pair.one.queue, pair.one.memory, 0, pair.one.memory, SIZE / 2, SIZE / 2));
+    ASSERT_OK(weir_capture_end(pair.one.queue, NULL, &graph));
     weir_graph_destroy(&graph);
-    weir_buffer_destroy(&a);
-    weir_buffer_destroy(&b);
-    weir_queue_destroy(&one);
     close_pair(&pair);
 }
 
@@ -224,29 +227,22 @@ CONFORM(Peers, DestroyInUse)
 {
     struct pair pair;
     NEEDS_PEERS(f, &pair);
-    weir_queue *one = conform_queue(&pair.one, "one's");
-    weir_queue *two = conform_queue(&pair.two, "two's");
-    weir_buffer *a = conform_device_buffer(&pair.one, SIZE);
-    weir_buffer *b = conform_device_buffer(&pair.two, SIZE);
     struct gate *gate = gate_create();
 
-    conform_write(two, b, 9);
-    ASSERT_OK(weir_queue_host_call(one, gate_function, gate));
-    ASSERT_OK(weir_queue_copy(one, a, 0, b, 0, SIZE));
-    weir_buffer_destroy(&b);
+    conform_write(pair.two.queue, pair.two.memory, 9);
+    ASSERT_OK(weir_queue_host_call(pair.one.queue, gate_function, gate));
+    ASSERT_OK(weir_queue_copy(pair.one.queue, pair.one.memory, 0, pair.two.memory, 0, SIZE));
+    weir_buffer_destroy(&pair.two.memory);
     // What looks through the second device's destroyed objects, and uses memory again.
     for (int i = 0; i < 4; i++) {
-        weir_buffer *other = conform_device_buffer(&pair.two, SIZE);
-        conform_write(two, other, 200);
+        weir_buffer *other = conform_device_buffer(&pair.two.fixture, SIZE);
+        conform_write(pair.two.queue, other, 200);
         weir_buffer_destroy(&other);
     }
-    EXPECT_OK(weir_device_trim(pair.two.device));
+    EXPECT_OK(weir_device_trim(pair.two.fixture.device));
     gate_open(gate);
-    EXPECT_TRUE(conform_holds(one, a, 0, SIZE, 9, 0));
+    EXPECT_TRUE(conform_holds(pair.one.queue, pair.one.memory, 0, SIZE, 9, 0));
     gate_destroy(&gate);
-    weir_buffer_destroy(&a);
-    weir_queue_destroy(&one);
-    weir_queue_destroy(&two);
     close_pair(&pair);
 }
 
@@ -261,26 +257,20 @@ CONFORM(Peers, CloseTheOwner)
 {
     struct pair pair;
     NEEDS_PEERS(f, &pair);
-    weir_queue *one = conform_queue(&pair.one, "one's");
-    weir_queue *two = conform_queue(&pair.two, "two's");
-    weir_buffer *a = conform_device_buffer(&pair.one, SIZE);
-    weir_buffer *b = conform_device_buffer(&pair.two, SIZE);
     struct gate *gate = gate_create();
     pthread_t thread;
 
-    conform_write(two, b, 9);
-    ASSERT_OK(weir_queue_host_call(one, gate_function, gate));
-    ASSERT_OK(weir_queue_copy(one, a, 0, b, 0, SIZE));
-    EXPECT_INVALID(weir_device_close(&pair.two.device), "still exists");
-    weir_buffer_destroy(&b);
-    weir_queue_destroy(&two);
+    conform_write(pair.two.queue, pair.two.memory, 9);
+    ASSERT_OK(weir_queue_host_call(pair.one.queue, gate_function, gate));
+    ASSERT_OK(weir_queue_copy(pair.one.queue, pair.one.memory, 0, pair.two.memory, 0, SIZE));
+    EXPECT_INVALID(weir_device_close(&pair.two.fixture.device), "still exists");
+    weir_buffer_destroy(&pair.two.memory);
+    weir_queue_destroy(&pair.two.queue);
     ASSERT_INT_EQ(pthread_create(&thread, NULL, open_later, gate), 0);
-    EXPECT_OK(weir_device_close(&pair.two.device));
+    EXPECT_OK(weir_device_close(&pair.two.fixture.device));
     EXPECT_INT_EQ(pthread_join(thread, NULL), 0);
-    EXPECT_TRUE(conform_holds(one, a, 0, SIZE, 9, 0));
+    EXPECT_TRUE(conform_holds(pair.one.queue, pair.one.memory, 0, SIZE, 9, 0));
     gate_destroy(&gate);
-    weir_buffer_destroy(&a);
-    weir_queue_destroy(&one);
     close_pair(&pair);
 }
 
@@ -289,20 +279,14 @@ CONFORM(Peers, CloseTheUser)
 {
     struct pair pair;
     NEEDS_PEERS(f, &pair);
-    weir_queue *one = conform_queue(&pair.one, "one's");
-    weir_queue *two = conform_queue(&pair.two, "two's");
-    weir_buffer *a = conform_device_buffer(&pair.one, SIZE);
-    weir_buffer *b = conform_device_buffer(&pair.two, SIZE);
 
-    conform_write(two, b, 9);
+    conform_write(pair.two.queue, pair.two.memory, 9);
     for (int i = 0; i < 20; i++)
-        ASSERT_OK(weir_queue_copy(one, a, 0, b, 0, SIZE));
-    weir_queue_destroy(&one);
-    weir_buffer_destroy(&a);
-    EXPECT_OK(weir_device_close(&pair.one.device));
-    EXPECT_TRUE(conform_holds(two, b, 0, SIZE, 9, 0));
-    weir_buffer_destroy(&b);
-    weir_queue_destroy(&two);
+        ASSERT_OK(weir_queue_copy(pair.one.queue, pair.one.memory, 0, pair.two.memory, 0, SIZE));
+    weir_queue_destroy(&pair.one.queue);
+    weir_buffer_destroy(&pair.one.memory);
+    EXPECT_OK(weir_device_close(&pair.one.fixture.device));
+    EXPECT_TRUE(conform_holds(pair.two.queue, pair.two.memory, 0, SIZE, 9, 0));
     close_pair(&pair);
 }
 
@@ -319,8 +303,8 @@ static void *come_and_go(void *argument)
         weir_buffer *mine = NULL;
         weir_buffer *theirs = NULL;
         const struct weir_buffer_params params = {.struct_size = sizeof params, .size = SIZE};
-        churn->failed = weir_buffer_create(churn->pair->one.device, &params, &mine) < 0 ||
-                        weir_buffer_create(churn->pair->two.device, &params, &theirs) < 0 ||
+        churn->failed = weir_buffer_create(churn->pair->one.fixture.device, &params, &mine) < 0 ||
+                        weir_buffer_create(churn->pair->two.fixture.device, &params, &theirs) < 0 ||
                         weir_queue_copy(churn->queue, mine, 0, theirs, 0, SIZE) < 0 ||
                         weir_queue_copy(churn->queue, theirs, 0, mine, 0, SIZE) < 0;
         weir_buffer_destroy(&mine);
@@ -333,15 +317,10 @@ CONFORM(Peers, ComeAndGo)
 {
     struct pair pair;
     NEEDS_PEERS(f, &pair);
-    struct churn churns[] = {{.pair = &pair, .queue = conform_queue(&pair.one, "one's")},
-                             {.pair = &pair, .queue = conform_queue(&pair.two, "two's")}};
-    pthread_t threads[2];
-    for (int i = 0; i < 2; i++)
-        ASSERT_INT_EQ(pthread_create(&threads[i], NULL, come_and_go, &churns[i]), 0);
-    for (int i = 0; i < 2; i++) {
-        EXPECT_INT_EQ(pthread_join(threads[i], NULL), 0);
-        EXPECT_FALSE(churns[i].failed);
-        weir_queue_destroy(&churns[i].queue);
-    }
+    struct churn churns[] = {{.pair = &pair, .queue = pair.one.queue},
+                             {.pair = &pair, .queue = pair.two.queue}};
+    conform_run_threads(come_and_go, churns, sizeof *churns, 2);
+    EXPECT_FALSE(churns[0].failed);
+    EXPECT_FALSE(churns[1].failed);
     close_pair(&pair);
 }

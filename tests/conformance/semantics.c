@@ -260,7 +260,8 @@ CONFORM(Semantics, TimingHistory)
     for (uint32_t i = 0; i <= history; i++)
         ASSERT_OK(weir_queue_record(queue, &events[i]));
     ASSERT_OK(weir_event_sync(events[history], HANG_GUARD_NS));
-    EXPECT_REFUSED(weir_event_time_ns(events[0], &time), WEIR_ERROR_EXPIRED, "");
+    EXPECT_REFUSED(weir_event_time_ns(events[0], &time), WEIR_ERROR_EXPIRED,
+                   "a queue keeps its last");
     EXPECT_OK(weir_event_time_ns(events[1], &time));
     EXPECT_OK(weir_event_time_ns(events[history], &time));
     free(events);

@@ -276,6 +276,34 @@ bool conform_holds(weir_queue *queue, weir_buffer *buffer, size_t offset, size_t
     return same;
 }
 
+bool conform_is_filled(weir_buffer *buffer, unsigned char value)
+{
+    const unsigned char *bytes = conform_bytes(buffer);
+    const size_t size = weir_buffer_size(buffer);
+    size_t same = 0;
+    while (same < size && bytes[same] == value)
+        same++;
+    return same == size;
+}
+
+void conform_run_threads(void *(*function)(void *worker), void *workers, size_t worker_size,
+                         int count)
+{
+    enum {
+        MOST = 16
+    };
+    pthread_t threads[MOST];
+    int started = 0;
+
+    ASSERT_INT_LE(count, MOST);
+    while (started < count && pthread_create(&threads[started], NULL, function,
+                                             (char *)workers + (size_t)started * worker_size) == 0)
+        started++;
+    EXPECT_INT_EQ(started, count);
+    for (int i = 0; i < started; i++)
+        EXPECT_INT_EQ(pthread_join(threads[i], NULL), 0);
+}
+
 // Gates.
 
 struct gate {
@@ -353,4 +381,12 @@ weir_status fail_plainly(void *unused)
 {
     (void)unused;
     return WEIR_ERROR_HOST_CALL;
+}
+
+weir_status sleep_a_little(void *unused)
+{
+    const struct timespec pause = {.tv_nsec = 20000000};
+    (void)unused;
+    nanosleep(&pause, NULL);
+    return WEIR_OK;
 }

@@ -105,6 +105,14 @@ void conform_write(weir_queue *queue, weir_buffer *buffer, unsigned seed);
 bool conform_holds(weir_queue *queue, weir_buffer *buffer, size_t offset, size_t size,
                    unsigned seed, size_t first);
 
+// Whether each byte of a HOST buffer that no work uses at the moment is `value`.
+bool conform_is_filled(weir_buffer *buffer, unsigned char value);
+
+// Runs `function` on `count` threads at once, each with its element of the array `workers`, and
+// waits for them. They may use EXPECT_x.
+void conform_run_threads(void *(*function)(void *worker), void *workers, size_t worker_size,
+                         int count);
+
 // A gate is a host call that blocks its queue until the test opens it.
 struct gate;
 
@@ -115,9 +123,10 @@ weir_status gate_function(void *user); // a gate
 bool gate_wait_entered(struct gate *gate);
 void gate_open(struct gate *gate);
 
-// Host calls: count up an atomic_int; fail.
+// Host calls: count up an atomic_int; fail; hold the queue for 20 ms, and nobody else.
 weir_status count_up(void *counter);
 weir_status fail_plainly(void *unused);
+weir_status sleep_a_little(void *unused);
 
 // The label that the child process of an expected failure runs under, and the
 // running of one: its exit status, or -1 when it crashed or hung.

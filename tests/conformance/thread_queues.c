@@ -2,7 +2,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <time.h>
 
 #include "tests/conformance/suite.h"
 
@@ -13,51 +12,20 @@ struct worker {
     struct fixture *f;
     weir_buffer *slot;
     unsigned number;
-    int errors;
     weir_queue *seen; // the thread's queue
     struct weir_event event;
     struct gate *gate;
 };
 
-#define COUNT_ERROR(worker, call) ((worker)->errors += (call) == WEIR_OK ? 0 : 1)
-
-static void run_workers(struct worker *workers, int count, void *(*run)(void *))
-{
-    pthread_t threads[THREADS];
-    for (int i = 0; i < count; i++)
-        ASSERT_INT_EQ(pthread_create(&threads[i], NULL, run, &workers[i]), 0);
-    for (int i = 0; i < count; i++)
-        pthread_join(threads[i], NULL);
-    for (int i = 0; i < count; i++)
-        EXPECT_INT_EQ(workers[i].errors, 0);
-}
-
-static weir_status sleep_a_little(void *unused)
-{
-    const struct timespec pause = {.tv_nsec = 20000000};
-    (void)unused;
-    nanosleep(&pause, NULL);
-    return WEIR_OK;
-}
-
-static bool holds(weir_buffer *buffer, unsigned char value)
-{
-    const unsigned char *bytes = conform_bytes(buffer);
-    bool same = true;
-    for (size_t i = 0; i < SIZE; i++)
-        same = same && bytes[i] == value;
-    return same;
-}
-
 static void *look_twice(void *user)
 {
     struct worker *worker = user;
     weir_queue *again;
-    COUNT_ERROR(worker, weir_thread_queue(worker->f->device, &worker->seen));
-    COUNT_ERROR(worker, weir_thread_queue(worker->f->device, &again));
-    worker->errors += again != worker->seen;
-    COUNT_ERROR(worker, weir_queue_host_call(worker->seen, gate_function, worker->gate));
-    COUNT_ERROR(worker, weir_queue_record(worker->seen, &worker->event));
+    EXPECT_OK(weir_thread_queue(worker->f->device, &worker->seen));
+    EXPECT_OK(weir_thread_queue(worker->f->device, &again));
+    EXPECT_PTR_EQ(again, worker->seen);
+    EXPECT_OK(weir_queue_host_call(worker->seen, gate_function, worker->gate));
+    EXPECT_OK(weir_queue_record(worker->seen, &worker->event));
     return NULL;
 }
 
@@ -73,7 +41,7 @@ CONFORM(ThreadQueue, EachThreadHasItsOwn)
     ASSERT_OK(weir_thread_queue(f->device, &mine));
     EXPECT_STR_EQ(weir_queue_label(mine), "thread queue");
     EXPECT_TRUE(weir_queue_device(mine) == f->device);
-    run_workers(&worker, 1, look_twice);
+    conform_run_threads(look_twice, &worker, sizeof worker, 1);
     EXPECT_FALSE(worker.seen == mine);
     EXPECT_SYNC(mine);
     EXPECT_INT_EQ(weir_event_query(worker.event), WEIR_NOT_READY);
@@ -143,22 +111,21 @@ CONFORM(ThreadQueue, EndsWithItsDevice)
 }
 
 struct parked {
-    struct fixture *f;
+    weir_device *device;
     pthread_mutex_t lock;
     pthread_cond_t changed;
     int waiting;
     bool go;
-    int errors;
 };
 
 static void *use_and_stay(void *user)
 {
     struct parked *parked = user;
     weir_queue *queue = NULL;
-    const bool fine = weir_thread_queue(parked->f->device, &queue) == WEIR_OK &&
-                      weir_queue_sync(queue, HANG_GUARD_NS) == WEIR_OK;
+    EXPECT_OK(weir_thread_queue(parked->device, &queue));
+    if (queue)
+        EXPECT_SYNC(queue);
     pthread_mutex_lock(&parked->lock);
-    parked->errors += !fine;
     parked->waiting++;
     pthread_cond_broadcast(&parked->changed);
     while (!parked->go)
@@ -167,58 +134,41 @@ static void *use_and_stay(void *user)
     return NULL;
 }
 
-// Threads that outlive the device exit when it is long gone.
-CONFORM(ThreadQueue, ItsThreadMayOutliveTheDevice)
+// Closes a device when threads are done with it: they exit afterwards, or meanwhile.
+static void close_under_threads(struct fixture *f, bool meanwhile)
 {
-    struct fixture inner = *f;
-    struct parked parked = {.f = &inner};
+    struct parked parked = {.go = meanwhile};
     pthread_t threads[THREADS];
 
     pthread_mutex_init(&parked.lock, NULL);
     pthread_cond_init(&parked.changed, NULL);
-    ASSERT_OK(weir_device_open(f->runtime, NULL, &inner.device));
+    ASSERT_OK(weir_device_open(f->runtime, NULL, &parked.device));
     for (int i = 0; i < THREADS; i++)
         ASSERT_INT_EQ(pthread_create(&threads[i], NULL, use_and_stay, &parked), 0);
     pthread_mutex_lock(&parked.lock);
     while (parked.waiting < THREADS)
         pthread_cond_wait(&parked.changed, &parked.lock);
     pthread_mutex_unlock(&parked.lock);
-    EXPECT_OK(weir_device_close(&inner.device));
+    EXPECT_OK(weir_device_close(&parked.device));
     pthread_mutex_lock(&parked.lock);
     parked.go = true;
     pthread_cond_broadcast(&parked.changed);
     pthread_mutex_unlock(&parked.lock);
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
-    EXPECT_INT_EQ(parked.errors, 0);
     pthread_mutex_destroy(&parked.lock);
     pthread_cond_destroy(&parked.changed);
 }
 
-// The device closes as soon as the threads are done with it, and they exit meanwhile.
+CONFORM(ThreadQueue, ItsThreadMayOutliveTheDevice)
+{
+    close_under_threads(f, false);
+}
+
 CONFORM(ThreadQueue, ItsThreadMayExitWhileTheDeviceCloses)
 {
-    for (int round = 0; round < 20; round++) {
-        struct fixture inner = *f;
-        struct parked parked = {.f = &inner, .go = true};
-        pthread_t threads[THREADS];
-
-        pthread_mutex_init(&parked.lock, NULL);
-        pthread_cond_init(&parked.changed, NULL);
-        ASSERT_OK(weir_device_open(f->runtime, NULL, &inner.device));
-        for (int i = 0; i < THREADS; i++)
-            ASSERT_INT_EQ(pthread_create(&threads[i], NULL, use_and_stay, &parked), 0);
-        pthread_mutex_lock(&parked.lock);
-        while (parked.waiting < THREADS)
-            pthread_cond_wait(&parked.changed, &parked.lock);
-        pthread_mutex_unlock(&parked.lock);
-        EXPECT_OK(weir_device_close(&inner.device));
-        for (int i = 0; i < THREADS; i++)
-            pthread_join(threads[i], NULL);
-        EXPECT_INT_EQ(parked.errors, 0);
-        pthread_mutex_destroy(&parked.lock);
-        pthread_cond_destroy(&parked.changed);
-    }
+    for (int round = 0; round < 20; round++)
+        close_under_threads(f, true);
 }
 
 static void *work_and_exit(void *user)
@@ -226,11 +176,11 @@ static void *work_and_exit(void *user)
     struct worker *worker = user;
     const unsigned char value = (unsigned char)(worker->number + 1);
     weir_queue *queue;
-    COUNT_ERROR(worker, weir_thread_queue(worker->f->device, &queue));
+    EXPECT_OK(weir_thread_queue(worker->f->device, &queue));
     if (!queue)
         return NULL;
-    COUNT_ERROR(worker, weir_queue_fill(queue, worker->slot, 0, SIZE, &value, 1));
-    COUNT_ERROR(worker, weir_queue_record(queue, &worker->event));
+    EXPECT_OK(weir_queue_fill(queue, worker->slot, 0, SIZE, &value, 1));
+    EXPECT_OK(weir_queue_record(queue, &worker->event));
     return NULL;
 }
 
@@ -246,10 +196,10 @@ CONFORM(ThreadQueue, GoesWithItsThread)
                 .slot = conform_host_buffer(f, SIZE),
                 .number = i,
             };
-        run_workers(workers, THREADS, work_and_exit);
+        conform_run_threads(work_and_exit, workers, sizeof *workers, THREADS);
         for (unsigned i = 0; i < THREADS; i++) {
             EXPECT_OK(weir_event_sync(workers[i].event, HANG_GUARD_NS));
-            EXPECT_TRUE(holds(workers[i].slot, (unsigned char)(i + 1)));
+            EXPECT_TRUE(conform_is_filled(workers[i].slot, (unsigned char)(i + 1)));
             weir_buffer_destroy(&workers[i].slot);
         }
     }

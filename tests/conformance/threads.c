@@ -1,5 +1,4 @@
 // Several threads on one queue, on many queues, and on objects that come and go.
-#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -13,24 +12,10 @@ struct worker {
     weir_queue *queue;
     weir_buffer *buffer;
     unsigned number;
-    int errors;
     _Atomic(uint64_t) *shared_queue;
     _Atomic(uint64_t) *shared_sequence;
     atomic_bool *stop;
 };
-
-static void run_workers(struct worker *workers, int count, void *(*run)(void *))
-{
-    pthread_t threads[THREADS];
-    for (int i = 0; i < count; i++)
-        ASSERT_INT_EQ(pthread_create(&threads[i], NULL, run, &workers[i]), 0);
-    for (int i = 0; i < count; i++)
-        pthread_join(threads[i], NULL);
-    for (int i = 0; i < count; i++)
-        EXPECT_INT_EQ(workers[i].errors, 0);
-}
-
-#define COUNT_ERROR(worker, call) ((worker)->errors += (call) == WEIR_OK ? 0 : 1)
 
 // Each thread fills its own part; the part's own operations stay in order.
 static void *fill_part(void *user)
@@ -41,11 +26,11 @@ static void *fill_part(void *user)
 
     for (unsigned i = 0; i < 500; i++) {
         const unsigned char value = (unsigned char)(worker->number * 16 + i % 16);
-        COUNT_ERROR(worker, weir_queue_fill(worker->queue, worker->buffer, worker->number * part,
-                                            part, &value, 1));
-        COUNT_ERROR(worker, weir_queue_record(worker->queue, &event));
+        EXPECT_OK(
+            weir_queue_fill(worker->queue, worker->buffer, worker->number * part, part, &value, 1));
+        EXPECT_OK(weir_queue_record(worker->queue, &event));
         if (i % 50 == 0)
-            COUNT_ERROR(worker, weir_event_sync(event, HANG_GUARD_NS));
+            EXPECT_OK(weir_event_sync(event, HANG_GUARD_NS));
     }
     return NULL;
 }
@@ -58,7 +43,7 @@ CONFORM(Threads, ShareAQueue)
 
     for (unsigned i = 0; i < THREADS; i++)
         workers[i] = (struct worker){.queue = queue, .buffer = buffer, .number = i};
-    run_workers(workers, THREADS, fill_part);
+    conform_run_threads(fill_part, workers, sizeof *workers, THREADS);
     ASSERT_SYNC(queue);
     for (size_t i = 0; i < SIZE; i++)
         ASSERT_INT_EQ(conform_bytes(buffer)[i], i / (SIZE / THREADS) * 16 + 499 % 16);
@@ -82,25 +67,25 @@ static void *come_and_go(void *user)
         weir_buffer *buffer = NULL;
         weir_buffer *other = NULL;
         struct weir_event event;
-        COUNT_ERROR(worker, weir_queue_create(f->device, NULL, &queue));
-        COUNT_ERROR(worker, weir_buffer_create(f->device, &params, &buffer));
-        COUNT_ERROR(worker, weir_buffer_create(f->device, &params, &other));
-        if (worker->errors)
+        EXPECT_OK(weir_queue_create(f->device, NULL, &queue));
+        EXPECT_OK(weir_buffer_create(f->device, &params, &buffer));
+        EXPECT_OK(weir_buffer_create(f->device, &params, &other));
+        if (!queue || !buffer || !other)
             return NULL;
         memset(back, 0xff, sizeof back);
-        COUNT_ERROR(worker, weir_upload(queue, buffer, 0, bytes, sizeof bytes));
-        COUNT_ERROR(worker, weir_queue_copy(queue, other, 0, buffer, 0, sizeof bytes));
+        EXPECT_OK(weir_upload(queue, buffer, 0, bytes, sizeof bytes));
+        EXPECT_OK(weir_queue_copy(queue, other, 0, buffer, 0, sizeof bytes));
         if (i % 2) { // destroyed in use
-            COUNT_ERROR(worker, weir_queue_record(queue, &event));
-            COUNT_ERROR(worker, weir_queue_wait(worker->queue, event));
+            EXPECT_OK(weir_queue_record(queue, &event));
+            EXPECT_OK(weir_queue_wait(worker->queue, event));
             weir_buffer_destroy(&buffer);
             weir_buffer_destroy(&other);
             weir_queue_destroy(&queue);
-            COUNT_ERROR(worker, weir_event_sync(event, HANG_GUARD_NS));
+            EXPECT_OK(weir_event_sync(event, HANG_GUARD_NS));
             continue;
         }
-        COUNT_ERROR(worker, weir_download(queue, back, other, 0, sizeof back));
-        worker->errors += memcmp(back, bytes, sizeof bytes) != 0;
+        EXPECT_OK(weir_download(queue, back, other, 0, sizeof back));
+        EXPECT_MEM_EQ(back, bytes, sizeof bytes);
         weir_buffer_destroy(&buffer);
         weir_buffer_destroy(&other);
         weir_queue_destroy(&queue);
@@ -116,7 +101,7 @@ CONFORM(Threads, ComeAndGo)
 
     for (unsigned i = 0; i < THREADS; i++)
         workers[i] = (struct worker){.f = f, .queue = queue, .number = i + 1};
-    run_workers(workers, THREADS, come_and_go);
+    conform_run_threads(come_and_go, workers, sizeof *workers, THREADS);
     EXPECT_SYNC(queue);
     weir_queue_destroy(&queue);
 }
@@ -129,10 +114,10 @@ static void *make_events(void *user)
     for (int i = 0; i < 300; i++) {
         weir_queue *queue = NULL;
         struct weir_event event;
-        COUNT_ERROR(worker, weir_queue_create(worker->f->device, NULL, &queue));
+        EXPECT_OK(weir_queue_create(worker->f->device, NULL, &queue));
         if (!queue)
             break;
-        COUNT_ERROR(worker, weir_queue_record(queue, &event));
+        EXPECT_OK(weir_queue_record(queue, &event));
         atomic_store(worker->shared_sequence, event.sequence);
         atomic_store(worker->shared_queue, event.queue);
         weir_queue_destroy(&queue);
@@ -147,8 +132,8 @@ static void *ask_for_events(void *user)
     while (!atomic_load(worker->stop)) {
         const struct weir_event event = {atomic_load(worker->shared_queue),
                                          atomic_load(worker->shared_sequence)};
-        if (event.queue && weir_event_query(event) < 0)
-            worker->errors++;
+        if (event.queue)
+            EXPECT_INT_GE(weir_event_query(event), 0);
     }
     return NULL;
 }
@@ -172,7 +157,7 @@ CONFORM(Threads, AskForEventsOfQueuesThatGo)
                                      .shared_queue = &queue,
                                      .shared_sequence = &sequence,
                                      .stop = &stop};
-    run_workers(workers, THREADS, work_on_events);
+    conform_run_threads(work_on_events, workers, sizeof *workers, THREADS);
 }
 
 // Host calls of one queue run while its failure is recovered from elsewhere.
@@ -182,8 +167,8 @@ static void *fail_and_recover(void *user)
     for (int i = 0; i < 100; i++) {
         (void)weir_queue_host_call(worker->queue, fail_plainly, NULL);
         weir_status status = weir_queue_sync(worker->queue, HANG_GUARD_NS);
-        worker->errors += status != WEIR_OK && status != WEIR_ERROR_HOST_CALL;
-        COUNT_ERROR(worker, weir_queue_recover(worker->queue));
+        EXPECT_TRUE(status == WEIR_OK || status == WEIR_ERROR_HOST_CALL);
+        EXPECT_OK(weir_queue_recover(worker->queue));
     }
     return NULL;
 }
@@ -195,7 +180,7 @@ CONFORM(Threads, FailAndRecoverTogether)
 
     for (unsigned i = 0; i < 2; i++)
         workers[i] = (struct worker){.queue = queue};
-    run_workers(workers, 2, fail_and_recover);
+    conform_run_threads(fail_and_recover, workers, sizeof *workers, 2);
     EXPECT_OK(weir_queue_recover(queue));
     EXPECT_SYNC(queue);
     weir_queue_destroy(&queue);
@@ -206,7 +191,7 @@ CONFORM(Threads, ErrorsAreTheThreadsOwn)
     weir_queue *queue = conform_queue(f, "q");
     EXPECT_INVALID(weir_queue_fill(queue, NULL, 0, 1, "", 1), "no buffer");
     struct worker worker = {.f = f, .queue = queue, .number = 1};
-    run_workers(&worker, 1, come_and_go);
+    conform_run_threads(come_and_go, &worker, sizeof worker, 1);
     EXPECT_CONTAINS(weir_last_error()->message, "no buffer");
     EXPECT_SYNC(queue);
     weir_queue_destroy(&queue);
