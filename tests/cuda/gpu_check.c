@@ -22,9 +22,6 @@
 #include "base/clock.h"
 #include "kernels/conformance/conformance.h"
 
-#define BATCH 200
-#define ROUNDS 11
-
 static int failures;
 static struct cu_symbols raw;
 
@@ -173,12 +170,12 @@ static void check_context(const struct bench *bench)
 
 static uint64_t clock_start;
 
-static void begin(void)
+void begin_call(void)
 {
     clock_start = weir_clock_now_ns();
 }
 
-static void end(const char *what)
+void end_call(const char *what)
 {
     const double took = (double)(weir_clock_now_ns() - clock_start) * 1e-6;
     check(took < 20, "%8.3f ms  %s", took, what);
@@ -187,54 +184,54 @@ static void end(const char *what)
 static void time_buffers(const struct bench *bench)
 {
     static _Alignas(4096) unsigned char wrapped_memory[1 << 20];
-    begin();
+    begin_call();
     weir_buffer *buffer = buffer_of(bench, (size_t)32 << 20, WEIR_PLACE_DEVICE);
-    end("create a DEVICE buffer of 32 MiB");
-    begin();
+    end_call("create a DEVICE buffer of 32 MiB");
+    begin_call();
     weir_buffer_destroy(&buffer);
-    end("destroy it");
-    begin();
+    end_call("destroy it");
+    begin_call();
     buffer = buffer_of(bench, (size_t)4 << 20, WEIR_PLACE_HOST);
-    end("create a HOST buffer of 4 MiB");
-    begin();
+    end_call("create a HOST buffer of 4 MiB");
+    begin_call();
     weir_buffer_destroy(&buffer);
-    end("destroy it");
-    begin();
+    end_call("destroy it");
+    begin_call();
     weir_buffer_wrap(bench->device,
                      &(struct weir_wrap_params){.struct_size = sizeof(struct weir_wrap_params),
                                                 .pointer = wrapped_memory,
                                                 .size = sizeof wrapped_memory},
                      &buffer);
-    end("wrap 1 MiB");
-    begin();
+    end_call("wrap 1 MiB");
+    begin_call();
     weir_buffer_destroy(&buffer);
-    end("destroy it");
+    end_call("destroy it");
 }
 
 static void time_others(const struct bench *bench, weir_program **spare)
 {
     weir_kernel *kernel = NULL;
-    begin();
+    begin_call();
     weir_queue *queue = queue_of(bench, false);
-    end("create a queue");
-    begin();
+    end_call("create a queue");
+    begin_call();
     weir_queue_destroy(&queue);
-    end("destroy it");
-    begin();
+    end_call("destroy it");
+    begin_call();
     queue = queue_of(bench, true);
-    end("create a queue with timing");
-    begin();
+    end_call("create a queue with timing");
+    begin_call();
     weir_queue_destroy(&queue);
-    end("destroy it");
-    begin();
+    end_call("destroy it");
+    begin_call();
     weir_kernel_create(bench->program, "scale", &kernel);
-    end("create a kernel");
-    begin();
+    end_call("create a kernel");
+    begin_call();
     weir_kernel_destroy(&kernel);
-    end("destroy it");
-    begin();
+    end_call("destroy it");
+    begin_call();
     weir_program_destroy(spare);
-    end("destroy a program");
+    end_call("destroy a program");
 }
 
 static void time_submits(const struct bench *bench, weir_buffer *second)
@@ -242,20 +239,20 @@ static void time_submits(const struct bench *bench, weir_buffer *second)
     static const unsigned char pattern[16] = {1, 2, 3};
     const struct weir_plane to = {second, 0, 4096};
     const struct weir_plane from = {bench->pinned, 0, 8192};
-    begin();
+    begin_call();
     weir_queue_copy(bench->queue, second, 0, bench->pinned, 0, (size_t)20 << 20);
-    end("submit a copy from HOST to HOST of 20 MiB");
-    begin();
+    end_call("submit a copy from HOST to HOST of 20 MiB");
+    begin_call();
     weir_queue_copy_2d(bench->queue, to, from, 1000, 1000);
-    end("submit a 2-D copy from HOST to HOST");
-    begin();
+    end_call("submit a 2-D copy from HOST to HOST");
+    begin_call();
     for (size_t unit = 1; unit <= 16; unit *= 2)
         weir_queue_fill(bench->queue, second, 0, 1 << 20, pattern, unit);
-    end("submit five fills of a HOST buffer");
-    begin();
+    end_call("submit five fills of a HOST buffer");
+    begin_call();
     for (size_t unit = 1; unit <= 16; unit *= 2)
         weir_queue_fill(bench->queue, bench->memory, 1 << 20, 1 << 20, pattern, unit);
-    end("submit five fills of a DEVICE buffer");
+    end_call("submit five fills of a DEVICE buffer");
 }
 
 static void check_waits(const struct bench *bench)
@@ -276,247 +273,6 @@ static void check_waits(const struct bench *bench)
     check(weir_event_query(event) == WEIR_NOT_READY, "the kernel still runs after all of these");
     weir_queue_sync(bench->queue, WEIR_FOREVER);
     weir_buffer_destroy(&second);
-}
-
-// Costs of submitting. Both sides do the same calls on a thread whose current
-// context is the device's, which is the rule beside the CUDA runtime.
-
-struct raw_side {
-    CUstream streams[2];
-    CUevent event;
-    CUdeviceptr memory;
-    void *pinned;
-    CUmodule module;
-    CUfunction function;
-};
-
-enum step {
-    STEP_ALL,
-    STEP_COPY,
-    STEP_LAUNCH,
-    STEP_RECORD,
-    STEP_WAIT,
-    STEP_COUNT
-};
-static const char *const step_names[] = {"copy, launch, record, wait", "copy", "launch", "record",
-                                         "wait"};
-
-static double raw_round(const struct raw_side *side, enum step step)
-{
-    uint32_t first = 3;
-    uint32_t n = 64;
-    CUdeviceptr memory = side->memory;
-    void *parameters[] = {&memory, &first, &n};
-    const uint64_t start_ns = weir_clock_now_ns();
-    for (int i = 0; i < BATCH; i++) {
-        if (step == STEP_ALL || step == STEP_COPY)
-            raw.cuMemcpyHtoDAsync(side->memory, side->pinned, 4096, side->streams[0]);
-        if (step == STEP_ALL || step == STEP_LAUNCH)
-            raw.cuLaunchKernel(side->function, 1, 1, 1, 64, 1, 1, 0, side->streams[0], parameters,
-                               NULL);
-        if (step == STEP_ALL || step == STEP_RECORD || step == STEP_WAIT)
-            raw.cuEventRecord(side->event, side->streams[0]);
-        if (step == STEP_ALL || step == STEP_WAIT)
-            raw.cuStreamWaitEvent(side->streams[1], side->event, 0);
-    }
-    const uint64_t took = weir_clock_now_ns() - start_ns;
-    raw.cuStreamSynchronize(side->streams[0]);
-    raw.cuStreamSynchronize(side->streams[1]);
-    return (double)took / BATCH;
-}
-
-static double weir_round(const struct bench *bench, enum step step)
-{
-    struct weir_event event = {0};
-    const uint64_t start_ns = weir_clock_now_ns();
-    for (int i = 0; i < BATCH; i++) {
-        if (step == STEP_ALL || step == STEP_COPY)
-            weir_queue_copy(bench->queue, bench->memory, 0, bench->pinned, 0, 4096);
-        if (step == STEP_ALL || step == STEP_LAUNCH)
-            weir_queue_launch(bench->queue, bench->iota, weir_dim(1, 1, 1), weir_dim(64, 1, 1),
-                              weir_out(bench->memory, 0, 256), 3u, 64u);
-        if (step == STEP_ALL || step == STEP_RECORD || step == STEP_WAIT)
-            weir_queue_record(bench->queue, &event);
-        if (step == STEP_ALL || step == STEP_WAIT)
-            weir_queue_wait(bench->other, event);
-    }
-    const uint64_t took = weir_clock_now_ns() - start_ns;
-    weir_queue_sync(bench->queue, WEIR_FOREVER);
-    weir_queue_sync(bench->other, WEIR_FOREVER);
-    return (double)took / BATCH;
-}
-
-static int compare(const void *a, const void *b)
-{
-    const double x = *(const double *)a;
-    const double y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *values)
-{
-    qsort(values, ROUNDS, sizeof *values, compare);
-    return values[ROUNDS / 2];
-}
-
-static const void *first_cubin(unsigned architecture)
-{
-    for (uint32_t i = 0; i < conformance_kernels.image_count; i++) {
-        const struct weir_image *image = &conformance_kernels.images[i];
-        if (image->format == WEIR_IMAGE_CUBIN && image->architecture / 10 == architecture / 10 &&
-            image->architecture <= architecture)
-            return image->data;
-    }
-    return NULL;
-}
-
-static bool open_raw(struct raw_side *side, unsigned event_flags)
-{
-    int major = 0;
-    int minor = 0;
-    memset(side, 0, sizeof *side);
-    raw.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0);
-    raw.cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0);
-    const void *image = first_cubin((unsigned)(10 * major + minor));
-    return image && raw.cuModuleLoadDataEx(&side->module, image, 0, NULL, NULL) == CUDA_SUCCESS &&
-           raw.cuModuleGetFunction(&side->function, side->module, "iota") == CUDA_SUCCESS &&
-           raw.cuStreamCreateWithPriority(&side->streams[0], CU_STREAM_NON_BLOCKING, 0) ==
-               CUDA_SUCCESS &&
-           raw.cuStreamCreateWithPriority(&side->streams[1], CU_STREAM_NON_BLOCKING, 0) ==
-               CUDA_SUCCESS &&
-           raw.cuEventCreate(&side->event, event_flags) == CUDA_SUCCESS &&
-           raw.cuMemHostAlloc(&side->pinned, 4096, 0) == CUDA_SUCCESS;
-}
-
-static void close_raw(struct raw_side *side)
-{
-    raw.cuEventDestroy(side->event);
-    raw.cuStreamDestroy(side->streams[0]);
-    raw.cuStreamDestroy(side->streams[1]);
-    raw.cuModuleUnload(side->module);
-    raw.cuMemFreeHost(side->pinned);
-}
-
-// DEVICE memory for the raw copy, as Weir has it.
-static bool give_memory(struct raw_side *side, CUmemoryPool *pool)
-{
-    CUmemPoolProps properties;
-    memset(&properties, 0, sizeof properties);
-    properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-    properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    return raw.cuMemPoolCreate(pool, &properties) == CUDA_SUCCESS &&
-           raw.cuMemAllocFromPoolAsync(&side->memory, 4096, *pool, side->streams[0]) ==
-               CUDA_SUCCESS &&
-           raw.cuStreamSynchronize(side->streams[0]) == CUDA_SUCCESS;
-}
-
-static void compare_submits(const struct bench *bench)
-{
-    struct raw_side plain;
-    struct raw_side blocking;
-    CUmemoryPool pools[2] = {NULL, NULL};
-    double figures[3][ROUNDS];
-    if (!open_raw(&plain, CU_EVENT_DISABLE_TIMING) ||
-        !open_raw(&blocking, CU_EVENT_DISABLE_TIMING | CU_EVENT_BLOCKING_SYNC) ||
-        !give_memory(&plain, &pools[0]) || !give_memory(&blocking, &pools[1])) {
-        check(false, "raw driver calls for the comparison");
-        return;
-    }
-    printf("      submit cost, ns a step, median of %d: raw, raw with blocking events, Weir\n",
-           ROUNDS);
-    for (enum step step = STEP_ALL; step < STEP_COUNT; step++) {
-        for (int i = -1; i < ROUNDS; i++) { // the first one warms up
-            const int at = i < 0 ? 0 : i;
-            figures[0][at] = raw_round(&plain, step);
-            figures[1][at] = raw_round(&blocking, step);
-            figures[2][at] = weir_round(bench, step);
-        }
-        const double medians[] = {median(figures[0]), median(figures[1]), median(figures[2])};
-        printf("      %8.1f %8.1f %8.1f   %.3f x   %s\n", medians[0], medians[1], medians[2],
-               medians[2] / medians[0], step_names[step]);
-    }
-    raw.cuMemFreeAsync(plain.memory, plain.streams[0]);
-    raw.cuMemFreeAsync(blocking.memory, blocking.streams[0]);
-    raw.cuStreamSynchronize(plain.streams[0]);
-    raw.cuStreamSynchronize(blocking.streams[0]);
-    close_raw(&plain);
-    close_raw(&blocking);
-    raw.cuMemPoolDestroy(pools[0]);
-    raw.cuMemPoolDestroy(pools[1]);
-}
-
-// What a progress word costs, behind a raw launch and behind one of Weir's.
-static double raw_words(const struct raw_side *side, CUdeviceptr word)
-{
-    uint32_t first = 3;
-    uint32_t n = 64;
-    CUdeviceptr memory = side->memory;
-    void *parameters[] = {&memory, &first, &n};
-    const uint64_t start_ns = weir_clock_now_ns();
-    for (uint32_t i = 0; i < BATCH; i++) {
-        raw.cuLaunchKernel(side->function, 1, 1, 1, 64, 1, 1, 0, side->streams[0], parameters,
-                           NULL);
-        raw.cuStreamWriteValue32(side->streams[0], word, i, CU_STREAM_WRITE_VALUE_DEFAULT);
-    }
-    const uint64_t took = weir_clock_now_ns() - start_ns;
-    raw.cuStreamSynchronize(side->streams[0]);
-    return (double)took / BATCH;
-}
-
-static void measure_words(const struct bench *bench, const struct bench *attributed)
-{
-    struct raw_side side;
-    CUmemoryPool pool = NULL;
-    CUdeviceptr word = 0;
-    double figures[4][ROUNDS];
-    if (!open_raw(&side, CU_EVENT_DISABLE_TIMING) || !give_memory(&side, &pool) ||
-        raw.cuMemHostGetDevicePointer(&word, side.pinned, 0) != CUDA_SUCCESS) {
-        check(false, "raw driver calls for the comparison");
-        return;
-    }
-    for (int i = -1; i < ROUNDS; i++) {
-        const int at = i < 0 ? 0 : i;
-        figures[0][at] = raw_round(&side, STEP_LAUNCH);
-        figures[1][at] = raw_words(&side, word);
-        figures[2][at] = weir_round(bench, STEP_LAUNCH);
-        figures[3][at] = weir_round(attributed, STEP_LAUNCH);
-    }
-    const double medians[] = {median(figures[0]), median(figures[1]), median(figures[2]),
-                              median(figures[3])};
-    const double words[] = {medians[1] - medians[0], medians[3] - medians[2]};
-    check(words[1] < 2 * words[0] + 500,
-          "attribute_faults: a launch takes %.1f ns with it, %.1f without, so a word takes %.1f; "
-          "raw: %.1f with a word, %.1f without, so %.1f",
-          medians[3], medians[2], words[1], medians[1], medians[0], words[0]);
-    raw.cuMemFreeAsync(side.memory, side.streams[0]);
-    raw.cuStreamSynchronize(side.streams[0]);
-    close_raw(&side);
-    raw.cuMemPoolDestroy(pool);
-}
-
-static void check_words(const struct bench *bench)
-{
-    struct bench attributed;
-    if (!start_with(&attributed, "[cuda]\nattribute_faults = 1\n")) {
-        check(false, "opening the device with attribute_faults = 1");
-        return;
-    }
-    measure_words(bench, &attributed);
-    finish(&attributed);
-}
-
-static void check_submits(const struct bench *bench)
-{
-    CUcontext context = NULL;
-    printf("      no context current on the thread: %.1f ns for copy, launch, record, wait\n",
-           weir_round(bench, STEP_ALL));
-    if (raw.cuDevicePrimaryCtxRetain(&context, 0) != CUDA_SUCCESS)
-        return;
-    raw.cuCtxSetCurrent(context);
-    compare_submits(bench);
-    check_words(bench);
-    raw.cuCtxSetCurrent(NULL);
-    raw.cuDevicePrimaryCtxRelease(0);
 }
 
 // Times over several anchors against the host's clock.
@@ -614,7 +370,7 @@ int main(int argc, char **argv)
     check_waits(&bench);
     check_graphs(&bench, spin, steps_for(&bench, 400));
     check_times(&bench);
-    check_submits(&bench);
+    check_words(&bench, &raw);
     finish(&bench);
     printf("%s\n", failures ? "FAILED" : "all checks passed");
     return failures != 0;

@@ -27,6 +27,18 @@ void finish(struct bench *bench);
 // NULL is a failed check.
 weir_buffer *buffer_of(const struct bench *bench, size_t size, weir_placement placement);
 
+// Times what must not wait for the work of its queue: prints a line with the time, which is a
+// failed check from 20 ms on.
+void begin_call(void);
+void end_call(const char *what);
+
+// gpu_words.c
+
+struct cu_symbols;
+
+// What attribute_faults costs a launch, beside what a word costs a raw one.
+void check_words(const struct bench *bench, const struct cu_symbols *driver);
+
 // gpu_graphs.c
 
 // `spin` keeps the queue busy for `steps`.

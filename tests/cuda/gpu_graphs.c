@@ -25,19 +25,6 @@ struct graphs {
     uint32_t nodes[3]; // launch, copy to the host, fill
 };
 
-static uint64_t clock_start;
-
-static void begin(void)
-{
-    clock_start = weir_clock_now_ns();
-}
-
-static void end(const char *what)
-{
-    const double took = (double)(weir_clock_now_ns() - clock_start) * 1e-6;
-    check(took < 20, "%8.3f ms  %s", took, what);
-}
-
 static weir_status launch_kernel(struct graphs *g)
 {
     return weir_queue_launch(g->bench->queue, g->increment, weir_dim(1, 1, 1),
@@ -117,24 +104,24 @@ static void check_waits(struct graphs *g, weir_status (*spin)(const struct bench
     struct weir_event event;
     bool good = start_counting(g) == WEIR_OK && spin(g->bench, steps) == WEIR_OK &&
                 weir_queue_record(g->bench->queue, &event) == WEIR_OK;
-    begin();
+    begin_call();
     good = good && capture(g) == WEIR_OK;
-    end("capture a graph of 22 nodes and make it");
-    begin();
+    end_call("capture a graph of 22 nodes and make it");
+    begin_call();
     good = good && weir_queue_graph(g->bench->queue, g->graph) == WEIR_OK;
-    end("launch it");
-    begin();
+    end_call("launch it");
+    begin_call();
     good = good && set_copy(g) == WEIR_OK && set_launch(g) == WEIR_OK;
-    end("change a copy and a launch of it");
-    begin();
+    end_call("change a copy and a launch of it");
+    begin_call();
     good = good && set_fill(g, 4) == WEIR_OK && set_fill(g, 16) == WEIR_OK;
-    end("change a fill so that it is built again, twice");
-    begin();
+    end_call("change a fill so that it is built again, twice");
+    begin_call();
     good = good && weir_queue_graph(g->bench->other, g->graph) == WEIR_OK;
-    end("launch it on another queue");
-    begin();
+    end_call("launch it on another queue");
+    begin_call();
     weir_graph_destroy(&g->graph);
-    end("destroy it");
+    end_call("destroy it");
     check(good && weir_event_query(event) == WEIR_NOT_READY,
           "the kernel still runs after all of these");
     check(counted(g, 2 * NODES), "both launches ran, in order");
@@ -160,10 +147,10 @@ static void check_order(struct graphs *g)
 static void time_update(struct graphs *g, const char *what, weir_status (*update)(struct graphs *))
 {
     bool good = true;
-    begin();
+    const uint64_t start_ns = weir_clock_now_ns();
     for (int i = 0; i < ROUNDS && good; i++)
         good = update(g) == WEIR_OK;
-    const double took = (double)(weir_clock_now_ns() - clock_start) * 1e-3 / ROUNDS;
+    const double took = (double)(weir_clock_now_ns() - start_ns) * 1e-3 / ROUNDS;
     check(good, "%8.2f us  %s", took, what);
 }
 
