@@ -59,6 +59,12 @@ static float number_at(size_t index)
     return (float)(index * 2654435761u >> 12 & 0xfffff);
 }
 
+size_t chunk_size(uint64_t bytes)
+{
+    const size_t unit = (size_t)CHUNKS_MAX * CHUNK_BLOCK * sizeof(float);
+    return (size_t)bytes / unit * unit;
+}
+
 void chunk_fill(float *src, size_t size)
 {
     for (size_t i = 0; i < size / sizeof *src; i++)
@@ -155,6 +161,8 @@ static bool run_copies(const struct chunk_job *job, bool up, bool down, double *
 bool chunk_check(struct chunk_job *job)
 {
     bool fine = true;
+    chunk_fill(job->src, job->size);
+    peer_fact("bytes", (double)job->size);
     for (unsigned i = 0; fine && i < CASES; i++) {
         const float factor = (float)(2 + i % 14);
         double ms;
@@ -200,4 +208,20 @@ bool chunk_round(struct chunk_job *job)
             peer_value(cases[i].name, ms);
     }
     return fine;
+}
+
+int chunk_main(const struct peer *peer, void *user, uint64_t *bytes, int argc, char **argv)
+{
+    const struct peer_option options[] = {
+        {.name = "bytes",
+         .help = "bytes each way",
+         .value = bytes,
+         .least = 1 << 16,
+         .most = UINT64_C(1) << 33},
+    };
+    struct peer chunks = *peer;
+    chunks.options = options;
+    chunks.option_count = sizeof options / sizeof *options;
+    *bytes = UINT64_C(1) << 30;
+    return peer_main(&chunks, user, argc, argv);
 }

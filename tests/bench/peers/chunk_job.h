@@ -35,10 +35,13 @@ struct chunk_calls {
 struct chunk_job {
     const struct chunk_calls *calls;
     void *user;
-    const float *src; // pinned
-    float *dst;       // pinned
-    size_t size;      // bytes, a multiple of CHUNKS_MAX * CHUNK_BLOCK * 4
+    float *src;  // pinned
+    float *dst;  // pinned
+    size_t size; // of chunk_size()
 };
+
+// `bytes`, rounded down to what every case can cut.
+size_t chunk_size(uint64_t bytes);
 
 // Numbers for `src`.
 void chunk_fill(float *src, size_t size);
@@ -46,10 +49,13 @@ void chunk_fill(float *src, size_t size);
 // How many of `dst` are not `factor` times those of chunk_fill().
 size_t chunk_wrong(const float *dst, size_t size, float factor);
 
-// Runs every case once and holds every number against what it must be.
+// Fills `src`, runs every case once and holds every number against what it must be.
 bool chunk_check(struct chunk_job *job);
 
 // Measures every case, with a peer_value() each.
 bool chunk_round(struct chunk_job *job);
+
+// peer_main() of a program that does this job, with the option --bytes; 1 GiB each way without.
+int chunk_main(const struct peer *peer, void *user, uint64_t *bytes, int argc, char **argv);
 
 #endif

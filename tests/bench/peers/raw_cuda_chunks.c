@@ -9,7 +9,6 @@ struct raw {
     uint64_t bytes;
     CUfunction scale;
     CUdeviceptr in, out;
-    float *src, *dst;
     CUstream streams[CHUNK_QUEUES_MAX];
     unsigned stream_count;
     CUevent events[CHUNK_EVENTS];
@@ -38,8 +37,8 @@ static bool open_queues(void *user, unsigned count)
 static bool up(void *user, unsigned queue, size_t offset, size_t size)
 {
     struct raw *raw = user;
-    return RAW_CUDA(&raw->cu, cuMemcpyHtoDAsync, raw->in + offset, (const char *)raw->src + offset,
-                    size, raw->streams[queue]);
+    return RAW_CUDA(&raw->cu, cuMemcpyHtoDAsync, raw->in + offset,
+                    (const char *)raw->job.src + offset, size, raw->streams[queue]);
 }
 
 static bool multiply(void *user, unsigned queue, size_t offset, size_t size, float factor)
@@ -54,7 +53,7 @@ static bool multiply(void *user, unsigned queue, size_t offset, size_t size, flo
 
 static bool copy_down(struct raw *raw, CUdeviceptr from, unsigned queue, size_t offset, size_t size)
 {
-    return RAW_CUDA(&raw->cu, cuMemcpyDtoHAsync, (char *)raw->dst + offset, from + offset, size,
+    return RAW_CUDA(&raw->cu, cuMemcpyDtoHAsync, (char *)raw->job.dst + offset, from + offset, size,
                     raw->streams[queue]);
 }
 
@@ -120,22 +119,17 @@ static bool open_raw(void *user)
 {
     struct raw *raw = user;
     struct raw_cuda *cu = &raw->cu;
-    const size_t unit = (size_t)CHUNKS_MAX * CHUNK_BLOCK * sizeof(float);
-    const size_t size = (size_t)raw->bytes / unit * unit;
+    const size_t size = chunk_size(raw->bytes);
     raw->job = (struct chunk_job){.calls = &calls, .user = raw, .size = size};
     if (!raw_cuda_open(cu) ||
         !RAW_CUDA(cu, cuModuleGetFunction, &raw->scale, cu->module, "scale") ||
         !RAW_CUDA(cu, cuMemAlloc, &raw->in, size) || !RAW_CUDA(cu, cuMemAlloc, &raw->out, size) ||
-        !RAW_CUDA(cu, cuMemHostAlloc, (void **)&raw->src, size, 0) ||
-        !RAW_CUDA(cu, cuMemHostAlloc, (void **)&raw->dst, size, 0))
+        !RAW_CUDA(cu, cuMemHostAlloc, (void **)&raw->job.src, size, 0) ||
+        !RAW_CUDA(cu, cuMemHostAlloc, (void **)&raw->job.dst, size, 0))
         return false;
     for (unsigned i = 0; i < CHUNK_EVENTS; i++)
         if (!RAW_CUDA(cu, cuEventCreate, &raw->events[i], CU_EVENT_DISABLE_TIMING))
             return false;
-    chunk_fill(raw->src, size);
-    raw->job.src = raw->src;
-    raw->job.dst = raw->dst;
-    peer_fact("bytes", (double)size);
     return chunk_check(&raw->job);
 }
 
@@ -153,10 +147,10 @@ static void close_raw(void *user)
     for (unsigned i = 0; i < CHUNK_EVENTS; i++)
         if (raw->events[i])
             cu->cuEventDestroy(raw->events[i]);
-    if (raw->src)
-        cu->cuMemFreeHost(raw->src);
-    if (raw->dst)
-        cu->cuMemFreeHost(raw->dst);
+    if (raw->job.src)
+        cu->cuMemFreeHost(raw->job.src);
+    if (raw->job.dst)
+        cu->cuMemFreeHost(raw->job.dst);
     if (raw->in)
         cu->cuMemFree(raw->in);
     if (raw->out)
@@ -166,22 +160,13 @@ static void close_raw(void *user)
 
 int main(int argc, char **argv)
 {
-    static struct raw raw = {.bytes = UINT64_C(1) << 30};
-    const struct peer_option options[] = {
-        {.name = "bytes",
-         .help = "bytes each way",
-         .value = &raw.bytes,
-         .least = 1 << 16,
-         .most = UINT64_C(1) << 33},
-    };
+    static struct raw raw;
     const struct peer peer = {
         .name = "raw_cuda_chunks",
         .about = "Copies, multiplies and copies back in chunks, with the CUDA driver API.",
-        .options = options,
-        .option_count = 1,
         .open = open_raw,
         .round = round_raw,
         .close = close_raw,
     };
-    return peer_main(&peer, &raw, argc, argv);
+    return chunk_main(&peer, &raw, &raw.bytes, argc, argv);
 }

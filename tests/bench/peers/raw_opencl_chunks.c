@@ -12,7 +12,6 @@ struct raw {
     cl_kernel scale;
     cl_mem in, out;
     cl_mem pinned_src, pinned_dst;
-    float *src, *dst;
     cl_command_queue keeper; // of the mappings
     cl_command_queue queues[CHUNK_QUEUES_MAX];
     unsigned queue_count;
@@ -62,7 +61,7 @@ static bool up(void *user, unsigned queue, size_t offset, size_t size)
 {
     struct raw *raw = user;
     return RAW_OPENCL(&raw->cl, clEnqueueWriteBuffer, raw->queues[queue], raw->in, 0, offset, size,
-                      (const char *)raw->src + offset, 0, NULL, NULL) &&
+                      (const char *)raw->job.src + offset, 0, NULL, NULL) &&
            flush(raw, queue);
 }
 
@@ -88,7 +87,7 @@ static bool down(void *user, unsigned queue, size_t offset, size_t size)
 {
     struct raw *raw = user;
     return RAW_OPENCL(&raw->cl, clEnqueueReadBuffer, raw->queues[queue], raw->out, 0, offset, size,
-                      (char *)raw->dst + offset, 0, NULL, NULL) &&
+                      (char *)raw->job.dst + offset, 0, NULL, NULL) &&
            flush(raw, queue);
 }
 
@@ -167,10 +166,8 @@ static bool open_raw(void *user)
 {
     struct raw *raw = user;
     struct raw_opencl *cl = &raw->cl;
-    const size_t unit = (size_t)CHUNKS_MAX * CHUNK_BLOCK * sizeof(float);
     int32_t code = 0;
-    raw->job =
-        (struct chunk_job){.calls = &calls, .user = raw, .size = (size_t)raw->bytes / unit * unit};
+    raw->job = (struct chunk_job){.calls = &calls, .user = raw, .size = chunk_size(raw->bytes)};
     if (!raw_opencl_open(cl))
         return false;
     raw->scale = cl->clCreateKernel(cl->program, "scale", &code);
@@ -180,13 +177,9 @@ static bool open_raw(void *user)
     if (!raw_opencl_fine(code, "clCreateCommandQueue") ||
         !make_buffer(raw, CL_MEM_READ_WRITE, &raw->in) ||
         !make_buffer(raw, CL_MEM_READ_WRITE, &raw->out) ||
-        !make_pinned(raw, &raw->pinned_src, &raw->src) ||
-        !make_pinned(raw, &raw->pinned_dst, &raw->dst))
+        !make_pinned(raw, &raw->pinned_src, &raw->job.src) ||
+        !make_pinned(raw, &raw->pinned_dst, &raw->job.dst))
         return false;
-    chunk_fill(raw->src, raw->job.size);
-    raw->job.src = raw->src;
-    raw->job.dst = raw->dst;
-    peer_fact("bytes", (double)raw->job.size);
     return chunk_check(&raw->job);
 }
 
@@ -215,8 +208,8 @@ static void close_raw(void *user)
         return;
     }
     close_queues(raw);
-    release_pinned(raw, raw->pinned_src, raw->src);
-    release_pinned(raw, raw->pinned_dst, raw->dst);
+    release_pinned(raw, raw->pinned_src, raw->job.src);
+    release_pinned(raw, raw->pinned_dst, raw->job.dst);
     if (raw->in)
         cl->clReleaseMemObject(raw->in);
     if (raw->out)
@@ -230,22 +223,13 @@ static void close_raw(void *user)
 
 int main(int argc, char **argv)
 {
-    static struct raw raw = {.bytes = UINT64_C(1) << 30};
-    const struct peer_option options[] = {
-        {.name = "bytes",
-         .help = "bytes each way",
-         .value = &raw.bytes,
-         .least = 1 << 16,
-         .most = UINT64_C(1) << 33},
-    };
+    static struct raw raw;
     const struct peer peer = {
         .name = "raw_opencl_chunks",
         .about = "Copies, multiplies and copies back in chunks, in plain OpenCL.",
-        .options = options,
-        .option_count = 1,
         .open = open_raw,
         .round = round_raw,
         .close = close_raw,
     };
-    return peer_main(&peer, &raw, argc, argv);
+    return chunk_main(&peer, &raw, &raw.bytes, argc, argv);
 }

@@ -136,8 +136,7 @@ static bool make_objects(struct job *job)
 static bool open_job(void *user)
 {
     struct job *job = user;
-    const size_t unit = (size_t)CHUNKS_MAX * CHUNK_BLOCK * sizeof(float);
-    job->size = (size_t)job->bytes / unit * unit;
+    job->size = chunk_size(job->bytes);
     if (!weir_peer_open(&job->runtime, &job->device) || !make_objects(job))
         return false;
     float *src = weir_peer_map(job->src, WEIR_ACCESS_WRITE);
@@ -204,22 +203,13 @@ static void close_job(void *user)
 
 int main(int argc, char **argv)
 {
-    static struct job job = {.bytes = UINT64_C(1) << 30};
-    const struct peer_option options[] = {
-        {.name = "bytes",
-         .help = "bytes each way",
-         .value = &job.bytes,
-         .least = 1 << 16,
-         .most = UINT64_C(1) << 33},
-    };
+    static struct job job;
     const struct peer peer = {
         .name = "weir_chunks",
         .about = "Copies, multiplies and copies back in chunks, with Weir's pattern.",
-        .options = options,
-        .option_count = 1,
         .open = open_job,
         .round = round_job,
         .close = close_job,
     };
-    return peer_main(&peer, &job, argc, argv);
+    return chunk_main(&peer, &job, &job.bytes, argc, argv);
 }
