@@ -1,10 +1,9 @@
 // The fuzzer's check over a fixed sequence of damaged configurations: each round
-// takes a seed text and changes it in one to four places. The bytes lie in a block
-// of exactly their size, so that reading past them is seen.
-#include <stdlib.h>
+// takes a seed text and changes it in one to four places.
 #include <string.h>
 
 #include "tests/fuzz/config_fuzz.h"
+#include "tests/fuzz/damage.h"
 #include "tests/support/test.h"
 
 enum {
@@ -42,81 +41,36 @@ static const char *const pieces[] = {
     "weir",     "names = a,b,c,d,e\n",
 };
 
-struct text {
-    uint8_t bytes[SIZE_LIMIT];
-    size_t size;
-};
-
-// xorshift32: the sequence is the same everywhere.
-static uint32_t next_random(uint32_t *state)
-{
-    *state ^= *state << 13;
-    *state ^= *state >> 17;
-    *state ^= *state << 5;
-    return *state;
-}
-
-static size_t below(uint32_t *state, size_t limit)
-{
-    return limit == 0 ? 0 : next_random(state) % limit;
-}
-
-static void insert(struct text *text, size_t at, const void *bytes, size_t size)
-{
-    if (size > SIZE_LIMIT - text->size)
-        return;
-    memmove(text->bytes + at + size, text->bytes + at, text->size - at);
-    memcpy(text->bytes + at, bytes, size);
-    text->size += size;
-}
-
-static void erase(struct text *text, size_t at, size_t size)
-{
-    memmove(text->bytes + at, text->bytes + at + size, text->size - at - size);
-    text->size -= size;
-}
-
-static void change(struct text *text, uint32_t *state)
+static void change(struct damaged *text, uint32_t *state)
 {
     uint8_t copy[256];
-    size_t at = below(state, text->size);
+    size_t at = damage_below(state, text->size);
     size_t left = text->size - at;
-    size_t length = below(state, left < sizeof copy ? left : sizeof copy);
-    const char *piece = pieces[below(state, sizeof pieces / sizeof pieces[0])];
+    size_t length = damage_below(state, left < sizeof copy ? left : sizeof copy);
+    const char *piece = pieces[damage_below(state, sizeof pieces / sizeof pieces[0])];
 
-    switch (below(state, 6)) {
+    switch (damage_below(state, 6)) {
     case 0:
-        erase(text, at, left > 0);
+        damage_erase(text, at, left > 0);
         break;
     case 1:
-        erase(text, at, length);
+        damage_erase(text, at, length);
         break;
     case 2:
-        insert(text, at, piece, strlen(piece));
+        damage_insert(text, at, piece, strlen(piece));
         break;
     case 3:
         if (left > 0)
-            text->bytes[at] = (uint8_t)next_random(state);
+            text->bytes[at] = (uint8_t)damage_below(state, 256);
         break;
     case 4: // a part of the text moves to another place, once more
         memcpy(copy, text->bytes + at, length);
-        insert(text, below(state, text->size), copy, length);
+        damage_insert(text, damage_below(state, text->size), copy, length);
         break;
     default: // one byte many times: over-long lines, names and numbers
         memset(copy, left > 0 ? text->bytes[at] : 'x', sizeof copy);
-        insert(text, at, copy, below(state, sizeof copy));
+        damage_insert(text, at, copy, damage_below(state, sizeof copy));
     }
-}
-
-static const char *check_exactly(const struct text *text)
-{
-    uint8_t *block = malloc(text->size ? text->size : 1);
-    if (!block)
-        return "there is no memory for the text";
-    memcpy(block, text->bytes, text->size);
-    const char *broken = config_fuzz_check(block, text->size);
-    free(block);
-    return broken;
 }
 
 WEIR_TEST(ConfigFuzz, DamagedTextsKeepTheRules)
@@ -124,11 +78,12 @@ WEIR_TEST(ConfigFuzz, DamagedTextsKeepTheRules)
     uint32_t state = 20240607;
     for (size_t round = 0; round < ROUNDS; round++) {
         const char *seed = seeds[round % (sizeof seeds / sizeof seeds[0])];
-        struct text text = {.size = 0};
-        insert(&text, 0, seed, strlen(seed));
-        for (size_t i = below(&state, 4) + 1; i > 0; i--)
+        uint8_t bytes[SIZE_LIMIT];
+        struct damaged text = {.bytes = bytes, .room = sizeof bytes};
+        damage_insert(&text, 0, seed, strlen(seed));
+        for (size_t i = damage_below(&state, 4) + 1; i > 0; i--)
             change(&text, &state);
-        const char *broken = check_exactly(&text);
+        const char *broken = damage_check(config_fuzz_check, text.bytes, text.size);
         if (broken)
             WEIR_FAIL("round %zu: %s in:\n%.*s", round, broken, (int)text.size,
                       (const char *)text.bytes);
@@ -150,10 +105,8 @@ WEIR_TEST(ConfigFuzz, SeedsAreAccepted)
 WEIR_TEST(ConfigFuzz, EveryPrefixOfASeedKeepsTheRules)
 {
     for (size_t i = 0; i < sizeof seeds / sizeof seeds[0]; i++) {
-        struct text text = {.size = 0};
-        for (; text.size <= strlen(seeds[i]); text.size++) {
-            memcpy(text.bytes, seeds[i], text.size);
-            EXPECT_NULL(check_exactly(&text));
-        }
+        const uint8_t *seed = (const uint8_t *)seeds[i];
+        for (size_t size = 0; size <= strlen(seeds[i]); size++)
+            EXPECT_NULL(damage_check(config_fuzz_check, seed, size));
     }
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "tests/fuzz/damage.h"
 #include "tests/fuzz/trace_fuzz.h"
 #include "tests/report/made.h"
 #include "tests/support/test.h"
@@ -50,57 +51,36 @@ static const char *const pieces[] = {
     "\"weir.waits\":[[10,1,0,\"\",1]],",
 };
 
-struct text {
-    uint8_t *bytes;
-    size_t size;
-    size_t room;
-};
-
-static void insert(struct text *text, size_t at, const void *bytes, size_t size)
-{
-    if (size > text->room - text->size)
-        return;
-    memmove(text->bytes + at + size, text->bytes + at, text->size - at);
-    memcpy(text->bytes + at, bytes, size);
-    text->size += size;
-}
-
-static void erase(struct text *text, size_t at, size_t size)
-{
-    memmove(text->bytes + at, text->bytes + at + size, text->size - at - size);
-    text->size -= size;
-}
-
-static void change(struct text *text, uint32_t *state)
+static void change(struct damaged *text, uint32_t *state)
 {
     uint8_t copy[256];
-    const size_t at = made_below(state, (uint32_t)text->size);
+    const size_t at = damage_below(state, text->size);
     const size_t left = text->size - at;
-    const size_t length = made_below(state, (uint32_t)(left < sizeof copy ? left : sizeof copy));
-    const char *piece = pieces[made_below(state, sizeof pieces / sizeof *pieces)];
-    switch (made_below(state, 6)) {
+    const size_t length = damage_below(state, left < sizeof copy ? left : sizeof copy);
+    const char *piece = pieces[damage_below(state, sizeof pieces / sizeof *pieces)];
+    switch (damage_below(state, 6)) {
     case 0:
-        erase(text, at, left > 0);
+        damage_erase(text, at, left > 0);
         break;
     case 1:
-        erase(text, at, length);
+        damage_erase(text, at, length);
         break;
     case 2:
-        insert(text, at, piece, strlen(piece));
+        damage_insert(text, at, piece, strlen(piece));
         break;
     case 3: // a digit of a number becomes another
         for (size_t i = at; i < text->size; i++)
             if (text->bytes[i] >= '0' && text->bytes[i] <= '9') {
-                text->bytes[i] = (uint8_t)('0' + made_below(state, 10));
+                text->bytes[i] = (uint8_t)('0' + damage_below(state, 10));
                 break;
             }
         break;
     case 4:
         memcpy(copy, text->bytes + at, length);
-        insert(text, made_below(state, (uint32_t)text->size), copy, length);
+        damage_insert(text, damage_below(state, text->size), copy, length);
         break;
     default: // cut off
-        if (made_below(state, 4) == 0)
+        if (damage_below(state, 4) == 0)
             text->size = at;
     }
 }
@@ -128,18 +108,6 @@ static void make_seeds(struct seed seeds[SEEDS])
     }
 }
 
-// In a block of exactly its size, so that reading past it is seen.
-static const char *check_exactly(const uint8_t *bytes, size_t size)
-{
-    uint8_t *block = malloc(size ? size : 1);
-    if (!block)
-        return "there is no memory for the text";
-    memcpy(block, bytes, size);
-    const char *broken = trace_fuzz_check(block, size);
-    free(block);
-    return broken;
-}
-
 WEIR_TEST(TraceFuzz, DamagedTracesKeepTheRules)
 {
     struct seed seeds[SEEDS] = {{0}};
@@ -147,14 +115,14 @@ WEIR_TEST(TraceFuzz, DamagedTracesKeepTheRules)
     make_seeds(seeds);
     for (size_t round = 0; round < ROUNDS && !weir_test_has_failed(); round++) {
         const struct seed *seed = &seeds[round % SEEDS];
-        struct text text = {.bytes = malloc(seed->size + GROWTH),
-                            .size = seed->size,
-                            .room = seed->size + GROWTH};
+        struct damaged text = {.bytes = malloc(seed->size + GROWTH),
+                               .size = seed->size,
+                               .room = seed->size + GROWTH};
         ASSERT_NOT_NULL(text.bytes);
         memcpy(text.bytes, seed->bytes, seed->size);
-        for (size_t i = made_below(&state, 4) + 1; i > 0; i--)
+        for (size_t i = damage_below(&state, 4) + 1; i > 0; i--)
             change(&text, &state);
-        const char *broken = check_exactly(text.bytes, text.size);
+        const char *broken = damage_check(trace_fuzz_check, text.bytes, text.size);
         if (broken)
             weir_test_fail(__FILE__, __LINE__, "round %zu: %s in:\n%.*s", round, broken,
                            (int)text.size, (const char *)text.bytes);
@@ -172,7 +140,7 @@ WEIR_TEST(TraceFuzz, SeedsAreRead)
     make_seeds(seeds);
     for (size_t i = 0; i < SEEDS; i++) {
         const size_t before = trace_fuzz_accepted();
-        EXPECT_NULL(check_exactly(seeds[i].bytes, seeds[i].size));
+        EXPECT_NULL(damage_check(trace_fuzz_check, seeds[i].bytes, seeds[i].size));
         EXPECT_SIZE_EQ(trace_fuzz_accepted(), before + 1);
         free(seeds[i].bytes);
     }
@@ -194,5 +162,5 @@ WEIR_TEST(TraceFuzz, BytesOfAnyKindKeepTheRules)
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         for (size_t size = 0; size <= strlen(texts[i]); size++)
-            EXPECT_NULL(check_exactly((const uint8_t *)texts[i], size));
+            EXPECT_NULL(damage_check(trace_fuzz_check, (const uint8_t *)texts[i], size));
 }
