@@ -41,6 +41,25 @@ static void read_image(const char *path, const char *kind, uint32_t width, uint3
         ASSERT_INT_EQ(image[i], 0xa5);
 }
 
+// Writes an image, and reads it back with read_image().
+static void through_png(const struct made_png *png, const char *kind)
+{
+    static const char *folder;
+    folder = folder ? folder : weir_test_temp_dir();
+    const char *path = made_path(folder, "a.png");
+    ASSERT_TRUE(made_png_write(path, png));
+    read_image(path, kind, png->width, png->height);
+}
+
+static void through_jpeg(const struct made_jpeg *jpeg, const char *kind)
+{
+    static const char *folder;
+    folder = folder ? folder : weir_test_temp_dir();
+    const char *path = made_path(folder, "a.jpg");
+    ASSERT_TRUE(made_jpeg_write(path, jpeg));
+    read_image(path, kind, jpeg->width, jpeg->height);
+}
+
 static void expect_pixel(size_t index, int red, int green, int blue)
 {
     const unsigned char want[3] = {(unsigned char)red, (unsigned char)green, (unsigned char)blue};
@@ -67,7 +86,6 @@ static void put_16(unsigned char *target, unsigned value)
 
 WEIR_TEST(IoImage, Rgb8ComesAsItStands)
 {
-    const char *path = made_path(weir_test_temp_dir(), "a.png");
     unsigned char pixels[7 * 5 * 3];
     for (size_t i = 0; i < sizeof pixels; i++)
         pixels[i] = (unsigned char)(i * 37);
@@ -79,15 +97,13 @@ WEIR_TEST(IoImage, Rgb8ComesAsItStands)
                                .interlaced = interlaced,
                                .rows = pixels,
                                .row_bytes = 21};
-        ASSERT_TRUE(made_png_write(path, &png));
-        read_image(path, interlaced ? "png rgb8, interlaced" : "png rgb8", 7, 5);
+        through_png(&png, interlaced ? "png rgb8, interlaced" : "png rgb8");
         EXPECT_MEM_EQ(image, pixels, sizeof pixels);
     }
 }
 
 WEIR_TEST(IoImage, GammaIsIgnored)
 {
-    const char *path = made_path(weir_test_temp_dir(), "a.png");
     const unsigned char pixel[4] = {10, 100, 200, 100};
     struct made_png png = {.width = 1,
                            .height = 1,
@@ -96,28 +112,28 @@ WEIR_TEST(IoImage, GammaIsIgnored)
                            .gamma = 1.0,
                            .rows = pixel,
                            .row_bytes = 4};
-    ASSERT_TRUE(made_png_write(path, &png));
-    read_image(path, "png rgb+alpha8", 1, 1);
+    through_png(&png, "png rgb+alpha8");
     expect_pixel(0, over_white(10, 100), over_white(100, 100), over_white(200, 100));
+}
+
+// Every number of 16 bits, in 256 rows.
+static const unsigned char *all_numbers(void)
+{
+    static unsigned char rows[65536 * 2];
+    for (unsigned v = 0; v < 65536; v++)
+        put_16(rows + (size_t)v * 2, v);
+    return rows;
 }
 
 WEIR_TEST(IoImage, SixteenBitsAreRounded)
 {
-    const char *path = made_path(weir_test_temp_dir(), "a.png");
-    unsigned char *rows = malloc((size_t)256 * 256 * 2);
-    ASSERT_NOT_NULL(rows);
-    for (size_t v = 0; v < 65536; v++)
-        put_16(rows + v * 2, (unsigned)v);
     struct made_png png = {.width = 256,
                            .height = 256,
                            .colour_type = PNG_COLOR_TYPE_GRAY,
                            .bit_depth = 16,
-                           .rows = rows,
+                           .rows = all_numbers(),
                            .row_bytes = 512};
-    bool made = made_png_write(path, &png);
-    free(rows);
-    ASSERT_TRUE(made);
-    read_image(path, "png gray16", 256, 256);
+    through_png(&png, "png gray16");
     for (unsigned v = 0; v < 65536 && !weir_test_has_failed(); v++) {
         int want = to_8_bits(v);
         EXPECT_INT_EQ((v * 255 + 32767) / 65535, want);
@@ -128,21 +144,13 @@ WEIR_TEST(IoImage, SixteenBitsAreRounded)
 // Every value under every alpha.
 WEIR_TEST(IoImage, AlphaIsLaidOverWhite)
 {
-    const char *path = made_path(weir_test_temp_dir(), "a.png");
-    unsigned char *rows = malloc((size_t)256 * 256 * 2);
-    ASSERT_NOT_NULL(rows);
-    for (size_t v = 0; v < 65536; v++)
-        put_16(rows + v * 2, (unsigned)v);
     struct made_png png = {.width = 256,
                            .height = 256,
                            .colour_type = PNG_COLOR_TYPE_GRAY_ALPHA,
                            .bit_depth = 8,
-                           .rows = rows,
+                           .rows = all_numbers(),
                            .row_bytes = 512};
-    bool made = made_png_write(path, &png);
-    free(rows);
-    ASSERT_TRUE(made);
-    read_image(path, "png gray+alpha8", 256, 256);
+    through_png(&png, "png gray+alpha8");
     for (int v = 0; v < 65536 && !weir_test_has_failed(); v++) {
         int want = over_white(v >> 8, v & 255);
         expect_pixel((size_t)v, want, want, want);
@@ -151,7 +159,6 @@ WEIR_TEST(IoImage, AlphaIsLaidOverWhite)
 
 WEIR_TEST(IoImage, SixteenBitAlphaIsReducedFirst)
 {
-    const char *path = made_path(weir_test_temp_dir(), "a.png");
     enum {
         COUNT = 61 * 9
     };
@@ -166,8 +173,7 @@ WEIR_TEST(IoImage, SixteenBitAlphaIsReducedFirst)
                                .interlaced = interlaced,
                                .rows = rows,
                                .row_bytes = (size_t)61 * 8};
-        ASSERT_TRUE(made_png_write(path, &png));
-        read_image(path, interlaced ? "png rgb+alpha16, interlaced" : "png rgb+alpha16", 61, 9);
+        through_png(&png, interlaced ? "png rgb+alpha16, interlaced" : "png rgb+alpha16");
         for (unsigned i = 0; i < COUNT && !weir_test_has_failed(); i++) {
             int c[4];
             for (unsigned k = 0; k < 4; k++)
@@ -179,7 +185,6 @@ WEIR_TEST(IoImage, SixteenBitAlphaIsReducedFirst)
 
 WEIR_TEST(IoImage, FewBitsOfGrayAreScaled)
 {
-    const char *path = made_path(weir_test_temp_dir(), "a.png");
     const unsigned char rows[2] = {0x1b, 0xe4};
     static const struct {
         int bits;
@@ -193,8 +198,7 @@ WEIR_TEST(IoImage, FewBitsOfGrayAreScaled)
                                .bit_depth = rows_of[i].bits,
                                .rows = rows,
                                .row_bytes = 2};
-        ASSERT_TRUE(made_png_write(path, &png));
-        read_image(path, rows_of[i].kind, rows_of[i].width, 1);
+        through_png(&png, rows_of[i].kind);
         for (uint32_t x = 0; x < rows_of[i].width; x++) {
             int shift = 16 - rows_of[i].bits * ((int)x + 1);
             int most = (1 << rows_of[i].bits) - 1;
@@ -206,7 +210,6 @@ WEIR_TEST(IoImage, FewBitsOfGrayAreScaled)
 
 WEIR_TEST(IoImage, PalettesAreExpanded)
 {
-    const char *path = made_path(weir_test_temp_dir(), "a.png");
     const unsigned char palette[12] = {255, 0, 0, 0, 255, 0, 0, 0, 255, 9, 8, 7};
     const unsigned char alpha[2] = {255, 51};
     const unsigned char rows[1] = {0x1b}; // 0, 1, 2, 3
@@ -218,14 +221,12 @@ WEIR_TEST(IoImage, PalettesAreExpanded)
                            .palette_count = 4,
                            .rows = rows,
                            .row_bytes = 1};
-    ASSERT_TRUE(made_png_write(path, &png));
-    read_image(path, "png palette2", 4, 1);
+    through_png(&png, "png palette2");
     EXPECT_MEM_EQ(image, palette, 12);
 
     png.palette_alpha = alpha;
     png.palette_alpha_count = 2;
-    ASSERT_TRUE(made_png_write(path, &png));
-    read_image(path, "png palette2+transparent", 4, 1);
+    through_png(&png, "png palette2+transparent");
     expect_pixel(0, 255, 0, 0);
     expect_pixel(1, over_white(0, 51), 255, over_white(0, 51));
     expect_pixel(2, 0, 0, 255);
@@ -234,7 +235,6 @@ WEIR_TEST(IoImage, PalettesAreExpanded)
 
 WEIR_TEST(IoImage, ATransparentColourBecomesWhite)
 {
-    const char *path = made_path(weir_test_temp_dir(), "a.png");
     const unsigned char gray[3] = {10, 20, 30};
     const uint16_t clear_gray[1] = {20};
     struct made_png png = {.width = 3,
@@ -244,8 +244,7 @@ WEIR_TEST(IoImage, ATransparentColourBecomesWhite)
                            .transparent = clear_gray,
                            .rows = gray,
                            .row_bytes = 3};
-    ASSERT_TRUE(made_png_write(path, &png));
-    read_image(path, "png gray8+transparent", 3, 1);
+    through_png(&png, "png gray8+transparent");
     expect_pixel(0, 10, 10, 10);
     expect_pixel(1, 255, 255, 255);
     expect_pixel(2, 30, 30, 30);
@@ -261,8 +260,7 @@ WEIR_TEST(IoImage, ATransparentColourBecomesWhite)
                              .transparent = clear_rgb,
                              .rows = deep,
                              .row_bytes = 12};
-    ASSERT_TRUE(made_png_write(path, &png16));
-    read_image(path, "png rgb16+transparent", 2, 1);
+    through_png(&png16, "png rgb16+transparent");
     expect_pixel(0, 255, 255, 255);
     expect_pixel(1, to_8_bits(0x0102), to_8_bits(0x0304), to_8_bits(0x0507));
 }
@@ -270,7 +268,6 @@ WEIR_TEST(IoImage, ATransparentColourBecomesWhite)
 // All sizes up to 9 x 9 leave out each of the seven passes at some time.
 WEIR_TEST(IoImage, InterlacingChangesNoPixel)
 {
-    const char *path = made_path(weir_test_temp_dir(), "a.png");
     unsigned char pixels[9 * 9 * 4];
     unsigned char plain[9 * 9 * 3];
     for (size_t i = 0; i < sizeof pixels; i++)
@@ -284,19 +281,16 @@ WEIR_TEST(IoImage, InterlacingChangesNoPixel)
                                .bit_depth = 8,
                                .rows = pixels,
                                .row_bytes = (size_t)width * 4};
-        ASSERT_TRUE(made_png_write(path, &png));
-        read_image(path, "png rgb+alpha8", width, height);
+        through_png(&png, "png rgb+alpha8");
         memcpy(plain, image, (size_t)width * height * 3);
         png.interlaced = true;
-        ASSERT_TRUE(made_png_write(path, &png));
-        read_image(path, "png rgb+alpha8, interlaced", width, height);
+        through_png(&png, "png rgb+alpha8, interlaced");
         EXPECT_MEM_EQ(image, plain, (size_t)width * height * 3);
     }
 }
 
 WEIR_TEST(IoImage, ExtremeSizes)
 {
-    const char *path = made_path(weir_test_temp_dir(), "a.img");
     static unsigned char pixels[5000 * 3];
     static const uint32_t sizes[][2] = {{1, 1}, {5000, 1}, {1, 5000}};
     memset(pixels, 77, sizeof pixels);
@@ -308,12 +302,10 @@ WEIR_TEST(IoImage, ExtremeSizes)
                                .bit_depth = 8,
                                .rows = pixels,
                                .row_bytes = (size_t)sizes[i][0] * 3};
-        ASSERT_TRUE(made_png_write(path, &png));
-        read_image(path, "png rgb8", sizes[i][0], sizes[i][1]);
+        through_png(&png, "png rgb8");
         EXPECT_MEM_EQ(image, pixels, count * 3);
         struct made_jpeg jpeg = {sizes[i][0], sizes[i][1], 3, 100, false, pixels};
-        ASSERT_TRUE(made_jpeg_write(path, &jpeg));
-        read_image(path, "jpeg ycc", sizes[i][0], sizes[i][1]);
+        through_jpeg(&jpeg, "jpeg ycc");
         EXPECT_MEM_EQ(image, pixels, count * 3);
     }
 }
@@ -327,12 +319,10 @@ static void fill_ramp(unsigned char *pixels, int channels)
 
 WEIR_TEST(IoImage, JpegGrayHasEqualChannels)
 {
-    const char *path = made_path(weir_test_temp_dir(), "a.jpg");
     unsigned char pixels[32 * 24];
     fill_ramp(pixels, 1);
     struct made_jpeg jpeg = {32, 24, 1, 100, false, pixels};
-    ASSERT_TRUE(made_jpeg_write(path, &jpeg));
-    read_image(path, "jpeg gray", 32, 24);
+    through_jpeg(&jpeg, "jpeg gray");
     for (size_t i = 0; i < sizeof pixels; i++) {
         ASSERT_NEAR(image[i * 3], pixels[i], 2);
         ASSERT_INT_EQ(image[i * 3 + 1], image[i * 3]);
@@ -342,19 +332,16 @@ WEIR_TEST(IoImage, JpegGrayHasEqualChannels)
 
 WEIR_TEST(IoImage, JpegColoursAndProgressive)
 {
-    const char *path = made_path(weir_test_temp_dir(), "a.jpg");
     unsigned char pixels[32 * 24 * 3];
     unsigned char baseline[32 * 24 * 3];
     fill_ramp(pixels, 3);
     struct made_jpeg jpeg = {32, 24, 3, 100, false, pixels};
-    ASSERT_TRUE(made_jpeg_write(path, &jpeg));
-    read_image(path, "jpeg ycc", 32, 24);
+    through_jpeg(&jpeg, "jpeg ycc");
     for (size_t i = 0; i < sizeof pixels; i++)
         ASSERT_NEAR(image[i], pixels[i], 4);
     memcpy(baseline, image, sizeof baseline);
     jpeg.progressive = true;
-    ASSERT_TRUE(made_jpeg_write(path, &jpeg));
-    read_image(path, "jpeg ycc, progressive", 32, 24);
+    through_jpeg(&jpeg, "jpeg ycc, progressive");
     EXPECT_MEM_EQ(image, baseline, sizeof baseline);
 }
 
