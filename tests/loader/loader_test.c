@@ -256,35 +256,35 @@ static const char *folder_with(const char *name, const char *text)
     const char *folder = weir_test_temp_dir();
 
     snprintf(path, sizeof path, "%s/%s", folder, name);
-    if (text) {
-        FILE *file = fopen(path, "w");
-        if (!file || fputs(text, file) < 0 || fclose(file) != 0)
-            weir_test_fail(__FILE__, __LINE__, "cannot write %s", path);
-    }
+    FILE *file = fopen(path, "w");
+    if (!file || fputs(text, file) < 0 || fclose(file) != 0)
+        weir_test_fail(__FILE__, __LINE__, "cannot write %s", path);
     return folder;
+}
+
+static void expect_unloadable(const char *name, const char *path, const char *reason)
+{
+    struct weir__loaded loaded;
+
+    weir_test_note("module '%s'", name);
+    EXPECT_INT_EQ(weir__loader_load(name, WEIR_MODULE_BACKEND, path, &host, NULL, &loaded),
+                  WEIR_ERROR_MODULE);
+    EXPECT_CONTAINS(weir_last_error()->message, reason);
+    weir_test_note(NULL);
 }
 
 WEIR_TEST(Loader, RefusesEmptyFileFolderAndPipe)
 {
-    struct weir__loaded loaded;
     char path[512];
     const char *folder = folder_with("weir_empty.so", "");
 
-    EXPECT_INT_EQ(weir__loader_load("empty", WEIR_MODULE_BACKEND, folder, &host, NULL, &loaded),
-                  WEIR_ERROR_MODULE);
-    EXPECT_CONTAINS(weir_last_error()->message, "file too short");
-
+    expect_unloadable("empty", folder, "file too short");
     snprintf(path, sizeof path, "%s/weir_folder.so", folder);
     ASSERT_INT_EQ(mkdir(path, 0700), 0);
-    EXPECT_INT_EQ(weir__loader_load("folder", WEIR_MODULE_BACKEND, folder, &host, NULL, &loaded),
-                  WEIR_ERROR_MODULE);
-    EXPECT_CONTAINS(weir_last_error()->message, "not a regular file");
-
+    expect_unloadable("folder", folder, "not a regular file");
     snprintf(path, sizeof path, "%s/weir_pipe.so", folder);
     ASSERT_INT_EQ(mkfifo(path, 0600), 0);
-    EXPECT_INT_EQ(weir__loader_load("pipe", WEIR_MODULE_BACKEND, folder, &host, NULL, &loaded),
-                  WEIR_ERROR_MODULE);
-    EXPECT_CONTAINS(weir_last_error()->message, "not a regular file");
+    expect_unloadable("pipe", folder, "not a regular file");
 }
 
 WEIR_TEST(Loader, ReportsEachDirectoryTried)
@@ -358,12 +358,9 @@ WEIR_TEST(Loader, RefusesNamesThatArePaths)
 WEIR_TEST(Loader, RefusesPathsThatAreTooLong)
 {
     static char path[8192];
-    struct weir__loaded loaded;
 
     memset(path, 'x', sizeof path - 1);
-    EXPECT_INT_EQ(weir__loader_load("null", WEIR_MODULE_BACKEND, path, &host, NULL, &loaded),
-                  WEIR_ERROR_MODULE);
-    EXPECT_CONTAINS(weir_last_error()->message, "longer than 4095 bytes");
+    expect_unloadable("null", path, "longer than 4095 bytes");
 }
 
 // Without a search path: seen from this program's own directory.
