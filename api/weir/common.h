@@ -9,7 +9,8 @@
 //   - Objects are safe to use from several threads unless their header says
 //     otherwise. A call on a NULL object is an error, `destroy(NULL)` is not;
 //     a getter gives NULL, 0 or "" for one.
-//   - After fork() every call in the child returns WEIR_ERROR_FORKED.
+//   - After fork() every call in the child returns WEIR_ERROR_FORKED, but for those of
+//     <weir/report.h>, which need no runtime; destroys do nothing.
 #ifndef WEIR_COMMON_H
 #define WEIR_COMMON_H
 

@@ -1,4 +1,5 @@
-// All of Weir's public API. <weir/module/*.h> is for people who write modules.
+// All that a program needs of Weir's public API. Apart from it are <weir/report.h>, reports
+// on traces; <weir/patterns/*.h>; and <weir/module/*.h>, for people who write modules.
 #ifndef WEIR_WEIR_H
 #define WEIR_WEIR_H
 
