@@ -1,7 +1,7 @@
 // Pools. An allocation takes a block that is kept, if its queue may have it already,
-// and makes one only if there is none; pool_store.c knows which. Both the allocation
-// and the free are operations of their queue, so plugins see them in their places; no
-// backend does.
+// and makes one only if there is none; pool_store.c knows which, and pool_blocks.c makes
+// it. Both the allocation and the free are operations of their queue, so plugins see them
+// in their places; no backend does.
 //
 // Locks: a queue's submit lock, then the pool's. A block is taken and its operation
 // submitted under one hold of the submit lock, so what made it the queue's still
@@ -20,153 +20,7 @@
 #include "core/registry.h"
 #include "core/thread.h"
 
-// Counting, under the pool's lock.
-
-static uint64_t read_count(const atomic_uint_fast64_t *count)
-{
-    return atomic_load_explicit(count, memory_order_relaxed);
-}
-
-static void add(atomic_uint_fast64_t *count, uint64_t value)
-{
-    atomic_store_explicit(count, read_count(count) + value, memory_order_relaxed);
-}
-
-static void subtract(atomic_uint_fast64_t *count, uint64_t value)
-{
-    atomic_store_explicit(count, read_count(count) - value, memory_order_relaxed);
-}
-
-static uint64_t total_bytes(const weir_pool *pool)
-{
-    return read_count(&pool->in_use_bytes) + read_count(&pool->kept_bytes);
-}
-
-static void note_high(weir_pool *pool)
-{
-    if (total_bytes(pool) > read_count(&pool->high_bytes))
-        atomic_store_explicit(&pool->high_bytes, total_bytes(pool), memory_order_relaxed);
-}
-
-// Blocks.
-
-static void link_block(weir_pool *pool, struct weir__block *block, struct weir__lane *lane)
-{
-    block->next = pool->blocks;
-    if (block->next)
-        block->next->previous = block;
-    pool->blocks = block;
-    lane->next = pool->spare_lanes;
-    pool->spare_lanes = lane;
-    pool->references++;
-}
-
-static void unlink_block(weir_pool *pool, struct weir__block *block)
-{
-    if (block->previous)
-        block->previous->next = block->next;
-    else
-        pool->blocks = block->next;
-    if (block->next)
-        block->next->previous = block->previous;
-    struct weir__lane *lane = pool->spare_lanes;
-    pool->spare_lanes = lane->next;
-    weir__release(lane);
-}
-
-static void free_pool(weir_pool *pool)
-{
-    weir_biased_lock_finish(&pool->lock);
-    weir__member_free(&pool->member);
-}
-
-// With the lock held; whether the pool is to be freed behind it.
-static bool drop_reference(weir_pool *pool)
-{
-    return --pool->references == 0;
-}
-
-// Takes the block off the pool's list and makes an ordinary buffer of what it held. A
-// pool that was destroyed goes with its last block.
-static weir_buffer *dissolve(struct weir__block *block)
-{
-    weir_pool *pool = block->pool;
-    weir_buffer *buffer = block->buffer;
-
-    weir_biased_lock_take(&pool->lock);
-    unlink_block(pool, block);
-    bool last = drop_reference(pool);
-    weir_biased_lock_release(&pool->lock);
-    buffer->block = NULL;
-    weir__release(block);
-    if (last)
-        free_pool(pool);
-    return buffer;
-}
-
-// Gives blocks back to the device: at once where nothing uses them any more.
-static void give_back(struct weir__block *blocks, bool idle)
-{
-    while (blocks) {
-        struct weir__block *newer = blocks->newer;
-        weir_buffer *buffer = dissolve(blocks);
-        if (idle) {
-            weir__member_delist(&buffer->member);
-            weir__buffer_finalize(buffer);
-        } else {
-            weir__member_retire(&buffer->member);
-        }
-        blocks = newer;
-    }
-}
-
-// Learns how far the device's queues have come.
-static void ask_all_queues(weir_device *device)
-{
-    const struct weir_error saved = *weir_last_error();
-    struct weir_event end;
-    for (weir_queue *queue = NULL; (queue = weir__device_next_queue(device, queue));)
-        if (weir__queue_mark(queue, &end) && end.sequence)
-            weir_event_query(end);
-    weir__error_set(&saved);
-}
-
-// Gives idle blocks back to the device, `bytes` of them if there are so many. False: none.
-static bool shrink(weir_pool *pool, uint64_t bytes)
-{
-    ask_all_queues(pool->member.device);
-    weir_biased_lock_take(&pool->lock);
-    struct weir__block *idle = weir__pool_take_idle(pool, bytes);
-    weir_biased_lock_release(&pool->lock);
-    bool any = idle != NULL;
-    give_back(idle, true);
-    return any;
-}
-
-// Making a block.
-
-// Adds `capacity` to what is in use unless the limit forbids it, and stores by how much
-// it does.
-static bool reserve(weir_pool *pool, size_t capacity, uint64_t *out_excess)
-{
-    weir_biased_lock_take(&pool->lock);
-    const uint64_t total = total_bytes(pool);
-    const uint64_t room = total < pool->limit ? pool->limit - total : 0;
-    *out_excess = capacity > room ? capacity - room : 0;
-    if (*out_excess == 0) {
-        add(&pool->in_use_bytes, capacity);
-        note_high(pool);
-    }
-    weir_biased_lock_release(&pool->lock);
-    return *out_excess == 0;
-}
-
-static void unreserve(weir_pool *pool, size_t capacity)
-{
-    weir_biased_lock_take(&pool->lock);
-    subtract(&pool->in_use_bytes, capacity);
-    weir_biased_lock_release(&pool->lock);
-}
+// Allocating.
 
 // What one allocation is about.
 struct request {
@@ -193,8 +47,8 @@ static weir_status refuse_memory(const struct request *request, const struct wei
                     "weir_pool_allocate: %zu bytes were asked for, a block of %zu; %" PRIu64
                     " bytes of the pool are in use, %" PRIu64
                     " are kept and not idle, and the limit is %s%s%.600s",
-                    request->size, request->capacity, read_count(&pool->in_use_bytes),
-                    read_count(&pool->kept_bytes), limit, cause ? ": " : "",
+                    request->size, request->capacity, weir__pool_count(&pool->in_use_bytes),
+                    weir__pool_count(&pool->kept_bytes), limit, cause ? ": " : "",
                     cause ? cause->message : "");
     if (!cause)
         return WEIR_ERROR_OUT_OF_MEMORY;
@@ -205,56 +59,21 @@ static weir_status refuse_memory(const struct request *request, const struct wei
     return weir__error_set(&error);
 }
 
-static weir_status make_buffer(weir_pool *pool, size_t capacity, weir_buffer **out_buffer)
-{
-    weir_device *device = pool->member.device;
-    const struct weir_buffer_setup setup = {.size = capacity, .placement = pool->placement};
-    weir_status status =
-        weir__buffer_make(device, pool->member.object.label, &setup, true, out_buffer);
-    if (status != WEIR_ERROR_OUT_OF_MEMORY || !shrink(pool, UINT64_MAX))
-        return status;
-    return weir__buffer_make(device, pool->member.object.label, &setup, true, out_buffer);
-}
-
-// With its memory reserved.
-static weir_status make_block(weir_pool *pool, uint32_t class_index, size_t capacity,
-                              struct weir__block **out_block)
-{
-    struct weir__block *block = weir__allocate(sizeof *block);
-    struct weir__lane *lane = weir__allocate(sizeof *lane);
-    weir_status status = block && lane
-                             ? make_buffer(pool, capacity, &block->buffer)
-                             : weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a block");
-    if (status < 0) {
-        weir__release(block);
-        weir__release(lane);
-        return status;
-    }
-    block->pool = pool;
-    block->capacity = capacity;
-    block->class_index = class_index;
-    block->buffer->block = block;
-    weir_biased_lock_take(&pool->lock);
-    link_block(pool, block, lane);
-    weir_biased_lock_release(&pool->lock);
-    *out_block = block;
-    return WEIR_OK;
-}
-
 static weir_status make(const struct request *request, struct weir__block **out_block)
 {
     weir_pool *pool = request->pool;
     uint64_t excess;
-    if (!reserve(pool, request->capacity, &excess)) {
-        shrink(pool, excess);
-        if (!reserve(pool, request->capacity, &excess))
+    if (!weir__pool_reserve(pool, request->capacity, &excess)) {
+        weir__pool_shrink(pool, excess);
+        if (!weir__pool_reserve(pool, request->capacity, &excess))
             return refuse_memory(request, NULL);
     }
-    weir_status status = make_block(pool, request->class_index, request->capacity, out_block);
+    weir_status status =
+        weir__pool_make_block(pool, request->class_index, request->capacity, out_block);
     if (status == WEIR_OK)
         return WEIR_OK;
     const struct weir_error cause = *weir_last_error();
-    unreserve(pool, request->capacity);
+    weir__pool_unreserve(pool, request->capacity);
     if (status == WEIR_ERROR_OUT_OF_MEMORY)
         return refuse_memory(request, &cause);
     weir__error_place(pool->member.object.label, request->file, request->line);
@@ -267,9 +86,9 @@ static struct weir__block *take(const struct request *request)
     weir_biased_lock_take(&pool->lock);
     struct weir__block *block = weir__pool_take(pool, request->class_index, request->queue);
     if (block) {
-        add(&pool->in_use_bytes, block->capacity);
-        add(&pool->allocations, 1);
-        add(&pool->reused, 1);
+        weir__pool_add(&pool->in_use_bytes, block->capacity);
+        weir__pool_add(&pool->allocations, 1);
+        weir__pool_add(&pool->reused, 1);
     }
     weir_biased_lock_release(&pool->lock);
     return block;
@@ -284,10 +103,10 @@ static void take_back(const struct request *request, struct weir__block *block,
     weir_biased_lock_take(&pool->lock);
     block->file = request->file;
     block->line = request->line;
-    subtract(&pool->in_use_bytes, block->capacity);
+    weir__pool_subtract(&pool->in_use_bytes, block->capacity);
     if (reused) {
-        subtract(&pool->allocations, 1);
-        subtract(&pool->reused, 1);
+        weir__pool_subtract(&pool->allocations, 1);
+        weir__pool_subtract(&pool->reused, 1);
     }
     weir__pool_keep(pool, block, freed);
     weir_biased_lock_release(&pool->lock);
@@ -348,15 +167,15 @@ static weir_status make_and_allocate(const struct request *request, bool blocked
     status = allocate(request, &fresh, out_block);
     if (fresh) { // the queue has failed meanwhile
         const struct weir_error cause = *weir_last_error();
-        unreserve(pool, fresh->capacity);
-        give_back(fresh, true);
+        weir__pool_unreserve(pool, fresh->capacity);
+        weir__pool_give_back(fresh, true);
         return weir__error_set(&cause);
     }
     if (status < 0)
         return status;
     weir_biased_lock_take(&pool->lock);
-    add(&pool->allocations, 1);
-    add(&pool->blocked, blocked);
+    weir__pool_add(&pool->allocations, 1);
+    weir__pool_add(&pool->blocked, blocked);
     weir_biased_lock_release(&pool->lock);
     return WEIR_OK;
 }
@@ -481,7 +300,7 @@ static weir_status free_locked(weir_queue *queue, struct weir__block *block, con
     }
     block->file = file;
     block->line = line;
-    subtract(&pool->in_use_bytes, block->capacity);
+    weir__pool_subtract(&pool->in_use_bytes, block->capacity);
     if (pool->destroyed)
         *out_orphan = block;
     else
@@ -510,7 +329,7 @@ weir_status weir_pool_free_at(weir_queue *queue, weir_buffer **buffer, const cha
     if (freed)
         *buffer = NULL;
     if (orphan)
-        give_back(orphan, false);
+        weir__pool_give_back(orphan, false);
     return status;
 }
 
@@ -532,14 +351,14 @@ bool weir__pool_forget(weir_buffer *buffer)
     weir_biased_lock_take(&pool->lock);
     bool kept = block->kept;
     if (!kept)
-        subtract(&pool->in_use_bytes, block->capacity);
+        weir__pool_subtract(&pool->in_use_bytes, block->capacity);
     weir_biased_lock_release(&pool->lock);
     if (kept) {
         refuse_double(block, "weir_buffer_destroy", NULL, 0);
         weir__log(WEIR_LOG_ERROR, "core", weir_last_error_text());
         return false;
     }
-    dissolve(block);
+    weir__pool_dissolve(block);
     return true;
 }
 
@@ -601,15 +420,13 @@ void weir_pool_destroy(weir_pool **pool)
     struct weir__block *idle = weir__pool_take_idle(gone, UINT64_MAX);
     struct weir__block *busy = weir__pool_take_all(gone);
     weir_biased_lock_release(&gone->lock);
-    give_back(idle, true);
-    give_back(busy, false);
+    weir__pool_give_back(idle, true);
+    weir__pool_give_back(busy, false);
 
     weir_biased_lock_take(&gone->lock);
     disown(gone);
-    bool last = drop_reference(gone);
     weir_biased_lock_release(&gone->lock);
-    if (last)
-        free_pool(gone);
+    weir__pool_drop(gone);
 }
 
 weir_status weir_pool_trim(weir_pool *pool, size_t keep_bytes)
@@ -620,8 +437,8 @@ weir_status weir_pool_trim(weir_pool *pool, size_t keep_bytes)
         return weir__fail_at(NULL, 0, pool->member.object.label, WEIR_ERROR_INVALID, NULL,
                              "weir_pool_trim may wait, and a host call may not wait");
     weir_device *device = pool->member.device;
-    const uint64_t kept = read_count(&pool->kept_bytes);
-    if (kept <= keep_bytes || !shrink(pool, kept - keep_bytes))
+    const uint64_t kept = weir__pool_count(&pool->kept_bytes);
+    if (kept <= keep_bytes || !weir__pool_shrink(pool, kept - keep_bytes))
         return WEIR_OK;
     return device->first->ops->device_trim(device->first, device);
 }
@@ -634,11 +451,11 @@ void weir_pool_read_statistics(const weir_pool *pool, struct weir_pool_statistic
     if (!pool)
         return;
     *out_statistics = (struct weir_pool_statistics){
-        .in_use_bytes = read_count(&pool->in_use_bytes),
-        .kept_bytes = read_count(&pool->kept_bytes),
-        .high_bytes = read_count(&pool->high_bytes),
-        .allocations = read_count(&pool->allocations),
-        .reused = read_count(&pool->reused),
-        .blocked = read_count(&pool->blocked),
+        .in_use_bytes = weir__pool_count(&pool->in_use_bytes),
+        .kept_bytes = weir__pool_count(&pool->kept_bytes),
+        .high_bytes = weir__pool_count(&pool->high_bytes),
+        .allocations = weir__pool_count(&pool->allocations),
+        .reused = weir__pool_count(&pool->reused),
+        .blocked = weir__pool_count(&pool->blocked),
     };
 }

@@ -62,6 +62,23 @@ struct weir_pool {
     struct weir__lane *lanes[WEIR__BLOCK_CLASSES];
 };
 
+// Counting, for who holds the lock; everybody may read.
+
+static inline uint64_t weir__pool_count(const atomic_uint_fast64_t *count)
+{
+    return atomic_load_explicit(count, memory_order_relaxed);
+}
+
+static inline void weir__pool_add(atomic_uint_fast64_t *count, uint64_t value)
+{
+    atomic_store_explicit(count, weir__pool_count(count) + value, memory_order_relaxed);
+}
+
+static inline void weir__pool_subtract(atomic_uint_fast64_t *count, uint64_t value)
+{
+    atomic_store_explicit(count, weir__pool_count(count) - value, memory_order_relaxed);
+}
+
 // The class of blocks that serves `size` bytes, and how large these are: at most an
 // eighth more than `size`, or WEIR__SMALLEST_BLOCK.
 uint32_t weir__block_class(size_t size, size_t *out_capacity);
@@ -83,6 +100,29 @@ struct weir__block *weir__pool_take_idle(weir_pool *pool, uint64_t bytes);
 struct weir__block *weir__pool_take_all(weir_pool *pool);
 
 // For who holds no lock.
+
+// Adds `capacity` to what is in use unless the limit forbids it, and stores by how much it
+// does.
+bool weir__pool_reserve(weir_pool *pool, size_t capacity, uint64_t *out_excess);
+void weir__pool_unreserve(weir_pool *pool, size_t capacity);
+
+// Makes a block, of memory that is reserved.
+weir_status weir__pool_make_block(weir_pool *pool, uint32_t class_index, size_t capacity,
+                                  struct weir__block **out_block);
+
+// Takes the block off the pool's list and makes an ordinary buffer of what it held. A pool
+// that was destroyed goes with its last block.
+weir_buffer *weir__pool_dissolve(struct weir__block *block);
+
+// Gives blocks, linked by `newer`, back to the device: at once where nothing uses them any
+// more.
+void weir__pool_give_back(struct weir__block *blocks, bool idle);
+
+// Gives idle blocks back to the device, `bytes` of them if there are so many. False: none.
+bool weir__pool_shrink(weir_pool *pool, uint64_t bytes);
+
+// Drops a reference; the last one frees the pool.
+void weir__pool_drop(weir_pool *pool);
 
 // Asks the driver whether frees of this class are complete by now, so that
 // weir__pool_take() knows. A queue without a record behind them gets one. False:

@@ -29,12 +29,6 @@ uint32_t weir__block_class(size_t size, size_t *out_capacity)
     return ((power - SMALLEST_BITS) << STEP_BITS) + (uint32_t)steps;
 }
 
-static void add(atomic_uint_fast64_t *count, uint64_t value)
-{
-    atomic_store_explicit(count, atomic_load_explicit(count, memory_order_relaxed) + value,
-                          memory_order_relaxed);
-}
-
 // Taking. `at` is what points to the lane.
 
 static void drop_if_empty(weir_pool *pool, struct weir__lane **at)
@@ -78,7 +72,7 @@ static struct weir__block *out(weir_pool *pool, struct weir__block *block)
     block->kept = false;
     block->newer = NULL;
     block->older = NULL;
-    add(&pool->kept_bytes, (uint64_t)0 - block->capacity);
+    weir__pool_subtract(&pool->kept_bytes, block->capacity);
     return block;
 }
 
@@ -182,7 +176,7 @@ void weir__pool_keep(weir_pool *pool, struct weir__block *block, struct weir_eve
     else
         lane->oldest = block;
     lane->newest = block;
-    add(&pool->kept_bytes, block->capacity);
+    weir__pool_add(&pool->kept_bytes, block->capacity);
 }
 
 // Asking. Each look at most at a few lanes: an allocation that finds nothing makes a
