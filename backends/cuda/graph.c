@@ -1,6 +1,4 @@
-// Graphs. A node of Weir's becomes one node of the driver's or a row of several: copy.c
-// takes copies and fills apart as it does for streams, on a queue that builds in place
-// of running. What they consist of is kept as parts, since an update that the driver
+// Graphs. What nodes consist of is kept (graph_parts.c), since an update that the driver
 // cannot make in place (another number of nodes, another size of element) builds a new
 // executable graph from the parts of all nodes. The old one may be running; the driver
 // frees it when it is done.
@@ -10,49 +8,7 @@
 //
 // Memory that a copy between HOST buffers goes through belongs to the graph, as its
 // launches never overlap.
-#include <inttypes.h>
-#include <string.h>
-
-#include "backends/cuda/cu.h"
-
-enum part_kind {
-    PART_COPY,
-    PART_SET,
-    PART_LAUNCH,
-};
-
-// What a node of the driver's does.
-struct part {
-    enum part_kind kind;
-    union {
-        CUDA_MEMCPY3D copy;
-        CUDA_MEMSET_NODE_PARAMS set;
-        CUDA_KERNEL_NODE_PARAMS launch; // its arguments are in a block of their own
-    } u;
-    CUgraphNode native; // in the graph that the executable one was made of
-    CUgraphNode fresh;  // in one that is being built
-};
-
-struct parts {
-    struct part *parts;
-    size_t count;
-    size_t capacity;
-};
-
-struct staging {
-    struct staging *next;
-    CUdeviceptr address;
-    size_t size;
-};
-
-struct node {
-    struct parts parts;
-    uint32_t *dependencies;
-    uint32_t dependency_count;
-    struct staging *staging; // the last of all that it had; earlier ones may be in use
-    const char *file;        // of the operation
-    int line;
-};
+#include "backends/cuda/graph_parts.h"
 
 struct native {
     CUgraph graph;
@@ -65,16 +21,10 @@ struct cu_graph {
     struct native native;
     uint32_t node_count;
     uint32_t most_dependencies;
-    struct node *nodes;
+    struct cu_node *nodes;
     CUstream stream;  // of the last launch; NULL: none
     bool must_follow; // the next launch comes behind `followed`, unless it is on that stream
     CUevent followed;
-};
-
-struct cu_builder {
-    struct cu_graph *graph;
-    struct node *node;
-    struct parts parts;
 };
 
 static const struct cu_symbols *symbols_of(const struct cu_graph *graph)
@@ -87,220 +37,30 @@ static const struct weir_host *host_of(const struct cu_graph *graph)
     return graph->device->module->host;
 }
 
-static weir_status refuse(const struct cu_graph *graph, const struct node *node, const char *call,
-                          CUresult code)
+static weir_status refuse(const struct cu_graph *graph, const struct cu_node *node,
+                          const char *call, CUresult code)
 {
     return cu_native_error(graph->device, call, code, "node %u of the graph, captured at %s:%d",
                            (unsigned)(node - graph->nodes), node->file ? node->file : "",
                            node->line);
 }
 
-// Parts.
-
-static void free_parts(const struct cu_graph *graph, struct parts *parts)
-{
-    for (size_t i = 0; i < parts->count; i++)
-        if (parts->parts[i].kind == PART_LAUNCH)
-            host_of(graph)->release(parts->parts[i].u.launch.kernelParams);
-    host_of(graph)->release(parts->parts);
-    *parts = (struct parts){0};
-}
-
-static weir_status add_part(struct cu_builder *builder, const struct part *part)
-{
-    const struct weir_host *host = host_of(builder->graph);
-    struct parts *parts = &builder->parts;
-    if (parts->count == parts->capacity) {
-        const size_t capacity = parts->capacity ? 2 * parts->capacity : 1;
-        struct part *grown = host->allocate(capacity * sizeof *grown);
-        if (!grown)
-            return cu_no_memory(host, "a node of a graph");
-        if (parts->count)
-            memcpy(grown, parts->parts, parts->count * sizeof *grown);
-        host->release(parts->parts);
-        parts->parts = grown;
-        parts->capacity = capacity;
-    }
-    parts->parts[parts->count++] = *part;
-    return WEIR_OK;
-}
-
-weir_status cu_build_copy(struct cu_builder *builder, const CUDA_MEMCPY2D *rectangle)
-{
-    const struct part part = {
-        .kind = PART_COPY,
-        .u.copy = {.srcMemoryType = rectangle->srcMemoryType,
-                   .srcHost = rectangle->srcHost,
-                   .srcDevice = rectangle->srcDevice,
-                   .srcPitch = rectangle->srcPitch,
-                   .srcHeight = rectangle->Height,
-                   .dstMemoryType = rectangle->dstMemoryType,
-                   .dstHost = rectangle->dstHost,
-                   .dstDevice = rectangle->dstDevice,
-                   .dstPitch = rectangle->dstPitch,
-                   .dstHeight = rectangle->Height,
-                   .WidthInBytes = rectangle->WidthInBytes,
-                   .Height = rectangle->Height,
-                   .Depth = 1},
-    };
-    return add_part(builder, &part);
-}
-
-weir_status cu_build_set(struct cu_builder *builder, CUdeviceptr dst, uint32_t value,
-                         unsigned element_bytes, size_t count)
-{
-    const struct part part = {
-        .kind = PART_SET,
-        .u.set =
-            {.dst = dst, .value = value, .elementSize = element_bytes, .width = count, .height = 1},
-    };
-    return add_part(builder, &part);
-}
-
-// As create_device() in buffer.c: the memory stream has nothing to wait for.
-weir_status cu_build_staging(struct cu_builder *builder, size_t size, CUdeviceptr *out_address)
-{
-    struct cu_device *device = builder->graph->device;
-    const struct cu_symbols *cu = symbols_of(builder->graph);
-    struct staging *staging = builder->node->staging;
-    if (staging && staging->size >= size) {
-        *out_address = staging->address;
-        return WEIR_OK;
-    }
-    staging = device->module->host->allocate(sizeof *staging);
-    if (!staging)
-        return cu_no_memory(device->module->host, "a node of a graph");
-    const char *call = "cuMemAllocFromPoolAsync";
-    CUresult code =
-        cu->cuMemAllocFromPoolAsync(&staging->address, size, device->pool, device->memory_stream);
-    if (code != CUDA_SUCCESS) {
-        device->module->host->release(staging);
-        return cu_native_error(device, call, code,
-                               "%zu bytes of memory on the way between HOST buffers", size);
-    }
-    staging->size = size;
-    staging->next = builder->node->staging;
-    builder->node->staging = staging;
-    call = "cuStreamSynchronize";
-    code = cu->cuStreamSynchronize(device->memory_stream);
-    if (code != CUDA_SUCCESS)
-        return cu_native_error(device, call, code, "memory on the way between HOST buffers");
-    *out_address = staging->address;
-    return WEIR_OK;
-}
-
-static size_t size_of(const struct weir_argument *argument)
-{
-    switch (argument->kind) {
-    case WEIR_PARAMETER_BUFFER:
-        return sizeof(CUdeviceptr);
-    case WEIR_PARAMETER_LOCAL:
-        return sizeof(uint32_t);
-    case WEIR_PARAMETER_VALUE:
-        break;
-    }
-    return argument->size;
-}
-
-static size_t room_of(const struct weir_argument *argument)
-{
-    return (size_of(argument) + CU_ALIGNMENT - 1) / CU_ALIGNMENT * CU_ALIGNMENT;
-}
-
-// One block: the pointers, then what they point to. NULL: no memory.
-static void **keep_arguments(const struct weir_host *host, const struct weir_operation *operation,
-                             const struct cu_packed *packed)
-{
-    const struct weir_argument *arguments = operation->u.launch.arguments;
-    const size_t count = operation->u.launch.argument_count;
-    size_t bytes = (count * sizeof(void *) + CU_ALIGNMENT - 1) / CU_ALIGNMENT * CU_ALIGNMENT;
-    const size_t first = bytes;
-    for (size_t i = 0; i < count; i++)
-        bytes += room_of(&arguments[i]);
-    void **pointers = host->allocate(bytes);
-    if (!pointers)
-        return NULL;
-    char *at = (char *)pointers + first;
-    for (size_t i = 0; i < count; i++) {
-        memcpy(at, packed->pointers[i], size_of(&arguments[i]));
-        pointers[i] = at;
-        at += room_of(&arguments[i]);
-    }
-    return pointers;
-}
-
-static weir_status build_launch(const struct weir_link *link, struct cu_builder *builder,
-                                const struct weir_operation *operation)
-{
-    const struct weir_extent grid = operation->u.launch.grid;
-    const struct weir_extent block = operation->u.launch.block;
-    struct cu_packed packed;
-    weir_status status = cu_pack(link, operation, &packed);
-    if (status < 0)
-        return status;
-    struct part part = {
-        .kind = PART_LAUNCH,
-        .u.launch = {.func = cu_kernel_of(link, operation->u.launch.kernel)->function,
-                     .gridDimX = grid.x,
-                     .gridDimY = grid.y,
-                     .gridDimZ = grid.z,
-                     .blockDimX = block.x,
-                     .blockDimY = block.y,
-                     .blockDimZ = block.z,
-                     .sharedMemBytes = (unsigned)packed.local_bytes,
-                     .kernelParams = keep_arguments(link->host, operation, &packed)},
-    };
-    status = part.u.launch.kernelParams ? add_part(builder, &part)
-                                        : cu_no_memory(link->host, "a node of a graph");
-    if (status < 0)
-        link->host->release(part.u.launch.kernelParams);
-    return status;
-}
-
-// Takes an operation apart, into `*out_parts`.
-static weir_status take_apart(const struct weir_link *link, struct cu_graph *graph,
-                              struct node *node, const struct weir_operation *operation,
-                              struct parts *out_parts)
-{
-    struct cu_builder builder = {.graph = graph, .node = node};
-    struct cu_queue queue = {.device = graph->device, .builder = &builder};
-    weir_status status;
-    switch (operation->kind) {
-    case WEIR_OPERATION_COPY:
-        status = cu_submit_copy(link, &queue, operation);
-        break;
-    case WEIR_OPERATION_COPY_2D:
-        status = cu_submit_copy_2d(link, &queue, operation);
-        break;
-    case WEIR_OPERATION_FILL:
-        status = cu_submit_fill(link, &queue, operation);
-        break;
-    default: // nothing else is a node
-        status = build_launch(link, &builder, operation);
-        break;
-    }
-    if (status < 0)
-        free_parts(graph, &builder.parts);
-    *out_parts = builder.parts;
-    return status;
-}
-
 // The driver's graphs.
 
-static CUresult add_native(const struct cu_graph *graph, CUgraph native, struct part *part,
+static CUresult add_native(const struct cu_graph *graph, CUgraph native, struct cu_part *part,
                            const CUgraphNode *behind, size_t count, const char **out_call)
 {
     const struct cu_symbols *cu = symbols_of(graph);
     switch (part->kind) {
-    case PART_COPY:
+    case CU_PART_COPY:
         *out_call = "cuGraphAddMemcpyNode";
         return cu->cuGraphAddMemcpyNode(&part->fresh, native, behind, count, &part->u.copy,
                                         graph->device->context);
-    case PART_SET:
+    case CU_PART_SET:
         *out_call = "cuGraphAddMemsetNode";
         return cu->cuGraphAddMemsetNode(&part->fresh, native, behind, count, &part->u.set,
                                         graph->device->context);
-    case PART_LAUNCH:
+    case CU_PART_LAUNCH:
         break;
     }
     *out_call = "cuGraphAddKernelNode";
@@ -308,16 +68,16 @@ static CUresult add_native(const struct cu_graph *graph, CUgraph native, struct 
 }
 
 // `behind` has room for the dependencies.
-static weir_status add_node(const struct cu_graph *graph, CUgraph native, struct node *node,
+static weir_status add_node(const struct cu_graph *graph, CUgraph native, struct cu_node *node,
                             CUgraphNode *behind)
 {
     size_t count = node->dependency_count;
     for (size_t i = 0; i < count; i++) {
-        const struct parts *other = &graph->nodes[node->dependencies[i]].parts;
+        const struct cu_parts *other = &graph->nodes[node->dependencies[i]].parts;
         behind[i] = other->parts[other->count - 1].fresh;
     }
     for (size_t i = 0; i < node->parts.count; i++) {
-        struct part *part = &node->parts.parts[i];
+        struct cu_part *part = &node->parts.parts[i];
         const char *call;
         CUresult code = add_native(graph, native, part, behind, count, &call);
         if (code != CUDA_SUCCESS)
@@ -391,7 +151,7 @@ static void adopt(struct cu_graph *graph, const struct native *native)
 {
     graph->native = *native;
     for (uint32_t i = 0; i < graph->node_count; i++) {
-        struct parts *parts = &graph->nodes[i].parts;
+        struct cu_parts *parts = &graph->nodes[i].parts;
         for (size_t n = 0; n < parts->count; n++)
             parts->parts[n].native = parts->parts[n].fresh;
     }
@@ -400,7 +160,7 @@ static void adopt(struct cu_graph *graph, const struct native *native)
 // Life.
 
 static weir_status make_node(const struct weir_link *link, struct cu_graph *graph,
-                             struct node *node, const struct weir_graph_node *from)
+                             struct cu_node *node, const struct weir_graph_node *from)
 {
     const uint32_t count = from->dependency_count;
     node->file = from->operation.file;
@@ -413,7 +173,7 @@ static weir_status make_node(const struct weir_link *link, struct cu_graph *grap
     node->dependency_count = count;
     if (graph->most_dependencies < count)
         graph->most_dependencies = count;
-    return take_apart(link, graph, node, &from->operation, &node->parts);
+    return cu_take_apart(link, graph->device, node, &from->operation, &node->parts);
 }
 
 static weir_status make(const struct weir_link *link, struct cu_graph *graph,
@@ -438,22 +198,12 @@ static weir_status make(const struct weir_link *link, struct cu_graph *graph,
 // Within the device's context.
 static void release(struct cu_graph *graph)
 {
-    struct cu_device *device = graph->device;
     const struct weir_host *host = host_of(graph);
     destroy_native(graph, &graph->native);
     if (graph->followed)
         symbols_of(graph)->cuEventDestroy(graph->followed);
-    for (uint32_t i = 0; i < graph->node_count; i++) {
-        struct node *node = &graph->nodes[i];
-        free_parts(graph, &node->parts);
-        host->release(node->dependencies);
-        for (struct staging *staging = node->staging; staging;) {
-            struct staging *next = staging->next;
-            symbols_of(graph)->cuMemFreeAsync(staging->address, device->memory_stream);
-            host->release(staging);
-            staging = next;
-        }
-    }
+    for (uint32_t i = 0; i < graph->node_count; i++)
+        cu_node_finish(graph->device, &graph->nodes[i]);
     host->release(graph->nodes);
     host->release(graph);
 }
@@ -502,26 +252,26 @@ void cu_graph_destroy(const struct weir_link *link, weir_graph *object)
 
 // Updates.
 
-static bool is_line(const struct part *part)
+static bool is_line(const struct cu_part *part)
 {
-    return part->kind != PART_COPY || part->u.copy.Height == 1;
+    return part->kind != CU_PART_COPY || part->u.copy.Height == 1;
 }
 
 static CUresult set_native(const struct cu_graph *graph, CUgraphNode native,
-                           const struct part *part, const char **out_call)
+                           const struct cu_part *part, const char **out_call)
 {
     const struct cu_symbols *cu = symbols_of(graph);
     CUgraphExec executable = graph->native.executable;
     switch (part->kind) {
-    case PART_COPY:
+    case CU_PART_COPY:
         *out_call = "cuGraphExecMemcpyNodeSetParams";
         return cu->cuGraphExecMemcpyNodeSetParams(executable, native, &part->u.copy,
                                                   graph->device->context);
-    case PART_SET:
+    case CU_PART_SET:
         *out_call = "cuGraphExecMemsetNodeSetParams";
         return cu->cuGraphExecMemsetNodeSetParams(executable, native, &part->u.set,
                                                   graph->device->context);
-    case PART_LAUNCH:
+    case CU_PART_LAUNCH:
         break;
     }
     *out_call = "cuGraphExecKernelNodeSetParams";
@@ -590,9 +340,9 @@ static weir_status rebuild(struct cu_graph *graph)
 
 // A node of several parts is not changed in place: one that is refused would leave it
 // half changed.
-static weir_status replace(struct cu_graph *graph, struct node *node, struct parts *fresh)
+static weir_status replace(struct cu_graph *graph, struct cu_node *node, struct cu_parts *fresh)
 {
-    struct parts old = node->parts;
+    struct cu_parts old = node->parts;
     if (old.count == 1 && fresh->count == 1 && old.parts->kind == fresh->parts->kind &&
         is_line(old.parts) && is_line(fresh->parts)) {
         const char *call;
@@ -619,15 +369,15 @@ weir_status cu_graph_update(const struct weir_link *link, weir_graph *object, ui
                             const struct weir_graph_node *node)
 {
     struct cu_graph *graph = cu_graph_of(link, object);
-    struct parts parts;
+    struct cu_parts parts;
     struct cu_scope scope;
     weir_status status = cu_enter(graph->device, &scope);
     if (status < 0)
         return status;
-    status = take_apart(link, graph, &graph->nodes[index], &node->operation, &parts);
+    status = cu_take_apart(link, graph->device, &graph->nodes[index], &node->operation, &parts);
     if (status == WEIR_OK) {
         status = replace(graph, &graph->nodes[index], &parts);
-        free_parts(graph, &parts);
+        cu_parts_finish(link->host, &parts);
     }
     cu_leave(graph->device, &scope);
     return status;
