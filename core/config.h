@@ -63,8 +63,6 @@ weir_status weir__config_section(const struct weir__config *config,
 weir_status weir__config_check_sections(const struct weir__config *config, const char *const *known,
                                         size_t count);
 
-bool weir__config_has_section(const struct weir__config *config, const char *name);
-
 // The name of the file's section `index`, in the order of the file, or NULL
 // behind the last.
 const char *weir__config_section_name(const struct weir__config *config, size_t index);

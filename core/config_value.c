@@ -29,11 +29,6 @@ const struct weir__config_part *weir__config_find(const struct weir__config *con
     return part;
 }
 
-bool weir__config_has_section(const struct weir__config *config, const char *name)
-{
-    return weir__config_find(config, name) != NULL;
-}
-
 const char *weir__config_section_name(const struct weir__config *config, size_t index)
 {
     const struct weir__config_part *part = config->parts;

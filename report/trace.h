@@ -241,9 +241,6 @@ void weir_trace_writer_span(weir_trace_writer *writer, const struct weir_trace_s
 // 256 KiB. False after a failure.
 bool weir_trace_writer_flush(weir_trace_writer *writer);
 
-// Bytes handed to the operating system so far, before compression.
-uint64_t weir_trace_writer_bytes(const weir_trace_writer *writer);
-
 // Writes the end and destroys the writer, whether that works or not. `end` has what
 // struct weir_trace_meta says is known at the end, and `devices` the clocks.
 bool weir_trace_writer_close(weir_trace_writer **writer, const struct weir_trace_meta *end,

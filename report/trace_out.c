@@ -110,7 +110,6 @@ void weir__out_flush(struct weir__out *out)
         check_zlib(out, error);
         return;
     }
-    out->bytes += out->used;
     out->used = 0;
 }
 

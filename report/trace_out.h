@@ -14,7 +14,6 @@ struct weir__out {
     char *data;
     size_t used;
     size_t capacity;
-    uint64_t bytes; // handed on so far
     bool failed;
     char reason[192]; // of the first failure
 };

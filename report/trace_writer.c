@@ -472,11 +472,6 @@ bool weir_trace_writer_flush(weir_trace_writer *writer)
     return !writer->out.failed;
 }
 
-uint64_t weir_trace_writer_bytes(const weir_trace_writer *writer)
-{
-    return writer->out.bytes;
-}
-
 // The end.
 
 static void write_clocks(struct weir__out *out, const struct weir_trace_device *devices,

@@ -499,7 +499,6 @@ WEIR_TEST(Trace, WhatWasFlushedIsThereWithoutAnEnd)
         weir_trace_writer_queue(writer, &made.queues[0]);
         weir_trace_writer_operation(writer, &made.operations[0]);
         EXPECT_TRUE(weir_trace_writer_flush(writer));
-        EXPECT_UINT_GT(weir_trace_writer_bytes(writer), 0);
         // Not flushed.
         weir_trace_writer_operation(writer, &made.operations[0]);
         read_or_fail(path, &trace);
