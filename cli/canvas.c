@@ -53,14 +53,7 @@ static struct area pixels_of(const struct canvas *canvas, struct box box)
 void canvas_fill_box(struct canvas *canvas, struct box box, float radius, struct color color,
                      float opacity)
 {
-    const struct area area = pixels_of(canvas, box);
-    for (long y = area.top; y < area.bottom; y++)
-        for (long x = area.left; x < area.right; x++) {
-            const float out = outside_box(box, radius, (float)x + 0.5f, (float)y + 0.5f);
-            const float cover = clamp(0.5f - out, 0, 1);
-            if (cover > 0)
-                blend(canvas, x, y, color, cover * opacity);
-        }
+    canvas_frame(canvas, box, radius, INFINITY, color, opacity); // all of it is frame
 }
 
 void canvas_frame(struct canvas *canvas, struct box box, float radius, float weight,
@@ -242,8 +235,14 @@ void canvas_text(struct canvas *canvas, float x, float y, float size, const char
 {
     const struct box box = {x - size, y - 2 * size, x + canvas_text_width(size, text) + size,
                             y + size};
-    struct pen pen = {canvas, {x, y}, size / GLYPH_TOP,      size * 0.062f,
-                      color,  NULL,   pixels_of(canvas, box)};
+    struct pen pen = {
+        .canvas = canvas,
+        .origin = {x, y},
+        .scale = size / GLYPH_TOP,
+        .radius = size * 0.062f,
+        .color = color,
+        .area = pixels_of(canvas, box),
+    };
     const long columns = pen.area.right - pen.area.left;
     const long rows = pen.area.bottom - pen.area.top;
     if (columns <= 0 || rows <= 0)

@@ -29,7 +29,7 @@ void canvas_frame(struct canvas *canvas, struct box box, float radius, float wei
                   struct color color, float opacity);
 
 // Writes lower-case letters, digits, blanks and ".,:-/=" with their baseline at
-// `y` and capitals `size` pixels high. Other characters are blanks.
+// `y` and tall ones `size` pixels high. Other characters are blanks.
 void canvas_text(struct canvas *canvas, float x, float y, float size, const char *text,
                  struct color color);
 

@@ -45,7 +45,7 @@ enum form {
     NUMBER,
     BYTES,
     YES_OR_NO,
-    SIZE_3,
+    EXTENT,
     NANOSECONDS
 };
 
@@ -54,36 +54,38 @@ struct limit {
     const char *text; // in the table
     enum form form;
     uint64_t value;
-    struct weir_extent extent; // SIZE_3
+    struct weir_extent extent; // EXTENT
 };
 
 enum {
     LIMIT_COUNT = 16
 };
 
-static void list_limits(const struct weir_limits *l, struct limit out[LIMIT_COUNT])
+static void list_limits(const struct weir_limits *limits, struct limit out[LIMIT_COUNT])
 {
     const struct weir_extent none = {0, 0, 0};
     const struct limit list[LIMIT_COUNT] = {
-        {"memory_bytes", "memory", BYTES, l->memory_bytes, none},
-        {"max_buffer_bytes", "largest buffer", BYTES, l->max_buffer_bytes, none},
-        {"argument_alignment_bytes", "alignment of arguments", BYTES, l->argument_alignment_bytes,
+        {"memory_bytes", "memory", BYTES, limits->memory_bytes, none},
+        {"max_buffer_bytes", "largest buffer", BYTES, limits->max_buffer_bytes, none},
+        {"argument_alignment_bytes", "alignment of arguments", BYTES,
+         limits->argument_alignment_bytes, none},
+        {"unified_memory", "shares the host's memory", YES_OR_NO, limits->unified_memory, none},
+        {"host_in_kernels", "host buffers in kernels", YES_OR_NO, limits->host_in_kernels, none},
+        {"compute_units", "compute units", NUMBER, limits->compute_units, none},
+        {"max_block_items", "work-items in a block", NUMBER, limits->max_block_items, none},
+        {"max_block", "block", EXTENT, 0, limits->max_block},
+        {"max_grid", "grid", EXTENT, 0, limits->max_grid},
+        {"max_local_bytes", "local memory of a block", BYTES, limits->max_local_bytes, none},
+        {"concurrent_kernels", "kernels at once", NUMBER, limits->concurrent_kernels, none},
+        {"copy_engines_to_device", "copy engines to the device", NUMBER,
+         limits->copy_engines_to_device, none},
+        {"copy_engines_to_host", "copy engines to the host", NUMBER, limits->copy_engines_to_host,
          none},
-        {"unified_memory", "shares the host's memory", YES_OR_NO, l->unified_memory, none},
-        {"host_in_kernels", "host buffers in kernels", YES_OR_NO, l->host_in_kernels, none},
-        {"compute_units", "compute units", NUMBER, l->compute_units, none},
-        {"max_block_items", "work-items in a block", NUMBER, l->max_block_items, none},
-        {"max_block", "block", SIZE_3, 0, l->max_block},
-        {"max_grid", "grid", SIZE_3, 0, l->max_grid},
-        {"max_local_bytes", "local memory of a block", BYTES, l->max_local_bytes, none},
-        {"concurrent_kernels", "kernels at once", NUMBER, l->concurrent_kernels, none},
-        {"copy_engines_to_device", "copy engines to the device", NUMBER, l->copy_engines_to_device,
-         none},
-        {"copy_engines_to_host", "copy engines to the host", NUMBER, l->copy_engines_to_host, none},
         {"priority_levels", "priorities of queues", NUMBER,
-         (uint64_t)labs((long)l->priority_highest - l->priority_lowest) + 1, none},
-        {"timing_resolution_ns", "resolution of times", NANOSECONDS, l->timing_resolution_ns, none},
-        {"timing_history", "times kept of a queue", NUMBER, l->timing_history, none},
+         (uint64_t)labs((long)limits->priority_highest - limits->priority_lowest) + 1, none},
+        {"timing_resolution_ns", "resolution of times", NANOSECONDS, limits->timing_resolution_ns,
+         none},
+        {"timing_history", "times kept of a queue", NUMBER, limits->timing_history, none},
     };
     memcpy(out, list, sizeof list);
 }
@@ -102,7 +104,7 @@ static void add_limit(struct weir_table *table, const struct limit *limit)
     case YES_OR_NO:
         weir_table_add(table, "%s", limit->value ? "yes" : "no");
         break;
-    case SIZE_3:
+    case EXTENT:
         weir_table_add(table, "%" PRIu32 " x %" PRIu32 " x %" PRIu32, limit->extent.x,
                        limit->extent.y, limit->extent.z);
         break;
@@ -145,7 +147,7 @@ static json_t *describe_limits(const struct weir_limits *source, bool *ok)
         json_t *value;
         if (limit->form == YES_OR_NO)
             value = json_boolean(limit->value);
-        else if (limit->form == SIZE_3)
+        else if (limit->form == EXTENT)
             value = json_pack("[I, I, I]", (json_int_t)limit->extent.x, (json_int_t)limit->extent.y,
                               (json_int_t)limit->extent.z);
         else

@@ -6,6 +6,15 @@
 
 #include <string.h>
 
+static void release(const struct weir_host *host, struct null_queue *own)
+{
+    if (!own)
+        return;
+    host->release(own->timing);
+    host->release(own->times);
+    host->release(own);
+}
+
 weir_status null_queue_create(const struct weir_link *link, weir_device *device, weir_queue *queue,
                               const struct weir_queue_setup *setup, void **out_data)
 {
@@ -18,11 +27,7 @@ weir_status null_queue_create(const struct weir_link *link, weir_device *device,
     if (own && setup->times)
         own->times = host->allocate(sizeof *own->times);
     if (!own || (setup->timing && !own->timing) || (setup->times && !own->times)) {
-        if (own) {
-            host->release(own->timing);
-            host->release(own->times);
-        }
-        host->release(own);
+        release(host, own);
         return weir_host_fail(link->host, WEIR_ERROR_OUT_OF_MEMORY, "free some memory of the host",
                               "no host memory is left for queue '%s'",
                               weir_queue_object(queue)->label);
@@ -44,9 +49,7 @@ void null_queue_destroy(const struct weir_link *link, weir_queue *queue)
         pthread_mutex_destroy(&own->timing->lock);
     if (own->times)
         pthread_mutex_destroy(&own->times->lock);
-    link->host->release(own->timing);
-    link->host->release(own->times);
-    link->host->release(own);
+    release(link->host, own);
 }
 
 static void copy(const struct weir_link *link, const struct weir_operation *operation)
