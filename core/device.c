@@ -288,7 +288,7 @@ weir_status weir_device_close(weir_device **device)
         return WEIR_OK;
     WEIR_REFUSE_FORK();
     if (weir__in_host_call())
-        return weir__fail(WEIR_ERROR_INVALID, NULL,
+        return weir__fail(WEIR_ERROR_INVALID, "call it on a thread of the program's",
                           "weir_device_close waits, and a host call may not wait");
     weir_device *gone = *device;
     weir_status status = refuse_close(gone);
@@ -327,7 +327,7 @@ weir_status weir_device_trim(weir_device *device)
     WEIR_REFUSE_FORK();
     WEIR_REQUIRE(NULL, device);
     if (weir__in_host_call())
-        return weir__fail(WEIR_ERROR_INVALID, NULL,
+        return weir__fail(WEIR_ERROR_INVALID, "call it on a thread of the program's",
                           "weir_device_trim may wait, and a host call may not wait");
     weir__staging_destroy(device);
     weir__device_reap_all(device);

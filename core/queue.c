@@ -476,6 +476,10 @@ weir_status weir_queue_sync_at(weir_queue *queue, uint64_t timeout_ns, const cha
     struct weir_event event = {0};
     WEIR_REFUSE_FORK();
     WEIR_REQUIRE_AT(file, line, NULL, queue);
+    if (weir__in_host_call())
+        return weir__fail_at(file, line, queue->member.object.label, WEIR_ERROR_INVALID,
+                             "submit a wait to the queue instead",
+                             "weir_queue_sync: a host call may submit work, and may not wait");
     if (weir__is_capturing(queue))
         return weir__capture_refuse(queue, file, line, "weir_queue_sync has nothing to wait for",
                                     "end or cancel the capture first");
@@ -542,7 +546,8 @@ weir_status weir_queue_recover(weir_queue *queue)
     WEIR_REFUSE_FORK();
     WEIR_REQUIRE(NULL, queue);
     if (weir__in_host_call())
-        return weir__fail_at(NULL, 0, queue->member.object.label, WEIR_ERROR_INVALID, NULL,
+        return weir__fail_at(NULL, 0, queue->member.object.label, WEIR_ERROR_INVALID,
+                             "call it on a thread of the program's",
                              "weir_queue_recover waits, and a host call may not wait");
     if (weir__is_capturing(queue))
         return weir__capture_refuse(queue, NULL, 0, "weir_queue_recover would mix with it",

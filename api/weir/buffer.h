@@ -60,6 +60,7 @@ WEIR_API weir_status weir_buffer_wrap(weir_device *device, const struct weir_wra
 // for the device. NULL and a pointer to NULL are accepted.
 WEIR_API void weir_buffer_destroy(weir_buffer **buffer);
 
+// As it was created: bytes, which of a pool's buffer are those that were asked for.
 WEIR_API size_t weir_buffer_size(const weir_buffer *buffer);
 WEIR_API weir_placement weir_buffer_placement(const weir_buffer *buffer);
 
@@ -76,6 +77,8 @@ typedef enum weir_access {
 // use before submitting work that needs them. It costs next to nothing, and it
 // is what a plugin sees of the host's use.
 //
+// Ownership: the memory is the buffer's.
+// Threads: safe; who uses which bytes is the program's affair.
 // Errors: WEIR_ERROR_INVALID for a DEVICE buffer or a range outside the buffer.
 WEIR_API weir_status weir_host_begin(weir_buffer *buffer, size_t offset, size_t size,
                                      weir_access access, void **out_pointer);
@@ -85,7 +88,7 @@ WEIR_API weir_status weir_host_end(weir_buffer *buffer, size_t offset, size_t si
 // Copies between any host memory and a buffer, in the order of `queue`, and
 // blocks until done: bytes go through pinned memory of the library's in pieces.
 //
-// Errors: as weir_queue_copy() and weir_event_sync().
+// Errors: as weir_queue_copy() and weir_queue_sync().
 WEIR_API weir_status weir_upload_at(weir_queue *queue, weir_buffer *dst, size_t dst_offset,
                                     const void *src, size_t size, const char *file, int line);
 WEIR_API weir_status weir_download_at(weir_queue *queue, void *dst, weir_buffer *src,

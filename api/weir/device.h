@@ -17,6 +17,7 @@ struct weir_device_info {
     uint64_t memory_bytes;
 };
 
+// How many devices the chain's backend lists.
 WEIR_API size_t weir_device_count(const weir_runtime *runtime);
 
 // Describes device `index` of the chain's backend.
@@ -78,12 +79,15 @@ WEIR_API weir_status weir_device_open(weir_runtime *runtime,
 // and sets `*device` to NULL.
 //
 // Errors: WEIR_ERROR_INVALID, with the label of one of them, while queues,
-// buffers, programs or kernels of the device exist; it stays open then.
+// buffers, programs, kernels, pools or graphs of the device exist, and in a host
+// call; it stays open then.
 WEIR_API weir_status weir_device_close(weir_device **device);
 
 // The runtime that the device was opened from; NULL for NULL.
 WEIR_API weir_runtime *weir_device_runtime(const weir_device *device);
 
+// What the device can do, and what it calls itself; NULL for NULL.
+//
 // Ownership: the device's.
 WEIR_API const struct weir_limits *weir_device_limits(const weir_device *device);
 WEIR_API const struct weir_device_info *weir_device_get_info(const weir_device *device);
@@ -98,6 +102,8 @@ WEIR_API bool weir_device_can_peer(weir_device *device, weir_device *other);
 
 // Gives cached memory back to the driver and frees what was destroyed while in
 // use and is idle by now. May wait for the whole device.
+//
+// Errors: WEIR_ERROR_INVALID in a host call; WEIR_ERROR_DEVICE, _DEVICE_LOST.
 WEIR_API weir_status weir_device_trim(weir_device *device);
 
 #ifdef __cplusplus

@@ -21,6 +21,9 @@ struct weir_event {
 
 // Returns WEIR_OK if everything up to the event has finished, WEIR_NOT_READY if
 // not, or the first failure that the event is behind. Never blocks.
+//
+// Errors: WEIR_ERROR_INVALID for an event that no queue recorded, and for one that
+// was recorded in a capture; they hold for the functions below too.
 WEIR_API weir_status weir_event_query(struct weir_event event);
 
 // Waits on the host until the event is complete. A `timeout_ns` of 0 asks once;

@@ -70,6 +70,7 @@ WEIR_API weir_status weir_capture_cancel(weir_queue *queue);
 // Legal while a launch is under way. Never waits for the device.
 WEIR_API void weir_graph_destroy(weir_graph **graph);
 
+// How many nodes it has, which are numbered from 0; 0 for NULL.
 WEIR_API uint32_t weir_graph_node_count(const weir_graph *graph);
 
 // Launches the graph on any queue of its device. Launches of one graph never

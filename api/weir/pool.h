@@ -89,6 +89,7 @@ struct weir_pool_statistics {
                            // queue that theirs had not waited for
 };
 
+// Each figure is exact; while other threads use the pool they may be of different moments.
 WEIR_API void weir_pool_read_statistics(const weir_pool *pool,
                                         struct weir_pool_statistics *out_statistics);
 

@@ -113,8 +113,12 @@ struct weir_kernel_info {
 // Errors: WEIR_ERROR_NOT_FOUND with the nearest name.
 WEIR_API weir_status weir_kernel_create(weir_program *program, const char *name,
                                         weir_kernel **out_kernel);
+
+// As weir_buffer_destroy().
 WEIR_API void weir_kernel_destroy(weir_kernel **kernel);
 
+// What its source declares, and what the device says of it; NULL for NULL.
+//
 // Ownership: the kernel's.
 WEIR_API const struct weir_kernel_signature *weir_kernel_get_signature(const weir_kernel *kernel);
 WEIR_API const struct weir_kernel_info *weir_kernel_get_info(const weir_kernel *kernel);

@@ -45,6 +45,9 @@ WEIR_API weir_status weir_queue_create(weir_device *device, const struct weir_qu
 // runs to its end; its events stay valid. Never waits for the device.
 WEIR_API void weir_queue_destroy(weir_queue **queue);
 
+// Its label, "" without one; its device, NULL for NULL.
+//
+// Ownership: the queue's.
 WEIR_API const char *weir_queue_label(const weir_queue *queue);
 WEIR_API weir_device *weir_queue_device(const weir_queue *queue);
 
@@ -102,14 +105,21 @@ WEIR_API weir_status weir_queue_fill_at(weir_queue *queue, weir_buffer *dst, siz
 // Runs `function(user)` on a thread of the library's when all earlier work of
 // the queue has finished; later work of the queue waits for it. The function may
 // submit work, to its own queue too (behind what is there), and may not wait. A
-// slow one delays no other queue. A negative return fails the queue.
+// slow one delays no other queue. A negative return fails the queue. `user` must
+// live until the function has returned.
+//
+// Errors: WEIR_ERROR_INVALID in a capture; WEIR_ERROR_OUT_OF_MEMORY, or
+// WEIR_ERROR_SYSTEM without a thread; the queue's first failure. Then the function
+// never runs.
 typedef weir_status (*weir_host_function)(void *user);
 WEIR_API weir_status weir_queue_host_call_at(weir_queue *queue, weir_host_function function,
                                              void *user, const char *file, int line);
 #define weir_queue_host_call(queue, function, user) \
     weir_queue_host_call_at(queue, function, user, __FILE__, __LINE__)
 
-// Stores the event that names this point of the queue.
+// Stores the event that names this point of the queue, or a zeroed one.
+//
+// Errors: the queue's first failure.
 WEIR_API weir_status weir_queue_record_at(weir_queue *queue, struct weir_event *out_event,
                                           const char *file, int line);
 #define weir_queue_record(queue, out_event) \
@@ -125,11 +135,13 @@ WEIR_API weir_status weir_queue_wait_at(weir_queue *queue, struct weir_event eve
 
 // Hands what was submitted to the device. Weir does so itself before anything
 // waits for it; this is for work whose end nobody waits for.
+//
+// Errors: WEIR_ERROR_DEVICE, _DEVICE_LOST.
 WEIR_API weir_status weir_queue_flush(weir_queue *queue);
 
 // Waits on the host for everything submitted so far.
 //
-// Errors: as weir_event_sync().
+// Errors: as weir_event_sync(); WEIR_ERROR_INVALID in a host call and in a capture.
 WEIR_API weir_status weir_queue_sync_at(weir_queue *queue, uint64_t timeout_ns, const char *file,
                                         int line);
 #define weir_queue_sync(queue, timeout_ns) weir_queue_sync_at(queue, timeout_ns, __FILE__, __LINE__)
@@ -137,7 +149,8 @@ WEIR_API weir_status weir_queue_sync_at(weir_queue *queue, uint64_t timeout_ns, 
 // Waits for the rest of a failed queue's work and clears the failure; events
 // recorded before keep reporting it. Does nothing to a healthy queue.
 //
-// Errors: WEIR_ERROR_DEVICE_LOST where the failure took the device with it.
+// Errors: WEIR_ERROR_DEVICE_LOST where the failure took the device with it;
+// WEIR_ERROR_INVALID in a host call and in a capture.
 WEIR_API weir_status weir_queue_recover(weir_queue *queue);
 
 #ifdef __cplusplus

@@ -93,6 +93,7 @@ struct weir_load_entry {
     uint32_t device_count;
 };
 
+// How many files were tried.
 WEIR_API size_t weir_load_report_count(const weir_load_report *report);
 
 // Entry `index`, in the order of trying, or NULL behind the last.
@@ -112,6 +113,7 @@ WEIR_API const char *weir_load_report_remedy(const weir_load_report *report);
 // Ownership: the report's.
 WEIR_API const char *weir_load_report_text(const weir_load_report *report);
 
+// Accepts NULL and a pointer to NULL. Not for the report of a runtime.
 WEIR_API void weir_load_report_destroy(weir_load_report **report);
 
 // Running totals since the process started, of all runtimes. A loop that
@@ -121,6 +123,7 @@ struct weir_counters {
     uint64_t driver_objects; // native objects created, events aside
 };
 
+// Threads: safe; while others work the two may be of different moments.
 WEIR_API void weir_counters_read(struct weir_counters *out_counters);
 
 #ifdef __cplusplus
