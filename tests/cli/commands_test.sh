@@ -76,6 +76,24 @@ for page in "${!pages[@]}"; do
     # shellcheck disable=SC2086
     expect_explained "$page" ${pages[$page]}
 done
+# And what a page explains, its command has. The pages of conform and trace have tests of
+# their own; weir(1) has the two options of all.
+expect_taken()
+{
+    local page="$1" option all
+    all="$(cat)"
+    while read -r option; do
+        grep -q "^  --$option\b" <<<"$all" || fail "$page.1 explains --$option, which is not there"
+    done < <(sed -n 's/^\.It Fl Fl \([a-z]*\).*/\1/p' "$man/$page.1" | sort -u)
+}
+for page in weir-run weir-doctor weir-devices weir-config; do
+    # shellcheck disable=SC2086
+    "$weir" ${pages[$page]} --help | expect_taken "$page"
+done
+for benchmark in "${benchmarks[@]}"; do
+    "$weir" bench "$benchmark" --help
+done | expect_taken weir-bench
+
 for benchmark in "${benchmarks[@]}"; do
     expect_explained weir-bench bench "$benchmark"
     grep -q "^\.Ss $benchmark$" "$man/weir-bench.1" || fail "weir-bench.1 has nothing of $benchmark"
