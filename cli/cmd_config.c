@@ -84,8 +84,8 @@ static void note_absent(const struct weir__config *config, const char *key, cons
     const struct weir_key *keys = NULL;
     uint32_t count = 0;
     if (weir__loader_keys(name, path, &weir__host, &keys, &count) == WEIR_ERROR_NOT_FOUND)
-        cli_note("%s names '%s', and no module of that name is installed here: check the spelling",
-                 key, name);
+        cli_note("%s names '%s', and there is no weir_%s.so in %s: check the spelling%s", key, name,
+                 name, *path ? path : "the folder of modules", *path ? " and module_path" : "");
 }
 
 static weir_status show_listed(struct printer *printer, const struct weir__config *config,

@@ -94,3 +94,8 @@ expect_unsound "unsound.ini:3: " '[weir]\nbackend = null\nbackend = null\n'
 expect_unsound "unsound.ini:2: " '[weir]\nbackend =\n'
 expect_data 3 "$weir" config check nowhere.ini
 expect_contains "$messages" "nowhere.ini"
+
+# A module that may be installed elsewhere is a note that says where it was looked for.
+printf '[weir]\nbackend = nul\nmodule_path = /nowhere\n' >absent.ini
+expect_status 0 "$weir" config check absent.ini
+expect_contains "$output" "backend names 'nul', and there is no weir_nul.so in /nowhere: check the spelling and module_path"
