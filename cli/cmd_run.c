@@ -18,7 +18,7 @@ enum {
 
 static const char about[] =
     "Runs photographs (PNG, JPEG) through the ARR-COC pipeline: texture, relevance and\n"
-    "allocation, on three queues. For each IMAGE, whose file name without its extension is\n"
+    "allocation, on a queue each. For each IMAGE, whose file name without its extension is\n"
     "NAME, it writes NAME.tokens.npy, NAME.patches.npy, NAME.relevance.npy, NAME.scores.npy,\n"
     "NAME.overlay.png and NAME.json, and ends with a table of times.";
 
