@@ -11,6 +11,22 @@
 #include "tests/plugins/trace_rig.h"
 #include "tests/support/memory.h"
 
+// Until that many operations are in the file: they have left the ring by then.
+static bool wait_for_operations(const char *path, size_t count)
+{
+    size_t there = 0;
+    for (int i = 0; i < 6000 && there < count; i++) {
+        struct weir_trace *trace = NULL;
+        char message[512];
+        usleep(10000);
+        there = weir_trace_read(path, NULL, &trace, message, sizeof message)
+                    ? trace->operation_count
+                    : 0;
+        weir_trace_destroy(&trace);
+    }
+    return there >= count;
+}
+
 // More than the ring holds, at once: what is not kept is counted, and the submitter is
 // not held up. On a queue that is held by a host call nothing completes meanwhile.
 WEIR_TEST(Trace, CountsWhatItDoesNotKeep)
@@ -18,14 +34,14 @@ WEIR_TEST(Trace, CountsWhatItDoesNotKeep)
     const char *path = rig_path("drops.json");
     struct rig_gate gate = RIG_GATE_CLOSED;
     struct rig rig;
-    ASSERT_TRUE(rig_start_with(&rig, path, "buffer = 1024", "trace"));
+    ASSERT_TRUE(rig_start_with(&rig, path, "buffer = 1024\nflush = 1", "trace"));
     EXPECT_OK(weir_queue_host_call(rig.up, rig_pass_gate, &gate));
     for (size_t i = 0; i < 3000; i++)
         EXPECT_OK(weir_queue_copy(rig.up, rig.memory, 0, rig.frame, 0, 64));
     rig_open_gate(&gate);
     EXPECT_OK(weir_queue_sync(rig.up, WEIR_FOREVER));
     // And there is room again behind it.
-    usleep(300000);
+    EXPECT_TRUE(wait_for_operations(path, 1024));
     for (size_t i = 0; i < 5; i++)
         EXPECT_OK(weir_queue_copy(rig.up, rig.memory, 0, rig.frame, 0, 32));
     EXPECT_OK(weir_queue_sync(rig.up, WEIR_FOREVER));
