@@ -145,14 +145,20 @@ void check_messages(const struct bench *bench)
 
 // A process that is killed.
 
-static bool launch_iota(const struct bench *bench, weir_queue *queue, uint32_t first)
+static bool launch_iota_at(const struct bench *bench, weir_queue *queue, size_t offset,
+                           uint32_t first)
 {
     return weir_queue_launch(queue, bench->iota, weir_dim(1024, 1, 1), weir_dim(1024, 1, 1),
-                             weir_out(bench->memory, 0, 4 << 20), first,
+                             weir_out(bench->memory, offset, 4 << 20), first,
                              (uint32_t)1 << 20) == WEIR_OK;
 }
 
-// Both queues always have work, until somebody ends this.
+static bool launch_iota(const struct bench *bench, weir_queue *queue, uint32_t first)
+{
+    return launch_iota_at(bench, queue, 0, first);
+}
+
+// Both queues always have work, each on bytes of its own, until somebody ends this.
 static int be_busy(void)
 {
     struct bench bench;
@@ -164,9 +170,10 @@ static int be_busy(void)
     weir_queue *queues[] = {bench.queue, bench.other};
     for (uint64_t turn = 0;; turn++) {
         weir_queue *queue = queues[turn % 2];
-        weir_queue_copy(queue, bench.memory, 0, bench.pinned, 0, (size_t)16 << 20);
-        launch_iota(&bench, queue, 1);
-        weir_queue_copy(queue, bench.pinned, 0, bench.memory, 0, (size_t)16 << 20);
+        const size_t at = (size_t)(turn % 2) << 24;
+        weir_queue_copy(queue, bench.memory, at, bench.pinned, at, (size_t)16 << 20);
+        launch_iota_at(&bench, queue, at, 1);
+        weir_queue_copy(queue, bench.pinned, at, bench.memory, at, (size_t)16 << 20);
         if (weir_queue_record(queue, &events[turn % 2]) != WEIR_OK)
             return 1;
         if (turn == 100) {
