@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/support/memory.h"
+
 enum {
     WORDS = 1024,
     HALF = WORDS / 2,
@@ -229,6 +231,33 @@ struct weir_pipeline_params line_params(uint32_t slot_count)
         .prepare = prepare,
         .deliver = line_deliver,
     };
+}
+
+void line_run(const struct weir_pipeline_params *params, struct frame *frames, uint32_t count)
+{
+    ASSERT_OK(weir_pipeline_create(params, &line.pipeline));
+    for (uint32_t i = 0; i < count; i++)
+        ASSERT_OK(weir_pipeline_submit(line.pipeline, &frames[i]));
+    ASSERT_OK(weir_pipeline_drain(line.pipeline, WEIR_FOREVER));
+}
+
+void line_expect_flat(const struct weir_pipeline_params *params, struct frame *frames,
+                      uint32_t count, uint32_t warm)
+{
+    struct weir_counters before, after;
+
+    line_run(params, frames, warm);
+    weir_counters_read(&before);
+    const unsigned long allocations = weir_test_allocations();
+    for (uint32_t i = warm; i < count; i++)
+        ASSERT_OK(weir_pipeline_submit(line.pipeline, &frames[i]));
+    ASSERT_OK(weir_pipeline_drain(line.pipeline, WEIR_FOREVER));
+    weir_counters_read(&after);
+    // A driver allocates in its own library, which is not counted.
+    EXPECT_UINT_EQ(weir_test_allocations(), allocations);
+    EXPECT_UINT_EQ(after.allocations, before.allocations);
+    EXPECT_UINT_EQ(after.driver_objects, before.driver_objects);
+    EXPECT_UINT_GT(allocations, 0);
 }
 
 void line_close(void)

@@ -38,6 +38,14 @@ weir_status line_open(const char *config);
 // Params of the line, without timing, with the policy WEIR_PIPELINE_BLOCK.
 struct weir_pipeline_params line_params(uint32_t slot_count);
 
+// Creates the pipeline, submits the frames and waits until all are delivered.
+void line_run(const struct weir_pipeline_params *params, struct frame *frames, uint32_t count);
+
+// The same, and expects that behind the first `warm` frames nothing is allocated, by this
+// program's C code or by modules, and no native object made.
+void line_expect_flat(const struct weir_pipeline_params *params, struct frame *frames,
+                      uint32_t count, uint32_t warm);
+
 // The line's `deliver`: looks at the words and records the delivery.
 void line_deliver(void *user, void *data_frame, void *data,
                   const struct weir_pipeline_result *result);

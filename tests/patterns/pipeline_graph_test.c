@@ -1,10 +1,8 @@
 // The pipeline with its frames as graphs: null by default, or what WEIR_BACKEND names.
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tests/patterns/line.h"
-#include "tests/support/memory.h"
 
 // How often the stages were asked; and how many frames in a row are alike.
 static atomic_uint captures;
@@ -55,10 +53,7 @@ WEIR_TEST(PipelineGraphs, EveryFrameWithItsData)
         line.deliver_ns = 100000;
         number_frames(frames, FRAMES);
         const struct weir_pipeline_params params = graph_params(slots);
-        ASSERT_OK(weir_pipeline_create(&params, &line.pipeline));
-        for (unsigned i = 0; i < FRAMES; i++)
-            ASSERT_OK(weir_pipeline_submit(line.pipeline, &frames[i]));
-        ASSERT_OK(weir_pipeline_drain(line.pipeline, WEIR_FOREVER));
+        line_run(&params, frames, FRAMES);
         EXPECT_TRUE(recorder_is_in_order(&line.recorder, FRAMES));
         EXPECT_UINT_EQ(recorder_count_of(&line.recorder, WEIR_OK), FRAMES);
         EXPECT_UINT_EQ(atomic_load(&captures), slots);
@@ -79,10 +74,7 @@ WEIR_TEST(PipelineGraphs, OtherFramesAreCapturedAnew)
     number_frames(frames, FRAMES);
     const struct weir_pipeline_params params = graph_params(2);
     alike = 10;
-    ASSERT_OK(weir_pipeline_create(&params, &line.pipeline));
-    for (unsigned i = 0; i < FRAMES; i++)
-        ASSERT_OK(weir_pipeline_submit(line.pipeline, &frames[i]));
-    ASSERT_OK(weir_pipeline_drain(line.pipeline, WEIR_FOREVER));
+    line_run(&params, frames, FRAMES);
     EXPECT_UINT_EQ(recorder_count_of(&line.recorder, WEIR_OK), FRAMES);
     EXPECT_UINT_EQ(atomic_load(&captures), 2 * FRAMES / alike);
     line_close();
@@ -112,10 +104,7 @@ WEIR_TEST(PipelineGraphs, AStageWithAHostCallIsNamed)
     for (unsigned i = 0; i < FRAMES; i++)
         frames[i].fails_in_host_call = i < 3; // stage `left` submits one
     const struct weir_pipeline_params params = graph_params(2);
-    ASSERT_OK(weir_pipeline_create(&params, &line.pipeline));
-    for (unsigned i = 0; i < FRAMES; i++)
-        ASSERT_OK(weir_pipeline_submit(line.pipeline, &frames[i]));
-    ASSERT_OK(weir_pipeline_drain(line.pipeline, WEIR_FOREVER));
+    line_run(&params, frames, FRAMES);
     for (unsigned i = 0; i < 3; i++) {
         const struct delivery *delivery = recorder_at(&line.recorder, i);
         EXPECT_INT_EQ(delivery->status, WEIR_ERROR_INVALID);
@@ -139,10 +128,7 @@ WEIR_TEST(PipelineGraphs, AFailedCaptureIsTriedAgain)
     number_frames(frames, FRAMES);
     frames[0].fails_in_submit = true;
     const struct weir_pipeline_params params = graph_params(1);
-    ASSERT_OK(weir_pipeline_create(&params, &line.pipeline));
-    for (unsigned i = 0; i < FRAMES; i++)
-        ASSERT_OK(weir_pipeline_submit(line.pipeline, &frames[i]));
-    ASSERT_OK(weir_pipeline_drain(line.pipeline, WEIR_FOREVER));
+    line_run(&params, frames, FRAMES);
     EXPECT_STR_EQ(recorder_at(&line.recorder, 0)->stage, "left");
     EXPECT_UINT_EQ(recorder_count_of(&line.recorder, WEIR_OK), FRAMES - 1);
     EXPECT_UINT_EQ(atomic_load(&captures), 2);
@@ -158,10 +144,7 @@ WEIR_TEST(PipelineGraphs, HaveNoTimesOfStages)
     number_frames(frames, 4);
     struct weir_pipeline_params params = graph_params(2);
     params.timing = true;
-    ASSERT_OK(weir_pipeline_create(&params, &line.pipeline));
-    for (unsigned i = 0; i < 4; i++)
-        ASSERT_OK(weir_pipeline_submit(line.pipeline, &frames[i]));
-    ASSERT_OK(weir_pipeline_drain(line.pipeline, WEIR_FOREVER));
+    line_run(&params, frames, 4);
     weir_pipeline_get_statistics(line.pipeline, &statistics);
     EXPECT_UINT_EQ(statistics.succeeded, 4);
     EXPECT_UINT_EQ(statistics.timed_frames, 0);
@@ -174,28 +157,11 @@ WEIR_TEST(PipelineGraphs, AllocateNothingOnceWarm)
         FRAMES = 400
     };
     static struct frame frames[FRAMES];
-    struct weir_counters before, after;
-    unsigned long allocations_before = 0;
 
     ASSERT_OK(line_open(NULL));
     number_frames(frames, FRAMES);
     struct weir_pipeline_params params = graph_params(3);
     params.deliver = NULL;
-    ASSERT_OK(weir_pipeline_create(&params, &line.pipeline));
-    for (unsigned i = 0; i < FRAMES; i++) {
-        if (i == FRAMES / 2) {
-            ASSERT_OK(weir_pipeline_drain(line.pipeline, WEIR_FOREVER));
-            weir_counters_read(&before);
-            allocations_before = weir_test_allocations();
-        }
-        ASSERT_OK(weir_pipeline_submit(line.pipeline, &frames[i]));
-    }
-    ASSERT_OK(weir_pipeline_drain(line.pipeline, WEIR_FOREVER));
-    weir_counters_read(&after);
-    EXPECT_UINT_EQ(after.allocations, before.allocations);
-    EXPECT_UINT_EQ(after.driver_objects, before.driver_objects);
-    // A driver allocates in its own library, which is not wrapped.
-    EXPECT_UINT_EQ(weir_test_allocations(), allocations_before);
-    EXPECT_UINT_GT(allocations_before, 0);
+    line_expect_flat(&params, frames, FRAMES, FRAMES / 2);
     line_close();
 }

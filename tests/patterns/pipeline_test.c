@@ -1,10 +1,6 @@
 // The pipeline on a real chain: null by default, or what WEIR_BACKEND names.
 #include "tests/patterns/line.h"
 
-#include <stdlib.h>
-
-#include "tests/support/memory.h"
-
 static void expect_statuses(const weir_status *statuses, unsigned count)
 {
     EXPECT_TRUE(recorder_is_in_order(&line.recorder, count));
@@ -284,10 +280,7 @@ WEIR_TEST(Pipeline, AFailedHostCallFailsItsFrame)
     frames[4].fails_in_host_call = true;
     // With one slot no other frame's work can be behind the failure.
     const struct weir_pipeline_params params = line_params(1);
-    ASSERT_OK(weir_pipeline_create(&params, &line.pipeline));
-    for (unsigned i = 0; i < 9; i++)
-        ASSERT_OK(weir_pipeline_submit(line.pipeline, &frames[i]));
-    ASSERT_OK(weir_pipeline_drain(line.pipeline, WEIR_FOREVER));
+    line_run(&params, frames, 9);
     EXPECT_TRUE(recorder_is_in_order(&line.recorder, 9));
     EXPECT_UINT_EQ(recorder_count_of(&line.recorder, WEIR_OK), 8);
     const struct delivery *failed = recorder_at(&line.recorder, 4);
@@ -322,10 +315,7 @@ WEIR_TEST(Pipeline, FramesBehindAFailureReportItsCause)
     struct weir_pipeline_params params = line_params(4);
     params.deliver = keep_error;
     params.user = &error;
-    ASSERT_OK(weir_pipeline_create(&params, &line.pipeline));
-    for (unsigned i = 0; i < FRAMES; i++)
-        ASSERT_OK(weir_pipeline_submit(line.pipeline, &frames[i]));
-    ASSERT_OK(weir_pipeline_drain(line.pipeline, WEIR_FOREVER));
+    line_run(&params, frames, FRAMES);
     EXPECT_TRUE(recorder_is_in_order(&line.recorder, FRAMES));
     for (unsigned i = 0; i < 4; i++)
         EXPECT_INT_EQ(recorder_at(&line.recorder, i)->status, WEIR_OK);
@@ -363,10 +353,7 @@ WEIR_TEST(Pipeline, AFailedSubmitFailsItsFrameOnly)
     frames[4].fails_in_submit = true;
     frames[7].fails_in_submit = true;
     const struct weir_pipeline_params params = line_params(3);
-    ASSERT_OK(weir_pipeline_create(&params, &line.pipeline));
-    for (unsigned i = 0; i < 12; i++)
-        ASSERT_OK(weir_pipeline_submit(line.pipeline, &frames[i]));
-    ASSERT_OK(weir_pipeline_drain(line.pipeline, WEIR_FOREVER));
+    line_run(&params, frames, 12);
     EXPECT_TRUE(recorder_is_in_order(&line.recorder, 12));
     EXPECT_UINT_EQ(recorder_count_of(&line.recorder, WEIR_OK), 10);
     EXPECT_INT_EQ(recorder_at(&line.recorder, 4)->status, WEIR_ERROR_INVALID);
@@ -512,10 +499,7 @@ WEIR_TEST(Pipeline, FiguresAddUp)
     frames[10].fails_in_submit = true;
     struct weir_pipeline_params params = line_params(3);
     params.timing = true;
-    ASSERT_OK(weir_pipeline_create(&params, &line.pipeline));
-    for (unsigned i = 0; i < FRAMES; i++)
-        ASSERT_OK(weir_pipeline_submit(line.pipeline, &frames[i]));
-    ASSERT_OK(weir_pipeline_drain(line.pipeline, WEIR_FOREVER));
+    line_run(&params, frames, FRAMES);
     weir_pipeline_get_statistics(line.pipeline, &figures);
     EXPECT_UINT_EQ(figures.accepted, FRAMES);
     EXPECT_UINT_EQ(figures.succeeded, FRAMES - 1);
@@ -556,27 +540,11 @@ WEIR_TEST(Pipeline, TheLoopAllocatesNothing)
         FRAMES = 1000
     };
     static struct frame frames[FRAMES];
-    struct weir_counters before, after;
-    unsigned long allocations_before = 0;
 
     ASSERT_OK(line_open(NULL));
     number_frames(frames, FRAMES);
     const struct weir_pipeline_params params = line_params(3);
-    ASSERT_OK(weir_pipeline_create(&params, &line.pipeline));
-    for (unsigned i = 0; i < FRAMES; i++) {
-        if (i == 10) {
-            ASSERT_OK(weir_pipeline_drain(line.pipeline, WEIR_FOREVER));
-            weir_counters_read(&before);
-            allocations_before = weir_test_allocations();
-        }
-        ASSERT_OK(weir_pipeline_submit(line.pipeline, &frames[i]));
-    }
-    ASSERT_OK(weir_pipeline_drain(line.pipeline, WEIR_FOREVER));
-    weir_counters_read(&after);
-    EXPECT_UINT_EQ(weir_test_allocations(), allocations_before);
-    EXPECT_UINT_EQ(after.allocations, before.allocations);
-    EXPECT_UINT_EQ(after.driver_objects, before.driver_objects);
-    EXPECT_UINT_GT(allocations_before, 0);
+    line_expect_flat(&params, frames, FRAMES, 10);
     line_close();
 }
 

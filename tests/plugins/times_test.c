@@ -117,7 +117,7 @@ static size_t fetch(struct rig *rig, weir_queue *queue, struct weir_operation_ti
 {
     size_t count = 0;
     EXPECT_OK(rig->first->ops->queue_times(rig->first, queue, into, capacity, &count));
-    EXPECT_TRUE(count <= capacity);
+    EXPECT_SIZE_LE(count, capacity);
     return count;
 }
 
@@ -264,7 +264,7 @@ WEIR_TEST(Times, CompareBetweenQueues)
 WEIR_TEST(Times, AreFetchedOnce)
 {
     struct rig rig;
-    struct weir_operation_time time;
+    struct weir_operation_time time = {0};
     ASSERT_TRUE(start(&rig, "times"));
     const size_t wanted = submit_each(&rig, rig.queue);
     EXPECT_OK(weir_queue_sync(rig.queue, WEIR_FOREVER));
@@ -295,10 +295,9 @@ WEIR_TEST(Times, AreBounded)
     weir_counters_read(&after);
     EXPECT_UINT_EQ(after.allocations, before.allocations);
     const size_t count = fetch_all(&rig, rig.queue, 1024);
-    EXPECT_TRUE(count >= 1024);
-    EXPECT_TRUE(count < 10000);
+    ASSERT_SIZE_GE(count, 1024);
+    EXPECT_SIZE_LT(count, 10000);
     // Every 500 operations there is a record of the sync.
-    ASSERT_TRUE(count > 0);
     EXPECT_UINT_EQ(times[count - 1].sequence, 12000 + 23);
     expect_in_order(&rig, count);
     finish(&rig);
@@ -439,8 +438,8 @@ WEIR_TEST(TimesLost, HoldNothingUp)
         EXPECT_OK(weir_queue_copy(rig.queue, rig.memory[0], 0, rig.host[0], 0, 64));
     EXPECT_OK(weir_queue_sync(rig.queue, WEIR_FOREVER));
     const size_t count = fetch_all(&rig, rig.queue, 850);
-    EXPECT_TRUE(count >= 850);
-    EXPECT_TRUE(count < 1000);
+    EXPECT_SIZE_GE(count, 850);
+    EXPECT_SIZE_LT(count, 1000);
     expect_in_order(&rig, count);
     finish(&rig);
 }

@@ -8,6 +8,11 @@
 #include "base/file.h"
 #include "tests/plugins/trace_rig.h"
 
+// As exact as the pair of clocks, which on the tests' libcuda is a thread's wake.
+enum {
+    SLACK_NS = 300000
+};
+
 struct expected {
     enum weir_trace_kind kind;
     enum weir_trace_engine engine;
@@ -74,8 +79,7 @@ static void expect_operation(const struct weir_trace_operation *operation,
     EXPECT_TRUE(operation->timed == (expected->engine != WEIR_ENGINE_NONE));
     if (operation->timed) {
         EXPECT_UINT_LE(operation->start_ns, operation->end_ns);
-        // As exact as the pair of clocks, which on the tests' libcuda is a thread's wake.
-        EXPECT_UINT_LE(operation->submit_ns, operation->start_ns + 300000);
+        EXPECT_UINT_LE(operation->submit_ns, operation->start_ns + SLACK_NS);
     }
 }
 
@@ -114,7 +118,7 @@ static void expect_all(const struct weir_trace *trace, const struct expected *ex
     EXPECT_UINT_EQ(rest[0].waits[0].sequence, 2);
     EXPECT_FALSE(rest[0].waits[0].implied);
     EXPECT_SIZE_EQ(rest[0].waits[0].operation, up->first_operation);
-    EXPECT_UINT_LE(first->end_ns, rest[0].start_ns + 300000);
+    EXPECT_UINT_LE(first->end_ns, rest[0].start_ns + SLACK_NS);
 }
 
 WEIR_TEST(Trace, HasEveryOperationOnce)
