@@ -110,7 +110,7 @@ static weir_status select_device(const weir_runtime *runtime, const char *explic
 {
     const struct weir_setting *setting = weir__config_weir(runtime->config, "device");
     const char *select = explicit_select ? explicit_select : setting->text;
-    const char *origin = explicit_select ? "argument" : setting->origin;
+    const char *origin = explicit_select ? "params.select" : setting->origin;
     size_t count = weir_device_count(runtime);
 
     *out_index = 0;
