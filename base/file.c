@@ -323,3 +323,13 @@ void weir_file_writer_destroy(weir_file_writer **writer_at)
     free(writer->path);
     free(writer);
 }
+
+bool weir_file_write(const char *path, const void *data, size_t size, char *message,
+                     size_t message_size)
+{
+    weir_file_writer *writer = weir_file_writer_create(path, message, message_size);
+    if (!writer)
+        return false;
+    weir_file_writer_append(writer, data, size);
+    return weir_file_writer_commit(&writer, message, message_size);
+}

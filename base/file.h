@@ -69,6 +69,10 @@ bool weir_file_writer_commit(weir_file_writer **writer, char *message, size_t me
 // Drops the file, as if it had never been started. Accepts NULL, and nulls.
 void weir_file_writer_destroy(weir_file_writer **writer);
 
+// Writes a whole file from one piece of memory.
+bool weir_file_write(const char *path, const void *data, size_t size, char *message,
+                     size_t message_size);
+
 #ifdef __cplusplus
 }
 #endif

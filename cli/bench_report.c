@@ -251,12 +251,9 @@ static int save_json(const struct bench *bench, const char *name)
     size_t size = 0;
     json_t *root = report_value(bench, name, &ok);
     char *text = ok && root ? cli_json_text(root, &size) : NULL;
-    weir_file_writer *writer =
-        text ? weir_file_writer_create(bench->save_path, message, sizeof message) : NULL;
     json_decref(root);
-    if (writer)
-        weir_file_writer_append(writer, text, size);
-    const bool fine = writer && weir_file_writer_commit(&writer, message, sizeof message);
+    const bool fine =
+        text && weir_file_write(bench->save_path, text, size, message, sizeof message);
     free(text);
     if (!fine)
         cli_error("%s", message);

@@ -352,10 +352,7 @@ bool cli_plot_write(const struct cli_plot *plot, const char *path)
     char message[512] = "no memory to draw the plot";
     size_t size;
     char *text = cli_plot_text(plot, &size);
-    weir_file_writer *writer = text ? weir_file_writer_create(path, message, sizeof message) : NULL;
-    if (writer)
-        weir_file_writer_append(writer, text, size);
-    const bool fine = writer && weir_file_writer_commit(&writer, message, sizeof message);
+    const bool fine = text && weir_file_write(path, text, size, message, sizeof message);
     free(text);
     if (!fine)
         cli_error("%s", message);

@@ -4,8 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "base/clock.h"
 
 enum {
     BAR_CELLS = 24,
@@ -14,9 +15,7 @@ enum {
 
 uint64_t cli_now_ns(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    return weir_clock_now_ns();
 }
 
 // A dumb terminal cannot go back to the start of a line and erase it.

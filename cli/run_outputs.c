@@ -156,15 +156,6 @@ static json_t *describe(const struct run *run, const struct run_image *image, bo
     return root;
 }
 
-static bool write_file(const char *path, const char *text, size_t size, struct weir_io_error *error)
-{
-    weir_file_writer *writer = weir_file_writer_create(path, error->message, sizeof error->message);
-    if (!writer)
-        return false;
-    weir_file_writer_append(writer, text, size);
-    return weir_file_writer_commit(&writer, error->message, sizeof error->message);
-}
-
 static bool write_json(struct target *target, const char *path, struct weir_io_error *error)
 {
     bool ok = true;
@@ -174,7 +165,7 @@ static bool write_json(struct target *target, const char *path, struct weir_io_e
     json_decref(root);
     if (!text)
         return weir_io_fail(error, path, "no memory to write it");
-    ok = write_file(path, text, size, error);
+    ok = weir_file_write(path, text, size, error->message, sizeof error->message);
     free(text);
     return ok;
 }

@@ -7,17 +7,15 @@
 #include "backends/null/null.h"
 
 #include <inttypes.h>
-#include <time.h>
 
 static void keep_time(struct null_timing *timing, uint64_t sequence)
 {
-    struct timespec now;
+    const uint64_t now_ns = null_now_ns();
 
-    clock_gettime(CLOCK_MONOTONIC, &now);
     pthread_mutex_lock(&timing->lock);
     timing->records[timing->count++ % NULL_TIMING_HISTORY] = (struct null_record){
         .sequence = sequence,
-        .time_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec,
+        .time_ns = now_ns,
     };
     pthread_mutex_unlock(&timing->lock);
 }

@@ -108,8 +108,9 @@ weir_status null_event_wait(const struct weir_link *link, weir_queue *queue, uin
 weir_status null_event_time(const struct weir_link *link, weir_queue *queue, uint64_t sequence,
                             uint64_t *out_time_ns);
 
+// The host's clock.
+uint64_t null_now_ns(void);
 // Used by null_queue_submit.
-uint64_t null_times_begin(void);
 void null_times_end(struct null_times *times, uint64_t sequence, uint64_t start_ns);
 weir_status null_queue_times(const struct weir_link *link, weir_queue *queue,
                              struct weir_operation_time *times, size_t capacity, size_t *out_count);

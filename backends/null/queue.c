@@ -126,7 +126,7 @@ weir_status null_queue_submit(const struct weir_link *link, weir_queue *queue,
         operation->kind == WEIR_OPERATION_WAIT)
         return submit(link, queue, operation);
 
-    const uint64_t start_ns = null_times_begin();
+    const uint64_t start_ns = null_now_ns();
     weir_status status = submit(link, queue, operation);
     null_times_end(times, operation->sequence, start_ns);
     return status;

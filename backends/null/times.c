@@ -5,7 +5,7 @@
 
 #include <time.h>
 
-static uint64_t now_ns(void)
+uint64_t null_now_ns(void)
 {
     struct timespec now;
 
@@ -13,14 +13,9 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-uint64_t null_times_begin(void)
-{
-    return now_ns();
-}
-
 void null_times_end(struct null_times *times, uint64_t sequence, uint64_t start_ns)
 {
-    const uint64_t end_ns = now_ns();
+    const uint64_t end_ns = null_now_ns();
 
     pthread_mutex_lock(&times->lock);
     times->ring[times->kept++ % NULL_OPERATION_TIMES] = (struct weir_operation_time){

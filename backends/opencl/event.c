@@ -4,9 +4,9 @@
 // record is complete, its number is all that is needed to know that.
 #include <inttypes.h>
 #include <string.h>
-#include <time.h>
 
 #include "backends/opencl/opencl.h"
+#include "base/clock.h"
 
 #define RECORDS_AT_FIRST 64
 
@@ -187,27 +187,17 @@ weir_status ocl_event_query(const struct weir_link *link, weir_queue *object, ui
     return status < 0 ? status : answer(queue, sequence);
 }
 
-static uint64_t now_ns(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
-
-// OpenCL has no wait with a timeout, so this asks, with pauses that grow to 1 ms.
+// OpenCL has no wait with a timeout, so this asks.
 static weir_status poll_until(struct ocl_queue *queue, uint64_t sequence, uint64_t timeout_ns)
 {
-    const uint64_t start = now_ns();
-    for (uint64_t pause_ns = 2000;; pause_ns = pause_ns < 500000 ? 2 * pause_ns : 1000000) {
+    const uint64_t start_ns = weir_clock_now_ns();
+    uint64_t pause_ns = 0;
+    for (;;) {
         weir_status status = answer(queue, sequence);
         if (status != WEIR_NOT_READY)
             return status;
-        const uint64_t passed_ns = now_ns() - start;
-        if (passed_ns >= timeout_ns)
+        if (!weir_clock_pause(start_ns, timeout_ns, &pause_ns))
             return WEIR_TIMEOUT;
-        const uint64_t left_ns = timeout_ns - passed_ns;
-        const struct timespec pause = {.tv_nsec = (long)(pause_ns < left_ns ? pause_ns : left_ns)};
-        nanosleep(&pause, NULL);
     }
 }
 

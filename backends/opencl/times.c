@@ -6,12 +6,12 @@
 // The device's clock is related to the host's by the moment at which a marker is
 // enqueued: the driver stamps it with the device's clock, and it lies between two
 // readings of the host's. Whether the device is busy then does not matter.
-#include <time.h>
-
 #include "backends/opencl/opencl.h"
+#include "base/clock.h"
 
 #define OPERATIONS 4096 // a power of two
 #define CLOCK_PATIENCE_NS 1000000
+#define CLOCK_PAUSE_NS 20000
 #define CLOCK_TRIES 8
 #define CLOCK_NARROW_NS 10000
 
@@ -166,13 +166,6 @@ weir_status ocl_queue_times(const struct weir_link *link, weir_queue *object,
 
 // The two clocks.
 
-static uint64_t now_ns(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
-
 // A marker that took long to enqueue tells little, and is tried again.
 static weir_status enqueue_marker(struct ocl_device *device)
 {
@@ -189,9 +182,9 @@ static weir_status enqueue_marker(struct ocl_device *device)
         if (clock->marker)
             cl->clReleaseEvent(clock->marker);
         clock->marker = NULL;
-        clock->before_ns = now_ns();
+        clock->before_ns = weir_clock_now_ns();
         code = cl->clEnqueueMarkerWithWaitList(clock->queue, 0, NULL, &clock->marker);
-        clock->after_ns = now_ns();
+        clock->after_ns = weir_clock_now_ns();
     }
     if (code == CL_SUCCESS) {
         call = "clFlush";
@@ -204,12 +197,11 @@ static weir_status enqueue_marker(struct ocl_device *device)
 
 static bool wait_for_marker(const struct ocl_device *device)
 {
-    const uint64_t start = now_ns();
+    const uint64_t start = weir_clock_now_ns();
     while (state_of(device->module, device->clock.marker) > CL_COMPLETE) {
-        const struct timespec pause = {.tv_nsec = 20000};
-        if (now_ns() - start > CLOCK_PATIENCE_NS)
+        if (weir_clock_now_ns() - start > CLOCK_PATIENCE_NS)
             return false;
-        nanosleep(&pause, NULL);
+        weir_clock_sleep_ns(CLOCK_PAUSE_NS);
     }
     return true;
 }
@@ -225,7 +217,7 @@ static bool read_marker(const struct ocl_device *device, uint64_t *out_host_ns,
     if (!read_time(device->module, clock->marker, CL_PROFILING_COMMAND_QUEUED, &queued) ||
         !read_time(device->module, clock->marker, CL_PROFILING_COMMAND_END, &end))
         return false;
-    const uint64_t now = now_ns();
+    const uint64_t now = weir_clock_now_ns();
     *out_host_ns = clock->before_ns + (clock->after_ns - clock->before_ns) / 2;
     *out_device_ns = queued;
     if (end >= queued && end - queued <= now - *out_host_ns)
@@ -248,7 +240,8 @@ weir_status ocl_device_clock(const struct weir_link *link, weir_device *object,
     if (status == WEIR_OK && !wait_for_marker(device))
         status = WEIR_NOT_READY; // the marker stays for the next call
     if (status == WEIR_OK && !read_marker(device, out_host_ns, out_device_ns))
-        status = weir_host_fail(link->host, WEIR_ERROR_UNSUPPORTED, "",
+        status = weir_host_fail(link->host, WEIR_ERROR_UNSUPPORTED,
+                                "leave out plugins that want times, or use another driver",
                                 "the driver does not tell the times of a marker");
     if (status != WEIR_NOT_READY && clock->marker) {
         device->module->cl.clReleaseEvent(clock->marker);

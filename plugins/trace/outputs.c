@@ -143,19 +143,10 @@ weir_status weir_error_set(const struct weir_error *detail)
 
 // The report and the page.
 
-static bool write_text(const char *path, const char *text, char *message, size_t size)
-{
-    weir_file_writer *file = weir_file_writer_create(path, message, size);
-    if (!file)
-        return false;
-    weir_file_writer_append(file, text, strlen(text));
-    return weir_file_writer_commit(&file, message, size);
-}
-
 static bool write_report(const char *path, const weir_report *report, char *message, size_t size)
 {
     char *text = weir_report_text(report);
-    const bool written = text && write_text(path, text, message, size);
+    const bool written = text && weir_file_write(path, text, strlen(text), message, size);
     if (!text)
         snprintf(message, size, "%s: there is no memory for the report", path);
     weir_report_free_text(&text);

@@ -43,6 +43,18 @@ WEIR_TEST(BaseFile, WritesAndReadsBack)
     EXPECT_INT_EQ(made_folder_count(folder), 1);
 }
 
+WEIR_TEST(BaseFile, AWholeFileInOneCall)
+{
+    const char *folder = weir_test_temp_dir();
+    const char *path = made_path(folder, "a.txt");
+    ASSERT_TRUE(weir_file_write(path, "hello", 5, message, sizeof message));
+    expect_content(path, "hello");
+    EXPECT_FALSE(
+        weir_file_write(made_path(folder, "missing/b.txt"), "hello", 5, message, sizeof message));
+    EXPECT_CONTAINS(message, "missing/b.txt");
+    EXPECT_INT_EQ(made_folder_count(folder), 1);
+}
+
 WEIR_TEST(BaseFile, WritesIntoTheCurrentFolder)
 {
     char back[4096];
