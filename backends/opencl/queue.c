@@ -6,28 +6,6 @@
 
 #include "backends/opencl/opencl.h"
 
-static cl_command_queue create_native(const struct ocl_device *device,
-                                      const struct weir_queue_setup *setup, const char **out_call,
-                                      cl_int *out_code)
-{
-    const struct ocl_symbols *cl = &device->module->cl;
-    const cl_bitfield flags = setup->timing || setup->times ? CL_QUEUE_PROFILING_ENABLE : 0;
-    if (!device->priorities || setup->priority == 0) {
-        *out_call = "clCreateCommandQueue";
-        return cl->clCreateCommandQueue(device->context, device->listed->device, flags, out_code);
-    }
-    const cl_queue_properties properties[] = {
-        CL_QUEUE_PROPERTIES,
-        flags,
-        CL_QUEUE_PRIORITY_KHR,
-        setup->priority > 0 ? CL_QUEUE_PRIORITY_HIGH_KHR : CL_QUEUE_PRIORITY_LOW_KHR,
-        0,
-    };
-    *out_call = "clCreateCommandQueueWithProperties";
-    return cl->clCreateCommandQueueWithProperties(device->context, device->listed->device,
-                                                  properties, out_code);
-}
-
 static void release(struct ocl_queue *queue)
 {
     const struct ocl_module *module = queue->device->module;
@@ -41,56 +19,71 @@ static void release(struct ocl_queue *queue)
     module->host->release(queue);
 }
 
+static weir_status create_native(struct ocl_queue *queue, const struct weir_queue_setup *setup)
+{
+    const struct ocl_device *device = queue->device;
+    const struct ocl_symbols *cl = &device->module->cl;
+    const cl_bitfield flags = setup->timing || setup->times ? CL_QUEUE_PROFILING_ENABLE : 0;
+    const char *call = "clCreateCommandQueue";
+    cl_int code = CL_SUCCESS;
+    if (!device->priorities || setup->priority == 0) {
+        queue->queue =
+            cl->clCreateCommandQueue(device->context, device->listed->device, flags, &code);
+    } else {
+        const cl_queue_properties properties[] = {
+            CL_QUEUE_PROPERTIES,
+            flags,
+            CL_QUEUE_PRIORITY_KHR,
+            setup->priority > 0 ? CL_QUEUE_PRIORITY_HIGH_KHR : CL_QUEUE_PRIORITY_LOW_KHR,
+            0,
+        };
+        call = "clCreateCommandQueueWithProperties";
+        queue->queue =
+            cl->clCreateCommandQueueWithProperties(device->context, device->listed->device,
+                                                   properties, &code);
+    }
+    if (!queue->queue)
+        return ocl_native_error(device->module, call, code, "cannot create a queue");
+    device->module->host->count_driver_object();
+    return WEIR_OK;
+}
+
+static weir_status open_queue(struct ocl_queue *queue, const struct weir_queue_setup *setup)
+{
+    const struct weir_host *host = queue->device->module->host;
+    bool profiling = true;
+    if (setup->timing) {
+        queue->times = host->allocate(OCL_TIMING_HISTORY * sizeof *queue->times);
+        if (!queue->times)
+            return weir_host_no_memory(host, "the times of a queue");
+    }
+    weir_status status = setup->native
+                             ? ocl_wrap_queue(queue, setup->native, setup->timing, &profiling)
+                             : create_native(queue, setup);
+    // Commands of a queue that takes no times have none to tell.
+    if (status == WEIR_OK && setup->times && profiling)
+        status = ocl_watch_init(queue);
+    return status;
+}
+
 weir_status ocl_queue_create(const struct weir_link *link, weir_device *device, weir_queue *object,
                              const struct weir_queue_setup *setup, void **out_data)
 {
-    const struct ocl_module *module = ocl_module_of(link);
-    const char *call;
-    cl_int code;
+    const struct weir_host *host = link->host;
     (void)object;
-    struct ocl_queue *queue = module->host->allocate(sizeof *queue);
+    struct ocl_queue *queue = host->allocate(sizeof *queue);
     if (!queue)
-        return weir_host_no_memory(module->host, "a queue");
+        return weir_host_no_memory(host, "a queue");
     queue->device = ocl_device_of(link, device);
     queue->timing = setup->timing;
     pthread_mutex_init(&queue->lock, NULL);
-
-    weir_status status = WEIR_OK;
-    if (setup->timing) {
-        queue->times = module->host->allocate(OCL_TIMING_HISTORY * sizeof *queue->times);
-        if (!queue->times) {
-            status = weir_host_no_memory(module->host, "the times of a queue");
-            goto fail;
-        }
+    weir_status status = open_queue(queue, setup);
+    if (status < 0) {
+        release(queue);
+        return status;
     }
-    if (setup->native) {
-        bool profiling = false;
-        status = ocl_wrap_queue(queue, setup->native, setup->timing, &profiling);
-        // Commands of a queue that takes no times have none to tell.
-        if (status == WEIR_OK && setup->times && profiling)
-            status = ocl_watch_init(queue);
-        if (status < 0)
-            goto fail;
-        *out_data = queue;
-        return WEIR_OK;
-    }
-    if (setup->times) {
-        status = ocl_watch_init(queue);
-        if (status < 0)
-            goto fail;
-    }
-    queue->queue = create_native(queue->device, setup, &call, &code);
-    if (!queue->queue) {
-        status = ocl_native_error(module, call, code, "cannot create a queue");
-        goto fail;
-    }
-    module->host->count_driver_object();
     *out_data = queue;
     return WEIR_OK;
-
-fail:
-    release(queue);
-    return status;
 }
 
 void ocl_queue_destroy(const struct weir_link *link, weir_queue *object)
