@@ -45,7 +45,7 @@ static void fill(const weir_report *report, struct grouping *grouping)
     }
 }
 
-static int by_busy(const void *a, const void *b)
+int weir__rows_by_busy(const void *a, const void *b)
 {
     const struct weir_report_row *x = a;
     const struct weir_report_row *y = b;
@@ -73,7 +73,7 @@ static bool make_rows(weir_report *report, weir_report_table table, struct group
         out->rows[out->count++] = group->row;
     }
     if (sorted)
-        qsort(out->rows, out->count, sizeof *out->rows, by_busy);
+        qsort(out->rows, out->count, sizeof *out->rows, weir__rows_by_busy);
     return true;
 }
 

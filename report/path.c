@@ -125,15 +125,6 @@ static bool walk(weir_report *report, struct path *path, size_t run_index)
     }
 }
 
-static int by_busy(const void *a, const void *b)
-{
-    const struct weir_report_row *x = a;
-    const struct weir_report_row *y = b;
-    if (x->busy.most_ns != y->busy.most_ns)
-        return x->busy.most_ns > y->busy.most_ns ? -1 : 1;
-    return strcmp(x->name, y->name);
-}
-
 static bool make_rows(weir_report *report, struct path *path)
 {
     struct weir__rows_of_table *table = &report->tables[WEIR_REPORT_PATH];
@@ -152,7 +143,7 @@ static bool make_rows(weir_report *report, struct path *path)
     table->rows = path->rows;
     path->rows = NULL;
     if (table->rows)
-        qsort(table->rows, table->count, sizeof *table->rows, by_busy);
+        qsort(table->rows, table->count, sizeof *table->rows, weir__rows_by_busy);
     return true;
 }
 

@@ -123,6 +123,9 @@ const char *weir__describe(const weir_report *report, size_t operation, char *te
 // The name of a queue for people: its label, or "queue 7".
 const char *weir__queue_name(const struct weir_trace_queue *queue, char *text, size_t size);
 
+// Compares rows for qsort(): the busiest first, equal ones by name.
+int weir__rows_by_busy(const void *a, const void *b);
+
 // A region's path without numbers: "frame 12/texture" is "frame/texture".
 void weir__region_family(const char *region, char *text, size_t size);
 
