@@ -204,7 +204,7 @@ bool bench_parse_list(struct bench *bench, const char *option, const char *text,
         if (!number && !parse_word(text, length, words, &value))
             return refuse_item(bench, option, text, length, words, minimum, maximum);
         if (out_list->count == BENCH_LIST_MAX)
-            return bench_fail(bench, CLI_USAGE, "--%s takes at most %d values", option,
+            return bench_fail(bench, CLI_USAGE, "--%s takes at most %d values; name fewer", option,
                               BENCH_LIST_MAX);
         out_list->values[out_list->count++] = value;
         text += length;

@@ -204,7 +204,8 @@ static bool make_noise(struct arr_coc_bench *a)
 static bool make_images(struct arr_coc_bench *a)
 {
     if (a->bench->operand_count > IMAGES_MOST)
-        return bench_fail(a->bench, CLI_USAGE, "more than %d images", IMAGES_MOST);
+        return bench_fail(a->bench, CLI_USAGE, "%zu images were named, and at most %d are measured",
+                          a->bench->operand_count, IMAGES_MOST);
     for (size_t i = 0; i < a->bench->operand_count; i++)
         if (!read_image(a, a->bench->operands[i]))
             return false;

@@ -267,8 +267,9 @@ static bool list_ways(struct overlap *o)
 {
     const size_t most = o->reference_count * o->orders.count * o->queues.count * o->chunks.count;
     if (most > WAYS_MAX)
-        return bench_fail(o->bench, CLI_USAGE, "%zu ways to run the job; at most %d are measured",
-                          most, WAYS_MAX);
+        return bench_fail(o->bench, CLI_USAGE,
+                          "%zu ways to run the job, and at most %d are measured; name fewer", most,
+                          WAYS_MAX);
     o->ways = calloc(most, sizeof *o->ways);
     if (!o->ways)
         return bench_fail(o->bench, CLI_FAILED, "no memory for the figures");

@@ -70,7 +70,7 @@ static bool find_suite(char *path, size_t size)
     char directory[PATH_MAX];
     char modules[PATH_MAX + 32];
     if (!cli_program_directory(directory, sizeof directory)) {
-        cli_error("/proc/self/exe does not tell where the program lies");
+        cli_error("/proc/self/exe does not tell where the program lies; mount /proc");
         return false;
     }
     snprintf(path, size, "%s/../libexec/weir/conformance", directory);

@@ -90,7 +90,8 @@ static bool is_word(const char *text, const char *word)
 static bool add_condition(struct conditions *conditions, const char *first, const char *second)
 {
     if (conditions->count == CONDITION_LIMIT) {
-        cli_error("weir trace check takes %d conditions at most", CONDITION_LIMIT);
+        cli_error("weir trace check takes %d conditions at most; check the others in another call",
+                  CONDITION_LIMIT);
         return false;
     }
     first += strspn(first, "-");

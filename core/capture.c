@@ -366,10 +366,12 @@ weir_status weir_capture_node(weir_queue *queue, uint32_t *out_node)
         return weir__fail_at(NULL, 0, label, WEIR_ERROR_INVALID, "weir_capture_begin() first",
                              "weir_capture_node: queue '%s' captures nothing", label);
     if (last == WEIR__NO_NODE)
-        return weir__fail_at(NULL, 0, label, WEIR_ERROR_INVALID, NULL,
+        return weir__fail_at(NULL, 0, label, WEIR_ERROR_INVALID,
+                             "call it behind the operation whose node is asked for",
                              "weir_capture_node: nothing was captured from queue '%s' yet", label);
     if (last == WEIR__EMPTY_NODE)
-        return weir__fail_at(NULL, 0, label, WEIR_ERROR_NOT_FOUND, NULL,
+        return weir__fail_at(NULL, 0, label, WEIR_ERROR_NOT_FOUND,
+                             "an operation of size 0 has nothing to update",
                              "weir_capture_node: the last operation captured from queue '%s' was "
                              "empty and became no node",
                              label);

@@ -191,7 +191,8 @@ static weir_status check_allocate(const struct request *request)
                              "'%s'",
                              request->queue->member.object.label);
     if (request->size == 0)
-        return weir__fail_at(request->file, request->line, label, WEIR_ERROR_INVALID, NULL,
+        return weir__fail_at(request->file, request->line, label, WEIR_ERROR_INVALID,
+                             "ask for one byte at least",
                              "weir_pool_allocate: 0 bytes were asked for");
     if (request->size > device->limits.max_buffer_bytes)
         return weir__fail_at(
@@ -434,7 +435,8 @@ weir_status weir_pool_trim(weir_pool *pool, size_t keep_bytes)
     WEIR_REFUSE_FORK();
     WEIR_REQUIRE(NULL, pool);
     if (weir__in_host_call())
-        return weir__fail_at(NULL, 0, pool->member.object.label, WEIR_ERROR_INVALID, NULL,
+        return weir__fail_at(NULL, 0, pool->member.object.label, WEIR_ERROR_INVALID,
+                             "trim on a thread of your own",
                              "weir_pool_trim may wait, and a host call may not wait");
     weir_device *device = pool->member.device;
     const uint64_t kept = weir__pool_count(&pool->kept_bytes);
