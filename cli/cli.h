@@ -14,9 +14,10 @@
 // What the process ends with. Ended by a signal: CLI_SIGNALLED + its number.
 enum cli_exit {
     CLI_OK = 0,
-    CLI_FAILED = 1, // an image failed, or a file cannot be read or written
-    CLI_USAGE = 2,  // the command line is wrong
-    CLI_SETUP = 3,  // the configuration, a module or a device cannot be used
+    CLI_FAILED = 1,      // an image failed, or a file cannot be read or written
+    CLI_USAGE = 2,       // the command line is wrong
+    CLI_SETUP = 3,       // the configuration, a module or a device cannot be used
+    CLI_NOT_FOUND = 127, // `weir trace`: the command to be run is not there
     CLI_SIGNALLED = 128,
 };
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "cli/trace.h"
 
 static const struct cli_command members[] = {
@@ -28,6 +29,20 @@ static int print_help(int argc, char **argv)
     return code;
 }
 
+// A command that is not there may be a misspelt form.
+static int run_command(int argc, char **argv)
+{
+    const char *nearest = NULL;
+    const int code = cli_trace_run(argc, argv);
+    if (code != CLI_NOT_FOUND)
+        return code;
+    for (size_t i = 0; i < MEMBER_COUNT; i++)
+        nearest = weir_text_nearer(argv[1], nearest, members[i].name);
+    if (nearest)
+        cli_error("weir trace has no '%s' either; did you mean '%s'?", argv[1], nearest);
+    return code;
+}
+
 static int trace_main(int argc, char **argv)
 {
     if (argc < 2) {
@@ -40,7 +55,7 @@ static int trace_main(int argc, char **argv)
     for (size_t i = 0; i < MEMBER_COUNT; i++)
         if (strcmp(argv[1], members[i].name) == 0)
             return members[i].main(argc - 1, argv + 1);
-    return cli_trace_run(argc, argv);
+    return run_command(argc, argv);
 }
 
 const struct cli_command cli_trace = {

@@ -154,7 +154,7 @@ static int run(char **command)
         execvp(command[0], command);
         const int error = errno;
         cli_error("%s cannot be run: %s", command[0], strerror(error));
-        _exit(error == ENOENT ? 127 : 126);
+        _exit(error == ENOENT ? CLI_NOT_FOUND : 126);
     }
     child = pid;
     while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
@@ -219,6 +219,8 @@ int cli_trace_run(int argc, char **argv)
     }
     if (!make_absolute(options.output, path, sizeof path) || !clear(path))
         return CLI_USAGE;
+    if (!cli_can_write(path))
+        return CLI_FAILED;
     if (!set_environment(path))
         return cli_weir_error();
     code = run(command);

@@ -156,6 +156,12 @@ expect_data 7 "$weir" trace sh -c 'cp a.json trace.json; exit 7'
 expect_data 137 "$weir" trace sh -c 'kill -9 $$'
 expect_data 127 "$weir" trace ./no-such-program
 expect_contains "$messages" "./no-such-program cannot be run"
+expect_not_contains "$messages" "did you mean"
+expect_data 127 "$weir" trace reprot trace.json
+expect_contains "$messages" "weir trace has no 'reprot' either; did you mean 'report'?"
+expect_data 1 "$weir" trace --output nowhere/trace.json true
+expect_contains "$messages" "nowhere/trace.json: cannot be written"
+expect_not_contains "$messages" "wrote no trace"
 expect_data 1 "$weir" trace true
 expect_contains "$messages" "true wrote no trace to $PWD/trace.json"
 expect_data 0 "$weir" trace -- sh -c 'cp a.json trace.json'
