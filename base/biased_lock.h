@@ -13,6 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/cold.h"
+
 struct weir_biased_lock {
     atomic_uintptr_t owner; // the thread it is biased towards, or one of the states below
     atomic_bool held;       // by the owner, without the mutex
@@ -25,7 +27,7 @@ void weir_biased_lock_init(struct weir_biased_lock *lock);
 void weir_biased_lock_finish(struct weir_biased_lock *lock);
 
 // What the functions below call where the lock is not biased towards this thread.
-void weir_biased_lock_take_slowly(struct weir_biased_lock *lock);
+WEIR_COLD void weir_biased_lock_take_slowly(struct weir_biased_lock *lock);
 
 static inline uintptr_t weir_biased_lock_self(void)
 {

@@ -4,6 +4,7 @@
 
 #include <stdatomic.h>
 
+#include "base/cold.h"
 #include "core/object.h"
 
 struct weir_buffer {
@@ -47,7 +48,7 @@ static inline bool weir__buffer_holds(const weir_buffer *buffer, size_t offset, 
 
 // Refuses a range outside the buffer with both of them in the message. `role`
 // names the argument ("dst").
-weir_status weir__buffer_refuse_range(const weir_buffer *buffer, const char *role, size_t offset,
+WEIR_COLD weir_status weir__buffer_refuse_range(const weir_buffer *buffer, const char *role, size_t offset,
                                       size_t size, const char *file, int line);
 
 // Frees the pinned memory that uploads and downloads go through.

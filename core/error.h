@@ -6,13 +6,15 @@
 #include <weir/common.h>
 #include <weir/status.h>
 
+#include "base/cold.h"
+
 // Starts a fresh detail with a formatted message. `remedy` may be NULL.
-void weir__report(weir_status status, const char *remedy, const char *format, ...)
+WEIR_COLD void weir__report(weir_status status, const char *remedy, const char *format, ...)
     WEIR_PRINTF(3, 4);
 
 // The same for a call about an object, made at file:line. Both may be NULL.
-void weir__report_at(const char *file, int line, const char *object, weir_status status,
-                     const char *remedy, const char *format, ...) WEIR_PRINTF(6, 7);
+WEIR_COLD void weir__report_at(const char *file, int line, const char *object, weir_status status,
+                               const char *remedy, const char *format, ...) WEIR_PRINTF(6, 7);
 
 // The same as expressions of value `status`. Macros, so that a reader of the
 // caller, and a static analyser, sees the value.
@@ -21,10 +23,10 @@ void weir__report_at(const char *file, int line, const char *object, weir_status
     (weir__report_at(file, line, object, (status), __VA_ARGS__), (status))
 
 // Replaces the detail by a copy of `*error` and returns its status.
-weir_status weir__error_set(const struct weir_error *error);
+WEIR_COLD weir_status weir__error_set(const struct weir_error *error);
 
 // Adds what the detail does not hold yet.
-void weir__error_place(const char *object, const char *file, int line);
+WEIR_COLD void weir__error_place(const char *object, const char *file, int line);
 
 // How much of a function's name its user wrote: the macro has no `_at`.
 int weir__name_length(const char *function);
@@ -34,8 +36,8 @@ const char *weir__label_shown(const char *label);
 
 // Reports that `condition`, as the source of `function` writes it, does not hold.
 // One that is made of pointers alone reads "queue or buffer is NULL".
-void weir__report_broken(const char *file, int line, const char *object, const char *function,
-                         const char *condition);
+WEIR_COLD void weir__report_broken(const char *file, int line, const char *object,
+                                   const char *function, const char *condition);
 
 // Refuses the call unless `condition` holds: the message is made from its text.
 #define WEIR_REQUIRE(object, condition) WEIR_REQUIRE_AT(NULL, 0, object, condition)

@@ -57,11 +57,14 @@ static weir_status hand_over(const struct hold *hold, const struct weir_operatio
 
     if (operation->flags & droppable && is_dropped(next, operation))
         return WEIR_OK;
-    if (operation->kind == WEIR_OPERATION_GRAPH)
+    switch (operation->kind) {
+    case WEIR_OPERATION_GRAPH:
         return weir__replay_launch(hold->link, hold->queue, operation);
-    if (operation->kind == WEIR_OPERATION_NATIVE)
+    case WEIR_OPERATION_NATIVE:
         return weir__native_submit(next, hold->queue, operation);
-    return next->ops->queue_submit(next, hold->queue, operation);
+    default:
+        return next->ops->queue_submit(next, hold->queue, operation);
+    }
 }
 
 // Whether the device orders the wait once the producer's record is with its driver; of

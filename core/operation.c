@@ -33,8 +33,8 @@ static weir_status check_range(const struct weir__asker *asker, const char *role
     return weir__buffer_refuse_range(buffer, role, offset, size, asker->file, asker->line);
 }
 
-static weir_status refuse_device(const struct weir__asker *asker, const char *role,
-                                 const weir_buffer *buffer)
+WEIR_COLD static weir_status refuse_device(const struct weir__asker *asker, const char *role,
+                                           const weir_buffer *buffer)
 {
     return weir__fail_at(asker->file, asker->line, buffer->member.object.label, WEIR_ERROR_INVALID,
                          "copy through a HOST buffer of each device",
@@ -108,13 +108,13 @@ weir_status weir__operation_copy(const struct weir__asker *asker, weir_buffer *d
                              "overlap",
                              size, src_offset, dst_offset);
 
-    *out_operation = (struct weir_operation){
-        .kind = WEIR_OPERATION_COPY,
-        .flags = size ? 0 : WEIR_OPERATION_EMPTY,
-        .file = asker->file,
-        .line = asker->line,
-        .u.copy = {dst, src, dst_offset, src_offset, size},
-    };
+    weir__operation_begin(out_operation, WEIR_OPERATION_COPY, size ? 0 : WEIR_OPERATION_EMPTY,
+                          asker->file, asker->line);
+    out_operation->u.copy.dst = dst;
+    out_operation->u.copy.src = src;
+    out_operation->u.copy.dst_offset = dst_offset;
+    out_operation->u.copy.src_offset = src_offset;
+    out_operation->u.copy.size = size;
     return WEIR_OK;
 }
 
@@ -182,13 +182,12 @@ weir_status weir__operation_copy_2d(const struct weir__asker *asker, const struc
                              WEIR_ERROR_INVALID, "copy through a second buffer",
                              "copy_2d within one buffer: source and destination overlap");
 
-    *out_operation = (struct weir_operation){
-        .kind = WEIR_OPERATION_COPY_2D,
-        .flags = empty ? WEIR_OPERATION_EMPTY : 0,
-        .file = asker->file,
-        .line = asker->line,
-        .u.copy_2d = {*dst, *src, width, height},
-    };
+    weir__operation_begin(out_operation, WEIR_OPERATION_COPY_2D, empty ? WEIR_OPERATION_EMPTY : 0,
+                          asker->file, asker->line);
+    out_operation->u.copy_2d.dst = *dst;
+    out_operation->u.copy_2d.src = *src;
+    out_operation->u.copy_2d.width = width;
+    out_operation->u.copy_2d.height = height;
     return WEIR_OK;
 }
 
@@ -209,14 +208,19 @@ weir_status weir__operation_fill(const struct weir__asker *asker, weir_buffer *d
                              "bytes",
                              dst_offset, size, pattern_size);
 
-    *out_operation = (struct weir_operation){
-        .kind = WEIR_OPERATION_FILL,
-        .flags = size ? 0 : WEIR_OPERATION_EMPTY,
-        .file = asker->file,
-        .line = asker->line,
-        .u.fill = {dst, dst_offset, size, pattern, pattern_size},
-    };
+    weir__operation_begin(out_operation, WEIR_OPERATION_FILL, size ? 0 : WEIR_OPERATION_EMPTY,
+                          asker->file, asker->line);
+    out_operation->u.fill.dst = dst;
+    out_operation->u.fill.dst_offset = dst_offset;
+    out_operation->u.fill.size = size;
+    out_operation->u.fill.pattern = pattern;
+    out_operation->u.fill.pattern_size = pattern_size;
     return WEIR_OK;
+}
+
+static bool exceeds(const struct weir_extent *extent, const struct weir_extent *limit)
+{
+    return extent->x > limit->x || extent->y > limit->y || extent->z > limit->z;
 }
 
 static weir_status check_dimension(const struct weir__asker *asker, const weir_kernel *kernel,
@@ -231,21 +235,32 @@ static weir_status check_dimension(const struct weir__asker *asker, const weir_k
                          value, limit);
 }
 
-static weir_status check_extents(const struct weir__asker *asker, const weir_kernel *kernel,
-                                 const struct weir_extent *grid, const struct weir_extent *block)
+WEIR_COLD static weir_status refuse_extents(const struct weir__asker *asker,
+                                            const weir_kernel *kernel,
+                                            const struct weir_extent *grid,
+                                            const struct weir_extent *block)
 {
     const struct weir_limits *limits = &kernel->member.device->limits;
-    const struct weir_extent *required = &kernel->signature->required_block;
-    const uint64_t items = (uint64_t)block->x * block->y * block->z;
     weir_status status;
 
     if ((status = check_dimension(asker, kernel, "grid", 'x', grid->x, limits->max_grid.x)) ||
         (status = check_dimension(asker, kernel, "grid", 'y', grid->y, limits->max_grid.y)) ||
         (status = check_dimension(asker, kernel, "grid", 'z', grid->z, limits->max_grid.z)) ||
         (status = check_dimension(asker, kernel, "block", 'x', block->x, limits->max_block.x)) ||
-        (status = check_dimension(asker, kernel, "block", 'y', block->y, limits->max_block.y)) ||
-        (status = check_dimension(asker, kernel, "block", 'z', block->z, limits->max_block.z)))
+        (status = check_dimension(asker, kernel, "block", 'y', block->y, limits->max_block.y)))
         return status;
+    return check_dimension(asker, kernel, "block", 'z', block->z, limits->max_block.z);
+}
+
+static weir_status check_extents(const struct weir__asker *asker, const weir_kernel *kernel,
+                                 const struct weir_extent *grid, const struct weir_extent *block)
+{
+    const struct weir_limits *limits = &kernel->member.device->limits;
+    const struct weir_extent *required = &kernel->signature->required_block;
+    const uint64_t items = (uint64_t)block->x * block->y * block->z;
+
+    if (exceeds(grid, &limits->max_grid) || exceeds(block, &limits->max_block))
+        return refuse_extents(asker, kernel, grid, block);
     if (items > kernel->info.max_block_items)
         return weir__fail_at(asker->file, asker->line, kernel->member.object.label,
                              WEIR_ERROR_INVALID, "use a smaller block and a larger grid",
@@ -290,13 +305,13 @@ weir_status weir__operation_launch(const struct weir__asker *asker, weir_kernel 
     if (status < 0)
         return status;
 
-    *out_operation = (struct weir_operation){
-        .kind = WEIR_OPERATION_LAUNCH,
-        .flags = grid.x ? 0 : WEIR_OPERATION_EMPTY,
-        .file = asker->file,
-        .line = asker->line,
-        .u.launch = {kernel, grid, block, arguments, argument_count},
-    };
+    weir__operation_begin(out_operation, WEIR_OPERATION_LAUNCH, grid.x ? 0 : WEIR_OPERATION_EMPTY,
+                          asker->file, asker->line);
+    out_operation->u.launch.kernel = kernel;
+    out_operation->u.launch.grid = grid;
+    out_operation->u.launch.block = block;
+    out_operation->u.launch.arguments = arguments;
+    out_operation->u.launch.argument_count = argument_count;
     return WEIR_OK;
 }
 
@@ -326,11 +341,10 @@ weir_status weir__operation_native(const struct weir__asker *asker, weir_native_
         if (status < 0)
             return status;
     }
-    *out_operation = (struct weir_operation){
-        .kind = WEIR_OPERATION_NATIVE,
-        .file = asker->file,
-        .line = asker->line,
-        .u.native = {function, user, arguments, argument_count},
-    };
+    weir__operation_begin(out_operation, WEIR_OPERATION_NATIVE, 0, asker->file, asker->line);
+    out_operation->u.native.function = function;
+    out_operation->u.native.user = user;
+    out_operation->u.native.arguments = arguments;
+    out_operation->u.native.argument_count = argument_count;
     return WEIR_OK;
 }

@@ -14,8 +14,20 @@ struct weir__asker {
     bool peers; // copies may reach other devices: graphs hold none of those
 };
 
-// Each checks its operands and describes the operation in `*out_operation`, which is
-// zeroed but for kind, flags, file, line and operands.
+// Begins an operation, whose operands are written next. Nothing clears the rest: it takes
+// as long as all checks of a copy, and nobody reads the operands of another kind.
+static inline void weir__operation_begin(struct weir_operation *operation,
+                                         enum weir_operation_kind kind, uint32_t flags,
+                                         const char *file, int line)
+{
+    operation->kind = kind;
+    operation->flags = flags;
+    operation->sequence = 0;
+    operation->file = file;
+    operation->line = line;
+}
+
+// Each checks its operands and describes the operation in `*out_operation`.
 
 weir_status weir__operation_copy(const struct weir__asker *asker, weir_buffer *dst,
                                  size_t dst_offset, weir_buffer *src, size_t src_offset,

@@ -183,12 +183,12 @@ struct place {
     int line;
 };
 
-static const char *article(const char *type)
+WEIR_COLD static const char *article(const char *type)
 {
     return type[0] == 'i' || (type[0] == 'u' && type[1] == 'n') ? "an" : "a";
 }
 
-static weir_status refuse(const struct place *place, const char *got, const char *remedy)
+WEIR_COLD static weir_status refuse(const struct place *place, const char *got, const char *remedy)
 {
     return weir__fail_at(place->file, place->line, place->kernel->member.object.label,
                          WEIR_ERROR_INVALID, remedy,
@@ -257,7 +257,8 @@ static weir_status check_range(const struct place *place, const struct weir_argu
                                          argument->size, place->file, place->line);
     if (argument->size == 0)
         return refuse(place, "an empty range", "give it the bytes that the kernel uses");
-    if (limits->argument_alignment_bytes && argument->offset % limits->argument_alignment_bytes)
+    if (argument->offset != 0 && limits->argument_alignment_bytes &&
+        argument->offset % limits->argument_alignment_bytes)
         return weir__fail_at(place->file, place->line, buffer->member.object.label,
                              WEIR_ERROR_INVALID, "align it, or pass the offset as a value",
                              "launch: parameter %zu, '%s': offset %zu is no multiple of %" PRIu64
@@ -339,11 +340,13 @@ weir_status weir__kernel_check(const weir_kernel *kernel, const struct weir_argu
 
     if (argument_count != signature->parameter_count)
         return refuse_count(kernel, argument_count, file, line);
-    for (size_t i = 0; i < argument_count; i++) {
-        const struct place place = {kernel, &signature->parameters[i], i, file, line};
-        weir_status status = check_argument(&place, &arguments[i]);
+    struct place place = {kernel, signature->parameters, 0, file, line};
+    bool local = false;
+    for (; place.index < argument_count; place.index++, place.parameter++) {
+        weir_status status = check_argument(&place, &arguments[place.index]);
         if (status < 0)
             return status;
+        local = local || place.parameter->kind == WEIR_PARAMETER_LOCAL;
     }
-    return check_local(kernel, arguments, argument_count, file, line);
+    return local ? check_local(kernel, arguments, argument_count, file, line) : WEIR_OK;
 }

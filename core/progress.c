@@ -324,19 +324,35 @@ static bool proves_nothing(weir_queue *queue, const struct weir__wait *wait)
     return cause_at(queue, wait->own, &cause);
 }
 
-static void walk_gather(weir_queue **list)
+static void walk_follow(weir_queue **list, struct weir_event event, bool *changed)
 {
+    weir_queue *producer = event.queue ? weir__registry_pin(event.queue) : NULL;
+    if (producer)
+        walk_add(list, producer, event.sequence, changed);
+}
+
+// Sequences of one queue rise, so of a run of waits on it the last one tells all.
+static void walk_waits(weir_queue **list, weir_queue *queue, bool *changed)
+{
+    struct weir_event latest = {0};
     struct weir__wait wait;
 
+    for (uint32_t i = 0; wait_before_target(queue, i, &wait); i++) {
+        if (proves_nothing(queue, &wait))
+            continue;
+        if (wait.event.queue != latest.queue)
+            walk_follow(list, latest, changed);
+        latest = wait.event;
+    }
+    walk_follow(list, latest, changed);
+}
+
+static void walk_gather(weir_queue **list)
+{
     for (bool changed = true; changed;) {
         changed = false;
         for (weir_queue *queue = *list; queue; queue = queue->progress.walk_next)
-            for (uint32_t i = 0; wait_before_target(queue, i, &wait); i++) {
-                weir_queue *producer =
-                    proves_nothing(queue, &wait) ? NULL : weir__registry_pin(wait.event.queue);
-                if (producer)
-                    walk_add(list, producer, wait.event.sequence, &changed);
-            }
+            walk_waits(list, queue, &changed);
     }
 }
 

@@ -16,6 +16,7 @@
 #include <weir/event.h>
 #include <weir/status.h>
 
+#include "base/cold.h"
 #include "core/waits.h"
 
 struct weir__failure;
@@ -54,7 +55,8 @@ weir_status weir__progress_wait(weir_queue *queue, uint64_t own, struct weir_eve
                                 weir_queue *producer, uint32_t flags, bool *out_implied);
 
 // Books a failure at operation `first` with `cause` as its detail.
-void weir__progress_fail(weir_queue *queue, uint64_t first, const struct weir_error *cause);
+WEIR_COLD void weir__progress_fail(weir_queue *queue, uint64_t first,
+                                   const struct weir_error *cause);
 
 // Books that everything up to `sequence` has finished, here and in the queues
 // that this implies.
@@ -67,7 +69,7 @@ weir_status weir__progress_status_gone(struct weir_event event);
 
 // The first cause that makes a failed queue refuse submissions, as the thread's
 // error.
-weir_status weir__progress_refuse(weir_queue *queue);
+WEIR_COLD weir_status weir__progress_refuse(weir_queue *queue);
 
 // Ends the present failure: operations after `sequence` are free of it.
 void weir__progress_recover(weir_queue *queue, uint64_t sequence);

@@ -300,7 +300,8 @@ weir_status weir_queue_record_at(weir_queue *queue, struct weir_event *out_event
     WEIR_REQUIRE_AT(file, line, NULL, out_event);
     *out_event = (struct weir_event){0};
     WEIR_REQUIRE_AT(file, line, NULL, queue);
-    struct weir_operation operation = {.kind = WEIR_OPERATION_RECORD, .file = file, .line = line};
+    struct weir_operation operation;
+    weir__operation_begin(&operation, WEIR_OPERATION_RECORD, 0, file, line);
 
     if (weir__queue_is_called_back(queue))
         return weir__queue_refuse_callback(queue);
@@ -330,11 +331,11 @@ weir_status weir__queue_wait_locked(weir_queue *queue, struct weir_event event,
         weir__progress_wait(queue, queue->sequence + 1, event, producer, flags, &implied);
     if (status < 0)
         return status;
-    struct weir_operation operation = {.kind = WEIR_OPERATION_WAIT,
-                                       .flags = flags | (implied ? WEIR_OPERATION_IMPLIED : 0u),
-                                       .file = file,
-                                       .line = line,
-                                       .u.wait = {event, producer}};
+    struct weir_operation operation;
+    weir__operation_begin(&operation, WEIR_OPERATION_WAIT,
+                          flags | (implied ? WEIR_OPERATION_IMPLIED : 0u), file, line);
+    operation.u.wait.event = event;
+    operation.u.wait.producer = producer;
     return weir__queue_submit_locked(queue, &operation);
 }
 

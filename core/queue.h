@@ -3,6 +3,7 @@
 #define WEIR_CORE_QUEUE_H
 
 #include "base/biased_lock.h"
+#include "base/cold.h"
 #include "core/device.h"
 #include "core/progress.h"
 #include "core/thread.h"
@@ -68,7 +69,7 @@ static inline bool weir__queue_is_called_back(const weir_queue *queue)
 {
     return atomic_load_explicit(&queue->in_native, memory_order_relaxed) && weir__in_native_call();
 }
-weir_status weir__queue_refuse_callback(const weir_queue *queue);
+WEIR_COLD weir_status weir__queue_refuse_callback(const weir_queue *queue);
 
 // Gives the operation its number and sends it down the chain. With the submit lock
 // held, on a queue that has not failed.
@@ -88,7 +89,7 @@ weir_status weir__queue_finish(weir_queue *queue);
 
 // Books a failure of operation `sequence`, made at file:line, from the thread's
 // error detail, and leaves the first cause in that detail.
-weir_status weir__queue_fail(weir_queue *queue, const struct weir_operation *operation,
-                             weir_status status);
+WEIR_COLD weir_status weir__queue_fail(weir_queue *queue, const struct weir_operation *operation,
+                                       weir_status status);
 
 #endif

@@ -31,6 +31,7 @@
 #include "backends/cuda/symbols.h"
 #include "base/biased_lock.h"
 #include "base/clock_map.h"
+#include "base/cold.h"
 #include "base/disk_cache.h"
 
 enum {
@@ -323,21 +324,21 @@ static inline struct cu_kernel *cu_kernel_of(const struct weir_link *link,
 // that fits. The rest says what was attempted. A code that means the end of the
 // context is kept with the device, and the first one of those is reported ever
 // after, whatever `code` is.
-weir_status cu_native_error(struct cu_device *device, const char *call, CUresult code,
-                            const char *format, ...) WEIR_PRINTF(4, 5);
+WEIR_COLD weir_status cu_native_error(struct cu_device *device, const char *call, CUresult code,
+                                      const char *format, ...) WEIR_PRINTF(4, 5);
 
 // The same where there is no device yet.
-weir_status cu_module_error(const struct cu_module *module, const char *call, CUresult code,
-                            const char *format, ...) WEIR_PRINTF(4, 5);
+WEIR_COLD weir_status cu_module_error(const struct cu_module *module, const char *call,
+                                      CUresult code, const char *format, ...) WEIR_PRINTF(4, 5);
 
 // Reports the first fault of a device that is lost.
-weir_status cu_report_lost(struct cu_device *device);
+WEIR_COLD weir_status cu_report_lost(struct cu_device *device);
 
 // Reports an error that is not the driver's.
-weir_status cu_error(const struct weir_host *host, weir_status status, const char *remedy,
-                     const char *format, ...) WEIR_PRINTF(4, 5);
+WEIR_COLD weir_status cu_error(const struct weir_host *host, weir_status status, const char *remedy,
+                               const char *format, ...) WEIR_PRINTF(4, 5);
 
-weir_status cu_no_memory(const struct weir_host *host, const char *what);
+WEIR_COLD weir_status cu_no_memory(const struct weir_host *host, const char *what);
 
 // device.c
 
@@ -352,10 +353,31 @@ struct cu_scope {
 // rule beside the CUDA runtime, is only asked.
 //
 // Errors: the first fault, once the device is lost; nothing is to be left then.
-weir_status cu_enter(struct cu_device *device, struct cu_scope *scope);
+static inline weir_status cu_enter(struct cu_device *device, struct cu_scope *scope);
+static inline void cu_leave(const struct cu_device *device, const struct cu_scope *scope);
 // The same for what must be tried even on a device that is lost.
 void cu_enter_to_destroy(struct cu_device *device, struct cu_scope *scope);
-void cu_leave(const struct cu_device *device, const struct cu_scope *scope);
+
+// What cu_enter() calls where there is more to do than to ask.
+weir_status cu_change_context(struct cu_device *device, struct cu_scope *scope);
+WEIR_COLD weir_status cu_refuse_to_enter(struct cu_device *device, CUresult code);
+
+static inline weir_status cu_enter(struct cu_device *device, struct cu_scope *scope)
+{
+    scope->changed = false;
+    if (atomic_load_explicit(&device->lost, memory_order_relaxed))
+        return cu_report_lost(device);
+    CUresult code = device->module->cu.cuCtxGetCurrent(&scope->before);
+    if (code != CUDA_SUCCESS)
+        return cu_refuse_to_enter(device, code);
+    return scope->before == device->context ? WEIR_OK : cu_change_context(device, scope);
+}
+
+static inline void cu_leave(const struct cu_device *device, const struct cu_scope *scope)
+{
+    if (scope->changed)
+        device->module->cu.cuCtxSetCurrent(scope->before);
+}
 
 weir_status cu_device_create(const struct weir_link *link, weir_device *object,
                              const struct weir_device_setup *setup, void **out_data);

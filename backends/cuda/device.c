@@ -18,19 +18,15 @@
 // Documented with cuEventElapsedTime().
 #define TIMING_RESOLUTION_NS 500
 
-weir_status cu_enter(struct cu_device *device, struct cu_scope *scope)
+weir_status cu_refuse_to_enter(struct cu_device *device, CUresult code)
 {
-    const struct cu_symbols *cu = &device->module->cu;
-    *scope = (struct cu_scope){NULL, false};
-    if (atomic_load_explicit(&device->lost, memory_order_relaxed))
-        return cu_report_lost(device);
-    CUresult code = cu->cuCtxGetCurrent(&scope->before);
-    if (code != CUDA_SUCCESS)
-        return cu_native_error(device, "cuCtxGetCurrent", code, "ask for the current context");
-    scope->changed = scope->before != device->context;
-    if (!scope->changed)
-        return WEIR_OK;
-    code = cu->cuCtxSetCurrent(device->context);
+    return cu_native_error(device, "cuCtxGetCurrent", code, "ask for the current context");
+}
+
+weir_status cu_change_context(struct cu_device *device, struct cu_scope *scope)
+{
+    CUresult code = device->module->cu.cuCtxSetCurrent(device->context);
+    scope->changed = true;
     if (code == CUDA_SUCCESS)
         return WEIR_OK;
     return cu_native_error(device, "cuCtxSetCurrent", code, "enter the device's context");
@@ -43,12 +39,6 @@ void cu_enter_to_destroy(struct cu_device *device, struct cu_scope *scope)
     scope->changed = cu->cuCtxGetCurrent(&scope->before) == CUDA_SUCCESS &&
                      scope->before != device->context &&
                      cu->cuCtxSetCurrent(device->context) == CUDA_SUCCESS;
-}
-
-void cu_leave(const struct cu_device *device, const struct cu_scope *scope)
-{
-    if (scope->changed)
-        device->module->cu.cuCtxSetCurrent(scope->before);
 }
 
 static weir_status read_attributes(struct cu_device *device)

@@ -39,7 +39,7 @@ struct entry {
     atomic_uint_fast64_t sequence; // 0: the rest is being written
     _Atomic(const char *) file;
     _Atomic(const char *) name;    // of the kernel or the graph; else NULL
-    atomic_uint_fast64_t producer; // WAIT: the queue that is waited for, by its id,
+    atomic_uint_fast64_t producer; // WAIT only: the queue that is waited for, by its id,
     atomic_uint_fast64_t reached;  // and how far it must have come
     atomic_int line;
     atomic_int kind;
@@ -267,21 +267,34 @@ static void write_word_if_due(struct cu_queue *queue, uint64_t sequence)
     write_word(queue, sequence);
 }
 
-// Release on every store keeps them behind the first, as acquire on every load keeps
+// An entry is written between begin_entry() and end_entry(). Release on every store keeps them behind the first, as acquire on every load keeps
 // them in front of the last.
-static void append(struct cu_history *history, const struct note *note)
+static struct entry *begin_entry(struct cu_history *history)
 {
     const uint64_t count = atomic_load_explicit(&history->count, memory_order_relaxed);
     struct entry *entry = &history->entries[count % KEPT];
     atomic_store_explicit(&entry->sequence, 0, memory_order_relaxed);
-    atomic_store_explicit(&entry->file, note->file, memory_order_release);
-    atomic_store_explicit(&entry->name, note->name, memory_order_release);
-    atomic_store_explicit(&entry->producer, note->producer, memory_order_release);
-    atomic_store_explicit(&entry->reached, note->reached, memory_order_release);
-    atomic_store_explicit(&entry->line, note->line, memory_order_release);
-    atomic_store_explicit(&entry->kind, note->kind, memory_order_release);
-    atomic_store_explicit(&entry->sequence, note->sequence, memory_order_release);
+    return entry;
+}
+
+static void end_entry(struct cu_history *history, struct entry *entry,
+                      const struct weir_operation *operation)
+{
+    const uint64_t count = atomic_load_explicit(&history->count, memory_order_relaxed);
+    atomic_store_explicit(&entry->file, operation->file, memory_order_release);
+    atomic_store_explicit(&entry->line, operation->line, memory_order_release);
+    atomic_store_explicit(&entry->kind, (int)operation->kind, memory_order_release);
+    atomic_store_explicit(&entry->sequence, operation->sequence, memory_order_release);
     atomic_store_explicit(&history->count, count + 1, memory_order_release);
+}
+
+static const char *name_of(const struct weir_link *link, const struct weir_operation *operation)
+{
+    if (operation->kind == WEIR_OPERATION_LAUNCH)
+        return cu_kernel_of(link, operation->u.launch.kernel)->name;
+    if (operation->kind == WEIR_OPERATION_GRAPH)
+        return cu_graph_name(cu_graph_of(link, operation->u.graph.graph));
+    return NULL;
 }
 
 // False where the entry is no more, or not yet.
@@ -305,31 +318,27 @@ static bool read_entry(struct cu_history *history, uint64_t index, struct note *
 void cu_history_note(const struct weir_link *link, struct cu_queue *queue,
                      const struct weir_operation *operation)
 {
-    struct note note = {
-        .sequence = operation->sequence,
-        .file = operation->file,
-        .line = operation->line,
-        .kind = (int)operation->kind,
-    };
+    struct cu_history *history = queue->history;
     if (operation->kind == WEIR_OPERATION_RECORD) {
         write_word_if_due(queue, operation->sequence);
         return;
     }
-    if (operation->kind == WEIR_OPERATION_LAUNCH) {
-        note.name = cu_kernel_of(link, operation->u.launch.kernel)->name;
-    } else if (operation->kind == WEIR_OPERATION_GRAPH) {
-        note.name = cu_graph_name(cu_graph_of(link, operation->u.graph.graph));
-    } else if (operation->kind == WEIR_OPERATION_WAIT) {
-        note.producer = operation->u.wait.event.queue;
-        note.reached = operation->u.wait.event.sequence;
+    struct entry *entry = begin_entry(history);
+    if (operation->kind == WEIR_OPERATION_WAIT) {
+        const struct weir_event event = operation->u.wait.event;
+        atomic_store_explicit(&entry->name, NULL, memory_order_release);
+        atomic_store_explicit(&entry->producer, event.queue, memory_order_release);
+        atomic_store_explicit(&entry->reached, event.sequence, memory_order_release);
+    } else {
+        atomic_store_explicit(&entry->name, name_of(link, operation), memory_order_release);
+        history->unwritten++;
     }
-    queue->history->unwritten += is_work(note.kind);
-    append(queue->history, &note);
+    end_entry(history, entry, operation);
 }
 
 void cu_history_mark(struct cu_queue *queue, const struct weir_operation *operation)
 {
-    if (queue->device->module->attribute_faults && is_work((int)operation->kind))
+    if (is_work((int)operation->kind))
         write_word(queue, operation->sequence);
 }
 

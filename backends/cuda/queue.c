@@ -216,7 +216,7 @@ weir_status cu_queue_submit(const struct weir_link *link, weir_queue *object,
     status = submit(link, queue, operation);
     if (queue->watch)
         cu_watch_end(queue, status == WEIR_OK);
-    if (status == WEIR_OK)
+    if (queue->device->module->attribute_faults && status == WEIR_OK)
         cu_history_mark(queue, operation);
     cu_leave(queue->device, &scope);
     return status;
