@@ -150,12 +150,11 @@ uint32_t weir_graph_node_count(const weir_graph *graph)
 // Under the graph's lock.
 static weir_status launch(weir_queue *queue, weir_graph *graph, const char *file, int line)
 {
-    struct weir_operation operation = {
-        .kind = WEIR_OPERATION_GRAPH,
-        .file = file,
-        .line = line,
-        .u.graph = {graph, graph->parts.nodes, graph->parts.node_count},
-    };
+    struct weir_operation operation;
+    weir__operation_begin(&operation, WEIR_OPERATION_GRAPH, 0, file, line);
+    operation.u.graph.graph = graph;
+    operation.u.graph.nodes = graph->parts.nodes;
+    operation.u.graph.node_count = graph->parts.node_count;
     const bool elsewhere = graph->launched.queue != queue->member.object.id;
     weir_status status =
         weir__queue_submit_launch(queue, &operation,

@@ -28,7 +28,7 @@
 // The driver takes about a thousand operations before a submit blocks, and waits are
 // kept too. A power of two.
 #define KEPT 2048
-#define WORD_DISTANCE 64
+#define WORD_DISTANCE 256
 // What core keeps of a message when it adds the operation that failed.
 #define MESSAGE_LIMIT 600
 #define PATH_LIMIT 64

@@ -352,9 +352,9 @@ static void write_few_words(void)
             EXPECT_OK(weir_queue_record(s.a, &event));
     }
     const long words = rig_fake()->calls("cuStreamWriteValue32") - before;
-    EXPECT_INT_GE(words, 6400 / 64);
+    EXPECT_INT_GE(words, 6400 / 256);
     // One more for each tick of the clock.
-    EXPECT_INT_LE(words, 6400 / 64 + ticks() - since + 1);
+    EXPECT_INT_LE(words, 6400 / 256 + ticks() - since + 1);
     finish(&s);
 }
 
