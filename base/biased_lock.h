@@ -29,9 +29,20 @@ void weir_biased_lock_finish(struct weir_biased_lock *lock);
 // What the functions below call where the lock is not biased towards this thread.
 WEIR_COLD void weir_biased_lock_take_slowly(struct weir_biased_lock *lock);
 
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_thread_pointer)
+#define WEIR_THREAD_POINTER
+#endif
+#endif
+
+// The same as pthread_self() where that can be had without a call.
 static inline uintptr_t weir_biased_lock_self(void)
 {
+#ifdef WEIR_THREAD_POINTER
+    return (uintptr_t)__builtin_thread_pointer();
+#else
     return (uintptr_t)pthread_self();
+#endif
 }
 
 // Not recursive.

@@ -181,11 +181,11 @@ static void order_behind_legacy(weir_queue *queue)
             fail_with_last_error(queue);
             return;
         }
-        if (queue->legacy.turn < turn) {
+        if (queue->turn < turn) {
             wait_for_legacy(queue, legacy, event);
-            queue->legacy.turn = turn;
+            queue->turn = turn;
         }
-    } while (atomic_load_explicit(&migration->turn, memory_order_relaxed) != queue->legacy.turn);
+    } while (atomic_load_explicit(&migration->turn, memory_order_relaxed) != queue->turn);
 }
 
 void weir__migration_order(weir_queue *queue)
@@ -207,7 +207,7 @@ void weir__migration_recovered(weir_queue *queue)
         return;
     }
     queue->legacy.saw = queue->sequence; // it has finished, and its failure is dealt with
-    queue->legacy.turn = 0;
+    queue->turn = 0;
     queue->legacy.end = (struct weir_event){0};
 }
 
@@ -241,7 +241,7 @@ weir_status weir_legacy_queue(weir_device *device, weir_queue **out_queue)
         weir_queue *queue;
         status = create_owned(device, "legacy queue", WEIR__OWNED_BY_DEVICE, &queue);
         if (status == WEIR_OK) {
-            queue->legacy.turn = UINT64_MAX; // no turn: it always asks what comes first
+            queue->turn = UINT64_MAX; // no turn: it always asks what comes first
             migration->legacy = queue;
         }
     }

@@ -20,7 +20,6 @@ enum weir__queue_owner {
 
 // A queue's part: how it and the legacy queue stand to each other.
 struct weir__legacy_view {
-    uint64_t turn;         // that this queue is behind of
     struct weir_event end; // of the legacy queue, that it waited for last
     uint64_t saw;          // the legacy queue is behind this one up to here,
     uint64_t epoch;        // unless it has another epoch now

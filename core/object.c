@@ -24,28 +24,31 @@ uint64_t weir__object_next_id(void)
 void *weir__member_allocate(weir_device *device, enum weir__kind kind, size_t size,
                             const char *label)
 {
-    size_t aligned = (size + sizeof(void *) - 1) / sizeof(void *) * sizeof(void *);
-    size_t slots = device->chain->count * sizeof(void *);
+    const bool inside = device->chain->count <= WEIR__SLOTS_INSIDE;
+    size_t slots = inside ? 0 : device->chain->count * sizeof(void *);
     const char *text = label ? label : "";
-    char *block = weir__allocate(aligned + slots + strlen(text) + 1);
+    char *block = weir__allocate(WEIR__LINE_BYTES - 1 + size + slots + strlen(text) + 1);
     if (!block)
         return NULL;
 
-    struct weir__member *member = (struct weir__member *)(void *)block;
-    char *copy = block + aligned + slots;
+    char *line = block + (-(uintptr_t)block & (WEIR__LINE_BYTES - 1));
+    struct weir__member *member = (struct weir__member *)(void *)line;
+    char *copy = line + size + slots;
     memcpy(copy, text, strlen(text) + 1);
-    member->object.data = (void **)(void *)(block + aligned);
+    member->block = block;
+    // A type begins with a member, so its size is a multiple of the line's.
+    member->object.data = inside ? member->slots : (void **)(void *)(line + size);
     member->object.label = copy;
     member->object.id = weir__object_next_id();
     member->device = device;
     member->kind = kind;
-    return block;
+    return line;
 }
 
 void weir__member_free(struct weir__member *member)
 {
     weir__release(member->frontier);
-    weir__release(member);
+    weir__release(member->block);
 }
 
 static void insert(struct weir__member **list, struct weir__member *member)

@@ -16,6 +16,9 @@
 
 #include <weir/module/module.h>
 
+#define WEIR__LINE_BYTES 64 // of a cache
+#define WEIR__SLOTS_INSIDE 4
+
 enum weir__kind {
     WEIR__QUEUE = 1,
     WEIR__BUFFER,
@@ -25,10 +28,12 @@ enum weir__kind {
     WEIR__GRAPH,
 };
 
-// The first member of every object but the device.
+// The first member of every object but the device. What operations read of it is in one
+// cache line with the slots of a chain of usual length; what a type adds begins another.
 struct weir__member {
-    struct weir_object object;
+    _Alignas(WEIR__LINE_BYTES) struct weir_object object;
     weir_device *device;
+    void *slots[WEIR__SLOTS_INSIDE];
     enum weir__kind kind;
     bool internal;                 // the library's own; does not keep a device from closing
     struct weir__member *previous; // the device's list: of live objects, or,
@@ -37,6 +42,7 @@ struct weir__member {
     atomic_uint uses;              // by captures and graphs, which keep it from going
     struct weir_event *frontier;   // to be complete before it may go
     uint32_t frontier_count;
+    void *block; // the memory that the object lies in
 };
 
 // A zeroed object of `size` bytes, which begins with a weir__member, with slots

@@ -10,22 +10,24 @@
 
 struct weir__capture;
 
+// What an operation reads is in the member's first line and in the two behind the member.
 struct weir_queue {
     struct weir__member member;
-    const struct weir_link *first; // of the chain
-    bool timing;
-    bool foreign;          // the native queue is the caller's
-    atomic_bool wrapped;   // and the caller may submit to it beside Weir: until it is destroyed
-    atomic_bool in_native; // a native call of it runs
-    struct weir_biased_lock submit_lock; // one thread nearly always has a queue to itself
-    uint64_t sequence;                   // of the last operation submitted; under the lock
-    uint64_t last_record;                // of the last record
-    atomic_uint_fast64_t seen;           // `sequence`, for reading without the lock
-    enum weir__queue_owner owner;
-    struct weir__legacy_view legacy;       // under the lock
+    struct weir_biased_lock submit_lock;   // one thread nearly always has a queue to itself
+    uint64_t last_record;                  // number of the last record; under the lock
+    const struct weir_link *first;         // of the chain
+    uint64_t sequence;                     // of the last operation submitted; under the lock
+    atomic_uint_fast64_t seen;             // `sequence`, for reading without the lock
     struct weir__capture *_Atomic capture; // that it is part of; changes under the lock
+    uint64_t turn;         // of the legacy queue, that this one is behind of; under the lock
+    atomic_bool wrapped;   // the caller may submit to the native queue: until it is destroyed
+    atomic_bool in_native; // a native call of it runs
+    bool foreign;          // the native queue is the caller's
+    bool timing;
     struct weir__progress progress;
-    weir_queue *previous; // the device's list of queues
+    enum weir__queue_owner owner;
+    struct weir__legacy_view legacy; // under the lock
+    weir_queue *previous;            // the device's list of queues
     weir_queue *next;
 };
 
@@ -59,7 +61,7 @@ static inline void weir__queue_enter(weir_queue *queue)
 {
     weir_biased_lock_take(&queue->submit_lock);
     if (atomic_load_explicit(&queue->member.device->migration.turn, memory_order_relaxed) !=
-        queue->legacy.turn)
+        queue->turn)
         weir__migration_order(queue);
 }
 

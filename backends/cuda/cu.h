@@ -53,13 +53,13 @@ struct cu_compiler; // source.c
 // The state of a link.
 struct cu_module {
     const struct weir_host *host;
+    bool attribute_faults; // a word behind every operation
     struct cu_symbols cu;
     int version; // of CUDA, that the driver supports: 13000 is 13.0
     struct cu_listed *listed;
     size_t listed_count;
     bool spin;              // host waits spin
     const char *cupti;      // "auto", "off", or a path
-    bool attribute_faults;  // a word behind every operation
     weir_disk_cache *cache; // NULL: off
     struct cu_compiler *compiler;
     char driver[64];
@@ -135,8 +135,9 @@ struct cu_clock {
 
 struct cu_device {
     struct cu_module *module;
-    const struct cu_listed *listed;
     CUcontext context;
+    atomic_bool lost; // a fault has killed the context
+    const struct cu_listed *listed;
     uint64_t id;           // the front end's
     struct cu_peer *peers; // under a lock of peer.c
     CUmemoryPool pool;
@@ -147,7 +148,6 @@ struct cu_device {
     struct cu_attributes attributes;
     struct cu_timeline timeline;
     struct cu_clock clock;
-    atomic_bool lost;      // a fault has killed the context
     atomic_size_t waiting; // what waits for an idle moment
     pthread_mutex_t lock;  // guards what follows
     struct weir_error first_fault;
@@ -236,32 +236,33 @@ struct cu_graph;
 struct cu_queue {
     struct cu_device *device;
     CUstream stream;
+    struct cu_history *history;
     struct cu_builder *builder; // copies and fills become nodes of a graph; NULL: they run
     struct cu_watch *watch;     // NULL unless times of operations are wanted
-    uint64_t id;                // the front end's
-    const char *label;          // likewise; lives as long as the queue
-    struct cu_history *history;
+    _Atomic uint64_t completed; // every record up to this one is complete
+    // Of the thread that submits.
+    struct cu_mark *free_marks;
+    size_t reap_at; // as many records in the ring make it worth to look for complete ones
+    // Guarded by the lock behind it, as are the users of marks.
+    struct cu_record *records; // ring
+    size_t first;
+    size_t count;
+    size_t capacity;   // a power of two
+    uint64_t recorded; // records so far
+    struct weir_biased_lock lock;
+    // With timing, under the lock: ring of CU_TIMING_HISTORY, by the number of the record.
+    struct cu_time *times;
+    uint64_t converted;                // records whose time is known
+    struct cu_mark *converted_mark;    // the last of them, while it is in the ring
+    struct cu_mark_block *mark_blocks; // the submitter's
     bool timing;
     bool wrapped;          // the stream stays the caller's
     bool left;             // and may be gone; under the device's lock, as `end` is
     CUevent end;           // of the last record of one that was left; NULL: it had none
     struct cu_queue *next; // in the device's list
     struct cu_queue **link;
-    _Atomic uint64_t completed; // every record up to this one is complete
-    // Of the thread that submits.
-    struct cu_mark *free_marks;
-    struct cu_mark_block *mark_blocks;
-    size_t reap_at; // as many records in the ring make it worth to look for complete ones
-    struct weir_biased_lock lock; // guards what follows, and the users of marks
-    struct cu_record *records;    // ring
-    size_t first;
-    size_t count;
-    size_t capacity; // a power of two
-    // With timing: ring of CU_TIMING_HISTORY, by the number of the record.
-    struct cu_time *times;
-    uint64_t recorded;              // records so far
-    uint64_t converted;             // and those whose time is known
-    struct cu_mark *converted_mark; // the last of them, while it is in the ring
+    uint64_t id;       // the front end's
+    const char *label; // likewise; lives as long as the queue
 };
 
 struct cu_signatures; // signature.c

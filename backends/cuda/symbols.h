@@ -12,11 +12,22 @@
 
 // X(version, result, name, parameters). `version` is the one of the interface
 // that the parameters are of, and what is asked for. The names of errors come
-// first, so that what fails afterwards can be named. What is newer than
-// CU_OLDEST_DRIVER may be missing and is NULL then.
+// first, so that what fails afterwards can be named, and then, side by side in memory,
+// what most operations call. What is newer than CU_OLDEST_DRIVER may be missing and is
+// NULL then.
 #define CU_SYMBOLS(X)                                                                              \
     X(6000, CUresult, cuGetErrorName, (CUresult, const char **))                                   \
     X(6000, CUresult, cuGetErrorString, (CUresult, const char **))                                 \
+    X(4000, CUresult, cuCtxGetCurrent, (CUcontext *))                                              \
+    X(4000, CUresult, cuLaunchKernel,                                                              \
+      (CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, \
+       void **, void **))                                                                          \
+    X(3020, CUresult, cuMemcpyHtoDAsync, (CUdeviceptr, const void *, size_t, CUstream))            \
+    X(3020, CUresult, cuMemcpyDtoHAsync, (void *, CUdeviceptr, size_t, CUstream))                  \
+    X(3020, CUresult, cuMemcpyDtoDAsync, (CUdeviceptr, CUdeviceptr, size_t, CUstream))             \
+    X(2000, CUresult, cuEventRecord, (CUevent, CUstream))                                          \
+    X(3020, CUresult, cuStreamWaitEvent, (CUstream, CUevent, unsigned))                            \
+    X(10000, CUresult, cuGraphLaunch, (CUgraphExec, CUstream))                                     \
     X(2000, CUresult, cuInit, (unsigned))                                                          \
     X(2000, CUresult, cuDeviceGetCount, (int *))                                                   \
     X(2000, CUresult, cuDeviceGet, (CUdevice *, int))                                              \
@@ -26,7 +37,6 @@
     X(4000, CUresult, cuDeviceCanAccessPeer, (int *, CUdevice, CUdevice))                          \
     X(7000, CUresult, cuDevicePrimaryCtxRetain, (CUcontext *, CUdevice))                           \
     X(11000, CUresult, cuDevicePrimaryCtxRelease, (CUdevice))                                      \
-    X(4000, CUresult, cuCtxGetCurrent, (CUcontext *))                                              \
     X(4000, CUresult, cuCtxSetCurrent, (CUcontext))                                                \
     X(4000, CUresult, cuCtxEnablePeerAccess, (CUcontext, unsigned))                                \
     X(5050, CUresult, cuCtxGetStreamPriorityRange, (int *, int *))                                 \
@@ -36,11 +46,9 @@
     X(2000, CUresult, cuStreamQuery, (CUstream))                                                   \
     X(9020, CUresult, cuStreamGetCtx, (CUstream, CUcontext *))                                     \
     X(10000, CUresult, cuStreamIsCapturing, (CUstream, CUstreamCaptureStatus *))                   \
-    X(3020, CUresult, cuStreamWaitEvent, (CUstream, CUevent, unsigned))                            \
     X(11070, CUresult, cuStreamWriteValue32, (CUstream, CUdeviceptr, cuuint32_t, unsigned))        \
     X(2000, CUresult, cuEventCreate, (CUevent *, unsigned))                                        \
     X(4000, CUresult, cuEventDestroy, (CUevent))                                                   \
-    X(2000, CUresult, cuEventRecord, (CUevent, CUstream))                                          \
     X(2000, CUresult, cuEventQuery, (CUevent))                                                     \
     X(2000, CUresult, cuEventSynchronize, (CUevent))                                               \
     X(2000, CUresult, cuEventElapsedTime, (float *, CUevent, CUevent))                             \
@@ -59,9 +67,6 @@
     X(6050, CUresult, cuMemHostRegister, (void *, size_t, unsigned))                               \
     X(4000, CUresult, cuMemHostUnregister, (void *))                                               \
     X(3020, CUresult, cuMemHostGetDevicePointer, (CUdeviceptr *, void *, unsigned))                \
-    X(3020, CUresult, cuMemcpyHtoDAsync, (CUdeviceptr, const void *, size_t, CUstream))            \
-    X(3020, CUresult, cuMemcpyDtoHAsync, (void *, CUdeviceptr, size_t, CUstream))                  \
-    X(3020, CUresult, cuMemcpyDtoDAsync, (CUdeviceptr, CUdeviceptr, size_t, CUstream))             \
     X(4000, CUresult, cuMemcpyPeerAsync,                                                           \
       (CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, size_t, CUstream))                          \
     X(4000, CUresult, cuMemcpy3DPeerAsync, (const CUDA_MEMCPY3D_PEER *, CUstream))                 \
@@ -94,11 +99,7 @@
       (CUgraphExec, CUgraphNode, const CUDA_MEMCPY3D *, CUcontext))                                \
     X(10020, CUresult, cuGraphExecMemsetNodeSetParams,                                             \
       (CUgraphExec, CUgraphNode, const CUDA_MEMSET_NODE_PARAMS *, CUcontext))                      \
-    X(11010, CUresult, cuGraphUpload, (CUgraphExec, CUstream))                                     \
-    X(10000, CUresult, cuGraphLaunch, (CUgraphExec, CUstream))                                     \
-    X(4000, CUresult, cuLaunchKernel,                                                              \
-      (CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, \
-       void **, void **))
+    X(11010, CUresult, cuGraphUpload, (CUgraphExec, CUstream))
 
 struct cu_symbols {
 #define CU_SYMBOL(version, result, name, parameters) result(*name) parameters;
