@@ -185,10 +185,11 @@ static bool refuse_item(struct bench *bench, const char *option, const char *ite
                           "--%s takes some of %s, with commas between them, not '%.*s'", option,
                           names, (int)length, item);
     return bench_fail(bench, CLI_USAGE,
-                      "--%s takes whole numbers from %llu to %llu%s%s, with commas between them, "
+                      "--%s takes whole numbers from %llu to %llu%s%s%s, with commas between them, "
                       "not '%.*s'",
                       option, (unsigned long long)minimum, (unsigned long long)maximum,
-                      words ? ", and " : "", names, (int)length, item);
+                      maximum >= 1 << 20 ? ", such as 64K or 16M" : "", words ? ", and " : "",
+                      names, (int)length, item);
 }
 
 bool bench_parse_list(struct bench *bench, const char *option, const char *text,

@@ -512,7 +512,7 @@ static int overlap_main(int argc, char **argv)
     const struct cli_option options[] = {
         {"size", "LIST", "bytes each way: 16M,1G (16M where the processor is the\ndevice, else 1G)",
          CLI_TEXT, &o.asked_sizes, 0, 0},
-        {"chunks", "LIST", "pieces: numbers, or auto (4,16,64,256)", CLI_TEXT, &o.asked_chunks, 0,
+        {"chunks", "LIST", "how many: numbers, or auto (4,16,64,256)", CLI_TEXT, &o.asked_chunks, 0,
          0},
         {"orders", "LIST",
          "of depth, breadth, interleaved, and auto, for which\nWeir chooses everything (all)",

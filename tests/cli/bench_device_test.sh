@@ -175,7 +175,7 @@ expect_usage()
     [ -z "$output" ] || fail "weir bench $* printed: $output"
     expect_contains "$messages" "$part"
 }
-expect_usage "--size takes whole numbers from 4096 to 8589934592, with commas" overlap --size 4000
+expect_usage "--size takes whole numbers from 4096 to 8589934592, such as 64K or 16M, with commas" overlap --size 4000
 expect_usage "not '1X'" overlap --size 1X
 expect_usage "not ''" overlap --size 16M,
 expect_usage "--chunks takes whole numbers from 1 to 4096, and auto" overlap --chunks 0
