@@ -24,7 +24,7 @@ static void *fill_part(void *user)
     const size_t part = SIZE / THREADS;
     struct weir_event event;
 
-    for (unsigned i = 0; i < 500; i++) {
+    for (unsigned i = 0; i < 500 && !weir_test_has_failed(); i++) {
         const unsigned char value = (unsigned char)(worker->number * 16 + i % 16);
         EXPECT_OK(
             weir_queue_fill(worker->queue, worker->buffer, worker->number * part, part, &value, 1));
@@ -129,7 +129,7 @@ static void *make_events(void *user)
 static void *ask_for_events(void *user)
 {
     struct worker *worker = user;
-    while (!atomic_load(worker->stop)) {
+    while (!atomic_load(worker->stop) && !weir_test_has_failed()) {
         const struct weir_event event = {atomic_load(worker->shared_queue),
                                          atomic_load(worker->shared_sequence)};
         if (event.queue)
