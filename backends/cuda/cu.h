@@ -1,23 +1,24 @@
 // What the files of the CUDA backend share.
 //
-//   module.c     open: library, driver, devices; the ops table
-//   device.c     contexts, limits, and entering a context and leaving it again
-//   queue.c      streams, and submit
-//   copy.c       copies and fills, by the kinds of memory
-//   graph.c      graphs
-//   event.c      records and waits
-//   fault.c      what was given to each queue, and what a fault says of it
-//   timeline.c   times of records on the one timeline of a device
-//   times.c      times of operations, by events; the device's clock
-//   activity.c   times of operations, by CUPTI
-//   buffer.c     DEVICE memory from a pool, HOST memory from a cache
-//   idle.c       what may only be given back while the device is idle
-//   native.c     handles for the caller, and the caller's
-//   peer.c       copies between devices
-//   program.c    images and kernels
-//   source.c     run-time source through NVRTC, and the cache of its results
-//   signature.c  kernel signatures, read from that source
-//   error.c      what CUDA's errors mean, and what to do about them
+//   module.c       open: library, driver, devices; the ops table
+//   device.c       contexts, limits, and entering a context and leaving it again
+//   queue.c        streams, and submit
+//   copy.c         copies and fills, by the kinds of memory
+//   graph.c        graphs
+//   graph_parts.c  what the nodes of one consist of
+//   event.c        records and waits
+//   fault.c        what was given to each queue, and what a fault says of it
+//   timeline.c     times of records on the one timeline of a device
+//   times.c        times of operations, by events; the device's clock
+//   activity.c     times of operations, by CUPTI
+//   buffer.c       DEVICE memory from a pool, HOST memory from a cache
+//   idle.c         what may only be given back while the device is idle
+//   native.c       handles for the caller, and the caller's
+//   peer.c         copies between devices
+//   program.c      images and kernels
+//   source.c       run-time source through NVRTC, and the cache of its results
+//   signature.c    kernel signatures, read from that source
+//   error.c        what CUDA's errors mean, and what to do about them
 //
 // Locks, in the order in which they are taken: activity.c's, a watch's, a clock's, a queue's, a timeline's or a
 // device's. Nothing that may wait for the device is called under any of them.
@@ -230,7 +231,7 @@ struct cu_watch {
     struct cu_timed ring[CU_WATCH_ENTRIES];
 };
 
-struct cu_builder; // graph.c
+struct cu_builder; // graph_parts.c
 struct cu_graph;
 
 struct cu_queue {
@@ -427,6 +428,8 @@ weir_status cu_graph_update(const struct weir_link *link, weir_graph *object, ui
                             const struct weir_graph_node *node);
 weir_status cu_submit_graph(const struct weir_link *link, struct cu_queue *queue,
                             const struct weir_operation *operation);
+
+// graph_parts.c
 
 // What a copy or fill consists of, on a queue with a builder, one behind the other.
 weir_status cu_build_copy(struct cu_builder *builder, const CUDA_MEMCPY2D *rectangle);
