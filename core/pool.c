@@ -231,10 +231,9 @@ weir_status weir_pool_allocate_at(weir_pool *pool, weir_queue *queue, size_t siz
         status = allocate(&request, &none, &block);
     if (status == WEIR_OK && !block)
         status = make_and_allocate(&request, blocked, &block);
-    if (status < 0)
-        return status;
-    *out_buffer = block->buffer;
-    return WEIR_OK;
+    if (block)
+        *out_buffer = block->buffer;
+    return status;
 }
 
 // Freeing.
