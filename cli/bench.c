@@ -338,9 +338,8 @@ int bench_main(const struct bench_program *program, void *user, int argc, char *
     if (parse(program, bench, argc, argv, &code)) {
         cli_set_quiet(bench->quiet);
         cli_log_to_stderr();
-        if (!cli_can_write(bench->plot_path) || !cli_can_write(bench->save_path)) {
-            bench->code = CLI_FAILED;
-        } else if (cli_signals_start()) {
+        if (cli_can_write(bench->plot_path) && cli_can_write(bench->save_path) &&
+            cli_signals_start()) {
             const bool fine = (!program->check || program->check(bench, user)) &&
                               (!program->opens_device || open_device(bench)) &&
                               program->run(bench, user);
