@@ -33,10 +33,9 @@ static weir_status pass_gate(void *user)
     return WEIR_OK;
 }
 
-static weir_status fail_late(void *user)
+static weir_status fail_behind_gate(void *user)
 {
-    (void)user;
-    rig_sleep_ns(1000000);
+    gate_pass(user);
     return WEIR_ERROR_IO;
 }
 
@@ -45,7 +44,7 @@ static weir_status begin_kernel(weir_queue *queue, const struct weir_chunk *chun
     if (job.gated == chunk->index + 1)
         return weir_queue_host_call(queue, pass_gate, &job.gate);
     if (job.fails == chunk->index + 1)
-        return weir_queue_host_call(queue, fail_late, NULL);
+        return weir_queue_host_call(queue, fail_behind_gate, &job.gate);
     if (job.jitter)
         return weir_queue_host_call(queue, rig_dawdle, (void *)(uintptr_t)(chunk->index + 1));
     return WEIR_OK;
@@ -282,6 +281,7 @@ static struct notes notes;
 static weir_status rewrite_src(void *user)
 {
     const struct rewrite *rewrite = user;
+    gate_pass(&job.gate);
     rig_sleep_ns(200000);
     rig_write_words(job.src, MARGIN + 1 + rewrite->first, rewrite->count,
                     (rewrite->run + 1) * RUN_STEP + (uint32_t)rewrite->first);
@@ -311,6 +311,7 @@ WEIR_TEST(Chunks, RunsFollowEachOther)
     for (uint32_t queues = 0; queues <= 3; queues++) {
         struct weir_chunks_params params = params_on(queues);
         params.kernel = note_input;
+        gate_init(&job.gate);
         notes.count = 0;
         write_src(WORDS, 0);
         guard_dst();
@@ -318,6 +319,7 @@ WEIR_TEST(Chunks, RunsFollowEachOther)
         for (unsigned run = 0; run < RUNS; run++)
             ASSERT_OK(weir_chunks_run(job.chunks, NULL, 0, &done));
         EXPECT_INT_EQ(weir_event_query(done), WEIR_NOT_READY);
+        gate_open(&job.gate);
         ASSERT_OK(weir_event_sync(done, WEIR_FOREVER));
         for (unsigned run = 0; run < RUNS; run++) {
             weir_test_note("%u queues, run %u", queues, run);
@@ -326,9 +328,11 @@ WEIR_TEST(Chunks, RunsFollowEachOther)
         }
         EXPECT_SIZE_EQ(wrong_words(WORDS, (RUNS - 1) * RUN_STEP), 0);
         weir_chunks_destroy(&job.chunks);
+        gate_finish(&job.gate);
     }
     weir_test_note(NULL);
     weir_buffer_destroy(&notes.seen);
+    gate_init(&job.gate);
     close_job();
 }
 
@@ -363,10 +367,13 @@ WEIR_TEST(Chunks, AFailureReachesTheEventAndIsRecoveredFrom)
     for (uint32_t queues = 0; queues <= 3; queues++) {
         weir_test_note("%u queues", queues);
         const struct weir_chunks_params params = params_on(queues);
+        gate_init(&job.gate);
         write_src(WORDS, 3);
         ASSERT_OK(weir_chunks_create(&params, &job.chunks));
+        // It fails when all of the run is submitted.
         job.fails = 2;
         ASSERT_OK(weir_chunks_run(job.chunks, NULL, 0, &done));
+        gate_open(&job.gate);
         job.fails = 0;
         // Behind it, or refused: either way the same cause.
         weir_status status = weir_chunks_run(job.chunks, NULL, 0, &second);
@@ -383,8 +390,10 @@ WEIR_TEST(Chunks, AFailureReachesTheEventAndIsRecoveredFrom)
         ASSERT_OK(weir_event_sync(done, WEIR_FOREVER));
         EXPECT_SIZE_EQ(wrong_words(WORDS, 3), 0);
         weir_chunks_destroy(&job.chunks);
+        gate_finish(&job.gate);
     }
     weir_test_note(NULL);
+    gate_init(&job.gate);
     close_job();
 }
 

@@ -1,6 +1,25 @@
 // The pipeline on a real chain: null by default, or what WEIR_BACKEND names.
 #include "tests/patterns/line.h"
 
+// A submit that is blocked waits for a condition.
+static _Thread_local bool submits;
+static _Atomic bool blocked;
+int __real_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *lock);
+int __wrap_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *lock);
+
+int __wrap_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *lock)
+{
+    if (submits)
+        blocked = true;
+    return __real_pthread_cond_wait(condition, lock);
+}
+
+static void await_blocked(void)
+{
+    while (!blocked)
+        rig_sleep_ns(1000000);
+}
+
 static void expect_statuses(const weir_status *statuses, unsigned count)
 {
     EXPECT_TRUE(recorder_is_in_order(&line.recorder, count));
@@ -92,6 +111,7 @@ WEIR_TEST(Pipeline, FramesDoNotWaitForLaterOnes)
 // A pipeline of one slot and a backlog of two, with frame 1 held in its slot.
 static void open_full(struct frame *frames, uint32_t count, weir_pipeline_full full)
 {
+    blocked = false;
     ASSERT_OK(line_open(NULL));
     number_frames(frames, count);
     frames[0].gated = true;
@@ -120,6 +140,7 @@ struct submitter {
 static void *submit_all(void *argument)
 {
     struct submitter *submitter = argument;
+    submits = true;
     for (unsigned i = 0; i < submitter->count; i++) {
         submitter->status = weir_pipeline_submit(line.pipeline, &submitter->frames[i]);
         if (submitter->status != WEIR_OK)
@@ -135,9 +156,7 @@ WEIR_TEST(Pipeline, BlockWaitsForRoom)
     open_full(frames, 6, WEIR_PIPELINE_BLOCK);
     struct submitter submitter = {.frames = frames + 1, .count = 5};
     pthread_create(&submitter.thread, NULL, submit_all, &submitter);
-    while (submitter.submitted < 2)
-        rig_sleep_ns(1000000);
-    rig_sleep_ns(30000000);
+    await_blocked();
     EXPECT_UINT_EQ(submitter.submitted, 2);
     gate_open(&line.gate);
     pthread_join(submitter.thread, NULL);
@@ -199,10 +218,7 @@ WEIR_TEST(Pipeline, CancelLetsStartedFramesFinish)
     open_full(frames, 8, WEIR_PIPELINE_BLOCK);
     struct submitter submitter = {.frames = frames + 1, .count = 5};
     pthread_create(&submitter.thread, NULL, submit_all, &submitter);
-    while (submitter.submitted < 2)
-        rig_sleep_ns(1000000);
-    // The third waits for room now, or is about to and then finds it.
-    rig_sleep_ns(30000000);
+    await_blocked();
     ASSERT_OK(weir_pipeline_cancel(line.pipeline));
     pthread_join(submitter.thread, NULL);
     EXPECT_INT_EQ(submitter.status, WEIR_CANCELLED);
@@ -243,10 +259,11 @@ WEIR_TEST(Pipeline, DestroyDeliversEveryFrameFirst)
     }
 }
 
-static void *open_gate_later(void *argument)
+static void *open_gate_behind(void *argument)
 {
-    rig_sleep_ns(20000000);
-    gate_open(argument);
+    const struct submitter *submitter = argument;
+    pthread_join(submitter->thread, NULL);
+    gate_open(&line.gate);
     return NULL;
 }
 
@@ -257,12 +274,9 @@ WEIR_TEST(Pipeline, DestroyReleasesABlockedSubmit)
     open_full(frames, 4, WEIR_PIPELINE_BLOCK);
     struct submitter submitter = {.frames = frames + 1, .count = 3};
     pthread_create(&submitter.thread, NULL, submit_all, &submitter);
-    while (submitter.submitted < 2)
-        rig_sleep_ns(1000000);
-    rig_sleep_ns(30000000);
-    pthread_create(&opener, NULL, open_gate_later, &line.gate);
+    await_blocked();
+    pthread_create(&opener, NULL, open_gate_behind, &submitter);
     ASSERT_OK(weir_pipeline_destroy(&line.pipeline));
-    pthread_join(submitter.thread, NULL);
     pthread_join(opener, NULL);
     EXPECT_INT_EQ(submitter.status, WEIR_CANCELLED);
     expect_statuses((weir_status[]){WEIR_OK, WEIR_CANCELLED, WEIR_CANCELLED}, 3);
@@ -389,11 +403,9 @@ static weir_status pass_gate(void *user)
     return WEIR_OK;
 }
 
-static weir_status fail_soon(void *user)
+static weir_status fail_behind_gate(void *user)
 {
-    (void)user;
-    // Not before the record behind it is accepted.
-    rig_sleep_ns(20000000);
+    gate_pass(user);
     return WEIR_ERROR_IO;
 }
 
@@ -403,14 +415,18 @@ static void check_work_before_failure(weir_queue *queue, weir_queue *other, weir
 {
     const uint32_t ones = 1, twos = 2;
     struct weir_event done, failed;
+    struct gate gate;
     void *pointer;
 
     ASSERT_OK(weir_queue_fill(queue, buffer, 0, 64, &ones, sizeof ones));
     ASSERT_OK(weir_queue_host_call(queue, pass_gate, &line.gate));
     ASSERT_OK(weir_queue_fill(queue, buffer, 0, 64, &twos, sizeof twos));
     ASSERT_OK(weir_queue_record(queue, &done));
-    ASSERT_OK(weir_queue_host_call(other, fail_soon, NULL));
+    // The record behind the failure is accepted before that comes.
+    gate_init(&gate);
+    ASSERT_OK(weir_queue_host_call(other, fail_behind_gate, &gate));
     ASSERT_OK(weir_queue_record(other, &failed));
+    gate_open(&gate);
     EXPECT_INT_LT(weir_queue_sync(other, WEIR_FOREVER), 0);
     EXPECT_INT_LT(weir_queue_wait(queue, failed), 0);
     gate_open(&line.gate);
@@ -418,6 +434,7 @@ static void check_work_before_failure(weir_queue *queue, weir_queue *other, weir
     ASSERT_OK(weir_host_begin(buffer, 0, 64, WEIR_ACCESS_READ, &pointer));
     EXPECT_UINT_EQ(*(uint32_t *)pointer, 2);
     ASSERT_OK(weir_host_end(buffer, 0, 64, WEIR_ACCESS_READ));
+    gate_finish(&gate);
 }
 
 WEIR_TEST(Pipeline, WorkBeforeAFailureRuns)
