@@ -207,9 +207,10 @@ expect_contains "$messages" "missing.ini"
 # An interrupt ends it behind the turn under way, which is reported if it is one that
 # counts.
 set -m # or children would ignore SIGINT
-"$program" bench overlap --config small.ini --turns 101 --size 16M >table 2>messages &
+WEIR_PLUGINS=trace WEIR_TRACE_FILE=overlap.trace "$program" bench overlap --config small.ini \
+    --turns 101 --size 16M >table 2>messages &
 pid=$!
-sleep 4
+expect_work overlap.trace 9000 # a turn is 2,700, and there are 5,400 in front
 kill -s INT "$pid"
 status=0
 wait "$pid" || status=$?

@@ -69,3 +69,15 @@ expect_nothing()
 {
     [ -z "$(find "$1" -type f 2>/dev/null)" ] || fail "there is: $(find "$1" -type f)"
 }
+
+# expect_work TRACE COUNT: waits until a program that is traced has done that many operations.
+expect_work()
+{
+    local count=0
+    for _ in $(seq 1200); do
+        count="$(grep -c '"weir.sequence"' "$1" 2>/dev/null || true)"
+        [ "${count:-0}" -lt "$2" ] || return 0
+        sleep 0.1
+    done
+    fail "the program did ${count:-0} operations, and not $2"
+}

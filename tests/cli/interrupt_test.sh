@@ -45,10 +45,10 @@ interrupted INT 130 first photo*.png
 interrupted TERM 143 second photo*.png
 
 # While one image is run again and again: its first results are kept.
-"$program" run arr-coc --config small.ini --output again --repeat 1000000000 photo01.png \
-    >table 2>messages &
+WEIR_PLUGINS=trace WEIR_TRACE_FILE=again.trace "$program" run arr-coc --config small.ini \
+    --output again --repeat 1000000000 photo01.png >table 2>messages &
 pid=$!
-sleep 3
+expect_work again.trace 100
 kill -s INT "$pid"
 status=0
 wait "$pid" || status=$?
