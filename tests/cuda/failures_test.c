@@ -274,6 +274,10 @@ static weir_status run(struct objects *all)
     if (status == WEIR_OK)
         status = submit_all(all, all->queues[1]);
     if (status == WEIR_OK)
+        status = weir_queue_record(all->queues[1], &between);
+    if (status == WEIR_OK)
+        status = weir_queue_wait(all->queues[0], between);
+    if (status == WEIR_OK)
         status = run_graph(all);
     if (status == WEIR_OK)
         status = wait_for_all(all);
