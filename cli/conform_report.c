@@ -57,7 +57,8 @@ void conform_print_text(const struct conform *conform)
     print_reasons(conform, CONFORM_SKIPPED);
     printf("%s%s%s on '%s' (%s; %s)\n", conform->plugins, *conform->plugins ? " > " : "",
            conform->module, conform->device, conform->platform, conform->driver);
-    printf("%zu tests in %s: %zu passed, %zu failed, %zu skipped, %zu unsupported", conform->count,
+    printf("%zu %s in %s: %zu passed, %zu failed, %zu skipped, %zu unsupported", conform->count,
+           conform->count == 1 ? "test" : "tests",
            weir_text_duration(time, (double)conform->elapsed_ns),
            conform_count(conform, CONFORM_PASSED), count_failures(conform),
            conform_count(conform, CONFORM_SKIPPED), conform_count(conform, CONFORM_UNSUPPORTED));

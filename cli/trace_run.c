@@ -188,8 +188,9 @@ static int tell(const char *path, const struct options *options, int code)
         return code ? code : opened;
     const struct weir_report_summary *summary = weir_report_get_summary(report);
     if (!options->quiet)
-        cli_note("%llu operations in %s: %s; `weir trace report %s` tells more",
+        cli_note("%llu %s in %s: %s; `weir trace report %s` tells more",
                  (unsigned long long)summary->operations,
+                 summary->operations == 1 ? "operation" : "operations",
                  weir_text_duration(span, (double)summary->span_ns), path, path);
     if (options->report) {
         char *text = weir_report_text(report);

@@ -109,8 +109,8 @@ static bool program_declares(const weir_runtime *runtime, const char *name)
 
 static weir_status check_sections(const weir_runtime *runtime)
 {
-    const char *known[WEIR__CONFIG_SECTION_LIMIT + 8] = {"weir", "opencl", "cuda", "null"};
-    size_t count = 4;
+    const char *known[WEIR__CONFIG_SECTION_LIMIT + 8] = {"weir", "opencl", "cuda", "null", "trace"};
+    size_t count = 5;
     const char *name;
 
     const struct weir_section *sections = runtime->sections;

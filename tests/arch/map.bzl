@@ -24,10 +24,6 @@ USES = {
     "backends/cuda": _COMPILER,
     "backends/null": _MODULE,
     "backends/opencl": _COMPILER,
-    "plugins/check": _MODULE,
-    "plugins/fault": _MODULE,
-    "plugins/perturb": _MODULE,
-    "plugins/sim": _MODULE,
     "plugins/trace": _MODULE + ["report"],
     # A bundle is a value of a type of the public headers.
     "kernels": ["api"],

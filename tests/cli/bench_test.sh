@@ -16,7 +16,6 @@ for rows in tables.values():
     for row in rows:
         assert median(row["weir_ns"]) > 0
         median(row["other_ns"]), median(row["added_ns"])
-assert median(tables["opencl_long"][0]["other_ns"]) > 10000
 assert median(tables["opencl_long"][0]["ratio"]) > 0
 '
 expect_plot submit.svg launch Weir
