@@ -48,8 +48,9 @@ static inline bool weir__buffer_holds(const weir_buffer *buffer, size_t offset, 
 
 // Refuses a range outside the buffer with both of them in the message. `role`
 // names the argument ("dst").
-WEIR_COLD weir_status weir__buffer_refuse_range(const weir_buffer *buffer, const char *role, size_t offset,
-                                      size_t size, const char *file, int line);
+WEIR_COLD weir_status weir__buffer_refuse_range(const weir_buffer *buffer, const char *role,
+                                                size_t offset, size_t size, const char *file,
+                                                int line);
 
 // Frees the pinned memory that uploads and downloads go through.
 void weir__staging_destroy(weir_device *device);
