@@ -125,7 +125,7 @@ static weir_status create_block(struct cu_buffer *buffer, size_t size)
     const unsigned flags = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP;
     struct cu_block *block = module->host->allocate(sizeof *block);
     if (!block)
-        return cu_no_memory(module->host, "a buffer");
+        return weir_host_no_memory(module->host, "a buffer");
     block->size = size;
     CUresult code = module->cu.cuMemHostAlloc(&block->pointer, size, flags);
     if (code == CUDA_ERROR_OUT_OF_MEMORY) {
@@ -213,7 +213,7 @@ weir_status cu_buffer_create(const struct weir_link *link, weir_device *object,
     struct cu_buffer *buffer = link->host->allocate(sizeof *buffer);
     if (!buffer) {
         cu_leave(device, &scope);
-        return cu_no_memory(link->host, "a buffer");
+        return weir_host_no_memory(link->host, "a buffer");
     }
     buffer->device = device;
     buffer->size = setup->size;

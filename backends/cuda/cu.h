@@ -27,6 +27,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <weir/module/error.h>
 #include <weir/module/module.h>
 
 #include "backends/cuda/symbols.h"
@@ -335,12 +336,6 @@ WEIR_COLD weir_status cu_module_error(const struct cu_module *module, const char
 
 // Reports the first fault of a device that is lost.
 WEIR_COLD weir_status cu_report_lost(struct cu_device *device);
-
-// Reports an error that is not the driver's.
-WEIR_COLD weir_status cu_error(const struct weir_host *host, weir_status status, const char *remedy,
-                               const char *format, ...) WEIR_PRINTF(4, 5);
-
-WEIR_COLD weir_status cu_no_memory(const struct weir_host *host, const char *what);
 
 // device.c
 

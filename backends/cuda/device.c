@@ -75,14 +75,16 @@ static weir_status check_abilities(struct cu_device *device)
     if (status < 0)
         return status;
     if (!device->attributes.unified_addressing)
-        return cu_error(host, WEIR_ERROR_UNSUPPORTED, "use another device, or another backend",
-                        "'%s' shares no address space with the host", name);
+        return weir_host_fail(host, WEIR_ERROR_UNSUPPORTED,
+                              "use another device, or another backend",
+                              "'%s' shares no address space with the host", name);
     if (!device->attributes.memory_pools)
-        return cu_error(host, WEIR_ERROR_UNSUPPORTED,
-                        "a virtual GPU needs unified memory turned on; else use another device",
-                        "'%s' has no memory pools, and without them freeing memory would wait for "
-                        "the whole device",
-                        name);
+        return weir_host_fail(
+            host, WEIR_ERROR_UNSUPPORTED,
+            "a virtual GPU needs unified memory turned on; else use another device",
+            "'%s' has no memory pools, and without them freeing memory would wait for "
+            "the whole device",
+            name);
     return WEIR_OK;
 }
 
@@ -184,7 +186,7 @@ weir_status cu_device_create(const struct weir_link *link, weir_device *object,
     struct cu_scope scope;
     struct cu_device *device = module->host->allocate(sizeof *device);
     if (!device)
-        return cu_no_memory(module->host, "a device");
+        return weir_host_no_memory(module->host, "a device");
     device->module = module;
     device->id = weir_device_object(object)->id;
     device->listed = &module->listed[setup->index];

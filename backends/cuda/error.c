@@ -142,21 +142,3 @@ weir_status cu_module_error(const struct cu_module *module, const char *call, CU
     va_end(arguments);
     return module->host->error(&detail);
 }
-
-weir_status cu_error(const struct weir_host *host, weir_status status, const char *remedy,
-                     const char *format, ...)
-{
-    struct weir_error detail = {.status = status};
-    snprintf(detail.remedy, sizeof detail.remedy, "%s", remedy);
-
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(detail.message, sizeof detail.message, format, arguments);
-    va_end(arguments);
-    return host->error(&detail);
-}
-
-weir_status cu_no_memory(const struct weir_host *host, const char *what)
-{
-    return weir_host_no_memory(host, what);
-}

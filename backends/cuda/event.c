@@ -49,7 +49,7 @@ weir_status cu_records_init(struct cu_queue *queue)
     if (queue->timing)
         queue->times = host->allocate(CU_TIMING_HISTORY * sizeof *queue->times);
     if (!queue->records || (queue->timing && !queue->times) || !add_marks(queue, RECORDS_AT_FIRST))
-        return cu_no_memory(host, "the records of a queue");
+        return weir_host_no_memory(host, "the records of a queue");
     queue->capacity = RECORDS_AT_FIRST;
     queue->reap_at = REAP_AT_FIRST;
     return WEIR_OK;
@@ -228,7 +228,7 @@ static weir_status create_mark(struct cu_queue *queue, struct cu_mark **out_mark
     struct cu_mark_block *block = queue->mark_blocks;
     if (block->count == block->capacity) {
         if (!add_marks(queue, block->capacity))
-            return cu_no_memory(device->module->host, "the records of a queue");
+            return weir_host_no_memory(device->module->host, "the records of a queue");
         block = queue->mark_blocks;
     }
     struct cu_mark *mark = &block->marks[block->count];
@@ -300,8 +300,9 @@ weir_status cu_submit_record(struct cu_queue *queue, uint64_t sequence)
         return WEIR_OK;
     mark->next_free = queue->free_marks;
     queue->free_marks = mark;
-    return code == CUDA_SUCCESS ? cu_no_memory(device->module->host, "the records of a queue")
-                                : cu_native_error(device, "cuEventRecord", code, "record");
+    return code == CUDA_SUCCESS
+               ? weir_host_no_memory(device->module->host, "the records of a queue")
+               : cu_native_error(device, "cuEventRecord", code, "record");
 }
 
 weir_status cu_submit_wait(struct cu_queue *queue, struct cu_queue *producer, uint64_t sequence)
@@ -432,8 +433,8 @@ weir_status cu_event_time(const struct weir_link *link, weir_queue *object, uint
     struct cu_scope scope;
     bool found = false;
     if (!queue->timing)
-        return cu_error(host, WEIR_ERROR_INVALID, "create the queue with timing",
-                        "the queue takes no times");
+        return weir_host_fail(host, WEIR_ERROR_INVALID, "create the queue with timing",
+                              "the queue takes no times");
     weir_status status = cu_enter(queue->device, &scope);
     if (status < 0)
         return status;
@@ -443,7 +444,8 @@ weir_status cu_event_time(const struct weir_link *link, weir_queue *object, uint
     cu_leave(queue->device, &scope);
     if (status != WEIR_OK || found)
         return status;
-    return cu_error(host, WEIR_ERROR_EXPIRED, "read times sooner",
-                    "the time of operation %" PRIu64 " is not kept; a queue keeps its last %d",
-                    sequence, CU_TIMING_HISTORY);
+    return weir_host_fail(host, WEIR_ERROR_EXPIRED, "read times sooner",
+                          "the time of operation %" PRIu64
+                          " is not kept; a queue keeps its last %d",
+                          sequence, CU_TIMING_HISTORY);
 }

@@ -117,7 +117,7 @@ weir_status cu_words_init(struct cu_device *device)
     const size_t size = CU_WORD_COUNT * sizeof(atomic_uint);
     struct cu_words *words = module->host->allocate(sizeof *words);
     if (!words)
-        return cu_no_memory(module->host, "a device");
+        return weir_host_no_memory(module->host, "a device");
     device->words = words;
     const char *call = "cuMemHostAlloc";
     CUresult code = module->cu.cuMemHostAlloc(&words->page, size,
@@ -196,7 +196,7 @@ weir_status cu_history_init(struct cu_queue *queue, const weir_queue *object)
     queue->label = weir_queue_object(object)->label;
     queue->history = host->allocate(sizeof *queue->history);
     if (!queue->history)
-        return cu_no_memory(host, "the history of a queue");
+        return weir_host_no_memory(host, "the history of a queue");
     take_word(queue->device, queue->history);
     return WEIR_OK;
 }

@@ -93,7 +93,7 @@ static weir_status add_nodes(const struct cu_graph *graph, CUgraph native)
     const struct weir_host *host = host_of(graph);
     CUgraphNode *behind = host->allocate((graph->most_dependencies + 1) * sizeof(CUgraphNode));
     if (!behind)
-        return cu_no_memory(host, "a graph");
+        return weir_host_no_memory(host, "a graph");
     weir_status status = WEIR_OK;
     for (uint32_t i = 0; i < graph->node_count && status == WEIR_OK; i++)
         status = add_node(graph, native, &graph->nodes[i], behind);
@@ -167,7 +167,7 @@ static weir_status make_node(const struct weir_link *link, struct cu_graph *grap
     node->line = from->operation.line;
     node->dependencies = link->host->allocate(count * sizeof *node->dependencies);
     if (!node->dependencies)
-        return cu_no_memory(link->host, "a node of a graph");
+        return weir_host_no_memory(link->host, "a node of a graph");
     for (uint32_t i = 0; i < count; i++)
         node->dependencies[i] = from->dependencies[i];
     node->dependency_count = count;
@@ -181,7 +181,7 @@ static weir_status make(const struct weir_link *link, struct cu_graph *graph,
 {
     graph->nodes = link->host->allocate(setup->node_count * sizeof *graph->nodes);
     if (!graph->nodes)
-        return cu_no_memory(link->host, "a graph");
+        return weir_host_no_memory(link->host, "a graph");
     for (uint32_t i = 0; i < setup->node_count; i++) {
         graph->node_count++;
         weir_status status = make_node(link, graph, &graph->nodes[i], &setup->nodes[i]);
@@ -226,7 +226,7 @@ weir_status cu_graph_create(const struct weir_link *link, weir_device *device_ob
         if (status < 0)
             release(graph);
     } else {
-        status = cu_no_memory(link->host, "a graph");
+        status = weir_host_no_memory(link->host, "a graph");
     }
     cu_leave(device, &scope);
     if (status < 0)

@@ -27,7 +27,7 @@ static weir_status add_part(struct cu_builder *builder, const struct cu_part *pa
         const size_t capacity = parts->capacity ? 2 * parts->capacity : 1;
         struct cu_part *grown = host->allocate(capacity * sizeof *grown);
         if (!grown)
-            return cu_no_memory(host, "a node of a graph");
+            return weir_host_no_memory(host, "a node of a graph");
         if (parts->count)
             memcpy(grown, parts->parts, parts->count * sizeof *grown);
         host->release(parts->parts);
@@ -82,7 +82,7 @@ weir_status cu_build_staging(struct cu_builder *builder, size_t size, CUdevicept
     }
     staging = device->module->host->allocate(sizeof *staging);
     if (!staging)
-        return cu_no_memory(device->module->host, "a node of a graph");
+        return weir_host_no_memory(device->module->host, "a node of a graph");
     const char *call = "cuMemAllocFromPoolAsync";
     CUresult code =
         cu->cuMemAllocFromPoolAsync(&staging->address, size, device->pool, device->memory_stream);
@@ -164,7 +164,7 @@ static weir_status build_launch(const struct weir_link *link, struct cu_builder 
                      .kernelParams = keep_arguments(link->host, operation, &packed)},
     };
     status = part.u.launch.kernelParams ? add_part(builder, &part)
-                                        : cu_no_memory(link->host, "a node of a graph");
+                                        : weir_host_no_memory(link->host, "a node of a graph");
     if (status < 0)
         link->host->release(part.u.launch.kernelParams);
     return status;

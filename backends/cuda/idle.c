@@ -80,10 +80,10 @@ static struct cu_registration *share(const char *pointer, size_t size)
 static weir_status refuse(struct cu_device *device, CUresult code, const void *pointer, size_t size)
 {
     if (code == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED)
-        return cu_error(device->module->host, WEIR_ERROR_INVALID,
-                        "wrap the whole range once, or let go of what registered it",
-                        "a part of the %zu bytes at %p is registered with CUDA already", size,
-                        pointer);
+        return weir_host_fail(device->module->host, WEIR_ERROR_INVALID,
+                              "wrap the whole range once, or let go of what registered it",
+                              "a part of the %zu bytes at %p is registered with CUDA already", size,
+                              pointer);
     return cu_native_error(device, "cuMemHostRegister", code, "cannot pin %zu bytes at %p", size,
                            pointer);
 }
@@ -120,7 +120,7 @@ weir_status cu_registration_get(struct cu_device *device, void *pointer, size_t 
 
     struct cu_registration *registration = module->host->allocate(sizeof *registration);
     if (!registration)
-        return cu_no_memory(module->host, "a buffer");
+        return weir_host_no_memory(module->host, "a buffer");
     CUresult code =
         module->cu.cuMemHostRegister(pointer, size,
                                      CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);

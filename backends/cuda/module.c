@@ -77,14 +77,15 @@ static const struct weir_key keys[KEY_COUNT] = {
 static weir_status explain_no_library(const struct cu_module *module, const char *message)
 {
     if (module->version > 0 && module->version < CU_OLDEST_DRIVER)
-        return cu_error(module->host, WEIR_ERROR_MODULE,
-                        "install an NVIDIA driver of version 525 or newer, 580 for images that "
-                        "CUDA 13 built",
-                        "the NVIDIA driver is too old: %s", message);
-    return cu_error(module->host, WEIR_ERROR_MODULE,
-                    "install the NVIDIA driver (525 or newer); in a container, start it with "
-                    "--gpus all; or name the library with `library` in [cuda]",
-                    "there is no usable NVIDIA driver: %s", message);
+        return weir_host_fail(
+            module->host, WEIR_ERROR_MODULE,
+            "install an NVIDIA driver of version 525 or newer, 580 for images that "
+            "CUDA 13 built",
+            "the NVIDIA driver is too old: %s", message);
+    return weir_host_fail(module->host, WEIR_ERROR_MODULE,
+                          "install the NVIDIA driver (525 or newer); in a container, start it with "
+                          "--gpus all; or name the library with `library` in [cuda]",
+                          "there is no usable NVIDIA driver: %s", message);
 }
 
 // An empty or wrong CUDA_VISIBLE_DEVICES looks like a machine without devices.
@@ -92,13 +93,15 @@ static weir_status explain_no_device(const struct cu_module *module, CUresult co
 {
     const char *visible = getenv("CUDA_VISIBLE_DEVICES");
     if (visible && !visible[0])
-        return cu_error(module->host, WEIR_ERROR_NO_DEVICE,
-                        "unset CUDA_VISIBLE_DEVICES, or list the devices to use",
-                        "CUDA_VISIBLE_DEVICES is set and empty, which hides every CUDA device");
+        return weir_host_fail(
+            module->host, WEIR_ERROR_NO_DEVICE,
+            "unset CUDA_VISIBLE_DEVICES, or list the devices to use",
+            "CUDA_VISIBLE_DEVICES is set and empty, which hides every CUDA device");
     if (visible)
-        return cu_error(module->host, WEIR_ERROR_NO_DEVICE,
-                        "correct or unset CUDA_VISIBLE_DEVICES; nvidia-smi -L lists the devices",
-                        "the driver shows no CUDA device; CUDA_VISIBLE_DEVICES is '%s'", visible);
+        return weir_host_fail(
+            module->host, WEIR_ERROR_NO_DEVICE,
+            "correct or unset CUDA_VISIBLE_DEVICES; nvidia-smi -L lists the devices",
+            "the driver shows no CUDA device; CUDA_VISIBLE_DEVICES is '%s'", visible);
     return cu_module_error(module, "cuInit", code,
                            "the driver (%s) is there, but it finds no CUDA device", module->driver);
 }
@@ -149,7 +152,7 @@ static weir_status list_devices(struct cu_module *module)
 
     module->listed = module->host->allocate((size_t)count * sizeof *module->listed);
     if (!module->listed)
-        return cu_no_memory(module->host, "the list of devices");
+        return weir_host_no_memory(module->host, "the list of devices");
     for (int i = 0; i < count; i++) {
         weir_status status = describe(module, i);
         if (status < 0)
@@ -200,7 +203,7 @@ static weir_status start(struct cu_module *module, const struct weir_setting *se
         return status;
     module->compiler = cu_compiler_create(module->host);
     if (!module->compiler)
-        return cu_no_memory(module->host, "the run-time compiler");
+        return weir_host_no_memory(module->host, "the run-time compiler");
     module->cupti = settings[KEY_CUPTI].text;
     module->spin = strcmp(settings[KEY_SYNC].text, "spin") == 0;
     module->attribute_faults = settings[KEY_ATTRIBUTE_FAULTS].integer != 0;
@@ -213,7 +216,7 @@ static weir_status cu_open(struct weir_link *link, const struct weir_setting *se
 {
     struct cu_module *module = link->host->allocate(sizeof *module);
     if (!module)
-        return cu_no_memory(link->host, "the CUDA backend");
+        return weir_host_no_memory(link->host, "the CUDA backend");
     module->host = link->host;
     weir_status status = start(module, settings);
     if (status < 0) {

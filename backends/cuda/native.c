@@ -55,14 +55,14 @@ weir_status cu_wrap_stream(struct cu_queue *queue, void *native)
     CUstream stream = native;
 
     if ((uintptr_t)native == STREAM_PER_THREAD)
-        return cu_error(module->host, WEIR_ERROR_INVALID, "wrap a stream that you created",
-                        "the per-thread default stream is another one on each thread");
+        return weir_host_fail(module->host, WEIR_ERROR_INVALID, "wrap a stream that you created",
+                              "the per-thread default stream is another one on each thread");
     const char *call = "cuStreamGetCtx";
     CUresult code = module->cu.cuStreamGetCtx(stream, &context);
     if (code == CUDA_SUCCESS && context != device->context)
-        return cu_error(module->host, WEIR_ERROR_INVALID,
-                        "create it in the primary context, as the CUDA runtime does",
-                        "the stream is of another context than the device's");
+        return weir_host_fail(module->host, WEIR_ERROR_INVALID,
+                              "create it in the primary context, as the CUDA runtime does",
+                              "the stream is of another context than the device's");
     if (code == CUDA_SUCCESS) {
         call = "cuStreamIsCapturing";
         code = module->cu.cuStreamIsCapturing(stream, &capture);
@@ -70,8 +70,9 @@ weir_status cu_wrap_stream(struct cu_queue *queue, void *native)
     if (code != CUDA_SUCCESS)
         return cu_native_error(device, call, code, "cannot wrap a stream");
     if (capture != CU_STREAM_CAPTURE_STATUS_NONE)
-        return cu_error(module->host, WEIR_ERROR_INVALID, "wrap it before the capture, or after",
-                        "the stream is being captured");
+        return weir_host_fail(module->host, WEIR_ERROR_INVALID,
+                              "wrap it before the capture, or after",
+                              "the stream is being captured");
     queue->stream = stream;
     queue->wrapped = true;
     return WEIR_OK;
@@ -81,9 +82,10 @@ weir_status cu_wrap_stream(struct cu_queue *queue, void *native)
 
 static weir_status refuse_end(const struct cu_buffer *buffer, CUdeviceptr native, size_t there)
 {
-    return cu_error(buffer->device->module->host, WEIR_ERROR_INVALID, "adopt as much as there is",
-                    "at 0x%llx are %zu bytes, and %zu were asked for", (unsigned long long)native,
-                    there, buffer->size);
+    return weir_host_fail(buffer->device->module->host, WEIR_ERROR_INVALID,
+                          "adopt as much as there is",
+                          "at 0x%llx are %zu bytes, and %zu were asked for",
+                          (unsigned long long)native, there, buffer->size);
 }
 
 // An allocation may be made of several that lie one behind the other (expandable segments
@@ -130,20 +132,20 @@ static weir_status check_place(const struct cu_buffer *buffer, CUdeviceptr nativ
     if (status < 0)
         return status;
     if (type != (on_host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE))
-        return cu_error(device->module->host, WEIR_ERROR_INVALID,
-                        on_host ? "wrap it: weir_buffer_wrap() pins it"
-                                : "weir_buffer_wrap() takes memory of the host",
-                        "CUDA knows no %s memory at 0x%llx", on_host ? "pinned" : "device",
-                        (unsigned long long)native);
+        return weir_host_fail(device->module->host, WEIR_ERROR_INVALID,
+                              on_host ? "wrap it: weir_buffer_wrap() pins it"
+                                      : "weir_buffer_wrap() takes memory of the host",
+                              "CUDA knows no %s memory at 0x%llx", on_host ? "pinned" : "device",
+                              (unsigned long long)native);
     if (!on_host)
         status = ask(buffer, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, native, &ordinal);
     if (status < 0 || ordinal == device->listed->native)
         return status;
-    return cu_error(device->module->host, WEIR_ERROR_INVALID,
-                    "adopt it on the device that it is on",
-                    "the memory at 0x%llx is on CUDA device %d, and '%s' is device %d",
-                    (unsigned long long)native, ordinal, device->listed->info.name,
-                    device->listed->native);
+    return weir_host_fail(device->module->host, WEIR_ERROR_INVALID,
+                          "adopt it on the device that it is on",
+                          "the memory at 0x%llx is on CUDA device %d, and '%s' is device %d",
+                          (unsigned long long)native, ordinal, device->listed->info.name,
+                          device->listed->native);
 }
 
 weir_status cu_adopt(struct cu_buffer *buffer, CUdeviceptr native, weir_placement placement)

@@ -25,7 +25,7 @@ static weir_status note(struct cu_device *device, const struct cu_device *other,
 {
     struct cu_peer *peer = device->module->host->allocate(sizeof *peer);
     if (!peer)
-        return cu_no_memory(device->module->host, "a peer");
+        return weir_host_no_memory(device->module->host, "a peer");
     *peer = (struct cu_peer){device->peers, other->id, reaches};
     device->peers = peer;
     return WEIR_OK;

@@ -58,15 +58,16 @@ static weir_status choose(const struct cu_device *device, const struct weir_bund
     }
     list_images(bundle, have, sizeof have);
     if (!best && !have[0])
-        return cu_error(host, WEIR_ERROR_UNSUPPORTED,
-                        "build it with weir_kernels on a machine with a CUDA toolkit",
-                        "bundle '%s' has no CUDA images", bundle->name);
+        return weir_host_fail(host, WEIR_ERROR_UNSUPPORTED,
+                              "build it with weir_kernels on a machine with a CUDA toolkit",
+                              "bundle '%s' has no CUDA images", bundle->name);
     if (!best)
-        return cu_error(host, WEIR_ERROR_UNSUPPORTED,
-                        "build the bundle with a cubin of that architecture, or with PTX of it or "
-                        "an older one",
-                        "bundle '%s' has no image for '%s', which is sm_%u; it has %s",
-                        bundle->name, device->listed->info.name, device->architecture, have);
+        return weir_host_fail(
+            host, WEIR_ERROR_UNSUPPORTED,
+            "build the bundle with a cubin of that architecture, or with PTX of it or "
+            "an older one",
+            "bundle '%s' has no image for '%s', which is sm_%u; it has %s", bundle->name,
+            device->listed->info.name, device->architecture, have);
     chosen->data = best->data;
     chosen->bundle = bundle;
     snprintf(chosen->name, sizeof chosen->name, "%s sm_%u",
@@ -162,10 +163,10 @@ static weir_status load_bundled(const struct cu_program *program, const struct c
         if (status < 0)
             return status;
         if (!found)
-            return cu_error(program->device->module->host, WEIR_ERROR_NOT_FOUND,
-                            "build the bundle again with weir_kernels",
-                            "kernel '%s' is missing from %s of bundle '%s'",
-                            bundle->kernels[i].name, chosen->name, bundle->name);
+            return weir_host_fail(program->device->module->host, WEIR_ERROR_NOT_FOUND,
+                                  "build the bundle again with weir_kernels",
+                                  "kernel '%s' is missing from %s of bundle '%s'",
+                                  bundle->kernels[i].name, chosen->name, bundle->name);
     }
     return WEIR_OK;
 }
@@ -183,10 +184,11 @@ static weir_status fill_sizes(const struct cu_program *program,
         if (parameters[i].kind != WEIR_PARAMETER_VALUE || parameters[i].size > 0)
             continue;
         if (!cu->cuFuncGetParamInfo)
-            return cu_error(program->device->module->host, WEIR_ERROR_UNSUPPORTED,
-                            "install driver 550 or newer, or pass the values one by one",
-                            "kernel '%s': the driver (%s) does not tell the size of '%s'",
-                            kernel->name, program->device->module->driver, parameters[i].type_name);
+            return weir_host_fail(program->device->module->host, WEIR_ERROR_UNSUPPORTED,
+                                  "install driver 550 or newer, or pass the values one by one",
+                                  "kernel '%s': the driver (%s) does not tell the size of '%s'",
+                                  kernel->name, program->device->module->driver,
+                                  parameters[i].type_name);
         CUresult code = cu->cuFuncGetParamInfo(function, i, &offset, &size);
         if (code != CUDA_SUCCESS)
             return cu_native_error(program->device, "cuFuncGetParamInfo", code,
@@ -273,13 +275,13 @@ weir_status cu_program_create(const struct weir_link *link, weir_device *device,
     (void)object;
     struct cu_program *program = host->allocate(sizeof *program);
     if (!program)
-        return cu_no_memory(host, "a program");
+        return weir_host_no_memory(host, "a program");
     program->device = cu_device_of(link, device);
     program->entry = host->allocate(sizeof *program->entry);
 
     weir_status status;
     if (!program->entry)
-        status = cu_no_memory(host, "a program");
+        status = weir_host_no_memory(host, "a program");
     else if (params->source)
         status = create_from_source(program, params);
     else {
@@ -354,11 +356,11 @@ static weir_status find_and_prepare(const struct cu_program *program, struct cu_
     if (status < 0)
         return status;
     if (!found)
-        return cu_error(program->device->module->host, WEIR_ERROR_NOT_FOUND,
-                        "build the program again", "kernel '%s' is not in the program", name);
+        return weir_host_fail(program->device->module->host, WEIR_ERROR_NOT_FOUND,
+                              "build the program again", "kernel '%s' is not in the program", name);
     kernel->name = cu_keep_name(program->device, name);
     if (!kernel->name)
-        return cu_no_memory(program->device->module->host, "a kernel");
+        return weir_host_no_memory(program->device->module->host, "a kernel");
     return prepare(program, kernel, name, info);
 }
 
@@ -370,12 +372,13 @@ weir_status cu_kernel_create(const struct weir_link *link, weir_program *program
     struct cu_scope scope;
     (void)object;
     if (signature->parameter_count > CU_PARAMETER_LIMIT)
-        return cu_error(link->host, WEIR_ERROR_UNSUPPORTED, "pass a structure or a buffer",
-                        "kernel '%s' has %u parameters; the CUDA backend passes up to %d",
-                        signature->name, (unsigned)signature->parameter_count, CU_PARAMETER_LIMIT);
+        return weir_host_fail(link->host, WEIR_ERROR_UNSUPPORTED, "pass a structure or a buffer",
+                              "kernel '%s' has %u parameters; the CUDA backend passes up to %d",
+                              signature->name, (unsigned)signature->parameter_count,
+                              CU_PARAMETER_LIMIT);
     struct cu_kernel *kernel = link->host->allocate(sizeof *kernel);
     if (!kernel)
-        return cu_no_memory(link->host, "a kernel");
+        return weir_host_no_memory(link->host, "a kernel");
     weir_status status = cu_enter(program->device, &scope);
     if (status == WEIR_OK) {
         status = find_and_prepare(program, kernel, signature->name, info);

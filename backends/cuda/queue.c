@@ -74,7 +74,7 @@ weir_status cu_queue_create(const struct weir_link *link, weir_device *device_ob
     struct cu_queue *queue = link->host->allocate(sizeof *queue);
     if (!queue) {
         cu_leave(device, &scope);
-        return cu_no_memory(link->host, "a queue");
+        return weir_host_no_memory(link->host, "a queue");
     }
     queue->device = device;
     queue->timing = setup->timing;
@@ -143,9 +143,9 @@ weir_status cu_pack(const struct weir_link *link, const struct weir_operation *o
     pack(link, packed, operation->u.launch.arguments, operation->u.launch.argument_count);
     if (packed->local_bytes <= kernel->max_dynamic_bytes)
         return WEIR_OK;
-    return cu_error(link->host, WEIR_ERROR_INVALID, "use smaller local arrays or blocks",
-                    "launch: %zu bytes of local memory in all; this kernel can have %u",
-                    packed->local_bytes, kernel->max_dynamic_bytes);
+    return weir_host_fail(link->host, WEIR_ERROR_INVALID, "use smaller local arrays or blocks",
+                          "launch: %zu bytes of local memory in all; this kernel can have %u",
+                          packed->local_bytes, kernel->max_dynamic_bytes);
 }
 
 static weir_status submit_launch(const struct weir_link *link, struct cu_queue *queue,
@@ -197,9 +197,10 @@ static weir_status submit(const struct weir_link *link, struct cu_queue *queue,
     default: // the last hop keeps the others
         break;
     }
-    return cu_error(link->host, WEIR_ERROR_UNSUPPORTED,
-                    "install a module of the same version as the library",
-                    "the CUDA backend does not know operations of kind %d", (int)operation->kind);
+    return weir_host_fail(link->host, WEIR_ERROR_UNSUPPORTED,
+                          "install a module of the same version as the library",
+                          "the CUDA backend does not know operations of kind %d",
+                          (int)operation->kind);
 }
 
 weir_status cu_queue_submit(const struct weir_link *link, weir_queue *object,

@@ -141,11 +141,12 @@ static weir_status refuse(const struct reader *reader, struct token at, const ch
     unsigned line = 1;
     for (const char *c = reader->clean; c < at.text; c++)
         line += *c == '\n';
-    return cu_error(reader->host, WEIR_ERROR_BUILD,
-                    "docs/kernels.md tells what a kernel's parameters may be; they must be spelt "
-                    "out, without macros",
-                    "source:%u: kernel '%.*s': %s, at '%.*s'", line, (int)length, kernel, what,
-                    (int)at.length, at.text);
+    return weir_host_fail(
+        reader->host, WEIR_ERROR_BUILD,
+        "docs/kernels.md tells what a kernel's parameters may be; they must be spelt "
+        "out, without macros",
+        "source:%u: kernel '%.*s': %s, at '%.*s'", line, (int)length, kernel, what, (int)at.length,
+        at.text);
 }
 
 // Stores a string made of up to three parts.
@@ -398,7 +399,7 @@ weir_status cu_signatures_read(const struct weir_host *host, const char *source,
     *out_signatures = NULL;
     char *clean = host->allocate(strlen(source) + 1);
     if (!clean)
-        return cu_no_memory(host, "the signatures of a program");
+        return weir_host_no_memory(host, "the signatures of a program");
     memcpy(clean, source, strlen(source) + 1);
     make_blank(clean);
 
@@ -412,7 +413,7 @@ weir_status cu_signatures_read(const struct weir_host *host, const char *source,
             all->kernel_count = (uint32_t)reader.kernel_count;
             *out_signatures = all;
         } else {
-            status = cu_no_memory(host, "the signatures of a program");
+            status = weir_host_no_memory(host, "the signatures of a program");
         }
     }
     host->release(clean);

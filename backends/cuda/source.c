@@ -92,10 +92,11 @@ static weir_status need_compiler(struct cu_module *module)
     pthread_mutex_unlock(&compiler->lock);
     if (loaded)
         return WEIR_OK;
-    return cu_error(module->host, WEIR_ERROR_UNSUPPORTED,
-                    "install NVRTC, a part of the CUDA toolkit whose version the driver supports; "
-                    "or build the kernels with weir_kernels",
-                    "source is compiled with NVRTC, which cannot be loaded: %s", message);
+    return weir_host_fail(
+        module->host, WEIR_ERROR_UNSUPPORTED,
+        "install NVRTC, a part of the CUDA toolkit whose version the driver supports; "
+        "or build the kernels with weir_kernels",
+        "source is compiled with NVRTC, which cannot be loaded: %s", message);
 }
 
 static weir_status refuse(const struct build *build, const char *call, nvrtcResult code,
@@ -120,7 +121,7 @@ static weir_status choose_target(struct build *build)
         return refuse(build, "nvrtcGetNumSupportedArchs", code, "NVRTC knows no architectures");
     int *known = host->allocate((size_t)count * sizeof *known);
     if (!known)
-        return cu_no_memory(host, "a program");
+        return weir_host_no_memory(host, "a program");
     code = build->nvrtc->nvrtcGetSupportedArchs(known);
     for (int i = 0; i < count && code == NVRTC_SUCCESS; i++) {
         if ((unsigned)known[i] <= wanted && (unsigned)known[i] > best)
@@ -128,12 +129,12 @@ static weir_status choose_target(struct build *build)
     }
     host->release(known);
     if (best == 0)
-        return cu_error(host, WEIR_ERROR_UNSUPPORTED,
-                        "install an older NVRTC beside the driver, or build the kernels with "
-                        "weir_kernels",
-                        "NVRTC %d.%d compiles for no architecture up to sm_%u",
-                        build->device->module->compiler->major,
-                        build->device->module->compiler->minor, wanted);
+        return weir_host_fail(host, WEIR_ERROR_UNSUPPORTED,
+                              "install an older NVRTC beside the driver, or build the kernels with "
+                              "weir_kernels",
+                              "NVRTC %d.%d compiles for no architecture up to sm_%u",
+                              build->device->module->compiler->major,
+                              build->device->module->compiler->minor, wanted);
     build->cubin = best == wanted;
     snprintf(build->target, sizeof build->target, "--gpu-architecture=%s_%u",
              build->cubin ? "sm" : "compute", best);
@@ -148,15 +149,15 @@ static weir_status make_options(struct build *build, const char *options)
     build->list[build->count++] = "--fmad=false"; // as weir_kernels does
     build->options = host->allocate(strlen(options) + 1);
     if (!build->options)
-        return cu_no_memory(host, "the options of a program");
+        return weir_host_no_memory(host, "the options of a program");
     memcpy(build->options, options, strlen(options) + 1);
 
     char *rest = NULL;
     for (char *option = strtok_r(build->options, " \t\n", &rest); option;
          option = strtok_r(NULL, " \t\n", &rest)) {
         if (build->count == OPTION_LIMIT)
-            return cu_error(host, WEIR_ERROR_INVALID, "put definitions into the source",
-                            "a program has at most %d options", OPTION_LIMIT - 3);
+            return weir_host_fail(host, WEIR_ERROR_INVALID, "put definitions into the source",
+                                  "a program has at most %d options", OPTION_LIMIT - 3);
         build->list[build->count++] = option;
     }
     return WEIR_OK;
@@ -168,7 +169,7 @@ static weir_status make_text(struct build *build, const char *source)
     const size_t size = strlen(weir_dialect_cuda) + strlen(BETWEEN) + strlen(source) + 1;
     build->text = host->allocate(size);
     if (!build->text)
-        return cu_no_memory(host, "the text of a program");
+        return weir_host_no_memory(host, "the text of a program");
     snprintf(build->text, size, "%s%s%s", weir_dialect_cuda, BETWEEN, source);
     return WEIR_OK;
 }
@@ -217,7 +218,7 @@ static weir_status take_image(const struct build *build, void **out_image, size_
                                     : nvrtc->nvrtcGetPTXSize(build->program, &size);
     char *image = code == NVRTC_SUCCESS && size > 0 ? malloc(size) : NULL;
     if (code == NVRTC_SUCCESS && !image)
-        return cu_no_memory(build->device->module->host, "the image of a program");
+        return weir_host_no_memory(build->device->module->host, "the image of a program");
     if (code == NVRTC_SUCCESS)
         code = build->cubin ? nvrtc->nvrtcGetCUBIN(build->program, image)
                             : nvrtc->nvrtcGetPTX(build->program, image);

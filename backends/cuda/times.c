@@ -121,7 +121,7 @@ weir_status cu_watch_init(struct cu_queue *queue)
     struct cu_device *device = queue->device;
     queue->watch = device->module->host->allocate(sizeof *queue->watch);
     if (!queue->watch)
-        return cu_no_memory(device->module->host, "the times of a queue's operations");
+        return weir_host_no_memory(device->module->host, "the times of a queue's operations");
     pthread_mutex_init(&queue->watch->lock, NULL);
     pthread_mutex_lock(&device->clock.lock);
     keep_pair(device);

@@ -17,11 +17,19 @@
 #include <string.h>
 #include <weir/module/module.h>
 
+// What is called only when something went wrong lies away from the rest of the module.
+#if defined(__GNUC__)
+#define WEIR_HOST_COLD __attribute__((cold))
+#else
+#define WEIR_HOST_COLD
+#endif
+
 // Writes the sentence into `detail`, whose other fields are filled in already, such as the
 // native call and its error, and hands it over. Returns `detail->status`.
 WEIR_PRINTF(3, 4)
-static inline weir_status weir_host_report(const struct weir_host *host, struct weir_error *detail,
-                                           const char *format, ...)
+WEIR_HOST_COLD static inline weir_status weir_host_report(const struct weir_host *host,
+                                                          struct weir_error *detail,
+                                                          const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
@@ -32,8 +40,9 @@ static inline weir_status weir_host_report(const struct weir_host *host, struct 
 
 // An error of no driver's. `remedy` may be NULL. Returns `status`.
 WEIR_PRINTF(4, 5)
-static inline weir_status weir_host_fail(const struct weir_host *host, weir_status status,
-                                         const char *remedy, const char *format, ...)
+WEIR_HOST_COLD static inline weir_status weir_host_fail(const struct weir_host *host,
+                                                        weir_status status, const char *remedy,
+                                                        const char *format, ...)
 {
     struct weir_error detail;
     memset(&detail, 0, sizeof detail);
@@ -48,10 +57,13 @@ static inline weir_status weir_host_fail(const struct weir_host *host, weir_stat
 }
 
 // The one sentence for memory of the host that ran out. Returns WEIR_ERROR_OUT_OF_MEMORY.
-static inline weir_status weir_host_no_memory(const struct weir_host *host, const char *what)
+WEIR_HOST_COLD static inline weir_status weir_host_no_memory(const struct weir_host *host,
+                                                             const char *what)
 {
     return weir_host_fail(host, WEIR_ERROR_OUT_OF_MEMORY, "free some memory of the host",
                           "no host memory is left for %s", what);
 }
+
+#undef WEIR_HOST_COLD
 
 #endif
