@@ -179,23 +179,27 @@ static size_t elements_aligned(size_t bytes, size_t alignment)
     return bytes > 0 ? alignment / greatest_common_divisor(bytes, alignment) : 1;
 }
 
-static weir_status choose_unit(const struct weir_chunks_params *params, size_t *out_unit)
+static size_t alignment_of(const struct weir_chunks_params *params)
 {
     size_t alignment = weir_device_limits(params->device)->argument_alignment_bytes;
-    size_t unit;
+    return alignment > 0 ? alignment : 1;
+}
 
-    alignment = alignment > 0 ? alignment : 1;
-    unit = common_multiple(elements_aligned(params->in_bytes, alignment),
-                           elements_aligned(params->out_bytes, alignment));
-    if (unit > 0)
-        unit = common_multiple(unit, params->granularity > 0 ? params->granularity : 1);
-    *out_unit = unit;
-    if (unit > 0)
-        return WEIR_OK;
+// Elements of which chunks are made; 0 where they cannot be counted.
+static size_t choose_unit(const struct weir_chunks_params *params)
+{
+    size_t alignment = alignment_of(params);
+    size_t unit = common_multiple(elements_aligned(params->in_bytes, alignment),
+                                  elements_aligned(params->out_bytes, alignment));
+    return unit > 0 ? common_multiple(unit, params->granularity > 0 ? params->granularity : 1) : 0;
+}
+
+static weir_status refuse_granularity(const struct weir_chunks_params *params)
+{
     return weir__pattern_fail(params->label, WEIR_ERROR_INVALID, "use a smaller granularity",
                               "weir_chunks_create: no multiple of the granularity, %zu, that is "
                               "aligned to %zu bytes can be counted",
-                              params->granularity, alignment);
+                              params->granularity, alignment_of(params));
 }
 
 // Where copies have no engine and memory is one, the cores that compute also copy.
@@ -256,10 +260,11 @@ weir_status weir__chunks_plan(const struct weir_chunks_params *params,
                               struct weir_chunks_plan *out_plan, size_t *out_units)
 {
     weir_status status = check(params);
-    if (status == WEIR_OK)
-        status = choose_unit(params, &out_plan->unit);
     if (status != WEIR_OK)
         return status;
+    out_plan->unit = choose_unit(params);
+    if (out_plan->unit == 0)
+        return refuse_granularity(params);
 
     size_t units = params->element_count / out_plan->unit;
     units += params->element_count % out_plan->unit > 0;
