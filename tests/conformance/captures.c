@@ -302,8 +302,8 @@ CONFORM(Capture, FromManyThreads)
     EXPECT_UINT_EQ(weir_graph_node_count(graph), 300);
     ASSERT_OK(weir_queue_graph(r.a, graph));
     EXPECT_SYNC(r.a);
-    for (unsigned char i = 1; i <= THREADS; i++)
-        EXPECT_TRUE(all_are(r.host, 64 * (size_t)i, 64, i));
+    for (size_t i = 1; i <= THREADS; i++)
+        EXPECT_TRUE(all_are(r.host, 64 * i, 64, (unsigned char)i));
     weir_graph_destroy(&graph);
     destroy_rig(&r);
 }

@@ -100,8 +100,8 @@ static weir_status create_buffers(struct objects *all)
 
 static weir_status wrap_natives(struct objects *all)
 {
-    struct weir_native_queue queue;
-    struct weir_native_buffer buffer;
+    struct weir_native_queue queue = {.queue = NULL};
+    struct weir_native_buffer buffer = {.memory = NULL};
     struct weir_queue_wrap_params wrap = {.struct_size = sizeof wrap};
     struct weir_adopt_params adopt = {.struct_size = sizeof adopt, .size = BYTES};
     weir_status status = weir_queue_get_native(all->queues[0], &queue);

@@ -3,6 +3,8 @@
 
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "tests/patterns/recorder.h"
 #include "tests/patterns/rig.h"
@@ -236,9 +238,9 @@ static void *take_many(void *argument)
     weir_queue *queue;
 
     for (unsigned i = 0; i < 1000; i++) {
-        unsigned index = 5;
+        unsigned long index = 5;
         if (weir_queue_pool_get(pool, WEIR_QUEUE_NORMAL, &queue) == WEIR_OK)
-            sscanf(weir_queue_label(queue), "pool/normal/%u", &index);
+            index = strtoul(weir_queue_label(queue) + strlen("pool/normal/"), NULL, 10);
         if (index < 5)
             taker->counts[index]++;
         else

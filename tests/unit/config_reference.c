@@ -53,7 +53,7 @@ static weir_status load(const struct config_reference *reference, const char *te
         .config_text = text,
     };
     loaded->count = count_keys(reference);
-    loaded->settings = calloc(loaded->count, sizeof *loaded->settings);
+    loaded->settings = calloc(loaded->count + 1, sizeof *loaded->settings);
     struct weir_setting *next = loaded->settings;
     weir_status status = weir__config_load(&params, &loaded->config);
     for (size_t i = 0; i < reference->table_count && status == WEIR_OK; i++) {

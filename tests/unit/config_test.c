@@ -90,7 +90,7 @@ static void check_refusals(const struct refusal *refusals, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         struct weir__config *config = NULL;
-        struct weir_setting settings[PIPELINE_KEYS];
+        struct weir_setting settings[PIPELINE_KEYS] = {{0}};
         weir_test_note("row %zu: %s", i, refusals[i].text);
         EXPECT_INT_EQ(read_all(refusals[i].text, &config, settings), WEIR_ERROR_CONFIG);
         EXPECT_NULL(config);
@@ -145,7 +145,7 @@ WEIR_TEST(Config, ReadsEveryTypeWithItsOrigin)
     memcpy(strstr(mended, " # 1"), "#  1", 4);
 
     struct weir__config *config;
-    struct weir_setting settings[PIPELINE_KEYS];
+    struct weir_setting settings[PIPELINE_KEYS] = {{0}};
     if (read_all(mended, &config, settings) != WEIR_OK)
         WEIR_FAIL("%s", weir_last_error_text());
     check_weir(config, "backend", "opencl", "weir.ini:5");
@@ -169,7 +169,7 @@ WEIR_TEST(Config, ReadsEveryTypeWithItsOrigin)
 WEIR_TEST(Config, FillsDefaultsOfATable)
 {
     struct weir__config *config;
-    struct weir_setting settings[PIPELINE_KEYS];
+    struct weir_setting settings[PIPELINE_KEYS] = {{0}};
     ASSERT_INT_EQ(read_all("[pipeline]\nslots = 0\n", &config, settings), WEIR_OK);
     EXPECT_INT_EQ(settings[SLOTS].integer, 0);
     EXPECT_INT_EQ(settings[TIMING].integer, 1);
@@ -186,7 +186,7 @@ WEIR_TEST(Config, FillsDefaultsOfATable)
 WEIR_TEST(Config, AcceptsValuesAtTheirLimits)
 {
     struct weir__config *config;
-    struct weir_setting settings[PIPELINE_KEYS];
+    struct weir_setting settings[PIPELINE_KEYS] = {{0}};
     ASSERT_INT_EQ(read_all("[pipeline]\nslots = 16\nseed = 9223372036854775807\n", &config,
                            settings),
                   WEIR_OK);
@@ -337,7 +337,7 @@ WEIR_TEST(Config, RefusesBadLines)
 WEIR_TEST(Config, AcceptsTheWholeOfUtf8)
 {
     struct weir__config *config;
-    struct weir_setting settings[PIPELINE_KEYS];
+    struct weir_setting settings[PIPELINE_KEYS] = {{0}};
     ASSERT_INT_EQ(
         read_all("; \xc2\x80 \xdf\xbf \xe0\xa0\x80 \xed\x9f\xbf \xee\x80\x80 \xef\xbf\xbf "
                  "\xf0\x90\x80\x80 \xf4\x8f\xbf\xbf\n",
@@ -358,7 +358,7 @@ static void write_long(char *text, const char *before, size_t count)
 WEIR_TEST(Config, RefusesLinesAboveTheLimit)
 {
     struct weir__config *config;
-    struct weir_setting settings[PIPELINE_KEYS];
+    struct weir_setting settings[PIPELINE_KEYS] = {{0}};
     char text[400];
 
     write_long(text, "[weir]\ndevice = ", WEIR__CONFIG_LINE_LIMIT - 9);
@@ -379,7 +379,7 @@ WEIR_TEST(Config, RefusesLinesAboveTheLimit)
 WEIR_TEST(Config, RefusesTooManySectionsAndKeys)
 {
     struct weir__config *config;
-    struct weir_setting settings[PIPELINE_KEYS];
+    struct weir_setting settings[PIPELINE_KEYS] = {{0}};
     size_t size = 20000;
     char *text = calloc(size, 1);
     ASSERT_NOT_NULL(text);
@@ -402,7 +402,7 @@ WEIR_TEST(Config, RefusesTooManySectionsAndKeys)
 WEIR_TEST(Config, NoticesWhenInihDropsALine)
 {
     struct weir__config *config;
-    struct weir_setting settings[PIPELINE_KEYS];
+    struct weir_setting settings[PIPELINE_KEYS] = {{0}};
     char *usual = ini_start_comment_prefixes;
     char changed[] = ";#bd";
 

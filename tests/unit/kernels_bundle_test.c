@@ -1,5 +1,7 @@
 // What the rule weir_kernels makes: signatures as the sources declare them, and
 // every image. HAVE_CUDA is 1 where the build found a CUDA toolkit.
+//
+// clang-tidy: -DHAVE_CUDA=1
 
 #include <stdbool.h>
 #include <string.h>
