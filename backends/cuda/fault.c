@@ -267,8 +267,8 @@ static void write_word_if_due(struct cu_queue *queue, uint64_t sequence)
     write_word(queue, sequence);
 }
 
-// An entry is written between begin_entry() and end_entry(). Release on every store keeps them behind the first, as acquire on every load keeps
-// them in front of the last.
+// An entry is written between begin_entry() and end_entry(). Release on every store
+// keeps them behind the first, as acquire on every load keeps them in front of the last.
 static struct entry *begin_entry(struct cu_history *history)
 {
     const uint64_t count = atomic_load_explicit(&history->count, memory_order_relaxed);
