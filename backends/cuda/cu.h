@@ -20,8 +20,9 @@
 //   signature.c    kernel signatures, read from that source
 //   error.c        what CUDA's errors mean, and what to do about them
 //
-// Locks, in the order in which they are taken: activity.c's, a watch's, a clock's, a queue's, a timeline's or a
-// device's. Nothing that may wait for the device is called under any of them.
+// Locks, in the order in which they are taken: activity.c's, a watch's, a clock's, a
+// queue's, a timeline's or a device's. Nothing that may wait for the device is called
+// under any of them.
 #ifndef WEIR_BACKENDS_CUDA_CU_H
 #define WEIR_BACKENDS_CUDA_CU_H
 

@@ -289,10 +289,29 @@ static const struct cu_queue *find_queue(const struct cu_device *device, CUstrea
     return found;
 }
 
+// Marks the end of a stream that was left and must not be touched, by one that waits for its
+// last record. The driver lets go of that one when it has.
+static CUresult record_behind(const struct cu_symbols *cu, CUevent end, CUevent followed,
+                              const char **out_call)
+{
+    CUstream stream;
+    *out_call = "cuStreamCreateWithPriority";
+    CUresult code = cu->cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, 0);
+    if (code != CUDA_SUCCESS)
+        return code;
+    *out_call = "cuStreamWaitEvent";
+    code = cu->cuStreamWaitEvent(stream, end, 0);
+    if (code == CUDA_SUCCESS) {
+        *out_call = "cuEventRecord";
+        code = cu->cuEventRecord(followed, stream);
+    }
+    cu->cuStreamDestroy(stream);
+    return code;
+}
+
 // Marks the end of the last launch, for the first one of a new executable graph. A stream
-// that is gone had finished; one that was left must not be touched, so its end is waited for
-// here. Recording under the lock may take until the stream has room, which it gets without
-// anybody's help.
+// that is gone had finished, and so has one that was left without a record. Recording under
+// the lock may take until the stream has room, which it gets without anybody's help.
 static weir_status mark_last_launch(struct cu_graph *graph)
 {
     struct cu_device *device = graph->device;
@@ -308,17 +327,17 @@ static weir_status mark_last_launch(struct cu_graph *graph)
     }
     pthread_mutex_lock(&device->lock);
     const struct cu_queue *queue = find_queue(device, graph->stream);
-    const bool left = queue && queue->left;
-    if (left && queue->end)
-        code = cu->cuEventSynchronize(queue->end);
-    else if (queue && !left)
+    const bool follow = queue && (!queue->left || queue->end);
+    const char *call = "cuEventRecord";
+    if (follow && queue->left)
+        code = record_behind(cu, queue->end, graph->followed, &call);
+    else if (follow)
         code = cu->cuEventRecord(graph->followed, graph->stream);
     pthread_mutex_unlock(&device->lock);
     if (code != CUDA_SUCCESS)
-        return cu_native_error(device, left ? "cuEventSynchronize" : "cuEventRecord", code,
-                               "update a graph");
+        return cu_native_error(device, call, code, "update a graph");
     // Without the queue, what an earlier update marked is still to be followed.
-    graph->must_follow = graph->must_follow || (queue && !left);
+    graph->must_follow = graph->must_follow || follow;
     return WEIR_OK;
 }
 

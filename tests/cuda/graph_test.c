@@ -204,8 +204,12 @@ WEIR_TEST(CudaGraph, OutlivesTheStreamOfAWrappedQueue)
     fake->hold(0);
     fake->finish_stream(stream);
     fake->destroy_stream(stream);
+    const long synced = fake->calls("cuEventSynchronize");
     EXPECT_OK(weir_graph_set_fill(graph, 0, memory, 0, SIZE, &word, 4));
+    EXPECT_INT_EQ(fake->calls("cuEventSynchronize"), synced); // an update waits for nothing
+    const long followed = fake->calls("cuStreamWaitEvent");
     EXPECT_OK(weir_queue_graph(rig.queue, graph));
+    EXPECT_INT_EQ(fake->calls("cuStreamWaitEvent"), followed + 1);
     EXPECT_OK(weir_queue_sync(rig.queue, GUARD_NS));
     EXPECT_UINT_EQ(rig_bytes(host)[SIZE - 1], 2);
     weir_graph_destroy(&graph);

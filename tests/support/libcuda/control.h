@@ -3,7 +3,8 @@
 // and functions in C (twins.c) for the conformance kernels. It is stricter than
 // the real one where that would only be slow: copies of pageable memory, and
 // between two places of the host, are errors, and so are a call without a current
-// context, and a use of another device's memory without access to it. What waits for the whole device there does so here.
+// context, and a use of another device's memory without access to it. What waits for
+// the whole device there does so here.
 //
 // The environment is read when the library is loaded:
 //   WEIR_TEST_CUDA_VERSION=13000   what the driver supports
