@@ -8,7 +8,7 @@
 
 #include "cli/bench_submit.h"
 #include "cli/progress.h"
-#include "core/runtime.h"
+#include "core/runtime/runtime.h"
 #include "kernels/conformance/conformance.h"
 
 enum {

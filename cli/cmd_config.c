@@ -8,10 +8,10 @@
 #include "cli/open.h"
 #include "cli/options.h"
 #include "cli/table.h"
-#include "core/config.h"
-#include "core/loader.h"
-#include "core/memory.h"
-#include "core/runtime.h"
+#include "core/config/config.h"
+#include "core/module/loader.h"
+#include "core/runtime/runtime.h"
+#include "core/support/memory.h"
 
 struct printer {
     struct weir_table table;

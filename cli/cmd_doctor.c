@@ -9,7 +9,7 @@
 #include "cli/json.h"
 #include "cli/open.h"
 #include "cli/options.h"
-#include "core/config.h"
+#include "core/config/config.h"
 
 static const char *const state_names[] = {
     [DOCTOR_OK] = "ok",

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "cli/doctor.h"
-#include "core/load_report.h"
-#include "core/loader.h"
-#include "core/runtime.h"
+#include "core/module/load_report.h"
+#include "core/module/loader.h"
+#include "core/runtime/runtime.h"
 
 enum {
     DIRECTORY_LIMIT = 16,

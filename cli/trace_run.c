@@ -12,7 +12,7 @@
 
 #include "base/text.h"
 #include "cli/trace.h"
-#include "core/config.h"
+#include "core/config/config.h"
 #include "report/trace.h"
 
 static const char about[] =

@@ -1,8 +1,8 @@
 // The check, and the entry point of libFuzzer:
 //
 //     clang -std=c11 -D_POSIX_C_SOURCE=200809L -I. -Iapi -g -O1
-//         -fsanitize=fuzzer,address,undefined tests/fuzz/config_fuzz.c core/config*.c
-//         core/error.c core/memory.c base/text.c base/file.c -linih -o config_fuzz
+//         -fsanitize=fuzzer,address,undefined tests/fuzz/config_fuzz.c core/config/*.c
+//         core/support/error.c core/support/memory.c base/text.c base/file.c -linih -o config_fuzz
 //     ./config_fuzz -max_len=2000 CORPUS conf
 #include "tests/fuzz/config_fuzz.h"
 
@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/config.h"
-#include "core/config_parts.h"
+#include "core/config/config.h"
+#include "core/config/parts.h"
 
 static const char *const choices[] = {"auto", "depth_first", "breadth_first", NULL};
 

@@ -1,5 +1,5 @@
 // The load report as data and as text.
-#include "core/load_report.h"
+#include "core/module/load_report.h"
 #include "tests/support/test.h"
 
 static const struct weir_load_entry missing = {

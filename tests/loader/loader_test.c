@@ -7,10 +7,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/error.h"
-#include "core/load_report.h"
-#include "core/loader.h"
-#include "core/memory.h"
+#include "core/module/load_report.h"
+#include "core/module/loader.h"
+#include "core/support/error.h"
+#include "core/support/memory.h"
 #include "tests/support/test.h"
 
 static const struct weir_host host = {

@@ -7,7 +7,7 @@
 
 #include <weir/weir.h>
 
-#include "core/device.h"
+#include "core/object/device.h"
 #include "tests/support/test.h"
 
 #define EXPECT_OK(call) EXPECT_INT_EQ(call, WEIR_OK)

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "core/runtime.h"
+#include "core/runtime/runtime.h"
 #include "kernels/conformance/conformance.h"
 #include "tests/support/test.h"
 

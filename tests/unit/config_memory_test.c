@@ -3,7 +3,7 @@
 // function in front of the allocator.
 #include <stdlib.h>
 
-#include "core/config.h"
+#include "core/config/config.h"
 #include "tests/support/test.h"
 
 enum {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/config.h"
+#include "core/config/config.h"
 #include "tests/support/test.h"
 
 static const char label[] = "reference.ini";

@@ -7,7 +7,7 @@
 #include <weir/module/module.h>
 
 #include "base/file.h"
-#include "core/config.h"
+#include "core/config/config.h"
 #include "patterns/pipeline.h"
 #include "pipelines/arr_coc/arr_coc.h"
 #include "tests/support/test.h"

@@ -1,6 +1,6 @@
-// The INI layer through core/config.h: each rule of the language, each kind of
+// The INI layer through core/config/config.h: each rule of the language, each kind of
 // value, precedence, origins, lists, and files that cannot be read.
-#include "core/config.h"
+#include "core/config/config.h"
 
 #include <stdio.h>
 #include <stdlib.h>

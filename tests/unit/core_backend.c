@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "core/runtime.h"
+#include "core/runtime/runtime.h"
 
 #define SEEN_LIMIT 4096
 

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/buffer.h"
-#include "core/capture.h"
-#include "core/graph.h"
+#include "core/graph/capture.h"
+#include "core/graph/graph.h"
+#include "core/object/buffer.h"
 #include "tests/unit/core_backend.h"
 
 #define GUARD_NS (UINT64_C(60) * 1000000000u)

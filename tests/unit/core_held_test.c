@@ -1,8 +1,8 @@
 // The list of held operations, and the ring of waits.
 #include <string.h>
 
-#include "core/held.h"
-#include "core/waits.h"
+#include "core/queue/held.h"
+#include "core/queue/wait_ring.h"
 #include "tests/support/test.h"
 
 static struct weir_operation fill_of(uint64_t sequence, const void *pattern, size_t size)

@@ -1,6 +1,6 @@
 // The legacy queue's marks and waits: which there are, that there are no more, and what
 // becomes of a queue that cannot be brought behind.
-#include "core/queue.h"
+#include "core/queue/queue.h"
 #include "tests/unit/core_backend.h"
 
 #define GUARD_NS (UINT64_C(60) * 1000000000u)

@@ -1,6 +1,6 @@
 // Deferred destruction, over a backend that completes when it is told to.
-#include "core/memory.h"
-#include "core/object.h"
+#include "core/object/object.h"
+#include "core/support/memory.h"
 #include "tests/unit/core_backend.h"
 
 #define GUARD_NS (UINT64_C(60) * 1000000000u)

@@ -2,8 +2,8 @@
 // when something fails half-way.
 #include <stdlib.h>
 
-#include "core/pool.h"
-#include "core/queue.h"
+#include "core/pool/pool.h"
+#include "core/queue/queue.h"
 #include "tests/unit/core_backend.h"
 
 #define GUARD_NS (UINT64_C(60) * 1000000000u)

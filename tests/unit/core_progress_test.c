@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/error.h"
-#include "core/registry.h"
+#include "core/queue/registry.h"
+#include "core/support/error.h"
 #include "tests/unit/core_backend.h"
 
 #define GUARD_NS (UINT64_C(60) * 1000000000u)

@@ -3,7 +3,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "core/registry.h"
+#include "core/queue/registry.h"
 #include "tests/unit/core_backend.h"
 
 #define QUEUE_LIMIT 65536

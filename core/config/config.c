@@ -1,0 +1,185 @@
+// Where the configuration comes from, and which value of [weir] wins. The file's
+// own values are checked even where something else replaces them, so that a
+// file is right or wrong independent of the environment.
+#define _GNU_SOURCE // secure_getenv
+#include "core/config/config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "core/config/parts.h"
+#include "core/support/error.h"
+#include "core/support/memory.h"
+
+enum weir_key_index {
+    KEY_BACKEND,
+    KEY_DEVICE,
+    KEY_MODULE_PATH,
+    KEY_PLUGINS,
+};
+
+static const struct weir_key weir_keys[WEIR__CONFIG_WEIR_KEYS] = {
+    [KEY_BACKEND] =
+        {
+            .name = "backend",
+            .type = WEIR_KEY_TEXT,
+            .fallback = "cuda, opencl",
+            .help = "Backends, tried in this order; a single name means that one or an error.",
+        },
+    [KEY_DEVICE] =
+        {
+            .name = "device",
+            .type = WEIR_KEY_TEXT,
+            .fallback = "",
+            .help = "Index of the device, or a part of its name; nothing means the first.",
+        },
+    [KEY_MODULE_PATH] =
+        {
+            .name = "module_path",
+            .type = WEIR_KEY_TEXT,
+            .fallback = "",
+            .help = "Directories with modules, separated by ':'; nothing means those that lie "
+                    "beside the library.",
+        },
+    [KEY_PLUGINS] =
+        {
+            .name = "plugins",
+            .type = WEIR_KEY_TEXT,
+            .fallback = "",
+            .help = "Plugins, outermost first; the same one may stand twice.",
+        },
+};
+
+const struct weir_section weir__config_weir_table = {
+    .name = "weir",
+    .keys = weir_keys,
+    .key_count = WEIR__CONFIG_WEIR_KEYS,
+};
+
+const struct weir_setting *weir__config_weir(const struct weir__config *config, const char *key)
+{
+    for (size_t i = 0; i < WEIR__CONFIG_WEIR_KEYS; i++)
+        if (strcmp(key, weir_keys[i].name) == 0)
+            return &config->weir[i];
+    return NULL;
+}
+
+static weir_status check_backend(const struct weir_setting *setting)
+{
+    char names[WEIR__CONFIG_LIST_LIMIT][WEIR__NAME_SIZE];
+    size_t count = 0;
+    weir_status status = weir__config_list(setting, false, names, WEIR__CONFIG_LIST_LIMIT, &count);
+    if (status != WEIR_OK || count > 0)
+        return status;
+    return weir__config_fail(setting->origin, "name at least one, such as opencl",
+                             "'backend' names no backend");
+}
+
+static weir_status check_plugins(const struct weir_setting *setting)
+{
+    char names[WEIR__CONFIG_LIST_LIMIT][WEIR__NAME_SIZE];
+    size_t count = 0;
+    return weir__config_list(setting, true, names, WEIR__CONFIG_LIST_LIMIT, &count);
+}
+
+// An empty item would stand for the working directory, as in PATH.
+static weir_status check_module_path(const struct weir_setting *setting)
+{
+    const char *text = setting->text;
+    size_t length = strlen(text);
+    if (length == 0)
+        return WEIR_OK;
+    if (text[0] == ':' || text[length - 1] == ':' || strstr(text, "::"))
+        return weir__config_fail(setting->origin,
+                                 "remove the extra ':', or write . for the working directory",
+                                 "'module_path' has an empty directory in '%s'", text);
+    return WEIR_OK;
+}
+
+static weir_status check_weir(const struct weir__config *config)
+{
+    weir_status status = check_backend(&config->weir[KEY_BACKEND]);
+    if (status == WEIR_OK)
+        status = check_module_path(&config->weir[KEY_MODULE_PATH]);
+    if (status == WEIR_OK)
+        status = check_plugins(&config->weir[KEY_PLUGINS]);
+    return status;
+}
+
+// Replaces the value of a key by `argument`, or else by the variable.
+static weir_status override(struct weir__config *config, enum weir_key_index index,
+                            const char *argument, const char *variable)
+{
+    const char *text = argument ? argument : secure_getenv(variable);
+    if (!text)
+        return WEIR_OK;
+    config->owned[index] = weir__copy_text(text);
+    if (!config->owned[index])
+        return weir__config_no_memory();
+    config->weir[index].text = config->owned[index];
+    config->weir[index].origin = argument ? "argument" : variable;
+    return WEIR_OK;
+}
+
+static weir_status resolve(struct weir__config *config, const struct weir_open_params *params)
+{
+    weir_status status = weir__config_section(config, &weir__config_weir_table, config->weir);
+    if (status == WEIR_OK)
+        status = check_weir(config);
+    if (status == WEIR_OK)
+        status = override(config, KEY_BACKEND, params->backend, "WEIR_BACKEND");
+    if (status == WEIR_OK)
+        status = override(config, KEY_MODULE_PATH, params->module_path, "WEIR_MODULE_PATH");
+    if (status == WEIR_OK)
+        status = override(config, KEY_PLUGINS, params->plugins, "WEIR_PLUGINS");
+    return status == WEIR_OK ? check_weir(config) : status;
+}
+
+static weir_status create_from_file(const char *path, bool from_variable,
+                                    struct weir__config **out_config)
+{
+    char message[512];
+    void *text = NULL;
+    size_t size = 0;
+    if (!weir_file_read(path, WEIR__CONFIG_FILE_LIMIT, &text, &size, message, sizeof message))
+        return weir__fail(WEIR_ERROR_IO,
+                          from_variable ? "WEIR_CONFIG names this file; correct or unset it" : NULL,
+                          "%s", message);
+    weir_status status = weir__config_create(path, text, size, out_config);
+    free(text);
+    return status;
+}
+
+static weir_status create(const struct weir_open_params *params, struct weir__config **out_config)
+{
+    const char *path = params->config_path;
+    const char *text = params->config_text;
+    if (text) {
+        bool named = path && path[0] != '\0';
+        return weir__config_create(named ? path : "config_text", text, strlen(text), out_config);
+    }
+    if (!path)
+        path = secure_getenv("WEIR_CONFIG");
+    if (!path || path[0] == '\0')
+        return weir__config_create("default", "", 0, out_config);
+    return create_from_file(path, !params->config_path, out_config);
+}
+
+weir_status weir__config_load(const struct weir_open_params *params,
+                              struct weir__config **out_config)
+{
+    static const struct weir_open_params none = {.struct_size = sizeof none};
+    struct weir__config *config = NULL;
+    *out_config = NULL;
+
+    if (!params)
+        params = &none;
+    weir_status status = create(params, &config);
+    if (status == WEIR_OK)
+        status = resolve(config, params);
+    if (status != WEIR_OK)
+        weir__config_destroy(&config);
+    *out_config = config;
+    return status;
+}

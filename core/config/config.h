@@ -1,0 +1,75 @@
+// The INI file: read once, strictly, and kept unchanged afterwards.
+//
+// The language. The text is UTF-8 (a byte order mark is skipped), lines end
+// with LF or CRLF and have at most 199 bytes. A line is empty, a comment that
+// starts with ';' or '#', a section "[name]", or "key = value" in the first
+// column. A ';' behind white space starts a comment behind a section or a value;
+// values hold no ';' otherwise, and no '#' at their start or behind white space.
+// Names are made of letters, digits, '_' and '-'. Each section and each key
+// stands at most once. Everything else is an error.
+//
+// Errors: WEIR_ERROR_CONFIG, whose message starts with "FILE:LINE: ", or with
+// the variable's name, or with "argument: "; WEIR_ERROR_IO for a file that
+// cannot be read; WEIR_ERROR_OUT_OF_MEMORY.
+// Threads: loading is safe beside other threads as long as none changes the
+// environment; a loaded configuration may be read by any number of threads.
+#ifndef WEIR_CORE_CONFIG_CONFIG_H
+#define WEIR_CORE_CONFIG_CONFIG_H
+
+#include <weir/config.h>
+#include <weir/runtime.h>
+
+// Limits of the language.
+#define WEIR__CONFIG_LINE_LIMIT 199
+#define WEIR__CONFIG_FILE_LIMIT ((size_t)1 << 20)
+#define WEIR__CONFIG_SECTION_LIMIT 256
+#define WEIR__CONFIG_KEY_LIMIT 1024
+// A name of a section or of a module, with its terminator, and names in a list.
+#define WEIR__NAME_SIZE 32
+#define WEIR__CONFIG_LIST_LIMIT 16
+
+struct weir__config;
+
+// The keys of [weir].
+extern const struct weir_section weir__config_weir_table;
+
+// Reads the configuration that `params` asks for, checks its lines and [weir],
+// and stores it in `*out_config`, or stores NULL there and returns an error.
+// `params` may be NULL, is taken at its full size, and need only live until
+// return. A variable that is set counts even when it is empty.
+//
+// Ownership: the caller's, until weir__config_destroy().
+weir_status weir__config_load(const struct weir_open_params *params,
+                              struct weir__config **out_config);
+
+void weir__config_destroy(struct weir__config **config);
+
+// The value of `key` in [weir], by precedence; its origin is "FILE:LINE",
+// "WEIR_BACKEND" and the like, "argument" or "default". NULL for a key that
+// [weir] does not have.
+//
+// Ownership: the configuration's.
+const struct weir_setting *weir__config_weir(const struct weir__config *config, const char *key);
+
+// Checks the file's section of that name, if it has one, against the table and
+// fills one setting per key, in the table's order, defaults included.
+//
+// Ownership: what the settings point to is the configuration's and the table's.
+weir_status weir__config_section(const struct weir__config *config,
+                                 const struct weir_section *section, struct weir_setting *settings);
+
+// Refuses the first section of the file whose name is not among `known`, which
+// includes "weir".
+weir_status weir__config_check_sections(const struct weir__config *config, const char *const *known,
+                                        size_t count);
+
+// The name of the file's section `index`, in the order of the file, or NULL
+// behind the last.
+const char *weir__config_section_name(const struct weir__config *config, size_t index);
+
+// Splits "cuda, opencl" into at most `max` names. An empty text has none. Empty
+// items, bad characters, and repeats unless they are allowed, are errors.
+weir_status weir__config_list(const struct weir_setting *setting, bool allow_repeats,
+                              char names[][WEIR__NAME_SIZE], size_t max, size_t *out_count);
+
+#endif

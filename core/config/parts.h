@@ -1,0 +1,56 @@
+// What the files of the configuration share; nobody else includes it but the
+// fuzzer, which hands over text that holds zero bytes.
+#ifndef WEIR_CORE_CONFIG_PARTS_H
+#define WEIR_CORE_CONFIG_PARTS_H
+
+#include "core/config/config.h"
+
+enum {
+    WEIR__CONFIG_WEIR_KEYS = 4
+};
+
+// One "key = value" of the file. The strings lie behind the structure.
+struct weir__config_entry {
+    struct weir__config_entry *next;
+    const char *name;
+    const char *value;
+    const char *origin;
+    unsigned line;
+};
+
+// One section of the file, with its entries in order.
+struct weir__config_part {
+    struct weir__config_part *next;
+    struct weir__config_entry *entries;
+    struct weir__config_entry *last;
+    const char *origin;
+    unsigned line;
+    char name[WEIR__NAME_SIZE];
+};
+
+struct weir__config {
+    char *label; // the file's name in messages
+    struct weir__config_part *parts;
+    struct weir_setting weir[WEIR__CONFIG_WEIR_KEYS];
+    char *owned[WEIR__CONFIG_WEIR_KEYS]; // copies of what replaced the file's values
+};
+
+// Parses `size` bytes; checks lines, but no table. `label` names them in messages.
+weir_status weir__config_create(const char *label, const char *text, size_t size,
+                                struct weir__config **out_config);
+
+// The section of that name, or NULL.
+const struct weir__config_part *weir__config_find(const struct weir__config *config,
+                                                  const char *name);
+
+// Fails with WEIR_ERROR_CONFIG and "ORIGIN: SENTENCE".
+weir_status weir__config_fail(const char *origin, const char *remedy, const char *format, ...)
+    WEIR_PRINTF(3, 4);
+
+// The one sentence for memory that ran out.
+weir_status weir__config_no_memory(void);
+
+// How many leading bytes of `text` may stand in a name.
+size_t weir__config_name_length(const char *text);
+
+#endif

@@ -1,0 +1,335 @@
+// Choosing, opening and closing devices.
+#include <weir/device.h>
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "core/object/buffer.h"
+#include "core/object/device.h"
+#include "core/object/peer.h"
+#include "core/queue/queue.h"
+#include "core/queue/registry.h"
+#include "core/runtime/runtime.h"
+#include "core/submit/notifier.h"
+#include "core/support/error.h"
+#include "core/support/memory.h"
+#include "core/support/thread.h"
+
+size_t weir_device_count(const weir_runtime *runtime)
+{
+    if (!runtime)
+        return 0;
+    const struct weir_link *backend = weir__chain_backend(&runtime->chain);
+    return backend->ops->device_count(backend);
+}
+
+weir_status weir_device_describe(const weir_runtime *runtime, size_t index,
+                                 struct weir_device_info *out_info)
+{
+    WEIR_REFUSE_FORK();
+    WEIR_REQUIRE(NULL, runtime && out_info);
+    memset(out_info, 0, sizeof *out_info);
+    const struct weir_link *backend = weir__chain_backend(&runtime->chain);
+    size_t count = backend->ops->device_count(backend);
+    if (index >= count)
+        return weir__fail(WEIR_ERROR_NO_DEVICE, "`weir devices` lists them",
+                          "device %zu was asked for; the backend '%s' has %zu", index,
+                          backend->name, count);
+    return backend->ops->device_describe(backend, index, out_info);
+}
+
+// Choosing.
+
+static bool contains_ignoring_case(const char *text, const char *part)
+{
+    size_t length = strlen(part);
+    for (; *text; text++) {
+        size_t i = 0;
+        while (i < length && text[i] &&
+               tolower((unsigned char)text[i]) == tolower((unsigned char)part[i]))
+            i++;
+        if (i == length)
+            return true;
+    }
+    return false;
+}
+
+static bool is_index(const char *text, size_t *out_index)
+{
+    size_t value = 0;
+    for (const char *c = text; *c; c++) {
+        if (*c < '0' || *c > '9' || value > 100000)
+            return false;
+        value = 10 * value + (size_t)(*c - '0');
+    }
+    *out_index = value;
+    return *text != '\0';
+}
+
+static weir_status refuse_selection(const weir_runtime *runtime, const char *select,
+                                    const char *origin, size_t matches)
+{
+    char list[512] = "";
+    size_t used = 0;
+    size_t count = weir_device_count(runtime);
+    struct weir_device_info info;
+
+    for (size_t i = 0; i < count; i++)
+        if (weir_device_describe(runtime, i, &info) == WEIR_OK)
+            weir_text_append(list, sizeof list, &used, "%s%zu: %s", i ? ", " : "", i, info.name);
+    return weir__fail(WEIR_ERROR_NO_DEVICE, "name one of them by its index, or by more of its name",
+                      "%s: device '%s' matches %s; there are: %s", origin, select,
+                      matches ? "more than one" : "none", count ? list : "none");
+}
+
+static weir_status select_by_name(const weir_runtime *runtime, const char *select,
+                                  const char *origin, size_t *out_index)
+{
+    size_t matches = 0;
+    size_t count = weir_device_count(runtime);
+    struct weir_device_info info = {0};
+
+    for (size_t i = 0; i < count; i++) {
+        weir_status status = weir_device_describe(runtime, i, &info);
+        if (status < 0)
+            return status;
+        if (!contains_ignoring_case(info.name, select))
+            continue;
+        *out_index = i;
+        matches++;
+    }
+    return matches == 1 ? WEIR_OK : refuse_selection(runtime, select, origin, matches);
+}
+
+static weir_status select_device(const weir_runtime *runtime, const char *explicit_select,
+                                 size_t *out_index)
+{
+    const struct weir_setting *setting = weir__config_weir(runtime->config, "device");
+    const char *select = explicit_select ? explicit_select : setting->text;
+    const char *origin = explicit_select ? "params.select" : setting->origin;
+    size_t count = weir_device_count(runtime);
+
+    *out_index = 0;
+    if (count == 0)
+        return weir__fail(WEIR_ERROR_NO_DEVICE, "`weir doctor` says what was found",
+                          "the backend '%s' has no device", weir_runtime_backend(runtime));
+    if (!*select)
+        return WEIR_OK;
+    if (!is_index(select, out_index))
+        return select_by_name(runtime, select, origin, out_index);
+    return *out_index < count ? WEIR_OK : refuse_selection(runtime, select, origin, 0);
+}
+
+// Life.
+
+static weir_device *allocate_device(weir_runtime *runtime, const char *label)
+{
+    size_t slots = runtime->chain.count * sizeof(void *);
+    weir_device *device = weir__allocate(sizeof *device);
+    void **data = device ? weir__allocate(slots + strlen(label) + 1) : NULL;
+    if (!data) {
+        weir__release(device);
+        return NULL;
+    }
+    char *copy = (char *)data + slots;
+    memcpy(copy, label, strlen(label) + 1);
+    device->object = (struct weir_object){data, copy, weir__object_next_id()};
+    device->runtime = runtime;
+    device->chain = &runtime->chain;
+    device->first = weir__chain_first(&runtime->chain);
+    pthread_mutex_init(&device->lock, NULL);
+    pthread_mutex_init(&device->staging_lock, NULL);
+    pthread_mutex_init(&device->notifier_lock, NULL);
+    weir__migration_init(&device->migration);
+    return device;
+}
+
+static void free_device(weir_device *device)
+{
+    weir__migration_finish(&device->migration);
+    pthread_mutex_destroy(&device->notifier_lock);
+    pthread_mutex_destroy(&device->staging_lock);
+    pthread_mutex_destroy(&device->lock);
+    weir__release(device->object.data);
+    weir__release(device);
+}
+
+// What a backend must get right, checked once.
+static weir_status check_limits(const weir_device *device)
+{
+    const struct weir_limits *limits = &device->limits;
+    const char *broken = NULL;
+
+    if (limits->max_buffer_bytes == 0)
+        broken = "max_buffer_bytes is 0";
+    else if (limits->argument_alignment_bytes & (limits->argument_alignment_bytes - 1))
+        broken = "argument_alignment_bytes is no power of two";
+    else if (limits->max_block_items == 0 || limits->max_block.x == 0 || limits->max_grid.x == 0)
+        broken = "a launch limit is 0";
+    else if (limits->timing_history && limits->timing_resolution_ns == 0)
+        broken = "timing_resolution_ns is 0 although timing is supported";
+    if (!broken)
+        return WEIR_OK;
+    return weir__fail(WEIR_ERROR_MODULE, "this is a defect of the module; report it to its author",
+                      "device '%s': the backend '%s' gave wrong limits: %s", device->info.name,
+                      weir_runtime_backend(device->runtime), broken);
+}
+
+weir_status weir_device_open(weir_runtime *runtime, const struct weir_device_params *params,
+                             weir_device **out_device)
+{
+    WEIR_REFUSE_FORK();
+    WEIR_REQUIRE(NULL, out_device);
+    *out_device = NULL;
+    WEIR_REQUIRE(NULL, runtime);
+    if (params)
+        WEIR_REQUIRE_PARAMS(params);
+
+    size_t index;
+    weir_status status = select_device(runtime, params ? params->select : NULL, &index);
+    if (status < 0)
+        return status;
+    weir_device *device = allocate_device(runtime, params && params->label ? params->label : "");
+    if (!device)
+        return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a device object");
+    status = weir_device_describe(runtime, index, &device->info);
+    if (status < 0)
+        goto fail;
+    const struct weir_device_setup setup = {.index = index, .label = device->object.label};
+    status = weir__chain_device_create(device->chain, device, &setup, device->object.data);
+    if (status < 0)
+        goto fail;
+    weir__chain_device_limits(device->chain, device, &device->limits);
+    status = check_limits(device);
+    if (status < 0) {
+        weir__chain_device_destroy(device->chain, device);
+        goto fail;
+    }
+    atomic_fetch_add(&runtime->open_devices, 1);
+    *out_device = device;
+    return WEIR_OK;
+
+fail:
+    weir__error_place(device->info.name, NULL, 0);
+    free_device(device);
+    return status;
+}
+
+// Names one object of the user's that still exists.
+static weir_status refuse_close(weir_device *device)
+{
+    static const char *const kinds[] = {
+        [WEIR__QUEUE] = "queue",   [WEIR__BUFFER] = "buffer", [WEIR__PROGRAM] = "program",
+        [WEIR__KERNEL] = "kernel", [WEIR__POOL] = "pool",     [WEIR__GRAPH] = "graph",
+    };
+    weir_status status = WEIR_OK;
+
+    pthread_mutex_lock(&device->lock);
+    for (struct weir__member *member = device->live; member && status == WEIR_OK;
+         member = member->next)
+        if (weir__buffer_is_only_shared(member))
+            status = weir__fail_at(NULL, 0, device->info.name, WEIR_ERROR_INVALID,
+                                   "let the tensor's user call its deleter first",
+                                   "weir_device_close: a DLPack tensor still holds the buffer '%s'",
+                                   member->object.label);
+        else if (!member->internal && member->object.label[0])
+            status =
+                weir__fail_at(NULL, 0, device->info.name, WEIR_ERROR_INVALID, "destroy it first",
+                              "weir_device_close: the %s '%s' still exists", kinds[member->kind],
+                              member->object.label);
+        else if (!member->internal)
+            status = weir__fail_at(NULL, 0, device->info.name, WEIR_ERROR_INVALID,
+                                   "destroy it first; params.label gives a name",
+                                   "weir_device_close: a %s without a label still exists",
+                                   kinds[member->kind]);
+    pthread_mutex_unlock(&device->lock);
+    return status;
+}
+
+// A queue that was destroyed while busy, or NULL.
+static weir_queue *pin_queue(weir_device *device)
+{
+    weir_queue *queue = NULL;
+    pthread_mutex_lock(&device->lock);
+    for (weir_queue *at = device->queues; at && !queue; at = at->next)
+        queue = weir__registry_pin(at->member.object.id);
+    pthread_mutex_unlock(&device->lock);
+    return queue;
+}
+
+// Waits for queues destroyed while busy and frees everything retired. What a
+// dead driver never completes counts as complete (see past_frontier()).
+static void finish_retired(weir_device *device)
+{
+    weir_queue *queue;
+    while ((queue = pin_queue(device))) {
+        if (weir__queue_finish(queue) < 0)
+            weir__progress_complete(queue, atomic_load(&queue->seen));
+        weir__registry_unpin(queue);
+        weir__device_reap_all(device);
+    }
+    // What is left is used by queues of other devices.
+    while (atomic_load(&device->retired_count) > 0) {
+        weir__device_reap_all(device);
+        sched_yield();
+    }
+    // Another thread may be inside a call that has a queue pinned.
+    while (atomic_load(&device->queue_count) > 0)
+        sched_yield();
+}
+
+weir_status weir_device_close(weir_device **device)
+{
+    if (!device || !*device)
+        return WEIR_OK;
+    WEIR_REFUSE_FORK();
+    if (weir__in_host_call())
+        return weir__fail(WEIR_ERROR_INVALID, "call it on a thread of the program's",
+                          "weir_device_close waits, and a host call may not wait");
+    weir_device *gone = *device;
+    weir_status status = refuse_close(gone);
+    if (status < 0)
+        return status;
+
+    *device = NULL;
+    weir__staging_destroy(gone);
+    weir__migration_close(gone);
+    finish_retired(gone);
+    weir__peer_forget(gone);
+    weir__notifier_destroy(gone);
+    weir__chain_device_destroy(gone->chain, gone);
+    atomic_fetch_sub(&gone->runtime->open_devices, 1);
+    free_device(gone);
+    return WEIR_OK;
+}
+
+const struct weir_limits *weir_device_limits(const weir_device *device)
+{
+    return device ? &device->limits : NULL;
+}
+
+const struct weir_device_info *weir_device_get_info(const weir_device *device)
+{
+    return device ? &device->info : NULL;
+}
+
+weir_runtime *weir_device_runtime(const weir_device *device)
+{
+    return device ? device->runtime : NULL;
+}
+
+weir_status weir_device_trim(weir_device *device)
+{
+    WEIR_REFUSE_FORK();
+    WEIR_REQUIRE(NULL, device);
+    if (weir__in_host_call())
+        return weir__fail(WEIR_ERROR_INVALID, "call it on a thread of the program's",
+                          "weir_device_trim may wait, and a host call may not wait");
+    weir__staging_destroy(device);
+    weir__device_reap_all(device);
+    return device->first->ops->device_trim(device->first, device);
+}

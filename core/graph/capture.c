@@ -1,0 +1,453 @@
+// The life of a capture: queues begin it, join it and leave it. What it notes meanwhile is
+// in capture_notes.c.
+//
+// Locks: a queue's submit lock, then the capture's. The list of captures is a leaf. Who
+// ends a capture closes it first, under its lock; from there on nothing joins it, a
+// queue that is used meanwhile leaves it by itself, and the one who closed it lets go of
+// the other queues, one submit lock at a time.
+#include "core/graph/capture.h"
+
+#include <weir/graph.h>
+
+#include "core/graph/graph.h"
+#include "core/graph/notes.h"
+#include "core/queue/operation.h"
+#include "core/support/error.h"
+#include "core/support/memory.h"
+#include "core/support/thread.h"
+
+#define CAPTURED (UINT64_C(1) << 63)
+#define ID_MASK 0x7fffffffu
+
+struct weir__capture {
+    struct weir__capture *next; // in the list
+    uint32_t id;
+    uint32_t references; // under the lock of the list
+    weir_device *device;
+    weir_queue *origin;
+    const char *file; // of the begin
+    int line;
+    pthread_mutex_t lock; // of what follows
+    bool closed;
+    bool out_of_memory; // something is missing
+    struct weir__notes notes;
+};
+
+static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct weir__capture *list;
+static atomic_uint last_id;
+
+static uint32_t id_of(struct weir_event event)
+{
+    return (uint32_t)(event.sequence >> 32) & ID_MASK;
+}
+
+bool weir__capture_was(struct weir_event event)
+{
+    const uint32_t last = atomic_load_explicit(&last_id, memory_order_relaxed);
+    return last > ID_MASK || id_of(event) <= last;
+}
+
+// The life of a capture.
+
+static void release(struct weir__capture *capture)
+{
+    pthread_mutex_lock(&list_lock);
+    bool last = --capture->references == 0;
+    if (last) {
+        struct weir__capture **at = &list;
+        while (*at != capture)
+            at = &(*at)->next;
+        *at = capture->next;
+    }
+    pthread_mutex_unlock(&list_lock);
+    if (!last)
+        return;
+
+    weir__notes_finish(&capture->notes);
+    pthread_mutex_destroy(&capture->lock);
+    weir__release(capture);
+}
+
+// With a reference; NULL when it has ended.
+static struct weir__capture *find(struct weir_event event)
+{
+    const uint32_t id = id_of(event);
+    pthread_mutex_lock(&list_lock);
+    struct weir__capture *capture = list;
+    while (capture && capture->id != id)
+        capture = capture->next;
+    if (capture)
+        capture->references++;
+    pthread_mutex_unlock(&list_lock);
+    return capture;
+}
+
+static struct weir__capture *create(weir_queue *origin, const char *file, int line)
+{
+    struct weir__capture *capture = weir__allocate(sizeof *capture);
+    if (!capture)
+        return NULL;
+    capture->references = 1;
+    capture->device = origin->member.device;
+    capture->origin = origin;
+    capture->file = file;
+    capture->line = line;
+    pthread_mutex_init(&capture->lock, NULL);
+    pthread_mutex_lock(&list_lock);
+    capture->id = (atomic_fetch_add(&last_id, 1) + 1) & ID_MASK;
+    capture->next = list;
+    list = capture;
+    pthread_mutex_unlock(&list_lock);
+    return capture;
+}
+
+// The queue becomes the last branch. With its submit lock and the capture's held.
+static bool add_queue(struct weir__capture *capture, weir_queue *queue)
+{
+    if (!weir__notes_add_branch(&capture->notes, queue))
+        return false;
+    atomic_store_explicit(&queue->capture, capture, memory_order_relaxed);
+    return true;
+}
+
+// The queue's capture, locked; NULL if it is being ended, and the queue has left it
+// then. With the submit lock held.
+static struct weir__capture *enter(weir_queue *queue)
+{
+    struct weir__capture *capture = atomic_load_explicit(&queue->capture, memory_order_relaxed);
+    pthread_mutex_lock(&capture->lock);
+    if (!capture->closed)
+        return capture;
+    pthread_mutex_unlock(&capture->lock);
+    atomic_store_explicit(&queue->capture, NULL, memory_order_relaxed);
+    return NULL;
+}
+
+// Lets go of all queues. The caller has closed it.
+static void detach(struct weir__capture *capture)
+{
+    for (uint32_t i = 0; i < capture->notes.branch_count; i++) {
+        weir_queue *queue = capture->notes.branches[i].queue;
+        weir_biased_lock_take(&queue->submit_lock);
+        if (atomic_load_explicit(&queue->capture, memory_order_relaxed) == capture)
+            atomic_store_explicit(&queue->capture, NULL, memory_order_relaxed);
+        weir_biased_lock_release(&queue->submit_lock);
+    }
+}
+
+// Closes the queue's capture and returns it for the caller to end, or NULL: there is
+// none, or, with `as_origin`, it began elsewhere and is left as it is.
+static struct weir__capture *close_of(weir_queue *queue, bool as_origin)
+{
+    struct weir__capture *capture = NULL;
+    weir_biased_lock_take(&queue->submit_lock);
+    if (weir__is_capturing(queue))
+        capture = enter(queue);
+    if (capture) {
+        const bool wanted = !as_origin || capture->origin == queue;
+        capture->closed = wanted;
+        pthread_mutex_unlock(&capture->lock);
+        capture = wanted ? capture : NULL;
+    }
+    weir_biased_lock_release(&queue->submit_lock);
+    return capture;
+}
+
+// Sentences.
+
+weir_status weir__capture_refuse(const weir_queue *queue, const char *file, int line,
+                                 const char *why, const char *remedy)
+{
+    const char *label = queue->member.object.label;
+    return weir__fail_at(file, line, label, WEIR_ERROR_INVALID, remedy,
+                         "queue '%s' captures a graph, and %s", label, why);
+}
+
+weir_status weir__capture_refuse_event(const char *function, const char *object, const char *file,
+                                       int line)
+{
+    return weir__fail_at(file, line, object, WEIR_ERROR_INVALID,
+                         "record an event outside of the capture, behind the graph's launch",
+                         "%s: the event was recorded in a capture, and exists in its graph only",
+                         function);
+}
+
+static weir_status refuse_kind(const weir_queue *queue, const struct weir_operation *operation)
+{
+    const char *why = "this operation cannot be part of one";
+    const char *remedy = "submit it before or behind the graph's launch";
+    switch (operation->kind) {
+    case WEIR_OPERATION_HOST_CALL:
+        why = "a host call cannot be part of one";
+        break;
+    case WEIR_OPERATION_NATIVE:
+        why = "a native call cannot be part of one";
+        break;
+    case WEIR_OPERATION_POOL_ALLOCATE:
+    case WEIR_OPERATION_POOL_FREE:
+        why = "memory cannot be allocated or freed in one";
+        remedy = "do it before or behind the graph's launch";
+        break;
+    default:
+        break;
+    }
+    return weir__capture_refuse(queue, operation->file, operation->line, why, remedy);
+}
+
+static weir_status fail_for_memory(struct weir__capture *capture)
+{
+    capture->out_of_memory = true;
+    return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, "cancel the capture",
+                      "no memory to capture an operation");
+}
+
+// Noting.
+
+static bool is_node(enum weir_operation_kind kind)
+{
+    return kind == WEIR_OPERATION_COPY || kind == WEIR_OPERATION_COPY_2D ||
+           kind == WEIR_OPERATION_FILL || kind == WEIR_OPERATION_LAUNCH;
+}
+
+bool weir__capture_note(weir_queue *queue, const struct weir_operation *operation,
+                        weir_status *out_status)
+{
+    struct weir__capture *capture = enter(queue);
+    if (!capture)
+        return false;
+    const uint32_t branch = weir__notes_branch(&capture->notes, queue);
+    *out_status = WEIR_OK;
+    if (!is_node(operation->kind))
+        *out_status = refuse_kind(queue, operation);
+    else if (operation->flags & WEIR_OPERATION_EMPTY)
+        capture->notes.branches[branch].last = WEIR__EMPTY_NODE;
+    else if (!weir__notes_add_node(&capture->notes, branch, operation))
+        *out_status = fail_for_memory(capture);
+    pthread_mutex_unlock(&capture->lock);
+    return true;
+}
+
+bool weir__capture_record(weir_queue *queue, struct weir_event *out_event, weir_status *out_status)
+{
+    struct weir__capture *capture = enter(queue);
+    if (!capture)
+        return false;
+    const uint32_t branch = weir__notes_branch(&capture->notes, queue);
+    uint32_t record;
+    *out_status = WEIR_OK;
+    if (weir__notes_add_record(&capture->notes, branch, &record))
+        *out_event = (struct weir_event){
+            .queue = queue->member.object.id,
+            .sequence = CAPTURED | (uint64_t)capture->id << 32 | record,
+        };
+    else
+        *out_status = fail_for_memory(capture);
+    pthread_mutex_unlock(&capture->lock);
+    return true;
+}
+
+// Joining.
+
+static weir_status refuse_join(const weir_queue *queue, const struct weir__capture *capture,
+                               const char *file, int line)
+{
+    const char *label = queue->member.object.label;
+    if (weir__is_capturing(queue))
+        return weir__fail_at(file, line, label, WEIR_ERROR_INVALID,
+                             "end the one before the other, or make one capture of both",
+                             "weir_queue_wait: the event was recorded in another capture than the "
+                             "one that queue '%s' is part of",
+                             label);
+    if (queue->member.device != capture->device)
+        return weir__fail_at(file, line, label, WEIR_ERROR_INVALID,
+                             "capture a graph for each device",
+                             "weir_queue_wait: the event belongs to a capture of another device");
+    return WEIR_OK;
+}
+
+// With the submit lock held.
+static weir_status join(weir_queue *queue, struct weir__capture *capture, struct weir_event event,
+                        const char *file, int line)
+{
+    weir_status status = WEIR_OK;
+    const uint32_t record = (uint32_t)event.sequence;
+    const bool inside = atomic_load_explicit(&queue->capture, memory_order_relaxed) == capture;
+    if (!inside)
+        status = refuse_join(queue, capture, file, line);
+    if (status == WEIR_OK && !inside && atomic_load(&queue->progress.failed))
+        status = weir__progress_refuse(queue);
+    if (status < 0)
+        return status;
+    pthread_mutex_lock(&capture->lock);
+    if (capture->closed || record >= capture->notes.record_count)
+        status =
+            weir__capture_refuse_event("weir_queue_wait", queue->member.object.label, file, line);
+    else if ((!inside && !add_queue(capture, queue)) ||
+             !weir__notes_follow(&capture->notes, weir__notes_branch(&capture->notes, queue),
+                                 record))
+        status = fail_for_memory(capture);
+    pthread_mutex_unlock(&capture->lock);
+    return status;
+}
+
+weir_status weir__capture_wait(weir_queue *queue, struct weir_event event, const char *file,
+                               int line)
+{
+    struct weir__capture *capture = find(event);
+    if (!capture)
+        return weir__capture_refuse_event("weir_queue_wait", queue->member.object.label, file,
+                                          line);
+    weir_biased_lock_take(&queue->submit_lock);
+    if (weir__is_capturing(queue)) { // leaves one that is being ended
+        struct weir__capture *own = enter(queue);
+        if (own)
+            pthread_mutex_unlock(&own->lock);
+    }
+    weir_status status = join(queue, capture, event, file, line);
+    weir_biased_lock_release(&queue->submit_lock);
+    release(capture);
+    return status;
+}
+
+// Begin and end.
+
+// With the submit lock held.
+static weir_status begin(weir_queue *queue, const char *file, int line)
+{
+    struct weir__capture *other = weir__is_capturing(queue) ? enter(queue) : NULL;
+    if (other) {
+        const char *place = other->file ? other->file : "";
+        const int where = other->line;
+        pthread_mutex_unlock(&other->lock);
+        return weir__fail_at(file, line, queue->member.object.label, WEIR_ERROR_INVALID,
+                             "end or cancel that one first",
+                             "weir_capture_begin: queue '%s' is part of a capture that began at "
+                             "%s:%d",
+                             queue->member.object.label, place, where);
+    }
+    if (atomic_load(&queue->progress.failed))
+        return weir__progress_refuse(queue);
+    struct weir__capture *capture = create(queue, file, line);
+    if (!capture)
+        return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a capture");
+    if (add_queue(capture, queue))
+        return WEIR_OK;
+    release(capture);
+    return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a capture");
+}
+
+weir_status weir_capture_begin_at(weir_queue *queue, const char *file, int line)
+{
+    WEIR_REFUSE_FORK();
+    WEIR_REQUIRE_AT(file, line, NULL, queue);
+    weir_biased_lock_take(&queue->submit_lock);
+    weir_status status = begin(queue, file, line);
+    weir_biased_lock_release(&queue->submit_lock);
+    return status;
+}
+
+weir_status weir_capture_node(weir_queue *queue, uint32_t *out_node)
+{
+    WEIR_REFUSE_FORK();
+    WEIR_REQUIRE(NULL, out_node);
+    *out_node = 0;
+    WEIR_REQUIRE(NULL, queue);
+    const char *label = queue->member.object.label;
+    uint32_t last = WEIR__NO_NODE;
+    weir_biased_lock_take(&queue->submit_lock);
+    struct weir__capture *capture = weir__is_capturing(queue) ? enter(queue) : NULL;
+    if (capture) {
+        last = capture->notes.branches[weir__notes_branch(&capture->notes, queue)].last;
+        pthread_mutex_unlock(&capture->lock);
+    }
+    weir_biased_lock_release(&queue->submit_lock);
+    if (!capture)
+        return weir__fail_at(NULL, 0, label, WEIR_ERROR_INVALID, "weir_capture_begin() first",
+                             "weir_capture_node: queue '%s' captures nothing", label);
+    if (last == WEIR__NO_NODE)
+        return weir__fail_at(NULL, 0, label, WEIR_ERROR_INVALID,
+                             "call it behind the operation whose node is asked for",
+                             "weir_capture_node: nothing was captured from queue '%s' yet", label);
+    if (last == WEIR__EMPTY_NODE)
+        return weir__fail_at(NULL, 0, label, WEIR_ERROR_NOT_FOUND,
+                             "an operation of size 0 has nothing to update",
+                             "weir_capture_node: the last operation captured from queue '%s' was "
+                             "empty and became no node",
+                             label);
+    *out_node = last;
+    return WEIR_OK;
+}
+
+// What the first queue has not waited for would be lost.
+static weir_status check_joined(const struct weir__capture *capture, const char *file, int line)
+{
+    if (capture->out_of_memory)
+        return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL,
+                          "there was no memory to capture all of the graph");
+    const weir_queue *loose = weir__notes_find_loose(&capture->notes);
+    if (!loose)
+        return WEIR_OK;
+    return weir__fail_at(file, line, loose->member.object.label, WEIR_ERROR_INVALID,
+                         "record on it at its end, and have the first queue wait on that",
+                         "weir_capture_end: queue '%s' joined the capture, and queue '%s' "
+                         "does not wait for the end of its work",
+                         loose->member.object.label, capture->origin->member.object.label);
+}
+
+static weir_status refuse_end(weir_queue *queue, const char *file, int line)
+{
+    const char *label = queue->member.object.label;
+    return weir__fail_at(file, line, label, WEIR_ERROR_INVALID,
+                         "end a capture on the queue that it began on",
+                         weir__is_capturing(queue)
+                             ? "weir_capture_end: queue '%s' joined a capture, which began on "
+                               "another queue"
+                             : "weir_capture_end: no capture began on queue '%s'",
+                         label);
+}
+
+weir_status weir_capture_end_at(weir_queue *queue, const struct weir_graph_params *params,
+                                weir_graph **out_graph, const char *file, int line)
+{
+    WEIR_REFUSE_FORK();
+    WEIR_REQUIRE_AT(file, line, NULL, out_graph);
+    *out_graph = NULL;
+    WEIR_REQUIRE_AT(file, line, NULL, queue);
+    if (params)
+        WEIR_REQUIRE_PARAMS(params);
+    struct weir__capture *capture = close_of(queue, true);
+    if (!capture)
+        return refuse_end(queue, file, line);
+    detach(capture);
+    const char *label = params && params->label ? params->label : "";
+    weir_status status = check_joined(capture, file, line);
+    capture->notes.parts.branch_count = capture->notes.branch_count;
+    if (status == WEIR_OK)
+        status = weir__graph_create(capture->device, label, &capture->notes.parts, out_graph);
+    release(capture);
+    return status;
+}
+
+static void cancel(struct weir__capture *capture)
+{
+    detach(capture);
+    release(capture);
+}
+
+weir_status weir_capture_cancel(weir_queue *queue)
+{
+    WEIR_REFUSE_FORK();
+    WEIR_REQUIRE(NULL, queue);
+    struct weir__capture *capture = close_of(queue, true);
+    if (capture)
+        cancel(capture);
+    return WEIR_OK;
+}
+
+void weir__capture_abandon(weir_queue *queue)
+{
+    struct weir__capture *capture = weir__is_capturing(queue) ? close_of(queue, false) : NULL;
+    if (capture)
+        cancel(capture);
+}

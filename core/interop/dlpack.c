@@ -1,0 +1,404 @@
+// DLPack out and in. All sizes are worked out here, in 64 bits and without wrapping,
+// because the numbers come from other libraries. byte_offset is only used for OpenCL,
+// where there is no address to add it to: PyTorch does not read it.
+#include <weir/dlpack.h>
+
+#include <dlpack/dlpack.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "core/interop/native.h"
+#include "core/object/buffer.h"
+#include "core/object/device.h"
+#include "core/support/error.h"
+#include "core/support/memory.h"
+#include "core/support/thread.h"
+
+// Newer than Debian's header.
+enum {
+    CODE_BOOL = 6
+};
+
+_Static_assert((int)WEIR_ELEMENT_INT == (int)kDLInt && (int)WEIR_ELEMENT_UINT == (int)kDLUInt &&
+                   (int)WEIR_ELEMENT_FLOAT == (int)kDLFloat &&
+                   (int)WEIR_ELEMENT_OPAQUE == (int)kDLOpaqueHandle &&
+                   (int)WEIR_ELEMENT_BFLOAT == (int)kDLBfloat &&
+                   (int)WEIR_ELEMENT_COMPLEX == (int)kDLComplex &&
+                   (int)WEIR_ELEMENT_BOOL == CODE_BOOL,
+               "elements are DLPack's type codes");
+
+#define REFUSE(label, ...) weir__fail_at(NULL, 0, label, WEIR_ERROR_INVALID, __VA_ARGS__)
+
+static bool multiply(uint64_t a, uint64_t b, uint64_t *out_product)
+{
+    *out_product = a * b;
+    return a == 0 || *out_product / a == b;
+}
+
+static bool add(uint64_t a, uint64_t b, uint64_t *out_sum)
+{
+    *out_sum = a + b;
+    return *out_sum >= a;
+}
+
+// Bytes of an element, or 0 where they are not whole.
+static uint64_t element_bytes(uint32_t bits, uint32_t lanes)
+{
+    const uint64_t all = (uint64_t)bits * lanes;
+    return all % 8 ? 0 : all / 8;
+}
+
+static weir_status check_element(const char *function, const char *label, unsigned code,
+                                 uint32_t bits, uint32_t lanes)
+{
+    if (code > CODE_BOOL)
+        return REFUSE(label, "convert it to an integer, floating or complex type first",
+                      "%s: the elements' type code is %u; known are 0 to %d", function, code,
+                      CODE_BOOL);
+    if (element_bytes(bits, lanes) == 0)
+        return REFUSE(label, NULL,
+                      "%s: an element of %" PRIu32 " lanes of %" PRIu32 " bits has no whole bytes",
+                      function, lanes, bits);
+    return WEIR_OK;
+}
+
+static weir_status check_shape(const char *function, const char *label, int64_t dimensions,
+                               const int64_t *shape)
+{
+    if (dimensions < 0 || dimensions > WEIR_TENSOR_DIMENSIONS)
+        return REFUSE(label, NULL, "%s: %" PRId64 " dimensions; a tensor has at most %d", function,
+                      dimensions, WEIR_TENSOR_DIMENSIONS);
+    if (dimensions > 0 && !shape)
+        return REFUSE(label, NULL, "%s: the shape is NULL", function);
+    for (int64_t i = 0; i < dimensions; i++)
+        if (shape[i] < 0)
+            return REFUSE(label, NULL, "%s: dimension %" PRId64 " of the shape is %" PRId64,
+                          function, i, shape[i]);
+    return WEIR_OK;
+}
+
+static bool is_empty(uint32_t dimensions, const int64_t *shape)
+{
+    for (uint32_t i = 0; i < dimensions; i++)
+        if (shape[i] == 0)
+            return true;
+    return false;
+}
+
+// The strides of a dense tensor; false if they wrap.
+static bool dense_strides(uint32_t dimensions, const int64_t *shape, int64_t *out_strides)
+{
+    uint64_t stride = 1;
+    for (uint32_t i = dimensions; i-- > 0;) {
+        if (stride > INT64_MAX)
+            return false;
+        out_strides[i] = (int64_t)stride;
+        if (!multiply(stride, (uint64_t)shape[i], &stride))
+            return false;
+    }
+    return stride <= INT64_MAX;
+}
+
+// Bytes from the first element to the end of the last; false if that wraps.
+static bool extent(uint32_t dimensions, const int64_t *shape, const int64_t *strides,
+                   uint64_t bytes_each, uint64_t *out_bytes)
+{
+    uint64_t last = 0;
+    *out_bytes = 0;
+    if (is_empty(dimensions, shape))
+        return true;
+    for (uint32_t i = 0; i < dimensions; i++) {
+        uint64_t reach;
+        if (!multiply((uint64_t)shape[i] - 1, (uint64_t)strides[i], &reach) ||
+            !add(last, reach, &last))
+            return false;
+    }
+    return add(last, 1, &last) && multiply(last, bytes_each, out_bytes);
+}
+
+// Export.
+
+struct exported {
+    DLManagedTensor tensor;
+    weir_buffer *buffer;
+    int64_t shape[WEIR_TENSOR_DIMENSIONS];
+    int64_t strides[WEIR_TENSOR_DIMENSIONS];
+};
+
+// The deleter, which DLPack gives no way to fail.
+static void end_export(DLManagedTensor *tensor)
+{
+    if (!tensor || atomic_load(&weir__forked))
+        return;
+    struct exported *exported = tensor->manager_ctx;
+    weir__buffer_let_go(exported->buffer);
+    weir__release(exported);
+}
+
+static weir_status check_strides(const char *label, const struct weir_tensor *tensor)
+{
+    for (uint32_t i = 0; tensor->strides && i < tensor->dimensions; i++)
+        if (tensor->strides[i] < 0)
+            return REFUSE(label, NULL,
+                          "weir_dlpack_export: the stride of dimension %" PRIu32 " is %" PRId64, i,
+                          tensor->strides[i]);
+    return WEIR_OK;
+}
+
+// Fills shape and strides, and refuses what does not lie in the buffer.
+static weir_status fill_layout(const struct weir_tensor *tensor, struct exported *exported)
+{
+    const weir_buffer *buffer = tensor->buffer;
+    const uint64_t each = element_bytes(tensor->bits, tensor->lanes ? tensor->lanes : 1);
+    const size_t bytes = tensor->dimensions * sizeof *exported->shape;
+    uint64_t size;
+
+    if (bytes)
+        memcpy(exported->shape, tensor->shape, bytes);
+    if (bytes && tensor->strides)
+        memcpy(exported->strides, tensor->strides, bytes);
+    if ((!tensor->strides &&
+         !dense_strides(tensor->dimensions, tensor->shape, exported->strides)) ||
+        !extent(tensor->dimensions, tensor->shape, exported->strides, each, &size))
+        size = SIZE_MAX;
+    if (!weir__buffer_holds(buffer, tensor->offset, size))
+        return weir__buffer_refuse_range(buffer, "tensor", tensor->offset, size, NULL, 0);
+    return WEIR_OK;
+}
+
+static weir_status fill_place(const struct weir_tensor *from, DLTensor *to)
+{
+    struct weir_native_device device = {0};
+    struct weir_native_buffer native = {0};
+    weir_buffer *buffer = from->buffer;
+
+    if (buffer->placement == WEIR_PLACE_HOST) {
+        to->device = (DLDevice){.device_type = kDLCPU};
+        to->data = buffer->pointer + from->offset;
+        return WEIR_OK;
+    }
+    weir_native_api api;
+    weir_status status = weir__native_api(buffer->member.device, "weir_dlpack_export",
+                                          buffer->member.object.label, &api);
+    if (status == WEIR_OK)
+        status = weir_device_get_native(buffer->member.device, &device);
+    if (status == WEIR_OK)
+        status = weir_buffer_get_native(buffer, &native);
+    if (status < 0)
+        return status;
+    if (api == WEIR_NATIVE_CUDA) {
+        to->device = (DLDevice){kDLCUDA, device.ordinal};
+        to->data = (void *)(uintptr_t)(native.address + from->offset);
+    } else {
+        to->device = (DLDevice){kDLOpenCL, device.ordinal};
+        to->data = native.memory;
+        to->byte_offset = native.offset + from->offset;
+    }
+    return WEIR_OK;
+}
+
+weir_status weir_dlpack_export(const struct weir_tensor *tensor,
+                               struct DLManagedTensor **out_tensor)
+{
+    WEIR_REFUSE_FORK();
+    WEIR_REQUIRE(NULL, out_tensor);
+    *out_tensor = NULL;
+    WEIR_REQUIRE(NULL, tensor);
+    WEIR_REQUIRE_PARAMS(tensor);
+    WEIR_REQUIRE(NULL, tensor->buffer);
+    const char *label = tensor->buffer->member.object.label;
+    const uint32_t lanes = tensor->lanes ? tensor->lanes : 1;
+    if (tensor->buffer->block)
+        return REFUSE(label, "copy it into a buffer of weir_buffer_create()",
+                      "weir_dlpack_export: the buffer is of a pool, which may give its memory to "
+                      "others while the tensor is used");
+    weir_status status = check_element(__func__, label, tensor->element, tensor->bits, lanes);
+    if (status == WEIR_OK)
+        status = check_shape(__func__, label, tensor->dimensions, tensor->shape);
+    if (status == WEIR_OK)
+        status = check_strides(label, tensor);
+    if (status < 0)
+        return status;
+    if (tensor->bits > UINT8_MAX || lanes > UINT16_MAX)
+        return REFUSE(label, NULL,
+                      "weir_dlpack_export: DLPack has no elements of %" PRIu32 " lanes of %" PRIu32
+                      " bits",
+                      lanes, tensor->bits);
+
+    struct exported *exported = weir__allocate(sizeof *exported);
+    if (!exported)
+        return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a tensor");
+    status = fill_layout(tensor, exported);
+    if (status == WEIR_OK)
+        status = fill_place(tensor, &exported->tensor.dl_tensor);
+    if (status < 0) {
+        weir__release(exported);
+        return status;
+    }
+    DLTensor *to = &exported->tensor.dl_tensor;
+    to->ndim = (int)tensor->dimensions;
+    to->dtype = (DLDataType){(uint8_t)tensor->element, (uint8_t)tensor->bits, (uint16_t)lanes};
+    to->shape = exported->shape;
+    to->strides = exported->strides;
+    exported->tensor.manager_ctx = exported;
+    exported->tensor.deleter = end_export;
+    exported->buffer = tensor->buffer;
+    weir__buffer_hold(tensor->buffer);
+    *out_tensor = &exported->tensor;
+    return WEIR_OK;
+}
+
+// Import.
+
+static weir_status check_dense(const char *label, const DLTensor *tensor)
+{
+    int64_t dense[WEIR_TENSOR_DIMENSIONS];
+    const uint32_t dimensions = (uint32_t)tensor->ndim;
+
+    if (is_empty(dimensions, tensor->shape))
+        return REFUSE(label, "skip it", "weir_dlpack_import: the tensor has no elements");
+    if (!dense_strides(dimensions, tensor->shape, dense))
+        return REFUSE(label, NULL, "weir_dlpack_import: the tensor has more than 2^63 elements");
+    for (uint32_t i = 0; tensor->strides && i < dimensions; i++)
+        // The stride of a single row is never used.
+        if (tensor->shape[i] > 1 && tensor->strides[i] != dense[i])
+            return REFUSE(label, "copy it into a dense one first: contiguous() in PyTorch",
+                          "weir_dlpack_import: the stride of dimension %" PRIu32 " is %" PRId64
+                          ", and that of a dense tensor %" PRId64,
+                          i, tensor->strides[i], dense[i]);
+    return WEIR_OK;
+}
+
+static weir_status check_tensor(const char *label, const DLTensor *tensor)
+{
+    static const char function[] = "weir_dlpack_import";
+    weir_status status =
+        check_element(function, label, tensor->dtype.code, tensor->dtype.bits, tensor->dtype.lanes);
+    if (status == WEIR_OK)
+        status = check_shape(function, label, tensor->ndim, tensor->shape);
+    if (status == WEIR_OK)
+        status = check_dense(label, tensor);
+    if (status == WEIR_OK && !tensor->data)
+        status = REFUSE(label, NULL, "%s: the tensor's data is NULL", function);
+    return status;
+}
+
+static weir_status set_host(weir_device *device, const DLTensor *tensor,
+                            struct weir_buffer_setup *setup)
+{
+    weir_native_api api = WEIR_NATIVE_OPENCL;
+    setup->placement = WEIR_PLACE_HOST;
+    if (device->limits.native && tensor->device.device_type == kDLCUDAHost) {
+        weir_status status = weir__native_api(device, "weir_dlpack_import", "", &api);
+        if (status < 0)
+            return status;
+    }
+    // CUDA does not pin again what is pinned.
+    if (api == WEIR_NATIVE_CUDA)
+        setup->native = (uintptr_t)tensor->data;
+    else
+        setup->user_pointer = tensor->data;
+    return WEIR_OK;
+}
+
+static weir_status set_device(weir_device *device, const char *label, const DLTensor *tensor,
+                              struct weir_buffer_setup *setup)
+{
+    const DLDeviceType type = tensor->device.device_type;
+    struct weir_native_device native = {0};
+    weir_native_api api;
+    weir_status status = weir__native_api(device, "weir_dlpack_import", label, &api);
+    if (status == WEIR_OK)
+        status = weir_device_get_native(device, &native);
+    if (status < 0)
+        return status;
+    if ((type == kDLCUDA) != (api == WEIR_NATIVE_CUDA))
+        return REFUSE(label, "open a device of the tensor's backend",
+                      "weir_dlpack_import: the tensor is %s's, and device '%s' %s's",
+                      type == kDLCUDA ? "CUDA" : "OpenCL", device->info.name,
+                      api == WEIR_NATIVE_CUDA ? "CUDA" : "OpenCL");
+    // Every library counts OpenCL's devices in its own way; the driver tells by the context.
+    if (type == kDLCUDA && tensor->device.device_id != native.ordinal)
+        return REFUSE(label, "use the device that the tensor is on",
+                      "weir_dlpack_import: the tensor is on CUDA device %d, and '%s' is device %d",
+                      tensor->device.device_id, device->info.name, native.ordinal);
+    setup->placement = WEIR_PLACE_DEVICE;
+    setup->native = (uintptr_t)tensor->data;
+    return WEIR_OK;
+}
+
+static weir_status describe_memory(weir_device *device, const char *label, const DLTensor *tensor,
+                                   struct weir_buffer_setup *setup)
+{
+    switch (tensor->device.device_type) {
+    case kDLCPU:
+    case kDLCUDAHost:
+        return set_host(device, tensor, setup);
+    case kDLCUDA:
+    case kDLOpenCL:
+        return set_device(device, label, tensor, setup);
+    default:
+        return REFUSE(label, "move it to the host first",
+                      "weir_dlpack_import: device type %d; CPU (1), CUDA (2), pinned (3) and "
+                      "OpenCL (4) can be imported",
+                      (int)tensor->device.device_type);
+    }
+}
+
+static void end_import(void *user)
+{
+    DLManagedTensor *tensor = user;
+    if (tensor->deleter)
+        tensor->deleter(tensor);
+}
+
+static void describe_tensor(const DLTensor *from, weir_buffer *buffer, struct weir_tensor *to)
+{
+    *to = (struct weir_tensor){
+        .struct_size = to->struct_size,
+        .buffer = buffer,
+        .offset = (size_t)from->byte_offset,
+        .element = (weir_element)from->dtype.code,
+        .bits = from->dtype.bits,
+        .lanes = from->dtype.lanes,
+        .dimensions = (uint32_t)from->ndim,
+        .shape = from->shape,
+        .strides = from->strides,
+    };
+}
+
+weir_status weir_dlpack_import(weir_device *device, const char *label,
+                               struct DLManagedTensor *tensor, struct weir_tensor *out_tensor)
+{
+    WEIR_REFUSE_FORK();
+    WEIR_REQUIRE(label, out_tensor);
+    WEIR_REQUIRE_PARAMS(out_tensor);
+    *out_tensor = (struct weir_tensor){.struct_size = out_tensor->struct_size};
+    WEIR_REQUIRE(label, device && tensor);
+    const DLTensor *from = &tensor->dl_tensor;
+    weir_status status = check_tensor(label, from);
+    if (status < 0)
+        return status;
+
+    int64_t dense[WEIR_TENSOR_DIMENSIONS];
+    uint64_t size = UINT64_MAX;
+    const uint64_t each = element_bytes(from->dtype.bits, from->dtype.lanes);
+    struct weir_buffer_setup setup = {0};
+    weir_buffer *buffer = NULL;
+    if (!dense_strides((uint32_t)from->ndim, from->shape, dense) ||
+        !extent((uint32_t)from->ndim, from->shape, dense, each, &size) ||
+        !add(size, from->byte_offset, &size))
+        size = UINT64_MAX;
+    setup.size = (size_t)size;
+    status = weir__buffer_check_size(device, label, setup.size);
+    if (status == WEIR_OK)
+        status = describe_memory(device, label, from, &setup);
+    if (status == WEIR_OK)
+        status = weir__buffer_make(device, label, &setup, false, &buffer);
+    if (!buffer)
+        return status;
+    buffer->gone = end_import;
+    buffer->gone_user = tensor;
+    describe_tensor(from, buffer, out_tensor);
+    return WEIR_OK;
+}

@@ -1,0 +1,170 @@
+// Native handles out, and the caller's in. A native call is an operation like any other:
+// it travels down the chain, waits in a held queue, and the backend calls its function as
+// its submit. That the caller's memory and streams are what they are said to be is checked
+// by the backend, which can ask the driver.
+#include "core/interop/native.h"
+
+#include <string.h>
+
+#include "core/object/buffer.h"
+#include "core/queue/operation.h"
+#include "core/queue/queue.h"
+#include "core/support/error.h"
+#include "core/support/thread.h"
+
+// Handles.
+
+weir_status weir_device_get_native(weir_device *device, struct weir_native_device *out_native)
+{
+    WEIR_REFUSE_FORK();
+    WEIR_REQUIRE(NULL, out_native);
+    memset(out_native, 0, sizeof *out_native);
+    WEIR_REQUIRE(NULL, device);
+    weir_status status = device->first->ops->device_native(device->first, device, out_native);
+    if (status < 0)
+        weir__error_place(device->info.name, NULL, 0);
+    return status;
+}
+
+weir_status weir_queue_get_native(weir_queue *queue, struct weir_native_queue *out_native)
+{
+    WEIR_REFUSE_FORK();
+    WEIR_REQUIRE(NULL, out_native);
+    memset(out_native, 0, sizeof *out_native);
+    WEIR_REQUIRE(NULL, queue);
+    weir_status status = queue->first->ops->queue_native(queue->first, queue, out_native);
+    if (status < 0)
+        weir__error_place(queue->member.object.label, NULL, 0);
+    return status;
+}
+
+weir_status weir_buffer_get_native(weir_buffer *buffer, struct weir_native_buffer *out_native)
+{
+    WEIR_REFUSE_FORK();
+    WEIR_REQUIRE(NULL, out_native);
+    memset(out_native, 0, sizeof *out_native);
+    WEIR_REQUIRE(NULL, buffer);
+    const struct weir_link *first = buffer->member.device->first;
+    weir_status status = first->ops->buffer_native(first, buffer, out_native);
+    if (status < 0)
+        weir__error_place(buffer->member.object.label, NULL, 0);
+    return status;
+}
+
+// Native calls.
+
+static weir_status refuse_native(const weir_device *device, const char *what, const char *label,
+                                 const char *file, int line)
+{
+    if (device->limits.native)
+        return WEIR_OK;
+    return weir__fail_at(file, line, label, WEIR_ERROR_UNSUPPORTED, "ask limits.native first",
+                         "%s: device '%s' has no native handles", what, device->info.name);
+}
+
+weir_status weir__native_api(weir_device *device, const char *what, const char *label,
+                             weir_native_api *out_api)
+{
+    struct weir_native_device native;
+    weir_status status = refuse_native(device, what, label, NULL, 0);
+    if (status == WEIR_OK)
+        status = weir_device_get_native(device, &native);
+    if (status == WEIR_OK)
+        *out_api = native.api;
+    return status;
+}
+
+weir_status weir_queue_native_at(weir_queue *queue, weir_native_function function, void *user,
+                                 const struct weir_argument *arguments, size_t argument_count,
+                                 const char *file, int line)
+{
+    WEIR_REFUSE_FORK();
+    WEIR_REQUIRE_AT(file, line, NULL, queue);
+    WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), function);
+    WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), arguments || argument_count == 0);
+    struct weir_operation operation;
+    const struct weir__asker asker = {queue->member.device, queue->member.object.label, file, line,
+                                      false};
+    weir_status status = refuse_native(asker.device, "weir_queue_native", asker.label, file, line);
+    if (status == WEIR_OK)
+        status =
+            weir__operation_native(&asker, function, user, arguments, argument_count, &operation);
+    return status < 0 ? status : weir__queue_submit(queue, &operation);
+}
+
+// `user` is the operation as it was submitted.
+static weir_status call(const struct weir_native_queue *native, void *user)
+{
+    const struct weir_operation *operation = user;
+    // What an earlier failure left in this thread must not pass for this one's detail.
+    weir_error_set(NULL);
+    weir__set_in_native_call(true);
+    weir_status status = operation->u.native.function(native, operation->u.native.user);
+    weir__set_in_native_call(false);
+    if (status < 0 && weir_last_error()->status != status)
+        weir__report(status, NULL, "the function returned %s (%d)", weir_status_name(status),
+                     (int)status);
+    return status < 0 ? status : WEIR_OK;
+}
+
+weir_status weir__native_submit(const struct weir_link *backend, weir_queue *queue,
+                                const struct weir_operation *operation)
+{
+    struct weir_operation guarded = *operation;
+    const struct weir_error before = *weir_last_error();
+    guarded.u.native.function = call;
+    guarded.u.native.user = (void *)(uintptr_t)operation; // read only, by call()
+    atomic_store_explicit(&queue->in_native, true, memory_order_relaxed);
+    weir_status status = backend->ops->queue_submit(backend, queue, &guarded);
+    atomic_store_explicit(&queue->in_native, false, memory_order_relaxed);
+    // Success leaves the thread's detail as it was.
+    if (status >= 0)
+        weir_error_set(&before);
+    return status;
+}
+
+// What is the caller's.
+
+weir_status weir_queue_wrap(weir_device *device, const struct weir_queue_wrap_params *params,
+                            weir_queue **out_queue)
+{
+    WEIR_REFUSE_FORK();
+    WEIR_REQUIRE(NULL, out_queue);
+    *out_queue = NULL;
+    WEIR_REQUIRE(NULL, device && params);
+    WEIR_REQUIRE_PARAMS(params);
+    weir_status status = refuse_native(device, "weir_queue_wrap", params->label, NULL, 0);
+    if (status < 0)
+        return status;
+    if (!params->native)
+        return weir__fail_at(NULL, 0, params->label, WEIR_ERROR_INVALID,
+                             "CUDA's default stream is CU_STREAM_LEGACY, which is 1",
+                             "weir_queue_wrap: params.native is NULL");
+    if (params->timing && device->limits.timing_history == 0)
+        return weir__fail_at(NULL, 0, params->label, WEIR_ERROR_UNSUPPORTED,
+                             "wrap it without timing",
+                             "weir_queue_wrap: this device cannot time operations");
+    struct weir_queue_setup setup = {.timing = params->timing, .native = params->native};
+    return weir__queue_open(device, params->label, &setup, out_queue);
+}
+
+weir_status weir_buffer_adopt(weir_device *device, const struct weir_adopt_params *params,
+                              weir_buffer **out_buffer)
+{
+    WEIR_REFUSE_FORK();
+    WEIR_REQUIRE(NULL, out_buffer);
+    *out_buffer = NULL;
+    WEIR_REQUIRE(NULL, device && params);
+    WEIR_REQUIRE_PARAMS(params);
+    weir_status status = refuse_native(device, "weir_buffer_adopt", params->label, NULL, 0);
+    if (status < 0)
+        return status;
+    WEIR_REQUIRE(params->label, params->native);
+    status = weir__buffer_check_size(device, params->label, params->size);
+    if (status < 0)
+        return status;
+    const struct weir_buffer_setup setup = {.size = params->size,
+                                            .placement = WEIR_PLACE_DEVICE,
+                                            .native = params->native};
+    return weir__buffer_make(device, params->label, &setup, false, out_buffer);
+}

@@ -1,0 +1,234 @@
+// Building a chain and walking it for creates and destroys. Everything else
+// starts at the outermost link and is forwarded by the links themselves; a slot
+// that a plugin leaves unset is filled here with a forwarder, so that the call
+// path needs no test for it.
+#include "core/module/chain.h"
+
+#include <string.h>
+
+#include "core/module/check.h"
+#include "core/module/forward.h"
+#include "core/queue/gate.h"
+#include "core/support/error.h"
+#include "core/support/memory.h"
+
+// A link and the completed table it points to live in one block.
+struct built_link {
+    struct weir_link link;
+    struct weir_module_ops ops;
+    bool open;
+};
+
+static struct built_link *built(const struct weir__chain *chain)
+{
+    return (struct built_link *)(void *)(chain->links + chain->count);
+}
+
+static void place(struct weir__chain *chain, uint32_t index, const char *name,
+                  const struct weir_module_ops *ops, const struct weir_host *host)
+{
+    struct built_link *entry = &built(chain)[index];
+    entry->ops = *ops;
+    if (ops->host_begin || ops->host_end)
+        chain->host_access = true;
+    if (ops->region)
+        chain->regions = true;
+    if (index + 1 < chain->count)
+        weir__slots_fill_plugin(&entry->ops);
+    else
+        weir__slots_fill_backend(&entry->ops);
+    chain->links[index] = (struct weir_link){
+        .ops = &entry->ops,
+        .next = index + 1 < chain->count ? &chain->links[index + 1] : NULL,
+        .host = host,
+        .name = name,
+        .index = index,
+    };
+}
+
+weir_status weir__chain_build(struct weir__chain *chain, const struct weir__loaded *modules,
+                              uint32_t module_count, const struct weir_host *host)
+{
+    uint32_t count = module_count + 1;
+    size_t size = count * (sizeof(struct weir_link) + sizeof(struct built_link));
+
+    *chain = (struct weir__chain){.links = weir__allocate(size), .count = count};
+    if (!chain->links)
+        return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a chain of %u links",
+                          (unsigned)count);
+    for (uint32_t i = 0; i + 1 < module_count; i++)
+        if (weir__module_wants(modules[i].module) & WEIR_MODULE_WANTS_TIMES)
+            chain->times = true;
+    for (uint32_t i = 0; i + 1 < module_count; i++)
+        place(chain, i, modules[i].module->name, modules[i].ops, host);
+    place(chain, count - 2, "last-hop", &weir__last_hop_ops, host);
+    place(chain, count - 1, modules[module_count - 1].module->name, modules[module_count - 1].ops,
+          host);
+    return WEIR_OK;
+}
+
+weir_status weir__chain_open(struct weir__chain *chain, const struct weir_setting *const *settings,
+                             uint32_t *out_failed)
+{
+    *out_failed = 0;
+    for (uint32_t i = chain->count; i-- > 0;) {
+        struct weir_link *link = &chain->links[i];
+        bool is_last_hop = i + 2 == chain->count;
+        uint32_t module = i + 1 == chain->count ? i - 1 : i;
+
+        if (link->ops->open) {
+            weir_status status =
+                link->ops->open(link, is_last_hop ? NULL : settings[module], &link->state);
+            if (status < 0) {
+                *out_failed = module;
+                return status;
+            }
+        }
+        built(chain)[i].open = true;
+    }
+    return WEIR_OK;
+}
+
+void weir__chain_finish(struct weir__chain *chain)
+{
+    for (uint32_t i = 0; i < chain->count; i++)
+        if (built(chain)[i].open && chain->links[i].ops->close)
+            chain->links[i].ops->close(&chain->links[i]);
+    weir__release(chain->links);
+    *chain = (struct weir__chain){0};
+}
+
+const struct weir_link *weir__chain_first(const struct weir__chain *chain)
+{
+    return &chain->links[0];
+}
+
+const struct weir_link *weir__chain_backend(const struct weir__chain *chain)
+{
+    return &chain->links[chain->count - 1];
+}
+
+// All kinds of object are created and destroyed alike. `CREATE` is one
+// link's create, with `link` and `slot` in scope.
+#define CREATE_ALONG(chain, data, create_slot, destroy_slot, object, CREATE)         \
+    do {                                                                             \
+        for (uint32_t i = 0; i < (chain)->count; i++) {                              \
+            const struct weir_link *link = &(chain)->links[i];                       \
+            void **slot = &(data)[i];                                                \
+            weir_status status = link->ops->create_slot ? (CREATE) : WEIR_OK;        \
+            if (status >= 0)                                                         \
+                continue;                                                            \
+            while (i-- > 0)                                                          \
+                if ((chain)->links[i].ops->destroy_slot)                             \
+                    (chain)->links[i].ops->destroy_slot(&(chain)->links[i], object); \
+            return status;                                                           \
+        }                                                                            \
+        return WEIR_OK;                                                              \
+    } while (0)
+
+#define DESTROY_ALONG(chain, destroy_slot, object)                               \
+    do {                                                                         \
+        for (uint32_t i = (chain)->count; i-- > 0;)                              \
+            if ((chain)->links[i].ops->destroy_slot)                             \
+                (chain)->links[i].ops->destroy_slot(&(chain)->links[i], object); \
+    } while (0)
+
+weir_status weir__chain_device_create(const struct weir__chain *chain, weir_device *device,
+                                      const struct weir_device_setup *setup, void **data)
+{
+    CREATE_ALONG(chain, data, device_create, device_destroy, device,
+                 link->ops->device_create(link, device, setup, slot));
+}
+
+weir_status weir__chain_queue_create(const struct weir__chain *chain, weir_device *device,
+                                     weir_queue *queue, const struct weir_queue_setup *setup,
+                                     void **data)
+{
+    CREATE_ALONG(chain, data, queue_create, queue_destroy, queue,
+                 link->ops->queue_create(link, device, queue, setup, slot));
+}
+
+weir_status weir__chain_buffer_create(const struct weir__chain *chain, weir_device *device,
+                                      weir_buffer *buffer, const struct weir_buffer_setup *setup,
+                                      void **data, void **out_pointer)
+{
+    CREATE_ALONG(chain, data, buffer_create, buffer_destroy, buffer,
+                 link->ops->buffer_create(link, device, buffer, setup, slot, out_pointer));
+}
+
+weir_status weir__chain_program_create(const struct weir__chain *chain, weir_device *device,
+                                       weir_program *program,
+                                       const struct weir_program_params *params, void **data)
+{
+    CREATE_ALONG(chain, data, program_create, program_destroy, program,
+                 link->ops->program_create(link, device, program, params, slot));
+}
+
+weir_status weir__chain_kernel_create(const struct weir__chain *chain, weir_program *program,
+                                      weir_kernel *kernel,
+                                      const struct weir_kernel_signature *signature,
+                                      struct weir_kernel_info *info, void **data)
+{
+    CREATE_ALONG(chain, data, kernel_create, kernel_destroy, kernel,
+                 link->ops->kernel_create(link, program, kernel, signature, info, slot));
+}
+
+weir_status weir__chain_graph_create(const struct weir__chain *chain, weir_device *device,
+                                     weir_graph *graph, const struct weir_graph_setup *setup,
+                                     void **data)
+{
+    CREATE_ALONG(chain, data, graph_create, graph_destroy, graph,
+                 link->ops->graph_create(link, device, graph, setup, slot));
+}
+
+void weir__chain_device_destroy(const struct weir__chain *chain, weir_device *device)
+{
+    DESTROY_ALONG(chain, device_destroy, device);
+}
+
+void weir__chain_queue_leave(const struct weir__chain *chain, weir_queue *queue)
+{
+    const struct weir_link *backend = &chain->links[chain->count - 1];
+    if (backend->ops->queue_leave)
+        backend->ops->queue_leave(backend, queue);
+}
+
+void weir__chain_queue_destroy(const struct weir__chain *chain, weir_queue *queue)
+{
+    // The backend goes first, so the last hop must not be inside it any more.
+    weir__last_hop_settle(&chain->links[chain->count - 2], queue);
+    for (uint32_t i = 0; i + 2 < chain->count; i++)
+        if (chain->links[i].ops->queue_retire)
+            chain->links[i].ops->queue_retire(&chain->links[i], queue);
+    DESTROY_ALONG(chain, queue_destroy, queue);
+}
+
+void weir__chain_buffer_destroy(const struct weir__chain *chain, weir_buffer *buffer)
+{
+    DESTROY_ALONG(chain, buffer_destroy, buffer);
+}
+
+void weir__chain_program_destroy(const struct weir__chain *chain, weir_program *program)
+{
+    DESTROY_ALONG(chain, program_destroy, program);
+}
+
+void weir__chain_kernel_destroy(const struct weir__chain *chain, weir_kernel *kernel)
+{
+    DESTROY_ALONG(chain, kernel_destroy, kernel);
+}
+
+void weir__chain_graph_destroy(const struct weir__chain *chain, weir_graph *graph)
+{
+    DESTROY_ALONG(chain, graph_destroy, graph);
+}
+#undef CREATE_ALONG
+#undef DESTROY_ALONG
+
+void weir__chain_device_limits(const struct weir__chain *chain, weir_device *device,
+                               struct weir_limits *limits)
+{
+    for (uint32_t i = chain->count; i-- > 0;)
+        if (chain->links[i].ops->device_limits)
+            chain->links[i].ops->device_limits(&chain->links[i], device, limits);
+}

@@ -1,0 +1,274 @@
+// Modules are trusted to run, not to be complete: a slot that was forgotten is
+// found here and named, once, instead of crashing at its first call.
+#include "core/module/check.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// What a module of ABI 1 carries at least.
+#define SIZE_OF_ABI_1 \
+    (offsetof(struct weir_module, driver_version) + sizeof((struct weir_module *)0)->driver_version)
+
+enum {
+    MOST_KEYS = 1024
+};
+
+// One slot of the ops table. Its partner is the slot without which it makes no
+// sense: what one creates, the other destroys.
+struct slot {
+    const char *name;
+    bool mandatory; // for backends
+    size_t partner; // an index; its own when there is none
+};
+
+#define INDEX(slot) (offsetof(struct weir_module_ops, slot) / sizeof(void (*)(void)))
+#define PAIR(slot, mandatory, partner) [INDEX(slot)] = {#slot, mandatory, INDEX(partner)}
+#define SLOT(slot, mandatory) PAIR(slot, mandatory, slot)
+
+static const struct slot slots[] = {
+    PAIR(open, true, close),
+    PAIR(close, true, open),
+    PAIR(device_count, true, device_describe),
+    PAIR(device_describe, true, device_count),
+    PAIR(device_create, true, device_destroy),
+    PAIR(device_destroy, true, device_create),
+    SLOT(device_limits, true),
+    SLOT(device_trim, false),
+    PAIR(queue_create, true, queue_destroy),
+    PAIR(queue_destroy, true, queue_create),
+    SLOT(queue_submit, true),
+    SLOT(queue_flush, false),
+    SLOT(queue_finish, true),
+    SLOT(event_query, true),
+    SLOT(event_wait, true),
+    SLOT(event_time, false),
+    PAIR(buffer_create, true, buffer_destroy),
+    PAIR(buffer_destroy, true, buffer_create),
+    PAIR(host_begin, false, host_end),
+    PAIR(host_end, false, host_begin),
+    PAIR(program_create, true, program_destroy),
+    PAIR(program_destroy, true, program_create),
+    SLOT(program_signatures, false),
+    PAIR(kernel_create, true, kernel_destroy),
+    PAIR(kernel_destroy, true, kernel_create),
+    PAIR(graph_create, false, graph_destroy),
+    PAIR(graph_destroy, false, graph_create),
+    SLOT(graph_update, false),
+    SLOT(device_native, false),
+    SLOT(queue_native, false),
+    SLOT(buffer_native, false),
+    SLOT(device_peer, false),
+    SLOT(queue_times, false),
+    SLOT(device_clock, false),
+    SLOT(region, false),
+    SLOT(queue_retire, false),
+    SLOT(queue_leave, false),
+};
+#undef SLOT
+#undef PAIR
+#undef INDEX
+
+_Static_assert(sizeof slots / sizeof slots[0] == WEIR_MODULE_SLOT_COUNT,
+               "every slot of the ops table has a line in `slots`");
+
+static bool refuse(struct weir__finding *finding, const char *remedy, const char *format, ...)
+    WEIR_PRINTF(3, 4);
+
+// Writes the finding and returns false, for return statements.
+static bool refuse(struct weir__finding *finding, const char *remedy, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(finding->reason, sizeof finding->reason, format, arguments);
+    va_end(arguments);
+    snprintf(finding->remedy, sizeof finding->remedy, "%s", remedy);
+    return false;
+}
+
+const char *weir__module_kind_name(enum weir_module_kind kind)
+{
+    return kind == WEIR_MODULE_PLUGIN ? "plugin" : "backend";
+}
+
+static bool check_abi(const struct weir_module *module, struct weir__finding *finding)
+{
+    if (module->abi > WEIR_MODULE_ABI)
+        return refuse(finding, "use the module that came with this Weir, or install a newer Weir",
+                      "the module is of module ABI %u, and this library knows ABI %u to %u only",
+                      (unsigned)module->abi, WEIR__OLDEST_MODULE_ABI, WEIR_MODULE_ABI);
+    if (module->abi < WEIR__OLDEST_MODULE_ABI)
+        return refuse(finding, "rebuild the module with the headers of this Weir",
+                      "the module is of module ABI %u, and this library knows ABI %u to %u only",
+                      (unsigned)module->abi, WEIR__OLDEST_MODULE_ABI, WEIR_MODULE_ABI);
+    if (module->struct_size < SIZE_OF_ABI_1)
+        return refuse(finding, "set struct_size to sizeof(struct weir_module)",
+                      "the module's header says %u bytes, and ABI %u has %zu",
+                      (unsigned)module->struct_size, (unsigned)module->abi, SIZE_OF_ABI_1);
+    return true;
+}
+
+static const char *sanitizer_words(const char *sanitizer)
+{
+    if (sanitizer[0] == '\0')
+        return "no sanitizer";
+    if (strcmp(sanitizer, "address") == 0)
+        return "the address sanitizer";
+    if (strcmp(sanitizer, "thread") == 0)
+        return "the thread sanitizer";
+    return sanitizer;
+}
+
+static bool check_identity(const struct weir_module *module, const char *name,
+                           enum weir_module_kind kind, struct weir__finding *finding)
+{
+    const char *sanitizer = module->sanitizer ? module->sanitizer : "";
+
+    if (module->kind != WEIR_MODULE_BACKEND && module->kind != WEIR_MODULE_PLUGIN)
+        return refuse(finding, "set kind to WEIR_MODULE_BACKEND or WEIR_MODULE_PLUGIN",
+                      "the module is of kind %d, which is neither a backend nor a plugin",
+                      (int)module->kind);
+    if (!module->name || strcmp(module->name, name) != 0)
+        return refuse(finding, "give the file the module's own name",
+                      "the module in weir_%s.so calls itself '%s'", name,
+                      module->name ? module->name : "");
+    if (kind != 0 && module->kind != kind)
+        return refuse(finding,
+                      module->kind == WEIR_MODULE_PLUGIN
+                          ? "name it under `plugins` in [weir], not under `backend`"
+                          : "name it under `backend` in [weir], not under `plugins`",
+                      "'%s' is a %s, and a %s was asked for", name,
+                      weir__module_kind_name(module->kind), weir__module_kind_name(kind));
+    if (strcmp(sanitizer, WEIR_MODULE_SANITIZER) != 0)
+        return refuse(finding, "build both with the same sanitizer configuration",
+                      "the module was built with %s, and this library with %s",
+                      sanitizer_words(sanitizer), sanitizer_words(WEIR_MODULE_SANITIZER));
+    return true;
+}
+
+static bool is_set(const struct weir_module *module, size_t index)
+{
+    void (*function)(void) = NULL;
+
+    if (index >= module->slot_count)
+        return false;
+    memcpy(&function, (const char *)module->ops + index * sizeof function, sizeof function);
+    return function != NULL;
+}
+
+static bool check_slots(const struct weir_module *module, struct weir__finding *finding)
+{
+    if (!module->ops)
+        return refuse(finding, "set ops to the module's table", "the module has no ops table");
+    for (size_t i = 0; i < WEIR_MODULE_SLOT_COUNT; i++) {
+        const struct slot *slot = &slots[i];
+        const struct slot *partner = &slots[slot->partner];
+
+        if (slot->mandatory && module->kind == WEIR_MODULE_BACKEND && !is_set(module, i))
+            return refuse(finding, "implement the slot, and check slot_count",
+                          "the mandatory slot `%s` is missing from the %u slots of the backend",
+                          slot->name, (unsigned)module->slot_count);
+        if (is_set(module, i) && !is_set(module, slot->partner))
+            return refuse(finding, "implement both or neither",
+                          "the module has the slot `%s` without `%s`", slot->name, partner->name);
+    }
+    return true;
+}
+
+static bool is_integer(const struct weir_key *key)
+{
+    char *end;
+
+    errno = 0;
+    long long value = strtoll(key->fallback, &end, 10);
+    return errno == 0 && *end == '\0' && value >= key->minimum && value <= key->maximum;
+}
+
+static bool is_choice(const struct weir_key *key)
+{
+    for (const char *const *choice = key->choices; *choice; choice++)
+        if (strcmp(*choice, key->fallback) == 0)
+            return true;
+    return false;
+}
+
+// An empty fallback stands for "no value".
+static bool fallback_fits(const struct weir_key *key)
+{
+    if (key->fallback[0] == '\0')
+        return true;
+    switch (key->type) {
+    case WEIR_KEY_TEXT:
+        return true;
+    case WEIR_KEY_INTEGER:
+        return is_integer(key);
+    case WEIR_KEY_BOOLEAN:
+        return strcmp(key->fallback, "0") == 0 || strcmp(key->fallback, "1") == 0;
+    case WEIR_KEY_CHOICE:
+        return is_choice(key);
+    }
+    return false;
+}
+
+static bool check_key(const struct weir_module *module, size_t index, struct weir__finding *finding)
+{
+    const struct weir_key *key = &module->keys[index];
+    const char *remedy = "correct the module's key table";
+
+    if (!key->name || key->name[0] == '\0')
+        return refuse(finding, remedy, "key %zu of the module's table has no name", index);
+    for (size_t i = 0; i < index; i++)
+        if (strcmp(module->keys[i].name, key->name) == 0)
+            return refuse(finding, remedy, "key '%s' stands twice in the module's table",
+                          key->name);
+    if (key->type < WEIR_KEY_TEXT || key->type > WEIR_KEY_CHOICE)
+        return refuse(finding, remedy, "key '%s' is of the unknown type %d", key->name,
+                      (int)key->type);
+    if (!key->help || key->help[0] == '\0')
+        return refuse(finding, remedy, "key '%s' has no help text", key->name);
+    if (key->type == WEIR_KEY_INTEGER && key->minimum > key->maximum)
+        return refuse(finding, remedy, "key '%s' has its minimum above its maximum", key->name);
+    if (key->type == WEIR_KEY_CHOICE && (!key->choices || !key->choices[0]))
+        return refuse(finding, remedy, "key '%s' has no choices", key->name);
+    if (!key->fallback || !fallback_fits(key))
+        return refuse(finding, remedy, "key '%s' has the default '%s', which it would not accept",
+                      key->name, key->fallback ? key->fallback : "(NULL)");
+    return true;
+}
+
+static bool check_keys(const struct weir_module *module, struct weir__finding *finding)
+{
+    if (module->key_count > MOST_KEYS || (module->key_count > 0 && !module->keys))
+        return refuse(finding, "correct the module's key table",
+                      "the module says that it has %u keys, and %s", (unsigned)module->key_count,
+                      module->keys ? "1024 is the limit" : "has no table of them");
+    for (size_t i = 0; i < module->key_count; i++)
+        if (!check_key(module, i, finding))
+            return false;
+    return true;
+}
+
+bool weir__module_check(const struct weir_module *module, const char *name,
+                        enum weir_module_kind kind, struct weir__finding *out_finding)
+{
+    return check_abi(module, out_finding) && check_identity(module, name, kind, out_finding) &&
+           check_slots(module, out_finding) && check_keys(module, out_finding);
+}
+
+void weir__module_read_ops(const struct weir_module *module, struct weir_module_ops *out_ops)
+{
+    size_t size = module->slot_count * sizeof(void (*)(void));
+
+    *out_ops = (struct weir_module_ops){0};
+    memcpy(out_ops, module->ops, size < sizeof *out_ops ? size : sizeof *out_ops);
+}
+
+uint32_t weir__module_wants(const struct weir_module *module)
+{
+    const size_t end = offsetof(struct weir_module, wants) + sizeof module->wants;
+
+    return module->struct_size >= end ? module->wants : 0;
+}

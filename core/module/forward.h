@@ -1,0 +1,14 @@
+// What the slots do that a module leaves unset, so that no call has to ask whether a
+// slot is there.
+#ifndef WEIR_CORE_MODULE_FORWARD_H
+#define WEIR_CORE_MODULE_FORWARD_H
+
+#include <weir/module/module.h>
+
+// Unset slots of a plugin forward to the next link; creates and destroys stay unset.
+void weir__slots_fill_plugin(struct weir_module_ops *ops);
+
+// Unset optional slots of a backend do what their lines in the ops table say.
+void weir__slots_fill_backend(struct weir_module_ops *ops);
+
+#endif

@@ -1,0 +1,269 @@
+// The report keeps its text written at all times, so that reading it needs
+// neither memory nor a lock. It changes only while modules are being loaded, and
+// holds a handful of entries.
+#include "core/module/load_report.h"
+
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/support/memory.h"
+
+struct weir_load_report {
+    atomic_uint owners;
+    struct weir_load_entry *entries; // their strings belong to the report
+    size_t count;
+    size_t capacity;
+    char *origin;
+    char *remedy;
+    char *text;
+    bool incomplete; // memory ran out
+};
+
+static const char *shown(const char *text)
+{
+    return text ? text : "";
+}
+
+// A copy of `text`, or NULL for an empty one, which needs no memory.
+static char *keep(weir_load_report *report, const char *text)
+{
+    char *copy = text && text[0] ? weir__copy_text(text) : NULL;
+
+    if (!copy && text && text[0])
+        report->incomplete = true;
+    return copy;
+}
+
+// Entries hold "" where nothing was kept, and that is not to be freed.
+static void drop(const char *text)
+{
+    if (text[0])
+        weir__release((void *)(uintptr_t)text);
+}
+
+// Appends when there is room, and counts in any case.
+static void append(char *text, size_t size, size_t *used, const char *format, ...)
+    WEIR_PRINTF(4, 5);
+
+static void append(char *text, size_t size, size_t *used, const char *format, ...)
+{
+    bool fits = *used < size;
+    va_list arguments;
+
+    va_start(arguments, format);
+    int length = vsnprintf(fits ? text + *used : NULL, fits ? size - *used : 0, format, arguments);
+    va_end(arguments);
+    if (length > 0)
+        *used += (size_t)length;
+}
+
+static void append_entry(char *text, size_t size, size_t *used, const struct weir_load_entry *entry)
+{
+    static const char *const outcomes[] = {"used", "refused", "missing"};
+
+    append(text, size, used, "  %s: %s, %s\n", entry->module, outcomes[entry->outcome],
+           entry->path[0] ? entry->path : "no file");
+    if (entry->reason[0])
+        append(text, size, used, "    %s\n", entry->reason);
+    if (entry->outcome == WEIR_LOAD_MISSING)
+        return;
+    append(text, size, used, "    module ABI %u, this library's is %u", (unsigned)entry->abi_seen,
+           (unsigned)entry->abi_wanted);
+    if (entry->version[0])
+        append(text, size, used, "; version %s", entry->version);
+    if (entry->driver[0])
+        append(text, size, used, "; driver %s", entry->driver);
+    if (entry->device_count > 0)
+        append(text, size, used, "; %u device%s", (unsigned)entry->device_count,
+               entry->device_count == 1 ? "" : "s");
+    append(text, size, used, "\n");
+}
+
+static size_t write_text(const weir_load_report *report, char *text, size_t size)
+{
+    size_t used = 0;
+
+    append(text, size, &used, "modules, asked for by %s:\n",
+           report->origin ? report->origin : "nobody");
+    for (size_t i = 0; i < report->count; i++)
+        append_entry(text, size, &used, &report->entries[i]);
+    if (report->remedy)
+        append(text, size, &used, "what to do: %s\n", report->remedy);
+    if (report->incomplete)
+        append(text, size, &used, "(memory ran out: this report is incomplete)\n");
+    return used;
+}
+
+static void rewrite(weir_load_report *report)
+{
+    size_t size = write_text(report, NULL, 0) + 1;
+    char *text = weir__allocate(size);
+
+    if (!text) {
+        report->incomplete = true;
+        return;
+    }
+    write_text(report, text, size);
+    weir__release(report->text);
+    report->text = text;
+}
+
+weir_load_report *weir__load_report_create(void)
+{
+    weir_load_report *report = weir__allocate(sizeof *report);
+
+    if (!report)
+        return NULL;
+    atomic_init(&report->owners, 1);
+    rewrite(report);
+    return report;
+}
+
+weir_load_report *weir__load_report_retain(weir_load_report *report)
+{
+    if (report)
+        atomic_fetch_add(&report->owners, 1);
+    return report;
+}
+
+// Room for one more entry.
+static bool grow(weir_load_report *report)
+{
+    if (report->count < report->capacity)
+        return true;
+
+    size_t capacity = report->capacity ? 2 * report->capacity : 8;
+    struct weir_load_entry *entries = weir__allocate(capacity * sizeof *entries);
+    if (!entries)
+        return false;
+    if (report->count > 0)
+        memcpy(entries, report->entries, report->count * sizeof *entries);
+    weir__release(report->entries);
+    report->entries = entries;
+    report->capacity = capacity;
+    return true;
+}
+
+void weir__load_report_add(weir_load_report *report, const struct weir_load_entry *entry)
+{
+    if (!report)
+        return;
+    if (!grow(report)) {
+        report->incomplete = true;
+        return;
+    }
+
+    struct weir_load_entry *own = &report->entries[report->count++];
+    *own = *entry;
+    own->module = shown(keep(report, entry->module));
+    own->path = shown(keep(report, entry->path));
+    own->reason = shown(keep(report, entry->reason));
+    own->version = shown(keep(report, entry->version));
+    own->driver = shown(keep(report, entry->driver));
+    rewrite(report);
+}
+
+// The last used entry, of that module if one is given.
+static struct weir_load_entry *last_used(weir_load_report *report, const char *module)
+{
+    for (size_t i = report ? report->count : 0; i-- > 0;) {
+        struct weir_load_entry *entry = &report->entries[i];
+        if (entry->outcome == WEIR_LOAD_USED && (!module || strcmp(entry->module, module) == 0))
+            return entry;
+    }
+    return NULL;
+}
+
+void weir__load_report_set_driver(weir_load_report *report, const char *driver,
+                                  uint32_t device_count)
+{
+    struct weir_load_entry *entry = last_used(report, NULL);
+
+    if (!entry)
+        return;
+    drop(entry->driver);
+    entry->driver = shown(keep(report, driver));
+    entry->device_count = device_count;
+    rewrite(report);
+}
+
+void weir__load_report_refuse(weir_load_report *report, const char *module, const char *reason)
+{
+    struct weir_load_entry *entry = last_used(report, module);
+
+    if (!entry)
+        return;
+    drop(entry->reason);
+    entry->outcome = WEIR_LOAD_REFUSED;
+    entry->reason = shown(keep(report, reason));
+    rewrite(report);
+}
+
+static void set_text(weir_load_report *report, char **field, const char *text)
+{
+    weir__release(*field);
+    *field = keep(report, text);
+    rewrite(report);
+}
+
+void weir__load_report_set_origin(weir_load_report *report, const char *origin)
+{
+    if (report)
+        set_text(report, &report->origin, origin);
+}
+
+void weir__load_report_set_remedy(weir_load_report *report, const char *remedy)
+{
+    if (report)
+        set_text(report, &report->remedy, remedy);
+}
+
+size_t weir_load_report_count(const weir_load_report *report)
+{
+    return report ? report->count : 0;
+}
+
+const struct weir_load_entry *weir_load_report_entry(const weir_load_report *report, size_t index)
+{
+    return report && index < report->count ? &report->entries[index] : NULL;
+}
+
+const char *weir_load_report_origin(const weir_load_report *report)
+{
+    return report ? shown(report->origin) : "";
+}
+
+const char *weir_load_report_remedy(const weir_load_report *report)
+{
+    return report ? shown(report->remedy) : "";
+}
+
+const char *weir_load_report_text(const weir_load_report *report)
+{
+    return report ? shown(report->text) : "";
+}
+
+void weir_load_report_destroy(weir_load_report **report)
+{
+    if (!report || !*report)
+        return;
+    weir_load_report *own = *report;
+    *report = NULL;
+    if (atomic_fetch_sub(&own->owners, 1) > 1)
+        return;
+
+    for (size_t i = 0; i < own->count; i++) {
+        drop(own->entries[i].module);
+        drop(own->entries[i].path);
+        drop(own->entries[i].reason);
+        drop(own->entries[i].version);
+        drop(own->entries[i].driver);
+    }
+    weir__release(own->entries);
+    weir__release(own->origin);
+    weir__release(own->remedy);
+    weir__release(own->text);
+    weir__release(own);
+}

@@ -1,0 +1,388 @@
+// One lock covers a whole load. Loading is rare, and dlopen takes a lock of its
+// own for as long; in return two threads that open the same module agree on one
+// entry of the list of loaded modules.
+#define _GNU_SOURCE // dladdr1
+
+#include "core/module/loader.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "core/module/check.h"
+#include "core/module/load_report.h"
+#include "core/support/error.h"
+#include "core/support/memory.h"
+
+// A module that passed its check. Never freed.
+struct known {
+    struct known *next;
+    void *handle;
+    struct weir__loaded loaded;
+    struct weir_module_ops ops;
+    char path[];
+};
+
+static pthread_mutex_t loader_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct known *known_modules;
+
+// What is asked for, and what is known of the file that is being tried.
+struct attempt {
+    const char *name;
+    enum weir_module_kind kind; // 0: either
+    const struct weir_host *host;
+    char path[PATH_MAX];
+    struct weir_load_entry entry;
+    struct weir__finding finding;
+    struct weir__loaded loaded;
+};
+
+enum {
+    MOST_NAME_BYTES = 64
+};
+
+// Names become parts of paths.
+static bool is_name(const char *name)
+{
+    size_t length = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_-");
+    return length > 0 && length <= MOST_NAME_BYTES && name[length] == '\0';
+}
+
+// The directory of the object that holds this function. The program itself has no
+// name among the loaded objects: what it was started as need not be a path.
+static bool own_directory(char *directory)
+{
+    static const char anchor;
+    Dl_info info;
+    struct link_map *map = NULL;
+
+    if (dladdr1(&anchor, &info, (void **)&map, RTLD_DL_LINKMAP) == 0)
+        return false;
+    const char *path = map && map->l_name[0] ? map->l_name : "/proc/self/exe";
+    if (!realpath(path, directory))
+        return false;
+    char *slash = strrchr(directory, '/');
+    *slash = '\0';
+    return true;
+}
+
+static void default_search_path(char *text, size_t size)
+{
+    char directory[PATH_MAX];
+
+    text[0] = '\0';
+    if (own_directory(directory))
+        snprintf(text, size, "%s/../lib/weir:%s/lib/weir", directory, directory);
+}
+
+// Steps through the directories of a search path. `*cursor` moves on; the
+// result is not terminated but `*out_length` bytes long, and NULL at the end.
+static const char *next_directory(const char **cursor, int *out_length)
+{
+    const char *directory = *cursor + strspn(*cursor, ":");
+    size_t length = strcspn(directory, ":");
+
+    *cursor = directory + length;
+    *out_length = (int)length;
+    return length > 0 ? directory : NULL;
+}
+
+static bool refuse(struct attempt *attempt, const char *remedy, const char *format, ...)
+    WEIR_PRINTF(3, 4);
+
+static bool refuse(struct attempt *attempt, const char *remedy, const char *format, ...)
+{
+    va_list arguments;
+
+    attempt->entry.outcome = WEIR_LOAD_REFUSED;
+    va_start(arguments, format);
+    vsnprintf(attempt->finding.reason, sizeof attempt->finding.reason, format, arguments);
+    va_end(arguments);
+    snprintf(attempt->finding.remedy, sizeof attempt->finding.remedy, "%s", remedy);
+    return false;
+}
+
+// Whether there is a regular file. Opening a pipe would block.
+static bool check_file(struct attempt *attempt)
+{
+    struct stat status;
+
+    if (stat(attempt->path, &status) == 0)
+        return S_ISREG(status.st_mode) ||
+               refuse(attempt, "put the module there instead", "it is not a regular file");
+    if (errno != ENOENT && errno != ENOTDIR)
+        return refuse(attempt, "make the file readable", "%s", strerror(errno));
+    attempt->entry.outcome = WEIR_LOAD_MISSING;
+    snprintf(attempt->finding.reason, sizeof attempt->finding.reason, "there is no such file");
+    return false;
+}
+
+// gcc's sanitizer runtimes end the process when they are loaded late, so a file
+// that needs one must be refused before dlopen sees it. Names of needed
+// libraries stand in the file as they are.
+static bool check_runtime(struct attempt *attempt, const char *library, const char *sanitizer)
+{
+    if (strcmp(WEIR_MODULE_SANITIZER, sanitizer) == 0)
+        return true;
+
+    bool found = false;
+    struct stat status;
+    int file = open(attempt->path, O_RDONLY | O_CLOEXEC);
+    if (file >= 0 && fstat(file, &status) == 0 && status.st_size > 0) {
+        size_t size = (size_t)status.st_size;
+        void *bytes = mmap(NULL, size, PROT_READ, MAP_PRIVATE, file, 0);
+        if (bytes != MAP_FAILED) {
+            found = memmem(bytes, size, library, strlen(library + 1) + 1) != NULL;
+            munmap(bytes, size);
+        }
+    }
+    if (file >= 0)
+        close(file);
+    return !found || refuse(attempt, "build both with the same sanitizer configuration",
+                            "the module was built with the %s sanitizer, and this library "
+                            "without it",
+                            sanitizer);
+}
+
+static bool open_file(struct attempt *attempt, void **out_handle)
+{
+    if (!check_file(attempt) || !check_runtime(attempt, "\0libasan.so.", "address") ||
+        !check_runtime(attempt, "\0libtsan.so.", "thread"))
+        return false;
+    *out_handle = dlopen(attempt->path, RTLD_NOW | RTLD_LOCAL);
+    if (*out_handle)
+        return true;
+    const char *reason = dlerror();
+    return refuse(attempt,
+                  "check that the file is a module for this machine, and that the libraries it "
+                  "needs are installed",
+                  "%s", reason ? reason : "dlopen failed without a reason");
+}
+
+// The module's header, or NULL.
+static const struct weir_module *query(struct attempt *attempt, void *handle)
+{
+    weir_module_query_function function = NULL;
+    void *symbol = dlsym(handle, WEIR_MODULE_QUERY_SYMBOL);
+
+    if (!symbol) {
+        refuse(attempt, "move the file away, or export the symbol from it",
+               "the file does not export %s, so it is no module of Weir", WEIR_MODULE_QUERY_SYMBOL);
+        return NULL;
+    }
+    memcpy(&function, &symbol, sizeof function);
+    const struct weir_module *module = function(WEIR_MODULE_ABI, attempt->host);
+    if (!module)
+        refuse(attempt, "use the module that came with this Weir, or another Weir",
+               "the module does not want to work with a library of module ABI %u", WEIR_MODULE_ABI);
+    return module;
+}
+
+// The list's entry for a module that passed its check, made if there is none.
+static bool enlist(struct attempt *attempt, void *handle, const struct weir_module *module)
+{
+    for (const struct known *known = known_modules; known; known = known->next) {
+        if (known->handle == handle && known->loaded.module == module) {
+            attempt->loaded = known->loaded;
+            return true;
+        }
+    }
+
+    size_t length = strlen(attempt->path) + 1;
+    struct known *known = weir__allocate(sizeof *known + length);
+    if (!known)
+        return refuse(attempt, "free some memory", "there is no memory to keep the module");
+    memcpy(known->path, attempt->path, length);
+    weir__module_read_ops(module, &known->ops);
+    known->handle = handle;
+    known->loaded =
+        (struct weir__loaded){.module = module, .ops = &known->ops, .path = known->path};
+    known->next = known_modules;
+    known_modules = known;
+    attempt->loaded = known->loaded;
+    return true;
+}
+
+// Tries the file at `attempt->path`.
+static bool load_file(struct attempt *attempt)
+{
+    void *handle = NULL;
+
+    if (!open_file(attempt, &handle))
+        return false;
+    const struct weir_module *module = query(attempt, handle);
+    if (!module)
+        return false;
+    attempt->entry.outcome = WEIR_LOAD_REFUSED;
+    attempt->entry.abi_seen = module->abi;
+    if (!weir__module_check(module, attempt->name, attempt->kind, &attempt->finding))
+        return false;
+    attempt->entry.version = module->version;
+    if (!enlist(attempt, handle, module))
+        return false;
+    attempt->entry.outcome = WEIR_LOAD_USED;
+    return true;
+}
+
+// Tries the file in one directory after the other until one has it.
+static bool load_from(struct attempt *attempt, const char *search_path, weir_load_report *report)
+{
+    const char *directory;
+    int length;
+
+    attempt->entry.outcome = WEIR_LOAD_MISSING;
+    while ((directory = next_directory(&search_path, &length)) != NULL) {
+        int written = snprintf(attempt->path, sizeof attempt->path, "%.*s/weir_%s.so", length,
+                               directory, attempt->name);
+        attempt->finding = (struct weir__finding){{0}, {0}};
+        attempt->entry = (struct weir_load_entry){.module = attempt->name,
+                                                  .path = attempt->path,
+                                                  .reason = attempt->finding.reason,
+                                                  .abi_wanted = WEIR_MODULE_ABI};
+        if (written < 0 || (size_t)written >= sizeof attempt->path)
+            refuse(attempt, "use a shorter module path", "the path is longer than %d bytes",
+                   PATH_MAX - 1);
+        else
+            load_file(attempt);
+        weir__load_report_add(report, &attempt->entry);
+        if (attempt->entry.outcome != WEIR_LOAD_MISSING)
+            return attempt->entry.outcome == WEIR_LOAD_USED;
+    }
+    return false;
+}
+
+// The name in "weir_NAME.so", or false.
+static bool module_of_file(const char *file, char *name, size_t size)
+{
+    size_t length = strlen(file);
+
+    if (length <= 8 || length - 8 >= size || strncmp(file, "weir_", 5) != 0 ||
+        strcmp(file + length - 3, ".so") != 0)
+        return false;
+    memcpy(name, file + 5, length - 8);
+    name[length - 8] = '\0';
+    return true;
+}
+
+// What to do about a name that no directory has: the nearest one, or all.
+static void suggest(const char *name, const char *search_path, char *remedy, size_t size)
+{
+    char nearest[MOST_NAME_BYTES + 1] = "";
+    char all[128] = "";
+    size_t used = 0;
+    const char *directory;
+    int length;
+
+    while ((directory = next_directory(&search_path, &length)) != NULL) {
+        char path[PATH_MAX];
+        snprintf(path, sizeof path, "%.*s", length, directory);
+        DIR *stream = opendir(path);
+        struct dirent *file;
+        while (stream && (file = readdir(stream)) != NULL) {
+            char found[MOST_NAME_BYTES + 1];
+            if (!module_of_file(file->d_name, found, sizeof found))
+                continue;
+            weir_text_append(all, sizeof all, &used, "%s%s", used ? ", " : "", found);
+            const char *best = nearest[0] ? nearest : NULL;
+            if (weir_text_nearer(name, best, found) == found)
+                memcpy(nearest, found, sizeof nearest);
+        }
+        if (stream)
+            closedir(stream);
+    }
+    if (nearest[0])
+        snprintf(remedy, size, "did you mean '%s'?", nearest);
+    else
+        snprintf(remedy, size,
+                 "set module_path in [weir], or WEIR_MODULE_PATH, to where it is (the modules "
+                 "there are: %s)",
+                 all[0] ? all : "none");
+}
+
+static weir_status fail_missing(const struct attempt *attempt, const char *search_path)
+{
+    char remedy[256];
+
+    suggest(attempt->name, search_path, remedy, sizeof remedy);
+    return weir__fail(WEIR_ERROR_MODULE, remedy, "there is no %s '%s': no weir_%s.so in %s",
+                      weir__module_kind_name(attempt->kind), attempt->name, attempt->name,
+                      search_path[0] ? search_path : "any directory");
+}
+
+static weir_status fail_refused(const struct attempt *attempt, const char *kind)
+{
+    char message[768];
+
+    weir_text_about(message, sizeof message, attempt->path, "%s", attempt->finding.reason);
+    return weir__fail(WEIR_ERROR_MODULE, attempt->finding.remedy, "%s '%s' cannot be used: %s",
+                      kind, attempt->name, message);
+}
+
+weir_status weir__loader_load(const char *name, enum weir_module_kind kind, const char *search_path,
+                              const struct weir_host *host, weir_load_report *report,
+                              struct weir__loaded *out_loaded)
+{
+    char fallback[2 * PATH_MAX + 32];
+    struct attempt attempt = {.name = name, .kind = kind, .host = host};
+
+    *out_loaded = (struct weir__loaded){0};
+    if (!is_name(name))
+        return weir__fail(WEIR_ERROR_MODULE,
+                          "use small letters, digits, '_' and '-', 64 of them at most",
+                          "'%s' cannot be the name of a %s", name, weir__module_kind_name(kind));
+    if (!search_path || search_path[0] == '\0') {
+        default_search_path(fallback, sizeof fallback);
+        search_path = fallback;
+    }
+
+    pthread_mutex_lock(&loader_lock);
+    bool loaded = load_from(&attempt, search_path, report);
+    pthread_mutex_unlock(&loader_lock);
+
+    if (attempt.entry.outcome == WEIR_LOAD_MISSING)
+        return fail_missing(&attempt, search_path);
+    if (!loaded)
+        return fail_refused(&attempt, weir__module_kind_name(kind));
+    *out_loaded = attempt.loaded;
+    return WEIR_OK;
+}
+
+weir_status weir__loader_keys(const char *name, const char *search_path,
+                              const struct weir_host *host, const struct weir_key **out_keys,
+                              uint32_t *out_key_count)
+{
+    char fallback[2 * PATH_MAX + 32];
+    struct attempt attempt = {.name = name, .host = host};
+
+    *out_keys = NULL;
+    *out_key_count = 0;
+    if (!is_name(name))
+        return WEIR_ERROR_NOT_FOUND;
+    if (!search_path || search_path[0] == '\0') {
+        default_search_path(fallback, sizeof fallback);
+        search_path = fallback;
+    }
+
+    pthread_mutex_lock(&loader_lock);
+    bool loaded = load_from(&attempt, search_path, NULL);
+    pthread_mutex_unlock(&loader_lock);
+
+    if (attempt.entry.outcome == WEIR_LOAD_MISSING)
+        return WEIR_ERROR_NOT_FOUND;
+    if (!loaded)
+        return fail_refused(&attempt, "module");
+    *out_keys = attempt.loaded.module->keys;
+    *out_key_count = attempt.loaded.module->key_count;
+    return WEIR_OK;
+}

@@ -1,0 +1,41 @@
+// The front end's device.
+#ifndef WEIR_CORE_OBJECT_DEVICE_H
+#define WEIR_CORE_OBJECT_DEVICE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include <weir/weir.h>
+
+#include "core/module/chain.h"
+#include "core/object/object.h"
+#include "core/queue/legacy.h"
+
+struct weir__staging;
+struct weir__notifier;
+
+struct weir_device {
+    struct weir_object object;
+    weir_runtime *runtime;
+    const struct weir__chain *chain;
+    const struct weir_link *first; // of the chain
+    struct weir_limits limits;
+    struct weir_device_info info;
+
+    pthread_mutex_t lock; // of the lists; a leaf but for registry pins
+    struct weir__member *live;
+    struct weir__member *retired;      // the youngest
+    struct weir__member *retired_last; // the oldest
+    atomic_size_t retired_count;
+    weir_queue *queues; // all that are not finalized yet
+    atomic_size_t queue_count;
+    atomic_bool has_peers; // other devices' queues may use its buffers
+
+    pthread_mutex_t staging_lock;  // of the list
+    struct weir__staging *staging; // what no upload or download uses
+    pthread_mutex_t notifier_lock;
+    struct weir__notifier *notifier;
+    struct weir__migration migration;
+};
+
+#endif

@@ -1,0 +1,120 @@
+// See the header. The list of pairs is short, so it is searched from the front, under
+// one lock, which is a leaf.
+#include "core/object/peer.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include "core/support/memory.h"
+#include "core/support/thread.h"
+
+struct weir__peer {
+    struct weir__peer *next;
+    weir_device *owner; // of the buffers
+    weir_device *user;  // whose queues may use them
+    uint32_t given_out;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct weir__peer *pairs;
+
+// The first pair of the owner in a part of the list. Under the lock.
+static struct weir__peer *find_owner(struct weir__peer *at, const weir_device *owner)
+{
+    while (at && at->owner != owner)
+        at = at->next;
+    return at;
+}
+
+// Under the lock.
+static bool is_noted(const weir_device *user, const weir_device *owner)
+{
+    struct weir__peer *at = find_owner(pairs, owner);
+    while (at && at->user != user)
+        at = find_owner(at->next, owner);
+    return at != NULL;
+}
+
+static bool note(weir_device *user, weir_device *owner)
+{
+    bool noted = true;
+    pthread_mutex_lock(&lock);
+    if (!is_noted(user, owner)) {
+        struct weir__peer *pair = weir__allocate(sizeof *pair);
+        noted = pair != NULL;
+        if (pair) {
+            *pair = (struct weir__peer){.next = pairs, .owner = owner, .user = user};
+            pairs = pair;
+            atomic_store(&owner->has_peers, true);
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    return noted;
+}
+
+bool weir__peer_allow(weir_device *device, weir_device *other)
+{
+    return weir_device_can_peer(device, other) && note(device, other);
+}
+
+struct weir__peer *weir__peer_next(weir_device *owner, struct weir__peer *peer)
+{
+    if (!peer && !atomic_load(&owner->has_peers))
+        return NULL;
+    pthread_mutex_lock(&lock);
+    struct weir__peer *next = find_owner(peer ? peer->next : pairs, owner);
+    if (next)
+        next->given_out++;
+    if (peer)
+        peer->given_out--;
+    pthread_mutex_unlock(&lock);
+    return next;
+}
+
+weir_device *weir__peer_user(const struct weir__peer *peer)
+{
+    return peer->user;
+}
+
+// Takes the device's pairs off the list; false if one of them is given out.
+static bool take_pairs(const weir_device *device, struct weir__peer **out_taken)
+{
+    bool all = true;
+    pthread_mutex_lock(&lock);
+    for (struct weir__peer **at = &pairs; *at;) {
+        struct weir__peer *pair = *at;
+        const bool wanted = pair->owner == device || pair->user == device;
+        if (!wanted || pair->given_out > 0) {
+            all = all && !wanted;
+            at = &pair->next;
+            continue;
+        }
+        *at = pair->next;
+        pair->next = *out_taken;
+        *out_taken = pair;
+    }
+    pthread_mutex_unlock(&lock);
+    return all;
+}
+
+void weir__peer_forget(weir_device *device)
+{
+    struct weir__peer *taken = NULL;
+    while (!take_pairs(device, &taken))
+        sched_yield();
+    while (taken) {
+        struct weir__peer *next = taken->next;
+        weir__release(taken);
+        taken = next;
+    }
+}
+
+bool weir_device_can_peer(weir_device *device, weir_device *other)
+{
+    if (!device || !other || atomic_load(&weir__forked))
+        return false;
+    if (device == other)
+        return true;
+    return device->runtime == other->runtime &&
+           device->first->ops->device_peer(device->first, device, other);
+}

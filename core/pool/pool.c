@@ -1,0 +1,462 @@
+// Pools. An allocation takes a block that is kept, if its queue may have it already,
+// and makes one only if there is none; pool_store.c knows which, and pool_blocks.c makes
+// it. Both the allocation and the free are operations of their queue, so plugins see them
+// in their places; no backend does.
+//
+// Locks: a queue's submit lock, then the pool's. A block is taken and its operation
+// submitted under one hold of the submit lock, so what made it the queue's still
+// holds. It is kept before its free is submitted: until that lock is let go, nobody can
+// be behind the free.
+#include "core/pool/pool.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "core/graph/capture.h"
+#include "core/queue/queue.h"
+#include "core/queue/registry.h"
+#include "core/support/error.h"
+#include "core/support/log.h"
+#include "core/support/memory.h"
+#include "core/support/thread.h"
+
+// Allocating.
+
+// What one allocation is about.
+struct request {
+    weir_pool *pool;
+    weir_queue *queue;
+    size_t size;
+    size_t capacity;
+    uint32_t class_index;
+    const char *file;
+    int line;
+};
+
+// `cause` is what stood in the way, or NULL: the limit.
+static weir_status refuse_memory(const struct request *request, const struct weir_error *cause)
+{
+    const weir_pool *pool = request->pool;
+    char limit[32] = "none";
+    if (pool->limit != UINT64_MAX)
+        snprintf(limit, sizeof limit, "%" PRIu64, pool->limit);
+    weir__report_at(request->file, request->line, pool->member.object.label,
+                    WEIR_ERROR_OUT_OF_MEMORY,
+                    "free before allocating, sync with the queues that freed, or raise "
+                    "params.limit_bytes",
+                    "weir_pool_allocate: %zu bytes were asked for, a block of %zu; %" PRIu64
+                    " bytes of the pool are in use, %" PRIu64
+                    " are kept and not idle, and the limit is %s%s%.600s",
+                    request->size, request->capacity, weir__pool_count(&pool->in_use_bytes),
+                    weir__pool_count(&pool->kept_bytes), limit, cause ? ": " : "",
+                    cause ? cause->message : "");
+    if (!cause)
+        return WEIR_ERROR_OUT_OF_MEMORY;
+    struct weir_error error = *weir_last_error();
+    error.native_code = cause->native_code;
+    snprintf(error.native_call, sizeof error.native_call, "%s", cause->native_call);
+    snprintf(error.native_name, sizeof error.native_name, "%s", cause->native_name);
+    return weir__error_set(&error);
+}
+
+static weir_status make(const struct request *request, struct weir__block **out_block)
+{
+    weir_pool *pool = request->pool;
+    uint64_t excess;
+    if (!weir__pool_reserve(pool, request->capacity, &excess)) {
+        weir__pool_shrink(pool, excess);
+        if (!weir__pool_reserve(pool, request->capacity, &excess))
+            return refuse_memory(request, NULL);
+    }
+    weir_status status =
+        weir__pool_make_block(pool, request->class_index, request->capacity, out_block);
+    if (status == WEIR_OK)
+        return WEIR_OK;
+    const struct weir_error cause = *weir_last_error();
+    weir__pool_unreserve(pool, request->capacity);
+    if (status == WEIR_ERROR_OUT_OF_MEMORY)
+        return refuse_memory(request, &cause);
+    weir__error_place(pool->member.object.label, request->file, request->line);
+    return status;
+}
+
+static struct weir__block *take(const struct request *request)
+{
+    weir_pool *pool = request->pool;
+    weir_biased_lock_take(&pool->lock);
+    struct weir__block *block = weir__pool_take(pool, request->class_index, request->queue);
+    if (block) {
+        weir__pool_add(&pool->in_use_bytes, block->capacity);
+        weir__pool_add(&pool->allocations, 1);
+        weir__pool_add(&pool->reused, 1);
+    }
+    weir_biased_lock_release(&pool->lock);
+    return block;
+}
+
+// A block whose operation was refused is kept, as if that had freed it.
+static void take_back(const struct request *request, struct weir__block *block,
+                      struct weir_event freed, bool reused)
+{
+    weir_pool *pool = request->pool;
+    block->buffer->size = 0;
+    weir_biased_lock_take(&pool->lock);
+    block->file = request->file;
+    block->line = request->line;
+    weir__pool_subtract(&pool->in_use_bytes, block->capacity);
+    if (reused) {
+        weir__pool_subtract(&pool->allocations, 1);
+        weir__pool_subtract(&pool->reused, 1);
+    }
+    weir__pool_keep(pool, block, freed);
+    weir_biased_lock_release(&pool->lock);
+}
+
+// With the queue's submit lock held.
+static weir_status hand_out(const struct request *request, struct weir__block *block, bool reused)
+{
+    weir_queue *queue = request->queue;
+    struct weir_operation operation = {
+        .kind = WEIR_OPERATION_POOL_ALLOCATE,
+        .flags = WEIR_OPERATION_EMPTY,
+        .file = request->file,
+        .line = request->line,
+        .u.pool = {request->pool, block->buffer, request->size},
+    };
+    block->buffer->size = request->size;
+    block->buffer->member.object.id = weir__object_next_id();
+    weir_status status = weir__queue_submit_locked(queue, &operation);
+    if (status < 0)
+        take_back(request, block, (struct weir_event){queue->member.object.id, operation.sequence},
+                  reused);
+    return status;
+}
+
+// Hands out `*fresh`, or a kept block if that is NULL. `*out_block` stays NULL where
+// none is kept for the queue. `*fresh` turns NULL when it is the pool's.
+static weir_status allocate(const struct request *request, struct weir__block **fresh,
+                            struct weir__block **out_block)
+{
+    weir_queue *queue = request->queue;
+    struct weir__block *block = *fresh;
+    const bool reused = !block;
+
+    weir__queue_enter(queue);
+    weir_status status = atomic_load_explicit(&queue->progress.failed, memory_order_acquire)
+                             ? weir__progress_refuse(queue)
+                             : WEIR_OK;
+    if (status == WEIR_OK && !block)
+        block = take(request);
+    if (status == WEIR_OK && block) {
+        *fresh = NULL;
+        status = hand_out(request, block, reused);
+    }
+    weir_biased_lock_release(&queue->submit_lock);
+    *out_block = status == WEIR_OK ? block : NULL;
+    return status;
+}
+
+static weir_status make_and_allocate(const struct request *request, bool blocked,
+                                     struct weir__block **out_block)
+{
+    weir_pool *pool = request->pool;
+    struct weir__block *fresh = NULL;
+    weir_status status = make(request, &fresh);
+    if (status < 0)
+        return status;
+    status = allocate(request, &fresh, out_block);
+    if (fresh) { // the queue has failed meanwhile
+        const struct weir_error cause = *weir_last_error();
+        weir__pool_unreserve(pool, fresh->capacity);
+        weir__pool_give_back(fresh, true);
+        return weir__error_set(&cause);
+    }
+    if (status < 0)
+        return status;
+    weir_biased_lock_take(&pool->lock);
+    weir__pool_add(&pool->allocations, 1);
+    weir__pool_add(&pool->blocked, blocked);
+    weir_biased_lock_release(&pool->lock);
+    return WEIR_OK;
+}
+
+static weir_status check_allocate(const struct request *request)
+{
+    const char *label = request->pool->member.object.label;
+    const weir_device *device = request->pool->member.device;
+    if (request->queue->member.device != device)
+        return weir__fail_at(request->file, request->line, label, WEIR_ERROR_INVALID,
+                             "create a pool for each device",
+                             "weir_pool_allocate: the pool belongs to another device than queue "
+                             "'%s'",
+                             request->queue->member.object.label);
+    if (request->size == 0)
+        return weir__fail_at(request->file, request->line, label, WEIR_ERROR_INVALID,
+                             "ask for one byte at least",
+                             "weir_pool_allocate: 0 bytes were asked for");
+    if (request->size > device->limits.max_buffer_bytes)
+        return weir__fail_at(
+            request->file, request->line, label, WEIR_ERROR_INVALID,
+            "split it into several buffers",
+            "weir_pool_allocate: %zu bytes were asked for; the device's limit of a "
+            "buffer is %" PRIu64,
+            request->size, device->limits.max_buffer_bytes);
+    return WEIR_OK;
+}
+
+weir_status weir_pool_allocate_at(weir_pool *pool, weir_queue *queue, size_t size,
+                                  weir_buffer **out_buffer, const char *file, int line)
+{
+    WEIR_REFUSE_FORK();
+    WEIR_REQUIRE_AT(file, line, NULL, out_buffer);
+    *out_buffer = NULL;
+    WEIR_REQUIRE_AT(file, line, NULL, pool && queue);
+    if (weir__is_capturing(queue))
+        return weir__capture_refuse(queue, file, line, "memory cannot be allocated in one",
+                                    "allocate it before the capture");
+    struct request request = {pool, queue, size, 0, 0, file, line};
+    weir_status status = check_allocate(&request);
+    if (status < 0)
+        return status;
+    request.class_index = weir__block_class(size, &request.capacity);
+    const uint64_t most = pool->member.device->limits.max_buffer_bytes;
+    if (request.capacity > most || request.capacity < size)
+        request.capacity = (size_t)most;
+
+    struct weir__block *none = NULL;
+    struct weir__block *block = NULL;
+    bool blocked = false;
+    status = allocate(&request, &none, &block);
+    if (status == WEIR_OK && !block && weir__pool_ask(pool, request.class_index, &blocked))
+        status = allocate(&request, &none, &block);
+    if (status == WEIR_OK && !block)
+        status = make_and_allocate(&request, blocked, &block);
+    if (block)
+        *out_buffer = block->buffer;
+    return status;
+}
+
+// Freeing.
+
+static weir_status refuse_double(const struct weir__block *block, const char *function,
+                                 const char *file, int line)
+{
+    return weir__fail_at(file, line, block->pool->member.object.label, WEIR_ERROR_INVALID,
+                         "free a buffer once, and keep no second pointer to it",
+                         "%s: the buffer was freed to its pool already, by operation %" PRIu64
+                         " of its queue, at %s:%d",
+                         function, block->freed.sequence, block->file ? block->file : "?",
+                         block->line);
+}
+
+static weir_status check_free(const weir_queue *queue, const weir_buffer *buffer, const char *file,
+                              int line)
+{
+    if (!buffer)
+        return weir__fail_at(file, line, queue->member.object.label, WEIR_ERROR_INVALID,
+                             "a free sets the pointer to NULL",
+                             "weir_pool_free: the buffer is NULL; was it freed before?");
+    if (!buffer->block)
+        return weir__fail_at(file, line, buffer->member.object.label, WEIR_ERROR_INVALID,
+                             "weir_buffer_destroy() is for buffers of weir_buffer_create()",
+                             "weir_pool_free: the buffer came out of no pool");
+    if (buffer->member.device != queue->member.device)
+        return weir__fail_at(file, line, buffer->member.object.label, WEIR_ERROR_INVALID,
+                             "free it on a queue of its device",
+                             "weir_pool_free: the buffer belongs to another device than queue '%s'",
+                             queue->member.object.label);
+    if (weir__is_capturing(queue))
+        return weir__capture_refuse(queue, file, line, "memory cannot be freed in one",
+                                    "free it before or behind the graph's launch");
+    if (atomic_load(&buffer->member.uses) > 0)
+        return weir__fail_at(file, line, buffer->member.object.label, WEIR_ERROR_INVALID,
+                             "destroy the graph first, or take the buffer out of the pool with "
+                             "weir_buffer_destroy()",
+                             "weir_pool_free: a graph uses the buffer");
+    return WEIR_OK;
+}
+
+// With the submit lock of `queue` held. `*out_freed` says whether the block is the
+// pool's again, `*out_orphan` is the block if its pool is gone.
+static weir_status free_locked(weir_queue *queue, struct weir__block *block, const char *file,
+                               int line, bool *out_freed, struct weir__block **out_orphan)
+{
+    weir_pool *pool = block->pool;
+    weir_buffer *buffer = block->buffer;
+    struct weir_operation operation = {
+        .kind = WEIR_OPERATION_POOL_FREE,
+        .flags = WEIR_OPERATION_EMPTY,
+        .file = file,
+        .line = line,
+        .u.pool = {pool, buffer, buffer->size},
+    };
+    const struct weir_event freed = {queue->member.object.id, queue->sequence + 1};
+
+    weir_biased_lock_take(&pool->lock);
+    *out_freed = !block->kept;
+    if (!*out_freed) {
+        weir_biased_lock_release(&pool->lock);
+        return refuse_double(block, "weir_pool_free", file, line);
+    }
+    block->file = file;
+    block->line = line;
+    weir__pool_subtract(&pool->in_use_bytes, block->capacity);
+    if (pool->destroyed)
+        *out_orphan = block;
+    else
+        weir__pool_keep(pool, block, freed);
+    weir_biased_lock_release(&pool->lock);
+    weir_status status = weir__queue_submit_locked(queue, &operation);
+    buffer->size = 0; // nothing fits into it: who still uses it is told
+    return status;
+}
+
+// Also on a queue that has failed: a free must not be refused for what went wrong
+// elsewhere.
+weir_status weir_pool_free_at(weir_queue *queue, weir_buffer **buffer, const char *file, int line)
+{
+    WEIR_REFUSE_FORK();
+    WEIR_REQUIRE_AT(file, line, NULL, queue && buffer);
+    weir_status status = check_free(queue, *buffer, file, line);
+    if (status < 0)
+        return status;
+
+    struct weir__block *orphan = NULL;
+    bool freed;
+    weir__queue_enter(queue);
+    status = free_locked(queue, (*buffer)->block, file, line, &freed, &orphan);
+    weir_biased_lock_release(&queue->submit_lock);
+    if (freed)
+        *buffer = NULL;
+    if (orphan)
+        weir__pool_give_back(orphan, false);
+    return status;
+}
+
+weir_status weir__pool_refuse_freed(const weir_buffer *buffer, const char *role, const char *file,
+                                    int line)
+{
+    struct weir__block *block = buffer->block;
+    weir_biased_lock_take(&block->pool->lock);
+    weir_status status = refuse_double(block, role, file, line);
+    weir_biased_lock_release(&block->pool->lock);
+    return status;
+}
+
+bool weir__pool_forget(weir_buffer *buffer)
+{
+    struct weir__block *block = buffer->block;
+    weir_pool *pool = block->pool;
+
+    weir_biased_lock_take(&pool->lock);
+    bool kept = block->kept;
+    if (!kept)
+        weir__pool_subtract(&pool->in_use_bytes, block->capacity);
+    weir_biased_lock_release(&pool->lock);
+    if (kept) {
+        refuse_double(block, "weir_buffer_destroy", NULL, 0);
+        weir__log(WEIR_LOG_ERROR, "core", weir_last_error_text());
+        return false;
+    }
+    weir__pool_dissolve(block);
+    return true;
+}
+
+// Life.
+
+static uint64_t limit_of(const weir_device *device, const struct weir_pool_params *params)
+{
+    if (params->limit_bytes)
+        return params->limit_bytes;
+    if (params->placement == WEIR_PLACE_DEVICE && device->limits.memory_bytes)
+        return device->limits.memory_bytes;
+    return UINT64_MAX;
+}
+
+weir_status weir_pool_create(weir_device *device, const struct weir_pool_params *params,
+                             weir_pool **out_pool)
+{
+    static const struct weir_pool_params defaults = {.struct_size = sizeof defaults};
+    WEIR_REFUSE_FORK();
+    WEIR_REQUIRE(NULL, out_pool);
+    *out_pool = NULL;
+    WEIR_REQUIRE(NULL, device);
+    params = params ? params : &defaults;
+    WEIR_REQUIRE_PARAMS(params);
+    WEIR_REQUIRE(params->label,
+                 params->placement == WEIR_PLACE_DEVICE || params->placement == WEIR_PLACE_HOST);
+    weir_pool *pool = weir__member_allocate(device, WEIR__POOL, sizeof *pool, params->label);
+    if (!pool)
+        return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a pool");
+    pool->placement = params->placement;
+    pool->limit = limit_of(device, params);
+    pool->references = 1;
+    weir_biased_lock_init(&pool->lock);
+    weir__member_enlist(&pool->member);
+    *out_pool = pool;
+    return WEIR_OK;
+}
+
+// Blocks that are out are the user's from here on: they keep the device from closing.
+static void disown(weir_pool *pool)
+{
+    weir_device *device = pool->member.device;
+    pthread_mutex_lock(&device->lock);
+    for (struct weir__block *block = pool->blocks; block; block = block->next)
+        block->buffer->member.internal = false;
+    pthread_mutex_unlock(&device->lock);
+}
+
+void weir_pool_destroy(weir_pool **pool)
+{
+    if (!pool || !*pool || atomic_load(&weir__forked))
+        return;
+    weir_pool *gone = *pool;
+    *pool = NULL;
+    weir__member_delist(&gone->member);
+
+    weir_biased_lock_take(&gone->lock);
+    gone->destroyed = true;
+    struct weir__block *idle = weir__pool_take_idle(gone, UINT64_MAX);
+    struct weir__block *busy = weir__pool_take_all(gone);
+    weir_biased_lock_release(&gone->lock);
+    weir__pool_give_back(idle, true);
+    weir__pool_give_back(busy, false);
+
+    weir_biased_lock_take(&gone->lock);
+    disown(gone);
+    weir_biased_lock_release(&gone->lock);
+    weir__pool_drop(gone);
+}
+
+weir_status weir_pool_trim(weir_pool *pool, size_t keep_bytes)
+{
+    WEIR_REFUSE_FORK();
+    WEIR_REQUIRE(NULL, pool);
+    if (weir__in_host_call())
+        return weir__fail_at(NULL, 0, pool->member.object.label, WEIR_ERROR_INVALID,
+                             "trim on a thread of your own",
+                             "weir_pool_trim may wait, and a host call may not wait");
+    weir_device *device = pool->member.device;
+    const uint64_t kept = weir__pool_count(&pool->kept_bytes);
+    if (kept <= keep_bytes || !weir__pool_shrink(pool, kept - keep_bytes))
+        return WEIR_OK;
+    return device->first->ops->device_trim(device->first, device);
+}
+
+void weir_pool_read_statistics(const weir_pool *pool, struct weir_pool_statistics *out_statistics)
+{
+    if (!out_statistics)
+        return;
+    *out_statistics = (struct weir_pool_statistics){0};
+    if (!pool)
+        return;
+    *out_statistics = (struct weir_pool_statistics){
+        .in_use_bytes = weir__pool_count(&pool->in_use_bytes),
+        .kept_bytes = weir__pool_count(&pool->kept_bytes),
+        .high_bytes = weir__pool_count(&pool->high_bytes),
+        .allocations = weir__pool_count(&pool->allocations),
+        .reused = weir__pool_count(&pool->reused),
+        .blocked = weir__pool_count(&pool->blocked),
+    };
+}

@@ -1,0 +1,430 @@
+// See the header for the rules. Locks: a queue's progress lock is a leaf; the
+// walk lock is taken before it and never inside it.
+#include "core/queue/completion.h"
+
+#include "core/queue/queue.h"
+#include "core/queue/registry.h"
+#include "core/support/error.h"
+#include "core/support/memory.h"
+
+// One failure: operations first..last report `cause`.
+struct weir__failure {
+    struct weir__failure *next;
+    uint64_t first;
+    uint64_t last; // UINT64_MAX until recovered
+    struct weir_error cause;
+};
+
+// The failures of a queue that is gone.
+struct grave {
+    struct grave *next;
+    uint64_t id;
+    weir_runtime *runtime;
+    struct weir__failure *failures;
+};
+
+static pthread_mutex_t walk_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t grave_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct grave *graves;
+// Failures ever booked. While it is zero, completing needs no look at causes.
+static atomic_uint_fast64_t failure_count;
+
+bool weir__progress_init(struct weir__progress *progress)
+{
+    pthread_mutex_init(&progress->lock, NULL);
+    progress->spare = weir__allocate(sizeof *progress->spare);
+    return progress->spare != NULL;
+}
+
+static void free_failures(struct weir__failure *failure, const struct weir__failure *end)
+{
+    while (failure != end) {
+        struct weir__failure *next = failure->next;
+        weir__release(failure);
+        failure = next;
+    }
+}
+
+// The grave and the queue share the list for as long as someone still has a
+// reference on the queue.
+void weir__progress_bury(weir_queue *queue)
+{
+    struct weir__progress *progress = &queue->progress;
+    if (!atomic_load_explicit(&progress->has_failures, memory_order_acquire))
+        return;
+    struct grave *grave = weir__allocate(sizeof *grave);
+    if (!grave)
+        return;
+
+    pthread_mutex_lock(&progress->lock);
+    progress->buried = progress->failures;
+    *grave = (struct grave){.id = queue->member.object.id,
+                            .runtime = queue->member.device->runtime,
+                            .failures = progress->failures};
+    pthread_mutex_unlock(&progress->lock);
+    pthread_mutex_lock(&grave_lock);
+    grave->next = graves;
+    graves = grave;
+    pthread_mutex_unlock(&grave_lock);
+}
+
+void weir__progress_finish(struct weir__progress *progress)
+{
+    free_failures(progress->failures, progress->buried);
+    weir__release(progress->spare);
+    weir__waits_finish(&progress->waits);
+    pthread_mutex_destroy(&progress->lock);
+}
+
+void weir__progress_forget(weir_runtime *runtime)
+{
+    pthread_mutex_lock(&grave_lock);
+    for (struct grave **at = &graves; *at;) {
+        struct grave *grave = *at;
+        if (grave->runtime != runtime) {
+            at = &grave->next;
+            continue;
+        }
+        *at = grave->next;
+        free_failures(grave->failures, NULL);
+        weir__release(grave);
+    }
+    pthread_mutex_unlock(&grave_lock);
+}
+
+// The earliest failure that covers `sequence`.
+static const struct weir__failure *find(const struct weir__failure *failures, uint64_t sequence)
+{
+    const struct weir__failure *found = NULL;
+    for (const struct weir__failure *f = failures; f; f = f->next)
+        if (f->first <= sequence && sequence <= f->last && (!found || f->first < found->first))
+            found = f;
+    return found;
+}
+
+// Copies the cause of the failure that covers the operation; false: none.
+static bool cause_at(weir_queue *queue, uint64_t sequence, struct weir_error *out_cause)
+{
+    struct weir__progress *progress = &queue->progress;
+    if (!atomic_load_explicit(&progress->has_failures, memory_order_acquire))
+        return false;
+
+    pthread_mutex_lock(&progress->lock);
+    const struct weir__failure *failure = find(progress->failures, sequence);
+    if (failure)
+        *out_cause = failure->cause;
+    pthread_mutex_unlock(&progress->lock);
+    return failure != NULL;
+}
+
+static bool cause_of_gone(struct weir_event event, struct weir_error *out_cause)
+{
+    bool found = false;
+
+    pthread_mutex_lock(&grave_lock);
+    for (const struct grave *grave = graves; grave && !found; grave = grave->next) {
+        const struct weir__failure *failure =
+            grave->id == event.queue ? find(grave->failures, event.sequence) : NULL;
+        if (failure) {
+            *out_cause = failure->cause;
+            found = true;
+        }
+    }
+    pthread_mutex_unlock(&grave_lock);
+    return found;
+}
+
+weir_status weir__progress_status(weir_queue *queue, uint64_t sequence)
+{
+    struct weir_error cause;
+    return cause_at(queue, sequence, &cause) ? weir__error_set(&cause) : WEIR_OK;
+}
+
+weir_status weir__progress_status_gone(struct weir_event event)
+{
+    struct weir_error cause;
+    if (atomic_load_explicit(&failure_count, memory_order_acquire) == 0)
+        return WEIR_OK;
+    return cause_of_gone(event, &cause) ? weir__error_set(&cause) : WEIR_OK;
+}
+
+weir_status weir__progress_refuse(weir_queue *queue)
+{
+    weir_status status = weir__progress_status(queue, UINT64_MAX);
+    if (status < 0)
+        return status;
+    return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, "weir_queue_recover() clears it",
+                      "queue '%s' has failed, and there was no memory to keep the cause",
+                      queue->member.object.label);
+}
+
+void weir__progress_fail(weir_queue *queue, uint64_t first, const struct weir_error *cause)
+{
+    struct weir__progress *progress = &queue->progress;
+    struct weir__failure *failure = weir__allocate(sizeof *failure);
+
+    atomic_fetch_add(&failure_count, 1);
+    pthread_mutex_lock(&progress->lock);
+    const struct weir__failure *known = find(progress->failures, UINT64_MAX);
+    if (!failure) {
+        failure = progress->spare;
+        progress->spare = NULL;
+    }
+    if (failure && !(known && known->first <= first)) {
+        *failure = (struct weir__failure){.next = progress->failures,
+                                          .first = first,
+                                          .last = UINT64_MAX,
+                                          .cause = *cause};
+        progress->failures = failure;
+        failure = NULL;
+    }
+    atomic_store(&progress->has_failures, true);
+    atomic_store(&progress->failed, true);
+    pthread_mutex_unlock(&progress->lock);
+    weir__release(failure);
+}
+
+void weir__progress_recover(weir_queue *queue, uint64_t sequence)
+{
+    struct weir__progress *progress = &queue->progress;
+    struct weir__failure *spare = weir__allocate(sizeof *spare);
+
+    pthread_mutex_lock(&progress->lock);
+    for (struct weir__failure *failure = progress->failures; failure; failure = failure->next)
+        if (failure->last == UINT64_MAX)
+            failure->last = sequence;
+    if (!progress->spare) {
+        progress->spare = spare;
+        spare = NULL;
+    }
+    atomic_store(&progress->failed, false);
+    pthread_mutex_unlock(&progress->lock);
+    weir__release(spare);
+}
+
+static void ask_driver(struct weir_event event)
+{
+    weir_queue *producer = weir__registry_pin(event.queue);
+    if (!producer)
+        return;
+    const struct weir_link *first = producer->first;
+    if (first->ops->event_query(first, producer, event.sequence) == WEIR_OK)
+        weir__progress_complete(producer, event.sequence);
+    weir__registry_unpin(producer);
+}
+
+// Looking through a queue's waits, with the reference on the last producer kept:
+// runs of waits on one queue are the rule.
+struct sift {
+    weir_queue *queue;
+    uint64_t pinned;
+    weir_queue *producer;
+};
+
+// Whether the wait's producer has not come past it. A cause found on the way is
+// the queue's at once.
+static bool still_waits(void *user, const struct weir__wait *wait)
+{
+    struct sift *sift = user;
+    struct weir_error cause;
+
+    if (wait->event.queue != sift->pinned) {
+        if (sift->producer)
+            weir__registry_unpin(sift->producer);
+        sift->pinned = wait->event.queue;
+        sift->producer = weir__registry_pin(wait->event.queue);
+    }
+    weir_queue *producer = sift->producer;
+    bool done = !producer || atomic_load_explicit(&producer->progress.completed,
+                                                  memory_order_acquire) >= wait->event.sequence;
+    bool failed = producer ? done && cause_at(producer, wait->event.sequence, &cause)
+                           : cause_of_gone(wait->event, &cause);
+    if (failed)
+        weir__progress_fail(sift->queue, wait->own, &cause);
+    return !done;
+}
+
+// A list that nobody syncs behind would grow without end, so a full one first
+// asks whether its middle is complete by now, and only then grows.
+static bool make_room(weir_queue *queue)
+{
+    struct weir__waits *waits = &queue->progress.waits;
+    struct sift sift = {.queue = queue};
+    struct weir__wait middle;
+
+    pthread_mutex_lock(&walk_lock);
+    bool any = weir__waits_get(waits, waits->capacity / 2, UINT64_MAX, &middle);
+    pthread_mutex_unlock(&walk_lock);
+    if (any && !middle.is_launch)
+        ask_driver(middle.event);
+    pthread_mutex_lock(&walk_lock);
+    weir__waits_filter(waits, still_waits, &sift);
+    if (sift.producer)
+        weir__registry_unpin(sift.producer);
+    bool room = weir__waits_grow(waits);
+    pthread_mutex_unlock(&walk_lock);
+    return room;
+}
+
+weir_status weir__progress_wait(weir_queue *queue, uint64_t own, struct weir_event event,
+                                weir_queue *producer, uint32_t flags, bool *out_implied)
+{
+    struct weir__waits *waits = &queue->progress.waits;
+    const struct weir__wait wait = {own, event, flags & WEIR_OPERATION_RELAUNCH};
+    struct weir_error cause;
+
+    bool complete =
+        atomic_load_explicit(&producer->progress.completed, memory_order_acquire) >= event.sequence;
+    *out_implied = producer == queue || complete || weir__waits_cover(waits, event);
+    // Nobody looks at a complete producer again, and it may have failed since the
+    // caller did.
+    if (complete && producer != queue && cause_at(producer, event.sequence, &cause)) {
+        weir__progress_fail(queue, own, &cause);
+        return weir__error_set(&cause);
+    }
+    if (*out_implied || weir__waits_push(waits, wait))
+        return WEIR_OK;
+    if (!make_room(queue) || !weir__waits_push(waits, wait))
+        return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory to note a wait");
+    return WEIR_OK;
+}
+
+// The walk. `list` holds the queues that learn of a completion, each pinned and
+// with its target; phase 1 follows waits to their producers until no target
+// rises any more, phase 2 carries causes along them, phase 3 books the result.
+
+static void walk_add(weir_queue **list, weir_queue *queue, uint64_t target, bool *changed)
+{
+    struct weir__progress *progress = &queue->progress;
+
+    if (progress->target == 0) { // not on the list yet
+        progress->target = target;
+        progress->walk_next = *list;
+        *list = queue;
+        *changed = true;
+        return;
+    }
+    if (target > progress->target) {
+        progress->target = target;
+        *changed = true;
+    }
+    weir__registry_unpin(queue); // the list holds one pin each
+}
+
+static bool wait_before_target(const weir_queue *queue, uint32_t index, struct weir__wait *out_wait)
+{
+    return weir__waits_get(&queue->progress.waits, index, queue->progress.target, out_wait);
+}
+
+// Behind a failure a wait proves nothing: it, or what came before it, may have been
+// refused, and the queue may have run on without its producer.
+static bool proves_nothing(weir_queue *queue, const struct weir__wait *wait)
+{
+    struct weir_error cause;
+    return cause_at(queue, wait->own, &cause);
+}
+
+static void walk_follow(weir_queue **list, struct weir_event event, bool *changed)
+{
+    weir_queue *producer = event.queue ? weir__registry_pin(event.queue) : NULL;
+    if (producer)
+        walk_add(list, producer, event.sequence, changed);
+}
+
+// Sequences of one queue rise, so of a run of waits on it the last one tells all.
+static void walk_waits(weir_queue **list, weir_queue *queue, bool *changed)
+{
+    struct weir_event latest = {0};
+    struct weir__wait wait;
+
+    for (uint32_t i = 0; wait_before_target(queue, i, &wait); i++) {
+        if (proves_nothing(queue, &wait))
+            continue;
+        if (wait.event.queue != latest.queue)
+            walk_follow(list, latest, changed);
+        latest = wait.event;
+    }
+    walk_follow(list, latest, changed);
+}
+
+static void walk_gather(weir_queue **list)
+{
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (weir_queue *queue = *list; queue; queue = queue->progress.walk_next)
+            walk_waits(list, queue, &changed);
+    }
+}
+
+static bool wait_cause(const struct weir__wait *wait, struct weir_error *out_cause)
+{
+    weir_queue *producer = weir__registry_pin(wait->event.queue);
+    if (!producer)
+        return cause_of_gone(wait->event, out_cause);
+    bool found = cause_at(producer, wait->event.sequence, out_cause);
+    weir__registry_unpin(producer);
+    return found;
+}
+
+static void walk_propagate(weir_queue *list)
+{
+    struct weir_error cause;
+    struct weir_error known;
+    struct weir__wait wait;
+
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (weir_queue *queue = list; queue; queue = queue->progress.walk_next)
+            for (uint32_t i = 0; wait_before_target(queue, i, &wait); i++)
+                if (wait_cause(&wait, &cause) && !cause_at(queue, wait.own, &known)) {
+                    weir__progress_fail(queue, wait.own, &cause);
+                    changed = true;
+                }
+    }
+}
+
+static void raise_completed(struct weir__progress *progress, uint64_t sequence)
+{
+    uint_fast64_t known = atomic_load_explicit(&progress->completed, memory_order_relaxed);
+    while (known < sequence &&
+           !atomic_compare_exchange_weak_explicit(&progress->completed, &known, sequence,
+                                                  memory_order_release, memory_order_relaxed)) {
+    }
+}
+
+static void walk_book(weir_queue *queue)
+{
+    struct weir__progress *progress = &queue->progress;
+
+    weir__waits_drop(&progress->waits, progress->target);
+    raise_completed(progress, progress->target);
+    progress->target = 0;
+    progress->walk_next = NULL;
+}
+
+void weir__progress_complete(weir_queue *queue, uint64_t sequence)
+{
+    struct weir__progress *progress = &queue->progress;
+
+    if (sequence <= atomic_load_explicit(&progress->completed, memory_order_acquire))
+        return;
+    weir_queue *list = NULL;
+    bool changed;
+    pthread_mutex_lock(&walk_lock);
+    // Cannot fail: the caller holds a reference on the queue.
+    if (weir__registry_pin(queue->member.object.id)) {
+        walk_add(&list, queue, sequence, &changed);
+        walk_gather(&list);
+        if (atomic_load(&failure_count) > 0)
+            walk_propagate(list);
+    }
+    // Dropping the last reference to a finished queue under the lock is fine: its
+    // worker is idle and its end takes locks of its own only.
+    while (list) {
+        weir_queue *at = list;
+        list = at->progress.walk_next;
+        walk_book(at);
+        weir__registry_unpin(at);
+    }
+    pthread_mutex_unlock(&walk_lock);
+}

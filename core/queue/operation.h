@@ -1,0 +1,59 @@
+// What makes a queue operation out of a call: all checks of its operands, and
+// nothing of any queue's state. Submitting, capturing and updating a graph share it.
+#ifndef WEIR_CORE_QUEUE_OPERATION_H
+#define WEIR_CORE_QUEUE_OPERATION_H
+
+#include <weir/module/operation.h>
+
+// Who asks, for messages.
+struct weir__asker {
+    weir_device *device;
+    const char *label; // of the queue, or the graph
+    const char *file;
+    int line;
+    bool peers; // copies may reach other devices: graphs hold none of those
+};
+
+// Begins an operation, whose operands are written next. Nothing clears the rest: it takes
+// as long as all checks of a copy, and nobody reads the operands of another kind.
+static inline void weir__operation_begin(struct weir_operation *operation,
+                                         enum weir_operation_kind kind, uint32_t flags,
+                                         const char *file, int line)
+{
+    operation->kind = kind;
+    operation->flags = flags;
+    operation->sequence = 0;
+    operation->file = file;
+    operation->line = line;
+}
+
+// Each checks its operands and describes the operation in `*out_operation`.
+
+weir_status weir__operation_copy(const struct weir__asker *asker, weir_buffer *dst,
+                                 size_t dst_offset, weir_buffer *src, size_t src_offset,
+                                 size_t size, struct weir_operation *out_operation);
+
+weir_status weir__operation_copy_2d(const struct weir__asker *asker, const struct weir_plane *dst,
+                                    const struct weir_plane *src, size_t width, size_t height,
+                                    struct weir_operation *out_operation);
+
+// `pattern` is not NULL.
+weir_status weir__operation_fill(const struct weir__asker *asker, weir_buffer *dst,
+                                 size_t dst_offset, size_t size, const void *pattern,
+                                 size_t pattern_size, struct weir_operation *out_operation);
+
+// `kernel` is not NULL.
+weir_status weir__operation_launch(const struct weir__asker *asker, weir_kernel *kernel,
+                                   struct weir_extent grid, struct weir_extent block,
+                                   const struct weir_argument *arguments, size_t argument_count,
+                                   struct weir_operation *out_operation);
+
+// `function` is not NULL, nor are `arguments` unless there are none.
+weir_status weir__operation_native(const struct weir__asker *asker, weir_native_function function,
+                                   void *user, const struct weir_argument *arguments,
+                                   size_t argument_count, struct weir_operation *out_operation);
+
+// "copy_2d", "host call".
+const char *weir__operation_name(enum weir_operation_kind kind);
+
+#endif

@@ -1,0 +1,39 @@
+// Graphs at the last hop.
+//
+// A backend with graph_create is given launches and updates as they come, except that
+// an update behind a launch that a host call holds up waits for that launch: those under
+// way keep their operands. For a backend without, launches are replayed node by node.
+//
+// A graph of one branch is replayed on the queue that launches it. One that forks has a
+// queue of the backend's own for each branch, with records and waits between them, so
+// that branches run beside each other as they did on their queues:
+//
+//     launching queue:  record ──────────────────────────────── wait
+//     branch 0:            wait  node  record  node  wait  record
+//     branch 1:                         wait  node  record
+//
+// Launches of a graph are handed over one after another, also from several queues: the
+// front end has put a wait between them. On the device the branches keep them apart, or,
+// with one branch, the record behind each launch, which has the launch's number.
+#ifndef WEIR_CORE_QUEUE_REPLAY_H
+#define WEIR_CORE_QUEUE_REPLAY_H
+
+#include <weir/module/module.h>
+
+// The slots of the last hop.
+weir_status weir__replay_create(const struct weir_link *link, weir_device *device,
+                                weir_graph *graph, const struct weir_graph_setup *setup,
+                                void **out_data);
+void weir__replay_destroy(const struct weir_link *link, weir_graph *graph);
+weir_status weir__replay_update(const struct weir_link *link, weir_graph *graph, uint32_t index,
+                                const struct weir_graph_node *node);
+
+// Hands a launch over to the backend.
+weir_status weir__replay_launch(const struct weir_link *link, weir_queue *queue,
+                                const struct weir_operation *operation);
+
+// A launch is held up; and one that was has been handed over, or dropped.
+void weir__replay_hold(const struct weir_link *link, const struct weir_operation *operation);
+void weir__replay_let_go(const struct weir_link *link, const struct weir_operation *operation);
+
+#endif

@@ -1,0 +1,14 @@
+// The services that modules are given.
+#include "core/runtime/runtime.h"
+#include "core/support/error.h"
+#include "core/support/log.h"
+#include "core/support/memory.h"
+
+const struct weir_host weir__host = {
+    .struct_size = sizeof(struct weir_host),
+    .log = weir__log,
+    .error = weir__error_set,
+    .allocate = weir__allocate,
+    .release = weir__release,
+    .count_driver_object = weir__count_driver_object,
+};

@@ -1,0 +1,358 @@
+// Opening a runtime: configuration first, so that a mistake in the file is
+// reported before anything is loaded; then plugins; then the backends in the
+// order of the list, until one opens and has a device. What was tried becomes
+// the load report.
+#include "core/runtime/runtime.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "core/module/load_report.h"
+#include "core/queue/completion.h"
+#include "core/support/error.h"
+#include "core/support/log.h"
+#include "core/support/memory.h"
+#include "core/support/thread.h"
+
+#define MODULE_LIMIT (WEIR__CONFIG_LIST_LIMIT + 1)
+
+typedef char name_list[WEIR__CONFIG_LIST_LIMIT][WEIR__NAME_SIZE];
+
+// Modules that may ship apart from this library. A section of one that is not
+// installed is legal, and cannot be checked.
+static const char *const separate_modules[] = {"cuda", "opencl"};
+
+static const char *setting_text(const weir_runtime *runtime, const char *key)
+{
+    return weir__config_weir(runtime->config, key)->text;
+}
+
+static void log_unchecked(const char *section, const char *module_path)
+{
+    char message[256];
+    snprintf(message, sizeof message,
+             "the section [%s] was not checked: there is no module of that name in %s", section,
+             *module_path ? module_path : "the default directories");
+    weir__log(WEIR_LOG_WARNING, "core", message);
+}
+
+// Sections of the configuration.
+
+static struct weir_setting *take_section(const weir_runtime *runtime,
+                                         const struct weir_section *section)
+{
+    struct weir_setting *settings = weir__allocate((section->key_count + 1) * sizeof *settings);
+    if (!settings) {
+        weir__report(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for the section [%s]",
+                     section->name);
+        return NULL;
+    }
+    if (weir__config_section(runtime->config, section, settings) == WEIR_OK)
+        return settings;
+    weir__release(settings);
+    return NULL;
+}
+
+static weir_status take_program_sections(weir_runtime *runtime,
+                                         const struct weir_open_params *params)
+{
+    runtime->sections = params->sections;
+    runtime->section_settings =
+        weir__allocate((params->section_count + 1) * sizeof *runtime->section_settings);
+    if (!runtime->section_settings)
+        return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for the configuration");
+    for (size_t i = 0; i < params->section_count; i++) {
+        runtime->section_settings[i] = take_section(runtime, &params->sections[i]);
+        if (!runtime->section_settings[i])
+            return weir_last_error()->status;
+        runtime->section_count++;
+    }
+    return WEIR_OK;
+}
+
+// Checks a section that no table of the program declares: it should be a
+// module's, used or not.
+static weir_status check_module_section(const weir_runtime *runtime, const char *name,
+                                        bool *out_known)
+{
+    struct weir_section section = {.name = name};
+    const char *path = setting_text(runtime, "module_path");
+
+    *out_known = true;
+    weir_status status =
+        weir__loader_keys(name, path, &weir__host, &section.keys, &section.key_count);
+    if (status == WEIR_OK) {
+        struct weir_setting *settings = take_section(runtime, &section);
+        weir__release(settings);
+        return settings ? WEIR_OK : weir_last_error()->status;
+    }
+    if (status != WEIR_ERROR_NOT_FOUND)
+        return WEIR_OK; // the loader tells when the module is asked for
+    *out_known = false;
+    for (size_t i = 0; i < sizeof separate_modules / sizeof *separate_modules; i++)
+        if (strcmp(name, separate_modules[i]) == 0) {
+            log_unchecked(name, path);
+            *out_known = true;
+        }
+    return WEIR_OK;
+}
+
+static bool program_declares(const weir_runtime *runtime, const char *name)
+{
+    const struct weir_section *sections = runtime->sections;
+    for (size_t i = 0; sections && i < runtime->section_count; i++)
+        if (strcmp(sections[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+static weir_status check_sections(const weir_runtime *runtime)
+{
+    const char *known[WEIR__CONFIG_SECTION_LIMIT + 8] = {"weir", "opencl", "cuda", "null", "trace"};
+    size_t count = 5;
+    const char *name;
+
+    const struct weir_section *sections = runtime->sections;
+    for (size_t i = 0; sections && i < runtime->section_count && i < 64; i++)
+        known[count++] = sections[i].name;
+    for (size_t i = 0; (name = weir__config_section_name(runtime->config, i)); i++) {
+        bool is_known = false;
+        if (strcmp(name, "weir") == 0 || program_declares(runtime, name))
+            continue;
+        weir_status status = check_module_section(runtime, name, &is_known);
+        if (status < 0)
+            return status;
+        if (is_known && count < sizeof known / sizeof *known)
+            known[count++] = name;
+    }
+    return weir__config_check_sections(runtime->config, known, count);
+}
+
+// The chain.
+
+static void close_chain(weir_runtime *runtime)
+{
+    weir__chain_finish(&runtime->chain);
+    for (uint32_t i = 0; i < runtime->module_count; i++)
+        weir__release(runtime->settings[i]);
+    weir__release(runtime->settings);
+    runtime->settings = NULL;
+    runtime->module_count = 0;
+}
+
+static weir_status open_chain(weir_runtime *runtime, const struct weir__loaded *modules,
+                              uint32_t count, uint32_t *out_failed)
+{
+    *out_failed = count - 1;
+    runtime->settings = weir__allocate(count * sizeof *runtime->settings);
+    if (!runtime->settings)
+        return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for the configuration");
+    for (uint32_t i = 0; i < count; i++) {
+        const struct weir_section section = {modules[i].module->name, modules[i].module->keys,
+                                             modules[i].module->key_count};
+        *out_failed = i;
+        runtime->settings[i] = take_section(runtime, &section);
+        if (!runtime->settings[i])
+            return weir_last_error()->status;
+        runtime->module_count++;
+    }
+    weir_status status = weir__chain_build(&runtime->chain, modules, count, &weir__host);
+    if (status < 0)
+        return status;
+    return weir__chain_open(&runtime->chain, (const struct weir_setting *const *)runtime->settings,
+                            out_failed);
+}
+
+// Opens the chain with this backend and notes in the report how it went. A
+// backend without a device is as good as none.
+static weir_status try_backend(weir_runtime *runtime, struct weir__loaded *modules,
+                               uint32_t plugin_count, const char *name)
+{
+    uint32_t failed;
+    weir_status status =
+        weir__loader_load(name, WEIR_MODULE_BACKEND, setting_text(runtime, "module_path"),
+                          &weir__host, runtime->report, &modules[plugin_count]);
+    if (status < 0)
+        return status;
+    status = open_chain(runtime, modules, plugin_count + 1, &failed);
+    if (status < 0) {
+        weir__load_report_refuse(runtime->report, modules[failed].module->name,
+                                 weir_last_error_text());
+        close_chain(runtime);
+        return status;
+    }
+
+    const struct weir_link *link = weir__chain_backend(&runtime->chain);
+    const struct weir_module *module = modules[plugin_count].module;
+    size_t devices = link->ops->device_count(link);
+    weir__load_report_set_driver(runtime->report,
+                                 module->driver_version ? module->driver_version(link) : NULL,
+                                 (uint32_t)devices);
+    if (devices > 0)
+        return WEIR_OK;
+    status = weir__fail(WEIR_ERROR_NO_DEVICE, "install a driver, or choose another backend",
+                        "the backend '%s' found no device", name);
+    weir__load_report_refuse(runtime->report, name, weir_last_error_text());
+    close_chain(runtime);
+    return status;
+}
+
+// All listed backends failed: the message holds each one's reason.
+static weir_status refuse_backends(const weir_runtime *runtime, const char *reasons)
+{
+    const struct weir_setting *setting = weir__config_weir(runtime->config, "backend");
+    return weir__fail(WEIR_ERROR_MODULE, "`weir doctor` shows everything that was tried",
+                      "none of the backends '%s' (%s) can be used: %s", setting->text,
+                      setting->origin, reasons);
+}
+
+static weir_status open_first_backend(weir_runtime *runtime, struct weir__loaded *modules,
+                                      uint32_t plugin_count, name_list names, size_t count)
+{
+    char reasons[600] = "";
+    size_t used = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        weir_status status = try_backend(runtime, modules, plugin_count, names[i]);
+        if (status == WEIR_OK)
+            return WEIR_OK;
+        if (count == 1)
+            return status;
+        weir_text_append(reasons, sizeof reasons, &used, "%s%s: %s", i ? "; " : "", names[i],
+                         weir_last_error()->message);
+    }
+    return refuse_backends(runtime, reasons);
+}
+
+static weir_status load_modules(weir_runtime *runtime)
+{
+    const struct weir_setting *backend = weir__config_weir(runtime->config, "backend");
+    const struct weir_setting *plugins = weir__config_weir(runtime->config, "plugins");
+    struct weir__loaded modules[MODULE_LIMIT];
+    name_list backend_names;
+    name_list plugin_names;
+    size_t backend_count;
+    size_t plugin_count;
+
+    weir_status status =
+        weir__config_list(backend, false, backend_names, WEIR__CONFIG_LIST_LIMIT, &backend_count);
+    if (status < 0)
+        return status;
+    status = weir__config_list(plugins, true, plugin_names, WEIR__CONFIG_LIST_LIMIT, &plugin_count);
+    if (status < 0)
+        return status;
+    weir__load_report_set_origin(runtime->report, backend->origin);
+    for (size_t i = 0; i < plugin_count; i++) {
+        status = weir__loader_load(plugin_names[i], WEIR_MODULE_PLUGIN,
+                                   setting_text(runtime, "module_path"), &weir__host,
+                                   runtime->report, &modules[i]);
+        if (status < 0)
+            return status;
+    }
+    return open_first_backend(runtime, modules, (uint32_t)plugin_count, backend_names,
+                              backend_count);
+}
+
+// Life.
+
+static void free_runtime(weir_runtime *runtime)
+{
+    close_chain(runtime);
+    for (size_t i = 0; i < runtime->section_count; i++)
+        weir__release(runtime->section_settings[i]);
+    weir__release(runtime->section_settings);
+    weir__config_destroy(&runtime->config);
+    weir_load_report_destroy(&runtime->report);
+    weir__release(runtime);
+}
+
+static weir_status open_runtime(weir_runtime *runtime, const struct weir_open_params *params)
+{
+    weir_status status = weir__config_load(params, &runtime->config);
+    if (status < 0)
+        return status;
+    status = take_program_sections(runtime, params);
+    if (status < 0)
+        return status;
+    status = check_sections(runtime);
+    if (status < 0)
+        return status;
+    return load_modules(runtime);
+}
+
+weir_status weir_open(const struct weir_open_params *params, weir_runtime **out_runtime)
+{
+    static const struct weir_open_params defaults = {.struct_size = sizeof defaults};
+    WEIR_REFUSE_FORK();
+    WEIR_REQUIRE(NULL, out_runtime);
+    *out_runtime = NULL;
+    params = params ? params : &defaults;
+    WEIR_REQUIRE_PARAMS(params);
+    WEIR_REQUIRE(NULL, params->sections || params->section_count == 0);
+    if (params->out_report)
+        *params->out_report = NULL;
+    weir__watch_fork();
+
+    // Backends that were tried in vain leave a detail, which is no failure of this call.
+    const struct weir_error before = *weir_last_error();
+    weir_runtime *runtime = weir__allocate(sizeof *runtime);
+    if (!runtime)
+        return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a runtime");
+    runtime->report = weir__load_report_create();
+    weir_status status = open_runtime(runtime, params);
+    if (status < 0)
+        weir__load_report_set_remedy(runtime->report, weir_last_error()->remedy);
+    if (params->out_report)
+        *params->out_report = weir__load_report_retain(runtime->report);
+    if (status < 0) {
+        free_runtime(runtime);
+        return status;
+    }
+    weir__error_set(&before);
+    *out_runtime = runtime;
+    return WEIR_OK;
+}
+
+weir_status weir_close(weir_runtime **runtime)
+{
+    if (!runtime || !*runtime)
+        return WEIR_OK;
+    WEIR_REFUSE_FORK();
+    size_t open = atomic_load(&(*runtime)->open_devices);
+    if (open)
+        return weir__fail(WEIR_ERROR_INVALID, "call weir_device_close() first",
+                          "weir_close: %zu device%s of the runtime %s still open", open,
+                          open == 1 ? "" : "s", open == 1 ? "is" : "are");
+    weir_runtime *gone = *runtime;
+    *runtime = NULL;
+    weir__progress_forget(gone);
+    free_runtime(gone);
+    return WEIR_OK;
+}
+
+const char *weir_runtime_backend(const weir_runtime *runtime)
+{
+    return runtime ? weir__chain_backend(&runtime->chain)->name : "";
+}
+
+const struct weir_setting *weir_runtime_setting(const weir_runtime *runtime, const char *section,
+                                                const char *key)
+{
+    if (!runtime || !section || !key)
+        return NULL;
+    for (size_t i = 0; i < runtime->section_count; i++) {
+        const struct weir_section *table = &runtime->sections[i];
+        if (strcmp(table->name, section) != 0)
+            continue;
+        for (uint32_t k = 0; k < table->key_count; k++)
+            if (strcmp(table->keys[k].name, key) == 0)
+                return &runtime->section_settings[i][k];
+    }
+    return NULL;
+}
+
+const weir_load_report *weir_runtime_report(const weir_runtime *runtime)
+{
+    return runtime ? runtime->report : NULL;
+}

@@ -1,0 +1,27 @@
+// The front end's runtime.
+#ifndef WEIR_CORE_RUNTIME_RUNTIME_H
+#define WEIR_CORE_RUNTIME_RUNTIME_H
+
+#include <stdatomic.h>
+
+#include <weir/runtime.h>
+
+#include "core/config/config.h"
+#include "core/module/chain.h"
+
+struct weir_runtime {
+    struct weir__config *config;
+    struct weir__chain chain;
+    struct weir_setting **settings; // [chain's modules], each one table
+    uint32_t module_count;
+    const struct weir_section *sections; // the program's
+    struct weir_setting **section_settings;
+    size_t section_count;
+    weir_load_report *report;
+    atomic_size_t open_devices;
+};
+
+// The table of services that modules are given.
+extern const struct weir_host weir__host;
+
+#endif

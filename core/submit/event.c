@@ -1,0 +1,233 @@
+// Events on the host. An event's queue is looked up and kept alive for the
+// length of one call; a queue that is gone had finished, so its events are
+// complete.
+#include <weir/event.h>
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "core/graph/capture.h"
+#include "core/queue/queue.h"
+#include "core/queue/registry.h"
+#include "core/submit/notifier.h"
+#include "core/support/error.h"
+#include "core/support/thread.h"
+
+// Looks up the queue; `*out_queue` is NULL where it is gone.
+static weir_status find(const char *function, struct weir_event event, weir_queue **out_queue)
+{
+    *out_queue = NULL;
+    WEIR_REFUSE_FORK_OF(function);
+    if (event.queue == 0 || event.sequence == 0)
+        return weir__fail(WEIR_ERROR_INVALID, "record first: weir_queue_record() returns the event",
+                          "%s: the event is zero; it was never recorded", function);
+    weir_queue *queue = weir__registry_pin(event.queue);
+    if (!queue && !weir__registry_issued(event.queue))
+        return weir__fail(WEIR_ERROR_INVALID, "record first: weir_queue_record() returns the event",
+                          "%s: the event is of no queue that ever was", function);
+    if (!queue && weir__is_captured(event))
+        return weir__capture_refuse_event(function, NULL, NULL, 0);
+    if (queue && event.sequence > atomic_load_explicit(&queue->seen, memory_order_acquire)) {
+        const char *label = queue->member.object.label;
+        weir_status status = weir__is_captured(event)
+                                 ? weir__capture_refuse_event(function, label, NULL, 0)
+                                 : weir__fail_at(NULL, 0, label, WEIR_ERROR_INVALID, NULL,
+                                                 "%s: the queue has no operation %" PRIu64,
+                                                 function, event.sequence);
+        weir__registry_unpin(queue);
+        return status;
+    }
+    *out_queue = queue;
+    return WEIR_OK;
+}
+
+static bool known_complete(const weir_queue *queue, struct weir_event event)
+{
+    return atomic_load_explicit(&queue->progress.completed, memory_order_acquire) >= event.sequence;
+}
+
+// Which operation the driver stumbled over is not known, only that it lies behind
+// what is complete. A driver that knows more says so in its own message.
+static void fail_somewhere(weir_queue *queue, weir_status status)
+{
+    const struct weir_error detail = *weir_last_error();
+    const uint64_t first = atomic_load(&queue->progress.completed) + 1;
+    struct weir_error cause = detail.status == status ? detail : (struct weir_error){0};
+
+    cause.status = status;
+    snprintf(cause.object, sizeof cause.object, "%s", queue->member.object.label);
+    snprintf(cause.message, sizeof cause.message,
+             "queue '%s' failed at operation %" PRIu64 " or behind it: %.600s",
+             weir__label_shown(cause.object), first,
+             cause.message[0] ? detail.message : weir_status_text(status));
+    weir__progress_fail(queue, first, &cause);
+}
+
+// Books what the chain answered and returns the event's status.
+static weir_status settle(weir_queue *queue, struct weir_event event, weir_status answer)
+{
+    if (answer > 0)
+        return answer;
+    if (answer == WEIR_OK)
+        weir__progress_complete(queue, event.sequence);
+    else
+        fail_somewhere(queue, answer);
+    return weir__progress_status(queue, event.sequence);
+}
+
+static weir_status query(const char *function, struct weir_event event)
+{
+    weir_queue *queue;
+    weir_status status = find(function, event, &queue);
+    if (status < 0)
+        return status;
+    if (!queue)
+        return weir__progress_status_gone(event);
+    if (known_complete(queue, event))
+        status = weir__progress_status(queue, event.sequence);
+    else
+        status = settle(queue, event,
+                        queue->first->ops->event_query(queue->first, queue, event.sequence));
+    weir__registry_unpin(queue);
+    return status;
+}
+
+weir_status weir_event_query(struct weir_event event)
+{
+    return query(__func__, event);
+}
+
+weir_status weir_event_error(struct weir_event event)
+{
+    return query(__func__, event);
+}
+
+static weir_status refuse_wait_in_host_call(const char *function)
+{
+    return weir__fail(WEIR_ERROR_INVALID, "submit a wait to the queue instead",
+                      "%s: a host call may submit work, and may not wait", function);
+}
+
+weir_status weir_event_sync(struct weir_event event, uint64_t timeout_ns)
+{
+    weir_queue *queue;
+    if (weir__in_host_call())
+        return refuse_wait_in_host_call(__func__);
+    weir_status status = find(__func__, event, &queue);
+    if (status < 0)
+        return status;
+    if (!queue)
+        return weir__progress_status_gone(event);
+    weir_device *device = queue->member.device;
+    if (known_complete(queue, event)) {
+        status = weir__progress_status(queue, event.sequence);
+    } else {
+        status =
+            settle(queue, event,
+                   queue->first->ops->event_wait(queue->first, queue, event.sequence, timeout_ns));
+        if (status == WEIR_NOT_READY)
+            status = WEIR_TIMEOUT;
+        if (status != WEIR_TIMEOUT)
+            weir__device_reap(device);
+    }
+    weir__registry_unpin(queue);
+    return status;
+}
+
+static weir_status query_any(const struct weir_event *events, size_t count, size_t *out_index)
+{
+    for (size_t i = 0; i < count; i++) {
+        weir_status status = query("weir_event_sync_any", events[i]);
+        if (status != WEIR_NOT_READY) {
+            *out_index = i;
+            return status;
+        }
+    }
+    return WEIR_NOT_READY;
+}
+
+// No driver waits for any of several events, so this polls: at once, then with
+// pauses that grow to 200 µs.
+weir_status weir_event_sync_any(const struct weir_event *events, size_t count, uint64_t timeout_ns,
+                                size_t *out_index)
+{
+    WEIR_REFUSE_FORK();
+    WEIR_REQUIRE(NULL, out_index);
+    *out_index = 0;
+    WEIR_REQUIRE(NULL, events && count > 0);
+    if (weir__in_host_call())
+        return refuse_wait_in_host_call(__func__);
+
+    uint64_t start = weir_clock_now_ns();
+    for (uint64_t pause = 1000;; pause = pause < 200000 ? 2 * pause : pause) {
+        weir_status status = query_any(events, count, out_index);
+        if (status != WEIR_NOT_READY)
+            return status;
+        uint64_t passed = weir_clock_now_ns() - start;
+        if (passed >= timeout_ns)
+            return WEIR_TIMEOUT;
+        weir_clock_sleep_ns(pause < timeout_ns - passed ? pause : timeout_ns - passed);
+    }
+}
+
+weir_status weir_event_sync_all(const struct weir_event *events, size_t count, uint64_t timeout_ns)
+{
+    WEIR_REFUSE_FORK();
+    WEIR_REQUIRE(NULL, events || count == 0);
+    uint64_t start = weir_clock_now_ns();
+    weir_status first = WEIR_OK;
+    struct weir_error cause;
+
+    for (size_t i = 0; i < count; i++) {
+        uint64_t passed = timeout_ns == WEIR_FOREVER ? 0 : weir_clock_now_ns() - start;
+        weir_status status =
+            weir_event_sync(events[i], passed < timeout_ns ? timeout_ns - passed : 0);
+        if (status == WEIR_TIMEOUT)
+            return status;
+        if (status < 0 && first == WEIR_OK) {
+            first = status;
+            cause = *weir_last_error();
+        }
+    }
+    return first < 0 ? weir__error_set(&cause) : WEIR_OK;
+}
+
+weir_status weir_event_time_ns(struct weir_event event, uint64_t *out_time_ns)
+{
+    weir_queue *queue;
+    WEIR_REQUIRE(NULL, out_time_ns);
+    *out_time_ns = 0;
+    weir_status status = query(__func__, event);
+    if (status != WEIR_OK)
+        return status;
+    status = find(__func__, event, &queue);
+    if (status < 0)
+        return status;
+    if (!queue)
+        return weir__fail(WEIR_ERROR_EXPIRED, "read times before destroying the queue",
+                          "weir_event_time_ns: the event's queue is gone");
+    if (queue->timing)
+        status = queue->first->ops->event_time(queue->first, queue, event.sequence, out_time_ns);
+    else
+        status = weir__fail(WEIR_ERROR_INVALID, "create it with .timing = true",
+                            "weir_event_time_ns: the queue was created without timing");
+    if (status < 0)
+        weir__error_place(queue->member.object.label, NULL, 0);
+    weir__registry_unpin(queue);
+    return status;
+}
+
+weir_status weir_event_fd(struct weir_event event, int *out_fd)
+{
+    weir_queue *queue;
+    WEIR_REQUIRE(NULL, out_fd);
+    *out_fd = -1;
+    weir_status status = find(__func__, event, &queue);
+    if (status < 0)
+        return status;
+    status = weir__notifier_add(queue ? queue->member.device : NULL, event, out_fd);
+    if (queue)
+        weir__registry_unpin(queue);
+    return status;
+}

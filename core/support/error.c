@@ -1,0 +1,160 @@
+// Status names and the per-thread error detail. The detail is thread-local
+// storage, so reporting an error never allocates and never fails.
+#include "core/support/error.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static _Thread_local struct weir_error last_error;
+static _Thread_local char last_text[2048];
+
+const char *weir_version(void)
+{
+    return WEIR_VERSION_STRING;
+}
+
+const char *weir_status_name(weir_status status)
+{
+    switch (status) {
+#define WEIR_STATUS_NAME(name, value, text) \
+    case name:                              \
+        return #name;
+        WEIR_STATUS_TABLE(WEIR_STATUS_NAME)
+#undef WEIR_STATUS_NAME
+    }
+    return "unknown status";
+}
+
+const char *weir_status_text(weir_status status)
+{
+    switch (status) {
+#define WEIR_STATUS_TEXT(name, value, text) \
+    case name:                              \
+        return text;
+        WEIR_STATUS_TABLE(WEIR_STATUS_TEXT)
+#undef WEIR_STATUS_TEXT
+    }
+    return "unknown status";
+}
+
+const struct weir_error *weir_last_error(void)
+{
+    return &last_error;
+}
+
+static void append(size_t *used, const char *format, ...) WEIR_PRINTF(2, 3);
+
+static void append(size_t *used, const char *format, ...)
+{
+    if (*used >= sizeof last_text)
+        return;
+    va_list arguments;
+    va_start(arguments, format);
+    int written = vsnprintf(last_text + *used, sizeof last_text - *used, format, arguments);
+    va_end(arguments);
+    if (written > 0)
+        *used += (size_t)written;
+}
+
+const char *weir_last_error_text(void)
+{
+    const struct weir_error *error = &last_error;
+    size_t used = 0;
+
+    last_text[0] = '\0';
+    append(&used, "%s", error->message[0] ? error->message : weir_status_text(error->status));
+    if (error->object[0])
+        append(&used, " ['%s']", error->object);
+    if (error->native_call[0])
+        append(&used, " (%s returned %s, %" PRId64 ")", error->native_call,
+               error->native_name[0] ? error->native_name : "an error", error->native_code);
+    if (error->remedy[0])
+        append(&used, "; %s", error->remedy);
+    if (error->file)
+        append(&used, " (%s:%d)", error->file, error->line);
+    return last_text;
+}
+
+static void store(const char *file, int line, const char *object, weir_status status,
+                  const char *remedy, const char *format, va_list arguments)
+{
+    // The arguments may point into the old detail, so the new one is built beside it.
+    struct weir_error error = {.status = status, .file = file, .line = line};
+
+    vsnprintf(error.message, sizeof error.message, format, arguments);
+    if (object)
+        snprintf(error.object, sizeof error.object, "%s", object);
+    if (remedy)
+        snprintf(error.remedy, sizeof error.remedy, "%s", remedy);
+    last_error = error;
+}
+
+void weir__report(weir_status status, const char *remedy, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    store(NULL, 0, NULL, status, remedy, format, arguments);
+    va_end(arguments);
+}
+
+void weir__report_at(const char *file, int line, const char *object, weir_status status,
+                     const char *remedy, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    store(file, line, object, status, remedy, format, arguments);
+    va_end(arguments);
+}
+
+const char *weir__label_shown(const char *label)
+{
+    return label && label[0] ? label : "(no label)";
+}
+
+int weir__name_length(const char *function)
+{
+    const size_t length = strlen(function);
+    const bool suffixed = length > 3 && strcmp(function + length - 3, "_at") == 0;
+    return (int)(suffixed ? length - 3 : length);
+}
+
+void weir__report_broken(const char *file, int line, const char *object, const char *function,
+                         const char *condition)
+{
+    static const char pointers[] = "abcdefghijklmnopqrstuvwxyz_-> &";
+    const int length = weir__name_length(function);
+    if (condition[strspn(condition, pointers)]) {
+        weir__report_at(file, line, object, WEIR_ERROR_INVALID, NULL, "%.*s: this must hold: %s",
+                        length, function, condition);
+        return;
+    }
+    const char *second = strstr(condition, " && ");
+    weir__report_at(file, line, object, WEIR_ERROR_INVALID, NULL, "%.*s: %.*s%s%s is NULL", length,
+                    function, (int)(second ? (size_t)(second - condition) : strlen(condition)),
+                    condition, second ? " or " : "", second ? second + 4 : "");
+}
+
+weir_status weir__error_set(const struct weir_error *error)
+{
+    if (error != &last_error)
+        last_error = *error;
+    return error->status;
+}
+
+weir_status weir_error_set(const struct weir_error *error)
+{
+    static const struct weir_error none;
+    return weir__error_set(error ? error : &none);
+}
+
+void weir__error_place(const char *object, const char *file, int line)
+{
+    if (object && !last_error.object[0])
+        snprintf(last_error.object, sizeof last_error.object, "%s", object);
+    if (file && !last_error.file) {
+        last_error.file = file;
+        last_error.line = line;
+    }
+}

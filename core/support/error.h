@@ -1,0 +1,66 @@
+// Setting the calling thread's error detail. Everything in core that fails does
+// so through one of these, as the value of a return statement.
+#ifndef WEIR_CORE_SUPPORT_ERROR_H
+#define WEIR_CORE_SUPPORT_ERROR_H
+
+#include <weir/common.h>
+#include <weir/status.h>
+
+#include "base/cold.h"
+
+// Starts a fresh detail with a formatted message. `remedy` may be NULL.
+WEIR_COLD void weir__report(weir_status status, const char *remedy, const char *format, ...)
+    WEIR_PRINTF(3, 4);
+
+// The same for a call about an object, made at file:line. Both may be NULL.
+WEIR_COLD void weir__report_at(const char *file, int line, const char *object, weir_status status,
+                               const char *remedy, const char *format, ...) WEIR_PRINTF(6, 7);
+
+// The same as expressions of value `status`. Macros, so that a reader of the
+// caller, and a static analyser, sees the value.
+#define weir__fail(status, ...) (weir__report((status), __VA_ARGS__), (status))
+#define weir__fail_at(file, line, object, status, ...) \
+    (weir__report_at(file, line, object, (status), __VA_ARGS__), (status))
+
+// Replaces the detail by a copy of `*error` and returns its status.
+WEIR_COLD weir_status weir__error_set(const struct weir_error *error);
+
+// Adds what the detail does not hold yet.
+WEIR_COLD void weir__error_place(const char *object, const char *file, int line);
+
+// How much of a function's name its user wrote: the macro has no `_at`.
+int weir__name_length(const char *function);
+
+// A label for a sentence, which says so where there is none.
+const char *weir__label_shown(const char *label);
+
+// Reports that `condition`, as the source of `function` writes it, does not hold.
+// One that is made of pointers alone reads "queue or buffer is NULL".
+WEIR_COLD void weir__report_broken(const char *file, int line, const char *object,
+                                   const char *function, const char *condition);
+
+// Refuses the call unless `condition` holds: the message is made from its text.
+#define WEIR_REQUIRE(object, condition) WEIR_REQUIRE_AT(NULL, 0, object, condition)
+
+// The same for operations, which know their caller.
+#define WEIR_REQUIRE_AT(file, line, object, condition)                             \
+    do {                                                                           \
+        if (!(condition))                                                          \
+            return (weir__report_broken(file, line, object, __func__, #condition), \
+                    WEIR_ERROR_INVALID);                                           \
+    } while (0)
+
+// A larger structure than this was never written by anyone: its size is rubbish.
+#define WEIR_PARAMS_BYTES_MAX 4096
+
+// Refuses params whose size was not set. Larger ones come from newer headers.
+#define WEIR_REQUIRE_PARAMS(params)                                                              \
+    do {                                                                                         \
+        if ((params)->struct_size < sizeof *(params) ||                                          \
+            (params)->struct_size > WEIR_PARAMS_BYTES_MAX)                                       \
+            return weir__fail(WEIR_ERROR_INVALID, "start from = {.struct_size = sizeof params}", \
+                              "%s: struct_size is %zu, but must be %zu", __func__,               \
+                              (params)->struct_size, sizeof *(params));                          \
+    } while (0)
+
+#endif

@@ -1,0 +1,45 @@
+// Every block of host memory that Weir and its modules ask for passes through
+// here, so that a test can assert that a loop allocates nothing.
+#include "core/support/memory.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/runtime.h>
+
+static atomic_uint_fast64_t allocations;
+static atomic_uint_fast64_t driver_objects;
+
+void *weir__allocate(size_t size)
+{
+    atomic_fetch_add_explicit(&allocations, 1, memory_order_relaxed);
+    return calloc(1, size ? size : 1);
+}
+
+void weir__release(void *pointer)
+{
+    free(pointer);
+}
+
+char *weir__copy_text(const char *text)
+{
+    size_t size = strlen(text) + 1;
+    char *copy = weir__allocate(size);
+    if (copy)
+        memcpy(copy, text, size);
+    return copy;
+}
+
+void weir__count_driver_object(void)
+{
+    atomic_fetch_add_explicit(&driver_objects, 1, memory_order_relaxed);
+}
+
+void weir_counters_read(struct weir_counters *out_counters)
+{
+    if (!out_counters)
+        return;
+    out_counters->allocations = atomic_load(&allocations);
+    out_counters->driver_objects = atomic_load(&driver_objects);
+}

@@ -1,0 +1,67 @@
+// Driver threads and locks do not survive a fork, so the child is told so at
+// every call instead of hanging in one.
+#include "core/support/thread.h"
+
+#include <signal.h>
+
+atomic_bool weir__forked;
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static _Thread_local bool inside_host_call;
+static _Thread_local bool inside_native_call;
+
+static void in_child(void)
+{
+    atomic_store(&weir__forked, true);
+}
+
+static void watch(void)
+{
+    pthread_atfork(NULL, NULL, in_child);
+}
+
+void weir__watch_fork(void)
+{
+    pthread_once(&once, watch);
+}
+
+void weir__report_forked(const char *function)
+{
+    weir__report(WEIR_ERROR_FORKED,
+                 "open a runtime in the child before the parent opens one, or use exec",
+                 "%.*s: this process was forked after Weir was used; drivers do not survive that",
+                 weir__name_length(function), function);
+}
+
+bool weir__in_host_call(void)
+{
+    return inside_host_call;
+}
+
+void weir__set_in_host_call(bool inside)
+{
+    inside_host_call = inside;
+}
+
+bool weir__in_native_call(void)
+{
+    return inside_native_call;
+}
+
+void weir__set_in_native_call(bool inside)
+{
+    inside_native_call = inside;
+    inside_host_call = inside;
+}
+
+bool weir__thread_create(pthread_t *out_thread, void *(*run)(void *), void *argument)
+{
+    sigset_t all;
+    sigset_t before;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create(out_thread, NULL, run, argument);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return error == 0;
+}
