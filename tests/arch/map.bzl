@@ -17,6 +17,12 @@ _MODULE = ["api", "base"]
 # A backend that compiles source at run time brings the dialect's prelude.
 _COMPILER = _MODULE + ["kernels/dialect"]
 
+# What opens a runtime declares the sections of all pipelines.
+_RUNTIME = ["api", "base", "io", "kernels", "patterns", "pipelines"]
+
+# A room of the command that opens a runtime.
+_COMMAND = _RUNTIME + ["cli/common", "cli/runtime"]
+
 USES = {
     "api": [],
     "base": [],
@@ -33,12 +39,21 @@ USES = {
     "pipelines": ["api", "base", "io", "kernels", "patterns"],
     # The command is where the library is linked; modules are only ever loaded.
     "cli": ["api", "base", "core", "io", "kernels", "patterns", "pipelines", "report"],
+    # Its rooms: none uses another but for these two.
+    "cli/common": ["api", "base"],
+    "cli/runtime": _RUNTIME,
+    "cli/bench": _COMMAND + ["core"],
+    "cli/conform": _COMMAND,
+    "cli/doctor": _COMMAND + ["core"],
+    "cli/run": _COMMAND,
+    "cli/trace": ["api", "base", "cli/common", "core", "report"],
 }
 
 # Libraries of other packages.
 LINKS = {
     "backends/cuda": ["cuda"],
     "cli": ["jansson"],
+    "cli/common": ["jansson"],
     "core": ["dlpack", "inih"],
     "io": ["jansson", "libjpeg", "libpng", "zlib"],
     "plugins/trace": ["jansson", "zlib"],
@@ -52,6 +67,13 @@ TARGETS = {
     "backends/opencl": ["//backends/opencl:weir_opencl.so"],
     "base": ["//base"],
     "cli": ["//cli:command"],
+    "cli/bench": ["//cli/bench"],
+    "cli/common": ["//cli/common"],
+    "cli/conform": ["//cli/conform"],
+    "cli/doctor": ["//cli/doctor"],
+    "cli/run": ["//cli/run"],
+    "cli/runtime": ["//cli/runtime"],
+    "cli/trace": ["//cli/trace"],
     "core": ["//core"],
     "io": ["//io"],
     "kernels": [

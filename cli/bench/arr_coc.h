@@ -1,0 +1,34 @@
+// What the files of `weir bench arr-coc` share: a frame's results, kept and checked.
+#ifndef WEIR_CLI_BENCH_ARR_COC_H
+#define WEIR_CLI_BENCH_ARR_COC_H
+
+#include "cli/bench/bench.h"
+#include "pipelines/arr_coc/arr_coc.h"
+
+// A copy of one frame's results.
+struct arr_coc_results {
+    struct weir_arr_coc_output output; // its arrays lie in `memory`
+    void *memory;
+    size_t size;
+};
+
+// Whether there are no more patches and tokens than there can be. The counts come from
+// the device, and the arrays end where the limits are.
+bool arr_coc_results_fit(const struct weir_arr_coc_output *output,
+                         const struct weir_arr_coc_sizes *sizes);
+
+// Copies what a frame delivered, which fits. False without memory.
+bool arr_coc_results_take(struct arr_coc_results *results, const struct weir_arr_coc_output *output,
+                          uint32_t grid);
+void arr_coc_results_finish(struct arr_coc_results *results);
+
+bool arr_coc_results_same(const struct arr_coc_results *a, const struct arr_coc_results *b);
+
+// Whether they can be the results of an image: numbers throughout; patches, sides and
+// order exactly those that the relevance asks for; and in every token the place in
+// the image that its cell has. Else a sentence in `message`.
+bool arr_coc_results_check(const struct arr_coc_results *results,
+                           const struct weir_arr_coc_sizes *sizes, char *message,
+                           size_t message_size);
+
+#endif

@@ -1,0 +1,197 @@
+// What the benchmarks of `weir bench` share. Each is a file, <name>.c, and one
+// line in the table of command.c.
+//
+// A benchmark checks its results first, and is then run in turns: everything it
+// compares is measured once in every turn, so that what else the machine does falls
+// on all of it alike. The first turn warms up and is not kept. Figures are medians
+// over the turns, with the smallest and the largest; ratios are those of single turns.
+//
+// What was measured goes into tables, from which the text, the JSON and the plot
+// are made.
+//
+// Errors: functions that return bool have printed a sentence and set `code` when they
+// fail.
+#ifndef WEIR_CLI_BENCH_H
+#define WEIR_CLI_BENCH_H
+
+#include <weir/weir.h>
+
+#include "cli/bench/plot.h"
+#include "cli/common/cli.h"
+#include "cli/common/options.h"
+#include "cli/common/progress.h"
+
+enum {
+    BENCH_TURNS_MAX = 101,
+    BENCH_TABLES_MAX = 8,
+    BENCH_COLUMNS_MAX = 12,
+    BENCH_NOTES_MAX = 8,
+    BENCH_PARAMETERS_MAX = 16
+};
+
+// One figure of every turn that was kept.
+struct bench_samples {
+    size_t count;
+    double values[BENCH_TURNS_MAX];
+};
+
+struct bench_spread {
+    double median;
+    double minimum;
+    double maximum;
+};
+
+struct bench_spread bench_spread(const struct bench_samples *samples);
+
+// Of each turn: a / b, a - b.
+struct bench_samples bench_ratio(const struct bench_samples *a, const struct bench_samples *b);
+struct bench_samples bench_difference(const struct bench_samples *a, const struct bench_samples *b);
+
+// Tables.
+
+enum bench_cell_kind {
+    BENCH_TEXT,
+    BENCH_NUMBER,
+    BENCH_SPREAD, // takes two columns on the terminal
+};
+
+struct bench_column {
+    const char *key;  // in JSON
+    const char *head; // on the terminal
+    enum bench_cell_kind kind;
+    int decimals;
+};
+
+struct bench_cell {
+    bool empty;
+    double number;
+    struct bench_spread spread;
+    char text[96];
+};
+
+struct bench_table {
+    const char *key; // in JSON
+    char title[200];
+    struct bench_column columns[BENCH_COLUMNS_MAX];
+    size_t column_count;
+    struct bench_cell *cells; // row by row
+    size_t count;
+    size_t capacity;
+    bool incomplete; // memory ran out
+    bool misfilled;  // a cell is of another kind than its column
+};
+
+struct bench {
+    // The command line.
+    const char *config;
+    const char *plot_path;
+    const char *save_path;
+    uint64_t turns;
+    bool json;
+    bool quiet;
+    char **operands;
+    size_t operand_count;
+
+    // Where it runs, if the benchmark opens a device.
+    weir_runtime *runtime;
+    weir_device *device;
+    const struct weir_limits *limits;
+    bool runs_kernels; // false on a device whose kernels do nothing, as null's
+
+    // The figures.
+    struct bench_table tables[BENCH_TABLES_MAX];
+    size_t table_count;
+    uint64_t checked; // results that were held against what they must be
+    struct {
+        const char *key;
+        double value;
+    } parameters[BENCH_PARAMETERS_MAX];
+    size_t parameter_count;
+    char notes[BENCH_NOTES_MAX][320];
+    size_t note_count;
+    struct cli_plot plot; // without series: there is nothing to plot
+
+    // The turns.
+    uint64_t turn; // 0 warms up
+    uint64_t steps;
+    uint64_t kept;
+    struct cli_progress progress;
+    int code;
+};
+
+struct bench_program {
+    const char *name; // "overlap"
+    const char *about;
+    const char *operands;             // as in the help; NULL: none
+    const struct cli_option *options; // its own; the common ones follow
+    size_t option_count;
+    bool opens_device;
+    // Checks what the options say, before anything is opened; may be NULL.
+    bool (*check)(struct bench *bench, void *user);
+    bool (*run)(struct bench *bench, void *user);
+};
+
+// What the `main` of a benchmark's cli_command does: parses, opens the device that
+// the configuration names, runs, reports. `user` is handed to `check` and `run`.
+int bench_main(const struct bench_program *program, void *user, int argc, char **argv);
+
+// Starts a table; its rows are filled cell by cell, in the order of the columns. Never
+// NULL. Where memory runs out the command fails at its end.
+struct bench_table *bench_table(struct bench *bench, const char *key, const char *title,
+                                const struct bench_column *columns, size_t column_count);
+void bench_put_text(struct bench_table *table, const char *format, ...) WEIR_PRINTF(2, 3);
+void bench_put_number(struct bench_table *table, double value);
+// Of no samples: an empty cell, null in JSON.
+void bench_put(struct bench_table *table, const struct bench_samples *samples);
+
+// A fact about the run, in the first lines of the text and under "parameters".
+void bench_parameter(struct bench *bench, const char *key, double value);
+
+// What could not be measured, or should be known with the figures.
+void bench_note(struct bench *bench, const char *format, ...) WEIR_PRINTF(2, 3);
+
+// Failing. All return false: after the thread's Weir error; on a wrong result;
+// and with an exit code and a sentence.
+bool bench_fail_weir(struct bench *bench);
+bool bench_fail_result(struct bench *bench, const char *format, ...) WEIR_PRINTF(2, 3);
+bool bench_fail(struct bench *bench, int code, const char *format, ...) WEIR_PRINTF(3, 4);
+
+// Turns:
+//
+//     for (bench_start(bench, count); bench_turn(bench);)
+//         for (i = 0; i < count; i++)
+//             bench_keep(bench, &rows[i].ns, measure(i));
+//
+// bench_start() is told how many bench_keep() there are in a turn. An interrupt ends
+// the run behind the turn it falls into.
+void bench_start(struct bench *bench, uint64_t steps);
+bool bench_turn(struct bench *bench);
+// Adds `value` to the samples unless this turn warms up.
+void bench_keep(struct bench *bench, struct bench_samples *samples, double value);
+
+// Lists on the command line.
+
+enum {
+    BENCH_LIST_MAX = 16
+};
+
+// What stands for the first word of a list's words; the next one is + 1.
+#define BENCH_WORD UINT64_C(0x8000000000000000)
+
+struct bench_list {
+    size_t count;
+    uint64_t values[BENCH_LIST_MAX];
+};
+
+// Reads "16M,1G,auto": numbers from `minimum` to `maximum`, in which K, M, G and T are
+// binary, and `words`, which is NULL-terminated, or NULL. A `maximum` of 0: words alone.
+//
+// Errors: false after a sentence that names the option.
+bool bench_parse_list(struct bench *bench, const char *option, const char *text,
+                      const char *const *words, uint64_t minimum, uint64_t maximum,
+                      struct bench_list *out_list);
+
+// For bench.c: prints the text or the JSON, draws the plot, returns the exit code.
+int bench_report(struct bench *bench, const char *name);
+
+#endif

@@ -1,0 +1,476 @@
+// weir bench pipeline: frames through patterns/pipeline in three stages (upload, kernel,
+// download) with one slot and with more, where the kernel takes as long as a copy, much
+// longer, and much shorter.
+//
+// Frames are in pinned memory when they are submitted: what is timed is the pipeline,
+// not a host that writes pixels.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "cli/bench/work.h"
+#include "patterns/pipeline.h"
+
+enum {
+    SETTINGS = 3,
+    SLOTS_MOST = 64,
+    LINES_MOST = 2 * BENCH_LIST_MAX,
+    HEAVY = 4, // how much longer, or shorter, one part is than the other
+    FRAMES_MOST = 1000000,
+    COPIES = 16,
+    CHECKED_FRAMES = 7 // of each pipeline, beyond two for each slot
+};
+
+#define SIZE_LEAST UINT64_C(1024)
+#define SIZE_MOST (UINT64_C(1) << 30)
+#define SIZE_CPU (UINT64_C(1) << 20)
+#define SIZE_GPU (UINT64_C(8) << 20)
+
+static const char *const graph_words[] = {"off", "on", NULL};
+
+static const struct {
+    const char *name;
+    double kernel; // times as long as a copy
+} settings[SETTINGS] = {
+    {"compute-heavy", HEAVY},
+    {"balanced", 1},
+    {"copy-heavy", 1.0 / HEAVY},
+};
+
+struct slot {
+    weir_buffer *in, *values, *out; // HOST, DEVICE, HOST
+};
+
+struct frame {
+    uint32_t seed;
+};
+
+// One pipeline: a setting with a number of slots.
+struct line {
+    struct pipeline_bench *owner;
+    const char *setting;
+    weir_pipeline *pipeline;
+    uint32_t rounds;
+    uint32_t slots;
+    bool graphs;
+    bool checking;
+    bool right;                // every frame checked so far
+    struct bench_samples rate; // frames a second
+};
+
+struct pipeline_bench {
+    const char *asked_size, *asked_slots, *asked_graphs;
+    uint64_t frames;
+    struct bench_list sizes, slots, graphs;
+    size_t line_count; // of each setting
+    struct bench *bench;
+    struct bench_work work;
+    size_t size;
+    weir_buffer *host, *values; // for measuring a copy and a kernel
+    uint32_t rounds[SETTINGS];
+    struct bench_samples up, down, kernels[SETTINGS]; // nanoseconds, alone
+    struct line lines[SETTINGS][LINES_MOST];
+};
+
+// Slots.
+
+static weir_status create_buffer(weir_device *device, const char *label, size_t size,
+                                 weir_placement placement, weir_buffer **out_buffer)
+{
+    const struct weir_buffer_params params = {.struct_size = sizeof params,
+                                              .label = label,
+                                              .size = size,
+                                              .placement = placement};
+    return weir_buffer_create(device, &params, out_buffer);
+}
+
+static void destroy_slot(void *user, void *slot_pointer)
+{
+    struct slot *slot = slot_pointer;
+    (void)user;
+    weir_buffer_destroy(&slot->in);
+    weir_buffer_destroy(&slot->values);
+    weir_buffer_destroy(&slot->out);
+    free(slot);
+}
+
+static weir_status create_slot(void *user, weir_device *device, uint32_t index, void **out_slot)
+{
+    const struct line *line = user;
+    const size_t size = line->owner->size;
+    struct slot *slot = calloc(1, sizeof *slot);
+    weir_status status = WEIR_ERROR_OUT_OF_MEMORY;
+    (void)index;
+    *out_slot = NULL;
+    if (!slot)
+        return status;
+    if ((status = create_buffer(device, "in", size, WEIR_PLACE_HOST, &slot->in)) == WEIR_OK &&
+        (status = create_buffer(device, "values", size, WEIR_PLACE_DEVICE, &slot->values)) ==
+            WEIR_OK)
+        status = create_buffer(device, "out", size, WEIR_PLACE_HOST, &slot->out);
+    if (status != WEIR_OK) {
+        const struct weir_error error = *weir_last_error();
+        destroy_slot(user, slot);
+        return weir_error_set(&error);
+    }
+    *out_slot = slot;
+    return WEIR_OK;
+}
+
+// Stages, and what surrounds them.
+
+static weir_status prepare(void *user, void *slot_pointer, void *frame_pointer)
+{
+    const struct line *line = user;
+    const struct slot *slot = slot_pointer;
+    const struct frame *frame = frame_pointer;
+    struct bench *bench = line->owner->bench;
+    if (line->checking && (!bench_work_fill(bench, slot->in, line->owner->size, frame->seed) ||
+                           !bench_work_spoil(bench, slot->out, line->owner->size)))
+        return weir_last_error()->status;
+    return WEIR_OK;
+}
+
+static weir_status upload(void *user, void *slot_pointer, void *frame, weir_queue *queue)
+{
+    const struct line *line = user;
+    const struct slot *slot = slot_pointer;
+    (void)frame;
+    return weir_queue_copy(queue, slot->values, 0, slot->in, 0, line->owner->size);
+}
+
+static weir_status compute(void *user, void *slot_pointer, void *frame, weir_queue *queue)
+{
+    const struct line *line = user;
+    const struct slot *slot = slot_pointer;
+    (void)frame;
+    return bench_work_launch(&line->owner->work, queue, slot->values, 0, line->owner->size,
+                             line->rounds);
+}
+
+static weir_status download(void *user, void *slot_pointer, void *frame, weir_queue *queue)
+{
+    const struct line *line = user;
+    const struct slot *slot = slot_pointer;
+    (void)frame;
+    return weir_queue_copy(queue, slot->out, 0, slot->values, 0, line->owner->size);
+}
+
+// All frames of a slot are alike.
+static uint64_t repeat(void *user, void *slot, void *frame)
+{
+    (void)user;
+    (void)slot;
+    (void)frame;
+    return 0;
+}
+
+static void deliver(void *user, void *frame_pointer, void *slot_pointer,
+                    const struct weir_pipeline_result *result)
+{
+    struct line *line = user;
+    const struct slot *slot = slot_pointer;
+    const struct frame *frame = frame_pointer;
+    char what[64];
+    if (!line->checking || !line->right || result->status != WEIR_OK)
+        return;
+    snprintf(what, sizeof what, "%s, %u slots%s, frame %u", line->setting, (unsigned)line->slots,
+             line->graphs ? ", graphs" : "", (unsigned)frame->seed);
+    line->right = bench_work_check(line->owner->bench, slot->out, line->owner->size, frame->seed,
+                                   line->rounds, what);
+}
+
+static bool create_line(struct pipeline_bench *p, struct line *line)
+{
+    static const struct weir_pipeline_stage stages[] = {
+        {.name = "upload", .submit = upload},
+        {.name = "compute", .depends_on = WEIR_PIPELINE_AFTER(0), .submit = compute},
+        {.name = "download", .depends_on = WEIR_PIPELINE_AFTER(1), .submit = download},
+    };
+    const struct weir_pipeline_params params = {
+        .struct_size = sizeof params,
+        .device = p->bench->device,
+        .label = "bench",
+        .stages = stages,
+        .stage_count = 3,
+        .slot_count = line->slots,
+        .slot_create = create_slot,
+        .slot_destroy = destroy_slot,
+        .prepare = prepare,
+        .deliver = deliver,
+        .user = line,
+        .graphs = line->graphs,
+        .repeat = repeat,
+    };
+    return weir_pipeline_create(&params, &line->pipeline) == WEIR_OK || bench_fail_weir(p->bench);
+}
+
+// Submits the frames, drains, and sees that all of them succeeded.
+static bool run_frames(struct line *line, struct frame *frames, uint64_t count, bool same)
+{
+    struct bench *bench = line->owner->bench;
+    struct weir_pipeline_statistics before, after;
+    weir_pipeline_get_statistics(line->pipeline, &before);
+    for (uint64_t i = 0; i < count; i++)
+        if (weir_pipeline_submit(line->pipeline, &frames[same ? 0 : i]) != WEIR_OK)
+            return bench_fail_weir(bench);
+    if (weir_pipeline_drain(line->pipeline, WEIR_FOREVER) != WEIR_OK)
+        return bench_fail_weir(bench);
+    weir_pipeline_get_statistics(line->pipeline, &after);
+    return after.succeeded - before.succeeded == count ||
+           bench_fail(bench, CLI_FAILED, "%s, %u slots: %llu of %llu frames failed", line->setting,
+                      (unsigned)line->slots,
+                      (unsigned long long)(count - (after.succeeded - before.succeeded)),
+                      (unsigned long long)count);
+}
+
+// Checking and measuring.
+
+static bool check_line(struct line *line)
+{
+    struct frame frames[2 * SLOTS_MOST + CHECKED_FRAMES];
+    const uint64_t count = 2 * line->slots + CHECKED_FRAMES;
+    for (uint64_t i = 0; i < count; i++)
+        frames[i].seed = (uint32_t)i;
+    line->checking = line->right = true;
+    const bool fine = run_frames(line, frames, count, false) && line->right;
+    line->checking = false;
+    return fine;
+}
+
+static bool time_copies(struct pipeline_bench *p, bool up, double *out_ns)
+{
+    const uint64_t began = cli_now_ns();
+    for (int i = 0; i < COPIES; i++)
+        if (weir_queue_copy(p->work.queue, up ? p->values : p->host, 0, up ? p->host : p->values, 0,
+                            p->size) != WEIR_OK)
+            return bench_fail_weir(p->bench);
+    if (weir_queue_sync(p->work.queue, WEIR_FOREVER) != WEIR_OK)
+        return bench_fail_weir(p->bench);
+    *out_ns = (double)(cli_now_ns() - began) / COPIES;
+    return true;
+}
+
+static bool calibrate(struct pipeline_bench *p)
+{
+    double up, down;
+    for (int i = 0; i < 3; i++) // the last one counts
+        if (!time_copies(p, true, &up) || !time_copies(p, false, &down))
+            return false;
+    for (int i = 0; i < SETTINGS; i++)
+        if (!bench_work_calibrate(&p->work, p->values, p->size,
+                                  settings[i].kernel * (up > down ? up : down), &p->rounds[i]))
+            return false;
+    return true;
+}
+
+static bool make_lines(struct pipeline_bench *p)
+{
+    p->line_count = p->slots.count * p->graphs.count;
+    for (int i = 0; i < SETTINGS; i++)
+        for (size_t k = 0; k < p->line_count; k++) {
+            struct line *line = &p->lines[i][k];
+            line->owner = p;
+            line->setting = settings[i].name;
+            line->rounds = p->rounds[i];
+            line->slots = (uint32_t)p->slots.values[k % p->slots.count];
+            line->graphs = p->graphs.values[k / p->slots.count] == BENCH_WORD + 1;
+            if (!create_line(p, line) || !check_line(line))
+                return false;
+        }
+    return true;
+}
+
+static bool measure_parts(struct pipeline_bench *p)
+{
+    double ns;
+    if (!time_copies(p, true, &ns))
+        return false;
+    bench_keep(p->bench, &p->up, ns);
+    if (!time_copies(p, false, &ns))
+        return false;
+    bench_keep(p->bench, &p->down, ns);
+    for (int i = 0; i < SETTINGS; i++) {
+        if (!bench_work_time(&p->work, p->values, p->size, p->rounds[i], &ns))
+            return false;
+        bench_keep(p->bench, &p->kernels[i], ns);
+    }
+    return true;
+}
+
+static bool measure(struct pipeline_bench *p)
+{
+    struct frame frame = {0};
+    for (bench_start(p->bench, 2 + SETTINGS + SETTINGS * p->line_count); bench_turn(p->bench);) {
+        if (!measure_parts(p))
+            return false;
+        for (int i = 0; i < SETTINGS; i++)
+            for (size_t k = 0; k < p->line_count; k++) {
+                struct line *line = &p->lines[i][k];
+                const uint64_t began = cli_now_ns();
+                if (!run_frames(line, &frame, p->frames, true))
+                    return false;
+                bench_keep(p->bench, &line->rate,
+                           (double)p->frames * 1e9 / (double)(cli_now_ns() - began));
+            }
+    }
+    return true;
+}
+
+// Reporting.
+
+static void put_part(struct bench_table *table, const char *name, const struct bench_samples *ns)
+{
+    struct bench_samples us = *ns;
+    for (size_t i = 0; i < us.count; i++)
+        us.values[i] *= 1e-3;
+    bench_put_text(table, "%s", name);
+    bench_put(table, &us);
+}
+
+static void report_parts(struct pipeline_bench *p)
+{
+    static const struct bench_column columns[] = {
+        {"part", "a frame's", BENCH_TEXT, 0},
+        {"us", "us", BENCH_SPREAD, 1},
+    };
+    struct bench_table *table = bench_table(p->bench, "alone", "each part alone", columns, 2);
+    put_part(table, "upload", &p->up);
+    put_part(table, "download", &p->down);
+    for (int i = 0; i < SETTINGS; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "kernel, %s", settings[i].name);
+        put_part(table, name, &p->kernels[i]);
+    }
+}
+
+static void report_lines(struct pipeline_bench *p)
+{
+    static const struct bench_column columns[] = {
+        {"setting", "setting", BENCH_TEXT, 0},
+        {"slots", "slots", BENCH_NUMBER, 0},
+        {"graphs", "graphs", BENCH_TEXT, 0},
+        {"frames_per_second", "frames/s", BENCH_SPREAD, 1},
+        {"speed_up", "x first", BENCH_SPREAD, 3},
+    };
+    struct bench_table *table =
+        bench_table(p->bench, "pipeline",
+                    "the pipeline, and its speed-up to the first number of slots", columns,
+                    sizeof columns / sizeof *columns);
+    for (int i = 0; i < SETTINGS; i++)
+        for (size_t k = 0; k < p->line_count; k++) {
+            const struct line *line = &p->lines[i][k];
+            const struct bench_samples gain = bench_ratio(&line->rate, &p->lines[i][0].rate);
+            const struct bench_spread spread = bench_spread(&gain);
+            char name[CLI_PLOT_TEXT];
+            bench_put_text(table, "%s", line->setting);
+            bench_put_number(table, line->slots);
+            bench_put_text(table, "%s", graph_words[line->graphs]);
+            bench_put(table, &line->rate);
+            bench_put(table, &gain);
+            snprintf(name, sizeof name, "%u slot%s%s", (unsigned)line->slots,
+                     line->slots == 1 ? "" : "s", line->graphs ? ", graphs" : "");
+            const struct cli_plot_point point = {(double)cli_plot_group(&p->bench->plot,
+                                                                        line->setting),
+                                                 spread.median, spread.minimum, spread.maximum};
+            cli_plot_add(cli_plot_series(&p->bench->plot, name), point);
+        }
+}
+
+static void set_plot(struct pipeline_bench *p)
+{
+    struct cli_plot *plot = &p->bench->plot;
+    char size[WEIR_TEXT_QUANTITY_SIZE];
+    snprintf(plot->title, sizeof plot->title, "Pipeline of frames of %s: speed-up by slots",
+             weir_text_bytes(size, p->size));
+    snprintf(plot->y_name, sizeof plot->y_name, "frames/s, as a multiple of the first bar's");
+    snprintf(plot->level_name, sizeof plot->level_name, "no gain");
+    plot->level = 1;
+}
+
+static void destroy_all(struct pipeline_bench *p)
+{
+    for (int i = 0; i < SETTINGS; i++)
+        for (size_t k = 0; k < p->line_count; k++)
+            weir_pipeline_destroy(&p->lines[i][k].pipeline);
+    weir_buffer_destroy(&p->values);
+    weir_buffer_destroy(&p->host);
+    bench_work_close(&p->work);
+}
+
+// The command.
+
+static bool check(struct bench *bench, void *user)
+{
+    struct pipeline_bench *p = user;
+    p->bench = bench;
+    return (!p->asked_size || bench_parse_list(bench, "size", p->asked_size, NULL, SIZE_LEAST,
+                                               SIZE_MOST, &p->sizes)) &&
+           bench_parse_list(bench, "slots", p->asked_slots, NULL, 1, SLOTS_MOST, &p->slots) &&
+           bench_parse_list(bench, "graphs", p->asked_graphs, graph_words, 0, 0, &p->graphs) &&
+           (p->graphs.count <= 2 ||
+            bench_fail(bench, CLI_USAGE, "--graphs takes off, on or both")) &&
+           (p->sizes.count <= 1 || bench_fail(bench, CLI_USAGE, "--size takes one size here"));
+}
+
+static bool run(struct bench *bench, void *user)
+{
+    struct pipeline_bench *p = user;
+    const struct weir_limits *limits = bench->limits;
+    const bool shared = limits->unified_memory && limits->copy_engines_to_device == 0;
+    p->size = (size_t)(p->asked_size ? p->sizes.values[0] : shared ? SIZE_CPU : SIZE_GPU);
+    p->size -= p->size % sizeof(uint32_t);
+    const bool fine = bench_work_open(bench, &p->work) &&
+                      bench_buffer(bench, "host", p->size, WEIR_PLACE_HOST, &p->host) &&
+                      bench_buffer(bench, "values", p->size, WEIR_PLACE_DEVICE, &p->values) &&
+                      bench_work_fill(bench, p->host, p->size, 0) && calibrate(p) &&
+                      make_lines(p) && measure(p);
+    if (fine) {
+        bench_parameter(bench, "frames", (double)p->frames);
+        bench_parameter(bench, "frame bytes", (double)p->size);
+        set_plot(p);
+        report_parts(p);
+        report_lines(p);
+    }
+    destroy_all(p);
+    return fine;
+}
+
+static int pipeline_main(int argc, char **argv)
+{
+    static struct pipeline_bench p = {.frames = 100,
+                                      .asked_slots = "1,2,3,4",
+                                      .asked_graphs = "off"};
+    const struct cli_option options[] = {
+        {"frames", "N", "frames of a run (100)", CLI_COUNT, &p.frames, 1, FRAMES_MOST},
+        {"size", "BYTES",
+         "of a frame, in and out: 8M (1M where the processor is\nthe device, else 8M)", CLI_TEXT,
+         &p.asked_size, 0, 0},
+        {"slots", "LIST", "numbers of slots; the first is compared with (1,2,3,4)", CLI_TEXT,
+         &p.asked_slots, 0, 0},
+        {"graphs", "LIST", "off, on or both: each frame is a launch of a graph (off)", CLI_TEXT,
+         &p.asked_graphs, 0, 0},
+    };
+    const struct bench_program program = {
+        .name = "pipeline",
+        .about =
+            "Runs frames through upload, kernel and download with several numbers of slots.\n"
+            "The kernel is made to take as long as a copy, four times as long, and a quarter,\n"
+            "by what copies take in this run. Frames are in pinned memory from the start.\n\n"
+            "  weir bench pipeline --plot pipeline.svg\n"
+            "  weir bench pipeline --slots 1,3 --size 4M --frames 1000",
+        .options = options,
+        .option_count = sizeof options / sizeof *options,
+        .opens_device = true,
+        .check = check,
+        .run = run,
+    };
+    return bench_main(&program, &p, argc, argv);
+}
+
+const struct cli_command cli_bench_pipeline = {
+    .name = "pipeline",
+    .summary = "frames/s of a pipeline with one slot and with more",
+    .main = pipeline_main,
+};

@@ -1,0 +1,65 @@
+// A plot as an SVG file: lines over a scale, or bars over names, each with the range
+// behind it. Colours are of middle lightness and the ground is left transparent, so
+// that it can be looked at on light pages and on dark ones.
+#ifndef WEIR_CLI_BENCH_PLOT_H
+#define WEIR_CLI_BENCH_PLOT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum {
+    CLI_PLOT_SERIES_MAX = 12,
+    CLI_PLOT_POINTS_MAX = 64,
+    CLI_PLOT_GROUPS_MAX = 24,
+    CLI_PLOT_TEXT = 96
+};
+
+struct cli_plot_point {
+    double x; // of bars: the number of the group
+    double y;
+    double low;
+    double high;
+};
+
+struct cli_plot_series {
+    char name[CLI_PLOT_TEXT];
+    struct cli_plot_point points[CLI_PLOT_POINTS_MAX]; // of lines: in rising order of x
+    size_t count;
+};
+
+struct cli_plot {
+    char title[CLI_PLOT_TEXT];
+    char subtitle[2 * CLI_PLOT_TEXT];
+    char x_name[CLI_PLOT_TEXT];
+    char y_name[CLI_PLOT_TEXT];
+    bool doubling; // x grows by doubling, and so do its ticks
+    // With names of groups it is bars, else lines.
+    char groups[CLI_PLOT_GROUPS_MAX][CLI_PLOT_TEXT];
+    size_t group_count;
+    struct cli_plot_series series[CLI_PLOT_SERIES_MAX];
+    size_t series_count;
+    // A level to compare with, named at its right end; none without a name.
+    double level;
+    char level_name[CLI_PLOT_TEXT];
+};
+
+// The series of this name, made if it is new; the last one when there are too many.
+struct cli_plot_series *cli_plot_series(struct cli_plot *plot, const char *name);
+
+// Adds a point; one too many is left out.
+void cli_plot_add(struct cli_plot_series *series, struct cli_plot_point point);
+
+// The number of the group of this name, made if it is new.
+size_t cli_plot_group(struct cli_plot *plot, const char *name);
+
+// The whole text of the SVG file, or NULL without memory.
+//
+// Ownership: the caller's, to be freed with free().
+char *cli_plot_text(const struct cli_plot *plot, size_t *out_size);
+
+// Writes the file, in one piece.
+//
+// Errors: false after a message.
+bool cli_plot_write(const struct cli_plot *plot, const char *path);
+
+#endif

@@ -1,0 +1,97 @@
+// What the two files of `weir bench swim` share: the work of the puzzle "Swimming in
+// streams", and the ways of doing it.
+//
+// Three kinds of work, each `side` x `side` floats at a time: products of matrices;
+// copies from the device to the host ("down"); copies from the host to the device
+// ("up"). The host's side of a copy is a pinned buffer, copied in the queue, or plain
+// memory, through weir_download() and weir_upload(), which return when it is done.
+#ifndef WEIR_CLI_BENCH_SWIM_H
+#define WEIR_CLI_BENCH_SWIM_H
+
+#include "cli/bench/bench.h"
+#include "cli/bench/swim_blas.h"
+
+enum {
+    SWIM_RING = 8, // matrices that the products go round
+    SWIM_PRODUCTS_MAX = 1000
+};
+
+enum swim_part {
+    SWIM_PRODUCTS = 1,
+    SWIM_DOWN = 2,
+    SWIM_UP = 4,
+    SWIM_ALL = 7
+};
+
+// Who multiplies.
+enum swim_product {
+    SWIM_PORTABLE, // kernels/matmul
+    SWIM_BLAS,     // cuBLAS
+    SWIM_TENSOR    // cuBLAS on tensor cores
+};
+
+// One way of doing some of the work.
+struct swim_way {
+    const char *key;
+    const char *name;
+    unsigned parts;
+    bool pageable;
+    bool spread; // a queue for each part, else one for all
+    enum swim_product product;
+};
+
+// Products in one queue, and a light kernel over as many matrices behind them in the
+// same queue, in one beside it, or in one of the highest priority.
+enum swim_beside {
+    SWIM_BEHIND,
+    SWIM_BESIDE,
+    SWIM_FIRST
+};
+
+struct swim_times {
+    double all_ms;   // from the first submit to the end of all work
+    double host_ms;  // until the last call of the way returned
+    double light_ms; // until the light kernels were done
+};
+
+struct swim {
+    // Set by the command line.
+    uint64_t side;
+    uint64_t copies;
+    uint64_t products; // 0: as many as last as long as the copies one way
+
+    struct bench *bench;
+    size_t matrix_bytes;
+    size_t all_bytes;      // of the copies, one way
+    weir_queue *queues[3]; // products, down, up
+    weir_queue *first;     // of the highest priority; NULL where there are none
+    weir_program *program;
+    weir_program *light_program;
+    weir_kernel *matmul;
+    weir_kernel *light;
+    weir_buffer *factors; // SWIM_RING matrices
+    weir_buffer *results; // and their squares
+    weir_buffer *scaled;  // what the light kernel writes
+    weir_buffer *down_from, *up_to;
+    weir_buffer *down_pinned, *up_pinned;
+    unsigned char *down_plain, *up_plain;
+    swim_blas *blas; // NULL where there is no cuBLAS
+};
+
+// Makes queues, kernels and memory, and fills what is read.
+//
+// Errors: false after a sentence; swim_close() frees what was made.
+bool swim_open(struct swim *swim);
+void swim_close(struct swim *swim);
+
+// Does the work once. False after a sentence.
+bool swim_run(struct swim *swim, const struct swim_way *way, struct swim_times *out_times);
+bool swim_run_beside(struct swim *swim, enum swim_beside beside, enum swim_product product,
+                     struct swim_times *out_times);
+
+// Clears what a way writes, does it, and holds every byte that it copied and samples of
+// its products against what they must be.
+bool swim_check(struct swim *swim, const struct swim_way *way);
+bool swim_check_beside(struct swim *swim, enum swim_beside beside, enum swim_product product);
+
+#endif

@@ -1,0 +1,216 @@
+// `rounds` steps of x -> a x + c are one step with another a and c, which is found by
+// squaring. So the host checks a kernel of any length at the price of a copy.
+#include "cli/bench/work.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "kernels/bench/bench.h"
+
+enum {
+    BLOCK = 256,
+    IN_A_ROW = 4,
+    ROUNDS_MAX = 1 << 22
+};
+
+#define SPREAD UINT32_C(0x9e3779b1)  // neighbours get distant numbers
+#define SPOILED UINT32_C(0x5bd1e995) // xor-ed onto what was right
+
+struct step {
+    uint32_t factor;
+    uint32_t addend;
+};
+
+// First `a`, then `b`.
+static struct step joined(struct step a, struct step b)
+{
+    return (struct step){b.factor * a.factor, b.factor * a.addend + b.addend};
+}
+
+static struct step steps_of(const struct bench *bench, uint32_t rounds)
+{
+    struct step result = {1, 0};
+    struct step power = {1664525u, 1013904223u};
+    if (!bench->runs_kernels)
+        return result;
+    for (; rounds > 0; rounds /= 2, power = joined(power, power))
+        if (rounds % 2 == 1)
+            result = joined(result, power);
+    return result;
+}
+
+static uint32_t number_at(size_t index, uint32_t seed)
+{
+    return (uint32_t)index * SPREAD + seed;
+}
+
+// Objects.
+
+bool bench_buffer(struct bench *bench, const char *label, size_t size, weir_placement placement,
+                  weir_buffer **out_buffer)
+{
+    const struct weir_buffer_params params = {.struct_size = sizeof params,
+                                              .label = label,
+                                              .size = size,
+                                              .placement = placement};
+    return weir_buffer_create(bench->device, &params, out_buffer) == WEIR_OK ||
+           bench_fail_weir(bench);
+}
+
+bool bench_queue(struct bench *bench, const char *label, int32_t priority, weir_queue **out_queue)
+{
+    const struct weir_queue_params params = {.struct_size = sizeof params,
+                                             .label = label,
+                                             .priority = priority};
+    return weir_queue_create(bench->device, &params, out_queue) == WEIR_OK ||
+           bench_fail_weir(bench);
+}
+
+bool bench_work_open(struct bench *bench, struct bench_work *out_work)
+{
+    const struct weir_program_params params = {.struct_size = sizeof params,
+                                               .label = "bench",
+                                               .bundle = &bench_kernels};
+    *out_work = (struct bench_work){.bench = bench};
+    if (weir_program_create(bench->device, &params, &out_work->program) != WEIR_OK ||
+        weir_kernel_create(out_work->program, "advance", &out_work->kernel) != WEIR_OK)
+        return bench_fail_weir(bench);
+    const uint32_t most = weir_kernel_get_info(out_work->kernel)->max_block_items;
+    out_work->block = most < BLOCK ? most : BLOCK;
+    return bench_queue(bench, "bench/work", 0, &out_work->queue);
+}
+
+void bench_work_close(struct bench_work *work)
+{
+    weir_queue_destroy(&work->queue);
+    weir_kernel_destroy(&work->kernel);
+    weir_program_destroy(&work->program);
+}
+
+weir_status bench_work_launch(const struct bench_work *work, weir_queue *queue, weir_buffer *buffer,
+                              size_t offset, size_t size, uint32_t rounds)
+{
+    const uint32_t count = (uint32_t)(size / sizeof(uint32_t));
+    const uint32_t blocks = count / work->block + (count % work->block > 0);
+    return weir_queue_launch(queue, work->kernel, weir_dim(blocks, 1, 1),
+                             weir_dim(work->block, 1, 1), weir_inout(buffer, offset, size), rounds,
+                             count);
+}
+
+// Times.
+
+bool bench_work_time(const struct bench_work *work, weir_buffer *buffer, size_t size,
+                     uint32_t rounds, double *out_ns)
+{
+    const uint64_t began = cli_now_ns();
+    *out_ns = 0;
+    if (bench_work_launch(work, work->queue, buffer, 0, size, rounds) != WEIR_OK ||
+        weir_queue_sync(work->queue, WEIR_FOREVER) != WEIR_OK)
+        return bench_fail_weir(work->bench);
+    *out_ns = (double)(cli_now_ns() - began);
+    return true;
+}
+
+// Of one of several launches in a row, so that waiting for the end weighs little, and
+// the least of a few: what came between is not the kernel's.
+static bool least_time(const struct bench_work *work, weir_buffer *buffer, size_t size,
+                       uint32_t rounds, double *out_ns)
+{
+    *out_ns = 0;
+    for (int i = 0; i < 3; i++) {
+        const uint64_t began = cli_now_ns();
+        for (int k = 0; k < IN_A_ROW; k++)
+            if (bench_work_launch(work, work->queue, buffer, 0, size, rounds) != WEIR_OK)
+                return bench_fail_weir(work->bench);
+        if (weir_queue_sync(work->queue, WEIR_FOREVER) != WEIR_OK)
+            return bench_fail_weir(work->bench);
+        const double ns = (double)(cli_now_ns() - began) / IN_A_ROW;
+        if (i == 0 || ns < *out_ns)
+            *out_ns = ns;
+    }
+    return true;
+}
+
+bool bench_work_calibrate(const struct bench_work *work, weir_buffer *buffer, size_t size,
+                          double wanted_ns, uint32_t *out_rounds)
+{
+    double base, ns;
+    uint32_t rounds = 1;
+    *out_rounds = 1;
+    if (!work->bench->runs_kernels)
+        return true;
+    if (!least_time(work, buffer, size, 1, &base))
+        return false;
+    // Above `base` time grows with the rounds.
+    for (ns = base; ns < wanted_ns && rounds < ROUNDS_MAX;) {
+        rounds *= 2;
+        if (!least_time(work, buffer, size, rounds, &ns))
+            return false;
+    }
+    if (rounds > 1 && ns > base) {
+        const double share = (wanted_ns - base) / (ns - base);
+        const double found = share * (double)(rounds - 1) + 1.5;
+        rounds = found < ROUNDS_MAX ? (uint32_t)found : ROUNDS_MAX;
+    }
+    *out_rounds = rounds > 0 ? rounds : 1;
+    return true;
+}
+
+// Memory.
+
+static uint32_t *begin(struct bench *bench, weir_buffer *buffer, size_t size, weir_access access)
+{
+    void *pointer = NULL;
+    if (weir_host_begin(buffer, 0, size, access, &pointer) != WEIR_OK)
+        bench_fail_weir(bench);
+    return pointer;
+}
+
+bool bench_work_fill(struct bench *bench, weir_buffer *buffer, size_t size, uint32_t seed)
+{
+    uint32_t *numbers = begin(bench, buffer, size, WEIR_ACCESS_WRITE);
+    if (!numbers)
+        return false;
+    for (size_t i = 0; i < size / sizeof *numbers; i++)
+        numbers[i] = number_at(i, seed);
+    weir_host_end(buffer, 0, size, WEIR_ACCESS_WRITE);
+    return true;
+}
+
+bool bench_work_spoil(struct bench *bench, weir_buffer *buffer, size_t size)
+{
+    void *bytes = begin(bench, buffer, size, WEIR_ACCESS_WRITE);
+    if (!bytes)
+        return false;
+    memset(bytes, 0xa5, size);
+    weir_host_end(buffer, 0, size, WEIR_ACCESS_WRITE);
+    return true;
+}
+
+bool bench_work_check(struct bench *bench, weir_buffer *buffer, size_t size, uint32_t seed,
+                      uint32_t rounds, const char *what)
+{
+    const struct step step = steps_of(bench, rounds);
+    const size_t count = size / sizeof(uint32_t);
+    size_t wrong = 0, first = 0;
+    uint32_t got = 0;
+    uint32_t *numbers = begin(bench, buffer, size, WEIR_ACCESS_READ_WRITE);
+    if (!numbers)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        const uint32_t right = step.factor * number_at(i, seed) + step.addend;
+        if (numbers[i] != right && wrong++ == 0) {
+            first = i;
+            got = numbers[i];
+        }
+        numbers[i] = right ^ SPOILED;
+    }
+    weir_host_end(buffer, 0, size, WEIR_ACCESS_READ_WRITE);
+    bench->checked++;
+    return wrong == 0 ||
+           bench_fail_result(bench,
+                             "%s: %zu of %zu numbers are wrong; number %zu is %" PRIu32
+                             " and must be %" PRIu32 "; nothing was timed",
+                             what, wrong, count, first, got,
+                             step.factor * number_at(first, seed) + step.addend);
+}

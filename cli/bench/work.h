@@ -1,0 +1,49 @@
+// The work that benchmarks have done on a device: a kernel that takes as long as it is
+// told to and whose result is known, and buffers of numbers to do it on.
+#ifndef WEIR_CLI_BENCH_WORK_H
+#define WEIR_CLI_BENCH_WORK_H
+
+#include "cli/bench/bench.h"
+
+struct bench_work {
+    struct bench *bench;
+    weir_program *program;
+    weir_kernel *kernel;
+    weir_queue *queue; // for measuring, and what is not part of a benchmark
+    uint32_t block;
+};
+
+bool bench_work_open(struct bench *bench, struct bench_work *out_work);
+void bench_work_close(struct bench_work *work);
+
+// Puts the numbers in `size` bytes of the buffer `rounds` times through the kernel.
+// `size` is a multiple of 4.
+weir_status bench_work_launch(const struct bench_work *work, weir_queue *queue, weir_buffer *buffer,
+                              size_t offset, size_t size, uint32_t rounds);
+
+// Nanoseconds of the kernel alone over these bytes, from submit to sync.
+bool bench_work_time(const struct bench_work *work, weir_buffer *buffer, size_t size,
+                     uint32_t rounds, double *out_ns);
+
+// The rounds with which the kernel takes about `wanted_ns` over these bytes, at least 1.
+// 1 on a device that runs no kernels.
+bool bench_work_calibrate(const struct bench_work *work, weir_buffer *buffer, size_t size,
+                          double wanted_ns, uint32_t *out_rounds);
+
+// Host memory. Fills a range with numbers that `seed` decides.
+bool bench_work_fill(struct bench *bench, weir_buffer *buffer, size_t size, uint32_t seed);
+
+// Overwrites a range with what no right result is.
+bool bench_work_spoil(struct bench *bench, weir_buffer *buffer, size_t size);
+
+// Checks that a range holds what the kernel makes of the numbers of `seed`, counts it
+// as checked, and spoils it. `what` is named when it does not.
+bool bench_work_check(struct bench *bench, weir_buffer *buffer, size_t size, uint32_t seed,
+                      uint32_t rounds, const char *what);
+
+// Objects, with a message when they cannot be made.
+bool bench_buffer(struct bench *bench, const char *label, size_t size, weir_placement placement,
+                  weir_buffer **out_buffer);
+bool bench_queue(struct bench *bench, const char *label, int32_t priority, weir_queue **out_queue);
+
+#endif

@@ -1,0 +1,64 @@
+// What the files of the `weir` command share: exit codes, messages, dispatch.
+//
+// Data goes to stdout, messages to stderr; a message is a sentence that names
+// the thing and the remedy.
+#ifndef WEIR_CLI_COMMON_CLI_H
+#define WEIR_CLI_COMMON_CLI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <weir/common.h>
+
+// What the process ends with. Ended by a signal: CLI_SIGNALLED + its number.
+enum cli_exit {
+    CLI_OK = 0,
+    CLI_FAILED = 1,      // an image failed, or a file cannot be read or written
+    CLI_USAGE = 2,       // the command line is wrong
+    CLI_SETUP = 3,       // the configuration, a module or a device cannot be used
+    CLI_NOT_FOUND = 127, // `weir trace`: the command to be run is not there
+    CLI_SIGNALLED = 128,
+};
+
+// One command, or a group of them.
+struct cli_command {
+    const char *name;
+    const char *summary; // one line, for the list
+    // argv[0] is the command's own name. Returns an exit code.
+    int (*main)(int argc, char **argv);
+    // A group: NULL `main`, and what its members are called ("command").
+    const char *what;
+    const struct cli_command *members;
+    size_t member_count;
+};
+
+// Prints "weir: SENTENCE" to stderr, in one piece, and puts a progress line out
+// of its way. Threads: safe.
+void cli_error(const char *format, ...) WEIR_PRINTF(1, 2);
+void cli_warning(const char *format, ...) WEIR_PRINTF(1, 2);
+void cli_note(const char *format, ...) WEIR_PRINTF(1, 2);
+
+// Prints the thread's Weir error the same way, and returns the exit code that
+// belongs to its status.
+int cli_weir_error(void);
+
+// Whether a file of that name can be written, so that a long command need not end to
+// find out. True for NULL; false after a message.
+bool cli_can_write(const char *path);
+
+// Sends the library's warnings and errors to stderr. A message that is a
+// compiler's log is printed whole.
+void cli_log_to_stderr(void);
+
+// Turns notes off, and warnings; errors stay.
+void cli_set_quiet(bool quiet);
+
+// Prints `version` as every --version does.
+void cli_print_version(void);
+
+// The exit code, once all that was printed has reached stdout: `code`, or
+// CLI_FAILED with a message if it could not be written.
+int cli_flush(int code);
+
+#endif

@@ -1,0 +1,27 @@
+// Writing JSON: to stdout, or to a file in one piece.
+#ifndef WEIR_CLI_COMMON_JSON_H
+#define WEIR_CLI_COMMON_JSON_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+// Adds a value to an object and takes it over. A NULL value, which is what a
+// jansson constructor returns without memory, makes `*ok` false.
+void cli_json_set(json_t *object, const char *key, json_t *value, bool *ok);
+void cli_json_append(json_t *array, json_t *value, bool *ok);
+
+// The text, ending in a newline, or NULL without memory. Numbers have as many
+// digits as a float needs to be read back exactly.
+//
+// Ownership: the caller's, to be freed with free().
+char *cli_json_text(const json_t *value, size_t *out_size);
+
+// Prints `value` to stdout, takes it over, and returns the exit code: `code`, or
+// CLI_FAILED with a message when `ok` is false or memory runs out.
+int cli_json_print(json_t *value, bool ok, int code);
+
+// The text as a JSON string; bytes that are not UTF-8, such as those of file
+// names, become '?'.
+json_t *cli_json_string(const char *text);
+
+#endif

@@ -1,0 +1,120 @@
+// Messages. The progress line shares the terminal with them, so both take the
+// same lock, and a message erases the line first; the next update draws it again.
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <weir/weir.h>
+
+#include "base/file.h"
+#include "cli/common/cli.h"
+#include "cli/common/progress.h"
+
+static struct {
+    pthread_mutex_t lock;
+    bool quiet;
+    bool line_shown;
+} output = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void print(const char *prefix, const char *format, va_list arguments)
+{
+    char text[4096];
+    vsnprintf(text, sizeof text, format, arguments);
+    pthread_mutex_lock(&output.lock);
+    fprintf(stderr, "%s%s%s\n", output.line_shown ? "\r\033[K" : "", prefix, text);
+    output.line_shown = false;
+    pthread_mutex_unlock(&output.lock);
+}
+
+void cli_progress_line(const char *text)
+{
+    pthread_mutex_lock(&output.lock);
+    if (text || output.line_shown)
+        fprintf(stderr, "\r%s\033[K", text ? text : "");
+    output.line_shown = text != NULL;
+    fflush(stderr);
+    pthread_mutex_unlock(&output.lock);
+}
+
+void cli_error(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    print("weir: ", format, arguments);
+    va_end(arguments);
+}
+
+void cli_warning(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    if (!output.quiet)
+        print("weir: warning: ", format, arguments);
+    va_end(arguments);
+}
+
+void cli_note(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    if (!output.quiet)
+        print("weir: ", format, arguments);
+    va_end(arguments);
+}
+
+void cli_set_quiet(bool quiet)
+{
+    output.quiet = quiet;
+}
+
+int cli_weir_error(void)
+{
+    cli_error("%s", weir_last_error_text());
+    switch (weir_last_error()->status) {
+    case WEIR_ERROR_HOST_CALL:
+    case WEIR_ERROR_EXPIRED:
+        return CLI_FAILED;
+    default:
+        return CLI_SETUP;
+    }
+}
+
+bool cli_can_write(const char *path)
+{
+    char message[512];
+    weir_file_writer *writer = path ? weir_file_writer_create(path, message, sizeof message) : NULL;
+    if (path && !writer)
+        cli_error("%s", message);
+    const bool can = !path || writer;
+    weir_file_writer_destroy(&writer);
+    return can;
+}
+
+static void print_log(void *user, weir_log_level level, const char *source, const char *message)
+{
+    (void)user;
+    if (level == WEIR_LOG_ERROR)
+        cli_error("%s: %s", source, message);
+    else
+        cli_warning("%s: %s", source, message);
+}
+
+void cli_log_to_stderr(void)
+{
+    weir_log_set(print_log, NULL, WEIR_LOG_WARNING);
+}
+
+void cli_print_version(void)
+{
+    printf("weir %s\n", weir_version());
+}
+
+int cli_flush(int code)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return code;
+    cli_error("standard output cannot be written: what it holds is incomplete; free space or "
+              "redirect it elsewhere");
+    return code == CLI_OK ? CLI_FAILED : code;
+}

@@ -1,0 +1,242 @@
+// A parser of its own in place of getopt_long: that one accepts abbreviations,
+// prints its own sentences, and knows no nearest name.
+#include "cli/common/options.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+
+enum {
+    OPTION_LIMIT = 32,
+    HELP_COLUMN = 22
+};
+
+static const char help_line[] = "print this text";
+static const char version_line[] = "print the version";
+
+static void print_option(const char *name, const char *value, const char *help)
+{
+    char left[64];
+    snprintf(left, sizeof left, "--%s%s%s", name, value ? " " : "", value ? value : "");
+    printf("  %-*s", HELP_COLUMN - 2, left);
+    for (const char *line = help;; line++) {
+        size_t length = strcspn(line, "\n");
+        printf("%.*s\n", (int)length, line);
+        line += length;
+        if (*line == '\0')
+            return;
+        printf("%*s", HELP_COLUMN, "");
+    }
+}
+
+static void print_help(const struct cli_usage *usage)
+{
+    printf("usage: %s [OPTION]...%s%s\n\n%s\n\n", usage->command, *usage->operands ? " " : "",
+           usage->operands, usage->about);
+    for (size_t i = 0; i < usage->option_count; i++)
+        print_option(usage->options[i].name, usage->options[i].value, usage->options[i].help);
+    print_option("help", NULL, help_line);
+    print_option("version", NULL, version_line);
+    printf("\nMore is in %s.\n", usage->manual);
+}
+
+// The option that argument `text` names, and its value behind '=', if any.
+static const struct cli_option *find(const struct cli_usage *usage, const char *text,
+                                     const char **out_value)
+{
+    const size_t length = strcspn(text, "=");
+    *out_value = text[length] == '=' ? text + length + 1 : NULL;
+    for (size_t i = 0; i < usage->option_count; i++)
+        if (strlen(usage->options[i].name) == length &&
+            strncmp(usage->options[i].name, text, length) == 0)
+            return &usage->options[i];
+    return NULL;
+}
+
+static int unknown_option(const struct cli_usage *usage, const char *argument)
+{
+    const char *text = argument + strspn(argument, "-");
+    char name[64];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(text, "="), text);
+
+    const char *nearest = weir_text_nearer(name, NULL, "help");
+    nearest = weir_text_nearer(name, nearest, "version");
+    for (size_t i = 0; i < usage->option_count; i++)
+        nearest = weir_text_nearer(name, nearest, usage->options[i].name);
+    if (nearest)
+        cli_error("%s has no option '%s'; did you mean --%s?", usage->command, argument, nearest);
+    else
+        cli_error("%s has no option '%s'; `%s --help` lists them", usage->command, argument,
+                  usage->command);
+    return CLI_USAGE;
+}
+
+static bool set_count(const struct cli_option *option, const char *text)
+{
+    char *end = NULL;
+    errno = 0;
+    const unsigned long long number = strtoull(text, &end, 10);
+    if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || number < option->minimum ||
+        number > option->maximum) {
+        cli_error("--%s takes a whole number from %" PRIu64 " to %" PRIu64 ", not '%s'",
+                  option->name, option->minimum, option->maximum, text);
+        return false;
+    }
+    *(uint64_t *)option->out = number;
+    return true;
+}
+
+static bool set(const struct cli_option *option, const char *value)
+{
+    switch (option->kind) {
+    case CLI_FLAG:
+        *(bool *)option->out = true;
+        return true;
+    case CLI_COUNT:
+        return set_count(option, value);
+    case CLI_TEXT:
+        break;
+    }
+    if (value[0] == '\0') {
+        cli_error("--%s is empty; give it a %s or leave it out", option->name, option->value);
+        return false;
+    }
+    *(const char **)option->out = value;
+    return true;
+}
+
+// Takes the option at argv[*index], and its value from behind it.
+static bool take(const struct cli_usage *usage, int argc, char **argv, int *index, bool *given)
+{
+    const char *value;
+    const struct cli_option *option = find(usage, argv[*index] + 2, &value);
+    if (!option) {
+        unknown_option(usage, argv[*index]);
+        return false;
+    }
+    bool *twice = &given[option - usage->options];
+    if (*twice) {
+        cli_error("--%s stands twice; once is enough", option->name);
+        return false;
+    }
+    *twice = true;
+    if (option->kind == CLI_FLAG && value) {
+        cli_error("--%s takes no value, but got '%s'", option->name, value);
+        return false;
+    }
+    if (option->kind != CLI_FLAG && !value) {
+        if (*index + 1 >= argc) {
+            cli_error("--%s needs a value: --%s %s", option->name, option->name, option->value);
+            return false;
+        }
+        value = argv[++*index];
+    }
+    return set(option, value);
+}
+
+static bool check_operands(const struct cli_usage *usage, char **operands, size_t count)
+{
+    if (count < usage->operand_minimum) {
+        cli_error("%s needs %s: %s %s", usage->command, usage->operand, usage->command,
+                  usage->operands);
+        return false;
+    }
+    if (count > usage->operand_maximum) {
+        cli_error("%s does not know what to do with '%s'; `%s --help` tells what it takes",
+                  usage->command, operands[usage->operand_maximum], usage->command);
+        return false;
+    }
+    for (size_t i = 0; i < count; i++)
+        if (operands[i][0] == '\0') {
+            cli_error("%s got an empty name; it needs %s", usage->command, usage->operand);
+            return false;
+        }
+    return true;
+}
+
+static bool help_or_version(const struct cli_usage *usage, const char *argument)
+{
+    if (strcmp(argument, "--help") == 0 || strcmp(argument, "-h") == 0)
+        print_help(usage);
+    else if (strcmp(argument, "--version") == 0)
+        cli_print_version();
+    else
+        return false;
+    return true;
+}
+
+bool cli_parse(const struct cli_usage *usage, int argc, char **argv, size_t *out_operand_count,
+               int *out_exit)
+{
+    bool given[OPTION_LIMIT] = {false};
+    size_t count = 0;
+    bool options_ended = false;
+
+    *out_exit = CLI_USAGE;
+    for (int i = 1; i < argc; i++) {
+        if (options_ended || argv[i][0] != '-' || argv[i][1] == '\0') {
+            argv[count++] = argv[i];
+        } else if (strcmp(argv[i], "--") == 0) {
+            options_ended = true;
+        } else if (help_or_version(usage, argv[i])) {
+            *out_exit = CLI_OK;
+            return false;
+        } else if (argv[i][1] != '-') {
+            unknown_option(usage, argv[i]);
+            return false;
+        } else if (!take(usage, argc, argv, &i, given)) {
+            return false;
+        }
+    }
+    *out_operand_count = count;
+    return check_operands(usage, argv, count);
+}
+
+static void print_group_help(const struct cli_command *group, const char *path, const char *manual)
+{
+    printf("usage: %s %s [OPTION]...\n\n%s\n\n", path, group->what, group->summary);
+    for (size_t i = 0; i < group->member_count; i++)
+        printf("  %-12s%s\n", group->members[i].name, group->members[i].summary);
+    printf("\n`%s %s --help` tells more, and so does %s.\n", path, group->what, manual);
+}
+
+static int unknown_member(const struct cli_command *group, const char *path, const char *name)
+{
+    const char *nearest = NULL;
+    for (size_t i = 0; i < group->member_count; i++)
+        nearest = weir_text_nearer(name, nearest, group->members[i].name);
+    if (nearest)
+        cli_error("%s has no '%s'; did you mean '%s'?", path, name, nearest);
+    else
+        cli_error("%s has no '%s'; `%s --help` lists what it has", path, name, path);
+    return CLI_USAGE;
+}
+
+int cli_dispatch(const struct cli_command *group, const char *path, const char *manual, int argc,
+                 char **argv)
+{
+    if (argc < 2) {
+        cli_error("%s needs a %s; `%s --help` lists them", path, group->what, path);
+        return CLI_USAGE;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+        print_group_help(group, path, manual);
+        return CLI_OK;
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        cli_print_version();
+        return CLI_OK;
+    }
+    for (size_t i = 0; i < group->member_count; i++)
+        if (strcmp(argv[1], group->members[i].name) == 0)
+            return group->members[i].main(argc - 1, argv + 1);
+    if (argv[1][0] == '-') {
+        const struct cli_usage none = {.command = path};
+        return unknown_option(&none, argv[1]);
+    }
+    return unknown_member(group, path, argv[1]);
+}

@@ -1,0 +1,51 @@
+// Command lines: a table of options for each command, from which they are
+// parsed and their help is written.
+#ifndef WEIR_CLI_COMMON_OPTIONS_H
+#define WEIR_CLI_COMMON_OPTIONS_H
+
+#include "cli/common/cli.h"
+
+enum cli_option_kind {
+    CLI_FLAG,  // bool *
+    CLI_TEXT,  // const char **
+    CLI_COUNT, // uint64_t *, between `minimum` and `maximum`
+};
+
+// Given as --NAME VALUE or --NAME=VALUE, at most once.
+struct cli_option {
+    const char *name;
+    const char *value; // what the help calls it; NULL for a flag
+    const char *help;
+    enum cli_option_kind kind;
+    void *out; // left alone when the option is not given
+    uint64_t minimum;
+    uint64_t maximum;
+};
+
+struct cli_usage {
+    const char *command;  // "weir run arr-coc"
+    const char *operands; // as in the first line of the help; "" for none
+    const char *operand;  // one of them, for messages: "an image"
+    const char *about;    // paragraphs below the first line
+    const char *manual;   // "weir-run(1)"
+    const struct cli_option *options;
+    size_t option_count;
+    size_t operand_minimum;
+    size_t operand_maximum;
+};
+
+// Reads the arguments behind argv[0]. Operands are gathered at the start of
+// argv, from index 0, and counted in `*out_operand_count`; `--` ends the options.
+// --help and --version are known everywhere and print to stdout.
+//
+// Returns false when the command is to end with `*out_exit`: after --help or
+// --version, or after an error, which was printed with the nearest name.
+bool cli_parse(const struct cli_usage *usage, int argc, char **argv, size_t *out_operand_count,
+               int *out_exit);
+
+// Runs the member of a group that argv[1] names, or prints help, version or an
+// error. `path` is how the group is called: "weir config".
+int cli_dispatch(const struct cli_command *group, const char *path, const char *manual, int argc,
+                 char **argv);
+
+#endif

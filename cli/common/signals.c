@@ -1,0 +1,109 @@
+// The signals are blocked in every thread and taken by one that waits for them.
+#include "cli/common/signals.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/common/cli.h"
+
+#define WAKE SIGUSR1 // sent to the thread by cli_signals_end()
+
+static struct {
+    pthread_t thread;
+    sigset_t signals;
+    pthread_mutex_t lock; // what `user` points to stays while it is held
+    bool deferred;
+    void (*stop)(void *user);
+    void *user;
+    atomic_int received;
+    atomic_bool ending;
+} state = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+// Where nothing is half done there is nothing to wait for; and who asks twice does
+// not want to wait for what was started.
+static void handle(int number)
+{
+    pthread_mutex_lock(&state.lock);
+    const bool again = atomic_exchange(&state.received, number) != 0;
+    if (!state.deferred || again) {
+        cli_error("interrupted%s", again ? " again: what was started is not finished" : "");
+        _exit(CLI_SIGNALLED + number);
+    }
+    cli_error("interrupted: finishing what was started; once more ends at once");
+    if (state.stop)
+        state.stop(state.user);
+    pthread_mutex_unlock(&state.lock);
+}
+
+static void *wait_for_signals(void *unused)
+{
+    (void)unused;
+    for (;;) {
+        int number;
+        if (sigwait(&state.signals, &number) != 0)
+            continue;
+        if (number != WAKE)
+            handle(number);
+        else if (atomic_load(&state.ending))
+            return NULL;
+    }
+}
+
+// One that is ignored, as nohup does with SIGHUP, stays ignored.
+static void add_unless_ignored(int number)
+{
+    struct sigaction action;
+    if (sigaction(number, NULL, &action) == 0 && action.sa_handler != SIG_IGN)
+        sigaddset(&state.signals, number);
+}
+
+bool cli_signals_start(void)
+{
+    sigemptyset(&state.signals);
+    sigaddset(&state.signals, WAKE);
+    add_unless_ignored(SIGINT);
+    add_unless_ignored(SIGTERM);
+    add_unless_ignored(SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &state.signals, NULL);
+    const int error = pthread_create(&state.thread, NULL, wait_for_signals, NULL);
+    if (error == 0)
+        return true;
+    cli_error("no thread for signals: %s", strerror(error));
+    pthread_sigmask(SIG_UNBLOCK, &state.signals, NULL);
+    return false;
+}
+
+static void set_deferred(bool deferred, void (*stop)(void *user), void *user)
+{
+    pthread_mutex_lock(&state.lock);
+    state.deferred = deferred;
+    state.stop = stop;
+    state.user = user;
+    pthread_mutex_unlock(&state.lock);
+}
+
+void cli_signals_defer(void (*stop)(void *user), void *user)
+{
+    set_deferred(true, stop, user);
+}
+
+void cli_signals_resume(void)
+{
+    set_deferred(false, NULL, NULL);
+}
+
+void cli_signals_end(void)
+{
+    atomic_store(&state.ending, true);
+    pthread_kill(state.thread, WAKE);
+    pthread_join(state.thread, NULL);
+}
+
+int cli_signal(void)
+{
+    return atomic_load(&state.received);
+}

@@ -1,0 +1,50 @@
+// What the files of `weir doctor` share: a list of findings.
+#ifndef WEIR_CLI_DOCTOR_H
+#define WEIR_CLI_DOCTOR_H
+
+#include <weir/weir.h>
+
+#include "cli/common/cli.h"
+
+enum doctor_state {
+    DOCTOR_OK,
+    DOCTOR_NOTE,
+    DOCTOR_PROBLEM,
+};
+
+struct doctor_finding {
+    enum doctor_state state;
+    char topic[24];
+    char text[1536];
+    char remedy[512]; // of a problem
+};
+
+struct doctor {
+    const char *config;
+    weir_runtime *runtime; // NULL when opening failed
+    weir_load_report *report;
+    weir_status opened;
+    struct doctor_finding *findings;
+    size_t count;
+    size_t capacity;
+    size_t problems;
+    bool incomplete; // memory ran out
+};
+
+// Appends a finding. The remedy of a problem is never NULL.
+void doctor_add(struct doctor *doctor, enum doctor_state state, const char *topic,
+                const char *remedy, const char *format, ...) WEIR_PRINTF(5, 6);
+
+// Appends a problem with the thread's Weir error; `remedy` stands in where the
+// error has none.
+void doctor_add_error(struct doctor *doctor, const char *topic, const char *remedy);
+
+// The parts of the examination.
+void doctor_configuration(struct doctor *doctor);
+void doctor_environment(struct doctor *doctor);
+void doctor_modules(struct doctor *doctor);
+void doctor_devices(struct doctor *doctor);
+void doctor_pocl_cache(struct doctor *doctor);
+void doctor_self_test(struct doctor *doctor);
+
+#endif

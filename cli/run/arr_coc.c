@@ -1,0 +1,350 @@
+// weir run arr-coc: from the command line to files. Everything that can be refused
+// before work begins is refused first, in the order in which a user can mend it:
+// names, output directory, weights and query, configuration and device, images.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/common/options.h"
+#include "cli/common/share.h"
+#include "cli/common/signals.h"
+#include "cli/run/run.h"
+#include "cli/runtime/open.h"
+#include "io/npy.h"
+
+enum {
+    IMAGE_LIMIT = 1 << 20,
+    REPEAT_LIMIT = 1000000000
+};
+
+static const char about[] =
+    "Runs photographs (PNG, JPEG) through the ARR-COC pipeline: texture, relevance and\n"
+    "allocation, on a queue each. For each IMAGE, whose file name without its extension is\n"
+    "NAME, it writes NAME.tokens.npy, NAME.patches.npy, NAME.relevance.npy, NAME.scores.npy,\n"
+    "NAME.overlay.png and NAME.json, and ends with a table of times.";
+
+static bool parse(struct run *run, int argc, char **argv, int *out_exit)
+{
+    const struct cli_option options[] = {
+        {"config", "F", "the INI file; without it, the one that WEIR_CONFIG\nnames, or none",
+         CLI_TEXT, &run->config, 0, 0},
+        {"query", "Q.npy", "the query; without it, normal numbers from a seed", CLI_TEXT,
+         &run->query_path, 0, 0},
+        {"weights", "W",
+         "the weights, a safetensors file; without it, the\nseeded ones that "
+         "come with weir",
+         CLI_TEXT, &run->weights_path, 0, 0},
+        {"output", "DIR", "where to write; made if missing; without it, out", CLI_TEXT,
+         &run->output, 0, 0},
+        {"repeat", "N", "run each image N times; files are written once", CLI_COUNT, &run->repeat,
+         1, REPEAT_LIMIT},
+        {"quiet", NULL, "print errors and nothing else", CLI_FLAG, &run->quiet, 0, 0},
+        {"json", NULL, "print the closing figures as JSON", CLI_FLAG, &run->json, 0, 0},
+    };
+    const struct cli_usage usage = {
+        .command = "weir run arr-coc",
+        .operands = "IMAGE...",
+        .operand = "an image",
+        .about = about,
+        .manual = "weir-run(1)",
+        .options = options,
+        .option_count = sizeof options / sizeof *options,
+        .operand_minimum = 1,
+        .operand_maximum = IMAGE_LIMIT,
+    };
+    return cli_parse(&usage, argc, argv, &run->image_count, out_exit);
+}
+
+// Weights and query.
+
+static bool find_weights(struct run *run)
+{
+    char message[9000];
+    if (run->weights_path)
+        return true;
+    if (!cli_share_file("arr_coc_weights.safetensors",
+                        "pipelines/arr_coc/weights/arr_coc_weights.safetensors", run->weights_found,
+                        sizeof run->weights_found, message, sizeof message)) {
+        cli_error("no weights: %s; name a file with --weights", message);
+        return false;
+    }
+    run->weights_path = run->weights_found;
+    cli_note("no --weights: using %s, made from a seed; no trained weights are public",
+             run->weights_found);
+    return true;
+}
+
+// [D], or one row of a matrix [1, D].
+static bool check_query(const struct run *run, const struct weir_io_npy *query, size_t wanted)
+{
+    struct weir_io_error error;
+    const bool vector = query->rank == 1 || (query->rank == 2 && query->shape[0] == 1);
+    if (!vector || query->count != wanted) {
+        char shape[WEIR_IO_SHAPE_TEXT];
+        cli_error("%s: the query has the shape %s; the weights %s want [%zu]: use the query that "
+                  "belongs to these weights",
+                  run->query_path, weir_io_shape_text(query->rank, query->shape, shape),
+                  run->weights_path, wanted);
+        return false;
+    }
+    if (!weir_io_check_finite(run->query_path, "query", query->data, wanted, &error)) {
+        cli_error("%s", error.message);
+        return false;
+    }
+    return true;
+}
+
+static float *read_query(const struct run *run, size_t wanted)
+{
+    struct weir_io_npy file = {0};
+    struct weir_io_error error;
+    float *query = NULL;
+    if (!weir_io_npy_read(run->query_path, WEIR_IO_F32, &file, &error)) {
+        cli_error("%s", error.message);
+        return NULL;
+    }
+    if (check_query(run, &file, wanted)) {
+        query = file.data;
+        file.data = NULL;
+    }
+    weir_io_npy_finish(&file);
+    return query;
+}
+
+static float *seed_query(size_t wanted)
+{
+    float *query = malloc(wanted * sizeof *query);
+    if (!query) {
+        cli_error("no memory for a query of %zu numbers", wanted);
+        return NULL;
+    }
+    weir_arr_coc_seeded_query(RUN_QUERY_SEED, query, wanted);
+    cli_note("no --query: using %zu normal numbers from seed %d", wanted, RUN_QUERY_SEED);
+    return query;
+}
+
+// Delivery. Runs on a thread of the pipeline's.
+
+static void report_failure(struct run_image *image, const struct weir_pipeline_result *result)
+{
+    if (result->status >= 0 || atomic_exchange(&image->failed, true))
+        return;
+    if (result->error && result->error->status == WEIR_ERROR_IO) {
+        cli_error("%s", result->error->message);
+        return;
+    }
+    weir_error_set(result->error);
+    cli_error("%s: %s%s%s%s", image->path, result->stage[0] ? "stage " : "", result->stage,
+              result->stage[0] ? ": " : "", weir_last_error_text());
+}
+
+static void deliver(void *user, struct weir_arr_coc_frame *frame,
+                    const struct weir_arr_coc_output *output,
+                    const struct weir_pipeline_result *result)
+{
+    struct run *run = user;
+    struct run_image *image = frame->user;
+    if (output) {
+        if (!run_take_result(image, output, &run->facts.sizes, result) &&
+            !atomic_exchange(&image->failed, true))
+            cli_error("%s: no memory for its results", image->path);
+    } else {
+        report_failure(image, result);
+    }
+    image->delivered++;
+    cli_progress_update(&run->progress, ++run->delivered, image->name);
+    if (image->delivered == run->repeat && image->result.memory)
+        run_writer_push(run, image);
+}
+
+// Opening.
+
+static bool open_device(struct run *run)
+{
+    if (cli_open(run->config, NULL, &run->runtime) < 0 ||
+        weir_device_open(run->runtime, NULL, &run->device) < 0)
+        return false;
+    struct run_facts *facts = &run->facts;
+    facts->device = *weir_device_get_info(run->device);
+    snprintf(facts->module, sizeof facts->module, "%s", weir_runtime_backend(run->runtime));
+    const weir_load_report *report = weir_runtime_report(run->runtime);
+    const struct weir_load_entry *entry;
+    for (size_t i = 0; (entry = weir_load_report_entry(report, i)); i++)
+        if (entry->outcome == WEIR_LOAD_USED && strcmp(entry->module, facts->module) == 0)
+            snprintf(facts->module_version, sizeof facts->module_version, "%s", entry->version);
+    return true;
+}
+
+static void close_device(struct run *run)
+{
+    weir_arr_coc_destroy(&run->arr_coc);
+    if (weir_device_close(&run->device) < 0 || weir_close(&run->runtime) < 0)
+        cli_weir_error();
+}
+
+// What a run needs that a configuration for programs may say otherwise.
+static void adjust(const struct run *run, struct weir_arr_coc_params *params)
+{
+    const struct weir_setting *full = weir_runtime_setting(run->runtime, "pipeline", "full");
+    const struct weir_setting *timing = weir_runtime_setting(run->runtime, "pipeline", "timing");
+    if (params->full != WEIR_PIPELINE_BLOCK)
+        cli_warning("%s: full = %s is not for this command, which runs every image it is given",
+                    full->origin, full->text);
+    params->full = WEIR_PIPELINE_BLOCK;
+    if (strcmp(timing->origin, "default") == 0)
+        params->timing = true;
+}
+
+static bool create_pipeline(struct run *run, struct weir_arr_coc_params *params)
+{
+    if (weir_arr_coc_create(params, &run->arr_coc) < 0)
+        return false;
+    run->facts.sizes = *weir_arr_coc_get_sizes(run->arr_coc);
+    run->facts.weights = run->weights_path;
+    run->facts.query = run->query_path;
+    weir_pipeline_get_statistics(weir_arr_coc_pipeline(run->arr_coc), &run->statistics);
+    for (uint32_t i = 0; i < run->statistics.stage_count && i < RUN_STAGES; i++)
+        run->facts.stages[i] = run->statistics.stages[i].name;
+    return true;
+}
+
+// Running.
+
+static void submit_all(struct run *run)
+{
+    weir_pipeline *pipeline = weir_arr_coc_pipeline(run->arr_coc);
+    for (size_t i = 0; i < run->image_count; i++) {
+        struct run_image *image = &run->images[i];
+        for (uint64_t n = 0; n < run->repeat && !image->failed && !cli_signal(); n++) {
+            const weir_status status = weir_pipeline_submit(pipeline, &image->frame);
+            if (status == WEIR_CANCELLED)
+                return;
+            if (status != WEIR_OK) {
+                cli_error("%s: %s", image->path, weir_last_error_text());
+                image->failed = true;
+            }
+        }
+    }
+}
+
+static void cancel(void *pipeline)
+{
+    weir_pipeline_cancel(pipeline);
+}
+
+static void run_frames(struct run *run)
+{
+    weir_pipeline *pipeline = weir_arr_coc_pipeline(run->arr_coc);
+    cli_signals_defer(cancel, pipeline);
+    cli_progress_start(&run->progress, !run->quiet, run->image_count * run->repeat, "frames/s");
+    submit_all(run);
+    weir_pipeline_drain(pipeline, WEIR_FOREVER);
+    cli_progress_end(&run->progress);
+    // Interrupted before their last run: what they have is kept.
+    for (size_t i = 0; i < run->image_count; i++)
+        if (!run->images[i].queued && run->images[i].result.memory)
+            run_writer_push(run, &run->images[i]);
+    run_writer_end(run);
+    cli_signals_resume();
+    weir_pipeline_get_statistics(pipeline, &run->statistics);
+}
+
+static int count_failures(const struct run *run)
+{
+    size_t failed = 0;
+    size_t written = 0;
+    for (size_t i = 0; i < run->image_count; i++) {
+        const struct run_image *image = &run->images[i];
+        failed += image->failed;
+        written += image->written;
+        if (image->different > 0)
+            cli_error("%s: %llu of its runs gave other results than the first; the device or "
+                      "its driver is not deterministic",
+                      image->path, (unsigned long long)image->different);
+        failed += !image->failed && image->different > 0;
+    }
+    if (cli_signal())
+        cli_error("interrupted: %zu of %zu images are finished and kept", written,
+                  run->image_count);
+    else if (failed > 0 && run->image_count > 1)
+        cli_error("%zu of %zu images failed", failed, run->image_count);
+    return cli_signal() ? CLI_SIGNALLED + cli_signal() : failed > 0 ? CLI_FAILED : CLI_OK;
+}
+
+// With weights and query at hand: device, images, frames.
+static int run_on_device(struct run *run, const weir_arr_coc_weights *weights, const float *query)
+{
+    struct weir_arr_coc_params params = {
+        .struct_size = sizeof params,
+        .weights = weights,
+        .query = query,
+        .query_size = weir_arr_coc_weights_query_size(weights),
+        .deliver = deliver,
+        .user = run,
+    };
+    if (!open_device(run) || weir_arr_coc_params_from_settings(run->runtime, &params) < 0)
+        return cli_weir_error();
+    adjust(run, &params);
+    run->max_pixels = params.max_pixels;
+    params.device = run->device;
+    run_probe_images(run, &params.max_pixels);
+    if (params.max_pixels == 0)
+        return count_failures(run);
+    if (!create_pipeline(run, &params))
+        return cli_weir_error();
+    if (!run_writer_start(run))
+        return CLI_FAILED;
+    run_frames(run);
+    const int code = count_failures(run);
+    if (run->json)
+        return run_print_json(run, code);
+    if (!run->quiet)
+        run_print_table(run);
+    return code;
+}
+
+static int run_with_inputs(struct run *run)
+{
+    weir_arr_coc_weights *weights = NULL;
+    struct weir_io_error error;
+    if (!find_weights(run))
+        return CLI_FAILED;
+    if (!weir_arr_coc_weights_load(run->weights_path, &weights, &error)) {
+        cli_error("%s", error.message);
+        return CLI_FAILED;
+    }
+    const size_t wanted = weir_arr_coc_weights_query_size(weights);
+    float *query = run->query_path ? read_query(run, wanted) : seed_query(wanted);
+    const int code = query ? run_on_device(run, weights, query) : CLI_FAILED;
+    run_writer_end(run);
+    close_device(run);
+    free(query);
+    weir_arr_coc_weights_destroy(&weights);
+    return code;
+}
+
+static int run_main(int argc, char **argv)
+{
+    struct run run = {.output = "out", .repeat = 1};
+    int code = CLI_USAGE;
+    if (!parse(&run, argc, argv, &code))
+        return code;
+    cli_set_quiet(run.quiet);
+    cli_log_to_stderr();
+    code = CLI_USAGE;
+    if (run_name_images(&run, argv)) {
+        code = CLI_FAILED;
+        if (run_prepare_output(&run) && cli_signals_start()) {
+            code = run_with_inputs(&run);
+            cli_signals_end();
+        }
+    }
+    run_free_images(&run);
+    return code;
+}
+
+const struct cli_command cli_run_arr_coc = {
+    .name = "arr-coc",
+    .summary = "find where in an image to spend tokens, given a query",
+    .main = run_main,
+};

@@ -1,0 +1,258 @@
+// The images of a run: what they are called, how large they are, how they are
+// loaded, and what came back.
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+#include "cli/run/run.h"
+
+// The last part of the path without its extension; ".png" stays ".png".
+static char *make_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    const char *base = slash ? slash + 1 : path;
+    const char *dot = strrchr(base, '.');
+    const size_t length = dot && dot != base ? (size_t)(dot - base) : strlen(base);
+    char *name = malloc(length + 1);
+    if (!name)
+        return NULL;
+    memcpy(name, base, length);
+    name[length] = '\0';
+    return name;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    const struct run_image *const *left = a;
+    const struct run_image *const *right = b;
+    const int order = strcmp((*left)->name, (*right)->name);
+    if (order != 0)
+        return order;
+    return *left < *right ? -1 : *left > *right; // both stand in one array
+}
+
+static bool refuse_equal_names(const struct run *run)
+{
+    struct run_image **sorted = malloc(run->image_count * sizeof *sorted);
+    bool fine = sorted != NULL;
+    if (!sorted)
+        cli_error("no memory for the list of images");
+    for (size_t i = 0; fine && i < run->image_count; i++)
+        sorted[i] = &run->images[i];
+    if (fine)
+        qsort(sorted, run->image_count, sizeof(struct run_image *), compare_names);
+    for (size_t i = 1; fine && i < run->image_count; i++)
+        if (strcmp(sorted[i - 1]->name, sorted[i]->name) == 0) {
+            cli_error("'%s' and '%s' would both write %s/%s.json and the other files of that "
+                      "name; rename one, or run them with two --output directories",
+                      sorted[i - 1]->path, sorted[i]->path, run->output, sorted[i]->name);
+            fine = false;
+        }
+    free(sorted);
+    return fine;
+}
+
+bool run_name_images(struct run *run, char **paths)
+{
+    run->images = calloc(run->image_count, sizeof *run->images);
+    if (!run->images) {
+        cli_error("no memory for the list of images");
+        return false;
+    }
+    for (size_t i = 0; i < run->image_count; i++) {
+        struct run_image *image = &run->images[i];
+        image->run = run;
+        image->path = paths[i];
+        image->frame.load = run_load_image;
+        image->frame.user = image;
+        atomic_init(&image->failed, false);
+        image->name = make_name(paths[i]);
+        if (!image->name) {
+            cli_error("no memory for the list of images");
+            return false;
+        }
+        if (image->name[0] == '\0') {
+            cli_error("'%s' is a directory; name the images in it", paths[i]);
+            return false;
+        }
+    }
+    return refuse_equal_names(run);
+}
+
+void run_probe_images(struct run *run, uint64_t *out_max_pixels)
+{
+    *out_max_pixels = 0;
+    for (size_t i = 0; i < run->image_count; i++) {
+        struct run_image *image = &run->images[i];
+        struct weir_io_error error;
+        if (!weir_io_image_probe(image->path, &image->info, &error) ||
+            !weir_io_image_check_pixels(image->path, &image->info, run->max_pixels, &error)) {
+            cli_error("%s", error.message);
+            image->failed = true;
+            continue;
+        }
+        const uint64_t pixels = (uint64_t)image->info.width * image->info.height;
+        if (pixels > *out_max_pixels)
+            *out_max_pixels = pixels;
+    }
+}
+
+// Like mkdir -p.
+static bool make_directories(const char *path)
+{
+    char partial[4096];
+    const int length = snprintf(partial, sizeof partial, "%s", path);
+    if (length < 0 || (size_t)length >= sizeof partial) {
+        errno = ENAMETOOLONG;
+        return false;
+    }
+    for (char *at = partial + 1; *at; at++) {
+        if (*at != '/')
+            continue;
+        *at = '\0';
+        if (mkdir(partial, 0777) != 0 && errno != EEXIST)
+            return false;
+        *at = '/';
+    }
+    return mkdir(partial, 0777) == 0 || errno == EEXIST;
+}
+
+bool run_prepare_output(const struct run *run)
+{
+    char path[4352];
+    char message[512];
+    if (!make_directories(run->output)) {
+        cli_error("the output directory '%s' cannot be made: %s; name another with --output",
+                  run->output, strerror(errno));
+        return false;
+    }
+    snprintf(path, sizeof path, "%s/.weir-probe", run->output);
+    weir_file_writer *probe = weir_file_writer_create(path, message, sizeof message);
+    if (!probe) {
+        cli_error("nothing can be written to the output directory '%s': %s; make it writable "
+                  "or name another with --output",
+                  run->output, strerror(errno));
+        return false;
+    }
+    weir_file_writer_destroy(&probe);
+    return true;
+}
+
+weir_status run_load_image(void *user, unsigned char *rgb, size_t capacity, uint32_t *out_width,
+                           uint32_t *out_height)
+{
+    struct run_image *image = user;
+    struct weir_io_image_info info;
+    struct weir_io_error error;
+    if (weir_io_image_read(image->path, image->run->max_pixels, rgb, capacity, &info, &error)) {
+        *out_width = info.width;
+        *out_height = info.height;
+        return WEIR_OK;
+    }
+    struct weir_error detail = {.status = WEIR_ERROR_IO};
+    snprintf(detail.message, sizeof detail.message, "%s", error.message);
+    return weir_error_set(&detail);
+}
+
+struct piece {
+    const void **out;
+    const void *data;
+    size_t size;
+};
+
+enum {
+    PIECE_COUNT = 5
+};
+
+static void list_pieces(struct run_result *result, const struct weir_arr_coc_output *output,
+                        const struct weir_arr_coc_sizes *sizes, struct piece pieces[PIECE_COUNT])
+{
+    const size_t patches = (size_t)sizes->grid * sizes->grid;
+    const struct piece list[PIECE_COUNT] = {
+        {(const void **)&result->output.tokens, output->tokens,
+         (size_t)output->token_count * WEIR_ARR_COC_CHANNELS * sizeof(float)},
+        {(const void **)&result->output.patches, output->patches,
+         (size_t)output->patch_count * 3 * sizeof(int32_t)},
+        {(const void **)&result->output.relevance, output->relevance, patches * sizeof(float)},
+        {(const void **)&result->output.scores, output->scores, 3 * patches * sizeof(float)},
+        {(const void **)&result->output.balance, output->balance, 3 * sizeof(float)},
+    };
+    memcpy(pieces, list, sizeof list);
+}
+
+// All sizes are multiples of four, and so is every offset.
+static bool copy_result(struct run_result *result, const struct weir_arr_coc_output *output,
+                        const struct weir_arr_coc_sizes *sizes)
+{
+    struct piece pieces[PIECE_COUNT];
+    size_t total = 1;
+    list_pieces(result, output, sizes, pieces);
+    for (int i = 0; i < PIECE_COUNT; i++)
+        total += pieces[i].size;
+    char *at = result->memory = malloc(total);
+    if (!at)
+        return false;
+    result->output = *output;
+    for (int i = 0; i < PIECE_COUNT; i++) {
+        memcpy(at, pieces[i].data, pieces[i].size);
+        *pieces[i].out = at;
+        at += pieces[i].size;
+    }
+    return true;
+}
+
+static bool same_result(struct run_result *result, const struct weir_arr_coc_output *output,
+                        const struct weir_arr_coc_sizes *sizes)
+{
+    struct piece pieces[PIECE_COUNT];
+    if (result->output.token_count != output->token_count ||
+        result->output.patch_count != output->patch_count)
+        return false;
+    list_pieces(result, output, sizes, pieces);
+    for (int i = 0; i < PIECE_COUNT; i++)
+        if (memcmp(*pieces[i].out, pieces[i].data, pieces[i].size) != 0)
+            return false;
+    return true;
+}
+
+static void add_times(struct run_times *times, const struct weir_pipeline_result *result)
+{
+    const uint64_t latency = result->latency_ns;
+    if (times->count == 0 || latency < times->latency_min_ns)
+        times->latency_min_ns = latency;
+    if (latency > times->latency_max_ns)
+        times->latency_max_ns = latency;
+    times->latency_total_ns += latency;
+    times->count++;
+    if (!result->spans)
+        return;
+    times->timed++;
+    for (uint32_t i = 0; i < result->stage_count && i < RUN_STAGES; i++)
+        times->busy_ns[i] += result->spans[i].end_ns - result->spans[i].begin_ns;
+}
+
+bool run_take_result(struct run_image *image, const struct weir_arr_coc_output *output,
+                     const struct weir_arr_coc_sizes *sizes,
+                     const struct weir_pipeline_result *result)
+{
+    add_times(&image->times, result);
+    if (!image->result.memory)
+        return copy_result(&image->result, output, sizes);
+    if (!same_result(&image->result, output, sizes))
+        image->different++;
+    return true;
+}
+
+void run_free_images(struct run *run)
+{
+    for (size_t i = 0; run->images && i < run->image_count; i++) {
+        free(run->images[i].name);
+        free(run->images[i].result.memory);
+    }
+    free(run->images);
+    run->images = NULL;
+}

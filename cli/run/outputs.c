@@ -1,0 +1,195 @@
+// The files of one image. Each is written atomically; when one fails, those
+// that stand already are taken away again, so that an image has all or none. The
+// JSON comes last: where it stands, the others do.
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "cli/common/json.h"
+#include "cli/run/overlay.h"
+#include "cli/run/run.h"
+#include "io/npy.h"
+
+struct target {
+    const struct run *run;
+    const struct run_image *image;
+    char path[4608];
+};
+
+static const char *path_of(struct target *target, const char *suffix)
+{
+    snprintf(target->path, sizeof target->path, "%s/%s.%s", target->run->output,
+             target->image->name, suffix);
+    return target->path;
+}
+
+// Arrays.
+
+static bool write_tokens(struct target *target, const char *path, struct weir_io_error *error)
+{
+    const struct weir_arr_coc_output *out = &target->image->result.output;
+    const uint64_t shape[] = {out->token_count, WEIR_ARR_COC_CHANNELS};
+    return weir_io_npy_write(path, WEIR_IO_F32, 2, shape, out->tokens, error);
+}
+
+static bool write_patches(struct target *target, const char *path, struct weir_io_error *error)
+{
+    const struct weir_arr_coc_output *out = &target->image->result.output;
+    const uint64_t shape[] = {out->patch_count, 3};
+    return weir_io_npy_write(path, WEIR_IO_I32, 2, shape, out->patches, error);
+}
+
+static bool write_relevance(struct target *target, const char *path, struct weir_io_error *error)
+{
+    const uint64_t grid = target->run->facts.sizes.grid;
+    const uint64_t shape[] = {grid, grid};
+    return weir_io_npy_write(path, WEIR_IO_F32, 2, shape, target->image->result.output.relevance,
+                             error);
+}
+
+static bool write_scores(struct target *target, const char *path, struct weir_io_error *error)
+{
+    const uint64_t grid = target->run->facts.sizes.grid;
+    const uint64_t shape[] = {3, grid, grid};
+    return weir_io_npy_write(path, WEIR_IO_F32, 3, shape, target->image->result.output.scores,
+                             error);
+}
+
+// The picture. The photo is read again: keeping every photo until its results
+// are written would take more memory than reading takes time.
+static bool write_overlay(struct target *target, const char *path, struct weir_io_error *error)
+{
+    const struct weir_arr_coc_output *out = &target->image->result.output;
+    const size_t size = (size_t)3 * out->width * out->height;
+    struct weir_io_image_info info;
+    unsigned char *photo = malloc(size);
+    if (!photo)
+        return weir_io_fail(error, path, "no memory to draw it");
+    bool fine = weir_io_image_read(target->image->path, 0, photo, size, &info, error);
+    if (fine && (info.width != out->width || info.height != out->height))
+        fine = weir_io_fail(error, target->image->path, "the file changed while it was run");
+    fine = fine && cli_overlay_write(path, photo, out, target->run->facts.sizes.grid, error);
+    free(photo);
+    return fine;
+}
+
+// The JSON.
+
+static json_t *describe_input(const struct run_image *image, bool *ok)
+{
+    json_t *object = json_object();
+    cli_json_set(object, "path", cli_json_string(image->path), ok);
+    cli_json_set(object, "kind", json_string(image->info.kind), ok);
+    cli_json_set(object, "width", json_integer(image->info.width), ok);
+    cli_json_set(object, "height", json_integer(image->info.height), ok);
+    return object;
+}
+
+static json_t *describe_balance(const float *balance, bool *ok)
+{
+    json_t *object = json_object();
+    cli_json_set(object, "propositional", json_real((double)balance[0]), ok);
+    cli_json_set(object, "perspectival", json_real((double)balance[1]), ok);
+    cli_json_set(object, "participatory", json_real((double)balance[2]), ok);
+    return object;
+}
+
+static json_t *describe_sides(const struct weir_arr_coc_output *output, bool *ok)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < output->patch_count; i++)
+        cli_json_append(list, json_integer(output->patches[3 * i + 1]), ok);
+    return list;
+}
+
+static json_t *describe_device(const struct run_facts *facts, bool *ok)
+{
+    json_t *object = json_object();
+    cli_json_set(object, "module", cli_json_string(facts->module), ok);
+    cli_json_set(object, "module_version", cli_json_string(facts->module_version), ok);
+    cli_json_set(object, "name", cli_json_string(facts->device.name), ok);
+    cli_json_set(object, "platform", cli_json_string(facts->device.platform), ok);
+    cli_json_set(object, "driver", cli_json_string(facts->device.driver), ok);
+    return object;
+}
+
+static json_t *describe_times(const struct run_facts *facts, const struct run_times *times,
+                              bool *ok)
+{
+    json_t *object = json_object();
+    const uint64_t mean = times->count ? times->latency_total_ns / times->count : 0;
+    cli_json_set(object, "runs", json_integer((json_int_t)times->count), ok);
+    cli_json_set(object, "latency_min_ns", json_integer((json_int_t)times->latency_min_ns), ok);
+    cli_json_set(object, "latency_mean_ns", json_integer((json_int_t)mean), ok);
+    cli_json_set(object, "latency_max_ns", json_integer((json_int_t)times->latency_max_ns), ok);
+    json_t *stages = json_object();
+    for (int i = 0; times->timed > 0 && i < RUN_STAGES && facts->stages[i]; i++)
+        cli_json_set(stages, facts->stages[i],
+                     json_integer((json_int_t)(times->busy_ns[i] / times->timed)), ok);
+    cli_json_set(object, "stage_mean_ns", stages, ok);
+    return object;
+}
+
+static json_t *describe(const struct run *run, const struct run_image *image, bool *ok)
+{
+    const struct run_facts *facts = &run->facts;
+    const struct weir_arr_coc_output *out = &image->result.output;
+    json_t *root = json_object();
+    cli_json_set(root, "weir", json_string(weir_version()), ok);
+    cli_json_set(root, "image", describe_input(image, ok), ok);
+    cli_json_set(root, "weights_file", cli_json_string(facts->weights), ok);
+    cli_json_set(root, "query_file", facts->query ? cli_json_string(facts->query) : json_null(),
+                 ok);
+    if (!facts->query)
+        cli_json_set(root, "query_seed", json_integer(RUN_QUERY_SEED), ok);
+    cli_json_set(root, "side", json_integer(facts->sizes.side), ok);
+    cli_json_set(root, "grid", json_integer(facts->sizes.grid), ok);
+    cli_json_set(root, "budget", json_integer(facts->sizes.budget), ok);
+    cli_json_set(root, "tokens", json_integer(out->token_count), ok);
+    cli_json_set(root, "patches", json_integer(out->patch_count), ok);
+    cli_json_set(root, "sides", describe_sides(out, ok), ok);
+    cli_json_set(root, "weights", describe_balance(out->balance, ok), ok);
+    cli_json_set(root, "device", describe_device(facts, ok), ok);
+    cli_json_set(root, "times", describe_times(facts, &image->times, ok), ok);
+    return root;
+}
+
+static bool write_json(struct target *target, const char *path, struct weir_io_error *error)
+{
+    bool ok = true;
+    size_t size;
+    json_t *root = describe(target->run, target->image, &ok);
+    char *text = ok ? cli_json_text(root, &size) : NULL;
+    json_decref(root);
+    if (!text)
+        return weir_io_fail(error, path, "no memory to write it");
+    ok = weir_file_write(path, text, size, error->message, sizeof error->message);
+    free(text);
+    return ok;
+}
+
+bool run_write_image(const struct run *run, const struct run_image *image)
+{
+    static const struct {
+        const char *suffix;
+        bool (*write)(struct target *target, const char *path, struct weir_io_error *error);
+    } files[] = {
+        {"tokens.npy", write_tokens},       {"patches.npy", write_patches},
+        {"relevance.npy", write_relevance}, {"scores.npy", write_scores},
+        {"overlay.png", write_overlay},     {"json", write_json},
+    };
+    struct target target = {.run = run, .image = image};
+    struct weir_io_error error;
+
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        if (files[i].write(&target, path_of(&target, files[i].suffix), &error))
+            continue;
+        cli_error("%s", error.message);
+        while (i-- > 0)
+            unlink(path_of(&target, files[i].suffix));
+        return false;
+    }
+    return true;
+}

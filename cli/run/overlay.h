@@ -1,0 +1,18 @@
+// The picture that people look at first: the photo, dimmed, with the relevance map
+// over it, the chosen patches framed, and a legend.
+#ifndef WEIR_CLI_RUN_OVERLAY_H
+#define WEIR_CLI_RUN_OVERLAY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "io/error.h"
+#include "pipelines/arr_coc/arr_coc.h"
+
+// Draws the overlay of `photo` (RGB8) and writes it as a PNG. The picture has the
+// photo's aspect ratio, and a longer side of 1200 to 2400 pixels.
+bool cli_overlay_write(const char *path, const unsigned char *photo,
+                       const struct weir_arr_coc_output *output, uint32_t grid,
+                       struct weir_io_error *error);
+
+#endif

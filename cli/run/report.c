@@ -1,0 +1,170 @@
+// The closing figures of a run.
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "cli/common/json.h"
+#include "cli/common/table.h"
+#include "cli/run/run.h"
+
+static double frames_per_second(const struct weir_pipeline_statistics *statistics)
+{
+    if (statistics->wall_ns == 0)
+        return 0;
+    return (double)statistics->succeeded * 1e9 / (double)statistics->wall_ns;
+}
+
+static double share(uint64_t part, uint64_t whole)
+{
+    return whole > 0 ? 100.0 * (double)part / (double)whole : 0;
+}
+
+static size_t count_written(const struct run *run)
+{
+    size_t written = 0;
+    for (size_t i = 0; i < run->image_count; i++)
+        written += run->images[i].written;
+    return written;
+}
+
+static void print_summary(const struct run *run)
+{
+    const struct weir_pipeline_statistics *s = &run->statistics;
+    struct weir_table table = {.alignment = "ll"};
+    char a[WEIR_TEXT_QUANTITY_SIZE], b[WEIR_TEXT_QUANTITY_SIZE], c[WEIR_TEXT_QUANTITY_SIZE],
+        d[WEIR_TEXT_QUANTITY_SIZE];
+
+    weir_table_add(&table, "device");
+    weir_table_add(&table, "%s (%s; %s), module %s %s", run->facts.device.name,
+                   run->facts.device.platform, run->facts.device.driver, run->facts.module,
+                   run->facts.module_version);
+    weir_table_add(&table, "images");
+    weir_table_add(&table, "%zu of %zu written to %s", count_written(run), run->image_count,
+                   run->output);
+    weir_table_add(&table, "frames");
+    weir_table_add(&table, "%" PRIu64 " in %s, up to %" PRIu32 " in flight: %.2f frames/s",
+                   s->succeeded, weir_text_duration(a, (double)s->wall_ns), s->in_flight_max,
+                   frames_per_second(s));
+    weir_table_add(&table, "latency");
+    weir_table_add(&table, "p50 %s, p99 %s, min %s, max %s",
+                   weir_text_duration(a, (double)s->latency_p50_ns),
+                   weir_text_duration(b, (double)s->latency_p99_ns),
+                   weir_text_duration(c, (double)s->latency_min_ns),
+                   weir_text_duration(d, (double)s->latency_max_ns));
+    cli_table_print(&table, stdout, 0);
+}
+
+static void print_stages(const struct weir_pipeline_statistics *s)
+{
+    struct weir_table table = {.alignment = "lrrrr"};
+    char a[WEIR_TEXT_QUANTITY_SIZE], b[WEIR_TEXT_QUANTITY_SIZE], c[WEIR_TEXT_QUANTITY_SIZE];
+    const char *const head[] = {"stage", "busy", "a frame", "of the time", "waiting"};
+
+    for (size_t i = 0; i < sizeof head / sizeof *head; i++)
+        weir_table_add(&table, "%s", head[i]);
+    for (uint32_t i = 0; i < s->stage_count; i++) {
+        const struct weir_pipeline_stage_statistics *stage = &s->stages[i];
+        weir_table_add(&table, "%s", stage->name);
+        weir_table_add(&table, "%s", weir_text_duration(a, (double)stage->busy_ns));
+        weir_table_add(&table, "%s",
+                       weir_text_duration(b, (double)stage->busy_ns / (double)s->timed_frames));
+        weir_table_add(&table, "%.1f %%", share(stage->busy_ns, s->wall_ns));
+        weir_table_add(&table, "%s", weir_text_duration(c, (double)stage->wait_ns));
+    }
+    weir_table_add(&table, "any of them");
+    weir_table_add(&table, "%s", weir_text_duration(a, (double)s->covered_ns));
+    weir_table_add(&table, "%s",
+                   weir_text_duration(b, (double)s->covered_ns / (double)s->timed_frames));
+    weir_table_add(&table, "%.1f %%", share(s->covered_ns, s->wall_ns));
+    weir_table_add(&table, "%s", "");
+    printf("\n");
+    cli_table_print(&table, stdout, 0);
+    printf("\noverlap: %s, %.1f %% of the stages' busy time ran beside another stage\n",
+           weir_text_duration(a, (double)s->overlap_ns), share(s->overlap_ns, s->busy_ns));
+}
+
+void run_print_table(const struct run *run)
+{
+    print_summary(run);
+    if (run->statistics.timed_frames > 0)
+        print_stages(&run->statistics);
+    else if (run->statistics.succeeded > 0)
+        printf("\nno times of stages: the device keeps none, timing = 0, or graphs = 1\n");
+}
+
+// JSON.
+
+static json_t *stage_list(const struct weir_pipeline_statistics *s, bool *ok)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; s->timed_frames > 0 && i < s->stage_count; i++) {
+        json_t *stage = json_object();
+        cli_json_set(stage, "name", json_string(s->stages[i].name), ok);
+        cli_json_set(stage, "busy_ns", json_integer((json_int_t)s->stages[i].busy_ns), ok);
+        cli_json_set(stage, "wait_ns", json_integer((json_int_t)s->stages[i].wait_ns), ok);
+        cli_json_append(list, stage, ok);
+    }
+    return list;
+}
+
+static json_t *image_list(const struct run *run, bool *ok)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < run->image_count; i++) {
+        const struct run_image *image = &run->images[i];
+        json_t *entry = json_object();
+        cli_json_set(entry, "path", cli_json_string(image->path), ok);
+        cli_json_set(entry, "name", cli_json_string(image->name), ok);
+        cli_json_set(entry, "written", json_boolean(image->written), ok);
+        cli_json_set(entry, "failed", json_boolean(image->failed), ok);
+        cli_json_set(entry, "runs", json_integer((json_int_t)image->times.count), ok);
+        cli_json_set(entry, "runs_that_differ", json_integer((json_int_t)image->different), ok);
+        cli_json_append(list, entry, ok);
+    }
+    return list;
+}
+
+static json_t *latency(const struct weir_pipeline_statistics *s, bool *ok)
+{
+    json_t *object = json_object();
+    cli_json_set(object, "min", json_integer((json_int_t)s->latency_min_ns), ok);
+    cli_json_set(object, "mean", json_integer((json_int_t)s->latency_mean_ns), ok);
+    cli_json_set(object, "p50", json_integer((json_int_t)s->latency_p50_ns), ok);
+    cli_json_set(object, "p99", json_integer((json_int_t)s->latency_p99_ns), ok);
+    cli_json_set(object, "max", json_integer((json_int_t)s->latency_max_ns), ok);
+    return object;
+}
+
+int run_print_json(const struct run *run, int code)
+{
+    const struct weir_pipeline_statistics *s = &run->statistics;
+    const struct {
+        const char *name;
+        uint64_t value;
+    } numbers[] = {
+        {"frames", s->succeeded},
+        {"frames_failed", s->failed},
+        {"frames_cancelled", s->cancelled},
+        {"in_flight_max", s->in_flight_max},
+        {"wall_ns", s->wall_ns},
+        {"timed_frames", s->timed_frames},
+        {"busy_ns", s->busy_ns},
+        {"covered_ns", s->covered_ns},
+        {"overlap_ns", s->overlap_ns},
+    };
+    bool ok = true;
+    json_t *root = json_object();
+    cli_json_set(root, "weir", json_string(weir_version()), &ok);
+    cli_json_set(root, "module", cli_json_string(run->facts.module), &ok);
+    cli_json_set(root, "module_version", cli_json_string(run->facts.module_version), &ok);
+    cli_json_set(root, "device", cli_json_string(run->facts.device.name), &ok);
+    cli_json_set(root, "platform", cli_json_string(run->facts.device.platform), &ok);
+    cli_json_set(root, "driver", cli_json_string(run->facts.device.driver), &ok);
+    cli_json_set(root, "output", cli_json_string(run->output), &ok);
+    cli_json_set(root, "frames_per_second", json_real(frames_per_second(s)), &ok);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        cli_json_set(root, numbers[i].name, json_integer((json_int_t)numbers[i].value), &ok);
+    cli_json_set(root, "latency_ns", latency(s, &ok), &ok);
+    cli_json_set(root, "stages", stage_list(s, &ok), &ok);
+    cli_json_set(root, "images", image_list(run, &ok), &ok);
+    return cli_json_print(root, ok, code);
+}

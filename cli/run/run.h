@@ -1,0 +1,143 @@
+// What the files of `weir run arr-coc` share. The main thread submits; the
+// pipeline's threads load and deliver; a writer thread turns results into files; a
+// signal (cli/common/signals.h) cancels the run.
+#ifndef WEIR_CLI_RUN_H
+#define WEIR_CLI_RUN_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "cli/common/cli.h"
+#include "cli/common/progress.h"
+#include "io/image.h"
+#include "pipelines/arr_coc/arr_coc.h"
+
+enum {
+    RUN_STAGES = WEIR_ARR_COC_STAGES_MAX
+};
+
+// Times over all successful runs of one image.
+struct run_times {
+    uint64_t count;
+    uint64_t latency_min_ns;
+    uint64_t latency_max_ns;
+    uint64_t latency_total_ns;
+    uint64_t timed; // runs with stage times
+    uint64_t busy_ns[RUN_STAGES];
+};
+
+// A copy of the first successful run's results.
+struct run_result {
+    struct weir_arr_coc_output output; // its arrays lie in `memory`
+    void *memory;
+};
+
+struct run;
+
+struct run_image {
+    struct run *run;
+    const char *path;
+    char *name; // of the output files
+    struct weir_io_image_info info;
+    struct weir_arr_coc_frame frame;
+    atomic_bool failed; // an error was printed; no further run is started
+    // The delivering thread's, and then the writer's.
+    uint64_t delivered;
+    uint64_t different; // runs whose results were not those of the first
+    bool queued;
+    struct run_times times;
+    struct run_result result;
+    struct run_image *next; // in the writer's list
+    bool written;
+};
+
+// What is said of the run in each JSON file.
+struct run_facts {
+    char module[64];
+    char module_version[64];
+    struct weir_device_info device;
+    struct weir_arr_coc_sizes sizes;
+    const char *weights;            // the file
+    const char *query;              // the file; NULL: seeded
+    const char *stages[RUN_STAGES]; // NULL behind the last
+};
+
+struct run_writer {
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct run_image *first;
+    struct run_image *last;
+    unsigned waiting; // images in the list
+    bool ending;
+    bool started;
+};
+
+struct run {
+    // As on the command line.
+    const char *config;
+    const char *query_path;
+    const char *weights_path;
+    const char *output;
+    uint64_t repeat;
+    bool quiet;
+    bool json;
+
+    struct run_image *images;
+    size_t image_count;
+
+    weir_runtime *runtime;
+    weir_device *device;
+    weir_arr_coc *arr_coc;
+    struct run_facts facts;
+    char weights_found[4352]; // without --weights
+    uint64_t max_pixels;      // the configuration's cap
+
+    struct run_writer writer;
+    struct cli_progress progress;
+    uint64_t delivered; // frames
+    struct weir_pipeline_statistics statistics;
+};
+
+// arr_coc.c.
+extern const struct cli_command cli_run_arr_coc;
+
+// The seed of the query that stands in for --query.
+#define RUN_QUERY_SEED 1
+
+// Derives the names of the output files, and refuses two that are the same.
+bool run_name_images(struct run *run, char **paths);
+
+// Reads the images' headers. Those that cannot be used are marked as failed. Stores
+// the pixels of the largest, 0 if none is left.
+void run_probe_images(struct run *run, uint64_t *out_max_pixels);
+
+// Makes the output directory and proves that it can be written.
+bool run_prepare_output(const struct run *run);
+
+// frame->load of every image.
+weir_status run_load_image(void *user, unsigned char *rgb, size_t capacity, uint32_t *out_width,
+                           uint32_t *out_height);
+
+// Adds one delivered run to the image: times, and the results or a comparison
+// with them. False without memory.
+bool run_take_result(struct run_image *image, const struct weir_arr_coc_output *output,
+                     const struct weir_arr_coc_sizes *sizes,
+                     const struct weir_pipeline_result *result);
+
+void run_free_images(struct run *run);
+
+// The writer. Pushing waits while many images are waiting, so that results do not
+// pile up in memory. Ending waits for all of them.
+bool run_writer_start(struct run *run);
+void run_writer_push(struct run *run, struct run_image *image);
+void run_writer_end(struct run *run);
+
+// Writes the files of one image: all of them, or none and an error.
+bool run_write_image(const struct run *run, const struct run_image *image);
+
+// The closing table, or the same as JSON.
+void run_print_table(const struct run *run);
+int run_print_json(const struct run *run, int code);
+
+#endif

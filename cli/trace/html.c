@@ -1,0 +1,80 @@
+// weir trace html.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/trace/trace.h"
+#include "report/page.h"
+
+static const char html_about[] =
+    "Writes one HTML file with a trace's timeline, to be zoomed and searched, and its report\n"
+    "beside it. It needs a browser and nothing from the network. Without --output its name is\n"
+    "FILE's with .html for .json.";
+
+static bool ends_in(const char *text, size_t length, const char *end)
+{
+    const size_t size = strlen(end);
+    return length > size && strncmp(text + length - size, end, size) == 0;
+}
+
+// "run.json" and "run.json.gz" become "run.html". NULL without memory.
+static char *page_name(const char *trace)
+{
+    size_t length = strlen(trace);
+    if (ends_in(trace, length, ".gz"))
+        length -= 3;
+    if (ends_in(trace, length, ".json"))
+        length -= 5;
+    char *name = malloc(length + sizeof ".html");
+    if (name)
+        snprintf(name, length + sizeof ".html", "%.*s.html", (int)length, trace);
+    return name;
+}
+
+static int write_page(const char *path, const weir_report *report, bool quiet)
+{
+    char message[512];
+    if (!weir_page_write(path, report, message, sizeof message)) {
+        cli_error("%s", message);
+        return CLI_FAILED;
+    }
+    if (!quiet)
+        printf("%s\n", path);
+    return CLI_OK;
+}
+
+int cli_trace_html(int argc, char **argv)
+{
+    struct cli_trace_window window = {0};
+    const char *output = NULL;
+    bool quiet = false;
+    const struct cli_option options[] = {
+        {"output", "PAGE", "the file to write", CLI_TEXT, &output, 0, 0},
+        {"from", "TIME", "measure only what ran later than TIME behind\nthe first start", CLI_TEXT,
+         &window.from, 0, 0},
+        {"to", "TIME", "measure only what ran earlier than TIME behind it", CLI_TEXT, &window.to, 0,
+         0},
+        {"quiet", NULL, "do not print the file's name", CLI_FLAG, &quiet, 0, 0},
+    };
+    const struct cli_usage usage =
+        cli_trace_usage("weir trace html", html_about, options, sizeof options / sizeof *options);
+    weir_report *report = NULL;
+    size_t operands;
+    int code;
+    if (!cli_parse(&usage, argc, argv, &operands, &code))
+        return code;
+    code = cli_trace_open(argv[0], &window, 0, false, &report);
+    if (code != CLI_OK)
+        return code;
+    char *name = output ? NULL : page_name(argv[0]);
+    const char *path = output ? output : name;
+    if (!path) {
+        cli_error("no memory for the page's name");
+        code = CLI_FAILED;
+    } else {
+        code = write_page(path, report, quiet);
+    }
+    free(name);
+    weir_report_destroy(&report);
+    return code;
+}

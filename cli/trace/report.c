@@ -1,0 +1,200 @@
+// weir trace report and weir trace check.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/status.h>
+
+#include "cli/common/json.h"
+#include "cli/trace/trace.h"
+
+static const char report_about[] =
+    "Tells how much of a trace's work overlapped, how far it is from the bound that its\n"
+    "busiest engine sets, which stretches were idle and why, and what the end waited for.\n"
+    "FILE is what the plugin `trace` or `weir trace COMMAND` wrote, or a trace of PyTorch's\n"
+    "profiler; compressed or not.";
+
+int cli_trace_report(int argc, char **argv)
+{
+    struct cli_trace_window window = {0};
+    uint64_t bubbles = 0;
+    bool json = false;
+    const struct cli_option options[] = {
+        {"from", "TIME", "only what ran later than TIME behind the first\nstart, such as 1.5ms",
+         CLI_TEXT, &window.from, 0, 0},
+        {"to", "TIME", "only what ran earlier than TIME behind it", CLI_TEXT, &window.to, 0, 0},
+        {"bubbles", "N", "how many bubbles the JSON lists; without it, 100", CLI_COUNT, &bubbles, 1,
+         1000000},
+        {"json", NULL, "print the report as JSON", CLI_FLAG, &json, 0, 0},
+    };
+    const struct cli_usage usage = cli_trace_usage("weir trace report", report_about, options,
+                                                   sizeof options / sizeof *options);
+    weir_report *report = NULL;
+    size_t operands;
+    int code;
+    if (!cli_parse(&usage, argc, argv, &operands, &code))
+        return code;
+    // The text has the notes itself.
+    code = cli_trace_open(argv[0], &window, bubbles, !json, &report);
+    if (code != CLI_OK)
+        return code;
+    char *text = json ? weir_report_json(report) : weir_report_text(report);
+    if (text)
+        fputs(text, stdout);
+    else
+        code = cli_weir_error();
+    weir_report_free_text(&text);
+    weir_report_destroy(&report);
+    return code;
+}
+
+// Checks. A condition holds < or >, which options elsewhere do not: it is taken out of the
+// arguments before the others are read as ever.
+
+static const char check_about[] =
+    "Checks conditions on a trace's report and ends with 0 if all hold, 1 if not. A condition\n"
+    "is one word, or two, with <=, >=, < or >, and in quotes, for the shell:\n"
+    "\n"
+    "  --overlap 'copy/compute>=0.6'  the share of the copies' time with compute beside it\n"
+    "  '--bubbles<=1ms'               the longest stretch in which a device ran nothing\n"
+    "  '--span<=20ms'                 from the first start to the last end\n"
+    "  '--idle<=10%'                  of the span, nothing ran\n"
+    "  '--speedup>=1.5'               durations, added up, over the span\n"
+    "  '--bound<=1.2'                 the span over the busy time of the busiest engine\n"
+    "  --busy 'to_device>=0.9'        of the span, this was busy\n"
+    "  '--host<=10%'                  of the critical path, the host's share\n"
+    "  '--dropped<=0'                 operations that the trace does not hold\n"
+    "\n"
+    "Sets are copy, compute, to_device, to_host, on_device, host, all, queue:LABEL,\n"
+    "name:NAME and region:PATH. Without dashes, a condition is an operand: 'bubbles<=1ms'.";
+
+enum {
+    CONDITION_LIMIT = 64
+};
+
+struct conditions {
+    char *texts[CONDITION_LIMIT];
+    size_t count;
+};
+
+static bool is_condition(const char *text)
+{
+    return strpbrk(text, "<>") != NULL;
+}
+
+static bool is_word(const char *text, const char *word)
+{
+    return strcmp(text + strspn(text, "-"), word) == 0;
+}
+
+static bool add_condition(struct conditions *conditions, const char *first, const char *second)
+{
+    if (conditions->count == CONDITION_LIMIT) {
+        cli_error("weir trace check takes %d conditions at most; check the others in another call",
+                  CONDITION_LIMIT);
+        return false;
+    }
+    first += strspn(first, "-");
+    const size_t size = strlen(first) + strlen(second) + 2;
+    char *text = malloc(size);
+    if (!text) {
+        cli_error("no memory for the conditions");
+        return false;
+    }
+    snprintf(text, size, "%s%s%s", first, *second ? " " : "", second);
+    conditions->texts[conditions->count++] = text;
+    return true;
+}
+
+// Moves the conditions out of argv, which keeps the rest; `*argc` counts it.
+static bool take_conditions(struct conditions *conditions, int *argc, char **argv)
+{
+    int left = 1;
+    for (int i = 1; i < *argc; i++) {
+        const bool two = i + 1 < *argc && is_condition(argv[i + 1]) && !is_condition(argv[i]) &&
+                         (is_word(argv[i], "overlap") || is_word(argv[i], "busy"));
+        if (!two && !is_condition(argv[i])) {
+            argv[left++] = argv[i];
+            continue;
+        }
+        if (!add_condition(conditions, argv[i], two ? argv[i + 1] : ""))
+            return false;
+        i += two;
+    }
+    *argc = left;
+    return true;
+}
+
+static json_t *describe(const char *condition, const struct weir_report_finding *check, bool *ok)
+{
+    json_t *object = json_object();
+    cli_json_set(object, "condition", cli_json_string(condition), ok);
+    cli_json_set(object, "holds", json_boolean(check->holds), ok);
+    cli_json_set(object, "sentence", cli_json_string(check->sentence), ok);
+    return object;
+}
+
+static int check_all(const weir_report *report, const struct conditions *conditions, bool json)
+{
+    json_t *list = json_array();
+    int code = CLI_OK;
+    bool ok = true;
+    for (size_t i = 0; i < conditions->count; i++) {
+        struct weir_report_finding check;
+        if (weir_report_check(report, conditions->texts[i], &check) != WEIR_OK) {
+            cli_error("%s", weir_last_error_text());
+            json_decref(list);
+            return CLI_USAGE;
+        }
+        if (!check.holds)
+            code = CLI_FAILED;
+        if (json)
+            cli_json_append(list, describe(conditions->texts[i], &check, &ok), &ok);
+        else
+            printf("%s: %s\n", check.holds ? "holds" : "fails", check.sentence);
+    }
+    if (json)
+        return cli_json_print(list, ok, code);
+    json_decref(list);
+    return code;
+}
+
+static int check_trace(const char *path, const struct cli_trace_window *window,
+                       const struct conditions *conditions, bool json)
+{
+    weir_report *report = NULL;
+    if (conditions->count == 0) {
+        cli_error("weir trace check needs a condition, such as '--bubbles<=1ms', in quotes for "
+                  "the shell");
+        return CLI_USAGE;
+    }
+    int code = cli_trace_open(path, window, 1, false, &report);
+    if (code == CLI_OK)
+        code = check_all(report, conditions, json);
+    weir_report_destroy(&report);
+    return code;
+}
+
+int cli_trace_check(int argc, char **argv)
+{
+    struct conditions conditions = {0};
+    struct cli_trace_window window = {0};
+    bool json = false;
+    const struct cli_option options[] = {
+        {"from", "TIME", "only what ran later than TIME behind the first\nstart", CLI_TEXT,
+         &window.from, 0, 0},
+        {"to", "TIME", "only what ran earlier than TIME behind it", CLI_TEXT, &window.to, 0, 0},
+        {"json", NULL, "print what was found as JSON", CLI_FLAG, &json, 0, 0},
+    };
+    struct cli_usage usage =
+        cli_trace_usage("weir trace check", check_about, options, sizeof options / sizeof *options);
+    usage.operands = "FILE CONDITION...";
+    size_t operands;
+    int code = CLI_USAGE;
+    if (take_conditions(&conditions, &argc, argv) &&
+        cli_parse(&usage, argc, argv, &operands, &code))
+        code = check_trace(argv[0], &window, &conditions, json);
+    for (size_t i = 0; i < conditions.count; i++)
+        free(conditions.texts[i]);
+    return code;
+}

@@ -1,0 +1,326 @@
+// weir trace timeline: a look over ssh. A row for each engine and each queue, a character
+// for each stretch of time, as high as the stretch was busy.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "cli/common/json.h"
+#include "cli/trace/trace.h"
+#include "report/report.h"
+
+enum {
+    LEVELS = 9,
+    LABEL_WIDTH = 24,
+    LEAST_WIDTH = 20,
+    DEFAULT_WIDTH = 80,
+    MOST_WIDTH = 1000,
+};
+
+static const char *const blocks[LEVELS] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+static const char *const letters[LEVELS] = {" ", ".", ":", "-", "=", "+", "*", "#", "@"};
+
+static const char about[] =
+    "Draws a trace in the terminal: a row for each engine and each queue of a device, and for\n"
+    "each stretch of time a block that is as high as the share of the stretch in which the row\n"
+    "was busy. At the end of a row stands its busy share of what is shown.";
+
+struct row {
+    char label[128];
+    uint64_t *busy; // of each cell, in nanoseconds
+    struct weir__cover covered;
+};
+
+struct timeline {
+    const weir_report *report;
+    struct row *rows; // of each device its engines, then its queues; then the host
+    size_t row_count;
+    size_t cells;
+    uint64_t begin;
+    uint64_t end;
+    uint64_t origin; // what the window's times count from
+};
+
+static uint64_t cell_begin(const struct timeline *timeline, size_t cell)
+{
+    const double span = (double)(timeline->end - timeline->begin);
+    return timeline->begin + (uint64_t)(span * (double)cell / (double)timeline->cells);
+}
+
+static size_t cell_of(const struct timeline *timeline, uint64_t ns)
+{
+    const double span = (double)(timeline->end - timeline->begin);
+    size_t cell = (size_t)((double)(ns - timeline->begin) / span * (double)timeline->cells);
+    while (cell > 0 && cell_begin(timeline, cell) > ns)
+        cell--;
+    while (cell + 1 < timeline->cells && cell_begin(timeline, cell + 1) <= ns)
+        cell++;
+    return cell < timeline->cells ? cell : timeline->cells - 1;
+}
+
+// Adds what the interval covers that the ones before did not. They come by begin.
+static void add_busy(const struct timeline *timeline, struct row *row, uint64_t begin, uint64_t end)
+{
+    if (row->covered.any && begin < row->covered.end)
+        begin = row->covered.end;
+    if (begin < timeline->begin)
+        begin = timeline->begin;
+    if (end > timeline->end)
+        end = timeline->end;
+    weir__cover_add(&row->covered, begin, end);
+    while (begin < end) {
+        const size_t cell = cell_of(timeline, begin);
+        const uint64_t next =
+            cell + 1 < timeline->cells ? cell_begin(timeline, cell + 1) : timeline->end;
+        const uint64_t stop = next > begin && next < end ? next : end;
+        row->busy[cell] += stop - begin;
+        begin = stop;
+    }
+}
+
+// Rows in the order in which they are drawn, and where each lane and queue has its own.
+
+static struct row *add_row(struct timeline *timeline)
+{
+    struct row *row = &timeline->rows[timeline->row_count];
+    row->busy = calloc(timeline->cells, sizeof *row->busy);
+    if (!row->busy)
+        return NULL;
+    timeline->row_count++;
+    return row;
+}
+
+// Of several devices, rows begin with the device's number.
+static void label(const struct timeline *timeline, size_t device, struct row *row,
+                  const char *before, const char *name, const char *after)
+{
+    const struct weir_trace *trace = timeline->report->trace;
+    char number[16] = "";
+    if (trace->device_count > 1)
+        snprintf(number, sizeof number, "%u: ", (unsigned)trace->devices[device].index);
+    snprintf(row->label, sizeof row->label, "%s%s%s%s", number, before, name, after);
+}
+
+static bool add_lanes(struct timeline *timeline, size_t device, bool host, size_t *row_of_lane)
+{
+    const weir_report *report = timeline->report;
+    for (int engine = WEIR_ENGINE_TO_DEVICE; engine < WEIR_ENGINE_COUNT; engine++)
+        for (size_t i = 0; i < report->lane_count; i++) {
+            const struct weir__lane *lane = &report->lanes[i];
+            if (lane->device != device || (int)lane->engine != engine ||
+                (lane->engine == WEIR_ENGINE_HOST) != host)
+                continue;
+            struct row *row = add_row(timeline);
+            if (!row)
+                return false;
+            row_of_lane[i] = timeline->row_count - 1;
+            label(timeline, device, row, "", weir_trace_engine_name(lane->engine),
+                  host ? " calls" : "");
+        }
+    return true;
+}
+
+static bool add_queues(struct timeline *timeline, size_t device, size_t *row_of_queue)
+{
+    const struct weir_trace *trace = timeline->report->trace;
+    for (size_t i = 0; i < trace->queue_count; i++) {
+        char name[120];
+        if (trace->queues[i].device != trace->devices[device].index ||
+            trace->queues[i].operation_count == 0)
+            continue;
+        struct row *row = add_row(timeline);
+        if (!row)
+            return false;
+        row_of_queue[i] = timeline->row_count - 1;
+        label(timeline, device, row, "'", weir__queue_name(&trace->queues[i], name, sizeof name),
+              "'");
+    }
+    return true;
+}
+
+static bool fill(struct timeline *timeline)
+{
+    const weir_report *report = timeline->report;
+    const struct weir_trace *trace = report->trace;
+    size_t *row_of_lane = calloc(report->lane_count + 1, sizeof *row_of_lane);
+    size_t *row_of_queue = calloc(trace->queue_count + 1, sizeof *row_of_queue);
+    timeline->rows = calloc(report->lane_count + trace->queue_count + 1, sizeof *timeline->rows);
+    bool ok = row_of_lane && row_of_queue && timeline->rows;
+    for (size_t device = 0; ok && device < trace->device_count; device++)
+        ok = add_lanes(timeline, device, false, row_of_lane) &&
+             add_lanes(timeline, device, true, row_of_lane) &&
+             add_queues(timeline, device, row_of_queue);
+    for (size_t i = 0; ok && i < report->run_count; i++) {
+        const struct weir__run *run = &report->runs[i];
+        const uint32_t queue = trace->operations[run->operation].queue_index;
+        add_busy(timeline, &timeline->rows[row_of_lane[run->lane]], run->begin, run->end);
+        add_busy(timeline, &timeline->rows[row_of_queue[queue]], run->begin, run->end);
+    }
+    free(row_of_lane);
+    free(row_of_queue);
+    return ok;
+}
+
+// Drawing.
+
+static bool is_utf8(void)
+{
+    static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *value = getenv(names[i]);
+        if (value && *value)
+            return strstr(value, "UTF-8") || strstr(value, "utf8") || strstr(value, "UTF8") ||
+                   strstr(value, "utf-8");
+    }
+    return false;
+}
+
+static size_t terminal_width(void)
+{
+    struct winsize size;
+    const char *columns = getenv("COLUMNS");
+    const long number = columns ? strtol(columns, NULL, 10) : 0;
+    if (number > 0)
+        return number < MOST_WIDTH ? (size_t)number : MOST_WIDTH;
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+        return size.ws_col;
+    return DEFAULT_WIDTH;
+}
+
+static int level_of(const struct timeline *timeline, const struct row *row, size_t cell)
+{
+    const uint64_t next =
+        cell + 1 < timeline->cells ? cell_begin(timeline, cell + 1) : timeline->end;
+    const uint64_t width = next - cell_begin(timeline, cell);
+    if (width == 0 || row->busy[cell] == 0)
+        return 0;
+    // Whatever is not nothing is seen.
+    const int level = (int)((double)row->busy[cell] / (double)width * (LEVELS - 1) + 0.5);
+    return level < 1 ? 1 : level > LEVELS - 1 ? LEVELS - 1 : level;
+}
+
+// In characters of UTF-8: cut or filled up to the width of the labels.
+static void print_label(const char *label)
+{
+    int width = 0;
+    for (; *label && width < LABEL_WIDTH; label++) {
+        // A character's later bytes belong to it.
+        fputc(*label, stdout);
+        while ((label[1] & 0xc0) == 0x80)
+            fputc(*++label, stdout);
+        width++;
+    }
+    printf("%*s ", LABEL_WIDTH - width, "");
+}
+
+static void print_row(const struct timeline *timeline, const struct row *row, bool ascii)
+{
+    const double span = (double)(timeline->end - timeline->begin);
+    print_label(row->label);
+    fputc('|', stdout);
+    for (size_t cell = 0; cell < timeline->cells; cell++)
+        fputs((ascii ? letters : blocks)[level_of(timeline, row, cell)], stdout);
+    printf("| %5.1f %%\n", 100 * (double)row->covered.covered / span);
+}
+
+static void print_axis(const struct timeline *timeline)
+{
+    char from[WEIR_TEXT_QUANTITY_SIZE];
+    char to[WEIR_TEXT_QUANTITY_SIZE];
+    char each[WEIR_TEXT_QUANTITY_SIZE];
+    weir_text_duration(from, (double)(timeline->begin - timeline->origin));
+    weir_text_duration(to, (double)(timeline->end - timeline->origin));
+    weir_text_duration(each, (double)(timeline->end - timeline->begin) / (double)timeline->cells);
+    const int gap = (int)timeline->cells - (int)strlen(from) - (int)strlen(to);
+    printf("%*s  %s%*s%s\n", LABEL_WIDTH, "", from, gap > 1 ? gap : 1, "", to);
+    printf("%*s  a character is %s\n", LABEL_WIDTH, "", each);
+}
+
+static int print_json(const struct timeline *timeline)
+{
+    bool ok = true;
+    json_t *root = json_object();
+    json_t *rows = json_array();
+    for (size_t i = 0; i < timeline->row_count; i++) {
+        const struct row *row = &timeline->rows[i];
+        json_t *object = json_object();
+        json_t *busy = json_array();
+        for (size_t cell = 0; cell < timeline->cells; cell++)
+            cli_json_append(busy, json_integer((json_int_t)row->busy[cell]), &ok);
+        cli_json_set(object, "label", cli_json_string(row->label), &ok);
+        cli_json_set(object, "busy_ns", busy, &ok);
+        cli_json_append(rows, object, &ok);
+    }
+    cli_json_set(root, "begin_ns", json_integer((json_int_t)(timeline->begin - timeline->origin)),
+                 &ok);
+    cli_json_set(root, "end_ns", json_integer((json_int_t)(timeline->end - timeline->origin)), &ok);
+    cli_json_set(root, "rows", rows, &ok);
+    return cli_json_print(root, ok, CLI_OK);
+}
+
+static int draw(const weir_report *report, size_t width, bool ascii, bool json)
+{
+    const struct weir_report_summary *summary = weir_report_get_summary(report);
+    const size_t edges = LABEL_WIDTH + 12;
+    struct timeline timeline = {
+        .report = report,
+        .cells = width > edges + LEAST_WIDTH ? width - edges : LEAST_WIDTH,
+        .begin = summary->begin_ns,
+        .end = summary->end_ns,
+        .origin = report->origin_ns,
+    };
+    int code = CLI_OK;
+    if (timeline.end == timeline.begin) {
+        cli_error("no operation of a device took any time, so there is nothing to draw");
+        return CLI_FAILED;
+    }
+    if (!fill(&timeline)) {
+        cli_error("no memory for the timeline");
+        code = CLI_FAILED;
+    } else if (json) {
+        code = print_json(&timeline);
+    } else {
+        print_axis(&timeline);
+        for (size_t i = 0; i < timeline.row_count; i++)
+            print_row(&timeline, &timeline.rows[i], ascii);
+    }
+    for (size_t i = 0; i < timeline.row_count; i++)
+        free(timeline.rows[i].busy);
+    free(timeline.rows);
+    return code;
+}
+
+int cli_trace_timeline(int argc, char **argv)
+{
+    struct cli_trace_window window = {0};
+    uint64_t width = 0;
+    bool ascii = false;
+    bool json = false;
+    const struct cli_option options[] = {
+        {"from", "TIME", "from TIME behind the first start, such as 1.5ms", CLI_TEXT, &window.from,
+         0, 0},
+        {"to", "TIME", "to TIME behind it", CLI_TEXT, &window.to, 0, 0},
+        {"width", "N", "characters of a line; without it, the terminal's", CLI_COUNT, &width, 40,
+         MOST_WIDTH},
+        {"ascii", NULL,
+         "draw with characters of ASCII; so it is without\nit where the locale is "
+         "not of UTF-8",
+         CLI_FLAG, &ascii, 0, 0},
+        {"json", NULL, "print the busy time of each row's stretches as\nJSON", CLI_FLAG, &json, 0,
+         0},
+    };
+    const struct cli_usage usage =
+        cli_trace_usage("weir trace timeline", about, options, sizeof options / sizeof *options);
+    weir_report *report = NULL;
+    size_t operands;
+    int code;
+    if (!cli_parse(&usage, argc, argv, &operands, &code))
+        return code;
+    code = cli_trace_open(argv[0], &window, 1, false, &report);
+    if (code == CLI_OK)
+        code = draw(report, width ? width : terminal_width(), ascii || !is_utf8(), json);
+    weir_report_destroy(&report);
+    return code;
+}

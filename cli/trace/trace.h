@@ -1,0 +1,40 @@
+// What the files of `weir trace` share.
+#ifndef WEIR_CLI_TRACE_H
+#define WEIR_CLI_TRACE_H
+
+#include <weir/report.h>
+
+#include "cli/common/options.h"
+
+// Each is in its <name>.c. Returns an exit code.
+int cli_trace_report(int argc, char **argv);
+int cli_trace_timeline(int argc, char **argv);
+int cli_trace_html(int argc, char **argv);
+int cli_trace_check(int argc, char **argv);
+int cli_trace_diff(int argc, char **argv);
+// `weir trace COMMAND...`: argv[0] is "trace".
+int cli_trace_run(int argc, char **argv);
+
+// The usage of a command that takes one FILE.
+struct cli_usage cli_trace_usage(const char *command, const char *about,
+                                 const struct cli_option *options, size_t option_count);
+
+// The parts of a trace that --from and --to ask for, in their own words; NULL: from the
+// begin, to the end.
+struct cli_trace_window {
+    const char *from;
+    const char *to;
+};
+
+// Reads a trace and measures it, with a line of progress on a terminal. The window counts
+// from the first start of an operation. Prints what went wrong, and what the reader had
+// to mend unless `quiet`.
+//
+// Returns an exit code; the report is the caller's if it is CLI_OK, else NULL.
+int cli_trace_open(const char *path, const struct cli_trace_window *window, uint64_t bubbles,
+                   bool quiet, weir_report **out_report);
+
+// "1.5ms", "20us": a number and ns, us, ms or s. False with a message for `option`.
+bool cli_trace_read_time(const char *option, const char *text, uint64_t *out_ns);
+
+#endif
