@@ -1,5 +1,6 @@
-// The hash is FNV-1a: it names files and finds damage. It need not withstand an
-// attacker, because whoever can write the folder is the user.
+// Each of the defences does alone: the folder's owner and mode, those of the entries, and the
+// secret key. So a folder that was open for a while, or an archive unpacked over it, plants
+// nothing.
 #define _GNU_SOURCE // secure_getenv, and strerror_r that returns the text
 #include "base/disk_cache.h"
 
@@ -10,21 +11,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/siphash.h"
 #include "base/text.h"
 
 #define ENTRY_SUFFIX ".entry"
 #define ENTRY_NAME_SIZE (16 + sizeof ENTRY_SUFFIX) // a hash in hexadecimal, and the zero
-#define LEFTOVER_SUFFIX ".tmp"                     // of writers that were killed
-#define LEFTOVER_AGE_S 3600
+#define KEY_NAME ".key"
 
 struct weir_disk_cache {
     char *folder;
     uint64_t limit_bytes;
+    struct weir_siphash_key key;
 };
 
 // What a file begins with, in the machine's own byte order: key and data follow.
@@ -32,23 +34,20 @@ struct entry_header {
     char magic[8];
     uint64_t key_size;
     uint64_t data_size;
-    uint64_t checksum; // of the key and the data
+    uint64_t check; // of all else
 };
 
-static const char magic[8] = {'w', 'e', 'i', 'r', 'c', 'a', '0', '1'};
+static const char magic[8] = {'w', 'e', 'i', 'r', 'c', 'a', '0', '2'};
 
-static uint64_t hash(uint64_t seed, const void *data, size_t size)
+static uint64_t check_of(const weir_disk_cache *cache, const struct entry_header *header,
+                         const void *key, const void *data)
 {
-    const unsigned char *bytes = data;
-    uint64_t value = seed;
-    for (size_t i = 0; i < size; i++)
-        value = (value ^ bytes[i]) * UINT64_C(0x100000001b3);
-    return value;
-}
-
-static uint64_t hash_start(void)
-{
-    return UINT64_C(0xcbf29ce484222325);
+    const uint64_t parts[] = {
+        weir_siphash(&cache->key, header, offsetof(struct entry_header, check)),
+        weir_siphash(&cache->key, key, (size_t)header->key_size),
+        weir_siphash(&cache->key, data, (size_t)header->data_size),
+    };
+    return weir_siphash(&cache->key, parts, sizeof parts);
 }
 
 static char *join(const char *first, const char *second)
@@ -63,7 +62,8 @@ static char *join(const char *first, const char *second)
 static char *entry_path(const weir_disk_cache *cache, const void *key, size_t key_size)
 {
     char name[ENTRY_NAME_SIZE];
-    snprintf(name, sizeof name, "%016" PRIx64 ENTRY_SUFFIX, hash(hash_start(), key, key_size));
+    snprintf(name, sizeof name, "%016" PRIx64 ENTRY_SUFFIX,
+             weir_siphash(&cache->key, key, key_size));
     return join(cache->folder, name);
 }
 
@@ -93,13 +93,44 @@ static bool make_folders(char *path, char *message, size_t message_size)
 static bool is_private(const char *path, char *message, size_t message_size)
 {
     struct stat status;
-    if (stat(path, &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == geteuid() &&
+    if (lstat(path, &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == geteuid() &&
         (status.st_mode & (S_IWGRP | S_IWOTH)) == 0)
         return true;
     weir_text_about(message, message_size, path,
                     "is not used as a cache: it must be a folder of this user's that nobody else "
                     "may write (chmod go-w); name another place, or turn the cache off");
     return false;
+}
+
+// Whether nobody but this user and root can put another folder in place of one in `path`. In a
+// user namespace root may have another number, that of the owner of "/".
+static bool is_kept(const char *path, uid_t root)
+{
+    struct stat status;
+    return lstat(path, &status) == 0 &&
+           (status.st_uid == geteuid() || status.st_uid == 0 || status.st_uid == root) &&
+           ((status.st_mode & (S_IWGRP | S_IWOTH)) == 0 || (status.st_mode & S_ISVTX) != 0);
+}
+
+static bool are_parents_kept(char *path, char *message, size_t message_size)
+{
+    struct stat root;
+    const bool has_root = stat("/", &root) == 0;
+    for (char *at = path + 1; *at; at++) {
+        if (*at != '/')
+            continue;
+        *at = '\0';
+        const bool kept = has_root && is_kept(path, root.st_uid);
+        if (!kept)
+            weir_text_about(message, message_size, path,
+                            "no cache is used in this folder: other users may put their own "
+                            "folders in it (it must be this user's or root's, and chmod go-w or "
+                            "+t); name another place, or turn the cache off");
+        *at = '/';
+        if (!kept)
+            return false;
+    }
+    return true;
 }
 
 static char *default_directory(void)
@@ -134,6 +165,72 @@ static char *choose_folder(const struct weir_disk_cache_params *params, char *me
     return folder;
 }
 
+// The key.
+
+static bool read_key(const char *path, struct weir_siphash_key *out_key)
+{
+    char message[512];
+    void *data;
+    size_t size;
+    if (!weir_file_read_trusted(path, sizeof *out_key, &data, &size, message, sizeof message))
+        return false;
+    const bool whole = size == sizeof *out_key;
+    if (whole)
+        memcpy(out_key, data, size);
+    free(data);
+    return whole;
+}
+
+static bool make_key(const char *path, struct weir_siphash_key *out_key, char *message,
+                     size_t message_size)
+{
+    if (!weir_siphash_random_key(out_key)) {
+        weir_text_about(message, message_size, path,
+                        "the cache is not used: the system has no random numbers for its key");
+        return false;
+    }
+    weir_file_writer *writer = weir_file_writer_create_private(path, message, message_size);
+    if (!writer)
+        return false;
+    weir_file_writer_append(writer, out_key, sizeof *out_key);
+    return weir_file_writer_commit(&writer, message, message_size);
+}
+
+// Processes that open a new cache at the same time agree on one key: the folder is locked while
+// it is looked for and made.
+static bool get_key(weir_disk_cache *cache, char *message, size_t message_size)
+{
+    char *path = join(cache->folder, KEY_NAME);
+    const int lock = open(cache->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (lock >= 0)
+        (void)flock(lock, LOCK_EX); // without locks two may make a key; the later one stays
+    const bool ok =
+        path && (read_key(path, &cache->key) || make_key(path, &cache->key, message, message_size));
+    if (lock >= 0)
+        close(lock);
+    free(path);
+    return ok;
+}
+
+// Puts the path without symbolic links in place of `cache->folder`: what is checked is what is
+// used later.
+static bool resolve(weir_disk_cache *cache, char *message, size_t message_size)
+{
+    char *folder = realpath(cache->folder, NULL);
+    if (!folder) {
+        char reason[128];
+        const int error = errno;
+        weir_text_about(message, message_size, cache->folder,
+                        "the cache's folder cannot be used: %s (errno %d); name another place, or "
+                        "turn the cache off",
+                        strerror_r(error, reason, sizeof reason), error);
+        return false;
+    }
+    free(cache->folder);
+    cache->folder = folder;
+    return true;
+}
+
 weir_disk_cache *weir_disk_cache_create(const struct weir_disk_cache_params *params, char *message,
                                         size_t message_size)
 {
@@ -144,7 +241,10 @@ weir_disk_cache *weir_disk_cache_create(const struct weir_disk_cache_params *par
     cache->limit_bytes = params->limit_bytes;
     cache->folder = choose_folder(params, message, message_size);
     if (!cache->folder || !make_folders(cache->folder, message, message_size) ||
-        !is_private(cache->folder, message, message_size))
+        !resolve(cache, message, message_size) ||
+        !is_private(cache->folder, message, message_size) ||
+        !are_parents_kept(cache->folder, message, message_size) ||
+        !get_key(cache, message, message_size))
         weir_disk_cache_destroy(&cache);
     return cache;
 }
@@ -164,8 +264,8 @@ const char *weir_disk_cache_folder(const weir_disk_cache *cache)
 }
 
 // Sizes are compared by subtraction: a damaged header may hold any number.
-static bool is_entry_of(const unsigned char *file, size_t file_size, const void *key,
-                        size_t key_size, struct entry_header *out_header)
+static bool is_entry_of(const weir_disk_cache *cache, const unsigned char *file, size_t file_size,
+                        const void *key, size_t key_size, struct entry_header *out_header)
 {
     const size_t header_size = sizeof *out_header;
     if (file_size < header_size)
@@ -175,7 +275,7 @@ static bool is_entry_of(const unsigned char *file, size_t file_size, const void 
            out_header->key_size == key_size && key_size <= file_size - header_size &&
            out_header->data_size == file_size - header_size - key_size &&
            memcmp(file + header_size, key, key_size) == 0 &&
-           out_header->checksum == hash(hash_start(), file + header_size, file_size - header_size);
+           out_header->check == check_of(cache, out_header, key, file + header_size + key_size);
 }
 
 bool weir_disk_cache_read(const weir_disk_cache *cache, const void *key, size_t key_size,
@@ -190,9 +290,9 @@ bool weir_disk_cache_read(const weir_disk_cache *cache, const void *key, size_t 
 
     char *path = entry_path(cache, key, key_size);
     const bool found = path &&
-                       weir_file_read(path, (size_t)cache->limit_bytes, &file, &file_size, message,
-                                      sizeof message) &&
-                       is_entry_of(file, file_size, key, key_size, &header);
+                       weir_file_read_trusted(path, (size_t)cache->limit_bytes, &file, &file_size,
+                                              message, sizeof message) &&
+                       is_entry_of(cache, file, file_size, key, key_size, &header);
     if (found) {
         *out_size = (size_t)header.data_size;
         memmove(file, (unsigned char *)file + sizeof header + key_size, *out_size);
@@ -244,16 +344,12 @@ static void note_entry(struct found_entries *entries, const char *name, const st
 
 static void list_entries(int folder, DIR *stream, struct found_entries *entries)
 {
-    const time_t now = time(NULL);
     for (struct dirent *file = readdir(stream); file; file = readdir(stream)) {
         struct stat status;
         if (fstatat(folder, file->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0 ||
             !S_ISREG(status.st_mode))
             continue;
-        if (ends_with(file->d_name, LEFTOVER_SUFFIX) && now - status.st_mtime > LEFTOVER_AGE_S)
-            unlinkat(folder, file->d_name, 0);
-        else if (ends_with(file->d_name, ENTRY_SUFFIX) &&
-                 strlen(file->d_name) + 1 == ENTRY_NAME_SIZE)
+        if (ends_with(file->d_name, ENTRY_SUFFIX) && strlen(file->d_name) + 1 == ENTRY_NAME_SIZE)
             note_entry(entries, file->d_name, &status);
     }
 }
@@ -293,7 +389,7 @@ bool weir_disk_cache_write(const weir_disk_cache *cache, const void *key, size_t
 {
     struct entry_header header = {.key_size = key_size, .data_size = size};
     memcpy(header.magic, magic, sizeof magic);
-    header.checksum = hash(hash(hash_start(), key, key_size), data, size);
+    header.check = check_of(cache, &header, key, data);
 
     const uint64_t most = cache->limit_bytes;
     if (most < sizeof header || key_size > most - sizeof header ||
@@ -306,7 +402,8 @@ bool weir_disk_cache_write(const weir_disk_cache *cache, const void *key, size_t
     }
     no_memory(message, message_size);
     char *path = entry_path(cache, key, key_size);
-    weir_file_writer *writer = path ? weir_file_writer_create(path, message, message_size) : NULL;
+    weir_file_writer *writer =
+        path ? weir_file_writer_create_private(path, message, message_size) : NULL;
     free(path);
     if (!writer)
         return false;

@@ -1,7 +1,7 @@
 // A cache of results on disk, such as compiled programs, found again by what they
 // were made from.
 //
-// An entry is one file: the key, the data, and a checksum of both. A file is
+// An entry is one file: the key, the data, and a check of both. A file is
 // written beside its place and renamed into it, so other processes and threads see
 // a whole entry or none. The key is stored and compared, so two keys with the same
 // hash only take turns. An entry that is damaged, cut short or of another version
@@ -9,9 +9,17 @@
 // exceed the limit, those that were not used for the longest time are removed
 // until three quarters of it are left.
 //
-// What is read may be executed, so the cache is refused where somebody else could
-// have put it: its folder must belong to the user and may be written by nobody
-// else.
+// What is read may be executed, so nothing is taken that somebody else could have
+// put there:
+// - the cache is refused unless its folder belongs to the user and nobody else may write to
+//   it, and unless the same, or root in place of the user, holds for every folder above it.
+//   A folder above it may be writable where only owners may rename (the sticky bit, as /tmp
+//   has it);
+// - an entry counts as absent unless it is a regular file of the user's that nobody else may
+//   write to. Entries are created so, whatever the umask is;
+// - names and checks of entries are hashes under a secret key, a file ".key" in the folder that
+//   only the user may read. A key that is missing or not to be trusted is made anew, and older
+//   entries are absent then.
 //
 // Threads: safe, and so are several processes.
 #ifndef WEIR_BASE_DISK_CACHE_H
@@ -38,14 +46,14 @@ struct weir_disk_cache_params {
 };
 
 // Opens a cache; folders that are missing are made. Returns NULL with a sentence
-// in `message` when there is no place for it.
+// in `message` when there is no place for it, or none that can be trusted.
 //
 // Ownership: the caller's, until weir_disk_cache_destroy().
 weir_disk_cache *weir_disk_cache_create(const struct weir_disk_cache_params *params, char *message,
                                         size_t message_size);
 void weir_disk_cache_destroy(weir_disk_cache **cache);
 
-// The folder that holds the entries.
+// The folder that holds the entries, without symbolic links.
 const char *weir_disk_cache_folder(const weir_disk_cache *cache);
 
 // Looks up what was stored under a key, and marks it as used. Returns false, with

@@ -4,22 +4,27 @@
 // may already be as long as a name can be.
 #include "base/file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/text.h"
+
+#define TEMPORARY_FORMAT ".weir-%ld-%u.tmp"
 
 struct weir_file_writer {
     FILE *stream;
     char *path;
     char *temporary;
     int error;
+    bool is_private;
 };
 
 static atomic_uint temporary_count;
@@ -60,40 +65,64 @@ static void explain(char *message, size_t size, const char *path, const char *wh
                     remedy_for(error));
 }
 
-bool weir_file_open(const char *path, int *out_descriptor, uint64_t *out_size, char *message,
-                    size_t message_size)
+static void explain_open(char *message, size_t size, const char *path, int error)
+{
+    if (error == ENOENT)
+        weir_text_about(message, size, path, "there is no such file; check the path");
+    else if (error == EACCES)
+        weir_text_about(message, size, path, "may not be read by this user; check its permissions");
+    else
+        explain(message, size, path, "cannot be opened", error);
+}
+
+static bool may_be_read(const struct stat *status, bool trusted, const char *path, char *message,
+                        size_t message_size)
+{
+    if (!S_ISREG(status->st_mode)) {
+        weir_text_about(message, message_size, path, "is %s; a regular file is needed",
+                        S_ISDIR(status->st_mode) ? "a directory" : "a pipe or a device");
+        return false;
+    }
+    if (trusted && (status->st_uid != geteuid() || (status->st_mode & (S_IWGRP | S_IWOTH)) != 0)) {
+        weir_text_about(message, message_size, path,
+                        "somebody else may have written it; it must belong to this user, and "
+                        "nobody else may write to it (chmod go-w)");
+        return false;
+    }
+    return true;
+}
+
+static bool open_file(const char *path, bool trusted, int *out_descriptor, uint64_t *out_size,
+                      char *message, size_t message_size)
 {
     *out_descriptor = -1;
     *out_size = 0;
     // O_NONBLOCK: opening a pipe that nobody writes to would wait for ever.
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    const int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | (trusted ? O_NOFOLLOW : 0);
+    int descriptor = open(path, flags);
     if (descriptor < 0) {
-        int error = errno;
-        if (error == ENOENT)
-            weir_text_about(message, message_size, path, "there is no such file; check the path");
-        else if (error == EACCES)
-            weir_text_about(message, message_size, path,
-                            "may not be read by this user; check its permissions");
-        else
-            explain(message, message_size, path, "cannot be opened", error);
+        explain_open(message, message_size, path, errno);
         return false;
     }
-
     struct stat status;
     if (fstat(descriptor, &status) != 0) {
         explain(message, message_size, path, "cannot be examined", errno);
         close(descriptor);
         return false;
     }
-    if (!S_ISREG(status.st_mode)) {
-        weir_text_about(message, message_size, path, "is %s; a regular file is needed",
-                        S_ISDIR(status.st_mode) ? "a directory" : "a pipe or a device");
+    if (!may_be_read(&status, trusted, path, message, message_size)) {
         close(descriptor);
         return false;
     }
     *out_descriptor = descriptor;
     *out_size = (uint64_t)status.st_size;
     return true;
+}
+
+bool weir_file_open(const char *path, int *out_descriptor, uint64_t *out_size, char *message,
+                    size_t message_size)
+{
+    return open_file(path, false, out_descriptor, out_size, message, message_size);
 }
 
 bool weir_file_read_exactly(int descriptor, const char *path, void *data, size_t size,
@@ -120,15 +149,15 @@ bool weir_file_read_exactly(int descriptor, const char *path, void *data, size_t
     return true;
 }
 
-bool weir_file_read(const char *path, size_t limit_bytes, void **out_data, size_t *out_size,
-                    char *message, size_t message_size)
+static bool read_file(const char *path, bool trusted, size_t limit_bytes, void **out_data,
+                      size_t *out_size, char *message, size_t message_size)
 {
     *out_data = NULL;
     *out_size = 0;
     int descriptor = -1;
     uint64_t size = 0;
     char *data = NULL;
-    if (!weir_file_open(path, &descriptor, &size, message, message_size))
+    if (!open_file(path, trusted, &descriptor, &size, message, message_size))
         return false;
 
     if (size > limit_bytes || size >= SIZE_MAX) {
@@ -159,6 +188,18 @@ fail:
     return false;
 }
 
+bool weir_file_read(const char *path, size_t limit_bytes, void **out_data, size_t *out_size,
+                    char *message, size_t message_size)
+{
+    return read_file(path, false, limit_bytes, out_data, out_size, message, message_size);
+}
+
+bool weir_file_read_trusted(const char *path, size_t limit_bytes, void **out_data, size_t *out_size,
+                            char *message, size_t message_size)
+{
+    return read_file(path, true, limit_bytes, out_data, out_size, message, message_size);
+}
+
 static char *copy_text(const char *text)
 {
     size_t size = strlen(text) + 1;
@@ -166,6 +207,78 @@ static char *copy_text(const char *text)
     if (copy)
         memcpy(copy, text, size);
     return copy;
+}
+
+// The directory that `path` is in, or -1.
+static int open_directory_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *directory = copy_text(slash ? path : ".");
+    if (!directory)
+        return -1;
+    if (slash)
+        directory[slash == path ? 1 : slash - path] = '\0';
+    const int descriptor = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    free(directory);
+    return descriptor;
+}
+
+static bool is_temporary_name(const char *name)
+{
+    long process;
+    unsigned number;
+    int length = 0;
+    return sscanf(name, TEMPORARY_FORMAT "%n", &process, &number, &length) == 2 && length > 0 &&
+           name[length] == '\0';
+}
+
+// The lock of a process goes with it, so what can be locked is nobody's.
+static void remove_if_left(int directory, const char *name)
+{
+    struct stat status;
+    const int descriptor = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (descriptor < 0)
+        return;
+    if (fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
+        flock(descriptor, LOCK_EX | LOCK_NB) == 0)
+        (void)unlinkat(directory, name, 0);
+    close(descriptor);
+}
+
+// Removes the temporary files of processes that were killed.
+static void remove_leftovers(const char *path)
+{
+    const int descriptor = open_directory_of(path);
+    DIR *stream = descriptor >= 0 ? fdopendir(descriptor) : NULL;
+    if (!stream) {
+        if (descriptor >= 0)
+            close(descriptor);
+        return;
+    }
+    for (struct dirent *file = readdir(stream); file; file = readdir(stream))
+        if (is_temporary_name(file->d_name))
+            remove_if_left(descriptor, file->d_name);
+    closedir(stream);
+}
+
+// False where another process takes the new file for a leftover: it has the lock, or has
+// removed the file already. A file system without locks has no such processes.
+static bool lock_temporary(int descriptor)
+{
+    struct stat status;
+    if (flock(descriptor, LOCK_EX | LOCK_NB) != 0)
+        return errno != EWOULDBLOCK;
+    return fstat(descriptor, &status) != 0 || status.st_nlink > 0;
+}
+
+static int open_temporary(const char *path, mode_t mode)
+{
+    const int descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    if (descriptor < 0 || lock_temporary(descriptor))
+        return descriptor;
+    close(descriptor);
+    errno = EEXIST;
+    return -1;
 }
 
 // Opens a new file beside `writer->path` and keeps its name. Returns the
@@ -184,9 +297,9 @@ static int create_temporary(struct weir_file_writer *writer)
 
     int descriptor;
     do {
-        snprintf(writer->temporary + directory, size - directory, ".weir-%ld-%u.tmp",
-                 (long)getpid(), atomic_fetch_add(&temporary_count, 1));
-        descriptor = open(writer->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        snprintf(writer->temporary + directory, size - directory, TEMPORARY_FORMAT, (long)getpid(),
+                 atomic_fetch_add(&temporary_count, 1));
+        descriptor = open_temporary(writer->temporary, writer->is_private ? 0600 : 0666);
     } while (descriptor < 0 && (errno == EEXIST || errno == EINTR));
 
     if (descriptor < 0) {
@@ -219,7 +332,8 @@ static bool may_be_replaced(const char *path, mode_t *out_mode, char *message, s
     return false;
 }
 
-weir_file_writer *weir_file_writer_create(const char *path, char *message, size_t message_size)
+static weir_file_writer *create_writer(const char *path, bool is_private, char *message,
+                                       size_t message_size)
 {
     mode_t mode = 0;
     if (!may_be_replaced(path, &mode, message, message_size))
@@ -231,13 +345,15 @@ weir_file_writer *weir_file_writer_create(const char *path, char *message, size_
         explain(message, message_size, path, "cannot be written", ENOMEM);
         goto fail;
     }
+    writer->is_private = is_private;
+    remove_leftovers(path);
     descriptor = create_temporary(writer);
     if (descriptor < 0) {
         explain(message, message_size, path, "cannot be written", writer->error);
         goto fail;
     }
     // Some file systems have no permissions to set; the file is good without them.
-    if (mode != 0)
+    if (mode != 0 && !is_private)
         (void)fchmod(descriptor, mode);
     writer->stream = fdopen(descriptor, "wb");
     if (!writer->stream) {
@@ -250,6 +366,17 @@ weir_file_writer *weir_file_writer_create(const char *path, char *message, size_
 fail:
     weir_file_writer_destroy(&writer);
     return NULL;
+}
+
+weir_file_writer *weir_file_writer_create(const char *path, char *message, size_t message_size)
+{
+    return create_writer(path, false, message, message_size);
+}
+
+weir_file_writer *weir_file_writer_create_private(const char *path, char *message,
+                                                  size_t message_size)
+{
+    return create_writer(path, true, message, message_size);
 }
 
 bool weir_file_writer_append(weir_file_writer *writer, const void *data, size_t size)
@@ -269,18 +396,11 @@ bool weir_file_writer_append(weir_file_writer *writer, const void *data, size_t 
 // some file systems cannot sync a directory, so a failure is not one of the caller's.
 static void sync_directory_of(const char *path)
 {
-    const char *slash = strrchr(path, '/');
-    char *directory = copy_text(slash ? path : ".");
-    if (!directory)
+    const int descriptor = open_directory_of(path);
+    if (descriptor < 0)
         return;
-    if (slash)
-        directory[slash == path ? 1 : slash - path] = '\0';
-    int descriptor = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (descriptor >= 0) {
-        (void)fsync(descriptor);
-        close(descriptor);
-    }
-    free(directory);
+    (void)fsync(descriptor);
+    close(descriptor);
 }
 
 bool weir_file_writer_commit(weir_file_writer **writer_at, char *message, size_t message_size)
@@ -290,12 +410,16 @@ bool weir_file_writer_commit(weir_file_writer **writer_at, char *message, size_t
 
     if (error == 0 && (fflush(writer->stream) != 0 || fsync(fileno(writer->stream)) != 0))
         error = errno;
+    // The lock stays until the file has its name, but the stream's end may fail before.
+    const int lock = fcntl(fileno(writer->stream), F_DUPFD_CLOEXEC, 0);
     int closed = fclose(writer->stream);
     writer->stream = NULL;
     if (error == 0 && closed != 0)
         error = errno;
     if (error == 0 && rename(writer->temporary, writer->path) != 0)
         error = errno;
+    if (lock >= 0)
+        close(lock);
 
     if (error == 0) {
         free(writer->temporary);

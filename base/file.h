@@ -40,12 +40,21 @@ bool weir_file_read_exactly(int descriptor, const char *path, void *data, size_t
 bool weir_file_read(const char *path, size_t limit_bytes, void **out_data, size_t *out_size,
                     char *message, size_t message_size);
 
+// The same for a file that only this user can have written: it belongs to the effective user,
+// nobody else may write to it, and the path's last part is no symbolic link. All of it is
+// checked of the file that was opened.
+bool weir_file_read_trusted(const char *path, size_t limit_bytes, void **out_data, size_t *out_size,
+                            char *message, size_t message_size);
+
 // A file being written. The data goes into a temporary file in the same directory
 // (".weir-PROCESS-NUMBER.tmp"); commit syncs it to the disk and renames it over
 // the path. If anything fails, the temporary file is removed and what stood at the
 // path stays as it was. A new file gets the permissions that the umask leaves; a
 // file that is replaced passes its permissions on; a symbolic link is replaced, not
 // followed; a directory or a device at the path is refused.
+//
+// A writer locks its temporary file, so the temporary files of killed processes are known by
+// having no lock: the next writer in the same directory removes those of its user.
 //
 //     weir_file_writer *writer = weir_file_writer_create(path, message, size);
 //     if (!writer)
@@ -58,6 +67,11 @@ typedef struct weir_file_writer weir_file_writer;
 //
 // Ownership: the caller's, until commit or destroy.
 weir_file_writer *weir_file_writer_create(const char *path, char *message, size_t message_size);
+
+// The same for a file that only this user may read and write, whatever the umask is and
+// whatever it replaces.
+weir_file_writer *weir_file_writer_create_private(const char *path, char *message,
+                                                  size_t message_size);
 
 // Appends `size` bytes. The first failure sticks: later appends do nothing and
 // commit reports it, so the result need not be looked at.

@@ -176,7 +176,7 @@ static void open_cache(struct cu_module *module, const struct weir_setting *sett
     };
     module->cache = weir_disk_cache_create(&params, message, sizeof message);
     if (!module->cache)
-        module->host->log(WEIR_LOG_INFO, "cuda", message);
+        module->host->log(WEIR_LOG_WARNING, "cuda", message);
 }
 
 static void release(struct cu_module *module)

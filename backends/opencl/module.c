@@ -223,7 +223,7 @@ static void open_cache(struct ocl_module *module, const struct weir_setting *set
     };
     module->cache = weir_disk_cache_create(&params, message, sizeof message);
     if (!module->cache)
-        module->host->log(WEIR_LOG_INFO, "opencl", message);
+        module->host->log(WEIR_LOG_WARNING, "opencl", message);
 }
 
 static void release(struct ocl_module *module)

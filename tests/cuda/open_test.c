@@ -1,7 +1,11 @@
 // What opening the CUDA backend says on machines that lack something, and what it
 // lists on one that lacks nothing.
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+
+#include <weir/log.h>
 
 #include "tests/cuda/rig.h"
 
@@ -92,6 +96,28 @@ WEIR_TEST(CudaOpen, Keys)
     EXPECT_CONTAINS(weir_last_error_text(), "spin");
     EXPECT_INT_EQ(rig_open_runtime("sink = spin", &runtime), WEIR_ERROR_CONFIG);
     EXPECT_CONTAINS(weir_last_error_text(), "sync");
+}
+
+static void keep_log(void *user, weir_log_level level, const char *source, const char *text)
+{
+    (void)level;
+    snprintf(user, 512, "%s: %s", source, text);
+}
+
+WEIR_TEST(CudaOpen, ARefusedCacheIsAWarning)
+{
+    char log[512] = "";
+    char section[256];
+    weir_runtime *runtime;
+    const char *folder = weir_test_temp_dir();
+    ASSERT_INT_EQ(chmod(folder, 0777), 0);
+    snprintf(section, sizeof section, "cache_dir = %s", folder);
+    weir_log_set(keep_log, log, WEIR_LOG_WARNING);
+    EXPECT_OK(rig_open_runtime(section, &runtime));
+    weir_log_set(NULL, NULL, WEIR_LOG_WARNING);
+    EXPECT_CONTAINS(log, "cuda: ");
+    EXPECT_CONTAINS(log, "other users may put their own folders in it");
+    EXPECT_OK(weir_close(&runtime));
 }
 
 WEIR_TEST(CudaOpen, Limits)

@@ -200,7 +200,7 @@ static size_t expect_whole_entries(const weir_disk_cache *cache)
     return found;
 }
 
-// Also removes them, since the cache leaves them for an hour.
+// Also removes them, so that each is counted once.
 static size_t count_half_written(const weir_disk_cache *cache)
 {
     size_t count = 0;

@@ -1,14 +1,27 @@
+#define _GNU_SOURCE // syscall
 #include "base/file.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/support/test.h"
 #include "tests/unit/io_made_files.h"
 
 static char message[512];
+
+// In place of the C library's, so that a file can belong to another user.
+static uid_t pretended_user;
+
+uid_t geteuid(void)
+{
+    return pretended_user ? pretended_user : (uid_t)syscall(SYS_geteuid);
+}
 
 static bool put(const char *path, const void *bytes, size_t size)
 {
@@ -127,6 +140,107 @@ WEIR_TEST(BaseFile, PermissionsFollowTheUmaskOrTheOldFile)
     ASSERT_TRUE(put(path, "y", 1));
     ASSERT_INT_EQ(stat(path, &status), 0);
     EXPECT_INT_EQ(status.st_mode & 0777, 0604);
+}
+
+WEIR_TEST(BaseFile, APrivateFileIsTheUsersAlone)
+{
+    const char *folder = weir_test_temp_dir();
+    const char *path = made_path(folder, "a.txt");
+    struct stat status;
+    ASSERT_TRUE(put(path, "old", 3));
+    ASSERT_INT_EQ(chmod(path, 0666), 0);
+    mode_t mask = umask(0);
+    weir_file_writer *writer = weir_file_writer_create_private(path, message, sizeof message);
+    umask(mask);
+    ASSERT_NOT_NULL(writer);
+    weir_file_writer_append(writer, "new", 3);
+    ASSERT_TRUE(weir_file_writer_commit(&writer, message, sizeof message));
+    expect_content(path, "new");
+    ASSERT_INT_EQ(stat(path, &status), 0);
+    EXPECT_INT_EQ(status.st_mode & 0777, 0600);
+}
+
+static bool is_trusted(const char *path)
+{
+    void *data = NULL;
+    size_t size = 0;
+    const bool trusted = weir_file_read_trusted(path, 1000, &data, &size, message, sizeof message);
+    free(data);
+    return trusted;
+}
+
+WEIR_TEST(BaseFile, TrustsWhatOnlyThisUserCanHaveWritten)
+{
+    const char *folder = weir_test_temp_dir();
+    const char *path = made_path(folder, "a.txt");
+    const char *link = made_path(folder, "link");
+    ASSERT_TRUE(put(path, "x", 1));
+    ASSERT_INT_EQ(chmod(path, 0644), 0);
+    EXPECT_TRUE(is_trusted(path));
+    ASSERT_INT_EQ(symlink(path, link), 0);
+    EXPECT_FALSE(is_trusted(link));
+    EXPECT_CONTAINS(message, "link: cannot be opened");
+    ASSERT_INT_EQ(chmod(path, 0664), 0);
+    EXPECT_FALSE(is_trusted(path));
+    EXPECT_CONTAINS(message, "a.txt: somebody else may have written it");
+    ASSERT_INT_EQ(chmod(path, 0646), 0);
+    EXPECT_FALSE(is_trusted(path));
+    ASSERT_INT_EQ(chmod(path, 0600), 0);
+    EXPECT_TRUE(is_trusted(path));
+    pretended_user = 54321;
+    EXPECT_FALSE(is_trusted(path));
+    pretended_user = 0;
+    EXPECT_CONTAINS(message, "must belong to this user");
+}
+
+// A child that is killed leaves its temporary file.
+static void leave_temporary(const char *path)
+{
+    int status = 0;
+    const pid_t child = fork();
+    if (child == 0) {
+        weir_file_writer *writer = weir_file_writer_create(path, message, sizeof message);
+        _exit(!writer || !weir_file_writer_append(writer, "x", 1));
+    }
+    ASSERT_INT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_INT_EQ(status, 0);
+}
+
+WEIR_TEST(BaseFile, TheNextWriterRemovesWhatKilledProcessesLeft)
+{
+    const char *folder = weir_test_temp_dir();
+    leave_temporary(made_path(folder, "a.txt"));
+    EXPECT_INT_EQ(made_folder_count(folder), 1);
+    weir_file_writer *live =
+        weir_file_writer_create(made_path(folder, "b.txt"), message, sizeof message);
+    ASSERT_NOT_NULL(live);
+    EXPECT_INT_EQ(made_folder_count(folder), 1); // its own
+    // Names that are not a writer's stay, and other users' files.
+    ASSERT_TRUE(put(made_path(folder, ".weir-1-1.tmp.old"), "x", 1));
+    ASSERT_TRUE(put(made_path(folder, ".weir-1-x.tmp"), "x", 1));
+    EXPECT_INT_EQ(made_folder_count(folder), 3);
+    ASSERT_TRUE(weir_file_writer_commit(&live, message, sizeof message));
+    expect_content(made_path(folder, "b.txt"), "");
+    EXPECT_INT_EQ(made_folder_count(folder), 3);
+    leave_temporary(made_path(folder, "a.txt"));
+    pretended_user = 54321;
+    ASSERT_TRUE(put(made_path(folder, "a.txt"), "x", 1));
+    pretended_user = 0;
+    EXPECT_INT_EQ(made_folder_count(folder), 5);
+}
+
+WEIR_TEST(BaseFile, LeavesAloneWhatIsLocked)
+{
+    const char *folder = weir_test_temp_dir();
+    const char *path = made_path(folder, ".weir-1-1.tmp");
+    int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    ASSERT_INT_GE(file, 0);
+    ASSERT_INT_EQ(flock(file, LOCK_EX), 0);
+    ASSERT_TRUE(put(made_path(folder, "a.txt"), "x", 1));
+    EXPECT_INT_EQ(access(path, F_OK), 0);
+    close(file);
+    ASSERT_TRUE(put(made_path(folder, "a.txt"), "x", 1));
+    EXPECT_INT_NE(access(path, F_OK), 0);
 }
 
 WEIR_TEST(BaseFile, ASymbolicLinkIsReplacedNotFollowed)

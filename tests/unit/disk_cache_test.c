@@ -1,6 +1,6 @@
 // The disk cache: what it keeps, what it takes for damage, how it stays small,
 // and that processes which share it see whole entries.
-#define _GNU_SOURCE // nftw flags, setenv
+#define _GNU_SOURCE // nftw flags, setenv, syscall
 #include "base/disk_cache.h"
 
 #include <dirent.h>
@@ -10,10 +10,30 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/support/test.h"
+
+// In place of the C library's, so that files can belong to another user where the test may not
+// give them away: the program's user becomes another, or a folder's owner does.
+
+static uid_t pretended_user;
+static const char *foreign_folder;
+
+uid_t geteuid(void)
+{
+    return pretended_user ? pretended_user : (uid_t)syscall(SYS_geteuid);
+}
+
+int lstat(const char *path, struct stat *status)
+{
+    const int answer = fstatat(AT_FDCWD, path, status, AT_SYMLINK_NOFOLLOW);
+    if (foreign_folder && strcmp(path, foreign_folder) == 0)
+        status->st_uid = 54321;
+    return answer;
+}
 
 struct place {
     char directory[512];
@@ -222,17 +242,117 @@ WEIR_TEST(DiskCache, RemovesWhatKilledWritersLeft)
 {
     struct place place;
     char path[600];
-    const struct timespec old[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
     set_up(&place, 1 << 20);
     snprintf(path, sizeof path, "%s/.weir-1-1.tmp", weir_disk_cache_folder(place.cache));
     int file = open(path, O_WRONLY | O_CREAT, 0600);
     ASSERT_INT_GE(file, 0);
     close(file);
     ASSERT_TRUE(put(&place, "a", "1", 1));
-    EXPECT_INT_EQ(access(path, F_OK), 0); // it may be in use
-    ASSERT_INT_EQ(utimensat(AT_FDCWD, path, old, 0), 0);
-    ASSERT_TRUE(put(&place, "a", "1", 1));
     EXPECT_INT_NE(access(path, F_OK), 0);
+    tear_down(&place);
+}
+
+WEIR_TEST(DiskCache, TakesNoEntryThatOthersMayWrite)
+{
+    struct place place;
+    char path[600];
+    struct stat status;
+    set_up(&place, 1 << 20);
+    ASSERT_TRUE(put(&place, "key", "data", 4));
+    ASSERT_TRUE(find_entry(&place, path, sizeof path));
+    ASSERT_INT_EQ(chmod(path, 0666), 0);
+    EXPECT_FALSE(holds(&place, "key", "data", 4));
+    ASSERT_INT_EQ(chmod(path, 0620), 0);
+    EXPECT_FALSE(holds(&place, "key", "data", 4));
+
+    // What replaces it is the user's alone, whatever stood there and whatever the umask is.
+    ASSERT_INT_EQ(chmod(path, 0666), 0);
+    const mode_t mask = umask(0);
+    EXPECT_TRUE(put(&place, "key", "data", 4));
+    umask(mask);
+    ASSERT_INT_EQ(stat(path, &status), 0);
+    EXPECT_INT_EQ(status.st_mode & 0777, 0600);
+    EXPECT_TRUE(holds(&place, "key", "data", 4));
+    tear_down(&place);
+}
+
+WEIR_TEST(DiskCache, TakesNoEntryOfAnotherUser)
+{
+    struct place place;
+    set_up(&place, 1 << 20);
+    ASSERT_TRUE(put(&place, "key", "data", 4));
+    pretended_user = 54321;
+    EXPECT_FALSE(holds(&place, "key", "data", 4));
+    pretended_user = 0;
+    EXPECT_TRUE(holds(&place, "key", "data", 4));
+    tear_down(&place);
+}
+
+WEIR_TEST(DiskCache, FollowsNoSymbolicLinkToAnEntry)
+{
+    struct place place;
+    char path[600];
+    char other[600];
+    set_up(&place, 1 << 20);
+    ASSERT_TRUE(put(&place, "key", "data", 4));
+    ASSERT_TRUE(find_entry(&place, path, sizeof path));
+    snprintf(other, sizeof other, "%s/away", place.directory);
+    ASSERT_INT_EQ(rename(path, other), 0);
+    ASSERT_INT_EQ(symlink(other, path), 0);
+    EXPECT_FALSE(holds(&place, "key", "data", 4));
+    tear_down(&place);
+}
+
+// Whoever does not know the key can make no entry, even with the user's name and mode.
+WEIR_TEST(DiskCache, TakesNoEntryMadeUnderAnotherKey)
+{
+    struct place place;
+    struct place other;
+    char path[600];
+    char made[600];
+    set_up(&place, 1 << 20);
+    set_up(&other, 1 << 20);
+    ASSERT_TRUE(put(&place, "key", "data", 4));
+    ASSERT_TRUE(put(&other, "key", "evil", 4));
+    ASSERT_TRUE(find_entry(&place, path, sizeof path));
+    ASSERT_TRUE(find_entry(&other, made, sizeof made));
+    EXPECT_STR_NE(strrchr(path, '/'), strrchr(made, '/'));
+    ASSERT_INT_EQ(rename(made, path), 0);
+    EXPECT_FALSE(holds(&place, "key", "data", 4));
+    EXPECT_FALSE(holds(&place, "key", "evil", 4));
+    tear_down(&other);
+    tear_down(&place);
+}
+
+static void expect_new_key(struct place *place)
+{
+    struct stat status;
+    char path[600];
+    weir_disk_cache_destroy(&place->cache);
+    place->cache = open_cache(place, 1 << 20);
+    ASSERT_NOT_NULL(place->cache);
+    EXPECT_FALSE(holds(place, "key", "data", 4));
+    ASSERT_TRUE(put(place, "key", "data", 4));
+    EXPECT_TRUE(holds(place, "key", "data", 4));
+    snprintf(path, sizeof path, "%s/.key", weir_disk_cache_folder(place->cache));
+    ASSERT_INT_EQ(stat(path, &status), 0);
+    EXPECT_INT_EQ(status.st_mode & 0777, 0600);
+    EXPECT_SIZE_EQ((size_t)status.st_size, 16);
+}
+
+WEIR_TEST(DiskCache, MakesAKeyAnewThatIsNotToBeTrusted)
+{
+    struct place place;
+    char path[600];
+    set_up(&place, 1 << 20);
+    expect_new_key(&place); // of an empty cache
+    snprintf(path, sizeof path, "%s/.key", weir_disk_cache_folder(place.cache));
+    ASSERT_INT_EQ(chmod(path, 0606), 0);
+    expect_new_key(&place);
+    ASSERT_INT_EQ(truncate(path, 15), 0);
+    expect_new_key(&place);
+    ASSERT_INT_EQ(unlink(path), 0);
+    expect_new_key(&place);
     tear_down(&place);
 }
 
@@ -245,6 +365,50 @@ WEIR_TEST(DiskCache, RefusesAFolderThatOthersMayWrite)
     EXPECT_NULL(cache);
     EXPECT_CONTAINS(place.message, "/things: is not used as a cache");
     EXPECT_CONTAINS(place.message, "chmod go-w");
+    tear_down(&place);
+}
+
+WEIR_TEST(DiskCache, RefusesAFolderThatOthersMayReplace)
+{
+    struct place place;
+    set_up(&place, 1 << 20);
+    EXPECT_INT_EQ(chmod(place.directory, 0777), 0);
+    EXPECT_NULL(open_cache(&place, 1 << 20));
+    EXPECT_CONTAINS(place.message, "other users may put their own folders in it");
+    EXPECT_CONTAINS(place.message, place.directory + strlen(place.directory) - 10);
+    // Only owners may rename in it.
+    EXPECT_INT_EQ(chmod(place.directory, 01777), 0);
+    weir_disk_cache *cache = open_cache(&place, 1 << 20);
+    EXPECT_NOT_NULL(cache);
+    weir_disk_cache_destroy(&cache);
+
+    EXPECT_INT_EQ(chmod(place.directory, 0755), 0);
+    foreign_folder = place.directory;
+    EXPECT_NULL(open_cache(&place, 1 << 20));
+    EXPECT_CONTAINS(place.message, "other users may put their own folders in it");
+    foreign_folder = NULL;
+    tear_down(&place);
+}
+
+// The folders that a symbolic link leads through count.
+WEIR_TEST(DiskCache, LooksThroughSymbolicLinks)
+{
+    struct place place;
+    struct place other;
+    char path[600];
+    set_up(&place, 1 << 20);
+    set_up(&other, 1 << 20);
+    snprintf(path, sizeof path, "%s/link", place.directory);
+    ASSERT_INT_EQ(symlink(other.directory, path), 0);
+    snprintf(place.directory + strlen(place.directory), 8, "/link");
+    weir_disk_cache *cache = open_cache(&place, 1 << 20);
+    ASSERT_NOT_NULL(cache);
+    EXPECT_STR_EQ(weir_disk_cache_folder(cache), weir_disk_cache_folder(other.cache));
+    weir_disk_cache_destroy(&cache);
+    EXPECT_INT_EQ(chmod(other.directory, 0777), 0);
+    EXPECT_NULL(open_cache(&place, 1 << 20));
+    *strrchr(place.directory, '/') = '\0';
+    tear_down(&other);
     tear_down(&place);
 }
 
@@ -346,5 +510,46 @@ WEIR_TEST(DiskCache, ProcessesShareIt)
         ASSERT_INT_EQ(waitpid(children[i], &status, 0), children[i]);
         EXPECT_INT_EQ(status, 0);
     }
+    tear_down(&place);
+}
+
+WEIR_TEST(DiskCache, ProcessesThatMakeItAgreeOnItsKey)
+{
+    enum {
+        PROCESSES = 6
+    };
+    struct place place;
+    pid_t children[PROCESSES];
+    char key[] = "0";
+    int gate[2];
+    set_up(&place, 1 << 20);
+    ASSERT_INT_EQ(pipe(gate), 0);
+    snprintf(place.directory + strlen(place.directory), 8, "/new");
+    for (int i = 0; i < PROCESSES; i++) {
+        children[i] = fork();
+        if (children[i] == 0) {
+            close(gate[1]);
+            if (read(gate[0], key, 1) != 0)
+                _exit(2);
+            key[0] = (char)('0' + i);
+            place.cache = open_cache(&place, 1 << 20);
+            _exit(!place.cache || !put(&place, key, key, 1));
+        }
+    }
+    close(gate[0]);
+    close(gate[1]); // all begin at once
+    for (int i = 0; i < PROCESSES; i++) {
+        int status = -1;
+        ASSERT_INT_EQ(waitpid(children[i], &status, 0), children[i]);
+        EXPECT_INT_EQ(status, 0);
+    }
+    weir_disk_cache_destroy(&place.cache);
+    place.cache = open_cache(&place, 1 << 20);
+    ASSERT_NOT_NULL(place.cache);
+    for (int i = 0; i < PROCESSES; i++) {
+        key[0] = (char)('0' + i);
+        EXPECT_TRUE(holds(&place, key, key, 1));
+    }
+    *strrchr(place.directory, '/') = '\0';
     tear_down(&place);
 }
