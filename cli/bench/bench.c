@@ -248,13 +248,15 @@ static weir_status increment_once(const struct bench *bench, uint32_t *out_value
     return status;
 }
 
-static bool open_device(struct bench *bench)
+static bool open_device(const struct bench_program *program, struct bench *bench)
 {
     uint32_t value;
     if (cli_open(bench->config, NULL, &bench->runtime) < 0 ||
         weir_device_open(bench->runtime, NULL, &bench->device) < 0)
         return bench_fail_weir(bench);
     bench->limits = weir_device_limits(bench->device);
+    if (program->launches_nothing)
+        return true;
     if (increment_once(bench, &value) < 0)
         return bench_fail_weir(bench);
     bench->runs_kernels = value != 0;
@@ -341,7 +343,7 @@ int bench_main(const struct bench_program *program, void *user, int argc, char *
         if (cli_can_write(bench->plot_path) && cli_can_write(bench->save_path) &&
             cli_signals_start()) {
             const bool fine = (!program->check || program->check(bench, user)) &&
-                              (!program->opens_device || open_device(bench)) &&
+                              (!program->opens_device || open_device(program, bench)) &&
                               program->run(bench, user);
             cli_progress_end(&bench->progress);
             cli_signals_resume();

@@ -96,7 +96,8 @@ struct bench {
     weir_runtime *runtime;
     weir_device *device;
     const struct weir_limits *limits;
-    bool runs_kernels; // false on a device whose kernels do nothing, as null's
+    bool runs_kernels; // false on a device whose kernels do nothing, as null's; not asked of one
+                       // that nothing is launched on
 
     // The figures.
     struct bench_table tables[BENCH_TABLES_MAX];
@@ -126,6 +127,8 @@ struct bench_program {
     const struct cli_option *options; // its own; the common ones follow
     size_t option_count;
     bool opens_device;
+    // It launches no kernels, and so runs where those of the command cannot.
+    bool launches_nothing;
     // Checks what the options say, before anything is opened; may be NULL.
     bool (*check)(struct bench *bench, void *user);
     bool (*run)(struct bench *bench, void *user);

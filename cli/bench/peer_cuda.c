@@ -173,6 +173,8 @@ static bool make_kernel(bench_cuda *peer, const struct weir_bundle *bundle)
 {
     const struct peer_api *cu = &peer->cu;
     int major = 0, minor = 0;
+    if (!bundle)
+        return true;
     cu->cuDeviceGetAttribute(&major, CAPABILITY_MAJOR, peer->device);
     cu->cuDeviceGetAttribute(&minor, CAPABILITY_MINOR, peer->device);
     const void *image = image_for(bundle, (unsigned)(10 * major + minor));

@@ -29,7 +29,7 @@ enum bench_cuda_step {
 };
 
 // Opens device 0, loads kernel "increment" of the bundle, and makes two streams, memory
-// and events, as a careful program would.
+// and events, as a careful program would. Without a bundle (NULL) nothing can be launched.
 //
 // Ownership: the caller's, until bench_cuda_close().
 // Errors: NULL, with a sentence in `message`.

@@ -9,7 +9,6 @@
 
 #include "cli/bench/peer_cuda.h"
 #include "cli/bench/work.h"
-#include "kernels/conformance/conformance.h"
 
 enum {
     BATCH = 100, // pairs between two waits: well below what makes a driver block
@@ -213,7 +212,7 @@ static void open_peer(struct pool_bench *b)
         bench_note(b->bench, "not measured: the driver's own pool; this is not CUDA");
         return;
     }
-    b->peer = bench_cuda_open(&conformance_kernels, message, sizeof message);
+    b->peer = bench_cuda_open(NULL, message, sizeof message);
     if (!b->peer)
         bench_note(b->bench, "not measured: the driver's own pool: %s", message);
 }
@@ -340,6 +339,7 @@ static int pool_main(int argc, char **argv)
         .options = options,
         .option_count = sizeof options / sizeof *options,
         .opens_device = true,
+        .launches_nothing = true,
         .check = check_options,
         .run = run,
     };
