@@ -1,9 +1,10 @@
 #!/bin/bash
-# bazel run //:demo: the command on the two photographs, with its files in
-# out/demo of the folder that it was called from.
+# bazel run //:demo: the command on the two photographs, five times each, so that warm
+# frames are seen too, with its files in out/demo of the folder that it was called from.
 set -eu
 from="${BUILD_WORKING_DIRECTORY:-$PWD}"
 root="${RUNFILES_DIR:-$0.runfiles}/weir"
 [ -d "$root" ] || root="$PWD" # bazel run starts at the root of the runfiles
 exec "$root/cli/weir" run arr-coc --config "$root/conf/opencl.ini" --output "$from/out/demo" \
+    --repeat 5 \
     "$root/tests/data/images/coffee.png" "$root/tests/data/images/chelsea.png"

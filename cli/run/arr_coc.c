@@ -145,6 +145,7 @@ static void deliver(void *user, struct weir_arr_coc_frame *frame,
     struct run *run = user;
     struct run_image *image = frame->user;
     if (output) {
+        run_take_figures(run, result);
         if (!run_take_result(image, output, &run->facts.sizes, result) &&
             !atomic_exchange(&image->failed, true))
             cli_error("%s: no memory for its results", image->path);
@@ -210,20 +211,31 @@ static bool create_pipeline(struct run *run, struct weir_arr_coc_params *params)
 
 // Running.
 
-static void submit_all(struct run *run)
+// Until a frame has succeeded each runs alone, so that what the driver compiles at the
+// first launches is in the times of no other frame. False when the run was cancelled.
+static bool submit(struct run *run, struct run_image *image)
 {
     weir_pipeline *pipeline = weir_arr_coc_pipeline(run->arr_coc);
+    const weir_status status = weir_pipeline_submit(pipeline, &image->frame);
+    if (status == WEIR_CANCELLED)
+        return false;
+    if (status != WEIR_OK) {
+        cli_error("%s: %s", image->path, weir_last_error_text());
+        image->failed = true;
+    } else if (run->first.statistics.succeeded == 0) {
+        weir_pipeline_drain(pipeline, WEIR_FOREVER);
+        weir_pipeline_get_statistics(pipeline, &run->first.statistics);
+    }
+    return true;
+}
+
+static void submit_all(struct run *run)
+{
     for (size_t i = 0; i < run->image_count; i++) {
         struct run_image *image = &run->images[i];
-        for (uint64_t n = 0; n < run->repeat && !image->failed && !cli_signal(); n++) {
-            const weir_status status = weir_pipeline_submit(pipeline, &image->frame);
-            if (status == WEIR_CANCELLED)
+        for (uint64_t n = 0; n < run->repeat && !image->failed && !cli_signal(); n++)
+            if (!submit(run, image))
                 return;
-            if (status != WEIR_OK) {
-                cli_error("%s: %s", image->path, weir_last_error_text());
-                image->failed = true;
-            }
-        }
     }
 }
 

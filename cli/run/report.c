@@ -26,12 +26,33 @@ static size_t count_written(const struct run *run)
     return written;
 }
 
-static void print_summary(const struct run *run)
+static void add_warm(struct weir_table *table, const struct weir_pipeline_statistics *warm)
 {
-    const struct weir_pipeline_statistics *s = &run->statistics;
-    struct weir_table table = {.alignment = "ll"};
     char a[WEIR_TEXT_QUANTITY_SIZE], b[WEIR_TEXT_QUANTITY_SIZE], c[WEIR_TEXT_QUANTITY_SIZE],
         d[WEIR_TEXT_QUANTITY_SIZE];
+    weir_table_add(table, "warm");
+    if (warm->succeeded == 0) {
+        weir_table_add(table, "no frame; --repeat N runs each image N times");
+        return;
+    }
+    weir_table_add(table,
+                   "%" PRIu64 " frame%s in %s, up to %" PRIu32 " in flight: %.2f frames/s, %s each",
+                   warm->succeeded, warm->succeeded == 1 ? "" : "s",
+                   weir_text_duration(a, (double)warm->wall_ns), warm->in_flight_max,
+                   frames_per_second(warm),
+                   weir_text_duration(b, (double)warm->wall_ns / (double)warm->succeeded));
+    weir_table_add(table, "latency");
+    weir_table_add(table, "p50 %s, p99 %s, min %s, max %s, waits for a slot included",
+                   weir_text_duration(a, (double)warm->latency_p50_ns),
+                   weir_text_duration(b, (double)warm->latency_p99_ns),
+                   weir_text_duration(c, (double)warm->latency_min_ns),
+                   weir_text_duration(d, (double)warm->latency_max_ns));
+}
+
+static void print_summary(const struct run *run, const struct weir_pipeline_statistics *warm)
+{
+    struct weir_table table = {.alignment = "ll"};
+    char a[WEIR_TEXT_QUANTITY_SIZE];
 
     weir_table_add(&table, "device");
     weir_table_add(&table, "%s (%s; %s), module %s %s", run->facts.device.name,
@@ -40,53 +61,70 @@ static void print_summary(const struct run *run)
     weir_table_add(&table, "images");
     weir_table_add(&table, "%zu of %zu written to %s", count_written(run), run->image_count,
                    run->output);
-    weir_table_add(&table, "frames");
-    weir_table_add(&table, "%" PRIu64 " in %s, up to %" PRIu32 " in flight: %.2f frames/s",
-                   s->succeeded, weir_text_duration(a, (double)s->wall_ns), s->in_flight_max,
-                   frames_per_second(s));
-    weir_table_add(&table, "latency");
-    weir_table_add(&table, "p50 %s, p99 %s, min %s, max %s",
-                   weir_text_duration(a, (double)s->latency_p50_ns),
-                   weir_text_duration(b, (double)s->latency_p99_ns),
-                   weir_text_duration(c, (double)s->latency_min_ns),
-                   weir_text_duration(d, (double)s->latency_max_ns));
+    if (run->first.statistics.succeeded > 0) {
+        weir_table_add(&table, "first");
+        weir_table_add(&table,
+                       "1 frame in %s: the driver compiles kernels at their first launch, unless "
+                       "its cache has them",
+                       weir_text_duration(a, (double)run->first.statistics.latency_max_ns));
+        add_warm(&table, warm);
+    }
     cli_table_print(&table, stdout, 0);
 }
 
-static void print_stages(const struct weir_pipeline_statistics *s)
+static void add_duration(struct weir_table *table, uint64_t total_ns, uint64_t count)
 {
-    struct weir_table table = {.alignment = "lrrrr"};
-    char a[WEIR_TEXT_QUANTITY_SIZE], b[WEIR_TEXT_QUANTITY_SIZE], c[WEIR_TEXT_QUANTITY_SIZE];
-    const char *const head[] = {"stage", "busy", "a frame", "of the time", "waiting"};
+    char text[WEIR_TEXT_QUANTITY_SIZE];
+    weir_table_add(table, "%s", weir_text_duration(text, (double)total_ns / (double)count));
+}
 
-    for (size_t i = 0; i < sizeof head / sizeof *head; i++)
+// One row: what the first frame took, and the frames after it, if there are any.
+static void add_row(struct weir_table *table, const char *name, uint64_t first_ns, uint64_t busy_ns,
+                    const struct weir_pipeline_statistics *warm)
+{
+    weir_table_add(table, "%s", name);
+    add_duration(table, first_ns, 1);
+    if (warm->timed_frames == 0)
+        return;
+    add_duration(table, busy_ns, warm->timed_frames);
+    add_duration(table, busy_ns, 1);
+    weir_table_add(table, "%.1f %%", share(busy_ns, warm->wall_ns));
+}
+
+static void print_stages(const struct weir_pipeline_statistics *first,
+                         const struct weir_pipeline_statistics *warm)
+{
+    const bool is_warm = warm->timed_frames > 0;
+    struct weir_table table = {.alignment = is_warm ? "lrrrrr" : "lr"};
+    char text[WEIR_TEXT_QUANTITY_SIZE];
+    const char *const head[] = {"stage",       "first frame", "warm frame",
+                                "warm in all", "of the time", "waiting"};
+
+    for (size_t i = 0; i < (is_warm ? 6 : 2); i++)
         weir_table_add(&table, "%s", head[i]);
-    for (uint32_t i = 0; i < s->stage_count; i++) {
-        const struct weir_pipeline_stage_statistics *stage = &s->stages[i];
-        weir_table_add(&table, "%s", stage->name);
-        weir_table_add(&table, "%s", weir_text_duration(a, (double)stage->busy_ns));
-        weir_table_add(&table, "%s",
-                       weir_text_duration(b, (double)stage->busy_ns / (double)s->timed_frames));
-        weir_table_add(&table, "%.1f %%", share(stage->busy_ns, s->wall_ns));
-        weir_table_add(&table, "%s", weir_text_duration(c, (double)stage->wait_ns));
+    for (uint32_t i = 0; i < warm->stage_count; i++) {
+        add_row(&table, warm->stages[i].name, first->stages[i].busy_ns, warm->stages[i].busy_ns,
+                warm);
+        if (is_warm)
+            add_duration(&table, warm->stages[i].wait_ns, 1);
     }
-    weir_table_add(&table, "any of them");
-    weir_table_add(&table, "%s", weir_text_duration(a, (double)s->covered_ns));
-    weir_table_add(&table, "%s",
-                   weir_text_duration(b, (double)s->covered_ns / (double)s->timed_frames));
-    weir_table_add(&table, "%.1f %%", share(s->covered_ns, s->wall_ns));
-    weir_table_add(&table, "%s", "");
+    add_row(&table, "any of them", first->covered_ns, warm->covered_ns, warm);
+    if (is_warm)
+        weir_table_add(&table, "%s", "");
     printf("\n");
     cli_table_print(&table, stdout, 0);
-    printf("\noverlap: %s, %.1f %% of the stages' busy time ran beside another stage\n",
-           weir_text_duration(a, (double)s->overlap_ns), share(s->overlap_ns, s->busy_ns));
+    if (is_warm)
+        printf("\noverlap: %s, %.1f %% of the stages' busy time ran beside another stage\n",
+               weir_text_duration(text, (double)warm->overlap_ns),
+               share(warm->overlap_ns, warm->busy_ns));
 }
 
 void run_print_table(const struct run *run)
 {
-    print_summary(run);
-    if (run->statistics.timed_frames > 0)
-        print_stages(&run->statistics);
+    const struct weir_pipeline_statistics warm = run_warm_statistics(run);
+    print_summary(run, &warm);
+    if (run->first.statistics.timed_frames > 0)
+        print_stages(&run->first.statistics, &warm);
     else if (run->statistics.succeeded > 0)
         printf("\nno times of stages: the device keeps none, timing = 0, or graphs = 1\n");
 }
@@ -134,6 +172,18 @@ static json_t *latency(const struct weir_pipeline_statistics *s, bool *ok)
     return object;
 }
 
+static json_t *warm_frames(const struct run *run, bool *ok)
+{
+    const struct weir_pipeline_statistics warm = run_warm_statistics(run);
+    json_t *object = json_object();
+    cli_json_set(object, "frames", json_integer((json_int_t)warm.succeeded), ok);
+    cli_json_set(object, "wall_ns", json_integer((json_int_t)warm.wall_ns), ok);
+    cli_json_set(object, "frames_per_second", json_real(frames_per_second(&warm)), ok);
+    cli_json_set(object, "latency_ns", latency(&warm, ok), ok);
+    cli_json_set(object, "stages", stage_list(&warm, ok), ok);
+    return object;
+}
+
 int run_print_json(const struct run *run, int code)
 {
     const struct weir_pipeline_statistics *s = &run->statistics;
@@ -150,6 +200,7 @@ int run_print_json(const struct run *run, int code)
         {"busy_ns", s->busy_ns},
         {"covered_ns", s->covered_ns},
         {"overlap_ns", s->overlap_ns},
+        {"first_frame_ns", run->first.statistics.latency_max_ns},
     };
     bool ok = true;
     json_t *root = json_object();
@@ -165,6 +216,7 @@ int run_print_json(const struct run *run, int code)
         cli_json_set(root, numbers[i].name, json_integer((json_int_t)numbers[i].value), &ok);
     cli_json_set(root, "latency_ns", latency(s, &ok), &ok);
     cli_json_set(root, "stages", stage_list(s, &ok), &ok);
+    cli_json_set(root, "warm", warm_frames(run, &ok), &ok);
     cli_json_set(root, "images", image_list(run, &ok), &ok);
     return cli_json_print(root, ok, code);
 }

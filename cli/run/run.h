@@ -10,6 +10,7 @@
 #include "cli/common/cli.h"
 #include "cli/common/progress.h"
 #include "io/image.h"
+#include "patterns/statistics.h"
 #include "pipelines/arr_coc/arr_coc.h"
 
 enum {
@@ -24,6 +25,16 @@ struct run_times {
     uint64_t latency_total_ns;
     uint64_t timed; // runs with stage times
     uint64_t busy_ns[RUN_STAGES];
+};
+
+// The first frame that succeeds. It runs alone; the frames after it are warm.
+struct run_first {
+    struct weir_pipeline_statistics statistics; // at its end; until then, nothing succeeded
+    uint64_t ends_ns[RUN_STAGES];               // of its stages
+    // How long each stage waited between this frame and the next, which began only
+    // after this one was delivered.
+    uint64_t gaps_ns[RUN_STAGES];
+    bool gaps_known;
 };
 
 // A copy of the first successful run's results.
@@ -95,8 +106,10 @@ struct run {
 
     struct run_writer writer;
     struct cli_progress progress;
-    uint64_t delivered; // frames
-    struct weir_pipeline_statistics statistics;
+    uint64_t delivered;                         // frames
+    struct weir_pipeline_statistics statistics; // of all frames
+    struct run_first first;
+    struct weir__histogram latency; // of the frames after the first
 };
 
 // arr_coc.c.
@@ -118,6 +131,12 @@ bool run_prepare_output(const struct run *run);
 // frame->load of every image.
 weir_status run_load_image(void *user, unsigned char *rgb, size_t capacity, uint32_t *out_width,
                            uint32_t *out_height);
+
+// Takes the figures of one frame that succeeded.
+void run_take_figures(struct run *run, const struct weir_pipeline_result *result);
+
+// The figures of the frames after the first.
+struct weir_pipeline_statistics run_warm_statistics(const struct run *run);
 
 // Adds one delivered run to the image: times, and the results or a comparison
 // with them. False without memory.

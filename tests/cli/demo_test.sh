@@ -8,3 +8,5 @@ mkdir called from
 expect_files called/out/demo coffee
 expect_files called/out/demo chelsea
 expect_contains "$(cat table)" "2 of 2 written"
+expect_contains "$(cat table)" "first    1 frame in "
+expect_contains "$(cat table)" "warm     9 frames in "

@@ -9,8 +9,9 @@ expect_files made/here chelsea
 [ "$(find made/here -type f | wc -l)" -eq 12 ] || fail "there is: $(ls -A made/here)"
 expect_contains "$messages" "no --query: using 1536 normal numbers from seed 1"
 expect_contains "$messages" "no --weights: using "
-for part in "frames/s" "latency" "p50" "p99" "texture" "relevance" "allocation" "overlap" \
-    "2 of 2 written to made/here"; do
+for part in "first    1 frame in " "the driver compiles kernels at their first launch" \
+    "warm     1 frame in " "frames/s" "latency" "p50" "p99" "first frame" "warm frame" "texture" \
+    "relevance" "allocation" "overlap" "2 of 2 written to made/here"; do
     expect_contains "$output" "$part"
 done
 
@@ -84,7 +85,14 @@ done
 cmp q1/coffee.scores.npy q2/coffee.scores.npy || fail "one query, two shapes, two results"
 cmp -s q1/coffee.scores.npy again/coffee.scores.npy && fail "the query changes nothing"
 
-# Repeated: files once, times over all; figures as JSON; out is the default.
+# One frame is the first, and none is warm.
+expect_data 0 "$weir" run arr-coc --config small.ini --output alone "$images/coffee.png"
+expect_contains "$output" "warm    no frame; --repeat N runs each image N times"
+expect_contains "$output" "first frame"
+expect_not_contains "$output" "warm frame"
+
+# Repeated: files once, times over all, and without the first; figures as JSON; out is the
+# default.
 expect_data 0 "$weir" run arr-coc --config small.ini --repeat 5 --json "$images/coffee.png"
 printf '%s' "$output" | python3 -c '
 import json, sys
@@ -92,11 +100,27 @@ figures = json.load(sys.stdin)
 assert figures["frames"] == 5 and figures["frames_failed"] == 0, figures
 assert figures["frames_per_second"] > 0 and figures["latency_ns"]["p99"] > 0
 assert [s["name"] for s in figures["stages"]] == ["texture", "relevance", "allocation"]
+first, warm = figures["first_frame_ns"], figures["warm"]
+assert warm["frames"] == 4 and warm["frames_per_second"] > 0, warm
+assert 0 < first and 0 < warm["wall_ns"] and first + warm["wall_ns"] <= figures["wall_ns"], figures
+latency = warm["latency_ns"]
+assert 0 < latency["min"] <= latency["p50"] <= latency["p99"] <= latency["max"], latency
+assert latency["min"] <= latency["mean"] <= latency["max"] <= warm["wall_ns"], latency
+for stage, total in zip(warm["stages"], figures["stages"]):
+    assert stage["name"] == total["name"] and 0 < stage["busy_ns"] < total["busy_ns"], stage
+    assert 0 <= stage["wait_ns"] <= min(total["wait_ns"], warm["wall_ns"]), stage
 assert figures["images"][0]["runs"] == 5 and figures["images"][0]["runs_that_differ"] == 0
 '
 expect_files out coffee
 [ "$(python3 -c 'import json; print(json.load(open("out/coffee.json"))["times"]["runs"])')" = 5 ] ||
     fail "the JSON does not count the runs"
+
+# Without times of the stages first and warm are still told apart.
+{ cat small.ini && printf '\n[pipeline]\ntiming = 0\n'; } >untimed.ini
+expect_data 0 "$weir" run arr-coc --config untimed.ini --output untimed --repeat 3 \
+    "$images/coffee.png"
+expect_contains "$output" "warm     2 frames in "
+expect_contains "$output" "no times of stages"
 
 # Files that stand there are replaced.
 echo old >out/coffee.tokens.npy
