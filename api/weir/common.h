@@ -7,10 +7,10 @@
 //   - `params` structures start with `struct_size`; zero elsewhere means default.
 //     Write `= {.struct_size = sizeof params}`, so that nothing is left unset.
 //   - Objects are safe to use from several threads unless their header says
-//     otherwise. A call on a NULL object is an error, `destroy(NULL)` is not;
-//     a getter gives NULL, 0 or "" for one.
-//   - After fork() every call in the child returns WEIR_ERROR_FORKED, but for those of
-//     <weir/report.h>, which need no runtime; destroys do nothing.
+//     otherwise. A call on a NULL object is an error, `destroy(NULL)` is not. For a
+//     NULL object a getter returns NULL, 0 or "".
+//   - After fork() every call in the child returns WEIR_ERROR_FORKED, except those of
+//     <weir/report.h>, which need no runtime; destroy functions do nothing.
 #ifndef WEIR_COMMON_H
 #define WEIR_COMMON_H
 
@@ -68,7 +68,7 @@ static inline struct weir_extent weir_dim(uint32_t x, uint32_t y, uint32_t z)
     return extent;
 }
 
-// A wait without end, for every timeout in nanoseconds.
+// A wait without a time limit, for every timeout in nanoseconds.
 #define WEIR_FOREVER UINT64_MAX
 
 // The version of the library that is running, as "major.minor.patch".

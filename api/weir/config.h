@@ -1,6 +1,6 @@
-// What a configuration section may hold. Modules carry the table of their own
-// section, [NAME]; programs and pipelines hand theirs to weir_open(), which
-// refuses every section, key and value that no table declares.
+// The keys that a configuration section may contain. A module carries the table
+// of its section, [NAME]; programs and pipelines pass theirs to weir_open(),
+// which refuses every section, key and value that no table declares.
 #ifndef WEIR_CONFIG_H
 #define WEIR_CONFIG_H
 

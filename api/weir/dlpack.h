@@ -1,19 +1,19 @@
 // DLPack: tensors to and from array libraries (PyTorch, CuPy, JAX, NumPy) without a copy.
-// `struct DLManagedTensor` is that of <dlpack/dlpack.h>, which a program that looks into
-// one includes itself; in Python it travels in a capsule named "dltensor".
+// `struct DLManagedTensor` is the one of <dlpack/dlpack.h>; a program that reads its members
+// includes that header itself. In Python it is passed in a capsule named "dltensor".
 //
-// A tensor carries no order. Before its memory is used on the other side, what wrote it
-// must have finished, or the user's stream must wait for it:
+// A tensor carries no ordering. Before its memory is used on the other side, the work that
+// wrote it must have finished, or the consumer's stream must wait for it:
 //
-//   - A producer that has streams makes the consumer's wait for its own: PyTorch's
-//     `tensor.__dlpack__(stream=s)` does so for the stream whose handle is s, which
-//     weir_queue_get_native() tells of a Weir queue (-1: no wait, 1: CUDA's default
-//     stream). So ask for the capsule with the stream of the queue that will use it.
-//   - A consumer of Weir's tensors does not wait for Weir. Sync first, or use a queue that
-//     wraps the consumer's stream (weir_queue_wrap()) and submit a wait to it.
-//   - A consumer drops a tensor when it likes, perhaps with work on its stream still to
-//     come. A queue that wraps that stream makes Weir keep the memory until that is done;
-//     else sync with the stream before the tensor is dropped.
+//   - A producer with streams makes the consumer's stream wait for its own: PyTorch's
+//     `tensor.__dlpack__(stream=s)` does so for the stream with handle s (-1: no wait, 1:
+//     CUDA's default stream). Get the handle of the Weir queue that will use the tensor from
+//     weir_queue_get_native(), and request the capsule with it.
+//   - A consumer of a tensor from Weir does not wait for Weir. Sync first, or wrap the
+//     consumer's stream as a queue (weir_queue_wrap()) and submit a wait to it.
+//   - A consumer may drop a tensor at any time, perhaps while work on its stream still uses
+//     it. If a queue wraps that stream, Weir keeps the memory until that work has finished;
+//     otherwise sync with the stream before the tensor is dropped.
 #ifndef WEIR_DLPACK_H
 #define WEIR_DLPACK_H
 
@@ -27,7 +27,7 @@ extern "C" {
 
 struct DLManagedTensor;
 
-// What an element is. The values are DLPack's type codes.
+// The type of an element. The values are DLPack's type codes.
 typedef enum weir_element {
     WEIR_ELEMENT_INT = 0,
     WEIR_ELEMENT_UINT = 1,
@@ -39,7 +39,7 @@ typedef enum weir_element {
 } weir_element;
 
 enum {
-    WEIR_TENSOR_DIMENSIONS = 32, // at most
+    WEIR_TENSOR_DIMENSIONS = 32, // maximum
 };
 
 // An array in a buffer.
@@ -52,31 +52,32 @@ struct weir_tensor {
     uint32_t lanes;         // 0 and 1: a scalar; 4 for a float4
     uint32_t dimensions;    // 0: one element
     const int64_t *shape;   // elements in each dimension
-    const int64_t *strides; // elements from one to the next, not negative; NULL: dense, the
-                            // last dimension fastest
+    const int64_t *strides; // elements from one to the next, not negative; NULL: dense, the last
+                            // dimension varies fastest
 };
 
-// Makes a tensor over memory of a buffer, as DLPack hands it around. A DEVICE buffer's is
-// kDLCUDA or kDLOpenCL, a HOST buffer's is kDLCPU. Shape and strides are copied.
+// Makes a DLPack tensor over the memory of a buffer. The tensor of a DEVICE buffer is of
+// kDLCUDA or kDLOpenCL, that of a HOST buffer of kDLCPU. Shape and strides are copied.
 //
-// Ownership: the tensor's user calls `deleter` on it, once, from any thread. Until then it
-// holds the buffer: weir_buffer_destroy() of it is legal and frees nothing, and the device
-// does not close.
-// Errors: WEIR_ERROR_INVALID for a range outside the buffer, and for a buffer out of a pool;
+// Ownership: the consumer of the tensor calls its `deleter` once, from any thread. Until
+// then the tensor holds a reference to the buffer: weir_buffer_destroy() on the buffer is
+// legal but frees nothing, and the device cannot be closed.
+// Errors: WEIR_ERROR_INVALID for a range outside the buffer, and for a buffer from a pool;
 // WEIR_ERROR_UNSUPPORTED for a DEVICE buffer where `limits.native` is 0.
 WEIR_API weir_status weir_dlpack_export(const struct weir_tensor *tensor,
                                         struct DLManagedTensor **out_tensor);
 
 // Makes a buffer of a tensor's memory and describes the tensor in `*out_tensor`, whose
-// struct_size is set before. kDLCUDA and kDLOpenCL become DEVICE buffers of a device of that
-// API, kDLCPU and kDLCUDAHost become HOST buffers of any device. The buffer ends with the
-// tensor's last element; shape and strides are valid as long as it is.
+// struct_size the caller has set. kDLCUDA and kDLOpenCL tensors become DEVICE buffers of a
+// device of that API, kDLCPU and kDLCUDAHost tensors become HOST buffers of any device. The
+// buffer ends with the tensor's last element; shape and strides are valid as long as the
+// buffer.
 //
-// Ownership: of the buffer the caller's. It takes `tensor` over and calls its deleter when
-// the buffer was destroyed and no work uses it any more, on a thread that calls Weir. After
-// an error `tensor` stays the caller's.
-// Errors: WEIR_ERROR_INVALID for a tensor of another device, of unknown elements, with
-// strides that are not dense, or without elements; WEIR_ERROR_UNSUPPORTED; as
+// Ownership: the buffer is the caller's. It takes ownership of `tensor` and calls its
+// deleter after the buffer was destroyed and no work uses it any more, on a thread that
+// calls Weir. After an error `tensor` stays the caller's.
+// Errors: WEIR_ERROR_INVALID for a tensor of another device, of an unknown element type,
+// with strides that are not dense, or without elements; WEIR_ERROR_UNSUPPORTED; as
 // weir_buffer_adopt() and weir_buffer_wrap().
 WEIR_API weir_status weir_dlpack_import(weir_device *device, const char *label,
                                         struct DLManagedTensor *tensor,

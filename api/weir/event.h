@@ -1,9 +1,11 @@
-// An event is a value: it names one point of one queue's past. There is nothing
-// to create or destroy, and it is never recorded again; weir_queue_record()
-// returns a new one each time.
+// An event is a value that names one point in the order of one queue. It is not
+// created or destroyed and is never recorded again: every weir_queue_record()
+// returns a new event.
 //
-// An event of a queue that is gone reads complete, or as that queue's first
-// failure. A zeroed event is an error everywhere.
+// An event of a destroyed queue reads as complete, or as that queue's first
+// failure. A zeroed event is an error in every call. An event "depends on" a
+// failure if the failed operation comes before it in its queue, or in a queue that
+// its queue waited for.
 #ifndef WEIR_EVENT_H
 #define WEIR_EVENT_H
 
@@ -15,52 +17,52 @@ extern "C" {
 #endif
 
 struct weir_event {
-    uint64_t queue;    // id of the queue; never used again
+    uint64_t queue;    // id of the queue, which no later queue gets
     uint64_t sequence; // number of the record among the queue's operations, from 1
 };
 
-// Returns WEIR_OK if everything up to the event has finished, WEIR_NOT_READY if
-// not, or the first failure that the event is behind. Never blocks.
+// Returns WEIR_OK if everything before the event has finished, WEIR_NOT_READY if
+// it has not, or the first failure that the event depends on. Never blocks.
 //
 // Errors: WEIR_ERROR_INVALID for an event that no queue recorded, and for one that
-// was recorded in a capture; they hold for the functions below too.
+// was recorded in a capture. The functions below return these errors too.
 WEIR_API weir_status weir_event_query(struct weir_event event);
 
-// Waits on the host until the event is complete. A `timeout_ns` of 0 asks once;
-// WEIR_FOREVER waits without end.
+// Waits on the host until the event is complete. A `timeout_ns` of 0 polls once;
+// WEIR_FOREVER waits without a time limit.
 //
-// Threads: safe, but not from inside a host call, where nothing may wait.
-// Errors: WEIR_TIMEOUT (not an error); the first failure that the event is
-// behind, with operation, queue, file:line and native error in the detail.
+// Threads: safe, but not allowed inside a host call, which must not wait.
+// Errors: WEIR_TIMEOUT (not an error); the first failure that the event depends
+// on, with operation, queue, file:line and native error in the detail.
 WEIR_API weir_status weir_event_sync(struct weir_event event, uint64_t timeout_ns);
 
-// Waits until any, or all, of `count` events are complete. weir_event_sync_any
+// Waits until any, or all, of `count` events are complete. weir_event_sync_any()
 // stores the index of a complete event in `*out_index`.
 //
-// Errors: as weir_event_sync(); a failed event counts as complete and its
-// failure is returned.
+// Errors: as weir_event_sync(). A failed event counts as complete, and its failure
+// is returned.
 WEIR_API weir_status weir_event_sync_any(const struct weir_event *events, size_t count,
                                          uint64_t timeout_ns, size_t *out_index);
 WEIR_API weir_status weir_event_sync_all(const struct weir_event *events, size_t count,
                                          uint64_t timeout_ns);
 
-// Returns the first failure that the event is behind, WEIR_OK if it completed
+// Returns the first failure that the event depends on, WEIR_OK if it completed
 // without one, or WEIR_NOT_READY.
 WEIR_API weir_status weir_event_error(struct weir_event event);
 
-// Stores when a complete event was reached, in nanoseconds on a timeline that
-// all queues of its device share. The queue must have been created with
-// `timing`.
+// Stores the time at which the device reached a complete event, in nanoseconds on
+// a timeline that all queues of its device share. The queue must have been created
+// with `timing`.
 //
-// Errors: WEIR_NOT_READY; WEIR_ERROR_INVALID without timing;
-// WEIR_ERROR_EXPIRED behind the last `limits.timing_history` timed records.
+// Errors: WEIR_NOT_READY; WEIR_ERROR_INVALID without timing; WEIR_ERROR_EXPIRED
+// for an event older than the queue's last `limits.timing_history` timed records.
 WEIR_API weir_status weir_event_time_ns(struct weir_event event, uint64_t *out_time_ns);
 
 // Stores a new eventfd that becomes readable when the event is complete or has
 // failed, for poll() and epoll loops.
 //
-// Ownership: of the descriptor the caller's, who closes it after it became
-// readable, or at any time.
+// Ownership: the descriptor is the caller's, to be closed at any time, before or
+// after it became readable.
 // Errors: WEIR_ERROR_SYSTEM if there are no descriptors left.
 WEIR_API weir_status weir_event_fd(struct weir_event event, int *out_fd);
 

@@ -1,8 +1,7 @@
-// Beside other libraries: native handles for cuBLAS, NPP or clBLAST, streams and
-// memory of theirs as queues and buffers, and DLPack tensors for array libraries.
+// Interoperation with other libraries: native handles for cuBLAS, NPP or clBLAST, their streams
+// and memory as queues and buffers, and DLPack tensors for array libraries.
 //
-// All of it needs `limits.native`; where that is 0, calls return
-// WEIR_ERROR_UNSUPPORTED.
+// Everything here needs `limits.native`; if it is 0, the calls return WEIR_ERROR_UNSUPPORTED.
 #ifndef WEIR_INTEROP_H
 #define WEIR_INTEROP_H
 
@@ -21,7 +20,7 @@ typedef enum weir_native_api {
     WEIR_NATIVE_OPENCL = 2,
 } weir_native_api;
 
-// What is not of the API is NULL or 0.
+// Members that do not belong to `api` are NULL or 0.
 struct weir_native_device {
     weir_native_api api;
     void *context; // CUcontext, the primary one; cl_context
@@ -43,7 +42,7 @@ struct weir_native_buffer {
     void *host;       // HOST buffers: the host's address of byte 0
 };
 
-// Ownership: what they store stays the object's and lives as long as it.
+// Ownership: the handles stay the object's and are valid as long as the object.
 // Errors: WEIR_ERROR_UNSUPPORTED.
 WEIR_API weir_status weir_device_get_native(weir_device *device,
                                             struct weir_native_device *out_native);
@@ -51,23 +50,22 @@ WEIR_API weir_status weir_queue_get_native(weir_queue *queue, struct weir_native
 WEIR_API weir_status weir_buffer_get_native(weir_buffer *buffer,
                                             struct weir_native_buffer *out_native);
 
-// Submits work of the caller's own to the native queue, in the order of the queue:
-// `function(native, user)` runs, on this thread or on one of the library's, when
-// everything before it is with the driver, and hands its own work to
-// `native->queue`. Buffers that this work uses are named as launch arguments, which
-// plugins see; a buffer that is destroyed meanwhile lives until the work has finished.
-// `user` must live until the function has run. On CUDA the device's primary context is
-// current during the call.
+// Submits the caller's own work to the native queue, in the order of `queue`: `function(native,
+// user)` is called, on this thread or on a library thread, after all earlier operations of the
+// queue were handed to the driver, and submits its work to `native->queue`. Name the buffers
+// that this work uses as launch arguments: plugins see them, and a buffer that is destroyed
+// meanwhile is kept until the work has finished. `user` must live until the function has
+// returned. On CUDA the device's primary context is current during the call.
 //
 //     weir_queue_native(queue, multiply, &product, weir_in(a, 0, bytes), weir_out(c, 0, bytes));
 //
-// The macro takes one buffer or more; weir_queue_native_array() takes an array, which may
-// be empty. The function may not wait and may not call Weir; what it needs of buffers, ask
-// weir_buffer_get_native() for before. A negative return fails the queue; weir_error_set()
-// is the one call that it may make, to say why.
+// The macro takes one buffer or more; weir_queue_native_array() takes an array, which may be
+// empty. The function must not wait and must not call Weir, so call weir_buffer_get_native() for
+// its buffers beforehand. A negative return fails the queue; weir_error_set() is the one call
+// that the function may make, to give the reason.
 //
-// Errors: WEIR_ERROR_UNSUPPORTED; WEIR_ERROR_INVALID for an argument that is no buffer of the
-// device, or a range outside it; the queue's first failure.
+// Errors: WEIR_ERROR_UNSUPPORTED; WEIR_ERROR_INVALID for an argument that is not a buffer of the
+// device, or a range outside its buffer; the queue's first failure.
 typedef weir_status (*weir_native_function)(const struct weir_native_queue *native, void *user);
 WEIR_API weir_status weir_queue_native_at(weir_queue *queue, weir_native_function function,
                                           void *user, const struct weir_argument *arguments,
@@ -84,16 +82,17 @@ struct weir_queue_wrap_params {
     bool timing; // OpenCL: only where it was created with CL_QUEUE_PROFILING_ENABLE
 };
 
-// Makes a queue of a stream or command queue that the caller already has. What the caller
-// submits to it beside Weir is ordered with Weir's work as the driver orders it. It must
-// outlive the queue and all its work: sync, then destroy the queue, then the native one.
+// Makes a queue of a stream or command queue that the caller already has. The driver orders the
+// caller's own submissions and Weir's by the time of their submission. The native queue must
+// outlive the Weir queue and all its work: sync, then destroy the Weir queue, then the native
+// one.
 //
-// While the queue exists, a buffer that is destroyed is kept until everything has finished
-// that the native queue had been given by then, Weir's work or not.
+// While the Weir queue exists, a buffer that is destroyed is kept until all work has finished
+// that had been submitted to the native queue by then, through Weir or not.
 //
-// Ownership: of the queue the caller's; the native one stays the caller's.
-// Errors: WEIR_ERROR_UNSUPPORTED; WEIR_ERROR_INVALID for one of another context, out of order,
-// or under capture.
+// Ownership: the Weir queue is the caller's; the native queue stays the caller's.
+// Errors: WEIR_ERROR_UNSUPPORTED; WEIR_ERROR_INVALID for a native queue that is of another
+// context, out of order, or being captured.
 WEIR_API weir_status weir_queue_wrap(weir_device *device,
                                      const struct weir_queue_wrap_params *params,
                                      weir_queue **out_queue);
@@ -106,12 +105,12 @@ struct weir_adopt_params {
 };
 
 // Makes a DEVICE buffer of memory that the caller already has on the device (cudaMalloc,
-// clCreateBuffer). It must outlive the buffer and all work that uses it. Kernels that read
-// vectors need an address that is a multiple of their size.
+// clCreateBuffer). The memory must outlive the buffer and all work that uses it. Kernels that
+// read vectors need an address that is a multiple of the vector's size.
 //
-// Ownership: as weir_queue_wrap(). A cl_mem is retained, so it may be released at once.
+// Ownership: as weir_queue_wrap(). A cl_mem is retained, so the caller may release it at once.
 // Errors: WEIR_ERROR_UNSUPPORTED; WEIR_ERROR_INVALID for memory of another device or of the
-// host, for a cl_mem that is no buffer for reading and writing, or one smaller than `size`.
+// host, for a cl_mem that is not a read-write buffer, or one smaller than `size`.
 WEIR_API weir_status weir_buffer_adopt(weir_device *device, const struct weir_adopt_params *params,
                                        weir_buffer **out_buffer);
 

@@ -1,11 +1,11 @@
-// Launch arguments. Each says what it is: a range of a buffer with its access, a
-// value, or local memory. In C and in C++ a launch looks the same:
+// Launch arguments. Each has a kind: a range of a buffer with its access, a value,
+// or local memory. A launch looks the same in C and in C++:
 //
 //     weir_queue_launch(queue, kernel, grid, block,
 //                       weir_in(a, 0, bytes), weir_out(b, 0, bytes), 3, 0.5f);
 //
 // A plain scalar is passed as its own C type: `2.0` is a double, `2.0f` a float.
-// Up to 32 arguments; weir_queue_launch_array() takes any number, and none.
+// Up to 32 arguments; weir_queue_launch_array() takes any number, including none.
 #ifndef WEIR_LAUNCH_H
 #define WEIR_LAUNCH_H
 
@@ -26,8 +26,8 @@ struct weir_argument {
     uint64_t bits;
 };
 
-// Whole structures at once, not member by member: a launch is short enough for the
-// difference to show.
+// Arguments are written as whole structures, not member by member: the difference
+// is measurable in a launch.
 static inline struct weir_argument weir__argument_range(weir_buffer *buffer, size_t offset,
                                                         size_t size, weir_access access)
 {
@@ -42,7 +42,7 @@ static inline struct weir_argument weir_in(weir_buffer *buffer, size_t offset, s
     return weir__argument_range(buffer, offset, size, WEIR_ACCESS_READ);
 }
 
-// A range that the kernel overwrites without reading what was there.
+// A range that the kernel overwrites without reading its old contents.
 static inline struct weir_argument weir_out(weir_buffer *buffer, size_t offset, size_t size)
 {
     return weir__argument_range(buffer, offset, size, WEIR_ACCESS_WRITE);
@@ -54,7 +54,7 @@ static inline struct weir_argument weir_inout(weir_buffer *buffer, size_t offset
     return weir__argument_range(buffer, offset, size, WEIR_ACCESS_READ_WRITE);
 }
 
-// Any value of `size` bytes, which lives until the launch call returns.
+// A value of `size` bytes; `pointer` must be valid until the launch call returns.
 static inline struct weir_argument weir_value(const void *pointer, size_t size)
 {
     struct weir_argument argument = {
@@ -80,7 +80,7 @@ static inline struct weir_argument weir__argument_scalar(weir_scalar scalar, con
     return argument;
 }
 
-// One function per scalar type, for the two forms below to choose from.
+// One function per scalar type; the C and the C++ form below select among them.
 #define WEIR__SCALAR_FUNCTION(name, type, scalar)                   \
     static inline struct weir_argument name(type value)             \
     {                                                               \

@@ -1,4 +1,4 @@
-// Where the library's messages go. The library never prints by itself.
+// Log messages of the library. The library never prints by itself.
 #ifndef WEIR_LOG_H
 #define WEIR_LOG_H
 
@@ -15,13 +15,13 @@ typedef enum weir_log_level {
     WEIR_LOG_DEBUG = 4,
 } weir_log_level;
 
-// Receives one message, without a line end. `source` is "core" or the name of
-// a module. Called on any thread; must not call Weir.
+// Receives one message, without a newline at its end. `source` is "core" or the
+// name of a module. May be called on any thread; must not call Weir.
 typedef void (*weir_log_function)(void *user, weir_log_level level, const char *source,
                                   const char *message);
 
-// Sends messages up to `level` to `function`; NULL turns them off, which is
-// the default. Affects the whole process.
+// Sends messages of `level` and of more severe levels to `function`; NULL turns
+// them off, which is the default. Affects the whole process.
 //
 // Threads: safe, but a message already under way may still reach the function
 // that was set before.

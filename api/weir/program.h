@@ -56,7 +56,8 @@ typedef enum weir_image_format {
     WEIR_IMAGE_SPIRV = 4,
 } weir_image_format;
 
-// One form of the same device code. A backend picks one that its device takes.
+// One form of the same device code. A backend picks one that its device can
+// load.
 struct weir_image {
     weir_image_format format;
     uint32_t architecture; // CUBIN, PTX: 90 for sm_90; else 0
@@ -79,18 +80,20 @@ struct weir_program_params {
     const char *label;
     // Exactly one of the two. A bundle must outlive the program.
     const struct weir_bundle *bundle;
-    // In the dialect of docs/kernels.md, which has an example; zero-terminated.
+    // Source in the dialect that docs/kernels.md describes, with an example;
+    // zero-terminated.
     const char *source;
     const char *options; // with `source`: options of the run-time compiler
 };
 
-// Loads, or compiles, device code. Everything slow happens here and nothing of
-// it at the first launch. May wait for the whole device.
+// Loads or compiles device code. Everything slow happens here, nothing at the
+// first launch. May wait for the whole device.
 //
 // Ownership: the caller's, until weir_program_destroy(). Outlived by `device`.
 // Threads: safe.
-// Errors: WEIR_ERROR_BUILD with the compiler's log in the detail (whole through
-// the log callback); WEIR_ERROR_UNSUPPORTED if no image suits the device.
+// Errors: WEIR_ERROR_BUILD with the compiler's log in the detail (the log
+// callback gets the whole log); WEIR_ERROR_UNSUPPORTED if the device can load
+// none of the images.
 WEIR_API weir_status weir_program_create(weir_device *device,
                                          const struct weir_program_params *params,
                                          weir_program **out_program);
@@ -101,7 +104,7 @@ WEIR_API void weir_program_destroy(weir_program **program);
 // What a kernel needs and allows on its device.
 struct weir_kernel_info {
     uint32_t max_block_items;
-    uint32_t preferred_block_items; // block sizes are best multiples of this
+    uint32_t preferred_block_items; // block sizes should be multiples of this
     uint64_t local_bytes;           // local memory of a block, declared in the kernel
     uint32_t registers;             // of a work-item; 0 where unknown
 };
@@ -117,7 +120,8 @@ WEIR_API weir_status weir_kernel_create(weir_program *program, const char *name,
 // As weir_buffer_destroy().
 WEIR_API void weir_kernel_destroy(weir_kernel **kernel);
 
-// What its source declares, and what the device says of it; NULL for NULL.
+// The kernel's signature from its source, and its figures on the device; NULL
+// for NULL.
 //
 // Ownership: the kernel's.
 WEIR_API const struct weir_kernel_signature *weir_kernel_get_signature(const weir_kernel *kernel);

@@ -1,4 +1,4 @@
-// A runtime is one parsed configuration and the chain of modules it names:
+// A runtime is one parsed configuration and the chain of modules that it names:
 // zero or more plugins and then one backend.
 //
 //     weir_runtime *runtime;
@@ -17,7 +17,8 @@
 extern "C" {
 #endif
 
-// What was tried while modules were loaded: data, not a log line.
+// A record of every module that was tried during loading, as data rather than
+// log lines.
 typedef struct weir_load_report weir_load_report;
 
 struct weir_open_params {
@@ -27,16 +28,18 @@ struct weir_open_params {
     const char *config_path;
     // INI text in place of a file. `config_path` then only names it in errors.
     const char *config_text;
-    // Each of these beats the environment, which beats the file. NULL leaves
-    // them alone. `plugins` replaces the whole list; "" means none.
+    // Each of these takes precedence over the environment, which takes
+    // precedence over the file. NULL leaves them as they are. `plugins`
+    // replaces the whole list; "" means none.
     const char *backend;
     const char *plugins;
     const char *module_path;
-    // Sections that the program itself reads, beside [weir] and those of modules.
+    // Sections that the program itself reads, in addition to [weir] and those
+    // of modules.
     const struct weir_section *sections;
     size_t section_count;
-    // Receives the load report, on success and on failure, where not NULL.
-    // The caller destroys it.
+    // If not NULL, receives the load report, on success and on failure. The
+    // caller destroys it.
     weir_load_report **out_report;
 };
 
@@ -46,10 +49,11 @@ struct weir_open_params {
 // WEIR_BACKEND, WEIR_PLUGINS, WEIR_MODULE_PATH.
 //
 // Ownership: the caller's, until weir_close().
-// Threads: safe; several runtimes with different chains may live side by side.
+// Threads: safe; several runtimes with different chains may exist at the same
+// time.
 // Errors: WEIR_ERROR_CONFIG with file:line and the nearest valid name;
-// WEIR_ERROR_MODULE when no listed backend can be used; the error's text names
-// every reason and one remedy.
+// WEIR_ERROR_MODULE if no listed backend can be used, with every reason and one
+// remedy in the text.
 WEIR_API weir_status weir_open(const struct weir_open_params *params, weir_runtime **out_runtime);
 
 // Closes the runtime and sets `*runtime` to NULL. Every device of it must have
@@ -62,7 +66,7 @@ WEIR_API weir_status weir_close(weir_runtime **runtime);
 WEIR_API const char *weir_runtime_backend(const weir_runtime *runtime);
 
 // The value of `key` in a section that the program declared in
-// `params->sections`, its default where the file does not set it, or NULL for a
+// `params->sections`, the default if the file does not set it, or NULL for a
 // key that was not declared.
 //
 // Ownership: the runtime's.
@@ -76,27 +80,28 @@ WEIR_API const weir_load_report *weir_runtime_report(const weir_runtime *runtime
 
 typedef enum weir_load_outcome {
     WEIR_LOAD_USED = 0,    // part of the chain
-    WEIR_LOAD_REFUSED = 1, // found, and turned down for `reason`
+    WEIR_LOAD_REFUSED = 1, // found, and refused for `reason`
     WEIR_LOAD_MISSING = 2, // no file of that name in the directory
 } weir_load_outcome;
 
 // One file that was tried.
 struct weir_load_entry {
-    const char *module; // the name that was asked for: "opencl"
+    const char *module; // the name that was requested: "opencl"
     const char *path;   // the file
     weir_load_outcome outcome;
     const char *reason;  // the sentence; "" when used
     uint32_t abi_wanted; // this library's ABI number
-    uint32_t abi_seen;   // the module's, 0 if it did not come that far
+    uint32_t abi_seen;   // the module's, 0 if it could not be read
     const char *version; // the module's own version, or ""
-    const char *driver;  // what the driver calls itself, or ""
+    const char *driver;  // the driver's name and version, or ""
     uint32_t device_count;
 };
 
 // How many files were tried.
 WEIR_API size_t weir_load_report_count(const weir_load_report *report);
 
-// Entry `index`, in the order of trying, or NULL behind the last.
+// Entry `index`, in the order in which the files were tried, or NULL past the
+// last.
 //
 // Ownership: the report's.
 WEIR_API const struct weir_load_entry *weir_load_report_entry(const weir_load_report *report,
@@ -105,10 +110,10 @@ WEIR_API const struct weir_load_entry *weir_load_report_entry(const weir_load_re
 // Where the backend list came from: "weir.ini:3", "WEIR_BACKEND", "default".
 WEIR_API const char *weir_load_report_origin(const weir_load_report *report);
 
-// One sentence that says what to do, or "" when all went well.
+// One sentence that says what to do, or "" if nothing went wrong.
 WEIR_API const char *weir_load_report_remedy(const weir_load_report *report);
 
-// The whole report as text of several lines.
+// The whole report as text, several lines.
 //
 // Ownership: the report's.
 WEIR_API const char *weir_load_report_text(const weir_load_report *report);
@@ -116,14 +121,15 @@ WEIR_API const char *weir_load_report_text(const weir_load_report *report);
 // Accepts NULL and a pointer to NULL. Not for the report of a runtime.
 WEIR_API void weir_load_report_destroy(weir_load_report **report);
 
-// Running totals since the process started, of all runtimes. A loop that
-// allocates nothing leaves both flat.
+// Totals of all runtimes since the process started. A loop that allocates
+// nothing leaves both unchanged.
 struct weir_counters {
-    uint64_t allocations;    // blocks of host memory that Weir and its modules asked for
-    uint64_t driver_objects; // native objects created, events aside
+    uint64_t allocations;    // blocks of host memory that Weir and its modules allocated
+    uint64_t driver_objects; // native objects created, events not counted
 };
 
-// Threads: safe; while others work the two may be of different moments.
+// Threads: safe; while other threads work, the two figures may be from
+// different moments.
 WEIR_API void weir_counters_read(struct weir_counters *out_counters);
 
 #ifdef __cplusplus

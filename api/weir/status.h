@@ -9,7 +9,7 @@ extern "C" {
 #endif
 
 // The one table of status codes: X(name, value, text). Zero is success,
-// positive values are answers that are not errors, negative values are errors.
+// positive values are results that are not errors, negative values are errors.
 #define WEIR_STATUS_TABLE(X)                                                 \
     X(WEIR_OK, 0, "success")                                                 \
     X(WEIR_NOT_READY, 1, "not ready yet")                                    \
@@ -41,30 +41,31 @@ typedef enum weir_status {
 // The identifier of `status` ("WEIR_TIMEOUT"), or "unknown status".
 WEIR_API const char *weir_status_name(weir_status status);
 
-// The text of `status` for people, or "unknown status".
+// The text of `status` for users, or "unknown status".
 WEIR_API const char *weir_status_text(weir_status status);
 
 // The detail of an error. Empty strings and zeros mean: does not apply.
 struct weir_error {
     weir_status status;
-    char message[768];    // what was asked, and the limit it broke
-    char object[64];      // label of the object the call was about
+    char message[768];    // what was requested, and the limit that it exceeds
+    char object[64];      // label of the object that was used
     char native_call[64]; // the driver's function, e.g. "clCreateBuffer"
     char native_name[64]; // the driver's error, e.g. "CL_OUT_OF_RESOURCES"
-    int64_t native_code;  // and its number
+    int64_t native_code;  // the number of that error
     char remedy[256];     // what to do about it
     const char *file;     // the caller's file:line; static storage
     int line;
 };
 
 // The detail of the last call that failed on this thread. Never NULL; its
-// status is WEIR_OK when no call has failed yet. Successful calls leave it.
+// status is WEIR_OK if no call has failed yet. Successful calls do not change
+// it.
 //
 // Ownership: the library's; valid until the thread's next failing call.
 WEIR_API const struct weir_error *weir_last_error(void);
 
-// The same as one paragraph for people: message, object, native error, remedy
-// and file:line. Never NULL.
+// The same as one paragraph of text: message, object, native error, remedy and
+// file:line. Never NULL.
 //
 // Ownership: the library's; valid until the thread's next call of this
 // function.
@@ -72,7 +73,7 @@ WEIR_API const char *weir_last_error_text(void);
 
 // Replaces the thread's error detail by a copy of `*error` and returns its
 // status; NULL clears it and returns WEIR_OK. For libraries built on Weir, so
-// that their users find every failure in the one place.
+// that their users find every failure in one place.
 WEIR_API weir_status weir_error_set(const struct weir_error *error);
 
 #ifdef __cplusplus

@@ -1,5 +1,6 @@
-// All that a program needs of Weir's public API. Apart from it are <weir/report.h>, reports
-// on traces; <weir/patterns/*.h>; and <weir/module/*.h>, for people who write modules.
+// Includes all of Weir's public API that most programs need. Not included are
+// <weir/report.h> (reports on traces), <weir/patterns/*.h>, and <weir/module/*.h> (for
+// authors of modules).
 #ifndef WEIR_WEIR_H
 #define WEIR_WEIR_H
 
