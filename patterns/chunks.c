@@ -1,15 +1,15 @@
-// Running a job. All sizes and the order of all operations are fixed beforehand, so
+// Running a job. All sizes and the order of all operations are planned at creation, so
 // a run only submits.
 //
-// Waits between queues, BY_ENGINE. Within a run each stage of a chunk waits for the one
-// before it. Between runs a stage waits until the bytes that it overwrites are no
-// longer needed by the run before: an upload for that chunk's kernel, a kernel for
-// that chunk's download. Where a download's bytes are also those of the next upload
-// (in place, or src and dst the same), the upload waits for the download, and the
-// kernel is behind that. Each stage's queue orders it against its own earlier self.
+// Waits between queues, BY_ENGINE. Within a run each stage of a chunk waits for the
+// stage before it. Between runs a stage waits until the previous run no longer needs
+// the bytes that it overwrites: an upload waits for that chunk's kernel, a kernel for
+// that chunk's download. If a download writes the bytes that the next upload reads or
+// overwrites (in place, or src and dst the same), the upload waits for the download,
+// and so does the kernel after it. The queue of a stage orders the stage's own runs.
 //
-// BY_CHUNK needs no wait but those of the final join: a chunk has its operations in
-// the same queue in every run.
+// BY_CHUNK needs only the waits of the final join: a chunk's operations are in the same
+// queue in every run.
 #include "patterns/chunks.h"
 
 #include <stdio.h>
@@ -21,7 +21,7 @@
 
 static const char *const stage_names[] = {"upload", "compute", "download"};
 
-// --- life ---
+// --- creation and destruction ---
 
 static weir_status make_queue(weir_chunks *chunks, uint32_t index, const char *name)
 {
@@ -66,7 +66,7 @@ static weir_status make_steps(weir_chunks *chunks)
 {
     size_t count = chunks->plan.chunk_count;
 
-    // One more, because of none there may be.
+    // One element more, so that a job without chunks does not allocate zero bytes.
     chunks->steps = calloc(count * WEIR__CHUNKS_STAGES + 1, sizeof *chunks->steps);
     chunks->ends = calloc(count + 1, sizeof *chunks->ends);
     if (!chunks->steps || !chunks->ends)
@@ -130,7 +130,7 @@ static weir_status wait_if_recorded(weir_queue *queue, struct weir_event event)
     return event.sequence > 0 ? weir_queue_wait(queue, event) : WEIR_OK;
 }
 
-// BY_ENGINE. What stands in `ends` for a later stage is of an earlier run.
+// BY_ENGINE. For stages after this one, `ends` still holds events of an earlier run.
 static weir_status wait_for_others(const weir_chunks *chunks, const struct weir__chunks_step *step,
                                    weir_queue *queue)
 {
@@ -188,14 +188,15 @@ static weir_status submit_step(weir_chunks *chunks, const struct weir__chunks_st
         status = submit_work(chunks, step->stage, queue, &chunk);
     if (status == WEIR_OK && by_engine)
         status = weir_queue_record(queue, &chunks->ends[step->chunk].of[step->stage]);
-    // Work must not lie in a driver's buffer until some later wait happens to need it.
+    // Work must not stay in a driver's buffer until some later wait happens to flush
+    // it.
     if (status == WEIR_OK && step->flush)
         status = weir_queue_flush(queue);
     return status;
 }
 
-// The first queue of a job by engine is behind which all of it stands; by chunk each
-// has a beginning of its own.
+// BY_ENGINE, all work of the job comes after its first queue, so only that queue waits
+// for `after`; BY_CHUNK, every queue does.
 static weir_status wait_before(weir_chunks *chunks, const struct weir_event *after, size_t count)
 {
     uint32_t heads = chunks->plan.layout == WEIR_CHUNKS_BY_ENGINE ? 1 : chunks->plan.queue_count;
@@ -207,8 +208,8 @@ static weir_status wait_before(weir_chunks *chunks, const struct weir_event *aft
     return status;
 }
 
-// Records where all queues have come together: in the last chunk's queue, which is
-// the one that can bear it, for its next work is behind everyone else's.
+// Records the event at which all queues have joined, in the last chunk's queue: the
+// join delays that queue's next work least, since it comes last in a run.
 static weir_status join(weir_chunks *chunks, struct weir_event *out_done)
 {
     bool by_engine = chunks->plan.layout == WEIR_CHUNKS_BY_ENGINE;
@@ -266,7 +267,8 @@ weir_status weir_chunks_run(weir_chunks *chunks, const struct weir_event *after,
     if (status == WEIR_OK)
         status = join(chunks, out_done);
     if (status != WEIR_OK) {
-        // Half a run is under way; only when it has ended may another begin.
+        // Half of the run was submitted; another run may begin only after that half has
+        // finished.
         chunks->broken = true;
         chunks->cause = *weir_last_error();
         *out_done = (struct weir_event){0, 0};
@@ -282,8 +284,8 @@ weir_status weir_chunks_recover(weir_chunks *chunks)
     if (!chunks)
         return weir__pattern_fail(NULL, WEIR_ERROR_INVALID, NULL,
                                   "weir_chunks_recover: chunks is NULL");
-    // A queue fails only when it reaches its wait for what failed. So all are waited
-    // for, in the order of the stages, before any is declared healthy.
+    // A queue fails only when it reaches its wait for the failed event. So all queues
+    // are synced, in the order of the stages, before any is recovered.
     for (uint32_t i = 0; i < chunks->plan.queue_count; i++)
         (void)weir_queue_sync(chunks->queues[i], WEIR_FOREVER);
     for (uint32_t i = 0; i < chunks->plan.queue_count; i++) {
@@ -295,7 +297,7 @@ weir_status weir_chunks_recover(weir_chunks *chunks)
     }
     if (first != WEIR_OK)
         return weir_error_set(&error);
-    // Events from before would go on reporting the failure.
+    // Events recorded before the failure was cleared would keep reporting it.
     if (chunks->plan.chunk_count > 0)
         memset(chunks->ends, 0, chunks->plan.chunk_count * sizeof *chunks->ends);
     chunks->broken = false;

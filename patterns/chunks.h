@@ -1,7 +1,7 @@
 // Chunks: one large job, cut into pieces whose upload, kernel and download overlap
-// those of other pieces. The job is a list of elements. Each is `in_bytes` of pinned
-// memory that go up to a DEVICE buffer, where a kernel makes `out_bytes` of it, which
-// come down into pinned memory.
+// those of other pieces. The job is a list of elements. Each element is `in_bytes` of
+// pinned memory that are uploaded to a DEVICE buffer, where a kernel computes
+// `out_bytes` from them, which are downloaded into pinned memory.
 //
 //     const struct weir_chunks_params params = {
 //         .struct_size = sizeof params, .device = device, .label = "scale",
@@ -14,21 +14,21 @@
 //     weir_chunks_run(chunks, NULL, 0, &done);
 //     weir_event_sync(done, WEIR_FOREVER);
 //
-// Chunks. They cover every element exactly once, in order. Their sizes differ by at
-// most one unit, except that the last is cut off where the elements end. A unit is
-// the least number of elements that is a multiple of `granularity` and makes every
-// chunk start, in `in` and in `out`, at a multiple of
-// limits.argument_alignment_bytes. No elements make no chunks, and a run that only
-// orders.
+// Chunks. Together they cover every element exactly once, in order. Their sizes differ
+// by at most one unit, except that the last is cut off where the elements end. A unit
+// is the least number of elements that is a multiple of `granularity` and makes every
+// chunk start, in `in` and in `out`, at a multiple of limits.argument_alignment_bytes.
+// A job without elements has no chunks, and its runs only keep their place in the
+// order.
 //
-// Runs. A run submits everything and waits for nothing on the host. The next run may
-// be submitted at once: its chunks overlap those of the run before it, and none
-// overwrites what that one still needs. What the host does with `src` and `dst` is
-// the host's affair: see weir_chunks_run().
+// Runs. A run submits everything and waits for nothing on the host. The next run may be
+// submitted at once: its chunks overlap those of the previous run, and none overwrites
+// what that run still needs. The host's own use of `src` and `dst` is not ordered: see
+// weir_chunks_run().
 //
-// Failure. The event of a run reports the first cause of whatever failed in it. The
-// runs behind a failure fail with it, or are refused with its cause, until
-// weir_chunks_recover(). After a run that failed the outputs are undefined.
+// Failure. The event of a run reports the first cause of any failure in it. Runs after
+// a failure fail with it, or are refused with its cause, until weir_chunks_recover().
+// After a failed run the outputs are undefined.
 #ifndef WEIR_PATTERNS_CHUNKS_H
 #define WEIR_PATTERNS_CHUNKS_H
 
@@ -46,8 +46,8 @@ typedef struct weir_chunks weir_chunks;
 // In which order the operations are submitted: H_i uploads, K_i computes and D_i
 // downloads chunk i.
 typedef enum weir_chunks_order {
-    // INTERLEAVED, which no device punishes; DEPTH_FIRST where there is one queue, so
-    // that a chunk's bytes stay in the cache.
+    // INTERLEAVED, which is slow on no device; DEPTH_FIRST with one queue, so that a
+    // chunk's bytes stay in the cache.
     WEIR_CHUNKS_ORDER_AUTO = 0,
     WEIR_CHUNKS_DEPTH_FIRST = 1,   // H_0 K_0 D_0  H_1 K_1 D_1  …
     WEIR_CHUNKS_BREADTH_FIRST = 2, // H_0 H_1 …  K_0 K_1 …  D_0 D_1 …
@@ -57,11 +57,11 @@ typedef enum weir_chunks_order {
 // Which queues the operations are submitted to.
 typedef enum weir_chunks_layout {
     // BY_CHUNK if `queue_count` is set, or if the device shares the host's memory and
-    // has no copy engines, so that one queue is all that it needs; else BY_ENGINE.
+    // has no copy engines, so that one queue is enough; else BY_ENGINE.
     WEIR_CHUNKS_LAYOUT_AUTO = 0,
     // One queue uploads, one computes, one downloads, with events between them.
     WEIR_CHUNKS_BY_ENGINE = 1,
-    // Chunk i has all its operations in queue i mod `queue_count`.
+    // All operations of chunk i are in queue i mod `queue_count`.
     WEIR_CHUNKS_BY_CHUNK = 2,
 } weir_chunks_layout;
 
@@ -76,10 +76,11 @@ struct weir_chunk {
     size_t out_size;
 };
 
-// Submits the kernel of one chunk to `queue`. It touches these ranges of `in` and `out`
-// and what no other chunk touches, submits nothing to other queues, and does not
-// wait. Runs on the thread that runs the job. Anything but WEIR_OK fails the run, with
-// the thread's last error as its detail if the callback left one.
+// Submits the kernel of one chunk to `queue`. The kernel may access the chunk's ranges
+// of `in` and `out`, and memory that no other chunk uses. The callback submits nothing
+// to other queues and does not wait. It is called on the thread that runs the job. A
+// return other than WEIR_OK fails the run, with the thread's last error as its detail
+// if the callback left one.
 typedef weir_status (*weir_chunks_kernel_function)(void *user, weir_queue *queue,
                                                    const struct weir_chunk *chunk);
 
@@ -115,9 +116,9 @@ struct weir_chunks_params {
 
     weir_chunks_order order;
     weir_chunks_layout layout;
-    // BY_CHUNK: up to WEIR_CHUNKS_QUEUES_MAX. 0: 8, as many as a CUDA context has
-    // channels unless it is told otherwise; 1 where LAYOUT_AUTO finds that one will
-    // do. Never more than chunks. BY_ENGINE: 0.
+    // BY_CHUNK: up to WEIR_CHUNKS_QUEUES_MAX. 0: 8, the default number of channels of a
+    // CUDA context, or 1 if LAYOUT_AUTO finds that one is enough. Never more than
+    // chunks. BY_ENGINE: 0.
     uint32_t queue_count;
     // Up to WEIR_CHUNKS_MAX; 0: chosen by the size of the job (docs/chunks.md). There
     // are never more chunks than units.
@@ -125,43 +126,44 @@ struct weir_chunks_params {
     int32_t priority; // of the queues; 0: normal
 };
 
-// Checks and plans the job, makes its queues and stores it in `*out_chunks`, or
-// stores NULL there and returns an error. Runs allocate nothing, except that queues
-// grow their lists of waits until they fit the job.
+// Checks and plans the job, creates its queues and stores it in `*out_chunks`, or
+// stores NULL there and returns an error. Runs allocate nothing, except that the
+// queues' lists of waits grow until they are large enough for the job.
 //
 // Ownership: the caller's, until weir_chunks_destroy(). Outlived by the device, and by
 // the four buffers while it is run.
-// Threads: calls on one object are the caller's to order.
+// Threads: not safe; the caller must serialise calls on one object.
 // Errors: WEIR_ERROR_INVALID, naming what is wrong; WEIR_ERROR_OUT_OF_MEMORY; those of
 // weir_queue_create().
 WEIR_API weir_status weir_chunks_create(const struct weir_chunks_params *params,
                                         weir_chunks **out_chunks);
 
-// Destroys the job and its queues, and sets `*chunks` to NULL. Never waits: work that
-// was submitted runs to its end. NULL and a pointer to NULL are accepted.
+// Destroys the job and its queues, and sets `*chunks` to NULL. Never waits: submitted
+// work runs to completion. NULL and a pointer to NULL are accepted.
 WEIR_API void weir_chunks_destroy(weir_chunks **chunks);
 
-// Submits the whole job behind the `count` events in `after` (work that fills `src` or
-// still reads `dst`; NULL and 0 for none), and stores in `*out_done` the event at
-// which all of it is done, or a zeroed event if it fails. Waits for nothing.
+// Submits the whole job after the `count` events in `after` (work that fills `src` or
+// still reads `dst`; NULL and 0 for none), and stores in `*out_done` the event at which
+// the whole job is done, or a zeroed event on error. Does not wait on the host.
 //
-// The host writes `src` before the call and not again, and reads `dst` not before the
-// event is complete. A later run overwrites `dst` and reads `src` as soon as the
-// device gets there.
+// The host must write `src` before the call, and must not write `src` or read `dst`
+// until the event is complete. A later run reads `src` and overwrites `dst` as soon as
+// the device reaches it.
 //
-// Errors: the kernel callback's; the first failure of a queue. Part of the run may have
-// been submitted then, and every later run is refused with the same cause until
-// weir_chunks_recover(). WEIR_ERROR_INVALID for a zeroed event; nothing is run then.
+// Errors: the kernel callback's; the first failure of a queue. After these, part of the
+// run may have been submitted, and every later run is refused with the same cause until
+// weir_chunks_recover(). WEIR_ERROR_INVALID for a zeroed event; then nothing was
+// submitted.
 WEIR_API weir_status weir_chunks_run(weir_chunks *chunks, const struct weir_event *after,
                                      size_t count, struct weir_event *out_done);
 
 // Waits on the host for everything submitted so far and clears failures, so that the
 // job can be run again. May be called at any time.
 //
-// Errors: WEIR_ERROR_DEVICE_LOST where the failure took the device with it.
+// Errors: WEIR_ERROR_DEVICE_LOST if the device was lost with the failure.
 WEIR_API weir_status weir_chunks_recover(weir_chunks *chunks);
 
-// What the job was cut into: no field is AUTO or 0 by default any more.
+// The plan of a job, with every AUTO and every 0 replaced by the value that was chosen.
 struct weir_chunks_plan {
     weir_chunks_order order;
     weir_chunks_layout layout;
@@ -174,7 +176,7 @@ WEIR_API void weir_chunks_get_plan(const weir_chunks *chunks, struct weir_chunks
 
 // Stores chunk `index` of the plan.
 //
-// Errors: WEIR_ERROR_INVALID behind the last chunk.
+// Errors: WEIR_ERROR_INVALID for an index past the last chunk.
 WEIR_API weir_status weir_chunks_get_chunk(const weir_chunks *chunks, uint32_t index,
                                            struct weir_chunk *out_chunk);
 

@@ -1,4 +1,4 @@
-// What the files of `chunks` share: the plan, and the job that follows it.
+// Shared by the files of `chunks`: the plan, and the job that follows it.
 #ifndef WEIR_PATTERNS_CHUNKS_PARTS_H
 #define WEIR_PATTERNS_CHUNKS_PARTS_H
 
@@ -20,8 +20,8 @@ struct weir__chunks_step {
     bool flush; // the next step is in another queue
 };
 
-// The stages' ends of one chunk in the latest run that reached them. BY_ENGINE only;
-// a zeroed event was not recorded.
+// The ends of one chunk's stages, in the latest run that reached them. BY_ENGINE
+// only; a zeroed event was not recorded.
 struct weir__chunks_ends {
     struct weir_event of[WEIR__CHUNKS_STAGES];
 };
@@ -31,12 +31,12 @@ struct weir_chunks {
     char label[WEIR__CHUNKS_LABEL_SIZE];
     struct weir_chunks_plan plan;
     size_t units;
-    bool in_place; // a download's bytes are the next run's upload's
+    bool in_place; // a download writes bytes of the next run's upload
 
     struct weir__chunks_step *steps;
     uint32_t step_count;
     struct weir__chunks_ends *ends; // one a chunk
-    // BY_ENGINE: those of the stages that there are, in order.
+    // BY_ENGINE: those of the stages that the job has, in order.
     weir_queue *queues[WEIR_CHUNKS_QUEUES_MAX];
     uint32_t queue_of[WEIR__CHUNKS_STAGES]; // BY_ENGINE
 
@@ -48,7 +48,7 @@ struct weir_chunks {
 weir_status weir__chunks_plan(const struct weir_chunks_params *params,
                               struct weir_chunks_plan *out_plan, size_t *out_units);
 
-// Whether a job has the stage at all.
+// Whether a job has this stage.
 bool weir__chunks_has(const struct weir_chunks_params *params, enum weir__chunks_stage stage);
 
 // Chunk `index` of the job.
@@ -58,7 +58,7 @@ struct weir_chunk weir__chunks_at(const weir_chunks *chunks, uint32_t index);
 uint32_t weir__chunks_queue(const weir_chunks *chunks, enum weir__chunks_stage stage,
                             uint32_t chunk);
 
-// Writes the steps of a run, of which there is one for each stage of each chunk.
+// Writes the steps of a run, one for each stage of each chunk.
 void weir__chunks_write_steps(weir_chunks *chunks);
 
 #endif

@@ -1,12 +1,11 @@
-// What a job is cut into: the checks of its params, the sizes, and the order of the
-// operations.
+// The plan of a job: the checks of its params, the sizes, and the order of the operations.
 //
-// How many chunks. Cutting a transfer of t seconds into n leaves about t / n in which
-// only one engine works, at the beginning and at the end, and costs what n operations
-// cost to start. The sum is least at n = sqrt(t / cost): the square root of
-// the job's bytes over the bytes that pass in the time of one start. Where the same
-// cores copy and compute nothing of this applies; there a chunk is a piece that stays
-// in their cache from its upload to its download.
+// How many chunks. Cutting a transfer of t seconds into n chunks leaves about t / n in
+// which only one engine works, at the beginning and at the end, and costs the start of n
+// operations. The sum is least at n = sqrt(t / cost): the square root of the job's bytes
+// divided by the bytes that are transferred in the time of one start. If the same cores
+// copy and compute, none of this applies; a chunk is then a piece that stays in their
+// cache from its upload to its download.
 #include <inttypes.h>
 #include <stdint.h>
 
@@ -15,11 +14,11 @@
 
 // At 55.3 GB/s, in the 4.4 + 0.6 µs of a launch, a record and a wait; measured on an H200.
 #define BYTES_PER_START ((size_t)256 * 1024)
-// From about 1,000 pending operations on, drivers block who submits more.
+// With about 1,000 operations pending, drivers block further submits.
 #define CHOSEN_CHUNKS_MAX 256
 // Measured on PoCL: flat between 0.5 and 4 MiB.
 #define BYTES_PER_CACHED_CHUNK ((size_t)1024 * 1024)
-// What a CUDA context maps its streams to, unless it is told otherwise.
+// The number of channels to which a CUDA context maps its streams by default.
 #define CHANNELS 8
 
 bool weir__chunks_has(const struct weir_chunks_params *params, enum weir__chunks_stage stage)
@@ -66,8 +65,8 @@ static bool same_place(const struct weir_chunks_place *a, const struct weir_chun
     return a->buffer == b->buffer && a->offset == b->offset;
 }
 
-// Two ranges of the job are apart, or lie upon each other element by element. They
-// are known to lie in their buffers, so their ends do not wrap.
+// Two ranges of the job must be disjoint, or the same element by element. They are known
+// to be inside their buffers, so their ends do not wrap.
 static weir_status check_pair(const struct weir_chunks_params *params, const char *names,
                               const struct weir_chunks_place *up,
                               const struct weir_chunks_place *down)
@@ -80,7 +79,7 @@ static weir_status check_pair(const struct weir_chunks_params *params, const cha
     if (same_place(up, down) && params->in_bytes == params->out_bytes)
         return WEIR_OK;
     return weir__pattern_fail(params->label, WEIR_ERROR_INVALID,
-                              "give them the same offset and the same bytes an element, or apart",
+                              "give them the same offset and bytes per element, or disjoint ranges",
                               "weir_chunks_create: %s overlap without being the same", names);
 }
 
@@ -112,7 +111,7 @@ static weir_status check_choices(const struct weir_chunks_params *params)
         return weir__pattern_fail(params->label, WEIR_ERROR_INVALID,
                                   "use one of enum weir_chunks_order and of enum "
                                   "weir_chunks_layout",
-                                  "weir_chunks_create: there is no order %d in layout %d",
+                                  "weir_chunks_create: order %d in layout %d does not exist",
                                   (int)params->order, (int)params->layout);
     if (params->chunk_count > WEIR_CHUNKS_MAX || params->queue_count > WEIR_CHUNKS_QUEUES_MAX)
         return weir__pattern_fail(params->label, WEIR_ERROR_INVALID, "0 lets the library choose",
@@ -148,7 +147,7 @@ static weir_status check(const struct weir_chunks_params *params)
     if (params->in_bytes == 0 && params->out_bytes == 0)
         return weir__pattern_fail(params->label, WEIR_ERROR_INVALID,
                                   "set in_bytes, out_bytes or both",
-                                  "weir_chunks_create: elements of no bytes, neither in nor out");
+                                  "weir_chunks_create: in_bytes and out_bytes are both 0");
 
     weir_status status = check_choices(params);
     return status == WEIR_OK ? check_places(params) : status;
@@ -185,7 +184,7 @@ static size_t alignment_of(const struct weir_chunks_params *params)
     return alignment > 0 ? alignment : 1;
 }
 
-// Elements of which chunks are made; 0 where they cannot be counted.
+// The elements of a unit; 0 if the number does not fit.
 static size_t choose_unit(const struct weir_chunks_params *params)
 {
     size_t alignment = alignment_of(params);
@@ -202,7 +201,8 @@ static weir_status refuse_granularity(const struct weir_chunks_params *params)
                               params->granularity, alignment_of(params));
 }
 
-// Where copies have no engine and memory is one, the cores that compute also copy.
+// If the device has no copy engines and shares the host's memory, the cores that compute
+// also copy.
 static bool one_queue_will_do(const struct weir_chunks_params *params)
 {
     const struct weir_limits *limits = weir_device_limits(params->device);
@@ -210,7 +210,7 @@ static bool one_queue_will_do(const struct weir_chunks_params *params)
            limits->copy_engines_to_host == 0;
 }
 
-// The square root, to the nearest: the first n with ratio <= n (n + 1).
+// The square root, rounded to nearest: the first n with ratio <= n (n + 1).
 static uint32_t choose_chunk_count(const struct weir_chunks_params *params)
 {
     size_t widest = params->in_bytes > params->out_bytes ? params->in_bytes : params->out_bytes;
@@ -226,7 +226,7 @@ static uint32_t choose_chunk_count(const struct weir_chunks_params *params)
     return count;
 }
 
-// --- the choice ---
+// --- the number of chunks and queues ---
 
 static weir_chunks_order choose_order(const struct weir_chunks_params *params,
                                       const struct weir_chunks_plan *plan)
@@ -286,7 +286,7 @@ struct weir_chunk weir__chunks_at(const weir_chunks *chunks, uint32_t index)
     size_t first = (index * each + (index < more ? index : more)) * chunks->plan.unit;
     size_t count = (each + (index < more)) * chunks->plan.unit;
 
-    // The last one's units may reach behind the elements, and wrap.
+    // The last chunk's units may extend past the elements, and wrap.
     if (index + 1 == chunks->plan.chunk_count)
         count = params->element_count - first;
     return (struct weir_chunk){

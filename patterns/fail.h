@@ -1,20 +1,21 @@
-// How the patterns report an error of their own: as the thread's error detail, where
-// their users find all others.
+// The patterns report their own errors as the thread's error detail, where users
+// find all other errors too.
 #ifndef WEIR_PATTERNS_FAIL_H
 #define WEIR_PATTERNS_FAIL_H
 
 #include <weir/status.h>
 
-// Sets the thread's error detail, about the object of that label, and returns
+// Sets the thread's error detail, for the object with that label, and returns
 // `status`. `remedy` may be NULL.
 weir_status weir__pattern_fail(const char *label, weir_status status, const char *remedy,
                                const char *format, ...) WEIR_PRINTF(4, 5);
 
-// Clears an old detail, so that it is not taken for that of a callback which is
-// called next.
+// Clears an old detail, so that it is not mistaken for the detail of the callback
+// that is called next.
 void weir__pattern_forget(void);
 
-// What a callback returned, made an error with a detail: its own if it left one.
+// Turns a callback's return value into an error with a detail: the callback's own if
+// it left one.
 weir_status weir__pattern_callback_failed(const char *label, const char *what, weir_status status);
 
 #endif

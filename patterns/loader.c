@@ -1,13 +1,14 @@
-// One thread reads ahead. Entries are the pinned half, a ring in the order of the source;
-// rooms are the device half, of which any that is free will do, so that a batch
-// which is held for long blocks nobody.
+// One thread reads ahead. Entries are the pinned half, a ring in the order of the source.
+// Rooms are the device half; any free room can be taken, so a batch that is held for long
+// blocks no other.
 //
-// The thread waits on the host for what a room was released behind, not on the device:
-// a consumer's failure then never gets into the loader's queue. It costs no
-// overlap, because the batch is in pinned memory by then and the others are loaded.
+// The thread waits on the host, not on the device, for the event after which a room was
+// released: so a consumer's failure never reaches the loader's queue. This costs no
+// overlap, because the batch is already in pinned memory and the other batches are
+// loaded.
 //
-// `lock` guards the states of entries and rooms. An entry is the thread's own while it
-// is NONE or FILLED, and a room while it is CLAIMED.
+// `lock` guards the states of entries and rooms. The thread alone uses an entry that is
+// NONE or FILLED, and a room that is CLAIMED.
 #include "patterns/loader.h"
 
 #include <inttypes.h>
@@ -25,8 +26,8 @@
 
 enum entry_state {
     ENTRY_NONE,   // delivered, or never filled
-    ENTRY_FILLED, // read, and waits for a room
-    ENTRY_BATCH,  // on its way to the device
+    ENTRY_FILLED, // read, waiting for a room
+    ENTRY_BATCH,  // being copied to the device
     ENTRY_ERROR,
     ENTRY_END,
 };
@@ -34,14 +35,14 @@ enum entry_state {
 struct entry {
     enum entry_state state;
     weir_buffer *pinned;
-    struct weir_event copied; // out of the pinned memory
+    struct weir_event copied; // the copy out of pinned memory
     size_t size;
     uint32_t room;
     struct weir_error error;
 };
 
 enum room_state {
-    ROOM_FREE, // once `released` is complete
+    ROOM_FREE, // free when `released` is complete
     ROOM_CLAIMED,
     ROOM_HELD,
 };
@@ -49,8 +50,8 @@ enum room_state {
 struct room {
     enum room_state state;
     weir_buffer *buffer;
-    uint64_t index;             // HELD: of the batch
-    struct weir_event released; // zeroed: by nobody
+    uint64_t index;             // HELD: the batch's number
+    struct weir_event released; // zeroed: not released after any work
     uint64_t released_order;
 };
 
@@ -88,7 +89,8 @@ static void publish_error(weir_loader *loader, struct entry *entry)
     publish(loader, entry, ENTRY_ERROR);
 }
 
-// Until its last batch was delivered. Returns false when the loader is to stop.
+// Waits until the entry's last batch was delivered. Returns false when the loader is to
+// stop.
 static bool wait_for_entry(weir_loader *loader, const struct entry *entry)
 {
     pthread_mutex_lock(&loader->lock);
@@ -112,7 +114,7 @@ static weir_status call_source(weir_loader *loader, struct entry *entry, uint64_
         return weir__pattern_callback_failed(loader->label, "the source", status);
     if (entry->size > capacity)
         return weir__pattern_fail(loader->label, WEIR_ERROR_INVALID, "use a larger batch_bytes",
-                                  "the source says that batch %" PRIu64 " has %zu bytes; there "
+                                  "the source reported that batch %" PRIu64 " has %zu bytes; there "
                                   "is room for %zu",
                                   index, entry->size, capacity);
     return WEIR_OK;
@@ -123,7 +125,7 @@ static weir_status fill(weir_loader *loader, struct entry *entry, uint64_t index
     size_t capacity = loader->params.batch_bytes;
     void *memory;
 
-    // If that copy failed, whoever took its batch was told.
+    // If that copy failed, the consumer of its batch got the error.
     if (entry->copied.sequence > 0)
         (void)weir_event_sync(entry->copied, WEIR_FOREVER);
     weir_status status = weir_host_begin(entry->pinned, 0, capacity, WEIR_ACCESS_WRITE, &memory);
@@ -134,7 +136,7 @@ static weir_status fill(weir_loader *loader, struct entry *entry, uint64_t index
     return status == WEIR_OK ? end : status;
 }
 
-// With the lock. The one that was released first is the likeliest to be idle.
+// With the lock. The room that was released first is the most likely to be idle.
 static struct room *free_room(weir_loader *loader)
 {
     struct room *found = NULL;
@@ -153,7 +155,7 @@ static struct room *claim_room(weir_loader *loader, struct entry *entry)
 
     pthread_mutex_lock(&loader->lock);
     entry->state = ENTRY_FILLED;
-    // Those who find every slot held can tell so now.
+    // Consumers that find every slot held can be refused now.
     pthread_cond_broadcast(&loader->to_next);
     while (!(room = free_room(loader)) && !loader->stopping)
         pthread_cond_wait(&loader->to_load, &loader->lock);
@@ -176,7 +178,7 @@ static weir_status copy(weir_loader *loader, struct entry *entry, const struct r
     return status == WEIR_OK ? weir_queue_flush(loader->queue) : status;
 }
 
-// A queue that failed with an earlier batch refuses this one, which is still whole.
+// A queue that failed with an earlier batch refuses this one, whose data is still intact.
 static weir_status copy_or_recover(weir_loader *loader, struct entry *entry,
                                    const struct room *room)
 {
@@ -226,7 +228,7 @@ static void *run_thread(void *argument)
     return NULL;
 }
 
-// --- life ---
+// --- creation and destruction ---
 
 static weir_status check_params(const struct weir_loader_params *params)
 {
@@ -291,7 +293,8 @@ static weir_status start_thread(weir_loader *loader)
 {
     sigset_t all, before;
 
-    // Signals are for the program's own threads, which new ones take their mask from.
+    // Signals are for the program's own threads. A new thread inherits its creator's
+    // mask.
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int error = pthread_create(&loader->thread, NULL, run_thread, loader);
@@ -303,7 +306,8 @@ static weir_status start_thread(weir_loader *loader)
                               "the loader's thread cannot be started: %s", strerror(error));
 }
 
-// Frees a loader whose thread has ended or never began, and whatever of it exists.
+// Frees a loader whose thread has ended or was never started; parts that were not created
+// are skipped.
 static void release_loader(weir_loader *loader)
 {
     for (uint32_t i = 0; i < loader->params.slot_count; i++) {
@@ -418,7 +422,7 @@ static void advance(weir_loader *loader, struct entry *entry)
     entry->state = ENTRY_NONE;
     loader->head++;
     pthread_cond_signal(&loader->to_load);
-    // Others wait for the entry that is next now.
+    // Other consumers wait for the entry that is next now.
     pthread_cond_broadcast(&loader->to_next);
 }
 

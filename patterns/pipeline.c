@@ -1,10 +1,10 @@
-// The callers' side of the pipeline: its making and unmaking, the ring of records
-// and the policies. What the two threads do with frames is in pipeline_run.c.
+// The callers' side of the pipeline: creation and destruction, the ring of records and
+// the policies. The work of the two threads is in pipeline_run.c.
 //
-// Room is counted in frames that are alive (waiting or in a slot), never by what
-// the starter has got round to, so whether a submit finds the pipeline full does
-// not depend on how threads were scheduled. Dropped and cancelled frames are not
-// alive but keep their place in the ring, for delivery in order.
+// Room is counted in frames that are alive (waiting or in a slot), not by the progress
+// of the starter, so whether a submit finds the pipeline full does not depend on
+// thread scheduling. Dropped and cancelled frames are not alive but keep their place
+// in the ring, for delivery in order.
 #include "patterns/pipeline_parts.h"
 
 #include <errno.h>
@@ -30,7 +30,8 @@ struct weir__record *weir__pipeline_record(weir_pipeline *pipeline, uint64_t seq
 
 struct weir__record *weir__pipeline_oldest(weir_pipeline *pipeline)
 {
-    // Frames that ended while waiting may have been delivered before anyone looked.
+    // Frames that ended while waiting may have been delivered before `next_start`
+    // reached them.
     if (pipeline->next_start < pipeline->head)
         pipeline->next_start = pipeline->head;
     while (weir__pipeline_record(pipeline, pipeline->next_start)->state != WEIR__FRAME_WAITING)
@@ -71,7 +72,7 @@ static void resolve_params(weir_pipeline *pipeline, const struct weir_pipeline_p
         pipeline->record_count += params->dropped_backlog;
 }
 
-// Everything that the loop needs, so that the loop allocates nothing.
+// Everything that the threads need, so that they allocate nothing.
 static weir_status make_storage(weir_pipeline *pipeline)
 {
     size_t stages = pipeline->params.stage_count;
@@ -82,9 +83,9 @@ static weir_status make_storage(weir_pipeline *pipeline)
     pipeline->records = calloc(pipeline->record_count, sizeof *pipeline->records);
     pipeline->events = calloc(slots * stages * 2, sizeof *pipeline->events);
     pipeline->spans = calloc(slots * stages, sizeof *pipeline->spans);
-    // When more than slots × stages pieces are apart, one of them holds only frames
-    // that were delivered before any frame still to come could start. So nothing
-    // to come reaches into it, nor into the oldest piece, which lies before it.
+    // With more than slots × stages disjoint pieces, one of them holds only frames
+    // that were delivered before any future frame could start. So no future interval
+    // reaches into it, nor into the oldest piece, which is before it.
     pipeline->covered.capacity = (uint32_t)(slots * stages);
     pipeline->covered.pieces = calloc(slots * stages + 1, sizeof *pipeline->covered.pieces);
     if (!pipeline->stages || !pipeline->slots || !pipeline->records || !pipeline->events ||
@@ -182,7 +183,8 @@ static weir_status make_threads(weir_pipeline *pipeline)
     sigset_t all, before;
     int error = 0;
 
-    // Signals are for the program's own threads, which new ones take their mask from.
+    // Signals are for the program's own threads. A new thread inherits its creator's
+    // mask.
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     error = pthread_create(&pipeline->starter, NULL, weir__pipeline_starter, pipeline);
@@ -199,7 +201,8 @@ static weir_status make_threads(weir_pipeline *pipeline)
                                "the pipeline's two threads cannot be started: %s", strerror(error));
 }
 
-// Frees a pipeline whose threads have ended or never began, and whatever of it exists.
+// Frees a pipeline whose threads have ended or were never started; parts that were not
+// created are skipped.
 static void release(weir_pipeline *pipeline)
 {
     const struct weir_pipeline_params *params = &pipeline->params;
@@ -255,7 +258,8 @@ weir_status weir_pipeline_create(const struct weir_pipeline_params *params,
         return WEIR_OK;
     }
 
-    // slot_destroy is the user's, and may fail calls of its own.
+    // slot_destroy is a user callback, in which calls may fail and change the thread's
+    // error detail.
     struct weir_error error = *weir_last_error();
     release(pipeline);
     weir_error_set(&error);
@@ -306,13 +310,13 @@ static weir_status wait_for_room(weir_pipeline *pipeline)
     pipeline->blocked--;
     if (pipeline->cancels == cancels)
         return WEIR_OK;
-    // Destruction waits for the last of these.
+    // Destruction waits for the last blocked caller.
     pthread_cond_broadcast(&pipeline->moved);
     return WEIR_CANCELLED;
 }
 
-// Decides about one more frame: WEIR_OK, WEIR_DROPPED if it is itself the one to
-// go, or why it is not accepted.
+// Decides about one more frame: WEIR_OK; WEIR_DROPPED if this frame itself is dropped;
+// or the status with which it is not accepted.
 static weir_status make_room(weir_pipeline *pipeline)
 {
     if (has_room(pipeline))
@@ -367,7 +371,8 @@ weir_status weir_pipeline_submit(weir_pipeline *pipeline, void *frame)
 
 // --- the end ---
 
-// The end of a timeout as pthread_cond_timedwait() wants it; false for none.
+// The end of a timeout in the form that pthread_cond_timedwait() takes; false for
+// none.
 static bool deadline_of(uint64_t timeout_ns, struct timespec *out_deadline)
 {
     uint64_t now = weir__pipeline_now_ns();
@@ -433,8 +438,8 @@ weir_status weir_pipeline_destroy(weir_pipeline **pipeline)
     pthread_mutex_unlock(&ending->lock);
     stop_thread(ending, ending->starter);
     stop_thread(ending, ending->deliverer);
-    // Work behind a failure may be under way although its frame is delivered, and
-    // the slots' memory goes next. What the queues answer changes nothing now.
+    // Work after a failure may still be running although its frame was delivered, and
+    // the slots' memory is freed next. The status of the queues no longer matters.
     weir__pipeline_recover_queues(ending);
     release(ending);
     *pipeline = NULL;

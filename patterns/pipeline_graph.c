@@ -1,16 +1,18 @@
 // Frames as graphs. Each slot has a queue that launches its frames, so frames overlap as
-// far as the device lets them, and a graph, captured from the stages when the slot first
-// meets a frame of its number.
+// far as the device allows, and a graph, captured from the stages at the slot's first
+// frame with a given `repeat` number.
 //
-// A stage is captured on the queue of a stage that it depends on, if no other has
-// continued there, and else on its own. So a row of stages is captured on the slot's queue
-// alone and needs no fork, which a backend without graphs replays for less.
+// A stage is captured on the queue of a stage that it depends on, if no other stage has
+// continued there, and else on its own queue. So a chain of stages is captured on the
+// slot's queue alone and needs no fork, which makes it cheaper to replay on a backend
+// without graphs.
 #include <stdio.h>
 #include <string.h>
 
 #include "patterns/pipeline_parts.h"
 
-// List order is an order of the graph, so what is depended on has its lane.
+// List order is a topological order, so the stages that this one depends on have their
+// lanes already.
 static void choose_lanes(weir_pipeline *pipeline)
 {
     uint64_t continued = 0;
@@ -76,8 +78,7 @@ static weir_queue *queue_of(const weir_pipeline *pipeline, const struct weir__sl
     return lane == WEIR__SLOT_LANE ? slot->queue : pipeline->stages[lane].queue;
 }
 
-// What a capture refuses is told by the call that was refused; what to do about it is
-// the pipeline's to tell.
+// The call that the capture refused gives the error; the pipeline adds the remedy.
 static void note_refusal(struct weir__slot *slot, const char *stage, weir_status status)
 {
     weir__pipeline_note(slot, stage, status);
@@ -148,7 +149,7 @@ static bool capture(weir_pipeline *pipeline, struct weir__slot *slot, void *fram
     if (!weir__pipeline_took(slot, "graph", weir_capture_begin(slot->queue)))
         return false;
     bool captured = capture_stages(pipeline, slot, frame);
-    // Events of a capture are nobody's to wait for.
+    // Nothing may wait for events of a capture.
     memset(slot->ends, 0, pipeline->params.stage_count * sizeof *slot->ends);
     if (!captured) {
         weir_capture_cancel(slot->queue);
@@ -171,7 +172,7 @@ void weir__pipeline_launch(weir_pipeline *pipeline, struct weir__slot *slot, voi
         return;
     slot->number = number;
     bool launched = weir__pipeline_took(slot, "graph", weir_queue_graph(slot->queue, slot->graph));
-    // Also behind a launch that failed: a part of it may be under way.
+    // Also after a launch that failed: part of it may be running.
     if (weir__pipeline_took(slot, "graph", weir_queue_record(slot->queue, &slot->done)) && launched)
         (void)weir__pipeline_took(slot, "graph", weir_queue_flush(slot->queue));
 }

@@ -1,6 +1,6 @@
-// What a pipeline may be made of: the checks of its params and its section of a
-// configuration. A stage may only depend on stages before it in the list, so a
-// graph that passes has no cycle, and list order is submission order.
+// Checks of a pipeline's params, and its section of a configuration. A stage
+// may only depend on stages before it in the list, so a graph that passes has
+// no cycle, and list order is submission order.
 #include "patterns/pipeline_parts.h"
 
 #include <inttypes.h>
@@ -60,7 +60,8 @@ static unsigned lowest(uint64_t set)
 static weir_status check_dependencies(const struct weir_pipeline_params *params, uint32_t index)
 {
     const struct weir_pipeline_stage *stage = &params->stages[index];
-    // Stages before this one are fine, whatever is left is not.
+    // Stages before this one are valid dependencies; any bits that remain are
+    // not.
     unsigned wrong = lowest(stage->depends_on >> index) + index;
 
     if (stage->depends_on >> index == 0)
@@ -77,7 +78,7 @@ static weir_status check_dependencies(const struct weir_pipeline_params *params,
                                    "only %" PRIu32 " stages",
                                    index, stage->name, wrong, params->stage_count);
     return weir__pipeline_fail(params->label, WEIR_ERROR_INVALID,
-                               "list a stage behind all that it depends on; a cycle has no such "
+                               "list a stage after all that it depends on; a cycle has no such "
                                "order",
                                "stage %" PRIu32 " ('%s') depends on stage %u ('%s'), "
                                "which comes after it",
@@ -148,7 +149,7 @@ weir_status weir__pipeline_check(const struct weir_pipeline_params *params)
     if (params->graphs && !params->repeat)
         return weir__pipeline_fail(params->label, WEIR_ERROR_INVALID,
                                    "set graphs = 0, or the params' `repeat`",
-                                   "the pipeline cannot run as graphs: it does not tell which of "
+                                   "the pipeline cannot run as graphs: it does not say which of "
                                    "its frames repeat each other's work");
 
     weir_status status = check_counts(params);
@@ -227,7 +228,7 @@ weir_status weir_pipeline_params_from_settings(const weir_runtime *runtime, cons
 
     if (!slots || !full || !backlog || !timing || !graphs)
         return weir__pipeline_fail(NULL, WEIR_ERROR_NOT_FOUND,
-                                   "hand weir_open() a section with the keys of "
+                                   "pass weir_open() a section with the keys of "
                                    "weir_pipeline_section()",
                                    "the keys of a pipeline were not declared for section [%s]",
                                    name);

@@ -1,10 +1,11 @@
-// What the files of the pipeline share: its structure and who may touch what.
+// Shared by the files of the pipeline: its structure, and which thread may access
+// which part.
 //
-// Three parties work on a pipeline. Callers append frames to a ring of records.
-// The starter takes the oldest waiting frame when a slot is free, and submits its
-// stages. The deliverer takes frames from the other end of the ring, waits for
-// their work and hands them back. The ring is the order of acceptance; frames
-// that end without having started keep their place in it.
+// Three parties work on a pipeline. Callers append frames to a ring of records. The
+// starter takes the oldest waiting frame when a slot is free, and submits its
+// stages. The deliverer takes frames from the other end of the ring, waits for their
+// work and delivers them. The ring is in order of acceptance; frames that end
+// without having started keep their place in it.
 //
 //     head <= next_start <= tail, once both ends have caught up:
 //     head … next_start: started or ended    next_start … tail: waiting or ended
@@ -25,7 +26,7 @@
 
 enum weir__frame_state {
     WEIR__FRAME_WAITING,
-    WEIR__FRAME_STARTING, // the starter is at it
+    WEIR__FRAME_STARTING, // being submitted by the starter
     WEIR__FRAME_STARTED,  // in a slot; can be waited for
     WEIR__FRAME_ENDED,    // never started; `status` says why
 };
@@ -51,27 +52,27 @@ struct weir__stage {
 struct weir__slot {
     void *data;
     weir_status status; // of its frame: the first failure
-    const char *stage;  // where that was noticed
+    const char *stage;  // where it was noticed
     struct weir_error error;
-    bool queue_failed;   // not only the frame
-    bool refused;        // `status` is a queue's refusal
-    uint64_t generation; // of the queues when it was submitted
-    // One a stage. A zeroed event was not recorded.
+    bool queue_failed;   // a queue failed, not only the frame
+    bool refused;        // `status` is the status with which a queue refused work
+    uint64_t generation; // `generation` of the pipeline when it was submitted
+    // One per stage. A zeroed event was not recorded.
     struct weir_event *begins;
     struct weir_event *ends;
     struct weir_pipeline_span *spans;
     // With graphs.
     weir_queue *queue;      // launches its frames
     weir_graph *graph;      // NULL: none captured yet
-    uint64_t number;        // what the graph's frames repeat
-    struct weir_event done; // zero: not launched
+    uint64_t number;        // the `repeat` number of the graph's frames
+    struct weir_event done; // zeroed: not launched
 };
 
 struct weir_pipeline {
     // Set at creation.
     struct weir_pipeline_params params; // counts are the real ones; `stages` is NULL
     char label[WEIR__LABEL_SIZE];
-    bool timing; // asked for, and the device can
+    bool timing; // requested, and supported by the device
     struct weir__stage *stages;
     struct weir__slot *slots;
     uint32_t slots_made; // those that slot_create has filled
@@ -97,7 +98,8 @@ struct weir_pipeline {
     uint32_t blocked; // callers inside a blocked submit
     bool stopping;
 
-    // Recovering starts a new generation: failures of older ones are dealt with.
+    // Every recovery starts a new generation; failures of older generations have
+    // been handled.
     bool must_recover;
     uint64_t generation;
     bool lost;
@@ -111,7 +113,7 @@ struct weir_pipeline {
     struct weir__histogram latency;
 };
 
-// Refuses params with a sentence, or returns WEIR_OK.
+// Refuses invalid params with a message, or returns WEIR_OK.
 weir_status weir__pipeline_check(const struct weir_pipeline_params *params);
 
 // Sets the thread's error detail and returns `status`. `remedy` may be NULL.
@@ -121,14 +123,16 @@ weir_status weir__pipeline_fail(const char *label, weir_status status, const cha
 // Keeps the first failure of a frame, with the detail that the calling thread holds.
 void weir__pipeline_note(struct weir__slot *slot, const char *stage, weir_status status);
 
-// The same for a call on one of the pipeline's queues. True: there was none.
+// The same for a call on one of the pipeline's queues. Returns true if there was no
+// failure.
 bool weir__pipeline_took(struct weir__slot *slot, const char *stage, weir_status status);
 
-// Before a callback: an old detail must not be taken for its own.
+// Called before a callback: an old detail must not be mistaken for the callback's.
 void weir__pipeline_forget_error(void);
 
-// Graphs. The queues of the slots, and on which of them each stage is captured; what
-// of it exists is freed; a frame is launched, captured first where it must be.
+// Graphs. Creates the queues of the slots and chooses the queue on which each stage
+// is captured; frees them, as far as they exist; launches a frame, capturing it
+// first if needed.
 weir_status weir__pipeline_make_graphs(weir_pipeline *pipeline);
 void weir__pipeline_free_graphs(weir_pipeline *pipeline);
 void weir__pipeline_launch(weir_pipeline *pipeline, struct weir__slot *slot, void *frame);
@@ -137,14 +141,14 @@ void weir__pipeline_launch(weir_pipeline *pipeline, struct weir__slot *slot, voi
 void *weir__pipeline_starter(void *argument);
 void *weir__pipeline_deliverer(void *argument);
 
-// Waits until no work of any queue is left, and clears their failures. Returns the
-// first error of a queue that cannot be recovered.
+// Waits for all work of all queues, and clears their failures. Returns the first
+// error of a queue that cannot be recovered.
 weir_status weir__pipeline_recover_queues(weir_pipeline *pipeline);
 
 uint64_t weir__pipeline_now_ns(void);
 
-// With the lock held: the record of a frame in the ring; the oldest waiting frame,
-// which must exist; its end without a start.
+// Called with the lock held: the record of a frame in the ring; the oldest waiting
+// frame, which must exist; ending a frame that has not started.
 struct weir__record *weir__pipeline_record(weir_pipeline *pipeline, uint64_t sequence);
 struct weir__record *weir__pipeline_oldest(weir_pipeline *pipeline);
 void weir__pipeline_end(weir_pipeline *pipeline, struct weir__record *record, weir_status status);

@@ -1,20 +1,21 @@
-// The two threads of a pipeline. Two, because one that waits for the oldest frame
-// cannot start the next, and because `prepare` and `deliver`, the user's work on
-// the host, then overlap each other as stages do on the device.
+// The two threads of a pipeline. There are two because a thread that waits for the
+// oldest frame cannot start the next, and so that `prepare` and `deliver`, the
+// user's work on the host, overlap each other as stages do on the device.
 //
 // Waits. A stage waits on the device for the end of every stage that it depends
 // on, in the same frame. Nothing waits for the slot's previous frame: the starter
-// takes a slot only when that frame was delivered, which its deliverer did after
-// waiting, on the host, for the last of its work. A device wait could not replace
+// takes a slot only after that frame was delivered, and the deliverer delivers it
+// after waiting, on the host, for all its work. A device wait could not replace
 // that, because `deliver` reads the slot on the host. It costs no overlap as long
-// as there is a slot more than frames in work, the default: stages of different
-// frames use different slots, and within a queue frames are in order.
+// as there is one slot more than frames in work, which is the default: stages of
+// different frames use different slots, and within a queue frames are in order.
 //
-// Failed queues. A queue refuses work from its failure until it is recovered, and
-// recovering it between two operations of one frame would let the second run as if
-// the first had. So only the starter recovers, and only between frames. It then
-// waits for all queues in order of the graph, so that the failure has reached
-// every queue that waited for it before any is declared healthy.
+// Failed queues. From its failure until it is recovered a queue refuses work. If
+// it were recovered between two operations of one frame, the second would run
+// although the first had not. So only the starter recovers queues, and only
+// between frames. It then waits for all queues in order of the graph, so that the
+// failure has reached every queue that waited for it before any queue is
+// recovered.
 #include "patterns/pipeline_parts.h"
 
 #include <stdio.h>
@@ -34,8 +35,8 @@ weir_status weir__pipeline_recover_queues(weir_pipeline *pipeline)
 
     for (uint32_t i = 0; i < count; i++) {
         weir_queue *queue = queue_at(pipeline, i);
-        // A queue fails only when it reaches its wait for a failed event; until
-        // then there would be nothing to recover, and it would fail afterwards.
+        // A queue fails only when it reaches its wait for a failed event; if it
+        // were recovered before that, it would fail afterwards.
         (void)weir_queue_sync(queue, WEIR_FOREVER);
         weir_status status = weir_queue_recover(queue);
         if (status < 0 && first == WEIR_OK) {
@@ -102,14 +103,14 @@ static bool submit_to(weir_pipeline *pipeline, struct weir__slot *slot, void *fr
     weir_status status = stage->submit(pipeline->params.user, slot->data, frame, stage->queue);
     if (status != WEIR_OK)
         weir__pipeline_note(slot, stage->name, status);
-    // Also behind a callback that failed: it may have submitted half of its work,
-    // which must finish before the slot is used again.
+    // Also after a callback that failed: it may have submitted half of its work,
+    // which must finish before the slot is reused.
     return weir__pipeline_took(slot, stage->name,
                                weir_queue_record(stage->queue, &slot->ends[index])) &&
            status == WEIR_OK;
 }
 
-// In a region of the stage's name, within the frame's: traces show both.
+// In a region with the stage's name, inside the frame's region: traces show both.
 static bool submit_stage(weir_pipeline *pipeline, struct weir__slot *slot, void *frame,
                          uint32_t index)
 {
@@ -140,8 +141,8 @@ static void submit_frame(weir_pipeline *pipeline, struct weir__slot *slot, void 
         if (!submit_stage(pipeline, slot, frame, i))
             return;
     }
-    // Waits flush what they wait for. The last stages are waited for by the
-    // deliverer, which may still be busy with an earlier frame.
+    // A wait flushes the queue that it waits for. But the last stages are waited
+    // for by the deliverer, which may still be busy with an earlier frame.
     for (uint32_t i = 0; i < params->stage_count; i++) {
         if (pipeline->stages[i].last &&
             !weir__pipeline_took(slot, pipeline->stages[i].name,
@@ -161,7 +162,8 @@ static void reset_slot(weir_pipeline *pipeline, struct weir__slot *slot)
     memset(slot->ends, 0, pipeline->params.stage_count * sizeof *slot->ends);
 }
 
-// Without the lock. Returns false if the frame cannot run, which is then noted.
+// Called without the lock. Returns false if the frame cannot run, after noting the
+// failure.
 static bool recover(weir_pipeline *pipeline, struct weir__slot *slot)
 {
     weir_status status = weir__pipeline_recover_queues(pipeline);
@@ -172,7 +174,7 @@ static bool recover(weir_pipeline *pipeline, struct weir__slot *slot)
     return false;
 }
 
-// With the lock, which is given up while the frame is submitted.
+// Called with the lock, which is released while the frame is submitted.
 static void start_oldest(weir_pipeline *pipeline)
 {
     struct weir__record *record = weir__pipeline_oldest(pipeline);
@@ -245,17 +247,17 @@ static bool wait_for_last_stages(weir_pipeline *pipeline, struct weir__slot *slo
     return true;
 }
 
-// What came before it in its slot was delivered, so a refusal is its own.
+// The slot's previous frame was delivered, so a refusal belongs to this frame.
 static void wait_for_graph(struct weir__slot *slot)
 {
     if (slot->done.sequence != 0)
         (void)weir__pipeline_took(slot, "graph", weir_event_sync(slot->done, WEIR_FOREVER));
 }
 
-// Waits for all work of a frame. When all went well the last stages stand for
-// those before them; when not, each stage that was submitted is asked, in order,
-// so that the failure is the earliest one. A queue that refused a stage may only
-// have passed on what happened to an earlier stage.
+// Waits for all work of a frame. If nothing failed, the end of the last stages
+// implies that of the stages before them. Otherwise every submitted stage is
+// queried, in order, so that the earliest failure is found: a queue that refused a
+// stage may only have passed on the failure of an earlier stage.
 static void wait_for_frame(weir_pipeline *pipeline, struct weir__slot *slot)
 {
     if (pipeline->params.graphs) {
@@ -277,7 +279,7 @@ static void wait_for_frame(weir_pipeline *pipeline, struct weir__slot *slot)
     }
 }
 
-// Returns the slot's spans, or NULL where one of them is not to be had.
+// Returns the slot's spans, or NULL if one of them is not available.
 static const struct weir_pipeline_span *read_spans(weir_pipeline *pipeline, struct weir__slot *slot)
 {
     if (!pipeline->timing || slot->status != WEIR_OK)
@@ -287,7 +289,7 @@ static const struct weir_pipeline_span *read_spans(weir_pipeline *pipeline, stru
         if (weir_event_time_ns(slot->begins[i], &span->begin_ns) != WEIR_OK ||
             weir_event_time_ns(slot->ends[i], &span->end_ns) != WEIR_OK)
             return NULL;
-        // Drivers round the two on their own.
+        // Drivers round the two times independently.
         if (span->end_ns < span->begin_ns)
             span->end_ns = span->begin_ns;
     }
@@ -328,7 +330,8 @@ static void count_result(weir_pipeline *pipeline, const struct weir_pipeline_res
         count_spans(pipeline, result->spans);
 }
 
-// What the record, its slot and the clock say of the frame at the ring's head.
+// Builds the outcome of the frame at the ring's head from its record, its slot and
+// the clock.
 static struct weir_pipeline_result make_result(weir_pipeline *pipeline,
                                                const struct weir__record *record,
                                                const struct weir__slot *slot, uint64_t now_ns)
@@ -345,7 +348,8 @@ static struct weir_pipeline_result make_result(weir_pipeline *pipeline,
     return result;
 }
 
-// With the lock, which is given up while the frame is waited for and delivered.
+// Called with the lock, which is released while the frame is waited for and
+// delivered.
 static void deliver_head(weir_pipeline *pipeline)
 {
     const struct weir_pipeline_params *params = &pipeline->params;

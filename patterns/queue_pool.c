@@ -1,5 +1,6 @@
-// Whose turn it is, is one atomic counter a class. A queue is published by an atomic
-// store when it exists, so only who finds none takes the lock, to create it once.
+// Each class has one atomic counter, which selects the next queue. A queue is
+// published by an atomic store after its creation, so only a caller that finds no
+// queue takes the lock, and each queue is created once.
 #include "patterns/queue_pool.h"
 
 #include <inttypes.h>
@@ -39,7 +40,7 @@ const char *weir_queue_class_name(weir_queue_class kind)
     return (unsigned)kind < WEIR_QUEUE_CLASSES ? class_names[kind] : "unknown class";
 }
 
-// --- life ---
+// --- creation and destruction ---
 
 static weir_status check_params(const struct weir_queue_pool_params *params)
 {
@@ -107,7 +108,7 @@ static weir_status make_classes(weir_queue_pool *pool)
     return WEIR_OK;
 }
 
-// Returns the queue, which another thread may have been first to create, or NULL.
+// Returns the queue, which another thread may have created first, or NULL.
 static weir_queue *make_queue(weir_queue_pool *pool, int kind, uint32_t index)
 {
     struct class *class = &pool->classes[kind];
@@ -214,7 +215,7 @@ weir_status weir_queue_pool_get(weir_queue_pool *pool, weir_queue_class kind,
     return WEIR_OK;
 }
 
-// Time that is left of a timeout that began at `since_ns`.
+// The time left of a timeout that began at `since_ns`.
 static uint64_t left(uint64_t timeout_ns, uint64_t since_ns)
 {
     if (timeout_ns == WEIR_FOREVER)
@@ -240,7 +241,8 @@ weir_status weir_queue_pool_sync_all(weir_queue_pool *pool, uint64_t timeout_ns)
                 queue ? weir_queue_sync(queue, left(timeout_ns, since_ns)) : WEIR_OK;
             if (status < 0 && first >= 0)
                 error = *weir_last_error();
-            // A failure beats a timeout, and the first failure those behind it.
+            // A failure takes precedence over a timeout, and the first failure over
+            // later ones.
             if ((status < 0 && first >= 0) || first == WEIR_OK)
                 first = status;
         }

@@ -1,6 +1,6 @@
-// A pool of queues: work that has no queue of its own gets the next one of its class,
-// in turn. Each queue is an ordinary weir_queue; two pieces of work that get different
-// queues are not ordered against each other.
+// A pool of queues: work without a dedicated queue gets the next queue of its class,
+// round-robin. Each queue is an ordinary weir_queue; two pieces of work that get
+// different queues are not ordered against each other.
 //
 //     const struct weir_queue_pool_params params = {
 //         .struct_size = sizeof params, .device = device, .label = "requests",
@@ -10,13 +10,14 @@
 //     weir_queue_pool_get(pool, WEIR_QUEUE_NORMAL, &queue);
 //     weir_queue_launch(queue, …);
 //
-// Classes. Priorities are numbers whose meaning is the device's; classes mean the same
-// everywhere: HIGH is the device's highest priority, LOW its lowest, NORMAL is 0. On a
-// device without priorities all three are the same but for being apart.
+// Classes. Priorities are numbers whose range depends on the device; classes mean the
+// same everywhere: HIGH is the device's highest priority, LOW its lowest, NORMAL is 0. On
+// a device without priorities the three classes differ only in having separate queues.
 //
-// Channels. More queues do not make more overlap: a device maps its queues to so many
-// channels, and work of queues that share one can wait for each other without need.
-// The statistics say when the pool holds more queues than that.
+// Channels. More queues do not always give more overlap: a device maps its queues to a
+// limited number of channels, and work of queues that share a channel may wait for each
+// other without need. The statistics report when the pool holds more queues than there
+// are channels.
 #ifndef WEIR_PATTERNS_QUEUE_POOL_H
 #define WEIR_PATTERNS_QUEUE_POOL_H
 
@@ -45,13 +46,14 @@ struct weir_queue_pool_params {
     // By class, up to WEIR_QUEUE_POOL_MAX each. All 0: as many NORMAL ones as there are
     // channels.
     uint32_t queue_counts[WEIR_QUEUE_CLASSES];
-    // Creates all queues with the pool. Else each is created when its turn comes first.
+    // Creates all queues with the pool. Otherwise each is created when it is needed
+    // first.
     bool eager;
     bool timing; // of the queues
-    // How many queues the device can keep apart. 0: as many operations as it can
-    // run at once by its limits (kernels, and one copy for each copy engine), but at
-    // most 8, a CUDA context's channels unless CUDA_DEVICE_MAX_CONNECTIONS says
-    // otherwise; set this where it does.
+    // How many queues the device can keep independent. 0: as many operations as it can
+    // run at once by its limits (kernels, and one copy for each copy engine), but at most
+    // 8, the default number of channels of a CUDA context. If CUDA_DEVICE_MAX_CONNECTIONS
+    // is set to another number, set this too.
     uint32_t channel_count;
 };
 
@@ -63,41 +65,42 @@ struct weir_queue_pool_params {
 WEIR_API weir_status weir_queue_pool_create(const struct weir_queue_pool_params *params,
                                             weir_queue_pool **out_pool);
 
-// Destroys the queues and sets `*pool` to NULL. Never waits: work that was submitted
-// runs to its end. NULL and a pointer to NULL are accepted. No other call may be
-// under way.
+// Destroys the queues and sets `*pool` to NULL. Never waits: submitted work runs to
+// completion. NULL and a pointer to NULL are accepted. No other call on the pool may be
+// running.
 WEIR_API void weir_queue_pool_destroy(weir_queue_pool **pool);
 
-// Stores the next queue of the class in `*out_queue`. It may be in use elsewhere, in
-// another thread too: what must be in order is submitted to one queue, gotten once.
+// Stores the next queue of the class in `*out_queue`. Other users of the pool, also in
+// other threads, may be using the same queue. Work that must be in order has to go to one
+// queue, obtained once.
 //
 // Ownership: the pool's.
-// Threads: safe; without a lock once the queue exists.
-// Errors: with NULL stored. WEIR_ERROR_INVALID for a class that has no queues; those
-// of weir_queue_create(), and the queue's next turn tries again.
+// Threads: safe; takes no lock once the queue exists.
+// Errors: with NULL stored. WEIR_ERROR_INVALID for a class that has no queues; those of
+// weir_queue_create(), after which the next call for that queue tries again.
 WEIR_API weir_status weir_queue_pool_get(weir_queue_pool *pool, weir_queue_class kind,
                                          weir_queue **out_queue);
 
-// Waits on the host for everything that was submitted to any queue of the pool, also
-// where some have failed.
+// Waits on the host for everything that was submitted to any queue of the pool, even if
+// some have failed.
 //
 // Threads: safe.
 // Errors: the first failure, in the order of classes and queues; WEIR_TIMEOUT (not an
 // error) if there was none.
 WEIR_API weir_status weir_queue_pool_sync_all(weir_queue_pool *pool, uint64_t timeout_ns);
 
-// Of one class.
+// Figures of one class.
 struct weir_queue_pool_class_statistics {
     int32_t priority;
     uint32_t queue_count; // that exist
-    uint32_t queue_limit; // that may
-    uint64_t gets;        // queues that were given out
+    uint32_t queue_limit; // that may exist
+    uint64_t gets;        // calls that returned a queue
 };
 
 struct weir_queue_pool_statistics {
     uint32_t queue_count; // that exist, of all classes
     uint32_t channel_count;
-    // What to know when there are more queues than channels; "" while there are not.
+    // Advice if there are more queues than channels; else "".
     char advice[320];
     struct weir_queue_pool_class_statistics classes[WEIR_QUEUE_CLASSES];
 };

@@ -1,12 +1,12 @@
 // Fixed memory, because statistics run in a loop that must not allocate. The
-// histogram trades exactness for that, within a bound; the union does not: the
-// pipeline gives it a capacity at which nothing that is folded can still grow.
+// histogram trades exactness for that, within a bound. The union does not: the
+// pipeline gives it a capacity at which no folded piece can still grow.
 #include "patterns/statistics.h"
 
 #include <string.h>
 
-// Values below STEPS have a bucket each. Above, the exponent selects a group and
-// the six bits behind the leading one a bucket in it.
+// Values below STEPS have a bucket each. Above, the exponent selects a group,
+// and the six bits below the leading one select a bucket in it.
 static unsigned bucket_of(uint64_t value)
 {
     unsigned shift = 0;

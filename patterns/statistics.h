@@ -1,5 +1,5 @@
-// The arithmetic behind the pipeline's statistics: a histogram of durations and
-// the length of a union of intervals, both in fixed memory.
+// The arithmetic of the pipeline's statistics: a histogram of durations and the
+// length of a union of intervals, both in fixed memory.
 //
 // Threads: neither is safe by itself; the pipeline's lock guards them.
 #ifndef WEIR_PATTERNS_STATISTICS_H
@@ -23,7 +23,7 @@ struct weir__histogram {
 
 void weir__histogram_add(struct weir__histogram *histogram, uint64_t value);
 
-// The value below or at which `percent` of the values lie, by nearest rank,
+// The value at or below which `percent` of the values are, by nearest rank,
 // within 1 %. 0 for an empty histogram.
 uint64_t weir__histogram_percentile(const struct weir__histogram *histogram, unsigned percent);
 
@@ -33,14 +33,14 @@ struct weir__interval {
 };
 
 // The union of intervals that arrive in almost ascending order. The newest
-// `capacity` disjoint pieces are kept; what is older is only a length, and an
-// interval that reaches back into it is cut off there.
+// `capacity` disjoint pieces are kept; older pieces are folded into a length,
+// and an interval that reaches back into them is cut off there.
 struct weir__union {
     struct weir__interval *pieces; // the owner's; room for capacity + 1
     uint32_t capacity;             // > 0
     uint32_t count;
     uint64_t floor;  // where the folded part ends
-    uint64_t folded; // its covered length
+    uint64_t folded; // the covered length of that part
 };
 
 void weir__union_add(struct weir__union *set, uint64_t begin, uint64_t end);

@@ -538,9 +538,9 @@ WEIR_TEST(ChunksRules, BadParamsAreRefused)
     params.kernel = NULL;
     refused("params->kernel is NULL");
     params.in_bytes = params.out_bytes = 0;
-    refused("no bytes");
+    refused("in_bytes and out_bytes are both 0");
     params.order = (weir_chunks_order)4;
-    refused("no order 4");
+    refused("order 4 in layout");
     params.layout = (weir_chunks_layout)-1;
     refused("layout -1");
     params.chunk_count = 5000;

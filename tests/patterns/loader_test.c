@@ -402,7 +402,7 @@ WEIR_TEST(Loader, ErrorsOfTheSourceComeInOrder)
             } else if (index == 5) {
                 EXPECT_INT_EQ(status, WEIR_ERROR_INVALID);
                 EXPECT_CONTAINS(weir_last_error()->message,
-                                "the source says that batch 5 has 4001 bytes");
+                                "the source reported that batch 5 has 4001 bytes");
             } else {
                 ASSERT_INT_EQ(status, WEIR_OK);
                 EXPECT_UINT_EQ(batch.index, index);
