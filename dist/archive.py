@@ -64,7 +64,7 @@ def read_manifest(path, folder):
 
 
 def add_file(tar, place, source):
-    # Read here, because Bazel's inputs are links.
+    # Resolved here, because Bazel's inputs are symbolic links.
     with open(source, "rb") as file:
         data = file.read()
     check_machine(source, data)

@@ -40,7 +40,7 @@ def _place(package, file, place):
         return place + file.short_path[len(package) + 1:]
     return place
 
-# A .tar.gz that depends on nothing but its files' contents; see archive.py.
+# A .tar.gz that depends only on its files' contents; see archive.py.
 archive = rule(
     implementation = _archive_impl,
     attrs = {
@@ -80,7 +80,7 @@ trap 'rm -rf "$work"' EXIT
 printf '%s' "$renamed" >"$work/renamed"
 ld -r -o "$work/named.o" --whole-archive "$@"
 objcopy --redefine-syms="$work/renamed" "$work/named.o"
-# Once more: what now has the same name becomes one symbol.
+# A second pass: symbols that now have the same name become one.
 ld -r -o "$work/all.o" "$work/named.o"
 readelf -sW "$work/all.o" | awk -v exported="$exported" '
     $5 == "GLOBAL" && $6 == "DEFAULT" && $7 != "UND" && $8 ~ exported { print $8 }' >"$work/exported"
@@ -98,9 +98,9 @@ ar rcsD "$out" "$work/all.o"
     )
     return [DefaultInfo(files = depset([ctx.outputs.out]))]
 
-# All that `deps` link, in one object of one archive, with the symbols that are
-# marked as visible and match `exported`. The others are local: a program may link
-# the same third-party libraries, or use the same names, itself.
+# Everything that `deps` link, in one object of one archive. Symbols that are visible and match
+# `exported` are global. The others are local, so that a program may link the same third-party
+# libraries, or use the same names, itself.
 static_library = rule(
     implementation = _static_library_impl,
     attrs = {

@@ -1,4 +1,4 @@
-// What takes the place of stdin inside the delivered libraries: see BUILD.
+// The replacement of stdin inside the delivered libraries: see BUILD.
 #include <stdio.h>
 
 extern FILE *weir__no_stdin;

@@ -1,4 +1,4 @@
-// Sizes stay below 2^63 so that they can be used as file offsets without looking.
+// Sizes stay below 2^63, so they can be used as file offsets without a check.
 #include "io/array.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-// Element types and shapes, as npy and safetensors files share them. Arrays are in
-// C order, little endian.
+// Element types and shapes, shared by npy and safetensors files. Arrays are in C
+// order, little endian.
 //
 // Threads: all functions are safe; none keeps state.
 #ifndef WEIR_IO_ARRAY_H
@@ -15,8 +15,8 @@
 extern "C" {
 #endif
 
-// The element types of the safetensors format that fill whole bytes. Only F32 and
-// I32 can be written, and read from npy.
+// The element types of the safetensors format that take whole bytes. Only F32 and
+// I32 can be written, and can be read from npy.
 enum weir_io_dtype {
     WEIR_IO_F32,
     WEIR_IO_I32,
@@ -50,12 +50,12 @@ enum weir_io_dtype {
 const char *weir_io_dtype_name(enum weir_io_dtype dtype);
 size_t weir_io_dtype_bytes(enum weir_io_dtype dtype);
 
-// Finds the type of this name. False if there is none.
+// Finds the type with this name. False if there is none.
 bool weir_io_dtype_from_name(const char *name, enum weir_io_dtype *out_dtype);
 
 // Multiplies the dimensions and the size of an element. A scalar (rank 0) has one
 // element. False if the product does not fit in 63 bits; a dimension of zero makes
-// it zero, wherever it stands.
+// it zero, whichever dimension it is.
 bool weir_io_shape_bytes(enum weir_io_dtype dtype, int rank, const uint64_t *shape,
                          uint64_t *out_bytes);
 
@@ -63,8 +63,8 @@ bool weir_io_shape_bytes(enum weir_io_dtype dtype, int rank, const uint64_t *sha
 // WEIR_IO_ANY_SIZE, and returns `text`. `rank` is at most WEIR_IO_MAX_RANK.
 const char *weir_io_shape_text(int rank, const uint64_t *shape, char *text);
 
-// True if all `count` values are numbers. Else the message names the first that is
-// not and its index; `what` says in a word or two what the values are.
+// True if all `count` values are finite. Otherwise the message names the first
+// that is not and its index; `what` names the values in a word or two.
 bool weir_io_check_finite(const char *path, const char *what, const float *values, size_t count,
                           struct weir_io_error *error);
 

@@ -1,4 +1,4 @@
-// One place makes every sentence of io/, so that all of them look alike.
+// All messages of io/ are made here, so that they have one form.
 #include "io/error.h"
 
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 // How the readers and writers of this folder report failure: a function returns
-// false and leaves one sentence that names the file, what is wrong with it, the
-// limit that was broken and the remedy.
+// false and stores one sentence with the file, the problem, the limit that it
+// exceeds and the remedy.
 #ifndef WEIR_IO_ERROR_H
 #define WEIR_IO_ERROR_H
 
@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-// Undefined after a success: look at it only when a call returned false.
+// Undefined after a success: read it only if a call returned false.
 struct weir_io_error {
     char message[512];
 };

@@ -1,5 +1,6 @@
-// Finds out what a file is and hands it to the decoder of that kind. The stream
-// starts at the file's first byte again, so the decoders see the whole file.
+// Detects the kind of a file and passes it to the decoder of that kind. The
+// stream starts at the file's first byte again, so the decoders see the whole
+// file.
 #include "io/image.h"
 
 #include <errno.h>
@@ -21,7 +22,7 @@ struct format {
     bool (*decode)(struct weir_io_image_job *job);
 };
 
-// Those without a decoder only serve the message.
+// Kinds without a decoder are listed for the message only.
 static const struct format formats[] = {
     {"PNG", "\x89PNG\r\n\x1a\n", 8, weir_io_png_decode},
     {"JPEG", "\xff\xd8\xff", 3, weir_io_jpeg_decode},
@@ -82,7 +83,7 @@ static bool run(struct weir_io_image_job *job, struct weir_io_image_info *out_in
         return weir_io_fail(job->error, job->path, "cannot be opened (errno %d)", errno);
     }
     bool ok = decode(job);
-    // Only read: there is nothing left that closing could lose.
+    // The file was only read, so closing it cannot lose data.
     (void)fclose(job->stream);
     if (ok)
         *out_info = job->info;

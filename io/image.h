@@ -1,7 +1,7 @@
-// Photographs in and pictures out: PNG and JPEG are read as RGB8, PNG is written.
-// Which of the two a file is, its first bytes decide, never its name.
+// Image files: PNG and JPEG are read as RGB8, PNG is written. The kind of a file is detected from
+// its first bytes, never from its name.
 //
-// How the kinds become RGB8 (interleaved, rows without padding, 0 to 255):
+// How the kinds are converted to RGB8 (interleaved, rows without padding, 0 to 255):
 //
 // | in the file | becomes |
 // | --- | --- |
@@ -14,8 +14,8 @@
 // | JPEG, YCbCr | RGB by libjpeg's accurate integer transform and its smooth upsampling |
 // | JPEG, CMYK or YCCK | refused: what its inks look like is not in the file |
 //
-// Pixels are taken to be sRGB: gamma, colour profiles and the EXIF orientation are
-// ignored, so a photo that a viewer turns upright stays as it lies in the file.
+// Pixels are taken to be sRGB: gamma, colour profiles and the EXIF orientation are ignored, so a
+// photo that a viewer would rotate stays as it is stored.
 //
 // A file is read to its end and refused if anything is missing or damaged (PNG's
 // checksums included), except for what follows the image.
@@ -60,9 +60,9 @@ bool weir_io_image_probe(const char *path, struct weir_io_image_info *out_info,
 bool weir_io_image_check_pixels(const char *path, const struct weir_io_image_info *info,
                                 uint64_t max_pixels, struct weir_io_error *error);
 
-// Decodes the image into `rgb`, which has room for `capacity` bytes, without
-// writing behind weir_io_image_bytes(). The cap is checked before the decoder takes
-// memory for pixels; 0 is no cap.
+// Decodes the image into `rgb`, which has room for `capacity` bytes, without writing past
+// weir_io_image_bytes(). The cap is checked before the decoder takes memory for pixels; 0 is no
+// cap.
 //
 // Threads: safe.
 // Errors: false; `*out_info` is all zero and `rgb` undefined. As for the probe, and:

@@ -1,4 +1,4 @@
-// What io/image.c and its two decoders share; private to this folder.
+// Shared by io/image.c and its two decoders; private to this folder.
 #ifndef WEIR_IO_IMAGE_DECODER_H
 #define WEIR_IO_IMAGE_DECODER_H
 
@@ -10,7 +10,7 @@
 #include "io/error.h"
 #include "io/image.h"
 
-// One file on its way through a decoder. With `rgb` NULL only the header is wanted.
+// One file that is being decoded. If `rgb` is NULL, only the header is read.
 struct weir_io_image_job {
     const char *path;
     FILE *stream;
@@ -21,12 +21,13 @@ struct weir_io_image_job {
     struct weir_io_error *error;
 };
 
-// Each fills `job->info`, and the pixels where they are wanted. On failure the
-// message is there and nothing of the library's is left.
+// Each fills `job->info`, and the pixels if `rgb` is not NULL. On failure the
+// message is set and everything that the decoder library allocated is freed.
 bool weir_io_png_decode(struct weir_io_image_job *job);
 bool weir_io_jpeg_decode(struct weir_io_image_job *job);
 
-// For the decoders, once `job->info` is known: do the pixels fit cap and buffer?
+// For the decoders, once `job->info` is known: true if the pixels fit the cap and
+// the buffer.
 bool weir_io_image_check_room(const struct weir_io_image_job *job);
 
 #endif

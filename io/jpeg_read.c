@@ -1,7 +1,7 @@
 // libjpeg's default error manager prints and exits, and calls a file that ends early
-// a warning and paints the rest gray. Ours jumps, prints nothing, and takes every
-// warning for damage except those that leave the pixels alone. As in io/png_read.c,
-// what must survive the jump lives in a struct behind a pointer.
+// a warning and paints the rest gray. Ours jumps, prints nothing, and treats every
+// warning as damage except those that do not affect the pixels. As in io/png_read.c,
+// data that must survive the jump is in a struct that is passed by pointer.
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,8 @@
 #include "base/text.h"
 #include "io/image_decoder.h"
 
-// A progressive image of more scans than this costs hours and has no honest reason.
+// A progressive image with more scans than this would take hours to decode; no
+// encoder makes one.
 enum {
     SCAN_LIMIT = 500
 };
@@ -38,8 +39,9 @@ static void on_error(j_common_ptr cinfo)
     longjmp(reader->escape, 1);
 }
 
-// A negative level is a warning. Cameras leave bytes between markers, and odd version
-// numbers leave the pixels alone; every other warning means that they are wrong.
+// A negative level is a warning. Bytes between markers, which cameras write, and
+// unknown version numbers do not affect the pixels; every other warning means that
+// the pixels are wrong.
 static void on_message(j_common_ptr cinfo, int level)
 {
     int code = cinfo->err->msg_code;
@@ -65,7 +67,7 @@ static void on_progress(j_common_ptr cinfo)
     longjmp(reader->escape, 1);
 }
 
-// Returns the name of what is in the file, or NULL for what cannot be converted.
+// Returns the name of the file's colours, or NULL if they cannot be converted.
 static const char *colours_of(const struct jpeg_decompress_struct *cinfo)
 {
     switch (cinfo->jpeg_color_space) {
@@ -102,7 +104,8 @@ static bool describe(struct reader *reader)
     return true;
 }
 
-// Everything that may jump. Returns false after an error of our own.
+// Everything that may jump. Returns false after an error of this file's, without a
+// jump.
 static bool read_all(struct reader *reader)
 {
     j_decompress_ptr cinfo = &reader->cinfo;
@@ -125,7 +128,7 @@ static bool read_all(struct reader *reader)
         JSAMPROW row = reader->job->rgb + cinfo->output_scanline * row_bytes;
         jpeg_read_scanlines(cinfo, &row, 1);
     }
-    // Reads on to the end marker: what is wrong on the way there is an error too.
+    // Reads up to the end marker: damage before it is an error too.
     jpeg_finish_decompress(cinfo);
     return true;
 }

@@ -1,6 +1,6 @@
-// The header is a Python dict literal. Its three keys may stand in any order, with
-// any spacing and either quote, because other writers than NumPy exist; beyond that
-// the parser accepts nothing that is not needed.
+// The header is a Python dict literal. Its three keys may be in any order, with any
+// spacing and either quote, because other writers than NumPy exist; beyond that the
+// parser accepts nothing that is not needed.
 #include "io/npy.h"
 
 #include <inttypes.h>
@@ -20,7 +20,8 @@ enum {
 
 static const unsigned char magic[6] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
 
-// What the dict says. `problem` is NULL, or what the parser stumbled over.
+// The contents of the dict. `problem` is NULL, or the reason why it cannot be
+// parsed.
 struct header {
     const char *at;
     const char *problem;
@@ -44,7 +45,7 @@ static void skip_space(struct header *header)
         header->at++;
 }
 
-// Takes `token` if it comes next.
+// Consumes `token` if it comes next.
 static bool take(struct header *header, const char *token)
 {
     skip_space(header);
@@ -122,7 +123,7 @@ static bool take_entry(struct header *header)
     if (!take_string(header, key))
         return false;
     if (!take(header, ":"))
-        return stumble(header, "a colon is missing behind a key");
+        return stumble(header, "a colon is missing after a key");
 
     bool *seen = strcmp(key, "descr") == 0           ? &header->seen_descr
                  : strcmp(key, "fortran_order") == 0 ? &header->seen_order
@@ -131,7 +132,7 @@ static bool take_entry(struct header *header)
     if (!seen)
         return stumble(header, "it has a key other than descr, fortran_order and shape");
     if (*seen)
-        return stumble(header, "a key stands twice");
+        return stumble(header, "a key occurs twice");
     *seen = true;
     if (seen == &header->seen_descr)
         return take_string(header, header->descr);
@@ -149,7 +150,7 @@ static bool parse_header(struct header *header, const char *text)
         if (take(header, ","))
             continue;
         if (!take(header, "}"))
-            return stumble(header, "a comma is missing behind a value");
+            return stumble(header, "a comma is missing after a value");
         break;
     }
     skip_space(header);
@@ -205,7 +206,7 @@ static bool read_header(int descriptor, uint64_t size, const char *path, struct 
     return true;
 }
 
-// Compares the header with what is wanted and with the bytes that the file has.
+// Compares the header with the expected type and with the size of the file.
 static bool check_header(const struct header *header, enum weir_io_dtype dtype, uint64_t body_bytes,
                          const char *path, struct weir_io_error *error)
 {
@@ -230,7 +231,7 @@ static bool check_header(const struct header *header, enum weir_io_dtype dtype, 
                             shape, wanted, body_bytes);
     if (wanted < body_bytes)
         return weir_io_fail(error, path,
-                            "has %" PRIu64 " bytes too many behind its data of shape %s; "
+                            "has %" PRIu64 " bytes too many after its data of shape %s; "
                             "one array per file is read",
                             body_bytes - wanted, shape);
     return true;
@@ -283,8 +284,8 @@ void weir_io_npy_finish(struct weir_io_npy *array)
     *array = (struct weir_io_npy){0};
 }
 
-// Writes prefix, dict and padding into `header` and returns their length. Eight
-// dimensions of twenty digits leave it far below 512 bytes.
+// Writes prefix, dict and padding into `header` and returns their length. With
+// eight dimensions of twenty digits it is still far below 512 bytes.
 static size_t format_header(char header[512], enum weir_io_dtype dtype, int rank,
                             const uint64_t *shape)
 {

@@ -15,7 +15,7 @@ extern "C" {
 #endif
 
 // An array read from a file. `data` holds `count` elements; it is never NULL after
-// a success, even where the count is zero.
+// a success, even if the count is zero.
 struct weir_io_npy {
     enum weir_io_dtype dtype;
     int rank;
@@ -26,7 +26,7 @@ struct weir_io_npy {
 
 // Reads a file that must hold elements of type `dtype`, F32 or I32. Strict: other
 // versions, types, Fortran order, big endian, missing, unknown and repeated header
-// keys, a body that is too short and bytes behind it are refused. NaN is not:
+// keys, a body that is too short and bytes after it are refused. NaN is accepted:
 // see weir_io_check_finite().
 //
 // Ownership: `out_array` is the caller's, until weir_io_npy_finish().
@@ -40,9 +40,10 @@ void weir_io_npy_finish(struct weir_io_npy *array);
 
 // Writes `data` of the given type (F32 or I32) and shape, atomically as
 // base/file.h describes. The header is padded so that the data starts at a
-// multiple of 64 bytes. `data` may be NULL only where a dimension is zero.
+// multiple of 64 bytes. `data` may be NULL only if a dimension is zero.
 //
-// Threads: safe; two writers of one path leave the file of one of them.
+// Threads: safe; after two concurrent writes to one path the file of one of them
+// remains.
 // Errors: false; the path is as it was.
 bool weir_io_npy_write(const char *path, enum weir_io_dtype dtype, int rank, const uint64_t *shape,
                        const void *data, struct weir_io_error *error);

@@ -1,9 +1,9 @@
-// libpng reports errors by a jump. All that must survive it lives in a struct that
+// libpng reports errors by longjmp(). Data that must survive it is in a struct that
 // the function with setjmp() gets by pointer, so no local can be clobbered, and one
-// function frees it afterwards, whatever happened.
+// function frees it afterwards, on success and on failure.
 //
-// Interlaced images are put together here and not by libpng: then one row is all the
-// memory that is needed beside the caller's, whatever the kind.
+// Interlaced images are assembled here and not by libpng: so images of every kind
+// need only one row of memory in addition to the caller's.
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdlib.h>
@@ -37,7 +37,7 @@ static void on_error(png_structp png, png_const_charp text)
     longjmp(reader->escape, 1);
 }
 
-// Warnings alone are harmless; the last one often explains the error that follows.
+// Warnings alone are not errors; the last one often explains the error that follows.
 static void on_warning(png_structp png, png_const_charp text)
 {
     struct reader *reader = png_get_error_ptr(png);
@@ -79,7 +79,7 @@ static unsigned char over_white(unsigned value, unsigned alpha)
     return (unsigned char)((value * alpha + WHITE * (255 - alpha) + 127) / 255);
 }
 
-// Puts the pixels of `row` into the image's row at `target`, every `step`th one
+// Stores the pixels of `row` in the image's row at `target`, at every `step`th pixel
 // from `first` on.
 static void scatter(unsigned char *target, const unsigned char *row, uint32_t count, int channels,
                     size_t first, size_t step)
@@ -124,14 +124,16 @@ static void read_plain(struct reader *reader, int channels)
     }
 }
 
-// Everything that may jump. Returns false after an error of our own.
+// Everything that may jump. Returns false after an error of this file's, without a
+// jump.
 static bool read_all(struct reader *reader)
 {
     png_structp png = reader->png;
-    // What has no influence on the pixels (gamma, profiles, texts) is skipped unread.
+    // Chunks that do not affect the pixels (gamma, profiles, texts) are skipped
+    // unread.
     png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, NULL, -1);
     png_set_crc_action(png, PNG_CRC_ERROR_QUIT, PNG_CRC_ERROR_QUIT);
-    // The caps are the caller's; the library's own would speak first.
+    // The caller has its own caps; libpng's would be hit first.
     png_set_user_limits(png, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
     png_read_info(png, reader->info);
     describe(reader);

@@ -1,5 +1,6 @@
 // The library writes through the atomic file writer, which remembers its first
-// failure: rows are then encoded for nothing, but no jump out of the write is needed.
+// failure: the rows after it are encoded in vain, but no jump out of the write is
+// needed.
 #include <setjmp.h>
 
 #include <png.h>

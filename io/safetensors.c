@@ -1,7 +1,6 @@
-// The tensors' bytes are read into a block of their own instead of being mapped
-// with the header: their offsets count from behind a header of any length, so only
-// this aligns them, and a file that is cut while it is in use cannot kill the
-// process.
+// The tensors' bytes are read into a separate block instead of being mapped with the header:
+// their offsets count from the end of a header of any length, so only this aligns them, and
+// a file that is truncated while it is in use cannot kill the process.
 #include "io/safetensors.h"
 
 #include <inttypes.h>
@@ -118,7 +117,7 @@ static bool read_entry(const char *name, const json_t *entry, uint64_t body_byte
     if (!read_sizes(json_object_get(entry, "data_offsets"), 2, offsets, &offset_count) ||
         offset_count != 2 || offsets[0] > offsets[1])
         return weir_io_fail(error, path,
-                            "the data_offsets of tensor '%.*s' are not two rising whole numbers",
+                            "the data_offsets of tensor '%.*s' are not two ascending whole numbers",
                             NAME_SHOWN, name);
     span->begin = offsets[0];
     span->end = offsets[1];
@@ -187,7 +186,7 @@ static bool check_places(struct span *spans, size_t count, uint64_t body_bytes, 
     if (end != body_bytes)
         return weir_io_fail(error, path,
                             "has %" PRIu64
-                            " bytes behind its last tensor, which ends at byte %" PRIu64
+                            " bytes after its last tensor, which ends at byte %" PRIu64
                             " of the body",
                             body_bytes - end, end);
     return true;
@@ -211,7 +210,7 @@ static bool read_entries(weir_io_safetensors *file, struct span *spans, uint64_t
     return check_places(spans, file->count, body_bytes, file->path, error);
 }
 
-// Parses the header's text and fills the table of tensors, without their data.
+// Parses the header's text and fills the table of tensors, except for their data.
 static bool read_header(weir_io_safetensors *file, const char *text, size_t text_bytes,
                         uint64_t body_bytes, struct weir_io_error *error)
 {

@@ -1,11 +1,11 @@
-// Reader and writer of safetensors files, the format that neural network weights
-// are published in (https://github.com/huggingface/safetensors#format): a length
-// of 8 bytes, a JSON header of that length, then the tensors' bytes.
+// Reader and writer of safetensors files, the format in which neural network weights
+// are published (https://github.com/huggingface/safetensors#format): a length of 8
+// bytes, a JSON header of that length, then the tensors' bytes.
 //
 // The reader is at least as strict as the reference: the header has at most
-// 100,000,000 bytes and at least "{}", every type is known, every shape's size
-// equals the bytes that its offsets span, and the tensors fill the body without
-// overlap, gap or rest. Besides, names must be unique, an entry has no key but
+// 100,000,000 bytes and at least "{}", every type is known, every shape's size equals
+// the bytes that its offsets span, and the tensors fill the body without overlaps,
+// gaps or bytes left over. In addition, names must be unique, an entry has no key but
 // `dtype`, `shape` and `data_offsets`, a tensor has at most WEIR_IO_MAX_RANK
 // dimensions, and types of less than one byte are not known.
 #ifndef WEIR_IO_SAFETENSORS_H
@@ -39,35 +39,35 @@ struct weir_io_tensor {
 // Reads the whole file into memory. The header is checked against the file's size
 // before memory for the tensors is taken.
 //
-// Ownership: `*out_file` is the caller's, until weir_io_safetensors_destroy(); all
-// that is found in it lives as long.
-// Threads: safe; a file that is open is only read, by any number of threads.
+// Ownership: `*out_file` is the caller's, until weir_io_safetensors_destroy(); tensors
+// found in it are valid until then.
+// Threads: safe; any number of threads may read an open file.
 // Errors: false; `*out_file` is NULL.
 bool weir_io_safetensors_open(const char *path, weir_io_safetensors **out_file,
                               struct weir_io_error *error);
 
-// The same for a file that is in memory already. `label` stands for the path in
-// messages. The bytes are copied and need only live until return.
+// The same for a file that is already in memory. `label` takes the place of the path
+// in messages. The bytes are copied and need only be valid until return.
 bool weir_io_safetensors_open_memory(const char *label, const void *bytes, size_t size,
                                      weir_io_safetensors **out_file, struct weir_io_error *error);
 
-// Accepts NULL, and nulls.
+// Frees the file and sets `*file` to NULL. NULL and a pointer to NULL are accepted.
 void weir_io_safetensors_destroy(weir_io_safetensors **file);
 
-// The tensors, in the order in which they lie in the file. `index` is below the count.
+// The tensors, in the order in which they are in the file. `index` is below the count.
 size_t weir_io_safetensors_count(const weir_io_safetensors *file);
 const struct weir_io_tensor *weir_io_safetensors_at(const weir_io_safetensors *file, size_t index);
 
-// Returns the tensor of this name and any type and shape, or NULL.
+// Returns the tensor with this name, of any type and shape, or NULL.
 const struct weir_io_tensor *weir_io_safetensors_get(const weir_io_safetensors *file,
                                                      const char *name);
 
-// Finds the F32 tensor of this name and shape, in which WEIR_IO_ANY_SIZE matches
-// every dimension, and stores where its values are. NaN is not looked for: see
+// Finds the F32 tensor with this name and shape, in which WEIR_IO_ANY_SIZE matches
+// every size, and stores a pointer to its values. NaN is not checked: see
 // weir_io_check_finite().
 //
-// Errors: false, `*out_values` is NULL; the message has the wanted and the found
-// shape, or the nearest name where there is no tensor of that name.
+// Errors: false, `*out_values` is NULL; the message has the expected and the actual
+// shape, or the nearest name if there is no tensor with that name.
 bool weir_io_safetensors_find(const weir_io_safetensors *file, const char *name, int rank,
                               const uint64_t *shape, const float **out_values,
                               struct weir_io_error *error);

@@ -1,5 +1,5 @@
-// The header is built as JSON by the library and only then measured: offsets count
-// from behind it, so its length decides nothing inside it.
+// The library builds the header as JSON, and only then is it measured: offsets count
+// from its end, so its length does not influence its contents.
 #include "io/safetensors.h"
 
 #include <stdlib.h>
@@ -93,7 +93,7 @@ static bool write_file(const char *path, const char *text, size_t text_bytes,
 }
 
 // Stores the header's text, or NULL. json_dumps() is not used: when its buffer cannot
-// grow it leaves a piece out and reports success (jansson 2.14).
+// grow it omits a piece and reports success (jansson 2.14).
 static bool dump(const json_t *header, char **out_text, size_t *out_size, const char *path,
                  struct weir_io_error *error)
 {

@@ -1,16 +1,16 @@
-// Stage 3: which patches get tokens, and the tokens.
+// Stage 3: the choice of the patches that get tokens, and the tokens.
 //
-// A patch's place in the descending order is the number of patches before it,
-// counted by every work-item for its own: no sorting network, no barrier, any
-// number of patches. A budget buys at most B/64 of them, so that the walk over
-// the order is short, and one work-item does it.
+// A patch's rank in descending order is the number of patches before it, which
+// one work-item per patch counts: no sorting network, no barrier, any number of
+// patches. A budget buys at most B/64 patches, so the walk over the order is
+// short and one work-item does it.
 
 #include "kernels/arr_coc/layout.cl.h"
 
 #define LANES 64u
 
-// Relevance is never negative, so its bits order as it does, and unlike floats
-// they have an order for a NaN too.
+// Relevance is never negative, so its bits compare as its values do; unlike
+// floats they also have an order for a NaN.
 __kernel WEIR_BLOCK(64, 1, 1) void rank_patches(__global const float *relevance,
                                                 __global int *order, uint patches)
 {
@@ -87,8 +87,9 @@ __kernel WEIR_BLOCK(64, 1, 1) void allocate_tokens(__global const float *relevan
     }
 }
 
-// How much of pixel `pixel` lies in cell `cell` of an axis. In units of 1/side of
-// a pixel a cell spans `pixels`, a pixel spans `side`, and all is whole.
+// How much of pixel `pixel` is inside cell `cell` along one axis. In units of
+// 1/side of a pixel a cell spans `pixels` and a pixel spans `side`, so all
+// numbers are whole.
 WEIR_FN int coverage(int pixel, int cell, int pixels, int side)
 {
     int first = max(pixel * side, cell * pixels);

@@ -2,11 +2,11 @@
 // or library calls, in the common subset of C11, OpenCL C and CUDA C++.
 //
 // A library pow costs more than the rest of the texture stage together. Both
-// roots here start from an estimate of x^(-1/n) that is made of x's own bits
-// (the bits of a positive float grow like its logarithm) and is within 3.2 %.
-// The residue r = 1 - x y^n then says exactly what is missing, and one
-// polynomial in r puts it right; no Newton step is needed. The products are
-// arranged so that r sees most of the rounding that came before it.
+// roots here start from an estimate y of x^(-1/n) that is computed from the bits
+// of x (the bits of a positive float grow like its logarithm) and is within 3.2
+// %. The residue r = 1 - x y^n is then the exact error, and one polynomial in r
+// corrects it; no Newton step is needed. The products are arranged so that r
+// includes most of the rounding before it.
 //
 // The code is straight-line per element, so that a compiler vectorises it
 // across work-items.
@@ -59,8 +59,8 @@ WEIR_FN float weir_srgb_to_linear(float v)
     return v <= 0.04045f ? line : curve;
 }
 
-// The cube root for t in [0.0088, 1.11]. For t = 0 and up to 0.0088 the result
-// is finite, and not a cube root.
+// The cube root for t in [0.0088, 1.11]. From t = 0 to 0.0088 the result is
+// finite, but not a cube root.
 //
 // With y near t^(-1/3): t^(1/3) = (t y^2) (1 - r)^(-2/3), r = 1 - (t y^2) y.
 WEIR_FN float weir_cube_root(float t)

@@ -1,4 +1,5 @@
-// Everything of the two networks that no image changes, once per query.
+// Computes everything in the two networks that does not depend on the image, once
+// per query.
 //
 // With f = W2 h + b2 the kernels need f.q = h.(W2'q) + b2.q and
 // |f|^2 = h'(W2'W2)h + h.(2 W2'b2) + |b2|^2, and so nothing of length D.

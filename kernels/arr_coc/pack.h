@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-// The ten tensors as they stand in the weights file: [out, in] matrices.
+// The ten tensors as in the weights file: [out, in] matrices.
 struct arr_coc_tensors {
     const float *participatory_0_weight, *participatory_0_bias; // [64, 13], [64]
     const float *participatory_2_weight, *participatory_2_bias; // [D, 64], [D]
@@ -20,9 +20,9 @@ struct arr_coc_tensors {
     const float *balancer_4_weight, *balancer_4_bias;           // [3, 128], [3]
 };
 
-// Fills `out_pack` for `query` of `query_size` = D numbers. Sums run in double
-// and in a fixed order, so the result has the same bits wherever double is IEEE
-// 754's. A few milliseconds for D = 1536.
+// Fills `out_pack` for `query` of `query_size` = D numbers. Sums are in double
+// and in a fixed order, so the result has the same bits on every machine with
+// IEEE 754 doubles. Takes a few milliseconds for D = 1536.
 //
 // Threads: safe; no state, no allocation.
 void arr_coc_pack(const struct arr_coc_tensors *tensors, const float *query, size_t query_size,

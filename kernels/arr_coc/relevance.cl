@@ -1,8 +1,8 @@
-// Stage 2: what each patch is worth, and the mixture of the three answers.
+// Stage 2: the scores of each patch, and the mixture of the three scores.
 //
-// patch_scores has one block a patch, relevance one block in all. Every sum has
-// an order of its own that depends on nothing but sizes; the histogram is of
-// integers, one copy a work-item, and so needs neither atomics nor an order.
+// patch_scores has one block per patch, relevance a single block. Every sum has a
+// fixed order that depends only on sizes; the histogram is of integers, one copy
+// per work-item, and so needs neither atomics nor an order.
 
 #include "kernels/arr_coc/layout.cl.h"
 
@@ -11,15 +11,17 @@
 #define PATCH_LANES (COLUMNS * ROWS)
 #define IMAGE_CHANNELS 9u
 #define BINS 32u
-#define PADDED_BINS 33u // off the power of two, for the GPUs' memory banks
+#define PADDED_BINS 33u // not a power of two, to avoid conflicts in the GPUs'
+                        // memory banks
 #define HIDDEN 64u
 #define SEGMENT 16u // partial sums that one work-item adds up
 
 // Adds one pixel to a work-item's own histogram: integer weights, 256 a pixel.
 // With W = floor(256 * 31 v + 0.5) the pixel counts W & 255 in bin (W >> 8) + 1
-// and the rest in the bin below. Where the tie n + 0.5 lies is asked of one fused
-// product, whose sign is exact, so that every float gets the weights which exact
-// arithmetic gives it: a flat patch on the wrong side of a tie would be all wrong.
+// and the rest in the bin below. On which side of the tie n + 0.5 a value is, is
+// decided by one fused product, whose sign is exact, so every float gets the
+// weights that exact arithmetic would give: a flat patch on the wrong side of a
+// tie would be wrong throughout.
 WEIR_FN void count_pixel(WEIR_LOCAL_PTR(int) bins, float value, int inside)
 {
     int below = (int)(7936.0f * value);
@@ -35,8 +37,8 @@ WEIR_FN float kept(bool inside, float value)
     return inside ? value : 0.0f;
 }
 
-// From one value a work-item to a few a channel, and to the 32 terms p log2 p of
-// the entropy. Ends with a barrier.
+// Reduces one value per work-item to a few per channel, and to the 32 terms p log2
+// p of the entropy. Ends with a barrier.
 WEIR_FN void reduce_items(WEIR_LOCAL_PTR(const float) partial, WEIR_LOCAL_PTR(const int) histogram,
                           WEIR_LOCAL_PTR(float) segments, WEIR_LOCAL_PTR(float) terms,
                           float pixels, uint lane)
@@ -58,8 +60,8 @@ WEIR_FN void reduce_items(WEIR_LOCAL_PTR(const float) partial, WEIR_LOCAL_PTR(co
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-// The participatory layer without its D outputs f: what each hidden unit adds to
-// |f|^2 and to f.q. Ends with a barrier.
+// The participatory layer without its D outputs f: the contribution of each hidden
+// unit to |f|^2 and to f.q. Ends with a barrier.
 WEIR_FN void feature_terms(__global const float *weights, WEIR_LOCAL_PTR(const float) means,
                            WEIR_LOCAL_PTR(float) hidden, WEIR_LOCAL_PTR(float) square,
                            WEIR_LOCAL_PTR(float) along, uint lane)
@@ -122,8 +124,8 @@ __kernel WEIR_BLOCK(32, 4, 1) void patch_scores(__global const float *texture,
     float s0 = 0.0f, s1 = 0.0f, s2 = 0.0f, s3 = 0.0f, s4 = 0.0f;
     float s5 = 0.0f, s6 = 0.0f, s7 = 0.0f, s8 = 0.0f;
     for (uint left = 0; left < side; left += COLUMNS) {
-        // Past the patch's right edge the floats are its neighbour's, or padding
-        // that may hold anything; they are read and dropped.
+        // Past the patch's right edge the floats belong to its neighbour or to
+        // padding with arbitrary contents; they are read and discarded.
         for (uint top = 0; top < side; top += ROWS) {
             bool inside = left + lx < side && top + ly < side;
             uint row = min(top + ly, side - 1u);
@@ -183,9 +185,9 @@ __kernel WEIR_BLOCK(32, 4, 1) void patch_scores(__global const float *texture,
 #define WIDTH 128u
 #define LOWEST -3.402823466e38f
 
-// Combines what each work-item put into `parts` [count][ITEMS], in two steps and
-// always in the same order; every work-item may read [count] results after it.
-// Begins and ends with a barrier.
+// Combines the values that each work-item stored in `parts` [count][ITEMS], in two
+// steps and always in the same order; afterwards every work-item may read [count]
+// results. Begins and ends with a barrier.
 WEIR_FN void block_max(WEIR_LOCAL_PTR(float) parts, WEIR_LOCAL_PTR(float) groups,
                        WEIR_LOCAL_PTR(float) results, uint count)
 {
@@ -255,7 +257,7 @@ WEIR_FN void ranges(__global const float *scores, uint patches, WEIR_LOCAL_PTR(f
     block_max(parts, groups, range, 5u);
 }
 
-// The three scores of a patch as the balancer sees them.
+// The three scores of a patch as inputs of the balancer.
 struct three {
     float prop, persp, part;
 };
@@ -352,7 +354,7 @@ __kernel WEIR_BLOCK(256, 1, 1) void relevance(__global const float *weights,
     barrier(CLK_LOCAL_MEM_FENCE);
     balancer(weights, z, first, second, shares);
 
-    // Every work-item finds the same three weights for itself.
+    // Every work-item computes the same three weights itself.
     float top = fmax(shares[0], fmax(shares[1], shares[2]));
     float e0 = exp(shares[0] - top), e1 = exp(shares[1] - top), e2 = exp(shares[2] - top);
     float total = e0 + e1 + e2;
@@ -379,7 +381,7 @@ __kernel WEIR_BLOCK(256, 1, 1) void relevance(__global const float *weights,
         relevance_out[i] = norm(relevance_out[i], -ends[1], ends[0]);
 }
 
-// Means of the channels that no image changes, once.
+// Means of the channels that do not depend on the image, computed once.
 __kernel WEIR_BLOCK(64, 1, 1) void position_means(__global const float *texture,
                                                   __global float *position, uint size, uint grid,
                                                   uint plane)

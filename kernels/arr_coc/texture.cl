@@ -1,15 +1,15 @@
 // Stage 1: an RGB8 image to 13 channels of S x S.
 //
-// A block makes a tile of 32 x 32 pixels, four rows a work-item. The gray values
-// that Sobel needs go through local memory, with one pixel around the tile;
-// everything else of a pixel is computed where it is resized. Work-items never
-// branch: neighbours in x do the same on neighbouring addresses, which is what a
-// CPU's vectoriser and a GPU's memory want alike. The last tiles of a row or
-// column are moved back into the image and overlap others, which then store the
-// same bits twice.
+// A block makes a tile of 32 x 32 pixels, four rows per work-item. The gray
+// values that Sobel needs go through local memory, with a border of one pixel
+// around the tile; the rest is computed by the work-item that resizes the pixel.
+// Work-items never branch: neighbours in x do the same on neighbouring addresses,
+// which suits both a CPU's vectoriser and a GPU's memory. The last tiles of a row
+// or column are moved back into the image and overlap others, which then store
+// the same bits twice.
 //
-// Sums of products are written with fma(): the result is then the same whether or
-// not a driver fuses on its own. What is left (2 b + c, x / 8 + c) is exact.
+// Sums of products are written with fma(), so the result is the same whether or
+// not a driver fuses operations. The others (2 b + c, x / 8 + c) are exact.
 
 #include "kernels/arr_coc/color_math.cl.h"
 
@@ -18,15 +18,15 @@
 #define TILE_ROWS 8u     // of work-items
 #define PI 3.14159265358979f
 
-// Where an output index samples the input: between `low` and `high`, both in
-// units of `step` bytes.
+// The position at which an output index samples the input: between `low` and
+// `high`, both in units of `step` bytes.
 struct tap {
     uint low, high;
     float weight; // of `high`
 };
 
-// The centre is (index + 0.5) n/S - 0.5. As a fraction over 2S it is a whole
-// number, so that float32 loses nothing on wide images.
+// The centre is (index + 0.5) n/S - 0.5. In units of 1/2S it is a whole number,
+// so float32 loses nothing on wide images.
 WEIR_FN struct tap tap_of(int index, uint n, uint size, uint step)
 {
     struct tap tap;
@@ -45,7 +45,7 @@ WEIR_FN float mix_of(float a, float b, float weight)
     return fma(b - a, weight, a);
 }
 
-// One colour of a pixel, 0 to 1. Equal samples give exactly their value.
+// One colour of a pixel, 0 to 1. Equal samples give exactly their common value.
 WEIR_FN float sample(__global const uchar *rgb, uint above, uint below, uint left, uint right,
                      float wx, float wy)
 {
@@ -70,7 +70,7 @@ WEIR_FN void store_lab(float red, float green, float blue, __global float *out, 
     float r = weir_srgb_to_linear(red);
     float g = weir_srgb_to_linear(green);
     float b = weir_srgb_to_linear(blue);
-    // The matrix of sRGB, each row over the white's coordinate.
+    // The matrix of sRGB, each row divided by the white's coordinate.
     float x = fma(0.412453f / 0.950456f, r,
                   fma(0.357580f / 0.950456f, g, (0.180423f / 0.950456f) * b));
     float y = fma(0.212671f, r, fma(0.715160f, g, 0.072169f * b));
@@ -162,7 +162,7 @@ __kernel WEIR_BLOCK(64, 1, 1) void texture_position(__global float *texture, uin
     uint column = (uint)get_global_id(0);
     if (column >= size)
         return;
-    // Odd numbers over 2S: exact for every S below 2^23.
+    // Odd multiples of 1/2S: exact for every S below 2^23.
     float scale = 0.5f / (float)size;
     float dy = (float)((int)(2u * row + 1u) - (int)size) * scale;
     float dx = (float)((int)(2u * column + 1u) - (int)size) * scale;

@@ -1,7 +1,7 @@
-// The work of the benchmarks. README.md says what it computes.
+// The kernel of the benchmarks. README.md says what it computes.
 
-// Puts each of `n` numbers `rounds` times through a generator of Knuth's, in place: as
-// long as is wanted, and known without running it.
+// Applies Knuth's generator `rounds` times to each of `n` numbers, in place. It runs
+// as long as `rounds` says, and its result is known without running it.
 __kernel void advance(__global uint *values, uint rounds, uint n)
 {
     uint i = (uint)get_global_id(0);

@@ -1,4 +1,4 @@
-"""Build-time tool behind the rule weir_kernels (tools/bazel/kernels.bzl).
+"""Build-time tool of the rule weir_kernels (tools/bazel/kernels.bzl).
 
     weir_kernels.py check --dialect DIR --out PREFIX SOURCE...
         Joins the sources, holds them against the dialect of docs/kernels.md
@@ -13,7 +13,7 @@
 
 A kernel is refused in three passes. dialect.py reads its tokens and finds what
 compiles and means something else elsewhere. clang then compiles it as OpenCL C,
-and once more as CUDA C++ behind the CUDA prelude; no pass needs a GPU or a CUDA
+and once more as CUDA C++ after the CUDA prelude; no pass needs a GPU or a CUDA
 toolkit. Output depends on nothing but the input: no time, no absolute path.
 """
 
@@ -41,7 +41,7 @@ CUDA_FLAGS = [
     "-Werror", "-DWEIR_DIALECT_CHECK",
 ]
 
-# What clang says of code that is OpenCL C but not the dialect, and the remedy.
+# Messages of clang for code that is OpenCL C but not the dialect, and the remedy.
 REMEDIES = [
     (r"weir_cuda_(float|u?int)[24]", "the dialect's vectors have components (v.x) and are made "
      "with weir_float4(a, b, c, d); + - * take two of a type, or a scalar on the right"),
@@ -82,7 +82,7 @@ def prelude(directory, name):
 def compile_text(flags, text, suffix, output, what):
     """Runs clang on `text`; ends the program with its report, and remedies, if it refuses."""
     with tempfile.TemporaryDirectory() as folder:
-        # By its bare name, for clang writes the name into the IR.
+        # Without its folder, because clang writes the name into the IR.
         name = "kernels" + suffix
         write(os.path.join(folder, name), text)
         command = [find_clang()] + flags + [name]
@@ -111,7 +111,7 @@ def check(arguments):
                  "this does not compile as OpenCL C 1.2")
     compile_text(CUDA_FLAGS, stub + cuda, ".cu", None,
                  "this compiles as OpenCL C but not as CUDA C++, so it is outside the dialect")
-    # The sizes of structures passed by value are known only to a compiler.
+    # Only a compiler knows the sizes of structures that are passed by value.
     probe = signatures.size_probe(read(arguments.out + ".ll"))
     if probe:
         compile_text(OPENCL_FLAGS, opencl + probe, ".cl", arguments.out + ".ll",

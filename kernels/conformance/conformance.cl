@@ -1,4 +1,4 @@
-// Kernels for the conformance suite: each shows one thing, and its result is
+// Kernels for the conformance suite: each tests one feature, and its result is
 // exact on every device. See README.md for the arguments.
 
 __kernel void vector_add(__global const float *a, __global const float *b, __global float *sum,
@@ -144,8 +144,8 @@ __kernel WEIR_BLOCK(8, 4, 2) void required_block(__global uint *out)
     out[64u * block + lane] = 1000u * block + lane;
 }
 
-// What each work-item of a launch sees of it: 12 numbers, in the order of the
-// flattened global index.
+// The geometry of a launch as each work-item sees it: 12 numbers, in the order
+// of the flattened global index.
 __kernel void geometry(__global uint *out)
 {
     size_t at = get_global_id(0) +
@@ -165,8 +165,8 @@ WEIR_FN uchar pattern(uint index)
 }
 
 // Writes the pattern from its byte `first` on; check_pattern() counts the bytes
-// of `in` that do not continue it there. Together they tell where a copy's
-// bytes came from.
+// of `in` that do not continue it there. Together they show where a copy's bytes
+// came from.
 __kernel void fill_pattern(__global uchar *out, uint first, uint n)
 {
     uint i = (uint)get_global_id(0);
@@ -182,8 +182,8 @@ __kernel void check_pattern(__global const uchar *in, __global uint *mismatches,
         atomic_add(mismatches, 1u);
 }
 
-// fma() rounds once, everywhere. What a * b + c does is the driver's choice
-// (docs/kernels.md).
+// fma() rounds once on every device. Whether a * b + c does is the driver's
+// choice (docs/kernels.md).
 __kernel void fused(__global const float *in, __global float *out)
 {
     if (get_global_id(0) == 0)

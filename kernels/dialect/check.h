@@ -1,6 +1,7 @@
-// What CUDA itself would declare, for `clang -x cuda -fsyntax-only` on a machine
-// without a CUDA toolkit: just what cuda.h uses, so that a kernel which reaches
-// past the dialect fails to build everywhere and not only where nvcc is.
+// CUDA's own declarations, for `clang -x cuda -fsyntax-only` on a machine
+// without a CUDA toolkit. Only those that cuda.h uses, so that a kernel that
+// leaves the dialect fails to build everywhere and not only where nvcc is
+// installed.
 
 #define __device__ __attribute__((device))
 #define __global__ __attribute__((global))

@@ -1,13 +1,13 @@
-// The dialect on CUDA C++, for nvcc and NVRTC. Prepended to every kernel
-// source; docs/kernels.md says what a kernel may use.
+// The dialect on CUDA C++, for nvcc and NVRTC. Prepended to every kernel source;
+// docs/kernels.md lists what a kernel may use.
 //
 // OpenCL's names are macros and small functions here. A scalar function takes
 // exactly the types that OpenCL's takes; the vector types are the dialect's own,
 // without a converting constructor, so that `(float4)(1, 2, 3, 4)`, which C++
-// reads as a comma expression, does not compile.
+// parses as a comma expression, does not compile.
 //
-// With WEIR_DIALECT_CHECK the same file is parsed by clang on machines without
-// a CUDA toolkit: kernels/dialect/check.h then declares what CUDA would.
+// With WEIR_DIALECT_CHECK the same file is parsed by clang on machines without a
+// CUDA toolkit: kernels/dialect/check.h then makes CUDA's declarations.
 
 #ifndef WEIR_DIALECT
 #define WEIR_DIALECT 1
@@ -142,7 +142,8 @@ WEIR_CUDA_ATOMIC(atomic_max, atomicMax)
 WEIR_CUDA_ATOMIC(atomic_or, atomicOr)
 #undef WEIR_CUDA_ATOMIC
 
-// Vectors: components, + - * between equals and with a scalar on the right.
+// Vectors: components, + - * between vectors of one type and with a scalar on
+// the right.
 
 #define float2 weir_cuda_float2
 #define float4 weir_cuda_float4

@@ -1,11 +1,11 @@
 // The dialect on OpenCL C. Prepended to every kernel source; docs/kernels.md
-// says what a kernel may use, and cuda.h gives the same names to nvcc.
+// lists what a kernel may use, and cuda.h defines the same names for nvcc.
 
 #ifndef WEIR_DIALECT
 #define WEIR_DIALECT 1
 
-// a * b + c is two roundings, as with nvcc; a fused one is asked for with fma().
-// Not every driver obeys: PoCL 3.1's code generator fuses regardless (measured).
+// a * b + c rounds twice, as with nvcc; fma() rounds once. Not every driver
+// complies: PoCL 3.1's code generator fuses regardless (measured).
 #pragma OPENCL FP_CONTRACT OFF
 
 // Always inlined, as in cuda.h: PoCL 3.1 ignores the barriers of a function that

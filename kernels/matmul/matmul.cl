@@ -1,19 +1,20 @@
 // The product of two matrices of floats, row-major, of any size.
 //
-// A block makes a tile of 128 x 64. It walks along the factors 16 at a time: their
-// parts lie in local memory twice, so that the next ones arrive while these are
-// multiplied, and one barrier a step is enough. The part of `a` is kept turned, so
-// that every work-item reads both factors four floats at a time. What lies past an
-// edge is read as zero, and never from memory.
+// A block makes a tile of 128 x 64. It walks along the factors 16 at a time. Their
+// parts are double-buffered in local memory, so that the next ones arrive while
+// these are multiplied, and one barrier per step is enough. The part of `a` is
+// kept transposed, so that every work-item reads both factors four floats at a
+// time. Elements past an edge are zero and never read from memory.
 
 #include "kernels/matmul/tile.cl.h"
 
-// Rows of the turned part are this far apart: 4 off a power of two, which halves
-// what its stores collide in a GPU's memory banks, and still whole vectors.
+// The distance between rows of the transposed part: 4 more than a power of two,
+// which halves the bank conflicts of its stores on a GPU, and still a whole number
+// of vectors.
 #define PITCH (MATMUL_ROWS + 4)
 
 // Each work-item loads 16 floats of `a`, 8 rows apart, and 8 of `b`, 2 rows apart.
-// Neighbours load neighbours.
+// Neighbouring work-items load neighbouring floats.
 #define A_LOADS 16u
 #define A_STEP 8u
 #define B_LOADS 8u
@@ -24,7 +25,7 @@ WEIR_FN float element(__global const float *from, uint row, uint column, uint ro
     return row < rows && column < columns ? from[(size_t)row * columns + column] : 0.0f;
 }
 
-// `inside` holds for a whole block: no test is left in the common case.
+// `inside` is the same for a whole block, so the common case has no test.
 WEIR_FN void load_a(__global const float *restrict a, uint row, uint column, uint rows,
                     uint columns, bool inside, float *out)
 {
@@ -81,8 +82,8 @@ WEIR_FN void take(float4 low, float4 high, float *out)
     out[7] = high.w;
 }
 
-// One step of 16: fma() throughout, in ascending order, so that the bits do not
-// depend on the device.
+// One step of 16: only fma(), in ascending order, so that the bits do not depend
+// on the device.
 WEIR_FN void multiply(WEIR_LOCAL_PTR(const float4) a, WEIR_LOCAL_PTR(const float4) b,
                       float sum[MATMUL_ITEM][MATMUL_ITEM])
 {
@@ -99,8 +100,8 @@ WEIR_FN void multiply(WEIR_LOCAL_PTR(const float4) a, WEIR_LOCAL_PTR(const float
     }
 }
 
-// The row or column of item `at` of the tile's side that number `i` of its eight
-// stands in.
+// The row or column, within the tile, of number `i` of the eight that work-item
+// `at` computes along this side.
 WEIR_FN uint place(uint at, uint i, uint side)
 {
     return MATMUL_GROUP * at + i % MATMUL_GROUP + i / MATMUL_GROUP * (side / 2u);

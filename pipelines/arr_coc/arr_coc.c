@@ -1,9 +1,9 @@
-// Making and ending the pipeline, and the host's side of a frame: loading it
-// into pinned memory and handing out what came back. What the device does is in
-// stages.c.
+// Creation and destruction of the pipeline, and the host's side of a frame:
+// loading it into pinned memory and delivering its results. The device's side
+// is in stages.c.
 //
-// Where device and host share one memory, kernels read and write the pinned
-// buffers themselves and nothing is copied.
+// If device and host share one memory, kernels read and write the pinned
+// buffers directly and nothing is copied.
 #include "pipelines/arr_coc/arr_coc.h"
 
 #include <inttypes.h>
@@ -15,7 +15,7 @@
 #include "kernels/arr_coc/arr_coc.h"
 #include "pipelines/arr_coc/parts.h"
 
-#define SIDE_MIN 8 // of a patch that is taken, and so 64 tokens at least
+#define SIDE_MIN 8 // of a patch that is taken, and so at least 64 tokens
 
 static const char *const kernel_names[ARR_COC_KERNEL_COUNT] = {
     [ARR_COC_TEXTURE_POSITION] = "texture_position",
@@ -74,7 +74,7 @@ void arr_coc_lay_out(const struct weir_arr_coc_sizes *sizes, size_t alignment,
     out->tokens =
         take(&used, alignment, (size_t)WEIR_ARR_COC_CHANNELS * sizes->budget * sizeof(float));
     out->total = used;
-    // Planes a power of two apart would fall on the same cache sets.
+    // Planes a power of two apart would map to the same cache sets.
     out->plane = (size_t)sizes->side * sizes->side + 1056;
     out->texture_size = WEIR_ARR_COC_CHANNELS * out->plane * sizeof(float);
 }
@@ -200,7 +200,7 @@ static weir_status upload_weights(weir_arr_coc *a, const struct weir_arr_coc_par
 static weir_status prepare(void *user, void *slot, void *frame);
 static void deliver(void *user, void *frame, void *slot, const struct weir_pipeline_result *result);
 
-// All that the stages submit depends on, beside the slot.
+// Everything that the stages' submits depend on, besides the slot.
 static uint64_t size_of_frame(void *user, void *slot_pointer, void *frame)
 {
     const struct arr_coc_slot *slot = slot_pointer;
@@ -211,8 +211,8 @@ static uint64_t size_of_frame(void *user, void *slot_pointer, void *frame)
 
 static weir_status create_pipeline(weir_arr_coc *a, const struct weir_arr_coc_params *params)
 {
-    // Copies have queues of their own, so that the next frame comes up while kernels
-    // work on this one.
+    // Copies have separate queues, so that the next frame is uploaded while
+    // kernels work on this one.
     static const struct weir_pipeline_stage stages[WEIR_ARR_COC_STAGES_MAX] = {
         {.name = "upload", .submit = arr_coc_submit_upload},
         {.name = "texture", .depends_on = WEIR_PIPELINE_AFTER(0), .submit = arr_coc_submit_texture},
@@ -285,7 +285,7 @@ static weir_status check_params(const struct weir_arr_coc_params *params)
     size_t wanted = weir_arr_coc_weights_query_size(params->weights);
     if (params->query_size != wanted)
         return arr_coc_refuse("use the query that belongs to these weights",
-                              "the query has %zu numbers, the weights want %zu", params->query_size,
+                              "the query has %zu numbers, the weights need %zu", params->query_size,
                               wanted);
     for (size_t i = 0; i < wanted; i++)
         if (!isfinite(params->query[i]))
@@ -335,7 +335,7 @@ void weir_arr_coc_destroy(weir_arr_coc **arr_coc)
     if (!arr_coc || !*arr_coc)
         return;
     weir_arr_coc *a = *arr_coc;
-    // Refused in a callback, where it would wait for itself.
+    // Refused in a callback, which it would wait for.
     if (weir_pipeline_destroy(&a->pipeline) < 0)
         return;
     *arr_coc = NULL;
@@ -357,8 +357,8 @@ static weir_status check_image(const weir_arr_coc *a, const struct arr_coc_slot 
 
     if (slot->width == 0 || slot->height == 0)
         return arr_coc_refuse(NULL,
-                              "an image of %" PRIu32 "x%" PRIu32 " pixels; it must have one "
-                              "at least",
+                              "an image of %" PRIu32 "x%" PRIu32 " pixels; it must have at "
+                              "least one",
                               slot->width, slot->height);
     if ((uint64_t)slot->width * slot->height > a->rgb_size / 3)
         return arr_coc_refuse("raise max_pixels",

@@ -1,10 +1,10 @@
-// The ARR-COC pipeline: where in an image is it worth to spend tokens, given a
-// query? Three stages on three queues, several frames in flight:
+// The ARR-COC pipeline: chooses where in an image to spend tokens, given a query. Three
+// stages on three queues, several frames in flight:
 //
 //     texture -> relevance -> allocation
 //
-// The arithmetic is that of docs/arr-coc.md. Everything a frame needs is made
-// when the pipeline is created; frames allocate nothing.
+// The arithmetic is that of docs/arr-coc.md. Everything that a frame needs is created
+// with the pipeline; frames allocate nothing.
 #ifndef WEIR_PIPELINES_ARR_COC_H
 #define WEIR_PIPELINES_ARR_COC_H
 
@@ -21,8 +21,8 @@ typedef struct weir_arr_coc weir_arr_coc;
 
 #define WEIR_ARR_COC_CHANNELS 13
 
-// Stages: upload, texture, relevance, allocation and download; where device and host
-// share one memory there is nothing to copy, and the first and the last are absent.
+// Stages: upload, texture, relevance, allocation and download; if device and host share
+// one memory there is nothing to copy, and the first and the last are absent.
 #define WEIR_ARR_COC_STAGES_MAX 5
 
 // Sizes. Zero means the default.
@@ -32,11 +32,11 @@ struct weir_arr_coc_sizes {
     uint32_t budget; // B, tokens of an image: 64 … 1048576; 4096
 };
 
-// One image. Lives until it is delivered.
+// One image. Must be valid until it is delivered.
 struct weir_arr_coc_frame {
-    // Fills `rgb` (RGB8, rows without padding, `capacity` bytes) and stores the
-    // image's size; called once, on a thread of the pipeline's. Anything but
-    // WEIR_OK fails the frame, with the thread's error as detail.
+    // Fills `rgb` (RGB8, rows without padding, `capacity` bytes) and stores the image's
+    // size; called once, on a thread of the pipeline. A return other than WEIR_OK fails
+    // the frame, with the thread's error as detail.
     weir_status (*load)(void *user, unsigned char *rgb, size_t capacity, uint32_t *out_width,
                         uint32_t *out_height);
     void *user;
@@ -79,8 +79,8 @@ struct weir_arr_coc_params {
     void *user;
 };
 
-// Creates the pipeline, uploads weights and query and computes what is the same
-// for all images. Waits for that.
+// Creates the pipeline, uploads weights and query and computes the data that is the same
+// for all images. Waits for that work.
 //
 // Ownership: the caller's, until weir_arr_coc_destroy(). Outlived by the device.
 // Errors: WEIR_ERROR_INVALID naming the size and its limits; WEIR_ERROR_OUT_OF_MEMORY;
@@ -88,9 +88,9 @@ struct weir_arr_coc_params {
 weir_status weir_arr_coc_create(const struct weir_arr_coc_params *params,
                                 weir_arr_coc **out_arr_coc);
 
-// Cancels what has not started, waits for the rest, frees everything and sets
-// `*arr_coc` to NULL. NULL and a pointer to NULL are accepted. Does nothing in a
-// callback of the pipeline's.
+// Cancels the frames that have not started, waits for the rest, frees everything and
+// sets `*arr_coc` to NULL. NULL and a pointer to NULL are accepted. Does nothing in a
+// callback of the pipeline.
 void weir_arr_coc_destroy(weir_arr_coc **arr_coc);
 
 // The pipeline underneath, for submitting frames (struct weir_arr_coc_frame *),
@@ -102,12 +102,12 @@ weir_pipeline *weir_arr_coc_pipeline(const weir_arr_coc *arr_coc);
 // The sizes in force, defaults filled in.
 const struct weir_arr_coc_sizes *weir_arr_coc_get_sizes(const weir_arr_coc *arr_coc);
 
-// Bytes of a frame's results, which come back in one copy where the device has memory
-// of its own.
+// Bytes of a frame's results, which are downloaded in one copy if the device has its own
+// memory.
 size_t weir_arr_coc_result_bytes(const weir_arr_coc *arr_coc);
 
-// Copies the texture of the frame that was delivered last, [13, S, S], to
-// `out_texture`. For tests and for looking at; only while nothing is in flight.
+// Copies the texture of the frame that was delivered last, [13, S, S], to `out_texture`.
+// For tests and for inspection; only while no frame is in flight.
 //
 // Errors: WEIR_ERROR_INVALID if there is no such frame or it failed.
 weir_status weir_arr_coc_download_texture(weir_arr_coc *arr_coc, float *out_texture);
@@ -121,8 +121,8 @@ const struct weir_section *weir_arr_coc_section(void);
 weir_status weir_arr_coc_params_from_settings(const weir_runtime *runtime,
                                               struct weir_arr_coc_params *params);
 
-// Fills `query` with normal numbers that `seed` alone decides, for when there is
-// no query at hand.
+// Fills `query` with normally distributed numbers that depend on `seed` only, for use
+// without a real query.
 void weir_arr_coc_seeded_query(uint64_t seed, float *query, size_t query_size);
 
 #ifdef __cplusplus

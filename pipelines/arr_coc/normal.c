@@ -1,5 +1,5 @@
-// Integers, + - * / and sqrt are all that is used, no libm function whose last
-// bit may vary; the file is compiled without contraction.
+// Uses only integers, + - * / and sqrt, no libm function whose last bit may vary;
+// the file is compiled without contraction.
 #include "pipelines/arr_coc/normal.h"
 
 #include <math.h>
@@ -13,8 +13,8 @@ static uint64_t next_bits(uint64_t *state)
     return z ^ z >> 31;
 }
 
-// Hashed, since the states of splitmix64 lie on one line: neighbouring seeds could
-// run into each other.
+// Hashed, since all states of splitmix64 are in one sequence: the streams of
+// neighbouring seeds could overlap.
 uint64_t weir_arr_coc_stream(uint64_t seed, uint64_t index)
 {
     uint64_t state = seed;

@@ -1,5 +1,5 @@
-// Normal numbers from a seed, the same bits on any machine with IEEE doubles: for
-// weights and queries that stand in for real ones.
+// Normally distributed numbers from a seed, the same bits on any machine with IEEE
+// doubles: for weights and queries used in place of real ones.
 #ifndef WEIR_PIPELINES_ARR_COC_NORMAL_H
 #define WEIR_PIPELINES_ARR_COC_NORMAL_H
 
@@ -8,7 +8,8 @@
 // The start of stream `index` of a seed. Streams are independent of each other.
 uint64_t weir_arr_coc_stream(uint64_t seed, uint64_t index);
 
-// Fills `values` with normal numbers of mean 0 from the stream that starts at `state`.
+// Fills `values` with normally distributed numbers of mean 0 from the stream that
+// starts at `state`.
 void weir_arr_coc_fill_normal(float *values, uint64_t count, double deviation, uint64_t state);
 
 #endif

@@ -1,10 +1,10 @@
-// What the files of the ARR-COC pipeline share.
+// Shared by the files of the ARR-COC pipeline.
 #ifndef WEIR_PIPELINES_ARR_COC_PARTS_H
 #define WEIR_PIPELINES_ARR_COC_PARTS_H
 
 #include "pipelines/arr_coc/arr_coc.h"
 
-// The kernels, in the order of their names' table.
+// The kernels, in the order of the table of names.
 enum arr_coc_kernel {
     ARR_COC_TEXTURE_POSITION,
     ARR_COC_POSITION_MEANS,
@@ -23,7 +23,7 @@ struct arr_coc_part {
     size_t size;
 };
 
-// All results of a frame lie in one buffer, so that one copy brings them back.
+// All results of a frame are in one buffer, so that one copy downloads them.
 struct arr_coc_layout {
     struct arr_coc_part counts; // 2 int32: patches, tokens
     struct arr_coc_part balance;
@@ -34,7 +34,8 @@ struct arr_coc_layout {
     size_t total;
     size_t plane;         // floats between two planes of the texture
     size_t texture_size;  // bytes
-    uint32_t patch_limit; // the most patches that the budget can buy
+    uint32_t patch_limit; // the largest number of patches that the budget can
+                          // buy
 };
 
 struct arr_coc_slot {
@@ -60,7 +61,7 @@ struct weir_arr_coc {
     weir_buffer *position;
     weir_queue *setup; // until the pipeline is ready
     weir_pipeline *pipeline;
-    struct arr_coc_slot *last; // delivered last
+    struct arr_coc_slot *last; // the slot that was delivered last
     void (*deliver)(void *user, struct weir_arr_coc_frame *frame,
                     const struct weir_arr_coc_output *output,
                     const struct weir_pipeline_result *result);
@@ -71,15 +72,15 @@ struct weir_arr_coc {
 void arr_coc_lay_out(const struct weir_arr_coc_sizes *sizes, size_t alignment,
                      struct arr_coc_layout *out_layout);
 
-// The stages, and what happens once: see stages.c.
+// The stages, and the work that is done once: see stages.c.
 weir_status arr_coc_submit_upload(void *user, void *slot, void *frame, weir_queue *queue);
 weir_status arr_coc_submit_texture(void *user, void *slot, void *frame, weir_queue *queue);
 weir_status arr_coc_submit_relevance(void *user, void *slot, void *frame, weir_queue *queue);
 weir_status arr_coc_submit_allocation(void *user, void *slot, void *frame, weir_queue *queue);
 weir_status arr_coc_submit_download(void *user, void *slot, void *frame, weir_queue *queue);
 
-// Writes the texture's position channels of a slot, and with `first` what all
-// slots share.
+// Writes the position channels of a slot's texture; with `first` also the data
+// that all slots share.
 weir_status arr_coc_submit_position(struct weir_arr_coc *arr_coc, const struct arr_coc_slot *slot,
                                     bool first);
 

@@ -28,7 +28,7 @@ static int32_t whole_root(int64_t value)
     return root;
 }
 
-// The first one that does not fit gets what is left of the budget, and is the last.
+// The first patch that does not fit gets the rest of the budget, and is the last.
 static uint32_t allocate(const struct ranked *ranked, uint32_t count, int64_t budget,
                          int32_t *patches, int64_t *out_tokens)
 {

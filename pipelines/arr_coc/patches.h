@@ -1,6 +1,6 @@
-// Which patches stage 3 must make of the relevance that stage 2 left, by docs/arr-coc.md: for
-// whoever checks results. It is exact, so a backend's patches are compared with those that its
-// own relevance asks for.
+// The patches that stage 3 must make of the relevance that stage 2 computed, by
+// docs/arr-coc.md; for checking results. It is exact, so a backend's patches can be compared
+// with those that follow from the backend's own relevance.
 #ifndef WEIR_PIPELINES_ARR_COC_PATCHES_H
 #define WEIR_PIPELINES_ARR_COC_PATCHES_H
 
@@ -13,8 +13,8 @@ enum {
 };
 
 // `relevance` has `count` numbers, all of them finite; `budget` is in tokens. `patches` has
-// room for three numbers of each of `count` patches. Stores how many there are, and how many
-// tokens they have. False without memory.
+// room for three numbers for each of `count` patches. Stores the number of patches and the
+// number of their tokens. Returns false if out of memory.
 bool weir_arr_coc_expect_patches(const float *relevance, uint32_t count, int64_t budget,
                                  int32_t *patches, uint32_t *out_count, int64_t *out_tokens);
 

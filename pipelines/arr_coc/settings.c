@@ -1,4 +1,4 @@
-// The section [arr_coc], and the query that stands in for a real one.
+// The section [arr_coc], and the query that is used in place of a real one.
 #include <string.h>
 
 #include "pipelines/arr_coc/normal.h"

@@ -1,8 +1,8 @@
-// What each stage submits. Grids and arguments are those that
+// The work that each stage submits. Grids and arguments are those that
 // kernels/arr_coc/README.md lists.
 #include "pipelines/arr_coc/parts.h"
 
-// Every submit of a stage is of this shape: the first refusal ends it.
+// Every stage submits like this: the first refused operation ends it.
 #define TRY(call)                  \
     do {                           \
         weir_status try_ = (call); \

@@ -1,4 +1,4 @@
-// Looking the ten tensors up. D is whatever participatory.2.bias has; the other
+// Looks up the ten tensors. D is the size of participatory.2.bias; the other
 // shapes follow from it.
 #include "pipelines/arr_coc/weights.h"
 

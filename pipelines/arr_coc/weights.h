@@ -25,13 +25,14 @@ typedef struct weir_arr_coc_weights weir_arr_coc_weights;
 // Reads and checks a weights file. Other tensors in it are ignored.
 //
 // Ownership: `*out_weights` is the caller's, until weir_arr_coc_weights_destroy().
-// Threads: safe; weights are only read afterwards.
+// Threads: safe; any number of threads may use the weights, which never change.
 // Errors: false, `*out_weights` is NULL; the message names the file and the
-// tensor, with the wanted and the found shape. NaN and infinity are refused.
+// tensor, with the expected and the actual shape. NaN and infinity are refused.
 bool weir_arr_coc_weights_load(const char *path, weir_arr_coc_weights **out_weights,
                                struct weir_io_error *error);
 
-// Accepts NULL, and nulls.
+// Frees the weights and sets `*weights` to NULL. NULL and a pointer to NULL are
+// accepted.
 void weir_arr_coc_weights_destroy(weir_arr_coc_weights **weights);
 
 // D, the number of elements of a query.

@@ -73,7 +73,7 @@ WEIR_TEST(ArrCocFailure, Params)
     expect_refused(&params, "a device, weights and a query are needed");
     params = good;
     params.query_size = rig.query_size + 1;
-    expect_refused(&params, "the query has 8 numbers, the weights want 7");
+    expect_refused(&params, "the query has 8 numbers, the weights need 7");
     params = good;
     rig.query[5] = NAN;
     expect_refused(&params, "number 5 of the query is nan");
@@ -293,7 +293,7 @@ WEIR_TEST(ArrCocFailure, ImageTooLarge)
                           "an image of 30x67 pixels; the slots hold 2000");
     expect_only_bad_fails(&rig, 2, &small, 2000, &huge, WEIR_OK, NULL, "the slots hold 2000");
     expect_only_bad_fails(&rig, 2, &small, 2000, &empty, WEIR_OK, NULL,
-                          "an image of 0x0 pixels; it must have one at least");
+                          "an image of 0x0 pixels; it must have at least one");
     expect_only_bad_fails(&rig, 2, &small, 2000, &flat, WEIR_OK, NULL, "an image of 5x0 pixels");
     rig_close(&rig);
 }

@@ -213,8 +213,8 @@ WEIR_TEST(IoSafetensors, RefusesBrokenHeaders)
          "'b' begins at byte 4 of the body, where 8 was due"},
         {"{" F32("a", "[1]", "[0,4]") "," F32("b", "[1]", "[8,12]") "}", 12, "begins at byte 8"},
         {"{" F32("a", "[1]", "[4,8]") "}", 8, "begins at byte 4"},
-        {"{" F32("a", "[1]", "[0,4]") "}", 5, "1 bytes behind its last tensor"},
-        {"{}", 1, "1 bytes behind its last tensor"},
+        {"{" F32("a", "[1]", "[0,4]") "}", 5, "1 bytes after its last tensor"},
+        {"{}", 1, "1 bytes after its last tensor"},
         {"{\"__metadata__\":1}", 0, "__metadata__ is not an object"},
         {"{\"__metadata__\":{\"a\":1}}", 0, "__metadata__ entry 'a' is not a string"},
     };

@@ -1,18 +1,18 @@
 // Makes a weights file for the ARR-COC pipeline from a seed. No trained weights
 // are public; this file has the names, shapes and magnitudes of trained ones, so
-// that it is loaded and costs what they would.
+// that it loads and performs as they would.
 //
-// The bytes depend on the seed and the query size alone, on any machine with
-// IEEE doubles: integers, + - * / and sqrt are all that is used, no libm function
-// whose last bit may vary, and the file is compiled without contraction.
+// The bytes depend only on the seed and the query size, on any machine with IEEE
+// doubles: the code uses only integers, + - * / and sqrt, no libm function whose
+// last bit may vary, and is compiled without contraction.
 //
 //   matrix [out, in]  normal, mean 0, deviation sqrt(2 / in) (He et al. 2015,
 //                     https://arxiv.org/abs/1502.01852, for layers with relu)
 //   bias              normal, mean 0, deviation 0.1: not zero, so that a bias that
 //                     is forgotten or misplaced changes the result
 //
-// Every tensor has a stream of its own, so its values do not depend on the
-// size of the tensors before it.
+// Every tensor has its own stream, so its values do not depend on the size of the
+// tensors before it.
 
 #include <errno.h>
 #include <inttypes.h>
@@ -98,7 +98,7 @@ static bool write_weights(const char *path, uint64_t query_size, uint64_t seed)
     return written;
 }
 
-// A whole decimal number from `low` to `high`, or a sentence.
+// Parses a decimal number from `low` to `high`, or prints a message.
 static bool parse_number(const char *option, const char *text, uint64_t low, uint64_t high,
                          uint64_t *out_number)
 {
