@@ -14,11 +14,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <weir/kit/symbols.h>
 
 #include "backends/cuda/cu.h"
 #include "backends/cuda/cupti_api.h"
 #include "base/clock.h"
-#include "base/symbols.h"
 
 enum {
     BUFFER_BYTES = 1 << 20,
@@ -347,7 +347,7 @@ static const char *result_text(CUptiResult result)
 
 static bool load(const struct cu_module *module, char *message, size_t size)
 {
-    static const struct weir_symbol table[] = {
+    static const struct weir_kit_symbol table[] = {
 #define CUPTI_ENTRY(optional, result, name, parameters) \
     {#name, offsetof(struct cupti_symbols, name), optional},
         CUPTI_SYMBOLS(CUPTI_ENTRY)
@@ -366,9 +366,9 @@ static bool load(const struct cu_module *module, char *message, size_t size)
         snprintf(message, size, "another profiler has it: CUDA_INJECTION64_PATH is set");
         return false;
     }
-    void *handle = weir_library_open(names, count, message, size);
-    return handle && weir_symbols_load(handle, names[0], table, sizeof table / sizeof *table,
-                                       &activity.cupti, message, size);
+    void *handle = weir_kit_library_open(names, count, message, size);
+    return handle && weir_kit_symbols_load(handle, names[0], table, sizeof table / sizeof *table,
+                                           &activity.cupti, message, size);
 }
 
 static bool allocate(char *message, size_t size)

@@ -17,7 +17,6 @@
 //   peer.c         copies between devices
 //   program.c      images and kernels
 //   source.c       run-time source through NVRTC, and the cache of its results
-//   signature.c    kernel signatures, read from that source
 //   error.c        what CUDA's errors mean, and what to do about them
 //
 // Locks, in the order in which they are taken: activity.c's, a watch's, a clock's, a
@@ -28,6 +27,9 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <weir/kit/cache.h>
+#include <weir/kit/error.h>
+#include <weir/kit/signature.h>
 #include <weir/module/error.h>
 #include <weir/module/module.h>
 
@@ -35,7 +37,6 @@
 #include "base/biased_lock.h"
 #include "base/clock_map.h"
 #include "base/cold.h"
-#include "base/disk_cache.h"
 
 enum {
     CU_TIMING_HISTORY = 4096, // timed records of a queue that are kept
@@ -61,9 +62,9 @@ struct cu_module {
     int version; // of CUDA, that the driver supports: 13000 is 13.0
     struct cu_listed *listed;
     size_t listed_count;
-    bool spin;              // host waits spin
-    const char *cupti;      // "auto", "off", or a path
-    weir_disk_cache *cache; // NULL: off
+    bool spin;             // host waits spin
+    const char *cupti;     // "auto", "off", or a path
+    weir_kit_cache *cache; // NULL: off
     struct cu_compiler *compiler;
     char driver[64];
 };
@@ -268,13 +269,11 @@ struct cu_queue {
     const char *label; // likewise; lives as long as the queue
 };
 
-struct cu_signatures; // signature.c
-
 struct cu_program {
     struct cu_device *device;
     CUmodule module;
     struct cu_idle *entry;
-    struct cu_signatures *signatures; // NULL for bundles
+    struct weir_kit_signatures *signatures; // NULL for bundles
 };
 
 struct cu_kernel {
@@ -627,31 +626,5 @@ void cu_compiler_destroy(struct cu_compiler *compiler, const struct weir_host *h
 // Ownership: `*out_image` is the caller's, to be freed with free().
 weir_status cu_compile(struct cu_device *device, const char *source, const char *options,
                        void **out_image, size_t *out_size);
-
-// signature.c
-
-// Kernel signatures in one block of memory.
-struct cu_signatures {
-    struct weir_kernel_signature *kernels;
-    uint32_t kernel_count;
-    struct weir_parameter *parameters; // those of all kernels, one after the other
-};
-
-// Reads the kernels that `source` defines. It is no compiler: it knows comments,
-// strings and preprocessor lines and skips them, and finds
-//
-//     __kernel [WEIR_BLOCK(x, y, z)] void NAME(parameters)
-//
-// in whatever is left, in either branch of an #if. Parameters are those of
-// docs/kernels.md, spelt out: `__global [const] T *[restrict] name`,
-// `WEIR_LOCAL_PARAM(T) name`, `[const] T name`. Macros are not expanded, so a
-// kernel or a parameter list that is made by a macro is not understood. A type
-// that is no scalar or vector of the dialect has size 0, which the caller fills in
-// from the driver.
-//
-// Ownership: the caller's, to be given to host->release.
-// Errors: WEIR_ERROR_BUILD, naming the kernel, the parameter and the line.
-weir_status cu_signatures_read(const struct weir_host *host, const char *source,
-                               struct cu_signatures **out_signatures);
 
 #endif

@@ -4,17 +4,8 @@
 // Some codes are the end of the context: whatever is called afterwards returns
 // the same code, or another one that is only a consequence. So the first is kept.
 #include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-#include <weir/module/error.h>
 
 #include "backends/cuda/cu.h"
-
-struct meaning {
-    CUresult code;
-    weir_status status;
-    const char *remedy;
-};
 
 #define LOST WEIR_ERROR_DEVICE_LOST
 // On an H200 with driver 580 the primary context stays faulted after its last
@@ -22,79 +13,73 @@ struct meaning {
 #define REOPEN "close the device and restart the process"
 #define BOUNDS "a kernel left its buffers' bounds (compute-sanitizer finds where); " REOPEN
 
-static const struct meaning meanings[] = {
-    {CUDA_ERROR_OUT_OF_MEMORY, WEIR_ERROR_OUT_OF_MEMORY,
+static const struct weir_kit_native table[] = {
+    {CUDA_ERROR_OUT_OF_MEMORY, WEIR_ERROR_OUT_OF_MEMORY, NULL,
      "destroy buffers that are no longer needed, use smaller ones, or weir_device_trim()"},
-    {CUDA_ERROR_DEINITIALIZED, LOST,
+    {CUDA_ERROR_DEINITIALIZED, LOST, NULL,
      "the process is ending: finish with Weir before exit handlers run"},
-    {34, WEIR_ERROR_MODULE,
+    {34, WEIR_ERROR_MODULE, NULL,
      "the library is the CUDA toolkit's stub; take its folder out of LD_LIBRARY_PATH"},
-    {36, WEIR_ERROR_UNSUPPORTED, "install a newer NVIDIA driver"},
-    {46, WEIR_ERROR_DEVICE, "another process has the device for itself (nvidia-smi -q -d COMPUTE)"},
-    {CUDA_ERROR_NO_DEVICE, WEIR_ERROR_NO_DEVICE,
+    {36, WEIR_ERROR_UNSUPPORTED, NULL, "install a newer NVIDIA driver"},
+    {46, WEIR_ERROR_DEVICE, NULL,
+     "another process has the device for itself (nvidia-smi -q -d COMPUTE)"},
+    {CUDA_ERROR_NO_DEVICE, WEIR_ERROR_NO_DEVICE, NULL,
      "check nvidia-smi; in a container, start it with --gpus all"},
-    {101, WEIR_ERROR_NO_DEVICE, "check CUDA_VISIBLE_DEVICES"},
-    {CUDA_ERROR_INVALID_IMAGE, WEIR_ERROR_UNSUPPORTED, "build the bundle again with weir_kernels"},
-    {CUDA_ERROR_NO_BINARY_FOR_GPU, WEIR_ERROR_UNSUPPORTED,
+    {101, WEIR_ERROR_NO_DEVICE, NULL, "check CUDA_VISIBLE_DEVICES"},
+    {CUDA_ERROR_INVALID_IMAGE, WEIR_ERROR_UNSUPPORTED, NULL,
+     "build the bundle again with weir_kernels"},
+    {CUDA_ERROR_NO_BINARY_FOR_GPU, WEIR_ERROR_UNSUPPORTED, NULL,
      "build the bundle with an image for this architecture, or with PTX"},
-    {CUDA_ERROR_ECC_UNCORRECTABLE, LOST,
+    {CUDA_ERROR_ECC_UNCORRECTABLE, LOST, NULL,
      "the device's memory is damaged: see nvidia-smi -q -d ECC"},
-    {CUDA_ERROR_INVALID_PTX, WEIR_ERROR_BUILD, "build the bundle again with weir_kernels"},
-    {CUDA_ERROR_NVLINK_UNCORRECTABLE, LOST,
+    {CUDA_ERROR_INVALID_PTX, WEIR_ERROR_BUILD, NULL, "build the bundle again with weir_kernels"},
+    {CUDA_ERROR_NVLINK_UNCORRECTABLE, LOST, NULL,
      "the link between devices failed: see nvidia-smi nvlink -e"},
-    {221, WEIR_ERROR_UNSUPPORTED, "the driver lacks libnvidia-ptxjitcompiler; install it whole"},
-    {CUDA_ERROR_UNSUPPORTED_PTX_VERSION, WEIR_ERROR_UNSUPPORTED, "install a newer NVIDIA driver"},
-    {226, LOST, REOPEN},
-    {CUDA_ERROR_INVALID_SOURCE, WEIR_ERROR_UNSUPPORTED, "build the bundle again with weir_kernels"},
-    {304, WEIR_ERROR_SYSTEM, "check that /dev/nvidia* may be opened by this user"},
-    {CUDA_ERROR_NOT_FOUND, WEIR_ERROR_NOT_FOUND, ""},
-    {CUDA_ERROR_ILLEGAL_ADDRESS, LOST, BOUNDS},
-    {701, WEIR_ERROR_INVALID, "use a smaller block: the kernel's registers do not suffice"},
-    {CUDA_ERROR_LAUNCH_TIMEOUT, LOST, "a kernel ran longer than the system allows; " REOPEN},
-    {CUDA_ERROR_CONTEXT_IS_DESTROYED, LOST, "something reset the device; " REOPEN},
-    {CUDA_ERROR_ASSERT, LOST, REOPEN},
-    {CUDA_ERROR_HARDWARE_STACK_ERROR, LOST, REOPEN},
-    {CUDA_ERROR_ILLEGAL_INSTRUCTION, LOST, REOPEN},
-    {CUDA_ERROR_MISALIGNED_ADDRESS, LOST,
+    {221, WEIR_ERROR_UNSUPPORTED, NULL,
+     "the driver lacks libnvidia-ptxjitcompiler; install it whole"},
+    {CUDA_ERROR_UNSUPPORTED_PTX_VERSION, WEIR_ERROR_UNSUPPORTED, NULL,
+     "install a newer NVIDIA driver"},
+    {226, LOST, NULL, REOPEN},
+    {CUDA_ERROR_INVALID_SOURCE, WEIR_ERROR_UNSUPPORTED, NULL,
+     "build the bundle again with weir_kernels"},
+    {304, WEIR_ERROR_SYSTEM, NULL, "check that /dev/nvidia* may be opened by this user"},
+    {CUDA_ERROR_NOT_FOUND, WEIR_ERROR_NOT_FOUND, NULL, NULL},
+    {CUDA_ERROR_ILLEGAL_ADDRESS, LOST, NULL, BOUNDS},
+    {701, WEIR_ERROR_INVALID, NULL, "use a smaller block: the kernel's registers do not suffice"},
+    {CUDA_ERROR_LAUNCH_TIMEOUT, LOST, NULL, "a kernel ran longer than the system allows; " REOPEN},
+    {CUDA_ERROR_CONTEXT_IS_DESTROYED, LOST, NULL, "something reset the device; " REOPEN},
+    {CUDA_ERROR_ASSERT, LOST, NULL, REOPEN},
+    {CUDA_ERROR_HARDWARE_STACK_ERROR, LOST, NULL, REOPEN},
+    {CUDA_ERROR_ILLEGAL_INSTRUCTION, LOST, NULL, REOPEN},
+    {CUDA_ERROR_MISALIGNED_ADDRESS, LOST, NULL,
      "a vector type needs an address that is a multiple of its size; " REOPEN},
-    {CUDA_ERROR_INVALID_ADDRESS_SPACE, LOST, BOUNDS},
-    {CUDA_ERROR_INVALID_PC, LOST, BOUNDS},
-    {CUDA_ERROR_LAUNCH_FAILED, LOST, BOUNDS},
-    {721, LOST, REOPEN},
-    {CUDA_ERROR_NOT_SUPPORTED, WEIR_ERROR_UNSUPPORTED, ""},
-    {802, WEIR_ERROR_DEVICE, "start the fabric manager (systemctl status nvidia-fabricmanager)"},
-    {803, WEIR_ERROR_MODULE,
+    {CUDA_ERROR_INVALID_ADDRESS_SPACE, LOST, NULL, BOUNDS},
+    {CUDA_ERROR_INVALID_PC, LOST, NULL, BOUNDS},
+    {CUDA_ERROR_LAUNCH_FAILED, LOST, NULL, BOUNDS},
+    {721, LOST, NULL, REOPEN},
+    {CUDA_ERROR_NOT_SUPPORTED, WEIR_ERROR_UNSUPPORTED, NULL, NULL},
+    {802, WEIR_ERROR_DEVICE, NULL,
+     "start the fabric manager (systemctl status nvidia-fabricmanager)"},
+    {803, WEIR_ERROR_MODULE, NULL,
      "the driver was updated while it ran: restart the machine, or in a "
      "container use the host's libcuda.so.1"},
-    {804, WEIR_ERROR_MODULE, "remove the CUDA compatibility package, which needs another device"},
-    {CUDA_ERROR_MPS_CLIENT_TERMINATED, LOST,
+    {804, WEIR_ERROR_MODULE, NULL,
+     "remove the CUDA compatibility package, which needs another device"},
+    {CUDA_ERROR_MPS_CLIENT_TERMINATED, LOST, NULL,
      "the MPS server ended this client; restart the process"},
-    {999, WEIR_ERROR_DEVICE, "see the kernel's log (dmesg), then reload the NVIDIA driver"},
+    {999, WEIR_ERROR_DEVICE, NULL, "see the kernel's log (dmesg), then reload the NVIDIA driver"},
 };
 
-static const struct meaning *find(CUresult code)
-{
-    for (size_t i = 0; i < sizeof meanings / sizeof *meanings; i++) {
-        if (meanings[i].code == code)
-            return &meanings[i];
-    }
-    return NULL;
-}
+static const struct weir_kit_natives natives = {table, sizeof table / sizeof *table,
+                                                "unknown CUDA error"};
 
 static void describe(const struct cu_module *module, const char *call, CUresult code,
                      const char *format, va_list arguments, struct weir_error *detail)
 {
-    const struct meaning *meaning = find(code);
     const char *name = NULL;
     if (module->cu.cuGetErrorName)
         module->cu.cuGetErrorName(code, &name);
-    detail->status = meaning ? meaning->status : WEIR_ERROR_DEVICE;
-    detail->native_code = code;
-    snprintf(detail->native_call, sizeof detail->native_call, "%s", call);
-    snprintf(detail->native_name, sizeof detail->native_name, "%s",
-             name ? name : "unknown CUDA error");
-    snprintf(detail->remedy, sizeof detail->remedy, "%s", meaning ? meaning->remedy : "");
-    vsnprintf(detail->message, sizeof detail->message, format, arguments);
+    weir_kit_native_describe(&natives, detail, call, (int)code, name, format, arguments);
 }
 
 weir_status cu_report_lost(struct cu_device *device)
@@ -120,7 +105,7 @@ static void lose(struct cu_device *device, const struct weir_error *detail)
 weir_status cu_native_error(struct cu_device *device, const char *call, CUresult code,
                             const char *format, ...)
 {
-    struct weir_error detail = {.native_code = code};
+    struct weir_error detail;
     va_list arguments;
     va_start(arguments, format);
     describe(device->module, call, code, format, arguments, &detail);
@@ -135,7 +120,7 @@ weir_status cu_native_error(struct cu_device *device, const char *call, CUresult
 weir_status cu_module_error(const struct cu_module *module, const char *call, CUresult code,
                             const char *format, ...)
 {
-    struct weir_error detail = {.native_code = code};
+    struct weir_error detail;
     va_list arguments;
     va_start(arguments, format);
     describe(module, call, code, format, arguments, &detail);

@@ -18,8 +18,6 @@ enum key {
     KEY_COUNT
 };
 
-#define CACHE_LIMIT_BYTES (256u << 20)
-
 static const char *const sync_choices[] = {"block", "spin", NULL};
 
 static const struct weir_key keys[KEY_COUNT] = {
@@ -162,26 +160,9 @@ static weir_status list_devices(struct cu_module *module)
     return WEIR_OK;
 }
 
-// A cache that cannot be used costs time, and is no reason to fail.
-static void open_cache(struct cu_module *module, const struct weir_setting *settings)
-{
-    char message[512];
-    if (!settings[KEY_CACHE].integer)
-        return;
-    const struct weir_disk_cache_params params = {
-        .struct_size = sizeof params,
-        .directory = settings[KEY_CACHE_DIR].text[0] ? settings[KEY_CACHE_DIR].text : NULL,
-        .name = "cuda",
-        .limit_bytes = CACHE_LIMIT_BYTES,
-    };
-    module->cache = weir_disk_cache_create(&params, message, sizeof message);
-    if (!module->cache)
-        module->host->log(WEIR_LOG_WARNING, "cuda", message);
-}
-
 static void release(struct cu_module *module)
 {
-    weir_disk_cache_destroy(&module->cache);
+    weir_kit_cache_close(&module->cache);
     cu_compiler_destroy(module->compiler, module->host);
     module->host->release(module->listed);
     module->host->release(module);
@@ -207,7 +188,8 @@ static weir_status start(struct cu_module *module, const struct weir_setting *se
     module->cupti = settings[KEY_CUPTI].text;
     module->spin = strcmp(settings[KEY_SYNC].text, "spin") == 0;
     module->attribute_faults = settings[KEY_ATTRIBUTE_FAULTS].integer != 0;
-    open_cache(module, settings);
+    if (settings[KEY_CACHE].integer)
+        module->cache = weir_kit_cache_open(module->host, "cuda", settings[KEY_CACHE_DIR].text);
     return WEIR_OK;
 }
 

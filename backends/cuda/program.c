@@ -203,7 +203,7 @@ static weir_status fill_sizes(const struct cu_program *program,
 // module does.
 static weir_status load_compiled(const struct cu_program *program)
 {
-    struct cu_signatures *all = program->signatures;
+    struct weir_kit_signatures *all = program->signatures;
     uint32_t kept = 0;
     for (uint32_t i = 0; i < all->kernel_count; i++) {
         CUfunction function;
@@ -257,8 +257,8 @@ static weir_status create_from_source(struct cu_program *program,
                                     params->options ? params->options : "", &image, &size);
     if (status < 0)
         return status;
-    status =
-        cu_signatures_read(program->device->module->host, params->source, &program->signatures);
+    status = weir_kit_signatures_read(program->device->module->host, params->source,
+                                      &program->signatures);
     chosen.data = image;
     if (status == WEIR_OK)
         status = create(program, &chosen);

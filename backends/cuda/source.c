@@ -4,12 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <weir/kit/symbols.h>
 #include <weir/module/error.h>
 
 #include "backends/cuda/cu.h"
 #include "backends/cuda/nvrtc_api.h"
-#include "base/symbols.h"
-#include "base/text.h"
 #include "kernels/dialect/cuda_text.h"
 
 #define OPTION_LIMIT 64
@@ -36,7 +35,7 @@ struct build {
     int count;
 };
 
-static const struct weir_symbol table[] = {
+static const struct weir_kit_symbol table[] = {
 #define NVRTC_SYMBOL(result, name, parameters) {#name, offsetof(struct nvrtc_symbols, name), false},
     NVRTC_SYMBOLS(NVRTC_SYMBOL)
 #undef NVRTC_SYMBOL
@@ -70,10 +69,10 @@ void cu_compiler_destroy(struct cu_compiler *compiler, const struct weir_host *h
 static bool load(struct cu_compiler *compiler, int driver, char *message, size_t message_size)
 {
     const bool recent = driver >= 13000;
-    void *handle = weir_library_open(recent ? for_new_drivers : for_old_drivers, recent ? 4 : 2,
-                                     message, message_size);
-    if (!handle || !weir_symbols_load(handle, "libnvrtc", table, sizeof table / sizeof *table,
-                                      &compiler->nvrtc, message, message_size))
+    void *handle = weir_kit_library_open(recent ? for_new_drivers : for_old_drivers, recent ? 4 : 2,
+                                         message, message_size);
+    if (!handle || !weir_kit_symbols_load(handle, "libnvrtc", table, sizeof table / sizeof *table,
+                                          &compiler->nvrtc, message, message_size))
         return false;
     if (compiler->nvrtc.nvrtcVersion(&compiler->major, &compiler->minor) == NVRTC_SUCCESS)
         return true;
@@ -166,12 +165,8 @@ static weir_status make_options(struct build *build, const char *options)
 static weir_status make_text(struct build *build, const char *source)
 {
     const struct weir_host *host = build->device->module->host;
-    const size_t size = strlen(weir_dialect_cuda) + strlen(BETWEEN) + strlen(source) + 1;
-    build->text = host->allocate(size);
-    if (!build->text)
-        return weir_host_no_memory(host, "the text of a program");
-    snprintf(build->text, size, "%s%s%s", weir_dialect_cuda, BETWEEN, source);
-    return WEIR_OK;
+    build->text = weir_kit_format(host, "%s" BETWEEN "%s", weir_dialect_cuda, source);
+    return build->text ? WEIR_OK : weir_host_no_memory(host, "the text of a program");
 }
 
 static char *read_log(const struct build *build)
@@ -188,23 +183,18 @@ static char *read_log(const struct build *build)
 static weir_status report_build(const struct build *build, nvrtcResult code, const char *options)
 {
     const struct weir_host *host = build->device->module->host;
-    weir_status status = WEIR_OK;
     char *log = read_log(build);
-    if (log && log[0])
-        host->log(code == NVRTC_SUCCESS ? WEIR_LOG_INFO : WEIR_LOG_ERROR, "cuda", log);
-    if (code != NVRTC_SUCCESS) {
-        struct weir_error detail = {
-            .status = WEIR_ERROR_BUILD,
-            .native_call = "nvrtcCompileProgram",
-            .native_code = (int)code,
-            .remedy = "mend the source or its options; the whole log went to the log callback",
-        };
-        snprintf(detail.native_name, sizeof detail.native_name, "%s",
-                 build->nvrtc->nvrtcGetErrorString(code));
-        status =
-            weir_host_report(host, &detail, "the program does not build with '%s': %s", options,
-                             log && log[0] ? weir_text_line_with(log, "error") : "there is no log");
-    }
+    const struct weir_kit_build report = {
+        .source = "cuda",
+        .log = log,
+        .options = options,
+        .mark = "error",
+        .failed = code != NVRTC_SUCCESS,
+        .call = "nvrtcCompileProgram",
+        .code = (int)code,
+        .name = build->nvrtc->nvrtcGetErrorString(code),
+    };
+    weir_status status = weir_kit_build_report(host, &report);
     host->release(log);
     return status;
 }
@@ -251,29 +241,21 @@ static weir_status compile(struct build *build, const char *options, void **out_
 static char *make_key(const struct build *build, const char *options)
 {
     const struct cu_module *module = build->device->module;
-    const size_t size = strlen(build->text) + strlen(options) + 256;
-    char *key = module->host->allocate(size);
-    if (key)
-        snprintf(key, size, "%s\n%s\n%s\nNVRTC %d.%d\n%s\n%s", WEIR_VERSION_STRING, module->driver,
-                 build->target, module->compiler->major, module->compiler->minor, options,
-                 build->text);
-    return key;
+    return weir_kit_format(module->host, "%s\n%s\n%s\nNVRTC %d.%d\n%s\n%s", WEIR_VERSION_STRING,
+                           module->driver, build->target, module->compiler->major,
+                           module->compiler->minor, options, build->text);
 }
 
-// A cache that cannot be written costs time, and is no reason to fail.
 static weir_status compile_cached(struct build *build, const char *options, void **out_image,
                                   size_t *out_size)
 {
     const struct cu_module *module = build->device->module;
-    char message[512];
     char *key = module->cache ? make_key(build, options) : NULL;
     weir_status status = WEIR_OK;
-    if (!key || !weir_disk_cache_read(module->cache, key, strlen(key), out_image, out_size)) {
+    if (!key || !weir_kit_cache_read(module->cache, key, out_image, out_size)) {
         status = compile(build, options, out_image, out_size);
-        if (status == WEIR_OK && key &&
-            !weir_disk_cache_write(module->cache, key, strlen(key), *out_image, *out_size, message,
-                                   sizeof message))
-            module->host->log(WEIR_LOG_WARNING, "cuda", message);
+        if (status == WEIR_OK && key)
+            weir_kit_cache_write(module->cache, key, *out_image, *out_size);
     }
     module->host->release(key);
     return status;

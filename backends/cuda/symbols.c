@@ -5,8 +5,8 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <weir/kit/symbols.h>
 
-#include "base/symbols.h"
 #include "base/text.h"
 
 #define NAMED_AT_MOST 4
@@ -30,7 +30,7 @@ struct bootstrap {
                             CUdriverProcAddressQueryResult *);
 };
 
-static const struct weir_symbol bootstrap_table[] = {
+static const struct weir_kit_symbol bootstrap_table[] = {
     {"cuDriverGetVersion", offsetof(struct bootstrap, get_version), false},
     {"cuGetProcAddress_v2", offsetof(struct bootstrap, get_address), true},
 };
@@ -69,9 +69,9 @@ bool cu_symbols_load(const char *library, struct cu_symbols *symbols, int *out_v
     struct bootstrap bootstrap;
     *out_version = 0;
 
-    void *handle = weir_library_open(tried, library[0] ? 1 : 2, message, message_size);
-    if (!handle ||
-        !weir_symbols_load(handle, tried[0], bootstrap_table, 2, &bootstrap, message, message_size))
+    void *handle = weir_kit_library_open(tried, library[0] ? 1 : 2, message, message_size);
+    if (!handle || !weir_kit_symbols_load(handle, tried[0], bootstrap_table, 2, &bootstrap, message,
+                                          message_size))
         return false;
     if (bootstrap.get_version(out_version) != CUDA_SUCCESS)
         *out_version = 0;

@@ -16,8 +16,6 @@ enum key {
     KEY_BUILD_OPTIONS
 };
 
-#define CACHE_LIMIT_BYTES (256u << 20)
-
 static const struct weir_key keys[] = {
     [KEY_LIBRARY] =
         {
@@ -209,26 +207,9 @@ static weir_status explain_nothing(const struct ocl_module *module, const char *
         "the OpenCL platforms have no usable device (%s)", search->platforms);
 }
 
-// A cache that cannot be used costs time, and is no reason to fail.
-static void open_cache(struct ocl_module *module, const struct weir_setting *settings)
-{
-    char message[512];
-    if (!settings[KEY_CACHE].integer)
-        return;
-    const struct weir_disk_cache_params params = {
-        .struct_size = sizeof params,
-        .directory = settings[KEY_CACHE_DIR].text[0] ? settings[KEY_CACHE_DIR].text : NULL,
-        .name = "opencl",
-        .limit_bytes = CACHE_LIMIT_BYTES,
-    };
-    module->cache = weir_disk_cache_create(&params, message, sizeof message);
-    if (!module->cache)
-        module->host->log(WEIR_LOG_WARNING, "opencl", message);
-}
-
 static void release(struct ocl_module *module)
 {
-    weir_disk_cache_destroy(&module->cache);
+    weir_kit_cache_close(&module->cache);
     module->host->release(module->listed);
     module->host->release(module);
 }
@@ -252,7 +233,8 @@ static weir_status start(struct ocl_module *module, const struct weir_setting *s
     if (status < 0)
         return status;
     module->build_options = settings[KEY_BUILD_OPTIONS].text;
-    open_cache(module, settings);
+    if (settings[KEY_CACHE].integer)
+        module->cache = weir_kit_cache_open(module->host, "opencl", settings[KEY_CACHE_DIR].text);
     return WEIR_OK;
 }
 

@@ -19,11 +19,13 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <weir/kit/cache.h>
+#include <weir/kit/error.h>
+#include <weir/kit/signature.h>
 #include <weir/module/error.h>
 #include <weir/module/module.h>
 
 #include "backends/opencl/symbols.h"
-#include "base/disk_cache.h"
 
 // Timed records of a queue that are kept.
 #define OCL_TIMING_HISTORY 4096
@@ -44,7 +46,7 @@ struct ocl_module {
     struct ocl_listed *listed;
     size_t listed_count;
     const char *build_options;
-    weir_disk_cache *cache; // NULL: off
+    weir_kit_cache *cache; // NULL: off
     char driver[256];
 };
 
@@ -135,7 +137,7 @@ struct ocl_queue {
 struct ocl_program {
     struct ocl_device *device;
     cl_program program;
-    struct ocl_signatures *signatures; // NULL for bundles
+    struct weir_kit_signatures *signatures; // NULL for bundles
 };
 
 // What an argument of a kernel object holds already, so that it need not be set
@@ -318,25 +320,12 @@ struct ocl_source {
     const char *options;
 };
 
-// Signatures of all kernels of a program, in one block of memory.
-struct ocl_signatures {
-    struct weir_kernel_signature *kernels;
-    uint32_t kernel_count;
-    struct weir_parameter *parameters;
-    char *text;
-};
-
 // Asks the driver for the signatures of a program built from source with
-// -cl-kernel-arg-info, and stores them as text that can be kept on disk.
+// -cl-kernel-arg-info, and stores them as text for weir_kit_signatures_parse().
 //
 // Ownership: `*out_text` is the caller's, to be given to host->release.
 weir_status ocl_signatures_describe(const struct ocl_device *device,
                                     const struct ocl_source *source, cl_program program,
                                     char **out_text);
-
-// Reads that text. Returns NULL if it is not one that describe made.
-//
-// Ownership: the caller's, to be given to host->release.
-struct ocl_signatures *ocl_signatures_parse(const struct weir_host *host, const char *text);
 
 #endif

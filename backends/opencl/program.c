@@ -1,13 +1,10 @@
 // Programs are built from OpenCL C, and their binaries are kept on disk under
 // everything that they depend on: source, options, platform, device and driver.
 // A binary that the driver no longer takes is built again.
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "backends/opencl/opencl.h"
-#include "base/text.h"
 #include "kernels/dialect/opencl_text.h"
 
 // What the kernels of Weir are written for. Appended to by the user's options.
@@ -25,23 +22,6 @@ struct build {
     char *text; // the signatures'
 };
 
-static char *format_text(const struct weir_host *host, const char *format, ...) WEIR_PRINTF(2, 3);
-
-static char *format_text(const struct weir_host *host, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    const int length = vsnprintf(NULL, 0, format, arguments);
-    va_end(arguments);
-    char *text = length < 0 ? NULL : host->allocate((size_t)length + 1);
-    if (!text)
-        return NULL;
-    va_start(arguments, format);
-    vsnprintf(text, (size_t)length + 1, format, arguments);
-    va_end(arguments);
-    return text;
-}
-
 // Cuts spaces and line ends from the end.
 static void cut_end(char *text)
 {
@@ -55,8 +35,8 @@ static bool make_options(struct build *build, const char *user)
     const struct ocl_module *module = build->device->module;
     const bool own = strstr(user, "-cl-std=") || strstr(module->build_options, "-cl-std=");
     build->options =
-        format_text(module->host, "%s%s%s %s", build->signatures ? WITH_SIGNATURES : "",
-                    own ? "" : STANDARD " ", user, module->build_options);
+        weir_kit_format(module->host, "%s%s%s %s", build->signatures ? WITH_SIGNATURES : "",
+                        own ? "" : STANDARD " ", user, module->build_options);
     if (build->options)
         cut_end(build->options);
     build->source.options = build->options;
@@ -74,9 +54,9 @@ static bool make_key(struct build *build)
     module->cl.clGetPlatformInfo(build->device->listed->platform, CL_PLATFORM_VERSION,
                                  sizeof platform_version - 1, platform_version, NULL);
     build->key =
-        format_text(module->host, "%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s", WEIR_VERSION_STRING,
-                    info->platform, platform_version, info->name, device_version, info->driver,
-                    build->options, build->source.prelude, build->source.text);
+        weir_kit_format(module->host, "%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s", WEIR_VERSION_STRING,
+                        info->platform, platform_version, info->name, device_version, info->driver,
+                        build->options, build->source.prelude, build->source.text);
     return build->key;
 }
 
@@ -97,23 +77,17 @@ static weir_status report_build(const struct build *build, cl_int code)
 {
     const struct weir_host *host = build->device->module->host;
     char *log = build_log(build);
-    if (log && log[0])
-        host->log(code == CL_SUCCESS ? WEIR_LOG_INFO : WEIR_LOG_ERROR, "opencl", log);
-    weir_status status = WEIR_OK;
-    if (code != CL_SUCCESS) {
-        struct weir_error detail = {
-            .status = WEIR_ERROR_BUILD,
-            .native_call = "clBuildProgram",
-            .native_code = code,
-            .remedy = "mend the source or its options; the whole log went to the log callback",
-        };
-        snprintf(detail.native_name, sizeof detail.native_name, "%s", ocl_native_name(code));
-        snprintf(detail.message, sizeof detail.message, "the program does not build with '%s': %s",
-                 build->options,
-                 log && log[0] ? weir_text_line_with(log, "error:") : "there is no log");
-        cut_end(detail.message);
-        status = host->error(&detail);
-    }
+    const struct weir_kit_build report = {
+        .source = "opencl",
+        .log = log,
+        .options = build->options,
+        .mark = "error:",
+        .failed = code != CL_SUCCESS,
+        .call = "clBuildProgram",
+        .code = code,
+        .name = ocl_native_name(code),
+    };
+    weir_status status = weir_kit_build_report(host, &report);
     host->release(log);
     return status;
 }
@@ -159,7 +133,7 @@ static bool load_binary(struct build *build, const char *entry, size_t size)
     const size_t binary_size = size - (size_t)(end + 1 - entry);
     const unsigned char *binary = (const unsigned char *)end + 1;
     cl_int code;
-    build->text = format_text(module->host, "%s", entry);
+    build->text = weir_kit_format(module->host, "%s", entry);
     build->program =
         cl->clCreateProgramWithBinary(build->device->context, 1, &build->device->listed->device,
                                       &binary_size, &binary, NULL, &code);
@@ -183,8 +157,7 @@ static bool read_cache(struct build *build)
     const struct ocl_module *module = build->device->module;
     void *entry;
     size_t size;
-    if (!module->cache ||
-        !weir_disk_cache_read(module->cache, build->key, strlen(build->key), &entry, &size))
+    if (!weir_kit_cache_read(module->cache, build->key, &entry, &size))
         return false;
     const bool loaded = load_binary(build, entry, size);
     free(entry);
@@ -204,14 +177,12 @@ static bool get_binary(const struct build *build, char *entry, size_t used, size
                                                       sizeof binary, &binary, NULL) == CL_SUCCESS;
 }
 
-// A cache that cannot be written costs time, and is no reason to fail.
 static void write_cache(const struct build *build)
 {
     const struct ocl_module *module = build->device->module;
     const char *text = build->text ? build->text : "";
     const size_t used = strlen(text) + 1;
     size_t binary_size = 0;
-    char message[512];
     if (!module->cache ||
         module->cl.clGetProgramInfo(build->program, CL_PROGRAM_BINARY_SIZES, sizeof binary_size,
                                     &binary_size, NULL) != CL_SUCCESS)
@@ -220,10 +191,8 @@ static void write_cache(const struct build *build)
     if (!entry)
         return;
     memcpy(entry, text, used);
-    if (get_binary(build, entry, used, binary_size) &&
-        !weir_disk_cache_write(module->cache, build->key, strlen(build->key), entry,
-                               used + binary_size, message, sizeof message))
-        module->host->log(WEIR_LOG_WARNING, "opencl", message);
+    if (get_binary(build, entry, used, binary_size))
+        weir_kit_cache_write(module->cache, build->key, entry, used + binary_size);
     module->host->release(entry);
 }
 
@@ -273,7 +242,7 @@ static weir_status keep(struct ocl_program *program, struct build *build)
 {
     const struct weir_host *host = build->device->module->host;
     if (build->signatures) {
-        program->signatures = ocl_signatures_parse(host, build->text);
+        program->signatures = weir_kit_signatures_parse(host, build->text);
         if (!program->signatures)
             return weir_host_no_memory(host, "the signatures of a program");
     }

@@ -6,8 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "base/symbols.h"
+#include <weir/kit/symbols.h>
 
 enum {
     STREAM_NON_BLOCKING = 1,
@@ -129,9 +128,10 @@ static bool load(bench_cuda *peer, char *message, size_t size)
     struct {
         int (*get)(const char *, void **, int, uint64_t, void *);
     } bootstrap;
-    static const struct weir_symbol symbol = {"cuGetProcAddress_v2", 0, false};
-    void *library = weir_library_open(names, 2, message, size);
-    if (!library || !weir_symbols_load(library, names[0], &symbol, 1, &bootstrap, message, size))
+    static const struct weir_kit_symbol symbol = {"cuGetProcAddress_v2", 0, false};
+    void *library = weir_kit_library_open(names, 2, message, size);
+    if (!library ||
+        !weir_kit_symbols_load(library, names[0], &symbol, 1, &bootstrap, message, size))
         return false;
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         void *address = NULL;

@@ -6,8 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "base/symbols.h"
+#include <weir/kit/symbols.h>
 
 enum {
     PLATFORM_LIMIT = 16,
@@ -55,7 +54,7 @@ struct peer_api {
 #undef PEER_MAKER
 };
 
-static const struct weir_symbol symbols[] = {
+static const struct weir_kit_symbol symbols[] = {
 #define PEER_SYMBOL(name, arguments) {#name, offsetof(struct peer_api, name), false},
     PEER_CALLS(PEER_SYMBOL) PEER_MAKERS(PEER_SYMBOL)
 #undef PEER_SYMBOL
@@ -75,9 +74,10 @@ struct bench_cl {
 static bool load(bench_cl *peer, char *message, size_t size)
 {
     static const char *const names[] = {"libOpenCL.so.1", "libOpenCL.so"};
-    void *library = weir_library_open(names, 2, message, size);
-    return library && weir_symbols_load(library, names[0], symbols,
-                                        sizeof symbols / sizeof *symbols, &peer->cl, message, size);
+    void *library = weir_kit_library_open(names, 2, message, size);
+    return library &&
+           weir_kit_symbols_load(library, names[0], symbols, sizeof symbols / sizeof *symbols,
+                                 &peer->cl, message, size);
 }
 
 static bool find_in_platform(bench_cl *peer, void *platform, const char *wanted)

@@ -5,8 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "base/symbols.h"
+#include <weir/kit/symbols.h>
 
 enum {
     OPERATION_N = 0, // factors as they are
@@ -31,7 +30,7 @@ struct blas_api {
                     float *c, int c_pitch);
 };
 
-static const struct weir_symbol symbols[] = {
+static const struct weir_kit_symbol symbols[] = {
     {"cublasCreate_v2", offsetof(struct blas_api, create), false},
     {"cublasDestroy_v2", offsetof(struct blas_api, destroy), false},
     {"cublasSetStream_v2", offsetof(struct blas_api, set_stream), false},
@@ -116,9 +115,10 @@ static weir_status run_alone(struct swim_blas *blas, weir_queue *queue,
 
 static bool load(struct swim_blas *blas, weir_queue *queue, char *message, size_t size)
 {
-    void *library = weir_library_open(names, sizeof names / sizeof *names, message, size);
-    if (!library || !weir_symbols_load(library, "libcublas", symbols,
-                                       sizeof symbols / sizeof *symbols, &blas->api, message, size))
+    void *library = weir_kit_library_open(names, sizeof names / sizeof *names, message, size);
+    if (!library ||
+        !weir_kit_symbols_load(library, "libcublas", symbols, sizeof symbols / sizeof *symbols,
+                               &blas->api, message, size))
         return false;
     if (run_alone(blas, queue, create) != WEIR_OK) {
         snprintf(message, size, "%s", weir_last_error_text());

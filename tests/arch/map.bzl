@@ -15,7 +15,7 @@ folder in USES is reached from none and is not tagged manual.
 _MODULE = ["api", "base"]
 
 # A backend that compiles source at run time brings the dialect's prelude.
-_COMPILER = _MODULE + ["kernels/dialect"]
+_COMPILER = _MODULE + ["backends/kit", "kernels/dialect"]
 
 # What opens a runtime declares the sections of all pipelines.
 _RUNTIME = ["api", "base", "io", "kernels", "patterns", "pipelines"]
@@ -28,6 +28,7 @@ USES = {
     "base": [],
     "core": ["api", "base"],
     "backends/cuda": _COMPILER,
+    "backends/kit": _MODULE,
     "backends/null": _MODULE,
     "backends/opencl": _COMPILER,
     "plugins/trace": _MODULE + ["report"],
@@ -38,11 +39,12 @@ USES = {
     "report": ["api", "base"],
     "pipelines": ["api", "base", "io", "kernels", "patterns"],
     # The command is where the library is linked; modules are only ever loaded.
-    "cli": ["api", "base", "core", "io", "kernels", "patterns", "pipelines", "report"],
+    "cli": ["api", "backends/kit", "base", "core", "io", "kernels", "patterns", "pipelines", "report"],
     # Its rooms: none uses another but for these two.
     "cli/common": ["api", "base"],
     "cli/runtime": _RUNTIME,
-    "cli/bench": _COMMAND + ["core"],
+    # It opens bare drivers, as a backend does.
+    "cli/bench": _COMMAND + ["backends/kit", "core"],
     "cli/conform": _COMMAND,
     "cli/doctor": _COMMAND + ["core"],
     "cli/run": _COMMAND,
@@ -61,8 +63,9 @@ LINKS = {
 }
 
 TARGETS = {
-    "api": ["//api", "//api:module"],
+    "api": ["//api", "//api:kit", "//api:module"],
     "backends/cuda": ["//backends/cuda:weir_cuda.so"],
+    "backends/kit": ["//backends/kit"],
     "backends/null": ["//backends/null:weir_null.so"],
     "backends/opencl": ["//backends/opencl:weir_opencl.so"],
     "base": ["//base"],

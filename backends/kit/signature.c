@@ -1,15 +1,16 @@
-// NVRTC tells no signatures, so they are read from the source. The text is first
+// Where the driver tells no signatures they are read from the source. The text is first
 // made blank where a kernel cannot be: comments, literals, preprocessor lines. It
 // keeps its length and its line ends, so that positions tell the line.
 //
 // The kernels are counted first and stored in a second walk over the same text, so
 // that all of them fit into one block of memory.
+#include <weir/kit/signature.h>
+
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "backends/cuda/cu.h"
+#include <weir/module/error.h>
 
 #define TOKENS_OF_PARAMETER 16
 
@@ -41,7 +42,7 @@ struct reader {
     const struct weir_host *host;
     const char *clean;
     const char *at;
-    struct cu_signatures *all;
+    struct weir_kit_signatures *all;
     char *strings; // where the next one goes
     size_t kernel_count;
     size_t parameter_count;
@@ -151,15 +152,15 @@ static weir_status refuse(const struct reader *reader, struct token at, const ch
 
 // Stores a string made of up to three parts.
 static const char *keep(struct reader *reader, const char *before, struct token token,
-                        const char *behind)
+                        const char *after)
 {
-    const size_t size = strlen(before) + token.length + strlen(behind) + 1;
+    const size_t size = strlen(before) + token.length + strlen(after) + 1;
     reader->string_bytes += size;
     if (!reader->all)
         return NULL;
     char *string = reader->strings;
     reader->strings += size;
-    snprintf(string, size, "%s%.*s%s", before, (int)token.length, token.text, behind);
+    snprintf(string, size, "%s%.*s%s", before, (int)token.length, token.text, after);
     return string;
 }
 
@@ -308,12 +309,12 @@ static weir_status read_parameters(struct reader *reader, struct token kernel)
 static bool read_number(struct reader *reader, const char *end, uint32_t *out_number)
 {
     const struct token token = next(reader);
-    char *behind = NULL;
+    char *end_of_number = NULL;
     if (token.length == 0 || !isdigit((unsigned char)token.text[0]))
         return false;
-    *out_number = (uint32_t)strtoul(token.text, &behind, 0);
-    const bool unsigned_suffix = *behind == 'u' || *behind == 'U';
-    return behind + unsigned_suffix == token.text + token.length && is(next(reader), end);
+    *out_number = (uint32_t)strtoul(token.text, &end_of_number, 0);
+    const bool unsigned_suffix = *end_of_number == 'u' || *end_of_number == 'U';
+    return end_of_number + unsigned_suffix == token.text + token.length && is(next(reader), end);
 }
 
 static bool read_block(struct reader *reader, struct weir_extent *out_block)
@@ -341,11 +342,11 @@ static weir_status read_kernel(struct reader *reader)
         token = next(reader);
     }
     if (!is(token, "void"))
-        return refuse(reader, token, "?", 1, "void is expected behind __kernel");
+        return refuse(reader, token, "?", 1, "void is expected after __kernel");
     const struct token name = next(reader);
     token = next(reader);
     if (!is_name(name) || !is(token, "("))
-        return refuse(reader, name, "?", 1, "a name and ( are expected behind void");
+        return refuse(reader, name, "?", 1, "a name and ( are expected after void");
 
     const size_t first = reader->parameter_count;
     weir_status status = read_parameters(reader, name);
@@ -378,11 +379,11 @@ static weir_status walk(struct reader *reader)
 }
 
 // One block for the structure, its arrays and its strings.
-static struct cu_signatures *allocate(struct reader *reader)
+static struct weir_kit_signatures *allocate(struct reader *reader)
 {
     const size_t kernels = reader->kernel_count * sizeof(struct weir_kernel_signature);
     const size_t parameters = reader->parameter_count * sizeof(struct weir_parameter);
-    struct cu_signatures *all =
+    struct weir_kit_signatures *all =
         reader->host->allocate(sizeof *all + kernels + parameters + reader->string_bytes);
     if (!all)
         return NULL;
@@ -393,8 +394,8 @@ static struct cu_signatures *allocate(struct reader *reader)
     return all;
 }
 
-weir_status cu_signatures_read(const struct weir_host *host, const char *source,
-                               struct cu_signatures **out_signatures)
+weir_status weir_kit_signatures_read(const struct weir_host *host, const char *source,
+                                     struct weir_kit_signatures **out_signatures)
 {
     *out_signatures = NULL;
     char *clean = host->allocate(strlen(source) + 1);
@@ -406,7 +407,7 @@ weir_status cu_signatures_read(const struct weir_host *host, const char *source,
     struct reader reader = {.host = host, .clean = clean};
     weir_status status = walk(&reader);
     if (status == WEIR_OK) {
-        struct cu_signatures *all = allocate(&reader);
+        struct weir_kit_signatures *all = allocate(&reader);
         if (all) {
             reader.all = all;
             status = walk(&reader);

@@ -1,6 +1,6 @@
 // RTLD_LOCAL keeps what a driver brings along away from the program, RTLD_NOW
 // makes a broken driver fail here and not in mid-run.
-#include "base/symbols.h"
+#include <weir/kit/symbols.h>
 
 #include <dlfcn.h>
 #include <string.h>
@@ -9,7 +9,8 @@
 
 #define NAMED_AT_MOST 4
 
-void *weir_library_open(const char *const *names, size_t count, char *message, size_t message_size)
+void *weir_kit_library_open(const char *const *names, size_t count, char *message,
+                            size_t message_size)
 {
     size_t used = 0;
     weir_text_append(message, message_size, &used, "%s", "");
@@ -24,8 +25,8 @@ void *weir_library_open(const char *const *names, size_t count, char *message, s
     return NULL;
 }
 
-bool weir_symbols_load(void *handle, const char *library, const struct weir_symbol *table,
-                       size_t count, void *functions, char *message, size_t message_size)
+bool weir_kit_symbols_load(void *handle, const char *library, const struct weir_kit_symbol *table,
+                           size_t count, void *functions, char *message, size_t message_size)
 {
     size_t used = 0;
     size_t missing = 0;

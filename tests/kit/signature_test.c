@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/cuda/cu.h"
 #include "tests/support/test.h"
+#include <weir/kit/signature.h>
 
 static struct weir_error last;
 
@@ -26,11 +26,11 @@ static const struct weir_host host = {
     .release = free,
 };
 
-static struct cu_signatures *must_read(const char *source)
+static struct weir_kit_signatures *must_read(const char *source)
 {
-    struct cu_signatures *all = NULL;
+    struct weir_kit_signatures *all = NULL;
     last = (struct weir_error){.status = WEIR_OK};
-    EXPECT_INT_EQ(cu_signatures_read(&host, source, &all), WEIR_OK);
+    EXPECT_INT_EQ(weir_kit_signatures_read(&host, source, &all), WEIR_OK);
     EXPECT_STR_EQ(last.message, "");
     return all;
 }
@@ -46,9 +46,9 @@ static void expect_parameter(const struct weir_parameter *parameter, const char 
     EXPECT_UINT_EQ(parameter->size, size);
 }
 
-WEIR_TEST(CudaSignature, EveryKindOfParameter)
+WEIR_TEST(KitSignature, EveryKindOfParameter)
 {
-    struct cu_signatures *all = must_read(
+    struct weir_kit_signatures *all = must_read(
         "struct pair { int a; float b; };\n"
         "__kernel WEIR_BLOCK(8, 4u, 0x2) void all_of_them(\n"
         "    __global const float *restrict in, const __global uint *flags, __global uchar *out,\n"
@@ -77,9 +77,9 @@ WEIR_TEST(CudaSignature, EveryKindOfParameter)
     free(all);
 }
 
-WEIR_TEST(CudaSignature, PointersThatAreConstThemselves)
+WEIR_TEST(KitSignature, PointersThatAreConstThemselves)
 {
-    struct cu_signatures *all =
+    struct weir_kit_signatures *all =
         must_read("__kernel void k(__global float *const p, __global float const *q) {}");
     ASSERT_NOT_NULL(all);
     EXPECT_UINT_EQ(all->kernels[0].parameters[0].writable, 1);
@@ -87,9 +87,9 @@ WEIR_TEST(CudaSignature, PointersThatAreConstThemselves)
     free(all);
 }
 
-WEIR_TEST(CudaSignature, WithoutParameters)
+WEIR_TEST(KitSignature, WithoutParameters)
 {
-    struct cu_signatures *all =
+    struct weir_kit_signatures *all =
         must_read("__kernel void a() {} __kernel void b(void) {} __kernel\nvoid\nc ( ) {}");
     ASSERT_NOT_NULL(all);
     ASSERT_UINT_EQ(all->kernel_count, 3);
@@ -100,7 +100,7 @@ WEIR_TEST(CudaSignature, WithoutParameters)
 }
 
 // Each source has exactly the kernel `yes`, without parameters or with one.
-WEIR_TEST(CudaSignature, WhatIsSkipped)
+WEIR_TEST(KitSignature, WhatIsSkipped)
 {
     static const char *const sources[] = {
         "// __kernel void no() {}\n__kernel void yes() {}",
@@ -117,7 +117,7 @@ WEIR_TEST(CudaSignature, WhatIsSkipped)
     };
     for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) {
         weir_test_note("%s", sources[i]);
-        struct cu_signatures *all = must_read(sources[i]);
+        struct weir_kit_signatures *all = must_read(sources[i]);
         ASSERT_NOT_NULL(all);
         ASSERT_UINT_EQ(all->kernel_count, 1);
         EXPECT_STR_EQ(all->kernels[0].name, "yes");
@@ -126,15 +126,15 @@ WEIR_TEST(CudaSignature, WhatIsSkipped)
     weir_test_note(NULL);
 }
 
-WEIR_TEST(CudaSignature, NothingAtAll)
+WEIR_TEST(KitSignature, NothingAtAll)
 {
-    struct cu_signatures *all = must_read("");
+    struct weir_kit_signatures *all = must_read("");
     ASSERT_NOT_NULL(all);
     EXPECT_UINT_EQ(all->kernel_count, 0);
     free(all);
 }
 
-WEIR_TEST(CudaSignature, WhatIsRefused)
+WEIR_TEST(KitSignature, WhatIsRefused)
 {
     static const char *const cases[][2] = {
         {"\n\n__kernel int k() {}", "source:3: kernel '?': void is expected"},
@@ -156,9 +156,9 @@ WEIR_TEST(CudaSignature, WhatIsRefused)
         {"__kernel", "void is expected"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct cu_signatures *all;
+        struct weir_kit_signatures *all;
         weir_test_note("%s", cases[i][0]);
-        EXPECT_INT_EQ(cu_signatures_read(&host, cases[i][0], &all), WEIR_ERROR_BUILD);
+        EXPECT_INT_EQ(weir_kit_signatures_read(&host, cases[i][0], &all), WEIR_ERROR_BUILD);
         EXPECT_CONTAINS(last.message, cases[i][1]);
         free(all);
     }
@@ -166,17 +166,17 @@ WEIR_TEST(CudaSignature, WhatIsRefused)
 }
 
 // Every text that begins as this one does is read or refused, and nothing else.
-WEIR_TEST(CudaSignature, EveryPrefix)
+WEIR_TEST(KitSignature, EveryPrefix)
 {
     static const char source[] = "/*c*/ __kernel WEIR_BLOCK(1, 2, 3) void k(__global const float "
                                  "*restrict p, WEIR_LOCAL_PARAM(uint) q, \"s\" 'c' // x\n uint n)";
     char *prefix = calloc(1, sizeof source);
     ASSERT_NOT_NULL(prefix);
     for (size_t length = 0; length < sizeof source; length++) {
-        struct cu_signatures *all;
+        struct weir_kit_signatures *all;
         memcpy(prefix, source, length);
         prefix[length] = '\0';
-        weir_status status = cu_signatures_read(&host, prefix, &all);
+        weir_status status = weir_kit_signatures_read(&host, prefix, &all);
         EXPECT_TRUE(status == WEIR_OK || status == WEIR_ERROR_BUILD);
         free(all);
     }
