@@ -41,8 +41,8 @@ __device__ unsigned __float_as_uint(float);
 __device__ float __int_as_float(int);
 __device__ float __uint_as_float(unsigned);
 
-#define WEIR_CHECK_ATOMIC(name)      \
-    __device__ int name(int *, int); \
+#define WEIR_CHECK_ATOMIC(name)       \
+    __device__ int name(int *, int);  \
     __device__ unsigned name(unsigned *, unsigned);
 WEIR_CHECK_ATOMIC(atomicAdd)
 WEIR_CHECK_ATOMIC(atomicMin)
