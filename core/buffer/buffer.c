@@ -6,11 +6,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "core/graph/capture.h"
-#include "core/object/buffer.h"
+#include "core/buffer/buffer.h"
 #include "core/object/device.h"
-#include "core/pool/pool.h"
 #include "core/queue/queue.h"
+#include "core/queue/retire.h"
 #include "core/support/error.h"
 #include "core/support/memory.h"
 #include "core/support/thread.h"
@@ -29,7 +28,7 @@ weir_status weir__buffer_make(weir_device *device, const char *label,
                               weir_buffer **out_buffer)
 {
     weir__device_reap(device);
-    weir_buffer *buffer = weir__member_allocate(device, WEIR__BUFFER, sizeof *buffer, label);
+    weir_buffer *buffer = weir__member_allocate(device, &weir__buffer_class, sizeof *buffer, label);
     if (!buffer)
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a buffer object");
     buffer->size = setup->size;
@@ -104,10 +103,10 @@ void weir_buffer_destroy(weir_buffer **buffer)
         return;
     weir_buffer *gone = *buffer;
     *buffer = NULL;
-    if (gone->block && !weir__pool_forget(gone))
+    if (gone->lender && !gone->lender->forget(gone))
         return;
     atomic_store(&gone->abandoned, true);
-    weir__buffer_let_go(gone);
+    weir__buffer_unhold(gone);
 }
 
 void weir__buffer_hold(weir_buffer *buffer)
@@ -115,7 +114,7 @@ void weir__buffer_hold(weir_buffer *buffer)
     atomic_fetch_add(&buffer->holders, 1);
 }
 
-void weir__buffer_let_go(weir_buffer *buffer)
+void weir__buffer_unhold(weir_buffer *buffer)
 {
     if (atomic_fetch_sub(&buffer->holders, 1) == 1)
         weir__member_retire(&buffer->member);
@@ -124,12 +123,13 @@ void weir__buffer_let_go(weir_buffer *buffer)
 bool weir__buffer_is_only_shared(const struct weir__member *member)
 {
     const weir_buffer *buffer = (const weir_buffer *)(const void *)member;
-    return member->kind == WEIR__BUFFER && atomic_load(&buffer->abandoned) &&
+    return member->class == &weir__buffer_class && atomic_load(&buffer->abandoned) &&
            atomic_load(&buffer->holders) > 0;
 }
 
-void weir__buffer_finalize(weir_buffer *buffer)
+static void finalize(struct weir__member *member)
 {
+    weir_buffer *buffer = (weir_buffer *)(void *)member;
     void (*gone)(void *user) = buffer->gone;
     void *user = buffer->gone_user;
     weir__chain_buffer_destroy(buffer->member.device->chain, buffer);
@@ -138,25 +138,7 @@ void weir__buffer_finalize(weir_buffer *buffer)
         gone(user);
 }
 
-size_t weir_buffer_size(const weir_buffer *buffer)
-{
-    return buffer ? buffer->size : 0;
-}
-
-weir_placement weir_buffer_placement(const weir_buffer *buffer)
-{
-    return buffer ? buffer->placement : WEIR_PLACE_DEVICE;
-}
-
-weir_status weir__buffer_refuse_range(const weir_buffer *buffer, const char *role, size_t offset,
-                                      size_t size, const char *file, int line)
-{
-    if (buffer->block && buffer->size == 0)
-        return weir__pool_refuse_freed(buffer, role, file, line);
-    return weir__fail_at(file, line, buffer->member.object.label, WEIR_ERROR_INVALID, NULL,
-                         "%s: %zu bytes at offset %zu do not lie in a buffer of %zu bytes", role,
-                         size, offset, buffer->size);
-}
+const struct weir__class weir__buffer_class = {.name = "buffer", .finalize = finalize};
 
 static weir_status check_host_use(const char *function, weir_buffer *buffer, size_t offset,
                                   size_t size, weir_access access)
@@ -284,7 +266,7 @@ static weir_status copy_piece(weir_queue *queue, weir_buffer *dst, size_t dst_of
     if (status == WEIR_OK)
         status = weir_queue_record_at(queue, out_busy, file, line);
     if (status < 0)
-        weir__queue_mark(queue, out_busy);
+        weir__queue_record_end(queue, out_busy);
     return status;
 }
 
@@ -360,8 +342,9 @@ static weir_status check_transfer(const char *function, weir_queue *queue, weir_
                              : !buffer ? "the buffer"
                                        : "the host's memory");
     if (weir__is_capturing(queue))
-        return weir__capture_refuse(queue, file, line, "uploads and downloads wait on the host",
-                                    "use weir_queue_copy() and a HOST buffer");
+        return weir__queue_refuse_capturing(queue, file, line,
+                                            "uploads and downloads wait on the host",
+                                            "use weir_queue_copy() and a HOST buffer");
     if (buffer->member.device != queue->member.device)
         return weir__fail_at(file, line, buffer->member.object.label, WEIR_ERROR_INVALID,
                              "use a queue of the buffer's device",

@@ -8,13 +8,14 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "core/object/buffer.h"
+#include "core/buffer/buffer.h"
+#include "core/event/notifier.h"
 #include "core/object/device.h"
 #include "core/object/peer.h"
 #include "core/queue/queue.h"
 #include "core/queue/registry.h"
+#include "core/queue/retire.h"
 #include "core/runtime/runtime.h"
-#include "core/submit/notifier.h"
 #include "core/support/error.h"
 #include "core/support/memory.h"
 #include "core/support/thread.h"
@@ -144,13 +145,13 @@ static weir_device *allocate_device(weir_runtime *runtime, const char *label)
     pthread_mutex_init(&device->lock, NULL);
     pthread_mutex_init(&device->staging_lock, NULL);
     pthread_mutex_init(&device->notifier_lock, NULL);
-    weir__migration_init(&device->migration);
+    weir__legacy_init(&device->legacy);
     return device;
 }
 
 static void free_device(weir_device *device)
 {
-    weir__migration_finish(&device->migration);
+    weir__legacy_finish(&device->legacy);
     pthread_mutex_destroy(&device->notifier_lock);
     pthread_mutex_destroy(&device->staging_lock);
     pthread_mutex_destroy(&device->lock);
@@ -222,10 +223,6 @@ fail:
 // Names one object of the user's that still exists.
 static weir_status refuse_close(weir_device *device)
 {
-    static const char *const kinds[] = {
-        [WEIR__QUEUE] = "queue",   [WEIR__BUFFER] = "buffer", [WEIR__PROGRAM] = "program",
-        [WEIR__KERNEL] = "kernel", [WEIR__POOL] = "pool",     [WEIR__GRAPH] = "graph",
-    };
     weir_status status = WEIR_OK;
 
     pthread_mutex_lock(&device->lock);
@@ -239,13 +236,13 @@ static weir_status refuse_close(weir_device *device)
         else if (!member->internal && member->object.label[0])
             status =
                 weir__fail_at(NULL, 0, device->info.name, WEIR_ERROR_INVALID, "destroy it first",
-                              "weir_device_close: the %s '%s' still exists", kinds[member->kind],
+                              "weir_device_close: the %s '%s' still exists", member->class->name,
                               member->object.label);
         else if (!member->internal)
             status = weir__fail_at(NULL, 0, device->info.name, WEIR_ERROR_INVALID,
                                    "destroy it first; params.label gives a name",
                                    "weir_device_close: a %s without a label still exists",
-                                   kinds[member->kind]);
+                                   member->class->name);
     pthread_mutex_unlock(&device->lock);
     return status;
 }
@@ -268,7 +265,7 @@ static void finish_retired(weir_device *device)
     weir_queue *queue;
     while ((queue = pin_queue(device))) {
         if (weir__queue_finish(queue) < 0)
-            weir__progress_complete(queue, atomic_load(&queue->seen));
+            weir__completion_complete(queue, atomic_load(&queue->seen));
         weir__registry_unpin(queue);
         weir__device_reap_all(device);
     }
@@ -297,7 +294,8 @@ weir_status weir_device_close(weir_device **device)
 
     *device = NULL;
     weir__staging_destroy(gone);
-    weir__migration_close(gone);
+    weir__thread_queues_close(gone);
+    weir__legacy_close(gone);
     finish_retired(gone);
     weir__peer_forget(gone);
     weir__notifier_destroy(gone);

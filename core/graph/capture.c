@@ -19,8 +19,9 @@
 #define CAPTURED (UINT64_C(1) << 63)
 #define ID_MASK 0x7fffffffu
 
-struct weir__capture {
-    struct weir__capture *next; // in the list
+struct capture {
+    struct weir__capture base; // as the queues see it
+    struct capture *next;      // in the list
     uint32_t id;
     uint32_t references; // under the lock of the list
     weir_device *device;
@@ -34,8 +35,15 @@ struct weir__capture {
 };
 
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct weir__capture *list;
+static struct capture *list;
 static atomic_uint last_id;
+
+static const struct weir__capture_ops capture_ops;
+
+static struct capture *capture_of(const weir_queue *queue)
+{
+    return (struct capture *)(void *)atomic_load_explicit(&queue->capture, memory_order_relaxed);
+}
 
 static uint32_t id_of(struct weir_event event)
 {
@@ -50,12 +58,12 @@ bool weir__capture_was(struct weir_event event)
 
 // The life of a capture.
 
-static void release(struct weir__capture *capture)
+static void release(struct capture *capture)
 {
     pthread_mutex_lock(&list_lock);
     bool last = --capture->references == 0;
     if (last) {
-        struct weir__capture **at = &list;
+        struct capture **at = &list;
         while (*at != capture)
             at = &(*at)->next;
         *at = capture->next;
@@ -70,11 +78,11 @@ static void release(struct weir__capture *capture)
 }
 
 // With a reference; NULL when it has ended.
-static struct weir__capture *find(struct weir_event event)
+static struct capture *find(struct weir_event event)
 {
     const uint32_t id = id_of(event);
     pthread_mutex_lock(&list_lock);
-    struct weir__capture *capture = list;
+    struct capture *capture = list;
     while (capture && capture->id != id)
         capture = capture->next;
     if (capture)
@@ -83,11 +91,12 @@ static struct weir__capture *find(struct weir_event event)
     return capture;
 }
 
-static struct weir__capture *create(weir_queue *origin, const char *file, int line)
+static struct capture *create(weir_queue *origin, const char *file, int line)
 {
-    struct weir__capture *capture = weir__allocate(sizeof *capture);
+    struct capture *capture = weir__allocate(sizeof *capture);
     if (!capture)
         return NULL;
+    capture->base.ops = &capture_ops;
     capture->references = 1;
     capture->device = origin->member.device;
     capture->origin = origin;
@@ -103,19 +112,19 @@ static struct weir__capture *create(weir_queue *origin, const char *file, int li
 }
 
 // The queue becomes the last branch. With its submit lock and the capture's held.
-static bool add_queue(struct weir__capture *capture, weir_queue *queue)
+static bool add_queue(struct capture *capture, weir_queue *queue)
 {
     if (!weir__notes_add_branch(&capture->notes, queue))
         return false;
-    atomic_store_explicit(&queue->capture, capture, memory_order_relaxed);
+    atomic_store_explicit(&queue->capture, &capture->base, memory_order_relaxed);
     return true;
 }
 
 // The queue's capture, locked; NULL if it is being ended, and the queue has left it
 // then. With the submit lock held.
-static struct weir__capture *enter(weir_queue *queue)
+static struct capture *enter(weir_queue *queue)
 {
-    struct weir__capture *capture = atomic_load_explicit(&queue->capture, memory_order_relaxed);
+    struct capture *capture = capture_of(queue);
     pthread_mutex_lock(&capture->lock);
     if (!capture->closed)
         return capture;
@@ -125,12 +134,12 @@ static struct weir__capture *enter(weir_queue *queue)
 }
 
 // Lets go of all queues. The caller has closed it.
-static void detach(struct weir__capture *capture)
+static void detach(struct capture *capture)
 {
     for (uint32_t i = 0; i < capture->notes.branch_count; i++) {
         weir_queue *queue = capture->notes.branches[i].queue;
         weir_biased_lock_take(&queue->submit_lock);
-        if (atomic_load_explicit(&queue->capture, memory_order_relaxed) == capture)
+        if (capture_of(queue) == capture)
             atomic_store_explicit(&queue->capture, NULL, memory_order_relaxed);
         weir_biased_lock_release(&queue->submit_lock);
     }
@@ -138,9 +147,9 @@ static void detach(struct weir__capture *capture)
 
 // Closes the queue's capture and returns it for the caller to end, or NULL: there is
 // none, or, with `as_origin`, it began elsewhere and is left as it is.
-static struct weir__capture *close_of(weir_queue *queue, bool as_origin)
+static struct capture *close_of(weir_queue *queue, bool as_origin)
 {
-    struct weir__capture *capture = NULL;
+    struct capture *capture = NULL;
     weir_biased_lock_take(&queue->submit_lock);
     if (weir__is_capturing(queue))
         capture = enter(queue);
@@ -155,14 +164,6 @@ static struct weir__capture *close_of(weir_queue *queue, bool as_origin)
 }
 
 // Sentences.
-
-weir_status weir__capture_refuse(const weir_queue *queue, const char *file, int line,
-                                 const char *why, const char *remedy)
-{
-    const char *label = queue->member.object.label;
-    return weir__fail_at(file, line, label, WEIR_ERROR_INVALID, remedy,
-                         "queue '%s' captures a graph, and %s", label, why);
-}
 
 weir_status weir__capture_refuse_event(const char *function, const char *object, const char *file,
                                        int line)
@@ -192,10 +193,10 @@ static weir_status refuse_kind(const weir_queue *queue, const struct weir_operat
     default:
         break;
     }
-    return weir__capture_refuse(queue, operation->file, operation->line, why, remedy);
+    return weir__queue_refuse_capturing(queue, operation->file, operation->line, why, remedy);
 }
 
-static weir_status fail_for_memory(struct weir__capture *capture)
+static weir_status fail_for_memory(struct capture *capture)
 {
     capture->out_of_memory = true;
     return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, "cancel the capture",
@@ -210,10 +211,9 @@ static bool is_node(enum weir_operation_kind kind)
            kind == WEIR_OPERATION_FILL || kind == WEIR_OPERATION_LAUNCH;
 }
 
-bool weir__capture_note(weir_queue *queue, const struct weir_operation *operation,
-                        weir_status *out_status)
+static bool note(weir_queue *queue, const struct weir_operation *operation, weir_status *out_status)
 {
-    struct weir__capture *capture = enter(queue);
+    struct capture *capture = enter(queue);
     if (!capture)
         return false;
     const uint32_t branch = weir__notes_branch(&capture->notes, queue);
@@ -228,9 +228,9 @@ bool weir__capture_note(weir_queue *queue, const struct weir_operation *operatio
     return true;
 }
 
-bool weir__capture_record(weir_queue *queue, struct weir_event *out_event, weir_status *out_status)
+static bool record(weir_queue *queue, struct weir_event *out_event, weir_status *out_status)
 {
-    struct weir__capture *capture = enter(queue);
+    struct capture *capture = enter(queue);
     if (!capture)
         return false;
     const uint32_t branch = weir__notes_branch(&capture->notes, queue);
@@ -249,7 +249,7 @@ bool weir__capture_record(weir_queue *queue, struct weir_event *out_event, weir_
 
 // Joining.
 
-static weir_status refuse_join(const weir_queue *queue, const struct weir__capture *capture,
+static weir_status refuse_join(const weir_queue *queue, const struct capture *capture,
                                const char *file, int line)
 {
     const char *label = queue->member.object.label;
@@ -267,16 +267,16 @@ static weir_status refuse_join(const weir_queue *queue, const struct weir__captu
 }
 
 // With the submit lock held.
-static weir_status join(weir_queue *queue, struct weir__capture *capture, struct weir_event event,
+static weir_status join(weir_queue *queue, struct capture *capture, struct weir_event event,
                         const char *file, int line)
 {
     weir_status status = WEIR_OK;
     const uint32_t record = (uint32_t)event.sequence;
-    const bool inside = atomic_load_explicit(&queue->capture, memory_order_relaxed) == capture;
+    const bool inside = capture_of(queue) == capture;
     if (!inside)
         status = refuse_join(queue, capture, file, line);
-    if (status == WEIR_OK && !inside && atomic_load(&queue->progress.failed))
-        status = weir__progress_refuse(queue);
+    if (status == WEIR_OK && !inside && atomic_load(&queue->completion.failed))
+        status = weir__completion_refuse(queue);
     if (status < 0)
         return status;
     pthread_mutex_lock(&capture->lock);
@@ -294,13 +294,13 @@ static weir_status join(weir_queue *queue, struct weir__capture *capture, struct
 weir_status weir__capture_wait(weir_queue *queue, struct weir_event event, const char *file,
                                int line)
 {
-    struct weir__capture *capture = find(event);
+    struct capture *capture = find(event);
     if (!capture)
         return weir__capture_refuse_event("weir_queue_wait", queue->member.object.label, file,
                                           line);
     weir_biased_lock_take(&queue->submit_lock);
     if (weir__is_capturing(queue)) { // leaves one that is being ended
-        struct weir__capture *own = enter(queue);
+        struct capture *own = enter(queue);
         if (own)
             pthread_mutex_unlock(&own->lock);
     }
@@ -315,7 +315,7 @@ weir_status weir__capture_wait(weir_queue *queue, struct weir_event event, const
 // With the submit lock held.
 static weir_status begin(weir_queue *queue, const char *file, int line)
 {
-    struct weir__capture *other = weir__is_capturing(queue) ? enter(queue) : NULL;
+    struct capture *other = weir__is_capturing(queue) ? enter(queue) : NULL;
     if (other) {
         const char *place = other->file ? other->file : "";
         const int where = other->line;
@@ -326,9 +326,9 @@ static weir_status begin(weir_queue *queue, const char *file, int line)
                              "%s:%d",
                              queue->member.object.label, place, where);
     }
-    if (atomic_load(&queue->progress.failed))
-        return weir__progress_refuse(queue);
-    struct weir__capture *capture = create(queue, file, line);
+    if (atomic_load(&queue->completion.failed))
+        return weir__completion_refuse(queue);
+    struct capture *capture = create(queue, file, line);
     if (!capture)
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a capture");
     if (add_queue(capture, queue))
@@ -356,7 +356,7 @@ weir_status weir_capture_node(weir_queue *queue, uint32_t *out_node)
     const char *label = queue->member.object.label;
     uint32_t last = WEIR__NO_NODE;
     weir_biased_lock_take(&queue->submit_lock);
-    struct weir__capture *capture = weir__is_capturing(queue) ? enter(queue) : NULL;
+    struct capture *capture = weir__is_capturing(queue) ? enter(queue) : NULL;
     if (capture) {
         last = capture->notes.branches[weir__notes_branch(&capture->notes, queue)].last;
         pthread_mutex_unlock(&capture->lock);
@@ -380,7 +380,7 @@ weir_status weir_capture_node(weir_queue *queue, uint32_t *out_node)
 }
 
 // What the first queue has not waited for would be lost.
-static weir_status check_joined(const struct weir__capture *capture, const char *file, int line)
+static weir_status check_joined(const struct capture *capture, const char *file, int line)
 {
     if (capture->out_of_memory)
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL,
@@ -416,7 +416,7 @@ weir_status weir_capture_end_at(weir_queue *queue, const struct weir_graph_param
     WEIR_REQUIRE_AT(file, line, NULL, queue);
     if (params)
         WEIR_REQUIRE_PARAMS(params);
-    struct weir__capture *capture = close_of(queue, true);
+    struct capture *capture = close_of(queue, true);
     if (!capture)
         return refuse_end(queue, file, line);
     detach(capture);
@@ -429,7 +429,7 @@ weir_status weir_capture_end_at(weir_queue *queue, const struct weir_graph_param
     return status;
 }
 
-static void cancel(struct weir__capture *capture)
+static void cancel(struct capture *capture)
 {
     detach(capture);
     release(capture);
@@ -439,15 +439,21 @@ weir_status weir_capture_cancel(weir_queue *queue)
 {
     WEIR_REFUSE_FORK();
     WEIR_REQUIRE(NULL, queue);
-    struct weir__capture *capture = close_of(queue, true);
+    struct capture *capture = close_of(queue, true);
     if (capture)
         cancel(capture);
     return WEIR_OK;
 }
 
-void weir__capture_abandon(weir_queue *queue)
+static void abandon(weir_queue *queue)
 {
-    struct weir__capture *capture = weir__is_capturing(queue) ? close_of(queue, false) : NULL;
+    struct capture *capture = weir__is_capturing(queue) ? close_of(queue, false) : NULL;
     if (capture)
         cancel(capture);
 }
+
+static const struct weir__capture_ops capture_ops = {
+    .note = note,
+    .record = record,
+    .abandon = abandon,
+};

@@ -1,14 +1,9 @@
-// Graphs: their life, launches and updates. How one is made is in capture.c, and what
-// stands in for a backend's graphs in replay.c.
-//
-// A launch is an operation like any other. What is particular is the order of launches:
-// on one queue it is there already, and on another queue a wait on the earlier launch
-// is put in front.
+// Graphs: their life and updates. capture.c makes them, launch.c launches them, and
+// core/queue/replay.c replays them for a backend that has none.
 #include <weir/graph.h>
 
 #include <limits.h>
 
-#include "core/graph/capture.h"
 #include "core/graph/graph.h"
 #include "core/object/buffer.h"
 #include "core/object/device.h"
@@ -16,6 +11,7 @@
 #include "core/queue/held.h"
 #include "core/queue/operation.h"
 #include "core/queue/queue.h"
+#include "core/queue/retire.h"
 #include "core/support/error.h"
 #include "core/support/memory.h"
 #include "core/support/thread.h"
@@ -92,11 +88,22 @@ void weir__graph_parts_finish(struct weir__graph_parts *parts)
 
 // Life.
 
+static void finalize(struct weir__member *member)
+{
+    weir_graph *graph = (weir_graph *)(void *)member;
+    weir__chain_graph_destroy(graph->member.device->chain, graph);
+    weir__graph_parts_finish(&graph->parts);
+    weir_biased_lock_finish(&graph->lock);
+    weir__member_free(&graph->member);
+}
+
+static const struct weir__class graph_class = {.name = "graph", .finalize = finalize};
+
 weir_status weir__graph_create(weir_device *device, const char *label,
                                struct weir__graph_parts *parts, weir_graph **out_graph)
 {
     weir__device_reap(device);
-    weir_graph *graph = weir__member_allocate(device, WEIR__GRAPH, sizeof *graph, label);
+    weir_graph *graph = weir__member_allocate(device, &graph_class, sizeof *graph, label);
     if (!graph)
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a graph object");
     const struct weir_graph_setup setup = {
@@ -120,14 +127,6 @@ weir_status weir__graph_create(weir_device *device, const char *label,
     return WEIR_OK;
 }
 
-void weir__graph_finalize(weir_graph *graph)
-{
-    weir__chain_graph_destroy(graph->member.device->chain, graph);
-    weir__graph_parts_finish(&graph->parts);
-    weir_biased_lock_finish(&graph->lock);
-    weir__member_free(&graph->member);
-}
-
 // Nobody launches it any more, so what it named is only used by what is under way, as
 // other memory is. Kernels stay: the driver's graph may know them.
 void weir_graph_destroy(weir_graph **graph)
@@ -143,45 +142,6 @@ void weir_graph_destroy(weir_graph **graph)
 uint32_t weir_graph_node_count(const weir_graph *graph)
 {
     return graph ? graph->parts.node_count : 0;
-}
-
-// Launches.
-
-// Under the graph's lock.
-static weir_status launch(weir_queue *queue, weir_graph *graph, const char *file, int line)
-{
-    struct weir_operation operation;
-    weir__operation_begin(&operation, WEIR_OPERATION_GRAPH, 0, file, line);
-    operation.u.graph.graph = graph;
-    operation.u.graph.nodes = graph->parts.nodes;
-    operation.u.graph.node_count = graph->parts.node_count;
-    const bool elsewhere = graph->launched.queue != queue->member.object.id;
-    weir_status status =
-        weir__queue_submit_launch(queue, &operation,
-                                  elsewhere ? graph->launched : (struct weir_event){0});
-    // Also when it failed: a part of it may be under way.
-    if (operation.sequence != 0)
-        graph->launched = (struct weir_event){queue->member.object.id, operation.sequence};
-    return status;
-}
-
-weir_status weir_queue_graph_at(weir_queue *queue, weir_graph *graph, const char *file, int line)
-{
-    WEIR_REFUSE_FORK();
-    WEIR_REQUIRE_AT(file, line, NULL, queue && graph);
-    if (graph->member.device != queue->member.device)
-        return weir__fail_at(file, line, graph->member.object.label, WEIR_ERROR_INVALID,
-                             "capture a graph for each device",
-                             "weir_queue_graph: the graph belongs to another device than queue "
-                             "'%s'",
-                             queue->member.object.label);
-    if (weir__is_capturing(queue))
-        return weir__capture_refuse(queue, file, line, "a graph's launch cannot be part of a graph",
-                                    "submit what it does to the queue instead");
-    weir_biased_lock_take(&graph->lock);
-    weir_status status = launch(queue, graph, file, line);
-    weir_biased_lock_release(&graph->lock);
-    return status;
 }
 
 // Updates.
@@ -209,10 +169,10 @@ static weir_status check_kind(const weir_graph *graph, uint32_t node,
                          weir__operation_name(wanted));
 }
 
-static struct weir__asker asker_of(const weir_graph *graph)
+static struct weir__caller caller_of(const weir_graph *graph)
 {
-    return (struct weir__asker){.device = graph->member.device,
-                                .label = graph->member.object.label};
+    return (struct weir__caller){.device = graph->member.device,
+                                 .label = graph->member.object.label};
 }
 
 // Under the graph's lock. `fresh` is the graph's when this succeeds.
@@ -266,11 +226,11 @@ static weir_status set_launch(weir_graph *graph, uint32_t node, struct weir_exte
                               size_t argument_count)
 {
     struct weir_operation operation;
-    const struct weir__asker asker = asker_of(graph);
+    const struct weir__caller caller = caller_of(graph);
     weir_status status = check_kind(graph, node, WEIR_OPERATION_LAUNCH);
     if (status < 0)
         return status;
-    status = weir__operation_launch(&asker, graph->parts.nodes[node].operation.u.launch.kernel,
+    status = weir__operation_launch(&caller, graph->parts.nodes[node].operation.u.launch.kernel,
                                     grid, block, arguments, argument_count, &operation);
     return status < 0 ? status : update(graph, node, &operation);
 }
@@ -307,10 +267,10 @@ static weir_status set_copy(weir_graph *graph, uint32_t node, weir_buffer *dst, 
                             weir_buffer *src, size_t src_offset, size_t size)
 {
     struct weir_operation operation;
-    const struct weir__asker asker = asker_of(graph);
+    const struct weir__caller caller = caller_of(graph);
     weir_status status = check_kind(graph, node, WEIR_OPERATION_COPY);
     if (status == WEIR_OK)
-        status = weir__operation_copy(&asker, dst, dst_offset, src, src_offset, size, &operation);
+        status = weir__operation_copy(&caller, dst, dst_offset, src, src_offset, size, &operation);
     if (status < 0)
         return status;
     const struct weir_operation *before = &graph->parts.nodes[node].operation;
@@ -333,12 +293,13 @@ static weir_status set_fill(weir_graph *graph, uint32_t node, weir_buffer *dst, 
                             size_t size, const void *pattern, size_t pattern_size)
 {
     struct weir_operation operation;
-    const struct weir__asker asker = asker_of(graph);
+    const struct weir__caller caller = caller_of(graph);
     weir_status status = check_kind(graph, node, WEIR_OPERATION_FILL);
     if (status < 0)
         return status;
     const weir_buffer *before = graph->parts.nodes[node].operation.u.fill.dst;
-    status = weir__operation_fill(&asker, dst, dst_offset, size, pattern, pattern_size, &operation);
+    status =
+        weir__operation_fill(&caller, dst, dst_offset, size, pattern, pattern_size, &operation);
     if (status == WEIR_OK)
         status = check_placement(graph, node, "dst", before, dst);
     return status < 0 ? status : update(graph, node, &operation);

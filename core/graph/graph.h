@@ -29,9 +29,6 @@ struct weir_graph {
 weir_status weir__graph_create(weir_device *device, const char *label,
                                struct weir__graph_parts *parts, weir_graph **out_graph);
 
-// Frees a graph of which no launch is under way.
-void weir__graph_finalize(weir_graph *graph);
-
 // Counts the buffers and the kernel of an operation as used, or as used no more.
 void weir__operation_use(const struct weir_operation *operation);
 void weir__operation_unuse(const struct weir_operation *operation);

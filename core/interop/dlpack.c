@@ -7,8 +7,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "core/buffer/buffer.h"
 #include "core/interop/native.h"
-#include "core/object/buffer.h"
 #include "core/object/device.h"
 #include "core/support/error.h"
 #include "core/support/memory.h"
@@ -131,7 +131,7 @@ static void end_export(DLManagedTensor *tensor)
     if (!tensor || atomic_load(&weir__forked))
         return;
     struct exported *exported = tensor->manager_ctx;
-    weir__buffer_let_go(exported->buffer);
+    weir__buffer_unhold(exported->buffer);
     weir__release(exported);
 }
 

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "core/object/buffer.h"
+#include "core/buffer/buffer.h"
 #include "core/queue/operation.h"
 #include "core/queue/queue.h"
 #include "core/support/error.h"
@@ -83,44 +83,14 @@ weir_status weir_queue_native_at(weir_queue *queue, weir_native_function functio
     WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), function);
     WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), arguments || argument_count == 0);
     struct weir_operation operation;
-    const struct weir__asker asker = {queue->member.device, queue->member.object.label, file, line,
-                                      false};
-    weir_status status = refuse_native(asker.device, "weir_queue_native", asker.label, file, line);
+    const struct weir__caller caller = {queue->member.device, queue->member.object.label, file,
+                                        line, false};
+    weir_status status =
+        refuse_native(caller.device, "weir_queue_native", caller.label, file, line);
     if (status == WEIR_OK)
         status =
-            weir__operation_native(&asker, function, user, arguments, argument_count, &operation);
+            weir__operation_native(&caller, function, user, arguments, argument_count, &operation);
     return status < 0 ? status : weir__queue_submit(queue, &operation);
-}
-
-// `user` is the operation as it was submitted.
-static weir_status call(const struct weir_native_queue *native, void *user)
-{
-    const struct weir_operation *operation = user;
-    // What an earlier failure left in this thread must not pass for this one's detail.
-    weir_error_set(NULL);
-    weir__set_in_native_call(true);
-    weir_status status = operation->u.native.function(native, operation->u.native.user);
-    weir__set_in_native_call(false);
-    if (status < 0 && weir_last_error()->status != status)
-        weir__report(status, NULL, "the function returned %s (%d)", weir_status_name(status),
-                     (int)status);
-    return status < 0 ? status : WEIR_OK;
-}
-
-weir_status weir__native_submit(const struct weir_link *backend, weir_queue *queue,
-                                const struct weir_operation *operation)
-{
-    struct weir_operation guarded = *operation;
-    const struct weir_error before = *weir_last_error();
-    guarded.u.native.function = call;
-    guarded.u.native.user = (void *)(uintptr_t)operation; // read only, by call()
-    atomic_store_explicit(&queue->in_native, true, memory_order_relaxed);
-    weir_status status = backend->ops->queue_submit(backend, queue, &guarded);
-    atomic_store_explicit(&queue->in_native, false, memory_order_relaxed);
-    // Success leaves the thread's detail as it was.
-    if (status >= 0)
-        weir_error_set(&before);
-    return status;
 }
 
 // What is the caller's.

@@ -8,7 +8,6 @@
 
 #include "core/module/check.h"
 #include "core/module/forward.h"
-#include "core/queue/gate.h"
 #include "core/support/error.h"
 #include "core/support/memory.h"
 
@@ -34,9 +33,9 @@ static void place(struct weir__chain *chain, uint32_t index, const char *name,
     if (ops->region)
         chain->regions = true;
     if (index + 1 < chain->count)
-        weir__slots_fill_plugin(&entry->ops);
+        weir__fill_slots_of_plugin(&entry->ops);
     else
-        weir__slots_fill_backend(&entry->ops);
+        weir__fill_slots_of_backend(&entry->ops);
     chain->links[index] = (struct weir_link){
         .ops = &entry->ops,
         .next = index + 1 < chain->count ? &chain->links[index + 1] : NULL,
@@ -47,7 +46,8 @@ static void place(struct weir__chain *chain, uint32_t index, const char *name,
 }
 
 weir_status weir__chain_build(struct weir__chain *chain, const struct weir__loaded *modules,
-                              uint32_t module_count, const struct weir_host *host)
+                              uint32_t module_count, const struct weir_module_ops *own,
+                              const struct weir_host *host)
 {
     uint32_t count = module_count + 1;
     size_t size = count * (sizeof(struct weir_link) + sizeof(struct built_link));
@@ -61,7 +61,7 @@ weir_status weir__chain_build(struct weir__chain *chain, const struct weir__load
             chain->times = true;
     for (uint32_t i = 0; i + 1 < module_count; i++)
         place(chain, i, modules[i].module->name, modules[i].ops, host);
-    place(chain, count - 2, "last-hop", &weir__last_hop_ops, host);
+    place(chain, count - 2, "core", own, host);
     place(chain, count - 1, modules[module_count - 1].module->name, modules[module_count - 1].ops,
           host);
     return WEIR_OK;
@@ -73,12 +73,12 @@ weir_status weir__chain_open(struct weir__chain *chain, const struct weir_settin
     *out_failed = 0;
     for (uint32_t i = chain->count; i-- > 0;) {
         struct weir_link *link = &chain->links[i];
-        bool is_last_hop = i + 2 == chain->count;
+        bool is_own = i + 2 == chain->count;
         uint32_t module = i + 1 == chain->count ? i - 1 : i;
 
         if (link->ops->open) {
             weir_status status =
-                link->ops->open(link, is_last_hop ? NULL : settings[module], &link->state);
+                link->ops->open(link, is_own ? NULL : settings[module], &link->state);
             if (status < 0) {
                 *out_failed = module;
                 return status;
@@ -101,6 +101,11 @@ void weir__chain_finish(struct weir__chain *chain)
 const struct weir_link *weir__chain_first(const struct weir__chain *chain)
 {
     return &chain->links[0];
+}
+
+const struct weir_link *weir__chain_own(const struct weir__chain *chain)
+{
+    return &chain->links[chain->count - 2];
 }
 
 const struct weir_link *weir__chain_backend(const struct weir__chain *chain)
@@ -195,8 +200,6 @@ void weir__chain_queue_leave(const struct weir__chain *chain, weir_queue *queue)
 
 void weir__chain_queue_destroy(const struct weir__chain *chain, weir_queue *queue)
 {
-    // The backend goes first, so the last hop must not be inside it any more.
-    weir__last_hop_settle(&chain->links[chain->count - 2], queue);
     for (uint32_t i = 0; i + 2 < chain->count; i++)
         if (chain->links[i].ops->queue_retire)
             chain->links[i].ops->queue_retire(&chain->links[i], queue);

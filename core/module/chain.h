@@ -1,4 +1,4 @@
-// A chain: zero or more plugins, the last hop, and one backend, each in its
+// A chain: zero or more plugins, a link of the front end's own, and one backend, each in its
 // link. Only the builder here knows how long a chain is.
 #ifndef WEIR_CORE_MODULE_CHAIN_H
 #define WEIR_CORE_MODULE_CHAIN_H
@@ -15,10 +15,11 @@ struct weir__chain {
     bool times;       // and times of operations
 };
 
-// Builds links out of loaded modules, outermost first, the backend last, and
-// adds the last hop before the backend. Opens nothing.
+// Builds links out of loaded modules, outermost first, the backend last, and adds the link of
+// the front end's `own` slots before the backend. Opens nothing.
 weir_status weir__chain_build(struct weir__chain *chain, const struct weir__loaded *modules,
-                              uint32_t module_count, const struct weir_host *host);
+                              uint32_t module_count, const struct weir_module_ops *own,
+                              const struct weir_host *host);
 
 // Opens every link, the backend first, and closes those already open when one
 // fails. `settings[i]` belongs to `modules[i]` of the build; `*out_failed` is
@@ -30,6 +31,7 @@ weir_status weir__chain_open(struct weir__chain *chain, const struct weir_settin
 void weir__chain_finish(struct weir__chain *chain);
 
 const struct weir_link *weir__chain_first(const struct weir__chain *chain);
+const struct weir_link *weir__chain_own(const struct weir__chain *chain);
 const struct weir_link *weir__chain_backend(const struct weir__chain *chain);
 
 // Creates an object link by link, from the outermost to the backend. If one

@@ -221,7 +221,7 @@ static void no_region(const struct weir_link *link, const char *name, uint64_t n
             (ops)->slot = (function); \
     } while (0)
 
-void weir__slots_fill_plugin(struct weir_module_ops *ops)
+void weir__fill_slots_of_plugin(struct weir_module_ops *ops)
 {
     FILL(ops, device_trim, forward_device_trim);
     FILL(ops, queue_submit, forward_queue_submit);
@@ -242,7 +242,7 @@ void weir__slots_fill_plugin(struct weir_module_ops *ops)
     FILL(ops, region, forward_region);
 }
 
-void weir__slots_fill_backend(struct weir_module_ops *ops)
+void weir__fill_slots_of_backend(struct weir_module_ops *ops)
 {
     FILL(ops, device_trim, nothing_for_device);
     FILL(ops, queue_flush, nothing_for_queue);

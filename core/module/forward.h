@@ -6,9 +6,9 @@
 #include <weir/module/module.h>
 
 // Unset slots of a plugin forward to the next link; creates and destroys stay unset.
-void weir__slots_fill_plugin(struct weir_module_ops *ops);
+void weir__fill_slots_of_plugin(struct weir_module_ops *ops);
 
 // Unset optional slots of a backend do what their lines in the ops table say.
-void weir__slots_fill_backend(struct weir_module_ops *ops);
+void weir__fill_slots_of_backend(struct weir_module_ops *ops);
 
 #endif

@@ -7,12 +7,23 @@
 #include "base/cold.h"
 #include "core/object/object.h"
 
+// What a pool adds to the buffers that it lends.
+struct weir__lender {
+    // Before weir_buffer_destroy(): the buffer leaves the pool. False, with a sentence in the
+    // log, if it was freed to the pool already.
+    bool (*forget)(weir_buffer *buffer);
+    // The error of a use after the free to the pool.
+    weir_status (*refuse_freed)(const weir_buffer *buffer, const char *role, const char *file,
+                                int line);
+};
+
 struct weir_buffer {
     struct weir__member member;
     size_t size;
     weir_placement placement;
-    char *pointer;             // HOST: its memory
-    struct weir__block *block; // where it came out of a pool; its size is 0 once freed
+    char *pointer;                     // HOST: its memory
+    const struct weir__lender *lender; // the pool that it came out of; its size is 0 once freed
+    struct weir__block *block;         // of the pool
     // The handle of the user's, and each tensor that was exported.
     atomic_uint holders;
     atomic_bool abandoned; // the user's handle is destroyed
@@ -20,25 +31,6 @@ struct weir_buffer {
     void (*gone)(void *user);
     void *gone_user;
 };
-
-// Makes a buffer of a checked size. The library's own, `internal`, does not keep its device
-// from closing.
-weir_status weir__buffer_make(weir_device *device, const char *label,
-                              const struct weir_buffer_setup *setup, bool internal,
-                              weir_buffer **out_buffer);
-
-// Refuses a size that is 0, or beyond the device's limit.
-weir_status weir__buffer_check_size(weir_device *device, const char *label, size_t size);
-
-// One more holder, and one less; the last one destroys the buffer.
-void weir__buffer_hold(weir_buffer *buffer);
-void weir__buffer_let_go(weir_buffer *buffer);
-
-// Whether the member is a buffer that its user has destroyed and a tensor holds.
-bool weir__buffer_is_only_shared(const struct weir__member *member);
-
-// Frees a buffer that no work uses.
-void weir__buffer_finalize(weir_buffer *buffer);
 
 // Whether [offset, offset + size) lies in the buffer; written so that nothing wraps.
 static inline bool weir__buffer_holds(const weir_buffer *buffer, size_t offset, size_t size)
@@ -51,8 +43,5 @@ static inline bool weir__buffer_holds(const weir_buffer *buffer, size_t offset, 
 WEIR_COLD weir_status weir__buffer_refuse_range(const weir_buffer *buffer, const char *role,
                                                 size_t offset, size_t size, const char *file,
                                                 int line);
-
-// Frees the pinned memory that uploads and downloads go through.
-void weir__staging_destroy(weir_device *device);
 
 #endif

@@ -9,10 +9,22 @@
 
 #include "core/module/chain.h"
 #include "core/object/object.h"
-#include "core/queue/legacy.h"
 
 struct weir__staging;
 struct weir__notifier;
+struct weir__thread_queue;
+
+// A device's part in the order of its legacy queue (core/queue/legacy.h).
+struct weir__legacy {
+    // Operations begun on the legacy queue. Each queue has the number that it is behind
+    // of, and looks at this one at every operation.
+    atomic_uint_fast64_t turn;
+    // Recoveries of the legacy queue, behind each of which it waits for everything anew:
+    // when it failed it may have left out waits. Changes under its submit lock.
+    atomic_uint_fast64_t epoch;
+    pthread_mutex_t lock; // taken before any submit lock, never inside one
+    weir_queue *queue;    // NULL: nobody has asked for it
+};
 
 struct weir_device {
     struct weir_object object;
@@ -35,7 +47,8 @@ struct weir_device {
     struct weir__staging *staging; // what no upload or download uses
     pthread_mutex_t notifier_lock;
     struct weir__notifier *notifier;
-    struct weir__migration migration;
+    struct weir__legacy legacy;
+    struct weir__thread_queue *thread_queues; // under the lock of all threads' lists
 };
 
 #endif

@@ -1,14 +1,6 @@
-// What queues, buffers, programs and kernels share: the slots for their links,
-// membership of a device, and destruction that is put off while work uses them.
-//
-// Deferred destruction needs no bookkeeping on the submit path. When an object
-// is destroyed, every busy queue of its device, and of its peers, gets a record (or
-// has one at its end already); when all of these are complete, nothing can use the
-// object any more. Until then it waits in the device's list of retired objects, which is
-// looked through whenever something is created, destroyed, synced or trimmed.
-//
-// What a graph uses waits there until the graph is gone, and only then learns which
-// queues are busy.
+// What queues, buffers, programs, kernels, pools and graphs share: a private slot for every
+// link of the chain, and membership of a device. core/queue/retire.h destroys them once no
+// work uses them.
 #ifndef WEIR_CORE_OBJECT_OBJECT_H
 #define WEIR_CORE_OBJECT_OBJECT_H
 
@@ -19,13 +11,13 @@
 #define WEIR__LINE_BYTES 64 // of a cache
 #define WEIR__SLOTS_INSIDE 4
 
-enum weir__kind {
-    WEIR__QUEUE = 1,
-    WEIR__BUFFER,
-    WEIR__PROGRAM,
-    WEIR__KERNEL,
-    WEIR__POOL,
-    WEIR__GRAPH,
+struct weir__member;
+
+// What all objects of one type have in common.
+struct weir__class {
+    const char *name; // "queue", for sentences
+    // Frees an object that no work uses any more, on any thread, with no lock held.
+    void (*finalize)(struct weir__member *member);
 };
 
 // The first member of every object but the device. What operations read of it is in one
@@ -34,20 +26,20 @@ struct weir__member {
     _Alignas(WEIR__LINE_BYTES) struct weir_object object;
     weir_device *device;
     void *slots[WEIR__SLOTS_INSIDE];
-    enum weir__kind kind;
+    const struct weir__class *class;
     bool internal;                 // the library's own; does not keep a device from closing
     struct weir__member *previous; // the device's list: of live objects, or,
     struct weir__member *next;     // after destruction, of retired ones
-    bool marked;                   // retired: the frontier stands
-    atomic_uint uses;              // by captures and graphs, which keep it from going
-    struct weir_event *frontier;   // to be complete before it may go
+    bool has_frontier;             // after destruction: `frontier` is filled in
+    atomic_uint uses;              // by captures and graphs, which keep it alive
+    struct weir_event *frontier;   // events to be complete before it is finalized
     uint32_t frontier_count;
     void *block; // the memory that the object lies in
 };
 
 // A zeroed object of `size` bytes, which begins with a weir__member, with slots
 // for the device's chain and a copy of `label`; or NULL.
-void *weir__member_allocate(weir_device *device, enum weir__kind kind, size_t size,
+void *weir__member_allocate(weir_device *device, const struct weir__class *class, size_t size,
                             const char *label);
 
 // Frees an object that never was, or no longer is, on a list.
@@ -59,22 +51,9 @@ void weir__member_enlist(struct weir__member *member);
 // Takes it off that list.
 void weir__member_delist(struct weir__member *member);
 
-// Takes it off that list and destroys it as soon as no work of the
-// device uses it: at once if the device is idle. Never waits for the device.
-void weir__member_retire(struct weir__member *member);
-
-// Destroys retired objects of the device that nothing uses any more. It stops at
-// the eighth that is still used, so that no call pays for a long list; those
-// looked at go to its end.
-void weir__device_reap(weir_device *device);
-
-// The same, but looks at every one.
-void weir__device_reap_all(weir_device *device);
-
-// The next queue of the device with a reference taken, or NULL; drops the one on
-// `queue`, which kept it on the list. NULL starts. Queues that come to the list
-// meanwhile stand before its start.
-weir_queue *weir__device_next_queue(weir_device *device, weir_queue *queue);
+// Puts an object on one of its device's lists, or takes it off. With the device's lock held.
+void weir__member_insert(struct weir__member **list, struct weir__member *member);
+void weir__member_take(struct weir__member **list, struct weir__member *member);
 
 // An object id; they start at 1 and are never used again.
 uint64_t weir__object_next_id(void);

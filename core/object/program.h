@@ -20,11 +20,6 @@ struct weir_kernel {
     struct weir_kernel_info info;
 };
 
-void weir__kernel_finalize(weir_kernel *kernel);
-
-// Drops a reference; the last one frees the program.
-void weir__program_unref(weir_program *program);
-
 // Checks one launch's arguments against the kernel's signature.
 weir_status weir__kernel_check(const weir_kernel *kernel, const struct weir_argument *arguments,
                                size_t argument_count, const char *file, int line);

@@ -1,8 +1,10 @@
 // A pool's blocks: made of the device's memory as far as the pool's limit goes, and given back
 // to it.
+#include "core/buffer/buffer.h"
 #include "core/pool/pool.h"
 
 #include "core/queue/queue.h"
+#include "core/queue/retire.h"
 #include "core/support/error.h"
 #include "core/support/memory.h"
 
@@ -52,6 +54,7 @@ weir_buffer *weir__pool_dissolve(struct weir__block *block)
     unlink_block(pool, block);
     weir_biased_lock_release(&pool->lock);
     buffer->block = NULL;
+    buffer->lender = NULL;
     weir__release(block);
     weir__pool_drop(pool);
     return buffer;
@@ -64,7 +67,7 @@ void weir__pool_give_back(struct weir__block *blocks, bool idle)
         weir_buffer *buffer = weir__pool_dissolve(blocks);
         if (idle) {
             weir__member_delist(&buffer->member);
-            weir__buffer_finalize(buffer);
+            buffer->member.class->finalize(&buffer->member);
         } else {
             weir__member_retire(&buffer->member);
         }
@@ -78,8 +81,8 @@ static void ask_all_queues(weir_device *device)
     const struct weir_error saved = *weir_last_error();
     struct weir_event end;
     for (weir_queue *queue = NULL; (queue = weir__device_next_queue(device, queue));)
-        if (weir__queue_mark(queue, &end) && end.sequence)
-            weir_event_query(end);
+        if (weir__queue_record_end(queue, &end) && end.sequence)
+            weir__event_is_complete(end);
     weir__error_set(&saved);
 }
 
@@ -158,6 +161,7 @@ weir_status weir__pool_make_block(weir_pool *pool, uint32_t class_index, size_t 
     block->capacity = capacity;
     block->class_index = class_index;
     block->buffer->block = block;
+    block->buffer->lender = &weir__pool_lender;
     weir_biased_lock_take(&pool->lock);
     link_block(pool, block, lane);
     weir_biased_lock_release(&pool->lock);

@@ -8,11 +8,11 @@
 // holds. It is kept before its free is submitted: until that lock is let go, nobody can
 // be behind the free.
 #include "core/pool/pool.h"
+#include "core/buffer/buffer.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "core/graph/capture.h"
 #include "core/queue/queue.h"
 #include "core/queue/registry.h"
 #include "core/support/error.h"
@@ -142,8 +142,8 @@ static weir_status allocate(const struct request *request, struct weir__block **
     const bool reused = !block;
 
     weir__queue_enter(queue);
-    weir_status status = atomic_load_explicit(&queue->progress.failed, memory_order_acquire)
-                             ? weir__progress_refuse(queue)
+    weir_status status = atomic_load_explicit(&queue->completion.failed, memory_order_acquire)
+                             ? weir__completion_refuse(queue)
                              : WEIR_OK;
     if (status == WEIR_OK && !block)
         block = take(request);
@@ -212,8 +212,8 @@ weir_status weir_pool_allocate_at(weir_pool *pool, weir_queue *queue, size_t siz
     *out_buffer = NULL;
     WEIR_REQUIRE_AT(file, line, NULL, pool && queue);
     if (weir__is_capturing(queue))
-        return weir__capture_refuse(queue, file, line, "memory cannot be allocated in one",
-                                    "allocate it before the capture");
+        return weir__queue_refuse_capturing(queue, file, line, "memory cannot be allocated in one",
+                                            "allocate it before the capture");
     struct request request = {pool, queue, size, 0, 0, file, line};
     weir_status status = check_allocate(&request);
     if (status < 0)
@@ -266,8 +266,8 @@ static weir_status check_free(const weir_queue *queue, const weir_buffer *buffer
                              "weir_pool_free: the buffer belongs to another device than queue '%s'",
                              queue->member.object.label);
     if (weir__is_capturing(queue))
-        return weir__capture_refuse(queue, file, line, "memory cannot be freed in one",
-                                    "free it before or behind the graph's launch");
+        return weir__queue_refuse_capturing(queue, file, line, "memory cannot be freed in one",
+                                            "free it before or behind the graph's launch");
     if (atomic_load(&buffer->member.uses) > 0)
         return weir__fail_at(file, line, buffer->member.object.label, WEIR_ERROR_INVALID,
                              "destroy the graph first, or take the buffer out of the pool with "
@@ -333,8 +333,8 @@ weir_status weir_pool_free_at(weir_queue *queue, weir_buffer **buffer, const cha
     return status;
 }
 
-weir_status weir__pool_refuse_freed(const weir_buffer *buffer, const char *role, const char *file,
-                                    int line)
+static weir_status refuse_freed(const weir_buffer *buffer, const char *role, const char *file,
+                                int line)
 {
     struct weir__block *block = buffer->block;
     weir_biased_lock_take(&block->pool->lock);
@@ -343,7 +343,7 @@ weir_status weir__pool_refuse_freed(const weir_buffer *buffer, const char *role,
     return status;
 }
 
-bool weir__pool_forget(weir_buffer *buffer)
+static bool forget(weir_buffer *buffer)
 {
     struct weir__block *block = buffer->block;
     weir_pool *pool = block->pool;
@@ -362,7 +362,17 @@ bool weir__pool_forget(weir_buffer *buffer)
     return true;
 }
 
+const struct weir__lender weir__pool_lender = {.forget = forget, .refuse_freed = refuse_freed};
+
 // Life.
+
+// A pool goes with its last block.
+static void finalize(struct weir__member *member)
+{
+    (void)member;
+}
+
+static const struct weir__class pool_class = {.name = "pool", .finalize = finalize};
 
 static uint64_t limit_of(const weir_device *device, const struct weir_pool_params *params)
 {
@@ -385,7 +395,7 @@ weir_status weir_pool_create(weir_device *device, const struct weir_pool_params 
     WEIR_REQUIRE_PARAMS(params);
     WEIR_REQUIRE(params->label,
                  params->placement == WEIR_PLACE_DEVICE || params->placement == WEIR_PLACE_HOST);
-    weir_pool *pool = weir__member_allocate(device, WEIR__POOL, sizeof *pool, params->label);
+    weir_pool *pool = weir__member_allocate(device, &pool_class, sizeof *pool, params->label);
     if (!pool)
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a pool");
     pool->placement = params->placement;

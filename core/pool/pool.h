@@ -129,12 +129,6 @@ void weir__pool_drop(weir_pool *pool);
 // nothing is to be hoped for. `*out_any`: blocks of this class are kept.
 bool weir__pool_ask(weir_pool *pool, uint32_t class_index, bool *out_any);
 
-// The error of who uses a buffer that was freed to its pool.
-weir_status weir__pool_refuse_freed(const weir_buffer *buffer, const char *role, const char *file,
-                                    int line);
-
-// Before a pool's buffer is destroyed by weir_buffer_destroy(): it leaves the pool.
-// False, with a sentence in the log, if it was freed to the pool already.
-bool weir__pool_forget(weir_buffer *buffer);
+extern const struct weir__lender weir__pool_lender;
 
 #endif

@@ -82,7 +82,7 @@ static bool is_complete(struct weir_event freed)
     if (!queue) // gone, and so is its work
         return true;
     bool complete =
-        atomic_load_explicit(&queue->progress.completed, memory_order_acquire) >= freed.sequence;
+        atomic_load_explicit(&queue->completion.completed, memory_order_acquire) >= freed.sequence;
     weir__registry_unpin(queue);
     return complete;
 }
@@ -91,7 +91,7 @@ static bool is_complete(struct weir_event freed)
 static bool is_behind(const weir_queue *queue, struct weir_event freed)
 {
     const struct weir_event *legacy = &queue->legacy.end;
-    return weir__waits_cover(&queue->progress.waits, freed) ||
+    return weir__wait_ring_covers(&queue->completion.waits, freed) ||
            (legacy->queue == freed.queue && legacy->sequence >= freed.sequence) ||
            is_complete(freed);
 }
@@ -218,7 +218,7 @@ static bool ask_lane(weir_pool *pool, uint32_t class_index, struct weir_event fr
         weir_queue *queue = weir__registry_pin(freed.queue);
         if (!queue)
             return true;
-        bool marked = weir__queue_mark(queue, &mark);
+        bool marked = weir__queue_record_end(queue, &mark);
         weir__registry_unpin(queue);
         if (!marked || mark.sequence == 0) // 0: all of it is complete
             return marked;

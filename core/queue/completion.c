@@ -1,4 +1,4 @@
-// See the header for the rules. Locks: a queue's progress lock is a leaf; the
+// See the header for the rules. Locks: a queue's completion lock is a leaf; the
 // walk lock is taken before it and never inside it.
 #include "core/queue/completion.h"
 
@@ -16,24 +16,24 @@ struct weir__failure {
 };
 
 // The failures of a queue that is gone.
-struct grave {
-    struct grave *next;
+struct gone_queue {
+    struct gone_queue *next;
     uint64_t id;
     weir_runtime *runtime;
     struct weir__failure *failures;
 };
 
 static pthread_mutex_t walk_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_mutex_t grave_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct grave *graves;
+static pthread_mutex_t gone_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct gone_queue *gone_queues;
 // Failures ever booked. While it is zero, completing needs no look at causes.
 static atomic_uint_fast64_t failure_count;
 
-bool weir__progress_init(struct weir__progress *progress)
+bool weir__completion_init(struct weir__completion *completion)
 {
-    pthread_mutex_init(&progress->lock, NULL);
-    progress->spare = weir__allocate(sizeof *progress->spare);
-    return progress->spare != NULL;
+    pthread_mutex_init(&completion->lock, NULL);
+    completion->spare = weir__allocate(sizeof *completion->spare);
+    return completion->spare != NULL;
 }
 
 static void free_failures(struct weir__failure *failure, const struct weir__failure *end)
@@ -45,51 +45,51 @@ static void free_failures(struct weir__failure *failure, const struct weir__fail
     }
 }
 
-// The grave and the queue share the list for as long as someone still has a
+// The gone and the queue share the list for as long as someone still has a
 // reference on the queue.
-void weir__progress_bury(weir_queue *queue)
+void weir__completion_keep_failures(weir_queue *queue)
 {
-    struct weir__progress *progress = &queue->progress;
-    if (!atomic_load_explicit(&progress->has_failures, memory_order_acquire))
+    struct weir__completion *completion = &queue->completion;
+    if (!atomic_load_explicit(&completion->has_failures, memory_order_acquire))
         return;
-    struct grave *grave = weir__allocate(sizeof *grave);
-    if (!grave)
+    struct gone_queue *gone = weir__allocate(sizeof *gone);
+    if (!gone)
         return;
 
-    pthread_mutex_lock(&progress->lock);
-    progress->buried = progress->failures;
-    *grave = (struct grave){.id = queue->member.object.id,
-                            .runtime = queue->member.device->runtime,
-                            .failures = progress->failures};
-    pthread_mutex_unlock(&progress->lock);
-    pthread_mutex_lock(&grave_lock);
-    grave->next = graves;
-    graves = grave;
-    pthread_mutex_unlock(&grave_lock);
+    pthread_mutex_lock(&completion->lock);
+    completion->kept = completion->failures;
+    *gone = (struct gone_queue){.id = queue->member.object.id,
+                                .runtime = queue->member.device->runtime,
+                                .failures = completion->failures};
+    pthread_mutex_unlock(&completion->lock);
+    pthread_mutex_lock(&gone_lock);
+    gone->next = gone_queues;
+    gone_queues = gone;
+    pthread_mutex_unlock(&gone_lock);
 }
 
-void weir__progress_finish(struct weir__progress *progress)
+void weir__completion_finish(struct weir__completion *completion)
 {
-    free_failures(progress->failures, progress->buried);
-    weir__release(progress->spare);
-    weir__waits_finish(&progress->waits);
-    pthread_mutex_destroy(&progress->lock);
+    free_failures(completion->failures, completion->kept);
+    weir__release(completion->spare);
+    weir__wait_ring_finish(&completion->waits);
+    pthread_mutex_destroy(&completion->lock);
 }
 
-void weir__progress_forget(weir_runtime *runtime)
+void weir__completion_forget(weir_runtime *runtime)
 {
-    pthread_mutex_lock(&grave_lock);
-    for (struct grave **at = &graves; *at;) {
-        struct grave *grave = *at;
-        if (grave->runtime != runtime) {
-            at = &grave->next;
+    pthread_mutex_lock(&gone_lock);
+    for (struct gone_queue **at = &gone_queues; *at;) {
+        struct gone_queue *gone = *at;
+        if (gone->runtime != runtime) {
+            at = &gone->next;
             continue;
         }
-        *at = grave->next;
-        free_failures(grave->failures, NULL);
-        weir__release(grave);
+        *at = gone->next;
+        free_failures(gone->failures, NULL);
+        weir__release(gone);
     }
-    pthread_mutex_unlock(&grave_lock);
+    pthread_mutex_unlock(&gone_lock);
 }
 
 // The earliest failure that covers `sequence`.
@@ -105,15 +105,15 @@ static const struct weir__failure *find(const struct weir__failure *failures, ui
 // Copies the cause of the failure that covers the operation; false: none.
 static bool cause_at(weir_queue *queue, uint64_t sequence, struct weir_error *out_cause)
 {
-    struct weir__progress *progress = &queue->progress;
-    if (!atomic_load_explicit(&progress->has_failures, memory_order_acquire))
+    struct weir__completion *completion = &queue->completion;
+    if (!atomic_load_explicit(&completion->has_failures, memory_order_acquire))
         return false;
 
-    pthread_mutex_lock(&progress->lock);
-    const struct weir__failure *failure = find(progress->failures, sequence);
+    pthread_mutex_lock(&completion->lock);
+    const struct weir__failure *failure = find(completion->failures, sequence);
     if (failure)
         *out_cause = failure->cause;
-    pthread_mutex_unlock(&progress->lock);
+    pthread_mutex_unlock(&completion->lock);
     return failure != NULL;
 }
 
@@ -121,26 +121,26 @@ static bool cause_of_gone(struct weir_event event, struct weir_error *out_cause)
 {
     bool found = false;
 
-    pthread_mutex_lock(&grave_lock);
-    for (const struct grave *grave = graves; grave && !found; grave = grave->next) {
+    pthread_mutex_lock(&gone_lock);
+    for (const struct gone_queue *gone = gone_queues; gone && !found; gone = gone->next) {
         const struct weir__failure *failure =
-            grave->id == event.queue ? find(grave->failures, event.sequence) : NULL;
+            gone->id == event.queue ? find(gone->failures, event.sequence) : NULL;
         if (failure) {
             *out_cause = failure->cause;
             found = true;
         }
     }
-    pthread_mutex_unlock(&grave_lock);
+    pthread_mutex_unlock(&gone_lock);
     return found;
 }
 
-weir_status weir__progress_status(weir_queue *queue, uint64_t sequence)
+weir_status weir__completion_status(weir_queue *queue, uint64_t sequence)
 {
     struct weir_error cause;
     return cause_at(queue, sequence, &cause) ? weir__error_set(&cause) : WEIR_OK;
 }
 
-weir_status weir__progress_status_gone(struct weir_event event)
+weir_status weir__completion_status_gone(struct weir_event event)
 {
     struct weir_error cause;
     if (atomic_load_explicit(&failure_count, memory_order_acquire) == 0)
@@ -148,9 +148,9 @@ weir_status weir__progress_status_gone(struct weir_event event)
     return cause_of_gone(event, &cause) ? weir__error_set(&cause) : WEIR_OK;
 }
 
-weir_status weir__progress_refuse(weir_queue *queue)
+weir_status weir__completion_refuse(weir_queue *queue)
 {
-    weir_status status = weir__progress_status(queue, UINT64_MAX);
+    weir_status status = weir__completion_status(queue, UINT64_MAX);
     if (status < 0)
         return status;
     return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, "weir_queue_recover() clears it",
@@ -158,47 +158,47 @@ weir_status weir__progress_refuse(weir_queue *queue)
                       queue->member.object.label);
 }
 
-void weir__progress_fail(weir_queue *queue, uint64_t first, const struct weir_error *cause)
+void weir__completion_fail(weir_queue *queue, uint64_t first, const struct weir_error *cause)
 {
-    struct weir__progress *progress = &queue->progress;
+    struct weir__completion *completion = &queue->completion;
     struct weir__failure *failure = weir__allocate(sizeof *failure);
 
     atomic_fetch_add(&failure_count, 1);
-    pthread_mutex_lock(&progress->lock);
-    const struct weir__failure *known = find(progress->failures, UINT64_MAX);
+    pthread_mutex_lock(&completion->lock);
+    const struct weir__failure *known = find(completion->failures, UINT64_MAX);
     if (!failure) {
-        failure = progress->spare;
-        progress->spare = NULL;
+        failure = completion->spare;
+        completion->spare = NULL;
     }
     if (failure && !(known && known->first <= first)) {
-        *failure = (struct weir__failure){.next = progress->failures,
+        *failure = (struct weir__failure){.next = completion->failures,
                                           .first = first,
                                           .last = UINT64_MAX,
                                           .cause = *cause};
-        progress->failures = failure;
+        completion->failures = failure;
         failure = NULL;
     }
-    atomic_store(&progress->has_failures, true);
-    atomic_store(&progress->failed, true);
-    pthread_mutex_unlock(&progress->lock);
+    atomic_store(&completion->has_failures, true);
+    atomic_store(&completion->failed, true);
+    pthread_mutex_unlock(&completion->lock);
     weir__release(failure);
 }
 
-void weir__progress_recover(weir_queue *queue, uint64_t sequence)
+void weir__completion_recover(weir_queue *queue, uint64_t sequence)
 {
-    struct weir__progress *progress = &queue->progress;
+    struct weir__completion *completion = &queue->completion;
     struct weir__failure *spare = weir__allocate(sizeof *spare);
 
-    pthread_mutex_lock(&progress->lock);
-    for (struct weir__failure *failure = progress->failures; failure; failure = failure->next)
+    pthread_mutex_lock(&completion->lock);
+    for (struct weir__failure *failure = completion->failures; failure; failure = failure->next)
         if (failure->last == UINT64_MAX)
             failure->last = sequence;
-    if (!progress->spare) {
-        progress->spare = spare;
+    if (!completion->spare) {
+        completion->spare = spare;
         spare = NULL;
     }
-    atomic_store(&progress->failed, false);
-    pthread_mutex_unlock(&progress->lock);
+    atomic_store(&completion->failed, false);
+    pthread_mutex_unlock(&completion->lock);
     weir__release(spare);
 }
 
@@ -209,7 +209,7 @@ static void ask_driver(struct weir_event event)
         return;
     const struct weir_link *first = producer->first;
     if (first->ops->event_query(first, producer, event.sequence) == WEIR_OK)
-        weir__progress_complete(producer, event.sequence);
+        weir__completion_complete(producer, event.sequence);
     weir__registry_unpin(producer);
 }
 
@@ -235,12 +235,12 @@ static bool still_waits(void *user, const struct weir__wait *wait)
         sift->producer = weir__registry_pin(wait->event.queue);
     }
     weir_queue *producer = sift->producer;
-    bool done = !producer || atomic_load_explicit(&producer->progress.completed,
+    bool done = !producer || atomic_load_explicit(&producer->completion.completed,
                                                   memory_order_acquire) >= wait->event.sequence;
     bool failed = producer ? done && cause_at(producer, wait->event.sequence, &cause)
                            : cause_of_gone(wait->event, &cause);
     if (failed)
-        weir__progress_fail(sift->queue, wait->own, &cause);
+        weir__completion_fail(sift->queue, wait->own, &cause);
     return !done;
 }
 
@@ -248,43 +248,43 @@ static bool still_waits(void *user, const struct weir__wait *wait)
 // asks whether its middle is complete by now, and only then grows.
 static bool make_room(weir_queue *queue)
 {
-    struct weir__waits *waits = &queue->progress.waits;
+    struct weir__wait_ring *waits = &queue->completion.waits;
     struct sift sift = {.queue = queue};
     struct weir__wait middle;
 
     pthread_mutex_lock(&walk_lock);
-    bool any = weir__waits_get(waits, waits->capacity / 2, UINT64_MAX, &middle);
+    bool any = weir__wait_ring_get(waits, waits->capacity / 2, UINT64_MAX, &middle);
     pthread_mutex_unlock(&walk_lock);
     if (any && !middle.is_launch)
         ask_driver(middle.event);
     pthread_mutex_lock(&walk_lock);
-    weir__waits_filter(waits, still_waits, &sift);
+    weir__wait_ring_filter(waits, still_waits, &sift);
     if (sift.producer)
         weir__registry_unpin(sift.producer);
-    bool room = weir__waits_grow(waits);
+    bool room = weir__wait_ring_grow(waits);
     pthread_mutex_unlock(&walk_lock);
     return room;
 }
 
-weir_status weir__progress_wait(weir_queue *queue, uint64_t own, struct weir_event event,
-                                weir_queue *producer, uint32_t flags, bool *out_implied)
+weir_status weir__completion_wait(weir_queue *queue, uint64_t own, struct weir_event event,
+                                  weir_queue *producer, uint32_t flags, bool *out_implied)
 {
-    struct weir__waits *waits = &queue->progress.waits;
+    struct weir__wait_ring *waits = &queue->completion.waits;
     const struct weir__wait wait = {own, event, flags & WEIR_OPERATION_RELAUNCH};
     struct weir_error cause;
 
-    bool complete =
-        atomic_load_explicit(&producer->progress.completed, memory_order_acquire) >= event.sequence;
-    *out_implied = producer == queue || complete || weir__waits_cover(waits, event);
+    bool complete = atomic_load_explicit(&producer->completion.completed, memory_order_acquire) >=
+                    event.sequence;
+    *out_implied = producer == queue || complete || weir__wait_ring_covers(waits, event);
     // Nobody looks at a complete producer again, and it may have failed since the
     // caller did.
     if (complete && producer != queue && cause_at(producer, event.sequence, &cause)) {
-        weir__progress_fail(queue, own, &cause);
+        weir__completion_fail(queue, own, &cause);
         return weir__error_set(&cause);
     }
-    if (*out_implied || weir__waits_push(waits, wait))
+    if (*out_implied || weir__wait_ring_push(waits, wait))
         return WEIR_OK;
-    if (!make_room(queue) || !weir__waits_push(waits, wait))
+    if (!make_room(queue) || !weir__wait_ring_push(waits, wait))
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory to note a wait");
     return WEIR_OK;
 }
@@ -295,17 +295,17 @@ weir_status weir__progress_wait(weir_queue *queue, uint64_t own, struct weir_eve
 
 static void walk_add(weir_queue **list, weir_queue *queue, uint64_t target, bool *changed)
 {
-    struct weir__progress *progress = &queue->progress;
+    struct weir__completion *completion = &queue->completion;
 
-    if (progress->target == 0) { // not on the list yet
-        progress->target = target;
-        progress->walk_next = *list;
+    if (completion->target == 0) { // not on the list yet
+        completion->target = target;
+        completion->walk_next = *list;
         *list = queue;
         *changed = true;
         return;
     }
-    if (target > progress->target) {
-        progress->target = target;
+    if (target > completion->target) {
+        completion->target = target;
         *changed = true;
     }
     weir__registry_unpin(queue); // the list holds one pin each
@@ -313,7 +313,7 @@ static void walk_add(weir_queue **list, weir_queue *queue, uint64_t target, bool
 
 static bool wait_before_target(const weir_queue *queue, uint32_t index, struct weir__wait *out_wait)
 {
-    return weir__waits_get(&queue->progress.waits, index, queue->progress.target, out_wait);
+    return weir__wait_ring_get(&queue->completion.waits, index, queue->completion.target, out_wait);
 }
 
 // Behind a failure a wait proves nothing: it, or what came before it, may have been
@@ -351,7 +351,7 @@ static void walk_gather(weir_queue **list)
 {
     for (bool changed = true; changed;) {
         changed = false;
-        for (weir_queue *queue = *list; queue; queue = queue->progress.walk_next)
+        for (weir_queue *queue = *list; queue; queue = queue->completion.walk_next)
             walk_waits(list, queue, &changed);
     }
 }
@@ -374,39 +374,39 @@ static void walk_propagate(weir_queue *list)
 
     for (bool changed = true; changed;) {
         changed = false;
-        for (weir_queue *queue = list; queue; queue = queue->progress.walk_next)
+        for (weir_queue *queue = list; queue; queue = queue->completion.walk_next)
             for (uint32_t i = 0; wait_before_target(queue, i, &wait); i++)
                 if (wait_cause(&wait, &cause) && !cause_at(queue, wait.own, &known)) {
-                    weir__progress_fail(queue, wait.own, &cause);
+                    weir__completion_fail(queue, wait.own, &cause);
                     changed = true;
                 }
     }
 }
 
-static void raise_completed(struct weir__progress *progress, uint64_t sequence)
+static void raise_completed(struct weir__completion *completion, uint64_t sequence)
 {
-    uint_fast64_t known = atomic_load_explicit(&progress->completed, memory_order_relaxed);
+    uint_fast64_t known = atomic_load_explicit(&completion->completed, memory_order_relaxed);
     while (known < sequence &&
-           !atomic_compare_exchange_weak_explicit(&progress->completed, &known, sequence,
+           !atomic_compare_exchange_weak_explicit(&completion->completed, &known, sequence,
                                                   memory_order_release, memory_order_relaxed)) {
     }
 }
 
 static void walk_book(weir_queue *queue)
 {
-    struct weir__progress *progress = &queue->progress;
+    struct weir__completion *completion = &queue->completion;
 
-    weir__waits_drop(&progress->waits, progress->target);
-    raise_completed(progress, progress->target);
-    progress->target = 0;
-    progress->walk_next = NULL;
+    weir__wait_ring_drop(&completion->waits, completion->target);
+    raise_completed(completion, completion->target);
+    completion->target = 0;
+    completion->walk_next = NULL;
 }
 
-void weir__progress_complete(weir_queue *queue, uint64_t sequence)
+void weir__completion_complete(weir_queue *queue, uint64_t sequence)
 {
-    struct weir__progress *progress = &queue->progress;
+    struct weir__completion *completion = &queue->completion;
 
-    if (sequence <= atomic_load_explicit(&progress->completed, memory_order_acquire))
+    if (sequence <= atomic_load_explicit(&completion->completed, memory_order_acquire))
         return;
     weir_queue *list = NULL;
     bool changed;
@@ -422,7 +422,7 @@ void weir__progress_complete(weir_queue *queue, uint64_t sequence)
     // worker is idle and its end takes locks of its own only.
     while (list) {
         weir_queue *at = list;
-        list = at->progress.walk_next;
+        list = at->completion.walk_next;
         walk_book(at);
         weir__registry_unpin(at);
     }

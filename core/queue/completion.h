@@ -21,57 +21,57 @@
 
 struct weir__failure;
 
-struct weir__progress {
+struct weir__completion {
     atomic_uint_fast64_t completed; // this and everything before it has finished
     atomic_bool failed;             // new submissions are refused
     atomic_bool has_failures;       // there are any, recovered ones included
     pthread_mutex_t lock;           // of the failures; a leaf
     struct weir__failure *failures;
-    struct weir__failure *spare;  // for the cause that there is no memory for
-    struct weir__failure *buried; // these and what follows them are in a grave
-    struct weir__waits waits;
+    struct weir__failure *spare; // for the cause that there is no memory for
+    struct weir__failure *kept;  // these and what follows them outlive the queue
+    struct weir__wait_ring waits;
     // Of the walk over queues that learn of a completion; under its lock.
     uint64_t target;
     weir_queue *walk_next;
 };
 
 // Returns false when there is no memory; finishing it is legal then.
-bool weir__progress_init(struct weir__progress *progress);
+bool weir__completion_init(struct weir__completion *completion);
 
 // Before the queue can no longer be found: its failures stay findable under its
-// id until weir__progress_forget().
-void weir__progress_bury(weir_queue *queue);
+// id until weir__completion_forget().
+void weir__completion_keep_failures(weir_queue *queue);
 
-void weir__progress_finish(struct weir__progress *progress);
+void weir__completion_finish(struct weir__completion *completion);
 
 // Forgets the failures of gone queues of this runtime.
-void weir__progress_forget(weir_runtime *runtime);
+void weir__completion_forget(weir_runtime *runtime);
 
 // Notes that operation `own` waits on `event` of `producer`, or stores true in
 // `*out_implied` and notes nothing where the queue is behind the event already.
 // Under the queue's submit lock. Where the event turns out to have failed, so
 // has the queue, and the cause is returned. `flags` are the operation's.
-weir_status weir__progress_wait(weir_queue *queue, uint64_t own, struct weir_event event,
-                                weir_queue *producer, uint32_t flags, bool *out_implied);
+weir_status weir__completion_wait(weir_queue *queue, uint64_t own, struct weir_event event,
+                                  weir_queue *producer, uint32_t flags, bool *out_implied);
 
 // Books a failure at operation `first` with `cause` as its detail.
-WEIR_COLD void weir__progress_fail(weir_queue *queue, uint64_t first,
-                                   const struct weir_error *cause);
+WEIR_COLD void weir__completion_fail(weir_queue *queue, uint64_t first,
+                                     const struct weir_error *cause);
 
 // Books that everything up to `sequence` has finished, here and in the queues
 // that this implies.
-void weir__progress_complete(weir_queue *queue, uint64_t sequence);
+void weir__completion_complete(weir_queue *queue, uint64_t sequence);
 
 // The status of an event that is complete: WEIR_OK, or the first cause as the
 // thread's error.
-weir_status weir__progress_status(weir_queue *queue, uint64_t sequence);
-weir_status weir__progress_status_gone(struct weir_event event);
+weir_status weir__completion_status(weir_queue *queue, uint64_t sequence);
+weir_status weir__completion_status_gone(struct weir_event event);
 
 // The first cause that makes a failed queue refuse submissions, as the thread's
 // error.
-WEIR_COLD weir_status weir__progress_refuse(weir_queue *queue);
+WEIR_COLD weir_status weir__completion_refuse(weir_queue *queue);
 
 // Ends the present failure: operations after `sequence` are free of it.
-void weir__progress_recover(weir_queue *queue, uint64_t sequence);
+void weir__completion_recover(weir_queue *queue, uint64_t sequence);
 
 #endif

@@ -25,64 +25,64 @@ const char *weir__operation_name(enum weir_operation_kind kind)
     return operation_names[kind];
 }
 
-static weir_status check_range(const struct weir__asker *asker, const char *role,
+static weir_status check_range(const struct weir__caller *caller, const char *role,
                                const weir_buffer *buffer, size_t offset, size_t size)
 {
     if (weir__buffer_holds(buffer, offset, size))
         return WEIR_OK;
-    return weir__buffer_refuse_range(buffer, role, offset, size, asker->file, asker->line);
+    return weir__buffer_refuse_range(buffer, role, offset, size, caller->file, caller->line);
 }
 
-WEIR_COLD static weir_status refuse_device(const struct weir__asker *asker, const char *role,
+WEIR_COLD static weir_status refuse_device(const struct weir__caller *caller, const char *role,
                                            const weir_buffer *buffer)
 {
-    return weir__fail_at(asker->file, asker->line, buffer->member.object.label, WEIR_ERROR_INVALID,
-                         "copy through a HOST buffer of each device",
+    return weir__fail_at(caller->file, caller->line, buffer->member.object.label,
+                         WEIR_ERROR_INVALID, "copy through a HOST buffer of each device",
                          "%s belongs to device '%s', queue '%s' to '%s'", role,
-                         buffer->member.device->info.name, weir__label_shown(asker->label),
-                         asker->device->info.name);
+                         buffer->member.device->info.name, weir__label_shown(caller->label),
+                         caller->device->info.name);
 }
 
-static weir_status check_buffer(const struct weir__asker *asker, const char *role,
+static weir_status check_buffer(const struct weir__caller *caller, const char *role,
                                 const weir_buffer *buffer, size_t offset, size_t size)
 {
     if (!buffer)
-        return weir__fail_at(asker->file, asker->line, asker->label, WEIR_ERROR_INVALID,
+        return weir__fail_at(caller->file, caller->line, caller->label, WEIR_ERROR_INVALID,
                              "create it first; destroying it sets the pointer to NULL",
                              "%s is no buffer (NULL)", role);
-    if (buffer->member.device != asker->device)
-        return refuse_device(asker, role, buffer);
-    return check_range(asker, role, buffer, offset, size);
+    if (buffer->member.device != caller->device)
+        return refuse_device(caller, role, buffer);
+    return check_range(caller, role, buffer, offset, size);
 }
 
 // One side of a copy, which may be of a peer of the queue's device if `other`, the other
 // side, is not.
-static weir_status check_side(const struct weir__asker *asker, const char *role,
+static weir_status check_side(const struct weir__caller *caller, const char *role,
                               const weir_buffer *buffer, size_t offset, size_t size,
                               const weir_buffer *other)
 {
-    if (!buffer || !other || buffer->member.device == asker->device)
-        return check_buffer(asker, role, buffer, offset, size);
-    if (other->member.device != asker->device)
-        return weir__fail_at(asker->file, asker->line, buffer->member.object.label,
+    if (!buffer || !other || buffer->member.device == caller->device)
+        return check_buffer(caller, role, buffer, offset, size);
+    if (other->member.device != caller->device)
+        return weir__fail_at(caller->file, caller->line, buffer->member.object.label,
                              WEIR_ERROR_INVALID, "use a queue of the device of one of the two",
                              "neither buffer of the copy belongs to device '%s' of queue '%s'",
-                             asker->device->info.name, weir__label_shown(asker->label));
-    if (!asker->peers && weir_device_can_peer(asker->device, buffer->member.device))
-        return weir__fail_at(asker->file, asker->line, buffer->member.object.label,
+                             caller->device->info.name, weir__label_shown(caller->label));
+    if (!caller->peers && weir_device_can_peer(caller->device, buffer->member.device))
+        return weir__fail_at(caller->file, caller->line, buffer->member.object.label,
                              WEIR_ERROR_INVALID, "submit it before or behind the graph's launch",
                              "a graph holds no copies between devices, and %s belongs to '%s'",
                              role, buffer->member.device->info.name);
-    if (weir__peer_allow(asker->device, buffer->member.device))
-        return check_range(asker, role, buffer, offset, size);
+    if (weir__peer_allow(caller->device, buffer->member.device))
+        return check_range(caller, role, buffer, offset, size);
     // A driver that fails, rather than being no match for this, has left a detail: asked
     // again, with none before, it tells.
     weir_error_set(NULL);
-    if (weir__peer_allow(asker->device, buffer->member.device))
-        return check_range(asker, role, buffer, offset, size);
+    if (weir__peer_allow(caller->device, buffer->member.device))
+        return check_range(caller, role, buffer, offset, size);
     if (weir_last_error()->status == WEIR_OK)
-        return refuse_device(asker, role, buffer);
-    weir__error_place(buffer->member.object.label, asker->file, asker->line);
+        return refuse_device(caller, role, buffer);
+    weir__error_place(buffer->member.object.label, caller->file, caller->line);
     return weir_last_error()->status;
 }
 
@@ -91,25 +91,25 @@ static bool overlap(size_t a, size_t b, size_t size)
     return a < b ? b - a < size : a - b < size;
 }
 
-weir_status weir__operation_copy(const struct weir__asker *asker, weir_buffer *dst,
+weir_status weir__operation_copy(const struct weir__caller *caller, weir_buffer *dst,
                                  size_t dst_offset, weir_buffer *src, size_t src_offset,
                                  size_t size, struct weir_operation *out_operation)
 {
-    weir_status status = check_side(asker, "dst", dst, dst_offset, size, src);
+    weir_status status = check_side(caller, "dst", dst, dst_offset, size, src);
     if (status < 0)
         return status;
-    status = check_side(asker, "src", src, src_offset, size, dst);
+    status = check_side(caller, "src", src, src_offset, size, dst);
     if (status < 0)
         return status;
     if (dst == src && overlap(dst_offset, src_offset, size))
-        return weir__fail_at(asker->file, asker->line, dst->member.object.label, WEIR_ERROR_INVALID,
-                             "copy through a second buffer",
+        return weir__fail_at(caller->file, caller->line, dst->member.object.label,
+                             WEIR_ERROR_INVALID, "copy through a second buffer",
                              "copy of %zu bytes from offset %zu to %zu of one buffer: the ranges "
                              "overlap",
                              size, src_offset, dst_offset);
 
     weir__operation_begin(out_operation, WEIR_OPERATION_COPY, size ? 0 : WEIR_OPERATION_EMPTY,
-                          asker->file, asker->line);
+                          caller->file, caller->line);
     out_operation->u.copy.dst = dst;
     out_operation->u.copy.src = src;
     out_operation->u.copy.dst_offset = dst_offset;
@@ -131,18 +131,18 @@ static bool plane_extent(const struct weir_plane *plane, size_t width, size_t he
     return true;
 }
 
-static weir_status check_plane(const struct weir__asker *asker, const char *role,
+static weir_status check_plane(const struct weir__caller *caller, const char *role,
                                const struct weir_plane *plane, size_t width, size_t height,
                                const weir_buffer *other)
 {
     size_t size;
     if (plane->pitch < width)
-        return weir__fail_at(asker->file, asker->line, asker->label, WEIR_ERROR_INVALID, NULL,
+        return weir__fail_at(caller->file, caller->line, caller->label, WEIR_ERROR_INVALID, NULL,
                              "copy_2d: the pitch of %s, %zu, is below the width, %zu", role,
                              plane->pitch, width);
     if (!plane_extent(plane, width, height, &size))
         size = SIZE_MAX;
-    return check_side(asker, role, plane->buffer, plane->offset, size, other);
+    return check_side(caller, role, plane->buffer, plane->offset, size, other);
 }
 
 // Rows interleave freely, so two planes of one buffer are refused when their
@@ -166,24 +166,24 @@ static bool planes_overlap(const struct weir_plane *dst, const struct weir_plane
     return shift < width || dst->pitch - shift < width;
 }
 
-weir_status weir__operation_copy_2d(const struct weir__asker *asker, const struct weir_plane *dst,
+weir_status weir__operation_copy_2d(const struct weir__caller *caller, const struct weir_plane *dst,
                                     const struct weir_plane *src, size_t width, size_t height,
                                     struct weir_operation *out_operation)
 {
-    weir_status status = check_plane(asker, "dst", dst, width, height, src->buffer);
+    weir_status status = check_plane(caller, "dst", dst, width, height, src->buffer);
     if (status < 0)
         return status;
-    status = check_plane(asker, "src", src, width, height, dst->buffer);
+    status = check_plane(caller, "src", src, width, height, dst->buffer);
     if (status < 0)
         return status;
     bool empty = width == 0 || height == 0;
     if (!empty && planes_overlap(dst, src, width, height))
-        return weir__fail_at(asker->file, asker->line, dst->buffer->member.object.label,
+        return weir__fail_at(caller->file, caller->line, dst->buffer->member.object.label,
                              WEIR_ERROR_INVALID, "copy through a second buffer",
                              "copy_2d within one buffer: source and destination overlap");
 
     weir__operation_begin(out_operation, WEIR_OPERATION_COPY_2D, empty ? WEIR_OPERATION_EMPTY : 0,
-                          asker->file, asker->line);
+                          caller->file, caller->line);
     out_operation->u.copy_2d.dst = *dst;
     out_operation->u.copy_2d.src = *src;
     out_operation->u.copy_2d.width = width;
@@ -191,25 +191,25 @@ weir_status weir__operation_copy_2d(const struct weir__asker *asker, const struc
     return WEIR_OK;
 }
 
-weir_status weir__operation_fill(const struct weir__asker *asker, weir_buffer *dst,
+weir_status weir__operation_fill(const struct weir__caller *caller, weir_buffer *dst,
                                  size_t dst_offset, size_t size, const void *pattern,
                                  size_t pattern_size, struct weir_operation *out_operation)
 {
     if (pattern_size == 0 || pattern_size > 16 || (pattern_size & (pattern_size - 1)))
-        return weir__fail_at(asker->file, asker->line, asker->label, WEIR_ERROR_INVALID, NULL,
+        return weir__fail_at(caller->file, caller->line, caller->label, WEIR_ERROR_INVALID, NULL,
                              "fill: a pattern has 1, 2, 4, 8 or 16 bytes, not %zu", pattern_size);
-    weir_status status = check_buffer(asker, "dst", dst, dst_offset, size);
+    weir_status status = check_buffer(caller, "dst", dst, dst_offset, size);
     if (status < 0)
         return status;
     if (dst_offset % pattern_size || size % pattern_size)
-        return weir__fail_at(asker->file, asker->line, dst->member.object.label, WEIR_ERROR_INVALID,
-                             NULL,
+        return weir__fail_at(caller->file, caller->line, dst->member.object.label,
+                             WEIR_ERROR_INVALID, NULL,
                              "fill: offset %zu and size %zu must be multiples of the pattern's %zu "
                              "bytes",
                              dst_offset, size, pattern_size);
 
     weir__operation_begin(out_operation, WEIR_OPERATION_FILL, size ? 0 : WEIR_OPERATION_EMPTY,
-                          asker->file, asker->line);
+                          caller->file, caller->line);
     out_operation->u.fill.dst = dst;
     out_operation->u.fill.dst_offset = dst_offset;
     out_operation->u.fill.size = size;
@@ -223,19 +223,20 @@ static bool exceeds(const struct weir_extent *extent, const struct weir_extent *
     return extent->x > limit->x || extent->y > limit->y || extent->z > limit->z;
 }
 
-static weir_status check_dimension(const struct weir__asker *asker, const weir_kernel *kernel,
+static weir_status check_dimension(const struct weir__caller *caller, const weir_kernel *kernel,
                                    const char *what, char axis, uint32_t value, uint32_t limit)
 {
     if (value <= limit)
         return WEIR_OK;
-    return weir__fail_at(asker->file, asker->line, kernel->member.object.label, WEIR_ERROR_INVALID,
+    return weir__fail_at(caller->file, caller->line, kernel->member.object.label,
+                         WEIR_ERROR_INVALID,
                          what[0] == 'b' ? "use a smaller block and a larger grid"
                                         : "launch several grids, or let a work-item do more",
                          "launch: %s.%c is %" PRIu32 ", the device's limit is %" PRIu32, what, axis,
                          value, limit);
 }
 
-WEIR_COLD static weir_status refuse_extents(const struct weir__asker *asker,
+WEIR_COLD static weir_status refuse_extents(const struct weir__caller *caller,
                                             const weir_kernel *kernel,
                                             const struct weir_extent *grid,
                                             const struct weir_extent *block)
@@ -243,16 +244,16 @@ WEIR_COLD static weir_status refuse_extents(const struct weir__asker *asker,
     const struct weir_limits *limits = &kernel->member.device->limits;
     weir_status status;
 
-    if ((status = check_dimension(asker, kernel, "grid", 'x', grid->x, limits->max_grid.x)) ||
-        (status = check_dimension(asker, kernel, "grid", 'y', grid->y, limits->max_grid.y)) ||
-        (status = check_dimension(asker, kernel, "grid", 'z', grid->z, limits->max_grid.z)) ||
-        (status = check_dimension(asker, kernel, "block", 'x', block->x, limits->max_block.x)) ||
-        (status = check_dimension(asker, kernel, "block", 'y', block->y, limits->max_block.y)))
+    if ((status = check_dimension(caller, kernel, "grid", 'x', grid->x, limits->max_grid.x)) ||
+        (status = check_dimension(caller, kernel, "grid", 'y', grid->y, limits->max_grid.y)) ||
+        (status = check_dimension(caller, kernel, "grid", 'z', grid->z, limits->max_grid.z)) ||
+        (status = check_dimension(caller, kernel, "block", 'x', block->x, limits->max_block.x)) ||
+        (status = check_dimension(caller, kernel, "block", 'y', block->y, limits->max_block.y)))
         return status;
-    return check_dimension(asker, kernel, "block", 'z', block->z, limits->max_block.z);
+    return check_dimension(caller, kernel, "block", 'z', block->z, limits->max_block.z);
 }
 
-static weir_status check_extents(const struct weir__asker *asker, const weir_kernel *kernel,
+static weir_status check_extents(const struct weir__caller *caller, const weir_kernel *kernel,
                                  const struct weir_extent *grid, const struct weir_extent *block)
 {
     const struct weir_limits *limits = &kernel->member.device->limits;
@@ -260,16 +261,16 @@ static weir_status check_extents(const struct weir__asker *asker, const weir_ker
     const uint64_t items = (uint64_t)block->x * block->y * block->z;
 
     if (exceeds(grid, &limits->max_grid) || exceeds(block, &limits->max_block))
-        return refuse_extents(asker, kernel, grid, block);
+        return refuse_extents(caller, kernel, grid, block);
     if (items > kernel->info.max_block_items)
-        return weir__fail_at(asker->file, asker->line, kernel->member.object.label,
+        return weir__fail_at(caller->file, caller->line, kernel->member.object.label,
                              WEIR_ERROR_INVALID, "use a smaller block and a larger grid",
                              "launch: a block of %" PRIu64 " work-items; this kernel's limit is "
                              "%" PRIu32,
                              items, kernel->info.max_block_items);
     if (required->x &&
         (required->x != block->x || required->y != block->y || required->z != block->z))
-        return weir__fail_at(asker->file, asker->line, kernel->member.object.label,
+        return weir__fail_at(caller->file, caller->line, kernel->member.object.label,
                              WEIR_ERROR_INVALID, "pass that block, or change the kernel's source",
                              "launch: a block of %" PRIu32 "×%" PRIu32 "×%" PRIu32
                              "; this kernel requires %" PRIu32 "×%" PRIu32 "×%" PRIu32,
@@ -282,31 +283,31 @@ static struct weir_extent without_zeros(struct weir_extent extent)
     return weir_dim(extent.x, extent.y ? extent.y : 1, extent.z ? extent.z : 1);
 }
 
-weir_status weir__operation_launch(const struct weir__asker *asker, weir_kernel *kernel,
+weir_status weir__operation_launch(const struct weir__caller *caller, weir_kernel *kernel,
                                    struct weir_extent grid, struct weir_extent block,
                                    const struct weir_argument *arguments, size_t argument_count,
                                    struct weir_operation *out_operation)
 {
-    if (kernel->member.device != asker->device)
-        return weir__fail_at(asker->file, asker->line, kernel->member.object.label,
+    if (kernel->member.device != caller->device)
+        return weir__fail_at(caller->file, caller->line, kernel->member.object.label,
                              WEIR_ERROR_INVALID, "create a program and its kernels for each device",
                              "launch: the kernel belongs to another device than queue '%s'",
-                             weir__label_shown(asker->label));
+                             weir__label_shown(caller->label));
     if (block.x == 0)
-        return weir__fail_at(asker->file, asker->line, kernel->member.object.label,
+        return weir__fail_at(caller->file, caller->line, kernel->member.object.label,
                              WEIR_ERROR_INVALID, "a block has at least one work-item",
                              "launch: block.x is 0");
     grid = without_zeros(grid);
     block = without_zeros(block);
-    weir_status status = check_extents(asker, kernel, &grid, &block);
+    weir_status status = check_extents(caller, kernel, &grid, &block);
     if (status < 0)
         return status;
-    status = weir__kernel_check(kernel, arguments, argument_count, asker->file, asker->line);
+    status = weir__kernel_check(kernel, arguments, argument_count, caller->file, caller->line);
     if (status < 0)
         return status;
 
     weir__operation_begin(out_operation, WEIR_OPERATION_LAUNCH, grid.x ? 0 : WEIR_OPERATION_EMPTY,
-                          asker->file, asker->line);
+                          caller->file, caller->line);
     out_operation->u.launch.kernel = kernel;
     out_operation->u.launch.grid = grid;
     out_operation->u.launch.block = block;
@@ -315,33 +316,33 @@ weir_status weir__operation_launch(const struct weir__asker *asker, weir_kernel 
     return WEIR_OK;
 }
 
-static weir_status check_native_argument(const struct weir__asker *asker, size_t index,
+static weir_status check_native_argument(const struct weir__caller *caller, size_t index,
                                          const struct weir_argument *argument)
 {
     char role[32];
     snprintf(role, sizeof role, "argument %zu", index);
     if (argument->kind != WEIR_PARAMETER_BUFFER)
-        return weir__fail_at(asker->file, asker->line, asker->label, WEIR_ERROR_INVALID,
+        return weir__fail_at(caller->file, caller->line, caller->label, WEIR_ERROR_INVALID,
                              "give values to the function through `user`",
                              "native call: %s is no buffer", role);
     if (argument->access < WEIR_ACCESS_READ || argument->access > WEIR_ACCESS_READ_WRITE)
-        return weir__fail_at(asker->file, asker->line, asker->label, WEIR_ERROR_INVALID,
+        return weir__fail_at(caller->file, caller->line, caller->label, WEIR_ERROR_INVALID,
                              "make arguments with weir_in(), weir_out() or weir_inout()",
                              "native call: access %d of %s is none of weir_access",
                              (int)argument->access, role);
-    return check_buffer(asker, role, argument->buffer, argument->offset, argument->size);
+    return check_buffer(caller, role, argument->buffer, argument->offset, argument->size);
 }
 
-weir_status weir__operation_native(const struct weir__asker *asker, weir_native_function function,
+weir_status weir__operation_native(const struct weir__caller *caller, weir_native_function function,
                                    void *user, const struct weir_argument *arguments,
                                    size_t argument_count, struct weir_operation *out_operation)
 {
     for (size_t i = 0; i < argument_count; i++) {
-        weir_status status = check_native_argument(asker, i, &arguments[i]);
+        weir_status status = check_native_argument(caller, i, &arguments[i]);
         if (status < 0)
             return status;
     }
-    weir__operation_begin(out_operation, WEIR_OPERATION_NATIVE, 0, asker->file, asker->line);
+    weir__operation_begin(out_operation, WEIR_OPERATION_NATIVE, 0, caller->file, caller->line);
     out_operation->u.native.function = function;
     out_operation->u.native.user = user;
     out_operation->u.native.arguments = arguments;

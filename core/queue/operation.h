@@ -6,7 +6,7 @@
 #include <weir/module/operation.h>
 
 // Who asks, for messages.
-struct weir__asker {
+struct weir__caller {
     weir_device *device;
     const char *label; // of the queue, or the graph
     const char *file;
@@ -29,27 +29,27 @@ static inline void weir__operation_begin(struct weir_operation *operation,
 
 // Each checks its operands and describes the operation in `*out_operation`.
 
-weir_status weir__operation_copy(const struct weir__asker *asker, weir_buffer *dst,
+weir_status weir__operation_copy(const struct weir__caller *caller, weir_buffer *dst,
                                  size_t dst_offset, weir_buffer *src, size_t src_offset,
                                  size_t size, struct weir_operation *out_operation);
 
-weir_status weir__operation_copy_2d(const struct weir__asker *asker, const struct weir_plane *dst,
+weir_status weir__operation_copy_2d(const struct weir__caller *caller, const struct weir_plane *dst,
                                     const struct weir_plane *src, size_t width, size_t height,
                                     struct weir_operation *out_operation);
 
 // `pattern` is not NULL.
-weir_status weir__operation_fill(const struct weir__asker *asker, weir_buffer *dst,
+weir_status weir__operation_fill(const struct weir__caller *caller, weir_buffer *dst,
                                  size_t dst_offset, size_t size, const void *pattern,
                                  size_t pattern_size, struct weir_operation *out_operation);
 
 // `kernel` is not NULL.
-weir_status weir__operation_launch(const struct weir__asker *asker, weir_kernel *kernel,
+weir_status weir__operation_launch(const struct weir__caller *caller, weir_kernel *kernel,
                                    struct weir_extent grid, struct weir_extent block,
                                    const struct weir_argument *arguments, size_t argument_count,
                                    struct weir_operation *out_operation);
 
 // `function` is not NULL, nor are `arguments` unless there are none.
-weir_status weir__operation_native(const struct weir__asker *asker, weir_native_function function,
+weir_status weir__operation_native(const struct weir__caller *caller, weir_native_function function,
                                    void *user, const struct weir_argument *arguments,
                                    size_t argument_count, struct weir_operation *out_operation);
 

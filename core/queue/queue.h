@@ -6,9 +6,26 @@
 #include "base/cold.h"
 #include "core/object/device.h"
 #include "core/queue/completion.h"
+#include "core/queue/delivery.h"
+#include "core/queue/legacy.h"
+#include "core/queue/owned.h"
 #include "core/support/thread.h"
 
-struct weir__capture;
+// What a queue that captures gives its operations to (core/graph/capture.c).
+struct weir__capture_ops {
+    // Notes the operation and stores what the call is to return. False: the capture has just
+    // ended, and the operation is to be submitted. With the submit lock held.
+    bool (*note)(weir_queue *queue, const struct weir_operation *operation,
+                 weir_status *out_status);
+    // The same for a record.
+    bool (*record)(weir_queue *queue, struct weir_event *out_event, weir_status *out_status);
+    // Ends the capture that the queue is part of and drops it. With no lock held.
+    void (*abandon)(weir_queue *queue);
+};
+
+struct weir__capture {
+    const struct weir__capture_ops *ops;
+};
 
 // What an operation reads is in the member's first line and in the two behind the member.
 struct weir_queue {
@@ -24,7 +41,8 @@ struct weir_queue {
     atomic_bool in_native; // a native call of it runs
     bool foreign;          // the native queue is the caller's
     bool timing;
-    struct weir__progress progress;
+    struct weir__completion completion;
+    struct weir__delivery delivery;
     enum weir__queue_owner owner;
     struct weir__legacy_view legacy; // under the lock
     weir_queue *previous;            // the device's list of queues
@@ -35,6 +53,29 @@ struct weir_queue {
 weir_status weir__queue_open(weir_device *device, const char *label, struct weir_queue_setup *setup,
                              weir_queue **out_queue);
 
+extern const struct weir__class weir__queue_class;
+
+static inline bool weir__is_capturing(const weir_queue *queue)
+{
+    return atomic_load_explicit(&queue->capture, memory_order_relaxed) != NULL;
+}
+
+// The capture that the queue is part of notes the operation: see weir__capture_ops.note. With
+// the submit lock held, on a queue that captures.
+static inline bool weir__queue_note(weir_queue *queue, const struct weir_operation *operation,
+                                    weir_status *out_status)
+{
+    return atomic_load_explicit(&queue->capture, memory_order_relaxed)
+        ->ops->note(queue, operation, out_status);
+}
+
+// Refuses what a queue that captures cannot do. `why` is a clause that names the thing.
+weir_status weir__queue_refuse_capturing(const weir_queue *queue, const char *file, int line,
+                                         const char *why, const char *remedy);
+
+// Destroys a queue on behalf of its owner, and drops the capture that it is part of.
+void weir__queue_retire(weir_queue *queue);
+
 // Frees a queue that has finished and that nothing refers to any more.
 void weir__queue_finalize(weir_queue *queue);
 
@@ -43,11 +84,11 @@ void weir__queue_finalize(weir_queue *queue);
 // last record of a wrapped queue is not known, so that gets a new one always. Stores
 // sequence 0 when everything is known to be complete, or the device is lost. Returns false
 // when the record was refused, by the driver or for want of memory.
-bool weir__queue_mark(weir_queue *queue, struct weir_event *out_event);
+bool weir__queue_record_end(weir_queue *queue, struct weir_event *out_event);
 
 // The same with the submit lock held, whether or not anything is complete. A refusal is
 // the thread's error.
-bool weir__queue_mark_locked(weir_queue *queue, struct weir_event *out_event);
+bool weir__queue_record_end_locked(weir_queue *queue, struct weir_event *out_event);
 
 // Waits for an event whose producer the caller keeps alive. With the submit lock held, on a
 // queue that has not failed.
@@ -60,9 +101,9 @@ weir_status weir__queue_wait_locked(weir_queue *queue, struct weir_event event,
 static inline void weir__queue_enter(weir_queue *queue)
 {
     weir_biased_lock_take(&queue->submit_lock);
-    if (atomic_load_explicit(&queue->member.device->migration.turn, memory_order_relaxed) !=
+    if (atomic_load_explicit(&queue->member.device->legacy.turn, memory_order_relaxed) !=
         queue->turn)
-        weir__migration_order(queue);
+        weir__legacy_order(queue);
 }
 
 // Whether a native call of the queue calls back into it, on this thread, which has the
@@ -73,25 +114,66 @@ static inline bool weir__queue_is_called_back(const weir_queue *queue)
 }
 WEIR_COLD weir_status weir__queue_refuse_callback(const weir_queue *queue);
 
-// Gives the operation its number and sends it down the chain. With the submit lock
-// held, on a queue that has not failed.
-weir_status weir__queue_submit_locked(weir_queue *queue, struct weir_operation *operation);
-
-// The same with the lock taken here; refuses on a failed queue, and notes on one that
-// captures.
-weir_status weir__queue_submit(weir_queue *queue, struct weir_operation *operation);
-
-// Submits the launch of a graph, behind the launch `before` of the same graph, which is
-// named as if it were a record; zero: there is none.
-weir_status weir__queue_submit_launch(weir_queue *queue, struct weir_operation *operation,
-                                      struct weir_event before);
-
 // Waits for everything and books it as complete.
 weir_status weir__queue_finish(weir_queue *queue);
+
+// Whether everything up to `sequence`, which is a record, is known to be complete.
+static inline bool weir__queue_is_past(const weir_queue *queue, uint64_t sequence)
+{
+    return atomic_load_explicit(&queue->completion.completed, memory_order_acquire) >= sequence;
+}
+
+// Asks the chain about a record, or waits for it, and books the answer. Returns the record's
+// status: WEIR_OK, WEIR_NOT_READY or WEIR_TIMEOUT, or the first cause.
+weir_status weir__queue_query(weir_queue *queue, uint64_t sequence);
+weir_status weir__queue_await(weir_queue *queue, uint64_t sequence, uint64_t timeout_ns);
+
+// The same of an event that the library has made. An event of a queue that is gone is complete.
+bool weir__event_is_complete(struct weir_event event);
 
 // Books a failure of operation `sequence`, made at file:line, from the thread's
 // error detail, and leaves the first cause in that detail.
 WEIR_COLD weir_status weir__queue_fail(weir_queue *queue, const struct weir_operation *operation,
                                        weir_status status);
+
+// What a backend may not need.
+#define WEIR__MAY_BE_DROPPED \
+    (WEIR_OPERATION_IMPLIED | WEIR_OPERATION_EMPTY | WEIR_OPERATION_RELAUNCH)
+
+// Hands the operation to the backend, or holds it. Most operations of most queues take the
+// short way here; weir__deliver() has the rest.
+static inline weir_status weir__queue_deliver(weir_queue *queue,
+                                              const struct weir_operation *operation)
+{
+    struct weir__delivery *delivery = &queue->delivery;
+    const struct weir_link *backend = delivery->backend;
+    const bool is_plain =
+        operation->kind <= WEIR_OPERATION_LAUNCH || operation->kind == WEIR_OPERATION_RECORD;
+
+    if (!is_plain || operation->flags & WEIR__MAY_BE_DROPPED ||
+        atomic_load_explicit(&delivery->holding, memory_order_acquire))
+        return weir__deliver(queue, operation);
+    weir_status status = backend->ops->queue_submit(backend, queue, operation);
+    atomic_store_explicit(&delivery->delivered, operation->sequence, memory_order_release);
+    return status;
+}
+
+// Gives the operation its number and sends it down the chain. With the submit lock held, on a
+// queue that has not failed.
+static inline weir_status weir__queue_submit_locked(weir_queue *queue,
+                                                    struct weir_operation *operation)
+{
+    operation->sequence = ++queue->sequence;
+    atomic_store_explicit(&queue->seen, operation->sequence, memory_order_release);
+    // Without plugins there is nothing between here and the delivery.
+    weir_status status = queue->first == queue->delivery.link
+                             ? weir__queue_deliver(queue, operation)
+                             : queue->first->ops->queue_submit(queue->first, queue, operation);
+    return status < 0 ? weir__queue_fail(queue, operation, status) : WEIR_OK;
+}
+
+// The same with the lock taken here; refuses on a failed queue, and notes on one that
+// captures.
+weir_status weir__queue_submit(weir_queue *queue, struct weir_operation *operation);
 
 #endif

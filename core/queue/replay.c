@@ -108,7 +108,7 @@ static weir_status open_lane(const struct weir_link *next, weir_device *device, 
                              weir_queue **out_queue)
 {
     const struct weir_queue_setup setup = {.priority = 0};
-    weir_queue *queue = weir__member_allocate(device, WEIR__QUEUE, sizeof *queue, label);
+    weir_queue *queue = weir__member_allocate(device, &weir__queue_class, sizeof *queue, label);
     if (!queue)
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a branch of a graph");
     weir_status status = next->ops->queue_create(next, device, queue, &setup,
@@ -260,7 +260,7 @@ void weir__replay_hold(const struct weir_link *link, const struct weir_operation
     pthread_mutex_unlock(&replay->lock);
 }
 
-void weir__replay_let_go(const struct weir_link *link, const struct weir_operation *operation)
+void weir__replay_unhold(const struct weir_link *link, const struct weir_operation *operation)
 {
     weir_graph *graph = operation->u.graph.graph;
     struct replay *replay = replay_of(link, graph);

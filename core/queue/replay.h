@@ -1,4 +1,4 @@
-// Graphs at the last hop.
+// Graphs, as they are delivered.
 //
 // A backend with graph_create is given launches and updates as they come, except that
 // an update behind a launch that a host call holds up waits for that launch: those under
@@ -20,7 +20,7 @@
 
 #include <weir/module/module.h>
 
-// The slots of the last hop.
+// The slots of the delivery's link.
 weir_status weir__replay_create(const struct weir_link *link, weir_device *device,
                                 weir_graph *graph, const struct weir_graph_setup *setup,
                                 void **out_data);
@@ -34,6 +34,6 @@ weir_status weir__replay_launch(const struct weir_link *link, weir_queue *queue,
 
 // A launch is held up; and one that was has been handed over, or dropped.
 void weir__replay_hold(const struct weir_link *link, const struct weir_operation *operation);
-void weir__replay_let_go(const struct weir_link *link, const struct weir_operation *operation);
+void weir__replay_unhold(const struct weir_link *link, const struct weir_operation *operation);
 
 #endif

@@ -8,12 +8,12 @@
 // A full ring costs a question to the driver, so it is large: 12 KiB.
 #define CAPACITY_AT_FIRST 512u
 
-static struct weir__wait *at(const struct weir__waits *waits, unsigned count)
+static struct weir__wait *at(const struct weir__wait_ring *waits, unsigned count)
 {
     return &waits->ring[count & (waits->capacity - 1)];
 }
 
-bool weir__waits_cover(const struct weir__waits *waits, struct weir_event event)
+bool weir__wait_ring_covers(const struct weir__wait_ring *waits, struct weir_event event)
 {
     unsigned head = atomic_load_explicit(&waits->head, memory_order_acquire);
     unsigned tail = atomic_load_explicit(&waits->tail, memory_order_relaxed);
@@ -25,7 +25,7 @@ bool weir__waits_cover(const struct weir__waits *waits, struct weir_event event)
     return false;
 }
 
-bool weir__waits_push(struct weir__waits *waits, struct weir__wait wait)
+bool weir__wait_ring_push(struct weir__wait_ring *waits, struct weir__wait wait)
 {
     unsigned head = atomic_load_explicit(&waits->head, memory_order_acquire);
     unsigned tail = atomic_load_explicit(&waits->tail, memory_order_relaxed);
@@ -37,8 +37,8 @@ bool weir__waits_push(struct weir__waits *waits, struct weir__wait wait)
     return true;
 }
 
-bool weir__waits_get(const struct weir__waits *waits, uint32_t index, uint64_t own,
-                     struct weir__wait *out_wait)
+bool weir__wait_ring_get(const struct weir__wait_ring *waits, uint32_t index, uint64_t own,
+                         struct weir__wait *out_wait)
 {
     unsigned head = atomic_load_explicit(&waits->head, memory_order_relaxed);
     unsigned tail = atomic_load_explicit(&waits->tail, memory_order_acquire);
@@ -49,7 +49,7 @@ bool weir__waits_get(const struct weir__waits *waits, uint32_t index, uint64_t o
     return true;
 }
 
-void weir__waits_drop(struct weir__waits *waits, uint64_t own)
+void weir__wait_ring_drop(struct weir__wait_ring *waits, uint64_t own)
 {
     unsigned head = atomic_load_explicit(&waits->head, memory_order_relaxed);
     unsigned tail = atomic_load_explicit(&waits->tail, memory_order_acquire);
@@ -59,8 +59,8 @@ void weir__waits_drop(struct weir__waits *waits, uint64_t own)
     atomic_store_explicit(&waits->head, head, memory_order_release);
 }
 
-void weir__waits_filter(struct weir__waits *waits,
-                        bool (*keep)(void *user, const struct weir__wait *wait), void *user)
+void weir__wait_ring_filter(struct weir__wait_ring *waits,
+                            bool (*keep)(void *user, const struct weir__wait *wait), void *user)
 {
     unsigned head = atomic_load(&waits->head);
     unsigned tail = atomic_load(&waits->tail);
@@ -72,7 +72,7 @@ void weir__waits_filter(struct weir__waits *waits,
     atomic_store(&waits->tail, kept);
 }
 
-bool weir__waits_grow(struct weir__waits *waits)
+bool weir__wait_ring_grow(struct weir__wait_ring *waits)
 {
     unsigned head = atomic_load(&waits->head);
     unsigned count = atomic_load(&waits->tail) - head;
@@ -93,7 +93,7 @@ bool weir__waits_grow(struct weir__waits *waits)
     return true;
 }
 
-void weir__waits_finish(struct weir__waits *waits)
+void weir__wait_ring_finish(struct weir__wait_ring *waits)
 {
     weir__release(waits->ring);
 }

@@ -1,6 +1,6 @@
 // The waits of one queue that are not known to be over, oldest first: a ring with
 // one writer, who holds the queue's submit lock, and one reader, who holds the walk
-// lock of progress.c. The two sides need no lock against each other.
+// lock of completion.c. The two sides need no lock against each other.
 #ifndef WEIR_CORE_QUEUE_WAIT_RING_H
 #define WEIR_CORE_QUEUE_WAIT_RING_H
 
@@ -15,7 +15,7 @@ struct weir__wait {
     bool is_launch; // `event` is a graph's launch; a backend knows of records only
 };
 
-struct weir__waits {
+struct weir__wait_ring {
     struct weir__wait *ring;
     uint32_t capacity; // 0 or a power of two; changes under both locks
     atomic_uint head;  // counts; the reader moves it
@@ -25,29 +25,29 @@ struct weir__waits {
 // For the writer.
 
 // Whether a wait in the list is for this event, or a later one of its queue.
-bool weir__waits_cover(const struct weir__waits *waits, struct weir_event event);
+bool weir__wait_ring_covers(const struct weir__wait_ring *waits, struct weir_event event);
 
 // Appends a wait; false when the ring is full.
-bool weir__waits_push(struct weir__waits *waits, struct weir__wait wait);
+bool weir__wait_ring_push(struct weir__wait_ring *waits, struct weir__wait wait);
 
 // For the reader.
 
 // Stores the `index`-th wait, if it belongs to an operation up to `own`.
-bool weir__waits_get(const struct weir__waits *waits, uint32_t index, uint64_t own,
-                     struct weir__wait *out_wait);
+bool weir__wait_ring_get(const struct weir__wait_ring *waits, uint32_t index, uint64_t own,
+                         struct weir__wait *out_wait);
 
 // Takes off the waits of operations up to `own`.
-void weir__waits_drop(struct weir__waits *waits, uint64_t own);
+void weir__wait_ring_drop(struct weir__wait_ring *waits, uint64_t own);
 
 // For who holds both locks.
 
 // Keeps only those waits for which `keep` answers true.
-void weir__waits_filter(struct weir__waits *waits,
-                        bool (*keep)(void *user, const struct weir__wait *wait), void *user);
+void weir__wait_ring_filter(struct weir__wait_ring *waits,
+                            bool (*keep)(void *user, const struct weir__wait *wait), void *user);
 
 // Doubles the ring if more than half of it is used; false when there is no memory.
-bool weir__waits_grow(struct weir__waits *waits);
+bool weir__wait_ring_grow(struct weir__wait_ring *waits);
 
-void weir__waits_finish(struct weir__waits *waits);
+void weir__wait_ring_finish(struct weir__wait_ring *waits);
 
 #endif

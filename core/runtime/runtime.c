@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "core/module/load_report.h"
 #include "core/queue/completion.h"
+#include "core/queue/delivery.h"
 #include "core/support/error.h"
 #include "core/support/log.h"
 #include "core/support/memory.h"
@@ -157,7 +158,8 @@ static weir_status open_chain(weir_runtime *runtime, const struct weir__loaded *
             return weir_last_error()->status;
         runtime->module_count++;
     }
-    weir_status status = weir__chain_build(&runtime->chain, modules, count, &weir__host);
+    weir_status status =
+        weir__chain_build(&runtime->chain, modules, count, &weir__delivery_ops, &weir__host);
     if (status < 0)
         return status;
     return weir__chain_open(&runtime->chain, (const struct weir_setting *const *)runtime->settings,
@@ -326,7 +328,7 @@ weir_status weir_close(weir_runtime **runtime)
                           open == 1 ? "" : "s", open == 1 ? "is" : "are");
     weir_runtime *gone = *runtime;
     *runtime = NULL;
-    weir__progress_forget(gone);
+    weir__completion_forget(gone);
     free_runtime(gone);
     return WEIR_OK;
 }

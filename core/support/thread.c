@@ -7,8 +7,7 @@
 atomic_bool weir__forked;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static _Thread_local bool inside_host_call;
-static _Thread_local bool inside_native_call;
+static _Thread_local struct weir__call_scope inside;
 
 static void in_child(void)
 {
@@ -35,23 +34,34 @@ void weir__report_forked(const char *function)
 
 bool weir__in_host_call(void)
 {
-    return inside_host_call;
-}
-
-void weir__set_in_host_call(bool inside)
-{
-    inside_host_call = inside;
+    return inside.host || inside.native;
 }
 
 bool weir__in_native_call(void)
 {
-    return inside_native_call;
+    return inside.native;
 }
 
-void weir__set_in_native_call(bool inside)
+static struct weir__call_scope enter(struct weir__call_scope scope)
 {
-    inside_native_call = inside;
-    inside_host_call = inside;
+    const struct weir__call_scope outer = inside;
+    inside = scope;
+    return outer;
+}
+
+struct weir__call_scope weir__enter_host_call(void)
+{
+    return enter((struct weir__call_scope){.host = true});
+}
+
+struct weir__call_scope weir__enter_native_call(void)
+{
+    return enter((struct weir__call_scope){.host = inside.host, .native = true});
+}
+
+void weir__leave_call(struct weir__call_scope outer)
+{
+    inside = outer;
 }
 
 bool weir__thread_create(pthread_t *out_thread, void *(*run)(void *), void *argument)

@@ -14,14 +14,21 @@ void weir__watch_fork(void);
 
 void weir__report_forked(const char *function);
 
-// Whether this thread is running a user's host call, where nothing may wait.
+// Whether this thread is running a user's host call, or native call, where nothing may wait.
 bool weir__in_host_call(void);
-void weir__set_in_host_call(bool inside);
 
-// Whether it is running a user's native call, which may not wait either. It reads as a
-// host call too.
+// Whether it is running a user's native call.
 bool weir__in_native_call(void);
-void weir__set_in_native_call(bool inside);
+
+// What a thread was running before a call began; calls nest.
+struct weir__call_scope {
+    bool host;
+    bool native;
+};
+
+struct weir__call_scope weir__enter_host_call(void);
+struct weir__call_scope weir__enter_native_call(void);
+void weir__leave_call(struct weir__call_scope outer);
 
 // Starts a thread of the library's with all signals blocked, so that the
 // program's handlers run on the program's threads. False: the system refused.

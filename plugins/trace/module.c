@@ -89,12 +89,13 @@ static const struct weir_link *last_link(const struct weir_link *link)
     return link;
 }
 
-// This link and what is behind it; a link cannot see those in front of it.
+// This plugin and those after it; a link cannot see those before it. The last two links are the
+// front end's own and the backend.
 static void plugin_names(const struct weir_link *link, char *names, size_t size)
 {
     size_t used = 0;
     names[0] = '\0';
-    for (; link->next && strcmp(link->name, "last-hop") != 0; link = link->next)
+    for (; link->next->next; link = link->next)
         weir_text_append(names, size, &used, "%s%s", used ? ", " : "", link->name);
 }
 

@@ -23,10 +23,28 @@ _RUNTIME = ["api", "base", "io", "kernels", "patterns", "pipelines"]
 # A room of the command that opens a runtime.
 _COMMAND = _RUNTIME + ["cli/common", "cli/runtime"]
 
+_ROOM = _MODULE + ["core/support"]
+
+_QUEUE = _ROOM + ["core/module", "core/object"]
+
 USES = {
     "api": [],
     "base": [],
     "core": ["api", "base"],
+    # Rooms of core, from the ground up.
+    "core/support": _MODULE,
+    "core/config": _ROOM,
+    "core/module": _ROOM,
+    "core/object": _ROOM + ["core/module"],
+    "core/queue": _QUEUE,
+    "core/graph": _QUEUE + ["core/queue"],
+    "core/event": _QUEUE + ["core/queue", "core/graph"],
+    "core/buffer": _QUEUE + ["core/queue", "core/graph", "core/event"],
+    "core/pool": _QUEUE + ["core/queue", "core/graph", "core/event", "core/buffer"],
+    "core/program": _QUEUE + ["core/queue"],
+    "core/interop": _QUEUE + ["core/queue", "core/graph", "core/event", "core/buffer"],
+    "core/runtime": _QUEUE + ["core/config", "core/queue"],
+    "core/device": _QUEUE + ["core/buffer", "core/config", "core/event", "core/graph", "core/queue", "core/runtime"],
     "backends/cuda": _COMPILER,
     "backends/kit": _MODULE,
     "backends/null": _MODULE,
@@ -57,6 +75,8 @@ LINKS = {
     "cli": ["jansson"],
     "cli/common": ["jansson"],
     "core": ["dlpack", "inih"],
+    "core/config": ["inih"],
+    "core/interop": ["dlpack"],
     "io": ["jansson", "libjpeg", "libpng", "zlib"],
     "plugins/trace": ["jansson", "zlib"],
     "report": ["jansson", "zlib"],
@@ -78,6 +98,19 @@ TARGETS = {
     "cli/runtime": ["//cli/runtime"],
     "cli/trace": ["//cli/trace"],
     "core": ["//core"],
+    "core/support": ["//core/support"],
+    "core/config": ["//core/config"],
+    "core/module": ["//core/module"],
+    "core/object": ["//core/object"],
+    "core/queue": ["//core/queue"],
+    "core/graph": ["//core/graph"],
+    "core/event": ["//core/event"],
+    "core/buffer": ["//core/buffer"],
+    "core/pool": ["//core/pool"],
+    "core/program": ["//core/program"],
+    "core/interop": ["//core/interop"],
+    "core/runtime": ["//core/runtime"],
+    "core/device": ["//core/device"],
     "io": ["//io"],
     "kernels": [
         "//kernels/bench",

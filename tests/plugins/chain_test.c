@@ -414,7 +414,7 @@ WEIR_TEST(Chain, WithoutPluginsThereIsNothingInTheWay)
     ASSERT_OK(open_chain("", "label = A", &runtime));
     ASSERT_OK(create_objects(runtime, &objects));
     work(&objects);
-    EXPECT_UINT_EQ(objects.device->chain->count, 2); // the last hop and the backend
+    EXPECT_UINT_EQ(objects.device->chain->count, 2); // core's own link and the backend
     EXPECT_FALSE(objects.device->chain->host_access);
     EXPECT_SIZE_EQ(weir_load_report_count(weir_runtime_report(runtime)), 2);
     destroy_objects(&objects);

@@ -120,44 +120,44 @@ static struct weir__wait wait_of(uint64_t own, uint64_t queue, uint64_t sequence
 
 WEIR_TEST(Waits, PushGetAndDrop)
 {
-    struct weir__waits waits = {0};
+    struct weir__wait_ring waits = {0};
     struct weir__wait wait;
 
-    EXPECT_FALSE(weir__waits_push(&waits, wait_of(1, 1, 1)));
-    EXPECT_FALSE(weir__waits_get(&waits, 0, UINT64_MAX, &wait));
-    ASSERT_TRUE(weir__waits_grow(&waits));
+    EXPECT_FALSE(weir__wait_ring_push(&waits, wait_of(1, 1, 1)));
+    EXPECT_FALSE(weir__wait_ring_get(&waits, 0, UINT64_MAX, &wait));
+    ASSERT_TRUE(weir__wait_ring_grow(&waits));
     // Far around the ring, with three in it.
     for (uint64_t i = 1; i < 1000; i++) {
-        ASSERT_TRUE(weir__waits_push(&waits, wait_of(i, 7, i)));
+        ASSERT_TRUE(weir__wait_ring_push(&waits, wait_of(i, 7, i)));
         if (i <= 3)
             continue;
-        weir__waits_drop(&waits, i - 3);
-        ASSERT_TRUE(weir__waits_get(&waits, 0, UINT64_MAX, &wait));
+        weir__wait_ring_drop(&waits, i - 3);
+        ASSERT_TRUE(weir__wait_ring_get(&waits, 0, UINT64_MAX, &wait));
         ASSERT_UINT_EQ(wait.own, i - 2);
-        ASSERT_TRUE(weir__waits_get(&waits, 2, i, &wait));
+        ASSERT_TRUE(weir__wait_ring_get(&waits, 2, i, &wait));
         ASSERT_UINT_EQ(wait.own, i);
-        ASSERT_FALSE(weir__waits_get(&waits, 2, i - 1, &wait));
-        ASSERT_FALSE(weir__waits_get(&waits, 3, UINT64_MAX, &wait));
+        ASSERT_FALSE(weir__wait_ring_get(&waits, 2, i - 1, &wait));
+        ASSERT_FALSE(weir__wait_ring_get(&waits, 3, UINT64_MAX, &wait));
     }
-    weir__waits_finish(&waits);
+    weir__wait_ring_finish(&waits);
 }
 
 WEIR_TEST(Waits, CoverByTheLatestOfAProducer)
 {
-    struct weir__waits waits = {0};
+    struct weir__wait_ring waits = {0};
 
-    ASSERT_TRUE(weir__waits_grow(&waits));
-    ASSERT_TRUE(weir__waits_push(&waits, wait_of(1, 7, 10)));
-    ASSERT_TRUE(weir__waits_push(&waits, wait_of(2, 8, 99)));
-    ASSERT_TRUE(weir__waits_push(&waits, wait_of(3, 7, 20)));
-    EXPECT_TRUE(weir__waits_cover(&waits, (struct weir_event){7, 20}));
-    EXPECT_TRUE(weir__waits_cover(&waits, (struct weir_event){7, 5}));
-    EXPECT_FALSE(weir__waits_cover(&waits, (struct weir_event){7, 21}));
-    EXPECT_TRUE(weir__waits_cover(&waits, (struct weir_event){8, 99}));
-    EXPECT_FALSE(weir__waits_cover(&waits, (struct weir_event){9, 1}));
-    weir__waits_drop(&waits, 2);
-    EXPECT_FALSE(weir__waits_cover(&waits, (struct weir_event){8, 99}));
-    weir__waits_finish(&waits);
+    ASSERT_TRUE(weir__wait_ring_grow(&waits));
+    ASSERT_TRUE(weir__wait_ring_push(&waits, wait_of(1, 7, 10)));
+    ASSERT_TRUE(weir__wait_ring_push(&waits, wait_of(2, 8, 99)));
+    ASSERT_TRUE(weir__wait_ring_push(&waits, wait_of(3, 7, 20)));
+    EXPECT_TRUE(weir__wait_ring_covers(&waits, (struct weir_event){7, 20}));
+    EXPECT_TRUE(weir__wait_ring_covers(&waits, (struct weir_event){7, 5}));
+    EXPECT_FALSE(weir__wait_ring_covers(&waits, (struct weir_event){7, 21}));
+    EXPECT_TRUE(weir__wait_ring_covers(&waits, (struct weir_event){8, 99}));
+    EXPECT_FALSE(weir__wait_ring_covers(&waits, (struct weir_event){9, 1}));
+    weir__wait_ring_drop(&waits, 2);
+    EXPECT_FALSE(weir__wait_ring_covers(&waits, (struct weir_event){8, 99}));
+    weir__wait_ring_finish(&waits);
 }
 
 static bool keep_odd(void *user, const struct weir__wait *wait)
@@ -168,30 +168,30 @@ static bool keep_odd(void *user, const struct weir__wait *wait)
 
 WEIR_TEST(Waits, FilterAndGrowKeepTheOrder)
 {
-    struct weir__waits waits = {0};
+    struct weir__wait_ring waits = {0};
     struct weir__wait wait;
     uint64_t pushed = 0;
     int asked = 0;
 
-    ASSERT_TRUE(weir__waits_grow(&waits));
+    ASSERT_TRUE(weir__wait_ring_grow(&waits));
     const uint32_t first = waits.capacity;
-    while (weir__waits_push(&waits, wait_of(pushed + 1, 1, pushed + 1)))
+    while (weir__wait_ring_push(&waits, wait_of(pushed + 1, 1, pushed + 1)))
         pushed++;
     EXPECT_UINT_EQ(pushed, first);
-    weir__waits_filter(&waits, keep_odd, &asked);
+    weir__wait_ring_filter(&waits, keep_odd, &asked);
     EXPECT_INT_EQ(asked, (int)first);
-    ASSERT_TRUE(weir__waits_grow(&waits)); // half full: stays
+    ASSERT_TRUE(weir__wait_ring_grow(&waits)); // half full: stays
     EXPECT_UINT_EQ(waits.capacity, first);
-    while (weir__waits_push(&waits, wait_of(pushed + 1, 1, pushed + 1)))
+    while (weir__wait_ring_push(&waits, wait_of(pushed + 1, 1, pushed + 1)))
         pushed++;
-    ASSERT_TRUE(weir__waits_grow(&waits));
+    ASSERT_TRUE(weir__wait_ring_grow(&waits));
     EXPECT_UINT_EQ(waits.capacity, 2 * first);
     uint64_t last = 0;
     uint32_t count = 0;
-    for (; weir__waits_get(&waits, count, UINT64_MAX, &wait); count++) {
+    for (; weir__wait_ring_get(&waits, count, UINT64_MAX, &wait); count++) {
         EXPECT_UINT_GT(wait.own, last);
         last = wait.own;
     }
     EXPECT_UINT_EQ(count, first);
-    weir__waits_finish(&waits);
+    weir__wait_ring_finish(&waits);
 }

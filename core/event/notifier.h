@@ -1,7 +1,7 @@
 // Making eventfds readable when events complete: one thread per device that
 // was ever asked for one.
-#ifndef WEIR_CORE_SUBMIT_NOTIFIER_H
-#define WEIR_CORE_SUBMIT_NOTIFIER_H
+#ifndef WEIR_CORE_EVENT_NOTIFIER_H
+#define WEIR_CORE_EVENT_NOTIFIER_H
 
 #include <weir/event.h>
 #include <weir/status.h>

@@ -81,7 +81,7 @@ WEIR_TEST(Migration, WaitingForItIsNoNews)
     control_stall(true);
     fill(legacy, buffer);
     weir_biased_lock_take(&queue->submit_lock);
-    weir__migration_order(queue);
+    weir__legacy_order(queue);
     weir_biased_lock_release(&queue->submit_lock);
     control_forget();
     ASSERT_OK(weir_queue_record(legacy, &event));

@@ -4,13 +4,13 @@
 #include <weir/event.h>
 
 #include <inttypes.h>
-#include <stdio.h>
 
 #include "base/clock.h"
+#include "core/event/notifier.h"
 #include "core/graph/capture.h"
 #include "core/queue/queue.h"
 #include "core/queue/registry.h"
-#include "core/submit/notifier.h"
+#include "core/queue/retire.h"
 #include "core/support/error.h"
 #include "core/support/thread.h"
 
@@ -42,40 +42,6 @@ static weir_status find(const char *function, struct weir_event event, weir_queu
     return WEIR_OK;
 }
 
-static bool known_complete(const weir_queue *queue, struct weir_event event)
-{
-    return atomic_load_explicit(&queue->progress.completed, memory_order_acquire) >= event.sequence;
-}
-
-// Which operation the driver stumbled over is not known, only that it lies behind
-// what is complete. A driver that knows more says so in its own message.
-static void fail_somewhere(weir_queue *queue, weir_status status)
-{
-    const struct weir_error detail = *weir_last_error();
-    const uint64_t first = atomic_load(&queue->progress.completed) + 1;
-    struct weir_error cause = detail.status == status ? detail : (struct weir_error){0};
-
-    cause.status = status;
-    snprintf(cause.object, sizeof cause.object, "%s", queue->member.object.label);
-    snprintf(cause.message, sizeof cause.message,
-             "queue '%s' failed at operation %" PRIu64 " or behind it: %.600s",
-             weir__label_shown(cause.object), first,
-             cause.message[0] ? detail.message : weir_status_text(status));
-    weir__progress_fail(queue, first, &cause);
-}
-
-// Books what the chain answered and returns the event's status.
-static weir_status settle(weir_queue *queue, struct weir_event event, weir_status answer)
-{
-    if (answer > 0)
-        return answer;
-    if (answer == WEIR_OK)
-        weir__progress_complete(queue, event.sequence);
-    else
-        fail_somewhere(queue, answer);
-    return weir__progress_status(queue, event.sequence);
-}
-
 static weir_status query(const char *function, struct weir_event event)
 {
     weir_queue *queue;
@@ -83,12 +49,8 @@ static weir_status query(const char *function, struct weir_event event)
     if (status < 0)
         return status;
     if (!queue)
-        return weir__progress_status_gone(event);
-    if (known_complete(queue, event))
-        status = weir__progress_status(queue, event.sequence);
-    else
-        status = settle(queue, event,
-                        queue->first->ops->event_query(queue->first, queue, event.sequence));
+        return weir__completion_status_gone(event);
+    status = weir__queue_query(queue, event.sequence);
     weir__registry_unpin(queue);
     return status;
 }
@@ -118,19 +80,11 @@ weir_status weir_event_sync(struct weir_event event, uint64_t timeout_ns)
     if (status < 0)
         return status;
     if (!queue)
-        return weir__progress_status_gone(event);
-    weir_device *device = queue->member.device;
-    if (known_complete(queue, event)) {
-        status = weir__progress_status(queue, event.sequence);
-    } else {
-        status =
-            settle(queue, event,
-                   queue->first->ops->event_wait(queue->first, queue, event.sequence, timeout_ns));
-        if (status == WEIR_NOT_READY)
-            status = WEIR_TIMEOUT;
-        if (status != WEIR_TIMEOUT)
-            weir__device_reap(device);
-    }
+        return weir__completion_status_gone(event);
+    const bool was_complete = weir__queue_is_past(queue, event.sequence);
+    status = weir__queue_await(queue, event.sequence, timeout_ns);
+    if (!was_complete && status != WEIR_TIMEOUT)
+        weir__device_reap(queue->member.device);
     weir__registry_unpin(queue);
     return status;
 }

@@ -12,7 +12,7 @@
 
 static uint64_t completed(const weir_queue *queue)
 {
-    return atomic_load(&queue->progress.completed);
+    return atomic_load(&queue->completion.completed);
 }
 
 // Learning that the end of a chain is complete is learning it of all of it, with
@@ -113,7 +113,7 @@ WEIR_TEST(Progress, WaitsThatNobodySyncsBehindDoNotPileUp)
         ASSERT_OK(weir_queue_record(a, &event));
         ASSERT_OK(weir_queue_wait(b, event));
     }
-    EXPECT_UINT_LE(b->progress.waits.capacity, 1024);
+    EXPECT_UINT_LE(b->completion.waits.capacity, 1024);
     ASSERT_OK(weir_queue_sync(b, GUARD_NS));
     weir_queue_destroy(&a);
     weir_queue_destroy(&b);
@@ -142,14 +142,14 @@ WEIR_TEST(Progress, OpenWaitsAreAllKept)
         if (i == WAITS / 2)
             middle = event;
     }
-    EXPECT_UINT_GE(b->progress.waits.capacity, WAITS);
+    EXPECT_UINT_GE(b->completion.waits.capacity, WAITS);
     const struct weir_error cause = {.status = WEIR_ERROR_DEVICE, .message = "in the middle"};
-    weir__progress_fail(middle.queue == event.queue ? (WAITS % 2 ? c : a) : (WAITS % 2 ? a : c),
-                        middle.sequence, &cause);
+    weir__completion_fail(middle.queue == event.queue ? (WAITS % 2 ? c : a) : (WAITS % 2 ? a : c),
+                          middle.sequence, &cause);
     control_stall(false);
     EXPECT_INT_EQ(weir_queue_sync(b, GUARD_NS), WEIR_ERROR_DEVICE);
     EXPECT_CONTAINS(weir_last_error()->message, "in the middle");
-    ASSERT_OK(weir_queue_record(a->progress.failed ? c : a, &event));
+    ASSERT_OK(weir_queue_record(a->completion.failed ? c : a, &event));
     weir_queue_destroy(&a);
     weir_queue_destroy(&b);
     weir_queue_destroy(&c);
@@ -168,14 +168,14 @@ WEIR_TEST(Progress, TheEarliestFailureIsTheFirstCause)
         ASSERT_OK(weir_queue_record(queue, &events[i]));
     const struct weir_error late = {.status = WEIR_ERROR_IO, .message = "late"};
     const struct weir_error early = {.status = WEIR_ERROR_SYSTEM, .message = "early"};
-    weir__progress_fail(queue, 3, &late);
+    weir__completion_fail(queue, 3, &late);
     EXPECT_OK(weir_event_query(events[1]));
     EXPECT_INT_EQ(weir_event_query(events[3]), WEIR_ERROR_IO);
-    weir__progress_fail(queue, 2, &early);
+    weir__completion_fail(queue, 2, &early);
     EXPECT_OK(weir_event_query(events[0]));
     EXPECT_INT_EQ(weir_event_query(events[1]), WEIR_ERROR_SYSTEM);
     EXPECT_INT_EQ(weir_event_query(events[3]), WEIR_ERROR_SYSTEM);
-    weir__progress_fail(queue, 4, &late);
+    weir__completion_fail(queue, 4, &late);
     EXPECT_INT_EQ(weir_event_query(events[3]), WEIR_ERROR_SYSTEM);
     EXPECT_OK(weir_queue_recover(queue));
     EXPECT_INT_EQ(weir_event_query(events[3]), WEIR_ERROR_SYSTEM);
@@ -197,9 +197,9 @@ WEIR_TEST(Progress, AFailureBetweenTheLooksOfAWaitIsSeen)
     weir_queue *queue = control_queue(&control, "queue");
     ASSERT_OK(weir_queue_record(producer, &event));
     const struct weir_error cause = {.status = WEIR_ERROR_IO, .message = "just now"};
-    weir__progress_fail(producer, event.sequence, &cause);
-    weir__progress_complete(producer, event.sequence);
-    EXPECT_INT_EQ(weir__progress_wait(queue, 1, event, producer, 0, &implied), WEIR_ERROR_IO);
+    weir__completion_fail(producer, event.sequence, &cause);
+    weir__completion_complete(producer, event.sequence);
+    EXPECT_INT_EQ(weir__completion_wait(queue, 1, event, producer, 0, &implied), WEIR_ERROR_IO);
     EXPECT_CONTAINS(weir_last_error()->message, "just now");
     EXPECT_INT_EQ(weir_queue_sync(queue, GUARD_NS), WEIR_ERROR_IO);
     weir_queue_destroy(&producer);
@@ -217,12 +217,12 @@ WEIR_TEST(Progress, FailuresAreBuriedBeforeTheirQueueIsGone)
     weir_queue *queue = control_queue(&control, "q");
     ASSERT_OK(weir_queue_record(queue, &event));
     const struct weir_error cause = {.status = WEIR_ERROR_IO, .message = "buried"};
-    weir__progress_fail(queue, 1, &cause);
-    EXPECT_OK(weir__progress_status_gone(event));
+    weir__completion_fail(queue, 1, &cause);
+    EXPECT_OK(weir__completion_status_gone(event));
     // The last reference is the test's: by then the failures are in both places.
     weir_queue *kept = weir__registry_pin(event.queue);
     weir_queue_destroy(&queue);
-    EXPECT_INT_EQ(weir__progress_status_gone(event), WEIR_ERROR_IO);
+    EXPECT_INT_EQ(weir__completion_status_gone(event), WEIR_ERROR_IO);
     EXPECT_INT_EQ(weir_event_query(event), WEIR_ERROR_IO);
     weir__registry_unpin(kept);
     EXPECT_INT_EQ(weir_event_query(event), WEIR_ERROR_IO);

@@ -1,7 +1,7 @@
 // Drivers have no common way to signal a descriptor, so a thread looks at the
 // watched events in turn and sleeps between, 20 µs to 1 ms. It holds a duplicate
 // of each descriptor, so the user may close theirs at any time.
-#include "core/submit/notifier.h"
+#include "core/event/notifier.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -1,0 +1,26 @@
+// What can be asked of a buffer.
+#include "core/object/buffer.h"
+
+#include <weir/buffer.h>
+
+#include "core/support/error.h"
+
+size_t weir_buffer_size(const weir_buffer *buffer)
+{
+    return buffer ? buffer->size : 0;
+}
+
+weir_placement weir_buffer_placement(const weir_buffer *buffer)
+{
+    return buffer ? buffer->placement : WEIR_PLACE_DEVICE;
+}
+
+weir_status weir__buffer_refuse_range(const weir_buffer *buffer, const char *role, size_t offset,
+                                      size_t size, const char *file, int line)
+{
+    if (buffer->lender && buffer->size == 0)
+        return buffer->lender->refuse_freed(buffer, role, file, line);
+    return weir__fail_at(file, line, buffer->member.object.label, WEIR_ERROR_INVALID, NULL,
+                         "%s: %zu bytes at offset %zu do not lie in a buffer of %zu bytes", role,
+                         size, offset, buffer->size);
+}

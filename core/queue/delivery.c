@@ -1,0 +1,354 @@
+// See the header. `holding` turns true under the queue's submit lock and false under the
+// delivery's lock with an empty list, so a submitter that reads false may go to the backend
+// directly: the worker has delivered everything before it. Only the worker delivers while the
+// queue is held, so submits to one queue are never concurrent.
+#include "core/queue/delivery.h"
+
+#include <errno.h>
+
+#include "base/clock.h"
+#include "core/queue/native_call.h"
+#include "core/queue/queue.h"
+#include "core/queue/registry.h"
+#include "core/queue/replay.h"
+#include "core/support/error.h"
+#include "core/support/thread.h"
+
+// What the backend of the queue's chain is asked through.
+static const struct weir_link *backend_of(const weir_queue *queue)
+{
+    return queue->delivery.backend;
+}
+
+static bool is_delivered(const weir_queue *queue, uint64_t sequence)
+{
+    return atomic_load_explicit(&queue->delivery.delivered, memory_order_acquire) >= sequence;
+}
+
+// Whether no backend, or not this one, needs the operation, which has one of these flags.
+static bool is_dropped(const struct weir_link *backend, const struct weir_operation *operation)
+{
+    return operation->flags & (WEIR_OPERATION_IMPLIED | WEIR_OPERATION_EMPTY) ||
+           backend->ops->graph_create;
+}
+
+static weir_status submit_to_backend(weir_queue *queue, const struct weir_operation *operation)
+{
+    const struct weir_link *backend = backend_of(queue);
+
+    if (operation->flags & WEIR__MAY_BE_DROPPED && is_dropped(backend, operation))
+        return WEIR_OK;
+    switch (operation->kind) {
+    case WEIR_OPERATION_GRAPH:
+        return weir__replay_launch(queue->delivery.link, queue, operation);
+    case WEIR_OPERATION_NATIVE:
+        return weir__native_submit(backend, queue, operation);
+    default:
+        return backend->ops->queue_submit(backend, queue, operation);
+    }
+}
+
+// Whether the device orders the wait once the producer's record is with its driver; of
+// devices that are no peers only the host can.
+static bool is_ordered_by_device(const weir_queue *queue, const weir_queue *producer)
+{
+    const struct weir_link *backend = backend_of(queue);
+    weir_device *device = queue->member.device;
+    weir_device *other = producer->member.device;
+
+    return device == other || backend->ops->device_peer(backend, device, other);
+}
+
+static void note_delivered(weir_queue *queue, const struct weir_operation *operation)
+{
+    atomic_store_explicit(&queue->delivery.delivered, operation->sequence, memory_order_release);
+}
+
+// The worker.
+
+static weir_status run_host_call(weir_queue *queue, const struct weir_operation *operation)
+{
+    const struct weir_link *backend = backend_of(queue);
+    weir_status status = backend->ops->queue_finish(backend, queue);
+    if (status < 0)
+        return status;
+
+    // What an earlier one left in this thread must not pass for this one's detail.
+    weir_error_set(NULL);
+    const struct weir__call_scope outer = weir__enter_host_call();
+    status = operation->u.host_call.function(operation->u.host_call.user);
+    weir__leave_call(outer);
+    if (status >= 0)
+        return WEIR_OK;
+    // The function's own detail, if it left one, says more than its status.
+    if (weir_last_error()->status != status)
+        weir__report(status, NULL, "the function returned %s (%d)", weir_status_name(status),
+                     (int)status);
+    return status;
+}
+
+static void wait_until_delivered(weir_queue *producer, uint64_t sequence)
+{
+    struct weir__delivery *delivery = &producer->delivery;
+    pthread_mutex_lock(&delivery->lock);
+    while (!is_delivered(producer, sequence))
+        pthread_cond_wait(&delivery->changed, &delivery->lock);
+    pthread_mutex_unlock(&delivery->lock);
+}
+
+static weir_status run_wait(weir_queue *queue, const struct weir_operation *operation)
+{
+    const struct weir_link *backend = backend_of(queue);
+    weir_queue *producer = operation->u.wait.producer;
+    uint64_t sequence = operation->u.wait.event.sequence;
+
+    // Nobody else flushes while this blocks.
+    backend->ops->queue_flush(backend, queue);
+    wait_until_delivered(producer, sequence);
+    if (is_ordered_by_device(queue, producer))
+        return submit_to_backend(queue, operation);
+    return backend->ops->event_wait(backend, producer, sequence, WEIR_FOREVER);
+}
+
+static weir_status run_held(weir_queue *queue, const struct weir_operation *operation)
+{
+    // After a failure only records are delivered, since others wait for them. The failure
+    // may also come later than this operation, when a later wait was refused.
+    bool failed = atomic_load(&queue->completion.failed) &&
+                  weir__completion_status(queue, operation->sequence) < 0;
+    switch (operation->kind) {
+    case WEIR_OPERATION_HOST_CALL:
+        return failed ? WEIR_OK : run_host_call(queue, operation);
+    case WEIR_OPERATION_WAIT:
+        if (operation->flags & WEIR_OPERATION_IMPLIED || !operation->u.wait.producer)
+            return WEIR_OK;
+        return run_wait(queue, operation);
+    case WEIR_OPERATION_RECORD:
+        return submit_to_backend(queue, operation);
+    default:
+        return failed ? WEIR_OK : submit_to_backend(queue, operation);
+    }
+}
+
+// Called with the lock held, which is released meanwhile.
+static void deliver_held(weir_queue *queue, struct weir__held *held)
+{
+    struct weir__delivery *delivery = &queue->delivery;
+    const struct weir_operation *operation = &held->operation;
+
+    pthread_mutex_unlock(&delivery->lock);
+    weir_status status = run_held(queue, operation);
+    if (status < 0)
+        weir__queue_fail(queue, operation, status);
+    if (operation->kind == WEIR_OPERATION_WAIT && operation->u.wait.producer)
+        weir__registry_unpin(operation->u.wait.producer);
+    if (operation->kind == WEIR_OPERATION_GRAPH)
+        weir__replay_unhold(queue->delivery.link, operation);
+    pthread_mutex_lock(&delivery->lock);
+    note_delivered(queue, operation); // after the failure is booked: events read complete now
+    weir__held_recycle(&delivery->list, held);
+    pthread_cond_broadcast(&delivery->changed);
+}
+
+// Ends the hold unless something came meanwhile. The caller of weir_queue_flush() may be gone
+// by now, so the worker flushes what it delivered.
+static void stop_holding(weir_queue *queue)
+{
+    struct weir__delivery *delivery = &queue->delivery;
+    const struct weir_link *backend = backend_of(queue);
+
+    pthread_mutex_unlock(&delivery->lock);
+    backend->ops->queue_flush(backend, queue);
+    pthread_mutex_lock(&delivery->lock);
+    if (delivery->list.first)
+        return;
+    atomic_store_explicit(&delivery->holding, false, memory_order_release);
+    pthread_cond_broadcast(&delivery->changed);
+}
+
+static void *run_worker(void *argument)
+{
+    weir_queue *queue = argument;
+    struct weir__delivery *delivery = &queue->delivery;
+
+    pthread_mutex_lock(&delivery->lock);
+    for (;;) {
+        struct weir__held *held = weir__held_pop(&delivery->list);
+        if (held)
+            deliver_held(queue, held);
+        else if (atomic_load(&delivery->holding))
+            stop_holding(queue);
+        else if (delivery->stop)
+            break;
+        else
+            pthread_cond_wait(&delivery->changed, &delivery->lock);
+    }
+    pthread_mutex_unlock(&delivery->lock);
+    return NULL;
+}
+
+// Submitting.
+
+// Called with the lock held.
+static weir_status hold(weir_queue *queue, const struct weir_operation *operation)
+{
+    struct weir__delivery *delivery = &queue->delivery;
+    if (!delivery->has_worker) {
+        if (!weir__thread_create(&delivery->worker, run_worker, queue))
+            return weir__fail(WEIR_ERROR_SYSTEM, "raise the limit of threads",
+                              "no thread for the host calls of queue '%s'",
+                              weir_queue_label(queue));
+        delivery->has_worker = true;
+    }
+    if (!weir__held_push(&delivery->list, operation))
+        return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory to hold an operation");
+    if (operation->kind == WEIR_OPERATION_GRAPH)
+        weir__replay_hold(queue->delivery.link, operation);
+    atomic_store_explicit(&delivery->holding, true, memory_order_release);
+    pthread_cond_broadcast(&delivery->changed);
+    return WEIR_OK;
+}
+
+static bool starts_hold(const weir_queue *queue, const struct weir_operation *operation)
+{
+    if (operation->kind == WEIR_OPERATION_HOST_CALL)
+        return true;
+    if (operation->kind != WEIR_OPERATION_WAIT || operation->flags & WEIR_OPERATION_IMPLIED)
+        return false;
+    const weir_queue *producer = operation->u.wait.producer;
+    return !is_delivered(producer, operation->u.wait.event.sequence) ||
+           !is_ordered_by_device(queue, producer);
+}
+
+static weir_status deliver_now(weir_queue *queue, const struct weir_operation *operation)
+{
+    weir_status status = submit_to_backend(queue, operation);
+    note_delivered(queue, operation);
+    return status;
+}
+
+weir_status weir__deliver(weir_queue *queue, const struct weir_operation *operation)
+{
+    struct weir__delivery *delivery = &queue->delivery;
+    bool holding = atomic_load_explicit(&delivery->holding, memory_order_acquire);
+
+    if (!holding && !starts_hold(queue, operation))
+        return deliver_now(queue, operation);
+
+    pthread_mutex_lock(&delivery->lock);
+    // The worker may have ended the hold since.
+    bool keep = atomic_load_explicit(&delivery->holding, memory_order_relaxed) ||
+                starts_hold(queue, operation);
+    weir_status status = keep ? hold(queue, operation) : WEIR_OK;
+    pthread_mutex_unlock(&delivery->lock);
+    return keep ? status : deliver_now(queue, operation);
+}
+
+// The link's slots.
+
+static weir_status queue_submit(const struct weir_link *link, weir_queue *queue,
+                                const struct weir_operation *operation)
+{
+    (void)link;
+    return weir__queue_deliver(queue, operation);
+}
+
+static weir_status queue_flush(const struct weir_link *link, weir_queue *queue)
+{
+    if (atomic_load(&queue->delivery.holding))
+        return WEIR_OK;
+    return link->next->ops->queue_flush(link->next, queue);
+}
+
+void weir__delivery_settle(struct weir__delivery *delivery)
+{
+    pthread_mutex_lock(&delivery->lock);
+    while (atomic_load(&delivery->holding))
+        pthread_cond_wait(&delivery->changed, &delivery->lock);
+    pthread_mutex_unlock(&delivery->lock);
+}
+
+static weir_status queue_finish(const struct weir_link *link, weir_queue *queue)
+{
+    weir__delivery_settle(&queue->delivery);
+    return link->next->ops->queue_finish(link->next, queue);
+}
+
+static weir_status event_query(const struct weir_link *link, weir_queue *queue, uint64_t sequence)
+{
+    if (!is_delivered(queue, sequence))
+        return WEIR_NOT_READY;
+    return link->next->ops->event_query(link->next, queue, sequence);
+}
+
+// Returns false when the deadline passed first.
+static bool wait_delivered_until(weir_queue *queue, uint64_t sequence, uint64_t deadline_ns)
+{
+    struct weir__delivery *delivery = &queue->delivery;
+    const struct timespec deadline = weir_clock_timespec(deadline_ns);
+    int error = 0;
+
+    pthread_mutex_lock(&delivery->lock);
+    while (!is_delivered(queue, sequence) && error != ETIMEDOUT)
+        error = deadline_ns == WEIR_FOREVER
+                    ? pthread_cond_wait(&delivery->changed, &delivery->lock)
+                    : pthread_cond_timedwait(&delivery->changed, &delivery->lock, &deadline);
+    bool delivered = is_delivered(queue, sequence);
+    pthread_mutex_unlock(&delivery->lock);
+    return delivered;
+}
+
+static weir_status event_wait(const struct weir_link *link, weir_queue *queue, uint64_t sequence,
+                              uint64_t timeout_ns)
+{
+    const struct weir_link *next = link->next;
+
+    if (is_delivered(queue, sequence))
+        return next->ops->event_wait(next, queue, sequence, timeout_ns);
+    uint64_t now = weir_clock_now_ns();
+    uint64_t deadline = timeout_ns < WEIR_FOREVER - now ? now + timeout_ns : WEIR_FOREVER;
+    if (!wait_delivered_until(queue, sequence, deadline))
+        return WEIR_TIMEOUT;
+    if (deadline == WEIR_FOREVER)
+        return next->ops->event_wait(next, queue, sequence, WEIR_FOREVER);
+    now = weir_clock_now_ns();
+    return next->ops->event_wait(next, queue, sequence, now < deadline ? deadline - now : 0);
+}
+
+// Life.
+
+void weir__delivery_init(struct weir__delivery *delivery, const struct weir__chain *chain)
+{
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&delivery->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+    pthread_mutex_init(&delivery->lock, NULL);
+    delivery->link = weir__chain_own(chain);
+    delivery->backend = delivery->link->next;
+}
+
+void weir__delivery_finish(struct weir__delivery *delivery)
+{
+    pthread_mutex_lock(&delivery->lock);
+    delivery->stop = true;
+    pthread_cond_broadcast(&delivery->changed);
+    pthread_mutex_unlock(&delivery->lock);
+    if (delivery->has_worker)
+        pthread_join(delivery->worker, NULL);
+    weir__held_finish(&delivery->list);
+    pthread_cond_destroy(&delivery->changed);
+    pthread_mutex_destroy(&delivery->lock);
+}
+
+const struct weir_module_ops weir__delivery_ops = {
+    .queue_submit = queue_submit,
+    .queue_flush = queue_flush,
+    .queue_finish = queue_finish,
+    .event_query = event_query,
+    .event_wait = event_wait,
+    .graph_create = weir__replay_create,
+    .graph_destroy = weir__replay_destroy,
+    .graph_update = weir__replay_update,
+};
