@@ -30,7 +30,8 @@ readonly packages=(
     pkg-config            # reads the delivered .pc file,
     cmake                 # and this the delivered CMake files
     make                  # which cmake writes for
-    python3               # generators of the build
+    python3               # generators of the build,
+    python3-venv          # and a folder for what tools/hta/run.sh installs
     chromium              # a browser for the test of the page
     git
 )

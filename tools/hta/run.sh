@@ -20,7 +20,7 @@ venv="${XDG_CACHE_HOME:-$HOME/.cache}/weir/hta"
 if ! "$venv/bin/python" -c 'import hta' 2>/dev/null; then
     if ! { python3 -m venv "$venv" &&
         "$venv/bin/pip" install --quiet "HolisticTraceAnalysis==$version" "pandas<3"; }; then
-        echo "hta: HolisticTraceAnalysis $version cannot be installed; PyPI must be reachable once"
+        echo "hta: HolisticTraceAnalysis $version cannot be installed; it needs python3-venv, and PyPI once"
         exit 77
     fi
 fi
