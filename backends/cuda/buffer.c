@@ -13,16 +13,6 @@
 
 #include "backends/cuda/cu.h"
 
-#define SMALLEST_BLOCK 4096u
-
-static size_t block_size(size_t size)
-{
-    size_t step = SMALLEST_BLOCK;
-    while (step <= size / 16)
-        step *= 2;
-    return size <= SIZE_MAX - step ? (size + step - 1) / step * step : size;
-}
-
 static weir_status refuse_device(struct cu_device *device, CUresult code, size_t size)
 {
     size_t free_bytes = 0;
@@ -69,40 +59,16 @@ static weir_status create_device(struct cu_buffer *buffer)
                            "cannot make a DEVICE buffer of %zu bytes", buffer->size);
 }
 
+static void free_block(void *user, struct weir_kit_block *block)
+{
+    const struct cu_device *device = user;
+    device->module->cu.cuMemFreeHost(block->pointer);
+    device->module->host->release(block);
+}
+
 void cu_blocks_release(struct cu_device *device)
 {
-    const struct cu_module *module = device->module;
-    pthread_mutex_lock(&device->lock);
-    struct cu_block *block = device->blocks;
-    device->blocks = NULL;
-    pthread_mutex_unlock(&device->lock);
-    while (block) {
-        struct cu_block *next = block->next;
-        module->cu.cuMemFreeHost(block->pointer);
-        module->host->release(block);
-        block = next;
-    }
-}
-
-static struct cu_block *take_block(struct cu_device *device, size_t size)
-{
-    pthread_mutex_lock(&device->lock);
-    struct cu_block **at = &device->blocks;
-    while (*at && (*at)->size != size)
-        at = &(*at)->next;
-    struct cu_block *block = *at;
-    if (block)
-        *at = block->next;
-    pthread_mutex_unlock(&device->lock);
-    return block;
-}
-
-static void put_block(struct cu_device *device, struct cu_block *block)
-{
-    pthread_mutex_lock(&device->lock);
-    block->next = device->blocks;
-    device->blocks = block;
-    pthread_mutex_unlock(&device->lock);
+    weir_kit_blocks_empty(&device->blocks, free_block, device);
 }
 
 static weir_status refuse_host(struct cu_device *device, CUresult code, size_t size)
@@ -123,7 +89,7 @@ static weir_status create_block(struct cu_buffer *buffer, size_t size)
     struct cu_device *device = buffer->device;
     const struct cu_module *module = device->module;
     const unsigned flags = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP;
-    struct cu_block *block = module->host->allocate(sizeof *block);
+    struct weir_kit_block *block = module->host->allocate(sizeof *block);
     if (!block)
         return weir_host_no_memory(module->host, "a buffer");
     block->size = size;
@@ -154,8 +120,8 @@ static weir_status find_address(struct cu_buffer *buffer)
 
 static weir_status create_host(struct cu_buffer *buffer)
 {
-    const size_t size = block_size(buffer->size);
-    buffer->block = take_block(buffer->device, size);
+    const size_t size = weir_kit_block_size(buffer->size);
+    buffer->block = weir_kit_block_take(&buffer->device->blocks, size, size);
     if (!buffer->block) {
         weir_status status = create_block(buffer, size);
         if (!buffer->block)
@@ -192,9 +158,9 @@ static void release(struct cu_buffer *buffer)
 {
     struct cu_device *device = buffer->device;
     if (buffer->block)
-        put_block(device, buffer->block);
+        weir_kit_block_put(&device->blocks, buffer->block);
     else if (buffer->registration)
-        cu_registration_put(device, buffer->registration);
+        weir_kit_registration_put(device->idle, buffer->registration);
     else if (buffer->address && !buffer->adopted)
         device->module->cu.cuMemFreeAsync(buffer->address, device->memory_stream);
     device->module->host->release(buffer);

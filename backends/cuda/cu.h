@@ -29,12 +29,13 @@
 #include <stdatomic.h>
 #include <weir/kit/cache.h>
 #include <weir/kit/error.h>
+#include <weir/kit/idle.h>
+#include <weir/kit/records.h>
 #include <weir/kit/signature.h>
 #include <weir/module/error.h>
 #include <weir/module/module.h>
 
 #include "backends/cuda/symbols.h"
-#include "base/biased_lock.h"
 #include "base/clock_map.h"
 #include "base/cold.h"
 
@@ -85,23 +86,9 @@ struct cu_timeline {
     uint64_t last_ns; // of the host's clock, when the last anchor was recorded
 };
 
-struct cu_words;        // fault.c
-struct cu_history;      // fault.c
-struct cu_peer;         // peer.c
-struct cu_registration; // idle.c
-
-// A module that waits for an idle moment to be unloaded.
-struct cu_idle {
-    struct cu_idle *next;
-    CUmodule module;
-};
-
-// A block of pinned memory, of a buffer or in the cache.
-struct cu_block {
-    struct cu_block *next;
-    void *pointer;
-    size_t size;
-};
+struct cu_words;   // fault.c
+struct cu_history; // fault.c
+struct cu_peer;    // peer.c
 
 // What the driver says of a device, by name in cu_api.h. X(member, attribute).
 #define CU_ATTRIBUTES(X)                                                      \
@@ -152,13 +139,12 @@ struct cu_device {
     struct cu_attributes attributes;
     struct cu_timeline timeline;
     struct cu_clock clock;
-    atomic_size_t waiting; // what waits for an idle moment
-    pthread_mutex_t lock;  // guards what follows
+    weir_kit_idle *idle; // what waits for an idle moment
+    struct weir_kit_blocks blocks;
+    pthread_mutex_t lock; // guards what follows
     struct weir_error first_fault;
     struct cu_words *words;
     struct cu_queue *queues;
-    struct cu_block *blocks;
-    struct cu_idle *idle;
 };
 
 // DEVICE: `address`. HOST: `pointer` too, in a block, in registered memory or in memory of
@@ -168,29 +154,10 @@ struct cu_buffer {
     size_t size;
     CUdeviceptr address;
     char *pointer;
-    struct cu_block *block;
-    struct cu_registration *registration;
+    struct weir_kit_block *block;
+    struct weir_kit_registration *registration;
     bool adopted; // the memory stays the caller's
 };
-
-// A native event and who uses it. Those of a queue live as long as the queue.
-struct cu_mark {
-    CUevent event;
-    unsigned users; // threads that hold it beside the ring; under the queue's lock
-    struct cu_mark *next_free;
-};
-
-struct cu_record {
-    uint64_t sequence;
-    struct cu_mark *mark;
-};
-
-struct cu_time {
-    uint64_t sequence;
-    uint64_t time_ns;
-};
-
-struct cu_mark_block; // event.c
 
 enum {
     CU_WATCH_ENTRIES = 4096, // operations whose times nobody has fetched yet
@@ -243,22 +210,7 @@ struct cu_queue {
     struct cu_history *history;
     struct cu_builder *builder; // copies and fills become nodes of a graph; NULL: they run
     struct cu_watch *watch;     // NULL unless times of operations are wanted
-    _Atomic uint64_t completed; // every record up to this one is complete
-    // Of the thread that submits.
-    struct cu_mark *free_marks;
-    size_t reap_at; // as many records in the ring make it worth to look for complete ones
-    // Guarded by the lock behind it, as are the users of marks.
-    struct cu_record *records; // ring
-    size_t first;
-    size_t count;
-    size_t capacity;   // a power of two
-    uint64_t recorded; // records so far
-    struct weir_biased_lock lock;
-    // With timing, under the lock: ring of CU_TIMING_HISTORY, by the number of the record.
-    struct cu_time *times;
-    uint64_t converted;                // records whose time is known
-    struct cu_mark *converted_mark;    // the last of them, while it is in the ring
-    struct cu_mark_block *mark_blocks; // the submitter's
+    weir_kit_records *records;
     bool timing;
     bool wrapped;          // the stream stays the caller's
     bool left;             // and may be gone; under the device's lock, as `end` is
@@ -270,9 +222,9 @@ struct cu_queue {
 };
 
 struct cu_program {
+    struct weir_kit_idle_entry idle; // first: the module waits to be unloaded
     struct cu_device *device;
     CUmodule module;
-    struct cu_idle *entry;
     struct weir_kit_signatures *signatures; // NULL for bundles
 };
 
@@ -445,9 +397,6 @@ weir_status cu_submit_fill(const struct weir_link *link, struct cu_queue *queue,
 // event.c
 
 weir_status cu_records_init(struct cu_queue *queue);
-void cu_records_finish(struct cu_queue *queue);
-// The event of the last record, kept until the queue goes; NULL: no record is under way.
-CUevent cu_records_end(struct cu_queue *queue);
 weir_status cu_submit_record(struct cu_queue *queue, uint64_t sequence);
 weir_status cu_submit_wait(struct cu_queue *queue, struct cu_queue *producer, uint64_t sequence);
 weir_status cu_event_query(const struct weir_link *link, weir_queue *object, uint64_t sequence);
@@ -491,8 +440,8 @@ void cu_timeline_finish(struct cu_device *device);
 void cu_timeline_advance(struct cu_device *device);
 // Stores the time of a complete event. `near` is an event whose time is
 // `near_ns`, or NULL; it is used where it lies nearer than every anchor.
-weir_status cu_timeline_convert(struct cu_device *device, CUevent event, CUevent near,
-                                uint64_t near_ns, uint64_t *out_time_ns);
+CUresult cu_timeline_convert(struct cu_device *device, CUevent event, CUevent near,
+                             uint64_t near_ns, uint64_t *out_time_ns);
 
 // times.c
 
@@ -546,23 +495,12 @@ void cu_blocks_release(struct cu_device *device);
 
 // idle.c
 
+weir_status cu_idle_init(struct cu_device *device);
 // Registers memory of the user's, or shares a registration that covers it, or stores NULL
-// where the memory is pinned already. Within
-// the device's context. Waits for the device only where the range touches memory
-// whose registration waits for an idle moment: that may have been unmapped since,
-// and its address may lie on other memory now.
+// where the memory is pinned already. Within the device's context. May wait for the device
+// as weir_kit_registration_share() does.
 weir_status cu_registration_get(struct cu_device *device, void *pointer, size_t size,
-                                struct cu_registration **out_registration);
-// Lets it go; the last one makes it wait for an idle moment. Never waits.
-void cu_registration_put(struct cu_device *device, struct cu_registration *registration);
-
-// Hands over a module that is to be unloaded at an idle moment. Never waits.
-void cu_idle_put(struct cu_device *device, struct cu_idle *entry);
-// Gives back what is waiting, if no queue of the device has work. For places that
-// may wait. Within the device's context.
-void cu_idle_settle(struct cu_device *device);
-// Gives everything back, and waits for the device. Within its context.
-void cu_idle_drain(struct cu_device *device);
+                                struct weir_kit_registration **out_registration);
 
 // native.c
 

@@ -141,7 +141,7 @@ static void empty_context(struct cu_device *device)
     const struct cu_symbols *cu = &device->module->cu;
     struct cu_scope scope;
     cu_enter_to_destroy(device, &scope);
-    cu_idle_drain(device);
+    weir_kit_idle_drain(device->idle);
     cu_blocks_release(device);
     cu_words_finish(device);
     cu_timeline_finish(device);
@@ -164,6 +164,8 @@ static void release(struct cu_device *device)
     }
     pthread_mutex_destroy(&device->timeline.lock);
     pthread_mutex_destroy(&device->clock.lock);
+    weir_kit_idle_destroy(&device->idle);
+    pthread_mutex_destroy(&device->blocks.lock);
     pthread_mutex_destroy(&device->lock);
     module->host->release(device);
 }
@@ -191,10 +193,13 @@ weir_status cu_device_create(const struct weir_link *link, weir_device *object,
     device->id = weir_device_object(object)->id;
     device->listed = &module->listed[setup->index];
     pthread_mutex_init(&device->lock, NULL);
+    pthread_mutex_init(&device->blocks.lock, NULL);
     pthread_mutex_init(&device->timeline.lock, NULL);
     pthread_mutex_init(&device->clock.lock, NULL);
 
     weir_status status = check_abilities(device);
+    if (status == WEIR_OK)
+        status = cu_idle_init(device);
     if (status == WEIR_OK)
         status = retain_context(device);
     if (status == WEIR_OK)
@@ -223,7 +228,7 @@ weir_status cu_device_trim(const struct weir_link *link, weir_device *object)
     weir_status status = cu_enter(device, &scope);
     if (status < 0)
         return status;
-    cu_idle_drain(device);
+    weir_kit_idle_drain(device->idle);
     cu_blocks_release(device);
     const char *call = "cuStreamSynchronize";
     CUresult code = device->module->cu.cuStreamSynchronize(device->memory_stream);

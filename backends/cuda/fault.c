@@ -363,7 +363,7 @@ static bool next_unfinished(struct cu_history *history, uint64_t *index, struct 
 static uint64_t known_of(const struct cu_queue *queue)
 {
     const struct cu_history *history = queue->history;
-    const uint64_t completed = atomic_load_explicit(&queue->completed, memory_order_acquire);
+    const uint64_t completed = weir_kit_records_completed(queue->records);
     if (!history->word)
         return completed;
     const uint64_t written = atomic_load_explicit(&history->written, memory_order_acquire);

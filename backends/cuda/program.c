@@ -220,17 +220,24 @@ static weir_status load_compiled(const struct cu_program *program)
     return WEIR_OK;
 }
 
+static void unload(struct weir_kit_idle_entry *entry)
+{
+    struct cu_program *program = (struct cu_program *)(void *)entry;
+    const struct cu_module *module = program->device->module;
+    module->cu.cuModuleUnload(program->module);
+    module->host->release(program);
+}
+
 static void release(struct cu_program *program)
 {
     const struct weir_host *host = program->device->module->host;
-    if (program->module && program->entry) {
-        program->entry->module = program->module;
-        cu_idle_put(program->device, program->entry);
-    } else {
-        host->release(program->entry);
-    }
     host->release(program->signatures);
-    host->release(program);
+    if (!program->module) {
+        host->release(program);
+        return;
+    }
+    program->idle.give_back = unload;
+    weir_kit_idle_put(program->device->idle, &program->idle);
 }
 
 static weir_status create(struct cu_program *program, const struct chosen *chosen)
@@ -239,7 +246,7 @@ static weir_status create(struct cu_program *program, const struct chosen *chose
     weir_status status = cu_enter(program->device, &scope);
     if (status < 0)
         return status;
-    cu_idle_settle(program->device);
+    weir_kit_idle_settle(program->device->idle);
     status = load(program, chosen);
     if (status == WEIR_OK)
         status = chosen->bundle ? load_bundled(program, chosen) : load_compiled(program);
@@ -277,14 +284,11 @@ weir_status cu_program_create(const struct weir_link *link, weir_device *device,
     if (!program)
         return weir_host_no_memory(host, "a program");
     program->device = cu_device_of(link, device);
-    program->entry = host->allocate(sizeof *program->entry);
 
     weir_status status;
-    if (!program->entry)
-        status = weir_host_no_memory(host, "a program");
-    else if (params->source)
+    if (params->source) {
         status = create_from_source(program, params);
-    else {
+    } else {
         status = choose(program->device, params->bundle, &chosen);
         if (status == WEIR_OK)
             status = create(program, &chosen);

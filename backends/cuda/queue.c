@@ -32,12 +32,11 @@ static void release(struct cu_queue *queue)
 {
     const struct cu_module *module = queue->device->module;
     delist(queue);
-    cu_records_finish(queue);
+    weir_kit_records_destroy(&queue->records);
     cu_watch_finish(queue);
     if (queue->stream && !queue->wrapped)
         module->cu.cuStreamDestroy(queue->stream);
     cu_history_finish(queue);
-    weir_biased_lock_finish(&queue->lock);
     module->host->release(queue);
 }
 
@@ -78,7 +77,6 @@ weir_status cu_queue_create(const struct weir_link *link, weir_device *device_ob
     }
     queue->device = device;
     queue->timing = setup->timing;
-    weir_biased_lock_init(&queue->lock);
     status = cu_records_init(queue);
     if (status == WEIR_OK)
         status = cu_history_init(queue, object);
@@ -236,7 +234,7 @@ weir_status cu_queue_finish(const struct weir_link *link, weir_queue *object)
         status =
             cu_native_error(device, "cuStreamSynchronize", code, "wait for the queue to finish");
     else
-        cu_idle_settle(device);
+        weir_kit_idle_settle(device->idle);
     cu_leave(device, &scope);
     return status;
 }
@@ -244,9 +242,10 @@ weir_status cu_queue_finish(const struct weir_link *link, weir_queue *object)
 void cu_queue_leave(const struct weir_link *link, weir_queue *object)
 {
     struct cu_queue *queue = cu_queue_of(link, object);
-    CUevent end = cu_records_end(queue);
+    // Held until the queue goes.
+    const struct weir_kit_mark *end = weir_kit_records_hold_last(queue->records);
     pthread_mutex_lock(&queue->device->lock);
     queue->left = true;
-    queue->end = end;
+    queue->end = end ? end->native : NULL;
     pthread_mutex_unlock(&queue->device->lock);
 }

@@ -44,12 +44,12 @@ static weir_status pair(struct cu_device *device, uint64_t *out_host_ns, uint64_
 {
     const struct cu_symbols *cu = &device->module->cu;
     uint64_t narrowest = UINT64_MAX;
-    weir_status status = WEIR_OK;
+    const char *call = "cuEventRecord";
     CUevent event;
     CUresult code = cu->cuEventCreate(&event, CU_EVENT_DEFAULT);
     if (code != CUDA_SUCCESS)
         return cu_native_error(device, "cuEventCreate", code, "ask for the device's clock");
-    for (int i = 0; i < PAIR_TRIES && status == WEIR_OK; i++) {
+    for (int i = 0; i < PAIR_TRIES; i++) {
         if (i >= PAIR_TRIES / 4 && narrowest <= PAIR_NARROW_NS)
             break;
         uint64_t before_ns;
@@ -58,21 +58,23 @@ static weir_status pair(struct cu_device *device, uint64_t *out_host_ns, uint64_
         code = time_now(device, event, &before_ns, &after_ns);
         if (code != CUDA_SUCCESS)
             break;
-        status = cu_timeline_convert(device, event, NULL, 0, &device_ns);
-        if (status == WEIR_OK && after_ns - before_ns < narrowest) {
+        call = "cuEventElapsedTime";
+        code = cu_timeline_convert(device, event, NULL, 0, &device_ns);
+        if (code != CUDA_SUCCESS)
+            break;
+        call = "cuEventRecord";
+        if (after_ns - before_ns < narrowest) {
             narrowest = after_ns - before_ns;
             *out_host_ns = before_ns + narrowest / 2;
             *out_device_ns = device_ns;
         }
     }
     cu->cuEventDestroy(event);
-    if (status < 0)
-        return status;
     if (narrowest < UINT64_MAX)
         return WEIR_OK;
     return code == CUDA_ERROR_NOT_READY
                ? WEIR_NOT_READY
-               : cu_native_error(device, "cuEventRecord", code, "ask for the device's clock");
+               : cu_native_error(device, call, code, "ask for the device's clock");
 }
 
 // With the clock's lock held, within the device's context.
@@ -305,7 +307,7 @@ static bool convert(struct cu_queue *queue, struct cu_timed *timed,
     struct cu_watch *watch = queue->watch;
     uint64_t end_ns;
     const bool told = cu_timeline_convert(queue->device, timed->event, watch->near, watch->end_ns,
-                                          &end_ns) == WEIR_OK;
+                                          &end_ns) == CUDA_SUCCESS;
     retire_event(watch, timed->event);
     if (!told)
         return false;

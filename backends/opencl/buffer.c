@@ -34,21 +34,7 @@ static weir_status create_memory(struct ocl_buffer *buffer, cl_mem_flags flags, 
                                                buffer->size, user, &code);
     if (!buffer->memory)
         return refuse(buffer, "clCreateBuffer", code, what);
-    buffer->capacity = buffer->size;
     module->host->count_driver_object();
-    return WEIR_OK;
-}
-
-static weir_status map(struct ocl_buffer *buffer, const char *what)
-{
-    const struct ocl_device *device = buffer->device;
-    cl_int code;
-    buffer->pointer = device->module->cl.clEnqueueMapBuffer(device->mapper, buffer->memory, CL_TRUE,
-                                                            CL_MAP_READ | CL_MAP_WRITE, 0,
-                                                            buffer->size, 0, NULL, NULL, &code);
-    if (!buffer->pointer)
-        return refuse(buffer, "clEnqueueMapBuffer", code, what);
-    buffer->mapped = true;
     return WEIR_OK;
 }
 
@@ -76,41 +62,46 @@ static weir_status wrap(struct ocl_buffer *buffer, void *user)
     return WEIR_OK;
 }
 
-// Takes over the smallest spare memory that is large enough and not more than
-// twice as large.
-static bool take_spare(struct ocl_buffer *buffer)
+// Makes pinned memory, of which the block takes note once it is mapped.
+static weir_status create_block(struct ocl_buffer *buffer, struct weir_kit_block *block)
 {
-    struct ocl_device *device = buffer->device;
-    struct ocl_buffer **best = NULL;
-    pthread_mutex_lock(&device->lock);
-    for (struct ocl_buffer **at = &device->spares; *at; at = &(*at)->next) {
-        const size_t capacity = (*at)->capacity;
-        if (capacity >= buffer->size && capacity / 2 <= buffer->size &&
-            (!best || capacity < (*best)->capacity))
-            best = at;
-    }
-    struct ocl_buffer *spare = best ? *best : NULL;
-    if (spare)
-        *best = spare->next;
-    pthread_mutex_unlock(&device->lock);
-    if (!spare)
-        return false;
-
-    buffer->memory = spare->memory;
-    buffer->pointer = spare->pointer;
-    buffer->capacity = spare->capacity;
-    buffer->mapped = true;
-    device->module->host->release(spare);
-    return true;
+    static const char what[] = "a pinned HOST buffer";
+    const struct ocl_device *device = buffer->device;
+    cl_int code;
+    weir_status status = create_memory(buffer, CL_MEM_ALLOC_HOST_PTR, NULL, what);
+    if (status < 0)
+        return status;
+    block->pointer = device->module->cl.clEnqueueMapBuffer(device->mapper, buffer->memory, CL_TRUE,
+                                                           CL_MAP_READ | CL_MAP_WRITE, 0,
+                                                           buffer->size, 0, NULL, NULL, &code);
+    if (!block->pointer)
+        return refuse(buffer, "clEnqueueMapBuffer", code, what);
+    block->native = buffer->memory;
+    block->size = buffer->size;
+    return WEIR_OK;
 }
 
+// Memory that is kept serves where it is not more than twice as large.
 static weir_status create_pinned(struct ocl_buffer *buffer)
 {
-    const char *what = "a pinned HOST buffer";
-    if (take_spare(buffer))
-        return WEIR_OK;
-    weir_status status = create_memory(buffer, CL_MEM_ALLOC_HOST_PTR, NULL, what);
-    return status < 0 ? status : map(buffer, what);
+    const struct weir_host *host = buffer->device->module->host;
+    const size_t limit = buffer->size <= SIZE_MAX / 2 ? 2 * buffer->size : SIZE_MAX;
+    struct weir_kit_block *block =
+        weir_kit_block_take(&buffer->device->spares, buffer->size, limit);
+    if (!block) {
+        block = host->allocate(sizeof *block);
+        if (!block)
+            return weir_host_no_memory(host, "a buffer");
+        weir_status status = create_block(buffer, block);
+        if (status < 0) {
+            host->release(block);
+            return status;
+        }
+    }
+    buffer->block = block;
+    buffer->memory = block->native;
+    buffer->pointer = block->pointer;
+    return WEIR_OK;
 }
 
 static weir_status allocate(struct ocl_buffer *buffer, const struct weir_buffer_setup *setup)
@@ -132,48 +123,40 @@ static void release_views(struct ocl_buffer *buffer)
     module->host->release(buffer->views);
 }
 
+// Of what is not kept as a block.
 static void release_memory(struct ocl_buffer *buffer)
 {
     const struct ocl_device *device = buffer->device;
     const struct ocl_symbols *cl = &device->module->cl;
-    if (buffer->mapped)
-        cl->clEnqueueUnmapMemObject(device->mapper, buffer->memory, buffer->pointer, 0, NULL, NULL);
     if (buffer->memory)
         cl->clReleaseMemObject(buffer->memory);
     else if (buffer->svm && !device->svm_system)
         cl->clSVMFree(device->context, buffer->pointer);
     buffer->memory = NULL;
-    buffer->mapped = false;
     buffer->svm = false;
 }
 
 static void release(struct ocl_buffer *buffer)
 {
-    release_memory(buffer);
+    if (buffer->block)
+        weir_kit_block_put(&buffer->device->spares, buffer->block);
+    else
+        release_memory(buffer);
     buffer->device->module->host->release(buffer);
 }
 
-// What is left of a buffer here is only its memory.
-static void keep_spare(struct ocl_buffer *buffer)
+static void release_block(void *user, struct weir_kit_block *block)
 {
-    struct ocl_device *device = buffer->device;
-    pthread_mutex_lock(&device->lock);
-    buffer->next = device->spares;
-    device->spares = buffer;
-    pthread_mutex_unlock(&device->lock);
+    const struct ocl_device *device = user;
+    const struct ocl_symbols *cl = &device->module->cl;
+    cl->clEnqueueUnmapMemObject(device->mapper, block->native, block->pointer, 0, NULL, NULL);
+    cl->clReleaseMemObject(block->native);
+    device->module->host->release(block);
 }
 
 void ocl_spares_release(struct ocl_device *device)
 {
-    pthread_mutex_lock(&device->lock);
-    struct ocl_buffer *spare = device->spares;
-    device->spares = NULL;
-    pthread_mutex_unlock(&device->lock);
-    while (spare) {
-        struct ocl_buffer *next = spare->next;
-        release(spare);
-        spare = next;
-    }
+    weir_kit_blocks_empty(&device->spares, release_block, device);
     device->module->cl.clFlush(device->mapper);
 }
 
@@ -209,10 +192,7 @@ void ocl_buffer_destroy(const struct weir_link *link, weir_buffer *object)
     struct ocl_buffer *buffer = ocl_buffer_of(link, object);
     release_views(buffer);
     pthread_mutex_destroy(&buffer->lock);
-    if (buffer->mapped)
-        keep_spare(buffer);
-    else
-        release(buffer);
+    release(buffer);
 }
 
 // The place for a new view: a free one, or that of the view which has not been

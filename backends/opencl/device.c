@@ -121,7 +121,7 @@ static void release(struct ocl_device *device)
         module->cl.clReleaseCommandQueue(device->mapper);
     if (device->context)
         module->cl.clReleaseContext(device->context);
-    pthread_mutex_destroy(&device->lock);
+    pthread_mutex_destroy(&device->spares.lock);
     module->host->release(device);
 }
 
@@ -134,7 +134,7 @@ weir_status ocl_device_create(const struct weir_link *link, weir_device *object,
     if (!device)
         return weir_host_no_memory(module->host, "a device");
 
-    pthread_mutex_init(&device->lock, NULL);
+    pthread_mutex_init(&device->spares.lock, NULL);
     pthread_mutex_init(&device->clock.lock, NULL);
     device->module = module;
     device->listed = &module->listed[setup->index];

@@ -173,7 +173,6 @@ weir_status ocl_adopt_memory(struct ocl_buffer *buffer, cl_mem native)
         return ocl_native_error(module, "clRetainMemObject", code, "adopt a buffer of %zu bytes",
                                 buffer->size);
     buffer->memory = native;
-    buffer->capacity = buffer->size;
     buffer->whole = facts.whole;
     buffer->origin = facts.whole ? facts.origin : 0;
     return WEIR_OK;

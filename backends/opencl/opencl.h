@@ -21,6 +21,8 @@
 #include <stdatomic.h>
 #include <weir/kit/cache.h>
 #include <weir/kit/error.h>
+#include <weir/kit/idle.h>
+#include <weir/kit/records.h>
 #include <weir/kit/signature.h>
 #include <weir/module/error.h>
 #include <weir/module/module.h>
@@ -70,8 +72,7 @@ struct ocl_device {
     bool in_place;           // wrapped memory is used where it is
     bool priorities;
     struct ocl_clock clock;
-    pthread_mutex_t lock; // guards what follows
-    struct ocl_buffer *spares;
+    struct weir_kit_blocks spares; // pinned memory; `native` is the buffer object
 };
 
 struct ocl_view {
@@ -82,34 +83,21 @@ struct ocl_view {
 };
 
 // DEVICE: `memory`. HOST: `pointer`, which is shared memory if `svm`, else the
-// permanent mapping of `memory` if `mapped`, else memory of the caller's that
+// permanent mapping of `memory` if there is a `block`, else memory of the caller's that
 // `memory` was made over.
 struct ocl_buffer {
     struct ocl_device *device;
-    struct ocl_buffer *next; // among the device's spares
+    struct weir_kit_block *block; // pinned memory, which may be larger than the buffer
     size_t size;
-    size_t capacity; // of `memory`; more than the size in a spare that is used again
     cl_mem memory;
     cl_mem whole;  // what `memory` is a part of, with its offset there; NULL: it is no part
     size_t origin; // of the byte 0 in `whole`
     void *pointer;
     bool svm;
-    bool mapped;
     pthread_mutex_t lock; // guards what follows
     struct ocl_view *views;
     uint32_t view_count;
     uint64_t clock;
-};
-
-struct ocl_record {
-    uint64_t sequence;
-    cl_event event;
-};
-
-struct ocl_time {
-    uint64_t sequence;
-    uint64_t time_ns;
-    cl_int code; // why the driver did not tell; CL_SUCCESS: it did
 };
 
 struct ocl_watch; // times.c
@@ -117,21 +105,11 @@ struct ocl_watch; // times.c
 struct ocl_queue {
     struct ocl_device *device;
     cl_command_queue queue;
-    bool timing;
     struct ocl_watch *watch;    // NULL unless times of operations are wanted
     cl_mem staging;             // of the thread that submits; NULL until needed
     _Atomic uint64_t submitted; // the last operation that the driver has
     _Atomic uint64_t flushed;   // and the last one that it was told to start
-    pthread_mutex_t lock;       // guards what follows
-    struct ocl_record *records; // ring of records that are not known to be complete
-    size_t first;
-    size_t count;
-    size_t capacity;          // a power of two
-    uint64_t failed_sequence; // the first record that failed; 0: none
-    cl_int failed_code;
-    cl_int asked_code;      // what asking for the first record came to
-    struct ocl_time *times; // ring of OCL_TIMING_HISTORY, with timing
-    uint64_t time_count;
+    weir_kit_records *records;
 };
 
 struct ocl_program {
@@ -235,11 +213,9 @@ weir_status ocl_submit_fill(const struct weir_link *link, struct ocl_queue *queu
 
 // event.c
 
+weir_status ocl_records_init(struct ocl_queue *queue, bool timing);
 weir_status ocl_submit_record(struct ocl_queue *queue, uint64_t sequence);
 weir_status ocl_submit_wait(struct ocl_queue *queue, struct ocl_queue *producer, uint64_t sequence);
-// After everything has finished: forgets the records, and reports and clears a failure.
-weir_status ocl_records_settle(struct ocl_queue *queue);
-void ocl_records_finish(struct ocl_queue *queue);
 weir_status ocl_event_query(const struct weir_link *link, weir_queue *object, uint64_t sequence);
 weir_status ocl_event_wait(const struct weir_link *link, weir_queue *object, uint64_t sequence,
                            uint64_t timeout_ns);

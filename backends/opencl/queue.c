@@ -9,13 +9,12 @@
 static void release(struct ocl_queue *queue)
 {
     const struct ocl_module *module = queue->device->module;
-    ocl_records_finish(queue);
+    weir_kit_records_destroy(&queue->records);
     ocl_watch_finish(queue);
     if (queue->staging)
         module->cl.clReleaseMemObject(queue->staging);
     if (queue->queue)
         module->cl.clReleaseCommandQueue(queue->queue);
-    pthread_mutex_destroy(&queue->lock);
     module->host->release(queue);
 }
 
@@ -50,16 +49,11 @@ static weir_status create_native(struct ocl_queue *queue, const struct weir_queu
 
 static weir_status open_queue(struct ocl_queue *queue, const struct weir_queue_setup *setup)
 {
-    const struct weir_host *host = queue->device->module->host;
     bool profiling = true;
-    if (setup->timing) {
-        queue->times = host->allocate(OCL_TIMING_HISTORY * sizeof *queue->times);
-        if (!queue->times)
-            return weir_host_no_memory(host, "the times of a queue");
-    }
-    weir_status status = setup->native
-                             ? ocl_wrap_queue(queue, setup->native, setup->timing, &profiling)
-                             : create_native(queue, setup);
+    weir_status status = ocl_records_init(queue, setup->timing);
+    if (status == WEIR_OK)
+        status = setup->native ? ocl_wrap_queue(queue, setup->native, setup->timing, &profiling)
+                               : create_native(queue, setup);
     // Commands of a queue that takes no times have none to tell.
     if (status == WEIR_OK && setup->times && profiling)
         status = ocl_watch_init(queue);
@@ -75,8 +69,6 @@ weir_status ocl_queue_create(const struct weir_link *link, weir_device *device, 
     if (!queue)
         return weir_host_no_memory(host, "a queue");
     queue->device = ocl_device_of(link, device);
-    queue->timing = setup->timing;
-    pthread_mutex_init(&queue->lock, NULL);
     weir_status status = open_queue(queue, setup);
     if (status < 0) {
         release(queue);
@@ -307,5 +299,5 @@ weir_status ocl_queue_finish(const struct weir_link *link, weir_queue *object)
     if (code != CL_SUCCESS)
         return ocl_native_error(module, "clFinish", code, "wait for the queue to finish");
     note_flushed(queue, submitted);
-    return ocl_records_settle(queue);
+    return weir_kit_records_settle(queue->records);
 }

@@ -49,6 +49,11 @@ const struct weir_host kit_test_host = {
     .count_driver_object = count_driver_object,
 };
 
+struct kit_host *kit_host(void)
+{
+    return &state;
+}
+
 struct kit_host *kit_host_reset(void)
 {
     state = (struct kit_host){.left = -1};

@@ -16,7 +16,8 @@ struct kit_host {
     long left;        // allocations until there is no memory; -1: there always is
 };
 
-// One for each process; forgets what was.
+// One for each process. The second forgets what was.
+struct kit_host *kit_host(void);
 struct kit_host *kit_host_reset(void);
 extern const struct weir_host kit_test_host;
 

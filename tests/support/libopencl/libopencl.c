@@ -39,10 +39,11 @@
 OCL_SYMBOLS(DECLARE)
 #undef DECLARE
 
-// Not in the backend's list, because it uses no user events.
+// Not in the backend's list, because it uses no user events and shares none of its own.
 #define CL_OUT_OF_RESOURCES (-5)
 static cl_event (*create_user_event)(cl_context, cl_int *);
 static cl_int (*set_user_event_status)(cl_event, cl_int);
+static cl_int (*retain_event)(cl_event);
 
 static struct ocl_symbols real;
 static bool withhold;
@@ -182,6 +183,7 @@ __attribute__((constructor)) static void start(void)
 #undef FIND
     find(library, "clCreateUserEvent", &create_user_event);
     find(library, "clSetUserEventStatus", &set_user_event_status);
+    find(library, "clRetainEvent", &retain_event);
 
     withhold = is_set("WEIR_TEST_OPENCL_WITHHOLD");
     no_svm = is_set("WEIR_TEST_OPENCL_NO_SVM");
@@ -270,7 +272,7 @@ static void make_list(struct wait_list *list, cl_command_queue queue, cl_uint co
     pthread_mutex_lock(&gates_lock);
     struct gate *gate = need_gate(queue);
     list->events[list->count++] = gate->event;
-    real.clRetainEvent(gate->event); // it may be opened, and dropped, before it is used
+    retain_event(gate->event); // it may be opened, and dropped, before it is used
     pthread_mutex_unlock(&gates_lock);
 }
 
@@ -366,7 +368,6 @@ FORWARD(void *, NULL, clSVMAlloc, (cl_context context, cl_svm_mem_flags flags, s
 FORWARD(cl_int, ERROR, clWaitForEvents, (cl_uint count, const cl_event *events), (count, events))
 FORWARD(cl_int, ERROR, clGetEventInfo, (cl_event event, cl_event_info what, size_t size, void *value, size_t *used), (event, what, size, value, used))
 FORWARD(cl_int, ERROR, clGetEventProfilingInfo, (cl_event event, cl_profiling_info what, size_t size, void *value, size_t *used), (event, what, size, value, used))
-FORWARD(cl_int, ERROR, clRetainEvent, (cl_event event), (event))
 FORWARD_RELEASE(clReleaseEvent, (cl_event event), (event))
 FORWARD_CREATE(cl_program, clCreateProgramWithSource, (cl_context context, cl_uint count, const char **parts, const size_t *sizes, cl_int *error), (context, count, parts, sizes, error))
 FORWARD_CREATE(cl_program, clCreateProgramWithBinary, (cl_context context, cl_uint count, const cl_device_id *devices, const size_t *sizes, const unsigned char **binaries, cl_int *states, cl_int *error), (context, count, devices, sizes, binaries, states, error))

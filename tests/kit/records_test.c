@@ -1,0 +1,590 @@
+// The ring of records, on a driver that is an array of events: each completes, fails or refuses
+// to answer when the test says so. Both kinds are tried: events that are used again, and events
+// that come with each record.
+#include <weir/kit/records.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "tests/kit/host.h"
+#include "tests/support/test.h"
+
+enum {
+    EVENTS = 4096
+};
+
+struct event {
+    _Atomic int state; // enum weir_kit_state
+    int code;
+    uint64_t time_ns;
+    bool alive;
+};
+
+static struct {
+    struct event events[EVENTS];
+    size_t created;
+    size_t destroyed;
+    atomic_uint asked;
+    int refuse_create; // events until create fails; -1: never
+    int time_code;
+    enum weir_kit_question question;
+    int reported;
+    uint64_t reported_sequence;
+    void *before;
+} driver;
+
+static struct event *new_event(void)
+{
+    struct event *event = &driver.events[driver.created++ % EVENTS];
+    *event = (struct event){.state = WEIR_KIT_PENDING, .alive = true};
+    return event;
+}
+
+static weir_status create(void *queue, void **out_native)
+{
+    (void)queue;
+    if (driver.refuse_create == 0)
+        return WEIR_ERROR_DEVICE;
+    driver.refuse_create--;
+    *out_native = new_event();
+    return WEIR_OK;
+}
+
+static void destroy(void *queue, void *native)
+{
+    struct event *event = native;
+    (void)queue;
+    EXPECT_TRUE(event->alive);
+    event->alive = false;
+    driver.destroyed++;
+}
+
+static enum weir_kit_state query(void *queue, void *native, int *out_code)
+{
+    struct event *event = native;
+    (void)queue;
+    EXPECT_TRUE(event->alive);
+    driver.asked++;
+    *out_code = event->code;
+    return (enum weir_kit_state)event->state;
+}
+
+// The device works while the host waits.
+static enum weir_kit_state wait_for(void *queue, void *native, int *out_code)
+{
+    struct event *event = native;
+    if (event->state == WEIR_KIT_PENDING)
+        event->state = WEIR_KIT_COMPLETE;
+    return query(queue, native, out_code);
+}
+
+static int time_of(void *queue, void *native, void *before, uint64_t before_ns,
+                   uint64_t *out_time_ns)
+{
+    (void)queue;
+    (void)before_ns;
+    driver.before = before;
+    *out_time_ns = ((struct event *)native)->time_ns;
+    return driver.time_code;
+}
+
+static weir_status report(void *queue, enum weir_kit_question question, int code, uint64_t sequence)
+{
+    (void)queue;
+    driver.question = question;
+    driver.reported = code;
+    driver.reported_sequence = sequence;
+    return WEIR_ERROR_DEVICE;
+}
+
+static const struct weir_kit_record_ops reused = {
+    .create = create,
+    .destroy = destroy,
+    .query = query,
+    .wait = wait_for,
+    .time = time_of,
+    .report = report,
+};
+
+static const struct weir_kit_record_ops of_one_use = {
+    .destroy = destroy,
+    .query = query,
+    .wait = wait_for,
+    .time = time_of,
+    .report = report,
+};
+
+static weir_kit_records *make(const struct weir_kit_record_ops *ops, uint32_t depth,
+                              uint32_t history)
+{
+    const struct weir_kit_records_params params = {
+        .host = &kit_test_host,
+        .ops = ops,
+        .queue = &driver,
+        .depth = depth,
+        .timing_history = history,
+    };
+    weir_kit_records *records = NULL;
+    kit_host_reset();
+    for (size_t i = 0; i < EVENTS; i++)
+        driver.events[i] = (struct event){.alive = false};
+    driver.created = 0;
+    driver.destroyed = 0;
+    driver.asked = 0;
+    driver.refuse_create = -1;
+    driver.time_code = 0;
+    driver.reported = 0;
+    EXPECT_INT_EQ(weir_kit_records_create(&params, &records), WEIR_OK);
+    return records;
+}
+
+static void end(weir_kit_records *records)
+{
+    weir_kit_records_destroy(&records);
+    EXPECT_NULL(records);
+    EXPECT_UINT_EQ(driver.created, driver.destroyed);
+    EXPECT_INT_EQ(kit_host()->allocations, 0);
+}
+
+static struct event *record(const struct weir_kit_record_ops *ops, weir_kit_records *records,
+                            uint64_t sequence)
+{
+    struct weir_kit_mark *mark;
+    EXPECT_INT_EQ(weir_kit_records_take(records, &mark), WEIR_OK);
+    if (!mark)
+        return NULL;
+    if (!ops->create)
+        mark->native = new_event();
+    struct event *event = mark->native;
+    event->state = WEIR_KIT_PENDING;
+    EXPECT_INT_EQ(weir_kit_records_append(records, sequence, mark), WEIR_OK);
+    return event;
+}
+
+static void check_order(const struct weir_kit_record_ops *ops)
+{
+    weir_kit_records *records = make(ops, 4, 0);
+    struct event *first = record(ops, records, 10);
+    struct event *second = record(ops, records, 20);
+    EXPECT_INT_EQ(weir_kit_records_query(records, 10), WEIR_NOT_READY);
+    first->state = WEIR_KIT_COMPLETE;
+    EXPECT_INT_EQ(weir_kit_records_query(records, 10), WEIR_OK);
+    EXPECT_UINT_EQ(weir_kit_records_completed(records), 10);
+    EXPECT_INT_EQ(weir_kit_records_query(records, 20), WEIR_NOT_READY);
+    second->state = WEIR_KIT_COMPLETE;
+    EXPECT_INT_EQ(weir_kit_records_query(records, 20), WEIR_OK);
+    EXPECT_INT_EQ(weir_kit_records_query(records, 10), WEIR_OK);
+    end(records);
+}
+
+WEIR_TEST(KitRecords, RecordsCompleteInOrder)
+{
+    check_order(&reused);
+    check_order(&of_one_use);
+}
+
+static void check_waits(const struct weir_kit_record_ops *ops)
+{
+    weir_kit_records *records = make(ops, 4, 0);
+    record(ops, records, 1);
+    EXPECT_INT_EQ(weir_kit_records_wait(records, 1, 0), WEIR_TIMEOUT);
+    EXPECT_INT_EQ(weir_kit_records_wait(records, 1, 100000), WEIR_TIMEOUT);
+    EXPECT_INT_EQ(weir_kit_records_wait(records, 1, WEIR_FOREVER), WEIR_OK);
+    EXPECT_INT_EQ(weir_kit_records_wait(records, 1, WEIR_FOREVER), WEIR_OK);
+    end(records);
+}
+
+WEIR_TEST(KitRecords, WaitsOnTheHost)
+{
+    check_waits(&reused);
+    check_waits(&of_one_use);
+}
+
+static void *complete_later(void *event)
+{
+    const struct timespec pause = {.tv_nsec = 5000000};
+    nanosleep(&pause, NULL);
+    ((struct event *)event)->state = WEIR_KIT_COMPLETE;
+    return NULL;
+}
+
+WEIR_TEST(KitRecords, ADriverWithoutABlockingWaitIsPolled)
+{
+    struct weir_kit_record_ops ops = reused;
+    ops.wait = NULL;
+    weir_kit_records *records = make(&ops, 4, 0);
+    struct event *event = record(&ops, records, 1);
+    pthread_t thread;
+    ASSERT_INT_EQ(pthread_create(&thread, NULL, complete_later, event), 0);
+    EXPECT_INT_EQ(weir_kit_records_wait(records, 1, WEIR_FOREVER), WEIR_OK);
+    pthread_join(thread, NULL);
+    end(records);
+}
+
+// Far more records than the depth, with the device keeping up: events come round again, and
+// nothing is allocated after the start.
+WEIR_TEST(KitRecords, EventsAreUsedAgain)
+{
+    weir_kit_records *records = make(&reused, 64, 0);
+    kit_host()->left = 0;
+    for (uint64_t i = 1; i <= 10000; i++)
+        record(&reused, records, i)->state = WEIR_KIT_COMPLETE;
+    EXPECT_UINT_LT(driver.created, 65);
+    EXPECT_UINT_LT(driver.asked, 3000);
+    EXPECT_INT_EQ(weir_kit_records_query(records, 10000), WEIR_OK);
+    end(records);
+}
+
+WEIR_TEST(KitRecords, EventsOfOneUseAreGivenBackAsTheyComplete)
+{
+    weir_kit_records *records = make(&of_one_use, 64, 0);
+    for (uint64_t i = 1; i <= 1000; i++) {
+        record(&of_one_use, records, i)->state = WEIR_KIT_COMPLETE;
+        EXPECT_UINT_LE(driver.created - driver.destroyed, 2);
+    }
+    EXPECT_INT_EQ(weir_kit_records_query(records, 1000), WEIR_OK);
+    EXPECT_UINT_EQ(driver.created, driver.destroyed);
+    end(records);
+}
+
+static void check_growth(const struct weir_kit_record_ops *ops)
+{
+    struct event *events[500];
+    weir_kit_records *records = make(ops, 4, 0);
+    for (uint64_t i = 0; i < 500; i++)
+        events[i] = record(ops, records, i + 1);
+    for (uint64_t i = 0; i < 500; i++) {
+        EXPECT_INT_EQ(weir_kit_records_query(records, i + 1), WEIR_NOT_READY);
+        events[i]->state = WEIR_KIT_COMPLETE;
+        EXPECT_INT_EQ(weir_kit_records_query(records, i + 1), WEIR_OK);
+    }
+    end(records);
+}
+
+WEIR_TEST(KitRecords, TheRingGrowsWhereTheDeviceIsSlow)
+{
+    check_growth(&reused);
+    check_growth(&of_one_use);
+}
+
+static void check_hold(const struct weir_kit_record_ops *ops)
+{
+    weir_kit_records *records = make(ops, 4, 0);
+    struct event *first = record(ops, records, 2);
+    struct weir_kit_mark *mark = weir_kit_records_hold(records, 1); // the next one there is
+    ASSERT_NOT_NULL(mark);
+    EXPECT_TRUE(mark->native == first);
+    EXPECT_NULL(weir_kit_records_hold(records, 3));
+    for (uint64_t i = 3; i < 100; i++)
+        record(ops, records, i)->state = WEIR_KIT_COMPLETE;
+    first->state = WEIR_KIT_COMPLETE;
+    EXPECT_INT_EQ(weir_kit_records_query(records, 99), WEIR_OK);
+    for (uint64_t i = 100; i < 200; i++)
+        record(ops, records, i)->state = WEIR_KIT_COMPLETE;
+    EXPECT_TRUE(first->alive && mark->native == first && first->state == WEIR_KIT_COMPLETE);
+    weir_kit_records_release(records, mark);
+    EXPECT_NULL(weir_kit_records_hold(records, 2));
+    end(records);
+}
+
+WEIR_TEST(KitRecords, AHeldMarkKeepsItsEvent)
+{
+    check_hold(&reused);
+    check_hold(&of_one_use);
+}
+
+WEIR_TEST(KitRecords, TheLastRecordIsHeldUntilTheEnd)
+{
+    weir_kit_records *records = make(&reused, 4, 0);
+    EXPECT_NULL(weir_kit_records_hold_last(records));
+    record(&reused, records, 1);
+    struct event *last = record(&reused, records, 2);
+    struct weir_kit_mark *mark = weir_kit_records_hold_last(records);
+    ASSERT_NOT_NULL(mark);
+    EXPECT_TRUE(mark->native == last);
+    end(records);
+}
+
+static void check_failure(const struct weir_kit_record_ops *ops)
+{
+    weir_kit_records *records = make(ops, 4, 0);
+    struct event *events[4];
+    for (uint64_t i = 0; i < 4; i++)
+        events[i] = record(ops, records, i + 1);
+    for (int i = 0; i < 4; i++)
+        events[i]->state = WEIR_KIT_COMPLETE;
+    events[1]->state = WEIR_KIT_FAILED;
+    events[1]->code = -7;
+    EXPECT_INT_EQ(weir_kit_records_query(records, 1), WEIR_OK);
+    EXPECT_INT_EQ(weir_kit_records_query(records, 2), WEIR_ERROR_DEVICE);
+    EXPECT_INT_EQ(driver.question, WEIR_KIT_WORKED);
+    EXPECT_INT_EQ(driver.reported, -7);
+    EXPECT_UINT_EQ(driver.reported_sequence, 2);
+    EXPECT_INT_EQ(weir_kit_records_query(records, 4), WEIR_ERROR_DEVICE);
+    EXPECT_INT_EQ(weir_kit_records_wait(records, 4, WEIR_FOREVER), WEIR_ERROR_DEVICE);
+    EXPECT_INT_EQ(weir_kit_records_query(records, 1), WEIR_OK);
+    EXPECT_INT_EQ(weir_kit_records_settle(records), WEIR_ERROR_DEVICE);
+    EXPECT_INT_EQ(weir_kit_records_settle(records), WEIR_OK);
+    EXPECT_INT_EQ(weir_kit_records_query(records, 4), WEIR_OK);
+    end(records);
+}
+
+WEIR_TEST(KitRecords, TheFirstFailureIsReportedUntilItIsSettled)
+{
+    check_failure(&reused);
+    check_failure(&of_one_use);
+}
+
+// A failure at a record that nobody asked about is found all the same.
+WEIR_TEST(KitRecords, EventsOfOneUseAreAllAskedAbout)
+{
+    weir_kit_records *records = make(&of_one_use, 4, 0);
+    struct event *first = record(&of_one_use, records, 1);
+    struct event *second = record(&of_one_use, records, 2);
+    first->state = WEIR_KIT_FAILED;
+    first->code = -9;
+    second->state = WEIR_KIT_COMPLETE;
+    EXPECT_INT_EQ(weir_kit_records_wait(records, 2, WEIR_FOREVER), WEIR_ERROR_DEVICE);
+    EXPECT_INT_EQ(driver.reported, -9);
+    EXPECT_UINT_EQ(driver.reported_sequence, 1);
+    end(records);
+}
+
+static void check_unknown(const struct weir_kit_record_ops *ops)
+{
+    weir_kit_records *records = make(ops, 4, 0);
+    struct event *event = record(ops, records, 1);
+    event->state = WEIR_KIT_UNKNOWN;
+    event->code = 5;
+    EXPECT_INT_EQ(weir_kit_records_query(records, 1), WEIR_ERROR_DEVICE);
+    EXPECT_INT_EQ(driver.question, WEIR_KIT_ASKED);
+    EXPECT_INT_EQ(driver.reported, 5);
+    EXPECT_INT_EQ(weir_kit_records_wait(records, 1, 1000), WEIR_ERROR_DEVICE);
+    EXPECT_INT_EQ(driver.question, WEIR_KIT_ASKED);
+    EXPECT_INT_EQ(weir_kit_records_wait(records, 1, WEIR_FOREVER), WEIR_ERROR_DEVICE);
+    EXPECT_INT_EQ(driver.question, WEIR_KIT_WAITED);
+    EXPECT_INT_EQ(weir_kit_records_settle(records), WEIR_ERROR_DEVICE);
+    EXPECT_UINT_EQ(weir_kit_records_completed(records), 0); // it may still run
+    event->state = WEIR_KIT_COMPLETE;
+    EXPECT_INT_EQ(weir_kit_records_query(records, 1), WEIR_OK);
+    end(records);
+}
+
+WEIR_TEST(KitRecords, ARefusedQuestionIsReported)
+{
+    check_unknown(&reused);
+    check_unknown(&of_one_use);
+}
+
+static void check_settle(const struct weir_kit_record_ops *ops)
+{
+    weir_kit_records *records = make(ops, 4, 0);
+    EXPECT_INT_EQ(weir_kit_records_settle(records), WEIR_OK);
+    for (uint64_t i = 1; i <= 50; i++)
+        record(ops, records, i)->state = WEIR_KIT_COMPLETE;
+    EXPECT_INT_EQ(weir_kit_records_settle(records), WEIR_OK);
+    EXPECT_UINT_EQ(weir_kit_records_completed(records), 50);
+    record(ops, records, 51); // was submitted meanwhile
+    EXPECT_INT_EQ(weir_kit_records_settle(records), WEIR_OK);
+    EXPECT_INT_EQ(weir_kit_records_query(records, 51), WEIR_NOT_READY);
+    end(records);
+}
+
+WEIR_TEST(KitRecords, SettlesWhatHasFinished)
+{
+    check_settle(&reused);
+    check_settle(&of_one_use);
+}
+
+static void check_times(const struct weir_kit_record_ops *ops)
+{
+    uint64_t time_ns;
+    weir_kit_records *records = make(ops, 4, 8);
+    for (uint64_t i = 1; i <= 20; i++) {
+        struct event *event = record(ops, records, i);
+        event->time_ns = i == 15 ? 1 : 1000 * i; // one runs backwards
+        EXPECT_INT_EQ(weir_kit_records_time(records, i, &time_ns), WEIR_NOT_READY);
+        event->state = WEIR_KIT_COMPLETE;
+        EXPECT_INT_EQ(weir_kit_records_time(records, i, &time_ns), WEIR_OK);
+        EXPECT_UINT_EQ(time_ns, i == 15 ? 14000 : 1000 * i);
+    }
+    EXPECT_NOT_NULL(driver.before);
+    EXPECT_INT_EQ(weir_kit_records_time(records, 13, &time_ns), WEIR_OK);
+    EXPECT_UINT_EQ(time_ns, 13000);
+    EXPECT_INT_EQ(weir_kit_records_time(records, 12, &time_ns), WEIR_ERROR_EXPIRED);
+    EXPECT_INT_EQ(weir_kit_records_time(records, 0, &time_ns), WEIR_ERROR_EXPIRED);
+    end(records);
+}
+
+WEIR_TEST(KitRecords, TimesAreKeptForTheLastRecords)
+{
+    check_times(&reused);
+    check_times(&of_one_use);
+}
+
+static void check_late_times(const struct weir_kit_record_ops *ops)
+{
+    uint64_t time_ns;
+    weir_kit_records *records = make(ops, 16, 64);
+    for (uint64_t i = 1; i <= 64; i++) {
+        struct event *event = record(ops, records, i);
+        event->time_ns = 10 * i;
+        event->state = WEIR_KIT_COMPLETE;
+    }
+    for (uint64_t i = 64; i > 0; i--) {
+        EXPECT_INT_EQ(weir_kit_records_time(records, i, &time_ns), WEIR_OK);
+        EXPECT_UINT_EQ(time_ns, 10 * i);
+    }
+    end(records);
+}
+
+WEIR_TEST(KitRecords, TimesAreKnownHoweverLateAndInAnyOrder)
+{
+    check_late_times(&reused);
+    check_late_times(&of_one_use);
+}
+
+static void check_no_time(const struct weir_kit_record_ops *ops)
+{
+    uint64_t time_ns;
+    weir_kit_records *records = make(ops, 4, 8);
+    record(ops, records, 1)->state = WEIR_KIT_COMPLETE;
+    driver.time_code = 33;
+    EXPECT_INT_EQ(weir_kit_records_time(records, 1, &time_ns), WEIR_ERROR_DEVICE);
+    EXPECT_INT_EQ(driver.question, WEIR_KIT_TIMED);
+    EXPECT_INT_EQ(driver.reported, 33);
+    driver.time_code = 0;
+    struct event *event = record(ops, records, 2);
+    event->time_ns = 70;
+    event->state = WEIR_KIT_COMPLETE;
+    EXPECT_INT_EQ(weir_kit_records_time(records, 2, &time_ns), WEIR_OK);
+    EXPECT_UINT_EQ(time_ns, 70);
+    EXPECT_NULL(driver.before); // nothing to measure from
+    end(records);
+}
+
+WEIR_TEST(KitRecords, ATimeThatTheDriverDoesNotTellIsReportedWhenItIsAskedFor)
+{
+    check_no_time(&reused);
+    check_no_time(&of_one_use);
+}
+
+WEIR_TEST(KitRecords, WithoutTimingThereAreNoTimes)
+{
+    uint64_t time_ns;
+    weir_kit_records *records = make(&reused, 4, 0);
+    EXPECT_INT_EQ(weir_kit_records_time(records, 1, &time_ns), WEIR_ERROR_INVALID);
+    end(records);
+}
+
+WEIR_TEST(KitRecords, WhatTheDriverRefusedLeavesNothing)
+{
+    struct weir_kit_mark *mark;
+    weir_kit_records *records = make(&of_one_use, 4, 0);
+    ASSERT_INT_EQ(weir_kit_records_take(records, &mark), WEIR_OK);
+    weir_kit_records_cancel(records, mark);
+    EXPECT_NULL(weir_kit_records_hold(records, 1));
+    record(&of_one_use, records, 1);
+    end(records);
+
+    records = make(&reused, 4, 0);
+    driver.refuse_create = 1;
+    record(&reused, records, 1);
+    EXPECT_INT_EQ(weir_kit_records_take(records, &mark), WEIR_ERROR_DEVICE);
+    EXPECT_NULL(mark);
+    end(records);
+}
+
+WEIR_TEST(KitRecords, WithoutMemoryNothingIsMade)
+{
+    struct kit_host *host = kit_host_reset();
+    const struct weir_kit_records_params params = {
+        .host = &kit_test_host,
+        .ops = &reused,
+        .timing_history = 8,
+    };
+    for (long left = 0; left < 4; left++) {
+        weir_kit_records *records;
+        host->left = left;
+        EXPECT_INT_EQ(weir_kit_records_create(&params, &records), WEIR_ERROR_OUT_OF_MEMORY);
+        EXPECT_NULL(records);
+        EXPECT_INT_EQ(host->allocations, 0);
+    }
+}
+
+static void check_no_memory(const struct weir_kit_record_ops *ops)
+{
+    struct weir_kit_mark *mark;
+    weir_kit_records *records = make(ops, 4, 0);
+    struct kit_host *host = kit_host();
+    for (uint64_t i = 1; i <= 4; i++)
+        record(ops, records, i);
+    host->left = 0; // neither for marks
+    EXPECT_INT_EQ(weir_kit_records_take(records, &mark), WEIR_ERROR_OUT_OF_MEMORY);
+    EXPECT_NULL(mark);
+    host->left = 1; // nor for the ring
+    ASSERT_INT_EQ(weir_kit_records_take(records, &mark), WEIR_OK);
+    if (!ops->create)
+        mark->native = new_event();
+    EXPECT_INT_EQ(weir_kit_records_append(records, 5, mark), WEIR_ERROR_OUT_OF_MEMORY);
+    EXPECT_INT_EQ(weir_kit_records_query(records, 4), WEIR_NOT_READY);
+    host->left = -1;
+    record(ops, records, 5);
+    end(records);
+}
+
+WEIR_TEST(KitRecords, WithoutMemoryARecordIsRefused)
+{
+    check_no_memory(&reused);
+    check_no_memory(&of_one_use);
+}
+
+// One thread submits, the others ask, wait and hold.
+struct crowd {
+    weir_kit_records *records;
+    _Atomic uint64_t submitted;
+    atomic_bool done;
+};
+
+static void *ask(void *user)
+{
+    struct crowd *crowd = user;
+    while (!crowd->done) {
+        const uint64_t sequence = crowd->submitted;
+        if (sequence == 0)
+            continue;
+        EXPECT_INT_EQ(weir_kit_records_wait(crowd->records, sequence, WEIR_FOREVER), WEIR_OK);
+        EXPECT_UINT_LE(sequence, weir_kit_records_completed(crowd->records));
+        struct weir_kit_mark *mark = weir_kit_records_hold(crowd->records, sequence + 1);
+        if (mark)
+            weir_kit_records_release(crowd->records, mark);
+    }
+    return NULL;
+}
+
+static void check_threads(const struct weir_kit_record_ops *ops)
+{
+    struct crowd crowd = {.records = make(ops, 16, 0)};
+    pthread_t threads[2];
+    for (int i = 0; i < 2; i++)
+        ASSERT_INT_EQ(pthread_create(&threads[i], NULL, ask, &crowd), 0);
+    for (uint64_t i = 1; i <= 3000; i++) {
+        struct weir_kit_mark *mark;
+        ASSERT_INT_EQ(weir_kit_records_take(crowd.records, &mark), WEIR_OK);
+        if (!ops->create)
+            mark->native = new_event();
+        ((struct event *)mark->native)->state = WEIR_KIT_COMPLETE;
+        ASSERT_INT_EQ(weir_kit_records_append(crowd.records, i, mark), WEIR_OK);
+        crowd.submitted = i;
+    }
+    crowd.done = true;
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    end(crowd.records);
+}
+
+WEIR_TEST(KitRecords, ManyThreadsAsk)
+{
+    check_threads(&reused);
+    check_threads(&of_one_use);
+}
