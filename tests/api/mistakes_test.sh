@@ -22,7 +22,7 @@ count = 0
 missing = []
 for page in ("migration", "graphs", "pools"):
     text = open("docs/%s.md" % page).read()
-    table = text[text.index("## Usual mistakes"):]
+    table = text[text.index("## Common mistakes"):]
     for row in re.findall(r"^\| .* \| (.*) \|$", table[:table.index("\n## ")], re.M):
         for sentence in re.findall(r"`([^`]* [^`]*)`", row):
             count += 1
