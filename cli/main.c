@@ -1,4 +1,5 @@
-// The `weir` command: the table of its commands, each in the room of its name.
+// The `weir` command: the table of its commands. Each is in the folder of its name;
+// `devices` and `config` are in doctor/.
 #include <signal.h>
 
 #include "cli/bench/command.h"
@@ -19,7 +20,7 @@ int main(int argc, char **argv)
         .members = members,
         .member_count = sizeof members / sizeof *members,
     };
-    // A file beyond the size limit is then an error of write(), with a sentence.
+    // Without the signal, write() past the limit on file sizes returns an error, which is reported.
     signal(SIGXFSZ, SIG_IGN);
     return cli_flush(cli_dispatch(&weir, "weir", "weir(1)", argc, argv));
 }

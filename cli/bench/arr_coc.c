@@ -1,9 +1,9 @@
 // weir bench arr-coc: frames a second of the vision pipeline with one slot and with
 // more, beside the rate of bare copies of the same bytes in and out.
 //
-// Frames are in pinned memory: a slot's is written when it first gets an image, and
-// then again and again with the same bytes already there, as from a camera that writes
-// there itself. Nothing is decoded and nothing copied by the host while times are taken.
+// Frames are in pinned memory: a slot's memory is written when the slot first gets an
+// image, and is reused with the same bytes from then on, as with a camera that writes
+// there itself. The host decodes and copies nothing while times are taken.
 #include "cli/bench/arr_coc.h"
 
 #include <inttypes.h>
@@ -36,7 +36,7 @@ struct image {
     struct bench_samples rate[PIPELINES_MOST];
 };
 
-// Whose bytes a slot's pinned memory holds.
+// The image whose bytes are in a slot's pinned memory.
 struct filled {
     unsigned char *memory;
     const struct image *image;
@@ -48,7 +48,7 @@ struct line {
     uint32_t slots;
     bool graphs;
     struct filled filled[SLOTS_MOST];
-    const struct image *image; // that is loaded now
+    const struct image *image; // the one that is run now
     bool checking;
     bool first; // of the image: its results are kept
     bool right;
@@ -406,7 +406,7 @@ static void report_copies(struct arr_coc_bench *a)
         bench_put_number(table, 3.0 * image->width * image->height);
         bench_put_number(table, (double)a->result_bytes);
         bench_put(table, &image->copies);
-        // Where the processor copies, its rate is far off the scale of the pipeline's.
+        // Where the processor copies, the copies' rate is far above the pipeline's scale.
         if (limits->copy_engines_to_device > 0)
             plot_rate(&a->bench->plot, "bare copies", image->name, &image->copies);
     }

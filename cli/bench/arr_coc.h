@@ -12,8 +12,8 @@ struct arr_coc_results {
     size_t size;
 };
 
-// Whether there are no more patches and tokens than there can be. The counts come from
-// the device, and the arrays end where the limits are.
+// Whether the counts of patches and tokens are within their limits. The counts come from
+// the device, and the arrays are as long as the limits.
 bool arr_coc_results_fit(const struct weir_arr_coc_output *output,
                          const struct weir_arr_coc_sizes *sizes);
 
@@ -24,9 +24,9 @@ void arr_coc_results_finish(struct arr_coc_results *results);
 
 bool arr_coc_results_same(const struct arr_coc_results *a, const struct arr_coc_results *b);
 
-// Whether they can be the results of an image: numbers throughout; patches, sides and
-// order exactly those that the relevance asks for; and in every token the place in
-// the image that its cell has. Else a sentence in `message`.
+// Whether they can be the results of an image: all values are numbers; patches, sides and
+// order are exactly those that follow from the relevance; and every token holds the
+// position of its cell in the image. Otherwise `message` says what is wrong.
 bool arr_coc_results_check(const struct arr_coc_results *results,
                            const struct weir_arr_coc_sizes *sizes, char *message,
                            size_t message_size);

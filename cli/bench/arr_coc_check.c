@@ -1,6 +1,7 @@
-// Whether bytes of a frame are lost, old, or another frame's: its patches are held against
-// those that its own relevance asks for, and of its tokens the channels that do not depend on
-// the image. The whole arithmetic is held against float64 by the tests.
+// Finds bytes of a frame that are lost, stale, or another frame's: its patches are compared
+// with those that follow from its own relevance, and the channels of its tokens that do
+// not depend on the image with their known values. The arithmetic itself is compared with
+// float64 by the tests.
 #include "cli/bench/arr_coc.h"
 
 #include <math.h>
@@ -113,7 +114,8 @@ static bool check_patches(const struct weir_arr_coc_output *output,
     return false;
 }
 
-// The mean place of a cell is its middle, to half a pixel where pixels lie in it in part.
+// A cell's mean position is its middle, within half a pixel where pixels lie across its
+// edge.
 static bool check_places(const struct weir_arr_coc_output *output,
                          const struct weir_arr_coc_sizes *sizes, char *message, size_t message_size)
 {

@@ -1,4 +1,4 @@
-// The frame around every benchmark: command line, device, turns, failures.
+// What every benchmark shares: command line, device, turns, failures.
 #include "cli/bench/bench.h"
 
 #include <stdarg.h>
@@ -216,7 +216,7 @@ bool bench_parse_list(struct bench *bench, const char *option, const char *text,
 
 // The device.
 
-// What a kernel that adds one left of a zero. Errors are those of Weir.
+// Runs a kernel that adds 1 to 0 and stores the result. Errors are those of Weir.
 static weir_status increment_once(const struct bench *bench, uint32_t *out_value)
 {
     const struct weir_queue_params queue_params = {.struct_size = sizeof queue_params,
@@ -287,7 +287,7 @@ static bool parse(const struct bench_program *program, struct bench *bench, int 
         {"json", NULL, "print the figures as JSON", CLI_FLAG, &bench->json, 0, 0},
         {"quiet", NULL, "no progress line and no notes on standard error", CLI_FLAG, &bench->quiet,
          0, 0},
-        // Last, and left out of benchmarks that choose their devices themselves.
+        // Last, because benchmarks that choose their devices themselves do not have it.
         {"config", "F", "the INI file; without it, the one that WEIR_CONFIG\nnames, or none",
          CLI_TEXT, &bench->config, 0, 0},
     };
@@ -314,7 +314,7 @@ static bool parse(const struct bench_program *program, struct bench *bench, int 
     return cli_parse(&usage, argc, argv, &bench->operand_count, out_code);
 }
 
-// What was measured before an interrupt is reported, if it is a whole turn.
+// After an interrupt the whole turns measured so far are reported, if there are any.
 static void finish_run(struct bench *bench, const char *name, bool fine)
 {
     if (!fine)

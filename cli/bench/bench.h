@@ -1,10 +1,10 @@
 // What the benchmarks of `weir bench` share. Each is a file, <name>.c, and one
 // line in the table of command.c.
 //
-// A benchmark checks its results first, and is then run in turns: everything it
-// compares is measured once in every turn, so that what else the machine does falls
-// on all of it alike. The first turn warms up and is not kept. Figures are medians
-// over the turns, with the smallest and the largest; ratios are those of single turns.
+// A benchmark checks its results first, and is then run in turns: everything that it
+// compares is measured once in every turn, so that other load on the machine affects all
+// of it alike. The first turn warms up and is not kept. Figures are medians over the turns,
+// with the smallest and the largest; ratios are those of single turns.
 //
 // What was measured goes into tables, from which the text, the JSON and the plot
 // are made.
@@ -96,13 +96,13 @@ struct bench {
     weir_runtime *runtime;
     weir_device *device;
     const struct weir_limits *limits;
-    bool runs_kernels; // false on a device whose kernels do nothing, as null's; not asked of one
-                       // that nothing is launched on
+    bool runs_kernels; // false on a device whose kernels do nothing, as null's; not
+                       // determined for a benchmark that launches nothing
 
     // The figures.
     struct bench_table tables[BENCH_TABLES_MAX];
     size_t table_count;
-    uint64_t checked; // results that were held against what they must be
+    uint64_t checked; // results that were compared with their expected values
     struct {
         const char *key;
         double value;
@@ -127,7 +127,7 @@ struct bench_program {
     const struct cli_option *options; // its own; the common ones follow
     size_t option_count;
     bool opens_device;
-    // It launches no kernels, and so runs where those of the command cannot.
+    // It launches no kernels, so it runs on devices that the command has no kernels for.
     bool launches_nothing;
     // Checks what the options say, before anything is opened; may be NULL.
     bool (*check)(struct bench *bench, void *user);
@@ -150,7 +150,7 @@ void bench_put(struct bench_table *table, const struct bench_samples *samples);
 // A fact about the run, in the first lines of the text and under "parameters".
 void bench_parameter(struct bench *bench, const char *key, double value);
 
-// What could not be measured, or should be known with the figures.
+// Notes what could not be measured, or what a reader of the figures should know.
 void bench_note(struct bench *bench, const char *format, ...) WEIR_PRINTF(2, 3);
 
 // Failing. All return false: after the thread's Weir error; on a wrong result;
@@ -165,8 +165,8 @@ bool bench_fail(struct bench *bench, int code, const char *format, ...) WEIR_PRI
 //         for (i = 0; i < count; i++)
 //             bench_keep(bench, &rows[i].ns, measure(i));
 //
-// bench_start() is told how many bench_keep() there are in a turn. An interrupt ends
-// the run behind the turn it falls into.
+// `steps` is the number of bench_keep() calls in a turn. An interrupt ends the run after
+// the turn in progress.
 void bench_start(struct bench *bench, uint64_t steps);
 bool bench_turn(struct bench *bench);
 // Adds `value` to the samples unless this turn warms up.
@@ -178,7 +178,7 @@ enum {
     BENCH_LIST_MAX = 16
 };
 
-// What stands for the first word of a list's words; the next one is + 1.
+// The value of the first of a list's words; the next one is + 1.
 #define BENCH_WORD UINT64_C(0x8000000000000000)
 
 struct bench_list {

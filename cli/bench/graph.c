@@ -1,7 +1,7 @@
-// weir bench graph: what launching a graph of many small kernels costs the thread that
-// does it, and how long it takes, beside the same kernels launched one by one, in a
-// chain and forked to several queues, and on
-// CUDA beside the driver's own graph of the same kernels.
+// weir bench graph: what launching a graph of many small kernels costs the submitting
+// thread, and how long it takes, beside the same kernels launched one by one, in a chain
+// and forked to several queues, and on CUDA beside the driver's own graph of the same
+// kernels.
 #include <stdio.h>
 #include <string.h>
 
@@ -189,7 +189,7 @@ static bool check_numbers(struct graph_bench *g, const uint32_t *numbers, uint32
     return true;
 }
 
-// Some graphs and once the same one by one: every node leaves its mark.
+// Launches the graph PROOF times and its kernels one by one once: each kernel adds 1.
 static bool check_weir(struct graph_bench *g, struct graph_case *it)
 {
     uint32_t numbers[NUMBERS];
@@ -210,7 +210,7 @@ static bool check_raw(struct graph_bench *g, struct graph_case *it)
     uint32_t numbers[NUMBERS];
     if (!bench_cuda_graph(g->peer, it->nodes))
         return bench_fail(g->bench, CLI_SETUP, "raw CUDA: no graph of %zu nodes", it->nodes);
-    // A copy, so that the numbers are those that the peer begins with.
+    // The copy puts the peer's initial numbers on the device.
     if (!bench_cuda_repeat(g->peer, BENCH_CUDA_COPY, 1) || !submit(g, it, RAW_GRAPH, PROOF) ||
         !submit(g, it, RAW_SINGLE, 1) || !bench_cuda_read(g->peer, numbers))
         return bench_fail(g->bench, CLI_SETUP, "raw CUDA: a graph of %zu nodes failed", it->nodes);
@@ -248,7 +248,7 @@ static bool measure_way(struct graph_bench *g, struct graph_case *it, enum way w
     return true;
 }
 
-// Who goes first changes from turn to turn.
+// The order of the two changes from turn to turn.
 static bool measure_case(struct graph_bench *g, struct graph_case *it)
 {
     const int count = g->peer ? WAYS : RAW_GRAPH;

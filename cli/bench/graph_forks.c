@@ -1,6 +1,6 @@
-// See the header. The first kernel is on the first queue, the others fork from behind it
-// and are joined again, so that a launch has the shape of a frame that several engines
-// work on. Each queue has numbers of its own.
+// See the header. The first kernel is on the first queue; the others are forked after it
+// and joined again, so that a launch has the shape of a frame that several engines work
+// on. Each queue has numbers of its own.
 #include "cli/bench/graph_forks.h"
 
 enum {
@@ -22,7 +22,7 @@ static weir_status launch(const struct bench_forks *forks, size_t queue, size_t 
     return status;
 }
 
-// How many of the kernels a queue gets; the first one has one more, in front of the fork.
+// How many of the kernels a queue gets; the first one has one more, before the fork.
 static size_t share_of(size_t nodes, size_t queue)
 {
     const size_t left = nodes - 1;

@@ -31,15 +31,15 @@ struct bench_forks {
     size_t count;
 };
 
-// Captures a graph for each number of kernels that is enough for every queue. Accepts
-// closing what was not opened, or not wholly.
+// Captures a graph for each number of kernels that is large enough to use every queue.
+// Closing accepts forks that were not opened, or only in part.
 bool bench_forks_open(struct bench_forks *forks, const struct bench_list *nodes);
 void bench_forks_close(struct bench_forks *forks);
 
-// Holds the results against what they must be.
+// Compares the results with their expected values.
 bool bench_forks_check(struct bench_forks *forks);
 
-// Measures in the present turn; bench_keep() is called so many times in each.
+// Measures in the current turn, and the number of bench_keep() calls in each turn.
 bool bench_forks_measure(struct bench_forks *forks);
 uint64_t bench_forks_steps(const struct bench_forks *forks);
 

@@ -1,9 +1,9 @@
 // weir bench overlap: one large job through patterns/chunks, cut and ordered in many
 // ways, beside the bare copies of the same bytes in both directions at once.
 //
-// Every way of doing it has queues of its own, made together, so that a device that deals
-// its channels out in turn gives them different ones; and keeps them, because a queue is
-// warm only when it has all of the events that it goes round.
+// Every variant has queues of its own. They are created together, so that a device that
+// assigns its channels in turn gives them different ones, and kept, because a queue is
+// warm only when it has created all events of its ring.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -139,7 +139,7 @@ static bool run_job(const struct overlap *o, weir_chunks *chunks, double *out_ns
     return true;
 }
 
-// Makes the job, which stays, and runs it once for its results.
+// Creates the job, which is kept, and runs it once to check its results.
 static bool check_job(struct overlap *o, const struct weir_chunks_params *params,
                       struct weir_chunks_plan *out_plan, const char *what)
 {
@@ -157,7 +157,7 @@ static bool check_job(struct overlap *o, const struct weir_chunks_params *params
                             job->rounds, what);
 }
 
-// The bare copies. Both queues are flushed before either is waited for.
+// The bare copies. Both queues are flushed before the host waits for either.
 static bool time_copies(const struct overlap *o, size_t size, bool up, bool down, double *out_ns)
 {
     const uint64_t began = cli_now_ns();
@@ -413,7 +413,7 @@ static void plot_way(struct overlap *o, const struct way *way, const struct benc
                                          spread.maximum};
     size_t at = series->count;
     cli_plot_add(series, point);
-    // `auto` may have chosen any place among the others.
+    // The points are sorted by x; `auto` may have chosen any number of chunks.
     for (; at > 0 && at < series->count && series->points[at - 1].x > point.x; at--) {
         series->points[at] = series->points[at - 1];
         series->points[at - 1] = point;

@@ -1,6 +1,6 @@
-// The few declarations stand here, so that the command builds where no CUDA toolkit is
-// installed; names and values are NVIDIA's. Functions come from cuGetProcAddress(), in
-// the versions that are written beside them.
+// The few declarations are here, so that the command builds without a CUDA toolkit; names
+// and values are NVIDIA's. Functions come from cuGetProcAddress(), in the versions given
+// beside them.
 #include "cli/bench/peer_cuda.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-// The peer on CUDA: the driver's own calls, in the order in which the Weir side has
-// them made, with the same kernel from the same image on the same device.
+// The peer on CUDA: the driver's own calls, in the order in which Weir makes them, with the
+// same kernel from the same image on the same device.
 #ifndef WEIR_CLI_BENCH_PEER_CUDA_H
 #define WEIR_CLI_BENCH_PEER_CUDA_H
 
@@ -29,15 +29,16 @@ enum bench_cuda_step {
 };
 
 // Opens device 0, loads kernel "increment" of the bundle, and makes two streams, memory
-// and events, as a careful program would. Without a bundle (NULL) nothing can be launched.
+// and events, as a careful program would. If `bundle` is NULL no kernel is loaded, and the
+// functions that launch may not be called.
 //
 // Ownership: the caller's, until bench_cuda_close().
 // Errors: NULL, with a sentence in `message`.
 bench_cuda *bench_cuda_open(const struct weir_bundle *bundle, char *message, size_t message_size);
 void bench_cuda_close(bench_cuda **pointer);
 
-// The device's context becomes the calling thread's current one, or none is. The
-// calls below need it.
+// Makes the device's context the calling thread's current one, or none. The functions
+// below need it.
 bool bench_cuda_use(bench_cuda *peer, bool current);
 
 // Repeats the steps, a mask, `count` times; at most BENCH_CUDA_EVENTS if they record or
@@ -48,8 +49,8 @@ bool bench_cuda_repeat(bench_cuda *peer, unsigned steps, size_t count);
 // keeps what is freed, at most BENCH_CUDA_BLOCKS, then frees them, all in one stream.
 bool bench_cuda_allocate(bench_cuda *peer, size_t size, size_t out, size_t rounds);
 
-// Makes a graph of `nodes` launches, one behind the other, which the next calls launch. The
-// graph of an earlier call goes.
+// Makes a graph of `nodes` launches in a chain, which bench_cuda_graph_launch() launches.
+// The graph of an earlier call is destroyed.
 //
 // Errors: false, also where the driver has no graphs.
 bool bench_cuda_graph(bench_cuda *peer, size_t nodes);

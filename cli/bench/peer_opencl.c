@@ -1,6 +1,6 @@
 // Written as a careful OpenCL program would be: no events where none are needed,
-// objects made once. The few declarations stand here, so that the command builds
-// where no OpenCL headers are installed; names and values are Khronos'.
+// objects created once. The few declarations are here, so that the command builds
+// without OpenCL headers; names and values are Khronos'.
 #include "cli/bench/peer_opencl.h"
 
 #include <stdio.h>

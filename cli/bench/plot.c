@@ -1,5 +1,5 @@
-// One function a part of the picture, from the back to the front. Everything is in
-// pixels of a fixed size; who shows the file scales it.
+// One function for each part of the picture, from back to front. Coordinates are pixels of
+// a fixed size; a viewer scales the picture.
 #include "cli/bench/plot.h"
 
 #include <math.h>
@@ -13,13 +13,13 @@
 enum {
     WIDTH = 900,
     HEIGHT = 460,
-    HEIGHT_ASLANT = 530, // with names of groups that are
+    HEIGHT_ASLANT = 530, // with slanted names of groups
     LEFT = 84,
-    RIGHT = 700, // what is behind it is the legend
+    RIGHT = 700, // the legend is to the right of it
     TOP = 76,
     BOTTOM = 400,
     TICKS = 6,
-    NAMES_UPRIGHT = 6 // more names of groups than this are drawn aslant
+    NAMES_UPRIGHT = 6 // more names of groups than this are slanted
 };
 
 // Text and axes are readable on white and on black.
@@ -82,8 +82,8 @@ static double round_step(double top)
     return power * (digit <= 1 ? 1 : digit <= 2 ? 2 : digit <= 5 ? 5 : 10);
 }
 
-// A single slow turn is not let to press the rest against the axis: ranges reach at
-// most half as high again as the highest median, and are cut off there.
+// Ranges are cut off at one and a half times the highest median, so that a single slow
+// turn does not squeeze the others against the axis.
 static struct scale scale_of(const struct cli_plot *plot)
 {
     struct scale scale = {.low = INFINITY, .high = -INFINITY, .top = 0};
@@ -261,7 +261,7 @@ static void put_line(FILE *to, const struct cli_plot *plot, const struct scale *
                   series->points[i].high, colour);
 }
 
-// A series of a single point has no line to be seen by.
+// Points are drawn too, because a series of a single point has no line.
 static void put_points(FILE *to, const struct cli_plot *plot, const struct scale *scale,
                        const struct cli_plot_series *series, const char *colour)
 {

@@ -1,6 +1,6 @@
-// A plot as an SVG file: lines over a scale, or bars over names, each with the range
-// behind it. Colours are of middle lightness and the ground is left transparent, so
-// that it can be looked at on light pages and on dark ones.
+// A plot as an SVG file: lines over a scale, or bars over names, each point with its
+// range. Colours are of medium lightness and the background is transparent, so that the
+// plot is readable on light and on dark pages.
 #ifndef WEIR_CLI_BENCH_PLOT_H
 #define WEIR_CLI_BENCH_PLOT_H
 

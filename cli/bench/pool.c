@@ -1,9 +1,8 @@
-// weir bench pool: what memory out of a pool costs the thread that asks for it, beside
+// weir bench pool: what memory out of a pool costs the thread that allocates it, beside
 // buffers that are created and destroyed, and on CUDA beside the driver's own pool.
 //
-// Nothing is submitted between an allocation and its free: what is timed is the calls. The
-// driver's free and allocation are work of its stream, which is waited for outside of the
-// times.
+// Nothing is submitted between an allocation and its free: only the calls are timed. The
+// driver's free and allocation are work in its stream; waiting for that is not timed.
 #include <stdio.h>
 #include <string.h>
 
@@ -119,7 +118,7 @@ static double time_driver(struct pool_bench *b, const struct row *row, uint64_t 
     return (double)total / (double)done;
 }
 
-// Creating buffers is the slow side, and need not be timed as often.
+// Creating buffers is slow, so it is timed less often.
 static bool measure_row(struct pool_bench *b, struct row *row)
 {
     struct bench *bench = b->bench;

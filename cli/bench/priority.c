@@ -98,7 +98,7 @@ static bool sample(struct priority *p, enum condition condition, double *out_us,
     return true;
 }
 
-// Waits for all of it, so that nothing is left beside the next condition.
+// Waits for all work, so that none of it runs during the next condition.
 static bool settle(struct priority *p, enum condition condition)
 {
     p->pending_count = 0;
@@ -133,7 +133,7 @@ static bool check_values(struct priority *p, weir_buffer *values, size_t size, u
     return bench_work_check(p->bench, p->host, size, SEED, rounds, what);
 }
 
-// Every launch so far left its mark.
+// Every launch so far has added to its values.
 static bool check_all(struct priority *p, const char *when)
 {
     char what[96];

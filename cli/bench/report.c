@@ -1,4 +1,4 @@
-// What a benchmark found: tables on the terminal, JSON, and the plot.
+// The figures of a benchmark: tables on the terminal, JSON, and the plot.
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,8 +25,8 @@ struct bench_table *bench_table(struct bench *bench, const char *key, const char
     return table;
 }
 
-// A cell of another kind than its column is a mistake of the benchmark's, and what
-// follows would stand in wrong columns.
+// A cell of another kind than its column is a bug in the benchmark, and the cells after it
+// would be in the wrong columns.
 static struct bench_cell *next_cell(struct bench_table *table, enum bench_cell_kind kind)
 {
     static struct bench_cell spare;

@@ -1,5 +1,5 @@
 // weir bench submit: what Weir adds to a call. Results are verified before anything
-// is timed, and no time is judged here: the targets stand in the manual.
+// is timed. No time makes the command fail.
 #include "cli/bench/submit.h"
 
 #include <stdio.h>
@@ -43,7 +43,7 @@ void submit_table(struct bench *bench, const char *key, const char *title, const
         if (ratio)
             bench_put(table, &times);
     }
-    // Of one driver only: the calls of several would not be told apart on one scale.
+    // Of one driver only: the calls of several drivers differ too much for one scale.
     if (bench->plot.series_count == 0 && count > 1) {
         snprintf(bench->plot.title, sizeof bench->plot.title, "The cost of submitting: %s", title);
         snprintf(bench->plot.y_name, sizeof bench->plot.y_name, "ns a call");
@@ -51,7 +51,7 @@ void submit_table(struct bench *bench, const char *key, const char *title, const
     }
 }
 
-// CUDA first, so that it is what is drawn where there is one.
+// CUDA first, so that it is the one drawn where it is present.
 static bool run(struct bench *bench, void *user)
 {
     struct submit *submit = user;

@@ -1,5 +1,5 @@
-// What the files of `weir bench submit` share. Each part measures two ways of doing the
-// same work in turns, Weir and what stands below it, and makes a table.
+// What the files of `weir bench submit` share. Each part measures the same work in turns
+// through Weir and through the layer below it, and makes a table.
 #ifndef WEIR_CLI_BENCH_SUBMIT_H
 #define WEIR_CLI_BENCH_SUBMIT_H
 
@@ -14,10 +14,10 @@ struct submit_row {
     const char *name;
     const char *about;
     struct bench_samples weir;  // nanoseconds a call
-    struct bench_samples other; // the same on what stands below
+    struct bench_samples other; // the same through the layer below
 };
 
-// The parts. What is not on this machine leaves a note.
+// The parts. One that this machine lacks the device or driver for leaves a note.
 bool submit_null(struct submit *submit);
 bool submit_opencl(struct submit *submit);
 bool submit_cuda(struct submit *submit);

@@ -1,6 +1,6 @@
 // Weir on CUDA beside raw driver calls: what a copy, a launch, a record and a wait cost
-// the thread that submits them, together and each alone. What the device then does is
-// waited for outside of the times, but for `round_trip`.
+// the thread that submits them, together and each alone. Except for `round_trip`, waiting
+// for the device is not timed.
 #include <stdio.h>
 #include <string.h>
 
@@ -101,7 +101,7 @@ static double time_side(struct cuda_bench *b, const struct kind *kind, bool weir
     return fine ? (double)total / (double)operations : -1;
 }
 
-// Who goes first changes from turn to turn.
+// The order of the two changes from turn to turn.
 static bool measure(struct submit *submit, struct cuda_bench *b, struct submit_row *rows)
 {
     struct bench *bench = submit->bench;
@@ -167,8 +167,8 @@ static void close_all(struct cuda_bench *b)
     weir_close(&b->runtime);
 }
 
-// Both sides run the sequence, and launch twice more; what they leave is compared with
-// what it must be.
+// Both sides run the sequence and launch twice more; their results are compared with the
+// expected ones.
 static bool check_results(struct submit *submit, struct cuda_bench *b)
 {
     uint32_t weir[BENCH_CUDA_NUMBERS], peer[BENCH_CUDA_NUMBERS];
@@ -200,7 +200,7 @@ static bool open_all(struct submit *submit, struct cuda_bench *b, bool *out_abse
     char message[512];
     *out_absent = weir_open(&params, &b->runtime) < 0;
     if (*out_absent) {
-        bench_note(submit->bench, "not measured: nothing on CUDA: %s", weir_last_error()->message);
+        bench_note(submit->bench, "not measured: CUDA: %s", weir_last_error()->message);
         return false;
     }
     if (open_weir(b) != WEIR_OK)

@@ -110,7 +110,8 @@ static weir_status record_direct(struct null_bench *b, size_t count)
     return repeat_direct(b, &operation, count);
 }
 
-// Each wait is for a later event than the one before, or it would be implied.
+// Each wait is for a later event than the one before it; otherwise it would be implied and
+// skipped.
 static weir_status record_events(struct null_bench *b, size_t count)
 {
     weir_status status = WEIR_OK;
@@ -282,7 +283,7 @@ bool submit_null(struct submit *submit)
         submit->bench->checked += 2;
     fine = fine && measure(submit, &b, rows);
     if (fine)
-        // A ratio to slots that do next to nothing says nothing.
+        // The slots do next to nothing, so a ratio to their time would be meaningless.
         submit_table(submit->bench, "null", "above the null backend, ns a call", "its slot", rows,
                      KIND_COUNT, false);
     close_null(&b);

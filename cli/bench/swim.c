@@ -40,15 +40,15 @@ static const struct {
     enum swim_beside beside;
     enum swim_product product;
 } besides[] = {
-    {"behind them, same queue", SWIM_BEHIND, SWIM_PORTABLE},
+    {"after them, same queue", SWIM_AFTER, SWIM_PORTABLE},
     {"beside them, own queue", SWIM_BESIDE, SWIM_PORTABLE},
     {"beside them, highest priority", SWIM_FIRST, SWIM_PORTABLE},
-    {"behind tensor cores, same queue", SWIM_BEHIND, SWIM_TENSOR},
+    {"after tensor cores, same queue", SWIM_AFTER, SWIM_TENSOR},
     {"beside tensor cores, own queue", SWIM_BESIDE, SWIM_TENSOR},
 };
 
 enum {
-    TENSOR_BEHIND = 3,
+    TENSOR_AFTER = 3,
     TENSOR_BESIDE = 4,
     BESIDES = sizeof besides / sizeof *besides
 };
@@ -83,8 +83,7 @@ static uint64_t step_count(const struct swim *swim)
     return steps;
 }
 
-// As many products as last as long as the copies one way, so that there is something
-// to hide behind something.
+// As many products as take as long as the copies one way, so that the two can overlap.
 static bool choose_products(struct swim *swim)
 {
     struct swim_times product = {0}, copies = {0};
@@ -229,7 +228,7 @@ static void report_besides(struct swim *swim, const struct figures *figures)
     }
 }
 
-// What the figures say, two sentences each.
+// Explanations of the figures, two sentences each.
 
 static double median(const struct bench_samples *samples)
 {
@@ -244,7 +243,7 @@ static double median_ratio(const struct figures *figures, size_t way)
     return median(&ratio);
 }
 
-// Below this much the host's calls are what is measured.
+// Shorter parts are not explained: their times are mostly the host's calls.
 static const double ms_to_say_anything = 1;
 
 static bool is_too_short(const struct figures *figures)
@@ -261,20 +260,21 @@ static void explain_queues(struct swim *swim, const struct figures *figures)
     const double three = median_ratio(figures, PINNED_THREE);
     bench_note(swim->bench,
                "pinned, one queue: %.2f times the longest part. A queue runs what it is given one "
-               "after the other, so nothing hides behind anything.",
+               "after the other, so nothing overlaps.",
                one);
     if (three < 1.2)
         bench_note(swim->bench,
-                   "pinned, three queues: %.2f times the longest part, so the other two hide "
-                   "behind it. Both directions of the link and the processors are separate "
+                   "pinned, three queues: %.2f times the longest part, so the other two run "
+                   "during it. Both directions of the link and the processors are separate "
                    "engines, and each queue feeds one.",
                    three);
     else
-        bench_note(swim->bench,
-                   "pinned, three queues: %.2f times the longest part, so the parts stand in each "
-                   "other's way. The device says that it has %u copy engines up and %u down; "
-                   "without any, copies are done by the processors that compute.",
-                   three, limits->copy_engines_to_device, limits->copy_engines_to_host);
+        bench_note(
+            swim->bench,
+            "pinned, three queues: %.2f times the longest part, so the parts compete "
+            "for the same engines. The device says that it has %u copy engines up and %u down; "
+            "without any, copies are done by the processors that compute.",
+            three, limits->copy_engines_to_device, limits->copy_engines_to_host);
 }
 
 static void explain_pageable(struct swim *swim, const struct figures *figures)
@@ -289,20 +289,21 @@ static void explain_pageable(struct swim *swim, const struct figures *figures)
     bench_note(swim->bench,
                "pageable, three queues: the host was busy for %.0f ms of %.0f, with pinned memory "
                "for %.1f of %.0f. Each copy returns when it is done, so those up begin when the "
-               "last one down has ended; only the products run beside them.",
+               "last one down has ended; only the products run during them.",
                median(&figures->host[PAGEABLE_THREE]), median(&figures->all[PAGEABLE_THREE]),
                median(&figures->host[PINNED_THREE]), median(&figures->all[PINNED_THREE]));
 }
 
 static void explain_kernels(struct swim *swim, const struct figures *figures)
 {
-    const double behind = median(&figures->beside_light[SWIM_BEHIND]);
+    const double after = median(&figures->beside_light[SWIM_AFTER]);
     const double beside = median(&figures->beside_light[SWIM_BESIDE]);
-    bench_note(swim->bench,
-               "light kernels: done after %.2f ms in a queue of their own, after %.2f ms behind "
-               "the products. Kernels of two queues share the processors as blocks become free; "
-               "where one fills them, a second queue decides the order and not the sum.",
-               beside, behind);
+    bench_note(
+        swim->bench,
+        "light kernels: done after %.2f ms in a queue of their own, and after %.2f ms in "
+        "that of the products. Kernels of two queues share the processors as blocks become free; "
+        "where one fills them, a second queue decides the order and not the sum.",
+        beside, after);
     if (swim->first)
         bench_note(swim->bench,
                    "highest priority: the light kernels were done after %.2f ms. Blocks of that "
@@ -316,7 +317,7 @@ static void explain_kernels(struct swim *swim, const struct figures *figures)
                    "tensor cores: %.2f ms for both kinds in two queues, %.2f ms in one. What two "
                    "save over one is how far light kernels ran on lanes that the products left.",
                    median(&figures->beside_all[TENSOR_BESIDE]),
-                   median(&figures->beside_all[TENSOR_BEHIND]));
+                   median(&figures->beside_all[TENSOR_AFTER]));
 }
 
 static void explain(struct swim *swim, const struct figures *figures)

@@ -12,7 +12,7 @@
 #include "cli/bench/swim_blas.h"
 
 enum {
-    SWIM_RING = 8, // matrices that the products go round
+    SWIM_RING = 8, // matrices that the products use in turn
     SWIM_PRODUCTS_MAX = 1000
 };
 
@@ -23,7 +23,7 @@ enum swim_part {
     SWIM_ALL = 7
 };
 
-// Who multiplies.
+// The code that multiplies.
 enum swim_product {
     SWIM_PORTABLE, // kernels/matmul
     SWIM_BLAS,     // cuBLAS
@@ -40,10 +40,10 @@ struct swim_way {
     enum swim_product product;
 };
 
-// Products in one queue, and a light kernel over as many matrices behind them in the
-// same queue, in one beside it, or in one of the highest priority.
+// Products in one queue, and a light kernel over as many matrices: after them in the same
+// queue, beside them in another queue, or in one of the highest priority.
 enum swim_beside {
-    SWIM_BEHIND,
+    SWIM_AFTER,
     SWIM_BESIDE,
     SWIM_FIRST
 };
@@ -89,8 +89,8 @@ bool swim_run(struct swim *swim, const struct swim_way *way, struct swim_times *
 bool swim_run_beside(struct swim *swim, enum swim_beside beside, enum swim_product product,
                      struct swim_times *out_times);
 
-// Clears what a way writes, does it, and holds every byte that it copied and samples of
-// its products against what they must be.
+// Clears what a way writes, runs the way, and compares every byte that it copied, and
+// samples of its products, with their expected values.
 bool swim_check(struct swim *swim, const struct swim_way *way);
 bool swim_check_beside(struct swim *swim, enum swim_beside beside, enum swim_product product);
 

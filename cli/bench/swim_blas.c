@@ -1,5 +1,5 @@
-// cuBLAS is opened at run time. Its calls are made inside native calls, where the device's
-// context is current, and the few declarations stand here; names and values are NVIDIA's.
+// cuBLAS is opened at run time. It is called inside native calls, where the device's context
+// is current. The few declarations are here; names and values are NVIDIA's.
 #include "cli/bench/swim_blas.h"
 
 #include <stdio.h>
@@ -82,8 +82,8 @@ static weir_status destroy(const struct weir_native_queue *native, void *user)
     return WEIR_OK;
 }
 
-// cuBLAS counts along columns, so what it sees is the product of the turned matrices, and
-// what it writes is the turned product: c = a a, row by row.
+// cuBLAS stores matrices by columns: it multiplies the transposed matrices and stores the
+// transposed product, which is c = a a by rows.
 static weir_status multiply(const struct weir_native_queue *native, void *user)
 {
     static const float one = 1, zero = 0;
@@ -162,7 +162,7 @@ void swim_blas_close(swim_blas **blas, weir_queue *queue)
 {
     if (!*blas)
         return;
-    // A product that was refused failed the queue.
+    // A refused product has failed the queue.
     if ((*blas)->handle && weir_queue_recover(queue) == WEIR_OK)
         run_alone(*blas, queue, destroy);
     free(*blas);

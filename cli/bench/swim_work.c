@@ -279,7 +279,7 @@ static weir_status submit_parts(struct swim *swim, const struct swim_way *way)
     weir_status status = WEIR_OK;
     if (way->parts & SWIM_PRODUCTS)
         status = submit_products(swim, queues[0], way->product);
-    // On to the device before a copy blocks the host.
+    // Hands the products to the device before a copy blocks the host.
     if (status == WEIR_OK)
         status = weir_queue_flush(queues[0]);
     if (status == WEIR_OK && way->parts & SWIM_DOWN)
@@ -312,7 +312,7 @@ bool swim_run(struct swim *swim, const struct swim_way *way, struct swim_times *
 bool swim_run_beside(struct swim *swim, enum swim_beside beside, enum swim_product product,
                      struct swim_times *out_times)
 {
-    weir_queue *light = beside == SWIM_BEHIND   ? swim->queues[0]
+    weir_queue *light = beside == SWIM_AFTER    ? swim->queues[0]
                         : beside == SWIM_BESIDE ? swim->queues[1]
                                                 : swim->first;
     struct weir_event lights_done;
@@ -423,8 +423,8 @@ static bool check_down(struct swim *swim, const struct swim_way *way)
     if (!way->pageable && !release(swim->down_pinned, WEIR_ACCESS_READ))
         return bench_fail_weir(swim->bench);
     swim->bench->checked += swim->copies;
-    return same ||
-           bench_fail_result(swim->bench, "%s: what came down is not what was there", way->name);
+    return same || bench_fail_result(swim->bench, "%s: a copy down has other bytes than its source",
+                                     way->name);
 }
 
 static bool check_up(struct swim *swim, const struct swim_way *way)
@@ -439,8 +439,8 @@ static bool check_up(struct swim *swim, const struct swim_way *way)
     swim->bench->checked += swim->copies;
     if (!read)
         return bench_fail_weir(swim->bench);
-    return same ||
-           bench_fail_result(swim->bench, "%s: what went up is not what was sent", way->name);
+    return same || bench_fail_result(swim->bench, "%s: a copy up has other bytes than its source",
+                                     way->name);
 }
 
 bool swim_check(struct swim *swim, const struct swim_way *way)

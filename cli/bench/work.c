@@ -111,8 +111,8 @@ bool bench_work_time(const struct bench_work *work, weir_buffer *buffer, size_t 
     return true;
 }
 
-// Of one of several launches in a row, so that waiting for the end weighs little, and
-// the least of a few: what came between is not the kernel's.
+// The time of one of several launches in a row, so that the wait for the end weighs
+// little; the smallest of a few such times, since other load only adds to them.
 static bool least_time(const struct bench_work *work, weir_buffer *buffer, size_t size,
                        uint32_t rounds, double *out_ns)
 {
@@ -141,7 +141,7 @@ bool bench_work_calibrate(const struct bench_work *work, weir_buffer *buffer, si
         return true;
     if (!least_time(work, buffer, size, 1, &base))
         return false;
-    // Above `base` time grows with the rounds.
+    // The time beyond `base` grows in proportion to the rounds.
     for (ns = base; ns < wanted_ns && rounds < ROUNDS_MAX;) {
         rounds *= 2;
         if (!least_time(work, buffer, size, rounds, &ns))

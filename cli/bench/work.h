@@ -1,5 +1,5 @@
-// The work that benchmarks have done on a device: a kernel that takes as long as it is
-// told to and whose result is known, and buffers of numbers to do it on.
+// The work that benchmarks run on a device: a kernel with a chosen duration and a known
+// result, and buffers of numbers for it.
 #ifndef WEIR_CLI_BENCH_WORK_H
 #define WEIR_CLI_BENCH_WORK_H
 
@@ -9,14 +9,14 @@ struct bench_work {
     struct bench *bench;
     weir_program *program;
     weir_kernel *kernel;
-    weir_queue *queue; // for measuring, and what is not part of a benchmark
+    weir_queue *queue; // for calibration and set-up, which are not part of the times
     uint32_t block;
 };
 
 bool bench_work_open(struct bench *bench, struct bench_work *out_work);
 void bench_work_close(struct bench_work *work);
 
-// Puts the numbers in `size` bytes of the buffer `rounds` times through the kernel.
+// Launches the kernel, with `rounds` rounds, on the numbers in `size` bytes of the buffer.
 // `size` is a multiple of 4.
 weir_status bench_work_launch(const struct bench_work *work, weir_queue *queue, weir_buffer *buffer,
                               size_t offset, size_t size, uint32_t rounds);
@@ -30,14 +30,14 @@ bool bench_work_time(const struct bench_work *work, weir_buffer *buffer, size_t 
 bool bench_work_calibrate(const struct bench_work *work, weir_buffer *buffer, size_t size,
                           double wanted_ns, uint32_t *out_rounds);
 
-// Host memory. Fills a range with numbers that `seed` decides.
+// Host memory. Fills a range with numbers that depend on `seed`.
 bool bench_work_fill(struct bench *bench, weir_buffer *buffer, size_t size, uint32_t seed);
 
-// Overwrites a range with what no right result is.
+// Overwrites a range with values that are never a right result.
 bool bench_work_spoil(struct bench *bench, weir_buffer *buffer, size_t size);
 
-// Checks that a range holds what the kernel makes of the numbers of `seed`, counts it
-// as checked, and spoils it. `what` is named when it does not.
+// Checks that a range holds the kernel's results for the numbers of `seed`, counts it as
+// checked, and spoils it. The message of a wrong result names `what`.
 bool bench_work_check(struct bench *bench, weir_buffer *buffer, size_t size, uint32_t seed,
                       uint32_t rounds, const char *what);
 

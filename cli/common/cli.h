@@ -11,13 +11,13 @@
 
 #include <weir/common.h>
 
-// What the process ends with. Ended by a signal: CLI_SIGNALLED + its number.
+// Exit codes of the process. After a signal: CLI_SIGNALLED + its number.
 enum cli_exit {
     CLI_OK = 0,
     CLI_FAILED = 1,      // an image failed, or a file cannot be read or written
     CLI_USAGE = 2,       // the command line is wrong
     CLI_SETUP = 3,       // the configuration, a module or a device cannot be used
-    CLI_NOT_FOUND = 127, // `weir trace`: the command to be run is not there
+    CLI_NOT_FOUND = 127, // `weir trace`: the command to run was not found
     CLI_SIGNALLED = 128,
 };
 
@@ -33,8 +33,9 @@ struct cli_command {
     size_t member_count;
 };
 
-// Prints "weir: SENTENCE" to stderr, in one piece, and puts a progress line out
-// of its way. Threads: safe.
+// Prints "weir: SENTENCE" to stderr, in one piece; a progress line is erased first.
+//
+// Threads: safe.
 void cli_error(const char *format, ...) WEIR_PRINTF(1, 2);
 void cli_warning(const char *format, ...) WEIR_PRINTF(1, 2);
 void cli_note(const char *format, ...) WEIR_PRINTF(1, 2);
@@ -43,22 +44,22 @@ void cli_note(const char *format, ...) WEIR_PRINTF(1, 2);
 // belongs to its status.
 int cli_weir_error(void);
 
-// Whether a file of that name can be written, so that a long command need not end to
-// find out. True for NULL; false after a message.
+// Whether a file of that name can be written: asked before a long command runs, rather
+// than found out when it ends. True for NULL; false after a message.
 bool cli_can_write(const char *path);
 
 // Sends the library's warnings and errors to stderr. A message that is a
 // compiler's log is printed whole.
 void cli_log_to_stderr(void);
 
-// Turns notes off, and warnings; errors stay.
+// Turns notes and warnings off; errors are still printed.
 void cli_set_quiet(bool quiet);
 
-// Prints `version` as every --version does.
+// Prints the version, for --version of every command.
 void cli_print_version(void);
 
-// The exit code, once all that was printed has reached stdout: `code`, or
-// CLI_FAILED with a message if it could not be written.
+// Flushes stdout and returns the exit code: `code`, or CLI_FAILED with a message if what
+// was printed could not be written.
 int cli_flush(int code);
 
 #endif

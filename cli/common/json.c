@@ -1,5 +1,5 @@
-// json_dumps loses bytes silently when it runs out of memory on the way, so the
-// text is measured first and then written into a buffer of that size.
+// json_dumps() silently drops bytes when memory runs out while it writes, so the text
+// is measured first and then written into a buffer of that size.
 #include "cli/common/json.h"
 
 #include <stdio.h>
@@ -58,7 +58,7 @@ json_t *cli_json_string(const char *text)
     json_t *string = json_string(text);
     if (string)
         return string;
-    // Not UTF-8, or no memory; the latter will show again.
+    // Not UTF-8, or no memory; without memory the next call fails as well.
     char copy[4096];
     size_t used = 0;
     for (; *text && used + 1 < sizeof copy; text++)

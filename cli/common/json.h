@@ -1,12 +1,12 @@
-// Writing JSON: to stdout, or to a file in one piece.
+// Writing JSON to stdout, or as one text for a file.
 #ifndef WEIR_CLI_COMMON_JSON_H
 #define WEIR_CLI_COMMON_JSON_H
 
 #include <jansson.h>
 #include <stdbool.h>
 
-// Adds a value to an object and takes it over. A NULL value, which is what a
-// jansson constructor returns without memory, makes `*ok` false.
+// Adds a value to an object or an array and takes over the reference. A NULL value, which
+// jansson's constructors return when memory runs out, sets `*ok` to false.
 void cli_json_set(json_t *object, const char *key, json_t *value, bool *ok);
 void cli_json_append(json_t *array, json_t *value, bool *ok);
 
@@ -16,7 +16,7 @@ void cli_json_append(json_t *array, json_t *value, bool *ok);
 // Ownership: the caller's, to be freed with free().
 char *cli_json_text(const json_t *value, size_t *out_size);
 
-// Prints `value` to stdout, takes it over, and returns the exit code: `code`, or
+// Prints `value` to stdout, releases it, and returns the exit code: `code`, or
 // CLI_FAILED with a message when `ok` is false or memory runs out.
 int cli_json_print(json_t *value, bool ok, int code);
 

@@ -1,5 +1,5 @@
-// Messages. The progress line shares the terminal with them, so both take the
-// same lock, and a message erases the line first; the next update draws it again.
+// Messages. The progress line is on the same terminal, so both take the same lock, and a
+// message erases the line first; the next update draws it again.
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-// A parser of its own in place of getopt_long: that one accepts abbreviations,
-// prints its own sentences, and knows no nearest name.
+// Not getopt_long(), which accepts abbreviations, prints messages of its own, and cannot
+// suggest the nearest name.
 #include "cli/common/options.h"
 
 #include <errno.h>
@@ -44,7 +44,7 @@ static void print_help(const struct cli_usage *usage)
     printf("\nMore is in %s.\n", usage->manual);
 }
 
-// The option that argument `text` names, and its value behind '=', if any.
+// The option that argument `text` names, and its value after '=', if any.
 static const struct cli_option *find(const struct cli_usage *usage, const char *text,
                                      const char **out_value)
 {
@@ -109,7 +109,8 @@ static bool set(const struct cli_option *option, const char *value)
     return true;
 }
 
-// Takes the option at argv[*index], and its value from behind it.
+// Takes the option at argv[*index], with its value from the next argument where it has none
+// of its own.
 static bool take(const struct cli_usage *usage, int argc, char **argv, int *index, bool *given)
 {
     const char *value;
@@ -120,7 +121,7 @@ static bool take(const struct cli_usage *usage, int argc, char **argv, int *inde
     }
     bool *twice = &given[option - usage->options];
     if (*twice) {
-        cli_error("--%s stands twice; once is enough", option->name);
+        cli_error("--%s is given twice; give it once", option->name);
         return false;
     }
     *twice = true;

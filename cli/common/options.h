@@ -1,5 +1,5 @@
-// Command lines: a table of options for each command, from which they are
-// parsed and their help is written.
+// Command lines: one table of options for each command, from which its arguments are
+// parsed and its help is printed.
 #ifndef WEIR_CLI_COMMON_OPTIONS_H
 #define WEIR_CLI_COMMON_OPTIONS_H
 
@@ -14,7 +14,7 @@ enum cli_option_kind {
 // Given as --NAME VALUE or --NAME=VALUE, at most once.
 struct cli_option {
     const char *name;
-    const char *value; // what the help calls it; NULL for a flag
+    const char *value; // its name in the help; NULL for a flag
     const char *help;
     enum cli_option_kind kind;
     void *out; // left alone when the option is not given
@@ -34,17 +34,17 @@ struct cli_usage {
     size_t operand_maximum;
 };
 
-// Reads the arguments behind argv[0]. Operands are gathered at the start of
-// argv, from index 0, and counted in `*out_operand_count`; `--` ends the options.
-// --help and --version are known everywhere and print to stdout.
+// Reads the arguments after argv[0]. Operands are moved to the start of argv, from index
+// 0, and counted in `*out_operand_count`; `--` ends the options. Every command takes
+// --help and --version, which print to stdout.
 //
-// Returns false when the command is to end with `*out_exit`: after --help or
-// --version, or after an error, which was printed with the nearest name.
+// Returns false when the command has to end with `*out_exit`: after --help or
+// --version, or after an error, which was printed, with the nearest name if there is one.
 bool cli_parse(const struct cli_usage *usage, int argc, char **argv, size_t *out_operand_count,
                int *out_exit);
 
 // Runs the member of a group that argv[1] names, or prints help, version or an
-// error. `path` is how the group is called: "weir config".
+// error. `path` is how the group is called on the command line: "weir config".
 int cli_dispatch(const struct cli_command *group, const char *path, const char *manual, int argc,
                  char **argv);
 

@@ -24,7 +24,8 @@ bool cli_share_file(const char *name, const char *build_path, char *path, size_t
     char directory[PATH_MAX];
     char installed[PATH_MAX + 64];
     if (!cli_program_directory(directory, sizeof directory)) {
-        snprintf(message, message_size, "/proc/self/exe does not tell where the program lies");
+        snprintf(message, message_size,
+                 "/proc/self/exe cannot be read, so the folder of the program is not known");
         return false;
     }
     snprintf(installed, sizeof installed, "%s/../share/weir/%s", directory, name);

@@ -15,7 +15,7 @@
 static struct {
     pthread_t thread;
     sigset_t signals;
-    pthread_mutex_t lock; // what `user` points to stays while it is held
+    pthread_mutex_t lock; // while it is held, what `user` points to is valid
     bool deferred;
     void (*stop)(void *user);
     void *user;
@@ -23,17 +23,17 @@ static struct {
     atomic_bool ending;
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-// Where nothing is half done there is nothing to wait for; and who asks twice does
-// not want to wait for what was started.
+// The process ends at once if there is no work in progress to finish, and at the second
+// signal, which asks not to wait for it.
 static void handle(int number)
 {
     pthread_mutex_lock(&state.lock);
     const bool again = atomic_exchange(&state.received, number) != 0;
     if (!state.deferred || again) {
-        cli_error("interrupted%s", again ? " again: what was started is not finished" : "");
+        cli_error("interrupted%s", again ? " again: work in progress is not finished" : "");
         _exit(CLI_SIGNALLED + number);
     }
-    cli_error("interrupted: finishing what was started; once more ends at once");
+    cli_error("interrupted: finishing work in progress; a second interrupt ends at once");
     if (state.stop)
         state.stop(state.user);
     pthread_mutex_unlock(&state.lock);
@@ -72,7 +72,7 @@ bool cli_signals_start(void)
     const int error = pthread_create(&state.thread, NULL, wait_for_signals, NULL);
     if (error == 0)
         return true;
-    cli_error("no thread for signals: %s", strerror(error));
+    cli_error("the thread that waits for signals cannot be created: %s", strerror(error));
     pthread_sigmask(SIG_UNBLOCK, &state.signals, NULL);
     return false;
 }

@@ -1,17 +1,17 @@
-// Interrupts: SIGINT, SIGTERM and SIGHUP, which are taken by a thread that waits for
-// them, so that no handler has to guess what it may call.
+// Interrupts: SIGINT, SIGTERM and SIGHUP. A thread waits for them, so that no code runs in
+// a signal handler, with its limits on what may be called.
 #ifndef WEIR_CLI_COMMON_SIGNALS_H
 #define WEIR_CLI_COMMON_SIGNALS_H
 
 #include <stdbool.h>
 
-// From here on a signal ends the process at once, with a message.
+// From this call on a signal ends the process at once, with a message.
 //
 // Errors: false after a message.
 bool cli_signals_start(void);
 
-// From here on the first signal calls `stop(user)`, if there is a `stop`, and leaves
-// it to the caller to end; a second one ends the process at once.
+// From this call until cli_signals_resume() the first signal calls `stop(user)`, if `stop`
+// is not NULL, and the caller ends the command; a second signal ends the process at once.
 void cli_signals_defer(void (*stop)(void *user), void *user);
 void cli_signals_resume(void);
 

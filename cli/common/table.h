@@ -6,8 +6,8 @@
 
 #include "base/table.h"
 
-// Prints all rows with two spaces between columns, each behind `indent` spaces, and empties
-// the table. One that ran out of memory is an error on stderr.
+// Prints all rows, each after `indent` spaces and with two spaces between columns, and
+// empties the table. If the table ran out of memory, an error is printed to stderr.
 void cli_table_print(struct weir_table *table, FILE *to, size_t indent);
 
 #endif

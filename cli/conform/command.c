@@ -1,6 +1,6 @@
-// weir conform: the conformance suite over the chain that is asked for. The chain
-// is opened here first, so that one that cannot be used is one message, not a
-// failure of every test.
+// weir conform: runs the conformance suite over the configured chain. The chain is opened
+// here first, so that a chain that cannot be used is reported once and not as a failure of
+// every test.
 #include "cli/conform/command.h"
 
 #include <limits.h>
@@ -43,7 +43,7 @@ static bool parse(struct options *out, int argc, char **argv, int *out_exit)
         {"plugins", "P", "the plugins, separated by commas; sets\nWEIR_PLUGINS", CLI_TEXT,
          &out->plugins, 0, 0},
         {"filter", "F",
-         "run only the tests that match: *, ?, alternatives\nbehind ':', what "
+         "run only the tests that match: *, ?, alternatives\nafter ':', what "
          "follows a '-' left out",
          CLI_TEXT, &out->filter, 0, 0},
         {"limit", "S", "seconds that one test may take; without it, 300", CLI_COUNT,
@@ -66,14 +66,15 @@ static bool parse(struct options *out, int argc, char **argv, int *out_exit)
     return cli_parse(&usage, argc, argv, &operands, out_exit);
 }
 
-// The suite of an installation, or of a build tree. There it does not find the
-// modules by itself.
+// The suite of an installation, or of a build tree, where it does not find the modules
+// without WEIR_MODULE_PATH.
 static bool find_suite(char *path, size_t size)
 {
     char directory[PATH_MAX];
     char modules[PATH_MAX + 32];
     if (!cli_program_directory(directory, sizeof directory)) {
-        cli_error("/proc/self/exe does not tell where the program lies; mount /proc");
+        cli_error("/proc/self/exe cannot be read, so the folder of the program is not known; mount "
+                  "/proc");
         return false;
     }
     snprintf(path, size, "%s/../libexec/weir/conformance", directory);
@@ -91,7 +92,7 @@ static bool find_suite(char *path, size_t size)
     return false;
 }
 
-// Notes what the tests will run on.
+// Opens the chain and stores its names for the report.
 static bool look_at_chain(struct conform *conform)
 {
     weir_runtime *runtime = NULL;

@@ -1,6 +1,6 @@
 // What the files of `weir conform` share. The suite is a program of its own; the
-// command runs it as a child and reads what it prints, so that a test that
-// crashes or hangs costs one failure, and the rest still runs.
+// command runs it as a child process and reads its output, so that a test that crashes or
+// hangs is one failure and the other tests still run.
 #ifndef WEIR_CLI_CONFORM_H
 #define WEIR_CLI_CONFORM_H
 
@@ -11,7 +11,7 @@ enum conform_outcome {
     CONFORM_PASSED,
     CONFORM_FAILED,
     CONFORM_SKIPPED,     // by a limit of the device
-    CONFORM_UNSUPPORTED, // for good, on the suite's list
+    CONFORM_UNSUPPORTED, // permanently, on the suite's list
 };
 
 struct conform_result {
@@ -27,7 +27,7 @@ struct conform {
     struct conform_result *results;
     size_t count;
     uint64_t expected_failures; // tests that fail as the suite's list says; they pass
-    char *exit_text;            // what went wrong behind the last test; else NULL
+    char *exit_text;            // the failure after the last test; else NULL
     uint64_t elapsed_ns;
     // The chain.
     char module[64];
@@ -42,8 +42,8 @@ struct conform {
 // Errors: false, after a message.
 bool conform_list(struct conform *conform, const char *filter);
 
-// Runs them all. Each has an outcome then, but CONFORM_NOT_RUN, which only an interrupt
-// (cli/common/signals.h) leaves.
+// Runs them all. Afterwards each has an outcome; CONFORM_NOT_RUN remains only after an
+// interrupt (cli/common/signals.h).
 //
 // Errors: false, after a message, when the suite cannot be started.
 bool conform_run(struct conform *conform);

@@ -1,4 +1,4 @@
-// What came of it: text, JSON, JUnit's XML.
+// The report of a run, as text, as JSON, and as JUnit's XML.
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

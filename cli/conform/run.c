@@ -1,7 +1,7 @@
-// The child prints GoogleTest's lines, which name a test when it begins and when
-// it ends; what lies between belongs to the test. Whether the child has ended is
-// asked of the system, not of the pipe: a process that a test left behind may
-// hold that open.
+// The child prints GoogleTest's lines, which name a test when it begins and when it ends;
+// the output in between is that test's. The end of the child is learned from waitpid()
+// and not from the end of the pipe, which a process that a test left running may keep
+// open.
 #include "cli/conform/conform.h"
 
 #include <errno.h>
@@ -37,8 +37,9 @@ struct child {
     char line[LINE_SIZE];
 };
 
-// The suite in a process group of its own, which an interrupt of the terminal does not
-// reach: this process is told, and ends it. Signals that are blocked here are not there.
+// The suite runs in a process group of its own, so that the terminal's interrupt reaches
+// this process alone, which then ends the suite. The signals blocked in this process are
+// not blocked in the suite.
 static int spawn(const struct conform *conform, const posix_spawn_file_actions_t *actions,
                  char **arguments, pid_t *out_process)
 {
@@ -100,8 +101,8 @@ static void stop(struct child *child)
     }
 }
 
-// Calls `take` with every line that is complete; what is longer than a line can be
-// comes in parts.
+// Calls `take` with each complete line; a line that is longer than the buffer is passed in
+// parts.
 static void cut_lines(struct child *child, void (*take)(void *user, const char *line), void *user)
 {
     char *begin = child->line;
@@ -120,7 +121,7 @@ static void cut_lines(struct child *child, void (*take)(void *user, const char *
     }
 }
 
-// Reads what there is, waiting a moment for it. False at the end of the output.
+// Waits briefly for output and reads what there is. False at the end of the output.
 static bool read_some(struct child *child, void (*take)(void *user, const char *line), void *user)
 {
     struct pollfd wait = {.fd = child->output, .events = POLLIN};
@@ -130,7 +131,7 @@ static bool read_some(struct child *child, void (*take)(void *user, const char *
         read(child->output, child->line + child->line_length, LINE_SIZE - 1 - child->line_length);
     if (got < 0)
         return errno == EINTR;
-    // A zero byte of a driver's would hide the rest of its line.
+    // A zero byte, printed by a driver, would end the line early.
     for (ssize_t i = 0; i < got; i++)
         if (child->line[child->line_length + (size_t)i] == '\0')
             child->line[child->line_length + (size_t)i] = '?';
@@ -229,7 +230,7 @@ static struct conform_result *find(const struct conform *conform, const char *na
     return NULL;
 }
 
-// The reason of a skip stands behind the line with its place.
+// The reason of a skip follows the line with its file and line number.
 static char *skip_reason(const char *text)
 {
     static const char mark[] = ": Skipped\n";
@@ -268,7 +269,7 @@ static void begin(struct reading *reading, struct conform_result *result)
     reading->text[0] = '\0';
 }
 
-// Whether the line ends the current test. A driver's words may stand before the mark.
+// Whether the line ends the current test. A driver's output may precede the mark.
 static bool ends_test(struct reading *reading, const char *line)
 {
     static const struct {
@@ -340,7 +341,7 @@ static void describe_end(char *text, size_t size, int status)
         snprintf(text, size, "ended the program with status %d", WEXITSTATUS(status));
 }
 
-// The test in whose midst the program ended, or was ended.
+// The test during which the program ended or was stopped has failed.
 static void settle_broken(struct reading *reading, const struct child *child, bool hung)
 {
     char end[160];
@@ -352,7 +353,7 @@ static void settle_broken(struct reading *reading, const struct child *child, bo
     settle(reading, CONFORM_FAILED);
 }
 
-// A program that ends behind its last test must end as the outcomes say.
+// After its last test the program must exit with the status that the outcomes ask for.
 static void check_end(struct conform *conform, const struct child *child, bool stuck)
 {
     const int expected = conform_count(conform, CONFORM_FAILED) > 0;
@@ -364,7 +365,7 @@ static void check_end(struct conform *conform, const struct child *child, bool s
     free(conform->exit_text);
     conform->exit_text = malloc(sizeof end + 32);
     if (conform->exit_text)
-        snprintf(conform->exit_text, sizeof end + 32, "what follows the tests %s", end);
+        snprintf(conform->exit_text, sizeof end + 32, "what ran after the last test %s", end);
 }
 
 // Runs what has not run yet, until the program ends.
@@ -382,7 +383,7 @@ static bool run_rest(struct reading *reading)
     while (!hung && !cli_signal() && read_some(&child, take_line, reading))
         hung = reading->current &&
                cli_now_ns() - reading->began_ns > conform->test_limit_seconds * 1000000000u;
-    // The program closed its output or a test hangs; an end takes a moment.
+    // The program closed its output, or a test hangs. Ending takes the program a moment.
     for (int i = 0; !hung && !cli_signal() && i < 10000 && !has_ended(&child); i++)
         poll(NULL, 0, 1);
     const bool stuck = !has_ended(&child);
@@ -408,7 +409,7 @@ bool conform_run(struct conform *conform)
         reading->conform = conform;
     if (fine)
         cli_progress_start(&reading->progress, true, conform->count, "tests/s");
-    // A round in which no test ends would be followed by more of them.
+    // Stops after a round in which no test ended: the next one would not differ.
     do {
         before = fine ? reading->finished : 0;
         fine = fine && run_rest(reading);

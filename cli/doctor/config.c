@@ -1,6 +1,6 @@
-// weir config check: the file is read as weir_open() reads it, and what follows
-// from it is shown. No driver is opened: the runtime is opened on the null backend,
-// which checks every section and then needs nothing of the machine.
+// weir config check: reads the file as weir_open() does and prints the settings in force.
+// No driver is loaded: the runtime is opened on the null backend, which checks every
+// section and needs no device.
 #include <stdio.h>
 #include <string.h>
 
@@ -63,8 +63,7 @@ static weir_status show_section(struct printer *printer, const struct weir__conf
     return status;
 }
 
-// A module of the lists, and one that the file has a section for, where it is
-// installed.
+// The settings of a module, if it is installed and takes any. Each module is shown once.
 static weir_status show_module(struct printer *printer, const struct weir__config *config,
                                const char *name)
 {
@@ -77,8 +76,8 @@ static weir_status show_module(struct printer *printer, const struct weir__confi
     return show_section(printer, config, &section);
 }
 
-// A module that is not installed here may be installed where the file is used, so
-// this is no error; but it may be misspelt as well.
+// A module that is not installed here may be installed on the machine that uses the file,
+// so this is a note and not an error. The name may also be misspelt.
 static void note_absent(const struct weir__config *config, const char *key, const char *name)
 {
     const char *path = weir__config_weir(config, "module_path")->text;
@@ -120,8 +119,8 @@ static weir_status show(struct printer *printer, const struct weir__config *conf
     return status;
 }
 
-// All that weir_open() refuses in a file. Where no null backend is installed, its
-// error comes after the file was found sound.
+// Reports everything that weir_open() refuses in a file. Where the null backend is not
+// installed, that error comes only after the whole file was accepted.
 static weir_status check(const char *file)
 {
     struct weir_section sections[CLI_SECTION_COUNT];

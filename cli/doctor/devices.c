@@ -1,5 +1,5 @@
-// weir devices: what the backend of the configuration lists, and what each
-// device can do. Limits are known of opened devices only, so each is opened.
+// weir devices: the devices that the configured backend lists, with their limits. Only an
+// open device has limits, so each is opened.
 #include "cli/doctor/command.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -40,7 +40,7 @@ static void look_at(weir_runtime *runtime, size_t index, struct entry *entry)
     weir_device_close(&device);
 }
 
-// Limits, one line each; a zero means that the device cannot.
+// Limits, one line each. Zero: not supported.
 
 enum form {
     NUMBER,

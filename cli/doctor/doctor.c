@@ -1,5 +1,5 @@
-// weir doctor: opens what the configuration asks for, looks at everything on the
-// way, and gives one remedy for each problem.
+// weir doctor: opens what the configuration names, checks each step, and gives one remedy
+// for each problem.
 #include "cli/doctor/command.h"
 #include <stdarg.h>
 #include <stdio.h>
@@ -82,7 +82,7 @@ void doctor_configuration(struct doctor *doctor)
     else
         doctor_add(doctor, DOCTOR_OK, "configuration", NULL, "no file: the defaults hold");
     if (weir__config_load(&params, &config) < 0)
-        return; // opening fails the same way, and says so
+        return; // opening the runtime fails with the same error, which is reported then
     for (uint32_t i = 0; i < weir__config_weir_table.key_count; i++)
         add_setting(doctor, config, weir__config_weir_table.keys[i].name);
     weir__config_destroy(&config);
@@ -93,19 +93,19 @@ static void open_runtime(struct doctor *doctor)
     doctor->opened = cli_open(doctor->config, &doctor->report, &doctor->runtime);
     if (doctor->opened >= 0)
         return;
-    // Where several backends failed, the library's remedy is this very command.
+    // Where several backends failed, the library's remedy is `weir doctor` itself.
     struct weir_error error = *weir_last_error();
     if (strstr(error.remedy, "weir doctor"))
         error.remedy[0] = '\0';
     weir_error_set(&error);
-    // The first finding names the file, which is not sound then.
+    // The first finding names the configuration file; it is a problem if the file was refused.
     if (doctor->count > 0 && (error.status == WEIR_ERROR_CONFIG || error.status == WEIR_ERROR_IO))
         doctor->findings[0].state = DOCTOR_NOTE;
     doctor_add_error(doctor, "opening",
                      error.status == WEIR_ERROR_CONFIG
-                         ? "mend what it names; conf/reference.ini documents every key"
+                         ? "correct what it names; conf/reference.ini documents every key"
                          : "the notes on the chain below say what each backend lacks: "
-                           "mend the one that is meant for this machine");
+                           "fix the one that is meant for this machine");
 }
 
 static void examine(struct doctor *doctor)

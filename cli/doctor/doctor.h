@@ -35,11 +35,11 @@ struct doctor {
 void doctor_add(struct doctor *doctor, enum doctor_state state, const char *topic,
                 const char *remedy, const char *format, ...) WEIR_PRINTF(5, 6);
 
-// Appends a problem with the thread's Weir error; `remedy` stands in where the
-// error has none.
+// Appends a problem with the thread's Weir error; `remedy` is used where the error has
+// none.
 void doctor_add_error(struct doctor *doctor, const char *topic, const char *remedy);
 
-// The parts of the examination.
+// The checks, each of which appends its findings.
 void doctor_configuration(struct doctor *doctor);
 void doctor_environment(struct doctor *doctor);
 void doctor_modules(struct doctor *doctor);

@@ -1,5 +1,5 @@
-// What surrounds Weir: variables, devices, and PoCL's cache, whose folder decides
-// whether PoCL has a device at all.
+// Environment variables, devices, and PoCL's cache: without a folder that it can write to,
+// PoCL offers no device.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -89,7 +89,7 @@ static bool can_write_in(const char *directory, char *message, size_t size)
     return can;
 }
 
-// PoCL matters where it is used, or where OpenCL was asked for and nothing came.
+// The cache matters if PoCL is in use, or if OpenCL was asked for and could not be opened.
 static bool pocl_matters(const struct doctor *doctor)
 {
     struct weir_device_info info;

@@ -1,5 +1,5 @@
-// Which module files there are, in the chain or not. The load report tells what
-// was tried, and so in which directories to look.
+// The module files that are installed, in the chain or not. The directories to look in
+// are those of the load report.
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -82,7 +82,7 @@ static weir_status submit(struct round_trip *trip)
     return weir_queue_sync(trip->queue, limit_ns);
 }
 
-// How many numbers came back as they should, and how many as they were sent.
+// How many numbers have the right value, and how many are unchanged.
 static weir_status compare(struct round_trip *trip, uint32_t *out_right, uint32_t *out_unchanged)
 {
     void *pointer;

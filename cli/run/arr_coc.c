@@ -1,6 +1,6 @@
-// weir run arr-coc: from the command line to files. Everything that can be refused
-// before work begins is refused first, in the order in which a user can mend it:
-// names, output directory, weights and query, configuration and device, images.
+// weir run arr-coc: from the command line to the output files. Everything that can be
+// checked before work begins is checked first, in this order: names, output directory,
+// weights and query, configuration and device, images.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -123,7 +123,7 @@ static float *seed_query(size_t wanted)
     return query;
 }
 
-// Delivery. Runs on a thread of the pipeline's.
+// Delivery. Runs on a thread of the pipeline.
 
 static void report_failure(struct run_image *image, const struct weir_pipeline_result *result)
 {
@@ -183,7 +183,8 @@ static void close_device(struct run *run)
         cli_weir_error();
 }
 
-// What a run needs that a configuration for programs may say otherwise.
+// Overrides settings of the file that do not fit this command: no frame may be dropped,
+// and times are kept unless the file sets `timing`.
 static void adjust(const struct run *run, struct weir_arr_coc_params *params)
 {
     const struct weir_setting *full = weir_runtime_setting(run->runtime, "pipeline", "full");
@@ -211,8 +212,9 @@ static bool create_pipeline(struct run *run, struct weir_arr_coc_params *params)
 
 // Running.
 
-// Until a frame has succeeded each runs alone, so that what the driver compiles at the
-// first launches is in the times of no other frame. False when the run was cancelled.
+// Until one frame has succeeded, frames run one at a time, so that only the first one's
+// time includes what the driver compiles at first launches. False when the run was
+// cancelled.
 static bool submit(struct run *run, struct run_image *image)
 {
     weir_pipeline *pipeline = weir_arr_coc_pipeline(run->arr_coc);
@@ -252,7 +254,7 @@ static void run_frames(struct run *run)
     submit_all(run);
     weir_pipeline_drain(pipeline, WEIR_FOREVER);
     cli_progress_end(&run->progress);
-    // Interrupted before their last run: what they have is kept.
+    // Images interrupted before their last run: the results that they have are kept.
     for (size_t i = 0; i < run->image_count; i++)
         if (!run->images[i].queued && run->images[i].result.memory)
             run_writer_push(run, &run->images[i]);
@@ -283,7 +285,7 @@ static int count_failures(const struct run *run)
     return cli_signal() ? CLI_SIGNALLED + cli_signal() : failed > 0 ? CLI_FAILED : CLI_OK;
 }
 
-// With weights and query at hand: device, images, frames.
+// Opens the device and runs the images, once weights and query are read.
 static int run_on_device(struct run *run, const weir_arr_coc_weights *weights, const float *query)
 {
     struct weir_arr_coc_params params = {

@@ -1,5 +1,5 @@
-// Shapes are drawn through their distance function: the coverage of a pixel is
-// how far its centre lies inside, cut to 0 … 1, which smooths every edge.
+// Shapes are drawn by their signed distance: the coverage of a pixel is the distance of
+// its centre from the edge, clamped to 0 … 1, which smooths every edge.
 #include "cli/run/canvas.h"
 
 #include <math.h>
@@ -71,7 +71,7 @@ void canvas_frame(struct canvas *canvas, struct box box, float radius, float wei
 
 // Text. A glyph is strokes, separated by blanks. A point is a digit, x in halves,
 // and a letter, y in halves from a = -3; 'g' is the baseline, 'q' the height of
-// small letters, 'w' that of tall ones. A point behind '~' bends the stroke
+// small letters, 'w' that of tall ones. A point after '~' bends the stroke
 // between its neighbours (a quadratic curve's control point).
 enum {
     GLYPH_TOP = 8,
@@ -157,14 +157,14 @@ float canvas_text_width(float size, const char *text)
     return width * size / GLYPH_TOP;
 }
 
-// Where the glyph stands, and with what pen.
+// The position of a glyph, and its pen.
 struct pen {
     struct canvas *canvas;
     struct point origin;
     float scale;
     float radius;
     struct color color;
-    float *cover; // of the whole text's area, so that strokes that meet add nothing
+    float *cover; // of the whole text's area, so that strokes that cross are not darker
     struct area area;
 };
 
@@ -249,7 +249,7 @@ void canvas_text(struct canvas *canvas, float x, float y, float size, const char
         return;
     pen.cover = calloc((size_t)columns * (size_t)rows, sizeof *pen.cover);
     if (!pen.cover)
-        return; // a picture without its words
+        return; // without memory the text is left out
     for (; *text; text++) {
         draw_glyph(&pen, glyph(*text));
         pen.origin.x += advance(*text) * pen.scale;

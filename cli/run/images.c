@@ -1,5 +1,4 @@
-// The images of a run: what they are called, how large they are, how they are
-// loaded, and what came back.
+// The images of a run: their names, their sizes, loading them, and their results.
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -32,7 +31,7 @@ static int compare_names(const void *a, const void *b)
     const int order = strcmp((*left)->name, (*right)->name);
     if (order != 0)
         return order;
-    return *left < *right ? -1 : *left > *right; // both stand in one array
+    return *left < *right ? -1 : *left > *right; // both are elements of one array
 }
 
 static bool refuse_equal_names(const struct run *run)

@@ -1,6 +1,6 @@
-// The files of one image. Each is written atomically; when one fails, those
-// that stand already are taken away again, so that an image has all or none. The
-// JSON comes last: where it stands, the others do.
+// The files of one image. Each is written atomically; when one fails, those already
+// written are removed, so that an image has all its files or none. The JSON is written
+// last: if it exists, so do the others.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -35,7 +35,7 @@ static void choose_size(uint32_t width, uint32_t height, struct canvas *canvas)
 
 // The relevance map.
 
-// Between four neighbours a, b, c, d at `t` behind b (Catmull and Rom).
+// Interpolates four neighbours a, b, c, d at `t`, counted from b to c (Catmull and Rom).
 static float cubic(float a, float b, float c, float d, float t)
 {
     return b + 0.5f * t * (c - a + t * (2 * a - 5 * b + 4 * c - d + t * (3 * (b - c) + d - a)));
@@ -48,7 +48,7 @@ static float patch(const float *map, long grid, long row, long column)
     return map[row * grid + column];
 }
 
-// The map at a point in units of patches; a patch's value stands at its centre.
+// The map at a point in units of patches; a patch's value is that of its centre.
 static float relevance_at(const float *map, uint32_t grid, float x, float y)
 {
     const float left = floorf(x - 0.5f), top = floorf(y - 0.5f);
@@ -63,7 +63,7 @@ static float relevance_at(const float *map, uint32_t grid, float x, float y)
     return value < 0 ? 0 : value > 1 ? 1 : value;
 }
 
-// A photo keeps its lightness and most of its colour goes; the map brings its own.
+// The photo keeps its lightness and little of its colour; the map adds its own.
 static void tint(unsigned char *rgb, float relevance)
 {
     const struct color map = canvas_magma(0.06f + 0.94f * relevance);
@@ -79,7 +79,7 @@ static void tint(unsigned char *rgb, float relevance)
     }
 }
 
-// `bare` patches stay as the photo has them.
+// `bare` patches show the photo unchanged.
 static void draw_map(struct canvas *canvas, const float *map, const bool *bare, uint32_t grid)
 {
     for (uint32_t y = 0; y < canvas->height; y++)
@@ -107,7 +107,7 @@ static float finest_of(int32_t side)
     return value < 0 ? 0 : value > 1 ? 1 : value;
 }
 
-// Lines grow with the picture, and never eat more than a fifth of a patch.
+// Lines grow with the picture, up to a fifth of a patch.
 static float line_weight(const struct canvas *canvas, uint32_t grid, float finest)
 {
     const float shorter =
@@ -145,11 +145,11 @@ static void draw_patches(struct canvas *canvas, const struct weir_arr_coc_output
     }
 }
 
-// The legend stands in the corner with the fewest chosen patches.
+// The legend is in the corner with the fewest chosen patches.
 
 struct legend {
     struct box box;
-    float unit; // the height of its capitals
+    float unit; // the height of its tall letters
 };
 
 static unsigned patches_under(const struct canvas *canvas, struct box box,

@@ -1,5 +1,5 @@
-// The picture that people look at first: the photo, dimmed, with the relevance map
-// over it, the chosen patches framed, and a legend.
+// The overlay: the photo, dimmed, under the relevance map, with frames around the chosen
+// patches, and a legend.
 #ifndef WEIR_CLI_RUN_OVERLAY_H
 #define WEIR_CLI_RUN_OVERLAY_H
 

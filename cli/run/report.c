@@ -78,7 +78,7 @@ static void add_duration(struct weir_table *table, uint64_t total_ns, uint64_t c
     weir_table_add(table, "%s", weir_text_duration(text, (double)total_ns / (double)count));
 }
 
-// One row: what the first frame took, and the frames after it, if there are any.
+// One row: the times of the first frame, and of the frames after it, if there are any.
 static void add_row(struct weir_table *table, const char *name, uint64_t first_ns, uint64_t busy_ns,
                     const struct weir_pipeline_statistics *warm)
 {

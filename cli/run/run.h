@@ -17,7 +17,7 @@ enum {
     RUN_STAGES = WEIR_ARR_COC_STAGES_MAX
 };
 
-// Times over all successful runs of one image.
+// Times of all successful runs of one image.
 struct run_times {
     uint64_t count;
     uint64_t latency_min_ns;
@@ -29,7 +29,7 @@ struct run_times {
 
 // The first frame that succeeds. It runs alone; the frames after it are warm.
 struct run_first {
-    struct weir_pipeline_statistics statistics; // at its end; until then, nothing succeeded
+    struct weir_pipeline_statistics statistics; // at its end; before, `succeeded` is 0
     uint64_t ends_ns[RUN_STAGES];               // of its stages
     // How long each stage waited between this frame and the next, which began only
     // after this one was delivered.
@@ -52,7 +52,7 @@ struct run_image {
     struct weir_io_image_info info;
     struct weir_arr_coc_frame frame;
     atomic_bool failed; // an error was printed; no further run is started
-    // The delivering thread's, and then the writer's.
+    // Used by the delivering thread, and after `queued` by the writer.
     uint64_t delivered;
     uint64_t different; // runs whose results were not those of the first
     bool queued;
@@ -62,7 +62,7 @@ struct run_image {
     bool written;
 };
 
-// What is said of the run in each JSON file.
+// The facts about the run in each JSON file.
 struct run_facts {
     char module[64];
     char module_version[64];
@@ -70,7 +70,7 @@ struct run_facts {
     struct weir_arr_coc_sizes sizes;
     const char *weights;            // the file
     const char *query;              // the file; NULL: seeded
-    const char *stages[RUN_STAGES]; // NULL behind the last
+    const char *stages[RUN_STAGES]; // NULL after the last
 };
 
 struct run_writer {
@@ -115,17 +115,17 @@ struct run {
 // arr_coc.c.
 extern const struct cli_command cli_run_arr_coc;
 
-// The seed of the query that stands in for --query.
+// The seed of the query that is used without --query.
 #define RUN_QUERY_SEED 1
 
-// Derives the names of the output files, and refuses two that are the same.
+// Derives the names of the output files. False after a message if two are the same.
 bool run_name_images(struct run *run, char **paths);
 
 // Reads the images' headers. Those that cannot be used are marked as failed. Stores
 // the pixels of the largest, 0 if none is left.
 void run_probe_images(struct run *run, uint64_t *out_max_pixels);
 
-// Makes the output directory and proves that it can be written.
+// Creates the output directory and checks that it can be written to.
 bool run_prepare_output(const struct run *run);
 
 // frame->load of every image.
@@ -138,16 +138,16 @@ void run_take_figures(struct run *run, const struct weir_pipeline_result *result
 // The figures of the frames after the first.
 struct weir_pipeline_statistics run_warm_statistics(const struct run *run);
 
-// Adds one delivered run to the image: times, and the results or a comparison
-// with them. False without memory.
+// Adds one delivered run to the image: its times, and its results if it is the first,
+// else a comparison with those of the first. False without memory.
 bool run_take_result(struct run_image *image, const struct weir_arr_coc_output *output,
                      const struct weir_arr_coc_sizes *sizes,
                      const struct weir_pipeline_result *result);
 
 void run_free_images(struct run *run);
 
-// The writer. Pushing waits while many images are waiting, so that results do not
-// pile up in memory. Ending waits for all of them.
+// The writer thread. run_writer_push() blocks while many images are in its list, so that
+// results do not fill the memory; run_writer_end() waits until all are written.
 bool run_writer_start(struct run *run);
 void run_writer_push(struct run *run, struct run_image *image);
 void run_writer_end(struct run *run);

@@ -1,6 +1,7 @@
-// What the driver compiles at the first launches, and loads, is in the first frame alone:
-// its figures are taken off those of all frames. What cannot be taken off, percentiles and
-// the wait for the first frame's end, is gathered from frame to frame.
+// Only the first frame's times include what the driver compiles and loads at first
+// launches, so its figures are subtracted from those of all frames. Percentiles, and the
+// waits for the end of the first frame, cannot be subtracted and are collected as frames
+// are delivered.
 #include "cli/run/run.h"
 
 static void take_gaps(struct run_first *first, const struct weir_pipeline_result *result)
@@ -19,7 +20,7 @@ void run_take_figures(struct run *run, const struct weir_pipeline_result *result
             first->ends_ns[i] = result->spans[i].end_ns;
         return;
     }
-    // The pipeline counts waits from the first timed frame on.
+    // The pipeline counts the wait between two timed frames.
     if (first->statistics.timed_frames > 0 && !first->gaps_known && result->spans)
         take_gaps(first, result);
     weir__histogram_add(&run->latency, result->latency_ns);

@@ -47,7 +47,7 @@ bool run_writer_start(struct run *run)
     const int error = pthread_create(&writer->thread, NULL, write_images, run);
     writer->started = error == 0;
     if (error != 0)
-        cli_error("no thread for writing files: %s", strerror(error));
+        cli_error("the thread that writes files cannot be created: %s", strerror(error));
     return writer->started;
 }
 

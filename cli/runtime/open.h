@@ -11,10 +11,10 @@ enum {
 // [pipeline] and [arr_coc].
 void cli_sections(struct weir_section sections[CLI_SECTION_COUNT]);
 
-// Opens a runtime on the configuration file `config`, or on what weir_open()
-// takes without one where it is NULL. `out_report` may be NULL.
+// Opens a runtime with the configuration file `config`, or, if it is NULL, with the one
+// that weir_open() finds. `out_report` may be NULL.
 //
-// Errors: prints nothing; weir_last_error() tells.
+// Errors: those of weir_open(); nothing is printed.
 weir_status cli_open(const char *config, weir_load_report **out_report, weir_runtime **out_runtime);
 
 #endif

@@ -1,5 +1,5 @@
-// weir trace: traces of what ran when. A first word that is none of the members' names is
-// the command to be traced.
+// weir trace: records and reads traces. A first word that is not the name of a member is
+// the command to trace.
 #include "cli/trace/command.h"
 
 #include <stdio.h>
@@ -25,13 +25,13 @@ enum {
 static int print_help(int argc, char **argv)
 {
     const int code = cli_trace_run(argc, argv);
-    printf("\nFor traces that are there:\n");
+    printf("\nTo read traces:\n");
     for (size_t i = 0; i < MEMBER_COUNT; i++)
         printf("  weir trace %-10s %s\n", members[i].name, members[i].summary);
     return code;
 }
 
-// A command that is not there may be a misspelt form.
+// A command that was not found may be a misspelt member.
 static int run_command(int argc, char **argv)
 {
     const char *nearest = NULL;
@@ -48,7 +48,8 @@ static int run_command(int argc, char **argv)
 static int trace_main(int argc, char **argv)
 {
     if (argc < 2) {
-        cli_error("weir trace needs a command to run, or what to do with a trace; `weir trace "
+        cli_error("weir trace needs a command to run, or the name of a form that reads traces; "
+                  "`weir trace "
                   "--help` lists it");
         return CLI_USAGE;
     }

@@ -1,6 +1,6 @@
-// weir trace diff: what got slower between two traces. Rows of both are joined by name;
-// what is compared is their time in all, so that a kernel that is launched twice as often
-// is seen as well as one that takes twice as long.
+// weir trace diff: what got slower between two traces. Rows of both are joined by name, and
+// their total times are compared, so that a kernel that is launched twice as often shows
+// up as one that takes twice as long does.
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -21,8 +21,8 @@ static const char about[] =
     "copy, each region, each queue and each engine, the largest changes first. Ends with 1 if\n"
     "the span of AFTER is longer than that of BEFORE by more than --limit percent.";
 
-// One name in both traces; rows of one name, such as queues that are made again and again,
-// are added up.
+// One name in both traces. Rows of the same name, such as those of queues that are created
+// repeatedly, are added up.
 struct entry {
     const char *name;
     uint64_t ns[2]; // before and after

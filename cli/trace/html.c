@@ -50,9 +50,9 @@ int cli_trace_html(int argc, char **argv)
     bool quiet = false;
     const struct cli_option options[] = {
         {"output", "PAGE", "the file to write", CLI_TEXT, &output, 0, 0},
-        {"from", "TIME", "measure only what ran later than TIME behind\nthe first start", CLI_TEXT,
+        {"from", "TIME", "measure only what ran later than TIME after\nthe first start", CLI_TEXT,
          &window.from, 0, 0},
-        {"to", "TIME", "measure only what ran earlier than TIME behind it", CLI_TEXT, &window.to, 0,
+        {"to", "TIME", "measure only what ran earlier than TIME after it", CLI_TEXT, &window.to, 0,
          0},
         {"quiet", NULL, "do not print the file's name", CLI_FLAG, &quiet, 0, 0},
     };

@@ -80,7 +80,7 @@ static bool read_window(const struct cli_trace_window *window, uint64_t origin,
     if (window->to && !cli_trace_read_time("to", window->to, &to))
         return false;
     if (window->to && to <= from) {
-        cli_error("--to is not behind --from, so there is nothing between them");
+        cli_error("--to is not later than --from, so there is nothing between them");
         return false;
     }
     params->from_ns = window->from ? origin + from : 0;

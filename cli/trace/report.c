@@ -20,9 +20,9 @@ int cli_trace_report(int argc, char **argv)
     uint64_t bubbles = 0;
     bool json = false;
     const struct cli_option options[] = {
-        {"from", "TIME", "only what ran later than TIME behind the first\nstart, such as 1.5ms",
+        {"from", "TIME", "only what ran later than TIME after the first\nstart, such as 1.5ms",
          CLI_TEXT, &window.from, 0, 0},
-        {"to", "TIME", "only what ran earlier than TIME behind it", CLI_TEXT, &window.to, 0, 0},
+        {"to", "TIME", "only what ran earlier than TIME after it", CLI_TEXT, &window.to, 0, 0},
         {"bubbles", "N", "how many bubbles the JSON lists; without it, 100", CLI_COUNT, &bubbles, 1,
          1000000},
         {"json", NULL, "print the report as JSON", CLI_FLAG, &json, 0, 0},
@@ -48,8 +48,8 @@ int cli_trace_report(int argc, char **argv)
     return code;
 }
 
-// Checks. A condition holds < or >, which options elsewhere do not: it is taken out of the
-// arguments before the others are read as ever.
+// Checks. Conditions contain < or >, which no option does; they are removed from the
+// arguments before the options are parsed.
 
 static const char check_about[] =
     "Checks conditions on a trace's report and ends with 0 if all hold, 1 if not. A condition\n"
@@ -181,9 +181,9 @@ int cli_trace_check(int argc, char **argv)
     struct cli_trace_window window = {0};
     bool json = false;
     const struct cli_option options[] = {
-        {"from", "TIME", "only what ran later than TIME behind the first\nstart", CLI_TEXT,
+        {"from", "TIME", "only what ran later than TIME after the first\nstart", CLI_TEXT,
          &window.from, 0, 0},
-        {"to", "TIME", "only what ran earlier than TIME behind it", CLI_TEXT, &window.to, 0, 0},
+        {"to", "TIME", "only what ran earlier than TIME after it", CLI_TEXT, &window.to, 0, 0},
         {"json", NULL, "print what was found as JSON", CLI_FLAG, &json, 0, 0},
     };
     struct cli_usage usage =

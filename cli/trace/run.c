@@ -1,5 +1,5 @@
-// weir trace COMMAND...: the command's environment asks for the plugin, and names its file.
-// The rest of the configuration is the command's own.
+// weir trace COMMAND...: runs COMMAND with an environment that adds the plugin and names its
+// file. The rest of the configuration is unchanged.
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
@@ -17,9 +17,9 @@
 
 static const char about[] =
     "Runs COMMAND, any program that uses Weir, with the plugin `trace` in its chain, and says\n"
-    "where the trace is. Ends as COMMAND did. Options stand before COMMAND; what stands behind\n"
-    "it is COMMAND's. `weir trace report`, `timeline`, `check` and `diff` read traces; a COMMAND\n"
-    "of such a name stands behind --.";
+    "where the trace is. Ends as COMMAND did. Options come before COMMAND; what follows it\n"
+    "are its arguments. `weir trace report`, `timeline`, `check` and `diff` read traces; to run a\n"
+    "COMMAND of such a name, put -- before it.";
 
 struct options {
     const char *output;
@@ -27,7 +27,7 @@ struct options {
     bool quiet;
 };
 
-// How many arguments stand before COMMAND, argv[0] included.
+// How many arguments come before COMMAND, argv[0] included.
 static int leading(int argc, char **argv)
 {
     int i = 1;
@@ -79,14 +79,14 @@ static bool make_absolute(const char *path, char *text, size_t size)
     return false;
 }
 
-// So that an old trace is not taken for one of COMMAND's.
+// Removes an old trace, which could be mistaken for one that COMMAND wrote.
 static bool clear(const char *path)
 {
     struct stat status;
     if (stat(path, &status) != 0)
         return true;
     if (!S_ISREG(status.st_mode)) {
-        cli_error("%s is no regular file; name another one with --output", path);
+        cli_error("%s is not a regular file; name another one with --output", path);
         return false;
     }
     if (unlink(path) == 0)
@@ -95,8 +95,9 @@ static bool clear(const char *path)
     return false;
 }
 
-// The chain's plugins as the environment and WEIR_CONFIG have them, with trace in front:
-// there it sees what the program does, and the times that the others give.
+// The chain's plugins as the environment and WEIR_CONFIG name them, with trace as the
+// outermost: there it sees every call of the program, and the times as the other plugins
+// report them.
 static bool add_plugin(char *text, size_t size)
 {
     char names[16][WEIR__NAME_SIZE];
@@ -126,7 +127,7 @@ static bool set_environment(const char *path)
     return true;
 }
 
-// Running. The terminal sends its signals to both; this one waits for the other.
+// Running. The terminal sends its signals to both processes; this one waits for COMMAND.
 
 static volatile sig_atomic_t child;
 
@@ -162,7 +163,7 @@ static int run(char **command)
     for (size_t i = 0; i < 4; i++)
         sigaction(numbers[i], &old[i], NULL);
     if (pid < 0) {
-        cli_error("there is no process for %s: %s", command[0], strerror(errno));
+        cli_error("a process for %s cannot be created: %s", command[0], strerror(errno));
         return CLI_SETUP;
     }
     return WIFSIGNALED(status) ? CLI_SIGNALLED + WTERMSIG(status) : WEXITSTATUS(status);
@@ -170,7 +171,7 @@ static int run(char **command)
 
 static int no_trace(const char *command, const char *path, int code)
 {
-    // It has said itself why it failed.
+    // COMMAND has printed why it failed.
     if (code != 0)
         return code;
     cli_error("%s wrote no trace to %s: it opened no runtime of Weir's, or one whose plugins the "
@@ -225,7 +226,7 @@ int cli_trace_run(int argc, char **argv)
     if (!set_environment(path))
         return cli_weir_error();
     code = run(command);
-    // With %p in it the plugin makes a name of its own, of the process.
+    // With %p in it, the name that the plugin makes has the process's number.
     if (strstr(path, "%p"))
         return code;
     if (stat(path, &status) != 0)

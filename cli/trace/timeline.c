@@ -1,5 +1,5 @@
-// weir trace timeline: a look over ssh. A row for each engine and each queue, a character
-// for each stretch of time, as high as the stretch was busy.
+// weir trace timeline: a drawing in the terminal. A row for each engine and each queue, a
+// character for each stretch of time, as high as the share of it that was busy.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,12 +35,12 @@ struct row {
 
 struct timeline {
     const weir_report *report;
-    struct row *rows; // of each device its engines, then its queues; then the host
+    struct row *rows; // of each device the engines, then the queues; the host last
     size_t row_count;
     size_t cells;
     uint64_t begin;
     uint64_t end;
-    uint64_t origin; // what the window's times count from
+    uint64_t origin; // the zero of the window's times
 };
 
 static uint64_t cell_begin(const struct timeline *timeline, size_t cell)
@@ -60,7 +60,8 @@ static size_t cell_of(const struct timeline *timeline, uint64_t ns)
     return cell < timeline->cells ? cell : timeline->cells - 1;
 }
 
-// Adds what the interval covers that the ones before did not. They come by begin.
+// Adds the part of the interval that earlier ones did not cover. Intervals are sorted by
+// their begin.
 static void add_busy(const struct timeline *timeline, struct row *row, uint64_t begin, uint64_t end)
 {
     if (row->covered.any && begin < row->covered.end)
@@ -196,7 +197,7 @@ static int level_of(const struct timeline *timeline, const struct row *row, size
     const uint64_t width = next - cell_begin(timeline, cell);
     if (width == 0 || row->busy[cell] == 0)
         return 0;
-    // Whatever is not nothing is seen.
+    // A share above zero is always visible.
     const int level = (int)((double)row->busy[cell] / (double)width * (LEVELS - 1) + 0.5);
     return level < 1 ? 1 : level > LEVELS - 1 ? LEVELS - 1 : level;
 }
@@ -299,9 +300,9 @@ int cli_trace_timeline(int argc, char **argv)
     bool ascii = false;
     bool json = false;
     const struct cli_option options[] = {
-        {"from", "TIME", "from TIME behind the first start, such as 1.5ms", CLI_TEXT, &window.from,
+        {"from", "TIME", "from TIME after the first start, such as 1.5ms", CLI_TEXT, &window.from,
          0, 0},
-        {"to", "TIME", "to TIME behind it", CLI_TEXT, &window.to, 0, 0},
+        {"to", "TIME", "to TIME after it", CLI_TEXT, &window.to, 0, 0},
         {"width", "N", "characters of a line; without it, the terminal's", CLI_COUNT, &width, 40,
          MOST_WIDTH},
         {"ascii", NULL,

@@ -19,16 +19,16 @@ int cli_trace_run(int argc, char **argv);
 struct cli_usage cli_trace_usage(const char *command, const char *about,
                                  const struct cli_option *options, size_t option_count);
 
-// The parts of a trace that --from and --to ask for, in their own words; NULL: from the
-// begin, to the end.
+// The part of a trace that --from and --to select, as given on the command line; NULL:
+// from the first start, to the end.
 struct cli_trace_window {
     const char *from;
     const char *to;
 };
 
-// Reads a trace and measures it, with a line of progress on a terminal. The window counts
-// from the first start of an operation. Prints what went wrong, and what the reader had
-// to mend unless `quiet`.
+// Reads a trace and measures it, with a progress line on a terminal. The window's times
+// count from the first start of an operation. Prints errors and, unless `quiet`, what the
+// reader repaired.
 //
 // Returns an exit code; the report is the caller's if it is CLI_OK, else NULL.
 int cli_trace_open(const char *path, const struct cli_trace_window *window, uint64_t bubbles,

@@ -1,6 +1,6 @@
 #!/bin/bash
-# What bad input gets: a sentence that names the thing and the remedy, an exit
-# code, and nothing half-written.
+# Bad input: a sentence that names the thing and the remedy, an exit code, and no file
+# written in part.
 . tests/cli/cli.sh
 
 photo="$images/coffee.png"
@@ -64,7 +64,7 @@ refused 1 "max_pixels" "$weir" run arr-coc --config cap.ini "$photo"
 expect_contains "$messages" "coffee.png"
 expect_contains "$messages" "600"
 
-# One bad image among many: the others are run, and the exit code says so.
+# One bad image among many: the others are run, and the exit code tells of the failure.
 rm -rf out
 expect_data 1 "$weir" run arr-coc --config small.ini --repeat 3 text.png "$photo" truncated.png \
     "$images/chelsea.png" empty.png

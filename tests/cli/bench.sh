@@ -2,7 +2,7 @@
 # Sourced by the tests of benchmarks, after cli.sh.
 
 # report CODE: runs python over $output, which is JSON, as `data`. median(value) is that
-# of a figure, once its spread is found to be one.
+# of a figure, after a check of its spread.
 report()
 {
     printf '%s' "$output" | python3 -c '
@@ -17,7 +17,7 @@ def median(value):
 '"$1" || fail "not what was expected: $output"
 }
 
-# expect_plot FILE NAME...: a sound SVG file in which the names stand.
+# expect_plot FILE NAME...: a valid SVG file that contains the names.
 expect_plot()
 {
     local file="$1"

@@ -204,8 +204,8 @@ expect_contains "$messages" "missing/o.json"
 expect_data 3 "$weir" bench overlap --config missing.ini
 expect_contains "$messages" "missing.ini"
 
-# An interrupt ends it behind the turn under way, which is reported if it is one that
-# counts.
+# An interrupt ends it after the turn in progress, which is reported unless it is the one
+# that warms up.
 set -m # or children would ignore SIGINT
 WEIR_PLUGINS=trace WEIR_TRACE_FILE=overlap.trace "$program" bench overlap --config small.ini \
     --turns 101 --size 16M >table 2>messages &

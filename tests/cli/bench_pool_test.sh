@@ -23,7 +23,7 @@ assert any("not CUDA" in note for note in data["notes"])
     expect_plot pool.svg "pool" "create, destroy" "8 at a time"
 done
 
-# The peer needs the driver and no kernel, which without a CUDA toolkit there is none of.
+# The peer needs the driver and no kernel, so it runs without a CUDA toolkit too.
 expect_data 0 env WEIR_BACKEND=cuda "LD_LIBRARY_PATH=$here/tests/support/libcuda" "$weir" \
     bench pool --size 4K --pairs 20 --turns 2 --json
 report '

@@ -22,7 +22,7 @@ for way in ways.values():
     assert 0 < median(way["host_ms"]) <= median(way["ms"]), way
     assert median(way["of_sum"]) > 0 and median(way["of_longest"]) > 0
 assert [row["light_kernels"] for row in tables["kernels"]][:2] == [
-    "behind them, same queue", "beside them, own queue"]
+    "after them, same queue", "beside them, own queue"]
 # Every copied matrix of every way, and on a device with kernels samples of the products.
 copies = 3 * (2 + 2 + 4 * 2)
 samples = 256 * 8 * (1 + 4 + 2 * len(tables["kernels"]))
@@ -32,7 +32,7 @@ assert data["notes"]
     expect_plot swim.svg "pinned, three queues" "host busy" milliseconds
 done
 
-# Without --products there are as many as last as long as the copies one way.
+# Without --products there are as many as take as long as the copies one way.
 expect_data 0 "$weir" bench swim --config small.ini --side 64 --copies 400 --turns 1 --json
 report 'assert 1 <= data["parameters"]["products"] <= 1000'
 expect_data 0 "$weir" bench swim --config small.ini --side 256 --copies 200 --turns 1
@@ -53,7 +53,7 @@ expect_wrong()
 # The probe of the device launches once; 8 uploads fill the factors, one the copies.
 expect_wrong launch 1 "512 of 512 samples of the products are wrong"
 expect_wrong launch 2 "256 of 512 samples of the products are wrong"
-expect_wrong copy 20 "is not what was"
+expect_wrong copy 20 "has other bytes than its source"
 
 expect_usage()
 {

@@ -27,6 +27,6 @@ expect_contains "$output" "beside plain OpenCL on basic"
 # Without OpenCL the first part is measured, and the second has a reason.
 mkdir vendors
 expect_data 0 env OCL_ICD_VENDORS="$PWD/vendors/" "$weir" bench submit --turns 1 --operations 5
-expect_contains "$output" "not measured: nothing on OpenCL: "
+expect_contains "$output" "not measured: OpenCL: "
 expect_data 3 env WEIR_MODULE_PATH=/nonexistent "$weir" bench submit --turns 1 --operations 5
 expect_contains "$messages" "weir_null.so"

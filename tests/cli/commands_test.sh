@@ -37,7 +37,7 @@ expect_usage "weir run arr-coc needs an image" run arr-coc
 expect_usage "did you mean --output?" run arr-coc --outptu x y.png
 expect_usage "has no option '-o'" run arr-coc -o x
 expect_usage "--output needs a value: --output DIR" run arr-coc x.png --output
-expect_usage "--output stands twice" run arr-coc x.png --output a --output=b
+expect_usage "--output is given twice" run arr-coc x.png --output a --output=b
 expect_usage "--output is empty" run arr-coc x.png --output=
 expect_usage "--quiet takes no value, but got '1'" run arr-coc --quiet=1 x.png
 expect_usage "--repeat takes a whole number from 1 to 1000000000, not '0'" run arr-coc --repeat 0 x.png
@@ -52,7 +52,7 @@ expect_usage "weir config check needs a file" config check
 expect_usage "does not know what to do with 'b'" config check a b
 expect_usage "--turns takes a whole number from 1 to 101" bench submit --turns 0
 
-# Behind -- everything is an operand.
+# After -- everything is an operand.
 expect_status 3 "$weir" config check -- --json
 expect_contains "$output" "--json"
 
@@ -76,7 +76,7 @@ for page in "${!pages[@]}"; do
     # shellcheck disable=SC2086
     expect_explained "$page" ${pages[$page]}
 done
-# And what a page explains, its command has. The pages of conform and trace have tests of
+# And every option on a page is one of its command. The pages of conform and trace have tests of
 # their own; weir(1) has the two options of all.
 expect_taken()
 {

@@ -1,6 +1,6 @@
 #!/bin/bash
-# An interrupt in mid-run: what was finished is kept, nothing is half-written,
-# and the exit code names the signal.
+# An interrupt during a run: finished results are kept, no file is written in part, and the
+# exit code has the signal's number.
 . tests/cli/cli.sh
 set -m # or children would ignore SIGINT
 
@@ -29,7 +29,7 @@ interrupted()
         return
     fi
     [ "$status" -eq "$code" ] || fail "$signal: ended with $status: $(cat messages)"
-    expect_contains "$(cat messages)" "finishing what was started"
+    expect_contains "$(cat messages)" "finishing work in progress"
     finished="$(find "$directory" -name '*.json' | wc -l)"
     [ "$finished" -ge 1 ] && [ "$finished" -lt "$count" ] || fail "$finished images are finished"
     expect_contains "$(cat messages)" "$finished of $count images are finished and kept"

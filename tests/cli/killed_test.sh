@@ -1,6 +1,6 @@
 #!/bin/bash
-# A SIGKILL in mid-run: every result that stands under its name is whole, and the
-# next run goes on in the same folder.
+# A SIGKILL during a run: every result file is whole, and the next run works in the same
+# folder.
 . tests/cli/cli.sh
 
 count=24

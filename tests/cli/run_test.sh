@@ -60,8 +60,8 @@ for name, width, height in (("coffee", 600, 400), ("chelsea", 451, 300)):
     assert wide >= 900 and abs(wide / high - width / height) < 0.01, (wide, high)
 PYTHON
 
-# The same bytes again, in another process, with other numbers in flight, and a
-# query of one's own that says the same.
+# The same bytes again, in another process, with another number of frames in flight; and
+# one query in two shapes.
 python3 - <<'PYTHON'
 import struct
 def npy(path, shape, values):
@@ -122,7 +122,7 @@ expect_data 0 "$weir" run arr-coc --config untimed.ini --output untimed --repeat
 expect_contains "$output" "warm     2 frames in "
 expect_contains "$output" "no times of stages"
 
-# Files that stand there are replaced.
+# Existing files are replaced.
 echo old >out/coffee.tokens.npy
 "$weir" run arr-coc --config small.ini --quiet "$images/coffee.png"
 cmp out/coffee.tokens.npy again/coffee.tokens.npy || fail "an old file was not replaced"

@@ -4,7 +4,7 @@
 unset WEIR_TRACE_FILE COLUMNS
 export LC_ALL=C
 
-# made FILE MICROSECONDS: a trace of a copy of 1000 us on one queue, and behind a wait a kernel
+# made FILE MICROSECONDS: a trace of a copy of 1000 us on one queue, and after a wait a kernel
 # of that long on another; then, submitted late, a copy of 500 us.
 made()
 {
@@ -47,7 +47,7 @@ expect_contains "$output" '"cause": "submit",'
 expect_data 2 "$weir" trace report a.json --from 9s
 expect_contains "$messages" "no operation ran in the window"
 expect_data 2 "$weir" trace report a.json --from 1ms --to 1ms
-expect_contains "$messages" "--to is not behind --from"
+expect_contains "$messages" "--to is not later than --from"
 expect_data 2 "$weir" trace report a.json --from 1
 expect_contains "$messages" "--from takes a time such as 1.5ms, in ns, us, ms or s, not '1'"
 expect_data 2 "$weir" trace report
@@ -100,7 +100,7 @@ expect_contains "$output" "-50.0 %"
 expect_data 2 "$weir" trace diff a.json
 expect_contains "$messages" "weir trace diff needs two traces"
 
-# Files that are none, or not whole.
+# Files that are no traces, or not whole.
 for command in report timeline "check '--span<1s'" "diff a.json"; do
     : >empty.json
     eval "expect_data 1 \"\$weir\" trace $command empty.json"
@@ -139,7 +139,7 @@ expect_data 0 "$weir" trace --output run.json.gz --quiet \
 [ "$(head -c 2 run.json.gz | od -An -tx1 | tr -d ' ')" = 1f8b ] || fail "run.json.gz is not compressed"
 expect_data 0 "$weir" trace diff run.json run.json.gz --limit 1000000
 
-# Other plugins stay, behind it; a configuration that cannot be read is told before.
+# Other plugins stay, inside of it; a configuration that cannot be read is reported before.
 expect_data 1 env WEIR_PLUGINS=trace "$weir" trace sh -c 'echo "$WEIR_PLUGINS" >plugins; touch trace.json'
 [ "$(cat plugins)" = trace ] || fail "the plugins are $(cat plugins)"
 expect_contains "$messages" "trace.json: the file is empty"
@@ -172,7 +172,7 @@ expect_contains "$messages" "weir trace needs a command"
 expect_data 2 "$weir" trace --outptu x true
 expect_contains "$messages" "did you mean --output?"
 expect_data 2 "$weir" trace --output /tmp true
-expect_contains "$messages" "/tmp is no regular file"
+expect_contains "$messages" "/tmp is not a regular file"
 
 # The page explains every option of every form, and is sound.
 lint="$(mandoc -T lint -W style "$man/weir-trace.1" | grep -v 'referenced manual not found' || true)"

@@ -20,8 +20,8 @@ parts = {row["part"]: median(row["ms"]) for row in tables["parts"]}
 assert {"products, cuBLAS", "products, tensor cores"} < set(parts), parts
 assert all(ms > 0 for ms in parts.values())
 assert [row["light_kernels"] for row in tables["kernels"]] == [
-    "behind them, same queue", "beside them, own queue", "beside them, highest priority",
-    "behind tensor cores, same queue", "beside tensor cores, own queue"]
+    "after them, same queue", "beside them, own queue", "beside them, highest priority",
+    "after tensor cores, same queue", "beside tensor cores, own queue"]
 copies = 3 * (2 + 2 + 4 * 2)
 assert data["results_checked"] == copies + 256 * 5 * (1 + 4 + 2 + 2 * 5)
 assert not any("not measured" in note for note in data["notes"]), data["notes"]

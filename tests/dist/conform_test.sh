@@ -106,18 +106,18 @@ expect_contains "$(cat messages)" "interrupted: 2 of 4 tests have run, and 1 of 
 [ ! -s table ] || fail "interrupted, it printed $(cat table)"
 ! kill -0 "$child" 2>/dev/null || fail "the suite still runs"
 
-# What cannot be written is known before anything runs.
+# A file that cannot be written is reported before anything runs.
 expect_status 1 "$weir" conform --xml nowhere/report.xml
 expect_contains "$output" "nowhere/report.xml: cannot be written"
 expect_not_contains "$output" "tests in"
 
-# A program that ends before all have run, or badly behind the last, has failed.
+# A program that ends before all tests have run, or fails after the last one, has failed.
 export TESTS="ok_1 leave_1 ok_2"
 expect_status 1 "$weir" conform
 expect_contains "$output" $'FAILED S.ok_2\nthe program ended before it ran this test'
 export TESTS="ok_1" STATUS=23
 expect_status 1 "$weir" conform
-expect_contains "$output" "what follows the tests ended the program with status 23"
+expect_contains "$output" "what ran after the last test ended the program with status 23"
 expect_contains "$output" "1 passed, 1 failed"
 
 # What cannot list its tests is no suite.
