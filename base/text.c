@@ -6,7 +6,8 @@
 #include <string.h>
 
 enum {
-    PATH_SHOWN = 160
+    PATH_SHOWN = 160,
+    SENTENCE_SIZE = 1024
 };
 
 static int lower(char c)
@@ -118,6 +119,93 @@ const char *weir_text_bytes(char *text, uint64_t bytes)
     return show(text, (double)bytes, 1024.0, units, sizeof units / sizeof *units);
 }
 
+size_t weir_text_character(const char *text)
+{
+    const unsigned char *bytes = (const unsigned char *)text;
+    const unsigned char first = bytes[0];
+    const size_t length = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+    if ((first >= 0x80 && first < 0xc2) || first > 0xf4)
+        return 0;
+    for (size_t i = 1; i < length; i++)
+        if ((bytes[i] & 0xc0) != 0x80)
+            return 0;
+    // Shortest forms only, no surrogates, nothing above U+10FFFF.
+    if ((first == 0xe0 && bytes[1] < 0xa0) || (first == 0xed && bytes[1] > 0x9f) ||
+        (first == 0xf0 && bytes[1] < 0x90) || (first == 0xf4 && bytes[1] > 0x8f))
+        return 0;
+    return length;
+}
+
+// The number of the character, which has `length` bytes. Of those with four bytes none is
+// escaped, so their number does not matter.
+static unsigned number_of(const char *text, size_t length)
+{
+    const unsigned char *bytes = (const unsigned char *)text;
+    if (length == 2)
+        return (bytes[0] & 0x1fu) << 6 | (bytes[1] & 0x3fu);
+    if (length == 3)
+        return (bytes[0] & 0x0fu) << 12 | (bytes[1] & 0x3fu) << 6 | (bytes[2] & 0x3fu);
+    return length == 1 ? bytes[0] : 0xffff;
+}
+
+// Controls, separators of lines, and what turns the direction of the text.
+static bool is_acted_on(unsigned number)
+{
+    return number < 0x20 || (number >= 0x7f && number < 0xa0) || number == 0x61c ||
+           number == 0x200e || number == 0x200f || (number >= 0x2028 && number <= 0x202e) ||
+           (number >= 0x2066 && number <= 0x2069);
+}
+
+// Writes what stands for the character at `text` to `shown`, and returns how many bytes of
+// `text` that was.
+static size_t show_character(const char *text, const char *keep, char shown[8])
+{
+    const size_t length = weir_text_character(text);
+    const unsigned number = number_of(text, length);
+    const char *mark = number == '\n' ? "\\n" : number == '\t' ? "\\t" : "\\r";
+    if (length == 0)
+        snprintf(shown, 8, "\\x%02x", (unsigned char)*text);
+    else if (!is_acted_on(number) || (length == 1 && strchr(keep, *text)))
+        snprintf(shown, 8, "%.*s", (int)length, text);
+    else if (number == '\n' || number == '\t' || number == '\r')
+        snprintf(shown, 8, "%s", mark);
+    else
+        snprintf(shown, 8, length == 1 ? "\\x%02x" : "\\u%04x", number);
+    return length ? length : 1;
+}
+
+void weir_text_escape(char *out, size_t size, const char *text, const char *keep)
+{
+    size_t used = 0;
+    size_t fits = 0; // how much stays if "..." must follow
+    while (*text) {
+        char shown[8];
+        text += show_character(text, keep, shown);
+        const size_t length = strlen(shown);
+        if (length >= size - used) {
+            memcpy(out + fits, "...", 4);
+            return;
+        }
+        memcpy(out + used, shown, length);
+        used += length;
+        if (size - used >= 4)
+            fits = used;
+    }
+    out[used] = '\0';
+}
+
+bool weir_text_is_clean(const char *text, const char *keep)
+{
+    while (*text) {
+        const size_t length = weir_text_character(text);
+        if (length == 0 ||
+            (is_acted_on(number_of(text, length)) && !(length == 1 && strchr(keep, *text))))
+            return false;
+        text += length;
+    }
+    return true;
+}
+
 void weir_text_vabout(char *message, size_t size, const char *path, const char *format,
                       va_list arguments)
 {
@@ -125,17 +213,16 @@ void weir_text_vabout(char *message, size_t size, const char *path, const char *
         return;
     size_t used = 0;
     size_t length = strlen(path);
-    if (length > PATH_SHOWN)
-        weir_text_append(message, size, &used, "...%s: ", path + length - PATH_SHOWN);
-    else
-        weir_text_append(message, size, &used, "%s: ", path);
+    const char *shown = length > PATH_SHOWN ? path + length - PATH_SHOWN : path;
+    while (shown > path && ((unsigned char)*shown & 0xc0) == 0x80) // in mid-character
+        shown++;
+    weir_text_append(message, size, &used, "%s%s: ", shown > path ? "..." : "", shown);
     append(message, size, &used, format, arguments);
-
-    for (size_t i = 0; i < used; i++) {
-        unsigned char byte = (unsigned char)message[i];
-        if (byte < 0x20 || byte == 0x7f)
-            message[i] = '?';
-    }
+    if (size < 4 || weir_text_is_clean(message, ""))
+        return;
+    char raw[SENTENCE_SIZE];
+    snprintf(raw, sizeof raw, "%s", message);
+    weir_text_escape(message, size, raw, "");
 }
 
 void weir_text_about(char *message, size_t size, const char *path, const char *format, ...)

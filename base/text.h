@@ -1,12 +1,13 @@
 // Small text helpers for messages: the nearest valid name, the line that matters, bounded
-// appending, times and sizes for people, and the sentence that begins with the file it is
-// about.
+// appending, what a terminal may be shown, times and sizes for people, and the sentence that
+// begins with the file it is about.
 //
 // Threads: all functions are safe; none keeps state.
 #ifndef WEIR_BASE_TEXT_H
 #define WEIR_BASE_TEXT_H
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -48,10 +49,24 @@ const char *weir_text_nearest(const char *name, const char *const *candidates, s
 // none. For a compiler's log, which warnings may fill before the first error.
 const char *weir_text_line_with(const char *text, const char *part);
 
-// Appends formatted text at `*used` and moves `*used` behind it. What does not
+// Appends formatted text at `*used` and moves `*used` to its end. What does not
 // fit in `size` bytes is cut; the result is terminated if `size` > 0.
 void weir_text_append(char *text, size_t size, size_t *used, const char *format, ...)
     WEIR_TEXT_PRINTF(4, 5);
+
+// Returns how many bytes the UTF-8 character at `text` has, 1 to 4, or 0 if there is none, or
+// only a part of one. The end of the text is a character of one byte.
+size_t weir_text_character(const char *text);
+
+// Writes `text` to `out` so that a terminal shows it and does nothing else with it: control
+// characters, those that turn the direction of the text, and bytes that are not UTF-8 become
+// "\n", "\x1b" or "\u202e". Characters of `keep`, "\n\t" for text of several lines, stay. What
+// does not fit in `size` bytes, of which there are at least four, is cut, and "..." stands at
+// the end then.
+void weir_text_escape(char *out, size_t size, const char *text, const char *keep);
+
+// Whether weir_text_escape() would change nothing but the length.
+bool weir_text_is_clean(const char *text, const char *keep);
 
 #define WEIR_TEXT_QUANTITY_SIZE 32
 
@@ -61,8 +76,8 @@ const char *weir_text_duration(char *text, double ns);
 const char *weir_text_bytes(char *text, uint64_t bytes);
 
 // Writes "PATH: SENTENCE" into `message`. A path longer than 160 bytes keeps its
-// end, after "...", so that the sentence is never what is cut. Control
-// characters become '?': names from files reach terminals through messages.
+// end, after "...", so that the sentence is never what is cut. Both are escaped as
+// weir_text_escape() does it: names from files reach terminals through messages.
 void weir_text_about(char *message, size_t size, const char *path, const char *format, ...)
     WEIR_TEXT_PRINTF(4, 5);
 void weir_text_vabout(char *message, size_t size, const char *path, const char *format,

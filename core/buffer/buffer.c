@@ -349,7 +349,7 @@ static weir_status check_transfer(const char *function, weir_queue *queue, weir_
         return weir__fail_at(file, line, buffer->member.object.label, WEIR_ERROR_INVALID,
                              "use a queue of the buffer's device",
                              "%s: the buffer belongs to another device than queue '%s'", function,
-                             queue->member.object.label);
+                             weir__label_shown(queue->member.object.label));
     if (weir__in_host_call())
         return weir__fail_at(file, line, queue->member.object.label, WEIR_ERROR_INVALID,
                              "use weir_queue_copy() and a HOST buffer",

@@ -232,12 +232,12 @@ static weir_status refuse_close(weir_device *device)
             status = weir__fail_at(NULL, 0, device->info.name, WEIR_ERROR_INVALID,
                                    "let the tensor's user call its deleter first",
                                    "weir_device_close: a DLPack tensor still holds the buffer '%s'",
-                                   member->object.label);
+                                   weir__label_shown(member->object.label));
         else if (!member->internal && member->object.label[0])
             status =
                 weir__fail_at(NULL, 0, device->info.name, WEIR_ERROR_INVALID, "destroy it first",
                               "weir_device_close: the %s '%s' still exists", member->class->name,
-                              member->object.label);
+                              weir__label_shown(member->object.label));
         else if (!member->internal)
             status = weir__fail_at(NULL, 0, device->info.name, WEIR_ERROR_INVALID,
                                    "destroy it first; params.label gives a name",

@@ -59,7 +59,7 @@ static weir_status check_producer(const weir_queue *queue, const weir_queue *pro
     if (event.sequence > atomic_load(&producer->seen))
         return weir__fail_at(file, line, label, WEIR_ERROR_INVALID, NULL,
                              "weir_queue_wait: queue '%s' has no operation %" PRIu64,
-                             producer->member.object.label, event.sequence);
+                             weir__label_shown(producer->member.object.label), event.sequence);
     return WEIR_OK;
 }
 

@@ -189,7 +189,7 @@ static weir_status check_allocate(const struct request *request)
                              "create a pool for each device",
                              "weir_pool_allocate: the pool belongs to another device than queue "
                              "'%s'",
-                             request->queue->member.object.label);
+                             weir__label_shown(request->queue->member.object.label));
     if (request->size == 0)
         return weir__fail_at(request->file, request->line, label, WEIR_ERROR_INVALID,
                              "ask for one byte at least",
@@ -264,7 +264,7 @@ static weir_status check_free(const weir_queue *queue, const weir_buffer *buffer
         return weir__fail_at(file, line, buffer->member.object.label, WEIR_ERROR_INVALID,
                              "free it on a queue of its device",
                              "weir_pool_free: the buffer belongs to another device than queue '%s'",
-                             queue->member.object.label);
+                             weir__label_shown(queue->member.object.label));
     if (weir__is_capturing(queue))
         return weir__queue_refuse_capturing(queue, file, line, "memory cannot be freed in one",
                                             "free it before or behind the graph's launch");

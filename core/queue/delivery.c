@@ -197,7 +197,7 @@ static weir_status hold(weir_queue *queue, const struct weir_operation *operatio
         if (!weir__thread_create(&delivery->worker, run_worker, queue))
             return weir__fail(WEIR_ERROR_SYSTEM, "raise the limit of threads",
                               "no thread for the host calls of queue '%s'",
-                              weir_queue_label(queue));
+                              weir__label_shown(weir_queue_label(queue)));
         delivery->has_worker = true;
     }
     if (!weir__held_push(&delivery->list, operation))

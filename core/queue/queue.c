@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "core/queue/operation.h"
 #include "core/queue/registry.h"
 #include "core/queue/retire.h"
@@ -204,7 +205,7 @@ weir_status weir__queue_fail(weir_queue *queue, const struct weir_operation *ope
     cause.status = status;
     cause.file = operation->file;
     cause.line = operation->line;
-    snprintf(cause.object, sizeof cause.object, "%s", queue->member.object.label);
+    weir_text_escape(cause.object, sizeof cause.object, queue->member.object.label, "");
     snprintf(cause.message, sizeof cause.message,
              "operation %" PRIu64 " of queue '%s', a %s, failed: %.600s", operation->sequence,
              weir__label_shown(cause.object), weir__operation_name(operation->kind),
@@ -299,7 +300,7 @@ static void fail_somewhere(weir_queue *queue, weir_status status)
     struct weir_error cause = detail.status == status ? detail : (struct weir_error){0};
 
     cause.status = status;
-    snprintf(cause.object, sizeof cause.object, "%s", queue->member.object.label);
+    weir_text_escape(cause.object, sizeof cause.object, queue->member.object.label, "");
     snprintf(cause.message, sizeof cause.message,
              "queue '%s' failed at operation %" PRIu64 " or behind it: %.600s",
              weir__label_shown(cause.object), first,
@@ -352,5 +353,5 @@ weir_status weir__queue_refuse_capturing(const weir_queue *queue, const char *fi
 {
     const char *label = queue->member.object.label;
     return weir__fail_at(file, line, label, WEIR_ERROR_INVALID, remedy,
-                         "queue '%s' captures a graph, and %s", label, why);
+                         "queue '%s' captures a graph, and %s", weir__label_shown(label), why);
 }

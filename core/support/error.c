@@ -7,8 +7,19 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
+
 static _Thread_local struct weir_error last_error;
 static _Thread_local char last_text[2048];
+
+// Of labels that one sentence shows; more than four make it unreadable anyway.
+#define LABELS_SHOWN 4
+#define LABEL_SHOWN_SIZE 128
+static _Thread_local char labels[LABELS_SHOWN][LABEL_SHOWN_SIZE];
+static _Thread_local unsigned label_turn;
+
+// Lines of a compiler's log stay lines.
+#define KEPT "\n\t"
 
 const char *weir_version(void)
 {
@@ -77,6 +88,25 @@ const char *weir_last_error_text(void)
     return last_text;
 }
 
+static void clean(char *text, size_t size)
+{
+    char raw[sizeof last_error.message];
+    if (weir_text_is_clean(text, KEPT))
+        return;
+    snprintf(raw, sizeof raw, "%s", text);
+    weir_text_escape(text, size, raw, KEPT);
+}
+
+// Texts come from labels, files and drivers, and end in a terminal.
+static void clean_all(struct weir_error *error)
+{
+    clean(error->message, sizeof error->message);
+    clean(error->object, sizeof error->object);
+    clean(error->native_call, sizeof error->native_call);
+    clean(error->native_name, sizeof error->native_name);
+    clean(error->remedy, sizeof error->remedy);
+}
+
 static void store(const char *file, int line, const char *object, weir_status status,
                   const char *remedy, const char *format, va_list arguments)
 {
@@ -85,9 +115,10 @@ static void store(const char *file, int line, const char *object, weir_status st
 
     vsnprintf(error.message, sizeof error.message, format, arguments);
     if (object)
-        snprintf(error.object, sizeof error.object, "%s", object);
+        weir_text_escape(error.object, sizeof error.object, object, "");
     if (remedy)
         snprintf(error.remedy, sizeof error.remedy, "%s", remedy);
+    clean_all(&error);
     last_error = error;
 }
 
@@ -110,7 +141,11 @@ void weir__report_at(const char *file, int line, const char *object, weir_status
 
 const char *weir__label_shown(const char *label)
 {
-    return label && label[0] ? label : "(no label)";
+    if (!label || !label[0])
+        return "(no label)";
+    char *shown = labels[label_turn++ % LABELS_SHOWN];
+    weir_text_escape(shown, LABEL_SHOWN_SIZE, label, "");
+    return shown;
 }
 
 int weir__name_length(const char *function)
@@ -138,8 +173,10 @@ void weir__report_broken(const char *file, int line, const char *object, const c
 
 weir_status weir__error_set(const struct weir_error *error)
 {
-    if (error != &last_error)
+    if (error != &last_error) {
         last_error = *error;
+        clean_all(&last_error);
+    }
     return error->status;
 }
 
@@ -152,7 +189,7 @@ weir_status weir_error_set(const struct weir_error *error)
 void weir__error_place(const char *object, const char *file, int line)
 {
     if (object && !last_error.object[0])
-        snprintf(last_error.object, sizeof last_error.object, "%s", object);
+        weir_text_escape(last_error.object, sizeof last_error.object, object, "");
     if (file && !last_error.file) {
         last_error.file = file;
         last_error.line = line;

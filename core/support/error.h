@@ -31,7 +31,8 @@ WEIR_COLD void weir__error_place(const char *object, const char *file, int line)
 // How much of a function's name its user wrote: the macro has no `_at`.
 int weir__name_length(const char *function);
 
-// A label for a sentence, which says so where there is none.
+// A label for a sentence: escaped as weir_text_escape() does it, and so short that the sentence
+// has room; "(no label)" where there is none. Valid until the thread has asked for four more.
 const char *weir__label_shown(const char *label);
 
 // Reports that `condition`, as the source of `function` writes it, does not hold.

@@ -5,6 +5,10 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
@@ -22,6 +26,23 @@ void weir_log_set(weir_log_function function, void *user, weir_log_level level)
     pthread_mutex_unlock(&lock);
 }
 
+// Most callbacks print what they get, and it holds texts of users and of files. Without memory
+// it is cut.
+static void call_escaped(weir_log_function function, void *user, weir_log_level level,
+                         const char *source, const char *message)
+{
+    enum {
+        MOST_FOR_A_BYTE = 4,
+        CUT_SIZE = 1024
+    };
+    char cut[CUT_SIZE];
+    const size_t size = strlen(message) * MOST_FOR_A_BYTE + 1;
+    char *whole = malloc(size);
+    weir_text_escape(whole ? whole : cut, whole ? size : sizeof cut, message, "\n\t");
+    function(user, level, source, whole ? whole : cut);
+    free(whole);
+}
+
 void weir__log(weir_log_level level, const char *source, const char *message)
 {
     if ((int)level > atomic_load_explicit(&limit, memory_order_relaxed))
@@ -30,6 +51,8 @@ void weir__log(weir_log_level level, const char *source, const char *message)
     weir_log_function function = target.function;
     void *user = target.user;
     pthread_mutex_unlock(&lock);
-    if (function)
+    if (function && weir_text_is_clean(message, "\n\t"))
         function(user, level, source, message);
+    else if (function)
+        call_escaped(function, user, level, source, message);
 }

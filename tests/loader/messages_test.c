@@ -1,7 +1,11 @@
 // What is said of usual mistakes, whatever the backend: the call that its user wrote, and
 // what to do, also about objects without a label.
+#include <stdio.h>
+#include <string.h>
+
 #include <weir/weir.h>
 
+#include "core/support/log.h"
 #include "tests/support/test.h"
 
 struct fixture {
@@ -54,6 +58,79 @@ WEIR_TEST(Messages, ObjectsWithoutALabel)
     EXPECT_CONTAINS(weir_last_error_text(), "of queue '(no label)', a host call, failed");
     EXPECT_INT_EQ(weir_queue_recover(fixture.queue), WEIR_OK);
     finish(&fixture);
+}
+
+static weir_queue *labelled(struct fixture *fixture, const char *label)
+{
+    const struct weir_queue_params params = {.struct_size = sizeof params, .label = label};
+    weir_queue *queue = NULL;
+    EXPECT_INT_EQ(weir_queue_create(fixture->device, &params, &queue), WEIR_OK);
+    return queue;
+}
+
+WEIR_TEST(Messages, ALongLabelLeavesRoomForTheReason)
+{
+    char label[2000];
+    struct fixture fixture;
+    if (!start(&fixture))
+        return;
+    memset(label, 'x', sizeof label - 1);
+    label[sizeof label - 1] = '\0';
+    weir_queue *queue = labelled(&fixture, label);
+    EXPECT_INT_EQ(weir_queue_host_call(queue, fail, NULL), WEIR_OK);
+    EXPECT_INT_EQ(weir_queue_sync(queue, WEIR_FOREVER), WEIR_ERROR_IO);
+    EXPECT_CONTAINS(weir_last_error_text(), "xxx...', a host call, failed: the function returned");
+    EXPECT_INT_EQ(weir_queue_recover(queue), WEIR_OK);
+    EXPECT_INT_EQ(weir_device_close(&fixture.device), WEIR_ERROR_INVALID);
+    EXPECT_CONTAINS(weir_last_error_text(), "xxx...' still exists");
+    weir_queue_destroy(&queue);
+    finish(&fixture);
+}
+
+// Messages are printed, and labels are anybody's text.
+WEIR_TEST(Messages, LabelsDoNotReachTheTerminalRaw)
+{
+    struct fixture fixture;
+    if (!start(&fixture))
+        return;
+    weir_queue *queue = labelled(&fixture, "a\x1b]0;b\x07\nc\xe2\x80\xae");
+    EXPECT_INT_EQ(weir_queue_host_call(queue, fail, NULL), WEIR_OK);
+    EXPECT_INT_EQ(weir_queue_sync(queue, WEIR_FOREVER), WEIR_ERROR_IO);
+    EXPECT_CONTAINS(weir_last_error_text(), "of queue 'a\\x1b]0;b\\x07\\nc\\u202e'");
+    EXPECT_STR_EQ(weir_last_error()->object, "a\\x1b]0;b\\x07\\nc\\u202e");
+    EXPECT_INT_EQ(weir_queue_recover(queue), WEIR_OK);
+    weir_queue_destroy(&queue);
+    finish(&fixture);
+}
+
+// So do messages of modules and of programs; the lines of a compiler's log stay lines.
+WEIR_TEST(Messages, WhatModulesSayIsEscapedToo)
+{
+    const struct weir_error error = {.status = WEIR_ERROR_BUILD,
+                                     .message = "one\n\ttwo\x1b[2J",
+                                     .remedy = "three\x9b"};
+    EXPECT_INT_EQ(weir_error_set(&error), WEIR_ERROR_BUILD);
+    EXPECT_STR_EQ(weir_last_error()->message, "one\n\ttwo\\x1b[2J");
+    EXPECT_STR_EQ(weir_last_error()->remedy, "three\\x9b");
+    weir_error_set(NULL);
+}
+
+static void keep_log(void *user, weir_log_level level, const char *source, const char *message)
+{
+    (void)level;
+    (void)source;
+    snprintf(user, 64, "%s", message);
+}
+
+WEIR_TEST(Messages, TheLogIsEscapedToo)
+{
+    char logged[64] = "";
+    weir_log_set(keep_log, logged, WEIR_LOG_WARNING);
+    weir__log(WEIR_LOG_WARNING, "core", "one\n\ttwo");
+    EXPECT_STR_EQ(logged, "one\n\ttwo");
+    weir__log(WEIR_LOG_WARNING, "core", "one\n\x1b[2J");
+    EXPECT_STR_EQ(logged, "one\n\\x1b[2J");
+    weir_log_set(NULL, NULL, WEIR_LOG_WARNING);
 }
 
 WEIR_TEST(Messages, NameTheCallThatWasMade)

@@ -119,5 +119,64 @@ WEIR_TEST(BaseText, ControlCharactersDoNotReachTheTerminal)
 {
     char message[64];
     weir_text_about(message, sizeof message, "a\x1b[31m\n.npy", "holds '%s'", "\x07\x7f");
-    EXPECT_STR_EQ(message, "a?[31m?.npy: holds '?\?'");
+    EXPECT_STR_EQ(message, "a\\x1b[31m\\n.npy: holds '\\x07\\x7f'");
+}
+
+static void expect_escaped(const char *text, const char *keep, const char *expected)
+{
+    char shown[64];
+    weir_text_escape(shown, sizeof shown, text, keep);
+    EXPECT_STR_EQ(shown, expected);
+    EXPECT_INT_EQ(weir_text_is_clean(text, keep), strcmp(text, expected) == 0);
+}
+
+WEIR_TEST(BaseText, EscapesWhatATerminalActsOn)
+{
+    expect_escaped("", "", "");
+    expect_escaped("plain \\ 'text'", "", "plain \\ 'text'");
+    expect_escaped("\x1b]0;title\x07", "", "\\x1b]0;title\\x07");
+    expect_escaped("a\nb\tc\rd", "", "a\\nb\\tc\\rd");
+    expect_escaped("a\nb\tc\rd", "\n\t", "a\nb\tc\\rd");
+    // One-byte controls, U+009B, U+202E, U+2066, U+2028 and what is none of them.
+    expect_escaped("\x7f\xc2\x9b", "", "\\x7f\\u009b");
+    expect_escaped("gnp.\xe2\x80\xae\xe2\x81\xa6", "", "gnp.\\u202e\\u2066");
+    expect_escaped("\xe2\x80\xa8", "", "\\u2028");
+    expect_escaped("\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", "",
+                   "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80");
+    // Not UTF-8: lone, long and cut.
+    expect_escaped("\x80\xc0\xaf\xed\xa0\x80", "", "\\x80\\xc0\\xaf\\xed\\xa0\\x80");
+    expect_escaped("\xf0\x9f\x98", "", "\\xf0\\x9f\\x98");
+}
+
+WEIR_TEST(BaseText, EscapedTextThatIsCutSaysSo)
+{
+    char shown[10];
+    weir_text_escape(shown, sizeof shown, "123456789", "");
+    EXPECT_STR_EQ(shown, "123456789");
+    weir_text_escape(shown, sizeof shown, "123456789a", "");
+    EXPECT_STR_EQ(shown, "123456...");
+    weir_text_escape(shown, sizeof shown,
+                     "12345\x1b"
+                     "789",
+                     "");
+    EXPECT_STR_EQ(shown, "12345...");
+    weir_text_escape(shown, sizeof shown,
+                     "1234\xf0\x9f\x98\x80"
+                     "90",
+                     "");
+    EXPECT_STR_EQ(shown, "1234...");
+    weir_text_escape(shown, 4, "12345", "");
+    EXPECT_STR_EQ(shown, "...");
+}
+
+WEIR_TEST(BaseText, ALongPathIsNotCutInMidCharacter)
+{
+    char path[400] = "";
+    char message[512];
+    for (size_t i = 0; i < 100; i++)
+        strcat(path, "\xe2\x82\xac");
+    strcat(path, "/a");
+    weir_text_about(message, sizeof message, path, "is %s", "broken");
+    EXPECT_TRUE(weir_text_is_clean(message, ""));
+    EXPECT_CONTAINS(message, "/a: is broken");
 }

@@ -497,7 +497,7 @@ WEIR_TEST(Config, NamesTheOriginOfABadList)
     setenv("WEIR_PLUGINS", "../evil\n", 1);
     EXPECT_INT_EQ(weir__config_load(&params, &config), WEIR_ERROR_CONFIG);
     EXPECT_STR_EQ(weir_last_error()->message,
-                  "WEIR_PLUGINS: 'plugins' holds '../evil?', which is not a name");
+                  "WEIR_PLUGINS: 'plugins' holds '../evil\\n', which is not a name");
     clear_environment();
 }
 
