@@ -66,6 +66,45 @@ static void note_delivered(weir_queue *queue, const struct weir_operation *opera
 
 // The worker.
 
+// Books how the operation ended, and drops it. Returns with the lock held.
+static void end_held(weir_queue *queue, struct weir__held *held, weir_status status)
+{
+    struct weir__delivery *delivery = &queue->delivery;
+    const struct weir_operation *operation = &held->operation;
+
+    if (status < 0)
+        weir__queue_fail(queue, operation, status);
+    if (operation->kind == WEIR_OPERATION_WAIT && operation->u.wait.producer)
+        weir__registry_unpin(operation->u.wait.producer);
+    if (operation->kind == WEIR_OPERATION_GRAPH)
+        weir__replay_unhold(queue->delivery.link, operation);
+    pthread_mutex_lock(&delivery->lock);
+    note_delivered(queue, operation); // after the failure is booked: events read complete now
+    weir__held_recycle(&delivery->list, held);
+    delivery->current = NULL;
+    pthread_cond_broadcast(&delivery->changed);
+}
+
+static void *run_worker(void *argument);
+
+// The function called pthread_exit(), or let itself be cancelled: this is the last that the
+// thread runs. It ends the operation, and does the worker's work until the queue goes; another
+// thread could not be had where the system has no more of them. Should a later function end the
+// thread again, it comes here from within, and once more for each time when the worker has
+// stopped: there is no current operation then.
+static void survive_exit(void *argument)
+{
+    weir_queue *queue = argument;
+    if (!queue->delivery.current)
+        return;
+    weir__leave_call((struct weir__call_scope){0});
+    weir__report(WEIR_ERROR_HOST_CALL, "return a status in place of pthread_exit()",
+                 "the function ended its thread, which is one of the library's");
+    end_held(queue, queue->delivery.current, WEIR_ERROR_HOST_CALL);
+    pthread_mutex_unlock(&queue->delivery.lock);
+    run_worker(queue);
+}
+
 static weir_status run_host_call(weir_queue *queue, const struct weir_operation *operation)
 {
     const struct weir_link *backend = backend_of(queue);
@@ -76,8 +115,11 @@ static weir_status run_host_call(weir_queue *queue, const struct weir_operation 
     // What an earlier one left in this thread must not pass for this one's detail.
     weir_error_set(NULL);
     const struct weir__call_scope outer = weir__enter_host_call();
+    pthread_cleanup_push(survive_exit, queue);
     status = operation->u.host_call.function(operation->u.host_call.user);
+    pthread_cleanup_pop(0);
     weir__leave_call(outer);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL); // should the function have enabled it
     if (status >= 0)
         return WEIR_OK;
     // The function's own detail, if it left one, says more than its status.
@@ -133,21 +175,9 @@ static weir_status run_held(weir_queue *queue, const struct weir_operation *oper
 // Called with the lock held, which is released meanwhile.
 static void deliver_held(weir_queue *queue, struct weir__held *held)
 {
-    struct weir__delivery *delivery = &queue->delivery;
-    const struct weir_operation *operation = &held->operation;
-
-    pthread_mutex_unlock(&delivery->lock);
-    weir_status status = run_held(queue, operation);
-    if (status < 0)
-        weir__queue_fail(queue, operation, status);
-    if (operation->kind == WEIR_OPERATION_WAIT && operation->u.wait.producer)
-        weir__registry_unpin(operation->u.wait.producer);
-    if (operation->kind == WEIR_OPERATION_GRAPH)
-        weir__replay_unhold(queue->delivery.link, operation);
-    pthread_mutex_lock(&delivery->lock);
-    note_delivered(queue, operation); // after the failure is booked: events read complete now
-    weir__held_recycle(&delivery->list, held);
-    pthread_cond_broadcast(&delivery->changed);
+    pthread_mutex_unlock(&queue->delivery.lock);
+    queue->delivery.current = held;
+    end_held(queue, held, run_held(queue, &held->operation));
 }
 
 // Ends the hold unless something came meanwhile. The caller of weir_queue_flush() may be gone
@@ -171,6 +201,7 @@ static void *run_worker(void *argument)
     weir_queue *queue = argument;
     struct weir__delivery *delivery = &queue->delivery;
 
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
     pthread_mutex_lock(&delivery->lock);
     for (;;) {
         struct weir__held *held = weir__held_pop(&delivery->list);

@@ -36,6 +36,7 @@ struct weir__delivery {
     bool has_worker;
     bool stop;
     pthread_t worker;
+    struct weir__held *current; // what the worker is at; its own
 };
 
 // The link between the plugins and the backend: its slots bring plugins' calls back to the

@@ -346,6 +346,94 @@ CONFORM(HostCall, AlternatesWithOtherWork)
     weir_queue_destroy(&queues[1]);
 }
 
+static weir_status end_thread(void *user)
+{
+    pthread_exit(user);
+}
+
+static weir_status let_cancel(void *unused)
+{
+    (void)unused;
+    pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
+    pthread_cancel(pthread_self());
+    pthread_testcancel();
+    return WEIR_OK;
+}
+
+static void expect_ended(weir_queue *queue, weir_buffer *buffer)
+{
+    EXPECT_INT_EQ(weir_queue_sync(queue, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
+    EXPECT_CONTAINS(weir_last_error()->message, "the function ended its thread");
+    EXPECT_STR_EQ(weir_last_error()->object, "ended");
+    EXPECT_CONTAINS(weir_last_error()->remedy, "return a status");
+    EXPECT_OK(weir_queue_recover(queue));
+    // As before: later work, and more host calls.
+    struct reading reading = {.bytes = conform_bytes(buffer), .size = SIZE};
+    const unsigned char value = (unsigned char)(conform_bytes(buffer)[0] + 1);
+    EXPECT_OK(weir_queue_fill(queue, buffer, 0, SIZE, &value, 1));
+    EXPECT_OK(weir_queue_host_call(queue, read_bytes, &reading));
+    EXPECT_SYNC(queue);
+    EXPECT_INT_EQ(reading.seen_last, value);
+}
+
+// A function that does not return, but ends the thread, fails its queue as one does that
+// returns an error.
+CONFORM(HostCall, AFunctionThatEndsItsThreadFailsItsQueue)
+{
+    weir_queue *queue = conform_queue(f, "ended");
+    weir_queue *other = conform_queue(f, "other");
+    weir_buffer *buffer = conform_host_buffer(f, SIZE);
+    const unsigned char zero = 0;
+    struct weir_event event;
+
+    ASSERT_OK(weir_queue_fill(queue, buffer, 0, SIZE, &zero, 1));
+    for (int i = 0; i < 3; i++) {
+        struct gate *gate = gate_create();
+        ASSERT_OK(weir_queue_host_call(queue, gate_function, gate));
+        ASSERT_OK(weir_queue_host_call(queue, end_thread, NULL));
+        ASSERT_OK(weir_queue_record(queue, &event));
+        gate_open(gate);
+        ASSERT_OK(weir_queue_host_call(other, answer_positively, NULL));
+        EXPECT_INT_EQ(weir_event_sync(event, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
+        EXPECT_SYNC(other);
+        expect_ended(queue, buffer);
+        gate_destroy(&gate);
+    }
+    weir_buffer_destroy(&buffer);
+    weir_queue_destroy(&queue);
+    weir_queue_destroy(&other);
+}
+
+CONFORM(HostCall, AFunctionThatIsCancelledFailsItsQueue)
+{
+    weir_queue *queue = conform_queue(f, "ended");
+    weir_buffer *buffer = conform_host_buffer(f, SIZE);
+    const unsigned char zero = 0;
+
+    ASSERT_OK(weir_queue_fill(queue, buffer, 0, SIZE, &zero, 1));
+    ASSERT_OK(weir_queue_host_call(queue, let_cancel, NULL));
+    expect_ended(queue, buffer);
+    weir_buffer_destroy(&buffer);
+    weir_queue_destroy(&queue);
+}
+
+static weir_status ask_for_cancel(void *unused)
+{
+    (void)unused;
+    return pthread_cancel(pthread_self()) == 0 ? WEIR_OK : WEIR_ERROR_SYSTEM;
+}
+
+// The library's thread takes no cancellation of its own.
+CONFORM(HostCall, ACancellationBetweenFunctionsDoesNothing)
+{
+    weir_queue *queue = conform_queue(f, "q");
+    ASSERT_OK(weir_queue_host_call(queue, ask_for_cancel, NULL));
+    EXPECT_SYNC(queue);
+    ASSERT_OK(weir_queue_host_call(queue, answer_positively, NULL));
+    EXPECT_SYNC(queue);
+    weir_queue_destroy(&queue);
+}
+
 CONFORM(HostCall, Arguments)
 {
     weir_queue *queue = conform_queue(f, "q");
