@@ -7,6 +7,7 @@
 #include "core/object/device.h"
 #include "core/object/program.h"
 #include "core/queue/retire.h"
+#include "core/program/bundle.h"
 #include "core/support/error.h"
 #include "core/support/thread.h"
 
@@ -46,7 +47,7 @@ static weir_status check_params(const struct weir_program_params *params)
     WEIR_REQUIRE(label, !params->options || params->source);
     WEIR_REQUIRE(label, !params->bundle ||
                             params->bundle->struct_size >= sizeof params->bundle->struct_size);
-    return WEIR_OK;
+    return params->bundle ? weir__bundle_check(params->bundle, label) : WEIR_OK;
 }
 
 static weir_status take_signatures(weir_program *program, const struct weir_program_params *params)

@@ -544,6 +544,41 @@ CONFORM(LaunchRefused, Handles)
     destroy_bench(&x);
 }
 
+static void expect_null_refused(struct fixture *f, const struct weir_bundle *bundle,
+                                const char *words)
+{
+    const struct weir_program_params params = {.struct_size = sizeof params, .bundle = bundle};
+    weir_program *program;
+    EXPECT_INVALID(weir_program_create(f->device, &params, &program), words);
+    EXPECT_NULL(program);
+}
+
+// A count with no array, and entries that lack what modules read.
+CONFORM(Program, BundlesWithHoles)
+{
+    static const struct weir_image no_data[] = {{WEIR_IMAGE_OPENCL_C, 0, NULL, 3}};
+    static const struct weir_parameter no_type[] = {{.name = "out", .kind = WEIR_PARAMETER_BUFFER}};
+    static const struct weir_kernel_signature no_name[] = {{.parameter_count = 0}};
+    static const struct weir_kernel_signature no_parameters[] = {
+        {.name = "k", .parameter_count = 2}};
+    static const struct weir_kernel_signature half[] = {
+        {.name = "k", .parameters = no_type, .parameter_count = 1}};
+    struct weir_bundle bundle = {.struct_size = sizeof bundle, .name = "holes", .image_count = 1};
+
+    expect_null_refused(f, &bundle, "bundle: `images` is NULL");
+    bundle.images = no_data;
+    expect_null_refused(f, &bundle, "image 0: `data` is NULL");
+    bundle.image_count = 0;
+    bundle.kernel_count = 1;
+    expect_null_refused(f, &bundle, "bundle: `kernels` is NULL");
+    bundle.kernels = no_name;
+    expect_null_refused(f, &bundle, "kernel 0: `name` is NULL");
+    bundle.kernels = no_parameters;
+    expect_null_refused(f, &bundle, "kernel 0: `parameters` is NULL");
+    bundle.kernels = half;
+    expect_null_refused(f, &bundle, "kernel 0, parameter 0: `type_name` is NULL");
+}
+
 CONFORM(Program, Refusals)
 {
     struct weir_program_params params = {.struct_size = sizeof params,
