@@ -51,6 +51,16 @@ static bool refuse(struct weir__out *out, const char *path, char *message, size_
     return false;
 }
 
+// Opening a pipe would wait for a reader; O_NONBLOCK refuses one without, with ENXIO. Writing
+// waits as ever.
+static int open_file(const char *path)
+{
+    const int descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0666);
+    if (descriptor >= 0)
+        (void)fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) & ~O_NONBLOCK);
+    return descriptor;
+}
+
 bool weir__out_open(struct weir__out *out, const char *path, char *message, size_t message_size)
 {
     *out = (struct weir__out){.capacity = FIRST_CAPACITY};
@@ -60,9 +70,12 @@ bool weir__out_open(struct weir__out *out, const char *path, char *message, size
         weir__out_fail(out, "there is no memory");
         return refuse(out, path, message, message_size);
     }
-    const int descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    const int descriptor = open_file(path);
     if (descriptor < 0) {
-        fail_errno(out, errno);
+        if (errno == ENXIO)
+            weir__out_fail(out, "it is a pipe that nobody reads");
+        else
+            fail_errno(out, errno);
         return refuse(out, path, message, message_size);
     }
     out->file = gzdopen(descriptor, ends_in_gz(path) ? "wb4" : "wbT");

@@ -89,13 +89,24 @@ weir_status weir__chain_open(struct weir__chain *chain, const struct weir_settin
     return WEIR_OK;
 }
 
-void weir__chain_finish(struct weir__chain *chain)
+weir_status weir__chain_finish(struct weir__chain *chain)
 {
-    for (uint32_t i = 0; i < chain->count; i++)
-        if (built(chain)[i].open && chain->links[i].ops->close)
-            chain->links[i].ops->close(&chain->links[i]);
+    struct weir_error detail = *weir_last_error();
+    weir_status status = WEIR_OK;
+    for (uint32_t i = 0; i < chain->count; i++) {
+        if (!built(chain)[i].open || !chain->links[i].ops->close)
+            continue;
+        weir_error_set(NULL);
+        chain->links[i].ops->close(&chain->links[i]);
+        if (status == WEIR_OK && weir_last_error()->status < 0) {
+            detail = *weir_last_error();
+            status = detail.status;
+        }
+    }
+    weir__error_set(&detail);
     weir__release(chain->links);
     *chain = (struct weir__chain){0};
+    return status;
 }
 
 const struct weir_link *weir__chain_first(const struct weir__chain *chain)

@@ -27,8 +27,9 @@ weir_status weir__chain_build(struct weir__chain *chain, const struct weir__load
 weir_status weir__chain_open(struct weir__chain *chain, const struct weir_setting *const *settings,
                              uint32_t *out_failed);
 
-// Closes what is open and frees the links. Accepts a chain that was never built.
-void weir__chain_finish(struct weir__chain *chain);
+// Closes what is open and frees the links. Accepts a chain that was never built. Returns the first
+// error that a link told as it closed, which is the thread's error then; else that one stays.
+weir_status weir__chain_finish(struct weir__chain *chain);
 
 const struct weir_link *weir__chain_first(const struct weir__chain *chain);
 const struct weir_link *weir__chain_own(const struct weir__chain *chain);

@@ -6,8 +6,8 @@
 #include "base/text.h"
 #include "core/object/device.h"
 #include "core/object/program.h"
-#include "core/queue/retire.h"
 #include "core/program/bundle.h"
+#include "core/queue/retire.h"
 #include "core/support/error.h"
 #include "core/support/thread.h"
 

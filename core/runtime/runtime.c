@@ -132,14 +132,23 @@ static weir_status check_sections(const weir_runtime *runtime)
 
 // The chain.
 
-static void close_chain(weir_runtime *runtime)
+static weir_status close_chain(weir_runtime *runtime)
 {
-    weir__chain_finish(&runtime->chain);
+    weir_status status = weir__chain_finish(&runtime->chain);
     for (uint32_t i = 0; i < runtime->module_count; i++)
         weir__release(runtime->settings[i]);
     weir__release(runtime->settings);
     runtime->settings = NULL;
     runtime->module_count = 0;
+    return status;
+}
+
+// Of a chain that cannot be used; the reason stays the thread's error.
+static void drop_chain(weir_runtime *runtime)
+{
+    const struct weir_error reason = *weir_last_error();
+    (void)close_chain(runtime);
+    weir__error_set(&reason);
 }
 
 static weir_status open_chain(weir_runtime *runtime, const struct weir__loaded *modules,
@@ -181,7 +190,7 @@ static weir_status try_backend(weir_runtime *runtime, struct weir__loaded *modul
     if (status < 0) {
         weir__load_report_refuse(runtime->report, modules[failed].module->name,
                                  weir_last_error_text());
-        close_chain(runtime);
+        drop_chain(runtime);
         return status;
     }
 
@@ -196,7 +205,7 @@ static weir_status try_backend(weir_runtime *runtime, struct weir__loaded *modul
     status = weir__fail(WEIR_ERROR_NO_DEVICE, "install a driver, or choose another backend",
                         "the backend '%s' found no device", name);
     weir__load_report_refuse(runtime->report, name, weir_last_error_text());
-    close_chain(runtime);
+    drop_chain(runtime);
     return status;
 }
 
@@ -258,15 +267,16 @@ static weir_status load_modules(weir_runtime *runtime)
 
 // Life.
 
-static void free_runtime(weir_runtime *runtime)
+static weir_status free_runtime(weir_runtime *runtime)
 {
-    close_chain(runtime);
+    weir_status status = close_chain(runtime);
     for (size_t i = 0; i < runtime->section_count; i++)
         weir__release(runtime->section_settings[i]);
     weir__release(runtime->section_settings);
     weir__config_destroy(&runtime->config);
     weir_load_report_destroy(&runtime->report);
     weir__release(runtime);
+    return status;
 }
 
 static weir_status open_runtime(weir_runtime *runtime, const struct weir_open_params *params)
@@ -308,7 +318,7 @@ weir_status weir_open(const struct weir_open_params *params, weir_runtime **out_
     if (params->out_report)
         *params->out_report = weir__load_report_retain(runtime->report);
     if (status < 0) {
-        free_runtime(runtime);
+        (void)free_runtime(runtime);
         return status;
     }
     weir__error_set(&before);
@@ -329,8 +339,7 @@ weir_status weir_close(weir_runtime **runtime)
     weir_runtime *gone = *runtime;
     *runtime = NULL;
     weir__completion_forget(gone);
-    free_runtime(gone);
-    return WEIR_OK;
+    return free_runtime(gone);
 }
 
 const char *weir_runtime_backend(const weir_runtime *runtime)

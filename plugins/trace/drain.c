@@ -266,8 +266,7 @@ static void flush(struct trace *trace, uint64_t now_ns)
     trace->write_failed = true;
     char text[640];
     snprintf(text, sizeof text,
-             "%s: writing failed, and nothing more is traced; closing the runtime tells why",
-             trace->path);
+             "%s: writing failed, and nothing more is traced; weir_close() tells why", trace->path);
     trace->link->host->log(WEIR_LOG_ERROR, "trace", text);
 }
 
@@ -298,6 +297,43 @@ static void go_round(struct trace *trace, struct round *round)
     flush(trace, now_ns);
 }
 
+static void close_file(struct trace *trace)
+{
+    enum {
+        MOST_DEVICES = 256
+    };
+    struct weir_trace_device devices[MOST_DEVICES];
+    size_t count = 0;
+    for (struct trace_device *device = trace->devices; device && count < MOST_DEVICES;
+         device = device->next) {
+        devices[count] = describe(device);
+        devices[count++].clock = (struct weir_trace_clock){
+            .pairs = (uint32_t)device->pairs,
+            .drift_ppm = weir_clock_map_drift_ppm(&device->clock),
+            .uncertainty_ns = device->uncertainty_ns,
+        };
+    }
+    const struct weir_trace_meta end = {
+        .end_ns = since_base(trace, weir_clock_now_ns()),
+        .dropped = trace->dropped,
+        .unfinished = trace->unfinished,
+    };
+    trace->write_failed = !weir_trace_writer_close(&trace->writer, &end, devices, count,
+                                                   trace->failure, sizeof trace->failure);
+}
+
+// Every queue is gone by now. On this thread too, as it takes no signals: not that of a pipe
+// without a reader, nor that of a file that may not grow.
+static void write_rest(struct trace *trace)
+{
+    struct round round = {.last = true, .more = true};
+    while (round.more)
+        go_round(trace, &round);
+    for (struct trace_thread *thread = trace->threads; thread; thread = thread->next)
+        trace->spans_dropped += atomic_load(&thread->dropped);
+    close_file(trace);
+}
+
 static void *run(void *argument)
 {
     struct trace *trace = argument;
@@ -317,6 +353,7 @@ static void *run(void *argument)
         pthread_mutex_lock(&trace->lock);
     }
     pthread_mutex_unlock(&trace->lock);
+    write_rest(trace);
     return NULL;
 }
 
@@ -347,7 +384,7 @@ bool trace_drain_start(struct trace *trace)
     return started;
 }
 
-static void stop(struct trace *trace)
+void trace_drain_finish(struct trace *trace)
 {
     pthread_mutex_lock(&trace->lock);
     trace->stop = true;
@@ -355,44 +392,4 @@ static void stop(struct trace *trace)
     pthread_mutex_unlock(&trace->lock);
     pthread_join(trace->thread, NULL);
     pthread_cond_destroy(&trace->wake);
-}
-
-static void close_file(struct trace *trace)
-{
-    enum {
-        MOST_DEVICES = 256
-    };
-    struct weir_trace_device devices[MOST_DEVICES];
-    size_t count = 0;
-    char message[512] = "";
-    for (struct trace_device *device = trace->devices; device && count < MOST_DEVICES;
-         device = device->next) {
-        devices[count] = describe(device);
-        devices[count++].clock = (struct weir_trace_clock){
-            .pairs = (uint32_t)device->pairs,
-            .drift_ppm = weir_clock_map_drift_ppm(&device->clock),
-            .uncertainty_ns = device->uncertainty_ns,
-        };
-    }
-    const struct weir_trace_meta end = {
-        .end_ns = since_base(trace, weir_clock_now_ns()),
-        .dropped = trace->dropped,
-        .unfinished = trace->unfinished,
-    };
-    if (!weir_trace_writer_close(&trace->writer, &end, devices, count, message, sizeof message)) {
-        trace->write_failed = true;
-        trace->link->host->log(WEIR_LOG_ERROR, "trace", message);
-    }
-}
-
-// Every queue is gone by now.
-void trace_drain_finish(struct trace *trace)
-{
-    struct round round = {.last = true, .more = true};
-    stop(trace);
-    while (round.more)
-        go_round(trace, &round);
-    for (struct trace_thread *thread = trace->threads; thread; thread = thread->next)
-        trace->spans_dropped += atomic_load(&thread->dropped);
-    close_file(trace);
 }

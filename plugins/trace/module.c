@@ -211,6 +211,15 @@ static void say_what_is_missing(const struct trace *trace)
     trace->link->host->log(WEIR_LOG_WARNING, "trace", text);
 }
 
+static void tell_failure(const struct trace *trace)
+{
+    const struct weir_host *host = trace->link->host;
+    if (!trace->failure[0])
+        return;
+    host->log(WEIR_LOG_ERROR, "trace", trace->failure);
+    (void)weir_host_fail(host, WEIR_ERROR_IO, NULL, "%s", trace->failure);
+}
+
 // A runtime that never opened a device was one that was looked at only.
 static void trace_close(const struct weir_link *link)
 {
@@ -220,6 +229,7 @@ static void trace_close(const struct weir_link *link)
     say_what_is_missing(trace);
     if (used) {
         trace_outputs_write(trace);
+        tell_failure(trace);
     } else {
         trace_path_remove(trace->path);
         trace_paths_give_back(trace);

@@ -153,24 +153,25 @@ static bool write_report(const char *path, const weir_report *report, char *mess
     return written;
 }
 
-static void say(const struct trace *trace, const char *message)
+static void fail(struct trace *trace, const char *message)
 {
-    trace->link->host->log(WEIR_LOG_ERROR, "trace", message);
+    if (!trace->failure[0])
+        weir_text_escape(trace->failure, sizeof trace->failure, message, "");
 }
 
-void trace_outputs_write(const struct trace *trace)
+void trace_outputs_write(struct trace *trace)
 {
     weir_report *report = NULL;
     char message[1024];
     if ((!trace->report_path[0] && !trace->html_path[0]) || trace->write_failed)
         return;
     if (weir_report_read(trace->path, NULL, &report) < 0) {
-        say(trace, last_error.message);
+        fail(trace, last_error.message);
         return;
     }
     if (trace->report_path[0] && !write_report(trace->report_path, report, message, sizeof message))
-        say(trace, message);
+        fail(trace, message);
     if (trace->html_path[0] && !weir_page_write(trace->html_path, report, message, sizeof message))
-        say(trace, message);
+        fail(trace, message);
     weir_report_destroy(&report);
 }

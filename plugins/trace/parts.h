@@ -278,6 +278,7 @@ struct trace {
     bool pressed; // some ring fills up
     weir_trace_writer *writer;
     bool write_failed; // said so
+    char failure[512]; // why the file, the report or the page is not there; "": it is
     uint64_t flushed_ns;
     uint64_t dropped; // of queues that are gone
     uint64_t spans_dropped;
@@ -316,8 +317,8 @@ bool trace_path_claim(const char *wanted, char *path);
 void trace_paths_give_back(const struct trace *trace);
 // Removes a file, if it is one.
 void trace_path_remove(const char *path);
-// Writes the report and the page, where they are asked for.
-void trace_outputs_write(const struct trace *trace);
+// Writes the report and the page, where they are asked for. What failed is in `failure`.
+void trace_outputs_write(struct trace *trace);
 
 // join.c
 
@@ -339,7 +340,7 @@ void trace_engines(struct trace_device *devices, struct trace_queue *queues, uin
 // drain.c
 
 bool trace_drain_start(struct trace *trace);
-// Writes what is left, and closes the file.
+// Writes what is left, closes the file and ends the thread. What failed is in `failure`.
 void trace_drain_finish(struct trace *trace);
 // Called by submitters whose ring fills up.
 void trace_drain_press(struct trace *trace);

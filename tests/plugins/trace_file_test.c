@@ -2,10 +2,13 @@
 // was written of a process that is killed can be read.
 #define _DEFAULT_SOURCE // usleep
 
+#include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -72,10 +75,101 @@ WEIR_TEST(TraceRefuses, AFullDisk)
         EXPECT_OK(weir_queue_sync(rig.up, WEIR_FOREVER));
         usleep(1000);
     }
-    rig_finish(&rig);
+    EXPECT_INT_EQ(rig_close(&rig), WEIR_ERROR_IO);
     weir_log_set(NULL, NULL, WEIR_LOG_WARNING);
     EXPECT_CONTAINS(logged, "/dev/full");
     EXPECT_CONTAINS(logged, "No space left");
+    EXPECT_NULL(rig.runtime);
+    EXPECT_CONTAINS(weir_last_error()->message, "/dev/full: the trace is incomplete");
+    EXPECT_CONTAINS(weir_last_error()->message, "No space left");
+}
+
+// So does one that is full only when the last of it is written.
+WEIR_TEST(TraceRefuses, ADiskThatIsFullAtTheEnd)
+{
+    struct rig rig;
+    weir_error_set(NULL);
+    ASSERT_TRUE(rig_start_with(&rig, "/dev/full", "flush = 60000", "trace"));
+    EXPECT_OK(weir_queue_copy(rig.up, rig.memory, 0, rig.frame, 0, 64));
+    EXPECT_INT_EQ(rig_close(&rig), WEIR_ERROR_IO);
+    EXPECT_CONTAINS(weir_last_error_text(), "/dev/full: the trace is incomplete");
+}
+
+// The file may not grow; the signal for that is not the program's.
+WEIR_TEST(TraceRefuses, AFileThatMayNotGrow)
+{
+    struct rig rig;
+    struct rlimit old;
+    ASSERT_INT_EQ(getrlimit(RLIMIT_FSIZE, &old), 0);
+    const struct rlimit small = {.rlim_cur = 1000, .rlim_max = old.rlim_max};
+    ASSERT_TRUE(rig_start_with(&rig, rig_path("small.json"), "flush = 60000", "trace"));
+    for (size_t i = 0; i < 20; i++)
+        EXPECT_OK(weir_queue_copy(rig.up, rig.memory, 0, rig.frame, 0, 64));
+    ASSERT_INT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+    EXPECT_INT_EQ(rig_close(&rig), WEIR_ERROR_IO);
+    ASSERT_INT_EQ(setrlimit(RLIMIT_FSIZE, &old), 0);
+    EXPECT_CONTAINS(weir_last_error_text(), "small.json: the trace is incomplete: File too large");
+}
+
+// A trace that is whole, and a report that cannot be written.
+WEIR_TEST(TraceRefuses, AReportThatCannotBeWritten)
+{
+    struct rig rig;
+    ASSERT_TRUE(rig_start_with(&rig, rig_path("fine.json"), "report = /dev/full", "trace"));
+    EXPECT_INT_EQ(rig_close(&rig), WEIR_ERROR_IO);
+    EXPECT_CONTAINS(weir_last_error_text(), "/dev/full: cannot be written");
+}
+
+WEIR_TEST(TraceRefuses, APipeThatNobodyReads)
+{
+    const char *path = rig_path("pipe");
+    ASSERT_INT_EQ(mkfifo(path, 0600), 0);
+    alarm(60); // in place of waiting for ever
+    expect_refused(rig_section(path, ""), "it is a pipe that nobody reads");
+    alarm(0);
+}
+
+static void *drain_pipe(void *argument)
+{
+    char bytes[4096];
+    size_t *total = argument;
+    ssize_t count;
+    const int pipe = open(rig_path("pipe"), O_RDONLY | O_CLOEXEC);
+    for (*total = 0; (count = read(pipe, bytes, sizeof bytes)) > 0; *total += (size_t)count)
+        ;
+    close(pipe);
+    return NULL;
+}
+
+WEIR_TEST(Trace, IntoAPipe)
+{
+    struct rig rig;
+    pthread_t reader;
+    size_t total = 0;
+    const char *path = rig_path("pipe");
+    (void)mkfifo(path, 0600); // may be there
+    ASSERT_INT_EQ(pthread_create(&reader, NULL, drain_pipe, &total), 0);
+    usleep(200000); // it opens the pipe
+    ASSERT_TRUE(rig_start(&rig, path));
+    EXPECT_OK(weir_queue_copy(rig.up, rig.memory, 0, rig.frame, 0, 64));
+    rig_finish(&rig);
+    ASSERT_INT_EQ(pthread_join(reader, NULL), 0);
+    EXPECT_SIZE_GT(total, 500);
+}
+
+// The signal for that is not the program's either.
+WEIR_TEST(TraceRefuses, APipeWhoseReaderLeaves)
+{
+    struct rig rig;
+    const char *path = rig_path("pipe");
+    (void)mkfifo(path, 0600);
+    const int reader = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    ASSERT_INT_GE(reader, 0);
+    ASSERT_TRUE(rig_start_with(&rig, path, "flush = 60000", "trace"));
+    EXPECT_OK(weir_queue_copy(rig.up, rig.memory, 0, rig.frame, 0, 64));
+    close(reader);
+    EXPECT_INT_EQ(rig_close(&rig), WEIR_ERROR_IO);
+    EXPECT_CONTAINS(weir_last_error_text(), "Broken pipe");
 }
 
 // What is no file is neither numbered nor removed.

@@ -88,7 +88,7 @@ bool rig_start_with(struct rig *rig, const char *path, const char *more, const c
     return false;
 }
 
-void rig_finish(struct rig *rig)
+weir_status rig_close(struct rig *rig)
 {
     weir_kernel_destroy(&rig->kernel);
     weir_program_destroy(&rig->program);
@@ -97,7 +97,12 @@ void rig_finish(struct rig *rig)
     weir_queue_destroy(&rig->up);
     weir_queue_destroy(&rig->down);
     EXPECT_OK(weir_device_close(&rig->device));
-    EXPECT_OK(weir_close(&rig->runtime));
+    return weir_close(&rig->runtime);
+}
+
+void rig_finish(struct rig *rig)
+{
+    EXPECT_OK(rig_close(rig));
 }
 
 struct weir_trace *rig_read(const char *path)

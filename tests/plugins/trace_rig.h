@@ -44,6 +44,8 @@ bool rig_start_with(struct rig *rig, const char *path, const char *more, const c
 
 // Closes it, which ends the trace.
 void rig_finish(struct rig *rig);
+// The same, and returns what weir_close() does.
+weir_status rig_close(struct rig *rig);
 
 // NULL fails the test.
 struct weir_trace *rig_read(const char *path);

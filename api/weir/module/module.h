@@ -105,6 +105,8 @@ struct weir_module_ops {
     // failure `host->error` has been told what is missing and what to do.
     weir_status (*open)(struct weir_link *link, const struct weir_setting *settings,
                         void **out_state);
+    // It cannot fail, but what it could not keep, such as a file, it tells `host->error`:
+    // weir_close() returns that once everything is closed.
     void (*close)(const struct weir_link *link);
 
     // M for backends; plugins leave both to the backend.
