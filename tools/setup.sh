@@ -3,7 +3,7 @@
 
 set -eu
 
-# What each is for stands beside it.
+# Each with its purpose.
 readonly packages=(
     bazel-bootstrap       # Bazel 4.2
     bazel-platforms       # the repositories it wants

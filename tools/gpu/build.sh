@@ -33,7 +33,7 @@ while [ "$#" -gt 0 ]; do
     shift
 done
 
-# As much as a slow link takes, and as some machines accept.
+# Small enough for slow links and for the limits of some machines.
 readonly limit=$((64 * 1024 * 1024))
 
 bazel build --noshow_progress "${options[@]}" //tests/dist:gpu

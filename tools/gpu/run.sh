@@ -83,7 +83,7 @@ work="$(mktemp -d "${TMPDIR:-/tmp}/weir-gpu.XXXXXX")" || exit 2
 logs="$work/logs"
 figures="$work/bench"
 mkdir "$logs" "$figures"
-# Nothing of the user's, and nothing left from an earlier run.
+# No settings of the user, and no files of an earlier run.
 unset WEIR_CONFIG WEIR_BACKEND WEIR_PLUGINS WEIR_MODULE_PATH POCL_DEVICES OCL_ICD_VENDORS
 unset OCL_ICD_FILENAMES
 export XDG_CACHE_HOME="$work/cache" POCL_CACHE_DIR="$work/cache/pocl"
@@ -131,7 +131,7 @@ finish()
 trap finish EXIT
 trap 'row FAILED interrupted ""; finish' INT TERM
 
-# run LIMIT LOG COMMAND...: in $status how it ended, in $output what it printed.
+# run LIMIT LOG COMMAND...: stores the exit status in $status and the output in $output.
 # 124: it took more than LIMIT seconds; 125: there was no time left for it.
 run()
 {
@@ -156,7 +156,7 @@ last_line()
     printf '%s\n' "$output" | grep -v '^[[:space:]]*$' | tail -n 1 | cut -c 1-160
 }
 
-# judge WHAT [DETAIL]: a row of what the last run came to.
+# judge WHAT [DETAIL]: a row with the result of the last run.
 judge()
 {
     case "$status" in
@@ -198,8 +198,8 @@ unpack()
     [ "$status" -eq 0 ] || finish
 }
 
-# Which of the three there are. Each has its own folder of ICDs, so that nothing
-# but what is meant can answer.
+# Which of the three backends the machine has. Each has a folder of ICDs of its own, so
+# that only the platform meant is found.
 
 backends=()
 
@@ -361,7 +361,7 @@ matmul()
 
 what=""
 
-# What `weir bench` measures, on $backend. Behind each line: about how long it takes on
+# What `weir bench` measures, on $backend. After each line: about how long it takes on
 # an H200, with CUDA or with OpenCL. PoCL gets what a processor can do in that time.
 
 # bench LIMIT NAME ARGUMENT...: the benchmark with these arguments, under this name in
@@ -386,7 +386,7 @@ bench_rows()
         row ok "$what" "$line"
         count=$((count + 1))
     done < <(printf '%s\n' "$output" | grep -E "$1" | sed 's/^ *//' | tr -s ' ')
-    [ "$count" -gt 0 ] || row FAILED "$what" "its output has none of what is looked for"
+    [ "$count" -gt 0 ] || row FAILED "$what" "its output has none of the expected lines"
 }
 
 frames()
@@ -439,7 +439,7 @@ steady()
     judge "$backend: $frames frames" "$(printf '%s\n' "$output" | grep '^steady: ')"
 }
 
-# What a fake driver cannot show: what gpu_check prints is a row for each check.
+# Checks that a fake driver does not allow: a row for each one that gpu_check prints.
 gpu_check()
 {
     [ -x "$root/tests/cuda/gpu_check" ] || return 0
@@ -447,7 +447,7 @@ gpu_check()
     check_rows "cuda: gpu_check"
 }
 
-# What is said of a kernel that faults; the last step, as it costs the device its
+# The report of a kernel that faults. The last step, because it destroys the device's
 # context.
 fault()
 {

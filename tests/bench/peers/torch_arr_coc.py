@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""ARR-COC in PyTorch, in the form of the published example: three streams, an event behind
+"""ARR-COC in PyTorch, in the form of the published example: three streams, an event after
 each stage, and a host that waits for every image. Also without that wait, and with the stages
 under torch.compile. The arithmetic is that of docs/arr-coc.md, and the results are held against
 those that weir_arr_coc wrote with --dump before anything is timed."""
