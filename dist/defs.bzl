@@ -73,8 +73,8 @@ def _static_library_impl(ctx):
         outputs = [ctx.outputs.out],
         command = """
 set -eu
-out="$1" exported="$2" renamed="$3"
-shift 3
+out="$1" exported="$2" renamed="$3" visibility="$4"
+shift 4
 work="$(mktemp -d)"
 trap 'rm -rf "$work"' EXIT
 printf '%s' "$renamed" >"$work/renamed"
@@ -82,8 +82,8 @@ ld -r -o "$work/named.o" --whole-archive "$@"
 objcopy --redefine-syms="$work/renamed" "$work/named.o"
 # A second pass: symbols that now have the same name become one.
 ld -r -o "$work/all.o" "$work/named.o"
-readelf -sW "$work/all.o" | awk -v exported="$exported" '
-    $5 == "GLOBAL" && $6 == "DEFAULT" && $7 != "UND" && $8 ~ exported { print $8 }' >"$work/exported"
+readelf -sW "$work/all.o" | awk -v exported="$exported" -v visibility="$visibility" '
+    $5 == "GLOBAL" && $6 == visibility && $7 != "UND" && $8 ~ exported { print $8 }' >"$work/exported"
 objcopy --keep-global-symbols="$work/exported" "$work/all.o"
 ar rcsD "$out" "$work/all.o"
 """,
@@ -91,6 +91,7 @@ ar rcsD "$out" "$work/all.o"
             ctx.outputs.out.path,
             ctx.attr.exported,
             "".join(["%s %s\n" % pair for pair in ctx.attr.renamed.items()]),
+            "HIDDEN" if ctx.attr.hidden else "DEFAULT",
         ] + [file.path for file in archives],
         mnemonic = "StaticLibrary",
         progress_message = "Merging " + ctx.outputs.out.basename,
@@ -105,6 +106,7 @@ static_library = rule(
     implementation = _static_library_impl,
     attrs = {
         "deps": attr.label_list(providers = [CcInfo]),
+        "hidden": attr.bool(doc = "the symbols are hidden: what links the archive does not export them"),
         "exported": attr.string(mandatory = True, doc = "a regular expression of awk's"),
         "out": attr.output(mandatory = True),
         "renamed": attr.string_dict(doc = "symbols of third-party archives -> what takes their place"),

@@ -44,12 +44,13 @@ struct record_time {
 };
 
 struct weir_kit_records {
+    struct weir_kit_records_head head; // of the thread that submits
+    bool reused;                       // events are used again
     const struct weir_host *host;
     const struct weir_kit_record_ops *ops;
     void *queue;
     _Atomic uint64_t completed;
     // Of the thread that submits.
-    struct weir_kit_mark *free;
     size_t reap_at; // so many records in the ring make it worth to look for complete ones
     size_t reap_least;
     struct mark_block *blocks;
@@ -98,6 +99,7 @@ weir_status weir_kit_records_create(const struct weir_kit_records_params *params
         return weir_host_no_memory(host, "the records of a queue");
     records->host = host;
     records->ops = params->ops;
+    records->reused = params->ops->create != NULL;
     records->queue = params->queue;
     records->capacity = params->depth ? params->depth : DEPTH;
     records->history = params->timing_history;
@@ -321,7 +323,7 @@ static void take_back(weir_kit_records *records, size_t complete)
     }
     for (; complete > 0 && record_at(records, 0)->mark->users == 0; complete--) {
         struct weir_kit_mark *mark = record_at(records, 0)->mark;
-        if (!records->ops->create) {
+        if (!records->reused) {
             records->ops->destroy(records->queue, mark->native);
             mark->native = NULL;
         }
@@ -335,16 +337,16 @@ static void take_back(weir_kit_records *records, size_t complete)
 // For the submitter, the marks that have come back.
 static void take_over(weir_kit_records *records)
 {
-    if (records->free)
+    if (records->head.free)
         return;
-    records->free = records->returned;
+    records->head.free = records->returned;
     records->returned = NULL;
 }
 
-static void refill(weir_kit_records *records)
+static void reap(weir_kit_records *records)
 {
     weir_biased_lock_take(&records->lock);
-    if (records->ops->create) {
+    if (records->reused) {
         const size_t complete = count_complete(records);
         if (complete > 0)
             note_complete(records, record_at(records, complete - 1)->sequence);
@@ -359,7 +361,7 @@ static void refill(weir_kit_records *records)
 // Events that are used again: only the submitter moves the ring's ends, so it may look at them.
 static bool is_worth_it(const weir_kit_records *records)
 {
-    if (!records->ops->create)
+    if (!records->reused)
         return true;
     return records->count > 0 &&
            (records->count >= records->reap_at ||
@@ -375,7 +377,7 @@ static weir_status create_mark(weir_kit_records *records, struct weir_kit_mark *
         block = records->blocks;
     }
     struct weir_kit_mark *mark = &block->marks[block->used];
-    if (records->ops->create) {
+    if (records->reused) {
         weir_status status = records->ops->create(records->queue, &mark->native);
         if (status < 0) {
             mark->native = NULL;
@@ -387,26 +389,24 @@ static weir_status create_mark(weir_kit_records *records, struct weir_kit_mark *
     return WEIR_OK;
 }
 
-weir_status weir_kit_records_take(weir_kit_records *records, struct weir_kit_mark **out_mark)
+weir_status weir_kit_records_refill(weir_kit_records *records, struct weir_kit_mark **out_mark)
 {
     *out_mark = NULL;
-    if (!records->free && is_worth_it(records))
-        refill(records);
-    if (!records->free)
+    if (is_worth_it(records))
+        reap(records);
+    if (!records->head.free)
         return create_mark(records, out_mark);
-    *out_mark = records->free;
-    records->free = records->free->next;
-    return WEIR_OK;
+    return weir_kit_records_take(records, out_mark);
 }
 
 void weir_kit_records_cancel(weir_kit_records *records, struct weir_kit_mark *mark)
 {
-    if (!records->ops->create && mark->native) {
+    if (!records->reused && mark->native) {
         records->ops->destroy(records->queue, mark->native);
         mark->native = NULL;
     }
-    mark->next = records->free;
-    records->free = mark;
+    mark->next = records->head.free;
+    records->head.free = mark;
 }
 
 // Doubles the ring. Under the lock.
@@ -428,7 +428,7 @@ weir_status weir_kit_records_append(weir_kit_records *records, uint64_t sequence
                                     struct weir_kit_mark *mark)
 {
     weir_biased_lock_take(&records->lock);
-    if (!records->ops->create) {
+    if (!records->reused) {
         ask_each(records, ASKED_AT_RECORD);
         take_back(records, count_known(records));
         take_over(records);
@@ -520,7 +520,7 @@ weir_status weir_kit_records_query(weir_kit_records *records, uint64_t sequence)
 {
     if (weir_kit_records_completed(records) >= sequence)
         return answer_complete(records, sequence);
-    return records->ops->create ? query_one(records, sequence) : query_each(records, sequence);
+    return records->reused ? query_one(records, sequence) : query_each(records, sequence);
 }
 
 static weir_status poll_until(weir_kit_records *records, uint64_t sequence, uint64_t timeout_ns)
@@ -546,7 +546,7 @@ static weir_status wait_in_driver(weir_kit_records *records, uint64_t sequence)
         return weir_kit_records_query(records, sequence);
     const enum weir_kit_state state = records->ops->wait(records->queue, mark->native, &code);
     weir_kit_records_release(records, mark);
-    if (state != WEIR_KIT_UNKNOWN && !records->ops->create)
+    if (state != WEIR_KIT_UNKNOWN && !records->reused)
         return poll_until(records, sequence, WEIR_FOREVER);
     return take_answer(records, state, code, WEIR_KIT_WAITED, sequence);
 }

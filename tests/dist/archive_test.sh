@@ -28,7 +28,8 @@ for file in bin/weir lib/libweir.a lib/libweir.so lib/weir/weir_null.so lib/weir
     share/man/man1/weir-conform.1 share/doc/weir/README.md share/doc/weir/docs/install.md \
     share/doc/weir/docs/decisions/0001-one-submit-slot.md share/doc/weir/docs/images/trace.png \
     share/doc/weir/third-party.txt share/weir/examples/pipeline.c \
-    libexec/weir/conformance libexec/weir/compare; do
+    include/weir/kit/records.h lib/libweir_kit.a share/weir/backends/null/null.h \
+    share/weir/backends/tarn/trn.h libexec/weir/conformance libexec/weir/compare; do
     [ -s "$there/$file" ] || fail "there is no $file"
 done
 
@@ -68,6 +69,19 @@ nm -g --defined-only "$there/lib/libweir.a" | awk 'NF == 3 { print $3 }' | sort 
 [ "$(wc -l <declared)" -ge 60 ] || fail "the headers declare only $(wc -l <declared) functions"
 diff declared exported || fail "libweir.so does not export what the headers declare"
 diff declared archived || fail "libweir.a does not have what the headers declare"
+
+# So does the kit, whose functions no module exports.
+for header in "$there"/include/weir/kit/*.h; do
+    printf '#include <%s>\n' "${header#"$there/include/"}"
+done >kit.c
+cc -std=c11 -I"$there/include" -E -P kit.c | tr '\n' ' ' | sed 's/{[^}]*}/{}/g' |
+    grep -o 'weir_kit_[a-z_]*(' | tr -d '(' | sort -u >declared
+nm -g --defined-only "$there/lib/libweir_kit.a" | awk 'NF == 3 { print $3 }' | sort -u >archived
+[ "$(wc -l <declared)" -ge 30 ] || fail "the kit declares only $(wc -l <declared) functions"
+[ -z "$(comm -13 declared archived)" ] ||
+    fail "libweir_kit.a has what no header declares: $(comm -13 declared archived)"
+[ "$(comm -23 declared archived)" = weir_kit_records_take ] || # inline
+    fail "libweir_kit.a lacks $(comm -23 declared archived)"
 expect_contains "$(objdump -p "$there/lib/libweir.so.0")" "SONAME               libweir.so.0"
 
 # Each header stands alone, in both languages.

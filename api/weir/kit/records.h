@@ -31,13 +31,18 @@
 extern "C" {
 #endif
 
-typedef struct weir_kit_records weir_kit_records;
-
 // A native event, in use by a record or free. `native` is the backend's, the rest is not.
 struct weir_kit_mark {
     void *native;
     uint32_t users;
     struct weir_kit_mark *next;
+};
+
+typedef struct weir_kit_records weir_kit_records;
+
+// What records begin with, for the function below.
+struct weir_kit_records_head {
+    struct weir_kit_mark *free;
 };
 
 enum weir_kit_state {
@@ -96,12 +101,27 @@ void weir_kit_records_destroy(weir_kit_records **records);
 // A mark for the next record. What follows is append, or cancel if the driver refused.
 //
 // Errors: what `create` returns; WEIR_ERROR_OUT_OF_MEMORY.
-weir_status weir_kit_records_take(weir_kit_records *records, struct weir_kit_mark **out_mark);
+static inline weir_status weir_kit_records_take(weir_kit_records *records,
+                                                struct weir_kit_mark **out_mark);
 // The driver has the record. On an error the mark is taken back, and nothing waits for the
 // number.
 weir_status weir_kit_records_append(weir_kit_records *records, uint64_t sequence,
                                     struct weir_kit_mark *mark);
 void weir_kit_records_cancel(weir_kit_records *records, struct weir_kit_mark *mark);
+
+// What take calls where no mark is free.
+weir_status weir_kit_records_refill(weir_kit_records *records, struct weir_kit_mark **out_mark);
+
+static inline weir_status weir_kit_records_take(weir_kit_records *records,
+                                                struct weir_kit_mark **out_mark)
+{
+    struct weir_kit_records_head *head = (struct weir_kit_records_head *)(void *)records;
+    *out_mark = head->free;
+    if (!*out_mark)
+        return weir_kit_records_refill(records, out_mark);
+    head->free = (*out_mark)->next;
+    return WEIR_OK;
+}
 
 // The mark of a record that is not known to be complete, or of the next one after
 // `sequence`; NULL if there is none. It keeps its event until it is released.

@@ -167,11 +167,11 @@ static CUresult read_launch(CUresult code, const CUDA_KERNEL_NODE_PARAMS *params
         return code;
     if (params->extra || params->kern || params->sharedMemBytes > FAKE_LOCAL_LIMIT ||
         (uint64_t)params->blockDimX * params->blockDimY * params->blockDimZ >
-            function->max_threads ||
+            function->twin.max_threads ||
         params->gridDimX == 0 || params->gridDimY > 65535 || params->gridDimZ > 65535)
         return CUDA_ERROR_INVALID_VALUE;
-    for (size_t i = 0; i < FAKE_PARAMETERS && function->sizes[i]; i++)
-        memcpy(out_launch->launch.values[i], params->kernelParams[i], function->sizes[i]);
+    for (size_t i = 0; i < TWIN_PARAMETERS && function->twin.sizes[i]; i++)
+        memcpy(out_launch->launch.values[i], params->kernelParams[i], function->twin.sizes[i]);
     return CUDA_SUCCESS;
 }
 

@@ -250,7 +250,8 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *
     BEGIN(true);
     *function = NULL;
     if (code == CUDA_SUCCESS) {
-        const struct CUfunc_st *twin = holds_name(module, name) ? fake_twin(name) : NULL;
+        const struct CUfunc_st *twin =
+            holds_name(module, name) ? (const struct CUfunc_st *)twin_find(name) : NULL;
         *function = (CUfunction)(uintptr_t)twin;
         code = twin ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
     }
@@ -267,7 +268,7 @@ CUresult cuFuncLoad(CUfunction function)
 CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfunction function)
 {
     BEGIN(true);
-    *value = attribute == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK ? (int)function->max_threads
+    *value = attribute == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK ? (int)function->twin.max_threads
              : attribute == CU_FUNC_ATTRIBUTE_NUM_REGS            ? 16
                                                                   : 0;
     END;
@@ -288,10 +289,10 @@ CUresult cuFuncGetParamInfo(CUfunction function, size_t index, size_t *offset, s
     BEGIN(true);
     *offset = 0;
     *size = 0;
-    if (code == CUDA_SUCCESS && (index >= FAKE_PARAMETERS || function->sizes[index] == 0))
+    if (code == CUDA_SUCCESS && (index >= TWIN_PARAMETERS || function->twin.sizes[index] == 0))
         code = FAKE_INVALID_VALUE;
     if (code == CUDA_SUCCESS)
-        *size = function->sizes[index];
+        *size = function->twin.sizes[index];
     END;
 }
 
@@ -305,13 +306,14 @@ CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, u
         .launch = {.grid = {grid_x, grid_y, grid_z}, .block = {block_x, block_y, block_z}},
     };
     BEGIN(true);
-    if (code == CUDA_SUCCESS && (extra || local_bytes > FAKE_LOCAL_LIMIT ||
-                                 (uint64_t)block_x * block_y * block_z > function->max_threads ||
-                                 grid_y > 65535 || grid_z > 65535))
+    if (code == CUDA_SUCCESS &&
+        (extra || local_bytes > FAKE_LOCAL_LIMIT ||
+         (uint64_t)block_x * block_y * block_z > function->twin.max_threads || grid_y > 65535 ||
+         grid_z > 65535))
         code = FAKE_INVALID_VALUE;
     if (code == CUDA_SUCCESS) {
-        for (size_t i = 0; i < FAKE_PARAMETERS && function->sizes[i]; i++)
-            memcpy(operation.launch.values[i], parameters[i], function->sizes[i]);
+        for (size_t i = 0; i < TWIN_PARAMETERS && function->twin.sizes[i]; i++)
+            memcpy(operation.launch.values[i], parameters[i], function->twin.sizes[i]);
         fake_stream_add(stream, &operation);
     }
     END;

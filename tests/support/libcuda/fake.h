@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "backends/cuda/symbols.h"
+#include "tests/support/twins/twins.h"
 
 enum {
     FAKE_INVALID_VALUE = 1,
@@ -15,8 +16,6 @@ enum {
     FAKE_INVALID_HANDLE = 400,
     FAKE_NOT_REGISTERED = 713,
     FAKE_UNKNOWN = 999,
-    FAKE_PARAMETERS = 12,
-    FAKE_PARAMETER_BYTES = 16,
     FAKE_LOCAL_LIMIT = 232448,
 };
 
@@ -49,22 +48,10 @@ size_t fake_memory_pinned(void);
 bool fake_memory_find(const void *pointer, const void **out_start, size_t *out_size,
                       enum fake_kind *out_kind, int *out_device);
 
-// twins.c
-
-struct fake_launch {
-    uint32_t grid[3];
-    uint32_t block[3];
-    unsigned char values[FAKE_PARAMETERS][FAKE_PARAMETER_BYTES];
-};
-
+// A kernel is a function in C.
 struct CUfunc_st {
-    const char *name;
-    unsigned max_threads;
-    void (*run)(const struct fake_launch *launch);
-    unsigned char sizes[FAKE_PARAMETERS]; // of the parameters; ends with 0
+    struct twin twin;
 };
-
-const struct CUfunc_st *fake_twin(const char *name);
 
 // stream.c
 
@@ -96,13 +83,10 @@ struct fake_operation {
     size_t element;
     struct fake_fence *fence;
     const struct CUfunc_st *function;
-    struct fake_launch launch;
+    struct twin_launch launch;
 };
 
 void fake_set_fault(const char *kernel, long n);
-// For kernels, without the lock: if the range is no memory that the driver knows,
-// the context dies of it.
-bool fake_may_write(const void *pointer, size_t size);
 
 CUstream fake_stream_create(int device);
 int fake_stream_device(CUstream stream);

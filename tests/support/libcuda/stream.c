@@ -111,7 +111,7 @@ static void work(const struct fake_operation *operation)
         set_elements(operation);
         break;
     case FAKE_LAUNCH:
-        operation->function->run(&operation->launch);
+        operation->function->twin.run(&operation->launch);
         break;
     default:
         break;
@@ -131,7 +131,7 @@ static void die(void)
     pthread_cond_broadcast(&fake_changed);
 }
 
-bool fake_may_write(const void *pointer, size_t size)
+bool twin_may_write(const void *pointer, size_t size)
 {
     pthread_mutex_lock(&fake_lock);
     const bool may = fake_memory_holds(pointer, size, FAKE_DEVICE | FAKE_HOST);
@@ -144,7 +144,7 @@ bool fake_may_write(const void *pointer, size_t size)
 static bool must_fault(const struct fake_operation *operation)
 {
     return operation->kind == FAKE_LAUNCH && fault.left > 0 &&
-           strcmp(operation->function->name, fault.name) == 0 && --fault.left == 0;
+           strcmp(operation->function->twin.name, fault.name) == 0 && --fault.left == 0;
 }
 
 // The host reads it at any time.

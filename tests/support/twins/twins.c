@@ -1,51 +1,48 @@
-// The kernels of kernels/conformance, kernels/bench and kernels/matmul in C: what their README.md
-// says they compute, for the whole launch at once; and what the tests compile at run
-// time.
-#include "fake.h"
+// What the README.md of the kernels says they compute; and what the tests compile at run time.
+#include "tests/support/twins/twins.h"
 
 #include <math.h>
-#include <stddef.h>
 #include <string.h>
 
-static void *address(const struct fake_launch *launch, size_t index)
+static void *address(const struct twin_launch *launch, size_t index)
 {
     void *pointer;
     memcpy(&pointer, launch->values[index], sizeof pointer);
     return pointer;
 }
 
-static uint32_t word(const struct fake_launch *launch, size_t index)
+static uint32_t word(const struct twin_launch *launch, size_t index)
 {
     uint32_t value;
     memcpy(&value, launch->values[index], sizeof value);
     return value;
 }
 
-static float real(const struct fake_launch *launch, size_t index)
+static float real(const struct twin_launch *launch, size_t index)
 {
     float value;
     memcpy(&value, launch->values[index], sizeof value);
     return value;
 }
 
-static size_t blocks(const struct fake_launch *launch)
+static size_t blocks(const struct twin_launch *launch)
 {
     return (size_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
 }
 
-static size_t lanes(const struct fake_launch *launch)
+static size_t lanes(const struct twin_launch *launch)
 {
     return (size_t)launch->block[0] * launch->block[1] * launch->block[2];
 }
 
 // How many of `n` elements the launch reaches.
-static size_t reached(const struct fake_launch *launch, uint32_t n)
+static size_t reached(const struct twin_launch *launch, uint32_t n)
 {
     const size_t items = blocks(launch) * lanes(launch);
     return items < n ? items : n;
 }
 
-static void vector_add(const struct fake_launch *launch)
+static void vector_add(const struct twin_launch *launch)
 {
     const float *a = address(launch, 0);
     const float *b = address(launch, 1);
@@ -54,7 +51,7 @@ static void vector_add(const struct fake_launch *launch)
         sum[i] = a[i] + b[i];
 }
 
-static void scale(const struct fake_launch *launch)
+static void scale(const struct twin_launch *launch)
 {
     const float *in = address(launch, 0);
     float *out = address(launch, 1);
@@ -62,7 +59,7 @@ static void scale(const struct fake_launch *launch)
         out[i] = in[i] * real(launch, 2);
 }
 
-static void saxpy(const struct fake_launch *launch)
+static void saxpy(const struct twin_launch *launch)
 {
     float *y = address(launch, 0);
     const float *x = address(launch, 1);
@@ -71,23 +68,23 @@ static void saxpy(const struct fake_launch *launch)
 }
 
 // The one kernel that looks where it writes: tests have it leave its buffer.
-static void iota(const struct fake_launch *launch)
+static void iota(const struct twin_launch *launch)
 {
     uint32_t *out = address(launch, 0);
-    if (!fake_may_write(out, sizeof *out * reached(launch, word(launch, 2))))
+    if (!twin_may_write(out, sizeof *out * reached(launch, word(launch, 2))))
         return;
     for (size_t i = 0; i < reached(launch, word(launch, 2)); i++)
         out[i] = word(launch, 1) + (uint32_t)i;
 }
 
-static void increment(const struct fake_launch *launch)
+static void increment(const struct twin_launch *launch)
 {
     uint32_t *values = address(launch, 0);
     for (size_t i = 0; i < reached(launch, word(launch, 2)); i++)
         values[i] += word(launch, 1);
 }
 
-static void spin(const struct fake_launch *launch)
+static void spin(const struct twin_launch *launch)
 {
     uint32_t *result = address(launch, 0);
     uint64_t steps;
@@ -104,7 +101,7 @@ static void spin(const struct fake_launch *launch)
     }
 }
 
-static void block_sum(const struct fake_launch *launch)
+static void block_sum(const struct twin_launch *launch)
 {
     const uint32_t *in = address(launch, 0);
     uint32_t *sums = address(launch, 1);
@@ -118,13 +115,13 @@ static void block_sum(const struct fake_launch *launch)
 
 // The offsets of local memory are what the dialect's convention says they are,
 // for the types that the kernel has.
-static bool offsets_fit(const struct fake_launch *launch)
+static bool offsets_fit(const struct twin_launch *launch)
 {
     return word(launch, 2) == 0 && word(launch, 3) % 16 == 0 &&
            word(launch, 3) >= 4 * lanes(launch);
 }
 
-static void two_locals(const struct fake_launch *launch)
+static void two_locals(const struct twin_launch *launch)
 {
     const uint32_t *in = address(launch, 0);
     uint32_t *out = address(launch, 1);
@@ -133,7 +130,7 @@ static void two_locals(const struct fake_launch *launch)
         out[i] = in[i / size * size + (size - 1 - i % size)];
 }
 
-static void barrier_in_helper(const struct fake_launch *launch)
+static void barrier_in_helper(const struct twin_launch *launch)
 {
     const uint32_t *in = address(launch, 0);
     uint32_t *sums = address(launch, 1);
@@ -160,7 +157,7 @@ static void barrier_in_helper(const struct fake_launch *launch)
         out[at] = (uint64_t)value;                           \
     } while (0)
 
-static void store_values(const struct fake_launch *launch)
+static void store_values(const struct twin_launch *launch)
 {
     uint64_t *out = address(launch, 0);
     STORE_UNSIGNED(uint8_t, 0, 1);
@@ -179,14 +176,14 @@ static void store_values(const struct fake_launch *launch)
     memcpy(&out[11], launch->values[10] + 8, sizeof out[11]);
 }
 
-static void required_block(const struct fake_launch *launch)
+static void required_block(const struct twin_launch *launch)
 {
     uint32_t *out = address(launch, 0);
     for (size_t i = 0; i < 64 * blocks(launch); i++)
         out[i] = (uint32_t)(1000 * (i / 64) + i % 64);
 }
 
-static void geometry(const struct fake_launch *launch)
+static void geometry(const struct twin_launch *launch)
 {
     uint32_t *out = address(launch, 0);
     size_t size[3];
@@ -208,14 +205,14 @@ static uint8_t pattern(uint32_t index)
     return (uint8_t)(index * 31u + (index >> 8) * 7u + 11u);
 }
 
-static void fill_pattern(const struct fake_launch *launch)
+static void fill_pattern(const struct twin_launch *launch)
 {
     uint8_t *out = address(launch, 0);
     for (size_t i = 0; i < reached(launch, word(launch, 2)); i++)
         out[i] = pattern(word(launch, 1) + (uint32_t)i);
 }
 
-static void check_pattern(const struct fake_launch *launch)
+static void check_pattern(const struct twin_launch *launch)
 {
     const uint8_t *in = address(launch, 0);
     uint32_t *mismatches = address(launch, 1);
@@ -223,14 +220,14 @@ static void check_pattern(const struct fake_launch *launch)
         *mismatches += in[i] != pattern(word(launch, 2) + (uint32_t)i);
 }
 
-static void fused(const struct fake_launch *launch)
+static void fused(const struct twin_launch *launch)
 {
     const float *in = address(launch, 0);
     float *out = address(launch, 1);
     out[0] = fmaf(in[0], in[1], in[2]);
 }
 
-static void twice(const struct fake_launch *launch)
+static void twice(const struct twin_launch *launch)
 {
     const uint32_t *in = address(launch, 0);
     uint32_t *out = address(launch, 1);
@@ -238,7 +235,7 @@ static void twice(const struct fake_launch *launch)
         out[i] = 2u * in[i];
 }
 
-static void advance(const struct fake_launch *launch)
+static void advance(const struct twin_launch *launch)
 {
     uint32_t *values = address(launch, 0);
     for (size_t i = 0; i < reached(launch, word(launch, 2)); i++)
@@ -247,7 +244,7 @@ static void advance(const struct fake_launch *launch)
 }
 
 // What its blocks of 128 x 64 reach.
-static void matmul(const struct fake_launch *launch)
+static void matmul(const struct twin_launch *launch)
 {
     const float *a = address(launch, 0), *b = address(launch, 1);
     float *c = address(launch, 2);
@@ -261,7 +258,7 @@ static void matmul(const struct fake_launch *launch)
         }
 }
 
-static const struct CUfunc_st twins[] = {
+static const struct twin twins[] = {
     {"vector_add", 1024, vector_add, {8, 8, 8, 4}},
     {"scale", 1024, scale, {8, 8, 4, 4}},
     {"saxpy", 1024, saxpy, {8, 8, 4, 4}},
@@ -282,7 +279,7 @@ static const struct CUfunc_st twins[] = {
     {"matmul", 128, matmul, {8, 8, 8, 4, 4, 4}},
 };
 
-const struct CUfunc_st *fake_twin(const char *name)
+const struct twin *twin_find(const char *name)
 {
     for (size_t i = 0; i < sizeof twins / sizeof *twins; i++) {
         if (strcmp(twins[i].name, name) == 0)
