@@ -29,13 +29,14 @@ static void register_process(void)
     available = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
 }
 
-void weir_biased_lock_init(struct weir_biased_lock *lock)
+void weir_biased_lock_init(struct weir_biased_lock *lock, const struct weir_lock_kind *kind)
 {
     pthread_once(&once, register_process);
     atomic_init(&lock->owner, available ? NOBODY : EVERYBODY);
     atomic_init(&lock->held, false);
     lock->by_owner = false;
     pthread_mutex_init(&lock->mutex, NULL);
+    lock->kind = kind;
 }
 
 void weir_biased_lock_finish(struct weir_biased_lock *lock)

@@ -13,16 +13,19 @@
 #include <stdint.h>
 
 #include "base/cold.h"
+#include "base/lock_order.h"
 
 struct weir_biased_lock {
     atomic_uintptr_t owner; // the thread it is biased towards, or one of the states below
     atomic_bool held;       // by the owner, without the mutex
     bool by_owner;          // of whoever holds the lock: how it was taken
     pthread_mutex_t mutex;
+    const struct weir_lock_kind *kind; // its place in the order of locks: base/lock.h
 };
 
-// The kernel may lack membarrier(); then it is a mutex from the start.
-void weir_biased_lock_init(struct weir_biased_lock *lock);
+// The kernel may lack membarrier(); then it is a mutex from the start. `kind` lives as long as
+// the lock.
+void weir_biased_lock_init(struct weir_biased_lock *lock, const struct weir_lock_kind *kind);
 void weir_biased_lock_finish(struct weir_biased_lock *lock);
 
 // What the functions below call where the lock is not biased towards this thread.
@@ -48,6 +51,7 @@ static inline uintptr_t weir_biased_lock_self(void)
 static inline void weir_biased_lock_take(struct weir_biased_lock *lock)
 {
     const uintptr_t self = weir_biased_lock_self();
+    weir_lock_order_enter(lock->kind);
     if (atomic_load_explicit(&lock->owner, memory_order_relaxed) == self) {
         // An earlier thread may have had the same identity; this orders behind it.
         (void)atomic_load_explicit(&lock->held, memory_order_acquire);
@@ -69,6 +73,7 @@ static inline void weir_biased_lock_release(struct weir_biased_lock *lock)
         atomic_store_explicit(&lock->held, false, memory_order_release);
     else
         pthread_mutex_unlock(&lock->mutex);
+    weir_lock_order_leave(lock->kind);
 }
 
 #endif

@@ -72,6 +72,8 @@ struct weir_kit_records {
     struct weir_kit_mark *converted_mark;
 };
 
+static const struct weir_lock_kind records_lock = {"the lock of a queue's records", 0};
+
 static struct record *record_at(const weir_kit_records *records, size_t index)
 {
     return &records->ring[(records->first + index) & (records->capacity - 1)];
@@ -105,7 +107,7 @@ weir_status weir_kit_records_create(const struct weir_kit_records_params *params
     records->history = params->timing_history;
     records->reap_least = records->capacity / LOOKS_IN_DEPTH;
     records->reap_at = records->reap_least;
-    weir_biased_lock_init(&records->lock);
+    weir_biased_lock_init(&records->lock, &records_lock);
     records->ring = host->allocate(records->capacity * sizeof *records->ring);
     if (records->history > 0)
         records->times = host->allocate(records->history * sizeof *records->times);

@@ -11,6 +11,7 @@
 #include "core/queue/queue.h"
 #include "core/queue/retire.h"
 #include "core/support/error.h"
+#include "core/support/locks.h"
 #include "core/support/memory.h"
 #include "core/support/thread.h"
 
@@ -201,20 +202,20 @@ static void free_staging(struct weir__staging *staging)
 
 static struct weir__staging *pop_staging(weir_device *device)
 {
-    pthread_mutex_lock(&device->staging_lock);
+    weir_lock_take(&device->staging_lock);
     struct weir__staging *staging = device->staging;
     if (staging)
         device->staging = staging->next;
-    pthread_mutex_unlock(&device->staging_lock);
+    weir_lock_release(&device->staging_lock);
     return staging;
 }
 
 static void push_staging(weir_device *device, struct weir__staging *staging)
 {
-    pthread_mutex_lock(&device->staging_lock);
+    weir_lock_take(&device->staging_lock);
     staging->next = device->staging;
     device->staging = staging;
-    pthread_mutex_unlock(&device->staging_lock);
+    weir_lock_release(&device->staging_lock);
 }
 
 void weir__staging_destroy(weir_device *device)

@@ -17,6 +17,7 @@
 #include "core/queue/retire.h"
 #include "core/runtime/runtime.h"
 #include "core/support/error.h"
+#include "core/support/locks.h"
 #include "core/support/memory.h"
 #include "core/support/thread.h"
 
@@ -140,11 +141,12 @@ static weir_device *allocate_device(weir_runtime *runtime, const char *label)
     memcpy(copy, label, strlen(label) + 1);
     device->object = (struct weir_object){data, copy, weir__object_next_id()};
     device->runtime = runtime;
+    device->shared = &runtime->shared;
     device->chain = &runtime->chain;
     device->first = weir__chain_first(&runtime->chain);
-    pthread_mutex_init(&device->lock, NULL);
-    pthread_mutex_init(&device->staging_lock, NULL);
-    pthread_mutex_init(&device->notifier_lock, NULL);
+    weir_lock_init(&device->lock, &weir__locks[WEIR__LOCK_DEVICE]);
+    weir_lock_init(&device->staging_lock, &weir__locks[WEIR__LOCK_STAGING]);
+    weir_lock_init(&device->notifier_lock, &weir__locks[WEIR__LOCK_NOTIFIERS]);
     weir__legacy_init(&device->legacy);
     return device;
 }
@@ -152,9 +154,9 @@ static weir_device *allocate_device(weir_runtime *runtime, const char *label)
 static void free_device(weir_device *device)
 {
     weir__legacy_finish(&device->legacy);
-    pthread_mutex_destroy(&device->notifier_lock);
-    pthread_mutex_destroy(&device->staging_lock);
-    pthread_mutex_destroy(&device->lock);
+    weir_lock_finish(&device->notifier_lock);
+    weir_lock_finish(&device->staging_lock);
+    weir_lock_finish(&device->lock);
     weir__release(device->object.data);
     weir__release(device);
 }
@@ -225,7 +227,7 @@ static weir_status refuse_close(weir_device *device)
 {
     weir_status status = WEIR_OK;
 
-    pthread_mutex_lock(&device->lock);
+    weir_lock_take(&device->lock);
     for (struct weir__member *member = device->live; member && status == WEIR_OK;
          member = member->next)
         if (weir__buffer_is_only_shared(member))
@@ -243,7 +245,7 @@ static weir_status refuse_close(weir_device *device)
                                    "destroy it first; params.label gives a name",
                                    "weir_device_close: a %s without a label still exists",
                                    member->class->name);
-    pthread_mutex_unlock(&device->lock);
+    weir_lock_release(&device->lock);
     return status;
 }
 
@@ -251,10 +253,10 @@ static weir_status refuse_close(weir_device *device)
 static weir_queue *pin_queue(weir_device *device)
 {
     weir_queue *queue = NULL;
-    pthread_mutex_lock(&device->lock);
+    weir_lock_take(&device->lock);
     for (weir_queue *at = device->queues; at && !queue; at = at->next)
         queue = weir__registry_pin(at->member.object.id);
-    pthread_mutex_unlock(&device->lock);
+    weir_lock_release(&device->lock);
     return queue;
 }
 
@@ -275,8 +277,10 @@ static void finish_retired(weir_device *device)
         sched_yield();
     }
     // Another thread may be inside a call that has a queue pinned.
-    while (atomic_load(&device->queue_count) > 0)
+    while (atomic_load(&device->queue_count) > 0) {
+        weir__registry_finalize_ended(device);
         sched_yield();
+    }
 }
 
 weir_status weir_device_close(weir_device **device)

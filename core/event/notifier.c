@@ -12,8 +12,12 @@
 #include "base/clock.h"
 #include "core/object/device.h"
 #include "core/support/error.h"
+#include "core/support/locks.h"
 #include "core/support/memory.h"
 #include "core/support/thread.h"
+
+#define PAUSE_MIN_NS UINT64_C(20000)
+#define PAUSE_MAX_NS UINT64_C(1000000)
 
 struct watch {
     struct watch *next;
@@ -23,7 +27,7 @@ struct watch {
 
 struct weir__notifier {
     pthread_t thread;
-    pthread_mutex_t lock;
+    struct weir_lock lock;
     pthread_cond_t changed;
     struct watch *list;
     bool stop;
@@ -44,11 +48,27 @@ static void release(struct watch *watch)
     weir__release(watch);
 }
 
-// Called with the lock held. Returns whether any event completed.
-static bool look(struct weir__notifier *notifier)
+static struct watch *take_list(struct weir__notifier *notifier)
+{
+    struct watch *list = notifier->list;
+    notifier->list = NULL;
+    return list;
+}
+
+static void put_back(struct weir__notifier *notifier, struct watch *list)
+{
+    struct watch **end = &list;
+    while (*end)
+        end = &(*end)->next;
+    *end = notifier->list;
+    notifier->list = list;
+}
+
+// Takes out and releases watches whose events are complete. Returns whether there were any.
+static bool look(struct watch **list)
 {
     bool any = false;
-    for (struct watch **at = &notifier->list; *at;) {
+    for (struct watch **at = list; *at;) {
         struct watch *watch = *at;
         if (weir_event_query(watch->event) == WEIR_NOT_READY) {
             at = &watch->next;
@@ -61,28 +81,37 @@ static bool look(struct weir__notifier *notifier)
     return any;
 }
 
+// Looks once and sleeps for `pause_ns` if nothing is complete. Called with the lock held, which
+// is released meanwhile: a question to a driver may take long.
+static bool look_or_sleep(struct weir__notifier *notifier, uint64_t pause_ns)
+{
+    struct watch *list = take_list(notifier);
+    weir_lock_release(&notifier->lock);
+    const bool any = look(&list);
+    if (!any)
+        weir_clock_sleep_ns(pause_ns);
+    weir_lock_take(&notifier->lock);
+    put_back(notifier, list);
+    return any;
+}
+
 static void *run(void *argument)
 {
     struct weir__notifier *notifier = argument;
-    uint64_t pause_ns = 20000;
+    uint64_t pause_ns = PAUSE_MIN_NS;
 
-    pthread_mutex_lock(&notifier->lock);
+    weir_lock_take(&notifier->lock);
     while (!notifier->stop) {
         if (!notifier->list) {
-            pthread_cond_wait(&notifier->changed, &notifier->lock);
-            pause_ns = 20000;
-            continue;
+            weir_lock_wait(&notifier->lock, &notifier->changed);
+            pause_ns = PAUSE_MIN_NS;
+        } else if (look_or_sleep(notifier, pause_ns)) {
+            pause_ns = PAUSE_MIN_NS;
+        } else {
+            pause_ns = pause_ns < PAUSE_MAX_NS / 2 ? 2 * pause_ns : PAUSE_MAX_NS;
         }
-        if (look(notifier)) {
-            pause_ns = 20000;
-            continue;
-        }
-        pthread_mutex_unlock(&notifier->lock);
-        weir_clock_sleep_ns(pause_ns);
-        pause_ns = pause_ns < 500000 ? 2 * pause_ns : 1000000;
-        pthread_mutex_lock(&notifier->lock);
     }
-    pthread_mutex_unlock(&notifier->lock);
+    weir_lock_release(&notifier->lock);
     return NULL;
 }
 
@@ -92,12 +121,12 @@ static struct weir__notifier *create(void)
     struct weir__notifier *notifier = weir__allocate(sizeof *notifier);
     if (!notifier)
         return NULL;
-    pthread_mutex_init(&notifier->lock, NULL);
+    weir_lock_init(&notifier->lock, &weir__locks[WEIR__LOCK_NOTIFIER]);
     pthread_cond_init(&notifier->changed, NULL);
     if (weir__thread_create(&notifier->thread, run, notifier))
         return notifier;
     pthread_cond_destroy(&notifier->changed);
-    pthread_mutex_destroy(&notifier->lock);
+    weir_lock_finish(&notifier->lock);
     weir__release(notifier);
     return NULL;
 }
@@ -107,11 +136,11 @@ static weir_status watch_event(weir_device *device, struct weir_event event, int
     struct watch *watch = weir__allocate(sizeof *watch);
     int copy = watch ? dup(fd) : -1;
 
-    pthread_mutex_lock(&device->notifier_lock);
+    weir_lock_take(&device->notifier_lock);
     if (copy >= 0 && !device->notifier)
         device->notifier = create();
     struct weir__notifier *notifier = copy >= 0 ? device->notifier : NULL;
-    pthread_mutex_unlock(&device->notifier_lock);
+    weir_lock_release(&device->notifier_lock);
     if (!notifier) {
         if (copy >= 0)
             close(copy);
@@ -120,11 +149,11 @@ static weir_status watch_event(weir_device *device, struct weir_event event, int
                           "weir_event_fd: no memory, descriptor or thread to watch the event with");
     }
     *watch = (struct watch){.event = event, .fd = copy};
-    pthread_mutex_lock(&notifier->lock);
+    weir_lock_take(&notifier->lock);
     watch->next = notifier->list;
     notifier->list = watch;
     pthread_cond_signal(&notifier->changed);
-    pthread_mutex_unlock(&notifier->lock);
+    weir_lock_release(&notifier->lock);
     return WEIR_OK;
 }
 
@@ -152,10 +181,10 @@ void weir__notifier_destroy(weir_device *device)
     struct weir__notifier *notifier = device->notifier;
     if (!notifier)
         return;
-    pthread_mutex_lock(&notifier->lock);
+    weir_lock_take(&notifier->lock);
     notifier->stop = true;
     pthread_cond_signal(&notifier->changed);
-    pthread_mutex_unlock(&notifier->lock);
+    weir_lock_release(&notifier->lock);
     pthread_join(notifier->thread, NULL);
     for (struct watch *watch = notifier->list; watch;) {
         struct watch *next = watch->next;
@@ -163,7 +192,7 @@ void weir__notifier_destroy(weir_device *device)
         watch = next;
     }
     pthread_cond_destroy(&notifier->changed);
-    pthread_mutex_destroy(&notifier->lock);
+    weir_lock_finish(&notifier->lock);
     weir__release(notifier);
     device->notifier = NULL;
 }

@@ -13,6 +13,7 @@
 #include "core/graph/notes.h"
 #include "core/queue/operation.h"
 #include "core/support/error.h"
+#include "core/support/locks.h"
 #include "core/support/memory.h"
 #include "core/support/thread.h"
 
@@ -21,28 +22,30 @@
 
 struct capture {
     struct weir__capture base; // as the queues see it
-    struct capture *next;      // in the list
     uint32_t id;
     uint32_t references; // under the lock of the list
     weir_device *device;
     weir_queue *origin;
     const char *file; // of the begin
     int line;
-    pthread_mutex_t lock; // of what follows
+    struct weir_lock lock; // of what follows
     bool closed;
     bool out_of_memory; // something is missing
     struct weir__notes notes;
 };
 
-static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct capture *list;
 static atomic_uint last_id;
 
 static const struct weir__capture_ops capture_ops;
 
+static struct capture *full(struct weir__capture *base)
+{
+    return (struct capture *)(void *)base;
+}
+
 static struct capture *capture_of(const weir_queue *queue)
 {
-    return (struct capture *)(void *)atomic_load_explicit(&queue->capture, memory_order_relaxed);
+    return full(atomic_load_explicit(&queue->capture, memory_order_relaxed));
 }
 
 static uint32_t id_of(struct weir_event event)
@@ -60,39 +63,41 @@ bool weir__capture_was(struct weir_event event)
 
 static void release(struct capture *capture)
 {
-    pthread_mutex_lock(&list_lock);
+    struct weir__shared *shared = capture->device->shared;
+    weir_lock_take(&shared->captures_lock);
     bool last = --capture->references == 0;
     if (last) {
-        struct capture **at = &list;
-        while (*at != capture)
+        struct weir__capture **at = &shared->captures;
+        while (*at != &capture->base)
             at = &(*at)->next;
-        *at = capture->next;
+        *at = capture->base.next;
     }
-    pthread_mutex_unlock(&list_lock);
+    weir_lock_release(&shared->captures_lock);
     if (!last)
         return;
 
     weir__notes_finish(&capture->notes);
-    pthread_mutex_destroy(&capture->lock);
+    weir_lock_finish(&capture->lock);
     weir__release(capture);
 }
 
-// With a reference; NULL when it has ended.
-static struct capture *find(struct weir_event event)
+// The capture that the event names, with a reference; NULL when it has ended.
+static struct capture *find(struct weir__shared *shared, struct weir_event event)
 {
     const uint32_t id = id_of(event);
-    pthread_mutex_lock(&list_lock);
-    struct capture *capture = list;
-    while (capture && capture->id != id)
-        capture = capture->next;
-    if (capture)
-        capture->references++;
-    pthread_mutex_unlock(&list_lock);
-    return capture;
+    weir_lock_take(&shared->captures_lock);
+    struct weir__capture *at = shared->captures;
+    while (at && full(at)->id != id)
+        at = at->next;
+    if (at)
+        full(at)->references++;
+    weir_lock_release(&shared->captures_lock);
+    return full(at);
 }
 
 static struct capture *create(weir_queue *origin, const char *file, int line)
 {
+    struct weir__shared *shared = origin->member.device->shared;
     struct capture *capture = weir__allocate(sizeof *capture);
     if (!capture)
         return NULL;
@@ -102,12 +107,12 @@ static struct capture *create(weir_queue *origin, const char *file, int line)
     capture->origin = origin;
     capture->file = file;
     capture->line = line;
-    pthread_mutex_init(&capture->lock, NULL);
-    pthread_mutex_lock(&list_lock);
+    weir_lock_init(&capture->lock, &weir__locks[WEIR__LOCK_CAPTURE]);
+    weir_lock_take(&shared->captures_lock);
     capture->id = (atomic_fetch_add(&last_id, 1) + 1) & ID_MASK;
-    capture->next = list;
-    list = capture;
-    pthread_mutex_unlock(&list_lock);
+    capture->base.next = shared->captures;
+    shared->captures = &capture->base;
+    weir_lock_release(&shared->captures_lock);
     return capture;
 }
 
@@ -125,10 +130,10 @@ static bool add_queue(struct capture *capture, weir_queue *queue)
 static struct capture *enter(weir_queue *queue)
 {
     struct capture *capture = capture_of(queue);
-    pthread_mutex_lock(&capture->lock);
+    weir_lock_take(&capture->lock);
     if (!capture->closed)
         return capture;
-    pthread_mutex_unlock(&capture->lock);
+    weir_lock_release(&capture->lock);
     atomic_store_explicit(&queue->capture, NULL, memory_order_relaxed);
     return NULL;
 }
@@ -156,7 +161,7 @@ static struct capture *close_of(weir_queue *queue, bool as_origin)
     if (capture) {
         const bool wanted = !as_origin || capture->origin == queue;
         capture->closed = wanted;
-        pthread_mutex_unlock(&capture->lock);
+        weir_lock_release(&capture->lock);
         capture = wanted ? capture : NULL;
     }
     weir_biased_lock_release(&queue->submit_lock);
@@ -224,7 +229,7 @@ static bool note(weir_queue *queue, const struct weir_operation *operation, weir
         capture->notes.branches[branch].last = WEIR__EMPTY_NODE;
     else if (!weir__notes_add_node(&capture->notes, branch, operation))
         *out_status = fail_for_memory(capture);
-    pthread_mutex_unlock(&capture->lock);
+    weir_lock_release(&capture->lock);
     return true;
 }
 
@@ -243,7 +248,7 @@ static bool record(weir_queue *queue, struct weir_event *out_event, weir_status 
         };
     else
         *out_status = fail_for_memory(capture);
-    pthread_mutex_unlock(&capture->lock);
+    weir_lock_release(&capture->lock);
     return true;
 }
 
@@ -279,7 +284,7 @@ static weir_status join(weir_queue *queue, struct capture *capture, struct weir_
         status = weir__completion_refuse(queue);
     if (status < 0)
         return status;
-    pthread_mutex_lock(&capture->lock);
+    weir_lock_take(&capture->lock);
     if (capture->closed || record >= capture->notes.record_count)
         status =
             weir__capture_refuse_event("weir_queue_wait", queue->member.object.label, file, line);
@@ -287,14 +292,14 @@ static weir_status join(weir_queue *queue, struct capture *capture, struct weir_
              !weir__notes_follow(&capture->notes, weir__notes_branch(&capture->notes, queue),
                                  record))
         status = fail_for_memory(capture);
-    pthread_mutex_unlock(&capture->lock);
+    weir_lock_release(&capture->lock);
     return status;
 }
 
 weir_status weir__capture_wait(weir_queue *queue, struct weir_event event, const char *file,
                                int line)
 {
-    struct capture *capture = find(event);
+    struct capture *capture = find(queue->member.device->shared, event);
     if (!capture)
         return weir__capture_refuse_event("weir_queue_wait", queue->member.object.label, file,
                                           line);
@@ -302,7 +307,7 @@ weir_status weir__capture_wait(weir_queue *queue, struct weir_event event, const
     if (weir__is_capturing(queue)) { // leaves one that is being ended
         struct capture *own = enter(queue);
         if (own)
-            pthread_mutex_unlock(&own->lock);
+            weir_lock_release(&own->lock);
     }
     weir_status status = join(queue, capture, event, file, line);
     weir_biased_lock_release(&queue->submit_lock);
@@ -319,7 +324,7 @@ static weir_status begin(weir_queue *queue, const char *file, int line)
     if (other) {
         const char *place = other->file ? other->file : "";
         const int where = other->line;
-        pthread_mutex_unlock(&other->lock);
+        weir_lock_release(&other->lock);
         return weir__fail_at(file, line, queue->member.object.label, WEIR_ERROR_INVALID,
                              "end or cancel that one first",
                              "weir_capture_begin: queue '%s' is part of a capture that began at "
@@ -359,7 +364,7 @@ weir_status weir_capture_node(weir_queue *queue, uint32_t *out_node)
     struct capture *capture = weir__is_capturing(queue) ? enter(queue) : NULL;
     if (capture) {
         last = capture->notes.branches[weir__notes_branch(&capture->notes, queue)].last;
-        pthread_mutex_unlock(&capture->lock);
+        weir_lock_release(&capture->lock);
     }
     weir_biased_lock_release(&queue->submit_lock);
     if (!capture)

@@ -13,6 +13,7 @@
 #include "core/queue/queue.h"
 #include "core/queue/retire.h"
 #include "core/support/error.h"
+#include "core/support/locks.h"
 #include "core/support/memory.h"
 #include "core/support/thread.h"
 
@@ -121,7 +122,7 @@ weir_status weir__graph_create(weir_device *device, const char *label,
     graph->first = device->first;
     graph->parts = *parts;
     *parts = (struct weir__graph_parts){0};
-    weir_biased_lock_init(&graph->lock);
+    weir_biased_lock_init(&graph->lock, &weir__locks[WEIR__LOCK_GRAPH]);
     weir__member_enlist(&graph->member);
     *out_graph = graph;
     return WEIR_OK;

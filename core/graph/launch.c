@@ -45,7 +45,7 @@ static weir_status submit_launch(weir_queue *queue, struct weir_operation *opera
     }
     weir_biased_lock_release(&queue->submit_lock);
     if (producer)
-        weir__registry_unpin(producer);
+        weir__registry_unpin_later(producer);
     return status;
 }
 

@@ -23,6 +23,7 @@
 #include "core/module/check.h"
 #include "core/module/load_report.h"
 #include "core/support/error.h"
+#include "core/support/locks.h"
 #include "core/support/memory.h"
 
 // A module that passed its check. Never freed.
@@ -34,7 +35,7 @@ struct known {
     char path[];
 };
 
-static pthread_mutex_t loader_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct weir_lock loader_lock = WEIR_LOCK_INITIALIZER(&weir__locks[WEIR__LOCK_LOADER]);
 static struct known *known_modules;
 
 // What is asked for, and what is known of the file that is being tried.
@@ -346,9 +347,9 @@ weir_status weir__loader_load(const char *name, enum weir_module_kind kind, cons
         search_path = fallback;
     }
 
-    pthread_mutex_lock(&loader_lock);
+    weir_lock_take(&loader_lock);
     bool loaded = load_from(&attempt, search_path, report);
-    pthread_mutex_unlock(&loader_lock);
+    weir_lock_release(&loader_lock);
 
     if (attempt.entry.outcome == WEIR_LOAD_MISSING)
         return fail_missing(&attempt, search_path);
@@ -374,9 +375,9 @@ weir_status weir__loader_keys(const char *name, const char *search_path,
         search_path = fallback;
     }
 
-    pthread_mutex_lock(&loader_lock);
+    weir_lock_take(&loader_lock);
     bool loaded = load_from(&attempt, search_path, NULL);
-    pthread_mutex_unlock(&loader_lock);
+    weir_lock_release(&loader_lock);
 
     if (attempt.entry.outcome == WEIR_LOAD_MISSING)
         return WEIR_ERROR_NOT_FOUND;

@@ -9,9 +9,12 @@
 
 #include "core/module/chain.h"
 #include "core/object/object.h"
+#include "core/support/locks.h"
 
 struct weir__staging;
+struct weir__capture;
 struct weir__notifier;
+struct weir__peer;
 struct weir__thread_queue;
 
 // A device's part in the order of its legacy queue (core/queue/legacy.h).
@@ -22,33 +25,48 @@ struct weir__legacy {
     // Recoveries of the legacy queue, behind each of which it waits for everything anew:
     // when it failed it may have left out waits. Changes under its submit lock.
     atomic_uint_fast64_t epoch;
-    pthread_mutex_t lock; // taken before any submit lock, never inside one
-    weir_queue *queue;    // NULL: nobody has asked for it
+    struct weir_lock lock; // taken before any submit lock, never inside one
+    weir_queue *queue;     // NULL: nobody has asked for it
 };
+
+// What the devices of one runtime share. Queues wait on queues of their own runtime only.
+struct weir__shared {
+    struct weir_lock walk_lock; // one completion at a time is booked: core/queue/completion.c
+    struct weir_lock peers_lock;
+    struct weir__peer *peers; // core/object/peer.c
+    struct weir_lock captures_lock;
+    struct weir__capture *captures; // core/graph/capture.c
+};
+
+void weir__shared_init(struct weir__shared *shared);
+void weir__shared_finish(struct weir__shared *shared);
 
 struct weir_device {
     struct weir_object object;
     weir_runtime *runtime;
+    struct weir__shared *shared; // the runtime's
     const struct weir__chain *chain;
     const struct weir_link *first; // of the chain
     struct weir_limits limits;
     struct weir_device_info info;
 
-    pthread_mutex_t lock; // of the lists; a leaf but for registry pins
+    struct weir_lock lock; // of the lists; a leaf but for registry pins
     struct weir__member *live;
     struct weir__member *retired;      // the youngest
     struct weir__member *retired_last; // the oldest
     atomic_size_t retired_count;
     weir_queue *queues; // all that are not finalized yet
     atomic_size_t queue_count;
-    atomic_bool has_peers; // other devices' queues may use its buffers
+    weir_queue *_Atomic ended; // queues to be finalized: core/queue/registry.h
+    atomic_bool has_peers;     // other devices' queues may use its buffers
 
-    pthread_mutex_t staging_lock;  // of the list
+    struct weir_lock staging_lock; // of the list
     struct weir__staging *staging; // what no upload or download uses
-    pthread_mutex_t notifier_lock;
+    struct weir_lock notifier_lock;
     struct weir__notifier *notifier;
     struct weir__legacy legacy;
     struct weir__thread_queue *thread_queues; // under the lock of all threads' lists
+    atomic_uint ending_threads;               // they are retiring a queue of the device
 };
 
 #endif

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/object/device.h"
+#include "core/support/locks.h"
 #include "core/support/memory.h"
 
 uint64_t weir__object_next_id(void)
@@ -65,15 +66,29 @@ void weir__member_take(struct weir__member **list, struct weir__member *member)
 void weir__member_enlist(struct weir__member *member)
 {
     weir_device *device = member->device;
-    pthread_mutex_lock(&device->lock);
+    weir_lock_take(&device->lock);
     weir__member_insert(&device->live, member);
-    pthread_mutex_unlock(&device->lock);
+    weir_lock_release(&device->lock);
 }
 
 void weir__member_delist(struct weir__member *member)
 {
     weir_device *device = member->device;
-    pthread_mutex_lock(&device->lock);
+    weir_lock_take(&device->lock);
     weir__member_take(&device->live, member);
-    pthread_mutex_unlock(&device->lock);
+    weir_lock_release(&device->lock);
+}
+
+void weir__shared_init(struct weir__shared *shared)
+{
+    weir_lock_init(&shared->walk_lock, &weir__locks[WEIR__LOCK_WALK]);
+    weir_lock_init(&shared->peers_lock, &weir__locks[WEIR__LOCK_PEERS]);
+    weir_lock_init(&shared->captures_lock, &weir__locks[WEIR__LOCK_CAPTURES]);
+}
+
+void weir__shared_finish(struct weir__shared *shared)
+{
+    weir_lock_finish(&shared->captures_lock);
+    weir_lock_finish(&shared->peers_lock);
+    weir_lock_finish(&shared->walk_lock);
 }

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include "core/support/locks.h"
 #include "core/support/memory.h"
 #include "core/support/thread.h"
 
@@ -14,9 +15,6 @@ struct weir__peer {
     weir_device *user;  // whose queues may use them
     uint32_t given_out;
 };
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct weir__peer *pairs;
 
 // The first pair of the owner in a part of the list. Under the lock.
 static struct weir__peer *find_owner(struct weir__peer *at, const weir_device *owner)
@@ -29,7 +27,7 @@ static struct weir__peer *find_owner(struct weir__peer *at, const weir_device *o
 // Under the lock.
 static bool is_noted(const weir_device *user, const weir_device *owner)
 {
-    struct weir__peer *at = find_owner(pairs, owner);
+    struct weir__peer *at = find_owner(owner->shared->peers, owner);
     while (at && at->user != user)
         at = find_owner(at->next, owner);
     return at != NULL;
@@ -38,17 +36,18 @@ static bool is_noted(const weir_device *user, const weir_device *owner)
 static bool note(weir_device *user, weir_device *owner)
 {
     bool noted = true;
-    pthread_mutex_lock(&lock);
+    struct weir__shared *shared = owner->shared;
+    weir_lock_take(&shared->peers_lock);
     if (!is_noted(user, owner)) {
         struct weir__peer *pair = weir__allocate(sizeof *pair);
         noted = pair != NULL;
         if (pair) {
-            *pair = (struct weir__peer){.next = pairs, .owner = owner, .user = user};
-            pairs = pair;
+            *pair = (struct weir__peer){.next = shared->peers, .owner = owner, .user = user};
+            shared->peers = pair;
             atomic_store(&owner->has_peers, true);
         }
     }
-    pthread_mutex_unlock(&lock);
+    weir_lock_release(&shared->peers_lock);
     return noted;
 }
 
@@ -61,13 +60,14 @@ struct weir__peer *weir__peer_next(weir_device *owner, struct weir__peer *peer)
 {
     if (!peer && !atomic_load(&owner->has_peers))
         return NULL;
-    pthread_mutex_lock(&lock);
-    struct weir__peer *next = find_owner(peer ? peer->next : pairs, owner);
+    struct weir__shared *shared = owner->shared;
+    weir_lock_take(&shared->peers_lock);
+    struct weir__peer *next = find_owner(peer ? peer->next : shared->peers, owner);
     if (next)
         next->given_out++;
     if (peer)
         peer->given_out--;
-    pthread_mutex_unlock(&lock);
+    weir_lock_release(&shared->peers_lock);
     return next;
 }
 
@@ -79,9 +79,10 @@ weir_device *weir__peer_user(const struct weir__peer *peer)
 // Takes the device's pairs off the list; false if one of them is given out.
 static bool take_pairs(const weir_device *device, struct weir__peer **out_taken)
 {
+    struct weir__shared *shared = device->shared;
     bool all = true;
-    pthread_mutex_lock(&lock);
-    for (struct weir__peer **at = &pairs; *at;) {
+    weir_lock_take(&shared->peers_lock);
+    for (struct weir__peer **at = &shared->peers; *at;) {
         struct weir__peer *pair = *at;
         const bool wanted = pair->owner == device || pair->user == device;
         if (!wanted || pair->given_out > 0) {
@@ -93,7 +94,7 @@ static bool take_pairs(const weir_device *device, struct weir__peer **out_taken)
         pair->next = *out_taken;
         *out_taken = pair;
     }
-    pthread_mutex_unlock(&lock);
+    weir_lock_release(&shared->peers_lock);
     return all;
 }
 

@@ -16,6 +16,7 @@
 #include "core/queue/queue.h"
 #include "core/queue/registry.h"
 #include "core/support/error.h"
+#include "core/support/locks.h"
 #include "core/support/log.h"
 #include "core/support/memory.h"
 #include "core/support/thread.h"
@@ -401,7 +402,7 @@ weir_status weir_pool_create(weir_device *device, const struct weir_pool_params 
     pool->placement = params->placement;
     pool->limit = limit_of(device, params);
     pool->references = 1;
-    weir_biased_lock_init(&pool->lock);
+    weir_biased_lock_init(&pool->lock, &weir__locks[WEIR__LOCK_POOL]);
     weir__member_enlist(&pool->member);
     *out_pool = pool;
     return WEIR_OK;
@@ -411,10 +412,10 @@ weir_status weir_pool_create(weir_device *device, const struct weir_pool_params 
 static void disown(weir_pool *pool)
 {
     weir_device *device = pool->member.device;
-    pthread_mutex_lock(&device->lock);
+    weir_lock_take(&device->lock);
     for (struct weir__block *block = pool->blocks; block; block = block->next)
         block->buffer->member.internal = false;
-    pthread_mutex_unlock(&device->lock);
+    weir_lock_release(&device->lock);
 }
 
 void weir_pool_destroy(weir_pool **pool)

@@ -83,7 +83,7 @@ static bool is_complete(struct weir_event freed)
         return true;
     bool complete =
         atomic_load_explicit(&queue->completion.completed, memory_order_acquire) >= freed.sequence;
-    weir__registry_unpin(queue);
+    weir__registry_unpin_later(queue);
     return complete;
 }
 
@@ -219,7 +219,7 @@ static bool ask_lane(weir_pool *pool, uint32_t class_index, struct weir_event fr
         if (!queue)
             return true;
         bool marked = weir__queue_record_end(queue, &mark);
-        weir__registry_unpin(queue);
+        weir__registry_unpin_later(queue);
         if (!marked || mark.sequence == 0) // 0: all of it is complete
             return marked;
         note_mark(pool, class_index, mark);

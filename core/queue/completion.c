@@ -5,6 +5,7 @@
 #include "core/queue/queue.h"
 #include "core/queue/registry.h"
 #include "core/support/error.h"
+#include "core/support/locks.h"
 #include "core/support/memory.h"
 
 // One failure: operations first..last report `cause`.
@@ -23,15 +24,14 @@ struct gone_queue {
     struct weir__failure *failures;
 };
 
-static pthread_mutex_t walk_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_mutex_t gone_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct weir_lock gone_lock = WEIR_LOCK_INITIALIZER(&weir__locks[WEIR__LOCK_GONE]);
 static struct gone_queue *gone_queues;
 // Failures ever booked. While it is zero, completing needs no look at causes.
 static atomic_uint_fast64_t failure_count;
 
 bool weir__completion_init(struct weir__completion *completion)
 {
-    pthread_mutex_init(&completion->lock, NULL);
+    weir_lock_init(&completion->lock, &weir__locks[WEIR__LOCK_COMPLETION]);
     completion->spare = weir__allocate(sizeof *completion->spare);
     return completion->spare != NULL;
 }
@@ -56,16 +56,16 @@ void weir__completion_keep_failures(weir_queue *queue)
     if (!gone)
         return;
 
-    pthread_mutex_lock(&completion->lock);
+    weir_lock_take(&completion->lock);
     completion->kept = completion->failures;
     *gone = (struct gone_queue){.id = queue->member.object.id,
                                 .runtime = queue->member.device->runtime,
                                 .failures = completion->failures};
-    pthread_mutex_unlock(&completion->lock);
-    pthread_mutex_lock(&gone_lock);
+    weir_lock_release(&completion->lock);
+    weir_lock_take(&gone_lock);
     gone->next = gone_queues;
     gone_queues = gone;
-    pthread_mutex_unlock(&gone_lock);
+    weir_lock_release(&gone_lock);
 }
 
 void weir__completion_finish(struct weir__completion *completion)
@@ -73,12 +73,12 @@ void weir__completion_finish(struct weir__completion *completion)
     free_failures(completion->failures, completion->kept);
     weir__release(completion->spare);
     weir__wait_ring_finish(&completion->waits);
-    pthread_mutex_destroy(&completion->lock);
+    weir_lock_finish(&completion->lock);
 }
 
 void weir__completion_forget(weir_runtime *runtime)
 {
-    pthread_mutex_lock(&gone_lock);
+    weir_lock_take(&gone_lock);
     for (struct gone_queue **at = &gone_queues; *at;) {
         struct gone_queue *gone = *at;
         if (gone->runtime != runtime) {
@@ -89,7 +89,7 @@ void weir__completion_forget(weir_runtime *runtime)
         free_failures(gone->failures, NULL);
         weir__release(gone);
     }
-    pthread_mutex_unlock(&gone_lock);
+    weir_lock_release(&gone_lock);
 }
 
 // The earliest failure that covers `sequence`.
@@ -109,11 +109,11 @@ static bool cause_at(weir_queue *queue, uint64_t sequence, struct weir_error *ou
     if (!atomic_load_explicit(&completion->has_failures, memory_order_acquire))
         return false;
 
-    pthread_mutex_lock(&completion->lock);
+    weir_lock_take(&completion->lock);
     const struct weir__failure *failure = find(completion->failures, sequence);
     if (failure)
         *out_cause = failure->cause;
-    pthread_mutex_unlock(&completion->lock);
+    weir_lock_release(&completion->lock);
     return failure != NULL;
 }
 
@@ -121,7 +121,7 @@ static bool cause_of_gone(struct weir_event event, struct weir_error *out_cause)
 {
     bool found = false;
 
-    pthread_mutex_lock(&gone_lock);
+    weir_lock_take(&gone_lock);
     for (const struct gone_queue *gone = gone_queues; gone && !found; gone = gone->next) {
         const struct weir__failure *failure =
             gone->id == event.queue ? find(gone->failures, event.sequence) : NULL;
@@ -130,7 +130,7 @@ static bool cause_of_gone(struct weir_event event, struct weir_error *out_cause)
             found = true;
         }
     }
-    pthread_mutex_unlock(&gone_lock);
+    weir_lock_release(&gone_lock);
     return found;
 }
 
@@ -164,7 +164,7 @@ void weir__completion_fail(weir_queue *queue, uint64_t first, const struct weir_
     struct weir__failure *failure = weir__allocate(sizeof *failure);
 
     atomic_fetch_add(&failure_count, 1);
-    pthread_mutex_lock(&completion->lock);
+    weir_lock_take(&completion->lock);
     const struct weir__failure *known = find(completion->failures, UINT64_MAX);
     if (!failure) {
         failure = completion->spare;
@@ -180,7 +180,7 @@ void weir__completion_fail(weir_queue *queue, uint64_t first, const struct weir_
     }
     atomic_store(&completion->has_failures, true);
     atomic_store(&completion->failed, true);
-    pthread_mutex_unlock(&completion->lock);
+    weir_lock_release(&completion->lock);
     weir__release(failure);
 }
 
@@ -189,7 +189,7 @@ void weir__completion_recover(weir_queue *queue, uint64_t sequence)
     struct weir__completion *completion = &queue->completion;
     struct weir__failure *spare = weir__allocate(sizeof *spare);
 
-    pthread_mutex_lock(&completion->lock);
+    weir_lock_take(&completion->lock);
     for (struct weir__failure *failure = completion->failures; failure; failure = failure->next)
         if (failure->last == UINT64_MAX)
             failure->last = sequence;
@@ -198,7 +198,7 @@ void weir__completion_recover(weir_queue *queue, uint64_t sequence)
         spare = NULL;
     }
     atomic_store(&completion->failed, false);
-    pthread_mutex_unlock(&completion->lock);
+    weir_lock_release(&completion->lock);
     weir__release(spare);
 }
 
@@ -210,7 +210,7 @@ static void ask_driver(struct weir_event event)
     const struct weir_link *first = producer->first;
     if (first->ops->event_query(first, producer, event.sequence) == WEIR_OK)
         weir__completion_complete(producer, event.sequence);
-    weir__registry_unpin(producer);
+    weir__registry_unpin_later(producer);
 }
 
 // Looking through a queue's waits, with the reference on the last producer kept:
@@ -230,7 +230,7 @@ static bool still_waits(void *user, const struct weir__wait *wait)
 
     if (wait->event.queue != sift->pinned) {
         if (sift->producer)
-            weir__registry_unpin(sift->producer);
+            weir__registry_unpin_later(sift->producer);
         sift->pinned = wait->event.queue;
         sift->producer = weir__registry_pin(wait->event.queue);
     }
@@ -252,17 +252,17 @@ static bool make_room(weir_queue *queue)
     struct sift sift = {.queue = queue};
     struct weir__wait middle;
 
-    pthread_mutex_lock(&walk_lock);
+    weir_lock_take(&queue->member.device->shared->walk_lock);
     bool any = weir__wait_ring_get(waits, waits->capacity / 2, UINT64_MAX, &middle);
-    pthread_mutex_unlock(&walk_lock);
+    weir_lock_release(&queue->member.device->shared->walk_lock);
     if (any && !middle.is_launch)
         ask_driver(middle.event);
-    pthread_mutex_lock(&walk_lock);
+    weir_lock_take(&queue->member.device->shared->walk_lock);
     weir__wait_ring_filter(waits, still_waits, &sift);
     if (sift.producer)
-        weir__registry_unpin(sift.producer);
+        weir__registry_unpin_later(sift.producer);
     bool room = weir__wait_ring_grow(waits);
-    pthread_mutex_unlock(&walk_lock);
+    weir_lock_release(&queue->member.device->shared->walk_lock);
     return room;
 }
 
@@ -308,7 +308,7 @@ static void walk_add(weir_queue **list, weir_queue *queue, uint64_t target, bool
         completion->target = target;
         *changed = true;
     }
-    weir__registry_unpin(queue); // the list holds one pin each
+    weir__registry_unpin_later(queue); // the list holds one pin each
 }
 
 static bool wait_before_target(const weir_queue *queue, uint32_t index, struct weir__wait *out_wait)
@@ -362,7 +362,7 @@ static bool wait_cause(const struct weir__wait *wait, struct weir_error *out_cau
     if (!producer)
         return cause_of_gone(wait->event, out_cause);
     bool found = cause_at(producer, wait->event.sequence, out_cause);
-    weir__registry_unpin(producer);
+    weir__registry_unpin_later(producer);
     return found;
 }
 
@@ -410,7 +410,7 @@ void weir__completion_complete(weir_queue *queue, uint64_t sequence)
         return;
     weir_queue *list = NULL;
     bool changed;
-    pthread_mutex_lock(&walk_lock);
+    weir_lock_take(&queue->member.device->shared->walk_lock);
     // Cannot fail: the caller holds a reference on the queue.
     if (weir__registry_pin(queue->member.object.id)) {
         walk_add(&list, queue, sequence, &changed);
@@ -418,13 +418,11 @@ void weir__completion_complete(weir_queue *queue, uint64_t sequence)
         if (atomic_load(&failure_count) > 0)
             walk_propagate(list);
     }
-    // Dropping the last reference to a finished queue under the lock is fine: its
-    // worker is idle and its end takes locks of its own only.
     while (list) {
         weir_queue *at = list;
         list = at->completion.walk_next;
         walk_book(at);
-        weir__registry_unpin(at);
+        weir__registry_unpin_later(at);
     }
-    pthread_mutex_unlock(&walk_lock);
+    weir_lock_release(&queue->member.device->shared->walk_lock);
 }

@@ -18,6 +18,7 @@
 
 #include "base/cold.h"
 #include "core/queue/wait_ring.h"
+#include "core/support/locks.h"
 
 struct weir__failure;
 
@@ -25,7 +26,7 @@ struct weir__completion {
     atomic_uint_fast64_t completed; // this and everything before it has finished
     atomic_bool failed;             // new submissions are refused
     atomic_bool has_failures;       // there are any, recovered ones included
-    pthread_mutex_t lock;           // of the failures; a leaf
+    struct weir_lock lock;          // of the failures; a leaf
     struct weir__failure *failures;
     struct weir__failure *spare; // for the cause that there is no memory for
     struct weir__failure *kept;  // these and what follows them outlive the queue

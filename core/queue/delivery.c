@@ -12,6 +12,7 @@
 #include "core/queue/registry.h"
 #include "core/queue/replay.h"
 #include "core/support/error.h"
+#include "core/support/locks.h"
 #include "core/support/thread.h"
 
 // What the backend of the queue's chain is asked through.
@@ -78,7 +79,7 @@ static void end_held(weir_queue *queue, struct weir__held *held, weir_status sta
         weir__registry_unpin(operation->u.wait.producer);
     if (operation->kind == WEIR_OPERATION_GRAPH)
         weir__replay_unhold(queue->delivery.link, operation);
-    pthread_mutex_lock(&delivery->lock);
+    weir_lock_take(&delivery->lock);
     note_delivered(queue, operation); // after the failure is booked: events read complete now
     weir__held_recycle(&delivery->list, held);
     delivery->current = NULL;
@@ -101,7 +102,7 @@ static void survive_exit(void *argument)
     weir__report(WEIR_ERROR_HOST_CALL, "return a status in place of pthread_exit()",
                  "the function ended its thread, which is one of the library's");
     end_held(queue, queue->delivery.current, WEIR_ERROR_HOST_CALL);
-    pthread_mutex_unlock(&queue->delivery.lock);
+    weir_lock_release(&queue->delivery.lock);
     run_worker(queue);
 }
 
@@ -132,10 +133,10 @@ static weir_status run_host_call(weir_queue *queue, const struct weir_operation 
 static void wait_until_delivered(weir_queue *producer, uint64_t sequence)
 {
     struct weir__delivery *delivery = &producer->delivery;
-    pthread_mutex_lock(&delivery->lock);
+    weir_lock_take(&delivery->lock);
     while (!is_delivered(producer, sequence))
-        pthread_cond_wait(&delivery->changed, &delivery->lock);
-    pthread_mutex_unlock(&delivery->lock);
+        weir_lock_wait(&delivery->lock, &delivery->changed);
+    weir_lock_release(&delivery->lock);
 }
 
 static weir_status run_wait(weir_queue *queue, const struct weir_operation *operation)
@@ -175,7 +176,7 @@ static weir_status run_held(weir_queue *queue, const struct weir_operation *oper
 // Called with the lock held, which is released meanwhile.
 static void deliver_held(weir_queue *queue, struct weir__held *held)
 {
-    pthread_mutex_unlock(&queue->delivery.lock);
+    weir_lock_release(&queue->delivery.lock);
     queue->delivery.current = held;
     end_held(queue, held, run_held(queue, &held->operation));
 }
@@ -187,9 +188,9 @@ static void stop_holding(weir_queue *queue)
     struct weir__delivery *delivery = &queue->delivery;
     const struct weir_link *backend = backend_of(queue);
 
-    pthread_mutex_unlock(&delivery->lock);
+    weir_lock_release(&delivery->lock);
     backend->ops->queue_flush(backend, queue);
-    pthread_mutex_lock(&delivery->lock);
+    weir_lock_take(&delivery->lock);
     if (delivery->list.first)
         return;
     atomic_store_explicit(&delivery->holding, false, memory_order_release);
@@ -202,7 +203,7 @@ static void *run_worker(void *argument)
     struct weir__delivery *delivery = &queue->delivery;
 
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
-    pthread_mutex_lock(&delivery->lock);
+    weir_lock_take(&delivery->lock);
     for (;;) {
         struct weir__held *held = weir__held_pop(&delivery->list);
         if (held)
@@ -212,9 +213,9 @@ static void *run_worker(void *argument)
         else if (delivery->stop)
             break;
         else
-            pthread_cond_wait(&delivery->changed, &delivery->lock);
+            weir_lock_wait(&delivery->lock, &delivery->changed);
     }
-    pthread_mutex_unlock(&delivery->lock);
+    weir_lock_release(&delivery->lock);
     return NULL;
 }
 
@@ -266,12 +267,12 @@ weir_status weir__deliver(weir_queue *queue, const struct weir_operation *operat
     if (!holding && !starts_hold(queue, operation))
         return deliver_now(queue, operation);
 
-    pthread_mutex_lock(&delivery->lock);
+    weir_lock_take(&delivery->lock);
     // The worker may have ended the hold since.
     bool keep = atomic_load_explicit(&delivery->holding, memory_order_relaxed) ||
                 starts_hold(queue, operation);
     weir_status status = keep ? hold(queue, operation) : WEIR_OK;
-    pthread_mutex_unlock(&delivery->lock);
+    weir_lock_release(&delivery->lock);
     return keep ? status : deliver_now(queue, operation);
 }
 
@@ -293,10 +294,10 @@ static weir_status queue_flush(const struct weir_link *link, weir_queue *queue)
 
 void weir__delivery_settle(struct weir__delivery *delivery)
 {
-    pthread_mutex_lock(&delivery->lock);
+    weir_lock_take(&delivery->lock);
     while (atomic_load(&delivery->holding))
-        pthread_cond_wait(&delivery->changed, &delivery->lock);
-    pthread_mutex_unlock(&delivery->lock);
+        weir_lock_wait(&delivery->lock, &delivery->changed);
+    weir_lock_release(&delivery->lock);
 }
 
 static weir_status queue_finish(const struct weir_link *link, weir_queue *queue)
@@ -319,13 +320,13 @@ static bool wait_delivered_until(weir_queue *queue, uint64_t sequence, uint64_t 
     const struct timespec deadline = weir_clock_timespec(deadline_ns);
     int error = 0;
 
-    pthread_mutex_lock(&delivery->lock);
+    weir_lock_take(&delivery->lock);
     while (!is_delivered(queue, sequence) && error != ETIMEDOUT)
         error = deadline_ns == WEIR_FOREVER
-                    ? pthread_cond_wait(&delivery->changed, &delivery->lock)
-                    : pthread_cond_timedwait(&delivery->changed, &delivery->lock, &deadline);
+                    ? weir_lock_wait(&delivery->lock, &delivery->changed)
+                    : weir_lock_wait_until(&delivery->lock, &delivery->changed, &deadline);
     bool delivered = is_delivered(queue, sequence);
-    pthread_mutex_unlock(&delivery->lock);
+    weir_lock_release(&delivery->lock);
     return delivered;
 }
 
@@ -355,22 +356,22 @@ void weir__delivery_init(struct weir__delivery *delivery, const struct weir__cha
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&delivery->changed, &attributes);
     pthread_condattr_destroy(&attributes);
-    pthread_mutex_init(&delivery->lock, NULL);
+    weir_lock_init(&delivery->lock, &weir__locks[WEIR__LOCK_DELIVERY]);
     delivery->link = weir__chain_own(chain);
     delivery->backend = delivery->link->next;
 }
 
 void weir__delivery_finish(struct weir__delivery *delivery)
 {
-    pthread_mutex_lock(&delivery->lock);
+    weir_lock_take(&delivery->lock);
     delivery->stop = true;
     pthread_cond_broadcast(&delivery->changed);
-    pthread_mutex_unlock(&delivery->lock);
+    weir_lock_release(&delivery->lock);
     if (delivery->has_worker)
         pthread_join(delivery->worker, NULL);
     weir__held_finish(&delivery->list);
     pthread_cond_destroy(&delivery->changed);
-    pthread_mutex_destroy(&delivery->lock);
+    weir_lock_finish(&delivery->lock);
 }
 
 const struct weir_module_ops weir__delivery_ops = {

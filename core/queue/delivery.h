@@ -23,6 +23,7 @@
 
 #include "core/module/chain.h"
 #include "core/queue/held.h"
+#include "core/support/locks.h"
 
 // A queue's part.
 struct weir__delivery {
@@ -30,7 +31,7 @@ struct weir__delivery {
     const struct weir_link *backend; // the next one
     atomic_bool holding;             // operations go to the list
     atomic_uint_fast64_t delivered;  // the backend was given everything up to here
-    pthread_mutex_t lock;            // of what follows
+    struct weir_lock lock;           // of what follows
     pthread_cond_t changed;          // any of it, or `delivered` while holding
     struct weir__held_list list;
     bool has_worker;

@@ -21,18 +21,19 @@
 #include "core/queue/registry.h"
 #include "core/queue/retire.h"
 #include "core/support/error.h"
+#include "core/support/locks.h"
 #include "core/support/log.h"
 #include "core/support/memory.h"
 #include "core/support/thread.h"
 
 void weir__legacy_init(struct weir__legacy *order)
 {
-    pthread_mutex_init(&order->lock, NULL);
+    weir_lock_init(&order->lock, &weir__locks[WEIR__LOCK_LEGACY]);
 }
 
 void weir__legacy_finish(struct weir__legacy *order)
 {
-    pthread_mutex_destroy(&order->lock);
+    weir_lock_finish(&order->lock);
 }
 
 static bool has_failed(const weir_queue *queue)
@@ -120,7 +121,7 @@ static void order_legacy(weir_queue *legacy)
     struct weir__legacy *order = &device->legacy;
 
     for (;;) {
-        pthread_mutex_lock(&order->lock);
+        weir_lock_take(&order->lock);
         const uint64_t epoch = atomic_load_explicit(&order->epoch, memory_order_relaxed);
         if (!has_failed(legacy)) {
             atomic_fetch_add_explicit(&order->turn, 1, memory_order_relaxed);
@@ -129,7 +130,7 @@ static void order_legacy(weir_queue *legacy)
                     wait_for_news(legacy, queue, epoch);
         }
         weir_biased_lock_take(&legacy->submit_lock);
-        pthread_mutex_unlock(&order->lock);
+        weir_lock_release(&order->lock);
         if (has_failed(legacy) ||
             atomic_load_explicit(&order->epoch, memory_order_relaxed) == epoch)
             return;
@@ -141,14 +142,14 @@ static void order_legacy(weir_queue *legacy)
 static bool mark_legacy(struct weir__legacy *order, weir_queue **out_legacy,
                         struct weir_event *out_event, uint64_t *out_turn)
 {
-    pthread_mutex_lock(&order->lock);
+    weir_lock_take(&order->lock);
     weir_queue *legacy = order->queue;
     *out_legacy = legacy;
     *out_turn = atomic_load_explicit(&order->turn, memory_order_relaxed);
     weir_biased_lock_take(&legacy->submit_lock);
     const bool marked = weir__queue_record_end_locked(legacy, out_event);
     weir_biased_lock_release(&legacy->submit_lock);
-    pthread_mutex_unlock(&order->lock);
+    weir_lock_release(&order->lock);
     return marked;
 }
 
@@ -214,27 +215,46 @@ void weir__legacy_recovered(weir_queue *queue)
 
 // Queues of the library's.
 
+static weir_queue *legacy_of(weir_device *device)
+{
+    struct weir__legacy *order = &device->legacy;
+    weir_lock_take(&order->lock);
+    weir_queue *queue = order->queue;
+    weir_lock_release(&order->lock);
+    return queue;
+}
+
+// Makes it the device's legacy queue unless another thread was first; returns the one it is.
+static weir_queue *install(struct weir__legacy *order, weir_queue *queue)
+{
+    weir_lock_take(&order->lock);
+    if (!order->queue)
+        order->queue = queue;
+    weir_queue *legacy = order->queue;
+    weir_lock_release(&order->lock);
+    return legacy;
+}
+
 weir_status weir_legacy_queue(weir_device *device, weir_queue **out_queue)
 {
     WEIR_REFUSE_FORK();
     WEIR_REQUIRE(NULL, out_queue);
     *out_queue = NULL;
     WEIR_REQUIRE(NULL, device);
-    struct weir__legacy *order = &device->legacy;
-    weir_status status = WEIR_OK;
+    *out_queue = legacy_of(device);
+    if (*out_queue)
+        return WEIR_OK;
 
-    pthread_mutex_lock(&order->lock);
-    if (!order->queue) {
-        weir_queue *queue;
-        status = weir__queue_create_owned(device, "legacy queue", WEIR__OWNED_BY_DEVICE, &queue);
-        if (status == WEIR_OK) {
-            queue->turn = UINT64_MAX; // no turn: it always asks what comes first
-            order->queue = queue;
-        }
-    }
-    *out_queue = order->queue;
-    pthread_mutex_unlock(&order->lock);
-    return status;
+    weir_queue *queue;
+    weir_status status =
+        weir__queue_create_owned(device, "legacy queue", WEIR__OWNED_BY_DEVICE, &queue);
+    if (status < 0)
+        return status;
+    queue->turn = UINT64_MAX; // no turn: it always asks what comes first
+    *out_queue = install(&device->legacy, queue);
+    if (*out_queue != queue)
+        weir__queue_retire(queue);
+    return WEIR_OK;
 }
 
 void weir__legacy_close(weir_device *device)

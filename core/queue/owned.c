@@ -4,9 +4,11 @@
 #include "core/queue/owned.h"
 
 #include <pthread.h>
+#include <sched.h>
 
 #include "core/queue/queue.h"
 #include "core/support/error.h"
+#include "core/support/locks.h"
 #include "core/support/log.h"
 #include "core/support/memory.h"
 #include "core/support/thread.h"
@@ -18,9 +20,9 @@ weir_status weir__queue_create_owned(weir_device *device, const char *label,
     weir_status status = weir__queue_open(device, label, &setup, out_queue);
     if (status < 0)
         return status;
-    pthread_mutex_lock(&device->lock);
+    weir_lock_take(&device->lock);
     (*out_queue)->member.internal = true;
-    pthread_mutex_unlock(&device->lock);
+    weir_lock_release(&device->lock);
     (*out_queue)->owner = owner;
     return WEIR_OK;
 }
@@ -47,18 +49,33 @@ struct weir__thread_queue {
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
 static bool has_key;
-// Of the devices' lists; held while a queue of them is destroyed, so that a device does
-// not close in the middle of it. Taken before every other lock.
-static pthread_mutex_t lists_lock = PTHREAD_MUTEX_INITIALIZER;
+// Of the devices' lists.
+static struct weir_lock lists_lock = WEIR_LOCK_INITIALIZER(&weir__locks[WEIR__LOCK_THREAD_QUEUES]);
 
-// With the lock held.
-static void retire(struct weir__thread_queue *entry)
+// Takes the entry off its device's list; returns its queue, for the caller to retire. With the
+// lock held.
+static weir_queue *take_off(struct weir__thread_queue *entry)
 {
     *entry->device_link = entry->device_next;
     if (entry->device_next)
         entry->device_next->device_link = entry->device_link;
     entry->device = NULL;
-    weir__queue_retire(entry->queue);
+    return entry->queue;
+}
+
+// The device does not close before the queue is retired.
+static void end_entry(struct weir__thread_queue *entry)
+{
+    weir_lock_take(&lists_lock);
+    weir_device *device = entry->device;
+    weir_queue *queue = device ? take_off(entry) : NULL;
+    if (device)
+        atomic_fetch_add(&device->ending_threads, 1);
+    weir_lock_release(&lists_lock);
+    if (!device)
+        return;
+    weir__queue_retire(queue);
+    atomic_fetch_sub(&device->ending_threads, 1);
 }
 
 static void end_thread(void *value)
@@ -66,15 +83,12 @@ static void end_thread(void *value)
     struct weir__thread_queue *entry = value;
     if (atomic_load(&weir__forked))
         return;
-    pthread_mutex_lock(&lists_lock);
     while (entry) {
         struct weir__thread_queue *next = entry->next;
-        if (entry->device)
-            retire(entry);
+        end_entry(entry);
         weir__release(entry);
         entry = next;
     }
-    pthread_mutex_unlock(&lists_lock);
 }
 
 static void make_key(void)
@@ -101,7 +115,7 @@ static struct weir__thread_queue *without_closed(struct weir__thread_queue *list
 static bool enlist(struct weir__thread_queue *entry)
 {
     weir_device *device = entry->device;
-    pthread_mutex_lock(&lists_lock);
+    weir_lock_take(&lists_lock);
     entry->next = without_closed(pthread_getspecific(key));
     const bool kept = pthread_setspecific(key, entry) == 0;
     if (kept) {
@@ -111,7 +125,7 @@ static bool enlist(struct weir__thread_queue *entry)
             entry->device_next->device_link = &entry->device_next;
         device->thread_queues = entry;
     }
-    pthread_mutex_unlock(&lists_lock);
+    weir_lock_release(&lists_lock);
     return kept;
 }
 
@@ -161,13 +175,25 @@ weir_status weir_thread_queue(weir_device *device, weir_queue **out_queue)
     return make_thread_queue(device, out_queue);
 }
 
+// The device's first entry is taken off its list. NULL: there is none.
+static weir_queue *take_first(weir_device *device)
+{
+    weir_lock_take(&lists_lock);
+    struct weir__thread_queue *entry = device->thread_queues;
+    weir_queue *queue = entry ? take_off(entry) : NULL;
+    weir_lock_release(&lists_lock);
+    return queue;
+}
+
 void weir__thread_queues_close(weir_device *device)
 {
     pthread_once(&once, make_key);
-    pthread_mutex_lock(&lists_lock);
-    while (device->thread_queues)
-        retire(device->thread_queues);
+    for (weir_queue *queue; (queue = take_first(device));)
+        weir__queue_retire(queue);
+    while (atomic_load(&device->ending_threads) > 0)
+        sched_yield();
+    weir_lock_take(&lists_lock);
     if (has_key) // entries of this thread may be its last chance
         pthread_setspecific(key, without_closed(pthread_getspecific(key)));
-    pthread_mutex_unlock(&lists_lock);
+    weir_lock_release(&lists_lock);
 }

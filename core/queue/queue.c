@@ -10,6 +10,7 @@
 #include "core/queue/registry.h"
 #include "core/queue/retire.h"
 #include "core/support/error.h"
+#include "core/support/locks.h"
 #include "core/support/memory.h"
 #include "core/support/thread.h"
 
@@ -38,26 +39,26 @@ static weir_status check_params(weir_device *device, const struct weir_queue_par
 static void enlist(weir_queue *queue)
 {
     weir_device *device = queue->member.device;
-    pthread_mutex_lock(&device->lock);
+    weir_lock_take(&device->lock);
     queue->next = device->queues;
     if (queue->next)
         queue->next->previous = queue;
     device->queues = queue;
-    pthread_mutex_unlock(&device->lock);
+    weir_lock_release(&device->lock);
     atomic_fetch_add(&device->queue_count, 1);
 }
 
 static void delist(weir_queue *queue)
 {
     weir_device *device = queue->member.device;
-    pthread_mutex_lock(&device->lock);
+    weir_lock_take(&device->lock);
     if (queue->previous)
         queue->previous->next = queue->next;
     else
         device->queues = queue->next;
     if (queue->next)
         queue->next->previous = queue->previous;
-    pthread_mutex_unlock(&device->lock);
+    weir_lock_release(&device->lock);
 }
 
 weir_status weir__queue_open(weir_device *device, const char *label, struct weir_queue_setup *setup,
@@ -72,7 +73,7 @@ weir_status weir__queue_open(weir_device *device, const char *label, struct weir
     queue->timing = setup->timing;
     queue->foreign = setup->native != NULL;
     queue->wrapped = queue->foreign;
-    weir_biased_lock_init(&queue->submit_lock);
+    weir_biased_lock_init(&queue->submit_lock, &weir__locks[WEIR__LOCK_SUBMIT]);
     weir__delivery_init(&queue->delivery, device->chain);
     if (!weir__completion_init(&queue->completion) || !weir__registry_reserve(queue)) {
         status = weir__fail(WEIR_ERROR_OUT_OF_MEMORY, "destroy queues that are no longer used",

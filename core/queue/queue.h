@@ -25,6 +25,7 @@ struct weir__capture_ops {
 
 struct weir__capture {
     const struct weir__capture_ops *ops;
+    struct weir__capture *next; // of the runtime's list
 };
 
 // What an operation reads is in the member's first line and in the two behind the member.
@@ -47,6 +48,7 @@ struct weir_queue {
     struct weir__legacy_view legacy; // under the lock
     weir_queue *previous;            // the device's list of queues
     weir_queue *next;
+    weir_queue *next_ended; // see weir__registry_unpin_later()
 };
 
 // Creates a queue of checked parameters. `setup->times` is filled in.

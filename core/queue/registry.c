@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 
 #include "core/queue/queue.h"
+#include "core/support/locks.h"
 #include "core/support/memory.h"
 
 #define CHUNK_SLOTS 256u
@@ -21,7 +22,8 @@ struct slot {
 };
 
 static _Atomic(struct slot *) chunks[CHUNK_COUNT];
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // of the two below
+static struct weir_lock lock =
+    WEIR_LOCK_INITIALIZER(&weir__locks[WEIR__LOCK_REGISTRY]); // of the two below
 static uint32_t used_count;
 static uint32_t first_free = UINT32_MAX;
 
@@ -57,17 +59,17 @@ static uint32_t index_of(const weir_queue *queue)
 
 static void free_slot(uint32_t index)
 {
-    pthread_mutex_lock(&lock);
+    weir_lock_take(&lock);
     slot_at(index)->next_free = first_free;
     first_free = index;
-    pthread_mutex_unlock(&lock);
+    weir_lock_release(&lock);
 }
 
 bool weir__registry_reserve(weir_queue *queue)
 {
-    pthread_mutex_lock(&lock);
+    weir_lock_take(&lock);
     uint32_t index = take_slot();
-    pthread_mutex_unlock(&lock);
+    weir_lock_release(&lock);
     if (index == UINT32_MAX)
         return false;
     struct slot *slot = slot_at(index);
@@ -104,7 +106,7 @@ weir_queue *weir__registry_pin(uint64_t id)
                                                     memory_order_acquire, memory_order_relaxed));
     if (atomic_load_explicit(&slot->id, memory_order_relaxed) == id)
         return slot->queue;
-    weir__registry_unpin(slot->queue);
+    weir__registry_unpin_later(slot->queue);
     return NULL;
 }
 
@@ -114,14 +116,47 @@ bool weir__registry_issued(uint64_t id)
     return slot && id >> 16 > 0 && id >> 16 <= atomic_load(&slot->generation);
 }
 
-void weir__registry_unpin(weir_queue *queue)
+static bool drop(weir_queue *queue)
 {
-    uint32_t index = index_of(queue);
-    struct slot *slot = slot_at(index);
+    struct slot *slot = slot_at(index_of(queue));
+    return atomic_fetch_sub_explicit(&slot->references, 1, memory_order_acq_rel) == 1;
+}
 
-    if (atomic_fetch_sub_explicit(&slot->references, 1, memory_order_acq_rel) != 1)
-        return;
-    atomic_store(&slot->id, 0);
+static void finalize(weir_queue *queue)
+{
+    const uint32_t index = index_of(queue);
+    atomic_store(&slot_at(index)->id, 0);
     weir__queue_finalize(queue);
     free_slot(index);
+}
+
+void weir__registry_unpin(weir_queue *queue)
+{
+    weir_lock_order_expect_none("a reference on a queue is dropped");
+    if (drop(queue))
+        finalize(queue);
+}
+
+void weir__registry_unpin_later(weir_queue *queue)
+{
+    if (!drop(queue))
+        return;
+    weir_queue *_Atomic *ended = &queue->member.device->ended;
+    queue->next_ended = atomic_load_explicit(ended, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak_explicit(ended, &queue->next_ended, queue,
+                                                  memory_order_release, memory_order_relaxed)) {
+    }
+}
+
+void weir__registry_finalize_ended(weir_device *device)
+{
+    if (!atomic_load_explicit(&device->ended, memory_order_relaxed))
+        return;
+    weir_lock_order_expect_none("queues are finalized");
+    weir_queue *queue = atomic_exchange_explicit(&device->ended, NULL, memory_order_acquire);
+    while (queue) {
+        weir_queue *next = queue->next_ended;
+        finalize(queue);
+        queue = next;
+    }
 }

@@ -26,8 +26,15 @@ weir_queue *weir__registry_pin(uint64_t id);
 // names none, is told from one of a queue that is gone.
 bool weir__registry_issued(uint64_t id);
 
-// Drops a reference. The last one frees the slot and calls
-// weir__queue_finalize() on this thread.
+// Drops a reference. The last one finalizes the queue on this thread, which joins its worker
+// and calls the driver: the caller holds no lock.
 void weir__registry_unpin(weir_queue *queue);
+
+// The same for a caller that may hold locks: a queue whose last reference goes here is finalized
+// by the next weir__registry_finalize_ended() of its device.
+void weir__registry_unpin_later(weir_queue *queue);
+
+// Finalizes such queues of the device. The caller holds no lock, and is in no host call.
+void weir__registry_finalize_ended(weir_device *device);
 
 #endif

@@ -11,6 +11,7 @@
 #include "core/queue/operation.h"
 #include "core/queue/queue.h"
 #include "core/support/error.h"
+#include "core/support/locks.h"
 #include "core/support/memory.h"
 
 // An update that waits for launches which are held up.
@@ -40,7 +41,7 @@ struct node {
 };
 
 struct replay {
-    pthread_mutex_t lock;
+    struct weir_lock lock;
     uint32_t held; // launches
     struct pending *first;
     struct pending *last;
@@ -166,7 +167,7 @@ static void finish(const struct weir_link *next, struct replay *replay)
     }
     weir__release(replay->lanes);
     weir__release(replay->nodes);
-    pthread_mutex_destroy(&replay->lock);
+    weir_lock_finish(&replay->lock);
     weir__release(replay);
 }
 
@@ -177,7 +178,7 @@ weir_status weir__replay_create(const struct weir_link *link, weir_device *devic
     struct replay *replay = weir__allocate(sizeof *replay);
     if (!replay)
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a graph");
-    pthread_mutex_init(&replay->lock, NULL);
+    weir_lock_init(&replay->lock, &weir__locks[WEIR__LOCK_REPLAY]);
     replay->is_native = link->next->ops->graph_create != NULL;
     weir_status status = WEIR_OK;
     if (!replay->is_native && !copy_nodes(replay, setup))
@@ -244,10 +245,10 @@ weir_status weir__replay_update(const struct weir_link *link, weir_graph *graph,
     struct weir_operation *owned = weir__operation_clone(&node->operation);
     if (!owned)
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for an update of a graph");
-    pthread_mutex_lock(&replay->lock);
+    weir_lock_take(&replay->lock);
     weir_status status = replay->held ? postpone(replay, index, node, &owned)
                                       : apply(link, graph, replay, index, node, &owned);
-    pthread_mutex_unlock(&replay->lock);
+    weir_lock_release(&replay->lock);
     weir__release(owned);
     return status;
 }
@@ -255,16 +256,16 @@ weir_status weir__replay_update(const struct weir_link *link, weir_graph *graph,
 void weir__replay_hold(const struct weir_link *link, const struct weir_operation *operation)
 {
     struct replay *replay = replay_of(link, operation->u.graph.graph);
-    pthread_mutex_lock(&replay->lock);
+    weir_lock_take(&replay->lock);
     replay->held++;
-    pthread_mutex_unlock(&replay->lock);
+    weir_lock_release(&replay->lock);
 }
 
 void weir__replay_unhold(const struct weir_link *link, const struct weir_operation *operation)
 {
     weir_graph *graph = operation->u.graph.graph;
     struct replay *replay = replay_of(link, graph);
-    pthread_mutex_lock(&replay->lock);
+    weir_lock_take(&replay->lock);
     replay->held--;
     for (struct pending *at = replay->first; at; at = at->next)
         at->behind--;
@@ -281,7 +282,7 @@ void weir__replay_unhold(const struct weir_link *link, const struct weir_operati
         }
         drop_pending(pending);
     }
-    pthread_mutex_unlock(&replay->lock);
+    weir_lock_release(&replay->lock);
 }
 
 // Replaying.
@@ -455,10 +456,10 @@ weir_status weir__replay_launch(const struct weir_link *link, weir_queue *queue,
         return weir__error_set(&replay->broken);
     if (replay->is_native)
         return next->ops->queue_submit(next, queue, operation);
-    pthread_mutex_lock(&replay->lock);
+    weir_lock_take(&replay->lock);
     weir_status status = replay->lane_count > 0
                              ? replay_lanes(next, queue, replay, operation->sequence)
                              : replay_row(next, queue, replay, operation->sequence);
-    pthread_mutex_unlock(&replay->lock);
+    weir_lock_release(&replay->lock);
     return status;
 }

@@ -7,6 +7,7 @@
 #include "core/object/peer.h"
 #include "core/queue/queue.h"
 #include "core/queue/registry.h"
+#include "core/support/locks.h"
 #include "core/support/memory.h"
 #include "core/support/thread.h"
 
@@ -25,12 +26,12 @@ static bool may_be_busy(const weir_queue *queue)
 static uint32_t count_busy(weir_device *device, uint32_t *queues)
 {
     uint32_t busy = 0;
-    pthread_mutex_lock(&device->lock);
+    weir_lock_take(&device->lock);
     for (weir_queue *queue = device->queues; queue; queue = queue->next) {
         busy += may_be_busy(queue);
         ++*queues;
     }
-    pthread_mutex_unlock(&device->lock);
+    weir_lock_release(&device->lock);
     return busy;
 }
 
@@ -47,12 +48,12 @@ static uint32_t count_users(weir_device *device, uint32_t *queues)
 weir_queue *weir__device_next_queue(weir_device *device, weir_queue *queue)
 {
     weir_queue *next = NULL;
-    pthread_mutex_lock(&device->lock);
+    weir_lock_take(&device->lock);
     for (weir_queue *at = queue ? queue->next : device->queues; at && !next; at = at->next)
         next = weir__registry_pin(at->member.object.id);
-    pthread_mutex_unlock(&device->lock);
+    weir_lock_release(&device->lock);
     if (queue)
-        weir__registry_unpin(queue);
+        weir__registry_unpin_later(queue);
     return next;
 }
 
@@ -121,22 +122,22 @@ static bool past_frontier(struct weir__member *member)
 // back.
 static void push_retired(weir_device *device, struct weir__member *member)
 {
-    pthread_mutex_lock(&device->lock);
+    weir_lock_take(&device->lock);
     weir__member_insert(&device->retired, member);
     if (!member->next)
         device->retired_last = member;
-    pthread_mutex_unlock(&device->lock);
+    weir_lock_release(&device->lock);
 }
 
 static struct weir__member *pop_retired(weir_device *device)
 {
-    pthread_mutex_lock(&device->lock);
+    weir_lock_take(&device->lock);
     struct weir__member *member = device->retired_last;
     if (member) {
         device->retired_last = member->previous;
         weir__member_take(&device->retired, member);
     }
-    pthread_mutex_unlock(&device->lock);
+    weir_lock_release(&device->lock);
     return member;
 }
 
@@ -158,8 +159,11 @@ void weir__member_retire(struct weir__member *member)
 static void reap(weir_device *device, size_t patience)
 {
     // A host call's thread must not end the queue whose worker it is.
+    if (weir__in_host_call())
+        return;
+    weir__registry_finalize_ended(device);
     size_t count = atomic_load_explicit(&device->retired_count, memory_order_relaxed);
-    if (count == 0 || weir__in_host_call())
+    if (count == 0)
         return;
 
     // Looking at a frontier takes other locks, so one object at a time is taken

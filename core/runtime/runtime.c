@@ -274,6 +274,7 @@ static weir_status free_runtime(weir_runtime *runtime)
         weir__release(runtime->section_settings[i]);
     weir__release(runtime->section_settings);
     weir__config_destroy(&runtime->config);
+    weir__shared_finish(&runtime->shared);
     weir_load_report_destroy(&runtime->report);
     weir__release(runtime);
     return status;
@@ -311,6 +312,7 @@ weir_status weir_open(const struct weir_open_params *params, weir_runtime **out_
     weir_runtime *runtime = weir__allocate(sizeof *runtime);
     if (!runtime)
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a runtime");
+    weir__shared_init(&runtime->shared);
     runtime->report = weir__load_report_create();
     weir_status status = open_runtime(runtime, params);
     if (status < 0)

@@ -8,6 +8,7 @@
 
 #include "core/config/config.h"
 #include "core/module/chain.h"
+#include "core/object/device.h"
 
 struct weir_runtime {
     struct weir__config *config;
@@ -19,6 +20,7 @@ struct weir_runtime {
     size_t section_count;
     weir_load_report *report;
     atomic_size_t open_devices;
+    struct weir__shared shared;
 };
 
 // The table of services that modules are given.

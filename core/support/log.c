@@ -2,6 +2,7 @@
 // sit in one structure behind a lock; the level is also kept apart, so that a
 // message nobody wants costs one load.
 #include "core/support/log.h"
+#include "core/support/locks.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -10,7 +11,7 @@
 
 #include "base/text.h"
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct weir_lock lock = WEIR_LOCK_INITIALIZER(&weir__locks[WEIR__LOCK_LOG]);
 static struct {
     weir_log_function function;
     void *user;
@@ -19,11 +20,11 @@ static atomic_int limit;
 
 void weir_log_set(weir_log_function function, void *user, weir_log_level level)
 {
-    pthread_mutex_lock(&lock);
+    weir_lock_take(&lock);
     target.function = function;
     target.user = user;
     atomic_store(&limit, function ? (int)level : 0);
-    pthread_mutex_unlock(&lock);
+    weir_lock_release(&lock);
 }
 
 // Most callbacks print what they get, and it holds texts of users and of files. Without memory
@@ -47,10 +48,10 @@ void weir__log(weir_log_level level, const char *source, const char *message)
 {
     if ((int)level > atomic_load_explicit(&limit, memory_order_relaxed))
         return;
-    pthread_mutex_lock(&lock);
+    weir_lock_take(&lock);
     weir_log_function function = target.function;
     void *user = target.user;
-    pthread_mutex_unlock(&lock);
+    weir_lock_release(&lock);
     if (function && weir_text_is_clean(message, "\n\t"))
         function(user, level, source, message);
     else if (function)

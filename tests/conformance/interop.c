@@ -308,6 +308,37 @@ CONFORM(Interop, NativeCallMayNotCallItsQueue)
     weir_queue_destroy(&queue);
 }
 
+struct inside {
+    weir_queue *other;
+    struct weir_event event;
+    weir_status sync;
+};
+
+static weir_status call_natively_and_sync(void *user)
+{
+    struct inside *inside = user;
+    weir_status status = weir_queue_native_array(inside->other, do_nothing, NULL, NULL, 0);
+    inside->sync = weir_event_sync(inside->event, 0);
+    return status;
+}
+
+// A native call within a host call leaves the host call as it was: it still may not wait.
+CONFORM(Interop, HostCallAfterANativeCall)
+{
+    CONFORM_NEEDS_NATIVE(f);
+    weir_queue *queue = conform_queue(f, "q");
+    struct inside inside = {.other = conform_queue(f, "other")};
+
+    ASSERT_OK(weir_queue_record(queue, &inside.event));
+    ASSERT_SYNC(queue);
+    ASSERT_OK(weir_queue_host_call(queue, call_natively_and_sync, &inside));
+    ASSERT_SYNC(queue);
+    EXPECT_INT_EQ(inside.sync, WEIR_ERROR_INVALID);
+    ASSERT_SYNC(inside.other);
+    weir_queue_destroy(&inside.other);
+    weir_queue_destroy(&queue);
+}
+
 // Wrapped queues.
 
 static weir_queue *wrap(struct fixture *f, void *native)

@@ -9,6 +9,8 @@ enum {
     ROUNDS = 20000
 };
 
+static const struct weir_lock_kind kind = {"the lock of the test", 0};
+
 struct shared {
     struct weir_biased_lock lock;
     uint64_t count; // plain: the lock must guard it
@@ -40,7 +42,7 @@ static void *work(void *argument)
 static void open_shared(struct shared *shared)
 {
     *shared = (struct shared){.count = 0};
-    weir_biased_lock_init(&shared->lock);
+    weir_biased_lock_init(&shared->lock, &kind);
 }
 
 WEIR_TEST(BiasedLock, OneThreadAlone)

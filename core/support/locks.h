@@ -1,0 +1,40 @@
+// Every lock of core, in the order in which a thread may take them: the first is taken first.
+// docs/architecture.md says what each guards; a test holds the two together.
+#ifndef WEIR_CORE_SUPPORT_LOCKS_H
+#define WEIR_CORE_SUPPORT_LOCKS_H
+
+#include "base/biased_lock.h"
+#include "base/lock.h"
+
+#define WEIR__LOCKS(LOCK)                                      \
+    LOCK(LOADER, "the loader's lock")                          \
+    LOCK(THREAD_QUEUES, "the lock of the threads' queues")     \
+    LOCK(GRAPH, "a graph's lock")                              \
+    LOCK(LEGACY, "a device's legacy lock")                     \
+    LOCK(SUBMIT, "a queue's submit lock")                      \
+    LOCK(CAPTURE, "a capture's lock")                          \
+    LOCK(CAPTURES, "a runtime's list of captures")             \
+    LOCK(POOL, "a pool's lock")                                \
+    LOCK(DELIVERY, "a queue's delivery lock")                  \
+    LOCK(REPLAY, "a graph's replay lock")                      \
+    LOCK(WALK, "a runtime's walk lock")                        \
+    LOCK(COMPLETION, "a queue's completion lock")              \
+    LOCK(GONE, "the failures of gone queues")                  \
+    LOCK(NOTIFIERS, "a device's lock for making its notifier") \
+    LOCK(NOTIFIER, "a notifier's lock")                        \
+    LOCK(STAGING, "a device's staging lock")                   \
+    LOCK(DEVICE, "a device's lock")                            \
+    LOCK(REGISTRY, "the queue registry's lock")                \
+    LOCK(PEERS, "a runtime's list of peers")                   \
+    LOCK(LOG, "the log's lock")
+
+enum weir__lock {
+#define WEIR__LOCK(name, text) WEIR__LOCK_##name,
+    WEIR__LOCKS(WEIR__LOCK)
+#undef WEIR__LOCK
+};
+
+// Indexed by enum weir__lock.
+extern const struct weir_lock_kind weir__locks[];
+
+#endif
