@@ -5,16 +5,35 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/c_locale.h"
+
 static char *format_text(const char *format, va_list arguments)
 {
     va_list again;
     va_copy(again, arguments);
-    const int length = vsnprintf(NULL, 0, format, again);
+    const int length = weir_c_vformat(NULL, 0, format, again);
     va_end(again);
     char *text = length < 0 ? NULL : malloc((size_t)length + 1);
     if (text)
-        vsnprintf(text, (size_t)length + 1, format, arguments);
+        weir_c_vformat(text, (size_t)length + 1, format, arguments);
     return text;
+}
+
+// The text itself where nothing in it is escaped; else a new one in its place, or NULL without
+// memory.
+static char *escape(char *text)
+{
+    enum {
+        MOST_FOR_A_BYTE = 4
+    };
+    if (weir_text_is_clean(text, ""))
+        return text;
+    const size_t size = strlen(text) * MOST_FOR_A_BYTE + 1;
+    char *escaped = malloc(size);
+    if (escaped)
+        weir_text_escape(escaped, size, text, "");
+    free(text);
+    return escaped;
 }
 
 static void append(struct weir_long_text *text, const char *from, size_t size)
@@ -51,6 +70,17 @@ void weir_long_text_add(struct weir_long_text *text, const char *format, ...)
     free(piece);
 }
 
+void weir_long_text_add_shown(struct weir_long_text *text, const char *from)
+{
+    char *copy = strdup(from);
+    char *shown = copy ? escape(copy) : NULL;
+    if (shown)
+        append(text, shown, strlen(shown));
+    else
+        text->failed = true;
+    free(shown);
+}
+
 void weir_table_add(struct weir_table *table, const char *format, ...)
 {
     if (table->count == table->capacity) {
@@ -67,6 +97,7 @@ void weir_table_add(struct weir_table *table, const char *format, ...)
     va_start(arguments, format);
     char *cell = format_text(format, arguments);
     va_end(arguments);
+    cell = cell ? escape(cell) : NULL;
     if (cell)
         table->cells[table->count++] = cell;
     else

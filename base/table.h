@@ -1,4 +1,5 @@
-// Text that grows, and tables in it whose columns stand below each other.
+// Text that grows, and tables in it whose columns stand below each other. Numbers have a decimal
+// point in every locale.
 //
 // Without memory nothing is added any more, and `failed` says so in the end.
 // Threads: a text or a table is used by one thread at a time.
@@ -27,6 +28,9 @@ struct weir_long_text {
 void weir_long_text_add(struct weir_long_text *text, const char *format, ...)
     WEIR_TEXT_PRINTF(2, 3);
 
+// Adds a text of somebody else's, escaped as weir_text_escape() does it.
+void weir_long_text_add_shown(struct weir_long_text *text, const char *from);
+
 #define WEIR_TABLE_COLUMNS 64
 
 // Zeroed but for `alignment`, one letter for each of at most WEIR_TABLE_COLUMNS columns: l or
@@ -39,10 +43,10 @@ struct weir_table {
     bool failed;
 };
 
-// Adds the next cell.
+// Adds the next cell, escaped as weir_text_escape() does it: labels stand in tables.
 void weir_table_add(struct weir_table *table, const char *format, ...) WEIR_TEXT_PRINTF(2, 3);
 
-// Adds all rows to the text, two spaces between columns and each row behind `indent` spaces,
+// Adds all rows to the text, two spaces between columns and `indent` spaces before each row,
 // and empties the table. Of a table that failed there is nothing, and the text has failed too.
 void weir_table_end(struct weir_table *table, size_t indent, struct weir_long_text *text);
 

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/c_locale.h"
+
 enum {
     PATH_SHOWN = 160,
     SENTENCE_SIZE = 1024
@@ -80,7 +82,7 @@ static void append(char *text, size_t size, size_t *used, const char *format, va
 {
     if (*used >= size)
         return;
-    int length = vsnprintf(text + *used, size - *used, format, arguments);
+    int length = weir_c_vformat(text + *used, size - *used, format, arguments);
     if (length > 0)
         *used = smaller(*used + (size_t)length, size - 1);
 }
@@ -103,7 +105,7 @@ static const char *show(char *text, double value, double step, const char *const
         unit++;
     }
     const int decimals = unit == 0 || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
-    snprintf(text, WEIR_TEXT_QUANTITY_SIZE, "%.*f %s", decimals, value, units[unit]);
+    weir_c_format(text, WEIR_TEXT_QUANTITY_SIZE, "%.*f %s", decimals, value, units[unit]);
     return text;
 }
 

@@ -10,6 +10,7 @@
 
 #include <jansson.h>
 
+#include "base/c_locale.h"
 #include "base/file.h"
 #include "base/text.h"
 
@@ -218,7 +219,9 @@ static bool read_header(weir_io_safetensors *file, const char *text, size_t text
     if (text[0] != '{')
         return weir_io_fail(error, file->path,
                             "is not a safetensors file: its header does not begin with '{'");
+    const locale_t before = weir_c_locale_enter(); // jansson reads numbers with strtod()
     file->header = json_loadb(text, text_bytes, JSON_REJECT_DUPLICATES, &problem);
+    weir_c_locale_leave(before);
     if (!file->header)
         return weir_io_fail(error, file->path, "has a broken header: %s (byte %d)", problem.text,
                             problem.position);

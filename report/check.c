@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/c_locale.h"
 #include "base/text.h"
 #include "report/report.h"
 
@@ -209,7 +210,7 @@ static bool read_limit(const char *text, enum unit unit, double *out)
         double factor;
     } times[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
     char *end = NULL;
-    const double number = strtod(text, &end);
+    const double number = weir_c_number(text, &end);
     if (end == text || !isfinite(number) || number < 0 || !isdigit((unsigned char)text[0]))
         return false;
     *out = number;
@@ -285,9 +286,9 @@ static const char *show(char text[WEIR_TEXT_QUANTITY_SIZE], double value, enum u
     if (unit == TIME)
         return weir_text_duration(text, value);
     if (unit == SHARE)
-        snprintf(text, WEIR_TEXT_QUANTITY_SIZE, "%.1f %%", 100 * value);
+        weir_c_format(text, WEIR_TEXT_QUANTITY_SIZE, "%.1f %%", 100 * value);
     else
-        snprintf(text, WEIR_TEXT_QUANTITY_SIZE, "%.6g", value);
+        weir_c_format(text, WEIR_TEXT_QUANTITY_SIZE, "%.6g", value);
     return text;
 }
 

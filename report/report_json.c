@@ -5,6 +5,7 @@
 
 #include <jansson.h>
 
+#include "base/c_locale.h"
 #include "report/report.h"
 #include "report/report_parts.h"
 
@@ -167,7 +168,7 @@ static void set_bubbles(json_t *root, const weir_report *report, bool of_bound, 
     set(root, of_bound ? "bound_bubbles" : "bubbles", list, ok);
 }
 
-static char *dump(const json_t *root)
+static char *dump_in_locale(const json_t *root)
 {
     const size_t size = json_dumpb(root, NULL, 0, FLAGS);
     char *text = size > 0 ? malloc(size + 2) : NULL;
@@ -178,6 +179,15 @@ static char *dump(const json_t *root)
         return NULL;
     }
     memcpy(text + size, "\n", 2);
+    return text;
+}
+
+// jansson writes numbers in the thread's locale and then mends their points.
+static char *dump(const json_t *root)
+{
+    const locale_t before = weir_c_locale_enter();
+    char *text = dump_in_locale(root);
+    weir_c_locale_leave(before);
     return text;
 }
 

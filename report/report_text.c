@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/c_locale.h"
 #include "base/table.h"
 #include "report/report.h"
 #include "report/report_parts.h"
@@ -70,9 +71,9 @@ static double percent(uint64_t part, uint64_t whole)
 static const char *show_range(char text[64], double least, double most)
 {
     if (100 * (most - least) < 0.05)
-        snprintf(text, 64, "%.1f %%", 100 * most);
+        weir_c_format(text, 64, "%.1f %%", 100 * most);
     else
-        snprintf(text, 64, "%.1f to %.1f %%", 100 * least, 100 * most);
+        weir_c_format(text, 64, "%.1f to %.1f %%", 100 * least, 100 * most);
     return text;
 }
 
@@ -99,8 +100,11 @@ static void add_notes(const weir_report *report, struct weir_long_text *text)
 {
     const struct weir_trace *trace = report->trace;
     const struct weir_report_summary *summary = &report->summary;
-    for (size_t i = 0; i < trace->note_count; i++)
-        weir_long_text_add(text, "note: %s\n", trace->notes[i]);
+    for (size_t i = 0; i < trace->note_count; i++) {
+        weir_long_text_add(text, "note: ");
+        weir_long_text_add_shown(text, trace->notes[i]);
+        weir_long_text_add(text, "\n");
+    }
     if (summary->untimed > 0)
         weir_long_text_add(text, "note: %" PRIu64 " operations have no times and are left out\n",
                            summary->untimed);
@@ -115,11 +119,14 @@ static void add_head(const weir_report *report, struct weir_long_text *text)
 {
     const struct weir_trace *trace = report->trace;
     const struct weir_report_summary *summary = &report->summary;
-    weir_long_text_add(text, "%s%s%s", *trace->meta.program ? trace->meta.program : "a trace",
-                       *trace->meta.backend ? " on " : "", trace->meta.backend);
-    for (size_t i = 0; i < trace->device_count; i++)
-        weir_long_text_add(text, "%s%s", i == 0 ? ", " : " and ",
-                           *trace->devices[i].name ? trace->devices[i].name : "a device");
+    weir_long_text_add_shown(text, *trace->meta.program ? trace->meta.program : "a trace");
+    weir_long_text_add(text, "%s", *trace->meta.backend ? " on " : "");
+    weir_long_text_add_shown(text, trace->meta.backend);
+    for (size_t i = 0; i < trace->device_count; i++) {
+        weir_long_text_add(text, "%s", i == 0 ? ", " : " and ");
+        weir_long_text_add_shown(text,
+                                 *trace->devices[i].name ? trace->devices[i].name : "a device");
+    }
     weir_long_text_add(text, ": %" PRIu64 " operations, %zu queue%s\n\n", summary->operations,
                        trace->queue_count, trace->queue_count == 1 ? "" : "s");
     add_notes(report, text);

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/c_locale.h"
 #include "base/text.h"
 
 enum {
@@ -181,41 +182,24 @@ void weir__out_raw(struct weir__out *out, const char *text)
     put(out, text, strlen(text));
 }
 
-// How many bytes the UTF-8 character at `text` has, or 0 if it is none.
-static size_t character(const unsigned char *text)
-{
-    const unsigned char first = text[0];
-    const size_t length = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
-    if ((first >= 0x80 && first < 0xc2) || first > 0xf4)
-        return 0;
-    for (size_t i = 1; i < length; i++)
-        if ((text[i] & 0xc0) != 0x80)
-            return 0;
-    // Shortest forms only, no surrogates, nothing above U+10FFFF.
-    if ((first == 0xe0 && text[1] < 0xa0) || (first == 0xed && text[1] > 0x9f) ||
-        (first == 0xf0 && text[1] < 0x90) || (first == 0xf4 && text[1] > 0x8f))
-        return 0;
-    return length;
-}
-
 void weir__out_string(struct weir__out *out, const char *text)
 {
-    const unsigned char *at = (const unsigned char *)(text ? text : "");
+    const char *at = text ? text : "";
     put(out, "\"", 1);
     while (*at) {
-        const size_t length = character(at);
+        const size_t length = weir_text_character(at);
         char escape[8];
         if (length == 0) {
             put(out, "?", 1);
         } else if (*at == '"' || *at == '\\') {
             escape[0] = '\\';
-            escape[1] = (char)*at;
+            escape[1] = *at;
             put(out, escape, 2);
-        } else if (*at < 0x20 || *at == 0x7f) {
-            snprintf(escape, sizeof escape, "\\u%04x", *at);
+        } else if ((unsigned char)*at < 0x20 || *at == 0x7f) {
+            snprintf(escape, sizeof escape, "\\u%04x", (unsigned)*at);
             put(out, escape, 6);
         } else {
-            put(out, (const char *)at, length);
+            put(out, at, length);
         }
         at += length ? length : 1;
     }
@@ -253,11 +237,7 @@ void weir__out_us(struct weir__out *out, uint64_t ns)
 void weir__out_double(struct weir__out *out, double number)
 {
     char text[40];
-    snprintf(text, sizeof text, "%.17g", isfinite(number) ? number : 0.0);
-    // In whatever locale the program runs.
-    for (char *at = text; *at; at++)
-        if (*at == ',')
-            *at = '.';
+    weir_c_format(text, sizeof text, "%.17g", isfinite(number) ? number : 0.0);
     weir__out_raw(out, text);
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/c_locale.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "report/trace_lines.h"
@@ -324,7 +325,9 @@ static bool read_source(struct reader *reader, struct weir_trace **out_trace)
     reader->lines.source = &reader->source;
     reader->rows.trace = new_trace();
     reader->rows.operation_limit = limit ? limit : DEFAULT_OPERATIONS;
+    const locale_t before = weir_c_locale_enter(); // jansson reads numbers with strtod()
     bool ok = reader->rows.trace ? read_all(reader) : weir__rows_no_memory(&reader->rows);
+    weir_c_locale_leave(before);
     weir__lines_finish(&reader->lines);
     free(reader->rows.calls);
     if (ok)

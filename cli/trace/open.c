@@ -7,6 +7,7 @@
 
 #include <weir/status.h>
 
+#include "base/c_locale.h"
 #include "cli/common/progress.h"
 #include "cli/trace/trace.h"
 #include "report/report.h"
@@ -34,7 +35,7 @@ bool cli_trace_read_time(const char *option, const char *text, uint64_t *out_ns)
         double ns;
     } units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
     char *end = NULL;
-    const double number = strtod(text, &end);
+    const double number = weir_c_number(text, &end);
     for (size_t i = 0; i < sizeof units / sizeof *units; i++)
         if (isdigit((unsigned char)text[0]) && strcmp(end, units[i].name) == 0 &&
             isfinite(number) && number * units[i].ns < 9e18) {
