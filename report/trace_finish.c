@@ -215,8 +215,9 @@ static bool tell_end(struct weir__rows *rows)
         trace->meta.truncated = true;
     if (trace->meta.truncated &&
         !weir__trace_note(trace,
-                          "the trace has no end: the program was killed, or is still running. What "
-                          "was written until then is here: %zu operations",
+                          "the trace has no end: the program was killed, is still running, did not "
+                          "close its runtime, or could not write the rest. What was written is "
+                          "here: %zu operations",
                           trace->operation_count))
         return false;
     return trace->meta.dropped == 0 ||

@@ -8,6 +8,7 @@
 #include <weir/weir.h>
 
 #include "base/file.h"
+#include "base/text.h"
 #include "cli/common/cli.h"
 #include "cli/common/progress.h"
 
@@ -19,8 +20,10 @@ static struct {
 
 static void print(const char *prefix, const char *format, va_list arguments)
 {
+    char raw[4096];
     char text[4096];
-    vsnprintf(text, sizeof text, format, arguments);
+    vsnprintf(raw, sizeof raw, format, arguments);
+    weir_text_escape(text, sizeof text, raw, "\n\t"); // names and labels may be in it
     pthread_mutex_lock(&output.lock);
     fprintf(stderr, "%s%s%s\n", output.line_shown ? "\r\033[K" : "", prefix, text);
     output.line_shown = false;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "cli/common/json.h"
 #include "cli/common/options.h"
 #include "cli/doctor/doctor.h"
@@ -40,13 +41,15 @@ void doctor_add(struct doctor *doctor, enum doctor_state state, const char *topi
     doctor->problems += state == DOCTOR_PROBLEM;
     if (!finding)
         return;
+    char raw[sizeof finding->text];
     va_list arguments;
     finding->state = state;
     snprintf(finding->topic, sizeof finding->topic, "%s", topic);
     snprintf(finding->remedy, sizeof finding->remedy, "%s", remedy ? remedy : "");
     va_start(arguments, format);
-    vsnprintf(finding->text, sizeof finding->text, format, arguments);
+    vsnprintf(raw, sizeof raw, format, arguments);
     va_end(arguments);
+    weir_text_escape(finding->text, sizeof finding->text, raw, "\n\t");
 }
 
 void doctor_add_error(struct doctor *doctor, const char *topic, const char *remedy)

@@ -180,7 +180,19 @@ static int no_trace(const char *command, const char *path, int code)
     return CLI_FAILED;
 }
 
-static int tell(const char *path, const struct options *options, int code)
+// A trace without its end is no success, though the command may have taken no notice.
+static int check_end(const char *command, const char *path,
+                     const struct weir_report_summary *summary, int code)
+{
+    if (!summary->truncated || code != CLI_OK)
+        return code;
+    cli_error("%s is incomplete: %s did not close its runtime, or could not write the rest of the "
+              "trace, as weir_close() told it then; free space, or name another file with --output",
+              path, command);
+    return CLI_FAILED;
+}
+
+static int tell(const char *command, const char *path, const struct options *options, int code)
 {
     weir_report *report = NULL;
     char span[WEIR_TEXT_QUANTITY_SIZE];
@@ -199,6 +211,7 @@ static int tell(const char *path, const struct options *options, int code)
             fputs(text, stdout);
         weir_report_free_text(&text);
     }
+    code = check_end(command, path, summary, code);
     weir_report_destroy(&report);
     return code;
 }
@@ -231,5 +244,5 @@ int cli_trace_run(int argc, char **argv)
         return code;
     if (stat(path, &status) != 0)
         return no_trace(command[0], path, code);
-    return tell(path, &options, code);
+    return tell(command[0], path, &options, code);
 }

@@ -203,9 +203,12 @@ static int level_of(const struct timeline *timeline, const struct row *row, size
 }
 
 // In characters of UTF-8: cut or filled up to the width of the labels.
-static void print_label(const char *label)
+static void print_label(const char *text)
 {
+    char shown[4 * LABEL_WIDTH + 4];
+    const char *label = shown;
     int width = 0;
+    weir_text_escape(shown, sizeof shown, text, "");
     for (; *label && width < LABEL_WIDTH; label++) {
         // A character's later bytes belong to it.
         fputc(*label, stdout);

@@ -119,6 +119,15 @@ gzip -c a.json >a.json.gz
 expect_data 0 "$weir" trace report a.json.gz
 expect_contains "$output" "3 operations"
 
+# Labels are anybody's text, and a terminal's escapes stay escaped.
+sed 's/"weir.label":"up"/"weir.label":"u\\u001b[2J\\n\\u202e"/' a.json >escapes.json
+for command in report timeline; do
+    expect_data 0 "$weir" trace $command escapes.json
+    expect_contains "$output" 'u\x1b[2J\n\u202e'
+    expect_not_contains "$output" "$(printf '\033')"
+    expect_not_contains "$output" "$(printf '\342\200\256')"
+done
+
 # A program, with what it is told and what it says left alone.
 expect_data 0 "$weir" trace --output run.json --report \
     "$weir" run arr-coc --config "$PWD/small.ini" --quiet --weights "$weights" --output out \
@@ -162,6 +171,13 @@ expect_contains "$messages" "weir trace has no 'reprot' either; did you mean 're
 expect_data 1 "$weir" trace --output nowhere/trace.json true
 expect_contains "$messages" "nowhere/trace.json: cannot be written"
 expect_not_contains "$messages" "wrote no trace"
+# It does not end well where the trace is not whole, though the program took no notice.
+status=0
+messages="$(WEIR_BACKEND=null prlimit --fsize=600 "$program" trace --output small.json \
+    "$program" devices 2>&1 >/dev/null)" || status=$?
+[ "$status" -eq 1 ] || fail "an incomplete trace ends with $status: $messages"
+expect_contains "$messages" "small.json: the trace is incomplete: File too large"
+expect_contains "$messages" "small.json is incomplete: $program did not close its runtime, or could"
 expect_data 1 "$weir" trace true
 expect_contains "$messages" "true wrote no trace to $PWD/trace.json"
 expect_data 0 "$weir" trace -- sh -c 'cp a.json trace.json'

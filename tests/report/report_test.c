@@ -610,6 +610,34 @@ WEIR_TEST(Forms, OfSeveralDevicesRowsHaveTheirNumber)
     weir_report_destroy(&report);
 }
 
+// A terminal gets the text; the JSON is exact.
+WEIR_TEST(Forms, LabelsAreEscapedInTheText)
+{
+    struct made made;
+    json_error_t error;
+    const char *label = "u\x1b]0;p\x07\n\xe2\x80\xae";
+    make_chunks(&made, MS);
+    made.queues[0].label = label;
+    made.meta.program = "pro\ngram";
+    made.devices[0].name = "\x1b[2J";
+    weir_report *report = report_on(&made, NULL);
+    char *text = weir_report_text(report);
+    EXPECT_CONTAINS(text, "u\\x1b]0;p\\x07\\n\\u202e");
+    EXPECT_CONTAINS(text, "pro\\ngram");
+    EXPECT_CONTAINS(text, ", \\x1b[2J: 12 operations");
+    EXPECT_NULL(strchr(text, '\x1b'));
+    EXPECT_NULL(strstr(text, "\xe2\x80\xae"));
+    weir_report_free_text(&text);
+    text = weir_report_json(report);
+    json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, &error);
+    ASSERT_NOT_NULL(root);
+    const json_t *queue = json_array_get(json_object_get(root, "queues"), 0);
+    EXPECT_STR_EQ(json_string_value(json_object_get(queue, "name")), label);
+    json_decref(root);
+    weir_report_free_text(&text);
+    weir_report_destroy(&report);
+}
+
 WEIR_TEST(Forms, TheJsonHasTheSameFigures)
 {
     struct made made;

@@ -53,6 +53,21 @@ WEIR_TEST(BaseTable, CellsThatAreMissingAreEmpty)
     free(text.text);
 }
 
+// Labels stand in cells, and tables are printed.
+WEIR_TEST(BaseTable, CellsAreEscaped)
+{
+    struct weir_table table = {.alignment = "ll"};
+    struct weir_long_text text = {0};
+    weir_table_add(&table, "%s", "a\x1b[2J\nb");
+    weir_table_add(&table, "%s", "x");
+    weir_table_add(&table, "c");
+    weir_table_add(&table, "%s", "\xe2\x80\xae");
+    weir_table_end(&table, 0, &text);
+    weir_long_text_add_shown(&text, "d\n");
+    EXPECT_STR_EQ(text.text, "a\\x1b[2J\\nb  x\nc            \\u202e\nd\\n");
+    free(text.text);
+}
+
 WEIR_TEST(BaseTable, ManyRowsAndLongCells)
 {
     struct weir_table table = {.alignment = "rl"};
