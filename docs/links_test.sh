@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# What the pages name is there: the files and headings that they link to, paths, packages
-# and the API's names in `code`, and the pages that public headers name. The pages are
-# those of the tree that README.md is of.
+# Everything that the pages name exists: the files and headings that they link to, paths, packages and the API's names
+# in `code`, and the pages that public headers name. The pages are those of the tree that contains README.md.
 . tests/support/shell.sh
 
 python3 - "$(dirname "$(readlink -f README.md)")" <<'PYTHON' || fail "pages name what is not there"
@@ -67,7 +66,7 @@ for page in pages:
             if package not in folders and package != "pictures":  # of an example
                 wrong.append("%s names the package %s" % (page, code))
         for name in re.findall(r"\b(?:weir|WEIR)_\w+", code):
-            # A name that ends in _ stands for all that begin so.
+            # A name that ends in _ means all names that begin with it.
             if name not in known and not (name.endswith("_") and name in source):
                 wrong.append("%s names %s" % (page, name))
 for header in sorted(f for f in files if f.endswith(".h") and f.startswith(("api/", "patterns/"))):

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Checks everything: the packages, format, build, dependency map, clang-tidy,
-# tests. Goes on after a failure, so that one run says all that is wrong.
+# Checks everything: the packages, format, build, dependency map, clang-tidy, tests. Continues after
+# a failure, so that one run reports all errors.
 
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 2
@@ -77,8 +77,7 @@ check_build()
     bazel build --noshow_progress //...
 }
 
-# Every target of a folder of the map is seen by the tests of the map, but for
-# those tagged manual.
+# The tests of the map check every target of a folder of the map, except those tagged manual.
 check_map()
 {
     local folder scope=() unseen
@@ -99,9 +98,8 @@ check_map()
     return 1
 }
 
-# One file a process: clang-tidy 14 carries findings of va_list from file to file.
-# A file that wants further flags (-DNAME=x, which its rule sets) says so itself, in
-# a line "// clang-tidy: FLAGS".
+# One file a process: clang-tidy 14 repeats findings about va_list in later files. A file that needs
+# further flags (-DNAME=x, which its rule sets) names them, in a line "// clang-tidy: FLAGS".
 check_tidy()
 {
     local list=files

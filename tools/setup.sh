@@ -1,5 +1,5 @@
 #!/bin/bash
-# Installs what the build, the tests and tools/check.sh need on Debian 12.
+# Installs the packages that the build, the tests and tools/check.sh need on Debian 12.
 
 set -eu
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# What the README shows of the first program is what is built and run, and what
-# docs/kernels.md shows is what is built.
+# The first program in the README is the one that is built and run, and the code in docs/kernels.md
+# is built.
 . tests/support/shell.sh
 
-# block FILE: the README's code block that begins behind the line with `FILE`.
+# block FILE: the README's code block that begins after the line with `FILE`.
 block()
 {
     awk -v name="\`$1\`" 'index($0, name) == 1 { found = 1 } found && /^```$/ { exit }

@@ -1,6 +1,6 @@
-// The same little work again and again: two halves of a picture are painted on two queues,
-// put together, and brought home. Captured once; each launch gets a colour and a place of
-// its own.
+// The same small work many times: the two halves of a picture are filled on two queues,
+// joined, and copied to the host. It is captured once; each launch gets another colour and
+// another destination.
 #include <stdio.h>
 #include <stdlib.h>
 #include <weir/weir.h>
@@ -35,7 +35,7 @@ struct work {
     uint32_t paint, bring; // nodes
 };
 
-// `right` joins when it waits on an event of the capture, and `left` waits for it again
+// `right` joins when it waits for an event of the capture, and `left` waits for `right`
 // before the capture ends.
 static weir_graph *capture(struct work *work)
 {
@@ -59,7 +59,7 @@ static weir_graph *capture(struct work *work)
     return graph;
 }
 
-// An update is for launches that follow; those under way keep what they have.
+// An update applies to later launches; earlier ones keep their operands.
 static void launch(const struct work *work, weir_graph *graph, int number)
 {
     const unsigned char colour = (unsigned char)number;

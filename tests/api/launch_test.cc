@@ -1,6 +1,6 @@
 // A C++17 program that uses the API as a C++ programmer would: every public
 // header, launches with buffers and scalars of every kind through the C++ form of
-// weir_queue_launch, and the rest of a small pipeline.
+// weir_queue_launch, and the other calls of a small pipeline.
 
 #include <weir/buffer.h>
 #include <weir/common.h>
@@ -32,7 +32,7 @@ constexpr std::uint32_t count = 1000;
 constexpr std::size_t bytes = count * sizeof(float);
 constexpr std::uint64_t guard_ns = 60000000000u;
 
-// What a C++ program makes of handles: deleters over the destroy functions.
+// Handles in C++: deleters that call the destroy functions.
 template <typename T, void (*Destroy)(T **)> struct Deleter {
     void operator()(T *object) const
     {

@@ -1,6 +1,6 @@
-// A program that came from CUDA's default streams, in two steps. First it keeps its
-// shape: the legacy queue stands where stream 0 stood. Then it says what waits for what,
-// and the two halves can overlap.
+// A program that is ported from CUDA's default streams, in two steps. First it keeps its
+// structure: the legacy queue takes the place of stream 0. Then it states what waits for
+// what, and the two halves can overlap.
 #include <stdio.h>
 #include <stdlib.h>
 #include <weir/weir.h>
@@ -27,8 +27,8 @@ static weir_buffer *buffer_of(weir_device *device, weir_placement placement)
     return buffer;
 }
 
-// Two streams of the user's work on a half each; a copy in stream 0 takes both to the
-// host; a second round follows.
+// Two streams work on one half each; a copy in stream 0 copies both to the host; a
+// second round follows.
 //
 //     fill<<<..., left>>>(memory, 1);   fill<<<..., right>>>(memory + half, 2);
 //     cudaMemcpyAsync(host, memory, bytes, cudaMemcpyDeviceToHost, 0);
@@ -46,8 +46,8 @@ static void as_it_was(weir_device *device, weir_queue *left, weir_queue *right, 
     check(weir_queue_sync(legacy, WEIR_FOREVER));
 }
 
-// The same, written down: the copy waits for what it reads, and what overwrites that
-// waits for the copy. The right queue waits for nobody.
+// The same with explicit waits: the copy waits for the data that it reads, and work that
+// overwrites the data waits for the copy. The right queue does not wait.
 static void as_it_should_be(weir_device *device, weir_queue *left, weir_queue *right,
                             weir_buffer *memory, weir_buffer *host)
 {
@@ -100,7 +100,7 @@ int main(void)
     printf("as it was: %s; as it should be: %s\n", first ? "right" : "wrong",
            second ? "right" : "wrong");
 
-    // A queue that came from the library is not the program's to destroy.
+    // A program must not destroy a queue that the library created.
     weir_queue *mine;
     check(weir_thread_queue(device, &mine));
     weir_queue_destroy(&mine);
@@ -108,7 +108,8 @@ int main(void)
 
     weir_buffer_destroy(&memory), weir_buffer_destroy(&host);
     weir_queue_destroy(&left), weir_queue_destroy(&right);
-    check(weir_device_close(&device)); // the thread's queue and the legacy queue go with it
+    check(weir_device_close(&device)); // also destroys the thread's queue and the legacy
+                                       // queue
     check(weir_close(&runtime));
     return first && second ? 0 : 1;
 }

@@ -1,6 +1,6 @@
-// Makes the usual mistakes of docs/migration.md, docs/graphs.md and docs/pools.md and
-// prints what is said of each, a line each. mistakes_test.sh looks for the pages'
-// sentences in it. Needs two devices.
+// Makes the common mistakes of docs/migration.md, docs/graphs.md and docs/pools.md
+// and prints the message of each, one per line. mistakes_test.sh searches its output
+// for the pages' messages. Needs two devices.
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -34,7 +34,7 @@ static void check(weir_status status)
 static void expect(weir_status status)
 {
     if (status >= 0)
-        fprintf(stderr, "a mistake was accepted, behind: %s\n", weir_last_error_text()), exit(1);
+        fprintf(stderr, "a mistake was accepted, after: %s\n", weir_last_error_text()), exit(1);
     printf("%s\n", weir_last_error_text());
 }
 

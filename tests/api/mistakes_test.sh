@@ -1,6 +1,6 @@
 #!/bin/bash
-# What docs/migration.md, docs/graphs.md and docs/pools.md say that is said of usual
-# mistakes is what is said. Numbers, labels and places may be others.
+# The messages for common mistakes in docs/migration.md, docs/graphs.md and docs/pools.md are the
+# ones that the library gives. Numbers, labels and places may differ.
 . tests/support/shell.sh
 
 export WEIR_MODULE_PATH=lib/weir WEIR_BACKEND=opencl POCL_DEVICES="pthread pthread"
@@ -12,7 +12,7 @@ import sys
 
 
 def plain(text):
-    text = re.sub(r" \['.*?'\]", "", text)  # the object, in front of the remedy
+    text = re.sub(r" \['.*?'\]", "", text)  # the object, before the remedy
     text = re.sub(r"[\w./-]+\.c:\d+", "PLACE", text)
     return re.sub(r"\d+", "N", re.sub(r"'[\w-]*'", "LABEL", text))
 

@@ -1,5 +1,5 @@
-// Frames whose middle result needs memory for a moment only. One queue makes it, another
-// one takes it away and frees it; the pool hands the same few blocks round.
+// Frames with a short-lived intermediate result. One queue computes it, another one
+// copies and frees it; the pool reuses the same few blocks.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,12 +31,13 @@ static void submit(weir_pool *pool, weir_queue *maker, weir_queue *taker, int fr
     struct weir_event made;
 
     check(weir_pool_allocate(pool, maker, size, &middle));
-    check(weir_queue_fill(maker, middle, 0, size, &value, 1)); // a kernel, in earnest
+    check(weir_queue_fill(maker, middle, 0, size, &value, 1)); // a kernel, in a real
+                                                               // program
     check(weir_queue_record(maker, &made));
 
     check(weir_queue_wait(taker, made));
     check(weir_queue_copy(taker, result, 0, middle, 0, size));
-    check(weir_pool_free(taker, &middle)); // behind the copy; `middle` is NULL now
+    check(weir_pool_free(taker, &middle)); // after the copy; `middle` is NULL now
     check(weir_queue_record(taker, out_done));
 }
 

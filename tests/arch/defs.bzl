@@ -63,7 +63,7 @@ def weir_map_tests(uses, links, targets):
         if folder not in uses:
             fail("%s is in TARGETS but not in USES" % folder)
     for folder, labels in targets.items():
-        # What a folder may use brings its own libraries along.
+        # A folder that may be used brings its own external libraries along.
         linked = [link for each in [folder] + uses[folder] for link in links.get(each, [])]
         weir_layer_test(
             name = folder.replace("/", "_") + "_map_test",

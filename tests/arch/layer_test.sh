@@ -1,6 +1,6 @@
 #!/bin/bash
-# layer_test.sh QUERY FOLDER ALLOWED [EXPECTED]: QUERY's lines are what FOLDER
-# depends on and must not. There must be none, or EXPECTED among them.
+# layer_test.sh QUERY FOLDER ALLOWED [EXPECTED]: QUERY's lines are the targets that FOLDER depends
+# on but must not. There must be none, or EXPECTED among them.
 
 set -eu
 

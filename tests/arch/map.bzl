@@ -11,13 +11,13 @@ programs): the rest is found from those. `tools/check.sh` fails when a target of
 folder in USES is reached from none and is not tagged manual.
 """
 
-# What a module may use: a backend or a plugin. Never core, never each other.
+# The folders that a module, a backend or a plugin, may use. Never core, never another module.
 _MODULE = ["api", "base"]
 
 # A backend that compiles source at run time brings the dialect's prelude.
 _COMPILER = _MODULE + ["backends/kit", "kernels/dialect"]
 
-# What opens a runtime declares the sections of all pipelines.
+# Code that opens a runtime declares the sections of all pipelines.
 _RUNTIME = ["api", "base", "io", "kernels", "patterns", "pipelines"]
 
 # A room of the command that opens a runtime.

@@ -1,4 +1,4 @@
-// Captures: what they refuse, what their events are, and threads.
+// Captures: refused calls, their events, and threads.
 #include <pthread.h>
 #include <string.h>
 
@@ -28,7 +28,7 @@ CONFORM(Capture, BeginAndEndRefusals)
     destroy_rig(&r);
 }
 
-// The capture is dropped, and all its queues are as they were.
+// The capture is dropped, and all its queues are as before.
 CONFORM(Capture, UnjoinedQueue)
 {
     struct rig r;
@@ -109,7 +109,7 @@ static void *capture_and_end(void *argument)
     return NULL;
 }
 
-// A thread's queue goes with its thread, and its capture with it.
+// A thread's queue is destroyed with its thread, and its capture is dropped.
 CONFORM(Capture, ThreadThatEnds)
 {
     pthread_t thread;
@@ -142,7 +142,7 @@ CONFORM(Capture, WhatCannotBeCaptured)
     EXPECT_INVALID(weir_queue_recover(r.a), "weir_queue_recover");
     EXPECT_INVALID(weir_queue_graph(r.a, other), "a graph's launch cannot");
     ASSERT_OK(weir_queue_flush(r.a));
-    // A refusal is no part of the graph, and no end of it.
+    // A refused call is not part of the graph and does not end the capture.
     fill(r.a, r.host, 0, SIZE, 8);
     EXPECT_INVALID(weir_queue_copy(r.a, r.x, 1, r.y, 0, SIZE), "dst");
     ASSERT_OK(weir_capture_end(r.a, NULL, &graph));
@@ -155,7 +155,8 @@ CONFORM(Capture, WhatCannotBeCaptured)
     destroy_rig(&r);
 }
 
-// Memory of a pool is part of a graph like any other, but it comes and goes outside.
+// A graph can use memory of a pool like any other, but it is allocated and freed
+// outside.
 CONFORM(Capture, PoolMemory)
 {
     struct rig r;
@@ -181,7 +182,8 @@ CONFORM(Capture, PoolMemory)
     destroy_rig(&r);
 }
 
-// A captured event exists in its capture only, and others do not in it.
+// A captured event is valid only in its capture, and other events are not valid in
+// it.
 CONFORM(Capture, Events)
 {
     struct rig r;
@@ -204,10 +206,11 @@ CONFORM(Capture, Events)
     EXPECT_INVALID(weir_event_sync_all(&inside, 1, WEIR_FOREVER), "recorded in a capture");
     EXPECT_INVALID(weir_event_time_ns(inside, &time_ns), "recorded in a capture");
     EXPECT_INVALID(weir_event_fd(inside, &fd), "recorded in a capture");
-    EXPECT_OK(weir_event_sync(before, HANG_GUARD_NS)); // from before, and as ever
+    EXPECT_OK(weir_event_sync(before, HANG_GUARD_NS)); // from before the capture,
+                                                       // and still valid
     ASSERT_OK(weir_queue_wait(r.a, inside));           // its own queue: nothing to wait for
 
-    // Two captures share no queue.
+    // Two captures cannot share a queue.
     ASSERT_OK(weir_capture_begin(r.b));
     ASSERT_OK(weir_queue_record(r.b, &foreign));
     EXPECT_INVALID(weir_queue_wait(r.a, foreign), "another capture");
@@ -281,7 +284,7 @@ static void *fill_often(void *argument)
     return NULL;
 }
 
-// One capture belongs to all threads.
+// All threads can submit to one capture.
 CONFORM(Capture, FromManyThreads)
 {
     enum {

@@ -1,5 +1,5 @@
-// Copies, fills, blocking transfers, wrapped memory and the host's use of
-// buffers: results, and every refusal.
+// Copies, fills, blocking transfers, wrapped memory and host access to buffers:
+// results, and every refusal.
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@ static weir_buffer *make(struct fixture *f, int host)
     return host ? conform_host_buffer(f, SIZE) : conform_device_buffer(f, SIZE);
 }
 
-// Offsets that no alignment helps, to and from both placements.
+// Unaligned offsets, to and from both placements.
 CONFORM(Copy, AllPlacements)
 {
     weir_queue *queue = conform_queue(f, "q");
@@ -57,7 +57,7 @@ CONFORM(Copy, WithinOneBuffer)
     weir_queue_destroy(&queue);
 }
 
-// Nothing is copied, and what follows is in order all the same.
+// Nothing is copied, but later work is still in order.
 CONFORM(Copy, ZeroSize)
 {
     weir_queue *queue = conform_queue(f, "q");
@@ -131,7 +131,8 @@ CONFORM(Copy2D, AllPlacements)
     weir_queue_destroy(&queue);
 }
 
-// The last row needs no whole pitch, and one row needs no pitch at all.
+// The last row does not need a whole pitch, and a single row needs no pitch at
+// all.
 CONFORM(Copy2D, LastRow)
 {
     weir_queue *queue = conform_queue(f, "q");
@@ -281,7 +282,7 @@ CONFORM(Transfer, Refusals)
     weir_queue_destroy(&queue);
 }
 
-// Memory of the caller's, at an odd address, on both sides of a copy.
+// The caller's memory, at an odd address, on both sides of a copy.
 CONFORM(Buffer, Wrap)
 {
     weir_queue *queue = conform_queue(f, "q");

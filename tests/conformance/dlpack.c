@@ -1,4 +1,4 @@
-// DLPack out and in: layouts, who owns what for how long, and what is refused.
+// DLPack export and import: layouts, ownership and lifetimes, and refusals.
 #include <dlpack/dlpack.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 #define SIZE ((size_t)4096)
 
-// A tensor as another library would make it, which counts how often it is let go.
+// A tensor as another library would make it, which counts how often it is deleted.
 struct foreign {
     DLManagedTensor tensor;
     atomic_int deleted;
@@ -182,7 +182,7 @@ CONFORM(Dlpack, ImportOfHostMemory)
     weir_buffer *copy = conform_device_buffer(f, SIZE);
     struct foreign foreign;
     struct weir_tensor in = {.struct_size = sizeof in};
-    // Pages of its own: pinned memory must not share them.
+    // Separate pages: pinned memory must not share them.
     unsigned char *data = aligned_alloc(4096, SIZE);
     ASSERT_NOT_NULL(data);
     for (size_t i = 0; i < SIZE; i++)

@@ -1,5 +1,6 @@
-// Events on the host: asking, waiting with and without end, several at once,
-// descriptors, times, and events that are old, forged or of a queue that is gone.
+// Events on the host: queries, waits with and without a time limit, several
+// events at once, descriptors, times, and events that are old, forged or of a
+// destroyed queue.
 #include <poll.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,12 +10,12 @@
 #define SIZE ((size_t)4096)
 #define POLL_GUARD_MS 120000
 
-// A queue with a gate, an event before it and one behind it.
+// A queue with a gate, an event before it and one after it.
 struct gated {
     struct gate *gate;
     weir_queue *queue;
     struct weir_event before;
-    struct weir_event behind;
+    struct weir_event after;
 };
 
 static void make_gated(struct fixture *f, struct gated *gated)
@@ -23,13 +24,13 @@ static void make_gated(struct fixture *f, struct gated *gated)
     gated->queue = conform_queue(f, "gated");
     ASSERT_OK(weir_queue_record(gated->queue, &gated->before));
     ASSERT_OK(weir_queue_host_call(gated->queue, gate_function, gated->gate));
-    ASSERT_OK(weir_queue_record(gated->queue, &gated->behind));
+    ASSERT_OK(weir_queue_record(gated->queue, &gated->after));
 }
 
 static void finish_gated(struct gated *gated)
 {
     gate_open(gated->gate);
-    EXPECT_OK(weir_event_sync(gated->behind, HANG_GUARD_NS));
+    EXPECT_OK(weir_event_sync(gated->after, HANG_GUARD_NS));
     weir_queue_destroy(&gated->queue);
     gate_destroy(&gated->gate);
 }
@@ -41,15 +42,15 @@ CONFORM(Event, QueryAndTimeouts)
     EXPECT_OK(weir_event_sync(gated.before, WEIR_FOREVER));
     EXPECT_OK(weir_event_query(gated.before));
     EXPECT_OK(weir_event_error(gated.before));
-    EXPECT_INT_EQ(weir_event_query(gated.behind), WEIR_NOT_READY);
-    EXPECT_INT_EQ(weir_event_error(gated.behind), WEIR_NOT_READY);
-    EXPECT_INT_EQ(weir_event_sync(gated.behind, 0), WEIR_TIMEOUT);
-    EXPECT_INT_EQ(weir_event_sync(gated.behind, 1), WEIR_TIMEOUT);
-    EXPECT_INT_EQ(weir_event_sync(gated.behind, 2000000), WEIR_TIMEOUT);
+    EXPECT_INT_EQ(weir_event_query(gated.after), WEIR_NOT_READY);
+    EXPECT_INT_EQ(weir_event_error(gated.after), WEIR_NOT_READY);
+    EXPECT_INT_EQ(weir_event_sync(gated.after, 0), WEIR_TIMEOUT);
+    EXPECT_INT_EQ(weir_event_sync(gated.after, 1), WEIR_TIMEOUT);
+    EXPECT_INT_EQ(weir_event_sync(gated.after, 2000000), WEIR_TIMEOUT);
     EXPECT_INT_EQ(weir_queue_sync(gated.queue, 2000000), WEIR_TIMEOUT);
     gate_open(gated.gate);
-    EXPECT_OK(weir_event_sync(gated.behind, WEIR_FOREVER));
-    EXPECT_OK(weir_event_sync(gated.behind, 0));
+    EXPECT_OK(weir_event_sync(gated.after, WEIR_FOREVER));
+    EXPECT_OK(weir_event_sync(gated.after, 0));
     finish_gated(&gated);
 }
 
@@ -61,7 +62,7 @@ CONFORM(Event, SyncAny)
 
     make_gated(f, &a);
     make_gated(f, &b);
-    const struct weir_event events[] = {a.behind, b.behind};
+    const struct weir_event events[] = {a.after, b.after};
     EXPECT_INT_EQ(weir_event_sync_any(events, 2, 0, &index), WEIR_TIMEOUT);
     EXPECT_INT_EQ(weir_event_sync_any(events, 2, 2000000, &index), WEIR_TIMEOUT);
     gate_open(b.gate);
@@ -81,7 +82,7 @@ CONFORM(Event, SyncAll)
 
     make_gated(f, &a);
     make_gated(f, &b);
-    const struct weir_event events[] = {a.behind, b.behind, a.before};
+    const struct weir_event events[] = {a.after, b.after, a.before};
     gate_open(a.gate);
     EXPECT_INT_EQ(weir_event_sync_all(events, 3, 2000000), WEIR_TIMEOUT);
     gate_open(b.gate);
@@ -110,7 +111,7 @@ CONFORM(Event, Descriptor)
 
     make_gated(f, &gated);
     for (int i = 0; i < COPIES; i++)
-        ASSERT_OK(weir_event_fd(gated.behind, &fds[i]));
+        ASSERT_OK(weir_event_fd(gated.after, &fds[i]));
     ASSERT_OK(weir_event_fd(gated.before, &early));
     EXPECT_TRUE(readable(early, POLL_GUARD_MS));
     EXPECT_FALSE(readable(fds[0], 5));
@@ -119,12 +120,12 @@ CONFORM(Event, Descriptor)
     for (int i = 0; i < COPIES; i++)
         if (i != 1)
             EXPECT_TRUE(readable(fds[i], POLL_GUARD_MS));
-    EXPECT_OK(weir_event_query(gated.behind));
+    EXPECT_OK(weir_event_query(gated.after));
     for (int i = 0; i < COPIES; i++)
         if (i != 1)
             close(fds[i]);
     close(early);
-    EXPECT_INVALID(weir_event_fd(gated.behind, NULL), "out_fd");
+    EXPECT_INVALID(weir_event_fd(gated.after, NULL), "out_fd");
     finish_gated(&gated);
 }
 
@@ -158,7 +159,7 @@ CONFORM(Event, OfAQueueThatIsGone)
     ASSERT_OK(weir_queue_record(queue, &event));
     ASSERT_OK(weir_event_sync(event, HANG_GUARD_NS));
     weir_queue_destroy(&queue);
-    // Its slot is used again, its id is not.
+    // Its slot is reused, its id is not.
     for (int i = 0; i < 20; i++) {
         queue = conform_queue(f, "new");
         struct weir_event fresh;
@@ -197,10 +198,10 @@ CONFORM(Event, Forged)
     EXPECT_INVALID(weir_queue_wait(queue, far), "no operation");
     EXPECT_INVALID(weir_event_fd(beyond, &fd), "no operation");
     EXPECT_INT_EQ(fd, -1);
-    // Half a zero is a zero.
+    // An event with one member zero counts as zeroed.
     EXPECT_INVALID(weir_event_query((struct weir_event){event.queue, 0}), "never recorded");
     EXPECT_INVALID(weir_event_query((struct weir_event){0, 1}), "never recorded");
-    // A queue that never was is told from one that is gone.
+    // A queue that never existed is distinguished from a destroyed one.
     EXPECT_INVALID(weir_event_query((struct weir_event){UINT64_MAX, 1}), "of no queue");
     EXPECT_INVALID(weir_queue_wait(queue, (struct weir_event){UINT64_MAX, 1}), "of no queue");
     EXPECT_SYNC(other);
@@ -208,7 +209,8 @@ CONFORM(Event, Forged)
     weir_queue_destroy(&other);
 }
 
-// Also on a queue that has failed, where every sequence is behind the failure.
+// Also on a queue that has failed, where every sequence number is after the
+// failure.
 CONFORM(Event, ForgedOfAFailedQueue)
 {
     weir_queue *queue = conform_queue(f, "failed");
@@ -238,13 +240,13 @@ CONFORM(Event, OfAnotherRuntime)
     struct gated gated;
     make_gated(&second, &gated);
     weir_queue *queue = conform_queue(f, "q");
-    EXPECT_INVALID(weir_queue_wait(queue, gated.behind), "another runtime");
+    EXPECT_INVALID(weir_queue_wait(queue, gated.after), "another runtime");
     // On the host it is an event like any other.
-    EXPECT_INT_EQ(weir_event_query(gated.behind), WEIR_NOT_READY);
+    EXPECT_INT_EQ(weir_event_query(gated.after), WEIR_NOT_READY);
     finish_gated(&gated);
     EXPECT_SYNC(queue);
 
-    // Nor does another runtime's failure become this queue's.
+    // Nor does another runtime's failure fail this queue.
     weir_queue *failed = conform_queue(&second, "failed");
     struct gate *gate = gate_create();
     ASSERT_OK(weir_queue_host_call(failed, gate_function, gate));

@@ -1,5 +1,5 @@
-// A failed operation: everything behind it reports its first cause, with the
-// file:line of its own submission, and nothing else is touched.
+// A failed operation: everything after it reports its first cause, with the
+// file:line of the failed operation's submission, and nothing else is affected.
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -29,7 +29,7 @@ struct failing {
     weir_queue *queue;
     weir_buffer *buffer;
     struct weir_event before; // operation 2
-    struct weir_event behind; // operation 6
+    struct weir_event after;  // operation 6
     int line;                 // of operation 3
 };
 
@@ -47,10 +47,10 @@ static void submit_failing(struct fixture *f, struct failing *failing, weir_host
     // The failure may be known by now, and these refused.
     weir_queue_fill(failing->queue, failing->buffer, 0, SIZE, &value, 4);
     weir_queue_fill(failing->queue, failing->buffer, 0, SIZE, &value, 4);
-    weir_queue_record(failing->queue, &failing->behind);
+    weir_queue_record(failing->queue, &failing->after);
 }
 
-// The failing call waits behind a gate, so that all six are accepted.
+// The failing call waits at a gate, so that all six are accepted.
 struct gated_failure {
     struct gate *gate;
     weir_status status;
@@ -79,8 +79,8 @@ CONFORM(FailedOperation, ReportsTheFirstCause)
     struct weir_event end;
 
     submit_failing(f, &failing, fail_behind_gate, &failure);
-    ASSERT_UINT_EQ(failing.behind.sequence, 6);
-    ASSERT_OK(weir_queue_wait(dependent, failing.behind));
+    ASSERT_UINT_EQ(failing.after.sequence, 6);
+    ASSERT_OK(weir_queue_wait(dependent, failing.after));
     ASSERT_OK(weir_queue_host_call(dependent, count_up, &count));
     ASSERT_OK(weir_queue_record(dependent, &end));
     ASSERT_OK(weir_queue_host_call(unrelated, count_up, &count));
@@ -89,7 +89,7 @@ CONFORM(FailedOperation, ReportsTheFirstCause)
     EXPECT_REFUSED(weir_event_sync(end, HANG_GUARD_NS), WEIR_ERROR_IO, "operation 3 of queue");
     EXPECT_CAUSE(failing.line, "failing");
     EXPECT_CONTAINS(weir_last_error()->message, "host call");
-    EXPECT_REFUSED(weir_event_query(failing.behind), WEIR_ERROR_IO, "operation 3 of queue");
+    EXPECT_REFUSED(weir_event_query(failing.after), WEIR_ERROR_IO, "operation 3 of queue");
     EXPECT_CAUSE(failing.line, "failing");
     EXPECT_REFUSED(weir_event_error(end), WEIR_ERROR_IO, "operation 3 of queue");
     EXPECT_CAUSE(failing.line, "failing");
@@ -118,7 +118,7 @@ CONFORM(FailedOperation, RefusesSubmissionsUntilRecovery)
     planes[0].buffer = failing.buffer;
     planes[1].buffer = buffer;
     gate_open(failure.gate);
-    EXPECT_INT_EQ(weir_event_sync(failing.behind, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
+    EXPECT_INT_EQ(weir_event_sync(failing.after, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
 
     weir_queue *queue = failing.queue;
     for (int round = 0; round < 2; round++) {
@@ -140,7 +140,7 @@ CONFORM(FailedOperation, RefusesSubmissionsUntilRecovery)
         EXPECT_OK(weir_queue_recover(queue));
     }
     // Events recorded before keep reporting, those before the failure do not.
-    EXPECT_INT_EQ(weir_event_query(failing.behind), WEIR_ERROR_HOST_CALL);
+    EXPECT_INT_EQ(weir_event_query(failing.after), WEIR_ERROR_HOST_CALL);
     EXPECT_OK(weir_event_query(failing.before));
     weir_buffer_destroy(&buffer);
     destroy_failing(&failing);
@@ -169,7 +169,7 @@ CONFORM(FailedOperation, ASecondFailureHasItsOwnCause)
     weir_queue_host_call(queue, fail_plainly, NULL);
     EXPECT_INT_EQ(weir_queue_sync(queue, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
     EXPECT_CAUSE(line, "twice");
-    // The detail of the first failure must not shine through.
+    // The detail of the first failure must not appear.
     EXPECT_NOT_CONTAINS(weir_last_error()->message, "operation 1 of");
     ASSERT_OK(weir_queue_recover(queue));
     EXPECT_SYNC(queue);
@@ -210,7 +210,8 @@ CONFORM(FailedOperation, KeepsTheDetailOfTheHostCall)
     weir_queue_destroy(&queue);
 }
 
-// A fails; B waits on A, C waits on B: who only looks at C learns of A.
+// A fails; B waits on A, C waits on B: a caller that only queries C gets A's
+// failure.
 CONFORM(FailedOperation, ReachesThroughAThirdQueue)
 {
     struct gated_failure failure = {gate_create(), WEIR_ERROR_HOST_CALL};
@@ -224,7 +225,7 @@ CONFORM(FailedOperation, ReachesThroughAThirdQueue)
 
     submit_failing(f, &failing, fail_behind_gate, &failure);
     ASSERT_OK(weir_queue_record(b, &early_b));
-    ASSERT_OK(weir_queue_wait(b, failing.behind));
+    ASSERT_OK(weir_queue_wait(b, failing.after));
     ASSERT_OK(weir_queue_record(b, &late_b));
     ASSERT_OK(weir_queue_wait(c, early_b));
     ASSERT_OK(weir_queue_record(c, &early_c));
@@ -236,7 +237,7 @@ CONFORM(FailedOperation, ReachesThroughAThirdQueue)
     EXPECT_OK(weir_event_query(early_c));
     EXPECT_OK(weir_event_query(early_b));
     EXPECT_INT_EQ(weir_event_query(late_b), WEIR_ERROR_HOST_CALL);
-    // All three recover on their own.
+    // Each of the three is recovered separately.
     EXPECT_OK(weir_queue_recover(c));
     EXPECT_SYNC(c);
     EXPECT_OK(weir_queue_recover(b));
@@ -264,7 +265,7 @@ CONFORM(FailedOperation, OneOfManyWaits)
     for (int i = 0; i < QUEUES; i++) {
         queues[i] = conform_queue(f, "healthy");
         ASSERT_OK(weir_queue_record(queues[i], &event));
-        ASSERT_OK(weir_queue_wait(last, i == QUEUES / 2 ? failing.behind : event));
+        ASSERT_OK(weir_queue_wait(last, i == QUEUES / 2 ? failing.after : event));
     }
     ASSERT_OK(weir_queue_record(last, &event));
     gate_open(failure.gate);
@@ -287,14 +288,14 @@ CONFORM(FailedOperation, OutlivesItsQueue)
 
     submit_failing(f, &failing, fail_behind_gate, &failure);
     gate_open(failure.gate);
-    EXPECT_INT_EQ(weir_event_sync(failing.behind, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
+    EXPECT_INT_EQ(weir_event_sync(failing.after, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
     weir_queue_destroy(&failing.queue);
     EXPECT_OK(weir_event_query(failing.before));
-    EXPECT_INT_EQ(weir_event_query(failing.behind), WEIR_ERROR_HOST_CALL);
+    EXPECT_INT_EQ(weir_event_query(failing.after), WEIR_ERROR_HOST_CALL);
     EXPECT_CAUSE(failing.line, "failing");
-    EXPECT_INT_EQ(weir_event_sync(failing.behind, 0), WEIR_ERROR_HOST_CALL);
-    // Waiting on it is the waiting queue's failure.
-    EXPECT_INT_EQ(weir_queue_wait(late, failing.behind), WEIR_ERROR_HOST_CALL);
+    EXPECT_INT_EQ(weir_event_sync(failing.after, 0), WEIR_ERROR_HOST_CALL);
+    // Waiting for it fails the waiting queue.
+    EXPECT_INT_EQ(weir_queue_wait(late, failing.after), WEIR_ERROR_HOST_CALL);
     EXPECT_INT_EQ(weir_queue_sync(late, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
     EXPECT_CAUSE(failing.line, "failing");
     EXPECT_OK(weir_queue_recover(late));
@@ -314,19 +315,19 @@ CONFORM(FailedOperation, OutlivesAQueueDestroyedInUse)
 
     submit_failing(f, &failing, fail_behind_gate, &failure);
     weir_queue_destroy(&failing.queue);
-    EXPECT_INT_EQ(weir_event_query(failing.behind), WEIR_NOT_READY);
+    EXPECT_INT_EQ(weir_event_query(failing.after), WEIR_NOT_READY);
     gate_open(failure.gate);
-    EXPECT_INT_EQ(weir_event_sync(failing.behind, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
+    EXPECT_INT_EQ(weir_event_sync(failing.after, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
     EXPECT_CAUSE(failing.line, "failing");
     EXPECT_OK(weir_event_query(failing.before));
     ASSERT_OK(weir_device_trim(f->device));
-    EXPECT_INT_EQ(weir_event_query(failing.behind), WEIR_ERROR_HOST_CALL);
+    EXPECT_INT_EQ(weir_event_query(failing.after), WEIR_ERROR_HOST_CALL);
     destroy_failing(&failing);
     gate_destroy(&failure.gate);
 }
 
-// A queue that fails at its end, by waiting on a failed event, while older work
-// of its own is still held: that work lies before the failure and must run.
+// A queue that fails at its end, by waiting for a failed event, while its own
+// older work is still held: that work comes before the failure and must run.
 CONFORM(FailedOperation, LeavesEarlierWorkAlone)
 {
     struct gate *gate = gate_create();
@@ -370,7 +371,7 @@ CONFORM(FailedOperation, OfSeveralEvents)
 
     submit_failing(f, &failing, fail_behind_gate, &failure);
     ASSERT_OK(weir_queue_record(healthy, &events[0]));
-    events[1] = failing.behind;
+    events[1] = failing.after;
     ASSERT_OK(weir_queue_record(healthy, &events[2]));
     gate_open(failure.gate);
     EXPECT_INT_EQ(weir_event_sync_all(events, 3, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
@@ -384,7 +385,7 @@ CONFORM(FailedOperation, OfSeveralEvents)
     gate_destroy(&failure.gate);
 }
 
-// A refused argument submits nothing and fails nothing.
+// A refused argument submits nothing and does not fail the queue.
 CONFORM(FailedOperation, ARefusedArgumentIsNone)
 {
     weir_queue *queue = conform_queue(f, "q");

@@ -1,5 +1,5 @@
-// What the tests of graphs and of captures share: queues and memory, and short names for
-// what most of them do.
+// Shared by the tests of graphs and of captures: queues and memory, and short names for
+// common steps.
 #ifndef WEIR_TESTS_CONFORMANCE_GRAPH_RIG_H
 #define WEIR_TESTS_CONFORMANCE_GRAPH_RIG_H
 
@@ -60,7 +60,7 @@ static inline void copy(weir_queue *queue, weir_buffer *dst, weir_buffer *src, s
     EXPECT_OK(weir_queue_copy(queue, dst, offset, src, offset, size));
 }
 
-// `to` is behind what `from` has so far.
+// Makes `to` wait for everything that `from` has so far.
 static inline void follow(weir_queue *to, weir_queue *from)
 {
     struct weir_event event;

@@ -1,5 +1,4 @@
-// Graphs: what they compute, in which order, what updates change, and what may be
-// destroyed when.
+// Graphs: results, order, updates, and lifetimes.
 #include <pthread.h>
 #include <string.h>
 
@@ -75,7 +74,7 @@ CONFORM(Graph, TwoForks)
     destroy_rig(&r);
 }
 
-// Several events between three queues, some of them behind others, and one that begins
+// Several events between three queues, some of them after others, and a graph that begins
 // with a fork: its first nodes are on the other queues.
 CONFORM(Graph, ThreeQueues)
 {
@@ -189,7 +188,7 @@ CONFORM(Graph, EveryKindOfNode)
     destroy_rig(&r);
 }
 
-// Empty operations become no nodes, and an empty graph is one all the same.
+// No nodes are made of empty operations, and an empty graph is still a graph.
 CONFORM(Graph, Empty)
 {
     struct rig r;
@@ -275,7 +274,7 @@ CONFORM(Graph, Relaunch)
     destroy_counter(&counter);
 }
 
-// Launches on two queues in turns, none of them synced, still count one by one.
+// Alternating launches on two queues, without syncs, still count one by one.
 CONFORM(Graph, LaunchesNeverOverlap)
 {
     CONFORM_NEEDS_KERNELS(f);
@@ -320,7 +319,7 @@ CONFORM(Graph, ForkedLaunchesNeverOverlap)
     destroy_rig(&r);
 }
 
-// A launch waits for the launch before, and not for what that queue does afterwards.
+// A launch waits for the previous launch, but not for later work of that launch's queue.
 CONFORM(Graph, WaitsForTheLaunchAlone)
 {
     struct rig r;
@@ -339,7 +338,7 @@ CONFORM(Graph, WaitsForTheLaunchAlone)
     destroy_rig(&r);
 }
 
-// Launches that a host call holds up, on the one queue and, behind it, on another.
+// Launches that a host call holds, on one queue and, waiting for it, on another.
 CONFORM(Graph, BehindAHostCall)
 {
     struct rig r;
@@ -441,7 +440,7 @@ CONFORM(Graph, UpdateLaunch)
     destroy_counter(&counter);
 }
 
-// A launch that is under way keeps the operands it was launched with.
+// A launch keeps the operands with which it was submitted.
 CONFORM(Graph, UpdateBehindALaunch)
 {
     struct rig r;
@@ -529,7 +528,7 @@ CONFORM(Graph, OperandsDestroyedFirst)
     destroy_rig(&r);
 }
 
-// What an update takes out of a graph is free of it, and what it puts in is not.
+// An object that an update removes from a graph can be freed; one that it adds cannot.
 CONFORM(Graph, UpdateMovesTheUse)
 {
     struct rig r;
@@ -582,7 +581,7 @@ CONFORM(Graph, KeepsItsDeviceOpen)
     weir_graph_destroy(NULL);
 }
 
-// A launch, or several, and no memory and no native object is taken once warm.
+// Once warm, launches allocate no memory and create no native object.
 static void expect_flat(weir_queue *queue, weir_graph *graph)
 {
     struct weir_counters before;
@@ -617,8 +616,8 @@ CONFORM(Graph, LaunchesAllocateNothing)
 
 // Failures.
 
-// A launch behind a failure is refused with its cause, and another queue inherits it only
-// where it waits for what failed.
+// A launch after a failure is refused with its cause, and another queue inherits the
+// failure only if it waits for the failed work.
 CONFORM(Graph, BehindAFailure)
 {
     struct rig r;
@@ -636,12 +635,12 @@ CONFORM(Graph, BehindAFailure)
     EXPECT_REFUSED(weir_capture_begin(r.a), WEIR_ERROR_HOST_CALL, "host call");
     ASSERT_OK(weir_queue_recover(r.a));
     ASSERT_OK(weir_queue_recover(r.c));
-    // The launch that failed is over, and is no cause any more.
+    // The failed launch has ended, and no longer causes failures.
     ASSERT_OK(weir_queue_graph(r.b, graph));
     EXPECT_SYNC(r.b);
     EXPECT_TRUE(all_are(r.host, 0, SIZE, 4));
 
-    // What fails behind a launch is not the next launch's affair.
+    // A failure after a launch does not affect the next launch.
     ASSERT_OK(weir_queue_graph(r.a, graph));
     ASSERT_OK(weir_queue_host_call(r.a, fail_plainly, NULL));
     EXPECT_REFUSED(weir_queue_sync(r.a, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL, "host call");
@@ -653,7 +652,7 @@ CONFORM(Graph, BehindAFailure)
     destroy_rig(&r);
 }
 
-// Threads launch one graph on queues of their own while another changes it.
+// Threads launch one graph, each on its own queue, while another thread updates it.
 struct launcher {
     pthread_t thread;
     weir_queue *queue;

@@ -1,5 +1,5 @@
-// Host calls: in the order of their queue, on a thread of the library's, and in
-// nobody else's way.
+// Host calls: in the order of their queue, on a library thread, and without
+// delaying other queues.
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -102,8 +102,8 @@ static weir_status submit_more(void *user)
     return submitter->status;
 }
 
-// The function's own submission comes behind what is there: the 3 it fills in
-// outlives the 2 that was submitted before the function ran.
+// The function's own submission comes after the work that is already there: its
+// fill with 3 overwrites the 2 that was submitted before the function ran.
 CONFORM(HostCall, MaySubmit)
 {
     struct gate *gate = gate_create();
@@ -180,7 +180,7 @@ CONFORM(HostCall, MayNotWait)
     weir_queue_destroy(&other);
 }
 
-// While one queue's function blocks, every kind of work of another goes through:
+// While one queue's function blocks, every kind of work of another queue runs:
 // copies, host calls, blocking transfers.
 CONFORM(HostCall, DelaysNoOtherQueue)
 {
@@ -223,7 +223,7 @@ static void *upload_behind_gate(void *user)
     return NULL;
 }
 
-// A blocking transfer that waits behind a closed gate stops no other transfer.
+// A blocking transfer that waits at a closed gate stops no other transfer.
 CONFORM(HostCall, DelaysNoTransferOfAnotherQueue)
 {
     struct gate *gate = gate_create();
@@ -253,8 +253,8 @@ CONFORM(HostCall, DelaysNoTransferOfAnotherQueue)
     gate_destroy(&gate);
 }
 
-// Each of three queues is gated and waits on the one before; the gates open in
-// the order that helps least.
+// Each of three queues is gated and waits for the one before; the gates open in
+// the worst order.
 CONFORM(HostCall, GatedChainOfThreeQueues)
 {
     struct gate *gates[3];
@@ -291,7 +291,8 @@ CONFORM(HostCall, GatedChainOfThreeQueues)
     }
 }
 
-// What a call points to is read before it returns, also when the queue is held.
+// Data that a call points to is read before it returns, also if the queue is
+// held.
 CONFORM(HostCall, HeldOperationsKeepTheirArguments)
 {
     struct gate *gate = gate_create();
@@ -312,8 +313,8 @@ CONFORM(HostCall, HeldOperationsKeepTheirArguments)
     gate_destroy(&gate);
 }
 
-// Queues turn from held to free and back while work keeps coming: nothing is
-// lost, nothing overtakes.
+// Queues change between held and free while work is submitted: nothing is lost
+// or reordered.
 CONFORM(HostCall, AlternatesWithOtherWork)
 {
     enum {

@@ -1,5 +1,4 @@
-// Native handles out, native calls between Weir's own work, and queues and memory that
-// are the caller's.
+// Native handles, native calls between Weir's own work, and the caller's queues and memory.
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -14,7 +13,7 @@ enum {
 static const struct weir_extent blocks = {WORDS / 64, 1, 1};
 static const struct weir_extent block = {64, 1, 1};
 
-// Whether the buffer holds `value` + i * `step` in word i, for `count` of them from `first`.
+// Whether word i of the buffer is `value` + i * `step`, for `count` words from `first`.
 static bool holds_words(weir_queue *queue, weir_buffer *buffer, size_t first, size_t count,
                         uint32_t value, uint32_t step)
 {
@@ -181,7 +180,7 @@ CONFORM(Interop, HeldNativeCall)
     weir_queue_destroy(&queue);
 }
 
-// What a native call enqueues is flushed before another queue waits for it.
+// Work that a native call enqueues is flushed before another queue waits for it.
 CONFORM(Interop, NativeCallIsFlushed)
 {
     CONFORM_NEEDS_NATIVE(f);
@@ -291,7 +290,7 @@ static weir_status call_weir(const struct weir_native_queue *native, void *user)
     return WEIR_OK;
 }
 
-// It would wait for itself; it is told so.
+// It would wait for itself, and is refused.
 CONFORM(Interop, NativeCallMayNotCallItsQueue)
 {
     CONFORM_NEEDS_NATIVE(f);
@@ -381,8 +380,8 @@ CONFORM(Interop, WrappedQueue)
     weir_queue_destroy(&own);
 }
 
-// Weir has not heard yet that the work is done when the queue is destroyed. The native
-// one may go all the same, and nothing of Weir's touches it any more.
+// When the queue is destroyed, Weir does not know yet that its work is done. The native
+// queue may still be destroyed, and Weir does not touch it any more.
 CONFORM(Interop, NativeQueueGoesBehindTheWrapped)
 {
     CONFORM_NEEDS_NATIVE(f);
@@ -405,8 +404,8 @@ CONFORM(Interop, NativeQueueGoesBehindTheWrapped)
     weir_queue_destroy(&own);
 }
 
-// Two queues of Weir's on one native queue, with a host call in the first: the second goes
-// on, since the first is only held here.
+// Two Weir queues on one native queue, with a host call in the first: the second continues,
+// since the first is only held inside Weir.
 CONFORM(Interop, WrappedQueueOfWeirs)
 {
     CONFORM_NEEDS_NATIVE(f);
@@ -600,7 +599,7 @@ CONFORM(Interop, AdoptRefusals)
     weir_buffer_destroy(&owner);
 }
 
-// A cl_mem is retained, so its creator may let go of it at once.
+// A cl_mem is retained, so its creator may release it at once.
 CONFORM(Interop, AdoptedObjectIsRetained)
 {
     CONFORM_NEEDS_NATIVE(f);

@@ -203,7 +203,7 @@ CONFORM(Launch, RequiredBlock)
     destroy_bench(&x);
 }
 
-// A range that starts inside a buffer, as the device allows it.
+// A range that starts inside a buffer, at an offset that the device allows.
 CONFORM(Launch, Offsets)
 {
     struct bench x;
@@ -290,7 +290,7 @@ CONFORM(Launch, HostBuffers)
     destroy_bench(&x);
 }
 
-// Arguments are read before the call returns, also behind a gate.
+// Arguments are read before the call returns, also in a gated queue.
 CONFORM(Launch, HeldLaunchKeepsItsArguments)
 {
     CONFORM_NEEDS_KERNELS(f);

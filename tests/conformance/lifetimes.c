@@ -1,4 +1,4 @@
-// Destroying what is in use, calls that must not wait, closing, and forks.
+// Destroying objects in use, calls that must not wait, closing, and forks.
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -28,7 +28,7 @@ CONFORM(DestroyInUse, Queue)
     gate_open(gate);
     EXPECT_OK(weir_event_sync(event, HANG_GUARD_NS));
     EXPECT_INT_EQ(conform_bytes(buffer)[SIZE - 1], value);
-    // Gone, and therefore complete.
+    // The queue is gone, so its event is complete.
     ASSERT_OK(weir_device_trim(f->device));
     EXPECT_OK(weir_event_query(event));
     weir_buffer_destroy(&buffer);
@@ -81,7 +81,7 @@ CONFORM(DestroyInUse, Buffers)
     weir_buffer_destroy(&source);
     weir_buffer_destroy(&middle);
     EXPECT_NULL(middle);
-    // New memory must not be the old.
+    // The new buffer must not get the old memory.
     weir_buffer *other = conform_device_buffer(f, SIZE);
     weir_queue *quick = conform_queue(f, "quick");
     conform_write(quick, other, 1);
@@ -238,7 +238,7 @@ CONFORM(DestroyInUse, NullIsAccepted)
 }
 
 // Every create, destroy and submit that is not documented as possibly waiting.
-// A sync of the new queue is only asked for where nothing keeps the device busy.
+// The new queue is synced only if nothing keeps the device busy.
 static void create_and_destroy_everything(struct fixture *f, bool sync)
 {
     // The queue may still write to it when this returns.
@@ -272,7 +272,8 @@ static void create_and_destroy_everything(struct fixture *f, bool sync)
     weir_queue_destroy(&queue);
 }
 
-// Asserted by order, not by a clock: all of it returns while the gate is closed.
+// Asserted by order, not by a clock: all these calls return while the gate is
+// closed.
 CONFORM(NoImplicitDeviceWait, BehindAGate)
 {
     struct gate *gate = gate_create();
@@ -301,8 +302,8 @@ CONFORM(NoImplicitDeviceWait, BehindAGate)
     gate_destroy(&gate);
 }
 
-// The same beside a kernel that runs. How long that takes is not known, so a
-// kernel that was over too soon is tried again with four times the work.
+// The same while a kernel runs. Its run time is not known, so if it ended too
+// early, the test is repeated with four times the work.
 CONFORM(NoImplicitDeviceWait, BesideARunningKernel)
 {
     CONFORM_NEEDS_KERNELS(f);
@@ -368,7 +369,8 @@ CONFORM(Closing, RuntimeWithAnOpenDevice)
     EXPECT_PTR_EQ(runtime, f->runtime);
 }
 
-// Closing waits for what was destroyed in use; the memory is the test's.
+// Closing waits for objects that were destroyed in use; the memory belongs to
+// the test.
 CONFORM(Closing, WaitsForWhatWasDestroyedInUse)
 {
     enum {
@@ -403,7 +405,7 @@ CONFORM(Closing, WaitsForWhatWasDestroyedInUse)
 
 #define COUNT_FORKED(call) (call) == WEIR_ERROR_FORKED ? 0 : 1
 
-// In the child: the number of calls that do not say WEIR_ERROR_FORKED.
+// In the child: the number of calls that do not return WEIR_ERROR_FORKED.
 static int try_everything(struct fixture *f, weir_queue *queue, weir_buffer *buffer,
                           weir_kernel *kernel, struct weir_event event)
 {
@@ -489,7 +491,7 @@ CONFORM(Forked, EveryCallInTheChildIsAnError)
     ASSERT_INT_EQ(waitpid(child, &status, 0), child);
     ASSERT_TRUE(WIFEXITED(status));
     EXPECT_INT_EQ(WEXITSTATUS(status), 0);
-    // The parent goes on.
+    // The parent continues to work.
     EXPECT_SYNC(queue);
     weir_kernel_destroy(&kernel);
     weir_buffer_destroy(&buffer);

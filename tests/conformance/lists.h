@@ -1,4 +1,4 @@
-// What the suite excuses. Both lists are meant to be short.
+// The tests that the suite excuses. Both lists should stay short.
 #ifndef WEIR_TESTS_CONFORMANCE_LISTS_H
 #define WEIR_TESTS_CONFORMANCE_LISTS_H
 
@@ -16,8 +16,8 @@ struct conform_entry {
 // PoCL, NVIDIA's OpenCL or CUDA.
 extern const struct conform_entry conform_unsupported[];
 
-// Temporary: a defect that is known. The test runs, in a process of its own;
-// when it passes, that is a failure, and the entry is to be taken out.
+// Temporary: a known defect. The test runs in a separate process; if it passes,
+// that is a failure, and the entry must be removed.
 extern const struct conform_entry conform_expected_failures[];
 
 // The entry of a list, which ends with a NULL test, that fits; or NULL.

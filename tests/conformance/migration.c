@@ -1,5 +1,5 @@
-// The legacy queue: what programs rely on that come from the default stream. Nothing here
-// waits explicitly, but to look at results.
+// The legacy queue: the order that programs ported from the default stream rely on.
+// Nothing here waits explicitly, except to check results.
 #include <stdatomic.h>
 
 #include "tests/conformance/suite.h"
@@ -67,7 +67,7 @@ CONFORM(Legacy, WaitsForEveryQueue)
     gate_destroy(&gate);
 }
 
-// Also one that is made behind the operation.
+// Also a queue that is created after the operation.
 CONFORM(Legacy, EveryQueueWaitsForIt)
 {
     enum {
@@ -107,8 +107,8 @@ CONFORM(Legacy, EveryQueueWaitsForIt)
     gate_destroy(&gate);
 }
 
-// Bytes go from buffer to buffer, each time on another queue and on the legacy one
-// between them, behind host calls that are slow.
+// Bytes go from buffer to buffer, each time on another queue, with the legacy queue in
+// between, after slow host calls.
 CONFORM(Legacy, ThereAndBack)
 {
     enum {
@@ -140,7 +140,7 @@ CONFORM(Legacy, ThereAndBack)
         weir_queue_destroy(&queues[i]);
 }
 
-// A kernel takes long on one queue; without the order the legacy queue's copy is over
+// A long kernel runs on one queue; without the order the legacy queue's copy would end
 // before it.
 CONFORM(Legacy, WaitsForSlowKernels)
 {
@@ -177,7 +177,7 @@ CONFORM(Legacy, WaitsForSlowKernels)
     weir_queue_destroy(&queue);
 }
 
-// One that was destroyed with its work under way is waited for all the same.
+// A queue that was destroyed while its work was running is waited for too.
 CONFORM(Legacy, WaitsForAQueueThatIsBeingDestroyed)
 {
     struct gate *gate = gate_create();
@@ -200,7 +200,7 @@ CONFORM(Legacy, WaitsForAQueueThatIsBeingDestroyed)
     gate_destroy(&gate);
 }
 
-// A sync with it is one with all of the device.
+// A sync with it waits for the whole device.
 CONFORM(Legacy, SyncIsForTheWholeDevice)
 {
     atomic_int count = 0;
@@ -238,7 +238,7 @@ CONFORM(Legacy, IsOneAndTheDevicesOwn)
     EXPECT_TRUE(legacy == legacy_queue(f));
 }
 
-// Two queues beside it stay independent of each other as long as it is not used.
+// Two other queues stay independent of each other as long as it is not used.
 CONFORM(Legacy, OrdersNothingWhileItIsNotUsed)
 {
     struct gate *gate = gate_create();
@@ -256,7 +256,7 @@ CONFORM(Legacy, OrdersNothingWhileItIsNotUsed)
     gate_destroy(&gate);
 }
 
-// What it waited for fails it, and nobody else.
+// A failure of work that it waited for fails it, and no other queue.
 CONFORM(Legacy, FailsWithWhatItWaitsFor)
 {
     weir_queue *legacy = legacy_queue(f);
@@ -281,37 +281,38 @@ CONFORM(Legacy, FailsWithWhatItWaitsFor)
     weir_queue_destroy(&healthy);
 }
 
-// Its own failure is its own; a queue that waits for an event of it takes part.
+// Its own failure does not fail other queues, except one that waits for one of its
+// events.
 CONFORM(Legacy, FailsNobodyButWhoWaitsForItsEvents)
 {
     struct gate *gate = gate_create();
     weir_queue *legacy = legacy_queue(f);
-    weir_queue *beside = conform_queue(f, "beside");
-    weir_queue *behind = conform_queue(f, "behind");
+    weir_queue *other = conform_queue(f, "other");
+    weir_queue *after = conform_queue(f, "after");
     atomic_int count = 0;
 
     ASSERT_OK(weir_queue_host_call(legacy, gate_function, gate));
     ASSERT_OK(weir_queue_host_call(legacy, fail_plainly, NULL));
     const struct weir_event end = record(legacy);
-    ASSERT_OK(weir_queue_host_call(beside, count_up, &count));
-    ASSERT_OK(weir_queue_wait(behind, end));
+    ASSERT_OK(weir_queue_host_call(other, count_up, &count));
+    ASSERT_OK(weir_queue_wait(after, end));
     gate_open(gate);
-    EXPECT_SYNC(beside);
+    EXPECT_SYNC(other);
     EXPECT_INT_EQ(atomic_load(&count), 1);
-    EXPECT_INT_EQ(weir_queue_sync(behind, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
+    EXPECT_INT_EQ(weir_queue_sync(after, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
     EXPECT_INT_EQ(weir_event_sync(end, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
     EXPECT_OK(weir_queue_recover(legacy));
-    EXPECT_OK(weir_queue_recover(behind));
+    EXPECT_OK(weir_queue_recover(after));
     EXPECT_SYNC(legacy);
-    EXPECT_SYNC(behind);
-    EXPECT_SYNC(beside);
-    weir_queue_destroy(&beside);
-    weir_queue_destroy(&behind);
+    EXPECT_SYNC(after);
+    EXPECT_SYNC(other);
+    weir_queue_destroy(&other);
+    weir_queue_destroy(&after);
     gate_destroy(&gate);
 }
 
-// A queue that failed while the legacy queue ran on is behind it again once it has
-// recovered.
+// A queue that failed while the legacy queue kept running is ordered after it again once
+// it has recovered.
 CONFORM(Legacy, KeepsItsOrderBehindARecovery)
 {
     struct gate *gate = gate_create();
@@ -379,7 +380,8 @@ CONFORM(Legacy, InAHostCall)
     weir_queue_destroy(&queue);
 }
 
-// What one queue has freed, another is given although the free is far from complete.
+// Memory that one queue has freed is allocated on another although the free is not
+// complete.
 static void expect_block_goes(struct fixture *f, weir_queue *from, weir_queue *to)
 {
     struct gate *gate = gate_create();
@@ -410,7 +412,7 @@ static void expect_block_goes(struct fixture *f, weir_queue *from, weir_queue *t
     gate_destroy(&gate);
 }
 
-// The legacy queue is behind all others, and all others are behind it.
+// The legacy queue comes after all other queues, and all others come after it.
 CONFORM(Legacy, TakesFromAPoolWhatAnyQueueFreed)
 {
     weir_queue *queue = conform_queue(f, "q");
@@ -434,12 +436,12 @@ struct worker {
     struct fixture *f;
     weir_queue *legacy;
     weir_buffer *slot;
-    weir_buffer *results; // ROUNDS bytes a round
+    weir_buffer *results; // ROUNDS bytes per round
     unsigned number;
 };
 
-// The legacy queue copies what the thread's own queue filled in, and that goes on to
-// spoil it at once: both directions must hold.
+// The legacy queue copies the data that the thread's queue filled in, and the thread's
+// queue overwrites it at once: both directions must be ordered.
 static void *fill_copy_spoil(void *user)
 {
     struct worker *worker = user;
@@ -504,8 +506,8 @@ static void *come_and_go(void *user)
             EXPECT_INT_EQ(weir_queue_sync(queue, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
             EXPECT_OK(weir_queue_recover(queue));
         }
-        // It may have failed with one of those, and be recovered by another thread. Then
-        // nothing orders the next fill behind this one.
+        // The legacy queue may have failed with one of those queues and be recovered by
+        // another thread. Then nothing orders the next fill after this one.
         const bool refused =
             weir_queue_copy(worker->legacy, worker->results, 0, worker->slot, 0, SIZE) < 0;
         if (refused)

@@ -1,5 +1,5 @@
-// See the header. On CUDA the functions are asked for as the backend does, so that the
-// tests' driver serves too.
+// See the header. On CUDA the functions are looked up as the backend does, so that the
+// tests' driver works too.
 #include "tests/conformance/native.h"
 
 #include <dlfcn.h>
@@ -16,7 +16,7 @@ static void *open_driver(const char *name)
     return driver;
 }
 
-// Asked by hand, because the two tables of symbols are the backends' own.
+// Looked up here, because the two symbol tables are private to the backends.
 static void (*find(weir_native_api api, const char *name, int version))(void)
 {
     typedef CUresult (*get_address_function)(const char *, void **, int, cuuint64_t,
@@ -156,7 +156,7 @@ void native_destroy_queue(weir_device *device, void *queue)
     EXPECT_INT_EQ(clReleaseCommandQueue(queue), CL_SUCCESS);
 }
 
-// CUDA's is pinned memory, which is not what can be adopted as device memory.
+// On CUDA this is pinned memory, which cannot be adopted as device memory.
 uint64_t native_create_memory(weir_device *device, size_t size, bool read_only)
 {
     const struct weir_native_device native = native_of(device);

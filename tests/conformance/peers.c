@@ -1,5 +1,5 @@
 // Copies between two devices of a runtime, and what each may do while the other still
-// uses its memory. Where one device is listed, the second is another opening of it.
+// uses its memory. If only one device is listed, it is opened twice.
 #include <pthread.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 
 struct side {
     struct fixture fixture; // of its device
-    weir_queue *queue;      // these two once the devices are known to be peers
+    weir_queue *queue;      // these two are set once the devices are known to be peers
     weir_buffer *memory;    // DEVICE
 };
 
@@ -49,7 +49,7 @@ static void close_side(struct side *side)
     EXPECT_OK(weir_device_close(&side->fixture.device));
 }
 
-// What the test has destroyed or closed is NULL by then.
+// Objects that the test has destroyed or closed are NULL by then.
 static void close_pair(struct pair *pair)
 {
     close_side(&pair->one);
@@ -68,7 +68,7 @@ static void make_objects(struct side *side, const char *label)
     side->memory = conform_device_buffer(&side->fixture, SIZE);
 }
 
-// Ends the test as skipped where the two cannot copy.
+// Ends the test as skipped if the two cannot copy.
 #define NEEDS_PEERS(f, pair)                              \
     do {                                                  \
         ASSERT_TRUE(open_pair(f, pair));                  \
@@ -179,7 +179,7 @@ CONFORM(Peers, Copy2D)
     close_pair(&pair);
 }
 
-// A wait orders a copy behind the other device's work, and the other way round.
+// A wait orders a copy after the other device's work, and the reverse.
 CONFORM(Peers, WaitsOrderCopies)
 {
     struct pair pair;
@@ -205,7 +205,7 @@ CONFORM(Peers, WaitsOrderCopies)
     close_pair(&pair);
 }
 
-// A graph is of one device.
+// A graph belongs to one device.
 CONFORM(Peers, NotInGraphs)
 {
     struct pair pair;
@@ -233,7 +233,7 @@ CONFORM(Peers, DestroyInUse)
     ASSERT_OK(weir_queue_host_call(pair.one.queue, gate_function, gate));
     ASSERT_OK(weir_queue_copy(pair.one.queue, pair.one.memory, 0, pair.two.memory, 0, SIZE));
     weir_buffer_destroy(&pair.two.memory);
-    // What looks through the second device's destroyed objects, and uses memory again.
+    // Calls that check the second device's destroyed objects, and reuse memory.
     for (int i = 0; i < 4; i++) {
         weir_buffer *other = conform_device_buffer(&pair.two.fixture, SIZE);
         conform_write(pair.two.queue, other, 200);
@@ -274,7 +274,7 @@ CONFORM(Peers, CloseTheOwner)
     close_pair(&pair);
 }
 
-// Its queues finish first; the memory then has nobody to wait for.
+// Its queues finish first; then the memory has no queue to wait for.
 CONFORM(Peers, CloseTheUser)
 {
     struct pair pair;

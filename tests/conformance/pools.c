@@ -1,4 +1,4 @@
-// Pools: what was freed is had again in the order of queues, and never sooner.
+// Pools: freed memory is reused in the order of queues, and never earlier.
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,8 +39,8 @@ static void fill(weir_queue *queue, weir_buffer *buffer, unsigned char value)
     EXPECT_OK(weir_queue_fill(queue, buffer, 0, weir_buffer_size(buffer), &value, 1));
 }
 
-// Free and allocate again while nothing of it has run: the second user's bytes do
-// not reach the first one's copy.
+// Free and allocate again before any of the work has run: the second user's bytes do not
+// reach the first user's copy.
 CONFORM(Pool, ReusesAtOnceOnItsOwnQueue)
 {
     struct gate *gate = gate_create();
@@ -72,8 +72,8 @@ CONFORM(Pool, ReusesAtOnceOnItsOwnQueue)
     gate_destroy(&gate);
 }
 
-// The first queue has freed, and is held: the second gets other memory, or its bytes
-// would be what the first one's copy finds.
+// The first queue has freed, and is held: the second must get other memory, or the first
+// one's copy would read its bytes.
 CONFORM(Pool, HandsOutNothingThatAnotherQueueStillUses)
 {
     struct gate *gate = gate_create();
@@ -92,7 +92,7 @@ CONFORM(Pool, HandsOutNothingThatAnotherQueueStillUses)
     EXPECT_UINT_EQ(read_statistics(pool).reused, 0);
     EXPECT_UINT_EQ(read_statistics(pool).blocked, 1);
     fill(second, other, 2);
-    ASSERT_SYNC(second); // it waits for nobody
+    ASSERT_SYNC(second); // it waits for nothing
     gate_open(gate);
     ASSERT_SYNC(first);
     EXPECT_TRUE(conform_is_filled(result, 1));
@@ -113,7 +113,7 @@ CONFORM(Pool, ReusesOnAnotherQueueBehindAnEvent)
     weir_buffer *results[2] = {conform_host_buffer(f, SIZE), conform_host_buffer(f, SIZE)};
     weir_pool *pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
     struct weir_event before;
-    struct weir_event behind;
+    struct weir_event after;
     weir_buffer *buffer = take(pool, first, SIZE);
 
     fill(first, buffer, 1);
@@ -121,13 +121,13 @@ CONFORM(Pool, ReusesOnAnotherQueueBehindAnEvent)
     ASSERT_OK(weir_queue_copy(first, results[0], 0, buffer, 0, SIZE));
     ASSERT_OK(weir_queue_record(first, &before));
     ASSERT_OK(weir_pool_free(first, &buffer));
-    ASSERT_OK(weir_queue_record(first, &behind));
+    ASSERT_OK(weir_queue_record(first, &after));
 
-    // An event before the free says nothing of it.
+    // An event before the free does not cover it.
     ASSERT_OK(weir_queue_wait(second, before));
     weir_buffer *other = take(pool, second, SIZE);
     EXPECT_UINT_EQ(read_statistics(pool).reused, 0);
-    ASSERT_OK(weir_queue_wait(second, behind));
+    ASSERT_OK(weir_queue_wait(second, after));
     weir_buffer *same = take(pool, second, SIZE);
     EXPECT_UINT_EQ(read_statistics(pool).reused, 1);
     fill(second, same, 2);
@@ -147,8 +147,8 @@ CONFORM(Pool, ReusesOnAnotherQueueBehindAnEvent)
     gate_destroy(&gate);
 }
 
-// A free that is known to be complete binds no queue, nor does one of a queue that
-// is gone.
+// A free that is known to be complete, or that was on a destroyed queue, restricts no
+// queue.
 CONFORM(Pool, ReusesWhatIsKnownToBeComplete)
 {
     weir_queue *first = conform_queue(f, "first");
@@ -172,7 +172,7 @@ CONFORM(Pool, ReusesWhatIsKnownToBeComplete)
     weir_queue_destroy(&first);
 }
 
-// A class wastes an eighth at most, and what it wastes is out of reach.
+// A class wastes at most an eighth, and the waste cannot be accessed.
 CONFORM(Pool, SizesAreWhatWasAskedFor)
 {
     weir_queue *queue = conform_queue(f, "q");
@@ -320,8 +320,8 @@ CONFORM(Pool, OfAnotherDevice)
     EXPECT_OK(weir_device_close(&device));
 }
 
-// A second pointer to a buffer that was freed: every use of it is told so, until the
-// memory is handed out again.
+// A second pointer to a freed buffer: every use is refused with a message, until the
+// memory is allocated again.
 CONFORM(Pool, TellsWhoUsesWhatWasFreed)
 {
     weir_queue *queue = conform_queue(f, "q");
@@ -336,7 +336,7 @@ CONFORM(Pool, TellsWhoUsesWhatWasFreed)
     EXPECT_INVALID(weir_queue_fill(queue, again, 0, 16, "x", 1), "dst: the buffer was freed");
     EXPECT_SIZE_EQ(weir_buffer_size(again), 0);
     weir_buffer *stale = again;
-    weir_buffer_destroy(&stale); // does nothing but to say so
+    weir_buffer_destroy(&stale); // only reports the mistake
     EXPECT_UINT_EQ(read_statistics(pool).kept_bytes, 10240);
     EXPECT_UINT_EQ(read_statistics(pool).in_use_bytes, 0);
     EXPECT_SYNC(queue);
@@ -363,7 +363,7 @@ CONFORM(Pool, LimitSaysWhatIsHeldAndByWhom)
                    "0 bytes of the pool are in use, 3072 are kept and not idle");
     gate_open(gate);
     ASSERT_SYNC(held);
-    // Idle memory of another size makes room.
+    // Idle memory of another size is returned to make room.
     other = take(pool, queue, 2000);
     EXPECT_UINT_EQ(read_statistics(pool).kept_bytes, 0);
     EXPECT_UINT_EQ(read_statistics(pool).in_use_bytes, 2048);
@@ -402,7 +402,7 @@ CONFORM(Pool, DestroyedWhileBuffersAreOut)
     weir_queue_destroy(&queue);
 }
 
-// The device names the pool, or a buffer of one that is gone.
+// The device names the pool, or a buffer of a destroyed pool.
 CONFORM(Pool, KeepsItsDeviceFromClosing)
 {
     weir_queue *queue = conform_queue(f, "q");
@@ -419,7 +419,7 @@ CONFORM(Pool, KeepsItsDeviceFromClosing)
     weir_buffer_destroy(&buffer);
 }
 
-// weir_buffer_destroy() takes a buffer out of its pool.
+// weir_buffer_destroy() removes a buffer from its pool.
 CONFORM(Pool, BuffersCanBeDestroyed)
 {
     struct gate *gate = gate_create();
@@ -447,7 +447,7 @@ CONFORM(Pool, BuffersCanBeDestroyed)
     gate_destroy(&gate);
 }
 
-// Only what is idle is given back, and the rest stays usable.
+// Only idle memory is returned, and the rest stays usable.
 CONFORM(Pool, TrimsWhatIsIdle)
 {
     struct gate *gate = gate_create();
@@ -490,7 +490,7 @@ struct host_trim {
     int right;
 };
 
-// It may allocate and free, and may not wait.
+// It may allocate and free, but must not wait.
 static weir_status use_in_host_call(void *user)
 {
     struct host_trim *use = user;
@@ -514,7 +514,7 @@ CONFORM(Pool, InAHostCall)
     weir_queue_destroy(&queue);
 }
 
-// A queue that has failed hands out nothing, and takes back all the same.
+// On a failed queue allocation is refused, but freeing works.
 CONFORM(Pool, OnAQueueThatHasFailed)
 {
     weir_queue *queue = conform_queue(f, "q");
@@ -545,9 +545,10 @@ CONFORM(Pool, OnAQueueThatHasFailed)
     weir_queue_destroy(&other);
 }
 
-// Once warm, nothing is allocated and no native object made. When that is depends on the
-// machine's load, as queues keep what the most work in flight needed. So what must be flat
-// is some stretch: with an allocation a round there would be none.
+// Once warm, nothing is allocated and no native object made. The time of that depends on
+// the machine's load, since queues keep the memory for the most work that was in flight.
+// So there must be some interval without allocations: with an allocation per round there
+// would be none.
 CONFORM(Pool, IsFlatOnceWarm)
 {
     enum {
@@ -591,8 +592,8 @@ CONFORM(Pool, IsFlatOnceWarm)
     weir_pool_destroy(&pool);
 }
 
-// A ring of two queues that hand buffers on by events: it too becomes flat, and no
-// byte is seen by the wrong one.
+// A ring of two queues that pass buffers on by events: it too stops allocating, and
+// neither queue sees the other's bytes.
 CONFORM(Pool, HandsBuffersFromQueueToQueue)
 {
     enum {

@@ -60,8 +60,8 @@ CONFORM(Runtime, AFallbackIsNoError)
     ASSERT_OK(weir_close(&runtime));
 }
 
-// Getters have no status to return; what they return for no object crashes nobody
-// who prints it.
+// Getters return no status; the value that they return for NULL can be printed
+// without a crash.
 CONFORM(Runtime, GettersOfNoObject)
 {
     (void)f;
@@ -230,7 +230,7 @@ static void use_two_devices(weir_runtime *runtime)
     gate_open(gate);
     EXPECT_OK(weir_event_sync(end, HANG_GUARD_NS));
     EXPECT_OK(weir_event_query(event));
-    // A failure crosses, too.
+    // A failure crosses devices too.
     struct gate *second = gate_create();
     ASSERT_OK(weir_queue_host_call(queues[0], gate_function, second));
     ASSERT_OK(weir_queue_host_call(queues[0], fail_plainly, NULL));
@@ -370,7 +370,7 @@ CONFORM(Status, CallSites)
                   WEIR_ERROR_INVALID);
     EXPECT_STR_EQ(weir_last_error()->file, "elsewhere.c");
     EXPECT_INT_EQ(weir_last_error()->line, 42);
-    // A call that succeeds leaves the detail.
+    // A successful call does not change the detail.
     EXPECT_SYNC(queue);
     EXPECT_INT_EQ(weir_last_error()->line, 42);
     weir_error_set(NULL);
@@ -391,7 +391,7 @@ static void keep_message(void *user, weir_log_level level, const char *source, c
     snprintf(log->last, sizeof log->last, "%d %s %s", (int)level, source, message);
 }
 
-// A section of a module that is not installed is legal, and said so once.
+// A section of a module that is not installed is legal, and is logged once.
 CONFORM(Log, Callback)
 {
     const struct weir_open_params params = {.struct_size = sizeof params,
@@ -450,7 +450,7 @@ CONFORM(Counters, AWarmLoopIsFlat)
     weir_queue_destroy(&queues[1]);
 }
 
-// Held queues reuse what they copied operations into.
+// Held queues reuse the memory into which they copied operations.
 CONFORM(Counters, AWarmLoopOfHostCallsIsFlat)
 {
     weir_queue *queue = conform_queue(f, "q");
@@ -465,8 +465,8 @@ CONFORM(Counters, AWarmLoopOfHostCallsIsFlat)
             weir_counters_read(&before);
         ASSERT_OK(weir_queue_host_call(queue, gate_function, gate));
         ASSERT_OK(weir_queue_fill(queue, buffer, 0, SIZE, &value, 4));
-        // The sync's record is held as well if the worker is slow; while this warms up
-        // there is another operation in its place, whatever the worker does.
+        // The sync's record may also be held if the worker is slow; during the
+        // warm-up another operation takes its place, independently of the worker.
         if (i < 20)
             ASSERT_OK(weir_queue_fill(queue, buffer, 0, SIZE, &value, 4));
         gate_open(gate);
@@ -480,8 +480,8 @@ CONFORM(Counters, AWarmLoopOfHostCallsIsFlat)
     weir_queue_destroy(&queue);
 }
 
-// The suite's own lists: what they say is needed by somebody, and the children
-// that expected failures run in tell a failure from a success.
+// The suite's own lists: every entry is needed by some backend, and the child
+// processes of expected failures distinguish a failure from a success.
 
 CONFORM(Lists, Selftest)
 {

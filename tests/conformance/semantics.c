@@ -1,6 +1,6 @@
-// The rows of docs/memory-model.md on ordering, waits, timing and ranges: what
-// CUDA and OpenCL do not share, decided. Host calls, failures and lifetimes have
-// files of their own.
+// The rows of docs/memory-model.md on ordering, waits, timing and ranges: the
+// rules where CUDA and OpenCL differ. Host calls, failures and lifetimes have
+// separate files.
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,12 +25,12 @@ CONFORM(Semantics, WaitBeforeRecord)
     EXPECT_INVALID(weir_event_sync_all(&zero, 1, 0), "never recorded");
     EXPECT_INVALID(weir_event_time_ns(zero, &time), "never recorded");
     EXPECT_INVALID(weir_event_fd(zero, &fd), "never recorded");
-    // A refused argument fails nothing.
+    // A refused argument does not fail the queue.
     EXPECT_SYNC(queue);
     weir_queue_destroy(&queue);
 }
 
-// An event holds on to its own point while its queue goes on recording.
+// An event keeps naming its own point while its queue records others.
 CONFORM(Semantics, ReRecord)
 {
     struct gate *gate = gate_create();
@@ -54,8 +54,9 @@ CONFORM(Semantics, ReRecord)
     gate_destroy(&gate);
 }
 
-// Own events, events waited on before and older events of a queue that was
-// waited on: all of them legal, and none may block or lose the order.
+// Waits for own events, for events waited for before and for older events of a
+// queue that was waited for: all are legal, and none may block or lose the
+// order.
 CONFORM(Semantics, ImpliedWaits)
 {
     struct gate *gate = gate_create();
@@ -86,7 +87,7 @@ CONFORM(Semantics, ImpliedWaits)
     gate_open(gate);
     EXPECT_SYNC(consumer);
     EXPECT_MEM_EQ(conform_bytes(result), conform_bytes(source), SIZE);
-    // And one on what is known to be complete.
+    // And a wait for a point that is known to be complete.
     EXPECT_OK(weir_queue_wait(consumer, late));
     EXPECT_SYNC(consumer);
 
@@ -98,7 +99,8 @@ CONFORM(Semantics, ImpliedWaits)
     gate_destroy(&gate);
 }
 
-// Nobody flushes or syncs the producers; a chain of ten hands bytes along.
+// The producers are not flushed or synced explicitly; a chain of ten passes
+// bytes along.
 CONFORM(Semantics, ProducerNotFlushed)
 {
     enum {
@@ -127,7 +129,7 @@ CONFORM(Semantics, ProducerNotFlushed)
         weir_buffer_destroy(&buffers[i]);
 }
 
-// The same for every other way to learn that an event is complete.
+// The same for every other way to find out that an event is complete.
 CONFORM(Semantics, ProducerNotFlushedPolled)
 {
     weir_queue *queue = conform_queue(f, "producer");
@@ -268,7 +270,7 @@ CONFORM(Semantics, TimingHistory)
     weir_queue_destroy(&queue);
 }
 
-// More than any driver's own queue takes: held behind a gate, and free.
+// More than any driver's own queue accepts: with a gate, and without.
 CONFORM(Semantics, EnqueueDepth)
 {
     enum {
@@ -298,7 +300,7 @@ CONFORM(Semantics, EnqueueDepth)
     gate_destroy(&gate);
 }
 
-// Ranges that only a wrapping sum would let through, and their neighbours.
+// Ranges that only a wrapping sum would accept, and their neighbours.
 static const struct {
     size_t offset;
     size_t size;

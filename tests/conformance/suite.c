@@ -65,7 +65,7 @@ static void close_fixture(struct fixture *f)
 {
     weir_program_destroy(&f->program);
     if (weir_test_has_failed())
-        return; // what the test left behind would only add to its failure
+        return; // objects that the test left would only add to its failure
     EXPECT_OK(weir_device_close(&f->device));
     EXPECT_OK(weir_close(&f->runtime));
     EXPECT_NULL(f->device);
@@ -82,7 +82,7 @@ static void expect_failure(const struct conform_entry *entry, const struct confo
                        entry->test, entry->reason);
 }
 
-// Returns whether a list has dealt with the test.
+// Returns whether one of the lists handled the test.
 static bool listed(const struct conform_test *test, const struct fixture *f)
 {
     char name[128];
@@ -151,7 +151,7 @@ int conform_run_child(const char *suite, const char *name)
 
     snprintf(filter, sizeof filter, "--gtest_filter=%s.%s", suite, name);
     setenv(CONFORM_CHILD, "1", 1);
-    // A failure that is expected must not read like one in this program's log.
+    // An expected failure must not look like a failure in this program's log.
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);

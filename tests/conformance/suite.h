@@ -1,6 +1,6 @@
-// What the conformance suite is written with. One program holds all its tests;
-// the environment says over which backend and chain they run: WEIR_BACKEND,
-// WEIR_PLUGINS, WEIR_MODULE_PATH, and whatever chooses the driver's device.
+// The frame of the conformance suite. One program contains all its tests; the environment
+// selects the backend and the chain: WEIR_BACKEND, WEIR_PLUGINS, WEIR_MODULE_PATH, and the
+// driver's own variables for its device.
 //
 //     CONFORM(Copy, ZeroSize)
 //     {
@@ -9,13 +9,11 @@
 //         weir_queue_destroy(&queue);
 //     }
 //
-// Each test gets a runtime and a device of its own in `f`. When the body
-// returns without a failure both are closed, and that must succeed: a test that
-// leaves an object behind fails.
+// Each test gets its own runtime and device in `f`. When the body returns without a failure
+// both are closed, which must succeed: a test that does not destroy all its objects fails.
 //
-// Nothing here asks for a backend's name. A test is skipped by a limit, or
-// because a probe showed that kernels do nothing; beyond that only the two lists
-// of lists.c excuse a test.
+// Nothing here depends on a backend's name. A test is skipped by a limit, or because a probe
+// showed that kernels do nothing; otherwise only the two lists of lists.c excuse a test.
 #ifndef WEIR_TESTS_CONFORMANCE_SUITE_H
 #define WEIR_TESTS_CONFORMANCE_SUITE_H
 
@@ -57,7 +55,7 @@ void conform_add(struct conform_test *test);
     } while (0)
 void conform_skipped(void);
 
-// Ends the test as skipped where launches leave memory as it was.
+// Ends the test as skipped if launches do not change memory.
 #define CONFORM_NEEDS_KERNELS(f)                               \
     do {                                                       \
         if (!conform_kernels_run(f))                           \
@@ -86,7 +84,7 @@ bool conform_kernels_run(struct fixture *f);
 #define EXPECT_SYNC(queue) EXPECT_OK(weir_queue_sync(queue, HANG_GUARD_NS))
 #define ASSERT_SYNC(queue) ASSERT_OK(weir_queue_sync(queue, HANG_GUARD_NS))
 
-// Makers. They fail the test and return NULL when they cannot.
+// Functions that create objects. On error they fail the test and return NULL.
 weir_queue *conform_queue(struct fixture *f, const char *label);
 weir_queue *conform_timed_queue(struct fixture *f, const char *label);
 weir_buffer *conform_device_buffer(struct fixture *f, size_t size);
@@ -123,13 +121,13 @@ weir_status gate_function(void *user); // a gate
 bool gate_wait_entered(struct gate *gate);
 void gate_open(struct gate *gate);
 
-// Host calls: count up an atomic_int; fail; hold the queue for 20 ms, and nobody else.
+// Host calls: increment an atomic_int; fail; hold the queue for 20 ms, and no other queue.
 weir_status count_up(void *counter);
 weir_status fail_plainly(void *unused);
 weir_status sleep_a_little(void *unused);
 
-// The label that the child process of an expected failure runs under, and the
-// running of one: its exit status, or -1 when it crashed or hung.
+// The label under which the child process of an expected failure runs, and a function that runs
+// one: its exit status, or -1 if it crashed or hung.
 #define CONFORM_CHILD "WEIR_CONFORM_CHILD"
 int conform_run_child(const char *suite, const char *name);
 

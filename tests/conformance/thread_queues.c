@@ -1,4 +1,5 @@
-// Threads' queues: each thread has its own, which goes with it or with its device.
+// Threads' default queues: each thread has its own, which is destroyed with the thread
+// or with its device.
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -29,8 +30,8 @@ static void *look_twice(void *user)
     return NULL;
 }
 
-// Each thread has its own, and one that is held holds no other. Its thread may be gone
-// before its work is done.
+// Each thread has its own queue, and a held one does not hold others. A thread may end
+// before its queue's work is done.
 CONFORM(ThreadQueue, EachThreadHasItsOwn)
 {
     struct gate *gate = gate_create();
@@ -90,8 +91,8 @@ CONFORM(ThreadQueue, Refusals)
     EXPECT_SYNC(queue);
 }
 
-// A device closes, and a thread that had a queue of it lives on; the next device has
-// another queue for it.
+// A device is closed while a thread that had one of its queues continues; the next
+// device has another queue for the thread.
 CONFORM(ThreadQueue, EndsWithItsDevice)
 {
     for (int round = 0; round < 3; round++) {
@@ -184,7 +185,8 @@ static void *work_and_exit(void *user)
     return NULL;
 }
 
-// Threads come and go; their work is done all the same, and their queues are gone.
+// Threads start and end; their work is done in any case, and their queues are
+// destroyed.
 CONFORM(ThreadQueue, GoesWithItsThread)
 {
     struct worker workers[THREADS];

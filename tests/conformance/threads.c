@@ -106,8 +106,8 @@ CONFORM(Threads, ComeAndGo)
     weir_queue_destroy(&queue);
 }
 
-// One thread makes queues and destroys them, the others ask for their events,
-// gone or not.
+// One thread creates and destroys queues, the others query their events, before
+// and after.
 static void *make_events(void *user)
 {
     struct worker *worker = user;
@@ -160,7 +160,7 @@ CONFORM(Threads, AskForEventsOfQueuesThatGo)
     conform_run_threads(work_on_events, workers, sizeof *workers, THREADS);
 }
 
-// Host calls of one queue run while its failure is recovered from elsewhere.
+// Host calls of one queue run while another thread recovers its failure.
 static void *fail_and_recover(void *user)
 {
     struct worker *worker = user;
@@ -197,7 +197,8 @@ CONFORM(Threads, ErrorsAreTheThreadsOwn)
     weir_queue_destroy(&queue);
 }
 
-// A hundred queues, each waiting on the one before, half of them with a host call.
+// A hundred queues, each waiting for the one before, half of them with a host
+// call.
 CONFORM(Threads, AHundredQueues)
 {
     enum {

@@ -1,6 +1,6 @@
-// What the CUDA backend owes beyond the conformance suite: contexts, memory, what
-// may not wait, images, faults. All on the fake libcuda, which refuses what the real
-// one would only do slowly.
+// Requirements on the CUDA backend beyond the conformance suite: contexts, memory, calls
+// that must not wait, images, faults. All with the fake libcuda, which refuses calls that
+// the real one would only execute slowly.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@ static struct weir_plane plane_of(weir_buffer *buffer, size_t offset, size_t pit
 
 // Contexts.
 
-// The whole life of a device on a thread that has a context of its own, or none.
+// The whole life of a device on a thread that has its own current context, or none.
 static void live_beside(int foreign)
 {
     struct rig rig;
@@ -143,7 +143,7 @@ WEIR_TEST(CudaCopies, BetweenAllPlaces)
     rig_finish(&rig);
 }
 
-// More than one piece of the memory on the way.
+// More than one piece of the staging memory.
 WEIR_TEST(CudaCopies, LargeBetweenHostBuffers)
 {
     const size_t size = ((size_t)40 << 20) + 12345;
@@ -204,8 +204,8 @@ WEIR_TEST(CudaWaits, NoSubmitCreateOrDestroyWaits)
     weir_buffer *host = rig_buffer(&rig, 4096, WEIR_PLACE_HOST);
     weir_buffer *other = rig_buffer(&rig, 4096, WEIR_PLACE_HOST);
     weir_buffer *wrapped = rig_wrap(&rig, memory, 4096);
-    // A call that waited would hang, because nobody lets the streams go. Freed
-    // before, so that the destroys below reach the driver at once.
+    // A call that waited would hang, because the streams stay stopped. Freed before, so
+    // that the destroys below reach the driver at once.
     EXPECT_OK(weir_queue_sync(rig.queue, GUARD_NS));
     weir_queue *idle = rig_queue(&rig, false);
     weir_buffer_destroy(&host);
@@ -235,8 +235,8 @@ WEIR_TEST(CudaWaits, NoSubmitCreateOrDestroyWaits)
     rig_finish(&rig);
 }
 
-// Nothing has told Weir that the work of the queue is done, and its owner may destroy the
-// stream: the fake ends the process if that is touched afterwards.
+// Weir does not know that the work of the queue is done, but its owner may destroy the
+// stream: the fake ends the process if the stream is used afterwards.
 WEIR_TEST(CudaWaits, AnIdleMomentAsksNoStreamThatWasLeft)
 {
     static _Alignas(4096) unsigned char memory[4096];
@@ -262,8 +262,8 @@ WEIR_TEST(CudaWaits, AnIdleMomentAsksNoStreamThatWasLeft)
     rig_finish(&rig);
 }
 
-// The record that ends the work of a queue that is left may be refused; then its stream is
-// waited for while it is there.
+// The record at the end of a queue's work may be refused when the stream is left; then the
+// stream is synchronised while it still exists.
 WEIR_TEST(CudaWaits, AQueueWithoutALastRecordIsFinishedWhenItIsLeft)
 {
     struct rig rig;
@@ -333,7 +333,7 @@ WEIR_TEST(CudaMemory, SizesRoundUpByAnEighthAtMost)
     struct rig rig;
     const struct weir_test_cuda *fake = rig_fake();
     ASSERT_TRUE(rig_start(&rig));
-    // Two sizes share a block only if they are that near.
+    // Two sizes share a block only if they are this close.
     const long allocated = fake->calls("cuMemHostAlloc");
     weir_buffer *buffer = rig_buffer(&rig, 16 << 20, WEIR_PLACE_HOST);
     weir_buffer_destroy(&buffer);
@@ -368,7 +368,7 @@ WEIR_TEST(CudaMemory, OutOfDeviceMemorySaysHowMuchIsFree)
     rig_finish(&rig);
 }
 
-// Once refused, the caches are given back and the allocation is tried again.
+// After a refusal the caches are returned and the allocation is tried again.
 WEIR_TEST(CudaMemory, AShortageEmptiesTheCaches)
 {
     struct rig rig;
@@ -407,7 +407,8 @@ WEIR_TEST(CudaMemory, WrappedMemoryIsLetGoAtAnIdleMoment)
     EXPECT_OK(weir_queue_sync(rig.queue, WEIR_FOREVER));
     EXPECT_INT_EQ(fake->calls("cuMemHostUnregister"), before + 1);
 
-    // What is wrapped again is registered anew: other memory may lie there by now.
+    // Memory that is wrapped again is registered again: other memory may be at this
+    // address now.
     wrapped = rig_wrap(&rig, memory, sizeof memory);
     weir_buffer_destroy(&wrapped);
     const long registered = fake->calls("cuMemHostRegister");
@@ -419,7 +420,7 @@ WEIR_TEST(CudaMemory, WrappedMemoryIsLetGoAtAnIdleMoment)
     EXPECT_INT_EQ(fake->calls("cuMemHostUnregister"), before + 3);
 }
 
-// As PyTorch's pinned tensors are, say.
+// For example PyTorch's pinned tensors.
 WEIR_TEST(CudaMemory, WrapsWhatIsPinnedAlready)
 {
     struct rig rig;
@@ -455,7 +456,7 @@ WEIR_TEST(CudaMemory, WrapsMayLieInEachOther)
                                    &refused),
                   WEIR_ERROR_INVALID);
     EXPECT_CONTAINS(weir_last_error_text(), "registered with CUDA already");
-    // The part keeps the registration after the whole is gone.
+    // The part keeps the registration after the whole was destroyed.
     weir_buffer_destroy(&whole);
     EXPECT_OK(weir_queue_sync(rig.queue, WEIR_FOREVER));
     EXPECT_OK(weir_queue_fill(rig.queue, part, 0, 512, pattern, 1));
@@ -496,8 +497,9 @@ WEIR_TEST(CudaMemory, OperationsAllocateNothing)
                 after.driver_objects == before.driver_objects;
         before = after;
     }
-    // Rings grow until they fit the most that was ever in flight, which the machine's
-    // load decides; an allocation an operation would leave no stretch flat.
+    // Rings grow until they are large enough for the most work that was in flight, which
+    // depends on the machine's load; with an allocation per operation no interval would be
+    // without allocations.
     EXPECT_INT_GT(flat, 0);
     EXPECT_OK(weir_queue_sync(rig.queue, WEIR_FOREVER));
     weir_queue_destroy(&second);
@@ -510,8 +512,8 @@ WEIR_TEST(CudaMemory, OperationsAllocateNothing)
 
 // Records.
 
-// With a device that does nothing, events cannot be used again, and all the waits
-// and queries still find theirs.
+// While the device does nothing, events cannot be reused, and all waits and queries still
+// find theirs.
 WEIR_TEST(CudaRecords, ManyInFlight)
 {
     enum {
@@ -551,7 +553,8 @@ WEIR_TEST(CudaRecords, EventsAreUsedAgain)
         if (i % 32 == 31)
             ASSERT_OK(weir_event_sync(event, WEIR_FOREVER));
     }
-    // The ring doubles while the device lags behind, which the machine's load decides.
+    // The ring doubles while the device is slower than the host, which depends on the
+    // machine's load.
     EXPECT_INT_LE(fake->calls("cuEventCreate") - created, 1000);
     EXPECT_INT_LE(fake->calls("cuEventQuery") - asked, 10000 / 4);
     rig_finish(&rig);
@@ -604,7 +607,7 @@ WEIR_TEST(CudaImages, AreChosenByArchitecture)
     const struct weir_image good = rig_image;
     struct rig rig;
     ASSERT_TRUE(rig_start(&rig));
-    // Only one of each is an image at all, so a wrong choice is refused.
+    // Only one of each is a valid image, so a wrong choice is refused.
     const struct weir_image cubins[] = {
         {WEIR_IMAGE_OPENCL_C, 0, "nothing", 7}, {WEIR_IMAGE_CUBIN, 80, "nothing", 7},
         {WEIR_IMAGE_PTX, 90, "nothing", 7},     {WEIR_IMAGE_CUBIN, 90, good.data, good.size},
@@ -646,7 +649,7 @@ WEIR_TEST(CudaImages, ThatDoNotFitAreNamed)
     rig_finish(&rig);
 }
 
-// Each array begins at a multiple of 16 bytes, which is what makes this too much.
+// Each array begins at a multiple of 16 bytes, which makes this too large.
 WEIR_TEST(CudaImages, LocalMemoryInAllIsChecked)
 {
     struct rig rig;

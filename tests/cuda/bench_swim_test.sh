@@ -1,6 +1,6 @@
 #!/bin/bash
-# `weir bench swim` through the real backend code, on the fake libcuda: with priorities,
-# and with products of a fake cuBLAS on Weir's queues. No time is judged.
+# `weir bench swim` through the real backend code, with the fake libcuda: with priorities, and with
+# products of a fake cuBLAS on Weir's queues. Times are not judged.
 
 . tests/support/shell.sh
 . tests/cli/bench.sh

@@ -1,6 +1,6 @@
 #!/bin/bash
-# `weir bench` through the real backend code, on the fake libcuda: the raw peer beside
-# Weir, and the results that are checked. No time is judged.
+# `weir bench` through the real backend code, on the fake libcuda: the raw peer together with Weir,
+# and the checked results. Times are not judged.
 
 . tests/support/shell.sh
 . tests/cli/bench.sh
@@ -53,7 +53,7 @@ assert data["results_checked"] == 2 and data["notes"] == []
 assert median(tables["graphs"][0]["submit_to_raw"]) > 0
 '
 
-# A call of the driver that fails, early and late: a sentence, no figures, nothing lost.
+# A driver call that fails, early and late: a message, no figures, nothing leaked.
 struck=0
 for call in cuMemcpyHtoDAsync cuLaunchKernel cuEventRecord cuStreamCreateWithPriority cuMemHostAlloc; do
     for number in 1 4 40; do

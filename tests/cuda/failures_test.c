@@ -1,7 +1,6 @@
-// Every call that the CUDA backend makes fails once in turn, while one program
-// runs that makes all of them. Whatever that leads to, nothing crashes or hangs, the
-// error names the call, and no native object is left. Under the address sanitizer
-// nothing else is left either.
+// Every call that the CUDA backend makes fails once in turn, while one program runs that
+// makes all of them. In each case nothing crashes or hangs, the error names the call, and
+// no native object is left. The address sanitizer checks that no memory is left either.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,7 +68,7 @@ static weir_status create_kernel(struct objects *all)
     return status == WEIR_OK ? weir_kernel_create(all->program, "iota", &all->kernel) : status;
 }
 
-// What is the caller's: here the stream of a queue and the memory of a buffer.
+// The caller's own objects: here the stream of a queue and the memory of a buffer.
 static weir_status create_of_others(struct objects *all)
 {
     struct weir_native_queue queue;
@@ -177,7 +176,7 @@ static weir_status wait_for_all(struct objects *all)
     struct weir_event events[2] = {{0}, {0}};
     uint64_t time;
     weir_status status = WEIR_OK;
-    fake->hold(1); // the driver is asked: nothing is complete by the way
+    fake->hold(1); // the driver is queried: nothing is known to be complete
     for (size_t i = 0; i < 2 && status == WEIR_OK; i++) {
         status = weir_queue_record(all->queues[i], &events[i]);
         if (status == WEIR_OK)
@@ -193,7 +192,7 @@ static weir_status wait_for_all(struct objects *all)
     return status == WEIR_OK ? weir_event_time_ns(events[1], &time) : status;
 }
 
-// In place, and by building anew.
+// Updates in place, and by building the graph again.
 static weir_status update_graph(struct objects *all, const uint32_t *nodes)
 {
     static const unsigned char pattern[16] = {1, 2, 3};
@@ -215,8 +214,8 @@ static weir_status update_graph(struct objects *all, const uint32_t *nodes)
                : status;
 }
 
-// The graph is launched on the other queue behind an update that builds anew, so that the
-// launch has to be put behind the one before.
+// The graph is launched on the other queue after an update that builds it again, so that
+// the launch has to be ordered after the previous one.
 static weir_status run_graph(struct objects *all)
 {
     static const unsigned char pattern[16] = {1, 2, 3};
@@ -247,8 +246,8 @@ static weir_status run_graph(struct objects *all)
     return status == WEIR_OK ? weir_queue_graph(all->queues[1], all->graph) : status;
 }
 
-// The stream is that of another queue, and must outlive the work of this one. The
-// error that is there already stays.
+// The stream belongs to another queue, and must outlive the work of this one. An earlier
+// error is kept.
 static void destroy_wrapped(struct objects *all)
 {
     const struct weir_error first = *weir_last_error();
@@ -282,12 +281,12 @@ static weir_status run(struct objects *all)
     if (status == WEIR_OK)
         status = wait_for_all(all);
     rig_fake()->hold(0);
-    // What is destroyed is given back at the next idle moment.
+    // Destroyed objects are freed when the device is idle next.
     for (size_t i = 0; i < 2 && status == WEIR_OK; i++)
         status = weir_queue_sync(all->queues[i], WEIR_FOREVER);
     if (status == WEIR_OK)
         status = weir_queue_sync(all->queue_wrapped, WEIR_FOREVER);
-    // With a wrapped queue every destroy makes records, whose failures nobody is told of.
+    // With a wrapped queue every destroy makes records, whose failures are not reported.
     destroy_wrapped(all);
     weir_graph_destroy(&all->graph);
     weir_buffer_destroy(&all->wrapped);
@@ -314,9 +313,8 @@ static void destroy_all(struct objects *all)
     EXPECT_OK(weir_close(&all->runtime));
 }
 
-// Destroying cannot report anything, and goes on to the next object; and a context
-// is asked for in destroys too. Devices that could not be introduced to each other are
-// once more.
+// A destroy function cannot report anything, and continues with the next object; destroys
+// also query the context. Enabling peer access is tried again after a failure.
 static bool may_pass_unseen(const char *name)
 {
     static const char *const names[] = {
@@ -361,7 +359,7 @@ static void fail_in_turn(const char *name, int code)
         fake->fail(name, n, code);
         weir_status status = run(&all);
         const char *text = weir_last_error_text();
-        // A fault that a probe meets is reported by the call behind it.
+        // A fault that a probe meets is reported by the next call.
         if (status < 0 && fake->struck() > 0 && code == 700 && may_pass_unseen(name))
             EXPECT_INT_EQ(weir_last_error()->native_code, 700);
         else if (status < 0 && fake->struck() > 0)

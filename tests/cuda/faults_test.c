@@ -1,5 +1,5 @@
-// What is said of a kernel that faults, and what works afterwards. A fault is for
-// good in a process, so each test has its own.
+// The report of a kernel that faults, and the calls that work afterwards. A
+// process cannot recover from a fault, so each test has its own process.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -137,7 +137,7 @@ WEIR_TEST(CudaFaults, AttributedToOneOperation)
     rig_in_child(name_the_one);
 }
 
-// A wait behind a wait: neither of the two queues had begun what it was given.
+// A wait after a wait: neither of the two queues had begun its work.
 static void name_the_first_of_a_chain(void)
 {
     struct stage s;
@@ -270,7 +270,7 @@ WEIR_TEST(CudaFaults, SuspectsWithoutAttribution)
     rig_in_child(name_suspects);
 }
 
-// Where only one operation is left, nothing more need be asked for.
+// If only one operation is left, it is named without attribution.
 static void name_the_last_one(void)
 {
     struct stage s;
@@ -326,7 +326,7 @@ WEIR_TEST(CudaFaults, ANativeCallIsASuspect)
     rig_in_child(name_the_native_call);
 }
 
-// Of the clock that the backend looks at, so far.
+// Ticks so far of the clock that the backend reads.
 static long ticks(void)
 {
     struct timespec now;
@@ -345,7 +345,8 @@ static void write_few_words(void)
     const long before = rig_fake()->calls("cuStreamWriteValue32");
     for (int i = 0; i < 100; i++)
         EXPECT_OK(weir_queue_record(s.a, &event));
-    EXPECT_INT_EQ(rig_fake()->calls("cuStreamWriteValue32"), before); // there is nothing to say
+    EXPECT_INT_EQ(rig_fake()->calls("cuStreamWriteValue32"), before); // nothing
+                                                                      // to report
     for (int i = 0; i < 6400; i++) {
         EXPECT_OK(LAUNCH(&s, s.a, iota));
         if (i % 8 == 7)
@@ -363,7 +364,7 @@ WEIR_TEST(CudaFaults, WordsAreRationed)
     rig_in_child(write_few_words);
 }
 
-// Words are given back with their queues: there are 1,024.
+// Words are returned with their queues: there are 1,024.
 static void come_and_go(void)
 {
     struct stage s;
@@ -430,7 +431,7 @@ static void list_many(void)
     rig_fake()->hold(0);
     expect_lost(weir_queue_sync(queues[17], GUARD_NS));
     const char *text = weir_last_error()->message;
-    // A kernel is likelier than a copy, and so it is the first.
+    // A kernel is more likely than a copy, so it comes first.
     EXPECT_CONTAINS(text, "finished: operation 1 of queue 'a queue with a rather long label, "
                           "number 17', a launch of 'increment'");
     EXPECT_STR_EQ(text + strlen(text) - strlen(" queues more, which the log has"),
@@ -449,7 +450,7 @@ WEIR_TEST(CudaFaults, ManyQueuesGoToTheLog)
     rig_in_child(list_many);
 }
 
-// Faults that are nobody's here.
+// Faults that no operation here caused.
 
 static void meet_a_fault_of_others(void)
 {
@@ -566,12 +567,13 @@ static void go_on(const char *section)
     static const char cause[] = "a launch of 'increment' at ";
     expect_same_cause(weir_event_sync(failed, GUARD_NS), cause);
     expect_same_cause(weir_event_query(failed), cause);
-    // What the host had seen complete stays complete; the driver tells no more of the rest.
+    // Events that the host had seen complete stay complete; for the others the
+    // driver no longer answers.
     EXPECT_OK(weir_event_query(seen));
     expect_same_cause(weir_event_sync(unseen, GUARD_NS), cause);
     try_everything(&s, cause);
     const size_t lines = logged_lines;
-    EXPECT_SIZE_LE(lines, 2); // once, however many calls fail by it
+    EXPECT_SIZE_LE(lines, 2); // once, however many calls fail because of it
     finish(&s);
     EXPECT_SIZE_EQ(logged_lines, lines);
     expect_no_second_life();

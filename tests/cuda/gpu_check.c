@@ -1,5 +1,5 @@
-// What the fake libcuda cannot show: a program for a machine with a GPU. It
-// prints one line a check, with the figure where there is one, and ends with 1 if
+// Checks that the fake libcuda cannot make: a program for a machine with a GPU. It
+// prints one line per check, with the figure if there is one, and exits with 1 if
 // any failed.
 //
 //     gpu_check          all that leaves the device as it was
@@ -166,7 +166,7 @@ static void check_context(const struct bench *bench)
     check(context == before, "the current context is left as found (%p)", (void *)before);
 }
 
-// What must not wait, beside a kernel that runs.
+// Calls that must not wait while a kernel runs.
 
 static uint64_t clock_start;
 

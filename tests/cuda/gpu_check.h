@@ -1,4 +1,4 @@
-// What the files of gpu_check share.
+// Shared by the files of gpu_check.
 #ifndef WEIR_TESTS_CUDA_GPU_CHECK_H
 #define WEIR_TESTS_CUDA_GPU_CHECK_H
 
@@ -19,16 +19,16 @@ struct bench {
 // Prints a line, and counts it if it is bad.
 void check(bool good, const char *format, ...) WEIR_PRINTF(2, 3);
 
-// Opens everything with the lines of a configuration, or NULL for that of the
-// environment. False, without a line, where that fails.
+// Opens everything with the lines of a configuration, or NULL for that of the environment.
+// False, without printing a line, if that fails.
 bool start_with(struct bench *bench, const char *config);
 void finish(struct bench *bench);
 
-// NULL is a failed check.
+// On error the check fails and NULL is returned.
 weir_buffer *buffer_of(const struct bench *bench, size_t size, weir_placement placement);
 
-// Times what must not wait for the work of its queue: prints a line with the time, which is a
-// failed check from 20 ms on.
+// Times a call that must not wait for the work of its queue: prints a line with the time;
+// from 20 ms on the check fails.
 void begin_call(void);
 void end_call(const char *what);
 
@@ -36,7 +36,7 @@ void end_call(const char *what);
 
 struct cu_symbols;
 
-// What attribute_faults costs a launch, beside what a word costs a raw one.
+// The cost of attribute_faults per launch, compared with the cost of a word for a raw launch.
 void check_words(const struct bench *bench, const struct cu_symbols *driver);
 
 // gpu_graphs.c
@@ -47,15 +47,15 @@ void check_graphs(const struct bench *bench, weir_status (*spin)(const struct be
 
 // gpu_faults.c
 
-// What a user who asks for too much, or brings the wrong thing, is told.
+// The messages for requests that are too large, and for wrong arguments.
 void check_messages(const struct bench *bench);
 
-// Kills a process in mid-run and uses the device. Before anything is opened here.
+// Kills a process in the middle of its run and then uses the device. Must be called before
+// anything is opened in this process.
 void check_killed(const char *program);
 
-// The other modes: `fault`, `messages`, and those of the processes that are started
-// for them.
-// Returns 0 when all went well.
+// The other modes: `fault`, `messages`, and those of the processes that are started for them.
+// Returns 0 on success.
 int run_mode(const char *program, const char *mode, const char *argument);
 
 #endif

@@ -1,6 +1,6 @@
 #!/bin/bash
-# gpu_check's faults, messages and killed process on the fake libcuda. Its times are
-# not looked at: they are for a GPU.
+# gpu_check's faults, messages and killed process with the fake libcuda. Its times are not checked:
+# they are for a GPU.
 
 . tests/support/shell.sh
 

@@ -1,6 +1,6 @@
-// The part of gpu_check about what goes wrong: bad input, a process that is killed,
-// and kernels that leave their buffers. What costs a process its context is done in
-// a process of its own.
+// The part of gpu_check about errors: bad input, a process that is killed, and
+// kernels that leave their buffers. Faults that destroy the context are provoked in
+// separate processes.
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,8 @@
 
 #define IMAGES 32
 
-// Starts this program again; its output goes to `output`, or where ours goes.
+// Starts this program again; its output goes to `output`, or to this process's
+// standard output.
 static pid_t start_program(const char *program, const char *mode, const char *argument, int output)
 {
     fflush(stdout);
@@ -35,7 +36,7 @@ static bool says(const char *part, const char *other)
     return strstr(weir_last_error_text(), part) && strstr(weir_last_error_text(), other);
 }
 
-// A refusal as it should be: its status, and two things that it says.
+// An expected refusal: its status, and two parts of its message.
 static void check_refusal(weir_status status, weir_status wanted, const char *part,
                           const char *other, const char *what)
 {
@@ -90,7 +91,8 @@ static void check_foreign_images(const struct bench *bench)
     }
     check_refusal(try_bundle(bench, &bundle), WEIR_ERROR_UNSUPPORTED, "no image for", "it has",
                   "images of other generations are refused");
-    // One that says that it is of this generation, so that the driver has to find out.
+    // One that claims to be of this generation, so that the driver has to refuse
+    // it.
     const struct weir_device_info *info = weir_device_get_info(bench->device);
     for (uint32_t architecture = 75; architecture < 130; architecture++) {
         images[0].architecture = architecture;
@@ -158,7 +160,7 @@ static bool launch_iota(const struct bench *bench, weir_queue *queue, uint32_t f
     return launch_iota_at(bench, queue, 0, first);
 }
 
-// Both queues always have work, each on bytes of its own, until somebody ends this.
+// Both queues always have work, each on its own bytes, until the process is killed.
 static int be_busy(void)
 {
     struct bench bench;
@@ -251,7 +253,7 @@ static weir_queue *named_queue(const struct bench *bench, const char *label)
     return queue;
 }
 
-// The range is within the buffer; what the kernel makes of `n` is its own affair.
+// The range is within the buffer; `n` makes the kernel leave it.
 static void leave_the_buffer(const struct bench *bench, weir_queue *queue, weir_buffer *small)
 {
     launch_iota(bench, queue, 1);                                  // operation 1
@@ -292,8 +294,8 @@ static void check_afterwards(struct bench *bench, struct weir_event seen)
     check(weir_queue_recover(bench->other) == WEIR_ERROR_DEVICE_LOST, "and recovering");
 }
 
-// Whether a process gets a new context after a fault is the driver's affair; what
-// counts is that it works, or that the refusal says what to do.
+// Whether a process gets a new context after a fault depends on the driver; either
+// the context works, or the refusal says what to do.
 static void check_second_life(void)
 {
     struct bench bench;

@@ -1,5 +1,5 @@
-// gpu_check's graphs: that making, launching, changing and destroying them waits for
-// nothing, what that costs, and what only a real driver can refuse.
+// gpu_check's graphs: creating, launching, updating and destroying them does not
+// wait; the cost of these calls; and refusals that only a real driver makes.
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,7 +32,7 @@ static weir_status launch_kernel(struct graphs *g)
                              (uint32_t)LAUNCHED);
 }
 
-// A row of kernels, with a fill and a copy at its end.
+// A sequence of kernels, with a fill and a copy at its end.
 static weir_status capture(struct graphs *g)
 {
     weir_queue *queue = g->bench->queue;
@@ -97,7 +97,7 @@ static bool counted(struct graphs *g, uint32_t wanted)
     return weir_host_end(g->host, 0, BYTES, WEIR_ACCESS_READ) == WEIR_OK && good;
 }
 
-// Beside a kernel that runs on the queue.
+// While a kernel runs on the queue.
 static void check_waits(struct graphs *g, weir_status (*spin)(const struct bench *, uint64_t),
                         uint64_t steps)
 {
@@ -127,7 +127,7 @@ static void check_waits(struct graphs *g, weir_status (*spin)(const struct bench
     check(counted(g, 2 * NODES), "both launches ran, in order");
 }
 
-// On two queues in turns, with updates in place and anew in between.
+// On two queues alternately, with updates in place and by building again in between.
 static void check_order(struct graphs *g)
 {
     weir_queue *queues[] = {g->bench->queue, g->bench->other};
@@ -157,7 +157,7 @@ static void time_update(struct graphs *g, const char *what, weir_status (*update
 static weir_status set_fill_anew(struct graphs *g)
 {
     static size_t unit = 1;
-    unit = 5 - unit; // 1 and 4 in turns
+    unit = 5 - unit; // alternately 1 and 4
     return set_fill(g, unit);
 }
 

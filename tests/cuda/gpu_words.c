@@ -1,6 +1,7 @@
-// gpu_check's cost of progress words, which [cuda] attribute_faults writes behind every launch:
-// raw launches without one and with one, in turns with Weir's. Both sides do the same calls on
-// a thread whose current context is the device's, which is the rule beside the CUDA runtime.
+// gpu_check's cost of progress words, which [cuda] attribute_faults writes after every launch:
+// raw launches without one and with one, alternating with Weir's. Both sides make the same
+// calls on a thread whose current context is the device's, as is usual in programs that use the
+// CUDA runtime.
 #include <stdlib.h>
 #include <string.h>
 
@@ -84,7 +85,7 @@ static void close_raw(struct raw_side *side)
     cu->cuMemFreeHost(side->pinned);
 }
 
-// Nanoseconds a launch.
+// Nanoseconds per launch.
 static double raw_launches(const struct raw_side *side, bool with_words)
 {
     const struct cu_symbols *cu = side->driver;

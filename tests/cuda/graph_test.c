@@ -1,5 +1,5 @@
-// Graphs of the CUDA backend: which calls of the driver they take, and what a fake driver
-// can show of their order.
+// Graphs of the CUDA backend: the driver calls that they make, and their order as far as
+// a fake driver can show it.
 #include <stdio.h>
 #include <string.h>
 
@@ -38,7 +38,7 @@ static long count_calls(const struct weir_test_cuda *fake)
     return calls;
 }
 
-// A launch asks for the thread's context and launches.
+// A launch queries the thread's context and launches.
 WEIR_TEST(CudaGraph, ALaunchIsOneCall)
 {
     struct rig rig;
@@ -56,7 +56,7 @@ WEIR_TEST(CudaGraph, ALaunchIsOneCall)
     const long set = fake->calls("cuCtxSetCurrent");
     EXPECT_OK(weir_queue_graph(rig.queue, graph));
     EXPECT_INT_EQ(fake->calls("cuGraphLaunch"), 3);
-    // Two launches: what is not the launch itself is about the context.
+    // Two launches: all other calls concern the context.
     const long context =
         fake->calls("cuCtxGetCurrent") - current + (fake->calls("cuCtxSetCurrent") - set);
     EXPECT_INT_EQ(count_calls(fake) - before, 2 * (1 + context));
@@ -68,7 +68,8 @@ WEIR_TEST(CudaGraph, ALaunchIsOneCall)
     rig_finish(&rig);
 }
 
-// The graph is uploaded when it is made, so that the first launch costs what others do.
+// The graph is uploaded when it is created, so that the first launch costs as much as
+// others.
 WEIR_TEST(CudaGraph, IsUploadedAtTheEndOfTheCapture)
 {
     struct rig rig;
@@ -85,8 +86,8 @@ WEIR_TEST(CudaGraph, IsUploadedAtTheEndOfTheCapture)
     rig_finish(&rig);
 }
 
-// Capturing, making, launching, updating and destroying wait for nothing: the device
-// stands still meanwhile.
+// Capturing, creating, launching, updating and destroying do not wait: the device is
+// stopped meanwhile.
 WEIR_TEST(CudaGraph, NothingWaits)
 {
     struct rig rig;
@@ -103,7 +104,7 @@ WEIR_TEST(CudaGraph, NothingWaits)
     const long made = fake->calls("cuGraphInstantiateWithFlags");
     EXPECT_OK(weir_graph_set_copy(graph, 1, host, 0, memory, 0, SIZE / 2)); // in place
     EXPECT_INT_EQ(fake->calls("cuGraphInstantiateWithFlags"), made);
-    EXPECT_OK(weir_graph_set_fill(graph, 0, memory, 0, SIZE, &word, 4)); // built anew
+    EXPECT_OK(weir_graph_set_fill(graph, 0, memory, 0, SIZE, &word, 4)); // built again
     EXPECT_INT_EQ(fake->calls("cuGraphInstantiateWithFlags"), made + 1);
     EXPECT_OK(weir_queue_graph(other, graph));
     EXPECT_OK(weir_graph_set_fill(graph, 0, memory, 0, SIZE, pattern, 16));
@@ -123,8 +124,8 @@ WEIR_TEST(CudaGraph, NothingWaits)
     rig_finish(&rig);
 }
 
-// A graph that was built anew is a new one to the driver, whose launches may overlap
-// those of the old one; on another queue they must not.
+// A graph that was built again is a new graph for the driver, whose launches could
+// overlap those of the old one; on another queue they must not.
 WEIR_TEST(CudaGraph, BuiltAnewItStillFollows)
 {
     struct rig rig;
@@ -146,7 +147,7 @@ WEIR_TEST(CudaGraph, BuiltAnewItStillFollows)
         else
             EXPECT_OK(weir_graph_set_fill(graph, 0, memory, 0, SIZE, &zero, 4));
     }
-    // Without an update in between the driver's own order will do.
+    // Without an update in between the driver's own order is enough.
     EXPECT_OK(weir_queue_graph(queues[0], graph));
     const long waits = fake->calls("cuStreamWaitEvent");
     for (int i = 1; i < 10; i++)
@@ -162,7 +163,7 @@ WEIR_TEST(CudaGraph, BuiltAnewItStillFollows)
     rig_finish(&rig);
 }
 
-// The queue of the last launch may be gone when the graph is built anew.
+// The queue of the last launch may be destroyed when the graph is built again.
 WEIR_TEST(CudaGraph, OutlivesItsQueue)
 {
     struct rig rig;
@@ -186,7 +187,8 @@ WEIR_TEST(CudaGraph, OutlivesItsQueue)
     rig_finish(&rig);
 }
 
-// The stream of the last launch is its owner's again when the graph is built anew.
+// The stream of the last launch may have been returned to its owner when the graph is
+// built again.
 WEIR_TEST(CudaGraph, OutlivesTheStreamOfAWrappedQueue)
 {
     struct rig rig;
@@ -206,7 +208,7 @@ WEIR_TEST(CudaGraph, OutlivesTheStreamOfAWrappedQueue)
     fake->destroy_stream(stream);
     const long synced = fake->calls("cuEventSynchronize");
     EXPECT_OK(weir_graph_set_fill(graph, 0, memory, 0, SIZE, &word, 4));
-    EXPECT_INT_EQ(fake->calls("cuEventSynchronize"), synced); // an update waits for nothing
+    EXPECT_INT_EQ(fake->calls("cuEventSynchronize"), synced); // an update does not wait
     const long followed = fake->calls("cuStreamWaitEvent");
     EXPECT_OK(weir_queue_graph(rig.queue, graph));
     EXPECT_INT_EQ(fake->calls("cuStreamWaitEvent"), followed + 1);
@@ -284,7 +286,7 @@ WEIR_TEST(CudaGraph, AFailedUpdateChangesNothing)
     rig_finish(&rig);
 }
 
-// What the driver refuses when a graph is made names the node and its line.
+// If the driver refuses a graph, the error names the node and its line.
 WEIR_TEST(CudaGraph, ARefusedNodeIsNamed)
 {
     struct rig rig;

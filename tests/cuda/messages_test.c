@@ -1,6 +1,7 @@
-// What a user is told who has the wrong machine, asks for too much, or brings the
-// wrong thing. open_test.c has the driver, backend_test.c the images. The fake
-// reads its environment when it is loaded, so each test is a process.
+// The messages for an unsuitable machine, for requests that are too large, and
+// for wrong arguments. open_test.c tests those about the driver, backend_test.c
+// those about images. The fake reads its environment when it is loaded, so each
+// test is a process.
 #include <stdlib.h>
 #include <string.h>
 

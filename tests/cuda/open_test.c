@@ -1,5 +1,5 @@
-// What opening the CUDA backend says on machines that lack something, and what it
-// lists on one that lacks nothing.
+// The messages when the CUDA backend is opened on machines that lack something,
+// and the devices that it lists on a complete one.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

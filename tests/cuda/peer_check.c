@@ -1,8 +1,8 @@
-// Copies between two GPUs: a program for a machine that has them. It prints one line a
-// check, with the figure where there is one, and ends with 1 if any failed.
+// Copies between two GPUs: a program for a machine that has them. It prints one line per
+// check, with the figure if there is one, and exits with 1 if any failed.
 //
-// Beside Weir's copy of 1 GiB runs the driver's, on memory of cuMemAlloc and streams of its
-// own; both in turn, and the medians are compared.
+// Weir's copy of 1 GiB alternates with the driver's, on memory of cuMemAlloc and separate
+// streams, and the medians are compared.
 #include <dlfcn.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -133,7 +133,7 @@ static bool holds_words(struct side *side, weir_buffer *buffer, size_t first, si
     return same;
 }
 
-// One copy of `size` bytes on the queue of `by`, and what is there afterwards.
+// One copy of `size` bytes on the queue of `by`, and a check of the result.
 static void check_copy(struct side *by, struct side *to, weir_buffer *dst, struct side *from,
                        weir_buffer *src, uint32_t seed, const char *what)
 {
@@ -233,7 +233,7 @@ static void compare(struct side *by, struct side *to, struct side *from, const c
           rate(weir_ns), rate(raw_ns), ratio);
 }
 
-// Small copies to and fro, each behind the other device's: waits that the device orders.
+// Small copies back and forth, each after the other device's: waits on the devices.
 static void check_hops(void)
 {
     uint64_t times[ROUNDS];

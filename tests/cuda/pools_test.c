@@ -1,5 +1,5 @@
-// Pools and the legacy queue in calls of the driver: a warm pool makes none, and the
-// legacy queue's order costs what its header says.
+// Driver calls of pools and the legacy queue: a warm pool makes none, and the legacy
+// queue makes those that its header states.
 #include "tests/cuda/rig.h"
 
 #define SIZE ((size_t)5000)
@@ -28,11 +28,11 @@ static void use(weir_pool *pool, weir_queue *queue)
     ASSERT_OK(weir_pool_free(queue, &buffer));
 }
 
-// Also while the streams do nothing, and on another queue behind an event.
+// Also while the streams do nothing, and on another queue after an event.
 WEIR_TEST(CudaPools, AWarmPoolCallsNoDriver)
 {
     struct rig rig;
-    struct weir_event behind;
+    struct weir_event after;
     if (!rig_start(&rig))
         return;
     weir_queue *other = rig_queue(&rig, false);
@@ -40,17 +40,17 @@ WEIR_TEST(CudaPools, AWarmPoolCallsNoDriver)
         weir_pool *pool = pool_of(&rig, (weir_placement)placement);
         use(pool, rig.queue);
         rig_fake()->hold(1);
-        ASSERT_OK(weir_queue_record(rig.queue, &behind));
-        ASSERT_OK(weir_queue_wait(other, behind));
+        ASSERT_OK(weir_queue_record(rig.queue, &after));
+        ASSERT_OK(weir_queue_wait(other, after));
         const long before = all_calls();
         for (int i = 0; i < 100; i++)
             use(pool, rig.queue);
         EXPECT_INT_EQ(all_calls(), before);
         rig_fake()->hold(0);
         use(pool, rig.queue);
-        ASSERT_OK(weir_queue_record(rig.queue, &behind));
+        ASSERT_OK(weir_queue_record(rig.queue, &after));
         rig_fake()->hold(1);
-        ASSERT_OK(weir_queue_wait(other, behind));
+        ASSERT_OK(weir_queue_wait(other, after));
         const long waited = all_calls();
         use(pool, other);
         EXPECT_INT_EQ(all_calls(), waited);
@@ -65,7 +65,7 @@ WEIR_TEST(CudaPools, AWarmPoolCallsNoDriver)
 }
 
 // An operation on it: a record and a wait for each queue that was used, and one wait on
-// each of those when it goes on.
+// each of those at its next operation.
 WEIR_TEST(CudaPools, TheLegacyQueueCostsARecordAndAWaitForEachQueue)
 {
     enum {

@@ -19,14 +19,16 @@ struct rig {
     weir_queue *queue;
 };
 
-// What steers the fake; opens it if need be. NULL fails the test.
+// The controls of the fake; opens it if needed. On error the test fails and NULL
+// is returned.
 const struct weir_test_cuda *rig_fake(void);
 
 // Opens the backend with `section` in [cuda]; the library is the fake unless the
 // section names another.
 weir_status rig_open_runtime(const char *section, weir_runtime **out_runtime);
 
-// Opens runtime, device and one queue. False fails the test.
+// Opens runtime, device and one queue. On error the test fails and false is
+// returned.
 bool rig_start(struct rig *rig);
 bool rig_start_with(struct rig *rig, const char *section);
 // Closes them, and expects that no native object is left.
@@ -40,9 +42,9 @@ weir_buffer *rig_wrap(struct rig *rig, void *pointer, size_t size);
 // The bytes of a HOST buffer.
 unsigned char *rig_bytes(weir_buffer *buffer);
 
-// Runs `body` in a process of its own, which ends as main() does, so that a
-// sanitizer looks at what is left. Weir must not have been used here before. What
-// fails there, or a signal, fails the test.
+// Runs `body` in a separate process, which ends as main() does, so that a
+// sanitizer checks for leaks. Weir must not have been used in this process
+// before. A failure there, or a signal, fails the test.
 void rig_in_child(void (*body)(void));
 
 // The conformance kernels with an image that the fake takes, so that the tests

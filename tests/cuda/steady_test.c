@@ -1,6 +1,6 @@
-// The steady state, by counting calls of the driver: once warm, a pipeline and a
-// chunked job make a fixed number of calls a frame, and none that allocates, creates,
-// frees, loads, or waits for a stream or the whole device.
+// The steady state, by counting calls of the driver: once warm, a pipeline and a chunked
+// job make a fixed number of calls per frame, and none that allocates, creates, frees,
+// loads, or waits for a stream or the whole device.
 #include <string.h>
 
 #include "patterns/chunks.h"
@@ -17,8 +17,8 @@ enum {
     NAMES_MOST = 256
 };
 
-// What work is made of, and the trail that names the suspects of a fault. Waiting for one
-// event, and asking for the thread's context, wait for no other work.
+// The calls of ordinary work, and of the trail that names the suspects of a fault.
+// Waiting for one event, and querying the thread's context, wait for no other work.
 static const char *const allowed[] = {
     "cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync",  "cuLaunchKernel",       "cuEventRecord",
     "cuStreamWaitEvent", "cuEventSynchronize", "cuEventQuery",         "cuStreamQuery",
@@ -181,7 +181,7 @@ WEIR_TEST(CudaSteady, APipelineMakesNothingButItsWork)
     EXPECT_INT_EQ(made(&from, &to, "cuLaunchKernel"), FRAMES);
     EXPECT_INT_EQ(made(&from, &to, "cuMemcpyDtoHAsync"), FRAMES);
     EXPECT_INT_EQ(made(&from, &to, "cuEventRecord"), 3 * FRAMES);
-    // A wait for what is known to be complete needs no call.
+    // A wait for a point that is known to be complete needs no call.
     EXPECT_INT_LE(made(&from, &to, "cuStreamWaitEvent"), 2 * FRAMES);
     weir_pipeline_get_statistics(pipeline, &statistics);
     EXPECT_UINT_EQ(statistics.succeeded, WARM + FRAMES);
@@ -246,7 +246,7 @@ WEIR_TEST(CudaSteady, AChunkedJobMakesNothingButItsWork)
     finish(&work);
 }
 
-// What is counted is what the driver is asked for: a buffer made in between shows.
+// Driver calls are counted: a buffer that is created in between is noticed.
 WEIR_TEST(CudaSteady, TheCountsSeeWhatIsMade)
 {
     struct work work;

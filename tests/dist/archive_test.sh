@@ -1,8 +1,8 @@
 #!/bin/bash
-# What the archives hold, and that it needs nothing but glibc.
+# The contents of the archives, which need only glibc.
 . tests/dist/dist.sh
 
-# Nothing of the machine or of the day is in an archive.
+# An archive contains nothing that depends on the build machine or the time.
 for archive in "$main_archive" "$cuda_archive"; do
     [ "$(od -An -tx1 -N10 "$archive" | tr -d ' ')" = 1f8b08000000000002ff ] ||
         fail "$archive: the gzip header has a name or a date"
@@ -84,7 +84,7 @@ nm -g --defined-only "$there/lib/libweir_kit.a" | awk 'NF == 3 { print $3 }' | s
     fail "libweir_kit.a lacks $(comm -23 declared archived)"
 expect_contains "$(objdump -p "$there/lib/libweir.so.0")" "SONAME               libweir.so.0"
 
-# Each header stands alone, in both languages.
+# Each header compiles alone, in both languages.
 while IFS= read -r header; do
     for language in c11 c++17; do
         printf '#include <%s>\n' "${header#"$there/include/"}" >"one.${language:0:3}.c"

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Programs of somebody else's, built with CMake against the unpacked archive: that
-# of docs/install.md, and one in C++17, both also with the static library.
+# Programs of a user, built with CMake against the unpacked archive: that of docs/install.md, and
+# one in C++17, both also with the static library.
 . tests/dist/dist.sh
 need cmake cc g++ make
 weir="$TEST_TMPDIR/elsewhere/weir"

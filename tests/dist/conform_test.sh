@@ -1,6 +1,6 @@
 #!/bin/bash
-# weir conform, over a suite of this test's own: what it makes of tests that fail,
-# crash, hang and end the program.
+# weir conform, with a suite of this test: how it reports tests that fail, crash, hang or end the
+# program.
 . tests/dist/dist.sh
 there="$TEST_TMPDIR/weir"
 unpack "$there"
@@ -120,7 +120,7 @@ expect_status 1 "$weir" conform
 expect_contains "$output" "what ran after the last test ended the program with status 23"
 expect_contains "$output" "1 passed, 1 failed"
 
-# What cannot list its tests is no suite.
+# A program that cannot list its tests is not a suite.
 printf '#!/bin/bash\nexit 5\n' >"$there/libexec/weir/conformance"
 expect_status 3 "$weir" conform
 expect_contains "$output" "does not list its tests"

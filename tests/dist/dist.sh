@@ -10,7 +10,7 @@ version="${folder#weir-}"
 version="${version%%-*}"
 unset WEIR_CONFIG WEIR_BACKEND WEIR_PLUGINS WEIR_MODULE_PATH POCL_DEVICES OCL_ICD_VENDORS
 
-# unpack TO: the first archive, in a folder with a name of its own.
+# unpack TO: unpacks the first archive into a folder with another name.
 unpack()
 {
     mkdir -p "$TEST_TMPDIR/unpacked" "$(dirname "$1")"
@@ -18,7 +18,7 @@ unpack()
     mv "$TEST_TMPDIR/unpacked/$folder" "$1"
 }
 
-# need TOOL...: ends the test as skipped, in its report too, where one is missing.
+# need TOOL...: ends the test as skipped, in its report too, if one is missing.
 need()
 {
     local tool

@@ -1,12 +1,12 @@
 #!/bin/bash
-# The README's commands for a program of one's own do what it says, and every example of
-# the archive is built by such commands and runs.
+# The README's commands for a user's own program work, and every example of the archive is built by
+# such commands and runs.
 . tests/dist/dist.sh
 need pkg-config cc
 cd "$TEST_TMPDIR"
 export WEIR_BACKEND=opencl
 
-# The build is what made the archive here.
+# The archive was already built, by this test's rule.
 sed -n '/^```sh$/,/^```$/{/^```/d;p}' "$root/README.md" >commands
 grep -q '^bazel build //:dist$' commands || fail "README.md builds no archive"
 sed -i "/^bazel build/d; s|bazel-bin/dist/weir-[^ ]*|$main_archive|" commands

@@ -1,6 +1,6 @@
 #!/bin/bash
-# The benchmarks of tools/gpu/run.sh on this machine: what they leave in the folder of
-# results. Without a GPU that is PoCL alone.
+# The benchmarks of tools/gpu/run.sh on this machine: the files that they write to the folder of
+# results. Without a GPU only PoCL is measured.
 . tests/dist/dist.sh
 bundle="$root/tests/dist/weir-gpu.tar.gz"
 there="$TEST_TMPDIR/machine"
@@ -8,7 +8,7 @@ mkdir "$there"
 tar -xzf "$bundle" -C "$there"
 
 status=0
-# The machine's programs are to find their own files, and not this test's.
+# The programs must find their own files, and not this test's.
 output="$(env -u TEST_SRCDIR -u TEST_WORKSPACE -u RUNFILES_DIR bash "$there/tools/gpu/run.sh" --steps frames,steady --seconds 200 \
     --out "$TEST_TMPDIR/out" 2>&1)" || status=$?
 [ "$status" -eq 0 ] || fail "run.sh ended with $status: $output"

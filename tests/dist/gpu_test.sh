@@ -1,6 +1,6 @@
 #!/bin/bash
-# tools/gpu/run.sh on this machine, from what tools/gpu/build.sh packs. Without a
-# GPU that is PoCL alone.
+# tools/gpu/run.sh on this machine, from the files that tools/gpu/build.sh packs. Without a GPU only
+# PoCL runs.
 . tests/dist/dist.sh
 bundle="$root/tests/dist/weir-gpu.tar.gz"
 there="$TEST_TMPDIR/machine"
@@ -30,12 +30,12 @@ expect_contains "$table" "both photographs bit-identical"
 expect_contains "$(tar -tzf "$TEST_TMPDIR/out/logs.tar.gz")" "logs/conform-opencl-pocl.xml"
 [ -e /dev/nvidia0 ] || expect_contains "$table" "libcuda.so.1"
 
-# Without any time nothing has passed, and that is no success.
+# If there was no time for any step, nothing has passed, which is not a success.
 expect_status 1 bash "$there/tools/gpu/run.sh" --seconds 0 --out "$TEST_TMPDIR/none"
 expect_contains "$output" "no time"
 expect_contains "$output" "0 steps passed"
 
-# A step that fails does not end the run, and is the exit status.
+# A step that fails does not end the run, but sets the exit status.
 printf '#!/bin/bash\nexit 7\n' >"$there/tests/pipelines/agreement_test"
 expect_status 1 bash "$there/tools/gpu/run.sh" --steps reference --out "$TEST_TMPDIR/failed"
 expect_contains "$output" "opencl-pocl: ARR-COC, float64"

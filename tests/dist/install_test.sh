@@ -24,8 +24,8 @@ expect_status 0 env WEIR_BACKEND=null "$there/libexec/weir/conformance" --gtest_
 expect_status 0 "$weir" conform --backend opencl --filter 'Launch.*'
 expect_contains "$output" "0 failed"
 
-# Weights are found beside it. Two runs have the same results; those of another
-# image do not, and the tool that compares them sees it.
+# The archive's weights are found. Two runs have the same results; those of another image differ,
+# and the comparison tool notices it.
 printf '[weir]\nbackend = opencl\n[arr_coc]\nside = 256\ngrid = 16\n' >small.ini
 cp "$root/tests/data/images/coffee.png" photo.png
 expect_status 0 "$weir" run arr-coc --quiet --config small.ini --output one photo.png
@@ -44,7 +44,7 @@ expect_contains "$output" "photo: DIFFER"
 expect_status 2 "$compare" one elsewhere photo
 expect_contains "$output" "elsewhere/photo.relevance.npy"
 
-# Patches that do not follow from the relevance are seen.
+# Patches that do not follow from the relevance are noticed.
 cp -r one bent
 python3 - bent/photo.relevance.npy <<'PYTHON'
 import sys
@@ -56,8 +56,8 @@ PYTHON
 expect_status 1 "$compare" bent bent photo
 expect_contains "$output" "not those that the relevance asks for"
 
-# The second archive puts the module beside the others. Where there is no driver,
-# the module itself says so.
+# The second archive puts the module beside the others. Without a driver the module itself reports
+# that.
 tar -xzf "$cuda_archive" -C "$TEST_TMPDIR/unpacked"
 cp -r "$TEST_TMPDIR/unpacked/$folder/." "$there"
 status=0

@@ -1,5 +1,5 @@
-// A C++17 program of somebody else's: it launches a kernel, which does nothing on
-// the null backend, and reads a copy back.
+// A user's C++17 program: it launches a kernel, which does nothing on the null
+// backend, and reads a copy back.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

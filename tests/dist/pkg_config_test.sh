@@ -1,6 +1,6 @@
 #!/bin/bash
-# Programs of somebody else's, built with pkg-config against the unpacked archive:
-# those of docs/install.md, and one in C++17.
+# A user's programs, built with pkg-config against the unpacked archive: those of docs/install.md,
+# and one in C++17.
 . tests/dist/dist.sh
 need pkg-config cc g++
 weir="$TEST_TMPDIR/elsewhere/weir"
@@ -23,7 +23,7 @@ g++ -std=c++17 -Wall -Wextra -Werror "$root/tests/dist/outside.cc" -o outside \
 expect_status 0 ./outside
 [ "$output" = "null through a buffer, section [pipeline]" ] || fail "it printed '$output'"
 
-# Statically: it needs no library of Weir's, and is told where the modules are.
+# Statically: it needs no shared library of Weir, and gets the folder of the modules.
 # shellcheck disable=SC2046
 cc first.c -o static $(pkg-config --cflags weir) "$weir/lib/libweir.a" \
     $(pkg-config --libs --static weir | sed 's/-lweir//')
@@ -33,7 +33,7 @@ expect_contains "$output" "WEIR_MODULE_PATH"
 expect_status 0 env WEIR_MODULE_PATH="$modules" ./static
 [ "$output" = "Weir $version, backend null" ] || fail "it printed '$output'"
 
-# The library is moved away under the program, and its modules with it.
+# The library and its modules are moved after the program was built.
 mv "$weir" "$TEST_TMPDIR/moved"
 expect_status 0 env LD_LIBRARY_PATH="$TEST_TMPDIR/moved/lib" ./first
 [ "$output" = "Weir $version, backend null" ] || fail "it printed '$output'"

@@ -67,8 +67,7 @@ static unsigned long count_lines(const uint8_t *data, size_t size)
     return lines;
 }
 
-// Whether the text starts with "f:LINE" for a line that exists; `*out_rest` is
-// what stands behind it.
+// Whether the text starts with "f:LINE" for a line that exists; `*out_rest` is the text after it.
 static bool names_line(const char *text, unsigned long lines, char **out_rest)
 {
     if (strncmp(text, "f:", 2) != 0 || text[2] < '1' || text[2] > '9')

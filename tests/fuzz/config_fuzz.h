@@ -1,4 +1,4 @@
-// What must hold of any bytes that are handed to the configuration.
+// Properties that hold for any bytes given to the configuration parser.
 #ifndef WEIR_TESTS_FUZZ_CONFIG_FUZZ_H
 #define WEIR_TESTS_FUZZ_CONFIG_FUZZ_H
 
@@ -15,7 +15,7 @@
 //   - written out again from its settings, it reads the same.
 const char *config_fuzz_check(const uint8_t *data, size_t size);
 
-// How many of the inputs so far were accepted.
+// The number of inputs accepted so far.
 size_t config_fuzz_accepted(void);
 
 #endif

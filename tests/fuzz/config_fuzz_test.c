@@ -88,7 +88,8 @@ WEIR_TEST(ConfigFuzz, DamagedTextsKeepTheRules)
             WEIR_FAIL("round %zu: %s in:\n%.*s", round, broken, (int)text.size,
                       (const char *)text.bytes);
     }
-    // Neither all refused, which would check little, nor all accepted.
+    // Neither all inputs are refused, which would check little, nor all
+    // accepted.
     EXPECT_SIZE_GT(config_fuzz_accepted(), ROUNDS / 20);
     EXPECT_SIZE_LT(config_fuzz_accepted(), ROUNDS * 19 / 20);
 }

@@ -1,4 +1,4 @@
-// What the tests of the fuzzers' checks share: bytes that are damaged step by step, in the same
+// Shared by the tests of the fuzzers' checks: bytes that are damaged step by step, in the same
 // way on every run.
 #ifndef WEIR_TESTS_FUZZ_DAMAGE_H
 #define WEIR_TESTS_FUZZ_DAMAGE_H
@@ -15,11 +15,11 @@ struct damaged {
 // xorshift32, from 0 to `limit` - 1; 0 if `limit` is.
 size_t damage_below(uint32_t *state, size_t limit);
 
-// Leaves the bytes as they are where the room does not do.
+// Does not change the bytes if there is not enough room.
 void damage_insert(struct damaged *damaged, size_t at, const void *bytes, size_t size);
 void damage_erase(struct damaged *damaged, size_t at, size_t size);
 
-// Calls `check` with a block of exactly that size, so that a sanitizer sees what reads past it.
+// Calls `check` with a block of exactly that size, so that a sanitizer notices reads past it.
 const char *damage_check(const char *(*check)(const uint8_t *bytes, size_t size),
                          const uint8_t *bytes, size_t size);
 

@@ -1,4 +1,4 @@
-// What must hold of any bytes that are handed to the reader of safetensors files.
+// Properties that hold for any bytes given to the reader of safetensors files.
 #ifndef WEIR_TESTS_FUZZ_SAFETENSORS_FUZZ_H
 #define WEIR_TESTS_FUZZ_SAFETENSORS_FUZZ_H
 
@@ -11,7 +11,7 @@
 //   - each has the bytes of its shape, is found under its name, and its values can be read.
 const char *safetensors_fuzz_check(const uint8_t *data, size_t size);
 
-// How many of the inputs so far were read.
+// The number of inputs read so far.
 size_t safetensors_fuzz_accepted(void);
 
 #endif

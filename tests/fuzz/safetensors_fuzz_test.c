@@ -1,6 +1,6 @@
-// The fuzzer's check over a fixed sequence of damaged files. Damage to a header keeps the
-// length in front of it right most of the time: else nearly all would be refused at the
-// first check.
+// The fuzzer's check over a fixed sequence of damaged files. Damage to a header mostly
+// keeps the length before it correct: otherwise almost all would be refused at the first
+// check.
 #include <string.h>
 
 #include "tests/fuzz/damage.h"
@@ -24,7 +24,7 @@ static const char *const headers[] = {
 };
 static const size_t bodies[] = {0, 24, 24, 9};
 
-// Pieces of the format, so that what is damaged often stays JSON.
+// Pieces of the format, so that the damaged text is often still JSON.
 static const char *const words[] = {
     "0",
     "1",
@@ -85,7 +85,7 @@ static void change(struct damaged *header, uint32_t *state)
     }
 }
 
-// Joins the length, header and body in `bytes` and returns how many there are.
+// Joins the length, header and body in `bytes` and returns the number of bytes.
 static size_t join(uint8_t *bytes, const struct damaged *header, size_t body)
 {
     memset(bytes, 0, 8 + header->size + body);
@@ -117,7 +117,7 @@ WEIR_TEST(SafetensorsFuzz, DamagedFilesKeepTheRules)
             WEIR_FAIL("round %zu: %s, behind its length:\n%.*s", round, broken,
                       size > 8 ? (int)(size - 8) : 0, (const char *)bytes + 8);
     }
-    // Both outcomes must be common, or the damage says little.
+    // Both outcomes must be common, or the damage tests little.
     EXPECT_SIZE_GT(safetensors_fuzz_accepted(), ROUNDS / 20);
     EXPECT_SIZE_LT(safetensors_fuzz_accepted(), ROUNDS / 2);
 }

@@ -1,4 +1,4 @@
-// What must hold of any bytes that are handed to the reader of traces.
+// Properties that hold for any bytes given to the reader of traces.
 #ifndef WEIR_TESTS_FUZZ_TRACE_FUZZ_H
 #define WEIR_TESTS_FUZZ_TRACE_FUZZ_H
 
@@ -13,7 +13,7 @@
 //     the rest add up to the span, as does the critical path.
 const char *trace_fuzz_check(const uint8_t *data, size_t size);
 
-// How many of the inputs so far were read.
+// The number of inputs read so far.
 size_t trace_fuzz_accepted(void);
 
 #endif

@@ -1,5 +1,5 @@
-// The fuzzer's check over a fixed sequence of damaged traces: each round takes a made one
-// and changes it in one to four places.
+// The fuzzer's check over a fixed sequence of damaged traces: each round takes a
+// generated one and changes it in one to four places.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,7 +99,7 @@ static void make_seeds(struct seed seeds[SEEDS])
         void *data = NULL;
         char message[512];
         made_random(&made, i * 31 + 7, 1000);
-        // Short ones, so that changes meet something.
+        // Short ones, so that changes have an effect.
         made.operation_count = made.operation_count < 8 ? made.operation_count : 8;
         made_write(&made, path);
         if (!weir_file_read(path, (size_t)1 << 20, &data, &seeds[i].size, message, sizeof message))

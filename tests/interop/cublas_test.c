@@ -148,7 +148,7 @@ static const float *address_of(const struct weir_native_buffer *native)
         ASSERT_TRUE(open_scene(scene));                                                            \
     } while (0)
 
-// Row-major products are column-major ones with the sides changed.
+// A row-major product is a column-major one with its sides swapped.
 static weir_status multiply(const struct weir_native_queue *native, void *user)
 {
     struct scene *scene = user;
@@ -250,8 +250,8 @@ static weir_status do_nothing(void *unused)
     return WEIR_OK;
 }
 
-// Behind a host call the product is submitted on the library's thread, which has no context
-// of its own; and over many rounds the three are in order each time.
+// After a host call the product is submitted on a library thread, which has no current
+// context; and over many rounds the three are in order each time.
 WEIR_TEST(Cublas, BehindAHostCallAndManyTimes)
 {
     struct scene scene = {NULL};

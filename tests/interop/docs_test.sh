@@ -1,6 +1,6 @@
 #!/bin/bash
-# The programs in docs/interop.md are those that are built and run, and its parts are parts
-# of the tests that it names.
+# The programs in docs/interop.md are those that are built and run, and its excerpts are excerpts of
+# the tests that it names.
 . tests/support/shell.sh
 
 page=docs/interop.md

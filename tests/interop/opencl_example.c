@@ -1,6 +1,6 @@
-// An OpenCL program with a command queue and a buffer of its own, which Weir uses too:
-// a Weir kernel counts, a command of OpenCL's clears the second half, and a Weir kernel
-// adds one to all of it.
+// An OpenCL program with its own command queue and buffer, which Weir uses too: a Weir
+// kernel counts, an OpenCL command clears the second half, and a Weir kernel adds one
+// to every element.
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 #include <stdio.h>
@@ -31,7 +31,7 @@ struct job {
     weir_kernel *count, *add;
 };
 
-// Runs when all work before it is with the driver, and hands the driver its own.
+// Called after all earlier work was handed to the driver; enqueues its own.
 static weir_status clear_half(const struct weir_native_queue *native, void *user)
 {
     const struct job *job = user;
@@ -41,7 +41,7 @@ static weir_status clear_half(const struct weir_native_queue *native, void *user
     return code == CL_SUCCESS ? WEIR_OK : WEIR_ERROR_DEVICE;
 }
 
-// What the program has made itself, in the context that Weir uses.
+// The program's own objects, in the context that Weir uses.
 static weir_status make_own(weir_device *device, struct job *job)
 {
     struct weir_native_device native;

@@ -1,5 +1,5 @@
-// Hands a Weir buffer to another library as a DLPack tensor of 2 x 3 floats, and takes one
-// back. The other library is this program: it adds up what it is given.
+// Passes a Weir buffer to another library as a DLPack tensor of 2 x 3 floats, and takes
+// one back. The other library is this program: it adds up the elements.
 #include <dlpack/dlpack.h>
 #include <stdio.h>
 
@@ -39,7 +39,7 @@ static weir_status run(weir_device *device, weir_queue *queue)
     weir_status status;
     if ((status = weir_buffer_create(device, &params, &tensor.buffer)) ||
         (status = weir_queue_fill(queue, tensor.buffer, 0, params.size, &half, sizeof half)) ||
-        (status = weir_queue_sync(queue, WEIR_FOREVER)) || // the other side waits for nothing
+        (status = weir_queue_sync(queue, WEIR_FOREVER)) || // the consumer does not wait
         (status = weir_dlpack_export(&tensor, &first)) ||
         (status = weir_dlpack_export(&tensor, &second)))
         return status;
@@ -49,7 +49,7 @@ static weir_status run(weir_device *device, weir_queue *queue)
     if ((status = weir_dlpack_import(device, "back", second, &back)) < 0)
         return status;
     printf("%zu bytes came back\n", weir_buffer_size(back.buffer));
-    weir_buffer_destroy(&back.buffer); // and with it the second tensor, and the first buffer
+    weir_buffer_destroy(&back.buffer); // also frees the second tensor and the first buffer
     return WEIR_OK;
 }
 

@@ -1,7 +1,7 @@
-// What torch_test.py calls through ctypes: a device, tensors of it, and queues, behind plain
-// C functions. Elements are 32-bit integers, so that every result is exact.
+// The library that torch_test.py calls through ctypes: a device, its tensors and queues, as
+// plain C functions. Elements are 32-bit integers, so that every result is exact.
 //
-// Functions return 0 or a pointer when they succeed; bridge_error() tells what was wrong.
+// Functions return 0 or a pointer on success; bridge_error() returns the error's text.
 #include <dlpack/dlpack.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,7 +51,7 @@ int bridge_close(void)
     return status < 0 ? status : weir_close(&bridge.runtime);
 }
 
-// Queues. `stream` is a CUstream to wrap, or NULL for a queue of Weir's own.
+// Queues. `stream` is a CUstream to wrap, or NULL for an ordinary Weir queue.
 
 WEIR_API weir_queue *bridge_queue(void *stream);
 weir_queue *bridge_queue(void *stream)
@@ -79,7 +79,7 @@ int bridge_sync(weir_queue *queue)
     return weir_queue_sync(queue, WEIR_FOREVER);
 }
 
-// Later work of `queue` waits for what `before` was given by now.
+// Later work of `queue` waits for everything submitted to `before` so far.
 WEIR_API int bridge_wait(weir_queue *queue, weir_queue *before);
 int bridge_wait(weir_queue *queue, weir_queue *before)
 {
@@ -88,7 +88,7 @@ int bridge_wait(weir_queue *queue, weir_queue *before)
     return status < 0 ? status : weir_queue_wait(queue, event);
 }
 
-// The stream of a queue, for __dlpack__(stream=…); 0 where there is none.
+// The stream of a queue, for __dlpack__(stream=…); 0 if there is none.
 WEIR_API uint64_t bridge_stream(weir_queue *queue);
 uint64_t bridge_stream(weir_queue *queue)
 {
@@ -164,7 +164,7 @@ int64_t bridge_element(weir_queue *queue, struct weir_tensor *tensor, int64_t in
     return value;
 }
 
-// What goes into a capsule, and what came out of one.
+// Makes the tensor for a capsule, and takes the tensor of one.
 
 WEIR_API DLManagedTensor *bridge_export(struct weir_tensor *tensor);
 DLManagedTensor *bridge_export(struct weir_tensor *tensor)

@@ -74,12 +74,12 @@ class Bridge:
 
 
 def capsule_of(bridge, tensor):
-    """A capsule of a Weir tensor. Who consumes it renames it and calls the deleter."""
+    """A capsule of a Weir tensor. The consumer renames it and calls the deleter."""
     return api.PyCapsule_New(bridge.export_(tensor), FRESH, None)
 
 
 def consume(bridge, capsule):
-    """A Weir tensor of a capsule, which is used up then."""
+    """A Weir tensor from a capsule, which is consumed."""
     tensor = bridge.import_(api.PyCapsule_GetPointer(capsule, FRESH))
     api.PyCapsule_SetName(capsule, USED)
     return tensor
@@ -156,7 +156,7 @@ def check_torch_to_weir(bridge, torch):
 
 
 def check_stream(bridge, torch, stream, what):
-    """Work of both in turn, on one stream, with no wait between them."""
+    """Alternating work of both, on one stream, with no wait between them."""
     handle = stream.cuda_stream or 1  # 1: the legacy default stream
     queue = bridge.queue_(handle)
     with torch.cuda.stream(stream):
@@ -259,7 +259,7 @@ def main():
     bridge = Bridge(sys.argv[1])
     try:
         run(bridge, torch)
-    except Exception as error:  # what is left of the run would only add to this
+    except Exception as error:  # the rest of the run would only add to this
         check(False, "%s: %s" % (type(error).__name__, error))
     return 1 if failures else 0
 

@@ -1,5 +1,5 @@
 #!/bin/bash
-# torch_test.py without PyTorch: capsules by way of ctypes alone, on PoCL.
+# torch_test.py without PyTorch: capsules through ctypes only, on PoCL.
 . tests/support/shell.sh
 
 export WEIR_MODULE_PATH=lib/weir

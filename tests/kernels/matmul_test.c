@@ -1,6 +1,6 @@
-// The matrix product on a device that runs kernels: against float64 with the bound
-// of float32 sums, and bit for bit against fma() in the same order. The matrices
-// stand in larger buffers full of NaN, so that one element read past an edge shows.
+// The matrix product on a device that runs kernels: against float64 with the bound of
+// float32 sums, and bit for bit against fma() in the same order. The matrices are
+// inside larger buffers full of NaN, so that a read past an edge is noticed.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,8 @@ struct size {
     uint32_t m, n, k;
 };
 
-// One element, exact tiles, one off on every side, long and thin ones, several blocks.
+// One element, exact tiles, one more or less on every side, long and thin matrices,
+// several blocks.
 static const struct size sizes[] = {
     {1, 1, 1},     {128, 64, 16}, {256, 128, 64}, {129, 65, 17},  {127, 63, 15},   {1, 300, 7},
     {300, 1, 7},   {5, 3, 1000},  {200, 33, 1},   {128, 64, 15},  {128, 64, 17},   {130, 64, 32},
@@ -101,7 +102,7 @@ static void finish(struct matrix *matrix)
     free(matrix->host);
 }
 
-// Between -1 and 1, and large and small ones among them.
+// Between -1 and 1, including some large and small magnitudes.
 static void fill(const struct matrix *matrix, uint32_t seed)
 {
     uint32_t x = seed;

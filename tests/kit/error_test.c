@@ -1,4 +1,4 @@
-// What the kit makes of a driver's codes and of a compiler's log.
+// The kit's errors from a driver's codes and from a compiler's log.
 #include <weir/kit/error.h>
 
 #include <stdarg.h>

@@ -1,5 +1,5 @@
-// What the front end is to a module, for tests of the kit: it keeps the last error and
-// message, counts memory, and has none when told so.
+// The host services of a module, for tests of the kit: it keeps the last error and
+// message, counts memory, and can be set to run out of it.
 #ifndef WEIR_TESTS_KIT_HOST_H
 #define WEIR_TESTS_KIT_HOST_H
 
@@ -11,12 +11,12 @@ struct kit_host {
     weir_log_level level;
     char source[64];
     char message[1024];
-    long allocations; // that are not released yet
-    long objects;     // of the driver
-    long left;        // allocations until there is no memory; -1: there always is
+    long allocations; // allocations that are not released yet
+    long objects;     // objects of the driver
+    long left;        // allocations until memory runs out; -1: never
 };
 
-// One for each process. The second forgets what was.
+// There is one per process. The second function resets it.
 struct kit_host *kit_host(void);
 struct kit_host *kit_host_reset(void);
 extern const struct weir_host kit_test_host;

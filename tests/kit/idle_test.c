@@ -1,4 +1,4 @@
-// What waits for an idle device: things, registrations of memory, and pinned blocks.
+// Frees that wait for an idle device: objects, registrations of memory, and pinned blocks.
 #include <weir/kit/idle.h>
 
 #include <stdlib.h>
@@ -71,7 +71,7 @@ WEIR_TEST(KitIdle, ThingsWaitForAnIdleDevice)
     unsigned given_back = 0;
     weir_kit_idle *idle = make(&device);
     weir_kit_idle_settle(idle);
-    EXPECT_UINT_EQ(device.asked, 0); // nothing is kept, so the driver is not asked
+    EXPECT_UINT_EQ(device.asked, 0); // nothing is kept, so the driver is not queried
     device.idle = false;
     put(idle, &given_back);
     put(idle, &given_back);

@@ -1,6 +1,6 @@
 // The ring of records, on a driver that is an array of events: each completes, fails or refuses
-// to answer when the test says so. Both kinds are tried: events that are used again, and events
-// that come with each record.
+// to answer when the test says so. Both kinds are tested: events that are reused, and events
+// that are created with each record.
 #include <weir/kit/records.h>
 
 #include <pthread.h>
@@ -221,8 +221,8 @@ WEIR_TEST(KitRecords, ADriverWithoutABlockingWaitIsPolled)
     end(records);
 }
 
-// Far more records than the depth, with the device keeping up: events come round again, and
-// nothing is allocated after the start.
+// Far more records than the depth, with the device keeping up: events are reused, and nothing
+// is allocated after the start.
 WEIR_TEST(KitRecords, EventsAreUsedAgain)
 {
     weir_kit_records *records = make(&reused, 64, 0);
@@ -335,7 +335,7 @@ WEIR_TEST(KitRecords, TheFirstFailureIsReportedUntilItIsSettled)
     check_failure(&of_one_use);
 }
 
-// A failure at a record that nobody asked about is found all the same.
+// A failure at a record that was not queried is still found.
 WEIR_TEST(KitRecords, EventsOfOneUseAreAllAskedAbout)
 {
     weir_kit_records *records = make(&of_one_use, 4, 0);
@@ -539,7 +539,7 @@ WEIR_TEST(KitRecords, WithoutMemoryARecordIsRefused)
     check_no_memory(&of_one_use);
 }
 
-// One thread submits, the others ask, wait and hold.
+// One thread submits, the others query, wait and hold.
 struct crowd {
     weir_kit_records *records;
     _Atomic uint64_t submitted;

@@ -1,5 +1,5 @@
-// The reader of kernel signatures: what it understands, what it skips, and what it
-// says of the rest.
+// The reader of kernel signatures: text that it understands, text that it skips,
+// and its messages for the rest.
 #include <stdlib.h>
 #include <string.h>
 
@@ -165,7 +165,7 @@ WEIR_TEST(KitSignature, WhatIsRefused)
     weir_test_note(NULL);
 }
 
-// Every text that begins as this one does is read or refused, and nothing else.
+// Every prefix of this text is either read or refused.
 WEIR_TEST(KitSignature, EveryPrefix)
 {
     static const char source[] = "/*c*/ __kernel WEIR_BLOCK(1, 2, 3) void k(__global const float "

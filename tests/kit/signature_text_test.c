@@ -1,4 +1,4 @@
-// Signatures as text: what is written reads back, and what is not such a text is refused.
+// Signatures as text: written texts read back, and other texts are refused.
 #include <weir/kit/signature.h>
 
 #include <stdio.h>

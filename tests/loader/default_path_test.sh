@@ -1,6 +1,5 @@
 #!/bin/bash
-# Without a module path, modules are found from where the program lies, however
-# it was started.
+# Without a module path, modules are found relative to the program's folder, however it was started.
 . tests/support/shell.sh
 
 root="$TEST_TMPDIR/prefix"
@@ -17,7 +16,7 @@ cp -L backends/null/weir_null.so "$root/lib/weir/"
 expect_status 0 "$root/bin/weir-open"
 expect_contains "$output" "null: used, $root/bin/../lib/weir/weir_null.so"
 
-# Through PATH, where the program's first argument is no path.
+# Through PATH, so that the program's first argument is not a path.
 expect_status 0 env PATH="$root/bin:$PATH" bash -c 'cd / && exec weir-open'
 expect_contains "$output" "null: used, $root/bin/../lib/weir/weir_null.so"
 
@@ -31,6 +30,6 @@ mv "$root/lib" "$root/bin/lib"
 expect_status 0 "$root/bin/weir-open"
 expect_contains "$output" "null: used, $root/bin/lib/weir/weir_null.so"
 
-# The environment beats both.
+# The environment takes precedence over both.
 expect_status 1 env WEIR_MODULE_PATH=/nonexistent "$root/bin/weir-open"
 expect_contains "$output" "/nonexistent"

@@ -1,6 +1,6 @@
 #!/bin/bash
-# The pages about modules mean what they say: their commands are run and their
-# example is built, with the system's compiler and the public headers.
+# Checks the pages about modules: their commands are run and their example is built, with the
+# system's compiler and the public headers.
 . tests/support/shell.sh
 
 program="$PWD/tests/loader/open_and_copy"
@@ -14,7 +14,7 @@ for file in backends/null/*; do
 done
 cd "$tree"
 
-# block LANGUAGE PAGE: what stands in the fenced blocks of that language.
+# block LANGUAGE PAGE: the contents of the fenced blocks of that language.
 block()
 {
     sed -n "/^\`\`\`$1\$/,/^\`\`\`\$/{/^\`\`\`/d;p}" "$2"

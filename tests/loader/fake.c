@@ -1,7 +1,6 @@
-// A module with one thing wrong with it, or none. The BUILD file compiles it
-// once for each fake, with the FAKE_ macros that differ. Slots that must not be
-// called end the program, so that a loader that calls or reads too much fails
-// its test.
+// A module with one defect, or none. The BUILD file compiles it once for each
+// fake, with different FAKE_ macros. Slots that must not be called end the
+// program, so that a loader that calls or reads too much fails its test.
 #include <stdlib.h>
 #include <string.h>
 
@@ -93,8 +92,8 @@ static const struct weir_module module = {
     .ops = &ops,
 };
 
-// The slots of a backend are all set; those of a plugin only behind its count,
-// where nobody may look.
+// The slots of a backend are all set; those of a plugin only past its slot
+// count, where the loader must not look.
 static void fill_slots(void)
 {
     size_t first = module.kind == WEIR_MODULE_BACKEND ? 2 : module.slot_count;

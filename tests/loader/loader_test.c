@@ -1,5 +1,5 @@
-// The loader on real files: the null backend, and fakes that have one thing
-// wrong each (fake.c).
+// The loader on real files: the null backend, and fakes with one defect each
+// (fake.c).
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -116,7 +116,7 @@ WEIR_TEST(Loader, ThreadsAgree)
     }
 }
 
-// What stands behind the slot count is poison in this fake.
+// The slots past the slot count are poison in this fake.
 WEIR_TEST(Loader, OlderModuleHasFewerSlots)
 {
     struct weir__loaded loaded;
@@ -230,7 +230,7 @@ WEIR_TEST(Loader, RefusesAnotherSanitizer)
                    "same sanitizer");
 }
 
-// dlopen of such a file would end the process.
+// dlopen() of such a file would end the process.
 WEIR_TEST(Loader, RefusesASanitizerRuntimeUnseen)
 {
     expect_refused("runtime", WEIR_MODULE_BACKEND,
@@ -249,7 +249,7 @@ WEIR_TEST(Loader, RefusesAText)
     expect_refused("text", WEIR_MODULE_BACKEND, "weir_text.so", "a module for this machine");
 }
 
-// A folder of this test's own, with the file `name` in it.
+// A folder of this test, with the file `name` in it.
 static const char *folder_with(const char *name, const char *text)
 {
     static char path[512];
@@ -306,7 +306,7 @@ WEIR_TEST(Loader, ReportsEachDirectoryTried)
     weir_load_report_destroy(&report);
 }
 
-// A broken file is not passed over in favour of one further on.
+// A broken file is not skipped in favour of a later one.
 WEIR_TEST(Loader, TheFirstFileDecides)
 {
     struct weir__loaded loaded;
@@ -363,7 +363,7 @@ WEIR_TEST(Loader, RefusesPathsThatAreTooLong)
     expect_unloadable("null", path, "longer than 4095 bytes");
 }
 
-// Without a search path: seen from this program's own directory.
+// Without a search path: relative to this program's own directory.
 WEIR_TEST(Loader, DefaultDirectories)
 {
     struct weir__loaded loaded;

@@ -1,5 +1,5 @@
-// What is said of usual mistakes, whatever the backend: the call that its user wrote, and
-// what to do, also about objects without a label.
+// The messages for common mistakes, on any backend: the call that the user wrote, and the
+// remedy, also for objects without a label.
 #include <stdio.h>
 #include <string.h>
 

@@ -13,7 +13,7 @@ static void never(void)
 
 static const char *const colours[] = {"red", "blue", NULL};
 
-// A sound backend with one key of each type.
+// A valid backend with one key of each type.
 struct sample {
     struct weir_module module;
     struct weir_module_ops ops;
@@ -94,7 +94,7 @@ WEIR_TEST(ModuleCheck, AcceptsTheSample)
     expect_sound(&sample, WEIR_MODULE_BACKEND);
 }
 
-// What an older header has no place for is not read.
+// Members that an older header does not have are not read.
 WEIR_TEST(ModuleCheck, WantsOnlyWhatTheHeaderHolds)
 {
     struct sample sample;
@@ -108,7 +108,7 @@ WEIR_TEST(ModuleCheck, WantsOnlyWhatTheHeaderHolds)
     EXPECT_UINT_EQ(weir__module_wants(&sample.module), 0);
 }
 
-// The slots in their order; NULL where a backend may leave one unset.
+// The slots in their order; NULL for those that a backend may leave unset.
 static const char *const slot_names[] = {
     "`open`",
     "`close`",
@@ -169,7 +169,7 @@ WEIR_TEST(ModuleCheck, EverySlotMissingInTurn)
 
 WEIR_TEST(ModuleCheck, EveryShorterTableOfABackend)
 {
-    // The slots behind these were appended; a module from before them is sound.
+    // The slots after these were appended later; a module without them is valid.
     const uint32_t at_first =
         offsetof(struct weir_module_ops, graph_create) / sizeof(void (*)(void));
     for (uint32_t count = 0; count < at_first; count++) {
@@ -215,7 +215,7 @@ WEIR_TEST(ModuleCheck, ReadsNoSlotBehindTheCount)
     EXPECT_TRUE(ops.kernel_destroy == NULL);
 }
 
-// A module of another ABI may have nothing else where this one has it.
+// A module of another ABI may have other members at these places.
 WEIR_TEST(ModuleCheck, ReadsNothingBehindAStrangeAbi)
 {
     struct weir__finding finding;

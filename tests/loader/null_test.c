@@ -1,4 +1,4 @@
-// The null backend through the public API: what it does, and what it refuses.
+// The null backend through the public API: results and refusals.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -245,7 +245,7 @@ WEIR_TEST(Null, ABundleNeedsAnImage)
     finish(&fixture);
 }
 
-// More than the machine has is refused with the limit, not tried.
+// A size above the machine's memory is refused with the limit, without trying.
 WEIR_TEST(Null, TooLargeABufferIsRefused)
 {
     struct fixture fixture;
@@ -263,7 +263,7 @@ WEIR_TEST(Null, TooLargeABufferIsRefused)
     finish(&fixture);
 }
 
-// Nothing is allocated on the way of an operation.
+// An operation allocates nothing.
 WEIR_TEST(Null, OperationsAllocateNothing)
 {
     struct fixture fixture;

@@ -1,5 +1,5 @@
-// What weir_open() makes of modules that cannot be used: the error, the load
-// report, and the fallback where several backends are listed.
+// weir_open() with modules that cannot be used: the error, the load report, and
+// the fallback if several backends are listed.
 #include <stdio.h>
 #include <string.h>
 
@@ -125,7 +125,7 @@ WEIR_TEST(Open, ABackendWithoutDevicesIsNone)
     EXPECT_INT_EQ(weir_close(&runtime), WEIR_OK);
 }
 
-// A plugin is never left out: without it the chain would be another one.
+// A plugin is never skipped: without it the chain would be a different one.
 WEIR_TEST(Open, AMissingPluginIsAnError)
 {
     weir_runtime *runtime;

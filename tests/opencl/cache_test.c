@@ -1,4 +1,4 @@
-// What the backend says of a cache that it does not use.
+// The backend's messages about a cache that it does not use.
 #include <stdio.h>
 #include <sys/stat.h>
 

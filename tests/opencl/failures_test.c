@@ -1,7 +1,7 @@
-// Every call that the OpenCL backend makes fails once in turn, while one program
-// runs that makes all of them. Whatever that leads to, nothing crashes or hangs, and
-// the error names the call. Under the address sanitizer nothing is left. The machine's
-// own OpenCL stands behind the library that fails; PoCL is meant.
+// Every call that the OpenCL backend makes fails once in turn, while one program runs
+// that makes all of them. In each case nothing crashes or hangs, and the error names
+// the call. The address sanitizer checks for leaks. The failing library forwards to
+// the machine's own OpenCL, which should be PoCL.
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@
 
 static const char library[] = "tests/support/libopencl/libOpenCL.so.1";
 
-// What decides which calls are made.
+// The variants that decide which calls are made.
 static const struct configuration {
     const char *name;
     int no_svm;
@@ -232,8 +232,8 @@ static weir_status use_natives(struct objects *all)
     return status == WEIR_OK ? weir_queue_sync(all->queue_wrapped, WEIR_FOREVER) : status;
 }
 
-// What belongs to another queue must outlive the work of this one. The error that is
-// there already stays.
+// Objects of another queue must outlive the work of this one. An earlier error is
+// kept.
 static void destroy_wrapped(struct objects *all)
 {
     const struct weir_error first = *weir_last_error();
@@ -285,9 +285,9 @@ static void destroy_all(struct objects *all)
     EXPECT_INT_EQ(weir_close(&all->runtime), WEIR_OK);
 }
 
-// What gives something back cannot report anything, and goes on. What only asks has
-// an answer for what a driver does not know. What concerns the cache costs time only.
-// An allocation is tried again, and so is a build.
+// Calls that release something cannot report an error; the backend continues. For
+// queries that fail there is a default. Failures that concern the cache only cost
+// time. An allocation is tried again, and so is a build.
 static bool may_pass_unseen(const char *name)
 {
     static const char *const unseen[] = {
@@ -315,8 +315,8 @@ static bool may_pass_unseen(const char *name)
     return false;
 }
 
-// Where the failure is that a device is not there, or not as able, the sentence is
-// about that. A build that is tried again comes without signatures.
+// If the failure means that a device is missing, or less capable, the message says so.
+// A build that is tried again has no signatures.
 static bool may_be_about_something_else(const char *name)
 {
     return strcmp(name, "clBuildProgram") == 0 || strcmp(name, "clGetDeviceInfo") == 0 ||
@@ -380,19 +380,19 @@ WEIR_TEST(OpenclFailures, EveryCallOnceWithPinnedMemory)
     fail_every_call(&configurations[1]);
 }
 
-// PoCL has no priorities, and so needs the older function alone.
+// PoCL has no priorities, so only the older function is used.
 static bool is_for_other_drivers(const char *name)
 {
     return strcmp(name, "clCreateCommandQueueWithProperties") == 0;
 }
 
-// A call that the program does not make would be proved by nothing.
+// A call that the program does not make would not be tested.
 WEIR_TEST(OpenclFailures, TheProgramMakesEveryCall)
 {
     ASSERT_NOT_NULL(shim());
     succeed(&configurations[0]);
     succeed(&configurations[1]);
-    succeed(&configurations[1]); // out of the cache
+    succeed(&configurations[1]); // from the cache
     weir_test_note(NULL);
     for (size_t i = 0; shim()->name(i); i++)
         if (shim()->calls(shim()->name(i)) == 0 && !is_for_other_drivers(shim()->name(i)))

@@ -1,5 +1,5 @@
-// A process that is killed while it works: the next one finds the device as ever,
-// and the cache on disk without half an entry.
+// A process that is killed while it works: the next one can use the device, and
+// the cache on disk has no incomplete entry.
 #include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
@@ -31,7 +31,7 @@ static pid_t start_child(void (*body)(void))
     return child;
 }
 
-// In mid-run.
+// Killed in the middle of a run.
 
 struct world {
     weir_runtime *runtime;
@@ -148,7 +148,7 @@ WEIR_TEST(Killed, InMidRun)
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-// In mid-write.
+// Killed in the middle of a write.
 
 static const char *cache_folder;
 
@@ -165,7 +165,7 @@ static weir_disk_cache *open_cache(void)
     return cache;
 }
 
-// An entry is made of one byte, which tells the version of it.
+// An entry consists of copies of one byte, which is its version.
 static void write_for_ever(void)
 {
     char message[512];
@@ -182,7 +182,7 @@ static void write_for_ever(void)
     }
 }
 
-// Returns how many entries there are; each is whole.
+// Returns the number of entries, and checks that each is complete.
 static size_t expect_whole_entries(const weir_disk_cache *cache)
 {
     size_t found = 0;
@@ -226,7 +226,7 @@ WEIR_TEST(Killed, InMidWrite)
     cache_folder = weir_test_temp_dir();
     weir_disk_cache *cache = open_cache();
     ASSERT_NOT_NULL(cache);
-    // As often as it takes on a busy machine.
+    // Repeated until it succeeds, for busy machines.
     for (unsigned i = 0;
          (i < 60 || found == 0 || half_written == 0) && i < 2000 && !weir_test_has_failed(); i++) {
         const pid_t writer = start_child(write_for_ever);

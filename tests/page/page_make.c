@@ -1,5 +1,5 @@
-// Writes the pages that page_test.sh opens: a small one of known facts, or with a
-// number a large one.
+// Writes the pages that page_test.sh opens: a small one with known contents, or,
+// with a number, a large one.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

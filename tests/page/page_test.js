@@ -1,5 +1,5 @@
-// Runs behind the page in a browser: the page is used by events, as a reader does, and
-// what it shows is compared with the trace. The outcome stands in #outcome at the end.
+// Runs after the page in a browser: it sends events to the page, as a user would, and
+// compares the displayed data with the trace. At the end the result is in #outcome.
 'use strict';
 (function () {
   const failures = [];

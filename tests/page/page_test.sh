@@ -11,7 +11,7 @@ if [ -z "$browser" ]; then
     exit 0
 fi
 
-# The page with the test behind it, as the browser leaves it.
+# The page followed by the test, as the browser has it at the end.
 use()
 {
     local page="$tmp/$1.html"
@@ -41,7 +41,7 @@ use small || failed=1
 echo "a page of 100,000 operations"
 use large 100002 || failed=1
 
-# A page that cannot be written leaves nothing, and a sentence.
+# If a page cannot be written, there is a message and no file.
 echo "a page in a folder that does not exist"
 if "$make" "$tmp/trace.json" "$tmp/absent/page.html" 2>"$tmp/message"; then
     echo "FAILED: it was written"

@@ -1,5 +1,5 @@
 // Doubles four million numbers on the device, in chunks: while one is computed, the
-// next goes up and the one before it comes down.
+// next is uploaded and the previous one downloaded.
 #include <stdio.h>
 
 #include "patterns/chunks.h"

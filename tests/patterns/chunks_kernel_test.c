@@ -1,5 +1,5 @@
 // `chunks` with real kernels, on a backend that runs them: scaled floats through
-// buffers of their own, and numbers that every run increments where they are.
+// separate buffers, and numbers that every run increments in place.
 #include "kernels/conformance/conformance.h"
 #include "patterns/chunks.h"
 #include "tests/patterns/rig.h"

@@ -1,5 +1,5 @@
-// What `chunks` submits, seen by a stand-in for Weir: whether everything is ordered that
-// must be, nothing is lost to order that need not be, and bad params are refused.
+// The operations that `chunks` submits, recorded by a stand-in for Weir: everything that
+// must be ordered is ordered, nothing else is, and bad params are refused.
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -72,8 +72,8 @@ static struct weir_event run(void)
 
 // --- order ---
 
-// Ways to lay a job out: apart, in place on the device, on the host, on both, only up,
-// only down.
+// Layouts of a job: separate buffers, in place on the device, on the host, on both,
+// upload only, download only.
 enum {
     SHAPES = 6
 };
@@ -132,7 +132,7 @@ WEIR_TEST(ChunksRules, EveryRunIsOrdered)
     weir_test_note(NULL);
 }
 
-// The checker must be able to find a race: with each of the waits gone in turn.
+// The checker must be able to find a race: each of the waits is removed in turn.
 WEIR_TEST(ChunksRules, EveryWaitIsNeeded)
 {
     static const struct {
@@ -169,7 +169,7 @@ WEIR_TEST(ChunksRules, EveryWaitIsNeeded)
     end();
 }
 
-// What others do to `src` before and to `dst` after.
+// Other work on `src` before the run, and on `dst` after it.
 WEIR_TEST(ChunksRules, ARunIsBehindWhatItIsTold)
 {
     char race[200];
@@ -361,7 +361,7 @@ WEIR_TEST(ChunksRules, NoElementsOnlyOrder)
     }
 }
 
-// --- the choice ---
+// --- the number of chunks and queues ---
 
 static struct weir_chunks_plan plan_of(size_t bytes)
 {
@@ -395,7 +395,7 @@ WEIR_TEST(ChunksRules, ChoosesByTheDevice)
     begin();
     EXPECT_UINT_EQ(plan_of((size_t)1 << 44).chunk_count, 256);
 
-    // One engine, and none known of: the same.
+    // One engine, and none reported: the same.
     begin();
     order_limits()->copy_engines_to_host = 0;
     EXPECT_INT_EQ(plan_of((size_t)1 << 30).layout, WEIR_CHUNKS_BY_ENGINE);
@@ -403,7 +403,7 @@ WEIR_TEST(ChunksRules, ChoosesByTheDevice)
     order_limits()->copy_engines_to_host = order_limits()->copy_engines_to_device = 0;
     EXPECT_INT_EQ(plan_of((size_t)1 << 30).layout, WEIR_CHUNKS_BY_ENGINE);
 
-    // The host itself.
+    // A device that is the host itself.
     begin();
     order_limits()->copy_engines_to_host = order_limits()->copy_engines_to_device = 0;
     order_limits()->unified_memory = 1;
@@ -461,7 +461,7 @@ WEIR_TEST(ChunksRules, AFailedSubmissionBreaksTheJob)
         EXPECT_UINT_EQ(kernels, before);
         ASSERT_INT_EQ(weir_chunks_recover(chunks), WEIR_OK);
         EXPECT_UINT_EQ(order_host_waits(), 3);
-        // The host has waited, so events from before are of no concern.
+        // The host has waited, so earlier events do not matter.
         unsigned length = (unsigned)strlen(order_text());
         run();
         EXPECT_STR_EQ(order_text() + length, "ukudkudkudkd");

@@ -1,6 +1,6 @@
-// `chunks` on a real chain. Kernels here are copies, which every backend can do, behind
-// a host call that takes its time: it holds its queue, so that even the null
-// backend, which does everything at submit, does it late.
+// `chunks` on a real chain. Kernels here are copies, which every backend can do, after
+// a slow host call: it holds its queue, so that even the null backend, which does
+// everything at submit, runs them late.
 #include <string.h>
 
 #include "patterns/chunks.h"
@@ -79,7 +79,7 @@ static struct weir_chunks_params job_params(size_t count)
     };
 }
 
-// With so many queues; 0: one for each engine.
+// With this many queues; 0: one for each engine.
 static struct weir_chunks_params params_on(uint32_t queues)
 {
     struct weir_chunks_params params = job_params(WORDS);
@@ -130,7 +130,8 @@ static void guard_dst(void)
     ASSERT_OK(weir_host_end(job.dst, 0, size, WEIR_ACCESS_WRITE));
 }
 
-// Words of `dst` that are not what the job makes of src's, or have changed around it.
+// The number of words of `dst` that differ from the job's result, or that changed
+// outside the job's ranges.
 static size_t wrong_words(size_t count, uint32_t first)
 {
     size_t words = weir_buffer_size(job.dst) / 4;
@@ -179,7 +180,7 @@ WEIR_TEST(Chunks, EveryByteArrivesOnce)
     close_job();
 }
 
-// Everything chosen by the library.
+// The library chooses everything.
 WEIR_TEST(Chunks, DefaultsWork)
 {
     struct weir_event done;
@@ -198,7 +199,8 @@ WEIR_TEST(Chunks, DefaultsWork)
 
 // --- order ---
 
-// Downloads must wait for kernels: the fourth is held, and nothing of it may be seen.
+// Downloads must wait for kernels: the fourth is held, and none of its results may
+// appear.
 WEIR_TEST(Chunks, DownloadsWaitForKernels)
 {
     struct weir_event done;
@@ -227,7 +229,8 @@ WEIR_TEST(Chunks, DownloadsWaitForKernels)
     close_job();
 }
 
-// A run waits for work that fills its source, and all else of it for that.
+// A run waits for work that fills its source, and all its operations come after that
+// work.
 WEIR_TEST(Chunks, ARunWaitsForItsSource)
 {
     struct weir_event filled, done;
@@ -260,8 +263,8 @@ WEIR_TEST(Chunks, ARunWaitsForItsSource)
     close_job();
 }
 
-// Runs that are submitted without waiting. Each kernel notes what its run uploaded, and
-// then writes what the next run is to upload: the next upload must come behind it.
+// Runs that are submitted without waiting. Each kernel copies its run's input, and then
+// writes the next run's input: the next upload must come after it.
 enum {
     RUNS = 8,
     RUN_STEP = 1000000
@@ -336,7 +339,7 @@ WEIR_TEST(Chunks, RunsFollowEachOther)
     close_job();
 }
 
-// The last run's work goes on without the job.
+// The last run's work continues after the job was destroyed.
 WEIR_TEST(Chunks, DestroyDoesNotWait)
 {
     struct weir_event done;
@@ -370,12 +373,12 @@ WEIR_TEST(Chunks, AFailureReachesTheEventAndIsRecoveredFrom)
         gate_init(&job.gate);
         write_src(WORDS, 3);
         ASSERT_OK(weir_chunks_create(&params, &job.chunks));
-        // It fails when all of the run is submitted.
+        // It fails after the whole run was submitted.
         job.fails = 2;
         ASSERT_OK(weir_chunks_run(job.chunks, NULL, 0, &done));
         gate_open(&job.gate);
         job.fails = 0;
-        // Behind it, or refused: either way the same cause.
+        // Submitted after it, or refused: the same cause in both cases.
         weir_status status = weir_chunks_run(job.chunks, NULL, 0, &second);
         if (status == WEIR_OK)
             status = weir_event_sync(second, WEIR_FOREVER);

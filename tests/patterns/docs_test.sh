@@ -1,6 +1,6 @@
 #!/bin/bash
-# docs_test.sh PAGE PROGRAM: the program that the page shows whole is the one that is built
-# and run.
+# docs_test.sh PAGE PROGRAM: the program that the page shows in full is the one that is built and
+# run.
 . tests/support/shell.sh
 
 sed -n '/^```c whole$/,/^```$/{/^```/d;p}' "$1" >"$TEST_TMPDIR/page.c"

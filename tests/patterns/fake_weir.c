@@ -259,7 +259,7 @@ weir_status weir_queue_recover(weir_queue *queue)
     return status;
 }
 
-// Graphs are not for these tests: who begins a capture is refused.
+// These tests do not use graphs: beginning a capture is refused.
 
 const char *weir_queue_label(const weir_queue *queue)
 {

@@ -1,7 +1,6 @@
 // A stand-in for the part of Weir that the pipeline uses, in place of core: queues
 // that finish everything at submit, in virtual time, and fail on command. With it
-// tests see which waits the pipeline makes, give it device times of their own, and
-// lose a device.
+// tests see the pipeline's waits, set device times, and simulate a lost device.
 //
 // Threads: one lock guards everything.
 #ifndef WEIR_TESTS_PATTERNS_FAKE_WEIR_H
@@ -21,21 +20,22 @@ void fake_refuse_queue(unsigned nth);
 // Appends work of that length to a queue.
 weir_status fake_work(weir_queue *queue, uint64_t duration_ns);
 
-// Fails a queue with `status`: it refuses work until recovered, and what is
-// recorded before stays good.
+// Fails a queue with `status`: it refuses work until recovered, and events
+// recorded before stay valid.
 void fake_break(weir_queue *queue, weir_status status, const char *message);
 
 // The same, but the failure has not reached the queue yet: a sync waits for it,
-// and a recovery that does not comes too early.
+// and a recovery that does not wait for it comes too early.
 void fake_break_soon(weir_queue *queue, weir_status status, const char *message);
 
 // Queues that were destroyed while they were broken.
 unsigned fake_destroyed_broken(void);
 
-// How often a queue of that label was flushed.
+// The number of flushes of the queue with that label.
 unsigned fake_flush_count(const char *label);
 
-// What weir_queue_recover() of a broken queue returns, `times` times.
+// Sets the status that weir_queue_recover() of a broken queue returns, `times`
+// times.
 void fake_recover_with(weir_status status, unsigned times);
 
 // Times of all events become unknown, or known again.

@@ -1,5 +1,5 @@
-// Stages may begin with a host call that takes its time. Behind one a queue is held,
-// so that even the null backend, which does everything at submit, is asynchronous.
+// Stages may begin with a slow host call. It holds its queue, so that even the null
+// backend, which does everything at submit, is asynchronous.
 #include "tests/patterns/line.h"
 
 #include <stdlib.h>
@@ -44,7 +44,7 @@ static void free_slot(void *user, void *data)
 static weir_status make_slot(void *user, weir_device *device, uint32_t index, void **out_slot)
 {
     struct slot *slot = calloc(1, sizeof *slot);
-    // A buffer of no size is refused by Weir.
+    // Weir refuses a buffer of size zero.
     size_t last_size = index + 1 == line.failing_slot ? 0 : BYTES;
     (void)user;
     EXPECT_PTR_EQ(device, rig.device);
@@ -253,7 +253,7 @@ void line_expect_flat(const struct weir_pipeline_params *params, struct frame *f
         ASSERT_OK(weir_pipeline_submit(line.pipeline, &frames[i]));
     ASSERT_OK(weir_pipeline_drain(line.pipeline, WEIR_FOREVER));
     weir_counters_read(&after);
-    // A driver allocates in its own library, which is not counted.
+    // Allocations of a driver are in its own library and are not counted.
     EXPECT_UINT_EQ(weir_test_allocations(), allocations);
     EXPECT_UINT_EQ(after.allocations, before.allocations);
     EXPECT_UINT_EQ(after.driver_objects, before.driver_objects);

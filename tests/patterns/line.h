@@ -1,5 +1,5 @@
-// The pipeline under test of pipeline_test.c, with everything around it: frames
-// pass through a diamond of copies, and each word that arrives must be its frame's.
+// The pipeline under test of pipeline_test.c, with its environment: frames pass through a
+// diamond of copies, and each word that arrives must be its frame's.
 #ifndef WEIR_TESTS_PATTERNS_LINE_H
 #define WEIR_TESTS_PATTERNS_LINE_H
 
@@ -9,19 +9,18 @@
 
 struct frame {
     uint32_t number;
-    bool fails_in_submit;    // `left` returns an error, half of its work submitted
+    bool fails_in_submit;    // `left` returns an error after submitting half of its work
     bool fails_in_host_call; // `left` submits a host call that fails
     bool gated;              // `upload` starts with a host call that waits at the gate
 };
 
-// One at a time: line_open() begins it, line_close() ends it. The stages are
-// upload, then `left` and `right`, which take half of the words each, then `join`
-// and `download`.
+// One at a time: line_open() begins it, line_close() ends it. The stages are upload, then
+// `left` and `right`, which process one half of the words each, then `join` and `download`.
 struct line {
     weir_pipeline *pipeline;
     struct recorder recorder;
     struct gate gate;
-    bool jitter; // stages start with a host call that takes its time
+    bool jitter; // stages start with a slow host call
     unsigned slots_alive;
     unsigned failing_slot; // from 1
     unsigned wrong_words;  // in delivered frames
@@ -32,7 +31,7 @@ struct line {
 
 extern struct line line;
 
-// Opens the rig. `config` is as rig_open_with() has it; NULL: none.
+// Opens the rig. `config` is as in rig_open_with(); NULL: none.
 weir_status line_open(const char *config);
 
 // Params of the line, without timing, with the policy WEIR_PIPELINE_BLOCK.
@@ -41,12 +40,12 @@ struct weir_pipeline_params line_params(uint32_t slot_count);
 // Creates the pipeline, submits the frames and waits until all are delivered.
 void line_run(const struct weir_pipeline_params *params, struct frame *frames, uint32_t count);
 
-// The same, and expects that behind the first `warm` frames nothing is allocated, by this
+// The same, and expects that after the first `warm` frames nothing is allocated, by this
 // program's C code or by modules, and no native object made.
 void line_expect_flat(const struct weir_pipeline_params *params, struct frame *frames,
                       uint32_t count, uint32_t warm);
 
-// The line's `deliver`: looks at the words and records the delivery.
+// The line's `deliver`: checks the words and records the delivery.
 void line_deliver(void *user, void *data_frame, void *data,
                   const struct weir_pipeline_result *result);
 

@@ -1,5 +1,5 @@
-// Reads a file of numbers in batches and has each one copied to its place in a larger
-// buffer on the device, while the next is being read and sent there.
+// Reads a file of numbers in batches and copies each one to its place in a larger
+// buffer on the device, while the next batch is read and uploaded.
 #include <stdint.h>
 #include <stdio.h>
 
@@ -20,8 +20,8 @@ static FILE *make_file(void)
     return file;
 }
 
-// Runs on the loader's thread. At the end of the file fread() returns 0, and so the
-// loader has no more batches.
+// Runs on the loader's thread. At the end of the file fread() returns 0, which ends
+// the loader's batches.
 static weir_status read_batch(void *user, uint64_t index, void *memory, size_t capacity,
                               size_t *out_size)
 {

@@ -1,6 +1,6 @@
-// The loader on a real chain. A consumer copies every batch it gets to a log in pinned
-// memory, through a queue of its own; what is in the log at the end is what the
-// batches held when the consumer's work ran.
+// The loader on a real chain. A consumer copies every batch that it gets to a log in
+// pinned memory, through its own queue; at the end the log has the contents of the
+// batches at the time when the consumer's work ran.
 #include "patterns/loader.h"
 
 #include <pthread.h>
@@ -31,7 +31,7 @@ struct fixture {
     uint64_t too_big;  // batch from 1
     _Atomic unsigned source_calls;
     unsigned calls_after_end;
-    weir_status called_back[2]; // what the loader said to its own source
+    weir_status called_back[2]; // the loader's answer to a call from its own source
 };
 
 static struct fixture fixture;
@@ -39,7 +39,7 @@ static struct fixture fixture;
 // Wrapped by the linker.
 static _Atomic unsigned failing_copies;
 static _Atomic unsigned failing_queries;
-static struct gate *copy_gate; // each copy of the loader's is behind it
+static struct gate *copy_gate; // each copy of the loader comes after it
 weir_status __real_weir_queue_copy_at(weir_queue *queue, weir_buffer *dst, size_t dst_offset,
                                       weir_buffer *src, size_t src_offset, size_t size,
                                       const char *file, int line);
@@ -173,7 +173,7 @@ static size_t wrong_words(uint64_t index)
     return rig_wrong_words(fixture.log, index * fixture.words, words_of(index), first_word(index));
 }
 
-// Takes all batches that are left, logs each late, and checks them.
+// Takes all remaining batches, logs each late, and checks them.
 static void take_all(uint64_t from)
 {
     struct weir_batch batch;
@@ -278,7 +278,7 @@ WEIR_TEST(Loader, ABatchInUseIsNotOverwritten)
             ASSERT_OK(log_batch(fixture.queue, &batch));
             ASSERT_OK(weir_loader_release(fixture.loader, &batch, fixture.queue));
         }
-        // The source works ahead, by one batch more than there are slots.
+        // The source reads ahead by one batch more than there are slots.
         await_source_calls(slots + 1);
         EXPECT_UINT_EQ(fixture.source_calls, slots + 1);
         gate_open(&fixture.gate);
@@ -342,7 +342,7 @@ WEIR_TEST(Loader, HoldingAllSlotsIsRefused)
     ASSERT_OK(weir_loader_release(fixture.loader, &more, NULL));
     ASSERT_OK(weir_loader_next(fixture.loader, fixture.queue, &more));
     EXPECT_UINT_EQ(more.index, 3);
-    // The end can be told all the same.
+    // The end is reported all the same.
     ASSERT_OK(weir_loader_next(fixture.loader, fixture.queue, &batches[1]));
     EXPECT_NULL(batches[1].buffer);
     close_loader();
@@ -366,7 +366,7 @@ WEIR_TEST(Loader, OnlyHeldBatchesAreReleased)
     ASSERT_OK(weir_loader_release(fixture.loader, &batch, NULL));
     EXPECT_INT_EQ(weir_loader_release(fixture.loader, &copy, NULL), WEIR_ERROR_INVALID);
     EXPECT_CONTAINS(weir_last_error()->message, "not held");
-    // Nor when another batch is held in its place.
+    // Nor if another batch is held in its slot.
     do {
         ASSERT_OK(weir_loader_next(fixture.loader, fixture.queue, &batch));
         ASSERT_NOT_NULL(batch.buffer);
@@ -453,7 +453,7 @@ WEIR_TEST(Loader, AConsumersFailureIsItsOwn)
             if (index != 2 && index != 5)
                 ASSERT_OK(log_batch(fixture.queue, &batch));
             if (index == 5) {
-                // Releasing behind a queue that is known to have failed.
+                // Releasing after the work of a queue that is known to have failed.
                 EXPECT_INT_EQ(weir_queue_sync(fixture.queue, WEIR_FOREVER), WEIR_ERROR_IO);
                 EXPECT_INT_EQ(weir_loader_release(fixture.loader, &batch, fixture.queue),
                               WEIR_ERROR_IO);
@@ -475,7 +475,8 @@ WEIR_TEST(Loader, AConsumersFailureIsItsOwn)
     }
 }
 
-// A copy that is refused once is made again; twice, and it is that batch's error.
+// A copy that is refused once is repeated; if it is refused twice, the error takes the
+// batch's place.
 WEIR_TEST(Loader, AFailedCopyIsOneBatchsError)
 {
     struct weir_batch batch;
@@ -660,9 +661,9 @@ WEIR_TEST(Loader, SeveralThreadsShareTheBatches)
     close_loader();
 }
 
-// A queue's lists grow until they fit the most work that was ever in flight, and how
-// much that is depends on the machine's load. So what must be flat is some stretch of
-// the loop: with an allocation a batch there would be none.
+// A queue's lists grow until they are large enough for the most work that was in
+// flight, which depends on the machine's load. So there must be some interval of the
+// loop without allocations: with an allocation per batch there would be none.
 WEIR_TEST(Loader, TheLoopAllocatesNothing)
 {
     enum {

@@ -1,5 +1,5 @@
-// Every queue has a vector clock: how much of each queue's work is ordered before what
-// comes next. A record keeps a copy, a wait merges one in.
+// Every queue has a vector clock: how much of each queue's work is ordered before its
+// next operation. A record keeps a copy, a wait merges one in.
 #include "tests/patterns/order_log.h"
 
 #include <stdio.h>
@@ -47,7 +47,7 @@ struct work {
 struct record {
     struct clock clock;
     unsigned queue;
-    unsigned work; // how much of all had been submitted
+    unsigned work; // number of operations submitted before
 };
 
 static struct weir_device device;
@@ -139,7 +139,7 @@ unsigned order_late_flushes(void)
     return count;
 }
 
-// --- what follows from the log ---
+// --- evaluation of the log ---
 
 static bool is_before(const struct work *earlier, const struct clock *clock)
 {
@@ -184,7 +184,7 @@ bool order_is_behind_all(struct weir_event event)
     return true;
 }
 
-// The latest end of what stands before a record in its queue, waits included.
+// The latest end of the operations before a record in its queue, waits included.
 unsigned order_makespan(unsigned copy_engines)
 {
     static unsigned record_time[RECORDS];

@@ -110,7 +110,7 @@ static void deliver(void *user, void *frame, void *data, const struct weir_pipel
     }
 }
 
-// Counts in `*out_right` the frames that came out as they should.
+// Counts in `*out_right` the frames with the expected result.
 static weir_status run(weir_device *device, int *out_right)
 {
     int right = 0;

@@ -4,7 +4,7 @@
 
 #include "tests/patterns/line.h"
 
-// How often the stages were asked; and how many frames in a row are alike.
+// How often the stages were called; and how many frames in a row are alike.
 static atomic_uint captures;
 static uint32_t alike;
 
@@ -62,7 +62,7 @@ WEIR_TEST(PipelineGraphs, EveryFrameWithItsData)
     weir_test_note(NULL);
 }
 
-// A frame that does not repeat the one before it in its slot is captured anew.
+// A frame that does not repeat the previous frame of its slot is captured again.
 WEIR_TEST(PipelineGraphs, OtherFramesAreCapturedAnew)
 {
     enum {
@@ -91,7 +91,8 @@ WEIR_TEST(PipelineGraphs, NeedToKnowWhatRepeats)
     line_close();
 }
 
-// A stage with a host call says so, in every frame, and nothing is left of the capture.
+// A stage with a host call fails with a message that says so, in every frame, and
+// nothing is left of the capture.
 WEIR_TEST(PipelineGraphs, AStageWithAHostCallIsNamed)
 {
     enum {
@@ -116,7 +117,7 @@ WEIR_TEST(PipelineGraphs, AStageWithAHostCallIsNamed)
     line_close();
 }
 
-// A stage that fails while it is captured costs its frame alone.
+// A stage that fails while it is captured only fails its frame.
 WEIR_TEST(PipelineGraphs, AFailedCaptureIsTriedAgain)
 {
     enum {

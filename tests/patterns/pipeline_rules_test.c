@@ -1,6 +1,6 @@
-// The pipeline's own rules, on a stand-in for Weir: which graphs it refuses, which
-// waits it makes, what its figures are when device times are known, and what it
-// does about queues and devices that fail.
+// The pipeline's own rules, with a stand-in for Weir: the graphs that it refuses,
+// its waits, its figures for known device times, and its handling of failed queues
+// and devices.
 #include "patterns/pipeline.h"
 
 #include <signal.h>
@@ -10,13 +10,13 @@
 #include "tests/patterns/recorder.h"
 #include "tests/support/test.h"
 
-// What one test's pipeline does. Frames are numbers, from 1.
+// The behaviour of one test's pipeline. Frames are numbers, from 1.
 static struct rules {
     struct recorder recorder;
     struct gate gate;
     unsigned submits;        // calls of a stage's callback
     uint64_t bad_frame;      // which frame goes wrong, 0: none
-    weir_status bad_status;  // what its callback then returns
+    weir_status bad_status;  // the status that its callback then returns
     const char *bad_message; // the detail it leaves; NULL: none
     bool bad_breaks_queue;   // and its queue with it
     bool bad_reaches_first;  // and, later, that of the first stage
@@ -463,7 +463,7 @@ WEIR_TEST(Rules, AFailureWithoutDetailGetsASentence)
     ASSERT_INT_EQ(weir_pipeline_create(&params, &rules.pipeline), WEIR_OK);
     submit_and_drain(1, 2);
     expect_failed(1, "b", WEIR_ERROR_IO, "the callback of 'b' returned WEIR_ERROR_IO");
-    // The same again must not take the detail of an earlier failure for its own.
+    // A second such failure must not report the detail of the earlier one.
     rules.bad_frame = 3;
     rules.bad_message = "first detail";
     submit_and_drain(3, 3);
@@ -579,7 +579,7 @@ WEIR_TEST(Rules, ALostDeviceFailsEveryLaterFrame)
     end();
 }
 
-// --- who may call what from where ---
+// --- calls from callbacks ---
 
 static void call_from_deliver(void *user, void *frame, void *slot,
                               const struct weir_pipeline_result *result)
@@ -673,7 +673,7 @@ WEIR_TEST(Rules, SignalsAreLeftToTheProgram)
 
 // --- room ---
 
-// Room is what the params say, whatever the starter has done so far.
+// Room depends only on the params, not on the progress of the starter.
 WEIR_TEST(Rules, RoomDoesNotDependOnThreads)
 {
     for (unsigned round = 0; round < 50; round++) {
@@ -718,7 +718,8 @@ WEIR_TEST(Rules, DroppedFramesHaveABacklogOfTheirOwn)
         ASSERT_INT_EQ(weir_pipeline_drain(rules.pipeline, WEIR_FOREVER), WEIR_OK);
         EXPECT_TRUE(recorder_is_in_order(&rules.recorder, 6));
         EXPECT_UINT_EQ(recorder_count_of(&rules.recorder, WEIR_DROPPED), 4);
-        // The survivor beside frame 1: the newest, or the one that waited first.
+        // The frame that survives besides frame 1: the newest, or the one that
+        // waited first.
         EXPECT_INT_EQ(recorder_at(&rules.recorder, i == 0 ? 5 : 1)->status, WEIR_OK);
         weir_pipeline_get_statistics(rules.pipeline, &figures);
         EXPECT_UINT_EQ(figures.dropped, 4);

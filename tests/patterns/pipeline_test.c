@@ -83,8 +83,8 @@ WEIR_TEST(Pipeline, DrainsAsOftenAsAsked)
     line_close();
 }
 
-// The last frames come out although nothing is behind them to push, and an earlier
-// one does not wait for a later one that is held.
+// The last frames are delivered although no further frames follow, and an earlier
+// frame does not wait for a later one that is held.
 WEIR_TEST(Pipeline, FramesDoNotWaitForLaterOnes)
 {
     struct frame frames[3];
@@ -223,7 +223,7 @@ WEIR_TEST(Pipeline, CancelLetsStartedFramesFinish)
     pthread_join(submitter.thread, NULL);
     EXPECT_INT_EQ(submitter.status, WEIR_CANCELLED);
     EXPECT_UINT_EQ(submitter.submitted, 2);
-    // The cancelled frames keep their place behind the one that is held.
+    // The cancelled frames keep their place after the one that is held.
     EXPECT_UINT_EQ(recorder_count(&line.recorder), 0);
     open_gate_and_drain();
     ASSERT_OK(weir_pipeline_submit(line.pipeline, &frames[7]));
@@ -292,7 +292,7 @@ WEIR_TEST(Pipeline, AFailedHostCallFailsItsFrame)
     ASSERT_OK(line_open(NULL));
     number_frames(frames, 9);
     frames[4].fails_in_host_call = true;
-    // With one slot no other frame's work can be behind the failure.
+    // With one slot no other frame's work can come after the failure.
     const struct weir_pipeline_params params = line_params(1);
     line_run(&params, frames, 9);
     EXPECT_TRUE(recorder_is_in_order(&line.recorder, 9));
@@ -376,7 +376,7 @@ WEIR_TEST(Pipeline, AFailedSubmitFailsItsFrameOnly)
 }
 
 // A frame whose host call failed is delivered while its other stages may still be
-// at work; the slots must outlive that.
+// running; the slots must outlive them.
 WEIR_TEST(Pipeline, DestroyWaitsForWorkBehindAFailure)
 {
     struct frame frames[2];
@@ -409,8 +409,8 @@ static weir_status fail_behind_gate(void *user)
     return WEIR_ERROR_IO;
 }
 
-// What the pipeline relies on when a frame fails while an earlier one is at work in
-// the same queue: what stands before a failure in its queue runs.
+// The pipeline relies on this when a frame fails while an earlier one is running in
+// the same queue: operations before a failure in its queue run.
 static void check_work_before_failure(weir_queue *queue, weir_queue *other, weir_buffer *buffer)
 {
     const uint32_t ones = 1, twos = 2;
@@ -422,7 +422,8 @@ static void check_work_before_failure(weir_queue *queue, weir_queue *other, weir
     ASSERT_OK(weir_queue_host_call(queue, pass_gate, &line.gate));
     ASSERT_OK(weir_queue_fill(queue, buffer, 0, 64, &twos, sizeof twos));
     ASSERT_OK(weir_queue_record(queue, &done));
-    // The record behind the failure is accepted before that comes.
+    // The record after the failing operation is accepted before the failure
+    // happens.
     gate_init(&gate);
     ASSERT_OK(weir_queue_host_call(other, fail_behind_gate, &gate));
     ASSERT_OK(weir_queue_record(other, &failed));
@@ -538,7 +539,7 @@ WEIR_TEST(Pipeline, FiguresAddUp)
             const struct weir_pipeline_stage_statistics *stage = &figures.stages[i];
             weir_test_note("stage %s", stage->name);
             EXPECT_UINT_LE(stage->busy_ns + stage->wait_ns, wall);
-            // Each dawdles in its queue for 200 µs on average.
+            // Each takes 200 µs in its queue on average.
             EXPECT_UINT_GT(stage->busy_ns, FRAMES / 2 * UINT64_C(100000));
             longest = longest > stage->busy_ns ? longest : stage->busy_ns;
         }

@@ -1,5 +1,6 @@
-// Answers requests that come at any time from any thread: each is a few operations in
-// order, and takes the next queue of the pool. Urgent ones have queues of their own.
+// Serves requests that come at any time from any thread: each consists of a few
+// operations in order, and takes the next queue of the pool. Urgent ones have
+// separate queues.
 #include <stdint.h>
 #include <stdio.h>
 

@@ -107,7 +107,7 @@ WEIR_TEST(QueuePool, GivesQueuesInTurn)
         ASSERT_OK(weir_queue_pool_get(pool, WEIR_QUEUE_NORMAL, &queue));
         EXPECT_PTR_EQ(queue, first[i % 3]);
     }
-    // Classes take turns of their own.
+    // Each class has its own round-robin order.
     ASSERT_OK(weir_queue_pool_get(pool, WEIR_QUEUE_HIGH, &queue));
     EXPECT_STR_EQ(weir_queue_label(queue), "pool/high/0");
     weir_queue_pool_get_statistics(pool, &figures);
@@ -205,7 +205,7 @@ WEIR_TEST(QueuePool, SaysWhenQueuesShareChannels)
         limits->concurrent_kernels + limits->copy_engines_to_device + limits->copy_engines_to_host;
     weir_queue_pool_get_statistics(pool, &figures);
     EXPECT_UINT_EQ(figures.channel_count, at_once < 8 ? at_once : 8);
-    // By default a pool does not hold more.
+    // By default a pool does not have more queues than that.
     EXPECT_UINT_EQ(figures.classes[WEIR_QUEUE_NORMAL].queue_limit, figures.channel_count);
     weir_queue_pool_destroy(&pool);
 
@@ -321,7 +321,8 @@ WEIR_TEST(QueuePool, SyncAllWaitsForEveryQueue)
     EXPECT_INT_EQ(weir_queue_pool_sync_all(pool, 0), WEIR_TIMEOUT);
     EXPECT_INT_EQ(weir_queue_pool_sync_all(pool, 5000000), WEIR_TIMEOUT);
 
-    // A failure is told when all others have finished, and beats a timeout.
+    // A failure is returned after all others have finished, and takes
+    // precedence over a timeout.
     ASSERT_OK(weir_queue_host_call(other, fail_at_once, NULL));
     EXPECT_INT_EQ(weir_queue_sync(other, WEIR_FOREVER), WEIR_ERROR_IO);
     EXPECT_INT_EQ(weir_queue_pool_sync_all(pool, 5000000), WEIR_ERROR_IO);

@@ -1,4 +1,4 @@
-// Deliveries are copied, because results live only as long as their callback.
+// Deliveries are copied, because results are valid only during their callback.
 #include "tests/patterns/recorder.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-// Writes down what a pipeline delivers, and gates that hold its callbacks or host
+// Records the deliveries of a pipeline; and gates that hold its callbacks or host
 // calls until the test opens them.
 #ifndef WEIR_TESTS_PATTERNS_RECORDER_H
 #define WEIR_TESTS_PATTERNS_RECORDER_H
@@ -34,16 +34,16 @@ void recorder_add(struct recorder *recorder, void *frame, void *slot,
                   const struct weir_pipeline_result *result);
 unsigned recorder_count(struct recorder *recorder);
 
-// How many deliveries so far have that status.
+// The number of deliveries so far with that status.
 unsigned recorder_count_of(struct recorder *recorder, weir_status status);
 
-// Delivery `index`, which must be there and is not written any more.
+// Delivery `index`, which must exist and is no longer written.
 const struct delivery *recorder_at(struct recorder *recorder, unsigned index);
 
 // True if the sequences are 0, 1, 2 … `count` - 1.
 bool recorder_is_in_order(struct recorder *recorder, unsigned count);
 
-// Holds those who pass it until it is opened; shut at first.
+// Holds the threads that come to it until it is opened; closed at first.
 struct gate {
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -59,7 +59,7 @@ void gate_open(struct gate *gate);
 // As it was at first.
 void gate_shut(struct gate *gate);
 
-// Waits until `count` have come to the gate.
+// Waits until `count` threads have come to the gate.
 void gate_await(struct gate *gate, unsigned count);
 
 #endif

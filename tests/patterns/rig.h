@@ -30,7 +30,7 @@ weir_status rig_open(void);
 // With lines of a configuration: INI text, in which [pipeline] may stand.
 weir_status rig_open_with(const char *config);
 
-// Fails the test if a queue or buffer of the device is left.
+// Closes it; fails the test if a queue or buffer of the device is left.
 void rig_close(void);
 
 weir_status rig_buffer(size_t size, weir_placement placement, weir_buffer **out_buffer);
@@ -39,7 +39,8 @@ weir_status rig_queue(const char *label, weir_queue **out_queue);
 // Writes words `first`, `first` + 1 … to a HOST buffer, from its word `at` on.
 void rig_write_words(weir_buffer *buffer, size_t at, size_t count, uint32_t first);
 
-// How many of these words of a HOST buffer are not `first`, `first` + 1 ….
+// The number of these words of a HOST buffer that are not `first`, `first` + 1
+// ….
 size_t rig_wrong_words(weir_buffer *buffer, size_t at, size_t count, uint32_t first);
 
 // A host function: takes from 0 to 400 µs, by `user`.

@@ -1,5 +1,5 @@
-// What the stand-ins for Weir, fake_weir.c and order_log.c, answer alike: a thread's error, a
-// few names, and regions, which nobody looks at.
+// Shared by the stand-ins for Weir, fake_weir.c and order_log.c: a thread's error, a few
+// names, and regions, which have no effect.
 #include <weir/weir.h>
 
 static _Thread_local struct weir_error last_error;

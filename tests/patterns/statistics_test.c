@@ -39,7 +39,7 @@ WEIR_TEST(Histogram, EveryMagnitudeIsWithinOnePercent)
             uint64_t value = (UINT64_C(1) << shift) + ((UINT64_C(1) << shift) / 100) * step;
             weir_test_note("value %llu", (unsigned long long)value);
             clear_histogram();
-            // The extremes keep the answer from being clipped to the value.
+            // The extremes prevent the result from being clipped to the value.
             weir__histogram_add(&histogram, 0);
             weir__histogram_add(&histogram, value);
             weir__histogram_add(&histogram, UINT64_MAX);
@@ -92,13 +92,14 @@ WEIR_TEST(Union, FoldsTheOldestAndKeepsItsLength)
         weir__union_add(&set, 10 * i, 10 * i + 4);
     EXPECT_UINT_EQ(set.count, 2);
     EXPECT_UINT_EQ(weir__union_length(&set), 400);
-    // What reaches behind the folded part is cut off there: 974 is its end.
+    // An interval that reaches into the folded part is cut off there: 974 is its
+    // end.
     weir__union_add(&set, 0, 978);
     EXPECT_UINT_EQ(weir__union_length(&set), 404);
 }
 
 // Frames as the pipeline delivers them: a frame starts after the delivery of the
-// one that had its slot, stages of a frame run in any order. The union in
+// previous frame of its slot, stages of a frame run in any order. The union in
 // slots × stages pieces must then be exact.
 WEIR_TEST(Union, IsExactForAnyPipeline)
 {

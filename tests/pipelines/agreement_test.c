@@ -1,7 +1,7 @@
 // The pipeline against the float64 reference, stage by stage, on every device of
 // the chain: docs/arr-coc.md, "Agreement". One test for each row of the table.
 //
-// Only photographs are held to the bound of stage 2 through all stages: see there.
+// Only photographs have to meet the bound of stage 2 through all stages: see there.
 #include "tests/pipelines/measure.h"
 
 #include <png.h>
@@ -45,7 +45,7 @@ static const struct weir_arr_coc_sizes default_sizes = {1024, 32, 4096};
 static const struct row rows[] = {
     {"Chelsea", PHOTO, .photo = IMAGES "chelsea.png"},
     {"Coffee", PHOTO, .photo = IMAGES "coffee.png"},
-    // Made images.
+    // Synthetic images.
     {"Black", FLAT, .height = 64, .width = 64, .colour = 0x000000},
     {"White", FLAT, .height = 64, .width = 64, .colour = 0xffffff},
     {"FlatColour", FLAT, .height = 700, .width = 301, .colour = 0x3c9a5f},
@@ -59,7 +59,7 @@ static const struct row rows[] = {
     {"OnePixel", FLAT, .height = 1, .width = 1, .colour = 0xc08040},
     {"OneRow", NOISE, .height = 1, .width = 5000},
     {"OneColumn", GRADIENT, .height = 5000, .width = 1},
-    // The longest that the kernels' 32-bit coordinates take.
+    // The longest side that the kernels' 32-bit coordinates allow.
     {"LongestRow", NOISE, .height = 1, .width = 2097151},
     {"LongestColumn", NOISE, .height = 2097151, .width = 1},
     {"SameSize", NOISE, .height = 1024, .width = 1024},
@@ -109,7 +109,7 @@ static void make_image(const struct row *row, struct rig_image *out)
     }
 }
 
-// What one device made of an image.
+// The result of one device for an image.
 struct outcome {
     struct rig_frame frame;
     float *texture;
@@ -179,8 +179,8 @@ static void judge(const char *name, const struct rig *rig, const struct expected
     EXPECT_DOUBLE_LE(far.balance, relevance_bound);
 }
 
-// `wanted` are the pixels that the reference sees, `given` those that the pipeline
-// does. A device with the bits of the first is judged with it.
+// `wanted` are the pixels that the reference gets, `given` those that the pipeline
+// gets. A device with the same bits as the first one gets the same result.
 static void compare_on_all_devices(const char *name, const struct weir_arr_coc_sizes *sizes,
                                    const char *weights, const struct rig_image *wanted,
                                    const struct rig_image *given, bool through_all)
@@ -242,8 +242,9 @@ __attribute__((constructor)) static void add_rows(void)
     }
 }
 
-// Images of other kinds come through io/, which turns them into RGB8 by the rules
-// of io/image.h. Here the same rules, written once more, make what the reference sees.
+// Images of other kinds come through io/, which turns them into RGB8 by the rules of
+// io/image.h. Here a second implementation of the same rules makes the reference's
+// pixels.
 
 enum {
     HEIGHT = 60,
@@ -396,7 +397,7 @@ WEIR_TEST(AgreementOfFiles, GrayAlpha16)
     rig_image_finish(&wanted);
 }
 
-// What a JPEG holds is the decoder's to say; the reference sees the same pixels.
+// The pixels of a JPEG depend on the decoder; the reference gets the same pixels.
 WEIR_TEST(AgreementOfFiles, Jpeg)
 {
     const char *path = made_path(weir_test_temp_dir(), "made.jpeg");

@@ -21,8 +21,8 @@ enum {
 
 static const struct weir_arr_coc_sizes sizes = {256, 16, 1024};
 
-// Runs every test image ROUNDS times with `slots` in flight, in a process and on a
-// device of this test's.
+// Runs every test image ROUNDS times with `slots` in flight, in this process, on
+// its own device.
 static bool run_as(size_t device, uint32_t slots, bool timing, bool graphs,
                    const struct rig_image *images, struct rig_frame frames[FRAMES])
 {
@@ -87,7 +87,7 @@ WEIR_TEST(ArrCocDeterminism, FramesOfOneImage)
     if (run_all(0, 3, false, images, frames)) {
         for (size_t i = TEST_IMAGES; i < FRAMES; i++)
             EXPECT_TRUE(rig_same_bits(&frames[i], &frames[i % TEST_IMAGES]));
-        // And not because all images come out alike.
+        // The results of different images differ.
         size_t a_size, b_size;
         unsigned char *a = rig_frame_bytes(&frames[0], &a_size);
         unsigned char *b = rig_frame_bytes(&frames[1], &b_size);
@@ -99,7 +99,7 @@ WEIR_TEST(ArrCocDeterminism, FramesOfOneImage)
     test_images_finish(images);
 }
 
-// The images are of several sizes, so slots capture anew in between.
+// The images have several sizes, so slots capture again in between.
 static void compare_with_graphs(uint32_t slots)
 {
     struct rig_image images[TEST_IMAGES];

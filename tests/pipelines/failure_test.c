@@ -1,6 +1,6 @@
-// What bad input gets: a sentence that names the thing and the limit, and nothing
-// left behind (closing the rig fails the test if the device still has an object).
-// Runs on any backend, also on one that computes nothing.
+// Bad input: it gets a message with the object and the limit, and no object is
+// leaked (closing the rig fails the test if the device still has an object). Runs
+// on any backend, also on one that computes nothing.
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
@@ -119,7 +119,8 @@ static void describe(struct weir_io_tensor tensors[TENSORS], const float *values
     }
 }
 
-// Writes the tensors and expects them to be refused with all of `parts`.
+// Writes the tensors and expects them to be refused with a message that contains
+// all of `parts`.
 static void expect_weights_refused(const struct weir_io_tensor *tensors, size_t count,
                                    const char *part, const char *second_part)
 {
@@ -130,7 +131,7 @@ static void expect_weights_refused(const struct weir_io_tensor *tensors, size_t 
     ASSERT_TRUE(weir_io_safetensors_write(path, tensors, count, &error));
     EXPECT_FALSE(weir_arr_coc_weights_load(path, &weights, &error));
     EXPECT_NULL(weights);
-    // A long path is shortened at its front.
+    // A long path is shortened at its beginning.
     EXPECT_CONTAINS(error.message, "/weights.safetensors: ");
     EXPECT_CONTAINS(error.message, part);
     EXPECT_CONTAINS(error.message, second_part);
@@ -167,7 +168,7 @@ WEIR_TEST(ArrCocFailure, WeightsWrongShape)
 
     for (int wrong = 0; wrong < TENSORS; wrong++) {
         describe(tensors, values);
-        // The bias whose length is D decides D; with it, the matrices are wrong.
+        // The bias with length D determines D; the matrices do not fit to it.
         bool decides = strcmp(tensors[wrong].name, "participatory.2.bias") == 0;
         tensors[wrong].shape[0] -= 1;
         expect_weights_refused(tensors, TENSORS,
@@ -221,8 +222,8 @@ enum {
     BAD = 2
 };
 
-// Runs five frames of which the third is the bad one, and expects the others to be
-// as if it had not been there.
+// Runs five frames of which the third is bad, and expects the others to be
+// unaffected.
 static void expect_only_bad_fails(const struct rig *rig, uint32_t slots,
                                   const struct weir_arr_coc_sizes *sizes, uint64_t max_pixels,
                                   const struct rig_image *bad_image, weir_status load_status,
@@ -301,7 +302,7 @@ WEIR_TEST(ArrCocFailure, ImageTooLarge)
 WEIR_TEST(ArrCocFailure, ImageTooLong)
 {
     // What the kernels' 32-bit coordinates can hold; tests of agreement run the
-    // longest image that is taken.
+    // longest image that is accepted.
     const struct weir_arr_coc_sizes sizes = {1024, 32, 256};
     struct rig_image row = rig_image_make(1, 2097152);
     struct rig rig;
@@ -404,7 +405,7 @@ static bool many_start(struct many *many, const struct rig *rig, uint32_t slots)
     return true;
 }
 
-// How many ended so; each was delivered once.
+// How many ended with this status; each was delivered once.
 static int many_ended(const struct many *many, weir_status status)
 {
     int count = 0;
@@ -438,14 +439,14 @@ WEIR_TEST(ArrCocEnding, Cancel)
     ASSERT_TRUE(rig_open(&rig, 0, RIG_SMALL_WEIGHTS));
     ASSERT_TRUE(many_start(&many, &rig, 2));
     weir_pipeline *pipeline = weir_arr_coc_pipeline(many.arr_coc);
-    // At most one frame has been taken by now, and it stands at the gate.
+    // At most one frame has started by now, and it waits at the gate.
     EXPECT_OK(weir_pipeline_cancel(pipeline));
     many.gate_open = true;
     EXPECT_OK(weir_pipeline_drain(pipeline, WEIR_FOREVER));
     EXPECT_INT_GE(many_ended(&many, WEIR_CANCELLED), MANY - 1);
     EXPECT_INT_EQ(many_ended(&many, WEIR_OK) + many_ended(&many, WEIR_CANCELLED), MANY);
 
-    // It goes on with what comes afterwards.
+    // The pipeline continues with later frames.
     memset(many.ends, 0, sizeof many.ends);
     for (int i = 0; i < MANY; i++)
         EXPECT_OK(weir_pipeline_submit(pipeline, &many.frames[i]));

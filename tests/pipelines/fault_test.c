@@ -1,7 +1,7 @@
-// Every call that a pipeline's creation makes, and every allocation in it, fails
-// once in turn; so does every launch of a frame. What was asked for is told, and
-// nothing is left: closing the rig fails the test if the device still has an
-// object, and the sanitizer finds lost memory. The linker wraps the calls.
+// Every call that a pipeline's creation makes, and every allocation in it, fails once
+// in turn; so does every launch of a frame. The error names the request, and nothing is
+// leaked: closing the rig fails the test if the device still has an object, and the
+// sanitizer finds lost memory. The linker wraps the calls.
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,7 +80,8 @@ void *__wrap_realloc(void *pointer, size_t size)
     return is_last(&allocations_left) ? NULL : __real_realloc(pointer, size);
 }
 
-// Creates with the given call, or allocation, failing. Returns whether it came to that.
+// Creates with the given call, or allocation, failing. Returns whether that call or
+// allocation was reached.
 static bool create_with(const struct weir_arr_coc_params *params, atomic_int *left, int number,
                         weir_arr_coc **out_arr_coc, weir_status *out_status)
 {
@@ -131,7 +132,7 @@ WEIR_TEST(ArrCocFaults, EveryAllocationOfCreation)
     params.slot_count = 2;
     for (; create_with(&params, &allocations_left, number, &arr_coc, &status); number++) {
         weir_test_note("allocation %d", number);
-        // What an allocation was for may be dispensable, such as a cache's.
+        // Some allocations are optional, such as a cache's.
         if (status != WEIR_OK)
             EXPECT_INT_EQ(status, WEIR_ERROR_OUT_OF_MEMORY);
         refused += status != WEIR_OK;

@@ -1,4 +1,4 @@
-// Kernels that do not fit the pipeline: this program has a bundle of its own in
+// Kernels that do not fit the pipeline: this program has another bundle in
 // place of the real one, whose source and list of kernels the tests change.
 #include <stdio.h>
 #include <string.h>
@@ -25,7 +25,7 @@ static const char *const names[KERNELS] = {
     "relevance",        "rank_patches",   "allocate_tokens", "compress_tokens",
 };
 
-// Kernels of the names above, without parameters, with `source` in front.
+// Kernels with the names above, without parameters, preceded by `source`.
 static void set_bundle(const char *source)
 {
     static char text[2048];

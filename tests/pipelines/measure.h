@@ -1,11 +1,11 @@
-// How far a backend is from the float64 reference, stage by stage.
+// The differences of a backend from the float64 reference, stage by stage.
 #ifndef WEIR_TESTS_PIPELINES_MEASURE_H
 #define WEIR_TESTS_PIPELINES_MEASURE_H
 
 #include "tests/pipelines/rig.h"
 #include "tests/support/arr_coc_reference.h"
 
-// What the reference makes of one image.
+// The reference's result for one image.
 struct expected {
     struct arr_coc_reference_dims dims;
     double *texture;
@@ -25,7 +25,7 @@ struct distances {
     double relevance;
     double scores;
     double balance;
-    // Stage 2 by itself, on the backend's own texture.
+    // Stage 2 only, on the backend's own texture.
     double own_relevance;
     double own_scores;
     double own_balance;
@@ -33,8 +33,8 @@ struct distances {
 };
 
 // Measures one frame that succeeded and its texture, and checks stage 3: patches,
-// sides, order and counts are exactly what the reference makes of the frame's own
-// relevance. Returns whether that held.
+// sides, order and counts are exactly those that the reference computes from the
+// frame's own relevance. Returns whether they are.
 bool measure(const struct expected *expected, const struct rig *rig, const struct rig_frame *frame,
              const float *texture, struct distances *out_distances);
 

@@ -1,5 +1,5 @@
-// A frame starts with the pipeline's own struct, so that the pointer which the
-// pipeline hands back is the test's.
+// A frame starts with the pipeline's own struct, so that the pointer that the
+// pipeline returns is also that of the test's frame.
 #include "tests/pipelines/rig.h"
 
 #include <stdio.h>
@@ -117,7 +117,8 @@ static weir_status load(void *user, unsigned char *rgb, size_t capacity, uint32_
     }
     if (frame->load_status != WEIR_OK)
         return frame->load_status;
-    // An image that is too large reports its size and leaves the pixels alone.
+    // For an image that is too large the size is stored and the pixels are not
+    // written.
     if (image->rgb && size <= capacity)
         memcpy(rgb, image->rgb, size);
     *out_width = (uint32_t)image->width;

@@ -1,9 +1,9 @@
-// What stands around an ARR-COC pipeline under test: a runtime and a device of the
-// chain that the environment names, seeded weights and a query, images in memory,
-// and copies of what came out.
+// The environment of an ARR-COC pipeline under test: a runtime and a device of the
+// chain that the environment selects, seeded weights and a query, images in
+// memory, and copies of the results.
 //
-// The functions that return bool report their failure to the running test. Memory
-// that cannot be had ends the program.
+// The functions that return bool report their failure to the running test. If
+// memory cannot be allocated the program ends.
 #ifndef WEIR_TESTS_PIPELINES_RIG_H
 #define WEIR_TESTS_PIPELINES_RIG_H
 
@@ -34,7 +34,7 @@ struct rig {
 // Opens a runtime, device `index` of it, and weights from a runfile.
 bool rig_open(struct rig *rig, size_t index, const char *weights);
 
-// Closes all of it. A device that still has objects is a failure of the test.
+// Closes all of it. A device that still has objects fails the test.
 void rig_close(struct rig *rig);
 
 // How many devices the chain has.
@@ -51,12 +51,13 @@ struct rig_image rig_image_make(int height, int width);
 bool rig_image_read(const char *path, struct rig_image *out_image);
 void rig_image_finish(struct rig_image *image);
 
-// One frame: what goes in and a copy of what came out. A frame that failed has
-// its status, message and stage, and no arrays. It stays where it was initialised.
+// One frame: its input and a copy of its results. A failed frame has its status,
+// message and stage, and no arrays. It must not be moved after its initialisation.
 struct rig_frame {
     struct weir_arr_coc_frame frame;
     const struct rig_image *image;
-    weir_status load_status;  // what loading returns instead of an image
+    weir_status load_status;  // the status that loading returns instead of an
+                              // image
     const char *load_message; // and its detail; NULL: none
     int deliveries;
     weir_status status;
@@ -72,7 +73,7 @@ struct rig_frame {
 };
 
 // With `grid` 0 no copies are made: the null backend computes nothing, and its
-// results are whatever was in memory.
+// results are undefined memory.
 
 void rig_frame_init(struct rig_frame *frame, const struct rig_image *image, uint32_t grid);
 void rig_frame_finish(struct rig_frame *frame);
@@ -89,7 +90,7 @@ bool rig_run(weir_arr_coc *arr_coc, struct rig_frame *frames, size_t count);
 // frees.
 unsigned char *rig_frame_bytes(const struct rig_frame *frame, size_t *out_size);
 
-// Whether both succeeded with the same bits; what differs is reported.
+// Whether both succeeded with the same bits; differences are reported.
 bool rig_same_bits(const struct rig_frame *a, const struct rig_frame *b);
 
 void *rig_alloc(size_t count, size_t size);

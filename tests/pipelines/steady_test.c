@@ -1,11 +1,11 @@
-// Nothing is allocated in the loop once it is warm: between a tenth of the frames and
-// the last, Weir's own counters stand still, and so do the calls of malloc that Weir's C
-// code in this program makes (the linker wraps them; drivers and modules, which are
-// shared objects, are not seen that way, and the counters see modules). Before that the
-// queues' lists of waits may still grow to what is in flight at once.
+// Nothing is allocated in the loop once it is warm: from a tenth of the frames to the
+// last, Weir's own counters do not change, and neither does the number of malloc calls
+// of Weir's C code in this program (the linker wraps them; drivers and modules, which
+// are shared objects, are not seen that way, and the counters see modules). Before that
+// the queues' lists of waits may still grow to the size needed for the work in flight.
 //
-// WEIR_STEADY_FRAMES runs more frames. From LONG on, the process's memory is looked at
-// too, drivers and all: it grows by no more than what the C library may keep for itself.
+// WEIR_STEADY_FRAMES runs more frames. From LONG on, the process's memory is checked
+// too, including drivers: it must not grow by more than the C library may keep.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,7 +97,7 @@ static void run_loop(const struct rig *rig, uint32_t slots, bool timing)
     params.timing = timing;
     params.deliver = deliver;
     ASSERT_OK(weir_arr_coc_create(&params, &arr_coc));
-    // The same frame many times: what it loads is decided when it is its turn.
+    // The same frame many times: its image is chosen when it is loaded.
     for (unsigned i = 0; i < loop.frames; i++)
         EXPECT_OK(weir_pipeline_submit(weir_arr_coc_pipeline(arr_coc), &frame));
     EXPECT_OK(weir_pipeline_drain(weir_arr_coc_pipeline(arr_coc), WEIR_FOREVER));

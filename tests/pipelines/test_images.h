@@ -1,4 +1,4 @@
-// A handful of images of different sizes, for tests that need any.
+// A few images of different sizes, for tests that need any.
 #ifndef WEIR_TESTS_PIPELINES_TEST_IMAGES_H
 #define WEIR_TESTS_PIPELINES_TEST_IMAGES_H
 

@@ -1,4 +1,4 @@
-// Chains of plugins in front of the null backend, seen through the plugin `count`
+// Chains of plugins before the null backend, observed with the plugin `count`
 // (count/count.c), whose links send their counts to the log when they close.
 #include <pthread.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #define EXPECT_OK(call) EXPECT_INT_EQ(call, WEIR_OK)
 #define ASSERT_OK(call) ASSERT_INT_EQ(call, WEIR_OK)
 
-// The counts that were logged, one line a link.
+// The counts that were logged, one line per link.
 static struct {
     pthread_mutex_t lock;
     char lines[16][1024];
@@ -50,8 +50,8 @@ static const char *line_of(const char *label, unsigned link)
     return NULL;
 }
 
-// One count of a link; what it does not mention is 0, and a link that was never
-// closed gives -1.
+// One count of a link; 0 if its line does not have it, -1 for a link that was
+// never closed.
 static int64_t count_of(const char *label, unsigned link, const char *name)
 {
     char key[64];
@@ -64,8 +64,8 @@ static int64_t count_of(const char *label, unsigned link, const char *name)
     return found ? strtoll(found + strlen(key), NULL, 10) : 0;
 }
 
-// Opens a chain with `plugins` before the null backend; `section` is what stands
-// in [count].
+// Opens a chain with `plugins` before the null backend; `section` is the text of
+// [count].
 static weir_status open_chain(const char *plugins, const char *section, weir_runtime **out_runtime)
 {
     char text[512];
@@ -181,8 +181,8 @@ static weir_status do_nothing(void *user)
 }
 
 // Two fills, two copies and one of nothing, a 2-D copy, a launch, a host call, a
-// record, a wait on the queue's own past, a sync, which records, and one use by
-// the host. All work is complete at the end.
+// record, a wait for an event of the same queue, a sync, which records, and one
+// use by the host. All work is complete at the end.
 static void work(struct objects *objects)
 {
     weir_queue *queue = objects->queue;
@@ -276,7 +276,7 @@ WEIR_TEST(Chain, TheSamePluginTwice)
     ASSERT_SIZE_EQ(logged.count, 2);
     expect_work_counted("A", 0, 1);
     expect_work_counted("A", 1, 1);
-    // The inner link sees exactly what the outer one forwards.
+    // The inner link sees exactly the calls that the outer one forwards.
     EXPECT_STR_EQ(strstr(line_of("A", 0), " open="), strstr(line_of("A", 1), " open="));
 }
 
@@ -308,7 +308,8 @@ WEIR_TEST(Chain, TwoChainsAtOnce)
         expect_work_counted("B", link, 7);
 }
 
-// What each link of three has seen when the create of `what` fails in link 1.
+// The calls that each of three links has seen after the create of `what` failed
+// in link 1.
 static void expect_rolled_back(const char *what)
 {
     char section[64];
@@ -364,7 +365,7 @@ WEIR_TEST(Chain, RollsBackAKernel)
     expect_rolled_back("kernel");
 }
 
-// The null backend refuses source, behind both plugins.
+// The null backend refuses source, after both plugins have forwarded it.
 WEIR_TEST(Chain, RollsBackWhatTheBackendRefuses)
 {
     weir_runtime *runtime;

@@ -1,4 +1,4 @@
-// Times of operations, as a backend gives them to a plugin that wants them. Run once
+// Times of operations, as a backend returns them to a plugin that requests them. Run once
 // for each backend; the environment names it.
 #include <pthread.h>
 #include <stdlib.h>
@@ -15,8 +15,9 @@
 enum {
     BYTES = 1 << 20,
     MOST = 16384,
-    // Between the clock of records and that of operations, where they are two: a pair is
-    // as good as the time that an empty stream takes, and the tests' one is a thread.
+    // The tolerance between the clock of records and that of operations, if they are two:
+    // a pair is as accurate as the latency of an empty stream, and a stream of the tests'
+    // libcuda is a thread.
     SLACK_NS = 300000
 };
 
@@ -51,8 +52,8 @@ static bool make_buffers(struct rig *rig)
     return true;
 }
 
-// Where no CUDA toolkit was there to build images, the tests' libcuda takes one that only
-// names kernels.
+// If there was no CUDA toolkit to build images, the tests' libcuda accepts an image that
+// only names kernels.
 static bool make_kernel(struct rig *rig)
 {
     static const char text[] =
@@ -121,7 +122,8 @@ static size_t fetch(struct rig *rig, weir_queue *queue, struct weir_operation_ti
     return count;
 }
 
-// Fetches until `wanted` are there; drivers may tell times a moment after the end.
+// Fetches until `wanted` times have arrived; drivers may report times a moment after the
+// end.
 static size_t fetch_all(struct rig *rig, weir_queue *queue, size_t wanted)
 {
     const uint64_t patience = weir_clock_now_ns() + UINT64_C(10000000000);
@@ -135,7 +137,7 @@ static size_t fetch_all(struct rig *rig, weir_queue *queue, size_t wanted)
 }
 
 // One operation of each sort, those that are several commands included; the first
-// operation of the queue. Returns how many of them have times, all in a row.
+// operation of the queue. Returns how many of them have times; these are consecutive.
 static size_t submit_each(struct rig *rig, weir_queue *queue)
 {
     static const unsigned char pattern[16] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
@@ -217,7 +219,7 @@ WEIR_TEST(Times, OnTheTimelineOfRecords)
     finish(&rig);
 }
 
-// A graph has one time, or one for each node where the backend is given the nodes.
+// A graph has one time, or one for each node if the nodes are replayed.
 WEIR_TEST(Times, OfGraphs)
 {
     struct rig rig;
@@ -278,7 +280,7 @@ WEIR_TEST(Times, AreFetchedOnce)
     finish(&rig);
 }
 
-// What nobody fetches gives way, oldest first, and takes no more and more memory.
+// Times that are not fetched are dropped, oldest first, and memory use is bounded.
 WEIR_TEST(Times, AreBounded)
 {
     struct rig rig;
@@ -313,7 +315,7 @@ WEIR_TEST(Times, AreNotKeptUnlessWanted)
     finish(&rig);
 }
 
-// A busy device may be asked again.
+// A busy device may be queried again.
 static weir_status read_clocks(struct rig *rig, uint64_t *out_host_ns, uint64_t *out_device_ns)
 {
     weir_status status = WEIR_NOT_READY;
@@ -352,7 +354,7 @@ WEIR_TEST(Times, TheClocksArePaired)
     finish(&rig);
 }
 
-// Starts are exact where the driver tells them; the environment says what to expect.
+// Starts are exact if the driver reports them; the environment says what to expect.
 WEIR_TEST(Times, SayWhatTheirStartsAre)
 {
     const char *starts = getenv("WEIR_TEST_STARTS");
@@ -427,7 +429,8 @@ WEIR_TEST(Times, AreFetchedWhileOthersSubmit)
     finish(&rig);
 }
 
-// A driver's tool that loses records holds nothing up. Only asked where one does.
+// A driver's tool that loses records delays nothing. Only tested with a tool that loses
+// some.
 WEIR_TEST(TimesLost, HoldNothingUp)
 {
     struct rig rig;

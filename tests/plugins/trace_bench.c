@@ -1,13 +1,13 @@
-// What the plugin `trace` costs, and how true it is: for a machine with a GPU, and for
-// others with a smaller job. docs/trace-timing.md tells how to read it.
+// The cost and the accuracy of the plugin `trace`: for a machine with a GPU, and for
+// others with a smaller job. docs/trace-timing.md describes the figures.
 //
 //     trace_bench [--size MIB] [--turns N] [--cupti PATH|auto]
 //
 // A job of copy, compute, copy through patterns/chunks, in depth-first order, in so many
 // chunks: the time of a run without the plugin, with it, and with it but without CUPTI,
-// interleaved. And of the last traced run, what the report says. Then copies in one
-// direction on four queues, which must not overlap among themselves. Then what a submit
-// costs on the null backend. Lines begin with "ok", "FAIL" or "-"; exit status 1 if one
+// interleaved; and the report's figures for the last traced run. Then copies in one
+// direction on four queues, which must not overlap each other. Then the cost of a submit
+// on the null backend. Lines begin with "ok", "FAIL" or "-"; exit status 1 if one
 // failed.
 #include <inttypes.h>
 #include <stdarg.h>
@@ -97,7 +97,7 @@ static const char *trace_path(const char *name)
 
 static weir_status open_runtime(struct job *job, int mode, const char *backend, const char *name)
 {
-    const char *section = getenv("WEIR_TEST_SECTION"); // [cuda], but for `cupti`
+    const char *section = getenv("WEIR_TEST_SECTION"); // [cuda], except `cupti`
     char text[1024];
     const bool cuda = !backend && on_cuda();
     if (mode > 0)
@@ -197,7 +197,7 @@ static double run_once(struct job *job)
     return (double)(weir_clock_now_ns() - before) * 1e-6;
 }
 
-// What the report says of the last run, whose operations were submitted last.
+// The report's figures for the last run, whose operations were submitted last.
 
 struct window {
     uint64_t from_ns;
@@ -387,7 +387,7 @@ static void bench_one_way(int mode)
     judge_one_way(&job, mode_names[mode], one_engine);
 }
 
-// A submit on the null backend, where there is little else.
+// A submit on the null backend, where there is little other work.
 
 static double submit_ns(struct job *job, double *out_region_ns)
 {

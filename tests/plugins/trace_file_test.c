@@ -1,5 +1,5 @@
-// The file of a trace: what cannot be one is refused, a disk that is full is told, and what
-// was written of a process that is killed can be read.
+// The file of a trace: invalid paths are refused, a full disk is reported, and the file of
+// a killed process can be read.
 #define _DEFAULT_SOURCE // usleep
 
 #include <fcntl.h>
@@ -172,7 +172,7 @@ WEIR_TEST(TraceRefuses, APipeWhoseReaderLeaves)
     EXPECT_CONTAINS(weir_last_error_text(), "Broken pipe");
 }
 
-// What is no file is neither numbered nor removed.
+// A path that is not a regular file is neither numbered nor removed.
 WEIR_TEST(Trace, IntoWhatIsNoFile)
 {
     struct stat status;
@@ -196,7 +196,7 @@ WEIR_TEST(Trace, OfNothingLeavesNothing)
     EXPECT_INT_NE(stat(path, &status), 0);
 }
 
-// Runs in a process of its own, which the tests below start and kill.
+// Runs in a separate process, which the tests below start and kill.
 WEIR_TEST(TraceChild, WorksForEver)
 {
     const char *path = getenv("WEIR_TEST_CHILD");

@@ -1,4 +1,4 @@
-// What the plugin `trace` keeps in memory: as much as it was told, and no more with time.
+// The memory of the plugin `trace`: as much as configured, without growth over time.
 #define _DEFAULT_SOURCE // usleep
 
 #include <stdio.h>
@@ -27,8 +27,9 @@ static bool wait_for_operations(const char *path, size_t count)
     return there >= count;
 }
 
-// More than the ring holds, at once: what is not kept is counted, and the submitter is
-// not held up. On a queue that is held by a host call nothing completes meanwhile.
+// More operations at once than the ring holds: those that are dropped are counted, and
+// the submitter is not delayed. On a queue that is held by a host call nothing completes
+// meanwhile.
 WEIR_TEST(Trace, CountsWhatItDoesNotKeep)
 {
     const char *path = rig_path("drops.json");
@@ -40,7 +41,7 @@ WEIR_TEST(Trace, CountsWhatItDoesNotKeep)
         EXPECT_OK(weir_queue_copy(rig.up, rig.memory, 0, rig.frame, 0, 64));
     rig_open_gate(&gate);
     EXPECT_OK(weir_queue_sync(rig.up, WEIR_FOREVER));
-    // And there is room again behind it.
+    // Afterwards there is room again.
     EXPECT_TRUE(wait_for_operations(path, 1024));
     for (size_t i = 0; i < 5; i++)
         EXPECT_OK(weir_queue_copy(rig.up, rig.memory, 0, rig.frame, 0, 32));

@@ -1,5 +1,5 @@
-// What the tests of the plugin `trace` share: a chain with it in front of the backend that
-// the environment names, and the file that comes of a run.
+// Shared by the tests of the plugin `trace`: a chain with it before the backend that the
+// environment names, and the file of a run.
 #ifndef WEIR_TESTS_PLUGINS_TRACE_RIG_H
 #define WEIR_TESTS_PLUGINS_TRACE_RIG_H
 
@@ -31,10 +31,10 @@ struct rig {
 // A path in a folder of this process. Eight are kept.
 const char *rig_path(const char *name);
 
-// The lines of [trace]: the file, and what else stands there. One is kept.
+// The lines of [trace]: the file, and further lines. One is kept.
 const char *rig_section(const char *path, const char *more);
 
-// Opens the runtime alone.
+// Opens only the runtime.
 weir_status rig_open(const char *section, const char *plugins, weir_runtime **out_runtime);
 
 // Opens all of the rig, with one link of the plugin that writes to `path`, or with `plugins`
@@ -47,13 +47,13 @@ void rig_finish(struct rig *rig);
 // The same, and returns what weir_close() does.
 weir_status rig_close(struct rig *rig);
 
-// NULL fails the test.
+// On error the test fails and NULL is returned.
 struct weir_trace *rig_read(const char *path);
 
-// A host call that counts in an int.
+// A host call that increments an int.
 weir_status rig_count_call(void *user);
 
-// One that holds its queue until the gate, its `user`, is opened.
+// A host call that holds its queue until the gate, its `user`, is opened.
 struct rig_gate {
     pthread_mutex_t lock;
     pthread_cond_t opened;
@@ -66,7 +66,7 @@ struct rig_gate {
 weir_status rig_pass_gate(void *user);
 void rig_open_gate(struct rig_gate *gate);
 
-// A macro, because a launch carries the line that it stands in.
+// A macro, because a launch records its caller's line.
 #define RIG_SPIN(queue, rig)                                                      \
     weir_queue_launch(queue, (rig)->kernel, weir_dim(2, 1, 1), weir_dim(1, 1, 1), \
                       weir_out((rig)->memory, 0, 64), 7u, UINT64_C(1000))

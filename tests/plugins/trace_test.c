@@ -1,5 +1,5 @@
-// What was submitted is in the file, once, as it was; and in the report and the page that
-// are made of it.
+// Every submitted operation is in the file once, with its data; and in the report and the
+// page that are made from it.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,8 @@
 #include "base/file.h"
 #include "tests/plugins/trace_rig.h"
 
-// As exact as the pair of clocks, which on the tests' libcuda is a thread's wake.
+// The accuracy of the pair of clocks, which with the tests' libcuda is a thread's wake-up
+// time.
 enum {
     SLACK_NS = 300000
 };
@@ -28,8 +29,8 @@ struct expected {
     (expected[count++] =                                         \
          (struct expected){kind_, engine_, bytes_, __LINE__ - 1, region_, name_, dst_, src_})
 
-// Submits to `down` behind an event of `up`, and notes it. Each NOTE stands in the line
-// behind its call.
+// Submits to `down` after an event of `up`, and notes it. Each NOTE is on the line after
+// its call.
 static size_t submit_all(struct rig *rig, struct expected *expected, int *calls)
 {
     const uint32_t pattern = 7;
@@ -188,7 +189,8 @@ WEIR_TEST(Trace, StandsTwiceInAChain)
     EXPECT_OK(weir_queue_sync(rig.down, WEIR_FOREVER));
     rig_finish(&rig);
     EXPECT_INT_EQ(calls, 1);
-    // Whichever of the two was there first: the inner link, as chains open from behind.
+    // The first of the two to open was the inner link, since chains open from the backend
+    // outwards.
     struct weir_trace *inner = rig_read(path);
     struct weir_trace *outer = rig_read(rig_path("twice.2.json"));
     ASSERT_NOT_NULL(inner);

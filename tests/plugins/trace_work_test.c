@@ -43,7 +43,7 @@ WEIR_TEST(Trace, OfGraphs)
     weir_trace_destroy(&trace);
 }
 
-// Patterns name their parts by themselves.
+// Patterns set the names of their regions themselves.
 
 static weir_status compute_chunk(void *user, weir_queue *queue, const struct weir_chunk *chunk)
 {
@@ -209,8 +209,8 @@ static weir_status fail(void *user)
     return WEIR_ERROR_HOST_CALL;
 }
 
-// What lies behind a failure never runs, and is in the trace without times; what comes
-// behind a recovery has them again.
+// Operations after a failure never run, and are in the trace without times; operations
+// after a recovery have times again.
 WEIR_TEST(Trace, OfAQueueThatFails)
 {
     static const bool timed[] = {true, true, true, false, true, true};
@@ -255,7 +255,7 @@ static void expect_apart(const struct weir_trace *trace)
     }
 }
 
-// Copies in one direction never overlap where the device has one engine for them, however
+// Copies in one direction never overlap if the device has one engine for them, however
 // many queues they come from.
 WEIR_TEST(Trace, CopiesOfOneDirectionShareAnEngine)
 {
@@ -281,7 +281,8 @@ WEIR_TEST(Trace, CopiesOfOneDirectionShareAnEngine)
     struct weir_trace *trace = rig_read(path);
     ASSERT_NOT_NULL(trace);
     EXPECT_SIZE_EQ(trace->operation_count, 64);
-    // CUPTI tells when they really ran: the tests' libcuda has an engine for each stream.
+    // CUPTI reports when they really ran: the tests' libcuda has an engine for each
+    // stream.
     if (starts && strcmp(starts, "earliest") == 0)
         expect_apart(trace);
     weir_trace_destroy(&trace);

@@ -1,5 +1,5 @@
-// A strict checker of the form of the file: what Perfetto, chrome://tracing and HTA ask of
-// a trace of PyTorch's profiler, and what they only assume.
+// A strict checker of the form of the file: the requirements of Perfetto, chrome://tracing
+// and HTA on a trace of PyTorch's profiler, and their unstated assumptions.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,7 +87,7 @@ static void check_head(const struct checker *checker)
         expect_integer(property, "totalGlobalMem");
         EXPECT_TRUE(json_is_string(json_object_get(property, "name")));
     }
-    // The events are what the object ends with.
+    // The events are the last member of the object.
     void *last = NULL;
     for (void *at = json_object_iter(checker->root); at;
          at = json_object_iter_next(checker->root, at))
@@ -109,7 +109,7 @@ static void check_device_row(struct checker *checker, const json_t *event, const
                   json_integer_value(json_object_get(event, "tid")));
     EXPECT_INT_EQ(json_integer_value(json_object_get(args, "device")),
                   json_integer_value(json_object_get(event, "pid")));
-    // HTA tells kinds by name alone.
+    // HTA distinguishes kinds only by name.
     EXPECT_TRUE(copies == (strcmp(category, "gpu_memcpy") == 0));
     EXPECT_TRUE(fills == (strcmp(category, "gpu_memset") == 0));
     if (copies) {
@@ -206,7 +206,7 @@ static void check_flows(const struct checker *checker)
     }
 }
 
-// An end of an arrow lies in a slice of its row, or nothing draws it.
+// An end of an arrow must be inside a slice of its row, or viewers do not draw it.
 static void check_bindings(const struct checker *checker, const json_t *events)
 {
     for (size_t i = 0; i < json_array_size(events); i++) {
@@ -246,7 +246,7 @@ static void check_file(const char *path, struct checker *checker)
         WEIR_FAIL("line %d: %s", error.line, error.text);
     check_head(checker);
     const json_t *events = json_object_get(checker->root, "traceEvents");
-    // An event a line, in order.
+    // One event per line, in order.
     const char *line = strstr(data, "\"traceEvents\": [\n") + strlen("\"traceEvents\": [\n");
     for (size_t i = 0; i < json_array_size(events); i++) {
         char text[4096];

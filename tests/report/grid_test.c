@@ -1,5 +1,5 @@
-// The report against a grid: random traces whose times are whole cells, of which each
-// quantity is counted cell by cell, straight from its definition in <weir/report.h>.
+// The report against a grid: random traces whose times are whole cells, in which each
+// quantity is counted cell by cell, directly by its definition in <weir/report.h>.
 #include <stdio.h>
 #include <string.h>
 
@@ -17,7 +17,7 @@ enum {
     TABLES_EVERY = 16
 };
 
-// One operation as the definitions see it, in cells.
+// One operation, in cells.
 struct ran {
     const struct weir_trace_operation *operation;
     uint32_t device;
@@ -30,7 +30,7 @@ struct ran {
 struct grid {
     struct ran ran[MADE_OPERATIONS];
     size_t count;
-    uint64_t cells; // behind the last end
+    uint64_t cells; // after the last end
     const struct made *made;
 };
 
@@ -138,7 +138,8 @@ static uint64_t busy(const struct grid *grid, belongs member, const void *what, 
     return cells;
 }
 
-// Cells in which one of the first set runs and another one of the second.
+// Cells in which an operation of the first set and another operation of the second
+// set run.
 static uint64_t both(const struct grid *grid, const char *first, const char *second, bool certain)
 {
     uint64_t cells = 0;
@@ -228,7 +229,8 @@ static void check_bubbles(const struct grid *grid, const weir_report *report)
     EXPECT_UINT_EQ(summary->bubbles_ns, total * CELL);
     EXPECT_UINT_EQ(summary->longest_bubble_ns, longest * CELL);
     EXPECT_SIZE_EQ(weir_report_bubble_count(report, false), count);
-    // The idle stretches of the bound are all of the span that it is not busy.
+    // The idle intervals of the bound are exactly the parts of the span in which it
+    // is not busy.
     uint64_t idle = 0;
     for (size_t i = 0; i < weir_report_bubble_count(report, true); i++) {
         const struct weir_report_bubble *bubble = weir_report_get_bubble(report, true, i);

@@ -1,4 +1,4 @@
-// Traces made for tests.
+// Synthetic traces for tests.
 #ifndef WEIR_TESTS_REPORT_MADE_H
 #define WEIR_TESTS_REPORT_MADE_H
 
@@ -26,25 +26,25 @@ struct made {
     size_t span_count;
 };
 
-// A device that promises overlap, and no queue.
+// A device whose limits allow overlap, without queues.
 void made_begin(struct made *made);
 
-// Adds a queue of device 0; its id is 10 more than its place.
+// Adds a queue of device 0; its id is 10 more than its index.
 void made_queue(struct made *made, const char *label);
 
-// Adds an operation to queue `queue`, by its place, that ran from `start_ns` to `end_ns` and
-// was submitted 1 us before, or at 0. Its sequence is two more than that of the one before
-// in its queue, so that a record may stand between.
+// Adds an operation to queue `queue`, by index, that ran from `start_ns` to `end_ns` and was
+// submitted 1 us before, or at 0. Its sequence number is two more than the previous one of
+// its queue, so that a record fits in between.
 struct weir_trace_operation *made_operation(struct made *made, size_t queue,
                                             enum weir_trace_engine engine, uint64_t start_ns,
                                             uint64_t end_ns);
 
-// The newest operation waits for what queue `queue` has had so far.
+// The newest operation waits for everything submitted to queue `queue` so far.
 void made_wait(struct made *made, size_t queue);
 
 // Random operations on a grid of `cell_ns`: of all engines, on up to six queues and two
-// devices, some of them with a start that is only the earliest, some of no length. The
-// same for the same seed.
+// devices, some of them with only a lower bound of the start, some of zero length. The same
+// for the same seed.
 void made_random(struct made *made, uint32_t seed, uint64_t cell_ns);
 
 // Writes it through the writer. Fails the test if that fails.

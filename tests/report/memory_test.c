@@ -1,7 +1,7 @@
 // Every allocation fails once in turn, those of zlib included: writing, reading and
-// measuring must then end with an error, and leave nothing behind. The rule in BUILD makes
-// the linker put these functions in front of the allocator. jansson is left out: version
-// 2.14 frees what it never had when its scanner finds no memory.
+// measuring must then end with an error, without leaks. The rule in BUILD makes the linker
+// use these functions instead of the allocator. jansson is excluded: version 2.14 frees
+// memory that it never allocated when its scanner runs out of memory.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,7 +75,8 @@ static bool write_trace(void)
                                    sizeof message);
 }
 
-// A trace that is read although something failed has lost texts or lines, never more.
+// A trace that is read although an allocation failed may lack texts or lines, but has
+// nothing additional.
 static bool read_trace(void)
 {
     struct weir_trace *trace = NULL;

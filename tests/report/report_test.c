@@ -1,4 +1,4 @@
-// What a report says of traces whose answers are known.
+// Reports on traces with known results.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,8 +101,8 @@ WEIR_TEST(Report, OfChunksThatOverlap)
     EXPECT_NULL(report);
 }
 
-// Four copies of one direction on four queues, submitted together. The driver tells their
-// ends, which follow each other, and starts that are all the same.
+// Four copies of one direction on four queues, submitted together. The driver reports
+// their ends, which follow each other, and equal starts.
 static void make_bracketed(struct made *made, bool bracketed)
 {
     made_begin(made);
@@ -142,7 +142,7 @@ WEIR_TEST(Report, KernelsWithoutStartsGiveAnInterval)
     weir_report *report = report_on(&made, NULL);
     const struct weir_report_overlap overlap = overlap_of(report, "compute", "compute");
     EXPECT_FALSE(weir_report_get_summary(report)->exact);
-    // The second may have begun with the first, or behind it.
+    // The second may have begun with the first, or after it.
     EXPECT_UINT_EQ(overlap.both.least_ns, 0);
     EXPECT_UINT_EQ(overlap.both.most_ns, 4 * MS);
     EXPECT_NEAR(overlap.least, 0, 1e-9);
@@ -179,7 +179,8 @@ WEIR_TEST(Report, ADeviceThatSerialisesHasNoOverlap)
     EXPECT_CONTAINS(check.sentence, "n/a: a device");
     weir_report_destroy(&report);
 
-    // One that does run things at once is none, whatever its limits say.
+    // A device on which operations did run at once is not serial, whatever its limits
+    // say.
     made.operations[1].start_ns = MS / 2;
     report = report_on(&made, NULL);
     overlap = overlap_of(report, "copy", "compute");
@@ -332,7 +333,7 @@ WEIR_TEST(Path, GoesThroughWhatHeldUpTheEnd)
     made_queue(&made, "up");
     made_queue(&made, "run");
     made_operation(&made, 0, WEIR_ENGINE_TO_DEVICE, 0, 5 * MS);
-    // Ends early, and holds nothing up.
+    // Ends early, and delays nothing.
     made_operation(&made, 1, WEIR_ENGINE_KERNELS, 0, MS)->name = "early";
     made_operation(&made, 1, WEIR_ENGINE_KERNELS, 5 * MS, 8 * MS)->name = "late";
     made_wait(&made, 0);

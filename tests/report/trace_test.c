@@ -1,5 +1,5 @@
-// What the writer writes is read back the same, and what is damaged is read as far as it
-// goes.
+// Traces are read back as they were written, and damaged traces are read up to the
+// damage.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +25,7 @@ static void read_or_fail(const char *path, struct weir_trace **trace)
         weir_test_fail(__FILE__, __LINE__, "%s", message);
 }
 
-// A text is written as "" where it is NULL.
+// A NULL text is written as "".
 static const char *text(const char *it)
 {
     return it ? it : "";
@@ -224,7 +224,7 @@ WEIR_TEST(Trace, AWaitIsResolvedToTheLastOperationBeforeIt)
     made_queue(&made, "up");
     made_queue(&made, "run");
     made_operation(&made, 1, WEIR_ENGINE_KERNELS, 0, 1);
-    made_wait(&made, 0); // nothing was in there yet
+    made_wait(&made, 0); // it was still empty
     made_operation(&made, 0, WEIR_ENGINE_TO_DEVICE, 10, 20);
     made_operation(&made, 0, WEIR_ENGINE_TO_DEVICE, 20, 30);
     made_operation(&made, 1, WEIR_ENGINE_KERNELS, 30, 40);
@@ -281,7 +281,7 @@ WEIR_TEST(Trace, CutAnywhereItIsReadAsFarAsItGoes)
         struct weir_trace *trace = NULL;
         weir_test_note("cut after %zu of %zu bytes", size, it.size);
         if (!weir_trace_read_memory("cut", it.data, size, NULL, &trace, message, sizeof message)) {
-            // Only where even the head is not there.
+            // Only if even the head is missing.
             EXPECT_NULL(trace);
             EXPECT_CONTAINS(message, "cut: ");
             EXPECT_SIZE_EQ(last, 0);
@@ -290,7 +290,7 @@ WEIR_TEST(Trace, CutAnywhereItIsReadAsFarAsItGoes)
         }
         EXPECT_SIZE_GE(trace->operation_count, last);
         last = trace->operation_count;
-        // The last line may be there but for its end.
+        // The last line may be complete except for its end.
         EXPECT_TRUE(trace->meta.truncated || size + 6 > it.size);
         weir_trace_destroy(&trace);
     }
@@ -447,7 +447,7 @@ WEIR_TEST(Trace, TracesOfPyTorchAreRead)
     EXPECT_STR_EQ(kernel->name, "gemm");
     EXPECT_INT_EQ(kernel->engine, WEIR_ENGINE_KERNELS);
     EXPECT_UINT_EQ(kernel->grid[2], 4);
-    // The first thing in it is moment 0.
+    // The first event is at time 0.
     EXPECT_UINT_EQ(kernel->submit_ns, 0);
     EXPECT_UINT_EQ(kernel->submit_end_ns, 4000);
     EXPECT_UINT_EQ(kernel->thread, 11);
@@ -472,7 +472,7 @@ WEIR_TEST(Trace, WhatCannotBeWrittenIsTold)
     EXPECT_CONTAINS(message, "/nothing/here.json: ");
     EXPECT_NULL(weir_trace_writer_create("/", &made.meta, message, sizeof message));
 
-    // Only the end finds out, and says so.
+    // Only the end of the trace detects and reports it.
     weir_trace_writer *writer =
         weir_trace_writer_create("/dev/full", &made.meta, message, sizeof message);
     ASSERT_NOT_NULL(writer);

@@ -1,7 +1,7 @@
-// Written to be compared with the definition line by line. Each quantity has
-// its own small function; the only shared helper is memory for scratch arrays.
-// The file is compiled without contraction of a*b + c, so that its sums are
-// the same on every machine.
+// Written so that it can be compared with the definition line by line. Each
+// quantity has its own small function; the only shared helper is memory for
+// scratch arrays. The file is compiled without contraction of a*b + c, so that
+// its sums are the same on every machine.
 
 #include "tests/support/arr_coc_reference.h"
 
@@ -482,9 +482,9 @@ int arr_coc_reference_allocate(const struct arr_coc_reference_dims *dims, const 
     return patch_count;
 }
 
-// How much of pixel `pixel` lies in cell `cell` along one axis, in units of
-// 1/side of a pixel: there a cell spans `pixel_count`, a pixel spans `side`, and
-// every coverage is a whole number.
+// How much of pixel `pixel` is inside cell `cell` along one axis, in units of
+// 1/side of a pixel: a cell spans `pixel_count` of these, a pixel spans `side`,
+// and every coverage is a whole number.
 static int coverage(int pixel, int cell, int pixel_count, int side)
 {
     int first = pixel * side, end = first + side;

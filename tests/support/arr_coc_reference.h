@@ -1,17 +1,18 @@
-// The ARR-COC pipeline in plain float64, one function a stage, for tests only.
+// The ARR-COC pipeline in plain float64, one function per stage, for tests
+// only.
 //
-// It is the measure that every backend is held against, so it is written as
-// the formulas read and shares no code with any kernel. Nothing is fused,
-// nothing is reordered for speed: the textbook form is the point.
+// Every backend is compared with it, so it follows the formulas and shares no
+// code with any kernel. Nothing is fused or reordered for speed: clarity comes
+// first.
 //
 // Arrays are row-major. Sizes come in a `struct arr_coc_reference_dims`; every
-// output is the caller's memory, of the size its comment gives.
+// output is the caller's memory, with the size in its comment.
 //
-// Two places ask for exactness instead of closeness. The side of a patch is
-// computed in float32 with fmaf, because one different side shifts all tokens
-// that follow. The entropy histogram holds integers; whether a pixel's weight
-// rounds up or down at a tie depends on the last bits of L*, so a float32
-// backend may put 1/256 of a pixel into the neighbouring bin. See
+// Two results must be exact instead of close. The side of a patch is computed
+// in float32 with fmaf, because one different side shifts all tokens that
+// follow. The entropy histogram holds integers; whether a pixel's weight rounds
+// up or down at a tie depends on the last bits of L*, so a float32 backend may
+// put 1/256 of a pixel into the neighbouring bin. See
 // arr_coc_reference_entropy_slack().
 //
 // Threads: safe; no state. Memory: a few of them allocate scratch space and end
@@ -30,7 +31,8 @@ enum {
     ARR_COC_REFERENCE_CHANNELS = 13,
     ARR_COC_REFERENCE_HIDDEN = 64,    // width of the participatory layer
     ARR_COC_REFERENCE_BALANCER = 128, // width of the balancer's layers
-    ARR_COC_REFERENCE_STATISTICS = 9, // what the balancer sees besides the query
+    ARR_COC_REFERENCE_STATISTICS = 9, // inputs of the balancer besides the
+                                      // query
     ARR_COC_REFERENCE_SIDE_MIN = 8,
     ARR_COC_REFERENCE_SIDE_MAX = 20
 };
@@ -42,7 +44,7 @@ struct arr_coc_reference_dims {
     int query;  // D: numbers in a query
 };
 
-// The ten tensors as they stand in the weights file: [out, in] matrices.
+// The ten tensors as in the weights file: [out, in] matrices.
 struct arr_coc_reference_weights {
     const float *participatory_0_weight, *participatory_0_bias; // [64, 13], [64]
     const float *participatory_2_weight, *participatory_2_bias; // [D, 64], [D]
@@ -60,8 +62,8 @@ void arr_coc_reference_texture(const struct arr_coc_reference_dims *dims, const 
 // (a* + 128)/255, (b* + 128)/255, clamped to [0, 1].
 void arr_coc_reference_lab(const double rgb[3], double out_lab[3]);
 
-// Stage 2. `texture` is [13, S, S]; a test that checks stage 2 by itself gives
-// the backend's own texture, promoted. Writes
+// Stage 2. `texture` is [13, S, S]; a test that checks stage 2 separately
+// passes the backend's own texture, promoted. Writes
 //   out_scores    [3, G, G]  propositional, perspectival, participatory
 //   out_balance   [3]        the softmax weights
 //   out_relevance [G, G]
@@ -71,7 +73,7 @@ void arr_coc_reference_relevance(const struct arr_coc_reference_dims *dims,
                                  const double *texture, const float *query, double *out_scores,
                                  double out_balance[3], double *out_relevance);
 
-// The pieces of stage 2 that tests look at alone. `out` is [G, G].
+// The parts of stage 2 that are tested separately. `out` is [G, G].
 void arr_coc_reference_patch_means(const struct arr_coc_reference_dims *dims, const double *channel,
                                    double *out);
 void arr_coc_reference_entropy(const struct arr_coc_reference_dims *dims, const double *lightness,
@@ -80,10 +82,10 @@ void arr_coc_reference_norm(double *values, int count);
 
 // How far the entropy of each patch can move when lightness is off by at most
 // `error`: every pixel whose integer weight could round the other way is moved
-// both ways, all of them together, and the larger change is written to
-// `out` [G, G]. It is 0 where no pixel is near a tie. On photographs it is far
-// below any tolerance; where a patch is one flat colour that sits on a tie,
-// all its pixels round alike and it reaches 0.006.
+// both ways, all of them together, and the larger change is written to `out`
+// [G, G]. It is 0 where no pixel is near a tie. On photographs it is far below
+// any tolerance; if a patch has one flat colour exactly on a tie, all its
+// pixels round alike and it reaches 0.006.
 void arr_coc_reference_entropy_slack(const struct arr_coc_reference_dims *dims,
                                      const double *lightness, double error, double *out);
 

@@ -1,6 +1,7 @@
 // Has one defect of each kind that a sanitizer finds. sanitizer_test.sh runs it
 // and checks that the sanitizers of this build report it, and that the other
-// builds have none: a configuration that silently checks nothing is caught here.
+// builds report none: so a configuration that silently checks nothing is
+// noticed.
 
 #include <pthread.h>
 #include <stdio.h>
@@ -32,7 +33,7 @@ static int overflow(int count)
     unsigned char *bytes = malloc((size_t)count);
     bytes[count - 1] = 1;
     int sum = bytes[count - 1];
-    // Behind a volatile index: the compiler would see it otherwise.
+    // Uses a volatile index, or the compiler would notice the defect.
     volatile int past = count;
     sum += bytes[past];
     free(bytes);

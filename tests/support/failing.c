@@ -1,5 +1,6 @@
-// Fails on purpose, in every way a test can. report_test.sh runs it, looks for
-// each line below by the text in its trailing comment, and for the values.
+// Fails on purpose, in every way that a test can fail. report_test.sh runs it,
+// and looks for each line below by the text in its trailing comment, and for
+// the values.
 
 #include "tests/support/test.h"
 

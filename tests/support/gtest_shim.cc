@@ -1,7 +1,7 @@
 // Tests register themselves in a list before main, and become GoogleTest's own
-// in weir_test_main(): nothing depends on the order of static constructors of
-// C and C++. A failed ASSERT is for GoogleTest the same as a failed EXPECT; that
-// it ends the test is the C macro's `return`.
+// in weir_test_main(): nothing depends on the order of static constructors of C
+// and C++. For GoogleTest a failed ASSERT is the same as a failed EXPECT; the C
+// macro's `return` ends the test.
 
 #include "tests/support/test_shim.h"
 
@@ -311,7 +311,7 @@ int weir_test_main(int argc, char **argv)
                               [test]() -> testing::Test * { return new CTest(test); });
     }
     int result = RUN_ALL_TESTS();
-    // Not at exit: a forked child that calls exit() must leave them alone.
+    // Not at exit: a forked child that calls exit() must not remove them.
     for (const std::string &path : temp_dirs) {
         std::error_code ignored;
         std::filesystem::remove_all(path, ignored);

@@ -1,4 +1,4 @@
-// One pass over the pixels for each image; nothing clever.
+// One pass over the pixels for each image.
 
 #include "tests/support/made_images.h"
 

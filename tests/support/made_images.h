@@ -1,7 +1,7 @@
 // Images made by formula, for tests: RGB8, interleaved, rows without padding.
 //
 // Every function fills `out_rgb8`, which holds height * width * 3 bytes; both
-// sizes are at least 1, so 1 x 1 and 1 x 5000 are made like any other.
+// sizes are at least 1, so 1 x 1 and 1 x 5000 are made like any other size.
 //
 // Threads: safe; no state. The same arguments give the same bytes on every
 // machine: only integers are used.

@@ -1,5 +1,5 @@
-// main() of every test in C: prepares the environment before anything of the
-// test, an OpenCL driver included, can read it.
+// main() of every test in C: prepares the environment before any part of the
+// test, including an OpenCL driver, can read it.
 
 #include "tests/support/test_shim.h"
 

@@ -47,6 +47,7 @@ uint64_t weir_test_resident_bytes(void)
             text[0] = '\0';
         fclose(file);
     }
-    const char *second = strchr(text, ' '); // behind the size of its address space
+    const char *second = strchr(text, ' '); // after the size of its address
+                                            // space
     return second ? strtoull(second, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
 }

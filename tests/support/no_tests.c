@@ -1,4 +1,4 @@
-// A test program without tests: the harness must not call that a success.
+// A test program without tests: the harness must not treat this as a success.
 
 #include "tests/support/test.h"
 

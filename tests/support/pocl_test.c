@@ -1,6 +1,6 @@
-// A test program finds an OpenCL device and compiles and runs a kernel, from its
-// own empty cache. Under the address sanitizer this is also what lsan.supp is
-// for: on a cold cache PoCL leaks.
+// A test program finds an OpenCL device and compiles and runs a kernel, from its own
+// empty cache. Under the address sanitizer this also tests lsan.supp: with a cold
+// cache PoCL leaks.
 
 #include "tests/support/test.h"
 

@@ -1,9 +1,9 @@
-// Assertions on reports of traces, <weir/report.h>. They report a failure and go on.
+// Assertions on reports of traces, <weir/report.h>. They report a failure and continue.
 //
 //     WEIR_EXPECT_OVERLAP_GE(report, "copy", "compute", 0.6);
 //     WEIR_EXPECT_REPORT(report, "bubbles<=1ms");
 //
-// A test that uses them depends on //report, and on //core behind it.
+// A test that uses them depends on //report and, after it, on //core.
 #ifndef WEIR_TESTS_SUPPORT_REPORT_H
 #define WEIR_TESTS_SUPPORT_REPORT_H
 
@@ -36,8 +36,8 @@ static inline void weir_test_overlap_ge(const char *file, int line, const weir_r
 #define WEIR_EXPECT_REPORT(report, condition) \
     weir_test_report(__FILE__, __LINE__, report, condition)
 
-// At least that share of the first one's time had the second one beside it. Where starts
-// are not all known, the least possible share counts. Fails where overlap is n/a.
+// The second set ran during at least that share of the first set's time. If not all
+// starts are known, the least possible share counts. Fails if overlap is n/a.
 #define WEIR_EXPECT_OVERLAP_GE(report, first, second, share) \
     weir_test_overlap_ge(__FILE__, __LINE__, report, first, second, share)
 

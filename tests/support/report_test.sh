@@ -1,5 +1,5 @@
 #!/bin/bash
-# What a failing test in C prints, filters and writes as XML.
+# The output, the filters and the XML of a failing test in C.
 
 . tests/support/shell.sh
 
@@ -12,7 +12,7 @@ line_of()
     grep -n "// at: $1\$" "$source" | cut -d: -f1
 }
 
-# expect_at WORD PART...: the report of that line holds each part.
+# expect_at WORD PART...: the report of that line contains each part.
 expect_at()
 {
     local line report part
@@ -48,7 +48,7 @@ expect_at hook 'the hook says so' 'with: row 7'
 expect_at fail 'and fails' 'with: row 7'
 expect_at skip 'no device here'
 
-# EXPECT goes on, ASSERT and SKIP return.
+# EXPECT continues, ASSERT and SKIP return.
 expect_contains "$all" 'Int went on'
 expect_not_contains "$all" 'Assert went on'
 expect_not_contains "$all" 'Skips went on'
@@ -56,7 +56,7 @@ expect_contains "$all" '[  PASSED  ] 1 test'
 expect_contains "$all" '[  SKIPPED ] 1 test'
 expect_contains "$all" '[  FAILED  ] 4 tests'
 
-# The XML, as asked for by option and by Bazel's variable.
+# The XML, requested by the option and by Bazel's variable.
 XML_OUTPUT_FILE="$TEST_TMPDIR/bazel.xml" expect_status 1 "$program"
 for file in all.xml bazel.xml; do
     xml="$(cat "$TEST_TMPDIR/$file")"
@@ -73,7 +73,7 @@ expect_not_contains "$output" 'Failing'
 TESTBRIDGE_TEST_ONLY='Passing.Passes' expect_status 0 "$program"
 expect_contains "$output" 'Running 1 test'
 
-# What was not understood is not ignored.
+# Unknown options are not ignored.
 expect_status 2 "$program" --no_such_option
 expect_contains "$output" 'unknown argument --no_such_option'
 expect_status 2 tests/support/no_tests

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # Sourced by shell tests: . tests/support/shell.sh
-# Sets the same environment as tests/support/main.cc, and has the assertions.
+# Sets the same environment as tests/support/main.cc, and defines assertions.
 
 set -eu
 

@@ -15,9 +15,9 @@
 //     load("//tests/support:defs.bzl", "weir_c_test")
 //     weir_c_test(name = "ring_test", srcs = ["ring_test.c"], deps = ["//base"])
 //
-// EXPECT_x reports a failure and goes on; ASSERT_x also returns from the
-// function it stands in, which must return void. Both print the source and the
-// value of each side, and the C file and line. Each side is evaluated once.
+// EXPECT_x reports a failure and continues; ASSERT_x also returns from the calling
+// function, which must return void. Both print the source and the value of each
+// side, and the C file and line. Each side is evaluated once.
 //
 // GoogleTest's options work: --gtest_filter=Ring.*, --gtest_list_tests,
 // --gtest_repeat, --gtest_shuffle (through Bazel: --test_filter, --test_arg).
@@ -80,7 +80,7 @@
 #define ASSERT_FALSE(a) WEIR_TEST_ASSERT_(WEIR_TEST_TRUE_(#a, a, false))
 
 #ifdef __clang_analyzer__
-// The analyzer cannot see into the checks; this is what they mean.
+// For the analyzer, which cannot see into the checks.
 #undef ASSERT_TRUE
 #define ASSERT_TRUE(a) WEIR_TEST_ASSERT_(a)
 #undef ASSERT_FALSE

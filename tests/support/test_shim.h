@@ -1,5 +1,5 @@
-// The C side of GoogleTest: what the macros of test.h call. Tests include
-// test.h; a header with assertions of its own needs only weir_test_fail().
+// The C side of GoogleTest: what the macros of test.h call. Tests include test.h; a header with
+// additional assertions needs only weir_test_fail().
 //
 // Threads: the checks and weir_test_fail() may be called from any thread; the
 // rest from the thread that runs the test.
@@ -59,10 +59,10 @@ void weir_test_note(const char *format, ...) __attribute__((format(printf, 1, 2)
 // True once the running test has failed.
 bool weir_test_has_failed(void);
 
-// Makes a new, empty folder and returns its absolute path. It is removed with
-// what it holds when the program ends.
+// Makes a new, empty folder and returns its absolute path. It is removed with its contents when the
+// program ends.
 //
-// Ownership: the string is the harness's and lasts until the program ends.
+// Ownership: the string is the harness's and valid until the program ends.
 const char *weir_test_temp_dir(void);
 
 // The path of a file that the test's Bazel rule names in `data`, given from the
@@ -93,7 +93,7 @@ bool weir_test_check_contains(const char *file, int line, const char *text_text,
                               const char *part_text, const char *text, const char *part,
                               bool expected);
 
-// What tests/support/main.cc runs.
+// Called by tests/support/main.cc.
 int weir_test_main(int argc, char **argv);
 
 #ifdef __cplusplus

@@ -65,7 +65,7 @@ struct error {
 static void note(struct error *error, double value, double exact)
 {
     double off = fabs(value - exact);
-    // Written so that a NaN sticks.
+    // Written so that a NaN is kept.
     error->absolute = off <= error->absolute ? error->absolute : off;
     error->relative = off / exact <= error->relative ? error->relative : off / exact;
 }
@@ -102,8 +102,8 @@ WEIR_TEST(ArrCocMath, LabFOverEveryFloatOfTheRoot)
     EXPECT_DOUBLE_LE(error[1].relative, 1.5e-7);
 }
 
-// On the straight pieces the roots are computed too and thrown away: whatever
-// they give there must not get out. 2^-24 is below any step of interpolation.
+// On the linear parts the roots are computed too and discarded: their results
+// there must not be used. 2^-24 is below any step of interpolation.
 WEIR_TEST(ArrCocMath, StraightPiecesNearZero)
 {
     struct error error[2];
@@ -129,7 +129,7 @@ WEIR_TEST(ArrCocMath, ZeroAndOne)
     EXPECT_NEAR(twice_lab_f(1.0f), 1.0, 1.2e-7);
 }
 
-// A step at the end of a straight piece would draw contours into an image.
+// A step at the end of a linear part would be visible as contours in an image.
 WEIR_TEST(ArrCocMath, PiecesMeet)
 {
     EXPECT_NEAR(once_srgb_to_linear(0.04045f), once_srgb_to_linear(nextafterf(0.04045f, 1.0f)),

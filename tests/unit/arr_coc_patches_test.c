@@ -1,4 +1,4 @@
-// The rule of stage 3 as whoever checks results uses it, against the reference's own.
+// The rule of stage 3 that is used to check results, compared with the reference.
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@ static uint32_t next(uint32_t *state)
     return *state >> 8;
 }
 
-// Few values in some rounds, so that many patches are equal.
+// Few distinct values in some rounds, so that many patches are equal.
 static void make_relevance(float *relevance, int count, uint32_t *state)
 {
     const uint32_t values = next(state) % 2 ? 5 : 1u << 20;

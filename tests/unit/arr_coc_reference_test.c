@@ -1,5 +1,5 @@
-// The reference is what every backend is measured with, so it is itself held
-// against facts worked out by hand, never against another program.
+// Every backend is compared with the reference, so the reference itself is
+// compared with values computed by hand, never with another program.
 
 #include <math.h>
 #include <stdlib.h>
@@ -84,8 +84,8 @@ WEIR_TEST(ArrCocReferenceTexture, LabOfDarkGray)
     EXPECT_NEAR(lab[0], 0.2124673, 1e-7);
 }
 
-// Both formulas have a straight piece near black: 2/255 is on both of them, and
-// L* = 116 * 7.787 * (2/255 / 12.92) there.
+// Both formulas have a linear part near black: 2/255 is on both of them, and L* =
+// 116 * 7.787 * (2/255 / 12.92) there.
 WEIR_TEST(ArrCocReferenceTexture, LabNearBlackIsStraight)
 {
     double lab[3];
@@ -136,8 +136,8 @@ WEIR_TEST(ArrCocReferenceTexture, BilinearWithHalfPixelCentres)
     EXPECT_DOUBLE_EQ(channel(0)[48], 1.0);
 }
 
-// No anti-aliasing: of a row of 5000 pixels, output column c sees the two
-// source pixels around (c + 0.5) * 5000 / 64 - 0.5 and no others.
+// No anti-aliasing: of a row of 5000 pixels, output column c depends only on the
+// two source pixels around (c + 0.5) * 5000 / 64 - 0.5.
 WEIR_TEST(ArrCocReferenceTexture, LongRowIsSampledNotAveraged)
 {
     enum {
@@ -250,7 +250,7 @@ WEIR_TEST(ArrCocReferenceRelevance, EntropyOfSimplePatches)
     }
 }
 
-// All 32 bins equally full is the most there can be: 5 bits, scaled to 1.
+// 32 equally full bins are the maximum: 5 bits, scaled to 1.
 WEIR_TEST(ArrCocReferenceRelevance, EntropyOfAllBinsIsOne)
 {
     static double lightness[PLANE];
@@ -315,8 +315,8 @@ WEIR_TEST(ArrCocReferenceRelevance, PatchMeansKeepPatchesApart)
     }
 }
 
-// Weights made by hand: the participatory layer passes m[9] (y) and m[10] (x)
-// to f[0] and f[1]; the balancer passes three of its inputs to the softmax.
+// Weights chosen by hand: the participatory layer passes m[9] (y) and m[10] (x) to
+// f[0] and f[1]; the balancer passes three of its inputs to the softmax.
 struct hand_weights {
     float p0w[64 * 13], p0b[64], p2w[D * 64], p2b[D];
     float b0w[128 * (9 + D)], b0b[128], b2w[128 * 128], b2b[128], b4w[3 * 128], b4b[3];
@@ -329,7 +329,7 @@ static struct arr_coc_reference_weights hand_weights(void)
     memset(&hand, 0, sizeof hand);
     hand.p0w[0 * 13 + 9] = 1;
     hand.p0w[1 * 13 + 10] = 1;
-    hand.p0b[2] = -1; // dies in the relu
+    hand.p0b[2] = -1; // set to 0 by the relu
     hand.p2w[0 * 64 + 0] = 1;
     hand.p2w[1 * 64 + 1] = 1;
     hand.p2w[2 * 64 + 2] = 1;
@@ -435,7 +435,7 @@ WEIR_TEST(ArrCocReferenceRelevance, FlatImageHasNothingToTell)
     }
 }
 
-// With all matrices zero only biases speak: f = (3, 4, 0, 0, 0) makes a cosine of
+// With all matrices zero only biases count: f = (3, 4, 0, 0, 0) makes a cosine of
 // 3/5 with the first axis, and the softmax of logarithms is their proportion.
 WEIR_TEST(ArrCocReferenceRelevance, BiasesAreAdded)
 {
@@ -453,9 +453,9 @@ WEIR_TEST(ArrCocReferenceRelevance, BiasesAreAdded)
     EXPECT_NEAR(balance[2], 5.0 / 8, 1e-7);
 }
 
-// Inner biases: 1 passes both layers, plus 2 on the way, and comes out as 3.
-// -1 must die in the first relu, although -1 * -1 would pass the second, and -3
-// in the second.
+// Inner biases: 1 passes both layers, plus 2 on the way, and comes out as 3. -1
+// must be set to 0 by the first relu, although -1 * -1 would pass the second, and
+// -3 in the second.
 WEIR_TEST(ArrCocReferenceRelevance, BalancerHasTwoRelus)
 {
     static const float query[D] = {1, 0, 0, 0, 0};
@@ -475,8 +475,8 @@ WEIR_TEST(ArrCocReferenceRelevance, BalancerHasTwoRelus)
 }
 
 // Each score is 0 but in one patch: patch 1 has an entropy, patch 2 a gradient,
-// and patch 3 f = (0.75, 1), a cosine of 0.6 where the others have 0. Weighed
-// 1 : 2 : 5, they stand above the rest by 1/8, 1/4 and 0.3 * 5/8.
+// and patch 3 f = (0.75, 1), a cosine of 0.6 where the others have 0. Weighed 1 :
+// 2 : 5, they exceed the others by 1/8, 1/4 and 0.3 * 5/8.
 WEIR_TEST(ArrCocReferenceRelevance, ThreeScoresAreWeighed)
 {
     static const float query[D] = {1, 0, 0, 0, 0};
@@ -554,7 +554,7 @@ WEIR_TEST(ArrCocReferenceAllocate, LastPatchBelowTheSmallestIsNotTaken)
     EXPECT_INT_EQ(tokens, 464);
 }
 
-// 0.75 asks for a side of 17, and the 214 tokens left allow 14. A cut patch
+// 0.75 requests a side of 17, but the 214 tokens left allow only 14. A cut patch
 // leaves at most 38 tokens, so nothing could follow it.
 WEIR_TEST(ArrCocReferenceAllocate, FirstThatDoesNotFitIsCut)
 {

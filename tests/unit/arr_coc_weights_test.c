@@ -1,5 +1,5 @@
-// The seeded weights as the pipeline will read them: every tensor of its shape,
-// with the mean and deviation that the generator promises.
+// The seeded weights as the pipeline reads them: every tensor has its shape,
+// and the mean and deviation that the generator promises.
 
 #include <math.h>
 
@@ -28,7 +28,8 @@ static void expect_moments(const weir_io_safetensors *file, const char *name, ui
         sum += values[i] / deviation;
         squares += (double)values[i] * values[i] / (deviation * deviation);
     }
-    // Four standard errors of a mean and of a mean square of normal numbers.
+    // Four standard errors of a mean and of a mean square of normally
+    // distributed numbers.
     double n = (double)count;
     EXPECT_NEAR(sum / n, 0.0, 4 / sqrt(n));
     EXPECT_NEAR(squares / n, 1.0, 4 * sqrt(2 / n));

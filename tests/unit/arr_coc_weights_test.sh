@@ -1,6 +1,6 @@
 #!/bin/bash
-# The weights generator: the same bytes on every machine, and a sentence for
-# every wrong argument. What is in the file is arr_coc_weights_test.c's part.
+# The weights generator: the same bytes on every machine, and a message for every wrong argument.
+# arr_coc_weights_test.c tests the contents of the file.
 
 . tests/support/shell.sh
 
@@ -13,7 +13,7 @@ digest()
     sha256sum "$1" | cut -d ' ' -f 1
 }
 
-# A change here changes every result that was ever made with these weights.
+# A change here changes all results with these weights.
 [ "$(digest "$built")" = 021926dbff3398db541580795ef0aaf1e55c7069c1098ea72b8482e4ead52e8d ] ||
     fail "the default weights are $(digest "$built")"
 

@@ -1,5 +1,5 @@
-// A biased lock excludes like a mutex, whoever takes it first and whenever another
-// thread comes.
+// A biased lock excludes like a mutex, whichever thread takes it first and
+// whenever another one comes.
 #include "base/biased_lock.h"
 #include "base/clock.h"
 #include "tests/support/test.h"

@@ -215,7 +215,7 @@ WEIR_TEST(BaseFile, TheNextWriterRemovesWhatKilledProcessesLeft)
         weir_file_writer_create(made_path(folder, "b.txt"), message, sizeof message);
     ASSERT_NOT_NULL(live);
     EXPECT_INT_EQ(made_folder_count(folder), 1); // its own
-    // Names that are not a writer's stay, and other users' files.
+    // Files with other names, and other users' files, are kept.
     ASSERT_TRUE(put(made_path(folder, ".weir-1-1.tmp.old"), "x", 1));
     ASSERT_TRUE(put(made_path(folder, ".weir-1-x.tmp"), "x", 1));
     EXPECT_INT_EQ(made_folder_count(folder), 3);
@@ -320,7 +320,7 @@ WEIR_TEST(BaseFile, RefusesPlacesThatCannotBeWritten)
     EXPECT_INT_EQ(made_folder_count(made_path(folder, "sub")), 0);
 }
 
-// Root may write into any folder, so as root the test borrows another user's rights.
+// Root may write into any folder, so as root the test takes another user's identity.
 WEIR_TEST(BaseFile, AReadOnlyFolderIsNamedWithTheReason)
 {
     const char *folder = weir_test_temp_dir();

@@ -57,8 +57,8 @@ WEIR_TEST(ClockMap, GoesThereAndBack)
         expect_near(weir_clock_map_a(&map, weir_clock_map_b(&map, i)), i, 4);
 }
 
-// Readings close to each other replace the newest, so that their error is not taken
-// for a drift.
+// Readings close to each other replace the newest, so that their error is not
+// mistaken for drift.
 WEIR_TEST(ClockMap, ShortDistancesTellNoDrift)
 {
     struct weir_clock_map map = {.count = 0};

@@ -1,6 +1,6 @@
-// Every allocation of loading a configuration fails once in turn: nothing is left
-// behind and the error says so. The rule in BUILD makes the linker put this
-// function in front of the allocator.
+// Every allocation of loading a configuration fails once in turn: nothing is
+// leaked and the error reports it. The rule in BUILD makes the linker use this
+// function instead of the allocator.
 #include <stdlib.h>
 
 #include "core/config/config.h"
@@ -67,7 +67,7 @@ WEIR_TEST(ConfigMemory, EveryAllocationFailsOnce)
     // The configuration and its label; two sections, three keys, three arguments.
     EXPECT_INT_EQ(count_allocations(&params, WEIR_OK), 10);
 
-    // With an error of the text to be reported besides.
+    // With an error in the text, which has to be reported too.
     params.config_text = "[weir]\nbackend = null\nnonsense\n";
     EXPECT_INT_EQ(count_allocations(&params, WEIR_ERROR_CONFIG), 5);
 }

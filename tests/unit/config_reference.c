@@ -1,5 +1,5 @@
-// Texts are loaded as a runtime would load them: [weir], then every other table,
-// then the names of the sections.
+// Texts are loaded as a runtime loads them: [weir], then every other table, then
+// the names of the sections.
 #include "tests/unit/config_reference.h"
 
 #include <ctype.h>
@@ -95,7 +95,7 @@ static size_t shown_key(const char *line)
     return length > 0 && strncmp(line + 1 + length, " =", 2) == 0 ? length : 0;
 }
 
-// A copy of the text with the ';' before every key left out.
+// A copy of the text without the ';' before every key.
 static char *switch_on(const char *text)
 {
     char *copy = calloc(strlen(text) + 1, 1);
@@ -143,7 +143,7 @@ void config_reference_check_loads(const struct config_reference *reference)
     free(text);
 }
 
-// The first line of a section behind its header, or NULL.
+// The first line of a section after its header, or NULL.
 static const char *find_section(const char *text, const char *name)
 {
     size_t length = strlen(name);
@@ -235,7 +235,7 @@ void config_reference_check_complete(const struct config_reference *reference)
     }
 }
 
-// What a deletion may do beside an error that names its line.
+// The permitted effects of a deletion, apart from an error that names its line.
 enum allowance {
     NO_VALUE_CHANGES,
     VALUE_OF_THE_LINE_CHANGES,

@@ -1,8 +1,8 @@
-// What must hold of conf/reference.ini, against any set of key tables.
+// Properties of conf/reference.ini with respect to any set of key tables.
 //
 // The file shows every key as a comment, ";key = default", in the section it
-// belongs to, with its explanation on the comment lines beneath. So the file as
-// it is shipped sets nothing, and a key is changed by deleting one character.
+// belongs to, with its explanation on the comment lines beneath. So the shipped
+// file sets nothing, and a key is enabled by deleting one character.
 #ifndef WEIR_TESTS_UNIT_CONFIG_REFERENCE_H
 #define WEIR_TESTS_UNIT_CONFIG_REFERENCE_H
 
@@ -27,7 +27,7 @@ void config_reference_check_complete(const struct config_reference *reference);
 // Each character of the file is deleted in turn. The rest still means the same,
 // which is that every setting of every table has the text and the number that it
 // had (not the origin), or it is an error that names the character's line. A
-// deleted line end belongs to the line it ended.
+// deleted newline belongs to the line that it ended.
 void config_reference_check_deletions(const struct config_reference *reference);
 
 // The same with every key switched on. A value may now change, but only that of

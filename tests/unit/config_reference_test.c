@@ -18,7 +18,7 @@ static const struct weir_section *weir_section(void)
     return &weir__config_weir_table;
 }
 
-// Sections whose tables are linked in, and modules that carry their own.
+// Sections whose tables are linked in, and modules that contain theirs.
 static const struct weir_section *(*const linked_tables[])(void) = {
     weir_section,
     weir_pipeline_section,
@@ -48,7 +48,7 @@ static void clear_environment(void)
         unsetenv(names[i]);
 }
 
-// The table lies in the module, which therefore stays loaded.
+// The table is in the module, which therefore stays loaded.
 static bool read_table(const char *path, struct weir_section *section)
 {
     void *library = dlopen(weir_test_runfile(path), RTLD_NOW | RTLD_LOCAL);
@@ -119,7 +119,7 @@ WEIR_TEST(ConfigReference, EveryDeletionStaysInItsLineWithEveryKeyOn)
 
 static const char *const order_choices[] = {"auto", "depth_first", "breadth_first", NULL};
 
-// One key of each type, with defaults that do not survive every deletion.
+// One key of each type, with defaults that some deletions change.
 static const struct weir_key made_keys[] = {
     {.name = "slots", .type = WEIR_KEY_INTEGER, .fallback = "12", .minimum = 1, .maximum = 64},
     {.name = "timing", .type = WEIR_KEY_BOOLEAN, .fallback = "0"},
@@ -155,10 +155,10 @@ WEIR_TEST(ConfigReference, HoldsForEveryTypeOfKey)
     config_reference_check_deletions_switched_on(&reference);
 }
 
-// Here a key that is lost shows, because no value is its default. What the
-// language cannot notice is a missing line end between a comment and a key, which
-// makes the key a part of the comment; so comments stand behind keys, and an
-// empty line or a section follows.
+// Here a lost key is noticed, because no value is its default. The language
+// cannot notice a missing newline between a comment and a key, which makes the
+// key part of the comment; so comments come after keys, and are followed by an
+// empty line or a section.
 WEIR_TEST(ConfigReference, EveryDeletionStaysInItsLineOfAFileInUse)
 {
     const struct config_reference reference = {

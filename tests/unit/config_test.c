@@ -79,7 +79,7 @@ static void check_weir(const struct weir__config *config, const char *key, const
     EXPECT_STR_EQ(setting->origin, origin);
 }
 
-// One text that is refused, and the sentence it gets.
+// One text that is refused, and its message.
 struct refusal {
     const char *text;
     const char *message;
@@ -139,7 +139,7 @@ WEIR_TEST(Config, ReadsEveryTypeWithItsOrigin)
                                "order = depth_first\n"
                                "title = \"K\xc3\xb6ln: a = b, 50 %\"\n"
                                "seed = -9223372036854775808";
-    // '#' behind a space is refused, so this line is mended first.
+    // '#' after a space is refused, so this line is corrected first.
     char mended[sizeof text];
     memcpy(mended, text, sizeof text);
     memcpy(strstr(mended, " # 1"), "#  1", 4);
@@ -398,7 +398,8 @@ WEIR_TEST(Config, RefusesTooManySectionsAndKeys)
     free(text);
 }
 
-// inih reads some lines as comments when another part of the process says so.
+// inih reads some lines as comments if another part of the process has configured it
+// so.
 WEIR_TEST(Config, NoticesWhenInihDropsALine)
 {
     struct weir__config *config;
@@ -438,7 +439,7 @@ WEIR_TEST(Config, ArgumentBeatsEnvironmentBeatsFile)
     check_weir(config, "plugins", "", "WEIR_PLUGINS");
     weir__config_destroy(&config);
 
-    // The strings of the parameters need not outlive the call.
+    // The parameters' strings need not be valid after the call.
     char backend[] = "cuda";
     params.backend = backend;
     params.module_path = "";
@@ -457,7 +458,7 @@ WEIR_TEST(Config, NamesTheOriginOfABadList)
     struct weir__config *config;
     struct weir_open_params params = text_params("[weir]\nbackend = null,,opencl\n");
 
-    // A file is wrong even where something else replaces the value.
+    // A wrong value in the file is an error even if something else replaces it.
     params.backend = "null";
     EXPECT_INT_EQ(weir__config_load(&params, &config), WEIR_ERROR_CONFIG);
     EXPECT_NULL(config);
@@ -573,7 +574,7 @@ WEIR_TEST(Config, RefusesTablesWithBadDefaults)
     weir__config_destroy(&config);
 }
 
-// Writes a file into a new folder and gives its path.
+// Writes a file into a new folder and returns its path.
 static void write_file(char *path, size_t path_size, const void *data, size_t size)
 {
     snprintf(path, path_size, "%s/my.ini", weir_test_temp_dir());
@@ -603,7 +604,7 @@ WEIR_TEST(Config, FindsTheFile)
     check_weir(config, "backend", "null", origin);
     weir__config_destroy(&config);
 
-    // An empty path means no file, and text stands in place of one.
+    // An empty path means no file, and text takes the place of one.
     params.config_path = "";
     ASSERT_INT_EQ(weir__config_load(&params, &config), WEIR_OK);
     check_weir(config, "backend", "cuda, opencl", "default");
@@ -627,7 +628,7 @@ static void check_file_refused(const char *path, weir_status status, const char 
     struct weir__config *config;
     EXPECT_INT_EQ(weir__config_load(&params, &config), status);
     EXPECT_NULL(config);
-    // A long path shows only its end.
+    // Of a long path only the end is shown.
     EXPECT_CONTAINS(weir_last_error()->message, strrchr(path, '/'));
     EXPECT_CONTAINS(weir_last_error()->message, sentence);
 }

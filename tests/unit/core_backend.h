@@ -1,6 +1,6 @@
 // A backend under a test's control: the null module with some of its slots
-// replaced, so that a test sees what reaches a backend, says when a queue's work
-// is complete, and makes calls fail. One at a time.
+// replaced, so that a test can see the calls that reach a backend, complete a
+// queue's work, and make calls fail. Only one at a time.
 #ifndef WEIR_TESTS_UNIT_CORE_BACKEND_H
 #define WEIR_TESTS_UNIT_CORE_BACKEND_H
 
@@ -25,30 +25,30 @@ struct control {
     weir_device *devices[2];
 };
 
-// Opens a runtime with two devices; closing them must succeed.
+// Opens and closes a runtime with two devices; closing them must succeed.
 bool control_open(struct control *control);
 void control_close(struct control *control);
 
 weir_queue *control_queue(const struct control *control, const char *label);
 weir_buffer *control_buffer(const struct control *control, size_t size);
 
-// What was submitted so far, oldest first; false behind the last. Forgotten by
-// control_open() and control_forget().
+// The operations submitted so far, oldest first; false past the last.
+// control_open() and control_forget() clear them.
 bool control_seen(size_t index, struct seen *out_seen);
 size_t control_count(enum weir_operation_kind kind);
 void control_forget(void);
 
-// Whether the two devices are peers; not so after control_open().
+// Whether the two devices are peers; after control_open() they are not.
 void control_peers(bool on);
 
-// While on, no record completes, on any queue.
+// While set, no record completes, on any queue.
 void control_stall(bool on);
 
 // The `after`-th submit of this kind from now on, 0 for the next one, fails once
 // with WEIR_ERROR_DEVICE and a native error.
 void control_refuse(enum weir_operation_kind kind, int after);
 
-// Queries and waits answer with this error; WEIR_OK ends it.
+// Queries and waits return this error; WEIR_OK ends that.
 void control_fault(weir_status status);
 
 // Calls since control_open().

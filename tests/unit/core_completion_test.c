@@ -1,5 +1,5 @@
-// The bookkeeping of completion and failure, over a backend that completes and
-// fails when it is told to.
+// The bookkeeping of completion and failure, with a backend whose completion and
+// failures the test controls.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +15,8 @@ static uint64_t completed(const weir_queue *queue)
     return atomic_load(&queue->completion.completed);
 }
 
-// Learning that the end of a chain is complete is learning it of all of it, with
-// one question to the driver.
+// If the end of a chain is complete, so is the whole chain; this takes one query
+// to the driver.
 WEIR_TEST(Progress, CompletionSpreadsAlongAChainOfTen)
 {
     enum {
@@ -49,7 +49,8 @@ WEIR_TEST(Progress, CompletionSpreadsAlongAChainOfTen)
     control_close(&control);
 }
 
-// Only what lies before the wait: work of the producer behind its record is open.
+// Only work before the waited-for record is complete: later work of the producer
+// is open.
 WEIR_TEST(Progress, CompletionStopsAtTheRecord)
 {
     struct control control;
@@ -77,7 +78,8 @@ WEIR_TEST(Progress, CompletionStopsAtTheRecord)
     control_close(&control);
 }
 
-// The cycle of two queues that wait on each other in turn is no cycle of points.
+// Two queues that wait for each other alternately are a cycle of queues, but not
+// of points.
 WEIR_TEST(Progress, TwoQueuesInTurn)
 {
     struct control control;
@@ -100,7 +102,8 @@ WEIR_TEST(Progress, TwoQueuesInTurn)
     control_close(&control);
 }
 
-// Nobody ever syncs: the list of waits stays as small as what is really open.
+// Without any sync the list of waits still has only the waits that are really
+// open.
 WEIR_TEST(Progress, WaitsThatNobodySyncsBehindDoNotPileUp)
 {
     struct control control;
@@ -156,7 +159,7 @@ WEIR_TEST(Progress, OpenWaitsAreAllKept)
     control_close(&control);
 }
 
-// The earliest of several failures is the first cause, whichever is learned first.
+// The earliest of several failures is the first cause, whichever is found first.
 WEIR_TEST(Progress, TheEarliestFailureIsTheFirstCause)
 {
     struct control control;
@@ -184,8 +187,8 @@ WEIR_TEST(Progress, TheEarliestFailureIsTheFirstCause)
     control_close(&control);
 }
 
-// Between the two looks of a wait at its producer, the producer may both fail and
-// be found complete. The second look must see the failure.
+// Between the two checks of a wait's producer, the producer may both fail and be
+// found complete. The second check must see the failure.
 WEIR_TEST(Progress, AFailureBetweenTheLooksOfAWaitIsSeen)
 {
     struct control control;
@@ -207,7 +210,7 @@ WEIR_TEST(Progress, AFailureBetweenTheLooksOfAWaitIsSeen)
     control_close(&control);
 }
 
-// The failures of a queue can be found at every moment of its going.
+// The failures of a queue can be found at every moment of its destruction.
 WEIR_TEST(Progress, FailuresAreBuriedBeforeTheirQueueIsGone)
 {
     struct control control;
@@ -219,7 +222,7 @@ WEIR_TEST(Progress, FailuresAreBuriedBeforeTheirQueueIsGone)
     const struct weir_error cause = {.status = WEIR_ERROR_IO, .message = "buried"};
     weir__completion_fail(queue, 1, &cause);
     EXPECT_OK(weir__completion_status_gone(event));
-    // The last reference is the test's: by then the failures are in both places.
+    // The test has the last reference: by then the failures are in both places.
     weir_queue *kept = weir__registry_pin(event.queue);
     weir_queue_destroy(&queue);
     EXPECT_INT_EQ(weir__completion_status_gone(event), WEIR_ERROR_IO);
@@ -227,24 +230,25 @@ WEIR_TEST(Progress, FailuresAreBuriedBeforeTheirQueueIsGone)
     weir__registry_unpin(kept);
     EXPECT_INT_EQ(weir_event_query(event), WEIR_ERROR_IO);
     control_close(&control);
-    // And are forgotten with their runtime.
+    // They are freed with their runtime.
     EXPECT_OK(weir_event_query(event));
 }
 
-// What a driver reports when it is asked lies behind what is known to be complete.
+// A failure that a driver reports at a query comes after everything that is known
+// to be complete.
 WEIR_TEST(Progress, ADriverFaultFailsWhatIsOpen)
 {
     struct control control;
     struct weir_event before;
-    struct weir_event behind;
+    struct weir_event after;
 
     ASSERT_TRUE(control_open(&control));
     weir_queue *queue = control_queue(&control, "q");
     ASSERT_OK(weir_queue_record(queue, &before));
     ASSERT_OK(weir_event_sync(before, GUARD_NS));
-    ASSERT_OK(weir_queue_record(queue, &behind));
+    ASSERT_OK(weir_queue_record(queue, &after));
     control_fault(WEIR_ERROR_DEVICE);
-    EXPECT_INT_EQ(weir_event_sync(behind, GUARD_NS), WEIR_ERROR_DEVICE);
+    EXPECT_INT_EQ(weir_event_sync(after, GUARD_NS), WEIR_ERROR_DEVICE);
     EXPECT_STR_EQ(weir_last_error()->native_call, "driverAsk");
     EXPECT_INT_EQ(weir_last_error()->native_code, 700);
     EXPECT_OK(weir_event_query(before));
@@ -273,7 +277,7 @@ WEIR_TEST(Progress, ALostDeviceCannotBeRecovered)
     control_close(&control);
 }
 
-// A wait that the backend refused holds nothing back, so the end of its queue says
+// A wait that the backend refused orders nothing, so the end of its queue says
 // nothing about the producer.
 WEIR_TEST(Progress, ARefusedWaitProvesNothing)
 {
@@ -286,10 +290,10 @@ WEIR_TEST(Progress, ARefusedWaitProvesNothing)
     ASSERT_OK(weir_queue_record(a, &event));
     control_refuse(WEIR_OPERATION_WAIT, 0);
     EXPECT_INT_EQ(weir_queue_wait(b, event), WEIR_ERROR_DEVICE);
-    // Recovery finishes b alone; nobody has asked for a yet.
+    // Recovery completes only b; a was not queried yet.
     EXPECT_OK(weir_queue_recover(b));
     EXPECT_UINT_EQ(completed(a), 0);
-    // Nor is the wait implied when it is made again.
+    // A second wait is not implied either.
     control_forget();
     EXPECT_OK(weir_queue_wait(b, event));
     EXPECT_SIZE_EQ(control_count(WEIR_OPERATION_WAIT), 1);

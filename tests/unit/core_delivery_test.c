@@ -6,7 +6,7 @@
 
 #define GUARD_NS (UINT64_C(60) * 1000000000u)
 
-// The place of a queue's operation among what the backend saw, or -1.
+// The index of a queue's operation among those that the backend saw, or -1.
 static int place_of(const weir_queue *queue, uint64_t sequence)
 {
     struct seen seen;
@@ -51,7 +51,7 @@ WEIR_TEST(LastHop, KeepsToItselfWhatNeedsNoDriver)
     control_close(&control);
 }
 
-// A wait reaches the backend only behind the record that it waits on.
+// A wait reaches the backend only after the record that it waits for.
 WEIR_TEST(LastHop, HandsOverWaitsBehindTheirRecords)
 {
     enum {
@@ -106,7 +106,7 @@ WEIR_TEST(LastHop, KeepsDevicesApart)
     control_close(&control);
 }
 
-// What the device orders need not be held on the host.
+// Work that the device orders is not held on the host.
 WEIR_TEST(LastHop, LeavesWaitsOnPeersToTheDevice)
 {
     struct control control;
@@ -136,7 +136,7 @@ static bool flushes_reach(size_t count)
     return control_flush_count() >= count;
 }
 
-// Nobody else would flush what the worker handed over.
+// Nothing else would flush the operations that the worker submitted.
 WEIR_TEST(LastHop, FlushesWhatItHandsOver)
 {
     struct control control;
@@ -146,10 +146,10 @@ WEIR_TEST(LastHop, FlushesWhatItHandsOver)
     ASSERT_OK(weir_queue_host_call(queue, control_gate, NULL));
     ASSERT_OK(weir_queue_flush(queue));
     control_gate_open();
-    EXPECT_TRUE(flushes_reach(1)); // without anybody's sync
+    EXPECT_TRUE(flushes_reach(1)); // without a sync
     ASSERT_OK(weir_queue_sync(queue, GUARD_NS));
     weir_queue_destroy(&queue);
-    // A queue that holds nothing passes a flush on.
+    // A queue that is not held forwards a flush.
     queue = control_queue(&control, "free");
     const size_t before = control_flush_count();
     ASSERT_OK(weir_queue_flush(queue));
@@ -211,7 +211,7 @@ WEIR_TEST(LastHop, AnErrorAtSubmitFailsTheQueue)
     control_close(&control);
 }
 
-// Behind a failure only records go on, for those who wait on them.
+// After a failure only records are submitted, for the waits on them.
 WEIR_TEST(LastHop, DropsHeldWorkBehindAFailure)
 {
     struct control control;

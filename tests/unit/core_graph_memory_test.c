@@ -1,6 +1,6 @@
 // Every allocation that capturing, making, launching and updating a graph takes fails once
-// in turn: the call says so, nothing is left behind, and the queues are as they were. The
-// rule in BUILD makes the linker put this function in front of the allocator.
+// in turn: the call returns the error, nothing is leaked, and the queues are as before.
+// The rule in BUILD makes the linker use this function instead of the allocator.
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -34,7 +34,7 @@ struct rig {
     weir_graph *graph;
 };
 
-// The first error ends it, which must be that of the allocation.
+// The first error, which must be that of the allocation, ends it.
 static weir_status first_error;
 
 static bool try(weir_status status)
@@ -68,7 +68,7 @@ static bool capture(struct rig *rig)
     return try(weir_capture_end(rig->queues[0], NULL, &rig->graph));
 }
 
-// The second update waits behind a launch that is held up.
+// The second update waits for a launch that is held.
 static bool use(struct rig *rig)
 {
     bool good = try(weir_queue_graph(rig->queues[1], rig->graph)) &&

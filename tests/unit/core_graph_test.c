@@ -1,5 +1,5 @@
-// What a capture makes of records and waits, and what a replay hands to a backend that
-// has no graphs.
+// The edges that a capture makes of records and waits, and the operations that a replay
+// submits to a backend without graphs.
 #include <stdlib.h>
 #include <string.h>
 
@@ -97,8 +97,8 @@ WEIR_TEST(GraphEdges, AChainHasOneFewerThanNodes)
     close_rig(&rig);
 }
 
-// A wait on what is behind already is no edge: neither the same event twice, nor an
-// earlier one, nor one that another edge implies.
+// A wait for a point that already comes before makes no edge: neither the same event
+// twice, nor an earlier one, nor one that another edge implies.
 WEIR_TEST(GraphEdges, AreThoseThatNothingImplies)
 {
     struct rig rig;
@@ -127,10 +127,10 @@ WEIR_TEST(GraphEdges, AreThoseThatNothingImplies)
     close_rig(&rig);
 }
 
-// Captures made by a seed, held against a plain account of what is behind what.
+// Random captures from a seed, compared with a simple transitive closure.
 
 struct account {
-    bool behind[NODES][NODES]; // [node][an earlier one]
+    bool before[NODES][NODES]; // [node][an earlier one]
     bool reached[QUEUES][NODES];
     struct weir_event events[NODES];
     bool of_event[NODES][NODES];
@@ -167,7 +167,7 @@ static void add_node(const struct rig *rig, struct account *account, int queue)
 {
     const size_t node = account->node_count++;
     fill(rig, queue, node);
-    memcpy(account->behind[node], account->reached[queue], sizeof account->behind[node]);
+    memcpy(account->before[node], account->reached[queue], sizeof account->before[node]);
     account->reached[queue][node] = true;
 }
 
@@ -208,19 +208,19 @@ static bool is_edge(const weir_graph *graph, size_t node, size_t other)
     return false;
 }
 
-// An edge is what lies behind with nothing in between.
+// An edge is a pair in order without a node in between.
 static void check_edges(const struct account *account, const weir_graph *graph)
 {
     for (size_t node = 0; node < account->node_count; node++)
         for (size_t other = 0; other < node; other++) {
-            bool wanted = account->behind[node][other];
+            bool wanted = account->before[node][other];
             for (size_t between = 0; between < node && wanted; between++)
-                wanted = !(account->behind[node][between] && account->behind[between][other]);
+                wanted = !(account->before[node][between] && account->before[between][other]);
             ASSERT_INT_EQ(is_edge(graph, node, other), wanted);
         }
 }
 
-// What the backend saw of one launch, with what every operation was behind.
+// The operations of one launch that the backend saw, with those that each comes after.
 struct replayed {
     const weir_queue *queue;
     bool reached[NODES];
@@ -254,7 +254,7 @@ static const bool *record_of(const struct lanes *lanes, const struct seen *seen)
     return NULL;
 }
 
-// Nodes are told apart by where they fill.
+// Nodes are identified by the range that they fill.
 static void check_replay(const struct account *account, const struct rig *rig)
 {
     static struct lanes lanes;
@@ -269,13 +269,14 @@ static void check_replay(const struct account *account, const struct rig *rig)
             memcpy(lanes.records[lanes.record_count++].reached, reached, NODES * sizeof *reached);
         } else if (seen.kind == WEIR_OPERATION_WAIT) {
             const bool *awaited = record_of(&lanes, &seen);
-            ASSERT_NOT_NULL(awaited); // a backend never waits for what it was not given
+            ASSERT_NOT_NULL(awaited); // a backend never waits for an event that it did
+                                      // not get
             merge(reached, awaited);
         } else {
             const size_t node = seen.offset / 64;
             nodes++;
             for (size_t other = 0; other < node; other++)
-                if (account->behind[node][other])
+                if (account->before[node][other])
                     ASSERT_TRUE(reached[other]);
             reached[node] = true;
         }
@@ -303,7 +304,7 @@ WEIR_TEST(GraphEdges, AnyCapture)
     close_rig(&rig);
 }
 
-// Branches are on queues of their own below, so that they may run beside each other.
+// Branches are on separate queues of the backend, so that they can overlap.
 WEIR_TEST(Replay, BranchesHaveQueues)
 {
     struct rig rig;
@@ -330,7 +331,7 @@ WEIR_TEST(Replay, BranchesHaveQueues)
     close_rig(&rig);
 }
 
-// A row is handed over as it is: its nodes, and a record with the launch's number.
+// A sequence is submitted unchanged: its nodes, and a record with the launch's number.
 WEIR_TEST(Replay, ARowCostsOneRecord)
 {
     struct rig rig;
@@ -370,7 +371,7 @@ static void check_failure(struct rig *rig, weir_graph *graph, int after, const c
     EXPECT_OK(weir_queue_sync(rig->queues[0], GUARD_NS));
 }
 
-// A node that the driver refuses fails the launching queue, and is named.
+// A node that the driver refuses fails the launching queue, and the error names it.
 WEIR_TEST(Replay, AFailureNamesItsNode)
 {
     struct rig rig;
@@ -393,7 +394,8 @@ WEIR_TEST(Replay, AFailureNamesItsNode)
     close_rig(&rig);
 }
 
-// Records and waits of a replay may fail as well; what is under way is waited for.
+// Records and waits of a replay may fail too; operations that are already running are
+// waited for.
 WEIR_TEST(Replay, AFailureBetweenNodes)
 {
     struct rig rig;
@@ -424,7 +426,7 @@ WEIR_TEST(Replay, AFailureBetweenNodes)
     close_rig(&rig);
 }
 
-// A buffer is freed when the last graph that names it is gone, not before and not later.
+// A buffer is freed exactly when the last graph that uses it is destroyed.
 WEIR_TEST(Uses, FreeWithTheGraph)
 {
     struct rig rig;

@@ -1,5 +1,5 @@
-// The legacy queue's marks and waits: which there are, that there are no more, and what
-// becomes of a queue that cannot be brought behind.
+// The legacy queue's marks and waits: that they are the necessary ones and no more, and
+// the effect on a queue that cannot be ordered after it.
 #include "core/queue/queue.h"
 #include "tests/unit/core_backend.h"
 
@@ -28,7 +28,7 @@ static void expect_seen(size_t index, enum weir_operation_kind kind, const weir_
     EXPECT_UINT_EQ(seen.flags, flags);
 }
 
-// A queue that did nothing is not marked, and no end is waited for twice.
+// An unused queue is not marked, and no end is waited for twice.
 WEIR_TEST(Migration, InsertsWhatIsNeededAndNoMore)
 {
     const uint32_t internal = WEIR_OPERATION_INTERNAL;
@@ -68,7 +68,7 @@ WEIR_TEST(Migration, InsertsWhatIsNeededAndNoMore)
     control_close(&control);
 }
 
-// To wait for the legacy queue is no news for it.
+// A wait for the legacy queue is no new work for it.
 WEIR_TEST(Migration, WaitingForItIsNoNews)
 {
     struct control control;
@@ -95,7 +95,7 @@ WEIR_TEST(Migration, WaitingForItIsNoNews)
     control_close(&control);
 }
 
-// Without one there is nothing of it.
+// Without a legacy queue nothing is added.
 WEIR_TEST(Migration, ADeviceWithoutALegacyQueuePaysNothing)
 {
     struct control control;
@@ -118,8 +118,8 @@ WEIR_TEST(Migration, ADeviceWithoutALegacyQueuePaysNothing)
 }
 
 // The driver refuses the mark of another queue, the wait for it, the mark of the legacy
-// queue, or the wait for that: who cannot be brought behind fails, and does nothing out of
-// order.
+// queue, or the wait for that: a queue that cannot be ordered fails, and does nothing out
+// of order.
 WEIR_TEST(Migration, WhoCannotBeBroughtBehindFails)
 {
     static const struct {
@@ -182,7 +182,8 @@ static bool saw_wait(const weir_queue *queue, const weir_queue *producer)
     return found;
 }
 
-// It failed before it had waited for all; then it waits for all of them anew.
+// It failed before it had waited for all; after the recovery it waits for all of them
+// again.
 WEIR_TEST(Migration, TheLegacyQueueMissesNothingBehindARecovery)
 {
     struct control control;
@@ -201,8 +202,8 @@ WEIR_TEST(Migration, TheLegacyQueueMissesNothingBehindARecovery)
     EXPECT_OK(weir_queue_recover(legacy));
     control_forget();
     fill(legacy, buffer);
-    // The latest comes first. It was waited for, and that is over with the recovery; the
-    // second was refused, and so the third was left out.
+    // The latest comes first. It was waited for, but the recovery cancels that; the second
+    // wait was refused, and so the third was skipped.
     EXPECT_FALSE(saw_wait(legacy, queues[2]));
     EXPECT_TRUE(saw_wait(legacy, queues[1]));
     EXPECT_TRUE(saw_wait(legacy, queues[0]));
@@ -217,7 +218,7 @@ WEIR_TEST(Migration, TheLegacyQueueMissesNothingBehindARecovery)
     control_close(&control);
 }
 
-// A queue's wait for the legacy queue was refused; behind its recovery it waits again.
+// A queue's wait for the legacy queue was refused; after its recovery it waits again.
 WEIR_TEST(Migration, NoQueueMissesTheLegacyQueueBehindARecovery)
 {
     struct control control;

@@ -1,4 +1,4 @@
-// Deferred destruction, over a backend that completes when it is told to.
+// Deferred destruction, with a backend whose completion the test controls.
 #include "core/object/object.h"
 #include "core/support/memory.h"
 #include "tests/unit/core_backend.h"
@@ -28,7 +28,8 @@ WEIR_TEST(Object, IsDestroyedWhenItsWorkIsComplete)
     control_close(&control);
 }
 
-// Each of these looks for what can go: it is a create, a destroy or a sync.
+// Each of these checks for objects that can be freed: a create, a destroy or a
+// sync.
 WEIR_TEST(Object, GoesAtTheNextOpportunity)
 {
     struct control control;
@@ -62,7 +63,7 @@ WEIR_TEST(Object, GoesAtTheNextOpportunity)
     control_close(&control);
 }
 
-// Thousands of destroyed objects in use cost each call a few questions only.
+// Thousands of destroyed objects in use cost each call only a few queries.
 WEIR_TEST(Object, ManyDestroyedInUseCostLittle)
 {
     enum {
@@ -82,7 +83,7 @@ WEIR_TEST(Object, ManyDestroyedInUseCostLittle)
     }
     EXPECT_SIZE_LE(control_query_count() - before, 32 * BUFFERS);
     EXPECT_SIZE_EQ(control_buffer_destroy_count(), 0);
-    // One record serves them all.
+    // One record is enough for all of them.
     EXPECT_SIZE_EQ(control_count(WEIR_OPERATION_RECORD), 1);
     control_stall(false);
     ASSERT_OK(weir_queue_sync(queue, GUARD_NS));
@@ -114,7 +115,7 @@ WEIR_TEST(Object, StaysWhileItsEndCannotBeMarked)
     control_close(&control);
 }
 
-// An object destroyed between two marks of one queue needs no record of its own.
+// An object destroyed between two marks of one queue needs no additional record.
 WEIR_TEST(Object, AddsNoRecordToAnIdleQueue)
 {
     struct control control;

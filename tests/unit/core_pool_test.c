@@ -1,5 +1,5 @@
-// Pools: what plugins are given, what the driver is asked, and what becomes of a block
-// when something fails half-way.
+// Pools: the operations that plugins see, the queries to the driver, and the state of a
+// block after a failure half-way.
 #include <stdlib.h>
 
 #include "core/pool/pool.h"
@@ -9,8 +9,8 @@
 #define GUARD_NS (UINT64_C(60) * 1000000000u)
 #define SIZE ((size_t)5000)
 
-// The linker puts this in front of the real one: the n-th call from now on has no
-// memory; 0: all have.
+// The linker uses this instead of the real one: the n-th call from now on fails; 0: none
+// fails.
 void *__real_calloc(size_t count, size_t size);
 void *__wrap_calloc(size_t count, size_t size);
 static int fail_at;
@@ -22,7 +22,7 @@ void *__wrap_calloc(size_t count, size_t size)
     return __real_calloc(count, size);
 }
 
-// What stands where a plugin would: it notes pool operations and may refuse one.
+// Takes the place of a plugin: it notes pool operations and can refuse one.
 static struct {
     struct weir_module_ops ops;
     struct weir_link link;
@@ -74,8 +74,8 @@ static struct weir_pool_statistics read_statistics(const weir_pool *pool)
     return statistics;
 }
 
-// Each class holds what the one below does not, wastes an eighth at most, and is where
-// its own size belongs.
+// Each class holds sizes that the class below does not, wastes at most an eighth, and
+// contains its own size.
 WEIR_TEST(PoolCore, SizeClasses)
 {
     size_t capacity;
@@ -123,7 +123,7 @@ WEIR_TEST(PoolCore, PluginsSeeBothEnds)
         EXPECT_SIZE_EQ(spy.seen_size[i], SIZE + i / 2);
         EXPECT_CONTAINS(seen->file, "core_pool_test.c");
     }
-    // The same memory, and another object.
+    // The same memory, but another object.
     EXPECT_TRUE(spy.seen[0].u.pool.buffer == spy.seen[2].u.pool.buffer);
     EXPECT_UINT_LT(ids[0], ids[1]);
     EXPECT_SIZE_EQ(control_count(WEIR_OPERATION_POOL_ALLOCATE), 0); // at the backend
@@ -134,7 +134,7 @@ WEIR_TEST(PoolCore, PluginsSeeBothEnds)
     control_close(&control);
 }
 
-// An allocation that is refused on its way gives its block back, one that is new too.
+// An allocation that a link refuses returns its block, also a new one.
 WEIR_TEST(PoolCore, ARefusedAllocationKeepsTheBlock)
 {
     struct control control;
@@ -158,7 +158,7 @@ WEIR_TEST(PoolCore, ARefusedAllocationKeepsTheBlock)
     }
     ASSERT_OK(weir_pool_allocate(pool, queue, SIZE, &buffer));
     EXPECT_UINT_EQ(read_statistics(pool).reused, 1);
-    // A free that is refused frees all the same.
+    // A free that a link refuses still frees.
     spy.refused = WEIR_OPERATION_POOL_FREE;
     EXPECT_INT_EQ(weir_pool_free(queue, &buffer), WEIR_ERROR_DEVICE);
     EXPECT_NULL(buffer);
@@ -170,8 +170,8 @@ WEIR_TEST(PoolCore, ARefusedAllocationKeepsTheBlock)
     control_close(&control);
 }
 
-// Before a pool grows it asks whether what other queues freed is idle by now. Each queue
-// is marked once for that, and asked about the same mark until it is complete.
+// Before a pool grows it queries whether blocks that other queues freed are idle now.
+// Each queue is marked once for that, and the same mark is queried until it is complete.
 WEIR_TEST(PoolCore, AsksTheDriverBeforeItGrows)
 {
     struct control control;
@@ -189,7 +189,7 @@ WEIR_TEST(PoolCore, AsksTheDriverBeforeItGrows)
         ASSERT_OK(weir_pool_allocate(pool, second, SIZE, &buffers[i]));
     EXPECT_UINT_EQ(read_statistics(pool).blocked, 2);
     EXPECT_SIZE_EQ(control_count(WEIR_OPERATION_RECORD), 1);
-    // The queue goes on, and the mark of before is what is asked about.
+    // The queue gets more work, but the earlier mark is queried.
     ASSERT_OK(weir_queue_fill(first, buffers[0], 0, SIZE, "x", 1));
     control_stall(false);
     const size_t asked = control_query_count();
@@ -197,7 +197,7 @@ WEIR_TEST(PoolCore, AsksTheDriverBeforeItGrows)
     EXPECT_SIZE_EQ(control_query_count(), asked + 1);
     EXPECT_SIZE_EQ(control_count(WEIR_OPERATION_RECORD), 1);
     EXPECT_UINT_EQ(read_statistics(pool).reused, 1);
-    // A queue's own blocks need no question.
+    // A queue's own blocks need no query.
     ASSERT_OK(weir_pool_free(second, &buffers[2]));
     ASSERT_OK(weir_pool_allocate(pool, second, SIZE, &buffers[2]));
     EXPECT_SIZE_EQ(control_query_count(), asked + 1);
@@ -211,7 +211,8 @@ WEIR_TEST(PoolCore, AsksTheDriverBeforeItGrows)
     control_close(&control);
 }
 
-// Blocks that work still uses when their pool goes outlive it; idle ones go at once.
+// Blocks that are in use when their pool is destroyed outlive it; idle ones are freed at
+// once.
 WEIR_TEST(PoolCore, DestroyingWaitsForNobody)
 {
     struct control control;
@@ -237,8 +238,8 @@ WEIR_TEST(PoolCore, DestroyingWaitsForNobody)
     control_close(&control);
 }
 
-// Host memory runs out at every allocation in turn: the caller is told, and nothing is
-// lost or counted.
+// Every host allocation fails in turn: the caller gets the error, and nothing is leaked
+// or counted.
 WEIR_TEST(PoolCore, EveryAllocationFailsInTurn)
 {
     struct control control;
@@ -270,7 +271,7 @@ WEIR_TEST(PoolCore, EveryAllocationFailsInTurn)
             EXPECT_UINT_EQ(read_statistics(pool).in_use_bytes, 0);
             EXPECT_UINT_EQ(read_statistics(pool).kept_bytes, 0);
             EXPECT_UINT_EQ(read_statistics(pool).allocations, 0);
-            // And then there is memory again.
+            // And then allocations succeed again.
             ASSERT_OK(weir_pool_allocate(pool, queue, SIZE, &buffer));
             EXPECT_OK(weir_pool_free(queue, &buffer));
             weir_pool_destroy(&pool);

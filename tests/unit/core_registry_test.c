@@ -1,4 +1,5 @@
-// Ids of queues: never used again, and looked up while queues come and go.
+// Ids of queues: never reused, and looked up while queues are created and
+// destroyed.
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -93,8 +94,8 @@ WEIR_TEST(Registry, HasALimitAndSaysSo)
     control_close(&control);
 }
 
-// Threads pin stale, current and coming ids while one slot is used over and over.
-// What they get is the queue of that id, or nothing.
+// Threads pin old, current and future ids while one slot is reused again and
+// again. They get the queue of that id, or nothing.
 
 #define WATCHED 64
 
@@ -138,7 +139,7 @@ WEIR_TEST(Registry, IsSafeWhileQueuesComeAndGo)
         ASSERT_INT_EQ(pthread_create(&threads[i], NULL, pin_all, &watch), 0);
     for (int i = 0; i < ROUNDS || (atomic_load(&watch.found) == 0 && i < 1000000); i++) {
         weir_queue *queue = control_queue(&control, "q");
-        // The id itself, and the one that the slot gives out next.
+        // The id itself, and the next id of the slot.
         atomic_store(&watch.ids[i % WATCHED], id_of(queue));
         atomic_store(&watch.ids[(i + 1) % WATCHED], id_of(queue) + 0x10000);
         weir_queue_destroy(&queue);

@@ -1,5 +1,5 @@
-// The disk cache: what it keeps, what it takes for damage, how it stays small,
-// and that processes which share it see whole entries.
+// The disk cache: what it keeps, what it treats as damage, how its size is limited, and that
+// processes that share it see complete entries.
 #define _GNU_SOURCE // nftw flags, setenv, syscall
 #include "base/disk_cache.h"
 
@@ -265,7 +265,8 @@ WEIR_TEST(DiskCache, TakesNoEntryThatOthersMayWrite)
     ASSERT_INT_EQ(chmod(path, 0620), 0);
     EXPECT_FALSE(holds(&place, "key", "data", 4));
 
-    // What replaces it is the user's alone, whatever stood there and whatever the umask is.
+    // Its replacement is accessible to the user only, whatever was there before and whatever
+    // the umask is.
     ASSERT_INT_EQ(chmod(path, 0666), 0);
     const mode_t mask = umask(0);
     EXPECT_TRUE(put(&place, "key", "data", 4));

@@ -1,5 +1,5 @@
 // Files that are no image, half an image, a damaged one or one too large. Under the
-// address sanitizer this is also the proof that no error path leaks.
+// address sanitizer this also tests that no error path leaks.
 #include "io/image.h"
 
 #include <stdio.h>
@@ -154,7 +154,8 @@ WEIR_TEST(IoImageDamage, EveryFlippedBitOfAPngIsNoticed)
     }
 }
 
-// JPEG has no checksums, so a flipped bit may pass; it must not do harm.
+// JPEG has no checksums, so a flipped bit may be accepted; it must not cause
+// errors.
 WEIR_TEST(IoImageDamage, AFlippedBitOfAJpegDoesNoHarm)
 {
     const char *path = made_path(weir_test_temp_dir(), "a.jpg");
@@ -247,7 +248,7 @@ static bool make_png_of_size(const char *path, uint32_t width, uint32_t height)
     return ok;
 }
 
-// The same for a JPEG, whose frame header is looked for.
+// The same for a JPEG, whose frame header is searched.
 static bool make_jpeg_of_size(const char *path, uint32_t width, uint32_t height)
 {
     size_t size = 0;

@@ -1,5 +1,5 @@
-// What the conversion rules of io/image.h promise, pixel by pixel. Damaged files
-// are in io_image_damage_test.c.
+// The conversion rules of io/image.h, pixel by pixel. Damaged files are in
+// io_image_damage_test.c.
 #include "io/image.h"
 
 #include <math.h>
@@ -19,7 +19,7 @@ static struct weir_io_error error;
 static unsigned char image[ROOM + 16];
 
 // Probes and reads `path` into `image`. Both must agree on kind and size, and nothing
-// behind the image may be touched.
+// past the image may be written.
 static void read_image(const char *path, const char *kind, uint32_t width, uint32_t height)
 {
     struct weir_io_image_info probed;
@@ -116,7 +116,7 @@ WEIR_TEST(IoImage, GammaIsIgnored)
     expect_pixel(0, over_white(10, 100), over_white(100, 100), over_white(200, 100));
 }
 
-// Every number of 16 bits, in 256 rows.
+// All 16-bit values, in 256 rows.
 static const unsigned char *all_numbers(void)
 {
     static unsigned char rows[65536 * 2];
@@ -141,7 +141,7 @@ WEIR_TEST(IoImage, SixteenBitsAreRounded)
     }
 }
 
-// Every value under every alpha.
+// Every value with every alpha.
 WEIR_TEST(IoImage, AlphaIsLaidOverWhite)
 {
     struct made_png png = {.width = 256,

@@ -1,5 +1,5 @@
 // The libraries' default error handling is left in place: a file that cannot be made
-// is an error in the test, and stopping there is right.
+// is an error in the test, and stopping is correct.
 #include "tests/unit/io_made_files.h"
 
 #include <dirent.h>

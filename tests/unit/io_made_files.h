@@ -1,5 +1,5 @@
-// Files for the tests of io/ and of what reads through it: images of every kind,
-// made with the libraries themselves, and damaged copies of good files.
+// Files for the tests of io/ and of code that uses it: images of every kind, made
+// with the libraries themselves, and damaged copies of good files.
 #ifndef WEIR_TESTS_UNIT_IO_MADE_FILES_H
 #define WEIR_TESTS_UNIT_IO_MADE_FILES_H
 
@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// A PNG to be written. `rows` holds the rows as they stand in the file: packed, 16
-// bits big endian, `row_bytes` apart. Members left zero are left out of the file.
+// A PNG to be written. `rows` holds the rows as in the file: packed, 16 bits big
+// endian, `row_bytes` apart. Members that are zero are omitted from the file.
 struct made_png {
     uint32_t width;
     uint32_t height;
@@ -47,12 +47,13 @@ unsigned char *made_file_read(const char *path, size_t *out_size);
 // Joins folder and name in one of four static buffers, used in turn.
 const char *made_path(const char *folder, const char *name);
 
-// Returns how many entries a folder has, "." and ".." aside; -1 if it cannot be read.
+// Returns the number of entries of a folder, without "." and ".."; -1 if it cannot be
+// read.
 int made_folder_count(const char *folder);
 
-// Makes writing fail behind `bytes` bytes a file, and lifts that again with `bytes`
-// 0. Returns whether that worked. Lift it before anything is printed: standard
-// output may be a file too.
+// Makes writes beyond `bytes` bytes of a file fail; `bytes` 0 removes the limit.
+// Returns whether that worked. Remove it before printing: standard output may be a
+// file too.
 bool made_disk_limit(size_t bytes);
 
 #endif

@@ -1,6 +1,6 @@
 // Every allocation fails once in turn, the libraries' own included: each reader and
-// writer must then return false with a sentence, and leave nothing behind. The rule
-// in BUILD makes the linker put these functions in front of the allocator.
+// writer must then return false with a message, without leaks. The rule in BUILD makes
+// the linker use these functions instead of the allocator.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,7 +53,7 @@ static const char *path;
 static unsigned char pixels[SIDE * SIDE * 4];
 static struct weir_io_error error;
 
-// What the action that runs has read, or nothing if it writes.
+// The data that the running action has read, or nothing if it writes.
 static unsigned char result[SIDE * SIDE * 3];
 
 static bool read_image(void)
@@ -112,7 +112,7 @@ static void start_in_new_folder(void)
         pixels[i] = (unsigned char)(i * 7 + i / 64);
 }
 
-// Compares the file with what an undisturbed run left.
+// Compares the file with that of an undisturbed run.
 static void expect_file(const unsigned char *want, size_t want_size)
 {
     size_t size = 0;

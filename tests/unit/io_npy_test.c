@@ -11,7 +11,7 @@
 static struct weir_io_error error;
 
 // Writes a .npy file with this dict as its header, of exactly its length, and `body`
-// zero bytes behind it.
+// zero bytes after it.
 static const char *put_dict(const char *folder, const char *dict, size_t body)
 {
     static const unsigned char prefix[8] = {0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0};

@@ -1,5 +1,5 @@
-// What the rule weir_kernels makes: signatures as the sources declare them, and
-// every image. HAVE_CUDA is 1 where the build found a CUDA toolkit.
+// The output of the rule weir_kernels: signatures as the sources declare them,
+// and every image. HAVE_CUDA is 1 if the build found a CUDA toolkit.
 //
 // clang-tidy: -DHAVE_CUDA=1
 
@@ -175,7 +175,7 @@ WEIR_TEST(Bundle, HoldsCudaImagesWhereThereIsAToolkit)
     EXPECT_UINT_EQ(arr_coc_kernels.image_count, 1);
 }
 
-// nvcc is told not to fuse a * b + c: the kernels write fma() where they mean it.
+// nvcc is told not to fuse a * b + c: the kernels write fma() where they need it.
 WEIR_TEST(Bundle, FusesNothingUnasked)
 {
     const struct weir_image *image = image_of(&conformance_kernels, WEIR_IMAGE_PTX, 75);

@@ -34,7 +34,7 @@ for source in case*.cl; do
 done
 [ "$count" -eq "$(grep -c '^=== ' "$cases")" ] || fail "$count cases were run, and the table has more"
 
-# What is written depends on the source alone, not on where or when.
+# The output depends only on the source, not on place or time.
 mkdir -p elsewhere
 python3 "$tool" check --dialect "$dialect" --out elsewhere/again case001.cl
 for suffix in opencl.cl cu ll; do

@@ -1,5 +1,5 @@
 // The packed weights give the same two numbers as the networks themselves:
-// checked where the numbers are small integers, and so exact.
+// checked with small integers, for which the sums are exact.
 
 #include <stdlib.h>
 
@@ -20,7 +20,7 @@ static float balancer2[WIDTH * WIDTH], balancer2_bias[WIDTH], balancer4[3 * WIDT
 static const float query[D] = {2.0f, -1.0f, 0.0f, 3.0f, 1.0f};
 static float pack[ARR_COC_PACK_FLOATS];
 
-// -3 to 3, with no pattern that a transposition would leave alone.
+// -3 to 3, without a pattern that a transposition would not change.
 static void fill(float *values, size_t count, unsigned seed)
 {
     for (size_t i = 0; i < count; i++) {

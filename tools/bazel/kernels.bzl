@@ -5,8 +5,8 @@ docs/kernels.md says what a kernel may use and what the rule makes.
 
 load("@cuda//:defs.bzl", "CUDA_ARCHS", "HAVE_CUDA", "NVCC")
 
-# Real architectures get cubins; the first and the newest get PTX too, which the
-# driver compiles for anything in between and beyond.
+# Real architectures get cubins; the first and the newest get PTX too, which the driver compiles for
+# architectures in between and later ones.
 _CUBINS = ["75", "80", "86", "89", "90", "100", "120"]
 _CUBINS_FEW = ["80", "90"]
 _PTX = ["75", "120"]
@@ -32,8 +32,8 @@ def _cuda_image(name, source, kind, arch):
         name = out.replace(".", "_"),
         srcs = [source],
         outs = [out],
-        # nvcc names its temporary files by its process number, which in a sandbox is
-        # always the same: two at once take each other's.
+        # nvcc names its temporary files by its process number, which in a sandbox is always the same:
+        # two at once would share them.
         cmd = "export TMPDIR=$$(mktemp -d) && trap 'rm -rf $$TMPDIR' EXIT && " +
               "%s %s %s $< -o $@" % (NVCC, _NVCC_FLAGS, what),
         message = "Compiling CUDA kernels for sm_%s (%s)" % (arch, kind),

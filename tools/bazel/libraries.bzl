@@ -5,7 +5,7 @@ installed. A missing package is an error only for targets that need it, and the
 error names the package.
 """
 
-# Where Debian puts a header or an archive, the most specific first.
+# The folders in which Debian puts a header or an archive, the most specific first.
 _INCLUDE_DIRS = [
     "/usr/include",
     "/usr/include/x86_64-linux-gnu",
@@ -98,7 +98,7 @@ _debian_headers = repository_rule(
 )
 
 def _googletest_impl(repository_ctx):
-    # From source: then GoogleTest has the same sanitizer as what it tests.
+    # Built from source, so that GoogleTest has the same sanitizer as the tested code.
     root = repository_ctx.path("/usr/src/googletest/googletest")
     if not root.exists:
         fail("@googletest needs /usr/src/googletest of the Debian package googletest. Run tools/setup.sh.")

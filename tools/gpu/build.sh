@@ -1,6 +1,6 @@
 #!/bin/bash
-# Packs what a GPU machine needs: the archives, the test programs with what they
-# read, and run.sh. docs/gpu-machine.md tells how to use it.
+# Packs the files for a GPU machine: the archives, the test programs with the files that they read,
+# and run.sh. docs/gpu-machine.md describes its use.
 
 set -eu
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."

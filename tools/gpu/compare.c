@@ -1,9 +1,9 @@
 // compare: whether two runs of `weir run arr-coc` agree. Each is a folder with its
-// files. Relevance, scores and weights are compared within twice what one backend
-// may differ from the reference, and the tokens of the patches that both took at
-// the same size likewise. Which patches those are is not compared: a difference of
-// one unit in the last place may change them. Instead each run's patches must be
-// exactly what its own relevance asks for.
+// files. Relevance, scores and weights are compared within twice the difference
+// that one backend may have from the reference, and so are the tokens of the
+// patches that both took at the same size. The choice of patches is not compared:
+// a difference of one unit in the last place may change it. Instead each run's
+// patches must be exactly those that follow from its own relevance.
 //
 // With --exact all arrays and weights must be the same bit for bit.
 #include <inttypes.h>
@@ -85,7 +85,7 @@ static void finish(struct result *result)
     weir_io_npy_finish(&result->patches);
 }
 
-// The shapes that everything below relies on.
+// The shapes that the code below relies on.
 static bool check_shapes(const char *folder, const char *name, const struct result *result)
 {
     const struct weir_io_npy *patches = &result->patches;
@@ -114,7 +114,7 @@ static bool read_result(const char *folder, const char *name, struct result *res
            read_json(folder, name, result) && check_shapes(folder, name, result);
 }
 
-// What the patches must be.
+// The expected patches.
 
 static bool are_numbers(const float *values, uint64_t count)
 {
@@ -124,7 +124,7 @@ static bool are_numbers(const float *values, uint64_t count)
     return true;
 }
 
-// Whether the patches are those that the relevance asks for.
+// Whether the patches are those that follow from the relevance.
 static bool check_allocation(const struct result *result)
 {
     const uint64_t count = result->relevance.count;
@@ -146,7 +146,7 @@ static bool check_allocation(const struct result *result)
 
 // Comparing.
 
-// The largest difference; a NaN on either side is infinitely far.
+// The largest difference; a NaN on either side counts as infinite.
 static double farthest(const float *a, const float *b, uint64_t count)
 {
     double most = 0;
@@ -158,8 +158,8 @@ static double farthest(const float *a, const float *b, uint64_t count)
     return most;
 }
 
-// The largest difference of tokens in patches of the same place and side, and how
-// many those are.
+// The largest difference of tokens in patches with the same place and side, and
+// the number of these patches.
 static double compare_tokens(const struct result *a, const struct result *b, uint64_t *out_same)
 {
     const int32_t *p = a->patches.data;
@@ -192,7 +192,7 @@ static bool same_bits(const struct weir_io_npy *a, const struct weir_io_npy *b)
            memcmp(a->data, b->data, (size_t)a->count * weir_io_dtype_bytes(a->dtype)) == 0;
 }
 
-// No weight is a NaN: JSON has none. That zero has two signs does not matter.
+// No weight is a NaN, since JSON has none. The two zeros may differ in sign.
 static bool same_weights(const struct result *a, const struct result *b)
 {
     bool same = true;

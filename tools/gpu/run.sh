@@ -1,8 +1,7 @@
 #!/bin/bash
-# Proves and measures Weir on a machine with a GPU, from the archives that
-# tools/gpu/build.sh packed; docs/gpu-machine.md tells more. No step ends the run:
-# each has a time limit, each leaves a log, and each is a line of the table at the
-# end.
+# Tests and measures Weir on a machine with a GPU, from the archives that tools/gpu/build.sh packed;
+# see docs/gpu-machine.md. No step ends the run: each has a time limit, writes a log, and is a line
+# of the table at the end.
 
 set -u
 
@@ -182,7 +181,7 @@ describe_machine()
     fi
 }
 
-# Delivery: the first archive alone, then the CUDA module dropped into it.
+# Installation: the first archive alone, then the CUDA module added to it.
 
 unpack()
 {
@@ -203,7 +202,7 @@ unpack()
 
 backends=()
 
-# library NAME: its path, as the dynamic linker has it, or where drivers put it.
+# library NAME: its path, from the dynamic linker's cache, or from the usual folders of drivers.
 library()
 {
     local path driver
@@ -217,10 +216,9 @@ library()
     return 1
 }
 
-# Some loaders of OpenCL, among them the one that comes with the CUDA toolkit, do
-# not read OCL_ICD_VENDORS and list what is registered on the machine. So the
-# folder of the loader that gave the wanted platform is kept for each backend; ""
-# is the one that the dynamic linker finds.
+# Some loaders of OpenCL, among them the one that comes with the CUDA toolkit, do not read OCL_ICD_VENDORS
+# and list what is registered on the machine. So the folder of the loader that found the wanted platform is
+# kept for each backend; "" means the loader that the dynamic linker finds.
 declare -A loader_folder=()
 
 # use BACKEND: $on then runs a command on it.
@@ -234,8 +232,7 @@ use()
     esac
 }
 
-# try BACKEND PLATFORM: adds it to those that are run, if its first device is of
-# the platform.
+# try BACKEND PLATFORM: adds it to the backends to run, if its first device belongs to the platform.
 try()
 {
     local folder
@@ -428,7 +425,7 @@ benches()
     bench_rows '^  (pinned|pageable)|^note'
 }
 
-# A pipeline that runs long: nothing allocated, and no memory lost.
+# A long-running pipeline: no allocations, and no leaks.
 steady()
 {
     [ -x "$root/tests/pipelines/steady_test" ] || return 0
@@ -457,8 +454,8 @@ fault()
     check_rows "cuda: gpu_check fault"
 }
 
-# check_rows WHAT: a row for each line that begins with "ok" or "FAIL", and one for
-# an end that none of them explains.
+# check_rows WHAT: a row for each line that begins with "ok" or "FAIL", and one for an exit status that none
+# of them explains.
 check_rows()
 {
     local line explained=0
@@ -474,7 +471,7 @@ check_rows()
     if [ "$status" -gt 1 ] || [ "$status" -gt "$explained" ]; then judge "$1"; fi
 }
 
-# Where pip put cuBLAS, if it did; the linker finds what the toolkit put.
+# The folder of a cuBLAS installed with pip, if there is one; the linker finds that of a toolkit.
 wheel_cublas()
 {
     python3 -c 'import glob, os, sys
@@ -482,7 +479,7 @@ paths = [p for d in sys.path for p in glob.glob(os.path.join(d, "nvidia", "*", "
 print(paths[0] if paths else "")' 2>/dev/null
 }
 
-# Weir beside other libraries in one process, on CUDA alone.
+# Weir together with other libraries in one process, on CUDA only.
 interop()
 {
     [[ " ${backends[*]} " == *" cuda "* && -x "$root/tests/interop/cublas_test" ]] || return 0
@@ -506,7 +503,7 @@ interop()
     fi
 }
 
-# Where CUPTI is: in a toolkit, or in a Python wheel.
+# The path of CUPTI: in a toolkit, or in a Python wheel.
 find_cupti()
 {
     local version="13 12"
@@ -517,8 +514,7 @@ find_cupti()
     done | head -n 1
 }
 
-# Times of operations and the plugin trace, with CUPTI and without: what they cost, and
-# whether they are true.
+# Times of operations and the plugin trace, with CUPTI and without: cost and accuracy.
 trace()
 {
     local path line starts
@@ -560,7 +556,7 @@ devices()
     fi
 }
 
-# Weir beside raw CUDA, OpenCL and PyTorch programs: a row for each of its table.
+# Weir compared with raw CUDA, OpenCL and PyTorch programs: a row for each row of that table.
 peers()
 {
     local line

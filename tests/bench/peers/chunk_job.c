@@ -1,6 +1,6 @@
 // A case is an order of operations, a number of queues and a number of chunks. Queues
-// are made anew for each, outside of what is timed, so that those of one case do not
-// share a device's channels with those of another.
+// are created for each case, outside the measured time, so that those of one case do
+// not share a device's channels with those of another.
 #include "tests/bench/peers/chunk_job.h"
 
 #include <math.h>
@@ -93,7 +93,7 @@ static bool submit(const struct chunk_job *job, const struct chunk_case *c, enum
                                           : calls->down(job->user, queue, offset, size);
     if (!fine)
         return false;
-    // What another queue waits for must be on its way.
+    // Flushes the work that another queue waits for.
     if (c->by_engine && stage != DOWN)
         return calls->record(job->user, queue, 2 * chunk + (stage == MULTIPLY)) &&
                calls->flush(job->user, queue);
@@ -135,7 +135,7 @@ static bool run_case(const struct chunk_job *job, const struct chunk_case *c, fl
     return fine;
 }
 
-// Once untimed: the queues are new.
+// One untimed run, because the queues are new.
 static bool run_twice(const struct chunk_job *job, const struct chunk_case *c, double *out_ms)
 {
     for (int i = 0; i < 2; i++)
@@ -157,7 +157,7 @@ static bool run_copies(const struct chunk_job *job, bool up, bool down, double *
     return fine;
 }
 
-// Every case has a factor of its own, so that the results of another are wrong here.
+// Every case has a different factor, so that results of another case are wrong here.
 bool chunk_check(struct chunk_job *job)
 {
     bool fine = true;

@@ -1,6 +1,6 @@
-// The chunk job of the raw peers: so many bytes of pinned memory go up, a light kernel
-// multiplies them as floats, and they come down, in pieces, in every order that people
-// use. The orders, the checks and the timing are here; a peer brings the calls.
+// The chunk job of the raw peers: bytes of pinned memory are uploaded, a light kernel
+// multiplies them as floats, and they are downloaded, in pieces, in every common order. The
+// orders, the checks and the timing are here; a peer provides the calls.
 #ifndef WEIR_TESTS_BENCH_PEERS_CHUNK_JOB_H
 #define WEIR_TESTS_BENCH_PEERS_CHUNK_JOB_H
 
@@ -13,22 +13,22 @@ enum {
     CHUNK_EVENTS = 2 * CHUNKS_MAX
 };
 
-// What a peer brings. All but `open` and `close` return at once, but for `finish`.
+// The calls that a peer provides. All except `open`, `close` and `finish` return at once.
 // Errors: false, after peer_fail().
 struct chunk_calls {
-    // Makes and destroys `count` queues, numbered from 0.
+    // Creates and destroys `count` queues, numbered from 0.
     bool (*open)(void *user, unsigned count);
     void (*close)(void *user);
     bool (*up)(void *user, unsigned queue, size_t offset, size_t size);
     bool (*multiply)(void *user, unsigned queue, size_t offset, size_t size, float factor);
     bool (*down)(void *user, unsigned queue, size_t offset, size_t size);
-    // Down from what was never multiplied: a bare copy.
+    // Downloads data that was not multiplied: a bare copy.
     bool (*down_bare)(void *user, unsigned queue, size_t offset, size_t size);
     bool (*record)(void *user, unsigned queue, unsigned event);
     bool (*wait)(void *user, unsigned queue, unsigned event);
     bool (*flush)(void *user, unsigned queue);
-    bool (*finish)(void *user); // everything of all queues
-    // Fills the device's memory with what is no result.
+    bool (*finish)(void *user); // waits for all work of all queues
+    // Fills the device's memory with values that are no result.
     bool (*spoil)(void *user);
 };
 
@@ -49,7 +49,7 @@ void chunk_fill(float *src, size_t size);
 // How many of `dst` are not `factor` times those of chunk_fill().
 size_t chunk_wrong(const float *dst, size_t size, float factor);
 
-// Fills `src`, runs every case once and holds every number against what it must be.
+// Fills `src`, runs every case once and compares every number with the expected one.
 bool chunk_check(struct chunk_job *job);
 
 // Measures every case, with a peer_value() each.

@@ -37,7 +37,7 @@ bool graph_open(const struct graph_calls *calls, void *user)
 static bool time_batch(const struct graph_calls *calls, void *user, unsigned graph, bool as_graph,
                        double *out_submit, double *out_complete)
 {
-    // As many kernels as a driver takes without waiting, when they are single.
+    // As many single kernels as a driver accepts without blocking.
     const unsigned batch = as_graph ? BATCH : BATCH / lengths[graph] + 1;
     const double began = peer_now_ms();
     for (unsigned i = 0; i < batch; i++) {
@@ -64,7 +64,7 @@ bool graph_round(const struct graph_calls *calls, void *user)
             const char *way = as_graph ? "graph" : "single";
             char name[64];
             double submit, complete;
-            // The first warms up.
+            // The first round is a warm-up.
             for (int k = 0; k < 2; k++)
                 if (!time_batch(calls, user, i, as_graph, &submit, &complete))
                     return false;

@@ -1,6 +1,6 @@
 // The graph job: chains of empty kernels as graphs, and as single launches. How long a launch
 // takes to submit, and to complete when launches follow one another. The lengths, the checks
-// and the timing are here; a peer brings the calls.
+// and the timing are here; a peer provides the calls.
 #ifndef WEIR_TESTS_BENCH_PEERS_GRAPH_JOB_H
 #define WEIR_TESTS_BENCH_PEERS_GRAPH_JOB_H
 
@@ -10,14 +10,14 @@ enum {
     GRAPHS = 4 // of one length each, numbered from 0
 };
 
-// What a peer brings. The launches return at once.
+// The calls that a peer provides. The launches return at once.
 // Errors: false, after peer_fail().
 struct graph_calls {
     // A kernel of one work-item, which adds `count`, 0 or 1, to the peer's counter.
     bool (*launch)(void *user, uint32_t count);
     // Makes `graph` of `length` such launches.
     bool (*capture)(void *user, unsigned graph, unsigned length, uint32_t count);
-    // Also of one that was never made.
+    // Also accepts a graph that was never made.
     void (*destroy)(void *user, unsigned graph);
     bool (*launch_graph)(void *user, unsigned graph);
     bool (*finish)(void *user);

@@ -1,4 +1,5 @@
-// One line of JSON at a time, written whole and flushed, as another program reads it.
+// One line of JSON at a time, written whole and flushed, because another program
+// reads it.
 #include "tests/bench/peers/peer.h"
 
 #include <errno.h>

@@ -1,13 +1,13 @@
-// The frame of a peer: a program that does the same work as Weir with something else,
-// or with Weir in the same frame. It checks its results, then measures everything that
-// it has once a round, and prints one line of JSON a round.
+// The frame of a peer: a program that does the same work as a Weir benchmark with
+// another API, or with Weir in the same frame. It checks its results, then takes each of
+// its measurements once per round, and prints one line of JSON per round.
 //
 //     {"peer": "raw_cuda_chunks", "device": "NVIDIA H200", "checked": 17}
 //     {"round": 0, "ms": {"both_ways": 21.1, "one_queue": 42.5}}
 //
 // With --rounds N it measures N rounds. With --serve it measures one whenever it reads a
-// line, until its input ends, so that side_by_side.py can take turns with several
-// programs. One round in front warms up and is not printed. A program that cannot run
+// line, until its input ends, so that side_by_side.py can alternate between several
+// programs. A warm-up round comes first and is not printed. A program that cannot run
 // here prints {"peer": ..., "skipped": "why"} and ends with status 0.
 #ifndef WEIR_TESTS_BENCH_PEERS_PEER_H
 #define WEIR_TESTS_BENCH_PEERS_PEER_H
@@ -32,14 +32,14 @@ struct peer {
     const struct peer_option *options;
     size_t option_count;
     // Sets everything up and checks every result. False after peer_skip() or
-    // peer_fail(). close() is called all the same.
+    // peer_fail(). close() is called in any case.
     bool (*open)(void *user);
     // Measures everything once, with a peer_value() for each figure.
     bool (*round)(void *user);
     void (*close)(void *user);
 };
 
-// What main() returns.
+// The value that main() returns.
 int peer_main(const struct peer *peer, void *user, int argc, char **argv);
 
 // For the first line.

@@ -1,13 +1,13 @@
 #!/bin/bash
-# The peers on this machine: sizes that take no time, and no time is judged. What wants
-# CUDA or PyTorch says why it does not run.
+# The peers on this machine: tiny sizes, and times are not judged. Programs that need CUDA or
+# PyTorch say why they do not run.
 . tests/support/shell.sh
 
 peers=tests/bench/peers
 unset WEIR_CONFIG WEIR_PLUGINS WEIR_BACKEND
 export WEIR_MODULE_PATH="$PWD/lib/weir" POCL_DEVICES="${POCL_DEVICES:-pthread}"
 
-# peer_lines COMMAND...: its lines are what peer.h says, with as many rounds as asked for.
+# peer_lines COMMAND...: its lines are as in peer.h, with the requested number of rounds.
 peer_lines()
 {
     expect_status 0 "$@"
@@ -37,7 +37,7 @@ expect_contains "$found" "frame_3_slots"
 found="$(WEIR_BACKEND=opencl peer_lines "$peers/weir_graph" --rounds 2)"
 expect_contains "$found" "graph_20_complete"
 
-# These measure where there is a GPU, and else say that there is none.
+# These measure if there is a GPU, and otherwise say that there is none.
 for program in raw_cuda_chunks raw_cuda_frames raw_cuda_graph; do
     found="$(peer_lines "$peers/$program" --rounds 2)"
     case "$found" in
@@ -51,7 +51,7 @@ measured:* | "skipped: there is no usable NVIDIA driver"*) ;;
 *) fail "weir_chunks on CUDA: $found" ;;
 esac
 
-# A wrong command line is an error, and so is a round that never comes.
+# A wrong command line is an error, and so is a missing round.
 expect_status 2 "$peers/raw_opencl_chunks" --bytes 12
 expect_contains "$output" "--bytes takes a number from 65536"
 expect_status 2 "$peers/weir_chunks" --no
@@ -75,7 +75,7 @@ echo "torch_arr_coc: $found"
 found="$(peer_lines python3 "$peers/torch_chunks.py" --rounds 2 --device cpu --bytes 1048576)"
 echo "torch_chunks: $found"
 
-# All of them in turns, and one table.
+# All of them, alternating, and one table.
 expect_status 0 "$peers/run.sh" --out "$TEST_TMPDIR/out" --rounds 2 --groups pocl,chunks \
     --pocl-bytes 1048576 --pocl-frames 1 --bytes 1048576
 expect_contains "$output" "what: beside what"
@@ -91,8 +91,7 @@ assert missing["target"] == 1.03 and ("reason" in missing or missing["verdict"])
 assert not any("graph" in what for what in rows), rows.keys()
 PYTHON
 
-# Ratios are those of rounds, the best of several figures counts, and a target is met or
-# is not.
+# Ratios are computed per round, the best of several figures counts, and a target is met or missed.
 python3 - "$peers" <<'PYTHON'
 import sys
 sys.path.insert(0, sys.argv[1])
@@ -122,8 +121,8 @@ assert "there is nothing here for d" in row(("d", ["y"]), "rate", ">=", 1)["reas
 assert "has no figure q" in row(("b", ["q"]), "rate", ">=", 1)["reason"]
 PYTHON
 
-# A program that prints something else, one that ends and one that is not there: each is a
-# reason, and the others go on.
+# A program that prints something else, one that ends and one that is not there: each is reported,
+# and the others continue.
 python3 - "$peers" "$TEST_TMPDIR" <<'PYTHON'
 import os, sys
 sys.path.insert(0, sys.argv[1])

@@ -1,5 +1,5 @@
-// The driver API for peers that use it as it is: opened at run time, so that they build
-// where there is no toolkit. Names, types and values are NVIDIA's.
+// The driver API for peers that use it directly: opened at run time, so that they build
+// without a toolkit. Names, types and values are NVIDIA's.
 #ifndef WEIR_TESTS_BENCH_PEERS_RAW_CUDA_H
 #define WEIR_TESTS_BENCH_PEERS_RAW_CUDA_H
 
@@ -77,7 +77,8 @@ struct raw_cuda {
 // Opens the driver and its first device, makes its primary context current, and loads
 // the conformance kernels. Without a driver or a device the peer is skipped.
 //
-// Errors: false after peer_skip() or peer_fail(); raw_cuda_close() frees what there is.
+// Errors: false after peer_skip() or peer_fail(); raw_cuda_close() frees what was
+// created.
 bool raw_cuda_open(struct raw_cuda *cu);
 void raw_cuda_close(struct raw_cuda *cu);
 

@@ -1,12 +1,12 @@
-// The bare copies of ARR-COC's frames: what goes up and what comes down of each, on two
-// streams, with nothing between. No pipeline can be faster.
+// The bare copies of ARR-COC's frames: the upload and the download of each, on two
+// streams, without other work. No pipeline can be faster.
 #include <string.h>
 
 #include "tests/bench/peers/peer.h"
 #include "tests/bench/peers/raw_cuda.h"
 
 enum {
-    SLOTS = 8 // frames that the copies go round
+    SLOTS = 8 // frames that the copies cycle through
 };
 
 struct raw {
@@ -123,8 +123,8 @@ static void close_raw(void *user)
 
 int main(int argc, char **argv)
 {
-    // A frame of 1024 x 1024 RGB8, and 4096 tokens of 13 floats with what else is given
-    // out of an image.
+    // A frame of 1024 x 1024 RGB8, and 4096 tokens of 13 floats and the other results
+    // of an image.
     static struct raw raw = {.frames = 1000,
                              .up_bytes = 1024 * 1024 * 3,
                              .down_bytes = 4096 * 13 * 4 + 64 * 12 + 4 * 4096 + 32};

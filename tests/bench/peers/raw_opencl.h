@@ -1,4 +1,4 @@
-// OpenCL for peers that use it as it is: opened at run time, declared here. Names, types
+// OpenCL for peers that use it directly: opened at run time, declared here. Names, types
 // and values are Khronos's.
 #ifndef WEIR_TESTS_BENCH_PEERS_RAW_OPENCL_H
 #define WEIR_TESTS_BENCH_PEERS_RAW_OPENCL_H
@@ -80,7 +80,8 @@ struct raw_opencl {
 // Opens the loader and the first device of the first platform that has one, makes a
 // context, and builds the conformance kernels.
 //
-// Errors: false after peer_skip() or peer_fail(); raw_opencl_close() frees what there is.
+// Errors: false after peer_skip() or peer_fail(); raw_opencl_close() frees what was
+// created.
 bool raw_opencl_open(struct raw_opencl *cl);
 void raw_opencl_close(struct raw_opencl *cl);
 

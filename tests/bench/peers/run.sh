@@ -1,11 +1,10 @@
 #!/bin/bash
-# Weir and its peers side by side: unpacks what a GPU machine was brought, finds the
-# programs, and hands over to side_by_side.py. In a build tree Bazel starts it where
-# everything already lies.
+# Weir and its peers side by side: unpacks the archives on a GPU machine, finds the programs, and
+# starts side_by_side.py. In a build tree Bazel starts it in the folder of the runfiles.
 
 set -eu
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)"
-# Started by `bazel run`, what it needs lies among its runfiles.
+# If it is started by `bazel run`, its files are among its runfiles.
 [ ! -d "${BASH_SOURCE[0]}.runfiles/weir" ] || root="$(cd "${BASH_SOURCE[0]}.runfiles/weir" && pwd)"
 
 usage()
@@ -45,7 +44,7 @@ fi
 mkdir -p "$out"
 out="$(cd "$out" && pwd)"
 
-# Nothing of the user's settings, and caches that go with this run.
+# Without the user's settings, and with caches for this run only.
 unset WEIR_CONFIG WEIR_BACKEND WEIR_PLUGINS
 work="$(mktemp -d "${TMPDIR:-/tmp}/weir-peers.XXXXXX")"
 trap 'rm -rf "$work"' EXIT

@@ -191,7 +191,7 @@ class Setup:
         self.cuda = dict(os.environ, WEIR_BACKEND="cuda")
         for environment in self.opencl.values():
             environment["WEIR_BACKEND"] = "opencl"
-        # The same two processors for PoCL and for PyTorch beside it.
+        # The same two processors for PoCL and for PyTorch.
         pocl = self.opencl.get("pocl")
         if pocl is not None:
             for name in ("POCL_MAX_PTHREAD_COUNT", "POCL_CPU_MAX_CU_COUNT"):
@@ -206,7 +206,7 @@ class Setup:
         return Program("%s@%s" % (name, at), command, dict(os.environ), self.parsed.root, self.logs)
 
 
-# The groups. Each gives its programs; the figures that they have are those of their sources.
+# The groups. Each lists its programs; their figures are defined in their sources.
 
 def chunk_group(setup):
     size = str(setup.parsed.bytes)
@@ -365,7 +365,7 @@ def row_of(programs, _, what, left_side, right_side, way, sign, target):
                 rounds=len(pairs), verdict=judge(ratio["median"], sign, target))
 
 
-# Benchmarks of the command that take turns by themselves.
+# Benchmarks of the command, which alternate by themselves.
 
 def run_bench(setup, clock, name, environment, *options):
     command = [setup.parsed.weir, "bench", name, "--json", "--quiet", "--turns",

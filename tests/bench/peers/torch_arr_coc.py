@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """ARR-COC in PyTorch, in the form of the published example: three streams, an event after
 each stage, and a host that waits for every image. Also without that wait, and with the stages
-under torch.compile. The arithmetic is that of docs/arr-coc.md, and the results are held against
+under torch.compile. The arithmetic is that of docs/arr-coc.md, and the results are compared with
 those that weir_arr_coc wrote with --dump before anything is timed."""
 
 import math
@@ -18,7 +18,7 @@ PATCH = SIDE // GRID
 PATCHES = GRID * GRID
 MOST = BUDGET // 64  # patches that a budget can buy
 LEAST_SIDE, MOST_SIDE = 8, 20
-RING = 8  # pinned frames that a run goes round
+RING = 8  # pinned frames that a run cycles through
 
 
 def norm(torch, values):
@@ -187,7 +187,7 @@ class Streams:
             made = [*self.stages[2](texture, relevance), relevance, scores, balance]
             for to, value in zip(results, made):
                 to.copy_(value, non_blocking=True)
-        # Without this the allocator gives memory away that another stream still reads.
+        # Without this the allocator reuses memory that another stream still reads.
         texture.record_stream(second)
         texture.record_stream(third)
         for value in (relevance, scores, balance):

@@ -9,7 +9,7 @@ bool weir_peer_fine(weir_status status)
 
 bool weir_peer_open(weir_runtime **out_runtime, weir_device **out_device)
 {
-    // Where the build puts modules, from the folder that `bazel run` starts in.
+    // The folder of the modules in the build, relative to the folder in which `bazel run` starts.
     setenv("WEIR_MODULE_PATH", "lib/weir", 0);
     const weir_status status = weir_open(NULL, out_runtime);
     if (status == WEIR_ERROR_MODULE || status == WEIR_ERROR_NO_DEVICE)

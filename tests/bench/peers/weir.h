@@ -1,4 +1,4 @@
-// What the peers that use Weir share.
+// Shared by the peers that use Weir.
 #ifndef WEIR_TESTS_BENCH_PEERS_WEIR_H
 #define WEIR_TESTS_BENCH_PEERS_WEIR_H
 
@@ -6,8 +6,8 @@
 
 #include "tests/bench/peers/peer.h"
 
-// A runtime on the backend that WEIR_BACKEND names, and its first device. A backend that
-// is not there makes the peer skipped.
+// A runtime on the backend that WEIR_BACKEND names, and its first device. If the backend
+// is not available, the peer is skipped.
 bool weir_peer_open(weir_runtime **out_runtime, weir_device **out_device);
 void weir_peer_close(weir_runtime **runtime, weir_device **device);
 
@@ -18,7 +18,7 @@ bool weir_peer_buffer(weir_device *device, const char *label, size_t size, weir_
                       weir_buffer **out_buffer);
 bool weir_peer_queue(weir_device *device, const char *label, weir_queue **out_queue);
 
-// All of a HOST buffer's memory, which the host uses until weir_peer_unmap().
+// The whole memory of a HOST buffer, which the host accesses until weir_peer_unmap().
 void *weir_peer_map(weir_buffer *buffer, weir_access access);
 bool weir_peer_unmap(weir_buffer *buffer, weir_access access);
 

@@ -1,8 +1,8 @@
-// ARR-COC's frames a second, streamed: frames of 1024 x 1024 RGB8 that already lie in the
+// ARR-COC's frames a second, streamed: frames of 1024 x 1024 RGB8 that are already in the
 // pinned memory of the slots, as from a capture card, and frames that the host copies
 // there first.
 //
-// Results are held against the float64 reference before anything is timed. With --dump a
+// Results are compared with the float64 reference before anything is timed. With --dump a
 // frame, the query and its results are written for torch_arr_coc.py to compare with.
 #include <inttypes.h>
 #include <stdio.h>
@@ -36,7 +36,8 @@ enum {
 
 // A frame that is loaded into each slot once, and found there afterwards.
 struct resident {
-    struct weir_arr_coc_frame frame; // first, as the pipeline hands it back
+    struct weir_arr_coc_frame frame; // first, because the pipeline returns a pointer to
+                                     // it
     const unsigned char *rgb;
     bool always; // copied every time
     const void *seen[SLOTS_MAX];
@@ -75,7 +76,7 @@ static struct resident make_resident(const struct rig_image *image, bool always)
     return (struct resident){.frame.load = load, .rgb = image->rgb, .always = always};
 }
 
-// What the peers with another program do not report themselves.
+// Figures that other programs do not report themselves.
 static bool probe(void)
 {
     weir_runtime *runtime = NULL;
@@ -195,7 +196,7 @@ static bool open_bench(void *user)
     return check(bench);
 }
 
-// One frame stands for all: nothing of it changes.
+// One frame is used for all: it never changes.
 static bool time_frames(struct bench *bench, int pipeline_index, struct resident *resident,
                         const char *name)
 {

@@ -1,11 +1,11 @@
 // A plugin for tests that counts the calls of every slot, one set of counts for
-// each link it stands in, and sends them to the log when its link is closed:
+// each of its links, and sends them to the log when the link is closed:
 //
 //     label=A link=0 open=1 device_create=1 queue_submit=7 copy=3 ... closed
 //
-// It also proves that links keep apart: every object's slot holds a tag of its
-// own link, checked at every call, and `mixed` counts the tags that were wrong.
-// The INI makes the create, or the open, of one link fail.
+// It also tests that links are separate: every object's pointer is a tag of its
+// own link, checked at every call, and `mixed` counts wrong tags. The INI makes
+// the create, or the open, of one link fail.
 #include <inttypes.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -102,7 +102,7 @@ struct state {
     atomic_uint_fast64_t counts[COUNTS];
 };
 
-// What an object's slot holds.
+// The link's data of an object.
 struct tag {
     const struct weir_link *link;
     const void *object;
@@ -126,7 +126,8 @@ static void check_tag(const struct weir_link *link, const void *data, const void
         count(link, MIXED);
 }
 
-// Whether this link was asked to fail at `what`, which sets the error detail.
+// Whether this link was configured to fail at `what`; if so, sets the error
+// detail.
 static bool is_to_fail(const struct weir_link *link, const char *what)
 {
     const struct state *state = state_of(link);

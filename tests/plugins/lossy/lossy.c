@@ -1,5 +1,6 @@
 // A plugin for tests that loses work: it forwards the first operations of a kind, and
-// then says of all later ones that they are done. Who checks results must notice.
+// then reports success for all later ones without forwarding them. Checks of results
+// must notice this.
 #include <stdatomic.h>
 #include <string.h>
 

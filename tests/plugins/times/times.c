@@ -1,5 +1,5 @@
-// A plugin for tests that does nothing but to want times of operations, so that
-// queues keep them for whoever asks the chain.
+// A plugin for tests that only requests times of operations, so that queues
+// keep them for the tests to fetch.
 #include <weir/module/module.h>
 
 static const struct weir_module_ops times_ops = {

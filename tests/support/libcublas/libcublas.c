@@ -1,5 +1,5 @@
 // The few calls of cuBLAS that the command makes, on the fake libcuda's memory, which is
-// the process's own. A product is made when it is asked for. FAKE_CUBLAS names a call that
+// the process's own. A product is computed at the call. FAKE_CUBLAS names a call that
 // fails: "create" or "multiply".
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 // Graphs. A launch puts copies of the nodes' operations into its stream, in the order
-// that a missing dependency suffers most from: of the nodes that may run, always the one
-// that was added last. Launches of one executable graph wait for each other, on whatever
-// streams. Updates are refused where the real driver may refuse them.
+// that best reveals a missing dependency: of the nodes that may run, always the one that
+// was added last. Launches of one executable graph wait for each other, on whatever
+// streams. Updates are refused if the real driver may refuse them.
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@ struct CUgraphNode_st {
     CUgraph graph;
     size_t index;
     struct fake_operation operation;
-    bool *behind; // of each earlier node, whether this one comes behind it
+    bool *after; // for each earlier node, whether this one comes after it
 };
 
 struct CUgraph_st {
@@ -45,7 +45,7 @@ CUresult cuGraphDestroy(CUgraph graph)
 {
     BEGIN(true);
     for (size_t i = 0; i < graph->count; i++) {
-        free(graph->nodes[i]->behind);
+        free(graph->nodes[i]->after);
         free(graph->nodes[i]);
     }
     free(graph->nodes);
@@ -64,23 +64,23 @@ static CUresult add_node(CUresult code, CUgraphNode *out_node, CUgraph graph,
         return code;
     CUgraphNode node = calloc(1, sizeof *node);
     CUgraphNode *nodes = realloc(graph->nodes, (graph->count + 1) * sizeof(CUgraphNode));
-    bool *behind = calloc(graph->count + 1, sizeof *behind);
-    if (!node || !nodes || !behind)
+    bool *after = calloc(graph->count + 1, sizeof *after);
+    if (!node || !nodes || !after)
         abort();
     graph->nodes = nodes;
     for (size_t i = 0; i < count; i++) {
         CUgraphNode other = dependencies[i];
-        if (other->graph != graph || behind[other->index])
+        if (other->graph != graph || after[other->index])
             code = CUDA_ERROR_INVALID_VALUE; // of another graph, or twice
         else
-            behind[other->index] = true;
+            after[other->index] = true;
     }
     if (code != CUDA_SUCCESS) {
         free(node);
-        free(behind);
+        free(after);
         return code;
     }
-    *node = (struct CUgraphNode_st){graph, graph->count, *operation, behind};
+    *node = (struct CUgraphNode_st){graph, graph->count, *operation, after};
     graph->nodes[graph->count++] = node;
     *out_node = node;
     return CUDA_SUCCESS;
@@ -190,7 +190,7 @@ CUresult cuGraphAddKernelNode(CUgraphNode *node, CUgraph graph, const CUgraphNod
 static bool may_run(const struct CUgraphNode_st *node, const bool *done)
 {
     for (size_t i = 0; i < node->index; i++)
-        if (node->behind[i] && !done[i])
+        if (node->after[i] && !done[i])
             return false;
     return !done[node->index];
 }
@@ -232,7 +232,7 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec *out_executable, CUgraph graph,
     END;
 }
 
-// What was launched is in its streams already, so it runs to its end.
+// Launched work is already in its streams, so it runs to completion.
 CUresult cuGraphExecDestroy(CUgraphExec executable)
 {
     BEGIN(true);

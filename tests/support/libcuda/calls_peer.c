@@ -1,5 +1,4 @@
-// What two devices do with each other, and what the driver tells of streams and memory
-// that it is asked about.
+// Access between two devices, and queries about streams and memory.
 #include <string.h>
 
 #include "fake.h"
@@ -55,7 +54,7 @@ CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *accesses, 
     END;
 }
 
-// Device memory of that context. Where there is no access the driver goes by way of the host.
+// Device memory of that context. Without access the driver copies through the host.
 static bool lies_in(CUdeviceptr address, size_t size, CUcontext context)
 {
     const void *pointer = (const void *)(uintptr_t)address;
@@ -110,7 +109,7 @@ CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *block, CUstream stream)
     END;
 }
 
-// Questions.
+// Queries.
 
 CUresult cuStreamGetCtx(CUstream stream, CUcontext *context)
 {

@@ -15,7 +15,8 @@ struct CUmod_st {
     size_t size;
 };
 
-// Streams and events. Destroying works in a dead context as well, and reports it.
+// Streams and events. Destroying works in a dead context too, and reports its
+// error.
 
 CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int priority)
 {
@@ -39,7 +40,7 @@ CUresult cuStreamSynchronize(CUstream stream)
 {
     BEGIN(true);
     if (code == CUDA_SUCCESS && !fake_stream_known(stream))
-        code = FAKE_INVALID_HANDLE; // its owner has destroyed what was wrapped
+        code = FAKE_INVALID_HANDLE; // its owner has destroyed the wrapped stream
     if (code == CUDA_SUCCESS) {
         fake_stream_finish(stream);
         code = fake_sticky;
@@ -172,8 +173,8 @@ static size_t image_size(const unsigned char *image)
     return (size_t)sections + (size_t)entry[0] * entry[1];
 }
 
-// What a cubin was made for stands in its header's flags, since CUDA 13 in the
-// second byte.
+// A cubin's architecture is in its header's flags, since CUDA 13 in the second
+// byte.
 static CUresult check_cubin(const char *image)
 {
     uint32_t flags;

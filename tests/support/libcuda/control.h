@@ -1,10 +1,9 @@
-// How a test steers the libcuda.so.1 of this folder, which is no driver but
-// behaves like one: host memory stands for device memory, a thread for each stream,
-// and functions in C (twins.c) for the conformance kernels. It is stricter than
-// the real one where that would only be slow: copies of pageable memory, and
-// between two places of the host, are errors, and so are a call without a current
-// context, and a use of another device's memory without access to it. What waits for
-// the whole device there does so here.
+// Controls of the libcuda.so.1 of this folder, which is not a driver but behaves like one:
+// host memory takes the place of device memory, a thread that of each stream, and functions
+// in C (twins.c) those of the conformance kernels. It is stricter than the real one where
+// that would only be slow: copies of pageable memory, and from host to host, are errors,
+// and so are a call without a current context, and a use of another device's memory without
+// access to it. Calls that wait for the whole device there also do so here.
 //
 // The environment is read when the library is loaded:
 //   WEIR_TEST_CUDA_VERSION=13000   what the driver supports
@@ -26,34 +25,34 @@
 #define WEIR_TEST_CUDA_SYMBOL "weir_test_cuda"
 
 struct weir_test_cuda {
-    // Makes the N-th call of function `name` from now on fail, from 1; with a code
-    // from 700 to 799 every later call fails with it too, until the primary context
-    // is gone. Code 0 stands for CUDA_ERROR_UNKNOWN. NULL: nothing fails.
+    // Makes the N-th call of function `name` from now on fail, from 1; with a code from 700
+    // to 799 every later call fails with it too, until the primary context is gone. Code 0
+    // means CUDA_ERROR_UNKNOWN. NULL: nothing fails.
     void (*fail)(const char *name, long n, int code);
     // Makes the N-th run of kernel `name` from now on, from 1, leave its buffers: the
-    // context dies with CUDA_ERROR_ILLEGAL_ADDRESS, for good. Every call that needs a
-    // context returns it, work that has not run by then never does, and what was
-    // written to pinned memory stays. As with driver 580, another context of this
-    // process is dead from the start. The same happens when kernel iota really leaves
-    // its buffer.
+    // context is dead with CUDA_ERROR_ILLEGAL_ADDRESS, permanently. Every call that needs a
+    // context returns it, work that has not run by then never runs, and data written to
+    // pinned memory stays. As with driver 580, another context of this process is dead from
+    // the start. The same happens when kernel iota really leaves its buffer.
     void (*fault)(const char *name, long n);
-    // How often the failure struck since `fail`.
+    // How often the failure happened since `fail`.
     long (*struck)(void);
     // Native objects that exist: streams, events, modules, pools, memory of any
     // kind, and references of contexts.
     long (*live)(void);
     // Calls of a function since the library was loaded, refused ones included.
     long (*calls)(const char *name);
-    // Name of function `index` of those that the backend may call; NULL behind the last.
+    // Name of function `index` of those that the backend may call; NULL past the last.
     const char *(*name)(size_t index);
-    // Streams do nothing from now on, until they are let go.
+    // Streams do nothing from now on, until they are released.
     void (*hold)(int held);
-    // A stream of the caller's, of device 0, made and waited for and destroyed by nobody else.
+    // The caller's own stream, of device 0, which only the caller creates, waits for and
+    // destroys.
     void *(*create_stream)(void);
     void (*finish_stream)(void *stream);
     void (*destroy_stream)(void *stream);
-    // The calling thread's context: sets one that belongs to nobody (1) or none
-    // (0), and says whether that one is current.
+    // The calling thread's context: sets a foreign one (1) or none (0), and returns whether
+    // the foreign one is current.
     void (*set_foreign_context)(int foreign);
     int (*has_foreign_context)(void);
 };

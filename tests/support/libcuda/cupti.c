@@ -1,6 +1,6 @@
 // A CUPTI in the same library: `cupti` of [cuda] names this file too. Records of
-// activities, and those that relate numbers of the caller's to calls, come in buffers of
-// their own, the latter last, as nothing says which comes first.
+// activities, and those that relate the caller's numbers to calls, come in separate
+// buffers, the latter last, since CUPTI does not specify their order.
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -109,7 +109,7 @@ static unsigned kind_of(const struct fake_operation *operation)
     }
 }
 
-// A graph is one activity, where those are asked for.
+// A graph is one activity, if graph activities are enabled.
 static unsigned note_node(const struct fake_operation *operation, uint64_t *start_ns)
 {
     static struct {

@@ -1,4 +1,4 @@
-// What the files of the fake libcuda share: see control.h.
+// Shared by the files of the fake libcuda: see control.h.
 #ifndef WEIR_TESTS_SUPPORT_LIBCUDA_FAKE_H
 #define WEIR_TESTS_SUPPORT_LIBCUDA_FAKE_H
 
@@ -23,8 +23,8 @@ enum {
 extern pthread_mutex_t fake_lock;
 extern pthread_cond_t fake_changed;
 extern long fake_live;
-extern CUresult fake_sticky; // what a dead context returns; CUDA_SUCCESS: alive
-extern bool fake_dead;       // and no new one helps
+extern CUresult fake_sticky; // the code that a dead context returns; CUDA_SUCCESS: alive
+extern bool fake_dead;       // a new context is dead too
 extern int fake_held;
 
 // memory.c: ranges that the driver knows. All under the lock.
@@ -39,12 +39,12 @@ enum fake_kind {
 bool fake_memory_add(const void *pointer, size_t size, enum fake_kind kind, int device);
 // Forgets the range that starts at `pointer`. Returns its size, or 0.
 size_t fake_memory_remove(const void *pointer, int kinds);
-// Whether the whole range lies in one that is of these kinds.
+// Whether the whole range is inside one known range of these kinds.
 bool fake_memory_holds(const void *pointer, size_t size, int kinds);
 bool fake_memory_overlaps(const void *pointer, size_t size);
 size_t fake_memory_used(int device);
 size_t fake_memory_pinned(void);
-// The range that a byte lies in; false: in none.
+// The range that contains a byte; false: none does.
 bool fake_memory_find(const void *pointer, const void **out_start, size_t *out_size,
                       enum fake_kind *out_kind, int *out_device);
 
@@ -92,12 +92,12 @@ CUstream fake_stream_create(int device);
 int fake_stream_device(CUstream stream);
 void fake_stream_destroy(CUstream stream);
 bool fake_stream_known(CUstream stream);
-// Ends the process where the stream does not exist: the real driver may do anything then.
+// Ends the process if the stream does not exist: the real driver may then do anything.
 void fake_stream_check(CUstream stream, const char *call);
 bool fake_stream_idle(CUstream stream);
-// Copies the operation to the end of the stream.
+// Appends a copy of the operation to the stream.
 void fake_stream_add(CUstream stream, const struct fake_operation *operation);
-// Block until all work is done, with the lock held outside of the waiting.
+// Block until all work is done; the lock is held except while waiting.
 void fake_stream_finish(CUstream stream);
 void fake_device_finish(void);
 
@@ -107,7 +107,8 @@ void fake_fence_release(struct fake_fence *fence);
 bool fake_fence_done(const struct fake_fence *fence);
 uint64_t fake_fence_time(const struct fake_fence *fence);
 void fake_fence_wait(struct fake_fence *fence);
-// Now. On a stream without work, whose thread would only be woken to say so.
+// Reaches the point now. For a stream without work, whose thread would only be woken for
+// this.
 void fake_fence_reach(struct fake_fence *fence);
 
 // cupti.c: under the lock.
@@ -144,7 +145,7 @@ extern size_t fake_pinned_bytes;
 extern bool fake_peers;
 CUcontext fake_context(int device);
 
-// Under the lock. Counts the call, and says whether it has to fail.
+// Under the lock. Counts the call, and returns whether it has to fail.
 CUresult fake_admit(const char *name, bool needs_context);
 
 // Every function begins and ends with one of these.

@@ -71,7 +71,7 @@ static void set_failure(const char *name, long n, int code)
     pthread_mutex_unlock(&fake_lock);
 }
 
-// A fault is a context's, so there is none without one.
+// A fault belongs to a context, so there is none without a context.
 static bool is_fatal(CUresult code)
 {
     bool alive = false;
@@ -81,7 +81,7 @@ static bool is_fatal(CUresult code)
            code != CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED && code != FAKE_NOT_REGISTERED;
 }
 
-// Under the lock. Counts the call, and says whether it has to fail.
+// Under the lock. Counts the call, and returns whether it has to fail.
 CUresult fake_admit(const char *name, bool needs_context)
 {
     struct function *function = find_function(name);
@@ -226,7 +226,7 @@ CUcontext fake_context(int device)
     return &contexts[device];
 }
 
-// The last reference takes a dead context with it. Like all that destroys, this
+// The last release destroys a dead context. Like all destroying calls, this
 // works even when it is made to fail.
 CUresult cuDevicePrimaryCtxRelease(CUdevice device)
 {
@@ -260,7 +260,7 @@ CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
     END;
 }
 
-// What is looked up by name.
+// Functions that are looked up by name.
 
 EXPORT CUresult cuDriverGetVersion(int *out_version);
 CUresult cuDriverGetVersion(int *out_version)

@@ -1,4 +1,4 @@
-// Ranges of memory in one list. It is short, so it is searched from the front.
+// Ranges of memory in one list. It is short, so it is searched linearly.
 #include "fake.h"
 
 #include <stdlib.h>

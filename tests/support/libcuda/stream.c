@@ -1,5 +1,6 @@
 // A thread for each stream takes one operation after the other. In a dead context
-// operations are skipped, but points are still reached, so that nobody hangs.
+// operations are skipped, but points are still reached, so that waits do not
+// hang.
 #include "fake.h"
 
 #include <stdatomic.h>
@@ -20,7 +21,7 @@ struct CUstream_st {
     pthread_t thread;
     struct fake_operation *first;
     struct fake_operation **end;
-    bool busy; // with an operation that is off the list
+    bool busy; // with an operation that was taken off the list
     bool stop;
 };
 
@@ -37,7 +38,7 @@ static unsigned working; // streams that are in the middle of an operation
 // The kernel that is to fault.
 static struct {
     char name[64];
-    long left; // runs until it does
+    long left; // runs until it faults
 } fault;
 
 struct fake_fence *fake_fence_create(void)
@@ -161,7 +162,7 @@ static void perform(struct fake_operation *operation)
     } else if (operation->kind == FAKE_SIGNAL) {
         fake_fence_reach(operation->fence);
     } else if (operation->kind == FAKE_FREE) {
-        // In a dead context no order keeps this behind what still runs here.
+        // In a dead context this is not ordered after work that still runs here.
         while (fake_sticky != CUDA_SUCCESS && working > 0)
             pthread_cond_wait(&fake_changed, &fake_lock);
         if (fake_memory_remove(operation->dst, FAKE_DEVICE))
@@ -223,7 +224,7 @@ CUstream fake_stream_create(int device)
 }
 
 // What was submitted still runs to its end; the real call does not wait for that,
-// but nobody who is tested destroys a busy stream.
+// but the tested code never destroys a busy stream.
 void fake_stream_destroy(CUstream stream)
 {
     struct CUstream_st **at = &streams;

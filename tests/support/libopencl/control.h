@@ -1,4 +1,5 @@
-// How a test in the same process steers the libOpenCL.so.1 of this folder.
+// Controls of the libOpenCL.so.1 of this folder, for a test in the same
+// process.
 #ifndef WEIR_TESTS_SUPPORT_LIBOPENCL_CONTROL_H
 #define WEIR_TESTS_SUPPORT_LIBOPENCL_CONTROL_H
 
@@ -7,18 +8,19 @@
 #define WEIR_TEST_OPENCL_SYMBOL "weir_test_opencl"
 
 struct weir_test_opencl {
-    // Makes the N-th call of function `name` from now on, from 1, fail once with a
-    // code; 0 stands for CL_OUT_OF_RESOURCES. It is not forwarded, unless it gives
-    // something back. NULL: nothing fails.
+    // Makes the N-th call of function `name` from now on, from 1, fail once
+    // with a code; 0 means CL_OUT_OF_RESOURCES. The call is not forwarded,
+    // unless it releases something. NULL: nothing fails.
     void (*fail)(const char *name, long n, int code);
-    // How often the failure struck since `fail`.
+    // How often the failure happened since `fail`.
     long (*struck)(void);
     // Calls of a function since the library was loaded, refused ones included.
     long (*calls)(const char *name);
-    // Name of function `index` of those that the backend may call; NULL behind the last.
+    // Name of function `index` of those that the backend may call; NULL past
+    // the last.
     const char *(*name)(size_t index);
-    // Devices that are described from now on say that they have no shared virtual
-    // memory (1), or what they have (0).
+    // Devices that are queried from now on report that they have no shared
+    // virtual memory (1), or their real capabilities (0).
     void (*hide_svm)(int hidden);
 };
 

@@ -1,5 +1,5 @@
-// A libOpenCL.so.1 for tests: it forwards every call that the OpenCL backend makes
-// to the machine's own libOpenCL, and on request gets in the way.
+// A libOpenCL.so.1 for tests: it forwards every call that the OpenCL backend makes to
+// the machine's own libOpenCL, and interferes on request.
 //
 //   WEIR_TEST_REAL_OPENCL=PATH     the library to forward to; by default the
 //                                  libOpenCL.so.1 of the usual system folders. Always
@@ -9,9 +9,9 @@
 //                                  event that every command waits for beside its own
 //                                  wait list; clFlush and clFinish of the queue,
 //                                  blocking commands and its release open the gate,
-//                                  and the next command gets a new one. Waiting for
-//                                  an event opens nothing. So where the backend owes
-//                                  a flush, the waiter hangs, and the test times out.
+//                                  and the next command gets a new one. Waiting for an
+//                                  event opens nothing. So if the backend misses a
+//                                  flush, the waiter hangs, and the test times out.
 //                                  For PoCL's threaded device: on its serial one
 //                                  commands do not wait for user events.
 //   WEIR_TEST_OPENCL_FAIL=NAME:N   makes the N-th call of function NAME, from 1, fail
@@ -62,7 +62,7 @@ static const char *const names[] = {
 static struct {
     pthread_mutex_t lock;
     size_t index; // of the function that is to fail; NAME_COUNT: none
-    long left;    // calls until it strikes
+    long left;    // calls until it fails
     int code;
     long struck;
     long calls[NAME_COUNT];
@@ -100,7 +100,7 @@ static bool is_set(const char *variable)
     return value && strcmp(value, "1") == 0;
 }
 
-// NAME_COUNT: there is no such function.
+// NAME_COUNT: no such function.
 static size_t index_of(const char *name)
 {
     size_t index = 0;
@@ -196,7 +196,7 @@ __attribute__((constructor)) static void start(void)
     }
 }
 
-// Gates, in a list that only grows; a slot is used again when its queue is gone.
+// Gates, in a list that only grows; a slot is reused after its queue was released.
 struct gate {
     struct gate *next;
     cl_command_queue queue; // NULL: free
@@ -282,7 +282,7 @@ static void finish_list(struct wait_list *list, cl_uint count)
         real.clReleaseEvent(list->events[count]);
 }
 
-// Calls that are passed on as they are. `failed` is what they return instead.
+// Calls that are forwarded unchanged. `failed` is what they return instead.
 #define FORWARD(result, failed, name, parameters, arguments) \
     EXPORT result name parameters                            \
     {                                                        \
@@ -293,7 +293,7 @@ static void finish_list(struct wait_list *list, cl_uint count)
         return real.name arguments;                          \
     }
 
-// What gives something back does so even when it is made to fail.
+// A call that releases something does so even when it is made to fail.
 #define FORWARD_RELEASE(name, parameters, arguments) \
     EXPORT cl_int name parameters                    \
     {                                                \
@@ -400,7 +400,8 @@ FORWARD_TRANSFER(clEnqueueWriteBufferRect, (cl_command_queue queue, cl_mem memor
 FORWARD_TRANSFER(clEnqueueSVMMemcpy, (cl_command_queue queue, cl_bool blocking, void *dst, const void *src, size_t size, cl_uint count, const cl_event *events, cl_event *event), (queue, blocking, dst, src, size, LIST, event))
 // clang-format on
 
-// A map returns a pointer, and so is the one transfer that does not fit above.
+// A map returns a pointer, so it is the one transfer that does not fit the macros
+// above.
 EXPORT void *clEnqueueMapBuffer(cl_command_queue queue, cl_mem memory, cl_bool blocking,
                                 cl_map_flags flags, size_t offset, size_t size, cl_uint count,
                                 const cl_event *events, cl_event *event, cl_int *error)

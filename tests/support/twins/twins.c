@@ -1,4 +1,5 @@
-// What the README.md of the kernels says they compute; and what the tests compile at run time.
+// The kernels in C: they compute what their README.md says; and the kernels that the tests compile at
+// run time.
 #include "tests/support/twins/twins.h"
 
 #include <math.h>
@@ -35,7 +36,7 @@ static size_t lanes(const struct twin_launch *launch)
     return (size_t)launch->block[0] * launch->block[1] * launch->block[2];
 }
 
-// How many of `n` elements the launch reaches.
+// The number of the `n` elements that the launch covers.
 static size_t reached(const struct twin_launch *launch, uint32_t n)
 {
     const size_t items = blocks(launch) * lanes(launch);
@@ -67,7 +68,7 @@ static void saxpy(const struct twin_launch *launch)
         y[i] = fmaf(real(launch, 2), x[i], y[i]);
 }
 
-// The one kernel that looks where it writes: tests have it leave its buffer.
+// The one kernel that checks its writes: tests make it leave its buffer.
 static void iota(const struct twin_launch *launch)
 {
     uint32_t *out = address(launch, 0);
@@ -113,8 +114,7 @@ static void block_sum(const struct twin_launch *launch)
     }
 }
 
-// The offsets of local memory are what the dialect's convention says they are,
-// for the types that the kernel has.
+// The offsets of local memory follow the dialect's convention, for the types of the kernel.
 static bool offsets_fit(const struct twin_launch *launch)
 {
     return word(launch, 2) == 0 && word(launch, 3) % 16 == 0 &&
@@ -243,7 +243,7 @@ static void advance(const struct twin_launch *launch)
             values[i] = 1664525u * values[i] + 1013904223u;
 }
 
-// What its blocks of 128 x 64 reach.
+// The elements that its blocks of 128 x 64 cover.
 static void matmul(const struct twin_launch *launch)
 {
     const float *a = address(launch, 0), *b = address(launch, 1);
