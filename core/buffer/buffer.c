@@ -1,5 +1,5 @@
 // Buffers, the host's access to them, and the blocking copies through pinned
-// memory. The latter keep two pieces in flight, so that the host's memcpy of one
+// memory. Transfers keep two pieces in flight, so that the host's memcpy of one
 // overlaps the device's copy of the other.
 #include <weir/buffer.h>
 
@@ -189,9 +189,9 @@ weir_status weir_host_end(weir_buffer *buffer, size_t offset, size_t size, weir_
     return device->first->ops->host_end(device->first, buffer, offset, size, access);
 }
 
-// A transfer takes one of these for itself, since its queue may be held for a
-// while and transfers of other queues must not wait for that. Those not in use
-// are kept in the device's list.
+// Each transfer uses one of these exclusively, since its queue may be held and
+// transfers of other queues must not wait for that. Unused ones are kept in the
+// device's list.
 
 static void free_staging(struct weir__staging *staging)
 {
@@ -256,8 +256,8 @@ static weir_status sync_piece(struct weir__staging *staging, int piece)
     return event.queue ? weir_event_sync(event, WEIR_FOREVER) : WEIR_OK;
 }
 
-// Copies one piece and notes in `*out_busy` when the device is done with it. After
-// a failure a part of it may be under way all the same.
+// Copies one piece and stores in `*out_busy` the event at which the device has
+// finished with it. After a failure part of the copy may still be running.
 static weir_status copy_piece(weir_queue *queue, weir_buffer *dst, size_t dst_offset,
                               weir_buffer *src, size_t src_offset, size_t size, const char *file,
                               int line, struct weir_event *out_busy)
@@ -289,7 +289,7 @@ static weir_status upload_pieces(weir_queue *queue, struct weir__staging *stagin
     return status;
 }
 
-// Piece i is copied to the host while the device brings piece i + 1.
+// Piece i is copied to the host while the device copies piece i + 1.
 static weir_status download_pieces(weir_queue *queue, struct weir__staging *staging, char *dst,
                                    weir_buffer *src, size_t src_offset, size_t size,
                                    const char *file, int line)
@@ -316,8 +316,8 @@ static weir_status download_pieces(weir_queue *queue, struct weir__staging *stag
     return status;
 }
 
-// Waits for what a transfer, also one that failed, left in flight, and keeps
-// the first error.
+// Waits for the pieces that a transfer, also a failed one, left in flight, and
+// keeps the first error.
 static weir_status finish_pieces(struct weir__staging *staging, weir_status status)
 {
     struct weir_error cause = *weir_last_error();
@@ -360,7 +360,7 @@ static weir_status check_transfer(const char *function, weir_queue *queue, weir_
     return WEIR_OK;
 }
 
-// `upload` is NULL for a download to `download`.
+// For a download `upload` is NULL and `download` is the destination.
 static weir_status transfer(weir_queue *queue, weir_buffer *buffer, size_t offset,
                             const void *upload, void *download, size_t size, const char *file,
                             int line)

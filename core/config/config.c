@@ -1,6 +1,6 @@
-// Where the configuration comes from, and which value of [weir] wins. The file's
-// own values are checked even where something else replaces them, so that a
-// file is right or wrong independent of the environment.
+// The sources of the configuration, and the precedence of values of [weir]. The
+// file's own values are checked even if something else replaces them, so that a
+// file is valid or not independently of the environment.
 #define _GNU_SOURCE // secure_getenv
 #include "core/config/config.h"
 
@@ -83,7 +83,7 @@ static weir_status check_plugins(const struct weir_setting *setting)
     return weir__config_list(setting, true, names, WEIR__CONFIG_LIST_LIMIT, &count);
 }
 
-// An empty item would stand for the working directory, as in PATH.
+// An empty item would mean the working directory, as in PATH.
 static weir_status check_module_path(const struct weir_setting *setting)
 {
     const char *text = setting->text;

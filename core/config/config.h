@@ -1,18 +1,18 @@
 // The INI file: read once, strictly, and kept unchanged afterwards.
 //
-// The language. The text is UTF-8 (a byte order mark is skipped), lines end
-// with LF or CRLF and have at most 199 bytes. A line is empty, a comment that
-// starts with ';' or '#', a section "[name]", or "key = value" in the first
-// column. A ';' behind white space starts a comment behind a section or a value;
-// values hold no ';' otherwise, and no '#' at their start or behind white space.
+// The language. The text is UTF-8 (a byte order mark is skipped), lines end with
+// LF or CRLF and have at most 199 bytes. A line is empty, a comment that starts
+// with ';' or '#', a section "[name]", or "key = value" in the first column.
+// After a section or a value, a ';' that follows white space starts a comment;
+// values contain no other ';', and no '#' at their start or after white space.
 // Names are made of letters, digits, '_' and '-'. Each section and each key
-// stands at most once. Everything else is an error.
+// occurs at most once. Everything else is an error.
 //
 // Errors: WEIR_ERROR_CONFIG, whose message starts with "FILE:LINE: ", or with
 // the variable's name, or with "argument: "; WEIR_ERROR_IO for a file that
 // cannot be read; WEIR_ERROR_OUT_OF_MEMORY.
-// Threads: loading is safe beside other threads as long as none changes the
-// environment; a loaded configuration may be read by any number of threads.
+// Threads: loading is safe as long as no other thread changes the environment; a
+// loaded configuration may be read by any number of threads.
 #ifndef WEIR_CORE_CONFIG_CONFIG_H
 #define WEIR_CORE_CONFIG_CONFIG_H
 
@@ -33,10 +33,10 @@ struct weir__config;
 // The keys of [weir].
 extern const struct weir_section weir__config_weir_table;
 
-// Reads the configuration that `params` asks for, checks its lines and [weir],
+// Reads the configuration that `params` selects, checks its lines and [weir],
 // and stores it in `*out_config`, or stores NULL there and returns an error.
-// `params` may be NULL, is taken at its full size, and need only live until
-// return. A variable that is set counts even when it is empty.
+// `params` may be NULL, is taken at its full size, and need only be valid until
+// return. A variable that is set counts even if it is empty.
 //
 // Ownership: the caller's, until weir__config_destroy().
 weir_status weir__config_load(const struct weir_open_params *params,
@@ -54,7 +54,8 @@ const struct weir_setting *weir__config_weir(const struct weir__config *config, 
 // Checks the file's section of that name, if it has one, against the table and
 // fills one setting per key, in the table's order, defaults included.
 //
-// Ownership: what the settings point to is the configuration's and the table's.
+// Ownership: the strings of the settings are the configuration's and the
+// table's.
 weir_status weir__config_section(const struct weir__config *config,
                                  const struct weir_section *section, struct weir_setting *settings);
 
@@ -63,8 +64,8 @@ weir_status weir__config_section(const struct weir__config *config,
 weir_status weir__config_check_sections(const struct weir__config *config, const char *const *known,
                                         size_t count);
 
-// The name of the file's section `index`, in the order of the file, or NULL
-// behind the last.
+// The name of the file's section `index`, in the order of the file, or NULL past
+// the last.
 const char *weir__config_section_name(const struct weir__config *config, size_t index);
 
 // Splits "cuda, opencl" into at most `max` names. An empty text has none. Empty

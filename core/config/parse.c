@@ -1,12 +1,12 @@
-// Lines to sections and entries. inih splits a line into key, value and comment;
-// but alone it folds indented lines into the key above, cuts long lines and long
-// section names silently, does not report a section without keys and gives no
-// line numbers. So it reads through next_line(), which lets only lines through
-// that inih cannot misread, and keeps the sections itself.
+// Parses lines into sections and entries. inih splits a line into key, value and
+// comment; but on its own it folds indented lines into the key above, cuts long
+// lines and long section names silently, does not report a section without keys
+// and gives no line numbers. So it reads through next_line(), which only passes
+// lines that inih cannot misread, and keeps the sections itself.
 //
-// Debian's inih is steered by global variables that any code in the process may
-// change. Each key that next_line() lets through must therefore come back
-// through on_key(), or the file is refused.
+// Debian's inih is configured by global variables that any code in the process
+// may change. Each key that next_line() passes must therefore come back through
+// on_key(), or the file is refused.
 #include <ini.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -22,10 +22,10 @@ struct parser {
     const char *at;
     const char *end;
     unsigned line;
-    struct weir__config_part *part; // the section that the line stands in
+    struct weir__config_part *part; // the section of the current line
     unsigned part_count;
     unsigned entry_count;
-    bool key_pending; // let through, not yet delivered
+    bool key_pending; // passed to inih, not yet delivered
     weir_status status;
 };
 
@@ -213,7 +213,7 @@ static weir_status check_delivered(const struct parser *parser)
                   "inih did not deliver the key of this line");
 }
 
-// Copies the next line, without its end, into `line`.
+// Copies the next line, without its newline, into `line`.
 static weir_status take_line(struct parser *parser, char *line, size_t size)
 {
     weir_status status = check_delivered(parser);

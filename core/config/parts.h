@@ -1,5 +1,5 @@
-// What the files of the configuration share; nobody else includes it but the
-// fuzzer, which hands over text that holds zero bytes.
+// Shared by the files of the configuration. The only other user is the fuzzer,
+// which passes text with zero bytes.
 #ifndef WEIR_CORE_CONFIG_PARTS_H
 #define WEIR_CORE_CONFIG_PARTS_H
 
@@ -9,7 +9,7 @@ enum {
     WEIR__CONFIG_WEIR_KEYS = 4
 };
 
-// One "key = value" of the file. The strings lie behind the structure.
+// One "key = value" of the file. The strings are stored after the structure.
 struct weir__config_entry {
     struct weir__config_entry *next;
     const char *name;
@@ -32,7 +32,8 @@ struct weir__config {
     char *label; // the file's name in messages
     struct weir__config_part *parts;
     struct weir_setting weir[WEIR__CONFIG_WEIR_KEYS];
-    char *owned[WEIR__CONFIG_WEIR_KEYS]; // copies of what replaced the file's values
+    char *owned[WEIR__CONFIG_WEIR_KEYS]; // copies of the values that replaced the
+                                         // file's
 };
 
 // Parses `size` bytes; checks lines, but no table. `label` names them in messages.
@@ -43,14 +44,14 @@ weir_status weir__config_create(const char *label, const char *text, size_t size
 const struct weir__config_part *weir__config_find(const struct weir__config *config,
                                                   const char *name);
 
-// Fails with WEIR_ERROR_CONFIG and "ORIGIN: SENTENCE".
+// Fails with WEIR_ERROR_CONFIG and "ORIGIN: MESSAGE".
 weir_status weir__config_fail(const char *origin, const char *remedy, const char *format, ...)
     WEIR_PRINTF(3, 4);
 
-// The one sentence for memory that ran out.
+// The message for memory that ran out.
 weir_status weir__config_no_memory(void);
 
-// How many leading bytes of `text` may stand in a name.
+// The number of leading bytes of `text` that are allowed in a name.
 size_t weir__config_name_length(const char *text);
 
 #endif

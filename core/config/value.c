@@ -1,5 +1,4 @@
-// Entries against tables: which sections and keys there are, and what a value
-// must look like.
+// Checks entries against tables: sections, keys, and the form of values.
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -8,7 +7,7 @@
 #include "base/text.h"
 #include "core/config/parts.h"
 
-// "PREFIXa, b, c" from names that are fed one by one.
+// Builds "PREFIXa, b, c" from names that are added one by one.
 struct name_list {
     char text[200];
     size_t used;
@@ -158,7 +157,7 @@ static struct weir_setting *find_setting(const char *name, const struct weir_sec
     return NULL;
 }
 
-// A default of "" stands for none and is not held against the type.
+// A default of "" means none and is not checked against the type.
 static weir_status fill_default(struct weir_setting *setting, const struct weir_key *key,
                                 const char *section)
 {

@@ -126,7 +126,7 @@ static weir_status select_device(const weir_runtime *runtime, const char *explic
     return *out_index < count ? WEIR_OK : refuse_selection(runtime, select, origin, 0);
 }
 
-// Life.
+// Opening and closing.
 
 static weir_device *allocate_device(weir_runtime *runtime, const char *label)
 {
@@ -161,7 +161,7 @@ static void free_device(weir_device *device)
     weir__release(device);
 }
 
-// What a backend must get right, checked once.
+// Requirements on a backend, checked once.
 static weir_status check_limits(const weir_device *device)
 {
     const struct weir_limits *limits = &device->limits;
@@ -222,7 +222,7 @@ fail:
     return status;
 }
 
-// Names one object of the user's that still exists.
+// Names one of the user's objects that still exists.
 static weir_status refuse_close(weir_device *device)
 {
     weir_status status = WEIR_OK;
@@ -260,8 +260,8 @@ static weir_queue *pin_queue(weir_device *device)
     return queue;
 }
 
-// Waits for queues destroyed while busy and frees everything retired. What a
-// dead driver never completes counts as complete (see past_frontier()).
+// Waits for queues destroyed while busy and frees everything retired. Work that
+// a dead driver never completes counts as complete (see past_frontier()).
 static void finish_retired(weir_device *device)
 {
     weir_queue *queue;
@@ -271,7 +271,7 @@ static void finish_retired(weir_device *device)
         weir__registry_unpin(queue);
         weir__device_reap_all(device);
     }
-    // What is left is used by queues of other devices.
+    // The remaining objects are used by queues of other devices.
     while (atomic_load(&device->retired_count) > 0) {
         weir__device_reap_all(device);
         sched_yield();

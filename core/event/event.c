@@ -1,5 +1,5 @@
 // Events on the host. An event's queue is looked up and kept alive for the
-// length of one call; a queue that is gone had finished, so its events are
+// length of one call; a destroyed queue had finished, so its events are
 // complete.
 #include <weir/event.h>
 
@@ -14,7 +14,7 @@
 #include "core/support/error.h"
 #include "core/support/thread.h"
 
-// Looks up the queue; `*out_queue` is NULL where it is gone.
+// Looks up the queue; `*out_queue` is NULL if it was destroyed.
 static weir_status find(const char *function, struct weir_event event, weir_queue **out_queue)
 {
     *out_queue = NULL;

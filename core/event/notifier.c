@@ -1,6 +1,6 @@
-// Drivers have no common way to signal a descriptor, so a thread looks at the
-// watched events in turn and sleeps between, 20 µs to 1 ms. It holds a duplicate
-// of each descriptor, so the user may close theirs at any time.
+// Drivers have no common way to signal a descriptor, so a thread checks the watched events in
+// turn and sleeps in between, 20 µs to 1 ms. It holds a duplicate of each descriptor, so the
+// user may close theirs at any time.
 #include "core/event/notifier.h"
 
 #include <errno.h>
@@ -36,7 +36,7 @@ struct weir__notifier {
 static void signal_fd(int fd)
 {
     const uint64_t one = 1;
-    // Fails only if nobody holds the descriptor any more or it is signalled.
+    // Fails only if all other descriptors of it are closed or it is signalled.
     ssize_t written = write(fd, &one, sizeof one);
     (void)written;
 }
@@ -64,7 +64,7 @@ static void put_back(struct weir__notifier *notifier, struct watch *list)
     notifier->list = list;
 }
 
-// Takes out and releases watches whose events are complete. Returns whether there were any.
+// Removes and releases watches whose events are complete. Returns whether there were any.
 static bool look(struct watch **list)
 {
     bool any = false;
@@ -81,8 +81,8 @@ static bool look(struct watch **list)
     return any;
 }
 
-// Looks once and sleeps for `pause_ns` if nothing is complete. Called with the lock held, which
-// is released meanwhile: a question to a driver may take long.
+// Checks once and sleeps for `pause_ns` if nothing is complete. Called with the lock held,
+// which is released meanwhile: a query to a driver may take long.
 static bool look_or_sleep(struct weir__notifier *notifier, uint64_t pause_ns)
 {
     struct watch *list = take_list(notifier);

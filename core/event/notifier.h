@@ -1,4 +1,4 @@
-// Making eventfds readable when events complete: one thread per device that
+// Makes eventfds readable when events complete: one thread for each device that
 // was ever asked for one.
 #ifndef WEIR_CORE_EVENT_NOTIFIER_H
 #define WEIR_CORE_EVENT_NOTIFIER_H
@@ -6,11 +6,11 @@
 #include <weir/event.h>
 #include <weir/status.h>
 
-// Creates an eventfd for `event`. With `device` NULL the event is complete
-// already, and so is the descriptor.
+// Creates an eventfd for `event`. If `device` is NULL the event is already
+// complete, and the descriptor is readable.
 weir_status weir__notifier_add(weir_device *device, struct weir_event event, int *out_fd);
 
-// Makes what is left readable and ends the thread.
+// Makes the remaining descriptors readable and ends the thread.
 void weir__notifier_destroy(weir_device *device);
 
 #endif

@@ -16,7 +16,7 @@ static weir_status refuse_outside_event(const weir_queue *queue, const char *fil
         "wait on it before the capture, or before the graph's launch");
 }
 
-// The wait itself, with the producer kept alive by the caller.
+// The wait itself; the caller keeps the producer alive.
 static weir_status submit_wait(weir_queue *queue, struct weir_event event, weir_queue *producer,
                                const char *file, int line)
 {
@@ -34,8 +34,8 @@ static weir_status submit_wait(weir_queue *queue, struct weir_event event, weir_
     return status;
 }
 
-// A wait on what has failed already is the failure of the waiting queue, unless
-// that has one of its own.
+// A wait for an event that has already failed fails the waiting queue, unless
+// that queue has failed before.
 static weir_status inherit(weir_queue *queue)
 {
     struct weir_error cause = *weir_last_error();
@@ -82,7 +82,7 @@ weir_status weir_queue_wait_at(weir_queue *queue, struct weir_event event, const
         return weir__fail_at(file, line, queue->member.object.label, WEIR_ERROR_INVALID,
                              "record first: weir_queue_record() returns the event",
                              "weir_queue_wait: the event is of no queue that ever was");
-    if (!producer) // gone, and so is everything to wait for
+    if (!producer) // destroyed, so its work has finished
         return weir__completion_status_gone(event) < 0 ? inherit(queue) : WEIR_OK;
     weir_status status = check_producer(queue, producer, event, file, line);
     if (status == WEIR_OK)

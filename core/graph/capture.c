@@ -1,9 +1,9 @@
-// The life of a capture: queues begin it, join it and leave it. What it notes meanwhile is
-// in capture_notes.c.
+// The life of a capture: queues begin it, join it and leave it. The operations that it
+// notes meanwhile are in notes.c.
 //
-// Locks: a queue's submit lock, then the capture's. The list of captures is a leaf. Who
-// ends a capture closes it first, under its lock; from there on nothing joins it, a
-// queue that is used meanwhile leaves it by itself, and the one who closed it lets go of
+// Locks: a queue's submit lock, then the capture's. The list of captures is a leaf. A
+// thread that ends a capture first closes it, under its lock; after that no queue can join
+// it, a queue that is used meanwhile leaves it by itself, and the closing thread detaches
 // the other queues, one submit lock at a time.
 #include "core/graph/capture.h"
 
@@ -21,16 +21,16 @@
 #define ID_MASK 0x7fffffffu
 
 struct capture {
-    struct weir__capture base; // as the queues see it
+    struct weir__capture base; // the part that queues see
     uint32_t id;
-    uint32_t references; // under the lock of the list
+    uint32_t references; // guarded by the lock of the list
     weir_device *device;
     weir_queue *origin;
-    const char *file; // of the begin
+    const char *file; // of weir_capture_begin()
     int line;
-    struct weir_lock lock; // of what follows
+    struct weir_lock lock; // of the members below
     bool closed;
-    bool out_of_memory; // something is missing
+    bool out_of_memory; // an operation could not be noted
     struct weir__notes notes;
 };
 
@@ -59,7 +59,7 @@ bool weir__capture_was(struct weir_event event)
     return last > ID_MASK || id_of(event) <= last;
 }
 
-// The life of a capture.
+// Creation and destruction.
 
 static void release(struct capture *capture)
 {
@@ -125,8 +125,8 @@ static bool add_queue(struct capture *capture, weir_queue *queue)
     return true;
 }
 
-// The queue's capture, locked; NULL if it is being ended, and the queue has left it
-// then. With the submit lock held.
+// The queue's capture, locked; NULL if it is being ended, in which case the queue has left
+// it. With the submit lock held.
 static struct capture *enter(weir_queue *queue)
 {
     struct capture *capture = capture_of(queue);
@@ -138,7 +138,7 @@ static struct capture *enter(weir_queue *queue)
     return NULL;
 }
 
-// Lets go of all queues. The caller has closed it.
+// Detaches all queues. The caller has closed the capture.
 static void detach(struct capture *capture)
 {
     for (uint32_t i = 0; i < capture->notes.branch_count; i++) {
@@ -150,8 +150,8 @@ static void detach(struct capture *capture)
     }
 }
 
-// Closes the queue's capture and returns it for the caller to end, or NULL: there is
-// none, or, with `as_origin`, it began elsewhere and is left as it is.
+// Closes the queue's capture and returns it for the caller to end. NULL if there is none,
+// or if, with `as_origin`, it began on another queue; it is then not changed.
 static struct capture *close_of(weir_queue *queue, bool as_origin)
 {
     struct capture *capture = NULL;
@@ -168,13 +168,13 @@ static struct capture *close_of(weir_queue *queue, bool as_origin)
     return capture;
 }
 
-// Sentences.
+// Messages.
 
 weir_status weir__capture_refuse_event(const char *function, const char *object, const char *file,
                                        int line)
 {
     return weir__fail_at(file, line, object, WEIR_ERROR_INVALID,
-                         "record an event outside of the capture, behind the graph's launch",
+                         "record an event outside of the capture, after the graph's launch",
                          "%s: the event was recorded in a capture, and exists in its graph only",
                          function);
 }
@@ -182,7 +182,7 @@ weir_status weir__capture_refuse_event(const char *function, const char *object,
 static weir_status refuse_kind(const weir_queue *queue, const struct weir_operation *operation)
 {
     const char *why = "this operation cannot be part of one";
-    const char *remedy = "submit it before or behind the graph's launch";
+    const char *remedy = "submit it before or after the graph's launch";
     switch (operation->kind) {
     case WEIR_OPERATION_HOST_CALL:
         why = "a host call cannot be part of one";
@@ -193,7 +193,7 @@ static weir_status refuse_kind(const weir_queue *queue, const struct weir_operat
     case WEIR_OPERATION_POOL_ALLOCATE:
     case WEIR_OPERATION_POOL_FREE:
         why = "memory cannot be allocated or freed in one";
-        remedy = "do it before or behind the graph's launch";
+        remedy = "do it before or after the graph's launch";
         break;
     default:
         break;
@@ -304,7 +304,7 @@ weir_status weir__capture_wait(weir_queue *queue, struct weir_event event, const
         return weir__capture_refuse_event("weir_queue_wait", queue->member.object.label, file,
                                           line);
     weir_biased_lock_take(&queue->submit_lock);
-    if (weir__is_capturing(queue)) { // leaves one that is being ended
+    if (weir__is_capturing(queue)) { // leaves a capture that is being ended
         struct capture *own = enter(queue);
         if (own)
             weir_lock_release(&own->lock);
@@ -373,7 +373,7 @@ weir_status weir_capture_node(weir_queue *queue, uint32_t *out_node)
                              weir__label_shown(label));
     if (last == WEIR__NO_NODE)
         return weir__fail_at(NULL, 0, label, WEIR_ERROR_INVALID,
-                             "call it behind the operation whose node is asked for",
+                             "call it after the operation whose node is requested",
                              "weir_capture_node: nothing was captured from queue '%s' yet",
                              weir__label_shown(label));
     if (last == WEIR__EMPTY_NODE)
@@ -386,7 +386,7 @@ weir_status weir_capture_node(weir_queue *queue, uint32_t *out_node)
     return WEIR_OK;
 }
 
-// What the first queue has not waited for would be lost.
+// Work that the first queue has not waited for would be lost.
 static weir_status check_joined(const struct capture *capture, const char *file, int line)
 {
     if (capture->out_of_memory)

@@ -1,8 +1,9 @@
-// Captures: what a queue is given is noted for a graph and not submitted.
+// Captures: operations on a queue are noted for a graph and not submitted.
 //
-// A queue that captures points to its capture; the pointer changes under the queue's
-// submit lock only. An event of a capture is told from others by its sequence: the
-// highest bit is set, 31 bits below it name the capture, and the rest the record.
+// A queue that captures points to its capture; the pointer changes only under the
+// queue's submit lock. An event of a capture is distinguished from others by its
+// sequence number: the highest bit is set, the 31 bits below it identify the
+// capture, and the rest the record.
 #ifndef WEIR_CORE_GRAPH_CAPTURE_H
 #define WEIR_CORE_GRAPH_CAPTURE_H
 
@@ -10,7 +11,7 @@
 
 #include "core/queue/queue.h"
 
-// Whether there ever was a capture of the number that the event tells.
+// Whether the capture number of the event was ever used.
 bool weir__capture_was(struct weir_event event);
 
 static inline bool weir__is_captured(struct weir_event event)
@@ -22,7 +23,7 @@ static inline bool weir__is_captured(struct weir_event event)
 weir_status weir__capture_wait(weir_queue *queue, struct weir_event event, const char *file,
                                int line);
 
-// Refuses an event of a capture outside of it.
+// Refuses an event of a capture that is used outside of it.
 weir_status weir__capture_refuse_event(const char *function, const char *object, const char *file,
                                        int line);
 

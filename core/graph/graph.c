@@ -1,5 +1,5 @@
 // Graphs: their life and updates. capture.c makes them, launch.c launches them, and
-// core/queue/replay.c replays them for a backend that has none.
+// core/queue/replay.c replays them for a backend without graphs.
 #include <weir/graph.h>
 
 #include <limits.h>
@@ -17,14 +17,14 @@
 #include "core/support/memory.h"
 #include "core/support/thread.h"
 
-// What is used.
+// Use of buffers and kernels.
 
 static void count_buffer(weir_buffer *buffer, unsigned change)
 {
     atomic_fetch_add(&buffer->member.uses, change);
 }
 
-// A `change` of UINT_MAX takes one off.
+// A `change` of UINT_MAX subtracts one.
 static void count_buffers(const struct weir_operation *operation, unsigned change)
 {
     switch (operation->kind) {
@@ -44,7 +44,7 @@ static void count_buffers(const struct weir_operation *operation, unsigned chang
             if (operation->u.launch.arguments[i].kind == WEIR_PARAMETER_BUFFER)
                 count_buffer(operation->u.launch.arguments[i].buffer, change);
         return;
-    default: // nothing else is part of a graph
+    default: // no other kind can be part of a graph
         return;
     }
 }
@@ -87,7 +87,7 @@ void weir__graph_parts_finish(struct weir__graph_parts *parts)
     *parts = (struct weir__graph_parts){0};
 }
 
-// Life.
+// Creation and destruction.
 
 static void finalize(struct weir__member *member)
 {
@@ -128,8 +128,8 @@ weir_status weir__graph_create(weir_device *device, const char *label,
     return WEIR_OK;
 }
 
-// Nobody launches it any more, so what it named is only used by what is under way, as
-// other memory is. Kernels stay: the driver's graph may know them.
+// It is not launched any more, so its buffers are only used by running work, like
+// other memory. Kernels are kept: the driver's graph may refer to them.
 void weir_graph_destroy(weir_graph **graph)
 {
     if (!graph || !*graph || atomic_load(&weir__forked))
@@ -176,7 +176,7 @@ static struct weir__caller caller_of(const weir_graph *graph)
                                  .label = graph->member.object.label};
 }
 
-// Under the graph's lock. `fresh` is the graph's when this succeeds.
+// Under the graph's lock. On success the graph owns `fresh`.
 static weir_status replace(weir_graph *graph, uint32_t index, struct weir_operation *fresh)
 {
     struct weir_operation *old = graph->parts.owned[index];
@@ -218,7 +218,8 @@ static weir_status end_update(weir_graph *graph, weir_status status)
 {
     weir_biased_lock_release(&graph->lock);
     if (status == WEIR_OK)
-        weir__device_reap(graph->member.device); // what it used before may be unused now
+        weir__device_reap(graph->member.device); // objects that it used before may be
+                                                 // unused now
     return status;
 }
 

@@ -1,6 +1,6 @@
-// Launches of graphs. A launch is an operation like any other. What is particular is the order
-// of launches of one graph: on one queue it is there already, and on another queue a wait for
-// the earlier launch comes first.
+// Launches of graphs. A launch is an operation like any other, except for the order of
+// launches of one graph: on one queue they are in order anyway, and on another queue a wait
+// for the earlier launch is submitted first.
 #include <weir/graph.h>
 
 #include "core/graph/graph.h"
@@ -10,8 +10,8 @@
 #include "core/support/error.h"
 #include "core/support/thread.h"
 
-// With the submit lock held. A launch that is known to be over is no cause any more,
-// however it ended.
+// With the submit lock held. A launch that is known to have ended no longer passes on a
+// failure.
 static weir_status wait_for_launch(weir_queue *queue, weir_queue *producer,
                                    struct weir_event launch, const char *file, int line)
 {
@@ -28,8 +28,8 @@ static weir_status wait_for_launch(weir_queue *queue, weir_queue *producer,
                                    WEIR_OPERATION_RELAUNCH | WEIR_OPERATION_INTERNAL, file, line);
 }
 
-// Under one hold of the lock: what others submit must not come between the two, since a
-// driver that keeps launches apart by itself orders the launch alone.
+// Without releasing the lock in between: no other operation may come between the two, since a
+// driver that orders launches itself orders only the launch.
 static weir_status submit_launch(weir_queue *queue, struct weir_operation *operation,
                                  struct weir_event before)
 {
@@ -60,7 +60,7 @@ static weir_status launch(weir_queue *queue, weir_graph *graph, const char *file
     const bool elsewhere = graph->launched.queue != queue->member.object.id;
     weir_status status =
         submit_launch(queue, &operation, elsewhere ? graph->launched : (struct weir_event){0});
-    // Also when it failed: a part of it may be under way.
+    // Also after a failure: part of it may be running.
     if (operation.sequence != 0)
         graph->launched = (struct weir_event){queue->member.object.id, operation.sequence};
     return status;

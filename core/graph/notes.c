@@ -38,7 +38,7 @@ static uint32_t nodes_of(const struct weir__branch_clock *clock, uint32_t branch
     return branch < clock->count ? clock->nodes[branch] : 0;
 }
 
-// A copy that tells of `count` branches at least; of nothing where there is none yet.
+// A copy with at least `count` branches; zeros if there is no clock yet.
 static struct weir__branch_clock *copy_clock(const struct weir__branch_clock *clock, uint32_t count)
 {
     uint32_t known = clock ? clock->count : 0;
@@ -99,7 +99,8 @@ uint32_t weir__notes_branch(const struct weir__notes *notes, const weir_queue *q
 
 // Nodes.
 
-// Whether one of the other candidates is behind node `index`, which is then no edge.
+// Whether one of the other candidates comes after node `index`, so that the edge is
+// implied.
 static bool is_implied(const struct weir__notes *notes, const uint32_t *candidates, uint32_t count,
                        uint32_t index)
 {
@@ -119,7 +120,7 @@ static int compare(const void *a, const void *b)
     return *x < *y ? -1 : *x > *y;
 }
 
-// The nodes that the branch's next one comes right behind; NULL: no memory.
+// The direct predecessors of the branch's next node; NULL: no memory.
 static uint32_t *find_dependencies(const struct weir__notes *notes,
                                    const struct weir__branch_clock *clock, uint32_t *out_count)
 {
@@ -146,7 +147,8 @@ static bool make_node_room(struct weir__notes *notes, struct weir__branch *branc
     uint32_t nodes = notes->node_capacity;
     uint32_t owned = notes->node_capacity;
     uint32_t clocks = notes->node_capacity;
-    // All three before the capacity: one that fails leaves it as it was.
+    // All three are grown before the capacity is changed, so that a failure changes
+    // nothing.
     if (!make_room(&branch->nodes, sizeof *branch->nodes, branch->node_count,
                    &branch->node_capacity) ||
         !make_room(&parts->nodes, sizeof *parts->nodes, parts->node_count, &nodes) ||

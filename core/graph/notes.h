@@ -1,21 +1,21 @@
-// What a capture has noted: branches, nodes and records. Each queue of a capture is a branch
-// of the graph: a row of nodes, one behind the other. So what a point of the capture is behind
-// is told by one number for each branch, how many of its nodes; such a clock is kept with every
-// branch, node and record, and edges that others imply are seen by comparing clocks.
+// The notes of a capture: branches, nodes and records. Each queue of a capture is a branch of
+// the graph: a sequence of nodes. So the nodes before a point of the capture are given by one
+// number for each branch, the number of its nodes that come before. Such a vector clock is kept
+// with every branch, node and record, and implied edges are found by comparing clocks.
 //
-// Guarded by the capture's lock. All that returns bool is false without memory, and has then
-// noted nothing.
+// Guarded by the capture's lock. Functions that return bool return false if out of memory, and
+// have then noted nothing.
 #ifndef WEIR_CORE_GRAPH_NOTES_H
 #define WEIR_CORE_GRAPH_NOTES_H
 
 #include "core/graph/graph.h"
 #include "core/queue/queue.h"
 
-// What a branch's last operation became, where it is no node.
+// The result of a branch's last operation, if it is not a node.
 #define WEIR__NO_NODE UINT32_MAX
 #define WEIR__EMPTY_NODE (UINT32_MAX - 1)
 
-// How many nodes of each branch.
+// The number of nodes of each branch.
 struct weir__branch_clock;
 
 struct weir__branch {
@@ -24,7 +24,7 @@ struct weir__branch {
     uint32_t *nodes; // their indexes
     uint32_t node_count;
     uint32_t node_capacity;
-    uint32_t last; // what its last operation became
+    uint32_t last; // the result of its last operation
 };
 
 // Zeroed to begin with.
@@ -34,7 +34,7 @@ struct weir__notes {
     uint32_t branch_capacity;
     struct weir__graph_parts parts;
     struct weir__branch_clock **node_clocks;
-    uint32_t clock_count; // as many as nodes, until the graph takes those over
+    uint32_t clock_count; // one per node, until the graph takes the nodes over
     uint32_t node_capacity;
     struct weir__branch_clock **records; // their clocks
     uint32_t record_count;
@@ -47,17 +47,17 @@ bool weir__notes_add_branch(struct weir__notes *notes, weir_queue *queue);
 // The branch of a queue that has one.
 uint32_t weir__notes_branch(const struct weir__notes *notes, const weir_queue *queue);
 
-// A copy of the operation becomes the branch's next node.
+// Adds a copy of the operation as the branch's next node.
 bool weir__notes_add_node(struct weir__notes *notes, uint32_t branch,
                           const struct weir_operation *operation);
 
-// Keeps what the branch is behind, as number `*out_record`.
+// Keeps the branch's clock as record number `*out_record`.
 bool weir__notes_add_record(struct weir__notes *notes, uint32_t branch, uint32_t *out_record);
 
-// The branch is behind that record from here on.
+// From here on the branch comes after that record.
 bool weir__notes_follow(struct weir__notes *notes, uint32_t branch, uint32_t record);
 
-// A queue whose end the first branch is not behind, or NULL.
+// A queue whose end the first branch has not waited for, or NULL.
 const weir_queue *weir__notes_find_loose(const struct weir__notes *notes);
 
 void weir__notes_finish(struct weir__notes *notes);

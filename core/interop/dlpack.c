@@ -1,6 +1,6 @@
-// DLPack out and in. All sizes are worked out here, in 64 bits and without wrapping,
-// because the numbers come from other libraries. byte_offset is only used for OpenCL,
-// where there is no address to add it to: PyTorch does not read it.
+// DLPack export and import. All sizes are computed here, in 64 bits and without
+// wrapping, because the numbers come from other libraries. byte_offset is only used
+// for OpenCL, which has no address to add it to: PyTorch does not read it.
 #include <weir/dlpack.h>
 
 #include <dlpack/dlpack.h>
@@ -41,7 +41,7 @@ static bool add(uint64_t a, uint64_t b, uint64_t *out_sum)
     return *out_sum >= a;
 }
 
-// Bytes of an element, or 0 where they are not whole.
+// Bytes of an element, or 0 if it is not a whole number of bytes.
 static uint64_t element_bytes(uint32_t bits, uint32_t lanes)
 {
     const uint64_t all = (uint64_t)bits * lanes;
@@ -125,7 +125,7 @@ struct exported {
     int64_t strides[WEIR_TENSOR_DIMENSIONS];
 };
 
-// The deleter, which DLPack gives no way to fail.
+// The deleter, which cannot report a failure to DLPack.
 static void end_export(DLManagedTensor *tensor)
 {
     if (!tensor || atomic_load(&weir__forked))
@@ -145,7 +145,7 @@ static weir_status check_strides(const char *label, const struct weir_tensor *te
     return WEIR_OK;
 }
 
-// Fills shape and strides, and refuses what does not lie in the buffer.
+// Fills shape and strides, and refuses a tensor that is not inside the buffer.
 static weir_status fill_layout(const struct weir_tensor *tensor, struct exported *exported)
 {
     const weir_buffer *buffer = tensor->buffer;
@@ -293,7 +293,7 @@ static weir_status set_host(weir_device *device, const DLTensor *tensor,
         if (status < 0)
             return status;
     }
-    // CUDA does not pin again what is pinned.
+    // CUDA cannot pin memory that is already pinned.
     if (api == WEIR_NATIVE_CUDA)
         setup->native = (uintptr_t)tensor->data;
     else
@@ -317,7 +317,8 @@ static weir_status set_device(weir_device *device, const char *label, const DLTe
                       "weir_dlpack_import: the tensor is %s's, and device '%s' %s's",
                       type == kDLCUDA ? "CUDA" : "OpenCL", device->info.name,
                       api == WEIR_NATIVE_CUDA ? "CUDA" : "OpenCL");
-    // Every library counts OpenCL's devices in its own way; the driver tells by the context.
+    // Every library numbers OpenCL devices differently; the driver checks the
+    // context.
     if (type == kDLCUDA && tensor->device.device_id != native.ordinal)
         return REFUSE(label, "use the device that the tensor is on",
                       "weir_dlpack_import: the tensor is on CUDA device %d, and '%s' is device %d",

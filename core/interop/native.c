@@ -1,7 +1,7 @@
-// Native handles out, and the caller's in. A native call is an operation like any other:
-// it travels down the chain, waits in a held queue, and the backend calls its function as
-// its submit. That the caller's memory and streams are what they are said to be is checked
-// by the backend, which can ask the driver.
+// Native handles, and wrapping of the caller's. A native call is an operation like any
+// other: it passes down the chain, waits in a held queue, and the backend calls its
+// function as its submit. The backend checks the caller's memory and streams, because it
+// can query the driver.
 #include "core/interop/native.h"
 
 #include <string.h>
@@ -93,7 +93,7 @@ weir_status weir_queue_native_at(weir_queue *queue, weir_native_function functio
     return status < 0 ? status : weir__queue_submit(queue, &operation);
 }
 
-// What is the caller's.
+// The caller's own objects.
 
 weir_status weir_queue_wrap(weir_device *device, const struct weir_queue_wrap_params *params,
                             weir_queue **out_queue)

@@ -4,8 +4,8 @@
 
 #include <weir/module/module.h>
 
-// The API that native handles of the device are of; WEIR_ERROR_UNSUPPORTED where it has none.
-// `what` begins the message.
+// The API of the device's native handles; WEIR_ERROR_UNSUPPORTED if it has none. `what`
+// begins the message.
 weir_status weir__native_api(weir_device *device, const char *what, const char *label,
                              weir_native_api *out_api);
 

@@ -1,7 +1,7 @@
-// Building a chain and walking it for creates and destroys. Everything else
-// starts at the outermost link and is forwarded by the links themselves; a slot
-// that a plugin leaves unset is filled here with a forwarder, so that the call
-// path needs no test for it.
+// Builds a chain and walks it for creates and destroys. All other calls start
+// at the outermost link and are forwarded by the links themselves; a slot that
+// a plugin leaves unset is filled here with a forwarder, so that the call path
+// needs no test for it.
 #include "core/module/chain.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "core/support/error.h"
 #include "core/support/memory.h"
 
-// A link and the completed table it points to live in one block.
+// A link and the completed table that it points to, in one block.
 struct built_link {
     struct weir_link link;
     struct weir_module_ops ops;

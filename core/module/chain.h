@@ -1,5 +1,5 @@
-// A chain: zero or more plugins, a link of the front end's own, and one backend, each in its
-// link. Only the builder here knows how long a chain is.
+// A chain: zero or more plugins, a link of the front end, and one backend. Only the builder here
+// knows how long a chain is.
 #ifndef WEIR_CORE_MODULE_CHAIN_H
 #define WEIR_CORE_MODULE_CHAIN_H
 
@@ -10,7 +10,7 @@
 struct weir__chain {
     struct weir_link *links; // [count], outermost first
     uint32_t count;
-    bool host_access; // some link wants to see host_begin and host_end
+    bool host_access; // some link sets host_begin and host_end
     bool regions;     // and some region
     bool times;       // and times of operations
 };
@@ -27,8 +27,9 @@ weir_status weir__chain_build(struct weir__chain *chain, const struct weir__load
 weir_status weir__chain_open(struct weir__chain *chain, const struct weir_setting *const *settings,
                              uint32_t *out_failed);
 
-// Closes what is open and frees the links. Accepts a chain that was never built. Returns the first
-// error that a link told as it closed, which is the thread's error then; else that one stays.
+// Closes open links and frees all links. Accepts a chain that was never built. Returns the first
+// error that a link reported at its close, as the thread's error; without one the thread's error
+// does not change.
 weir_status weir__chain_finish(struct weir__chain *chain);
 
 const struct weir_link *weir__chain_first(const struct weir__chain *chain);
@@ -59,7 +60,7 @@ weir_status weir__chain_graph_create(const struct weir__chain *chain, weir_devic
 
 // Destroys an object link by link, from the backend outwards.
 void weir__chain_device_destroy(const struct weir__chain *chain, weir_device *device);
-// Tells the backend that the native queue below may go.
+// Tells the backend that the native queue may be destroyed.
 void weir__chain_queue_leave(const struct weir__chain *chain, weir_queue *queue);
 void weir__chain_queue_destroy(const struct weir__chain *chain, weir_queue *queue);
 void weir__chain_buffer_destroy(const struct weir__chain *chain, weir_buffer *buffer);
@@ -67,7 +68,7 @@ void weir__chain_program_destroy(const struct weir__chain *chain, weir_program *
 void weir__chain_kernel_destroy(const struct weir__chain *chain, weir_kernel *kernel);
 void weir__chain_graph_destroy(const struct weir__chain *chain, weir_graph *graph);
 
-// Asks the backend for the limits and lets every plugin change them.
+// Gets the limits from the backend and lets every plugin change them.
 void weir__chain_device_limits(const struct weir__chain *chain, weir_device *device,
                                struct weir_limits *limits);
 

@@ -1,5 +1,5 @@
-// Modules are trusted to run, not to be complete: a slot that was forgotten is
-// found here and named, once, instead of crashing at its first call.
+// Modules are trusted code, but may be incomplete: a missing slot is found and
+// named here, once, instead of crashing at its first call.
 #include "core/module/check.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// What a module of ABI 1 carries at least.
+// The minimum contents of a module of ABI 1.
 #define SIZE_OF_ABI_1 \
     (offsetof(struct weir_module, driver_version) + sizeof((struct weir_module *)0)->driver_version)
 
@@ -16,12 +16,12 @@ enum {
     MOST_KEYS = 1024
 };
 
-// One slot of the ops table. Its partner is the slot without which it makes no
-// sense: what one creates, the other destroys.
+// One slot of the ops table. Its partner is the slot that must be set together
+// with it, such as create and destroy.
 struct slot {
     const char *name;
     bool mandatory; // for backends
-    size_t partner; // an index; its own when there is none
+    size_t partner; // an index; its own if it has none
 };
 
 #define INDEX(slot) (offsetof(struct weir_module_ops, slot) / sizeof(void (*)(void)))
@@ -195,7 +195,7 @@ static bool is_choice(const struct weir_key *key)
     return false;
 }
 
-// An empty fallback stands for "no value".
+// An empty fallback means "no value".
 static bool fallback_fits(const struct weir_key *key)
 {
     if (key->fallback[0] == '\0')

@@ -103,7 +103,7 @@ static void forward_region(const struct weir_link *link, const char *name, uint6
     link->next->ops->region(link->next, name, number);
 }
 
-// What a backend's unset optional slots do.
+// Fallbacks for a backend's unset optional slots.
 
 static weir_status nothing_for_device(const struct weir_link *link, weir_device *device)
 {

@@ -1,5 +1,5 @@
-// What the slots do that a module leaves unset, so that no call has to ask whether a
-// slot is there.
+// Functions for the slots that a module does not set, so that no call has to test a
+// slot.
 #ifndef WEIR_CORE_MODULE_FORWARD_H
 #define WEIR_CORE_MODULE_FORWARD_H
 

@@ -1,6 +1,6 @@
 // The report keeps its text written at all times, so that reading it needs
 // neither memory nor a lock. It changes only while modules are being loaded, and
-// holds a handful of entries.
+// has only a few entries.
 #include "core/module/load_report.h"
 
 #include <stdarg.h>
@@ -36,14 +36,14 @@ static char *keep(weir_load_report *report, const char *text)
     return copy;
 }
 
-// Entries hold "" where nothing was kept, and that is not to be freed.
+// Entries without a text hold "", which must not be freed.
 static void drop(const char *text)
 {
     if (text[0])
         weir__release((void *)(uintptr_t)text);
 }
 
-// Appends when there is room, and counts in any case.
+// Appends if there is room, and counts in any case.
 static void append(char *text, size_t size, size_t *used, const char *format, ...)
     WEIR_PRINTF(4, 5);
 

@@ -1,5 +1,5 @@
-// Building a load report, the data behind weir_load_report_*. The loader adds
-// an entry for each file it tries; whoever opens modules adds the rest.
+// Building a load report, the data behind weir_load_report_*. The loader adds an
+// entry for each file that it tries; the code that opens modules adds the rest.
 //
 // All functions accept a NULL report and then do nothing. Running out of memory
 // loses an entry, never the report: its text says that it is incomplete.
@@ -10,11 +10,11 @@
 
 #include <weir/runtime.h>
 
-// An empty report with one owner, or NULL.
+// An empty report with one reference, or NULL.
 weir_load_report *weir__load_report_create(void);
 
-// One more owner: weir_load_report_destroy() frees the report with the last
-// one. Returns `report`.
+// Adds a reference: weir_load_report_destroy() frees the report with the last one.
+// Returns `report`.
 weir_load_report *weir__load_report_retain(weir_load_report *report);
 
 // Appends a copy of `*entry`. NULL strings read as "".
@@ -24,8 +24,8 @@ void weir__load_report_add(weir_load_report *report, const struct weir_load_entr
 void weir__load_report_set_driver(weir_load_report *report, const char *driver,
                                   uint32_t device_count);
 
-// Turns the last used entry of `module` into a refused one: its file is sound,
-// but opening it failed, or it has no device.
+// Changes the last used entry of `module` to refused: its file is valid, but
+// opening it failed, or it has no device.
 void weir__load_report_refuse(weir_load_report *report, const char *module, const char *reason);
 
 void weir__load_report_set_origin(weir_load_report *report, const char *origin);

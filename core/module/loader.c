@@ -1,6 +1,6 @@
-// One lock covers a whole load. Loading is rare, and dlopen takes a lock of its
-// own for as long; in return two threads that open the same module agree on one
-// entry of the list of loaded modules.
+// One lock covers a whole load. Loading is rare, and dlopen holds its own lock as
+// long; in return two threads that open the same module get one entry of the list
+// of loaded modules.
 #define _GNU_SOURCE // dladdr1
 
 #include "core/module/loader.h"
@@ -38,7 +38,7 @@ struct known {
 static struct weir_lock loader_lock = WEIR_LOCK_INITIALIZER(&weir__locks[WEIR__LOCK_LOADER]);
 static struct known *known_modules;
 
-// What is asked for, and what is known of the file that is being tried.
+// The request, and the file that is being tried.
 struct attempt {
     const char *name;
     enum weir_module_kind kind; // 0: either
@@ -61,7 +61,8 @@ static bool is_name(const char *name)
 }
 
 // The directory of the object that holds this function. The program itself has no
-// name among the loaded objects: what it was started as need not be a path.
+// path among the loaded objects: the name with which it was started need not be a
+// path.
 static bool own_directory(char *directory)
 {
     static const char anchor;
@@ -130,8 +131,8 @@ static bool check_file(struct attempt *attempt)
 }
 
 // gcc's sanitizer runtimes end the process when they are loaded late, so a file
-// that needs one must be refused before dlopen sees it. Names of needed
-// libraries stand in the file as they are.
+// that needs one must be refused before dlopen sees it. Names of needed libraries
+// are plain strings in the file.
 static bool check_runtime(struct attempt *attempt, const char *library, const char *sanitizer)
 {
     if (strcmp(WEIR_MODULE_SANITIZER, sanitizer) == 0)
@@ -190,7 +191,7 @@ static const struct weir_module *query(struct attempt *attempt, void *handle)
     return module;
 }
 
-// The list's entry for a module that passed its check, made if there is none.
+// The list's entry for a module that passed its check, created if there is none.
 static bool enlist(struct attempt *attempt, void *handle, const struct weir_module *module)
 {
     for (const struct known *known = known_modules; known; known = known->next) {
@@ -236,7 +237,7 @@ static bool load_file(struct attempt *attempt)
     return true;
 }
 
-// Tries the file in one directory after the other until one has it.
+// Tries one directory after the other until one has the file.
 static bool load_from(struct attempt *attempt, const char *search_path, weir_load_report *report)
 {
     const char *directory;
@@ -276,7 +277,7 @@ static bool module_of_file(const char *file, char *name, size_t size)
     return true;
 }
 
-// What to do about a name that no directory has: the nearest one, or all.
+// The remedy for a name that no directory has: the nearest name, or all names.
 static void suggest(const char *name, const char *search_path, char *remedy, size_t size)
 {
     char nearest[MOST_NAME_BYTES + 1] = "";

@@ -1,9 +1,9 @@
-// Finding modules and loading them: weir_NAME.so for module NAME, in the
-// directories of a search path.
+// Finds and loads modules: weir_NAME.so for module NAME, in the directories of a
+// search path.
 //
-// Files that were opened are never closed again. Vendor libraries, which come in
-// with them, leave threads and exit handlers behind that would run in unmapped
-// memory; a module that is used twice is one copy of its file anyway.
+// Files that were opened are never closed again. Vendor libraries, which they
+// load, leave threads and exit handlers that would then run in unmapped memory; a
+// module that is used twice is loaded once anyway.
 #ifndef WEIR_CORE_MODULE_LOADER_H
 #define WEIR_CORE_MODULE_LOADER_H
 
@@ -13,19 +13,20 @@
 // Valid until the process ends.
 struct weir__loaded {
     const struct weir_module *module;
-    const struct weir_module_ops *ops; // all slots; those it does not have are NULL
+    const struct weir_module_ops *ops; // all slots; those that it does not have
+                                       // are NULL
     const char *path;
 };
 
 // Loads module `name`, which must be of `kind`, and stores it in `*out_loaded`.
 //
-// `search_path` lists directories, separated by colons; empty ones are skipped.
-// If it is NULL or "", the directories are `../lib/weir` and `lib/weir`, seen from
-// the directory of the program or library that holds this function. The first
-// directory that holds the file decides: a file that is refused there does not
-// make the loader look further.
+// `search_path` lists directories, separated by colons; empty ones are skipped. If
+// it is NULL or "", the directories are `../lib/weir` and `lib/weir`, relative to
+// the directory of the program or library that contains this function. The first
+// directory that has the file decides: if the file there is refused, the loader
+// does not look further.
 //
-// Every file that is tried becomes an entry of `report`, which may be NULL.
+// For every file that is tried an entry is added to `report`, which may be NULL.
 // The module is not opened; see weir__chain_open().
 //
 // Threads: safe.
@@ -40,8 +41,8 @@ weir_status weir__loader_load(const char *name, enum weir_module_kind kind, cons
 //
 // Ownership: the module's, which stays loaded.
 // Threads: safe.
-// Errors: WEIR_ERROR_NOT_FOUND if there is no such file, without an error
-// detail: the section may belong to somebody else. WEIR_ERROR_MODULE as above.
+// Errors: WEIR_ERROR_NOT_FOUND if there is no such file, without an error detail:
+// the section may belong to another program. WEIR_ERROR_MODULE as above.
 weir_status weir__loader_keys(const char *name, const char *search_path,
                               const struct weir_host *host, const struct weir_key **out_keys,
                               uint32_t *out_key_count);

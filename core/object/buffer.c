@@ -1,4 +1,4 @@
-// What can be asked of a buffer.
+// Getters of buffers.
 #include "core/object/buffer.h"
 
 #include <weir/buffer.h>

@@ -7,7 +7,7 @@
 #include "base/cold.h"
 #include "core/object/object.h"
 
-// What a pool adds to the buffers that it lends.
+// A pool's functions for its buffers.
 struct weir__lender {
     // Before weir_buffer_destroy(): the buffer leaves the pool. False, with a sentence in the
     // log, if it was freed to the pool already.
@@ -22,17 +22,20 @@ struct weir_buffer {
     size_t size;
     weir_placement placement;
     char *pointer;                     // HOST: its memory
-    const struct weir__lender *lender; // the pool that it came out of; its size is 0 once freed
+    const struct weir__lender *lender; // the pool that it is from; its size is 0
+                                       // once freed
     struct weir__block *block;         // of the pool
-    // The handle of the user's, and each tensor that was exported.
+    // References: the user's handle, and each exported tensor.
     atomic_uint holders;
     atomic_bool abandoned; // the user's handle is destroyed
-    // Called with `gone_user` when the memory is not used any more. NULL: nothing to call.
+    // Called with `gone_user` when the memory is no longer used. NULL: nothing to
+    // call.
     void (*gone)(void *user);
     void *gone_user;
 };
 
-// Whether [offset, offset + size) lies in the buffer; written so that nothing wraps.
+// Whether [offset, offset + size) is inside the buffer; written so that nothing
+// wraps.
 static inline bool weir__buffer_holds(const weir_buffer *buffer, size_t offset, size_t size)
 {
     return offset <= buffer->size && size <= buffer->size - offset;

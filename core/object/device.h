@@ -19,17 +19,18 @@ struct weir__thread_queue;
 
 // A device's part in the order of its legacy queue (core/queue/legacy.h).
 struct weir__legacy {
-    // Operations begun on the legacy queue. Each queue has the number that it is behind
-    // of, and looks at this one at every operation.
+    // The number of operations begun on the legacy queue. Each queue has the number of
+    // the last one that it comes after, and compares it with this one at every operation.
     atomic_uint_fast64_t turn;
-    // Recoveries of the legacy queue, behind each of which it waits for everything anew:
-    // when it failed it may have left out waits. Changes under its submit lock.
+    // The number of recoveries of the legacy queue; after each it waits for everything
+    // again, because it may have skipped waits when it had failed. Changes under its
+    // submit lock.
     atomic_uint_fast64_t epoch;
     struct weir_lock lock; // taken before any submit lock, never inside one
-    weir_queue *queue;     // NULL: nobody has asked for it
+    weir_queue *queue;     // NULL: not created yet
 };
 
-// What the devices of one runtime share. Queues wait on queues of their own runtime only.
+// Shared by the devices of one runtime. Queues wait only for queues of their own runtime.
 struct weir__shared {
     struct weir_lock walk_lock; // one completion at a time is booked: core/queue/completion.c
     struct weir_lock peers_lock;
@@ -61,7 +62,7 @@ struct weir_device {
     atomic_bool has_peers;     // other devices' queues may use its buffers
 
     struct weir_lock staging_lock; // of the list
-    struct weir__staging *staging; // what no upload or download uses
+    struct weir__staging *staging; // not in use by an upload or download
     struct weir_lock notifier_lock;
     struct weir__notifier *notifier;
     struct weir__legacy legacy;

@@ -1,6 +1,6 @@
-// What queues, buffers, programs, kernels, pools and graphs share: a private slot for every
-// link of the chain, and membership of a device. core/queue/retire.h destroys them once no
-// work uses them.
+// The common part of queues, buffers, programs, kernels, pools and graphs: a private slot
+// for every link of the chain, and membership of a device. core/queue/retire.h destroys them
+// once no work uses them.
 #ifndef WEIR_CORE_OBJECT_OBJECT_H
 #define WEIR_CORE_OBJECT_OBJECT_H
 
@@ -13,28 +13,30 @@
 
 struct weir__member;
 
-// What all objects of one type have in common.
+// The description of an object type.
 struct weir__class {
-    const char *name; // "queue", for sentences
+    const char *name; // "queue", for messages
     // Frees an object that no work uses any more, on any thread, with no lock held.
     void (*finalize)(struct weir__member *member);
 };
 
-// The first member of every object but the device. What operations read of it is in one
-// cache line with the slots of a chain of usual length; what a type adds begins another.
+// The first member of every object but the device. The members that operations read are in
+// one cache line with the slots of a chain of usual length; the members that a type adds
+// begin another line.
 struct weir__member {
     _Alignas(WEIR__LINE_BYTES) struct weir_object object;
     weir_device *device;
     void *slots[WEIR__SLOTS_INSIDE];
     const struct weir__class *class;
-    bool internal;                 // the library's own; does not keep a device from closing
+    bool internal;                 // created by the library; does not keep a device from
+                                   // closing
     struct weir__member *previous; // the device's list: of live objects, or,
     struct weir__member *next;     // after destruction, of retired ones
     bool has_frontier;             // after destruction: `frontier` is filled in
     atomic_uint uses;              // by captures and graphs, which keep it alive
     struct weir_event *frontier;   // events to be complete before it is finalized
     uint32_t frontier_count;
-    void *block; // the memory that the object lies in
+    void *block; // the block that contains the object
 };
 
 // A zeroed object of `size` bytes, which begins with a weir__member, with slots
@@ -42,7 +44,7 @@ struct weir__member {
 void *weir__member_allocate(weir_device *device, const struct weir__class *class, size_t size,
                             const char *label);
 
-// Frees an object that never was, or no longer is, on a list.
+// Frees an object that is not on a list.
 void weir__member_free(struct weir__member *member);
 
 // Puts a complete object on its device's list of live ones.
@@ -55,7 +57,7 @@ void weir__member_delist(struct weir__member *member);
 void weir__member_insert(struct weir__member **list, struct weir__member *member);
 void weir__member_take(struct weir__member **list, struct weir__member *member);
 
-// An object id; they start at 1 and are never used again.
+// An object id; ids start at 1 and are never reused.
 uint64_t weir__object_next_id(void);
 
 #endif

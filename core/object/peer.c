@@ -1,5 +1,5 @@
-// See the header. The list of pairs is short, so it is searched from the front, under
-// one lock, which is a leaf.
+// See the header. The list of pairs is short, so it is searched linearly, under one
+// lock, which is a leaf.
 #include "core/object/peer.h"
 
 #include <pthread.h>
@@ -76,7 +76,8 @@ weir_device *weir__peer_user(const struct weir__peer *peer)
     return peer->user;
 }
 
-// Takes the device's pairs off the list; false if one of them is given out.
+// Takes the device's pairs off the list; false if one of them is in use by
+// weir__peer_next().
 static bool take_pairs(const weir_device *device, struct weir__peer **out_taken)
 {
     struct weir__shared *shared = device->shared;

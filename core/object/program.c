@@ -1,5 +1,4 @@
-// What can be asked of a kernel, and the check of a launch's arguments against the kernel's own
-// signature.
+// Getters of kernels, and the check of a launch's arguments against the kernel's signature.
 #include "core/object/program.h"
 
 #include <inttypes.h>
@@ -19,7 +18,7 @@ const struct weir_kernel_info *weir_kernel_get_info(const weir_kernel *kernel)
     return kernel ? &kernel->info : NULL;
 }
 
-// Where a check of one argument happens, for its message.
+// The argument that is being checked, for its message.
 struct place {
     const weir_kernel *kernel;
     const struct weir_parameter *parameter;
@@ -59,7 +58,7 @@ static weir_status check_value(const struct place *place, const struct weir_argu
 
     if ((unsigned)argument->scalar > WEIR_SCALAR_F64)
         return refuse(place, "an argument whose scalar type is none of weir_scalar", NULL);
-    // Without a pointer the bytes are in `bits`, where only scalars are put.
+    // Without a pointer the bytes are in `bits`, which holds scalars only.
     if (!argument->pointer && (argument->scalar == WEIR_SCALAR_OTHER || argument->size > 8))
         return refuse(place, "a value at NULL", "pass the address of the value");
     if (argument->size != parameter->size)
@@ -141,7 +140,7 @@ static weir_status check_argument(const struct place *place, const struct weir_a
     return WEIR_OK;
 }
 
-// What the kernel declares and what the arguments ask for share one memory.
+// The kernel's own local memory and that of the arguments share one limit.
 static weir_status check_local(const weir_kernel *kernel, const struct weir_argument *arguments,
                                size_t argument_count, const char *file, int line)
 {

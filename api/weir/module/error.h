@@ -1,12 +1,12 @@
-// How a module reports an error: the detail is filled in, handed to the front end, and what
-// that returns is what the slot returns.
+// How a module reports an error: it fills in a detail, passes it to the front end, and
+// returns the status that this returns from the slot.
 //
 //     return weir_host_fail(link->host, WEIR_ERROR_UNSUPPORTED, "use fewer local arrays",
 //                           "kernel '%s' needs %zu bytes of local memory, and there are %zu",
 //                           name, needed, there);
 //
-// A sentence names the thing and the limit it broke; the remedy says what to do about it. The
-// functions are the module's own copies, so it links nothing for them.
+// The message names the object and the limit that was exceeded; the remedy says what to do.
+// The functions are copied into the module, so it links nothing for them.
 //
 // Threads: safe.
 #ifndef WEIR_MODULE_ERROR_H
@@ -17,15 +17,16 @@
 #include <string.h>
 #include <weir/module/module.h>
 
-// What is called only when something went wrong lies away from the rest of the module.
+// Functions that are called only on errors are placed apart from the rest of the module's
+// code.
 #if defined(__GNUC__)
 #define WEIR_HOST_COLD __attribute__((cold))
 #else
 #define WEIR_HOST_COLD
 #endif
 
-// Writes the sentence into `detail`, whose other fields are filled in already, such as the
-// native call and its error, and hands it over. Returns `detail->status`.
+// Writes the message into `detail`, whose other fields, such as the native call and its
+// error, are already set, and passes it to the front end. Returns `detail->status`.
 WEIR_PRINTF(3, 4)
 WEIR_HOST_COLD static inline weir_status weir_host_report(const struct weir_host *host,
                                                           struct weir_error *detail,
@@ -38,7 +39,7 @@ WEIR_HOST_COLD static inline weir_status weir_host_report(const struct weir_host
     return host->error(detail);
 }
 
-// An error of no driver's. `remedy` may be NULL. Returns `status`.
+// An error that no driver reported. `remedy` may be NULL. Returns `status`.
 WEIR_PRINTF(4, 5)
 WEIR_HOST_COLD static inline weir_status weir_host_fail(const struct weir_host *host,
                                                         weir_status status, const char *remedy,
@@ -56,7 +57,7 @@ WEIR_HOST_COLD static inline weir_status weir_host_fail(const struct weir_host *
     return host->error(&detail);
 }
 
-// The one sentence for memory of the host that ran out. Returns WEIR_ERROR_OUT_OF_MEMORY.
+// The message for host memory that ran out. Returns WEIR_ERROR_OUT_OF_MEMORY.
 WEIR_HOST_COLD static inline weir_status weir_host_no_memory(const struct weir_host *host,
                                                              const char *what)
 {

@@ -1,5 +1,5 @@
-// The interface between Weir and its modules: backends, which end a chain, and
-// plugins, which sit in it and forward to the next link.
+// The interface between Weir and its modules: backends, which end a chain, and plugins,
+// which come before the backend and forward to the next link.
 //
 // A module is one shared object, `weir_NAME.so`, which exports one symbol,
 // weir_module_query().
@@ -24,7 +24,7 @@ enum weir_module_wants {
     WEIR_MODULE_WANTS_TIMES = 1u << 0, // plugins: queues with weir_queue_setup.times
 };
 
-// What the front end offers modules. Valid as long as the module is loaded.
+// The services of the front end for modules. Valid as long as the module is loaded.
 struct weir_host {
     size_t struct_size;
     // Sends a message to the log callback.
@@ -35,7 +35,7 @@ struct weir_host {
     // Counted allocation (weir_counters_read); memory is zeroed. NULL when there is none.
     void *(*allocate)(size_t size);
     void (*release)(void *pointer);
-    // Counts a native object that was created, events aside.
+    // Counts a native object that was created; not called for events.
     void (*count_driver_object)(void);
     // above: ABI 1
 };
@@ -48,11 +48,11 @@ struct weir_device_setup {
 struct weir_queue_setup {
     int32_t priority;
     bool timing;
-    // Some module of the chain wants times (weir_module.wants): the backend keeps
-    // when each operation began and ended, for queue_times.
+    // Some module of the chain requests times (weir_module.wants): the backend keeps the
+    // begin and the end of each operation, for queue_times.
     bool times;
-    // A stream or command queue of the caller's to use in place of a new one, or
-    // NULL. It stays the caller's. Set only where `limits.native` is not 0.
+    // The caller's stream or command queue, to be used instead of a new one, or NULL. It
+    // stays the caller's. Set only where `limits.native` is not 0.
     void *native;
 };
 
@@ -60,53 +60,53 @@ struct weir_buffer_setup {
     size_t size;
     weir_placement placement;
     void *user_pointer; // HOST: memory to register; NULL: allocate
-    // Memory of the device that is the caller's to use in place of new one: a
-    // CUdeviceptr or a cl_mem; 0: allocate. With HOST, pinned memory that the driver
-    // knows already. Set only where `limits.native` is not 0.
+    // The caller's device memory, to be used instead of new memory: a CUdeviceptr or a
+    // cl_mem; 0: allocate. With HOST, pinned memory that the driver already knows. Set
+    // only where `limits.native` is not 0.
     uint64_t native;
 };
 
-// When an operation ran, in nanoseconds on its device's timeline, which is that
-// of weir_event_time_ns().
+// The time at which an operation ran, in nanoseconds on its device's timeline, which is
+// that of weir_event_time_ns().
 struct weir_operation_time {
     uint64_t sequence;
     uint64_t start_ns;
     uint64_t end_ns;
-    // The driver tells no start: this is when the queue had nothing else to do, and
-    // the engine may have begun later.
+    // The driver reports no start: this is the time from which the queue had no other
+    // work; the engine may have begun later.
     bool start_is_earliest;
 };
 
-// A graph as the backend is to build it. Everything lives during the call only,
-// but for the objects that operations name.
+// A graph for the backend to build. Everything is valid during the call only, except the
+// objects that operations name.
 struct weir_graph_setup {
     const struct weir_graph_node *nodes; // in an order that satisfies dependencies
     uint32_t node_count;
     uint32_t branch_count; // queues that were captured; branch 0 launches the graph
 };
 
-// The ops table. `M` is mandatory for backends, `O` optional; plugins may leave
-// every slot NULL, and an unset slot of a plugin forwards. A backend's unset
-// optional slot does what its line says.
+// The ops table. `M` is mandatory for backends, `O` optional; plugins may leave every
+// slot NULL, and an unset slot of a plugin forwards. For an optional slot that a backend
+// does not set, the slot's line says what happens.
 //
-// Creates run from the outermost link to the backend and fill the link's own
-// slot of the new object through `*out_data`; they do not forward. If one
-// fails, the links before it are rolled back in reverse order with the matching
-// destroy. Destroys run from the backend outwards, when no work uses the object
-// any more, and cannot fail. All other slots start at the outermost link, and a
-// plugin forwards by calling `link->next->ops->slot(link->next, …)`.
+// Creates run from the outermost link to the backend and store the link's own pointer of
+// the new object in `*out_data`; they do not forward. If one fails, the links before it
+// are rolled back in reverse order with the matching destroy. Destroys run from the
+// backend outwards, after all work that uses the object has finished, and cannot fail.
+// All other slots start at the outermost link, and a plugin forwards by calling
+// `link->next->ops->slot(link->next, …)`.
 //
 // Threads: any thread may call any slot, except that submits to one queue are
 // never concurrent. No slot but `program_create`, `device_trim`, `event_wait`,
 // `queue_finish` and the first `device_peer` of two devices may wait for the device.
 struct weir_module_ops {
-    // M. Prepares the module; loads vendor libraries. `settings` has one entry
-    // per key of the module, in order, and lives as long as the link. On
-    // failure `host->error` has been told what is missing and what to do.
+    // M. Prepares the module; loads vendor libraries. `settings` has one entry per key
+    // of the module, in order, and lives as long as the link. On failure it has reported
+    // to `host->error` what is missing and what to do.
     weir_status (*open)(struct weir_link *link, const struct weir_setting *settings,
                         void **out_state);
-    // It cannot fail, but what it could not keep, such as a file, it tells `host->error`:
-    // weir_close() returns that once everything is closed.
+    // It cannot fail, but it reports to `host->error` if it could not save data, such as
+    // a file: weir_close() returns that error after everything is closed.
     void (*close)(const struct weir_link *link);
 
     // M for backends; plugins leave both to the backend.
@@ -130,11 +130,11 @@ struct weir_module_ops {
                                 weir_queue *queue, const struct weir_queue_setup *setup,
                                 void **out_data);
     void (*queue_destroy)(const struct weir_link *link, weir_queue *queue);
-    // M. Submits one operation; returns when the driver has taken it. An error
-    // fails the queue. A backend never sees HOST_CALL, IMPLIED or EMPTY.
-    // WAIT: flushes the producer first, which is of another device only where
-    // device_peer says true of the two. NATIVE, only where limits.native is not 0:
-    // calls the function as work of the queue, on CUDA within the device's context.
+    // M. Submits one operation; returns when the driver has accepted it. An error fails
+    // the queue. A backend never sees HOST_CALL, IMPLIED or EMPTY. WAIT: flushes the
+    // producer first, which belongs to another device only if device_peer is true for
+    // the two. NATIVE, only if limits.native is not 0: calls the function as work of the
+    // queue, on CUDA with the device's context current.
     weir_status (*queue_submit)(const struct weir_link *link, weir_queue *queue,
                                 const struct weir_operation *operation);
     // O: submitting is enough.
@@ -152,13 +152,13 @@ struct weir_module_ops {
     weir_status (*event_time)(const struct weir_link *link, weir_queue *queue, uint64_t sequence,
                               uint64_t *out_time_ns);
 
-    // M. `*out_pointer` is the host address of a HOST buffer, which stays valid
-    // and mapped; plugins leave it alone.
+    // M. `*out_pointer` is the host address of a HOST buffer, which stays valid and
+    // mapped; plugins do not change it.
     weir_status (*buffer_create)(const struct weir_link *link, weir_device *device,
                                  weir_buffer *buffer, const struct weir_buffer_setup *setup,
                                  void **out_data, void **out_pointer);
     void (*buffer_destroy)(const struct weir_link *link, weir_buffer *buffer);
-    // O: the host's use of a HOST buffer, for plugins; nothing to do.
+    // O: host access to a HOST buffer, for plugins; without it nothing is done.
     weir_status (*host_begin)(const struct weir_link *link, weir_buffer *buffer, size_t offset,
                               size_t size, weir_access access);
     weir_status (*host_end)(const struct weir_link *link, weir_buffer *buffer, size_t offset,
@@ -187,8 +187,8 @@ struct weir_module_ops {
                                 weir_graph *graph, const struct weir_graph_setup *setup,
                                 void **out_data);
     void (*graph_destroy)(const struct weir_link *link, weir_graph *graph);
-    // Launches that follow use `node` in place of node `index`, which has the same
-    // kind and, for a LAUNCH, the same kernel. Never concurrent with a launch of it.
+    // Later launches use `node` in place of node `index`, which has the same kind and,
+    // for a LAUNCH, the same kernel. Never concurrent with a launch of it.
     weir_status (*graph_update)(const struct weir_link *link, weir_graph *graph, uint32_t index,
                                 const struct weir_graph_node *node);
 
@@ -202,61 +202,63 @@ struct weir_module_ops {
 
     // O: no copies between devices. Whether queues of `device` can copy to and from
     // buffers of `other`, and wait for its records; enables both. Called before each
-    // such operation, so a second call for two devices is cheap. The same both ways.
+    // such operation, so a second call for two devices must be cheap. The result is the
+    // same in both directions.
     bool (*device_peer)(const struct weir_link *link, weir_device *device, weir_device *other);
 
     // O: no times. Moves the times of finished operations of the queue, oldest first, to
-    // `times`, at most `capacity` of them, and stores how many. Only what moves or
-    // computes has a time: copies, fills, launches and graphs. A graph that is replayed
-    // node by node has one for each node, all with the graph's sequence. Never waits. What
-    // is never fetched is dropped, oldest first. Threads: one at a time for each queue.
+    // `times`, at most `capacity` of them, and stores how many. Only operations that
+    // move data or compute have times: copies, fills, launches and graphs. A graph that
+    // is replayed node by node has one for each node, all with the graph's sequence.
+    // Never waits. Times that are not fetched are dropped, oldest first. Threads: one at
+    // a time for each queue.
     weir_status (*queue_times)(const struct weir_link *link, weir_queue *queue,
                                struct weir_operation_time *times, size_t capacity,
                                size_t *out_count);
-    // O: the two clocks are one. Stores one moment as the host's monotonic clock and the
-    // device's timeline tell it. May take some tens of microseconds.
+    // O: the two clocks are one. Stores one point in time on both the host's monotonic
+    // clock and the device's timeline. May take some tens of microseconds.
     weir_status (*device_clock)(const struct weir_link *link, weir_device *device,
                                 uint64_t *out_host_ns, uint64_t *out_device_ns);
 
     // O, plugins only: the calling thread enters a region, or leaves the innermost one
-    // with `name` NULL. `number` is WEIR_NO_NUMBER where the region has none.
+    // with `name` NULL. `number` is WEIR_NO_NUMBER if the region has none.
     void (*region)(const struct weir_link *link, const char *name, uint64_t number);
 
     // O, plugins only: nothing uses the queue any more, and the destroys, which begin at
-    // the backend, come next: the last moment to ask for its times. Called for each link,
-    // the outermost first; does not forward.
+    // the backend, come next: the last opportunity to fetch its times. Called for each
+    // link, the outermost first; does not forward.
     void (*queue_retire)(const struct weir_link *link, weir_queue *queue);
 
-    // O, backends only: the user has destroyed a queue that wraps a native one, so the native
-    // one's owner may destroy that as soon as its work is done. What was submitted has had
-    // its last record, and from now on the native queue must not be touched.
+    // O, backends only: the user has destroyed a queue that wraps a native one, so the
+    // owner of the native queue may destroy it as soon as its work is done. The last
+    // record was submitted, and from now on the native queue must not be used.
     void (*queue_leave)(const struct weir_link *link, weir_queue *queue);
     // above: ABI 1
 };
 
 #define WEIR_MODULE_SLOT_COUNT (sizeof(struct weir_module_ops) / sizeof(void (*)(void)))
 
-// What weir_module_query returns.
+// The structure that weir_module_query returns.
 struct weir_module {
     uint32_t abi;         // WEIR_MODULE_ABI when the module was compiled
     uint32_t struct_size; // of this structure, then
     enum weir_module_kind kind;
     const char *name;
     const char *version;
-    const char *build_id;  // free text that tells builds apart
+    const char *build_id;  // free text that identifies the build
     const char *sanitizer; // "", "address", "thread": WEIR_MODULE_SANITIZER
     const struct weir_key *keys;
     uint32_t key_count;
     uint32_t slot_count; // WEIR_MODULE_SLOT_COUNT, then
     const struct weir_module_ops *ops;
-    // What the driver calls itself, after a successful open; may be NULL.
+    // The driver's name and version, after a successful open; may be NULL.
     const char *(*driver_version)(const struct weir_link *link);
     uint32_t wants; // enum weir_module_wants
     // above: ABI 1
 };
 
-// What every module defines. The call has no side effects and returns static data: it is
-// also made to read the key table of a module that is not going to be used.
+// Every module defines this function. It has no side effects and returns static data: it
+// is also called to read the key table of a module that will not be used.
 #ifdef __cplusplus
 extern "C" {
 #endif

@@ -1,9 +1,9 @@
 // How modules keep state with the front end's objects.
 //
-// Objects belong to the front end. Each carries one private slot for every link
-// of the chain, so a plugin passes handles through untouched and keeps what it
-// needs in its own slot. The functions below are the only way to a slot; write
-// one accessor per type in your module on top of them:
+// Objects belong to the front end. Each has one private pointer (slot) for every link of the
+// chain, so a plugin passes handles through unchanged and keeps its data in its own slot. Slots
+// are only accessible through the functions below; write one accessor per type in your module on
+// top of them:
 //
 //     static struct cl_queue *cl_queue_of(const struct weir_link *link, const weir_queue *queue)
 //     {
@@ -22,16 +22,16 @@ struct weir_link {
     const struct weir_module_ops *ops; // with unset slots filled by forwarders
     const struct weir_link *next;      // NULL at the backend
     const struct weir_host *host;
-    void *state;      // what `open` stored
+    void *state;      // the pointer that `open` stored
     const char *name; // the module's
     uint32_t index;   // position in the chain, 0 is outermost
 };
 
-// What every object of the front end begins with. Read-only for modules.
+// The beginning of every object of the front end. Read-only for modules.
 struct weir_object {
     void **data;       // one slot per link
     const char *label; // never NULL
-    uint64_t id;       // never used again within the process
+    uint64_t id;       // never reused within the process
 };
 
 #define WEIR__OBJECT_ACCESSORS(type)                                                  \

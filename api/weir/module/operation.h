@@ -1,6 +1,6 @@
-// One queue operation as it travels down a chain. All of them pass through one
-// slot, `queue_submit`, so a plugin that cares about no kind in particular
-// handles every kind, also those that are appended later.
+// One queue operation on its way down a chain. All of them pass through one slot,
+// `queue_submit`, so a plugin that does not distinguish kinds handles every kind, also
+// those that are added later.
 #ifndef WEIR_MODULE_OPERATION_H
 #define WEIR_MODULE_OPERATION_H
 
@@ -14,32 +14,34 @@ enum weir_operation_kind {
     WEIR_OPERATION_HOST_CALL = 5,
     WEIR_OPERATION_RECORD = 6,
     WEIR_OPERATION_WAIT = 7,
-    // Backends see it only if they have graph_create; they go by what they were given
-    // there, since `nodes` may be newer than this launch when a host call held it up.
+    // Backends see it only if they have graph_create; they use the nodes from there and
+    // from graph_update, since `nodes` may be newer than this launch if a host call
+    // held it.
     WEIR_OPERATION_GRAPH = 8,
     // The caller's own work on the native queue: the backend calls the function. Backends
     // see it only if `limits.native` is not 0.
     WEIR_OPERATION_NATIVE = 9,
-    // From here on the queue may use the buffer, which came out of a pool, and from
-    // here on it may not. For plugins: the last hop drops both. The buffer has a new id
-    // each time, and its slots stay; buffer_create was told the size of the block, which
-    // weir_buffer_size() is not above.
+    // After ALLOCATE the queue may use the buffer, which is from a pool; after FREE it
+    // must not. For plugins: delivery drops both. The buffer has a new id each time,
+    // but its slots stay; buffer_create got the size of the block, which is at least
+    // weir_buffer_size().
     WEIR_OPERATION_POOL_ALLOCATE = 10,
     WEIR_OPERATION_POOL_FREE = 11,
     // above: ABI 1
 };
 
 enum weir_operation_flags {
-    // WAIT only: the queue is behind this event already. Plugins see it; the
-    // last hop before the backend drops it.
+    // WAIT only: the queue already comes after this event. Plugins see it; delivery
+    // drops it before the backend.
     WEIR_OPERATION_IMPLIED = 1u << 0,
-    // Made by the library, not by the user: a record behind a destroyed buffer, the
-    // legacy queue's records and waits.
+    // Made by the library, not by the user: a record for a destroyed buffer, the legacy
+    // queue's records and waits.
     WEIR_OPERATION_INTERNAL = 1u << 1,
-    // Nothing to do but to keep its place: a size of zero. The last hop drops it.
+    // Nothing to do except to keep its place in the order: a size of zero. Delivery
+    // drops it.
     WEIR_OPERATION_EMPTY = 1u << 2,
-    // WAIT only: the event is no RECORD but a GRAPH, an earlier launch of the graph that
-    // comes next, on another queue. Backends with graph_create, whose driver keeps
+    // WAIT only: the event is not a RECORD but a GRAPH, an earlier launch of the graph
+    // that comes next, on another queue. Backends with graph_create, whose driver keeps
     // launches of one graph apart, never see it.
     WEIR_OPERATION_RELAUNCH = 1u << 3,
     // One of several operations with the number of the GRAPH that they belong to; more
@@ -47,8 +49,8 @@ enum weir_operation_flags {
     WEIR_OPERATION_PART = 1u << 4,
 };
 
-// Everything in it was validated: ranges lie in their buffers, arguments fit
-// the signature, handles belong to one device, but for one buffer of a COPY or COPY_2D,
+// Everything in it was validated: ranges are inside their buffers, arguments match the
+// signature, handles belong to one device, except one buffer of a COPY or COPY_2D,
 // which may belong to a peer. Valid during the call only.
 struct weir_operation {
     enum weir_operation_kind kind;
@@ -107,7 +109,7 @@ struct weir_operation {
         struct {
             weir_pool *pool;
             weir_buffer *buffer;
-            size_t size; // that was asked for
+            size_t size; // the requested size
         } pool;
     } u;
 };
@@ -116,9 +118,9 @@ struct weir_operation {
 // Records and waits of the capture are its edges.
 struct weir_graph_node {
     struct weir_operation operation; // `sequence` is the node's index + 1
-    uint32_t branch;                 // the captured queue; the one before it there is not listed
-                                     // unless it is among the dependencies
-    const uint32_t *dependencies;    // indexes of earlier nodes, rising
+    uint32_t branch;                 // the captured queue; the previous node there is
+                                     // not listed unless it is among the dependencies
+    const uint32_t *dependencies;    // indexes of earlier nodes, ascending
     uint32_t dependency_count;       // 0: a root
 };
 
