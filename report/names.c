@@ -4,7 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/siphash.h"
+
 struct weir__names {
+    struct weir_siphash_key key; // names come from files
     char **texts;
     size_t count;
     size_t capacity;
@@ -14,7 +17,10 @@ struct weir__names {
 
 struct weir__names *weir__names_create(void)
 {
-    return calloc(1, sizeof(struct weir__names));
+    struct weir__names *names = calloc(1, sizeof *names);
+    if (names)
+        (void)weir_siphash_random_key(&names->key);
+    return names;
 }
 
 void weir__names_destroy(struct weir__names *names)
@@ -28,13 +34,9 @@ void weir__names_destroy(struct weir__names *names)
     free(names);
 }
 
-// FNV-1a.
 static size_t slot_of(const struct weir__names *names, const char *text)
 {
-    uint64_t hash = 14695981039346656037u;
-    for (const char *at = text; *at; at++)
-        hash = (hash ^ (unsigned char)*at) * 1099511628211u;
-    size_t slot = (size_t)(hash ^ hash >> 32) & (names->slot_count - 1);
+    size_t slot = (size_t)weir_siphash(&names->key, text, strlen(text)) & (names->slot_count - 1);
     while (names->slots[slot] > 0 && strcmp(names->texts[names->slots[slot] - 1], text) != 0)
         slot = (slot + 1) & (names->slot_count - 1);
     return slot;

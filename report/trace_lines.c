@@ -3,10 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    LINE_LIMIT = 1 << 26
-};
-
 size_t weir__source_fetch(struct weir__source *source, char *data, size_t size)
 {
     if (!source->file) {
@@ -46,7 +42,7 @@ static enum weir__line_answer read_more(struct weir__lines *lines)
     if (lines->capacity - lines->end < WEIR__TRACE_CHUNK) {
         const size_t capacity =
             lines->capacity ? 2 * lines->capacity : 2 * (size_t)WEIR__TRACE_CHUNK;
-        if (lines->end > LINE_LIMIT)
+        if (lines->end > lines->limit)
             return WEIR__LINE_TOO_LONG;
         char *data = realloc(lines->data, capacity);
         if (!data)

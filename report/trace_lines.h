@@ -30,9 +30,10 @@ size_t weir__source_fetch(struct weir__source *source, char *data, size_t size);
 
 void weir__source_rewind(struct weir__source *source);
 
-// Zeroed but for `source`.
+// Zeroed but for `source` and `limit`, which may change between two lines.
 struct weir__lines {
     struct weir__source *source;
+    size_t limit; // of a line
     char *data;
     size_t capacity;
     size_t begin;
@@ -45,7 +46,7 @@ enum weir__line_answer {
     WEIR__LINE,
     WEIR__LINE_NONE, // the source has ended
     WEIR__LINE_NO_MEMORY,
-    WEIR__LINE_TOO_LONG // more than 64 MiB
+    WEIR__LINE_TOO_LONG // longer than the limit
 };
 
 // The next line without its end; `*out_whole` is false for a last line without one. It stays

@@ -1,5 +1,5 @@
 // A trace of Weir's is read line by line: a line is an event, and one that cannot be read
-// costs itself only. Any other layout is read whole, up to a limit.
+// costs itself only. Of any other layout too, one event at a time is in memory.
 #include "report/trace.h"
 
 #include <stdio.h>
@@ -11,11 +11,13 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "report/trace_lines.h"
+#include "report/trace_pieces.h"
 #include "report/trace_rows.h"
 #include "report/trace_storage.h"
 
 enum {
-    WHOLE_LIMIT = 1 << 29,
+    HEAD_LINE_LIMIT = 1 << 22, // the longest tells of thousands of devices
+    LINE_LIMIT = 1 << 26,
     BAD_LINE_LIMIT = 1000,
     DEFAULT_OPERATIONS = 10 * 1000 * 1000
 };
@@ -62,85 +64,142 @@ static bool refuse_answer(struct reader *reader, enum weir__line_answer answer)
                : weir__rows_no_memory(&reader->rows);
 }
 
-// Whole files.
+// Other layouts.
 
-static char *read_whole(struct reader *reader, size_t *out_size)
+static bool refuse_piece(struct reader *reader, const struct weir__pieces *pieces, uint64_t line,
+                         const char *why)
 {
-    char *data = NULL;
-    size_t size = 0;
-    size_t capacity = 0;
+    if (reader->source.damaged)
+        return refuse(reader, "its compressed data is damaged, and nothing can be read of it");
+    weir_text_about(reader->rows.message, reader->rows.message_size, reader->rows.name,
+                    "this is no trace, or a damaged one: line %llu: %s",
+                    (unsigned long long)(line + 1), why ? why : pieces->why);
+    return false;
+}
+
+static bool refuse_piece_answer(struct reader *reader, const struct weir__pieces *pieces,
+                                enum weir__piece_answer answer)
+{
+    return answer == WEIR__PIECE_NO_MEMORY
+               ? weir__rows_no_memory(&reader->rows)
+               : refuse_piece(reader, pieces, pieces->line, pieces->why);
+}
+
+// The piece as a value; NULL with a message.
+static json_t *parse_piece(struct reader *reader, const struct weir__pieces *pieces)
+{
+    json_error_t error;
+    if (weir__has_many_items(pieces->text, pieces->size)) {
+        refuse_piece(reader, pieces, pieces->begin, "a value of it has more than 131072 parts");
+        return NULL;
+    }
+    json_t *value = json_loadb(pieces->text, pieces->size, JSON_DECODE_ANY, &error);
+    if (!value && json_error_code(&error) == json_error_out_of_memory)
+        weir__rows_no_memory(&reader->rows);
+    else if (!value)
+        refuse_piece(reader, pieces, pieces->begin + (uint64_t)error.line - 1, error.text);
+    return value;
+}
+
+// The list is open.
+static bool take_list(struct reader *reader, struct weir__pieces *pieces)
+{
+    bool first = true;
     for (;;) {
-        if (capacity - size < WEIR__TRACE_CHUNK) {
-            capacity = capacity ? 2 * capacity : 4 * (size_t)WEIR__TRACE_CHUNK;
-            char *grown = realloc(data, capacity);
-            if (!grown) {
-                free(data);
-                weir__rows_no_memory(&reader->rows);
-                return NULL;
-            }
-            data = grown;
-        }
-        const size_t count = weir__source_fetch(&reader->source, data + size, WEIR__TRACE_CHUNK);
-        size += count;
-        if (count == 0)
-            break;
-        if (size > WHOLE_LIMIT) {
-            free(data);
-            refuse(reader, "it is no trace of Weir's, and longer than the 512 MiB up to which "
-                           "others are read");
-            return NULL;
-        }
-    }
-    *out_size = size;
-    return data;
-}
-
-static bool take_root(struct reader *reader, json_t *root)
-{
-    json_t *events = json_is_array(root) ? root : json_object_get(root, "traceEvents");
-    const char *key;
-    json_t *value;
-    if (!json_is_array(events))
-        return refuse(reader, "this is JSON without \"traceEvents\", so no trace");
-    if (json_is_object(root)) {
-        json_object_foreach(root, key, value)
-        {
-            if (!weir__rows_head(&reader->rows, key, value))
-                return false;
-        }
-    }
-    for (size_t i = 0; i < json_array_size(events); i++)
-        if (!weir__rows_event(&reader->rows, json_array_get(events, i)))
+        const enum weir__piece_answer answer = weir__pieces_next(pieces, ']', &first);
+        if (answer == WEIR__PIECE_NONE)
+            return true;
+        if (answer != WEIR__PIECE)
+            return refuse_piece_answer(reader, pieces, answer);
+        if (pieces->text[0] != '{')
+            continue; // no event
+        json_t *event = parse_piece(reader, pieces);
+        const bool ok = event && weir__rows_event(&reader->rows, event);
+        json_decref(event);
+        if (!ok)
             return false;
-    return true;
+    }
 }
 
+// The value of a key of the root.
+static bool take_head_value(struct reader *reader, struct weir__pieces *pieces, const char *key)
+{
+    const enum weir__piece_answer answer = weir__pieces_value(pieces, key);
+    if (answer != WEIR__PIECE)
+        return refuse_piece_answer(reader, pieces, answer);
+    if (!key)
+        return true;
+    json_t *value = parse_piece(reader, pieces);
+    const bool ok = value && weir__rows_head(&reader->rows, key, value);
+    json_decref(value);
+    return ok;
+}
+
+// The key that the piece is, with its quotes, if its value is wanted.
+static const char *wanted_key(const struct weir__pieces *pieces)
+{
+    static const char *const keys[] = {"weir", "baseTimeNanoseconds", "deviceProperties"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (pieces->size > 2 && is(pieces->text + 1, pieces->size - 2, keys[i]))
+            return keys[i];
+    return NULL;
+}
+
+// One pass over the root's members, for the head or for the events.
+static bool take_members(struct reader *reader, struct weir__pieces *pieces, bool events,
+                         bool *out_found)
+{
+    bool first = true;
+    for (;;) {
+        const enum weir__piece_answer answer = weir__pieces_next(pieces, '}', &first);
+        if (answer == WEIR__PIECE_NONE)
+            return true;
+        if (answer != WEIR__PIECE)
+            return refuse_piece_answer(reader, pieces, answer);
+        const bool is_events = is(pieces->text, pieces->size, "\"traceEvents\"");
+        const char *key = events ? NULL : wanted_key(pieces);
+        if (!weir__pieces_skip(pieces, ':'))
+            return refuse_piece(reader, pieces, pieces->line, "a key has no value");
+        const bool list = is_events && weir__pieces_peek(pieces) == '[';
+        *out_found = *out_found || list;
+        const bool ok = list && events ? weir__pieces_skip(pieces, '[') && take_list(reader, pieces)
+                                       : take_head_value(reader, pieces, key);
+        if (!ok)
+            return false;
+    }
+}
+
+static bool take_root(struct reader *reader, struct weir__pieces *pieces, bool events,
+                      bool *out_found)
+{
+    const int first = weir__pieces_peek(pieces);
+    if (first < 0 && !pieces->chunk)
+        return weir__rows_no_memory(&reader->rows);
+    if (first < 0 && !reader->source.damaged)
+        return refuse(reader, "the file is empty: nothing was traced, or it was not flushed");
+    if (weir__pieces_skip(pieces, '[')) {
+        *out_found = true;
+        return !events || take_list(reader, pieces);
+    }
+    return weir__pieces_skip(pieces, '{')
+               ? take_members(reader, pieces, events, out_found)
+               : refuse_piece(reader, pieces, pieces->line, "it is no object and no list");
+}
+
+// Twice, as what tells whose trace it is may stand after its events.
 static bool take_whole(struct reader *reader)
 {
-    size_t size = 0;
-    json_error_t error;
-    weir__source_rewind(&reader->source);
-    char *data = read_whole(reader, &size);
-    if (!data)
-        return false;
-    if (reader->source.damaged || strspn(data, " \t\r\n") >= size) {
-        free(data);
-        return refuse(reader, reader->source.damaged
-                                  ? "its compressed data is damaged, and nothing can be read of it"
-                                  : "the file is empty: nothing was traced, or it was not flushed");
+    bool ok = true;
+    bool found = false;
+    weir__lines_finish(&reader->lines);
+    for (int events = 0; events < 2 && ok; events++) {
+        struct weir__pieces pieces = {.source = &reader->source};
+        weir__source_rewind(&reader->source);
+        ok = take_root(reader, &pieces, events == 1, &found);
+        weir__pieces_finish(&pieces);
+        if (ok && !found)
+            return refuse(reader, "this is JSON without \"traceEvents\", so no trace");
     }
-    json_t *root = json_loadb(data, size, 0, &error);
-    free(data);
-    if (!root && json_error_code(&error) == json_error_out_of_memory)
-        return weir__rows_no_memory(&reader->rows);
-    if (!root) {
-        weir_text_about(reader->rows.message, reader->rows.message_size, reader->rows.name,
-                        "this is no trace, or a damaged one: line %d, column %d: %s", error.line,
-                        error.column, error.text);
-        return false;
-    }
-    const bool ok = take_root(reader, root);
-    json_decref(root);
     return ok;
 }
 
@@ -160,6 +219,10 @@ static enum head take_head_line(struct reader *reader, const char *text, size_t 
     const char *key;
     json_t *value;
     enum head answer = HEAD_DONE;
+    if (weir__has_many_items(text, size)) {
+        free(object);
+        return HEAD_FOREIGN;
+    }
     if (!object) {
         weir__rows_no_memory(&reader->rows);
         return HEAD_FAILED;
@@ -226,13 +289,14 @@ static bool take_event_line(struct reader *reader, const char *text, size_t size
     json_error_t error;
     if (is_for_others(text, size))
         return true;
-    json_t *event = json_loadb(text, size, 0, &error);
+    const bool many = weir__has_many_items(text, size);
+    json_t *event = many ? NULL : json_loadb(text, size, 0, &error);
     if (event) {
         const bool ok = weir__rows_event(&reader->rows, event);
         json_decref(event);
         return ok;
     }
-    if (json_error_code(&error) == json_error_out_of_memory)
+    if (!many && json_error_code(&error) == json_error_out_of_memory)
         return weir__rows_no_memory(&reader->rows);
     if (!whole)
         return true; // the end is missing, and that is told anyway
@@ -248,6 +312,7 @@ static bool take_events(struct reader *reader)
     const char *text;
     size_t size;
     bool whole;
+    reader->lines.limit = LINE_LIMIT;
     for (;;) {
         const enum weir__line_answer answer =
             weir__lines_next(&reader->lines, &text, &size, &whole);
@@ -323,6 +388,7 @@ static bool read_source(struct reader *reader, struct weir_trace **out_trace)
 {
     const size_t limit = reader->source.options->operation_limit;
     reader->lines.source = &reader->source;
+    reader->lines.limit = HEAD_LINE_LIMIT;
     reader->rows.trace = new_trace();
     reader->rows.operation_limit = limit ? limit : DEFAULT_OPERATIONS;
     const locale_t before = weir_c_locale_enter(); // jansson reads numbers with strtod()

@@ -36,19 +36,21 @@ void *weir__trace_allocate(struct weir_trace_storage *storage, size_t size)
     return data;
 }
 
-// FNV-1a.
-static size_t hash(const char *text)
+// The key is made at the first use. Nobody knows it, so nobody can write a file whose texts or
+// queues all meet in one slot.
+static const struct weir_siphash_key *key_of(struct weir_trace_storage *storage)
 {
-    uint64_t value = 14695981039346656037u;
-    for (; *text; text++)
-        value = (value ^ (unsigned char)*text) * 1099511628211u;
-    return (size_t)(value ^ value >> 32);
+    if (!storage->has_key)
+        (void)weir_siphash_random_key(&storage->key);
+    storage->has_key = true;
+    return &storage->key;
 }
 
 // The slot of `text`, or the free one where it belongs.
-static const char **slot_of(const char **texts, size_t slots, const char *text)
+static const char **slot_of(struct weir_trace_storage *storage, const char **texts, size_t slots,
+                            const char *text)
 {
-    size_t at = hash(text) & (slots - 1);
+    size_t at = (size_t)weir_siphash(key_of(storage), text, strlen(text)) & (slots - 1);
     while (texts[at] && strcmp(texts[at], text) != 0)
         at = (at + 1) & (slots - 1);
     return &texts[at];
@@ -62,7 +64,7 @@ static bool widen(struct weir_trace_storage *storage)
         return false;
     for (size_t i = 0; i < storage->text_slots; i++)
         if (storage->texts[i])
-            *slot_of(texts, slots, storage->texts[i]) = storage->texts[i];
+            *slot_of(storage, texts, slots, storage->texts[i]) = storage->texts[i];
     free(storage->texts);
     storage->texts = texts;
     storage->text_slots = slots;
@@ -75,7 +77,7 @@ const char *weir__trace_intern(struct weir_trace_storage *storage, const char *t
         return "";
     if (2 * storage->text_count >= storage->text_slots && !widen(storage))
         return NULL;
-    const char **slot = slot_of(storage->texts, storage->text_slots, text);
+    const char **slot = slot_of(storage, storage->texts, storage->text_slots, text);
     if (*slot)
         return *slot;
     const size_t size = strlen(text) + 1;
@@ -101,9 +103,9 @@ void *weir__trace_grow(void *items, size_t count, size_t *capacity, size_t item_
 
 static size_t queue_slot(const struct weir_trace *trace, uint64_t id)
 {
-    const struct weir_trace_storage *storage = trace->storage;
+    struct weir_trace_storage *storage = trace->storage;
     const size_t mask = storage->queue_slot_count - 1;
-    size_t at = (size_t)(id * 11400714819323198485u >> 20) & mask;
+    size_t at = (size_t)weir_siphash(key_of(storage), &id, sizeof id) & mask;
     while (storage->queue_slots[at] > 0 && trace->queues[storage->queue_slots[at] - 1].id != id)
         at = (at + 1) & mask;
     return at;

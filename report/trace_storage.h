@@ -5,10 +5,13 @@
 
 #include <weir/common.h>
 
+#include "base/siphash.h"
 #include "report/trace.h"
 
 struct weir_trace_storage {
     struct weir__block *blocks;
+    struct weir_siphash_key key; // of both tables
+    bool has_key;
     const char **texts; // a hash table of `text_slots`, a power of two
     size_t text_slots;
     size_t text_count;

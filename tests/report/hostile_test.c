@@ -1,0 +1,135 @@
+// Files made to cost the reader memory or time.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "base/clock.h"
+#include "report/trace.h"
+#include "tests/support/test.h"
+
+static char path[512];
+
+static const char *path_of(const char *name)
+{
+    snprintf(path, sizeof path, "%s/%s", weir_test_temp_dir(), name);
+    return path;
+}
+
+static void write_repeated(const char *head, const char *piece, size_t count, const char *tail)
+{
+    gzFile file = gzopen(path, "wb9");
+    ASSERT_NOT_NULL(file);
+    gzputs(file, head);
+    for (size_t i = 0; i < count; i++)
+        gzputs(file, piece);
+    gzputs(file, tail);
+    ASSERT_INT_EQ(gzclose(file), Z_OK);
+}
+
+// In a process of its own, whose most memory is asked for at its end.
+static void expect_small(bool readable, const char *words)
+{
+    enum {
+        MOST_KIB = 96 << 10
+    };
+    char message[512] = "";
+    struct weir_trace *trace = NULL;
+    struct rusage usage;
+    int status = -1;
+    fflush(NULL);
+    const pid_t child = fork();
+    if (child == 0) {
+        const bool read = weir_trace_read(path, NULL, &trace, message, sizeof message);
+        weir_trace_destroy(&trace);
+        getrusage(RUSAGE_SELF, &usage);
+        _exit(read != readable || !strstr(message, words) ? 1 : usage.ru_maxrss > MOST_KIB ? 2 : 0);
+    }
+    ASSERT_INT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_INT_EQ(WEXITSTATUS(status), 0);
+}
+
+// Forty MiB of text from forty KiB; as values they were 1.7 GiB.
+WEIR_TEST(Hostile, ManySmallValuesAreNotKept)
+{
+    path_of("list.json.gz");
+    write_repeated("{\"traceEvents\": [", "[],", (size_t)14 << 20, "1]}");
+    expect_small(true, "");
+    write_repeated("[", "{},", (size_t)8 << 20, "1]");
+    expect_small(true, "");
+}
+
+// As one event, and as one line of a trace of Weir's.
+WEIR_TEST(Hostile, AnEventOfManyValuesIsNotParsed)
+{
+    path_of("event.json.gz");
+    write_repeated("{\"traceEvents\": [{\"a\":[", "[],", (size_t)10 << 20, "1]}]}");
+    expect_small(false, "line 1: a value of it has more than 131072 parts");
+    write_repeated("{\n\"weir\": {\"format\":1},\n\"traceEvents\": [\n{\"a\":[", "[],",
+                   (size_t)10 << 20, "1]},\n]\n}\n");
+    expect_small(true, "");
+    write_repeated("{\n\"deviceProperties\": [", "[],", (size_t)10 << 20, "1],\n}");
+    expect_small(false, "parts");
+}
+
+// Microseconds that a trace takes with `count` queues, of the ids that `id_of` gives.
+static uint64_t read_queues(uint64_t (*id_of)(uint64_t), size_t count)
+{
+    char message[512] = "";
+    uint64_t best = UINT64_MAX;
+    FILE *file = fopen(path_of("queues.json"), "w");
+    if (!file)
+        return 0;
+    fputs("{\n\"weir\": {\"format\":1},\n\"traceEvents\": [\n", file);
+    for (size_t i = 0, number = 0; i < count; number++) {
+        const uint64_t id = id_of(number);
+        if (id > INT64_MAX)
+            continue; // no number of JSON's
+        fprintf(file,
+                "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":0,\"tid\":%llu,\"args\":{}},\n",
+                (unsigned long long)id);
+        i++;
+    }
+    fputs("]\n}\n", file);
+    if (fclose(file) != 0)
+        return 0;
+    for (int turn = 0; turn < 3; turn++) {
+        struct weir_trace *trace = NULL;
+        const uint64_t begin = weir_clock_now_ns();
+        EXPECT_TRUE(weir_trace_read(path, NULL, &trace, message, sizeof message));
+        const uint64_t took = (weir_clock_now_ns() - begin) / 1000;
+        EXPECT_SIZE_EQ(trace ? trace->queue_count : 0, count);
+        weir_trace_destroy(&trace);
+        best = took < best ? took : best;
+    }
+    return best;
+}
+
+static uint64_t same(uint64_t number)
+{
+    return number + 1;
+}
+
+// Their products with the golden ratio's number differ in the topmost bits only, so that a
+// table which multiplies by that puts all of them into one slot.
+static uint64_t meeting(uint64_t number)
+{
+    const uint64_t inverse = UINT64_C(0xf1de83e19937733d);
+    return inverse * (number << 44);
+}
+
+WEIR_TEST(Hostile, IdsThatMeetTakeNoLonger)
+{
+    enum {
+        QUEUES = 20000
+    };
+    ASSERT_TRUE(UINT64_C(0xf1de83e19937733d) * UINT64_C(11400714819323198485) == 1);
+    const uint64_t plain = read_queues(same, QUEUES);
+    const uint64_t met = read_queues(meeting, QUEUES);
+    weir_test_note("%llu us, and %llu us", (unsigned long long)plain, (unsigned long long)met);
+    EXPECT_TRUE(met < 4 * plain);
+    weir_test_note(NULL);
+}
