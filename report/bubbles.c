@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sum.h"
 #include "base/text.h"
 #include "report/report.h"
 
@@ -228,7 +229,7 @@ static bool measure(weir_report *report, bool of_bound)
     for (size_t i = 0; ok && !of_bound && i < gaps.count; i++) {
         const uint64_t length = gaps.items[i].end - gaps.items[i].begin;
         report->summary.bubbles++;
-        report->summary.bubbles_ns += length;
+        weir_sum_add(&report->summary.bubbles_ns, length);
         if (length > report->summary.longest_bubble_ns)
             report->summary.longest_bubble_ns = length;
     }

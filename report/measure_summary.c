@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/sum.h"
 #include "report/report.h"
 
 // As HTA tells them apart, which looks at nothing but the name.
@@ -90,8 +91,8 @@ bool weir__measure_summary(weir_report *report)
         const struct weir__run *run = &report->runs[i];
         if (!run->of_device)
             continue;
-        sum.most_ns += run->end - run->begin;
-        sum.least_ns += run->end - run->certain;
+        weir_sum_add(&sum.most_ns, run->end - run->begin);
+        weir_sum_add(&sum.least_ns, run->end - run->certain);
     }
     if (summary->span_ns > 0) {
         summary->speedup_least = (double)sum.least_ns / (double)summary->span_ns;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sum.h"
 #include "report/names.h"
 #include "report/report.h"
 
@@ -30,9 +31,9 @@ static void fill(const weir_report *report, struct grouping *grouping)
         struct group *group = &grouping->groups[grouping->group_of[i]];
         weir__cover_add(&group->most, run->begin, run->end);
         group->row.count++;
-        group->row.bytes += report->trace->operations[run->operation].bytes;
-        group->row.sum.most_ns += run->end - run->begin;
-        group->row.sum.least_ns += run->end - run->certain;
+        weir_sum_add(&group->row.bytes, report->trace->operations[run->operation].bytes);
+        weir_sum_add(&group->row.sum.most_ns, run->end - run->begin);
+        weir_sum_add(&group->row.sum.least_ns, run->end - run->certain);
         if (run->end - run->begin > group->row.longest_ns)
             group->row.longest_ns = run->end - run->begin;
     }

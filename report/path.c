@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sum.h"
 #include "report/names.h"
 #include "report/report.h"
 
@@ -38,7 +39,7 @@ static bool book(struct path *path, const char *name, uint64_t ns, uint64_t byte
     if (!row)
         return false;
     row->count++;
-    row->bytes += bytes;
+    weir_sum_add(&row->bytes, bytes);
     row->busy.most_ns += ns;
     if (ns > row->longest_ns)
         row->longest_ns = ns;

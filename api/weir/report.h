@@ -142,6 +142,7 @@ typedef enum weir_report_table {
 #define WEIR_REPORT_SUBMITTING "(not submitted yet)"
 #define WEIR_REPORT_LATENCY "(latency)"
 
+// A sum that would exceed UINT64_MAX stays at UINT64_MAX.
 struct weir_report_row {
     const char *name;
     uint32_t device; // index; of DEVICES, QUEUES and ENGINES

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sum.h"
 #include "cli/common/json.h"
 #include "cli/common/table.h"
 #include "cli/trace/trace.h"
@@ -81,7 +82,7 @@ static void add_up(struct entries *entries)
             continue;
         }
         for (size_t side = 0; side < 2; side++) {
-            entries->items[used - 1].ns[side] += entry.ns[side];
+            weir_sum_add(&entries->items[used - 1].ns[side], entry.ns[side]);
             entries->items[used - 1].count[side] += entry.count[side];
         }
     }
