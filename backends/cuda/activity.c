@@ -1,6 +1,6 @@
 // Times of operations by CUPTI, which writes a record of everything that the device
 // runs, with its start and its end. CUPTI is one for the whole process and its callbacks
-// know nobody, so what is here is one for the process too.
+// carry no user pointer, so what is here is one for the process too.
 //
 // Every operation gets a number of ours, the queue's and its own, which is pushed as an
 // external correlation id around its calls of the driver. For each such call CUPTI
@@ -90,7 +90,7 @@ static uint64_t get_64(const CUpti_Activity *record, size_t at)
     return value;
 }
 
-// The entry of an operation, or NULL when nobody waits for it any more.
+// The entry of an operation, or NULL when it is no longer waited for.
 static struct cu_timed *find_timed(const struct cu_queue *queue, uint64_t sequence)
 {
     struct cu_watch *watch = queue->watch;
@@ -538,7 +538,7 @@ static uint64_t last_whole(const struct cu_watch *watch, uint64_t tail, uint64_t
 }
 
 // CUPTI may lose records, and then the oldest entry would hold up all others. So when
-// entries behind it are whole, and some time has passed, those before them that are not
+// entries after it are whole, and some time has passed, those before them that are not
 // whole are given up.
 static bool may_leave(struct cu_watch *watch, uint64_t tail, uint64_t head)
 {

@@ -5,8 +5,8 @@
 // multiple of the pattern.
 //
 // The driver has no memset for patterns of 8 and 16 bytes on the device either:
-// the first one is written word by word, and then what is there is copied behind
-// itself, twice as much each time.
+// the first one is written word by word, and then what is there is copied to the bytes
+// after it, twice as much each time.
 #include <string.h>
 
 #include "backends/cuda/cu.h"

@@ -58,7 +58,7 @@ struct cu_compiler; // source.c
 // The state of a link.
 struct cu_module {
     const struct weir_host *host;
-    bool attribute_faults; // a word behind every operation
+    bool attribute_faults; // a progress word after every operation
     struct cu_symbols cu;
     int version; // of CUDA, that the driver supports: 13000 is 13.0
     struct cu_listed *listed;
@@ -160,15 +160,15 @@ struct cu_buffer {
 };
 
 enum {
-    CU_WATCH_ENTRIES = 4096, // operations whose times nobody has fetched yet
+    CU_WATCH_ENTRIES = 4096, // operations whose times were not fetched yet
     CU_NO_COMMANDS = 1 << 30,
 };
 
-// An operation whose time is to be told.
+// An operation whose time was asked for.
 struct cu_timed {
     uint64_t sequence;
     uint64_t submit_ns; // of the host's clock
-    CUevent event;      // behind it; NULL with CUPTI
+    CUevent event;      // recorded after it; NULL with CUPTI
     bool is_wait;       // no operation: when a wait was over
     // With CUPTI, under activity.c's lock: what was told so far, on the host's clock.
     uint32_t seen;
@@ -177,7 +177,7 @@ struct cu_timed {
     atomic_uint commands; // calls of the driver that it took; 0: not known yet
 };
 
-// Times of a queue's operations, until somebody fetches them: times.c.
+// Times of a queue's operations, until they are fetched: times.c.
 struct cu_watch {
     bool exact; // CUPTI tells them
     // The submitter's.
@@ -191,8 +191,8 @@ struct cu_watch {
     _Atomic uint64_t free_head;
     CUevent free[CU_WATCH_ENTRIES];
     uint64_t number;       // with CUPTI: the queue's, among all that are watched
-    pthread_mutex_t lock;  // of who fetches; guards what follows
-    _Atomic uint64_t tail; // who fetches moves it
+    pthread_mutex_t lock;  // held by the thread that fetches; guards what follows
+    _Atomic uint64_t tail; // moved by the thread that fetches
     CUevent near;          // the last event that was converted
     uint64_t end_ns;       // of the last one
     // With CUPTI: an entry that had its times when older ones had not, and when that was.
@@ -378,7 +378,7 @@ weir_status cu_submit_graph(const struct weir_link *link, struct cu_queue *queue
 
 // graph_parts.c
 
-// What a copy or fill consists of, on a queue with a builder, one behind the other.
+// The parts of a copy or fill, on a queue with a builder, one after the other.
 weir_status cu_build_copy(struct cu_builder *builder, const CUDA_MEMCPY2D *rectangle);
 weir_status cu_build_set(struct cu_builder *builder, CUdeviceptr dst, uint32_t value,
                          unsigned element_bytes, size_t count);
@@ -416,12 +416,12 @@ weir_status cu_history_init(struct cu_queue *queue, const weir_queue *object);
 // Accepts a queue without; the queue is on no list any more.
 void cu_history_finish(struct cu_queue *queue);
 
-// Notes an operation that the queue is about to be given, and in front of some
+// Notes an operation that the queue is about to be given, and before some
 // records has the stream write how far it has come. Within the device's context.
 void cu_history_note(const struct weir_link *link, struct cu_queue *queue,
                      const struct weir_operation *operation);
 // Has the stream write that it has come past an operation, if faults are to be
-// attributed. Behind it, within the device's context.
+// attributed. After it, within the device's context.
 void cu_history_mark(struct cu_queue *queue, const struct weir_operation *operation);
 
 // A copy of a name that lives as long as the device; one for each name. NULL: no memory.

@@ -95,26 +95,26 @@ weir_status cu_records_init(struct cu_queue *queue)
 weir_status cu_submit_record(struct cu_queue *queue, uint64_t sequence)
 {
     struct cu_device *device = queue->device;
-    struct weir_kit_mark *mark;
+    struct weir_kit_event *event;
     if (queue->timing)
         cu_timeline_advance(device);
-    weir_status status = weir_kit_records_take(queue->records, &mark);
-    if (!mark)
+    weir_status status = weir_kit_records_take(queue->records, &event);
+    if (!event)
         return status;
-    CUresult code = device->module->cu.cuEventRecord(mark->native, queue->stream);
+    CUresult code = device->module->cu.cuEventRecord(event->native, queue->stream);
     if (code == CUDA_SUCCESS)
-        return weir_kit_records_append(queue->records, sequence, mark);
-    weir_kit_records_cancel(queue->records, mark);
+        return weir_kit_records_append(queue->records, sequence, event);
+    weir_kit_records_cancel(queue->records, event);
     return cu_native_error(device, "cuEventRecord", code, "record");
 }
 
 weir_status cu_submit_wait(struct cu_queue *queue, struct cu_queue *producer, uint64_t sequence)
 {
-    struct weir_kit_mark *mark = weir_kit_records_hold(producer->records, sequence);
-    if (!mark)
+    struct weir_kit_event *event = weir_kit_records_hold(producer->records, sequence);
+    if (!event)
         return WEIR_OK;
-    CUresult code = queue->device->module->cu.cuStreamWaitEvent(queue->stream, mark->native, 0);
-    weir_kit_records_release(producer->records, mark);
+    CUresult code = queue->device->module->cu.cuStreamWaitEvent(queue->stream, event->native, 0);
+    weir_kit_records_release(producer->records, event);
     if (code == CUDA_SUCCESS)
         return WEIR_OK;
     return cu_native_error(queue->device, "cuStreamWaitEvent", code, "wait");

@@ -1,22 +1,22 @@
-// Which operation took the context with it. After a fault the driver answers every
-// call with the same code, also questions about events that are complete, and says
-// nothing of the kernel. So each queue keeps a history of what it was given, and
-// its stream writes into pinned memory how far it has come: such a progress word
-// survives. What lies behind the word, and behind what the host has seen complete,
-// is suspect.
+// Finds the operation whose fault destroyed the context. After a fault the driver answers every
+// call with the same code, also questions about events that are complete, and does not
+// name the kernel. So each queue keeps a history of the operations that it was given, and
+// its stream writes its progress into pinned memory: such a progress word
+// survives the fault. Operations after the word, and after what the host has seen complete,
+// are suspects.
 //
-// A word costs the submitter about 0.8 us on an H200, so one is written in front of
-// a record only, and only when WORD_DISTANCE operations are behind the last one or
+// Writing a word costs the submitter about 0.8 us on an H200, so one is written before
+// a record only, and only when WORD_DISTANCE operations have followed the last one or
 // the kernel's clock has ticked since. That clock costs 3 ns to read where the
-// precise one costs 23, and it is there for queues that are given little. With
-// `attribute_faults` every operation has a word, so a queue's oldest unfinished one
-// is known. It ran, unless a wait in front of it can be shown to be open.
+// precise one costs 23; it serves queues that are given few operations. With
+// `attribute_faults` every operation is followed by a word, so a queue's oldest unfinished one
+// is known. It ran, unless a wait before it can be shown to be open.
 //
-// In front of a record, not behind it: a queue is destroyed when its last record is
+// Before a record, not after it: a queue is destroyed when its last record is
 // complete, and its word may then be given to another queue.
 //
 // Histories are written by one thread and read by any, while it writes: an entry's
-// sequence is 0 while the rest of it changes, and what is read in between is left out.
+// sequence is 0 while the rest of it changes, and entries read in that state are left out.
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -101,7 +101,7 @@ struct cu_words {
     struct kept_name *names;
 };
 
-// The fault that took a device from this process, for those who open it again.
+// The fault that made a device unusable in this process, for the report when it is opened again.
 static pthread_mutex_t earlier_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
     bool any;
@@ -267,8 +267,8 @@ static void write_word_if_due(struct cu_queue *queue, uint64_t sequence)
     write_word(queue, sequence);
 }
 
-// An entry is written between begin_entry() and end_entry(). Release on every store
-// keeps them behind the first, as acquire on every load keeps them in front of the last.
+// An entry is written between begin_entry() and end_entry(). Release on every store orders
+// them after the first store, as acquire on every load orders them before the last load.
 static struct entry *begin_entry(struct cu_history *history)
 {
     const uint64_t count = atomic_load_explicit(&history->count, memory_order_relaxed);

@@ -3,8 +3,8 @@
 // executable graph from the parts of all nodes. The old one may be running; the driver
 // frees it when it is done.
 //
-// The driver keeps launches of one executable graph in order, on whatever streams. Only
-// behind a new one the first launch is put behind the last of the old one here.
+// The driver keeps launches of one executable graph in order, on whatever streams. Only the
+// first launch of a new one must be made to wait for the last launch of the old one, here.
 //
 // Memory that a copy between HOST buffers goes through belongs to the graph, as its
 // launches never overlap.
@@ -23,7 +23,7 @@ struct cu_graph {
     uint32_t most_dependencies;
     struct cu_node *nodes;
     CUstream stream;  // of the last launch; NULL: none
-    bool must_follow; // the next launch comes behind `followed`, unless it is on that stream
+    bool must_follow; // the next launch waits for `followed`, unless it is on that stream
     CUevent followed;
 };
 
@@ -48,41 +48,41 @@ static weir_status refuse(const struct cu_graph *graph, const struct cu_node *no
 // The driver's graphs.
 
 static CUresult add_native(const struct cu_graph *graph, CUgraph native, struct cu_part *part,
-                           const CUgraphNode *behind, size_t count, const char **out_call)
+                           const CUgraphNode *dependencies, size_t count, const char **out_call)
 {
     const struct cu_symbols *cu = symbols_of(graph);
     switch (part->kind) {
     case CU_PART_COPY:
         *out_call = "cuGraphAddMemcpyNode";
-        return cu->cuGraphAddMemcpyNode(&part->fresh, native, behind, count, &part->u.copy,
+        return cu->cuGraphAddMemcpyNode(&part->fresh, native, dependencies, count, &part->u.copy,
                                         graph->device->context);
     case CU_PART_SET:
         *out_call = "cuGraphAddMemsetNode";
-        return cu->cuGraphAddMemsetNode(&part->fresh, native, behind, count, &part->u.set,
+        return cu->cuGraphAddMemsetNode(&part->fresh, native, dependencies, count, &part->u.set,
                                         graph->device->context);
     case CU_PART_LAUNCH:
         break;
     }
     *out_call = "cuGraphAddKernelNode";
-    return cu->cuGraphAddKernelNode(&part->fresh, native, behind, count, &part->u.launch);
+    return cu->cuGraphAddKernelNode(&part->fresh, native, dependencies, count, &part->u.launch);
 }
 
-// `behind` has room for the dependencies.
+// `dependencies` has room for those of any node.
 static weir_status add_node(const struct cu_graph *graph, CUgraph native, struct cu_node *node,
-                            CUgraphNode *behind)
+                            CUgraphNode *dependencies)
 {
     size_t count = node->dependency_count;
     for (size_t i = 0; i < count; i++) {
         const struct cu_parts *other = &graph->nodes[node->dependencies[i]].parts;
-        behind[i] = other->parts[other->count - 1].fresh;
+        dependencies[i] = other->parts[other->count - 1].fresh;
     }
     for (size_t i = 0; i < node->parts.count; i++) {
         struct cu_part *part = &node->parts.parts[i];
         const char *call;
-        CUresult code = add_native(graph, native, part, behind, count, &call);
+        CUresult code = add_native(graph, native, part, dependencies, count, &call);
         if (code != CUDA_SUCCESS)
             return refuse(graph, node, call, code);
-        behind[0] = part->fresh;
+        dependencies[0] = part->fresh;
         count = 1;
     }
     return WEIR_OK;
@@ -91,13 +91,14 @@ static weir_status add_node(const struct cu_graph *graph, CUgraph native, struct
 static weir_status add_nodes(const struct cu_graph *graph, CUgraph native)
 {
     const struct weir_host *host = host_of(graph);
-    CUgraphNode *behind = host->allocate((graph->most_dependencies + 1) * sizeof(CUgraphNode));
-    if (!behind)
+    CUgraphNode *dependencies =
+        host->allocate((graph->most_dependencies + 1) * sizeof(CUgraphNode));
+    if (!dependencies)
         return weir_host_no_memory(host, "a graph");
     weir_status status = WEIR_OK;
     for (uint32_t i = 0; i < graph->node_count && status == WEIR_OK; i++)
-        status = add_node(graph, native, &graph->nodes[i], behind);
-    host->release(behind);
+        status = add_node(graph, native, &graph->nodes[i], dependencies);
+    host->release(dependencies);
     return status;
 }
 
@@ -289,10 +290,10 @@ static const struct cu_queue *find_queue(const struct cu_device *device, CUstrea
     return found;
 }
 
-// Marks the end of a stream that was left and must not be touched, by one that waits for its
-// last record. The driver lets go of that one when it has.
-static CUresult record_behind(const struct cu_symbols *cu, CUevent end, CUevent followed,
-                              const char **out_call)
+// Marks the end of a stream that was left and must not be touched, by another that waits for its
+// last record. The driver frees that other stream once it has waited.
+static CUresult record_after(const struct cu_symbols *cu, CUevent end, CUevent followed,
+                             const char **out_call)
 {
     CUstream stream;
     *out_call = "cuStreamCreateWithPriority";
@@ -311,7 +312,7 @@ static CUresult record_behind(const struct cu_symbols *cu, CUevent end, CUevent 
 
 // Marks the end of the last launch, for the first one of a new executable graph. A stream
 // that is gone had finished, and so has one that was left without a record. Recording under
-// the lock may take until the stream has room, which it gets without anybody's help.
+// the lock may take until the stream has room, which it gets without this lock.
 static weir_status mark_last_launch(struct cu_graph *graph)
 {
     struct cu_device *device = graph->device;
@@ -330,7 +331,7 @@ static weir_status mark_last_launch(struct cu_graph *graph)
     const bool follow = queue && (!queue->left || queue->end);
     const char *call = "cuEventRecord";
     if (follow && queue->left)
-        code = record_behind(cu, queue->end, graph->followed, &call);
+        code = record_after(cu, queue->end, graph->followed, &call);
     else if (follow)
         code = cu->cuEventRecord(graph->followed, graph->stream);
     pthread_mutex_unlock(&device->lock);

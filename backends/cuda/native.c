@@ -88,7 +88,7 @@ static weir_status refuse_end(const struct cu_buffer *buffer, CUdeviceptr native
                           (unsigned long long)native, there, buffer->size);
 }
 
-// An allocation may be made of several that lie one behind the other (expandable segments
+// An allocation may be made of several at adjacent addresses (expandable segments
 // of PyTorch's), and the driver tells of one at a time.
 static weir_status check_range(const struct cu_buffer *buffer, CUdeviceptr native)
 {

@@ -1,4 +1,4 @@
-// Run-time source. The dialect's prelude goes in front of it, and NVRTC makes a
+// Run-time source. The dialect's prelude is put before it, and NVRTC makes a
 // cubin for the device, or PTX where NVRTC is older than the device. NVRTC is a
 // large library that most programs never need, so it is opened at the first use.
 #include <stdio.h>
@@ -188,7 +188,7 @@ static weir_status report_build(const struct build *build, nvrtcResult code, con
         .source = "cuda",
         .log = log,
         .options = options,
-        .mark = "error",
+        .sought = "error",
         .failed = code != NVRTC_SUCCESS,
         .call = "nvrtcCompileProgram",
         .code = (int)code,

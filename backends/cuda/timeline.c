@@ -6,7 +6,7 @@
 // Each anchor's own time is a sum of differences. The error of a difference is at
 // most 2^-24 of it, so between two times of a device it is at most 60 ns and
 // 1.2e-7 of what lies between them, as long as each lies within a second of an
-// anchor. Where a queue runs on for longer with nobody asking, there is no anchor;
+// anchor. Where a queue runs for longer without a question for its times, there is no anchor;
 // then the record before it in the queue serves, if that is nearer. The clock that
 // the events are stamped with has a resolution of its own (about 500 ns).
 //

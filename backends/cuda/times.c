@@ -1,12 +1,12 @@
-// Times of operations, for plugins that want them. Where CUPTI is there the driver tells
-// both ends (activity.c). Else a timed event follows each operation, and each wait: an
-// operation began no earlier than the one before it ended, the last wait before it was
-// over, and it was submitted; when exactly, nobody tells.
+// Times of operations, for plugins that need them. Where CUPTI is there, it tells
+// start and end (activity.c). Else a timed event follows each operation, and each wait: an
+// operation began no earlier than the end of the one before it, the end of the last wait before
+// it, and its submission; the driver does not tell when exactly.
 //
-// The ring of a queue has one writer, who submits, and one reader, who fetches and holds
-// the lock meanwhile. The writer takes the lock only to drop the oldest entries of a
-// full ring, and drops its own where somebody is fetching. Events go back through a
-// ring of the other direction.
+// The ring of a queue has one writer, the thread that submits, and one reader, the thread that
+// fetches, which holds the lock meanwhile. The writer takes the lock only to drop the oldest
+// entries of a full ring, and drops its own entry while times are being fetched. Events
+// return through a ring of the other direction.
 #include "backends/cuda/cu.h"
 #include "base/clock.h"
 

@@ -63,7 +63,7 @@ weir_status weir_kit_build_report(const struct weir_host *host, const struct wei
     snprintf(detail.native_name, sizeof detail.native_name, "%s", build->name);
     snprintf(detail.message, sizeof detail.message, "the program does not build with '%s': %s",
              build->options,
-             told ? weir_text_line_with(build->log, build->mark) : "there is no log");
+             told ? weir_text_line_with(build->log, build->sought) : "there is no log");
     cut_end(detail.message);
     return host->error(&detail);
 }

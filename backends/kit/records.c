@@ -1,14 +1,13 @@
 // A ring of records, the oldest first. Records of an in-order queue complete in order,
-// so a number (`completed`) says for most of them that they are, and a search by
-// halves finds the others.
+// so one number (`completed`) answers for most of them, and a binary search finds the others.
 //
-// Where events are used again, marks are only taken back by the thread that submits, when it
+// Events that are used again are only taken back by the thread that submits, when it
 // has run out of them. One or two questions tell how much of the ring is complete. Other
-// threads hold a mark by its count of users while they ask the driver about it; a held mark,
+// threads hold an event by its count of users while they ask the driver about it; a held event,
 // and what was recorded after it, stays in the ring.
 //
 // Where each record has an event of its own, a driver may tell of a failure at one record
-// alone, so each is asked about, by whoever comes first, under the lock.
+// alone, so each is asked about, under the lock, by whichever thread needs an answer first.
 #include <weir/kit/records.h>
 
 #include <inttypes.h>
@@ -27,14 +26,14 @@
 
 struct record {
     uint64_t sequence;
-    struct weir_kit_mark *mark;
+    struct weir_kit_event *event;
 };
 
-struct mark_block {
-    struct mark_block *next;
-    size_t used; // marks that were given out once
+struct event_block {
+    struct event_block *next;
+    size_t used; // events that were given out once
     size_t capacity;
-    struct weir_kit_mark marks[];
+    struct weir_kit_event events[];
 };
 
 struct record_time {
@@ -53,23 +52,23 @@ struct weir_kit_records {
     // Of the thread that submits.
     size_t reap_at; // so many records in the ring make it worth to look for complete ones
     size_t reap_least;
-    struct mark_block *blocks;
+    struct event_block *blocks;
     // Under the lock.
     struct weir_biased_lock lock;
     struct record *ring;
     size_t first;
     size_t count;
-    size_t capacity;                // a power of two
-    uint64_t recorded;              // records so far
-    struct weir_kit_mark *returned; // free, and not taken over by the submitter yet
-    enum weir_kit_state asked;      // what the last question of ask_each() came to
+    size_t capacity;                 // a power of two
+    uint64_t recorded;               // records so far
+    struct weir_kit_event *returned; // free, and not taken over by the submitter yet
+    enum weir_kit_state asked;       // what the last question of ask_each() came to
     int asked_code;
     _Atomic uint64_t failed; // the first record that failed; 0: none
     int failed_code;
     struct record_time *times; // ring, by the number of the record
     uint32_t history;          // its size; 0: no times
     uint64_t converted;        // records whose time is known
-    struct weir_kit_mark *converted_mark;
+    struct weir_kit_event *converted_event;
 };
 
 static const struct weir_lock_kind records_lock = {"the lock of a queue's records", 0};
@@ -79,10 +78,10 @@ static struct record *record_at(const weir_kit_records *records, size_t index)
     return &records->ring[(records->first + index) & (records->capacity - 1)];
 }
 
-static bool add_marks(weir_kit_records *records, size_t capacity)
+static bool add_events(weir_kit_records *records, size_t capacity)
 {
-    struct mark_block *block =
-        records->host->allocate(sizeof *block + capacity * sizeof block->marks[0]);
+    struct event_block *block =
+        records->host->allocate(sizeof *block + capacity * sizeof block->events[0]);
     if (!block)
         return false;
     block->capacity = capacity;
@@ -112,7 +111,7 @@ weir_status weir_kit_records_create(const struct weir_kit_records_params *params
     if (records->history > 0)
         records->times = host->allocate(records->history * sizeof *records->times);
     if (!records->ring || (records->history > 0 && !records->times) ||
-        !add_marks(records, records->capacity)) {
+        !add_events(records, records->capacity)) {
         weir_kit_records_destroy(&records);
         return weir_host_no_memory(host, "the records of a queue");
     }
@@ -127,11 +126,11 @@ void weir_kit_records_destroy(weir_kit_records **out_records)
         return;
     const struct weir_host *host = records->host;
     while (records->blocks) {
-        struct mark_block *block = records->blocks;
+        struct event_block *block = records->blocks;
         records->blocks = block->next;
         for (size_t i = 0; i < block->used; i++) {
-            if (block->marks[i].native)
-                records->ops->destroy(records->queue, block->marks[i].native);
+            if (block->events[i].native)
+                records->ops->destroy(records->queue, block->events[i].native);
         }
         host->release(block);
     }
@@ -190,37 +189,37 @@ static size_t count_known(const weir_kit_records *records)
     return find_record(records, weir_kit_records_completed(records) + 1);
 }
 
-struct weir_kit_mark *weir_kit_records_hold(weir_kit_records *records, uint64_t sequence)
+struct weir_kit_event *weir_kit_records_hold(weir_kit_records *records, uint64_t sequence)
 {
-    struct weir_kit_mark *mark = NULL;
+    struct weir_kit_event *event = NULL;
     if (weir_kit_records_completed(records) >= sequence)
         return NULL;
     weir_biased_lock_take(&records->lock);
     const size_t index = find_record(records, sequence);
     if (index < records->count) {
-        mark = record_at(records, index)->mark;
-        mark->users++;
+        event = record_at(records, index)->event;
+        event->users++;
     }
     weir_biased_lock_release(&records->lock);
-    return mark;
+    return event;
 }
 
-struct weir_kit_mark *weir_kit_records_hold_last(weir_kit_records *records)
+struct weir_kit_event *weir_kit_records_hold_last(weir_kit_records *records)
 {
-    struct weir_kit_mark *mark = NULL;
+    struct weir_kit_event *event = NULL;
     weir_biased_lock_take(&records->lock);
     if (records->count > 0) {
-        mark = record_at(records, records->count - 1)->mark;
-        mark->users++;
+        event = record_at(records, records->count - 1)->event;
+        event->users++;
     }
     weir_biased_lock_release(&records->lock);
-    return mark;
+    return event;
 }
 
-void weir_kit_records_release(weir_kit_records *records, struct weir_kit_mark *mark)
+void weir_kit_records_release(weir_kit_records *records, struct weir_kit_event *event)
 {
     weir_biased_lock_take(&records->lock);
-    mark->users--;
+    event->users--;
     weir_biased_lock_release(&records->lock);
 }
 
@@ -239,16 +238,16 @@ static void convert(weir_kit_records *records, size_t count)
     const uint64_t first = records->recorded - records->count; // number of the ring's first
     for (; records->converted < first + count; records->converted++) {
         const struct record *record = record_at(records, (size_t)(records->converted - first));
-        const struct weir_kit_mark *before = records->converted_mark;
+        const struct weir_kit_event *before = records->converted_event;
         const uint64_t before_ns =
             records->converted ? time_at(records, records->converted - 1)->time_ns : 0;
         uint64_t time_ns = before_ns;
-        const int code = records->ops->time(records->queue, record->mark->native,
+        const int code = records->ops->time(records->queue, record->event->native,
                                             before ? before->native : NULL, before_ns, &time_ns);
         const uint64_t later_ns = time_ns > before_ns ? time_ns : before_ns;
         *time_at(records, records->converted) =
             (struct record_time){record->sequence, code == 0 ? later_ns : before_ns, code};
-        records->converted_mark = code == 0 ? record->mark : NULL;
+        records->converted_event = code == 0 ? record->event : NULL;
     }
 }
 
@@ -272,12 +271,12 @@ static bool find_time(const weir_kit_records *records, uint64_t sequence,
     return true;
 }
 
-// Taking marks back. All under the lock.
+// Taking events back. All under the lock.
 
 static enum weir_kit_state ask(const weir_kit_records *records, size_t index, int *out_code)
 {
     *out_code = 0;
-    return records->ops->query(records->queue, record_at(records, index)->mark->native, out_code);
+    return records->ops->query(records->queue, record_at(records, index)->event->native, out_code);
 }
 
 // Asks about the oldest records that are not known to be complete, `limit` at most, until one
@@ -315,7 +314,7 @@ static size_t count_complete(const weir_kit_records *records)
     return complete;
 }
 
-// Takes back the marks of the first `complete` records, up to one that is held. The last of a
+// Takes back the events of the first `complete` records, up to one that is held. The last of a
 // timed queue stays, to measure the next from.
 static void take_back(weir_kit_records *records, size_t complete)
 {
@@ -323,20 +322,20 @@ static void take_back(weir_kit_records *records, size_t complete)
         convert(records, complete);
         complete = complete > 0 ? complete - 1 : 0;
     }
-    for (; complete > 0 && record_at(records, 0)->mark->users == 0; complete--) {
-        struct weir_kit_mark *mark = record_at(records, 0)->mark;
+    for (; complete > 0 && record_at(records, 0)->event->users == 0; complete--) {
+        struct weir_kit_event *event = record_at(records, 0)->event;
         if (!records->reused) {
-            records->ops->destroy(records->queue, mark->native);
-            mark->native = NULL;
+            records->ops->destroy(records->queue, event->native);
+            event->native = NULL;
         }
-        mark->next = records->returned;
-        records->returned = mark;
+        event->next = records->returned;
+        records->returned = event;
         records->first = (records->first + 1) & (records->capacity - 1);
         records->count--;
     }
 }
 
-// For the submitter, the marks that have come back.
+// Hands the submitter the events that have come back.
 static void take_over(weir_kit_records *records)
 {
     if (records->head.free)
@@ -345,6 +344,7 @@ static void take_over(weir_kit_records *records)
     records->returned = NULL;
 }
 
+// Takes back the events of complete records, for the submitter to use again.
 static void reap(weir_kit_records *records)
 {
     weir_biased_lock_take(&records->lock);
@@ -370,45 +370,45 @@ static bool is_worth_it(const weir_kit_records *records)
             weir_kit_records_completed(records) >= record_at(records, 0)->sequence);
 }
 
-static weir_status create_mark(weir_kit_records *records, struct weir_kit_mark **out_mark)
+static weir_status create_event(weir_kit_records *records, struct weir_kit_event **out_event)
 {
-    struct mark_block *block = records->blocks;
+    struct event_block *block = records->blocks;
     if (block->used == block->capacity) {
-        if (!add_marks(records, block->capacity))
+        if (!add_events(records, block->capacity))
             return weir_host_no_memory(records->host, "the records of a queue");
         block = records->blocks;
     }
-    struct weir_kit_mark *mark = &block->marks[block->used];
+    struct weir_kit_event *event = &block->events[block->used];
     if (records->reused) {
-        weir_status status = records->ops->create(records->queue, &mark->native);
+        weir_status status = records->ops->create(records->queue, &event->native);
         if (status < 0) {
-            mark->native = NULL;
+            event->native = NULL;
             return status;
         }
     }
     block->used++;
-    *out_mark = mark;
+    *out_event = event;
     return WEIR_OK;
 }
 
-weir_status weir_kit_records_refill(weir_kit_records *records, struct weir_kit_mark **out_mark)
+weir_status weir_kit_records_refill(weir_kit_records *records, struct weir_kit_event **out_event)
 {
-    *out_mark = NULL;
+    *out_event = NULL;
     if (is_worth_it(records))
         reap(records);
     if (!records->head.free)
-        return create_mark(records, out_mark);
-    return weir_kit_records_take(records, out_mark);
+        return create_event(records, out_event);
+    return weir_kit_records_take(records, out_event);
 }
 
-void weir_kit_records_cancel(weir_kit_records *records, struct weir_kit_mark *mark)
+void weir_kit_records_cancel(weir_kit_records *records, struct weir_kit_event *event)
 {
-    if (!records->reused && mark->native) {
-        records->ops->destroy(records->queue, mark->native);
-        mark->native = NULL;
+    if (!records->reused && event->native) {
+        records->ops->destroy(records->queue, event->native);
+        event->native = NULL;
     }
-    mark->next = records->head.free;
-    records->head.free = mark;
+    event->next = records->head.free;
+    records->head.free = event;
 }
 
 // Doubles the ring. Under the lock.
@@ -427,7 +427,7 @@ static bool grow(weir_kit_records *records)
 }
 
 weir_status weir_kit_records_append(weir_kit_records *records, uint64_t sequence,
-                                    struct weir_kit_mark *mark)
+                                    struct weir_kit_event *event)
 {
     weir_biased_lock_take(&records->lock);
     if (!records->reused) {
@@ -437,14 +437,14 @@ weir_status weir_kit_records_append(weir_kit_records *records, uint64_t sequence
     }
     const bool fits = records->count < records->capacity || grow(records);
     if (fits) {
-        *record_at(records, records->count) = (struct record){sequence, mark};
+        *record_at(records, records->count) = (struct record){sequence, event};
         records->count++;
         records->recorded++;
     }
     weir_biased_lock_release(&records->lock);
     if (fits)
         return WEIR_OK;
-    weir_kit_records_cancel(records, mark);
+    weir_kit_records_cancel(records, event);
     return weir_host_no_memory(records->host, "the records of a queue");
 }
 
@@ -494,11 +494,11 @@ static weir_status take_answer(weir_kit_records *records, enum weir_kit_state st
 static weir_status query_one(weir_kit_records *records, uint64_t sequence)
 {
     int code = 0;
-    struct weir_kit_mark *mark = weir_kit_records_hold(records, sequence);
-    if (!mark)
+    struct weir_kit_event *event = weir_kit_records_hold(records, sequence);
+    if (!event)
         return answer_complete(records, sequence);
-    const enum weir_kit_state state = records->ops->query(records->queue, mark->native, &code);
-    weir_kit_records_release(records, mark);
+    const enum weir_kit_state state = records->ops->query(records->queue, event->native, &code);
+    weir_kit_records_release(records, event);
     return take_answer(records, state, code, WEIR_KIT_ASKED, sequence);
 }
 
@@ -543,11 +543,11 @@ static weir_status poll_until(weir_kit_records *records, uint64_t sequence, uint
 static weir_status wait_in_driver(weir_kit_records *records, uint64_t sequence)
 {
     int code = 0;
-    struct weir_kit_mark *mark = weir_kit_records_hold(records, sequence);
-    if (!mark)
+    struct weir_kit_event *event = weir_kit_records_hold(records, sequence);
+    if (!event)
         return weir_kit_records_query(records, sequence);
-    const enum weir_kit_state state = records->ops->wait(records->queue, mark->native, &code);
-    weir_kit_records_release(records, mark);
+    const enum weir_kit_state state = records->ops->wait(records->queue, event->native, &code);
+    weir_kit_records_release(records, event);
     if (state != WEIR_KIT_UNKNOWN && !records->reused)
         return poll_until(records, sequence, WEIR_FOREVER);
     return take_answer(records, state, code, WEIR_KIT_WAITED, sequence);

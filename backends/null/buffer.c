@@ -7,7 +7,7 @@ weir_status null_buffer_create(const struct weir_link *link, weir_device *device
                                weir_buffer *buffer, const struct weir_buffer_setup *setup,
                                void **out_data, void **out_pointer)
 {
-    // The bytes follow the structure in one block, behind what alignment needs.
+    // The bytes follow the structure in one block, after the padding for alignment.
     size_t extra = setup->user_pointer ? 0 : NULL_ALIGNMENT + setup->size;
     struct null_buffer *own = link->host->allocate(sizeof *own + extra);
 
@@ -17,9 +17,9 @@ weir_status null_buffer_create(const struct weir_link *link, weir_device *device
                               "no host memory is left for buffer '%s' of %zu bytes",
                               weir_buffer_object(buffer)->label, setup->size);
 
-    uintptr_t behind = (uintptr_t)(own + 1) + NULL_ALIGNMENT - 1;
-    own->bytes = setup->user_pointer ? setup->user_pointer
-                                     : (unsigned char *)(behind - behind % NULL_ALIGNMENT);
+    const uintptr_t last = (uintptr_t)(own + 1) + NULL_ALIGNMENT - 1;
+    own->bytes =
+        setup->user_pointer ? setup->user_pointer : (unsigned char *)(last - last % NULL_ALIGNMENT);
     *out_data = own;
     *out_pointer = setup->placement == WEIR_PLACE_HOST ? own->bytes : NULL;
     return WEIR_OK;

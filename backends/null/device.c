@@ -1,4 +1,4 @@
-// Devices. There is nothing behind them, so they carry no data; a real backend
+// Devices. They have no driver, so they carry no data; a real backend
 // opens the device's context in device_create and keeps it in `*out_data`.
 #include "backends/null/null.h"
 

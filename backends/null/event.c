@@ -1,9 +1,9 @@
 // Events. A record names a point of its queue by sequence number; which native
-// event stands behind it is the backend's own affair, and so is their reuse. As
+// event marks it is the backend's own affair, and so is their reuse. As
 // records are complete at once, the last one's number is all there is to keep.
 //
 // The number is stored with release order and read with acquire order, so that
-// a thread that has seen an event complete also sees the bytes behind it.
+// a thread that has seen an event complete also sees the bytes that were written before it.
 #include "backends/null/null.h"
 
 #include <inttypes.h>

@@ -16,7 +16,7 @@ weir_status null_open(struct weir_link *link, const struct weir_setting *setting
     return WEIR_OK;
 }
 
-// Vendor libraries stay loaded: they leave threads and exit handlers behind.
+// Vendor libraries stay loaded: they leave threads and exit handlers running.
 void null_close(const struct weir_link *link)
 {
     link->host->release(link->state);

@@ -17,7 +17,7 @@
 enum {
     NULL_ALIGNMENT = 64,         // of buffers and of argument offsets, in bytes
     NULL_TIMING_HISTORY = 1024,  // timed records that a queue keeps
-    NULL_OPERATION_TIMES = 8192, // and times of operations that nobody has fetched yet
+    NULL_OPERATION_TIMES = 8192, // and times of operations that were not fetched yet
 };
 
 // The keys of section [null], in the order of the settings that `open` gets.

@@ -98,34 +98,34 @@ weir_status ocl_records_init(struct ocl_queue *queue, bool timing)
 weir_status ocl_submit_record(struct ocl_queue *queue, uint64_t sequence)
 {
     const struct ocl_module *module = queue->device->module;
-    struct weir_kit_mark *mark;
-    cl_event event = NULL;
-    weir_status status = weir_kit_records_take(queue->records, &mark);
-    if (!mark)
+    struct weir_kit_event *event;
+    cl_event native = NULL;
+    weir_status status = weir_kit_records_take(queue->records, &event);
+    if (!event)
         return status;
-    cl_int code = module->cl.clEnqueueMarkerWithWaitList(queue->queue, 0, NULL, &event);
+    cl_int code = module->cl.clEnqueueMarkerWithWaitList(queue->queue, 0, NULL, &native);
     if (code != CL_SUCCESS) {
-        weir_kit_records_cancel(queue->records, mark);
+        weir_kit_records_cancel(queue->records, event);
         return ocl_native_error(module, "clEnqueueMarkerWithWaitList", code, "record");
     }
-    mark->native = event;
-    return weir_kit_records_append(queue->records, sequence, mark);
+    event->native = native;
+    return weir_kit_records_append(queue->records, sequence, event);
 }
 
 weir_status ocl_submit_wait(struct ocl_queue *queue, struct ocl_queue *producer, uint64_t sequence)
 {
     const struct ocl_module *module = queue->device->module;
-    struct weir_kit_mark *mark = weir_kit_records_hold(producer->records, sequence);
-    if (!mark)
+    struct weir_kit_event *event = weir_kit_records_hold(producer->records, sequence);
+    if (!event)
         return WEIR_OK;
-    const cl_event event = mark->native;
+    const cl_event native = event->native;
     weir_status status = ocl_queue_flush_to(producer, sequence);
     if (status == WEIR_OK) {
-        cl_int code = module->cl.clEnqueueBarrierWithWaitList(queue->queue, 1, &event, NULL);
+        cl_int code = module->cl.clEnqueueBarrierWithWaitList(queue->queue, 1, &native, NULL);
         if (code != CL_SUCCESS)
             status = ocl_native_error(module, "clEnqueueBarrierWithWaitList", code, "wait");
     }
-    weir_kit_records_release(producer->records, mark);
+    weir_kit_records_release(producer->records, event);
     return status;
 }
 

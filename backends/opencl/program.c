@@ -81,7 +81,7 @@ static weir_status report_build(const struct build *build, cl_int code)
         .source = "opencl",
         .log = log,
         .options = build->options,
-        .mark = "error:",
+        .sought = "error:",
         .failed = code != CL_SUCCESS,
         .call = "clBuildProgram",
         .code = code,

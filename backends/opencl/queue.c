@@ -151,7 +151,7 @@ static bool is_whole(const struct weir_argument *arguments, size_t count, size_t
 }
 
 // Setting an argument costs about as much as the rest of a launch above the driver,
-// and in a loop most are what they were. Only what cannot change behind its name is
+// and in a loop most are what they were. Only what cannot change while its name stays is
 // remembered: a whole buffer, by an id that is never used again, and a scalar.
 static struct ocl_bound bound_of(const struct weir_argument *argument, bool whole)
 {

@@ -111,7 +111,7 @@ struct ocl_symbols {
 };
 
 // Opens `library` and fills `*symbols`. The library stays open for the rest of
-// the process: drivers leave threads and exit handlers behind.
+// the process: drivers leave threads and exit handlers running.
 //
 // Errors: false, with a sentence in `message`.
 bool ocl_symbols_load(const char *library, struct ocl_symbols *symbols, char *message,

@@ -1,7 +1,7 @@
 // Times of operations, for plugins that want them. An operation may be several
 // commands; the first one's start and the last one's end are its times, so those two
-// events are kept, in a ring, until somebody fetches them. An operation that nobody
-// fetches costs two events, and the oldest gives way to the newest.
+// events are kept, in a ring, until they are fetched. An operation whose times are not
+// fetched keeps two events, and the newest replaces the oldest.
 //
 // The device's clock is related to the host's by the moment at which a marker is
 // enqueued: the driver stamps it with the device's clock, and it lies between two

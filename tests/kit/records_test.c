@@ -149,15 +149,15 @@ static void end(weir_kit_records *records)
 static struct event *record(const struct weir_kit_record_ops *ops, weir_kit_records *records,
                             uint64_t sequence)
 {
-    struct weir_kit_mark *mark;
-    EXPECT_INT_EQ(weir_kit_records_take(records, &mark), WEIR_OK);
-    if (!mark)
+    struct weir_kit_event *held;
+    EXPECT_INT_EQ(weir_kit_records_take(records, &held), WEIR_OK);
+    if (!held)
         return NULL;
     if (!ops->create)
-        mark->native = new_event();
-    struct event *event = mark->native;
+        held->native = new_event();
+    struct event *event = held->native;
     event->state = WEIR_KIT_PENDING;
-    EXPECT_INT_EQ(weir_kit_records_append(records, sequence, mark), WEIR_OK);
+    EXPECT_INT_EQ(weir_kit_records_append(records, sequence, held), WEIR_OK);
     return event;
 }
 
@@ -271,9 +271,9 @@ static void check_hold(const struct weir_kit_record_ops *ops)
 {
     weir_kit_records *records = make(ops, 4, 0);
     struct event *first = record(ops, records, 2);
-    struct weir_kit_mark *mark = weir_kit_records_hold(records, 1); // the next one there is
-    ASSERT_NOT_NULL(mark);
-    EXPECT_TRUE(mark->native == first);
+    struct weir_kit_event *held = weir_kit_records_hold(records, 1); // the next one there is
+    ASSERT_NOT_NULL(held);
+    EXPECT_TRUE(held->native == first);
     EXPECT_NULL(weir_kit_records_hold(records, 3));
     for (uint64_t i = 3; i < 100; i++)
         record(ops, records, i)->state = WEIR_KIT_COMPLETE;
@@ -281,13 +281,13 @@ static void check_hold(const struct weir_kit_record_ops *ops)
     EXPECT_INT_EQ(weir_kit_records_query(records, 99), WEIR_OK);
     for (uint64_t i = 100; i < 200; i++)
         record(ops, records, i)->state = WEIR_KIT_COMPLETE;
-    EXPECT_TRUE(first->alive && mark->native == first && first->state == WEIR_KIT_COMPLETE);
-    weir_kit_records_release(records, mark);
+    EXPECT_TRUE(first->alive && held->native == first && first->state == WEIR_KIT_COMPLETE);
+    weir_kit_records_release(records, held);
     EXPECT_NULL(weir_kit_records_hold(records, 2));
     end(records);
 }
 
-WEIR_TEST(KitRecords, AHeldMarkKeepsItsEvent)
+WEIR_TEST(KitRecords, AHeldEventIsKept)
 {
     check_hold(&reused);
     check_hold(&of_one_use);
@@ -299,9 +299,9 @@ WEIR_TEST(KitRecords, TheLastRecordIsHeldUntilTheEnd)
     EXPECT_NULL(weir_kit_records_hold_last(records));
     record(&reused, records, 1);
     struct event *last = record(&reused, records, 2);
-    struct weir_kit_mark *mark = weir_kit_records_hold_last(records);
-    ASSERT_NOT_NULL(mark);
-    EXPECT_TRUE(mark->native == last);
+    struct weir_kit_event *held = weir_kit_records_hold_last(records);
+    ASSERT_NOT_NULL(held);
+    EXPECT_TRUE(held->native == last);
     end(records);
 }
 
@@ -479,10 +479,10 @@ WEIR_TEST(KitRecords, WithoutTimingThereAreNoTimes)
 
 WEIR_TEST(KitRecords, WhatTheDriverRefusedLeavesNothing)
 {
-    struct weir_kit_mark *mark;
+    struct weir_kit_event *held;
     weir_kit_records *records = make(&of_one_use, 4, 0);
-    ASSERT_INT_EQ(weir_kit_records_take(records, &mark), WEIR_OK);
-    weir_kit_records_cancel(records, mark);
+    ASSERT_INT_EQ(weir_kit_records_take(records, &held), WEIR_OK);
+    weir_kit_records_cancel(records, held);
     EXPECT_NULL(weir_kit_records_hold(records, 1));
     record(&of_one_use, records, 1);
     end(records);
@@ -490,8 +490,8 @@ WEIR_TEST(KitRecords, WhatTheDriverRefusedLeavesNothing)
     records = make(&reused, 4, 0);
     driver.refuse_create = 1;
     record(&reused, records, 1);
-    EXPECT_INT_EQ(weir_kit_records_take(records, &mark), WEIR_ERROR_DEVICE);
-    EXPECT_NULL(mark);
+    EXPECT_INT_EQ(weir_kit_records_take(records, &held), WEIR_ERROR_DEVICE);
+    EXPECT_NULL(held);
     end(records);
 }
 
@@ -514,19 +514,19 @@ WEIR_TEST(KitRecords, WithoutMemoryNothingIsMade)
 
 static void check_no_memory(const struct weir_kit_record_ops *ops)
 {
-    struct weir_kit_mark *mark;
+    struct weir_kit_event *held;
     weir_kit_records *records = make(ops, 4, 0);
     struct kit_host *host = kit_host();
     for (uint64_t i = 1; i <= 4; i++)
         record(ops, records, i);
-    host->left = 0; // neither for marks
-    EXPECT_INT_EQ(weir_kit_records_take(records, &mark), WEIR_ERROR_OUT_OF_MEMORY);
-    EXPECT_NULL(mark);
+    host->left = 0; // neither for events
+    EXPECT_INT_EQ(weir_kit_records_take(records, &held), WEIR_ERROR_OUT_OF_MEMORY);
+    EXPECT_NULL(held);
     host->left = 1; // nor for the ring
-    ASSERT_INT_EQ(weir_kit_records_take(records, &mark), WEIR_OK);
+    ASSERT_INT_EQ(weir_kit_records_take(records, &held), WEIR_OK);
     if (!ops->create)
-        mark->native = new_event();
-    EXPECT_INT_EQ(weir_kit_records_append(records, 5, mark), WEIR_ERROR_OUT_OF_MEMORY);
+        held->native = new_event();
+    EXPECT_INT_EQ(weir_kit_records_append(records, 5, held), WEIR_ERROR_OUT_OF_MEMORY);
     EXPECT_INT_EQ(weir_kit_records_query(records, 4), WEIR_NOT_READY);
     host->left = -1;
     record(ops, records, 5);
@@ -555,9 +555,9 @@ static void *ask(void *user)
             continue;
         EXPECT_INT_EQ(weir_kit_records_wait(crowd->records, sequence, WEIR_FOREVER), WEIR_OK);
         EXPECT_UINT_LE(sequence, weir_kit_records_completed(crowd->records));
-        struct weir_kit_mark *mark = weir_kit_records_hold(crowd->records, sequence + 1);
-        if (mark)
-            weir_kit_records_release(crowd->records, mark);
+        struct weir_kit_event *held = weir_kit_records_hold(crowd->records, sequence + 1);
+        if (held)
+            weir_kit_records_release(crowd->records, held);
     }
     return NULL;
 }
@@ -569,12 +569,12 @@ static void check_threads(const struct weir_kit_record_ops *ops)
     for (int i = 0; i < 2; i++)
         ASSERT_INT_EQ(pthread_create(&threads[i], NULL, ask, &crowd), 0);
     for (uint64_t i = 1; i <= 3000; i++) {
-        struct weir_kit_mark *mark;
-        ASSERT_INT_EQ(weir_kit_records_take(crowd.records, &mark), WEIR_OK);
+        struct weir_kit_event *held;
+        ASSERT_INT_EQ(weir_kit_records_take(crowd.records, &held), WEIR_OK);
         if (!ops->create)
-            mark->native = new_event();
-        ((struct event *)mark->native)->state = WEIR_KIT_COMPLETE;
-        ASSERT_INT_EQ(weir_kit_records_append(crowd.records, i, mark), WEIR_OK);
+            held->native = new_event();
+        ((struct event *)held->native)->state = WEIR_KIT_COMPLETE;
+        ASSERT_INT_EQ(weir_kit_records_append(crowd.records, i, held), WEIR_OK);
         crowd.submitted = i;
     }
     crowd.done = true;

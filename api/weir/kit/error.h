@@ -50,7 +50,7 @@ struct weir_kit_build {
     const char *source;  // of log messages: the backend's name
     const char *log;     // NULL: none
     const char *options; // the program's, for the message
-    const char *mark;    // the first line of the log that contains this is the message's
+    const char *sought;  // the first line of the log that contains this is the message's
     bool failed;
     const char *call; // if it failed: the call, its code and the code's name
     int code;

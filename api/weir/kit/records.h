@@ -2,14 +2,14 @@
 // complete, and when they were. A record of Weir is a number, and a driver has events; what
 // lies between the two is the same for every driver whose queues are in order.
 //
-//     weir_kit_records_take(records, &mark);        // queue_submit of a RECORD
-//     driver_event_record(mark->native, stream);
-//     weir_kit_records_append(records, sequence, mark);
+//     weir_kit_records_take(records, &event);        // queue_submit of a RECORD
+//     driver_event_record(event->native, stream);
+//     weir_kit_records_append(records, sequence, event);
 //
-//     mark = weir_kit_records_hold(of_producer, sequence);     // of a WAIT
-//     if (mark) {
-//         driver_stream_wait(stream, mark->native);
-//         weir_kit_records_release(of_producer, mark);
+//     event = weir_kit_records_hold(of_producer, sequence);     // of a WAIT
+//     if (event) {
+//         driver_stream_wait(stream, event->native);
+//         weir_kit_records_release(of_producer, event);
 //     }
 //
 // event_query, event_wait and event_time are one call each.
@@ -32,17 +32,17 @@ extern "C" {
 #endif
 
 // A native event, in use by a record or free. `native` is the backend's, the rest is not.
-struct weir_kit_mark {
+struct weir_kit_event {
     void *native;
     uint32_t users;
-    struct weir_kit_mark *next;
+    struct weir_kit_event *next;
 };
 
 typedef struct weir_kit_records weir_kit_records;
 
 // What records begin with, for the function below.
 struct weir_kit_records_head {
-    struct weir_kit_mark *free;
+    struct weir_kit_event *free;
 };
 
 enum weir_kit_state {
@@ -63,7 +63,7 @@ enum weir_kit_question {
 // How the driver's events are used. `queue` is that of the params. M: mandatory.
 struct weir_kit_record_ops {
     // Makes an event that is used again and again. NULL: the driver makes one with each
-    // record, and the backend stores it in the mark between take and append.
+    // record, and the backend stores it in the event between take and append.
     weir_status (*create)(void *queue, void **out_native);
     // M. Gives an event back: with `create` when the records end, without it as soon as
     // the event is complete.
@@ -98,37 +98,37 @@ weir_status weir_kit_records_create(const struct weir_kit_records_params *params
                                     weir_kit_records **out_records);
 void weir_kit_records_destroy(weir_kit_records **records);
 
-// A mark for the next record. What follows is append, or cancel if the driver refused.
+// A event for the next record. What follows is append, or cancel if the driver refused.
 //
 // Errors: what `create` returns; WEIR_ERROR_OUT_OF_MEMORY.
 static inline weir_status weir_kit_records_take(weir_kit_records *records,
-                                                struct weir_kit_mark **out_mark);
-// The driver has the record. On an error the mark is taken back, and nothing waits for the
+                                                struct weir_kit_event **out_event);
+// The driver has the record. On an error the event is taken back, and nothing waits for the
 // number.
 weir_status weir_kit_records_append(weir_kit_records *records, uint64_t sequence,
-                                    struct weir_kit_mark *mark);
-void weir_kit_records_cancel(weir_kit_records *records, struct weir_kit_mark *mark);
+                                    struct weir_kit_event *event);
+void weir_kit_records_cancel(weir_kit_records *records, struct weir_kit_event *event);
 
-// What take calls where no mark is free.
-weir_status weir_kit_records_refill(weir_kit_records *records, struct weir_kit_mark **out_mark);
+// What take calls where no event is free.
+weir_status weir_kit_records_refill(weir_kit_records *records, struct weir_kit_event **out_event);
 
 static inline weir_status weir_kit_records_take(weir_kit_records *records,
-                                                struct weir_kit_mark **out_mark)
+                                                struct weir_kit_event **out_event)
 {
     struct weir_kit_records_head *head = (struct weir_kit_records_head *)(void *)records;
-    *out_mark = head->free;
-    if (!*out_mark)
-        return weir_kit_records_refill(records, out_mark);
-    head->free = (*out_mark)->next;
+    *out_event = head->free;
+    if (!*out_event)
+        return weir_kit_records_refill(records, out_event);
+    head->free = (*out_event)->next;
     return WEIR_OK;
 }
 
-// The mark of a record that is not known to be complete, or of the next one after
+// The event of a record that is not known to be complete, or of the next one after
 // `sequence`; NULL if there is none. It keeps its event until it is released.
-struct weir_kit_mark *weir_kit_records_hold(weir_kit_records *records, uint64_t sequence);
-void weir_kit_records_release(weir_kit_records *records, struct weir_kit_mark *mark);
+struct weir_kit_event *weir_kit_records_hold(weir_kit_records *records, uint64_t sequence);
+void weir_kit_records_release(weir_kit_records *records, struct weir_kit_event *event);
 // The same of the last record.
-struct weir_kit_mark *weir_kit_records_hold_last(weir_kit_records *records);
+struct weir_kit_event *weir_kit_records_hold_last(weir_kit_records *records);
 
 // Every record up to this one is known to be complete. Asks nobody.
 uint64_t weir_kit_records_completed(const weir_kit_records *records);

@@ -97,7 +97,7 @@ static weir_status create_own(struct trn_buffer *buffer, size_t size)
     buffer->block = weir_kit_block_take(blocks_of(buffer), size, size);
     if (!buffer->block) {
         weir_status status = create_block(buffer, size);
-        if (status < 0)
+        if (!buffer->block)
             return status;
     }
     buffer->address = buffer->block->pointer;

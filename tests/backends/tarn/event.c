@@ -86,24 +86,24 @@ weir_status trn_records_create(struct trn_queue *queue, bool timing)
 
 weir_status trn_submit_record(struct trn_queue *queue, uint64_t sequence)
 {
-    struct weir_kit_mark *mark;
-    weir_status status = weir_kit_records_take(queue->records, &mark);
-    if (!mark)
+    struct weir_kit_event *event;
+    weir_status status = weir_kit_records_take(queue->records, &event);
+    if (!event)
         return status;
-    tarn_result result = tarn_of(queue)->tarn_event_record(mark->native, queue->stream);
+    tarn_result result = tarn_of(queue)->tarn_event_record(event->native, queue->stream);
     if (result == TARN_OK)
-        return weir_kit_records_append(queue->records, sequence, mark);
-    weir_kit_records_cancel(queue->records, mark);
+        return weir_kit_records_append(queue->records, sequence, event);
+    weir_kit_records_cancel(queue->records, event);
     return trn_error(queue->device->module, "tarn_event_record", result, "record");
 }
 
 weir_status trn_submit_wait(struct trn_queue *queue, struct trn_queue *producer, uint64_t sequence)
 {
-    struct weir_kit_mark *mark = weir_kit_records_hold(producer->records, sequence);
-    if (!mark) // it is complete
+    struct weir_kit_event *event = weir_kit_records_hold(producer->records, sequence);
+    if (!event) // it is complete
         return WEIR_OK;
-    tarn_result result = tarn_of(queue)->tarn_stream_wait_event(queue->stream, mark->native);
-    weir_kit_records_release(producer->records, mark);
+    tarn_result result = tarn_of(queue)->tarn_stream_wait_event(queue->stream, event->native);
+    weir_kit_records_release(producer->records, event);
     if (result == TARN_OK)
         return WEIR_OK;
     return trn_error(queue->device->module, "tarn_stream_wait_event", result, "wait");

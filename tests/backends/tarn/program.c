@@ -27,7 +27,7 @@ static weir_status compile(struct build *build)
         .source = "tarn",
         .log = build->log,
         .options = build->options,
-        .mark = "error:",
+        .sought = "error:",
         .failed = result != TARN_OK,
         .call = "tarn_compile",
         .code = (int)result,
@@ -59,7 +59,9 @@ static weir_status choose_source(struct build *build, const struct weir_program_
     const struct weir_bundle *bundle = params->bundle;
     build->options = params->options ? params->options : "";
     build->source = params->source;
-    for (uint32_t i = 0; bundle && i < bundle->image_count; i++) {
+    if (!bundle)
+        return WEIR_OK;
+    for (uint32_t i = 0; i < bundle->image_count; i++) {
         if (bundle->images[i].format == WEIR_IMAGE_OPENCL_C)
             build->source = bundle->images[i].data;
     }

@@ -4,8 +4,8 @@
 
 #include "tests/support/libtarn/tarn.h"
 
-// The N-th call from now on of function `name`, from 1, fails with `result` and does nothing. 0:
-// none does.
+// The N-th call from now on of function `name`, from 1, fails with `result` and does nothing, but
+// for those that give something back: they do so all the same. 0: none fails.
 void tarn_test_fail(const char *name, long n, tarn_result result);
 // How often the function was called so far; -1: there is none of that name.
 long tarn_test_calls(const char *name);
