@@ -1,5 +1,5 @@
-// A pool's blocks: made of the device's memory as far as the pool's limit goes, and given back
-// to it.
+// A pool's blocks: allocated from the device's memory up to the pool's limit, and returned to
+// it.
 #include "core/buffer/buffer.h"
 #include "core/pool/pool.h"
 
@@ -75,7 +75,7 @@ void weir__pool_give_back(struct weir__block *blocks, bool idle)
     }
 }
 
-// Learns how far the device's queues have come.
+// Updates the known progress of the device's queues.
 static void ask_all_queues(weir_device *device)
 {
     const struct weir_error saved = *weir_last_error();
@@ -131,7 +131,7 @@ void weir__pool_unreserve(weir_pool *pool, size_t capacity)
     weir_biased_lock_release(&pool->lock);
 }
 
-// Making.
+// Creation.
 
 static weir_status make_buffer(weir_pool *pool, size_t capacity, weir_buffer **out_buffer)
 {

@@ -1,12 +1,12 @@
-// Pools. An allocation takes a block that is kept, if its queue may have it already,
-// and makes one only if there is none; pool_store.c knows which, and pool_blocks.c makes
-// it. Both the allocation and the free are operations of their queue, so plugins see them
-// in their places; no backend does.
+// Pools. An allocation takes a kept block if its queue may already use one, and otherwise
+// creates one; store.c finds kept blocks, and blocks.c creates them. The allocation and
+// the free are operations of their queue, so plugins see them in their places; backends
+// do not.
 //
 // Locks: a queue's submit lock, then the pool's. A block is taken and its operation
-// submitted under one hold of the submit lock, so what made it the queue's still
-// holds. It is kept before its free is submitted: until that lock is let go, nobody can
-// be behind the free.
+// submitted without releasing the submit lock in between, so the condition under which
+// the queue may use it still holds. A freed block is kept before its free is submitted:
+// until the lock is released, no queue can come after the free.
 #include "core/pool/pool.h"
 #include "core/buffer/buffer.h"
 
@@ -21,9 +21,9 @@
 #include "core/support/memory.h"
 #include "core/support/thread.h"
 
-// Allocating.
+// Allocation.
 
-// What one allocation is about.
+// The data of one allocation.
 struct request {
     weir_pool *pool;
     weir_queue *queue;
@@ -34,7 +34,7 @@ struct request {
     int line;
 };
 
-// `cause` is what stood in the way, or NULL: the limit.
+// `cause` is the obstacle, or NULL for the limit.
 static weir_status refuse_memory(const struct request *request, const struct weir_error *cause)
 {
     const weir_pool *pool = request->pool;
@@ -95,7 +95,7 @@ static struct weir__block *take(const struct request *request)
     return block;
 }
 
-// A block whose operation was refused is kept, as if that had freed it.
+// A block whose operation was refused is kept, as if the operation had freed it.
 static void take_back(const struct request *request, struct weir__block *block,
                       struct weir_event freed, bool reused)
 {
@@ -133,8 +133,8 @@ static weir_status hand_out(const struct request *request, struct weir__block *b
     return status;
 }
 
-// Hands out `*fresh`, or a kept block if that is NULL. `*out_block` stays NULL where
-// none is kept for the queue. `*fresh` turns NULL when it is the pool's.
+// Allocates `*fresh`, or a kept block if that is NULL. `*out_block` stays NULL if no
+// block is kept for the queue. `*fresh` is set to NULL when the pool owns it.
 static weir_status allocate(const struct request *request, struct weir__block **fresh,
                             struct weir__block **out_block)
 {
@@ -268,7 +268,7 @@ static weir_status check_free(const weir_queue *queue, const weir_buffer *buffer
                              weir__label_shown(queue->member.object.label));
     if (weir__is_capturing(queue))
         return weir__queue_refuse_capturing(queue, file, line, "memory cannot be freed in one",
-                                            "free it before or behind the graph's launch");
+                                            "free it before or after the graph's launch");
     if (atomic_load(&buffer->member.uses) > 0)
         return weir__fail_at(file, line, buffer->member.object.label, WEIR_ERROR_INVALID,
                              "destroy the graph first, or take the buffer out of the pool with "
@@ -277,8 +277,8 @@ static weir_status check_free(const weir_queue *queue, const weir_buffer *buffer
     return WEIR_OK;
 }
 
-// With the submit lock of `queue` held. `*out_freed` says whether the block is the
-// pool's again, `*out_orphan` is the block if its pool is gone.
+// With the submit lock of `queue` held. `*out_freed` is set to whether the pool has the
+// block again, `*out_orphan` to the block if its pool was destroyed.
 static weir_status free_locked(weir_queue *queue, struct weir__block *block, const char *file,
                                int line, bool *out_freed, struct weir__block **out_orphan)
 {
@@ -308,12 +308,11 @@ static weir_status free_locked(weir_queue *queue, struct weir__block *block, con
         weir__pool_keep(pool, block, freed);
     weir_biased_lock_release(&pool->lock);
     weir_status status = weir__queue_submit_locked(queue, &operation);
-    buffer->size = 0; // nothing fits into it: who still uses it is told
+    buffer->size = 0; // no range fits into it, so later uses are refused
     return status;
 }
 
-// Also on a queue that has failed: a free must not be refused for what went wrong
-// elsewhere.
+// Also on a failed queue: a free must not be refused because of another failure.
 weir_status weir_pool_free_at(weir_queue *queue, weir_buffer **buffer, const char *file, int line)
 {
     WEIR_REFUSE_FORK();
@@ -365,9 +364,9 @@ static bool forget(weir_buffer *buffer)
 
 const struct weir__lender weir__pool_lender = {.forget = forget, .refuse_freed = refuse_freed};
 
-// Life.
+// Creation and destruction.
 
-// A pool goes with its last block.
+// A pool is freed with its last block.
 static void finalize(struct weir__member *member)
 {
     (void)member;
@@ -408,7 +407,7 @@ weir_status weir_pool_create(weir_device *device, const struct weir_pool_params 
     return WEIR_OK;
 }
 
-// Blocks that are out are the user's from here on: they keep the device from closing.
+// Allocated blocks belong to the user from here on: they keep the device from closing.
 static void disown(weir_pool *pool)
 {
     weir_device *device = pool->member.device;

@@ -1,8 +1,8 @@
-// Where a pool keeps what is free: size classes, and in each a lane per queue. See
-// the header.
+// The kept blocks of a pool: size classes, and in each a lane per queue. See the
+// header.
 //
-// Lanes are allocated with blocks, one each: more lanes than blocks are never in use,
-// so keeping a block cannot fail and allocates nothing.
+// Lanes are allocated with blocks, one for each: there are never more lanes in use
+// than blocks, so keeping a block cannot fail and allocates nothing.
 #include "core/pool/pool.h"
 
 #include "core/queue/queue.h"
@@ -29,7 +29,7 @@ uint32_t weir__block_class(size_t size, size_t *out_capacity)
     return ((power - SMALLEST_BITS) << STEP_BITS) + (uint32_t)steps;
 }
 
-// Taking. `at` is what points to the lane.
+// Taking. `at` is the pointer that points to the lane.
 
 static void drop_if_empty(weir_pool *pool, struct weir__lane **at)
 {
@@ -79,7 +79,7 @@ static struct weir__block *out(weir_pool *pool, struct weir__block *block)
 static bool is_complete(struct weir_event freed)
 {
     weir_queue *queue = weir__registry_pin(freed.queue);
-    if (!queue) // gone, and so is its work
+    if (!queue) // destroyed, so its work has finished
         return true;
     bool complete =
         atomic_load_explicit(&queue->completion.completed, memory_order_acquire) >= freed.sequence;
@@ -87,7 +87,7 @@ static bool is_complete(struct weir_event freed)
     return complete;
 }
 
-// Whether the queue, whose submit lock the caller holds, comes behind the point.
+// Whether the queue, whose submit lock the caller holds, comes after the point.
 static bool is_behind(const weir_queue *queue, struct weir_event freed)
 {
     const struct weir_event *legacy = &queue->legacy.end;
@@ -101,7 +101,7 @@ struct weir__block *weir__pool_take(weir_pool *pool, uint32_t class_index, weir_
     struct weir__lane **lanes = &pool->lanes[class_index];
     const uint64_t id = queue->member.object.id;
 
-    // Its own frees need no proof; the newest is the likeliest to be in a cache.
+    // Its own frees need no check; the newest is the most likely to be in a cache.
     for (struct weir__lane **at = lanes; *at; at = &(*at)->next)
         if ((*at)->queue == id)
             return out(pool, take_newest(pool, at));
@@ -179,8 +179,8 @@ void weir__pool_keep(weir_pool *pool, struct weir__block *block, struct weir_eve
     weir__pool_add(&pool->kept_bytes, block->capacity);
 }
 
-// Asking. Each look at most at a few lanes: an allocation that finds nothing makes a
-// block, and that one will be there the next time.
+// Queries. Each checks only a few lanes: an allocation that finds nothing creates a
+// block, which is available the next time.
 
 enum {
     LANES_ASKED = 8
@@ -209,8 +209,8 @@ static void note_mark(weir_pool *pool, uint32_t class_index, struct weir_event m
     weir_biased_lock_release(&pool->lock);
 }
 
-// A mark is asked about until it is complete, and only then is there a new one: on a
-// queue that always has work the newest record never is.
+// A mark is queried until it is complete, and only then replaced: on a queue that
+// always has work the newest record is never complete.
 static bool ask_lane(weir_pool *pool, uint32_t class_index, struct weir_event freed,
                      struct weir_event mark)
 {

@@ -1,5 +1,5 @@
-// A bundle is the one structure of the user's that modules read without core in between, so
-// everything that they may dereference is checked here.
+// A bundle is the only structure of the user that modules read directly, so everything that
+// they may dereference is checked here.
 #include "core/program/bundle.h"
 
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-// The life of programs and kernels.
+// Creation and destruction of programs and kernels.
 #include <weir/program.h>
 
 #include <string.h>
@@ -101,8 +101,8 @@ fail:
     return status;
 }
 
-// Work uses kernels, never programs, so a program has nothing to wait for: the
-// references of its kernels keep what they need.
+// Work uses kernels, never programs, so a program need not wait for work: its
+// kernels hold references to it.
 void weir_program_destroy(weir_program **program)
 {
     if (!program || !*program || atomic_load(&weir__forked))

@@ -16,7 +16,7 @@ struct weir__failure {
     struct weir_error cause;
 };
 
-// The failures of a queue that is gone.
+// The failures of a destroyed queue.
 struct gone_queue {
     struct gone_queue *next;
     uint64_t id;
@@ -26,7 +26,8 @@ struct gone_queue {
 
 static struct weir_lock gone_lock = WEIR_LOCK_INITIALIZER(&weir__locks[WEIR__LOCK_GONE]);
 static struct gone_queue *gone_queues;
-// Failures ever booked. While it is zero, completing needs no look at causes.
+// The number of failures booked so far. While it is zero, completion does not check
+// causes.
 static atomic_uint_fast64_t failure_count;
 
 bool weir__completion_init(struct weir__completion *completion)
@@ -45,8 +46,8 @@ static void free_failures(struct weir__failure *failure, const struct weir__fail
     }
 }
 
-// The gone and the queue share the list for as long as someone still has a
-// reference on the queue.
+// The record of the destroyed queue and the queue share the list while there are
+// references to the queue.
 void weir__completion_keep_failures(weir_queue *queue)
 {
     struct weir__completion *completion = &queue->completion;
@@ -213,16 +214,16 @@ static void ask_driver(struct weir_event event)
     weir__registry_unpin_later(producer);
 }
 
-// Looking through a queue's waits, with the reference on the last producer kept:
-// runs of waits on one queue are the rule.
+// Goes through a queue's waits, keeping the reference to the last producer: usually
+// several waits in a row are for one queue.
 struct sift {
     weir_queue *queue;
     uint64_t pinned;
     weir_queue *producer;
 };
 
-// Whether the wait's producer has not come past it. A cause found on the way is
-// the queue's at once.
+// Whether the wait's producer has not reached it yet. If a cause is found, the
+// queue gets it at once.
 static bool still_waits(void *user, const struct weir__wait *wait)
 {
     struct sift *sift = user;
@@ -244,8 +245,8 @@ static bool still_waits(void *user, const struct weir__wait *wait)
     return !done;
 }
 
-// A list that nobody syncs behind would grow without end, so a full one first
-// asks whether its middle is complete by now, and only then grows.
+// Without syncs the list would grow without limit, so if it is full, first its
+// middle is queried for completion, and only then it grows.
 static bool make_room(weir_queue *queue)
 {
     struct weir__wait_ring *waits = &queue->completion.waits;
@@ -276,8 +277,8 @@ weir_status weir__completion_wait(weir_queue *queue, uint64_t own, struct weir_e
     bool complete = atomic_load_explicit(&producer->completion.completed, memory_order_acquire) >=
                     event.sequence;
     *out_implied = producer == queue || complete || weir__wait_ring_covers(waits, event);
-    // Nobody looks at a complete producer again, and it may have failed since the
-    // caller did.
+    // A complete producer is not checked again, and it may have failed since the
+    // caller's check.
     if (complete && producer != queue && cause_at(producer, event.sequence, &cause)) {
         weir__completion_fail(queue, own, &cause);
         return weir__error_set(&cause);
@@ -316,8 +317,8 @@ static bool wait_before_target(const weir_queue *queue, uint32_t index, struct w
     return weir__wait_ring_get(&queue->completion.waits, index, queue->completion.target, out_wait);
 }
 
-// Behind a failure a wait proves nothing: it, or what came before it, may have been
-// refused, and the queue may have run on without its producer.
+// After a failure a wait proves nothing: it, or an operation before it, may have
+// been refused, and the queue may have run without waiting for the producer.
 static bool proves_nothing(weir_queue *queue, const struct weir__wait *wait)
 {
     struct weir_error cause;
@@ -331,7 +332,8 @@ static void walk_follow(weir_queue **list, struct weir_event event, bool *change
         walk_add(list, producer, event.sequence, changed);
 }
 
-// Sequences of one queue rise, so of a run of waits on it the last one tells all.
+// Sequence numbers of one queue ascend, so of several waits in a row for it only
+// the last one matters.
 static void walk_waits(weir_queue **list, weir_queue *queue, bool *changed)
 {
     struct weir_event latest = {0};

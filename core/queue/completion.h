@@ -1,12 +1,12 @@
-// What is known of a queue's progress: how far it has come, what it waits for,
-// and its failures. All failure bookkeeping of Weir is here; drivers are never
-// asked to propagate one.
+// The known progress of a queue: its completed operations, its waits, and its
+// failures. All failure bookkeeping of Weir is here; drivers never propagate a
+// failure.
 //
-// A failure of operation f makes every event with sequence >= f report it, up
-// to the point of recovery. A wait carries it over: when operation w of queue B
-// waits on event {A, s} and A has failed at or before s, then B has failed at w,
-// with A's cause. That is worked out when completion of B is learned: by then
-// everything A did before s is complete too, and its failures are booked.
+// A failure of operation f makes every event with sequence >= f report it, up to
+// the point of recovery. A wait passes it on: if operation w of queue B waits
+// for event {A, s} and A has failed at or before s, then B has failed at w, with
+// A's cause. This is determined when B is found complete: by then everything in
+// A before s is complete too, and its failures are booked.
 #ifndef WEIR_CORE_QUEUE_COMPLETION_H
 #define WEIR_CORE_QUEUE_COMPLETION_H
 
@@ -25,33 +25,34 @@ struct weir__failure;
 struct weir__completion {
     atomic_uint_fast64_t completed; // this and everything before it has finished
     atomic_bool failed;             // new submissions are refused
-    atomic_bool has_failures;       // there are any, recovered ones included
+    atomic_bool has_failures;       // there are failures, recovered ones
+                                    // included
     struct weir_lock lock;          // of the failures; a leaf
     struct weir__failure *failures;
-    struct weir__failure *spare; // for the cause that there is no memory for
-    struct weir__failure *kept;  // these and what follows them outlive the queue
+    struct weir__failure *spare; // for a cause for which there is no memory
+    struct weir__failure *kept;  // these and the members below outlive the queue
     struct weir__wait_ring waits;
-    // Of the walk over queues that learn of a completion; under its lock.
+    // For the walk over queues whose completion is booked; under its lock.
     uint64_t target;
     weir_queue *walk_next;
 };
 
-// Returns false when there is no memory; finishing it is legal then.
+// Returns false if out of memory; finishing it is still legal.
 bool weir__completion_init(struct weir__completion *completion);
 
-// Before the queue can no longer be found: its failures stay findable under its
-// id until weir__completion_forget().
+// Called while the queue can still be found: its failures stay available under
+// its id until weir__completion_forget().
 void weir__completion_keep_failures(weir_queue *queue);
 
 void weir__completion_finish(struct weir__completion *completion);
 
-// Forgets the failures of gone queues of this runtime.
+// Frees the failures of destroyed queues of this runtime.
 void weir__completion_forget(weir_runtime *runtime);
 
-// Notes that operation `own` waits on `event` of `producer`, or stores true in
-// `*out_implied` and notes nothing where the queue is behind the event already.
-// Under the queue's submit lock. Where the event turns out to have failed, so
-// has the queue, and the cause is returned. `flags` are the operation's.
+// Notes that operation `own` waits for `event` of `producer`; if the queue
+// already comes after the event, stores true in `*out_implied` and notes
+// nothing. Under the queue's submit lock. If the event has failed, the queue
+// fails too, and the cause is returned. `flags` are the operation's.
 weir_status weir__completion_wait(weir_queue *queue, uint64_t own, struct weir_event event,
                                   weir_queue *producer, uint32_t flags, bool *out_implied);
 
@@ -72,7 +73,7 @@ weir_status weir__completion_status_gone(struct weir_event event);
 // error.
 WEIR_COLD weir_status weir__completion_refuse(weir_queue *queue);
 
-// Ends the present failure: operations after `sequence` are free of it.
+// Ends the present failure: it does not cover operations after `sequence`.
 void weir__completion_recover(weir_queue *queue, uint64_t sequence);
 
 #endif

@@ -15,7 +15,7 @@
 #include "core/support/locks.h"
 #include "core/support/thread.h"
 
-// What the backend of the queue's chain is asked through.
+// The link of the backend of the queue's chain.
 static const struct weir_link *backend_of(const weir_queue *queue)
 {
     return queue->delivery.backend;
@@ -26,7 +26,8 @@ static bool is_delivered(const weir_queue *queue, uint64_t sequence)
     return atomic_load_explicit(&queue->delivery.delivered, memory_order_acquire) >= sequence;
 }
 
-// Whether no backend, or not this one, needs the operation, which has one of these flags.
+// Whether this backend, or every backend, can do without the operation, which has one of these
+// flags.
 static bool is_dropped(const struct weir_link *backend, const struct weir_operation *operation)
 {
     return operation->flags & (WEIR_OPERATION_IMPLIED | WEIR_OPERATION_EMPTY) ||
@@ -49,8 +50,8 @@ static weir_status submit_to_backend(weir_queue *queue, const struct weir_operat
     }
 }
 
-// Whether the device orders the wait once the producer's record is with its driver; of
-// devices that are no peers only the host can.
+// Whether the device orders the wait once the producer's record is with its driver; for devices
+// that are not peers only the host can.
 static bool is_ordered_by_device(const weir_queue *queue, const weir_queue *producer)
 {
     const struct weir_link *backend = backend_of(queue);
@@ -67,7 +68,7 @@ static void note_delivered(weir_queue *queue, const struct weir_operation *opera
 
 // The worker.
 
-// Books how the operation ended, and drops it. Returns with the lock held.
+// Books the status of the operation, and drops it. Returns with the lock held.
 static void end_held(weir_queue *queue, struct weir__held *held, weir_status status)
 {
     struct weir__delivery *delivery = &queue->delivery;
@@ -88,11 +89,11 @@ static void end_held(weir_queue *queue, struct weir__held *held, weir_status sta
 
 static void *run_worker(void *argument);
 
-// The function called pthread_exit(), or let itself be cancelled: this is the last that the
-// thread runs. It ends the operation, and does the worker's work until the queue goes; another
-// thread could not be had where the system has no more of them. Should a later function end the
-// thread again, it comes here from within, and once more for each time when the worker has
-// stopped: there is no current operation then.
+// The function called pthread_exit(), or was cancelled: this handler is the last code that the
+// thread runs. It ends the operation, and does the worker's work until the queue is destroyed;
+// a replacement thread might not be available. If a later function ends the thread again, the
+// handler runs again from within, and once more for each such nesting after the worker has
+// stopped: then there is no current operation.
 static void survive_exit(void *argument)
 {
     weir_queue *queue = argument;
@@ -113,17 +114,17 @@ static weir_status run_host_call(weir_queue *queue, const struct weir_operation 
     if (status < 0)
         return status;
 
-    // What an earlier one left in this thread must not pass for this one's detail.
+    // The detail of an earlier function in this thread must not be mistaken for this one's.
     weir_error_set(NULL);
     const struct weir__call_scope outer = weir__enter_host_call();
     pthread_cleanup_push(survive_exit, queue);
     status = operation->u.host_call.function(operation->u.host_call.user);
     pthread_cleanup_pop(0);
     weir__leave_call(outer);
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL); // should the function have enabled it
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL); // in case the function has enabled it
     if (status >= 0)
         return WEIR_OK;
-    // The function's own detail, if it left one, says more than its status.
+    // The function's own detail, if it set one, is more precise than its status.
     if (weir_last_error()->status != status)
         weir__report(status, NULL, "the function returned %s (%d)", weir_status_name(status),
                      (int)status);
@@ -145,7 +146,7 @@ static weir_status run_wait(weir_queue *queue, const struct weir_operation *oper
     weir_queue *producer = operation->u.wait.producer;
     uint64_t sequence = operation->u.wait.event.sequence;
 
-    // Nobody else flushes while this blocks.
+    // Nothing else flushes while this blocks.
     backend->ops->queue_flush(backend, queue);
     wait_until_delivered(producer, sequence);
     if (is_ordered_by_device(queue, producer))
@@ -181,8 +182,8 @@ static void deliver_held(weir_queue *queue, struct weir__held *held)
     end_held(queue, held, run_held(queue, &held->operation));
 }
 
-// Ends the hold unless something came meanwhile. The caller of weir_queue_flush() may be gone
-// by now, so the worker flushes what it delivered.
+// Ends the hold unless an operation was added meanwhile. weir_queue_flush() may have returned
+// by now, so the worker flushes the operations that it delivered.
 static void stop_holding(weir_queue *queue)
 {
     struct weir__delivery *delivery = &queue->delivery;
@@ -219,7 +220,7 @@ static void *run_worker(void *argument)
     return NULL;
 }
 
-// Submitting.
+// Submission.
 
 // Called with the lock held.
 static weir_status hold(weir_queue *queue, const struct weir_operation *operation)
@@ -347,7 +348,7 @@ static weir_status event_wait(const struct weir_link *link, weir_queue *queue, u
     return next->ops->event_wait(next, queue, sequence, now < deadline ? deadline - now : 0);
 }
 
-// Life.
+// Creation and destruction.
 
 void weir__delivery_init(struct weir__delivery *delivery, const struct weir__chain *chain)
 {

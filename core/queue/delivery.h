@@ -1,18 +1,18 @@
-// Delivery: how an operation leaves the front end for the backend.
+// Delivery: passes operations from the front end to the backend.
 //
-// Plugins come first; what the last of them forwards, and without plugins every operation,
-// is delivered by its queue. Delivery drops what needs no driver (implied waits, empty
-// operations), and it runs host calls, so that no backend has to: a host call *holds* its
-// queue. While a queue is held its later operations are kept in a list, and the queue's
-// worker thread delivers them one after another once the host function has returned. A wait
-// on an event that is itself still held, or that belongs to a device that is no peer, holds
-// the waiting queue too. A queue that never sees a host call pays one load a submit for this,
-// and has no thread.
+// Plugins come first; operations that the last of them forwards, and without plugins all
+// operations, are delivered by their queue. Delivery drops operations that need no driver
+// (implied waits, empty operations), and it runs host calls, so that backends do not have to:
+// a host call *holds* its queue. While a queue is held its later operations are kept in a
+// list, and the queue's worker thread delivers them one after another after the host function
+// has returned. A wait for an event that is itself still held, or that belongs to a device
+// that is not a peer, holds the waiting queue too. A queue without host calls pays one load
+// per submit for this, and has no thread.
 //
-// Delivery also replays the graphs of a backend that has none: replay.h.
+// Delivery also replays graphs for a backend without graphs: replay.h.
 //
-// So a backend never gets a HOST_CALL, never a WAIT on something that it has not been given
-// yet, and a producer of another device only if that is a peer.
+// So a backend never gets a HOST_CALL or a WAIT for a record that it has not got yet, and a
+// producer of another device only if that is a peer.
 #ifndef WEIR_CORE_QUEUE_DELIVERY_H
 #define WEIR_CORE_QUEUE_DELIVERY_H
 
@@ -29,18 +29,18 @@
 struct weir__delivery {
     const struct weir_link *link;    // of weir__delivery_ops
     const struct weir_link *backend; // the next one
-    atomic_bool holding;             // operations go to the list
-    atomic_uint_fast64_t delivered;  // the backend was given everything up to here
+    atomic_bool holding;             // later operations go to the list
+    atomic_uint_fast64_t delivered;  // the backend has got everything up to here
     struct weir_lock lock;           // of what follows
-    pthread_cond_t changed;          // any of it, or `delivered` while holding
+    pthread_cond_t changed;          // a change of these, or of `delivered` while holding
     struct weir__held_list list;
     bool has_worker;
     bool stop;
     pthread_t worker;
-    struct weir__held *current; // what the worker is at; its own
+    struct weir__held *current; // the worker's current operation; used by the worker only
 };
 
-// The link between the plugins and the backend: its slots bring plugins' calls back to the
+// The link between the plugins and the backend: its slots pass plugins' calls back to the
 // queue.
 extern const struct weir_module_ops weir__delivery_ops;
 
@@ -49,12 +49,12 @@ void weir__delivery_init(struct weir__delivery *delivery, const struct weir__cha
 // Ends the queue's worker. All work of the queue has finished.
 void weir__delivery_finish(struct weir__delivery *delivery);
 
-// Waits until the worker has left the backend for good. All work of the queue has finished,
-// but the worker may still be flushing after the last of it.
+// Waits until the worker no longer calls the backend. All work of the queue has finished, but
+// the worker may still be flushing after the last operation.
 void weir__delivery_settle(struct weir__delivery *delivery);
 
-// Delivers what is not as simple as an operation that the backend gets as it is, at once:
-// see weir__queue_deliver().
+// Delivers an operation that the backend cannot simply get unchanged and at once: see
+// weir__queue_deliver().
 weir_status weir__deliver(weir_queue *queue, const struct weir_operation *operation);
 
 #endif

@@ -1,4 +1,4 @@
-// See the header. What an operation points to is laid out behind its node:
+// See the header. The data that an operation points to is stored after its node:
 // arguments first, for their alignment, then the bytes of values or the pattern.
 #include "core/queue/held.h"
 
@@ -59,7 +59,7 @@ static void own_launch(struct weir_operation *copy, void *memory)
     copy->u.launch.arguments = arguments;
 }
 
-// Moves what the copy of an operation points to into `memory`.
+// Copies the data that an operation's copy points to into `memory`.
 static void own(struct weir_operation *copy, void *memory)
 {
     if (copy->kind == WEIR_OPERATION_LAUNCH)

@@ -9,7 +9,7 @@
 
 struct weir__held {
     struct weir__held *next;
-    size_t capacity; // bytes behind this structure
+    size_t capacity; // bytes after this structure
     struct weir_operation operation;
 };
 
@@ -23,17 +23,17 @@ struct weir__held_list {
 // Appends a copy of the operation; false when there is no memory.
 bool weir__held_push(struct weir__held_list *list, const struct weir_operation *operation);
 
-// Takes the first node off the list, or returns NULL.
+// Removes the first node from the list, or returns NULL.
 struct weir__held *weir__held_pop(struct weir__held_list *list);
 
-// Keeps a node for reuse. Its producer, if any, was unpinned by the caller, who
-// does that outside of its locks.
+// Keeps a node for reuse. The caller has unpinned its producer, if any, without a
+// lock held.
 void weir__held_recycle(struct weir__held_list *list, struct weir__held *held);
 
 // Frees all nodes.
 void weir__held_finish(struct weir__held_list *list);
 
-// A copy of its own, to be given to weir__release(); NULL when there is no memory.
+// A separate copy, to be freed with weir__release(); NULL if out of memory.
 struct weir_operation *weir__operation_clone(const struct weir_operation *operation);
 
 #endif

@@ -1,18 +1,19 @@
 // See the headers.
 //
 // The legacy queue's order is made of marks and waits that the library inserts, flagged
-// INTERNAL. An operation on it first raises `turn`, then marks the end of every other
-// queue and waits for the marks. A queue that sees a turn which it is not behind of first
-// waits for the legacy queue's end. It looks while it holds its submit lock, and the mark
-// takes that lock after the turn was raised: so whatever is submitted at the same time
-// either is in the mark or waits for the legacy queue's operation.
+// INTERNAL. An operation on it first raises `turn`, then marks the end of every other queue
+// and waits for the marks. A queue that sees a turn later than its own first waits for the
+// legacy queue's end. It checks while it holds its submit lock, and the mark takes that lock
+// after the turn was raised: so an operation that is submitted at the same time either is
+// covered by the mark or waits for the legacy queue's operation.
 //
-// Locks: `lock`, then one submit lock at a time. Who holds a submit lock and finds that
-// it must wait lets go of it first. The legacy queue's own submit lock is taken before
-// `lock` is let go, so who comes for its end finds the operation there.
+// Locks: `lock`, then one submit lock at a time. A thread that holds a submit lock and has
+// to wait releases it first. The legacy queue's own submit lock is taken before `lock` is
+// released, so a thread that then marks its end finds the operation there.
 //
-// What the legacy queue waits for is noted as any wait is, and so it fails with it. What
-// waits for the legacy queue only is behind it: no note is made, so no failure comes along.
+// The legacy queue's waits are noted like all waits, so it fails with the work that it waits
+// for. A queue's wait for the legacy queue only orders it: it is not noted, so no failure is
+// passed on.
 #include "core/queue/legacy.h"
 
 #include <stdio.h>
@@ -48,15 +49,15 @@ static void fail_with_last_error(weir_queue *queue)
     weir__completion_fail(queue, queue->sequence + 1, &cause);
 }
 
-// How the legacy queue stands to another one.
+// The order of the legacy queue and another queue.
 enum news {
     NO_NEWS,
-    OLD_NEWS, // it may have missed what it has seen
+    OLD_NEWS, // it may have skipped waits that it has seen
     NEWS,
     NO_MARK, // the end cannot be marked; the reason is the thread's error
 };
 
-// Stores the end of the queue, unless the legacy queue is behind that.
+// Stores the end of the queue, unless the legacy queue already comes after it.
 static enum news mark_news(weir_queue *queue, uint64_t epoch, struct weir_event *out_event)
 {
     struct weir__legacy_view *view = &queue->legacy;
@@ -74,7 +75,7 @@ static enum news mark_news(weir_queue *queue, uint64_t epoch, struct weir_event 
     return news;
 }
 
-// Submits a wait that carries no failure. With the queue's submit lock held.
+// Submits a wait that passes on no failure. With the queue's submit lock held.
 static weir_status submit_order(weir_queue *queue, weir_queue *producer, struct weir_event event)
 {
     const bool complete = atomic_load_explicit(&producer->completion.completed,
@@ -89,7 +90,7 @@ static weir_status submit_order(weir_queue *queue, weir_queue *producer, struct 
     return weir__queue_submit_locked(queue, &operation);
 }
 
-// Failures that the legacy queue recovered from are not told again by old news.
+// Failures from which the legacy queue has recovered are not reported again.
 static bool submit_wait(weir_queue *legacy, weir_queue *producer, struct weir_event event,
                         enum news news)
 {
@@ -106,15 +107,15 @@ static void wait_for_news(weir_queue *legacy, weir_queue *producer, uint64_t epo
     const enum news news = mark_news(producer, epoch, &event);
     if (news == NO_NEWS)
         return;
-    // Where it cannot be brought behind all, it has failed.
+    // If it cannot be ordered after all of them, it has failed.
     weir_biased_lock_take(&legacy->submit_lock);
     if (!has_failed(legacy) && !submit_wait(legacy, producer, event, news))
         fail_with_last_error(legacy);
     weir_biased_lock_release(&legacy->submit_lock);
 }
 
-// Another thread may recover the queue in the middle, and what was left out because it
-// had failed would stay left out: then all of it is done again.
+// Another thread may recover the queue meanwhile, and the waits that were skipped because it
+// had failed would stay skipped: then all of them are done again.
 static void order_legacy(weir_queue *legacy)
 {
     weir_device *device = legacy->member.device;
@@ -138,7 +139,7 @@ static void order_legacy(weir_queue *legacy)
     }
 }
 
-// The end of the legacy queue, and the turn that it is behind of.
+// The end of the legacy queue, and the turn that it belongs to.
 static bool mark_legacy(struct weir__legacy *order, weir_queue **out_legacy,
                         struct weir_event *out_event, uint64_t *out_turn)
 {
@@ -159,12 +160,12 @@ static void wait_for_legacy(weir_queue *queue, weir_queue *legacy, struct weir_e
     const bool was_seen = queue->legacy.saw == queue->sequence;
     if (submit_order(queue, legacy, event) == WEIR_OK)
         queue->legacy.end = event;
-    if (was_seen) // waiting for the legacy queue is nothing that it need wait for
+    if (was_seen) // the legacy queue need not wait for a wait for itself
         queue->legacy.saw = queue->sequence;
 }
 
-// Another operation may begin on the legacy queue meanwhile, hence the loop; it ends
-// since each round brings the queue behind one more.
+// Another operation may begin on the legacy queue meanwhile, hence the loop; it ends since
+// each round orders the queue after one more.
 static void order_behind_legacy(weir_queue *queue)
 {
     struct weir__legacy *order = &queue->member.device->legacy;
@@ -176,7 +177,7 @@ static void order_behind_legacy(weir_queue *queue)
         weir_biased_lock_release(&queue->submit_lock);
         const bool marked = mark_legacy(order, &legacy, &event, &turn);
         weir_biased_lock_take(&queue->submit_lock);
-        // A failed queue takes no operation; it comes here again once it has recovered.
+        // A failed queue accepts no operation; it comes here again after its recovery.
         if (has_failed(queue))
             return;
         if (!marked) {
@@ -200,7 +201,7 @@ void weir__legacy_order(weir_queue *queue)
     order_legacy(queue);
 }
 
-// What it waited for when it failed it may not be behind of.
+// When it failed, some of its waits may have been skipped.
 void weir__legacy_recovered(weir_queue *queue)
 {
     struct weir__legacy *order = &queue->member.device->legacy;
@@ -213,7 +214,7 @@ void weir__legacy_recovered(weir_queue *queue)
     queue->legacy.end = (struct weir_event){0};
 }
 
-// Queues of the library's.
+// Creation and destruction.
 
 static weir_queue *legacy_of(weir_device *device)
 {
@@ -250,7 +251,7 @@ weir_status weir_legacy_queue(weir_device *device, weir_queue **out_queue)
         weir__queue_create_owned(device, "legacy queue", WEIR__OWNED_BY_DEVICE, &queue);
     if (status < 0)
         return status;
-    queue->turn = UINT64_MAX; // no turn: it always asks what comes first
+    queue->turn = UINT64_MAX; // no turn: it always checks all other queues
     *out_queue = install(&device->legacy, queue);
     if (*out_queue != queue)
         weir__queue_retire(queue);

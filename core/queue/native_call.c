@@ -9,7 +9,8 @@
 static weir_status call(const struct weir_native_queue *native, void *user)
 {
     const struct weir_operation *operation = user;
-    // What an earlier failure left in this thread must not pass for this one's detail.
+    // The detail of an earlier failure in this thread must not be mistaken for
+    // this one's.
     weir_error_set(NULL);
     const struct weir__call_scope outer = weir__enter_native_call();
     weir_status status = operation->u.native.function(native, operation->u.native.user);
@@ -30,7 +31,7 @@ weir_status weir__native_submit(const struct weir_link *backend, weir_queue *que
     atomic_store_explicit(&queue->in_native, true, memory_order_relaxed);
     weir_status status = backend->ops->queue_submit(backend, queue, &guarded);
     atomic_store_explicit(&queue->in_native, false, memory_order_relaxed);
-    // Success leaves the thread's detail as it was.
+    // On success the thread's detail is not changed.
     if (status >= 0)
         weir_error_set(&before);
     return status;

@@ -1,5 +1,5 @@
-// See the header. Written so that nothing wraps, and so that the common case runs
-// straight through.
+// See the header. Written so that nothing wraps, and so that the common case has no
+// taken branches.
 #include "core/queue/operation.h"
 
 #include <inttypes.h>
@@ -70,13 +70,13 @@ static weir_status check_side(const struct weir__caller *caller, const char *rol
                              caller->device->info.name, weir__label_shown(caller->label));
     if (!caller->peers && weir_device_can_peer(caller->device, buffer->member.device))
         return weir__fail_at(caller->file, caller->line, buffer->member.object.label,
-                             WEIR_ERROR_INVALID, "submit it before or behind the graph's launch",
+                             WEIR_ERROR_INVALID, "submit it before or after the graph's launch",
                              "a graph holds no copies between devices, and %s belongs to '%s'",
                              role, buffer->member.device->info.name);
     if (weir__peer_allow(caller->device, buffer->member.device))
         return check_range(caller, role, buffer, offset, size);
-    // A driver that fails, rather than being no match for this, has left a detail: asked
-    // again, with none before, it tells.
+    // A driver that fails, rather than not supporting this, sets a detail: the detail is
+    // cleared and the driver is called again, to find out which it was.
     weir_error_set(NULL);
     if (weir__peer_allow(caller->device, buffer->member.device))
         return check_range(caller, role, buffer, offset, size);
@@ -145,8 +145,8 @@ static weir_status check_plane(const struct weir__caller *caller, const char *ro
     return check_side(caller, role, plane->buffer, plane->offset, size, other);
 }
 
-// Rows interleave freely, so two planes of one buffer are refused when their
-// whole extents meet, unless they share a pitch and never touch a byte twice.
+// Rows interleave freely, so two planes of one buffer are refused if their whole extents
+// intersect, unless they share a pitch and no byte is in both.
 static bool planes_overlap(const struct weir_plane *dst, const struct weir_plane *src, size_t width,
                            size_t height)
 {

@@ -1,21 +1,22 @@
-// What makes a queue operation out of a call: all checks of its operands, and
-// nothing of any queue's state. Submitting, capturing and updating a graph share it.
+// Makes a queue operation out of a call: all checks of its operands, independent of any
+// queue's state. Shared by submits, captures and graph updates.
 #ifndef WEIR_CORE_QUEUE_OPERATION_H
 #define WEIR_CORE_QUEUE_OPERATION_H
 
 #include <weir/module/operation.h>
 
-// Who asks, for messages.
+// The caller, for messages.
 struct weir__caller {
     weir_device *device;
     const char *label; // of the queue, or the graph
     const char *file;
     int line;
-    bool peers; // copies may reach other devices: graphs hold none of those
+    bool peers; // copies may use other devices, which graphs do not allow
 };
 
-// Begins an operation, whose operands are written next. Nothing clears the rest: it takes
-// as long as all checks of a copy, and nobody reads the operands of another kind.
+// Begins an operation, whose operands are written next. The rest is not cleared: that
+// would take as long as all checks of a copy, and the operands of other kinds are never
+// read.
 static inline void weir__operation_begin(struct weir_operation *operation,
                                          enum weir_operation_kind kind, uint32_t flags,
                                          const char *file, int line)

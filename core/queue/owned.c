@@ -52,8 +52,8 @@ static bool has_key;
 // Of the devices' lists.
 static struct weir_lock lists_lock = WEIR_LOCK_INITIALIZER(&weir__locks[WEIR__LOCK_THREAD_QUEUES]);
 
-// Takes the entry off its device's list; returns its queue, for the caller to retire. With the
-// lock held.
+// Removes the entry from its device's list; returns its queue, for the caller to retire. With
+// the lock held.
 static weir_queue *take_off(struct weir__thread_queue *entry)
 {
     *entry->device_link = entry->device_next;
@@ -175,7 +175,7 @@ weir_status weir_thread_queue(weir_device *device, weir_queue **out_queue)
     return make_thread_queue(device, out_queue);
 }
 
-// The device's first entry is taken off its list. NULL: there is none.
+// Removes the device's first entry from its list. NULL: none.
 static weir_queue *take_first(weir_device *device)
 {
     weir_lock_take(&lists_lock);

@@ -1,10 +1,11 @@
-// Queues that the library owns: one of a thread, and the legacy queue of a device.
+// Queues that the library owns: the default queues of threads, and the legacy
+// queue of a device.
 #ifndef WEIR_CORE_QUEUE_OWNED_H
 #define WEIR_CORE_QUEUE_OWNED_H
 
 #include <weir/migration.h>
 
-// The one that destroys a queue.
+// The function that may destroy the queue.
 enum weir__queue_owner {
     WEIR__OWNED_BY_USER = 0,
     WEIR__OWNED_BY_THREAD,
@@ -15,7 +16,7 @@ enum weir__queue_owner {
 weir_status weir__queue_create_owned(weir_device *device, const char *label,
                                      enum weir__queue_owner owner, weir_queue **out_queue);
 
-// Logs what weir_queue_destroy() says about a queue that is not the user's.
+// Reports the error of weir_queue_destroy() for a queue that is not the user's.
 void weir__queue_refuse_destroy(const weir_queue *queue);
 
 // Destroys all threads' queues of the device.

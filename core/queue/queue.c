@@ -1,4 +1,5 @@
-// The life of a queue, the marks of its end, and what the library asks of it.
+// Creation and destruction of queues, the marks of their end, and the library's own
+// queries.
 #include "core/queue/queue.h"
 
 #include <inttypes.h>
@@ -34,8 +35,9 @@ static weir_status check_params(weir_device *device, const struct weir_queue_par
     return WEIR_OK;
 }
 
-// The device's list of queues, which who destroys a buffer must see whole: also a
-// queue that is being destroyed is on it until nothing of it runs any more.
+// The device's list of queues. The destruction of a buffer must see all of them: a
+// queue that is being destroyed also stays on the list until none of its work runs any
+// more.
 static void enlist(weir_queue *queue)
 {
     weir_device *device = queue->member.device;
@@ -120,8 +122,8 @@ weir_status weir_queue_create(weir_device *device, const struct weir_queue_param
     return weir__queue_open(device, params->label, &setup, out_queue);
 }
 
-// The caller may destroy the native queue as soon as its work is done. So what is under
-// way gets its last record now, and after that the native queue is never touched.
+// The caller may destroy the native queue as soon as its work is done. So the last
+// record is submitted now, and after that the native queue is never used.
 static void leave_native(weir_queue *queue)
 {
     struct weir_event end;
@@ -159,7 +161,7 @@ void weir__queue_retire(weir_queue *queue)
     weir__member_retire(&queue->member);
 }
 
-// The failures stay findable, and the last reference finalizes the queue.
+// The failures stay available, and the last reference finalizes the queue.
 static void finalize_member(struct weir__member *member)
 {
     weir_queue *queue = (weir_queue *)(void *)member;
@@ -174,7 +176,8 @@ void weir__queue_finalize(weir_queue *queue)
     weir_device *device = queue->member.device;
 
     delist(queue);
-    // The backend goes first, so the worker must not be inside it any more.
+    // The backend's part is destroyed first, so the worker must no longer be inside the
+    // backend.
     weir__delivery_settle(&queue->delivery);
     weir__chain_queue_destroy(device->chain, queue);
     weir__delivery_finish(&queue->delivery);
@@ -198,7 +201,7 @@ weir_device *weir_queue_device(const weir_queue *queue)
 weir_status weir__queue_fail(weir_queue *queue, const struct weir_operation *operation,
                              weir_status status)
 {
-    // A module that fails without a detail must not be given an older one.
+    // If a module fails without a detail, an older one must not be used.
     struct weir_error cause = *weir_last_error();
     struct weir_error detail = cause.status == status ? cause : (struct weir_error){0};
 
@@ -218,7 +221,7 @@ weir_status weir__queue_fail(weir_queue *queue, const struct weir_operation *ope
 weir_status weir__queue_refuse_callback(const weir_queue *queue)
 {
     return weir__fail_at(NULL, 0, queue->member.object.label, WEIR_ERROR_INVALID,
-                         "submit it behind weir_queue_native()", "a native call may not call Weir");
+                         "submit it after weir_queue_native()", "a native call may not call Weir");
 }
 
 weir_status weir__queue_wait_locked(weir_queue *queue, struct weir_event event,
@@ -241,7 +244,7 @@ weir_status weir__queue_wait_locked(weir_queue *queue, struct weir_event event,
 bool weir__queue_record_end_locked(weir_queue *queue, struct weir_event *out_event)
 {
     *out_event = (struct weir_event){0};
-    if (queue->foreign && !queue->wrapped) { // the native queue may be gone
+    if (queue->foreign && !queue->wrapped) { // the native queue may be destroyed
         *out_event = (struct weir_event){queue->member.object.id, queue->last_record};
         return true;
     }
@@ -264,14 +267,14 @@ bool weir__queue_record_end(weir_queue *queue, struct weir_event *out_event)
     struct weir_error saved = *weir_last_error();
     *out_event = (struct weir_event){0};
 
-    // Within a native call the lock is held; what asks tries again later.
+    // In a native call the lock is held; the caller tries again later.
     if (weir__queue_is_called_back(queue))
         return false;
     weir_biased_lock_take(&queue->submit_lock);
     if (queue->wrapped || queue->sequence > atomic_load(&queue->completion.completed))
         marked = weir__queue_record_end_locked(queue, out_event);
     weir_biased_lock_release(&queue->submit_lock);
-    // What is lost runs nothing any more, and takes no record ever again.
+    // A lost device runs nothing any more, and accepts no record.
     if (!marked && weir_last_error()->status == WEIR_ERROR_DEVICE_LOST)
         marked = true;
     weir__error_set(&saved);
@@ -292,8 +295,8 @@ weir_status weir__queue_finish(weir_queue *queue)
     return status;
 }
 
-// Which operation the driver stumbled over is not known, only that it lies behind
-// what is complete. A driver that knows more says so in its own message.
+// It is not known which operation failed in the driver, only that it comes after the
+// completed ones. A driver that knows more says so in its own message.
 static void fail_somewhere(weir_queue *queue, weir_status status)
 {
     const struct weir_error detail = *weir_last_error();
@@ -309,7 +312,7 @@ static void fail_somewhere(weir_queue *queue, weir_status status)
     weir__completion_fail(queue, first, &cause);
 }
 
-// Books what the chain answered and returns the record's status.
+// Books the chain's answer and returns the record's status.
 static weir_status book(weir_queue *queue, uint64_t sequence, weir_status answer)
 {
     if (answer > 0)

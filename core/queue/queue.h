@@ -11,10 +11,10 @@
 #include "core/queue/owned.h"
 #include "core/support/thread.h"
 
-// What a queue that captures gives its operations to (core/graph/capture.c).
+// The capture to which a capturing queue passes its operations (core/graph/capture.c).
 struct weir__capture_ops {
-    // Notes the operation and stores what the call is to return. False: the capture has just
-    // ended, and the operation is to be submitted. With the submit lock held.
+    // Notes the operation and stores the status for the call. False: the capture has just
+    // ended, and the operation has to be submitted. With the submit lock held.
     bool (*note)(weir_queue *queue, const struct weir_operation *operation,
                  weir_status *out_status);
     // The same for a record.
@@ -28,19 +28,22 @@ struct weir__capture {
     struct weir__capture *next; // of the runtime's list
 };
 
-// What an operation reads is in the member's first line and in the two behind the member.
+// The members that an operation reads are in the first cache line of the member and in the two
+// after it.
 struct weir_queue {
     struct weir__member member;
-    struct weir_biased_lock submit_lock;   // one thread nearly always has a queue to itself
+    struct weir_biased_lock submit_lock;   // almost always only one thread uses a queue
     uint64_t last_record;                  // number of the last record; under the lock
     const struct weir_link *first;         // of the chain
     uint64_t sequence;                     // of the last operation submitted; under the lock
     atomic_uint_fast64_t seen;             // `sequence`, for reading without the lock
-    struct weir__capture *_Atomic capture; // that it is part of; changes under the lock
-    uint64_t turn;         // of the legacy queue, that this one is behind of; under the lock
-    atomic_bool wrapped;   // the caller may submit to the native queue: until it is destroyed
-    atomic_bool in_native; // a native call of it runs
-    bool foreign;          // the native queue is the caller's
+    struct weir__capture *_Atomic capture; // the capture that it is part of; changes under the
+                                           // lock
+    uint64_t turn;         // of the legacy queue, that this one comes after; under the lock
+    atomic_bool wrapped;   // the caller may submit to the native queue, until this queue is
+                           // destroyed
+    atomic_bool in_native; // a native call of this queue is running
+    bool foreign;          // wraps the caller's native queue
     bool timing;
     struct weir__completion completion;
     struct weir__delivery delivery;
@@ -71,21 +74,21 @@ static inline bool weir__queue_note(weir_queue *queue, const struct weir_operati
         ->ops->note(queue, operation, out_status);
 }
 
-// Refuses what a queue that captures cannot do. `why` is a clause that names the thing.
+// Refuses a call that a capturing queue does not allow. `why` is a clause that names it.
 weir_status weir__queue_refuse_capturing(const weir_queue *queue, const char *file, int line,
                                          const char *why, const char *remedy);
 
 // Destroys a queue on behalf of its owner, and drops the capture that it is part of.
 void weir__queue_retire(weir_queue *queue);
 
-// Frees a queue that has finished and that nothing refers to any more.
+// Frees a queue that has finished and has no references.
 void weir__queue_finalize(weir_queue *queue);
 
-// Names the present end of the queue by an event: its last record if nothing
-// came after it, else a new internal one, also on a failed queue. What came after the
-// last record of a wrapped queue is not known, so that gets a new one always. Stores
-// sequence 0 when everything is known to be complete, or the device is lost. Returns false
-// when the record was refused, by the driver or for want of memory.
+// Stores an event for the present end of the queue: its last record if nothing came after it,
+// else a new internal one, also on a failed queue. A wrapped queue always gets a new one, since
+// work after its last record is not known. Stores sequence 0 if everything is known to be
+// complete, or the device is lost. Returns false if the record was refused, by the driver or
+// for lack of memory.
 bool weir__queue_record_end(weir_queue *queue, struct weir_event *out_event);
 
 // The same with the submit lock held, whether or not anything is complete. A refusal is
@@ -98,8 +101,8 @@ weir_status weir__queue_wait_locked(weir_queue *queue, struct weir_event event,
                                     weir_queue *producer, uint32_t flags, const char *file,
                                     int line);
 
-// Takes the queue's submit lock for a call of the user's. What the legacy queue's order
-// needs to come first is in the queue then; where it could not be, the queue has failed.
+// Takes the queue's submit lock for a call of the user. The waits that the legacy queue's order
+// requires were submitted before; if that was not possible, the queue has failed.
 static inline void weir__queue_enter(weir_queue *queue)
 {
     weir_biased_lock_take(&queue->submit_lock);
@@ -108,8 +111,8 @@ static inline void weir__queue_enter(weir_queue *queue)
         weir__legacy_order(queue);
 }
 
-// Whether a native call of the queue calls back into it, on this thread, which has the
-// submit lock then; and the sentence for that.
+// Whether a native call of the queue calls back into it, on this thread, which then has the
+// submit lock; and the message for that.
 static inline bool weir__queue_is_called_back(const weir_queue *queue)
 {
     return atomic_load_explicit(&queue->in_native, memory_order_relaxed) && weir__in_native_call();
@@ -125,12 +128,12 @@ static inline bool weir__queue_is_past(const weir_queue *queue, uint64_t sequenc
     return atomic_load_explicit(&queue->completion.completed, memory_order_acquire) >= sequence;
 }
 
-// Asks the chain about a record, or waits for it, and books the answer. Returns the record's
+// Queries the chain for a record, or waits for it, and books the answer. Returns the record's
 // status: WEIR_OK, WEIR_NOT_READY or WEIR_TIMEOUT, or the first cause.
 weir_status weir__queue_query(weir_queue *queue, uint64_t sequence);
 weir_status weir__queue_await(weir_queue *queue, uint64_t sequence, uint64_t timeout_ns);
 
-// The same of an event that the library has made. An event of a queue that is gone is complete.
+// The same for an event that the library has made. An event of a destroyed queue is complete.
 bool weir__event_is_complete(struct weir_event event);
 
 // Books a failure of operation `sequence`, made at file:line, from the thread's
@@ -138,12 +141,12 @@ bool weir__event_is_complete(struct weir_event event);
 WEIR_COLD weir_status weir__queue_fail(weir_queue *queue, const struct weir_operation *operation,
                                        weir_status status);
 
-// What a backend may not need.
+// The flags of operations that a backend may not need.
 #define WEIR__MAY_BE_DROPPED \
     (WEIR_OPERATION_IMPLIED | WEIR_OPERATION_EMPTY | WEIR_OPERATION_RELAUNCH)
 
-// Hands the operation to the backend, or holds it. Most operations of most queues take the
-// short way here; weir__deliver() has the rest.
+// Submits the operation to the backend, or holds it. This is the fast path of most operations;
+// weir__deliver() handles the others.
 static inline weir_status weir__queue_deliver(weir_queue *queue,
                                               const struct weir_operation *operation)
 {
@@ -167,7 +170,7 @@ static inline weir_status weir__queue_submit_locked(weir_queue *queue,
 {
     operation->sequence = ++queue->sequence;
     atomic_store_explicit(&queue->seen, operation->sequence, memory_order_release);
-    // Without plugins there is nothing between here and the delivery.
+    // Without plugins delivery comes next.
     weir_status status = queue->first == queue->delivery.link
                              ? weir__queue_deliver(queue, operation)
                              : queue->first->ops->queue_submit(queue->first, queue, operation);

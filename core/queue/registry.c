@@ -78,8 +78,8 @@ bool weir__registry_reserve(weir_queue *queue)
     return true;
 }
 
-// A stale id of the slot may take a reference from here on, and gives it back
-// through the queue's own id: that must stand before.
+// From here on a stale id of the slot may take a reference, and release it
+// through the queue's own id: so that must be set before.
 void weir__registry_publish(weir_queue *queue)
 {
     struct slot *slot = slot_at(index_of(queue));

@@ -1,7 +1,6 @@
-// See the header. One thread at a time launches or updates: who is not held up has the
-// front end's lock of the graph, and a worker that hands a launch over has the replay's,
-// under which updates look whether launches are held up. Nothing is allocated by a
-// launch.
+// See the header. One thread at a time launches or updates: without a hold it has the
+// front end's lock of the graph, and a worker that delivers a launch has the replay's,
+// under which updates check for held launches. A launch allocates nothing.
 #include "core/queue/replay.h"
 
 #include <pthread.h>
@@ -14,13 +13,13 @@
 #include "core/support/locks.h"
 #include "core/support/memory.h"
 
-// An update that waits for launches which are held up.
+// An update that waits for held launches.
 struct pending {
     struct pending *next;
-    uint32_t behind; // so many of them
+    uint32_t behind; // the number of these launches
     uint32_t index;
     struct weir_graph_node node;
-    struct weir_operation *owned; // what `node.operation` points into
+    struct weir_operation *owned; // the memory that `node.operation` points into
 };
 
 // A branch of a graph that forks.
@@ -35,9 +34,9 @@ struct node {
     uint32_t branch;
     uint32_t dependency_count;
     uint32_t *dependencies;
-    bool is_awaited; // by a node of another branch, or by the end
+    bool is_awaited; // waited for by a node of another branch, or by the end
     bool is_leaf;
-    uint64_t recorded; // the record behind it in this launch
+    uint64_t recorded; // the record after it in this launch
 };
 
 struct replay {
@@ -51,7 +50,7 @@ struct replay {
     uint32_t lane_count; // 0: one branch
     struct node *nodes;
     struct lane *lanes;
-    uint64_t ended; // the record behind the last launch in lane 0; 0: none
+    uint64_t ended; // the record after the last launch in lane 0; 0: none
 };
 
 static struct replay *replay_of(const struct weir_link *link, const weir_graph *graph)
@@ -59,7 +58,7 @@ static struct replay *replay_of(const struct weir_link *link, const weir_graph *
     return weir_graph_data(link, graph);
 }
 
-// Life.
+// Creation and destruction.
 
 static bool copy_node(struct node *node, const struct weir_graph_node *from)
 {
@@ -122,7 +121,7 @@ static weir_status open_lane(const struct weir_link *next, weir_device *device, 
     return WEIR_OK;
 }
 
-// Branch 0 always has one: it is what the launching queue waits for.
+// Branch 0 always has one: the launching queue waits for it.
 static weir_status open_lanes(const struct weir_link *next, weir_device *device, const char *label,
                               struct replay *replay, uint32_t branch_count)
 {
@@ -201,7 +200,7 @@ void weir__replay_destroy(const struct weir_link *link, weir_graph *graph)
 
 // Updates.
 
-// `owned` is the replay's when this succeeds with a backend that has no graphs.
+// On success with a backend without graphs, the replay takes ownership of `owned`.
 static weir_status apply(const struct weir_link *link, weir_graph *graph, struct replay *replay,
                          uint32_t index, const struct weir_graph_node *node,
                          struct weir_operation **owned)
@@ -285,7 +284,7 @@ void weir__replay_unhold(const struct weir_link *link, const struct weir_operati
     weir_lock_release(&replay->lock);
 }
 
-// Replaying.
+// Replay.
 
 static weir_status submit(const struct weir_link *next, weir_queue *queue,
                           const struct weir_operation *operation, uint64_t sequence, uint32_t flags)
@@ -321,7 +320,7 @@ static weir_status wait_on(const struct weir_link *next, weir_queue *queue, uint
     return submit(next, queue, &operation, own, flags);
 }
 
-// Says which node it was, and where it was captured.
+// Adds the node and its line to the error.
 static weir_status explain(uint32_t index, const struct weir_operation *operation,
                            weir_status status)
 {
@@ -354,8 +353,8 @@ static weir_status record_lane(const struct weir_link *next, struct lane *lane)
     return record(next, lane->queue, ++lane->sequence, 0);
 }
 
-// Behind what the launching queue did before, and behind the launch before. Only nodes
-// without dependencies need that said.
+// After earlier work of the launching queue, and after the previous launch. Only nodes
+// without dependencies need these waits.
 static weir_status begin_lane(const struct weir_link *next, struct replay *replay,
                               struct lane *lane, weir_queue *queue, uint64_t sequence)
 {
@@ -391,7 +390,7 @@ static weir_status replay_node(const struct weir_link *next, struct replay *repl
     return status;
 }
 
-// Branch 0 gathers the ends of the others, and the launching queue waits for it.
+// Branch 0 waits for the ends of the others, and the launching queue waits for branch 0.
 static weir_status join_lanes(const struct weir_link *next, struct replay *replay,
                               weir_queue *queue, uint64_t sequence)
 {
@@ -412,8 +411,8 @@ static weir_status join_lanes(const struct weir_link *next, struct replay *repla
     return status;
 }
 
-// After a failure parts may be under way, and whoever waits for the launching queue must
-// wait for them. The last resort is to wait here.
+// After a failure parts may be running, and a wait for the launching queue must include
+// them. As a last resort this function waits for them on the host.
 static void abandon(const struct weir_link *next, struct replay *replay, weir_queue *queue,
                     uint64_t sequence)
 {

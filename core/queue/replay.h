@@ -1,20 +1,20 @@
-// Graphs, as they are delivered.
+// Delivery of graphs.
 //
-// A backend with graph_create is given launches and updates as they come, except that
-// an update behind a launch that a host call holds up waits for that launch: those under
-// way keep their operands. For a backend without, launches are replayed node by node.
+// A backend with graph_create gets launches and updates as they come, except that an
+// update after a launch that a host call holds waits for that launch: earlier launches
+// keep their operands. For a backend without it, launches are replayed node by node.
 //
-// A graph of one branch is replayed on the queue that launches it. One that forks has a
-// queue of the backend's own for each branch, with records and waits between them, so
-// that branches run beside each other as they did on their queues:
+// A graph of one branch is replayed on the queue that launches it. A graph that forks
+// has an internal queue of the backend for each branch, with records and waits between
+// them, so that branches overlap as on their own queues:
 //
 //     launching queue:  record ──────────────────────────────── wait
 //     branch 0:            wait  node  record  node  wait  record
 //     branch 1:                         wait  node  record
 //
-// Launches of a graph are handed over one after another, also from several queues: the
-// front end has put a wait between them. On the device the branches keep them apart, or,
-// with one branch, the record behind each launch, which has the launch's number.
+// Launches of a graph are delivered one after another, also from several queues: the
+// front end has put a wait between them. On the device the branches order them, or, with
+// one branch, the record after each launch, which has the launch's number.
 #ifndef WEIR_CORE_QUEUE_REPLAY_H
 #define WEIR_CORE_QUEUE_REPLAY_H
 
@@ -28,11 +28,11 @@ void weir__replay_destroy(const struct weir_link *link, weir_graph *graph);
 weir_status weir__replay_update(const struct weir_link *link, weir_graph *graph, uint32_t index,
                                 const struct weir_graph_node *node);
 
-// Hands a launch over to the backend.
+// Delivers a launch to the backend.
 weir_status weir__replay_launch(const struct weir_link *link, weir_queue *queue,
                                 const struct weir_operation *operation);
 
-// A launch is held up; and one that was has been handed over, or dropped.
+// Called when a launch is held; and when a held launch was delivered or dropped.
 void weir__replay_hold(const struct weir_link *link, const struct weir_operation *operation);
 void weir__replay_unhold(const struct weir_link *link, const struct weir_operation *operation);
 

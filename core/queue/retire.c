@@ -1,5 +1,5 @@
 // See the header. A device's lists are guarded by its lock; frontiers are checked without
-// it, by the one thread that took the object off the list.
+// it, by the thread that removed the object from the list.
 #include "core/queue/retire.h"
 
 #include <stdatomic.h>
@@ -16,7 +16,7 @@ static bool is_busy(const weir_queue *queue)
     return atomic_load(&queue->seen) > atomic_load(&queue->completion.completed);
 }
 
-// What the user gave to the native queue of a wrapped one is not known.
+// The user's own work on the native queue of a wrapped queue is not known.
 static bool may_be_busy(const weir_queue *queue)
 {
     return queue->wrapped || is_busy(queue);
@@ -72,15 +72,14 @@ static bool record_ends(struct weir__member *member, weir_device *device, uint32
 {
     bool marked = true;
     weir_queue *queue = NULL;
-    // To the end also after a refusal, which drops the references.
+    // The loop continues after a refusal, in order to drop the references.
     while ((queue = weir__device_next_queue(device, queue)))
         marked = marked && member->frontier_count < count && add_end(member, queue);
     return marked;
 }
 
-// Marks the end of every queue that may still use the object. A destroyed
-// queue only waits for itself. Where that is refused it is tried again when the
-// object is looked at next.
+// Marks the end of every queue that may still use the object. A destroyed queue only waits
+// for itself. If a mark is refused, it is tried again when the object is checked next.
 static bool draw_frontier(struct weir__member *member)
 {
     const bool is_queue = member->class == &weir__queue_class;
@@ -118,8 +117,7 @@ static bool past_frontier(struct weir__member *member)
     return true;
 }
 
-// The list of retired objects is a queue of its own: in at the front, out at the
-// back.
+// The list of retired objects is a FIFO: added at the front, removed at the back.
 static void push_retired(weir_device *device, struct weir__member *member)
 {
     weir_lock_take(&device->lock);
@@ -158,7 +156,7 @@ void weir__member_retire(struct weir__member *member)
 
 static void reap(weir_device *device, size_t patience)
 {
-    // A host call's thread must not end the queue whose worker it is.
+    // A host call's thread must not finalize the queue whose worker it is.
     if (weir__in_host_call())
         return;
     weir__registry_finalize_ended(device);
@@ -166,8 +164,8 @@ static void reap(weir_device *device, size_t patience)
     if (count == 0)
         return;
 
-    // Looking at a frontier takes other locks, so one object at a time is taken
-    // off and put back if it is not ready.
+    // Checking a frontier takes other locks, so one object at a time is removed, and put
+    // back if it is not ready.
     struct weir_error saved = *weir_last_error();
     for (; count > 0 && patience > 0; count--) {
         struct weir__member *member = pop_retired(device);
@@ -189,7 +187,7 @@ void weir__device_reap(weir_device *device)
     reap(device, 8);
 }
 
-// Again after a success: what went may have been a graph, which used what is left.
+// Again after a success: the object may have been a graph that used the remaining ones.
 void weir__device_reap_all(weir_device *device)
 {
     size_t before;

@@ -1,5 +1,5 @@
-// The queue's operations, as users call them. A refused argument leaves before the submit lock
-// is taken; after that only a number is assigned and the chain is called.
+// The queue's operations, as users call them. A refused argument returns before the submit
+// lock is taken; after that only a number is assigned and the chain is called.
 #include <inttypes.h>
 
 #include "core/queue/operation.h"
@@ -21,7 +21,7 @@ weir_status weir__queue_submit(weir_queue *queue, struct weir_operation *operati
     return status;
 }
 
-// The capture that the queue is part of notes a record. False: it has just ended.
+// The queue's capture notes a record. False: it has just ended.
 static bool note_record(weir_queue *queue, struct weir_event *out_event, weir_status *out_status)
 {
     return atomic_load_explicit(&queue->capture, memory_order_relaxed)
@@ -156,8 +156,8 @@ weir_status weir_queue_recover(weir_queue *queue)
     weir_status status = weir__completion_refuse(queue);
     if (status == WEIR_ERROR_DEVICE_LOST)
         return status;
-    // Behind the lock nobody submits any more: who comes later sees the failure.
-    // The wait itself is outside, since a host call under way may want the lock.
+    // After the lock was taken nothing is submitted any more: later submits see the failure.
+    // The wait itself is outside the lock, since a running host call may need it.
     weir_biased_lock_take(&queue->submit_lock);
     weir_biased_lock_release(&queue->submit_lock);
     status = weir__queue_finish(queue);

@@ -5,7 +5,7 @@
 
 #include "core/support/memory.h"
 
-// A full ring costs a question to the driver, so it is large: 12 KiB.
+// A full ring costs a query to the driver, so it is large: 12 KiB.
 #define CAPACITY_AT_FIRST 512u
 
 static struct weir__wait *at(const struct weir__wait_ring *waits, unsigned count)
@@ -18,7 +18,7 @@ bool weir__wait_ring_covers(const struct weir__wait_ring *waits, struct weir_eve
     unsigned head = atomic_load_explicit(&waits->head, memory_order_acquire);
     unsigned tail = atomic_load_explicit(&waits->tail, memory_order_relaxed);
 
-    // Sequences of one queue rise, so its latest decides.
+    // Sequence numbers of one queue ascend, so the latest one decides.
     while (tail-- != head)
         if (at(waits, tail)->event.queue == event.queue)
             return at(waits, tail)->event.sequence >= event.sequence;

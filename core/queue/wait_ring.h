@@ -1,6 +1,6 @@
 // The waits of one queue that are not known to be over, oldest first: a ring with
-// one writer, who holds the queue's submit lock, and one reader, who holds the walk
-// lock of completion.c. The two sides need no lock against each other.
+// one writer, which holds the queue's submit lock, and one reader, which holds the
+// walk lock of completion.c. The two need no common lock.
 #ifndef WEIR_CORE_QUEUE_WAIT_RING_H
 #define WEIR_CORE_QUEUE_WAIT_RING_H
 
@@ -8,11 +8,11 @@
 
 #include <weir/event.h>
 
-// One wait: operation `own` of this queue waits on `event`.
+// One wait: operation `own` of this queue waits for `event`.
 struct weir__wait {
     uint64_t own;
     struct weir_event event;
-    bool is_launch; // `event` is a graph's launch; a backend knows of records only
+    bool is_launch; // `event` is a graph's launch; a backend only knows records
 };
 
 struct weir__wait_ring {
@@ -36,12 +36,12 @@ bool weir__wait_ring_push(struct weir__wait_ring *waits, struct weir__wait wait)
 bool weir__wait_ring_get(const struct weir__wait_ring *waits, uint32_t index, uint64_t own,
                          struct weir__wait *out_wait);
 
-// Takes off the waits of operations up to `own`.
+// Removes the waits of operations up to `own`.
 void weir__wait_ring_drop(struct weir__wait_ring *waits, uint64_t own);
 
-// For who holds both locks.
+// With both locks held.
 
-// Keeps only those waits for which `keep` answers true.
+// Keeps only the waits for which `keep` returns true.
 void weir__wait_ring_filter(struct weir__wait_ring *waits,
                             bool (*keep)(void *user, const struct weir__wait *wait), void *user);
 

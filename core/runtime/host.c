@@ -1,4 +1,4 @@
-// The services that modules are given.
+// The services of core for modules.
 #include "core/runtime/runtime.h"
 #include "core/support/error.h"
 #include "core/support/log.h"

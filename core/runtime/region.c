@@ -1,10 +1,10 @@
-// Regions only exist for the plugins that want them, so there is nothing to keep here.
+// Regions only exist for plugins that use them, so nothing is stored here.
 #include <weir/region.h>
 
 #include "core/runtime/runtime.h"
 #include "core/support/thread.h"
 
-// Also in a child process after a fork, where nothing may be touched.
+// Also in a child process after a fork, where nothing may be used.
 static bool is_wanted(const weir_runtime *runtime)
 {
     return runtime && runtime->chain.regions && !atomic_load(&weir__forked);

@@ -1,7 +1,7 @@
 // Opening a runtime: configuration first, so that a mistake in the file is
 // reported before anything is loaded; then plugins; then the backends in the
-// order of the list, until one opens and has a device. What was tried becomes
-// the load report.
+// order of the list, until one opens and has a device. All attempts are in the
+// load report.
 #include "core/runtime/runtime.h"
 
 #include <stdio.h>
@@ -20,8 +20,8 @@
 
 typedef char name_list[WEIR__CONFIG_LIST_LIMIT][WEIR__NAME_SIZE];
 
-// Modules that may ship apart from this library. A section of one that is not
-// installed is legal, and cannot be checked.
+// Modules that may be distributed separately from this library. A section of
+// one that is not installed is legal, and cannot be checked.
 static const char *const separate_modules[] = {"cuda", "opencl"};
 
 static const char *setting_text(const weir_runtime *runtime, const char *key)
@@ -89,7 +89,7 @@ static weir_status check_module_section(const weir_runtime *runtime, const char 
         return settings ? WEIR_OK : weir_last_error()->status;
     }
     if (status != WEIR_ERROR_NOT_FOUND)
-        return WEIR_OK; // the loader tells when the module is asked for
+        return WEIR_OK; // the loader reports that when the module is loaded
     *out_known = false;
     for (size_t i = 0; i < sizeof separate_modules / sizeof *separate_modules; i++)
         if (strcmp(name, separate_modules[i]) == 0) {
@@ -143,7 +143,7 @@ static weir_status close_chain(weir_runtime *runtime)
     return status;
 }
 
-// Of a chain that cannot be used; the reason stays the thread's error.
+// For a chain that cannot be used; the reason stays the thread's error.
 static void drop_chain(weir_runtime *runtime)
 {
     const struct weir_error reason = *weir_last_error();
@@ -175,8 +175,8 @@ static weir_status open_chain(weir_runtime *runtime, const struct weir__loaded *
                             out_failed);
 }
 
-// Opens the chain with this backend and notes in the report how it went. A
-// backend without a device is as good as none.
+// Opens the chain with this backend and notes the outcome in the report. A
+// backend without a device counts as unusable.
 static weir_status try_backend(weir_runtime *runtime, struct weir__loaded *modules,
                                uint32_t plugin_count, const char *name)
 {
@@ -209,7 +209,7 @@ static weir_status try_backend(weir_runtime *runtime, struct weir__loaded *modul
     return status;
 }
 
-// All listed backends failed: the message holds each one's reason.
+// All listed backends failed: the message has the reason of each.
 static weir_status refuse_backends(const weir_runtime *runtime, const char *reasons)
 {
     const struct weir_setting *setting = weir__config_weir(runtime->config, "backend");
@@ -265,7 +265,7 @@ static weir_status load_modules(weir_runtime *runtime)
                               backend_count);
 }
 
-// Life.
+// Opening and closing.
 
 static weir_status free_runtime(weir_runtime *runtime)
 {
@@ -307,7 +307,8 @@ weir_status weir_open(const struct weir_open_params *params, weir_runtime **out_
         *params->out_report = NULL;
     weir__watch_fork();
 
-    // Backends that were tried in vain leave a detail, which is no failure of this call.
+    // Backends that failed have set an error detail, but this call has not
+    // failed.
     const struct weir_error before = *weir_last_error();
     weir_runtime *runtime = weir__allocate(sizeof *runtime);
     if (!runtime)

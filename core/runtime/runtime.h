@@ -23,7 +23,7 @@ struct weir_runtime {
     struct weir__shared shared;
 };
 
-// The table of services that modules are given.
+// The table of services for modules.
 extern const struct weir_host weir__host;
 
 #endif

@@ -12,13 +12,14 @@
 static _Thread_local struct weir_error last_error;
 static _Thread_local char last_text[2048];
 
-// Of labels that one sentence shows; more than four make it unreadable anyway.
+// The number of labels in one message; more than four would be unreadable
+// anyway.
 #define LABELS_SHOWN 4
 #define LABEL_SHOWN_SIZE 128
 static _Thread_local char labels[LABELS_SHOWN][LABEL_SHOWN_SIZE];
 static _Thread_local unsigned label_turn;
 
-// Lines of a compiler's log stay lines.
+// Newlines in a compiler's log are kept.
 #define KEPT "\n\t"
 
 const char *weir_version(void)
@@ -110,7 +111,8 @@ static void clean_all(struct weir_error *error)
 static void store(const char *file, int line, const char *object, weir_status status,
                   const char *remedy, const char *format, va_list arguments)
 {
-    // The arguments may point into the old detail, so the new one is built beside it.
+    // The arguments may point into the old detail, so the new one is built in a
+    // separate structure.
     struct weir_error error = {.status = status, .file = file, .line = line};
 
     vsnprintf(error.message, sizeof error.message, format, arguments);

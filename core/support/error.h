@@ -1,5 +1,5 @@
-// Setting the calling thread's error detail. Everything in core that fails does
-// so through one of these, as the value of a return statement.
+// Setting the calling thread's error detail. All failures in core go through one of these, as
+// the value of a return statement.
 #ifndef WEIR_CORE_SUPPORT_ERROR_H
 #define WEIR_CORE_SUPPORT_ERROR_H
 
@@ -16,8 +16,8 @@ WEIR_COLD void weir__report(weir_status status, const char *remedy, const char *
 WEIR_COLD void weir__report_at(const char *file, int line, const char *object, weir_status status,
                                const char *remedy, const char *format, ...) WEIR_PRINTF(6, 7);
 
-// The same as expressions of value `status`. Macros, so that a reader of the
-// caller, and a static analyser, sees the value.
+// The same as expressions with the value `status`. Macros, so that readers of the caller, and
+// static analysers, see the value.
 #define weir__fail(status, ...) (weir__report((status), __VA_ARGS__), (status))
 #define weir__fail_at(file, line, object, status, ...) \
     (weir__report_at(file, line, object, (status), __VA_ARGS__), (status))
@@ -25,25 +25,25 @@ WEIR_COLD void weir__report_at(const char *file, int line, const char *object, w
 // Replaces the detail by a copy of `*error` and returns its status.
 WEIR_COLD weir_status weir__error_set(const struct weir_error *error);
 
-// Adds what the detail does not hold yet.
+// Fills members of the detail that are still empty.
 WEIR_COLD void weir__error_place(const char *object, const char *file, int line);
 
-// How much of a function's name its user wrote: the macro has no `_at`.
+// The length of the part of a function's name that the user wrote: the macro has no `_at`.
 int weir__name_length(const char *function);
 
-// A label for a sentence: escaped as weir_text_escape() does it, and so short that the sentence
-// has room; "(no label)" where there is none. Valid until the thread has asked for four more.
+// A label for a message: escaped by weir_text_escape(), and shortened so that the message has
+// room; "(no label)" if there is none. Valid until the thread has called it four more times.
 const char *weir__label_shown(const char *label);
 
-// Reports that `condition`, as the source of `function` writes it, does not hold.
-// One that is made of pointers alone reads "queue or buffer is NULL".
+// Reports that `condition`, given as its source text, does not hold in `function`. A condition
+// of pointers only is reported as "queue or buffer is NULL".
 WEIR_COLD void weir__report_broken(const char *file, int line, const char *object,
                                    const char *function, const char *condition);
 
 // Refuses the call unless `condition` holds: the message is made from its text.
 #define WEIR_REQUIRE(object, condition) WEIR_REQUIRE_AT(NULL, 0, object, condition)
 
-// The same for operations, which know their caller.
+// The same for operations, which have their caller's file and line.
 #define WEIR_REQUIRE_AT(file, line, object, condition)                             \
     do {                                                                           \
         if (!(condition))                                                          \
@@ -51,7 +51,7 @@ WEIR_COLD void weir__report_broken(const char *file, int line, const char *objec
                     WEIR_ERROR_INVALID);                                           \
     } while (0)
 
-// A larger structure than this was never written by anyone: its size is rubbish.
+// No version has a structure larger than this: such a size is invalid.
 #define WEIR_PARAMS_BYTES_MAX 4096
 
 // Refuses params whose size was not set. Larger ones come from newer headers.

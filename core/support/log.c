@@ -1,6 +1,6 @@
-// The log callback. Function, user pointer and level change together, so they
-// sit in one structure behind a lock; the level is also kept apart, so that a
-// message nobody wants costs one load.
+// The log callback. Function, user pointer and level change together, so they are in one
+// structure guarded by a lock; there is also a copy of the level, so that a message that is
+// not logged costs one load.
 #include "core/support/log.h"
 #include "core/support/locks.h"
 
@@ -27,8 +27,8 @@ void weir_log_set(weir_log_function function, void *user, weir_log_level level)
     weir_lock_release(&lock);
 }
 
-// Most callbacks print what they get, and it holds texts of users and of files. Without memory
-// it is cut.
+// Most callbacks print the message, which contains texts of users and of files. If memory runs
+// out it is truncated.
 static void call_escaped(weir_log_function function, void *user, weir_log_level level,
                          const char *source, const char *message)
 {

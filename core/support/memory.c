@@ -1,5 +1,5 @@
-// Every block of host memory that Weir and its modules ask for passes through
-// here, so that a test can assert that a loop allocates nothing.
+// Every allocation of host memory by Weir and its modules goes through here, so
+// that a test can assert that a loop allocates nothing.
 #include "core/support/memory.h"
 
 #include <stdatomic.h>

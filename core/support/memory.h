@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-// Zeroed memory, counted; NULL when there is none. Freed by weir__release().
+// Zeroed memory, counted; NULL if out of memory. Freed by weir__release().
 void *weir__allocate(size_t size);
 void weir__release(void *pointer);
 

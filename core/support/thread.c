@@ -1,5 +1,5 @@
-// Driver threads and locks do not survive a fork, so the child is told so at
-// every call instead of hanging in one.
+// Driver threads and locks do not survive a fork, so in the child every call
+// returns an error instead of hanging.
 #include "core/support/thread.h"
 
 #include <signal.h>

@@ -1,4 +1,4 @@
-// What core knows about the calling thread and process.
+// Core's data about the calling thread and process.
 #ifndef WEIR_CORE_SUPPORT_THREAD_H
 #define WEIR_CORE_SUPPORT_THREAD_H
 
@@ -9,18 +9,19 @@
 
 extern atomic_bool weir__forked;
 
-// Arms the detection of fork(); cheap, and may be called often.
+// Enables the detection of fork(); cheap, and may be called often.
 void weir__watch_fork(void);
 
 void weir__report_forked(const char *function);
 
-// Whether this thread is running a user's host call, or native call, where nothing may wait.
+// Whether this thread is running a user's host call or native call, in which nothing may
+// wait.
 bool weir__in_host_call(void);
 
 // Whether it is running a user's native call.
 bool weir__in_native_call(void);
 
-// What a thread was running before a call began; calls nest.
+// The call that a thread was running before another began; calls nest.
 struct weir__call_scope {
     bool host;
     bool native;
@@ -30,8 +31,8 @@ struct weir__call_scope weir__enter_host_call(void);
 struct weir__call_scope weir__enter_native_call(void);
 void weir__leave_call(struct weir__call_scope outer);
 
-// Starts a thread of the library's with all signals blocked, so that the
-// program's handlers run on the program's threads. False: the system refused.
+// Starts a library thread with all signals blocked, so that the program's handlers run on
+// the program's threads. False: the system refused.
 bool weir__thread_create(pthread_t *out_thread, void *(*run)(void *), void *argument);
 
 // Refuses the call in a forked child.
