@@ -1,5 +1,5 @@
-// See the header. The owner stores `held` and then reads `owner`; who takes the bias
-// away stores `owner`, has the kernel run a memory barrier on every running thread of
+// See the header. The owner stores `held` and then reads `owner`; a thread that takes the
+// bias away stores `owner`, has the kernel run a memory barrier on every running thread of
 // the process, and then reads `held`. So at least one of the two sees the other.
 #include "base/biased_lock.h"
 

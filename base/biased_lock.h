@@ -28,7 +28,7 @@ struct weir_biased_lock {
 void weir_biased_lock_init(struct weir_biased_lock *lock, const struct weir_lock_kind *kind);
 void weir_biased_lock_finish(struct weir_biased_lock *lock);
 
-// What the functions below call where the lock is not biased towards this thread.
+// Called by the functions below where the lock is not biased towards this thread.
 WEIR_COLD void weir_biased_lock_take_slowly(struct weir_biased_lock *lock);
 
 #if defined(__has_builtin)
@@ -53,10 +53,10 @@ static inline void weir_biased_lock_take(struct weir_biased_lock *lock)
     const uintptr_t self = weir_biased_lock_self();
     weir_lock_order_enter(lock->kind);
     if (atomic_load_explicit(&lock->owner, memory_order_relaxed) == self) {
-        // An earlier thread may have had the same identity; this orders behind it.
+        // An earlier thread may have had the same identity; this orders after it.
         (void)atomic_load_explicit(&lock->held, memory_order_acquire);
         atomic_store_explicit(&lock->held, true, memory_order_relaxed);
-        // Who takes the bias away makes every processor order these two.
+        // A thread that takes the bias away makes every processor order these two.
         atomic_signal_fence(memory_order_seq_cst);
         if (atomic_load_explicit(&lock->owner, memory_order_acquire) == self) {
             lock->by_owner = true;

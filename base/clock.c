@@ -1,4 +1,4 @@
-// CLOCK_MONOTONIC: it does not jump when somebody sets the time.
+// CLOCK_MONOTONIC: it does not jump when the time is set.
 #include "base/clock.h"
 
 #define NS_PER_SECOND UINT64_C(1000000000)

@@ -4,7 +4,7 @@
 
 // A clock that is off by more than that is broken, or its reading is.
 #define STEEPEST 1e-3
-// Pairs that tell how the clocks go on behind the last one.
+// Pairs from which the clocks are extrapolated beyond the last one.
 #define STRETCH 8
 
 static const struct weir_clock_pair *pair_at(const struct weir_clock_map *map, uint64_t number)
@@ -69,7 +69,7 @@ static uint64_t convert(const struct weir_clock_map *map, uint64_t time_ns, int 
     if (time_ns > key_of(after, forward)) // a longer stretch tells the direction better
         before = pair_at(map, right > begin + STRETCH ? right - STRETCH : begin);
     const int inside = time_ns >= key_of(before, forward) && time_ns <= key_of(after, forward);
-    // And a short one nothing about what lies outside of it.
+    // And a short one tells nothing about times outside of it.
     const int known = inside || after->a_ns - before->a_ns >= WEIR_CLOCK_MAP_DISTANCE_NS;
     const double scale = known ? steepness(before, after, forward) : 0;
     const struct weir_clock_pair *near = time_ns > key_of(after, forward) ? after : before;

@@ -1,5 +1,5 @@
 // Two clocks that run side by side, related by pairs of readings: straight lines
-// between neighbouring pairs, and beyond the last one the direction of what is known.
+// between neighbouring pairs, and beyond the last pair the direction of the last known ones.
 // Drift, and slow changes of it, are followed.
 //
 // Threads: a map is used by one thread at a time.
@@ -32,7 +32,7 @@ struct weir_clock_map {
 // Adds a reading. One that runs backwards in either clock is ignored.
 void weir_clock_map_add(struct weir_clock_map *map, uint64_t a_ns, uint64_t b_ns);
 
-// What the one clock shows when the other shows that.
+// The time on one clock when the other shows the given time.
 uint64_t weir_clock_map_b(const struct weir_clock_map *map, uint64_t a_ns);
 uint64_t weir_clock_map_a(const struct weir_clock_map *map, uint64_t b_ns);
 

@@ -29,7 +29,7 @@ struct weir_disk_cache {
     struct weir_siphash_key key;
 };
 
-// What a file begins with, in the machine's own byte order: key and data follow.
+// The beginning of a file, in the machine's own byte order: key and data follow.
 struct entry_header {
     char magic[8];
     uint64_t key_size;
@@ -212,8 +212,8 @@ static bool get_key(weir_disk_cache *cache, char *message, size_t message_size)
     return ok;
 }
 
-// Puts the path without symbolic links in place of `cache->folder`: what is checked is what is
-// used later.
+// Puts the path without symbolic links in place of `cache->folder`, so that the folder that is
+// checked is the one that is used later.
 static bool resolve(weir_disk_cache *cache, char *message, size_t message_size)
 {
     char *folder = realpath(cache->folder, NULL);
@@ -234,7 +234,7 @@ static bool resolve(weir_disk_cache *cache, char *message, size_t message_size)
 weir_disk_cache *weir_disk_cache_create(const struct weir_disk_cache_params *params, char *message,
                                         size_t message_size)
 {
-    no_memory(message, message_size); // until something else goes wrong
+    no_memory(message, message_size); // later failures replace the message
     weir_disk_cache *cache = calloc(1, sizeof *cache);
     if (!cache)
         return NULL;
@@ -331,7 +331,7 @@ static void note_entry(struct found_entries *entries, const char *name, const st
         const size_t capacity = entries->capacity ? 2 * entries->capacity : 64;
         struct found_entry *list = realloc(entries->list, capacity * sizeof *list);
         if (!list)
-            return; // what is not noted is not removed this time
+            return; // an entry that is not noted is not removed this time
         entries->list = list;
         entries->capacity = capacity;
     }
@@ -363,8 +363,8 @@ static int by_age(const void *a, const void *b)
     return left->tv_nsec < right->tv_nsec ? -1 : left->tv_nsec > right->tv_nsec;
 }
 
-// Another process may do the same at the same time: what is gone already counts
-// as removed.
+// Another process may do the same at the same time: an entry that is gone already
+// counts as removed.
 static void trim(const weir_disk_cache *cache)
 {
     struct found_entries entries = {.list = NULL};

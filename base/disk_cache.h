@@ -1,5 +1,5 @@
-// A cache of results on disk, such as compiled programs, found again by what they
-// were made from.
+// A cache of results on disk, such as compiled programs. The key of a result is the input
+// that it was made from.
 //
 // An entry is one file: the key, the data, and a check of both. A file is
 // written beside its place and renamed into it, so other processes and threads see
@@ -9,7 +9,7 @@
 // exceed the limit, those that were not used for the longest time are removed
 // until three quarters of it are left.
 //
-// What is read may be executed, so nothing is taken that somebody else could have
+// An entry may be executed after it is read, so no entry is taken that another user could have
 // put there:
 // - the cache is refused unless its folder belongs to the user and nobody else may write to
 //   it, and unless the same, or root in place of the user, holds for every folder above it.
@@ -56,14 +56,14 @@ void weir_disk_cache_destroy(weir_disk_cache **cache);
 // The folder that holds the entries, without symbolic links.
 const char *weir_disk_cache_folder(const weir_disk_cache *cache);
 
-// Looks up what was stored under a key, and marks it as used. Returns false, with
+// Looks up the entry of a key, and marks it as used. Returns false, with
 // NULL and 0 stored, if there is nothing.
 //
 // Ownership: `*out_data` is the caller's, to be freed with free().
 bool weir_disk_cache_read(const weir_disk_cache *cache, const void *key, size_t key_size,
                           void **out_data, size_t *out_size);
 
-// Stores data under a key, in place of what was there.
+// Stores data under a key, in place of an older entry.
 //
 // Errors: false with a sentence in `message`: a disk error, or an entry that
 // exceeds the limit all by itself.

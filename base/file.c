@@ -40,7 +40,7 @@ static const char *remedy_for(int error)
         return "; choose a place on a file system that can be written";
     case EACCES:
     case EPERM:
-        return "; check who may write here, or choose another place";
+        return "; check the permissions of the directory, or choose another place";
     case ENOSPC:
     case EDQUOT:
         return "; free some space or choose another place";
@@ -85,7 +85,7 @@ static bool may_be_read(const struct stat *status, bool trusted, const char *pat
     }
     if (trusted && (status->st_uid != geteuid() || (status->st_mode & (S_IWGRP | S_IWOTH)) != 0)) {
         weir_text_about(message, message_size, path,
-                        "somebody else may have written it; it must belong to this user, and "
+                        "another user may have written it; it must belong to this user, and "
                         "nobody else may write to it (chmod go-w)");
         return false;
     }
@@ -232,7 +232,7 @@ static bool is_temporary_name(const char *name)
            name[length] == '\0';
 }
 
-// The lock of a process goes with it, so what can be locked is nobody's.
+// A lock ends with its process, so a file that can be locked has no writer any more.
 static void remove_if_left(int directory, const char *name)
 {
     struct stat status;

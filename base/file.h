@@ -48,7 +48,7 @@ bool weir_file_read_trusted(const char *path, size_t limit_bytes, void **out_dat
 
 // A file being written. The data goes into a temporary file in the same directory
 // (".weir-PROCESS-NUMBER.tmp"); commit syncs it to the disk and renames it over
-// the path. If anything fails, the temporary file is removed and what stood at the
+// the path. If anything fails, the temporary file is removed and the file at the
 // path stays as it was. A new file gets the permissions that the umask leaves; a
 // file that is replaced passes its permissions on; a symbolic link is replaced, not
 // followed; a directory or a device at the path is refused.

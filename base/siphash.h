@@ -1,6 +1,6 @@
 // SipHash-2-4 of J.-P. Aumasson and D. J. Bernstein: a hash of 64 bits under a secret key.
 //
-// For tables whose keys come from a file, so that nobody can choose texts that all meet in one
+// For tables whose keys come from a file, so that no file can have texts that all meet in one
 // slot; and for the names and the checks of a cache's entries, so that only processes that
 // know the key can make either.
 //

@@ -28,7 +28,7 @@ struct weir_long_text {
 void weir_long_text_add(struct weir_long_text *text, const char *format, ...)
     WEIR_TEXT_PRINTF(2, 3);
 
-// Adds a text of somebody else's, escaped as weir_text_escape() does it.
+// Adds a text of unknown origin, such as a label, escaped as weir_text_escape() does it.
 void weir_long_text_add_shown(struct weir_long_text *text, const char *from);
 
 #define WEIR_TABLE_COLUMNS 64
@@ -50,7 +50,7 @@ void weir_table_add(struct weir_table *table, const char *format, ...) WEIR_TEXT
 // and empties the table. Of a table that failed there is nothing, and the text has failed too.
 void weir_table_end(struct weir_table *table, size_t indent, struct weir_long_text *text);
 
-// Frees what the table holds; it is empty afterwards.
+// Frees the cells; the table is empty afterwards.
 void weir_table_finish(struct weir_table *table);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-// What had to be over before an operation could begin, and words for operations.
+// The operations that had to end before another could begin, and descriptions of operations.
 #include <stdio.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@ uint64_t weir__operation_end(const weir_report *report, size_t operation)
     return report->trace->operations[operation].end_ns;
 }
 
-// Nodes of one graph do not stand behind each other.
+// Nodes of one graph do not wait for each other in the queue.
 static size_t before_in_queue(const weir_report *report, size_t index)
 {
     const struct weir_trace_operation *operations = report->trace->operations;
@@ -26,7 +26,8 @@ static size_t before_in_queue(const weir_report *report, size_t index)
 }
 
 // An engine that runs one thing at a time may tell times that overlap, where it begins to
-// prepare the next thing: what had begun before counts, though it had not ended.
+// prepare the next operation: an operation that had begun before counts, even if it had not
+// ended.
 static size_t before_on_engine(const weir_report *report, const struct weir__run *run)
 {
     if (!report->lanes[run->lane].exclusive || run->before == 0)
@@ -41,7 +42,7 @@ void weir__before_find(const weir_report *report, const struct weir__run *run,
     const uint64_t handed =
         operation->submit_end_ns > 0 ? operation->submit_end_ns : operation->submit_ns;
     *out_before = (struct weir__before){
-        // Where the driver runs it inside the call, the call's begin is what counts.
+        // Where the driver runs it inside the call, the call's begin counts.
         .submitted = handed <= run->begin ? handed : operation->submit_ns,
         .queue = before_in_queue(report, run->operation),
         .waited = WEIR_TRACE_NO_INDEX,

@@ -17,7 +17,7 @@ enum {
 struct gap {
     uint64_t begin;
     uint64_t end;
-    uint32_t next;   // the run behind it, or NO_RUN
+    uint32_t next;   // the run after it, or NO_RUN
     uint32_t device; // index into trace.devices
 };
 
@@ -90,7 +90,7 @@ static int by_length(const void *a, const void *b)
     return x->begin < y->begin ? -1 : x->begin > y->begin;
 }
 
-// What a thread did at a moment: the innermost span around it.
+// The innermost span of a thread around a moment.
 static const struct weir_trace_span *span_at(const weir_report *report, uint64_t thread,
                                              uint64_t ns, enum weir_trace_span_kind kind)
 {
@@ -137,10 +137,10 @@ static void say_other(const weir_report *report, const struct weir__run *run, si
     char what[224];
     weir__describe(report, run->operation, name, sizeof name);
     weir__describe(report, other, what, sizeof what);
-    snprintf(text, size, waited ? "%s waited for %s" : "%s stood behind %s", name, what);
+    snprintf(text, size, waited ? "%s waited for %s" : "%s came after %s in its queue", name, what);
 }
 
-// What held the run back until shortly before it began.
+// Finds the cause that held the run back until shortly before it began.
 static void attribute(const weir_report *report, const struct gap *gap,
                       struct weir_report_bubble *bubble, char *text, size_t size)
 {

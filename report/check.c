@@ -23,7 +23,7 @@ struct quantity {
     char reason[256];
 };
 
-// Stores the quantity; `sets` is what stands between its name and the operator.
+// Stores the quantity; `sets` is the text between its name and the operator.
 typedef weir_status (*measure_function)(const weir_report *report, const char *sets,
                                         struct quantity *out);
 
@@ -141,7 +141,7 @@ static weir_status measure_dropped(const weir_report *report, const char *sets,
 
 static const struct {
     const char *name;
-    const char *what; // for people; sets stand behind it
+    const char *what; // for people; the sets follow it
     enum unit unit;
     bool sets;
     measure_function measure;

@@ -22,7 +22,7 @@ struct edge {
     bool second;
 };
 
-// Ends before begins: what touches does not overlap.
+// Ends before begins: intervals that touch do not overlap.
 static int by_time(const void *a, const void *b)
 {
     const struct edge *x = a;

@@ -10,7 +10,7 @@
 // A union that grows by intervals in the order of their begins. Zeroed to begin with.
 struct weir__cover {
     uint64_t covered; // so far
-    uint64_t end;     // of what is covered
+    uint64_t end;     // of the covered stretch
     bool any;
 };
 

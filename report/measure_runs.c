@@ -15,7 +15,7 @@ static int by_begin(const void *a, const void *b)
     return x->operation < y->operation ? -1 : x->operation > y->operation;
 }
 
-// qsort has no argument for what is sorted by: keys stand beside the indexes.
+// qsort has no context argument, so keys stand beside the indexes.
 struct keyed {
     uint64_t key;
     uint32_t index;
@@ -154,7 +154,7 @@ static void find_exclusive(weir_report *report)
     }
 }
 
-// Of what is only known to have begun not before `begin`: the latest moment, which is the
+// Of runs that are only known to have begun not before `begin`: the latest moment, which is the
 // last end of another one on its engine before its own. In a direction that has one engine
 // this is when it began.
 static void find_certain(weir_report *report)

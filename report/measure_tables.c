@@ -170,7 +170,7 @@ static bool measure_engines(weir_report *report)
     return true;
 }
 
-// Kinds, names and regions: the groups are what the operations say.
+// Kinds, names and regions: the groups come from the operations.
 
 typedef const char *(*name_function)(const struct weir_trace_operation *operation, char *text,
                                      size_t size);
@@ -188,7 +188,7 @@ static const char *region_name(const struct weir_trace_operation *operation, cha
     return text;
 }
 
-// What is of no name, for regions, is in no row.
+// Operations without a name, such as those outside of regions, are in no row.
 static bool measure_named(weir_report *report, weir_report_table table, name_function name)
 {
     struct weir__names *names = weir__names_create();

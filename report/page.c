@@ -27,7 +27,7 @@ struct page {
     bool no_memory;
 };
 
-// Moves what has gathered to the file.
+// Moves the gathered text to the file.
 static void hand_over(struct page *page)
 {
     struct weir__out *out = page->out;

@@ -46,8 +46,8 @@ static bool book(struct path *path, const char *name, uint64_t ns, uint64_t byte
     return true;
 }
 
-// The stretch between what came before and the operation's begin: until it was submitted
-// the host's, from there on latency.
+// The stretch between the end of the earlier operation and the begin of this one: until the
+// submit it is the host's, from there on latency.
 static bool book_gap(struct path *path, uint64_t from, uint64_t to, uint64_t submitted)
 {
     const uint64_t turn = submitted < from ? from : submitted > to ? to : submitted;
@@ -57,7 +57,8 @@ static bool book_gap(struct path *path, uint64_t from, uint64_t to, uint64_t sub
            (to == turn || book(path, WEIR_REPORT_LATENCY, to - turn, 0));
 }
 
-// What ended last of what had to be over; ties go to a wait, which says more than a queue.
+// The last to end of the operations that had to end first; ties go to a wait, which tells more
+// than a queue.
 // Only runs before this one in the order of begins, so that a walk comes to an end.
 static size_t last_before(const weir_report *report, size_t run, const struct weir__before *before)
 {
@@ -72,7 +73,7 @@ static size_t last_before(const weir_report *report, size_t run, const struct we
 }
 
 // The run before this one, in the order of begins, that had ended last when this one was
-// submitted: what the host may have waited for. SIZE_MAX: none.
+// submitted: the host may have waited for it. SIZE_MAX: none.
 static size_t last_ended(const weir_report *report, size_t run, uint64_t submitted)
 {
     if (submitted > report->runs[run].begin)

@@ -1,5 +1,5 @@
-// The public functions: reading a trace, measuring it once, and handing out what was
-// measured.
+// The public functions: reading a trace, measuring it once, and handing out the
+// figures.
 #include "report/report.h"
 
 #include <stdarg.h>

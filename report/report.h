@@ -1,5 +1,5 @@
-// What the parts of the report share, and what the page and the command need beside the
-// public header: the trace behind a report.
+// Shared by the parts of the report; and for the page and the command, beside the public
+// header, the trace that a report was made from.
 #ifndef WEIR_REPORT_REPORT_H
 #define WEIR_REPORT_REPORT_H
 
@@ -102,11 +102,11 @@ bool weir__set_has(const weir_report *report, const struct weir__set *set,
 // The busy time of a set.
 struct weir_report_time weir__set_busy(const weir_report *report, const struct weir__set *set);
 
-// What bubbles and the path ask: what had to be over before a run could begin.
+// The operations that had to end before a run could begin; for bubbles and the path.
 struct weir__before {
     uint64_t submitted; // when the operation was
     size_t queue;       // the operation before it in its queue, or WEIR_TRACE_NO_INDEX
-    size_t waited;      // the operation behind a wait that ended last
+    size_t waited;      // the operation that was waited for and ended last
     size_t wait;        // the index of that wait
     size_t engine;      // the operation before it on its engine, where that is exclusive
 };

@@ -1,4 +1,4 @@
-// What the two forms of a report share.
+// Shared by the two forms of a report.
 #ifndef WEIR_REPORT_REPORT_PARTS_H
 #define WEIR_REPORT_REPORT_PARTS_H
 

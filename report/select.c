@@ -42,7 +42,7 @@ static weir_status refuse(const char *text, const char *nearest)
     return weir__report_fail(WEIR_ERROR_INVALID, how, "there is no set of operations '%s'", text);
 }
 
-// The rest of `text` behind "PREFIX:", if a row of the table has that name.
+// The rest of `text` after "PREFIX:", if a row of the table has that name.
 static weir_status match(const weir_report *report, weir_report_table table, const char *text,
                          size_t prefix, const char **out_name)
 {

@@ -22,8 +22,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// What ran an operation. An engine runs one thing at a time in one direction, but for
-// KERNELS, which may run several.
+// The part of a device, or the host, that ran an operation. An engine runs one thing at a time
+// in one direction, but for KERNELS, which may run several.
 enum weir_trace_engine {
     WEIR_ENGINE_NONE = 0, // nothing ran: the operation only holds others (a graph whose nodes are
                           // listed), or was not timed
@@ -38,9 +38,9 @@ enum weir_trace_engine {
 // "none", "to_device", "to_host", "on_device", "kernels", "host".
 const char *weir_trace_engine_name(enum weir_trace_engine engine);
 
-// What operations do. Numbers are those of enum weir_operation_kind in
+// The kinds of operations. Numbers are those of enum weir_operation_kind in
 // <weir/module/operation.h>. Records and waits are not operations here: a wait is
-// listed with the operation behind it.
+// listed with the operation after it.
 enum weir_trace_kind {
     WEIR_TRACE_COPY = 1,
     WEIR_TRACE_COPY_2D = 2,
@@ -87,7 +87,7 @@ struct weir_trace_meta {
 struct weir_trace_clock {
     uint32_t pairs;          // pairs of the two clocks that were taken; 0: one clock
     double drift_ppm;        // of the device's clock against the host's
-    uint64_t uncertainty_ns; // the farthest that a pair was from what earlier ones foretold
+    uint64_t uncertainty_ns; // the largest difference of a pair from the prediction of earlier ones
 };
 
 struct weir_trace_device {
@@ -128,7 +128,7 @@ struct weir_trace_thread {
 struct weir_trace_wait {
     uint64_t queue;    // of the producer
     uint64_t sequence; // of the record there
-    bool implied;      // the waiting queue was behind it already
+    bool implied;      // the waiting queue had waited for it already
     const char *file;  // of the wait's caller
     int line;
     // Set by the reader: the last operation of the producer up to the record, an index
@@ -165,7 +165,7 @@ struct weir_trace_operation {
     // The engine may have begun later: this is when the queue had nothing else to do.
     bool start_is_earliest;
     bool failed; // at submit
-    // Waits behind the queue's operation before this one.
+    // Waits between the queue's operation before this one and this one.
     const struct weir_trace_wait *waits;
     size_t wait_count;
 };
@@ -199,7 +199,7 @@ struct weir_trace {
     size_t operation_count;
     struct weir_trace_span *spans;
     size_t span_count;
-    // Sentences about what the reader mended or left out.
+    // Sentences about repairs and omissions of the reader.
     const char **notes;
     size_t note_count;
     struct weir_trace_storage *storage; // the reader's
@@ -214,7 +214,7 @@ struct weir_trace {
 // Threads: one writer is used by one thread at a time.
 typedef struct weir_trace_writer weir_trace_writer;
 
-// Starts the file, over what may stand there. A path that ends in ".gz" is compressed.
+// Starts the file, and replaces an older one. A path that ends in ".gz" is compressed.
 // `meta` is read now, its last part at close. Returns NULL on failure.
 //
 // Ownership: the caller's, until weir_trace_writer_close().

@@ -1,6 +1,7 @@
 // A queue remembers its last operations in a ring, and the waits on it that are not drawn
 // yet. A wait is drawn when the queue's rows have gone past the record, and at the latest
-// when its list is full: then with what is known, which is right unless rows come very late.
+// when its list is full: then with the rows that are known, which is right unless rows come
+// very late.
 #include "report/trace_arrows.h"
 
 #include <stdlib.h>

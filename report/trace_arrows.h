@@ -28,7 +28,7 @@ struct weir__arrows {
 bool weir__arrows_add(struct weir__arrows *arrows, const struct weir_trace_operation *operation,
                       weir__arrow_function draw, void *user);
 
-// Draws what is left and frees.
+// Draws the remaining arrows and frees.
 void weir__arrows_finish(struct weir__arrows *arrows, weir__arrow_function draw, void *user);
 
 #endif

@@ -1,4 +1,4 @@
-// Puts what was read in order: queues by device, operations by queue, and each wait
+// Puts the rows that were read in order: queues by device, operations by queue, and each wait
 // beside the operation that it stands for.
 #include <stdlib.h>
 #include <string.h>
@@ -150,7 +150,7 @@ static void move_to_zero(struct weir_trace *trace)
         trace->meta.base_unix_ns += first;
 }
 
-// What they do not tell is the order of submission; the order of starts is that.
+// They do not tell the order of submission; the order of starts is taken for it.
 static void number_by_start(struct weir_trace *trace)
 {
     sort(trace->operations, trace->operation_count, sizeof *trace->operations, by_start);

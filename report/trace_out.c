@@ -1,6 +1,6 @@
 // zlib's file functions write plain files too ("T"), so that both kinds take one path.
 // A flush ends a block of compressed data: what was flushed can be unpacked however the
-// file goes on.
+// file continues.
 #include "report/trace_out.h"
 
 #include <errno.h>
@@ -74,7 +74,7 @@ bool weir__out_open(struct weir__out *out, const char *path, char *message, size
     const int descriptor = open_file(path);
     if (descriptor < 0) {
         if (errno == ENXIO)
-            weir__out_fail(out, "it is a pipe that nobody reads");
+            weir__out_fail(out, "it is a pipe without a reader");
         else
             fail_errno(out, errno);
         return refuse(out, path, message, message_size);

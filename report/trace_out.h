@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <zlib.h>
 
-// Zeroed but for what weir__out_open() fills.
+// Zeroed but for the fields that weir__out_open() fills.
 struct weir__out {
     gzFile file;
     char *path;
@@ -36,7 +36,7 @@ void weir__out_fail(struct weir__out *out, const char *reason);
 
 // Text as it stands.
 void weir__out_raw(struct weir__out *out, const char *text);
-// A JSON string with its quotes; NULL is "". What is not UTF-8 becomes '?'.
+// A JSON string with its quotes; NULL is "". Bytes that are not UTF-8 become '?'.
 void weir__out_string(struct weir__out *out, const char *text);
 // At most 2^63 - 1: JSON readers have no larger whole numbers.
 void weir__out_uint(struct weir__out *out, uint64_t number);
@@ -45,7 +45,7 @@ void weir__out_int(struct weir__out *out, int64_t number);
 void weir__out_us(struct weir__out *out, uint64_t ns);
 void weir__out_double(struct weir__out *out, double number);
 
-// Fields of an object: a comma, unless the field stands right behind the object's brace,
+// Fields of an object: a comma, unless the field is the first after the object's brace,
 // then the name and the value.
 void weir__out_key(struct weir__out *out, const char *name);
 void weir__out_string_field(struct weir__out *out, const char *name, const char *text);

@@ -1,4 +1,4 @@
-// What the writer and the reader of traces share.
+// Shared by the writer and the reader of traces.
 #ifndef WEIR_REPORT_TRACE_PARTS_H
 #define WEIR_REPORT_TRACE_PARTS_H
 

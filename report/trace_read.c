@@ -186,7 +186,7 @@ static bool take_root(struct reader *reader, struct weir__pieces *pieces, bool e
                : refuse_piece(reader, pieces, pieces->line, "it is no object and no list");
 }
 
-// Twice, as what tells whose trace it is may stand after its events.
+// Twice, since the member that tells the trace's origin may come after the events.
 static bool take_whole(struct reader *reader)
 {
     bool ok = true;
@@ -277,7 +277,7 @@ static bool is_for_others(const char *text, size_t size)
     static const char call[] = "\"cat\":\"cuda_runtime\"";
     if (begins(text, size, "{\"ph\":\"s\"") || begins(text, size, "{\"ph\":\"f\""))
         return true;
-    // Behind name, pid and tid, before anything that may be long.
+    // After name, pid and tid, before anything that may be long.
     for (size_t i = 0; i + sizeof call < size && i < 160; i++)
         if (text[i] == '"' && memcmp(text + i, call, sizeof call - 1) == 0)
             return true;
@@ -383,7 +383,7 @@ static struct weir_trace *new_trace(void)
     return trace;
 }
 
-// `source`, and what messages need, are set.
+// `source`, and the fields that messages need, are set.
 static bool read_source(struct reader *reader, struct weir_trace **out_trace)
 {
     const size_t limit = reader->source.options->operation_limit;

@@ -21,7 +21,7 @@ bool weir__rows_no_memory(struct weir__rows *rows)
     return false;
 }
 
-// Values. What is missing or of another type reads as nothing.
+// Values. A value that is missing or of another type reads as 0 or "".
 
 static const char *text_of(const struct weir__rows *rows, const json_t *object, const char *key)
 {

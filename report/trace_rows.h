@@ -1,5 +1,5 @@
-// What the parts of the reader share: rows of the file become the model, and what has
-// been read is put in order.
+// Shared by the parts of the reader: rows of the file become the model, which is put in order
+// at the end.
 #ifndef WEIR_REPORT_TRACE_ROWS_H
 #define WEIR_REPORT_TRACE_ROWS_H
 

@@ -36,8 +36,8 @@ void *weir__trace_allocate(struct weir_trace_storage *storage, size_t size)
     return data;
 }
 
-// The key is made at the first use. Nobody knows it, so nobody can write a file whose texts or
-// queues all meet in one slot.
+// The key is made at the first use. It is secret, so no file can be made whose texts or queues
+// all meet in one slot.
 static const struct weir_siphash_key *key_of(struct weir_trace_storage *storage)
 {
     if (!storage->has_key)

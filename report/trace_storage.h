@@ -1,4 +1,4 @@
-// Where the reader keeps what it reads: texts and waits in blocks that never move, each
+// The storage of the reader: texts and waits in blocks that never move, each
 // text once, and arrays that grow.
 #ifndef WEIR_REPORT_TRACE_STORAGE_H
 #define WEIR_REPORT_TRACE_STORAGE_H

@@ -1,9 +1,9 @@
 // The thread that writes. It goes round: reads the clocks, asks every queue for times,
-// joins them with what was submitted, and writes what is complete. Between two rounds it
-// sleeps, longer while nothing happens, and is woken by who fills a ring.
+// joins them with the submitted operations, and writes complete ones. Between two rounds it
+// sleeps, longer while nothing happens, and is woken by a submitter that fills a ring.
 //
 // Others only add to the lists, at their front, and this thread alone takes off them; so
-// it walks along what it has seen without a lock.
+// it reads the part of a list that it has seen without a lock.
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +19,7 @@
 #define PAIRS_SOON 16
 // Written of one queue before the others, and the backends, are looked at again.
 #define WRITE_AT_ONCE 512
-// What ended so shortly before a look at all queues may not have been seen.
+// Operations that ended so shortly before a look at all queues may not have been seen.
 #define GUARD_NS 100000
 
 struct round {
@@ -43,7 +43,7 @@ void trace_pair_clocks(const struct weir_link *link, struct trace_device *device
         return;
     if (link->next->ops->device_clock(link->next, device->object, &host_ns, &device_ns) != WEIR_OK)
         return;
-    // What the earlier pairs foretold of this one says how good they are.
+    // The difference from the prediction of earlier pairs tells how good they are.
     const uint64_t told = weir_clock_map_b(&device->clock, device_ns);
     const uint64_t off = told < host_ns ? host_ns - told : told - host_ns;
     if (device->pairs > 1 && off > device->uncertainty_ns)

@@ -45,8 +45,8 @@ static bool add(struct copies *copies, struct trace_entry *entry)
     return true;
 }
 
-// Collects the copies of a queue that ended before `until_ns`; what needs no engine is
-// ready as it is, and so is a copy that there is no memory to think about.
+// Collects the copies of a queue that ended before `until_ns`. Operations without an engine
+// are ready as they are, and so are copies that there is no memory to collect.
 static void collect(struct trace_queue *queue, uint64_t until_ns, struct copies *copies)
 {
     for (uint64_t at = queue->placed; at < queue->joined; at++) {
@@ -54,7 +54,7 @@ static void collect(struct trace_queue *queue, uint64_t until_ns, struct copies 
         if (entry->flags & TRACE_READY)
             continue;
         if (has_engine(queue->device, entry) && entry->end_ns > until_ns)
-            return; // and so do all behind it
+            return; // and so do all after it
         if (!has_engine(queue->device, entry) || !add(copies, entry))
             entry->flags |= TRACE_READY;
     }

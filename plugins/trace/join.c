@@ -1,7 +1,7 @@
 // Operations of a queue finish in the order of their submission, and so do their times
 // come; so joining the two is walking along both. A time without an entry belongs to an
 // operation that found the ring full, and an entry that is passed over by the times has
-// none, because nobody fetched it soon enough.
+// none, because it was not fetched soon enough.
 #include "plugins/trace/parts.h"
 
 // Drops times of operations that are not kept.
@@ -18,7 +18,7 @@ static void compact(struct trace_queue *queue)
             passed_on = to;
         while (entry < head && queue->ring[entry & queue->mask].sequence < time.sequence)
             entry++;
-        // The submit of what is newer may not have returned.
+        // The submit of a newer operation may not have returned.
         if (time.sequence > newest ||
             (entry < head && queue->ring[entry & queue->mask].sequence == time.sequence))
             queue->times[to++ & queue->times_mask] = time;
@@ -36,7 +36,7 @@ void trace_fetch(struct trace_queue *queue)
         if (queue->times_head - queue->times_tail + TRACE_FETCH > queue->times_mask + 1)
             compact(queue);
         if (queue->times_head - queue->times_tail + TRACE_FETCH > queue->times_mask + 1)
-            return; // what is there is to be written first
+            return; // the entries that are there must be written first
         if (next->ops->queue_times(next, queue->object, batch, TRACE_FETCH, &count) < 0)
             return;
         for (size_t i = 0; i < count; i++)
@@ -46,7 +46,7 @@ void trace_fetch(struct trace_queue *queue)
     }
 }
 
-// Links in front of this one want times as well, and the backend gives each only once;
+// Links before this one want times as well, and the backend gives each only once;
 // so they are kept for them until newer ones take their place.
 weir_status trace_queue_times(const struct weir_link *link, weir_queue *object,
                               struct weir_operation_time *times, size_t capacity, size_t *out_count)
@@ -109,7 +109,7 @@ static void give_up(struct trace_queue *queue, struct trace_entry *entry)
 
 static bool join_work(struct trace_queue *queue, struct trace_entry *entry, bool last)
 {
-    if (queue->device->clock_now.count == 0) { // times of a clock that nobody could read
+    if (queue->device->clock_now.count == 0) { // times of a clock that could not be read
         give_up(queue, entry);
         return true;
     }
@@ -134,7 +134,7 @@ static bool join_work(struct trace_queue *queue, struct trace_entry *entry, bool
     return true;
 }
 
-// A call behind a failure never runs. That is known when something behind it has run.
+// A host call after a failure never runs. That is known when a later operation has run.
 static bool join_call(struct trace_queue *queue, struct trace_entry *entry, bool last)
 {
     if (atomic_load_explicit(&entry->called, memory_order_acquire)) {
@@ -167,7 +167,7 @@ void trace_join(struct trace_queue *queue, bool last)
 {
     const uint64_t head = atomic_load_explicit(&queue->head, memory_order_acquire);
     pthread_mutex_lock(&queue->lock);
-    // Behind the destruction there is nothing to come either.
+    // After the destruction no times come either.
     const bool gone = !queue->object;
     while (queue->joined < head &&
            join_entry(queue, &queue->ring[queue->joined & queue->mask], last || gone))

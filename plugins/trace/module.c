@@ -1,5 +1,4 @@
-// The link's life: settings, the file, the thread, and at the end what is made of the
-// trace.
+// The link's life: settings, the file, the thread, and at the end the report and the page.
 #define _GNU_SOURCE // secure_getenv
 
 #include <inttypes.h>
@@ -71,7 +70,7 @@ static const struct weir_key keys[KEY_COUNT] = {
         },
 };
 
-// What the head of the file says.
+// The head of the file.
 
 static void program_name(char *name, size_t size)
 {

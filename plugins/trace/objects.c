@@ -1,4 +1,4 @@
-// What is kept of the front end's objects. A queue's ring outlives the queue until all
+// The records of the front end's objects. A queue's ring outlives the queue until all
 // of it is written, and labels outlive everything.
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,7 +41,7 @@ static void free_device(struct trace_device *device)
     free(device);
 }
 
-// What is on the list stays for the trace.
+// A device on the list stays there until the trace is closed.
 void trace_device_destroy(const struct weir_link *link, weir_device *object)
 {
     struct trace_device *device = trace_device_of(link, object);
@@ -205,7 +205,7 @@ weir_status trace_kernel_create(const struct weir_link *link, weir_program *prog
     (void)program;
     (void)object;
     (void)info;
-    // The table keeps it; nobody writes through the pointer.
+    // The table keeps it; the pointer is never written through.
     *out_data = (void *)(uintptr_t)trace_names_keep(&trace_of(link)->names, signature->name);
     return WEIR_OK;
 }

@@ -1,7 +1,7 @@
-// Which files a link writes, and what it makes of the trace when it is closed.
+// The names of the files that a link writes, and the report and the page at its close.
 //
 // The report's library tells errors through the public API, which a module does not link;
-// here is what it needs of it.
+// here is the part that it needs.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -127,7 +127,7 @@ void trace_paths_give_back(const struct trace *trace)
     give_back(trace->html_path);
 }
 
-// What stands for `stdin`: BUILD tells why.
+// The replacement of `stdin`: BUILD tells why.
 extern FILE *const trace_no_stdin;
 FILE *const trace_no_stdin = NULL;
 

@@ -1,4 +1,4 @@
-// What the files of the plugin share.
+// Shared by the files of the plugin.
 //
 //   module.c   keys, the ops table, and a link's life
 //   objects.c  devices, queues, buffers, kernels and graphs as they come and go
@@ -11,10 +11,10 @@
 //   outputs.c  names of files; the report and the page, at the end
 //
 // Memory is fixed: a ring for each queue, and one for each thread that has regions or
-// waits. Who submits never waits for the thread that writes: what finds its ring full
-// is counted and not kept.
+// waits. A submit never waits for the thread that writes: an operation that finds its ring
+// full is counted and not kept.
 //
-// A queue's ring has one writer, who submits, under the front end's lock of the queue,
+// A queue's ring has one writer, the submitter, under the front end's lock of the queue,
 // and one reader, the draining thread. Entries between `tail` and `head` are the
 // reader's, but for host calls, whose times the thread that runs them stores.
 //
@@ -80,7 +80,7 @@ struct trace_level {
     char name[TRACE_NAME_SIZE];
 };
 
-// What one thread did in one link. Its rings are its own to write.
+// The record of one thread in one link. Its rings are its own to write.
 struct trace_thread {
     atomic_uint users;  // the link, and the thread as long as it lives
     atomic_bool closed; // the link is gone
@@ -217,7 +217,7 @@ struct trace_queue {
     struct weir_operation_time *times; // ring of times without an entry so far
     uint64_t times_head;
     uint64_t times_tail;
-    uint64_t passed_on;    // times before it went to the links in front of this one
+    uint64_t passed_on;    // times before it went to the links before this one
     uint64_t last_fetched; // sequence
 };
 
@@ -246,7 +246,7 @@ weir_status trace_kernel_create(const struct weir_link *link, weir_program *prog
                                 weir_kernel *object, const struct weir_kernel_signature *signature,
                                 struct weir_kernel_info *info, void **out_data);
 void trace_kernel_destroy(const struct weir_link *link, weir_kernel *object);
-// Frees what is left of them.
+// Frees the remaining ones.
 void trace_objects_finish(struct trace *trace);
 // Takes a queue of which all is written off the list, and frees it.
 void trace_queue_free(struct trace_queue *queue);
@@ -322,7 +322,7 @@ void trace_outputs_write(struct trace *trace);
 
 // join.c
 
-// Moves what the backend knows by now to the queue's own list of times. With the
+// Moves the times that the backend knows by now to the queue's own list of times. With the
 // queue's lock held, while the queue is there.
 void trace_fetch(struct trace_queue *queue);
 weir_status trace_queue_times(const struct weir_link *link, weir_queue *object,

@@ -1,4 +1,4 @@
-// What a submit costs more: two readings of the clock, and a line in memory that is
+// The cost added to a submit: two readings of the clock, and a line in memory that is
 // there already. Nothing is allocated, nothing waited for, and no lock is taken, except
 // that every TRACE_WAKE operations the thread that writes is woken.
 #include <string.h>
@@ -138,8 +138,8 @@ static void note(const struct weir_link *link, struct trace_entry *entry,
     note_kind(link, entry, operation);
 }
 
-// In the place of the user's function. What it does shows on the host's clock, so there
-// is nothing to ask a device for.
+// Runs in the place of the user's function. It is timed on the host's clock, without the
+// device.
 static weir_status call(void *user)
 {
     struct trace_entry *entry = user;
@@ -165,7 +165,7 @@ static weir_status forward_call(const struct weir_link *link, weir_queue *object
     return forward(link, object, &wrapped);
 }
 
-// Records name points and do nothing; what they are for shows in waits.
+// Records do nothing by themselves; their purpose shows in waits.
 static bool is_kept(enum weir_operation_kind kind)
 {
     switch (kind) {

@@ -1,4 +1,4 @@
-// A thread finds what belongs to it through one key of the process, under which each
+// A thread finds its entries through one key of the process, under which each
 // thread has a list with an entry for each link that it came through; mostly there is
 // one. An entry is the link's and the thread's together, and goes with the later of
 // the two.
@@ -16,7 +16,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
 static bool has_key;
 
-static void let_go(struct trace_thread *thread)
+static void release_user(struct trace_thread *thread)
 {
     if (atomic_fetch_sub_explicit(&thread->users, 1, memory_order_acq_rel) == 1)
         free(thread);
@@ -27,7 +27,7 @@ static void release_all(void *list)
 {
     for (struct trace_thread *thread = list; thread;) {
         struct trace_thread *next = thread->next_of_own;
-        let_go(thread);
+        release_user(thread);
         thread = next;
     }
 }
@@ -47,7 +47,7 @@ static struct trace_thread *prune(struct trace_thread *list)
             continue;
         }
         *at = thread->next_of_own;
-        let_go(thread);
+        release_user(thread);
     }
     return list;
 }
@@ -90,11 +90,11 @@ void trace_threads_finish(struct trace *trace)
         struct trace_thread *thread = trace->threads;
         trace->threads = thread->next;
         atomic_store_explicit(&thread->closed, true, memory_order_release);
-        let_go(thread);
+        release_user(thread);
     }
 }
 
-// Copies what fits, and returns how much that is without the zero. snprintf() takes ten
+// Copies as much as fits, and returns its length without the zero. snprintf() takes ten
 // times as long.
 static size_t copy_text(char *to, size_t size, const char *from)
 {

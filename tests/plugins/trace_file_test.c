@@ -120,12 +120,12 @@ WEIR_TEST(TraceRefuses, AReportThatCannotBeWritten)
     EXPECT_CONTAINS(weir_last_error_text(), "/dev/full: cannot be written");
 }
 
-WEIR_TEST(TraceRefuses, APipeThatNobodyReads)
+WEIR_TEST(TraceRefuses, APipeWithoutAReader)
 {
     const char *path = rig_path("pipe");
     ASSERT_INT_EQ(mkfifo(path, 0600), 0);
     alarm(60); // in place of waiting for ever
-    expect_refused(rig_section(path, ""), "it is a pipe that nobody reads");
+    expect_refused(rig_section(path, ""), "it is a pipe without a reader");
     alarm(0);
 }
 

@@ -282,7 +282,7 @@ WEIR_TEST(Bubbles, OfItsOwnQueue)
     const struct weir_report_bubble *bubble = only_bubble(report);
     ASSERT_NOT_NULL(bubble);
     EXPECT_INT_EQ(bubble->cause, WEIR_REPORT_CAUSE_QUEUE);
-    EXPECT_CONTAINS(bubble->sentence, "stood behind 'host call' on queue 'second'");
+    EXPECT_CONTAINS(bubble->sentence, "came after 'host call' on queue 'second' in its queue");
     weir_report_destroy(&report);
 }
 
