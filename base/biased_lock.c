@@ -3,36 +3,17 @@
 // the process, and then reads `held`. So at least one of the two sees the other.
 #include "base/biased_lock.h"
 
-#include <linux/membarrier.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
+#include "base/barrier.h"
 #include "base/clock.h"
 
 // States of `owner` that are no thread.
 #define NOBODY ((uintptr_t)0)
 #define EVERYBODY ((uintptr_t)1)
 
-// syscall() is declared with more than POSIX only.
-long syscall(long number, ...);
-
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static bool available;
-
-static long membarrier(int command)
-{
-    return syscall(SYS_membarrier, command, 0, 0);
-}
-
-static void register_process(void)
-{
-    available = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
-}
-
 void weir_biased_lock_init(struct weir_biased_lock *lock, const struct weir_lock_kind *kind)
 {
-    pthread_once(&once, register_process);
-    atomic_init(&lock->owner, available ? NOBODY : EVERYBODY);
+    weir_barrier_init();
+    atomic_init(&lock->owner, weir_barrier_is_shared ? NOBODY : EVERYBODY);
     atomic_init(&lock->held, false);
     lock->by_owner = false;
     pthread_mutex_init(&lock->mutex, NULL);
@@ -48,7 +29,7 @@ void weir_biased_lock_finish(struct weir_biased_lock *lock)
 static void end_bias(struct weir_biased_lock *lock)
 {
     atomic_store(&lock->owner, EVERYBODY);
-    membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+    weir_barrier_heavy();
     for (uint64_t pause_ns = 200; atomic_load_explicit(&lock->held, memory_order_acquire);
          pause_ns = pause_ns < 100000 ? 2 * pause_ns : 100000)
         weir_clock_sleep_ns(pause_ns);

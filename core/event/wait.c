@@ -16,36 +16,14 @@ static weir_status refuse_outside_event(const weir_queue *queue, const char *fil
         "wait on it before the capture, or before the graph's launch");
 }
 
-// The wait itself; the caller keeps the producer alive.
-static weir_status submit_wait(weir_queue *queue, struct weir_event event, weir_queue *producer,
-                               const char *file, int line)
-{
-    weir_status status;
-    if (weir__queue_is_called_back(queue))
-        return weir__queue_refuse_callback(queue);
-    weir__queue_enter(queue);
-    if (weir__is_capturing(queue))
-        status = refuse_outside_event(queue, file, line);
-    else if (atomic_load_explicit(&queue->completion.failed, memory_order_acquire))
-        status = weir__completion_refuse(queue);
-    else
-        status = weir__queue_wait_locked(queue, event, producer, 0, file, line);
-    weir_biased_lock_release(&queue->submit_lock);
-    return status;
-}
-
-// A wait for an event that has already failed fails the waiting queue, unless
-// that queue has failed before.
+// A wait for an event that has already failed fails the waiting queue, unless that queue has
+// failed before. The cause is the thread's error.
 static weir_status inherit(weir_queue *queue)
 {
-    struct weir_error cause = *weir_last_error();
-
-    weir_biased_lock_take(&queue->submit_lock);
+    const struct weir_error cause = *weir_last_error();
     if (!atomic_load(&queue->completion.failed))
         weir__completion_fail(queue, queue->sequence + 1, &cause);
-    weir_status status = weir__completion_refuse(queue);
-    weir_biased_lock_release(&queue->submit_lock);
-    return status;
+    return weir__completion_refuse(queue);
 }
 
 static weir_status check_producer(const weir_queue *queue, const weir_queue *producer,
@@ -63,6 +41,44 @@ static weir_status check_producer(const weir_queue *queue, const weir_queue *pro
     return WEIR_OK;
 }
 
+static weir_status wait_for_live(weir_queue *queue, weir_queue *producer, struct weir_event event,
+                                 const char *file, int line)
+{
+    weir_status status = check_producer(queue, producer, event, file, line);
+    if (status < 0)
+        return status;
+    if (weir__completion_has_failures(&producer->completion) &&
+        weir__completion_status(producer, event.sequence) < 0)
+        return inherit(queue);
+    if (atomic_load_explicit(&queue->completion.failed, memory_order_acquire))
+        return weir__completion_refuse(queue);
+    return weir__queue_wait_locked(queue, event, producer, 0, file, line);
+}
+
+// Of a queue that is gone there is nothing to wait for, but for its failure.
+static weir_status wait_for_gone(weir_queue *queue, struct weir_event event, const char *file,
+                                 int line)
+{
+    if (weir__registry_issued(event.queue))
+        return weir__completion_status_gone(event) < 0 ? inherit(queue) : WEIR_OK;
+    return weir__fail_at(file, line, queue->member.object.label, WEIR_ERROR_INVALID,
+                         "record first: weir_queue_record() returns the event",
+                         "weir_queue_wait: the event is of no queue that ever was");
+}
+
+// With the submit lock held.
+static weir_status wait_for(weir_queue *queue, struct weir_event event, const char *file, int line)
+{
+    if (weir__is_capturing(queue))
+        return refuse_outside_event(queue, file, line);
+    weir_queue *producer = weir__registry_borrow(queue, event.queue);
+    if (!producer)
+        return wait_for_gone(queue, event, file, line);
+    weir_status status = wait_for_live(queue, producer, event, file, line);
+    weir__registry_return(queue);
+    return status;
+}
+
 weir_status weir_queue_wait_at(weir_queue *queue, struct weir_event event, const char *file,
                                int line)
 {
@@ -74,22 +90,11 @@ weir_status weir_queue_wait_at(weir_queue *queue, struct weir_event event, const
                              "weir_queue_wait: the event is zero; it was never recorded");
     if (weir__is_captured(event))
         return weir__capture_wait(queue, event, file, line);
-    if (weir__is_capturing(queue))
-        return refuse_outside_event(queue, file, line);
-
-    weir_queue *producer = weir__registry_pin(event.queue);
-    if (!producer && !weir__registry_issued(event.queue))
-        return weir__fail_at(file, line, queue->member.object.label, WEIR_ERROR_INVALID,
-                             "record first: weir_queue_record() returns the event",
-                             "weir_queue_wait: the event is of no queue that ever was");
-    if (!producer) // destroyed, so its work has finished
-        return weir__completion_status_gone(event) < 0 ? inherit(queue) : WEIR_OK;
-    weir_status status = check_producer(queue, producer, event, file, line);
-    if (status == WEIR_OK)
-        status = weir__completion_status(producer, event.sequence) < 0
-                     ? inherit(queue)
-                     : submit_wait(queue, event, producer, file, line);
-    weir__registry_unpin(producer);
+    if (weir__queue_is_called_back(queue))
+        return weir__queue_refuse_callback(queue);
+    weir__queue_enter(queue);
+    weir_status status = wait_for(queue, event, file, line);
+    weir_biased_lock_release(&queue->submit_lock);
     return status;
 }
 

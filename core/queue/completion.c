@@ -51,7 +51,7 @@ static void free_failures(struct weir__failure *failure, const struct weir__fail
 void weir__completion_keep_failures(weir_queue *queue)
 {
     struct weir__completion *completion = &queue->completion;
-    if (!atomic_load_explicit(&completion->has_failures, memory_order_acquire))
+    if (!weir__completion_has_failures(completion))
         return;
     struct gone_queue *gone = weir__allocate(sizeof *gone);
     if (!gone)
@@ -107,7 +107,7 @@ static const struct weir__failure *find(const struct weir__failure *failures, ui
 static bool cause_at(weir_queue *queue, uint64_t sequence, struct weir_error *out_cause)
 {
     struct weir__completion *completion = &queue->completion;
-    if (!atomic_load_explicit(&completion->has_failures, memory_order_acquire))
+    if (!weir__completion_has_failures(completion))
         return false;
 
     weir_lock_take(&completion->lock);
@@ -267,20 +267,19 @@ static bool make_room(weir_queue *queue)
     return room;
 }
 
-weir_status weir__completion_wait(weir_queue *queue, uint64_t own, struct weir_event event,
-                                  weir_queue *producer, uint32_t flags, bool *out_implied)
+weir_status weir__completion_wait(weir_queue *queue, const struct weir__wait *wait,
+                                  weir_queue *producer, bool *out_implied)
 {
     struct weir__wait_ring *waits = &queue->completion.waits;
-    const struct weir__wait wait = {own, event, flags & WEIR_OPERATION_RELAUNCH};
+    const struct weir_event event = wait->event;
     struct weir_error cause;
 
-    bool complete = atomic_load_explicit(&producer->completion.completed, memory_order_acquire) >=
-                    event.sequence;
+    const bool complete = weir__queue_is_past(producer, event.sequence);
     *out_implied = producer == queue || complete || weir__wait_ring_covers(waits, event);
     // A complete producer is not checked again, and it may have failed since the
     // caller's check.
     if (complete && producer != queue && cause_at(producer, event.sequence, &cause)) {
-        weir__completion_fail(queue, own, &cause);
+        weir__completion_fail(queue, wait->own, &cause);
         return weir__error_set(&cause);
     }
     if (*out_implied || weir__wait_ring_push(waits, wait))

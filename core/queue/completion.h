@@ -49,12 +49,11 @@ void weir__completion_finish(struct weir__completion *completion);
 // Frees the failures of destroyed queues of this runtime.
 void weir__completion_forget(weir_runtime *runtime);
 
-// Notes that operation `own` waits for `event` of `producer`; if the queue
-// already comes after the event, stores true in `*out_implied` and notes
-// nothing. Under the queue's submit lock. If the event has failed, the queue
-// fails too, and the cause is returned. `flags` are the operation's.
-weir_status weir__completion_wait(weir_queue *queue, uint64_t own, struct weir_event event,
-                                  weir_queue *producer, uint32_t flags, bool *out_implied);
+// Notes a wait on `producer`; if the queue already comes after the event, stores true in
+// `*out_implied` and notes nothing. Under the queue's submit lock. If the event has failed, the
+// queue fails too, and the cause is returned.
+weir_status weir__completion_wait(weir_queue *queue, const struct weir__wait *wait,
+                                  weir_queue *producer, bool *out_implied);
 
 // Books a failure at operation `first` with `cause` as its detail.
 WEIR_COLD void weir__completion_fail(weir_queue *queue, uint64_t first,
@@ -63,6 +62,12 @@ WEIR_COLD void weir__completion_fail(weir_queue *queue, uint64_t first,
 // Books that everything up to `sequence` has finished, here and in the queues
 // that this implies.
 void weir__completion_complete(weir_queue *queue, uint64_t sequence);
+
+// Whether the queue ever failed.
+static inline bool weir__completion_has_failures(const struct weir__completion *completion)
+{
+    return atomic_load_explicit(&completion->has_failures, memory_order_acquire);
+}
 
 // The status of an event that is complete: WEIR_OK, or the first cause as the
 // thread's error.

@@ -228,11 +228,16 @@ weir_status weir__queue_wait_locked(weir_queue *queue, struct weir_event event,
                                     weir_queue *producer, uint32_t flags, const char *file,
                                     int line)
 {
+    const struct weir__wait wait = {queue->sequence + 1, event, flags & WEIR_OPERATION_RELAUNCH};
+    struct weir__wait_ring *waits = &queue->completion.waits;
     bool implied = false;
-    weir_status status =
-        weir__completion_wait(queue, queue->sequence + 1, event, producer, flags, &implied);
-    if (status < 0)
-        return status;
+    // Most waits are for what is not complete yet and was not waited for before.
+    if (producer == queue || weir__queue_is_past(producer, event.sequence) ||
+        weir__wait_ring_covers(waits, event) || !weir__wait_ring_push(waits, &wait)) {
+        weir_status status = weir__completion_wait(queue, &wait, producer, &implied);
+        if (status < 0)
+            return status;
+    }
     struct weir_operation operation;
     weir__operation_begin(&operation, WEIR_OPERATION_WAIT,
                           flags | (implied ? WEIR_OPERATION_IMPLIED : 0u), file, line);

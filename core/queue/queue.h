@@ -39,6 +39,7 @@ struct weir_queue {
     atomic_uint_fast64_t seen;             // `sequence`, for reading without the lock
     struct weir__capture *_Atomic capture; // the capture that it is part of; changes under the
                                            // lock
+    atomic_uint_fast64_t borrowed;         // see weir__registry_borrow()
     uint64_t turn;         // of the legacy queue, that this one comes after; under the lock
     atomic_bool wrapped;   // the caller may submit to the native queue, until this queue is
                            // destroyed
@@ -145,6 +146,22 @@ WEIR_COLD weir_status weir__queue_fail(weir_queue *queue, const struct weir_oper
 #define WEIR__MAY_BE_DROPPED \
     (WEIR_OPERATION_IMPLIED | WEIR_OPERATION_EMPTY | WEIR_OPERATION_RELAUNCH)
 
+// Whether the backend gets the operation as it is, at once, unless the queue is held: a copy, a
+// fill, a launch, a record, or a wait for a record of the same device that its backend has.
+static inline bool weir__operation_is_plain(const weir_queue *queue,
+                                            const struct weir_operation *operation)
+{
+    if (operation->flags & WEIR__MAY_BE_DROPPED)
+        return false;
+    if (operation->kind == WEIR_OPERATION_WAIT) {
+        const weir_queue *producer = operation->u.wait.producer;
+        return producer->member.device == queue->member.device &&
+               atomic_load_explicit(&producer->delivery.delivered, memory_order_acquire) >=
+                   operation->u.wait.event.sequence;
+    }
+    return operation->kind <= WEIR_OPERATION_LAUNCH || operation->kind == WEIR_OPERATION_RECORD;
+}
+
 // Submits the operation to the backend, or holds it. This is the fast path of most operations;
 // weir__deliver() handles the others.
 static inline weir_status weir__queue_deliver(weir_queue *queue,
@@ -152,11 +169,9 @@ static inline weir_status weir__queue_deliver(weir_queue *queue,
 {
     struct weir__delivery *delivery = &queue->delivery;
     const struct weir_link *backend = delivery->backend;
-    const bool is_plain =
-        operation->kind <= WEIR_OPERATION_LAUNCH || operation->kind == WEIR_OPERATION_RECORD;
 
-    if (!is_plain || operation->flags & WEIR__MAY_BE_DROPPED ||
-        atomic_load_explicit(&delivery->holding, memory_order_acquire))
+    if (atomic_load_explicit(&delivery->holding, memory_order_acquire) ||
+        !weir__operation_is_plain(queue, operation))
         return weir__deliver(queue, operation);
     weir_status status = backend->ops->queue_submit(backend, queue, operation);
     atomic_store_explicit(&delivery->delivered, operation->sequence, memory_order_release);

@@ -22,13 +22,42 @@ struct weir__wait_ring {
     atomic_uint tail;  // the writer moves it
 };
 
+// The place of a count, which is a count modulo the capacity.
+static inline struct weir__wait *weir__wait_ring_at(const struct weir__wait_ring *waits,
+                                                    unsigned count)
+{
+    return &waits->ring[count & (waits->capacity - 1)];
+}
+
 // For the writer.
 
 // Whether a wait in the list is for this event, or a later one of its queue.
-bool weir__wait_ring_covers(const struct weir__wait_ring *waits, struct weir_event event);
+static inline bool weir__wait_ring_covers(const struct weir__wait_ring *waits,
+                                          struct weir_event event)
+{
+    unsigned head = atomic_load_explicit(&waits->head, memory_order_acquire);
+    unsigned tail = atomic_load_explicit(&waits->tail, memory_order_relaxed);
+
+    // Sequences of one queue rise, so its latest decides.
+    while (tail-- != head)
+        if (weir__wait_ring_at(waits, tail)->event.queue == event.queue)
+            return weir__wait_ring_at(waits, tail)->event.sequence >= event.sequence;
+    return false;
+}
 
 // Appends a wait; false when the ring is full.
-bool weir__wait_ring_push(struct weir__wait_ring *waits, struct weir__wait wait);
+static inline bool weir__wait_ring_push(struct weir__wait_ring *waits,
+                                        const struct weir__wait *wait)
+{
+    unsigned head = atomic_load_explicit(&waits->head, memory_order_acquire);
+    unsigned tail = atomic_load_explicit(&waits->tail, memory_order_relaxed);
+
+    if (tail - head == waits->capacity)
+        return false;
+    *weir__wait_ring_at(waits, tail) = *wait;
+    atomic_store_explicit(&waits->tail, tail + 1, memory_order_release);
+    return true;
+}
 
 // For the reader.
 

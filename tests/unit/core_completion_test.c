@@ -202,7 +202,8 @@ WEIR_TEST(Progress, AFailureBetweenTheLooksOfAWaitIsSeen)
     const struct weir_error cause = {.status = WEIR_ERROR_IO, .message = "just now"};
     weir__completion_fail(producer, event.sequence, &cause);
     weir__completion_complete(producer, event.sequence);
-    EXPECT_INT_EQ(weir__completion_wait(queue, 1, event, producer, 0, &implied), WEIR_ERROR_IO);
+    const struct weir__wait wait = {.own = 1, .event = event};
+    EXPECT_INT_EQ(weir__completion_wait(queue, &wait, producer, &implied), WEIR_ERROR_IO);
     EXPECT_CONTAINS(weir_last_error()->message, "just now");
     EXPECT_INT_EQ(weir_queue_sync(queue, GUARD_NS), WEIR_ERROR_IO);
     weir_queue_destroy(&producer);

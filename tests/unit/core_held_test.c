@@ -118,17 +118,22 @@ static struct weir__wait wait_of(uint64_t own, uint64_t queue, uint64_t sequence
     return (struct weir__wait){.own = own, .event = {queue, sequence}};
 }
 
+static bool push(struct weir__wait_ring *waits, struct weir__wait wait)
+{
+    return weir__wait_ring_push(waits, &wait);
+}
+
 WEIR_TEST(Waits, PushGetAndDrop)
 {
     struct weir__wait_ring waits = {0};
     struct weir__wait wait;
 
-    EXPECT_FALSE(weir__wait_ring_push(&waits, wait_of(1, 1, 1)));
+    EXPECT_FALSE(push(&waits, wait_of(1, 1, 1)));
     EXPECT_FALSE(weir__wait_ring_get(&waits, 0, UINT64_MAX, &wait));
     ASSERT_TRUE(weir__wait_ring_grow(&waits));
     // Far around the ring, with three in it.
     for (uint64_t i = 1; i < 1000; i++) {
-        ASSERT_TRUE(weir__wait_ring_push(&waits, wait_of(i, 7, i)));
+        ASSERT_TRUE(push(&waits, wait_of(i, 7, i)));
         if (i <= 3)
             continue;
         weir__wait_ring_drop(&waits, i - 3);
@@ -147,9 +152,9 @@ WEIR_TEST(Waits, CoverByTheLatestOfAProducer)
     struct weir__wait_ring waits = {0};
 
     ASSERT_TRUE(weir__wait_ring_grow(&waits));
-    ASSERT_TRUE(weir__wait_ring_push(&waits, wait_of(1, 7, 10)));
-    ASSERT_TRUE(weir__wait_ring_push(&waits, wait_of(2, 8, 99)));
-    ASSERT_TRUE(weir__wait_ring_push(&waits, wait_of(3, 7, 20)));
+    ASSERT_TRUE(push(&waits, wait_of(1, 7, 10)));
+    ASSERT_TRUE(push(&waits, wait_of(2, 8, 99)));
+    ASSERT_TRUE(push(&waits, wait_of(3, 7, 20)));
     EXPECT_TRUE(weir__wait_ring_covers(&waits, (struct weir_event){7, 20}));
     EXPECT_TRUE(weir__wait_ring_covers(&waits, (struct weir_event){7, 5}));
     EXPECT_FALSE(weir__wait_ring_covers(&waits, (struct weir_event){7, 21}));
@@ -175,14 +180,14 @@ WEIR_TEST(Waits, FilterAndGrowKeepTheOrder)
 
     ASSERT_TRUE(weir__wait_ring_grow(&waits));
     const uint32_t first = waits.capacity;
-    while (weir__wait_ring_push(&waits, wait_of(pushed + 1, 1, pushed + 1)))
+    while (push(&waits, wait_of(pushed + 1, 1, pushed + 1)))
         pushed++;
     EXPECT_UINT_EQ(pushed, first);
     weir__wait_ring_filter(&waits, keep_odd, &asked);
     EXPECT_INT_EQ(asked, (int)first);
     ASSERT_TRUE(weir__wait_ring_grow(&waits)); // half full: stays
     EXPECT_UINT_EQ(waits.capacity, first);
-    while (weir__wait_ring_push(&waits, wait_of(pushed + 1, 1, pushed + 1)))
+    while (push(&waits, wait_of(pushed + 1, 1, pushed + 1)))
         pushed++;
     ASSERT_TRUE(weir__wait_ring_grow(&waits));
     EXPECT_UINT_EQ(waits.capacity, 2 * first);
