@@ -192,7 +192,7 @@ static weir_status submit(const struct weir_link *link, struct cu_queue *queue,
                               operation->u.wait.event.sequence);
     case WEIR_OPERATION_GRAPH:
         return cu_submit_graph(link, queue, operation);
-    default: // the last hop keeps the others
+    default: // the library keeps the others
         break;
     }
     return weir_host_fail(link->host, WEIR_ERROR_UNSUPPORTED,

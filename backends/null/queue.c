@@ -110,7 +110,7 @@ static weir_status submit(const struct weir_link *link, weir_queue *queue,
     case WEIR_OPERATION_LAUNCH:
     case WEIR_OPERATION_WAIT:
         return WEIR_OK;
-    default: // the last hop keeps the others
+    default: // the library keeps the others
         break;
     }
     return weir_host_fail(link->host, WEIR_ERROR_UNSUPPORTED, "use a newer version of the backend",

@@ -237,7 +237,7 @@ static weir_status submit(const struct weir_link *link, struct ocl_queue *queue,
     case WEIR_OPERATION_WAIT:
         return ocl_submit_wait(queue, ocl_queue_of(link, operation->u.wait.producer),
                                operation->u.wait.event.sequence);
-    default: // the last hop keeps the others
+    default: // the library keeps the others
         break;
     }
     return weir_host_fail(link->host, WEIR_ERROR_UNSUPPORTED,

@@ -62,19 +62,19 @@ enum weir_kit_question {
 
 // How the driver's events are used. `queue` is that of the params. M: mandatory.
 struct weir_kit_record_ops {
-    // Makes an event that is used again and again. NULL: the driver makes one with each
-    // record, and the backend stores it in the event between take and append.
+    // Makes a native event, which later records use again. NULL: the driver makes one with
+    // each record, and the backend stores it in `native` between take and append.
     weir_status (*create)(void *queue, void **out_native);
-    // M. Gives an event back: with `create` when the records end, without it as soon as
-    // the event is complete.
+    // M. Gives a native event back to the driver: with `create` when the records are destroyed,
+    // without it as soon as the event is complete.
     void (*destroy)(void *queue, void *native);
     // M. Never waits.
     enum weir_kit_state (*query)(void *queue, void *native, int *out_code);
     // Blocks in the driver until the event is complete. NULL: host waits ask again and
     // again, with pauses of 2 us to 1 ms, as waits with a timeout always do.
     enum weir_kit_state (*wait)(void *queue, void *native, int *out_code);
-    // The time of a complete event on the device's timeline; 0 or an error of the driver's.
-    // `before` is the event of the record before it, whose time is `before_ns`, or NULL.
+    // M with timing. Stores the time of a complete event on the device's timeline, and returns
+    // 0 or the driver's error, which is reported when that time is asked for. `before` is the event of the record before it, whose time is `before_ns`, or NULL.
     // Called once for each record of a queue with timing, in their order.
     int (*time)(void *queue, void *native, void *before, uint64_t before_ns, uint64_t *out_time_ns);
     // M. Reports `code`, and returns what host->error returns.
@@ -98,13 +98,16 @@ weir_status weir_kit_records_create(const struct weir_kit_records_params *params
                                     weir_kit_records **out_records);
 void weir_kit_records_destroy(weir_kit_records **records);
 
-// A event for the next record. What follows is append, or cancel if the driver refused.
+// Stores an event for the next record, or NULL on an error. Append follows, or cancel if the
+// driver refused to record it.
 //
 // Errors: what `create` returns; WEIR_ERROR_OUT_OF_MEMORY.
 static inline weir_status weir_kit_records_take(weir_kit_records *records,
                                                 struct weir_kit_event **out_event);
-// The driver has the record. On an error the event is taken back, and nothing waits for the
-// number.
+// Notes that the driver has recorded the event as number `sequence`, which rises from record to
+// record.
+//
+// Errors: WEIR_ERROR_OUT_OF_MEMORY. The event is free again, and the number is not known.
 weir_status weir_kit_records_append(weir_kit_records *records, uint64_t sequence,
                                     struct weir_kit_event *event);
 void weir_kit_records_cancel(weir_kit_records *records, struct weir_kit_event *event);
@@ -123,26 +126,27 @@ static inline weir_status weir_kit_records_take(weir_kit_records *records,
     return WEIR_OK;
 }
 
-// The event of a record that is not known to be complete, or of the next one after
-// `sequence`; NULL if there is none. It keeps its event until it is released.
+// Returns the event of record `sequence`, or of the first one after it, if that is not known to
+// be complete; else NULL. Its native event is not used again until it is released.
 struct weir_kit_event *weir_kit_records_hold(weir_kit_records *records, uint64_t sequence);
 void weir_kit_records_release(weir_kit_records *records, struct weir_kit_event *event);
 // The same of the last record.
 struct weir_kit_event *weir_kit_records_hold_last(weir_kit_records *records);
 
-// Every record up to this one is known to be complete. Asks nobody.
+// Returns the number up to which every record is known to be complete, without asking the driver.
 uint64_t weir_kit_records_completed(const weir_kit_records *records);
 
-// event_query, event_wait and event_time, but for the flush: WEIR_OK, WEIR_NOT_READY or
-// WEIR_TIMEOUT, or the error of the first record up to `sequence` that failed.
+// What event_query, event_wait and event_time of <weir/module/module.h> do, without a flush:
+// WEIR_OK, WEIR_NOT_READY or WEIR_TIMEOUT, or the error of the first record up to `sequence` that
+// failed.
 weir_status weir_kit_records_query(weir_kit_records *records, uint64_t sequence);
 weir_status weir_kit_records_wait(weir_kit_records *records, uint64_t sequence,
                                   uint64_t timeout_ns);
 weir_status weir_kit_records_time(weir_kit_records *records, uint64_t sequence,
                                   uint64_t *out_time_ns);
 
-// queue_finish, once the driver has finished everything: asks about all that is left.
-// Reports a failure, which is then forgotten.
+// For queue_finish, once the driver has finished everything: asks about all records. Reports
+// the first failure, if there was one, and clears it.
 weir_status weir_kit_records_settle(weir_kit_records *records);
 
 #ifdef __cplusplus
