@@ -247,7 +247,7 @@ static void fail_call(const char *name, long n)
 WEIR_TEST(TarnFailures, EveryCallFailsOnce)
 {
     struct objects all = {.runtime = NULL};
-    long calls[64];
+    long calls[64] = {0};
     ASSERT_TRUE(set_up());
     ASSERT_INT_EQ(run(&all), WEIR_OK);
     destroy(&all);
