@@ -225,11 +225,17 @@ static int open_directory_of(const char *path)
 
 static bool is_temporary_name(const char *name)
 {
-    long process;
-    unsigned number;
-    int length = 0;
-    return sscanf(name, TEMPORARY_FORMAT "%n", &process, &number, &length) == 2 && length > 0 &&
-           name[length] == '\0';
+    static const char digits[] = "0123456789";
+    static const char prefix[] = ".weir-";
+    if (strncmp(name, prefix, sizeof prefix - 1) != 0)
+        return false;
+    const char *process = name + sizeof prefix - 1;
+    const size_t process_length = strspn(process, digits);
+    if (process_length == 0 || process[process_length] != '-')
+        return false;
+    const char *number = process + process_length + 1;
+    const size_t number_length = strspn(number, digits);
+    return number_length > 0 && strcmp(number + number_length, ".tmp") == 0;
 }
 
 // A lock ends with its process, so a file that can be locked has no writer any more.

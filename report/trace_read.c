@@ -2,6 +2,7 @@
 // costs itself only. Of any other layout too, one event at a time is in memory.
 #include "report/trace.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,23 +67,20 @@ static bool refuse_answer(struct reader *reader, enum weir__line_answer answer)
 
 // Other layouts.
 
-static bool refuse_piece(struct reader *reader, const struct weir__pieces *pieces, uint64_t line,
-                         const char *why)
+static bool refuse_piece(struct reader *reader, uint64_t line, const char *why)
 {
     if (reader->source.damaged)
         return refuse(reader, "its compressed data is damaged, and nothing can be read of it");
     weir_text_about(reader->rows.message, reader->rows.message_size, reader->rows.name,
-                    "this is no trace, or a damaged one: line %llu: %s",
-                    (unsigned long long)(line + 1), why ? why : pieces->why);
+                    "this is no trace, or a damaged one: line %" PRIu64 ": %s", line + 1, why);
     return false;
 }
 
 static bool refuse_piece_answer(struct reader *reader, const struct weir__pieces *pieces,
                                 enum weir__piece_answer answer)
 {
-    return answer == WEIR__PIECE_NO_MEMORY
-               ? weir__rows_no_memory(&reader->rows)
-               : refuse_piece(reader, pieces, pieces->line, pieces->why);
+    return answer == WEIR__PIECE_NO_MEMORY ? weir__rows_no_memory(&reader->rows)
+                                           : refuse_piece(reader, pieces->line, pieces->why);
 }
 
 // The piece as a value; NULL with a message.
@@ -90,14 +88,14 @@ static json_t *parse_piece(struct reader *reader, const struct weir__pieces *pie
 {
     json_error_t error;
     if (weir__has_many_items(pieces->text, pieces->size)) {
-        refuse_piece(reader, pieces, pieces->begin, "a value of it has more than 131072 parts");
+        refuse_piece(reader, pieces->begin, "a value of it has more than 131072 parts");
         return NULL;
     }
     json_t *value = json_loadb(pieces->text, pieces->size, JSON_DECODE_ANY, &error);
     if (!value && json_error_code(&error) == json_error_out_of_memory)
         weir__rows_no_memory(&reader->rows);
     else if (!value)
-        refuse_piece(reader, pieces, pieces->begin + (uint64_t)error.line - 1, error.text);
+        refuse_piece(reader, pieces->begin + (uint64_t)error.line - 1, error.text);
     return value;
 }
 
@@ -159,7 +157,7 @@ static bool take_members(struct reader *reader, struct weir__pieces *pieces, boo
         const bool is_events = is(pieces->text, pieces->size, "\"traceEvents\"");
         const char *key = events ? NULL : wanted_key(pieces);
         if (!weir__pieces_skip(pieces, ':'))
-            return refuse_piece(reader, pieces, pieces->line, "a key has no value");
+            return refuse_piece(reader, pieces->line, "a key has no value");
         const bool list = is_events && weir__pieces_peek(pieces) == '[';
         *out_found = *out_found || list;
         const bool ok = list && events ? weir__pieces_skip(pieces, '[') && take_list(reader, pieces)
@@ -183,7 +181,7 @@ static bool take_root(struct reader *reader, struct weir__pieces *pieces, bool e
     }
     return weir__pieces_skip(pieces, '{')
                ? take_members(reader, pieces, events, out_found)
-               : refuse_piece(reader, pieces, pieces->line, "it is no object and no list");
+               : refuse_piece(reader, pieces->line, "it is no object and no list");
 }
 
 // Twice, since the member that tells the trace's origin may come after the events.

@@ -207,12 +207,12 @@ WEIR_TEST(Trace, OfTwoRuntimesAtOnce)
     const char *path = rig_path("two.json");
     struct expected expected[2][16];
     struct rig rigs[2];
-    int calls = 0;
+    int calls[2] = {0}; // two threads count
     size_t counts[2];
     for (size_t i = 0; i < 2; i++)
         ASSERT_TRUE(rig_start(&rigs[i], path));
     for (size_t i = 0; i < 2; i++)
-        counts[i] = submit_all(&rigs[i], expected[i], &calls);
+        counts[i] = submit_all(&rigs[i], expected[i], &calls[i]);
     for (size_t i = 0; i < 2; i++)
         EXPECT_OK(weir_queue_sync(rigs[i].down, WEIR_FOREVER));
     for (size_t i = 0; i < 2; i++)

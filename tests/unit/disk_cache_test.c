@@ -27,6 +27,7 @@ uid_t geteuid(void)
     return pretended_user ? pretended_user : (uid_t)syscall(SYS_geteuid);
 }
 
+// NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): glibc's are reserved
 int lstat(const char *path, struct stat *status)
 {
     const int answer = fstatat(AT_FDCWD, path, status, AT_SYMLINK_NOFOLLOW);
