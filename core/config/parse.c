@@ -134,7 +134,7 @@ static weir_status begin_section(struct parser *parser, const char *name, size_t
     for (; *link; link = &(*link)->next)
         if (strncmp((*link)->name, name, length) == 0 && (*link)->name[length] == '\0')
             return refuse(parser, "keep its keys together in one place",
-                          "section [%s] already stands in line %u", (*link)->name, (*link)->line);
+                          "section [%s] is already in line %u", (*link)->name, (*link)->line);
     if (parser->part_count == WEIR__CONFIG_SECTION_LIMIT)
         return refuse(parser, NULL, "more than %d sections", WEIR__CONFIG_SECTION_LIMIT);
 
@@ -170,25 +170,25 @@ static weir_status check_section_line(struct parser *parser, const char *line)
     const char *rest = skip_blanks(close + 1);
     if (*rest != '\0' && (*rest != ';' || rest == close + 1))
         return refuse(parser, "start a new line, or put ' ;' before a comment",
-                      "there is text behind [%.*s]: '%s'", (int)length, name, close + 1);
+                      "there is text after [%.*s]: '%s'", (int)length, name, close + 1);
     return begin_section(parser, name, length);
 }
 
 static weir_status check_key_line(struct parser *parser, const char *line)
 {
     size_t length = weir__config_name_length(line);
-    const char *behind = skip_blanks(line + length);
+    const char *rest = skip_blanks(line + length);
     if (*line == '=')
         return refuse(parser, "write key = value", "there is no key before the '='");
     if (!strchr(line, '='))
         return refuse(parser, "write key = value, [section], or ; before a comment",
                       "'%s' is not a section, a key or a comment", line);
-    if (*behind != '=')
+    if (*rest != '=')
         return refuse(parser, "write key = value; keys have letters, digits, '_' and '-'",
                       "'%.*s' cannot be a key", (int)strcspn(line, "="), line);
     if (!parser->part)
         return refuse(parser, "put it under [weir], or where it belongs",
-                      "'%.*s' stands before the first section", (int)length, line);
+                      "'%.*s' comes before the first section", (int)length, line);
     parser->key_pending = true;
     return WEIR_OK;
 }
@@ -258,7 +258,7 @@ static weir_status check_value(const struct parser *parser, const char *name, co
                       "the value of '%s' holds a ';'", name);
     for (const char *hash = strchr(value, '#'); hash; hash = strchr(hash + 1, '#'))
         if (hash == value || is_blank(hash[-1]))
-            return refuse(parser, "a comment behind a value starts with ' ;'",
+            return refuse(parser, "a comment after a value starts with ' ;'",
                           "the value of '%s' holds a '#'", name);
     return WEIR_OK;
 }
@@ -268,7 +268,7 @@ static weir_status check_unique(const struct parser *parser, const char *name)
     const struct weir__config_entry *entry = parser->part->entries;
     for (; entry; entry = entry->next)
         if (strcmp(entry->name, name) == 0)
-            return refuse(parser, "keep one of them", "'%s' of [%s] already stands in line %u",
+            return refuse(parser, "keep one of them", "'%s' of [%s] is already set in line %u",
                           name, parser->part->name, entry->line);
     if (parser->entry_count == WEIR__CONFIG_KEY_LIMIT)
         return refuse(parser, NULL, "more than %d keys", WEIR__CONFIG_KEY_LIMIT);

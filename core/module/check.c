@@ -222,7 +222,7 @@ static bool check_key(const struct weir_module *module, size_t index, struct wei
         return refuse(finding, remedy, "key %zu of the module's table has no name", index);
     for (size_t i = 0; i < index; i++)
         if (strcmp(module->keys[i].name, key->name) == 0)
-            return refuse(finding, remedy, "key '%s' stands twice in the module's table",
+            return refuse(finding, remedy, "key '%s' occurs twice in the module's table",
                           key->name);
     if (key->type < WEIR_KEY_TEXT || key->type > WEIR_KEY_CHOICE)
         return refuse(finding, remedy, "key '%s' is of the unknown type %d", key->name,

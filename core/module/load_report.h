@@ -1,5 +1,5 @@
-// Building a load report, the data behind weir_load_report_*. The loader adds an
-// entry for each file that it tries; the code that opens modules adds the rest.
+// Builds a load report, the data of weir_load_report_*. The loader adds an entry
+// for each file that it tries; the code that opens modules adds the rest.
 //
 // All functions accept a NULL report and then do nothing. Running out of memory
 // loses an entry, never the report: its text says that it is incomplete.

@@ -311,7 +311,7 @@ static void fail_somewhere(weir_queue *queue, weir_status status)
     cause.status = status;
     weir_text_escape(cause.object, sizeof cause.object, queue->member.object.label, "");
     snprintf(cause.message, sizeof cause.message,
-             "queue '%s' failed at operation %" PRIu64 " or behind it: %.600s",
+             "queue '%s' failed at operation %" PRIu64 " or after it: %.600s",
              weir__label_shown(cause.object), first,
              cause.message[0] ? detail.message : weir_status_text(status));
     weir__completion_fail(queue, first, &cause);

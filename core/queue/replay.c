@@ -16,7 +16,7 @@
 // An update that waits for held launches.
 struct pending {
     struct pending *next;
-    uint32_t behind; // the number of these launches
+    uint32_t launches; // the number of these launches
     uint32_t index;
     struct weir_graph_node node;
     struct weir_operation *owned; // the memory that `node.operation` points into
@@ -220,7 +220,7 @@ static weir_status postpone(struct replay *replay, uint32_t index,
     if (!pending)
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for an update of a graph");
     *pending = (struct pending){
-        .behind = replay->held,
+        .launches = replay->held,
         .index = index,
         .node = *node,
         .owned = *owned,
@@ -267,8 +267,8 @@ void weir__replay_unhold(const struct weir_link *link, const struct weir_operati
     weir_lock_take(&replay->lock);
     replay->held--;
     for (struct pending *at = replay->first; at; at = at->next)
-        at->behind--;
-    while (replay->first && replay->first->behind == 0) {
+        at->launches--;
+    while (replay->first && replay->first->launches == 0) {
         struct pending *pending = replay->first;
         replay->first = pending->next;
         if (!replay->first)

@@ -114,7 +114,7 @@ WEIR_TEST(SafetensorsFuzz, DamagedFilesKeepTheRules)
             size = damage_below(&state, size);
         const char *broken = damage_check(safetensors_fuzz_check, bytes, size);
         if (broken)
-            WEIR_FAIL("round %zu: %s, behind its length:\n%.*s", round, broken,
+            WEIR_FAIL("round %zu: %s, after its length:\n%.*s", round, broken,
                       size > 8 ? (int)(size - 8) : 0, (const char *)bytes + 8);
     }
     // Both outcomes must be common, or the damage tests little.

@@ -260,7 +260,7 @@ WEIR_TEST(ModuleCheck, KeyTable)
     sample.keys[2].name = NULL;
     expect_reason(&sample, "key 2");
     sample.keys[2].name = "text";
-    expect_reason(&sample, "'text' stands twice");
+    expect_reason(&sample, "'text' occurs twice");
     sample_init(&sample);
     sample.keys[0].type = 9;
     expect_reason(&sample, "unknown type 9");

@@ -124,11 +124,11 @@ WEIR_TEST(Config, NothingGivesTheDefaults)
 
 WEIR_TEST(Config, ReadsEveryTypeWithItsOrigin)
 {
-    static const char text[] = "\xef\xbb\xbf; first line, behind a byte order mark\n"
+    static const char text[] = "\xef\xbb\xbf; first line, after a byte order mark\n"
                                "# and another comment\r\n"
                                "\n"
                                "[weir]\r\n"
-                               "backend = opencl   ; behind white space\r\n"
+                               "backend = opencl   ; after white space\r\n"
                                " \t \n"
                                "device=GeForce # 1\n"
                                "[opencl]\n"
@@ -278,7 +278,7 @@ WEIR_TEST(Config, RefusesBadValues)
 WEIR_TEST(Config, RefusesBadLines)
 {
     static const struct refusal rows[] = {
-        {"backend = null\n[weir]\n", "weir.ini:1: 'backend' stands before the first section",
+        {"backend = null\n[weir]\n", "weir.ini:1: 'backend' comes before the first section",
          "put it under [weir]"},
         {"[weir]\n= null\n", "weir.ini:2: there is no key before the '='", "write key = value"},
         {"[weir]\n[]\n", "weir.ini:2: the section name is empty", "write [name]"},
@@ -288,11 +288,11 @@ WEIR_TEST(Config, RefusesBadLines)
         {"[abcdefghijklmnopqrstuvwxyz_01234]\n",
          "weir.ini:1: the section name has 32 characters, more than the limit of 31",
          "check its spelling"},
-        {"[weir] backend = null\n", "weir.ini:1: there is text behind [weir]: ' backend = null'",
+        {"[weir] backend = null\n", "weir.ini:1: there is text after [weir]: ' backend = null'",
          "start a new line"},
-        {"[weir];x\n", "weir.ini:1: there is text behind [weir]: ';x'", "put ' ;'"},
-        {"[weir] # x\n", "weir.ini:1: there is text behind [weir]: ' # x'", "put ' ;'"},
-        {"[weir]]\n", "weir.ini:1: there is text behind [weir]: ']'", "start a new line"},
+        {"[weir];x\n", "weir.ini:1: there is text after [weir]: ';x'", "put ' ;'"},
+        {"[weir] # x\n", "weir.ini:1: there is text after [weir]: ' # x'", "put ' ;'"},
+        {"[weir]]\n", "weir.ini:1: there is text after [weir]: ']'", "start a new line"},
         {"[weir]\nbackend = null\n  plugins = check\n",
          "weir.ini:3: the line is indented: 'plugins = check'", "first column"},
         {"\t[weir]\n", "weir.ini:1: the line is indented: '[weir]'", "first column"},
@@ -313,10 +313,10 @@ WEIR_TEST(Config, RefusesBadLines)
          "starts with ' ;'"},
         {"[weir]\ndevice = #1\n", "weir.ini:2: the value of 'device' holds a '#'",
          "starts with ' ;'"},
-        {"[weir]\n[opencl]\n\n[weir]\n", "weir.ini:4: section [weir] already stands in line 1",
+        {"[weir]\n[opencl]\n\n[weir]\n", "weir.ini:4: section [weir] is already in line 1",
          "one place"},
         {"[weir]\ndevice = 1\nbackend = null\ndevice = 1\n",
-         "weir.ini:4: 'device' of [weir] already stands in line 2", "keep one"},
+         "weir.ini:4: 'device' of [weir] is already set in line 2", "keep one"},
         {"[weir]\nbackend = null\x01\n",
          "weir.ini:2: byte 15 of the line is a control character (0x01)", "plain text"},
         {"[weir]\rbackend = null\r", "weir.ini:1: byte 7 of the line is a control character (0x0d)",

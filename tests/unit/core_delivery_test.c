@@ -1,4 +1,4 @@
-// What reaches a backend, and in which order, seen from below the last hop.
+// What reaches a backend, and in which order, seen from below delivery.
 #include <string.h>
 #include <time.h>
 

@@ -181,7 +181,7 @@ struct weir_module_ops {
                                  struct weir_kernel_info *info, void **out_data);
     void (*kernel_destroy)(const struct weir_link *link, weir_kernel *kernel);
 
-    // O: the last hop replays the nodes, one after the other. A plugin may set
+    // O: delivery replays the nodes, one after the other. A plugin may set
     // create and destroy to keep data with a graph.
     weir_status (*graph_create)(const struct weir_link *link, weir_device *device,
                                 weir_graph *graph, const struct weir_graph_setup *setup,
