@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sized.h"
 #include "patterns/chunks_parts.h"
 #include "patterns/fail.h"
 
@@ -81,7 +82,12 @@ weir_status weir_chunks_create(const struct weir_chunks_params *params, weir_chu
     size_t units;
     *out_chunks = NULL;
 
-    weir_status status = weir__chunks_plan(params, &plan, &units);
+    struct weir_chunks_params known;
+    weir_status status = weir__pattern_params("weir_chunks_create", "weir_chunks_params", params,
+                                              &known, sizeof known);
+    params = &known;
+    if (status == WEIR_OK)
+        status = weir__chunks_plan(params, &plan, &units);
     if (status != WEIR_OK)
         return status;
     weir_chunks *chunks = calloc(1, sizeof *chunks);
@@ -304,9 +310,10 @@ weir_status weir_chunks_recover(weir_chunks *chunks)
     return WEIR_OK;
 }
 
-void weir_chunks_get_plan(const weir_chunks *chunks, struct weir_chunks_plan *out_plan)
+void weir_chunks_get_plan_sized(const weir_chunks *chunks, struct weir_chunks_plan *out_plan,
+                                size_t size)
 {
-    *out_plan = chunks->plan;
+    weir_sized_write(out_plan, size, &chunks->plan, sizeof chunks->plan);
 }
 
 weir_status weir_chunks_get_chunk(const weir_chunks *chunks, uint32_t index,

@@ -65,7 +65,7 @@ typedef enum weir_chunks_layout {
     WEIR_CHUNKS_BY_CHUNK = 2,
 } weir_chunks_layout;
 
-// One chunk: its elements, and where their bytes are in the buffers `in` and `out`.
+// One chunk: its elements, and where their bytes are in the buffers `in` and `out`. Closed.
 struct weir_chunk {
     uint32_t index;
     size_t first; // element
@@ -84,7 +84,7 @@ struct weir_chunk {
 typedef weir_status (*weir_chunks_kernel_function)(void *user, weir_queue *queue,
                                                    const struct weir_chunk *chunk);
 
-// Where the job's bytes begin.
+// Where the job's bytes begin. Closed.
 struct weir_chunks_place {
     weir_buffer *buffer;
     size_t offset;
@@ -124,6 +124,7 @@ struct weir_chunks_params {
     // are never more chunks than units.
     uint32_t chunk_count;
     int32_t priority; // of the queues; 0: normal
+    // above: 0.1
 };
 
 // Checks and plans the job, creates its queues and stores it in `*out_chunks`, or
@@ -170,9 +171,13 @@ struct weir_chunks_plan {
     uint32_t queue_count;
     uint32_t chunk_count; // 0 if there are no elements
     size_t unit;          // elements
+    // above: 0.1
 };
 
-WEIR_API void weir_chunks_get_plan(const weir_chunks *chunks, struct weir_chunks_plan *out_plan);
+WEIR_API void weir_chunks_get_plan_sized(const weir_chunks *chunks,
+                                         struct weir_chunks_plan *out_plan, size_t size);
+#define weir_chunks_get_plan(chunks, out_plan) \
+    weir_chunks_get_plan_sized(chunks, out_plan, sizeof(struct weir_chunks_plan))
 
 // Stores chunk `index` of the plan.
 //

@@ -130,16 +130,6 @@ static weir_status check_choices(const struct weir_chunks_params *params)
 
 static weir_status check(const struct weir_chunks_params *params)
 {
-    if (!params)
-        return weir__pattern_fail(NULL, WEIR_ERROR_INVALID, "pass params",
-                                  "weir_chunks_create: params is NULL");
-    // An older or newer structure cannot be read field by field.
-    if (params->struct_size != sizeof *params)
-        return weir__pattern_fail(NULL, WEIR_ERROR_INVALID,
-                                  "set struct_size to sizeof of the params, and compile with the "
-                                  "headers of this library",
-                                  "weir_chunks_create: struct_size is %zu, but must be %zu",
-                                  params->struct_size, sizeof *params);
     if (!params->device || !params->kernel)
         return weir__pattern_fail(params->label, WEIR_ERROR_INVALID, NULL,
                                   "weir_chunks_create: params->%s is NULL",

@@ -4,6 +4,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/sized.h"
+
 weir_status weir__pattern_fail(const char *label, weir_status status, const char *remedy,
                                const char *format, ...)
 {
@@ -18,6 +20,18 @@ weir_status weir__pattern_fail(const char *label, weir_status status, const char
     if (remedy)
         snprintf(error.remedy, sizeof error.remedy, "%s", remedy);
     return weir_error_set(&error);
+}
+
+weir_status weir__pattern_params(const char *function, const char *type, const void *params,
+                                 void *known, size_t size)
+{
+    struct weir_sized_refusal refusal;
+    if (!params)
+        return weir__pattern_fail(NULL, WEIR_ERROR_INVALID, "pass params", "%s: params is NULL",
+                                  function);
+    if (weir_sized_read(function, type, params, known, size, &refusal))
+        return WEIR_OK;
+    return weir__pattern_fail(NULL, WEIR_ERROR_INVALID, refusal.remedy, "%s", refusal.message);
 }
 
 void weir__pattern_forget(void)

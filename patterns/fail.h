@@ -10,6 +10,11 @@
 weir_status weir__pattern_fail(const char *label, weir_status status, const char *remedy,
                                const char *format, ...) WEIR_PRINTF(4, 5);
 
+// Reads a user's params as <base/sized.h> says, with its refusal as the thread's detail.
+// `function` is the one that was called, `type` the structure's name.
+weir_status weir__pattern_params(const char *function, const char *type, const void *params,
+                                 void *known, size_t size);
+
 // Clears an old detail, so that it is not mistaken for the detail of the callback
 // that is called next.
 void weir__pattern_forget(void);

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/sized.h"
 #include "patterns/fail.h"
 
 #define SLOTS 3
@@ -232,16 +233,6 @@ static void *run_thread(void *argument)
 
 static weir_status check_params(const struct weir_loader_params *params)
 {
-    if (!params)
-        return weir__pattern_fail(NULL, WEIR_ERROR_INVALID, "pass params",
-                                  "weir_loader_create: params is NULL");
-    // An older or newer structure cannot be read field by field.
-    if (params->struct_size != sizeof *params)
-        return weir__pattern_fail(NULL, WEIR_ERROR_INVALID,
-                                  "set struct_size to sizeof of the params, and compile with the "
-                                  "headers of this library",
-                                  "weir_loader_create: struct_size is %zu, but must be %zu",
-                                  params->struct_size, sizeof *params);
     if (!params->device || !params->source)
         return weir__pattern_fail(params->label, WEIR_ERROR_INVALID, NULL,
                                   "weir_loader_create: params->%s is NULL",
@@ -329,7 +320,12 @@ weir_status weir_loader_create(const struct weir_loader_params *params, weir_loa
 {
     *out_loader = NULL;
 
-    weir_status status = check_params(params);
+    struct weir_loader_params known;
+    weir_status status = weir__pattern_params("weir_loader_create", "weir_loader_params", params,
+                                              &known, sizeof known);
+    params = &known;
+    if (status == WEIR_OK)
+        status = check_params(params);
     if (status != WEIR_OK)
         return status;
     weir_loader *loader = calloc(1, sizeof *loader);
@@ -551,9 +547,10 @@ weir_status weir_loader_release_behind(weir_loader *loader, struct weir_batch *b
     return room ? WEIR_OK : WEIR_ERROR_INVALID;
 }
 
-void weir_loader_get_statistics(weir_loader *loader, struct weir_loader_statistics *out_statistics)
+void weir_loader_get_statistics_sized(weir_loader *loader,
+                                      struct weir_loader_statistics *out_statistics, size_t size)
 {
     pthread_mutex_lock(&loader->lock);
-    *out_statistics = loader->figures;
+    weir_sized_write(out_statistics, size, &loader->figures, sizeof loader->figures);
     pthread_mutex_unlock(&loader->lock);
 }

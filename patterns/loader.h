@@ -53,6 +53,7 @@ struct weir_loader_params {
     weir_loader_source source;
     void *user;
     int32_t priority; // of the queue that copies; 0: normal
+    // above: 0.1
 };
 
 // Creates the loader, whose thread starts reading at once, and stores it in `*out_loader`, or
@@ -72,7 +73,7 @@ WEIR_API weir_status weir_loader_create(const struct weir_loader_params *params,
 // Errors: WEIR_ERROR_INVALID from the source; nothing is done then.
 WEIR_API weir_status weir_loader_destroy(weir_loader **loader);
 
-// A batch: bytes 0 to `size` of `buffer`.
+// A batch: bytes 0 to `size` of `buffer`. Closed.
 struct weir_batch {
     weir_buffer *buffer; // DEVICE, owned by the loader; NULL: the end, no batch
     size_t size;
@@ -118,11 +119,15 @@ struct weir_loader_statistics {
     uint64_t waits;
     uint64_t wait_ns;
     uint32_t held_max; // batches held at once
+    // above: 0.1
 };
 
 // Threads: safe.
-WEIR_API void weir_loader_get_statistics(weir_loader *loader,
-                                         struct weir_loader_statistics *out_statistics);
+WEIR_API void weir_loader_get_statistics_sized(weir_loader *loader,
+                                               struct weir_loader_statistics *out_statistics,
+                                               size_t size);
+#define weir_loader_get_statistics(loader, out_statistics) \
+    weir_loader_get_statistics_sized(loader, out_statistics, sizeof(struct weir_loader_statistics))
 
 #ifdef __cplusplus
 }

@@ -231,9 +231,12 @@ static void release(weir_pipeline *pipeline)
 weir_status weir_pipeline_create(const struct weir_pipeline_params *params,
                                  weir_pipeline **out_pipeline)
 {
+    struct weir_pipeline_params known;
+    struct weir_pipeline_stage stages[WEIR_PIPELINE_STAGES_MAX];
     *out_pipeline = NULL;
 
-    weir_status status = weir__pipeline_check(params);
+    weir_status status = weir__pipeline_read(params, &known, stages);
+    params = &known;
     if (status != WEIR_OK)
         return status;
 
@@ -448,16 +451,10 @@ weir_status weir_pipeline_destroy(weir_pipeline **pipeline)
 
 // --- statistics ---
 
-void weir_pipeline_get_statistics(weir_pipeline *pipeline,
-                                  struct weir_pipeline_statistics *out_statistics)
+static void read_statistics(weir_pipeline *pipeline, struct weir_pipeline_statistics *figures)
 {
-    memset(out_statistics, 0, sizeof *out_statistics);
-    if (!pipeline)
-        return;
-
     pthread_mutex_lock(&pipeline->lock);
     const struct weir__histogram *latency = &pipeline->latency;
-    struct weir_pipeline_statistics *figures = out_statistics;
     *figures = pipeline->figures;
     figures->accepted = pipeline->tail;
     figures->wall_ns = pipeline->last_ns > 0 ? pipeline->last_ns - pipeline->first_ns : 0;
@@ -474,4 +471,15 @@ void weir_pipeline_get_statistics(weir_pipeline *pipeline,
     figures->covered_ns = weir__union_length(&pipeline->covered);
     figures->overlap_ns = figures->busy_ns - figures->covered_ns;
     pthread_mutex_unlock(&pipeline->lock);
+}
+
+void weir_pipeline_get_statistics_sized(weir_pipeline *pipeline,
+                                        struct weir_pipeline_statistics *out_statistics,
+                                        size_t size)
+{
+    struct weir_pipeline_statistics figures = {.accepted = 0};
+
+    if (pipeline)
+        read_statistics(pipeline, &figures);
+    weir_sized_write(out_statistics, size, &figures, sizeof figures);
 }

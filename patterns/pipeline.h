@@ -10,7 +10,7 @@
 //     };
 //     const struct weir_pipeline_params params = {
 //         .struct_size = sizeof params, .device = device, .label = "blur",
-//         .stages = stages, .stage_count = 3, .slot_count = 3,
+//         .stages = stages, .stage_count = 3, .stage_size = sizeof stages[0], .slot_count = 3,
 //         .slot_create = make_buffers, .slot_destroy = free_buffers,
 //         .prepare = fill_pinned_memory, .deliver = take_result,
 //     };
@@ -95,6 +95,7 @@ struct weir_pipeline_stage {
     int32_t priority;    // of its queue; 0: normal
     uint64_t depends_on; // stages that precede it in the list; 0: none
     weir_pipeline_submit_function submit;
+    // above: 0.1
 };
 
 // What weir_pipeline_submit() does with a frame when the pipeline is full.
@@ -105,7 +106,7 @@ typedef enum weir_pipeline_full {
     WEIR_PIPELINE_DROP_NEWEST = 3, // drops this one
 } weir_pipeline_full;
 
-// Begin and end on the device's timeline.
+// Begin and end on the device's timeline. Closed.
 struct weir_pipeline_span {
     uint64_t begin_ns;
     uint64_t end_ns;
@@ -123,6 +124,7 @@ struct weir_pipeline_result {
     // the device has the times; else NULL.
     const struct weir_pipeline_span *spans;
     uint32_t stage_count;
+    // above: 0.1
 };
 
 struct weir_pipeline_params {
@@ -131,6 +133,7 @@ struct weir_pipeline_params {
     const char *label;                        // copied; names queues ("LABEL/STAGE") and errors
     const struct weir_pipeline_stage *stages; // copied
     uint32_t stage_count;                     // 1 … WEIR_PIPELINE_STAGES_MAX
+    uint32_t stage_size;                      // sizeof(struct weir_pipeline_stage)
 
     // Frames in flight, 1 … WEIR_PIPELINE_SLOTS_MAX; 0: the number of stages plus one, so
     // that no stage waits for a delivery.
@@ -166,6 +169,7 @@ struct weir_pipeline_params {
     // slot is captured again, which allocates.
     bool graphs;
     weir_pipeline_repeat_function repeat; // needed for `graphs`
+    // above: 0.1
 };
 
 // Creates the pipeline with its queues, slots and two threads, and stores it in
@@ -210,7 +214,7 @@ WEIR_API weir_status weir_pipeline_drain(weir_pipeline *pipeline, uint64_t timeo
 // afterwards run as usual. May be called from anywhere.
 WEIR_API weir_status weir_pipeline_cancel(weir_pipeline *pipeline);
 
-// Figures of one stage, over the timed frames.
+// Figures of one stage, over the timed frames. Closed.
 struct weir_pipeline_stage_statistics {
     const char *name; // the pipeline's
     uint64_t busy_ns; // its work was running
@@ -249,13 +253,18 @@ struct weir_pipeline_statistics {
     uint64_t overlap_ns; // busy - covered: time saved over one stage at a time
     uint32_t stage_count;
     struct weir_pipeline_stage_statistics stages[WEIR_PIPELINE_STAGES_MAX];
+    // above: 0.1
 };
 
 // Stores the figures so far. A frame counts from just before its `deliver`.
 //
 // Threads: safe, also in callbacks.
-WEIR_API void weir_pipeline_get_statistics(weir_pipeline *pipeline,
-                                           struct weir_pipeline_statistics *out_statistics);
+WEIR_API void weir_pipeline_get_statistics_sized(weir_pipeline *pipeline,
+                                                 struct weir_pipeline_statistics *out_statistics,
+                                                 size_t size);
+#define weir_pipeline_get_statistics(pipeline, out_statistics)   \
+    weir_pipeline_get_statistics_sized(pipeline, out_statistics, \
+                                       sizeof(struct weir_pipeline_statistics))
 
 // The section [pipeline] of a configuration, with the keys `slots`, `full` (block,
 // would-block, drop-oldest, drop-newest), `backlog`, `timing` and `graphs`, for

@@ -8,6 +8,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "patterns/fail.h"
+
+// What a stage of the first version has.
+#define END_OF_STAGE \
+    (offsetof(struct weir_pipeline_stage, submit) + sizeof((struct weir_pipeline_stage *)0)->submit)
+
 weir_status weir__pipeline_fail(const char *label, weir_status status, const char *remedy,
                                 const char *format, ...)
 {
@@ -124,18 +130,8 @@ static weir_status check_stages(const struct weir_pipeline_params *params)
     return status;
 }
 
-weir_status weir__pipeline_check(const struct weir_pipeline_params *params)
+static weir_status check(const struct weir_pipeline_params *params)
 {
-    if (!params)
-        return weir__pipeline_fail(NULL, WEIR_ERROR_INVALID, "pass params",
-                                   "weir_pipeline_create: params is NULL");
-    // An older or newer structure cannot be read field by field.
-    if (params->struct_size != sizeof *params)
-        return weir__pipeline_fail(NULL, WEIR_ERROR_INVALID,
-                                   "set struct_size to sizeof of the params, and compile with the "
-                                   "headers of this library",
-                                   "weir_pipeline_create: struct_size is %zu, but must be %zu",
-                                   params->struct_size, sizeof *params);
     if (!params->device || !params->stages)
         return weir__pipeline_fail(params->label, WEIR_ERROR_INVALID, NULL,
                                    "weir_pipeline_create: params->%s is NULL",
@@ -153,7 +149,32 @@ weir_status weir__pipeline_check(const struct weir_pipeline_params *params)
                                    "its frames repeat each other's work");
 
     weir_status status = check_counts(params);
-    return status == WEIR_OK ? check_stages(params) : status;
+    if (status == WEIR_OK && params->stage_size < END_OF_STAGE)
+        status = weir__pipeline_fail(params->label, WEIR_ERROR_INVALID,
+                                     "set it to sizeof(struct weir_pipeline_stage)",
+                                     "weir_pipeline_create: stage_size is %" PRIu32
+                                     ", and a stage has %zu bytes at least",
+                                     params->stage_size, END_OF_STAGE);
+    return status;
+}
+
+weir_status weir__pipeline_read(const struct weir_pipeline_params *given,
+                                struct weir_pipeline_params *params,
+                                struct weir_pipeline_stage *stages)
+{
+    weir_status status = weir__pattern_params("weir_pipeline_create", "weir_pipeline_params", given,
+                                              params, sizeof *params);
+    if (status == WEIR_OK)
+        status = check(params);
+    if (status != WEIR_OK)
+        return status;
+    for (uint32_t i = 0; i < params->stage_count; i++)
+        weir_sized_write(&stages[i], sizeof stages[i],
+                         (const char *)params->stages + (size_t)i * params->stage_size,
+                         params->stage_size);
+    params->stages = stages;
+    params->stage_size = sizeof *stages;
+    return check_stages(params);
 }
 
 // In the order of enum weir_pipeline_full.
@@ -201,9 +222,11 @@ static const struct weir_key keys[] = {
 const struct weir_section *weir_pipeline_section(void)
 {
     static const struct weir_section section = {
+        .struct_size = sizeof section,
         .name = "pipeline",
         .keys = keys,
         .key_count = sizeof keys / sizeof *keys,
+        .key_size = sizeof keys[0],
     };
     return &section;
 }

@@ -17,6 +17,7 @@
 
 #include <pthread.h>
 
+#include "base/sized.h"
 #include "patterns/pipeline.h"
 #include "patterns/statistics.h"
 
@@ -53,7 +54,7 @@ struct weir__slot {
     void *data;
     weir_status status; // of its frame: the first failure
     const char *stage;  // where it was noticed
-    struct weir_error error;
+    WEIR_SIZED_CELL(struct weir_error, error, WEIR_SIZED_ROOM_LARGE);
     bool queue_failed;   // a queue failed, not only the frame
     bool refused;        // `status` is the status with which a queue refused work
     uint64_t generation; // `generation` of the pipeline when it was submitted
@@ -103,7 +104,7 @@ struct weir_pipeline {
     bool must_recover;
     uint64_t generation;
     bool lost;
-    struct weir_error lost_error;
+    WEIR_SIZED_CELL(struct weir_error, lost_error, WEIR_SIZED_ROOM_LARGE);
 
     struct weir_pipeline_statistics figures;        // counts; the rest is computed on request
     uint64_t first_ns;                              // of the first acceptance
@@ -113,8 +114,11 @@ struct weir_pipeline {
     struct weir__histogram latency;
 };
 
-// Refuses invalid params with a message, or returns WEIR_OK.
-weir_status weir__pipeline_check(const struct weir_pipeline_params *params);
+// Reads what this library knows of a user's params, with their stages in `stages`, which has
+// room for WEIR_PIPELINE_STAGES_MAX, and checks them.
+weir_status weir__pipeline_read(const struct weir_pipeline_params *given,
+                                struct weir_pipeline_params *params,
+                                struct weir_pipeline_stage *stages);
 
 // Sets the thread's error detail and returns `status`. `remedy` may be NULL.
 weir_status weir__pipeline_fail(const char *label, weir_status status, const char *remedy,

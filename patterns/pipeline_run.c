@@ -367,14 +367,18 @@ static void deliver_head(weir_pipeline *pipeline)
             pipeline->must_recover = true;
     }
     uint64_t now_ns = weir__pipeline_now_ns();
-    struct weir_pipeline_result result = make_result(pipeline, record, slot, now_ns);
-    result.spans = spans;
-    count_result(pipeline, &result);
+    struct {
+        WEIR_SIZED_CELL(struct weir_pipeline_result, result, WEIR_SIZED_ROOM);
+    } handed;
+    memset(&handed, 0, sizeof handed);
+    handed.result = make_result(pipeline, record, slot, now_ns);
+    handed.result.spans = spans;
+    count_result(pipeline, &handed.result);
     pipeline->last_ns = now_ns;
 
     if (params->deliver) {
         pthread_mutex_unlock(&pipeline->lock);
-        params->deliver(params->user, record->frame, slot ? slot->data : NULL, &result);
+        params->deliver(params->user, record->frame, slot ? slot->data : NULL, &handed.result);
         pthread_mutex_lock(&pipeline->lock);
     }
     pipeline->head++;

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/sized.h"
 #include "patterns/fail.h"
 
 #define LABEL_SIZE 64 // as in struct weir_error
@@ -44,16 +45,6 @@ const char *weir_queue_class_name(weir_queue_class kind)
 
 static weir_status check_params(const struct weir_queue_pool_params *params)
 {
-    if (!params)
-        return weir__pattern_fail(NULL, WEIR_ERROR_INVALID, "pass params",
-                                  "weir_queue_pool_create: params is NULL");
-    // An older or newer structure cannot be read field by field.
-    if (params->struct_size != sizeof *params)
-        return weir__pattern_fail(NULL, WEIR_ERROR_INVALID,
-                                  "set struct_size to sizeof of the params, and compile with the "
-                                  "headers of this library",
-                                  "weir_queue_pool_create: struct_size is %zu, but must be %zu",
-                                  params->struct_size, sizeof *params);
     if (!params->device)
         return weir__pattern_fail(params->label, WEIR_ERROR_INVALID, NULL,
                                   "weir_queue_pool_create: params->device is NULL");
@@ -146,7 +137,12 @@ weir_status weir_queue_pool_create(const struct weir_queue_pool_params *params,
 {
     *out_pool = NULL;
 
-    weir_status status = check_params(params);
+    struct weir_queue_pool_params known;
+    weir_status status = weir__pattern_params("weir_queue_pool_create", "weir_queue_pool_params",
+                                              params, &known, sizeof known);
+    params = &known;
+    if (status == WEIR_OK)
+        status = check_params(params);
     if (status != WEIR_OK)
         return status;
     weir_queue_pool *pool = calloc(1, sizeof *pool);
@@ -262,20 +258,21 @@ static void advise(const weir_queue_pool *pool, struct weir_queue_pool_statistic
              statistics->channel_count);
 }
 
-void weir_queue_pool_get_statistics(weir_queue_pool *pool,
-                                    struct weir_queue_pool_statistics *out_statistics)
+void weir_queue_pool_get_statistics_sized(weir_queue_pool *pool,
+                                          struct weir_queue_pool_statistics *out_statistics,
+                                          size_t size)
 {
-    memset(out_statistics, 0, sizeof *out_statistics);
-    out_statistics->channel_count = pool->channel_count;
+    struct weir_queue_pool_statistics statistics = {.channel_count = pool->channel_count};
     for (int i = 0; i < WEIR_QUEUE_CLASSES; i++) {
         struct class *class = &pool->classes[i];
-        struct weir_queue_pool_class_statistics *figures = &out_statistics->classes[i];
+        struct weir_queue_pool_class_statistics *figures = &statistics.classes[i];
         figures->priority = class->priority;
         figures->queue_limit = class->count;
         figures->gets = atomic_load(&class->gets);
         for (uint32_t q = 0; q < class->count; q++)
             figures->queue_count += atomic_load(&class->queues[q]) != NULL;
-        out_statistics->queue_count += figures->queue_count;
+        statistics.queue_count += figures->queue_count;
     }
-    advise(pool, out_statistics);
+    advise(pool, &statistics);
+    weir_sized_write(out_statistics, size, &statistics, sizeof statistics);
 }

@@ -55,6 +55,7 @@ struct weir_queue_pool_params {
     // 8, the default number of channels of a CUDA context. If CUDA_DEVICE_MAX_CONNECTIONS
     // is set to another number, set this too.
     uint32_t channel_count;
+    // above: 0.1
 };
 
 // Creates a pool and stores it in `*out_pool`, or stores NULL there and returns an error.
@@ -89,7 +90,7 @@ WEIR_API weir_status weir_queue_pool_get(weir_queue_pool *pool, weir_queue_class
 // error) if there was none.
 WEIR_API weir_status weir_queue_pool_sync_all(weir_queue_pool *pool, uint64_t timeout_ns);
 
-// Figures of one class.
+// Figures of one class. Closed.
 struct weir_queue_pool_class_statistics {
     int32_t priority;
     uint32_t queue_count; // that exist
@@ -103,11 +104,15 @@ struct weir_queue_pool_statistics {
     // Advice if there are more queues than channels; else "".
     char advice[320];
     struct weir_queue_pool_class_statistics classes[WEIR_QUEUE_CLASSES];
+    // above: 0.1
 };
 
 // Threads: safe.
-WEIR_API void weir_queue_pool_get_statistics(weir_queue_pool *pool,
-                                             struct weir_queue_pool_statistics *out_statistics);
+WEIR_API void weir_queue_pool_get_statistics_sized(
+    weir_queue_pool *pool, struct weir_queue_pool_statistics *out_statistics, size_t size);
+#define weir_queue_pool_get_statistics(pool, out_statistics)   \
+    weir_queue_pool_get_statistics_sized(pool, out_statistics, \
+                                         sizeof(struct weir_queue_pool_statistics))
 
 // "normal", "high", "low", or "unknown class".
 WEIR_API const char *weir_queue_class_name(weir_queue_class kind);

@@ -318,12 +318,11 @@ static void say(const struct condition *condition, const struct quantity *quanti
                      show(limit, condition->limit, unit));
 }
 
-weir_status weir_report_check(const weir_report *report, const char *condition,
-                              struct weir_report_finding *out_check)
+static weir_status check(const weir_report *report, const char *condition,
+                         struct weir_report_finding *out_check)
 {
     struct condition it;
     struct quantity quantity = {0};
-    *out_check = (struct weir_report_finding){0};
     if (!report || !condition)
         return weir__report_fail(WEIR_ERROR_INVALID, "", "a check needs a report and a condition");
     weir_status status = parse(condition, &it);
@@ -336,4 +335,13 @@ weir_status weir_report_check(const weir_report *report, const char *condition,
                        compare(quantity.most, it.operator, it.limit);
     say(&it, &quantity, out_check);
     return WEIR_OK;
+}
+
+weir_status weir_report_check_sized(const weir_report *report, const char *condition,
+                                    struct weir_report_finding *out_check, size_t size)
+{
+    struct weir_report_finding finding = {.holds = false};
+    const weir_status status = check(report, condition, &finding);
+    weir_sized_write(out_check, size, &finding, sizeof finding);
+    return status;
 }

@@ -39,6 +39,27 @@ static weir_status check_window(const weir_report *report)
                              weir_text_duration(end, (double)report->trace->meta.end_ns));
 }
 
+static bool make_cells(weir_report *report)
+{
+    for (size_t i = 0; i < WEIR__TABLE_COUNT; i++) {
+        struct weir__rows_of_table *table = &report->tables[i];
+        table->cells = calloc(table->count + 1, sizeof *table->cells);
+        for (size_t k = 0; table->cells && k < table->count; k++)
+            table->cells[k].row = table->rows[k];
+        if (!table->cells)
+            return false;
+    }
+    for (size_t i = 0; i < 2; i++) {
+        struct weir__bubbles *bubbles = &report->bubbles[i];
+        bubbles->cells = calloc(bubbles->count + 1, sizeof *bubbles->cells);
+        for (size_t k = 0; bubbles->cells && k < bubbles->count; k++)
+            bubbles->cells[k].bubble = bubbles->items[k];
+        if (!bubbles->cells)
+            return false;
+    }
+    return true;
+}
+
 static weir_status measure(weir_report *report)
 {
     report->names = weir__names_create();
@@ -48,7 +69,8 @@ static weir_status measure(weir_report *report)
     if (status != WEIR_OK)
         return status;
     const bool ok = weir__measure_tables(report) && weir__measure_summary(report) &&
-                    weir__measure_bubbles(report) && weir__measure_path(report);
+                    weir__measure_bubbles(report) && weir__measure_path(report) &&
+                    make_cells(report);
     return ok ? WEIR_OK : WEIR_ERROR_OUT_OF_MEMORY;
 }
 
@@ -80,12 +102,18 @@ weir_status weir_report_read(const char *path, const struct weir_report_params *
                              weir_report **out_report)
 {
     struct weir_trace *trace = NULL;
+    struct weir_report_params known;
+    struct weir_sized_refusal refusal;
     char message[512];
     if (!out_report)
         return weir__report_fail(WEIR_ERROR_INVALID, "", "there is no place for the report");
     *out_report = NULL;
     if (!path)
         return weir__report_fail(WEIR_ERROR_INVALID, "", "a report needs the path of a trace");
+    if (params &&
+        !weir_sized_read(__func__, "weir_report_params", params, &known, sizeof known, &refusal))
+        return weir__report_fail(WEIR_ERROR_INVALID, refusal.remedy, "%s", refusal.message);
+    params = params ? &known : NULL;
     if (params && params->to_ns > 0 && params->to_ns < params->from_ns)
         return weir__report_fail(WEIR_ERROR_INVALID, "", "the window ends before it begins");
     if (!weir_trace_read(path, NULL, &trace, message, sizeof message))
@@ -98,13 +126,17 @@ void weir_report_destroy(weir_report **report)
     weir_report *it = report ? *report : NULL;
     if (!it)
         return;
-    for (size_t i = 0; i < WEIR__TABLE_COUNT; i++)
+    for (size_t i = 0; i < WEIR__TABLE_COUNT; i++) {
         free(it->tables[i].rows);
+        free(it->tables[i].cells);
+    }
     for (size_t i = 0; i < it->lane_count; i++)
         free(it->lanes[i].by_end);
     free(it->lanes);
     free(it->bubbles[0].items);
     free(it->bubbles[1].items);
+    free(it->bubbles[0].cells);
+    free(it->bubbles[1].cells);
     free(it->runs);
     free(it->run_of);
     free(it->by_certain);
@@ -122,8 +154,9 @@ const struct weir_trace *weir__report_trace(const weir_report *report)
 
 const struct weir_report_summary *weir_report_get_summary(const weir_report *report)
 {
-    static const struct weir_report_summary nothing = {.bound_engine = "", .serial_reason = ""};
-    return report ? &report->summary : &nothing;
+    static const WEIR_SIZED_CELL(struct weir_report_summary, summary, WEIR_SIZED_ROOM)
+        nothing = {.summary = {.bound_engine = "", .serial_reason = ""}};
+    return report ? &report->summary : &nothing.summary;
 }
 
 static bool has_table(const weir_report *report, weir_report_table table)
@@ -139,7 +172,8 @@ size_t weir_report_row_count(const weir_report *report, weir_report_table table)
 const struct weir_report_row *weir_report_get_row(const weir_report *report,
                                                   weir_report_table table, size_t index)
 {
-    return index < weir_report_row_count(report, table) ? &report->tables[table].rows[index] : NULL;
+    return index < weir_report_row_count(report, table) ? &report->tables[table].cells[index].row
+                                                        : NULL;
 }
 
 const struct weir_report_row *weir_report_find_row(const weir_report *report,
@@ -147,7 +181,7 @@ const struct weir_report_row *weir_report_find_row(const weir_report *report,
 {
     for (size_t i = 0; name && i < weir_report_row_count(report, table); i++)
         if (strcmp(report->tables[table].rows[i].name, name) == 0)
-            return &report->tables[table].rows[i];
+            return &report->tables[table].cells[i].row;
     return NULL;
 }
 
@@ -160,7 +194,7 @@ const struct weir_report_bubble *weir_report_get_bubble(const weir_report *repor
                                                         size_t index)
 {
     return index < weir_report_bubble_count(report, of_bound)
-               ? &report->bubbles[of_bound].items[index]
+               ? &report->bubbles[of_bound].cells[index].bubble
                : NULL;
 }
 

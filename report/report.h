@@ -5,6 +5,7 @@
 
 #include <weir/report.h>
 
+#include "base/sized.h"
 #include "report/intervals.h"
 #include "report/trace.h"
 
@@ -29,13 +30,24 @@ struct weir__lane {
     size_t count;
 };
 
+// Rows and bubbles as they are handed out.
+struct weir__row_cell {
+    WEIR_SIZED_CELL(struct weir_report_row, row, 256);
+};
+
+struct weir__bubble_cell {
+    WEIR_SIZED_CELL(struct weir_report_bubble, bubble, 256);
+};
+
 struct weir__rows_of_table {
     struct weir_report_row *rows;
+    struct weir__row_cell *cells; // of the finished rows
     size_t count;
 };
 
 struct weir__bubbles {
     struct weir_report_bubble *items;
+    struct weir__bubble_cell *cells;
     size_t count; // kept
 };
 
@@ -46,7 +58,7 @@ enum {
 struct weir_report {
     struct weir_trace *trace; // the report's
     struct weir_report_params params;
-    struct weir_report_summary summary;
+    WEIR_SIZED_CELL(struct weir_report_summary, summary, WEIR_SIZED_ROOM);
     uint64_t origin_ns;     // the first start of a device's operation, inside the window or not
     struct weir__run *runs; // by begin
     size_t run_count;

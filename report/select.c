@@ -145,12 +145,10 @@ static void explain(struct weir_report_overlap *overlap, const weir_report *repo
     overlap->applies = *overlap->reason == '\0';
 }
 
-weir_status weir_report_get_overlap(const weir_report *report, const char *first,
-                                    const char *second, struct weir_report_overlap *out_overlap)
+static weir_status measure(const weir_report *report, const char *first, const char *second,
+                           struct weir_report_overlap *overlap)
 {
     struct weir__set sets[2];
-    struct weir_report_overlap *overlap = out_overlap;
-    *overlap = (struct weir_report_overlap){0};
     if (!report || !first || !second)
         return weir__report_fail(WEIR_ERROR_INVALID, "", "an overlap needs a report and two sets");
     weir_status status = weir__set_parse(report, first, &sets[0]);
@@ -182,4 +180,14 @@ weir_status weir_report_get_overlap(const weir_report *report, const char *first
                         ? 1
                         : (double)overlap->both.most_ns / (double)overlap->first.least_ns;
     return WEIR_OK;
+}
+
+weir_status weir_report_get_overlap_sized(const weir_report *report, const char *first,
+                                          const char *second,
+                                          struct weir_report_overlap *out_overlap, size_t size)
+{
+    struct weir_report_overlap overlap = {.applies = false};
+    const weir_status status = measure(report, first, second, &overlap);
+    weir_sized_write(out_overlap, size, &overlap, sizeof overlap);
+    return status;
 }

@@ -26,6 +26,7 @@ struct weir_buffer_params {
     const char *label; // copied; shown in errors
     size_t size;       // bytes, > 0
     weir_placement placement;
+    // above: 0.1
 };
 
 // Creates a buffer of `params->size` bytes, contents undefined.
@@ -42,6 +43,7 @@ struct weir_wrap_params {
     const char *label;
     void *pointer; // the caller's memory
     size_t size;   // bytes, > 0
+    // above: 0.1
 };
 
 // Registers host memory that the caller already has as a HOST buffer. The memory

@@ -9,6 +9,8 @@
 //   - Objects are safe to use from several threads unless their header says
 //     otherwise. A call on a NULL object is an error, `destroy(NULL)` is not. For a
 //     NULL object a getter returns NULL, 0 or "".
+//   - Programs, modules and libraries of different versions work together, because every
+//     structure that may grow is handed over with its size: see "Sizes" below.
 //   - After fork() every call in the child returns WEIR_ERROR_FORKED, except those of
 //     <weir/report.h>, which need no runtime; destroy functions do nothing.
 #ifndef WEIR_COMMON_H
@@ -51,8 +53,25 @@ typedef struct weir_graph weir_graph;
 // Memory handed out and taken back in the order of queues: <weir/pool.h>.
 typedef struct weir_pool weir_pool;
 
+// Sizes. A structure grows at its end alone, below the line "above: VERSION", and whoever
+// allocates one says how large it is:
+//   - `params` and others that begin with `struct_size`: sizeof, set by whoever allocates it.
+//     Of params, a field that the program's headers do not have is zero to the library; one
+//     that the library does not know must be zero, else the call is refused.
+//   - What the library fills for a program: the function is a macro that adds the size.
+//   - What the library hands out by pointer can be read, and copied, as the program's
+//     headers declare it: a field that the library does not know is zero there.
+//   - Of anything else that begins with `struct_size`, such as what a bundle holds or a native
+//     function is given, WEIR_HAS() tells whether a field is there that was appended.
+// A structure marked "closed" never changes.
+
+// Whether `*pointer`, which begins with `struct_size`, is large enough to hold `field`.
+#define WEIR_HAS(pointer, field)                                                  \
+    ((size_t)((const char *)(&(pointer)->field + 1) - (const char *)(pointer)) <= \
+     (pointer)->struct_size)
+
 // Three counts: of blocks in a grid, or of work-items in a block. A zero in
-// `y` or `z` reads as one.
+// `y` or `z` reads as one. Closed.
 struct weir_extent {
     uint32_t x;
     uint32_t y;

@@ -26,13 +26,24 @@ struct weir_key {
     int64_t maximum;
     const char *const *choices; // CHOICE: NULL-terminated
     const char *help;           // one sentence
+    // above: 0.1
 };
+
+// Key `index` of a table whose keys lie `key_size` bytes apart.
+static inline const struct weir_key *weir_key_at(const struct weir_key *keys, size_t key_size,
+                                                 size_t index)
+{
+    return (const struct weir_key *)(const void *)((const char *)keys + index * key_size);
+}
 
 // One section: its name without brackets, and its keys. Static data.
 struct weir_section {
+    size_t struct_size;
     const char *name;
     const struct weir_key *keys;
     uint32_t key_count;
+    uint32_t key_size; // sizeof(struct weir_key)
+    // above: 0.1
 };
 
 // One value, checked, with the default filled in.
@@ -41,6 +52,7 @@ struct weir_setting {
     const char *text;
     int64_t integer;    // INTEGER, BOOLEAN
     const char *origin; // "weir.ini:12", "WEIR_BACKEND", or "default"
+    // above: 0.1
 };
 
 #ifdef __cplusplus

@@ -11,10 +11,12 @@ extern "C" {
 
 // What is known about a device before it is opened.
 struct weir_device_info {
+    size_t struct_size;
     char name[128];     // "NVIDIA H200", "pthread-skylake-avx512"
     char platform[128]; // "NVIDIA CUDA", "Portable Computing Language"
     char driver[128];   // the driver's version in its own words
     uint64_t memory_bytes;
+    // above: 0.1
 };
 
 // How many devices the chain's backend lists.
@@ -23,12 +25,16 @@ WEIR_API size_t weir_device_count(const weir_runtime *runtime);
 // Describes device `index` of the chain's backend.
 //
 // Errors: WEIR_ERROR_NO_DEVICE for an index past the last device.
-WEIR_API weir_status weir_device_describe(const weir_runtime *runtime, size_t index,
-                                          struct weir_device_info *out_info);
+WEIR_API weir_status weir_device_describe_sized(const weir_runtime *runtime, size_t index,
+                                                struct weir_device_info *out_info, size_t size);
+#define weir_device_describe(runtime, index, out_info) \
+    weir_device_describe_sized(runtime, index, out_info, sizeof(struct weir_device_info))
 
 // What an opened device can do. Programs decide by these limits, never by the backend's
 // name. Zero means: not supported.
 struct weir_limits {
+    size_t struct_size;
+
     // Memory.
     uint64_t memory_bytes;             // total, of the device
     uint64_t max_buffer_bytes;         // the largest DEVICE or HOST buffer
@@ -55,6 +61,7 @@ struct weir_limits {
     uint32_t timing_history; // timed records of a queue that are kept
 
     uint32_t native; // <weir/interop.h> works: native handles can be read and wrapped
+    // above: 0.1
 };
 
 struct weir_device_params {
@@ -63,6 +70,7 @@ struct weir_device_params {
     // A device's index in decimal digits, or part of its name, ignoring case;
     // NULL: the configuration's `device`, else the first device.
     const char *select;
+    // above: 0.1
 };
 
 // Opens a device and stores it in `*out_device`. `params` may be NULL.

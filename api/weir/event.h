@@ -16,6 +16,7 @@
 extern "C" {
 #endif
 
+// Closed.
 struct weir_event {
     uint64_t queue;    // id of the queue, which no later queue gets
     uint64_t sequence; // number of the record among the queue's operations, from 1

@@ -5,6 +5,8 @@
 #ifndef WEIR_INTEROP_H
 #define WEIR_INTEROP_H
 
+#include <string.h>
+
 #include <weir/buffer.h>
 #include <weir/common.h>
 #include <weir/launch.h>
@@ -15,40 +17,62 @@
 extern "C" {
 #endif
 
-typedef enum weir_native_api {
-    WEIR_NATIVE_CUDA = 1,
-    WEIR_NATIVE_OPENCL = 2,
-} weir_native_api;
+// Whose handles they are. The list is open: another backend gives another name, and says in
+// its own documentation what its handles are. Compare with weir_native_is().
+#define WEIR_NATIVE_CUDA "cuda"
+#define WEIR_NATIVE_OPENCL "opencl"
+
+// Whether `api`, that of a native device, queue or buffer, is the one of that name.
+static inline bool weir_native_is(const char *api, const char *name)
+{
+    return api && strcmp(api, name) == 0;
+}
 
 // Members that do not belong to `api` are NULL or 0.
 struct weir_native_device {
-    weir_native_api api;
-    void *context; // CUcontext, the primary one; cl_context
-    void *device;  // cl_device_id
-    int ordinal;   // CUdevice; OpenCL: the index of weir_device_describe()
+    size_t struct_size;
+    const char *api; // static storage, as in the others
+    void *context;   // CUcontext, the primary one; cl_context
+    void *device;    // cl_device_id
+    int ordinal;     // CUdevice; OpenCL: the index of weir_device_describe()
+    int dlpack;      // DLPack's device type of DEVICE buffers (kDLCUDA); 0: it has none
+    // above: 0.1
 };
 
 struct weir_native_queue {
-    weir_native_api api;
+    size_t struct_size;
+    const char *api;
     void *context; // as above
     void *queue;   // CUstream, which is a cudaStream_t; cl_command_queue
+    // above: 0.1
 };
 
 struct weir_native_buffer {
-    weir_native_api api;
+    size_t struct_size;
+    const char *api;
     uint64_t address; // CUDA: the device's address of byte 0
     void *memory;     // cl_mem
     size_t offset;    // bytes from the start of `memory` to byte 0
     void *host;       // HOST buffers: the host's address of byte 0
+    // above: 0.1
 };
 
 // Ownership: the handles stay the object's and are valid as long as the object.
 // Errors: WEIR_ERROR_UNSUPPORTED.
-WEIR_API weir_status weir_device_get_native(weir_device *device,
-                                            struct weir_native_device *out_native);
-WEIR_API weir_status weir_queue_get_native(weir_queue *queue, struct weir_native_queue *out_native);
-WEIR_API weir_status weir_buffer_get_native(weir_buffer *buffer,
-                                            struct weir_native_buffer *out_native);
+WEIR_API weir_status weir_device_get_native_sized(weir_device *device,
+                                                  struct weir_native_device *out_native,
+                                                  size_t size);
+WEIR_API weir_status weir_queue_get_native_sized(weir_queue *queue,
+                                                 struct weir_native_queue *out_native, size_t size);
+WEIR_API weir_status weir_buffer_get_native_sized(weir_buffer *buffer,
+                                                  struct weir_native_buffer *out_native,
+                                                  size_t size);
+#define weir_device_get_native(device, out_native) \
+    weir_device_get_native_sized(device, out_native, sizeof(struct weir_native_device))
+#define weir_queue_get_native(queue, out_native) \
+    weir_queue_get_native_sized(queue, out_native, sizeof(struct weir_native_queue))
+#define weir_buffer_get_native(buffer, out_native) \
+    weir_buffer_get_native_sized(buffer, out_native, sizeof(struct weir_native_buffer))
 
 // Submits the caller's own work to the native queue, in the order of `queue`: `function(native,
 // user)` is called, on this thread or on a library thread, after all earlier operations of the
@@ -80,6 +104,7 @@ struct weir_queue_wrap_params {
     // stream is CU_STREAM_LEGACY, which is 1; the per-thread one cannot be wrapped.
     void *native;
     bool timing; // OpenCL: only where it was created with CL_QUEUE_PROFILING_ENABLE
+    // above: 0.1
 };
 
 // Makes a queue of a stream or command queue that the caller already has. The driver orders the
@@ -102,6 +127,7 @@ struct weir_adopt_params {
     const char *label;
     uint64_t native; // CUdeviceptr, or a cl_mem cast to an integer, of the device's context
     size_t size;     // bytes from there
+    // above: 0.1
 };
 
 // Makes a DEVICE buffer of memory that the caller already has on the device (cudaMalloc,

@@ -15,6 +15,7 @@
 #include <weir/common.h>
 #include <weir/program.h>
 
+// Closed. A kind of argument to come that needs more has it at `pointer`.
 struct weir_argument {
     weir_parameter_kind kind;
     weir_access access;  // BUFFER

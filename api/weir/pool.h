@@ -29,6 +29,7 @@ struct weir_pool_params {
     const char *label;
     weir_placement placement;
     size_t limit_bytes; // for used and kept memory together; 0: the device's own limit
+    // above: 0.1
 };
 
 // Creates an empty pool; `params` may be NULL.
@@ -90,12 +91,16 @@ struct weir_pool_statistics {
     uint64_t reused;       // allocations that took a block that had been freed
     uint64_t blocked;      // allocations for which a kept block would have fit, but it was freed on
                            // a queue that theirs had not waited for
+    // above: 0.1
 };
 
 // Each figure is exact, but while other threads use the pool the figures may be from
 // different moments.
-WEIR_API void weir_pool_read_statistics(const weir_pool *pool,
-                                        struct weir_pool_statistics *out_statistics);
+WEIR_API void weir_pool_read_statistics_sized(const weir_pool *pool,
+                                              struct weir_pool_statistics *out_statistics,
+                                              size_t size);
+#define weir_pool_read_statistics(pool, out_statistics) \
+    weir_pool_read_statistics_sized(pool, out_statistics, sizeof(struct weir_pool_statistics))
 
 #ifdef __cplusplus
 }

@@ -5,6 +5,9 @@
 #ifndef WEIR_PROGRAM_H
 #define WEIR_PROGRAM_H
 
+#include <stdlib.h>
+#include <string.h>
+
 #include <weir/common.h>
 #include <weir/status.h>
 
@@ -34,38 +37,58 @@ typedef enum weir_parameter_kind {
 
 // One parameter of a kernel, as its source declares it.
 struct weir_parameter {
+    size_t struct_size;
     const char *name;
     const char *type_name; // "const float *", for messages
     weir_parameter_kind kind;
     uint32_t writable;  // BUFFER: the pointer is not const
     weir_scalar scalar; // VALUE
     uint32_t size;      // VALUE: bytes
+    // above: 0.1
 };
 
 struct weir_kernel_signature {
+    size_t struct_size;
     const char *name;
-    const struct weir_parameter *parameters;
+    const struct weir_parameter *parameters; // weir_signature_parameter() finds one
     uint32_t parameter_count;
     struct weir_extent required_block; // zeros: any block
+    // above: 0.1
 };
 
-typedef enum weir_image_format {
-    WEIR_IMAGE_OPENCL_C = 1,
-    WEIR_IMAGE_CUBIN = 2,
-    WEIR_IMAGE_PTX = 3,
-    WEIR_IMAGE_SPIRV = 4,
-} weir_image_format;
+// Forms of device code. The list is open: a backend takes the forms that it knows by name, and
+// passes over the others. What a form's `target` says is the form's own affair.
+#define WEIR_IMAGE_OPENCL_C "opencl-c" // text; no target
+#define WEIR_IMAGE_CUBIN "cubin"       // "sm_90"
+#define WEIR_IMAGE_PTX "ptx"           // text; "sm_90"
+#define WEIR_IMAGE_SPIRV "spirv"       // no target
 
 // One form of the same device code. A backend picks one that its device can
 // load.
 struct weir_image {
-    weir_image_format format;
-    uint32_t architecture; // CUBIN, PTX: 90 for sm_90; else 0
-    const void *data;      // text is zero-terminated, and `size` excludes the zero
+    size_t struct_size;
+    const char *format; // WEIR_IMAGE_CUBIN, or a name that another backend gives
+    const char *target; // what it was compiled for; "" for any device
+    const void *data;   // text is zero-terminated, and `size` excludes the zero
     size_t size;
+    // above: 0.1
 };
 
-// What `weir_kernels` generates; static data.
+static inline bool weir_image_is(const struct weir_image *image, const char *format)
+{
+    return strcmp(image->format, format) == 0;
+}
+
+// 90 for an image whose target is "sm_90", 0 for one of another kind of target. One whose
+// target ends in a letter ("sm_90a") runs on that architecture alone.
+static inline unsigned weir_image_sm(const struct weir_image *image)
+{
+    return strncmp(image->target, "sm_", 3) == 0 ? (unsigned)strtoul(image->target + 3, NULL, 10)
+                                                 : 0;
+}
+
+// What `weir_kernels` generates; static data. The elements of an array lie as far apart as
+// the first one's struct_size says; the functions below find one.
 struct weir_bundle {
     size_t struct_size;
     const char *name;
@@ -73,7 +96,32 @@ struct weir_bundle {
     uint32_t kernel_count;
     const struct weir_image *images;
     uint32_t image_count;
+    // above: 0.1
 };
+
+// Element `index`, which is below the count.
+static inline const struct weir_parameter *weir_signature_parameter(
+    const struct weir_kernel_signature *signature, uint32_t index)
+{
+    const char *first = (const char *)signature->parameters;
+    return (const struct weir_parameter *)(const void *)(first +
+                                                         index *
+                                                             signature->parameters->struct_size);
+}
+static inline const struct weir_kernel_signature *weir_bundle_kernel(
+    const struct weir_bundle *bundle, uint32_t index)
+{
+    const char *first = (const char *)bundle->kernels;
+    return (const struct weir_kernel_signature *)(const void *)(first +
+                                                                index *
+                                                                    bundle->kernels->struct_size);
+}
+static inline const struct weir_image *weir_bundle_image(const struct weir_bundle *bundle,
+                                                         uint32_t index)
+{
+    const char *first = (const char *)bundle->images;
+    return (const struct weir_image *)(const void *)(first + index * bundle->images->struct_size);
+}
 
 struct weir_program_params {
     size_t struct_size;
@@ -84,6 +132,7 @@ struct weir_program_params {
     // zero-terminated.
     const char *source;
     const char *options; // with `source`: options of the run-time compiler
+    // above: 0.1
 };
 
 // Loads or compiles device code. Everything slow happens here, nothing at the
@@ -103,10 +152,12 @@ WEIR_API void weir_program_destroy(weir_program **program);
 
 // What a kernel needs and allows on its device.
 struct weir_kernel_info {
+    size_t struct_size;
     uint32_t max_block_items;
     uint32_t preferred_block_items; // block sizes should be multiples of this
     uint64_t local_bytes;           // local memory of a block, declared in the kernel
     uint32_t registers;             // of a work-item; 0 where unknown
+    // above: 0.1
 };
 
 // Looks up a kernel by name.

@@ -34,6 +34,7 @@ struct weir_queue_params {
     const char *label;
     int32_t priority; // between limits.priority_lowest and _highest; 0: normal
     bool timing;      // weir_event_time_ns() works on its events
+    // above: 0.1
 };
 
 // Ownership: the caller's, until weir_queue_destroy(). Outlived by `device`.
@@ -63,7 +64,7 @@ WEIR_API weir_status weir_queue_copy_at(weir_queue *queue, weir_buffer *dst, siz
 #define weir_queue_copy(queue, dst, dst_offset, src, src_offset, size) \
     weir_queue_copy_at(queue, dst, dst_offset, src, src_offset, size, __FILE__, __LINE__)
 
-// One side of a 2-D copy: row r starts at offset + r * pitch.
+// One side of a 2-D copy: row r starts at offset + r * pitch. Closed.
 struct weir_plane {
     weir_buffer *buffer;
     size_t offset;

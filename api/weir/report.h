@@ -47,6 +47,7 @@ struct weir_report_params {
     uint64_t to_ns;
     // How many bubbles of each list are kept, longest first; 0: 100.
     uint32_t bubble_limit;
+    // above: 0.1
 };
 
 // Reads a trace and measures it. `params` may be NULL.
@@ -60,6 +61,7 @@ WEIR_API weir_status weir_report_read(const char *path, const struct weir_report
 // Destroys the report and sets `*report` to NULL. NULL and a pointer to NULL are accepted.
 WEIR_API void weir_report_destroy(weir_report **report);
 
+// Closed.
 struct weir_report_time {
     uint64_t least_ns;
     uint64_t most_ns;
@@ -117,6 +119,7 @@ struct weir_report_summary {
     double host_share;    // the next operation was not submitted yet, or a host call ran
     double latency_share; // it was submitted and free to run, and had not begun
     weir_report_verdict verdict;
+    // above: 0.1
 };
 
 // Ownership: the report's, as are all texts in it.
@@ -153,6 +156,7 @@ struct weir_report_row {
     struct weir_report_time busy; // of their union
     uint64_t longest_ns;          // the longest operation, from its earliest start
     double utilisation;           // busy.most / span
+    // above: 0.1
 };
 
 // The number of rows of a table. Devices, queues and engines are in order, the others by
@@ -180,6 +184,7 @@ struct weir_report_overlap {
     // first.most and both.most / first.least, the latter at most 1.
     double least;
     double most;
+    // above: 0.1
 };
 
 // Measures the overlap of two sets of operations. A set is
@@ -194,9 +199,13 @@ struct weir_report_overlap {
 // "copy", "copy" is the time in which two copies ran at once.
 //
 // Errors: WEIR_ERROR_INVALID for a name of any other form, with the nearest valid one.
-WEIR_API weir_status weir_report_get_overlap(const weir_report *report, const char *first,
-                                             const char *second,
-                                             struct weir_report_overlap *out_overlap);
+WEIR_API weir_status weir_report_get_overlap_sized(const weir_report *report, const char *first,
+                                                   const char *second,
+                                                   struct weir_report_overlap *out_overlap,
+                                                   size_t size);
+#define weir_report_get_overlap(report, first, second, out_overlap)   \
+    weir_report_get_overlap_sized(report, first, second, out_overlap, \
+                                  sizeof(struct weir_report_overlap))
 
 typedef enum weir_report_cause {
     WEIR_REPORT_CAUSE_NONE = 0,    // no operation followed
@@ -217,6 +226,7 @@ struct weir_report_bubble {
     const char *sentence; // names the operation that ended it, what it waited for, and where
     const char *file;     // the line that caused it, or ""
     int line;
+    // above: 0.1
 };
 
 // The number of bubbles, longest first: of devices, or, with `of_bound`, of the engine that
@@ -231,6 +241,7 @@ WEIR_API const struct weir_report_bubble *weir_report_get_bubble(const weir_repo
 struct weir_report_finding {
     bool holds;
     char sentence[384]; // the condition, and the figure that was found
+    // above: 0.1
 };
 
 // Checks a condition, as `weir trace check` does. If `least` and `most` differ, it holds
@@ -248,8 +259,10 @@ struct weir_report_finding {
 // Each takes <=, >=, < and >.
 //
 // Errors: WEIR_ERROR_INVALID for a condition that cannot be parsed, with the valid forms.
-WEIR_API weir_status weir_report_check(const weir_report *report, const char *condition,
-                                       struct weir_report_finding *out_check);
+WEIR_API weir_status weir_report_check_sized(const weir_report *report, const char *condition,
+                                             struct weir_report_finding *out_check, size_t size);
+#define weir_report_check(report, condition, out_check) \
+    weir_report_check_sized(report, condition, out_check, sizeof(struct weir_report_finding))
 
 // The report as text with several tables, and as a JSON object.
 //

@@ -36,11 +36,12 @@ struct weir_open_params {
     const char *module_path;
     // Sections that the program itself reads, in addition to [weir] and those
     // of modules.
-    const struct weir_section *sections;
+    const struct weir_section *const *sections;
     size_t section_count;
     // If not NULL, receives the load report, on success and on failure. The
     // caller destroys it.
     weir_load_report **out_report;
+    // above: 0.1
 };
 
 // Parses the configuration, loads the chain and stores a runtime in
@@ -97,6 +98,8 @@ struct weir_load_entry {
     const char *version; // the module's own version, or ""
     const char *driver;  // the driver's name and version, or ""
     uint32_t device_count;
+    const char *const *about; // what the module says about itself: weir_module.about, or NULL
+    // above: 0.1
 };
 
 // How many files were tried.
@@ -128,11 +131,14 @@ WEIR_API void weir_load_report_destroy(weir_load_report **report);
 struct weir_counters {
     uint64_t allocations;    // blocks of host memory that Weir and its modules allocated
     uint64_t driver_objects; // native objects created, events not counted
+    // above: 0.1
 };
 
 // Threads: safe; while other threads work, the two figures may be from
 // different moments.
-WEIR_API void weir_counters_read(struct weir_counters *out_counters);
+WEIR_API void weir_counters_read_sized(struct weir_counters *out_counters, size_t size);
+#define weir_counters_read(out_counters) \
+    weir_counters_read_sized(out_counters, sizeof(struct weir_counters))
 
 #ifdef __cplusplus
 }

@@ -55,6 +55,7 @@ struct weir_error {
     char remedy[256];     // what to do about it
     const char *file;     // the caller's file:line; static storage
     int line;
+    // above: 0.1
 };
 
 // The detail of the last call that failed on this thread. Never NULL; its
@@ -74,7 +75,8 @@ WEIR_API const char *weir_last_error_text(void);
 // Replaces the thread's error detail by a copy of `*error` and returns its
 // status; NULL clears it and returns WEIR_OK. For libraries built on Weir, so
 // that their users find every failure in one place.
-WEIR_API weir_status weir_error_set(const struct weir_error *error);
+WEIR_API weir_status weir_error_set_sized(const struct weir_error *error, size_t size);
+#define weir_error_set(error) weir_error_set_sized(error, sizeof(struct weir_error))
 
 #ifdef __cplusplus
 }

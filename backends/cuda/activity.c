@@ -554,7 +554,8 @@ static bool may_leave(struct cu_watch *watch, uint64_t tail, uint64_t head)
     return watch->passed_by > tail && weir_clock_now_ns() - watch->passed_ns >= PATIENCE_NS;
 }
 
-size_t cu_activity_fetch(struct cu_queue *queue, struct weir_operation_time *times, size_t capacity)
+size_t cu_activity_fetch(struct cu_queue *queue, struct weir_operation_time *times,
+                         size_t time_size, size_t capacity)
 {
     struct cu_watch *watch = queue->watch;
     size_t count = 0;
@@ -567,11 +568,12 @@ size_t cu_activity_fetch(struct cu_queue *queue, struct weir_operation_time *tim
             break;
         if (timed->end_ns == 0) // it failed, or its times are lost
             continue;
-        times[count++] = (struct weir_operation_time){
+        const struct weir_operation_time time = {
             .sequence = timed->sequence,
             .start_ns = cu_clock_convert(queue->device, timed->start_ns),
             .end_ns = cu_clock_convert(queue->device, timed->end_ns),
         };
+        weir_write((char *)times + count++ * time_size, time_size, &time, sizeof time);
     }
     atomic_store_explicit(&watch->tail, tail, memory_order_release);
     pthread_mutex_unlock(&activity.lock);

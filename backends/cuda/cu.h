@@ -458,7 +458,8 @@ static inline void cu_watch_command(const struct cu_queue *queue)
         queue->watch->commands++;
 }
 weir_status cu_queue_times(const struct weir_link *link, weir_queue *object,
-                           struct weir_operation_time *times, size_t capacity, size_t *out_count);
+                           struct weir_operation_time *times, size_t time_size, size_t capacity,
+                           size_t *out_count);
 weir_status cu_device_clock(const struct weir_link *link, weir_device *object,
                             uint64_t *out_host_ns, uint64_t *out_device_ns);
 // The device's timeline at a moment of the host's clock.
@@ -482,7 +483,7 @@ void cu_activity_unlock(void);
 void cu_activity_flush(const struct cu_queue *queue);
 // With the watch's lock held.
 size_t cu_activity_fetch(struct cu_queue *queue, struct weir_operation_time *times,
-                         size_t capacity);
+                         size_t time_size, size_t capacity);
 
 // buffer.c
 

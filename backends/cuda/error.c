@@ -87,7 +87,7 @@ weir_status cu_report_lost(struct cu_device *device)
     pthread_mutex_lock(&device->lock);
     const struct weir_error first = device->first_fault;
     pthread_mutex_unlock(&device->lock);
-    return device->module->host->error(&first);
+    return device->module->host->error(&first, sizeof first);
 }
 
 // Keeps the first fault.
@@ -114,7 +114,7 @@ weir_status cu_native_error(struct cu_device *device, const char *call, CUresult
         lose(device, &detail);
     if (atomic_load(&device->lost))
         return cu_report_lost(device);
-    return device->module->host->error(&detail);
+    return device->module->host->error(&detail, sizeof detail);
 }
 
 weir_status cu_module_error(const struct cu_module *module, const char *call, CUresult code,
@@ -125,5 +125,5 @@ weir_status cu_module_error(const struct cu_module *module, const char *call, CU
     va_start(arguments, format);
     describe(module, call, code, format, arguments, &detail);
     va_end(arguments);
-    return module->host->error(&detail);
+    return module->host->error(&detail, sizeof detail);
 }

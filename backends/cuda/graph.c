@@ -164,8 +164,8 @@ static weir_status make_node(const struct weir_link *link, struct cu_graph *grap
                              struct cu_node *node, const struct weir_graph_node *from)
 {
     const uint32_t count = from->dependency_count;
-    node->file = from->operation.file;
-    node->line = from->operation.line;
+    node->file = from->operation->file;
+    node->line = from->operation->line;
     node->dependencies = link->host->allocate(count * sizeof *node->dependencies);
     if (!node->dependencies)
         return weir_host_no_memory(link->host, "a node of a graph");
@@ -174,7 +174,7 @@ static weir_status make_node(const struct weir_link *link, struct cu_graph *grap
     node->dependency_count = count;
     if (graph->most_dependencies < count)
         graph->most_dependencies = count;
-    return cu_take_apart(link, graph->device, node, &from->operation, &node->parts);
+    return cu_take_apart(link, graph->device, node, from->operation, &node->parts);
 }
 
 static weir_status make(const struct weir_link *link, struct cu_graph *graph,
@@ -185,7 +185,8 @@ static weir_status make(const struct weir_link *link, struct cu_graph *graph,
         return weir_host_no_memory(link->host, "a graph");
     for (uint32_t i = 0; i < setup->node_count; i++) {
         graph->node_count++;
-        weir_status status = make_node(link, graph, &graph->nodes[i], &setup->nodes[i]);
+        weir_status status =
+            make_node(link, graph, &graph->nodes[i], weir_graph_node_at(setup->nodes, i));
         if (status < 0)
             return status;
     }
@@ -394,7 +395,7 @@ weir_status cu_graph_update(const struct weir_link *link, weir_graph *object, ui
     weir_status status = cu_enter(graph->device, &scope);
     if (status < 0)
         return status;
-    status = cu_take_apart(link, graph->device, &graph->nodes[index], &node->operation, &parts);
+    status = cu_take_apart(link, graph->device, &graph->nodes[index], node->operation, &parts);
     if (status == WEIR_OK) {
         status = replace(graph, &graph->nodes[index], &parts);
         cu_parts_finish(link->host, &parts);

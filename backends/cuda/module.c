@@ -119,6 +119,7 @@ static weir_status describe(struct cu_module *module, int ordinal)
 {
     struct cu_listed *listed = &module->listed[ordinal];
     struct weir_device_info *info = &listed->info;
+    info->struct_size = sizeof *info;
     size_t bytes = 0;
     const char *call = "cuDeviceGet";
 
@@ -168,10 +169,10 @@ static void release(struct cu_module *module)
     module->host->release(module);
 }
 
-static weir_status start(struct cu_module *module, const struct weir_setting *settings)
+static weir_status start(struct cu_module *module, const struct weir_setting *const *settings)
 {
     char message[512];
-    if (!cu_symbols_load(settings[KEY_LIBRARY].text, &module->cu, &module->version, message,
+    if (!cu_symbols_load(settings[KEY_LIBRARY]->text, &module->cu, &module->version, message,
                          sizeof message))
         return explain_no_library(module, message);
     snprintf(module->driver, sizeof module->driver, "CUDA %d.%d, driver api %d",
@@ -185,15 +186,15 @@ static weir_status start(struct cu_module *module, const struct weir_setting *se
     module->compiler = cu_compiler_create(module->host);
     if (!module->compiler)
         return weir_host_no_memory(module->host, "the run-time compiler");
-    module->cupti = settings[KEY_CUPTI].text;
-    module->spin = strcmp(settings[KEY_SYNC].text, "spin") == 0;
-    module->attribute_faults = settings[KEY_ATTRIBUTE_FAULTS].integer != 0;
-    if (settings[KEY_CACHE].integer)
-        module->cache = weir_kit_cache_open(module->host, "cuda", settings[KEY_CACHE_DIR].text);
+    module->cupti = settings[KEY_CUPTI]->text;
+    module->spin = strcmp(settings[KEY_SYNC]->text, "spin") == 0;
+    module->attribute_faults = settings[KEY_ATTRIBUTE_FAULTS]->integer != 0;
+    if (settings[KEY_CACHE]->integer)
+        module->cache = weir_kit_cache_open(module->host, "cuda", settings[KEY_CACHE_DIR]->text);
     return WEIR_OK;
 }
 
-static weir_status cu_open(struct weir_link *link, const struct weir_setting *settings,
+static weir_status cu_open(struct weir_link *link, const struct weir_setting *const *settings,
                            void **out_state)
 {
     struct cu_module *module = link->host->allocate(sizeof *module);
@@ -223,7 +224,7 @@ static size_t cu_device_count(const struct weir_link *link)
 static weir_status cu_device_describe(const struct weir_link *link, size_t index,
                                       struct weir_device_info *out_info)
 {
-    *out_info = cu_module_of(link)->listed[index].info;
+    WEIR_WRITE(out_info, &cu_module_of(link)->listed[index].info);
     return WEIR_OK;
 }
 
@@ -277,7 +278,9 @@ static const struct weir_module module_info = {
     .sanitizer = WEIR_MODULE_SANITIZER,
     .keys = keys,
     .key_count = KEY_COUNT,
+    .key_size = sizeof(struct weir_key),
     .slot_count = WEIR_MODULE_SLOT_COUNT,
+    .operation_kinds = WEIR_OPERATION_KINDS,
     .ops = &ops,
     .driver_version = cu_driver_version,
 };

@@ -8,6 +8,9 @@
 // CU_STREAM_PER_THREAD, a macro of <cuda.h>.
 #define STREAM_PER_THREAD 2u
 
+// kDLCUDA of <dlpack/dlpack.h>.
+#define DLPACK_CUDA 2
+
 weir_status cu_device_native(const struct weir_link *link, weir_device *object,
                              struct weir_native_device *out_native)
 {
@@ -15,18 +18,25 @@ weir_status cu_device_native(const struct weir_link *link, weir_device *object,
     out_native->api = WEIR_NATIVE_CUDA;
     out_native->context = device->context;
     out_native->ordinal = device->listed->native;
+    out_native->dlpack = DLPACK_CUDA;
     return WEIR_OK;
 }
 
 static struct weir_native_queue describe(const struct cu_queue *queue)
 {
-    return (struct weir_native_queue){WEIR_NATIVE_CUDA, queue->device->context, queue->stream};
+    return (struct weir_native_queue){
+        .struct_size = sizeof(struct weir_native_queue),
+        .api = WEIR_NATIVE_CUDA,
+        .context = queue->device->context,
+        .queue = queue->stream,
+    };
 }
 
 weir_status cu_queue_native(const struct weir_link *link, weir_queue *object,
                             struct weir_native_queue *out_native)
 {
-    *out_native = describe(cu_queue_of(link, object));
+    const struct weir_native_queue native = describe(cu_queue_of(link, object));
+    WEIR_WRITE(out_native, &native);
     return WEIR_OK;
 }
 

@@ -15,20 +15,27 @@ struct chosen {
     char name[64];                    // for messages
 };
 
+static bool is_cubin(const struct weir_image *image)
+{
+    return weir_image_is(image, WEIR_IMAGE_CUBIN);
+}
+
 static bool suits(const struct weir_image *image, unsigned architecture)
 {
-    if (image->format == WEIR_IMAGE_CUBIN)
-        return image->architecture / 10 == architecture / 10 && image->architecture <= architecture;
-    return image->format == WEIR_IMAGE_PTX && image->architecture <= architecture;
+    const unsigned sm = weir_image_sm(image);
+    const char last = image->target[0] ? image->target[strlen(image->target) - 1] : '\0';
+    if (sm == 0 || sm > architecture || (sm != architecture && (last < '0' || last > '9')))
+        return false;
+    return is_cubin(image) ? sm / 10 == architecture / 10 : weir_image_is(image, WEIR_IMAGE_PTX);
 }
 
 static bool is_better(const struct weir_image *image, const struct weir_image *best)
 {
     if (!best)
         return true;
-    if (image->format != best->format)
-        return image->format == WEIR_IMAGE_CUBIN;
-    return image->architecture > best->architecture;
+    if (is_cubin(image) != is_cubin(best))
+        return is_cubin(image);
+    return weir_image_sm(image) > weir_image_sm(best);
 }
 
 static void list_images(const struct weir_bundle *bundle, char *text, size_t size)
@@ -36,12 +43,11 @@ static void list_images(const struct weir_bundle *bundle, char *text, size_t siz
     size_t used = 0;
     text[0] = '\0';
     for (uint32_t i = 0; i < bundle->image_count; i++) {
-        const struct weir_image *image = &bundle->images[i];
-        if (image->format != WEIR_IMAGE_CUBIN && image->format != WEIR_IMAGE_PTX)
+        const struct weir_image *image = weir_bundle_image(bundle, i);
+        if (!is_cubin(image) && !weir_image_is(image, WEIR_IMAGE_PTX))
             continue;
-        const int length = snprintf(text + used, size - used, "%s%s sm_%u", used > 0 ? ", " : "",
-                                    image->format == WEIR_IMAGE_CUBIN ? "cubin" : "PTX",
-                                    (unsigned)image->architecture);
+        const int length = snprintf(text + used, size - used, "%s%s %s", used > 0 ? ", " : "",
+                                    is_cubin(image) ? "cubin" : "PTX", image->target);
         used += length > 0 && (size_t)length < size - used ? (size_t)length : 0;
     }
 }
@@ -53,8 +59,9 @@ static weir_status choose(const struct cu_device *device, const struct weir_bund
     const struct weir_image *best = NULL;
     char have[512];
     for (uint32_t i = 0; i < bundle->image_count; i++) {
-        if (suits(&bundle->images[i], device->architecture) && is_better(&bundle->images[i], best))
-            best = &bundle->images[i];
+        const struct weir_image *image = weir_bundle_image(bundle, i);
+        if (suits(image, device->architecture) && is_better(image, best))
+            best = image;
     }
     list_images(bundle, have, sizeof have);
     if (!best && !have[0])
@@ -70,9 +77,8 @@ static weir_status choose(const struct cu_device *device, const struct weir_bund
             device->listed->info.name, device->architecture, have);
     chosen->data = best->data;
     chosen->bundle = bundle;
-    snprintf(chosen->name, sizeof chosen->name, "%s sm_%u",
-             best->format == WEIR_IMAGE_CUBIN ? "the cubin" : "the PTX",
-             (unsigned)best->architecture);
+    snprintf(chosen->name, sizeof chosen->name, "%s %s", is_cubin(best) ? "the cubin" : "the PTX",
+             best->target);
     return WEIR_OK;
 }
 
@@ -81,9 +87,9 @@ static weir_status choose(const struct cu_device *device, const struct weir_bund
 static int toolkit_major(const struct weir_bundle *bundle)
 {
     for (uint32_t i = 0; bundle && i < bundle->image_count; i++) {
-        const struct weir_image *image = &bundle->images[i];
+        const struct weir_image *image = weir_bundle_image(bundle, i);
         const char *version =
-            image->format == WEIR_IMAGE_PTX ? strstr(image->data, ".version ") : NULL;
+            weir_image_is(image, WEIR_IMAGE_PTX) ? strstr(image->data, ".version ") : NULL;
         if (version)
             return (int)strtol(version + strlen(".version "), NULL, 10) + 4;
     }
@@ -159,14 +165,15 @@ static weir_status load_bundled(const struct cu_program *program, const struct c
     for (uint32_t i = 0; i < bundle->kernel_count; i++) {
         CUfunction function;
         bool found;
-        weir_status status = find_function(program, bundle->kernels[i].name, &function, &found);
+        const char *name = weir_bundle_kernel(bundle, i)->name;
+        weir_status status = find_function(program, name, &function, &found);
         if (status < 0)
             return status;
         if (!found)
             return weir_host_fail(program->device->module->host, WEIR_ERROR_NOT_FOUND,
                                   "build the bundle again with weir_kernels",
-                                  "kernel '%s' is missing from %s of bundle '%s'",
-                                  bundle->kernels[i].name, chosen->name, bundle->name);
+                                  "kernel '%s' is missing from %s of bundle '%s'", name,
+                                  chosen->name, bundle->name);
     }
     return WEIR_OK;
 }

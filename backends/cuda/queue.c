@@ -193,12 +193,8 @@ static weir_status submit(const struct weir_link *link, struct cu_queue *queue,
     case WEIR_OPERATION_GRAPH:
         return cu_submit_graph(link, queue, operation);
     default: // the library keeps the others
-        break;
+        return weir_host_unknown_kind(link, operation);
     }
-    return weir_host_fail(link->host, WEIR_ERROR_UNSUPPORTED,
-                          "install a module of the same version as the library",
-                          "the CUDA backend does not know operations of kind %d",
-                          (int)operation->kind);
 }
 
 weir_status cu_queue_submit(const struct weir_link *link, weir_queue *object,

@@ -325,21 +325,25 @@ static bool convert(struct cu_queue *queue, struct cu_timed *timed,
 }
 
 static size_t fetch_events(struct cu_queue *queue, struct weir_operation_time *times,
-                           size_t capacity)
+                           size_t time_size, size_t capacity)
 {
     struct cu_watch *watch = queue->watch;
     const uint64_t head = atomic_load_explicit(&watch->head, memory_order_acquire);
     uint64_t tail = atomic_load_explicit(&watch->tail, memory_order_relaxed);
     const uint64_t end = end_of_complete(queue, tail, head);
     size_t count = 0;
-    for (; tail < end && count < capacity; tail++)
-        count += convert(queue, timed_at(watch, tail), &times[count]);
+    for (; tail < end && count < capacity; tail++) {
+        struct weir_operation_time time;
+        if (convert(queue, timed_at(watch, tail), &time))
+            weir_write((char *)times + count++ * time_size, time_size, &time, sizeof time);
+    }
     atomic_store_explicit(&watch->tail, tail, memory_order_release);
     return count;
 }
 
 weir_status cu_queue_times(const struct weir_link *link, weir_queue *object,
-                           struct weir_operation_time *times, size_t capacity, size_t *out_count)
+                           struct weir_operation_time *times, size_t time_size, size_t capacity,
+                           size_t *out_count)
 {
     struct cu_queue *queue = cu_queue_of(link, object);
     struct cu_watch *watch = queue->watch;
@@ -357,8 +361,8 @@ weir_status cu_queue_times(const struct weir_link *link, weir_queue *object,
     if (watch->exact)
         cu_activity_flush(queue);
     pthread_mutex_lock(&watch->lock);
-    *out_count = watch->exact ? cu_activity_fetch(queue, times, capacity)
-                              : fetch_events(queue, times, capacity);
+    *out_count = watch->exact ? cu_activity_fetch(queue, times, time_size, capacity)
+                              : fetch_events(queue, times, time_size, capacity);
     pthread_mutex_unlock(&watch->lock);
     cu_leave(device, &scope);
     return WEIR_OK;

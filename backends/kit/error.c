@@ -65,5 +65,5 @@ weir_status weir_kit_build_report(const struct weir_host *host, const struct wei
              build->options,
              told ? weir_text_line_with(build->log, build->sought) : "there is no log");
     cut_end(detail.message);
-    return host->error(&detail);
+    return host->error(&detail, sizeof detail);
 }

@@ -248,6 +248,7 @@ static void store_parameter(struct reader *reader, const struct parts *parts)
     const bool pointer = parts->is_local || parts->stars == 1;
     const bool marked = pointer && parts->is_const;
     struct weir_parameter parameter = {
+        .struct_size = sizeof parameter,
         .kind = parts->is_local ? WEIR_PARAMETER_LOCAL : WEIR_PARAMETER_BUFFER,
         .writable = parts->is_global && !parts->is_const,
     };
@@ -334,7 +335,7 @@ static bool is_known(const struct reader *reader, struct token name)
 
 static weir_status read_kernel(struct reader *reader)
 {
-    struct weir_kernel_signature kernel = {.name = NULL};
+    struct weir_kernel_signature kernel = {.struct_size = sizeof kernel};
     struct token token = next(reader);
     if (is(token, "WEIR_BLOCK")) {
         if (!read_block(reader, &kernel.required_block))

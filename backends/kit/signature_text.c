@@ -93,6 +93,7 @@ static bool parse_parameter(char **at, struct weir_parameter *parameter)
     if ((*at)[0] != 'p' || !cut_line(*at, fields, PARAMETER_FIELDS, at))
         return false;
     *parameter = (struct weir_parameter){
+        .struct_size = sizeof *parameter,
         .name = fields[5],
         .type_name = fields[6],
         .kind = (weir_parameter_kind)number(fields[1]),
@@ -111,6 +112,7 @@ static bool parse_kernel(char **at, struct weir_kernel_signature *kernel,
     if ((*at)[0] != 'k' || !cut_line(*at, fields, KERNEL_FIELDS, at))
         return false;
     *kernel = (struct weir_kernel_signature){
+        .struct_size = sizeof *kernel,
         .name = fields[1],
         .parameters = parameters,
         .parameter_count = number(fields[2]),

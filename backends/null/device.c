@@ -54,7 +54,8 @@ void null_device_limits(const struct weir_link *link, weir_device *device,
 {
     (void)link;
     (void)device;
-    *limits = (struct weir_limits){
+    const struct weir_limits mine = {
+        .struct_size = sizeof mine,
         .memory_bytes = memory_bytes(),
         .max_buffer_bytes = memory_bytes(),
         .argument_alignment_bytes = NULL_ALIGNMENT,
@@ -69,6 +70,7 @@ void null_device_limits(const struct weir_link *link, weir_device *device,
         .timing_resolution_ns = 1,
         .timing_history = NULL_TIMING_HISTORY,
     };
+    WEIR_WRITE(limits, &mine);
 }
 
 // All memory is the host's. A real backend asks the driver, and prepares the two devices.

@@ -5,13 +5,14 @@
 
 // A real backend dlopens its vendor library here. When that fails, its error
 // says which file is missing and which package brings it: the user reads it.
-weir_status null_open(struct weir_link *link, const struct weir_setting *settings, void **out_state)
+weir_status null_open(struct weir_link *link, const struct weir_setting *const *settings,
+                      void **out_state)
 {
     struct null_module *module = link->host->allocate(sizeof *module);
     if (!module)
         return weir_host_no_memory(link->host, "the null backend");
 
-    module->device_count = (size_t)settings[NULL_KEY_DEVICES].integer;
+    module->device_count = (size_t)settings[NULL_KEY_DEVICES]->integer;
     *out_state = module;
     return WEIR_OK;
 }
@@ -69,7 +70,9 @@ static const struct weir_module null_module = {
     .sanitizer = WEIR_MODULE_SANITIZER,
     .keys = null_keys,
     .key_count = NULL_KEY_COUNT,
+    .key_size = sizeof(struct weir_key),
     .slot_count = WEIR_MODULE_SLOT_COUNT,
+    .operation_kinds = WEIR_OPERATION_KINDS,
     .ops = &null_ops,
 };
 

@@ -79,7 +79,7 @@ static inline struct null_buffer *null_buffer_of(const struct weir_link *link,
 
 // The slots, as <weir/module/module.h> describes them.
 
-weir_status null_open(struct weir_link *link, const struct weir_setting *settings,
+weir_status null_open(struct weir_link *link, const struct weir_setting *const *settings,
                       void **out_state);
 void null_close(const struct weir_link *link);
 
@@ -113,7 +113,8 @@ uint64_t null_now_ns(void);
 // Used by null_queue_submit.
 void null_times_end(struct null_times *times, uint64_t sequence, uint64_t start_ns);
 weir_status null_queue_times(const struct weir_link *link, weir_queue *queue,
-                             struct weir_operation_time *times, size_t capacity, size_t *out_count);
+                             struct weir_operation_time *times, size_t time_size, size_t capacity,
+                             size_t *out_count);
 
 weir_status null_buffer_create(const struct weir_link *link, weir_device *device,
                                weir_buffer *buffer, const struct weir_buffer_setup *setup,

@@ -37,10 +37,12 @@ weir_status null_kernel_create(const struct weir_link *link, weir_program *progr
     (void)program;
     (void)kernel;
     (void)signature;
-    *info = (struct weir_kernel_info){
+    const struct weir_kernel_info mine = {
+        .struct_size = sizeof mine,
         .max_block_items = 1024,
         .preferred_block_items = 1,
     };
+    WEIR_WRITE(info, &mine);
     *out_data = NULL;
     return WEIR_OK;
 }

@@ -111,11 +111,8 @@ static weir_status submit(const struct weir_link *link, weir_queue *queue,
     case WEIR_OPERATION_WAIT:
         return WEIR_OK;
     default: // the library keeps the others
-        break;
+        return weir_host_unknown_kind(link, operation);
     }
-    return weir_host_fail(link->host, WEIR_ERROR_UNSUPPORTED, "use a newer version of the backend",
-                          "the null backend does not know operations of kind %d",
-                          (int)operation->kind);
 }
 
 weir_status null_queue_submit(const struct weir_link *link, weir_queue *queue,

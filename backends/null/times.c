@@ -27,7 +27,8 @@ void null_times_end(struct null_times *times, uint64_t sequence, uint64_t start_
 }
 
 weir_status null_queue_times(const struct weir_link *link, weir_queue *queue,
-                             struct weir_operation_time *times, size_t capacity, size_t *out_count)
+                             struct weir_operation_time *times, size_t time_size, size_t capacity,
+                             size_t *out_count)
 {
     struct null_times *own = null_queue_of(link, queue)->times;
 
@@ -37,8 +38,9 @@ weir_status null_queue_times(const struct weir_link *link, weir_queue *queue,
     pthread_mutex_lock(&own->lock);
     if (own->kept - own->fetched > NULL_OPERATION_TIMES)
         own->fetched = own->kept - NULL_OPERATION_TIMES;
-    while (own->fetched < own->kept && *out_count < capacity)
-        times[(*out_count)++] = own->ring[own->fetched++ % NULL_OPERATION_TIMES];
+    for (; own->fetched < own->kept && *out_count < capacity; own->fetched++)
+        weir_write((char *)times + (*out_count)++ * time_size, time_size,
+                   &own->ring[own->fetched % NULL_OPERATION_TIMES], sizeof *own->ring);
     pthread_mutex_unlock(&own->lock);
     return WEIR_OK;
 }

@@ -90,5 +90,5 @@ weir_status ocl_native_error(const struct ocl_module *module, const char *call, 
     va_start(arguments, format);
     weir_kit_native_describe(&natives, &detail, call, code, NULL, format, arguments);
     va_end(arguments);
-    return module->host->error(&detail);
+    return module->host->error(&detail, sizeof detail);
 }

@@ -95,6 +95,7 @@ static bool usable(const struct ocl_symbols *cl, cl_device_id device)
 static void describe(const struct ocl_symbols *cl, struct ocl_listed *listed)
 {
     struct weir_device_info *info = &listed->info;
+    info->struct_size = sizeof *info;
     ocl_device_text(cl, listed->device, CL_DEVICE_NAME, info->name, sizeof info->name);
     ocl_device_text(cl, listed->device, CL_DRIVER_VERSION, info->driver, sizeof info->driver);
     platform_text(cl, listed->platform, CL_PLATFORM_NAME, info->platform, sizeof info->platform);
@@ -214,10 +215,10 @@ static void release(struct ocl_module *module)
     module->host->release(module);
 }
 
-static weir_status start(struct ocl_module *module, const struct weir_setting *settings)
+static weir_status start(struct ocl_module *module, const struct weir_setting *const *settings)
 {
-    const char *library = settings[KEY_LIBRARY].text;
-    const char *wanted = settings[KEY_PLATFORM].text;
+    const char *library = settings[KEY_LIBRARY]->text;
+    const char *wanted = settings[KEY_PLATFORM]->text;
     struct search search = {.matched = false};
     char message[512];
 
@@ -232,13 +233,13 @@ static weir_status start(struct ocl_module *module, const struct weir_setting *s
         status = explain_nothing(module, library, wanted, &search);
     if (status < 0)
         return status;
-    module->build_options = settings[KEY_BUILD_OPTIONS].text;
-    if (settings[KEY_CACHE].integer)
-        module->cache = weir_kit_cache_open(module->host, "opencl", settings[KEY_CACHE_DIR].text);
+    module->build_options = settings[KEY_BUILD_OPTIONS]->text;
+    if (settings[KEY_CACHE]->integer)
+        module->cache = weir_kit_cache_open(module->host, "opencl", settings[KEY_CACHE_DIR]->text);
     return WEIR_OK;
 }
 
-static weir_status ocl_open(struct weir_link *link, const struct weir_setting *settings,
+static weir_status ocl_open(struct weir_link *link, const struct weir_setting *const *settings,
                             void **out_state)
 {
     struct ocl_module *module = link->host->allocate(sizeof *module);
@@ -267,7 +268,7 @@ static size_t ocl_device_count(const struct weir_link *link)
 static weir_status ocl_device_describe(const struct weir_link *link, size_t index,
                                        struct weir_device_info *out_info)
 {
-    *out_info = ocl_module_of(link)->listed[index].info;
+    WEIR_WRITE(out_info, &ocl_module_of(link)->listed[index].info);
     return WEIR_OK;
 }
 
@@ -317,7 +318,9 @@ static const struct weir_module module_info = {
     .sanitizer = WEIR_MODULE_SANITIZER,
     .keys = keys,
     .key_count = sizeof keys / sizeof *keys,
+    .key_size = sizeof(struct weir_key),
     .slot_count = WEIR_MODULE_SLOT_COUNT,
+    .operation_kinds = WEIR_OPERATION_KINDS,
     .ops = &ops,
     .driver_version = ocl_driver_version,
 };

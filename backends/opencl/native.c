@@ -5,6 +5,9 @@
 
 #include "backends/opencl/opencl.h"
 
+// kDLOpenCL of <dlpack/dlpack.h>.
+#define DLPACK_OPENCL 4
+
 weir_status ocl_device_native(const struct weir_link *link, weir_device *object,
                               struct weir_native_device *out_native)
 {
@@ -13,18 +16,25 @@ weir_status ocl_device_native(const struct weir_link *link, weir_device *object,
     out_native->context = device->context;
     out_native->device = device->listed->device;
     out_native->ordinal = (int)(device->listed - device->module->listed);
+    out_native->dlpack = DLPACK_OPENCL;
     return WEIR_OK;
 }
 
 static struct weir_native_queue describe(const struct ocl_queue *queue)
 {
-    return (struct weir_native_queue){WEIR_NATIVE_OPENCL, queue->device->context, queue->queue};
+    return (struct weir_native_queue){
+        .struct_size = sizeof(struct weir_native_queue),
+        .api = WEIR_NATIVE_OPENCL,
+        .context = queue->device->context,
+        .queue = queue->queue,
+    };
 }
 
 weir_status ocl_queue_native(const struct weir_link *link, weir_queue *object,
                              struct weir_native_queue *out_native)
 {
-    *out_native = describe(ocl_queue_of(link, object));
+    const struct weir_native_queue native = describe(ocl_queue_of(link, object));
+    WEIR_WRITE(out_native, &native);
     return WEIR_OK;
 }
 

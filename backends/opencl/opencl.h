@@ -236,7 +236,8 @@ static inline cl_event *ocl_command_event(const struct ocl_queue *queue)
 // Closes the operation: its events are kept, or dropped if it was not submitted.
 void ocl_watch_keep(struct ocl_queue *queue, uint64_t sequence, bool submitted);
 weir_status ocl_queue_times(const struct weir_link *link, weir_queue *object,
-                            struct weir_operation_time *times, size_t capacity, size_t *out_count);
+                            struct weir_operation_time *times, size_t time_size, size_t capacity,
+                            size_t *out_count);
 weir_status ocl_device_clock(const struct weir_link *link, weir_device *object,
                              uint64_t *out_host_ns, uint64_t *out_device_ns);
 void ocl_clock_finish(struct ocl_device *device);

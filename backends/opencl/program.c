@@ -211,8 +211,9 @@ static weir_status make_program(struct build *build, const char *options)
 static const char *bundled_source(const struct weir_bundle *bundle)
 {
     for (uint32_t i = 0; i < bundle->image_count; i++) {
-        if (bundle->images[i].format == WEIR_IMAGE_OPENCL_C)
-            return bundle->images[i].data;
+        const struct weir_image *image = weir_bundle_image(bundle, i);
+        if (weir_image_is(image, WEIR_IMAGE_OPENCL_C))
+            return image->data;
     }
     return NULL;
 }

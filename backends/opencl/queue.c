@@ -238,12 +238,8 @@ static weir_status submit(const struct weir_link *link, struct ocl_queue *queue,
         return ocl_submit_wait(queue, ocl_queue_of(link, operation->u.wait.producer),
                                operation->u.wait.event.sequence);
     default: // the library keeps the others
-        break;
+        return weir_host_unknown_kind(link, operation);
     }
-    return weir_host_fail(link->host, WEIR_ERROR_UNSUPPORTED,
-                          "install a module of the same version as the library",
-                          "the OpenCL backend does not know operations of kind %d",
-                          (int)operation->kind);
 }
 
 // Also after an error: a part of the operation may have been enqueued.

@@ -143,7 +143,8 @@ static bool times_of(const struct ocl_module *module, const struct timed *timed,
 }
 
 weir_status ocl_queue_times(const struct weir_link *link, weir_queue *object,
-                            struct weir_operation_time *times, size_t capacity, size_t *out_count)
+                            struct weir_operation_time *times, size_t time_size, size_t capacity,
+                            size_t *out_count)
 {
     const struct ocl_module *module = ocl_module_of(link);
     struct ocl_watch *watch = ocl_queue_of(link, object)->watch;
@@ -155,8 +156,9 @@ weir_status ocl_queue_times(const struct weir_link *link, weir_queue *object,
         struct timed *timed = &watch->ring[watch->fetched % OPERATIONS];
         if (state_of(module, timed->last ? timed->last : timed->first) > CL_COMPLETE)
             break;
-        if (times_of(module, timed, &times[*out_count]))
-            ++*out_count;
+        struct weir_operation_time time;
+        if (times_of(module, timed, &time))
+            weir_write((char *)times + (*out_count)++ * time_size, time_size, &time, sizeof time);
         drop(module, timed);
         watch->fetched++;
     }

@@ -153,9 +153,10 @@ static const void *image_for(const struct weir_bundle *bundle, unsigned architec
     const struct weir_image *best = NULL;
     for (uint32_t i = 0; i < bundle->image_count; i++) {
         const struct weir_image *image = &bundle->images[i];
-        if (image->format == WEIR_IMAGE_CUBIN && image->architecture / 10 == architecture / 10 &&
-            image->architecture <= architecture &&
-            (!best || image->architecture > best->architecture))
+        if (weir_image_is(image, WEIR_IMAGE_CUBIN) &&
+            weir_image_sm(image) / 10 == architecture / 10 &&
+            weir_image_sm(image) <= architecture &&
+            (!best || weir_image_sm(image) > weir_image_sm(best)))
             best = image;
     }
     return best ? best->data : NULL;

@@ -194,6 +194,7 @@ static bool create_line(struct pipeline_bench *p, struct line *line)
         .label = "bench",
         .stages = stages,
         .stage_count = 3,
+        .stage_size = sizeof(struct weir_pipeline_stage),
         .slot_count = line->slots,
         .slot_create = create_slot,
         .slot_destroy = destroy_slot,

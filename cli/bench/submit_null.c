@@ -69,7 +69,8 @@ static weir_status copy_call(struct null_bench *b, size_t count)
 
 static weir_status copy_direct(struct null_bench *b, size_t count)
 {
-    struct weir_operation operation = {.kind = WEIR_OPERATION_COPY};
+    struct weir_operation operation = {.struct_size = sizeof(struct weir_operation),
+                                       .kind = WEIR_OPERATION_COPY};
     operation.u.copy.dst = b->target;
     operation.u.copy.src = b->source;
     operation.u.copy.size = COPY_BYTES;
@@ -87,7 +88,8 @@ static weir_status launch_call(struct null_bench *b, size_t count)
 
 static weir_status launch_direct(struct null_bench *b, size_t count)
 {
-    struct weir_operation operation = {.kind = WEIR_OPERATION_LAUNCH};
+    struct weir_operation operation = {.struct_size = sizeof(struct weir_operation),
+                                       .kind = WEIR_OPERATION_LAUNCH};
     operation.u.launch.kernel = b->kernel;
     operation.u.launch.grid = weir_dim(1, 1, 1);
     operation.u.launch.block = weir_dim(1, 1, 1);
@@ -106,7 +108,8 @@ static weir_status record_call(struct null_bench *b, size_t count)
 
 static weir_status record_direct(struct null_bench *b, size_t count)
 {
-    struct weir_operation operation = {.kind = WEIR_OPERATION_RECORD};
+    struct weir_operation operation = {.struct_size = sizeof(struct weir_operation),
+                                       .kind = WEIR_OPERATION_RECORD};
     return repeat_direct(b, &operation, count);
 }
 
@@ -130,7 +133,8 @@ static weir_status wait_call(struct null_bench *b, size_t count)
 
 static weir_status wait_direct(struct null_bench *b, size_t count)
 {
-    struct weir_operation operation = {.kind = WEIR_OPERATION_WAIT};
+    struct weir_operation operation = {.struct_size = sizeof(struct weir_operation),
+                                       .kind = WEIR_OPERATION_WAIT};
     operation.u.wait.event = b->events[0];
     operation.u.wait.producer = b->producer;
     return repeat_direct(b, &operation, count);

@@ -129,7 +129,7 @@ static weir_status make_weir(struct side_by_side *s, weir_runtime *runtime, size
 static const char *opencl_source(void)
 {
     for (uint32_t i = 0; i < conformance_kernels.image_count; i++)
-        if (conformance_kernels.images[i].format == WEIR_IMAGE_OPENCL_C)
+        if (weir_image_is(&conformance_kernels.images[i], WEIR_IMAGE_OPENCL_C))
             return conformance_kernels.images[i].data;
     return "";
 }

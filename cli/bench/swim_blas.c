@@ -135,7 +135,8 @@ swim_blas *swim_blas_open(weir_queue *queue, weir_buffer *factors, weir_buffer *
     struct weir_native_buffer from, to;
     message[0] = '\0';
     if (weir_buffer_get_native(factors, &from) != WEIR_OK ||
-        weir_buffer_get_native(results, &to) != WEIR_OK || from.api != WEIR_NATIVE_CUDA)
+        weir_buffer_get_native(results, &to) != WEIR_OK ||
+        !weir_native_is(from.api, WEIR_NATIVE_CUDA))
         return NULL;
     struct swim_blas *blas = calloc(1, sizeof *blas + 2 * count * sizeof *blas->products);
     if (!blas) {

@@ -67,11 +67,10 @@ static weir_status show_section(struct printer *printer, const struct weir__conf
 static weir_status show_module(struct printer *printer, const struct weir__config *config,
                                const char *name)
 {
-    struct weir_section section = {.name = name};
+    struct weir_section section;
     const char *path = weir__config_weir(config, "module_path")->text;
     if (json_object_get(printer->root, name) ||
-        weir__loader_keys(name, path, &weir__host, &section.keys, &section.key_count) != WEIR_OK ||
-        section.key_count == 0)
+        weir__loader_keys(name, path, &weir__host, &section) != WEIR_OK || section.key_count == 0)
         return WEIR_OK;
     return show_section(printer, config, &section);
 }
@@ -81,9 +80,8 @@ static weir_status show_module(struct printer *printer, const struct weir__confi
 static void note_absent(const struct weir__config *config, const char *key, const char *name)
 {
     const char *path = weir__config_weir(config, "module_path")->text;
-    const struct weir_key *keys = NULL;
-    uint32_t count = 0;
-    if (weir__loader_keys(name, path, &weir__host, &keys, &count) == WEIR_ERROR_NOT_FOUND)
+    struct weir_section section;
+    if (weir__loader_keys(name, path, &weir__host, &section) == WEIR_ERROR_NOT_FOUND)
         cli_note("%s names '%s', and there is no weir_%s.so in %s: check the spelling%s", key, name,
                  name, *path ? path : "the folder of modules", *path ? " and module_path" : "");
 }
@@ -104,12 +102,12 @@ static weir_status show_listed(struct printer *printer, const struct weir__confi
 
 static weir_status show(struct printer *printer, const struct weir__config *config)
 {
-    struct weir_section sections[CLI_SECTION_COUNT];
+    const struct weir_section *sections[CLI_SECTION_COUNT];
     const char *name;
     cli_sections(sections);
     weir_status status = show_weir(printer, config);
     for (size_t i = 0; i < CLI_SECTION_COUNT && status == WEIR_OK; i++)
-        status = show_section(printer, config, &sections[i]);
+        status = show_section(printer, config, sections[i]);
     if (status == WEIR_OK)
         status = show_listed(printer, config, "plugins");
     if (status == WEIR_OK)
@@ -123,7 +121,7 @@ static weir_status show(struct printer *printer, const struct weir__config *conf
 // installed, that error comes only after the whole file was accepted.
 static weir_status check(const char *file)
 {
-    struct weir_section sections[CLI_SECTION_COUNT];
+    const struct weir_section *sections[CLI_SECTION_COUNT];
     weir_runtime *runtime = NULL;
     cli_sections(sections);
     const struct weir_open_params params = {

@@ -9,7 +9,7 @@ enum {
 };
 
 // [pipeline] and [arr_coc].
-void cli_sections(struct weir_section sections[CLI_SECTION_COUNT]);
+void cli_sections(const struct weir_section *sections[CLI_SECTION_COUNT]);
 
 // Opens a runtime with the configuration file `config`, or, if it is NULL, with the one
 // that weir_open() finds. `out_report` may be NULL.

@@ -66,33 +66,38 @@ weir_status weir__buffer_check_size(weir_device *device, const char *label, size
 weir_status weir_buffer_create(weir_device *device, const struct weir_buffer_params *params,
                                weir_buffer **out_buffer)
 {
+    struct weir_buffer_params known;
     WEIR_REFUSE_FORK();
     WEIR_REQUIRE(NULL, out_buffer);
     *out_buffer = NULL;
     WEIR_REQUIRE(NULL, device && params);
-    WEIR_REQUIRE_PARAMS(params);
+    WEIR_READ_PARAMS(weir_buffer_params, params, &known);
     WEIR_REQUIRE(params->label,
                  params->placement == WEIR_PLACE_DEVICE || params->placement == WEIR_PLACE_HOST);
     weir_status status = weir__buffer_check_size(device, params->label, params->size);
     if (status < 0)
         return status;
-    const struct weir_buffer_setup setup = {.size = params->size, .placement = params->placement};
+    const struct weir_buffer_setup setup = {.struct_size = sizeof setup,
+                                            .size = params->size,
+                                            .placement = params->placement};
     return weir__buffer_make(device, params->label, &setup, false, out_buffer);
 }
 
 weir_status weir_buffer_wrap(weir_device *device, const struct weir_wrap_params *params,
                              weir_buffer **out_buffer)
 {
+    struct weir_wrap_params known;
     WEIR_REFUSE_FORK();
     WEIR_REQUIRE(NULL, out_buffer);
     *out_buffer = NULL;
     WEIR_REQUIRE(NULL, device && params);
-    WEIR_REQUIRE_PARAMS(params);
+    WEIR_READ_PARAMS(weir_wrap_params, params, &known);
     WEIR_REQUIRE(params->label, params->pointer);
     weir_status status = weir__buffer_check_size(device, params->label, params->size);
     if (status < 0)
         return status;
-    const struct weir_buffer_setup setup = {.size = params->size,
+    const struct weir_buffer_setup setup = {.struct_size = sizeof setup,
+                                            .size = params->size,
                                             .placement = WEIR_PLACE_HOST,
                                             .user_pointer = params->pointer};
     return weir__buffer_make(device, params->label, &setup, false, out_buffer);
@@ -228,7 +233,8 @@ void weir__staging_destroy(weir_device *device)
 // Staging memory, or NULL with the thread's error set.
 static struct weir__staging *take_staging(weir_device *device)
 {
-    const struct weir_buffer_setup setup = {.size = STAGING_PIECE_BYTES,
+    const struct weir_buffer_setup setup = {.struct_size = sizeof setup,
+                                            .size = STAGING_PIECE_BYTES,
                                             .placement = WEIR_PLACE_HOST};
     struct weir__staging *staging = pop_staging(device);
     if (staging)

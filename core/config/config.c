@@ -52,9 +52,11 @@ static const struct weir_key weir_keys[WEIR__CONFIG_WEIR_KEYS] = {
 };
 
 const struct weir_section weir__config_weir_table = {
+    .struct_size = sizeof weir__config_weir_table,
     .name = "weir",
     .keys = weir_keys,
     .key_count = WEIR__CONFIG_WEIR_KEYS,
+    .key_size = sizeof(struct weir_key),
 };
 
 const struct weir_setting *weir__config_weir(const struct weir__config *config, const char *key)
@@ -63,6 +65,32 @@ const struct weir_setting *weir__config_weir(const struct weir__config *config, 
         if (strcmp(key, weir_keys[i].name) == 0)
             return &config->weir[i];
     return NULL;
+}
+
+static bool is_listed(const char *list, const char *name)
+{
+    static const char between[] = ", \t";
+    const size_t length = strlen(name);
+    for (list += strspn(list, between); *list; list += strspn(list, between)) {
+        const size_t item = strcspn(list, between);
+        if (item == length && strncmp(list, name, length) == 0)
+            return true;
+        list += item;
+    }
+    return false;
+}
+
+bool weir__config_names(const struct weir__config *config, const char *module)
+{
+    const struct weir__config_part *part = weir__config_find(config, "weir");
+    const struct weir__config_entry *entry = part ? part->entries : NULL;
+    for (; entry; entry = entry->next)
+        if ((strcmp(entry->name, "backend") == 0 || strcmp(entry->name, "plugins") == 0) &&
+            is_listed(entry->value, module))
+            return true;
+    return is_listed(config->weir[KEY_BACKEND].text, module) ||
+           is_listed(config->weir[KEY_PLUGINS].text, module) ||
+           is_listed(weir_keys[KEY_BACKEND].fallback, module);
 }
 
 static weir_status check_backend(const struct weir_setting *setting)

@@ -59,6 +59,10 @@ const struct weir_setting *weir__config_weir(const struct weir__config *config, 
 weir_status weir__config_section(const struct weir__config *config,
                                  const struct weir_section *section, struct weir_setting *settings);
 
+// Whether the configuration names a module so: in `backend` or `plugins` of its file, by
+// what replaced them, or by default.
+bool weir__config_names(const struct weir__config *config, const char *module);
+
 // Refuses the first section of the file whose name is not among `known`, which
 // includes "weir".
 weir_status weir__config_check_sections(const struct weir__config *config, const char *const *known,

@@ -62,14 +62,20 @@ weir_status weir__config_check_sections(const struct weir__config *config, const
     return WEIR_OK;
 }
 
+static const struct weir_key *key_of(const struct weir_section *section, uint32_t index)
+{
+    return weir_key_at(section->keys, section->key_size, index);
+}
+
 static weir_status unknown_key(const struct weir__config_entry *entry,
                                const struct weir_section *section)
 {
     struct name_list list = {.used = 0};
     const char *nearest = NULL;
     for (uint32_t i = 0; i < section->key_count; i++) {
-        name_list_add(&list, "its keys are ", section->keys[i].name);
-        nearest = weir_text_nearer(entry->name, nearest, section->keys[i].name);
+        const char *name = key_of(section, i)->name;
+        name_list_add(&list, "its keys are ", name);
+        nearest = weir_text_nearer(entry->name, nearest, name);
     }
     if (!nearest)
         return weir__config_fail(entry->origin, list.used ? list.text : "the section has no keys",
@@ -152,7 +158,7 @@ static struct weir_setting *find_setting(const char *name, const struct weir_sec
                                          struct weir_setting *settings)
 {
     for (uint32_t i = 0; i < section->key_count; i++)
-        if (strcmp(name, section->keys[i].name) == 0)
+        if (strcmp(name, key_of(section, i)->name) == 0)
             return &settings[i];
     return NULL;
 }
@@ -172,7 +178,7 @@ weir_status weir__config_section(const struct weir__config *config,
                                  const struct weir_section *section, struct weir_setting *settings)
 {
     for (uint32_t i = 0; i < section->key_count; i++) {
-        weir_status status = fill_default(&settings[i], &section->keys[i], section->name);
+        weir_status status = fill_default(&settings[i], key_of(section, i), section->name);
         if (status != WEIR_OK)
             return status;
     }

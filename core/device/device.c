@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/sized.h"
 #include "base/text.h"
 #include "core/buffer/buffer.h"
 #include "core/event/notifier.h"
@@ -29,19 +30,29 @@ size_t weir_device_count(const weir_runtime *runtime)
     return backend->ops->device_count(backend);
 }
 
-weir_status weir_device_describe(const weir_runtime *runtime, size_t index,
-                                 struct weir_device_info *out_info)
+static weir_status describe(const weir_runtime *runtime, size_t index,
+                            struct weir_device_info *info)
 {
-    WEIR_REFUSE_FORK();
-    WEIR_REQUIRE(NULL, runtime && out_info);
-    memset(out_info, 0, sizeof *out_info);
     const struct weir_link *backend = weir__chain_backend(&runtime->chain);
     size_t count = backend->ops->device_count(backend);
     if (index >= count)
         return weir__fail(WEIR_ERROR_NO_DEVICE, "`weir devices` lists them",
                           "device %zu was asked for; the backend '%s' has %zu", index,
                           backend->name, count);
-    return backend->ops->device_describe(backend, index, out_info);
+    return backend->ops->device_describe(backend, index, info);
+}
+
+weir_status weir_device_describe_sized(const weir_runtime *runtime, size_t index,
+                                       struct weir_device_info *out_info, size_t size)
+{
+    WEIR_REFUSE_FORK();
+    WEIR_REQUIRE(NULL, runtime && out_info);
+    struct weir_device_info info = {.struct_size = sizeof info};
+    weir_status status = describe(runtime, index, &info);
+    if (status < 0)
+        info = (struct weir_device_info){.struct_size = sizeof info};
+    weir_sized_write_back(out_info, size, &info, sizeof info);
+    return status;
 }
 
 // Choosing.
@@ -185,12 +196,13 @@ static weir_status check_limits(const weir_device *device)
 weir_status weir_device_open(weir_runtime *runtime, const struct weir_device_params *params,
                              weir_device **out_device)
 {
+    struct weir_device_params known;
     WEIR_REFUSE_FORK();
     WEIR_REQUIRE(NULL, out_device);
     *out_device = NULL;
     WEIR_REQUIRE(NULL, runtime);
     if (params)
-        WEIR_REQUIRE_PARAMS(params);
+        WEIR_READ_PARAMS(weir_device_params, params, &known);
 
     size_t index;
     weir_status status = select_device(runtime, params ? params->select : NULL, &index);
@@ -202,10 +214,13 @@ weir_status weir_device_open(weir_runtime *runtime, const struct weir_device_par
     status = weir_device_describe(runtime, index, &device->info);
     if (status < 0)
         goto fail;
-    const struct weir_device_setup setup = {.index = index, .label = device->object.label};
+    const struct weir_device_setup setup = {.struct_size = sizeof setup,
+                                            .index = index,
+                                            .label = device->object.label};
     status = weir__chain_device_create(device->chain, device, &setup, device->object.data);
     if (status < 0)
         goto fail;
+    device->limits.struct_size = sizeof device->limits;
     weir__chain_device_limits(device->chain, device, &device->limits);
     status = check_limits(device);
     if (status < 0) {

@@ -418,12 +418,13 @@ static weir_status refuse_end(weir_queue *queue, const char *file, int line)
 weir_status weir_capture_end_at(weir_queue *queue, const struct weir_graph_params *params,
                                 weir_graph **out_graph, const char *file, int line)
 {
+    struct weir_graph_params known;
     WEIR_REFUSE_FORK();
     WEIR_REQUIRE_AT(file, line, NULL, out_graph);
     *out_graph = NULL;
     WEIR_REQUIRE_AT(file, line, NULL, queue);
     if (params)
-        WEIR_REQUIRE_PARAMS(params);
+        WEIR_READ_PARAMS(weir_graph_params, params, &known);
     struct capture *capture = close_of(queue, true);
     if (!capture)
         return refuse_end(queue, file, line);

@@ -108,6 +108,7 @@ weir_status weir__graph_create(weir_device *device, const char *label,
     if (!graph)
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a graph object");
     const struct weir_graph_setup setup = {
+        .struct_size = sizeof setup,
         .nodes = parts->nodes,
         .node_count = parts->node_count,
         .branch_count = parts->branch_count,
@@ -160,7 +161,7 @@ static weir_status check_kind(const weir_graph *graph, uint32_t node,
 {
     if (node >= graph->parts.node_count)
         return refuse_node(graph, node);
-    const struct weir_operation *operation = &graph->parts.nodes[node].operation;
+    const struct weir_operation *operation = graph->parts.owned[node];
     if (operation->kind == wanted)
         return WEIR_OK;
     return weir__fail_at(NULL, 0, graph->member.object.label, WEIR_ERROR_INVALID,
@@ -184,7 +185,7 @@ static weir_status replace(weir_graph *graph, uint32_t index, struct weir_operat
     fresh->sequence = old->sequence;
     fresh->file = old->file;
     fresh->line = old->line;
-    node.operation = *fresh;
+    node.operation = fresh;
     weir_status status = graph->first->ops->graph_update(graph->first, graph, index, &node);
     if (status < 0)
         return status;
@@ -232,8 +233,8 @@ static weir_status set_launch(weir_graph *graph, uint32_t node, struct weir_exte
     weir_status status = check_kind(graph, node, WEIR_OPERATION_LAUNCH);
     if (status < 0)
         return status;
-    status = weir__operation_launch(&caller, graph->parts.nodes[node].operation.u.launch.kernel,
-                                    grid, block, arguments, argument_count, &operation);
+    status = weir__operation_launch(&caller, graph->parts.owned[node]->u.launch.kernel, grid, block,
+                                    arguments, argument_count, &operation);
     return status < 0 ? status : update(graph, node, &operation);
 }
 
@@ -275,7 +276,7 @@ static weir_status set_copy(weir_graph *graph, uint32_t node, weir_buffer *dst, 
         status = weir__operation_copy(&caller, dst, dst_offset, src, src_offset, size, &operation);
     if (status < 0)
         return status;
-    const struct weir_operation *before = &graph->parts.nodes[node].operation;
+    const struct weir_operation *before = graph->parts.owned[node];
     status = check_placement(graph, node, "dst", before->u.copy.dst, dst);
     if (status == WEIR_OK)
         status = check_placement(graph, node, "src", before->u.copy.src, src);
@@ -299,7 +300,7 @@ static weir_status set_fill(weir_graph *graph, uint32_t node, weir_buffer *dst, 
     weir_status status = check_kind(graph, node, WEIR_OPERATION_FILL);
     if (status < 0)
         return status;
-    const weir_buffer *before = graph->parts.nodes[node].operation.u.fill.dst;
+    const weir_buffer *before = graph->parts.owned[node]->u.fill.dst;
     status =
         weir__operation_fill(&caller, dst, dst_offset, size, pattern, pattern_size, &operation);
     if (status == WEIR_OK)

@@ -11,7 +11,7 @@
 // once for every reference to it.
 struct weir__graph_parts {
     struct weir_graph_node *nodes;
-    struct weir_operation **owned; // the copies that the nodes' operations point into
+    struct weir_operation **owned; // the copies that the nodes point to
     uint32_t node_count;
     uint32_t branch_count;
     bool without_buffers; // buffers no longer count as used

@@ -186,7 +186,8 @@ bool weir__notes_add_node(struct weir__notes *notes, uint32_t index,
     parts->owned[node] = copy;
     notes->node_clocks[notes->clock_count++] = clock;
     parts->nodes[node] = (struct weir_graph_node){
-        .operation = *copy,
+        .struct_size = sizeof *parts->nodes,
+        .operation = copy,
         .branch = index,
         .dependencies = dependencies,
         .dependency_count = count,

@@ -5,8 +5,10 @@
 
 #include <dlpack/dlpack.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "base/sized.h"
 #include "core/buffer/buffer.h"
 #include "core/interop/native.h"
 #include "core/object/device.h"
@@ -177,22 +179,23 @@ static weir_status fill_place(const struct weir_tensor *from, DLTensor *to)
         to->data = buffer->pointer + from->offset;
         return WEIR_OK;
     }
-    weir_native_api api;
-    weir_status status = weir__native_api(buffer->member.device, "weir_dlpack_export",
-                                          buffer->member.object.label, &api);
-    if (status == WEIR_OK)
-        status = weir_device_get_native(buffer->member.device, &device);
+    weir_status status = weir__native_device(buffer->member.device, "weir_dlpack_export",
+                                             buffer->member.object.label, &device);
     if (status == WEIR_OK)
         status = weir_buffer_get_native(buffer, &native);
     if (status < 0)
         return status;
-    if (api == WEIR_NATIVE_CUDA) {
-        to->device = (DLDevice){kDLCUDA, device.ordinal};
-        to->data = (void *)(uintptr_t)(native.address + from->offset);
-    } else {
-        to->device = (DLDevice){kDLOpenCL, device.ordinal};
+    if (device.dlpack == 0)
+        return weir__fail_at(NULL, 0, buffer->member.object.label, WEIR_ERROR_UNSUPPORTED,
+                             "copy it to a HOST buffer and export that",
+                             "weir_dlpack_export: DLPack has no type for devices of '%s'",
+                             device.api);
+    to->device = (DLDevice){(DLDeviceType)device.dlpack, device.ordinal};
+    if (native.memory) {
         to->data = native.memory;
         to->byte_offset = native.offset + from->offset;
+    } else {
+        to->data = (void *)(uintptr_t)(native.address + from->offset);
     }
     return WEIR_OK;
 }
@@ -200,11 +203,12 @@ static weir_status fill_place(const struct weir_tensor *from, DLTensor *to)
 weir_status weir_dlpack_export(const struct weir_tensor *tensor,
                                struct DLManagedTensor **out_tensor)
 {
+    struct weir_tensor known;
     WEIR_REFUSE_FORK();
     WEIR_REQUIRE(NULL, out_tensor);
     *out_tensor = NULL;
     WEIR_REQUIRE(NULL, tensor);
-    WEIR_REQUIRE_PARAMS(tensor);
+    WEIR_READ_PARAMS(weir_tensor, tensor, &known);
     WEIR_REQUIRE(NULL, tensor->buffer);
     const char *label = tensor->buffer->member.object.label;
     const uint32_t lanes = tensor->lanes ? tensor->lanes : 1;
@@ -286,15 +290,15 @@ static weir_status check_tensor(const char *label, const DLTensor *tensor)
 static weir_status set_host(weir_device *device, const DLTensor *tensor,
                             struct weir_buffer_setup *setup)
 {
-    weir_native_api api = WEIR_NATIVE_OPENCL;
+    struct weir_native_device native = {0};
     setup->placement = WEIR_PLACE_HOST;
     if (device->limits.native && tensor->device.device_type == kDLCUDAHost) {
-        weir_status status = weir__native_api(device, "weir_dlpack_import", "", &api);
+        weir_status status = weir__native_device(device, "weir_dlpack_import", "", &native);
         if (status < 0)
             return status;
     }
     // CUDA cannot pin memory that is already pinned.
-    if (api == WEIR_NATIVE_CUDA)
+    if (native.dlpack == kDLCUDA)
         setup->native = (uintptr_t)tensor->data;
     else
         setup->user_pointer = tensor->data;
@@ -304,24 +308,22 @@ static weir_status set_host(weir_device *device, const DLTensor *tensor,
 static weir_status set_device(weir_device *device, const char *label, const DLTensor *tensor,
                               struct weir_buffer_setup *setup)
 {
-    const DLDeviceType type = tensor->device.device_type;
+    const int type = (int)tensor->device.device_type;
     struct weir_native_device native = {0};
-    weir_native_api api;
-    weir_status status = weir__native_api(device, "weir_dlpack_import", label, &api);
-    if (status == WEIR_OK)
-        status = weir_device_get_native(device, &native);
+    char what[64];
+    snprintf(what, sizeof what, "weir_dlpack_import of device type %d", type);
+    weir_status status = weir__native_device(device, what, label, &native);
     if (status < 0)
         return status;
-    if ((type == kDLCUDA) != (api == WEIR_NATIVE_CUDA))
-        return REFUSE(label, "open a device of the tensor's backend",
-                      "weir_dlpack_import: the tensor is %s's, and device '%s' %s's",
-                      type == kDLCUDA ? "CUDA" : "OpenCL", device->info.name,
-                      api == WEIR_NATIVE_CUDA ? "CUDA" : "OpenCL");
-    // Every library numbers OpenCL devices differently; the driver checks the
-    // context.
-    if (type == kDLCUDA && tensor->device.device_id != native.ordinal)
+    if (type != native.dlpack)
+        return REFUSE(label, "open a device of the tensor's backend, or move it to the host first",
+                      "weir_dlpack_import: the tensor is on a device of DLPack's device type %d, "
+                      "and memory of '%s' is of type %d",
+                      type, device->info.name, native.dlpack);
+    // Every library numbers OpenCL devices differently; the driver checks the context.
+    if (type != kDLOpenCL && tensor->device.device_id != native.ordinal)
         return REFUSE(label, "use the device that the tensor is on",
-                      "weir_dlpack_import: the tensor is on CUDA device %d, and '%s' is device %d",
+                      "weir_dlpack_import: the tensor is on device %d, and '%s' is device %d",
                       tensor->device.device_id, device->info.name, native.ordinal);
     setup->placement = WEIR_PLACE_DEVICE;
     setup->native = (uintptr_t)tensor->data;
@@ -331,19 +333,9 @@ static weir_status set_device(weir_device *device, const char *label, const DLTe
 static weir_status describe_memory(weir_device *device, const char *label, const DLTensor *tensor,
                                    struct weir_buffer_setup *setup)
 {
-    switch (tensor->device.device_type) {
-    case kDLCPU:
-    case kDLCUDAHost:
-        return set_host(device, tensor, setup);
-    case kDLCUDA:
-    case kDLOpenCL:
-        return set_device(device, label, tensor, setup);
-    default:
-        return REFUSE(label, "move it to the host first",
-                      "weir_dlpack_import: device type %d; CPU (1), CUDA (2), pinned (3) and "
-                      "OpenCL (4) can be imported",
-                      (int)tensor->device.device_type);
-    }
+    const DLDeviceType type = tensor->device.device_type;
+    return type == kDLCPU || type == kDLCUDAHost ? set_host(device, tensor, setup)
+                                                 : set_device(device, label, tensor, setup);
 }
 
 static void end_import(void *user)
@@ -356,7 +348,7 @@ static void end_import(void *user)
 static void describe_tensor(const DLTensor *from, weir_buffer *buffer, struct weir_tensor *to)
 {
     *to = (struct weir_tensor){
-        .struct_size = to->struct_size,
+        .struct_size = sizeof *to,
         .buffer = buffer,
         .offset = (size_t)from->byte_offset,
         .element = (weir_element)from->dtype.code,
@@ -371,10 +363,16 @@ static void describe_tensor(const DLTensor *from, weir_buffer *buffer, struct we
 weir_status weir_dlpack_import(weir_device *device, const char *label,
                                struct DLManagedTensor *tensor, struct weir_tensor *out_tensor)
 {
+    struct weir_tensor known = {.struct_size = sizeof known};
     WEIR_REFUSE_FORK();
     WEIR_REQUIRE(label, out_tensor);
-    WEIR_REQUIRE_PARAMS(out_tensor);
-    *out_tensor = (struct weir_tensor){.struct_size = out_tensor->struct_size};
+    const size_t room = out_tensor->struct_size;
+    if (room < sizeof room || room > WEIR_SIZED_BYTES_MAX)
+        return REFUSE(label, "start from = {.struct_size = sizeof tensor}",
+                      "weir_dlpack_import: struct_size is %zu, but struct weir_tensor has %zu "
+                      "bytes in this library",
+                      room, sizeof *out_tensor);
+    weir_sized_write_back(out_tensor, room, &known, sizeof known);
     WEIR_REQUIRE(label, device && tensor);
     const DLTensor *from = &tensor->dl_tensor;
     weir_status status = check_tensor(label, from);
@@ -384,7 +382,7 @@ weir_status weir_dlpack_import(weir_device *device, const char *label,
     int64_t dense[WEIR_TENSOR_DIMENSIONS];
     uint64_t size = UINT64_MAX;
     const uint64_t each = element_bytes(from->dtype.bits, from->dtype.lanes);
-    struct weir_buffer_setup setup = {0};
+    struct weir_buffer_setup setup = {.struct_size = sizeof setup};
     weir_buffer *buffer = NULL;
     if (!dense_strides((uint32_t)from->ndim, from->shape, dense) ||
         !extent((uint32_t)from->ndim, from->shape, dense, each, &size) ||
@@ -400,6 +398,7 @@ weir_status weir_dlpack_import(weir_device *device, const char *label,
         return status;
     buffer->gone = end_import;
     buffer->gone_user = tensor;
-    describe_tensor(from, buffer, out_tensor);
+    describe_tensor(from, buffer, &known);
+    weir_sized_write_back(out_tensor, room, &known, sizeof known);
     return WEIR_OK;
 }

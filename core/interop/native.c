@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "base/sized.h"
 #include "core/buffer/buffer.h"
 #include "core/queue/operation.h"
 #include "core/queue/queue.h"
@@ -14,40 +15,52 @@
 
 // Handles.
 
-weir_status weir_device_get_native(weir_device *device, struct weir_native_device *out_native)
+weir_status weir_device_get_native_sized(weir_device *device, struct weir_native_device *out_native,
+                                         size_t size)
 {
     WEIR_REFUSE_FORK();
     WEIR_REQUIRE(NULL, out_native);
-    memset(out_native, 0, sizeof *out_native);
+    struct weir_native_device native = {.struct_size = sizeof native};
+    memset(out_native, 0, size);
     WEIR_REQUIRE(NULL, device);
-    weir_status status = device->first->ops->device_native(device->first, device, out_native);
+    weir_status status = device->first->ops->device_native(device->first, device, &native);
     if (status < 0)
         weir__error_place(device->info.name, NULL, 0);
+    else
+        weir_sized_write_back(out_native, size, &native, sizeof native);
     return status;
 }
 
-weir_status weir_queue_get_native(weir_queue *queue, struct weir_native_queue *out_native)
+weir_status weir_queue_get_native_sized(weir_queue *queue, struct weir_native_queue *out_native,
+                                        size_t size)
 {
     WEIR_REFUSE_FORK();
     WEIR_REQUIRE(NULL, out_native);
-    memset(out_native, 0, sizeof *out_native);
+    struct weir_native_queue native = {.struct_size = sizeof native};
+    memset(out_native, 0, size);
     WEIR_REQUIRE(NULL, queue);
-    weir_status status = queue->first->ops->queue_native(queue->first, queue, out_native);
+    weir_status status = queue->first->ops->queue_native(queue->first, queue, &native);
     if (status < 0)
         weir__error_place(queue->member.object.label, NULL, 0);
+    else
+        weir_sized_write_back(out_native, size, &native, sizeof native);
     return status;
 }
 
-weir_status weir_buffer_get_native(weir_buffer *buffer, struct weir_native_buffer *out_native)
+weir_status weir_buffer_get_native_sized(weir_buffer *buffer, struct weir_native_buffer *out_native,
+                                         size_t size)
 {
     WEIR_REFUSE_FORK();
     WEIR_REQUIRE(NULL, out_native);
-    memset(out_native, 0, sizeof *out_native);
+    struct weir_native_buffer native = {.struct_size = sizeof native};
+    memset(out_native, 0, size);
     WEIR_REQUIRE(NULL, buffer);
     const struct weir_link *first = buffer->member.device->first;
-    weir_status status = first->ops->buffer_native(first, buffer, out_native);
+    weir_status status = first->ops->buffer_native(first, buffer, &native);
     if (status < 0)
         weir__error_place(buffer->member.object.label, NULL, 0);
+    else
+        weir_sized_write_back(out_native, size, &native, sizeof native);
     return status;
 }
 
@@ -62,16 +75,11 @@ static weir_status refuse_native(const weir_device *device, const char *what, co
                          "%s: device '%s' has no native handles", what, device->info.name);
 }
 
-weir_status weir__native_api(weir_device *device, const char *what, const char *label,
-                             weir_native_api *out_api)
+weir_status weir__native_device(weir_device *device, const char *what, const char *label,
+                                struct weir_native_device *out_native)
 {
-    struct weir_native_device native;
     weir_status status = refuse_native(device, what, label, NULL, 0);
-    if (status == WEIR_OK)
-        status = weir_device_get_native(device, &native);
-    if (status == WEIR_OK)
-        *out_api = native.api;
-    return status;
+    return status < 0 ? status : weir_device_get_native(device, out_native);
 }
 
 weir_status weir_queue_native_at(weir_queue *queue, weir_native_function function, void *user,
@@ -98,11 +106,12 @@ weir_status weir_queue_native_at(weir_queue *queue, weir_native_function functio
 weir_status weir_queue_wrap(weir_device *device, const struct weir_queue_wrap_params *params,
                             weir_queue **out_queue)
 {
+    struct weir_queue_wrap_params known;
     WEIR_REFUSE_FORK();
     WEIR_REQUIRE(NULL, out_queue);
     *out_queue = NULL;
     WEIR_REQUIRE(NULL, device && params);
-    WEIR_REQUIRE_PARAMS(params);
+    WEIR_READ_PARAMS(weir_queue_wrap_params, params, &known);
     weir_status status = refuse_native(device, "weir_queue_wrap", params->label, NULL, 0);
     if (status < 0)
         return status;
@@ -114,18 +123,21 @@ weir_status weir_queue_wrap(weir_device *device, const struct weir_queue_wrap_pa
         return weir__fail_at(NULL, 0, params->label, WEIR_ERROR_UNSUPPORTED,
                              "wrap it without timing",
                              "weir_queue_wrap: this device cannot time operations");
-    struct weir_queue_setup setup = {.timing = params->timing, .native = params->native};
+    struct weir_queue_setup setup = {.struct_size = sizeof setup,
+                                     .timing = params->timing,
+                                     .native = params->native};
     return weir__queue_open(device, params->label, &setup, out_queue);
 }
 
 weir_status weir_buffer_adopt(weir_device *device, const struct weir_adopt_params *params,
                               weir_buffer **out_buffer)
 {
+    struct weir_adopt_params known;
     WEIR_REFUSE_FORK();
     WEIR_REQUIRE(NULL, out_buffer);
     *out_buffer = NULL;
     WEIR_REQUIRE(NULL, device && params);
-    WEIR_REQUIRE_PARAMS(params);
+    WEIR_READ_PARAMS(weir_adopt_params, params, &known);
     weir_status status = refuse_native(device, "weir_buffer_adopt", params->label, NULL, 0);
     if (status < 0)
         return status;
@@ -133,7 +145,8 @@ weir_status weir_buffer_adopt(weir_device *device, const struct weir_adopt_param
     status = weir__buffer_check_size(device, params->label, params->size);
     if (status < 0)
         return status;
-    const struct weir_buffer_setup setup = {.size = params->size,
+    const struct weir_buffer_setup setup = {.struct_size = sizeof setup,
+                                            .size = params->size,
                                             .placement = WEIR_PLACE_DEVICE,
                                             .native = params->native};
     return weir__buffer_make(device, params->label, &setup, false, out_buffer);

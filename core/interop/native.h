@@ -4,9 +4,9 @@
 
 #include <weir/module/module.h>
 
-// The API of the device's native handles; WEIR_ERROR_UNSUPPORTED if it has none. `what`
-// begins the message.
-weir_status weir__native_api(weir_device *device, const char *what, const char *label,
-                             weir_native_api *out_api);
+// The device's native handles; WEIR_ERROR_UNSUPPORTED where it has none. `what` begins the
+// message.
+weir_status weir__native_device(weir_device *device, const char *what, const char *label,
+                                struct weir_native_device *out_native);
 
 #endif

@@ -24,7 +24,8 @@ static struct built_link *built(const struct weir__chain *chain)
 }
 
 static void place(struct weir__chain *chain, uint32_t index, const char *name,
-                  const struct weir_module_ops *ops, const struct weir_host *host)
+                  const struct weir_module_ops *ops, const struct weir_host *host,
+                  uint32_t operation_kinds)
 {
     struct built_link *entry = &built(chain)[index];
     entry->ops = *ops;
@@ -37,11 +38,14 @@ static void place(struct weir__chain *chain, uint32_t index, const char *name,
     else
         weir__fill_slots_of_backend(&entry->ops);
     chain->links[index] = (struct weir_link){
+        .struct_size = sizeof(struct weir_link),
         .ops = &entry->ops,
         .next = index + 1 < chain->count ? &chain->links[index + 1] : NULL,
         .host = host,
         .name = name,
         .index = index,
+        .slot_count = WEIR_MODULE_SLOT_COUNT,
+        .operation_kinds = operation_kinds,
     };
 }
 
@@ -57,17 +61,21 @@ weir_status weir__chain_build(struct weir__chain *chain, const struct weir__load
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a chain of %u links",
                           (unsigned)count);
     for (uint32_t i = 0; i + 1 < module_count; i++)
-        if (weir__module_wants(modules[i].module) & WEIR_MODULE_WANTS_TIMES)
+        if (modules[i].module->wants & WEIR_MODULE_WANTS_TIMES)
             chain->times = true;
+    const struct weir__loaded *backend = &modules[module_count - 1];
+    const uint32_t kinds = backend->module->operation_kinds < WEIR_OPERATION_KINDS
+                               ? backend->module->operation_kinds
+                               : WEIR_OPERATION_KINDS;
     for (uint32_t i = 0; i + 1 < module_count; i++)
-        place(chain, i, modules[i].module->name, modules[i].ops, host);
-    place(chain, count - 2, "core", own, host);
-    place(chain, count - 1, modules[module_count - 1].module->name, modules[module_count - 1].ops,
-          host);
+        place(chain, i, modules[i].module->name, modules[i].ops, host, kinds);
+    place(chain, count - 2, "core", own, host, kinds);
+    place(chain, count - 1, backend->module->name, backend->ops, host, kinds);
     return WEIR_OK;
 }
 
-weir_status weir__chain_open(struct weir__chain *chain, const struct weir_setting *const *settings,
+weir_status weir__chain_open(struct weir__chain *chain,
+                             const struct weir_setting *const *const *settings,
                              uint32_t *out_failed)
 {
     *out_failed = 0;

@@ -24,7 +24,8 @@ weir_status weir__chain_build(struct weir__chain *chain, const struct weir__load
 // Opens every link, the backend first, and closes those already open when one
 // fails. `settings[i]` belongs to `modules[i]` of the build; `*out_failed` is
 // the index of the module that failed.
-weir_status weir__chain_open(struct weir__chain *chain, const struct weir_setting *const *settings,
+weir_status weir__chain_open(struct weir__chain *chain,
+                             const struct weir_setting *const *const *settings,
                              uint32_t *out_failed);
 
 // Closes open links and frees all links. Accepts a chain that was never built. Returns the first

@@ -8,9 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The minimum contents of a module of ABI 1.
-#define SIZE_OF_ABI_1 \
-    (offsetof(struct weir_module, driver_version) + sizeof((struct weir_module *)0)->driver_version)
+#include "base/sized.h"
+
+// The minimum contents of a module of ABI 2, and of a key of its table.
+#define END_OF(type, field) (offsetof(struct type, field) + sizeof((struct type *)0)->field)
+#define SIZE_OF_ABI_2 END_OF(weir_module, about)
+#define SIZE_OF_KEY END_OF(weir_key, help)
 
 enum {
     MOST_KEYS = 1024
@@ -71,8 +74,14 @@ static const struct slot slots[] = {
 #undef PAIR
 #undef INDEX
 
-_Static_assert(sizeof slots / sizeof slots[0] == WEIR_MODULE_SLOT_COUNT,
-               "every slot of the ops table has a line in `slots`");
+enum {
+    SLOTS = sizeof slots / sizeof slots[0]
+};
+
+size_t weir__module_slots_checked(void)
+{
+    return SLOTS;
+}
 
 static bool refuse(struct weir__finding *finding, const char *remedy, const char *format, ...)
     WEIR_PRINTF(3, 4);
@@ -104,10 +113,10 @@ static bool check_abi(const struct weir_module *module, struct weir__finding *fi
         return refuse(finding, "rebuild the module with the headers of this Weir",
                       "the module is of module ABI %u, and this library knows ABI %u to %u only",
                       (unsigned)module->abi, WEIR__OLDEST_MODULE_ABI, WEIR_MODULE_ABI);
-    if (module->struct_size < SIZE_OF_ABI_1)
+    if (module->struct_size < SIZE_OF_ABI_2)
         return refuse(finding, "set struct_size to sizeof(struct weir_module)",
                       "the module's header says %u bytes, and ABI %u has %zu",
-                      (unsigned)module->struct_size, (unsigned)module->abi, SIZE_OF_ABI_1);
+                      (unsigned)module->struct_size, (unsigned)module->abi, SIZE_OF_ABI_2);
     return true;
 }
 
@@ -163,7 +172,7 @@ static bool check_slots(const struct weir_module *module, struct weir__finding *
 {
     if (!module->ops)
         return refuse(finding, "set ops to the module's table", "the module has no ops table");
-    for (size_t i = 0; i < WEIR_MODULE_SLOT_COUNT; i++) {
+    for (size_t i = 0; i < SLOTS; i++) {
         const struct slot *slot = &slots[i];
         const struct slot *partner = &slots[slot->partner];
 
@@ -213,15 +222,20 @@ static bool fallback_fits(const struct weir_key *key)
     return false;
 }
 
+static const struct weir_key *key_of(const struct weir_module *module, size_t index)
+{
+    return weir_key_at(module->keys, module->key_size, index);
+}
+
 static bool check_key(const struct weir_module *module, size_t index, struct weir__finding *finding)
 {
-    const struct weir_key *key = &module->keys[index];
+    const struct weir_key *key = key_of(module, index);
     const char *remedy = "correct the module's key table";
 
     if (!key->name || key->name[0] == '\0')
         return refuse(finding, remedy, "key %zu of the module's table has no name", index);
     for (size_t i = 0; i < index; i++)
-        if (strcmp(module->keys[i].name, key->name) == 0)
+        if (strcmp(key_of(module, i)->name, key->name) == 0)
             return refuse(finding, remedy, "key '%s' occurs twice in the module's table",
                           key->name);
     if (key->type < WEIR_KEY_TEXT || key->type > WEIR_KEY_CHOICE)
@@ -245,17 +259,37 @@ static bool check_keys(const struct weir_module *module, struct weir__finding *f
         return refuse(finding, "correct the module's key table",
                       "the module says that it has %u keys, and %s", (unsigned)module->key_count,
                       module->keys ? "1024 is the limit" : "has no table of them");
+    if (module->key_count > 0 && module->key_size < SIZE_OF_KEY)
+        return refuse(finding, "set key_size to sizeof(struct weir_key)",
+                      "the module says that a key has %u bytes, and a key has %zu at least",
+                      (unsigned)module->key_size, SIZE_OF_KEY);
     for (size_t i = 0; i < module->key_count; i++)
         if (!check_key(module, i, finding))
             return false;
     return true;
 }
 
+static bool check_kinds(const struct weir_module *module, struct weir__finding *finding)
+{
+    if (module->operation_kinds > WEIR_OPERATION_POOL_FREE)
+        return true;
+    return refuse(finding, "set operation_kinds to WEIR_OPERATION_KINDS",
+                  "the module says that it knows operations below kind %u, and ABI %u has %d",
+                  (unsigned)module->operation_kinds, (unsigned)module->abi,
+                  WEIR_OPERATION_POOL_FREE);
+}
+
 bool weir__module_check(const struct weir_module *module, const char *name,
                         enum weir_module_kind kind, struct weir__finding *out_finding)
 {
     return check_abi(module, out_finding) && check_identity(module, name, kind, out_finding) &&
-           check_slots(module, out_finding) && check_keys(module, out_finding);
+           check_slots(module, out_finding) && check_keys(module, out_finding) &&
+           check_kinds(module, out_finding);
+}
+
+void weir__module_read(const struct weir_module *module, struct weir_module *out_module)
+{
+    weir_sized_write(out_module, sizeof *out_module, module, module->struct_size);
 }
 
 void weir__module_read_ops(const struct weir_module *module, struct weir_module_ops *out_ops)
@@ -266,9 +300,13 @@ void weir__module_read_ops(const struct weir_module *module, struct weir_module_
     memcpy(out_ops, module->ops, size < sizeof *out_ops ? size : sizeof *out_ops);
 }
 
-uint32_t weir__module_wants(const struct weir_module *module)
+struct weir_section weir__module_section(const struct weir_module *module)
 {
-    const size_t end = offsetof(struct weir_module, wants) + sizeof module->wants;
-
-    return module->struct_size >= end ? module->wants : 0;
+    return (struct weir_section){
+        .struct_size = sizeof(struct weir_section),
+        .name = module->name,
+        .keys = module->keys,
+        .key_count = module->key_count,
+        .key_size = module->key_size,
+    };
 }

@@ -6,7 +6,7 @@
 #include <weir/module/module.h>
 
 // The module ABI numbers that this library works with, WEIR_MODULE_ABI at the end.
-#define WEIR__OLDEST_MODULE_ABI 1u
+#define WEIR__OLDEST_MODULE_ABI 2u
 
 // The reason why a module cannot be used, in one sentence, and the remedy.
 struct weir__finding {
@@ -21,11 +21,17 @@ struct weir__finding {
 bool weir__module_check(const struct weir_module *module, const char *name,
                         enum weir_module_kind kind, struct weir__finding *out_finding);
 
-// The module's requests (enum weir_module_wants); 0 if its header does not have the member.
-uint32_t weir__module_wants(const struct weir_module *module);
+// Stores what this library knows of a module's header; what the header lacks is zero.
+void weir__module_read(const struct weir_module *module, struct weir_module *out_module);
+
+// The section of a configuration that the module's keys make.
+struct weir_section weir__module_section(const struct weir_module *module);
 
 // Stores the module's slots at full size: those past its `slot_count` are NULL.
 void weir__module_read_ops(const struct weir_module *module, struct weir_module_ops *out_ops);
+
+// How many slots of the ops table weir__module_check() knows by name.
+size_t weir__module_slots_checked(void);
 
 // "backend" or "plugin".
 const char *weir__module_kind_name(enum weir_module_kind kind);

@@ -86,10 +86,10 @@ static bool forward_device_peer(const struct weir_link *link, weir_device *devic
 }
 
 static weir_status forward_queue_times(const struct weir_link *link, weir_queue *queue,
-                                       struct weir_operation_time *times, size_t capacity,
-                                       size_t *out_count)
+                                       struct weir_operation_time *times, size_t time_size,
+                                       size_t capacity, size_t *out_count)
 {
-    return link->next->ops->queue_times(link->next, queue, times, capacity, out_count);
+    return link->next->ops->queue_times(link->next, queue, times, time_size, capacity, out_count);
 }
 
 static weir_status forward_device_clock(const struct weir_link *link, weir_device *device,
@@ -188,12 +188,13 @@ static bool no_device_peer(const struct weir_link *link, weir_device *device, we
 }
 
 static weir_status no_queue_times(const struct weir_link *link, weir_queue *queue,
-                                  struct weir_operation_time *times, size_t capacity,
-                                  size_t *out_count)
+                                  struct weir_operation_time *times, size_t time_size,
+                                  size_t capacity, size_t *out_count)
 {
     (void)link;
     (void)queue;
     (void)times;
+    (void)time_size;
     (void)capacity;
     *out_count = 0;
     return WEIR_OK;

@@ -8,11 +8,16 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/sized.h"
 #include "core/support/memory.h"
+
+struct cell {
+    WEIR_SIZED_CELL(struct weir_load_entry, entry, WEIR_SIZED_ROOM);
+};
 
 struct weir_load_report {
     atomic_uint owners;
-    struct weir_load_entry *entries; // their strings belong to the report
+    struct cell *entries; // their strings belong to the report
     size_t count;
     size_t capacity;
     char *origin;
@@ -79,6 +84,8 @@ static void append_entry(char *text, size_t size, size_t *used, const struct wei
         append(text, size, used, "; %u device%s", (unsigned)entry->device_count,
                entry->device_count == 1 ? "" : "s");
     append(text, size, used, "\n");
+    for (const char *const *about = entry->about; about && about[0] && about[1]; about += 2)
+        append(text, size, used, "    %s: %s\n", about[0], about[1]);
 }
 
 static size_t write_text(const weir_load_report *report, char *text, size_t size)
@@ -88,7 +95,7 @@ static size_t write_text(const weir_load_report *report, char *text, size_t size
     append(text, size, &used, "modules, asked for by %s:\n",
            report->origin ? report->origin : "nobody");
     for (size_t i = 0; i < report->count; i++)
-        append_entry(text, size, &used, &report->entries[i]);
+        append_entry(text, size, &used, &report->entries[i].entry);
     if (report->remedy)
         append(text, size, &used, "what to do: %s\n", report->remedy);
     if (report->incomplete)
@@ -135,7 +142,7 @@ static bool grow(weir_load_report *report)
         return true;
 
     size_t capacity = report->capacity ? 2 * report->capacity : 8;
-    struct weir_load_entry *entries = weir__allocate(capacity * sizeof *entries);
+    struct cell *entries = weir__allocate(capacity * sizeof *entries);
     if (!entries)
         return false;
     if (report->count > 0)
@@ -155,7 +162,7 @@ void weir__load_report_add(weir_load_report *report, const struct weir_load_entr
         return;
     }
 
-    struct weir_load_entry *own = &report->entries[report->count++];
+    struct weir_load_entry *own = &report->entries[report->count++].entry;
     *own = *entry;
     own->module = shown(keep(report, entry->module));
     own->path = shown(keep(report, entry->path));
@@ -169,7 +176,7 @@ void weir__load_report_add(weir_load_report *report, const struct weir_load_entr
 static struct weir_load_entry *last_used(weir_load_report *report, const char *module)
 {
     for (size_t i = report ? report->count : 0; i-- > 0;) {
-        struct weir_load_entry *entry = &report->entries[i];
+        struct weir_load_entry *entry = &report->entries[i].entry;
         if (entry->outcome == WEIR_LOAD_USED && (!module || strcmp(entry->module, module) == 0))
             return entry;
     }
@@ -227,7 +234,7 @@ size_t weir_load_report_count(const weir_load_report *report)
 
 const struct weir_load_entry *weir_load_report_entry(const weir_load_report *report, size_t index)
 {
-    return report && index < report->count ? &report->entries[index] : NULL;
+    return report && index < report->count ? &report->entries[index].entry : NULL;
 }
 
 const char *weir_load_report_origin(const weir_load_report *report)
@@ -255,11 +262,12 @@ void weir_load_report_destroy(weir_load_report **report)
         return;
 
     for (size_t i = 0; i < own->count; i++) {
-        drop(own->entries[i].module);
-        drop(own->entries[i].path);
-        drop(own->entries[i].reason);
-        drop(own->entries[i].version);
-        drop(own->entries[i].driver);
+        const struct weir_load_entry *entry = &own->entries[i].entry;
+        drop(entry->module);
+        drop(entry->path);
+        drop(entry->reason);
+        drop(entry->version);
+        drop(entry->driver);
     }
     weir__release(own->entries);
     weir__release(own->origin);

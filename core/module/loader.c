@@ -30,7 +30,9 @@
 struct known {
     struct known *next;
     void *handle;
+    const struct weir_module *original;
     struct weir__loaded loaded;
+    struct weir_module module;
     struct weir_module_ops ops;
     char path[];
 };
@@ -195,7 +197,7 @@ static const struct weir_module *query(struct attempt *attempt, void *handle)
 static bool enlist(struct attempt *attempt, void *handle, const struct weir_module *module)
 {
     for (const struct known *known = known_modules; known; known = known->next) {
-        if (known->handle == handle && known->loaded.module == module) {
+        if (known->handle == handle && known->original == module) {
             attempt->loaded = known->loaded;
             return true;
         }
@@ -206,10 +208,12 @@ static bool enlist(struct attempt *attempt, void *handle, const struct weir_modu
     if (!known)
         return refuse(attempt, "free some memory", "there is no memory to keep the module");
     memcpy(known->path, attempt->path, length);
+    weir__module_read(module, &known->module);
     weir__module_read_ops(module, &known->ops);
     known->handle = handle;
+    known->original = module;
     known->loaded =
-        (struct weir__loaded){.module = module, .ops = &known->ops, .path = known->path};
+        (struct weir__loaded){.module = &known->module, .ops = &known->ops, .path = known->path};
     known->next = known_modules;
     known_modules = known;
     attempt->loaded = known->loaded;
@@ -231,6 +235,7 @@ static bool load_file(struct attempt *attempt)
     if (!weir__module_check(module, attempt->name, attempt->kind, &attempt->finding))
         return false;
     attempt->entry.version = module->version;
+    attempt->entry.about = module->about;
     if (!enlist(attempt, handle, module))
         return false;
     attempt->entry.outcome = WEIR_LOAD_USED;
@@ -277,33 +282,53 @@ static bool module_of_file(const char *file, char *name, size_t size)
     return true;
 }
 
+static size_t names_in(const char *directory, struct weir__module_name *names, size_t most)
+{
+    size_t count = 0;
+    DIR *stream = opendir(directory);
+    struct dirent *file;
+
+    while (stream && count < most && (file = readdir(stream)) != NULL)
+        if (module_of_file(file->d_name, names[count].text, sizeof names[count].text))
+            count++;
+    if (stream)
+        closedir(stream);
+    return count;
+}
+
+size_t weir__loader_names(const char *search_path, struct weir__module_name *names, size_t most)
+{
+    char fallback[2 * PATH_MAX + 32];
+    char path[PATH_MAX];
+    const char *directory;
+    size_t count = 0;
+    int length;
+
+    if (!search_path || search_path[0] == '\0') {
+        default_search_path(fallback, sizeof fallback);
+        search_path = fallback;
+    }
+    while ((directory = next_directory(&search_path, &length)) != NULL) {
+        snprintf(path, sizeof path, "%.*s", length, directory);
+        count += names_in(path, names + count, most - count);
+    }
+    return count;
+}
+
 // The remedy for a name that no directory has: the nearest name, or all names.
 static void suggest(const char *name, const char *search_path, char *remedy, size_t size)
 {
-    char nearest[MOST_NAME_BYTES + 1] = "";
+    struct weir__module_name names[WEIR__LOADER_NAMES];
+    const size_t count = weir__loader_names(search_path, names, WEIR__LOADER_NAMES);
+    const char *nearest = NULL;
     char all[128] = "";
     size_t used = 0;
-    const char *directory;
-    int length;
 
-    while ((directory = next_directory(&search_path, &length)) != NULL) {
-        char path[PATH_MAX];
-        snprintf(path, sizeof path, "%.*s", length, directory);
-        DIR *stream = opendir(path);
-        struct dirent *file;
-        while (stream && (file = readdir(stream)) != NULL) {
-            char found[MOST_NAME_BYTES + 1];
-            if (!module_of_file(file->d_name, found, sizeof found))
-                continue;
-            weir_text_append(all, sizeof all, &used, "%s%s", used ? ", " : "", found);
-            const char *best = nearest[0] ? nearest : NULL;
-            if (weir_text_nearer(name, best, found) == found)
-                memcpy(nearest, found, sizeof nearest);
-        }
-        if (stream)
-            closedir(stream);
+    for (size_t i = 0; i < count; i++) {
+        weir_text_append(all, sizeof all, &used, "%s%s", used ? ", " : "", names[i].text);
+        nearest = weir_text_nearer(name, nearest, names[i].text);
     }
-    if (nearest[0])
+    if (nearest)
         snprintf(remedy, size, "did you mean '%s'?", nearest);
     else
         snprintf(remedy, size,
@@ -361,14 +386,12 @@ weir_status weir__loader_load(const char *name, enum weir_module_kind kind, cons
 }
 
 weir_status weir__loader_keys(const char *name, const char *search_path,
-                              const struct weir_host *host, const struct weir_key **out_keys,
-                              uint32_t *out_key_count)
+                              const struct weir_host *host, struct weir_section *out_section)
 {
     char fallback[2 * PATH_MAX + 32];
     struct attempt attempt = {.name = name, .host = host};
 
-    *out_keys = NULL;
-    *out_key_count = 0;
+    *out_section = (struct weir_section){.struct_size = sizeof *out_section};
     if (!is_name(name))
         return WEIR_ERROR_NOT_FOUND;
     if (!search_path || search_path[0] == '\0') {
@@ -384,7 +407,6 @@ weir_status weir__loader_keys(const char *name, const char *search_path,
         return WEIR_ERROR_NOT_FOUND;
     if (!loaded)
         return fail_refused(&attempt, "module");
-    *out_keys = attempt.loaded.module->keys;
-    *out_key_count = attempt.loaded.module->key_count;
+    *out_section = weir__module_section(attempt.loaded.module);
     return WEIR_OK;
 }

@@ -12,9 +12,8 @@
 
 // Valid until the process ends.
 struct weir__loaded {
-    const struct weir_module *module;
-    const struct weir_module_ops *ops; // all slots; those that it does not have
-                                       // are NULL
+    const struct weir_module *module;  // what this library knows of it
+    const struct weir_module_ops *ops; // all slots; those it does not have are NULL
     const char *path;
 };
 
@@ -36,7 +35,19 @@ weir_status weir__loader_load(const char *name, enum weir_module_kind kind, cons
                               const struct weir_host *host, weir_load_report *report,
                               struct weir__loaded *out_loaded);
 
-// The key table of module `name`, of either kind, for checking a section of a
+enum {
+    WEIR__LOADER_NAMES = 32
+};
+
+struct weir__module_name {
+    char text[65];
+};
+
+// Stores the names of at most `most` modules whose files lie in the directories, those of
+// weir__loader_load(), and returns how many. None of them is opened.
+size_t weir__loader_names(const char *search_path, struct weir__module_name *names, size_t most);
+
+// The section of module `name`, of either kind, for checking a section of a
 // module that is not used.
 //
 // Ownership: the module's, which stays loaded.
@@ -44,7 +55,6 @@ weir_status weir__loader_load(const char *name, enum weir_module_kind kind, cons
 // Errors: WEIR_ERROR_NOT_FOUND if there is no such file, without an error detail:
 // the section may belong to another program. WEIR_ERROR_MODULE as above.
 weir_status weir__loader_keys(const char *name, const char *search_path,
-                              const struct weir_host *host, const struct weir_key **out_keys,
-                              uint32_t *out_key_count);
+                              const struct weir_host *host, struct weir_section *out_section);
 
 #endif

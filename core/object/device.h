@@ -7,6 +7,7 @@
 
 #include <weir/weir.h>
 
+#include "base/sized.h"
 #include "core/module/chain.h"
 #include "core/object/object.h"
 #include "core/support/locks.h"
@@ -48,8 +49,8 @@ struct weir_device {
     struct weir__shared *shared; // the runtime's
     const struct weir__chain *chain;
     const struct weir_link *first; // of the chain
-    struct weir_limits limits;
-    struct weir_device_info info;
+    WEIR_SIZED_CELL(struct weir_limits, limits, WEIR_SIZED_ROOM);
+    WEIR_SIZED_CELL(struct weir_device_info, info, WEIR_SIZED_ROOM);
 
     struct weir_lock lock; // of the lists; a leaf but for registry pins
     struct weir__member *live;

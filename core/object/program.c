@@ -155,8 +155,8 @@ static weir_status check_local(const weir_kernel *kernel, const struct weir_argu
                                  "use a smaller block, or less of it",
                                  "launch: parameter %zu, '%s', asks for %zu bytes of local memory; "
                                  "of the device's %" PRIu64 " this launch has %" PRIu64 " left",
-                                 i, kernel->signature->parameters[i].name, arguments[i].size, limit,
-                                 left);
+                                 i, weir_signature_parameter(kernel->signature, (uint32_t)i)->name,
+                                 arguments[i].size, limit, left);
         left -= arguments[i].size;
     }
     return WEIR_OK;
@@ -170,7 +170,7 @@ static weir_status refuse_count(const weir_kernel *kernel, size_t argument_count
     size_t used = 0;
     for (uint32_t i = 0; i < signature->parameter_count; i++)
         weir_text_append(names, sizeof names, &used, "%s%s", i ? ", " : "",
-                         signature->parameters[i].name);
+                         weir_signature_parameter(signature, i)->name);
     return weir__fail_at(file, line, kernel->member.object.label, WEIR_ERROR_INVALID,
                          "pass one for each, in the kernel's order",
                          "launch: %zu arguments; the kernel has %" PRIu32 " parameters%s%s",
@@ -185,12 +185,14 @@ weir_status weir__kernel_check(const weir_kernel *kernel, const struct weir_argu
     if (argument_count != signature->parameter_count)
         return refuse_count(kernel, argument_count, file, line);
     struct place place = {kernel, signature->parameters, 0, file, line};
+    const size_t stride = argument_count > 0 ? signature->parameters->struct_size : 0;
     bool local = false;
-    for (; place.index < argument_count; place.index++, place.parameter++) {
+    for (; place.index < argument_count; place.index++) {
         weir_status status = check_argument(&place, &arguments[place.index]);
         if (status < 0)
             return status;
         local = local || place.parameter->kind == WEIR_PARAMETER_LOCAL;
+        place.parameter = (const void *)((const char *)place.parameter + stride);
     }
     return local ? check_local(kernel, arguments, argument_count, file, line) : WEIR_OK;
 }

@@ -4,6 +4,7 @@
 
 #include <stdatomic.h>
 
+#include "base/sized.h"
 #include "core/object/object.h"
 
 struct weir_program {
@@ -17,7 +18,7 @@ struct weir_kernel {
     struct weir__member member;
     weir_program *program;
     const struct weir_kernel_signature *signature;
-    struct weir_kernel_info info;
+    WEIR_SIZED_CELL(struct weir_kernel_info, info, WEIR_SIZED_ROOM);
 };
 
 // Checks one launch's arguments against the kernel's signature.

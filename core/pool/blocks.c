@@ -136,7 +136,9 @@ void weir__pool_unreserve(weir_pool *pool, size_t capacity)
 static weir_status make_buffer(weir_pool *pool, size_t capacity, weir_buffer **out_buffer)
 {
     weir_device *device = pool->member.device;
-    const struct weir_buffer_setup setup = {.size = capacity, .placement = pool->placement};
+    const struct weir_buffer_setup setup = {.struct_size = sizeof setup,
+                                            .size = capacity,
+                                            .placement = pool->placement};
     weir_status status =
         weir__buffer_make(device, pool->member.object.label, &setup, true, out_buffer);
     if (status != WEIR_ERROR_OUT_OF_MEMORY || !weir__pool_shrink(pool, UINT64_MAX))

@@ -8,11 +8,12 @@
 // the queue may use it still holds. A freed block is kept before its free is submitted:
 // until the lock is released, no queue can come after the free.
 #include "core/pool/pool.h"
-#include "core/buffer/buffer.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/sized.h"
+#include "core/buffer/buffer.h"
 #include "core/queue/queue.h"
 #include "core/queue/registry.h"
 #include "core/support/error.h"
@@ -118,6 +119,7 @@ static weir_status hand_out(const struct request *request, struct weir__block *b
 {
     weir_queue *queue = request->queue;
     struct weir_operation operation = {
+        .struct_size = sizeof operation,
         .kind = WEIR_OPERATION_POOL_ALLOCATE,
         .flags = WEIR_OPERATION_EMPTY,
         .file = request->file,
@@ -285,6 +287,7 @@ static weir_status free_locked(weir_queue *queue, struct weir__block *block, con
     weir_pool *pool = block->pool;
     weir_buffer *buffer = block->buffer;
     struct weir_operation operation = {
+        .struct_size = sizeof operation,
         .kind = WEIR_OPERATION_POOL_FREE,
         .flags = WEIR_OPERATION_EMPTY,
         .file = file,
@@ -386,13 +389,14 @@ static uint64_t limit_of(const weir_device *device, const struct weir_pool_param
 weir_status weir_pool_create(weir_device *device, const struct weir_pool_params *params,
                              weir_pool **out_pool)
 {
+    struct weir_pool_params known;
     static const struct weir_pool_params defaults = {.struct_size = sizeof defaults};
     WEIR_REFUSE_FORK();
     WEIR_REQUIRE(NULL, out_pool);
     *out_pool = NULL;
     WEIR_REQUIRE(NULL, device);
     params = params ? params : &defaults;
-    WEIR_REQUIRE_PARAMS(params);
+    WEIR_READ_PARAMS(weir_pool_params, params, &known);
     WEIR_REQUIRE(params->label,
                  params->placement == WEIR_PLACE_DEVICE || params->placement == WEIR_PLACE_HOST);
     weir_pool *pool = weir__member_allocate(device, &pool_class, sizeof *pool, params->label);
@@ -454,14 +458,9 @@ weir_status weir_pool_trim(weir_pool *pool, size_t keep_bytes)
     return device->first->ops->device_trim(device->first, device);
 }
 
-void weir_pool_read_statistics(const weir_pool *pool, struct weir_pool_statistics *out_statistics)
+static struct weir_pool_statistics read_statistics(const weir_pool *pool)
 {
-    if (!out_statistics)
-        return;
-    *out_statistics = (struct weir_pool_statistics){0};
-    if (!pool)
-        return;
-    *out_statistics = (struct weir_pool_statistics){
+    return (struct weir_pool_statistics){
         .in_use_bytes = weir__pool_count(&pool->in_use_bytes),
         .kept_bytes = weir__pool_count(&pool->kept_bytes),
         .high_bytes = weir__pool_count(&pool->high_bytes),
@@ -469,4 +468,13 @@ void weir_pool_read_statistics(const weir_pool *pool, struct weir_pool_statistic
         .reused = weir__pool_count(&pool->reused),
         .blocked = weir__pool_count(&pool->blocked),
     };
+}
+
+void weir_pool_read_statistics_sized(const weir_pool *pool,
+                                     struct weir_pool_statistics *out_statistics, size_t size)
+{
+    const struct weir_pool_statistics statistics =
+        pool ? read_statistics(pool) : (struct weir_pool_statistics){0};
+    if (out_statistics)
+        weir_sized_write(out_statistics, size, &statistics, sizeof statistics);
 }

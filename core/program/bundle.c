@@ -1,11 +1,16 @@
 // A bundle is the only structure of the user that modules read directly, so everything that
-// they may dereference is checked here.
+// they may dereference is checked here. It is of the headers that its program
+// was compiled with, which may be older or newer than ours.
 #include "core/program/bundle.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "core/support/error.h"
+
+// What an element of the first version has.
+#define END_OF(type, field) (offsetof(struct type, field) + sizeof((struct type *)0)->field)
 
 struct check {
     const char *label;
@@ -19,10 +24,45 @@ static weir_status refuse(const struct check *check, const char *field)
                          "weir_program_create: bundle%s: `%s` is NULL", check->part, field);
 }
 
+// An array whose elements begin with a size_t of their size, the distance between them.
+static weir_status check_array(const struct check *check, const char *field, const void *elements,
+                               uint32_t count, size_t least)
+{
+    size_t size;
+    if (count == 0)
+        return WEIR_OK;
+    if (!elements)
+        return refuse(check, field);
+    memcpy(&size, elements, sizeof size);
+    if (size >= least)
+        return WEIR_OK;
+    return weir__fail_at(NULL, 0, check->label, WEIR_ERROR_INVALID,
+                         "set struct_size to sizeof, or use what weir_kernels generates",
+                         "weir_program_create: bundle%s: an element of `%s` has %zu bytes, but "
+                         "must have %zu at least",
+                         check->part, field, size, least);
+}
+
 static weir_status check_image(struct check *check, const struct weir_image *image, uint32_t index)
 {
     snprintf(check->part, sizeof check->part, ", image %" PRIu32, index);
+    if (!image->format || !image->target)
+        return refuse(check, image->format ? "target" : "format");
     return image->data ? WEIR_OK : refuse(check, "data");
+}
+
+static weir_status check_parameter(const struct check *check,
+                                   const struct weir_parameter *parameter)
+{
+    if (!parameter->name || !parameter->type_name)
+        return refuse(check, parameter->name ? "type_name" : "name");
+    if (parameter->kind >= WEIR_PARAMETER_BUFFER && parameter->kind <= WEIR_PARAMETER_LOCAL)
+        return WEIR_OK;
+    return weir__fail_at(NULL, 0, check->label, WEIR_ERROR_INVALID,
+                         "use the library that weir_kernels came with, or a newer one",
+                         "weir_program_create: bundle%s: '%s' is of kind %d, which this library "
+                         "does not know",
+                         check->part, parameter->name, (int)parameter->kind);
 }
 
 static weir_status check_kernel(struct check *check, const struct weir_kernel_signature *kernel,
@@ -31,29 +71,28 @@ static weir_status check_kernel(struct check *check, const struct weir_kernel_si
     snprintf(check->part, sizeof check->part, ", kernel %" PRIu32, index);
     if (!kernel->name)
         return refuse(check, "name");
-    if (!kernel->parameters && kernel->parameter_count > 0)
-        return refuse(check, "parameters");
-    for (uint32_t i = 0; i < kernel->parameter_count; i++) {
-        const struct weir_parameter *parameter = &kernel->parameters[i];
+    weir_status status = check_array(check, "parameters", kernel->parameters,
+                                     kernel->parameter_count, END_OF(weir_parameter, size));
+    for (uint32_t i = 0; i < kernel->parameter_count && status == WEIR_OK; i++) {
         snprintf(check->part, sizeof check->part, ", kernel %" PRIu32 ", parameter %" PRIu32, index,
                  i);
-        if (!parameter->name || !parameter->type_name)
-            return refuse(check, parameter->name ? "type_name" : "name");
+        status = check_parameter(check, weir_signature_parameter(kernel, i));
     }
-    return WEIR_OK;
+    return status;
 }
 
 weir_status weir__bundle_check(const struct weir_bundle *bundle, const char *label)
 {
     struct check check = {.label = label};
-    weir_status status = WEIR_OK;
-    if (!bundle->kernels && bundle->kernel_count > 0)
-        return refuse(&check, "kernels");
-    if (!bundle->images && bundle->image_count > 0)
-        return refuse(&check, "images");
+    WEIR_REQUIRE(label, bundle->struct_size >= END_OF(weir_bundle, image_count));
+    weir_status status = check_array(&check, "kernels", bundle->kernels, bundle->kernel_count,
+                                     END_OF(weir_kernel_signature, required_block));
+    if (status == WEIR_OK)
+        status = check_array(&check, "images", bundle->images, bundle->image_count,
+                             END_OF(weir_image, size));
     for (uint32_t i = 0; i < bundle->image_count && status == WEIR_OK; i++)
-        status = check_image(&check, &bundle->images[i], i);
+        status = check_image(&check, weir_bundle_image(bundle, i), i);
     for (uint32_t i = 0; i < bundle->kernel_count && status == WEIR_OK; i++)
-        status = check_kernel(&check, &bundle->kernels[i], i);
+        status = check_kernel(&check, weir_bundle_kernel(bundle, i), i);
     return status;
 }

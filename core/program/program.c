@@ -45,8 +45,6 @@ static weir_status check_params(const struct weir_program_params *params)
                              "weir_program_create: the params have %s",
                              params->bundle ? "a bundle and source" : "neither bundle nor source");
     WEIR_REQUIRE(label, !params->options || params->source);
-    WEIR_REQUIRE(label, !params->bundle ||
-                            params->bundle->struct_size >= sizeof params->bundle->struct_size);
     return params->bundle ? weir__bundle_check(params->bundle, label) : WEIR_OK;
 }
 
@@ -68,11 +66,12 @@ static weir_status take_signatures(weir_program *program, const struct weir_prog
 weir_status weir_program_create(weir_device *device, const struct weir_program_params *params,
                                 weir_program **out_program)
 {
+    struct weir_program_params known;
     WEIR_REFUSE_FORK();
     WEIR_REQUIRE(NULL, out_program);
     *out_program = NULL;
     WEIR_REQUIRE(NULL, device && params);
-    WEIR_REQUIRE_PARAMS(params);
+    WEIR_READ_PARAMS(weir_program_params, params, &known);
     weir_status status = check_params(params);
     if (status < 0)
         return status;
@@ -113,11 +112,17 @@ void weir_program_destroy(weir_program **program)
     finalize_program(&gone->member);
 }
 
+static const struct weir_kernel_signature *signature_at(const weir_program *program, uint32_t index)
+{
+    const char *first = (const char *)program->signatures;
+    return (const void *)(first + index * program->signatures->struct_size);
+}
+
 static weir_status refuse_name(const weir_program *program, const char *name)
 {
     const char *nearest = NULL;
     for (uint32_t i = 0; i < program->signature_count; i++)
-        nearest = weir_text_nearer(name, nearest, program->signatures[i].name);
+        nearest = weir_text_nearer(name, nearest, signature_at(program, i)->name);
     return weir__fail_at(NULL, 0, program->member.object.label, WEIR_ERROR_NOT_FOUND, NULL,
                          "the program has no kernel '%s'%s%s%s", name,
                          nearest ? "; did you mean '" : "", nearest ? nearest : "",
@@ -128,8 +133,8 @@ static const struct weir_kernel_signature *find_signature(const weir_program *pr
                                                           const char *name)
 {
     for (uint32_t i = 0; i < program->signature_count; i++)
-        if (strcmp(program->signatures[i].name, name) == 0)
-            return &program->signatures[i];
+        if (strcmp(signature_at(program, i)->name, name) == 0)
+            return signature_at(program, i);
     return NULL;
 }
 
@@ -150,6 +155,7 @@ weir_status weir_kernel_create(weir_program *program, const char *name, weir_ker
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a kernel object");
     kernel->program = program;
     kernel->signature = signature;
+    kernel->info.struct_size = sizeof kernel->info;
     kernel->info.max_block_items = device->limits.max_block_items;
     weir_status status = weir__chain_kernel_create(device->chain, program, kernel, signature,
                                                    &kernel->info, kernel->member.object.data);

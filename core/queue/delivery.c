@@ -226,6 +226,10 @@ static void *run_worker(void *argument)
 static weir_status hold(weir_queue *queue, const struct weir_operation *operation)
 {
     struct weir__delivery *delivery = &queue->delivery;
+    if (operation->kind >= WEIR_OPERATION_KINDS)
+        return weir__fail(WEIR_ERROR_UNSUPPORTED, "leave out the plugin, or update the library",
+                          "a plugin made an operation of kind %d, which this library cannot hold",
+                          (int)operation->kind);
     if (!delivery->has_worker) {
         if (!weir__thread_create(&delivery->worker, run_worker, queue))
             return weir__fail(WEIR_ERROR_SYSTEM, "raise the limit of threads",

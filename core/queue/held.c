@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "core/queue/operation.h"
 #include "core/queue/registry.h"
 #include "core/support/memory.h"
 
@@ -80,7 +81,7 @@ bool weir__held_push(struct weir__held_list *list, const struct weir_operation *
     struct weir__held *held = take_node(list, bytes_needed(operation));
     if (!held)
         return false;
-    held->operation = *operation;
+    weir__operation_take(&held->operation, operation);
     held->next = NULL;
     own(&held->operation, held + 1);
     // The caller has the producer pinned, so this finds it.
@@ -126,7 +127,7 @@ struct weir_operation *weir__operation_clone(const struct weir_operation *operat
     struct weir_operation *clone = weir__allocate(sizeof *clone + bytes_needed(operation));
     if (!clone)
         return NULL;
-    *clone = *operation;
+    weir__operation_take(clone, operation);
     own(clone, clone + 1);
     return clone;
 }

@@ -81,6 +81,7 @@ static weir_status submit_order(weir_queue *queue, weir_queue *producer, struct 
     const bool complete = atomic_load_explicit(&producer->completion.completed,
                                                memory_order_acquire) >= event.sequence;
     struct weir_operation operation = {
+        .struct_size = sizeof operation,
         .kind = WEIR_OPERATION_WAIT,
         .flags = WEIR_OPERATION_INTERNAL | (complete ? WEIR_OPERATION_IMPLIED : 0u),
         .file = __FILE__,

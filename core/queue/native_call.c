@@ -1,6 +1,7 @@
 // See the header.
 #include "core/queue/native_call.h"
 
+#include "core/queue/operation.h"
 #include "core/queue/queue.h"
 #include "core/support/error.h"
 #include "core/support/thread.h"
@@ -24,7 +25,8 @@ static weir_status call(const struct weir_native_queue *native, void *user)
 weir_status weir__native_submit(const struct weir_link *backend, weir_queue *queue,
                                 const struct weir_operation *operation)
 {
-    struct weir_operation guarded = *operation;
+    struct weir_operation guarded;
+    weir__operation_take(&guarded, operation);
     const struct weir_error before = *weir_last_error();
     guarded.u.native.function = call;
     guarded.u.native.user = (void *)(uintptr_t)operation; // read only, by call()

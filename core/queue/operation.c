@@ -22,7 +22,8 @@ static const char *const operation_names[] = {
 
 const char *weir__operation_name(enum weir_operation_kind kind)
 {
-    return operation_names[kind];
+    const size_t count = sizeof operation_names / sizeof *operation_names;
+    return (size_t)kind < count && operation_names[kind] ? operation_names[kind] : "unknown kind";
 }
 
 static weir_status check_range(const struct weir__caller *caller, const char *role,

@@ -5,6 +5,8 @@
 
 #include <weir/module/operation.h>
 
+#include "base/sized.h"
+
 // The caller, for messages.
 struct weir__caller {
     weir_device *device;
@@ -21,11 +23,21 @@ static inline void weir__operation_begin(struct weir_operation *operation,
                                          enum weir_operation_kind kind, uint32_t flags,
                                          const char *file, int line)
 {
+    operation->struct_size = sizeof *operation;
     operation->kind = kind;
     operation->flags = flags;
     operation->sequence = 0;
     operation->file = file;
     operation->line = line;
+}
+
+// Copies what this library knows of an operation, which a plugin may have made with its own
+// headers; what a shorter one lacks is zero.
+static inline void weir__operation_take(struct weir_operation *to,
+                                        const struct weir_operation *from)
+{
+    weir_sized_write(to, sizeof *to, from, from->struct_size);
+    to->struct_size = sizeof *to;
 }
 
 // Each checks its operands and describes the operation in `*out_operation`.

@@ -108,17 +108,20 @@ fail:
 weir_status weir_queue_create(weir_device *device, const struct weir_queue_params *params,
                               weir_queue **out_queue)
 {
+    struct weir_queue_params known;
     static const struct weir_queue_params defaults = {.struct_size = sizeof defaults};
     WEIR_REFUSE_FORK();
     WEIR_REQUIRE(NULL, out_queue);
     *out_queue = NULL;
     WEIR_REQUIRE(NULL, device);
     params = params ? params : &defaults;
-    WEIR_REQUIRE_PARAMS(params);
+    WEIR_READ_PARAMS(weir_queue_params, params, &known);
     weir_status status = check_params(device, params);
     if (status < 0)
         return status;
-    struct weir_queue_setup setup = {.priority = params->priority, .timing = params->timing};
+    struct weir_queue_setup setup = {.struct_size = sizeof setup,
+                                     .priority = params->priority,
+                                     .timing = params->timing};
     return weir__queue_open(device, params->label, &setup, out_queue);
 }
 
@@ -254,7 +257,8 @@ bool weir__queue_record_end_locked(weir_queue *queue, struct weir_event *out_eve
         return true;
     }
     if (queue->wrapped || queue->last_record != queue->sequence) {
-        struct weir_operation operation = {.kind = WEIR_OPERATION_RECORD,
+        struct weir_operation operation = {.struct_size = sizeof operation,
+                                           .kind = WEIR_OPERATION_RECORD,
                                            .flags = WEIR_OPERATION_INTERNAL,
                                            .file = __FILE__,
                                            .line = __LINE__};

@@ -19,7 +19,7 @@ struct pending {
     uint32_t launches; // the number of these launches
     uint32_t index;
     struct weir_graph_node node;
-    struct weir_operation *owned; // the memory that `node.operation` points into
+    struct weir_operation *owned; // the memory that `node.operation` points to
 };
 
 // A branch of a graph that forks.
@@ -63,7 +63,7 @@ static struct replay *replay_of(const struct weir_link *link, const weir_graph *
 static bool copy_node(struct node *node, const struct weir_graph_node *from)
 {
     const uint32_t count = from->dependency_count;
-    node->operation = weir__operation_clone(&from->operation);
+    node->operation = weir__operation_clone(from->operation);
     node->dependencies = weir__allocate(count * sizeof *node->dependencies);
     if (!node->operation || !node->dependencies)
         return false;
@@ -83,7 +83,7 @@ static bool copy_nodes(struct replay *replay, const struct weir_graph_setup *set
     for (uint32_t i = 0; i < setup->node_count; i++) {
         struct node *node = &replay->nodes[i];
         replay->node_count++;
-        if (!copy_node(node, &setup->nodes[i]))
+        if (!copy_node(node, weir_graph_node_at(setup->nodes, i)))
             return false;
         for (uint32_t d = 0; d < node->dependency_count; d++) {
             struct node *other = &replay->nodes[node->dependencies[d]];
@@ -107,7 +107,7 @@ static bool forks(const struct replay *replay)
 static weir_status open_lane(const struct weir_link *next, weir_device *device, const char *label,
                              weir_queue **out_queue)
 {
-    const struct weir_queue_setup setup = {.priority = 0};
+    const struct weir_queue_setup setup = {.struct_size = sizeof setup};
     weir_queue *queue = weir__member_allocate(device, &weir__queue_class, sizeof *queue, label);
     if (!queue)
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a branch of a graph");
@@ -225,7 +225,7 @@ static weir_status postpone(struct replay *replay, uint32_t index,
         .node = *node,
         .owned = *owned,
     };
-    pending->node.operation = **owned;
+    pending->node.operation = *owned;
     pending->node.dependencies = NULL; // they never change
     pending->node.dependency_count = 0;
     *owned = NULL;
@@ -241,7 +241,7 @@ weir_status weir__replay_update(const struct weir_link *link, weir_graph *graph,
                                 const struct weir_graph_node *node)
 {
     struct replay *replay = replay_of(link, graph);
-    struct weir_operation *owned = weir__operation_clone(&node->operation);
+    struct weir_operation *owned = weir__operation_clone(node->operation);
     if (!owned)
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for an update of a graph");
     weir_lock_take(&replay->lock);
@@ -299,6 +299,7 @@ static weir_status record(const struct weir_link *next, weir_queue *queue, uint6
                           uint32_t flags)
 {
     const struct weir_operation operation = {
+        .struct_size = sizeof operation,
         .kind = WEIR_OPERATION_RECORD,
         .flags = WEIR_OPERATION_INTERNAL,
         .file = __FILE__,
@@ -311,6 +312,7 @@ static weir_status wait_on(const struct weir_link *next, weir_queue *queue, uint
                            weir_queue *producer, uint64_t sequence, uint32_t flags)
 {
     const struct weir_operation operation = {
+        .struct_size = sizeof operation,
         .kind = WEIR_OPERATION_WAIT,
         .flags = WEIR_OPERATION_INTERNAL,
         .file = __FILE__,

@@ -93,6 +93,7 @@ weir_status weir_queue_host_call_at(weir_queue *queue, weir_host_function functi
     WEIR_REQUIRE_AT(file, line, NULL, queue);
     WEIR_REQUIRE_AT(file, line, queue->member.object.label, function);
     struct weir_operation operation = {
+        .struct_size = sizeof operation,
         .kind = WEIR_OPERATION_HOST_CALL,
         .file = file,
         .line = line,

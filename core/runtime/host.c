@@ -7,7 +7,7 @@
 const struct weir_host weir__host = {
     .struct_size = sizeof(struct weir_host),
     .log = weir__log,
-    .error = weir__error_set,
+    .error = weir__error_take,
     .allocate = weir__allocate,
     .release = weir__release,
     .count_driver_object = weir__count_driver_object,

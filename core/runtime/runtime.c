@@ -7,7 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/sized.h"
 #include "base/text.h"
+#include "core/module/check.h"
 #include "core/module/load_report.h"
 #include "core/queue/completion.h"
 #include "core/queue/delivery.h"
@@ -19,10 +21,6 @@
 #define MODULE_LIMIT (WEIR__CONFIG_LIST_LIMIT + 1)
 
 typedef char name_list[WEIR__CONFIG_LIST_LIMIT][WEIR__NAME_SIZE];
-
-// Modules that may be distributed separately from this library. A section of
-// one that is not installed is legal, and cannot be checked.
-static const char *const separate_modules[] = {"cuda", "opencl"};
 
 static const char *setting_text(const weir_runtime *runtime, const char *key)
 {
@@ -40,31 +38,75 @@ static void log_unchecked(const char *section, const char *module_path)
 
 // Sections of the configuration.
 
-static struct weir_setting *take_section(const weir_runtime *runtime,
-                                         const struct weir_section *section)
+// A setting as it is handed out.
+struct cell {
+    WEIR_SIZED_CELL(struct weir_setting, setting, WEIR_SIZED_ROOM);
+};
+
+// Settings are handed out one by one, so that they can grow: the list points into the cells
+// after it.
+static const struct weir_setting *const *list_settings(const struct weir_setting *settings,
+                                                       size_t count)
+{
+    const struct weir_setting **list =
+        weir__allocate((count + 1) * (sizeof(struct cell) + sizeof *list));
+    struct cell *cells = (struct cell *)(void *)(list + count + 1);
+    for (size_t i = 0; list && i < count; i++) {
+        cells[i].setting = settings[i];
+        list[i] = &cells[i].setting;
+    }
+    return list;
+}
+
+static const struct weir_setting *const *take_section(const weir_runtime *runtime,
+                                                      const struct weir_section *section)
 {
     struct weir_setting *settings = weir__allocate((section->key_count + 1) * sizeof *settings);
-    if (!settings) {
+    weir_status status =
+        settings ? weir__config_section(runtime->config, section, settings) : WEIR_OK;
+    const struct weir_setting *const *list =
+        settings && status == WEIR_OK ? list_settings(settings, section->key_count) : NULL;
+    weir__release(settings);
+    if (!list && status == WEIR_OK)
         weir__report(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for the section [%s]",
                      section->name);
-        return NULL;
-    }
-    if (weir__config_section(runtime->config, section, settings) == WEIR_OK)
-        return settings;
-    weir__release(settings);
-    return NULL;
+    return list;
+}
+
+static void release_section(const struct weir_setting *const *settings)
+{
+    weir__release((void *)(uintptr_t)settings);
+}
+
+// Copies what this library knows of a section that the program declares.
+static weir_status read_section(const struct weir_section *given, struct weir_section *section)
+{
+    const size_t least = offsetof(struct weir_key, help) + sizeof(const char *);
+    if (!given || !weir__params_read("weir_open", "weir_section", given, section, sizeof *section))
+        return given ? WEIR_ERROR_INVALID
+                     : weir__fail(WEIR_ERROR_INVALID, "correct section_count",
+                                  "weir_open: one of params.sections is NULL");
+    if (section->key_count > 0 && section->key_size < least)
+        return weir__fail(WEIR_ERROR_INVALID, "set key_size to sizeof(struct weir_key)",
+                          "weir_open: key_size of the section [%s] is %u, and a key has %zu bytes "
+                          "at least",
+                          section->name, (unsigned)section->key_size, least);
+    return WEIR_OK;
 }
 
 static weir_status take_program_sections(weir_runtime *runtime,
                                          const struct weir_open_params *params)
 {
-    runtime->sections = params->sections;
+    runtime->sections = weir__allocate((params->section_count + 1) * sizeof *runtime->sections);
     runtime->section_settings =
         weir__allocate((params->section_count + 1) * sizeof *runtime->section_settings);
-    if (!runtime->section_settings)
+    if (!runtime->sections || !runtime->section_settings)
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for the configuration");
     for (size_t i = 0; i < params->section_count; i++) {
-        runtime->section_settings[i] = take_section(runtime, &params->sections[i]);
+        weir_status status = read_section(params->sections[i], &runtime->sections[i]);
+        if (status < 0)
+            return status;
+        runtime->section_settings[i] = take_section(runtime, &runtime->sections[i]);
         if (!runtime->section_settings[i])
             return weir_last_error()->status;
         runtime->section_count++;
@@ -72,30 +114,27 @@ static weir_status take_program_sections(weir_runtime *runtime,
     return WEIR_OK;
 }
 
-// Checks a section that no table of the program declares: it should be a
-// module's, used or not.
+// Checks a section that no table of the program declares: it should be a module's, used or
+// not. A section of one that the configuration names is legal where it is not installed, and
+// cannot be checked.
 static weir_status check_module_section(const weir_runtime *runtime, const char *name,
                                         bool *out_known)
 {
-    struct weir_section section = {.name = name};
+    struct weir_section section;
     const char *path = setting_text(runtime, "module_path");
 
     *out_known = true;
-    weir_status status =
-        weir__loader_keys(name, path, &weir__host, &section.keys, &section.key_count);
+    weir_status status = weir__loader_keys(name, path, &weir__host, &section);
     if (status == WEIR_OK) {
-        struct weir_setting *settings = take_section(runtime, &section);
-        weir__release(settings);
+        const struct weir_setting *const *settings = take_section(runtime, &section);
+        release_section(settings);
         return settings ? WEIR_OK : weir_last_error()->status;
     }
     if (status != WEIR_ERROR_NOT_FOUND)
-        return WEIR_OK; // the loader reports that when the module is loaded
-    *out_known = false;
-    for (size_t i = 0; i < sizeof separate_modules / sizeof *separate_modules; i++)
-        if (strcmp(name, separate_modules[i]) == 0) {
-            log_unchecked(name, path);
-            *out_known = true;
-        }
+        return WEIR_OK; // the loader tells when the module is asked for
+    *out_known = weir__config_names(runtime->config, name);
+    if (*out_known)
+        log_unchecked(name, path);
     return WEIR_OK;
 }
 
@@ -110,8 +149,10 @@ static bool program_declares(const weir_runtime *runtime, const char *name)
 
 static weir_status check_sections(const weir_runtime *runtime)
 {
-    const char *known[WEIR__CONFIG_SECTION_LIMIT + 8] = {"weir", "opencl", "cuda", "null", "trace"};
-    size_t count = 5;
+    const char *known[WEIR__CONFIG_SECTION_LIMIT + 64 + WEIR__LOADER_NAMES] = {"weir"};
+    struct weir__module_name modules[WEIR__LOADER_NAMES];
+    size_t count = 1;
+    bool all = true;
     const char *name;
 
     const struct weir_section *sections = runtime->sections;
@@ -124,9 +165,16 @@ static weir_status check_sections(const weir_runtime *runtime)
         weir_status status = check_module_section(runtime, name, &is_known);
         if (status < 0)
             return status;
-        if (is_known && count < sizeof known / sizeof *known)
+        all = all && is_known;
+        if (is_known)
             known[count++] = name;
     }
+    if (all)
+        return WEIR_OK;
+    const size_t found =
+        weir__loader_names(setting_text(runtime, "module_path"), modules, WEIR__LOADER_NAMES);
+    for (size_t i = 0; i < found; i++)
+        known[count++] = modules[i].text;
     return weir__config_check_sections(runtime->config, known, count);
 }
 
@@ -136,7 +184,7 @@ static weir_status close_chain(weir_runtime *runtime)
 {
     weir_status status = weir__chain_finish(&runtime->chain);
     for (uint32_t i = 0; i < runtime->module_count; i++)
-        weir__release(runtime->settings[i]);
+        release_section(runtime->settings[i]);
     weir__release(runtime->settings);
     runtime->settings = NULL;
     runtime->module_count = 0;
@@ -159,8 +207,7 @@ static weir_status open_chain(weir_runtime *runtime, const struct weir__loaded *
     if (!runtime->settings)
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for the configuration");
     for (uint32_t i = 0; i < count; i++) {
-        const struct weir_section section = {modules[i].module->name, modules[i].module->keys,
-                                             modules[i].module->key_count};
+        const struct weir_section section = weir__module_section(modules[i].module);
         *out_failed = i;
         runtime->settings[i] = take_section(runtime, &section);
         if (!runtime->settings[i])
@@ -171,8 +218,7 @@ static weir_status open_chain(weir_runtime *runtime, const struct weir__loaded *
         weir__chain_build(&runtime->chain, modules, count, &weir__delivery_ops, &weir__host);
     if (status < 0)
         return status;
-    return weir__chain_open(&runtime->chain, (const struct weir_setting *const *)runtime->settings,
-                            out_failed);
+    return weir__chain_open(&runtime->chain, runtime->settings, out_failed);
 }
 
 // Opens the chain with this backend and notes the outcome in the report. A
@@ -271,8 +317,9 @@ static weir_status free_runtime(weir_runtime *runtime)
 {
     weir_status status = close_chain(runtime);
     for (size_t i = 0; i < runtime->section_count; i++)
-        weir__release(runtime->section_settings[i]);
+        release_section(runtime->section_settings[i]);
     weir__release(runtime->section_settings);
+    weir__release(runtime->sections);
     weir__config_destroy(&runtime->config);
     weir__shared_finish(&runtime->shared);
     weir_load_report_destroy(&runtime->report);
@@ -296,12 +343,13 @@ static weir_status open_runtime(weir_runtime *runtime, const struct weir_open_pa
 
 weir_status weir_open(const struct weir_open_params *params, weir_runtime **out_runtime)
 {
+    struct weir_open_params known;
     static const struct weir_open_params defaults = {.struct_size = sizeof defaults};
     WEIR_REFUSE_FORK();
     WEIR_REQUIRE(NULL, out_runtime);
     *out_runtime = NULL;
     params = params ? params : &defaults;
-    WEIR_REQUIRE_PARAMS(params);
+    WEIR_READ_PARAMS(weir_open_params, params, &known);
     WEIR_REQUIRE(NULL, params->sections || params->section_count == 0);
     if (params->out_report)
         *params->out_report = NULL;
@@ -360,8 +408,8 @@ const struct weir_setting *weir_runtime_setting(const weir_runtime *runtime, con
         if (strcmp(table->name, section) != 0)
             continue;
         for (uint32_t k = 0; k < table->key_count; k++)
-            if (strcmp(table->keys[k].name, key) == 0)
-                return &runtime->section_settings[i][k];
+            if (strcmp(weir_key_at(table->keys, table->key_size, k)->name, key) == 0)
+                return runtime->section_settings[i][k];
     }
     return NULL;
 }

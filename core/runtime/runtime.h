@@ -13,10 +13,10 @@
 struct weir_runtime {
     struct weir__config *config;
     struct weir__chain chain;
-    struct weir_setting **settings; // [chain's modules], each one table
+    const struct weir_setting *const **settings; // [chain's modules], each one table
     uint32_t module_count;
-    const struct weir_section *sections; // the program's
-    struct weir_setting **section_settings;
+    struct weir_section *sections; // the program's
+    const struct weir_setting *const **section_settings;
     size_t section_count;
     weir_load_report *report;
     atomic_size_t open_devices;

@@ -7,9 +7,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/sized.h"
 #include "base/text.h"
 
-static _Thread_local struct weir_error last_error;
+// A program with newer headers reads, and copies, more than this library knows of.
+static _Thread_local WEIR_SIZED_CELL(struct weir_error, error, WEIR_SIZED_ROOM_LARGE) last_cell;
+#define last_error (last_cell.error)
 static _Thread_local char last_text[2048];
 
 // The number of labels in one message; more than four would be unreadable
@@ -173,19 +176,34 @@ void weir__report_broken(const char *file, int line, const char *object, const c
                     condition, second ? " or " : "", second ? second + 4 : "");
 }
 
-weir_status weir__error_set(const struct weir_error *error)
+weir_status weir__error_take(const struct weir_error *error, size_t size)
 {
     if (error != &last_error) {
-        last_error = *error;
+        weir_sized_write(&last_error, sizeof last_error, error, size);
         clean_all(&last_error);
     }
-    return error->status;
+    return last_error.status;
 }
 
-weir_status weir_error_set(const struct weir_error *error)
+weir_status weir__error_set(const struct weir_error *error)
+{
+    return weir__error_take(error, sizeof *error);
+}
+
+weir_status weir_error_set_sized(const struct weir_error *error, size_t size)
 {
     static const struct weir_error none;
-    return weir__error_set(error ? error : &none);
+    return error ? weir__error_take(error, size) : weir__error_set(&none);
+}
+
+bool weir__params_read(const char *function, const char *type, const void *params, void *known,
+                       size_t size)
+{
+    struct weir_sized_refusal refusal;
+    if (weir_sized_read(function, type, params, known, size, &refusal))
+        return true;
+    weir__report(WEIR_ERROR_INVALID, refusal.remedy, "%s", refusal.message);
+    return false;
 }
 
 void weir__error_place(const char *object, const char *file, int line)

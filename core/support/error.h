@@ -25,7 +25,10 @@ WEIR_COLD void weir__report_at(const char *file, int line, const char *object, w
 // Replaces the detail by a copy of `*error` and returns its status.
 WEIR_COLD weir_status weir__error_set(const struct weir_error *error);
 
-// Fills members of the detail that are still empty.
+// The same of one that has `size` bytes, which a module made with its own headers.
+WEIR_COLD weir_status weir__error_take(const struct weir_error *error, size_t size);
+
+// Adds what the detail does not hold yet.
 WEIR_COLD void weir__error_place(const char *object, const char *file, int line);
 
 // The length of the part of a function's name that the user wrote: the macro has no `_at`.
@@ -51,17 +54,17 @@ WEIR_COLD void weir__report_broken(const char *file, int line, const char *objec
                     WEIR_ERROR_INVALID);                                           \
     } while (0)
 
-// No version has a structure larger than this: such a size is invalid.
-#define WEIR_PARAMS_BYTES_MAX 4096
+// Reads the `size` bytes of params that this library knows, of the type of that name, into
+// `known`: <base/sized.h>. Returns false, with the detail set, for params that are refused.
+bool weir__params_read(const char *function, const char *type, const void *params, void *known,
+                       size_t size);
 
-// Refuses params whose size was not set. Larger ones come from newer headers.
-#define WEIR_REQUIRE_PARAMS(params)                                                              \
-    do {                                                                                         \
-        if ((params)->struct_size < sizeof *(params) ||                                          \
-            (params)->struct_size > WEIR_PARAMS_BYTES_MAX)                                       \
-            return weir__fail(WEIR_ERROR_INVALID, "start from = {.struct_size = sizeof params}", \
-                              "%s: struct_size is %zu, but must be %zu", __func__,               \
-                              (params)->struct_size, sizeof *(params));                          \
+// The same in a call, which it makes return; `params` points to `known` afterwards.
+#define WEIR_READ_PARAMS(type, params, known)                                            \
+    do {                                                                                 \
+        if (!weir__params_read(__func__, #type, (params), (known), sizeof(struct type))) \
+            return WEIR_ERROR_INVALID;                                                   \
+        (params) = (known);                                                              \
     } while (0)
 
 #endif

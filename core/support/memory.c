@@ -8,6 +8,8 @@
 
 #include <weir/runtime.h>
 
+#include "base/sized.h"
+
 static atomic_uint_fast64_t allocations;
 static atomic_uint_fast64_t driver_objects;
 
@@ -36,10 +38,12 @@ void weir__count_driver_object(void)
     atomic_fetch_add_explicit(&driver_objects, 1, memory_order_relaxed);
 }
 
-void weir_counters_read(struct weir_counters *out_counters)
+void weir_counters_read_sized(struct weir_counters *out_counters, size_t size)
 {
-    if (!out_counters)
-        return;
-    out_counters->allocations = atomic_load(&allocations);
-    out_counters->driver_objects = atomic_load(&driver_objects);
+    const struct weir_counters counters = {
+        .allocations = atomic_load(&allocations),
+        .driver_objects = atomic_load(&driver_objects),
+    };
+    if (out_counters)
+        weir_sized_write(out_counters, size, &counters, sizeof counters);
 }

@@ -91,12 +91,12 @@ def to_c(kernels):
             continue
         text += "static const struct weir_parameter parameters_%s[] = {\n" % kernel.name
         for p in kernel.parameters:
-            text += '    {"%s", "%s", WEIR_PARAMETER_%s, %du, WEIR_SCALAR_%s, %du},\n' % (
+            text += '    {sizeof(struct weir_parameter), "%s", "%s", WEIR_PARAMETER_%s, %du, WEIR_SCALAR_%s, %du},\n' % (
                 p.name, p.type_name, p.kind, p.writable, p.scalar, p.size)
         text += "};\n\n"
     text += "static const struct weir_kernel_signature kernels[] = {\n"
     for kernel in kernels:
-        text += '    {"%s", %s, %du, {%du, %du, %du}},\n' % (
+        text += '    {sizeof(struct weir_kernel_signature), "%s", %s, %du, {%du, %du, %du}},\n' % (
             (kernel.name, "parameters_" + kernel.name if kernel.parameters else "NULL",
              len(kernel.parameters)) + tuple(kernel.block))
     return text + "};\n"

@@ -153,8 +153,8 @@ def embed(arguments):
         if not data:
             fail("error: %s is empty" % path)
         parts.append(bytes_table("image_%d" % index, data))
-        images.append("    {%s, %s, image_%d, %d},\n" % (
-            FORMATS[kind], architecture, index, len(data)))
+        images.append("    {sizeof(struct weir_image), %s, \"%s\", image_%d, %d},\n" % (
+            FORMATS[kind], "sm_" + architecture if architecture != "0" else "", index, len(data)))
     parts.append("static const struct weir_image images[] = {\n%s};\n" % "".join(images))
     parts.append(signatures.to_c(kernels))
     parts.append(

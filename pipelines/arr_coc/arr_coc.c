@@ -242,6 +242,7 @@ static weir_status create_pipeline(weir_arr_coc *a, const struct weir_arr_coc_pa
         .label = "arr-coc",
         .stages = a->direct ? direct : stages,
         .stage_count = a->direct ? sizeof direct / sizeof *direct : sizeof stages / sizeof *stages,
+        .stage_size = sizeof(struct weir_pipeline_stage),
         .slot_count = params->slot_count,
         .slot_create = create_slot,
         .slot_destroy = destroy_slot,

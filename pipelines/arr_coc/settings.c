@@ -31,7 +31,13 @@ static const struct weir_key keys[] = {
      .help = "Larger images are refused; the largest image that is run sizes the slots."},
 };
 
-static const struct weir_section section = {"arr_coc", keys, sizeof keys / sizeof *keys};
+static const struct weir_section section = {
+    .struct_size = sizeof section,
+    .name = "arr_coc",
+    .keys = keys,
+    .key_count = sizeof keys / sizeof *keys,
+    .key_size = sizeof keys[0],
+};
 
 const struct weir_section *weir_arr_coc_section(void)
 {

@@ -37,7 +37,8 @@ void trace_fetch(struct trace_queue *queue)
             compact(queue);
         if (queue->times_head - queue->times_tail + TRACE_FETCH > queue->times_mask + 1)
             return; // the entries that are there must be written first
-        if (next->ops->queue_times(next, queue->object, batch, TRACE_FETCH, &count) < 0)
+        if (next->ops->queue_times(next, queue->object, batch, sizeof *batch, TRACE_FETCH, &count) <
+            0)
             return;
         for (size_t i = 0; i < count; i++)
             queue->times[queue->times_head++ & queue->times_mask] = batch[i];
@@ -49,7 +50,8 @@ void trace_fetch(struct trace_queue *queue)
 // Links before this one want times as well, and the backend gives each only once;
 // so they are kept for them until newer ones take their place.
 weir_status trace_queue_times(const struct weir_link *link, weir_queue *object,
-                              struct weir_operation_time *times, size_t capacity, size_t *out_count)
+                              struct weir_operation_time *times, size_t time_size, size_t capacity,
+                              size_t *out_count)
 {
     struct trace_queue *queue = trace_queue_of(link, object);
     *out_count = 0;
@@ -58,8 +60,9 @@ weir_status trace_queue_times(const struct weir_link *link, weir_queue *object,
         trace_fetch(queue);
     if (queue->times_head - queue->passed_on > queue->times_mask + 1)
         queue->passed_on = queue->times_head - queue->times_mask - 1;
-    while (queue->passed_on < queue->times_head && *out_count < capacity)
-        times[(*out_count)++] = queue->times[queue->passed_on++ & queue->times_mask];
+    for (; queue->passed_on < queue->times_head && *out_count < capacity; queue->passed_on++)
+        weir_write((char *)times + (*out_count)++ * time_size, time_size,
+                   &queue->times[queue->passed_on & queue->times_mask], sizeof *queue->times);
     pthread_mutex_unlock(&queue->lock);
     return WEIR_OK;
 }

@@ -137,13 +137,13 @@ static uint64_t power_of_two(uint64_t least)
     return power;
 }
 
-static weir_status open_file(struct trace *trace, const struct weir_setting *settings)
+static weir_status open_file(struct trace *trace, const struct weir_setting *const *settings)
 {
     const char *named = secure_getenv(WEIR_TRACE_FILE_VARIABLE);
     char message[512];
-    if (!trace_path_claim(named && *named ? named : settings[KEY_FILE].text, trace->path) ||
-        !trace_path_claim(settings[KEY_REPORT].text, trace->report_path) ||
-        !trace_path_claim(settings[KEY_HTML].text, trace->html_path) || !trace->path[0])
+    if (!trace_path_claim(named && *named ? named : settings[KEY_FILE]->text, trace->path) ||
+        !trace_path_claim(settings[KEY_REPORT]->text, trace->report_path) ||
+        !trace_path_claim(settings[KEY_HTML]->text, trace->html_path) || !trace->path[0])
         return weir_host_fail(trace->link->host, WEIR_ERROR_CONFIG,
                               "use names of fewer than 450 bytes, and one for `file`",
                               "a name of a file in [trace] is too long, or `file` has none");
@@ -164,7 +164,7 @@ static void release(struct trace *trace)
     free(trace);
 }
 
-static weir_status trace_open(struct weir_link *link, const struct weir_setting *settings,
+static weir_status trace_open(struct weir_link *link, const struct weir_setting *const *settings,
                               void **out_state)
 {
     struct trace *trace = calloc(1, sizeof *trace);
@@ -172,8 +172,8 @@ static weir_status trace_open(struct weir_link *link, const struct weir_setting 
         return weir_host_no_memory(link->host, "a trace");
     trace->link = link;
     trace->backend = last_link(link);
-    trace->ring_size = power_of_two((uint64_t)settings[KEY_BUFFER].integer);
-    trace->flush_ns = (uint64_t)settings[KEY_FLUSH].integer * 1000000u;
+    trace->ring_size = power_of_two((uint64_t)settings[KEY_BUFFER]->integer);
+    trace->flush_ns = (uint64_t)settings[KEY_FLUSH]->integer * 1000000u;
     pthread_mutex_init(&trace->lists, NULL);
     pthread_mutex_init(&trace->lock, NULL);
     weir_status status = WEIR_OK;
@@ -266,7 +266,9 @@ static const struct weir_module module_info = {
     .sanitizer = WEIR_MODULE_SANITIZER,
     .keys = keys,
     .key_count = KEY_COUNT,
+    .key_size = sizeof(struct weir_key),
     .slot_count = WEIR_MODULE_SLOT_COUNT,
+    .operation_kinds = WEIR_OPERATION_KINDS,
     .ops = &ops,
     .wants = WEIR_MODULE_WANTS_TIMES,
 };

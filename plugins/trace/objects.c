@@ -27,6 +27,7 @@ weir_status trace_device_create(const struct weir_link *link, weir_device *objec
     struct trace_device *device = calloc(1, sizeof *device);
     if (!device)
         return no_memory(link, "a device");
+    device->info.struct_size = sizeof device->info;
     trace->backend->ops->device_describe(trace->backend, setup->index, &device->info);
     snprintf(device->label, sizeof device->label, "%s", setup->label ? setup->label : "");
     device->object = object;
@@ -55,7 +56,8 @@ void trace_device_limits(const struct weir_link *link, weir_device *object,
 {
     struct trace *trace = trace_of(link);
     struct trace_device *device = trace_device_of(link, object);
-    device->limits = *limits;
+    device->limits.struct_size = sizeof device->limits;
+    WEIR_WRITE(&device->limits, limits);
     device->enlisted = true;
     pthread_mutex_lock(&trace->lists);
     device->index = trace->device_count++;

@@ -135,8 +135,9 @@ FILE *const trace_no_stdin = NULL;
 
 static _Thread_local struct weir_error last_error;
 
-weir_status weir_error_set(const struct weir_error *detail)
+weir_status weir_error_set_sized(const struct weir_error *detail, size_t size)
 {
+    (void)size; // the report's library is this module's
     last_error = detail ? *detail : (struct weir_error){.status = WEIR_OK};
     return last_error.status;
 }

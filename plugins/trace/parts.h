@@ -326,7 +326,7 @@ void trace_outputs_write(struct trace *trace);
 // queue's lock held, while the queue is there.
 void trace_fetch(struct trace_queue *queue);
 weir_status trace_queue_times(const struct weir_link *link, weir_queue *object,
-                              struct weir_operation_time *times, size_t capacity,
+                              struct weir_operation_time *times, size_t time_size, size_t capacity,
                               size_t *out_count);
 // Gives entries the times that are there. With `last`, nothing more will come.
 void trace_join(struct trace_queue *queue, bool last);

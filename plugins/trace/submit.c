@@ -159,10 +159,11 @@ static weir_status forward(const struct weir_link *link, weir_queue *object,
 static weir_status forward_call(const struct weir_link *link, weir_queue *object,
                                 const struct weir_operation *operation, struct trace_entry *entry)
 {
-    struct weir_operation wrapped = *operation;
-    wrapped.u.host_call.function = call;
-    wrapped.u.host_call.user = entry;
-    return forward(link, object, &wrapped);
+    struct weir_operation_room room;
+    struct weir_operation *wrapped = weir_operation_copy(&room, operation);
+    wrapped->u.host_call.function = call;
+    wrapped->u.host_call.user = entry;
+    return forward(link, object, wrapped);
 }
 
 // Records do nothing by themselves; their purpose shows in waits.

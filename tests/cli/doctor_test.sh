@@ -10,7 +10,7 @@ as_json()
 # Sound.
 expect_data 0 "$weir" doctor --config small.ini
 for part in "small.ini (--config)" "backend = opencl (small.ini:2)" "opencl is used" \
-    "null 0.1.0, a backend, ABI 1" "Portable Computing Language" "PoCL cache" \
+    "null 0.1.0, a backend, ABI 2" "Portable Computing Language" "PoCL cache" \
     "copy, kernel and copy back gave the right 1024 numbers" "events are timed" "all is well" \
     "POCL_CACHE_DIR=$POCL_CACHE_DIR"; do
     expect_contains "$output" "$part"

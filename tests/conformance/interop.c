@@ -79,7 +79,7 @@ CONFORM(Interop, HandlesOut)
     EXPECT_NOT_NULL(native_device.context);
     ASSERT_OK(weir_queue_get_native(queue, &native_queue));
     ASSERT_OK(weir_queue_get_native(other, &native_other));
-    EXPECT_INT_EQ(native_queue.api, native_device.api);
+    EXPECT_STR_EQ(native_queue.api, native_device.api);
     EXPECT_PTR_EQ(native_queue.context, native_device.context);
     EXPECT_NOT_NULL(native_queue.queue);
     EXPECT_PTR_NE(native_queue.queue, native_other.queue);
@@ -445,7 +445,7 @@ CONFORM(Interop, WrapRefusals)
     EXPECT_INVALID(weir_queue_wrap(f->device, NULL, &queue), "params");
     EXPECT_INVALID(weir_queue_wrap(f->device, &params, NULL), "out_queue");
     EXPECT_INVALID(weir_queue_wrap(f->device, &params, &queue), "native is NULL");
-    if (native_device.api == WEIR_NATIVE_CUDA) {
+    if (weir_native_is(native_device.api, WEIR_NATIVE_CUDA)) {
         params.native = (void *)(uintptr_t)2; // CU_STREAM_PER_THREAD
         EXPECT_INVALID(weir_queue_wrap(f->device, &params, &queue), "per-thread");
         return;
@@ -499,7 +499,8 @@ CONFORM(Interop, OfAnotherContext)
     if (!same) {
         EXPECT_INVALID(weir_queue_wrap(f->device, &wrap_params, &wrapped), "another context");
         EXPECT_INVALID(weir_buffer_adopt(f->device, &adopt_params, &adopted),
-                       here.api == WEIR_NATIVE_CUDA ? "is on CUDA device" : "another context");
+                       weir_native_is(here.api, WEIR_NATIVE_CUDA) ? "is on CUDA device"
+                                                                  : "another context");
         EXPECT_NULL(wrapped);
         EXPECT_NULL(adopted);
     }
@@ -594,7 +595,8 @@ CONFORM(Interop, AdoptRefusals)
     params.native = native_create_memory(f->device, SIZE, true);
     ASSERT_TRUE(params.native != 0);
     EXPECT_INVALID(weir_buffer_adopt(f->device, &params, &buffer),
-                   native.api == WEIR_NATIVE_CUDA ? "no device memory" : "read and write");
+                   weir_native_is(native.api, WEIR_NATIVE_CUDA) ? "no device memory"
+                                                                : "read and write");
     native_destroy_memory(f->device, params.native);
     weir_buffer_destroy(&owner);
 }
@@ -605,7 +607,7 @@ CONFORM(Interop, AdoptedObjectIsRetained)
     CONFORM_NEEDS_NATIVE(f);
     struct weir_native_device native;
     ASSERT_OK(weir_device_get_native(f->device, &native));
-    if (native.api != WEIR_NATIVE_OPENCL)
+    if (!weir_native_is(native.api, WEIR_NATIVE_OPENCL))
         CONFORM_SKIP("memory has no references here");
     weir_queue *queue = conform_queue(f, "q");
     const struct weir_adopt_params params = {.struct_size = sizeof params,

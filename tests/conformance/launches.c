@@ -556,18 +556,31 @@ static void expect_null_refused(struct fixture *f, const struct weir_bundle *bun
 // A count with no array, and entries that lack what modules read.
 CONFORM(Program, BundlesWithHoles)
 {
-    static const struct weir_image no_data[] = {{WEIR_IMAGE_OPENCL_C, 0, NULL, 3}};
-    static const struct weir_parameter no_type[] = {{.name = "out", .kind = WEIR_PARAMETER_BUFFER}};
-    static const struct weir_kernel_signature no_name[] = {{.parameter_count = 0}};
+    static const struct weir_image no_data[] = {
+        {sizeof(struct weir_image), WEIR_IMAGE_OPENCL_C, "", NULL, 3}};
+    static const struct weir_image no_target[] = {
+        {sizeof(struct weir_image), WEIR_IMAGE_OPENCL_C, NULL, "", 0}};
+    static const struct weir_image no_size[] = {{0, WEIR_IMAGE_OPENCL_C, "", "", 0}};
+    static const struct weir_parameter no_type[] = {
+        {.struct_size = sizeof no_type[0], .name = "out", .kind = WEIR_PARAMETER_BUFFER}};
+    static const struct weir_parameter odd[] = {
+        {.struct_size = sizeof odd[0], .name = "out", .type_name = "image2d_t", .kind = 4}};
+    static const struct weir_kernel_signature no_name[] = {{.struct_size = sizeof no_name[0]}};
     static const struct weir_kernel_signature no_parameters[] = {
-        {.name = "k", .parameter_count = 2}};
+        {.struct_size = sizeof no_parameters[0], .name = "k", .parameter_count = 2}};
     static const struct weir_kernel_signature half[] = {
-        {.name = "k", .parameters = no_type, .parameter_count = 1}};
+        {.struct_size = sizeof half[0], .name = "k", .parameters = no_type, .parameter_count = 1}};
+    static const struct weir_kernel_signature newer[] = {
+        {.struct_size = sizeof newer[0], .name = "k", .parameters = odd, .parameter_count = 1}};
     struct weir_bundle bundle = {.struct_size = sizeof bundle, .name = "holes", .image_count = 1};
 
     expect_null_refused(f, &bundle, "bundle: `images` is NULL");
     bundle.images = no_data;
     expect_null_refused(f, &bundle, "image 0: `data` is NULL");
+    bundle.images = no_target;
+    expect_null_refused(f, &bundle, "image 0: `target` is NULL");
+    bundle.images = no_size;
+    expect_null_refused(f, &bundle, "an element of `images` has 0 bytes");
     bundle.image_count = 0;
     bundle.kernel_count = 1;
     expect_null_refused(f, &bundle, "bundle: `kernels` is NULL");
@@ -577,6 +590,8 @@ CONFORM(Program, BundlesWithHoles)
     expect_null_refused(f, &bundle, "kernel 0: `parameters` is NULL");
     bundle.kernels = half;
     expect_null_refused(f, &bundle, "kernel 0, parameter 0: `type_name` is NULL");
+    bundle.kernels = newer;
+    expect_null_refused(f, &bundle, "'out' is of kind 4");
 }
 
 CONFORM(Program, Refusals)
@@ -618,13 +633,13 @@ CONFORM(Program, KernelByName)
 
     EXPECT_STR_EQ(signature->name, "vector_add");
     ASSERT_UINT_EQ(signature->parameter_count, 4);
-    EXPECT_STR_EQ(signature->parameters[0].name, "a");
-    EXPECT_INT_EQ(signature->parameters[0].kind, WEIR_PARAMETER_BUFFER);
-    EXPECT_UINT_EQ(signature->parameters[0].writable, 0);
-    EXPECT_UINT_EQ(signature->parameters[2].writable, 1);
-    EXPECT_INT_EQ(signature->parameters[3].kind, WEIR_PARAMETER_VALUE);
-    EXPECT_INT_EQ(signature->parameters[3].scalar, WEIR_SCALAR_U32);
-    EXPECT_UINT_EQ(signature->parameters[3].size, 4);
+    EXPECT_STR_EQ(weir_signature_parameter(signature, 0)->name, "a");
+    EXPECT_INT_EQ(weir_signature_parameter(signature, 0)->kind, WEIR_PARAMETER_BUFFER);
+    EXPECT_UINT_EQ(weir_signature_parameter(signature, 0)->writable, 0);
+    EXPECT_UINT_EQ(weir_signature_parameter(signature, 2)->writable, 1);
+    EXPECT_INT_EQ(weir_signature_parameter(signature, 3)->kind, WEIR_PARAMETER_VALUE);
+    EXPECT_INT_EQ(weir_signature_parameter(signature, 3)->scalar, WEIR_SCALAR_U32);
+    EXPECT_UINT_EQ(weir_signature_parameter(signature, 3)->size, 4);
     EXPECT_UINT_GT(info->max_block_items, 0);
     EXPECT_UINT_LE(info->max_block_items, f->limits->max_block_items);
     EXPECT_UINT_GT(info->preferred_block_items, 0);
@@ -667,8 +682,8 @@ CONFORM(Program, SourceAtRunTime)
     ASSERT_OK(weir_kernel_create(program, "twice", &kernel));
     const struct weir_kernel_signature *signature = weir_kernel_get_signature(kernel);
     ASSERT_UINT_EQ(signature->parameter_count, 3);
-    EXPECT_UINT_EQ(signature->parameters[0].writable, 0);
-    EXPECT_UINT_EQ(signature->parameters[1].writable, 1);
+    EXPECT_UINT_EQ(weir_signature_parameter(signature, 0)->writable, 0);
+    EXPECT_UINT_EQ(weir_signature_parameter(signature, 1)->writable, 1);
     for (uint32_t i = 0; i < 16; i++)
         values[i] = i;
     ASSERT_OK(weir_upload(queue, a, 0, values, 64));

@@ -17,18 +17,19 @@ static void *open_driver(const char *name)
 }
 
 // Looked up here, because the two symbol tables are private to the backends.
-static void (*find(weir_native_api api, const char *name, int version))(void)
+static void (*find(const char *api, const char *name, int version))(void)
 {
     typedef CUresult (*get_address_function)(const char *, void **, int, cuuint64_t,
                                              CUdriverProcAddressQueryResult *);
     get_address_function get_address;
     void (*function)(void) = NULL;
     void *address = NULL;
-    void *driver = open_driver(api == WEIR_NATIVE_CUDA ? "libcuda.so.1" : "libOpenCL.so.1");
+    void *driver =
+        open_driver(weir_native_is(api, WEIR_NATIVE_CUDA) ? "libcuda.so.1" : "libOpenCL.so.1");
 
     if (!driver)
         return NULL;
-    if (api == WEIR_NATIVE_CUDA) {
+    if (weir_native_is(api, WEIR_NATIVE_CUDA)) {
         void *getter = dlsym(driver, "cuGetProcAddress_v2");
         memcpy(&get_address, &getter, sizeof getter);
         if (!getter || get_address(name, &address, version, 0, NULL) != CUDA_SUCCESS)
@@ -80,8 +81,8 @@ weir_status native_fill(const struct weir_native_queue *native, void *user)
 {
     struct native_fill *fill = user;
     fill->calls++;
-    bool done =
-        native->api == WEIR_NATIVE_CUDA ? fill_cuda(native, fill) : fill_opencl(native, fill);
+    bool done = weir_native_is(native->api, WEIR_NATIVE_CUDA) ? fill_cuda(native, fill)
+                                                              : fill_opencl(native, fill);
     return done ? WEIR_OK : WEIR_ERROR_DEVICE;
 }
 
@@ -117,7 +118,7 @@ void *native_create_queue(weir_device *device, bool out_of_order)
 {
     const struct weir_native_device native = native_of(device);
     cl_int code = CL_SUCCESS;
-    if (native.api == WEIR_NATIVE_CUDA)
+    if (weir_native_is(native.api, WEIR_NATIVE_CUDA))
         return create_stream(&native);
     FIND(WEIR_NATIVE_OPENCL, 0, cl_command_queue, clCreateCommandQueue,
          (cl_context, cl_device_id, cl_command_queue_properties, cl_int *));
@@ -131,7 +132,7 @@ void *native_create_queue(weir_device *device, bool out_of_order)
 void native_finish_queue(weir_device *device, void *queue)
 {
     const struct weir_native_device native = native_of(device);
-    if (native.api == WEIR_NATIVE_CUDA) {
+    if (weir_native_is(native.api, WEIR_NATIVE_CUDA)) {
         FIND(WEIR_NATIVE_CUDA, 2000, CUresult, cuStreamSynchronize, (CUstream));
         set_context(native.context);
         EXPECT_INT_EQ(cuStreamSynchronize(queue), CUDA_SUCCESS);
@@ -145,7 +146,7 @@ void native_finish_queue(weir_device *device, void *queue)
 void native_destroy_queue(weir_device *device, void *queue)
 {
     const struct weir_native_device native = native_of(device);
-    if (native.api == WEIR_NATIVE_CUDA) {
+    if (weir_native_is(native.api, WEIR_NATIVE_CUDA)) {
         FIND(WEIR_NATIVE_CUDA, 4000, CUresult, cuStreamDestroy, (CUstream));
         set_context(native.context);
         EXPECT_INT_EQ(cuStreamDestroy(queue), CUDA_SUCCESS);
@@ -161,7 +162,7 @@ uint64_t native_create_memory(weir_device *device, size_t size, bool read_only)
 {
     const struct weir_native_device native = native_of(device);
     cl_int code = CL_SUCCESS;
-    if (native.api == WEIR_NATIVE_CUDA) {
+    if (weir_native_is(native.api, WEIR_NATIVE_CUDA)) {
         FIND(WEIR_NATIVE_CUDA, 2020, CUresult, cuMemHostAlloc, (void **, size_t, unsigned));
         void *pointer = NULL;
         set_context(native.context);
@@ -179,7 +180,7 @@ uint64_t native_create_memory(weir_device *device, size_t size, bool read_only)
 void native_destroy_memory(weir_device *device, uint64_t memory)
 {
     const struct weir_native_device native = native_of(device);
-    if (native.api == WEIR_NATIVE_CUDA) {
+    if (weir_native_is(native.api, WEIR_NATIVE_CUDA)) {
         FIND(WEIR_NATIVE_CUDA, 2000, CUresult, cuMemFreeHost, (void *));
         set_context(native.context);
         EXPECT_INT_EQ(cuMemFreeHost((void *)(uintptr_t)memory), CUDA_SUCCESS);

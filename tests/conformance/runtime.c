@@ -88,11 +88,12 @@ CONFORM(Runtime, SectionsOfTheProgram)
     static const struct weir_key keys[] = {
         {.name = "frames", .type = WEIR_KEY_INTEGER, .fallback = "3", .minimum = 1, .maximum = 9},
     };
-    static const struct weir_section section = {"mine", keys, 1};
+    static const struct weir_section section = {sizeof section, "mine", keys, 1, sizeof *keys};
+    static const struct weir_section *const sections[] = {&section};
     struct weir_open_params params = {.struct_size = sizeof params,
                                       .config_path = "test.ini",
                                       .config_text = "[mine]\nframes = 7\n",
-                                      .sections = &section,
+                                      .sections = sections,
                                       .section_count = 1};
     weir_runtime *runtime;
 
@@ -288,7 +289,7 @@ CONFORM(Queue, LabelsAndParams)
     EXPECT_INVALID(weir_queue_create(NULL, &params, &queue), "device");
     EXPECT_NULL(queue);
     EXPECT_INVALID(weir_queue_create(f->device, &params, NULL), "out_queue");
-    static const size_t sizes[] = {0, sizeof params - 1, SIZE_MAX};
+    static const size_t sizes[] = {0, sizeof params.struct_size - 1, 4097, SIZE_MAX};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         params.struct_size = sizes[i];
         EXPECT_INVALID(weir_queue_create(f->device, &params, &queue), "struct_size");

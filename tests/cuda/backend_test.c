@@ -609,16 +609,18 @@ WEIR_TEST(CudaImages, AreChosenByArchitecture)
     ASSERT_TRUE(rig_start(&rig));
     // Only one of each is a valid image, so a wrong choice is refused.
     const struct weir_image cubins[] = {
-        {WEIR_IMAGE_OPENCL_C, 0, "nothing", 7}, {WEIR_IMAGE_CUBIN, 80, "nothing", 7},
-        {WEIR_IMAGE_PTX, 90, "nothing", 7},     {WEIR_IMAGE_CUBIN, 90, good.data, good.size},
-        {WEIR_IMAGE_CUBIN, 100, "nothing", 7},
+        {sizeof(struct weir_image), WEIR_IMAGE_OPENCL_C, "", "nothing", 7},
+        {sizeof(struct weir_image), WEIR_IMAGE_CUBIN, "sm_80", "nothing", 7},
+        {sizeof(struct weir_image), WEIR_IMAGE_PTX, "sm_90", "nothing", 7},
+        {sizeof(struct weir_image), WEIR_IMAGE_CUBIN, "sm_90", good.data, good.size},
+        {sizeof(struct weir_image), WEIR_IMAGE_CUBIN, "sm_100", "nothing", 7},
     };
     EXPECT_OK(try_images(&rig, cubins, 5));
     const struct weir_image texts[] = {
-        {WEIR_IMAGE_CUBIN, 80, "nothing", 7},
-        {WEIR_IMAGE_PTX, 75, "nothing", 7},
-        {WEIR_IMAGE_PTX, 86, good.data, good.size},
-        {WEIR_IMAGE_PTX, 120, "nothing", 7},
+        {sizeof(struct weir_image), WEIR_IMAGE_CUBIN, "sm_80", "nothing", 7},
+        {sizeof(struct weir_image), WEIR_IMAGE_PTX, "sm_75", "nothing", 7},
+        {sizeof(struct weir_image), WEIR_IMAGE_PTX, "sm_86", good.data, good.size},
+        {sizeof(struct weir_image), WEIR_IMAGE_PTX, "sm_120", "nothing", 7},
     };
     EXPECT_OK(try_images(&rig, texts, 4));
     rig_finish(&rig);
@@ -626,12 +628,17 @@ WEIR_TEST(CudaImages, AreChosenByArchitecture)
 
 WEIR_TEST(CudaImages, ThatDoNotFitAreNamed)
 {
-    const struct weir_image foreign[] = {{WEIR_IMAGE_CUBIN, 80, "x", 1},
-                                         {WEIR_IMAGE_PTX, 100, "x", 1}};
-    const struct weir_image none = {WEIR_IMAGE_OPENCL_C, 0, "x", 1};
-    const struct weir_image broken = {WEIR_IMAGE_CUBIN, 90, "nothing", 7};
-    const struct weir_image lacking = {WEIR_IMAGE_CUBIN, 90, "fake: vector_add scale", 22};
-    const struct weir_image tomorrow = {WEIR_IMAGE_PTX, 90, "// x\n.version 10.1\n", 19};
+    const struct weir_image foreign[] = {{sizeof(struct weir_image), WEIR_IMAGE_CUBIN, "sm_80", "x",
+                                          1},
+                                         {sizeof(struct weir_image), WEIR_IMAGE_PTX, "sm_100", "x",
+                                          1}};
+    const struct weir_image none = {sizeof(struct weir_image), WEIR_IMAGE_OPENCL_C, "", "x", 1};
+    const struct weir_image broken = {sizeof(struct weir_image), WEIR_IMAGE_CUBIN, "sm_90",
+                                      "nothing", 7};
+    const struct weir_image lacking = {sizeof(struct weir_image), WEIR_IMAGE_CUBIN, "sm_90",
+                                       "fake: vector_add scale", 22};
+    const struct weir_image tomorrow = {sizeof(struct weir_image), WEIR_IMAGE_PTX, "sm_90",
+                                        "// x\n.version 10.1\n", 19};
     struct rig rig;
     ASSERT_TRUE(rig_start(&rig));
     EXPECT_INT_EQ(try_images(&rig, foreign, 2), WEIR_ERROR_UNSUPPORTED);

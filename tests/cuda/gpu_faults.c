@@ -73,7 +73,7 @@ static uint32_t foreign_images(const struct bench *bench, struct weir_image *ima
         struct weir_bundle alone = conformance_kernels;
         alone.images = &conformance_kernels.images[i];
         alone.image_count = 1;
-        if (alone.images->format == WEIR_IMAGE_CUBIN && try_bundle(bench, &alone) < 0)
+        if (weir_image_is(alone.images, WEIR_IMAGE_CUBIN) && try_bundle(bench, &alone) < 0)
             images[count++] = *alone.images;
     }
     return count;
@@ -95,7 +95,9 @@ static void check_foreign_images(const struct bench *bench)
     // it.
     const struct weir_device_info *info = weir_device_get_info(bench->device);
     for (uint32_t architecture = 75; architecture < 130; architecture++) {
-        images[0].architecture = architecture;
+        char target[16];
+        snprintf(target, sizeof target, "sm_%u", (unsigned)architecture);
+        images[0].target = target;
         bundle.image_count = 1;
         if (try_bundle(bench, &bundle) < 0 && says("does not take the cubin", info->name)) {
             check(true, "an image under a wrong name is refused: %s", weir_last_error_text());

@@ -31,8 +31,8 @@ static const void *first_cubin(unsigned architecture)
 {
     for (uint32_t i = 0; i < conformance_kernels.image_count; i++) {
         const struct weir_image *image = &conformance_kernels.images[i];
-        if (image->format == WEIR_IMAGE_CUBIN && image->architecture / 10 == architecture / 10 &&
-            image->architecture <= architecture)
+        if (weir_image_is(image, WEIR_IMAGE_CUBIN) &&
+            weir_image_sm(image) / 10 == architecture / 10 && weir_image_sm(image) <= architecture)
             return image->data;
     }
     return NULL;

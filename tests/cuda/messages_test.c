@@ -74,7 +74,8 @@ static weir_status create_program(struct rig *rig, const struct weir_bundle *bun
 static void have_a_driver_of_12_4(void)
 {
     static const char text[] = "//\n.version 9.0\n.target sm_75\n";
-    const struct weir_image image = {WEIR_IMAGE_PTX, 75, text, sizeof text - 1};
+    const struct weir_image image = {sizeof(struct weir_image), WEIR_IMAGE_PTX, "sm_75", text,
+                                     sizeof text - 1};
     const struct weir_bundle bundle = rig_bundle(&image, 1);
     struct rig rig;
     setenv("WEIR_TEST_CUDA_VERSION", "12040", 1);

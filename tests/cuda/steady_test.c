@@ -165,6 +165,7 @@ WEIR_TEST(CudaSteady, APipelineMakesNothingButItsWork)
         .label = "steady",
         .stages = stages,
         .stage_count = 3,
+        .stage_size = sizeof(struct weir_pipeline_stage),
         .slot_count = SLOTS,
         .slot_create = create_slot,
         .slot_destroy = destroy_slot,

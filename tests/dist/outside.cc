@@ -7,12 +7,14 @@
 #include <weir/weir.h>
 
 static const weir_parameter parameters[] = {
-    {"out", "float *", WEIR_PARAMETER_BUFFER, 1, WEIR_SCALAR_OTHER, 0},
-    {"factor", "float", WEIR_PARAMETER_VALUE, 0, WEIR_SCALAR_F32, 4},
+    {sizeof(weir_parameter), "out", "float *", WEIR_PARAMETER_BUFFER, 1, WEIR_SCALAR_OTHER, 0},
+    {sizeof(weir_parameter), "factor", "float", WEIR_PARAMETER_VALUE, 0, WEIR_SCALAR_F32, 4},
 };
-static const weir_kernel_signature kernels[] = {{"scale", parameters, 2, {0, 0, 0}}};
+static const weir_kernel_signature kernels[] = {
+    {sizeof(weir_kernel_signature), "scale", parameters, 2, {0, 0, 0}}};
 static const char source[] = "__kernel void scale(__global float *out, float factor) {}";
-static const weir_image images[] = {{WEIR_IMAGE_OPENCL_C, 0, source, sizeof source - 1}};
+static const weir_image images[] = {
+    {sizeof(weir_image), WEIR_IMAGE_OPENCL_C, "", source, sizeof source - 1}};
 static const weir_bundle bundle = {sizeof bundle, "outside", kernels, 1, images, 1};
 
 static void check(weir_status status)

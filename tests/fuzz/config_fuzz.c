@@ -29,7 +29,7 @@ enum {
     ALL_KEYS = WEIR__CONFIG_WEIR_KEYS + MADE_KEYS
 };
 
-static const struct weir_section made = {"made", keys, MADE_KEYS};
+static const struct weir_section made = {sizeof made, "made", keys, MADE_KEYS, sizeof *keys};
 static const char *const known[] = {"weir", "made", "empty"};
 
 static size_t accepted;

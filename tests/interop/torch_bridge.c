@@ -93,7 +93,8 @@ WEIR_API uint64_t bridge_stream(weir_queue *queue);
 uint64_t bridge_stream(weir_queue *queue)
 {
     struct weir_native_queue native;
-    return weir_queue_get_native(queue, &native) == WEIR_OK && native.api == WEIR_NATIVE_CUDA
+    return weir_queue_get_native(queue, &native) == WEIR_OK &&
+                   weir_native_is(native.api, WEIR_NATIVE_CUDA)
                ? (uint64_t)(uintptr_t)native.queue
                : 0;
 }

@@ -12,8 +12,10 @@ static void keep_message(weir_log_level level, const char *source, const char *m
     snprintf(state.message, sizeof state.message, "%s", message);
 }
 
-static weir_status keep_error(const struct weir_error *detail)
+static weir_status keep_error(const struct weir_error *detail, size_t size)
 {
+    if (size != sizeof state.error)
+        abort();
     state.error = *detail;
     state.error_count++;
     return detail->status;

@@ -8,8 +8,9 @@
 
 static struct weir_error last;
 
-static weir_status keep_error(const struct weir_error *detail)
+static weir_status keep_error(const struct weir_error *detail, size_t size)
 {
+    EXPECT_SIZE_EQ(size, sizeof last);
     last = *detail;
     return detail->status;
 }

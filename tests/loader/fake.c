@@ -24,6 +24,9 @@
 #ifndef FAKE_SLOTS
 #define FAKE_SLOTS WEIR_MODULE_SLOT_COUNT
 #endif
+#ifndef FAKE_KINDS
+#define FAKE_KINDS WEIR_OPERATION_KINDS
+#endif
 #ifndef FAKE_REFUSES
 #define FAKE_REFUSES 0
 #endif
@@ -43,7 +46,7 @@ static void never(void)
 void weir_fake_absent_function(void);
 #endif
 
-static weir_status fake_open(struct weir_link *link, const struct weir_setting *settings,
+static weir_status fake_open(struct weir_link *link, const struct weir_setting *const *settings,
                              void **out_state)
 {
     (void)settings;
@@ -52,11 +55,12 @@ static weir_status fake_open(struct weir_link *link, const struct weir_setting *
     weir_fake_absent_function();
 #endif
 #ifdef FAKE_FAILS
-    return link->host->error(&(struct weir_error){
+    const struct weir_error error = {
         .status = WEIR_ERROR_MODULE,
         .message = "libabsent.so.1: cannot open shared object file",
         .remedy = "install the package libabsent1",
-    });
+    };
+    return link->host->error(&error, sizeof error);
 #else
     (void)link;
     return WEIR_OK;
@@ -88,7 +92,9 @@ static const struct weir_module module = {
     .sanitizer = FAKE_SANITIZER,
     .keys = keys,
     .key_count = sizeof keys / sizeof keys[0],
+    .key_size = sizeof keys[0],
     .slot_count = FAKE_SLOTS,
+    .operation_kinds = FAKE_KINDS,
     .ops = &ops,
 };
 

@@ -15,7 +15,7 @@
 
 static const struct weir_host host = {
     .struct_size = sizeof host,
-    .error = weir__error_set,
+    .error = weir__error_take,
     .allocate = weir__allocate,
     .release = weir__release,
     .count_driver_object = weir__count_driver_object,
@@ -141,13 +141,13 @@ WEIR_TEST(Loader, NewerModuleHasMoreSlots)
 WEIR_TEST(Loader, RefusesNewerAbi)
 {
     expect_refused("too-new", WEIR_MODULE_BACKEND,
-                   "is of module ABI 2, and this library knows ABI 1 to 1", "newer Weir");
+                   "is of module ABI 3, and this library knows ABI 2 to 2", "newer Weir");
 }
 
 WEIR_TEST(Loader, RefusesOlderAbi)
 {
     expect_refused("too-old", WEIR_MODULE_BACKEND,
-                   "is of module ABI 0, and this library knows ABI 1 to 1", "rebuild the module");
+                   "is of module ABI 0, and this library knows ABI 2 to 2", "rebuild the module");
 }
 
 WEIR_TEST(Loader, ReportsTheAbiSeen)
@@ -156,8 +156,8 @@ WEIR_TEST(Loader, ReportsTheAbiSeen)
     weir_load_report *report = weir__load_report_create();
 
     EXPECT_INT_EQ(load("too-new", WEIR_MODULE_BACKEND, report, &loaded), WEIR_ERROR_MODULE);
-    EXPECT_UINT_EQ(weir_load_report_entry(report, 0)->abi_seen, 2);
-    EXPECT_CONTAINS(weir_load_report_text(report), "module ABI 2, this library's is 1");
+    EXPECT_UINT_EQ(weir_load_report_entry(report, 0)->abi_seen, 3);
+    EXPECT_CONTAINS(weir_load_report_text(report), "module ABI 3, this library's is 2");
     weir_load_report_destroy(&report);
 }
 
@@ -175,7 +175,7 @@ WEIR_TEST(Loader, RefusesMissingSymbol)
 WEIR_TEST(Loader, RefusesNullFromQuery)
 {
     expect_refused("refuses", WEIR_MODULE_BACKEND,
-                   "does not want to work with a library of module ABI 1", "another Weir");
+                   "does not want to work with a library of module ABI 2", "another Weir");
 }
 
 WEIR_TEST(Loader, RefusesUnresolvedSymbol)
@@ -382,34 +382,32 @@ WEIR_TEST(Loader, DefaultDirectories)
     weir_load_report_destroy(&report);
 }
 
-static weir_status keys_of(const char *name, const struct weir_key **out_keys, uint32_t *out_count)
+static weir_status keys_of(const char *name, struct weir_section *out_section)
 {
-    return weir__loader_keys(name, weir_test_runfile("tests/loader"), &host, out_keys, out_count);
+    return weir__loader_keys(name, weir_test_runfile("tests/loader"), &host, out_section);
 }
 
 // The fake's open would fail; it is not called.
 WEIR_TEST(Loader, ReadsKeysWithoutOpening)
 {
-    const struct weir_key *keys;
-    uint32_t count;
+    struct weir_section section;
 
-    ASSERT_INT_EQ(keys_of("broken", &keys, &count), WEIR_OK);
-    ASSERT_UINT_EQ(count, 1);
-    EXPECT_STR_EQ(keys[0].name, "depth");
-    ASSERT_INT_EQ(keys_of("short", &keys, &count), WEIR_OK);
+    ASSERT_INT_EQ(keys_of("broken", &section), WEIR_OK);
+    ASSERT_UINT_EQ(section.key_count, 1);
+    EXPECT_STR_EQ(weir_key_at(section.keys, section.key_size, 0)->name, "depth");
+    ASSERT_INT_EQ(keys_of("short", &section), WEIR_OK);
 }
 
 WEIR_TEST(Loader, KeysOfNobodyAreNotFoundQuietly)
 {
-    const struct weir_key *keys = (const struct weir_key *)&host;
-    uint32_t count = 7;
+    struct weir_section section = {.keys = (const struct weir_key *)&host, .key_count = 7};
 
     (void)weir__fail(WEIR_ERROR_IO, NULL, "something else");
-    EXPECT_INT_EQ(keys_of("pipeline", &keys, &count), WEIR_ERROR_NOT_FOUND);
-    EXPECT_NULL(keys);
-    EXPECT_UINT_EQ(count, 0);
-    EXPECT_INT_EQ(keys_of("No Module", &keys, &count), WEIR_ERROR_NOT_FOUND);
+    EXPECT_INT_EQ(keys_of("pipeline", &section), WEIR_ERROR_NOT_FOUND);
+    EXPECT_NULL(section.keys);
+    EXPECT_UINT_EQ(section.key_count, 0);
+    EXPECT_INT_EQ(keys_of("No Module", &section), WEIR_ERROR_NOT_FOUND);
     EXPECT_STR_EQ(weir_last_error()->message, "something else");
-    EXPECT_INT_EQ(keys_of("too-old", &keys, &count), WEIR_ERROR_MODULE);
+    EXPECT_INT_EQ(keys_of("too-old", &section), WEIR_ERROR_MODULE);
     EXPECT_CONTAINS(weir_last_error()->message, "module ABI 0");
 }

@@ -48,7 +48,9 @@ static void sample_init(struct sample *sample)
                 .version = "1",
                 .sanitizer = WEIR_MODULE_SANITIZER,
                 .key_count = 4,
+                .key_size = sizeof sample->keys[0],
                 .slot_count = WEIR_MODULE_SLOT_COUNT,
+                .operation_kinds = WEIR_OPERATION_KINDS,
             },
     };
     sample->module.keys = sample->keys;
@@ -95,17 +97,22 @@ WEIR_TEST(ModuleCheck, AcceptsTheSample)
 }
 
 // Members that an older header does not have are not read.
-WEIR_TEST(ModuleCheck, WantsOnlyWhatTheHeaderHolds)
+WEIR_TEST(ModuleCheck, ReadsOnlyWhatTheHeaderHolds)
 {
+    static const char *const about[] = {"summary", "a sample", NULL};
     struct sample sample;
+    struct weir_module read;
 
     sample_init(&sample);
-    EXPECT_UINT_EQ(weir__module_wants(&sample.module), 0);
     sample.module.wants = WEIR_MODULE_WANTS_TIMES;
-    EXPECT_UINT_EQ(weir__module_wants(&sample.module), WEIR_MODULE_WANTS_TIMES);
-    sample.module.struct_size = offsetof(struct weir_module, wants);
-    expect_sound(&sample, 0);
-    EXPECT_UINT_EQ(weir__module_wants(&sample.module), 0);
+    sample.module.about = about;
+    weir__module_read(&sample.module, &read);
+    EXPECT_UINT_EQ(read.wants, WEIR_MODULE_WANTS_TIMES);
+    EXPECT_PTR_EQ(read.about, about);
+    sample.module.struct_size = offsetof(struct weir_module, about);
+    weir__module_read(&sample.module, &read);
+    EXPECT_UINT_EQ(read.wants, WEIR_MODULE_WANTS_TIMES);
+    EXPECT_NULL(read.about);
 }
 
 // The slots in their order; NULL for those that a backend may leave unset.
@@ -150,6 +157,11 @@ static const char *const slot_names[] = {
 };
 _Static_assert(sizeof slot_names / sizeof slot_names[0] == WEIR_MODULE_SLOT_COUNT,
                "every slot has a line");
+
+WEIR_TEST(ModuleCheck, KnowsEverySlotByName)
+{
+    EXPECT_SIZE_EQ(weir__module_slots_checked(), WEIR_MODULE_SLOT_COUNT);
+}
 
 WEIR_TEST(ModuleCheck, EverySlotMissingInTurn)
 {
@@ -242,8 +254,11 @@ WEIR_TEST(ModuleCheck, Identity)
     sample.module.kind = 0;
     expect_reason(&sample, "kind 0");
     sample_init(&sample);
-    sample.module.struct_size = offsetof(struct weir_module, wants) - 1;
+    sample.module.struct_size = sizeof sample.module - 1;
     expect_reason(&sample, "bytes");
+    sample_init(&sample);
+    sample.module.operation_kinds = 0;
+    expect_reason(&sample, "kind 0");
 }
 
 WEIR_TEST(ModuleCheck, KeyTable)
@@ -253,6 +268,9 @@ WEIR_TEST(ModuleCheck, KeyTable)
     sample_init(&sample);
     sample.module.keys = NULL;
     expect_reason(&sample, "has no table");
+    sample_init(&sample);
+    sample.module.key_size = 8;
+    expect_reason(&sample, "a key has 8 bytes");
     sample_init(&sample);
     sample.module.key_count = 1025;
     expect_reason(&sample, "1024");

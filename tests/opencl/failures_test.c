@@ -123,7 +123,8 @@ static weir_status create_bundled(struct objects *all)
         "    const uint i = (uint)get_global_id(0);\n"
         "    if (i < n) out[i] = first + i;\n"
         "}\n";
-    static const struct weir_image image = {WEIR_IMAGE_OPENCL_C, 0, text, sizeof text - 1};
+    static const struct weir_image image = {sizeof(struct weir_image), WEIR_IMAGE_OPENCL_C, "",
+                                            text, sizeof text - 1};
     static struct weir_bundle bundle;
     bundle = conformance_kernels;
     bundle.images = &image;

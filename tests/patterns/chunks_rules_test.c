@@ -531,8 +531,8 @@ WEIR_TEST(ChunksRules, BadParamsAreRefused)
 {
     begin();
     EXPECT_INT_EQ(weir_chunks_create(NULL, &chunks), WEIR_ERROR_INVALID);
-    params.struct_size = 8;
-    refused("struct_size is 8");
+    params.struct_size = 7;
+    refused("struct_size is 7");
     params.device = NULL;
     refused("params->device is NULL");
     params.kernel = NULL;

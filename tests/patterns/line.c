@@ -225,6 +225,7 @@ struct weir_pipeline_params line_params(uint32_t slot_count)
         .label = "line",
         .stages = diamond,
         .stage_count = 5,
+        .stage_size = sizeof(struct weir_pipeline_stage),
         .slot_count = slot_count,
         .slot_create = make_slot,
         .slot_destroy = free_slot,

@@ -125,6 +125,7 @@ static weir_status run(weir_device *device, int *out_right)
         .label = "crop",
         .stages = stages,
         .stage_count = 3,
+        .stage_size = sizeof(struct weir_pipeline_stage),
         .slot_count = 3,
         .slot_create = slot_create,
         .slot_destroy = slot_destroy,

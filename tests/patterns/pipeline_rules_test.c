@@ -125,6 +125,7 @@ static struct weir_pipeline_params begin(void)
         .label = "p",
         .stages = two_stages,
         .stage_count = 2,
+        .stage_size = sizeof(struct weir_pipeline_stage),
         .slot_count = 2,
         .slot_create = make_slot,
         .slot_destroy = free_slot,
@@ -202,8 +203,10 @@ WEIR_TEST(Rules, ParamsOutOfRangeAreRefused)
     const struct weir_pipeline_params good = begin();
     struct weir_pipeline_params params;
 
-    params = good, params.struct_size = 8;
-    expect_refused(params, "struct_size is 8");
+    params = good, params.struct_size = 7;
+    expect_refused(params, "struct_size is 7");
+    params = good, params.stage_size = 8;
+    expect_refused(params, "stage_size is 8");
     params = good, params.device = NULL;
     expect_refused(params, "params->device is NULL");
     params = good, params.stages = NULL;

@@ -32,7 +32,7 @@ weir_status rig_open_with(const char *config)
         .config_path = config ? "rig.ini" : "",
         .config_text = config,
         .backend = getenv("WEIR_BACKEND") ? NULL : "null",
-        .sections = weir_pipeline_section(),
+        .sections = (const struct weir_section *const[]){weir_pipeline_section()},
         .section_count = 1,
     };
     weir_status status = weir_open(&params, &rig.runtime);

@@ -9,8 +9,9 @@ const struct weir_error *weir_last_error(void)
     return &last_error;
 }
 
-weir_status weir_error_set(const struct weir_error *error)
+weir_status weir_error_set_sized(const struct weir_error *error, size_t size)
 {
+    (void)size;
     static const struct weir_error none;
     last_error = error ? *error : none;
     return last_error.status;

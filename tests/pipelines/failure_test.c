@@ -476,7 +476,7 @@ WEIR_TEST(ArrCocEnding, DestroyInACallbackDoesNothing)
 
 WEIR_TEST(ArrCocSettings, SetParams)
 {
-    const struct weir_section sections[] = {*weir_arr_coc_section(), *weir_pipeline_section()};
+    const struct weir_section *const sections[] = {weir_arr_coc_section(), weir_pipeline_section()};
     const struct weir_open_params open = {
         .struct_size = sizeof open,
         .config_text = "[arr_coc]\nside = 256\ngrid = 16\nbudget = 512\nmax_pixels = 5000\n"
@@ -507,7 +507,7 @@ WEIR_TEST(ArrCocSettings, MustBeDeclared)
     const struct weir_open_params open = {
         .struct_size = sizeof open,
         .config_path = "",
-        .sections = weir_arr_coc_section(),
+        .sections = (const struct weir_section *const[]){weir_arr_coc_section()},
         .section_count = 1,
     };
     struct weir_arr_coc_params params = {.struct_size = sizeof params};

@@ -32,11 +32,16 @@ static void set_bundle(const char *source)
     size_t used = (size_t)snprintf(text, sizeof text, "%s\n", source);
 
     for (int i = 0; i < KERNELS; i++) {
-        signatures[i] = (struct weir_kernel_signature){.name = names[i]};
+        signatures[i] =
+            (struct weir_kernel_signature){.struct_size = sizeof signatures[i], .name = names[i]};
         used += (size_t)snprintf(text + used, sizeof text - used, "__kernel void %s(void) {}\n",
                                  names[i]);
     }
-    image = (struct weir_image){.format = WEIR_IMAGE_OPENCL_C, .data = text, .size = used};
+    image = (struct weir_image){.struct_size = sizeof(struct weir_image),
+                                .target = "",
+                                .format = WEIR_IMAGE_OPENCL_C,
+                                .data = text,
+                                .size = used};
 }
 
 static void expect_create_fails(weir_status wanted, const char *part, const char *second_part)

@@ -85,17 +85,25 @@ static weir_status open_chain(const char *plugins, const char *section, weir_run
 }
 
 static const struct weir_parameter parameters[] = {
-    {.name = "n",
+    {.struct_size = sizeof(struct weir_parameter),
+     .name = "n",
      .type_name = "int",
      .kind = WEIR_PARAMETER_VALUE,
      .scalar = WEIR_SCALAR_I32,
      .size = 4},
 };
 static const struct weir_kernel_signature signatures[] = {
-    {.name = "nothing", .parameters = parameters, .parameter_count = 1},
+    {.struct_size = sizeof(struct weir_kernel_signature),
+     .name = "nothing",
+     .parameters = parameters,
+     .parameter_count = 1},
 };
 static const struct weir_image images[] = {
-    {.format = WEIR_IMAGE_OPENCL_C, .data = "", .size = 0},
+    {.struct_size = sizeof(struct weir_image),
+     .format = WEIR_IMAGE_OPENCL_C,
+     .target = "",
+     .data = "",
+     .size = 0},
 };
 static const struct weir_bundle bundle = {
     .struct_size = sizeof bundle,

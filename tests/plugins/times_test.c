@@ -59,7 +59,8 @@ static bool make_kernel(struct rig *rig)
     static const char text[] =
         "fake image: vector_add scale saxpy iota increment spin block_sum two_locals "
         "barrier_in_helper store_values required_block geometry fill_pattern check_pattern fused";
-    static const struct weir_image image = {WEIR_IMAGE_CUBIN, 90, text, sizeof text - 1};
+    static const struct weir_image image = {sizeof(struct weir_image), WEIR_IMAGE_CUBIN, "sm_90",
+                                            text, sizeof text - 1};
     struct weir_bundle bundle = conformance_kernels;
     const struct weir_program_params params = {.struct_size = sizeof params, .bundle = &bundle};
     weir_status status = weir_program_create(rig->device, &params, &rig->program);
@@ -117,7 +118,8 @@ static size_t fetch(struct rig *rig, weir_queue *queue, struct weir_operation_ti
                     size_t capacity)
 {
     size_t count = 0;
-    EXPECT_OK(rig->first->ops->queue_times(rig->first, queue, into, capacity, &count));
+    EXPECT_OK(
+        rig->first->ops->queue_times(rig->first, queue, into, sizeof *into, capacity, &count));
     EXPECT_SIZE_LE(count, capacity);
     return count;
 }

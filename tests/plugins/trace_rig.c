@@ -48,8 +48,8 @@ static bool make_objects(struct rig *rig)
     static const char image_text[] =
         "fake image: vector_add scale saxpy iota increment spin block_sum two_locals "
         "barrier_in_helper store_values required_block geometry fill_pattern check_pattern fused";
-    static const struct weir_image image = {WEIR_IMAGE_CUBIN, 90, image_text,
-                                            sizeof image_text - 1};
+    static const struct weir_image image = {sizeof(struct weir_image), WEIR_IMAGE_CUBIN, "sm_90",
+                                            image_text, sizeof image_text - 1};
     struct weir_bundle bundle = conformance_kernels;
     struct weir_queue_params queue = {.struct_size = sizeof queue};
     struct weir_buffer_params buffer = {.struct_size = sizeof buffer, .size = RIG_BYTES};

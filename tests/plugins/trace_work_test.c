@@ -96,6 +96,7 @@ static weir_status run_pipeline(struct rig *rig)
         .device = rig->device,
         .stages = &stage,
         .stage_count = 1,
+        .stage_size = sizeof(struct weir_pipeline_stage),
         .user = rig,
     };
     weir_status status = weir_pipeline_create(&params, &pipeline);

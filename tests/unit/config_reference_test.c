@@ -61,7 +61,8 @@ static bool read_table(const char *path, struct weir_section *section)
     memcpy(&query, &symbol, sizeof query);
     const struct weir_host host = {.struct_size = sizeof host};
     const struct weir_module *module = query(WEIR_MODULE_ABI, &host);
-    *section = (struct weir_section){module->name, module->keys, module->key_count};
+    *section = (struct weir_section){sizeof *section, module->name, module->keys, module->key_count,
+                                     module->key_size};
     return true;
 }
 
@@ -126,7 +127,8 @@ static const struct weir_key made_keys[] = {
     {.name = "order", .type = WEIR_KEY_CHOICE, .fallback = "auto", .choices = order_choices},
     {.name = "options", .type = WEIR_KEY_TEXT, .fallback = "-w -g"},
 };
-static const struct weir_section made_section = {"made", made_keys, 4};
+static const struct weir_section made_section = {sizeof made_section, "made", made_keys, 4,
+                                                 sizeof *made_keys};
 static const struct weir_section *const made_tables[] = {&made_section};
 
 WEIR_TEST(ConfigReference, HoldsForEveryTypeOfKey)

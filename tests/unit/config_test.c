@@ -33,7 +33,8 @@ enum {
     SEED,
     PIPELINE_KEYS
 };
-static const struct weir_section pipeline = {"pipeline", pipeline_keys, PIPELINE_KEYS};
+static const struct weir_section pipeline = {sizeof pipeline, "pipeline", pipeline_keys,
+                                             PIPELINE_KEYS, sizeof *pipeline_keys};
 
 static void clear_environment(void)
 {
@@ -561,8 +562,8 @@ WEIR_TEST(Config, RefusesTablesWithBadDefaults)
         {.name = "n", .type = WEIR_KEY_INTEGER, .fallback = "5", .minimum = 0, .maximum = 4}};
     static const struct weir_key odd_key[] = {
         {.name = "n", .type = (weir_key_type)7, .fallback = "5"}};
-    const struct weir_section bad = {"made", bad_key, 1};
-    const struct weir_section odd = {"made", odd_key, 1};
+    const struct weir_section bad = {sizeof bad, "made", bad_key, 1, sizeof *bad_key};
+    const struct weir_section odd = {sizeof odd, "made", odd_key, 1, sizeof *odd_key};
     struct weir__config *config;
     struct weir_setting setting;
     const struct weir_open_params params = text_params("");

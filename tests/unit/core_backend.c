@@ -64,7 +64,8 @@ static weir_status queue_submit(const struct weir_link *link, weir_queue *queue,
         seen[seen_count - 1].offset = operation->u.fill.dst_offset;
     bool refused = refuses(operation->kind);
     pthread_mutex_unlock(&lock);
-    return refused ? link->host->error(&refusal) : null_ops.queue_submit(link, queue, operation);
+    return refused ? link->host->error(&refusal, sizeof refusal)
+                   : null_ops.queue_submit(link, queue, operation);
 }
 
 static weir_status queue_flush(const struct weir_link *link, weir_queue *queue)
@@ -81,7 +82,7 @@ static weir_status report_fault(const struct weir_link *link)
                                       .message = "the driver lost its mind",
                                       .native_call = "driverAsk",
                                       .native_code = 700};
-    return link->host->error(&detail);
+    return link->host->error(&detail, sizeof detail);
 }
 
 static weir_status event_query(const struct weir_link *link, weir_queue *queue, uint64_t sequence)

@@ -87,7 +87,7 @@ WEIR_TEST(GraphEdges, AChainHasOneFewerThanNodes)
     weir_graph *graph = end(&rig);
     EXPECT_SIZE_EQ(count_edges(graph), 19);
     for (uint32_t i = 0; i < 20; i++) {
-        EXPECT_UINT_EQ(node_of(graph, i)->operation.sequence, i + 1);
+        EXPECT_UINT_EQ(node_of(graph, i)->operation->sequence, i + 1);
         EXPECT_UINT_EQ(node_of(graph, i)->branch, 0);
         ASSERT_UINT_EQ(node_of(graph, i)->dependency_count, i > 0);
         if (i > 0)

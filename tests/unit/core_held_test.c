@@ -8,6 +8,7 @@
 static struct weir_operation fill_of(uint64_t sequence, const void *pattern, size_t size)
 {
     return (struct weir_operation){
+        .struct_size = sizeof(struct weir_operation),
         .kind = WEIR_OPERATION_FILL,
         .sequence = sequence,
         .u.fill = {.pattern = pattern, .pattern_size = size},
@@ -21,7 +22,9 @@ WEIR_TEST(Held, IsFirstInFirstOut)
     EXPECT_NULL(weir__held_pop(&list));
     for (int round = 0; round < 3; round++) {
         for (uint64_t i = 1; i <= 10; i++) {
-            const struct weir_operation operation = {.kind = WEIR_OPERATION_RECORD, .sequence = i};
+            const struct weir_operation operation = {.struct_size = sizeof(struct weir_operation),
+                                                     .kind = WEIR_OPERATION_RECORD,
+                                                     .sequence = i};
             ASSERT_TRUE(weir__held_push(&list, &operation));
         }
         for (uint64_t i = 1; i <= 10; i++) {
@@ -55,6 +58,7 @@ WEIR_TEST(Held, OwnsWhatItsOperationsPointTo)
         arguments[i] = i % 2 ? weir_value(&small, sizeof small) : weir__argument_u32(8);
     arguments[39] = weir_value(large, sizeof large);
     const struct weir_operation launch = {
+        .struct_size = sizeof(struct weir_operation),
         .kind = WEIR_OPERATION_LAUNCH,
         .u.launch = {.arguments = arguments, .argument_count = 40},
     };
@@ -82,7 +86,8 @@ WEIR_TEST(Held, OwnsWhatItsOperationsPointTo)
 WEIR_TEST(Held, TakesALaunchOfNothing)
 {
     struct weir__held_list list = {0};
-    const struct weir_operation launch = {.kind = WEIR_OPERATION_LAUNCH};
+    const struct weir_operation launch = {.struct_size = sizeof(struct weir_operation),
+                                          .kind = WEIR_OPERATION_LAUNCH};
     ASSERT_TRUE(weir__held_push(&list, &launch));
     struct weir__held *held = weir__held_pop(&list);
     EXPECT_SIZE_EQ(held->operation.u.launch.argument_count, 0);

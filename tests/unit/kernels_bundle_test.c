@@ -22,11 +22,12 @@ static const struct weir_kernel_signature *find(const struct weir_bundle *bundle
     return NULL;
 }
 
-static const struct weir_image *image_of(const struct weir_bundle *bundle, weir_image_format format,
+static const struct weir_image *image_of(const struct weir_bundle *bundle, const char *format,
                                          uint32_t architecture)
 {
     for (uint32_t i = 0; i < bundle->image_count; i++)
-        if (bundle->images[i].format == format && bundle->images[i].architecture == architecture)
+        if (weir_image_is(&bundle->images[i], format) &&
+            weir_image_sm(&bundle->images[i]) == architecture)
             return &bundle->images[i];
     return NULL;
 }

@@ -36,7 +36,7 @@ WEIR_HOST_COLD static inline weir_status weir_host_report(const struct weir_host
     va_start(arguments, format);
     vsnprintf(detail->message, sizeof detail->message, format, arguments);
     va_end(arguments);
-    return host->error(detail);
+    return host->error(detail, sizeof *detail);
 }
 
 // An error that no driver reported. `remedy` may be NULL. Returns `status`.
@@ -54,7 +54,7 @@ WEIR_HOST_COLD static inline weir_status weir_host_fail(const struct weir_host *
     va_start(arguments, format);
     vsnprintf(detail.message, sizeof detail.message, format, arguments);
     va_end(arguments);
-    return host->error(&detail);
+    return host->error(&detail, sizeof detail);
 }
 
 // The message for host memory that ran out. Returns WEIR_ERROR_OUT_OF_MEMORY.
@@ -63,6 +63,17 @@ WEIR_HOST_COLD static inline weir_status weir_host_no_memory(const struct weir_h
 {
     return weir_host_fail(host, WEIR_ERROR_OUT_OF_MEMORY, "free some memory of the host",
                           "no host memory is left for %s", what);
+}
+
+// What a backend answers to a kind of operation that its headers do not have, or that it
+// does not do. Returns WEIR_ERROR_UNSUPPORTED.
+WEIR_HOST_COLD static inline weir_status weir_host_unknown_kind(
+    const struct weir_link *link, const struct weir_operation *operation)
+{
+    return weir_host_fail(link->host, WEIR_ERROR_UNSUPPORTED,
+                          "update the module, or leave out the plugin that makes such operations",
+                          "the backend '%s' does not know operations of kind %d", link->name,
+                          (int)operation->kind);
 }
 
 #undef WEIR_HOST_COLD

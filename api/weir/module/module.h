@@ -8,11 +8,22 @@
 
 #include <weir/module/object.h>
 #include <weir/module/operation.h>
+#include <weir/module/size.h>
 #include <weir/weir.h>
 
-// Raised when something changes that an older module cannot live with. Appended
-// slots, operation kinds and fields do not raise it.
-#define WEIR_MODULE_ABI 1u
+// Raised when something changes that an older module cannot live with. Slots, kinds of
+// operation and fields that are appended do not raise it, because whoever allocates a structure
+// says in its `struct_size` how large it is, and nobody reads or writes beyond that:
+//   - Fields of ABI 2 are always there. Before one above a line "above: ABI 2" or "above: 0.1",
+//     to read or to write it, ask WEIR_HAS().
+//   - A structure that is handed to a module to be filled is assigned with WEIR_WRITE(), or
+//     field by field.
+//   - Elements of an array lie as far apart as is said beside it, or by the first element's
+//     struct_size. A function beside the structure finds one.
+//   - What a backend can do that was appended is told by a field of weir_limits, by
+//     weir_module.slot_count or by weir_module.operation_kinds, so that the front end knows
+//     before it asks.
+#define WEIR_MODULE_ABI 2u
 #define WEIR_MODULE_QUERY_SYMBOL "weir_module_query"
 
 enum weir_module_kind {
@@ -30,22 +41,25 @@ struct weir_host {
     // Sends a message to the log callback.
     void (*log)(weir_log_level level, const char *source, const char *message);
     // Sets the calling thread's error detail and returns `detail->status`. The
-    // front end adds object, file and line where they are empty.
-    weir_status (*error)(const struct weir_error *detail);
+    // front end adds object, file and line where they are empty. `size` is sizeof *detail.
+    weir_status (*error)(const struct weir_error *detail, size_t size);
     // Counted allocation (weir_counters_read); memory is zeroed. NULL when there is none.
     void *(*allocate)(size_t size);
     void (*release)(void *pointer);
     // Counts a native object that was created; not called for events.
     void (*count_driver_object)(void);
-    // above: ABI 1
+    // above: ABI 2
 };
 
 struct weir_device_setup {
+    size_t struct_size;
     size_t index;
     const char *label;
+    // above: ABI 2
 };
 
 struct weir_queue_setup {
+    size_t struct_size;
     int32_t priority;
     bool timing;
     // Some module of the chain requests times (weir_module.wants): the backend keeps the
@@ -54,9 +68,11 @@ struct weir_queue_setup {
     // The caller's stream or command queue, to be used instead of a new one, or NULL. It
     // stays the caller's. Set only where `limits.native` is not 0.
     void *native;
+    // above: ABI 2
 };
 
 struct weir_buffer_setup {
+    size_t struct_size;
     size_t size;
     weir_placement placement;
     void *user_pointer; // HOST: memory to register; NULL: allocate
@@ -64,6 +80,7 @@ struct weir_buffer_setup {
     // cl_mem; 0: allocate. With HOST, pinned memory that the driver already knows. Set
     // only where `limits.native` is not 0.
     uint64_t native;
+    // above: ABI 2
 };
 
 // The time at which an operation ran, in nanoseconds on its device's timeline, which is
@@ -75,14 +92,18 @@ struct weir_operation_time {
     // The driver reports no start: this is the time from which the queue had no other
     // work; the engine may have begun later.
     bool start_is_earliest;
+    // above: ABI 2
 };
 
 // A graph for the backend to build. Everything is valid during the call only, except the
 // objects that operations name.
 struct weir_graph_setup {
-    const struct weir_graph_node *nodes; // in an order that satisfies dependencies
+    size_t struct_size;
+    const struct weir_graph_node *nodes; // in an order that satisfies dependencies;
+                                         // weir_graph_node_at() finds one
     uint32_t node_count;
     uint32_t branch_count; // queues that were captured; branch 0 launches the graph
+    // above: ABI 2
 };
 
 // The ops table. `M` is mandatory for backends, `O` optional; plugins may leave every
@@ -103,7 +124,7 @@ struct weir_module_ops {
     // M. Prepares the module; loads vendor libraries. `settings` has one entry per key
     // of the module, in order, and lives as long as the link. On failure it has reported
     // to `host->error` what is missing and what to do.
-    weir_status (*open)(struct weir_link *link, const struct weir_setting *settings,
+    weir_status (*open)(struct weir_link *link, const struct weir_setting *const *settings,
                         void **out_state);
     // It cannot fail, but it reports to `host->error` if it could not save data, such as
     // a file: weir_close() returns that error after everything is closed.
@@ -134,7 +155,9 @@ struct weir_module_ops {
     // the queue. A backend never sees HOST_CALL, IMPLIED or EMPTY. WAIT: flushes the
     // producer first, which belongs to another device only if device_peer is true for
     // the two. NATIVE, only if limits.native is not 0: calls the function as work of the
-    // queue, on CUDA with the device's context current.
+    // queue, on CUDA with the device's context current. A kind that the backend does not
+    // know is refused with weir_host_unknown_kind() (<weir/module/error.h>): the front end
+    // submits no kind above `operation_kinds`, but a plugin may.
     weir_status (*queue_submit)(const struct weir_link *link, weir_queue *queue,
                                 const struct weir_operation *operation);
     // O: submitting is enough.
@@ -170,7 +193,7 @@ struct weir_module_ops {
                                   void **out_data);
     void (*program_destroy)(const struct weir_link *link, weir_program *program);
     // O: the bundle's signatures are used. Signatures of run-time source;
-    // static or the program's.
+    // static or the program's, each with its struct_size.
     weir_status (*program_signatures)(const struct weir_link *link, weir_program *program,
                                       const struct weir_kernel_signature **out_signatures,
                                       uint32_t *out_count);
@@ -210,10 +233,11 @@ struct weir_module_ops {
     // `times`, at most `capacity` of them, and stores how many. Only operations that
     // move data or compute have times: copies, fills, launches and graphs. A graph that
     // is replayed node by node has one for each node, all with the graph's sequence.
-    // Never waits. Times that are not fetched are dropped, oldest first. Threads: one at
-    // a time for each queue.
+    // Never waits. Times that are not fetched are dropped, oldest first. The elements of
+    // `times` are `time_size` bytes apart, and each is written with weir_write(). Threads:
+    // one at a time for each queue.
     weir_status (*queue_times)(const struct weir_link *link, weir_queue *queue,
-                               struct weir_operation_time *times, size_t capacity,
+                               struct weir_operation_time *times, size_t time_size, size_t capacity,
                                size_t *out_count);
     // O: the two clocks are one. Stores one point in time on both the host's monotonic
     // clock and the device's timeline. May take some tens of microseconds.
@@ -233,7 +257,7 @@ struct weir_module_ops {
     // owner of the native queue may destroy it as soon as its work is done. The last
     // record was submitted, and from now on the native queue must not be used.
     void (*queue_leave)(const struct weir_link *link, weir_queue *queue);
-    // above: ABI 1
+    // above: ABI 2
 };
 
 #define WEIR_MODULE_SLOT_COUNT (sizeof(struct weir_module_ops) / sizeof(void (*)(void)))
@@ -249,12 +273,19 @@ struct weir_module {
     const char *sanitizer; // "", "address", "thread": WEIR_MODULE_SANITIZER
     const struct weir_key *keys;
     uint32_t key_count;
-    uint32_t slot_count; // WEIR_MODULE_SLOT_COUNT, then
+    uint32_t key_size;        // sizeof(struct weir_key), then
+    uint32_t slot_count;      // WEIR_MODULE_SLOT_COUNT, then
+    uint32_t operation_kinds; // WEIR_OPERATION_KINDS, then
     const struct weir_module_ops *ops;
     // The driver's name and version, after a successful open; may be NULL.
     const char *(*driver_version)(const struct weir_link *link);
     uint32_t wants; // enum weir_module_wants
-    // above: ABI 1
+    // What else the module says about itself, for `weir doctor`: a name, its text, the next
+    // name, and so on, then NULL. NULL: nothing. Names are small letters, such as
+    // "summary" (one sentence), "images" (the forms of device code that it takes), "needs"
+    // (libraries of the system), "home" (an address).
+    const char *const *about;
+    // above: ABI 2
 };
 
 // Every module defines this function. It has no side effects and returns static data: it

@@ -19,15 +19,25 @@ struct weir_module_ops;
 
 // One module's place in one chain. Read-only for modules.
 struct weir_link {
+    size_t struct_size;
     const struct weir_module_ops *ops; // with unset slots filled by forwarders
     const struct weir_link *next;      // NULL at the backend
     const struct weir_host *host;
     void *state;      // the pointer that `open` stored
     const char *name; // the module's
     uint32_t index;   // position in the chain, 0 is outermost
+    // How many slots `ops` has, and how many kinds of operation this link and those after it
+    // know: fewer than the module's own headers have where the library is older than it.
+    uint32_t slot_count;
+    uint32_t operation_kinds;
+    // above: ABI 2
 };
 
-// The beginning of every object of the front end. Read-only for modules.
+// Whether the link's table has that slot. Slots of ABI 2 are always there.
+#define WEIR_LINK_HAS(link, slot) \
+    (offsetof(struct weir_module_ops, slot) / sizeof(void (*)(void)) < (link)->slot_count)
+
+// The beginning of every object of the front end. Read-only for modules. Closed.
 struct weir_object {
     void **data;       // one slot per link
     const char *label; // never NULL

@@ -4,6 +4,8 @@
 #ifndef WEIR_MODULE_OPERATION_H
 #define WEIR_MODULE_OPERATION_H
 
+#include <string.h>
+
 #include <weir/weir.h>
 
 enum weir_operation_kind {
@@ -27,7 +29,8 @@ enum weir_operation_kind {
     // weir_buffer_size().
     WEIR_OPERATION_POOL_ALLOCATE = 10,
     WEIR_OPERATION_POOL_FREE = 11,
-    // above: ABI 1
+    // above: ABI 2
+    WEIR_OPERATION_KINDS, // one more than the last kind
 };
 
 enum weir_operation_flags {
@@ -47,18 +50,29 @@ enum weir_operation_flags {
     // One of several operations with the number of the GRAPH that they belong to; more
     // follow. Only backends without graph_create see it.
     WEIR_OPERATION_PART = 1u << 4,
+    // above: ABI 2
 };
 
+// However much is appended, an operation never has more bytes.
+#define WEIR_OPERATION_BYTES_MAX 256
+
+// Whoever makes an operation, a plugin too, sets struct_size to sizeof. One that a module is
+// handed may be smaller or larger than the module's own: ask WEIR_HAS() before a field above
+// the line below, and copy it with weir_operation_copy(). `u` keeps its size: an operand that
+// is added to a kind comes with a flag that says so.
+//
 // Everything in it was validated: ranges are inside their buffers, arguments match the
 // signature, handles belong to one device, except one buffer of a COPY or COPY_2D,
 // which may belong to a peer. Valid during the call only.
 struct weir_operation {
+    uint32_t struct_size;
     enum weir_operation_kind kind;
     uint32_t flags;
-    uint64_t sequence; // 1, 2, 3 … in the order of submission to its queue
+    int line;          // the caller's
     const char *file;  // the caller's; static storage
-    int line;
+    uint64_t sequence; // 1, 2, 3 … in the order of submission to its queue
     union {
+        uint64_t room[12];
         struct {
             weir_buffer *dst;
             weir_buffer *src;
@@ -97,7 +111,7 @@ struct weir_operation {
         } wait;
         struct {
             weir_graph *graph;
-            const struct weir_graph_node *nodes;
+            const struct weir_graph_node *nodes; // weir_graph_node_at() finds one
             uint32_t node_count;
         } graph;
         struct {
@@ -112,16 +126,42 @@ struct weir_operation {
             size_t size; // the requested size
         } pool;
     } u;
+    // above: ABI 2
 };
+
+// Room for a copy of any operation.
+struct weir_operation_room {
+    struct weir_operation operation;
+    unsigned char rest[WEIR_OPERATION_BYTES_MAX - sizeof(struct weir_operation)];
+};
+
+// Copies an operation with all of its bytes, also those that the module does not know, so that
+// the next link misses nothing. Returns the copy.
+static inline struct weir_operation *weir_operation_copy(struct weir_operation_room *room,
+                                                         const struct weir_operation *operation)
+{
+    memcpy(room, operation, operation->struct_size);
+    return &room->operation;
+}
 
 // One operation of a graph: a COPY, COPY_2D, FILL or LAUNCH, none of them EMPTY.
 // Records and waits of the capture are its edges.
 struct weir_graph_node {
-    struct weir_operation operation; // `sequence` is the node's index + 1
-    uint32_t branch;                 // the captured queue; the previous node there is
-                                     // not listed unless it is among the dependencies
-    const uint32_t *dependencies;    // indexes of earlier nodes, ascending
-    uint32_t dependency_count;       // 0: a root
+    size_t struct_size;
+    const struct weir_operation *operation; // `sequence` is the node's index + 1
+    uint32_t branch;                        // the captured queue; the previous node there is
+                                            // not listed unless it is among the dependencies
+    uint32_t dependency_count;              // 0: a root
+    const uint32_t *dependencies;           // indexes of earlier nodes, ascending
+    // above: ABI 2
 };
+
+// Node `index` of an array, whose nodes lie as far apart as the first one's struct_size says.
+static inline const struct weir_graph_node *weir_graph_node_at(const struct weir_graph_node *nodes,
+                                                               uint32_t index)
+{
+    const char *first = (const char *)nodes;
+    return (const struct weir_graph_node *)(const void *)(first + index * nodes->struct_size);
+}
 
 #endif

@@ -24,5 +24,5 @@ weir_status trn_error(const struct trn_module *module, const char *call, tarn_re
     weir_kit_native_describe(&natives, &detail, call, (int)result,
                              module->tarn.tarn_result_name(result), format, arguments);
     va_end(arguments);
-    return module->host->error(&detail);
+    return module->host->error(&detail, sizeof detail);
 }

@@ -85,22 +85,22 @@ static weir_status list_devices(struct trn_module *module)
                           "the Tarn driver (%s) is there, but it finds no device", module->driver);
 }
 
-static weir_status trn_open(struct weir_link *link, const struct weir_setting *settings,
+static weir_status trn_open(struct weir_link *link, const struct weir_setting *const *settings,
                             void **out_state)
 {
     struct trn_module *module = link->host->allocate(sizeof *module);
     if (!module)
         return weir_host_no_memory(link->host, "the Tarn backend");
     module->host = link->host;
-    weir_status status = load(module, settings[KEY_LIBRARY].text);
+    weir_status status = load(module, settings[KEY_LIBRARY]->text);
     if (status == WEIR_OK)
         status = list_devices(module);
     if (status < 0) {
         link->host->release(module);
         return status;
     }
-    if (settings[KEY_CACHE].integer)
-        module->cache = weir_kit_cache_open(module->host, "tarn", settings[KEY_CACHE_DIR].text);
+    if (settings[KEY_CACHE]->integer)
+        module->cache = weir_kit_cache_open(module->host, "tarn", settings[KEY_CACHE_DIR]->text);
     *out_state = module;
     return WEIR_OK;
 }
@@ -167,7 +167,9 @@ static const struct weir_module module_info = {
     .sanitizer = WEIR_MODULE_SANITIZER,
     .keys = keys,
     .key_count = KEY_COUNT,
+    .key_size = sizeof(struct weir_key),
     .slot_count = WEIR_MODULE_SLOT_COUNT,
+    .operation_kinds = WEIR_OPERATION_KINDS,
     .ops = &ops,
     .driver_version = trn_driver_version,
 };

@@ -59,11 +59,10 @@ static weir_status choose_source(struct build *build, const struct weir_program_
     const struct weir_bundle *bundle = params->bundle;
     build->options = params->options ? params->options : "";
     build->source = params->source;
-    if (!bundle)
-        return WEIR_OK;
-    for (uint32_t i = 0; i < bundle->image_count; i++) {
-        if (bundle->images[i].format == WEIR_IMAGE_OPENCL_C)
-            build->source = bundle->images[i].data;
+    for (uint32_t i = 0; bundle && i < bundle->image_count; i++) {
+        const struct weir_image *image = weir_bundle_image(bundle, i);
+        if (weir_image_is(image, WEIR_IMAGE_OPENCL_C))
+            build->source = image->data;
     }
     if (build->source)
         return WEIR_OK;

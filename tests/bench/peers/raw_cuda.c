@@ -38,10 +38,10 @@ static const struct weir_image *image_for(unsigned architecture)
     const struct weir_image *found = NULL;
     for (uint32_t i = 0; i < conformance_kernels.image_count; i++) {
         const struct weir_image *image = &conformance_kernels.images[i];
-        if (image->format == WEIR_IMAGE_CUBIN && image->architecture == architecture)
+        if (weir_image_is(image, WEIR_IMAGE_CUBIN) && weir_image_sm(image) == architecture)
             return image;
-        if (image->format == WEIR_IMAGE_PTX && image->architecture <= architecture &&
-            (!found || found->architecture < image->architecture))
+        if (weir_image_is(image, WEIR_IMAGE_PTX) && weir_image_sm(image) <= architecture &&
+            (!found || weir_image_sm(found) < weir_image_sm(image)))
             found = image;
     }
     return found;

@@ -51,7 +51,7 @@ static bool find_device(struct raw_opencl *cl)
 static const char *source(void)
 {
     for (uint32_t i = 0; i < conformance_kernels.image_count; i++)
-        if (conformance_kernels.images[i].format == WEIR_IMAGE_OPENCL_C)
+        if (weir_image_is(&conformance_kernels.images[i], WEIR_IMAGE_OPENCL_C))
             return conformance_kernels.images[i].data;
     return "";
 }

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/module/module.h>
+#include <weir/module/error.h>
 
 enum count {
     OPEN,
@@ -137,7 +137,7 @@ static bool is_to_fail(const struct weir_link *link, const char *what)
         return false;
     snprintf(error.message, sizeof error.message, "link %u was asked to fail its %s",
              (unsigned)link->index, what);
-    link->host->error(&error);
+    link->host->error(&error, sizeof error);
     return true;
 }
 
@@ -149,7 +149,7 @@ static weir_status create(const struct weir_link *link, enum count what, const c
         return WEIR_ERROR_DEVICE;
     struct tag *tag = link->host->allocate(sizeof *tag);
     if (!tag)
-        return link->host->error(&(struct weir_error){.status = WEIR_ERROR_OUT_OF_MEMORY});
+        return weir_host_no_memory(link->host, "a plugin");
     *tag = (struct tag){.link = link, .object = object};
     *out_data = tag;
     return WEIR_OK;
@@ -162,16 +162,16 @@ static void destroy(const struct weir_link *link, enum count what, const void *o
     link->host->release(data);
 }
 
-static weir_status count_open(struct weir_link *link, const struct weir_setting *settings,
+static weir_status count_open(struct weir_link *link, const struct weir_setting *const *settings,
                               void **out_state)
 {
     struct state *state = link->host->allocate(sizeof *state);
 
     if (!state)
-        return link->host->error(&(struct weir_error){.status = WEIR_ERROR_OUT_OF_MEMORY});
-    state->label = settings[KEY_LABEL].text;
-    state->fail_create = settings[KEY_FAIL_CREATE].text;
-    state->fail_link = settings[KEY_FAIL_LINK].integer;
+        return weir_host_no_memory(link->host, "a plugin");
+    state->label = settings[KEY_LABEL]->text;
+    state->fail_create = settings[KEY_FAIL_CREATE]->text;
+    state->fail_link = settings[KEY_FAIL_LINK]->integer;
     link->state = state;
     count(link, OPEN);
     if (is_to_fail(link, "open")) {
@@ -442,7 +442,9 @@ static const struct weir_module count_module = {
     .sanitizer = WEIR_MODULE_SANITIZER,
     .keys = count_keys,
     .key_count = KEY_COUNT,
+    .key_size = sizeof(struct weir_key),
     .slot_count = WEIR_MODULE_SLOT_COUNT,
+    .operation_kinds = WEIR_OPERATION_KINDS,
     .ops = &count_ops,
 };
 

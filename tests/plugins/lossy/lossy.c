@@ -4,7 +4,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include <weir/module/module.h>
+#include <weir/module/error.h>
 
 enum key {
     KEY_KIND,
@@ -18,15 +18,15 @@ struct state {
     atomic_int_fast64_t seen;
 };
 
-static weir_status lossy_open(struct weir_link *link, const struct weir_setting *settings,
+static weir_status lossy_open(struct weir_link *link, const struct weir_setting *const *settings,
                               void **out_state)
 {
     struct state *state = link->host->allocate(sizeof *state);
     if (!state)
-        return link->host->error(&(struct weir_error){.status = WEIR_ERROR_OUT_OF_MEMORY});
+        return weir_host_no_memory(link->host, "a plugin");
     state->kind =
-        strcmp(settings[KEY_KIND].text, "copy") == 0 ? WEIR_OPERATION_COPY : WEIR_OPERATION_LAUNCH;
-    state->forwarded = settings[KEY_FORWARDED].integer;
+        strcmp(settings[KEY_KIND]->text, "copy") == 0 ? WEIR_OPERATION_COPY : WEIR_OPERATION_LAUNCH;
+    state->forwarded = settings[KEY_FORWARDED]->integer;
     *out_state = state;
     return WEIR_OK;
 }
@@ -83,7 +83,9 @@ static const struct weir_module lossy_module = {
     .sanitizer = WEIR_MODULE_SANITIZER,
     .keys = lossy_keys,
     .key_count = KEY_COUNT,
+    .key_size = sizeof(struct weir_key),
     .slot_count = WEIR_MODULE_SLOT_COUNT,
+    .operation_kinds = WEIR_OPERATION_KINDS,
     .ops = &lossy_ops,
 };
 

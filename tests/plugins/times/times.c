@@ -15,6 +15,7 @@ static const struct weir_module times_module = {
     .build_id = "",
     .sanitizer = WEIR_MODULE_SANITIZER,
     .slot_count = WEIR_MODULE_SLOT_COUNT,
+    .operation_kinds = WEIR_OPERATION_KINDS,
     .ops = &times_ops,
     .wants = WEIR_MODULE_WANTS_TIMES,
 };

@@ -1,0 +1,114 @@
+// Structures that come with their size: shorter, longer, and of sizes that cannot be.
+#include "base/sized.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/support/test.h"
+
+struct known {
+    size_t struct_size;
+    uint32_t first;
+    uint32_t second;
+};
+
+struct newer {
+    struct known known;
+    uint64_t third;
+    uint64_t fourth;
+};
+
+static struct weir_sized_refusal refusal;
+
+static bool read_it(const void *given, struct known *known)
+{
+    memset(known, 0xa5, sizeof *known);
+    refusal = (struct weir_sized_refusal){.message = ""};
+    return weir_sized_read("weir_call", "weir_known", given, known, sizeof *known, &refusal);
+}
+
+WEIR_TEST(Sized, EqualSizes)
+{
+    const struct known given = {sizeof given, 3, 4};
+    struct known known;
+
+    ASSERT_TRUE(read_it(&given, &known));
+    EXPECT_UINT_EQ(known.first, 3);
+    EXPECT_UINT_EQ(known.second, 4);
+    EXPECT_SIZE_EQ(known.struct_size, sizeof known);
+}
+
+// Each on the heap, so that a sanitizer sees a read past its end.
+WEIR_TEST(Sized, ShorterOnesAreFilledWithZeros)
+{
+    const struct known whole = {0, 0x11111111, 0x22222222};
+    struct known known;
+
+    for (size_t size = sizeof(size_t); size < sizeof whole; size++) {
+        void *given = malloc(size);
+        ASSERT_NOT_NULL(given);
+        memcpy(given, &whole, size);
+        memcpy(given, &size, sizeof size);
+        weir_test_note("%zu bytes", size);
+        ASSERT_TRUE(read_it(given, &known));
+        EXPECT_SIZE_EQ(known.struct_size, sizeof known);
+        EXPECT_UINT_EQ(known.first,
+                       size < 12 ? 0x11111111 & ((1u << 8 * (size - 8)) - 1) : 0x11111111);
+        EXPECT_UINT_EQ(known.second, size < 12 ? 0 : 0x22222222 & ((1u << 8 * (size - 12)) - 1));
+        free(given);
+    }
+    weir_test_note(NULL);
+}
+
+WEIR_TEST(Sized, LongerOnesMustEndInZeros)
+{
+    struct newer given = {.known = {sizeof given, 3, 4}};
+    struct known known;
+
+    ASSERT_TRUE(read_it(&given, &known));
+    EXPECT_UINT_EQ(known.second, 4);
+    EXPECT_SIZE_EQ(known.struct_size, sizeof known);
+    given.fourth = UINT64_C(1) << 56; // the last byte of all
+    ASSERT_FALSE(read_it(&given, &known));
+    EXPECT_CONTAINS(refusal.message, "weir_call: struct weir_known has 32 bytes in the program and "
+                                     "16 in this library, and byte 31");
+    EXPECT_CONTAINS(refusal.remedy, "leave fields zero");
+    given.third = 1;
+    ASSERT_FALSE(read_it(&given, &known));
+    EXPECT_CONTAINS(refusal.message, "byte 16");
+}
+
+WEIR_TEST(Sized, ImpossibleSizesAreRefused)
+{
+    static const size_t sizes[] = {0, 1, sizeof(size_t) - 1, WEIR_SIZED_BYTES_MAX + 1, SIZE_MAX};
+    struct known given = {0, 3, 4};
+    struct known known;
+
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        given.struct_size = sizes[i];
+        ASSERT_FALSE(read_it(&given, &known));
+        EXPECT_CONTAINS(refusal.message, "weir_call: struct_size is ");
+        EXPECT_CONTAINS(refusal.message, "struct weir_known has 16 bytes in this library");
+        EXPECT_CONTAINS(refusal.remedy, "sizeof params");
+    }
+}
+
+WEIR_TEST(Sized, WritesNoMoreThanThereIsRoomFor)
+{
+    const struct newer from = {.known = {sizeof from, 3, 4}, .third = 5};
+    struct known *shorter = calloc(1, sizeof *shorter);
+    unsigned char longer[2 * sizeof from];
+
+    ASSERT_NOT_NULL(shorter);
+    weir_sized_write_back(shorter, sizeof *shorter, &from, sizeof from);
+    EXPECT_UINT_EQ(shorter->second, 4);
+    EXPECT_SIZE_EQ(shorter->struct_size, sizeof *shorter);
+    free(shorter);
+
+    memset(longer, 0xa5, sizeof longer);
+    weir_sized_write(longer, sizeof longer, &from, sizeof from);
+    EXPECT_INT_EQ(memcmp(longer, &from, sizeof from), 0);
+    for (size_t i = sizeof from; i < sizeof longer; i++)
+        EXPECT_UINT_EQ(longer[i], 0);
+}
