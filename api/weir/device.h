@@ -104,7 +104,8 @@ WEIR_API const struct weir_device_info *weir_device_get_info(const weir_device *
 // device of the same runtime (see weir_queue_copy()). If two devices have no direct path
 // between them, a driver may copy through host memory. The first call for a pair of
 // devices, or the first copy between them, enables peer access and may wait for both
-// devices.
+// devices. If the driver fails at that, the result is false and the reason is the thread's
+// error.
 //
 // False for NULL, and for devices of different runtimes.
 WEIR_API bool weir_device_can_peer(weir_device *device, weir_device *other);

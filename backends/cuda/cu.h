@@ -520,7 +520,8 @@ weir_status cu_adopt(struct cu_buffer *buffer, CUdeviceptr native, weir_placemen
 
 // peer.c
 
-bool cu_device_peer(const struct weir_link *link, weir_device *object, weir_device *other_object);
+weir_status cu_device_peer(const struct weir_link *link, weir_device *object,
+                           weir_device *other_object, bool *out_peers);
 void cu_peers_finish(struct cu_device *device);
 // Whether work of a device can use memory of another, which it has been introduced to.
 bool cu_reaches_peer(const struct cu_device *device, const struct cu_device *other);

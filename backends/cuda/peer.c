@@ -67,18 +67,23 @@ static weir_status introduce(struct cu_device *device, const struct cu_device *o
                            device->listed->info.name, other->listed->info.name);
 }
 
-bool cu_device_peer(const struct weir_link *link, weir_device *object, weir_device *other_object)
+weir_status cu_device_peer(const struct weir_link *link, weir_device *object,
+                           weir_device *other_object, bool *out_peers)
 {
     struct cu_device *device = cu_device_of(link, object);
     struct cu_device *other = cu_device_of(link, other_object);
 
-    if (device->context == other->context)
-        return true;
-    pthread_mutex_lock(&lock);
-    const bool known = (find(device, other) || introduce(device, other) == WEIR_OK) &&
-                       (find(other, device) || introduce(other, device) == WEIR_OK);
-    pthread_mutex_unlock(&lock);
-    return known;
+    weir_status status = WEIR_OK;
+    if (device->context != other->context) {
+        pthread_mutex_lock(&lock);
+        if (!find(device, other))
+            status = introduce(device, other);
+        if (status == WEIR_OK && !find(other, device))
+            status = introduce(other, device);
+        pthread_mutex_unlock(&lock);
+    }
+    *out_peers = status == WEIR_OK;
+    return status;
 }
 
 bool cu_reaches_peer(const struct cu_device *device, const struct cu_device *other)

@@ -74,10 +74,12 @@ void null_device_limits(const struct weir_link *link, weir_device *device,
 }
 
 // All memory is the host's. A real backend asks the driver, and prepares the two devices.
-bool null_device_peer(const struct weir_link *link, weir_device *device, weir_device *other)
+weir_status null_device_peer(const struct weir_link *link, weir_device *device, weir_device *other,
+                             bool *out_peers)
 {
     (void)link;
     (void)device;
     (void)other;
-    return true;
+    *out_peers = true;
+    return WEIR_OK;
 }

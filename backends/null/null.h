@@ -91,7 +91,8 @@ weir_status null_device_create(const struct weir_link *link, weir_device *device
 void null_device_destroy(const struct weir_link *link, weir_device *device);
 void null_device_limits(const struct weir_link *link, weir_device *device,
                         struct weir_limits *limits);
-bool null_device_peer(const struct weir_link *link, weir_device *device, weir_device *other);
+weir_status null_device_peer(const struct weir_link *link, weir_device *device, weir_device *other,
+                             bool *out_peers);
 
 weir_status null_queue_create(const struct weir_link *link, weir_device *device, weir_queue *queue,
                               const struct weir_queue_setup *setup, void **out_data);

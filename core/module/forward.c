@@ -79,10 +79,10 @@ static weir_status forward_buffer_native(const struct weir_link *link, weir_buff
     return link->next->ops->buffer_native(link->next, buffer, out_native);
 }
 
-static bool forward_device_peer(const struct weir_link *link, weir_device *device,
-                                weir_device *other)
+static weir_status forward_device_peer(const struct weir_link *link, weir_device *device,
+                                       weir_device *other, bool *out_peers)
 {
-    return link->next->ops->device_peer(link->next, device, other);
+    return link->next->ops->device_peer(link->next, device, other, out_peers);
 }
 
 static weir_status forward_queue_times(const struct weir_link *link, weir_queue *queue,
@@ -179,12 +179,14 @@ static weir_status no_buffer_native(const struct weir_link *link, weir_buffer *b
     return no_native(link);
 }
 
-static bool no_device_peer(const struct weir_link *link, weir_device *device, weir_device *other)
+static weir_status no_device_peer(const struct weir_link *link, weir_device *device,
+                                  weir_device *other, bool *out_peers)
 {
     (void)link;
     (void)device;
     (void)other;
-    return false;
+    *out_peers = false;
+    return WEIR_OK;
 }
 
 static weir_status no_queue_times(const struct weir_link *link, weir_queue *queue,

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include "core/support/error.h"
 #include "core/support/locks.h"
 #include "core/support/memory.h"
 #include "core/support/thread.h"
@@ -51,9 +52,23 @@ static bool note(weir_device *user, weir_device *owner)
     return noted;
 }
 
-bool weir__peer_allow(weir_device *device, weir_device *other)
+// Asks the chain about two devices of one runtime.
+static weir_status ask(weir_device *device, weir_device *other, bool *out_peers)
 {
-    return weir_device_can_peer(device, other) && note(device, other);
+    *out_peers = false;
+    return device->first->ops->device_peer(device->first, device, other, out_peers);
+}
+
+weir_status weir__peer_allow(weir_device *device, weir_device *other, bool *out_allowed)
+{
+    *out_allowed = false;
+    if (device->runtime != other->runtime)
+        return WEIR_OK;
+    weir_status status = ask(device, other, out_allowed);
+    if (status < 0 || !*out_allowed || note(device, other))
+        return status;
+    *out_allowed = false;
+    return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory to note two devices as peers");
 }
 
 struct weir__peer *weir__peer_next(weir_device *owner, struct weir__peer *peer)
@@ -117,6 +132,6 @@ bool weir_device_can_peer(weir_device *device, weir_device *other)
         return false;
     if (device == other)
         return true;
-    return device->runtime == other->runtime &&
-           device->first->ops->device_peer(device->first, device, other);
+    bool peers = false;
+    return device->runtime == other->runtime && ask(device, other, &peers) == WEIR_OK && peers;
 }

@@ -58,7 +58,9 @@ static bool is_ordered_by_device(const weir_queue *queue, const weir_queue *prod
     weir_device *device = queue->member.device;
     weir_device *other = producer->member.device;
 
-    return device == other || backend->ops->device_peer(backend, device, other);
+    bool peers = false;
+    return device == other ||
+           (backend->ops->device_peer(backend, device, other, &peers) == WEIR_OK && peers);
 }
 
 static void note_delivered(weir_queue *queue, const struct weir_operation *operation)

@@ -74,17 +74,15 @@ static weir_status check_side(const struct weir__caller *caller, const char *rol
                              WEIR_ERROR_INVALID, "submit it before or after the graph's launch",
                              "a graph holds no copies between devices, and %s belongs to '%s'",
                              role, buffer->member.device->info.name);
-    if (weir__peer_allow(caller->device, buffer->member.device))
-        return check_range(caller, role, buffer, offset, size);
-    // A driver that fails, rather than not supporting this, sets a detail: the detail is
-    // cleared and the driver is called again, to find out which it was.
-    weir_error_set(NULL);
-    if (weir__peer_allow(caller->device, buffer->member.device))
-        return check_range(caller, role, buffer, offset, size);
-    if (weir_last_error()->status == WEIR_OK)
-        return refuse_device(caller, role, buffer);
-    weir__error_place(buffer->member.object.label, caller->file, caller->line);
-    return weir_last_error()->status;
+    bool allowed;
+    weir_status status = weir__peer_allow(caller->device, buffer->member.device, &allowed);
+    if (status < 0)
+        weir__error_place(buffer->member.object.label, caller->file, caller->line);
+    else if (allowed)
+        status = check_range(caller, role, buffer, offset, size);
+    else
+        status = refuse_device(caller, role, buffer);
+    return status;
 }
 
 static bool overlap(size_t a, size_t b, size_t size)

@@ -109,12 +109,14 @@ static void buffer_destroy(const struct weir_link *link, weir_buffer *buffer)
     null_ops.buffer_destroy(link, buffer);
 }
 
-static bool device_peer(const struct weir_link *link, weir_device *device, weir_device *other)
+static weir_status device_peer(const struct weir_link *link, weir_device *device,
+                               weir_device *other, bool *out_peers)
 {
     (void)link;
     (void)device;
     (void)other;
-    return atomic_load(&peers);
+    *out_peers = atomic_load(&peers);
+    return WEIR_OK;
 }
 
 static void take_over(weir_runtime *runtime)

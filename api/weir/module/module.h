@@ -153,7 +153,7 @@ struct weir_module_ops {
     void (*queue_destroy)(const struct weir_link *link, weir_queue *queue);
     // M. Submits one operation; returns when the driver has accepted it. An error fails
     // the queue. A backend never sees HOST_CALL, IMPLIED or EMPTY. WAIT: flushes the
-    // producer first, which belongs to another device only if device_peer is true for
+    // producer first, which belongs to another device only if device_peer says so for
     // the two. NATIVE, only if limits.native is not 0: calls the function as work of the
     // queue, on CUDA with the device's context current. A kind that the backend does not
     // know is refused with weir_host_unknown_kind() (<weir/module/error.h>): the front end
@@ -223,11 +223,12 @@ struct weir_module_ops {
     weir_status (*buffer_native)(const struct weir_link *link, weir_buffer *buffer,
                                  struct weir_native_buffer *out_native);
 
-    // O: no copies between devices. Whether queues of `device` can copy to and from
-    // buffers of `other`, and wait for its records; enables both. Called before each
-    // such operation, so a second call for two devices must be cheap. The result is the
-    // same in both directions.
-    bool (*device_peer)(const struct weir_link *link, weir_device *device, weir_device *other);
+    // O: no copies between devices. Stores whether queues of `device` can copy to and
+    // from buffers of `other`, and wait for its records; enables both. Called before each
+    // such operation, so a second call for two devices must be cheap. The answer is the
+    // same in both directions. An error is that of a driver that could not enable them.
+    weir_status (*device_peer)(const struct weir_link *link, weir_device *device,
+                               weir_device *other, bool *out_peers);
 
     // O: no times. Moves the times of finished operations of the queue, oldest first, to
     // `times`, at most `capacity` of them, and stores how many. Only operations that
