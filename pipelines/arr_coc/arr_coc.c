@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/sized.h"
 #include "kernels/arr_coc/arr_coc.h"
 #include "pipelines/arr_coc/parts.h"
 
@@ -273,14 +274,21 @@ static weir_status create_parts(weir_arr_coc *a, const struct weir_arr_coc_param
     return WEIR_OK;
 }
 
+static weir_status read_params(const struct weir_arr_coc_params *given,
+                               struct weir_arr_coc_params *params)
+{
+    struct weir_sized_refusal refusal;
+
+    if (!given)
+        return arr_coc_refuse("pass params", "weir_arr_coc_create: params is NULL");
+    if (weir_sized_read("weir_arr_coc_create", "weir_arr_coc_params", given, params, sizeof *params,
+                        &refusal))
+        return WEIR_OK;
+    return arr_coc_refuse(refusal.remedy, "%s", refusal.message);
+}
+
 static weir_status check_params(const struct weir_arr_coc_params *params)
 {
-    // An older or newer structure cannot be read field by field.
-    if (!params || params->struct_size != sizeof *params)
-        return arr_coc_refuse("set struct_size to sizeof of the params, and compile with the "
-                              "headers of this library",
-                              "weir_arr_coc_create: struct_size is %zu, but must be %zu",
-                              params ? params->struct_size : 0, sizeof *params);
     if (!params->device || !params->weights || !params->query)
         return arr_coc_refuse(NULL, "a device, weights and a query are needed");
     size_t wanted = weir_arr_coc_weights_query_size(params->weights);
@@ -298,8 +306,13 @@ static weir_status check_params(const struct weir_arr_coc_params *params)
 weir_status weir_arr_coc_create(const struct weir_arr_coc_params *params,
                                 weir_arr_coc **out_arr_coc)
 {
+    struct weir_arr_coc_params known;
+
     *out_arr_coc = NULL;
-    weir_status status = check_params(params);
+    weir_status status = read_params(params, &known);
+    params = &known;
+    if (status == WEIR_OK)
+        status = check_params(params);
     if (status < 0)
         return status;
     weir_arr_coc *a = calloc(1, sizeof *a);

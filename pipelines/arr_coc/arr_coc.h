@@ -25,7 +25,7 @@ typedef struct weir_arr_coc weir_arr_coc;
 // one memory there is nothing to copy, and the first and the last are absent.
 #define WEIR_ARR_COC_STAGES_MAX 5
 
-// Sizes. Zero means the default.
+// Sizes. Zero means the default. Closed.
 struct weir_arr_coc_sizes {
     uint32_t side;   // S, working size in pixels: 32 … 4096, a multiple of `grid`; 1024
     uint32_t grid;   // G, patches per side: 1 … 256; 32
@@ -77,6 +77,7 @@ struct weir_arr_coc_params {
                     const struct weir_arr_coc_output *output,
                     const struct weir_pipeline_result *result);
     void *user;
+    // above: 0.1
 };
 
 // Creates the pipeline, uploads weights and query and computes the data that is the same
