@@ -626,6 +626,33 @@ WEIR_TEST(CudaImages, AreChosenByArchitecture)
     rig_finish(&rig);
 }
 
+// A target with a letter, such as sm_90a, is for devices of just that number, and as good as one
+// without there.
+WEIR_TEST(CudaImages, OfOneArchitectureAlone)
+{
+    const struct weir_image good = rig_image;
+    const struct weir_image own = {sizeof own, WEIR_IMAGE_CUBIN, "sm_90a", good.data, good.size};
+    const struct weir_image own_text = {sizeof own, WEIR_IMAGE_PTX, "sm_90a", good.data, good.size};
+    const struct weir_image others[] = {
+        {sizeof own, WEIR_IMAGE_PTX, "sm_89a", good.data, good.size},
+        {sizeof own, WEIR_IMAGE_PTX, "sm_100a", good.data, good.size},
+        {sizeof own, WEIR_IMAGE_CUBIN, "sm_100a", good.data, good.size},
+        {sizeof own, WEIR_IMAGE_CUBIN, "gfx90a", good.data, good.size},
+    };
+    struct rig rig;
+    ASSERT_TRUE(rig_start(&rig)); // of sm_90
+    EXPECT_OK(try_images(&rig, &own, 1));
+    EXPECT_OK(try_images(&rig, &own_text, 1));
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        weir_test_note("%s", others[i].target);
+        EXPECT_INT_EQ(try_images(&rig, &others[i], 1), WEIR_ERROR_UNSUPPORTED);
+        EXPECT_CONTAINS(weir_last_error_text(), "no image for 'Fake GPU 0', which is sm_90");
+        EXPECT_CONTAINS(weir_last_error_text(), others[i].target);
+    }
+    weir_test_note(NULL);
+    rig_finish(&rig);
+}
+
 WEIR_TEST(CudaImages, ThatDoNotFitAreNamed)
 {
     const struct weir_image foreign[] = {{sizeof(struct weir_image), WEIR_IMAGE_CUBIN, "sm_80", "x",

@@ -60,6 +60,29 @@ WEIR_TEST(LoadReport, Text)
     weir_load_report_destroy(&report);
 }
 
+WEIR_TEST(LoadReport, WhatAModuleSaysAboutItself)
+{
+    static const char *const pairs[] = {"summary", "Runs nothing.", "needs", "libmade", NULL};
+    static const char *const half[] = {"summary", NULL};
+    weir_load_report *report = weir__load_report_create();
+    struct weir_load_entry talks = used;
+
+    talks.about = pairs;
+    weir__load_report_add(report, &talks);
+    talks.about = half;
+    weir__load_report_add(report, &talks);
+    EXPECT_STR_EQ(weir_load_report_entry(report, 0)->about[3], "libmade");
+    EXPECT_STR_EQ(weir_load_report_text(report),
+                  "modules, asked for by nobody:\n"
+                  "  null: used, lib/weir/weir_null.so\n"
+                  "    module ABI 1, this library's is 1; version 0.1.0\n"
+                  "    summary: Runs nothing.\n"
+                  "    needs: libmade\n"
+                  "  null: used, lib/weir/weir_null.so\n"
+                  "    module ABI 1, this library's is 1; version 0.1.0\n");
+    weir_load_report_destroy(&report);
+}
+
 WEIR_TEST(LoadReport, RefusesTheLastUsedEntryOfAModule)
 {
     weir_load_report *report = weir__load_report_create();

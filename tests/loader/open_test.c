@@ -171,3 +171,72 @@ WEIR_TEST(Open, AnOlderPluginForwards)
     EXPECT_INT_EQ(weir_device_close(&device), WEIR_OK);
     EXPECT_INT_EQ(weir_close(&runtime), WEIR_OK);
 }
+
+// A section of a module that is installed nowhere is legal if the configuration names the
+// module, also where a variable or the program has chosen other modules.
+WEIR_TEST(Open, ASectionThatOnlyAListNames)
+{
+    struct weir_open_params params = {
+        .struct_size = sizeof params,
+        .config_path = "made.ini",
+        .backend = "null",
+        .plugins = "",
+        .module_path = weir_test_runfile("backends/null"),
+    };
+    weir_runtime *runtime;
+
+    params.config_text = "[weir]\nbackend = later, null\nplugins = seer, hear\n"
+                         "[hear]\nkey = 1\n[later]\nkey = 2\n";
+    EXPECT_INT_EQ(weir_open(&params, &runtime), WEIR_OK);
+    EXPECT_INT_EQ(weir_close(&runtime), WEIR_OK);
+    // A part of a name in a list is another name.
+    params.config_text = "[weir]\nbackend = later, null\nplugins = seer\n[see]\nkey = 1\n";
+    EXPECT_INT_EQ(weir_open(&params, &runtime), WEIR_ERROR_CONFIG);
+    EXPECT_CONTAINS(weir_last_error_text(), "made.ini:4: unknown section [see]");
+    params.config_text = "[weir]\nbackend = null\n[later]\nkey = 2\n";
+    EXPECT_INT_EQ(weir_open(&params, &runtime), WEIR_ERROR_CONFIG);
+    EXPECT_CONTAINS(weir_last_error_text(), "made.ini:3: unknown section [later]");
+}
+
+// The keys of a program that was built with older headers lie closer together, but a key has
+// always had a name, a type, a default, its limits and a help.
+WEIR_TEST(Open, KeysOfASectionHaveTheirSize)
+{
+    const struct weir_key keys[] = {
+        {.name = "first", .type = WEIR_KEY_INTEGER, .fallback = "1", .maximum = 9, .help = "A."},
+        {.name = "second", .type = WEIR_KEY_INTEGER, .fallback = "2", .maximum = 9, .help = "B."},
+    };
+    const uint32_t least = offsetof(struct weir_key, help) + sizeof(const char *);
+    struct weir_section section = {.struct_size = sizeof section,
+                                   .name = "made",
+                                   .keys = keys,
+                                   .key_count = 2,
+                                   .key_size = sizeof keys[0]};
+    const struct weir_section *const sections[] = {&section};
+    const struct weir_open_params params = {
+        .struct_size = sizeof params,
+        .config_path = "",
+        .backend = "null",
+        .plugins = "",
+        .module_path = weir_test_runfile("backends/null"),
+        .sections = sections,
+        .section_count = 1,
+    };
+    weir_runtime *runtime;
+
+    ASSERT_INT_EQ(weir_open(&params, &runtime), WEIR_OK);
+    EXPECT_INT_EQ(weir_runtime_setting(runtime, "made", "second")->integer, 2);
+    EXPECT_INT_EQ(weir_close(&runtime), WEIR_OK);
+    for (uint32_t size = 0; size < least; size += 4) {
+        section.key_size = size;
+        weir_test_note("%u bytes", (unsigned)size);
+        EXPECT_INT_EQ(weir_open(&params, &runtime), WEIR_ERROR_INVALID);
+        EXPECT_NULL(runtime);
+        EXPECT_CONTAINS(weir_last_error_text(), "key_size of the section [made] is");
+        EXPECT_CONTAINS(weir_last_error()->remedy, "sizeof(struct weir_key)");
+    }
+    weir_test_note(NULL);
+    section.key_count = 0; // no stride is needed then
+    EXPECT_INT_EQ(weir_open(&params, &runtime), WEIR_OK);
+    EXPECT_INT_EQ(weir_close(&runtime), WEIR_OK);
+}
