@@ -1,0 +1,118 @@
+"""Other headers in place of //api's: newer ones, or those that were frozen."""
+
+# The include paths of //api, which no target that has other headers may see.
+_API = "bin/api/_virtual_includes/"
+
+def _newer_headers_impl(ctx):
+    outs = [
+        ctx.actions.declare_file("%s/%s" % (ctx.label.name, header.short_path[len("api/"):]))
+        for header in ctx.files.srcs
+    ]
+    root = outs[0].path[:outs[0].path.index("/%s/weir/" % ctx.label.name)] + "/" + ctx.label.name
+    ctx.actions.run_shell(
+        inputs = ctx.files.srcs + [ctx.file._tool],
+        outputs = outs,
+        command = 'exec python3 "$@"',
+        arguments = [ctx.file._tool.path, "api", root] + [header.path for header in ctx.files.srcs],
+        mnemonic = "NewerHeaders",
+        use_default_shell_env = True,
+    )
+    return [DefaultInfo(files = depset(outs))]
+
+# Headers of //api with something appended wherever they may grow.
+newer_headers = rule(
+    implementation = _newer_headers_impl,
+    attrs = {
+        "srcs": attr.label_list(allow_files = [".h"]),
+        "_tool": attr.label(default = "//tests/abi:newer.py", allow_single_file = True),
+    },
+)
+
+def _others(paths):
+    return depset([path for path in paths.to_list() if _API not in path])
+
+def _without_api_impl(ctx):
+    infos = [dep[CcInfo] for dep in ctx.attr.deps]
+    merged = cc_common.merge_cc_infos(cc_infos = infos)
+    context = merged.compilation_context
+    return [CcInfo(
+        compilation_context = cc_common.create_compilation_context(
+            headers = context.headers,
+            includes = _others(context.includes),
+            quote_includes = context.quote_includes,
+            system_includes = _others(context.system_includes),
+        ),
+        linking_context = merged.linking_context,
+    )]
+
+# Libraries that were compiled with //api, for one that is compiled with other headers.
+without_api = rule(
+    implementation = _without_api_impl,
+    attrs = {"deps": attr.label_list(providers = [CcInfo])},
+)
+
+def layout_table(name, headers, include):
+    """NAME.layout: what headers declare, with sizes, offsets and values.
+
+    Args:
+      name: the target.
+      headers: the headers.
+      include: the folder that holds `weir/`.
+    """
+    native.genrule(
+        name = name,
+        testonly = True,
+        srcs = headers,
+        outs = [name + ".layout"],
+        cmd = """
+            probe=$(@D)/%s
+            printf '#include <weir/module/error.h>\\n#include <weir/report.h>\\n' >$$probe.unit.c
+            $(CC) -std=c11 -E -I%s $$probe.unit.c >$$probe.i
+            python3 $(location layout.py) probe $$probe.i >$$probe.c
+            $(CC) -std=c11 -I%s $$probe.c -o $$probe.program
+            $$probe.program >$@
+        """ % (name, include, include),
+        exec_tools = ["layout.py"],
+        message = "Writing down the layout of headers",
+        toolchains = ["@bazel_tools//tools/cpp:current_cc_toolchain"],
+    )
+
+def modules(tree, headers, null, count):
+    """TREE/null/weir_null.so and TREE/count/weir_count.so.
+
+    Args:
+      tree: the name of the headers.
+      headers: the library of the headers.
+      null: the sources of the null backend.
+      count: the sources of tests/plugins/count.
+    """
+    for module, sources in [("null", null), ("count", count)]:
+        native.cc_binary(
+            name = "%s/%s/weir_%s.so" % (tree, module, module),
+            testonly = True,
+            srcs = sources,
+            linkopts = ["-lpthread"],
+            linkshared = True,
+            deps = [headers],
+        )
+
+def suite(name, headers, libraries):
+    """The conformance suite, compiled with other headers.
+
+    Args:
+      name: the library.
+      headers: the library of the headers.
+      libraries: what else it is linked with, none of which may show //api.
+    """
+    native.cc_library(
+        name = name,
+        testonly = True,
+        srcs = [
+            "//kernels/conformance:conformance.c",
+            "//kernels/conformance:conformance.h",
+            "//tests/conformance:sources",
+        ],
+        linkopts = ["-ldl"],
+        deps = [headers] + libraries,
+        alwayslink = True,
+    )

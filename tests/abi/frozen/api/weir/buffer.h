@@ -1,0 +1,111 @@
+// Buffers: memory on the device, or pinned on the host. Only buffers can be copied
+// asynchronously, so no program can write an "async" copy of pageable memory that
+// blocks without saying so. weir_upload() and weir_download() take any pointer and
+// are documented to block.
+//
+// Every use of a buffer is (buffer, offset, size); there is no device pointer
+// arithmetic. A range is valid if offset <= size of the buffer and
+// size <= size of the buffer - offset.
+#ifndef WEIR_BUFFER_H
+#define WEIR_BUFFER_H
+
+#include <weir/common.h>
+#include <weir/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum weir_placement {
+    WEIR_PLACE_DEVICE = 0, // the device's own memory
+    WEIR_PLACE_HOST = 1,   // pinned host memory
+} weir_placement;
+
+struct weir_buffer_params {
+    size_t struct_size;
+    const char *label; // copied; shown in errors
+    size_t size;       // bytes, > 0
+    weir_placement placement;
+    // above: 0.1
+};
+
+// Creates a buffer of `params->size` bytes, contents undefined.
+//
+// Ownership: the caller's, until weir_buffer_destroy(). Outlived by `device`.
+// Threads: safe.
+// Errors: WEIR_ERROR_INVALID if a limit is broken; WEIR_ERROR_OUT_OF_MEMORY.
+WEIR_API weir_status weir_buffer_create(weir_device *device,
+                                        const struct weir_buffer_params *params,
+                                        weir_buffer **out_buffer);
+
+struct weir_wrap_params {
+    size_t struct_size;
+    const char *label;
+    void *pointer; // the caller's memory
+    size_t size;   // bytes, > 0
+    // above: 0.1
+};
+
+// Registers host memory that the caller already has as a HOST buffer. The memory
+// must outlive the buffer and all work that uses it. A driver may keep the memory
+// registered until weir_device_trim() or weir_device_close(), or may wait for the
+// device when the buffer is freed (NVIDIA's OpenCL does, after the memory has been
+// copied). Buffers of weir_buffer_create() have neither drawback.
+//
+// Ownership: the buffer is the caller's, until weir_buffer_destroy(); the memory
+// stays the caller's.
+// Errors: as weir_buffer_create().
+WEIR_API weir_status weir_buffer_wrap(weir_device *device, const struct weir_wrap_params *params,
+                                      weir_buffer **out_buffer);
+
+// Destroys the buffer and sets `*buffer` to NULL. Legal while submitted work uses
+// it: the memory is freed after that work has finished. Never waits for the device.
+// NULL and a pointer to NULL are accepted.
+WEIR_API void weir_buffer_destroy(weir_buffer **buffer);
+
+// Size in bytes and placement, as given at creation. For a buffer from a pool the
+// size is the one that was requested, not that of its block.
+WEIR_API size_t weir_buffer_size(const weir_buffer *buffer);
+WEIR_API weir_placement weir_buffer_placement(const weir_buffer *buffer);
+
+typedef enum weir_access {
+    WEIR_ACCESS_READ = 1,
+    WEIR_ACCESS_WRITE = 2,
+    WEIR_ACCESS_READ_WRITE = 3,
+} weir_access;
+
+// Begins host access to `size` bytes at `offset` of a HOST buffer through the
+// pointer stored in `*out_pointer`; weir_host_end() with the same range ends it.
+// This is the only way to get at a HOST buffer's memory. The calls neither wait nor
+// order anything: sync with the work that wrote the bytes first, and end the access
+// before submitting work that needs them. They cost next to nothing; plugins see
+// host accesses through them.
+//
+// Ownership: the memory is the buffer's.
+// Threads: safe; the program must keep threads from accessing the same bytes at
+// once.
+// Errors: WEIR_ERROR_INVALID for a DEVICE buffer or a range outside the buffer.
+WEIR_API weir_status weir_host_begin(weir_buffer *buffer, size_t offset, size_t size,
+                                     weir_access access, void **out_pointer);
+WEIR_API weir_status weir_host_end(weir_buffer *buffer, size_t offset, size_t size,
+                                   weir_access access);
+
+// Copies between any host memory and a buffer, in the order of `queue`, and blocks
+// until the copy is done. The bytes are staged through pinned memory of the
+// library, piece by piece.
+//
+// Errors: as weir_queue_copy() and weir_queue_sync().
+WEIR_API weir_status weir_upload_at(weir_queue *queue, weir_buffer *dst, size_t dst_offset,
+                                    const void *src, size_t size, const char *file, int line);
+WEIR_API weir_status weir_download_at(weir_queue *queue, void *dst, weir_buffer *src,
+                                      size_t src_offset, size_t size, const char *file, int line);
+#define weir_upload(queue, dst, dst_offset, src, size) \
+    weir_upload_at(queue, dst, dst_offset, src, size, __FILE__, __LINE__)
+#define weir_download(queue, dst, src, src_offset, size) \
+    weir_download_at(queue, dst, src, src_offset, size, __FILE__, __LINE__)
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,123 @@
+// Devices: listing them, opening one, and what it can do.
+#ifndef WEIR_DEVICE_H
+#define WEIR_DEVICE_H
+
+#include <weir/common.h>
+#include <weir/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// What is known about a device before it is opened.
+struct weir_device_info {
+    size_t struct_size;
+    char name[128];     // "NVIDIA H200", "pthread-skylake-avx512"
+    char platform[128]; // "NVIDIA CUDA", "Portable Computing Language"
+    char driver[128];   // the driver's version in its own words
+    uint64_t memory_bytes;
+    // above: 0.1
+};
+
+// How many devices the chain's backend lists.
+WEIR_API size_t weir_device_count(const weir_runtime *runtime);
+
+// Describes device `index` of the chain's backend.
+//
+// Errors: WEIR_ERROR_NO_DEVICE for an index past the last device.
+WEIR_API weir_status weir_device_describe_sized(const weir_runtime *runtime, size_t index,
+                                                struct weir_device_info *out_info, size_t size);
+#define weir_device_describe(runtime, index, out_info) \
+    weir_device_describe_sized(runtime, index, out_info, sizeof(struct weir_device_info))
+
+// What an opened device can do. Programs decide by these limits, never by the backend's
+// name. Zero means: not supported.
+struct weir_limits {
+    size_t struct_size;
+
+    // Memory.
+    uint64_t memory_bytes;             // total, of the device
+    uint64_t max_buffer_bytes;         // the largest DEVICE or HOST buffer
+    uint64_t argument_alignment_bytes; // offsets of launch arguments are multiples of it
+    uint32_t unified_memory;           // device and host share one memory
+    uint32_t host_in_kernels;          // HOST buffers may be launch arguments
+
+    // Launches.
+    uint32_t max_block_items;     // work-items in a block
+    struct weir_extent max_block; // work-items in a block, per dimension
+    struct weir_extent max_grid;  // blocks per dimension
+    uint64_t max_local_bytes;     // local memory of a block
+    uint32_t compute_units;
+
+    // Overlap.
+    uint32_t concurrent_kernels; // kernels that may run at once
+    uint32_t copy_engines_to_device;
+    uint32_t copy_engines_to_host;
+    int32_t priority_lowest;  // lowest and highest are equal where
+    int32_t priority_highest; // queues have no priorities
+
+    // Timing, for queues created with `timing`.
+    uint32_t timing_resolution_ns;
+    uint32_t timing_history; // timed records of a queue that are kept
+
+    uint32_t native; // <weir/interop.h> works: native handles can be read and wrapped
+    // above: 0.1
+};
+
+struct weir_device_params {
+    size_t struct_size;
+    const char *label;
+    // A device's index in decimal digits, or part of its name, ignoring case;
+    // NULL: the configuration's `device`, else the first device.
+    const char *select;
+    // above: 0.1
+};
+
+// Opens a device and stores it in `*out_device`. `params` may be NULL.
+//
+// Ownership: the caller's, until weir_device_close(). Outlived by `runtime`.
+// Threads: safe.
+// Errors: WEIR_ERROR_NO_DEVICE if no device matches, with the list of devices, or if a
+// name matches more than one; WEIR_ERROR_DEVICE with the native error.
+WEIR_API weir_status weir_device_open(weir_runtime *runtime,
+                                      const struct weir_device_params *params,
+                                      weir_device **out_device);
+
+// Waits for all work, frees the objects that were destroyed while in use, closes the
+// device and sets `*device` to NULL.
+//
+// Errors: WEIR_ERROR_INVALID while queues, buffers, programs, kernels, pools or graphs of
+// the device exist, with the label of one of them, and in a host call. The device stays
+// open then.
+WEIR_API weir_status weir_device_close(weir_device **device);
+
+// The runtime that the device was opened from; NULL for NULL.
+WEIR_API weir_runtime *weir_device_runtime(const weir_device *device);
+
+// The device's limits, and its name, platform and driver; NULL for NULL.
+//
+// Ownership: the device's.
+WEIR_API const struct weir_limits *weir_device_limits(const weir_device *device);
+WEIR_API const struct weir_device_info *weir_device_get_info(const weir_device *device);
+
+// Whether queues of `device` can copy to and from buffers of `other`, another opened
+// device of the same runtime (see weir_queue_copy()). If two devices have no direct path
+// between them, a driver may copy through host memory. The first call for a pair of
+// devices, or the first copy between them, enables peer access and may wait for both
+// devices. If the driver fails at that, the result is false and the reason is the thread's
+// error.
+//
+// False for NULL, and for devices of different runtimes.
+WEIR_API bool weir_device_can_peer(weir_device *device, weir_device *other);
+
+// Returns cached memory to the driver and frees the objects that were destroyed while in
+// use and are idle now. May wait for the whole device.
+//
+// Errors: WEIR_ERROR_INVALID in a host call; WEIR_ERROR_DEVICE, _DEVICE_LOST.
+WEIR_API weir_status weir_device_trim(weir_device *device);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

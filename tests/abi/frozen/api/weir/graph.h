@@ -1,0 +1,111 @@
+// Graphs: work that is captured once, across queues that fork and join by events, and
+// launched many times at about the cost of one call.
+//
+//     weir_capture_begin(queue);
+//     ... submit to `queue`, and to queues that wait for events recorded in the capture ...
+//     weir_capture_end(queue, NULL, &graph);
+//     for (...)
+//         weir_queue_graph(queue, graph);
+//
+// While a queue captures, operations submitted to it are added to the capture and do not
+// run. Another queue joins the capture when it waits for an event recorded in it; the
+// first queue must wait for that queue before the capture ends. Copies, fills, launches,
+// records and waits can be captured; host calls, native calls, uploads, downloads, pool
+// allocations and frees, copies between devices and calls that wait on the host cannot.
+// An event recorded in a capture is valid in that capture only: it is an error at the
+// call to wait for it outside, or to wait inside for an event that was recorded outside.
+//
+// A graph launch is one operation of its queue: it begins when all earlier work of the
+// queue has finished, and later work of the queue waits for the whole graph.
+//
+// Buffers and kernels that a graph uses may be destroyed before the graph; they are
+// freed with it. A pool's buffer that a graph uses can be freed to its pool only after
+// the graph is gone.
+#ifndef WEIR_GRAPH_H
+#define WEIR_GRAPH_H
+
+#include <weir/common.h>
+#include <weir/launch.h>
+#include <weir/queue.h>
+#include <weir/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct weir_graph_params {
+    size_t struct_size;
+    const char *label;
+    // above: 0.1
+};
+
+// Begins a capture on `queue`. It is not bound to a thread: all threads submit to its
+// queues as usual.
+//
+// Errors: WEIR_ERROR_INVALID if the queue is capturing already; the queue's first
+// failure.
+WEIR_API weir_status weir_capture_begin_at(weir_queue *queue, const char *file, int line);
+#define weir_capture_begin(queue) weir_capture_begin_at(queue, __FILE__, __LINE__)
+
+// Stores the number of the node that was made of the last copy, fill or launch captured
+// from `queue`, for the updates below.
+//
+// Errors: WEIR_ERROR_INVALID outside a capture, or before the first such operation;
+// WEIR_ERROR_NOT_FOUND if that operation was empty, so that no node was made of it.
+WEIR_API weir_status weir_capture_node(weir_queue *queue, uint32_t *out_node);
+
+// Ends the capture that began on `queue` and makes a graph of it. The queues of the
+// capture work as before.
+//
+// Ownership: the caller's, until weir_graph_destroy(). Outlived by the device.
+// Errors: WEIR_ERROR_INVALID, with the label, if a queue joined and was not waited for;
+// WEIR_ERROR_OUT_OF_MEMORY; errors of the driver. The capture is dropped after these.
+// WEIR_ERROR_INVALID if the capture did not begin on `queue`; a capture that `queue` has
+// joined continues.
+WEIR_API weir_status weir_capture_end_at(weir_queue *queue, const struct weir_graph_params *params,
+                                         weir_graph **out_graph, const char *file, int line);
+#define weir_capture_end(queue, params, out_graph) \
+    weir_capture_end_at(queue, params, out_graph, __FILE__, __LINE__)
+
+// Drops the capture that began on `queue`; does nothing if none did. Destroying any
+// queue of a capture drops the capture too.
+WEIR_API weir_status weir_capture_cancel(weir_queue *queue);
+
+// Destroys the graph and sets `*graph` to NULL. Legal while a launch is running. Never
+// waits for the device.
+WEIR_API void weir_graph_destroy(weir_graph **graph);
+
+// The number of nodes, which are numbered from 0; 0 for NULL.
+WEIR_API uint32_t weir_graph_node_count(const weir_graph *graph);
+
+// Launches the graph on any queue of its device. Launches of one graph never overlap
+// each other: each waits for the one before it, also on another queue.
+//
+// Errors: WEIR_ERROR_INVALID for a queue of another device, or one that is capturing;
+// the queue's first failure.
+WEIR_API weir_status weir_queue_graph_at(weir_queue *queue, weir_graph *graph, const char *file,
+                                         int line);
+#define weir_queue_graph(queue, graph) weir_queue_graph_at(queue, graph, __FILE__, __LINE__)
+
+// Gives a node new operands. Later launches of the graph use them; earlier launches keep
+// the old ones. The kind of node cannot change: a launch keeps its kernel, and a copy
+// stays a copy between the same placements.
+//
+// Errors: WEIR_ERROR_INVALID for a node of another kind, naming both kinds; the errors
+// of the operation itself.
+WEIR_API weir_status weir_graph_set_launch(weir_graph *graph, uint32_t node,
+                                           struct weir_extent grid, struct weir_extent block,
+                                           const struct weir_argument *arguments,
+                                           size_t argument_count);
+WEIR_API weir_status weir_graph_set_copy(weir_graph *graph, uint32_t node, weir_buffer *dst,
+                                         size_t dst_offset, weir_buffer *src, size_t src_offset,
+                                         size_t size);
+WEIR_API weir_status weir_graph_set_fill(weir_graph *graph, uint32_t node, weir_buffer *dst,
+                                         size_t dst_offset, size_t size, const void *pattern,
+                                         size_t pattern_size);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,252 @@
+// Launch arguments. Each has a kind: a range of a buffer with its access, a value,
+// or local memory. A launch looks the same in C and in C++:
+//
+//     weir_queue_launch(queue, kernel, grid, block,
+//                       weir_in(a, 0, bytes), weir_out(b, 0, bytes), 3, 0.5f);
+//
+// A plain scalar is passed as its own C type: `2.0` is a double, `2.0f` a float.
+// Up to 32 arguments; weir_queue_launch_array() takes any number, including none.
+#ifndef WEIR_LAUNCH_H
+#define WEIR_LAUNCH_H
+
+#include <string.h>
+
+#include <weir/buffer.h>
+#include <weir/common.h>
+#include <weir/program.h>
+
+// Closed. A kind of argument to come that needs more has it at `pointer`.
+struct weir_argument {
+    weir_parameter_kind kind;
+    weir_access access;  // BUFFER
+    weir_scalar scalar;  // VALUE: OTHER when made by weir_value()
+    weir_buffer *buffer; // BUFFER
+    size_t offset;       // BUFFER: a multiple of limits.argument_alignment_bytes
+    size_t size;         // bytes of the range, the value or the local memory
+    const void *pointer; // VALUE made by weir_value(); else NULL and `bits` holds it
+    uint64_t bits;
+};
+
+// Arguments are written as whole structures, not member by member: the difference
+// is measurable in a launch.
+static inline struct weir_argument weir__argument_range(weir_buffer *buffer, size_t offset,
+                                                        size_t size, weir_access access)
+{
+    struct weir_argument argument = {
+        WEIR_PARAMETER_BUFFER, access, WEIR_SCALAR_OTHER, buffer, offset, size, NULL, 0};
+    return argument;
+}
+
+// A range that the kernel only reads; its parameter is a const pointer.
+static inline struct weir_argument weir_in(weir_buffer *buffer, size_t offset, size_t size)
+{
+    return weir__argument_range(buffer, offset, size, WEIR_ACCESS_READ);
+}
+
+// A range that the kernel overwrites without reading its old contents.
+static inline struct weir_argument weir_out(weir_buffer *buffer, size_t offset, size_t size)
+{
+    return weir__argument_range(buffer, offset, size, WEIR_ACCESS_WRITE);
+}
+
+// A range that the kernel reads and writes.
+static inline struct weir_argument weir_inout(weir_buffer *buffer, size_t offset, size_t size)
+{
+    return weir__argument_range(buffer, offset, size, WEIR_ACCESS_READ_WRITE);
+}
+
+// A value of `size` bytes; `pointer` must be valid until the launch call returns.
+static inline struct weir_argument weir_value(const void *pointer, size_t size)
+{
+    struct weir_argument argument = {
+        WEIR_PARAMETER_VALUE, WEIR_ACCESS_READ, WEIR_SCALAR_OTHER, NULL, 0, size, pointer, 0};
+    return argument;
+}
+
+// Local memory for a __local pointer parameter.
+static inline struct weir_argument weir_local(size_t size)
+{
+    struct weir_argument argument = {
+        WEIR_PARAMETER_LOCAL, WEIR_ACCESS_READ_WRITE, WEIR_SCALAR_OTHER, NULL, 0, size, NULL, 0};
+    return argument;
+}
+
+static inline struct weir_argument weir__argument_scalar(weir_scalar scalar, const void *value,
+                                                         size_t size)
+{
+    uint64_t bits = 0;
+    memcpy(&bits, value, size);
+    struct weir_argument argument = {
+        WEIR_PARAMETER_VALUE, WEIR_ACCESS_READ, scalar, NULL, 0, size, NULL, bits};
+    return argument;
+}
+
+// One function per scalar type; the C and the C++ form below select among them.
+#define WEIR__SCALAR_FUNCTION(name, type, scalar)                   \
+    static inline struct weir_argument name(type value)             \
+    {                                                               \
+        return weir__argument_scalar(scalar, &value, sizeof value); \
+    }
+WEIR__SCALAR_FUNCTION(weir__argument_i8, signed char, WEIR_SCALAR_I8)
+WEIR__SCALAR_FUNCTION(weir__argument_u8, unsigned char, WEIR_SCALAR_U8)
+WEIR__SCALAR_FUNCTION(weir__argument_i16, short, WEIR_SCALAR_I16)
+WEIR__SCALAR_FUNCTION(weir__argument_u16, unsigned short, WEIR_SCALAR_U16)
+WEIR__SCALAR_FUNCTION(weir__argument_i32, int, WEIR_SCALAR_I32)
+WEIR__SCALAR_FUNCTION(weir__argument_u32, unsigned, WEIR_SCALAR_U32)
+WEIR__SCALAR_FUNCTION(weir__argument_il, long,
+                      sizeof(long) == 8 ? WEIR_SCALAR_I64 : WEIR_SCALAR_I32)
+WEIR__SCALAR_FUNCTION(weir__argument_ul, unsigned long,
+                      sizeof(long) == 8 ? WEIR_SCALAR_U64 : WEIR_SCALAR_U32)
+WEIR__SCALAR_FUNCTION(weir__argument_i64, long long, WEIR_SCALAR_I64)
+WEIR__SCALAR_FUNCTION(weir__argument_u64, unsigned long long, WEIR_SCALAR_U64)
+WEIR__SCALAR_FUNCTION(weir__argument_f32, float, WEIR_SCALAR_F32)
+WEIR__SCALAR_FUNCTION(weir__argument_f64, double, WEIR_SCALAR_F64)
+#undef WEIR__SCALAR_FUNCTION
+
+static inline struct weir_argument weir__argument_self(struct weir_argument argument)
+{
+    return argument;
+}
+
+#ifdef __cplusplus
+extern "C"
+#endif
+    // What both forms call: <weir/queue.h>.
+    WEIR_API weir_status
+    weir_queue_launch_at(weir_queue *queue, weir_kernel *kernel, struct weir_extent grid,
+                         struct weir_extent block, const struct weir_argument *arguments,
+                         size_t argument_count, const char *file, int line);
+
+#ifdef __cplusplus
+
+// The C++ form: overloads in place of _Generic.
+inline weir_argument weir__argument(weir_argument value)
+{
+    return value;
+}
+inline weir_argument weir__argument(signed char value)
+{
+    return weir__argument_i8(value);
+}
+inline weir_argument weir__argument(unsigned char value)
+{
+    return weir__argument_u8(value);
+}
+inline weir_argument weir__argument(short value)
+{
+    return weir__argument_i16(value);
+}
+inline weir_argument weir__argument(unsigned short value)
+{
+    return weir__argument_u16(value);
+}
+inline weir_argument weir__argument(int value)
+{
+    return weir__argument_i32(value);
+}
+inline weir_argument weir__argument(unsigned value)
+{
+    return weir__argument_u32(value);
+}
+inline weir_argument weir__argument(long value)
+{
+    return weir__argument_il(value);
+}
+inline weir_argument weir__argument(unsigned long value)
+{
+    return weir__argument_ul(value);
+}
+inline weir_argument weir__argument(long long value)
+{
+    return weir__argument_i64(value);
+}
+inline weir_argument weir__argument(unsigned long long value)
+{
+    return weir__argument_u64(value);
+}
+inline weir_argument weir__argument(float value)
+{
+    return weir__argument_f32(value);
+}
+inline weir_argument weir__argument(double value)
+{
+    return weir__argument_f64(value);
+}
+
+template <typename... Arguments>
+inline weir_status weir__launch(const char *file, int line, weir_queue *queue, weir_kernel *kernel,
+                                weir_extent grid, weir_extent block, Arguments... arguments)
+{
+    const weir_argument list[] = {weir__argument(arguments)...};
+    return weir_queue_launch_at(queue, kernel, grid, block, list, sizeof...(arguments), file, line);
+}
+
+#define weir_queue_launch(queue, kernel, grid, block, ...) \
+    weir__launch(__FILE__, __LINE__, queue, kernel, grid, block, __VA_ARGS__)
+
+#else
+
+// The C form.
+// clang-format off
+#define WEIR__ARGUMENT(x) _Generic((x),        \
+    struct weir_argument: weir__argument_self, \
+    signed char: weir__argument_i8,            \
+    unsigned char: weir__argument_u8,          \
+    short: weir__argument_i16,                 \
+    unsigned short: weir__argument_u16,        \
+    int: weir__argument_i32,                   \
+    unsigned: weir__argument_u32,              \
+    long: weir__argument_il,                   \
+    unsigned long: weir__argument_ul,          \
+    long long: weir__argument_i64,             \
+    unsigned long long: weir__argument_u64,    \
+    float: weir__argument_f32,                 \
+    double: weir__argument_f64)(x)
+
+#define WEIR__COUNT(...) WEIR__COUNT_(__VA_ARGS__, 32, 31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18, 17, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
+#define WEIR__COUNT_(a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18, a19, a20, a21, a22, a23, a24, a25, a26, a27, a28, a29, a30, a31, a32, count, ...) count
+#define WEIR__JOIN(a, b) WEIR__JOIN_(a, b)
+#define WEIR__JOIN_(a, b) a##b
+#define WEIR__ARGUMENTS(...) WEIR__JOIN(WEIR__ARGUMENTS_, WEIR__COUNT(__VA_ARGS__))(__VA_ARGS__)
+#define WEIR__ARGUMENTS_1(x) WEIR__ARGUMENT(x)
+#define WEIR__ARGUMENTS_2(x, ...) WEIR__ARGUMENT(x), WEIR__ARGUMENTS_1(__VA_ARGS__)
+#define WEIR__ARGUMENTS_3(x, ...) WEIR__ARGUMENT(x), WEIR__ARGUMENTS_2(__VA_ARGS__)
+#define WEIR__ARGUMENTS_4(x, ...) WEIR__ARGUMENT(x), WEIR__ARGUMENTS_3(__VA_ARGS__)
+#define WEIR__ARGUMENTS_5(x, ...) WEIR__ARGUMENT(x), WEIR__ARGUMENTS_4(__VA_ARGS__)
+#define WEIR__ARGUMENTS_6(x, ...) WEIR__ARGUMENT(x), WEIR__ARGUMENTS_5(__VA_ARGS__)
+#define WEIR__ARGUMENTS_7(x, ...) WEIR__ARGUMENT(x), WEIR__ARGUMENTS_6(__VA_ARGS__)
+#define WEIR__ARGUMENTS_8(x, ...) WEIR__ARGUMENT(x), WEIR__ARGUMENTS_7(__VA_ARGS__)
+#define WEIR__ARGUMENTS_9(x, ...) WEIR__ARGUMENT(x), WEIR__ARGUMENTS_8(__VA_ARGS__)
+#define WEIR__ARGUMENTS_10(x, ...) WEIR__ARGUMENT(x), WEIR__ARGUMENTS_9(__VA_ARGS__)
+#define WEIR__ARGUMENTS_11(x, ...) WEIR__ARGUMENT(x), WEIR__ARGUMENTS_10(__VA_ARGS__)
+#define WEIR__ARGUMENTS_12(x, ...) WEIR__ARGUMENT(x), WEIR__ARGUMENTS_11(__VA_ARGS__)
+#define WEIR__ARGUMENTS_13(x, ...) WEIR__ARGUMENT(x), WEIR__ARGUMENTS_12(__VA_ARGS__)
+#define WEIR__ARGUMENTS_14(x, ...) WEIR__ARGUMENT(x), WEIR__ARGUMENTS_13(__VA_ARGS__)
+#define WEIR__ARGUMENTS_15(x, ...) WEIR__ARGUMENT(x), WEIR__ARGUMENTS_14(__VA_ARGS__)
+#define WEIR__ARGUMENTS_16(x, ...) WEIR__ARGUMENT(x), WEIR__ARGUMENTS_15(__VA_ARGS__)
+#define WEIR__ARGUMENTS_17(x, ...) WEIR__ARGUMENT(x), WEIR__ARGUMENTS_16(__VA_ARGS__)
+#define WEIR__ARGUMENTS_18(x, ...) WEIR__ARGUMENT(x), WEIR__ARGUMENTS_17(__VA_ARGS__)
+#define WEIR__ARGUMENTS_19(x, ...) WEIR__ARGUMENT(x), WEIR__ARGUMENTS_18(__VA_ARGS__)
+#define WEIR__ARGUMENTS_20(x, ...) WEIR__ARGUMENT(x), WEIR__ARGUMENTS_19(__VA_ARGS__)
+#define WEIR__ARGUMENTS_21(x, ...) WEIR__ARGUMENT(x), WEIR__ARGUMENTS_20(__VA_ARGS__)
+#define WEIR__ARGUMENTS_22(x, ...) WEIR__ARGUMENT(x), WEIR__ARGUMENTS_21(__VA_ARGS__)
+#define WEIR__ARGUMENTS_23(x, ...) WEIR__ARGUMENT(x), WEIR__ARGUMENTS_22(__VA_ARGS__)
+#define WEIR__ARGUMENTS_24(x, ...) WEIR__ARGUMENT(x), WEIR__ARGUMENTS_23(__VA_ARGS__)
+#define WEIR__ARGUMENTS_25(x, ...) WEIR__ARGUMENT(x), WEIR__ARGUMENTS_24(__VA_ARGS__)
+#define WEIR__ARGUMENTS_26(x, ...) WEIR__ARGUMENT(x), WEIR__ARGUMENTS_25(__VA_ARGS__)
+#define WEIR__ARGUMENTS_27(x, ...) WEIR__ARGUMENT(x), WEIR__ARGUMENTS_26(__VA_ARGS__)
+#define WEIR__ARGUMENTS_28(x, ...) WEIR__ARGUMENT(x), WEIR__ARGUMENTS_27(__VA_ARGS__)
+#define WEIR__ARGUMENTS_29(x, ...) WEIR__ARGUMENT(x), WEIR__ARGUMENTS_28(__VA_ARGS__)
+#define WEIR__ARGUMENTS_30(x, ...) WEIR__ARGUMENT(x), WEIR__ARGUMENTS_29(__VA_ARGS__)
+#define WEIR__ARGUMENTS_31(x, ...) WEIR__ARGUMENT(x), WEIR__ARGUMENTS_30(__VA_ARGS__)
+#define WEIR__ARGUMENTS_32(x, ...) WEIR__ARGUMENT(x), WEIR__ARGUMENTS_31(__VA_ARGS__)
+// clang-format on
+
+#define weir_queue_launch(queue, kernel, grid, block, ...)                             \
+    weir_queue_launch_at(queue, kernel, grid, block,                                   \
+                         (const struct weir_argument[]){WEIR__ARGUMENTS(__VA_ARGS__)}, \
+                         WEIR__COUNT(__VA_ARGS__), __FILE__, __LINE__)
+
+#endif
+
+#endif

@@ -1,0 +1,34 @@
+// Log messages of the library. The library never prints by itself.
+#ifndef WEIR_LOG_H
+#define WEIR_LOG_H
+
+#include <weir/common.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum weir_log_level {
+    WEIR_LOG_ERROR = 1,
+    WEIR_LOG_WARNING = 2,
+    WEIR_LOG_INFO = 3,
+    WEIR_LOG_DEBUG = 4,
+} weir_log_level;
+
+// Receives one message, without a newline at its end. `source` is "core" or the
+// name of a module. May be called on any thread; must not call Weir.
+typedef void (*weir_log_function)(void *user, weir_log_level level, const char *source,
+                                  const char *message);
+
+// Sends messages of `level` and of more severe levels to `function`; NULL turns
+// them off, which is the default. Affects the whole process.
+//
+// Threads: safe, but a message already under way may still reach the function
+// that was set before.
+WEIR_API void weir_log_set(weir_log_function function, void *user, weir_log_level level);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,64 @@
+// How modules keep state with the front end's objects.
+//
+// Objects belong to the front end. Each has one private pointer (slot) for every link of the
+// chain, so a plugin passes handles through unchanged and keeps its data in its own slot. Slots
+// are only accessible through the functions below; write one accessor per type in your module on
+// top of them:
+//
+//     static struct cl_queue *cl_queue_of(const struct weir_link *link, const weir_queue *queue)
+//     {
+//         return weir_queue_data(link, queue);
+//     }
+#ifndef WEIR_MODULE_OBJECT_H
+#define WEIR_MODULE_OBJECT_H
+
+#include <weir/weir.h>
+
+struct weir_host;
+struct weir_module_ops;
+
+// One module's place in one chain. Read-only for modules.
+struct weir_link {
+    size_t struct_size;
+    const struct weir_module_ops *ops; // with unset slots filled by forwarders
+    const struct weir_link *next;      // NULL at the backend
+    const struct weir_host *host;
+    void *state;      // the pointer that `open` stored
+    const char *name; // the module's
+    uint32_t index;   // position in the chain, 0 is outermost
+    // How many slots `ops` has, and how many kinds of operation this link and those after it
+    // know: fewer than the module's own headers have where the library is older than it.
+    uint32_t slot_count;
+    uint32_t operation_kinds;
+    // above: ABI 2
+};
+
+// Whether the link's table has that slot. Slots of ABI 2 are always there.
+#define WEIR_LINK_HAS(link, slot) \
+    (offsetof(struct weir_module_ops, slot) / sizeof(void (*)(void)) < (link)->slot_count)
+
+// The beginning of every object of the front end. Read-only for modules. Closed.
+struct weir_object {
+    void **data;       // one slot per link
+    const char *label; // never NULL
+    uint64_t id;       // never reused within the process
+};
+
+#define WEIR__OBJECT_ACCESSORS(type)                                                  \
+    static inline const struct weir_object *type##_object(const type *object)         \
+    {                                                                                 \
+        return (const struct weir_object *)(const void *)object;                      \
+    }                                                                                 \
+    static inline void *type##_data(const struct weir_link *link, const type *object) \
+    {                                                                                 \
+        return type##_object(object)->data[link->index];                              \
+    }
+WEIR__OBJECT_ACCESSORS(weir_device)
+WEIR__OBJECT_ACCESSORS(weir_queue)
+WEIR__OBJECT_ACCESSORS(weir_buffer)
+WEIR__OBJECT_ACCESSORS(weir_program)
+WEIR__OBJECT_ACCESSORS(weir_kernel)
+WEIR__OBJECT_ACCESSORS(weir_graph)
+#undef WEIR__OBJECT_ACCESSORS
+
+#endif

@@ -1,0 +1,167 @@
+// One queue operation on its way down a chain. All of them pass through one slot,
+// `queue_submit`, so a plugin that does not distinguish kinds handles every kind, also
+// those that are added later.
+#ifndef WEIR_MODULE_OPERATION_H
+#define WEIR_MODULE_OPERATION_H
+
+#include <string.h>
+
+#include <weir/weir.h>
+
+enum weir_operation_kind {
+    WEIR_OPERATION_COPY = 1,
+    WEIR_OPERATION_COPY_2D = 2,
+    WEIR_OPERATION_FILL = 3,
+    WEIR_OPERATION_LAUNCH = 4,
+    WEIR_OPERATION_HOST_CALL = 5,
+    WEIR_OPERATION_RECORD = 6,
+    WEIR_OPERATION_WAIT = 7,
+    // Backends see it only if they have graph_create; they use the nodes from there and
+    // from graph_update, since `nodes` may be newer than this launch if a host call
+    // held it.
+    WEIR_OPERATION_GRAPH = 8,
+    // The caller's own work on the native queue: the backend calls the function. Backends
+    // see it only if `limits.native` is not 0.
+    WEIR_OPERATION_NATIVE = 9,
+    // After ALLOCATE the queue may use the buffer, which is from a pool; after FREE it
+    // must not. For plugins: delivery drops both. The buffer has a new id each time,
+    // but its slots stay; buffer_create got the size of the block, which is at least
+    // weir_buffer_size().
+    WEIR_OPERATION_POOL_ALLOCATE = 10,
+    WEIR_OPERATION_POOL_FREE = 11,
+    // above: ABI 2
+    WEIR_OPERATION_KINDS, // one more than the last kind
+};
+
+enum weir_operation_flags {
+    // WAIT only: the queue already comes after this event. Plugins see it; delivery
+    // drops it before the backend.
+    WEIR_OPERATION_IMPLIED = 1u << 0,
+    // Made by the library, not by the user: a record for a destroyed buffer, the legacy
+    // queue's records and waits.
+    WEIR_OPERATION_INTERNAL = 1u << 1,
+    // Nothing to do except to keep its place in the order: a size of zero. Delivery
+    // drops it.
+    WEIR_OPERATION_EMPTY = 1u << 2,
+    // WAIT only: the event is not a RECORD but a GRAPH, an earlier launch of the graph
+    // that comes next, on another queue. Backends with graph_create, whose driver keeps
+    // launches of one graph apart, never see it.
+    WEIR_OPERATION_RELAUNCH = 1u << 3,
+    // One of several operations with the number of the GRAPH that they belong to; more
+    // follow. Only backends without graph_create see it.
+    WEIR_OPERATION_PART = 1u << 4,
+    // above: ABI 2
+};
+
+// However much is appended, an operation never has more bytes.
+#define WEIR_OPERATION_BYTES_MAX 256
+
+// Whoever makes an operation, a plugin too, sets struct_size to sizeof. One that a module is
+// handed may be smaller or larger than the module's own: ask WEIR_HAS() before a field above
+// the line below, and copy it with weir_operation_copy(). `u` keeps its size: an operand that
+// is added to a kind comes with a flag that says so.
+//
+// Everything in it was validated: ranges are inside their buffers, arguments match the
+// signature, handles belong to one device, except one buffer of a COPY or COPY_2D,
+// which may belong to a peer. Valid during the call only.
+struct weir_operation {
+    uint32_t struct_size;
+    enum weir_operation_kind kind;
+    uint32_t flags;
+    int line;          // the caller's
+    const char *file;  // the caller's; static storage
+    uint64_t sequence; // 1, 2, 3 … in the order of submission to its queue
+    union {
+        uint64_t room[12];
+        struct {
+            weir_buffer *dst;
+            weir_buffer *src;
+            size_t dst_offset;
+            size_t src_offset;
+            size_t size;
+        } copy;
+        struct {
+            struct weir_plane dst;
+            struct weir_plane src;
+            size_t width;
+            size_t height;
+        } copy_2d;
+        struct {
+            weir_buffer *dst;
+            size_t dst_offset;
+            size_t size;
+            const void *pattern;
+            size_t pattern_size;
+        } fill;
+        struct {
+            weir_kernel *kernel;
+            struct weir_extent grid;  // no zeros
+            struct weir_extent block; // no zeros
+            const struct weir_argument *arguments;
+            size_t argument_count;
+        } launch;
+        struct {
+            weir_host_function function;
+            void *user;
+        } host_call;
+        // `producer` is the event's queue, alive during the call.
+        struct {
+            struct weir_event event;
+            weir_queue *producer;
+        } wait;
+        struct {
+            weir_graph *graph;
+            const struct weir_graph_node *nodes; // weir_graph_node_at() finds one
+            uint32_t node_count;
+        } graph;
+        struct {
+            weir_native_function function;
+            void *user;
+            const struct weir_argument *arguments; // BUFFER only
+            size_t argument_count;
+        } native;
+        struct {
+            weir_pool *pool;
+            weir_buffer *buffer;
+            size_t size; // the requested size
+        } pool;
+    } u;
+    // above: ABI 2
+};
+
+// Room for a copy of any operation.
+struct weir_operation_room {
+    struct weir_operation operation;
+    unsigned char rest[WEIR_OPERATION_BYTES_MAX - sizeof(struct weir_operation)];
+};
+
+// Copies an operation with all of its bytes, also those that the module does not know, so that
+// the next link misses nothing. Returns the copy.
+static inline struct weir_operation *weir_operation_copy(struct weir_operation_room *room,
+                                                         const struct weir_operation *operation)
+{
+    memcpy(room, operation, operation->struct_size);
+    return &room->operation;
+}
+
+// One operation of a graph: a COPY, COPY_2D, FILL or LAUNCH, none of them EMPTY.
+// Records and waits of the capture are its edges.
+struct weir_graph_node {
+    size_t struct_size;
+    const struct weir_operation *operation; // `sequence` is the node's index + 1
+    uint32_t branch;                        // the captured queue; the previous node there is
+                                            // not listed unless it is among the dependencies
+    uint32_t dependency_count;              // 0: a root
+    const uint32_t *dependencies;           // indexes of earlier nodes, ascending
+    // above: ABI 2
+};
+
+// Node `index` of an array, whose nodes lie as far apart as the first one's struct_size says.
+static inline const struct weir_graph_node *weir_graph_node_at(const struct weir_graph_node *nodes,
+                                                               uint32_t index)
+{
+    const char *first = (const char *)nodes;
+    return (const struct weir_graph_node *)(const void *)(first + index * nodes->struct_size);
+}
+
+#endif

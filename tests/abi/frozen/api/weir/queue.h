@@ -1,0 +1,162 @@
+// Queues: each is exactly one native stream or command queue, in order and non-blocking. For
+// concurrency create more queues. No queue waits for another unless the caller asks for it; the
+// one exception is the legacy queue (<weir/migration.h>).
+//
+// Every operation is asynchronous and remembers its caller's file:line; the macros add it, and
+// the functions with `_at` are what they call. The macros that take structures or arrays are
+// variadic, so that a compound literal can be passed.
+//
+// A queue fails when one of its operations, or an operation that it waits for, fails: a host
+// call returns an error, the driver refuses an operation at submit, or the device faults. Every
+// operation after the failure, in the queue and in the queues that wait for it, reports the
+// first cause. New submissions are then refused with that cause until weir_queue_recover(). It
+// is unspecified whether work that was submitted before the failure was noticed still runs, and
+// its outputs are undefined. A refused argument (WEIR_ERROR_INVALID) submits nothing and does
+// not fail the queue.
+//
+// Threads: several threads may submit to one queue; they are responsible for the order.
+#ifndef WEIR_QUEUE_H
+#define WEIR_QUEUE_H
+
+#include <weir/buffer.h>
+#include <weir/common.h>
+#include <weir/event.h>
+#include <weir/launch.h>
+#include <weir/program.h>
+#include <weir/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct weir_queue_params {
+    size_t struct_size;
+    const char *label;
+    int32_t priority; // between limits.priority_lowest and _highest; 0: normal
+    bool timing;      // weir_event_time_ns() works on its events
+    // above: 0.1
+};
+
+// Ownership: the caller's, until weir_queue_destroy(). Outlived by `device`.
+// Errors: WEIR_ERROR_INVALID; WEIR_ERROR_OUT_OF_MEMORY; WEIR_ERROR_DEVICE.
+WEIR_API weir_status weir_queue_create(weir_device *device, const struct weir_queue_params *params,
+                                       weir_queue **out_queue);
+
+// Destroys the queue and sets `*queue` to NULL. Work that was submitted still runs to
+// completion, and events of the queue stay valid. Never waits for the device.
+WEIR_API void weir_queue_destroy(weir_queue **queue);
+
+// The queue's label, "" if it has none; the queue's device, NULL for NULL.
+//
+// Ownership: the queue's.
+WEIR_API const char *weir_queue_label(const weir_queue *queue);
+WEIR_API weir_device *weir_queue_device(const weir_queue *queue);
+
+// Copies `size` bytes. Either buffer may be on the device or the host. One of the two may belong
+// to another device of the runtime if weir_device_can_peer() returns true for the two devices.
+//
+// Errors: WEIR_ERROR_INVALID for a range outside its buffer, overlapping ranges of one buffer,
+// or buffers of another device that cannot be reached; the queue's first failure. A copy of zero
+// bytes keeps its place in the queue's order but copies nothing.
+WEIR_API weir_status weir_queue_copy_at(weir_queue *queue, weir_buffer *dst, size_t dst_offset,
+                                        weir_buffer *src, size_t src_offset, size_t size,
+                                        const char *file, int line);
+#define weir_queue_copy(queue, dst, dst_offset, src, src_offset, size) \
+    weir_queue_copy_at(queue, dst, dst_offset, src, src_offset, size, __FILE__, __LINE__)
+
+// One side of a 2-D copy: row r starts at offset + r * pitch. Closed.
+struct weir_plane {
+    weir_buffer *buffer;
+    size_t offset;
+    size_t pitch; // bytes, >= the width of the copy
+};
+
+// Copies `height` rows of `width` bytes.
+//
+// Errors: as weir_queue_copy(); WEIR_ERROR_INVALID for a pitch below the width.
+WEIR_API weir_status weir_queue_copy_2d_at(weir_queue *queue, struct weir_plane dst,
+                                           struct weir_plane src, size_t width, size_t height,
+                                           const char *file, int line);
+#define weir_queue_copy_2d(queue, ...) weir_queue_copy_2d_at(queue, __VA_ARGS__, __FILE__, __LINE__)
+
+// Fills `size` bytes with a pattern of 1, 2, 4, 8 or 16 bytes, which is read before the call
+// returns. `dst_offset` and `size` must be multiples of `pattern_size`.
+//
+// Errors: as weir_queue_copy().
+WEIR_API weir_status weir_queue_fill_at(weir_queue *queue, weir_buffer *dst, size_t dst_offset,
+                                        size_t size, const void *pattern, size_t pattern_size,
+                                        const char *file, int line);
+#define weir_queue_fill(queue, ...) weir_queue_fill_at(queue, __VA_ARGS__, __FILE__, __LINE__)
+
+// Launches `grid` blocks of `block` work-items. A grid of no blocks keeps its place in the
+// queue's order but runs nothing. Arguments (<weir/launch.h>) are read before the call returns,
+// and checked against the kernel's signature in count, kind, type and access.
+//
+//     weir_queue_launch(queue, scale, weir_dim(n / 256, 1, 1), weir_dim(256, 1, 1),
+//                       weir_in(src, 0, bytes), weir_out(dst, 0, bytes), 2.0f);
+//
+// Both macros call weir_queue_launch_at(), which <weir/launch.h> declares. In C, pass the
+// extents of weir_queue_launch() as variables or with weir_dim(), not as compound literals.
+//
+// Errors: WEIR_ERROR_INVALID, with the parameter's name, its type and the argument that was
+// passed; the queue's first failure.
+#define weir_queue_launch_array(queue, ...) \
+    weir_queue_launch_at(queue, __VA_ARGS__, __FILE__, __LINE__)
+
+// Runs `function(user)` on a library thread after all earlier work of the queue has finished;
+// later work of the queue waits until it has returned. The function may submit work, also to its
+// own queue (after the work that is already there), but must not wait. A slow function delays no
+// other queue. A negative return fails the queue, and so does a function that ends its thread with
+// pthread_exit() in place of returning. `user` must live until the function has returned.
+//
+// Errors: WEIR_ERROR_INVALID in a capture; WEIR_ERROR_OUT_OF_MEMORY, or WEIR_ERROR_SYSTEM if no
+// thread can be created; the queue's first failure. After an error the function never runs.
+typedef weir_status (*weir_host_function)(void *user);
+WEIR_API weir_status weir_queue_host_call_at(weir_queue *queue, weir_host_function function,
+                                             void *user, const char *file, int line);
+#define weir_queue_host_call(queue, function, user) \
+    weir_queue_host_call_at(queue, function, user, __FILE__, __LINE__)
+
+// Stores an event that names the current end of the queue, or a zeroed event on error. The event
+// is complete when everything submitted to the queue before this call has finished.
+//
+// Errors: the queue's first failure.
+WEIR_API weir_status weir_queue_record_at(weir_queue *queue, struct weir_event *out_event,
+                                          const char *file, int line);
+#define weir_queue_record(queue, out_event) \
+    weir_queue_record_at(queue, out_event, __FILE__, __LINE__)
+
+// Makes later work of the queue wait for the event, on the device; the host does not wait. The
+// event may belong to any queue of any device of the same runtime.
+//
+// Errors: WEIR_ERROR_INVALID for a zeroed event; the event's failure, with which the queue then
+// fails too.
+WEIR_API weir_status weir_queue_wait_at(weir_queue *queue, struct weir_event event,
+                                        const char *file, int line);
+#define weir_queue_wait(queue, ...) weir_queue_wait_at(queue, __VA_ARGS__, __FILE__, __LINE__)
+
+// Hands all submitted work to the device (clFlush()). Weir does this itself before a queue or
+// the host waits for the work, so only work that nothing waits for needs this call.
+//
+// Errors: WEIR_ERROR_DEVICE, _DEVICE_LOST.
+WEIR_API weir_status weir_queue_flush(weir_queue *queue);
+
+// Waits on the host for everything submitted so far.
+//
+// Errors: as weir_event_sync(); WEIR_ERROR_INVALID in a host call and in a capture.
+WEIR_API weir_status weir_queue_sync_at(weir_queue *queue, uint64_t timeout_ns, const char *file,
+                                        int line);
+#define weir_queue_sync(queue, timeout_ns) weir_queue_sync_at(queue, timeout_ns, __FILE__, __LINE__)
+
+// Waits for the rest of a failed queue's work and clears the failure; events recorded before
+// keep reporting it. Does nothing if the queue has not failed.
+//
+// Errors: WEIR_ERROR_DEVICE_LOST if the device was lost with the failure and must be reopened;
+// WEIR_ERROR_INVALID in a host call and in a capture.
+WEIR_API weir_status weir_queue_recover(weir_queue *queue);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

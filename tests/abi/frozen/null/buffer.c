@@ -1,0 +1,31 @@
+// Buffers. Both placements are host memory here, aligned so that every offset a
+// launch may use is aligned too. A real backend takes DEVICE memory from a pool
+// that never makes the device wait, and HOST memory pinned and mapped.
+#include "tests/abi/frozen/null/null.h"
+
+weir_status null_buffer_create(const struct weir_link *link, weir_device *device,
+                               weir_buffer *buffer, const struct weir_buffer_setup *setup,
+                               void **out_data, void **out_pointer)
+{
+    // The bytes follow the structure in one block, after the padding for alignment.
+    size_t extra = setup->user_pointer ? 0 : NULL_ALIGNMENT + setup->size;
+    struct null_buffer *own = link->host->allocate(sizeof *own + extra);
+
+    (void)device;
+    if (!own)
+        return weir_host_fail(link->host, WEIR_ERROR_OUT_OF_MEMORY, "use smaller buffers, or fewer",
+                              "no host memory is left for buffer '%s' of %zu bytes",
+                              weir_buffer_object(buffer)->label, setup->size);
+
+    const uintptr_t last = (uintptr_t)(own + 1) + NULL_ALIGNMENT - 1;
+    own->bytes =
+        setup->user_pointer ? setup->user_pointer : (unsigned char *)(last - last % NULL_ALIGNMENT);
+    *out_data = own;
+    *out_pointer = setup->placement == WEIR_PLACE_HOST ? own->bytes : NULL;
+    return WEIR_OK;
+}
+
+void null_buffer_destroy(const struct weir_link *link, weir_buffer *buffer)
+{
+    link->host->release(null_buffer_of(link, buffer));
+}

@@ -1,0 +1,84 @@
+// What the module is: its name, its keys, and its ops table, which is the table
+// of contents of the other files. weir_module_query only returns static data;
+// whatever can fail belongs into `open`.
+#include "tests/abi/frozen/null/null.h"
+
+// A real backend dlopens its vendor library here. When that fails, its error
+// says which file is missing and which package brings it: the user reads it.
+weir_status null_open(struct weir_link *link, const struct weir_setting *const *settings,
+                      void **out_state)
+{
+    struct null_module *module = link->host->allocate(sizeof *module);
+    if (!module)
+        return weir_host_no_memory(link->host, "the null backend");
+
+    module->device_count = (size_t)settings[NULL_KEY_DEVICES]->integer;
+    *out_state = module;
+    return WEIR_OK;
+}
+
+// Vendor libraries stay loaded: they leave threads and exit handlers running.
+void null_close(const struct weir_link *link)
+{
+    link->host->release(link->state);
+}
+
+static const struct weir_key null_keys[NULL_KEY_COUNT] = {
+    [NULL_KEY_DEVICES] =
+        {
+            .name = "devices",
+            .type = WEIR_KEY_INTEGER,
+            .fallback = "1",
+            .minimum = 0,
+            .maximum = 16,
+            .help = "How many devices the backend lists.",
+        },
+};
+
+static const struct weir_module_ops null_ops = {
+    .open = null_open,
+    .close = null_close,
+    .device_count = null_device_count,
+    .device_describe = null_device_describe,
+    .device_create = null_device_create,
+    .device_destroy = null_device_destroy,
+    .device_limits = null_device_limits,
+    .queue_create = null_queue_create,
+    .queue_destroy = null_queue_destroy,
+    .queue_submit = null_queue_submit,
+    .queue_finish = null_queue_finish,
+    .event_query = null_event_query,
+    .event_wait = null_event_wait,
+    .event_time = null_event_time,
+    .queue_times = null_queue_times,
+    .buffer_create = null_buffer_create,
+    .buffer_destroy = null_buffer_destroy,
+    .program_create = null_program_create,
+    .program_destroy = null_program_destroy,
+    .kernel_create = null_kernel_create,
+    .kernel_destroy = null_kernel_destroy,
+    .device_peer = null_device_peer,
+};
+
+static const struct weir_module null_module = {
+    .abi = WEIR_MODULE_ABI,
+    .struct_size = sizeof null_module,
+    .kind = WEIR_MODULE_BACKEND,
+    .name = "null",
+    .version = WEIR_VERSION_STRING,
+    .build_id = __VERSION__, // the compiler's
+    .sanitizer = WEIR_MODULE_SANITIZER,
+    .keys = null_keys,
+    .key_count = NULL_KEY_COUNT,
+    .key_size = sizeof(struct weir_key),
+    .slot_count = WEIR_MODULE_SLOT_COUNT,
+    .operation_kinds = WEIR_OPERATION_KINDS,
+    .ops = &null_ops,
+};
+
+const struct weir_module *weir_module_query(uint32_t host_abi, const struct weir_host *host)
+{
+    (void)host_abi;
+    (void)host;
+    return &null_module;
+}

@@ -1,0 +1,54 @@
+"""Makes newer headers of the public ones: each structure, table of slots and enumeration that may
+grow gets something at its line "above: VERSION".
+
+usage: newer.py TREE OUT HEADER...
+
+TREE is the folder that holds `weir/`; the newer header of TREE/weir/x.h is OUT/weir/x.h. A
+structure gets the field `newer`, of four words, so that it outgrows every padding.
+"""
+
+import os
+import re
+import sys
+
+MARK = re.compile(r"^( *)// above: .*\n", re.MULTILINE)
+OPENING = re.compile(r"^(?:typedef )?(struct|enum) (\w+) \{$", re.MULTILINE)
+
+SLOT = "weir_status (*newer)(const struct weir_link *link);"
+FIELD = "uint64_t newer[4];"
+IN_ENUM = {
+    "weir_operation_kind": "WEIR_OPERATION_NEWER,",
+    "weir_operation_flags": "WEIR_OPERATION_NEWER_FLAG = 1u << 30,",
+}
+
+
+def addition(kind, name):
+    if kind == "enum":
+        return IN_ENUM[name]
+    return SLOT if name == "weir_module_ops" else FIELD
+
+
+def grow(text):
+    """The text with something after each mark, and how many there were."""
+    parts, end = [], 0
+    for mark in MARK.finditer(text):
+        kind, name = OPENING.findall(text, 0, mark.start())[-1]
+        parts += [text[end:mark.end()], mark.group(1), addition(kind, name), "\n"]
+        end = mark.end()
+    return "".join(parts) + text[end:]
+
+
+def main():
+    tree, out, headers = sys.argv[1], sys.argv[2], sys.argv[3:]
+    for header in headers:
+        with open(header, encoding="utf-8") as file:
+            text = file.read()
+        if text.count("// above: ") != len(MARK.findall(text)):
+            sys.exit("newer: %s: a line '// above:' that does not stand alone" % header)
+        path = os.path.join(out, os.path.relpath(header, tree))
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(grow(text))
+
+
+main()
