@@ -268,6 +268,13 @@ static const struct weir_module_ops ops = {
     .device_peer = cu_device_peer,
 };
 
+static const char *const about[] = {
+    "summary",
+    "Runs on NVIDIA GPUs through the driver's libcuda; a CUDA toolkit is needed only to compile "
+    "source at run time.",
+    NULL,
+};
+
 static const struct weir_module module_info = {
     .abi = WEIR_MODULE_ABI,
     .struct_size = sizeof(struct weir_module),
@@ -283,6 +290,7 @@ static const struct weir_module module_info = {
     .operation_kinds = WEIR_OPERATION_KINDS,
     .ops = &ops,
     .driver_version = cu_driver_version,
+    .about = about,
 };
 
 const struct weir_module *weir_module_query(uint32_t host_abi, const struct weir_host *host)

@@ -60,6 +60,14 @@ static const struct weir_module_ops null_ops = {
     .device_peer = null_device_peer,
 };
 
+static const char *const about[] = {
+    "summary",
+    "Buffers in host memory, work that is done at submit, and no kernels: for tests, and to "
+    "measure "
+    "the library alone.",
+    NULL,
+};
+
 static const struct weir_module null_module = {
     .abi = WEIR_MODULE_ABI,
     .struct_size = sizeof null_module,
@@ -74,6 +82,7 @@ static const struct weir_module null_module = {
     .slot_count = WEIR_MODULE_SLOT_COUNT,
     .operation_kinds = WEIR_OPERATION_KINDS,
     .ops = &null_ops,
+    .about = about,
 };
 
 const struct weir_module *weir_module_query(uint32_t host_abi, const struct weir_host *host)

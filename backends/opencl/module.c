@@ -308,6 +308,12 @@ static const struct weir_module_ops ops = {
     .buffer_native = ocl_buffer_native,
 };
 
+static const char *const about[] = {
+    "summary",
+    "Runs on GPUs and CPUs through the OpenCL drivers of the system.",
+    NULL,
+};
+
 static const struct weir_module module_info = {
     .abi = WEIR_MODULE_ABI,
     .struct_size = sizeof(struct weir_module),
@@ -323,6 +329,7 @@ static const struct weir_module module_info = {
     .operation_kinds = WEIR_OPERATION_KINDS,
     .ops = &ops,
     .driver_version = ocl_driver_version,
+    .about = about,
 };
 
 const struct weir_module *weir_module_query(uint32_t host_abi, const struct weir_host *host)

@@ -50,6 +50,25 @@ static const struct weir_load_entry *last_entry(const weir_load_report *report)
     return count > 0 ? weir_load_report_entry(report, count - 1) : NULL;
 }
 
+static void add_about(struct doctor *doctor, const struct weir_module *module)
+{
+    for (const char *const *about = module->about; about && about[0] && about[1]; about += 2)
+        doctor_add(doctor, DOCTOR_OK, "module", NULL, "%s, %s: %s", module->name, about[0],
+                   about[1]);
+}
+
+static void add_module(struct doctor *doctor, const struct weir__loaded *loaded,
+                       enum weir_module_kind kind)
+{
+    const struct weir_module *module = loaded->module;
+    const bool is_plain = !module->sanitizer[0];
+    doctor_add(doctor, DOCTOR_OK, "module", NULL, "%s %s, a %s, ABI %u, %s%s%s: %s", module->name,
+               module->version, kind == WEIR_MODULE_BACKEND ? "backend" : "plugin",
+               (unsigned)module->abi, is_plain ? "" : "built with the ", module->sanitizer,
+               is_plain ? "plain build" : " sanitizer", loaded->path);
+    add_about(doctor, module);
+}
+
 static bool try_kind(struct doctor *doctor, const char *name, const char *directory,
                      enum weir_module_kind kind, enum doctor_state on_failure)
 {
@@ -59,11 +78,7 @@ static bool try_kind(struct doctor *doctor, const char *name, const char *direct
         weir__loader_load(name, kind, directory, &weir__host, report, &loaded);
     const struct weir_load_entry *entry = last_entry(report);
     if (status == WEIR_OK)
-        doctor_add(doctor, DOCTOR_OK, "module", NULL, "%s %s, a %s, ABI %u, %s%s%s: %s", name,
-                   loaded.module->version, kind == WEIR_MODULE_BACKEND ? "backend" : "plugin",
-                   (unsigned)loaded.module->abi,
-                   loaded.module->sanitizer[0] ? "built with the " : "", loaded.module->sanitizer,
-                   loaded.module->sanitizer[0] ? " sanitizer" : "plain build", loaded.path);
+        add_module(doctor, &loaded, kind);
     else if (on_failure == DOCTOR_PROBLEM)
         doctor_add(doctor, DOCTOR_NOTE, "module", NULL, "%s cannot be used: %s", name,
                    entry && entry->reason[0] ? entry->reason : weir_last_error()->message);

@@ -256,6 +256,13 @@ static const struct weir_module_ops ops = {
     .queue_retire = trace_queue_retire,
 };
 
+static const char *const about[] = {
+    "summary",
+    "Records which operation ran when, and writes a file for `weir trace` and viewers of PyTorch's "
+    "traces.",
+    NULL,
+};
+
 static const struct weir_module module_info = {
     .abi = WEIR_MODULE_ABI,
     .struct_size = sizeof(struct weir_module),
@@ -271,6 +278,7 @@ static const struct weir_module module_info = {
     .operation_kinds = WEIR_OPERATION_KINDS,
     .ops = &ops,
     .wants = WEIR_MODULE_WANTS_TIMES,
+    .about = about,
 };
 
 const struct weir_module *weir_module_query(uint32_t host_abi, const struct weir_host *host)

@@ -10,13 +10,17 @@ as_json()
 # Sound.
 expect_data 0 "$weir" doctor --config small.ini
 for part in "small.ini (--config)" "backend = opencl (small.ini:2)" "opencl is used" \
-    "null 0.1.0, a backend, ABI 2" "Portable Computing Language" "PoCL cache" \
+    "null 0.1.0, a backend, ABI 2" "null, summary: Buffers in host memory" \
+    "opencl, summary: Runs on GPUs and CPUs" "cuda, summary: Runs on NVIDIA GPUs" \
+    "trace, summary: Records which operation ran when" "Portable Computing Language" "PoCL cache" \
     "copy, kernel and copy back gave the right 1024 numbers" "events are timed" "all is well" \
     "POCL_CACHE_DIR=$POCL_CACHE_DIR"; do
     expect_contains "$output" "$part"
 done
 expect_data 0 "$weir" doctor --config small.ini --json
 as_json 'data["problems"] == 0 and any(f["topic"] == "self-test" for f in data["findings"])'
+as_json 'sum(f["topic"] == "module" and ", summary: " in f["text"] for f in data["findings"]) == 4'
+as_json '"    summary: Runs on GPUs and CPUs" in data["load_report"]'
 expect_data 0 env WEIR_BACKEND=opencl WEIR_PLUGINS= "$weir" doctor
 expect_contains "$output" "WEIR_BACKEND=opencl"
 expect_contains "$output" "no file: the defaults hold"
