@@ -10,9 +10,8 @@
 
 #include "base/sized.h"
 
-// The minimum contents of a module of ABI 2, and of a key of its table.
+// The minimum size of a key of a module's table.
 #define END_OF(type, field) (offsetof(struct type, field) + sizeof((struct type *)0)->field)
-#define SIZE_OF_ABI_2 END_OF(weir_module, about)
 #define SIZE_OF_KEY END_OF(weir_key, help)
 
 enum {
@@ -113,10 +112,11 @@ static bool check_abi(const struct weir_module *module, struct weir__finding *fi
         return refuse(finding, "rebuild the module with the headers of this Weir",
                       "the module is of module ABI %u, and this library knows ABI %u to %u only",
                       (unsigned)module->abi, WEIR__OLDEST_MODULE_ABI, WEIR_MODULE_ABI);
-    if (module->struct_size < SIZE_OF_ABI_2)
+    if (!WEIR_HAS(module, about))
         return refuse(finding, "set struct_size to sizeof(struct weir_module)",
                       "the module's header says %u bytes, and ABI %u has %zu",
-                      (unsigned)module->struct_size, (unsigned)module->abi, SIZE_OF_ABI_2);
+                      (unsigned)module->struct_size, (unsigned)module->abi,
+                      END_OF(weir_module, about));
     return true;
 }
 

@@ -84,7 +84,7 @@ static weir_status check_kernel(struct check *check, const struct weir_kernel_si
 weir_status weir__bundle_check(const struct weir_bundle *bundle, const char *label)
 {
     struct check check = {.label = label};
-    WEIR_REQUIRE(label, bundle->struct_size >= END_OF(weir_bundle, image_count));
+    WEIR_REQUIRE(label, WEIR_HAS(bundle, image_count));
     weir_status status = check_array(&check, "kernels", bundle->kernels, bundle->kernel_count,
                                      END_OF(weir_kernel_signature, required_block));
     if (status == WEIR_OK)
