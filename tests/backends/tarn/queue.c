@@ -166,11 +166,8 @@ static weir_status submit(const struct weir_link *link, struct trn_queue *queue,
         return trn_submit_wait(queue, trn_queue_of(link, operation->u.wait.producer),
                                operation->u.wait.event.sequence);
     default: // the library keeps the others
-        break;
+        return weir_host_unknown_kind(link, operation);
     }
-    return weir_host_fail(link->host, WEIR_ERROR_UNSUPPORTED, "use a newer version of the backend",
-                          "the Tarn backend does not know operations of kind %d",
-                          (int)operation->kind);
 }
 
 weir_status trn_queue_submit(const struct weir_link *link, weir_queue *object,
