@@ -91,12 +91,14 @@ def to_c(kernels):
             continue
         text += "static const struct weir_parameter parameters_%s[] = {\n" % kernel.name
         for p in kernel.parameters:
-            text += '    {sizeof(struct weir_parameter), "%s", "%s", WEIR_PARAMETER_%s, %du, WEIR_SCALAR_%s, %du},\n' % (
+            text += ('    {.struct_size = sizeof(struct weir_parameter), .name = "%s", .type_name = "%s", '
+                     '.kind = WEIR_PARAMETER_%s, .writable = %du, .scalar = WEIR_SCALAR_%s, .size = %du},\n') % (
                 p.name, p.type_name, p.kind, p.writable, p.scalar, p.size)
         text += "};\n\n"
     text += "static const struct weir_kernel_signature kernels[] = {\n"
     for kernel in kernels:
-        text += '    {sizeof(struct weir_kernel_signature), "%s", %s, %du, {%du, %du, %du}},\n' % (
+        text += ('    {.struct_size = sizeof(struct weir_kernel_signature), .name = "%s", .parameters = %s, '
+                 '.parameter_count = %du, .required_block = {%du, %du, %du}},\n') % (
             (kernel.name, "parameters_" + kernel.name if kernel.parameters else "NULL",
              len(kernel.parameters)) + tuple(kernel.block))
     return text + "};\n"

@@ -153,13 +153,16 @@ def embed(arguments):
         if not data:
             fail("error: %s is empty" % path)
         parts.append(bytes_table("image_%d" % index, data))
-        images.append("    {sizeof(struct weir_image), %s, \"%s\", image_%d, %d},\n" % (
+        images.append((
+            "    {.struct_size = sizeof(struct weir_image), .format = %s, .target = \"%s\", "
+            ".data = image_%d, .size = %d},\n") % (
             FORMATS[kind], "sm_" + architecture if architecture != "0" else "", index, len(data)))
     parts.append("static const struct weir_image images[] = {\n%s};\n" % "".join(images))
     parts.append(signatures.to_c(kernels))
     parts.append(
-        "const struct weir_bundle %s = {\n    sizeof(struct weir_bundle), \"%s\", kernels, "
-        "%du, images, %du,\n};\n" % (name, arguments.label, len(kernels), len(images)))
+        "const struct weir_bundle %s = {\n    .struct_size = sizeof(struct weir_bundle),\n"
+        "    .name = \"%s\",\n    .kernels = kernels,\n    .kernel_count = %du,\n"
+        "    .images = images,\n    .image_count = %du,\n};\n" % (name, arguments.label, len(kernels), len(images)))
     write(arguments.out + ".c", "\n".join(parts))
     declare(arguments, "#include <weir/program.h>",
             "// The kernels %s.\nextern const struct weir_bundle %s;" % (

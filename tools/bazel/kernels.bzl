@@ -105,7 +105,7 @@ def weir_kernels(name, srcs, symbol = None, visibility = None, **kwargs):
         }),
         exec_tools = [_TOOL] + _TOOL_PARTS,
         message = "Embedding kernels",
-        visibility = ["//visibility:private"],
+        visibility = visibility,
     )
 
     native.cc_library(
