@@ -222,9 +222,10 @@ static weir_status postpone(struct replay *replay, uint32_t index,
     *pending = (struct pending){
         .launches = replay->held,
         .index = index,
-        .node = *node,
         .owned = *owned,
     };
+    // A plugin may have made the node with its own headers.
+    weir_sized_write_back(&pending->node, sizeof pending->node, node, node->struct_size);
     pending->node.operation = *owned;
     pending->node.dependencies = NULL; // they never change
     pending->node.dependency_count = 0;

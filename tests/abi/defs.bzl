@@ -77,20 +77,21 @@ def layout_table(name, headers, include):
         toolchains = ["@bazel_tools//tools/cpp:current_cc_toolchain"],
     )
 
-def modules(tree, headers, null, count):
-    """TREE/null/weir_null.so and TREE/count/weir_count.so.
+def modules(tree, headers, sources, copts = []):
+    """TREE/weir_NAME.so of each module.
 
     Args:
       tree: the name of the headers.
       headers: the library of the headers.
-      null: the sources of the null backend.
-      count: the sources of tests/plugins/count.
+      sources: name of the module -> its sources.
+      copts: further options of the compiler.
     """
-    for module, sources in [("null", null), ("count", count)]:
+    for module, srcs in sources.items():
         native.cc_binary(
-            name = "%s/%s/weir_%s.so" % (tree, module, module),
+            name = "%s/weir_%s.so" % (tree, module),
             testonly = True,
-            srcs = sources,
+            srcs = srcs,
+            copts = copts,
             linkopts = ["-lpthread"],
             linkshared = True,
             deps = [headers],

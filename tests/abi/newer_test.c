@@ -1,0 +1,151 @@
+// clang-tidy: -Ibazel-bin/tests/abi/newer -DLIBRARY_IS_NEWER=0
+// A program whose headers are newer than the library, and one whose library is as new: what the
+// program sets in appended fields is refused or taken, and what it reads there is zero or set.
+#include <stdio.h>
+#include <string.h>
+
+#include <weir/weir.h>
+
+#include "kernels/conformance/conformance.h"
+#include "tests/support/test.h"
+
+static weir_runtime *runtime;
+static weir_device *device;
+
+static bool set_up(void)
+{
+    runtime = NULL;
+    device = NULL;
+    EXPECT_INT_EQ(weir_open(NULL, &runtime), WEIR_OK);
+    EXPECT_INT_EQ(weir_device_open(runtime, NULL, &device), WEIR_OK);
+    return device;
+}
+
+static void tear_down(void)
+{
+    EXPECT_INT_EQ(weir_device_close(&device), WEIR_OK);
+    EXPECT_INT_EQ(weir_close(&runtime), WEIR_OK);
+}
+
+static bool is_zero(const uint64_t newer[4])
+{
+    return (newer[0] | newer[1] | newer[2] | newer[3]) == 0;
+}
+
+// A call whose params have something in a field that an older library lacks.
+static void expect_tail(weir_status status)
+{
+    EXPECT_INT_EQ(status, LIBRARY_IS_NEWER ? WEIR_OK : WEIR_ERROR_INVALID);
+    if (!LIBRARY_IS_NEWER)
+        EXPECT_CONTAINS(weir_last_error()->message, "is not zero");
+}
+
+WEIR_TEST(Newer, ParamsThatTheLibraryLacksAreRefused)
+{
+    ASSERT_TRUE(set_up());
+    weir_buffer *buffer = NULL;
+    weir_queue *queue = NULL;
+    weir_pool *pool = NULL;
+    weir_program *program = NULL;
+
+    expect_tail(weir_buffer_create(device,
+                                   &(struct weir_buffer_params){.struct_size = sizeof(
+                                                                    struct weir_buffer_params),
+                                                                .size = 16,
+                                                                .newer = {[3] = 1}},
+                                   &buffer));
+    expect_tail(weir_queue_create(device,
+                                  &(struct weir_queue_params){.struct_size =
+                                                                  sizeof(struct weir_queue_params),
+                                                              .newer = {[3] = 1}},
+                                  &queue));
+    expect_tail(
+        weir_pool_create(device,
+                         &(struct weir_pool_params){.struct_size = sizeof(struct weir_pool_params),
+                                                    .newer = {[3] = 1}},
+                         &pool));
+    expect_tail(weir_program_create(device,
+                                    &(struct weir_program_params){.struct_size = sizeof(
+                                                                      struct weir_program_params),
+                                                                  .bundle = &conformance_kernels,
+                                                                  .newer = {[3] = 1}},
+                                    &program));
+    weir_buffer_destroy(&buffer);
+    weir_queue_destroy(&queue);
+    weir_pool_destroy(&pool);
+    weir_program_destroy(&program);
+    tear_down();
+}
+
+WEIR_TEST(Newer, ParamsOfOpeningThatTheLibraryLacksAreRefused)
+{
+    ASSERT_TRUE(set_up());
+    weir_runtime *other = NULL;
+    weir_device *twin = NULL;
+    expect_tail(weir_open(&(struct weir_open_params){.struct_size = sizeof(struct weir_open_params),
+                                                     .newer = {[3] = 1}},
+                          &other));
+    expect_tail(weir_device_open(runtime,
+                                 &(struct weir_device_params){.struct_size =
+                                                                  sizeof(struct weir_device_params),
+                                                              .newer = {[3] = 1}},
+                                 &twin));
+    EXPECT_INT_EQ(weir_device_close(&twin), WEIR_OK);
+    EXPECT_INT_EQ(weir_close(&other), WEIR_OK);
+    tear_down();
+}
+
+// The plugin, of the same headers, sets them; a library that lacks them hands none of it on.
+WEIR_TEST(Newer, LimitsThatTheLibraryLacksAreZero)
+{
+    ASSERT_TRUE(set_up());
+    EXPECT_INT_EQ(is_zero(weir_device_limits(device)->newer), !LIBRARY_IS_NEWER);
+    tear_down();
+}
+
+WEIR_TEST(Newer, WhatIsHandedOutIsZeroWhereTheLibraryLacksIt)
+{
+    ASSERT_TRUE(set_up());
+    weir_program *program = NULL;
+    weir_kernel *kernel = NULL;
+    const struct weir_program_params params = {.struct_size = sizeof params,
+                                               .bundle = &conformance_kernels};
+
+    EXPECT_TRUE(is_zero(weir_device_get_info(device)->newer));
+    EXPECT_TRUE(is_zero(weir_load_report_entry(weir_runtime_report(runtime), 0)->newer));
+    EXPECT_INT_EQ(weir_program_create(device, &params, &program), WEIR_OK);
+    EXPECT_INT_EQ(weir_kernel_create(program, "vector_add", &kernel), WEIR_OK);
+    EXPECT_TRUE(is_zero(weir_kernel_get_info(kernel)->newer));
+    EXPECT_STR_EQ(weir_signature_parameter(weir_kernel_get_signature(kernel), 2)->name, "sum");
+    weir_kernel_destroy(&kernel);
+    weir_program_destroy(&program);
+    tear_down();
+}
+
+WEIR_TEST(Newer, WhatIsFilledIsZeroWhereTheLibraryLacksIt)
+{
+    ASSERT_TRUE(set_up());
+    struct weir_counters counters;
+    struct weir_device_info info;
+
+    memset(&counters, 0xff, sizeof counters);
+    weir_counters_read(&counters);
+    EXPECT_TRUE(is_zero(counters.newer));
+    memset(&info, 0xff, sizeof info);
+    EXPECT_INT_EQ(weir_device_describe(runtime, 0, &info), WEIR_OK);
+    EXPECT_TRUE(is_zero(info.newer));
+    tear_down();
+}
+
+WEIR_TEST(Newer, ErrorsKeepWhatTheLibraryHas)
+{
+    struct weir_error error = {.status = WEIR_ERROR_IO, .line = 7, .newer = {1, 1, 1, 1}};
+
+    snprintf(error.message, sizeof error.message, "a message");
+    EXPECT_INT_EQ(weir_error_set(&error), WEIR_ERROR_IO);
+    EXPECT_STR_EQ(weir_last_error()->message, "a message");
+    EXPECT_INT_EQ(weir_last_error()->line, 7);
+    EXPECT_INT_EQ(is_zero(weir_last_error()->newer), !LIBRARY_IS_NEWER);
+    weir_error_set(NULL);
+    EXPECT_TRUE(is_zero(weir_last_error()->newer));
+}
