@@ -111,7 +111,7 @@ check_tidy()
         shift
         flags="$(sed -n "s|^// clang-tidy: ||p" "$file")"
         eval "flags=($flags)"
-        output="$(clang-tidy --quiet "$file" -- "$@" "${flags[@]}" 2>&1)" && exit 0
+        output="$(clang-tidy --quiet "$file" -- "${flags[@]}" "$@" 2>&1)" && exit 0
         printf "%s\n" "$output" | grep -v "warnings generated\|^Suppressed\|^Use -header-filter"
         exit 1' tidy '{}' "${tidy_flags[@]}"
 }
