@@ -306,7 +306,7 @@ static weir_status check_params(const struct weir_arr_coc_params *params)
 weir_status weir_arr_coc_create(const struct weir_arr_coc_params *params,
                                 weir_arr_coc **out_arr_coc)
 {
-    struct weir_arr_coc_params known;
+    struct weir_arr_coc_params known = {.struct_size = sizeof known};
 
     *out_arr_coc = NULL;
     weir_status status = read_params(params, &known);

@@ -64,7 +64,7 @@ static weir_status choose_source(struct build *build, const struct weir_program_
         if (weir_image_is(image, WEIR_IMAGE_OPENCL_C))
             build->source = image->data;
     }
-    if (build->source)
+    if (build->source || !bundle) // without a bundle there is source
         return WEIR_OK;
     return weir_host_fail(build->device->module->host, WEIR_ERROR_UNSUPPORTED,
                           "make the bundle with weir_kernels, which always embeds one",
