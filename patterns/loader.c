@@ -531,13 +531,13 @@ weir_status weir_loader_release(weir_loader *loader, struct weir_batch *batch, w
     return status;
 }
 
-weir_status weir_loader_release_behind(weir_loader *loader, struct weir_batch *batch,
+weir_status weir_loader_release_after(weir_loader *loader, struct weir_batch *batch,
                                        struct weir_event event)
 {
     if (!loader || event.sequence == 0)
         return weir__pattern_fail(loader ? loader->label : NULL, WEIR_ERROR_INVALID,
                                   "record first: weir_queue_record() returns the event",
-                                  "weir_loader_release_behind: %s",
+                                  "weir_loader_release_after: %s",
                                   loader ? "the event is zero" : "loader is NULL");
     pthread_mutex_lock(&loader->lock);
     struct room *room = room_of(loader, batch);

@@ -107,7 +107,7 @@ WEIR_API weir_status weir_loader_release(weir_loader *loader, struct weir_batch 
 
 // The same, after an event: for a batch that several queues use, one of which waits for the
 // others. If the event fails, its queue reports that; the slot becomes free all the same.
-WEIR_API weir_status weir_loader_release_behind(weir_loader *loader, struct weir_batch *batch,
+WEIR_API weir_status weir_loader_release_after(weir_loader *loader, struct weir_batch *batch,
                                                 struct weir_event event);
 
 struct weir_loader_statistics {

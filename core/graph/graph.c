@@ -67,7 +67,7 @@ void weir__operation_unuse(const struct weir_operation *operation)
     count_kernel(operation, UINT_MAX);
 }
 
-static void let_go_of_buffers(struct weir__graph_parts *parts)
+static void unuse_buffers(struct weir__graph_parts *parts)
 {
     for (uint32_t i = 0; i < parts->node_count && !parts->without_buffers; i++)
         count_buffers(parts->owned[i], UINT_MAX);
@@ -76,7 +76,7 @@ static void let_go_of_buffers(struct weir__graph_parts *parts)
 
 void weir__graph_parts_finish(struct weir__graph_parts *parts)
 {
-    let_go_of_buffers(parts);
+    unuse_buffers(parts);
     for (uint32_t i = 0; i < parts->node_count; i++) {
         count_kernel(parts->owned[i], UINT_MAX);
         weir__release(parts->owned[i]);
@@ -137,7 +137,7 @@ void weir_graph_destroy(weir_graph **graph)
         return;
     weir_graph *gone = *graph;
     *graph = NULL;
-    let_go_of_buffers(&gone->parts);
+    unuse_buffers(&gone->parts);
     weir__member_retire(&gone->member);
 }
 

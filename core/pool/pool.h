@@ -35,7 +35,7 @@ struct weir__lane {
     uint64_t queue;
     struct weir__block *oldest;
     struct weir__block *newest;
-    struct weir_event mark; // a record after some of the frees, or zero
+    struct weir_event record; // one after some of the frees, or zero
     struct weir__lane *next;
 };
 

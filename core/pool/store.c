@@ -187,58 +187,58 @@ enum {
 };
 
 static size_t list_lanes(weir_pool *pool, uint32_t class_index, struct weir_event *frees,
-                         struct weir_event *marks)
+                         struct weir_event *records)
 {
     size_t count = 0;
     weir_biased_lock_take(&pool->lock);
     for (struct weir__lane *lane = pool->lanes[class_index]; lane && count < LANES_ASKED;
          lane = lane->next) {
         frees[count] = lane->oldest->freed;
-        marks[count++] = lane->mark;
+        records[count++] = lane->record;
     }
     weir_biased_lock_release(&pool->lock);
     return count;
 }
 
-static void note_mark(weir_pool *pool, uint32_t class_index, struct weir_event mark)
+static void note_record(weir_pool *pool, uint32_t class_index, struct weir_event record)
 {
     weir_biased_lock_take(&pool->lock);
     for (struct weir__lane *lane = pool->lanes[class_index]; lane; lane = lane->next)
-        if (lane->queue == mark.queue)
-            lane->mark = mark;
+        if (lane->queue == record.queue)
+            lane->record = record;
     weir_biased_lock_release(&pool->lock);
 }
 
-// A mark is queried until it is complete, and only then replaced: on a queue that
+// A record is queried until it is complete, and only then replaced: on a queue that
 // always has work the newest record is never complete.
 static bool ask_lane(weir_pool *pool, uint32_t class_index, struct weir_event freed,
-                     struct weir_event mark)
+                     struct weir_event record)
 {
-    if (mark.sequence < freed.sequence) {
+    if (record.sequence < freed.sequence) {
         weir_queue *queue = weir__registry_pin(freed.queue);
         if (!queue)
             return true;
-        bool marked = weir__queue_record_end(queue, &mark);
+        bool recorded = weir__queue_record_end(queue, &record);
         weir__registry_unpin_later(queue);
-        if (!marked || mark.sequence == 0) // 0: all of it is complete
-            return marked;
-        note_mark(pool, class_index, mark);
+        if (!recorded || record.sequence == 0) // 0: all of it is complete
+            return recorded;
+        note_record(pool, class_index, record);
     }
-    return weir_event_query(mark) != WEIR_NOT_READY;
+    return weir_event_query(record) != WEIR_NOT_READY;
 }
 
 bool weir__pool_ask(weir_pool *pool, uint32_t class_index, bool *out_any)
 {
     struct weir_event frees[LANES_ASKED];
-    struct weir_event marks[LANES_ASKED];
-    const size_t count = list_lanes(pool, class_index, frees, marks);
+    struct weir_event records[LANES_ASKED];
+    const size_t count = list_lanes(pool, class_index, frees, records);
     *out_any = count > 0;
     if (count == 0)
         return false;
     const struct weir_error saved = *weir_last_error();
     bool hope = false;
     for (size_t i = 0; i < count && !hope; i++)
-        hope = ask_lane(pool, class_index, frees[i], marks[i]);
+        hope = ask_lane(pool, class_index, frees[i], records[i]);
     weir__error_set(&saved);
     return hope;
 }

@@ -1,15 +1,15 @@
 // See the headers.
 //
-// The legacy queue's order is made of marks and waits that the library inserts, flagged
-// INTERNAL. An operation on it first raises `turn`, then marks the end of every other queue
-// and waits for the marks. A queue that sees a turn later than its own first waits for the
-// legacy queue's end. It checks while it holds its submit lock, and the mark takes that lock
+// The legacy queue's order is made of records and waits that the library inserts, flagged
+// INTERNAL. An operation on it first raises `turn`, then records the end of every other queue
+// and waits for these records. A queue that sees a turn later than its own first waits for the
+// legacy queue's end. It checks while it holds its submit lock, and the record takes that lock
 // after the turn was raised: so an operation that is submitted at the same time either is
-// covered by the mark or waits for the legacy queue's operation.
+// covered by the record or waits for the legacy queue's operation.
 //
 // Locks: `lock`, then one submit lock at a time. A thread that holds a submit lock and has
 // to wait releases it first. The legacy queue's own submit lock is taken before `lock` is
-// released, so a thread that then marks its end finds the operation there.
+// released, so a thread that then records its end finds the operation there.
 //
 // The legacy queue's waits are noted like all waits, so it fails with the work that it waits
 // for. A queue's wait for the legacy queue only orders it: it is not noted, so no failure is
@@ -50,29 +50,29 @@ static void fail_with_last_error(weir_queue *queue)
 }
 
 // The order of the legacy queue and another queue.
-enum news {
-    NO_NEWS,
-    OLD_NEWS, // it may have skipped waits that it has seen
-    NEWS,
-    NO_MARK, // the end cannot be marked; the reason is the thread's error
+enum found {
+    NOTHING_NEW,
+    SEEN_BEFORE_RECOVERY, // it may have skipped waits that it has seen
+    NEW_WORK,
+    NO_RECORD, // its end cannot be recorded; the reason is the thread's error
 };
 
 // Stores the end of the queue, unless the legacy queue already comes after it.
-static enum news mark_news(weir_queue *queue, uint64_t epoch, struct weir_event *out_event)
+static enum found record_new_work(weir_queue *queue, uint64_t epoch, struct weir_event *out_event)
 {
     struct weir__legacy_view *view = &queue->legacy;
     weir_biased_lock_take(&queue->submit_lock);
-    enum news news = queue->sequence > view->saw                   ? NEWS
-                     : view->epoch != epoch && queue->sequence > 0 ? OLD_NEWS
-                                                                   : NO_NEWS;
-    if (news != NO_NEWS && !weir__queue_record_end_locked(queue, out_event))
-        news = NO_MARK;
-    if (news != NO_MARK) {
+    enum found found = queue->sequence > view->saw                   ? NEW_WORK
+                       : view->epoch != epoch && queue->sequence > 0 ? SEEN_BEFORE_RECOVERY
+                                                                     : NOTHING_NEW;
+    if (found != NOTHING_NEW && !weir__queue_record_end_locked(queue, out_event))
+        found = NO_RECORD;
+    if (found != NO_RECORD) {
         view->saw = queue->sequence;
         view->epoch = epoch;
     }
     weir_biased_lock_release(&queue->submit_lock);
-    return news;
+    return found;
 }
 
 // Submits a wait that passes on no failure. With the queue's submit lock held.
@@ -93,24 +93,24 @@ static weir_status submit_order(weir_queue *queue, weir_queue *producer, struct 
 
 // Failures from which the legacy queue has recovered are not reported again.
 static bool submit_wait(weir_queue *legacy, weir_queue *producer, struct weir_event event,
-                        enum news news)
+                        enum found found)
 {
-    if (news == OLD_NEWS)
+    if (found == SEEN_BEFORE_RECOVERY)
         return submit_order(legacy, producer, event) == WEIR_OK;
-    return news == NEWS && weir__completion_status(producer, event.sequence) == WEIR_OK &&
+    return found == NEW_WORK && weir__completion_status(producer, event.sequence) == WEIR_OK &&
            weir__queue_wait_locked(legacy, event, producer, WEIR_OPERATION_INTERNAL, __FILE__,
                                    __LINE__) == WEIR_OK;
 }
 
-static void wait_for_news(weir_queue *legacy, weir_queue *producer, uint64_t epoch)
+static void wait_for_new_work(weir_queue *legacy, weir_queue *producer, uint64_t epoch)
 {
     struct weir_event event;
-    const enum news news = mark_news(producer, epoch, &event);
-    if (news == NO_NEWS)
+    const enum found found = record_new_work(producer, epoch, &event);
+    if (found == NOTHING_NEW)
         return;
     // If it cannot be ordered after all of them, it has failed.
     weir_biased_lock_take(&legacy->submit_lock);
-    if (!has_failed(legacy) && !submit_wait(legacy, producer, event, news))
+    if (!has_failed(legacy) && !submit_wait(legacy, producer, event, found))
         fail_with_last_error(legacy);
     weir_biased_lock_release(&legacy->submit_lock);
 }
@@ -129,7 +129,7 @@ static void order_legacy(weir_queue *legacy)
             atomic_fetch_add_explicit(&order->turn, 1, memory_order_relaxed);
             for (weir_queue *queue = NULL; (queue = weir__device_next_queue(device, queue));)
                 if (queue != legacy)
-                    wait_for_news(legacy, queue, epoch);
+                    wait_for_new_work(legacy, queue, epoch);
         }
         weir_biased_lock_take(&legacy->submit_lock);
         weir_lock_release(&order->lock);
@@ -141,18 +141,18 @@ static void order_legacy(weir_queue *legacy)
 }
 
 // The end of the legacy queue, and the turn that it belongs to.
-static bool mark_legacy(struct weir__legacy *order, weir_queue **out_legacy,
-                        struct weir_event *out_event, uint64_t *out_turn)
+static bool record_legacy_end(struct weir__legacy *order, weir_queue **out_legacy,
+                              struct weir_event *out_event, uint64_t *out_turn)
 {
     weir_lock_take(&order->lock);
     weir_queue *legacy = order->queue;
     *out_legacy = legacy;
     *out_turn = atomic_load_explicit(&order->turn, memory_order_relaxed);
     weir_biased_lock_take(&legacy->submit_lock);
-    const bool marked = weir__queue_record_end_locked(legacy, out_event);
+    const bool recorded = weir__queue_record_end_locked(legacy, out_event);
     weir_biased_lock_release(&legacy->submit_lock);
     weir_lock_release(&order->lock);
-    return marked;
+    return recorded;
 }
 
 // With the queue's submit lock held; a refusal fails it.
@@ -176,12 +176,12 @@ static void order_behind_legacy(weir_queue *queue)
 
     do {
         weir_biased_lock_release(&queue->submit_lock);
-        const bool marked = mark_legacy(order, &legacy, &event, &turn);
+        const bool recorded = record_legacy_end(order, &legacy, &event, &turn);
         weir_biased_lock_take(&queue->submit_lock);
         // A failed queue accepts no operation; it comes here again after its recovery.
         if (has_failed(queue))
             return;
-        if (!marked) {
+        if (!recorded) {
             fail_with_last_error(queue);
             return;
         }

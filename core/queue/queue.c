@@ -1,4 +1,4 @@
-// Creation and destruction of queues, the marks of their end, and the library's own
+// Creation and destruction of queues, the records of their end, and the library's own
 // queries.
 #include "core/queue/queue.h"
 
@@ -272,7 +272,7 @@ bool weir__queue_record_end_locked(weir_queue *queue, struct weir_event *out_eve
 
 bool weir__queue_record_end(weir_queue *queue, struct weir_event *out_event)
 {
-    bool marked = true;
+    bool recorded = true;
     struct weir_error saved = *weir_last_error();
     *out_event = (struct weir_event){0};
 
@@ -281,13 +281,13 @@ bool weir__queue_record_end(weir_queue *queue, struct weir_event *out_event)
         return false;
     weir_biased_lock_take(&queue->submit_lock);
     if (queue->wrapped || queue->sequence > atomic_load(&queue->completion.completed))
-        marked = weir__queue_record_end_locked(queue, out_event);
+        recorded = weir__queue_record_end_locked(queue, out_event);
     weir_biased_lock_release(&queue->submit_lock);
     // A lost device runs nothing any more, and accepts no record.
-    if (!marked && weir_last_error()->status == WEIR_ERROR_DEVICE_LOST)
-        marked = true;
+    if (!recorded && weir_last_error()->status == WEIR_ERROR_DEVICE_LOST)
+        recorded = true;
     weir__error_set(&saved);
-    return marked;
+    return recorded;
 }
 
 weir_status weir__queue_finish(weir_queue *queue)

@@ -70,16 +70,16 @@ static bool add_end(struct weir__member *member, weir_queue *queue)
 // Marks the end of every queue of the device, as long as there is room for `count` events.
 static bool record_ends(struct weir__member *member, weir_device *device, uint32_t count)
 {
-    bool marked = true;
+    bool recorded = true;
     weir_queue *queue = NULL;
     // The loop continues after a refusal, in order to drop the references.
     while ((queue = weir__device_next_queue(device, queue)))
-        marked = marked && member->frontier_count < count && add_end(member, queue);
-    return marked;
+        recorded = recorded && member->frontier_count < count && add_end(member, queue);
+    return recorded;
 }
 
 // Marks the end of every queue that may still use the object. A destroyed queue only waits
-// for itself. If a mark is refused, it is tried again when the object is checked next.
+// for itself. If a record is refused, it is tried again when the object is checked next.
 static bool draw_frontier(struct weir__member *member)
 {
     const bool is_queue = member->class == &weir__queue_class;
@@ -95,11 +95,11 @@ static bool draw_frontier(struct weir__member *member)
     if (is_queue)
         return add_end(member, (weir_queue *)(void *)member);
 
-    bool marked = record_ends(member, member->device, count);
+    bool recorded = record_ends(member, member->device, count);
     struct weir__peer *peer = NULL;
     while ((peer = weir__peer_next(member->device, peer)))
-        marked = record_ends(member, weir__peer_user(peer), count) && marked;
-    return marked;
+        recorded = record_ends(member, weir__peer_user(peer), count) && recorded;
+    return recorded;
 }
 
 static bool past_frontier(struct weir__member *member)

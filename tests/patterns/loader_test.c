@@ -302,7 +302,7 @@ WEIR_TEST(Loader, AConsumerWithoutAQueueWaitsForTheEvent)
         ASSERT_OK(weir_queue_wait(fixture.queue, batch.ready));
         ASSERT_OK(log_batch(fixture.queue, &batch));
         ASSERT_OK(weir_queue_record(fixture.queue, &used));
-        ASSERT_OK(weir_loader_release_behind(fixture.loader, &batch, used));
+        ASSERT_OK(weir_loader_release_after(fixture.loader, &batch, used));
     }
     ASSERT_OK(weir_queue_sync(fixture.queue, WEIR_FOREVER));
     for (uint64_t index = 0; index < 12; index++)
@@ -356,7 +356,7 @@ WEIR_TEST(Loader, OnlyHeldBatchesAreReleased)
     open_loader(4, 2);
     ASSERT_OK(weir_loader_next(fixture.loader, fixture.queue, &batch));
     copy = batch;
-    EXPECT_INT_EQ(weir_loader_release_behind(fixture.loader, &batch, zero), WEIR_ERROR_INVALID);
+    EXPECT_INT_EQ(weir_loader_release_after(fixture.loader, &batch, zero), WEIR_ERROR_INVALID);
     EXPECT_INT_EQ(weir_loader_release(fixture.loader, &made_up, NULL), WEIR_ERROR_INVALID);
     EXPECT_INT_EQ(weir_loader_release(fixture.loader, NULL, NULL), WEIR_ERROR_INVALID);
     EXPECT_INT_EQ(weir_loader_release(NULL, &batch, NULL), WEIR_ERROR_INVALID);

@@ -171,7 +171,7 @@ WEIR_TEST(PoolCore, ARefusedAllocationKeepsTheBlock)
 }
 
 // Before a pool grows it queries whether blocks that other queues freed are idle now.
-// Each queue is marked once for that, and the same mark is queried until it is complete.
+// Each queue gets one record for that, and the same record is queried until it is complete.
 WEIR_TEST(PoolCore, AsksTheDriverBeforeItGrows)
 {
     struct control control;
@@ -189,7 +189,7 @@ WEIR_TEST(PoolCore, AsksTheDriverBeforeItGrows)
         ASSERT_OK(weir_pool_allocate(pool, second, SIZE, &buffers[i]));
     EXPECT_UINT_EQ(read_statistics(pool).blocked, 2);
     EXPECT_SIZE_EQ(control_count(WEIR_OPERATION_RECORD), 1);
-    // The queue gets more work, but the earlier mark is queried.
+    // The queue gets more work, but the earlier record is queried.
     ASSERT_OK(weir_queue_fill(first, buffers[0], 0, SIZE, "x", 1));
     control_stall(false);
     const size_t asked = control_query_count();
