@@ -557,10 +557,11 @@ static void expect_null_refused(struct fixture *f, const struct weir_bundle *bun
 CONFORM(Program, BundlesWithHoles)
 {
     static const struct weir_image no_data[] = {
-        {sizeof(struct weir_image), WEIR_IMAGE_OPENCL_C, "", NULL, 3}};
+        {.struct_size = sizeof no_data[0], .format = WEIR_IMAGE_OPENCL_C, .target = "", .size = 3}};
     static const struct weir_image no_target[] = {
-        {sizeof(struct weir_image), WEIR_IMAGE_OPENCL_C, NULL, "", 0}};
-    static const struct weir_image no_size[] = {{0, WEIR_IMAGE_OPENCL_C, "", "", 0}};
+        {.struct_size = sizeof no_target[0], .format = WEIR_IMAGE_OPENCL_C, .data = ""}};
+    static const struct weir_image no_size[] = {
+        {.format = WEIR_IMAGE_OPENCL_C, .target = "", .data = ""}};
     static const struct weir_parameter no_type[] = {
         {.struct_size = sizeof no_type[0], .name = "out", .kind = WEIR_PARAMETER_BUFFER}};
     static const struct weir_parameter odd[] = {

@@ -88,7 +88,11 @@ CONFORM(Runtime, SectionsOfTheProgram)
     static const struct weir_key keys[] = {
         {.name = "frames", .type = WEIR_KEY_INTEGER, .fallback = "3", .minimum = 1, .maximum = 9},
     };
-    static const struct weir_section section = {sizeof section, "mine", keys, 1, sizeof *keys};
+    static const struct weir_section section = {.struct_size = sizeof section,
+                                                .name = "mine",
+                                                .keys = keys,
+                                                .key_count = 1,
+                                                .key_size = sizeof *keys};
     static const struct weir_section *const sections[] = {&section};
     struct weir_open_params params = {.struct_size = sizeof params,
                                       .config_path = "test.ini",
@@ -196,8 +200,9 @@ static void use_two_devices(weir_runtime *runtime)
 {
     struct gate *gate = gate_create();
     struct fixture sides[2] = {{runtime, NULL, NULL, NULL}, {runtime, NULL, NULL, NULL}};
-    const struct weir_device_params params[2] = {{sizeof params[0], "first", "0"},
-                                                 {sizeof params[0], "second", "1"}};
+    const struct weir_device_params params[2] = {
+        {.struct_size = sizeof params[0], .label = "first", .select = "0"},
+        {.struct_size = sizeof params[0], .label = "second", .select = "1"}};
     weir_queue *queues[2];
     weir_buffer *buffers[2];
     struct weir_event event;
