@@ -1,5 +1,7 @@
 """Other headers in place of //api's: newer ones, or those that were frozen."""
 
+load("//tests/support:defs.bzl", "weir_c_test")
+
 # The include paths of //api, which no target that has other headers may see.
 _API = "bin/api/_virtual_includes/"
 
@@ -96,6 +98,82 @@ def modules(tree, headers, sources, copts = []):
             linkshared = True,
             deps = [headers],
         )
+
+def _copied(tree, module):
+    """The sources that `freeze.sh MODULE COMMIT` left."""
+    return native.glob(["%s/%s/**/*.%s" % (tree, module, kind) for kind in ["c", "h"]])
+
+def shipped_modules(tree, headers):
+    """TREE/weir_NAME.so of the modules that are shipped, of a copy of their sources or the present ones.
+
+    Args:
+      tree: the name of the headers.
+      headers: the libraries of the headers, the kit's among them.
+    """
+    for backend in ["cuda", "opencl"]:
+        native.cc_binary(
+            name = "%s/weir_%s.so" % (tree, backend),
+            testonly = True,
+            srcs = _copied(tree, backend) or [
+                "//backends/kit:code",
+                "//backends/%s:code" % backend,
+            ],
+            linkopts = [
+                "-ldl",
+                "-lpthread",
+            ],
+            linkshared = True,
+            deps = headers + [":%s_parts" % backend],
+        )
+
+    native.cc_binary(
+        name = tree + "/weir_trace.so",
+        testonly = True,
+        srcs = _copied(tree, "trace") or ["//plugins/trace:code"],
+        additional_linker_inputs = ["//plugins/trace:exports.lds"],
+        linkopts = [
+            "-lpthread",
+            "-Wl,--version-script,$(location //plugins/trace:exports.lds)",
+            "-Wl,--defsym=stdin=trace_no_stdin",
+        ],
+        linkshared = True,
+        deps = headers + [":trace_parts"],
+    )
+
+def conformance_run(name, program, library, chain):
+    """The conformance suite over a chain.
+
+    Args:
+      name: the test.
+      program: the headers of the suite.
+      library: those of the library.
+      chain: its modules with their headers ("newer/count"), the backend last.
+    """
+    names = [module.split("/")[1] for module in chain]
+    trees = {module.split("/")[0]: None for module in chain}
+    env = {
+        "WEIR_BACKEND": names[-1],
+        "WEIR_PLUGINS": ",".join(names[:-1]),
+        "WEIR_MODULE_PATH": ":".join(["tests/abi/" + tree for tree in trees]),
+        "WEIR_TRACE_FILE": "/dev/null",
+        "POCL_DEVICES": "pthread",
+    }
+    data = [":%s/weir_%s.so" % tuple(module.split("/")) for module in {each: None for each in chain}]
+    if names[-1] == "cuda":
+        data.append("//tests/support/libcuda:libcuda.so.1")
+        env["LD_LIBRARY_PATH"] = "tests/support/libcuda"
+        env["WEIR_TEST_CUDA_DEVICES"] = "2"
+    weir_c_test(
+        name = name,
+        size = "medium",
+        srcs = [],
+        data = data,
+        env = env,
+        deps = [
+            ":%s_core" % library,
+            ":%s_suite" % program,
+        ],
+    )
 
 def suite(name, headers, libraries):
     """The conformance suite, compiled with other headers.
