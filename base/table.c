@@ -19,23 +19,6 @@ static char *format_text(const char *format, va_list arguments)
     return text;
 }
 
-// The text itself where nothing in it is escaped; else a new one in its place, or NULL without
-// memory.
-static char *escape(char *text)
-{
-    enum {
-        MOST_FOR_A_BYTE = 4
-    };
-    if (weir_text_is_clean(text, ""))
-        return text;
-    const size_t size = strlen(text) * MOST_FOR_A_BYTE + 1;
-    char *escaped = malloc(size);
-    if (escaped)
-        weir_text_escape(escaped, size, text, "");
-    free(text);
-    return escaped;
-}
-
 static void append(struct weir_long_text *text, const char *from, size_t size)
 {
     if (text->failed)
@@ -72,8 +55,7 @@ void weir_long_text_add(struct weir_long_text *text, const char *format, ...)
 
 void weir_long_text_add_shown(struct weir_long_text *text, const char *from)
 {
-    char *copy = strdup(from);
-    char *shown = copy ? escape(copy) : NULL;
+    char *shown = weir_text_escaped(from, "");
     if (shown)
         append(text, shown, strlen(shown));
     else
@@ -95,9 +77,10 @@ void weir_table_add(struct weir_table *table, const char *format, ...)
     }
     va_list arguments;
     va_start(arguments, format);
-    char *cell = format_text(format, arguments);
+    char *raw = format_text(format, arguments);
     va_end(arguments);
-    cell = cell ? escape(cell) : NULL;
+    char *cell = raw ? weir_text_escaped(raw, "") : NULL;
+    free(raw);
     if (cell)
         table->cells[table->count++] = cell;
     else

@@ -3,12 +3,14 @@
 #include "base/text.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/c_locale.h"
 
 enum {
     PATH_SHOWN = 160,
+    MOST_FOR_A_BYTE = 4, // "\x1b"
     SENTENCE_SIZE = 1024
 };
 
@@ -121,12 +123,12 @@ const char *weir_text_bytes(char *text, uint64_t bytes)
     return show(text, (double)bytes, 1024.0, units, sizeof units / sizeof *units);
 }
 
-size_t weir_text_character(const char *text)
+size_t weir_text_character(const char *text, size_t left)
 {
     const unsigned char *bytes = (const unsigned char *)text;
     const unsigned char first = bytes[0];
     const size_t length = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
-    if ((first >= 0x80 && first < 0xc2) || first > 0xf4)
+    if ((first >= 0x80 && first < 0xc2) || first > 0xf4 || length > left)
         return 0;
     for (size_t i = 1; i < length; i++)
         if ((bytes[i] & 0xc0) != 0x80)
@@ -162,7 +164,7 @@ static bool is_acted_on(unsigned number)
 // `text` that was.
 static size_t show_character(const char *text, const char *keep, char shown[8])
 {
-    const size_t length = weir_text_character(text);
+    const size_t length = weir_text_character(text, SIZE_MAX);
     const unsigned number = number_of(text, length);
     const char *mark = number == '\n' ? "\\n" : number == '\t' ? "\\t" : "\\r";
     if (length == 0)
@@ -196,10 +198,19 @@ void weir_text_escape(char *out, size_t size, const char *text, const char *keep
     out[used] = '\0';
 }
 
+char *weir_text_escaped(const char *text, const char *keep)
+{
+    const size_t size = strlen(text) * MOST_FOR_A_BYTE + 1;
+    char *escaped = malloc(size);
+    if (escaped)
+        weir_text_escape(escaped, size, text, keep);
+    return escaped;
+}
+
 bool weir_text_is_clean(const char *text, const char *keep)
 {
     while (*text) {
-        const size_t length = weir_text_character(text);
+        const size_t length = weir_text_character(text, SIZE_MAX);
         if (length == 0 ||
             (is_acted_on(number_of(text, length)) && !(length == 1 && strchr(keep, *text))))
             return false;

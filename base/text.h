@@ -55,8 +55,9 @@ void weir_text_append(char *text, size_t size, size_t *used, const char *format,
     WEIR_TEXT_PRINTF(4, 5);
 
 // Returns how many bytes the UTF-8 character at `text` has, 1 to 4, or 0 if there is none, or
-// only a part of one. The end of the text is a character of one byte.
-size_t weir_text_character(const char *text);
+// only a part of one. A NUL is a character of one byte. `left` bytes may be read: at least one,
+// and SIZE_MAX in a text that ends with NUL.
+size_t weir_text_character(const char *text, size_t left);
 
 // Writes `text` to `out` so that a terminal shows it and does nothing else with it: control
 // characters, those that turn the direction of the text, and bytes that are not UTF-8 become
@@ -64,6 +65,9 @@ size_t weir_text_character(const char *text);
 // does not fit in `size` bytes, of which there are at least four, is cut, and "..." stands at
 // the end then.
 void weir_text_escape(char *out, size_t size, const char *text, const char *keep);
+
+// The same without a limit. Ownership: the caller's, to be freed with free(); NULL without memory.
+char *weir_text_escaped(const char *text, const char *keep);
 
 // Whether weir_text_escape() would change nothing but the length.
 bool weir_text_is_clean(const char *text, const char *keep);

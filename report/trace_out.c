@@ -187,7 +187,7 @@ void weir__out_string(struct weir__out *out, const char *text)
     const char *at = text ? text : "";
     put(out, "\"", 1);
     while (*at) {
-        const size_t length = weir_text_character(at);
+        const size_t length = weir_text_character(at, SIZE_MAX);
         char escape[8];
         if (length == 0) {
             put(out, "?", 1);

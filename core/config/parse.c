@@ -80,23 +80,6 @@ static weir_status refuse(const struct parser *parser, const char *remedy, const
     return status;
 }
 
-// The length of the UTF-8 sequence at `s`, or 0 if there is none.
-static size_t sequence_length(const unsigned char *s, size_t left)
-{
-    if (s[0] < 0x80)
-        return 1;
-    size_t length = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
-    if (s[0] < 0xc2 || s[0] > 0xf4 || length > left)
-        return 0;
-    for (size_t i = 1; i < length; i++)
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
-    bool too_long_form = (s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xf0 && s[1] < 0x90);
-    bool surrogate = s[0] == 0xed && s[1] > 0x9f;
-    bool too_large = s[0] == 0xf4 && s[1] > 0x8f;
-    return too_long_form || surrogate || too_large ? 0 : length;
-}
-
 static weir_status check_bytes(const struct parser *parser, const char *line, size_t length)
 {
     const unsigned char *bytes = (const unsigned char *)line;
@@ -105,7 +88,7 @@ static weir_status check_bytes(const struct parser *parser, const char *line, si
                       length, WEIR__CONFIG_LINE_LIMIT);
     size_t step;
     for (size_t i = 0; i < length; i += step) {
-        step = sequence_length(bytes + i, length - i);
+        step = weir_text_character(line + i, length - i);
         if (step == 0)
             return refuse(parser, "save the file as UTF-8", "byte %zu of the line is not UTF-8",
                           i + 1);

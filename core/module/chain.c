@@ -11,35 +11,35 @@
 #include "core/support/error.h"
 #include "core/support/memory.h"
 
-// A link and the completed table that it points to, in one block.
-struct built_link {
-    struct weir_link link;
+// The completed table that a link points to, and its state.
+struct table {
     struct weir_module_ops ops;
     bool open;
 };
 
-static struct built_link *built(const struct weir__chain *chain)
+// The tables follow the links, in one block.
+static struct table *tables_of(const struct weir__chain *chain)
 {
-    return (struct built_link *)(void *)(chain->links + chain->count);
+    return (struct table *)(void *)(chain->links + chain->count);
 }
 
 static void place(struct weir__chain *chain, uint32_t index, const char *name,
                   const struct weir_module_ops *ops, const struct weir_host *host,
                   uint32_t operation_kinds)
 {
-    struct built_link *entry = &built(chain)[index];
-    entry->ops = *ops;
+    struct table *table = &tables_of(chain)[index];
+    table->ops = *ops;
     if (ops->host_begin || ops->host_end)
         chain->host_access = true;
     if (ops->region)
         chain->regions = true;
     if (index + 1 < chain->count)
-        weir__fill_slots_of_plugin(&entry->ops);
+        weir__fill_slots_of_plugin(&table->ops);
     else
-        weir__fill_slots_of_backend(&entry->ops);
+        weir__fill_slots_of_backend(&table->ops);
     chain->links[index] = (struct weir_link){
         .struct_size = sizeof(struct weir_link),
-        .ops = &entry->ops,
+        .ops = &table->ops,
         .next = index + 1 < chain->count ? &chain->links[index + 1] : NULL,
         .host = host,
         .name = name,
@@ -54,7 +54,7 @@ weir_status weir__chain_build(struct weir__chain *chain, const struct weir__load
                               const struct weir_host *host)
 {
     uint32_t count = module_count + 1;
-    size_t size = count * (sizeof(struct weir_link) + sizeof(struct built_link));
+    size_t size = count * (sizeof(struct weir_link) + sizeof(struct table));
 
     *chain = (struct weir__chain){.links = weir__allocate(size), .count = count};
     if (!chain->links)
@@ -92,7 +92,7 @@ weir_status weir__chain_open(struct weir__chain *chain,
                 return status;
             }
         }
-        built(chain)[i].open = true;
+        tables_of(chain)[i].open = true;
     }
     return WEIR_OK;
 }
@@ -102,7 +102,7 @@ weir_status weir__chain_finish(struct weir__chain *chain)
     struct weir_error detail = *weir_last_error();
     weir_status status = WEIR_OK;
     for (uint32_t i = 0; i < chain->count; i++) {
-        if (!built(chain)[i].open || !chain->links[i].ops->close)
+        if (!tables_of(chain)[i].open || !chain->links[i].ops->close)
             continue;
         weir_error_set(NULL);
         chain->links[i].ops->close(&chain->links[i]);

@@ -88,7 +88,7 @@ static bool is_complete(struct weir_event freed)
 }
 
 // Whether the queue, whose submit lock the caller holds, comes after the point.
-static bool is_behind(const weir_queue *queue, struct weir_event freed)
+static bool comes_after(const weir_queue *queue, struct weir_event freed)
 {
     const struct weir_event *legacy = &queue->legacy.end;
     return weir__wait_ring_covers(&queue->completion.waits, freed) ||
@@ -107,7 +107,7 @@ struct weir__block *weir__pool_take(weir_pool *pool, uint32_t class_index, weir_
             return out(pool, take_newest(pool, at));
     for (struct weir__lane **at = lanes; *at; at = &(*at)->next) {
         const struct weir_event freed = (*at)->oldest->freed;
-        if (is_behind(queue, freed))
+        if (comes_after(queue, freed))
             return out(pool, take_oldest(pool, at));
     }
     return NULL;

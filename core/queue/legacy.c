@@ -18,6 +18,7 @@
 
 #include <stdio.h>
 
+#include "core/queue/operation.h"
 #include "core/queue/queue.h"
 #include "core/queue/registry.h"
 #include "core/queue/retire.h"
@@ -78,16 +79,13 @@ static enum found record_new_work(weir_queue *queue, uint64_t epoch, struct weir
 // Submits a wait that passes on no failure. With the queue's submit lock held.
 static weir_status submit_order(weir_queue *queue, weir_queue *producer, struct weir_event event)
 {
-    const bool complete = atomic_load_explicit(&producer->completion.completed,
-                                               memory_order_acquire) >= event.sequence;
-    struct weir_operation operation = {
-        .struct_size = sizeof operation,
-        .kind = WEIR_OPERATION_WAIT,
-        .flags = WEIR_OPERATION_INTERNAL | (complete ? WEIR_OPERATION_IMPLIED : 0u),
-        .file = __FILE__,
-        .line = __LINE__,
-        .u.wait = {event, producer},
-    };
+    const bool complete = weir__queue_is_past(producer, event.sequence);
+    struct weir_operation operation;
+    weir__operation_begin(&operation, WEIR_OPERATION_WAIT,
+                          WEIR_OPERATION_INTERNAL | (complete ? WEIR_OPERATION_IMPLIED : 0u),
+                          __FILE__, __LINE__);
+    operation.u.wait.event = event;
+    operation.u.wait.producer = producer;
     return weir__queue_submit_locked(queue, &operation);
 }
 
@@ -167,7 +165,7 @@ static void wait_for_legacy(weir_queue *queue, weir_queue *legacy, struct weir_e
 
 // Another operation may begin on the legacy queue meanwhile, hence the loop; it ends since
 // each round orders the queue after one more.
-static void order_behind_legacy(weir_queue *queue)
+static void order_after_legacy(weir_queue *queue)
 {
     struct weir__legacy *order = &queue->member.device->legacy;
     weir_queue *legacy;
@@ -195,7 +193,7 @@ static void order_behind_legacy(weir_queue *queue)
 void weir__legacy_order(weir_queue *queue)
 {
     if (queue->owner != WEIR__OWNED_BY_DEVICE) {
-        order_behind_legacy(queue);
+        order_after_legacy(queue);
         return;
     }
     weir_biased_lock_release(&queue->submit_lock);

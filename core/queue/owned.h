@@ -5,7 +5,7 @@
 
 #include <weir/migration.h>
 
-// The function that may destroy the queue.
+// The owner of a queue, which alone may destroy it.
 enum weir__queue_owner {
     WEIR__OWNED_BY_USER = 0,
     WEIR__OWNED_BY_THREAD,

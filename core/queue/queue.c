@@ -130,9 +130,9 @@ weir_status weir_queue_create(weir_device *device, const struct weir_queue_param
 static void leave_native(weir_queue *queue)
 {
     struct weir_event end;
-    const bool busy = atomic_load(&queue->seen) > atomic_load(&queue->completion.completed);
     // A driver that refuses a record can still be waited for.
-    if (busy && !weir__queue_record_end(queue, &end) && !weir__queue_is_called_back(queue)) {
+    if (weir__queue_is_busy(queue) && !weir__queue_record_end(queue, &end) &&
+        !weir__queue_is_called_back(queue)) {
         struct weir_error saved = *weir_last_error();
         weir__queue_finish(queue);
         weir__error_set(&saved);
@@ -257,11 +257,9 @@ bool weir__queue_record_end_locked(weir_queue *queue, struct weir_event *out_eve
         return true;
     }
     if (queue->wrapped || queue->last_record != queue->sequence) {
-        struct weir_operation operation = {.struct_size = sizeof operation,
-                                           .kind = WEIR_OPERATION_RECORD,
-                                           .flags = WEIR_OPERATION_INTERNAL,
-                                           .file = __FILE__,
-                                           .line = __LINE__};
+        struct weir_operation operation;
+        weir__operation_begin(&operation, WEIR_OPERATION_RECORD, WEIR_OPERATION_INTERNAL, __FILE__,
+                              __LINE__);
         if (weir__queue_submit_locked(queue, &operation) < 0)
             return false;
         queue->last_record = operation.sequence;
@@ -280,7 +278,7 @@ bool weir__queue_record_end(weir_queue *queue, struct weir_event *out_event)
     if (weir__queue_is_called_back(queue))
         return false;
     weir_biased_lock_take(&queue->submit_lock);
-    if (queue->wrapped || queue->sequence > atomic_load(&queue->completion.completed))
+    if (queue->wrapped || weir__queue_is_busy(queue))
         recorded = weir__queue_record_end_locked(queue, out_event);
     weir_biased_lock_release(&queue->submit_lock);
     // A lost device runs nothing any more, and accepts no record.

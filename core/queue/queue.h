@@ -129,6 +129,12 @@ static inline bool weir__queue_is_past(const weir_queue *queue, uint64_t sequenc
     return atomic_load_explicit(&queue->completion.completed, memory_order_acquire) >= sequence;
 }
 
+// Whether work of the queue is not known to be complete.
+static inline bool weir__queue_is_busy(const weir_queue *queue)
+{
+    return atomic_load(&queue->seen) > atomic_load(&queue->completion.completed);
+}
+
 // Queries the chain for a record, or waits for it, and books the answer. Returns the record's
 // status: WEIR_OK, WEIR_NOT_READY or WEIR_TIMEOUT, or the first cause.
 weir_status weir__queue_query(weir_queue *queue, uint64_t sequence);

@@ -59,10 +59,13 @@ static uint32_t index_of(const weir_queue *queue)
     return queue->member.object.id & 0xffff;
 }
 
-static void free_slot(uint32_t index)
+static void free_slot_of(const weir_queue *queue)
 {
+    const uint32_t index = index_of(queue);
+    struct slot *slot = slot_at(index);
     weir_lock_take(&lock);
-    slot_at(index)->next_free = first_free;
+    slot->queue = NULL;
+    slot->next_free = first_free;
     first_free = index;
     weir_lock_release(&lock);
 }
@@ -95,10 +98,7 @@ void weir__registry_publish(weir_queue *queue)
 
 void weir__registry_cancel(weir_queue *queue)
 {
-    weir_lock_take(&lock);
-    slot_at(index_of(queue))->queue = NULL;
-    weir_lock_release(&lock);
-    free_slot(index_of(queue));
+    free_slot_of(queue);
 }
 
 weir_queue *weir__registry_pin(uint64_t id)
@@ -182,18 +182,14 @@ static void finalize_later(weir_queue *queue)
 
 static void finalize(weir_queue *queue)
 {
-    const uint32_t index = index_of(queue);
-    struct slot *slot = slot_at(index);
+    struct slot *slot = slot_at(index_of(queue));
     if (is_borrowed(slot, queue->member.object.id)) { // for the time of one submit
         finalize_later(queue);
         return;
     }
     atomic_store(&slot->id, 0);
-    weir_lock_take(&lock);
-    slot->queue = NULL;
-    weir_lock_release(&lock);
+    free_slot_of(queue);
     weir__queue_finalize(queue);
-    free_slot(index);
 }
 
 void weir__registry_unpin(weir_queue *queue)

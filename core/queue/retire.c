@@ -11,15 +11,10 @@
 #include "core/support/memory.h"
 #include "core/support/thread.h"
 
-static bool is_busy(const weir_queue *queue)
-{
-    return atomic_load(&queue->seen) > atomic_load(&queue->completion.completed);
-}
-
 // The user's own work on the native queue of a wrapped queue is not known.
 static bool may_be_busy(const weir_queue *queue)
 {
-    return queue->wrapped || is_busy(queue);
+    return queue->wrapped || weir__queue_is_busy(queue);
 }
 
 // Adds the queues of the device to `*queues`, and returns how many may be busy.
@@ -67,7 +62,7 @@ static bool add_end(struct weir__member *member, weir_queue *queue)
     return true;
 }
 
-// Marks the end of every queue of the device, as long as there is room for `count` events.
+// Records the end of every queue of the device, as long as there is room for `count` events.
 static bool record_ends(struct weir__member *member, weir_device *device, uint32_t count)
 {
     bool recorded = true;
@@ -78,14 +73,15 @@ static bool record_ends(struct weir__member *member, weir_device *device, uint32
     return recorded;
 }
 
-// Marks the end of every queue that may still use the object. A destroyed queue only waits
+// Records the end of every queue that may still use the object. A destroyed queue only waits
 // for itself. If a record is refused, it is tried again when the object is checked next.
 static bool draw_frontier(struct weir__member *member)
 {
     const bool is_queue = member->class == &weir__queue_class;
     uint32_t count = is_queue;
 
-    if (is_queue ? !is_busy((weir_queue *)(void *)member) : !count_users(member->device, &count))
+    if (is_queue ? !weir__queue_is_busy((weir_queue *)(void *)member)
+                 : !count_users(member->device, &count))
         return true;
     weir__release(member->frontier);
     member->frontier_count = 0;

@@ -92,13 +92,10 @@ weir_status weir_queue_host_call_at(weir_queue *queue, weir_host_function functi
     WEIR_REFUSE_FORK();
     WEIR_REQUIRE_AT(file, line, NULL, queue);
     WEIR_REQUIRE_AT(file, line, queue->member.object.label, function);
-    struct weir_operation operation = {
-        .struct_size = sizeof operation,
-        .kind = WEIR_OPERATION_HOST_CALL,
-        .file = file,
-        .line = line,
-        .u.host_call = {function, user},
-    };
+    struct weir_operation operation;
+    weir__operation_begin(&operation, WEIR_OPERATION_HOST_CALL, 0, file, line);
+    operation.u.host_call.function = function;
+    operation.u.host_call.user = user;
     return weir__queue_submit(queue, &operation);
 }
 

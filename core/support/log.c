@@ -32,14 +32,10 @@ void weir_log_set(weir_log_function function, void *user, weir_log_level level)
 static void call_escaped(weir_log_function function, void *user, weir_log_level level,
                          const char *source, const char *message)
 {
-    enum {
-        MOST_FOR_A_BYTE = 4,
-        CUT_SIZE = 1024
-    };
-    char cut[CUT_SIZE];
-    const size_t size = strlen(message) * MOST_FOR_A_BYTE + 1;
-    char *whole = malloc(size);
-    weir_text_escape(whole ? whole : cut, whole ? size : sizeof cut, message, "\n\t");
+    char cut[1024];
+    char *whole = weir_text_escaped(message, "\n\t");
+    if (!whole)
+        weir_text_escape(cut, sizeof cut, message, "\n\t");
     function(user, level, source, whole ? whole : cut);
     free(whole);
 }
