@@ -137,7 +137,10 @@ EXPORT void tarn_test_fail(const char *name, long n, tarn_result result)
 EXPORT long tarn_test_calls(const char *name)
 {
     const struct call *call = find_call(name);
-    return call ? call->calls : -1;
+    pthread_mutex_lock(&tarn_lock);
+    const long count = call ? call->calls : -1;
+    pthread_mutex_unlock(&tarn_lock);
+    return count;
 }
 
 EXPORT long tarn_test_live(void)
