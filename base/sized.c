@@ -25,19 +25,28 @@ static bool refuse_rest(const char *caller, const char *type, size_t given, size
     return false;
 }
 
+bool weir_sized_read_item(const char *caller, const char *type, const void *given,
+                          size_t given_size, void *known, size_t size,
+                          struct weir_sized_refusal *refusal)
+{
+    const unsigned char *bytes = given;
+    for (size_t i = size; i < given_size; i++)
+        if (bytes[i] != 0)
+            return refuse_rest(caller, type, given_size, size, i, refusal);
+    weir_sized_write(known, size, given, given_size);
+    return true;
+}
+
 bool weir_sized_read(const char *caller, const char *type, const void *given, void *known,
                      size_t size, struct weir_sized_refusal *refusal)
 {
-    const unsigned char *bytes = given;
     size_t given_size;
 
     memcpy(&given_size, given, sizeof given_size);
     if (given_size < sizeof given_size || given_size > WEIR_SIZED_BYTES_MAX)
         return refuse_size(caller, type, given_size, size, refusal);
-    for (size_t i = size; i < given_size; i++)
-        if (bytes[i] != 0)
-            return refuse_rest(caller, type, given_size, size, i, refusal);
-    weir_sized_write(known, size, given, given_size);
+    if (!weir_sized_read_item(caller, type, given, given_size, known, size, refusal))
+        return false;
     memcpy(known, &size, sizeof size);
     return true;
 }

@@ -12,6 +12,9 @@
 // No structure is larger; a size above this is rubbish.
 #define WEIR_SIZED_BYTES_MAX 4096
 
+// The size of a structure whose last field is `field`.
+#define WEIR_SIZED_UP_TO(type, field) (offsetof(type, field) + sizeof((type *)0)->field)
+
 // What a structure that the library hands out by pointer has room for, in bytes. What is not
 // the structure's is zero and stays so: a program with newer headers finds its fields there.
 #define WEIR_SIZED_ROOM 512
@@ -37,6 +40,12 @@ struct weir_sized_refusal {
 // cannot be; `caller` is the function that was called.
 bool weir_sized_read(const char *caller, const char *type, const void *given, void *known,
                      size_t size, struct weir_sized_refusal *refusal);
+
+// The same of an item of an array, which does not begin with its size: `given_size`, the distance
+// between items, was told beside the array and is one that can be.
+bool weir_sized_read_item(const char *caller, const char *type, const void *given,
+                          size_t given_size, void *known, size_t size,
+                          struct weir_sized_refusal *refusal);
 
 // Writes a structure of `size` bytes to one of the program's that has `room` bytes: no more
 // than it has room for, and zeros to the rest of it.

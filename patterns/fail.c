@@ -22,6 +22,11 @@ weir_status weir__pattern_fail(const char *label, weir_status status, const char
     return weir_error_set(&error);
 }
 
+static weir_status refuse(const struct weir_sized_refusal *refusal)
+{
+    return weir__pattern_fail(NULL, WEIR_ERROR_INVALID, refusal->remedy, "%s", refusal->message);
+}
+
 weir_status weir__pattern_params(const char *function, const char *type, const void *params,
                                  void *known, size_t size)
 {
@@ -31,7 +36,16 @@ weir_status weir__pattern_params(const char *function, const char *type, const v
                                   function);
     if (weir_sized_read(function, type, params, known, size, &refusal))
         return WEIR_OK;
-    return weir__pattern_fail(NULL, WEIR_ERROR_INVALID, refusal.remedy, "%s", refusal.message);
+    return refuse(&refusal);
+}
+
+weir_status weir__pattern_item(const char *function, const char *type, const void *item,
+                               size_t given_size, void *known, size_t size)
+{
+    struct weir_sized_refusal refusal;
+    if (weir_sized_read_item(function, type, item, given_size, known, size, &refusal))
+        return WEIR_OK;
+    return refuse(&refusal);
 }
 
 void weir__pattern_forget(void)

@@ -15,6 +15,10 @@ weir_status weir__pattern_fail(const char *label, weir_status status, const char
 weir_status weir__pattern_params(const char *function, const char *type, const void *params,
                                  void *known, size_t size);
 
+// The same of an item of an array; `given_size` is the distance between its items.
+weir_status weir__pattern_item(const char *function, const char *type, const void *item,
+                               size_t given_size, void *known, size_t size);
+
 // Clears an old detail, so that it is not mistaken for the detail of the callback
 // that is called next.
 void weir__pattern_forget(void);

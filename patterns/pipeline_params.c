@@ -11,8 +11,7 @@
 #include "patterns/fail.h"
 
 // What a stage of the first version has.
-#define END_OF_STAGE \
-    (offsetof(struct weir_pipeline_stage, submit) + sizeof((struct weir_pipeline_stage *)0)->submit)
+#define LEAST_STAGE WEIR_SIZED_UP_TO(struct weir_pipeline_stage, submit)
 
 weir_status weir__pipeline_fail(const char *label, weir_status status, const char *remedy,
                                 const char *format, ...)
@@ -148,13 +147,29 @@ static weir_status check(const struct weir_pipeline_params *params)
                                    "the pipeline cannot run as graphs: it does not say which of "
                                    "its frames repeat each other's work");
 
-    weir_status status = check_counts(params);
-    if (status == WEIR_OK && params->stage_size < END_OF_STAGE)
-        status = weir__pipeline_fail(params->label, WEIR_ERROR_INVALID,
-                                     "set it to sizeof(struct weir_pipeline_stage)",
-                                     "weir_pipeline_create: stage_size is %" PRIu32
-                                     ", and a stage has %zu bytes at least",
-                                     params->stage_size, END_OF_STAGE);
+    return check_counts(params);
+}
+
+static weir_status check_stage_size(const struct weir_pipeline_params *params)
+{
+    if (params->stage_size >= LEAST_STAGE && params->stage_size <= WEIR_SIZED_BYTES_MAX)
+        return WEIR_OK;
+    return weir__pipeline_fail(params->label, WEIR_ERROR_INVALID,
+                               "set it to sizeof(struct weir_pipeline_stage)",
+                               "weir_pipeline_create: stage_size is %" PRIu32
+                               ", and a stage has %zu to %d bytes",
+                               params->stage_size, LEAST_STAGE, WEIR_SIZED_BYTES_MAX);
+}
+
+static weir_status read_stages(const struct weir_pipeline_params *params,
+                               struct weir_pipeline_stage *stages)
+{
+    weir_status status = check_stage_size(params);
+    const char *given = (const char *)params->stages;
+    for (uint32_t i = 0; i < params->stage_count && status == WEIR_OK; i++)
+        status = weir__pattern_item("weir_pipeline_create", "weir_pipeline_stage",
+                                    given + (size_t)i * params->stage_size, params->stage_size,
+                                    &stages[i], sizeof stages[i]);
     return status;
 }
 
@@ -166,12 +181,10 @@ weir_status weir__pipeline_read(const struct weir_pipeline_params *given,
                                               params, sizeof *params);
     if (status == WEIR_OK)
         status = check(params);
+    if (status == WEIR_OK)
+        status = read_stages(params, stages);
     if (status != WEIR_OK)
         return status;
-    for (uint32_t i = 0; i < params->stage_count; i++)
-        weir_sized_write(&stages[i], sizeof stages[i],
-                         (const char *)params->stages + (size_t)i * params->stage_size,
-                         params->stage_size);
     params->stages = stages;
     params->stage_size = sizeof *stages;
     return check_stages(params);

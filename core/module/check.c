@@ -11,8 +11,7 @@
 #include "base/sized.h"
 
 // The minimum size of a key of a module's table.
-#define END_OF(type, field) (offsetof(struct type, field) + sizeof((struct type *)0)->field)
-#define SIZE_OF_KEY END_OF(weir_key, help)
+#define SIZE_OF_KEY WEIR_SIZED_UP_TO(struct weir_key, help)
 
 enum {
     MOST_KEYS = 1024
@@ -116,7 +115,7 @@ static bool check_abi(const struct weir_module *module, struct weir__finding *fi
         return refuse(finding, "set struct_size to sizeof(struct weir_module)",
                       "the module's header says %u bytes, and ABI %u has %zu",
                       (unsigned)module->struct_size, (unsigned)module->abi,
-                      END_OF(weir_module, about));
+                      WEIR_SIZED_UP_TO(struct weir_module, about));
     return true;
 }
 

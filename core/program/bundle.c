@@ -7,10 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/sized.h"
 #include "core/support/error.h"
-
-// What an element of the first version has.
-#define END_OF(type, field) (offsetof(struct type, field) + sizeof((struct type *)0)->field)
 
 struct check {
     const char *label;
@@ -24,7 +22,8 @@ static weir_status refuse(const struct check *check, const char *field)
                          "weir_program_create: bundle%s: `%s` is NULL", check->part, field);
 }
 
-// An array whose elements begin with a size_t of their size, the distance between them.
+// An array whose elements begin with a size_t of their size, the distance between them; one of the
+// first version has `least` bytes.
 static weir_status check_array(const struct check *check, const char *field, const void *elements,
                                uint32_t count, size_t least)
 {
@@ -71,8 +70,9 @@ static weir_status check_kernel(struct check *check, const struct weir_kernel_si
     snprintf(check->part, sizeof check->part, ", kernel %" PRIu32, index);
     if (!kernel->name)
         return refuse(check, "name");
-    weir_status status = check_array(check, "parameters", kernel->parameters,
-                                     kernel->parameter_count, END_OF(weir_parameter, size));
+    weir_status status =
+        check_array(check, "parameters", kernel->parameters, kernel->parameter_count,
+                    WEIR_SIZED_UP_TO(struct weir_parameter, size));
     for (uint32_t i = 0; i < kernel->parameter_count && status == WEIR_OK; i++) {
         snprintf(check->part, sizeof check->part, ", kernel %" PRIu32 ", parameter %" PRIu32, index,
                  i);
@@ -85,11 +85,12 @@ weir_status weir__bundle_check(const struct weir_bundle *bundle, const char *lab
 {
     struct check check = {.label = label};
     WEIR_REQUIRE(label, WEIR_HAS(bundle, image_count));
-    weir_status status = check_array(&check, "kernels", bundle->kernels, bundle->kernel_count,
-                                     END_OF(weir_kernel_signature, required_block));
+    weir_status status =
+        check_array(&check, "kernels", bundle->kernels, bundle->kernel_count,
+                    WEIR_SIZED_UP_TO(struct weir_kernel_signature, required_block));
     if (status == WEIR_OK)
         status = check_array(&check, "images", bundle->images, bundle->image_count,
-                             END_OF(weir_image, size));
+                             WEIR_SIZED_UP_TO(struct weir_image, size));
     for (uint32_t i = 0; i < bundle->image_count && status == WEIR_OK; i++)
         status = check_image(&check, weir_bundle_image(bundle, i), i);
     for (uint32_t i = 0; i < bundle->kernel_count && status == WEIR_OK; i++)

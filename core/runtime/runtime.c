@@ -78,20 +78,37 @@ static void release_section(const struct weir_setting *const *settings)
     weir__release((void *)(uintptr_t)settings);
 }
 
+static weir_status check_keys(const struct weir_section *section)
+{
+    const size_t least = WEIR_SIZED_UP_TO(struct weir_key, help);
+    struct weir_key known;
+
+    if (section->key_count > 0 && !section->keys)
+        return weir__fail(WEIR_ERROR_INVALID, "correct key_count",
+                          "weir_open: the section [%s] has no table of keys", section->name);
+    if (section->key_count > 0 &&
+        (section->key_size < least || section->key_size > WEIR_SIZED_BYTES_MAX))
+        return weir__fail(WEIR_ERROR_INVALID, "set key_size to sizeof(struct weir_key)",
+                          "weir_open: key_size of the section [%s] is %u, and a key has %zu to %d "
+                          "bytes",
+                          section->name, (unsigned)section->key_size, least, WEIR_SIZED_BYTES_MAX);
+    for (size_t i = 0; i < section->key_count; i++)
+        if (!weir__params_read_item("weir_open", "weir_key",
+                                    weir_key_at(section->keys, section->key_size, i),
+                                    section->key_size, &known, sizeof known))
+            return WEIR_ERROR_INVALID;
+    return WEIR_OK;
+}
+
 // Copies what this library knows of a section that the program declares.
 static weir_status read_section(const struct weir_section *given, struct weir_section *section)
 {
-    const size_t least = offsetof(struct weir_key, help) + sizeof(const char *);
-    if (!given || !weir__params_read("weir_open", "weir_section", given, section, sizeof *section))
-        return given ? WEIR_ERROR_INVALID
-                     : weir__fail(WEIR_ERROR_INVALID, "correct section_count",
-                                  "weir_open: one of params.sections is NULL");
-    if (section->key_count > 0 && section->key_size < least)
-        return weir__fail(WEIR_ERROR_INVALID, "set key_size to sizeof(struct weir_key)",
-                          "weir_open: key_size of the section [%s] is %u, and a key has %zu bytes "
-                          "at least",
-                          section->name, (unsigned)section->key_size, least);
-    return WEIR_OK;
+    if (!given)
+        return weir__fail(WEIR_ERROR_INVALID, "correct section_count",
+                          "weir_open: one of params.sections is NULL");
+    if (!weir__params_read("weir_open", "weir_section", given, section, sizeof *section))
+        return WEIR_ERROR_INVALID;
+    return check_keys(section);
 }
 
 static weir_status take_program_sections(weir_runtime *runtime,

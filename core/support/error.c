@@ -206,6 +206,16 @@ bool weir__params_read(const char *function, const char *type, const void *param
     return false;
 }
 
+bool weir__params_read_item(const char *function, const char *type, const void *item,
+                            size_t given_size, void *known, size_t size)
+{
+    struct weir_sized_refusal refusal;
+    if (weir_sized_read_item(function, type, item, given_size, known, size, &refusal))
+        return true;
+    weir__report(WEIR_ERROR_INVALID, refusal.remedy, "%s", refusal.message);
+    return false;
+}
+
 void weir__error_place(const char *object, const char *file, int line)
 {
     if (object && !last_error.object[0])

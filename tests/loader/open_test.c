@@ -236,7 +236,53 @@ WEIR_TEST(Open, KeysOfASectionHaveTheirSize)
         EXPECT_CONTAINS(weir_last_error()->remedy, "sizeof(struct weir_key)");
     }
     weir_test_note(NULL);
+    section.key_size = UINT32_MAX;
+    EXPECT_INT_EQ(weir_open(&params, &runtime), WEIR_ERROR_INVALID);
+    EXPECT_CONTAINS(weir_last_error_text(), "key_size of the section [made] is 4294967295");
     section.key_count = 0; // no stride is needed then
     EXPECT_INT_EQ(weir_open(&params, &runtime), WEIR_OK);
     EXPECT_INT_EQ(weir_close(&runtime), WEIR_OK);
+    section.key_count = 2;
+    section.keys = NULL;
+    EXPECT_INT_EQ(weir_open(&params, &runtime), WEIR_ERROR_INVALID);
+    EXPECT_CONTAINS(weir_last_error_text(), "the section [made] has no table of keys");
+}
+
+// What only the program knows of a key must be zero.
+WEIR_TEST(Open, KeysOfNewerHeaders)
+{
+    struct newer_key {
+        struct weir_key known;
+        uint64_t appended;
+    } keys[] = {
+        {{.name = "first", .type = WEIR_KEY_INTEGER, .fallback = "1", .maximum = 9, .help = "A."},
+         0},
+        {{.name = "second", .type = WEIR_KEY_INTEGER, .fallback = "2", .maximum = 9, .help = "B."},
+         0},
+    };
+    const struct weir_section section = {.struct_size = sizeof section,
+                                         .name = "made",
+                                         .keys = &keys[0].known,
+                                         .key_count = 2,
+                                         .key_size = sizeof keys[0]};
+    const struct weir_section *const sections[] = {&section};
+    const struct weir_open_params params = {
+        .struct_size = sizeof params,
+        .config_path = "",
+        .backend = "null",
+        .plugins = "",
+        .module_path = weir_test_runfile("backends/null"),
+        .sections = sections,
+        .section_count = 1,
+    };
+    weir_runtime *runtime;
+
+    ASSERT_INT_EQ(weir_open(&params, &runtime), WEIR_OK);
+    EXPECT_INT_EQ(weir_runtime_setting(runtime, "made", "second")->integer, 2);
+    EXPECT_INT_EQ(weir_close(&runtime), WEIR_OK);
+    keys[1].appended = 1;
+    EXPECT_INT_EQ(weir_open(&params, &runtime), WEIR_ERROR_INVALID);
+    EXPECT_NULL(runtime);
+    EXPECT_CONTAINS(weir_last_error_text(), "weir_open: struct weir_key has");
+    EXPECT_CONTAINS(weir_last_error_text(), "is not zero");
 }

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <string.h>
 
+#include "base/sized.h"
 #include "tests/patterns/fake_weir.h"
 #include "tests/patterns/recorder.h"
 #include "tests/support/test.h"
@@ -207,6 +208,8 @@ WEIR_TEST(Rules, ParamsOutOfRangeAreRefused)
     expect_refused(params, "struct_size is 7");
     params = good, params.stage_size = 8;
     expect_refused(params, "stage_size is 8");
+    params = good, params.stage_size = WEIR_SIZED_BYTES_MAX + 1;
+    expect_refused(params, "stage_size is 4097");
     params = good, params.device = NULL;
     expect_refused(params, "params->device is NULL");
     params = good, params.stages = NULL;
@@ -227,6 +230,25 @@ WEIR_TEST(Rules, ParamsOutOfRangeAreRefused)
     weir_pipeline *pipeline;
     EXPECT_INT_EQ(weir_pipeline_create(NULL, &pipeline), WEIR_ERROR_INVALID);
     EXPECT_NULL(pipeline);
+    end();
+}
+
+// What only the program knows of a stage must be zero.
+WEIR_TEST(Rules, StagesOfNewerHeaders)
+{
+    struct newer_stage {
+        struct weir_pipeline_stage known;
+        uint64_t appended;
+    } stages[] = {{two_stages[0], 0}, {two_stages[1], 0}};
+    struct weir_pipeline_params params = begin();
+
+    params.stages = &stages[0].known;
+    params.stage_size = sizeof stages[0];
+    stages[1].appended = 1;
+    expect_refused(params, "weir_pipeline_create: struct weir_pipeline_stage has");
+    EXPECT_CONTAINS(weir_last_error()->message, "is not zero");
+    stages[1].appended = 0;
+    ASSERT_INT_EQ(weir_pipeline_create(&params, &rules.pipeline), WEIR_OK);
     end();
 }
 

@@ -79,6 +79,28 @@ WEIR_TEST(Sized, LongerOnesMustEndInZeros)
     EXPECT_CONTAINS(refusal.message, "byte 16");
 }
 
+// The size of an item is told beside its array.
+WEIR_TEST(Sized, ItemsAreReadAlike)
+{
+    struct newer given = {.known = {1, 3, 4}};
+    struct known known;
+    const char *caller = "weir_call";
+
+    ASSERT_TRUE(weir_sized_read_item(caller, "weir_known", &given, sizeof given, &known,
+                                     sizeof known, &refusal));
+    EXPECT_SIZE_EQ(known.struct_size, 1);
+    EXPECT_UINT_EQ(known.second, 4);
+    ASSERT_TRUE(
+        weir_sized_read_item(caller, "weir_known", &given, 12, &known, sizeof known, &refusal));
+    EXPECT_UINT_EQ(known.first, 3);
+    EXPECT_UINT_EQ(known.second, 0);
+    given.third = 1;
+    ASSERT_FALSE(weir_sized_read_item(caller, "weir_known", &given, sizeof given, &known,
+                                      sizeof known, &refusal));
+    EXPECT_CONTAINS(refusal.message, "weir_call: struct weir_known has 32 bytes in the program and "
+                                     "16 in this library, and byte 16");
+}
+
 WEIR_TEST(Sized, ImpossibleSizesAreRefused)
 {
     static const size_t sizes[] = {0, 1, sizeof(size_t) - 1, WEIR_SIZED_BYTES_MAX + 1, SIZE_MAX};
