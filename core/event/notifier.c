@@ -4,6 +4,7 @@
 #include "core/event/notifier.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -134,7 +135,7 @@ static struct weir__notifier *create(void)
 static weir_status watch_event(weir_device *device, struct weir_event event, int fd)
 {
     struct watch *watch = weir__allocate(sizeof *watch);
-    int copy = watch ? dup(fd) : -1;
+    int copy = watch ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
 
     weir_lock_take(&device->notifier_lock);
     if (copy >= 0 && !device->notifier)

@@ -1,7 +1,9 @@
 // Events on the host: queries, waits with and without a time limit, several
 // events at once, descriptors, times, and events that are old, forged or of a
 // destroyed queue.
+#include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -126,6 +128,34 @@ CONFORM(Event, Descriptor)
             close(fds[i]);
     close(early);
     EXPECT_INVALID(weir_event_fd(gated.after, NULL), "out_fd");
+    finish_gated(&gated);
+}
+
+// Descriptors of events that a program started by this one would inherit.
+static int count_inherited(void)
+{
+    int count = 0;
+    const int most = (int)sysconf(_SC_OPEN_MAX) < 4096 ? (int)sysconf(_SC_OPEN_MAX) : 4096;
+    for (int fd = 0; fd < most; fd++) {
+        char path[64];
+        char target[64] = "";
+        snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+        if (readlink(path, target, sizeof target - 1) > 0 && strstr(target, "eventfd"))
+            count += !(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+    }
+    return count;
+}
+
+CONFORM(Event, DescriptorsAreNotInherited)
+{
+    struct gated gated;
+    int fd;
+
+    make_gated(f, &gated);
+    const int before = count_inherited();
+    ASSERT_OK(weir_event_fd(gated.after, &fd));
+    EXPECT_INT_EQ(count_inherited(), before);
+    close(fd);
     finish_gated(&gated);
 }
 
