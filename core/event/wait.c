@@ -88,10 +88,10 @@ weir_status weir_queue_wait_at(weir_queue *queue, struct weir_event event, const
         return weir__fail_at(file, line, queue->member.object.label, WEIR_ERROR_INVALID,
                              "record first: weir_queue_record() returns the event",
                              "weir_queue_wait: the event is zero; it was never recorded");
-    if (weir__is_captured(event))
-        return weir__capture_wait(queue, event, file, line);
     if (weir__queue_is_called_back(queue))
         return weir__queue_refuse_callback(queue);
+    if (weir__is_captured(event))
+        return weir__capture_wait(queue, event, file, line);
     weir__queue_enter(queue);
     weir_status status = wait_for(queue, event, file, line);
     weir_biased_lock_release(&queue->submit_lock);

@@ -346,6 +346,8 @@ weir_status weir_capture_begin_at(weir_queue *queue, const char *file, int line)
 {
     WEIR_REFUSE_FORK();
     WEIR_REQUIRE_AT(file, line, NULL, queue);
+    if (weir__queue_is_called_back(queue))
+        return weir__queue_refuse_callback(queue);
     weir_biased_lock_take(&queue->submit_lock);
     weir_status status = begin(queue, file, line);
     weir_biased_lock_release(&queue->submit_lock);
@@ -358,6 +360,8 @@ weir_status weir_capture_node(weir_queue *queue, uint32_t *out_node)
     WEIR_REQUIRE(NULL, out_node);
     *out_node = 0;
     WEIR_REQUIRE(NULL, queue);
+    if (weir__queue_is_called_back(queue))
+        return weir__queue_refuse_callback(queue);
     const char *label = queue->member.object.label;
     uint32_t last = WEIR__NO_NODE;
     weir_biased_lock_take(&queue->submit_lock);
@@ -425,6 +429,8 @@ weir_status weir_capture_end_at(weir_queue *queue, const struct weir_graph_param
     WEIR_REQUIRE_AT(file, line, NULL, queue);
     if (params)
         WEIR_READ_PARAMS(weir_graph_params, params, &known);
+    if (weir__queue_is_called_back(queue))
+        return weir__queue_refuse_callback(queue);
     struct capture *capture = close_of(queue, true);
     if (!capture)
         return refuse_end(queue, file, line);
@@ -448,6 +454,8 @@ weir_status weir_capture_cancel(weir_queue *queue)
 {
     WEIR_REFUSE_FORK();
     WEIR_REQUIRE(NULL, queue);
+    if (weir__queue_is_called_back(queue))
+        return weir__queue_refuse_callback(queue);
     struct capture *capture = close_of(queue, true);
     if (capture)
         cancel(capture);

@@ -70,6 +70,8 @@ weir_status weir_queue_graph_at(weir_queue *queue, weir_graph *graph, const char
 {
     WEIR_REFUSE_FORK();
     WEIR_REQUIRE_AT(file, line, NULL, queue && graph);
+    if (weir__queue_is_called_back(queue))
+        return weir__queue_refuse_callback(queue);
     if (graph->member.device != queue->member.device)
         return weir__fail_at(file, line, graph->member.object.label, WEIR_ERROR_INVALID,
                              "capture a graph for each device",

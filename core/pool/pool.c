@@ -214,6 +214,8 @@ weir_status weir_pool_allocate_at(weir_pool *pool, weir_queue *queue, size_t siz
     WEIR_REQUIRE_AT(file, line, NULL, out_buffer);
     *out_buffer = NULL;
     WEIR_REQUIRE_AT(file, line, NULL, pool && queue);
+    if (weir__queue_is_called_back(queue))
+        return weir__queue_refuse_callback(queue);
     if (weir__is_capturing(queue))
         return weir__queue_refuse_capturing(queue, file, line, "memory cannot be allocated in one",
                                             "allocate it before the capture");
@@ -320,6 +322,8 @@ weir_status weir_pool_free_at(weir_queue *queue, weir_buffer **buffer, const cha
 {
     WEIR_REFUSE_FORK();
     WEIR_REQUIRE_AT(file, line, NULL, queue && buffer);
+    if (weir__queue_is_called_back(queue))
+        return weir__queue_refuse_callback(queue);
     weir_status status = check_free(queue, *buffer, file, line);
     if (status < 0)
         return status;

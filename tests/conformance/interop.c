@@ -270,22 +270,41 @@ struct nested {
     weir_queue *queue;
     weir_buffer *buffer;
     struct weir_event event;
-    weir_status fill;
-    weir_status record;
-    weir_status sync;
-    struct weir_error error;
+    weir_graph *graph;
+    weir_pool *pool;
+    weir_buffer *pooled;
+    struct weir_event captured; // an event of another queue's capture
+    weir_status statuses[11];   // of the calls, each of which is refused
+    size_t count;
 };
+
+static void note_refusal(struct nested *nested, weir_status status)
+{
+    EXPECT_CONTAINS(weir_last_error()->message, "a native call may not call Weir");
+    nested->statuses[nested->count++] = status;
+}
 
 static weir_status call_weir(const struct weir_native_queue *native, void *user)
 {
     struct nested *nested = user;
     struct weir_event event;
     const unsigned char zero = 0;
+    uint32_t node;
+    weir_graph *graph;
+    weir_buffer *buffer;
     (void)native;
-    nested->sync = weir_event_sync(nested->event, 0);
-    nested->record = weir_queue_record(nested->queue, &event);
-    nested->fill = weir_queue_fill(nested->queue, nested->buffer, 0, SIZE, &zero, 1);
-    nested->error = *weir_last_error();
+    note_refusal(nested, weir_queue_record(nested->queue, &event));
+    note_refusal(nested, weir_queue_fill(nested->queue, nested->buffer, 0, SIZE, &zero, 1));
+    note_refusal(nested, weir_queue_wait(nested->queue, nested->event));
+    note_refusal(nested, weir_queue_wait(nested->queue, nested->captured));
+    note_refusal(nested, weir_queue_graph(nested->queue, nested->graph));
+    note_refusal(nested, weir_pool_allocate(nested->pool, nested->queue, SIZE, &buffer));
+    note_refusal(nested, weir_pool_free(nested->queue, &nested->pooled));
+    note_refusal(nested, weir_capture_begin(nested->queue));
+    note_refusal(nested, weir_capture_node(nested->queue, &node));
+    note_refusal(nested, weir_capture_end(nested->queue, NULL, &graph));
+    note_refusal(nested, weir_capture_cancel(nested->queue));
+    EXPECT_REFUSED(weir_event_sync(nested->event, 0), WEIR_ERROR_INVALID, "may not wait");
     weir_buffer_destroy(&nested->buffer);
     return WEIR_OK;
 }
@@ -295,15 +314,26 @@ CONFORM(Interop, NativeCallMayNotCallItsQueue)
 {
     CONFORM_NEEDS_NATIVE(f);
     weir_queue *queue = conform_queue(f, "q");
+    weir_queue *other = conform_queue(f, "captures");
     struct nested nested = {.queue = queue, .buffer = conform_device_buffer(f, SIZE)};
 
+    ASSERT_OK(weir_pool_create(f->device, NULL, &nested.pool));
+    ASSERT_OK(weir_pool_allocate(nested.pool, queue, SIZE, &nested.pooled));
+    ASSERT_OK(weir_capture_begin(other));
+    ASSERT_OK(weir_capture_end(other, NULL, &nested.graph));
+    ASSERT_OK(weir_capture_begin(other));
+    ASSERT_OK(weir_queue_record(other, &nested.captured));
     ASSERT_OK(weir_queue_record(queue, &nested.event));
     ASSERT_OK(weir_queue_native_array(queue, call_weir, &nested, NULL, 0));
-    EXPECT_INT_EQ(nested.fill, WEIR_ERROR_INVALID);
-    EXPECT_INT_EQ(nested.record, WEIR_ERROR_INVALID);
-    EXPECT_INT_EQ(nested.sync, WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(nested.error.message, "may not call Weir");
+    EXPECT_SIZE_EQ(nested.count, sizeof nested.statuses / sizeof *nested.statuses);
+    for (size_t i = 0; i < nested.count; i++)
+        EXPECT_INT_EQ(nested.statuses[i], WEIR_ERROR_INVALID);
     ASSERT_SYNC(queue);
+    ASSERT_OK(weir_capture_cancel(other));
+    weir_graph_destroy(&nested.graph);
+    EXPECT_OK(weir_pool_free(queue, &nested.pooled));
+    weir_pool_destroy(&nested.pool);
+    weir_queue_destroy(&other);
     weir_queue_destroy(&queue);
 }
 
