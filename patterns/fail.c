@@ -63,3 +63,10 @@ weir_status weir__pattern_callback_failed(const char *label, const char *what, w
                               "%s returned %s: %s", what, weir_status_name(status),
                               weir_status_text(status));
 }
+
+weir_status weir__pattern_callback_ended(const char *label, const char *what)
+{
+    return weir__pattern_fail(label, WEIR_ERROR_HOST_CALL,
+                              "return in place of pthread_exit(), and allow no cancellation",
+                              "%s ended its thread, which is one of the library's", what);
+}

@@ -27,4 +27,10 @@ void weir__pattern_forget(void);
 // it left one.
 weir_status weir__pattern_callback_failed(const char *label, const char *what, weir_status status);
 
+// The same of a callback that ended its thread.
+weir_status weir__pattern_callback_ended(const char *label, const char *what);
+
+// The remedy where a thread of the library's cannot be started.
+#define WEIR__THREADS_REMEDY "raise the limit on threads (ulimit -u)"
+
 #endif

@@ -13,13 +13,13 @@
 
 #include <inttypes.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/sized.h"
+#include "base/thread.h"
 #include "patterns/fail.h"
 
 #define SLOTS 3
@@ -62,7 +62,8 @@ struct weir_loader {
     weir_queue *queue;
     struct entry *entries;
     struct room *rooms;
-    pthread_t thread;
+    struct weir_thread thread;
+    uint64_t loading; // the thread's: the number of the batch that it works on
 
     pthread_mutex_t lock;
     pthread_cond_t to_load; // the thread waits
@@ -102,26 +103,55 @@ static bool wait_for_entry(weir_loader *loader, const struct entry *entry)
     return go_on;
 }
 
-static weir_status call_source(weir_loader *loader, struct entry *entry, uint64_t index,
-                               void *memory)
+// A call of the source, on its way.
+struct source_call {
+    weir_loader *loader;
+    struct entry *entry;
+    void *memory;
+    weir_status status;
+};
+
+static void run_thread(void *argument);
+
+static void call_source(void *user)
+{
+    struct source_call *call = user;
+    const struct weir_loader_params *params = &call->loader->params;
+    call->status = params->source(params->user, call->loader->loading, call->memory,
+                                  params->batch_bytes, &call->entry->size);
+}
+
+// The source ended its thread: that is the batch's error, and the next one is loaded.
+static void survive_source(void *user)
+{
+    const struct source_call *call = user;
+    weir_loader *loader = call->loader;
+    (void)weir_host_end(call->entry->pinned, 0, loader->params.batch_bytes, WEIR_ACCESS_WRITE);
+    weir__pattern_callback_ended(loader->label, "the source");
+    publish_error(loader, call->entry);
+    loader->loading++;
+    run_thread(loader);
+}
+
+static weir_status ask_source(weir_loader *loader, struct entry *entry, void *memory)
 {
     size_t capacity = loader->params.batch_bytes;
+    struct source_call call = {.loader = loader, .entry = entry, .memory = memory};
 
     entry->size = 0;
     weir__pattern_forget();
-    weir_status status =
-        loader->params.source(loader->params.user, index, memory, capacity, &entry->size);
-    if (status != WEIR_OK)
-        return weir__pattern_callback_failed(loader->label, "the source", status);
+    weir_thread_call(call_source, survive_source, &call);
+    if (call.status != WEIR_OK)
+        return weir__pattern_callback_failed(loader->label, "the source", call.status);
     if (entry->size > capacity)
         return weir__pattern_fail(loader->label, WEIR_ERROR_INVALID, "use a larger batch_bytes",
                                   "the source reported that batch %" PRIu64 " has %zu bytes; there "
                                   "is room for %zu",
-                                  index, entry->size, capacity);
+                                  loader->loading, entry->size, capacity);
     return WEIR_OK;
 }
 
-static weir_status fill(weir_loader *loader, struct entry *entry, uint64_t index)
+static weir_status fill(weir_loader *loader, struct entry *entry)
 {
     size_t capacity = loader->params.batch_bytes;
     void *memory;
@@ -132,7 +162,7 @@ static weir_status fill(weir_loader *loader, struct entry *entry, uint64_t index
     weir_status status = weir_host_begin(entry->pinned, 0, capacity, WEIR_ACCESS_WRITE, &memory);
     if (status != WEIR_OK)
         return status;
-    status = call_source(loader, entry, index, memory);
+    status = ask_source(loader, entry, memory);
     weir_status end = weir_host_end(entry->pinned, 0, capacity, WEIR_ACCESS_WRITE);
     return status == WEIR_OK ? end : status;
 }
@@ -199,34 +229,38 @@ static void free_claimed(weir_loader *loader, struct room *room)
     pthread_mutex_unlock(&loader->lock);
 }
 
-static void *run_thread(void *argument)
+// Returns false at the end.
+static bool load_next(weir_loader *loader)
+{
+    struct entry *entry = &loader->entries[loader->loading % loader->params.slot_count];
+    if (!wait_for_entry(loader, entry))
+        return false;
+    if (fill(loader, entry) != WEIR_OK) {
+        publish_error(loader, entry);
+        return true;
+    }
+    if (entry->size == 0) {
+        publish(loader, entry, ENTRY_END);
+        return false;
+    }
+    struct room *room = claim_room(loader, entry);
+    if (!room)
+        return false;
+    entry->room = (uint32_t)(room - loader->rooms);
+    if (copy_or_recover(loader, entry, room) == WEIR_OK) {
+        publish(loader, entry, ENTRY_BATCH);
+    } else {
+        publish_error(loader, entry);
+        free_claimed(loader, room);
+    }
+    return true;
+}
+
+static void run_thread(void *argument)
 {
     weir_loader *loader = argument;
-
-    for (uint64_t index = 0;; index++) {
-        struct entry *entry = &loader->entries[index % loader->params.slot_count];
-        if (!wait_for_entry(loader, entry))
-            break;
-        if (fill(loader, entry, index) != WEIR_OK) {
-            publish_error(loader, entry);
-            continue;
-        }
-        if (entry->size == 0) {
-            publish(loader, entry, ENTRY_END);
-            break;
-        }
-        struct room *room = claim_room(loader, entry);
-        if (!room)
-            break;
-        entry->room = (uint32_t)(room - loader->rooms);
-        if (copy_or_recover(loader, entry, room) == WEIR_OK) {
-            publish(loader, entry, ENTRY_BATCH);
-        } else {
-            publish_error(loader, entry);
-            free_claimed(loader, room);
-        }
-    }
-    return NULL;
+    while (load_next(loader))
+        loader->loading++;
 }
 
 // --- creation and destruction ---
@@ -282,18 +316,10 @@ static weir_status make_slots(weir_loader *loader)
 
 static weir_status start_thread(weir_loader *loader)
 {
-    sigset_t all, before;
-
-    // Signals are for the program's own threads. A new thread inherits its creator's
-    // mask.
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&loader->thread, NULL, run_thread, loader);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int error = weir_thread_start(&loader->thread, run_thread, loader);
     if (error == 0)
         return WEIR_OK;
-    return weir__pattern_fail(loader->label, WEIR_ERROR_SYSTEM,
-                              "raise the limit on threads (ulimit -u)",
+    return weir__pattern_fail(loader->label, WEIR_ERROR_SYSTEM, WEIR__THREADS_REMEDY,
                               "the loader's thread cannot be started: %s", strerror(error));
 }
 
@@ -371,14 +397,14 @@ weir_status weir_loader_destroy(weir_loader **loader)
     if (!loader || !*loader)
         return WEIR_OK;
     weir_loader *gone = *loader;
-    if (pthread_equal(pthread_self(), gone->thread))
+    if (pthread_equal(pthread_self(), gone->thread.id))
         return refuse_in_source(gone, "weir_loader_destroy");
 
     pthread_mutex_lock(&gone->lock);
     gone->stopping = true;
     pthread_cond_signal(&gone->to_load);
     pthread_mutex_unlock(&gone->lock);
-    pthread_join(gone->thread, NULL);
+    weir_thread_join(&gone->thread);
     release_loader(gone);
     *loader = NULL;
     return WEIR_OK;
@@ -471,7 +497,7 @@ weir_status weir_loader_next(weir_loader *loader, weir_queue *queue, struct weir
     if (!loader)
         return weir__pattern_fail(NULL, WEIR_ERROR_INVALID, NULL,
                                   "weir_loader_next: loader is NULL");
-    if (pthread_equal(pthread_self(), loader->thread))
+    if (pthread_equal(pthread_self(), loader->thread.id))
         return refuse_in_source(loader, "weir_loader_next");
 
     pthread_mutex_lock(&loader->lock);
@@ -532,7 +558,7 @@ weir_status weir_loader_release(weir_loader *loader, struct weir_batch *batch, w
 }
 
 weir_status weir_loader_release_after(weir_loader *loader, struct weir_batch *batch,
-                                       struct weir_event event)
+                                      struct weir_event event)
 {
     if (!loader || event.sequence == 0)
         return weir__pattern_fail(loader ? loader->label : NULL, WEIR_ERROR_INVALID,

@@ -8,20 +8,14 @@
 #include "patterns/pipeline_parts.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+#include "base/clock.h"
+#include "patterns/fail.h"
 
 #define DROPPED_BACKLOG 1024
-
-uint64_t weir__pipeline_now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 struct weir__record *weir__pipeline_record(weir_pipeline *pipeline, uint64_t sequence)
 {
@@ -168,36 +162,27 @@ static bool make_locks(weir_pipeline *pipeline)
     return ok;
 }
 
-static void stop_thread(weir_pipeline *pipeline, pthread_t thread)
+static void stop_thread(weir_pipeline *pipeline, struct weir_thread *thread)
 {
     pthread_mutex_lock(&pipeline->lock);
     pipeline->stopping = true;
     pthread_cond_signal(&pipeline->to_start);
     pthread_cond_signal(&pipeline->to_deliver);
     pthread_mutex_unlock(&pipeline->lock);
-    pthread_join(thread, NULL);
+    weir_thread_join(thread);
 }
 
 static weir_status make_threads(weir_pipeline *pipeline)
 {
-    sigset_t all, before;
-    int error = 0;
-
-    // Signals are for the program's own threads. A new thread inherits its creator's
-    // mask.
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    error = pthread_create(&pipeline->starter, NULL, weir__pipeline_starter, pipeline);
+    int error = weir_thread_start(&pipeline->starter, weir__pipeline_starter, pipeline);
     if (error == 0) {
-        error = pthread_create(&pipeline->deliverer, NULL, weir__pipeline_deliverer, pipeline);
+        error = weir_thread_start(&pipeline->deliverer, weir__pipeline_deliverer, pipeline);
         if (error != 0)
-            stop_thread(pipeline, pipeline->starter);
+            stop_thread(pipeline, &pipeline->starter);
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (error == 0)
         return WEIR_OK;
-    return weir__pipeline_fail(pipeline->label, WEIR_ERROR_SYSTEM,
-                               "raise the limit on threads (ulimit -u)",
+    return weir__pipeline_fail(pipeline->label, WEIR_ERROR_SYSTEM, WEIR__THREADS_REMEDY,
                                "the pipeline's two threads cannot be started: %s", strerror(error));
 }
 
@@ -273,8 +258,8 @@ weir_status weir_pipeline_create(const struct weir_pipeline_params *params,
 
 static bool in_callback(const weir_pipeline *pipeline)
 {
-    return pthread_equal(pthread_self(), pipeline->starter) ||
-           pthread_equal(pthread_self(), pipeline->deliverer);
+    return pthread_equal(pthread_self(), pipeline->starter.id) ||
+           pthread_equal(pthread_self(), pipeline->deliverer.id);
 }
 
 static weir_status refuse_in_callback(const weir_pipeline *pipeline, const char *call,
@@ -341,7 +326,7 @@ static void accept_frame(weir_pipeline *pipeline, void *frame, weir_status statu
 
     *record = (struct weir__record){
         .frame = frame,
-        .accepted_ns = weir__pipeline_now_ns(),
+        .accepted_ns = weir_clock_now_ns(),
         .state = WEIR__FRAME_WAITING,
     };
     if (pipeline->tail == 0)
@@ -378,11 +363,10 @@ weir_status weir_pipeline_submit(weir_pipeline *pipeline, void *frame)
 // none.
 static bool deadline_of(uint64_t timeout_ns, struct timespec *out_deadline)
 {
-    uint64_t now = weir__pipeline_now_ns();
+    uint64_t now = weir_clock_now_ns();
     if (timeout_ns == WEIR_FOREVER || timeout_ns > INT64_MAX - now)
         return false;
-    out_deadline->tv_sec = (time_t)((now + timeout_ns) / 1000000000u);
-    out_deadline->tv_nsec = (long)((now + timeout_ns) % 1000000000u);
+    *out_deadline = weir_clock_timespec(now + timeout_ns);
     return true;
 }
 
@@ -406,8 +390,12 @@ weir_status weir_pipeline_drain(weir_pipeline *pipeline, uint64_t timeout_ns)
         else
             pthread_cond_wait(&pipeline->moved, &pipeline->lock);
     }
-    bool drained = pipeline->head >= target;
+    const bool drained = pipeline->head >= target;
+    const bool ended = drained && pipeline->deliver_ended;
+    pipeline->deliver_ended = pipeline->deliver_ended && !ended;
     pthread_mutex_unlock(&pipeline->lock);
+    if (ended)
+        return weir__pattern_callback_ended(pipeline->label, "`deliver`");
     return drained ? WEIR_OK : WEIR_TIMEOUT;
 }
 
@@ -439,8 +427,8 @@ weir_status weir_pipeline_destroy(weir_pipeline **pipeline)
     while (ending->head < ending->tail || ending->blocked > 0)
         pthread_cond_wait(&ending->moved, &ending->lock);
     pthread_mutex_unlock(&ending->lock);
-    stop_thread(ending, ending->starter);
-    stop_thread(ending, ending->deliverer);
+    stop_thread(ending, &ending->starter);
+    stop_thread(ending, &ending->deliverer);
     // Work after a failure may still be running although its frame was delivered, and
     // the slots' memory is freed next. The status of the queues no longer matters.
     weir__pipeline_recover_queues(ending);

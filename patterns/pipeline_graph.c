@@ -103,6 +103,18 @@ static bool capture_waits(weir_pipeline *pipeline, struct weir__slot *slot, uint
     return true;
 }
 
+// A capture that is given up. Nothing may wait for its events.
+static void cancel_capture(weir_pipeline *pipeline, struct weir__slot *slot)
+{
+    memset(slot->ends, 0, pipeline->params.stage_count * sizeof *slot->ends);
+    weir_capture_cancel(slot->queue);
+}
+
+static void abandon_capture(const struct weir__call *call)
+{
+    cancel_capture(call->pipeline, call->slot);
+}
+
 static bool capture_stage(weir_pipeline *pipeline, struct weir__slot *slot, void *frame,
                           uint32_t index, struct weir_event begin)
 {
@@ -111,10 +123,18 @@ static bool capture_stage(weir_pipeline *pipeline, struct weir__slot *slot, void
 
     if (!capture_waits(pipeline, slot, index, begin))
         return false;
-    weir__pipeline_forget_error();
-    weir_status status = stage->submit(pipeline->params.user, slot->data, frame, queue);
-    if (status != WEIR_OK) {
-        note_refusal(slot, stage->name, status);
+    struct weir__call call = {
+        .pipeline = pipeline,
+        .slot = slot,
+        .frame = frame,
+        .name = stage->name,
+        .stage = stage,
+        .queue = queue,
+        .abandon = abandon_capture,
+    };
+    weir__pipeline_call(&call, weir__pipeline_call_submit);
+    if (call.status != WEIR_OK) {
+        note_refusal(slot, stage->name, call.status);
         return false;
     }
     return weir__pipeline_took(slot, stage->name, weir_queue_record(queue, &slot->ends[index]));
@@ -148,13 +168,12 @@ static bool capture(weir_pipeline *pipeline, struct weir__slot *slot, void *fram
     weir_graph_destroy(&slot->graph);
     if (!weir__pipeline_took(slot, "graph", weir_capture_begin(slot->queue)))
         return false;
-    bool captured = capture_stages(pipeline, slot, frame);
-    // Nothing may wait for events of a capture.
-    memset(slot->ends, 0, pipeline->params.stage_count * sizeof *slot->ends);
-    if (!captured) {
-        weir_capture_cancel(slot->queue);
+    if (!capture_stages(pipeline, slot, frame)) {
+        cancel_capture(pipeline, slot);
         return false;
     }
+    // Nothing may wait for its events.
+    memset(slot->ends, 0, pipeline->params.stage_count * sizeof *slot->ends);
     weir_status status = weir_capture_end(slot->queue, &params, &slot->graph);
     if (status != WEIR_OK)
         weir__pipeline_note(slot, "graph", status);
@@ -163,14 +182,21 @@ static bool capture(weir_pipeline *pipeline, struct weir__slot *slot, void *fram
 
 // --- launching ---
 
+static void call_repeat(void *user)
+{
+    struct weir__call *call = user;
+    const struct weir_pipeline_params *params = &call->pipeline->params;
+    call->number = params->repeat(params->user, call->slot->data, call->frame);
+}
+
 void weir__pipeline_launch(weir_pipeline *pipeline, struct weir__slot *slot, void *frame)
 {
-    const struct weir_pipeline_params *params = &pipeline->params;
-    const uint64_t number = params->repeat(params->user, slot->data, frame);
+    struct weir__call call = {.pipeline = pipeline, .slot = slot, .frame = frame, .name = "repeat"};
 
-    if ((!slot->graph || slot->number != number) && !capture(pipeline, slot, frame))
+    weir__pipeline_call(&call, call_repeat);
+    if ((!slot->graph || slot->number != call.number) && !capture(pipeline, slot, frame))
         return;
-    slot->number = number;
+    slot->number = call.number;
     bool launched = weir__pipeline_took(slot, "graph", weir_queue_graph(slot->queue, slot->graph));
     // Also after a launch that failed: part of it may be running.
     if (weir__pipeline_took(slot, "graph", weir_queue_record(slot->queue, &slot->done)) && launched)

@@ -18,6 +18,7 @@
 #include <pthread.h>
 
 #include "base/sized.h"
+#include "base/thread.h"
 #include "patterns/pipeline.h"
 #include "patterns/statistics.h"
 
@@ -81,8 +82,9 @@ struct weir_pipeline {
     uint32_t record_count;
     struct weir_event *events;        // of all slots
     struct weir_pipeline_span *spans; // of all slots
-    pthread_t starter;
-    pthread_t deliverer;
+    struct weir_thread starter;
+    struct weir_thread deliverer;
+    struct weir__record *starting; // the starter's: the frame that it starts
 
     pthread_mutex_t lock;
     pthread_cond_t to_start;   // the starter waits
@@ -98,6 +100,7 @@ struct weir_pipeline {
     uint64_t cancels;
     uint32_t blocked; // callers inside a blocked submit
     bool stopping;
+    bool deliver_ended; // its thread; drain tells it
 
     // Every recovery starts a new generation; failures of older generations have
     // been handled.
@@ -131,9 +134,6 @@ void weir__pipeline_note(struct weir__slot *slot, const char *stage, weir_status
 // failure.
 bool weir__pipeline_took(struct weir__slot *slot, const char *stage, weir_status status);
 
-// Called before a callback: an old detail must not be mistaken for the callback's.
-void weir__pipeline_forget_error(void);
-
 // Graphs. Creates the queues of the slots and chooses the queue on which each stage
 // is captured; frees them, as far as they exist; launches a frame, capturing it
 // first if needed.
@@ -142,14 +142,34 @@ void weir__pipeline_free_graphs(weir_pipeline *pipeline);
 void weir__pipeline_launch(weir_pipeline *pipeline, struct weir__slot *slot, void *frame);
 
 // The two threads; `argument` is the pipeline. They end when `stopping` is set.
-void *weir__pipeline_starter(void *argument);
-void *weir__pipeline_deliverer(void *argument);
+void weir__pipeline_starter(void *argument);
+void weir__pipeline_deliverer(void *argument);
+
+// The frame that the starter starts is ready to be delivered, or has failed. Takes the lock.
+void weir__pipeline_end_start(weir_pipeline *pipeline);
+
+// A call of `prepare`, of `repeat` or of a stage's `submit`, on its way.
+struct weir__call {
+    weir_pipeline *pipeline;
+    struct weir__slot *slot;
+    void *frame;
+    const char *name;                // of the stage, or of the callback
+    const struct weir__stage *stage; // NULL: not in one
+    weir_queue *queue;               // of the stage
+    weir_status status;              // what it returned
+    uint64_t number;                 // what `repeat` returned
+    // Ends what the call was part of, if it ended its thread. The frame has failed.
+    void (*abandon)(const struct weir__call *call);
+};
+
+// Makes the call. Does not return if that ended its thread.
+void weir__pipeline_call(struct weir__call *call, void (*function)(void *call));
+// `function` for a stage's `submit`.
+void weir__pipeline_call_submit(void *call);
 
 // Waits for all work of all queues, and clears their failures. Returns the first
 // error of a queue that cannot be recovered.
 weir_status weir__pipeline_recover_queues(weir_pipeline *pipeline);
-
-uint64_t weir__pipeline_now_ns(void);
 
 // Called with the lock held: the record of a frame in the ring; the oldest waiting
 // frame, which must exist; ending a frame that has not started.

@@ -21,6 +21,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "patterns/fail.h"
+
 static weir_queue *queue_at(const weir_pipeline *pipeline, uint32_t index)
 {
     return pipeline->params.graphs ? pipeline->slots[index].queue : pipeline->stages[index].queue;
@@ -79,10 +82,46 @@ bool weir__pipeline_took(struct weir__slot *slot, const char *stage, weir_status
     return false;
 }
 
-void weir__pipeline_forget_error(void)
+// The callback ended its thread: the frame has failed, and the starter goes on.
+static void survive_call(void *user)
 {
-    if (weir_last_error()->status != WEIR_OK)
-        weir_error_set(NULL);
+    struct weir__call *call = user;
+    char what[WEIR__NAME_SIZE + 32];
+    snprintf(what, sizeof what, "the callback of '%s'", call->name);
+    weir__pipeline_note(call->slot, call->name,
+                        weir__pattern_callback_ended(call->pipeline->label, what));
+    if (call->abandon)
+        call->abandon(call);
+    weir__pipeline_end_start(call->pipeline);
+    weir__pipeline_starter(call->pipeline);
+}
+
+void weir__pipeline_call(struct weir__call *call, void (*function)(void *call))
+{
+    weir__pattern_forget();
+    weir_thread_call(function, survive_call, call);
+}
+
+void weir__pipeline_call_submit(void *user)
+{
+    struct weir__call *call = user;
+    call->status = call->stage->submit(call->pipeline->params.user, call->slot->data, call->frame,
+                                       call->queue);
+}
+
+// Also after a callback that failed: it may have submitted half of its work, which must finish
+// before the slot is reused.
+static bool record_end(const struct weir__call *call)
+{
+    const size_t index = (size_t)(call->stage - call->pipeline->stages);
+    return weir__pipeline_took(call->slot, call->name,
+                               weir_queue_record(call->queue, &call->slot->ends[index]));
+}
+
+static void abandon_stage(const struct weir__call *call)
+{
+    (void)record_end(call);
+    weir_region_pop(weir_device_runtime(call->pipeline->params.device));
 }
 
 static bool submit_to(weir_pipeline *pipeline, struct weir__slot *slot, void *frame, uint32_t index)
@@ -99,15 +138,19 @@ static bool submit_to(weir_pipeline *pipeline, struct weir__slot *slot, void *fr
                              weir_queue_record(stage->queue, &slot->begins[index])))
         return false;
 
-    weir__pipeline_forget_error();
-    weir_status status = stage->submit(pipeline->params.user, slot->data, frame, stage->queue);
-    if (status != WEIR_OK)
-        weir__pipeline_note(slot, stage->name, status);
-    // Also after a callback that failed: it may have submitted half of its work,
-    // which must finish before the slot is reused.
-    return weir__pipeline_took(slot, stage->name,
-                               weir_queue_record(stage->queue, &slot->ends[index])) &&
-           status == WEIR_OK;
+    struct weir__call call = {
+        .pipeline = pipeline,
+        .slot = slot,
+        .frame = frame,
+        .name = stage->name,
+        .stage = stage,
+        .queue = stage->queue,
+        .abandon = abandon_stage,
+    };
+    weir__pipeline_call(&call, weir__pipeline_call_submit);
+    if (call.status != WEIR_OK)
+        weir__pipeline_note(slot, stage->name, call.status);
+    return record_end(&call) && call.status == WEIR_OK;
 }
 
 // In a region with the stage's name, inside the frame's region: traces show both.
@@ -121,18 +164,33 @@ static bool submit_stage(weir_pipeline *pipeline, struct weir__slot *slot, void 
     return submitted;
 }
 
+static void call_prepare(void *user)
+{
+    struct weir__call *call = user;
+    const struct weir_pipeline_params *params = &call->pipeline->params;
+    call->status = params->prepare(params->user, call->slot->data, call->frame);
+}
+
+static bool prepare(weir_pipeline *pipeline, struct weir__slot *slot, void *frame)
+{
+    struct weir__call call = {.pipeline = pipeline,
+                              .slot = slot,
+                              .frame = frame,
+                              .name = "prepare"};
+    if (!pipeline->params.prepare)
+        return true;
+    weir__pipeline_call(&call, call_prepare);
+    if (call.status != WEIR_OK)
+        weir__pipeline_note(slot, call.name, call.status);
+    return call.status == WEIR_OK;
+}
+
 static void submit_frame(weir_pipeline *pipeline, struct weir__slot *slot, void *frame)
 {
     const struct weir_pipeline_params *params = &pipeline->params;
 
-    if (params->prepare) {
-        weir__pipeline_forget_error();
-        weir_status status = params->prepare(params->user, slot->data, frame);
-        if (status != WEIR_OK) {
-            weir__pipeline_note(slot, "prepare", status);
-            return;
-        }
-    }
+    if (!prepare(pipeline, slot, frame))
+        return;
     if (params->graphs) {
         weir__pipeline_launch(pipeline, slot, frame);
         return;
@@ -174,41 +232,50 @@ static bool recover(weir_pipeline *pipeline, struct weir__slot *slot)
     return false;
 }
 
-// Called with the lock, which is released while the frame is submitted.
-static void start_oldest(weir_pipeline *pipeline)
+// Called with the lock. The oldest frame gets the next slot; returns whether queues must be
+// recovered first.
+static bool take_slot(weir_pipeline *pipeline, struct weir__record *record)
 {
-    struct weir__record *record = weir__pipeline_oldest(pipeline);
-
-    if (pipeline->lost) {
-        weir__pipeline_end(pipeline, record, pipeline->lost_error.status);
-        return;
-    }
+    const bool must_recover = pipeline->must_recover;
     record->state = WEIR__FRAME_STARTING;
     record->slot = (uint32_t)(pipeline->started % pipeline->params.slot_count);
+    pipeline->starting = record;
     pipeline->waiting--;
     pipeline->started++;
     if (pipeline->started - pipeline->released > pipeline->figures.in_flight_max)
         pipeline->figures.in_flight_max = (uint32_t)(pipeline->started - pipeline->released);
-
-    struct weir__slot *slot = &pipeline->slots[record->slot];
-    weir_runtime *runtime = weir_device_runtime(pipeline->params.device);
-    const uint64_t number = pipeline->next_start;
-    void *frame = record->frame;
-    bool must_recover = pipeline->must_recover;
     if (must_recover) {
         pipeline->must_recover = false;
         pipeline->generation++;
         pipeline->figures.recoveries++;
     }
-    slot->generation = pipeline->generation;
+    pipeline->slots[record->slot].generation = pipeline->generation;
+    return must_recover;
+}
+
+// Called with the lock, which is released.
+static void start_oldest(weir_pipeline *pipeline)
+{
+    struct weir__record *record = weir__pipeline_oldest(pipeline);
+    const bool must_recover = take_slot(pipeline, record);
+    const uint64_t number = pipeline->next_start;
+    struct weir__slot *slot = &pipeline->slots[record->slot];
+    void *frame = record->frame;
     pthread_mutex_unlock(&pipeline->lock);
 
     reset_slot(pipeline, slot);
-    weir_region_push(runtime, "frame", number);
+    weir_region_push(weir_device_runtime(pipeline->params.device), "frame", number);
     if (!must_recover || recover(pipeline, slot))
         submit_frame(pipeline, slot, frame);
-    weir_region_pop(runtime);
+    weir__pipeline_end_start(pipeline);
+}
 
+void weir__pipeline_end_start(weir_pipeline *pipeline)
+{
+    struct weir__record *record = pipeline->starting;
+    const struct weir__slot *slot = &pipeline->slots[record->slot];
+
+    weir_region_pop(weir_device_runtime(pipeline->params.device));
     pthread_mutex_lock(&pipeline->lock);
     if (slot->queue_failed)
         pipeline->must_recover = true;
@@ -218,22 +285,36 @@ static void start_oldest(weir_pipeline *pipeline)
     }
     record->state = WEIR__FRAME_STARTED;
     pthread_cond_signal(&pipeline->to_deliver);
+    pthread_mutex_unlock(&pipeline->lock);
 }
 
-void *weir__pipeline_starter(void *argument)
+// Called with the lock. Returns whether the oldest waiting frame can start; false when the
+// pipeline is to stop.
+static bool wait_for_start(weir_pipeline *pipeline)
+{
+    while (!pipeline->stopping) {
+        const bool slot_free = pipeline->started - pipeline->released < pipeline->params.slot_count;
+        if (pipeline->waiting > 0 && pipeline->lost)
+            weir__pipeline_end(pipeline, weir__pipeline_oldest(pipeline),
+                               pipeline->lost_error.status);
+        else if (pipeline->waiting > 0 && slot_free)
+            return true;
+        else
+            pthread_cond_wait(&pipeline->to_start, &pipeline->lock);
+    }
+    return false;
+}
+
+void weir__pipeline_starter(void *argument)
 {
     weir_pipeline *pipeline = argument;
 
     pthread_mutex_lock(&pipeline->lock);
-    while (!pipeline->stopping) {
-        bool slot_free = pipeline->started - pipeline->released < pipeline->params.slot_count;
-        if (pipeline->waiting > 0 && (slot_free || pipeline->lost))
-            start_oldest(pipeline);
-        else
-            pthread_cond_wait(&pipeline->to_start, &pipeline->lock);
+    while (wait_for_start(pipeline)) {
+        start_oldest(pipeline);
+        pthread_mutex_lock(&pipeline->lock);
     }
     pthread_mutex_unlock(&pipeline->lock);
-    return NULL;
 }
 
 // --- delivering a frame ---
@@ -348,8 +429,45 @@ static struct weir_pipeline_result make_result(weir_pipeline *pipeline,
     return result;
 }
 
-// Called with the lock, which is released while the frame is waited for and
-// delivered.
+// A frame that is delivered.
+struct delivery {
+    weir_pipeline *pipeline;
+    struct weir__slot *slot; // NULL: it never started
+    void *frame;
+    WEIR_SIZED_CELL(struct weir_pipeline_result, result, WEIR_SIZED_ROOM);
+};
+
+static void call_deliver(void *user)
+{
+    const struct delivery *delivery = user;
+    const struct weir_pipeline_params *params = &delivery->pipeline->params;
+    params->deliver(params->user, delivery->frame, delivery->slot ? delivery->slot->data : NULL,
+                    &delivery->result);
+}
+
+// Takes the lock.
+static void end_delivery(const struct delivery *delivery, bool thread_ended)
+{
+    weir_pipeline *pipeline = delivery->pipeline;
+    pthread_mutex_lock(&pipeline->lock);
+    pipeline->deliver_ended = pipeline->deliver_ended || thread_ended;
+    pipeline->head++;
+    if (delivery->slot)
+        pipeline->released++;
+    pthread_cond_signal(&pipeline->to_start);
+    pthread_cond_broadcast(&pipeline->moved);
+    pthread_mutex_unlock(&pipeline->lock);
+}
+
+// `deliver` ended its thread: the frame is delivered all the same, and the deliverer goes on.
+static void survive_deliver(void *user)
+{
+    const struct delivery *delivery = user;
+    end_delivery(delivery, true);
+    weir__pipeline_deliverer(delivery->pipeline);
+}
+
+// Called with the lock, which is released.
 static void deliver_head(weir_pipeline *pipeline)
 {
     const struct weir_pipeline_params *params = &pipeline->params;
@@ -366,42 +484,43 @@ static void deliver_head(weir_pipeline *pipeline)
         if (slot->queue_failed && slot->generation == pipeline->generation)
             pipeline->must_recover = true;
     }
-    uint64_t now_ns = weir__pipeline_now_ns();
-    struct {
-        WEIR_SIZED_CELL(struct weir_pipeline_result, result, WEIR_SIZED_ROOM);
-    } handed;
-    memset(&handed, 0, sizeof handed);
-    handed.result = make_result(pipeline, record, slot, now_ns);
-    handed.result.spans = spans;
-    count_result(pipeline, &handed.result);
+    uint64_t now_ns = weir_clock_now_ns();
+    struct delivery delivery;
+    memset(&delivery, 0, sizeof delivery);
+    delivery.pipeline = pipeline;
+    delivery.slot = slot;
+    delivery.frame = record->frame;
+    delivery.result = make_result(pipeline, record, slot, now_ns);
+    delivery.result.spans = spans;
+    count_result(pipeline, &delivery.result);
     pipeline->last_ns = now_ns;
-
-    if (params->deliver) {
-        pthread_mutex_unlock(&pipeline->lock);
-        params->deliver(params->user, record->frame, slot ? slot->data : NULL, &handed.result);
-        pthread_mutex_lock(&pipeline->lock);
-    }
-    pipeline->head++;
-    if (slot)
-        pipeline->released++;
-    pthread_cond_signal(&pipeline->to_start);
-    pthread_cond_broadcast(&pipeline->moved);
+    pthread_mutex_unlock(&pipeline->lock);
+    if (params->deliver)
+        weir_thread_call(call_deliver, survive_deliver, &delivery);
+    end_delivery(&delivery, false);
 }
 
-void *weir__pipeline_deliverer(void *argument)
+// Called with the lock. False when the pipeline is to stop.
+static bool wait_for_head(weir_pipeline *pipeline)
+{
+    while (!pipeline->stopping) {
+        const struct weir__record *head = weir__pipeline_record(pipeline, pipeline->head);
+        if (pipeline->head < pipeline->tail &&
+            (head->state == WEIR__FRAME_STARTED || head->state == WEIR__FRAME_ENDED))
+            return true;
+        pthread_cond_wait(&pipeline->to_deliver, &pipeline->lock);
+    }
+    return false;
+}
+
+void weir__pipeline_deliverer(void *argument)
 {
     weir_pipeline *pipeline = argument;
 
     pthread_mutex_lock(&pipeline->lock);
-    while (!pipeline->stopping) {
-        const struct weir__record *head = weir__pipeline_record(pipeline, pipeline->head);
-        bool ready = pipeline->head < pipeline->tail &&
-                     (head->state == WEIR__FRAME_STARTED || head->state == WEIR__FRAME_ENDED);
-        if (ready)
-            deliver_head(pipeline);
-        else
-            pthread_cond_wait(&pipeline->to_deliver, &pipeline->lock);
+    while (wait_for_head(pipeline)) {
+        deliver_head(pipeline);
+        pthread_mutex_lock(&pipeline->lock);
     }
     pthread_mutex_unlock(&pipeline->lock);
-    return NULL;
 }

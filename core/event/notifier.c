@@ -11,11 +11,11 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/thread.h"
 #include "core/object/device.h"
 #include "core/support/error.h"
 #include "core/support/locks.h"
 #include "core/support/memory.h"
-#include "core/support/thread.h"
 
 #define PAUSE_MIN_NS UINT64_C(20000)
 #define PAUSE_MAX_NS UINT64_C(1000000)
@@ -27,7 +27,7 @@ struct watch {
 };
 
 struct weir__notifier {
-    pthread_t thread;
+    struct weir_thread thread;
     struct weir_lock lock;
     pthread_cond_t changed;
     struct watch *list;
@@ -96,7 +96,7 @@ static bool look_or_sleep(struct weir__notifier *notifier, uint64_t pause_ns)
     return any;
 }
 
-static void *run(void *argument)
+static void run(void *argument)
 {
     struct weir__notifier *notifier = argument;
     uint64_t pause_ns = PAUSE_MIN_NS;
@@ -113,7 +113,6 @@ static void *run(void *argument)
         }
     }
     weir_lock_release(&notifier->lock);
-    return NULL;
 }
 
 // Called with the device's notifier lock held.
@@ -124,7 +123,7 @@ static struct weir__notifier *create(void)
         return NULL;
     weir_lock_init(&notifier->lock, &weir__locks[WEIR__LOCK_NOTIFIER]);
     pthread_cond_init(&notifier->changed, NULL);
-    if (weir__thread_create(&notifier->thread, run, notifier))
+    if (weir_thread_start(&notifier->thread, run, notifier) == 0)
         return notifier;
     pthread_cond_destroy(&notifier->changed);
     weir_lock_finish(&notifier->lock);
@@ -186,7 +185,7 @@ void weir__notifier_destroy(weir_device *device)
     notifier->stop = true;
     pthread_cond_signal(&notifier->changed);
     weir_lock_release(&notifier->lock);
-    pthread_join(notifier->thread, NULL);
+    weir_thread_join(&notifier->thread);
     for (struct watch *watch = notifier->list; watch;) {
         struct watch *next = watch->next;
         release(watch);

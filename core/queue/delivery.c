@@ -85,33 +85,42 @@ static void end_held(weir_queue *queue, struct weir__held *held, weir_status sta
     weir_lock_take(&delivery->lock);
     note_delivered(queue, operation); // after the failure is booked: events read complete now
     weir__held_recycle(&delivery->list, held);
-    delivery->current = NULL;
     pthread_cond_broadcast(&delivery->changed);
 }
 
-static void *run_worker(void *argument);
+static void run_worker(void *argument);
 
-// The function called pthread_exit(), or was cancelled: this handler is the last code that the
-// thread runs. It ends the operation, and does the worker's work until the queue is destroyed;
-// a replacement thread might not be available. If a later function ends the thread again, the
-// handler runs again from within, and once more for each such nesting after the worker has
-// stopped: then there is no current operation.
-static void survive_exit(void *argument)
+// A host call, on its way.
+struct host_call {
+    weir_queue *queue;
+    struct weir__held *held;
+    weir_status status;
+};
+
+static void call_function(void *user)
 {
-    weir_queue *queue = argument;
-    if (!queue->delivery.current)
-        return;
+    struct host_call *call = user;
+    const struct weir_operation *operation = &call->held->operation;
+    call->status = operation->u.host_call.function(operation->u.host_call.user);
+}
+
+// The function ended its thread: the operation ends, and the worker goes on.
+static void survive_function(void *user)
+{
+    const struct host_call *call = user;
+    weir_queue *queue = call->queue;
     weir__leave_call((struct weir__call_scope){0});
     weir__report(WEIR_ERROR_HOST_CALL, "return a status in place of pthread_exit()",
                  "the function ended its thread, which is one of the library's");
-    end_held(queue, queue->delivery.current, WEIR_ERROR_HOST_CALL);
+    end_held(queue, call->held, WEIR_ERROR_HOST_CALL);
     weir_lock_release(&queue->delivery.lock);
     run_worker(queue);
 }
 
-static weir_status run_host_call(weir_queue *queue, const struct weir_operation *operation)
+static weir_status run_host_call(weir_queue *queue, struct weir__held *held)
 {
     const struct weir_link *backend = backend_of(queue);
+    struct host_call call = {.queue = queue, .held = held};
     weir_status status = backend->ops->queue_finish(backend, queue);
     if (status < 0)
         return status;
@@ -119,18 +128,15 @@ static weir_status run_host_call(weir_queue *queue, const struct weir_operation 
     // The detail of an earlier function in this thread must not be mistaken for this one's.
     weir_error_set(NULL);
     const struct weir__call_scope outer = weir__enter_host_call();
-    pthread_cleanup_push(survive_exit, queue);
-    status = operation->u.host_call.function(operation->u.host_call.user);
-    pthread_cleanup_pop(0);
+    weir_thread_call(call_function, survive_function, &call);
     weir__leave_call(outer);
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL); // in case the function has enabled it
-    if (status >= 0)
+    if (call.status >= 0)
         return WEIR_OK;
     // The function's own detail, if it set one, is more precise than its status.
-    if (weir_last_error()->status != status)
-        weir__report(status, NULL, "the function returned %s (%d)", weir_status_name(status),
-                     (int)status);
-    return status;
+    if (weir_last_error()->status != call.status)
+        weir__report(call.status, NULL, "the function returned %s (%d)",
+                     weir_status_name(call.status), (int)call.status);
+    return call.status;
 }
 
 static void wait_until_delivered(weir_queue *producer, uint64_t sequence)
@@ -156,15 +162,16 @@ static weir_status run_wait(weir_queue *queue, const struct weir_operation *oper
     return backend->ops->event_wait(backend, producer, sequence, WEIR_FOREVER);
 }
 
-static weir_status run_held(weir_queue *queue, const struct weir_operation *operation)
+static weir_status run_held(weir_queue *queue, struct weir__held *held)
 {
+    const struct weir_operation *operation = &held->operation;
     // After a failure only records are delivered, since others wait for them. The failure
     // may also come later than this operation, when a later wait was refused.
     bool failed = atomic_load(&queue->completion.failed) &&
                   weir__completion_status(queue, operation->sequence) < 0;
     switch (operation->kind) {
     case WEIR_OPERATION_HOST_CALL:
-        return failed ? WEIR_OK : run_host_call(queue, operation);
+        return failed ? WEIR_OK : run_host_call(queue, held);
     case WEIR_OPERATION_WAIT:
         if (operation->flags & WEIR_OPERATION_IMPLIED || !operation->u.wait.producer)
             return WEIR_OK;
@@ -180,8 +187,7 @@ static weir_status run_held(weir_queue *queue, const struct weir_operation *oper
 static void deliver_held(weir_queue *queue, struct weir__held *held)
 {
     weir_lock_release(&queue->delivery.lock);
-    queue->delivery.current = held;
-    end_held(queue, held, run_held(queue, &held->operation));
+    end_held(queue, held, run_held(queue, held));
 }
 
 // Ends the hold unless an operation was added meanwhile. weir_queue_flush() may have returned
@@ -200,12 +206,11 @@ static void stop_holding(weir_queue *queue)
     pthread_cond_broadcast(&delivery->changed);
 }
 
-static void *run_worker(void *argument)
+static void run_worker(void *argument)
 {
     weir_queue *queue = argument;
     struct weir__delivery *delivery = &queue->delivery;
 
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
     weir_lock_take(&delivery->lock);
     for (;;) {
         struct weir__held *held = weir__held_pop(&delivery->list);
@@ -219,7 +224,6 @@ static void *run_worker(void *argument)
             weir_lock_wait(&delivery->lock, &delivery->changed);
     }
     weir_lock_release(&delivery->lock);
-    return NULL;
 }
 
 // Submission.
@@ -233,7 +237,7 @@ static weir_status hold(weir_queue *queue, const struct weir_operation *operatio
                           "a plugin made an operation of kind %d, which this library cannot hold",
                           (int)operation->kind);
     if (!delivery->has_worker) {
-        if (!weir__thread_create(&delivery->worker, run_worker, queue))
+        if (weir_thread_start(&delivery->worker, run_worker, queue) != 0)
             return weir__fail(WEIR_ERROR_SYSTEM, "raise the limit of threads",
                               "no thread for the host calls of queue '%s'",
                               weir__label_shown(weir_queue_label(queue)));
@@ -375,7 +379,7 @@ void weir__delivery_finish(struct weir__delivery *delivery)
     pthread_cond_broadcast(&delivery->changed);
     weir_lock_release(&delivery->lock);
     if (delivery->has_worker)
-        pthread_join(delivery->worker, NULL);
+        weir_thread_join(&delivery->worker);
     weir__held_finish(&delivery->list);
     pthread_cond_destroy(&delivery->changed);
     weir_lock_finish(&delivery->lock);

@@ -21,6 +21,7 @@
 
 #include <weir/module/module.h>
 
+#include "base/thread.h"
 #include "core/module/chain.h"
 #include "core/queue/held.h"
 #include "core/support/locks.h"
@@ -36,8 +37,7 @@ struct weir__delivery {
     struct weir__held_list list;
     bool has_worker;
     bool stop;
-    pthread_t worker;
-    struct weir__held *current; // the worker's current operation; used by the worker only
+    struct weir_thread worker;
 };
 
 // The link between the plugins and the backend: its slots pass plugins' calls back to the

@@ -2,8 +2,6 @@
 // returns an error instead of hanging.
 #include "core/support/thread.h"
 
-#include <signal.h>
-
 atomic_bool weir__forked;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -62,16 +60,4 @@ struct weir__call_scope weir__enter_native_call(void)
 void weir__leave_call(struct weir__call_scope outer)
 {
     inside = outer;
-}
-
-bool weir__thread_create(pthread_t *out_thread, void *(*run)(void *), void *argument)
-{
-    sigset_t all;
-    sigset_t before;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(out_thread, NULL, run, argument);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return error == 0;
 }

@@ -31,10 +31,6 @@ struct weir__call_scope weir__enter_host_call(void);
 struct weir__call_scope weir__enter_native_call(void);
 void weir__leave_call(struct weir__call_scope outer);
 
-// Starts a library thread with all signals blocked, so that the program's handlers run on
-// the program's threads. False: the system refused.
-bool weir__thread_create(pthread_t *out_thread, void *(*run)(void *), void *argument);
-
 // Refuses the call in a forked child.
 #define WEIR_REFUSE_FORK() WEIR_REFUSE_FORK_OF(__func__)
 #define WEIR_REFUSE_FORK_OF(function)                                  \

@@ -4,7 +4,6 @@
 //
 // Others only add to the lists, at their front, and this thread alone takes off them; so
 // it reads the part of a list that it has seen without a lock.
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -334,7 +333,7 @@ static void write_rest(struct trace *trace)
     close_file(trace);
 }
 
-static void *run(void *argument)
+static void run(void *argument)
 {
     struct trace *trace = argument;
     struct round round = {.last = false};
@@ -354,7 +353,6 @@ static void *run(void *argument)
     }
     pthread_mutex_unlock(&trace->lock);
     write_rest(trace);
-    return NULL;
 }
 
 void trace_drain_press(struct trace *trace)
@@ -365,20 +363,14 @@ void trace_drain_press(struct trace *trace)
     pthread_mutex_unlock(&trace->lock);
 }
 
-// The program's signal handlers run on the program's threads.
 bool trace_drain_start(struct trace *trace)
 {
-    sigset_t all;
-    sigset_t before;
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&trace->wake, &attributes);
     pthread_condattr_destroy(&attributes);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    const bool started = pthread_create(&trace->thread, NULL, run, trace) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    const bool started = weir_thread_start(&trace->thread, run, trace) == 0;
     if (!started)
         pthread_cond_destroy(&trace->wake);
     return started;
@@ -390,6 +382,6 @@ void trace_drain_finish(struct trace *trace)
     trace->stop = true;
     pthread_cond_signal(&trace->wake);
     pthread_mutex_unlock(&trace->lock);
-    pthread_join(trace->thread, NULL);
+    weir_thread_join(&trace->thread);
     pthread_cond_destroy(&trace->wake);
 }

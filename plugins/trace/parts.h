@@ -30,6 +30,7 @@
 #include <weir/module/module.h>
 
 #include "base/clock_map.h"
+#include "base/thread.h"
 #include "report/trace.h"
 
 enum {
@@ -271,7 +272,7 @@ struct trace {
     struct trace_thread *threads;
     uint32_t device_count;
     // The draining thread's.
-    pthread_t thread;
+    struct weir_thread thread;
     pthread_mutex_t lock; // guards what follows
     pthread_cond_t wake;
     bool stop;

@@ -7,8 +7,19 @@
 #include "tests/patterns/recorder.h"
 #include "tests/patterns/rig.h"
 
+// A callback that ends its thread.
+enum ending {
+    ENDS_NOT,
+    ENDS_IN_PREPARE,
+    ENDS_IN_STAGE, // `left`, after submitting half of its work
+    ENDS_IN_REPEAT,
+    ENDS_IN_DELIVER,
+};
+
 struct frame {
     uint32_t number;
+    enum ending ending;
+    bool is_cancelled;       // which is how it ends its thread
     bool fails_in_submit;    // `left` returns an error after submitting half of its work
     bool fails_in_host_call; // `left` submits a host call that fails
     bool gated;              // `upload` starts with a host call that waits at the gate
@@ -52,6 +63,9 @@ void line_deliver(void *user, void *data_frame, void *data,
 // Destroys the pipeline, if there is one, and closes the rig. Fails the test if any word was
 // wrong.
 void line_close(void);
+
+// Ends the thread if the frame says so.
+void line_may_end_thread(const struct frame *frame, enum ending here);
 
 // Numbers frames from 1.
 void number_frames(struct frame *frames, uint32_t count);

@@ -210,6 +210,69 @@ WEIR_TEST(Pipeline, DropNewestKeepsTheOldest)
     line_close();
 }
 
+// --- callbacks that end their thread ---
+
+static void expect_ended(unsigned index, const char *stage, const char *words)
+{
+    const struct delivery *delivery = recorder_at(&line.recorder, index);
+    weir_test_note("delivery %u", index);
+    EXPECT_INT_EQ(delivery->status, WEIR_ERROR_HOST_CALL);
+    EXPECT_INT_EQ(delivery->error_status, WEIR_ERROR_HOST_CALL);
+    EXPECT_STR_EQ(delivery->stage, stage);
+    EXPECT_CONTAINS(delivery->message, words);
+    EXPECT_CONTAINS(delivery->remedy, "in place of pthread_exit()");
+    weir_test_note(NULL);
+}
+
+WEIR_TEST(Pipeline, ACallbackThatEndsItsThreadFailsItsFrame)
+{
+    enum {
+        FRAMES = 12
+    };
+    struct frame frames[FRAMES];
+
+    for (uint32_t slots = 1; slots <= 3; slots++) {
+        ASSERT_OK(line_open(NULL));
+        number_frames(frames, FRAMES);
+        frames[2].ending = ENDS_IN_PREPARE;
+        frames[3].ending = frames[5].ending = ENDS_IN_STAGE;
+        frames[6].ending = frames[7].ending = ENDS_IN_DELIVER;
+        const struct weir_pipeline_params params = line_params(slots);
+        ASSERT_OK(weir_pipeline_create(&params, &line.pipeline));
+        for (uint32_t i = 0; i < FRAMES; i++)
+            ASSERT_OK(weir_pipeline_submit(line.pipeline, &frames[i]));
+        EXPECT_INT_EQ(weir_pipeline_drain(line.pipeline, WEIR_FOREVER), WEIR_ERROR_HOST_CALL);
+        EXPECT_CONTAINS(weir_last_error()->message, "`deliver` ended its thread");
+        EXPECT_STR_EQ(weir_last_error()->object, "line");
+        ASSERT_OK(weir_pipeline_drain(line.pipeline, WEIR_FOREVER)); // told once
+        EXPECT_TRUE(recorder_is_in_order(&line.recorder, FRAMES));
+        EXPECT_UINT_EQ(recorder_count_of(&line.recorder, WEIR_OK), FRAMES - 3);
+        expect_ended(2, "prepare", "the callback of 'prepare' ended its thread");
+        expect_ended(3, "left", "the callback of 'left' ended its thread");
+        expect_ended(5, "left", "the callback of 'left' ended its thread");
+        line_close();
+    }
+}
+
+WEIR_TEST(Pipeline, ACallbackThatIsCancelledFailsItsFrame)
+{
+    struct frame frames[4];
+
+    ASSERT_OK(line_open(NULL));
+    number_frames(frames, 4);
+    frames[1].ending = ENDS_IN_STAGE;
+    frames[2].ending = ENDS_IN_DELIVER;
+    frames[1].is_cancelled = frames[2].is_cancelled = true;
+    const struct weir_pipeline_params params = line_params(2);
+    ASSERT_OK(weir_pipeline_create(&params, &line.pipeline));
+    for (uint32_t i = 0; i < 4; i++)
+        ASSERT_OK(weir_pipeline_submit(line.pipeline, &frames[i]));
+    EXPECT_INT_EQ(weir_pipeline_drain(line.pipeline, WEIR_FOREVER), WEIR_ERROR_HOST_CALL);
+    EXPECT_UINT_EQ(recorder_count_of(&line.recorder, WEIR_OK), 3);
+    expect_ended(1, "left", "the callback of 'left' ended its thread");
+    line_close();
+}
+
 // --- cancelling and ending ---
 
 WEIR_TEST(Pipeline, CancelLetsStartedFramesFinish)
