@@ -98,8 +98,8 @@ static bool look_at_chain(struct conform *conform)
     weir_runtime *runtime = NULL;
     weir_device *device = NULL;
     const char *plugins = getenv("WEIR_PLUGINS");
-    bool fine = cli_open(NULL, NULL, &runtime) == WEIR_OK &&
-                weir_device_open(runtime, NULL, &device) == WEIR_OK;
+    const bool fine = cli_open(NULL, NULL, &runtime) == WEIR_OK &&
+                      weir_device_open(runtime, NULL, &device) == WEIR_OK;
     if (fine) {
         const struct weir_device_info *info = weir_device_get_info(device);
         snprintf(conform->module, sizeof conform->module, "%s", weir_runtime_backend(runtime));
@@ -107,12 +107,10 @@ static bool look_at_chain(struct conform *conform)
         snprintf(conform->device, sizeof conform->device, "%s", info->name);
         snprintf(conform->platform, sizeof conform->platform, "%s", info->platform);
         snprintf(conform->driver, sizeof conform->driver, "%s", info->driver);
-        fine = weir_device_close(&device) == WEIR_OK;
-    }
-    if (!fine)
+    } else {
         cli_weir_error();
-    weir_close(&runtime);
-    return fine;
+    }
+    return cli_close(&device, &runtime, CLI_OK) == CLI_OK && fine;
 }
 
 static int list_tests(const struct conform *conform)

@@ -152,7 +152,7 @@ static json_t *describe_limits(const struct weir_limits *source, bool *ok)
             value = json_pack("[I, I, I]", (json_int_t)limit->extent.x, (json_int_t)limit->extent.y,
                               (json_int_t)limit->extent.z);
         else
-            value = json_integer((json_int_t)limit->value);
+            value = cli_json_count(limit->value);
         cli_json_set(object, limit->name, value, ok);
     }
     return object;
@@ -161,7 +161,7 @@ static json_t *describe_limits(const struct weir_limits *source, bool *ok)
 static json_t *describe_device(const struct entry *entry, size_t index, bool *ok)
 {
     json_t *object = json_object();
-    cli_json_set(object, "index", json_integer((json_int_t)index), ok);
+    cli_json_set(object, "index", cli_json_count(index), ok);
     cli_json_set(object, "name", cli_json_string(entry->info.name), ok);
     cli_json_set(object, "platform", cli_json_string(entry->info.platform), ok);
     cli_json_set(object, "driver", cli_json_string(entry->info.driver), ok);
@@ -241,8 +241,7 @@ static int devices_main(int argc, char **argv)
     if (cli_open(config, NULL, &runtime) < 0)
         return cli_weir_error();
     code = list_devices(runtime, as_json);
-    weir_close(&runtime);
-    return code;
+    return cli_close(NULL, &runtime, code);
 }
 
 const struct cli_command cli_devices = {

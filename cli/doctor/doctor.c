@@ -157,7 +157,7 @@ static int print_json(const struct doctor *doctor, int code)
         cli_json_append(list, entry, &ok);
     }
     cli_json_set(root, "weir", json_string(weir_version()), &ok);
-    cli_json_set(root, "problems", json_integer((json_int_t)doctor->problems), &ok);
+    cli_json_set(root, "problems", cli_json_count(doctor->problems), &ok);
     cli_json_set(root, "complete", json_boolean(!doctor->incomplete), &ok);
     cli_json_set(root, "findings", list, &ok);
     cli_json_set(root, "load_report", cli_json_string(weir_load_report_text(doctor->report)), &ok);
@@ -195,7 +195,7 @@ static int doctor_main(int argc, char **argv)
         code = print_json(&doctor, code);
     else
         print_text(&doctor);
-    weir_close(&doctor.runtime);
+    code = cli_close(NULL, &doctor.runtime, code);
     weir_load_report_destroy(&doctor.report);
     free(doctor.findings);
     return code;

@@ -176,11 +176,10 @@ static bool open_device(struct run *run)
     return true;
 }
 
-static void close_device(struct run *run)
+static int close_device(struct run *run, int code)
 {
     weir_arr_coc_destroy(&run->arr_coc);
-    if (weir_device_close(&run->device) < 0 || weir_close(&run->runtime) < 0)
-        cli_weir_error();
+    return cli_close(&run->device, &run->runtime, code);
 }
 
 // Overrides settings of the file that do not fit this command: no frame may be dropped,
@@ -329,9 +328,9 @@ static int run_with_inputs(struct run *run)
     }
     const size_t wanted = weir_arr_coc_weights_query_size(weights);
     float *query = run->query_path ? read_query(run, wanted) : seed_query(wanted);
-    const int code = query ? run_on_device(run, weights, query) : CLI_FAILED;
+    int code = query ? run_on_device(run, weights, query) : CLI_FAILED;
     run_writer_end(run);
-    close_device(run);
+    code = close_device(run, code);
     free(query);
     weir_arr_coc_weights_destroy(&weights);
     return code;

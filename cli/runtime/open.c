@@ -1,5 +1,6 @@
 #include "cli/runtime/open.h"
 
+#include "cli/common/cli.h"
 #include "patterns/pipeline.h"
 #include "pipelines/arr_coc/arr_coc.h"
 
@@ -21,4 +22,12 @@ weir_status cli_open(const char *config, weir_load_report **out_report, weir_run
         .out_report = out_report,
     };
     return weir_open(&params, out_runtime);
+}
+
+int cli_close(weir_device **device, weir_runtime **runtime, int code)
+{
+    if (weir_device_close(device) == WEIR_OK && weir_close(runtime) == WEIR_OK)
+        return code;
+    cli_weir_error();
+    return code == CLI_OK ? CLI_FAILED : code;
 }

@@ -17,4 +17,9 @@ void cli_sections(const struct weir_section *sections[CLI_SECTION_COUNT]);
 // Errors: those of weir_open(); nothing is printed.
 weir_status cli_open(const char *config, weir_load_report **out_report, weir_runtime **out_runtime);
 
+// Closes both; either may be NULL. Returns the exit code, which is `code` unless that is CLI_OK and
+// something is told now, such as a trace that could not be written: then it is printed, and the code
+// is CLI_FAILED.
+int cli_close(weir_device **device, weir_runtime **runtime, int code);
+
 #endif

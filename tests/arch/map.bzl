@@ -60,7 +60,7 @@ USES = {
     "cli": ["api", "backends/kit", "base", "core", "io", "kernels", "patterns", "pipelines", "report"],
     # Its rooms: none uses another but for these two.
     "cli/common": ["api", "base"],
-    "cli/runtime": _RUNTIME,
+    "cli/runtime": _RUNTIME + ["cli/common"],
     # It opens bare drivers, as a backend does.
     "cli/bench": _COMMAND + ["backends/kit", "core"],
     "cli/conform": _COMMAND,

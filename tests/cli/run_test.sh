@@ -149,3 +149,9 @@ PYTHON
 expect_data 0 "$weir" run arr-coc --config small.ini --output odd --quiet pixel.png line.png
 expect_files odd pixel
 expect_files odd line
+
+# A trace that cannot be written is told, and is no success.
+expect_data 1 env WEIR_PLUGINS=trace WEIR_TRACE_FILE=/dev/full "$weir" run arr-coc \
+    --config small.ini --output traced "$images/coffee.png"
+expect_contains "$messages" "/dev/full: the trace is incomplete"
+expect_files traced coffee
