@@ -229,8 +229,8 @@ static json_t *report_value(const struct bench *bench, const char *name, bool *o
     cli_json_set(root, "weir", json_string(weir_version()), ok);
     cli_json_set(root, "benchmark", json_string(name), ok);
     set_device(root, bench, ok);
-    cli_json_set(root, "turns", json_integer((json_int_t)turns_of(bench)), ok);
-    cli_json_set(root, "results_checked", json_integer((json_int_t)bench->checked), ok);
+    cli_json_set(root, "turns", cli_json_count(turns_of(bench)), ok);
+    cli_json_set(root, "results_checked", cli_json_count(bench->checked), ok);
     cli_json_set(root, "parameters", parameters, ok);
     cli_json_set(root, "tables", tables, ok);
     cli_json_set(root, "notes", notes, ok);

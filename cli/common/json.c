@@ -53,6 +53,11 @@ int cli_json_print(json_t *value, bool ok, int code)
     return code;
 }
 
+json_t *cli_json_count(uint64_t number)
+{
+    return json_integer(number > INT64_MAX ? INT64_MAX : (json_int_t)number);
+}
+
 json_t *cli_json_string(const char *text)
 {
     json_t *string = json_string(text);

@@ -4,6 +4,7 @@
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 // Adds a value to an object or an array and takes over the reference. A NULL value, which
 // jansson's constructors return when memory runs out, sets `*ok` to false.
@@ -19,6 +20,9 @@ char *cli_json_text(const json_t *value, size_t *out_size);
 // Prints `value` to stdout, releases it, and returns the exit code: `code`, or
 // CLI_FAILED with a message when `ok` is false or memory runs out.
 int cli_json_print(json_t *value, bool ok, int code);
+
+// A number as a JSON integer; above INT64_MAX, which is the largest that readers take, that.
+json_t *cli_json_count(uint64_t number);
 
 // The text as a JSON string; bytes that are not UTF-8, such as those of file
 // names, become '?'.

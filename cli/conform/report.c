@@ -77,7 +77,7 @@ static json_t *test_list(const struct conform *conform, bool *ok)
         json_t *test = json_object();
         cli_json_set(test, "name", cli_json_string(result->name), ok);
         cli_json_set(test, "outcome", json_string(outcome_names[result->outcome]), ok);
-        cli_json_set(test, "ms", json_integer((json_int_t)result->ms), ok);
+        cli_json_set(test, "ms", cli_json_count(result->ms), ok);
         if (result->text)
             cli_json_set(test, "text", cli_json_string(result->text), ok);
         cli_json_append(list, test, ok);
@@ -108,7 +108,7 @@ int conform_print_json(const struct conform *conform, int code)
     cli_json_set(root, "platform", cli_json_string(conform->platform), &ok);
     cli_json_set(root, "driver", cli_json_string(conform->driver), &ok);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        cli_json_set(root, numbers[i].name, json_integer((json_int_t)numbers[i].value), &ok);
+        cli_json_set(root, numbers[i].name, cli_json_count(numbers[i].value), &ok);
     if (conform->exit_text)
         cli_json_set(root, "exit", cli_json_string(conform->exit_text), &ok);
     cli_json_set(root, "tests", test_list(conform, &ok), &ok);

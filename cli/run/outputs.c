@@ -120,14 +120,14 @@ static json_t *describe_times(const struct run_facts *facts, const struct run_ti
 {
     json_t *object = json_object();
     const uint64_t mean = times->count ? times->latency_total_ns / times->count : 0;
-    cli_json_set(object, "runs", json_integer((json_int_t)times->count), ok);
-    cli_json_set(object, "latency_min_ns", json_integer((json_int_t)times->latency_min_ns), ok);
-    cli_json_set(object, "latency_mean_ns", json_integer((json_int_t)mean), ok);
-    cli_json_set(object, "latency_max_ns", json_integer((json_int_t)times->latency_max_ns), ok);
+    cli_json_set(object, "runs", cli_json_count(times->count), ok);
+    cli_json_set(object, "latency_min_ns", cli_json_count(times->latency_min_ns), ok);
+    cli_json_set(object, "latency_mean_ns", cli_json_count(mean), ok);
+    cli_json_set(object, "latency_max_ns", cli_json_count(times->latency_max_ns), ok);
     json_t *stages = json_object();
     for (int i = 0; times->timed > 0 && i < RUN_STAGES && facts->stages[i]; i++)
-        cli_json_set(stages, facts->stages[i],
-                     json_integer((json_int_t)(times->busy_ns[i] / times->timed)), ok);
+        cli_json_set(stages, facts->stages[i], cli_json_count(times->busy_ns[i] / times->timed),
+                     ok);
     cli_json_set(object, "stage_mean_ns", stages, ok);
     return object;
 }

@@ -137,8 +137,8 @@ static json_t *stage_list(const struct weir_pipeline_statistics *s, bool *ok)
     for (uint32_t i = 0; s->timed_frames > 0 && i < s->stage_count; i++) {
         json_t *stage = json_object();
         cli_json_set(stage, "name", json_string(s->stages[i].name), ok);
-        cli_json_set(stage, "busy_ns", json_integer((json_int_t)s->stages[i].busy_ns), ok);
-        cli_json_set(stage, "wait_ns", json_integer((json_int_t)s->stages[i].wait_ns), ok);
+        cli_json_set(stage, "busy_ns", cli_json_count(s->stages[i].busy_ns), ok);
+        cli_json_set(stage, "wait_ns", cli_json_count(s->stages[i].wait_ns), ok);
         cli_json_append(list, stage, ok);
     }
     return list;
@@ -154,8 +154,8 @@ static json_t *image_list(const struct run *run, bool *ok)
         cli_json_set(entry, "name", cli_json_string(image->name), ok);
         cli_json_set(entry, "written", json_boolean(image->written), ok);
         cli_json_set(entry, "failed", json_boolean(image->failed), ok);
-        cli_json_set(entry, "runs", json_integer((json_int_t)image->times.count), ok);
-        cli_json_set(entry, "runs_that_differ", json_integer((json_int_t)image->different), ok);
+        cli_json_set(entry, "runs", cli_json_count(image->times.count), ok);
+        cli_json_set(entry, "runs_that_differ", cli_json_count(image->different), ok);
         cli_json_append(list, entry, ok);
     }
     return list;
@@ -164,11 +164,11 @@ static json_t *image_list(const struct run *run, bool *ok)
 static json_t *latency(const struct weir_pipeline_statistics *s, bool *ok)
 {
     json_t *object = json_object();
-    cli_json_set(object, "min", json_integer((json_int_t)s->latency_min_ns), ok);
-    cli_json_set(object, "mean", json_integer((json_int_t)s->latency_mean_ns), ok);
-    cli_json_set(object, "p50", json_integer((json_int_t)s->latency_p50_ns), ok);
-    cli_json_set(object, "p99", json_integer((json_int_t)s->latency_p99_ns), ok);
-    cli_json_set(object, "max", json_integer((json_int_t)s->latency_max_ns), ok);
+    cli_json_set(object, "min", cli_json_count(s->latency_min_ns), ok);
+    cli_json_set(object, "mean", cli_json_count(s->latency_mean_ns), ok);
+    cli_json_set(object, "p50", cli_json_count(s->latency_p50_ns), ok);
+    cli_json_set(object, "p99", cli_json_count(s->latency_p99_ns), ok);
+    cli_json_set(object, "max", cli_json_count(s->latency_max_ns), ok);
     return object;
 }
 
@@ -176,8 +176,8 @@ static json_t *warm_frames(const struct run *run, bool *ok)
 {
     const struct weir_pipeline_statistics warm = run_warm_statistics(run);
     json_t *object = json_object();
-    cli_json_set(object, "frames", json_integer((json_int_t)warm.succeeded), ok);
-    cli_json_set(object, "wall_ns", json_integer((json_int_t)warm.wall_ns), ok);
+    cli_json_set(object, "frames", cli_json_count(warm.succeeded), ok);
+    cli_json_set(object, "wall_ns", cli_json_count(warm.wall_ns), ok);
     cli_json_set(object, "frames_per_second", json_real(frames_per_second(&warm)), ok);
     cli_json_set(object, "latency_ns", latency(&warm, ok), ok);
     cli_json_set(object, "stages", stage_list(&warm, ok), ok);
@@ -213,7 +213,7 @@ int run_print_json(const struct run *run, int code)
     cli_json_set(root, "output", cli_json_string(run->output), &ok);
     cli_json_set(root, "frames_per_second", json_real(frames_per_second(s)), &ok);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        cli_json_set(root, numbers[i].name, json_integer((json_int_t)numbers[i].value), &ok);
+        cli_json_set(root, numbers[i].name, cli_json_count(numbers[i].value), &ok);
     cli_json_set(root, "latency_ns", latency(s, &ok), &ok);
     cli_json_set(root, "stages", stage_list(s, &ok), &ok);
     cli_json_set(root, "warm", warm_frames(run, &ok), &ok);

@@ -216,9 +216,10 @@ static bool print_text(weir_report *const reports[2])
 
 static void set_sides(json_t *object, const char *key, uint64_t before, uint64_t after, bool *ok)
 {
-    cli_json_set(object, key,
-                 json_pack("{s:I, s:I}", "before", (json_int_t)before, "after", (json_int_t)after),
-                 ok);
+    json_t *sides = json_object();
+    cli_json_set(sides, "before", cli_json_count(before), ok);
+    cli_json_set(sides, "after", cli_json_count(after), ok);
+    cli_json_set(object, key, sides, ok);
 }
 
 static json_t *describe_entries(const struct entries *entries, bool *ok)

@@ -81,3 +81,9 @@ expect_work()
     done
     fail "the program did ${count:-0} operations, and not $2"
 }
+
+# as_json CONDITION: one on $output, which is JSON, as `data`.
+as_json()
+{
+    printf '%s' "$output" | python3 -c "import json, sys; data = json.load(sys.stdin); assert $1, data"
+}

@@ -2,11 +2,6 @@
 # weir doctor, devices and config check: sound and broken set-ups.
 . tests/cli/cli.sh
 
-as_json()
-{
-    printf '%s' "$output" | python3 -c "import json, sys; data = json.load(sys.stdin); assert $1, data"
-}
-
 # Sound.
 expect_data 0 "$weir" doctor --config small.ini
 for part in "small.ini (--config)" "backend = opencl (small.ini:2)" "opencl is used" \
