@@ -255,7 +255,8 @@ const char *weir_trace_operation_title(const struct weir_trace_operation *operat
 // Reading.
 
 struct weir_trace_read_options {
-    // More operations than that are refused with a sentence; 0: ten million.
+    // More operations than that are refused with a sentence, and so are more than four times as
+    // many waits, regions and calls, all of them together; 0: ten million.
     size_t operation_limit;
     // Called now and then with how much of the file is read; may be NULL.
     void (*progress)(void *user, uint64_t done_bytes, uint64_t total_bytes);

@@ -176,9 +176,29 @@ static bool read_queue(struct weir__rows *rows, uint32_t device, uint64_t id, co
     return true;
 }
 
+// Whether so many more waits, spans, threads or calls may be kept; false with a message.
+static bool has_room(struct weir__rows *rows, size_t more)
+{
+    const struct weir_trace *trace = rows->trace;
+    const size_t kept =
+        rows->wait_count + rows->call_count + trace->span_count + trace->thread_count;
+    const size_t limit = rows->operation_limit > SIZE_MAX / WEIR__OTHERS_LIMIT
+                             ? SIZE_MAX
+                             : WEIR__OTHERS_LIMIT * rows->operation_limit;
+    if (kept <= limit && more <= limit - kept)
+        return true;
+    weir_text_about(rows->message, rows->message_size, rows->name,
+                    "it holds more than %zu waits, regions and calls, which is more than is read "
+                    "at once; trace a shorter run",
+                    limit);
+    return false;
+}
+
 static bool read_thread(struct weir__rows *rows, uint64_t id, const json_t *args)
 {
     struct weir_trace *trace = rows->trace;
+    if (!has_room(rows, 1))
+        return false;
     struct weir_trace_thread *threads =
         weir__trace_grow(trace->threads, trace->thread_count, &trace->storage->thread_capacity,
                          sizeof *threads);
@@ -288,18 +308,34 @@ static void read_triple(uint32_t triple[3], const json_t *list)
         triple[i] = small(json_array_get(list, i));
 }
 
+// Items that are no lists are no waits.
+static size_t count_lists(const json_t *list)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < json_array_size(list); i++)
+        count += json_is_array(json_array_get(list, i));
+    return count;
+}
+
 static bool read_waits(struct weir__rows *rows, struct weir_trace_operation *operation,
                        const json_t *list)
 {
     struct weir_trace_storage *storage = rows->trace->storage;
-    const size_t count = json_array_size(list);
+    const size_t count = count_lists(list);
+    size_t used = 0;
+    if (count == 0)
+        return true;
+    if (!has_room(rows, count))
+        return false;
     struct weir_trace_wait *waits = weir__trace_allocate(storage, count * sizeof *waits);
     if (!waits)
         return weir__rows_no_memory(rows);
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *item = json_array_get(list, i);
+        if (!json_is_array(item))
+            continue;
         const char *file = weir__trace_intern(storage, json_string_value(json_array_get(item, 3)));
-        waits[i] = (struct weir_trace_wait){
+        waits[used++] = (struct weir_trace_wait){
             .queue = whole(json_array_get(item, 0)),
             .sequence = whole(json_array_get(item, 1)),
             .implied = whole(json_array_get(item, 2)) > 0,
@@ -310,6 +346,7 @@ static bool read_waits(struct weir__rows *rows, struct weir_trace_operation *ope
     }
     operation->waits = waits;
     operation->wait_count = count;
+    rows->wait_count += count;
     return true;
 }
 
@@ -353,13 +390,15 @@ static bool read_operation(struct weir__rows *rows, const json_t *event, const j
     read_triple(operation->block, json_object_get(args, "block"));
     if (!queue_at(rows, id, small_of(event, "pid")))
         return weir__rows_no_memory(rows);
-    return json_array_size(waits) == 0 || read_waits(rows, operation, waits);
+    return read_waits(rows, operation, waits);
 }
 
 static bool read_span(struct weir__rows *rows, const json_t *event, const json_t *args)
 {
     struct weir_trace *trace = rows->trace;
     const json_t *number = json_object_get(args, "weir.number");
+    if (!has_room(rows, 1))
+        return false;
     struct weir_trace_span *spans = weir__trace_grow(trace->spans, trace->span_count,
                                                      &trace->storage->span_capacity, sizeof *spans);
     if (!spans)
@@ -445,6 +484,8 @@ static bool read_foreign(struct weir__rows *rows, const json_t *event, const jso
 
 static bool read_call(struct weir__rows *rows, const json_t *event, const json_t *args)
 {
+    if (!has_room(rows, 1))
+        return false;
     struct weir__call *calls =
         weir__trace_grow(rows->calls, rows->call_count, &rows->call_capacity, sizeof *calls);
     if (!calls)

@@ -15,13 +15,18 @@ struct weir__call {
     uint64_t end_ns;
 };
 
+// Waits, spans of threads, threads and calls that are read for each operation that may be, all of
+// them together.
+#define WEIR__OTHERS_LIMIT 4
+
 struct weir__rows {
     struct weir_trace *trace;
-    const char *name; // of the file, for messages
-    size_t operation_limit;
-    bool own;      // written by Weir
-    bool ended;    // the last row was seen
-    uint64_t host; // the pid of the host's rows
+    const char *name;       // of the file, for messages
+    size_t operation_limit; // and that of everything else: WEIR__OTHERS_LIMIT times as many
+    bool own;               // written by Weir
+    bool ended;             // the last row was seen
+    uint64_t host;          // the pid of the host's rows
+    size_t wait_count;      // of all operations
     struct weir__call *calls;
     size_t call_count;
     size_t call_capacity;

@@ -75,6 +75,74 @@ WEIR_TEST(Hostile, AnEventOfManyValuesIsNotParsed)
     expect_small(false, "parts");
 }
 
+static const char own_head[] =
+    "{\n\"weir\": {\"format\":1,\"process\":5000},\n\"traceEvents\": [\n";
+
+// As waits, every two bytes of a file were 48.
+WEIR_TEST(Hostile, WaitsThatAreNoneAreNotKept)
+{
+    enum {
+        ITEMS = 100000
+    };
+    static char line[2 * ITEMS + 128];
+    size_t used = (size_t)sprintf(line, "{\"ph\":\"i\",\"pid\":0,\"tid\":1,\"args\":"
+                                        "{\"weir.sequence\":1,\"weir.waits\":[");
+    for (size_t i = 0; i < ITEMS; i++, used += 2)
+        memcpy(line + used, "0,", 2);
+    memcpy(line + used - 1, "]}},\n", 6);
+    path_of("waits.json.gz");
+    write_repeated(own_head, line, 100, "]\n}\n");
+    expect_small(true, "");
+}
+
+// Everything that is kept has a limit, not operations alone.
+WEIR_TEST(Hostile, WhatIsKeptHasALimit)
+{
+    static const struct {
+        const char *head;
+        const char *row;
+    } rows[] = {
+        {own_head,
+         "{\"ph\":\"X\",\"name\":\"r\",\"tid\":1,\"args\":{\"weir.span\":\"region\"}},\n"},
+        {own_head, "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":5000,\"tid\":1,\"args\":{}},\n"},
+        {"[\n", "{\"ph\":\"X\",\"cat\":\"cuda_driver\",\"args\":{}},\n"},
+    };
+    const struct weir_trace_read_options options = {.operation_limit = 3};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (size_t count = 12; count <= 13; count++) {
+            struct weir_trace *trace = NULL;
+            char message[512] = "";
+            const char *end = rows[i].head == own_head ? "]\n}\n" : "1]\n";
+            weir_test_note("row %zu, %zu times", i, count);
+            path_of("rows.json");
+            write_repeated(rows[i].head, rows[i].row, count, end);
+            EXPECT_INT_EQ(weir_trace_read(path, &options, &trace, message, sizeof message),
+                          count == 12);
+            EXPECT_TRUE(count == 12 ||
+                        strstr(message, "it holds more than 12 waits, regions and calls"));
+            weir_trace_destroy(&trace);
+        }
+    weir_test_note(NULL);
+}
+
+// Waits of one operation count too.
+WEIR_TEST(Hostile, WaitsHaveALimit)
+{
+    const struct weir_trace_read_options options = {.operation_limit = 3};
+    struct weir_trace *trace = NULL;
+    char message[512] = "";
+    path_of("waits.json");
+    write_repeated("{\n\"weir\": {\"format\":1},\n\"traceEvents\": [\n{\"ph\":\"i\",\"pid\":0,"
+                   "\"tid\":1,\"args\":{\"weir.sequence\":1,\"weir.waits\":[",
+                   "[1,2],", 12, "[1,2]]}},\n]\n}\n");
+    EXPECT_FALSE(weir_trace_read(path, &options, &trace, message, sizeof message));
+    EXPECT_CONTAINS(message, "it holds more than 12 waits");
+    EXPECT_TRUE(weir_trace_read(path, NULL, &trace, message, sizeof message));
+    ASSERT_SIZE_EQ(trace->operation_count, 1);
+    EXPECT_SIZE_EQ(trace->operations[0].wait_count, 13);
+    weir_trace_destroy(&trace);
+}
+
 // Microseconds that a trace takes with `count` queues, of the ids that `id_of` gives.
 static uint64_t read_queues(uint64_t (*id_of)(uint64_t), size_t count)
 {
