@@ -8,6 +8,10 @@
 
 #include "backends/opencl/opencl.h"
 
+enum {
+    MOST_COMPONENTS = 16 // of a vector
+};
+
 struct scalar_type {
     const char *name;
     weir_scalar scalar;
@@ -22,14 +26,16 @@ static const struct scalar_type scalar_types[] = {
 };
 
 // The bytes of "float4" and its like: three components take the room of four.
-// Zero for what is no vector.
+// Zero for what is no vector; a structure's name may begin like one.
 static uint32_t vector_size(const char *name)
 {
     for (size_t i = 0; i < sizeof scalar_types / sizeof *scalar_types; i++) {
         const size_t length = strlen(scalar_types[i].name);
-        const unsigned long components =
-            strncmp(scalar_types[i].name, name, length) == 0 ? strtoul(name + length, NULL, 10) : 0;
-        if (components > 1)
+        if (strncmp(scalar_types[i].name, name, length) != 0)
+            continue;
+        char *end;
+        const unsigned long components = strtoul(name + length, &end, 10);
+        if (components > 1 && components <= MOST_COMPONENTS && *end == '\0')
             return scalar_types[i].size * (components == 3 ? 4 : (uint32_t)components);
     }
     return 0;
