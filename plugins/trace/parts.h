@@ -137,7 +137,7 @@ struct trace_entry {
     const char *dst;
     const char *src;
     int line;
-    uint8_t kind; // enum weir_operation_kind
+    uint8_t kind; // enum weir_operation_kind; WEIR_OPERATION_KINDS: one that is not known
     uint8_t engine;
     uint8_t dst_memory;
     uint8_t src_memory;

@@ -112,6 +112,15 @@ static void note_kind(const struct weir_link *link, struct trace_entry *entry,
     }
 }
 
+_Static_assert(WEIR_OPERATION_KINDS <= UINT8_MAX, "an entry's kind has 8 bits");
+
+// One that is newer than this plugin is none of those that it knows.
+static uint8_t kind_of(const struct weir_operation *operation)
+{
+    return (uint8_t)(operation->kind < WEIR_OPERATION_KINDS ? operation->kind
+                                                            : WEIR_OPERATION_KINDS);
+}
+
 static void note(const struct weir_link *link, struct trace_entry *entry,
                  const struct weir_operation *operation)
 {
@@ -126,7 +135,7 @@ static void note(const struct weir_link *link, struct trace_entry *entry,
     entry->dst = "";
     entry->src = "";
     entry->line = operation->line;
-    entry->kind = (uint8_t)operation->kind;
+    entry->kind = kind_of(operation);
     entry->engine = WEIR_ENGINE_NONE;
     entry->dst_memory = WEIR_TRACE_NO_MEMORY;
     entry->src_memory = WEIR_TRACE_NO_MEMORY;

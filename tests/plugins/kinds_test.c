@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <weir/weir.h>
 
@@ -71,7 +72,7 @@ static void expect_refused_by_backend(const char *plugins)
     struct rig rig;
     weir_test_note("plugins %s", plugins);
     ASSERT_TRUE(start(&rig, plugins));
-    snprintf(message, sizeof message, "the backend '%s' does not know operations of kind 99",
+    snprintf(message, sizeof message, "the backend '%s' does not know operations of kind 257",
              weir_runtime_backend(rig.runtime));
     expect_copies(&rig, rig.queue);
     EXPECT_INT_EQ(fill(&rig), WEIR_ERROR_UNSUPPORTED);
@@ -92,10 +93,28 @@ WEIR_TEST(Kinds, TheBackendRefusesOneThatItDoesNotKnow)
     expect_refused_by_backend("strange");
 }
 
-// Plugins forward what they do not know.
+static bool has_line(const char *path, const char *part, const char *other)
+{
+    char line[4096];
+    bool found = false;
+    FILE *file = fopen(path, "r");
+    while (file && fgets(line, sizeof line, file))
+        found = found || (strstr(line, part) && strstr(line, other));
+    if (file)
+        fclose(file);
+    return found;
+}
+
+// Plugins forward what they do not know, and take it for nothing else.
 WEIR_TEST(Kinds, PluginsForwardOneThatTheyDoNotKnow)
 {
+    char path[512];
+    snprintf(path, sizeof path, "%s/kinds.json", weir_test_temp_dir());
+    setenv("WEIR_TRACE_FILE", path, 1);
     expect_refused_by_backend("strange, trace, count");
+    unsetenv("WEIR_TRACE_FILE");
+    EXPECT_TRUE(has_line(path, "\"weir.failed\":true", "\"weir.kind\":\"operation\""));
+    EXPECT_FALSE(has_line(path, "\"weir.failed\":true", "\"weir.kind\":\"copy\""));
 }
 
 static struct {
@@ -132,7 +151,7 @@ WEIR_TEST(Kinds, AHeldQueueRefusesOneThatTheLibraryDoesNotKnow)
     EXPECT_OK(weir_queue_host_call(rig.queue, pass_gate, NULL));
     EXPECT_INT_EQ(fill(&rig), WEIR_ERROR_UNSUPPORTED);
     EXPECT_CONTAINS(weir_last_error_text(),
-                    "a plugin made an operation of kind 99, which this library cannot hold");
+                    "a plugin made an operation of kind 257, which this library cannot hold");
     EXPECT_CONTAINS(weir_last_error()->remedy, "leave out the plugin, or update the library");
     expect_copies(&rig, rig.other);
     set_gate(true);

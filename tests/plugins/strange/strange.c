@@ -2,7 +2,7 @@
 #include <weir/module/module.h>
 
 enum {
-    STRANGE_KIND = 99
+    STRANGE_KIND = 257 // in 8 bits a copy
 };
 
 static weir_status strange_submit(const struct weir_link *link, weir_queue *queue,
