@@ -8,6 +8,7 @@
 
 enum {
     RING = 1024,
+    FIRST_POINTS = 16, // of queues that live briefly there may be very many
     WAIT_LIMIT = 4096
 };
 
@@ -25,6 +26,7 @@ struct waiting {
 struct weir__arrow_queue {
     uint64_t id;
     size_t count; // points ever; the last RING of them are kept
+    size_t capacity;
     struct point *ring;
     struct waiting *waits;
     size_t wait_count;
@@ -42,11 +44,23 @@ static struct weir__arrow_queue *find_or_add(struct weir__arrows *arrows, uint64
         return NULL;
     arrows->queues = queues;
     struct weir__arrow_queue *queue = &queues[arrows->queue_count];
-    *queue = (struct weir__arrow_queue){.id = id, .ring = calloc(RING, sizeof *queue->ring)};
-    if (!queue->ring)
-        return NULL;
+    *queue = (struct weir__arrow_queue){.id = id};
     arrows->queue_count++;
     return queue;
+}
+
+static bool add_point(struct weir__arrow_queue *queue, const struct point *point)
+{
+    if (queue->count == queue->capacity && queue->capacity < RING) {
+        const size_t capacity = queue->capacity ? 2 * queue->capacity : FIRST_POINTS;
+        struct point *ring = realloc(queue->ring, capacity * sizeof *ring);
+        if (!ring)
+            return false;
+        queue->ring = ring;
+        queue->capacity = capacity;
+    }
+    queue->ring[queue->count++ % RING] = *point;
+    return true;
 }
 
 static void draw_wait(struct weir__arrows *arrows, const struct weir__arrow_queue *queue,
@@ -106,15 +120,15 @@ static bool add_wait(struct weir__arrow_queue *queue, const struct waiting *wait
 bool weir__arrows_add(struct weir__arrows *arrows, const struct weir_trace_operation *operation,
                       weir__arrow_function draw, void *user)
 {
-    struct weir__arrow_queue *queue = find_or_add(arrows, operation->queue);
-    if (!queue)
-        return false;
     // An arrow leaves from inside the row, which ends before its last nanosecond does.
-    queue->ring[queue->count++ % RING] = (struct point){
+    const struct point point = {
         .sequence = operation->sequence,
         .last_ns =
             operation->end_ns > operation->start_ns ? operation->end_ns - 1 : operation->start_ns,
     };
+    struct weir__arrow_queue *queue = find_or_add(arrows, operation->queue);
+    if (!queue || !add_point(queue, &point))
+        return false;
     draw_known(arrows, queue, false, draw, user);
     for (size_t i = 0; i < operation->wait_count; i++) {
         const struct waiting waiting = {

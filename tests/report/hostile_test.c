@@ -201,3 +201,52 @@ WEIR_TEST(Hostile, IdsThatMeetTakeNoLonger)
     EXPECT_TRUE(met < 4 * plain);
     weir_test_note(NULL);
 }
+
+static bool write_queues(size_t count)
+{
+    const struct weir_trace_meta meta = {.program = "made",
+                                         .weir = "",
+                                         .backend = "null",
+                                         .plugins = "",
+                                         .source = "host",
+                                         .process = 5000};
+    char message[512] = "";
+    weir_trace_writer *writer = weir_trace_writer_create(path, &meta, message, sizeof message);
+    for (size_t i = 1; writer && i <= count; i++) {
+        const struct weir_trace_wait wait = {.queue = i - 1, .sequence = 1, .file = ""};
+        weir_trace_writer_queue(writer,
+                                &(struct weir_trace_queue){.id = i, .label = "", .backend = ""});
+        weir_trace_writer_operation(writer, &(struct weir_trace_operation){
+                                                .queue = i,
+                                                .sequence = 1,
+                                                .kind = WEIR_TRACE_COPY,
+                                                .engine = WEIR_ENGINE_TO_DEVICE,
+                                                .timed = true,
+                                                .start_ns = i * 10,
+                                                .end_ns = i * 10 + 5,
+                                                .waits = &wait,
+                                                .wait_count = i > 1,
+                                            });
+    }
+    return writer && weir_trace_writer_close(&writer, &meta, NULL, 0, message, sizeof message);
+}
+
+// A program that makes a queue for each of its requests is traced with little memory.
+WEIR_TEST(Hostile, ManyQueuesCostTheWriterLittle)
+{
+    enum {
+        MOST_KIB = 64 << 10
+    };
+    struct rusage usage;
+    int status = -1;
+    path_of("queues.json.gz");
+    fflush(NULL);
+    const pid_t child = fork();
+    if (child == 0) {
+        const bool written = write_queues(10000);
+        getrusage(RUSAGE_SELF, &usage);
+        _exit(!written ? 1 : usage.ru_maxrss > MOST_KIB ? 2 : 0);
+    }
+    ASSERT_INT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_INT_EQ(WEXITSTATUS(status), 0);
+}
