@@ -83,6 +83,10 @@ struct weir_trace_meta {
 // secure_getenv(): `weir trace COMMAND` sets it.
 #define WEIR_TRACE_FILE_VARIABLE "WEIR_TRACE_FILE"
 
+// The file that a trace's name means in the process of that number, which stands for %p. False:
+// there is no room.
+bool weir_trace_path(const char *name, uint64_t process, char *text, size_t size);
+
 // How well the clock of a device is mapped to the host's. Known at the end.
 struct weir_trace_clock {
     uint32_t pairs;          // pairs of the two clocks that were taken; 0: one clock

@@ -1,6 +1,7 @@
 // Names of the parts of a trace, as files and people read them.
 #include <stdio.h>
 
+#include "base/text.h"
 #include "report/trace.h"
 #include "report/trace_parts.h"
 
@@ -84,4 +85,21 @@ const char *weir_trace_operation_title(const struct weir_trace_operation *operat
         break;
     }
     return text;
+}
+
+bool weir_trace_path(const char *name, uint64_t process, char *text, size_t size)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (; *name; name++) {
+        if (name[0] == '%' && name[1] == 'p') {
+            weir_text_append(text, size, &used, "%llu", (unsigned long long)process);
+            name++;
+        } else {
+            weir_text_append(text, size, &used, "%c", *name);
+        }
+        if (used + 32 > size)
+            return false;
+    }
+    return true;
 }

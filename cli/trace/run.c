@@ -216,11 +216,30 @@ static int tell(const char *command, const char *path, const struct options *opt
     return code;
 }
 
+// What became of the trace. With %p in it, the name that the plugin made has the process's number:
+// that of COMMAND, unless it left the work to another one.
+static int look_at(const char *command, const char *path, const struct options *options, int code)
+{
+    char name[PATH_MAX];
+    struct stat status;
+    const bool numbered = strstr(path, "%p");
+    const bool there =
+        weir_trace_path(path, (uint64_t)child, name, sizeof name) && stat(name, &status) == 0;
+    if (there)
+        return tell(command, name, options, code);
+    if (!numbered)
+        return no_trace(command, path, code);
+    if (options->report)
+        cli_warning("there is no %s, so no report: %s left the work to another process, or did "
+                    "none; `weir trace report` takes its file",
+                    name, command);
+    return code;
+}
+
 int cli_trace_run(int argc, char **argv)
 {
     struct options options = {.output = "trace.json"};
     char path[PATH_MAX];
-    struct stat status;
     const int before = leading(argc, argv);
     char **command = argv + before;
     int code;
@@ -239,10 +258,5 @@ int cli_trace_run(int argc, char **argv)
     if (!set_environment(path))
         return cli_weir_error();
     code = run(command);
-    // With %p in it, the name that the plugin makes has the process's number.
-    if (strstr(path, "%p"))
-        return code;
-    if (stat(path, &status) != 0)
-        return no_trace(command[0], path, code);
-    return tell(command[0], path, &options, code);
+    return look_at(command[0], path, &options, code);
 }

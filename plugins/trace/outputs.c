@@ -85,29 +85,11 @@ static void give_back(const char *path)
     pthread_mutex_unlock(&written_lock);
 }
 
-// Replaces %p. False: there is no room.
-static bool expand(const char *path, char *text, size_t size)
-{
-    size_t used = 0;
-    text[0] = '\0';
-    for (; *path; path++) {
-        if (path[0] == '%' && path[1] == 'p') {
-            weir_text_append(text, size, &used, "%ld", (long)getpid());
-            path++;
-        } else {
-            weir_text_append(text, size, &used, "%c", *path);
-        }
-        if (used + 32 > size)
-            return false;
-    }
-    return true;
-}
-
 bool trace_path_claim(const char *wanted, char *path)
 {
     char text[TRACE_PATH_SIZE - 16];
     path[0] = '\0';
-    if (!expand(wanted, text, sizeof text))
+    if (!weir_trace_path(wanted, (uint64_t)getpid(), text, sizeof text))
         return false;
     if (text[0])
         claim(text, path);

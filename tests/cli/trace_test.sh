@@ -179,6 +179,15 @@ expect_contains "$messages" "weir trace has no 'reprot' either; did you mean 're
 expect_data 1 "$weir" trace --output nowhere/trace.json true
 expect_contains "$messages" "nowhere/trace.json: cannot be written"
 expect_not_contains "$messages" "wrote no trace"
+# With the process's number in its name.
+WEIR_BACKEND=null expect_data 0 "$weir" trace --report --output 'of.%p.json' "$program" devices
+expect_contains "$output" "0 operations"
+name="$(find . -maxdepth 1 -name 'of.*.json')"
+[[ "$name" =~ ^\./of\.[0-9]+\.json$ ]] || fail "the trace is named '$name'"
+expect_contains "$messages" "${name#./}; \`weir trace report"
+WEIR_BACKEND=null expect_data 0 "$weir" trace --report --output 'in.%p.json' \
+    sh -c '"$0" devices; exit 0' "$program"
+expect_contains "$messages" "so no report: sh left the work to another process"
 # It does not end well where the trace is not whole, though the program took no notice.
 status=0
 messages="$(WEIR_BACKEND=null prlimit --fsize=600 "$program" trace --output small.json \
