@@ -15,7 +15,7 @@ folder in USES is reached from none and is not tagged manual.
 _MODULE = ["api", "base"]
 
 # A backend that compiles source at run time brings the dialect's prelude.
-_COMPILER = _MODULE + ["backends/kit", "kernels/dialect"]
+_COMPILER = _MODULE + ["backends/kit", "kernels/dialect", "kernels/ptx"]
 
 # Code that opens a runtime declares the sections of all pipelines.
 _RUNTIME = ["api", "base", "io", "kernels", "patterns", "pipelines"]
@@ -52,6 +52,7 @@ USES = {
     "plugins/trace": _MODULE + ["report"],
     # A bundle is a value of a type of the public headers.
     "kernels": ["api"],
+    "kernels/ptx": ["base"],
     "io": ["base"],
     "patterns": ["api", "base"],
     "report": ["api", "base"],
@@ -118,6 +119,7 @@ TARGETS = {
         "//kernels/dialect:cuda_text",
         "//kernels/dialect:opencl_text",
     ],
+    "kernels/ptx": ["//kernels/ptx"],
     "patterns": ["//patterns"],
     "pipelines": [
         "//pipelines/arr_coc",

@@ -1,0 +1,238 @@
+// See the header. PTX is rewritten line by line, as both LLVM and the driver's compiler write it:
+// one parameter or one instruction in a line. Whatever differs from that is refused rather than
+// passed on.
+#include "kernels/ptx/ptx.h"
+
+#include <ctype.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/table.h"
+
+#define LOCAL_SPACE ".ptr .shared"
+#define TEXTURE_MODE ", texmode_independent"
+
+// A part of the text.
+struct part {
+    const char *start;
+    size_t length;
+};
+
+struct rewriter {
+    struct weir_long_text out;
+    bool declared;       // the dynamic shared memory
+    bool has_local;      // some parameter is in local memory
+    bool in_head;        // of a kernel, before its body
+    struct part *locals; // names of the kernel's parameters that are
+    size_t local_count;
+    size_t local_capacity;
+    char *message;
+    size_t message_size;
+    bool failed;
+};
+
+static void fail(struct rewriter *rewriter, const char *sentence, struct part line)
+{
+    if (!rewriter->failed)
+        snprintf(rewriter->message, rewriter->message_size, "%s: '%.*s'", sentence,
+                 (int)(line.length < 200 ? line.length : 200), line.start);
+    rewriter->failed = true;
+}
+
+static void add(struct rewriter *rewriter, struct part part)
+{
+    weir_long_text_add(&rewriter->out, "%.*s", (int)part.length, part.start);
+}
+
+// Where `word` begins in the part, or NULL.
+static const char *find(struct part part, struct part word)
+{
+    for (size_t i = 0; i + word.length <= part.length; i++)
+        if (memcmp(part.start + i, word.start, word.length) == 0)
+            return part.start + i;
+    return NULL;
+}
+
+static const char *find_text(struct part part, const char *word)
+{
+    return find(part, (struct part){word, strlen(word)});
+}
+
+static bool contains(struct part part, const char *word)
+{
+    return find_text(part, word) != NULL;
+}
+
+static struct part until(struct part whole, const char *end)
+{
+    return (struct part){whole.start, (size_t)(end - whole.start)};
+}
+
+static struct part from(struct part whole, const char *start)
+{
+    return (struct part){start, (size_t)(whole.start + whole.length - start)};
+}
+
+static bool is_name(char c)
+{
+    return isalnum((unsigned char)c) || c == '_' || c == '$' || c == '%' || c == '.';
+}
+
+static struct part name_at(const char *start, const char *end)
+{
+    while (start < end && !is_name(*start))
+        start++;
+    const char *stop = start;
+    while (stop < end && is_name(*stop))
+        stop++;
+    return (struct part){start, (size_t)(stop - start)};
+}
+
+static bool is_same(struct part a, struct part b)
+{
+    return a.length == b.length && memcmp(a.start, b.start, a.length) == 0;
+}
+
+static void keep_local(struct rewriter *rewriter, struct part name)
+{
+    if (rewriter->local_count == rewriter->local_capacity) {
+        const size_t capacity = rewriter->local_capacity ? 2 * rewriter->local_capacity : 8;
+        struct part *grown = realloc(rewriter->locals, capacity * sizeof *grown);
+        if (!grown) {
+            rewriter->out.failed = true;
+            return;
+        }
+        rewriter->locals = grown;
+        rewriter->local_capacity = capacity;
+    }
+    rewriter->locals[rewriter->local_count++] = name;
+}
+
+// The line of a parameter in local memory: ".param .u64 .ptr .shared .align 4 NAME,".
+static void rewrite_parameter(struct rewriter *rewriter, struct part line, const char *space)
+{
+    const char *end = line.start + line.length;
+    const char *at = space + strlen(LOCAL_SPACE);
+    struct part word = name_at(at, end);
+    if (word.length == 6 && memcmp(word.start, ".align", 6) == 0) {
+        const struct part number = name_at(word.start + word.length, end);
+        word = name_at(number.start + number.length, end);
+    }
+    if (word.length == 0 || !(contains(line, ".u64") || contains(line, ".b64"))) {
+        fail(rewriter, "a pointer to local memory is not declared as expected", line);
+        return;
+    }
+    keep_local(rewriter, word);
+    add(rewriter, until(line, space));
+    add(rewriter, from(line, word.start));
+}
+
+static bool is_local(const struct rewriter *rewriter, struct part name)
+{
+    for (size_t i = 0; i < rewriter->local_count; i++)
+        if (is_same(rewriter->locals[i], name))
+            return true;
+    return false;
+}
+
+// An instruction that loads a parameter: "ld.param.u64 %rd1, [NAME];" of one in local memory adds
+// the address of the dynamic shared memory.
+static void rewrite_load(struct rewriter *rewriter, struct part line, const char *load)
+{
+    const char *end = line.start + line.length;
+    const char *bracket = memchr(load, '[', (size_t)(end - load));
+    const struct part name = bracket ? name_at(bracket, end) : (struct part){load, 0};
+    add(rewriter, line);
+    if (!is_local(rewriter, name))
+        return;
+    const struct part type = name_at(load, end); // "ld.param.u64"
+    const struct part target = name_at(type.start + type.length, bracket);
+    const char *after = name.start + name.length;
+    const bool plain = *name_at(line.start, end).start == 'l' && target.length > 0 &&
+                       *target.start == '%' && after < end && *after == ']' &&
+                       (contains(type, "64")) && !contains(type, ".v");
+    if (!plain) {
+        fail(rewriter, "a pointer to local memory is not loaded as expected", line);
+        return;
+    }
+    weir_long_text_add(&rewriter->out,
+                       "{ .reg .b64 %%weir; mov.u64 %%weir, weir_dynamic_local; "
+                       "add.s64 %.*s, %.*s, %%weir; }\n",
+                       (int)target.length, target.start, (int)target.length, target.start);
+}
+
+// Any other use of such a parameter, its address for example, is not understood.
+static void check_use(struct rewriter *rewriter, struct part line)
+{
+    for (size_t i = 0; i < rewriter->local_count && !rewriter->failed; i++) {
+        const struct part name = rewriter->locals[i];
+        const char *at = find(line, name);
+        const char *end = line.start + line.length;
+        if (at && !(at > line.start && is_name(at[-1])) &&
+            !(at + name.length < end && is_name(at[name.length])))
+            fail(rewriter, "a pointer to local memory is not used as expected", line);
+    }
+}
+
+static void declare(struct rewriter *rewriter)
+{
+    if (rewriter->has_local && !rewriter->declared)
+        weir_long_text_add(&rewriter->out, ".extern .shared .align %d .b8 weir_dynamic_local[];\n",
+                           WEIR_PTX_LOCAL_ALIGNMENT);
+    rewriter->declared = true;
+}
+
+static void rewrite_line(struct rewriter *rewriter, struct part line)
+{
+    const char *found;
+    if (contains(line, ".entry")) {
+        rewriter->in_head = true;
+        rewriter->local_count = 0;
+    }
+    if (contains(line, ".target") && (found = find_text(line, TEXTURE_MODE))) {
+        add(rewriter, until(line, found));
+        add(rewriter, from(line, found + strlen(TEXTURE_MODE)));
+    } else if (rewriter->in_head && (found = find_text(line, LOCAL_SPACE))) {
+        rewrite_parameter(rewriter, line, found);
+    } else if (!rewriter->in_head && (found = find_text(line, "ld.param"))) {
+        rewrite_load(rewriter, line, found);
+    } else {
+        if (!rewriter->in_head)
+            check_use(rewriter, line);
+        add(rewriter, line);
+    }
+    if (contains(line, "{"))
+        rewriter->in_head = false;
+    if (contains(line, ".address_size"))
+        declare(rewriter);
+}
+
+static void rewrite(struct rewriter *rewriter, struct part text)
+{
+    rewriter->has_local = contains(text, LOCAL_SPACE);
+    while (text.length > 0 && !rewriter->failed && !rewriter->out.failed) {
+        const char *newline = memchr(text.start, '\n', text.length);
+        const struct part line = newline ? until(text, newline + 1) : text;
+        rewrite_line(rewriter, line);
+        text = from(text, line.start + line.length);
+    }
+    if (rewriter->has_local && !rewriter->declared)
+        fail(rewriter, "the text has no line '.address_size'", (struct part){"", 0});
+}
+
+char *weir_ptx_for_cuda(const char *ptx, size_t size, char *message, size_t message_size)
+{
+    struct rewriter rewriter = {.message = message, .message_size = message_size};
+    rewrite(&rewriter, (struct part){ptx, strnlen(ptx, size)});
+    free(rewriter.locals);
+    if (rewriter.out.failed && !rewriter.failed)
+        snprintf(message, message_size, "no memory for %zu bytes of PTX", size);
+    if (!rewriter.out.failed && !rewriter.failed && rewriter.out.text)
+        return rewriter.out.text;
+    if (!rewriter.out.failed && !rewriter.failed)
+        snprintf(message, message_size, "the PTX is empty");
+    free(rewriter.out.text);
+    return NULL;
+}

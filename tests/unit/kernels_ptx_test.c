@@ -1,0 +1,108 @@
+// Pointers to local memory among a kernel's parameters become offsets; the rest stays as it is.
+#include "kernels/ptx/ptx.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/support/test.h"
+
+#define HEAD ".version 8.3\n.target sm_75\n.address_size 64\n"
+
+static char message[256];
+
+static char *rewrite(const char *text)
+{
+    message[0] = '\0';
+    return weir_ptx_for_cuda(text, strlen(text), message, sizeof message);
+}
+
+WEIR_TEST(KernelsPtx, LeavesATextWithoutLocalParametersAsItIs)
+{
+    static const char text[] =
+        HEAD ".visible .entry k(\n\t.param .u64 .ptr .global .align 4 k_0\n)\n"
+             "{\n\tld.param.u64 %rd1, [k_0];\n\tret;\n}\n";
+    char *out = rewrite(text);
+    ASSERT_TRUE(out);
+    EXPECT_STR_EQ(text, out);
+    free(out);
+}
+
+WEIR_TEST(KernelsPtx, MakesOffsetsOfLocalParameters)
+{
+    char *out = rewrite(HEAD ".visible .entry k(\n"
+                             "\t.param .u64 .ptr .shared .align 4 k_0,\n"
+                             "\t.param .u64 .ptr .shared k_1\n)\n"
+                             "{\n\tld.param.b64 \t%rd1, [k_0];\n\tld.param.u64 %rd2, [k_1];\n}\n");
+    ASSERT_TRUE(out);
+    EXPECT_STR_EQ(HEAD ".extern .shared .align 16 .b8 weir_dynamic_local[];\n"
+                      ".visible .entry k(\n\t.param .u64 k_0,\n\t.param .u64 k_1\n)\n"
+                      "{\n\tld.param.b64 \t%rd1, [k_0];\n"
+                      "{ .reg .b64 %weir; mov.u64 %weir, weir_dynamic_local; "
+                      "add.s64 %rd1, %rd1, %weir; }\n"
+                      "\tld.param.u64 %rd2, [k_1];\n"
+                      "{ .reg .b64 %weir; mov.u64 %weir, weir_dynamic_local; "
+                      "add.s64 %rd2, %rd2, %weir; }\n}\n",
+                 out);
+    free(out);
+}
+
+// A name may be the beginning of another, and each kernel has its own.
+WEIR_TEST(KernelsPtx, TellsNamesApart)
+{
+    char *out = rewrite(HEAD ".entry k(\n\t.param .u64 .ptr .shared k_1,\n\t.param .u32 k_10\n)\n"
+                             "{\n\tld.param.u64 %rd1, [k_1];\n\tld.param.u32 %r1, [k_10];\n}\n"
+                             ".entry other(\n\t.param .u64 k_1\n)\n"
+                             "{\n\tld.param.u64 %rd1, [k_1];\n}\n");
+    ASSERT_TRUE(out);
+    const char *first = strstr(out, "add.s64");
+    ASSERT_TRUE(first);
+    EXPECT_TRUE(!strstr(first + 1, "add.s64"));
+    free(out);
+}
+
+WEIR_TEST(KernelsPtx, TakesTheTextureModeAway)
+{
+    char *out = rewrite(".version 8.3\n.target sm_90, texmode_independent\n.address_size 64\n");
+    ASSERT_TRUE(out);
+    EXPECT_STR_EQ(".version 8.3\n.target sm_90\n.address_size 64\n", out);
+    free(out);
+}
+
+WEIR_TEST(KernelsPtx, ReadsNoFurtherThanTheText)
+{
+    static const char text[] = {'.', 'v', 'e', 'r', 's', 'i', 'o', 'n'};
+    char *out = weir_ptx_for_cuda(text, sizeof text, message, sizeof message);
+    ASSERT_TRUE(out);
+    EXPECT_STR_EQ(".version", out);
+    free(out);
+}
+
+WEIR_TEST(KernelsPtx, RefusesWhatItDoesNotUnderstand)
+{
+    static const char local[] = HEAD ".entry k(\n\t.param .u64 .ptr .shared k_0\n)\n{\n";
+    static const struct {
+        const char *head;
+        const char *body;
+        const char *says;
+    } cases[] = {
+        {local, "\t@%p1 ld.param.u64 %rd1, [k_0];\n}\n", "is not loaded as expected"},
+        {local, "\tld.param.u32 %r1, [k_0];\n}\n", "is not loaded as expected"},
+        {local, "\tld.param.u32 %r1, [k_0+4];\n}\n", "is not loaded as expected"},
+        {local, "\tld.param.v2.u64 {%rd1, %rd2}, [k_0];\n}\n", "is not loaded as expected"},
+        {local, "\tmov.b64 %rd1, k_0;\n}\n", "is not used as expected"},
+        {HEAD ".entry k(\n\t.param .u32 .ptr .shared k_0\n)\n{\n", "}\n",
+         "is not declared as expected"},
+        {HEAD ".entry k(\n\t.param .u64 .ptr .shared .align 4\n)\n{\n", "}\n",
+         "is not declared as expected"},
+        {".target sm_75\n.entry k(\n\t.param .u64 .ptr .shared k_0\n)\n{\n", "}\n",
+         "no line '.address_size'"},
+        {"", "", "the PTX is empty"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[512];
+        snprintf(text, sizeof text, "%s%s", cases[i].head, cases[i].body);
+        EXPECT_TRUE(!rewrite(text));
+        EXPECT_CONTAINS(message, cases[i].says);
+    }
+}
