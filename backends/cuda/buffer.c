@@ -1,14 +1,13 @@
-// DEVICE memory is allocated from the device's pool in the memory stream, which
-// has no work to wait for; after the allocation that stream is synchronised, so
-// every other stream may use the memory at once. Core destroys a buffer when no
-// work uses it, so freeing it in the same stream is in order.
+// DEVICE memory is allocated from the device's pool in the memory stream, which has no other work.
+// After the allocation that stream is synchronised, so every other stream may use the memory at
+// once. Core destroys a buffer when no work uses it, so it can be freed in the memory stream
+// without a wait.
 //
-// HOST memory comes from a cache by size, because cuMemFreeHost waits for the
-// whole device. Sizes are rounded up by an eighth at most, so that buffers of
-// nearly one size share blocks. Only trim, close and a lack of memory empty it.
+// HOST memory is kept by size after a destroy, because cuMemFreeHost waits for the whole device.
+// Only trim, close and a lack of memory free it.
 //
-// With unified addressing the host's pointer serves copies, also to and from
-// registered memory. Kernels get the device's address, which may differ for that.
+// Copies use the host's pointer (unified addressing), also for registered memory. Kernels use the
+// device's address, which may differ for registered memory.
 #include <unistd.h>
 
 #include "backends/cuda/cu.h"
@@ -27,8 +26,8 @@ static weir_status refuse_device(struct cu_device *device, CUresult code, size_t
                            "cannot make a DEVICE buffer of %zu bytes", size);
 }
 
-// What was freed may be cached in pieces that do not fit; the driver gets it back
-// before an allocation fails.
+// The pool may keep freed memory in pieces that are too small; it returns them to the driver before
+// the allocation is tried again.
 static CUresult allocate_again(struct cu_device *device, struct cu_buffer *buffer)
 {
     const struct cu_symbols *cu = &device->module->cu;
@@ -68,7 +67,7 @@ static void free_block(void *user, struct weir_kit_block *block)
 
 void cu_blocks_release(struct cu_device *device)
 {
-    weir_kit_blocks_empty(&device->blocks, free_block, device);
+    weir_kit_blocks_empty(device->blocks, free_block, device);
 }
 
 static weir_status refuse_host(struct cu_device *device, CUresult code, size_t size)
@@ -107,7 +106,7 @@ static weir_status create_block(struct cu_buffer *buffer, size_t size)
     return WEIR_OK;
 }
 
-// The address at which kernels reach HOST memory.
+// Gets the address at which kernels access HOST memory.
 static weir_status find_address(struct cu_buffer *buffer)
 {
     CUresult code =
@@ -121,7 +120,7 @@ static weir_status find_address(struct cu_buffer *buffer)
 static weir_status create_host(struct cu_buffer *buffer)
 {
     const size_t size = weir_kit_block_size(buffer->size);
-    buffer->block = weir_kit_block_take(&buffer->device->blocks, size, size);
+    buffer->block = weir_kit_block_take(buffer->device->blocks, size, size);
     if (!buffer->block) {
         weir_status status = create_block(buffer, size);
         if (!buffer->block)
@@ -158,7 +157,7 @@ static void release(struct cu_buffer *buffer)
 {
     struct cu_device *device = buffer->device;
     if (buffer->block)
-        weir_kit_block_put(&device->blocks, buffer->block);
+        weir_kit_block_put(device->blocks, buffer->block);
     else if (buffer->registration)
         weir_kit_registration_put(device->idle, buffer->registration);
     else if (buffer->address && !buffer->adopted)

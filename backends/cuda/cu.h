@@ -5,23 +5,22 @@
 //   queue.c        streams, and submit
 //   copy.c         copies and fills, by the kinds of memory
 //   graph.c        graphs
-//   graph_parts.c  what the nodes of one consist of
+//   graph_parts.c  the driver's nodes for the nodes of a graph
 //   event.c        records and waits
-//   fault.c        what was given to each queue, and what a fault says of it
+//   fault.c        histories of queues, and the operations that a fault may be caused by
 //   timeline.c     times of records on the one timeline of a device
 //   times.c        times of operations, by events; the device's clock
 //   activity.c     times of operations, by CUPTI
-//   buffer.c       DEVICE memory from a pool, HOST memory from a cache
-//   idle.c         what may only be given back while the device is idle
-//   native.c       handles for the caller, and the caller's
+//   buffer.c       DEVICE memory from a pool, HOST memory that is kept for reuse
+//   idle.c         frees that are deferred until the device is idle
+//   native.c       native handles, wrapped streams and adopted memory
 //   peer.c         copies between devices
 //   program.c      images and kernels
 //   source.c       run-time source through NVRTC, and the cache of its results
-//   error.c        what CUDA's errors mean, and what to do about them
+//   error.c        status and remedy of CUDA's errors
 //
-// Locks, in the order in which they are taken: activity.c's, a watch's, a clock's, a
-// queue's, a timeline's or a device's. Nothing that may wait for the device is called
-// under any of them.
+// docs/architecture.md has the locks, and what may be called with each of them held. Nothing that
+// may wait for the device is, except that peer.c enables peer access under its lock.
 #ifndef WEIR_BACKENDS_CUDA_CU_H
 #define WEIR_BACKENDS_CUDA_CU_H
 
@@ -58,9 +57,9 @@ struct cu_compiler; // source.c
 // The state of a link.
 struct cu_module {
     const struct weir_host *host;
-    bool attribute_faults; // a progress word after every operation
+    bool attribute_faults; // write a progress word after every operation
     struct cu_symbols cu;
-    int version; // of CUDA, that the driver supports: 13000 is 13.0
+    int version; // the CUDA version that the driver supports: 13000 is 13.0
     struct cu_listed *listed;
     size_t listed_count;
     bool spin;             // host waits spin
@@ -81,7 +80,7 @@ struct cu_timeline {
     pthread_mutex_t lock;
     struct cu_anchor anchors[CU_ANCHOR_COUNT]; // ring; the newest is count - 1
     uint64_t count;                            // of all anchors so far
-    CUevent pending;                           // recorded, and not known to be complete
+    CUevent pending;                           // recorded, not known to be complete
     bool is_pending;
     uint64_t last_ns; // of the host's clock, when the last anchor was recorded
 };
@@ -90,7 +89,7 @@ struct cu_words;   // fault.c
 struct cu_history; // fault.c
 struct cu_peer;    // peer.c
 
-// What the driver says of a device, by name in cu_api.h. X(member, attribute).
+// Attributes of a device, by their names in cu_api.h. X(member, attribute).
 #define CU_ATTRIBUTES(X)                                                      \
     X(major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)                    \
     X(minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)                    \
@@ -127,7 +126,7 @@ struct cu_clock {
 struct cu_device {
     struct cu_module *module;
     CUcontext context;
-    atomic_bool lost; // a fault has killed the context
+    atomic_bool lost; // a fault has destroyed the context
     const struct cu_listed *listed;
     uint64_t id;           // the front end's
     struct cu_peer *peers; // under a lock of peer.c
@@ -139,16 +138,16 @@ struct cu_device {
     struct cu_attributes attributes;
     struct cu_timeline timeline;
     struct cu_clock clock;
-    weir_kit_idle *idle; // what waits for an idle moment
-    struct weir_kit_blocks blocks;
-    pthread_mutex_t lock; // guards what follows
+    weir_kit_idle *idle;     // deferred frees
+    weir_kit_blocks *blocks; // pinned memory of destroyed buffers
+    pthread_mutex_t lock;    // guards what follows
     struct weir_error first_fault;
     struct cu_words *words;
     struct cu_queue *queues;
 };
 
-// DEVICE: `address`. HOST: `pointer` too, in a block, in registered memory or in memory of
-// the caller's that is pinned already; kernels reach it at `address`.
+// DEVICE: `address`. HOST: `pointer`, in a block, in registered memory or in memory that the caller
+// has pinned; kernels access it at `address`.
 struct cu_buffer {
     struct cu_device *device;
     size_t size;
@@ -160,17 +159,17 @@ struct cu_buffer {
 };
 
 enum {
-    CU_WATCH_ENTRIES = 4096, // operations whose times were not fetched yet
+    CU_WATCH_ENTRIES = 4096, // operations whose times have not been fetched
     CU_NO_COMMANDS = 1 << 30,
 };
 
-// An operation whose time was asked for.
+// An operation that is timed.
 struct cu_timed {
     uint64_t sequence;
     uint64_t submit_ns; // of the host's clock
     CUevent event;      // recorded after it; NULL with CUPTI
     bool is_wait;       // no operation: when a wait was over
-    // With CUPTI, under activity.c's lock: what was told so far, on the host's clock.
+    // With CUPTI, under activity.c's lock: the records so far, on the host's clock.
     uint32_t seen;
     uint64_t start_ns;
     uint64_t end_ns;
@@ -179,9 +178,9 @@ struct cu_timed {
 
 // Times of a queue's operations, until they are fetched: times.c.
 struct cu_watch {
-    bool exact; // CUPTI tells them
-    // The submitter's.
-    struct cu_timed *now; // the operation that is being submitted; NULL: it is not kept
+    bool exact; // times are CUPTI's
+    // Used by the thread that submits only.
+    struct cu_timed *now; // the operation that is being submitted; NULL: it is not timed
     unsigned commands;    // of it
     uint64_t free_tail;
     CUevent spare; // one that could not be recorded
@@ -195,7 +194,7 @@ struct cu_watch {
     _Atomic uint64_t tail; // moved by the thread that fetches
     CUevent near;          // the last event that was converted
     uint64_t end_ns;       // of the last one
-    // With CUPTI: an entry that had its times when older ones had not, and when that was.
+    // With CUPTI: an entry that was complete before older ones, and when that was noticed.
     uint64_t passed_by;
     uint64_t passed_ns;
     struct cu_timed ring[CU_WATCH_ENTRIES];
@@ -212,9 +211,9 @@ struct cu_queue {
     struct cu_watch *watch;     // NULL unless times of operations are wanted
     weir_kit_records *records;
     bool timing;
-    bool wrapped;          // the stream stays the caller's
-    bool left;             // and may be gone; under the device's lock, as `end` is
-    CUevent end;           // of the last record of one that was left; NULL: it had none
+    bool wrapped; // the stream stays the caller's
+    bool left;    // the stream may be destroyed by now; under the device's lock, as `end` is
+    CUevent end;  // of the last record of one that was left; NULL: it had none
     struct cu_queue *next; // in the device's list
     struct cu_queue **link;
     uint64_t id;       // the front end's
@@ -222,7 +221,7 @@ struct cu_queue {
 };
 
 struct cu_program {
-    struct weir_kit_idle_entry idle; // first: the module waits to be unloaded
+    struct weir_kit_idle_entry idle; // first; unloading the module is deferred
     struct cu_device *device;
     CUmodule module;
     struct weir_kit_signatures *signatures; // NULL for bundles
@@ -275,14 +274,13 @@ static inline struct cu_kernel *cu_kernel_of(const struct weir_link *link,
 
 // error.c
 
-// Reports that the driver refused `call` with `code`, and returns the status
-// that fits. The rest says what was attempted. A code that means the end of the
-// context is kept with the device, and the first one of those is reported ever
-// after, whatever `code` is.
+// Reports that `call` returned `code`, and returns the corresponding status. `format` says what was
+// attempted. The first code that means the end of the context is kept with the device, and is
+// reported from then on in place of every other code.
 WEIR_COLD weir_status cu_native_error(struct cu_device *device, const char *call, CUresult code,
                                       const char *format, ...) WEIR_PRINTF(4, 5);
 
-// The same where there is no device yet.
+// The same without a device.
 WEIR_COLD weir_status cu_module_error(const struct cu_module *module, const char *call,
                                       CUresult code, const char *format, ...) WEIR_PRINTF(4, 5);
 
@@ -291,23 +289,23 @@ WEIR_COLD weir_status cu_report_lost(struct cu_device *device);
 
 // device.c
 
-// The context that a thread had before a call.
+// The context that was current before a call.
 struct cu_scope {
     CUcontext before;
     bool changed;
 };
 
-// Makes the device's context current, and puts the caller's back. Asking costs
-// less than setting, and a thread that already has the context, which is the
-// rule beside the CUDA runtime, is only asked.
+// Makes the device's context current, and restores the caller's. Reading the current context costs
+// less than setting it, and on threads that use the CUDA runtime it usually is the device's
+// already.
 //
-// Errors: the first fault, once the device is lost; nothing is to be left then.
+// Errors: the first fault, after the device was lost; cu_leave() must not be called then.
 static inline weir_status cu_enter(struct cu_device *device, struct cu_scope *scope);
 static inline void cu_leave(const struct cu_device *device, const struct cu_scope *scope);
-// The same for what must be tried even on a device that is lost.
+// The same for calls that must be tried even if the device is lost.
 void cu_enter_to_destroy(struct cu_device *device, struct cu_scope *scope);
 
-// What cu_enter() calls where there is more to do than to ask.
+// Called by cu_enter() if the device's context is not current.
 weir_status cu_change_context(struct cu_device *device, struct cu_scope *scope);
 WEIR_COLD weir_status cu_refuse_to_enter(struct cu_device *device, CUresult code);
 
@@ -346,8 +344,8 @@ weir_status cu_queue_submit(const struct weir_link *link, weir_queue *object,
 weir_status cu_queue_finish(const struct weir_link *link, weir_queue *object);
 void cu_queue_leave(const struct weir_link *link, weir_queue *object);
 
-// Where the driver finds the arguments of a launch. Values are read where they
-// stand; addresses and offsets of local memory need a place of their own.
+// The arguments of a launch as the driver expects them. Values are read in place; addresses, and
+// offsets of local memory, are stored here.
 struct cu_packed {
     void *pointers[CU_PARAMETER_LIMIT];
     union {
@@ -357,7 +355,7 @@ struct cu_packed {
     size_t local_bytes;
 };
 
-// Packs the arguments of a LAUNCH, into a structure that is not initialised.
+// Packs the arguments of a LAUNCH into a structure, which need not be initialised.
 //
 // Errors: WEIR_ERROR_INVALID for more local memory than the kernel can have.
 weir_status cu_pack(const struct weir_link *link, const struct weir_operation *operation,
@@ -382,7 +380,7 @@ weir_status cu_submit_graph(const struct weir_link *link, struct cu_queue *queue
 weir_status cu_build_copy(struct cu_builder *builder, const CUDA_MEMCPY2D *rectangle);
 weir_status cu_build_set(struct cu_builder *builder, CUdeviceptr dst, uint32_t value,
                          unsigned element_bytes, size_t count);
-// Memory of the device that the operation has to itself.
+// Device memory that belongs to the operation.
 weir_status cu_build_staging(struct cu_builder *builder, size_t size, CUdeviceptr *out_address);
 
 // copy.c
@@ -407,29 +405,30 @@ weir_status cu_event_time(const struct weir_link *link, weir_queue *object, uint
 
 // fault.c
 
-// Makes what reports of faults need of a device. Within its context.
+// Creates the data for a device's reports of faults. Within its context.
 weir_status cu_words_init(struct cu_device *device);
-// Within the device's context, when it has no queues any more. Accepts a device without.
+// Within the device's context, when it has no queues. Accepts a device without this data.
 void cu_words_finish(struct cu_device *device);
 
 weir_status cu_history_init(struct cu_queue *queue, const weir_queue *object);
-// Accepts a queue without; the queue is on no list any more.
+// Accepts a queue without a history. The queue is on no list any more.
 void cu_history_finish(struct cu_queue *queue);
 
-// Notes an operation that the queue is about to be given, and before some
-// records has the stream write how far it has come. Within the device's context.
+// Notes an operation before it is submitted; before some records also makes the stream write its
+// progress. Within the device's context.
 void cu_history_note(const struct weir_link *link, struct cu_queue *queue,
                      const struct weir_operation *operation);
-// Has the stream write that it has come past an operation, if faults are to be
-// attributed. After it, within the device's context.
+// If faults are to be attributed, makes the stream write that it has passed the operation. Called
+// after its submission, within the device's context.
 void cu_history_mark(struct cu_queue *queue, const struct weir_operation *operation);
 
-// A copy of a name that lives as long as the device; one for each name. NULL: no memory.
+// Returns a copy of the name that lives as long as the device, the same for equal names. NULL if
+// out of memory.
 const char *cu_keep_name(struct cu_device *device, const char *name);
 
-// Adds to the detail of the first fault of a device which operations may be its
-// cause, and logs a line for each queue that had work. Under the device's lock, which
-// is why a log callback must not call Weir. Makes no driver call and allocates nothing.
+// Adds the operations that may be the cause to the detail of a device's first fault, and logs a
+// line for each queue that had work. Under the device's lock, which is one reason why a log
+// callback must not call Weir. Makes no driver call and allocates nothing.
 void cu_fault_explain(struct cu_device *device, struct weir_error *detail);
 
 // timeline.c
@@ -438,20 +437,20 @@ weir_status cu_timeline_init(struct cu_device *device);
 void cu_timeline_finish(struct cu_device *device);
 // Records an anchor if the last one is old. Cheap when it is not.
 void cu_timeline_advance(struct cu_device *device);
-// Stores the time of a complete event. `near` is an event whose time is
-// `near_ns`, or NULL; it is used where it lies nearer than every anchor.
+// Stores the time of a complete event. `near` is an event whose time is `near_ns`, or NULL; it is
+// used if it is nearer than every anchor.
 CUresult cu_timeline_convert(struct cu_device *device, CUevent event, CUevent near,
                              uint64_t near_ns, uint64_t *out_time_ns);
 
 // times.c
 
 weir_status cu_watch_init(struct cu_queue *queue);
-// Within the device's context. Accepts a queue without.
+// Within the device's context. Accepts a queue without a watch.
 void cu_watch_finish(struct cu_queue *queue);
 // Around the submit of an operation, on a queue with a watch.
 void cu_watch_begin(struct cu_queue *queue, const struct weir_operation *operation);
 void cu_watch_end(struct cu_queue *queue, bool submitted);
-// The driver took a command of the operation that is being submitted.
+// The driver has accepted a command of the operation that is being submitted.
 static inline void cu_watch_command(const struct cu_queue *queue)
 {
     if (queue->watch)
@@ -462,13 +461,13 @@ weir_status cu_queue_times(const struct weir_link *link, weir_queue *object,
                            size_t *out_count);
 weir_status cu_device_clock(const struct weir_link *link, weir_device *object,
                             uint64_t *out_host_ns, uint64_t *out_device_ns);
-// The device's timeline at a moment of the host's clock.
+// Returns the device's time at a time of the host's clock.
 uint64_t cu_clock_convert(struct cu_device *device, uint64_t host_ns);
 
 // activity.c
 
-// Whether CUPTI tells the times of the queue's operations from now on. It is opened at
-// the first call of the process.
+// Returns whether CUPTI times the queue's operations from now on. Opens CUPTI at the first call in
+// the process.
 bool cu_activity_enlist(struct cu_queue *queue);
 void cu_activity_delist(struct cu_queue *queue);
 // Switches CUPTI off if no queue needs it.
@@ -476,10 +475,10 @@ void cu_activity_rest(void);
 // Around the calls of the driver that an operation consists of.
 void cu_activity_push(const struct cu_queue *queue, uint64_t sequence);
 void cu_activity_pop(void);
-// Nothing is told of any operation meanwhile.
+// No times are stored while the lock is held.
 void cu_activity_lock(void);
 void cu_activity_unlock(void);
-// Has CUPTI hand over what it knows. Takes locks of its own.
+// Makes CUPTI deliver its records. Takes locks of its own.
 void cu_activity_flush(const struct cu_queue *queue);
 // With the watch's lock held.
 size_t cu_activity_fetch(struct cu_queue *queue, struct weir_operation_time *times,
@@ -491,15 +490,15 @@ weir_status cu_buffer_create(const struct weir_link *link, weir_device *object,
                              weir_buffer *buffer_object, const struct weir_buffer_setup *setup,
                              void **out_data, void **out_pointer);
 void cu_buffer_destroy(const struct weir_link *link, weir_buffer *object);
-// Gives cached pinned memory back; waits for the device. Within its context.
+// Frees the pinned memory that is kept; waits for the device. Within its context.
 void cu_blocks_release(struct cu_device *device);
 
 // idle.c
 
 weir_status cu_idle_init(struct cu_device *device);
-// Registers memory of the user's, or shares a registration that covers it, or stores NULL
-// where the memory is pinned already. Within the device's context. May wait for the device
-// as weir_kit_registration_share() does.
+// Registers memory of the user, or shares a registration that covers it, or stores NULL if other
+// code has pinned the memory. Within the device's context. May wait for the device, as
+// weir_kit_registration_share() does.
 weir_status cu_registration_get(struct cu_device *device, void *pointer, size_t size,
                                 struct weir_kit_registration **out_registration);
 
@@ -512,9 +511,9 @@ weir_status cu_queue_native(const struct weir_link *link, weir_queue *object,
 weir_status cu_buffer_native(const struct weir_link *link, weir_buffer *object,
                              struct weir_native_buffer *out_native);
 weir_status cu_submit_native(const struct cu_queue *queue, const struct weir_operation *operation);
-// Takes a stream of the caller's. Within the device's context.
+// Wraps a stream of the caller. Within the device's context.
 weir_status cu_wrap_stream(struct cu_queue *queue, void *native);
-// Takes memory of the caller's, on the device or, for a HOST buffer, pinned memory of the host.
+// Adopts memory of the caller: device memory or, for a HOST buffer, pinned memory of the host.
 // Within the device's context.
 weir_status cu_adopt(struct cu_buffer *buffer, CUdeviceptr native, weir_placement placement);
 
@@ -523,13 +522,14 @@ weir_status cu_adopt(struct cu_buffer *buffer, CUdeviceptr native, weir_placemen
 weir_status cu_device_peer(const struct weir_link *link, weir_device *object,
                            weir_device *other_object, bool *out_peers);
 void cu_peers_finish(struct cu_device *device);
-// Whether work of a device can use memory of another, which it has been introduced to.
+// Whether work of a device can access memory of another one; cu_device_peer() was called for the
+// two.
 bool cu_reaches_peer(const struct cu_device *device, const struct cu_device *other);
 static inline bool cu_reaches(const struct cu_device *device, const struct cu_buffer *buffer)
 {
     return buffer->device == device || cu_reaches_peer(device, buffer->device);
 }
-// Whether a copy between the two is one between devices.
+// Whether the buffers belong to different devices.
 static inline bool cu_is_peer_copy(const struct cu_buffer *dst, const struct cu_buffer *src)
 {
     return !dst->pointer && !src->pointer && dst->device->context != src->device->context;
@@ -560,8 +560,8 @@ void cu_kernel_destroy(const struct weir_link *link, weir_kernel *object);
 struct cu_compiler *cu_compiler_create(const struct weir_host *host);
 void cu_compiler_destroy(struct cu_compiler *compiler, const struct weir_host *host);
 
-// Compiles source in the dialect to an image for the device, or finds it in the
-// cache. No driver call is made.
+// Compiles source in the dialect to an image for the device, or reads that from the cache. Makes no
+// driver call.
 //
 // Ownership: `*out_image` is the caller's, to be freed with free().
 weir_status cu_compile(struct cu_device *device, const char *source, const char *options,

@@ -1,19 +1,19 @@
-// A device is its primary context, which the CUDA runtime, PyTorch and cuBLAS of
-// the same process share. So nothing of the context is configured here, and every
-// entry point leaves the thread's current context as it found it.
+// A device uses its primary context, which the CUDA runtime, PyTorch and cuBLAS in the same process
+// share. So the context is not configured here, and every entry point restores the thread's current
+// context.
 //
-// DEVICE memory comes from a pool of Weir's own, on a stream that carries no work.
-// The pool keeps what is freed until trim, and never lets an allocation wait for
-// work in another stream (REUSE_ALLOW_INTERNAL_DEPENDENCIES off), so that waiting
-// for that stream after an allocation waits for nothing else.
+// DEVICE memory comes from a pool of Weir's own, in a stream that has no other work. The pool keeps
+// freed memory until trim, and never makes an allocation wait for work in another stream
+// (REUSE_ALLOW_INTERNAL_DEPENDENCIES off), so a wait for that stream after an allocation waits for
+// nothing else.
 #include <string.h>
 #include <unistd.h>
 
 #include "backends/cuda/cu.h"
 
-// The devices that the images are made for (compute capability 7.5 and newer) all
-// run this many kernels at once; the driver has
-// no attribute for it. CUDA C++ programming guide, "resident grids per device".
+// The maximum number of concurrent kernels of all devices for which there are images (compute
+// capability 7.5 and newer); the driver has no attribute for it. CUDA C++ programming guide,
+// "resident grids per device".
 #define RESIDENT_GRIDS 128
 // Documented with cuEventElapsedTime().
 #define TIMING_RESOLUTION_NS 500
@@ -165,7 +165,7 @@ static void release(struct cu_device *device)
     pthread_mutex_destroy(&device->timeline.lock);
     pthread_mutex_destroy(&device->clock.lock);
     weir_kit_idle_destroy(&device->idle);
-    pthread_mutex_destroy(&device->blocks.lock);
+    weir_kit_blocks_destroy(&device->blocks);
     pthread_mutex_destroy(&device->lock);
     module->host->release(device);
 }
@@ -193,13 +193,14 @@ weir_status cu_device_create(const struct weir_link *link, weir_device *object,
     device->id = weir_device_object(object)->id;
     device->listed = &module->listed[setup->index];
     pthread_mutex_init(&device->lock, NULL);
-    pthread_mutex_init(&device->blocks.lock, NULL);
     pthread_mutex_init(&device->timeline.lock, NULL);
     pthread_mutex_init(&device->clock.lock, NULL);
 
     weir_status status = check_abilities(device);
     if (status == WEIR_OK)
         status = cu_idle_init(device);
+    if (status == WEIR_OK)
+        status = weir_kit_blocks_create(module->host, &device->blocks);
     if (status == WEIR_OK)
         status = retain_context(device);
     if (status == WEIR_OK)
@@ -247,12 +248,12 @@ static uint64_t host_bytes(void)
     return pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
 }
 
-// CUDA counts priorities downwards, so the sign changes: on an H200 least and
-// greatest are 0 and -5, which are 0 and 5 here.
+// In CUDA a smaller number is a higher priority, so the sign changes: on an H200 least and greatest
+// are 0 and -5, which are 0 and 5 here.
 static void overlap_limits(const struct cu_device *device, struct weir_limits *limits)
 {
     limits->concurrent_kernels = device->attributes.concurrent_kernels ? RESIDENT_GRIDS : 1;
-    // A single engine serves both directions; of more, each direction has its own.
+    // A single engine serves both directions; with several each direction has its own.
     limits->copy_engines_to_device = device->attributes.engines > 0;
     limits->copy_engines_to_host = device->attributes.engines > 0;
     limits->priority_lowest = -device->priority_least;

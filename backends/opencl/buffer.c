@@ -3,17 +3,16 @@
 //
 //   - fine-grained shared memory (CPUs, some integrated GPUs): kernels see it too;
 //   - else a buffer of the driver's pinned memory, mapped for all its life;
-//   - memory of the caller's: a buffer object over it, which is what makes drivers
-//     pin it. It is not mapped: that gains nothing (NVIDIA copies as fast without),
-//     and it waits for running kernels on NVIDIA and on PoCL.
+//   - memory of the caller: a buffer object over it, which makes drivers pin it. It is
+//     not mapped: mapping does not make copies faster on NVIDIA, and waits for running
+//     kernels on NVIDIA and on PoCL.
 //
-// Maps go through a queue of their own, so they wait for no work of the user's.
+// Maps use a separate queue, so they do not wait for the user's work.
 //
-// NVIDIA's driver waits for the whole device when it releases pinned memory. So
-// pinned memory of destroyed buffers is spare memory of the device, for the next
-// buffer that it fits, until the device is trimmed or closed. What was wrapped
-// cannot be kept like that: the caller may unmap it after the destroy, and a
-// driver that still knows the address would use pages that are gone.
+// NVIDIA's driver waits for the whole device when it releases pinned memory. So pinned memory of
+// destroyed buffers is kept by the device for later buffers, until the device is trimmed or closed.
+// Wrapped memory cannot be kept: the caller may unmap it after the destroy, and a driver that still
+// has the address would use unmapped pages.
 #include <string.h>
 
 #include "backends/opencl/opencl.h"
@@ -44,7 +43,7 @@ static weir_status create_shared(struct ocl_buffer *buffer)
     buffer->pointer =
         module->cl.clSVMAlloc(buffer->device->context,
                               CL_MEM_READ_WRITE | CL_MEM_SVM_FINE_GRAIN_BUFFER, buffer->size, 0);
-    if (!buffer->pointer) // the call tells no reason
+    if (!buffer->pointer) // the call returns no error code
         return weir_host_fail(module->host, WEIR_ERROR_OUT_OF_MEMORY,
                               "destroy buffers that are no longer needed, or use smaller ones",
                               "clSVMAlloc gives no HOST buffer of %zu bytes", buffer->size);
@@ -62,7 +61,7 @@ static weir_status wrap(struct ocl_buffer *buffer, void *user)
     return WEIR_OK;
 }
 
-// Makes pinned memory, of which the block takes note once it is mapped.
+// Creates pinned memory, which belongs to the block once it is mapped.
 static weir_status create_block(struct ocl_buffer *buffer, struct weir_kit_block *block)
 {
     static const char what[] = "a pinned HOST buffer";
@@ -81,13 +80,12 @@ static weir_status create_block(struct ocl_buffer *buffer, struct weir_kit_block
     return WEIR_OK;
 }
 
-// Memory that is kept serves where it is not more than twice as large.
+// Uses kept memory that is at most twice as large.
 static weir_status create_pinned(struct ocl_buffer *buffer)
 {
     const struct weir_host *host = buffer->device->module->host;
     const size_t limit = buffer->size <= SIZE_MAX / 2 ? 2 * buffer->size : SIZE_MAX;
-    struct weir_kit_block *block =
-        weir_kit_block_take(&buffer->device->spares, buffer->size, limit);
+    struct weir_kit_block *block = weir_kit_block_take(buffer->device->spares, buffer->size, limit);
     if (!block) {
         block = host->allocate(sizeof *block);
         if (!block)
@@ -123,7 +121,7 @@ static void release_views(struct ocl_buffer *buffer)
     module->host->release(buffer->views);
 }
 
-// Of what is not kept as a block.
+// Releases memory that is not kept as a block.
 static void release_memory(struct ocl_buffer *buffer)
 {
     const struct ocl_device *device = buffer->device;
@@ -139,7 +137,7 @@ static void release_memory(struct ocl_buffer *buffer)
 static void release(struct ocl_buffer *buffer)
 {
     if (buffer->block)
-        weir_kit_block_put(&buffer->device->spares, buffer->block);
+        weir_kit_block_put(buffer->device->spares, buffer->block);
     else
         release_memory(buffer);
     buffer->device->module->host->release(buffer);
@@ -156,7 +154,7 @@ static void release_block(void *user, struct weir_kit_block *block)
 
 void ocl_spares_release(struct ocl_device *device)
 {
-    weir_kit_blocks_empty(&device->spares, release_block, device);
+    weir_kit_blocks_empty(device->spares, release_block, device);
     device->module->cl.clFlush(device->mapper);
 }
 
@@ -195,8 +193,8 @@ void ocl_buffer_destroy(const struct weir_link *link, weir_buffer *object)
     release(buffer);
 }
 
-// The place for a new view: a free one, or that of the view which has not been
-// asked for the longest. Work that still uses that one keeps it alive.
+// Returns the place for a new view: a free one, or that of the least recently used view. Work that
+// still uses that view keeps it alive.
 static struct ocl_view *place_for_view(struct ocl_buffer *buffer)
 {
     const struct ocl_module *module = buffer->device->module;
@@ -216,9 +214,8 @@ static struct ocl_view *place_for_view(struct ocl_buffer *buffer)
     return oldest;
 }
 
-// Lets go of views that a new one would overlap: ranges of another cut of the buffer. The
-// driver keeps what enqueued work uses. NVIDIA's crashes in making a view where many
-// that overlap it are alive.
+// Releases views that a new one would overlap. The driver keeps those that enqueued work uses.
+// NVIDIA's driver crashes when it creates a view while many overlapping ones exist.
 static void drop_overlapping_views(struct ocl_buffer *buffer, size_t offset, size_t size)
 {
     const struct ocl_module *module = buffer->device->module;
@@ -233,13 +230,13 @@ static void drop_overlapping_views(struct ocl_buffer *buffer, size_t offset, siz
     buffer->view_count = kept;
 }
 
-// Views are as long as their range and no longer: a kernel that writes through one
-// of two that overlap is undefined, and goes wrong on NVIDIA's driver.
+// A view is exactly as long as its range: if two views overlap, a kernel that writes through one of
+// them is undefined, and gives wrong results on NVIDIA's driver.
 static weir_status create_view(struct ocl_buffer *buffer, size_t offset, size_t size,
                                struct ocl_view **out_view)
 {
     const struct ocl_module *module = buffer->device->module;
-    // A part of the caller's has no parts of its own.
+    // A sub-buffer of the caller can have no sub-buffers of its own.
     const cl_buffer_region region = {.origin = buffer->origin + offset, .size = size};
     cl_int code;
     cl_mem memory = module->cl.clCreateSubBuffer(buffer->whole ? buffer->whole : buffer->memory,

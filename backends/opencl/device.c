@@ -1,12 +1,12 @@
-// One context for each opened device, so that nothing of one device's ever waits
-// for, or migrates to, another's.
+// One context for each opened device, so that work and memory of one device never wait for, or
+// migrate to, another device.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "backends/opencl/opencl.h"
 
-// The driver's own messages, on a thread of its choosing.
+// Receives the driver's messages, on any thread.
 static void on_notice(const char *text, const void *data, size_t size, void *user)
 {
     const struct ocl_module *module = user;
@@ -24,7 +24,7 @@ void ocl_device_text(const struct ocl_symbols *cl, cl_device_id device, cl_devic
     snprintf(text, size, "%s", whole);
 }
 
-// Numbers come in three sizes; what a driver does not know reads as zero.
+// Reads a number, which has one of three sizes; 0 if the driver does not know it.
 static uint64_t number(const struct ocl_device *device, cl_device_info what)
 {
     uint64_t wide = 0;
@@ -57,7 +57,7 @@ static bool has_extension(const struct ocl_device *device, const char *name)
     return found;
 }
 
-// "OpenCL 3.0 and the vendor's words" is 30.
+// "OpenCL 3.0 and the vendor's text" is 30.
 static uint32_t version_of(const struct ocl_device *device)
 {
     static const char before[] = "OpenCL ";
@@ -72,7 +72,7 @@ static uint32_t version_of(const struct ocl_device *device)
     return (uint32_t)(10 * major + minor);
 }
 
-// Newer functions count only where the loader has them as well.
+// Newer functions are only used if the loader has them too.
 static void find_abilities(struct ocl_device *device)
 {
     const struct ocl_symbols *cl = &device->module->cl;
@@ -121,7 +121,7 @@ static void release(struct ocl_device *device)
         module->cl.clReleaseCommandQueue(device->mapper);
     if (device->context)
         module->cl.clReleaseContext(device->context);
-    pthread_mutex_destroy(&device->spares.lock);
+    weir_kit_blocks_destroy(&device->spares);
     module->host->release(device);
 }
 
@@ -134,12 +134,13 @@ weir_status ocl_device_create(const struct weir_link *link, weir_device *object,
     if (!device)
         return weir_host_no_memory(module->host, "a device");
 
-    pthread_mutex_init(&device->spares.lock, NULL);
     pthread_mutex_init(&device->clock.lock, NULL);
     device->module = module;
     device->listed = &module->listed[setup->index];
     find_abilities(device);
-    weir_status status = create_context(device);
+    weir_status status = weir_kit_blocks_create(module->host, &device->spares);
+    if (status == WEIR_OK)
+        status = create_context(device);
     if (status < 0) {
         release(device);
         return status;
@@ -178,8 +179,8 @@ static struct weir_extent largest_block(const struct ocl_device *device)
                     at_most_32_bits(sizes[2]));
 }
 
-// OpenCL itself tells neither engines nor concurrency: what is not known is the
-// least that is certain. NVIDIA's extension knows the engines.
+// OpenCL itself reports neither engines nor concurrency, so the minimum is assumed. NVIDIA's
+// extension reports the engines.
 static void overlap_limits(const struct ocl_device *device, struct weir_limits *limits)
 {
     limits->concurrent_kernels = 1;

@@ -6,14 +6,13 @@
 //   copy.c       copies and fills, by the kinds of memory
 //   event.c      records, waiting, times
 //   times.c      times of operations, and the device's clock
-//   buffer.c     memory, and the views that kernels get of it
+//   buffer.c     memory, and the sub-buffers (views) that are arguments of kernels
 //   program.c    building, and the cache of binaries; kernels
-//   native.c     handles for the caller, and the caller's
+//   native.c     native handles, wrapped queues and adopted memory
 //   signature.c  kernel signatures of source that is compiled at run time
-//   error.c      names of OpenCL's errors, and what to do about them
+//   error.c      names, status and remedy of OpenCL's errors
 //
-// Locks: a kernel's lock is taken first, then a buffer's or a queue's, which are
-// leaves. Nothing that may wait for the device is called under a leaf.
+// docs/architecture.md has the locks, and what may be called with each of them held.
 #ifndef WEIR_BACKENDS_OPENCL_OPENCL_H
 #define WEIR_BACKENDS_OPENCL_OPENCL_H
 
@@ -29,9 +28,9 @@
 
 #include "backends/opencl/symbols.h"
 
-// Timed records of a queue that are kept.
+// Timed records that a queue keeps.
 #define OCL_TIMING_HISTORY 4096
-// Views of a buffer at other offsets than zero that are kept.
+// Views that a buffer keeps.
 #define OCL_VIEW_LIMIT 64
 
 // A device that a platform lists, opened or not.
@@ -65,33 +64,32 @@ struct ocl_device {
     struct ocl_module *module;
     const struct ocl_listed *listed;
     cl_context context;
-    cl_command_queue mapper; // maps HOST memory; no work of the user's goes through it
+    cl_command_queue mapper; // maps HOST memory; never has work of the user
     uint32_t version;        // OpenCL, times ten
     bool svm;                // fine-grained shared memory
     bool svm_system;         // of any host memory
     bool in_place;           // wrapped memory is used where it is
     bool priorities;
     struct ocl_clock clock;
-    struct weir_kit_blocks spares; // pinned memory; `native` is the buffer object
+    weir_kit_blocks *spares; // pinned memory; `native` is the buffer object
 };
 
 struct ocl_view {
     size_t offset;
     size_t size;
     cl_mem memory;
-    uint64_t used; // the buffer's clock when it was last asked for
+    uint64_t used; // the buffer's clock at its last use
 };
 
-// DEVICE: `memory`. HOST: `pointer`, which is shared memory if `svm`, else the
-// permanent mapping of `memory` if there is a `block`, else memory of the caller's that
-// `memory` was made over.
+// DEVICE: `memory`. HOST: `pointer`, which is shared memory if `svm`, else the permanent mapping of
+// `memory` if there is a `block`, else memory of the caller, over which `memory` was created.
 struct ocl_buffer {
     struct ocl_device *device;
     struct weir_kit_block *block; // pinned memory, which may be larger than the buffer
     size_t size;
     cl_mem memory;
-    cl_mem whole;  // what `memory` is a part of, with its offset there; NULL: it is no part
-    size_t origin; // of the byte 0 in `whole`
+    cl_mem whole;  // the buffer object of which `memory` is a sub-buffer; NULL: it is none
+    size_t origin; // the offset of byte 0 in `whole`
     void *pointer;
     bool svm;
     pthread_mutex_t lock; // guards what follows
@@ -107,8 +105,8 @@ struct ocl_queue {
     cl_command_queue queue;
     struct ocl_watch *watch;    // NULL unless times of operations are wanted
     cl_mem staging;             // of the thread that submits; NULL until needed
-    _Atomic uint64_t submitted; // the last operation that the driver has
-    _Atomic uint64_t flushed;   // and the last one that it was told to start
+    _Atomic uint64_t submitted; // the last operation that was enqueued
+    _Atomic uint64_t flushed;   // the last operation that was flushed
     weir_kit_records *records;
 };
 
@@ -118,8 +116,8 @@ struct ocl_program {
     struct weir_kit_signatures *signatures; // NULL for bundles
 };
 
-// What an argument of a kernel object holds already, so that it need not be set
-// again: the whole of a buffer, by its id, or a scalar.
+// The present value of an argument of a kernel object, so that it need not be set again: a whole
+// buffer, by its id, or a scalar.
 struct ocl_bound {
     weir_parameter_kind kind; // 0: unknown
     size_t size;
@@ -173,14 +171,14 @@ static inline struct ocl_kernel *ocl_kernel_of(const struct weir_link *link,
 // The name of an OpenCL error. Never NULL.
 const char *ocl_native_name(cl_int code);
 
-// Reports that the driver refused `call` with `code`, and returns the status
-// that fits. The rest says what was attempted.
+// Reports that `call` returned `code`, and returns the corresponding status. `format` says what was
+// attempted.
 weir_status ocl_native_error(const struct ocl_module *module, const char *call, cl_int code,
                              const char *format, ...) WEIR_PRINTF(4, 5);
 
 // device.c
 
-// Fills `text` with a string property, or with "" when the driver has none.
+// Fills `text` with a string property, or with "" if the driver does not have it.
 void ocl_device_text(const struct ocl_symbols *cl, cl_device_id device, cl_device_info what,
                      char *text, size_t size);
 weir_status ocl_device_create(const struct weir_link *link, weir_device *object,
@@ -199,7 +197,7 @@ weir_status ocl_queue_submit(const struct weir_link *link, weir_queue *object,
                              const struct weir_operation *operation);
 weir_status ocl_queue_flush(const struct weir_link *link, weir_queue *object);
 weir_status ocl_queue_finish(const struct weir_link *link, weir_queue *object);
-// Makes sure that the driver was told to start everything up to `sequence`.
+// Flushes the queue unless everything up to `sequence` was flushed.
 weir_status ocl_queue_flush_to(struct ocl_queue *queue, uint64_t sequence);
 
 // copy.c
@@ -227,13 +225,13 @@ weir_status ocl_event_time(const struct weir_link *link, weir_queue *object, uin
 weir_status ocl_watch_init(struct ocl_queue *queue);
 void ocl_watch_finish(struct ocl_queue *queue);
 cl_event *ocl_watch_event(const struct ocl_queue *queue);
-// Where the next command of the operation that is being submitted leaves its event:
-// NULL unless times are wanted.
+// Returns the place for the event of the next command of the operation that is being submitted, or
+// NULL if operations are not timed.
 static inline cl_event *ocl_command_event(const struct ocl_queue *queue)
 {
     return queue->watch ? ocl_watch_event(queue) : NULL;
 }
-// Closes the operation: its events are kept, or dropped if it was not submitted.
+// Ends the operation: its events are kept, or released if it was not submitted.
 void ocl_watch_keep(struct ocl_queue *queue, uint64_t sequence, bool submitted);
 weir_status ocl_queue_times(const struct weir_link *link, weir_queue *object,
                             struct weir_operation_time *times, size_t time_size, size_t capacity,
@@ -244,7 +242,7 @@ void ocl_clock_finish(struct ocl_device *device);
 
 // buffer.c
 
-// Gives the pinned memory of destroyed buffers back to the driver.
+// Releases the pinned memory of destroyed buffers.
 void ocl_spares_release(struct ocl_device *device);
 weir_status ocl_buffer_create(const struct weir_link *link, weir_device *device,
                               weir_buffer *object, const struct weir_buffer_setup *setup,
@@ -266,11 +264,11 @@ weir_status ocl_buffer_native(const struct weir_link *link, weir_buffer *object,
                               struct weir_native_buffer *out_native);
 weir_status ocl_submit_native(const struct ocl_queue *queue,
                               const struct weir_operation *operation);
-// Takes a command queue of the caller's, with a reference; `*out_profiling` tells whether it
-// takes times.
+// Wraps a command queue of the caller, which is retained; stores in `*out_profiling` whether it has
+// profiling enabled.
 weir_status ocl_wrap_queue(struct ocl_queue *queue, cl_command_queue native, bool timing,
                            bool *out_profiling);
-// Takes a buffer object of the caller's, with a reference.
+// Adopts a buffer object of the caller, which is retained.
 weir_status ocl_adopt_memory(struct ocl_buffer *buffer, cl_mem native);
 
 // program.c
@@ -300,7 +298,7 @@ struct ocl_source {
 // Asks the driver for the signatures of a program built from source with
 // -cl-kernel-arg-info, and stores them as text for weir_kit_signatures_parse().
 //
-// Ownership: `*out_text` is the caller's, to be given to host->release.
+// Ownership: `*out_text` is the caller's, to be freed with host->release.
 weir_status ocl_signatures_describe(const struct ocl_device *device,
                                     const struct ocl_source *source, cl_program program,
                                     char **out_text);

@@ -89,7 +89,7 @@ WEIR_TEST(KitIdle, ThingsWaitForAnIdleDevice)
     EXPECT_INT_EQ(host->allocations, 0);
 }
 
-WEIR_TEST(KitIdle, ADrainAsksNobody)
+WEIR_TEST(KitIdle, ADrainDoesNotAskTheDriver)
 {
     kit_host_reset();
     struct device device = {.idle = false};
@@ -176,9 +176,12 @@ WEIR_TEST(KitIdle, WithoutMemory)
     const struct weir_kit_idle_params params = {.host = &kit_test_host};
     weir_kit_idle *idle = make(&device);
     weir_kit_idle *none;
+    weir_kit_blocks *blocks;
     host->left = 0;
     EXPECT_INT_EQ(weir_kit_idle_create(&params, &none), WEIR_ERROR_OUT_OF_MEMORY);
     EXPECT_NULL(none);
+    EXPECT_INT_EQ(weir_kit_blocks_create(&kit_test_host, &blocks), WEIR_ERROR_OUT_OF_MEMORY);
+    EXPECT_NULL(blocks);
     EXPECT_NULL(weir_kit_registration_add(idle, memory, 10));
     EXPECT_FALSE(weir_kit_registration_touches(idle, memory, 10));
     weir_kit_idle_destroy(&idle);
@@ -190,7 +193,7 @@ static void free_block(void *device, struct weir_kit_block *block)
     free(block);
 }
 
-static void put_block(struct weir_kit_blocks *blocks, size_t size)
+static void put_block(weir_kit_blocks *blocks, size_t size)
 {
     struct weir_kit_block *block = calloc(1, sizeof *block);
     ASSERT_NOT_NULL(block);
@@ -200,22 +203,28 @@ static void put_block(struct weir_kit_blocks *blocks, size_t size)
 
 WEIR_TEST(KitIdle, BlocksServeWhatTheyFit)
 {
-    struct weir_kit_blocks blocks = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    const struct kit_host *host = kit_host_reset();
+    weir_kit_blocks *blocks = NULL;
     unsigned freed = 0;
-    put_block(&blocks, 300);
-    put_block(&blocks, 100);
-    put_block(&blocks, 200);
-    EXPECT_NULL(weir_kit_block_take(&blocks, 301, 1000));
-    EXPECT_NULL(weir_kit_block_take(&blocks, 101, 199));
-    struct weir_kit_block *block = weir_kit_block_take(&blocks, 90, 300);
+    ASSERT_INT_EQ(weir_kit_blocks_create(&kit_test_host, &blocks), WEIR_OK);
+    put_block(blocks, 300);
+    put_block(blocks, 100);
+    put_block(blocks, 200);
+    EXPECT_NULL(weir_kit_block_take(blocks, 301, 1000));
+    EXPECT_NULL(weir_kit_block_take(blocks, 101, 199));
+    struct weir_kit_block *block = weir_kit_block_take(blocks, 90, 300);
     ASSERT_NOT_NULL(block);
     EXPECT_SIZE_EQ(block->size, 100); // the smallest
-    EXPECT_NULL(weir_kit_block_take(&blocks, 100, 100));
-    weir_kit_block_put(&blocks, block);
-    weir_kit_blocks_empty(&blocks, free_block, &freed);
+    EXPECT_NULL(weir_kit_block_take(blocks, 100, 100));
+    weir_kit_block_put(blocks, block);
+    weir_kit_blocks_empty(blocks, free_block, &freed);
     EXPECT_UINT_EQ(freed, 3);
-    weir_kit_blocks_empty(&blocks, free_block, &freed);
+    weir_kit_blocks_empty(blocks, free_block, &freed);
     EXPECT_UINT_EQ(freed, 3);
+    weir_kit_blocks_destroy(&blocks);
+    EXPECT_NULL(blocks);
+    weir_kit_blocks_destroy(&blocks);
+    EXPECT_INT_EQ(host->allocations, 0);
 }
 
 WEIR_TEST(KitIdle, BlockSizesGrowByAnEighthAtMost)

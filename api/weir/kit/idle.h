@@ -1,9 +1,9 @@
-// What may only be given back while the device is idle. Drivers wait for the whole device
-// where one does not expect it: as a module is unloaded, as pinned memory is freed, as memory of
-// the host is unregistered. A destroy must not wait, so such things are kept until the device has
-// no work: at the end of a wait on the host, in program_create, in device_trim and at close.
+// Deferred frees. Some driver calls wait for the whole device although they only free something:
+// unloading a module, freeing pinned memory, unregistering memory of the host. A destroy must not
+// wait, so these calls are deferred until the device has no work: to the end of a wait on the
+// host, to program_create, to device_trim or to close.
 //
-// Pinned memory is kept for the next buffer instead; see struct weir_kit_blocks.
+// Pinned memory is not freed but kept for the next buffer: see weir_kit_blocks.
 //
 // Threads: safe.
 #ifndef WEIR_KIT_IDLE_H
@@ -16,12 +16,12 @@
 extern "C" {
 #endif
 
-// Of one device.
+// The deferred frees of one device.
 typedef struct weir_kit_idle weir_kit_idle;
 
-// Registered memory of the host. Registrations are the process's, not a device's: a backend has
-// one static list, and buffers over the same memory, of two devices perhaps, share a
-// registration.
+// Registered memory of the host. Registrations belong to the process, not to a device: a backend
+// has one static list, set to WEIR_KIT_REGISTRATIONS, and buffers over the same memory share a
+// registration, also if they are of two devices. Only the kit uses the list's members.
 struct weir_kit_registration;
 struct weir_kit_registrations {
     pthread_mutex_t lock;
@@ -33,76 +33,83 @@ struct weir_kit_registrations {
 
 struct weir_kit_idle_params {
     const struct weir_host *host;
-    void *device; // given to the functions
-    // Whether no queue of the device has work, as far as the driver tells without waiting.
+    void *device; // passed to the functions below
+    // Whether no queue of the device has work. Must not wait.
     bool (*is_idle)(void *device);
-    // The backend's list, and what ends a registration; NULL: it registers no memory.
+    // The backend's list, and the function that ends a registration. NULL: the backend registers
+    // no memory.
     struct weir_kit_registrations *registrations;
     void (*unregister)(void *device, void *pointer);
 };
 
-// Ownership: the caller's, until weir_kit_idle_destroy(), which accepts a pointer to NULL and
-// is called after a drain.
+// Ownership: the caller's, until weir_kit_idle_destroy(), which accepts a pointer to NULL. Drain
+// before destroying.
 weir_status weir_kit_idle_create(const struct weir_kit_idle_params *params,
                                  weir_kit_idle **out_idle);
 void weir_kit_idle_destroy(weir_kit_idle **idle);
 
-// A thing that waits to be given back. It lies in the thing itself, so that a destroy needs no
-// memory; zeroed before it is used.
+// A deferred free. It is a member of the object to be freed, so that deferring it allocates
+// nothing. Zeroed before use.
 struct weir_kit_idle_entry {
     struct weir_kit_idle_entry *next;
-    // Gives the thing back, the entry's memory included.
+    // Frees the object, including the memory of the entry.
     void (*give_back)(struct weir_kit_idle_entry *entry);
 };
 
-// Never waits.
+// Defers a free. Never waits.
 void weir_kit_idle_put(weir_kit_idle *idle, struct weir_kit_idle_entry *entry);
-// Gives back what is kept, if the device is idle; nearly free where nothing is. For slots that may
-// wait.
+// Runs the deferred frees if the device is idle. Costs one load if there are none. For slots that
+// may wait.
 void weir_kit_idle_settle(weir_kit_idle *idle);
-// Gives everything back, and may wait for the device.
+// Runs all deferred frees. May wait for the device.
 void weir_kit_idle_drain(weir_kit_idle *idle);
 
-// Looks for a registration that covers the range, of which the caller becomes a user; NULL if
-// there is none. Registrations in the way that nobody uses are ended first, which may wait for
-// the device: their memory may have been unmapped, and their address may lie on other
-// memory now.
+// Returns a registration that covers the range, with the caller as a further user, or NULL if
+// there is none. Unused registrations that overlap the range are ended first, which may wait for
+// the device: their memory may have been unmapped since, and other memory mapped at its address.
 struct weir_kit_registration *weir_kit_registration_share(weir_kit_idle *idle, void *pointer,
                                                           size_t size);
-// Adds one that the driver has just made, with the caller as its first user. NULL without memory;
-// then the caller unregisters.
+// Adds a registration that the driver has just made, with the caller as its first user. Returns
+// NULL if out of memory; the caller then unregisters the range.
 struct weir_kit_registration *weir_kit_registration_add(weir_kit_idle *idle, void *pointer,
                                                         size_t size);
-// The caller uses it no longer. With the last user it waits for an idle moment of the
-// device. Never waits.
+// Ends the caller's use. After the last use, ending the registration is a deferred free. Never
+// waits.
 void weir_kit_registration_put(weir_kit_idle *idle, struct weir_kit_registration *registration);
-// Whether one of them, used or not, has a byte in common with the range.
+// Whether a registration, in use or not, overlaps the range.
 bool weir_kit_registration_touches(const weir_kit_idle *idle, void *pointer, size_t size);
 
-// Pinned memory of destroyed buffers, kept by size for the next ones until trim, close, or a lack
-// of memory. The list begins zeroed, with its lock initialised by the backend.
+// Memory of destroyed buffers, kept for the next buffers of about the same size until trim, close,
+// or a lack of memory.
+typedef struct weir_kit_blocks weir_kit_blocks;
+
+// A piece of such memory, allocated by the backend.
 struct weir_kit_block {
     struct weir_kit_block *next;
     void *pointer;
     size_t size;
-    void *native; // the driver's object, where there is one
+    void *native; // the driver's object, or NULL
 };
 
-struct weir_kit_blocks {
-    pthread_mutex_t lock;
-    struct weir_kit_block *first;
-};
-
-// `size` rounded up by an eighth at most, so that buffers of nearly one size share blocks.
-size_t weir_kit_block_size(size_t size);
-// The smallest block that is kept of at least `size` and at most `limit` bytes, or NULL.
+// Creates an empty list.
 //
-// Ownership: the caller's, until put.
-struct weir_kit_block *weir_kit_block_take(struct weir_kit_blocks *blocks, size_t size,
-                                           size_t limit);
-void weir_kit_block_put(struct weir_kit_blocks *blocks, struct weir_kit_block *block);
-// Calls `give_back` for each block, which releases the block's own memory too. It may wait.
-void weir_kit_blocks_empty(struct weir_kit_blocks *blocks,
+// Ownership: the caller's, until weir_kit_blocks_destroy(), which accepts a pointer to NULL. Empty
+// the list before destroying it.
+weir_status weir_kit_blocks_create(const struct weir_host *host, weir_kit_blocks **out_blocks);
+void weir_kit_blocks_destroy(weir_kit_blocks **blocks);
+
+// Returns `size` rounded up to a multiple of 4 KiB, and by at most an eighth from 64 KiB on, so
+// that buffers of similar sizes can share blocks.
+size_t weir_kit_block_size(size_t size);
+// Removes and returns the smallest kept block of at least `size` and at most `limit` bytes, or
+// NULL.
+//
+// Ownership: the caller's, until it is put.
+struct weir_kit_block *weir_kit_block_take(weir_kit_blocks *blocks, size_t size, size_t limit);
+void weir_kit_block_put(weir_kit_blocks *blocks, struct weir_kit_block *block);
+// Removes every block and calls `give_back` for it, which frees the memory and the structure and
+// may wait for the device.
+void weir_kit_blocks_empty(weir_kit_blocks *blocks,
                            void (*give_back)(void *device, struct weir_kit_block *block),
                            void *device);
 

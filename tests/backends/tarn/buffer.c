@@ -1,5 +1,5 @@
-// Memory of either kind has one address, which copies and kernels use. Freeing it waits for the
-// device, so it is kept for the next buffer; memory of the caller's is unregistered when the
+// Memory of both placements has one address, which copies and kernels use. Freeing it waits for the
+// device, so it is kept for later buffers; unregistering memory of the caller is deferred until the
 // device is idle.
 #include "trn.h"
 
@@ -50,14 +50,14 @@ static void free_on_host(void *user, struct weir_kit_block *block)
 
 void trn_blocks_release(struct trn_device *device)
 {
-    weir_kit_blocks_empty(&device->on_device, free_on_device, device);
-    weir_kit_blocks_empty(&device->on_host, free_on_host, device);
+    weir_kit_blocks_empty(device->on_device, free_on_device, device);
+    weir_kit_blocks_empty(device->on_host, free_on_host, device);
 }
 
-static struct weir_kit_blocks *blocks_of(const struct trn_buffer *buffer)
+static weir_kit_blocks *blocks_of(const struct trn_buffer *buffer)
 {
-    struct trn_device *device = buffer->device;
-    return buffer->placement == WEIR_PLACE_DEVICE ? &device->on_device : &device->on_host;
+    const struct trn_device *device = buffer->device;
+    return buffer->placement == WEIR_PLACE_DEVICE ? device->on_device : device->on_host;
 }
 
 static tarn_result allocate(const struct trn_buffer *buffer, void **out_pointer, size_t size)
@@ -104,8 +104,8 @@ static weir_status create_own(struct trn_buffer *buffer, size_t size)
     return WEIR_OK;
 }
 
-// Memory that is pinned already, but not by a registration that may end while it is used: that of
-// a HOST buffer, or of other code in the process.
+// Whether the memory is pinned already, by a HOST buffer or by other code in the process, and not
+// by a registration of this backend, which may end.
 static bool is_pinned_by_others(const struct trn_device *device, void *pointer, size_t size)
 {
     return device->module->tarn.tarn_memory_query(pointer, size) == TARN_OK &&

@@ -1,5 +1,5 @@
-// One context for each opened device. It is current on a thread only during a slot: the caller's
-// is put back.
+// One context for each opened device. It is current on a thread only during a slot, which restores
+// the caller's context.
 #include "trn.h"
 
 weir_status trn_enter(const struct trn_device *device, tarn_context **out_before)
@@ -34,8 +34,8 @@ static void release(struct trn_device *device)
     weir_kit_idle_destroy(&device->idle);
     if (device->context)
         module->tarn.tarn_context_destroy(device->context);
-    pthread_mutex_destroy(&device->on_device.lock);
-    pthread_mutex_destroy(&device->on_host.lock);
+    weir_kit_blocks_destroy(&device->on_device);
+    weir_kit_blocks_destroy(&device->on_host);
     pthread_mutex_destroy(&device->lock);
     module->host->release(device);
 }
@@ -51,9 +51,11 @@ weir_status trn_device_create(const struct weir_link *link, weir_device *object,
     device->module = module;
     device->info = &module->devices[setup->index];
     pthread_mutex_init(&device->lock, NULL);
-    pthread_mutex_init(&device->on_device.lock, NULL);
-    pthread_mutex_init(&device->on_host.lock, NULL);
     weir_status status = trn_idle_create(device);
+    if (status == WEIR_OK)
+        status = weir_kit_blocks_create(module->host, &device->on_device);
+    if (status == WEIR_OK)
+        status = weir_kit_blocks_create(module->host, &device->on_host);
     if (status == WEIR_OK) {
         tarn_result result = module->tarn.tarn_context_create(&device->context, (int)setup->index);
         if (result == TARN_OK)
@@ -88,7 +90,7 @@ weir_status trn_device_trim(const struct weir_link *link, weir_device *object)
     return WEIR_OK;
 }
 
-// What is not set is zero: not supported.
+// Limits that are not set are zero: not supported.
 void trn_device_limits(const struct weir_link *link, weir_device *object,
                        struct weir_limits *limits)
 {

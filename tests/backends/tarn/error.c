@@ -1,4 +1,4 @@
-// What Tarn's results mean for Weir. Their names come from the driver.
+// Status and remedy of Tarn's results. Their names come from the driver.
 #include <stdarg.h>
 
 #include "trn.h"

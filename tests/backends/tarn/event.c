@@ -1,4 +1,4 @@
-// Records and waits: the kit's, on Tarn's events, which are used again. Each of these is called
+// Records and waits, by the kit, on Tarn's events, which are reused. All functions are called
 // within the device's context.
 #include <inttypes.h>
 

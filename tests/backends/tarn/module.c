@@ -1,4 +1,5 @@
-// Opening the module: Tarn's library and its devices. What a machine may lack is found here.
+// Opening the module: Tarn's library and its devices. Everything that a machine may lack is
+// detected here.
 #include <stdio.h>
 #include <weir/kit/symbols.h>
 

@@ -1,12 +1,12 @@
-// Programs are compiled from OpenCL C, of a bundle or of the caller, and the binaries kept on
-// disk under everything that they depend on. Tarn tells no signatures, so those of the caller's
-// source are read from it.
+// Programs are compiled from OpenCL C, of a bundle or of the caller. The binaries are cached on
+// disk; the key is everything that they depend on. Tarn reports no signatures, so those of the
+// caller's source are read from it.
 #include <stdlib.h>
 #include <string.h>
 
 #include "trn.h"
 
-// One program on its way.
+// One compilation.
 struct build {
     const struct trn_device *device;
     const char *source;
@@ -71,7 +71,7 @@ static weir_status choose_source(struct build *build, const struct weir_program_
                           "bundle '%s' has no OpenCL C image", bundle->name);
 }
 
-// Structures that are passed by value have sizes that only a compiler knows.
+// Only a compiler knows the sizes of structures that are passed by value.
 static weir_status read_signatures(struct trn_program *program, const char *source)
 {
     const struct weir_host *host = program->device->module->host;

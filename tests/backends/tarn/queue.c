@@ -1,9 +1,9 @@
-// One stream each. Tarn starts what a stream is given at once, so there is nothing to flush.
+// One stream for each queue. Tarn starts work at once, so there is nothing to flush.
 #include <inttypes.h>
 
 #include "trn.h"
 
-// Within the device's context. The list is what tells whether the device is idle.
+// Within the device's context. The list serves the check whether the device is idle.
 static weir_status create_stream(struct trn_queue *queue, int32_t priority)
 {
     struct trn_device *device = queue->device;

@@ -1,12 +1,12 @@
-// What the files of the Tarn backend share.
+// Shared by the files of the Tarn backend.
 //
 //   module.c   open: the library, its devices; the ops table
 //   device.c   contexts, entering them, limits
 //   queue.c    streams, and submit
 //   event.c    records and waits, over the kit
-//   buffer.c   memory; what may only be freed while the device is idle
+//   buffer.c   memory, and deferred frees
 //   program.c  compiling and kernels
-//   error.c    what Tarn's results mean
+//   error.c    status and remedy of Tarn's results
 #ifndef TRN_H
 #define TRN_H
 
@@ -20,7 +20,7 @@
 #include <weir/module/error.h>
 #include <weir/module/module.h>
 
-// X(name, parameters) of every function that is used; all of them return a tarn_result.
+// X(name, parameters) for every function that is used; all of them return a tarn_result.
 #define TRN_SYMBOLS(X)                                                                     \
     X(tarn_init, (void))                                                                   \
     X(tarn_version, (int *))                                                               \
@@ -87,8 +87,8 @@ struct trn_device {
     const struct tarn_device_info *info;
     tarn_context *context;
     weir_kit_idle *idle;
-    struct weir_kit_blocks on_device; // freeing memory waits, so it is kept
-    struct weir_kit_blocks on_host;
+    weir_kit_blocks *on_device; // kept for reuse, since freeing waits
+    weir_kit_blocks *on_host;
     pthread_mutex_t lock;     // guards what follows
     struct trn_queue *queues; // that have a stream
 };
@@ -109,7 +109,7 @@ struct trn_buffer {
 };
 
 struct trn_program {
-    struct weir_kit_idle_entry idle; // first: unloading waits
+    struct weir_kit_idle_entry idle; // first; unloading is deferred
     struct trn_device *device;
     tarn_module *module;
     struct weir_kit_signatures *signatures; // NULL for bundles
@@ -145,13 +145,13 @@ static inline struct trn_program *trn_program_of(const struct weir_link *link,
 
 // error.c
 
-// Reports that Tarn refused `call`; the rest says what was attempted.
+// Reports that `call` returned `result`; `format` says what was attempted.
 weir_status trn_error(const struct trn_module *module, const char *call, tarn_result result,
                       const char *format, ...) WEIR_PRINTF(4, 5);
 
 // device.c
 
-// Makes the device's context current and stores the caller's, and puts that back.
+// Makes the device's context current and stores the caller's, and restores that.
 weir_status trn_enter(const struct trn_device *device, tarn_context **out_before);
 void trn_leave(const struct trn_device *device, tarn_context *before);
 
@@ -185,7 +185,7 @@ weir_status trn_event_time(const struct weir_link *link, weir_queue *object, uin
 // buffer.c
 
 weir_status trn_idle_create(struct trn_device *device);
-// Frees the memory that is kept. Within the device's context; waits for the device.
+// Frees the kept memory. Within the device's context; waits for the device.
 void trn_blocks_release(struct trn_device *device);
 weir_status trn_buffer_create(const struct weir_link *link, weir_device *device,
                               weir_buffer *object, const struct weir_buffer_setup *setup,
