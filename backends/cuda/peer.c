@@ -1,16 +1,16 @@
-// Two devices are introduced once, at the first question. Access has two sides: contexts
-// enable it for what cuMemAlloc gave, so for what is adopted, and pools for what they gave.
-// It is never taken back, because others in the process share the contexts. Where the
-// hardware has no path, there is no access, and the driver copies through the host.
+// Peer access between two devices is enabled once, at the first cu_device_peer() for them. It has
+// two parts: a context enables it for memory of cuMemAlloc, such as adopted memory, and a pool for
+// its own memory. It is never disabled, because other code in the process shares the contexts. If
+// the hardware has no path there is no access, and the driver copies through the host.
 #include "backends/cuda/cu.h"
 
 struct cu_peer {
     struct cu_peer *next;
-    uint64_t id;  // of the other device, which may be gone
-    bool reaches; // its memory
+    uint64_t id;  // of the other device, which may be closed
+    bool reaches; // this device can access the other one's memory
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // of all lists of peers
+static pthread_mutex_t peers_lock = PTHREAD_MUTEX_INITIALIZER; // of the lists of all devices
 
 // Under the lock.
 static const struct cu_peer *find(const struct cu_device *device, const struct cu_device *other)
@@ -47,8 +47,8 @@ static CUresult open_to(const struct cu_device *device, const struct cu_device *
     return cu->cuMemPoolSetAccess(other->pool, &access, 1);
 }
 
-// Lets `device` reach memory of `other`, if it can.
-static weir_status introduce(struct cu_device *device, const struct cu_device *other)
+// Lets `device` access memory of `other`, if it can.
+static weir_status enable_access(struct cu_device *device, const struct cu_device *other)
 {
     struct cu_scope scope;
     int can = 0;
@@ -75,12 +75,12 @@ weir_status cu_device_peer(const struct weir_link *link, weir_device *object,
 
     weir_status status = WEIR_OK;
     if (device->context != other->context) {
-        pthread_mutex_lock(&lock);
+        pthread_mutex_lock(&peers_lock);
         if (!find(device, other))
-            status = introduce(device, other);
+            status = enable_access(device, other);
         if (status == WEIR_OK && !find(other, device))
-            status = introduce(other, device);
-        pthread_mutex_unlock(&lock);
+            status = enable_access(other, device);
+        pthread_mutex_unlock(&peers_lock);
     }
     *out_peers = status == WEIR_OK;
     return status;
@@ -90,22 +90,22 @@ bool cu_reaches_peer(const struct cu_device *device, const struct cu_device *oth
 {
     if (device->context == other->context)
         return true;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&peers_lock);
     const struct cu_peer *peer = find(device, other);
     const bool reaches = peer && peer->reaches;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&peers_lock);
     return reaches;
 }
 
 void cu_peers_finish(struct cu_device *device)
 {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&peers_lock);
     while (device->peers) {
         struct cu_peer *peer = device->peers;
         device->peers = peer->next;
         device->module->host->release(peer);
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&peers_lock);
 }
 
 weir_status cu_copy_peer(const struct cu_queue *queue, const struct cu_buffer *dst,
