@@ -339,7 +339,7 @@ CONFORM(Graph, WaitsForTheLaunchAlone)
 }
 
 // Launches that a host call holds, on one queue and, waiting for it, on another.
-CONFORM(Graph, BehindAHostCall)
+CONFORM(Graph, AfterAHostCall)
 {
     struct rig r;
     struct weir_event event;
@@ -441,7 +441,7 @@ CONFORM(Graph, UpdateLaunch)
 }
 
 // A launch keeps the operands with which it was submitted.
-CONFORM(Graph, UpdateBehindALaunch)
+CONFORM(Graph, UpdateAfterALaunch)
 {
     struct rig r;
     struct gate *gate = gate_create();
@@ -618,7 +618,7 @@ CONFORM(Graph, LaunchesAllocateNothing)
 
 // A launch after a failure is refused with its cause, and another queue inherits the
 // failure only if it waits for the failed work.
-CONFORM(Graph, BehindAFailure)
+CONFORM(Graph, AfterAFailure)
 {
     struct rig r;
     struct gate *gate = gate_create();

@@ -412,7 +412,7 @@ CONFORM(Interop, WrappedQueue)
 
 // When the queue is destroyed, Weir does not know yet that its work is done. The native
 // queue may still be destroyed, and Weir does not touch it any more.
-CONFORM(Interop, NativeQueueGoesBehindTheWrapped)
+CONFORM(Interop, NativeQueueIsDestroyedAfterTheWrapped)
 {
     CONFORM_NEEDS_NATIVE(f);
     void *native = native_create_queue(f->device, false);

@@ -274,7 +274,7 @@ static void create_and_destroy_everything(struct fixture *f, bool sync)
 
 // Asserted by order, not by a clock: all these calls return while the gate is
 // closed.
-CONFORM(NoImplicitDeviceWait, BehindAGate)
+CONFORM(NoImplicitDeviceWait, DuringAHostCall)
 {
     struct gate *gate = gate_create();
     weir_queue *queue = conform_queue(f, "gated");

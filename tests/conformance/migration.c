@@ -283,7 +283,7 @@ CONFORM(Legacy, FailsWithWhatItWaitsFor)
 
 // Its own failure does not fail other queues, except one that waits for one of its
 // events.
-CONFORM(Legacy, FailsNobodyButWhoWaitsForItsEvents)
+CONFORM(Legacy, FailsOnlyQueuesThatWaitForItsEvents)
 {
     struct gate *gate = gate_create();
     weir_queue *legacy = legacy_queue(f);
@@ -313,7 +313,7 @@ CONFORM(Legacy, FailsNobodyButWhoWaitsForItsEvents)
 
 // A queue that failed while the legacy queue kept running is ordered after it again once
 // it has recovered.
-CONFORM(Legacy, KeepsItsOrderBehindARecovery)
+CONFORM(Legacy, KeepsItsOrderAfterARecovery)
 {
     struct gate *gate = gate_create();
     weir_queue *legacy = legacy_queue(f);

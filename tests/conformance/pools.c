@@ -105,7 +105,7 @@ CONFORM(Pool, HandsOutNothingThatAnotherQueueStillUses)
     gate_destroy(&gate);
 }
 
-CONFORM(Pool, ReusesOnAnotherQueueBehindAnEvent)
+CONFORM(Pool, ReusesOnAnotherQueueAfterAWait)
 {
     struct gate *gate = gate_create();
     weir_queue *first = conform_queue(f, "first");
@@ -322,7 +322,7 @@ CONFORM(Pool, OfAnotherDevice)
 
 // A second pointer to a freed buffer: every use is refused with a message, until the
 // memory is allocated again.
-CONFORM(Pool, TellsWhoUsesWhatWasFreed)
+CONFORM(Pool, RefusesUsesAfterAFree)
 {
     weir_queue *queue = conform_queue(f, "q");
     weir_pool *pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
@@ -344,7 +344,7 @@ CONFORM(Pool, TellsWhoUsesWhatWasFreed)
     weir_queue_destroy(&queue);
 }
 
-CONFORM(Pool, LimitSaysWhatIsHeldAndByWhom)
+CONFORM(Pool, TheLimitsErrorNamesTheUsesOfTheMemory)
 {
     struct gate *gate = gate_create();
     weir_queue *queue = conform_queue(f, "q");

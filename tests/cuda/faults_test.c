@@ -203,7 +203,7 @@ static void write_words_for_all(void)
     finish(&s);
 }
 
-WEIR_TEST(CudaFaults, AWordBehindEveryOperation)
+WEIR_TEST(CudaFaults, AWordAfterEveryOperation)
 {
     rig_in_child(write_words_for_all);
 }

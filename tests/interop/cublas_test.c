@@ -252,7 +252,7 @@ static weir_status do_nothing(void *unused)
 
 // After a host call the product is submitted on a library thread, which has no current
 // context; and over many rounds the three are in order each time.
-WEIR_TEST(Cublas, BehindAHostCallAndManyTimes)
+WEIR_TEST(Cublas, AfterAHostCallAndManyTimes)
 {
     struct scene scene = {NULL};
     OPEN_OR_SKIP(&scene);

@@ -189,7 +189,7 @@ WEIR_TEST(Loader, NamesTheMissingSlot)
     expect_refused("no-slot", WEIR_MODULE_BACKEND, "`queue_finish`", "implement the slot");
 }
 
-WEIR_TEST(Loader, NamesTheSlotBehindTheCount)
+WEIR_TEST(Loader, NamesTheSlotAfterTheCount)
 {
     expect_refused("few-slots", WEIR_MODULE_BACKEND, "`device_limits` is missing from the 6 slots",
                    "slot_count");
@@ -398,7 +398,7 @@ WEIR_TEST(Loader, ReadsKeysWithoutOpening)
     ASSERT_INT_EQ(keys_of("short", &section), WEIR_OK);
 }
 
-WEIR_TEST(Loader, KeysOfNobodyAreNotFoundQuietly)
+WEIR_TEST(Loader, KeysOfAMissingModuleAreNotFoundQuietly)
 {
     struct weir_section section = {.keys = (const struct weir_key *)&host, .key_count = 7};
 

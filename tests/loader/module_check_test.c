@@ -214,7 +214,7 @@ WEIR_TEST(ModuleCheck, PluginsMayLeaveAllSlotsUnset)
     expect_reason(&sample, "no ops table");
 }
 
-WEIR_TEST(ModuleCheck, ReadsNoSlotBehindTheCount)
+WEIR_TEST(ModuleCheck, ReadsNoSlotAfterTheCount)
 {
     struct sample sample;
     struct weir_module_ops ops;
@@ -228,7 +228,7 @@ WEIR_TEST(ModuleCheck, ReadsNoSlotBehindTheCount)
 }
 
 // A module of another ABI may have other members at these places.
-WEIR_TEST(ModuleCheck, ReadsNothingBehindAStrangeAbi)
+WEIR_TEST(ModuleCheck, ReadsNothingAfterAnUnknownAbi)
 {
     struct weir__finding finding;
     uint32_t *abi = calloc(1, sizeof *abi);

@@ -170,7 +170,7 @@ WEIR_TEST(ChunksRules, EveryWaitIsNeeded)
 }
 
 // Other work on `src` before the run, and on `dst` after it.
-WEIR_TEST(ChunksRules, ARunIsBehindWhatItIsTold)
+WEIR_TEST(ChunksRules, ARunWaitsForTheGivenEvents)
 {
     char race[200];
 

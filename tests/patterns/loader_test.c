@@ -326,7 +326,7 @@ WEIR_TEST(Loader, AConsumerWithoutAQueueWaitsForTheEvent)
 
 // --- holding ---
 
-WEIR_TEST(Loader, OneBatchHeldForLongBlocksNobody)
+WEIR_TEST(Loader, OneBatchHeldForLongBlocksNoOther)
 {
     struct weir_batch held;
 

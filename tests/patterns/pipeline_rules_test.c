@@ -546,7 +546,7 @@ WEIR_TEST(Rules, RecoveryWaitsForFailuresUnderWay)
     end();
 }
 
-WEIR_TEST(Rules, DestructionLeavesNoFailureBehind)
+WEIR_TEST(Rules, DestructionLeavesNoFailure)
 {
     struct weir_pipeline_params params = begin();
     rules.bad_frame = 2;

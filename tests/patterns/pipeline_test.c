@@ -377,7 +377,7 @@ static void keep_error(void *user, void *frame, void *slot,
     line_deliver(NULL, frame, slot, result);
 }
 
-WEIR_TEST(Pipeline, FramesBehindAFailureReportItsCause)
+WEIR_TEST(Pipeline, FramesAfterAFailureReportItsCause)
 {
     enum {
         FRAMES = 20
@@ -440,7 +440,7 @@ WEIR_TEST(Pipeline, AFailedSubmitFailsItsFrameOnly)
 
 // A frame whose host call failed is delivered while its other stages may still be
 // running; the slots must outlive them.
-WEIR_TEST(Pipeline, DestroyWaitsForWorkBehindAFailure)
+WEIR_TEST(Pipeline, DestroyWaitsForWorkAfterAFailure)
 {
     struct frame frames[2];
 

@@ -18,7 +18,7 @@ WEIR_TEST(BaseClock, PausesGrowUntilTheTimeout)
     EXPECT_UINT_GE(weir_clock_now_ns() - start_ns, timeout_ns);
 }
 
-WEIR_TEST(BaseClock, NoPauseBehindTheTimeout)
+WEIR_TEST(BaseClock, NoPauseAfterTheTimeout)
 {
     uint64_t pause_ns = 0;
     EXPECT_FALSE(weir_clock_pause(weir_clock_now_ns(), 0, &pause_ns));

@@ -17,7 +17,7 @@ static uint64_t completed(const weir_queue *queue)
 
 // If the end of a chain is complete, so is the whole chain; this takes one query
 // to the driver.
-WEIR_TEST(Progress, CompletionSpreadsAlongAChainOfTen)
+WEIR_TEST(Completion, CompletionSpreadsAlongAChainOfTen)
 {
     enum {
         QUEUES = 10
@@ -51,7 +51,7 @@ WEIR_TEST(Progress, CompletionSpreadsAlongAChainOfTen)
 
 // Only work before the waited-for record is complete: later work of the producer
 // is open.
-WEIR_TEST(Progress, CompletionStopsAtTheRecord)
+WEIR_TEST(Completion, CompletionStopsAtTheRecord)
 {
     struct control control;
     struct weir_event early;
@@ -80,7 +80,7 @@ WEIR_TEST(Progress, CompletionStopsAtTheRecord)
 
 // Two queues that wait for each other alternately are a cycle of queues, but not
 // of points.
-WEIR_TEST(Progress, TwoQueuesInTurn)
+WEIR_TEST(Completion, TwoQueuesInTurn)
 {
     struct control control;
     struct weir_event event;
@@ -104,7 +104,7 @@ WEIR_TEST(Progress, TwoQueuesInTurn)
 
 // Without any sync the list of waits still has only the waits that are really
 // open.
-WEIR_TEST(Progress, WaitsThatNobodySyncsBehindDoNotPileUp)
+WEIR_TEST(Completion, WaitsWithoutSyncsDoNotPileUp)
 {
     struct control control;
     struct weir_event event;
@@ -125,7 +125,7 @@ WEIR_TEST(Progress, WaitsThatNobodySyncsBehindDoNotPileUp)
 
 // Waits that are really open are all kept, and a failure before any of them is
 // found when they complete.
-WEIR_TEST(Progress, OpenWaitsAreAllKept)
+WEIR_TEST(Completion, OpenWaitsAreAllKept)
 {
     enum {
         WAITS = 3000
@@ -160,7 +160,7 @@ WEIR_TEST(Progress, OpenWaitsAreAllKept)
 }
 
 // The earliest of several failures is the first cause, whichever is found first.
-WEIR_TEST(Progress, TheEarliestFailureIsTheFirstCause)
+WEIR_TEST(Completion, TheEarliestFailureIsTheFirstCause)
 {
     struct control control;
     struct weir_event events[4];
@@ -189,7 +189,7 @@ WEIR_TEST(Progress, TheEarliestFailureIsTheFirstCause)
 
 // Between the two checks of a wait's producer, the producer may both fail and be
 // found complete. The second check must see the failure.
-WEIR_TEST(Progress, AFailureBetweenTheLooksOfAWaitIsSeen)
+WEIR_TEST(Completion, AFailureBetweenTheLooksOfAWaitIsSeen)
 {
     struct control control;
     struct weir_event event;
@@ -212,7 +212,7 @@ WEIR_TEST(Progress, AFailureBetweenTheLooksOfAWaitIsSeen)
 }
 
 // The failures of a queue can be found at every moment of its destruction.
-WEIR_TEST(Progress, FailuresAreBuriedBeforeTheirQueueIsGone)
+WEIR_TEST(Completion, FailuresAreBuriedBeforeTheirQueueIsGone)
 {
     struct control control;
     struct weir_event event;
@@ -237,7 +237,7 @@ WEIR_TEST(Progress, FailuresAreBuriedBeforeTheirQueueIsGone)
 
 // A failure that a driver reports at a query comes after everything that is known
 // to be complete.
-WEIR_TEST(Progress, ADriverFaultFailsWhatIsOpen)
+WEIR_TEST(Completion, ADriverFaultFailsWhatIsOpen)
 {
     struct control control;
     struct weir_event before;
@@ -261,7 +261,7 @@ WEIR_TEST(Progress, ADriverFaultFailsWhatIsOpen)
     control_close(&control);
 }
 
-WEIR_TEST(Progress, ALostDeviceCannotBeRecovered)
+WEIR_TEST(Completion, ALostDeviceCannotBeRecovered)
 {
     struct control control;
     struct weir_event event;
@@ -280,7 +280,7 @@ WEIR_TEST(Progress, ALostDeviceCannotBeRecovered)
 
 // A wait that the backend refused orders nothing, so the end of its queue says
 // nothing about the producer.
-WEIR_TEST(Progress, ARefusedWaitProvesNothing)
+WEIR_TEST(Completion, ARefusedWaitProvesNothing)
 {
     struct control control;
     struct weir_event event;

@@ -16,7 +16,7 @@ static int place_of(const weir_queue *queue, uint64_t sequence)
     return -1;
 }
 
-WEIR_TEST(LastHop, KeepsToItselfWhatNeedsNoDriver)
+WEIR_TEST(Delivery, KeepsToItselfWhatNeedsNoDriver)
 {
     struct control control;
     struct weir_event event;
@@ -52,7 +52,7 @@ WEIR_TEST(LastHop, KeepsToItselfWhatNeedsNoDriver)
 }
 
 // A wait reaches the backend only after the record that it waits for.
-WEIR_TEST(LastHop, HandsOverWaitsBehindTheirRecords)
+WEIR_TEST(Delivery, DeliversWaitsAfterTheirRecords)
 {
     enum {
         QUEUES = 5
@@ -85,7 +85,7 @@ WEIR_TEST(LastHop, HandsOverWaitsBehindTheirRecords)
     control_close(&control);
 }
 
-WEIR_TEST(LastHop, KeepsDevicesApart)
+WEIR_TEST(Delivery, KeepsDevicesApart)
 {
     struct control control;
     struct weir_event event;
@@ -107,7 +107,7 @@ WEIR_TEST(LastHop, KeepsDevicesApart)
 }
 
 // Work that the device orders is not held on the host.
-WEIR_TEST(LastHop, LeavesWaitsOnPeersToTheDevice)
+WEIR_TEST(Delivery, LeavesWaitsOnPeersToTheDevice)
 {
     struct control control;
     struct weir_event event;
@@ -137,7 +137,7 @@ static bool flushes_reach(size_t count)
 }
 
 // Nothing else would flush the operations that the worker submitted.
-WEIR_TEST(LastHop, FlushesWhatItHandsOver)
+WEIR_TEST(Delivery, FlushesWhatItHandsOver)
 {
     struct control control;
 
@@ -171,7 +171,7 @@ static void expect_refusal(const char *label)
 }
 
 // An error at submit fails the queue, on the caller's thread and on the worker's.
-WEIR_TEST(LastHop, AnErrorAtSubmitFailsTheQueue)
+WEIR_TEST(Delivery, AnErrorAtSubmitFailsTheQueue)
 {
     struct control control;
     struct weir_event before;
@@ -212,7 +212,7 @@ WEIR_TEST(LastHop, AnErrorAtSubmitFailsTheQueue)
 }
 
 // After a failure only records are submitted, for the waits on them.
-WEIR_TEST(LastHop, DropsHeldWorkBehindAFailure)
+WEIR_TEST(Delivery, DropsHeldWorkAfterAFailure)
 {
     struct control control;
     struct weir_event end;

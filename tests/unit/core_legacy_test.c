@@ -120,7 +120,7 @@ WEIR_TEST(Migration, ADeviceWithoutALegacyQueuePaysNothing)
 // The driver refuses the mark of another queue, the wait for it, the mark of the legacy
 // queue, or the wait for that: a queue that cannot be ordered fails, and does nothing out
 // of order.
-WEIR_TEST(Migration, WhoCannotBeBroughtBehindFails)
+WEIR_TEST(Migration, AQueueThatCannotBeOrderedFails)
 {
     static const struct {
         enum weir_operation_kind refused;
@@ -184,7 +184,7 @@ static bool saw_wait(const weir_queue *queue, const weir_queue *producer)
 
 // It failed before it had waited for all; after the recovery it waits for all of them
 // again.
-WEIR_TEST(Migration, TheLegacyQueueMissesNothingBehindARecovery)
+WEIR_TEST(Migration, TheLegacyQueueMissesNothingAfterARecovery)
 {
     struct control control;
     ASSERT_TRUE(control_open(&control));
@@ -219,7 +219,7 @@ WEIR_TEST(Migration, TheLegacyQueueMissesNothingBehindARecovery)
 }
 
 // A queue's wait for the legacy queue was refused; after its recovery it waits again.
-WEIR_TEST(Migration, NoQueueMissesTheLegacyQueueBehindARecovery)
+WEIR_TEST(Migration, NoQueueMissesTheLegacyQueueAfterARecovery)
 {
     struct control control;
     ASSERT_TRUE(control_open(&control));

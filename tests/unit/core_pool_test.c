@@ -213,7 +213,7 @@ WEIR_TEST(PoolCore, AsksTheDriverBeforeItGrows)
 
 // Blocks that are in use when their pool is destroyed outlive it; idle ones are freed at
 // once.
-WEIR_TEST(PoolCore, DestroyingWaitsForNobody)
+WEIR_TEST(PoolCore, DestroyingDoesNotWait)
 {
     struct control control;
     ASSERT_TRUE(control_open(&control));

@@ -305,7 +305,7 @@ WEIR_TEST(DiskCache, FollowsNoSymbolicLinkToAnEntry)
     tear_down(&place);
 }
 
-// Whoever does not know the key can make no entry, even with the user's name and mode.
+// An entry made without the key is not used, even if owner and mode are right.
 WEIR_TEST(DiskCache, TakesNoEntryMadeUnderAnotherKey)
 {
     struct place place;
@@ -465,8 +465,8 @@ WEIR_TEST(DiskCache, FindsItsDefaultPlace)
     tear_down(&place);
 }
 
-// One process of several: it writes and reads the same few keys over and over,
-// and what it reads must be one of the values that somebody writes, whole.
+// One process of several: it writes and reads the same few keys repeatedly, and each value that it
+// reads must be a complete one that one of the processes writes.
 static int contend(const struct place *place, int process)
 {
     enum {

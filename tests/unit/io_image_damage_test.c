@@ -176,7 +176,7 @@ WEIR_TEST(IoImageDamage, AFlippedBitOfAJpegDoesNoHarm)
     EXPECT_INT_GT(refused, 100);
 }
 
-WEIR_TEST(IoImageDamage, BytesBehindTheImageAreIgnored)
+WEIR_TEST(IoImageDamage, BytesAfterTheImageAreIgnored)
 {
     const char *path = made_path(weir_test_temp_dir(), "a");
     for (int kind = 0; kind < 5; kind++) {
