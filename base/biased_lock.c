@@ -1,19 +1,20 @@
-// See the header. The owner stores `held` and then reads `owner`; a thread that takes the
-// bias away stores `owner`, has the kernel run a memory barrier on every running thread of
-// the process, and then reads `held`. So at least one of the two sees the other.
+// See the header. The owner stores `held` and then loads `owner`. A thread that revokes the bias
+// stores `owner`, makes the kernel run a memory barrier on every running thread of the process, and
+// then loads `held`. So at least one of the two sees the other's store.
 #include "base/biased_lock.h"
 
 #include "base/barrier.h"
 #include "base/clock.h"
 
-// States of `owner` that are no thread.
-#define NOBODY ((uintptr_t)0)
-#define EVERYBODY ((uintptr_t)1)
+// Values of `owner` that are not a thread: no thread has taken the lock yet, and the bias was
+// revoked.
+#define UNOWNED ((uintptr_t)0)
+#define UNBIASED ((uintptr_t)1)
 
 void weir_biased_lock_init(struct weir_biased_lock *lock, const struct weir_lock_kind *kind)
 {
     weir_barrier_init();
-    atomic_init(&lock->owner, weir_barrier_is_shared ? NOBODY : EVERYBODY);
+    atomic_init(&lock->owner, weir_barrier_is_shared ? UNOWNED : UNBIASED);
     atomic_init(&lock->held, false);
     lock->by_owner = false;
     pthread_mutex_init(&lock->mutex, NULL);
@@ -25,10 +26,10 @@ void weir_biased_lock_finish(struct weir_biased_lock *lock)
     pthread_mutex_destroy(&lock->mutex);
 }
 
-// With the mutex. The owner may be inside for as long as a driver's call takes.
-static void end_bias(struct weir_biased_lock *lock)
+// With the mutex held. The owner may hold the lock for as long as a driver's call takes.
+static void revoke_bias(struct weir_biased_lock *lock)
 {
-    atomic_store(&lock->owner, EVERYBODY);
+    atomic_store(&lock->owner, UNBIASED);
     weir_barrier_heavy();
     for (uint64_t pause_ns = 200; atomic_load_explicit(&lock->held, memory_order_acquire);
          pause_ns = pause_ns < 100000 ? 2 * pause_ns : 100000)
@@ -39,9 +40,9 @@ void weir_biased_lock_take_slowly(struct weir_biased_lock *lock)
 {
     pthread_mutex_lock(&lock->mutex);
     const uintptr_t owner = atomic_load_explicit(&lock->owner, memory_order_relaxed);
-    if (owner == NOBODY)
+    if (owner == UNOWNED)
         atomic_store_explicit(&lock->owner, weir_biased_lock_self(), memory_order_release);
-    else if (owner != EVERYBODY)
-        end_bias(lock);
+    else if (owner != UNBIASED)
+        revoke_bias(lock);
     lock->by_owner = false;
 }

@@ -1,7 +1,7 @@
-// A mutex that costs the thread which takes it first no atomic read-modify-write, as
-// long as no other thread wants it: two plain stores. The first other thread takes
-// the bias away with a membarrier() system call, and from then on, for good, it is
-// a mutex. For locks that one thread nearly always has to itself.
+// A mutex that is biased towards the first thread that takes it: as long as no other thread takes
+// it, it costs that thread two plain stores and no atomic read-modify-write. The first other thread
+// revokes the bias with a membarrier() system call; from then on the lock is an ordinary mutex. For
+// locks that nearly always only one thread uses.
 //
 // In place of a mutex it saves 4 to 6 ns a call on the null backend (docs/benchmarks.md).
 #ifndef WEIR_BASE_BIASED_LOCK_H
@@ -18,17 +18,17 @@
 struct weir_biased_lock {
     atomic_uintptr_t owner; // the thread it is biased towards, or one of the states below
     atomic_bool held;       // by the owner, without the mutex
-    bool by_owner;          // of whoever holds the lock: how it was taken
+    bool by_owner;          // the holder took it without the mutex
     pthread_mutex_t mutex;
     const struct weir_lock_kind *kind; // its place in the order of locks: base/lock.h
 };
 
-// The kernel may lack membarrier(); then it is a mutex from the start. `kind` lives as long as
-// the lock.
+// If the kernel lacks membarrier(), the lock is an ordinary mutex from the start. `kind` must
+// outlive the lock.
 void weir_biased_lock_init(struct weir_biased_lock *lock, const struct weir_lock_kind *kind);
 void weir_biased_lock_finish(struct weir_biased_lock *lock);
 
-// Called by the functions below where the lock is not biased towards this thread.
+// Called by weir_biased_lock_take() if the lock is not biased towards this thread.
 WEIR_COLD void weir_biased_lock_take_slowly(struct weir_biased_lock *lock);
 
 #if defined(__has_builtin)
@@ -37,7 +37,7 @@ WEIR_COLD void weir_biased_lock_take_slowly(struct weir_biased_lock *lock);
 #endif
 #endif
 
-// The same as pthread_self() where that can be had without a call.
+// As pthread_self(), without a call if the compiler can.
 static inline uintptr_t weir_biased_lock_self(void)
 {
 #ifdef WEIR_THREAD_POINTER
@@ -53,10 +53,10 @@ static inline void weir_biased_lock_take(struct weir_biased_lock *lock)
     const uintptr_t self = weir_biased_lock_self();
     weir_lock_order_enter(lock->kind);
     if (atomic_load_explicit(&lock->owner, memory_order_relaxed) == self) {
-        // An earlier thread may have had the same identity; this orders after it.
+        // An earlier thread may have had the same identity; this orders this thread after it.
         (void)atomic_load_explicit(&lock->held, memory_order_acquire);
         atomic_store_explicit(&lock->held, true, memory_order_relaxed);
-        // A thread that takes the bias away makes every processor order these two.
+        // A thread that revokes the bias makes every processor order the store and the load.
         atomic_signal_fence(memory_order_seq_cst);
         if (atomic_load_explicit(&lock->owner, memory_order_acquire) == self) {
             lock->by_owner = true;

@@ -1,5 +1,5 @@
-// Numbers with a decimal point, whatever locale the program has chosen: what Weir reads and
-// writes means the same everywhere.
+// Numbers with a decimal point in every locale of the program, so that files and options mean the
+// same everywhere.
 //
 //     const locale_t before = weir_c_locale_enter();
 //     snprintf(text, sizeof text, "%.1f", share); // strtod() and jansson too
@@ -21,7 +21,7 @@
 extern "C" {
 #endif
 
-// Gives the thread the C locale. Returns what weir_c_locale_leave() takes.
+// Sets the calling thread's locale to C. Returns the argument for weir_c_locale_leave().
 locale_t weir_c_locale_enter(void);
 void weir_c_locale_leave(locale_t before);
 

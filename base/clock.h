@@ -18,7 +18,7 @@ uint64_t weir_clock_now_ns(void);
 // Sleeps for about that long; a signal may end it early.
 void weir_clock_sleep_ns(uint64_t duration_ns);
 
-// For polling: sleeps for a moment, a longer one at each call, from 2 us to 1 ms. `*pause_ns` is
+// For polling: sleeps, longer at each call, from 2 us to 1 ms. `*pause_ns` is
 // 0 before the first call. False, without sleeping, once `timeout_ns` have passed since
 // `start_ns`.
 bool weir_clock_pause(uint64_t start_ns, uint64_t timeout_ns, uint64_t *pause_ns);

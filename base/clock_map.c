@@ -2,7 +2,7 @@
 // integers and only scaled in floating point.
 #include "base/clock_map.h"
 
-// A clock that is off by more than that is broken, or its reading is.
+// A difference larger than this means a broken clock or reading.
 #define STEEPEST 1e-3
 // Pairs from which the clocks are extrapolated beyond the last one.
 #define STRETCH 8
@@ -27,7 +27,7 @@ void weir_clock_map_add(struct weir_clock_map *map, uint64_t a_ns, uint64_t b_ns
         if (a_ns <= last->a_ns || b_ns <= last->b_ns)
             return;
     }
-    // The newest is replaced, except where it is all there is to start from.
+    // The newest pair is replaced, unless it is the only one.
     if (map->count > 1 && a_ns - pair_at(map, map->count - 2)->a_ns < WEIR_CLOCK_MAP_DISTANCE_NS)
         map->count--;
     map->pairs[map->count++ % WEIR_CLOCK_MAP_PAIRS] = pair;
@@ -44,7 +44,7 @@ static uint64_t key_of(const struct weir_clock_pair *pair, int forward)
     return forward ? pair->a_ns : pair->b_ns;
 }
 
-// How much more of the other clock passes between two pairs, in parts of this one.
+// By which part the other clock advances more than this one between two pairs.
 static double steepness(const struct weir_clock_pair *left, const struct weir_clock_pair *right,
                         int forward)
 {
@@ -66,10 +66,10 @@ static uint64_t convert(const struct weir_clock_map *map, uint64_t time_ns, int 
     if (right == begin) // the only one
         return shift(time_ns, key_of(after, forward), key_of(after, !forward), 0);
     const struct weir_clock_pair *before = pair_at(map, right - 1);
-    if (time_ns > key_of(after, forward)) // a longer stretch tells the direction better
+    if (time_ns > key_of(after, forward)) // a longer distance gives a better slope
         before = pair_at(map, right > begin + STRETCH ? right - STRETCH : begin);
     const int inside = time_ns >= key_of(before, forward) && time_ns <= key_of(after, forward);
-    // And a short one tells nothing about times outside of it.
+    // A short distance gives no slope for times outside of it.
     const int known = inside || after->a_ns - before->a_ns >= WEIR_CLOCK_MAP_DISTANCE_NS;
     const double scale = known ? steepness(before, after, forward) : 0;
     const struct weir_clock_pair *near = time_ns > key_of(after, forward) ? after : before;

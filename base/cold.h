@@ -1,7 +1,6 @@
-// Marks a function that is not called when all is well. The compiler lays calls of it,
-// and what leads to them, away from the rest: a call of the library runs between calls
-// of a driver that fill the instruction cache, so the lines that it touches are what
-// it costs.
+// Marks a function that is called only on rare paths. The compiler places calls of it, and the code
+// that leads to them, apart from the rest: a call of the library runs between calls of a driver
+// that fill the instruction cache, so its cost is mostly the cache lines that it touches.
 #ifndef WEIR_BASE_COLD_H
 #define WEIR_BASE_COLD_H
 

@@ -1,6 +1,6 @@
-// Each of the defences does alone: the folder's owner and mode, those of the entries, and the
-// secret key. So a folder that was open for a while, or an archive unpacked over it, plants
-// nothing.
+// Each defence suffices alone: owner and mode of the folder, owner and mode of the entries, and the
+// secret key. So no foreign entry is used even if the folder was writable for a while, or if an
+// archive was unpacked over it.
 #define _GNU_SOURCE // secure_getenv, and strerror_r that returns the text
 #include "base/disk_cache.h"
 
@@ -34,7 +34,7 @@ struct entry_header {
     char magic[8];
     uint64_t key_size;
     uint64_t data_size;
-    uint64_t check; // of all else
+    uint64_t check; // of everything else
 };
 
 static const char magic[8] = {'w', 'e', 'i', 'r', 'c', 'a', '0', '2'};
@@ -67,7 +67,7 @@ static char *entry_path(const weir_disk_cache *cache, const void *key, size_t ke
     return join(cache->folder, name);
 }
 
-// Makes every folder of `path` that is missing, for this user alone.
+// Creates every missing folder of `path`, for this user only.
 static bool make_folders(char *path, char *message, size_t message_size)
 {
     for (char *at = path + 1;; at++) {
@@ -97,13 +97,14 @@ static bool is_private(const char *path, char *message, size_t message_size)
         (status.st_mode & (S_IWGRP | S_IWOTH)) == 0)
         return true;
     weir_text_about(message, message_size, path,
-                    "is not used as a cache: it must be a folder of this user's that nobody else "
-                    "may write (chmod go-w); name another place, or turn the cache off");
+                    "is not used as a cache: it must be a folder that belongs to this user and "
+                    "that no other user may write to (chmod go-w); name another place, or turn the "
+                    "cache off");
     return false;
 }
 
-// Whether nobody but this user and root can put another folder in place of one in `path`. In a
-// user namespace root may have another number, that of the owner of "/".
+// Whether only this user and root can replace folders in `path`. In a user namespace root may have
+// another number, that of the owner of "/".
 static bool is_kept(const char *path, uid_t root)
 {
     struct stat status;
@@ -196,14 +197,14 @@ static bool make_key(const char *path, struct weir_siphash_key *out_key, char *m
     return weir_file_writer_commit(&writer, message, message_size);
 }
 
-// Processes that open a new cache at the same time agree on one key: the folder is locked while
-// it is looked for and made.
+// The folder is locked while the key is read or created, so that processes that open a new cache at
+// the same time use one key.
 static bool get_key(weir_disk_cache *cache, char *message, size_t message_size)
 {
     char *path = join(cache->folder, KEY_NAME);
     const int lock = open(cache->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (lock >= 0)
-        (void)flock(lock, LOCK_EX); // without locks two may make a key; the later one stays
+        (void)flock(lock, LOCK_EX); // if it fails, two may make a key; the later one stays
     const bool ok =
         path && (read_key(path, &cache->key) || make_key(path, &cache->key, message, message_size));
     if (lock >= 0)
@@ -212,8 +213,8 @@ static bool get_key(weir_disk_cache *cache, char *message, size_t message_size)
     return ok;
 }
 
-// Puts the path without symbolic links in place of `cache->folder`, so that the folder that is
-// checked is the one that is used later.
+// Resolves symbolic links in `cache->folder`, so that the folder that is checked is the one that is
+// used later.
 static bool resolve(weir_disk_cache *cache, char *message, size_t message_size)
 {
     char *folder = realpath(cache->folder, NULL);
@@ -363,8 +364,8 @@ static int by_age(const void *a, const void *b)
     return left->tv_nsec < right->tv_nsec ? -1 : left->tv_nsec > right->tv_nsec;
 }
 
-// Another process may do the same at the same time: an entry that is gone already
-// counts as removed.
+// Another process may do the same at the same time: an entry that is already gone counts as
+// removed.
 static void trim(const weir_disk_cache *cache)
 {
     struct found_entries entries = {.list = NULL};

@@ -1,7 +1,7 @@
-// The temporary file is created with O_EXCL under a name of our own instead of by
-// mkstemp(): that one fixes the mode to 0600, and reading the umask to mend it is
-// not safe beside other threads. The name does not hold the destination's, which
-// may already be as long as a name can be.
+// The temporary file is created with O_EXCL under a generated name. mkstemp() sets the mode to
+// 0600, and reading the umask in order to correct that is not safe in the presence of other
+// threads. The name does not contain the destination's, which may already be as long as a name can
+// be.
 #include "base/file.h"
 
 #include <dirent.h>
@@ -59,7 +59,7 @@ static const char *remedy_for(int error)
 static void explain(char *message, size_t size, const char *path, const char *what, int error)
 {
     char reason[128] = "unknown error";
-    // A failure leaves the text above, which is all that can be said then.
+    // On failure the text above stays.
     (void)strerror_r(error, reason, sizeof reason);
     weir_text_about(message, size, path, "%s: %s (errno %d)%s", what, reason, error,
                     remedy_for(error));
@@ -85,8 +85,8 @@ static bool may_be_read(const struct stat *status, bool trusted, const char *pat
     }
     if (trusted && (status->st_uid != geteuid() || (status->st_mode & (S_IWGRP | S_IWOTH)) != 0)) {
         weir_text_about(message, message_size, path,
-                        "another user may have written it; it must belong to this user, and "
-                        "nobody else may write to it (chmod go-w)");
+                        "another user may have written it; it must belong to this user, and no "
+                        "other user may write to it (chmod go-w)");
         return false;
     }
     return true;
@@ -97,7 +97,7 @@ static bool open_file(const char *path, bool trusted, int *out_descriptor, uint6
 {
     *out_descriptor = -1;
     *out_size = 0;
-    // O_NONBLOCK: opening a pipe that nobody writes to would wait for ever.
+    // O_NONBLOCK: opening a pipe without a writer would never return.
     const int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | (trusted ? O_NOFOLLOW : 0);
     int descriptor = open(path, flags);
     if (descriptor < 0) {
@@ -238,7 +238,7 @@ static bool is_temporary_name(const char *name)
     return number_length > 0 && strcmp(number + number_length, ".tmp") == 0;
 }
 
-// A lock ends with its process, so a file that can be locked has no writer any more.
+// A lock ends with its process, so a file that can be locked has no writer.
 static void remove_if_left(int directory, const char *name)
 {
     struct stat status;
@@ -267,8 +267,8 @@ static void remove_leftovers(const char *path)
     closedir(stream);
 }
 
-// False where another process takes the new file for a leftover: it has the lock, or has
-// removed the file already. A file system without locks has no such processes.
+// False if another process mistakes the new file for a leftover: it has the lock, or has removed
+// the file. Without locks in the file system no process removes leftovers.
 static bool lock_temporary(int descriptor)
 {
     struct stat status;
@@ -316,7 +316,7 @@ static int create_temporary(struct weir_file_writer *writer)
     return descriptor;
 }
 
-// Refuses what rename() would replace by mistake or would only refuse at the end.
+// Refuses paths that rename() would replace by mistake, or would refuse only at the end.
 static bool may_be_replaced(const char *path, mode_t *out_mode, char *message, size_t message_size)
 {
     struct stat status;
@@ -358,7 +358,7 @@ static weir_file_writer *create_writer(const char *path, bool is_private, char *
         explain(message, message_size, path, "cannot be written", writer->error);
         goto fail;
     }
-    // Some file systems have no permissions to set; the file is good without them.
+    // Some file systems have no permissions; that is not an error.
     if (mode != 0 && !is_private)
         (void)fchmod(descriptor, mode);
     writer->stream = fdopen(descriptor, "wb");
@@ -398,8 +398,8 @@ bool weir_file_writer_append(weir_file_writer *writer, const void *data, size_t 
     return false;
 }
 
-// Makes the new name itself survive a power cut. The file is in place by now, and
-// some file systems cannot sync a directory, so a failure is not one of the caller's.
+// Makes the new name durable. The file is already in place, and some file systems cannot sync a
+// directory, so failures are ignored.
 static void sync_directory_of(const char *path)
 {
     const int descriptor = open_directory_of(path);
@@ -416,7 +416,7 @@ bool weir_file_writer_commit(weir_file_writer **writer_at, char *message, size_t
 
     if (error == 0 && (fflush(writer->stream) != 0 || fsync(fileno(writer->stream)) != 0))
         error = errno;
-    // The lock stays until the file has its name, but the stream's end may fail before.
+    // A duplicate keeps the lock until the file has its name; the stream is closed before that.
     const int lock = fcntl(fileno(writer->stream), F_DUPFD_CLOEXEC, 0);
     int closed = fclose(writer->stream);
     writer->stream = NULL;

@@ -1,5 +1,5 @@
-// Whole files: read in one piece, and written so that a reader sees the old
-// file or the new one, never half of it.
+// Whole files: read at once, and written atomically, so that a reader sees the old file or the new
+// one and never a part.
 //
 // Errors: functions that fail write one sentence into `message` (at most
 // `message_size` bytes, always terminated) that names the file, what went
@@ -40,21 +40,21 @@ bool weir_file_read_exactly(int descriptor, const char *path, void *data, size_t
 bool weir_file_read(const char *path, size_t limit_bytes, void **out_data, size_t *out_size,
                     char *message, size_t message_size);
 
-// The same for a file that only this user can have written: it belongs to the effective user,
-// nobody else may write to it, and the path's last part is no symbolic link. All of it is
-// checked of the file that was opened.
+// The same for a file that only this user can have written: it belongs to the effective user, is
+// writable by no other user, and the path's last component is not a symbolic link. Owner and mode
+// are those of the opened file.
 bool weir_file_read_trusted(const char *path, size_t limit_bytes, void **out_data, size_t *out_size,
                             char *message, size_t message_size);
 
-// A file being written. The data goes into a temporary file in the same directory
+// A file that is being written. The data goes to a temporary file in the same directory
 // (".weir-PROCESS-NUMBER.tmp"); commit syncs it to the disk and renames it over
 // the path. If anything fails, the temporary file is removed and the file at the
-// path stays as it was. A new file gets the permissions that the umask leaves; a
-// file that is replaced passes its permissions on; a symbolic link is replaced, not
+// path does not change. A new file gets the permissions that the umask leaves; a
+// replacement gets those of the file that it replaces; a symbolic link is replaced, not
 // followed; a directory or a device at the path is refused.
 //
-// A writer locks its temporary file, so the temporary files of killed processes are known by
-// having no lock: the next writer in the same directory removes those of its user.
+// A writer locks its temporary file. A temporary file without a lock is therefore that of a killed
+// process: the next writer in the same directory removes those of its user.
 //
 //     weir_file_writer *writer = weir_file_writer_create(path, message, size);
 //     if (!writer)
@@ -68,22 +68,22 @@ typedef struct weir_file_writer weir_file_writer;
 // Ownership: the caller's, until commit or destroy.
 weir_file_writer *weir_file_writer_create(const char *path, char *message, size_t message_size);
 
-// The same for a file that only this user may read and write, whatever the umask is and
-// whatever it replaces.
+// The same for a file that only this user may read and write, regardless of the umask and of the
+// file that it replaces.
 weir_file_writer *weir_file_writer_create_private(const char *path, char *message,
                                                   size_t message_size);
 
-// Appends `size` bytes. The first failure sticks: later appends do nothing and
-// commit reports it, so the result need not be looked at.
+// Appends `size` bytes. After a failure later appends do nothing, and commit reports the failure,
+// so the result may be ignored.
 bool weir_file_writer_append(weir_file_writer *writer, const void *data, size_t size);
 
-// Puts the file in place and destroys the writer, whether that works or not.
+// Puts the file in place and destroys the writer, also on failure.
 bool weir_file_writer_commit(weir_file_writer **writer, char *message, size_t message_size);
 
-// Drops the file, as if it had never been started. Accepts NULL, and nulls.
+// Discards the file and sets `*writer` to NULL. A pointer to NULL is accepted.
 void weir_file_writer_destroy(weir_file_writer **writer);
 
-// Writes a whole file from one piece of memory.
+// Writes a whole file from memory.
 bool weir_file_write(const char *path, const void *data, size_t size, char *message,
                      size_t message_size);
 

@@ -1,5 +1,4 @@
-// What a thread holds is a short list of kinds. Locks need not be released in the reverse of
-// the order in which they were taken.
+// The locks that a thread holds are a short list of kinds. They may be released in any order.
 #include "base/lock_order.h"
 
 #ifdef WEIR_CHECK_LOCKS

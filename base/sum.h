@@ -1,4 +1,4 @@
-// Sums of figures that files tell: one that would pass the largest number stays there.
+// Sums of figures from files, saturating at the largest number.
 #ifndef WEIR_BASE_SUM_H
 #define WEIR_BASE_SUM_H
 

@@ -1,7 +1,7 @@
-// Text that grows, and tables in it whose columns stand below each other. Numbers have a decimal
-// point in every locale.
+// Text that grows, and tables of text with aligned columns. Numbers have a decimal point in every
+// locale.
 //
-// Without memory nothing is added any more, and `failed` says so in the end.
+// If memory runs out, nothing is added from then on, and `failed` is set.
 // Threads: a text or a table is used by one thread at a time.
 #ifndef WEIR_BASE_TABLE_H
 #define WEIR_BASE_TABLE_H
@@ -19,7 +19,7 @@ extern "C" {
 //
 // Ownership: `text` is the user's, to be freed with free().
 struct weir_long_text {
-    char *text; // NULL as long as nothing was added
+    char *text; // NULL until something is added
     size_t used;
     size_t capacity;
     bool failed;
@@ -47,7 +47,7 @@ struct weir_table {
 void weir_table_add(struct weir_table *table, const char *format, ...) WEIR_TEXT_PRINTF(2, 3);
 
 // Adds all rows to the text, two spaces between columns and `indent` spaces before each row,
-// and empties the table. Of a table that failed there is nothing, and the text has failed too.
+// and empties the table. A table that failed adds nothing, and the text then has failed too.
 void weir_table_end(struct weir_table *table, size_t indent, struct weir_long_text *text);
 
 // Frees the cells; the table is empty afterwards.

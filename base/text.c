@@ -97,7 +97,7 @@ void weir_text_append(char *text, size_t size, size_t *used, const char *format,
     va_end(arguments);
 }
 
-// Three digits, whatever the size; of the smallest unit there are no parts.
+// Three digits at any size; the smallest unit has no decimals.
 static const char *show(char *text, double value, double step, const char *const *units,
                         size_t count)
 {
@@ -152,7 +152,7 @@ static unsigned number_of(const char *text, size_t length)
     return length == 1 ? bytes[0] : 0xffff;
 }
 
-// Controls, separators of lines, and what turns the direction of the text.
+// Control characters, line separators, and characters that change the direction of text.
 static bool is_acted_on(unsigned number)
 {
     return number < 0x20 || (number >= 0x7f && number < 0xa0) || number == 0x61c ||
@@ -160,8 +160,8 @@ static bool is_acted_on(unsigned number)
            (number >= 0x2066 && number <= 0x2069);
 }
 
-// Writes what stands for the character at `text` to `shown`, and returns how many bytes of
-// `text` that was.
+// Writes the escaped form of the character at `text` to `shown`, and returns the number of bytes of
+// the character.
 static size_t show_character(const char *text, const char *keep, char shown[8])
 {
     const size_t length = weir_text_character(text, SIZE_MAX);
@@ -181,7 +181,7 @@ static size_t show_character(const char *text, const char *keep, char shown[8])
 void weir_text_escape(char *out, size_t size, const char *text, const char *keep)
 {
     size_t used = 0;
-    size_t fits = 0; // how much stays if "..." must follow
+    size_t fits = 0; // the length that stays if "..." must follow
     while (*text) {
         char shown[8];
         text += show_character(text, keep, shown);

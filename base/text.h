@@ -1,8 +1,7 @@
-// Small text helpers for messages: the nearest valid name, the line that matters, bounded
-// appending, what a terminal may be shown, times and sizes for people, and the sentence that
-// begins with the file it is about.
+// Text functions for messages: the nearest valid name, a line of a log, bounded appending, escaping
+// for terminals, readable times and sizes, and sentences that begin with a file's path.
 //
-// Threads: all functions are safe; none keeps state.
+// Threads: safe; the functions keep no state.
 #ifndef WEIR_BASE_TEXT_H
 #define WEIR_BASE_TEXT_H
 
@@ -11,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Has the compiler hold a format against its arguments.
+// Makes the compiler check a format against its arguments.
 #if defined(__GNUC__)
 #define WEIR_TEXT_PRINTF(text, first) __attribute__((format(printf, text, first)))
 #else
@@ -41,12 +40,12 @@ size_t weir_text_distance(const char *a, const char *b);
 // and feed it one by one.
 const char *weir_text_nearer(const char *name, const char *best, const char *candidate);
 
-// Returns the entry of `candidates` that weir_text_nearer() settles on, or NULL
-// when none is near enough to be what was meant. The first of equals wins.
+// Returns the entry of `candidates` that is nearest by weir_text_nearer(), the first of several, or
+// NULL if none is near enough.
 const char *weir_text_nearest(const char *name, const char *const *candidates, size_t count);
 
-// Returns where the line begins in which `part` stands first, or `text` if it stands in
-// none. For a compiler's log, which warnings may fill before the first error.
+// Returns the beginning of the first line that contains `part`, or `text` if none does. For a
+// compiler's log, in which many warnings may precede the first error.
 const char *weir_text_line_with(const char *text, const char *part);
 
 // Appends formatted text at `*used` and moves `*used` to its end. What does not
@@ -59,11 +58,10 @@ void weir_text_append(char *text, size_t size, size_t *used, const char *format,
 // and SIZE_MAX in a text that ends with NUL.
 size_t weir_text_character(const char *text, size_t left);
 
-// Writes `text` to `out` so that a terminal shows it and does nothing else with it: control
-// characters, those that turn the direction of the text, and bytes that are not UTF-8 become
+// Writes `text` to `out` so that a terminal displays it without interpreting any of it: control
+// characters, those that change the direction of text, and bytes that are not UTF-8 become
 // "\n", "\x1b" or "\u202e". Characters of `keep`, "\n\t" for text of several lines, stay. What
-// does not fit in `size` bytes, of which there are at least four, is cut, and "..." stands at
-// the end then.
+// does not fit in `size` bytes, at least four, is cut off and replaced by "...".
 void weir_text_escape(char *out, size_t size, const char *text, const char *keep);
 
 // The same without a limit. Ownership: the caller's, to be freed with free(); NULL without memory.

@@ -25,9 +25,8 @@ static size_t before_in_queue(const weir_report *report, size_t index)
     return WEIR_TRACE_NO_INDEX;
 }
 
-// An engine that runs one thing at a time may tell times that overlap, where it begins to
-// prepare the next operation: an operation that had begun before counts, even if it had not
-// ended.
+// The times of an engine that runs one operation at a time may overlap, if it begins to prepare the
+// next operation early: an operation that had begun before counts, even if it had not ended.
 static size_t before_on_engine(const weir_report *report, const struct weir__run *run)
 {
     if (!report->lanes[run->lane].exclusive || run->before == 0)
@@ -42,7 +41,7 @@ void weir__before_find(const weir_report *report, const struct weir__run *run,
     const uint64_t handed =
         operation->submit_end_ns > 0 ? operation->submit_end_ns : operation->submit_ns;
     *out_before = (struct weir__before){
-        // Where the driver runs it inside the call, the call's begin counts.
+        // If the driver runs it inside the call, the call's begin counts.
         .submitted = handed <= run->begin ? handed : operation->submit_ns,
         .queue = before_in_queue(report, run->operation),
         .waited = WEIR_TRACE_NO_INDEX,
@@ -77,8 +76,8 @@ const char *weir__describe(const weir_report *report, size_t operation, char *te
     return text;
 }
 
-// Whether the part of the path from `part` on ends, `length` characters on, in a number
-// that stands alone: "frame 12".
+// Whether the part of the path that begins at `part` and has `length` characters ends in a separate
+// number: "frame 12".
 static size_t without_number(const char *part, size_t length)
 {
     size_t end = length;

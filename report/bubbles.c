@@ -1,5 +1,5 @@
-// Gaps in the unions of devices and of the engine that is the bound. All are found in one
-// walk; a cause is looked for only for the longest, which are kept.
+// Gaps in the unions of devices, and of the engine that is the bound. One pass finds all of them;
+// causes are determined only for the longest, which are kept.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -106,7 +106,7 @@ static const struct weir_trace_span *span_at(const weir_report *report, uint64_t
         else
             high = middle;
     }
-    // Far back there is nothing that a reader would call "then".
+    // An operation long before is not worth naming.
     for (size_t i = 0; i < 64 && low > 0 && trace->spans[low - 1].thread == thread; i++, low--)
         if (trace->spans[low - 1].kind == kind && trace->spans[low - 1].end_ns > ns) {
             found = &trace->spans[low - 1];
@@ -140,7 +140,7 @@ static void say_other(const weir_report *report, const struct weir__run *run, si
     snprintf(text, size, waited ? "%s waited for %s" : "%s came after %s in its queue", name, what);
 }
 
-// Finds the cause that held the run back until shortly before it began.
+// Finds the cause that delayed the run until shortly before it began.
 static void attribute(const weir_report *report, const struct gap *gap,
                       struct weir_report_bubble *bubble, char *text, size_t size)
 {

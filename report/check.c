@@ -1,5 +1,5 @@
-// Conditions: WHAT [SETS] OPERATOR NUMBER. Every quantity has a least and a most, which
-// are equal for most of them, and both must hold.
+// Conditions: WHAT [SETS] OPERATOR NUMBER. Every quantity has a least and a most, which are mostly
+// equal, and the condition must hold for both.
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
@@ -33,8 +33,8 @@ static void set_both(struct quantity *out, double value)
     out->applies = true;
 }
 
-// The '/' between two sets. Names and regions may hold some, too: then the first one that
-// has a set on either side.
+// The '/' between two sets. Names and regions may contain '/' too: then the first one with a set on
+// each side.
 static char *find_slash(const weir_report *report, char *sets)
 {
     struct weir__set set;
@@ -141,7 +141,7 @@ static weir_status measure_dropped(const weir_report *report, const char *sets,
 
 static const struct {
     const char *name;
-    const char *what; // for people; the sets follow it
+    const char *what; // for messages; the sets follow it
     enum unit unit;
     bool sets;
     measure_function measure;
@@ -162,7 +162,7 @@ enum {
     QUANTITY_COUNT = sizeof quantities / sizeof *quantities
 };
 
-// A condition, taken apart.
+// A parsed condition.
 struct condition {
     size_t quantity;
     char sets[256];
@@ -221,7 +221,7 @@ static bool read_limit(const char *text, enum unit unit, double *out)
             *out = number * times[i].factor;
             return true;
         }
-    // A time without a unit is nothing.
+    // A time needs a unit.
     return unit == TIME ? number == 0 && *end == '\0'
                         : *end == '\0' || (unit == SHARE && strcmp(end, "%") == 0);
 }
@@ -238,7 +238,7 @@ static void copy_trimmed(char *out, size_t size, const char *from, size_t length
     out[length] = '\0';
 }
 
-// The last one: there may be arrows in names.
+// The last one: names may contain arrows.
 static const char *find_sign(const char *text)
 {
     const char *sign = NULL;

@@ -58,7 +58,7 @@ bool weir__intersection(const struct weir__member *members, size_t count, uint64
     int64_t second = 0;
     int64_t any = 0;
     for (size_t i = 0; i < used; i++) {
-        // One of each set, and two in all: one that is in both does not overlap itself.
+        // One of each set, and two in all: an interval in both sets does not overlap itself.
         if (first > 0 && second > 0 && any > 1)
             *out_length += edges[i].time - edges[i - 1].time;
         first += edges[i].first ? edges[i].step : 0;

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// A union that grows by intervals in the order of their begins. Zeroed to begin with.
+// A union that grows by intervals in the order of their begins. Zeroed before use.
 struct weir__cover {
     uint64_t covered; // so far
     uint64_t end;     // of the covered stretch
@@ -25,8 +25,8 @@ struct weir__member {
     bool second;
 };
 
-// The time in which a member of the first set and another member of the second are there
-// at once. False without memory.
+// The time in which a member of the first set and another member of the second overlap. False if
+// out of memory.
 bool weir__intersection(const struct weir__member *members, size_t count, uint64_t *out_length);
 
 #endif

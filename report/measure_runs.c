@@ -1,4 +1,4 @@
-// Makes runs of operations: cut to the window, in order, each with its latest start.
+// Makes runs from operations: cut to the window, in order, each with its latest start.
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ static int by_begin(const void *a, const void *b)
     return x->operation < y->operation ? -1 : x->operation > y->operation;
 }
 
-// qsort has no context argument, so keys stand beside the indexes.
+// qsort has no context argument, so keys are stored with the indexes.
 struct keyed {
     uint64_t key;
     uint32_t index;
@@ -117,7 +117,7 @@ static bool sort_lanes(weir_report *report)
     struct keyed *keys = malloc((report->run_count + 1) * sizeof *keys);
     size_t *next = calloc(report->lane_count + 1, sizeof *next);
     bool ok = keys && next;
-    // Where each lane's part of `keys` ends, once all of it is filled.
+    // The end of each lane's part of `keys`, after all of it is filled.
     for (size_t i = 0; ok && i < report->run_count; i++)
         next[report->runs[i].lane + 1]++;
     for (size_t i = 0; ok && i < report->lane_count; i++)
@@ -154,9 +154,9 @@ static void find_exclusive(weir_report *report)
     }
 }
 
-// Of runs that are only known to have begun not before `begin`: the latest moment, which is the
-// last end of another one on its engine before its own. In a direction that has one engine
-// this is when it began.
+// Determines the latest start of runs of which only a lower bound of the start is known: the last
+// end of another run on the engine before the run's own end. In a direction with one engine this is
+// the exact start.
 static void find_certain(weir_report *report)
 {
     for (size_t i = 0; i < report->lane_count; i++) {
@@ -179,7 +179,7 @@ static void find_certain(weir_report *report)
     }
 }
 
-// Their indexes are of runs in an order that is gone when some begin later.
+// The indexes refer to an order of runs that changes when starts move.
 static void drop_lane_orders(weir_report *report)
 {
     for (size_t i = 0; i < report->lane_count; i++) {
@@ -188,7 +188,7 @@ static void drop_lane_orders(weir_report *report)
     }
 }
 
-// The runs' indexes by one of their times, or NULL without memory.
+// The runs' indexes by one of their times, or NULL if out of memory.
 static uint32_t *order_by(const weir_report *report, bool certain)
 {
     struct keyed *keys = malloc((report->run_count + 1) * sizeof *keys);
@@ -257,7 +257,7 @@ bool weir__measure_runs(weir_report *report)
     find_exclusive(report);
     find_certain(report);
     drop_lane_orders(report);
-    // Exact copies may begin later than was thought.
+    // Copies whose start is exact now may begin later than before.
     qsort(report->runs, report->run_count, sizeof *report->runs, by_begin);
     report->by_certain = order_by(report, true);
     report->by_end = order_by(report, false);

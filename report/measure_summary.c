@@ -5,7 +5,7 @@
 #include "base/sum.h"
 #include "report/report.h"
 
-// As HTA tells them apart, which looks at nothing but the name.
+// As HTA distinguishes them, by the name only.
 static bool is_compute(const weir_report *report, const struct weir__run *run)
 {
     const char *name = report->trace->operations[run->operation].name;
@@ -63,7 +63,7 @@ static bool tells_of_no_overlap(const struct weir_trace_device *device)
            device->concurrent_kernels == 1;
 }
 
-// A device may run things at once that its limits do not promise: then it is not serial.
+// A device may run more at once than its limits promise: then it is not serial.
 static void find_serial(weir_report *report, uint64_t sum, uint64_t busy)
 {
     const struct weir_trace *trace = report->trace;

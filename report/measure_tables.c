@@ -1,5 +1,5 @@
-// A table is a grouping of runs: each run belongs to one row of it. Runs are walked twice
-// in the order of their begins, the earliest and the latest, and each row keeps its union.
+// A table is a grouping of runs: each run belongs to one row. There are two passes over the runs,
+// in the order of their earliest and of their latest starts, and each row keeps its union.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,7 +97,7 @@ static const struct weir_trace_operation *operation_of(const weir_report *report
     return &report->trace->operations[report->runs[run].operation];
 }
 
-// Devices, queues and engines: the groups are there already.
+// Devices, queues and engines: the groups are known.
 
 static bool measure_devices(weir_report *report)
 {
@@ -155,7 +155,7 @@ static bool measure_engines(weir_report *report)
         const struct weir__lane *lane = &report->lanes[i];
         grouping.groups[i].row.name = weir_trace_engine_name(lane->engine);
         grouping.groups[i].row.device = report->trace->devices[lane->device].index;
-        grouping.groups[i].row.queue = (uint64_t)lane->engine; // to sort by
+        grouping.groups[i].row.queue = (uint64_t)lane->engine; // the sort key
     }
     for (size_t i = 0; ok && i < report->run_count; i++)
         grouping.group_of[i] = report->runs[i].lane;

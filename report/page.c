@@ -1,9 +1,8 @@
-// The page is a template (page.html) with two places in it, for the trace and for the
-// report, both as JSON. Operations are written in columns and texts once each: 100,000
-// operations are about 10 MB.
+// The page is a template (page.html) with places for the trace and the report, both as JSON.
+// Operations are written as columns, and each text once: 100,000 operations are about 10 MB.
 //
-// Both stand in script elements, where only "<" could end them early, so it is written
-// as an escape. Nothing but strings has one.
+// Both are in script elements, which only "<" could end early, so it is escaped. It only occurs in
+// strings.
 #include "report/page.h"
 
 #include <stdio.h>
@@ -27,7 +26,7 @@ struct page {
     bool no_memory;
 };
 
-// Moves the gathered text to the file.
+// Moves the buffered text to the file.
 static void hand_over(struct page *page)
 {
     struct weir__out *out = page->out;
@@ -444,7 +443,7 @@ static void write_report(struct page *page)
     hand_over(page);
 }
 
-// The template up to a place, from where the one before it ended.
+// Writes the template from the end of the previous place up to the next one.
 static const char *copy_template(struct page *page, const char *from, const char *place)
 {
     const char *end = strstr(from, place);

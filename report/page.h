@@ -1,5 +1,5 @@
-// The page: one HTML file that shows a trace and its report in a browser, with nothing
-// to fetch. Operations stand in rows by engine and by queue, the host's calls below.
+// The page: one self-contained HTML file that shows a trace and its report in a browser. Operations
+// are in rows by engine and by queue, with the host's calls below.
 #ifndef WEIR_REPORT_PAGE_H
 #define WEIR_REPORT_PAGE_H
 
@@ -8,7 +8,7 @@
 
 #include <weir/report.h>
 
-// Writes the page of a report to `path`, whole or not at all.
+// Writes the page of a report to `path`, atomically.
 //
 // Errors: false, with one sentence in `message`.
 bool weir_page_write(const char *path, const weir_report *report, char *message,

@@ -1,6 +1,5 @@
-// The critical path, walked backwards: a cursor goes from the end of the span to its
-// begin, and every nanosecond that it passes is booked on an operation, on the host, or on
-// latency.
+// The critical path, followed backwards: a cursor moves from the end of the span to its begin, and
+// all time that it passes is assigned to an operation, to the host, or to latency.
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,8 +45,8 @@ static bool book(struct path *path, const char *name, uint64_t ns, uint64_t byte
     return true;
 }
 
-// The stretch between the end of the earlier operation and the begin of this one: until the
-// submit it is the host's, from there on latency.
+// The interval between the end of the earlier operation and the begin of this one: until the submit
+// it is the host's, after that it is latency.
 static bool book_gap(struct path *path, uint64_t from, uint64_t to, uint64_t submitted)
 {
     const uint64_t turn = submitted < from ? from : submitted > to ? to : submitted;
@@ -57,9 +56,8 @@ static bool book_gap(struct path *path, uint64_t from, uint64_t to, uint64_t sub
            (to == turn || book(path, WEIR_REPORT_LATENCY, to - turn, 0));
 }
 
-// The last to end of the operations that had to end first; ties go to a wait, which tells more
-// than a queue.
-// Only runs before this one in the order of begins, so that a walk comes to an end.
+// Returns the operation that ended last of those that had to end first; of equal ones a wait, which
+// explains more than a queue. Only runs that begin earlier count, so that the path ends.
 static size_t last_before(const weir_report *report, size_t run, const struct weir__before *before)
 {
     const size_t candidates[] = {before->waited, before->queue, before->engine};

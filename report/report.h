@@ -1,5 +1,5 @@
-// Shared by the parts of the report; and for the page and the command, beside the public
-// header, the trace that a report was made from.
+// Shared by the parts of the report. For the page and the command it adds access to the trace of a
+// report to the public header.
 #ifndef WEIR_REPORT_REPORT_H
 #define WEIR_REPORT_REPORT_H
 
@@ -26,11 +26,11 @@ struct weir__lane {
     uint32_t device; // index into trace.devices
     enum weir_trace_engine engine;
     bool exclusive;   // runs one operation at a time
-    uint32_t *by_end; // its runs, in the order of their ends; while they are made only
+    uint32_t *by_end; // its runs, in the order of their ends; during the creation of runs only
     size_t count;
 };
 
-// Rows and bubbles as they are handed out.
+// Rows and bubbles as they are returned to users.
 struct weir__row_cell {
     WEIR_SIZED_CELL(struct weir_report_row, row, 256);
 };
@@ -74,9 +74,9 @@ struct weir_report {
     struct weir__names *names; // texts of rows and sentences
 };
 
-// A report over a trace that was read already.
+// Makes a report of a trace that was already read.
 //
-// Ownership: takes `trace` over, also when it fails.
+// Ownership: takes ownership of `trace`, also on failure.
 weir_status weir__report_make(struct weir_trace *trace, const struct weir_report_params *params,
                               weir_report **out_report);
 
@@ -87,7 +87,7 @@ const struct weir_trace *weir__report_trace(const weir_report *report);
 weir_status weir__report_fail(weir_status status, const char *remedy, const char *format, ...)
     WEIR_PRINTF(3, 4);
 
-// The parts, in the order in which they are called. All return false without memory.
+// The parts, in the order in which they are called. All return false if out of memory.
 
 bool weir__measure_runs(weir_report *report);    // runs, lanes, the span
 bool weir__measure_tables(weir_report *report);  // all tables but the path
@@ -95,8 +95,8 @@ bool weir__measure_summary(weir_report *report); // the rest of the summary
 bool weir__measure_bubbles(weir_report *report);
 bool weir__measure_path(weir_report *report);
 
-// A copy of the text that lives as long as the report, the same text at the same address.
-// NULL without memory.
+// Returns a copy of the text that lives as long as the report; equal texts have the same address.
+// NULL if out of memory.
 const char *weir__report_keep(weir_report *report, const char *text);
 
 // A set of operations, as weir_report_get_overlap() lists them.
@@ -132,7 +132,7 @@ uint64_t weir__operation_end(const weir_report *report, size_t operation);
 // "'scale' on queue 'run'", for sentences. Returns `text`.
 const char *weir__describe(const weir_report *report, size_t operation, char *text, size_t size);
 
-// The name of a queue for people: its label, or "queue 7".
+// The displayed name of a queue: its label, or "queue 7".
 const char *weir__queue_name(const struct weir_trace_queue *queue, char *text, size_t size);
 
 // Compares rows for qsort(): the busiest first, equal ones by name.

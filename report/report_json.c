@@ -28,7 +28,7 @@ static void set_count(json_t *object, const char *key, uint64_t number, bool *ok
     set(object, key, json_integer((json_int_t)(number > INT64_MAX ? INT64_MAX : number)), ok);
 }
 
-// The reader's texts are UTF-8; sentences cut in the middle of a character are not.
+// The reader's texts are UTF-8, but a sentence may have been cut within a character.
 static void set_text(json_t *object, const char *key, const char *text, bool *ok)
 {
     json_t *value = json_string(text);
@@ -182,7 +182,7 @@ static char *dump_in_locale(const json_t *root)
     return text;
 }
 
-// jansson writes numbers in the thread's locale and then mends their points.
+// jansson writes numbers in the thread's locale and then corrects the decimal point.
 static char *dump(const json_t *root)
 {
     const locale_t before = weir_c_locale_enter();

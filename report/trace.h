@@ -5,9 +5,9 @@
 //
 // The file is a JSON object in the form of PyTorch's profiler (Kineto), which Perfetto,
 // chrome://tracing and HTA open: `schemaVersion`, `distributedInfo`, `deviceProperties`
-// and `weir` first, `traceEvents` last, one event a line. A line is complete when it is
-// written, so that a file whose writer was killed lacks its end only. Weir's own facts
-// are in `args` under keys that begin with "weir.". What is written is read back the same.
+// and `weir` first, `traceEvents` last, one event a line. Lines are written as a whole, so the file
+// of a killed writer only lacks its end. Weir's own data is in `args` under keys that begin with
+// "weir.". Reading gives exactly what was written.
 //
 // Times are nanoseconds since the moment `meta.base_unix_ns`, on the host's monotonic
 // clock: the plugin maps the devices' clocks to it. Texts are UTF-8; bytes that are not
@@ -22,8 +22,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// The part of a device, or the host, that ran an operation. An engine runs one thing at a time
-// in one direction, but for KERNELS, which may run several.
+// The part of a device, or the host, that ran an operation. An engine runs one operation at a time,
+// except KERNELS, which may run several.
 enum weir_trace_engine {
     WEIR_ENGINE_NONE = 0, // nothing ran: the operation only holds others (a graph whose nodes are
                           // listed), or was not timed
@@ -55,7 +55,7 @@ enum weir_trace_kind {
 // a number that is none of them.
 const char *weir_trace_kind_name(enum weir_trace_kind kind);
 
-// Where a buffer lies.
+// The memory of a buffer.
 enum weir_trace_memory {
     WEIR_TRACE_NO_MEMORY = 0,
     WEIR_TRACE_DEVICE_MEMORY = 1,
@@ -79,8 +79,8 @@ struct weir_trace_meta {
     bool truncated;
 };
 
-// What names the plugin's file before its own key in [trace] does, read with
-// secure_getenv(): `weir trace COMMAND` sets it.
+// The variable that names the plugin's file; it takes precedence over the key in [trace], is read
+// with secure_getenv(), and is set by `weir trace COMMAND`.
 #define WEIR_TRACE_FILE_VARIABLE "WEIR_TRACE_FILE"
 
 // The file that a trace's name means in the process of that number, which stands for %p. False:
@@ -116,7 +116,7 @@ struct weir_trace_queue {
     int32_t priority;
     const char *label;
     const char *backend;
-    // Set by the reader: its operations stand together, in the order of submission.
+    // Set by the reader: its operations are contiguous, in the order of submission.
     size_t first_operation;
     size_t operation_count;
 };
@@ -128,7 +128,7 @@ struct weir_trace_thread {
 
 #define WEIR_TRACE_NO_INDEX SIZE_MAX
 
-// One wait that a queue obeyed: everything up to the event {queue, sequence} came first.
+// One wait of a queue for the event {queue, sequence} of another one.
 struct weir_trace_wait {
     uint64_t queue;    // of the producer
     uint64_t sequence; // of the record there
@@ -149,7 +149,7 @@ struct weir_trace_operation {
     enum weir_trace_engine engine;
     uint64_t bytes;
     const char *name;  // of the kernel or graph; "" for others
-    const char *label; // a word of the user's for this one; mostly ""
+    const char *label; // a name that the user gave this operation; usually ""
     // Copies have both, fills `dst`.
     const char *dst_label;
     const char *src_label;
@@ -162,11 +162,11 @@ struct weir_trace_operation {
     const char *region; // the path of regions that the thread was in: "frame 12/texture"
     uint64_t thread;
     uint64_t submit_ns;     // the call began
-    uint64_t submit_end_ns; // the chain had taken it; 0: not known
+    uint64_t submit_end_ns; // the call returned; 0: not known
     bool timed;             // the two below are known
     uint64_t start_ns;
     uint64_t end_ns;
-    // The engine may have begun later: this is when the queue had nothing else to do.
+    // The engine may have begun later: from this time on the queue had no other work.
     bool start_is_earliest;
     bool failed; // at submit
     // Waits between the queue's operation before this one and this one.
@@ -179,7 +179,7 @@ enum weir_trace_span_kind {
     WEIR_TRACE_SYNC = 2,   // the host waited: weir_event_sync, weir_queue_sync
 };
 
-// A stretch of a host thread's time.
+// An interval of a host thread.
 struct weir_trace_span {
     enum weir_trace_span_kind kind;
     uint64_t thread;
@@ -211,9 +211,8 @@ struct weir_trace {
 
 // Writing.
 
-// Writes a trace as it goes. Everything that is passed in is copied or written before
-// the call returns. The first failure sticks: later calls do nothing, and
-// weir_trace_writer_close() reports it.
+// Writes a trace incrementally. Arguments are copied or written before a call returns. After the
+// first failure later calls do nothing, and weir_trace_writer_close() reports it.
 //
 // Threads: one writer is used by one thread at a time.
 typedef struct weir_trace_writer weir_trace_writer;
@@ -225,15 +224,15 @@ typedef struct weir_trace_writer weir_trace_writer;
 weir_trace_writer *weir_trace_writer_create(const char *path, const struct weir_trace_meta *meta,
                                             char *message, size_t message_size);
 
-// Each stands before the first thing that names it. Of devices, those that are there
-// before anything but devices is written also stand in `deviceProperties`.
+// A device, queue or thread is written before everything that refers to it. Devices that are
+// written before all else are also in `deviceProperties`.
 void weir_trace_writer_device(weir_trace_writer *writer, const struct weir_trace_device *device);
 void weir_trace_writer_queue(weir_trace_writer *writer, const struct weir_trace_queue *queue);
-// Optional: a thread without it has its number for a name.
+// Optional: a thread without a name is shown by its number.
 void weir_trace_writer_thread(weir_trace_writer *writer, const struct weir_trace_thread *thread);
 
-// One operation that has come to its end, or will have no times. Those of one queue come
-// in the order of submission, with their waits; between queues there is no order. Also
+// One operation that has ended, or will have no times. Operations of one queue are written in the
+// order of submission, with their waits; operations of different queues in any order. Also
 // writes the row of the host's call and the arrows: from the call to the operation, and
 // from the operation that a wait stands for to this one, once both are written.
 void weir_trace_writer_operation(weir_trace_writer *writer,
@@ -241,12 +240,12 @@ void weir_trace_writer_operation(weir_trace_writer *writer,
 
 void weir_trace_writer_span(weir_trace_writer *writer, const struct weir_trace_span *span);
 
-// Hands complete lines to the operating system. The writer does so itself with every
-// 256 KiB. False after a failure.
+// Passes complete lines to the operating system. The writer does so itself after every 256 KiB.
+// False after a failure.
 bool weir_trace_writer_flush(weir_trace_writer *writer);
 
-// Writes the end and destroys the writer, whether that works or not. `end` has what
-// struct weir_trace_meta says is known at the end, and `devices` the clocks.
+// Writes the end and destroys the writer, also on failure. `end` has the fields of struct
+// weir_trace_meta that are known at the end, and `devices` the clocks.
 bool weir_trace_writer_close(weir_trace_writer **writer, const struct weir_trace_meta *end,
                              const struct weir_trace_device *devices, size_t device_count,
                              char *message, size_t message_size);
@@ -259,18 +258,18 @@ const char *weir_trace_operation_title(const struct weir_trace_operation *operat
 // Reading.
 
 struct weir_trace_read_options {
-    // More operations than that are refused with a sentence, and so are more than four times as
-    // many waits, regions and calls, all of them together; 0: ten million.
+    // A trace with more operations is refused with a sentence, and so is one with more than four times
+    // as many waits, regions and calls together; 0: ten million.
     size_t operation_limit;
-    // Called now and then with how much of the file is read; may be NULL.
+    // Called at intervals with the part of the file that has been read; may be NULL.
     void (*progress)(void *user, uint64_t done_bytes, uint64_t total_bytes);
     void *user;
 };
 
-// Reads a trace, compressed or not, and stores it in `*out_trace`. A file that ends
-// early, or has lines that cannot be read, is read as far as it goes: `meta.truncated`
-// and `notes` tell. Traces of PyTorch's profiler are read too: of them, kernels, copies
-// and memsets, and the calls that launched them.
+// Reads a trace, compressed or not, and stores it in `*out_trace`. A truncated file, or one with
+// invalid lines, is read as far as possible: `meta.truncated` is set, and `notes` has the details.
+// Traces of PyTorch's profiler are read too: their kernels, copies and memsets, and the calls that
+// launched them.
 //
 // Ownership: the caller's, until weir_trace_destroy().
 // Errors: false, and NULL in `*out_trace`, for a file that cannot be read, is empty, is
@@ -283,7 +282,7 @@ bool weir_trace_read_memory(const char *name, const void *data, size_t size,
                             const struct weir_trace_read_options *options,
                             struct weir_trace **out_trace, char *message, size_t message_size);
 
-// Accepts NULL, and nulls.
+// Sets `*trace` to NULL. A pointer to NULL is accepted.
 void weir_trace_destroy(struct weir_trace **trace);
 
 // The index of the queue with that id, or WEIR_TRACE_NO_INDEX.

@@ -1,7 +1,6 @@
-// A queue remembers its last operations in a ring, and the waits on it that are not drawn
-// yet. A wait is drawn when the queue's rows have gone past the record, and at the latest
-// when its list is full: then with the rows that are known, which is right unless rows come
-// very late.
+// Each queue has a ring of its last operations, and a list of waits for it that are not drawn yet.
+// A wait is drawn when the queue's rows have passed the record, and at the latest when the list is
+// full: then with the rows known so far, which is correct unless rows arrive very late.
 #include "report/trace_arrows.h"
 
 #include <stdlib.h>
@@ -25,7 +24,7 @@ struct waiting {
 
 struct weir__arrow_queue {
     uint64_t id;
-    size_t count; // points ever; the last RING of them are kept
+    size_t count; // of all points so far; the last RING are kept
     size_t capacity;
     struct point *ring;
     struct waiting *waits;
@@ -88,7 +87,7 @@ static bool is_past(const struct weir__arrow_queue *queue, uint64_t sequence)
     return queue->count > 0 && queue->ring[(queue->count - 1) % RING].sequence > sequence;
 }
 
-// Draws the waits whose record the queue is past, or all of them.
+// Draws the waits whose record the queue's rows have passed, or all of them.
 static void draw_known(struct weir__arrows *arrows, struct weir__arrow_queue *queue, bool all,
                        weir__arrow_function draw, void *user)
 {
@@ -120,7 +119,7 @@ static bool add_wait(struct weir__arrow_queue *queue, const struct waiting *wait
 bool weir__arrows_add(struct weir__arrows *arrows, const struct weir_trace_operation *operation,
                       weir__arrow_function draw, void *user)
 {
-    // An arrow leaves from inside the row, which ends before its last nanosecond does.
+    // An arrow must begin within its row, so before the row's end.
     const struct point point = {
         .sequence = operation->sequence,
         .last_ns =

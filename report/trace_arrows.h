@@ -1,5 +1,5 @@
-// Arrows for waits between queues, while a trace is written: which operation a wait
-// stands for is known once the producer's row has gone past the record.
+// Arrows for waits between queues, while a trace is written: the operation that a wait refers to is
+// known when the producer's rows have passed the record.
 #ifndef WEIR_REPORT_TRACE_ARROWS_H
 #define WEIR_REPORT_TRACE_ARROWS_H
 
@@ -23,8 +23,8 @@ struct weir__arrows {
 };
 
 // Notes an operation and its waits, and draws the arrows that are known now. Of each queue
-// the last 1,024 operations are remembered; a wait on an older one gets no arrow. False
-// without memory.
+// the last 1,024 operations are remembered; a wait for an older one gets no arrow. False if out of
+// memory.
 bool weir__arrows_add(struct weir__arrows *arrows, const struct weir_trace_operation *operation,
                       weir__arrow_function draw, void *user);
 

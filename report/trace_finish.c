@@ -1,5 +1,5 @@
-// Puts the rows that were read in order: queues by device, operations by queue, and each wait
-// beside the operation that it stands for.
+// Sorts the rows that were read: queues by device, operations by queue, and each wait with the
+// operation that it refers to.
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,7 +70,7 @@ static void sort(void *items, size_t count, size_t size, int (*order)(const void
         qsort(items, count, size, order);
 }
 
-// Every queue has its device, also where no row named it. Queues are in order already.
+// Adds the devices of queues that no row named. Queues are already in order.
 static bool complete_devices(struct weir_trace *trace)
 {
     const size_t named = trace->device_count;
@@ -126,7 +126,7 @@ static void join_calls(struct weir__rows *rows)
     }
 }
 
-// Their moment 0 may be the boot of the machine, or 1970.
+// Their time 0 may be the start of the machine, or 1970.
 static void move_to_zero(struct weir_trace *trace)
 {
     uint64_t first = UINT64_MAX;
@@ -150,7 +150,7 @@ static void move_to_zero(struct weir_trace *trace)
         trace->meta.base_unix_ns += first;
 }
 
-// They do not tell the order of submission; the order of starts is taken for it.
+// They lack the order of submission, so the order of starts is used.
 static void number_by_start(struct weir_trace *trace)
 {
     sort(trace->operations, trace->operation_count, sizeof *trace->operations, by_start);
@@ -192,7 +192,7 @@ static void resolve_waits(struct weir_trace *trace)
 {
     for (size_t i = 0; i < trace->operation_count; i++) {
         const struct weir_trace_operation *operation = &trace->operations[i];
-        // They lie in the storage, which is ours to write.
+        // They are in the trace's storage, which may be written to.
         struct weir_trace_wait *waits = (struct weir_trace_wait *)operation->waits;
         for (size_t k = 0; k < operation->wait_count; k++) {
             const struct weir_trace_queue *queue = weir__trace_queue(trace, waits[k].queue);

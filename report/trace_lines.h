@@ -1,5 +1,4 @@
-// Where the reader's bytes come from, a file that may be compressed or memory, and the lines
-// that they make.
+// The source of the reader's bytes, which is a file, compressed or not, or memory; and its lines.
 #ifndef WEIR_REPORT_TRACE_LINES_H
 #define WEIR_REPORT_TRACE_LINES_H
 
@@ -11,7 +10,7 @@
 #include "report/trace.h"
 
 enum {
-    WEIR__TRACE_CHUNK = 1 << 18 // bytes that are asked for at a time
+    WEIR__TRACE_CHUNK = 1 << 18 // bytes that are read at once
 };
 
 // Either `file` or `memory` is set.

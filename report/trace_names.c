@@ -1,4 +1,4 @@
-// Names of the parts of a trace, as files and people read them.
+// Names of the parts of a trace, in files and for users.
 #include <stdio.h>
 
 #include "base/text.h"

@@ -1,6 +1,6 @@
-// zlib's file functions write plain files too ("T"), so that both kinds take one path.
-// A flush ends a block of compressed data: what was flushed can be unpacked however the
-// file continues.
+// zlib's file functions write plain files too ("T"), so the code is the same for both kinds. A
+// flush ends a block of compressed data, so that everything up to there can be unpacked, whatever
+// follows.
 #include "report/trace_out.h"
 
 #include <errno.h>
@@ -52,8 +52,8 @@ static bool refuse(struct weir__out *out, const char *path, char *message, size_
     return false;
 }
 
-// Opening a pipe would wait for a reader; O_NONBLOCK refuses one without, with ENXIO. Writing
-// waits as ever.
+// Opening a pipe would wait for a reader; with O_NONBLOCK it fails with ENXIO if there is none.
+// Writing blocks as usual.
 static int open_file(const char *path)
 {
     const int descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0666);

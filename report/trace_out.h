@@ -1,4 +1,4 @@
-// Text on its way into a trace file: lines are put together in memory and leave whole.
+// Output to a trace file: lines are composed in memory and written as a whole.
 #ifndef WEIR_REPORT_TRACE_OUT_H
 #define WEIR_REPORT_TRACE_OUT_H
 
@@ -20,21 +20,21 @@ struct weir__out {
 
 bool weir__out_open(struct weir__out *out, const char *path, char *message, size_t message_size);
 
-// Hands everything on. Call it between lines only.
+// Writes everything so far. Call it between lines only.
 void weir__out_flush(struct weir__out *out);
 
 // Flushes, closes and frees. False, with a sentence, if anything failed since the open.
 bool weir__out_close(struct weir__out *out, char *message, size_t message_size);
 
-// Without a file: text gathers in `data`, and the caller takes it from there by setting
-// `used` to 0. Ended by weir__out_free() alone. False without memory.
+// Without a file: text is collected in `data`; the caller removes it by setting `used` to 0. Ended
+// by weir__out_free() only. False if out of memory.
 bool weir__out_open_memory(struct weir__out *out);
 void weir__out_free(struct weir__out *out);
 
-// Notes a failure, as the writing itself does; the first one stays.
+// Notes a failure, as a failed write does; the first one is kept.
 void weir__out_fail(struct weir__out *out, const char *reason);
 
-// Text as it stands.
+// Text without any change.
 void weir__out_raw(struct weir__out *out, const char *text);
 // A JSON string with its quotes; NULL is "". Bytes that are not UTF-8 become '?'.
 void weir__out_string(struct weir__out *out, const char *text);

@@ -1,5 +1,5 @@
-// Only brackets and strings are looked at: a piece is parsed by jansson, and what is passed
-// over may be anything.
+// Only brackets and strings are examined: jansson parses a piece, and skipped values may be
+// anything.
 #include "report/trace_pieces.h"
 
 #include <stdlib.h>
@@ -73,7 +73,7 @@ static enum weir__piece_answer put(struct weir__pieces *pieces, int byte)
     return WEIR__PIECE;
 }
 
-// How deep the brackets are, and what the last bytes were.
+// The depth of brackets, and the state within a string.
 struct place {
     uint64_t depth;
     bool in_string;

@@ -1,5 +1,5 @@
-// The pieces of a JSON text that comes from a source: the members of its root, and the elements
-// of a list, one after another. Only the piece that is looked at is in memory.
+// Reads the pieces of a JSON text from a source: the members of its root, and the elements of a
+// list, one after another. Only the present piece is in memory.
 #ifndef WEIR_REPORT_TRACE_PIECES_H
 #define WEIR_REPORT_TRACE_PIECES_H
 
@@ -15,7 +15,7 @@ enum weir__piece_answer {
     WEIR__PIECE,
     WEIR__PIECE_NONE, // the list, or the object, has ended
     WEIR__PIECE_NO_MEMORY,
-    WEIR__PIECE_BROKEN // `why` tells
+    WEIR__PIECE_BROKEN // `why` has the reason
 };
 
 // Zeroed but for `source`.
@@ -27,18 +27,18 @@ struct weir__pieces {
     char *text; // the piece
     size_t size;
     size_t capacity;
-    uint64_t line;  // that was reached, from 0
-    uint64_t begin; // the line that the piece begins in
+    uint64_t line;  // the present line, from 0
+    uint64_t begin; // the line in which the piece begins
     const char *why;
 };
 
-// Passes over white space and returns the next byte, which stays; -1 at the end.
+// Skips white space and returns the next byte without consuming it; -1 at the end.
 int weir__pieces_peek(struct weir__pieces *pieces);
 
-// Passes over `byte`, after white space. False: there is another.
+// Consumes `byte`, after white space. False if the next byte is another one.
 bool weir__pieces_skip(struct weir__pieces *pieces, char byte);
 
-// Passes over one value; with `keep` its text is the piece.
+// Consumes one value; with `keep` its text becomes the piece.
 enum weir__piece_answer weir__pieces_value(struct weir__pieces *pieces, bool keep);
 
 // The next element of a list, or key of an object, that is open; `close` ends it. `first` is

@@ -1,5 +1,5 @@
-// A trace of Weir's is read line by line: a line is an event, and one that cannot be read
-// costs itself only. Of any other layout too, one event at a time is in memory.
+// A trace of Weir is read line by line: each line is an event, and an invalid line loses only its
+// own event. With other layouts, too, only one event at a time is in memory.
 #include "report/trace.h"
 
 #include <inttypes.h>
@@ -17,13 +17,13 @@
 #include "report/trace_storage.h"
 
 enum {
-    HEAD_LINE_LIMIT = 1 << 22, // the longest tells of thousands of devices
+    HEAD_LINE_LIMIT = 1 << 22, // the longest line lists thousands of devices
     LINE_LIMIT = 1 << 26,
     BAD_LINE_LIMIT = 1000,
     DEFAULT_OPERATIONS = 10 * 1000 * 1000
 };
 
-// Takes white space off both ends, and a comma off the end.
+// Removes white space at both ends, and a comma at the end.
 static void trim(const char **text, size_t *size)
 {
     while (*size > 0 && strchr(" \t\r", **text) && **text)
@@ -184,7 +184,7 @@ static bool take_root(struct reader *reader, struct weir__pieces *pieces, bool e
                : refuse_piece(reader, pieces->line, "it is no object and no list");
 }
 
-// Twice, since the member that tells the trace's origin may come after the events.
+// Twice, since the member with the trace's origin may come after the events.
 static bool take_whole(struct reader *reader)
 {
     bool ok = true;
@@ -210,7 +210,7 @@ enum head {
     HEAD_FAILED
 };
 
-// `"key": value`, as the writer puts it on a line of its own.
+// Reads `"key": value`, which the writer puts on a separate line.
 static enum head take_head_line(struct reader *reader, const char *text, size_t size)
 {
     char *object = malloc(size + 2);
@@ -269,13 +269,13 @@ static enum head take_head(struct reader *reader)
     }
 }
 
-// Rows that only other programs need: arrows, and the host's calls.
+// Rows for other programs: arrows, and the host's calls.
 static bool is_for_others(const char *text, size_t size)
 {
     static const char call[] = "\"cat\":\"cuda_runtime\"";
     if (begins(text, size, "{\"ph\":\"s\"") || begins(text, size, "{\"ph\":\"f\""))
         return true;
-    // After name, pid and tid, before anything that may be long.
+    // It follows name, pid and tid, and precedes everything that may be long.
     for (size_t i = 0; i + sizeof call < size && i < 160; i++)
         if (text[i] == '"' && memcmp(text + i, call, sizeof call - 1) == 0)
             return true;
@@ -297,7 +297,7 @@ static bool take_event_line(struct reader *reader, const char *text, size_t size
     if (!many && json_error_code(&error) == json_error_out_of_memory)
         return weir__rows_no_memory(&reader->rows);
     if (!whole)
-        return true; // the end is missing, and that is told anyway
+        return true; // the missing end is reported in any case
     if (reader->bad_lines++ == 0)
         reader->first_bad = reader->lines.number;
     if (reader->bad_lines <= BAD_LINE_LIMIT)
@@ -354,7 +354,7 @@ static bool read_all(struct reader *reader)
     case HEAD_FOREIGN:
         if (!take_whole(reader))
             return false;
-        // A trace of Weir's that another program has laid out anew has its last row too.
+        // A trace of Weir that another program has reformatted has its last row too.
         break;
     case HEAD_DONE:
         if (!take_events(reader))

@@ -1,5 +1,5 @@
-// A row of Weir's has all it says in `args`; the names and categories beside them are for
-// other programs. In another program's trace there is nothing but those.
+// A row of Weir has all of its data in `args`; names and categories are for other programs. The
+// trace of another program has only those.
 #include "report/trace_rows.h"
 
 #include <string.h>
@@ -108,7 +108,7 @@ static struct weir_trace_device *device_at(struct weir__rows *rows, uint32_t ind
     return &devices[trace->device_count++];
 }
 
-// Another program's trace has no more than these of its devices.
+// The data on devices in the trace of another program.
 static bool read_properties(struct weir__rows *rows, const json_t *list)
 {
     for (size_t i = 0; i < json_array_size(list) && i < DEVICE_LIMIT; i++) {
@@ -140,7 +140,7 @@ static bool read_device(struct weir__rows *rows, uint32_t index, const json_t *a
 {
     struct weir_trace_device *device = device_at(rows, index);
     if (!device)
-        return true; // of thousands: the file is nonsense, and the rest will tell
+        return true; // too many devices: the file is invalid, which later rows show
     device->name = text_of(rows, args, "weir.name");
     device->platform = text_of(rows, args, "weir.platform");
     device->driver = text_of(rows, args, "weir.driver");
@@ -455,7 +455,7 @@ static bool read_foreign(struct weir__rows *rows, const json_t *event, const jso
 {
     const char *title = string_of(event, "name");
     const uint32_t device = small_of(args, "device");
-    // Streams of several devices have the same numbers.
+    // Streams of different devices may have equal numbers.
     const uint64_t id = (uint64_t)device << 32 | small_of(args, "stream");
     struct weir_trace_operation *operation = add_operation(rows);
     if (!operation)

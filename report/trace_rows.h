@@ -1,5 +1,5 @@
-// Shared by the parts of the reader: rows of the file become the model, which is put in order
-// at the end.
+// Shared by the parts of the reader: rows of the file are added to the trace, which is sorted at
+// the end.
 #ifndef WEIR_REPORT_TRACE_ROWS_H
 #define WEIR_REPORT_TRACE_ROWS_H
 
@@ -34,17 +34,17 @@ struct weir__rows {
     size_t message_size;
 };
 
-// One value of the head. False without memory.
+// One value of the head. False if out of memory.
 bool weir__rows_head(struct weir__rows *rows, const char *key, const json_t *value);
 
-// One event. Those that mean nothing here are passed over. False, with a message, without
-// memory or beyond the limit.
+// Adds one event; those without a meaning here are ignored. False, with a message, if out of memory
+// or beyond the limit.
 bool weir__rows_event(struct weir__rows *rows, const json_t *event);
 
-// False, with the sentence that there is no memory.
+// Returns false with the message for memory that ran out.
 bool weir__rows_no_memory(struct weir__rows *rows);
 
-// Orders the trace and joins its parts, once all rows are in. False without memory.
+// Sorts the trace and connects its parts, after all rows were added. False if out of memory.
 bool weir__rows_finish(struct weir__rows *rows);
 
 #endif

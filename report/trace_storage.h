@@ -26,7 +26,7 @@ struct weir_trace_storage {
     size_t note_capacity;
 };
 
-// All of them return NULL, or false, without memory.
+// All of them return NULL, or false, if out of memory.
 
 // Memory that lives as long as the trace.
 void *weir__trace_allocate(struct weir_trace_storage *storage, size_t size);
@@ -34,8 +34,8 @@ void *weir__trace_allocate(struct weir_trace_storage *storage, size_t size);
 // The same text always has the same address. NULL is "".
 const char *weir__trace_intern(struct weir_trace_storage *storage, const char *text);
 
-// The array `items`, moved or not, with room for one more item than `count`. Without
-// memory `items` stays as it is.
+// Returns the array `items`, which may have moved, with room for one more item than `count`. If out
+// of memory `items` is not changed.
 void *weir__trace_grow(void *items, size_t count, size_t *capacity, size_t item_size);
 
 // The queue with that id, or NULL.
@@ -44,7 +44,7 @@ struct weir_trace_queue *weir__trace_queue(const struct weir_trace *trace, uint6
 // Adds a queue that is not there yet.
 struct weir_trace_queue *weir__trace_add_queue(struct weir_trace *trace, uint64_t id);
 
-// Fills the table of ids after the queues were put in another order.
+// Fills the table of ids after the queues were sorted.
 void weir__trace_index_queues(struct weir_trace *trace);
 
 // Adds a sentence to the trace's notes.

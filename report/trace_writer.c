@@ -1,6 +1,6 @@
-// Every row is one line that ends in ",\n" until the last one, so that whatever was
-// flushed is whole lines. Devices wait in a list until the first other row, because the
-// head of the file names them.
+// Every row is one line that ends in ",\n", except the last one, so that flushed data is whole
+// lines. Devices are kept in a list until the first other row, because the head of the file names
+// them.
 #include "report/trace.h"
 
 #include <stdio.h>
@@ -43,7 +43,7 @@ static void end_row(weir_trace_writer *writer)
         weir__out_flush(&writer->out);
 }
 
-// Left out where it says nothing.
+// Omitted if it is empty.
 static void add_text(struct weir__out *out, const char *name, const char *text)
 {
     if (text && *text)
@@ -263,7 +263,7 @@ static const char *category(const struct weir_trace_operation *operation)
     }
 }
 
-// Tools take whatever has a stream for work of the device.
+// Tools treat every row with a stream as work of the device.
 static bool is_of_device(const struct weir_trace_operation *operation)
 {
     return operation->timed && operation->kind != WEIR_TRACE_HOST_CALL &&
@@ -466,7 +466,7 @@ void weir_trace_writer_span(weir_trace_writer *writer, const struct weir_trace_s
 
 bool weir_trace_writer_flush(weir_trace_writer *writer)
 {
-    // The head is open while devices may join it.
+    // The head is open as long as devices may be added to it.
     if (writer->began)
         weir__out_flush(&writer->out);
     return !writer->out.failed;

@@ -1,16 +1,16 @@
-// Times of operations by CUPTI, which writes a record of everything that the device
-// runs, with its start and its end. CUPTI is one for the whole process and its callbacks
-// carry no user pointer, so what is here is one for the process too.
+// Times of operations from CUPTI, which writes a record with start and end for everything that the
+// device runs. There is one CUPTI in a process and its callbacks have no user pointer, so the state
+// here is global too.
 //
-// Every operation gets a number of ours, the queue's and its own, which is pushed as an
-// external correlation id around its calls of the driver. For each such call CUPTI
-// writes a record that relates the number to the call's correlation id, and each
-// activity's record names the call that caused it. The two may come in either order. They
-// meet in a table, by correlation id: those are counted up, so a table of as many places
-// as there may be calls under way holds each in its own.
+// Each operation has a number, made of its queue's and its own, which is pushed as an external
+// correlation id around its calls of the driver. For each such call CUPTI writes a record that
+// relates the number to the call's correlation id, and the record of each activity names the call
+// that caused it. The two records come in either order. They are joined in a table indexed by the
+// correlation id: these ids ascend, so in a table as large as the number of pending calls no two of
+// them collide.
 //
-// CUPTI's clock is the host's of the day, as a rule; pairs of readings relate it to the
-// monotonic one, and the device's clock (times.c) from there to the device's timeline.
+// CUPTI's clock is usually the host's real-time clock. Pairs of readings relate it to the monotonic
+// clock, and the device's clock (times.c) relates that to the device's timeline.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,16 +26,16 @@ enum {
     MEETINGS = 1 << 16,
     QUEUES = 1 << 16,
     SEQUENCE_BITS = 40,
-    PROBE = 0, // the number of no queue
+    PROBE = 0, // a number that no queue has
 };
 
 #define FLUSH_DISTANCE_NS UINT64_C(4000000)
-// A buffer may be kept back for as long as one of its records is of something that runs.
+// CUPTI may keep a buffer for as long as the activity of one of its records is running.
 #define PATIENCE_NS UINT64_C(1000000000)
 #define PROBE_SLACK_NS UINT64_C(1000000)
 #define SEQUENCE_MASK ((UINT64_C(1) << SEQUENCE_BITS) - 1)
 
-// A call of the driver, of which one of the two records may be there already.
+// A call of the driver, of which one of the two records may have arrived.
 struct meeting {
     uint32_t correlation;
     bool has_id;
@@ -52,12 +52,12 @@ enum state {
 };
 
 static struct {
-    pthread_mutex_t start_lock; // of starting and ending; taken before `lock`
+    pthread_mutex_t start_lock; // guards starting and stopping; taken before `lock`
     enum state state;
     struct cupti_symbols cupti;
     size_t users;                // queues
-    bool idle;                   // it was used, and is switched off
-    bool all_calls;              // what relates numbers to calls comes only if all are recorded
+    bool idle;                   // was in use, and is switched off
+    bool all_calls;              // all calls must be recorded to get the external ids
     pthread_mutex_t lock;        // guards what follows
     struct weir_clock_map clock; // a: CUPTI's, b: the host's
     uint64_t flushed_ns;
@@ -90,7 +90,7 @@ static uint64_t get_64(const CUpti_Activity *record, size_t at)
     return value;
 }
 
-// The entry of an operation, or NULL when it is no longer waited for.
+// The entry of an operation, or NULL if it was dropped.
 static struct cu_timed *find_timed(const struct cu_queue *queue, uint64_t sequence)
 {
     struct cu_watch *watch = queue->watch;
@@ -115,7 +115,7 @@ static void note_probe(uint64_t start_ns, uint64_t end_ns)
     activity.probe_end_ns = end_ns;
 }
 
-// A call of our own has its times. A record without them counts as well.
+// Stores the times of a joined call with its operation. A record without times counts too.
 static void tell(const struct meeting *meeting)
 {
     const uint64_t number = meeting->id >> SEQUENCE_BITS;
@@ -194,7 +194,7 @@ static void take(const CUpti_Activity *record)
         }
 }
 
-// CUPTI's callbacks, on threads of its own or inside a flush.
+// CUPTI's callbacks, called on its own threads or during a flush.
 
 static void on_request(uint8_t **out_buffer, size_t *out_size, size_t *out_records)
 {
@@ -230,8 +230,8 @@ static void on_complete(CUcontext context, uint32_t stream, uint8_t *buffer, siz
         free(buffer);
 }
 
-// The two clocks: the closest of some readings. Without the lock, since CUPTI may hold one
-// of its own while it hands a buffer over.
+// Reads both clocks; the closest of several readings counts. Without the lock, since CUPTI may hold
+// a lock of its own while it delivers a buffer.
 static bool read_clocks(uint64_t *out_cupti_ns, uint64_t *out_host_ns)
 {
     uint64_t narrowest = UINT64_MAX;
@@ -273,8 +273,8 @@ static const unsigned kinds[] = {
 
 #define KIND_COUNT (sizeof kinds / sizeof *kinds)
 
-// What relates our numbers to calls is only written for calls that are recorded
-// themselves, so those of operations are, and where CUPTI cannot choose, all are.
+// CUPTI writes external ids only for calls that are recorded themselves. So the calls that
+// operations consist of are recorded, or all calls if CUPTI cannot select them.
 static void record_calls(bool on)
 {
     const struct cupti_symbols *cupti = &activity.cupti;
@@ -290,7 +290,7 @@ static void record_calls(bool on)
 #undef CALL
 }
 
-// Peer copies and graphs are not in every version.
+// Not every version has the activities of peer copies and graphs.
 static CUptiResult enable(void)
 {
     for (size_t i = 0; i < KIND_COUNT; i++) {
@@ -310,8 +310,8 @@ static void disable(void)
         activity.cupti.cuptiActivityDisable(kinds[i]);
 }
 
-// One fill of our own, which must come back with times that lie where it was made: a
-// CUPTI that does not suit the driver is found here, and not in a trace.
+// Makes one fill, whose record must arrive with times between those of the calls around it. This
+// detects a CUPTI that does not fit the driver before it spoils a trace.
 static bool probe(struct cu_device *device)
 {
     const struct cu_symbols *cu = &device->module->cu;
@@ -412,7 +412,7 @@ static void start(struct cu_device *device)
     char message[512] = "";
     char text[640];
     if (strcmp(device->module->cupti, "off") == 0)
-        return; // another runtime of the process may want it
+        return; // another runtime of the process may use it
     activity.state = try_start(device, message, sizeof message) ? ON : OFF;
     if (activity.state == ON)
         return;
@@ -428,7 +428,7 @@ static void start(struct cu_device *device)
                               "cuda", text);
 }
 
-// A number that no queue has; with the lock held. 0: there is none.
+// Returns a number that no queue has, or 0 if there is none. With the lock held.
 static uint64_t take_number(struct cu_queue *queue)
 {
     for (int i = 0; i < QUEUES; i++) {
@@ -472,7 +472,7 @@ void cu_activity_delist(struct cu_queue *queue)
     pthread_mutex_unlock(&activity.start_lock);
 }
 
-// Switching it costs too much to do it whenever there is no watched queue for a moment.
+// Switching is too expensive to be done each time the last watched queue is destroyed.
 void cu_activity_rest(void)
 {
     pthread_mutex_lock(&activity.start_lock);
@@ -528,7 +528,7 @@ static bool is_whole(const struct cu_timed *timed)
     return commands > 0 && (commands == CU_NO_COMMANDS || timed->seen >= commands);
 }
 
-// The last entry that is whole, or `tail`.
+// The last complete entry, or `tail`.
 static uint64_t last_whole(const struct cu_watch *watch, uint64_t tail, uint64_t head)
 {
     while (head-- > tail + 1)
@@ -537,9 +537,8 @@ static uint64_t last_whole(const struct cu_watch *watch, uint64_t tail, uint64_t
     return tail;
 }
 
-// CUPTI may lose records, and then the oldest entry would hold up all others. So when
-// entries after it are whole, and some time has passed, those before them that are not
-// whole are given up.
+// CUPTI may lose records, and the oldest entry would then block all others. So entries that are
+// still incomplete some time after a later entry is complete are given up.
 static bool may_leave(struct cu_watch *watch, uint64_t tail, uint64_t head)
 {
     const struct cu_timed *timed = &watch->ring[tail % CU_WATCH_ENTRIES];

@@ -1,12 +1,11 @@
-// Copies and fills. The driver makes no copy between two places of the host
-// without blocking, so those go through memory of the device that is allocated and
-// freed in the order of the queue. So do fills of HOST memory that the driver has
-// no memset for: patterns of more than four bytes, and addresses that are no
-// multiple of the pattern.
+// Copies and fills. The driver copies within host memory only by blocking, so such copies go
+// through device memory that is allocated and freed in the order of the queue. So do fills of HOST
+// memory for which the driver has no memset: patterns of more than four bytes, and addresses that
+// are not a multiple of the pattern's size.
 //
-// The driver has no memset for patterns of 8 and 16 bytes on the device either:
-// the first one is written word by word, and then what is there is copied to the bytes
-// after it, twice as much each time.
+// The driver has no memset for patterns of 8 and 16 bytes on the device either: the first pattern
+// is written word by word, and the filled part is then copied to the bytes after it, doubling each
+// time.
 #include <string.h>
 
 #include "backends/cuda/cu.h"
@@ -21,7 +20,7 @@ static weir_status check(const struct cu_queue *queue, const char *call, CUresul
     return cu_native_error(queue->device, call, code, "%s of %zu bytes", what, size);
 }
 
-// A command of the operation: what moves bytes.
+// A command of the operation.
 static weir_status command(const struct cu_queue *queue, const char *call, CUresult code,
                            const char *what, size_t size)
 {
@@ -34,7 +33,7 @@ static const struct cu_symbols *symbols_of(const struct cu_queue *queue)
     return &queue->device->module->cu;
 }
 
-// The same bytes as a node of a graph.
+// The same command as a node of a graph.
 static weir_status build_line(const struct cu_queue *queue, CUmemorytype to, CUdeviceptr dst,
                               CUmemorytype from, CUdeviceptr src, size_t size)
 {
@@ -85,7 +84,7 @@ static weir_status copy_device(const struct cu_queue *queue, CUdeviceptr dst, CU
                    "copy from DEVICE to DEVICE", size);
 }
 
-// Memory that exists between two operations of the queue.
+// Temporary memory, allocated and freed in the order of the queue.
 static weir_status take_staging(const struct cu_queue *queue, size_t size, CUdeviceptr *out_staging)
 {
     if (queue->builder)
@@ -128,7 +127,8 @@ static weir_status copy_on_host(const struct cu_queue *queue, char *dst, const c
     return drop_staging(queue, staging, status);
 }
 
-// Between the host and a device that this queue's cannot reach: by way of its own memory.
+// Between the host and a device whose memory this queue's device cannot access: through memory of
+// the queue's device.
 static weir_status copy_by_own_device(const struct cu_queue *queue, const struct cu_buffer *dst,
                                       size_t dst_offset, const struct cu_buffer *src,
                                       size_t src_offset, size_t size)
@@ -153,7 +153,7 @@ static weir_status copy_by_own_device(const struct cu_queue *queue, const struct
     return drop_staging(queue, staging.address, status);
 }
 
-// A copy between the host and memory that needs that.
+// Whether this is a copy between the host and memory that the queue's device cannot access.
 static bool is_out_of_reach(const struct cu_queue *queue, const struct cu_buffer *dst,
                             const struct cu_buffer *src)
 {
@@ -219,7 +219,7 @@ static weir_status copy_rectangle(const struct cu_queue *queue, const CUDA_MEMCP
                    rectangle->WidthInBytes * rectangle->Height);
 }
 
-// Rows in pieces, packed on the device on their way. `rows` fit into the staging.
+// Copies rows in pieces, packed in staging memory on the device, which holds `rows` of them.
 static weir_status copy_rows_on_host(const struct cu_queue *queue, const struct weir_plane *dst,
                                      const struct cu_buffer *to, const struct weir_plane *src,
                                      const struct cu_buffer *from, size_t width, size_t height)
@@ -258,7 +258,8 @@ static weir_status copy_by_row(const struct cu_queue *queue, const struct weir_p
     return status;
 }
 
-// What is no rectangle to the driver (a pitch beyond its limit) goes row by row.
+// Copies that the driver does not accept as a rectangle (a pitch beyond its limit) are made row by
+// row.
 weir_status cu_submit_copy_2d(const struct weir_link *link, struct cu_queue *queue,
                               const struct weir_operation *operation)
 {

@@ -1,13 +1,13 @@
 // The part of the CUDA driver API that the backend uses, declared here so that
 // the module builds where no CUDA toolkit is installed. cu_check.c compares every
-// line with <cuda.h> where that is installed. Names and values are NVIDIA's.
+// line with <cuda.h> if that is installed. Names and values are NVIDIA's.
 #ifndef WEIR_BACKENDS_CUDA_CU_API_H
 #define WEIR_BACKENDS_CUDA_CU_API_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-// X(name, value). They are made into an enumeration unless <cuda.h> has them.
+// X(name, value). They become an enumeration unless <cuda.h> has them.
 #define CU_CONSTANTS(X)                                          \
     X(CUDA_SUCCESS, 0)                                           \
     X(CUDA_ERROR_INVALID_VALUE, 1)                               \

@@ -17,7 +17,7 @@ CU_FLAGS(CU_CHECK_CONSTANT)
 CU_ENUMERATIONS(CU_CHECK_ENUMERATION)
 #undef CU_CHECK_ENUMERATION
 
-// What a toolkit is too old to declare is checked with a newer one.
+// Declarations that an old toolkit lacks are only checked with a newer one.
 #define CU_CHECK_SYMBOL(version, result, name, parameters)                                      \
     _Static_assert(_Generic((PFN_##name##_v##version)0, result(*) parameters : 1, default : 0), \
                    #name " differs");
@@ -42,7 +42,7 @@ CUPTI_CONSTANTS(CUPTI_CHECK_CONSTANT)
 CUPTI_CALLS(CUPTI_CHECK_CALL)
 #undef CUPTI_CHECK_CALL
 
-// The structures' own names change with the version.
+// The names of the structures change with the version.
 #define CUPTI_CHECK_RECORD(kind, structure, start_at, end_at, correlation_at)  \
     _Static_assert(offsetof(structure, start) == (start_at) &&                 \
                        offsetof(structure, end) == (end_at) &&                 \
@@ -85,5 +85,5 @@ _Static_assert(sizeof(nvrtcResult) == 4, "nvrtcResult has another size");
 #endif
 #endif
 
-// ISO C wants a declaration in every file.
+// ISO C requires a declaration in every file.
 typedef int cu_check_done;

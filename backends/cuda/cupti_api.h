@@ -1,9 +1,8 @@
 // The part of CUPTI that the backend uses: activity records. cu_check.c compares it with
 // <cupti.h> where that is installed. Names and values are NVIDIA's.
 //
-// Records grow at their ends from one version of CUPTI to the next, and what is read of
-// them here has kept its place since CUDA 11; so a record is bytes, and its parts are
-// offsets.
+// Records grow at their ends from one version of CUPTI to the next. The fields that are read here
+// have had the same offsets since CUDA 11, so a record is accessed as bytes, by offset.
 #ifndef WEIR_BACKENDS_CUDA_CUPTI_API_H
 #define WEIR_BACKENDS_CUDA_CUPTI_API_H
 

@@ -1,8 +1,7 @@
-// What CUDA's errors mean for Weir. Their names come from the driver, which knows
-// them all; the table has the status and the remedy where one is known.
+// Status and remedy of CUDA's errors. Their names come from the driver.
 //
-// Some codes are the end of the context: whatever is called afterwards returns
-// the same code, or another one that is only a consequence. So the first is kept.
+// After some errors the context is unusable: every later call returns the same code, or one that is
+// a consequence of it. So the first one is kept.
 #include <stdarg.h>
 
 #include "backends/cuda/cu.h"

@@ -1,13 +1,13 @@
-// Graphs. What nodes consist of is kept (graph_parts.c), since an update that the driver
-// cannot make in place (another number of nodes, another size of element) builds a new
-// executable graph from the parts of all nodes. The old one may be running; the driver
-// frees it when it is done.
+// Graphs. The driver's parts of each node are kept (graph_parts.c), since an update that the driver
+// cannot make in place (another number of nodes, another size of element) builds a new executable
+// graph from the parts of all nodes. The old one may be running; the driver frees it after that.
 //
-// The driver keeps launches of one executable graph in order, on whatever streams. Only the
-// first launch of a new one must be made to wait for the last launch of the old one, here.
+// The driver keeps launches of one executable graph in order, also on several streams. Only the
+// wait of the first launch of a new executable graph for the last launch of the old one is added
+// here.
 //
-// Memory that a copy between HOST buffers goes through belongs to the graph, as its
-// launches never overlap.
+// The staging memory of a copy between HOST buffers belongs to the graph, since its launches never
+// overlap.
 #include "backends/cuda/graph_parts.h"
 
 struct native {
@@ -67,7 +67,7 @@ static CUresult add_native(const struct cu_graph *graph, CUgraph native, struct 
     return cu->cuGraphAddKernelNode(&part->fresh, native, dependencies, count, &part->u.launch);
 }
 
-// `dependencies` has room for those of any node.
+// `dependencies` has room for the dependencies of any node.
 static weir_status add_node(const struct cu_graph *graph, CUgraph native, struct cu_node *node,
                             CUgraphNode *dependencies)
 {
@@ -111,7 +111,7 @@ static void destroy_native(const struct cu_graph *graph, struct native *native)
     *native = (struct native){0};
 }
 
-// Without the upload the first launch would do that work.
+// Else the first launch would do this work.
 static weir_status instantiate(struct cu_graph *graph, struct native *native)
 {
     const struct cu_symbols *cu = symbols_of(graph);
@@ -147,7 +147,7 @@ static weir_status build(struct cu_graph *graph, struct native *native)
     return status;
 }
 
-// What was built is the graph's.
+// The graph takes ownership of the new executable graph.
 static void adopt(struct cu_graph *graph, const struct native *native)
 {
     graph->native = *native;
@@ -158,7 +158,7 @@ static void adopt(struct cu_graph *graph, const struct native *native)
     }
 }
 
-// Life.
+// Creation and destruction.
 
 static weir_status make_node(const struct weir_link *link, struct cu_graph *graph,
                              struct cu_node *node, const struct weir_graph_node *from)
@@ -280,7 +280,7 @@ static CUresult set_native(const struct cu_graph *graph, CUgraphNode native,
     return cu->cuGraphExecKernelNodeSetParams(executable, native, &part->u.launch);
 }
 
-// A queue of the stream, one that may be submitted to if there is one. Under the lock.
+// Returns a queue of the stream, preferably one that has not been left. Under the lock.
 static const struct cu_queue *find_queue(const struct cu_device *device, CUstream stream)
 {
     const struct cu_queue *found = NULL;
@@ -291,8 +291,8 @@ static const struct cu_queue *find_queue(const struct cu_device *device, CUstrea
     return found;
 }
 
-// Marks the end of a stream that was left and must not be touched, by another that waits for its
-// last record. The driver frees that other stream once it has waited.
+// Marks the end of a stream that was left, and so must not be used, in a new stream that waits for
+// its last record. The driver frees the new stream after that wait.
 static CUresult record_after(const struct cu_symbols *cu, CUevent end, CUevent followed,
                              const char **out_call)
 {
@@ -311,9 +311,9 @@ static CUresult record_after(const struct cu_symbols *cu, CUevent end, CUevent f
     return code;
 }
 
-// Marks the end of the last launch, for the first one of a new executable graph. A stream
-// that is gone had finished, and so has one that was left without a record. Recording under
-// the lock may take until the stream has room, which it gets without this lock.
+// Marks the end of the last launch, for the first launch of a new executable graph. A destroyed
+// stream has finished, and so has one that was left without a record. Recording under the lock may
+// block until the stream has room, which does not depend on this lock.
 static weir_status mark_last_launch(struct cu_graph *graph)
 {
     struct cu_device *device = graph->device;
@@ -338,12 +338,12 @@ static weir_status mark_last_launch(struct cu_graph *graph)
     pthread_mutex_unlock(&device->lock);
     if (code != CUDA_SUCCESS)
         return cu_native_error(device, call, code, "update a graph");
-    // Without the queue, what an earlier update marked is still to be followed.
+    // If the queue is gone, the mark of an earlier update still counts.
     graph->must_follow = graph->must_follow || follow;
     return WEIR_OK;
 }
 
-// With the fresh parts in their place.
+// The node's parts are already replaced by the new ones.
 static weir_status rebuild(struct cu_graph *graph)
 {
     struct native fresh = {0};
@@ -359,8 +359,8 @@ static weir_status rebuild(struct cu_graph *graph)
     return WEIR_OK;
 }
 
-// A node of several parts is not changed in place: one that is refused would leave it
-// half changed.
+// A node with several parts is not changed in place: if one change were refused, the node would be
+// inconsistent.
 static weir_status replace(struct cu_graph *graph, struct cu_node *node, struct cu_parts *fresh)
 {
     struct cu_parts old = node->parts;
@@ -425,7 +425,7 @@ weir_status cu_submit_graph(const struct weir_link *link, struct cu_queue *queue
         code = symbols_of(graph)->cuGraphLaunch(graph->native.executable, queue->stream);
         graph->stream = queue->stream;
     }
-    cu_watch_command(queue); // CUPTI tells of a graph as one activity
+    cu_watch_command(queue); // for CUPTI a graph is one activity
     if (code == CUDA_SUCCESS)
         return WEIR_OK;
     return cu_native_error(graph->device, call, code, "launch a graph of %u nodes",

@@ -1,5 +1,5 @@
-// Operations are taken apart. copy.c takes copies and fills apart as it does for streams, on a
-// queue that builds in place of running.
+// Splits operations into parts. Copies and fills are split by copy.c as for streams, on a queue
+// that collects commands instead of running them.
 #include "backends/cuda/graph_parts.h"
 
 #include <string.h>
@@ -70,7 +70,7 @@ weir_status cu_build_set(struct cu_builder *builder, CUdeviceptr dst, uint32_t v
     return add_part(builder, &part);
 }
 
-// As create_device() in buffer.c: the memory stream has nothing to wait for.
+// As create_device() in buffer.c: the memory stream has no other work.
 weir_status cu_build_staging(struct cu_builder *builder, size_t size, CUdeviceptr *out_address)
 {
     struct cu_device *device = builder->device;
@@ -120,7 +120,7 @@ static size_t room_of(const struct weir_argument *argument)
     return (size_of(argument) + CU_ALIGNMENT - 1) / CU_ALIGNMENT * CU_ALIGNMENT;
 }
 
-// One block: the pointers, then what they point to. NULL: no memory.
+// One block: the pointers, then the values. NULL if out of memory.
 static void **keep_arguments(const struct weir_host *host, const struct weir_operation *operation,
                              const struct cu_packed *packed)
 {
@@ -187,7 +187,7 @@ weir_status cu_take_apart(const struct weir_link *link, struct cu_device *device
     case WEIR_OPERATION_FILL:
         status = cu_submit_fill(link, &queue, operation);
         break;
-    default: // nothing else is a node
+    default: // there are no other nodes
         status = build_launch(link, &builder, operation);
         break;
     }

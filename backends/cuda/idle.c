@@ -1,6 +1,6 @@
-// cuMemHostUnregister and cuModuleUnload wait for the whole device, so the kit keeps
-// what is to be given back until no queue of the device has work. Work of others in the process
-// is not seen; such a moment then lasts until that is done.
+// cuMemHostUnregister and cuModuleUnload wait for the whole device, so the kit defers them until no
+// queue of the device has work. Work of other libraries in the process is not considered; the calls
+// then wait for it.
 #include "backends/cuda/cu.h"
 
 static struct weir_kit_registrations registrations = WEIR_KIT_REGISTRATIONS;
@@ -53,8 +53,8 @@ static weir_status refuse(struct cu_device *device, CUresult code, const void *p
                            pointer);
 }
 
-// Whether other code in the process has pinned the range: the driver knows its ends,
-// and nothing that is registered here, and may be unregistered, touches it.
+// Whether other code in the process has pinned the range: the driver knows its ends, and it does
+// not overlap a registration of this backend, which may end.
 static bool is_pinned_by_others(const struct cu_device *device, char *pointer, size_t size)
 {
     const char *ends[] = {pointer, pointer + size - 1};

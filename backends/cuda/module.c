@@ -1,6 +1,5 @@
-// Opening the module: the driver's library, its version and its devices.
-// Everything that may be missing on a machine is missed here, and each case has
-// its own sentence.
+// Opening the module: the driver's library, its version and its devices. Everything that a machine
+// may lack is detected here, and each case has its own message.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,7 +85,7 @@ static weir_status explain_no_library(const struct cu_module *module, const char
                           "there is no usable NVIDIA driver: %s", message);
 }
 
-// An empty or wrong CUDA_VISIBLE_DEVICES looks like a machine without devices.
+// With an empty or wrong CUDA_VISIBLE_DEVICES the driver reports no devices.
 static weir_status explain_no_device(const struct cu_module *module, CUresult code)
 {
     const char *visible = getenv("CUDA_VISIBLE_DEVICES");

@@ -1,6 +1,7 @@
-// What is the caller's is asked for what it is, because the driver finds out late or, with
-// another context's stream, in a crash. A stream that is captured takes no queue's records,
-// and the per-thread default stream is another one on the thread that runs held operations.
+// Streams and memory of the caller are checked here, because the driver detects a wrong one late
+// or, for a stream of another context, crashes. A stream that is being captured accepts no records
+// of a queue, and the per-thread default stream would be a different stream on the thread that
+// delivers held operations.
 #include <inttypes.h>
 
 #include "backends/cuda/cu.h"
@@ -98,8 +99,8 @@ static weir_status refuse_end(const struct cu_buffer *buffer, CUdeviceptr native
                           (unsigned long long)native, there, buffer->size);
 }
 
-// An allocation may be made of several at adjacent addresses (expandable segments
-// of PyTorch's), and the driver tells of one at a time.
+// A range may consist of several allocations at adjacent addresses (PyTorch's expandable segments),
+// and the driver reports one at a time.
 static weir_status check_range(const struct cu_buffer *buffer, CUdeviceptr native)
 {
     const struct cu_module *module = buffer->device->module;
@@ -118,7 +119,7 @@ static weir_status check_range(const struct cu_buffer *buffer, CUdeviceptr nativ
     return WEIR_OK;
 }
 
-// Memory that the driver does not know is an invalid value to it.
+// For memory that the driver does not know it returns CUDA_ERROR_INVALID_VALUE.
 static weir_status ask(const struct cu_buffer *buffer, CUpointer_attribute what, CUdeviceptr native,
                        void *out_value)
 {

@@ -1,14 +1,14 @@
-// A bundle has many images, of which the device takes a cubin of its own major
-// architecture and at most its minor one, or else PTX that the driver compiles.
-// Kernels are loaded when the program is created: CUDA's lazy loading would do it
-// at the first launch, and wait for the whole device there.
+// Of the images of a bundle the device uses a cubin of its own major architecture and at most its
+// minor one, or else PTX, which the driver compiles.
+// Kernels are loaded when the program is created: CUDA's lazy loading would do that at the first
+// launch, and wait for the whole device.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "backends/cuda/cu.h"
 
-// An image, wherever it came from.
+// An image, of a bundle or compiled from source.
 struct chosen {
     const void *data;
     const struct weir_bundle *bundle; // NULL: compiled from source
@@ -82,8 +82,8 @@ static weir_status choose(const struct cu_device *device, const struct weir_bund
     return WEIR_OK;
 }
 
-// The CUDA version that built a bundle, as its PTX tells it: PTX 7 is CUDA 11, 8
-// is 12, 9 is 13. 0: unknown.
+// The CUDA version that built a bundle, from the version of its PTX: PTX 7 is CUDA 11, 8 is 12, 9
+// is 13. 0: unknown.
 static int toolkit_major(const struct weir_bundle *bundle)
 {
     for (uint32_t i = 0; bundle && i < bundle->image_count; i++) {
@@ -135,8 +135,8 @@ static weir_status load(struct cu_program *program, const struct chosen *chosen)
     return WEIR_OK;
 }
 
-// Looks a kernel up and has it loaded. `*out_found` is false where it is not in
-// the module, which is no error here.
+// Looks up a kernel and loads it. `*out_found` is false if the module lacks it, which is not an
+// error here.
 static weir_status find_function(const struct cu_program *program, const char *name,
                                  CUfunction *out_function, bool *out_found)
 {
@@ -150,7 +150,7 @@ static weir_status find_function(const struct cu_program *program, const char *n
     if (code == CUDA_SUCCESS && cu->cuFuncLoad) {
         call = "cuFuncLoad";
         code = cu->cuFuncLoad(*out_function);
-    } else if (code == CUDA_SUCCESS) { // older drivers load what is asked about
+    } else if (code == CUDA_SUCCESS) { // older drivers load a kernel when it is queried
         call = "cuFuncGetAttribute";
         code = cu->cuFuncGetAttribute(&registers, CU_FUNC_ATTRIBUTE_NUM_REGS, *out_function);
     }
@@ -206,8 +206,7 @@ static weir_status fill_sizes(const struct cu_program *program,
     return WEIR_OK;
 }
 
-// The reader of signatures does not know which branch of an #if was compiled; the
-// module does.
+// The reader of signatures does not know which branch of an #if was compiled, but the module does.
 static weir_status load_compiled(const struct cu_program *program)
 {
     struct weir_kit_signatures *all = program->signatures;
@@ -323,8 +322,7 @@ weir_status cu_program_signatures(const struct weir_link *link, weir_program *ob
     return WEIR_OK;
 }
 
-// The whole of the local memory that a device can give a block is only given to
-// kernels that were allowed it.
+// A kernel must be allowed to use all of the local memory that a block can have.
 static weir_status prepare(const struct cu_program *program, struct cu_kernel *kernel,
                            const char *name, struct weir_kernel_info *info)
 {

@@ -1,6 +1,6 @@
-// Run-time source. The dialect's prelude is put before it, and NVRTC makes a
-// cubin for the device, or PTX where NVRTC is older than the device. NVRTC is a
-// large library that most programs never need, so it is opened at the first use.
+// Run-time source. NVRTC compiles it, after the dialect's prelude, to a cubin for the device, or to
+// PTX if NVRTC is older than the device. NVRTC is a large library that most programs do not need,
+// so it is opened at the first use.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@ struct cu_compiler {
     int minor;
 };
 
-// One source on its way.
+// One compilation.
 struct build {
     struct cu_device *device;
     const struct nvrtc_symbols *nvrtc;
@@ -41,7 +41,7 @@ static const struct weir_kit_symbol table[] = {
 #undef NVRTC_SYMBOL
 };
 
-// A driver loads what its own CUDA version or an older one compiled.
+// A driver loads images that its own or an older CUDA version has compiled.
 static const char *const for_new_drivers[] = {
     "libnvrtc.so.13",
     "/usr/local/cuda/lib64/libnvrtc.so.13",
@@ -108,7 +108,7 @@ static weir_status refuse(const struct build *build, const char *call, nvrtcResu
     return weir_host_report(build->device->module->host, &detail, "%s", what);
 }
 
-// The device's own architecture, or else the newest that NVRTC knows before it.
+// The device's architecture, or else the newest older one that NVRTC knows.
 static weir_status choose_target(struct build *build)
 {
     const unsigned wanted = build->device->architecture;
@@ -199,7 +199,7 @@ static weir_status report_build(const struct build *build, nvrtcResult code, con
     return status;
 }
 
-// PTX comes with its zero, which `*out_size` counts.
+// PTX ends in a zero byte, which `*out_size` counts.
 static weir_status take_image(const struct build *build, void **out_image, size_t *out_size)
 {
     const struct nvrtc_symbols *nvrtc = build->nvrtc;
@@ -237,7 +237,7 @@ static weir_status compile(struct build *build, const char *options, void **out_
     return status;
 }
 
-// Everything that the image depends on.
+// The key: everything that the image depends on.
 static char *make_key(const struct build *build, const char *options)
 {
     const struct cu_module *module = build->device->module;

@@ -1,6 +1,7 @@
-// The library exports the newest form of each function under varying names, so
-// only two are looked up by name: the version, to explain a driver that is too
-// old, and cuGetProcAddress, which gives each function in the form asked for.
+// The library exports the newest version of each function under varying names. So only two
+// functions are looked up by name: the one for the driver's version, which is needed to report a
+// driver that is too old, and cuGetProcAddress, which returns each function in the requested
+// version.
 #include "backends/cuda/symbols.h"
 
 #include <stdio.h>
@@ -63,7 +64,7 @@ static bool find_all(const struct bootstrap *bootstrap, struct cu_symbols *symbo
 bool cu_symbols_load(const char *library, struct cu_symbols *symbols, int *out_version,
                      char *message, size_t message_size)
 {
-    // Containers often have the first only, toolkits without a driver the second.
+    // Containers often have only the first, toolkits without a driver only the second.
     const char *names[] = {"libcuda.so.1", "libcuda.so"};
     const char *const *tried = library[0] ? &library : names;
     struct bootstrap bootstrap;

@@ -7,14 +7,13 @@
 
 #include "backends/cuda/cu_api.h"
 
-// The oldest driver that the module runs on: it has cuGetProcAddress_v2.
+// The oldest supported driver: it has cuGetProcAddress_v2.
 #define CU_OLDEST_DRIVER 12000
 
-// X(version, result, name, parameters). `version` is the one of the interface
-// that the parameters are of, and what is asked for. The names of errors come
-// first, so that what fails afterwards can be named, and then, side by side in memory,
-// what most operations call. What is newer than CU_OLDEST_DRIVER may be missing and is
-// NULL then.
+// X(version, result, name, parameters). `version` is the requested version of the function, to
+// which the parameters belong. The functions for the names of errors come first, so that later
+// failures can be named, then, adjacent in memory, those that most operations call. A function that
+// is newer than CU_OLDEST_DRIVER may be missing and is then NULL.
 #define CU_SYMBOLS(X)                                                                              \
     X(6000, CUresult, cuGetErrorName, (CUresult, const char **))                                   \
     X(6000, CUresult, cuGetErrorString, (CUresult, const char **))                                 \
@@ -107,9 +106,9 @@ struct cu_symbols {
 #undef CU_SYMBOL
 };
 
-// Opens `library`, or where that is empty libcuda.so.1, else libcuda.so, and
-// fills `*symbols`. `*out_version` is the driver's CUDA version (12040: 12.4), 0
-// while unknown. The library stays open for the rest of the process.
+// Opens `library`, or if that is empty libcuda.so.1, else libcuda.so, and fills `*symbols`.
+// `*out_version` is the driver's CUDA version (12040: 12.4), 0 if unknown. The library is never
+// closed.
 //
 // Errors: false, with a sentence in `message`.
 bool cu_symbols_load(const char *library, struct cu_symbols *symbols, int *out_version,

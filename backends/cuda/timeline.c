@@ -1,18 +1,18 @@
-// CUDA tells times as differences between two events, in milliseconds in a float
-// of 24 bits. Over a second that is 60 ns, over an hour 0.25 ms. So a device has
-// anchors, events whose time is known, recorded about twice a second while times
-// are taken, and a time is the difference to the nearest one.
+// CUDA measures the time between two events, in milliseconds as a float with a mantissa of 24 bits:
+// a resolution of 60 ns over a second, and of 0.25 ms over an hour. So a device has anchors, events
+// whose time is known, recorded about twice a second while times are requested, and a time is
+// measured from the nearest anchor.
 //
 // Each anchor's own time is a sum of differences. The error of a difference is at
 // most 2^-24 of it, so between two times of a device it is at most 60 ns and
-// 1.2e-7 of what lies between them, as long as each lies within a second of an
-// anchor. Where a queue runs for longer without a question for its times, there is no anchor;
-// then the record before it in the queue serves, if that is nearer. The clock that
-// the events are stamped with has a resolution of its own (about 500 ns).
+// 1.2e-7 of the difference between them, as long as each is within a second of an anchor. If no
+// times are requested for longer than that there is no such anchor; the previous record of the
+// queue is then used, if it is nearer. The clock of the events' time stamps has a resolution of its
+// own (about 500 ns).
 //
-// Anchors are recorded in the memory stream, where no work delays them. The first
-// one has the time of the host's monotonic clock, so that the timeline begins
-// somewhere near that; the two clocks may drift apart.
+// Anchors are recorded in the memory stream, where no work delays them. The first one has the time
+// of the host's monotonic clock, so that the timeline begins near that; the two clocks may drift
+// apart.
 
 #include "backends/cuda/cu.h"
 #include "base/clock.h"
@@ -74,8 +74,8 @@ void cu_timeline_finish(struct cu_device *device)
     timeline->is_pending = false;
 }
 
-// Makes an anchor of the pending event, if that is complete by now. What fails
-// here costs resolution and nothing else, so it is dropped. Under the lock.
+// Makes an anchor of the pending event if that is complete. A failure only reduces the resolution,
+// so it is ignored. Under the lock.
 static void resolve(struct cu_device *device)
 {
     const struct cu_symbols *cu = &device->module->cu;

@@ -1,12 +1,12 @@
-// Times of operations, for plugins that need them. Where CUPTI is there, it tells
-// start and end (activity.c). Else a timed event follows each operation, and each wait: an
-// operation began no earlier than the end of the one before it, the end of the last wait before
-// it, and its submission; the driver does not tell when exactly.
+// Times of operations, for plugins that need them. With CUPTI, start and end are known
+// (activity.c). Without it, a timed event is recorded after each operation and each wait: an
+// operation began no earlier than the end of the one before it, the end of the last wait before it,
+// and its submission; the exact start is unknown.
 //
 // The ring of a queue has one writer, the thread that submits, and one reader, the thread that
-// fetches, which holds the lock meanwhile. The writer takes the lock only to drop the oldest
-// entries of a full ring, and drops its own entry while times are being fetched. Events
-// return through a ring of the other direction.
+// fetches times with the lock held. The writer tries to take the lock only to drop the oldest
+// entries of a full ring; if times are being fetched at that moment, it drops its own entry
+// instead. Events return to the writer through a second ring.
 #include "backends/cuda/cu.h"
 #include "base/clock.h"
 
@@ -38,8 +38,8 @@ static CUresult time_now(struct cu_device *device, CUevent event, uint64_t *out_
     return code;
 }
 
-// An event of a stream without work, between two readings of the host's clock. Of several
-// the closest readings count. Within the device's context, with the clock's lock held.
+// Records an event in a stream without work, between two readings of the host's clock; of several
+// tries the closest readings count. Within the device's context, with the clock's lock held.
 static weir_status pair(struct cu_device *device, uint64_t *out_host_ns, uint64_t *out_device_ns)
 {
     const struct cu_symbols *cu = &device->module->cu;
@@ -154,7 +154,7 @@ void cu_watch_finish(struct cu_queue *queue)
     queue->watch = NULL;
 }
 
-// An event that is free, or a new one; NULL when there is none to be had.
+// Returns a free event, or a new one; NULL if the driver creates none.
 static CUevent take_event(struct cu_queue *queue)
 {
     struct cu_watch *watch = queue->watch;
@@ -174,7 +174,8 @@ static CUevent take_event(struct cu_queue *queue)
     return event;
 }
 
-// The event that the last time was measured with stays until there is a later one.
+// The event of the last time is kept until there is a later one, since that may be measured from
+// it.
 static void retire_event(struct cu_watch *watch, CUevent event)
 {
     if (watch->near)
@@ -194,8 +195,8 @@ static void drop_oldest(struct cu_watch *watch)
     atomic_store_explicit(&watch->tail, tail, memory_order_release);
 }
 
-// The place for the next entry, or NULL. Two events are outside of the ring at most: the
-// one being recorded, and `near`.
+// Returns the place for the next entry, or NULL. At most two events are outside of the ring: the
+// one that is being recorded, and `near`.
 static struct cu_timed *next_place(struct cu_watch *watch)
 {
     const uint64_t head = atomic_load_explicit(&watch->head, memory_order_relaxed);
@@ -245,7 +246,7 @@ void cu_watch_begin(struct cu_queue *queue, const struct weir_operation *operati
     watch->commands = 0;
     watch->now = timed;
     if (watch->exact) {
-        publish(watch); // its times may come before the submit returns
+        publish(watch); // its times may arrive before the submit returns
         cu_activity_push(queue, operation->sequence);
     }
 }
@@ -279,8 +280,8 @@ static bool is_complete(const struct cu_queue *queue, uint64_t number)
            CUDA_SUCCESS;
 }
 
-// The end of the entries from `low` on, `high` at most, that are complete: they are so in
-// order, and asking for one costs more than a step of the search.
+// Returns the end of the complete entries from `low` on, at most `high`. Entries complete in order,
+// and a binary search saves queries.
 static uint64_t end_of_complete(const struct cu_queue *queue, uint64_t low, uint64_t high)
 {
     if (low < high && is_complete(queue, high - 1))
@@ -300,7 +301,7 @@ static uint64_t later(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-// Converts one entry, whose event is complete, and remembers where it ended.
+// Converts one entry, whose event is complete, and keeps its end for the next one.
 static bool convert(struct cu_queue *queue, struct cu_timed *timed,
                     struct weir_operation_time *out_time)
 {

@@ -1,4 +1,4 @@
-// The disk cache of base, with its complaints sent to the log.
+// The disk cache of base; its errors become log messages.
 #include <weir/kit/cache.h>
 
 #include <stdarg.h>

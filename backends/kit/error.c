@@ -39,7 +39,7 @@ void weir_kit_native_describe(const struct weir_kit_natives *natives, struct wei
     vsnprintf(detail->message, sizeof detail->message, format, arguments);
 }
 
-// Cuts spaces and line ends from the end.
+// Removes trailing spaces and newlines.
 static void cut_end(char *text)
 {
     size_t length = strlen(text);

@@ -1,4 +1,4 @@
-// See the header. The counter of what is kept makes a settle of nothing one load.
+// See the header. `kept` counts the deferred frees, so a settle without any costs one load.
 #include <weir/kit/idle.h>
 
 #include <stdatomic.h>
@@ -6,14 +6,14 @@
 
 struct weir_kit_idle {
     struct weir_kit_idle_params params;
-    atomic_size_t kept; // entries, and registrations that nobody uses
+    atomic_size_t kept; // entries and unused registrations
     pthread_mutex_t lock;
     struct weir_kit_idle_entry *entries;
 };
 
 struct weir_kit_registration {
     struct weir_kit_registration *next;
-    weir_kit_idle *idle; // of the last user, once there are none
+    weir_kit_idle *idle; // of the last user, while the registration is unused
     char *pointer;
     size_t size;
     size_t users;
@@ -72,8 +72,8 @@ static bool touches(const struct weir_kit_registration *registration, const char
            registration->pointer < pointer + size;
 }
 
-// Takes registrations without users off the list: those of a device, or, without one, those
-// that touch a range.
+// Removes unused registrations from the list: those of a device or, if `idle` is NULL, those that
+// overlap a range.
 static struct weir_kit_registration *take_unused(struct weir_kit_registrations *list,
                                                  const weir_kit_idle *idle, const char *pointer,
                                                  size_t size)
@@ -116,7 +116,7 @@ struct weir_kit_registration *weir_kit_registration_share(weir_kit_idle *idle, v
     struct weir_kit_registration *registration = list->first;
     while (registration && !covers(registration, pointer, size))
         registration = registration->next;
-    // Another thread may have let it go a moment ago.
+    // Another thread may have ended the last use since.
     if (registration && registration->users++ == 0)
         atomic_fetch_sub(&registration->idle->kept, 1);
     pthread_mutex_unlock(&list->lock);

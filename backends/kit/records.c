@@ -1,13 +1,12 @@
 // A ring of records, the oldest first. Records of an in-order queue complete in order,
 // so one number (`completed`) answers for most of them, and a binary search finds the others.
 //
-// Events that are used again are only taken back by the thread that submits, when it
-// has run out of them. One or two questions tell how much of the ring is complete. Other
-// threads hold an event by its count of users while they ask the driver about it; a held event,
-// and what was recorded after it, stays in the ring.
+// Reused events are only returned from the ring by the thread that submits, when no event is free.
+// At most two queries find out which part of the ring is complete. Other threads hold an event, by
+// its count of users, while they query it; a held event and all later ones stay in the ring.
 //
-// Where each record has an event of its own, a driver may tell of a failure at one record
-// alone, so each is asked about, under the lock, by whichever thread needs an answer first.
+// Events that the driver creates with each record may report a failure at one record only, so each
+// is queried, under the lock, by the first thread that needs to know.
 #include <weir/kit/records.h>
 
 #include <inttypes.h>
@@ -18,10 +17,10 @@
 #include "base/clock.h"
 
 #define DEPTH 256
-// Records in a depth for each look at which are complete: rare enough for the questions to
-// cost a record a few nanoseconds, and often enough for the ring not to grow.
+// How often, while `depth` records are added, the ring is checked for complete ones: rarely enough
+// for the queries to cost a few nanoseconds a record, and often enough for the ring not to grow.
 #define LOOKS_IN_DEPTH 8
-// Two for one: the ring shrinks as long as the device keeps up.
+// Two queries for each record: the ring shrinks as long as the device keeps up.
 #define ASKED_AT_RECORD 2
 
 struct record {
@@ -31,7 +30,7 @@ struct record {
 
 struct event_block {
     struct event_block *next;
-    size_t used; // events that were given out once
+    size_t used; // events that have been in use
     size_t capacity;
     struct weir_kit_event events[];
 };
@@ -39,18 +38,18 @@ struct event_block {
 struct record_time {
     uint64_t sequence;
     uint64_t time_ns;
-    int code; // why the driver did not tell; 0: it did
+    int code; // the driver's error; 0: none
 };
 
 struct weir_kit_records {
     struct weir_kit_records_head head; // of the thread that submits
-    bool reused;                       // events are used again
+    bool reused; // `ops->create` is set; a copy, as append reads nothing else of the table
     const struct weir_host *host;
     const struct weir_kit_record_ops *ops;
     void *queue;
     _Atomic uint64_t completed;
-    // Of the thread that submits.
-    size_t reap_at; // so many records in the ring make it worth to look for complete ones
+    // Used by the thread that submits only.
+    size_t reap_at; // the number of records in the ring at which it is checked
     size_t reap_least;
     struct event_block *blocks;
     // Under the lock.
@@ -60,8 +59,8 @@ struct weir_kit_records {
     size_t count;
     size_t capacity;                 // a power of two
     uint64_t recorded;               // records so far
-    struct weir_kit_event *returned; // free, and not taken over by the submitter yet
-    enum weir_kit_state asked;       // what the last question of ask_each() came to
+    struct weir_kit_event *returned; // free, but not in the submitter's list yet
+    enum weir_kit_state asked;       // the result of the last query of ask_each()
     int asked_code;
     _Atomic uint64_t failed; // the first record that failed; 0: none
     int failed_code;
@@ -230,9 +229,9 @@ static struct record_time *time_at(const weir_kit_records *records, uint64_t num
     return &records->times[number % records->history];
 }
 
-// Learns the times of the first `count` records of the ring, which are complete. Times of a
-// queue never fall, although a driver may measure neighbours from different points.
-// Under the lock.
+// Stores the times of the first `count` records of the ring, which are complete. Times of a queue
+// never decrease, although the driver may measure two records from different points. Under the
+// lock.
 static void convert(weir_kit_records *records, size_t count)
 {
     const uint64_t first = records->recorded - records->count; // number of the ring's first
@@ -251,7 +250,7 @@ static void convert(weir_kit_records *records, size_t count)
     }
 }
 
-// Looks among the kept times, which are in order of their records. Under the lock.
+// Searches the kept times, which are in the order of their records. Under the lock.
 static bool find_time(const weir_kit_records *records, uint64_t sequence,
                       struct record_time *out_time)
 {
@@ -271,7 +270,7 @@ static bool find_time(const weir_kit_records *records, uint64_t sequence,
     return true;
 }
 
-// Taking events back. All under the lock.
+// Returning events. All under the lock.
 
 static enum weir_kit_state ask(const weir_kit_records *records, size_t index, int *out_code)
 {
@@ -279,8 +278,8 @@ static enum weir_kit_state ask(const weir_kit_records *records, size_t index, in
     return records->ops->query(records->queue, record_at(records, index)->event->native, out_code);
 }
 
-// Asks about the oldest records that are not known to be complete, `limit` at most, until one
-// is pending. What cannot be asked about may still run, and so it stays.
+// Queries the oldest records that are not known to be complete, at most `limit`, until one is
+// pending. A record whose query fails may still be pending, so it stays.
 static void ask_each(weir_kit_records *records, size_t limit)
 {
     records->asked = WEIR_KIT_COMPLETE;
@@ -295,15 +294,15 @@ static void ask_each(weir_kit_records *records, size_t limit)
     }
 }
 
-// Where events are used again: how many records at the front are complete. The driver is
-// asked only where nothing is known, and twice at most: a question costs 1.2 us on an H200,
-// ten times what a record does.
+// For reused events: the number of records at the front that are complete. The driver is queried
+// only if none is known to be, and at most twice: a query takes 1.2 us on an H200, ten times as
+// long as a record.
 static size_t count_complete(const weir_kit_records *records)
 {
     static const size_t quarters[] = {3, 1};
     const size_t complete = count_known(records);
     int code;
-    // The last complete one of a timed queue is not taken back.
+    // The event of a timed queue's last complete record is not returned.
     if (complete > (records->history > 0 ? 1 : 0))
         return complete;
     for (size_t i = 0; i < 2 && records->count > 0; i++) {
@@ -314,8 +313,8 @@ static size_t count_complete(const weir_kit_records *records)
     return complete;
 }
 
-// Takes back the events of the first `complete` records, up to one that is held. The last of a
-// timed queue stays, to measure the next from.
+// Returns the events of the first `complete` records, up to one that is held. The last event of a
+// timed queue stays, since the next time is measured from it.
 static void take_back(weir_kit_records *records, size_t complete)
 {
     if (records->history > 0) {
@@ -335,7 +334,7 @@ static void take_back(weir_kit_records *records, size_t complete)
     }
 }
 
-// Hands the submitter the events that have come back.
+// Moves the returned events to the submitter's list.
 static void take_over(weir_kit_records *records)
 {
     if (records->head.free)
@@ -344,7 +343,7 @@ static void take_over(weir_kit_records *records)
     records->returned = NULL;
 }
 
-// Takes back the events of complete records, for the submitter to use again.
+// Returns the events of complete records to the submitter's list.
 static void reap(weir_kit_records *records)
 {
     weir_biased_lock_take(&records->lock);
@@ -360,7 +359,8 @@ static void reap(weir_kit_records *records)
     records->reap_at = 2 * left > records->reap_least ? 2 * left : records->reap_least;
 }
 
-// Events that are used again: only the submitter moves the ring's ends, so it may look at them.
+// With reused events only the submitter moves the ring's ends, so it can read them without the
+// lock.
 static bool is_worth_it(const weir_kit_records *records)
 {
     if (!records->reused)
@@ -448,7 +448,7 @@ weir_status weir_kit_records_append(weir_kit_records *records, uint64_t sequence
     return weir_host_no_memory(records->host, "the records of a queue");
 }
 
-// Answers.
+// Results.
 
 static weir_status report(weir_kit_records *records, enum weir_kit_question question, int code,
                           uint64_t sequence)
@@ -467,7 +467,7 @@ static weir_status report_failure(weir_kit_records *records, uint64_t sequence)
     return report(records, WEIR_KIT_WORKED, code, failed);
 }
 
-// Of a record that is complete.
+// The result for a complete record.
 static weir_status answer_complete(weir_kit_records *records, uint64_t sequence)
 {
     if (atomic_load_explicit(&records->failed, memory_order_acquire) == 0)
@@ -538,8 +538,8 @@ static weir_status poll_until(weir_kit_records *records, uint64_t sequence, uint
     }
 }
 
-// Some drivers wake the waiter a moment before the event reads complete, so each is asked
-// about all the same where each has to be.
+// Some drivers return from the wait a moment before the event reads complete, so where each record
+// has to be queried, they are queried after the wait too.
 static weir_status wait_in_driver(weir_kit_records *records, uint64_t sequence)
 {
     int code = 0;

@@ -1,9 +1,8 @@
-// Where the driver tells no signatures they are read from the source. The text is first
-// made blank where a kernel cannot be: comments, literals, preprocessor lines. It
-// keeps its length and its line ends, so that positions tell the line.
+// Comments, literals and preprocessor lines, in which there can be no kernel, are first replaced by
+// blanks. The text keeps its length and its newlines, so that a position gives the line.
 //
-// The kernels are counted first and stored in a second walk over the same text, so
-// that all of them fit into one block of memory.
+// A first pass over the text counts kernels and parameters, a second one stores them, so that all
+// of them are in one block of memory.
 #include <weir/kit/signature.h>
 
 #include <ctype.h>
@@ -37,13 +36,13 @@ struct token {
     size_t length;
 };
 
-// A walk. Without `all` it only counts.
+// A pass. It only counts if `all` is NULL.
 struct reader {
     const struct weir_host *host;
     const char *clean;
     const char *at;
     struct weir_kit_signatures *all;
-    char *strings; // where the next one goes
+    char *strings; // the place of the next one
     size_t kernel_count;
     size_t parameter_count;
     size_t string_bytes;
@@ -171,7 +170,7 @@ struct declaration {
     size_t count;
 };
 
-// What a parameter's tokens say.
+// The meaning of a parameter's tokens.
 struct parts {
     bool is_global;
     bool is_local;
@@ -261,7 +260,7 @@ static void store_parameter(struct reader *reader, const struct parts *parts)
     reader->parameter_count++;
 }
 
-// Collects tokens up to the comma or the bracket that ends a parameter.
+// Collects tokens up to the comma or the parenthesis that ends a parameter.
 static struct token collect(struct reader *reader, struct declaration *declaration)
 {
     unsigned depth = 0;

@@ -1,4 +1,4 @@
-// Signatures as text, which is kept with a cached program:
+// Signatures as text, stored with a cached program:
 //
 //     k <tab> kernel <tab> parameters <tab> block x <tab> y <tab> z
 //     p <tab> kind <tab> writable <tab> scalar <tab> size <tab> name <tab> type
@@ -60,8 +60,8 @@ void weir_kit_signature_text_parameter(struct weir_kit_signature_text *text,
            parameter->type_name);
 }
 
-// Cuts a line of exactly `count` fields at its tabs, in place, and stores where
-// the next line begins.
+// Splits a line of exactly `count` fields at its tabs, in place, and stores the beginning of the
+// next line.
 static bool cut_line(char *line, char **fields, size_t count, char **out_next)
 {
     char *end = strchr(line, '\n');
@@ -124,8 +124,7 @@ static bool parse_kernel(char **at, struct weir_kernel_signature *kernel,
     return good;
 }
 
-// One block for the structure, its arrays and the text, so that it is released
-// as a whole.
+// One block for the structure, its arrays and the text, so that one call frees all.
 static struct weir_kit_signatures *allocate(const struct weir_host *host, const char *text,
                                             size_t kernels, size_t parameters)
 {

@@ -1,5 +1,5 @@
-// RTLD_LOCAL keeps what a driver brings along away from the program, RTLD_NOW
-// makes a broken driver fail here and not in mid-run.
+// RTLD_LOCAL hides the symbols of a driver and of its libraries from the program. RTLD_NOW reports
+// an incomplete driver here and not at its first use.
 #include <weir/kit/symbols.h>
 
 #include <dlfcn.h>

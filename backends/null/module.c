@@ -1,10 +1,10 @@
-// What the module is: its name, its keys, and its ops table, which is the table
-// of contents of the other files. weir_module_query only returns static data;
-// whatever can fail belongs into `open`.
+// The module's header: its name, its keys, and its ops table, which is a table of contents of the
+// other files. weir_module_query only returns static data; everything that can fail belongs in
+// `open`.
 #include "backends/null/null.h"
 
-// A real backend dlopens its vendor library here. When that fails, its error
-// says which file is missing and which package brings it: the user reads it.
+// A real backend opens its vendor library here. If that fails, its error names, for the user, the
+// missing file and the package that contains it.
 weir_status null_open(struct weir_link *link, const struct weir_setting *const *settings,
                       void **out_state)
 {
@@ -17,7 +17,7 @@ weir_status null_open(struct weir_link *link, const struct weir_setting *const *
     return WEIR_OK;
 }
 
-// Vendor libraries stay loaded: they leave threads and exit handlers running.
+// Vendor libraries are never closed: they start threads and install exit handlers.
 void null_close(const struct weir_link *link)
 {
     link->host->release(link->state);

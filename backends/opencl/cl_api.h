@@ -1,6 +1,6 @@
 // The part of the OpenCL API that the backend uses, declared here so that the
 // module builds where no OpenCL headers are installed. cl_check.c compares every
-// line with <CL/cl.h> where that is installed. Names and values are Khronos'.
+// line with <CL/cl.h> if that is installed. Names and values are Khronos'.
 #ifndef WEIR_BACKENDS_OPENCL_CL_API_H
 #define WEIR_BACKENDS_OPENCL_CL_API_H
 
@@ -45,7 +45,7 @@ typedef cl_uint cl_kernel_work_group_info;
 typedef cl_uint cl_event_info;
 typedef cl_uint cl_profiling_info;
 
-// X(name, value). They are made into an enumeration unless <CL/cl.h> has them.
+// X(name, value). They become an enumeration unless <CL/cl.h> has them.
 #define OCL_CONSTANTS(X)                                    \
     X(CL_SUCCESS, 0)                                        \
     X(CL_DEVICE_NOT_FOUND, -1)                              \

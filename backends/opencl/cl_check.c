@@ -26,5 +26,5 @@ _Static_assert(sizeof(cl_buffer_region) == 2 * sizeof(size_t), "cl_buffer_region
 #endif
 #endif
 
-// ISO C wants a declaration in every file.
+// ISO C requires a declaration in every file.
 typedef int ocl_check_done;

@@ -1,16 +1,16 @@
-// Copies and fills, chosen by where the two sides are.
+// Copies and fills, by the placement of the two sides.
 //
-// What the host can address is read and written through its address, never as a
-// buffer object: OpenCL leaves it undefined what a command sees that uses a
-// buffer while it is mapped, and HOST buffers are mapped all the time. So
+// HOST memory is read and written through its address, never as a buffer object: in OpenCL a
+// command that uses a buffer while it is mapped is undefined, and HOST buffers are always mapped.
+// So
 //
 //   HOST to DEVICE    clEnqueueWriteBuffer from the address, not blocking
 //   DEVICE to HOST    clEnqueueReadBuffer to the address, not blocking
 //   DEVICE to DEVICE  clEnqueueCopyBuffer
 //   HOST to HOST      clEnqueueSVMMemcpy where the device shares memory with the
-//                     host; else in pieces by way of a DEVICE buffer of the queue,
-//                     which is the only route in order that OpenCL 1.2 has
-//   fill of HOST      clEnqueueSVMMemFill of shared memory, else by the same way
+//                     host; else in pieces through a DEVICE buffer of the queue,
+//                     the only way in OpenCL 1.2 that keeps the order
+//   fill of HOST      clEnqueueSVMMemFill of shared memory, else the same way
 #include <string.h>
 
 #include "backends/opencl/opencl.h"
@@ -58,7 +58,7 @@ static weir_status fill_memory(const struct ocl_queue *queue, cl_mem dst, size_t
     return check(queue, "clEnqueueFillBuffer", code, "fill", size);
 }
 
-// Only the thread that submits to the queue comes here.
+// Called by the thread that submits to the queue only.
 static weir_status need_staging(struct ocl_queue *queue)
 {
     const struct ocl_device *device = queue->device;
@@ -139,8 +139,8 @@ weir_status ocl_submit_copy(const struct weir_link *link, struct ocl_queue *queu
                 operation->u.copy.size);
 }
 
-// One side of a 2-D copy in OpenCL's terms. A HOST side is its address, with an
-// origin of zero, so that nothing depends on how the pitch divides the offset.
+// One side of a 2-D copy in OpenCL's terms. A HOST side is its address with an origin of zero, so
+// that the offset need not be a multiple of the pitch.
 struct side {
     const struct ocl_buffer *buffer;
     size_t offset;
@@ -202,8 +202,8 @@ static weir_status copy_rows(struct ocl_queue *queue, const struct side *dst,
     return status;
 }
 
-// Row by row where there is no rectangle to be had: OpenCL has none between host
-// addresses, and within one buffer it wants equal pitches.
+// Copies row by row: OpenCL has no rectangular copy between host addresses, and within one buffer
+// only with equal pitches.
 weir_status ocl_submit_copy_2d(const struct weir_link *link, struct ocl_queue *queue,
                                const struct weir_operation *operation)
 {
@@ -233,7 +233,8 @@ weir_status ocl_submit_fill(const struct weir_link *link, struct ocl_queue *queu
 
     if (!dst->pointer)
         return fill_memory(queue, dst->memory, offset, size, pattern, pattern_size);
-    // Wrapped memory may begin anywhere, and OpenCL fills only at multiples.
+    // Wrapped memory may begin at any address, and OpenCL fills only at multiples of the pattern's
+    // size.
     if (!dst->svm || (uintptr_t)address(dst, offset) % pattern_size != 0)
         return fill_staged(queue, address(dst, offset), size, pattern, pattern_size);
     cl_int code = queue->device->module->cl.clEnqueueSVMMemFill(queue->queue, address(dst, offset),

@@ -1,5 +1,5 @@
-// Names of OpenCL's errors, the status each means, and the remedy where one is
-// known. What is not in the table is reported by number.
+// Names of OpenCL's errors, with status and remedy. Codes that are not in the table are reported by
+// number.
 #include <stdarg.h>
 
 #include "backends/opencl/opencl.h"
@@ -70,7 +70,7 @@ static const struct weir_kit_native table[] = {
     {-66, WEIR_ERROR_BUILD, "CL_INVALID_COMPILER_OPTIONS",
      "check the program's options and build_options in [opencl]"},
     {-1001, WEIR_ERROR_NO_DEVICE, "CL_PLATFORM_NOT_FOUND_KHR", NULL},
-    // NVIDIA's, for a kernel that reads or writes where it must not.
+    // NVIDIA's code for a kernel that accesses invalid memory.
     {-9999, WEIR_ERROR_DEVICE_LOST, "CL_ILLEGAL_ACCESS_NV", REOPEN},
 };
 

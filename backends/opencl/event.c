@@ -1,10 +1,10 @@
-// Records and waits: the kit's, on an event that the driver makes with each record. A record is a
-// marker in the command queue.
+// Records and waits, by the kit. A record is a marker in the command queue, whose event the driver
+// creates.
 #include <inttypes.h>
 
 #include "backends/opencl/opencl.h"
 
-// CL_COMPLETE or an error of the command's: it has ended.
+// CL_COMPLETE, or the command's error: it has ended.
 static cl_int ask_state(const struct ocl_queue *queue, cl_event event, cl_int *out_state)
 {
     *out_state = CL_COMPLETE;
@@ -30,7 +30,7 @@ static enum weir_kit_state query_event(void *user, void *event, int *out_code)
     return state == CL_COMPLETE ? WEIR_KIT_COMPLETE : WEIR_KIT_FAILED;
 }
 
-// A command that failed makes the wait fail too, with another code than its own.
+// The wait for a failed command fails too, with another code than that of the command.
 static enum weir_kit_state wait_for_event(void *user, void *event, int *out_code)
 {
     const struct ocl_queue *queue = user;

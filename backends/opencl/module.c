@@ -1,6 +1,5 @@
-// Opening the module: the loader library, its platforms and their devices, which
-// form one list. Everything that may be missing on a machine is missed here, and
-// each case has its own sentence.
+// Opening the module: the loader library, its platforms, and their devices, which form one list.
+// Everything that a machine may lack is detected here, and each case has its own message.
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -103,7 +102,7 @@ static void describe(const struct ocl_symbols *cl, struct ocl_listed *listed)
                         &info->memory_bytes, NULL);
 }
 
-// What a search came by, for the message when it comes home with nothing.
+// What a search has found, for the message if no device is usable.
 struct search {
     char platforms[300]; // names, separated by commas
     bool matched;
@@ -127,7 +126,7 @@ static weir_status list_platform(struct ocl_module *module, cl_platform_id platf
     if (code != CL_SUCCESS && code != CL_DEVICE_NOT_FOUND)
         log_unlisted(module, code);
     if (code != CL_SUCCESS || count == 0)
-        return WEIR_OK; // a platform without devices is no reason to refuse the others
+        return WEIR_OK; // other platforms may have devices
     count = count < 64 ? count : 64;
 
     struct ocl_listed *longer =

@@ -1,6 +1,6 @@
-// What is the caller's is asked for what it is: its context above all, since the driver
-// takes an object of another one without a word and fails later, or not at all. It is
-// retained, so that releasing it early is no harm.
+// Objects of the caller are checked, above all their context: the driver accepts an object of
+// another context without an error and fails later, or not at all. They are retained, so that the
+// caller may release them at once.
 #include <inttypes.h>
 
 #include "backends/opencl/opencl.h"

@@ -1,17 +1,17 @@
-// Programs are built from OpenCL C, and their binaries are kept on disk under
-// everything that they depend on: source, options, platform, device and driver.
-// A binary that the driver no longer takes is built again.
+// Programs are built from OpenCL C. Their binaries are cached on disk; the key is everything that
+// they depend on: source, options, platform, device and driver. A program whose binary the driver
+// no longer accepts is built again.
 #include <stdlib.h>
 #include <string.h>
 
 #include "backends/opencl/opencl.h"
 #include "kernels/dialect/opencl_text.h"
 
-// What the kernels of Weir are written for. Appended to by the user's options.
+// The options for which Weir's kernels are written. The user's options are appended.
 #define STANDARD "-cl-std=CL1.2"
 #define WITH_SIGNATURES "-cl-kernel-arg-info "
 
-// One program on its way.
+// One build.
 struct build {
     const struct ocl_device *device;
     struct ocl_source source;
@@ -22,7 +22,7 @@ struct build {
     char *text; // the signatures'
 };
 
-// Cuts spaces and line ends from the end.
+// Removes trailing spaces and newlines.
 static void cut_end(char *text)
 {
     size_t length = strlen(text);
@@ -92,8 +92,8 @@ static weir_status report_build(const struct build *build, cl_int code)
     return status;
 }
 
-// NVIDIA's compiler stumbles over signatures where a kernel has no parameters; a
-// program of such kernels alone does without.
+// NVIDIA's compiler fails to record signatures if a kernel has no parameters; a program in which no
+// kernel has any is built without them.
 static cl_int compile(const struct build *build)
 {
     const struct ocl_symbols *cl = &build->device->module->cl;
@@ -122,7 +122,7 @@ static weir_status build_source(struct build *build)
     return status;
 }
 
-// An entry of the cache is the signatures' text with its zero, and then the binary.
+// An entry of the cache is the text of the signatures, its zero byte, and the binary.
 static bool load_binary(struct build *build, const char *entry, size_t size)
 {
     const struct ocl_module *module = build->device->module;
@@ -222,7 +222,7 @@ static weir_status choose_source(struct build *build, const struct weir_program_
 {
     if (!params->bundle) {
         build->source.prelude = weir_dialect_opencl;
-        // So that the compiler's lines are those of the source.
+        // Makes the compiler count the lines of the source alone.
         build->source.between = "\n#line 1 \"source\"\n";
         build->source.text = params->source;
         build->signatures = true;
@@ -238,7 +238,7 @@ static weir_status choose_source(struct build *build, const struct weir_program_
                           "bundle '%s' has no OpenCL C image", params->bundle->name);
 }
 
-// Takes over what was built.
+// Moves the results of the build to the program.
 static weir_status keep(struct ocl_program *program, struct build *build)
 {
     const struct weir_host *host = build->device->module->host;
@@ -320,7 +320,7 @@ static weir_status read_info(const struct ocl_kernel *kernel, struct weir_kernel
     info->max_block_items = (uint32_t)items;
     info->preferred_block_items = (uint32_t)preferred;
     info->local_bytes = local;
-    info->registers = 0; // OpenCL does not tell
+    info->registers = 0; // OpenCL does not report them
     return WEIR_OK;
 }
 

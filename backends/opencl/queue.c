@@ -1,7 +1,6 @@
-// One in-order command queue each. OpenCL need not start anything before a flush,
-// and never starts it for the sake of another queue that waits. So two numbers,
-// of the last operation submitted and of the last one flushed, tell for every
-// event whether a flush is still owed.
+// One in-order command queue for each queue. OpenCL need not start anything before a flush, even if
+// another queue waits for it. The numbers of the last operation submitted and of the last one
+// flushed tell for each event whether a flush is necessary.
 #include <inttypes.h>
 
 #include "backends/opencl/opencl.h"
@@ -54,7 +53,7 @@ static weir_status open_queue(struct ocl_queue *queue, const struct weir_queue_s
     if (status == WEIR_OK)
         status = setup->native ? ocl_wrap_queue(queue, setup->native, setup->timing, &profiling)
                                : create_native(queue, setup);
-    // Commands of a queue that takes no times have none to tell.
+    // Commands of a queue without profiling have no times.
     if (status == WEIR_OK && setup->times && profiling)
         status = ocl_watch_init(queue);
     return status;
@@ -83,7 +82,7 @@ void ocl_queue_destroy(const struct weir_link *link, weir_queue *object)
     release(ocl_queue_of(link, object));
 }
 
-// A view that the argument borrows for the launch goes to `*out_view`.
+// Stores a view that the argument uses during the launch in `*out_view`.
 static weir_status set_buffer(const struct weir_link *link, const struct ocl_kernel *kernel,
                               cl_uint index, const struct weir_argument *argument, bool whole,
                               cl_mem *out_view)
@@ -136,8 +135,8 @@ static weir_status set_argument(const struct weir_link *link, const struct ocl_k
                             "argument %" PRIu32 " of the launch, %zu bytes", index, argument->size);
 }
 
-// Whether the buffer's own memory can stand for the argument: the range begins
-// where the buffer does, and no other argument is a part of the same buffer.
+// Whether the argument can be the whole buffer object: the range begins at its start, and no other
+// argument is a part of the same buffer.
 static bool is_whole(const struct weir_argument *arguments, size_t count, size_t index)
 {
     const struct weir_argument *argument = &arguments[index];
@@ -150,9 +149,9 @@ static bool is_whole(const struct weir_argument *arguments, size_t count, size_t
     return true;
 }
 
-// Setting an argument costs about as much as the rest of a launch above the driver,
-// and in a loop most are what they were. Only what cannot change while its name stays is
-// remembered: a whole buffer, by an id that is never used again, and a scalar.
+// Setting an argument costs about as much as the rest of a launch above the driver, and in a loop
+// most arguments do not change. Only values that identify themselves are remembered: a whole
+// buffer, by its id, which is never reused, and a scalar.
 static struct ocl_bound bound_of(const struct weir_argument *argument, bool whole)
 {
     if (whole)
@@ -194,8 +193,7 @@ static weir_status enqueue_kernel(const struct ocl_queue *queue, const struct oc
                             grid.x, grid.y, grid.z, block.x, block.y, block.z);
 }
 
-// Arguments belong to the kernel object, so setting them and enqueueing is one
-// step under its lock.
+// Arguments belong to the kernel object, so its lock is held from setting them to the enqueueing.
 static weir_status submit_launch(const struct weir_link *link, struct ocl_queue *queue,
                                  const struct weir_operation *operation)
 {
@@ -242,7 +240,7 @@ static weir_status submit(const struct weir_link *link, struct ocl_queue *queue,
     }
 }
 
-// Also after an error: a part of the operation may have been enqueued.
+// Called after an error too: a part of the operation may have been enqueued.
 weir_status ocl_queue_submit(const struct weir_link *link, weir_queue *object,
                              const struct weir_operation *operation)
 {
@@ -250,13 +248,13 @@ weir_status ocl_queue_submit(const struct weir_link *link, weir_queue *object,
     weir_status status = submit(link, queue, operation);
     if (queue->watch)
         ocl_watch_keep(queue, operation->sequence, status == WEIR_OK);
-    // A flush in the midst of several operations with one number must not count for all.
+    // A flush between several operations with one number must not count for all of them.
     if (!(operation->flags & WEIR_OPERATION_PART))
         atomic_store_explicit(&queue->submitted, operation->sequence, memory_order_release);
     return status;
 }
 
-// What has been flushed only grows, whichever of several flushes ends last.
+// `flushed` only increases, in whichever order concurrent flushes end.
 static void note_flushed(struct ocl_queue *queue, uint64_t sequence)
 {
     uint64_t seen = atomic_load_explicit(&queue->flushed, memory_order_relaxed);
@@ -271,7 +269,7 @@ weir_status ocl_queue_flush_to(struct ocl_queue *queue, uint64_t sequence)
     const struct ocl_module *module = queue->device->module;
     if (atomic_load_explicit(&queue->flushed, memory_order_acquire) >= sequence)
         return WEIR_OK;
-    // Read before the flush: what comes in meanwhile may miss it.
+    // Read before the flush: operations submitted during it may not be flushed.
     const uint64_t submitted = atomic_load_explicit(&queue->submitted, memory_order_acquire);
     cl_int code = module->cl.clFlush(queue->queue);
     if (code != CL_SUCCESS)

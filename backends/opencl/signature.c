@@ -1,7 +1,7 @@
-// Signatures of kernels that were compiled from source at run time. The driver
-// tells them only for a program built from source, so they are written as text
-// that is kept beside the cached binary, and always read back from that text.
-// Types are spelt as in the signatures that weir_kernels makes.
+// Signatures of kernels that were compiled from source at run time. The driver reports them only
+// for a program built from source, so they are written as text, which is stored with the cached
+// binary, and are always read from that text. Types are spelt as in the signatures that
+// weir_kernels makes.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,8 +25,8 @@ static const struct scalar_type scalar_types[] = {
     {"double", WEIR_SCALAR_F64, 8},
 };
 
-// The bytes of "float4" and its like: three components take the room of four.
-// Zero for what is no vector; a structure's name may begin like one.
+// The size of a vector type such as "float4"; three components take as much as four. 0 if it is not
+// a vector; the name of a structure may begin like one.
 static uint32_t vector_size(const char *name)
 {
     for (size_t i = 0; i < sizeof scalar_types / sizeof *scalar_types; i++) {
@@ -41,8 +41,8 @@ static uint32_t vector_size(const char *name)
     return 0;
 }
 
-// No call tells the size of a structure. But a kernel's required block is known
-// without running it, so a kernel that requires a block of that size tells.
+// No call returns the size of a structure. But a kernel's required block can be queried, so a
+// kernel is built that requires a block of that size.
 static uint32_t probe_size(const struct ocl_device *device, const struct ocl_source *source,
                            const char *type)
 {
@@ -82,7 +82,7 @@ static struct scalar_type value_type(const struct ocl_device *device,
                                 size > 0 ? size : probe_size(device, source, name)};
 }
 
-// What the driver says of one parameter.
+// One parameter, as the driver reports it.
 struct raw_parameter {
     char name[128];
     char type[128];

@@ -1,4 +1,4 @@
-// One table of names and places, from the list in symbols.h.
+// The table of names and offsets, generated from the list in symbols.h.
 #include "backends/opencl/symbols.h"
 
 #include <weir/kit/symbols.h>

@@ -6,9 +6,8 @@
 
 #include "backends/opencl/cl_api.h"
 
-// X(since, result, name, parameters). `since` is the OpenCL version times ten;
-// what is newer than 1.2 may be missing from a loader, and may only be called on
-// a device of that version.
+// X(since, result, name, parameters). `since` is the OpenCL version times ten; functions newer than
+// 1.2 may be missing from a loader, and may only be called for a device of that version.
 #define OCL_SYMBOLS(X)                                                                             \
     X(10, cl_int, clGetPlatformIDs, (cl_uint, cl_platform_id *, cl_uint *))                        \
     X(10, cl_int, clGetPlatformInfo, (cl_platform_id, cl_platform_info, size_t, void *, size_t *)) \
@@ -110,8 +109,8 @@ struct ocl_symbols {
 #undef OCL_SYMBOL
 };
 
-// Opens `library` and fills `*symbols`. The library stays open for the rest of
-// the process: drivers leave threads and exit handlers running.
+// Opens `library` and fills `*symbols`. The library is never closed, because drivers start threads
+// and install exit handlers.
 //
 // Errors: false, with a sentence in `message`.
 bool ocl_symbols_load(const char *library, struct ocl_symbols *symbols, char *message,

@@ -1,11 +1,10 @@
-// Times of operations, for plugins that want them. An operation may be several
-// commands; the first one's start and the last one's end are its times, so those two
-// events are kept, in a ring, until they are fetched. An operation whose times are not
-// fetched keeps two events, and the newest replaces the oldest.
+// Times of operations, for plugins that request them. An operation may be several commands; its
+// times are the start of the first and the end of the last one. These two events are kept in a ring
+// until the times are fetched. If the ring is full, the newest operation replaces the oldest.
 //
-// The device's clock is related to the host's by the moment at which a marker is
-// enqueued: the driver stamps it with the device's clock, and it lies between two
-// readings of the host's. Whether the device is busy then does not matter.
+// The device's clock is related to the host's by the moment at which a marker is enqueued: the
+// driver stamps it with the device's clock, between two readings of the host's clock. It does not
+// matter whether the device is busy.
 #include "backends/opencl/opencl.h"
 #include "base/clock.h"
 
@@ -22,7 +21,7 @@ struct timed {
 };
 
 struct ocl_watch {
-    struct timed now;     // of the thread that submits
+    struct timed now;     // used by the thread that submits only
     pthread_mutex_t lock; // guards what follows
     uint64_t kept;        // operations so far
     uint64_t fetched;     // and those that left the ring
@@ -122,7 +121,7 @@ static bool read_time(const struct ocl_module *module, cl_event event, cl_profil
     return code == CL_SUCCESS;
 }
 
-// Positive: under way. Negative: the command failed.
+// Returns the state: positive while the command is pending, negative if it failed.
 static cl_int state_of(const struct ocl_module *module, cl_event event)
 {
     cl_int state = CL_COMPLETE;
@@ -131,7 +130,7 @@ static cl_int state_of(const struct ocl_module *module, cl_event event)
     return code == CL_SUCCESS ? state : code;
 }
 
-// What failed has no time.
+// False if the operation failed: it then has no times.
 static bool times_of(const struct ocl_module *module, const struct timed *timed,
                      struct weir_operation_time *out_time)
 {
@@ -168,7 +167,7 @@ weir_status ocl_queue_times(const struct weir_link *link, weir_queue *object,
 
 // The two clocks.
 
-// A marker that took long to enqueue tells little, and is tried again.
+// A marker that took long to enqueue is imprecise, and the next one is tried.
 static weir_status enqueue_marker(struct ocl_device *device)
 {
     const struct ocl_symbols *cl = &device->module->cl;
@@ -208,8 +207,8 @@ static bool wait_for_marker(const struct ocl_device *device)
     return true;
 }
 
-// Some drivers stamp what the host does with a clock that is only near the device's. The
-// marker's end is the device's own, so where the two do not agree that one is used.
+// Some drivers stamp host events with a clock that only approximates the device's. The end of the
+// marker is stamped by the device, so that is used if the two disagree.
 static bool read_marker(const struct ocl_device *device, uint64_t *out_host_ns,
                         uint64_t *out_device_ns)
 {

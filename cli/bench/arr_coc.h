@@ -17,7 +17,7 @@ struct arr_coc_results {
 bool arr_coc_results_fit(const struct weir_arr_coc_output *output,
                          const struct weir_arr_coc_sizes *sizes);
 
-// Copies what a frame delivered, which fits. False without memory.
+// Copies a frame's results, which fit. False if out of memory.
 bool arr_coc_results_take(struct arr_coc_results *results, const struct weir_arr_coc_output *output,
                           uint32_t grid);
 void arr_coc_results_finish(struct arr_coc_results *results);

@@ -63,7 +63,7 @@ json_t *cli_json_string(const char *text)
     json_t *string = json_string(text);
     if (string)
         return string;
-    // Not UTF-8, or no memory; without memory the next call fails as well.
+    // Not UTF-8, or out of memory; in that case the next call fails too.
     char copy[4096];
     size_t used = 0;
     for (; *text && used + 1 < sizeof copy; text++)

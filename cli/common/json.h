@@ -11,7 +11,7 @@
 void cli_json_set(json_t *object, const char *key, json_t *value, bool *ok);
 void cli_json_append(json_t *array, json_t *value, bool *ok);
 
-// The text, ending in a newline, or NULL without memory. Numbers have as many
+// The text, ending in a newline, or NULL if out of memory. Numbers have as many
 // digits as a float needs to be read back exactly.
 //
 // Ownership: the caller's, to be freed with free().

@@ -249,7 +249,7 @@ void canvas_text(struct canvas *canvas, float x, float y, float size, const char
         return;
     pen.cover = calloc((size_t)columns * (size_t)rows, sizeof *pen.cover);
     if (!pen.cover)
-        return; // without memory the text is left out
+        return; // if out of memory the text is omitted
     for (; *text; text++) {
         draw_glyph(&pen, glyph(*text));
         pen.origin.x += advance(*text) * pen.scale;

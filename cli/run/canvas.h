@@ -38,7 +38,7 @@ float canvas_text_width(float size, const char *text);
 
 // Resizes an RGB picture with a cubic filter, which averages where it shrinks.
 //
-// Errors: false without memory.
+// Errors: false if out of memory.
 bool canvas_resize(const unsigned char *rgb, uint32_t width, uint32_t height,
                    struct canvas *canvas);
 

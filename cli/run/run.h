@@ -139,7 +139,7 @@ void run_take_figures(struct run *run, const struct weir_pipeline_result *result
 struct weir_pipeline_statistics run_warm_statistics(const struct run *run);
 
 // Adds one delivered run to the image: its times, and its results if it is the first,
-// else a comparison with those of the first. False without memory.
+// else a comparison with those of the first. False if out of memory.
 bool run_take_result(struct run_image *image, const struct weir_arr_coc_output *output,
                      const struct weir_arr_coc_sizes *sizes,
                      const struct weir_pipeline_result *result);

@@ -17,7 +17,7 @@ static bool ends_in(const char *text, size_t length, const char *end)
     return length > size && strncmp(text + length - size, end, size) == 0;
 }
 
-// "run.json" and "run.json.gz" become "run.html". NULL without memory.
+// "run.json" and "run.json.gz" become "run.html". NULL if out of memory.
 static char *page_name(const char *trace)
 {
     size_t length = strlen(trace);

@@ -1,5 +1,5 @@
-// Makes eventfds readable when events complete: one thread for each device that
-// was ever asked for one.
+// Makes eventfds readable when events complete, with one thread for each device from which a
+// descriptor was requested.
 #ifndef WEIR_CORE_EVENT_NOTIFIER_H
 #define WEIR_CORE_EVENT_NOTIFIER_H
 

@@ -55,7 +55,7 @@ static weir_status wait_for_live(weir_queue *queue, weir_queue *producer, struct
     return weir__queue_wait_locked(queue, event, producer, 0, file, line);
 }
 
-// Of a queue that is gone there is nothing to wait for, but for its failure.
+// A destroyed queue has finished, so only its failure matters.
 static weir_status wait_for_gone(weir_queue *queue, struct weir_event event, const char *file,
                                  int line)
 {
@@ -63,7 +63,7 @@ static weir_status wait_for_gone(weir_queue *queue, struct weir_event event, con
         return weir__completion_status_gone(event) < 0 ? inherit(queue) : WEIR_OK;
     return weir__fail_at(file, line, queue->member.object.label, WEIR_ERROR_INVALID,
                          "record first: weir_queue_record() returns the event",
-                         "weir_queue_wait: the event is of no queue that ever was");
+                         "weir_queue_wait: no queue recorded the event");
 }
 
 // With the submit lock held.

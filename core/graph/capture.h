@@ -11,7 +11,7 @@
 
 #include "core/queue/queue.h"
 
-// Whether the capture number of the event was ever used.
+// Whether a capture with the number in the event has existed.
 bool weir__capture_was(struct weir_event event);
 
 static inline bool weir__is_captured(struct weir_event event)
@@ -19,7 +19,7 @@ static inline bool weir__is_captured(struct weir_event event)
     return event.sequence >> 63 && weir__capture_was(event);
 }
 
-// The queue waits on an event of a capture, which it joins unless it is part of it.
+// Makes the queue wait for an event of a capture; it joins the capture unless it is part of it.
 weir_status weir__capture_wait(weir_queue *queue, struct weir_event event, const char *file,
                                int line);
 

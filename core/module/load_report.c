@@ -92,8 +92,8 @@ static size_t write_text(const weir_load_report *report, char *text, size_t size
 {
     size_t used = 0;
 
-    append(text, size, &used, "modules, asked for by %s:\n",
-           report->origin ? report->origin : "nobody");
+    append(text, size, &used, "modules%s%s:\n", report->origin ? ", requested by " : "",
+           report->origin ? report->origin : "");
     for (size_t i = 0; i < report->count; i++)
         append_entry(text, size, &used, &report->entries[i].entry);
     if (report->remedy)

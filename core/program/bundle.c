@@ -1,6 +1,6 @@
 // A bundle is the only structure of the user that modules read directly, so everything that
-// they may dereference is checked here. It is of the headers that its program
-// was compiled with, which may be older or newer than ours.
+// they may dereference is checked here. It has the layout of the headers with which its program was
+// compiled, which may be older or newer than the library's.
 #include "core/program/bundle.h"
 
 #include <inttypes.h>

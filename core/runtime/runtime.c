@@ -148,7 +148,7 @@ static weir_status check_module_section(const weir_runtime *runtime, const char 
         return settings ? WEIR_OK : weir_last_error()->status;
     }
     if (status != WEIR_ERROR_NOT_FOUND)
-        return WEIR_OK; // the loader tells when the module is asked for
+        return WEIR_OK; // the loader reports it when the module is requested
     *out_known = weir__config_names(runtime->config, name);
     if (*out_known)
         log_unchecked(name, path);

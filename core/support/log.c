@@ -32,11 +32,11 @@ void weir_log_set(weir_log_function function, void *user, weir_log_level level)
 static void call_escaped(weir_log_function function, void *user, weir_log_level level,
                          const char *source, const char *message)
 {
-    char cut[1024];
+    char truncated[1024];
     char *whole = weir_text_escaped(message, "\n\t");
     if (!whole)
-        weir_text_escape(cut, sizeof cut, message, "\n\t");
-    function(user, level, source, whole ? whole : cut);
+        weir_text_escape(truncated, sizeof truncated, message, "\n\t");
+    function(user, level, source, whole ? whole : truncated);
     free(whole);
 }
 

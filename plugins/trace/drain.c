@@ -1,9 +1,9 @@
-// The thread that writes. It goes round: reads the clocks, asks every queue for times,
-// joins them with the submitted operations, and writes complete ones. Between two rounds it
-// sleeps, longer while nothing happens, and is woken by a submitter that fills a ring.
+// The writing thread. In each round it reads the clocks, fetches the times of every queue, joins
+// them with the submitted operations, and writes the complete ones. Between two rounds it sleeps,
+// longer if nothing happened, and is woken by a submitter that fills a ring.
 //
-// Others only add to the lists, at their front, and this thread alone takes off them; so
-// it reads the part of a list that it has seen without a lock.
+// Other threads only add to the front of the lists, and only this thread removes from them, so it
+// reads the part of a list that it has already seen without a lock.
 #include <stdio.h>
 #include <string.h>
 
@@ -12,13 +12,14 @@
 
 #define SHORTEST_PAUSE_NS UINT64_C(2000000)
 #define LONGEST_PAUSE_NS UINT64_C(50000000)
-// Readings of the clocks: closer together at first, when there are few.
+// The distance between readings of the clocks: shorter at first, while there are few.
 #define PAIR_SOON_NS UINT64_C(100000000)
 #define PAIR_LATE_NS UINT64_C(500000000)
 #define PAIRS_SOON 16
-// Written of one queue before the others, and the backends, are looked at again.
+// The number of operations of one queue that are written before the others and the clocks are
+// served.
 #define WRITE_AT_ONCE 512
-// Operations that ended so shortly before a look at all queues may not have been seen.
+// Operations that ended within this time before a round may not be known in it.
 #define GUARD_NS 100000
 
 struct round {
@@ -26,7 +27,7 @@ struct round {
     struct trace_queue *queues;
     struct trace_thread *threads;
     bool last;
-    bool more;     // there is more to write at once
+    bool more;     // there is more to write: no sleep
     bool happened; // something was written
 };
 
@@ -42,7 +43,7 @@ void trace_pair_clocks(const struct weir_link *link, struct trace_device *device
         return;
     if (link->next->ops->device_clock(link->next, device->object, &host_ns, &device_ns) != WEIR_OK)
         return;
-    // The difference from the prediction of earlier pairs tells how good they are.
+    // The difference from the prediction of earlier pairs measures their quality.
     const uint64_t told = weir_clock_map_b(&device->clock, device_ns);
     const uint64_t off = told < host_ns ? host_ns - told : told - host_ns;
     if (device->pairs > 1 && off > device->uncertainty_ns)
@@ -103,7 +104,7 @@ static struct weir_trace_device describe(const struct trace_device *device)
     };
 }
 
-// The list begins with the youngest.
+// The list begins with the newest.
 static void announce_devices(struct trace *trace, struct trace_device *device)
 {
     if (!device || device->announced)
@@ -202,7 +203,7 @@ static void write_queue(struct trace *trace, struct trace_queue *queue, struct r
     round->more = round->more || queue->placed > end;
 }
 
-// Queues that are gone, and of which all is written.
+// Frees destroyed queues of which everything is written.
 static void free_queues(struct trace *trace, struct trace_queue *queue)
 {
     while (queue) {
@@ -227,7 +228,7 @@ static void announce_thread(struct trace *trace, struct trace_thread *thread)
     snprintf(path, sizeof path, "/proc/self/task/%llu/comm", (unsigned long long)thread->id);
     FILE *file = fopen(path, "re");
     if (!file)
-        return; // it has ended
+        return; // the thread has ended
     if (fgets(name, sizeof name, file) && name[0] != '\n') {
         name[strcspn(name, "\n")] = '\0';
         weir_trace_writer_thread(trace->writer,
@@ -321,8 +322,8 @@ static void close_file(struct trace *trace)
                                                    trace->failure, sizeof trace->failure);
 }
 
-// Every queue is gone by now. On this thread too, as it takes no signals: not that of a pipe
-// without a reader, nor that of a file that may not grow.
+// Every queue is destroyed by now. Runs on this thread too, which has all signals blocked: SIGPIPE
+// of a pipe without a reader, and SIGXFSZ of a file that may not grow.
 static void write_rest(struct trace *trace)
 {
     struct round round = {.last = true, .more = true};

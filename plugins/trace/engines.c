@@ -1,10 +1,9 @@
-// Where a driver tells only when copies end, a copy seems to begin when its queue had
-// nothing else to do, although the engine may have been busy with another queue's. An
-// engine for copies does one at a time, so a copy began when the one before it on its
-// engine ended, or when its own queue was ready, whichever was later: that is its
-// start, and no longer a bound of it.
+// If a driver reports only the ends of copies, the earliest start of a copy is the time from which
+// its queue had no other work, although the engine may have been busy with a copy of another queue.
+// A copy engine makes one copy at a time, so a copy began when the previous one on its engine
+// ended, or when its own queue was ready, whichever was later. That is its exact start.
 //
-// Kernels share their engine, so theirs stays a bound.
+// Kernels share their engine, so their starts remain lower bounds.
 #include <stdlib.h>
 
 #include "plugins/trace/parts.h"
@@ -45,8 +44,8 @@ static bool add(struct copies *copies, struct trace_entry *entry)
     return true;
 }
 
-// Collects the copies of a queue that ended before `until_ns`. Operations without an engine
-// are ready as they are, and so are copies that there is no memory to collect.
+// Collects the copies of a queue that ended before `until_ns`. Operations without an engine are
+// ready as they are, and so are copies for which memory has run out.
 static void collect(struct trace_queue *queue, uint64_t until_ns, struct copies *copies)
 {
     for (uint64_t at = queue->placed; at < queue->joined; at++) {
@@ -54,7 +53,7 @@ static void collect(struct trace_queue *queue, uint64_t until_ns, struct copies 
         if (entry->flags & TRACE_READY)
             continue;
         if (has_engine(queue->device, entry) && entry->end_ns > until_ns)
-            return; // and so do all after it
+            return; // all later ones end after it too
         if (!has_engine(queue->device, entry) || !add(copies, entry))
             entry->flags |= TRACE_READY;
     }

@@ -1,10 +1,10 @@
-// Operations of a queue finish in the order of their submission, and so do their times
-// come; so joining the two is walking along both. A time without an entry belongs to an
-// operation that found the ring full, and an entry that is passed over by the times has
-// none, because it was not fetched soon enough.
+// Operations of a queue finish in the order of their submission, and their times are in the same
+// order, so one pass over both joins them. A time without an entry belongs to an operation that was
+// not kept because the ring was full. An entry that is older than the next time has none: it was
+// not fetched soon enough.
 #include "plugins/trace/parts.h"
 
-// Drops times of operations that are not kept.
+// Drops the times of operations that were not kept.
 static void compact(struct trace_queue *queue)
 {
     const uint64_t head = atomic_load_explicit(&queue->head, memory_order_acquire);
@@ -47,8 +47,8 @@ void trace_fetch(struct trace_queue *queue)
     }
 }
 
-// Links before this one want times as well, and the backend gives each only once;
-// so they are kept for them until newer ones take their place.
+// Links before this one may request times too, and the backend returns each only once, so times are
+// kept for these links until newer ones replace them.
 weir_status trace_queue_times(const struct weir_link *link, weir_queue *object,
                               struct weir_operation_time *times, size_t time_size, size_t capacity,
                               size_t *out_count)
@@ -80,7 +80,8 @@ static const struct weir_operation_time *first_time(struct trace_queue *queue, u
     return NULL;
 }
 
-// Onto the host's clock. Operations of a queue never overlap, whatever the clocks say.
+// Converts the times to the host's clock. Operations of a queue never overlap, so rounding errors
+// of the clocks are corrected.
 static void take(struct trace_queue *queue, struct trace_entry *entry,
                  const struct weir_operation_time *time)
 {
@@ -137,7 +138,7 @@ static bool join_work(struct trace_queue *queue, struct trace_entry *entry, bool
     return true;
 }
 
-// A host call after a failure never runs. That is known when a later operation has run.
+// A host call after a failure never runs. This is known when a later operation has run.
 static bool join_call(struct trace_queue *queue, struct trace_entry *entry, bool last)
 {
     if (atomic_load_explicit(&entry->called, memory_order_acquire)) {
@@ -170,7 +171,7 @@ void trace_join(struct trace_queue *queue, bool last)
 {
     const uint64_t head = atomic_load_explicit(&queue->head, memory_order_acquire);
     pthread_mutex_lock(&queue->lock);
-    // After the destruction no times come either.
+    // After the destruction there are no more times.
     const bool gone = !queue->object;
     while (queue->joined < head &&
            join_entry(queue, &queue->ring[queue->joined & queue->mask], last || gone))

@@ -1,4 +1,5 @@
-// The link's life: settings, the file, the thread, and at the end the report and the page.
+// Opening and closing a link: settings, the file, the thread, and at the end the report and the
+// page.
 #define _GNU_SOURCE // secure_getenv
 
 #include <inttypes.h>
@@ -219,7 +220,7 @@ static void tell_failure(const struct trace *trace)
     (void)weir_host_fail(host, WEIR_ERROR_IO, NULL, "%s", trace->failure);
 }
 
-// A runtime that never opened a device was one that was looked at only.
+// A runtime that has never opened a device leaves no file.
 static void trace_close(const struct weir_link *link)
 {
     struct trace *trace = trace_of(link);

@@ -1,5 +1,5 @@
-// A hash table that only grows, up to a limit: labels are few in a program that runs
-// for long, and one that makes up ever new ones must not eat its memory here.
+// A hash table that only grows, up to a limit: most programs have few labels, and one that creates
+// new ones all the time must not run out of memory because of this table.
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,7 +49,7 @@ static void grow(struct trace_names *names)
 {
     const size_t count = 2 * names->slot_count;
     struct trace_name **slots = calloc(count, sizeof *slots);
-    if (!slots) // longer chains do as well
+    if (!slots) // the table works without growing, with longer chains
         return;
     for (size_t i = 0; i < names->slot_count; i++) {
         for (struct trace_name *name = names->slots[i]; name;) {

@@ -1,5 +1,5 @@
-// The records of the front end's objects. A queue's ring outlives the queue until all
-// of it is written, and labels outlive everything.
+// The plugin's data for the front end's objects. A queue's ring outlives the queue until all of it
+// is written; labels live as long as the link.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,10 +7,10 @@
 #include "base/clock.h"
 #include "plugins/trace/parts.h"
 
-// How long a queue that is destroyed is asked for its last times. Where they come from
-// another thread of the driver's, they come a little later than the end.
+// For how long the last times of a destroyed queue are queried. If another thread of the driver
+// delivers them, they arrive somewhat after the end.
 #define LAST_TIMES_NS 20000000
-// How often a device that was too busy to tell its clock is asked while it still can be.
+// How often the clock of a device that has no reading yet is queried before its last queue is gone.
 #define CLOCK_TRIES 100
 
 static weir_status no_memory(const struct weir_link *link, const char *what)
@@ -50,7 +50,7 @@ void trace_device_destroy(const struct weir_link *link, weir_device *object)
         free_device(device);
 }
 
-// Called once when the device is whole; until then nothing is known to write about it.
+// Called once when the device is complete; before that its limits are unknown.
 void trace_device_limits(const struct weir_link *link, weir_device *object,
                          struct weir_limits *limits)
 {
@@ -76,7 +76,7 @@ static void free_queue(struct trace_queue *queue)
 
 static struct trace_queue *make_queue(struct trace *trace, const weir_queue *object)
 {
-    // Aligned, so that the two sides of the ring are in lines of their own.
+    // Aligned, so that the two sides of the ring are in separate cache lines.
     struct trace_queue *queue = aligned_alloc(_Alignof(struct trace_queue), sizeof *queue);
     if (!queue)
         return NULL;
@@ -110,8 +110,8 @@ weir_status trace_queue_create(const struct weir_link *link, weir_device *device
     return WEIR_OK;
 }
 
-// The draining thread may ask the next links for a queue only once it is whole, and
-// nothing tells when that is; so the queue joins the list with its first operation.
+// The writing thread may call the next links for a queue only after its creation is complete, of
+// which a plugin is not told. So the queue is added to the list at its first operation.
 void trace_queue_enlist(struct trace_queue *queue, weir_queue *object)
 {
     struct trace *trace = queue->trace;
@@ -157,7 +157,7 @@ void trace_queue_retire(const struct weir_link *link, weir_queue *object)
     pthread_mutex_unlock(&queue->lock);
 }
 
-// One that was never used is on no list.
+// A queue without operations is not on the list.
 void trace_queue_destroy(const struct weir_link *link, weir_queue *object)
 {
     struct trace_queue *queue = trace_queue_of(link, object);
@@ -207,7 +207,7 @@ weir_status trace_kernel_create(const struct weir_link *link, weir_program *prog
     (void)program;
     (void)object;
     (void)info;
-    // The table keeps it; the pointer is never written through.
+    // The table owns the text, which is never written to.
     *out_data = (void *)(uintptr_t)trace_names_keep(&trace_of(link)->names, signature->name);
     return WEIR_OK;
 }

@@ -1,7 +1,7 @@
 // The names of the files that a link writes, and the report and the page at its close.
 //
-// The report's library tells errors through the public API, which a module does not link;
-// here is the part that it needs.
+// The report's library sets errors through the public API, which a module does not link; the
+// functions that it needs are defined here.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@
 
 // Names of files.
 
-// Files that runtimes of this process have written, so that none is written over.
+// The files that runtimes of this process have written, so that none is overwritten.
 struct written {
     struct written *next;
     char path[];
@@ -48,7 +48,7 @@ static void number_path(const char *path, unsigned number, char *text, size_t si
         snprintf(text, size, "%s.%u", path, number);
 }
 
-// Whether something stands there that is no file: a pipe, /dev/null.
+// Whether the path names something other than a regular file: a pipe, /dev/null.
 static bool is_special(const char *path)
 {
     struct stat status;
@@ -109,7 +109,7 @@ void trace_paths_give_back(const struct trace *trace)
     give_back(trace->html_path);
 }
 
-// The replacement of `stdin`: BUILD tells why.
+// The replacement of `stdin`; see BUILD for the reason.
 extern FILE *const trace_no_stdin;
 FILE *const trace_no_stdin = NULL;
 
@@ -119,7 +119,7 @@ static _Thread_local struct weir_error last_error;
 
 weir_status weir_error_set_sized(const struct weir_error *detail, size_t size)
 {
-    (void)size; // the report's library is this module's
+    (void)size; // the report's library is of the same version
     last_error = detail ? *detail : (struct weir_error){.status = WEIR_OK};
     return last_error.status;
 }

@@ -2,24 +2,23 @@
 //
 //   module.c   keys, the ops table, and a link's life
 //   objects.c  devices, queues, buffers, kernels and graphs as they come and go
-//   submit.c   the one thing on the path of an operation: a line in its queue's ring
+//   submit.c   the path of an operation: an entry in its queue's ring
 //   threads.c  threads, their regions and their waits
 //   names.c    labels, which outlive their objects
-//   join.c     times of finished operations find their submissions
-//   engines.c  starts that the driver does not tell
-//   drain.c    the thread that writes
+//   join.c     joins times of finished operations with their submissions
+//   engines.c  starts that the driver does not report
+//   drain.c    the writing thread
 //   outputs.c  names of files; the report and the page, at the end
 //
-// Memory is fixed: a ring for each queue, and one for each thread that has regions or
-// waits. A submit never waits for the thread that writes: an operation that finds its ring
-// full is counted and not kept.
+// Memory is fixed: a ring for each queue, and one for each thread that has regions or waits. A
+// submit never waits for the writing thread: if its ring is full, the operation is counted and not
+// kept.
 //
 // A queue's ring has one writer, the submitter, under the front end's lock of the queue,
-// and one reader, the draining thread. Entries between `tail` and `head` are the
-// reader's, but for host calls, whose times the thread that runs them stores.
+// and one reader, the writing thread. Entries between `tail` and `head` belong to the reader,
+// except that the thread that runs a host call stores its times.
 //
-// Locks, none of which is held while another is taken but as listed here: lists, then a
-// device's, then a queue's.
+// No lock is taken with another one of the plugin held: docs/architecture.md.
 #ifndef WEIR_PLUGINS_TRACE_PARTS_H
 #define WEIR_PLUGINS_TRACE_PARTS_H
 
@@ -40,9 +39,9 @@ enum {
     TRACE_PATH_SIZE = 512,
     TRACE_SPANS = 512,     // of a thread, until they are written; a power of two
     TRACE_WAITS = 64,      // that an operation keeps, the last ones
-    TRACE_FETCH = 256,     // times that are asked for at once
+    TRACE_FETCH = 256,     // times that are fetched at once
     TRACE_LABEL_SIZE = 96, // of labels of devices and queues
-    TRACE_WAKE = 512,      // operations in a ring that wake the thread that writes
+    TRACE_WAKE = 512,      // operations in a ring that wake the writing thread
     TRACE_ENGINES = WEIR_ENGINE_COUNT,
 };
 
@@ -50,7 +49,7 @@ struct trace;
 
 // names.c
 
-// Texts that live as long as the link, each kept once.
+// Texts that live as long as the link, each stored once.
 struct trace_names {
     pthread_mutex_t lock;
     struct trace_name **slots;
@@ -61,7 +60,7 @@ struct trace_names {
 
 bool trace_names_init(struct trace_names *names);
 void trace_names_finish(struct trace_names *names);
-// Never NULL. When there is no room for more of them, a text that says so.
+// Never NULL. If the table is full, a text that says so.
 const char *trace_names_keep(struct trace_names *names, const char *text);
 
 // threads.c
@@ -81,7 +80,7 @@ struct trace_level {
     char name[TRACE_NAME_SIZE];
 };
 
-// The record of one thread in one link. Its rings are its own to write.
+// One thread in one link. Only the thread writes to its rings.
 struct trace_thread {
     atomic_uint users;  // the link, and the thread as long as it lives
     atomic_bool closed; // the link is gone
@@ -89,21 +88,21 @@ struct trace_thread {
     struct trace_thread *next;        // of the link
     struct trace_thread *next_of_own; // of the thread, in other links
     uint64_t id;
-    bool announced; // the draining thread has written its name
-    uint32_t depth; // may be beyond what is kept
+    bool announced; // the writing thread has written its name
+    uint32_t depth; // of regions; may exceed TRACE_DEPTH
     struct trace_level levels[TRACE_DEPTH];
     char path[TRACE_REGION_SIZE];
     size_t path_length;
     atomic_uint head; // counts; the thread moves it
-    atomic_uint tail; // the draining thread moves it
+    atomic_uint tail; // the writing thread moves it
     atomic_uint_fast64_t dropped;
     struct trace_span_entry spans[TRACE_SPANS];
 };
 
-// The calling thread's, made at the first call. NULL: no memory.
+// Returns that of the calling thread, created at the first call. NULL if out of memory.
 struct trace_thread *trace_thread_self(struct trace *trace);
 void trace_threads_finish(struct trace *trace);
-// A stretch of the calling thread's time that ends now.
+// Notes an interval of the calling thread that ends now.
 void trace_thread_span(struct trace_thread *thread, enum weir_trace_span_kind kind,
                        const char *name, uint64_t number, uint64_t begin_ns);
 
@@ -157,7 +156,7 @@ struct trace_entry {
             uint32_t block[3];
         } launch;
         struct {
-            uint32_t times; // that it will have: its own, or one for each node
+            uint32_t times; // the number that it will have: one, or one for each node
             uint32_t seen;
         } graph;
     } u;
@@ -184,7 +183,7 @@ struct trace_device {
     uint64_t paired_ns;          // when the last pair was taken
     uint64_t pairs;
     uint64_t uncertainty_ns;
-    // The draining thread's.
+    // Used by the writing thread only.
     struct weir_clock_map clock_now; // a copy
     uint64_t busy_ns[TRACE_ENGINES]; // when each engine was last known to be busy
 };
@@ -207,18 +206,18 @@ struct trace_queue {
     _Atomic uint64_t last_timed; // sequence of the last operation that will have times
     // The draining thread's.
     _Alignas(64) _Atomic uint64_t tail;
-    uint64_t joined; // entries before it have what they will have, but for engines.c
-    uint64_t placed; // and those before it have that too
-    uint64_t end_ns; // of the last one
+    uint64_t joined; // entries before it have their times
+    uint64_t placed; // entries before it are complete: engines.c has moved their starts
+    uint64_t end_ns; // of the last entry
     bool announced;
     struct weir_trace_wait waits[TRACE_WAITS];
     size_t wait_count;
     pthread_mutex_t lock;              // guards what follows
-    weir_queue *object;                // NULL: it is gone, and was asked for all before
-    struct weir_operation_time *times; // ring of times without an entry so far
+    weir_queue *object;                // NULL: destroyed, after its last times were fetched
+    struct weir_operation_time *times; // ring of times that have no entry yet
     uint64_t times_head;
     uint64_t times_tail;
-    uint64_t passed_on;    // times before it went to the links before this one
+    uint64_t passed_on;    // times before it were returned to the links before this one
     uint64_t last_fetched; // sequence
 };
 
@@ -247,9 +246,9 @@ weir_status trace_kernel_create(const struct weir_link *link, weir_program *prog
                                 weir_kernel *object, const struct weir_kernel_signature *signature,
                                 struct weir_kernel_info *info, void **out_data);
 void trace_kernel_destroy(const struct weir_link *link, weir_kernel *object);
-// Frees the remaining ones.
+// Frees the remaining queues and devices.
 void trace_objects_finish(struct trace *trace);
-// Takes a queue of which all is written off the list, and frees it.
+// Removes a queue of which everything is written from the list, and frees it.
 void trace_queue_free(struct trace_queue *queue);
 
 // module.c
@@ -276,12 +275,12 @@ struct trace {
     pthread_mutex_t lock; // guards what follows
     pthread_cond_t wake;
     bool stop;
-    bool pressed; // some ring fills up
+    bool pressed; // a ring is filling up
     weir_trace_writer *writer;
-    bool write_failed; // said so
-    char failure[512]; // why the file, the report or the page is not there; "": it is
+    bool write_failed; // and was logged
+    char failure[512]; // why the file, the report or the page is missing; "" if none is
     uint64_t flushed_ns;
-    uint64_t dropped; // of queues that are gone
+    uint64_t dropped; // of destroyed queues
     uint64_t spans_dropped;
     uint64_t unfinished;
 };
@@ -312,41 +311,41 @@ static inline const struct trace_buffer *trace_buffer_of(const struct weir_link 
 // outputs.c
 
 // Stores the name of a file in `path` of TRACE_PATH_SIZE: with the process's number for
-// %p, and with a number of its own where another link of the process has it. An empty
-// name stays empty. False: it is too long.
+// %p, and with a number added if another link of the process uses the name. An empty name stays
+// empty. False if it is too long.
 bool trace_path_claim(const char *wanted, char *path);
 void trace_paths_give_back(const struct trace *trace);
-// Removes a file, if it is one.
+// Removes the file if it is a regular file.
 void trace_path_remove(const char *path);
-// Writes the report and the page, where they are asked for. What failed is in `failure`.
+// Writes the report and the page if they are requested. A failure is described in `failure`.
 void trace_outputs_write(struct trace *trace);
 
 // join.c
 
-// Moves the times that the backend knows by now to the queue's own list of times. With the
-// queue's lock held, while the queue is there.
+// Moves the times that the backend has so far to the queue's list of times. With the queue's lock
+// held, before the queue is destroyed.
 void trace_fetch(struct trace_queue *queue);
 weir_status trace_queue_times(const struct weir_link *link, weir_queue *object,
                               struct weir_operation_time *times, size_t time_size, size_t capacity,
                               size_t *out_count);
-// Gives entries the times that are there. With `last`, nothing more will come.
+// Stores the times so far with their entries. `last`: there will be no more times.
 void trace_join(struct trace_queue *queue, bool last);
 
 // engines.c
 
-// Moves starts that are only the earliest possible ones, where engines say more, and
-// marks what may be written. `until_ns`: everything that ended before it is joined.
+// Makes earliest possible starts exact if the engine allows that, and marks the entries that may be
+// written. `until_ns`: everything that ended before it is joined.
 void trace_engines(struct trace_device *devices, struct trace_queue *queues, uint64_t until_ns);
 
 // drain.c
 
 bool trace_drain_start(struct trace *trace);
-// Writes what is left, closes the file and ends the thread. What failed is in `failure`.
+// Writes the rest, closes the file and ends the thread. A failure is described in `failure`.
 void trace_drain_finish(struct trace *trace);
-// Called by submitters whose ring fills up.
+// Wakes the writing thread, since a ring is filling up.
 void trace_drain_press(struct trace *trace);
-// Takes a reading of the device's clock, if the last one is old or `now` is true. With
-// the device's lock held, and a queue alive.
+// Reads the device's clock if the last reading is old or `now` is true. With the device's lock
+// held, while the device has a queue.
 void trace_pair_clocks(const struct weir_link *link, struct trace_device *device, bool now);
 
 #endif

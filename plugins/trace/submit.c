@@ -1,12 +1,12 @@
-// The cost added to a submit: two readings of the clock, and a line in memory that is
-// there already. Nothing is allocated, nothing waited for, and no lock is taken, except
-// that every TRACE_WAKE operations the thread that writes is woken.
+// The cost added to a submit: two readings of the clock, and an entry in memory that is already
+// allocated. Nothing is allocated, nothing waits, and no lock is taken, except that every
+// TRACE_WAKE operations the writing thread is woken.
 #include <string.h>
 
 #include "base/clock.h"
 #include "plugins/trace/parts.h"
 
-// Where the host's memory is copied to or from, the direction tells the engine.
+// For copies to or from host memory the engine follows from the direction.
 static enum weir_trace_engine engine_of(const struct trace_buffer *dst,
                                         const struct trace_buffer *src)
 {
@@ -63,7 +63,7 @@ static void note_wait(struct trace_entry *entry, const struct weir_operation *op
         entry->flags |= TRACE_IMPLIED;
 }
 
-// A backend without graphs is given the nodes, and times each.
+// A backend without graphs gets the nodes, and times each of them.
 static void note_graph(const struct weir_link *link, struct trace_entry *entry,
                        const struct weir_operation *operation)
 {
@@ -106,7 +106,7 @@ static void note_kind(const struct weir_link *link, struct trace_entry *entry,
         entry->u.host_call.function = operation->u.host_call.function;
         entry->u.host_call.user = operation->u.host_call.user;
         break;
-    default: // the caller's own work: what it does is not seen
+    default: // the caller's own work, which is unknown
         entry->flags |= TRACE_UNTIMED;
         break;
     }
@@ -147,8 +147,7 @@ static void note(const struct weir_link *link, struct trace_entry *entry,
     note_kind(link, entry, operation);
 }
 
-// Runs in the place of the user's function. It is timed on the host's clock, without the
-// device.
+// Replaces the user's function, in order to time it on the host's clock.
 static weir_status call(void *user)
 {
     struct trace_entry *entry = user;
@@ -175,7 +174,7 @@ static weir_status forward_call(const struct weir_link *link, weir_queue *object
     return forward(link, object, wrapped);
 }
 
-// Records do nothing by themselves; their purpose shows in waits.
+// Records do nothing by themselves; waits name them.
 static bool is_kept(enum weir_operation_kind kind)
 {
     switch (kind) {
@@ -194,8 +193,8 @@ static bool is_timed(const struct trace_entry *entry)
            entry->kind != WEIR_OPERATION_HOST_CALL;
 }
 
-// The next line of the ring, or NULL while it is full. The tail is only looked at when
-// the last look does not suffice.
+// Returns the next entry of the ring, or NULL if it is full. The tail is only read if its last
+// known value leaves no room.
 static struct trace_entry *next_entry(struct trace_queue *queue, uint64_t head)
 {
     if (head - queue->tail_seen > queue->mask)

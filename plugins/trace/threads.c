@@ -1,7 +1,6 @@
-// A thread finds its entries through one key of the process, under which each
-// thread has a list with an entry for each link that it came through; mostly there is
-// one. An entry is the link's and the thread's together, and goes with the later of
-// the two.
+// One key of the process gives each thread its list, which has an entry for each link that the
+// thread has called; usually there is one. An entry is shared by the link and the thread, and freed
+// with the later of the two.
 #define _GNU_SOURCE // syscall
 
 #include <stdlib.h>
@@ -37,7 +36,7 @@ static void make_key(void)
     has_key = pthread_key_create(&key, release_all) == 0;
 }
 
-// Drops entries of links that are gone from the calling thread's list.
+// Removes the entries of closed links from the calling thread's list.
 static struct trace_thread *prune(struct trace_thread *list)
 {
     for (struct trace_thread **at = &list; *at;) {
@@ -77,7 +76,7 @@ struct trace_thread *trace_thread_self(struct trace *trace)
     if (!has_key)
         return NULL;
     struct trace_thread *list = pthread_getspecific(key);
-    // A new link may have the address of one that is gone.
+    // A new link may have the address of a closed one.
     for (struct trace_thread *thread = list; thread; thread = thread->next_of_own)
         if (thread->trace == trace && !atomic_load_explicit(&thread->closed, memory_order_relaxed))
             return thread;

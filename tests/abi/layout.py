@@ -15,7 +15,7 @@ import sys
 TOKEN = re.compile(r'\w+|"[^"]*"|\.\.\.|\S')
 MARKER = re.compile(r'^# \d+ "([^"]*)"')
 NAME = re.compile(r"[A-Za-z_]\w*$")
-# Room that whoever needs a copy allocates and alone reads; its fields follow what they hold.
+# Memory for a copy, which only its allocator reads; its fields follow those of their types.
 LOCAL = ("weir_operation_room",)
 OPENING = re.compile(r"^(?:typedef )?(?:struct|enum) (\w+) \{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
 

@@ -127,7 +127,7 @@ gzip -c a.json >a.json.gz
 expect_data 0 "$weir" trace report a.json.gz
 expect_contains "$output" "3 operations"
 
-# Labels are anybody's text, and a terminal's escapes stay escaped.
+# Labels are untrusted text: escapes of a terminal stay escaped.
 sed 's/"weir.label":"up"/"weir.label":"u\\u001b[2J\\n\\u202e"/' a.json >escapes.json
 for command in report timeline; do
     expect_data 0 "$weir" trace $command escapes.json

@@ -49,7 +49,7 @@ WEIR_TEST(LoadReport, Text)
     weir__load_report_set_remedy(report, "install the CUDA module");
     EXPECT_STR_EQ(
         weir_load_report_text(report),
-        "modules, asked for by weir.ini:3:\n"
+        "modules, requested by weir.ini:3:\n"
         "  cuda: missing, lib/weir/weir_cuda.so\n"
         "    there is no such file\n"
         "  null: used, lib/weir/weir_null.so\n"
@@ -73,7 +73,7 @@ WEIR_TEST(LoadReport, WhatAModuleSaysAboutItself)
     weir__load_report_add(report, &talks);
     EXPECT_STR_EQ(weir_load_report_entry(report, 0)->about[3], "libmade");
     EXPECT_STR_EQ(weir_load_report_text(report),
-                  "modules, asked for by nobody:\n"
+                  "modules:\n"
                   "  null: used, lib/weir/weir_null.so\n"
                   "    module ABI 1, this library's is 1; version 0.1.0\n"
                   "    summary: Runs nothing.\n"
@@ -93,7 +93,7 @@ WEIR_TEST(LoadReport, RefusesTheLastUsedEntryOfAModule)
     weir__load_report_add(report, &used);
     weir__load_report_add(report, &other);
     weir__load_report_refuse(report, "null", "it does not open");
-    weir__load_report_refuse(report, "nobody", "never seen");
+    weir__load_report_refuse(report, "unknown", "never seen");
     EXPECT_INT_EQ(weir_load_report_entry(report, 0)->outcome, WEIR_LOAD_USED);
     EXPECT_INT_EQ(weir_load_report_entry(report, 1)->outcome, WEIR_LOAD_REFUSED);
     EXPECT_STR_EQ(weir_load_report_entry(report, 1)->reason, "it does not open");

@@ -87,7 +87,7 @@ WEIR_TEST(Messages, ALongLabelLeavesRoomForTheReason)
     finish(&fixture);
 }
 
-// Messages are printed, and labels are anybody's text.
+// Messages are printed, and labels are untrusted text.
 WEIR_TEST(Messages, LabelsDoNotReachTheTerminalRaw)
 {
     struct fixture fixture;

@@ -1,5 +1,5 @@
-// Operations of a kind that nobody knows, which the plugin `strange` makes of each fill: refused
-// with a sentence, and nothing else suffers. Run once for each backend; the environment names it.
+// Operations of an unknown kind, which the plugin `strange` makes from each fill, are refused with
+// a sentence, and nothing else is affected. Run once for each backend; the environment names it.
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -443,7 +443,7 @@ def parse():
     parser.add_argument("--bin", help="the folder of the peers (ROOT/tests/bench/peers)")
     parser.add_argument("--weir", required=True, help="the weir command")
     parser.add_argument("--out", required=True, help="a folder for tables, JSON and logs")
-    parser.add_argument("--work", required=True, help="a folder for what nobody keeps")
+    parser.add_argument("--work", required=True, help="a folder for temporary files")
     parser.add_argument("--rounds", type=int, default=11, help="rounds (11)")
     parser.add_argument("--seconds", type=float, default=300, help="time for all of it (300)")
     parser.add_argument("--groups", default="chunks,frames,graph,benches,swim,pocl",

@@ -1,5 +1,5 @@
-// What the files of libtarn share: the streams' side. Everything is under one lock, and every
-// change of state wakes whoever waits for one.
+// Shared by the files of libtarn: streams. One lock guards everything, and every change of state
+// wakes all waiting threads.
 #ifndef WEIR_TESTS_SUPPORT_LIBTARN_DEVICE_H
 #define WEIR_TESTS_SUPPORT_LIBTARN_DEVICE_H
 
@@ -12,7 +12,7 @@
 extern pthread_mutex_t tarn_lock;
 extern pthread_cond_t tarn_changed;
 
-// A point of a stream, which is reached once.
+// A point of a stream.
 struct tarn_fence {
     unsigned users;
     bool reached;
@@ -58,9 +58,9 @@ struct tarn_stream {
     tarn_stream *next; // of the context's
 };
 
-// False without a thread.
+// False if the thread cannot be created.
 bool tarn_stream_start(tarn_stream *stream);
-// Ends the thread once its work is done.
+// Ends the thread after its work.
 void tarn_stream_stop(tarn_stream *stream);
 // Copies the command to the end of the stream's.
 void tarn_stream_add(tarn_stream *stream, const struct tarn_command *command);

@@ -1,4 +1,4 @@
-// A thread for each stream takes one command after the other, outside of the lock.
+// A thread for each stream runs one command after the other, without the lock.
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

@@ -1,6 +1,6 @@
-// The calls: each checks that its context is current, and changes state under the one lock. Calls
-// that wait for the device do so as the real ones would, so that a backend which makes them
-// at the wrong moment is found out.
+// The functions: each checks that its context is current, and changes state under the one lock.
+// Those that wait for the device do so as in a real driver, so that tests detect a backend that
+// calls them at the wrong moment.
 #define _GNU_SOURCE // asprintf
 #include "tests/support/libtarn/tarn.h"
 
@@ -62,7 +62,7 @@ static uint64_t used_bytes;
 static long live;
 static bool started;
 
-// What tests can do.
+// Functions for tests.
 
 #define CALLS(X)                \
     X(tarn_init)                \
@@ -284,7 +284,7 @@ EXPORT tarn_result tarn_context_set_current(tarn_context *context)
     END;
 }
 
-// Until the device has no work, but for what came in meanwhile.
+// Waits until all work is finished that was submitted before the call.
 static void finish_device(void)
 {
     for (tarn_stream *stream = current->streams; stream; stream = stream->next)

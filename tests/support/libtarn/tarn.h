@@ -1,11 +1,10 @@
-// Tarn: a driver library that is made for tests and for docs/writing-a-backend.md, with what
-// drivers of accelerators have in common. Streams run what they are given in order, each on a
-// thread of its own; events mark points of streams; memory is freed, unregistered and unloaded
-// only once the whole device is idle; and nearly every call acts on the context that is
-// current on the calling thread.
+// Tarn: a driver library made for tests and for docs/writing-a-backend.md, with the common
+// properties of drivers of accelerators. Streams run their work in order, each on its own thread;
+// events mark points of streams; freeing and unregistering memory and unloading modules wait for
+// the whole device; and nearly every call uses the context that is current on the calling thread.
 //
-// A kernel is a function of the device that is known by its name. The compiler takes OpenCL C,
-// finds the kernels that the text defines, and refuses those that the device has no function for.
+// A kernel is a function of the device, found by its name. The compiler reads OpenCL C, finds the
+// kernels that the text defines, and refuses those for which the device has no function.
 //
 // Threads: all functions are safe.
 #ifndef TARN_H
@@ -43,8 +42,8 @@ struct tarn_device_info {
     uint32_t max_threads; // of a block
     uint32_t max_local_bytes;
     uint32_t compute_units;
-    uint32_t engines;        // that copy beside kernels
-    int32_t priority_lowest; // of streams; a larger number goes first
+    uint32_t engines;        // that can copy while kernels run
+    int32_t priority_lowest; // of streams; a larger number has precedence
     int32_t priority_highest;
 };
 
@@ -54,30 +53,30 @@ struct tarn_kernel_info {
     uint32_t local_bytes;
 };
 
-// Of a launch: `size` bytes at `value`, which are an address or a value; or, where `value` is
+// An argument of a launch: `size` bytes at `value`, which are an address or a value; if `value` is
 // NULL, as many bytes of local memory.
 struct tarn_argument {
     const void *value;
     size_t size;
 };
 
-// Before anything else. May be called again.
+// To be called first. May be called again.
 tarn_result tarn_init(void);
-// "TARN_OK", or NULL for no code of Tarn's.
+// "TARN_OK"; NULL for an unknown code.
 const char *tarn_result_name(tarn_result result);
 // 10200 is version 1.2.
 tarn_result tarn_version(int *version);
 tarn_result tarn_device_count(int *count);
 tarn_result tarn_device_describe(int ordinal, struct tarn_device_info *info);
 
-// A context is not current on any thread when it is made.
+// A new context is not current on any thread.
 tarn_result tarn_context_create(tarn_context **context, int ordinal);
 tarn_result tarn_context_destroy(tarn_context *context);
-// Of the calling thread. NULL: none.
+// The context of the calling thread; NULL: none.
 tarn_result tarn_context_get_current(tarn_context **context);
 tarn_result tarn_context_set_current(tarn_context *context);
 
-// All that follow need a current context.
+// All functions below need a current context.
 
 tarn_result tarn_stream_create(tarn_stream **stream, int priority);
 // Waits for the stream's work.
@@ -85,7 +84,7 @@ tarn_result tarn_stream_destroy(tarn_stream *stream);
 // TARN_NOT_READY while there is work.
 tarn_result tarn_stream_query(tarn_stream *stream);
 tarn_result tarn_stream_synchronize(tarn_stream *stream);
-// What the stream is given from now on waits for the last record of the event.
+// Later work of the stream waits for the last record of the event.
 tarn_result tarn_stream_wait_event(tarn_stream *stream, tarn_event *event);
 
 // An event that was never recorded is complete.
@@ -98,7 +97,7 @@ tarn_result tarn_event_synchronize(tarn_event *event);
 tarn_result tarn_event_time(tarn_event *event, uint64_t *time_ns);
 
 tarn_result tarn_memory_allocate(void **pointer, size_t size);
-// Wait for the device: these four.
+// These four wait for the device.
 tarn_result tarn_memory_free(void *pointer);
 tarn_result tarn_host_free(void *pointer);
 tarn_result tarn_host_unregister(void *pointer);
@@ -110,7 +109,7 @@ tarn_result tarn_host_register(void *pointer, size_t size);
 // TARN_UNKNOWN_MEMORY.
 tarn_result tarn_memory_query(const void *pointer, size_t size);
 
-// Between any two places of memory that Tarn knows; the stream's work.
+// Copies between any two places of memory that Tarn knows, as work of the stream.
 tarn_result tarn_copy(void *dst, const void *src, size_t size, tarn_stream *stream);
 tarn_result tarn_copy_2d(void *dst, size_t dst_pitch, const void *src, size_t src_pitch,
                          size_t width, size_t height, tarn_stream *stream);
@@ -120,8 +119,8 @@ tarn_result tarn_fill(void *dst, size_t size, const void *pattern, size_t patter
 tarn_result tarn_launch(tarn_kernel *kernel, const uint32_t grid[3], const uint32_t block[3],
                         const struct tarn_argument *arguments, size_t count, tarn_stream *stream);
 
-// Compiles to a binary, which is to be freed with free(). The log is cut to its size and
-// terminated; it is "" where there is nothing to say.
+// Compiles to a binary, to be freed with free(). The log is truncated to its size and terminated;
+// it is "" if there are no messages.
 tarn_result tarn_compile(const char *source, const char *options, void **binary, size_t *size,
                          char *log, size_t log_size);
 tarn_result tarn_module_load(tarn_module **module, const void *binary, size_t size);
