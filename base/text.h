@@ -64,7 +64,9 @@ size_t weir_text_character(const char *text, size_t left);
 // does not fit in `size` bytes, at least four, is cut off and replaced by "...".
 void weir_text_escape(char *out, size_t size, const char *text, const char *keep);
 
-// The same without a limit. Ownership: the caller's, to be freed with free(); NULL without memory.
+// The same without a limit; NULL if out of memory.
+//
+// Ownership: the caller's, to be freed with free().
 char *weir_text_escaped(const char *text, const char *keep);
 
 // Whether weir_text_escape() would change nothing but the length.

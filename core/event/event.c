@@ -25,7 +25,7 @@ static weir_status find(const char *function, struct weir_event event, weir_queu
     weir_queue *queue = weir__registry_pin(event.queue);
     if (!queue && !weir__registry_issued(event.queue))
         return weir__fail(WEIR_ERROR_INVALID, "record first: weir_queue_record() returns the event",
-                          "%s: no queue recorded the event", function);
+                          "%s: the event belongs to no queue", function);
     if (!queue && weir__is_captured(event))
         return weir__capture_refuse_event(function, NULL, NULL, 0);
     if (queue && event.sequence > atomic_load_explicit(&queue->seen, memory_order_acquire)) {

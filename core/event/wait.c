@@ -63,7 +63,7 @@ static weir_status wait_for_gone(weir_queue *queue, struct weir_event event, con
         return weir__completion_status_gone(event) < 0 ? inherit(queue) : WEIR_OK;
     return weir__fail_at(file, line, queue->member.object.label, WEIR_ERROR_INVALID,
                          "record first: weir_queue_record() returns the event",
-                         "weir_queue_wait: no queue recorded the event");
+                         "weir_queue_wait: the event belongs to no queue");
 }
 
 // With the submit lock held.
