@@ -233,7 +233,8 @@ CONFORM(Event, Forged)
     EXPECT_INVALID(weir_event_query((struct weir_event){0, 1}), "never recorded");
     // A queue that never existed is distinguished from a destroyed one.
     EXPECT_INVALID(weir_event_query((struct weir_event){UINT64_MAX, 1}), "belongs to no queue");
-    EXPECT_INVALID(weir_queue_wait(queue, (struct weir_event){UINT64_MAX, 1}), "belongs to no queue");
+    EXPECT_INVALID(weir_queue_wait(queue, (struct weir_event){UINT64_MAX, 1}),
+                   "belongs to no queue");
     EXPECT_SYNC(other);
     weir_queue_destroy(&queue);
     weir_queue_destroy(&other);
