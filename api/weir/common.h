@@ -10,7 +10,7 @@
 //     otherwise. A call on a NULL object is an error, `destroy(NULL)` is not. For a
 //     NULL object a getter returns NULL, 0 or "".
 //   - Programs, modules and libraries of different versions work together, because every
-//     structure that may grow is handed over with its size: see "Sizes" below.
+//     structure that may grow is passed with its size: see "Sizes" below.
 //   - After fork() every call in the child returns WEIR_ERROR_FORKED, except those of
 //     <weir/report.h>, which need no runtime; destroy functions do nothing.
 #ifndef WEIR_COMMON_H
@@ -50,7 +50,7 @@ typedef struct weir_program weir_program;
 typedef struct weir_kernel weir_kernel;
 // Work captured once and launched many times: <weir/graph.h>.
 typedef struct weir_graph weir_graph;
-// Memory handed out and taken back in the order of queues: <weir/pool.h>.
+// Memory that is allocated and freed in the order of queues: <weir/pool.h>.
 typedef struct weir_pool weir_pool;
 
 // Sizes. A structure grows only at its end, below the line "above: VERSION", and is passed with its

@@ -234,7 +234,7 @@ weir_status weir__queue_wait_locked(weir_queue *queue, struct weir_event event,
     const struct weir__wait wait = {queue->sequence + 1, event, flags & WEIR_OPERATION_RELAUNCH};
     struct weir__wait_ring *waits = &queue->completion.waits;
     bool implied = false;
-    // Most waits are for what is not complete yet and was not waited for before.
+    // Most waits are for an event that is not complete and is not implied.
     if (producer == queue || weir__queue_is_past(producer, event.sequence) ||
         weir__wait_ring_covers(waits, event) || !weir__wait_ring_push(waits, &wait)) {
         weir_status status = weir__completion_wait(queue, &wait, producer, &implied);
