@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -251,10 +252,34 @@ static void remove_if_left(int directory, const char *name)
     close(descriptor);
 }
 
+// Whether the directory of `path` is to be looked through now: at the first file that this process
+// writes into it, at the second, the fourth and so on, so that many files cost little each. Only
+// the last directory is remembered.
+static bool is_due(const char *path)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static char last[4096];
+    static size_t last_length;
+    static uint64_t files;
+    const char *slash = strrchr(path, '/');
+    const size_t length = slash ? (size_t)(slash - path) : 0;
+    if (length > sizeof last)
+        return true;
+    pthread_mutex_lock(&lock);
+    if (length != last_length || memcmp(path, last, length) != 0)
+        files = 0;
+    memcpy(last, path, length);
+    last_length = length;
+    files++;
+    const bool due = (files & (files - 1)) == 0;
+    pthread_mutex_unlock(&lock);
+    return due;
+}
+
 // Removes the temporary files of processes that were killed.
 static void remove_leftovers(const char *path)
 {
-    const int descriptor = open_directory_of(path);
+    const int descriptor = is_due(path) ? open_directory_of(path) : -1;
     DIR *stream = descriptor >= 0 ? fdopendir(descriptor) : NULL;
     if (!stream) {
         if (descriptor >= 0)

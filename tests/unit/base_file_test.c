@@ -229,6 +229,22 @@ WEIR_TEST(BaseFile, TheNextWriterRemovesWhatKilledProcessesLeft)
     EXPECT_INT_EQ(made_folder_count(folder), 5);
 }
 
+// A directory of many files is not looked through for each.
+WEIR_TEST(BaseFile, LeftoversAreLookedForLessAndLessOften)
+{
+    const char *folder = weir_test_temp_dir();
+    for (int written = 1; written <= 20; written++) {
+        const char *left = made_path(folder, ".weir-1-1.tmp");
+        int file = open(left, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+        ASSERT_INT_GE(file, 0);
+        close(file);
+        ASSERT_TRUE(put(made_path(folder, "a.txt"), "x", 1));
+        weir_test_note("file %d", written);
+        EXPECT_INT_EQ(access(left, F_OK) == 0, (written & (written - 1)) != 0);
+    }
+    weir_test_note(NULL);
+}
+
 WEIR_TEST(BaseFile, LeavesAloneWhatIsLocked)
 {
     const char *folder = weir_test_temp_dir();
