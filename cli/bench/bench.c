@@ -266,12 +266,6 @@ static bool open_device(const struct bench_program *program, struct bench *bench
     return true;
 }
 
-static void close_device(struct bench *bench)
-{
-    if (weir_device_close(&bench->device) < 0 || weir_close(&bench->runtime) < 0)
-        bench_fail_weir(bench);
-}
-
 // The command.
 
 static bool parse(const struct bench_program *program, struct bench *bench, int argc, char **argv,
@@ -348,7 +342,7 @@ int bench_main(const struct bench_program *program, void *user, int argc, char *
             cli_progress_end(&bench->progress);
             cli_signals_resume();
             finish_run(bench, program->name, fine);
-            close_device(bench);
+            bench->code = cli_close(&bench->device, &bench->runtime, bench->code);
             cli_signals_end();
         } else {
             bench->code = CLI_FAILED;

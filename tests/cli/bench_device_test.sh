@@ -72,6 +72,9 @@ for row in tables["latency"]:
 assert median(tables["latency"][0]["beside_percent"]) == 0
 '
     expect_plot priority.svg "idle" "99th percentile"
+    expect_data 1 env WEIR_PLUGINS=trace WEIR_TRACE_FILE=/dev/full "$weir" bench priority \
+        --config "$config" --samples 2 --turns 1 --quiet
+    expect_contains "$messages" "/dev/full: the trace is incomplete"
 
     # Graphs.
     expect_data 0 "$weir" bench graph --config "$config" --nodes 1,7 --launches 5 --turns 2 --json \
