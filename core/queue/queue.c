@@ -204,19 +204,15 @@ weir_device *weir_queue_device(const weir_queue *queue)
 weir_status weir__queue_fail(weir_queue *queue, const struct weir_operation *operation,
                              weir_status status)
 {
-    // If a module fails without a detail, an older one must not be used.
-    struct weir_error cause = *weir_last_error();
-    struct weir_error detail = cause.status == status ? cause : (struct weir_error){0};
-
-    cause = detail;
-    cause.status = status;
+    const struct weir_error detail = weir__error_of(status);
+    struct weir_error cause = detail;
     cause.file = operation->file;
     cause.line = operation->line;
     weir_text_escape(cause.object, sizeof cause.object, queue->member.object.label, "");
     snprintf(cause.message, sizeof cause.message,
              "operation %" PRIu64 " of queue '%s', a %s, failed: %.600s", operation->sequence,
              weir__label_shown(cause.object), weir__operation_name(operation->kind),
-             detail.message[0] ? detail.message : weir_status_text(status));
+             detail.message);
     weir__completion_fail(queue, operation->sequence, &cause);
     return weir__error_set(&cause);
 }
@@ -306,16 +302,13 @@ weir_status weir__queue_finish(weir_queue *queue)
 // completed ones. A driver that knows more says so in its own message.
 static void fail_somewhere(weir_queue *queue, weir_status status)
 {
-    const struct weir_error detail = *weir_last_error();
+    const struct weir_error detail = weir__error_of(status);
     const uint64_t first = atomic_load(&queue->completion.completed) + 1;
-    struct weir_error cause = detail.status == status ? detail : (struct weir_error){0};
-
-    cause.status = status;
+    struct weir_error cause = detail;
     weir_text_escape(cause.object, sizeof cause.object, queue->member.object.label, "");
     snprintf(cause.message, sizeof cause.message,
              "queue '%s' failed at operation %" PRIu64 " or after it: %.600s",
-             weir__label_shown(cause.object), first,
-             cause.message[0] ? detail.message : weir_status_text(status));
+             weir__label_shown(cause.object), first, detail.message);
     weir__completion_fail(queue, first, &cause);
 }
 

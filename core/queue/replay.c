@@ -327,14 +327,11 @@ static weir_status wait_on(const struct weir_link *next, weir_queue *queue, uint
 static weir_status explain(uint32_t index, const struct weir_operation *operation,
                            weir_status status)
 {
-    struct weir_error cause = *weir_last_error();
-    if (cause.status != status)
-        cause = (struct weir_error){.status = status};
+    const struct weir_error cause = weir__error_of(status);
     struct weir_error detail = cause;
     snprintf(detail.message, sizeof detail.message, "node %u, a %s captured at %s:%d: %.400s",
              (unsigned)index, weir__operation_name(operation->kind),
-             operation->file ? operation->file : "", operation->line,
-             cause.message[0] ? cause.message : weir_status_text(status));
+             operation->file ? operation->file : "", operation->line, cause.message);
     return weir__error_set(&detail);
 }
 

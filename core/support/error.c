@@ -196,6 +196,16 @@ weir_status weir_error_set_sized(const struct weir_error *error, size_t size)
     return error ? weir__error_take(error, size) : weir__error_set(&none);
 }
 
+struct weir_error weir__error_of(weir_status status)
+{
+    struct weir_error detail = {.status = status};
+    if (last_error.status == status)
+        detail = last_error;
+    if (!detail.message[0])
+        snprintf(detail.message, sizeof detail.message, "%s", weir_status_text(status));
+    return detail;
+}
+
 bool weir__params_read(const char *function, const char *type, const void *params, void *known,
                        size_t size)
 {

@@ -22,6 +22,10 @@ WEIR_COLD void weir__report_at(const char *file, int line, const char *object, w
 #define weir__fail_at(file, line, object, status, ...) \
     (weir__report_at(file, line, object, (status), __VA_ARGS__), (status))
 
+// The thread's detail, with a message, if it is of that status. A module may fail without one, and an
+// older one must not be used then: the result has the status and its text.
+WEIR_COLD struct weir_error weir__error_of(weir_status status);
+
 // Replaces the detail by a copy of `*error` and returns its status.
 WEIR_COLD weir_status weir__error_set(const struct weir_error *error);
 
