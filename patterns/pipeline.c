@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "patterns/fail.h"
 
 #define DROPPED_BACKLOG 1024
 

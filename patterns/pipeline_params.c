@@ -4,29 +4,10 @@
 #include "patterns/pipeline_parts.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
-
-#include "patterns/fail.h"
 
 // What a stage of the first version has.
 #define LEAST_STAGE WEIR_SIZED_UP_TO(struct weir_pipeline_stage, submit)
-
-weir_status weir__pipeline_fail(const char *label, weir_status status, const char *remedy,
-                                const char *format, ...)
-{
-    struct weir_error error = {.status = status};
-    va_list arguments;
-
-    va_start(arguments, format);
-    vsnprintf(error.message, sizeof error.message, format, arguments);
-    va_end(arguments);
-    snprintf(error.object, sizeof error.object, "%s", label ? label : "pipeline");
-    if (remedy)
-        snprintf(error.remedy, sizeof error.remedy, "%s", remedy);
-    return weir_error_set(&error);
-}
 
 static weir_status check_count(const struct weir_pipeline_params *params, const char *name,
                                uint32_t value, uint32_t minimum, uint32_t maximum)

@@ -19,6 +19,7 @@
 
 #include "base/sized.h"
 #include "base/thread.h"
+#include "patterns/fail.h"
 #include "patterns/pipeline.h"
 #include "patterns/statistics.h"
 
@@ -123,9 +124,15 @@ weir_status weir__pipeline_read(const struct weir_pipeline_params *given,
                                 struct weir_pipeline_params *params,
                                 struct weir_pipeline_stage *stages);
 
-// Sets the thread's error detail and returns `status`. `remedy` may be NULL.
-weir_status weir__pipeline_fail(const char *label, weir_status status, const char *remedy,
-                                const char *format, ...) WEIR_PRINTF(4, 5);
+// The object of an error: pipelines without a label are called so.
+static inline const char *weir__pipeline_object(const char *label)
+{
+    return label ? label : "pipeline";
+}
+
+// weir__pattern_fail() for a pipeline; `label` may be NULL.
+#define weir__pipeline_fail(label, ...) \
+    weir__pattern_fail(weir__pipeline_object(label), __VA_ARGS__)
 
 // Keeps the first failure of a frame, with the detail that the calling thread holds.
 void weir__pipeline_note(struct weir__slot *slot, const char *stage, weir_status status);

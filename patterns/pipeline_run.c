@@ -22,7 +22,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "patterns/fail.h"
 
 static weir_queue *queue_at(const weir_pipeline *pipeline, uint32_t index)
 {
