@@ -78,7 +78,7 @@ static weir_status make_steps(weir_chunks *chunks)
 
 weir_status weir_chunks_create(const struct weir_chunks_params *params, weir_chunks **out_chunks)
 {
-    struct weir_chunks_plan plan;
+    struct weir_chunks_plan plan = {.chunk_count = 0};
     size_t units;
     *out_chunks = NULL;
 

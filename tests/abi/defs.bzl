@@ -5,23 +5,28 @@ load("//tests/support:defs.bzl", "weir_c_test")
 # The include paths of //api, which no target that has other headers may see.
 _API = "bin/api/_virtual_includes/"
 
+def _installed(path):
+    """Where programs outside the tree find a header."""
+    if path.startswith("api/"):
+        return path[len("api/"):]
+    return "weir/" + path.replace("/arr_coc/", "/")
+
 def _newer_headers_impl(ctx):
-    outs = [
-        ctx.actions.declare_file("%s/%s" % (ctx.label.name, header.short_path[len("api/"):]))
+    pairs = [
+        (header, ctx.actions.declare_file("%s/%s" % (ctx.label.name, _installed(header.short_path))))
         for header in ctx.files.srcs
     ]
-    root = outs[0].path[:outs[0].path.index("/%s/weir/" % ctx.label.name)] + "/" + ctx.label.name
     ctx.actions.run_shell(
         inputs = ctx.files.srcs + [ctx.file._tool],
-        outputs = outs,
+        outputs = [newer for _, newer in pairs],
         command = 'exec python3 "$@"',
-        arguments = [ctx.file._tool.path, "api", root] + [header.path for header in ctx.files.srcs],
+        arguments = [ctx.file._tool.path] + [file.path for pair in pairs for file in pair],
         mnemonic = "NewerHeaders",
         use_default_shell_env = True,
     )
-    return [DefaultInfo(files = depset(outs))]
+    return [DefaultInfo(files = depset([newer for _, newer in pairs]))]
 
-# Headers of //api with something appended wherever they may grow.
+# Headers with something appended wherever they may grow.
 newer_headers = rule(
     implementation = _newer_headers_impl,
     attrs = {

@@ -22,6 +22,10 @@ freeze_headers()
     rm -rf "$frozen"
     mkdir -p "$frozen/api" "$frozen/null" "$frozen/count"
     cp -r api/weir "$frozen/api/"
+    mkdir "$frozen/api/weir/patterns" "$frozen/api/weir/pipelines"
+    cp $(grep -l WEIR_API patterns/*.h) "$frozen/api/weir/patterns/"
+    sed 's|^#include "\(patterns/.*\)"|#include <weir/\1>|' pipelines/arr_coc/arr_coc.h \
+        >"$frozen/api/weir/pipelines/arr_coc.h"
     # What a module links statically is no interface.
     rm -r "$frozen/api/weir/kit"
     cp backends/null/*.[ch] "$frozen/null/"

@@ -1,17 +1,17 @@
 """Makes newer headers of the public ones: each structure, table of slots and enumeration that may
 grow gets something at its line "above: VERSION".
 
-usage: newer.py TREE OUT HEADER...
+usage: newer.py HEADER NEWER [HEADER NEWER]...
 
-TREE is the folder that holds `weir/`; the newer header of TREE/weir/x.h is OUT/weir/x.h. A
-structure gets the field `newer`, of four words, so that it outgrows every padding.
+A structure gets the field `newer`, of four words, so that it outgrows every padding. Headers of
+patterns are included as programs outside the tree include them: <weir/patterns/x.h>.
 """
 
-import os
 import re
 import sys
 
 MARK = re.compile(r"^( *)// above: .*\n", re.MULTILINE)
+PATTERNS = re.compile(r'^#include "(patterns/.*)"', re.MULTILINE)
 OPENING = re.compile(r"^(?:typedef )?(struct|enum) (\w+) \{$", re.MULTILINE)
 
 SLOT = "weir_status (*newer)(const struct weir_link *link);"
@@ -39,16 +39,14 @@ def grow(text):
 
 
 def main():
-    tree, out, headers = sys.argv[1], sys.argv[2], sys.argv[3:]
-    for header in headers:
+    paths = iter(sys.argv[1:])
+    for header, newer in zip(paths, paths):
         with open(header, encoding="utf-8") as file:
             text = file.read()
         if text.count("// above: ") != len(MARK.findall(text)):
             sys.exit("newer: %s: a line '// above:' that does not stand alone" % header)
-        path = os.path.join(out, os.path.relpath(header, tree))
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(grow(text))
+        with open(newer, "w", encoding="utf-8") as file:
+            file.write(PATTERNS.sub(r"#include <weir/\1>", grow(text)))
 
 
 main()

@@ -95,6 +95,34 @@ WEIR_TEST(Newer, ParamsOfOpeningThatTheLibraryLacksAreRefused)
     tear_down();
 }
 
+WEIR_TEST(Newer, SectionsAndKeysThatTheLibraryLacksAreRefused)
+{
+    struct weir_key keys[] = {
+        {.name = "first", .type = WEIR_KEY_TEXT, .fallback = ""},
+        {.name = "second", .type = WEIR_KEY_TEXT, .fallback = "", .newer = {[3] = 1}},
+    };
+    struct weir_section section = {.struct_size = sizeof section,
+                                   .name = "mine",
+                                   .keys = keys,
+                                   .key_count = 2,
+                                   .key_size = sizeof keys[0]};
+    const struct weir_section *const sections[] = {&section};
+    const struct weir_open_params params = {.struct_size = sizeof params,
+                                            .sections = sections,
+                                            .section_count = 1};
+    weir_runtime *other = NULL;
+
+    expect_tail(weir_open(&params, &other));
+    EXPECT_INT_EQ(weir_close(&other), WEIR_OK);
+    keys[1].newer[3] = 0;
+    section.newer[3] = 1;
+    expect_tail(weir_open(&params, &other));
+    EXPECT_INT_EQ(weir_close(&other), WEIR_OK);
+    section.newer[3] = 0;
+    EXPECT_INT_EQ(weir_open(&params, &other), WEIR_OK);
+    EXPECT_INT_EQ(weir_close(&other), WEIR_OK);
+}
+
 // The plugin, of the same headers, sets them; a library that lacks them hands none of it on.
 WEIR_TEST(Newer, LimitsThatTheLibraryLacksAreZero)
 {
