@@ -2,6 +2,14 @@
 
 load("//tests/support:defs.bzl", "weir_c_test")
 
+# The public headers of patterns.
+PATTERNS = [
+    "chunks",
+    "loader",
+    "pipeline",
+    "queue_pool",
+]
+
 # The include paths of //api, which no target that has other headers may see.
 _API = "bin/api/_virtual_includes/"
 
@@ -58,14 +66,16 @@ without_api = rule(
     attrs = {"deps": attr.label_list(providers = [CcInfo])},
 )
 
-def layout_table(name, headers, include):
+def layout_table(name, headers, include, patterns = "weir/patterns"):
     """NAME.layout: what headers declare, with sizes, offsets and values.
 
     Args:
       name: the target.
       headers: the headers.
       include: the folder that holds `weir/`.
+      patterns: the folder of the patterns' headers, there or in the tree.
     """
+    includes = ["weir/module/error.h", "weir/report.h"] + ["%s/%s.h" % (patterns, each) for each in PATTERNS]
     native.genrule(
         name = name,
         testonly = True,
@@ -73,12 +83,12 @@ def layout_table(name, headers, include):
         outs = [name + ".layout"],
         cmd = """
             probe=$(@D)/%s
-            printf '#include <weir/module/error.h>\\n#include <weir/report.h>\\n' >$$probe.unit.c
-            $(CC) -std=c11 -E -I%s $$probe.unit.c >$$probe.i
-            python3 $(location layout.py) probe $$probe.i >$$probe.c
-            $(CC) -std=c11 -I%s $$probe.c -o $$probe.program
+            printf '#include <%%s>\\n' %s >$$probe.unit.c
+            $(CC) -std=c11 -E -I%s -I. $$probe.unit.c >$$probe.i
+            python3 $(location layout.py) probe $$probe.i $$probe.unit.c >$$probe.c
+            $(CC) -std=c11 -I%s -I. $$probe.c -o $$probe.program
             $$probe.program >$@
-        """ % (name, include, include),
+        """ % (name, " ".join(includes), include, include),
         exec_tools = ["layout.py"],
         message = "Writing down the layout of headers",
         toolchains = ["@bazel_tools//tools/cpp:current_cc_toolchain"],

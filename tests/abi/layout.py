@@ -1,12 +1,13 @@
 """The layout of the public headers: written down, and compared with that of others.
 
-usage: layout.py probe PREPROCESSED    a C program that prints the layout, to stdout
+usage: layout.py probe PREPROCESSED UNIT    a C program that prints the layout, to stdout
        layout.py compare OLD NEW HEADER...
 
-The program prints one line for each structure, field, constant of an enumeration and function:
-what it is, its numbers and its type without the names of parameters. `compare` says what of OLD
-is not in NEW as it was. HEADER are the older headers: where they have a line "above: VERSION" in a
-structure it may have become larger, and so may the constant that follows such a line.
+UNIT includes the headers, PREPROCESSED is what the compiler made of it. The program prints one line
+for each structure, field, constant of an enumeration and function: what it is, its numbers and its
+type without the names of parameters. `compare` says what of OLD is not in NEW as it was. HEADER are
+the older headers: where they have a line "above: VERSION" in a structure it may have become larger,
+and so may the constant that follows such a line.
 """
 
 import re
@@ -14,6 +15,7 @@ import sys
 
 TOKEN = re.compile(r'\w+|"[^"]*"|\.\.\.|\S')
 MARKER = re.compile(r'^# \d+ "([^"]*)"')
+OWN = re.compile(r"/(weir|patterns)/")
 NAME = re.compile(r"[A-Za-z_]\w*$")
 # Memory for a copy, which only its allocator reads; its fields follow those of their types.
 LOCAL = ("weir_operation_room",)
@@ -33,7 +35,7 @@ def own_lines(text):
     for line in text.splitlines():
         marker = MARKER.match(line)
         if marker:
-            own = "/weir/" in marker.group(1)
+            own = OWN.search(marker.group(1))
         elif own:
             yield line
 
@@ -153,11 +155,13 @@ def probe_enum(name, body):
         yield 'printf("constant %s: %%lld enum %s\\n", (long long)%s);' % (constant, name, constant)
 
 
-def probe(path):
+def probe(path, unit_path):
+    with open(unit_path, encoding="utf-8") as file:
+        unit = file.read()
     with open(path, encoding="utf-8") as file:
         tokens = TOKEN.findall("\n".join(own_lines(file.read())))
     lines = list(probe_lines(without_attributes(tokens)))
-    print("#include <stddef.h>\n#include <stdio.h>\n#include <weir/module/error.h>\n#include <weir/report.h>\n")
+    print("#include <stddef.h>\n#include <stdio.h>\n" + unit)
     print("int main(void)\n{\n    " + "\n    ".join(lines) + "\n    return 0;\n}")
 
 
@@ -208,8 +212,8 @@ def compare(old_path, new_path, headers):
 
 
 def main():
-    if sys.argv[1:2] == ["probe"] and len(sys.argv) == 3:
-        probe(sys.argv[2])
+    if sys.argv[1:2] == ["probe"] and len(sys.argv) == 4:
+        probe(sys.argv[2], sys.argv[3])
     elif sys.argv[1:2] == ["compare"] and len(sys.argv) > 4:
         compare(sys.argv[2], sys.argv[3], sys.argv[4:])
     else:
