@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-// Zeroed to begin with.
+// Zeroed before use.
 //
 // Ownership: `text` is the user's, to be freed with free().
 struct weir_long_text {

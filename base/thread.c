@@ -1,5 +1,5 @@
-// A thread that has begun to end runs nothing but its cleanup handlers. So what is left of its work
-// is done in one, without a replacement thread, which might not be available.
+// A thread that is being terminated only runs its cleanup handlers. So the rest of its work is done
+// in a cleanup handler, and not on a replacement thread, whose creation might fail.
 #include "base/thread.h"
 
 #include <signal.h>
@@ -37,8 +37,8 @@ struct guard {
     volatile bool has_ended;
 };
 
-// If the rest of the work ends the thread once more, this is called again for the calls around it,
-// once all is done.
+// If the rest of the work terminates the thread again, this is called again for the enclosing
+// calls, after all work is done.
 static void survive(void *argument)
 {
     struct guard *guard = argument;

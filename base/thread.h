@@ -1,10 +1,10 @@
-// Threads of the library's own, which run the program's code in between.
+// Threads of the library, which also call code of the program.
 #ifndef WEIR_BASE_THREAD_H
 #define WEIR_BASE_THREAD_H
 
 #include <pthread.h>
 
-// Zeroed to begin with.
+// Zeroed before use.
 struct weir_thread {
     pthread_t id;
     void (*run)(void *argument);
@@ -19,10 +19,10 @@ int weir_thread_start(struct weir_thread *thread, void (*run)(void *argument), v
 
 void weir_thread_join(struct weir_thread *thread);
 
-// Calls `call(user)`, which calls the program's code, on such a thread. Where that code ends its
-// thread, by pthread_exit() or by a cancellation that it allowed, `ended(user)` runs instead of all
-// that would come after this call: the last code of the thread, so it does the rest of the
-// thread's work, and may call this again.
+// Calls `call(user)`, which calls code of the program, on such a thread. If that code terminates the
+// thread, by pthread_exit() or by a cancellation that it has enabled, `ended(user)` runs in place of
+// everything after this call. It is the last function of the thread, so it does the rest of the
+// thread's work, and may call this function again.
 void weir_thread_call(void (*call)(void *user), void (*ended)(void *user), void *user);
 
 #endif

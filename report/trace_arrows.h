@@ -15,7 +15,7 @@ struct weir__arrow {
 
 typedef void (*weir__arrow_function)(void *user, const struct weir__arrow *arrow);
 
-// Zeroed to begin with.
+// Zeroed before use.
 struct weir__arrows {
     struct weir__arrow_queue *queues;
     size_t queue_count;

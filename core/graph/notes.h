@@ -27,7 +27,7 @@ struct weir__branch {
     uint32_t last; // the result of its last operation
 };
 
-// Zeroed to begin with.
+// Zeroed before use.
 struct weir__notes {
     struct weir__branch *branches;
     uint32_t branch_count;
