@@ -112,7 +112,7 @@ static void log_unlisted(const struct ocl_module *module, cl_int code)
 {
     char text[128];
     snprintf(text, sizeof text, "a platform's devices cannot be listed: clGetDeviceIDs returned %s",
-             ocl_native_name(code));
+             clc_native_name(code));
     module->host->log(WEIR_LOG_WARNING, "opencl", text);
 }
 

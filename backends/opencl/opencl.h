@@ -9,8 +9,7 @@
 //   buffer.c     memory, and the sub-buffers (views) that are arguments of kernels
 //   program.c    building, and the cache of binaries; kernels
 //   native.c     native handles, wrapped queues and adopted memory
-//   signature.c  kernel signatures of source that is compiled at run time
-//   error.c      names, status and remedy of OpenCL's errors
+//   error.c      reports errors of OpenCL calls
 //
 // docs/architecture.md has the locks, and what may be called with each of them held.
 #ifndef WEIR_BACKENDS_OPENCL_OPENCL_H
@@ -26,6 +25,7 @@
 #include <weir/module/error.h>
 #include <weir/module/module.h>
 
+#include "backends/clc/clc.h"
 #include "backends/opencl/symbols.h"
 
 // Timed records that a queue keeps.
@@ -168,9 +168,6 @@ static inline struct ocl_kernel *ocl_kernel_of(const struct weir_link *link,
 
 // error.c
 
-// The name of an OpenCL error. Never NULL.
-const char *ocl_native_name(cl_int code);
-
 // Reports that `call` returned `code`, and returns the corresponding status. `format` says what was
 // attempted.
 weir_status ocl_native_error(const struct ocl_module *module, const char *call, cl_int code,
@@ -284,23 +281,5 @@ weir_status ocl_kernel_create(const struct weir_link *link, weir_program *progra
                               weir_kernel *object, const struct weir_kernel_signature *signature,
                               struct weir_kernel_info *info, void **out_data);
 void ocl_kernel_destroy(const struct weir_link *link, weir_kernel *object);
-
-// signature.c
-
-// OpenCL C in three parts, and the options that it is built with.
-struct ocl_source {
-    const char *prelude;
-    const char *between;
-    const char *text;
-    const char *options;
-};
-
-// Asks the driver for the signatures of a program built from source with
-// -cl-kernel-arg-info, and stores them as text for weir_kit_signatures_parse().
-//
-// Ownership: `*out_text` is the caller's, to be freed with host->release.
-weir_status ocl_signatures_describe(const struct ocl_device *device,
-                                    const struct ocl_source *source, cl_program program,
-                                    char **out_text);
 
 #endif

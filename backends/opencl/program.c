@@ -5,43 +5,20 @@
 #include <string.h>
 
 #include "backends/opencl/opencl.h"
-#include "kernels/dialect/opencl_text.h"
 
-// The options for which Weir's kernels are written. The user's options are appended.
-#define STANDARD "-cl-std=CL1.2"
-#define WITH_SIGNATURES "-cl-kernel-arg-info "
+// PoCL 3.1 ignores the barriers of a function that it does not inline.
+#define INLINE_ALL \
+    "#pragma clang attribute push(__attribute__((always_inline)), apply_to = function)\n"
+#define INLINE_END "\n#pragma clang attribute pop\n"
 
 // One build.
 struct build {
     const struct ocl_device *device;
-    struct ocl_source source;
-    bool signatures; // wanted
+    struct clc_build clc;
+    char *before;
     char *options;
     char *key;
-    cl_program program;
-    char *text; // the signatures'
 };
-
-// Removes trailing spaces and newlines.
-static void cut_end(char *text)
-{
-    size_t length = strlen(text);
-    while (length > 0 && (text[length - 1] == '\n' || text[length - 1] == ' '))
-        text[--length] = '\0';
-}
-
-static bool make_options(struct build *build, const char *user)
-{
-    const struct ocl_module *module = build->device->module;
-    const bool own = strstr(user, "-cl-std=") || strstr(module->build_options, "-cl-std=");
-    build->options =
-        weir_kit_format(module->host, "%s%s%s %s", build->signatures ? WITH_SIGNATURES : "",
-                        own ? "" : STANDARD " ", user, module->build_options);
-    if (build->options)
-        cut_end(build->options);
-    build->source.options = build->options;
-    return build->options;
-}
 
 static bool make_key(struct build *build)
 {
@@ -56,70 +33,8 @@ static bool make_key(struct build *build)
     build->key =
         weir_kit_format(module->host, "%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s", WEIR_VERSION_STRING,
                         info->platform, platform_version, info->name, device_version, info->driver,
-                        build->options, build->source.prelude, build->source.text);
+                        build->options, build->clc.before, build->clc.text);
     return build->key;
-}
-
-static char *build_log(const struct build *build)
-{
-    const struct ocl_module *module = build->device->module;
-    const cl_device_id device = build->device->listed->device;
-    size_t size = 0;
-    module->cl.clGetProgramBuildInfo(build->program, device, CL_PROGRAM_BUILD_LOG, 0, NULL, &size);
-    char *log = module->host->allocate(size + 1);
-    if (log)
-        module->cl.clGetProgramBuildInfo(build->program, device, CL_PROGRAM_BUILD_LOG, size, log,
-                                         NULL);
-    return log;
-}
-
-static weir_status report_build(const struct build *build, cl_int code)
-{
-    const struct weir_host *host = build->device->module->host;
-    char *log = build_log(build);
-    const struct weir_kit_build report = {
-        .source = "opencl",
-        .log = log,
-        .options = build->options,
-        .sought = "error:",
-        .failed = code != CL_SUCCESS,
-        .call = "clBuildProgram",
-        .code = code,
-        .name = ocl_native_name(code),
-    };
-    weir_status status = weir_kit_build_report(host, &report);
-    host->release(log);
-    return status;
-}
-
-// NVIDIA's compiler fails to record signatures if a kernel has no parameters; a program in which no
-// kernel has any is built without them.
-static cl_int compile(const struct build *build)
-{
-    const struct ocl_symbols *cl = &build->device->module->cl;
-    const cl_device_id *device = &build->device->listed->device;
-    cl_int code = cl->clBuildProgram(build->program, 1, device, build->options, NULL, NULL);
-    if (code == CL_SUCCESS || !build->signatures)
-        return code;
-    return cl->clBuildProgram(build->program, 1, device, build->options + strlen(WITH_SIGNATURES),
-                              NULL, NULL);
-}
-
-static weir_status build_source(struct build *build)
-{
-    const struct ocl_module *module = build->device->module;
-    const struct ocl_symbols *cl = &module->cl;
-    const char *parts[] = {build->source.prelude, build->source.between, build->source.text};
-    cl_int code;
-    build->program = cl->clCreateProgramWithSource(build->device->context, 3, parts, NULL, &code);
-    if (!build->program)
-        return ocl_native_error(module, "clCreateProgramWithSource", code,
-                                "cannot take the program's source");
-    weir_status status = report_build(build, compile(build));
-    if (status == WEIR_OK && build->signatures)
-        status =
-            ocl_signatures_describe(build->device, &build->source, build->program, &build->text);
-    return status;
 }
 
 // An entry of the cache is the text of the signatures, its zero byte, and the binary.
@@ -133,23 +48,13 @@ static bool load_binary(struct build *build, const char *entry, size_t size)
     const size_t binary_size = size - (size_t)(end + 1 - entry);
     const unsigned char *binary = (const unsigned char *)end + 1;
     cl_int code;
-    build->text = weir_kit_format(module->host, "%s", entry);
-    build->program =
+    build->clc.signature_text = weir_kit_format(module->host, "%s", entry);
+    build->clc.program =
         cl->clCreateProgramWithBinary(build->device->context, 1, &build->device->listed->device,
                                       &binary_size, &binary, NULL, &code);
-    return build->text && build->program &&
-           cl->clBuildProgram(build->program, 1, &build->device->listed->device, build->options,
+    return build->clc.signature_text && build->clc.program &&
+           cl->clBuildProgram(build->clc.program, 1, &build->device->listed->device, build->options,
                               NULL, NULL) == CL_SUCCESS;
-}
-
-static void drop_result(struct build *build)
-{
-    const struct ocl_module *module = build->device->module;
-    if (build->program)
-        module->cl.clReleaseProgram(build->program);
-    build->program = NULL;
-    module->host->release(build->text);
-    build->text = NULL;
 }
 
 static bool read_cache(struct build *build)
@@ -164,7 +69,7 @@ static bool read_cache(struct build *build)
     if (!loaded) {
         module->host->log(WEIR_LOG_INFO, "opencl",
                           "the driver refuses a binary of the cache; it is built again");
-        drop_result(build);
+        clc_drop(&build->clc);
     }
     return loaded;
 }
@@ -173,18 +78,18 @@ static bool get_binary(const struct build *build, char *entry, size_t used, size
 {
     unsigned char *binary = (unsigned char *)entry + used;
     return binary_size > 0 &&
-           build->device->module->cl.clGetProgramInfo(build->program, CL_PROGRAM_BINARIES,
+           build->device->module->cl.clGetProgramInfo(build->clc.program, CL_PROGRAM_BINARIES,
                                                       sizeof binary, &binary, NULL) == CL_SUCCESS;
 }
 
 static void write_cache(const struct build *build)
 {
     const struct ocl_module *module = build->device->module;
-    const char *text = build->text ? build->text : "";
+    const char *text = build->clc.signature_text ? build->clc.signature_text : "";
     const size_t used = strlen(text) + 1;
     size_t binary_size = 0;
     if (!module->cache ||
-        module->cl.clGetProgramInfo(build->program, CL_PROGRAM_BINARY_SIZES, sizeof binary_size,
+        module->cl.clGetProgramInfo(build->clc.program, CL_PROGRAM_BINARY_SIZES, sizeof binary_size,
                                     &binary_size, NULL) != CL_SUCCESS)
         return;
     char *entry = module->host->allocate(used + binary_size);
@@ -196,13 +101,16 @@ static void write_cache(const struct build *build)
     module->host->release(entry);
 }
 
-static weir_status make_program(struct build *build, const char *options)
+static weir_status make_program(struct build *build, const char *user)
 {
-    if (!make_options(build, options) || !make_key(build))
-        return weir_host_no_memory(build->device->module->host, "the options of a program");
+    const struct ocl_module *module = build->device->module;
+    build->options = clc_options(module->host, user, module->build_options);
+    build->clc.options = build->options;
+    if (!build->options || !make_key(build))
+        return weir_host_no_memory(module->host, "the options of a program");
     if (read_cache(build))
         return WEIR_OK;
-    weir_status status = build_source(build);
+    weir_status status = clc_build(&build->clc);
     if (status == WEIR_OK)
         write_cache(build);
     return status;
@@ -218,37 +126,56 @@ static const char *bundled_source(const struct weir_bundle *bundle)
     return NULL;
 }
 
+static bool is_pocl(const struct ocl_device *device)
+{
+    return strcmp(device->listed->info.platform, "Portable Computing Language") == 0;
+}
+
 static weir_status choose_source(struct build *build, const struct weir_program_params *params)
 {
-    if (!params->bundle) {
-        build->source.prelude = weir_dialect_opencl;
-        // Makes the compiler count the lines of the source alone.
-        build->source.between = "\n#line 1 \"source\"\n";
-        build->source.text = params->source;
-        build->signatures = true;
+    const struct weir_host *host = build->device->module->host;
+    const bool inlined = is_pocl(build->device);
+    build->clc.text = params->bundle ? bundled_source(params->bundle) : params->source;
+    build->clc.signatures = !params->bundle;
+    build->clc.after = inlined ? INLINE_END : "";
+    build->before = weir_kit_format(host, "%s%s", inlined ? INLINE_ALL : "",
+                                    params->bundle ? CLC_PREFIX : CLC_PREFIX_OF_SOURCE);
+    build->clc.before = build->before;
+    if (!build->before)
+        return weir_host_no_memory(host, "a program");
+    if (build->clc.text)
         return WEIR_OK;
-    }
-    build->source.prelude = "";
-    build->source.between = "";
-    build->source.text = bundled_source(params->bundle);
-    if (build->source.text)
-        return WEIR_OK;
-    return weir_host_fail(build->device->module->host, WEIR_ERROR_UNSUPPORTED,
+    return weir_host_fail(host, WEIR_ERROR_UNSUPPORTED,
                           "make the bundle with weir_kernels, which always embeds one",
                           "bundle '%s' has no OpenCL C image", params->bundle->name);
+}
+
+static void init_build(struct build *build, const struct ocl_device *device)
+{
+    const struct ocl_symbols *cl = &device->module->cl;
+    build->device = device;
+    build->clc = (struct clc_build){
+#define TAKE(result, function, parameters) .cl.function = cl->function,
+        CLC_SYMBOLS(TAKE)
+#undef TAKE
+            .host = device->module->host,
+        .name = "opencl",
+        .context = device->context,
+        .device = device->listed->device,
+    };
 }
 
 // Moves the results of the build to the program.
 static weir_status keep(struct ocl_program *program, struct build *build)
 {
     const struct weir_host *host = build->device->module->host;
-    if (build->signatures) {
-        program->signatures = weir_kit_signatures_parse(host, build->text);
+    if (build->clc.signatures) {
+        program->signatures = weir_kit_signatures_parse(host, build->clc.signature_text);
         if (!program->signatures)
             return weir_host_no_memory(host, "the signatures of a program");
     }
-    program->program = build->program;
-    build->program = NULL;
+    program->program = build->clc.program;
+    build->clc.program = NULL;
     host->count_driver_object();
     return WEIR_OK;
 }
@@ -258,19 +185,21 @@ weir_status ocl_program_create(const struct weir_link *link, weir_device *device
                                void **out_data)
 {
     const struct weir_host *host = link->host;
-    struct build build = {.device = ocl_device_of(link, device)};
+    struct build build = {.device = NULL};
     (void)object;
     struct ocl_program *program = host->allocate(sizeof *program);
     if (!program)
         return weir_host_no_memory(host, "a program");
 
     program->device = ocl_device_of(link, device);
+    init_build(&build, program->device);
     weir_status status = choose_source(&build, params);
     if (status == WEIR_OK)
         status = make_program(&build, params->options ? params->options : "");
     if (status == WEIR_OK)
         status = keep(program, &build);
-    drop_result(&build);
+    clc_drop(&build.clc);
+    host->release(build.before);
     host->release(build.options);
     host->release(build.key);
     if (status == WEIR_OK)

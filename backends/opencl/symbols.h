@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "backends/opencl/cl_api.h"
+#include "backends/clc/cl_api.h"
 
 // X(since, result, name, parameters). `since` is the OpenCL version times ten; functions newer than
 // 1.2 may be missing from a loader, and may only be called for a device of that version.

@@ -130,6 +130,7 @@ def shipped_modules(tree, headers):
             name = "%s/weir_%s.so" % (tree, backend),
             testonly = True,
             srcs = _copied(tree, backend) or [
+                "//backends/clc:code",
                 "//backends/kit:code",
                 "//backends/%s:code" % backend,
             ],

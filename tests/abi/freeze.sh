@@ -49,7 +49,7 @@ copy_module()
 
 case "$#-${1-}" in
 0-) freeze_headers ;;
-2-cuda | 2-opencl) copy_module "$1" "$2" "backends/$1" backends/kit api/weir/kit base ;;
+2-cuda | 2-opencl) copy_module "$1" "$2" "backends/$1" backends/clc backends/kit api/weir/kit base ;;
 2-trace) copy_module "$1" "$2" plugins/trace report base ;;
 *)
     sed -n '2,3s/^# //p' "${BASH_SOURCE[0]}" >&2

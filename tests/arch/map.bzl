@@ -14,8 +14,8 @@ folder in USES is reached from none and is not tagged manual.
 # The folders that a module, a backend or a plugin, may use. Never core, never another module.
 _MODULE = ["api", "base"]
 
-# A backend that compiles source at run time brings the dialect's prelude.
-_COMPILER = _MODULE + ["backends/kit", "kernels/dialect", "kernels/ptx"]
+# A backend that compiles OpenCL C through a driver.
+_COMPILER = _MODULE + ["backends/clc", "backends/kit"]
 
 # Code that opens a runtime declares the sections of all pipelines.
 _RUNTIME = ["api", "base", "io", "kernels", "patterns", "pipelines"]
@@ -45,7 +45,8 @@ USES = {
     "core/interop": _QUEUE + ["core/queue", "core/graph", "core/event", "core/buffer"],
     "core/runtime": _QUEUE + ["core/config", "core/queue"],
     "core/device": _QUEUE + ["core/buffer", "core/config", "core/event", "core/graph", "core/queue", "core/runtime"],
-    "backends/cuda": _COMPILER,
+    "backends/clc": _MODULE + ["backends/kit"],
+    "backends/cuda": _COMPILER + ["kernels/dialect", "kernels/ptx"],
     "backends/kit": _MODULE,
     "backends/null": _MODULE,
     "backends/opencl": _COMPILER,
@@ -85,6 +86,7 @@ LINKS = {
 
 TARGETS = {
     "api": ["//api", "//api:kit", "//api:module"],
+    "backends/clc": ["//backends/clc"],
     "backends/cuda": ["//backends/cuda:weir_cuda.so"],
     "backends/kit": ["//backends/kit"],
     "backends/null": ["//backends/null:weir_null.so"],

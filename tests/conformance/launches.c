@@ -703,6 +703,67 @@ CONFORM(Program, SourceAtRunTime)
     weir_queue_destroy(&queue);
 }
 
+// A function with barriers that is called twice and not declared inline.
+static const char two_sums[] = "uint sum_of_block(__local uint *scratch, uint value)\n"
+                               "{\n"
+                               "    barrier(CLK_LOCAL_MEM_FENCE);\n"
+                               "    scratch[get_local_id(0)] = value;\n"
+                               "    barrier(CLK_LOCAL_MEM_FENCE);\n"
+                               "    uint sum = 0;\n"
+                               "    for (uint i = 0; i < get_local_size(0); i++)\n"
+                               "        sum += scratch[i];\n"
+                               "    return sum;\n"
+                               "}\n"
+                               "__kernel void barrier_in_helper(__global const uint *in,\n"
+                               "                                __global uint *sums,\n"
+                               "                                __local uint *scratch)\n"
+                               "{\n"
+                               "    uint value = in[get_global_id(0)];\n"
+                               "    uint sum = sum_of_block(scratch, value);\n"
+                               "    uint squares = sum_of_block(scratch, value * value);\n"
+                               "    if (get_local_id(0) == 0) {\n"
+                               "        sums[2 * get_group_id(0)] = sum;\n"
+                               "        sums[2 * get_group_id(0) + 1] = squares;\n"
+                               "    }\n"
+                               "}\n";
+
+CONFORM(Program, SourceWithBarriersInAFunction)
+{
+    const struct weir_program_params params = {.struct_size = sizeof params, .source = two_sums};
+    uint32_t values[128];
+    uint32_t sums[4];
+    uint32_t expected[4] = {0};
+    weir_program *program;
+
+    weir_status status = weir_program_create(f->device, &params, &program);
+    if (status == WEIR_ERROR_UNSUPPORTED)
+        CONFORM_SKIP("this device compiles no source at run time");
+    ASSERT_OK(status);
+    weir_kernel *kernel;
+    weir_queue *queue = conform_queue(f, "q");
+    weir_buffer *in = conform_device_buffer(f, sizeof values);
+    weir_buffer *out = conform_device_buffer(f, sizeof sums);
+    ASSERT_OK(weir_kernel_create(program, "barrier_in_helper", &kernel));
+    const struct weir_kernel_signature *signature = weir_kernel_get_signature(kernel);
+    EXPECT_INT_EQ(weir_signature_parameter(signature, 2)->kind, WEIR_PARAMETER_LOCAL);
+    for (uint32_t i = 0; i < 128; i++) {
+        values[i] = 3 * i + 1;
+        expected[i / 64 * 2] += values[i];
+        expected[i / 64 * 2 + 1] += values[i] * values[i];
+    }
+    ASSERT_OK(weir_upload(queue, in, 0, values, sizeof values));
+    ASSERT_OK(weir_queue_launch(queue, kernel, weir_dim(2, 1, 1), weir_dim(64, 1, 1),
+                                weir_in(in, 0, sizeof values), weir_out(out, 0, sizeof sums),
+                                weir_local(64 * sizeof *values)));
+    ASSERT_OK(weir_download(queue, sums, out, 0, sizeof sums));
+    EXPECT_MEM_EQ(sums, expected, sizeof sums);
+    weir_kernel_destroy(&kernel);
+    weir_program_destroy(&program);
+    weir_buffer_destroy(&in);
+    weir_buffer_destroy(&out);
+    weir_queue_destroy(&queue);
+}
+
 CONFORM(Program, SourceThatDoesNotBuild)
 {
     struct weir_program_params params = {

@@ -51,10 +51,11 @@ WEIR_TEST(KitSignature, EveryKindOfParameter)
 {
     struct weir_kit_signatures *all = must_read(
         "struct pair { int a; float b; };\n"
-        "__kernel WEIR_BLOCK(8, 4u, 0x2) void all_of_them(\n"
-        "    __global const float *restrict in, const __global uint *flags, __global uchar *out,\n"
-        "    WEIR_LOCAL_PARAM(ushort) scratch, float factor, const ulong n, float4 v,\n"
-        "    struct pair p)\n"
+        "__kernel __attribute__((vec_type_hint(float4), reqd_work_group_size(8, 4u, 0x2)))\n"
+        "void all_of_them(\n"
+        "    __global const float *restrict in, const global uint *flags, __global uchar *out,\n"
+        "    __local ushort *scratch, __constant float table[], float factor, const ulong n,\n"
+        "    float4 v, float3 w, struct pair p, unsigned int m)\n"
         "{\n}\n");
     ASSERT_NOT_NULL(all);
     ASSERT_UINT_EQ(all->kernel_count, 1);
@@ -63,18 +64,55 @@ WEIR_TEST(KitSignature, EveryKindOfParameter)
     EXPECT_UINT_EQ(kernel->required_block.x, 8);
     EXPECT_UINT_EQ(kernel->required_block.y, 4);
     EXPECT_UINT_EQ(kernel->required_block.z, 2);
-    ASSERT_UINT_EQ(kernel->parameter_count, 8);
+    ASSERT_UINT_EQ(kernel->parameter_count, 11);
     const struct weir_parameter *p = kernel->parameters;
     expect_parameter(&p[0], "in", "const float *", WEIR_PARAMETER_BUFFER, 0, 0);
     expect_parameter(&p[1], "flags", "const uint *", WEIR_PARAMETER_BUFFER, 0, 0);
     expect_parameter(&p[2], "out", "uchar *", WEIR_PARAMETER_BUFFER, 1, 0);
     expect_parameter(&p[3], "scratch", "ushort *", WEIR_PARAMETER_LOCAL, 0, 0);
-    expect_parameter(&p[4], "factor", "float", WEIR_PARAMETER_VALUE, 0, 4);
-    EXPECT_INT_EQ(p[4].scalar, WEIR_SCALAR_F32);
-    expect_parameter(&p[5], "n", "ulong", WEIR_PARAMETER_VALUE, 0, 8);
-    expect_parameter(&p[6], "v", "float4", WEIR_PARAMETER_VALUE, 0, 16);
-    EXPECT_INT_EQ(p[6].scalar, WEIR_SCALAR_OTHER);
-    expect_parameter(&p[7], "p", "pair", WEIR_PARAMETER_VALUE, 0, 0);
+    expect_parameter(&p[4], "table", "const float *", WEIR_PARAMETER_BUFFER, 0, 0);
+    expect_parameter(&p[5], "factor", "float", WEIR_PARAMETER_VALUE, 0, 4);
+    EXPECT_INT_EQ(p[5].scalar, WEIR_SCALAR_F32);
+    expect_parameter(&p[6], "n", "ulong", WEIR_PARAMETER_VALUE, 0, 8);
+    expect_parameter(&p[7], "v", "float4", WEIR_PARAMETER_VALUE, 0, 16);
+    EXPECT_INT_EQ(p[7].scalar, WEIR_SCALAR_OTHER);
+    expect_parameter(&p[8], "w", "float3", WEIR_PARAMETER_VALUE, 0, 16);
+    expect_parameter(&p[9], "p", "pair", WEIR_PARAMETER_VALUE, 0, 0);
+    expect_parameter(&p[10], "m", "unsigned int", WEIR_PARAMETER_VALUE, 0, 4);
+    EXPECT_INT_EQ(p[10].scalar, WEIR_SCALAR_U32);
+    free(all);
+}
+
+WEIR_TEST(KitSignature, CudaKernels)
+{
+    struct weir_kit_signatures *all = must_read(
+        "typedef size_t weir_local;\n"
+        "template <typename T, int N> __device__ T sum(const T *kernel, T (&x)[N]);\n"
+        "extern \"C\" __global__ void __launch_bounds__(128, 2) first(\n"
+        "    const float *__restrict__ in, float *const out, weir_local tile, unsigned n,\n"
+        "    unsigned long long m, float3 v, std::array<int, 3> a, double d, half *h, long "
+        "table[])\n"
+        "{ float *kernel = 0; }\n"
+        "extern \"C\" {\n__launch_bounds__(32) __global__ void second(void) {}\n}\n");
+    ASSERT_NOT_NULL(all);
+    ASSERT_UINT_EQ(all->kernel_count, 2);
+    EXPECT_STR_EQ(all->kernels[0].name, "first");
+    EXPECT_UINT_EQ(all->kernels[0].required_block.x, 0);
+    ASSERT_UINT_EQ(all->kernels[0].parameter_count, 10);
+    const struct weir_parameter *p = all->kernels[0].parameters;
+    expect_parameter(&p[0], "in", "const float *", WEIR_PARAMETER_BUFFER, 0, 0);
+    expect_parameter(&p[1], "out", "float *", WEIR_PARAMETER_BUFFER, 1, 0);
+    expect_parameter(&p[2], "tile", "weir_local", WEIR_PARAMETER_LOCAL, 0, 0);
+    expect_parameter(&p[3], "n", "unsigned", WEIR_PARAMETER_VALUE, 0, 4);
+    expect_parameter(&p[4], "m", "unsigned long long", WEIR_PARAMETER_VALUE, 0, 8);
+    EXPECT_INT_EQ(p[4].scalar, WEIR_SCALAR_U64);
+    expect_parameter(&p[5], "v", "float3", WEIR_PARAMETER_VALUE, 0, 0);
+    expect_parameter(&p[6], "a", "std::array<int,3>", WEIR_PARAMETER_VALUE, 0, 0);
+    expect_parameter(&p[7], "d", "double", WEIR_PARAMETER_VALUE, 0, 8);
+    expect_parameter(&p[8], "h", "half *", WEIR_PARAMETER_BUFFER, 1, 0);
+    expect_parameter(&p[9], "table", "long *", WEIR_PARAMETER_BUFFER, 1, 0);
+    EXPECT_STR_EQ(all->kernels[1].name, "second");
+    EXPECT_UINT_EQ(all->kernels[1].parameter_count, 0);
     free(all);
 }
 
@@ -91,7 +129,7 @@ WEIR_TEST(KitSignature, PointersThatAreConstThemselves)
 WEIR_TEST(KitSignature, WithoutParameters)
 {
     struct weir_kit_signatures *all =
-        must_read("__kernel void a() {} __kernel void b(void) {} __kernel\nvoid\nc ( ) {}");
+        must_read("__kernel void a() {} void kernel b(void) {} __kernel\nvoid\nc ( ) {}");
     ASSERT_NOT_NULL(all);
     ASSERT_UINT_EQ(all->kernel_count, 3);
     for (uint32_t i = 0; i < 3; i++)
@@ -138,23 +176,21 @@ WEIR_TEST(KitSignature, NothingAtAll)
 WEIR_TEST(KitSignature, WhatIsRefused)
 {
     static const char *const cases[][2] = {
-        {"\n\n__kernel int k() {}", "source:3: kernel '?': void is expected"},
-        {"__kernel WEIR_BLOCK(N, 1, 1) void k() {}", "three numbers"},
-        {"__kernel WEIR_BLOCK(1, 1) void k() {}", "three numbers"},
-        {"__kernel void (uint n) {}", "a name and ( are expected"},
+        {"\n\n__kernel void ;", "source:3: kernel '?': void, a name and ( are expected, at ';'"},
+        {"__kernel __attribute__((reqd_work_group_size(N, 1, 1))) void k() {}", "three numbers"},
+        {"__kernel __attribute__((reqd_work_group_size(1, 1))) void k() {}", "three numbers"},
+        {"__kernel __attribute__((x) void k() {}", "an attribute does not end"},
+        {"__kernel void (uint n) {}", "void, a name and ( are expected"},
         {"__kernel void k(float *p) {}", "source:1: kernel 'k': a pointer is __global"},
         {"__kernel void k(__global float p) {}", "a pointer is __global"},
-        {"__kernel void k(__global float **p) {}", "a pointer is __global"},
-        {"__kernel void k(__local float *p) {}", "WEIR_LOCAL_PARAM pointers only"},
-        {"__kernel void k(__constant float *p) {}", "WEIR_LOCAL_PARAM pointers only"},
-        {"__kernel void k(uint n,\n unsigned int m) {}", "source:2: kernel 'k': one word too many"},
+        {"__kernel void k(__global float **p) {}", "a pointer to pointers"},
+        {"__kernel void k(uint n,\n *m) {}", "source:2: kernel 'k': a parameter needs a type"},
         {"__kernel void k(uint) {}", "a type and a name"},
-        {"__kernel void k(uint a[4]) {}", "this is not understood"},
         {"__kernel void k(uint n,) {}", "a parameter is missing"},
-        {"__kernel void k(WEIR_LOCAL_PARAM(float) a b) {}", "WEIR_LOCAL_PARAM(type) name"},
+        {"__global__ void k(float &x) {}", "no references"},
         {"__kernel void k(uint n", "its parameters do not end"},
-        {"__kernel void", "a name and ( are expected"},
-        {"__kernel", "void is expected"},
+        {"__kernel void", "void, a name and ( are expected"},
+        {"__kernel", "void, a name and ( are expected"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct weir_kit_signatures *all;
@@ -169,8 +205,9 @@ WEIR_TEST(KitSignature, WhatIsRefused)
 // Every prefix of this text is either read or refused.
 WEIR_TEST(KitSignature, EveryPrefix)
 {
-    static const char source[] = "/*c*/ __kernel WEIR_BLOCK(1, 2, 3) void k(__global const float "
-                                 "*restrict p, WEIR_LOCAL_PARAM(uint) q, \"s\" 'c' // x\n uint n)";
+    static const char source[] = "/*c*/ __kernel __attribute__((reqd_work_group_size(1, 2, 3)))\n"
+                                 "void k(__global const float "
+                                 "*restrict p, __local uint *q, \"s\" 'c' // x\n uint n)";
     char *prefix = calloc(1, sizeof source);
     ASSERT_NOT_NULL(prefix);
     for (size_t length = 0; length < sizeof source; length++) {

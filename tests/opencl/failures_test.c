@@ -138,7 +138,7 @@ static weir_status create_built(struct objects *all)
 {
     static const char source[] =
         "__kernel void twice(__global const uint *in, __global uint *out, uint n,\n"
-        "                    WEIR_LOCAL_PARAM(uint) some)\n"
+        "                    __local uint *some)\n"
         "{\n"
         "    uint i = (uint)get_global_id(0);\n"
         "    if (i < n) out[i] = 2u * in[i];\n"

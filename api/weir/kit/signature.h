@@ -20,16 +20,18 @@ struct weir_kit_signatures {
     struct weir_parameter *parameters; // those of all kernels, one after the other
 };
 
-// Reads the signatures from `source`, for drivers that do not report them. This is not a compiler:
-// it skips comments, strings and preprocessor lines, and finds
+// Reads the kernels that `source`, OpenCL C or CUDA C++, defines, for drivers that do not tell
+// them. It is no compiler: it knows comments, strings and preprocessor lines and skips them,
+// and finds
 //
-//     __kernel [WEIR_BLOCK(x, y, z)] void NAME(parameters)
+//     __kernel [attributes] void NAME(parameters)
+//     __global__ [attributes] void NAME(parameters)
 //
-// in the rest, in both branches of an #if. Parameters are those of docs/kernels.md, written out:
-// `__global [const] T *[restrict] name`, `WEIR_LOCAL_PARAM(T) name`, `[const] T name`. Macros are
-// not expanded, so a kernel or a parameter list that is the result of a macro is not understood. A
-// type other than the scalars and vectors of the dialect has size 0; the caller gets the size from
-// the driver.
+// in whatever is left, in either branch of an #if. Macros are not expanded, so a kernel or a
+// parameter list that is made by a macro is not understood, and a name of a type that is a
+// pointer reads as a value. In CUDA C++ a pointer is one to a buffer, and a value of the type
+// `weir_local` stands for local memory. A value has the size 0, which the caller fills in from
+// the driver, unless it is a number or, in OpenCL C, a vector.
 //
 // Errors: WEIR_ERROR_BUILD, naming the kernel, the parameter and the line.
 weir_status weir_kit_signatures_read(const struct weir_host *host, const char *source,

@@ -1,8 +1,8 @@
-// The part of the OpenCL API that the backend uses, declared here so that the
-// module builds where no OpenCL headers are installed. cl_check.c compares every
-// line with <CL/cl.h> if that is installed. Names and values are Khronos'.
-#ifndef WEIR_BACKENDS_OPENCL_CL_API_H
-#define WEIR_BACKENDS_OPENCL_CL_API_H
+// The part of the OpenCL API that Weir uses, declared here so that modules build where no
+// OpenCL headers are installed. backends/opencl/cl_check.c compares every line with
+// <CL/cl.h> where that is installed. Names and values are Khronos'.
+#ifndef WEIR_BACKENDS_CLC_CL_API_H
+#define WEIR_BACKENDS_CLC_CL_API_H
 
 #include <stddef.h>
 #include <stdint.h>

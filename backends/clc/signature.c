@@ -5,8 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <weir/module/error.h>
 
-#include "backends/opencl/opencl.h"
+#include "backends/clc/clc.h"
 
 enum {
     MOST_COMPONENTS = 16 // of a vector
@@ -41,27 +42,25 @@ static uint32_t vector_size(const char *name)
     return 0;
 }
 
-// No call returns the size of a structure. But a kernel's required block can be queried, so a
-// kernel is built that requires a block of that size.
-static uint32_t probe_size(const struct ocl_device *device, const struct ocl_source *source,
-                           const char *type)
+// No call tells the size of a structure. But a kernel's required block is known
+// without running it, so a kernel that requires a block of that size tells.
+static uint32_t probe_size(const struct clc_build *build, const char *type)
 {
-    const struct ocl_symbols *cl = &device->module->cl;
-    const cl_device_id native = device->listed->device;
+    const struct clc_symbols *cl = &build->cl;
     char probe[256];
     snprintf(probe, sizeof probe,
              "\n__kernel __attribute__((reqd_work_group_size(sizeof(%s), 1, 1)))"
              " void weir__size_probe(__global uint *unused) {}\n",
              type);
-    const char *parts[] = {source->prelude, source->between, source->text, probe};
+    const char *parts[] = {build->before, build->text, probe, build->after};
     size_t block[3] = {0, 0, 0};
     cl_kernel kernel = NULL;
-    cl_program program = cl->clCreateProgramWithSource(device->context, 4, parts, NULL, NULL);
+    cl_program program = cl->clCreateProgramWithSource(build->context, 4, parts, NULL, NULL);
     if (program &&
-        cl->clBuildProgram(program, 1, &native, source->options, NULL, NULL) == CL_SUCCESS)
+        cl->clBuildProgram(program, 1, &build->device, build->options, NULL, NULL) == CL_SUCCESS)
         kernel = cl->clCreateKernel(program, "weir__size_probe", NULL);
     if (kernel) {
-        cl->clGetKernelWorkGroupInfo(kernel, native, CL_KERNEL_COMPILE_WORK_GROUP_SIZE,
+        cl->clGetKernelWorkGroupInfo(kernel, build->device, CL_KERNEL_COMPILE_WORK_GROUP_SIZE,
                                      sizeof block, block, NULL);
         cl->clReleaseKernel(kernel);
     }
@@ -70,16 +69,14 @@ static uint32_t probe_size(const struct ocl_device *device, const struct ocl_sou
     return (uint32_t)block[0];
 }
 
-static struct scalar_type value_type(const struct ocl_device *device,
-                                     const struct ocl_source *source, const char *name)
+static struct scalar_type value_type(const struct clc_build *build, const char *name)
 {
     for (size_t i = 0; i < sizeof scalar_types / sizeof *scalar_types; i++) {
         if (strcmp(scalar_types[i].name, name) == 0)
             return scalar_types[i];
     }
     const uint32_t size = vector_size(name);
-    return (struct scalar_type){name, WEIR_SCALAR_OTHER,
-                                size > 0 ? size : probe_size(device, source, name)};
+    return (struct scalar_type){name, WEIR_SCALAR_OTHER, size > 0 ? size : probe_size(build, name)};
 }
 
 // One parameter, as the driver reports it.
@@ -90,7 +87,7 @@ struct raw_parameter {
     cl_kernel_arg_type_qualifier qualifiers;
 };
 
-static cl_int ask_parameter(const struct ocl_symbols *cl, cl_kernel kernel, cl_uint index,
+static cl_int ask_parameter(const struct clc_symbols *cl, cl_kernel kernel, cl_uint index,
                             struct raw_parameter *raw)
 {
     memset(raw, 0, sizeof *raw);
@@ -108,26 +105,43 @@ static cl_int ask_parameter(const struct ocl_symbols *cl, cl_kernel kernel, cl_u
     return code;
 }
 
-static void describe_parameter(struct weir_kit_signature_text *text,
-                               const struct ocl_device *device, const struct ocl_source *source,
-                               struct raw_parameter *raw)
+// "image2d_t", or "image2d_t *" with some drivers.
+static bool is_object(const struct raw_parameter *raw)
+{
+    return strncmp(raw->type, "image", 5) == 0 || strncmp(raw->type, "sampler_t", 9) == 0 ||
+           strncmp(raw->type, "pipe", 4) == 0 || strncmp(raw->type, "queue_t", 7) == 0;
+}
+
+static weir_status describe_value(struct weir_kit_signature_text *text,
+                                  const struct clc_build *build, const char *kernel,
+                                  const struct raw_parameter *raw)
+{
+    const struct scalar_type type = value_type(build, raw->type);
+    if (type.size == 0)
+        return weir_host_fail(build->host, WEIR_ERROR_UNSUPPORTED, "pass the values one by one",
+                              "kernel '%s': the driver does not tell the size of '%s', of "
+                              "parameter '%s'",
+                              kernel, raw->type, raw->name);
+    weir_kit_signature_text_parameter(text, &(struct weir_parameter){
+                                                .kind = WEIR_PARAMETER_VALUE,
+                                                .scalar = type.scalar,
+                                                .size = type.size,
+                                                .name = raw->name,
+                                                .type_name = raw->type,
+                                            });
+    return WEIR_OK;
+}
+
+static void describe_pointer(struct weir_kit_signature_text *text, struct raw_parameter *raw)
 {
     char pointer[sizeof raw->type + sizeof "const  *"];
-    if (raw->space == CL_KERNEL_ARG_ADDRESS_PRIVATE) {
-        const struct scalar_type type = value_type(device, source, raw->type);
-        weir_kit_signature_text_parameter(text, &(struct weir_parameter){
-                                                    .kind = WEIR_PARAMETER_VALUE,
-                                                    .scalar = type.scalar,
-                                                    .size = type.size,
-                                                    .name = raw->name,
-                                                    .type_name = raw->type,
-                                                });
-        return;
-    }
     const bool local = raw->space == CL_KERNEL_ARG_ADDRESS_LOCAL;
     const bool constant = raw->space == CL_KERNEL_ARG_ADDRESS_CONSTANT;
     const bool is_const = constant || (raw->qualifiers & CL_KERNEL_ARG_TYPE_CONST);
-    raw->type[strcspn(raw->type, " *")] = '\0';
+    char *end = strchr(raw->type, '*');
+    for (end = end ? end : raw->type + strlen(raw->type); end > raw->type && end[-1] == ' '; end--)
+        ;
+    *end = '\0';
     snprintf(pointer, sizeof pointer, "%s%s *", is_const ? "const " : "", raw->type);
     weir_kit_signature_text_parameter(text, &(struct weir_parameter){
                                                 .kind = local ? WEIR_PARAMETER_LOCAL
@@ -138,12 +152,26 @@ static void describe_parameter(struct weir_kit_signature_text *text,
                                             });
 }
 
-static weir_status describe_kernel(struct weir_kit_signature_text *text,
-                                   const struct ocl_device *device, const struct ocl_source *source,
-                                   cl_kernel kernel)
+static weir_status describe_parameter(struct weir_kit_signature_text *text,
+                                      const struct clc_build *build, const char *kernel,
+                                      struct raw_parameter *raw)
 {
-    const struct ocl_module *module = device->module;
-    const struct ocl_symbols *cl = &module->cl;
+    if (is_object(raw))
+        return weir_host_fail(build->host, WEIR_ERROR_UNSUPPORTED,
+                              "keep the data in a buffer and compute the addresses",
+                              "kernel '%s': parameter '%s' is of type %s, and a launch passes "
+                              "values, buffers and local memory",
+                              kernel, raw->name, raw->type);
+    if (raw->space == CL_KERNEL_ARG_ADDRESS_PRIVATE)
+        return describe_value(text, build, kernel, raw);
+    describe_pointer(text, raw);
+    return WEIR_OK;
+}
+
+static weir_status describe_kernel(struct weir_kit_signature_text *text,
+                                   const struct clc_build *build, cl_kernel kernel)
+{
+    const struct clc_symbols *cl = &build->cl;
     char name[256] = "";
     cl_uint count = 0;
     size_t block[3] = {0, 0, 0};
@@ -153,9 +181,9 @@ static weir_status describe_kernel(struct weir_kit_signature_text *text,
         code = cl->clGetKernelInfo(kernel, CL_KERNEL_NUM_ARGS, sizeof count, &count, NULL);
     if (code == CL_SUCCESS) {
         call = "clGetKernelWorkGroupInfo";
-        code = cl->clGetKernelWorkGroupInfo(kernel, device->listed->device,
-                                            CL_KERNEL_COMPILE_WORK_GROUP_SIZE, sizeof block, block,
-                                            NULL);
+        code =
+            cl->clGetKernelWorkGroupInfo(kernel, build->device, CL_KERNEL_COMPILE_WORK_GROUP_SIZE,
+                                         sizeof block, block, NULL);
     }
     weir_kit_signature_text_kernel(text, &(struct weir_kernel_signature){
                                              .name = name,
@@ -164,52 +192,51 @@ static weir_status describe_kernel(struct weir_kit_signature_text *text,
                                                  weir_dim((uint32_t)block[0], (uint32_t)block[1],
                                                           (uint32_t)block[2]),
                                          });
-    for (cl_uint i = 0; i < count && code == CL_SUCCESS; i++) {
+    weir_status status = WEIR_OK;
+    for (cl_uint i = 0; i < count && code == CL_SUCCESS && status == WEIR_OK; i++) {
         struct raw_parameter raw;
         call = "clGetKernelArgInfo";
         code = ask_parameter(cl, kernel, i, &raw);
-        describe_parameter(text, device, source, &raw);
+        if (code == CL_SUCCESS)
+            status = describe_parameter(text, build, name, &raw);
     }
-    if (code == CL_SUCCESS)
-        return WEIR_OK;
-    return ocl_native_error(module, call, code, "the signature of kernel '%s'", name);
+    return code == CL_SUCCESS
+               ? status
+               : clc_native_error(build->host, call, code, "the signature of kernel '%s'", name);
 }
 
-weir_status ocl_signatures_describe(const struct ocl_device *device,
-                                    const struct ocl_source *source, cl_program program,
-                                    char **out_text)
+weir_status clc_describe(struct clc_build *build)
 {
-    const struct ocl_module *module = device->module;
-    const struct ocl_symbols *cl = &module->cl;
-    struct weir_kit_signature_text text = {.host = module->host};
+    const struct clc_symbols *cl = &build->cl;
+    const struct weir_host *host = build->host;
+    struct weir_kit_signature_text text = {.host = host};
     cl_uint count = 0;
-    *out_text = NULL;
 
-    cl_int code = cl->clCreateKernelsInProgram(program, 0, NULL, &count);
-    cl_kernel *kernels = module->host->allocate((count + 1) * sizeof *kernels);
+    cl_int code = cl->clCreateKernelsInProgram(build->program, 0, NULL, &count);
+    cl_kernel *kernels = host->allocate((count + 1) * sizeof *kernels);
     if (!kernels)
-        return weir_host_no_memory(module->host, "the signatures of a program");
+        return weir_host_no_memory(host, "the signatures of a program");
     if (code == CL_SUCCESS && count > 0)
-        code = cl->clCreateKernelsInProgram(program, count, kernels, NULL);
+        code = cl->clCreateKernelsInProgram(build->program, count, kernels, NULL);
     weir_status status = WEIR_OK;
     if (code != CL_SUCCESS)
         status =
-            ocl_native_error(module, "clCreateKernelsInProgram", code, "the kernels of a program");
+            clc_native_error(host, "clCreateKernelsInProgram", code, "the kernels of a program");
     for (cl_uint i = 0; i < count && code == CL_SUCCESS; i++) {
         if (status == WEIR_OK)
-            status = describe_kernel(&text, device, source, kernels[i]);
+            status = describe_kernel(&text, build, kernels[i]);
         cl->clReleaseKernel(kernels[i]);
     }
-    module->host->release(kernels);
+    host->release(kernels);
     if (status == WEIR_OK && !text.data && !text.failed) { // a program without kernels
-        text.data = module->host->allocate(1);
+        text.data = host->allocate(1);
         text.failed = !text.data;
     }
     if (status == WEIR_OK && text.failed)
-        status = weir_host_no_memory(module->host, "the signatures of a program");
+        status = weir_host_no_memory(host, "the signatures of a program");
     if (status == WEIR_OK)
-        *out_text = text.data;
+        build->signature_text = text.data;
     else
-        module->host->release(text.data);
+        host->release(text.data);
     return status;
 }
