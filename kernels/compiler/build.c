@@ -1,0 +1,44 @@
+#include <stdlib.h>
+
+#include "kernels/compiler/compiler.h"
+
+// Also a check needs libclc; without it the kernels are only held against OpenCL C.
+static bool make_images(const struct kc_build *build, const struct kc_tools *tools,
+                        const char *folder, struct kc_result *result, struct weir_long_text *report)
+{
+    const bool wanted = build->ptx.count + build->cubins.count > 0;
+    const char *lack = kc_tools_lack(tools, build->cubins.count > 0);
+    if (wanted && lack) {
+        weir_long_text_add(report, "error: %s\n", lack);
+        return false;
+    }
+    return tools->libclc[0] == '\0' ||
+           kc_cuda_images(tools, &build->language, result->text.text, folder, &build->ptx,
+                          &build->cubins, &result->images, report);
+}
+
+bool kc_build(const struct kc_build *build, struct kc_result *result, struct weir_long_text *report)
+{
+    struct kc_tools tools = build->tools;
+    char folder[512];
+    kc_tools_find(&tools);
+    if (!kc_join(&build->sources, &build->folders, &build->definitions, &result->text, report) ||
+        !kc_folder_create(folder, sizeof folder, report))
+        return false;
+    bool fine = kc_signatures(&tools, &build->language, result->text.text, folder, &result->kernels,
+                              report) &&
+                make_images(build, &tools, folder, result, report);
+    kc_folder_remove(folder);
+    if (fine && build->bundle)
+        fine = kc_bundle_write(build->bundle, result->text.text, &result->kernels, &result->images,
+                               report);
+    return fine;
+}
+
+void kc_result_finish(struct kc_result *result)
+{
+    free(result->text.text);
+    kc_kernels_finish(&result->kernels);
+    kc_images_finish(&result->images);
+    *result = (struct kc_result){0};
+}

@@ -1,0 +1,173 @@
+// The kernel compiler: from OpenCL C to the images of a bundle.
+//
+//   source.c     one text of all sources: includes are replaced by what they name
+//   signature.c  the kernels' signatures, from clang's intermediate representation
+//   cuda.c       that representation, made fit for CUDA; PTX and cubins of it
+//   bundle.c     the bundle as C
+//   build.c      all of it, one after another
+//   tools.c      where clang, libclc, libdevice and ptxas are
+//   process.c    runs them
+//
+// The text is what OpenCL drivers get. clang holds it against OpenCL C; for CUDA clang, libclc
+// and libdevice make PTX of it, and ptxas cubins. Neither a GPU nor a driver is needed.
+//
+// Errors: functions that fail add sentences and the reports of compilers, each line ending with a
+// newline, to a `weir_long_text`.
+// Threads: one compilation is used by one thread.
+#ifndef WEIR_KERNELS_COMPILER_COMPILER_H
+#define WEIR_KERNELS_COMPILER_COMPILER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/table.h"
+
+struct kc_list {
+    const char *const *items;
+    size_t count;
+};
+
+// source.c
+
+// Joins the files, in their order, with "#line" directives so that compilers report their own
+// lines. An #include "FILE" is looked for beside the file that contains it and then in
+// `folders`, and replaced by what it names; one that is not found stays, for a compiler to refuse
+// if it comes to it. `definitions` ("NAME" or "NAME=VALUE") come first.
+bool kc_join(const struct kc_list *files, const struct kc_list *folders,
+             const struct kc_list *definitions, struct weir_long_text *out_text,
+             struct weir_long_text *report);
+
+// tools.c
+
+// Paths; an empty one was not found. Preset ones are kept.
+struct kc_tools {
+    char clang[512];
+    char libclc[512];    // the library of OpenCL C's functions for NVIDIA's GPUs
+    char libdevice[512]; // what that one calls; a part of the CUDA toolkit
+    char ptxas[512];     // likewise
+};
+
+void kc_tools_find(struct kc_tools *tools);
+
+// The absent part that CUDA images need, as a sentence with the remedy; NULL: all are there.
+const char *kc_tools_lack(const struct kc_tools *tools, bool cubins);
+
+// process.c
+
+struct kc_job {
+    char *errors;              // what it wrote to its standard error; to be freed
+    int status;                // its exit status; -1: it could not be run, or was killed
+    const char *arguments[64]; // the program first, NULL last
+    int number;                // of the process
+    int pipe;
+};
+
+void kc_job_add(struct kc_job *job, const char *argument);
+// Runs the jobs, as many at once as there are processors.
+void kc_run(struct kc_job *jobs, size_t count);
+void kc_jobs_finish(struct kc_job *jobs, size_t count);
+
+// A new folder for files on the way, and its end.
+bool kc_folder_create(char *path, size_t size, struct weir_long_text *report);
+void kc_folder_remove(const char *path);
+
+// signature.c
+
+struct kc_parameter {
+    char *name;
+    char *type; // "const float *"
+    enum {
+        KC_BUFFER,
+        KC_VALUE,
+        KC_LOCAL
+    } kind;
+    bool writable;
+    const char *scalar; // the end of WEIR_SCALAR_...
+    unsigned size;      // of a value
+};
+
+struct kc_kernel {
+    char *name;
+    struct kc_parameter *parameters;
+    size_t parameter_count;
+    unsigned block[3]; // zeros: any
+};
+
+struct kc_kernels {
+    struct kc_kernel *items;
+    size_t count;
+};
+
+struct kc_language {
+    const char *standard; // "CL1.2"
+    bool fast;            // -cl-fast-relaxed-math
+};
+
+// Compiles the text as OpenCL C and reads the kernels' signatures.
+bool kc_signatures(const struct kc_tools *tools, const struct kc_language *language,
+                   const char *text, const char *folder, struct kc_kernels *out_kernels,
+                   struct weir_long_text *report);
+void kc_kernels_finish(struct kc_kernels *kernels);
+
+// cuda.c
+
+struct kc_image {
+    const char *format; // the end of WEIR_IMAGE_...
+    char target[16];    // "sm_90"
+    void *data;
+    size_t size;
+};
+
+struct kc_images {
+    struct kc_image items[32];
+    size_t count;
+};
+
+// Compiles the text to PTX for each architecture ("90") of `ptx` and to a cubin for each of
+// `cubins`. Without any it only finds functions that CUDA lacks, for which libdevice is not needed.
+bool kc_cuda_images(const struct kc_tools *tools, const struct kc_language *language,
+                    const char *text, const char *folder, const struct kc_list *ptx,
+                    const struct kc_list *cubins, struct kc_images *images,
+                    struct weir_long_text *report);
+void kc_images_finish(struct kc_images *images);
+
+// bundle.c
+
+struct kc_bundle {
+    const char *symbol; // the C name
+    const char *label;  // for messages
+    const char *header; // the path by which the header is included
+    const char *out;    // the files are OUT.c and OUT.h
+};
+
+bool kc_bundle_write(const struct kc_bundle *bundle, const char *text,
+                     const struct kc_kernels *kernels, const struct kc_images *images,
+                     struct weir_long_text *report);
+
+// build.c
+
+struct kc_build {
+    struct kc_list sources;
+    struct kc_list folders;
+    struct kc_list definitions;
+    struct kc_list ptx;    // architectures
+    struct kc_list cubins; // likewise
+    struct kc_language language;
+    struct kc_tools tools;
+    const struct kc_bundle *bundle; // NULL: the sources are only checked
+};
+
+// What was built. Zeroed to begin with.
+struct kc_result {
+    struct weir_long_text text; // the OpenCL C
+    struct kc_kernels kernels;
+    struct kc_images images;
+};
+
+// Warnings are in the report too. Nothing is written unless everything worked.
+bool kc_build(const struct kc_build *build, struct kc_result *result,
+              struct weir_long_text *report);
+void kc_result_finish(struct kc_result *result);
+
+#endif

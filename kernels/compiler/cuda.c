@@ -1,0 +1,374 @@
+// OpenCL C to PTX and cubins: clang's module with libclc and libdevice linked in, optimised once,
+// then code for each architecture.
+//
+// The module is changed between the two as text:
+//   - clang 20 and later put a kernel's code into a function beside it, `__clang_ocl_kern_imp_`,
+//     which is never inlined: it is made so.
+//   - The architecture of the first step is taken away.
+//   - Memory of the address space `constant` becomes global memory: that of CUDA has 64 KiB and no
+//     pointers from the host, and caches for data that is only read are as good.
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "kernels/compiler/compiler.h"
+#include "kernels/ptx/ptx.h"
+
+#define TARGET "nvptx64-unknown-nvidiacl"
+#define KERNEL_CODE "@__clang_ocl_kern_imp_"
+#define INLINED "#999999"
+#define LOWEST "sm_75" // of the steps before code is made
+
+enum {
+    IR_LIMIT = 256 << 20,
+    ARCHITECTURES_MOST = 16,
+    PATH_SIZE = 1024
+};
+
+struct cuda_build {
+    const struct kc_tools *tools;
+    const struct kc_language *language;
+    const char *folder;
+    struct weir_long_text *report;
+    const char *architectures[ARCHITECTURES_MOST];
+    size_t count;
+};
+
+static bool refuse(const struct cuda_build *build, const char *sentence)
+{
+    weir_long_text_add(build->report, "error: %s\n", sentence);
+    return false;
+}
+
+static bool read_file(const struct cuda_build *build, const char *path, char **out_text,
+                      size_t *out_size)
+{
+    char message[512];
+    void *data;
+    if (!weir_file_read(path, IR_LIMIT, &data, out_size, message, sizeof message))
+        return refuse(build, message);
+    *out_text = data;
+    return true;
+}
+
+static bool write_file(const struct cuda_build *build, const char *path, const char *text)
+{
+    char message[512];
+    return weir_file_write(path, text, strlen(text), message, sizeof message) ||
+           refuse(build, message);
+}
+
+// The lines of a report but those of linking modules of two layouts, which are the same for what
+// libclc uses.
+static void add_report(const struct cuda_build *build, const char *errors)
+{
+    for (const char *line = errors; line && *line;) {
+        const char *newline = strchr(line, '\n');
+        const size_t length = newline ? (size_t)(newline + 1 - line) : strlen(line);
+        if (strncmp(line, "warning: Linking two modules", 28) != 0)
+            weir_long_text_add(build->report, "%.*s", (int)length, line);
+        line += length;
+    }
+}
+
+// Runs the jobs and reports what they say. False: one failed.
+static bool run(const struct cuda_build *build, struct kc_job *jobs, size_t count, const char *what)
+{
+    bool fine = true;
+    kc_run(jobs, count);
+    for (size_t i = 0; i < count; i++) {
+        if (jobs[i].status != 0)
+            add_report(build, jobs[i].errors);
+        fine = fine && jobs[i].status == 0;
+    }
+    kc_jobs_finish(jobs, count);
+    return fine || refuse(build, what);
+}
+
+static void add_all(struct kc_job *job, const char *const *arguments, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        kc_job_add(job, arguments[i]);
+}
+
+#define ADD(job, ...)                                      \
+    do {                                                   \
+        const char *const list_[] = {__VA_ARGS__};         \
+        add_all(job, list_, sizeof list_ / sizeof *list_); \
+    } while (0)
+
+static bool link_libraries(const struct cuda_build *build, const char *source, const char *out)
+{
+    char standard[64];
+    struct kc_job job = {0};
+    snprintf(standard, sizeof standard, "-cl-std=%s", build->language->standard);
+    // Warnings were told when the signatures were read.
+    ADD(&job, build->tools->clang, "-target", TARGET, "-x", "cl", standard, "-O3", "-w",
+        "-march=" LOWEST, "-ffp-contract=off", "-Xclang", "-disable-llvm-passes", "-S",
+        "-emit-llvm", source, "-o", out);
+    ADD(&job, "-Xclang", "-mlink-builtin-bitcode", "-Xclang", build->tools->libclc);
+    if (build->tools->libdevice[0] != '\0')
+        ADD(&job, "-Xclang", "-mlink-builtin-bitcode", "-Xclang", build->tools->libdevice);
+    kc_job_add(&job, build->language->fast ? "-cl-fast-relaxed-math"
+                                           : "-cl-fp32-correctly-rounded-divide-sqrt");
+    return run(build, &job, 1, "this is OpenCL C, but does not compile for CUDA");
+}
+
+// Changing the module.
+
+static bool starts_with(const char *text, const char *start)
+{
+    return strncmp(text, start, strlen(start)) == 0;
+}
+
+// How many bytes to leave out at `at`, and what to put there.
+static size_t change(const char *at, const char **out_instead)
+{
+    static const char constant[] = "addrspace(4)";
+    *out_instead = "";
+    if (starts_with(at, constant)) {
+        *out_instead = "addrspace(1)";
+        return sizeof constant - 1;
+    }
+    if (starts_with(at, "\"target-cpu\"=\"") || starts_with(at, "\"target-features\"=\"")) {
+        const char *value = strchr(at, '=') + 2;
+        const char *end = strchr(value, '"');
+        return end ? (size_t)(end + 1 - at) : 0;
+    }
+    return 0;
+}
+
+static void change_line(const char *line, const char *end, struct weir_long_text *out)
+{
+    const char *kept = line;
+    for (const char *at = line; at < end;) {
+        const char *instead;
+        const size_t length = *at == 'a' || *at == '"' ? change(at, &instead) : 0;
+        if (length == 0) {
+            at++;
+            continue;
+        }
+        weir_long_text_add(out, "%.*s%s", (int)(at - kept), kept, instead);
+        kept = at += length;
+    }
+    weir_long_text_add(out, "%.*s\n", (int)(end - kept), kept);
+}
+
+// The definition of a kernel's code: internal, and always inlined.
+static void change_code(const char *line, const char *end, struct weir_long_text *out)
+{
+    struct weir_long_text changed = {0};
+    const char *rest = starts_with(line, "define dso_local ") ? line + strlen("define dso_local ")
+                                                              : line + strlen("define ");
+    const char *attributes = NULL;
+    for (const char *at = rest; at + 2 < end; at++)
+        if (at[0] == ' ' && at[1] == '#' && isdigit((unsigned char)at[2]))
+            attributes = at + 1;
+    const char *after = attributes;
+    while (after && after < end && *after != ' ')
+        after++;
+    if (attributes)
+        weir_long_text_add(&changed, "define internal %.*s" INLINED "%.*s",
+                           (int)(attributes - rest), rest, (int)(end - after), after);
+    else
+        weir_long_text_add(&changed, "define internal %.*s", (int)(end - rest), rest);
+    if (changed.text)
+        change_line(changed.text, changed.text + changed.used, out);
+    out->failed = out->failed || changed.failed;
+    free(changed.text);
+}
+
+static bool change_module(const struct cuda_build *build, const char *path)
+{
+    struct weir_long_text out = {0};
+    char *ir;
+    size_t size;
+    if (!read_file(build, path, &ir, &size))
+        return false;
+    for (const char *line = ir; *line;) {
+        const char *newline = strchr(line, '\n');
+        const char *end = newline ? newline : line + strlen(line);
+        const char *code = starts_with(line, "define ") ? strstr(line, KERNEL_CODE) : NULL;
+        if (code && code < end)
+            change_code(line, end, &out);
+        else
+            change_line(line, end, &out);
+        line = newline ? newline + 1 : end;
+    }
+    weir_long_text_add(&out,
+                       "attributes " INLINED " = { alwaysinline convergent norecurse nounwind }\n");
+    free(ir);
+    const bool fine = !out.failed ? write_file(build, path, out.text)
+                                  : refuse(build, "no memory for the kernels' module");
+    free(out.text);
+    return fine;
+}
+
+static bool optimise(const struct cuda_build *build, const char *in, const char *out)
+{
+    struct kc_job job = {0};
+    ADD(&job, build->tools->clang, "-target", TARGET, "-x", "ir", "-O3", "-march=" LOWEST, "-S",
+        "-emit-llvm", in, "-o", out);
+    return run(build, &job, 1, "clang cannot optimise the kernels for CUDA");
+}
+
+// PTX and cubins.
+
+static void path_of(const struct cuda_build *build, const char *architecture, const char *suffix,
+                    char *out)
+{
+    snprintf(out, PATH_SIZE, "%s/sm_%s.%s", build->folder, architecture, suffix);
+}
+
+static bool make_ptx(const struct cuda_build *build, const char *module)
+{
+    struct kc_job jobs[ARCHITECTURES_MOST] = {{0}};
+    char march[ARCHITECTURES_MOST][32];
+    char outs[ARCHITECTURES_MOST][PATH_SIZE];
+    for (size_t i = 0; i < build->count; i++) {
+        snprintf(march[i], sizeof march[i], "-march=sm_%s", build->architectures[i]);
+        path_of(build, build->architectures[i], "ptx", outs[i]);
+        ADD(&jobs[i], build->tools->clang, "-target", TARGET, "-x", "ir", "-O3", march[i],
+            "-Xclang", "-disable-llvm-passes", "-S", module, "-o", outs[i]);
+    }
+    return run(build, jobs, build->count, "clang cannot make PTX of the kernels");
+}
+
+// A function that neither library has, "_Z17get_global_offsetj".
+static void name_missing(const struct cuda_build *build, const char *symbol, const char *end)
+{
+    char *number_end;
+    const bool mangled = end - symbol > 2 && starts_with(symbol, "_Z");
+    const unsigned long length = mangled ? strtoul(symbol + 2, &number_end, 10) : 0;
+    if (mangled && length > 0 && number_end + length <= end) {
+        symbol = number_end;
+        end = symbol + length;
+    }
+    weir_long_text_add(
+        build->report,
+        "error: function '%.*s' is not there for CUDA: define it in the source, or do "
+        "without it (docs/kernels.md lists what is)\n",
+        (int)(end - symbol), symbol);
+}
+
+// Of libdevice, which need not be there for a check; and printf's.
+static bool is_of_toolkit(const char *name)
+{
+    return starts_with(name, "__nv_") || starts_with(name, "vprintf");
+}
+
+static bool check_complete(const struct cuda_build *build, const char *ptx)
+{
+    bool fine = true;
+    for (const char *at = ptx; (at = strstr(at, ".extern .func"));) {
+        at += strlen(".extern .func");
+        const char *line = strchr(at, '\n');
+        // With a result its place comes first, in brackets.
+        const char *name = at + strspn(at, " \t");
+        if (*name == '(' && (name = strchr(name, ')')))
+            name += 1 + strspn(name + 1, " \t");
+        const char *end = name ? name + strcspn(name, " \t\n(;") : NULL;
+        if (end && line && !is_of_toolkit(name)) {
+            name_missing(build, name, end);
+            fine = false;
+        }
+    }
+    return fine;
+}
+
+static bool finish_ptx(const struct cuda_build *build, const char *architecture, bool first)
+{
+    char path[PATH_SIZE], message[512];
+    char *ptx;
+    size_t size;
+    path_of(build, architecture, "ptx", path);
+    if (!read_file(build, path, &ptx, &size))
+        return false;
+    bool fine = !first || check_complete(build, ptx);
+    char *changed = fine ? weir_ptx_for_cuda(ptx, size, message, sizeof message) : NULL;
+    if (fine)
+        fine = changed ? write_file(build, path, changed) : refuse(build, message);
+    free(changed);
+    free(ptx);
+    return fine;
+}
+
+static bool make_cubins(const struct cuda_build *build, const struct kc_list *cubins)
+{
+    struct kc_job jobs[ARCHITECTURES_MOST] = {{0}};
+    char arch[ARCHITECTURES_MOST][32];
+    char ins[ARCHITECTURES_MOST][PATH_SIZE], outs[ARCHITECTURES_MOST][PATH_SIZE];
+    for (size_t i = 0; i < cubins->count; i++) {
+        snprintf(arch[i], sizeof arch[i], "-arch=sm_%s", cubins->items[i]);
+        path_of(build, cubins->items[i], "ptx", ins[i]);
+        path_of(build, cubins->items[i], "cubin", outs[i]);
+        ADD(&jobs[i], build->tools->ptxas, arch[i], ins[i], "-o", outs[i]);
+    }
+    return run(build, jobs, cubins->count, "ptxas does not take the kernels");
+}
+
+static bool take_images(const struct cuda_build *build, const struct kc_list *list,
+                        const char *suffix, const char *format, struct kc_images *images)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        struct kc_image *image = &images->items[images->count];
+        char path[PATH_SIZE];
+        char *data;
+        path_of(build, list->items[i], suffix, path);
+        if (!read_file(build, path, &data, &image->size))
+            return false;
+        images->count++;
+        image->data = data;
+        image->format = format;
+        snprintf(image->target, sizeof image->target, "sm_%s", list->items[i]);
+    }
+    return true;
+}
+
+static void need(struct cuda_build *build, const struct kc_list *list)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        bool known = false;
+        for (size_t j = 0; j < build->count; j++)
+            known = known || strcmp(build->architectures[j], list->items[i]) == 0;
+        if (!known)
+            build->architectures[build->count++] = list->items[i];
+    }
+}
+
+bool kc_cuda_images(const struct kc_tools *tools, const struct kc_language *language,
+                    const char *text, const char *folder, const struct kc_list *ptx,
+                    const struct kc_list *cubins, struct kc_images *images,
+                    struct weir_long_text *report)
+{
+    struct cuda_build build = {.tools = tools,
+                               .language = language,
+                               .folder = folder,
+                               .report = report};
+    char source[PATH_SIZE], module[PATH_SIZE], optimised[PATH_SIZE];
+    if (ptx->count + cubins->count > ARCHITECTURES_MOST)
+        return refuse(&build, "more than 16 CUDA images in one bundle");
+    const struct kc_list check = {(const char *const[]){LOWEST + strlen("sm_")}, 1};
+    need(&build, ptx->count + cubins->count > 0 ? ptx : &check);
+    need(&build, cubins);
+    snprintf(source, sizeof source, "%s/kernels.cl", folder);
+    snprintf(module, sizeof module, "%s/kernels.ll", folder);
+    snprintf(optimised, sizeof optimised, "%s/optimised.ll", folder);
+    bool fine = write_file(&build, source, text) && link_libraries(&build, source, module) &&
+                change_module(&build, module) && optimise(&build, module, optimised) &&
+                make_ptx(&build, optimised);
+    for (size_t i = 0; i < build.count && fine; i++)
+        fine = finish_ptx(&build, build.architectures[i], i == 0);
+    return fine && make_cubins(&build, cubins) &&
+           take_images(&build, cubins, "cubin", "CUBIN", images) &&
+           take_images(&build, ptx, "ptx", "PTX", images);
+}
+
+void kc_images_finish(struct kc_images *images)
+{
+    for (size_t i = 0; i < images->count; i++)
+        free(images->items[i].data);
+    images->count = 0;
+}

@@ -1,0 +1,112 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "kernels/compiler/compiler.h"
+
+extern char **environ;
+
+void kc_job_add(struct kc_job *job, const char *argument)
+{
+    size_t count = 0;
+    while (job->arguments[count])
+        count++;
+    if (count + 1 < sizeof job->arguments / sizeof *job->arguments)
+        job->arguments[count] = argument;
+}
+
+static void start(struct kc_job *job)
+{
+    int ends[2];
+    posix_spawn_file_actions_t actions;
+    job->status = -1;
+    job->pipe = -1;
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO);
+    pid_t number;
+    const int error = posix_spawnp(&number, job->arguments[0], &actions, NULL,
+                                   (char *const *)(uintptr_t)job->arguments, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    close(ends[1]);
+    if (error != 0) {
+        close(ends[0]);
+        job->errors = strdup(strerror(error));
+        return;
+    }
+    job->number = number;
+    job->pipe = ends[0];
+}
+
+static char *read_all(int descriptor)
+{
+    struct weir_long_text text = {0};
+    char buffer[4096];
+    ssize_t got;
+    while ((got = read(descriptor, buffer, sizeof buffer)) > 0 || (got < 0 && errno == EINTR))
+        if (got > 0)
+            weir_long_text_add(&text, "%.*s", (int)got, buffer);
+    return text.text;
+}
+
+static void finish(struct kc_job *job)
+{
+    int status;
+    if (job->pipe < 0)
+        return;
+    job->errors = read_all(job->pipe);
+    close(job->pipe);
+    while (waitpid(job->number, &status, 0) < 0 && errno == EINTR) {
+    }
+    job->status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+// What a waiting job writes fills its pipe at most, since jobs are read in their order.
+void kc_run(struct kc_job *jobs, size_t count)
+{
+    const long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    const size_t most = processors > 1 ? (size_t)processors : 1;
+    for (size_t started = 0, finished = 0; finished < count; finished++) {
+        for (; started < count && started < finished + most; started++)
+            start(&jobs[started]);
+        finish(&jobs[finished]);
+    }
+}
+
+void kc_jobs_finish(struct kc_job *jobs, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        free(jobs[i].errors);
+}
+
+bool kc_folder_create(char *path, size_t size, struct weir_long_text *report)
+{
+    const char *parent = getenv("TMPDIR");
+    snprintf(path, size, "%s/weir-kernels-XXXXXX", parent && *parent ? parent : "/tmp");
+    if (mkdtemp(path))
+        return true;
+    weir_long_text_add(report, "error: no folder for temporary files: %s: %s; set TMPDIR\n", path,
+                       strerror(errno));
+    return false;
+}
+
+static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *place)
+{
+    (void)status;
+    (void)kind;
+    (void)place;
+    remove(path);
+    return 0;
+}
+
+void kc_folder_remove(const char *path)
+{
+    nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
