@@ -12,7 +12,8 @@ readonly packages=(
     g++                   # of GoogleTest and the C++ tests
     binutils
     libc6-dev
-    clang                 # kernel signatures: clang -x cl -emit-llvm
+    clang-22              # kernels: OpenCL C to PTX
+    libclc-22             # its functions on NVIDIA's GPUs
     clang-format
     clang-tidy
     googletest            # GoogleTest's sources

@@ -42,7 +42,7 @@ enum {
     CU_TIMING_HISTORY = 4096, // timed records of a queue that are kept
     CU_ANCHOR_COUNT = 64,     // anchors of a timeline that are kept
     CU_PARAMETER_LIMIT = 256, // of a kernel
-    CU_ALIGNMENT = 16,        // the largest that a type of the dialect has
+    CU_ALIGNMENT = 16,        // of an argument: the most that one instruction loads
     CU_WORD_COUNT = 1024,     // queues of a device that can have a progress word
 };
 
@@ -348,10 +348,7 @@ void cu_queue_leave(const struct weir_link *link, weir_queue *object);
 // offsets of local memory, are stored here.
 struct cu_packed {
     void *pointers[CU_PARAMETER_LIMIT];
-    union {
-        CUdeviceptr address;
-        uint32_t local_offset;
-    } places[CU_PARAMETER_LIMIT];
+    uint64_t places[CU_PARAMETER_LIMIT];
     size_t local_bytes;
 };
 

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "backends/cuda/cu.h"
+#include "kernels/ptx/ptx.h"
 
 static void enlist(struct cu_queue *queue)
 {
@@ -102,11 +103,12 @@ void cu_queue_destroy(const struct weir_link *link, weir_queue *object)
     cu_leave(device, &scope);
 }
 
-// The dialect's convention for local parameters: docs/kernels.md.
+// A pointer to local memory is an offset: kernels/ptx/ptx.h.
 static void pack_local(struct cu_packed *packed, size_t index, size_t size)
 {
-    const size_t offset = (packed->local_bytes + CU_ALIGNMENT - 1) / CU_ALIGNMENT * CU_ALIGNMENT;
-    packed->places[index].local_offset = (uint32_t)offset;
+    const size_t offset = (packed->local_bytes + WEIR_PTX_LOCAL_ALIGNMENT - 1) /
+                          WEIR_PTX_LOCAL_ALIGNMENT * WEIR_PTX_LOCAL_ALIGNMENT;
+    packed->places[index] = offset;
     packed->pointers[index] = &packed->places[index];
     packed->local_bytes = offset + size;
 }
@@ -119,8 +121,7 @@ static void pack(const struct weir_link *link, struct cu_packed *packed,
         const struct weir_argument *argument = &arguments[i];
         switch (argument->kind) {
         case WEIR_PARAMETER_BUFFER:
-            packed->places[i].address =
-                cu_buffer_of(link, argument->buffer)->address + argument->offset;
+            packed->places[i] = cu_buffer_of(link, argument->buffer)->address + argument->offset;
             packed->pointers[i] = &packed->places[i];
             break;
         case WEIR_PARAMETER_VALUE: // the driver only reads through the pointer

@@ -11,29 +11,29 @@
 
 // Relevance is never negative, so its bits compare as its values do; unlike
 // floats they also have an order for a NaN.
-__kernel WEIR_BLOCK(64, 1, 1) void rank_patches(__global const float *relevance,
-                                                __global int *order, uint patches)
+__kernel __attribute__((reqd_work_group_size(64, 1, 1))) void rank_patches(
+    __global const float *relevance, __global int *order, uint patches)
 {
     uint index = (uint)get_global_id(0);
     uint at = min(index, patches - 1u);
-    int own = weir_as_int(relevance[at]);
+    int own = as_int(relevance[at]);
     uint rank = 0;
     for (uint other = 0; other < patches; other++) {
-        int value = weir_as_int(relevance[other]);
+        int value = as_int(relevance[other]);
         rank += value > own || (value == own && other < at) ? 1u : 0u;
     }
     if (index < patches)
         order[rank] = (int)index;
 }
 
-WEIR_FN int side_of(float relevance)
+int side_of(float relevance)
 {
     int side = ARR_COC_SIDE_MIN + (int)floor(fma(12.0f, relevance, 0.5f));
     return clamp(side, (int)ARR_COC_SIDE_MIN, (int)ARR_COC_SIDE_MAX);
 }
 
 // The largest side whose tokens fit, or 0 if that is too small.
-WEIR_FN int side_that_fits(int tokens)
+int side_that_fits(int tokens)
 {
     int side = 0;
     for (int s = ARR_COC_SIDE_MIN; s <= ARR_COC_SIDE_MAX; s++)
@@ -41,11 +41,9 @@ WEIR_FN int side_that_fits(int tokens)
     return side;
 }
 
-__kernel WEIR_BLOCK(64, 1, 1) void allocate_tokens(__global const float *relevance,
-                                                   __global const int *order,
-                                                   __global int *patches_out,
-                                                   __global int *counts, uint patches,
-                                                   uint budget)
+__kernel __attribute__((reqd_work_group_size(64, 1, 1))) void allocate_tokens(
+    __global const float *relevance, __global const int *order, __global int *patches_out,
+    __global int *counts, uint patches, uint budget)
 {
     __local int sides[LANES], indices[LANES];
     __local int used, taken, ended;
@@ -90,7 +88,7 @@ __kernel WEIR_BLOCK(64, 1, 1) void allocate_tokens(__global const float *relevan
 // How much of pixel `pixel` is inside cell `cell` along one axis. In units of
 // 1/side of a pixel a cell spans `pixels` and a pixel spans `side`, so all
 // numbers are whole.
-WEIR_FN int coverage(int pixel, int cell, int pixels, int side)
+int coverage(int pixel, int cell, int pixels, int side)
 {
     int first = max(pixel * side, cell * pixels);
     int end = min((pixel + 1) * side, (cell + 1) * pixels);
@@ -99,11 +97,9 @@ WEIR_FN int coverage(int pixel, int cell, int pixels, int side)
 
 // One block for each taken patch and channel; a work-item averages every
 // LANES-th cell.
-__kernel WEIR_BLOCK(64, 1, 1) void compress_tokens(__global const float *texture,
-                                                   __global const int *patches,
-                                                   __global const int *counts,
-                                                   __global float *tokens, uint size, uint grid,
-                                                   uint plane)
+__kernel __attribute__((reqd_work_group_size(64, 1, 1))) void compress_tokens(
+    __global const float *texture, __global const int *patches, __global const int *counts,
+    __global float *tokens, uint size, uint grid, uint plane)
 {
     uint which = (uint)get_group_id(0), channel = (uint)get_group_id(1);
     if ((int)which >= counts[0])
@@ -112,8 +108,7 @@ __kernel WEIR_BLOCK(64, 1, 1) void compress_tokens(__global const float *texture
     int side = patches[3u * which + 1u];
     uint token = (uint)patches[3u * which + 2u];
     int pixels = (int)(size / grid);
-    __global const float *in = texture + channel * plane +
-                               (patch / grid) * (uint)pixels * size +
+    __global const float *in = texture + channel * plane + (patch / grid) * (uint)pixels * size +
                                (patch % grid) * (uint)pixels;
     for (int cell = (int)get_local_id(0); cell < side * side; cell += (int)LANES) {
         int cell_y = cell / side, cell_x = cell % side;
@@ -123,8 +118,8 @@ __kernel WEIR_BLOCK(64, 1, 1) void compress_tokens(__global const float *texture
         for (int y = cell_y * pixels / side; y < y_end; y++) {
             float row_sum = 0.0f;
             for (int x = cell_x * pixels / side; x < x_end; x++)
-                row_sum = fma(in[y * (int)size + x], (float)coverage(x, cell_x, pixels, side),
-                              row_sum);
+                row_sum =
+                    fma(in[y * (int)size + x], (float)coverage(x, cell_x, pixels, side), row_sum);
             sum = fma(row_sum, (float)coverage(y, cell_y, pixels, side), sum);
         }
         tokens[(token + (uint)cell) * ARR_COC_CHANNELS + channel] =

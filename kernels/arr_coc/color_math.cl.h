@@ -11,10 +11,8 @@
 // The code is straight-line per element, so that a compiler vectorises it
 // across work-items.
 //
+// OpenCL C, and C with as_int() and as_float(), which are the bits of a float as an int and back.
 // Before including this file, define
-//   WEIR_FN                 what stands before a device function
-//   weir_as_int(float)      the bits of a float as a 32-bit int
-//   weir_as_float(int)      and back
 //   weir_fma(a, b, c)       a * b + c, rounded once or twice: the bounds hold for
 //                           both, and tests/unit/arr_coc_math_test.c shows it
 //                           over every float of each domain
@@ -35,10 +33,10 @@
 //
 // With w = v + 0.055 and y near w^(-1/5): w^2.4 = w^2 (w y^3) (1 - r)^(-0.6),
 // r = 1 - w y^5. The factor 1.055^(-2.4) is in the polynomial's coefficients.
-WEIR_FN float weir_srgb_power(float v)
+static inline float weir_srgb_power(float v)
 {
     float w = v + 0.055f;
-    float y = weir_as_float((int)weir_fma((float)weir_as_int(w), -0.2f, 1277905280.0f));
+    float y = as_float((int)weir_fma((float)as_int(w), -0.2f, 1277905280.0f));
     float y2 = y * y;
     float base = w * (y2 * y);
     float r = weir_fma(-base, y2, 1.0f);
@@ -52,7 +50,7 @@ WEIR_FN float weir_srgb_power(float v)
 }
 
 // sRGB to linear light for v in [0, 1].
-WEIR_FN float weir_srgb_to_linear(float v)
+static inline float weir_srgb_to_linear(float v)
 {
     float curve = weir_srgb_power(v);
     float line = v * (1.0f / 12.92f);
@@ -63,9 +61,9 @@ WEIR_FN float weir_srgb_to_linear(float v)
 // finite, but not a cube root.
 //
 // With y near t^(-1/3): t^(1/3) = (t y^2) (1 - r)^(-2/3), r = 1 - (t y^2) y.
-WEIR_FN float weir_cube_root(float t)
+static inline float weir_cube_root(float t)
 {
-    float y = weir_as_float((int)weir_fma((float)weir_as_int(t), -(1.0f / 3.0f), 1419900416.0f));
+    float y = as_float((int)weir_fma((float)as_int(t), -(1.0f / 3.0f), 1419900416.0f));
     float base = t * (y * y);
     float r = weir_fma(-base, y, 1.0f);
     float q = weir_fma(r, 0.429063141f, 0.45897752f);
@@ -76,7 +74,7 @@ WEIR_FN float weir_cube_root(float t)
 }
 
 // f(t) of L*a*b* for t in [0, 1.11], t being X, Y or Z over the white.
-WEIR_FN float weir_lab_f(float t)
+static inline float weir_lab_f(float t)
 {
     float root = weir_cube_root(t);
     float line = weir_fma(t, 7.787f, 16.0f / 116.0f);

@@ -11,8 +11,9 @@
 #define PATCH_LANES (COLUMNS * ROWS)
 #define IMAGE_CHANNELS 9u
 #define BINS 32u
-#define PADDED_BINS 33u // not a power of two, to avoid conflicts in the GPUs'
-                        // memory banks
+#define PADDED_BINS                                            \
+    33u // not a power of two, to avoid conflicts in the GPUs' \
+        // memory banks
 #define HIDDEN 64u
 #define SEGMENT 16u // partial sums that one work-item adds up
 
@@ -22,7 +23,7 @@
 // decided by one fused product, whose sign is exact, so every float gets the
 // weights that exact arithmetic would give: a flat patch on the wrong side of a
 // tie would be wrong throughout.
-WEIR_FN void count_pixel(WEIR_LOCAL_PTR(int) bins, float value, int inside)
+void count_pixel(__local int *bins, float value, int inside)
 {
     int below = (int)(7936.0f * value);
     int whole = below + (fma(7936.0f, value, -((float)below + 0.5f)) >= 0.0f ? 1 : 0);
@@ -32,16 +33,15 @@ WEIR_FN void count_pixel(WEIR_LOCAL_PTR(int) bins, float value, int inside)
     bins[k + 1] += inside * weight;
 }
 
-WEIR_FN float kept(bool inside, float value)
+float kept(bool inside, float value)
 {
     return inside ? value : 0.0f;
 }
 
 // Reduces one value per work-item to a few per channel, and to the 32 terms p log2
 // p of the entropy. Ends with a barrier.
-WEIR_FN void reduce_items(WEIR_LOCAL_PTR(const float) partial, WEIR_LOCAL_PTR(const int) histogram,
-                          WEIR_LOCAL_PTR(float) segments, WEIR_LOCAL_PTR(float) terms,
-                          float pixels, uint lane)
+void reduce_items(__local const float *partial, __local const int *histogram,
+                  __local float *segments, __local float *terms, float pixels, uint lane)
 {
     if (lane < IMAGE_CHANNELS * (PATCH_LANES / SEGMENT)) {
         float sum = 0.0f;
@@ -62,9 +62,8 @@ WEIR_FN void reduce_items(WEIR_LOCAL_PTR(const float) partial, WEIR_LOCAL_PTR(co
 
 // The participatory layer without its D outputs f: the contribution of each hidden
 // unit to |f|^2 and to f.q. Ends with a barrier.
-WEIR_FN void feature_terms(__global const float *weights, WEIR_LOCAL_PTR(const float) means,
-                           WEIR_LOCAL_PTR(float) hidden, WEIR_LOCAL_PTR(float) square,
-                           WEIR_LOCAL_PTR(float) along, uint lane)
+void feature_terms(__global const float *weights, __local const float *means, __local float *hidden,
+                   __local float *square, __local float *along, uint lane)
 {
     if (lane < HIDDEN) {
         float sum = weights[ARR_COC_PACK_B0 + lane];
@@ -85,8 +84,8 @@ WEIR_FN void feature_terms(__global const float *weights, WEIR_LOCAL_PTR(const f
 }
 
 // (1 + cos(f, q)) / 2.
-WEIR_FN float participation(__global const float *weights, WEIR_LOCAL_PTR(const float) square,
-                            WEIR_LOCAL_PTR(const float) along)
+float participation(__global const float *weights, __local const float *square,
+                    __local const float *along)
 {
     float f_f = weights[ARR_COC_PACK_SCALARS];
     float f_q = weights[ARR_COC_PACK_SCALARS + 1];
@@ -98,11 +97,9 @@ WEIR_FN float participation(__global const float *weights, WEIR_LOCAL_PTR(const 
     return 0.5f + 0.5f * (f_q / fmax(lengths, 1e-12f));
 }
 
-__kernel WEIR_BLOCK(32, 4, 1) void patch_scores(__global const float *texture,
-                                                __global const float *weights,
-                                                __global const float *position,
-                                                __global float *scores, uint size, uint grid,
-                                                uint plane)
+__kernel __attribute__((reqd_work_group_size(32, 4, 1))) void patch_scores(
+    __global const float *texture, __global const float *weights, __global const float *position,
+    __global float *scores, uint size, uint grid, uint plane)
 {
     __local float partial[IMAGE_CHANNELS * PATCH_LANES];
     __local float segments[IMAGE_CHANNELS * (PATCH_LANES / SEGMENT)];
@@ -116,7 +113,7 @@ __kernel WEIR_BLOCK(32, 4, 1) void patch_scores(__global const float *texture,
     uint patch = (uint)get_group_id(0), patches = grid * grid;
     uint side = size / grid;
     uint origin = (patch / grid) * side * size + (patch % grid) * side;
-    WEIR_LOCAL_PTR(int) bins = histogram + lane * PADDED_BINS;
+    __local int *bins = histogram + lane * PADDED_BINS;
 
 #pragma unroll
     for (uint bin = 0; bin < BINS; bin++)
@@ -188,8 +185,7 @@ __kernel WEIR_BLOCK(32, 4, 1) void patch_scores(__global const float *texture,
 // Combines the values that each work-item stored in `parts` [count][ITEMS], in two
 // steps and always in the same order; afterwards every work-item may read [count]
 // results. Begins and ends with a barrier.
-WEIR_FN void block_max(WEIR_LOCAL_PTR(float) parts, WEIR_LOCAL_PTR(float) groups,
-                       WEIR_LOCAL_PTR(float) results, uint count)
+void block_max(__local float *parts, __local float *groups, __local float *results, uint count)
 {
     uint lane = (uint)get_local_id(0);
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -209,8 +205,7 @@ WEIR_FN void block_max(WEIR_LOCAL_PTR(float) parts, WEIR_LOCAL_PTR(float) groups
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-WEIR_FN void block_sum(WEIR_LOCAL_PTR(float) parts, WEIR_LOCAL_PTR(float) groups,
-                       WEIR_LOCAL_PTR(float) results, uint count)
+void block_sum(__local float *parts, __local float *groups, __local float *results, uint count)
 {
     uint lane = (uint)get_local_id(0);
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -230,14 +225,14 @@ WEIR_FN void block_sum(WEIR_LOCAL_PTR(float) parts, WEIR_LOCAL_PTR(float) groups
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-WEIR_FN float norm(float value, float low, float high)
+float norm(float value, float low, float high)
 {
     return (value - low) / (high - low + 1e-8f);
 }
 
 // The greatest of entropy, -entropy, contrast, -contrast and participation.
-WEIR_FN void ranges(__global const float *scores, uint patches, WEIR_LOCAL_PTR(float) parts,
-                    WEIR_LOCAL_PTR(float) groups, WEIR_LOCAL_PTR(float) range)
+void ranges(__global const float *scores, uint patches, __local float *parts, __local float *groups,
+            __local float *range)
 {
     uint lane = (uint)get_local_id(0);
     float high0 = LOWEST, high1 = LOWEST, high2 = LOWEST, high3 = LOWEST;
@@ -262,8 +257,8 @@ struct three {
     float prop, persp, part;
 };
 
-WEIR_FN struct three three_of(__global const float *scores, uint i, uint patches,
-                              WEIR_LOCAL_PTR(const float) range)
+struct three three_of(__global const float *scores, uint i, uint patches,
+                      __local const float *range)
 {
     struct three three;
     three.prop = norm(scores[i], -range[1], range[0]);
@@ -273,9 +268,8 @@ WEIR_FN struct three three_of(__global const float *scores, uint i, uint patches
 }
 
 // The balancer's three layers, from `z` to the three numbers before softmax.
-WEIR_FN void balancer(__global const float *weights, WEIR_LOCAL_PTR(const float) z,
-                      WEIR_LOCAL_PTR(float) first, WEIR_LOCAL_PTR(float) second,
-                      WEIR_LOCAL_PTR(float) shares)
+void balancer(__global const float *weights, __local const float *z, __local float *first,
+              __local float *second, __local float *shares)
 {
     uint lane = (uint)get_local_id(0);
     if (lane < WIDTH) {
@@ -301,9 +295,9 @@ WEIR_FN void balancer(__global const float *weights, WEIR_LOCAL_PTR(const float)
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-__kernel WEIR_BLOCK(256, 1, 1) void relevance(__global const float *weights,
-                                              __global float *scores, __global float *balance,
-                                              __global float *relevance_out, uint patches)
+__kernel __attribute__((reqd_work_group_size(256, 1, 1))) void relevance(
+    __global const float *weights, __global float *scores, __global float *balance,
+    __global float *relevance_out, uint patches)
 {
     __local float parts[5 * ITEMS], groups[5 * GROUPS];
     __local float range[5], means[3], squares[3], ends[2];
@@ -382,9 +376,8 @@ __kernel WEIR_BLOCK(256, 1, 1) void relevance(__global const float *weights,
 }
 
 // Means of the channels that do not depend on the image, computed once.
-__kernel WEIR_BLOCK(64, 1, 1) void position_means(__global const float *texture,
-                                                  __global float *position, uint size, uint grid,
-                                                  uint plane)
+__kernel __attribute__((reqd_work_group_size(64, 1, 1))) void position_means(
+    __global const float *texture, __global float *position, uint size, uint grid, uint plane)
 {
     __local float sums[4 * 64];
     uint lane = (uint)get_local_id(0);

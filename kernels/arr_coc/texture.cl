@@ -11,6 +11,7 @@
 // Sums of products are written with fma(), so the result is the same whether or
 // not a driver fuses operations. The others (2 b + c, x / 8 + c) are exact.
 
+#define weir_fma(a, b, c) fma(a, b, c)
 #include "kernels/arr_coc/color_math.cl.h"
 
 #define TILE 32u
@@ -27,7 +28,7 @@ struct tap {
 
 // The centre is (index + 0.5) n/S - 0.5. In units of 1/2S it is a whole number,
 // so float32 loses nothing on wide images.
-WEIR_FN struct tap tap_of(int index, uint n, uint size, uint step)
+struct tap tap_of(int index, uint n, uint size, uint step)
 {
     struct tap tap;
     uint inside = (uint)clamp(index, 0, (int)size - 1);
@@ -40,42 +41,42 @@ WEIR_FN struct tap tap_of(int index, uint n, uint size, uint step)
     return tap;
 }
 
-WEIR_FN float mix_of(float a, float b, float weight)
+float mix_of(float a, float b, float weight)
 {
     return fma(b - a, weight, a);
 }
 
 // One colour of a pixel, 0 to 1. Equal samples give exactly their common value.
-WEIR_FN float sample(__global const uchar *rgb, uint above, uint below, uint left, uint right,
-                     float wx, float wy)
+float sample(__global const uchar *rgb, uint above, uint below, uint left, uint right, float wx,
+             float wy)
 {
     float top = mix_of((float)rgb[above + left], (float)rgb[above + right], wx);
     float bottom = mix_of((float)rgb[below + left], (float)rgb[below + right], wx);
     return mix_of(top, bottom, wy) * (1.0f / 255.0f);
 }
 
-WEIR_FN float gray_of(float r, float g, float b)
+float gray_of(float r, float g, float b)
 {
     return fma(0.114f, b, fma(0.587f, g, 0.299f * r));
 }
 
-WEIR_FN float unit(float x)
+float unit(float x)
 {
     return fmin(fmax(x, 0.0f), 1.0f);
 }
 
 // L*, a*, b* in [0, 1] into three planes.
-WEIR_FN void store_lab(float red, float green, float blue, __global float *out, uint plane)
+void store_lab(float red, float green, float blue, __global float *out, uint plane)
 {
     float r = weir_srgb_to_linear(red);
     float g = weir_srgb_to_linear(green);
     float b = weir_srgb_to_linear(blue);
     // The matrix of sRGB, each row divided by the white's coordinate.
-    float x = fma(0.412453f / 0.950456f, r,
-                  fma(0.357580f / 0.950456f, g, (0.180423f / 0.950456f) * b));
+    float x =
+        fma(0.412453f / 0.950456f, r, fma(0.357580f / 0.950456f, g, (0.180423f / 0.950456f) * b));
     float y = fma(0.212671f, r, fma(0.715160f, g, 0.072169f * b));
-    float z = fma(0.019334f / 1.088754f, r,
-                  fma(0.119193f / 1.088754f, g, (0.950227f / 1.088754f) * b));
+    float z =
+        fma(0.019334f / 1.088754f, r, fma(0.119193f / 1.088754f, g, (0.950227f / 1.088754f) * b));
     float fx = weir_lab_f(x);
     float fy = weir_lab_f(y);
     float fz = weir_lab_f(z);
@@ -84,9 +85,9 @@ WEIR_FN void store_lab(float red, float green, float blue, __global float *out, 
     out[2u * plane] = unit(fma(200.0f / 255.0f, fy - fz, 128.0f / 255.0f));
 }
 
-__kernel WEIR_BLOCK(32, 8, 1) void texture_image(__global const uchar *rgb,
-                                                 __global float *texture, uint height, uint width,
-                                                 uint size, uint plane)
+__kernel __attribute__((reqd_work_group_size(32, 8, 1))) void texture_image(
+    __global const uchar *rgb, __global float *texture, uint height, uint width, uint size,
+    uint plane)
 {
     __local uint x_low[EDGE], x_high[EDGE], y_low[EDGE], y_high[EDGE];
     __local float x_weight[EDGE], y_weight[EDGE];
@@ -127,10 +128,14 @@ __kernel WEIR_BLOCK(32, 8, 1) void texture_image(__global const uchar *rgb,
     }
     // The frame around the tile: two columns, two rows, four corners.
     if (ly < 5u) {
-        uint row = ly < 2u ? lx + 1u : ly == 2u ? 0u : ly == 3u ? EDGE - 1u
-                                                                : (lx & 1u) * (EDGE - 1u);
-        uint column = ly == 0u ? 0u : ly == 1u ? EDGE - 1u : ly < 4u ? lx + 1u
-                                                     : ((lx >> 1) & 1u) * (EDGE - 1u);
+        uint row = ly < 2u    ? lx + 1u
+                   : ly == 2u ? 0u
+                   : ly == 3u ? EDGE - 1u
+                              : (lx & 1u) * (EDGE - 1u);
+        uint column = ly == 0u   ? 0u
+                      : ly == 1u ? EDGE - 1u
+                      : ly < 4u  ? lx + 1u
+                                 : ((lx >> 1) & 1u) * (EDGE - 1u);
         uint above = y_low[row], below = y_high[row];
         uint before = x_low[column], after = x_high[column];
         float wx = x_weight[column], wy = y_weight[row];
@@ -144,9 +149,9 @@ __kernel WEIR_BLOCK(32, 8, 1) void texture_image(__global const uchar *rgb,
 #pragma unroll
     for (uint part = 0; part < TILE / TILE_ROWS; part++) {
         uint row = ly + part * TILE_ROWS;
-        WEIR_LOCAL_PTR(float) a = gray + row * EDGE + lx;
-        WEIR_LOCAL_PTR(float) b = a + EDGE;
-        WEIR_LOCAL_PTR(float) c = b + EDGE;
+        __local float *a = gray + row * EDGE + lx;
+        __local float *b = a + EDGE;
+        __local float *c = b + EDGE;
         float gx = ((a[2] - a[0]) + 2.0f * (b[2] - b[0]) + (c[2] - c[0])) * 0.125f;
         float gy = ((c[0] - a[0]) + 2.0f * (c[1] - a[1]) + (c[2] - a[2])) * 0.125f;
         __global float *out = texture + 6u * plane + (top + row) * size + left + lx;
@@ -156,7 +161,8 @@ __kernel WEIR_BLOCK(32, 8, 1) void texture_image(__global const uchar *rgb,
     }
 }
 
-__kernel WEIR_BLOCK(64, 1, 1) void texture_position(__global float *texture, uint size, uint plane)
+__kernel __attribute__((reqd_work_group_size(64, 1, 1))) void texture_position(
+    __global float *texture, uint size, uint plane)
 {
     uint row = (uint)get_group_id(1);
     uint column = (uint)get_global_id(0);

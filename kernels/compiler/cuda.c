@@ -3,7 +3,7 @@
 //
 // The module is changed between the two as text:
 //   - clang 20 and later put a kernel's code into a function beside it, `__clang_ocl_kern_imp_`,
-//     which is never inlined: it is made so.
+//     and never inline that: here it is. Functions that are no kernels become internal.
 //   - The architecture of the first step is taken away.
 //   - Memory of the address space `constant` becomes global memory: that of CUDA has 64 KiB and no
 //     pointers from the host, and caches for data that is only read are as good.
@@ -32,7 +32,8 @@ struct cuda_build {
     const struct kc_language *language;
     const char *folder;
     struct weir_long_text *report;
-    const char *architectures[ARCHITECTURES_MOST];
+    const char *architectures[ARCHITECTURES_MOST]; // that images are wanted for: "90"
+    unsigned targets[ARCHITECTURES_MOST];          // the newest up to it that clang knows
     size_t count;
 };
 
@@ -140,7 +141,7 @@ static size_t change(const char *at, const char **out_instead)
     return 0;
 }
 
-static void change_line(const char *line, const char *end, struct weir_long_text *out)
+static void change_part(const char *line, const char *end, struct weir_long_text *out)
 {
     const char *kept = line;
     for (const char *at = line; at < end;) {
@@ -153,31 +154,36 @@ static void change_line(const char *line, const char *end, struct weir_long_text
         weir_long_text_add(out, "%.*s%s", (int)(at - kept), kept, instead);
         kept = at += length;
     }
-    weir_long_text_add(out, "%.*s\n", (int)(end - kept), kept);
+    weir_long_text_add(out, "%.*s", (int)(end - kept), kept);
 }
 
-// The definition of a kernel's code: internal, and always inlined.
-static void change_code(const char *line, const char *end, struct weir_long_text *out)
+static void change_line(const char *line, const char *end, struct weir_long_text *out)
 {
-    struct weir_long_text changed = {0};
-    const char *rest = starts_with(line, "define dso_local ") ? line + strlen("define dso_local ")
-                                                              : line + strlen("define ");
+    change_part(line, end, out);
+    weir_long_text_add(out, "\n");
+}
+
+// A definition. Only kernels are visible from outside; a kernel's code is always inlined.
+static void change_definition(const char *line, const char *end, struct weir_long_text *out)
+{
+    static const char visible[] = "define dso_local ";
+    const char *code = strstr(line, KERNEL_CODE);
+    const char *rest = line + sizeof visible - 1;
     const char *attributes = NULL;
-    for (const char *at = rest; at + 2 < end; at++)
+    if (!starts_with(line, visible) || starts_with(rest, "ptx_kernel ")) {
+        change_line(line, end, out);
+        return;
+    }
+    weir_long_text_add(out, "define internal ");
+    for (const char *at = rest; code && code < end && at + 2 < end; at++)
         if (at[0] == ' ' && at[1] == '#' && isdigit((unsigned char)at[2]))
             attributes = at + 1;
-    const char *after = attributes;
-    while (after && after < end && *after != ' ')
-        after++;
-    if (attributes)
-        weir_long_text_add(&changed, "define internal %.*s" INLINED "%.*s",
-                           (int)(attributes - rest), rest, (int)(end - after), after);
-    else
-        weir_long_text_add(&changed, "define internal %.*s", (int)(end - rest), rest);
-    if (changed.text)
-        change_line(changed.text, changed.text + changed.used, out);
-    out->failed = out->failed || changed.failed;
-    free(changed.text);
+    if (attributes) {
+        change_part(rest, attributes, out);
+        weir_long_text_add(out, INLINED);
+        rest = attributes + strcspn(attributes, " \n");
+    }
+    change_line(rest, end, out);
 }
 
 static bool change_module(const struct cuda_build *build, const char *path)
@@ -190,9 +196,8 @@ static bool change_module(const struct cuda_build *build, const char *path)
     for (const char *line = ir; *line;) {
         const char *newline = strchr(line, '\n');
         const char *end = newline ? newline : line + strlen(line);
-        const char *code = starts_with(line, "define ") ? strstr(line, KERNEL_CODE) : NULL;
-        if (code && code < end)
-            change_code(line, end, &out);
+        if (starts_with(line, "define "))
+            change_definition(line, end, &out);
         else
             change_line(line, end, &out);
         line = newline ? newline + 1 : end;
@@ -222,13 +227,38 @@ static void path_of(const struct cuda_build *build, const char *architecture, co
     snprintf(out, PATH_SIZE, "%s/sm_%s.%s", build->folder, architecture, suffix);
 }
 
+// A clang that is older than a GPU makes code for an earlier one, which ptxas and the driver take.
+static bool choose_targets(struct cuda_build *build)
+{
+    struct kc_job job = {0};
+    ADD(&job, build->tools->clang, "--target=" TARGET, "--print-supported-cpus");
+    kc_run(&job, 1);
+    for (size_t i = 0; i < build->count; i++) {
+        const unsigned wanted = (unsigned)strtoul(build->architectures[i], NULL, 10);
+        for (const char *at = job.errors; at && (at = strstr(at, "\tsm_"));) {
+            char *end;
+            const unsigned known = (unsigned)strtoul(at += strlen("\tsm_"), &end, 10);
+            if (*end == '\n' && known <= wanted && known > build->targets[i])
+                build->targets[i] = known;
+        }
+        if (build->targets[i] == 0)
+            weir_long_text_add(build->report, "error: %s makes no code for sm_%s\n",
+                               build->tools->clang, build->architectures[i]);
+    }
+    kc_jobs_finish(&job, 1);
+    bool fine = true;
+    for (size_t i = 0; i < build->count; i++)
+        fine = fine && build->targets[i] > 0;
+    return fine;
+}
+
 static bool make_ptx(const struct cuda_build *build, const char *module)
 {
     struct kc_job jobs[ARCHITECTURES_MOST] = {{0}};
     char march[ARCHITECTURES_MOST][32];
     char outs[ARCHITECTURES_MOST][PATH_SIZE];
     for (size_t i = 0; i < build->count; i++) {
-        snprintf(march[i], sizeof march[i], "-march=sm_%s", build->architectures[i]);
+        snprintf(march[i], sizeof march[i], "-march=sm_%u", build->targets[i]);
         path_of(build, build->architectures[i], "ptx", outs[i]);
         ADD(&jobs[i], build->tools->clang, "-target", TARGET, "-x", "ir", "-O3", march[i],
             "-Xclang", "-disable-llvm-passes", "-S", module, "-o", outs[i]);
@@ -309,6 +339,14 @@ static bool make_cubins(const struct cuda_build *build, const struct kc_list *cu
     return run(build, jobs, cubins->count, "ptxas does not take the kernels");
 }
 
+static unsigned target_of(const struct cuda_build *build, const char *architecture)
+{
+    size_t i = 0;
+    while (i + 1 < build->count && strcmp(build->architectures[i], architecture) != 0)
+        i++;
+    return build->targets[i];
+}
+
 static bool take_images(const struct cuda_build *build, const struct kc_list *list,
                         const char *suffix, const char *format, struct kc_images *images)
 {
@@ -323,6 +361,9 @@ static bool take_images(const struct cuda_build *build, const struct kc_list *li
         image->data = data;
         image->format = format;
         snprintf(image->target, sizeof image->target, "sm_%s", list->items[i]);
+        if (strcmp(suffix, "ptx") == 0)
+            snprintf(image->target, sizeof image->target, "sm_%u",
+                     target_of(build, list->items[i]));
     }
     return true;
 }
@@ -356,9 +397,9 @@ bool kc_cuda_images(const struct kc_tools *tools, const struct kc_language *lang
     snprintf(source, sizeof source, "%s/kernels.cl", folder);
     snprintf(module, sizeof module, "%s/kernels.ll", folder);
     snprintf(optimised, sizeof optimised, "%s/optimised.ll", folder);
-    bool fine = write_file(&build, source, text) && link_libraries(&build, source, module) &&
-                change_module(&build, module) && optimise(&build, module, optimised) &&
-                make_ptx(&build, optimised);
+    bool fine = choose_targets(&build) && write_file(&build, source, text) &&
+                link_libraries(&build, source, module) && change_module(&build, module) &&
+                optimise(&build, module, optimised) && make_ptx(&build, optimised);
     for (size_t i = 0; i < build.count && fine; i++)
         fine = finish_ptx(&build, build.architectures[i], i == 0);
     return fine && make_cubins(&build, cubins) &&

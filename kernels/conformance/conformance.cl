@@ -53,8 +53,7 @@ __kernel void spin(__global uint *result, uint seed, ulong steps)
 }
 
 // One sum a block, in a tree over local memory that the launch sizes.
-__kernel void block_sum(__global const uint *in, __global uint *sums,
-                        WEIR_LOCAL_PARAM(uint) scratch, uint n)
+__kernel void block_sum(__global const uint *in, __global uint *sums, __local uint *scratch, uint n)
 {
     uint i = (uint)get_global_id(0);
     uint lane = (uint)get_local_id(0);
@@ -70,8 +69,8 @@ __kernel void block_sum(__global const uint *in, __global uint *sums,
 
 // Two local arrays that must not overlap: the block's values backwards, and each
 // value's left neighbour.
-__kernel void two_locals(__global const uint *in, __global uint *out,
-                         WEIR_LOCAL_PARAM(uint) values, WEIR_LOCAL_PARAM(ushort) lanes)
+__kernel void two_locals(__global const uint *in, __global uint *out, __local uint *values,
+                         __local ushort *lanes)
 {
     uint lane = (uint)get_local_id(0);
     uint size = (uint)get_local_size(0);
@@ -83,7 +82,7 @@ __kernel void two_locals(__global const uint *in, __global uint *out,
 
 // A helper with barriers in it, called twice: each block's sum of the elements
 // and of their squares.
-WEIR_FN uint sum_of_block(WEIR_LOCAL_PTR(uint) scratch, uint value)
+uint sum_of_block(__local uint *scratch, uint value)
 {
     uint lane = (uint)get_local_id(0);
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -95,8 +94,7 @@ WEIR_FN uint sum_of_block(WEIR_LOCAL_PTR(uint) scratch, uint value)
     return sum;
 }
 
-__kernel void barrier_in_helper(__global const uint *in, __global uint *sums,
-                                WEIR_LOCAL_PARAM(uint) scratch)
+__kernel void barrier_in_helper(__global const uint *in, __global uint *sums, __local uint *scratch)
 {
     uint value = in[get_global_id(0)];
     uint sum = sum_of_block(scratch, value);
@@ -114,8 +112,8 @@ struct conformance_values {
 };
 
 // Values of every size that an argument can have.
-__kernel void store_values(__global ulong *out, uchar u8, ushort u16, uint u32, ulong u64,
-                           char i8, short i16, int i32, long i64, float f32,
+__kernel void store_values(__global ulong *out, uchar u8, ushort u16, uint u32, ulong u64, char i8,
+                           short i16, int i32, long i64, float f32,
                            struct conformance_values values)
 {
     if (get_global_id(0) != 0)
@@ -128,16 +126,15 @@ __kernel void store_values(__global ulong *out, uchar u8, ushort u16, uint u32, 
     out[5] = (ulong)i16;
     out[6] = (ulong)i32;
     out[7] = (ulong)i64;
-    out[8] = weir_as_uint(f32);
+    out[8] = as_uint(f32);
     out[9] = values.a;
-    out[10] = weir_as_uint(values.b);
+    out[10] = as_uint(values.b);
     out[11] = values.c;
 }
 
-__kernel WEIR_BLOCK(8, 4, 2) void required_block(__global uint *out)
+__kernel __attribute__((reqd_work_group_size(8, 4, 2))) void required_block(__global uint *out)
 {
-    uint lane = (uint)get_local_id(0) +
-                8u * ((uint)get_local_id(1) + 4u * (uint)get_local_id(2));
+    uint lane = (uint)get_local_id(0) + 8u * ((uint)get_local_id(1) + 4u * (uint)get_local_id(2));
     uint block = (uint)get_group_id(0) +
                  (uint)get_num_groups(0) *
                      ((uint)get_group_id(1) + (uint)get_num_groups(1) * (uint)get_group_id(2));
@@ -149,8 +146,7 @@ __kernel WEIR_BLOCK(8, 4, 2) void required_block(__global uint *out)
 __kernel void geometry(__global uint *out)
 {
     size_t at = get_global_id(0) +
-                get_global_size(0) *
-                    (get_global_id(1) + get_global_size(1) * get_global_id(2));
+                get_global_size(0) * (get_global_id(1) + get_global_size(1) * get_global_id(2));
     for (uint axis = 0; axis < 3u; axis++) {
         out[12u * at + axis] = (uint)get_global_id(axis);
         out[12u * at + 3u + axis] = (uint)get_group_id(axis);
@@ -159,7 +155,7 @@ __kernel void geometry(__global uint *out)
     }
 }
 
-WEIR_FN uchar pattern(uint index)
+uchar pattern(uint index)
 {
     return (uchar)(index * 31u + (index >> 8) * 7u + 11u);
 }
@@ -174,8 +170,7 @@ __kernel void fill_pattern(__global uchar *out, uint first, uint n)
         out[i] = pattern(first + i);
 }
 
-__kernel void check_pattern(__global const uchar *in, __global uint *mismatches, uint first,
-                            uint n)
+__kernel void check_pattern(__global const uchar *in, __global uint *mismatches, uint first, uint n)
 {
     uint i = (uint)get_global_id(0);
     if (i < n && in[i] != pattern(first + i))

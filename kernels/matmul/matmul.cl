@@ -20,14 +20,14 @@
 #define B_LOADS 8u
 #define B_STEP 2u
 
-WEIR_FN float element(__global const float *from, uint row, uint column, uint rows, uint columns)
+float element(__global const float *from, uint row, uint column, uint rows, uint columns)
 {
     return row < rows && column < columns ? from[(size_t)row * columns + column] : 0.0f;
 }
 
 // `inside` is the same for a whole block, so the common case has no test.
-WEIR_FN void load_a(__global const float *restrict a, uint row, uint column, uint rows,
-                    uint columns, bool inside, float *out)
+void load_a(__global const float *restrict a, uint row, uint column, uint rows, uint columns,
+            bool inside, float *out)
 {
     if (inside) {
         __global const float *from = a + (size_t)row * columns + column;
@@ -41,8 +41,8 @@ WEIR_FN void load_a(__global const float *restrict a, uint row, uint column, uin
     }
 }
 
-WEIR_FN void load_b(__global const float *restrict b, uint row, uint column, uint rows,
-                    uint columns, bool inside, float *out)
+void load_b(__global const float *restrict b, uint row, uint column, uint rows, uint columns,
+            bool inside, float *out)
 {
     if (inside) {
         __global const float *from = b + (size_t)row * columns + column;
@@ -56,21 +56,21 @@ WEIR_FN void load_b(__global const float *restrict b, uint row, uint column, uin
     }
 }
 
-WEIR_FN void store_a(WEIR_LOCAL_PTR(float) to, const float *from)
+void store_a(__local float *to, const float *from)
 {
 #pragma unroll
     for (uint i = 0; i < A_LOADS; i++)
         to[A_STEP * i] = from[i];
 }
 
-WEIR_FN void store_b(WEIR_LOCAL_PTR(float) to, const float *from)
+void store_b(__local float *to, const float *from)
 {
 #pragma unroll
     for (uint i = 0; i < B_LOADS; i++)
         to[B_STEP * i * MATMUL_COLUMNS] = from[i];
 }
 
-WEIR_FN void take(float4 low, float4 high, float *out)
+void take(float4 low, float4 high, float *out)
 {
     out[0] = low.x;
     out[1] = low.y;
@@ -84,8 +84,7 @@ WEIR_FN void take(float4 low, float4 high, float *out)
 
 // One step of 16: only fma(), in ascending order, so that the bits do not depend
 // on the device.
-WEIR_FN void multiply(WEIR_LOCAL_PTR(const float4) a, WEIR_LOCAL_PTR(const float4) b,
-                      float sum[MATMUL_ITEM][MATMUL_ITEM])
+void multiply(__local const float4 *a, __local const float4 *b, float sum[MATMUL_ITEM][MATMUL_ITEM])
 {
 #pragma unroll
     for (uint d = 0; d < MATMUL_DEPTH; d++) {
@@ -102,15 +101,15 @@ WEIR_FN void multiply(WEIR_LOCAL_PTR(const float4) a, WEIR_LOCAL_PTR(const float
 
 // The row or column, within the tile, of number `i` of the eight that work-item
 // `at` computes along this side.
-WEIR_FN uint place(uint at, uint i, uint side)
+uint place(uint at, uint i, uint side)
 {
     return MATMUL_GROUP * at + i % MATMUL_GROUP + i / MATMUL_GROUP * (side / 2u);
 }
 
 // c = a b; a is m x k, b is k x n, c is m x n.
-__kernel WEIR_BLOCK(8, 16, 1) void matmul(__global const float *restrict a,
-                                          __global const float *restrict b,
-                                          __global float *restrict c, uint m, uint n, uint k)
+__kernel __attribute__((reqd_work_group_size(8, 16, 1))) void matmul(
+    __global const float *restrict a, __global const float *restrict b, __global float *restrict c,
+    uint m, uint n, uint k)
 {
     __local float4 part_a[2 * MATMUL_DEPTH * PITCH / 4];
     __local float4 part_b[2 * MATMUL_DEPTH * MATMUL_COLUMNS / 4];
@@ -120,8 +119,8 @@ __kernel WEIR_BLOCK(8, 16, 1) void matmul(__global const float *restrict a,
     uint column = (uint)get_group_id(0) * MATMUL_COLUMNS;
     uint a_row = lane / MATMUL_DEPTH, a_column = lane % MATMUL_DEPTH;
     uint b_row = lane / MATMUL_COLUMNS, b_column = lane % MATMUL_COLUMNS;
-    WEIR_LOCAL_PTR(float) to_a = (WEIR_LOCAL_PTR(float))part_a + a_column * PITCH + a_row;
-    WEIR_LOCAL_PTR(float) to_b = (WEIR_LOCAL_PTR(float))part_b + b_row * MATMUL_COLUMNS + b_column;
+    __local float *to_a = (__local float *)part_a + a_column * PITCH + a_row;
+    __local float *to_b = (__local float *)part_b + b_row * MATMUL_COLUMNS + b_column;
     bool rows_inside = row + MATMUL_ROWS <= m, columns_inside = column + MATMUL_COLUMNS <= n;
     float sum[MATMUL_ITEM][MATMUL_ITEM];
     float next_a[A_LOADS], next_b[B_LOADS];

@@ -53,6 +53,7 @@ USES = {
     "plugins/trace": _MODULE + ["report"],
     # A bundle is a value of a type of the public headers.
     "kernels": ["api"],
+    "kernels/compiler": ["base", "kernels/ptx"],
     "kernels/ptx": ["base"],
     "io": ["base"],
     "patterns": ["api", "base"],
@@ -121,6 +122,7 @@ TARGETS = {
         "//kernels/dialect:cuda_text",
         "//kernels/dialect:opencl_text",
     ],
+    "kernels/compiler": ["//kernels/compiler:weir_kernels"],
     "kernels/ptx": ["//kernels/ptx"],
     "patterns": ["//patterns"],
     "pipelines": [

@@ -23,10 +23,6 @@ static float as_float(int32_t bits)
     return value;
 }
 
-#define WEIR_FN static inline
-#define weir_as_int as_int
-#define weir_as_float as_float
-
 #define weir_srgb_power once_srgb_power
 #define weir_srgb_to_linear once_srgb_to_linear
 #define weir_cube_root once_cube_root

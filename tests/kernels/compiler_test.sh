@@ -1,0 +1,76 @@
+#!/bin/bash
+# Every case of compiler_cases.txt, through the tool that the build uses: no GPU and no CUDA toolkit is
+# needed. A case is a file; "file NAME:" begins another, and "flags:" adds options.
+. tests/support/shell.sh
+
+cases="$PWD/tests/kernels/compiler_cases.txt"
+tool="$PWD/kernels/compiler/weir_kernels"
+export CUDA_HOME=none
+
+# Turns the table into a folder for each case.
+split_cases()
+{
+    awk '/^=== /{ n++; folder = sprintf("case%03d", n); system("mkdir -p " folder)
+                  print substr($0, 5) > (folder "/name"); file = folder "/k.cl"; next }
+         n && /^flags: /{ print substr($0, 8) > (folder "/flags"); next }
+         n && /^says: /{ print substr($0, 7) > (folder "/says"); next }
+         n && /^has: /{ print substr($0, 6) > (folder "/has"); next }
+         n && /^builds$/{ print > (folder "/builds"); next }
+         n && /^file /{ name = $2; sub(/:$/, "", name); file = folder "/" name
+                        sub(/[^\/]*$/, "", name); system("mkdir -p " folder "/" name); next }
+         n { print > file }' "$cases"
+}
+
+run_case()
+{
+    local folder="$1" wanted=1 flags=()
+    [ -f "$folder/builds" ] && wanted=0
+    [ -f "$folder/flags" ] && read -ra flags <"$folder/flags"
+    cd "$folder"
+    expect_status "$wanted" "$tool" --symbol s --label l --header s.h --out out "${flags[@]}" k.cl
+    cd ..
+    [ "$wanted" -eq 0 ] || [ ! -e "$folder/out.c" ] || fail "something was written"
+    [ "$wanted" -eq 1 ] || [ -s "$folder/out.c" ] || fail "nothing was written"
+}
+
+cd "$TEST_TMPDIR"
+export TMPDIR="$TEST_TMPDIR/way"
+mkdir -p "$TMPDIR"
+split_cases
+count=0
+for folder in case*; do
+    printf '%s\n' "$(cat "$folder/name")"
+    count=$((count + 1))
+    run_case "$folder"
+    while IFS= read -r part; do
+        expect_contains "$output" "$part"
+    done < <(cat "$folder/says" 2>/dev/null)
+    while IFS= read -r part; do
+        grep -qF "$part" "$folder/out.c" || fail "'$part' is not in the bundle"
+    done < <(cat "$folder/has" 2>/dev/null)
+done
+[ "$count" -eq "$(grep -c '^=== ' "$cases")" ] || fail "$count cases were run, and the table has more"
+[ -z "$(ls -A "$TMPDIR")" ] || fail "files on the way stay: $(ls -A "$TMPDIR")"
+
+# The output depends on the source alone, not on place or time.
+mkdir -p elsewhere
+cp case001/k.cl elsewhere/
+(cd elsewhere && "$tool" --symbol s --label l --header s.h --out out k.cl)
+cmp case001/out.c elsewhere/out.c || fail "the bundle differs between two runs"
+
+# What the machine lacks is named.
+cd case001
+expect_status 1 "$tool" --symbol s --label l --header s.h --out no --ptx 75 k.cl
+expect_contains "$output" "libdevice.10.bc is not found, and CUDA images need it"
+expect_status 1 env PATH=/nonexistent "$tool" --symbol s --label l --header s.h --out no k.cl
+expect_contains "$output" "clang is not installed"
+expect_status 1 env TMPDIR=/nonexistent "$tool" --symbol s --label l --header s.h --out no k.cl
+expect_contains "$output" "no folder for temporary files"
+expect_status 1 "$tool" --symbol s --label l --header s.h --out no absent.cl
+expect_contains "$output" "absent.cl"
+expect_status 1 "$tool" --symbol s --label l --header s.h --out /nonexistent/out k.cl
+expect_contains "$output" "/nonexistent/out.c"
+expect_status 2 "$tool" k.cl
+expect_contains "$output" "usage: weir_kernels"
+expect_status 2 "$tool" --colour k.cl
+[ ! -e no.c ] || fail "something was written"
