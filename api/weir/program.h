@@ -128,7 +128,7 @@ struct weir_program_params {
     const char *label;
     // Exactly one of the two. A bundle must outlive the program.
     const struct weir_bundle *bundle;
-    // Source in the dialect that docs/kernels.md describes, with an example;
+    // OpenCL C; docs/kernels.md has an example;
     // zero-terminated.
     const char *source;
     const char *options; // with `source`: options of the run-time compiler
