@@ -13,8 +13,8 @@ static bool make_images(const struct kc_build *build, const struct kc_tools *too
         return false;
     }
     return tools->libclc[0] == '\0' ||
-           kc_cuda_images(tools, &build->language, result->text.text, folder, &build->ptx,
-                          &build->cubins, &result->images, report);
+           kc_cuda_images(tools, &build->language, result->text.text, &result->kernels, folder,
+                          &build->ptx, &build->cubins, &result->images, report);
 }
 
 bool kc_build(const struct kc_build *build, struct kc_result *result, struct weir_long_text *report)

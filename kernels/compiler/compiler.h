@@ -127,9 +127,9 @@ struct kc_images {
 // Compiles the text to PTX for each architecture ("90") of `ptx` and to a cubin for each of
 // `cubins`. Without any it only finds functions that CUDA lacks, for which libdevice is not needed.
 bool kc_cuda_images(const struct kc_tools *tools, const struct kc_language *language,
-                    const char *text, const char *folder, const struct kc_list *ptx,
-                    const struct kc_list *cubins, struct kc_images *images,
-                    struct weir_long_text *report);
+                    const char *text, const struct kc_kernels *kernels, const char *folder,
+                    const struct kc_list *ptx, const struct kc_list *cubins,
+                    struct kc_images *images, struct weir_long_text *report);
 void kc_images_finish(struct kc_images *images);
 
 // bundle.c

@@ -5,6 +5,7 @@
 //   - clang 20 and later put a kernel's code into a function beside it, `__clang_ocl_kern_imp_`,
 //     and never inline that: here it is. Functions that are no kernels become internal.
 //   - The architecture of the first step is taken away.
+//   - The block that a kernel requires, which clang does not pass on, is added.
 //   - Memory of the address space `constant` becomes global memory: that of CUDA has 64 KiB and no
 //     pointers from the host, and caches for data that is only read are as good.
 #include <ctype.h>
@@ -30,6 +31,7 @@ enum {
 struct cuda_build {
     const struct kc_tools *tools;
     const struct kc_language *language;
+    const struct kc_kernels *kernels;
     const char *folder;
     struct weir_long_text *report;
     const char *architectures[ARCHITECTURES_MOST]; // that images are wanted for: "90"
@@ -186,6 +188,23 @@ static void change_definition(const char *line, const char *end, struct weir_lon
     change_line(rest, end, out);
 }
 
+// The first number of nodes that the module does not have.
+#define FIRST_NODE 1000000u
+
+static void add_blocks(const struct kc_kernels *kernels, struct weir_long_text *out)
+{
+    for (size_t i = 0; i < kernels->count; i++) {
+        const struct kc_kernel *kernel = &kernels->items[i];
+        if (kernel->block[0] > 0)
+            weir_long_text_add(out,
+                               "!nvvm.annotations = !{!%zu}\n"
+                               "!%zu = !{ptr @%s, !\"reqntidx\", i32 %u, !\"reqntidy\", i32 %u, "
+                               "!\"reqntidz\", i32 %u}\n",
+                               FIRST_NODE + i, FIRST_NODE + i, kernel->name, kernel->block[0],
+                               kernel->block[1], kernel->block[2]);
+    }
+}
+
 static bool change_module(const struct cuda_build *build, const char *path)
 {
     struct weir_long_text out = {0};
@@ -204,6 +223,7 @@ static bool change_module(const struct cuda_build *build, const char *path)
     }
     weir_long_text_add(&out,
                        "attributes " INLINED " = { alwaysinline convergent norecurse nounwind }\n");
+    add_blocks(build->kernels, &out);
     free(ir);
     const bool fine = !out.failed ? write_file(build, path, out.text)
                                   : refuse(build, "no memory for the kernels' module");
@@ -380,12 +400,13 @@ static void need(struct cuda_build *build, const struct kc_list *list)
 }
 
 bool kc_cuda_images(const struct kc_tools *tools, const struct kc_language *language,
-                    const char *text, const char *folder, const struct kc_list *ptx,
-                    const struct kc_list *cubins, struct kc_images *images,
-                    struct weir_long_text *report)
+                    const char *text, const struct kc_kernels *kernels, const char *folder,
+                    const struct kc_list *ptx, const struct kc_list *cubins,
+                    struct kc_images *images, struct weir_long_text *report)
 {
     struct cuda_build build = {.tools = tools,
                                .language = language,
+                               .kernels = kernels,
                                .folder = folder,
                                .report = report};
     char source[PATH_SIZE], module[PATH_SIZE], optimised[PATH_SIZE];
