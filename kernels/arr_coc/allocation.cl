@@ -115,8 +115,11 @@ __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void compress_tokens(
         int y_end = ((cell_y + 1) * pixels + side - 1) / side;
         int x_end = ((cell_x + 1) * pixels + side - 1) / side;
         float sum = 0.0f;
+        // A cell has few pixels, so loops that are not unrolled are the shorter way.
+#pragma unroll 1
         for (int y = cell_y * pixels / side; y < y_end; y++) {
             float row_sum = 0.0f;
+#pragma unroll 1
             for (int x = cell_x * pixels / side; x < x_end; x++)
                 row_sum =
                     fma(in[y * (int)size + x], (float)coverage(x, cell_x, pixels, side), row_sum);

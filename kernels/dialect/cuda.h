@@ -32,8 +32,7 @@ typedef unsigned long ulong;
 // shared memory, so that there can be several.
 extern __shared__ __align__(16) uchar weir_dynamic_shared[];
 
-template <typename type>
-struct weir_local_param {
+template <typename type> struct weir_local_param {
     uint offset_bytes;
     __device__ __forceinline__ operator type *() const
     {
@@ -43,9 +42,9 @@ struct weir_local_param {
 
 // Work-items.
 
-#define WEIR_CUDA_AXIS(name, x_value, y_value, z_value)               \
-    WEIR_FN size_t name(uint axis)                                    \
-    {                                                                 \
+#define WEIR_CUDA_AXIS(name, x_value, y_value, z_value)                   \
+    WEIR_FN size_t name(uint axis)                                        \
+    {                                                                     \
         return axis == 0 ? (x_value) : axis == 1 ? (y_value) : (z_value); \
     }
 WEIR_CUDA_AXIS(get_local_id, threadIdx.x, threadIdx.y, threadIdx.z)
@@ -93,19 +92,31 @@ WEIR_FN size_t get_global_size(uint axis)
 #define weir_as_uint(x) __float_as_uint(x)
 #define weir_as_float(x) weir_cuda_as_float(x)
 
-WEIR_FN float weir_cuda_as_float(int x) { return __int_as_float(x); }
-WEIR_FN float weir_cuda_as_float(uint x) { return __uint_as_float(x); }
+WEIR_FN float weir_cuda_as_float(int x)
+{
+    return __int_as_float(x);
+}
+WEIR_FN float weir_cuda_as_float(uint x)
+{
+    return __uint_as_float(x);
+}
 
 #define min(a, b) weir_cuda_min(a, b)
 #define max(a, b) weir_cuda_max(a, b)
 #define clamp(x, low, high) weir_cuda_clamp(x, low, high)
 
-#define WEIR_CUDA_ORDER(type)                                                               \
-    WEIR_FN type weir_cuda_min(type a, type b) { return b < a ? b : a; }                    \
-    WEIR_FN type weir_cuda_max(type a, type b) { return a < b ? b : a; }                    \
-    WEIR_FN type weir_cuda_clamp(type x, type low, type high)                               \
-    {                                                                                       \
-        return weir_cuda_min(weir_cuda_max(x, low), high);                                  \
+#define WEIR_CUDA_ORDER(type)                                 \
+    WEIR_FN type weir_cuda_min(type a, type b)                \
+    {                                                         \
+        return b < a ? b : a;                                 \
+    }                                                         \
+    WEIR_FN type weir_cuda_max(type a, type b)                \
+    {                                                         \
+        return a < b ? b : a;                                 \
+    }                                                         \
+    WEIR_FN type weir_cuda_clamp(type x, type low, type high) \
+    {                                                         \
+        return weir_cuda_min(weir_cuda_max(x, low), high);    \
     }
 WEIR_CUDA_ORDER(int)
 WEIR_CUDA_ORDER(uint)
@@ -116,9 +127,15 @@ WEIR_CUDA_ORDER(float)
 
 // Atomics on 32-bit integers.
 
-#define WEIR_CUDA_ATOMIC(name, cuda_name)                                              \
-    WEIR_FN int name(volatile int *p, int x) { return cuda_name(const_cast<int *>(p), x); } \
-    WEIR_FN uint name(volatile uint *p, uint x) { return cuda_name(const_cast<uint *>(p), x); }
+#define WEIR_CUDA_ATOMIC(name, cuda_name)           \
+    WEIR_FN int name(volatile int *p, int x)        \
+    {                                               \
+        return cuda_name(const_cast<int *>(p), x);  \
+    }                                               \
+    WEIR_FN uint name(volatile uint *p, uint x)     \
+    {                                               \
+        return cuda_name(const_cast<uint *>(p), x); \
+    }
 WEIR_CUDA_ATOMIC(atomic_add, atomicAdd)
 WEIR_CUDA_ATOMIC(atomic_min, atomicMin)
 WEIR_CUDA_ATOMIC(atomic_max, atomicMax)
@@ -135,47 +152,62 @@ WEIR_CUDA_ATOMIC(atomic_or, atomicOr)
 #define uint2 weir_cuda_uint2
 #define uint4 weir_cuda_uint4
 
-#define WEIR_CUDA_VECTOR2(vector, scalar, make)                                    \
-    struct __align__(8) vector {                                                   \
-        scalar x, y;                                                               \
-        vector() = default;                                                        \
-        __device__ __forceinline__ vector(scalar a, scalar b) : x(a), y(b) {}      \
-    };                                                                             \
-    WEIR_FN vector make(scalar a, scalar b) { return vector(a, b); }               \
-    WEIR_CUDA_VECTOR2_OPERATOR(vector, scalar, +)                                  \
-    WEIR_CUDA_VECTOR2_OPERATOR(vector, scalar, -)                                  \
+#define WEIR_CUDA_VECTOR2(vector, scalar, make)                            \
+    struct __align__(8) vector                                             \
+    {                                                                      \
+        scalar x, y;                                                       \
+        vector() = default;                                                \
+        __device__ __forceinline__ vector(scalar a, scalar b) : x(a), y(b) \
+        {                                                                  \
+        }                                                                  \
+    };                                                                     \
+    WEIR_FN vector make(scalar a, scalar b)                                \
+    {                                                                      \
+        return vector(a, b);                                               \
+    }                                                                      \
+    WEIR_CUDA_VECTOR2_OPERATOR(vector, scalar, +)                          \
+    WEIR_CUDA_VECTOR2_OPERATOR(vector, scalar, -)                          \
     WEIR_CUDA_VECTOR2_OPERATOR(vector, scalar, *)
-#define WEIR_CUDA_VECTOR2_OPERATOR(vector, scalar, op)                             \
-    WEIR_FN vector operator op(vector a, vector b) { return vector(a.x op b.x, a.y op b.y); } \
-    WEIR_FN vector operator op(vector a, scalar b) { return vector(a.x op b, a.y op b); }
+#define WEIR_CUDA_VECTOR2_OPERATOR(vector, scalar, op) \
+    WEIR_FN vector operator op(vector a, vector b)     \
+    {                                                  \
+        return vector(a.x op b.x, a.y op b.y);         \
+    }                                                  \
+    WEIR_FN vector operator op(vector a, scalar b)     \
+    {                                                  \
+        return vector(a.x op b, a.y op b);             \
+    }
 WEIR_CUDA_VECTOR2(float2, float, weir_float2)
 WEIR_CUDA_VECTOR2(int2, int, weir_int2)
 WEIR_CUDA_VECTOR2(uint2, uint, weir_uint2)
 #undef WEIR_CUDA_VECTOR2_OPERATOR
 #undef WEIR_CUDA_VECTOR2
 
-#define WEIR_CUDA_VECTOR4(vector, scalar, make)                                    \
-    struct __align__(16) vector {                                                  \
-        scalar x, y, z, w;                                                         \
-        vector() = default;                                                        \
-        __device__ __forceinline__ vector(scalar a, scalar b, scalar c, scalar d)  \
-            : x(a), y(b), z(c), w(d) {}                                            \
-    };                                                                             \
-    WEIR_FN vector make(scalar a, scalar b, scalar c, scalar d)                    \
-    {                                                                              \
-        return vector(a, b, c, d);                                                 \
-    }                                                                              \
-    WEIR_CUDA_VECTOR4_OPERATOR(vector, scalar, +)                                  \
-    WEIR_CUDA_VECTOR4_OPERATOR(vector, scalar, -)                                  \
+#define WEIR_CUDA_VECTOR4(vector, scalar, make)                                   \
+    struct __align__(16) vector                                                   \
+    {                                                                             \
+        scalar x, y, z, w;                                                        \
+        vector() = default;                                                       \
+        __device__ __forceinline__ vector(scalar a, scalar b, scalar c, scalar d) \
+            : x(a), y(b), z(c), w(d)                                              \
+        {                                                                         \
+        }                                                                         \
+    };                                                                            \
+    WEIR_FN vector make(scalar a, scalar b, scalar c, scalar d)                   \
+    {                                                                             \
+        return vector(a, b, c, d);                                                \
+    }                                                                             \
+    WEIR_CUDA_VECTOR4_OPERATOR(vector, scalar, +)                                 \
+    WEIR_CUDA_VECTOR4_OPERATOR(vector, scalar, -)                                 \
     WEIR_CUDA_VECTOR4_OPERATOR(vector, scalar, *)
-#define WEIR_CUDA_VECTOR4_OPERATOR(vector, scalar, op)                             \
-    WEIR_FN vector operator op(vector a, vector b)                                 \
-    {                                                                              \
-        return vector(a.x op b.x, a.y op b.y, a.z op b.z, a.w op b.w);             \
-    }                                                                              \
-    WEIR_FN vector operator op(vector a, scalar b)                                 \
-    {                                                                              \
-        return vector(a.x op b, a.y op b, a.z op b, a.w op b);                     \
+#define WEIR_CUDA_VECTOR4_OPERATOR(vector, scalar, op)                 \
+    WEIR_FN vector operator op(vector a, vector b)                     \
+    {                                                                  \
+        return vector(a.x op b.x, a.y op b.y, a.z op b.z, a.w op b.w); \
+    }                                                                  \
+    WEIR_FN vector operator op(vector a, scalar b)                     \
+    {                                                                  \
+        return vector(a.x op b, a.y op b, a.z op b, a.w op b);         \
     }
 WEIR_CUDA_VECTOR4(float4, float, weir_float4)
 WEIR_CUDA_VECTOR4(int4, int, weir_int4)

@@ -184,6 +184,40 @@ static void declare(struct rewriter *rewriter)
     rewriter->declared = true;
 }
 
+// Where the first of the words begins that stand for constant memory, with what replaces it.
+static const char *find_constant(struct part part, size_t *out_length, const char **out_instead)
+{
+    static const char *const words[][2] = {
+        {"ld.const", "ld.global"},           {".ptr .const", ".ptr .global"},
+        {".const .align", ".global .align"}, {"cvta.const", "cvta.global"},
+        {"cvta.to.const", "cvta.to.global"},
+    };
+    const char *first = NULL;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        const char *found = find_text(part, words[i][0]);
+        if (!found || (first && found > first))
+            continue;
+        first = found;
+        *out_length = strlen(words[i][0]);
+        *out_instead = words[i][1];
+    }
+    return first;
+}
+
+// A line with nothing else to change.
+static void add_line(struct rewriter *rewriter, struct part line)
+{
+    size_t length;
+    const char *instead;
+    const char *found;
+    while ((found = find_constant(line, &length, &instead))) {
+        add(rewriter, until(line, found));
+        weir_long_text_add(&rewriter->out, "%s", instead);
+        line = from(line, found + length);
+    }
+    add(rewriter, line);
+}
+
 static void rewrite_line(struct rewriter *rewriter, struct part line)
 {
     const char *found;
@@ -201,7 +235,7 @@ static void rewrite_line(struct rewriter *rewriter, struct part line)
     } else {
         if (!rewriter->in_head)
             check_use(rewriter, line);
-        add(rewriter, line);
+        add_line(rewriter, line);
     }
     if (contains(line, "{"))
         rewriter->in_head = false;

@@ -4,6 +4,9 @@
 // So each pointer to local memory among a kernel's parameters becomes an offset, of 64 bits,
 // into the dynamic shared memory of the block, to which the kernel adds the address of that
 // memory: the launch places these arrays one after another and asks for the sum.
+//
+// Constant memory becomes global memory, since a pointer to it may be an argument, and that of
+// CUDA cannot be reached by one.
 #ifndef WEIR_KERNELS_PTX_PTX_H
 #define WEIR_KERNELS_PTX_PTX_H
 

@@ -36,14 +36,14 @@ WEIR_TEST(KernelsPtx, MakesOffsetsOfLocalParameters)
                              "{\n\tld.param.b64 \t%rd1, [k_0];\n\tld.param.u64 %rd2, [k_1];\n}\n");
     ASSERT_TRUE(out);
     EXPECT_STR_EQ(HEAD ".extern .shared .align 16 .b8 weir_dynamic_local[];\n"
-                      ".visible .entry k(\n\t.param .u64 k_0,\n\t.param .u64 k_1\n)\n"
-                      "{\n\tld.param.b64 \t%rd1, [k_0];\n"
-                      "{ .reg .b64 %weir; mov.u64 %weir, weir_dynamic_local; "
-                      "add.s64 %rd1, %rd1, %weir; }\n"
-                      "\tld.param.u64 %rd2, [k_1];\n"
-                      "{ .reg .b64 %weir; mov.u64 %weir, weir_dynamic_local; "
-                      "add.s64 %rd2, %rd2, %weir; }\n}\n",
-                 out);
+                       ".visible .entry k(\n\t.param .u64 k_0,\n\t.param .u64 k_1\n)\n"
+                       "{\n\tld.param.b64 \t%rd1, [k_0];\n"
+                       "{ .reg .b64 %weir; mov.u64 %weir, weir_dynamic_local; "
+                       "add.s64 %rd1, %rd1, %weir; }\n"
+                       "\tld.param.u64 %rd2, [k_1];\n"
+                       "{ .reg .b64 %weir; mov.u64 %weir, weir_dynamic_local; "
+                       "add.s64 %rd2, %rd2, %weir; }\n}\n",
+                  out);
     free(out);
 }
 
@@ -66,6 +66,23 @@ WEIR_TEST(KernelsPtx, TakesTheTextureModeAway)
     char *out = rewrite(".version 8.3\n.target sm_90, texmode_independent\n.address_size 64\n");
     ASSERT_TRUE(out);
     EXPECT_STR_EQ(".version 8.3\n.target sm_90\n.address_size 64\n", out);
+    free(out);
+}
+
+WEIR_TEST(KernelsPtx, MakesGlobalMemoryOfConstantMemory)
+{
+    char *out = rewrite(HEAD ".const .align 4 .b8 table[4] = {1, 0, 0, 0};\n"
+                             ".entry k(\n\t.param .u64 .ptr .const .align 4 k_0\n)\n"
+                             "{\n\tld.param.u64 %rd1, [k_0];\n\tmov.u64 %rd2, table;\n"
+                             "\tld.const.u32 %r1, [%rd1];\n\tld.const.u32 %r2, [%rd2];\n"
+                             "\tcvta.const.u64 %rd3, %rd2;\n\tcvta.to.const.u64 %rd4, %rd3;\n}\n");
+    ASSERT_TRUE(out);
+    EXPECT_STR_EQ(HEAD ".global .align 4 .b8 table[4] = {1, 0, 0, 0};\n"
+                       ".entry k(\n\t.param .u64 .ptr .global .align 4 k_0\n)\n"
+                       "{\n\tld.param.u64 %rd1, [k_0];\n\tmov.u64 %rd2, table;\n"
+                       "\tld.global.u32 %r1, [%rd1];\n\tld.global.u32 %r2, [%rd2];\n"
+                       "\tcvta.global.u64 %rd3, %rd2;\n\tcvta.to.global.u64 %rd4, %rd3;\n}\n",
+                  out);
     free(out);
 }
 
