@@ -61,6 +61,7 @@ struct weir_limits {
     uint32_t timing_history; // timed records of a queue that are kept
 
     uint32_t native; // <weir/interop.h> works: native handles can be read and wrapped
+    uint32_t cuda_source; // programs are compiled from weir_program_params.cuda_source
     // above: 0.1
 };
 

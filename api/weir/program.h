@@ -126,12 +126,21 @@ static inline const struct weir_image *weir_bundle_image(const struct weir_bundl
 struct weir_program_params {
     size_t struct_size;
     const char *label;
-    // Exactly one of the two. A bundle must outlive the program.
+    // Either a bundle or source. A bundle must outlive the program.
     const struct weir_bundle *bundle;
-    // OpenCL C; docs/kernels.md has an example;
-    // zero-terminated.
+    // OpenCL C, zero-terminated; docs/kernels.md has an example. Version 1.2 unless the options
+    // name another one. `a * b + c` rounds twice.
     const char *source;
-    const char *options; // with `source`: options of the run-time compiler
+    // With `source`: OpenCL's options, such as "-DN=4 -cl-fast-relaxed-math", but for -I: an
+    // included file would not be part of what is cached.
+    const char *options;
+    // CUDA C++, zero-terminated, alone or beside `source`. A device with limits.cuda_source
+    // compiles this, any other one `source`. Kernels are `extern "C" __global__ void` functions
+    // whose parameters are written without macros and without typedefs of pointers. A parameter
+    // of a type named weir_local, which the source declares as size_t, stands for local memory:
+    // it is the offset of that memory in the block's dynamic shared memory.
+    const char *cuda_source;
+    const char *cuda_options; // with `cuda_source`: options of NVRTC
     // above: 0.1
 };
 

@@ -151,6 +151,8 @@ enum {
 #endif
 
 // cl_nv_device_attribute_query, which Debian's headers declare in part.
+#define OCL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV 0x4000
+#define OCL_DEVICE_COMPUTE_CAPABILITY_MINOR_NV 0x4001
 #define OCL_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT_NV 0x4007
 
 #endif

@@ -16,7 +16,9 @@
 //   native.c       native handles, wrapped streams and adopted memory
 //   peer.c         copies between devices
 //   program.c      images and kernels
-//   source.c       run-time source through NVRTC, and the cache of its results
+//   source.c       OpenCL C at run time, and the cache of its results
+//   driver_cl.c    the driver's OpenCL compiler
+//   nvrtc.c        CUDA C++ at run time
 //   error.c        status and remedy of CUDA's errors
 //
 // docs/architecture.md has the locks, and what may be called with each of them held. Nothing that
@@ -52,7 +54,7 @@ struct cu_listed {
     struct weir_device_info info;
 };
 
-struct cu_compiler; // source.c
+struct cu_compiler; // nvrtc.c
 
 // The state of a link.
 struct cu_module {
@@ -552,16 +554,26 @@ weir_status cu_kernel_create(const struct weir_link *link, weir_program *program
                              struct weir_kernel_info *info, void **out_data);
 void cu_kernel_destroy(const struct weir_link *link, weir_kernel *object);
 
+// A program of the caller's source, compiled.
+struct cu_compiled {
+    void *memory; // the caller's, to be freed with free()
+    const void *image;
+    struct weir_kit_signatures *signatures; // the caller's, to be freed with host->release
+};
+
 // source.c
+
+// Compiles OpenCL C for the device, or reads the result from the cache. Makes no call of libcuda.
+weir_status cu_compile_opencl(const struct cu_device *device, const char *source,
+                              const char *options, struct cu_compiled *out);
+
+// nvrtc.c
 
 struct cu_compiler *cu_compiler_create(const struct weir_host *host);
 void cu_compiler_destroy(struct cu_compiler *compiler, const struct weir_host *host);
 
-// Compiles source in the dialect to an image for the device, or reads that from the cache. Makes no
-// driver call.
-//
-// Ownership: `*out_image` is the caller's, to be freed with free().
-weir_status cu_compile(struct cu_device *device, const char *source, const char *options,
-                       void **out_image, size_t *out_size);
+// The same for CUDA C++.
+weir_status cu_compile_cuda(struct cu_device *device, const char *source, const char *options,
+                            struct cu_compiled *out);
 
 #endif

@@ -1,5 +1,5 @@
-// Compares cu_api.h, symbols.h, nvrtc_api.h and cupti_api.h with NVIDIA's headers at compile
-// time; without those, or in use, this file is empty. cudaTypedefs.h has a type
+// Compares cu_api.h, symbols.h, nvrtc_api.h and cupti_api.h with NVIDIA's headers at compile time,
+// and driver_cl.h with Khronos'; without those, or in use, this file is empty. cudaTypedefs.h has a type
 // for each version of each function, so the pinned versions are checked too.
 #ifdef __has_include
 #if __has_include(<cudaTypedefs.h>)
@@ -81,6 +81,23 @@ NVRTC_SYMBOLS(NVRTC_CHECK_SYMBOL)
 
 _Static_assert(NVRTC_SUCCESS == 0 && NVRTC_ERROR_COMPILATION == 6, "nvrtcResult differs");
 _Static_assert(sizeof(nvrtcResult) == 4, "nvrtcResult has another size");
+
+#endif
+#if __has_include(<CL/cl_icd.h>)
+
+#define CL_TARGET_OPENCL_VERSION 300
+#include <CL/cl_icd.h>
+
+#include "backends/cuda/driver_cl.h"
+
+#define CU_CHECK_PLACE(index, name)                                                             \
+    _Static_assert(offsetof(struct _cl_icd_dispatch, name) == (index) * sizeof(void (*)(void)), \
+                   #name " has another place");
+#define CU_CHECK_CL_SYMBOL(index, result, name, parameters) CU_CHECK_PLACE(index, name)
+CU_CL_SYMBOLS(CU_CHECK_CL_SYMBOL)
+CU_CL_PLACES(CU_CHECK_PLACE)
+#undef CU_CHECK_CL_SYMBOL
+#undef CU_CHECK_PLACE
 
 #endif
 #endif

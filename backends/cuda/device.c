@@ -281,4 +281,5 @@ void cu_device_limits(const struct weir_link *link, weir_device *object, struct 
     limits->timing_resolution_ns = TIMING_RESOLUTION_NS;
     limits->timing_history = CU_TIMING_HISTORY;
     limits->native = 1;
+    limits->cuda_source = 1;
 }

@@ -178,52 +178,79 @@ static weir_status load_bundled(const struct cu_program *program, const struct c
     return WEIR_OK;
 }
 
-// The driver knows the size of a structure that is passed by value.
-static weir_status fill_sizes(const struct cu_program *program,
-                              const struct weir_kernel_signature *kernel, CUfunction function)
+// A structure's size is only in the image. Other sizes are there too, and must be the signature's.
+static weir_status check_size(const struct cu_program *program,
+                              const struct weir_kernel_signature *kernel,
+                              struct weir_parameter *parameter, size_t size)
+{
+    const bool value = parameter->kind == WEIR_PARAMETER_VALUE;
+    const uint32_t expected = value ? parameter->size : (uint32_t)sizeof(CUdeviceptr);
+    if (value && expected == 0)
+        parameter->size = (uint32_t)size;
+    else if (size != expected)
+        return weir_host_fail(program->device->module->host, WEIR_ERROR_BUILD,
+                              "spell the parameter's type out, without typedefs and macros",
+                              "kernel '%s': parameter '%s' of type '%s' has %zu bytes on the "
+                              "device, not %u",
+                              kernel->name, parameter->name, parameter->type_name, size,
+                              (unsigned)expected);
+    return WEIR_OK;
+}
+
+static weir_status check_parameters(const struct cu_program *program,
+                                    const struct weir_kernel_signature *kernel, CUfunction function)
 {
     const struct cu_symbols *cu = &program->device->module->cu;
     struct weir_parameter *parameters =
         program->signatures->parameters + (kernel->parameters - program->signatures->parameters);
-    for (uint32_t i = 0; i < kernel->parameter_count; i++) {
+    weir_status status = WEIR_OK;
+    for (uint32_t i = 0; i < kernel->parameter_count && status == WEIR_OK; i++) {
         size_t offset;
         size_t size = 0;
-        if (parameters[i].kind != WEIR_PARAMETER_VALUE || parameters[i].size > 0)
+        if (!cu->cuFuncGetParamInfo) {
+            if (parameters[i].kind == WEIR_PARAMETER_VALUE && parameters[i].size == 0)
+                return weir_host_fail(program->device->module->host, WEIR_ERROR_UNSUPPORTED,
+                                      "install driver 550 or newer, or pass the values one by one",
+                                      "kernel '%s': the driver (%s) does not tell the size of '%s'",
+                                      kernel->name, program->device->module->driver,
+                                      parameters[i].type_name);
             continue;
-        if (!cu->cuFuncGetParamInfo)
-            return weir_host_fail(program->device->module->host, WEIR_ERROR_UNSUPPORTED,
-                                  "install driver 550 or newer, or pass the values one by one",
-                                  "kernel '%s': the driver (%s) does not tell the size of '%s'",
-                                  kernel->name, program->device->module->driver,
-                                  parameters[i].type_name);
+        }
         CUresult code = cu->cuFuncGetParamInfo(function, i, &offset, &size);
         if (code != CUDA_SUCCESS)
             return cu_native_error(program->device, "cuFuncGetParamInfo", code,
                                    "the size of parameter '%s' of kernel '%s'", parameters[i].name,
                                    kernel->name);
-        parameters[i].size = (uint32_t)size;
+        status = check_size(program, kernel, &parameters[i], size);
     }
-    return WEIR_OK;
+    return status;
 }
 
-// The reader of signatures does not know which branch of an #if was compiled, but the module does.
+// The reader of CUDA C++ does not know which branch of an #if was compiled, nor which kernels have
+// a name of C, but the module does.
 static weir_status load_compiled(const struct cu_program *program)
 {
     struct weir_kit_signatures *all = program->signatures;
+    const uint32_t count = all->kernel_count;
     uint32_t kept = 0;
-    for (uint32_t i = 0; i < all->kernel_count; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         CUfunction function;
         bool found;
         weir_status status = find_function(program, all->kernels[i].name, &function, &found);
         if (status == WEIR_OK && found)
-            status = fill_sizes(program, &all->kernels[i], function);
+            status = check_parameters(program, &all->kernels[i], function);
         if (status < 0)
             return status;
         if (found)
             all->kernels[kept++] = all->kernels[i];
     }
     all->kernel_count = kept;
-    return WEIR_OK;
+    if (kept > 0 || count == 0)
+        return WEIR_OK;
+    return weir_host_fail(program->device->module->host, WEIR_ERROR_BUILD,
+                          "declare kernels as extern \"C\" __global__ void",
+                          "no kernel of the source is in the image by its name, such as '%s'",
+                          all->kernels[0].name);
 }
 
 static void unload(struct weir_kit_idle_entry *entry)
@@ -264,18 +291,18 @@ static weir_status create_from_source(struct cu_program *program,
                                       const struct weir_program_params *params)
 {
     struct chosen chosen = {.name = "the image"};
-    void *image;
-    size_t size;
-    weir_status status = cu_compile(program->device, params->source,
-                                    params->options ? params->options : "", &image, &size);
-    if (status < 0)
-        return status;
-    status = weir_kit_signatures_read(program->device->module->host, params->source,
-                                      &program->signatures);
-    chosen.data = image;
+    struct cu_compiled compiled = {.memory = NULL};
+    const char *cuda_options = params->cuda_options ? params->cuda_options : "";
+    const char *options = params->options ? params->options : "";
+    weir_status status =
+        params->cuda_source
+            ? cu_compile_cuda(program->device, params->cuda_source, cuda_options, &compiled)
+            : cu_compile_opencl(program->device, params->source, options, &compiled);
+    chosen.data = compiled.image;
+    program->signatures = compiled.signatures;
     if (status == WEIR_OK)
         status = create(program, &chosen);
-    free(image);
+    free(compiled.memory);
     return status;
 }
 
@@ -292,7 +319,7 @@ weir_status cu_program_create(const struct weir_link *link, weir_device *device,
     program->device = cu_device_of(link, device);
 
     weir_status status;
-    if (params->source) {
+    if (!params->bundle) {
         status = create_from_source(program, params);
     } else {
         status = choose(program->device, params->bundle, &chosen);

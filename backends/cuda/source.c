@@ -1,284 +1,150 @@
-// Run-time source. NVRTC compiles it, after the dialect's prelude, to a cubin for the device, or to
-// PTX if NVRTC is older than the device. NVRTC is a large library that most programs do not need,
-// so it is opened at the first use.
+// OpenCL C at run time. The driver's OpenCL compiler gives PTX, which is rewritten for CUDA's
+// loader and kept in the cache with the signatures of its kernels.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <weir/kit/symbols.h>
-#include <weir/module/error.h>
 
 #include "backends/cuda/cu.h"
-#include "backends/cuda/nvrtc_api.h"
-#include "kernels/dialect/cuda_text.h"
-
-#define OPTION_LIMIT 64
-#define BETWEEN "\n#line 1 \"source\"\n"
-
-struct cu_compiler {
-    pthread_mutex_t lock;
-    bool loaded;
-    struct nvrtc_symbols nvrtc;
-    int major;
-    int minor;
-};
+#include "backends/cuda/driver_cl.h"
+#include "kernels/ptx/ptx.h"
 
 // One compilation.
 struct build {
-    struct cu_device *device;
-    const struct nvrtc_symbols *nvrtc;
-    nvrtcProgram program;
-    char target[64]; // the option that names the architecture
-    bool cubin;
-    char *text;    // prelude and source
-    char *options; // cut at its spaces
-    const char *list[OPTION_LIMIT];
-    int count;
+    const struct cu_device *device;
+    struct cu_cl cl;
+    struct clc_build clc;
+    char *key;
+    char *entry; // of the cache: the text of the signatures, its zero byte, and PTX with its own
+    size_t size;
 };
 
-static const struct weir_kit_symbol table[] = {
-#define NVRTC_SYMBOL(result, name, parameters) {#name, offsetof(struct nvrtc_symbols, name), false},
-    NVRTC_SYMBOLS(NVRTC_SYMBOL)
-#undef NVRTC_SYMBOL
-};
-
-// A driver loads images that its own or an older CUDA version has compiled.
-static const char *const for_new_drivers[] = {
-    "libnvrtc.so.13",
-    "/usr/local/cuda/lib64/libnvrtc.so.13",
-    "libnvrtc.so.12",
-    "/usr/local/cuda/lib64/libnvrtc.so.12",
-};
-static const char *const *const for_old_drivers = for_new_drivers + 2;
-
-struct cu_compiler *cu_compiler_create(const struct weir_host *host)
-{
-    struct cu_compiler *compiler = host->allocate(sizeof *compiler);
-    if (compiler)
-        pthread_mutex_init(&compiler->lock, NULL);
-    return compiler;
-}
-
-void cu_compiler_destroy(struct cu_compiler *compiler, const struct weir_host *host)
-{
-    if (!compiler)
-        return;
-    pthread_mutex_destroy(&compiler->lock);
-    host->release(compiler);
-}
-
-static bool load(struct cu_compiler *compiler, int driver, char *message, size_t message_size)
-{
-    const bool recent = driver >= 13000;
-    void *handle = weir_kit_library_open(recent ? for_new_drivers : for_old_drivers, recent ? 4 : 2,
-                                         message, message_size);
-    if (!handle || !weir_kit_symbols_load(handle, "libnvrtc", table, sizeof table / sizeof *table,
-                                          &compiler->nvrtc, message, message_size))
-        return false;
-    if (compiler->nvrtc.nvrtcVersion(&compiler->major, &compiler->minor) == NVRTC_SUCCESS)
-        return true;
-    snprintf(message, message_size, "nvrtcVersion fails");
-    return false;
-}
-
-static weir_status need_compiler(struct cu_module *module)
-{
-    struct cu_compiler *compiler = module->compiler;
-    char message[512] = "";
-    pthread_mutex_lock(&compiler->lock);
-    if (!compiler->loaded)
-        compiler->loaded = load(compiler, module->version, message, sizeof message);
-    const bool loaded = compiler->loaded;
-    pthread_mutex_unlock(&compiler->lock);
-    if (loaded)
-        return WEIR_OK;
-    return weir_host_fail(
-        module->host, WEIR_ERROR_UNSUPPORTED,
-        "install NVRTC, a part of the CUDA toolkit whose version the driver supports; "
-        "or build the kernels with weir_kernels",
-        "source is compiled with NVRTC, which cannot be loaded: %s", message);
-}
-
-static weir_status refuse(const struct build *build, const char *call, nvrtcResult code,
+static weir_status refuse(const struct build *build, const char *call, cl_int code,
                           const char *what)
 {
-    struct weir_error detail = {.status = WEIR_ERROR_BUILD, .native_code = (int)code};
-    snprintf(detail.native_call, sizeof detail.native_call, "%s", call);
-    snprintf(detail.native_name, sizeof detail.native_name, "%s",
-             build->nvrtc->nvrtcGetErrorString(code));
-    return weir_host_report(build->device->module->host, &detail, "%s", what);
+    return clc_native_error(build->device->module->host, call, code, "%s", what);
 }
 
-// The device's architecture, or else the newest older one that NVRTC knows.
-static weir_status choose_target(struct build *build)
-{
-    const unsigned wanted = build->device->architecture;
-    const struct weir_host *host = build->device->module->host;
-    unsigned best = 0;
-    int count = 0;
-    nvrtcResult code = build->nvrtc->nvrtcGetNumSupportedArchs(&count);
-    if (code != NVRTC_SUCCESS || count <= 0)
-        return refuse(build, "nvrtcGetNumSupportedArchs", code, "NVRTC knows no architectures");
-    int *known = host->allocate((size_t)count * sizeof *known);
-    if (!known)
-        return weir_host_no_memory(host, "a program");
-    code = build->nvrtc->nvrtcGetSupportedArchs(known);
-    for (int i = 0; i < count && code == NVRTC_SUCCESS; i++) {
-        if ((unsigned)known[i] <= wanted && (unsigned)known[i] > best)
-            best = (unsigned)known[i];
-    }
-    host->release(known);
-    if (best == 0)
-        return weir_host_fail(host, WEIR_ERROR_UNSUPPORTED,
-                              "install an older NVRTC beside the driver, or build the kernels with "
-                              "weir_kernels",
-                              "NVRTC %d.%d compiles for no architecture up to sm_%u",
-                              build->device->module->compiler->major,
-                              build->device->module->compiler->minor, wanted);
-    build->cubin = best == wanted;
-    snprintf(build->target, sizeof build->target, "--gpu-architecture=%s_%u",
-             build->cubin ? "sm" : "compute", best);
-    return WEIR_OK;
-}
-
-static weir_status make_options(struct build *build, const char *options)
-{
-    const struct weir_host *host = build->device->module->host;
-    build->list[build->count++] = build->target;
-    build->list[build->count++] = "--std=c++17";
-    build->list[build->count++] = "--fmad=false"; // as weir_kernels does
-    build->options = host->allocate(strlen(options) + 1);
-    if (!build->options)
-        return weir_host_no_memory(host, "the options of a program");
-    memcpy(build->options, options, strlen(options) + 1);
-
-    char *rest = NULL;
-    for (char *option = strtok_r(build->options, " \t\n", &rest); option;
-         option = strtok_r(NULL, " \t\n", &rest)) {
-        if (build->count == OPTION_LIMIT)
-            return weir_host_fail(host, WEIR_ERROR_INVALID, "put definitions into the source",
-                                  "a program has at most %d options", OPTION_LIMIT - 3);
-        build->list[build->count++] = option;
-    }
-    return WEIR_OK;
-}
-
-static weir_status make_text(struct build *build, const char *source)
-{
-    const struct weir_host *host = build->device->module->host;
-    build->text = weir_kit_format(host, "%s" BETWEEN "%s", weir_dialect_cuda, source);
-    return build->text ? WEIR_OK : weir_host_no_memory(host, "the text of a program");
-}
-
-static char *read_log(const struct build *build)
+// Returns what the driver calls a binary, which is PTX; the caller frees it.
+static weir_status read_ptx(const struct build *build, char **out_ptx, size_t *out_size)
 {
     size_t size = 0;
-    if (build->nvrtc->nvrtcGetProgramLogSize(build->program, &size) != NVRTC_SUCCESS)
-        return NULL;
-    char *log = build->device->module->host->allocate(size + 1);
-    if (log && build->nvrtc->nvrtcGetProgramLog(build->program, log) != NVRTC_SUCCESS)
-        log[0] = '\0';
-    return log;
-}
-
-static weir_status report_build(const struct build *build, nvrtcResult code, const char *options)
-{
-    const struct weir_host *host = build->device->module->host;
-    char *log = read_log(build);
-    const struct weir_kit_build report = {
-        .source = "cuda",
-        .log = log,
-        .options = options,
-        .sought = "error",
-        .failed = code != NVRTC_SUCCESS,
-        .call = "nvrtcCompileProgram",
-        .code = (int)code,
-        .name = build->nvrtc->nvrtcGetErrorString(code),
-    };
-    weir_status status = weir_kit_build_report(host, &report);
-    host->release(log);
-    return status;
-}
-
-// PTX ends in a zero byte, which `*out_size` counts.
-static weir_status take_image(const struct build *build, void **out_image, size_t *out_size)
-{
-    const struct nvrtc_symbols *nvrtc = build->nvrtc;
-    size_t size = 0;
-    nvrtcResult code = build->cubin ? nvrtc->nvrtcGetCUBINSize(build->program, &size)
-                                    : nvrtc->nvrtcGetPTXSize(build->program, &size);
-    char *image = code == NVRTC_SUCCESS && size > 0 ? malloc(size) : NULL;
-    if (code == NVRTC_SUCCESS && !image)
-        return weir_host_no_memory(build->device->module->host, "the image of a program");
-    if (code == NVRTC_SUCCESS)
-        code = build->cubin ? nvrtc->nvrtcGetCUBIN(build->program, image)
-                            : nvrtc->nvrtcGetPTX(build->program, image);
-    if (code != NVRTC_SUCCESS) {
-        free(image);
-        return refuse(build, build->cubin ? "nvrtcGetCUBIN" : "nvrtcGetPTX", code,
-                      "NVRTC does not hand over what it compiled");
-    }
-    *out_image = image;
+    cl_int code = build->cl.clGetProgramInfo(build->clc.program, CL_PROGRAM_BINARY_SIZES,
+                                             sizeof size, &size, NULL);
+    *out_ptx = code == CL_SUCCESS ? calloc(1, size + 1) : NULL;
     *out_size = size;
+    if (code == CL_SUCCESS && !*out_ptx)
+        return weir_host_no_memory(build->device->module->host, "the image of a program");
+    if (code == CL_SUCCESS)
+        code = build->cl.clGetProgramInfo(build->clc.program, CL_PROGRAM_BINARIES, sizeof *out_ptx,
+                                          out_ptx, NULL);
+    if (code == CL_SUCCESS)
+        return WEIR_OK;
+    free(*out_ptx);
+    *out_ptx = NULL;
+    return refuse(build, "clGetProgramInfo", code, "the driver does not return the PTX");
+}
+
+static weir_status make_entry(struct build *build, const char *ptx)
+{
+    const size_t used = strlen(build->clc.signature_text) + 1;
+    build->size = used + strlen(ptx) + 1;
+    build->entry = malloc(build->size);
+    if (!build->entry)
+        return weir_host_no_memory(build->device->module->host, "the image of a program");
+    memcpy(build->entry, build->clc.signature_text, used);
+    memcpy(build->entry + used, ptx, strlen(ptx) + 1);
     return WEIR_OK;
 }
 
-static weir_status compile(struct build *build, const char *options, void **out_image,
-                           size_t *out_size)
+static weir_status rewrite(struct build *build)
 {
-    nvrtcResult code =
-        build->nvrtc->nvrtcCreateProgram(&build->program, build->text, "dialect", 0, NULL, NULL);
-    if (code != NVRTC_SUCCESS)
-        return refuse(build, "nvrtcCreateProgram", code, "NVRTC does not take the source");
-    code = build->nvrtc->nvrtcCompileProgram(build->program, build->count, build->list);
-    weir_status status = report_build(build, code, options);
-    if (status == WEIR_OK)
-        status = take_image(build, out_image, out_size);
-    build->nvrtc->nvrtcDestroyProgram(&build->program);
+    char message[400] = "";
+    char *ptx;
+    size_t size;
+    weir_status status = read_ptx(build, &ptx, &size);
+    if (!ptx)
+        return status;
+    char *rewritten = weir_ptx_for_cuda(ptx, strnlen(ptx, size), message, sizeof message);
+    if (rewritten)
+        status = make_entry(build, rewritten);
+    else
+        status = weir_host_fail(build->device->module->host, WEIR_ERROR_BUILD,
+                                "build the kernels with weir_kernels",
+                                "PTX of the driver's OpenCL compiler (%s) is not understood: %s",
+                                build->cl.driver, message);
+    free(rewritten);
+    free(ptx);
     return status;
 }
 
-// The key: everything that the image depends on.
-static char *make_key(const struct build *build, const char *options)
+// An OpenCL context takes device memory, so it is only there while a program is compiled.
+static weir_status compile(struct build *build)
 {
-    const struct cu_module *module = build->device->module;
-    return weir_kit_format(module->host, "%s\n%s\n%s\nNVRTC %d.%d\n%s\n%s", WEIR_VERSION_STRING,
-                           module->driver, build->target, module->compiler->major,
-                           module->compiler->minor, options, build->text);
+    cl_int code;
+    build->clc.context = build->cl.clCreateContext(NULL, 1, &build->cl.device, NULL, NULL, &code);
+    if (!build->clc.context)
+        return refuse(build, "clCreateContext", code, "the driver's OpenCL does not start");
+    weir_status status = clc_build(&build->clc);
+    if (status == WEIR_OK)
+        status = rewrite(build);
+    clc_drop(&build->clc);
+    build->cl.clReleaseContext(build->clc.context);
+    return status;
 }
 
-static weir_status compile_cached(struct build *build, const char *options, void **out_image,
-                                  size_t *out_size)
+// The key contains everything on which the image depends.
+static weir_status make_key(struct build *build)
 {
     const struct cu_module *module = build->device->module;
-    char *key = module->cache ? make_key(build, options) : NULL;
-    weir_status status = WEIR_OK;
-    if (!key || !weir_kit_cache_read(module->cache, key, out_image, out_size)) {
-        status = compile(build, options, out_image, out_size);
-        if (status == WEIR_OK && key)
-            weir_kit_cache_write(module->cache, key, *out_image, *out_size);
+    build->key = weir_kit_format(module->host, "%s\n%s\nOpenCL %s\nsm_%u\n%s\n%s",
+                                 WEIR_VERSION_STRING, module->driver, build->cl.driver,
+                                 build->device->architecture, build->clc.options, build->clc.text);
+    return build->key ? WEIR_OK : weir_host_no_memory(module->host, "a program");
+}
+
+static weir_status compile_cached(struct build *build)
+{
+    const struct cu_module *module = build->device->module;
+    void *entry;
+    if (weir_kit_cache_read(module->cache, build->key, &entry, &build->size)) {
+        build->entry = entry;
+        return WEIR_OK;
     }
-    module->host->release(key);
+    weir_status status = compile(build);
+    if (status == WEIR_OK)
+        weir_kit_cache_write(module->cache, build->key, build->entry, build->size);
     return status;
 }
 
-weir_status cu_compile(struct cu_device *device, const char *source, const char *options,
-                       void **out_image, size_t *out_size)
+weir_status cu_compile_opencl(const struct cu_device *device, const char *source,
+                              const char *options, struct cu_compiled *out)
 {
-    struct cu_module *module = device->module;
-    struct build build = {.device = device, .nvrtc = &module->compiler->nvrtc};
-    *out_image = NULL;
-    *out_size = 0;
-
-    weir_status status = need_compiler(module);
+    const struct weir_host *host = device->module->host;
+    struct build build = {.device = device};
+    weir_status status = cu_cl_find(device, &build.cl);
+    if (status < 0)
+        return status;
+    char *all = clc_options(host, options, "");
+    build.clc = (struct clc_build){
+        .cl = build.cl.compiler,
+        .host = host,
+        .name = "cuda",
+        .device = build.cl.device,
+        .before = CLC_PREFIX_OF_SOURCE,
+        .text = source,
+        .after = "",
+        .options = all,
+        .signatures = true,
+    };
+    status = all ? make_key(&build) : weir_host_no_memory(host, "the options of a program");
     if (status == WEIR_OK)
-        status = choose_target(&build);
-    if (status == WEIR_OK)
-        status = make_options(&build, options);
-    if (status == WEIR_OK)
-        status = make_text(&build, source);
-    if (status == WEIR_OK)
-        status = compile_cached(&build, options, out_image, out_size);
-    module->host->release(build.text);
-    module->host->release(build.options);
-    return status;
+        status = compile_cached(&build);
+    host->release(build.key);
+    host->release(all);
+    if (status < 0)
+        return status;
+    out->memory = build.entry;
+    out->image = build.entry + strlen(build.entry) + 1;
+    out->signatures = weir_kit_signatures_parse(host, build.entry);
+    return out->signatures ? WEIR_OK : weir_host_no_memory(host, "the signatures of a program");
 }

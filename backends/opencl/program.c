@@ -143,7 +143,7 @@ static weir_status choose_source(struct build *build, const struct weir_program_
     build->clc.before = build->before;
     if (!build->before)
         return weir_host_no_memory(host, "a program");
-    if (build->clc.text)
+    if (build->clc.text || !params->bundle) // without a bundle there is source
         return WEIR_OK;
     return weir_host_fail(host, WEIR_ERROR_UNSUPPORTED,
                           "make the bundle with weir_kernels, which always embeds one",

@@ -6,7 +6,7 @@
 #include <weir/module/module.h>
 
 // The module ABI numbers that this library works with, WEIR_MODULE_ABI at the end.
-#define WEIR__OLDEST_MODULE_ABI 2u
+#define WEIR__OLDEST_MODULE_ABI 3u
 
 // The reason why a module cannot be used, in one sentence, and the remedy.
 struct weir__finding {

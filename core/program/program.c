@@ -37,15 +37,44 @@ static void finalize_kernel(struct weir__member *member)
 
 static const struct weir__class kernel_class = {.name = "kernel", .finalize = finalize_kernel};
 
+// A file that is included may change without the cached result noticing.
+static bool includes_files(const char *options)
+{
+    for (const char *at = options; at && (at = strstr(at, "-I")); at++)
+        if (at == options || at[-1] == ' ')
+            return true;
+    return false;
+}
+
 static weir_status check_params(const struct weir_program_params *params)
 {
     const char *label = params->label;
-    if (!params->bundle == !params->source)
+    const bool source = params->source || params->cuda_source;
+    if (!params->bundle == !source)
         return weir__fail_at(NULL, 0, label, WEIR_ERROR_INVALID, "set one of the two",
                              "weir_program_create: the params have %s",
                              params->bundle ? "a bundle and source" : "neither bundle nor source");
     WEIR_REQUIRE(label, !params->options || params->source);
+    WEIR_REQUIRE(label, !params->cuda_options || params->cuda_source);
+    if (includes_files(params->options))
+        return weir__fail_at(NULL, 0, label, WEIR_ERROR_INVALID,
+                             "put the text of included files into the source",
+                             "weir_program_create: the options have -I ('%s')", params->options);
     return params->bundle ? weir__bundle_check(params->bundle, label) : WEIR_OK;
+}
+
+// A backend gets CUDA C++ only if it compiles it.
+static weir_status choose_source(const weir_device *device, struct weir_program_params *params)
+{
+    if (!params->cuda_source || device->limits.cuda_source)
+        return WEIR_OK;
+    if (!params->source)
+        return weir__fail_at(NULL, 0, params->label, WEIR_ERROR_UNSUPPORTED,
+                             "set `source` too, to OpenCL C",
+                             "the device compiles no CUDA C++ (limits.cuda_source is 0)");
+    params->cuda_source = NULL;
+    params->cuda_options = NULL;
+    return WEIR_OK;
 }
 
 static weir_status take_signatures(weir_program *program, const struct weir_program_params *params)
@@ -73,6 +102,8 @@ weir_status weir_program_create(weir_device *device, const struct weir_program_p
     WEIR_REQUIRE(NULL, device && params);
     WEIR_READ_PARAMS(weir_program_params, params, &known);
     weir_status status = check_params(params);
+    if (status == WEIR_OK)
+        status = choose_source(device, &known);
     if (status < 0)
         return status;
 

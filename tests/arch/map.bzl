@@ -46,7 +46,7 @@ USES = {
     "core/runtime": _QUEUE + ["core/config", "core/queue"],
     "core/device": _QUEUE + ["core/buffer", "core/config", "core/event", "core/graph", "core/queue", "core/runtime"],
     "backends/clc": _MODULE + ["backends/kit"],
-    "backends/cuda": _COMPILER + ["kernels/dialect", "kernels/ptx"],
+    "backends/cuda": _COMPILER + ["kernels/ptx"],
     "backends/kit": _MODULE,
     "backends/null": _MODULE,
     "backends/opencl": _COMPILER,
@@ -119,8 +119,6 @@ TARGETS = {
     "kernels": [
         "//kernels/bench",
         "//kernels/conformance",
-        "//kernels/dialect:cuda_text",
-        "//kernels/dialect:opencl_text",
     ],
     "kernels/compiler": ["//kernels/compiler:weir_kernels"],
     "kernels/ptx": ["//kernels/ptx"],

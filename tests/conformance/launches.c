@@ -609,10 +609,19 @@ CONFORM(Program, Refusals)
     params.options = "-cl-fast-relaxed-math";
     EXPECT_INVALID(weir_program_create(f->device, &params, &program), "options");
     params.options = NULL;
+    params.cuda_options = "-DX";
+    EXPECT_INVALID(weir_program_create(f->device, &params, &program), "cuda_source");
+    params.cuda_options = NULL;
+    params.cuda_source = "";
+    EXPECT_INVALID(weir_program_create(f->device, &params, &program), "source");
+    params.cuda_source = NULL;
     params.source = "";
     EXPECT_INVALID(weir_program_create(f->device, &params, &program), "source");
-    params.source = NULL;
     params.bundle = NULL;
+    params.options = "-DX -Iinclude";
+    EXPECT_INVALID(weir_program_create(f->device, &params, &program), "-I");
+    params.options = NULL;
+    params.source = NULL;
     EXPECT_INVALID(weir_program_create(f->device, &params, &program), "source");
     params.bundle = &conformance_kernels;
     params.struct_size = 0;
@@ -662,20 +671,10 @@ static const char doubling[] =
     "        out[i] = 2u * in[i];\n"
     "}\n";
 
-CONFORM(Program, SourceAtRunTime)
+// Twice what 16 elements are.
+static void expect_twice(struct fixture *f, weir_program *program)
 {
-    struct weir_program_params params = {.struct_size = sizeof params,
-                                         .label = "twice",
-                                         .source = doubling};
-    weir_program *program;
     uint32_t values[16];
-
-    weir_status status = weir_program_create(f->device, &params, &program);
-    if (status == WEIR_ERROR_UNSUPPORTED) {
-        EXPECT_NULL(program);
-        CONFORM_SKIP("this device compiles no source at run time");
-    }
-    ASSERT_OK(status);
     weir_kernel *kernel;
     weir_queue *queue = conform_queue(f, "q");
     weir_buffer *a = conform_device_buffer(f, 64);
@@ -697,10 +696,55 @@ CONFORM(Program, SourceAtRunTime)
     for (uint32_t i = 0; i < 16; i++)
         EXPECT_UINT_EQ(values[i], 2 * i);
     weir_kernel_destroy(&kernel);
-    weir_program_destroy(&program);
     weir_buffer_destroy(&a);
     weir_buffer_destroy(&b);
     weir_queue_destroy(&queue);
+}
+
+CONFORM(Program, SourceAtRunTime)
+{
+    struct weir_program_params params = {.struct_size = sizeof params,
+                                         .label = "twice",
+                                         .source = doubling};
+    weir_program *program;
+
+    weir_status status = weir_program_create(f->device, &params, &program);
+    if (status == WEIR_ERROR_UNSUPPORTED) {
+        EXPECT_NULL(program);
+        CONFORM_SKIP("this device compiles no source at run time");
+    }
+    ASSERT_OK(status);
+    expect_twice(f, program);
+    weir_program_destroy(&program);
+}
+
+// CUDA C++ alone needs a device that compiles it; beside OpenCL C any device takes one of the two.
+CONFORM(Program, CudaSource)
+{
+    struct weir_program_params params = {
+        .struct_size = sizeof params,
+        .label = "twice",
+        .cuda_source = "extern \"C\" __global__ void twice(const unsigned *in, unsigned *out,\n"
+                       "                                   unsigned n)\n"
+                       "{\n"
+                       "    unsigned i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+                       "    if (i < n)\n"
+                       "        out[i] = 2u * in[i];\n"
+                       "}\n",
+        .cuda_options = "-DUNUSED"};
+    weir_program *program;
+    if (!f->limits->cuda_source) {
+        EXPECT_REFUSED(weir_program_create(f->device, &params, &program), WEIR_ERROR_UNSUPPORTED,
+                       "limits.cuda_source");
+        EXPECT_NULL(program);
+        params.source = doubling;
+    }
+    weir_status status = weir_program_create(f->device, &params, &program);
+    if (status == WEIR_ERROR_UNSUPPORTED)
+        CONFORM_SKIP("this device compiles no source at run time");
+    ASSERT_OK(status);
+    expect_twice(f, program);
+    weir_program_destroy(&program);
 }
 
 // A function with barriers that is called twice and not declared inline.

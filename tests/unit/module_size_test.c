@@ -45,7 +45,7 @@ WEIR_TEST(ModuleSize, LinkHasTellsWhetherASlotIsThere)
     EXPECT_TRUE(WEIR_LINK_HAS(&link, open));
     EXPECT_FALSE(WEIR_LINK_HAS(&link, close));
     link.slot_count = WEIR_MODULE_SLOT_COUNT - 1;
-    EXPECT_FALSE(WEIR_LINK_HAS(&link, queue_leave)); // the last of ABI 2
+    EXPECT_FALSE(WEIR_LINK_HAS(&link, queue_leave)); // the last of ABI 3
     link.slot_count = WEIR_MODULE_SLOT_COUNT;
     EXPECT_TRUE(WEIR_LINK_HAS(&link, queue_leave));
 }

@@ -14,15 +14,15 @@
 // Incremented by a change that breaks older modules. Appending slots, kinds of operation and fields
 // does not, because every structure that may grow has its size in `struct_size`, set by its
 // allocator, and is neither read nor written beyond that size:
-//   - Fields of ABI 2 are always present. Test with WEIR_HAS() before reading or writing a field
-//     that was appended: one below a line "above: ABI 2" or "above: 0.1".
+//   - Fields of ABI 3 are always present. Test with WEIR_HAS() before reading or writing a field
+//     that was appended: one below a line "above: ABI 3" or "above: 0.1".
 //   - A module fills a structure of the library with WEIR_WRITE(), or field by field.
 //   - The distance between the elements of an array is stated beside it, or is the struct_size of
 //     the first element. A function declared beside the structure returns an element.
 //   - An appended ability of a backend is announced by a field of weir_limits, by
 //     weir_module.slot_count or by weir_module.operation_kinds, so that the front end knows of it
 //     before the first use.
-#define WEIR_MODULE_ABI 2u
+#define WEIR_MODULE_ABI 3u
 #define WEIR_MODULE_QUERY_SYMBOL "weir_module_query"
 
 enum weir_module_kind {
@@ -47,14 +47,14 @@ struct weir_host {
     void (*release)(void *pointer);
     // Counts a native object that was created; not called for events.
     void (*count_driver_object)(void);
-    // above: ABI 2
+    // above: ABI 3
 };
 
 struct weir_device_setup {
     size_t struct_size;
     size_t index;
     const char *label;
-    // above: ABI 2
+    // above: ABI 3
 };
 
 struct weir_queue_setup {
@@ -67,7 +67,7 @@ struct weir_queue_setup {
     // The caller's stream or command queue, to be used instead of a new one, or NULL. It
     // stays the caller's. Set only where `limits.native` is not 0.
     void *native;
-    // above: ABI 2
+    // above: ABI 3
 };
 
 struct weir_buffer_setup {
@@ -79,7 +79,7 @@ struct weir_buffer_setup {
     // cl_mem; 0: allocate. With HOST, pinned memory that the driver already knows. Set
     // only where `limits.native` is not 0.
     uint64_t native;
-    // above: ABI 2
+    // above: ABI 3
 };
 
 // The time at which an operation ran, in nanoseconds on its device's timeline, which is
@@ -91,7 +91,7 @@ struct weir_operation_time {
     // The driver reports no start: this is the time from which the queue had no other
     // work; the engine may have begun later.
     bool start_is_earliest;
-    // above: ABI 2
+    // above: ABI 3
 };
 
 // A graph for the backend to build. Everything is valid during the call only, except the
@@ -102,7 +102,7 @@ struct weir_graph_setup {
                                          // weir_graph_node_at() finds one
     uint32_t node_count;
     uint32_t branch_count; // queues that were captured; branch 0 launches the graph
-    // above: ABI 2
+    // above: ABI 3
 };
 
 // The ops table. `M` is mandatory for backends, `O` optional; plugins may leave every
@@ -257,7 +257,7 @@ struct weir_module_ops {
     // owner of the native queue may destroy it as soon as its work is done. The last
     // record was submitted, and from now on the native queue must not be used.
     void (*queue_leave)(const struct weir_link *link, weir_queue *queue);
-    // above: ABI 2
+    // above: ABI 3
 };
 
 #define WEIR_MODULE_SLOT_COUNT (sizeof(struct weir_module_ops) / sizeof(void (*)(void)))
@@ -285,7 +285,7 @@ struct weir_module {
     // "summary" (one sentence), "images" (the forms of device code that it takes), "needs"
     // (libraries of the system), "home" (an address).
     const char *const *about;
-    // above: ABI 2
+    // above: ABI 3
 };
 
 // Every module defines this function. It has no side effects and returns static data: it

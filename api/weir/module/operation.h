@@ -29,7 +29,7 @@ enum weir_operation_kind {
     // weir_buffer_size().
     WEIR_OPERATION_POOL_ALLOCATE = 10,
     WEIR_OPERATION_POOL_FREE = 11,
-    // above: ABI 2
+    // above: ABI 3
     WEIR_OPERATION_KINDS, // one more than the last kind
 };
 
@@ -50,7 +50,7 @@ enum weir_operation_flags {
     // One of several operations with the number of the GRAPH that they belong to; more
     // follow. Only backends without graph_create see it.
     WEIR_OPERATION_PART = 1u << 4,
-    // above: ABI 2
+    // above: ABI 3
 };
 
 // The largest size of an operation in all future versions.
@@ -58,7 +58,7 @@ enum weir_operation_flags {
 
 // The creator of an operation, which may be a plugin, sets struct_size to sizeof. An operation that
 // a module receives may be smaller or larger than in the module's headers: test with WEIR_HAS()
-// before using a field that is appended below "above: ABI 2", and copy an operation with
+// before using a field that is appended below "above: ABI 3", and copy an operation with
 // weir_operation_copy(). `u` never grows: an operand that is added to a kind is announced by a
 // flag.
 //
@@ -127,7 +127,7 @@ struct weir_operation {
             size_t size; // the requested size
         } pool;
     } u;
-    // above: ABI 2
+    // above: ABI 3
 };
 
 // Room for a copy of any operation.
@@ -154,7 +154,7 @@ struct weir_graph_node {
                                             // not listed unless it is among the dependencies
     uint32_t dependency_count;              // 0: a root
     const uint32_t *dependencies;           // indexes of earlier nodes, ascending
-    // above: ABI 2
+    // above: ABI 3
 };
 
 // Returns node `index` of an array; the distance between nodes is the first one's struct_size.

@@ -160,7 +160,7 @@ CUresult cuEventElapsedTime(float *milliseconds, CUevent start, CUevent end)
 }
 
 // Modules. An image is a cubin, PTX, or text that begins with "fake"; a kernel is
-// in it if its name is.
+// in it if its name is. As the real loader, this one refuses PTX that is OpenCL's.
 
 static size_t image_size(const unsigned char *image)
 {
@@ -193,7 +193,7 @@ static CUresult check_image(const char *image)
         return check_cubin(image);
     if (strncmp(image, "fake", 4) == 0)
         return CUDA_SUCCESS;
-    if (!ptx)
+    if (!ptx || strstr(ptx, ".ptr .shared") || strstr(ptx, "texmode_independent"))
         return CUDA_ERROR_INVALID_IMAGE;
     return strtol(ptx + 9, NULL, 10) + 4 > fake_version / 1000 ? CUDA_ERROR_UNSUPPORTED_PTX_VERSION
                                                                : CUDA_SUCCESS;

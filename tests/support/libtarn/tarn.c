@@ -632,7 +632,7 @@ EXPORT tarn_result tarn_fill(void *dst, size_t size, const void *pattern, size_t
 // Local memory follows one after the other, each piece at a multiple of 16.
 static bool pack(struct tarn_command *command, const struct tarn_argument *arguments, size_t count)
 {
-    uint32_t local = 0;
+    uint64_t local = 0;
     size_t i = 0;
     for (; i < count; i++) {
         const size_t size = arguments[i].value ? arguments[i].size : sizeof local;
@@ -641,7 +641,7 @@ static bool pack(struct tarn_command *command, const struct tarn_argument *argum
             return false;
         memcpy(command->launch.values[i], value, size);
         if (!arguments[i].value)
-            local = (local + (uint32_t)arguments[i].size + 15) / 16 * 16;
+            local = (local + arguments[i].size + 15) / 16 * 16;
     }
     return local <= MAX_LOCAL_BYTES && (i == TWIN_PARAMETERS || command->twin->sizes[i] == 0);
 }

@@ -114,11 +114,18 @@ static void block_sum(const struct twin_launch *launch)
     }
 }
 
-// The offsets of local memory follow the dialect's convention, for the types of the kernel.
+static uint64_t offset(const struct twin_launch *launch, size_t index)
+{
+    uint64_t value;
+    memcpy(&value, launch->values[index], sizeof value);
+    return value;
+}
+
+// For the types of the kernel.
 static bool offsets_fit(const struct twin_launch *launch)
 {
-    return word(launch, 2) == 0 && word(launch, 3) % 16 == 0 &&
-           word(launch, 3) >= 4 * lanes(launch);
+    return offset(launch, 2) == 0 && offset(launch, 3) % 16 == 0 &&
+           offset(launch, 3) >= 4 * lanes(launch);
 }
 
 static void two_locals(const struct twin_launch *launch)
@@ -243,6 +250,11 @@ static void advance(const struct twin_launch *launch)
             values[i] = 1664525u * values[i] + 1013904223u;
 }
 
+static void nothing(const struct twin_launch *launch)
+{
+    (void)launch;
+}
+
 // The elements that its blocks of 128 x 64 cover.
 static void matmul(const struct twin_launch *launch)
 {
@@ -265,9 +277,9 @@ static const struct twin twins[] = {
     {"iota", 1024, iota, {8, 4, 4}},
     {"increment", 1024, increment, {8, 4, 4}},
     {"spin", 1024, spin, {8, 4, 8}},
-    {"block_sum", 1024, block_sum, {8, 8, 4, 4}},
-    {"two_locals", 1024, two_locals, {8, 8, 4, 4}},
-    {"barrier_in_helper", 1024, barrier_in_helper, {8, 8, 4}},
+    {"block_sum", 1024, block_sum, {8, 8, 8, 4}},
+    {"two_locals", 1024, two_locals, {8, 8, 8, 8}},
+    {"barrier_in_helper", 1024, barrier_in_helper, {8, 8, 8}},
     {"store_values", 1024, store_values, {8, 1, 2, 4, 8, 1, 2, 4, 8, 4, 16}},
     {"required_block", 64, required_block, {8}},
     {"geometry", 1024, geometry, {8}},
@@ -275,6 +287,7 @@ static const struct twin twins[] = {
     {"check_pattern", 1024, check_pattern, {8, 8, 4, 4}},
     {"fused", 1024, fused, {8, 8}},
     {"twice", 1024, twice, {8, 8, 4}},
+    {"nothing", 1024, nothing, {0}},
     {"advance", 1024, advance, {8, 4, 4}},
     {"matmul", 128, matmul, {8, 8, 8, 4, 4, 4}},
 };

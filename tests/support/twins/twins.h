@@ -15,7 +15,7 @@ enum {
 struct twin_launch {
     uint32_t grid[3];
     uint32_t block[3];
-    // An address, a value, or, for local memory, its offset in 32 bits: 0 or a multiple of 16.
+    // An address, a value, or, for local memory, its offset in 64 bits: 0 or a multiple of 16.
     unsigned char values[TWIN_PARAMETERS][TWIN_PARAMETER_BYTES];
 };
 

@@ -1,6 +1,6 @@
-// Buffers. Both placements are host memory here, aligned so that every offset a
-// launch may use is aligned too. A real backend takes DEVICE memory from a pool
-// that never makes the device wait, and HOST memory pinned and mapped.
+// Buffers. Both placements are host memory here, aligned so that every valid offset of a launch
+// argument is aligned too. A real backend allocates DEVICE memory from a pool that never makes the
+// device wait, and HOST memory as pinned, mapped memory.
 #include "tests/abi/frozen/null/null.h"
 
 weir_status null_buffer_create(const struct weir_link *link, weir_device *device,

@@ -46,9 +46,9 @@ void null_device_destroy(const struct weir_link *link, weir_device *device)
     (void)device;
 }
 
-// Zero means: not supported. Nothing overlaps here, so there are no copy
-// engines; launches are bounded as on common GPUs, so that what passes here is
-// not refused there for its shape.
+// Zero means: not supported. Nothing overlaps here, so there are no copy engines. The limits of
+// launches are those of common GPUs, so that a launch that is accepted here is not refused there
+// for its shape.
 void null_device_limits(const struct weir_link *link, weir_device *device,
                         struct weir_limits *limits)
 {
@@ -73,7 +73,8 @@ void null_device_limits(const struct weir_link *link, weir_device *device,
     WEIR_WRITE(limits, &mine);
 }
 
-// All memory is the host's. A real backend asks the driver, and prepares the two devices.
+// All memory is host memory. A real backend queries the driver, and enables access for the two
+// devices.
 weir_status null_device_peer(const struct weir_link *link, weir_device *device, weir_device *other,
                              bool *out_peers)
 {

@@ -1,9 +1,9 @@
-// Events. A record names a point of its queue by sequence number; which native
-// event marks it is the backend's own affair, and so is their reuse. As
-// records are complete at once, the last one's number is all there is to keep.
+// Events. A record is identified by its queue and sequence number; a real backend maps that to a
+// native event, and reuses those. Records are complete at once here, so only the number of the last
+// one is kept.
 //
 // The number is stored with release order and read with acquire order, so that
-// a thread that has seen an event complete also sees the bytes that were written before it.
+// a thread that reads an event as complete also sees the bytes that were written before it.
 #include "tests/abi/frozen/null/null.h"
 
 #include <inttypes.h>

@@ -1,10 +1,10 @@
-// What the module is: its name, its keys, and its ops table, which is the table
-// of contents of the other files. weir_module_query only returns static data;
-// whatever can fail belongs into `open`.
+// The module's header: its name, its keys, and its ops table, which is a table of contents of the
+// other files. weir_module_query only returns static data; everything that can fail belongs in
+// `open`.
 #include "tests/abi/frozen/null/null.h"
 
-// A real backend dlopens its vendor library here. When that fails, its error
-// says which file is missing and which package brings it: the user reads it.
+// A real backend opens its vendor library here. If that fails, its error names, for the user, the
+// missing file and the package that contains it.
 weir_status null_open(struct weir_link *link, const struct weir_setting *const *settings,
                       void **out_state)
 {
@@ -17,7 +17,7 @@ weir_status null_open(struct weir_link *link, const struct weir_setting *const *
     return WEIR_OK;
 }
 
-// Vendor libraries stay loaded: they leave threads and exit handlers running.
+// Vendor libraries are never closed: they start threads and install exit handlers.
 void null_close(const struct weir_link *link)
 {
     link->host->release(link->state);
@@ -60,6 +60,14 @@ static const struct weir_module_ops null_ops = {
     .device_peer = null_device_peer,
 };
 
+static const char *const about[] = {
+    "summary",
+    "Buffers in host memory, work that is done at submit, and no kernels: for tests, and to "
+    "measure "
+    "the library alone.",
+    NULL,
+};
+
 static const struct weir_module null_module = {
     .abi = WEIR_MODULE_ABI,
     .struct_size = sizeof null_module,
@@ -74,6 +82,7 @@ static const struct weir_module null_module = {
     .slot_count = WEIR_MODULE_SLOT_COUNT,
     .operation_kinds = WEIR_OPERATION_KINDS,
     .ops = &null_ops,
+    .about = about,
 };
 
 const struct weir_module *weir_module_query(uint32_t host_abi, const struct weir_host *host)

@@ -1,10 +1,9 @@
-// What the files of the null backend share: its state, one accessor for each
-// type that has any, and the slots that module.c puts in the ops table.
+// Shared by the files of the null backend: its state, one accessor for each type that has any, and
+// the slots that module.c puts in the ops table.
 //
 // The null backend has real memory. Copies and fills are done before the submit
-// returns, kernels do nothing, and a record is complete at once. It is the
-// skeleton to copy for a new backend (docs/writing-a-backend.md), and what is
-// left when the cost of a driver is taken away.
+// returns, kernels do nothing, and a record is complete at once. It is the skeleton to copy for a
+// new backend (docs/writing-a-backend.md), and measures the cost of a call without a driver.
 #ifndef WEIR_BACKENDS_NULL_NULL_H
 #define WEIR_BACKENDS_NULL_NULL_H
 
@@ -17,7 +16,7 @@
 enum {
     NULL_ALIGNMENT = 64,         // of buffers and of argument offsets, in bytes
     NULL_TIMING_HISTORY = 1024,  // timed records that a queue keeps
-    NULL_OPERATION_TIMES = 8192, // and times of operations that were not fetched yet
+    NULL_OPERATION_TIMES = 8192, // times of operations that have not been fetched
 };
 
 // The keys of section [null], in the order of the settings that `open` gets.
@@ -42,18 +41,18 @@ struct null_timing {
     struct null_record records[NULL_TIMING_HISTORY];
 };
 
-// Times of operations; what is not fetched is overwritten, oldest first.
+// Times of operations; those that are not fetched are overwritten, oldest first.
 struct null_times {
     pthread_mutex_t lock;
     uint64_t kept;    // of all operations so far
-    uint64_t fetched; // and those that left the ring
+    uint64_t fetched; // those that left the ring
     struct weir_operation_time ring[NULL_OPERATION_TIMES];
 };
 
 struct null_queue {
     _Atomic uint64_t finished;  // sequence of the last record
     struct null_timing *timing; // NULL without timing
-    struct null_times *times;   // NULL unless a plugin wants them
+    struct null_times *times;   // NULL unless a plugin requests them
 };
 
 struct null_buffer {

@@ -1,7 +1,6 @@
-// Programs and kernels. Kernels do nothing, so any image of a bundle will do. A
-// real backend picks the image that suits the device, loads it, and takes the
-// kernel's own figures from the driver; everything slow happens here and nothing
-// of it at the first launch.
+// Programs and kernels. Kernels do nothing, so every image of a bundle is accepted. A real backend
+// chooses an image for the device, loads it, and gets the kernel's figures from the driver.
+// Everything slow happens here, and nothing of it at the first launch.
 #include "tests/abi/frozen/null/null.h"
 
 weir_status null_program_create(const struct weir_link *link, weir_device *device,

@@ -1,7 +1,6 @@
-// Queues. Everything is done before the submit returns, so a queue never has
-// work under way. A real backend creates exactly one native stream or command
-// queue in queue_create, and hands each operation to it in queue_submit without
-// waiting for anything.
+// Queues. Every operation has finished when its submit returns, so a queue never has pending work.
+// A real backend creates exactly one native stream or command queue in queue_create, and submits
+// each operation to it in queue_submit without waiting.
 #include "tests/abi/frozen/null/null.h"
 
 #include <string.h>
@@ -40,7 +39,7 @@ weir_status null_queue_create(const struct weir_link *link, weir_device *device,
     return WEIR_OK;
 }
 
-// No work uses the queue any more: the front end has seen to that.
+// The front end guarantees that no work uses the queue any more.
 void null_queue_destroy(const struct weir_link *link, weir_queue *queue)
 {
     struct null_queue *own = null_queue_of(link, queue);
@@ -72,7 +71,7 @@ static void copy_2d(const struct weir_link *link, const struct weir_operation *o
         memcpy(dst + row * to->pitch, src + row * from->pitch, operation->u.copy_2d.width);
 }
 
-// Doubles what is filled so far, which stays a multiple of the pattern.
+// Doubles the filled part, which stays a multiple of the pattern's size.
 static void fill(const struct weir_link *link, const struct weir_operation *operation)
 {
     size_t size = operation->u.fill.size;
@@ -88,9 +87,9 @@ static void fill(const struct weir_link *link, const struct weir_operation *oper
     }
 }
 
-// The operation is valid, and an error returned here fails the queue. A wait has
-// nothing to do: what it waits for was done when its own submit returned. A real
-// backend flushes `u.wait.producer` and then makes the device wait.
+// The operation is valid, and an error returned here fails the queue. A wait does nothing: the work
+// that it waits for had finished when that was submitted. A real backend flushes `u.wait.producer`
+// and then makes the device wait.
 static weir_status submit(const struct weir_link *link, weir_queue *queue,
                           const struct weir_operation *operation)
 {

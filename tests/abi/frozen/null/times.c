@@ -1,6 +1,5 @@
-// Times of operations, for plugins that want them: the host's clock before and
-// after. A real backend asks its driver, and gives the times out once the
-// operation has finished.
+// Times of operations, for plugins that request them: the host's clock before and after. A real
+// backend queries its driver, and returns the times after the operation has finished.
 #include "tests/abi/frozen/null/null.h"
 
 #include <time.h>

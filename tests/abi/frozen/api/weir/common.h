@@ -1,5 +1,5 @@
-// What every public header of Weir shares: the version, the export mark, the
-// opaque types and the few open ones that appear in many signatures.
+// Shared by all public headers of Weir: the version, the export attribute, the opaque types, and
+// the few open types that occur in many signatures.
 //
 // Conventions of the whole API:
 //   - Functions that can fail return `weir_status` (<weir/status.h>).
@@ -10,7 +10,7 @@
 //     otherwise. A call on a NULL object is an error, `destroy(NULL)` is not. For a
 //     NULL object a getter returns NULL, 0 or "".
 //   - Programs, modules and libraries of different versions work together, because every
-//     structure that may grow is handed over with its size: see "Sizes" below.
+//     structure that may grow is passed with its size: see "Sizes" below.
 //   - After fork() every call in the child returns WEIR_ERROR_FORKED, except those of
 //     <weir/report.h>, which need no runtime; destroy functions do nothing.
 #ifndef WEIR_COMMON_H
@@ -50,19 +50,20 @@ typedef struct weir_program weir_program;
 typedef struct weir_kernel weir_kernel;
 // Work captured once and launched many times: <weir/graph.h>.
 typedef struct weir_graph weir_graph;
-// Memory handed out and taken back in the order of queues: <weir/pool.h>.
+// Memory that is allocated and freed in the order of queues: <weir/pool.h>.
 typedef struct weir_pool weir_pool;
 
-// Sizes. A structure grows at its end alone, below the line "above: VERSION", and whoever
-// allocates one says how large it is:
-//   - `params` and others that begin with `struct_size`: sizeof, set by whoever allocates it.
-//     Of params, a field that the program's headers do not have is zero to the library; one
-//     that the library does not know must be zero, else the call is refused.
-//   - What the library fills for a program: the function is a macro that adds the size.
-//   - What the library hands out by pointer can be read, and copied, as the program's
-//     headers declare it: a field that the library does not know is zero there.
-//   - Of anything else that begins with `struct_size`, such as what a bundle holds or a native
-//     function is given, WEIR_HAS() tells whether a field is there that was appended.
+// Sizes. A structure grows only at its end, below the line "above: VERSION", and is passed with its
+// size, which its allocator sets:
+//   - `params` and other structures that begin with `struct_size`: set it to sizeof. In params, a
+//     field that the program's headers lack is zero for the library; a field that the library
+//     does not know must be zero, else the call is refused.
+//   - A structure that the library fills for a program: the function is a macro, which adds the
+//     size.
+//   - A structure that the library returns by pointer can be read, and copied, as the program's
+//     headers declare it: fields that the library does not know are zero.
+//   - In every other structure that begins with `struct_size`, such as the parts of a bundle or the
+//     argument of a native function, test with WEIR_HAS() whether an appended field is present.
 // A structure marked "closed" never changes.
 
 // Whether `*pointer`, which begins with `struct_size`, is large enough to hold `field`.

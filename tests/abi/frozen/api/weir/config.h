@@ -29,7 +29,7 @@ struct weir_key {
     // above: 0.1
 };
 
-// Key `index` of a table whose keys lie `key_size` bytes apart.
+// Returns key `index` of a table in which the distance between keys is `key_size` bytes.
 static inline const struct weir_key *weir_key_at(const struct weir_key *keys, size_t key_size,
                                                  size_t index)
 {

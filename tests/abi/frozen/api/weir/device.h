@@ -1,4 +1,4 @@
-// Devices: listing them, opening one, and what it can do.
+// Devices: listing, opening and closing them, and their limits.
 #ifndef WEIR_DEVICE_H
 #define WEIR_DEVICE_H
 
@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-// What is known about a device before it is opened.
+// Properties of a device, which need not be open.
 struct weir_device_info {
     size_t struct_size;
     char name[128];     // "NVIDIA H200", "pthread-skylake-avx512"
@@ -30,8 +30,8 @@ WEIR_API weir_status weir_device_describe_sized(const weir_runtime *runtime, siz
 #define weir_device_describe(runtime, index, out_info) \
     weir_device_describe_sized(runtime, index, out_info, sizeof(struct weir_device_info))
 
-// What an opened device can do. Programs decide by these limits, never by the backend's
-// name. Zero means: not supported.
+// The abilities of an opened device. Programs decide by these limits, never by the backend's name.
+// Zero means: not supported.
 struct weir_limits {
     size_t struct_size;
 
@@ -61,6 +61,7 @@ struct weir_limits {
     uint32_t timing_history; // timed records of a queue that are kept
 
     uint32_t native; // <weir/interop.h> works: native handles can be read and wrapped
+    uint32_t cuda_source; // programs are compiled from weir_program_params.cuda_source
     // above: 0.1
 };
 

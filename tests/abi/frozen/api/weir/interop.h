@@ -17,8 +17,8 @@
 extern "C" {
 #endif
 
-// Whose handles they are. The list is open: another backend gives another name, and says in
-// its own documentation what its handles are. Compare with weir_native_is().
+// The API that the handles belong to. The list is open: other backends use other names, and their
+// documentation says what the handles are. Compare with weir_native_is().
 #define WEIR_NATIVE_CUDA "cuda"
 #define WEIR_NATIVE_OPENCL "opencl"
 

@@ -61,8 +61,8 @@ WEIR_API weir_status weir_open(const struct weir_open_params *params, weir_runti
 // been closed. NULL and a pointer to NULL are accepted.
 //
 // Errors: WEIR_ERROR_INVALID while a device is open; nothing is closed then. The first error of
-// a module that could not keep what it was to keep, such as WEIR_ERROR_IO of the plugin `trace`
-// when the disk is full; everything is closed then.
+// a module that could not save its data, such as WEIR_ERROR_IO of the plugin `trace` when the disk
+// is full; everything is closed then.
 WEIR_API weir_status weir_close(weir_runtime **runtime);
 
 // The name of the backend that ends the chain ("opencl").

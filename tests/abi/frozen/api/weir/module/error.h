@@ -1,5 +1,5 @@
-// How a module reports an error: it fills in a detail, passes it to the front end, and
-// returns the status that this returns from the slot.
+// Reporting errors from a module: it fills in a detail, passes it to the front end, and returns
+// the resulting status from its slot.
 //
 //     return weir_host_fail(link->host, WEIR_ERROR_UNSUPPORTED, "use fewer local arrays",
 //                           "kernel '%s' needs %zu bytes of local memory, and there are %zu",
@@ -65,8 +65,8 @@ WEIR_HOST_COLD static inline weir_status weir_host_no_memory(const struct weir_h
                           "no host memory is left for %s", what);
 }
 
-// What a backend answers to a kind of operation that its headers do not have, or that it
-// does not do. Returns WEIR_ERROR_UNSUPPORTED.
+// The error of a backend for a kind of operation that its headers lack, or that it does not
+// support. Returns WEIR_ERROR_UNSUPPORTED.
 WEIR_HOST_COLD static inline weir_status weir_host_unknown_kind(
     const struct weir_link *link, const struct weir_operation *operation)
 {

@@ -11,19 +11,18 @@
 #include <weir/module/size.h>
 #include <weir/weir.h>
 
-// Raised when something changes that an older module cannot live with. Slots, kinds of
-// operation and fields that are appended do not raise it, because whoever allocates a structure
-// says in its `struct_size` how large it is, and nobody reads or writes beyond that:
-//   - Fields of ABI 2 are always there. Before one above a line "above: ABI 2" or "above: 0.1",
-//     to read or to write it, ask WEIR_HAS().
-//   - A structure that is handed to a module to be filled is assigned with WEIR_WRITE(), or
-//     field by field.
-//   - Elements of an array lie as far apart as is said beside it, or by the first element's
-//     struct_size. A function beside the structure finds one.
-//   - What a backend can do that was appended is told by a field of weir_limits, by
-//     weir_module.slot_count or by weir_module.operation_kinds, so that the front end knows
-//     before it asks.
-#define WEIR_MODULE_ABI 2u
+// Incremented by a change that breaks older modules. Appending slots, kinds of operation and fields
+// does not, because every structure that may grow has its size in `struct_size`, set by its
+// allocator, and is neither read nor written beyond that size:
+//   - Fields of ABI 3 are always present. Test with WEIR_HAS() before reading or writing a field
+//     that was appended: one below a line "above: ABI 3" or "above: 0.1".
+//   - A module fills a structure of the library with WEIR_WRITE(), or field by field.
+//   - The distance between the elements of an array is stated beside it, or is the struct_size of
+//     the first element. A function declared beside the structure returns an element.
+//   - An appended ability of a backend is announced by a field of weir_limits, by
+//     weir_module.slot_count or by weir_module.operation_kinds, so that the front end knows of it
+//     before the first use.
+#define WEIR_MODULE_ABI 3u
 #define WEIR_MODULE_QUERY_SYMBOL "weir_module_query"
 
 enum weir_module_kind {
@@ -40,22 +39,22 @@ struct weir_host {
     size_t struct_size;
     // Sends a message to the log callback.
     void (*log)(weir_log_level level, const char *source, const char *message);
-    // Sets the calling thread's error detail and returns `detail->status`. The
-    // front end adds object, file and line where they are empty. `size` is sizeof *detail.
+    // Sets the calling thread's error detail and returns `detail->status`. The front end fills in
+    // object, file and line if they are empty. `size` is sizeof *detail.
     weir_status (*error)(const struct weir_error *detail, size_t size);
-    // Counted allocation (weir_counters_read); memory is zeroed. NULL when there is none.
+    // Counted allocation (weir_counters_read) of zeroed memory; NULL if out of memory.
     void *(*allocate)(size_t size);
     void (*release)(void *pointer);
     // Counts a native object that was created; not called for events.
     void (*count_driver_object)(void);
-    // above: ABI 2
+    // above: ABI 3
 };
 
 struct weir_device_setup {
     size_t struct_size;
     size_t index;
     const char *label;
-    // above: ABI 2
+    // above: ABI 3
 };
 
 struct weir_queue_setup {
@@ -68,7 +67,7 @@ struct weir_queue_setup {
     // The caller's stream or command queue, to be used instead of a new one, or NULL. It
     // stays the caller's. Set only where `limits.native` is not 0.
     void *native;
-    // above: ABI 2
+    // above: ABI 3
 };
 
 struct weir_buffer_setup {
@@ -80,7 +79,7 @@ struct weir_buffer_setup {
     // cl_mem; 0: allocate. With HOST, pinned memory that the driver already knows. Set
     // only where `limits.native` is not 0.
     uint64_t native;
-    // above: ABI 2
+    // above: ABI 3
 };
 
 // The time at which an operation ran, in nanoseconds on its device's timeline, which is
@@ -92,7 +91,7 @@ struct weir_operation_time {
     // The driver reports no start: this is the time from which the queue had no other
     // work; the engine may have begun later.
     bool start_is_earliest;
-    // above: ABI 2
+    // above: ABI 3
 };
 
 // A graph for the backend to build. Everything is valid during the call only, except the
@@ -103,7 +102,7 @@ struct weir_graph_setup {
                                          // weir_graph_node_at() finds one
     uint32_t node_count;
     uint32_t branch_count; // queues that were captured; branch 0 launches the graph
-    // above: ABI 2
+    // above: ABI 3
 };
 
 // The ops table. `M` is mandatory for backends, `O` optional; plugins may leave every
@@ -258,7 +257,7 @@ struct weir_module_ops {
     // owner of the native queue may destroy it as soon as its work is done. The last
     // record was submitted, and from now on the native queue must not be used.
     void (*queue_leave)(const struct weir_link *link, weir_queue *queue);
-    // above: ABI 2
+    // above: ABI 3
 };
 
 #define WEIR_MODULE_SLOT_COUNT (sizeof(struct weir_module_ops) / sizeof(void (*)(void)))
@@ -266,7 +265,7 @@ struct weir_module_ops {
 // The structure that weir_module_query returns.
 struct weir_module {
     uint32_t abi;         // WEIR_MODULE_ABI when the module was compiled
-    uint32_t struct_size; // of this structure, then
+    uint32_t struct_size; // sizeof(struct weir_module) at that time
     enum weir_module_kind kind;
     const char *name;
     const char *version;
@@ -274,19 +273,19 @@ struct weir_module {
     const char *sanitizer; // "", "address", "thread": WEIR_MODULE_SANITIZER
     const struct weir_key *keys;
     uint32_t key_count;
-    uint32_t key_size;        // sizeof(struct weir_key), then
-    uint32_t slot_count;      // WEIR_MODULE_SLOT_COUNT, then
-    uint32_t operation_kinds; // WEIR_OPERATION_KINDS, then
+    uint32_t key_size;        // these three at that time: sizeof(struct weir_key),
+    uint32_t slot_count;      // WEIR_MODULE_SLOT_COUNT,
+    uint32_t operation_kinds; // WEIR_OPERATION_KINDS
     const struct weir_module_ops *ops;
     // The driver's name and version, after a successful open; may be NULL.
     const char *(*driver_version)(const struct weir_link *link);
     uint32_t wants; // enum weir_module_wants
-    // What else the module says about itself, for `weir doctor`: a name, its text, the next
-    // name, and so on, then NULL. NULL: nothing. Names are small letters, such as
+    // Further information about the module, for `weir doctor`: a name, its text, the next name, and
+    // so on, then NULL. NULL: none. Names are in lower case, such as
     // "summary" (one sentence), "images" (the forms of device code that it takes), "needs"
     // (libraries of the system), "home" (an address).
     const char *const *about;
-    // above: ABI 2
+    // above: ABI 3
 };
 
 // Every module defines this function. It has no side effects and returns static data: it

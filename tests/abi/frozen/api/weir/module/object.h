@@ -26,14 +26,14 @@ struct weir_link {
     void *state;      // the pointer that `open` stored
     const char *name; // the module's
     uint32_t index;   // position in the chain, 0 is outermost
-    // How many slots `ops` has, and how many kinds of operation this link and those after it
-    // know: fewer than the module's own headers have where the library is older than it.
+    // The number of slots of `ops`, and of the kinds of operation that this link and those after it
+    // know. Both are smaller than in the module's own headers if the library is older than those.
     uint32_t slot_count;
     uint32_t operation_kinds;
-    // above: ABI 2
+    // above: ABI 3
 };
 
-// Whether the link's table has that slot. Slots of ABI 2 are always there.
+// Whether the link's table has that slot. Slots of ABI 3 are always present.
 #define WEIR_LINK_HAS(link, slot) \
     (offsetof(struct weir_module_ops, slot) / sizeof(void (*)(void)) < (link)->slot_count)
 

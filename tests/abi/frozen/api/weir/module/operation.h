@@ -29,7 +29,7 @@ enum weir_operation_kind {
     // weir_buffer_size().
     WEIR_OPERATION_POOL_ALLOCATE = 10,
     WEIR_OPERATION_POOL_FREE = 11,
-    // above: ABI 2
+    // above: ABI 3
     WEIR_OPERATION_KINDS, // one more than the last kind
 };
 
@@ -50,20 +50,21 @@ enum weir_operation_flags {
     // One of several operations with the number of the GRAPH that they belong to; more
     // follow. Only backends without graph_create see it.
     WEIR_OPERATION_PART = 1u << 4,
-    // above: ABI 2
+    // above: ABI 3
 };
 
-// However much is appended, an operation never has more bytes.
+// The largest size of an operation in all future versions.
 #define WEIR_OPERATION_BYTES_MAX 256
 
-// Whoever makes an operation, a plugin too, sets struct_size to sizeof. One that a module is
-// handed may be smaller or larger than the module's own: ask WEIR_HAS() before a field above
-// the line below, and copy it with weir_operation_copy(). `u` keeps its size: an operand that
-// is added to a kind comes with a flag that says so.
+// The creator of an operation, which may be a plugin, sets struct_size to sizeof. An operation that
+// a module receives may be smaller or larger than in the module's headers: test with WEIR_HAS()
+// before using a field that is appended below "above: ABI 3", and copy an operation with
+// weir_operation_copy(). `u` never grows: an operand that is added to a kind is announced by a
+// flag.
 //
-// Everything in it was validated: ranges are inside their buffers, arguments match the
-// signature, handles belong to one device, except one buffer of a COPY or COPY_2D,
-// which may belong to a peer. Valid during the call only.
+// All operands were validated: ranges are inside their buffers, arguments match the signature,
+// handles belong to one device, except that one buffer of a COPY or COPY_2D may belong to a peer.
+// Valid during the call only.
 struct weir_operation {
     uint32_t struct_size;
     enum weir_operation_kind kind;
@@ -126,7 +127,7 @@ struct weir_operation {
             size_t size; // the requested size
         } pool;
     } u;
-    // above: ABI 2
+    // above: ABI 3
 };
 
 // Room for a copy of any operation.
@@ -135,8 +136,8 @@ struct weir_operation_room {
     unsigned char rest[WEIR_OPERATION_BYTES_MAX - sizeof(struct weir_operation)];
 };
 
-// Copies an operation with all of its bytes, also those that the module does not know, so that
-// the next link misses nothing. Returns the copy.
+// Copies all bytes of an operation, including fields that the module's headers lack, so that the
+// next link gets them too. Returns the copy.
 static inline struct weir_operation *weir_operation_copy(struct weir_operation_room *room,
                                                          const struct weir_operation *operation)
 {
@@ -153,10 +154,10 @@ struct weir_graph_node {
                                             // not listed unless it is among the dependencies
     uint32_t dependency_count;              // 0: a root
     const uint32_t *dependencies;           // indexes of earlier nodes, ascending
-    // above: ABI 2
+    // above: ABI 3
 };
 
-// Node `index` of an array, whose nodes lie as far apart as the first one's struct_size says.
+// Returns node `index` of an array; the distance between nodes is the first one's struct_size.
 static inline const struct weir_graph_node *weir_graph_node_at(const struct weir_graph_node *nodes,
                                                                uint32_t index)
 {

@@ -1,4 +1,4 @@
-// What a module writes for someone whose structures may be smaller or larger than its own.
+// Writing to structures that may be smaller or larger than in the module's own headers.
 #ifndef WEIR_MODULE_SIZE_H
 #define WEIR_MODULE_SIZE_H
 
@@ -6,8 +6,7 @@
 
 #include <weir/common.h>
 
-// Copies `size` bytes of `from` to `to`, or `room` if those are fewer. What is left of `to`
-// stays as it was.
+// Copies `size` bytes of `from` to `to`, but at most `room`. The rest of `to` does not change.
 static inline void weir_write(void *to, size_t room, const void *from, size_t size)
 {
     memcpy(to, from, size < room ? size : room);
@@ -22,8 +21,8 @@ static inline void weir__write_fields(void *to, size_t room, const void *from, s
                least - sizeof(size_t));
 }
 
-// Copies what `*from` has and `*to` has room for. Both begin with a struct_size, which says
-// that, and keep their own. The way to assign to a structure that one is handed.
+// Assigns `*from` to `*to`, as far as both extend. Both begin with a struct_size, which neither
+// changes. For every structure that a module gets from the library in order to fill it.
 #define WEIR_WRITE(to, from) \
     weir__write_fields((to), (to)->struct_size, (from), (from)->struct_size)
 

@@ -38,7 +38,8 @@ typedef struct weir_loader weir_loader;
 // in `*out_size`, up to `capacity`; 0 means the end. `memory` still holds the bytes of an old
 // batch. Called on the loader's one thread, with all signals blocked; it may block. A return
 // other than WEIR_OK is an error, with the thread's last error as its detail if the source
-// left one. Not called again after the end.
+// left one; a source that ends its thread counts as one that failed with
+// WEIR_ERROR_HOST_CALL. Not called again after the end.
 typedef weir_status (*weir_loader_source)(void *user, uint64_t index, void *memory, size_t capacity,
                                           size_t *out_size);
 
@@ -112,7 +113,7 @@ WEIR_API weir_status weir_loader_release_after(weir_loader *loader, struct weir_
 
 struct weir_loader_statistics {
     uint64_t delivered; // batches
-    uint64_t bytes;     // batches that were released
+    uint64_t bytes;     // of these batches
     uint64_t failed;    // errors in place of batches
     // Calls of weir_loader_next() that had to wait for the source, and their time. If only
     // the first call waited, the source keeps up.

@@ -1,0 +1,495 @@
+// Source at run time: OpenCL C through the driver's OpenCL compiler, CUDA C++ through NVRTC, on
+// the fakes of all three libraries.
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/cuda/rig.h"
+#include "tests/support/libnvidia_opencl/control.h"
+#include "tests/support/libnvrtc/control.h"
+
+static void *find(const char *library, const char *symbol)
+{
+    void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+    void *found = handle ? dlsym(handle, symbol) : NULL;
+    if (!found)
+        weir_test_fail(__FILE__, __LINE__, "%s", dlerror());
+    return found;
+}
+
+static const struct weir_test_nvidia_opencl *opencl(void)
+{
+    return find("libnvidia-opencl.so.1", WEIR_TEST_NVIDIA_OPENCL_SYMBOL);
+}
+
+static const struct weir_test_nvrtc *nvrtc(void)
+{
+    return find("libnvrtc.so.13", WEIR_TEST_NVRTC_SYMBOL);
+}
+
+static const char twice_cl[] = "__kernel void twice(__global const uint *in, __global uint *out,\n"
+                               "                    uint n)\n"
+                               "{\n"
+                               "    uint i = get_global_id(0);\n"
+                               "    if (i < n) out[i] = 2 * in[i];\n"
+                               "}\n";
+
+static const char twice_cu[] =
+    "extern \"C\" __global__ void __launch_bounds__(64) twice(const unsigned *in, unsigned *out,\n"
+    "                                                       unsigned n)\n"
+    "{\n"
+    "    unsigned i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+    "    if (i < n) out[i] = 2 * in[i];\n"
+    "}\n";
+
+static const char two_locals_cl[] =
+    "kernel void two_locals(global const uint *in, global uint *out, local uint *values,\n"
+    "                       local ushort *lanes)\n"
+    "{\n"
+    "    uint lane = get_local_id(0), size = get_local_size(0);\n"
+    "    values[lane] = in[get_global_id(0)];\n"
+    "    lanes[lane] = size - 1 - lane;\n"
+    "    barrier(CLK_LOCAL_MEM_FENCE);\n"
+    "    out[get_global_id(0)] = values[lanes[lane]];\n"
+    "}\n";
+
+static const char two_locals_cu[] =
+    "typedef size_t weir_local;\n"
+    "extern __shared__ char local[];\n"
+    "extern \"C\" __global__ void two_locals(const unsigned *in, unsigned *out,\n"
+    "                                        weir_local values, weir_local lanes)\n"
+    "{\n"
+    "    unsigned *v = (unsigned *)(local + values);\n"
+    "}\n";
+
+static struct weir_program_params params_of(const char *source, const char *options)
+{
+    return (struct weir_program_params){
+        .struct_size = sizeof(struct weir_program_params),
+        .label = "made",
+        .source = source,
+        .options = options,
+    };
+}
+
+static struct weir_program_params params_of_cuda(const char *source, const char *options)
+{
+    return (struct weir_program_params){
+        .struct_size = sizeof(struct weir_program_params),
+        .label = "made",
+        .cuda_source = source,
+        .cuda_options = options,
+    };
+}
+
+static void expect_built(struct rig *rig, const struct weir_program_params *params)
+{
+    weir_program *program;
+    EXPECT_OK(weir_program_create(rig->device, params, &program));
+    weir_program_destroy(&program);
+}
+
+static void expect_refused(struct rig *rig, const struct weir_program_params *params,
+                           weir_status status, const char *part)
+{
+    weir_program *program;
+    EXPECT_INT_EQ(weir_program_create(rig->device, params, &program), status);
+    EXPECT_NULL(program);
+    EXPECT_CONTAINS(weir_last_error_text(), part);
+}
+
+static void expect_launch(weir_queue *queue, weir_kernel *kernel, weir_buffer *in, weir_buffer *out)
+{
+    if (weir_kernel_get_signature(kernel)->parameter_count == 3)
+        EXPECT_OK(weir_queue_launch(queue, kernel, weir_dim(1, 1, 1), weir_dim(16, 1, 1),
+                                    weir_in(in, 0, 64), weir_out(out, 0, 64), 16u));
+    else
+        EXPECT_OK(weir_queue_launch(queue, kernel, weir_dim(1, 1, 1), weir_dim(16, 1, 1),
+                                    weir_in(in, 0, 64), weir_out(out, 0, 64), weir_local(64),
+                                    weir_local(32)));
+}
+
+// Kernel `name` makes of 0, 1, ... what `expected` has.
+static void expect_run(struct rig *rig, const struct weir_program_params *params, const char *name,
+                       const uint32_t expected[16])
+{
+    weir_program *program;
+    weir_kernel *kernel;
+    uint32_t values[16];
+    weir_buffer *in = rig_buffer(rig, 64, WEIR_PLACE_DEVICE);
+    weir_buffer *out = rig_buffer(rig, 64, WEIR_PLACE_DEVICE);
+    for (uint32_t i = 0; i < 16; i++)
+        values[i] = i;
+    EXPECT_OK(weir_upload(rig->queue, in, 0, values, 64));
+    ASSERT_OK(weir_program_create(rig->device, params, &program));
+    ASSERT_OK(weir_kernel_create(program, name, &kernel));
+    expect_launch(rig->queue, kernel, in, out);
+    EXPECT_OK(weir_download(rig->queue, values, out, 0, 64));
+    EXPECT_MEM_EQ(values, expected, 64);
+    weir_kernel_destroy(&kernel);
+    weir_program_destroy(&program);
+    weir_buffer_destroy(&in);
+    weir_buffer_destroy(&out);
+}
+
+static void make_expected(uint32_t doubled[16], uint32_t backwards[16])
+{
+    for (uint32_t i = 0; i < 16; i++) {
+        doubled[i] = 2 * i;
+        backwards[i] = 15 - i;
+    }
+}
+
+WEIR_TEST(CudaSource, OpenclRuns)
+{
+    struct rig rig;
+    uint32_t doubled[16];
+    uint32_t backwards[16];
+    make_expected(doubled, backwards);
+    if (!rig_start(&rig))
+        return;
+    struct weir_program_params params = params_of(twice_cl, "-DN=1 -cl-fast-relaxed-math");
+    expect_run(&rig, &params, "twice", doubled);
+    EXPECT_STR_EQ(opencl()->options(),
+                  "-cl-kernel-arg-info -cl-std=CL1.2 -DN=1 -cl-fast-relaxed-math");
+    EXPECT_CONTAINS(opencl()->text(),
+                    "#pragma OPENCL FP_CONTRACT OFF\n#line 1 \"source\"\n__kernel void twice");
+    params = params_of(two_locals_cl, "-cl-std=CL3.0");
+    expect_run(&rig, &params, "two_locals", backwards);
+    EXPECT_STR_EQ(opencl()->options(), "-cl-kernel-arg-info -cl-std=CL3.0");
+    EXPECT_INT_EQ(opencl()->live(), 0);
+    rig_finish(&rig);
+}
+
+WEIR_TEST(CudaSource, OpenclSignatures)
+{
+    static const char source[] =
+        "struct values { uint a; float b; ulong c; };\n"
+        "__kernel __attribute__((reqd_work_group_size(8, 4, 2)))\n"
+        "void required_block(__global uint *out) {}\n"
+        "__kernel void store_values(__global ulong *out, uchar a, ushort b, uint c, ulong d,\n"
+        "    char e, short f, int g, long h, float i, struct values j) {}\n";
+    struct rig rig;
+    weir_program *program;
+    weir_kernel *kernel;
+    if (!rig_start(&rig))
+        return;
+    const struct weir_program_params params = params_of(source, NULL);
+    ASSERT_OK(weir_program_create(rig.device, &params, &program));
+    ASSERT_OK(weir_kernel_create(program, "store_values", &kernel));
+    const struct weir_kernel_signature *signature = weir_kernel_get_signature(kernel);
+    ASSERT_UINT_EQ(signature->parameter_count, 11);
+    EXPECT_STR_EQ(weir_signature_parameter(signature, 0)->type_name, "ulong *");
+    EXPECT_UINT_EQ(weir_signature_parameter(signature, 0)->writable, 1);
+    EXPECT_INT_EQ(weir_signature_parameter(signature, 8)->scalar, WEIR_SCALAR_I64);
+    EXPECT_UINT_EQ(weir_signature_parameter(signature, 10)->size, 16);
+    weir_kernel_destroy(&kernel);
+    ASSERT_OK(weir_kernel_create(program, "required_block", &kernel));
+    EXPECT_UINT_EQ(weir_kernel_get_signature(kernel)->required_block.y, 4);
+    weir_kernel_destroy(&kernel);
+    weir_program_destroy(&program);
+    rig_finish(&rig);
+}
+
+static char logged[1024];
+
+static void keep_log(void *user, weir_log_level level, const char *source, const char *message)
+{
+    (void)user;
+    if (level == WEIR_LOG_ERROR)
+        snprintf(logged, sizeof logged, "%s: %s", source, message);
+}
+
+WEIR_TEST(CudaSource, OpenclThatDoesNotBuild)
+{
+    static const char source[] = "\n\n__kernel void broken(__global uint *out) { not_declared; }\n";
+    struct rig rig;
+    if (!rig_start(&rig))
+        return;
+    weir_log_set(keep_log, NULL, WEIR_LOG_ERROR);
+    struct weir_program_params params = params_of(source, "-DX");
+    expect_refused(&rig, &params, WEIR_ERROR_BUILD,
+                   "source:3:1: error: the device has no function");
+    EXPECT_CONTAINS(weir_last_error()->message, "not_declared");
+    EXPECT_CONTAINS(weir_last_error()->message, "'-cl-std=CL1.2 -DX'");
+    EXPECT_CONTAINS(logged, "cuda: source:3:1: error:");
+    weir_log_set(NULL, NULL, WEIR_LOG_ERROR);
+    params = params_of(twice_cl, "-DX -I include");
+    expect_refused(&rig, &params, WEIR_ERROR_INVALID, "the options have -I");
+    EXPECT_INT_EQ(opencl()->live(), 0);
+    rig_finish(&rig);
+}
+
+// The compiler's flaw: signatures and kernels without parameters do not go together.
+WEIR_TEST(CudaSource, OpenclKernelsWithoutParameters)
+{
+    struct rig rig;
+    char both[512];
+    if (!rig_start(&rig))
+        return;
+    struct weir_program_params params = params_of("__kernel void nothing(void) {}", NULL);
+    expect_built(&rig, &params);
+    EXPECT_STR_EQ(opencl()->options(), "-cl-std=CL1.2");
+    snprintf(both, sizeof both, "__kernel void nothing(void) {}\n%s", twice_cl);
+    params = params_of(both, NULL);
+    expect_refused(&rig, &params, WEIR_ERROR_UNSUPPORTED, "give every kernel a parameter");
+    EXPECT_INT_EQ(opencl()->live(), 0);
+    rig_finish(&rig);
+}
+
+WEIR_TEST(CudaSource, OpenclOfAnotherDevice)
+{
+    struct rig rig;
+    if (!rig_start(&rig))
+        return;
+    const struct weir_program_params params = params_of(twice_cl, NULL);
+    opencl()->set_architecture(80);
+    expect_refused(&rig, &params, WEIR_ERROR_UNSUPPORTED,
+                   "the driver's OpenCL has no device of compute capability 9.0 like 'Fake GPU 0'");
+    opencl()->set_architecture(90);
+    expect_built(&rig, &params);
+    rig_finish(&rig);
+}
+
+WEIR_TEST(CudaSource, OpenclWithPtxThatIsNotUnderstood)
+{
+    struct rig rig;
+    if (!rig_start(&rig))
+        return;
+    const struct weir_program_params params = params_of(two_locals_cl, NULL);
+    opencl()->set_strange(1);
+    expect_refused(&rig, &params, WEIR_ERROR_BUILD, "compiler (580.0) is not understood: ");
+    opencl()->set_strange(0);
+    expect_built(&rig, &params);
+    EXPECT_INT_EQ(opencl()->live(), 0);
+    rig_finish(&rig);
+}
+
+static bool start_cached(struct rig *rig)
+{
+    static char section[512];
+    if (!section[0])
+        snprintf(section, sizeof section, "cache = 1\ncache_dir = %s", weir_test_temp_dir());
+    return rig_start_with(rig, section);
+}
+
+WEIR_TEST(CudaSource, OpenclFromTheCache)
+{
+    struct rig rig;
+    uint32_t doubled[16];
+    uint32_t backwards[16];
+    make_expected(doubled, backwards);
+    if (!start_cached(&rig))
+        return;
+    struct weir_program_params params = params_of(two_locals_cl, NULL);
+    expect_built(&rig, &params);
+    const long before = opencl()->calls("clBuildProgram");
+    expect_run(&rig, &params, "two_locals", backwards);
+    EXPECT_INT_EQ(opencl()->calls("clBuildProgram"), before);
+    params.options = "-DOTHER";
+    expect_built(&rig, &params);
+    EXPECT_INT_GT(opencl()->calls("clBuildProgram"), before);
+    rig_finish(&rig);
+}
+
+// Calls that may fail without a program's creation failing: what is released, a log, a build that
+// is repeated, and what only a structure's size is asked with.
+static bool may_pass_unseen(const char *name)
+{
+    return strncmp(name, "clRelease", strlen("clRelease")) == 0 ||
+           strcmp(name, "clGetProgramBuildInfo") == 0 || strcmp(name, "clGetDeviceInfo") == 0;
+}
+
+static bool fail_opencl_call(struct rig *rig, const char *name, long n)
+{
+    static const char source[] = "struct values { uint a; float b; ulong c; };\n"
+                                 "__kernel void store_values(__global ulong *out, uchar a,\n"
+                                 "    ushort b, uint c, ulong d, char e, short f, int g, long h,\n"
+                                 "    float i, struct values j) {}\n";
+    const struct weir_program_params params = params_of(source, NULL);
+    weir_program *program;
+    weir_test_note("call %ld of %s fails", n, name);
+    opencl()->fail(name, n);
+    const weir_status status = weir_program_create(rig->device, &params, &program);
+    const bool struck = opencl()->struck() > 0;
+    if (status < 0)
+        EXPECT_TRUE(strlen(weir_last_error()->message) > 0);
+    else if (struck)
+        EXPECT_TRUE(may_pass_unseen(name));
+    weir_program_destroy(&program);
+    opencl()->fail(NULL, 0);
+    EXPECT_INT_EQ(opencl()->live(), 0);
+    return struck;
+}
+
+WEIR_TEST(CudaSource, EveryOpenclCallOnce)
+{
+    struct rig rig;
+    if (!rig_start(&rig))
+        return;
+    for (size_t i = 0; opencl()->name(i); i++) {
+        long n = 1;
+        while (fail_opencl_call(&rig, opencl()->name(i), n))
+            n++;
+        EXPECT_INT_GT(opencl()->calls(opencl()->name(i)), 0);
+    }
+    weir_test_note(NULL);
+    rig_finish(&rig);
+}
+
+WEIR_TEST(CudaSource, CudaRuns)
+{
+    struct rig rig;
+    uint32_t doubled[16];
+    uint32_t backwards[16];
+    make_expected(doubled, backwards);
+    if (!rig_start(&rig))
+        return;
+    EXPECT_UINT_EQ(weir_device_limits(rig.device)->cuda_source, 1);
+    struct weir_program_params params = params_of_cuda(twice_cu, "--use_fast_math -DX=1");
+    expect_run(&rig, &params, "twice", doubled);
+    EXPECT_STR_EQ(nvrtc()->options(), "--gpu-architecture=sm_90 --use_fast_math -DX=1 ");
+    params = params_of_cuda(two_locals_cu, NULL);
+    expect_run(&rig, &params, "two_locals", backwards);
+    rig_finish(&rig);
+}
+
+// This backend takes CUDA C++ and leaves the OpenCL C to others.
+WEIR_TEST(CudaSource, CudaBesideOpencl)
+{
+    struct rig rig;
+    if (!rig_start(&rig))
+        return;
+    struct weir_program_params params = params_of_cuda(twice_cu, "-DCUDA");
+    params.source = "__kernel void broken(__global uint *out) { not_declared; }\n";
+    params.options = "-DOPENCL";
+    const long before = opencl()->calls("clBuildProgram");
+    expect_built(&rig, &params);
+    EXPECT_INT_EQ(opencl()->calls("clBuildProgram"), before);
+    EXPECT_CONTAINS(nvrtc()->options(), "-DCUDA ");
+    params.cuda_source = NULL;
+    expect_refused(&rig, &params, WEIR_ERROR_INVALID, "cuda_options");
+    rig_finish(&rig);
+}
+
+WEIR_TEST(CudaSource, CudaOfAnArchitecture)
+{
+    struct rig rig;
+    if (!rig_start(&rig))
+        return;
+    struct weir_program_params params = params_of_cuda(twice_cu, "--gpu-architecture=sm_90a -DX");
+    expect_built(&rig, &params);
+    EXPECT_STR_EQ(nvrtc()->options(), "--gpu-architecture=sm_90a -DX ");
+    long cubins = nvrtc()->calls("nvrtcGetCUBIN");
+    params.cuda_options = "-arch=compute_90";
+    expect_built(&rig, &params);
+    EXPECT_INT_EQ(nvrtc()->calls("nvrtcGetCUBIN"), cubins);
+
+    params.cuda_options = NULL;
+    nvrtc()->set_newest(86);
+    expect_built(&rig, &params);
+    EXPECT_STR_EQ(nvrtc()->options(), "--gpu-architecture=compute_86 ");
+    nvrtc()->set_newest(100);
+    expect_built(&rig, &params);
+    EXPECT_STR_EQ(nvrtc()->options(), "--gpu-architecture=compute_75 ");
+    nvrtc()->set_newest(90);
+    EXPECT_INT_EQ(nvrtc()->calls("nvrtcGetCUBIN"), cubins);
+    rig_finish(&rig);
+}
+
+WEIR_TEST(CudaSource, CudaThatIsRefused)
+{
+    static const struct {
+        const char *source;
+        weir_status status;
+        const char *part;
+    } cases[] = {
+        {"extern \"C\" __global__ void twice(int *out) { not_declared; }", WEIR_ERROR_BUILD,
+         "identifier \"not_declared\" is undefined"},
+        {"__global__ void mangled(int *out) {}", WEIR_ERROR_BUILD,
+         "no kernel of the source is in the image by its name, such as 'mangled'"},
+        {"typedef unsigned *words;\n"
+         "extern \"C\" __global__ void twice(words in, words out, short n) {}",
+         WEIR_ERROR_BUILD, "parameter 'n' of type 'short' has 4 bytes on the device, not 2"},
+        {"extern \"C\" __global__ void twice(int *in, int *out, int n, int more) {}",
+         WEIR_ERROR_DEVICE, "cuFuncGetParamInfo"},
+        {"extern \"C\" __global__ void twice(int &in) {}", WEIR_ERROR_BUILD, "no references"},
+    };
+    struct rig rig;
+    if (!rig_start(&rig))
+        return;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct weir_program_params params = params_of_cuda(cases[i].source, NULL);
+        weir_test_note("%s", cases[i].source);
+        expect_refused(&rig, &params, cases[i].status, cases[i].part);
+    }
+    weir_test_note(NULL);
+    EXPECT_INT_EQ(nvrtc()->live(), 0);
+    rig_finish(&rig);
+}
+
+WEIR_TEST(CudaSource, CudaWithTooManyOptions)
+{
+    struct rig rig;
+    char options[512] = "";
+    if (!rig_start(&rig))
+        return;
+    for (size_t i = 0; i < 64; i++)
+        memcpy(options + strlen(options), "-DX ", 5);
+    const struct weir_program_params params = params_of_cuda(twice_cu, options);
+    expect_refused(&rig, &params, WEIR_ERROR_INVALID, "at most 63 options");
+    rig_finish(&rig);
+}
+
+WEIR_TEST(CudaSource, CudaFromTheCache)
+{
+    struct rig rig;
+    if (!start_cached(&rig))
+        return;
+    struct weir_program_params params = params_of_cuda(twice_cu, NULL);
+    expect_built(&rig, &params);
+    long before = nvrtc()->calls("nvrtcCompileProgram");
+    expect_built(&rig, &params);
+    EXPECT_INT_EQ(nvrtc()->calls("nvrtcCompileProgram"), before);
+    // What is included may have changed.
+    params.cuda_options = "-I include";
+    expect_built(&rig, &params);
+    expect_built(&rig, &params);
+    EXPECT_INT_EQ(nvrtc()->calls("nvrtcCompileProgram"), before + 2);
+    rig_finish(&rig);
+}
+
+static bool fail_nvrtc_call(struct rig *rig, const char *name, long n)
+{
+    const struct weir_program_params params = params_of_cuda(twice_cu, NULL);
+    weir_program *program;
+    weir_test_note("call %ld of %s fails", n, name);
+    nvrtc()->fail(name, n);
+    const weir_status status = weir_program_create(rig->device, &params, &program);
+    const bool struck = nvrtc()->struck() > 0;
+    if (status < 0)
+        EXPECT_TRUE(strlen(weir_last_error()->message) > 0);
+    else if (struck)
+        EXPECT_TRUE(strstr(name, "Log") || strstr(name, "Destroy") || strstr(name, "ErrorString"));
+    weir_program_destroy(&program);
+    nvrtc()->fail(NULL, 0);
+    EXPECT_INT_EQ(nvrtc()->live(), 0);
+    return struck;
+}
+
+WEIR_TEST(CudaSource, EveryNvrtcCallOnce)
+{
+    for (size_t i = 0; nvrtc()->name(i); i++) {
+        struct rig rig;
+        long n = 1;
+        if (!rig_start(&rig)) // loads NVRTC again
+            return;
+        nvrtc()->set_newest(i % 2 ? 86 : 90); // PTX and cubins
+        while (fail_nvrtc_call(&rig, nvrtc()->name(i), n))
+            n++;
+        rig_finish(&rig);
+    }
+    nvrtc()->set_newest(90);
+    weir_test_note(NULL);
+}
