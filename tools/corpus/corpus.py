@@ -1,0 +1,177 @@
+"""Counts which files of the corpus the backends' compilers take. run.sh calls it; see there."""
+import argparse
+import collections
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+
+import files
+
+# Reasons by which a file is refused: the first whose pattern is in the compiler's message.
+REASONS = [
+    ("images", r"image[123]d|[_ ]image_|read_image|write_image|sampler|texture"),
+    ("sub-groups", r"sub_?-?group"),
+    ("packed dot products", r"\bdot\w*_4x8packed|dot_acc|integer_dot_product"),
+    ("half", r"\bhalf\d*\b|cl_khr_fp16|fp16|\bhalf\w*\("),
+    ("pipes, device enqueue", r"\bpipe\b|enqueue_kernel|enqueue|queue_t|\bclk_event_t"),
+    ("printf", r"\bprintf\b"),
+    ("include", r"file not found"),
+    ("double", r"\bdouble\b|cl_khr_fp64"),
+    ("64-bit atomics", r"atom_\w+|int64_(base|extended)_atomics"),
+    ("address spaces", r"address space|__(private|local|global|constant|generic)\b.* \*"),
+    ("vendor's extension", r"cl_(intel|qcom|amd|nv|arm)_|intel_|qcom_|SIMD|GPU\b"),
+    ("pointer types", r"incompatible pointer"),
+    ("unresolved function", r"[Uu]nresolved|undefined (symbol|reference)"),
+    ("undeclared name", r"undeclared|unknown type name|implicit declaration"),
+]
+CRASHED = r"PLEASE submit a bug report|Stack dump|LLVM ERROR|error in backend|Assertion .* failed" \
+          r"|Traceback|AddressSanitizer|[Uu]nresolved|undefined symbol"
+
+
+def fetch(repositories, folder):
+    """Brings the listed commits into FOLDER/OWNER/NAME; what is there already is left alone."""
+    for name, (address, commit) in repositories.items():
+        target = os.path.join(folder, name)
+        if os.path.isdir(os.path.join(target, ".git")):
+            continue
+        print("corpus: fetching %s" % name, file=sys.stderr)
+        os.makedirs(target, exist_ok=True)
+        for command in (["init", "-q"], ["fetch", "-q", "--depth=1", address, commit],
+                        ["checkout", "-q", "FETCH_HEAD"]):
+            subprocess.run(["git", "-C", target] + command, check=True)
+
+
+def run(command, folder, limit):
+    """Returns the exit status (negative for a signal, None past the limit) and the messages."""
+    try:
+        done = subprocess.run(command, cwd=folder, capture_output=True, timeout=limit)
+    except subprocess.TimeoutExpired:
+        return None, "more than %d s" % limit
+    return done.returncode, (done.stderr + done.stdout).decode("utf-8", "replace")
+
+
+def first_error(text):
+    for line in text.splitlines():
+        if re.search(r"error|fatal|cannot", line, re.I):
+            return line.strip()
+    return text.strip().splitlines()[0].strip() if text.strip() else ""
+
+
+def reason(text, line):
+    for name, pattern in REASONS:
+        if re.search(pattern, line):
+            return name
+    return next((name for name, pattern in REASONS if re.search(pattern, text)), "other")
+
+
+def judge(status, text):
+    """(outcome, reason, message) of a compiler's run."""
+    if status == 0:
+        return "accepted", "", ""
+    line = first_error(text)
+    if status is None or status != 1 or re.search(CRASHED, text):
+        return "failed", "time" if status is None else reason(text, line), line
+    return "refused", reason(text, line), line
+
+
+def has_images(path, file, options, folder):
+    status, text = run(["clang-22", "-E", "-P", "-x", "cl", "-target", "spir64",
+                        "-cl-std=" + file.standard] + options + [path], folder, 60)
+    return bool(re.search(r"\b(image[123]d\w*_t|sampler_t)\b", text)) if status == 0 else None
+
+
+def fill(command, path, file, options):
+    words = []
+    for word in shlex.split(command):
+        words += options if word == "{options}" else [
+            word.replace("{file}", path).replace("{std}", file.standard)
+                .replace("{joined}", shlex.join(options))]
+    return words
+
+
+def measure(file, args, work):
+    folder = os.path.join(args.folder, file.repository)
+    own = os.path.dirname(file.paths[-1]) or "."
+    options = ["-I" + own] + file.options
+    path = files.source(file, folder, work)
+    entry = {"file": file.name, "standard": file.standard, "options": options,
+             "images": has_images(path, file, options, folder)}
+    for way, command in (("opencl", args.opencl), ("cuda", args.cuda)):
+        if command:
+            judged = judge(*run(fill(command, path, file, options), folder, args.limit))
+            entry[way] = dict(zip(("outcome", "reason", "message"), judged))
+    return entry
+
+
+OUTCOMES = ("accepted", "refused", "failed")
+
+
+def rows(entries, ways):
+    groups = collections.OrderedDict()
+    for entry in entries:
+        groups.setdefault("/".join(entry["file"].split("/")[:2]), []).append(entry)
+    groups["all"] = entries
+    groups["all without images"] = [e for e in entries if not e["images"]]
+    for name, group in groups.items():
+        counts = [sum(e[way]["outcome"] == outcome for e in group)
+                  for way in ways for outcome in OUTCOMES]
+        yield [name, len(group)] + counts
+
+
+def print_table(entries, ways):
+    heads = ["", "files"] + ["%s %s" % (way, outcome) for way in ways for outcome in OUTCOMES]
+    table = [heads] + [[str(cell) for cell in row] for row in rows(entries, ways)]
+    widths = [max(len(row[i]) for row in table) for i in range(len(heads))]
+    for row in table:
+        print("  ".join(cell.ljust(w) if i == 0 else cell.rjust(w)
+                        for i, (cell, w) in enumerate(zip(row, widths))).rstrip())
+    for way in ways:
+        reasons = collections.Counter((e[way]["outcome"], e[way]["reason"]) for e in entries
+                                      if e[way]["outcome"] != "accepted")
+        print("\n%s, not accepted:" % way)
+        for (outcome, why), number in reasons.most_common():
+            print("%6d  %s: %s" % (number, outcome, why))
+
+
+def parse():
+    parser = argparse.ArgumentParser(prog="tools/corpus/run.sh")
+    parser.add_argument("--list", default=files.LIST)
+    parser.add_argument("--from", dest="folder")
+    parser.add_argument("--fetch")
+    parser.add_argument("--opencl", default="")
+    parser.add_argument("--cuda", default="")
+    parser.add_argument("--limit", type=int, default=120)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--json")
+    parser.add_argument("--messages", action="store_true")
+    return parser.parse_args()
+
+
+def main():
+    args = parse()
+    repositories, listed = files.read_list(args.list)
+    if args.folder is None:
+        fetch(repositories, args.fetch)
+    args.folder = os.path.abspath(args.folder or args.fetch)
+    ways = [way for way in ("opencl", "cuda") if getattr(args, way)]
+    entries = []
+    with tempfile.TemporaryDirectory() as work:
+        for file in listed:
+            if re.search(args.only, file.name):
+                entries.append(measure(file, args, work))
+    print_table(entries, ways)
+    for entry in entries if args.messages else []:
+        for way in ways:
+            if entry[way]["outcome"] != "accepted":
+                print("%s: %s %s: %s: %s" % (entry["file"], way, entry[way]["outcome"],
+                                             entry[way]["reason"], entry[way]["message"]))
+    if args.json:
+        with open(args.json, "w", encoding="utf-8") as out:
+            json.dump(entries, out, indent=1)
+
+
+main()

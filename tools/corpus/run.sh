@@ -1,0 +1,36 @@
+#!/bin/bash
+# Counts which files of list.txt, public OpenCL C of other projects, the compilers of the OpenCL and
+# the CUDA backend accept, refuse or fail at.
+set -eu
+here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
+cd "$here/../.."
+
+if [ "${1-}" = --help ]; then
+    cat <<'TEXT'
+usage: tools/corpus/run.sh [--from DIR] [--cuda COMMAND] [--opencl COMMAND] [--only PATTERN]
+                           [--json FILE] [--messages] [--limit SECONDS] [--list FILE]
+
+--from DIR        the checkouts, DIR/OWNER/NAME, at the commits of the list. Without it they are
+                  fetched with git, about 400 MB, into WEIR_CORPUS or ~/.cache/weir/corpus, and
+                  stay there.
+--cuda COMMAND    run for each file, in its repository's folder; {file}, {std} (CL1.2) and {options}
+                  (-D, -I and -cl- options, as words) are filled in. It exits with 0 if the file is
+                  accepted and with 1, a reason on stderr, if it is refused; anything else failed.
+                  An empty COMMAND leaves the column out. By default: weir kernels check.
+--opencl COMMAND  the same; {joined} is the options as one word. By default the program is built
+                  by the OpenCL backend on its first device, which POCL_DEVICES and the OpenCL
+                  loader's variables choose.
+--only PATTERN    files whose OWNER/NAME/PATH matches
+--messages        after the table, the message of every file that is not accepted
+
+Needs git, python3 and clang-22. With both columns, 685 files take about 20 minutes.
+TEXT
+    exit 0
+fi
+
+bazel build --noshow_progress //tools/corpus:accept //backends/opencl:weir_opencl.so //cli:weir
+export WEIR_MODULE_PATH="$PWD/bazel-bin/backends/opencl"
+python3 tools/corpus/corpus.py \
+    --fetch "${WEIR_CORPUS:-${XDG_CACHE_HOME:-$HOME/.cache}/weir/corpus}" \
+    --opencl "$PWD/bazel-bin/tools/corpus/accept opencl {file} '-cl-std={std} {joined}'" \
+    --cuda "$PWD/bazel-bin/cli/weir kernels check --std {std} {options} {file}" "$@"
