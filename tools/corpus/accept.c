@@ -54,13 +54,12 @@ int main(int argc, char **argv)
         return 2;
     }
     char *source = read_source(argv[2]);
-    weir_status status = source ? weir_open(&params, &runtime) : WEIR_ERROR_NOT_FOUND;
-    if (!runtime) {
+    if (!source || weir_open(&params, &runtime) < 0) {
         fprintf(stderr, "accept: %s\n", source ? weir_last_error_text() : "cannot read the source");
         free(source);
         return 2;
     }
-    status = build(runtime, source, argv[3]);
+    const weir_status status = build(runtime, source, argv[3]);
     weir_close(&runtime);
     free(source);
     return status != WEIR_OK;

@@ -25,7 +25,7 @@ REASONS = [
     ("address spaces", r"address space|__(private|local|global|constant|generic)\b.* \*"),
     ("vendor's extension", r"cl_(intel|qcom|amd|nv|arm)_|intel_|qcom_|SIMD|GPU\b"),
     ("pointer types", r"incompatible pointer"),
-    ("unresolved function", r"[Uu]nresolved|undefined (symbol|reference)"),
+    ("function", r"is not there for|[Uu]nresolved|undefined (symbol|reference)"),
     ("undeclared name", r"undeclared|unknown type name|implicit declaration"),
 ]
 CRASHED = r"PLEASE submit a bug report|Stack dump|LLVM ERROR|error in backend|Assertion .* failed" \
@@ -84,12 +84,16 @@ def has_images(path, file, options, folder):
     return bool(re.search(r"\b(image[123]d\w*_t|sampler_t)\b", text)) if status == 0 else None
 
 
-def fill(command, path, file, options):
+def fill(command, path, file, options, work):
+    """The words of a command, {NAME} filled in; see run.sh."""
+    lists = {"{options}": options, "{defines}": [o for o in options if o[:2] in ("-D", "-I")],
+             "{fast}": ["--fast"] if "-cl-fast-relaxed-math" in options else []}
     words = []
     for word in shlex.split(command):
-        words += options if word == "{options}" else [
-            word.replace("{file}", path).replace("{std}", file.standard)
-                .replace("{joined}", shlex.join(options))]
+        for name, value in (("{file}", path), ("{std}", file.standard), ("{work}", work),
+                            ("{joined}", " ".join(options))):
+            word = word.replace(name, value)
+        words += lists.get(word, [word])
     return words
 
 
@@ -102,7 +106,7 @@ def measure(file, args, work):
              "images": has_images(path, file, options, folder)}
     for way, command in (("opencl", args.opencl), ("cuda", args.cuda)):
         if command:
-            judged = judge(*run(fill(command, path, file, options), folder, args.limit))
+            judged = judge(*run(fill(command, path, file, options, work), folder, args.limit))
             entry[way] = dict(zip(("outcome", "reason", "message"), judged))
     return entry
 

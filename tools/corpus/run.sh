@@ -11,26 +11,31 @@ usage: tools/corpus/run.sh [--from DIR] [--cuda COMMAND] [--opencl COMMAND] [--o
                            [--json FILE] [--messages] [--limit SECONDS] [--list FILE]
 
 --from DIR        the checkouts, DIR/OWNER/NAME, at the commits of the list. Without it they are
-                  fetched with git, about 400 MB, into WEIR_CORPUS or ~/.cache/weir/corpus, and
-                  stay there.
---cuda COMMAND    run for each file, in its repository's folder; {file}, {std} (CL1.2) and {options}
-                  (-D, -I and -cl- options, as words) are filled in. It exits with 0 if the file is
-                  accepted and with 1, a reason on stderr, if it is refused; anything else failed.
-                  An empty COMMAND leaves the column out. By default: weir kernels check.
+                  fetched with git, each at its one commit, into WEIR_CORPUS or
+                  ~/.cache/weir/corpus, and stay there.
+--cuda COMMAND    run for each file, in its repository's folder. It exits with 0 if the file is
+                  accepted and with 1, a reason on stderr, if it is refused; anything else is a
+                  failure. An empty COMMAND leaves the column out. By default the compiler of
+                  //kernels/compiler, for sm_90. In it are replaced: {file}, {std} (CL1.2), {work}
+                  (a folder for its output), and as words {options}, {defines} (those that begin
+                  with -D or -I) and {fast} (--fast, or nothing).
 --opencl COMMAND  the same; {joined} is the options as one word. By default the program is built
-                  by the OpenCL backend on its first device, which POCL_DEVICES and the OpenCL
-                  loader's variables choose.
+                  by the OpenCL backend on its first device: POCL_DEVICES and the variables of the
+                  OpenCL loader choose it.
 --only PATTERN    files whose OWNER/NAME/PATH matches
 --messages        after the table, the message of every file that is not accepted
 
-Needs git, python3 and clang-22. With both columns, 685 files take about 20 minutes.
+Needs git, python3 and clang-22.
 TEXT
     exit 0
 fi
 
-bazel build --noshow_progress //tools/corpus:accept //backends/opencl:weir_opencl.so //cli:weir
+bazel build --noshow_progress //tools/corpus:accept //backends/opencl:weir_opencl.so \
+    //kernels/compiler:weir_kernels
 export WEIR_MODULE_PATH="$PWD/bazel-bin/backends/opencl"
+compiler="$PWD/bazel-bin/kernels/compiler/weir_kernels"
 python3 tools/corpus/corpus.py \
     --fetch "${WEIR_CORPUS:-${XDG_CACHE_HOME:-$HOME/.cache}/weir/corpus}" \
     --opencl "$PWD/bazel-bin/tools/corpus/accept opencl {file} '-cl-std={std} {joined}'" \
-    --cuda "$PWD/bazel-bin/cli/weir kernels check --std {std} {options} {file}" "$@"
+    --cuda "$compiler --symbol s --label l --header s.h --out {work}/s --cubin 90 --std {std} \
+        {fast} {defines} {file}" "$@"

@@ -139,10 +139,11 @@ static weir_status save(struct session *s, char *words)
                              ? weir_download(s->queue, bytes, s->buffers[index], 0, s->sizes[index])
                              : WEIR_ERROR_OUT_OF_MEMORY;
     FILE *file = status == WEIR_OK ? fopen(words + 1, "wb") : NULL;
-    if (file) {
-        (void)fwrite(bytes, 1, s->sizes[index], file);
-        (void)fclose(file);
-    }
+    const bool written = file && fwrite(bytes, 1, s->sizes[index], file) == s->sizes[index];
+    if (file && fclose(file) == 0 && written)
+        status = WEIR_OK;
+    else if (status == WEIR_OK)
+        status = WEIR_ERROR_NOT_FOUND;
     free(bytes);
     return status;
 }

@@ -702,7 +702,7 @@ def run_case(args, listed, name, path, function):
     run, sound, first = Run(), True, None
     function(run)
     with tempfile.TemporaryDirectory() as work:
-        options = shlex.join(["-cl-std=" + file.standard, "-I" + os.path.join(
+        options = " ".join(["-cl-std=" + file.standard, "-I" + os.path.join(
             folder, os.path.dirname(inside))] + [
                 "-I" + os.path.join(folder, o[2:]) if o.startswith("-I") else o
                 for o in file.options] + shlex.split(args.options))

@@ -1,0 +1,89 @@
+#!/bin/bash
+# What tools/corpus/corpus.py counts, with compilers that are scripts, and what the program `accept`
+# says of sources on PoCL.
+. tests/support/shell.sh
+
+tool="$PWD/tools/corpus/corpus.py"
+accept="$PWD/tools/corpus/accept"
+export WEIR_MODULE_PATH="$PWD/backends/opencl"
+export POCL_DEVICES=basic
+cd "$TEST_TMPDIR"
+
+mkdir -p checkouts/someone/thing/deep checkouts/else/other
+printf '__kernel void a(__global int *p) { *p = VALUE; }\n' >checkouts/someone/thing/deep/a.cl
+printf '__kernel void b(read_only image2d_t p) {}\n' >checkouts/someone/thing/b.cl
+printf 'int three(void) { return 3; }\n' >checkouts/else/other/first.cl
+printf '__kernel void c(__global int *p) { *p = three(); }\n' >checkouts/else/other/c.cl
+printf '%b\n' '# a comment' 'repository https://example.com/someone/thing 0123' \
+    'options -DSHARED=1 "-DTEXT=(a,b)"' 'deep/a.cl\tCL1.2\t-DVALUE=3 -cl-fast-relaxed-math' \
+    'b.cl\tCL2.0' '' 'repository https://example.com/else/other 4567' \
+    'first.cl + c.cl\tCL1.2' >list.txt
+
+# A compiler that takes what holds no image, and writes down how it was called.
+cat >compiler.sh <<'TEXT'
+printf '%s|' "$@" >>"$CALLS"
+echo >>"$CALLS"
+for file; do :; done
+! grep -q image "$file" || { echo "k.cl:1:2: error: no image2d_t here" >&2; exit 1; }
+TEXT
+
+count()
+{
+    CALLS="$TEST_TMPDIR/calls" python3 "$tool" --list list.txt --from checkouts "$@"
+}
+
+# The table, the options and the joined sources.
+expect_status 0 count --cuda "bash $PWD/compiler.sh {std} {fast} {defines} {file}" --messages \
+    --json out.json
+expect_contains "$output" "files  cuda accepted  cuda refused  cuda failed"
+expect_contains "$(tr -s ' ' <<<"$output")" "all 3 2 1 0"
+expect_contains "$(tr -s ' ' <<<"$output")" "all without images 2 2 0 0"
+expect_contains "$output" "1  refused: images"
+expect_contains "$output" "someone/thing/b.cl: cuda refused: images: k.cl:1:2: error: no image2d_t here"
+expect_contains "$(cat calls)" "CL1.2|--fast|-Ideep|-DSHARED=1|-DTEXT=(a,b)|-DVALUE=3|"
+expect_contains "$(cat calls)" "CL2.0|-I.|-DSHARED=1|-DTEXT=(a,b)|"
+[ "$(python3 -c 'import json; print(len(json.load(open("out.json"))))')" = 3 ] || fail "out.json"
+
+# A crash, a signal, an unresolved function and a compiler that does not end are failures.
+expect_status 0 count --cuda "sh -c 'exit 3'"
+expect_contains "$(tr -s ' ' <<<"$output")" "all 3 0 0 3"
+expect_status 0 count --cuda "sh -c 'kill -SEGV \$\$'"
+expect_contains "$(tr -s ' ' <<<"$output")" "all 3 0 0 3"
+expect_status 0 count --cuda "sh -c 'echo error: Unresolved extern function x; exit 1'"
+expect_contains "$output" "3  failed: function"
+expect_status 0 count --only a.cl --limit 1 --cuda "sleep 20"
+expect_contains "$output" "1  failed: time"
+
+# Both columns; the second is the OpenCL backend.
+expect_status 0 count --cuda "true" --opencl "$accept opencl {file} '-cl-std={std} {joined}'" \
+    --only 'a.cl|c.cl'
+expect_contains "$(tr -s ' ' <<<"$output")" "all 2 2 0 0 2 0 0"
+
+# Without --from the commits are fetched, once.
+git init -q upstream
+(
+    cd upstream
+    cp ../checkouts/else/other/*.cl .
+    git add .
+    git -c user.name=t -c user.email=t@example.com commit -q -m t
+)
+commit="$(git -C upstream rev-parse HEAD)"
+mkdir -p else && mv upstream else/other
+printf '%b\n' "repository $PWD/else/other $commit" 'first.cl + c.cl\tCL1.2' >list.txt
+for again in "fetching else/other" ""; do
+    expect_status 0 python3 "$tool" --list list.txt --fetch cache --cuda true
+    expect_contains "$output" "$again"
+    expect_contains "$(tr -s ' ' <<<"$output")" "all 1 1 0 0"
+done
+expect_not_contains "$output" "fetching"
+
+# accept: what it refuses and why, and what it cannot do.
+printf '__kernel void broken(__global int *p) { *p = nothing; }\n' >broken.cl
+expect_status 1 "$accept" opencl broken.cl ""
+expect_contains "$output" "nothing"
+expect_status 2 "$accept" opencl absent.cl ""
+expect_contains "$output" "cannot read the source"
+expect_status 2 "$accept" no_such_backend broken.cl ""
+expect_contains "$output" "no_such_backend"
+expect_status 2 "$accept"
+expect_contains "$output" "usage: accept"
