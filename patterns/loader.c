@@ -576,7 +576,11 @@ weir_status weir_loader_release_after(weir_loader *loader, struct weir_batch *ba
 void weir_loader_get_statistics_sized(weir_loader *loader,
                                       struct weir_loader_statistics *out_statistics, size_t size)
 {
-    pthread_mutex_lock(&loader->lock);
-    weir_sized_write(out_statistics, size, &loader->figures, sizeof loader->figures);
-    pthread_mutex_unlock(&loader->lock);
+    struct weir_loader_statistics figures = {0};
+    if (loader) {
+        pthread_mutex_lock(&loader->lock);
+        figures = loader->figures;
+        pthread_mutex_unlock(&loader->lock);
+    }
+    weir_sized_write(out_statistics, size, &figures, sizeof figures);
 }

@@ -123,6 +123,8 @@ struct weir_loader_statistics {
     // above: 0.1
 };
 
+// Zeros for NULL.
+//
 // Threads: safe.
 WEIR_API void weir_loader_get_statistics_sized(weir_loader *loader,
                                                struct weir_loader_statistics *out_statistics,

@@ -41,7 +41,8 @@ WEIR_API weir_status weir_event_sync(struct weir_event event, uint64_t timeout_n
 // stores the index of a complete event in `*out_index`.
 //
 // Errors: as weir_event_sync(). A failed event counts as complete, and its failure
-// is returned.
+// is returned; weir_event_sync_all() returns it once all events are complete, and WEIR_TIMEOUT
+// before that.
 WEIR_API weir_status weir_event_sync_any(const struct weir_event *events, size_t count,
                                          uint64_t timeout_ns, size_t *out_index);
 WEIR_API weir_status weir_event_sync_all(const struct weir_event *events, size_t count,

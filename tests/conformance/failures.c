@@ -369,11 +369,17 @@ CONFORM(FailedOperation, OfSeveralEvents)
     struct weir_event events[3];
     size_t index = 7;
 
+    struct gate *gate = gate_create();
     submit_failing(f, &failing, fail_behind_gate, &failure);
     ASSERT_OK(weir_queue_record(healthy, &events[0]));
     events[1] = failing.after;
+    ASSERT_OK(weir_queue_host_call(healthy, gate_function, gate));
     ASSERT_OK(weir_queue_record(healthy, &events[2]));
     gate_open(failure.gate);
+    EXPECT_INT_EQ(weir_event_sync(events[1], HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
+    // Not all are complete yet.
+    EXPECT_INT_EQ(weir_event_sync_all(events, 3, 2000000), WEIR_TIMEOUT);
+    gate_open(gate);
     EXPECT_INT_EQ(weir_event_sync_all(events, 3, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
     EXPECT_CAUSE(failing.line, "failing");
     // A failed event counts as complete.
@@ -382,6 +388,7 @@ CONFORM(FailedOperation, OfSeveralEvents)
     EXPECT_OK(weir_event_sync_all(&events[2], 1, HANG_GUARD_NS));
     destroy_failing(&failing);
     weir_queue_destroy(&healthy);
+    gate_destroy(&gate);
     gate_destroy(&failure.gate);
 }
 

@@ -762,3 +762,11 @@ WEIR_TEST(Loader, TheLoopAllocatesNothing)
     EXPECT_UINT_GT(allocations, 0);
     close_loader();
 }
+
+WEIR_TEST(Loader, StatisticsOfNoneAreZeros)
+{
+    struct weir_loader_statistics figures = {.delivered = 1, .failed = 1};
+    weir_loader_get_statistics(NULL, &figures);
+    EXPECT_UINT_EQ(figures.delivered, 0);
+    EXPECT_UINT_EQ(figures.failed, 0);
+}
