@@ -70,7 +70,7 @@ check_format()
 {
     local mode=(--dry-run --Werror)
     [ "$fix" -eq 0 ] || mode=(-i)
-    files '*.c' '*.h' '*.cc' ':!kernels/dialect' | xargs -r clang-format "${mode[@]}"
+    files '*.c' '*.h' '*.cc' | xargs -r clang-format "${mode[@]}"
 }
 
 check_build()

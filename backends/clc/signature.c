@@ -2,6 +2,7 @@
 // for a program built from source, so they are written as text, which is stored with the cached
 // binary, and are always read from that text. Types are spelt as in the signatures that
 // weir_kernels makes.
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -105,11 +106,16 @@ static cl_int ask_parameter(const struct clc_symbols *cl, cl_kernel kernel, cl_u
     return code;
 }
 
-// "image2d_t", or "image2d_t *" with some drivers.
+// Types of OpenCL C, of which a structure's name may be the beginning or the end.
 static bool is_object(const struct raw_parameter *raw)
 {
-    return strncmp(raw->type, "image", 5) == 0 || strncmp(raw->type, "sampler_t", 9) == 0 ||
-           strncmp(raw->type, "pipe", 4) == 0 || strncmp(raw->type, "queue_t", 7) == 0;
+    static const char *const names[] = {"sampler_t", "queue_t", "pipe"};
+    const size_t length = strcspn(raw->type, " *");
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (length == strlen(names[i]) && strncmp(raw->type, names[i], length) == 0)
+            return true;
+    return strncmp(raw->type, "image", 5) == 0 && isdigit((unsigned char)raw->type[5]) &&
+           raw->type[6] == 'd' && strncmp(raw->type + length - 2, "_t", 2) == 0;
 }
 
 static weir_status describe_value(struct weir_kit_signature_text *text,

@@ -718,6 +718,32 @@ CONFORM(Program, SourceAtRunTime)
     weir_program_destroy(&program);
 }
 
+// Options mean the same on every device.
+CONFORM(Program, SourceWithOptions)
+{
+    struct weir_program_params params = {
+        .struct_size = sizeof params,
+        .label = "twice",
+        .source = "__kernel void twice(__global const uint *in, __global uint *out, uint n)\n"
+                  "{\n"
+                  "    uint i = (uint)get_global_id(0);\n"
+                  "    if (i < n)\n"
+                  "        out[i] = FACTOR * in[i];\n"
+                  "}\n"};
+    static const char *const options[] = {"-DFACTOR=2u", "-D FACTOR=2u -cl-opt-disable",
+                                          "-DFACTOR=2u -cl-std=CL1.1 -cl-fast-relaxed-math"};
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+        weir_program *program;
+        params.options = options[i];
+        weir_status status = weir_program_create(f->device, &params, &program);
+        if (status == WEIR_ERROR_UNSUPPORTED)
+            CONFORM_SKIP("this device compiles no source at run time");
+        ASSERT_OK(status);
+        expect_twice(f, program);
+        weir_program_destroy(&program);
+    }
+}
+
 // CUDA C++ alone needs a device that compiles it; beside OpenCL C any device takes one of the two.
 CONFORM(Program, CudaSource)
 {

@@ -289,7 +289,14 @@ WEIR_TEST(CudaSource, OpenclFromTheCache)
     EXPECT_INT_EQ(opencl()->calls("clBuildProgram"), before);
     params.options = "-DOTHER";
     expect_built(&rig, &params);
-    EXPECT_INT_GT(opencl()->calls("clBuildProgram"), before);
+    EXPECT_INT_EQ(opencl()->calls("clBuildProgram"), before + 1);
+    params.options = NULL;
+    opencl()->set_driver("581.0");
+    expect_built(&rig, &params);
+    EXPECT_INT_EQ(opencl()->calls("clBuildProgram"), before + 2);
+    opencl()->set_driver("580.0");
+    expect_built(&rig, &params);
+    EXPECT_INT_EQ(opencl()->calls("clBuildProgram"), before + 2);
     rig_finish(&rig);
 }
 

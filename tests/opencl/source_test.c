@@ -65,11 +65,15 @@ WEIR_TEST(OpenclSource, ParametersOfEveryKind)
     static const char source[] =
         "struct pair { uint a; ulong b; };\n"
         "typedef struct { float x[5]; } five;\n"
+        "typedef struct { uint width; } image_t;\n"
+        "typedef struct { uint stages; } pipeline;\n"
         "__kernel __attribute__((reqd_work_group_size(4, 2, 1)))\n"
         "void several(__constant float *table, __global struct pair *pairs, __local uchar *some,\n"
-        "         struct pair p, five q, float3 v, double16 w, uint n)\n"
+        "         struct pair p, five q, float3 v, double16 w, uint n, image_t i,\n"
+        "         __global pipeline *s)\n"
         "{\n"
-        "    pairs[n].a = p.a + some[0] + (uint)(table[0] + q.x[0] + v.x + w.s0);\n"
+        "    pairs[n].a = p.a + i.width + s->stages + some[0] + (uint)(table[0] + q.x[0] + v.x + "
+        "w.s0);\n"
         "}\n";
     struct rig rig;
     weir_program *program;
@@ -86,6 +90,8 @@ WEIR_TEST(OpenclSource, ParametersOfEveryKind)
     expect_parameter(kernel, 5, WEIR_PARAMETER_VALUE, "float3", 16);
     expect_parameter(kernel, 6, WEIR_PARAMETER_VALUE, "double16", 128);
     expect_parameter(kernel, 7, WEIR_PARAMETER_VALUE, "uint", 4);
+    expect_parameter(kernel, 8, WEIR_PARAMETER_VALUE, "image_t", 4);
+    expect_parameter(kernel, 9, WEIR_PARAMETER_BUFFER, "pipeline *", 0);
     EXPECT_UINT_EQ(weir_kernel_get_signature(kernel)->required_block.y, 2);
     weir_kernel_destroy(&kernel);
     weir_program_destroy(&program);

@@ -31,6 +31,8 @@ struct weir_test_nvidia_opencl {
     long (*live)(void);
     // The compute capability of the device from now on, as 90.
     void (*set_architecture)(unsigned architecture);
+    // The driver's version; "580.0".
+    void (*set_driver)(const char *version);
     // With 1 the PTX uses a pointer to local memory in a way that the driver's does not.
     void (*set_strange)(int strange);
     // The text and the options of the last build.

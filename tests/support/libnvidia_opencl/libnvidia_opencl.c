@@ -52,6 +52,7 @@ struct _cl_kernel {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned architecture = 90;
+static const char *driver = "580.0";
 static bool strange;
 static long live;
 static char last_options[512];
@@ -185,7 +186,7 @@ static cl_int clGetDeviceInfo(cl_device_id of, cl_device_info what, size_t size,
     case OCL_DEVICE_COMPUTE_CAPABILITY_MINOR_NV:
         return answer(&minor, sizeof minor, size, out, out_size);
     case CL_DRIVER_VERSION:
-        return answer_text("580.0", size, out, out_size);
+        return answer_text(driver, size, out, out_size);
     default:
         return CL_INVALID_VALUE_;
     }
@@ -597,6 +598,11 @@ static void set_architecture(unsigned wanted)
     architecture = wanted;
 }
 
+static void set_driver(const char *version)
+{
+    driver = version;
+}
+
 static void set_strange(int on)
 {
     strange = on;
@@ -620,6 +626,7 @@ const struct weir_test_nvidia_opencl weir_test_nvidia_opencl = {
     .calls = count_calls,
     .live = count_live,
     .set_architecture = set_architecture,
+    .set_driver = set_driver,
     .set_strange = set_strange,
     .text = get_text,
     .options = get_options,
