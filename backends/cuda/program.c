@@ -159,6 +159,74 @@ static weir_status find_function(const struct cu_program *program, const char *n
     return cu_native_error(program->device, call, code, "load kernel '%s'", name);
 }
 
+// Without the function that tells sizes, structures by value have none.
+static weir_status need_sizes(const struct cu_program *program,
+                              const struct weir_kernel_signature *kernel)
+{
+    for (uint32_t i = 0; i < kernel->parameter_count; i++) {
+        const struct weir_parameter *parameter = weir_signature_parameter(kernel, i);
+        if (parameter->kind == WEIR_PARAMETER_VALUE && parameter->size == 0)
+            return weir_host_fail(program->device->module->host, WEIR_ERROR_UNSUPPORTED,
+                                  "install driver 550 or newer, or pass the values one by one",
+                                  "kernel '%s': the driver (%s) does not tell the size of '%s'",
+                                  kernel->name, program->device->module->driver,
+                                  parameter->type_name);
+    }
+    return WEIR_OK;
+}
+
+static weir_status check_size(const struct cu_program *program,
+                              const struct weir_kernel_signature *kernel, uint32_t index,
+                              size_t size)
+{
+    const struct weir_parameter *parameter = weir_signature_parameter(kernel, index);
+    const bool value = parameter->kind == WEIR_PARAMETER_VALUE;
+    const uint32_t expected = value ? parameter->size : (uint32_t)sizeof(CUdeviceptr);
+    if (value && expected == 0 && program->signatures)
+        program->signatures->parameters[parameter - program->signatures->parameters].size =
+            (uint32_t)size;
+    else if (size != expected)
+        return weir_host_fail(program->device->module->host, WEIR_ERROR_BUILD,
+                              "give the kernel the same parameters wherever it is written; in "
+                              "CUDA C++ spell their types out, without typedefs and macros",
+                              "kernel '%s': parameter '%s' of type '%s' has %zu bytes in the "
+                              "image, not %u",
+                              kernel->name, parameter->name, parameter->type_name, size,
+                              (unsigned)expected);
+    return WEIR_OK;
+}
+
+// The image tells the sizes of parameters and not their types. Structures of run-time source get
+// theirs here.
+static weir_status check_parameters(const struct cu_program *program,
+                                    const struct weir_kernel_signature *kernel, CUfunction function)
+{
+    const struct cu_symbols *cu = &program->device->module->cu;
+    weir_status status = WEIR_OK;
+    if (!cu->cuFuncGetParamInfo)
+        return need_sizes(program, kernel);
+    for (uint32_t i = 0; status == WEIR_OK; i++) {
+        size_t offset;
+        size_t size = 0;
+        const CUresult code = cu->cuFuncGetParamInfo(function, i, &offset, &size);
+        const bool past = i == kernel->parameter_count;
+        if (code != CUDA_SUCCESS && code != CUDA_ERROR_INVALID_VALUE)
+            return cu_native_error(program->device, "cuFuncGetParamInfo", code,
+                                   "the parameters of kernel '%s'", kernel->name);
+        if (past && code != CUDA_SUCCESS)
+            return WEIR_OK;
+        if (past || code != CUDA_SUCCESS)
+            return weir_host_fail(program->device->module->host, WEIR_ERROR_BUILD,
+                                  "give the kernel the same parameters wherever it is written",
+                                  "kernel '%s' has %s parameters in the image than the %u of its "
+                                  "signature",
+                                  kernel->name, past ? "more" : "fewer",
+                                  (unsigned)kernel->parameter_count);
+        status = check_size(program, kernel, i, size);
+    }
+    return status;
+}
+
 static weir_status load_bundled(const struct cu_program *program, const struct chosen *chosen)
 {
     const struct weir_bundle *bundle = chosen->bundle;
@@ -167,6 +235,8 @@ static weir_status load_bundled(const struct cu_program *program, const struct c
         bool found;
         const char *name = weir_bundle_kernel(bundle, i)->name;
         weir_status status = find_function(program, name, &function, &found);
+        if (status == WEIR_OK && found)
+            status = check_parameters(program, weir_bundle_kernel(bundle, i), function);
         if (status < 0)
             return status;
         if (!found)
@@ -176,54 +246,6 @@ static weir_status load_bundled(const struct cu_program *program, const struct c
                                   chosen->name, bundle->name);
     }
     return WEIR_OK;
-}
-
-// A structure's size is only in the image. Other sizes are there too, and must be the signature's.
-static weir_status check_size(const struct cu_program *program,
-                              const struct weir_kernel_signature *kernel,
-                              struct weir_parameter *parameter, size_t size)
-{
-    const bool value = parameter->kind == WEIR_PARAMETER_VALUE;
-    const uint32_t expected = value ? parameter->size : (uint32_t)sizeof(CUdeviceptr);
-    if (value && expected == 0)
-        parameter->size = (uint32_t)size;
-    else if (size != expected)
-        return weir_host_fail(program->device->module->host, WEIR_ERROR_BUILD,
-                              "spell the parameter's type out, without typedefs and macros",
-                              "kernel '%s': parameter '%s' of type '%s' has %zu bytes on the "
-                              "device, not %u",
-                              kernel->name, parameter->name, parameter->type_name, size,
-                              (unsigned)expected);
-    return WEIR_OK;
-}
-
-static weir_status check_parameters(const struct cu_program *program,
-                                    const struct weir_kernel_signature *kernel, CUfunction function)
-{
-    const struct cu_symbols *cu = &program->device->module->cu;
-    struct weir_parameter *parameters =
-        program->signatures->parameters + (kernel->parameters - program->signatures->parameters);
-    weir_status status = WEIR_OK;
-    for (uint32_t i = 0; i < kernel->parameter_count && status == WEIR_OK; i++) {
-        size_t offset;
-        size_t size = 0;
-        if (!cu->cuFuncGetParamInfo) {
-            if (parameters[i].kind == WEIR_PARAMETER_VALUE && parameters[i].size == 0)
-                return weir_host_fail(program->device->module->host, WEIR_ERROR_UNSUPPORTED,
-                                      "install driver 550 or newer, or pass the values one by one",
-                                      "kernel '%s': the driver (%s) does not tell the size of '%s'",
-                                      kernel->name, program->device->module->driver,
-                                      parameters[i].type_name);
-            continue;
-        }
-        CUresult code = cu->cuFuncGetParamInfo(function, i, &offset, &size);
-        if (code != CUDA_SUCCESS)
-            return cu_native_error(program->device, "cuFuncGetParamInfo", code,
-                                   "the size of parameter '%s' of kernel '%s'", parameters[i].name,
-                                   kernel->name);
-        status = check_size(program, kernel, &parameters[i], size);
-    }
-    return status;
 }
 
 // The reader of CUDA C++ does not know which branch of an #if was compiled, nor which kernels have

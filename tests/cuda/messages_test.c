@@ -91,6 +91,37 @@ WEIR_TEST(CudaMessages, DriverTooOldForTheImages)
     rig_in_child(have_a_driver_of_12_4);
 }
 
+// As after a kernel was changed in one of two languages.
+static void load_other_parameters(void)
+{
+    const struct weir_parameter parameters[] = {
+        {sizeof *parameters, "out", "uint *", WEIR_PARAMETER_BUFFER, 1, 0, 0},
+        {sizeof *parameters, "first", "ulong", WEIR_PARAMETER_VALUE, 0, WEIR_SCALAR_U64, 8},
+        {sizeof *parameters, "n", "uint", WEIR_PARAMETER_VALUE, 0, WEIR_SCALAR_U32, 4},
+    };
+    struct weir_kernel_signature iota = {.struct_size = sizeof iota,
+                                         .name = "iota",
+                                         .parameters = parameters,
+                                         .parameter_count = 3};
+    struct weir_bundle bundle = rig_bundle(&rig_image, 1);
+    struct rig rig;
+    bundle.kernels = &iota;
+    bundle.kernel_count = 1;
+    ASSERT_TRUE(rig_start(&rig));
+    EXPECT_INT_EQ(create_program(&rig, &bundle), WEIR_ERROR_BUILD);
+    expect_text("kernel 'iota': parameter 'first' of type 'ulong' has 4 bytes in the image, not 8");
+    expect_text("give the kernel the same parameters wherever it is written");
+    iota.parameter_count = 1;
+    EXPECT_INT_EQ(create_program(&rig, &bundle), WEIR_ERROR_BUILD);
+    expect_text("kernel 'iota' has more parameters in the image than the 1 of its signature");
+    rig_finish(&rig);
+}
+
+WEIR_TEST(CudaMessages, OtherParametersInTheImage)
+{
+    rig_in_child(load_other_parameters);
+}
+
 static void pass_wrong_arguments(void)
 {
     struct rig rig;

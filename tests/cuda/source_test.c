@@ -418,9 +418,11 @@ WEIR_TEST(CudaSource, CudaThatIsRefused)
          "no kernel of the source is in the image by its name, such as 'mangled'"},
         {"typedef unsigned *words;\n"
          "extern \"C\" __global__ void twice(words in, words out, short n) {}",
-         WEIR_ERROR_BUILD, "parameter 'n' of type 'short' has 4 bytes on the device, not 2"},
+         WEIR_ERROR_BUILD, "parameter 'n' of type 'short' has 4 bytes in the image, not 2"},
         {"extern \"C\" __global__ void twice(int *in, int *out, int n, int more) {}",
-         WEIR_ERROR_DEVICE, "cuFuncGetParamInfo"},
+         WEIR_ERROR_BUILD, "kernel 'twice' has fewer parameters in the image than the 4"},
+        {"extern \"C\" __global__ void twice(int *in, int *out) {}", WEIR_ERROR_BUILD,
+         "kernel 'twice' has more parameters in the image than the 2"},
         {"extern \"C\" __global__ void twice(int &in) {}", WEIR_ERROR_BUILD, "no references"},
     };
     struct rig rig;
