@@ -18,6 +18,8 @@ __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void rank_patches(
     uint at = min(index, patches - 1u);
     int own = as_int(relevance[at]);
     uint rank = 0;
+    // A GPU issues many loads at once only if the loop is unrolled this far.
+#pragma unroll 16
     for (uint other = 0; other < patches; other++) {
         int value = as_int(relevance[other]);
         rank += value > own || (value == own && other < at) ? 1u : 0u;
