@@ -78,28 +78,3 @@ def weir_kernels(
         visibility = visibility,
         **kwargs
     )
-
-_TEXT_TOOL = "//kernels/build:weir_kernels.py"
-def weir_text(name, src, symbol, visibility = None):
-    """A cc_library with `extern const char *const <symbol>`, the text of `src`."""
-    header = "%s/%s.h" % (native.package_name(), name)
-    native.genrule(
-        name = name + "_text",
-        srcs = [src],
-        outs = [name + ".c", name + ".h"],
-        cmd = "python3 $(location %s) text --name %s --header %s --out $(@D)/%s $(location %s)" % (
-            _TEXT_TOOL,
-            symbol,
-            header,
-            name,
-            src,
-        ),
-        exec_tools = [_TEXT_TOOL],
-        visibility = ["//visibility:private"],
-    )
-    native.cc_library(
-        name = name,
-        srcs = [name + ".c"],
-        hdrs = [name + ".h"],
-        visibility = visibility,
-    )
