@@ -2,6 +2,7 @@
 //
 //   source.c     one text of all sources: includes are replaced by what they name
 //   signature.c  the kernels' signatures, from clang's intermediate representation
+//   library.c    what of kernels/library the kernels call
 //   cuda.c       that representation, made fit for CUDA; PTX and cubins of it
 //   bundle.c     the bundle as C
 //   build.c      all of it, one after another
@@ -97,6 +98,7 @@ struct kc_kernel {
 struct kc_kernels {
     struct kc_kernel *items;
     size_t count;
+    unsigned library; // what they need of kernels/library
 };
 
 struct kc_language {
@@ -104,11 +106,43 @@ struct kc_language {
     bool fast;            // -cl-fast-relaxed-math
 };
 
+// The extensions and features that sources may test and use: those that CUDA has from sm_75 on, with
+// libclc and kernels/library.
+#define KC_EXTENSIONS                                                                        \
+    "-cl-ext=-all,+cl_khr_byte_addressable_store,+cl_khr_fp16,+cl_khr_fp64,"                 \
+    "+cl_khr_global_int32_base_atomics,+cl_khr_global_int32_extended_atomics,"               \
+    "+cl_khr_local_int32_base_atomics,+cl_khr_local_int32_extended_atomics,"                 \
+    "+cl_khr_int64_base_atomics,+cl_khr_int64_extended_atomics,+cl_khr_integer_dot_product," \
+    "+cl_khr_subgroups,+cl_khr_subgroup_ballot,+cl_khr_subgroup_extended_types,"             \
+    "+cl_khr_subgroup_non_uniform_vote,+cl_khr_subgroup_rotate,+cl_khr_subgroup_shuffle,"    \
+    "+cl_khr_subgroup_shuffle_relative,+cles_khr_int64,"                                     \
+    "+__opencl_c_fp64,+__opencl_c_generic_address_space,+__opencl_c_int64,"                  \
+    "+__opencl_c_integer_dot_product_input_4x8bit,"                                          \
+    "+__opencl_c_integer_dot_product_input_4x8bit_packed,"                                   \
+    "+__opencl_c_program_scope_global_variables,+__opencl_c_subgroups"
+
 // Compiles the text as OpenCL C and reads the kernels' signatures.
 bool kc_signatures(const struct kc_tools *tools, const struct kc_language *language,
                    const char *text, const char *folder, struct kc_kernels *out_kernels,
                    struct weir_long_text *report);
 void kc_kernels_finish(struct kc_kernels *kernels);
+
+// library.c
+
+// A file of kernels/library.
+struct kc_subject {
+    const char *name;
+    const char *text;
+};
+
+enum {
+    KC_SUBJECTS = 7
+};
+
+// Which subjects have functions that the module declares, as bits.
+unsigned kc_library_needed(const char *ir);
+// Stores those subjects, at most KC_SUBJECTS, and returns how many.
+size_t kc_library(unsigned needed, struct kc_subject *out_subjects);
 
 // cuda.c
 

@@ -8,6 +8,7 @@
 //   - The block that a kernel requires, which clang does not pass on, is added.
 //   - Memory of the address space `constant` becomes global memory: that of CUDA has 64 KiB and no
 //     pointers from the host, and caches for data that is only read are as good.
+//   - printf becomes the driver's vprintf: LLVM puts its arguments into memory as that wants them.
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +22,7 @@
 #define KERNEL_CODE "@__clang_ocl_kern_imp_"
 #define INLINED "#999999"
 #define LOWEST "sm_75" // of the steps before code is made
+#define MARCH_LOWEST "-march=sm_75"
 
 enum {
     IR_LIMIT = 256 << 20,
@@ -102,20 +104,71 @@ static void add_all(struct kc_job *job, const char *const *arguments, size_t cou
         add_all(job, list_, sizeof list_ / sizeof *list_); \
     } while (0)
 
+static const char *math_of(const struct cuda_build *build)
+{
+    return build->language->fast ? "-cl-fast-relaxed-math"
+                                 : "-cl-fp32-correctly-rounded-divide-sqrt";
+}
+
+// Flags of everything that is compiled from OpenCL C. Warnings were told when the signatures were read.
+static void add_language(const struct cuda_build *build, struct kc_job *job)
+{
+    ADD(job, build->tools->clang, "-target", TARGET, "-x", "cl", "-O3", "-w", MARCH_LOWEST,
+        "-ffp-contract=off", "-Xclang", "-disable-llvm-passes", math_of(build));
+}
+
+// What kernels/library is compiled with: clang's header, which declares every function before the
+// first definition, and pointers of each address space.
+#define LIBRARY_EXTENSIONS                                 \
+    KC_EXTENSIONS ",+__opencl_c_atomic_scope_all_devices," \
+                  "-__opencl_c_generic_address_space"
+
+static void add_subject(const struct cuda_build *build, struct kc_job *job, const char *source,
+                        const char *out)
+{
+    add_language(build, job);
+    ADD(job, "-cl-std=CL3.0", "-cl-no-stdinc", "-Xclang", "-finclude-default-header", "-Xclang",
+        LIBRARY_EXTENSIONS, "-emit-llvm", "-c", source, "-o", out);
+}
+
+// The needed files of kernels/library, as LLVM's bitcode.
+struct library {
+    char modules[KC_SUBJECTS][PATH_SIZE];
+    size_t count;
+};
+
+static bool compile_library(const struct cuda_build *build, struct library *out)
+{
+    struct kc_subject subjects[KC_SUBJECTS];
+    struct kc_job jobs[KC_SUBJECTS] = {{0}};
+    char sources[KC_SUBJECTS][PATH_SIZE];
+    out->count = kc_library(build->kernels->library, subjects);
+    for (size_t i = 0; i < out->count; i++) {
+        snprintf(sources[i], PATH_SIZE, "%s/%s.cl", build->folder, subjects[i].name);
+        snprintf(out->modules[i], PATH_SIZE, "%s/%s.bc", build->folder, subjects[i].name);
+        if (!write_file(build, sources[i], subjects[i].text))
+            return false;
+        add_subject(build, &jobs[i], sources[i], out->modules[i]);
+    }
+    return run(build, jobs, out->count, "this clang does not take Weir's functions for CUDA");
+}
+
+// Ours come first: they call libclc's, and take the place of some.
 static bool link_libraries(const struct cuda_build *build, const char *source, const char *out)
 {
     char standard[64];
     struct kc_job job = {0};
+    struct library library;
+    if (!compile_library(build, &library))
+        return false;
     snprintf(standard, sizeof standard, "-cl-std=%s", build->language->standard);
-    // Warnings were told when the signatures were read.
-    ADD(&job, build->tools->clang, "-target", TARGET, "-x", "cl", standard, "-O3", "-w",
-        "-march=" LOWEST, "-ffp-contract=off", "-Xclang", "-disable-llvm-passes", "-S",
-        "-emit-llvm", source, "-o", out);
+    add_language(build, &job);
+    ADD(&job, standard, "-Xclang", KC_EXTENSIONS, "-S", "-emit-llvm", source, "-o", out);
+    for (size_t i = 0; i < library.count; i++)
+        ADD(&job, "-Xclang", "-mlink-builtin-bitcode", "-Xclang", library.modules[i]);
     ADD(&job, "-Xclang", "-mlink-builtin-bitcode", "-Xclang", build->tools->libclc);
     if (build->tools->libdevice[0] != '\0')
         ADD(&job, "-Xclang", "-mlink-builtin-bitcode", "-Xclang", build->tools->libdevice);
-    kc_job_add(&job, build->language->fast ? "-cl-fast-relaxed-math"
-                                           : "-cl-fp32-correctly-rounded-divide-sqrt");
     return run(build, &job, 1, "this is OpenCL C, but does not compile for CUDA");
 }
 
@@ -130,7 +183,12 @@ static bool starts_with(const char *text, const char *start)
 static size_t change(const char *at, const char **out_instead)
 {
     static const char constant[] = "addrspace(4)";
+    static const char print[] = "@printf(";
     *out_instead = "";
+    if (starts_with(at, print)) {
+        *out_instead = "@vprintf(";
+        return sizeof print - 1;
+    }
     if (starts_with(at, constant)) {
         *out_instead = "addrspace(1)";
         return sizeof constant - 1;
@@ -148,7 +206,7 @@ static void change_part(const char *line, const char *end, struct weir_long_text
     const char *kept = line;
     for (const char *at = line; at < end;) {
         const char *instead;
-        const size_t length = *at == 'a' || *at == '"' ? change(at, &instead) : 0;
+        const size_t length = *at == 'a' || *at == '"' || *at == '@' ? change(at, &instead) : 0;
         if (length == 0) {
             at++;
             continue;
@@ -205,6 +263,20 @@ static void add_blocks(const struct kc_kernels *kernels, struct weir_long_text *
     }
 }
 
+// CUDA's printf does not know OpenCL's "%v4f".
+static bool prints_vectors(const char *ir)
+{
+    if (!strstr(ir, "@printf("))
+        return false;
+    for (const char *at = ir; (at = strchr(at, '%'));) {
+        at += 1 + strspn(at + 1, "+-# 0123456789.");
+        if (at[0] == 'v' && isdigit((unsigned char)at[1]) && strspn(at + 1, "0123456789hl") < 4 &&
+            strchr("diouxXfFeEgGaAc", at[1 + strspn(at + 1, "0123456789hl")]))
+            return true;
+    }
+    return false;
+}
+
 static bool change_module(const struct cuda_build *build, const char *path)
 {
     struct weir_long_text out = {0};
@@ -212,6 +284,11 @@ static bool change_module(const struct cuda_build *build, const char *path)
     size_t size;
     if (!read_file(build, path, &ir, &size))
         return false;
+    if (prints_vectors(ir)) {
+        free(ir);
+        return refuse(build, "printf of a whole vector (\"%v4f\") is not there for CUDA: print its "
+                             "parts one by one");
+    }
     for (const char *line = ir; *line;) {
         const char *newline = strchr(line, '\n');
         const char *end = newline ? newline : line + strlen(line);
@@ -234,7 +311,7 @@ static bool change_module(const struct cuda_build *build, const char *path)
 static bool optimise(const struct cuda_build *build, const char *in, const char *out)
 {
     struct kc_job job = {0};
-    ADD(&job, build->tools->clang, "-target", TARGET, "-x", "ir", "-O3", "-march=" LOWEST, "-S",
+    ADD(&job, build->tools->clang, "-target", TARGET, "-x", "ir", "-O3", MARCH_LOWEST, "-S",
         "-emit-llvm", in, "-o", out);
     // A GPU hides the time of loads by issuing many, so loops are unrolled further than on a CPU:
     // with LLVM's own limits the relevance of ARR-COC took 46 us on an H200, and 26 with these.

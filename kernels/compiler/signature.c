@@ -263,9 +263,15 @@ static bool compile(const struct kc_tools *tools, const struct kc_language *lang
     snprintf(out, sizeof out, "%s/kernels.spir.ll", folder);
     snprintf(standard, sizeof standard, "-cl-std=%s", language->standard);
     const char *const arguments[] = {
-        tools->clang, "-x",   "cl", standard,     "-target",
-        "spir64",     "-O0",  "-S", "-emit-llvm", "-cl-kernel-arg-info",
-        "-Wall",      source, "-o", out,
+        tools->clang,  "-x",
+        "cl",          standard,
+        "-target",     "spir64",
+        "-O0",         "-S",
+        "-emit-llvm",  "-cl-kernel-arg-info",
+        "-Wall",       "-Xclang",
+        KC_EXTENSIONS, "-U__IMAGE_SUPPORT__",
+        source,        "-o",
+        out,
     };
     for (size_t i = 0; i < sizeof arguments / sizeof *arguments; i++)
         kc_job_add(&job, arguments[i]);
@@ -328,6 +334,8 @@ bool kc_signatures(const struct kc_tools *tools, const struct kc_language *langu
     bool fine = compile(tools, language, text, folder, &ir, report);
     if (fine && !(fine = read_kernels(ir, out_kernels)))
         weir_long_text_add(report, "error: no memory for the kernels' signatures\n");
+    if (fine)
+        out_kernels->library = kc_library_needed(ir);
     free(ir);
     return fine && check_kernels(out_kernels, report) &&
            find_sizes(tools, language, text, folder, out_kernels, report);

@@ -1,0 +1,97 @@
+// Which subjects of kernels/library a module's declarations need. A function's mangled name has its
+// types: "Dh" is half, "Vl" and "Vm" are volatile long and ulong.
+#include <string.h>
+
+#include "kernels/compiler/compiler.h"
+#include "kernels/library/atomics64.h"
+#include "kernels/library/dot_products.h"
+#include "kernels/library/half.h"
+#include "kernels/library/half_conversions.h"
+#include "kernels/library/native.h"
+#include "kernels/library/sub_groups.h"
+#include "kernels/library/work_items.h"
+
+enum {
+    NONE,
+    ATOMICS64 = 1,
+    DOT_PRODUCTS = 2,
+    HALF = 4,
+    HALF_CONVERSIONS = 8,
+    NATIVE = 16,
+    SUB_GROUPS = 32,
+    WORK_ITEMS = 64
+};
+
+// The first row whose parts are both in the name decides.
+static const struct {
+    const char *part;
+    const char *type;
+    unsigned subject;
+} functions[] = {
+    {"convert_half", "", HALF_CONVERSIONS},
+    {"convert_", "Dh", HALF_CONVERSIONS},
+    {"sub_group", "", SUB_GROUPS},
+    {"dot_4x8packed_", "", DOT_PRODUCTS},
+    {"dot_acc_sat", "", DOT_PRODUCTS},
+    {"_Z3dotDv4_h", "", DOT_PRODUCTS},
+    {"_Z3dotDv4_c", "", DOT_PRODUCTS},
+    {"native_exp", "", NATIVE},
+    {"native_log", "", NATIVE},
+    {"native_powr", "", NATIVE},
+    {"atom_", "Vl", ATOMICS64},
+    {"atom_", "Vm", ATOMICS64},
+    {"get_global_offset", "", WORK_ITEMS},
+    {"get_work_dim", "", WORK_ITEMS},
+    {"get_enqueued_local_size", "", WORK_ITEMS},
+    {"get_global_linear_id", "", WORK_ITEMS},
+    {"get_local_linear_id", "", WORK_ITEMS},
+    {"work_group_barrier", "", WORK_ITEMS},
+    {"load", "_half", NONE}, // libclc has these
+    {"store", "_half", NONE},
+    {"", "Dh", HALF},
+    {"_Z3nant", "", HALF},
+    {"_Z3nanDv", "_t", HALF},
+};
+
+static unsigned subject_of(const char *name)
+{
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+        if (strstr(name, functions[i].part) && strstr(name, functions[i].type))
+            return functions[i].subject;
+    return NONE;
+}
+
+unsigned kc_library_needed(const char *ir)
+{
+    unsigned needed = NONE;
+    for (const char *line = ir; (line = strstr(line, "\ndeclare "));) {
+        char name[256];
+        const char *start = strchr(line, '@');
+        line += strlen("\ndeclare ");
+        const size_t length = start ? strcspn(start, "(") : 0;
+        if (length == 0 || length >= sizeof name)
+            continue;
+        memcpy(name, start, length);
+        name[length] = '\0';
+        needed |= subject_of(name);
+    }
+    return needed;
+}
+
+size_t kc_library(unsigned needed, struct kc_subject *out_subjects)
+{
+    const struct kc_subject all[KC_SUBJECTS] = {
+        {"atomics64", weir_library_atomics64},
+        {"dot_products", weir_library_dot_products},
+        {"half", weir_library_half},
+        {"half_conversions", weir_library_half_conversions},
+        {"native", weir_library_native},
+        {"sub_groups", weir_library_sub_groups},
+        {"work_items", weir_library_work_items},
+    };
+    size_t count = 0;
+    for (size_t i = 0; i < KC_SUBJECTS; i++)
+        if (needed >> i & 1)
+            out_subjects[count++] = all[i];
+    return count;
+}

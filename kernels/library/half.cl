@@ -1,0 +1,507 @@
+// Functions on half: those on float, whose results are rounded to half once more. A float has more than
+// twice the digits of a half, so sums, products, quotients and square roots come out as if rounded once.
+#pragma OPENCL EXTENSION cl_khr_fp16 : enable
+#define FUNCTION __attribute__((overloadable))
+#define OWN FUNCTION static
+
+// From and to float.
+
+OWN float wide(half x)
+{
+    return (float)x;
+}
+
+OWN half narrow(float x)
+{
+    return (half)x;
+}
+
+OWN half narrow(half x)
+{
+    return x;
+}
+
+#define WIDTHS(n)                                    \
+    OWN float##n wide(half##n x)                     \
+    {                                                \
+        return __builtin_convertvector(x, float##n); \
+    }                                                \
+    OWN half##n narrow(float##n x)                   \
+    {                                                \
+        return __builtin_convertvector(x, half##n);  \
+    }
+
+WIDTHS(2)
+WIDTHS(3)
+WIDTHS(4)
+WIDTHS(8)
+WIDTHS(16)
+
+// Functions of one, two and three numbers.
+
+#define ONE_OF(f, n)               \
+    FUNCTION half##n f(half##n x)  \
+    {                              \
+        return narrow(f(wide(x))); \
+    }
+
+#define TWO_OF(f, n)                         \
+    FUNCTION half##n f(half##n x, half##n y) \
+    {                                        \
+        return narrow(f(wide(x), wide(y)));  \
+    }
+
+#define THREE_OF(f, n)                                  \
+    FUNCTION half##n f(half##n x, half##n y, half##n z) \
+    {                                                   \
+        return narrow(f(wide(x), wide(y), wide(z)));    \
+    }
+
+#define VECTORS(define, f) define(f, 2) define(f, 3) define(f, 4) define(f, 8) define(f, 16)
+#define WIDTHS_OF(define, f) define(f, ) VECTORS(define, f)
+
+#define ONE(f) WIDTHS_OF(ONE_OF, f)
+
+#define TWO(f) WIDTHS_OF(TWO_OF, f)
+
+#define THREE(f) WIDTHS_OF(THREE_OF, f)
+
+ONE(acos)
+ONE(acosh)
+ONE(acospi)
+ONE(asin)
+ONE(asinh)
+ONE(asinpi)
+ONE(atan)
+ONE(atanh)
+ONE(atanpi)
+ONE(cbrt)
+ONE(ceil)
+ONE(cos)
+ONE(cosh)
+ONE(cospi)
+ONE(degrees)
+ONE(erf)
+ONE(erfc)
+ONE(exp)
+ONE(exp10)
+ONE(exp2)
+ONE(expm1)
+ONE(fabs)
+ONE(floor)
+ONE(lgamma)
+ONE(log)
+ONE(log10)
+ONE(log1p)
+ONE(log2)
+ONE(logb)
+ONE(radians)
+ONE(rint)
+ONE(round)
+ONE(rsqrt)
+ONE(sign)
+ONE(sin)
+ONE(sinh)
+ONE(sinpi)
+ONE(sqrt)
+ONE(tan)
+ONE(tanh)
+ONE(tanpi)
+ONE(tgamma)
+ONE(trunc)
+TWO(atan2)
+TWO(atan2pi)
+TWO(copysign)
+TWO(fdim)
+TWO(fmax)
+TWO(fmin)
+TWO(fmod)
+TWO(hypot)
+TWO(max)
+TWO(maxmag)
+TWO(min)
+TWO(minmag)
+TWO(pow)
+TWO(powr)
+TWO(remainder)
+TWO(step)
+THREE(clamp)
+THREE(mad)
+THREE(mix)
+THREE(smoothstep)
+
+// The same with one number for all parts of a vector.
+
+#define SCALAR_SECOND(f, n)               \
+    FUNCTION half##n f(half##n x, half y) \
+    {                                     \
+        return f(x, (half##n)y);          \
+    }
+
+VECTORS(SCALAR_SECOND, fmax)
+VECTORS(SCALAR_SECOND, fmin)
+VECTORS(SCALAR_SECOND, max)
+VECTORS(SCALAR_SECOND, min)
+
+#define SCALARS(unused, n)                                     \
+    FUNCTION half##n clamp(half##n x, half least, half most)   \
+    {                                                          \
+        return clamp(x, (half##n)least, (half##n)most);        \
+    }                                                          \
+    FUNCTION half##n mix(half##n x, half##n y, half part)      \
+    {                                                          \
+        return mix(x, y, (half##n)part);                       \
+    }                                                          \
+    FUNCTION half##n step(half edge, half##n x)                \
+    {                                                          \
+        return step((half##n)edge, x);                         \
+    }                                                          \
+    FUNCTION half##n smoothstep(half from, half to, half##n x) \
+    {                                                          \
+        return smoothstep((half##n)from, (half##n)to, x);      \
+    }
+
+VECTORS(SCALARS, )
+
+// The sum in float may be rounded where the halves' has a digit more, so fma is the machine's own.
+
+FUNCTION half fma(half x, half y, half z)
+{
+    return __builtin_fmaf16(x, y, z);
+}
+
+// Functions of every part of a vector, from its halves.
+
+#define FMA_OF(n)                                                       \
+    FUNCTION half##n fma(half##n x, half##n y, half##n z)               \
+    {                                                                   \
+        return (half##n)(fma(x.lo, y.lo, z.lo), fma(x.hi, y.hi, z.hi)); \
+    }
+
+FMA_OF(2)
+FUNCTION half3 fma(half3 x, half3 y, half3 z)
+{
+    return (half3)(fma(x.xy, y.xy, z.xy), fma(x.z, y.z, z.z));
+}
+FMA_OF(4)
+FMA_OF(8)
+FMA_OF(16)
+
+FUNCTION half nextafter(half x, half y)
+{
+    const short bits = as_short(x);
+    if (x != x || y != y)
+        return x + y;
+    if (x == y)
+        return y;
+    if (x == 0.0h)
+        return y > 0.0h ? as_half((ushort)1) : as_half((ushort)0x8001);
+    return as_half((short)((x < y) == (bits >= 0) ? bits + 1 : bits - 1));
+}
+
+#define NEXTAFTER_OF(n)                                                 \
+    FUNCTION half##n nextafter(half##n x, half##n y)                    \
+    {                                                                   \
+        return (half##n)(nextafter(x.lo, y.lo), nextafter(x.hi, y.hi)); \
+    }
+
+NEXTAFTER_OF(2)
+FUNCTION half3 nextafter(half3 x, half3 y)
+{
+    return (half3)(nextafter(x.xy, y.xy), nextafter(x.z, y.z));
+}
+NEXTAFTER_OF(4)
+NEXTAFTER_OF(8)
+NEXTAFTER_OF(16)
+
+// With whole numbers.
+
+#define WHOLE_OF(unused, n)                                    \
+    FUNCTION half##n ldexp(half##n x, int##n power)            \
+    {                                                          \
+        return narrow(ldexp(wide(x), power));                  \
+    }                                                          \
+    FUNCTION half##n pown(half##n x, int##n power)             \
+    {                                                          \
+        return narrow(pown(wide(x), power));                   \
+    }                                                          \
+    FUNCTION half##n rootn(half##n x, int##n root)             \
+    {                                                          \
+        return narrow(rootn(wide(x), root));                   \
+    }                                                          \
+    FUNCTION int##n ilogb(half##n x)                           \
+    {                                                          \
+        return ilogb(wide(x));                                 \
+    }                                                          \
+    FUNCTION half##n nan(ushort##n code)                       \
+    {                                                          \
+        return as_half##n((ushort##n)(code | (ushort)0x7e00)); \
+    }
+
+WIDTHS_OF(WHOLE_OF, )
+
+#define LDEXP_SCALAR(unused, n)                  \
+    FUNCTION half##n ldexp(half##n x, int power) \
+    {                                            \
+        return ldexp(x, (int##n)power);          \
+    }
+
+VECTORS(LDEXP_SCALAR, )
+
+// With a second result.
+
+#define SECOND(space, n)                                                  \
+    FUNCTION half##n fract(half##n x, space half##n *whole)               \
+    {                                                                     \
+        float##n f;                                                       \
+        half##n part = narrow(fract(wide(x), &f));                        \
+        *whole = narrow(f);                                               \
+        return fmin(part, (half##n)0x1.ffcp-1h);                          \
+    }                                                                     \
+    FUNCTION half##n modf(half##n x, space half##n *whole)                \
+    {                                                                     \
+        float##n f;                                                       \
+        half##n part = narrow(modf(wide(x), &f));                         \
+        *whole = narrow(f);                                               \
+        return part;                                                      \
+    }                                                                     \
+    FUNCTION half##n sincos(half##n x, space half##n *cosine)             \
+    {                                                                     \
+        float##n f;                                                       \
+        half##n sine = narrow(sincos(wide(x), &f));                       \
+        *cosine = narrow(f);                                              \
+        return sine;                                                      \
+    }                                                                     \
+    FUNCTION half##n frexp(half##n x, space int##n *power)                \
+    {                                                                     \
+        int##n i;                                                         \
+        half##n part = narrow(frexp(wide(x), &i));                        \
+        *power = i;                                                       \
+        return part;                                                      \
+    }                                                                     \
+    FUNCTION half##n lgamma_r(half##n x, space int##n *sign_of)           \
+    {                                                                     \
+        int##n i;                                                         \
+        half##n value = narrow(lgamma_r(wide(x), &i));                    \
+        *sign_of = i;                                                     \
+        return value;                                                     \
+    }                                                                     \
+    FUNCTION half##n remquo(half##n x, half##n y, space int##n *quotient) \
+    {                                                                     \
+        int##n i;                                                         \
+        half##n rest = narrow(remquo(wide(x), wide(y), &i));              \
+        *quotient = i;                                                    \
+        return rest;                                                      \
+    }
+
+WIDTHS_OF(SECOND, __private)
+WIDTHS_OF(SECOND, __global)
+WIDTHS_OF(SECOND, __local)
+
+// Geometry.
+
+#define GEOMETRY(n)                                \
+    FUNCTION half dot(half##n x, half##n y)        \
+    {                                              \
+        return narrow(dot(wide(x), wide(y)));      \
+    }                                              \
+    FUNCTION half distance(half##n x, half##n y)   \
+    {                                              \
+        return narrow(distance(wide(x), wide(y))); \
+    }                                              \
+    FUNCTION half length(half##n x)                \
+    {                                              \
+        return narrow(length(wide(x)));            \
+    }                                              \
+    FUNCTION half##n normalize(half##n x)          \
+    {                                              \
+        return narrow(normalize(wide(x)));         \
+    }
+
+GEOMETRY()
+GEOMETRY(2)
+GEOMETRY(3)
+GEOMETRY(4)
+
+FUNCTION half3 cross(half3 x, half3 y)
+{
+    return narrow(cross(wide(x), wide(y)));
+}
+
+FUNCTION half4 cross(half4 x, half4 y)
+{
+    return narrow(cross(wide(x), wide(y)));
+}
+
+// Comparisons: 1 for a number, -1 for a vector's parts.
+
+#define COMPARE_TWO(f, n)                             \
+    FUNCTION short##n f(half##n x, half##n y)         \
+    {                                                 \
+        return convert_short##n(f(wide(x), wide(y))); \
+    }
+
+#define COMPARE_ONE(f, n)                    \
+    FUNCTION short##n f(half##n x)           \
+    {                                        \
+        return convert_short##n(f(wide(x))); \
+    }
+
+#define COMPARISON_OF_TWO(f)        \
+    FUNCTION int f(half x, half y)  \
+    {                               \
+        return f(wide(x), wide(y)); \
+    }                               \
+    VECTORS(COMPARE_TWO, f)
+
+#define COMPARISON_OF_ONE(f) \
+    FUNCTION int f(half x)   \
+    {                        \
+        return f(wide(x));   \
+    }                        \
+    VECTORS(COMPARE_ONE, f)
+
+COMPARISON_OF_TWO(isequal)
+COMPARISON_OF_TWO(isnotequal)
+COMPARISON_OF_TWO(isgreater)
+COMPARISON_OF_TWO(isgreaterequal)
+COMPARISON_OF_TWO(isless)
+COMPARISON_OF_TWO(islessequal)
+COMPARISON_OF_TWO(islessgreater)
+COMPARISON_OF_TWO(isordered)
+COMPARISON_OF_TWO(isunordered)
+COMPARISON_OF_ONE(isfinite)
+COMPARISON_OF_ONE(isinf)
+COMPARISON_OF_ONE(isnan)
+COMPARISON_OF_ONE(signbit)
+
+// A half that is no normal number is a normal float.
+
+FUNCTION int isnormal(half x)
+{
+    const float size = fabs(wide(x));
+    return size >= 0x1p-14f && size < INFINITY;
+}
+
+#define ISNORMAL_OF(unused, n)                                                            \
+    FUNCTION short##n isnormal(half##n x)                                                 \
+    {                                                                                     \
+        const float##n size = fabs(wide(x));                                              \
+        return convert_short##n(size >= (float##n)0x1p-14f && size < (float##n)INFINITY); \
+    }
+
+VECTORS(ISNORMAL_OF, )
+
+// Choices.
+
+FUNCTION half select(half x, half y, short chosen)
+{
+    return chosen ? y : x;
+}
+
+FUNCTION half select(half x, half y, ushort chosen)
+{
+    return chosen ? y : x;
+}
+
+FUNCTION half bitselect(half x, half y, half mask)
+{
+    return as_half(bitselect(as_ushort(x), as_ushort(y), as_ushort(mask)));
+}
+
+#define CHOICES(unused, n)                                                                  \
+    FUNCTION half##n select(half##n x, half##n y, short##n chosen)                          \
+    {                                                                                       \
+        return as_half##n(select(as_short##n(x), as_short##n(y), chosen));                  \
+    }                                                                                       \
+    FUNCTION half##n select(half##n x, half##n y, ushort##n chosen)                         \
+    {                                                                                       \
+        return as_half##n(select(as_short##n(x), as_short##n(y), chosen));                  \
+    }                                                                                       \
+    FUNCTION half##n bitselect(half##n x, half##n y, half##n mask)                          \
+    {                                                                                       \
+        return as_half##n(bitselect(as_ushort##n(x), as_ushort##n(y), as_ushort##n(mask))); \
+    }
+
+VECTORS(CHOICES, )
+
+// Memory and the order of parts: those of ushort.
+
+#define LOAD_OF(n, space)                                           \
+    FUNCTION half##n vload##n(size_t i, const space half *from)     \
+    {                                                               \
+        return as_half##n(vload##n(i, (const space ushort *)from)); \
+    }
+
+#define MEMORY_OF(n, space)                                      \
+    LOAD_OF(n, space)                                            \
+    FUNCTION void vstore##n(half##n x, size_t i, space half *to) \
+    {                                                            \
+        vstore##n(as_ushort##n(x), i, (space ushort *)to);       \
+    }
+
+#define MEMORY(define, space) \
+    define(2, space) define(3, space) define(4, space) define(8, space) define(16, space)
+
+MEMORY(MEMORY_OF, __private)
+MEMORY(MEMORY_OF, __global)
+MEMORY(MEMORY_OF, __local)
+MEMORY(LOAD_OF, __constant)
+
+#define COPIES(n)                                                                               \
+    FUNCTION event_t async_work_group_copy(__local half##n *to, const __global half##n *from,   \
+                                           size_t count, event_t event)                         \
+    {                                                                                           \
+        return async_work_group_copy((__local ushort##n *)to, (const __global ushort##n *)from, \
+                                     count, event);                                             \
+    }                                                                                           \
+    FUNCTION event_t async_work_group_copy(__global half##n *to, const __local half##n *from,   \
+                                           size_t count, event_t event)                         \
+    {                                                                                           \
+        return async_work_group_copy((__global ushort##n *)to, (const __local ushort##n *)from, \
+                                     count, event);                                             \
+    }                                                                                           \
+    FUNCTION event_t async_work_group_strided_copy(__local half##n *to,                         \
+                                                   const __global half##n *from, size_t count,  \
+                                                   size_t stride, event_t event)                \
+    {                                                                                           \
+        return async_work_group_strided_copy((__local ushort##n *)to,                           \
+                                             (const __global ushort##n *)from, count, stride,   \
+                                             event);                                            \
+    }                                                                                           \
+    FUNCTION event_t async_work_group_strided_copy(__global half##n *to,                        \
+                                                   const __local half##n *from, size_t count,   \
+                                                   size_t stride, event_t event)                \
+    {                                                                                           \
+        return async_work_group_strided_copy((__global ushort##n *)to,                          \
+                                             (const __local ushort##n *)from, count, stride,    \
+                                             event);                                            \
+    }                                                                                           \
+    FUNCTION void prefetch(const __global half##n *from, size_t count)                          \
+    {                                                                                           \
+        prefetch((const __global ushort##n *)from, count);                                      \
+    }
+
+COPIES()
+COPIES(2)
+COPIES(3)
+COPIES(4)
+COPIES(8)
+COPIES(16)
+
+#define SHUFFLE_OF(n, m)                                                      \
+    FUNCTION half##n shuffle(half##m x, ushort##n order)                      \
+    {                                                                         \
+        return as_half##n(shuffle(as_ushort##m(x), order));                   \
+    }                                                                         \
+    FUNCTION half##n shuffle2(half##m x, half##m y, ushort##n order)          \
+    {                                                                         \
+        return as_half##n(shuffle2(as_ushort##m(x), as_ushort##m(y), order)); \
+    }
+
+#define SHUFFLES(n) SHUFFLE_OF(n, 2) SHUFFLE_OF(n, 4) SHUFFLE_OF(n, 8) SHUFFLE_OF(n, 16)
+
+SHUFFLES(2)
+SHUFFLES(4)
+SHUFFLES(8)
+SHUFFLES(16)

@@ -1,0 +1,148 @@
+// Conversions from and to half. From half: through float, which holds every half. To half: the nearest,
+// and its neighbour where that lies on the wrong side. Whole numbers go through float in the same
+// direction; those that float rounds are beyond the largest half.
+#pragma OPENCL EXTENSION cl_khr_fp16 : enable
+#define FUNCTION __attribute__((overloadable))
+#define OWN FUNCTION static
+
+// The neighbour towards an infinity: `step` is 1 towards the positive one, and -1.
+OWN half neighbour(half x, short step)
+{
+    const short bits = as_short(x);
+    if (x == 0.0h)
+        return as_half((ushort)(step > 0 ? 0x0001 : 0x8001));
+    return as_half((short)(bits >= 0 ? bits + step : bits - step));
+}
+
+#define ROUNDINGS(type)                                              \
+    OWN half rounded(type x)                                         \
+    {                                                                \
+        return (half)x;                                              \
+    }                                                                \
+    OWN half rounded_rte(type x)                                     \
+    {                                                                \
+        return (half)x;                                              \
+    }                                                                \
+    OWN half rounded_rtp(type x)                                     \
+    {                                                                \
+        const half nearest = (half)x;                                \
+        return (type)nearest < x ? neighbour(nearest, 1) : nearest;  \
+    }                                                                \
+    OWN half rounded_rtn(type x)                                     \
+    {                                                                \
+        const half nearest = (half)x;                                \
+        return (type)nearest > x ? neighbour(nearest, -1) : nearest; \
+    }                                                                \
+    OWN half rounded_rtz(type x)                                     \
+    {                                                                \
+        return x > 0 ? rounded_rtn(x) : rounded_rtp(x);              \
+    }
+
+ROUNDINGS(float)
+ROUNDINGS(double)
+
+#define HALVES(type, n, mode)                                       \
+    OWN half##n rounded##mode(type##n x)                            \
+    {                                                               \
+        return (half##n)(rounded##mode(x.lo), rounded##mode(x.hi)); \
+    }
+
+#define ROUNDED_VECTORS(type, mode)                              \
+    HALVES(type, 2, mode)                                        \
+    OWN half3 rounded##mode(type##3 x)                           \
+    {                                                            \
+        return (half3)(rounded##mode(x.xy), rounded##mode(x.z)); \
+    }                                                            \
+    HALVES(type, 4, mode)                                        \
+    HALVES(type, 8, mode)                                        \
+    HALVES(type, 16, mode)
+
+#define MODES(define, ...)                                                    \
+    define(__VA_ARGS__, ) define(__VA_ARGS__, _rte) define(__VA_ARGS__, _rtz) \
+        define(__VA_ARGS__, _rtp) define(__VA_ARGS__, _rtn)
+
+#define WIDTHS(define, ...)                                                                    \
+    define(__VA_ARGS__, ) define(__VA_ARGS__, 2) define(__VA_ARGS__, 3) define(__VA_ARGS__, 4) \
+        define(__VA_ARGS__, 8) define(__VA_ARGS__, 16)
+
+MODES(ROUNDED_VECTORS, float)
+MODES(ROUNDED_VECTORS, double)
+
+OWN float wide(half x)
+{
+    return (float)x;
+}
+
+#define WIDE(n)                                      \
+    OWN float##n wide(half##n x)                     \
+    {                                                \
+        return __builtin_convertvector(x, float##n); \
+    }
+
+WIDE(2)
+WIDE(3)
+WIDE(4)
+WIDE(8)
+WIDE(16)
+
+// To float and double, which is exact, and to half.
+
+#define FLOATS(n, mode)                                   \
+    FUNCTION half##n convert_half##n##mode(half##n x)     \
+    {                                                     \
+        return x;                                         \
+    }                                                     \
+    FUNCTION half##n convert_half##n##mode(float##n x)    \
+    {                                                     \
+        return rounded##mode(x);                          \
+    }                                                     \
+    FUNCTION half##n convert_half##n##mode(double##n x)   \
+    {                                                     \
+        return rounded##mode(x);                          \
+    }                                                     \
+    FUNCTION float##n convert_float##n##mode(half##n x)   \
+    {                                                     \
+        return wide(x);                                   \
+    }                                                     \
+    FUNCTION double##n convert_double##n##mode(half##n x) \
+    {                                                     \
+        return convert_double##n##mode(wide(x));          \
+    }
+
+#define FLOATS_OF(n) MODES(FLOATS, n)
+FLOATS_OF()
+FLOATS_OF(2)
+FLOATS_OF(3)
+FLOATS_OF(4)
+FLOATS_OF(8)
+FLOATS_OF(16)
+
+// From and to whole numbers.
+
+#define FROM_HALF(type, n, saturated, mode)                        \
+    FUNCTION type##n convert_##type##n##saturated##mode(half##n x) \
+    {                                                              \
+        return convert_##type##n##saturated##mode(wide(x));        \
+    }
+
+#define TO_HALF(type, n, mode)                           \
+    FUNCTION half##n convert_half##n##mode(type##n x)    \
+    {                                                    \
+        return rounded##mode(convert_float##n##mode(x)); \
+    }
+
+#define WHOLE_OF(type, n)           \
+    MODES(FROM_HALF, type, n, )     \
+    MODES(FROM_HALF, type, n, _sat) \
+    MODES(TO_HALF, type, n)
+
+#define WHOLE(type) WIDTHS(WHOLE_OF, type)
+
+WHOLE(char)
+WHOLE(uchar)
+WHOLE(short)
+WHOLE(ushort)
+WHOLE(int)
+WHOLE(uint)
+WHOLE(long)
+WHOLE(ulong)
