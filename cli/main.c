@@ -6,13 +6,15 @@
 #include "cli/common/options.h"
 #include "cli/conform/command.h"
 #include "cli/doctor/command.h"
+#include "cli/kernels/command.h"
 #include "cli/run/command.h"
 #include "cli/trace/command.h"
 
 int main(int argc, char **argv)
 {
     const struct cli_command members[] = {
-        cli_run, cli_doctor, cli_devices, cli_config, cli_bench, cli_conform, cli_trace,
+        cli_run,   cli_doctor,  cli_devices, cli_config,
+        cli_bench, cli_conform, cli_kernels, cli_trace,
     };
     const struct cli_command weir = {
         .what = "COMMAND",

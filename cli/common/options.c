@@ -18,10 +18,17 @@ enum {
 static const char help_line[] = "print this text";
 static const char version_line[] = "print the version";
 
+// Of an option with that name.
+static const char *dashes(const char *name)
+{
+    return name[0] != '\0' && name[1] == '\0' ? "-" : "--";
+}
+
 static void print_option(const char *name, const char *value, const char *help)
 {
     char left[64];
-    snprintf(left, sizeof left, "--%s%s%s", name, value ? " " : "", value ? value : "");
+    snprintf(left, sizeof left, "%s%s%s%s", dashes(name), name, value ? " " : "",
+             value ? value : "");
     printf("  %-*s", HELP_COLUMN - 2, left);
     for (const char *line = help;; line++) {
         size_t length = strcspn(line, "\n");
@@ -44,12 +51,18 @@ static void print_help(const struct cli_usage *usage)
     printf("\nMore is in %s.\n", usage->manual);
 }
 
-// The option that argument `text` names, and its value after '=', if any.
-static const struct cli_option *find(const struct cli_usage *usage, const char *text,
+// The option that the argument names, and its value in the same argument, if any.
+static const struct cli_option *find(const struct cli_usage *usage, const char *argument,
                                      const char **out_value)
 {
-    const size_t length = strcspn(text, "=");
-    *out_value = text[length] == '=' ? text + length + 1 : NULL;
+    const bool is_long = argument[1] == '-';
+    const char *text = argument + 1 + is_long;
+    const size_t length = is_long ? strcspn(text, "=") : 1;
+    *out_value = NULL;
+    if (text[length] != '\0')
+        *out_value = text + length + is_long;
+    if (is_long && length == 1)
+        return NULL;
     for (size_t i = 0; i < usage->option_count; i++)
         if (strlen(usage->options[i].name) == length &&
             strncmp(usage->options[i].name, text, length) == 0)
@@ -68,7 +81,8 @@ static int unknown_option(const struct cli_usage *usage, const char *argument)
     for (size_t i = 0; i < usage->option_count; i++)
         nearest = weir_text_nearer(name, nearest, usage->options[i].name);
     if (nearest)
-        cli_error("%s has no option '%s'; did you mean --%s?", usage->command, argument, nearest);
+        cli_error("%s has no option '%s'; did you mean %s%s?", usage->command, argument,
+                  dashes(nearest), nearest);
     else
         cli_error("%s has no option '%s'; `%s --help` lists them", usage->command, argument,
                   usage->command);
@@ -82,11 +96,23 @@ static bool set_count(const struct cli_option *option, const char *text)
     const unsigned long long number = strtoull(text, &end, 10);
     if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || number < option->minimum ||
         number > option->maximum) {
-        cli_error("--%s takes a whole number from %" PRIu64 " to %" PRIu64 ", not '%s'",
-                  option->name, option->minimum, option->maximum, text);
+        cli_error("%s%s takes a whole number from %" PRIu64 " to %" PRIu64 ", not '%s'",
+                  dashes(option->name), option->name, option->minimum, option->maximum, text);
         return false;
     }
     *(uint64_t *)option->out = number;
+    return true;
+}
+
+static bool add_to_list(const struct cli_option *option, const char *value)
+{
+    struct cli_list *list = option->out;
+    if (list->count == CLI_LIST_LIMIT) {
+        cli_error("%s%s is given more than %d times", dashes(option->name), option->name,
+                  CLI_LIST_LIMIT);
+        return false;
+    }
+    list->items[list->count++] = value;
     return true;
 }
 
@@ -99,12 +125,16 @@ static bool set(const struct cli_option *option, const char *value)
     case CLI_COUNT:
         return set_count(option, value);
     case CLI_TEXT:
+    case CLI_LIST:
         break;
     }
     if (value[0] == '\0') {
-        cli_error("--%s is empty; give it a %s or leave it out", option->name, option->value);
+        cli_error("%s%s is empty; give it a %s or leave it out", dashes(option->name), option->name,
+                  option->value);
         return false;
     }
+    if (option->kind == CLI_LIST)
+        return add_to_list(option, value);
     *(const char **)option->out = value;
     return true;
 }
@@ -114,24 +144,26 @@ static bool set(const struct cli_option *option, const char *value)
 static bool take(const struct cli_usage *usage, int argc, char **argv, int *index, bool *given)
 {
     const char *value;
-    const struct cli_option *option = find(usage, argv[*index] + 2, &value);
+    const struct cli_option *option = find(usage, argv[*index], &value);
     if (!option) {
         unknown_option(usage, argv[*index]);
         return false;
     }
+    const char *lead = dashes(option->name);
     bool *twice = &given[option - usage->options];
-    if (*twice) {
-        cli_error("--%s is given twice; give it once", option->name);
+    if (*twice && option->kind != CLI_LIST) {
+        cli_error("%s%s is given twice; give it once", lead, option->name);
         return false;
     }
     *twice = true;
     if (option->kind == CLI_FLAG && value) {
-        cli_error("--%s takes no value, but got '%s'", option->name, value);
+        cli_error("%s%s takes no value, but got '%s'", lead, option->name, value);
         return false;
     }
     if (option->kind != CLI_FLAG && !value) {
         if (*index + 1 >= argc) {
-            cli_error("--%s needs a value: --%s %s", option->name, option->name, option->value);
+            cli_error("%s%s needs a value: %s%s %s", lead, option->name, lead, option->name,
+                      option->value);
             return false;
         }
         value = argv[++*index];
@@ -185,9 +217,6 @@ bool cli_parse(const struct cli_usage *usage, int argc, char **argv, size_t *out
             options_ended = true;
         } else if (help_or_version(usage, argv[i])) {
             *out_exit = CLI_OK;
-            return false;
-        } else if (argv[i][1] != '-') {
-            unknown_option(usage, argv[i]);
             return false;
         } else if (!take(usage, argc, argv, &i, given)) {
             return false;

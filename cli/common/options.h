@@ -9,9 +9,20 @@ enum cli_option_kind {
     CLI_FLAG,  // bool *
     CLI_TEXT,  // const char **
     CLI_COUNT, // uint64_t *, between `minimum` and `maximum`
+    CLI_LIST,  // struct cli_list *; may be given several times
 };
 
-// Given as --NAME VALUE or --NAME=VALUE, at most once.
+enum {
+    CLI_LIST_LIMIT = 256
+};
+
+struct cli_list {
+    const char *items[CLI_LIST_LIMIT];
+    size_t count;
+};
+
+// Given as --NAME VALUE or --NAME=VALUE, and with a name of one letter as -N VALUE or -NVALUE; at
+// most once unless it is a list.
 struct cli_option {
     const char *name;
     const char *value; // its name in the help; NULL for a flag

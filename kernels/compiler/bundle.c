@@ -114,8 +114,8 @@ static bool write_header(const struct kc_bundle *bundle, const struct kc_kernels
                          struct weir_long_text *report)
 {
     struct weir_long_text out = {0};
-    char guard[512];
-    size_t length = 0;
+    char guard[512] = "WEIR_"; // a file's name may begin with a digit
+    size_t length = strlen(guard);
     for (const char *at = bundle->header; *at && length + 1 < sizeof guard; at++)
         guard[length++] = (char)(isalnum((unsigned char)*at) ? toupper((unsigned char)*at) : '_');
     guard[length] = '\0';

@@ -41,7 +41,8 @@ bool kc_join(const struct kc_list *files, const struct kc_list *folders,
 
 // tools.c
 
-// Paths; an empty one was not found. Preset ones are kept.
+// Paths; an empty one was not found. Preset ones are kept. CUDA_HOME is the toolkit's folder and
+// WEIR_LIBCLC the file of libclc, in place of the usual ones; "none" means that there is none.
 struct kc_tools {
     char clang[512];
     char libclc[512];    // the library of OpenCL C's functions for NVIDIA's GPUs
@@ -57,6 +58,7 @@ const char *kc_tools_lack(const struct kc_tools *tools, bool cubins);
 // process.c
 
 struct kc_job {
+    bool output_too;           // its standard output is among its errors
     char *errors;              // what it wrote to its standard error; to be freed
     int status;                // its exit status; -1: it could not be run, or was killed
     const char *arguments[64]; // the program first, NULL last

@@ -31,6 +31,8 @@ static void start(struct kc_job *job)
         return;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO);
+    if (job->output_too)
+        posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
     pid_t number;
     const int error = posix_spawnp(&number, job->arguments[0], &actions, NULL,
                                    (char *const *)(uintptr_t)job->arguments, environ);

@@ -46,6 +46,15 @@ static void find_file(const char *const *paths, size_t count, char *out, size_t 
             snprintf(out, size, "%s", paths[i]);
 }
 
+static void find_libclc(struct kc_tools *tools)
+{
+    const char *named = getenv("WEIR_LIBCLC");
+    if (!named || !*named)
+        find_file(libclcs, sizeof libclcs / sizeof *libclcs, tools->libclc, sizeof tools->libclc);
+    else if (strcmp(named, "none") != 0)
+        find_file(&named, 1, tools->libclc, sizeof tools->libclc);
+}
+
 // Of the toolkit that CUDA_HOME names; "none" means that there is none.
 static bool find_in_toolkit(struct kc_tools *tools)
 {
@@ -70,7 +79,7 @@ void kc_tools_find(struct kc_tools *tools)
 {
     for (size_t i = 0; i < sizeof clangs / sizeof *clangs && tools->clang[0] == '\0'; i++)
         find_program(clangs[i], tools->clang, sizeof tools->clang);
-    find_file(libclcs, sizeof libclcs / sizeof *libclcs, tools->libclc, sizeof tools->libclc);
+    find_libclc(tools);
     if (!find_in_toolkit(tools))
         return;
     find_file(libdevices, sizeof libdevices / sizeof *libdevices, tools->libdevice,

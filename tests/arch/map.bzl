@@ -68,6 +68,7 @@ USES = {
     "cli/bench": _COMMAND + ["backends/kit", "core"],
     "cli/conform": _COMMAND,
     "cli/doctor": _COMMAND + ["core"],
+    "cli/kernels": ["api", "base", "cli/common", "kernels/compiler", "kernels/ptx"],
     "cli/run": _COMMAND,
     "cli/trace": ["api", "base", "cli/common", "core", "report"],
 }
@@ -98,6 +99,7 @@ TARGETS = {
     "cli/common": ["//cli/common"],
     "cli/conform": ["//cli/conform"],
     "cli/doctor": ["//cli/doctor"],
+    "cli/kernels": ["//cli/kernels"],
     "cli/run": ["//cli/run"],
     "cli/runtime": ["//cli/runtime"],
     "cli/trace": ["//cli/trace"],

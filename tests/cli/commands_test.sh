@@ -3,7 +3,11 @@
 # manual pages.
 . tests/cli/cli.sh
 
-commands=("" "run" "run arr-coc" "doctor" "devices" "config" "config check" "bench")
+commands=("" "run" "run arr-coc" "doctor" "devices" "config" "config check" "bench" "kernels")
+kernels=(build check list ptx sass resources)
+for command in "${kernels[@]}"; do
+    commands+=("kernels $command")
+done
 benchmarks=(submit overlap pipeline pool graph priority arr-coc swim)
 for benchmark in "${benchmarks[@]}"; do
     commands+=("bench $benchmark")
@@ -52,6 +56,18 @@ expect_usage "weir config check needs a file" config check
 expect_usage "does not know what to do with 'b'" config check a b
 expect_usage "--turns takes a whole number from 1 to 101" bench submit --turns 0
 
+# Options of one letter, and those that may be repeated.
+expect_usage "-o is given twice; give it once" kernels build -o a.c -ob.c x.cl
+expect_usage "-o needs a value: -o OUT.c" kernels build x.cl -o
+expect_usage "-D is empty; give it a NAME[=VALUE]" kernels check -D "" x.cl
+expect_usage "has no option '--D'" kernels check --D X x.cl
+expect_usage "has no option '-x'" kernels check -x x.cl
+many=()
+for number in $(seq 257); do
+    many+=("-DN$number")
+done
+expect_usage "-D is given more than 256 times" kernels check "${many[@]}" x.cl
+
 # After -- everything is an operand.
 expect_status 3 "$weir" config check -- --json
 expect_contains "$output" "--json"
@@ -64,11 +80,15 @@ expect_explained()
     for option in $("$weir" "$@" --help | sed -n 's/^  --\([a-z]*\).*/\1/p'); do
         grep -q "^\.It Fl Fl $option\b" "$man/$page.1" || fail "$page.1 does not explain --$option"
     done
+    for option in $("$weir" "$@" --help | sed -n 's/^  -\([A-Za-z]\) .*/\1/p'); do
+        grep -q "^\.It Fl $option\b" "$man/$page.1" || fail "$page.1 does not explain -$option"
+    done
 }
 
 # A page for each command, sound, with every option of the help.
 declare -A pages=([weir]="" [weir-run]="run arr-coc" [weir-doctor]="doctor"
-    [weir-devices]="devices" [weir-config]="config check" [weir-bench]="bench")
+    [weir-devices]="devices" [weir-config]="config check" [weir-bench]="bench"
+    [weir-kernels]="kernels")
 for page in "${!pages[@]}"; do
     [ -f "$man/$page.1" ] || fail "there is no page $page.1"
     lint="$(mandoc -T lint -W style "$man/$page.1" | grep -v 'referenced manual not found' || true)"
@@ -85,6 +105,9 @@ expect_taken()
     while read -r option; do
         grep -q "^  --$option\b" <<<"$all" || fail "$page.1 explains --$option, which is not there"
     done < <(sed -n 's/^\.It Fl Fl \([a-z]*\).*/\1/p' "$man/$page.1" | sort -u)
+    while read -r option; do
+        grep -q "^  -$option " <<<"$all" || fail "$page.1 explains -$option, which is not there"
+    done < <(sed -n 's/^\.It Fl \([A-Za-z]\) .*/\1/p' "$man/$page.1" | sort -u)
 }
 for page in weir-run weir-doctor weir-devices weir-config; do
     # shellcheck disable=SC2086
@@ -93,6 +116,13 @@ done
 for benchmark in "${benchmarks[@]}"; do
     "$weir" bench "$benchmark" --help
 done | expect_taken weir-bench
+for command in "${kernels[@]}"; do
+    "$weir" kernels "$command" --help
+done | expect_taken weir-kernels
+for command in "${kernels[@]}"; do
+    expect_explained weir-kernels kernels "$command"
+    grep -q "^\.Ss $command$" "$man/weir-kernels.1" || fail "weir-kernels.1 has nothing of $command"
+done
 
 for benchmark in "${benchmarks[@]}"; do
     expect_explained weir-bench bench "$benchmark"

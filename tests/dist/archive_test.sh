@@ -27,7 +27,7 @@ for file in bin/weir lib/libweir.a lib/libweir.so lib/weir/weir_null.so lib/weir
     share/weir/conf/reference.ini share/weir/arr_coc_weights.safetensors \
     share/man/man1/weir-conform.1 share/doc/weir/README.md share/doc/weir/docs/install.md \
     share/doc/weir/docs/decisions/0001-one-submit-slot.md share/doc/weir/docs/images/trace.png \
-    share/doc/weir/third-party.txt share/weir/examples/pipeline.c \
+    share/doc/weir/third-party.txt share/weir/examples/pipeline.c share/weir/examples/kernels/scale.cl \
     include/weir/kit/records.h lib/libweir_kit.a share/weir/backends/null/null.h \
     share/weir/backends/tarn/trn.h libexec/weir/conformance libexec/weir/compare; do
     [ -s "$there/$file" ] || fail "there is no $file"

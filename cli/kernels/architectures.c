@@ -1,0 +1,79 @@
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/kernels/kernels.h"
+
+enum {
+    LOWEST = 75, // that libdevice and the code around the kernels are made for
+    HIGHEST = 999
+};
+
+void kernels_architectures_add(struct kernels_architectures *list, unsigned number)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (strtoul(list->names[i], NULL, 10) == number)
+            return;
+    snprintf(list->names[list->count], sizeof *list->names, "%u", number);
+    list->count++;
+}
+
+bool kernels_architectures_parse(const char *option, const char *text,
+                                 struct kernels_architectures *out)
+{
+    *out = (struct kernels_architectures){0};
+    if (strcmp(text, "none") == 0)
+        return true;
+    for (const char *at = text;; at++) {
+        char *end;
+        const unsigned long number = strtoul(at, &end, 10);
+        if (!isdigit((unsigned char)*at) || (*end != ',' && *end != '\0') || number < LOWEST ||
+            number > HIGHEST) {
+            cli_error("--%s takes architectures from %d on, separated by commas, such as 80,90; "
+                      "not '%s'",
+                      option, LOWEST, text);
+            return false;
+        }
+        if (out->count == KERNELS_ARCHITECTURES_MOST) {
+            cli_error("--%s takes %d architectures at most", option, KERNELS_ARCHITECTURES_MOST);
+            return false;
+        }
+        kernels_architectures_add(out, (unsigned)number);
+        at = end;
+        if (*at == '\0')
+            return true;
+    }
+}
+
+// The help of ptxas has a list of them: 'sm_89','sm_90','sm_90a'.
+bool kernels_architectures_keep_known(const struct kc_tools *tools,
+                                      struct kernels_architectures *list)
+{
+    struct kc_job job = {.output_too = true};
+    size_t kept = 0;
+    kc_job_add(&job, tools->ptxas);
+    kc_job_add(&job, "--help");
+    kc_run(&job, 1);
+    const bool told = job.status == 0 && job.errors && strstr(job.errors, "'sm_");
+    for (size_t i = 0; told && i < list->count; i++) {
+        char quoted[16];
+        snprintf(quoted, sizeof quoted, "'sm_%s'", list->names[i]);
+        if (strstr(job.errors, quoted))
+            memmove(list->names[kept++], list->names[i], sizeof *list->names);
+    }
+    list->count = kept;
+    kc_jobs_finish(&job, 1);
+    if (!told)
+        cli_error("%s --help does not list GPUs: mend the CUDA toolkit, or leave it out with "
+                  "CUDA_HOME=none",
+                  tools->ptxas);
+    return told;
+}
+
+struct kc_list kernels_architectures_list(struct kernels_architectures *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        list->items[i] = list->names[i];
+    return (struct kc_list){list->items, list->count};
+}

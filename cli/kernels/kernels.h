@@ -1,0 +1,100 @@
+// What the files of `weir kernels` share. The work is done by kernels/compiler; these read command
+// lines and print.
+//
+//   command.c        the table of its commands
+//   source.c         the part of the command line that all have, and a compilation
+//   build.c          build
+//   architectures.c  the architectures that CUDA images are made for
+//   check.c, list.c  check; list
+//   diagnostics.c    what compilers say, as data
+//   code.c           ptx and sass
+//   resources.c      resources
+#ifndef WEIR_CLI_KERNELS_KERNELS_H
+#define WEIR_CLI_KERNELS_KERNELS_H
+
+#include <jansson.h>
+
+#include "cli/common/options.h"
+#include "kernels/compiler/compiler.h"
+
+int kernels_build_main(int argc, char **argv);
+int kernels_check_main(int argc, char **argv);
+int kernels_list_main(int argc, char **argv);
+int kernels_ptx_main(int argc, char **argv);
+int kernels_sass_main(int argc, char **argv);
+int kernels_resources_main(int argc, char **argv);
+
+// source.c
+
+// What every command takes: the files, -D, -I, --std and --fast.
+struct kernels_source {
+    struct cli_list definitions;
+    struct cli_list folders;
+    const char *standard;
+    bool fast;
+    struct kc_build build;
+};
+
+// Reads the command line, with the options of `usage` and those above, and finds the compilers.
+// `command`, `about` and `options` of the usage are the caller's, the rest is set here.
+//
+// Returns false when the command has to end with `*out_exit`; a message was printed.
+bool kernels_parse(struct kernels_source *source, struct cli_usage usage, int argc, char **argv,
+                   int *out_exit);
+
+// Compiles, prints what the compilers say to stderr, and returns an exit code. The result is
+// finished by the caller, also after an error.
+int kernels_compile(const struct kc_build *build, struct kc_result *result);
+
+// Prints what compilers say to stderr, and frees it.
+void kernels_print_report(struct weir_long_text *report);
+
+// Whether the name can stand in #include "NAME" and in a string of C.
+bool kernels_is_plain(const char *name);
+
+// A letter or '_' and then letters, digits and '_': how many characters.
+size_t kernels_identifier(const char *text);
+
+// architectures.c
+
+enum {
+    KERNELS_ARCHITECTURES_MOST = 16
+};
+
+struct kernels_architectures {
+    char names[KERNELS_ARCHITECTURES_MOST][8]; // "90"
+    const char *items[KERNELS_ARCHITECTURES_MOST];
+    size_t count;
+};
+
+// Reads "80,90", or "none" for no architecture. Errors: false after a message.
+bool kernels_architectures_parse(const char *option, const char *text,
+                                 struct kernels_architectures *out);
+
+void kernels_architectures_add(struct kernels_architectures *list, unsigned number);
+
+// Removes those that ptxas makes no cubins for. Errors: false after a message: ptxas does not say.
+bool kernels_architectures_keep_known(const struct kc_tools *tools,
+                                      struct kernels_architectures *list);
+
+struct kc_list kernels_architectures_list(struct kernels_architectures *list);
+
+// diagnostics.c
+
+// An array of {file, line, column, severity, message} of the lines of a report that begin a
+// diagnostic; file, line and column are null where there is none.
+json_t *kernels_diagnostics(const char *report, bool *ok);
+
+// code.c
+
+// One architecture, 90 if `text` is NULL. Errors: false after a message.
+bool kernels_architecture_parse(const char *text, struct kernels_architectures *out);
+
+// Whether images can be made for it; false after a message, with the exit code.
+bool kernels_can_make(const struct kernels_source *source, bool cubin, int *out_exit);
+
+// Runs the job, which is finished by the caller, with a file that has the image's data as its last
+// argument. False after a message: it failed.
+bool kernels_run_on(const struct kc_image *image, struct kc_job *job);
+
+#endif

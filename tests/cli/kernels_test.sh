@@ -1,0 +1,284 @@
+#!/bin/bash
+# weir kernels: what it makes, what it refuses, and its JSON. A toolkit that is made here stands in for
+# CUDA's, so that each machine runs all of it.
+. tests/cli/cli.sh
+
+export CUDA_HOME=none
+unset WEIR_LIBCLC
+mkdir way
+export TMPDIR="$PWD/way"
+
+cat >tone.cl <<'TEXT'
+#include "times.h"
+__kernel __attribute__((reqd_work_group_size(64, 1, 1))) void tone(__global const float *in,
+                                                                   __global float *out, float gain,
+                                                                   __local int *some)
+{
+    out[get_global_id(0)] = in[get_global_id(0)] * gain * TIMES(MORE);
+}
+TEXT
+cat >empty.cl <<'TEXT'
+__kernel void nothing(void)
+{
+}
+TEXT
+mkdir include
+echo '#define TIMES(x) (x)' >include/times.h
+cat >wrong.cl <<'TEXT'
+__kernel void wrong(__global int *out)
+{
+    char c = 300;
+    out[0] = missing + c;
+}
+TEXT
+cat >image.cl <<'TEXT'
+__kernel void image(__read_only image2d_t in, __global int *out)
+{
+    out[0] = 1;
+}
+TEXT
+words=(-Iinclude -D MORE=2 tone.cl)
+
+# build: the bundle, its names, and the note that there are no images for CUDA.
+expect_data 0 "$weir" kernels build "${words[@]}" empty.cl -o tone.c
+[ -z "$output" ] || fail "build printed $output"
+expect_contains "$messages" "the bundle has no CUDA images: libdevice.10.bc is not found"
+expect_contains "$(cat tone.c)" '#include "tone.h"'
+expect_contains "$(cat tone.c)" 'const struct weir_bundle tone_kernels = {'
+expect_contains "$(cat tone.h)" 'extern const struct weir_bundle tone_kernels;'
+expect_contains "$(cat tone.h)" 'The kernels tone, nothing.'
+expect_not_contains "$(cat tone.c)" 'WEIR_IMAGE_PTX'
+expect_data 0 "$weir" kernels build empty.cl -o way/2-d.c --cubin none
+[ -z "$messages" ] || fail "no images were asked for, and build said $messages"
+expect_contains "$(cat way/2-d.h)" '_2_d_kernels;'
+expect_contains "$(cat way/2-d.h)" '#ifndef WEIR_2_D_H'
+expect_data 0 "$weir" kernels build empty.cl -o named.c --symbol other --ptx=none
+expect_contains "$(cat named.h)" 'weir_bundle other;'
+rm -f way/*
+# It replaces what it made, and nothing else.
+expect_data 0 "$weir" kernels build empty.cl -o named.c --ptx none
+expect_contains "$(cat named.h)" 'weir_bundle named_kernels;'
+for file in own.c own.h; do
+    rm -f own.*
+    echo "#define OWN" >$file
+    expect_data 1 "$weir" kernels build empty.cl -o own.c --ptx none
+    expect_contains "$messages" "$file exists and was not made by this command"
+    [ "$(cat own.*)" = "#define OWN" ] || fail "$file was replaced"
+done
+
+# refused CODE PART ARGUMENT...: a sentence, and no file.
+refused()
+{
+    local code="$1" part="$2"
+    shift 2
+    expect_data "$code" "$weir" kernels "$@"
+    expect_contains "$messages" "$part"
+    expect_not_contains "$messages" "(null)"
+    [ -z "$output" ] || fail "weir kernels $* printed $output"
+    expect_nothing way
+    [ -z "$(compgen -G 'no.?')" ] || fail "a bundle was written"
+}
+refused 2 "weir kernels needs a COMMAND"
+refused 2 "did you mean 'build'?" biuld
+refused 2 "needs a file in OpenCL C" build -o no.c
+refused 2 "needs -o OUT.c" build empty.cl
+refused 2 "-o takes the name of a C file, such as kernels.c, not 'no.o'" build empty.cl -o no.o
+refused 2 "not '.c'" build empty.cl -o .c
+refused 2 "not 'no\"x.c'" build empty.cl -o 'no"x.c'
+refused 2 "too long" build empty.cl -o "$(printf 'n%.0s' $(seq 600)).c"
+refused 2 "--symbol takes a name of C" build empty.cl -o no.c --symbol a-b
+refused 2 "--std takes CL1.2, CL2.0 or CL3.0, not 'CL9'" build empty.cl -o no.c --std CL9
+refused 2 "-D takes NAME or NAME=VALUE, in one line, not '1X'" check -D1X empty.cl
+refused 2 "in one line" check -D "X=$(printf 'a\nb')" empty.cl
+refused 2 "not 'a-b=1'" check -D a-b=1 empty.cl
+refused 2 "rename the file" check 'a"b.cl'
+refused 2 "--cubin takes architectures from 75 on, separated by commas" build empty.cl -o no.c --cubin 70
+for list in "80," ",80" "80,x" 1000 90a; do
+    refused 2 "not '$list'" build empty.cl -o no.c --ptx "$list"
+done
+refused 2 "--ptx takes 16 architectures at most" build empty.cl -o no.c --ptx "$(seq -s, 75 91)"
+refused 2 "--arch takes one architecture, such as 90, not '80,90'" ptx --arch 80,90 empty.cl
+refused 2 "--arch takes" sass --arch none empty.cl
+refused 2 "--arch takes" resources --arch x empty.cl
+refused 1 "absent.cl" build absent.cl -o no.c
+refused 1 "wrong.cl:4:14: error: use of undeclared identifier 'missing'" build wrong.cl -o no.c
+refused 1 "images are not built for CUDA; use a buffer" build image.cl -o no.c
+refused 1 "/nonexistent/no.c" build empty.cl -o /nonexistent/no.c --ptx none
+refused 3 "libdevice.10.bc is not found" build empty.cl -o no.c --cubin 90
+refused 3 "libdevice.10.bc is not found" build empty.cl -o no.c --ptx 90
+for command in ptx sass resources; do
+    refused 3 "libdevice.10.bc is not found" "$command" empty.cl
+    refused 1 "wrong.cl:4:14: error" check wrong.cl
+done
+(
+    export WEIR_LIBCLC=none
+    refused 3 "install the package libclc of clang's version" build empty.cl -o no.c --ptx 90
+    expect_data 0 "$weir" kernels check empty.cl
+    expect_contains "$messages" "functions that CUDA lacks are not looked for: libclc is not installed"
+)
+expect_status 3 env PATH=/nonexistent "$program" kernels check empty.cl
+expect_contains "$output" "clang is not installed, which compiles kernels; install clang and libclc"
+(
+    export TMPDIR=/nonexistent
+    refused 1 "no folder for temporary files" check empty.cl
+)
+
+# check: a sound file says nothing; --json is read by a parser.
+expect_data 0 "$weir" kernels check "${words[@]}"
+[ -z "$output$messages" ] || fail "check said $output$messages"
+expect_data 0 "$weir" kernels check --json empty.cl
+as_json 'data == {"sound": True, "diagnostics": []}'
+expect_data 1 "$weir" kernels check --json wrong.cl
+[ -z "$messages" ] || fail "check --json wrote to standard error: $messages"
+as_json 'data["sound"] is False'
+as_json '{"file": "wrong.cl", "line": 4, "column": 14, "severity": "error",
+          "message": "use of undeclared identifier '"'missing'"'"} in data["diagnostics"]'
+as_json '[(d["line"], d["column"]) for d in data["diagnostics"] if d["severity"] == "warning"] == [(3, 14)]'
+as_json 'all(len(d) == 5 for d in data["diagnostics"])'
+expect_data 1 "$weir" kernels check --json image.cl
+as_json '([(d["file"], d["line"], d["column"], d["severity"]) for d in data["diagnostics"]] ==
+          [(None, None, None, "error")])'
+expect_data 1 "$weir" kernels check --json tone.cl
+as_json 'data["diagnostics"][0]["file"] == "tone.cl" and data["diagnostics"][0]["line"] == 1'
+as_json 'data["diagnostics"][0]["severity"] == "fatal error"'
+# Files that include each other without end have a name and no line.
+for number in $(seq 70); do
+    echo "#include \"deep$((number + 1)).h\"" >"deep$number.h"
+done
+echo '#include "deep1.h"' >deep.cl
+expect_data 1 "$weir" kernels check --json deep.cl
+as_json 'any(d["file"] and d["file"].startswith("deep") and d["line"] is None
+             for d in data["diagnostics"])'
+# Text of the source that looks like a diagnostic is none.
+cat >quote.cl <<'TEXT'
+    __constant char text[] = "x.cl:1:2: error: no"; int broken
+TEXT
+expect_data 1 "$weir" kernels check --json quote.cl
+as_json 'all(d["file"] in ("quote.cl", None) for d in data["diagnostics"])'
+
+# Options of the language.
+echo '#ifndef A
+#error another language
+#elif __OPENCL_C_VERSION__ != 200 || A != 1 || B != 5 || F(3) != 6
+#error not what the options say
+#endif
+__kernel void k(__global int *out) { out[0] = 1; }' >language.cl
+expect_data 0 "$weir" kernels check --std CL2.0 -D A -DB=5 '-DF(x)=2 * x' --fast language.cl
+refused 1 "language.cl:2:2: error: another language" check language.cl
+
+# list.
+expect_data 0 "$weir" kernels list "${words[@]}" empty.cl
+[ "$output" = "tone, blocks of 64 x 1 x 1
+  in    const float *  buffer, read
+  out   float *        buffer, read and written
+  gain  float          value, 4 bytes
+  some  int *          local memory
+nothing" ] || fail "list printed $output"
+expect_data 0 "$weir" kernels list --json "${words[@]}" empty.cl
+as_json '[k["name"] for k in data["kernels"]] == ["tone", "nothing"]'
+as_json '[k["required_block"] for k in data["kernels"]] == [[64, 1, 1], None]'
+as_json '([(p["name"], p["kind"], p["writable"]) for p in data["kernels"][0]["parameters"]] ==
+          [("in", "buffer", False), ("out", "buffer", True), ("gain", "value", False), ("some", "local", False)])'
+as_json 'data["kernels"][0]["parameters"][2]["size"] == 4 and data["kernels"][1]["parameters"] == []'
+refused 1 "wrong.cl:4:14: error" list wrong.cl
+
+# A toolkit: libdevice without a function, and programs that tell how they were called.
+clang="$(command -v clang-22 || command -v clang)"
+mkdir -p toolkit/bin toolkit/nvvm/libdevice
+: | "$clang" -target nvptx64-unknown-nvidiacl -x cl -c -emit-llvm -o toolkit/nvvm/libdevice/libdevice.10.bc -
+export CUDA_HOME="$PWD/toolkit"
+# Another toolkit's ptxas would be taken.
+if ! command -v ptxas /usr/local/cuda/bin/ptxas >/dev/null; then
+    expect_data 0 "$weir" kernels build empty.cl -o ptx.c
+    expect_contains "$messages" "the bundle has PTX and no cubins: ptxas is not found"
+    [ "$(grep -c WEIR_IMAGE_PTX ptx.c)" -eq 2 ] || fail "the bundle has not two images of PTX"
+    refused 3 "ptxas is not found, and cubins need it" build empty.cl -o no.c --cubin 90
+    refused 3 "ptxas is not found" resources empty.cl
+    refused 3 "ptxas is not found" sass empty.cl
+fi
+expect_data 0 "$weir" kernels ptx empty.cl
+expect_contains "$output" ".target sm_90"
+expect_contains "$output" ".entry nothing"
+expect_data 0 "$weir" kernels ptx --arch 75 empty.cl
+expect_contains "$output" ".target sm_75"
+refused 1 "wrong.cl:4:14: error" ptx wrong.cl
+
+cat >toolkit/bin/ptxas <<'TEXT'
+#!/bin/bash
+if [ "$1" = --help ]; then
+    echo "  'sm_75','sm_90','sm_90a'."
+    exit 0
+fi
+if [ "$1" = -v ]; then
+    [ "$3 $4" = "-o /dev/null" ] || exit 9
+    grep -q '\.entry tone' "$5" || exit 9
+    cat >&2 <<'END'
+ptxas info    : 0 bytes gmem
+ptxas info    : Compiling entry function 'nothing' for 'sm_90'
+ptxas info    : Function properties for nothing
+    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+ptxas info    : Used 4 registers, used 0 barriers
+ptxas info    : Compiling entry function 'tone' for 'sm_90'
+ptxas info    : Function properties for tone
+    16 bytes stack frame, 8 bytes spill stores, 12 bytes spill loads
+ptxas info    : Used 56 registers, used 1 barriers, 256 bytes smem, 380 bytes cmem[0]
+END
+    exit 0
+fi
+echo "cubin $1" >"$4"
+TEXT
+chmod +x toolkit/bin/ptxas
+expect_data 0 "$weir" kernels build empty.cl -o both.c
+[ -z "$messages" ] || fail "build said $messages"
+[ "$(grep -o 'WEIR_IMAGE_[A-Z_]*, .target = "[a-z_0-9]*"' both.c | sort | tr '\n' ';')" = \
+    'WEIR_IMAGE_CUBIN, .target = "sm_75";WEIR_IMAGE_CUBIN, .target = "sm_90";WEIR_IMAGE_OPENCL_C, .target = "";WEIR_IMAGE_PTX, .target = "sm_120";WEIR_IMAGE_PTX, .target = "sm_75";' ] ||
+    fail "the bundle has $(grep -o 'WEIR_IMAGE_.*' both.c)"
+expect_data 0 "$weir" kernels build empty.cl -o both.c --cubin 90,75,90
+[ "$(grep -c 'WEIR_IMAGE_CUBIN' both.c)" -eq 2 ] || fail "an architecture that is named twice is made twice"
+expect_not_contains "$(cat both.c)" WEIR_IMAGE_PTX
+refused 3 "ptxas makes no cubins for 91: install a CUDA toolkit that does" build empty.cl -o no.c --cubin 75,91
+
+expect_data 0 "$weir" kernels resources "${words[@]}" empty.cl
+[ "$(tr -s ' ' <<<"$output")" = "kernel registers local spill stores spill loads shared
+tone 56 16 B 8 B 12 B 256 B
+nothing 4 0 B 0 B 0 B 0 B" ] || fail "resources printed $output"
+expect_data 0 "$weir" kernels resources --json --arch 75 "${words[@]}" empty.cl
+as_json 'data["architecture"] == "75"'
+as_json 'data["kernels"][0] == {"name": "tone", "registers": 56, "local_bytes": 16, "spill_store_bytes": 8,
+                                "spill_load_bytes": 12, "shared_bytes": 256}'
+refused 1 "toolkit/bin/ptxas fails" resources empty.cl
+refused 1 "wrong.cl:4:14: error" resources wrong.cl
+mv toolkit/bin/ptxas ptxas
+printf '#!/bin/bash\nexit 0\n' >toolkit/bin/ptxas
+chmod +x toolkit/bin/ptxas
+expect_data 0 "$weir" kernels resources empty.cl
+expect_contains "$(tr -s ' ' <<<"$output")" "nothing - - - - -"
+expect_data 0 "$weir" kernels resources empty.cl --json
+as_json 'data["kernels"][0]["registers"] is None'
+refused 3 "ptxas --help does not list GPUs" build empty.cl -o no.c
+refused 3 "ptxas --help does not list GPUs" build empty.cl -o no.c --cubin 90
+mv ptxas toolkit/bin/ptxas
+
+# Machine code is shown by what the toolkit or the search path has.
+if ! command -v nvdisasm cuobjdump >/dev/null; then
+    refused 3 "neither nvdisasm nor cuobjdump is found" sass empty.cl
+fi
+mkdir path
+# shellcheck disable=SC2016
+printf '#!/bin/bash\necho "$1"; cat "$2"\n' >path/cuobjdump
+chmod +x path/cuobjdump
+expect_data 0 env PATH="$PWD/path:/usr/bin:/bin" "$weir" kernels sass empty.cl
+[ "$output" = "-sass
+cubin -arch=sm_90" ] || fail "sass printed $output"
+# shellcheck disable=SC2016
+printf '#!/bin/bash\ncat "$1"\n' >toolkit/bin/nvdisasm
+chmod +x toolkit/bin/nvdisasm
+expect_data 0 "$weir" kernels sass --arch 75 empty.cl
+[ "$output" = "cubin -arch=sm_75" ] || fail "sass printed $output"
+refused 1 "wrong.cl:4:14: error" sass wrong.cl
+printf '#!/bin/bash\necho "cannot read it" >&2\nexit 1\n' >toolkit/bin/nvdisasm
+refused 1 "toolkit/bin/nvdisasm fails: cannot read it" sass empty.cl
+expect_nothing way
+
+# The bundle is C.
+expect_status 0 cc -std=c11 -Wall -Wextra -Wpedantic -Werror -I"$here/api" -c tone.c -o tone.o
