@@ -119,6 +119,7 @@ static void examine(struct doctor *doctor)
     doctor_modules(doctor);
     doctor_devices(doctor);
     doctor_pocl_cache(doctor);
+    doctor_kernel_compiler(doctor);
     doctor_self_test(doctor);
 }
 

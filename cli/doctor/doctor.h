@@ -45,6 +45,7 @@ void doctor_environment(struct doctor *doctor);
 void doctor_modules(struct doctor *doctor);
 void doctor_devices(struct doctor *doctor);
 void doctor_pocl_cache(struct doctor *doctor);
+void doctor_kernel_compiler(struct doctor *doctor);
 void doctor_self_test(struct doctor *doctor);
 
 #endif

@@ -53,6 +53,28 @@ expect_problem "this device runs no kernels" "choose a backend that runs kernels
 expect_data 3 env WEIR_BACKEND=null "$weir" doctor --json
 as_json 'data["problems"] == 1 and [f["remedy"] for f in data["findings"] if f["state"] == "problem"][0]'
 
+# What `weir kernels` needs is not needed to run: notes, and no problem.
+expect_noted()
+{
+    local part="$1"
+    shift
+    expect_data 3 env WEIR_BACKEND=null "$@" "$program" doctor
+    expect_contains "$output" "$part"
+    expect_contains "$output" "1 problem"
+}
+expect_noted "ok       weir kernels   clang: /" CUDA_HOME=none
+expect_contains "$output" "ok       weir kernels   libclc: /"
+expect_contains "$output" "note     weir kernels   libdevice.10.bc is not found, and CUDA images need it"
+expect_noted "note     weir kernels   libclc is not installed" WEIR_LIBCLC=none
+expect_noted "note     weir kernels   clang is not installed, and compiling kernels needs it" PATH=/nonexistent
+mkdir -p toolkit/bin toolkit/nvvm/libdevice
+echo none >toolkit/nvvm/libdevice/libdevice.10.bc
+printf '#!/bin/sh\n' >toolkit/bin/ptxas
+chmod +x toolkit/bin/ptxas
+expect_noted "weir kernels   ptxas: $PWD/toolkit/bin/ptxas" CUDA_HOME="$PWD/toolkit"
+expect_contains "$output" "weir kernels   libdevice: $PWD/toolkit/nvvm/libdevice/libdevice.10.bc"
+expect_not_contains "$output" "note     weir kernels"
+
 # Devices.
 expect_data 0 "$weir" devices --config small.ini
 expect_contains "$output" "Portable Computing Language"
