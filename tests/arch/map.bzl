@@ -53,7 +53,8 @@ USES = {
     "plugins/trace": _MODULE + ["report"],
     # A bundle is a value of a type of the public headers.
     "kernels": ["api"],
-    "kernels/compiler": ["base", "kernels/ptx"],
+    "kernels/compiler": ["base", "kernels/library", "kernels/ptx"],
+    "kernels/library": [],
     "kernels/ptx": ["base"],
     "io": ["base"],
     "patterns": ["api", "base"],
@@ -123,6 +124,15 @@ TARGETS = {
         "//kernels/conformance",
     ],
     "kernels/compiler": ["//kernels/compiler:weir_kernels"],
+    "kernels/library": [
+        "//kernels/library:atomics64",
+        "//kernels/library:dot_products",
+        "//kernels/library:half",
+        "//kernels/library:half_conversions",
+        "//kernels/library:native",
+        "//kernels/library:sub_groups",
+        "//kernels/library:work_items",
+    ],
     "kernels/ptx": ["//kernels/ptx"],
     "patterns": ["//patterns"],
     "pipelines": [
