@@ -10,7 +10,10 @@ export POCL_DEVICES=basic
 cd "$TEST_TMPDIR"
 
 mkdir -p checkouts/someone/thing/deep checkouts/else/other
-printf '__kernel void a(__global int *p) { *p = VALUE; }\n' >checkouts/someone/thing/deep/a.cl
+printf '#include "a.h"\n__kernel void a(__global int *p) { *p = VALUE + MORE; }\n' \
+    >checkouts/someone/thing/deep/a.cl
+printf '#include "a.h"\n#include "../other.h"\n' >checkouts/someone/thing/deep/a.h
+printf '#define MORE 1\n' >checkouts/someone/thing/other.h
 printf '__kernel void b(read_only image2d_t p) {}\n' >checkouts/someone/thing/b.cl
 printf 'int three(void) { return 3; }\n' >checkouts/else/other/first.cl
 printf '__kernel void c(__global int *p) { *p = three(); }\n' >checkouts/else/other/c.cl
@@ -55,7 +58,7 @@ expect_status 0 count --only a.cl --limit 1 --cuda "sleep 20"
 expect_contains "$output" "1  failed: time"
 
 # Both columns; the second is the OpenCL backend.
-expect_status 0 count --cuda "true" --opencl "$accept opencl {file} '-cl-std={std} {joined}'" \
+expect_status 0 count --cuda "true" --opencl "$accept opencl {text} '-cl-std={std} {others}'" \
     --only 'a.cl|c.cl'
 expect_contains "$(tr -s ' ' <<<"$output")" "all 2 2 0 0 2 0 0"
 

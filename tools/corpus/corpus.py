@@ -22,9 +22,9 @@ REASONS = [
     ("include", r"file not found"),
     ("double", r"\bdouble\b|cl_khr_fp64"),
     ("64-bit atomics", r"atom_\w+|int64_(base|extended)_atomics"),
-    ("address spaces", r"address space|__(private|local|global|constant|generic)\b.* \*"),
-    ("vendor's extension", r"cl_(intel|qcom|amd|nv|arm)_|intel_|qcom_|SIMD|GPU\b"),
     ("pointer types", r"incompatible pointer"),
+    ("address spaces", r"address space|__(private|local|global|constant|generic)\b.* \*"),
+    ("vendor's extension", r"cl_(intel|qcom|amd|nv|arm)_|intel_|qcom_|N_SIMD|'N_SG_|'N_DST"),
     ("function", r"is not there for|[Uu]nresolved|undefined (symbol|reference)"),
     ("undeclared name", r"undeclared|unknown type name|implicit declaration"),
 ]
@@ -55,10 +55,13 @@ def run(command, folder, limit):
 
 
 def first_error(text):
-    for line in text.splitlines():
-        if re.search(r"error|fatal|cannot", line, re.I):
-            return line.strip()
-    return text.strip().splitlines()[0].strip() if text.strip() else ""
+    """The line that says most: an error, else what mentions one, else the first."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    for pattern in (r"error: |fatal", r"(?<!no )error|cannot"):
+        for line in lines:
+            if re.search(pattern, line) and not line.endswith("generated."):
+                return line
+    return lines[0] if lines else ""
 
 
 def reason(text, line):
@@ -84,14 +87,16 @@ def has_images(path, file, options, folder):
     return bool(re.search(r"\b(image[123]d\w*_t|sampler_t)\b", text)) if status == 0 else None
 
 
-def fill(command, path, file, options, work):
+def fill(command, path, file, options, folder, work):
     """The words of a command, {NAME} filled in; see run.sh."""
+    others = " ".join(o for o in options if not o.startswith("-I"))
+    text = files.one_text(file, path, folder, work) if "{text}" in command else ""
     lists = {"{options}": options, "{defines}": [o for o in options if o[:2] in ("-D", "-I")],
              "{fast}": ["--fast"] if "-cl-fast-relaxed-math" in options else []}
     words = []
     for word in shlex.split(command):
         for name, value in (("{file}", path), ("{std}", file.standard), ("{work}", work),
-                            ("{joined}", " ".join(options))):
+                            ("{others}", others), ("{text}", text)):
             word = word.replace(name, value)
         words += lists.get(word, [word])
     return words
@@ -106,7 +111,7 @@ def measure(file, args, work):
              "images": has_images(path, file, options, folder)}
     for way, command in (("opencl", args.opencl), ("cuda", args.cuda)):
         if command:
-            judged = judge(*run(fill(command, path, file, options, work), folder, args.limit))
+            judged = judge(*run(fill(command, path, file, options, folder, work), folder, args.limit))
             entry[way] = dict(zip(("outcome", "reason", "message"), judged))
     return entry
 

@@ -1,5 +1,6 @@
 """The corpus: what list.txt says, and where the files are."""
 import os
+import re
 import shlex
 
 LIST = os.path.join(os.path.dirname(os.path.abspath(__file__)), "list.txt")
@@ -41,3 +42,29 @@ def source(file, folder, work):
         for part in file.paths:
             out.write(open(os.path.join(folder, part), "rb").read() + b"\n")
     return joined
+
+
+def with_includes(path, folders, outer=()):
+    """The bytes of a source, with the text of the files that it includes in place, if they are
+    found beside it or in the folders: drivers are given one text."""
+    text, places = [], [os.path.dirname(path)] + folders
+    for line in open(path, "rb").read().splitlines(True):
+        match = re.match(rb'\s*#\s*include\s*["<]([^">]+)[">]', line)
+        found = [os.path.join(place, os.fsdecode(match.group(1))) for place in places] \
+            if match else []
+        found = [os.path.realpath(name) for name in found if os.path.isfile(name)][:1]
+        if not found:
+            text.append(line)
+        elif found[0] not in outer:
+            text += [with_includes(found[0], folders, outer + (found[0],)), b"\n"]
+    return b"".join(text)
+
+
+def one_text(file, path, folder, work):
+    """Path of the source with all that it includes."""
+    own = os.path.dirname(os.path.join(folder, file.paths[-1]))
+    folders = [own] + [os.path.join(folder, o[2:]) for o in file.options if o.startswith("-I")]
+    whole = os.path.join(work, "one_" + os.path.basename(path))
+    with open(whole, "wb") as out:
+        out.write(with_includes(path, folders))
+    return whole

@@ -19,9 +19,9 @@ usage: tools/corpus/run.sh [--from DIR] [--cuda COMMAND] [--opencl COMMAND] [--o
                   //kernels/compiler, for sm_90. In it are replaced: {file}, {std} (CL1.2), {work}
                   (a folder for its output), and as words {options}, {defines} (those that begin
                   with -D or -I) and {fast} (--fast, or nothing).
---opencl COMMAND  the same; {joined} is the options as one word. By default the program is built
-                  by the OpenCL backend on its first device: POCL_DEVICES and the variables of the
-                  OpenCL loader choose it.
+--opencl COMMAND  the same; {text} is the file with the text of what it includes, {others} all
+                  options but -I in one word. By default the program is built by the OpenCL backend
+                  on its first device: POCL_DEVICES and the OpenCL loader's variables choose it.
 --only PATTERN    files whose OWNER/NAME/PATH matches
 --messages        after the table, the message of every file that is not accepted
 
@@ -36,6 +36,6 @@ export WEIR_MODULE_PATH="$PWD/bazel-bin/backends/opencl"
 compiler="$PWD/bazel-bin/kernels/compiler/weir_kernels"
 python3 tools/corpus/corpus.py \
     --fetch "${WEIR_CORPUS:-${XDG_CACHE_HOME:-$HOME/.cache}/weir/corpus}" \
-    --opencl "$PWD/bazel-bin/tools/corpus/accept opencl {file} '-cl-std={std} {joined}'" \
+    --opencl "$PWD/bazel-bin/tools/corpus/accept opencl {text} '-cl-std={std} {others}'" \
     --cuda "$compiler --symbol s --label l --header s.h --out {work}/s --cubin 90 --std {std} \
         {fast} {defines} {file}" "$@"

@@ -696,17 +696,14 @@ def verdict(run, outputs, first):
 
 
 def run_case(args, listed, name, path, function):
-    repository, inside = "/".join(path.split("/")[:2]), "/".join(path.split("/")[2:])
-    folder = os.path.abspath(os.path.join(args.folder, repository))
     file = listed[path]
+    folder = os.path.abspath(os.path.join(args.folder, file.repository))
     run, sound, first = Run(), True, None
     function(run)
     with tempfile.TemporaryDirectory() as work:
-        options = " ".join(["-cl-std=" + file.standard, "-I" + os.path.join(
-            folder, os.path.dirname(inside))] + [
-                "-I" + os.path.join(folder, o[2:]) if o.startswith("-I") else o
-                for o in file.options] + shlex.split(args.options))
-        source = files.source(file, folder, work)
+        options = " ".join(["-cl-std=" + file.standard] + [
+            o for o in file.options if not o.startswith("-I")] + shlex.split(args.options))
+        source = files.one_text(file, files.source(file, folder, work), folder, work)
         for backend in args.backend:
             outputs = execute(args, backend, source, options, run, work)
             first = first or outputs
