@@ -71,6 +71,23 @@ bool kernels_architectures_keep_known(const struct kc_tools *tools,
     return told;
 }
 
+bool kernels_architectures_are_known(const struct kc_tools *tools,
+                                     const struct kernels_architectures *list)
+{
+    struct kernels_architectures known = *list;
+    if (!kernels_architectures_keep_known(tools, &known))
+        return false;
+    size_t i = 0;
+    while (i < known.count && strcmp(known.names[i], list->names[i]) == 0)
+        i++;
+    if (i == list->count)
+        return true;
+    cli_error("%s makes no cubins for %s: install a CUDA toolkit that does, or name another "
+              "architecture",
+              tools->ptxas, list->names[i]);
+    return false;
+}
+
 struct kc_list kernels_architectures_list(struct kernels_architectures *list)
 {
     for (size_t i = 0; i < list->count; i++)

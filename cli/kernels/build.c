@@ -95,24 +95,13 @@ static bool parse(struct request *request, int argc, char **argv, int *out_exit)
 // What was asked for is made, or the command fails.
 static bool check_named(struct request *request)
 {
-    struct kernels_architectures known = request->cubins;
     int code;
     if (request->cubins.count + request->ptx.count == 0)
         return true;
     if (!kernels_can_make(&request->source, request->cubins.count > 0, &code))
         return false;
-    if (known.count == 0)
-        return true;
-    if (!kernels_architectures_keep_known(&request->source.build.tools, &known))
-        return false;
-    for (size_t i = 0; i < request->cubins.count; i++)
-        if (i >= known.count || strcmp(known.names[i], request->cubins.names[i]) != 0) {
-            cli_error("%s makes no cubins for %s: install a CUDA toolkit that does, or name the "
-                      "architecture with --ptx",
-                      request->source.build.tools.ptxas, request->cubins.names[i]);
-            return false;
-        }
-    return true;
+    return request->cubins.count == 0 ||
+           kernels_architectures_are_known(&request->source.build.tools, &request->cubins);
 }
 
 static bool choose_usual(struct request *request)

@@ -109,8 +109,9 @@ bool kernels_run_on(const struct kc_image *image, struct kc_job *job)
     if (weir_file_write(path, image->data, image->size, message, sizeof message)) {
         kc_run(job, 1);
         fine = job->status == 0;
+        const char *said = job->errors ? job->errors : "";
         if (!fine)
-            cli_error("%s fails: %s", job->arguments[0], job->errors ? job->errors : "");
+            cli_error("%s fails: %.*s", job->arguments[0], (int)strcspn(said, "\n"), said);
     } else {
         cli_error("%s", message);
     }
@@ -140,6 +141,8 @@ int kernels_sass_main(int argc, char **argv)
     if (!parse(&request, "weir kernels sass", sass_about, argc, argv, &code) ||
         !kernels_can_make(&request.source, true, &code))
         return code;
+    if (!kernels_architectures_are_known(&request.source.build.tools, &request.architecture))
+        return CLI_SETUP;
     if (!find_disassembler(&request.source.build.tools, disassembler, sizeof disassembler)) {
         cli_error(
             "neither nvdisasm nor cuobjdump is found, and machine code needs one to be "

@@ -77,6 +77,10 @@ void kernels_architectures_add(struct kernels_architectures *list, unsigned numb
 bool kernels_architectures_keep_known(const struct kc_tools *tools,
                                       struct kernels_architectures *list);
 
+// Whether ptxas makes cubins for all of them; false after a message.
+bool kernels_architectures_are_known(const struct kc_tools *tools,
+                                     const struct kernels_architectures *list);
+
 struct kc_list kernels_architectures_list(struct kernels_architectures *list);
 
 // diagnostics.c
@@ -90,7 +94,7 @@ json_t *kernels_diagnostics(const char *report, bool *ok);
 // One architecture, 90 if `text` is NULL. Errors: false after a message.
 bool kernels_architecture_parse(const char *text, struct kernels_architectures *out);
 
-// Whether images can be made for it; false after a message, with the exit code.
+// Whether the parts are there that PTX, and cubins, need; false after a message, with the exit code.
 bool kernels_can_make(const struct kernels_source *source, bool cubin, int *out_exit);
 
 // Runs the job, which is finished by the caller, with a file that has the image's data as its last

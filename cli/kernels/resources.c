@@ -159,6 +159,8 @@ int kernels_resources_main(int argc, char **argv)
         return CLI_USAGE;
     if (!kernels_can_make(&source, true, &code))
         return code;
+    if (!kernels_architectures_are_known(&source.build.tools, &architecture))
+        return CLI_SETUP;
     source.build.ptx = kernels_architectures_list(&architecture);
     code = kernels_compile(&source.build, &result);
     if (code == CLI_OK)

@@ -69,7 +69,7 @@ USES = {
     "cli/bench": _COMMAND + ["backends/kit", "core"],
     "cli/conform": _COMMAND,
     "cli/doctor": _COMMAND + ["core"],
-    "cli/kernels": ["api", "base", "cli/common", "kernels/compiler", "kernels/ptx"],
+    "cli/kernels": ["api", "base", "cli/common", "kernels"],
     "cli/run": _COMMAND,
     "cli/trace": ["api", "base", "cli/common", "core", "report"],
 }

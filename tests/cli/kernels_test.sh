@@ -247,14 +247,21 @@ as_json 'data["architecture"] == "75"'
 as_json 'data["kernels"][0] == {"name": "tone", "registers": 56, "local_bytes": 16, "spill_store_bytes": 8,
                                 "spill_load_bytes": 12, "shared_bytes": 256}'
 refused 1 "toolkit/bin/ptxas fails" resources empty.cl
+for command in resources sass; do
+    refused 3 "ptxas makes no cubins for 91: install a CUDA toolkit that does" "$command" --arch 91 empty.cl
+done
 refused 1 "wrong.cl:4:14: error" resources wrong.cl
 mv toolkit/bin/ptxas ptxas
-printf '#!/bin/bash\nexit 0\n' >toolkit/bin/ptxas
+# One that tells nothing of a kernel, and one that does not even list GPUs.
+# shellcheck disable=SC2016
+printf '#!/bin/bash\n[ "$1" != --help ] || echo "sm_75 \x27sm_90\x27"\n' >toolkit/bin/ptxas
 chmod +x toolkit/bin/ptxas
 expect_data 0 "$weir" kernels resources empty.cl
 expect_contains "$(tr -s ' ' <<<"$output")" "nothing - - - - -"
 expect_data 0 "$weir" kernels resources empty.cl --json
 as_json 'data["kernels"][0]["registers"] is None'
+printf '#!/bin/bash\nexit 0\n' >toolkit/bin/ptxas
+refused 3 "ptxas --help does not list GPUs" resources empty.cl
 refused 3 "ptxas --help does not list GPUs" build empty.cl -o no.c
 refused 3 "ptxas --help does not list GPUs" build empty.cl -o no.c --cubin 90
 mv ptxas toolkit/bin/ptxas
@@ -278,6 +285,7 @@ expect_data 0 "$weir" kernels sass --arch 75 empty.cl
 refused 1 "wrong.cl:4:14: error" sass wrong.cl
 printf '#!/bin/bash\necho "cannot read it" >&2\nexit 1\n' >toolkit/bin/nvdisasm
 refused 1 "toolkit/bin/nvdisasm fails: cannot read it" sass empty.cl
+[[ "$messages" != *$'\n'* ]] || fail "more than one line: $messages"
 expect_nothing way
 
 # The bundle is C.
