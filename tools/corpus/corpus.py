@@ -24,7 +24,7 @@ REASONS = [
     ("64-bit atomics", r"atom_\w+|int64_(base|extended)_atomics"),
     ("pointer types", r"incompatible pointer"),
     ("address spaces", r"address space|__(private|local|global|constant|generic)\b.* \*"),
-    ("vendor's extension", r"cl_(intel|qcom|amd|nv|arm)_|intel_|qcom_|N_SIMD|'N_SG_|'N_DST"),
+    ("vendor's extension", r"cl_(intel|qcom|amd|nv|arm)_|intel_|qcom_|'N_(SIMD|SG|DST|SUBGROUP)"),
     ("function", r"is not there for|[Uu]nresolved|undefined (symbol|reference)"),
     ("undeclared name", r"undeclared|unknown type name|implicit declaration"),
 ]
