@@ -184,22 +184,35 @@ static void declare(struct rewriter *rewriter)
     rewriter->declared = true;
 }
 
-// Where the first of the words begins that stand for constant memory, with what replaces it.
-static const char *find_constant(struct part part, size_t *out_length, const char **out_instead)
+// Words of a line that are replaced wherever they stand.
+static const char *const words[][2] = {
+    {"ld.const", "ld.global"},
+    {".ptr .const", ".ptr .global"},
+    {".const .align", ".global .align"},
+    {"cvta.const", "cvta.global"},
+    {"cvta.to.const", "cvta.to.global"},
+    {"%envreg0;", "0;"},
+    {"%envreg1;", "0;"},
+    {"%envreg2;", "0;"},
+    {"%envreg3;", "0;"},
+    {"%envreg4;", "0;"},
+    {"%envreg5;", "0;"},
+    {"%envreg6;", "%nctaid.x;"},
+    {"%envreg7;", "%nctaid.y;"},
+    {"%envreg8;", "%nctaid.z;"},
+    {"%envreg9;", "3;"},
+};
+
+// Where the first of the words begins, and its index.
+static const char *find_word(struct part part, size_t *out_index)
 {
-    static const char *const words[][2] = {
-        {"ld.const", "ld.global"},           {".ptr .const", ".ptr .global"},
-        {".const .align", ".global .align"}, {"cvta.const", "cvta.global"},
-        {"cvta.to.const", "cvta.to.global"},
-    };
     const char *first = NULL;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         const char *found = find_text(part, words[i][0]);
-        if (!found || (first && found > first))
-            continue;
-        first = found;
-        *out_length = strlen(words[i][0]);
-        *out_instead = words[i][1];
+        if (found && (!first || found < first)) {
+            first = found;
+            *out_index = i;
+        }
     }
     return first;
 }
@@ -207,14 +220,15 @@ static const char *find_constant(struct part part, size_t *out_length, const cha
 // A line with nothing else to change.
 static void add_line(struct rewriter *rewriter, struct part line)
 {
-    size_t length;
-    const char *instead;
+    size_t index;
     const char *found;
-    while ((found = find_constant(line, &length, &instead))) {
+    while ((found = find_word(line, &index))) {
         add(rewriter, until(line, found));
-        weir_long_text_add(&rewriter->out, "%s", instead);
-        line = from(line, found + length);
+        weir_long_text_add(&rewriter->out, "%s", words[index][1]);
+        line = from(line, found + strlen(words[index][0]));
     }
+    if (contains(line, "%envreg"))
+        fail(rewriter, "a register of the launch has no known meaning", line);
     add(rewriter, line);
 }
 

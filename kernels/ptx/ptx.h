@@ -7,6 +7,10 @@
 //
 // Constant memory becomes global memory, since a pointer to it may be an argument, and that of
 // CUDA cannot be reached by one.
+//
+// The driver's OpenCL compiler reads the launch from %envreg0 to 9, which hold anything under
+// CUDA (measured, driver 580). They become what CUDA's launches have: no offset of the groups
+// (0 to 2) or of the work-items (3 to 5), the number of groups (6 to 8), and three dimensions (9).
 #ifndef WEIR_KERNELS_PTX_PTX_H
 #define WEIR_KERNELS_PTX_PTX_H
 

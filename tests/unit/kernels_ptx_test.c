@@ -86,6 +86,21 @@ WEIR_TEST(KernelsPtx, MakesGlobalMemoryOfConstantMemory)
     free(out);
 }
 
+WEIR_TEST(KernelsPtx, TakesTheLaunchFromCudasRegisters)
+{
+    char *out = rewrite(HEAD ".entry k(\n\t.param .u32 k_0\n)\n{\n"
+                             "\tmov.b32 %r1, %envreg0;\n\tmov.b32 %r2, %envreg3;\n"
+                             "\tmov.b32 %r3, %envreg6;\n\tmov.b32 %r4, %envreg8;\n"
+                             "\tmov.b32 %r5, %envreg9;\n}\n");
+    ASSERT_TRUE(out);
+    EXPECT_STR_EQ(HEAD ".entry k(\n\t.param .u32 k_0\n)\n{\n"
+                       "\tmov.b32 %r1, 0;\n\tmov.b32 %r2, 0;\n"
+                       "\tmov.b32 %r3, %nctaid.x;\n\tmov.b32 %r4, %nctaid.z;\n"
+                       "\tmov.b32 %r5, 3;\n}\n",
+                  out);
+    free(out);
+}
+
 WEIR_TEST(KernelsPtx, ReadsNoFurtherThanTheText)
 {
     static const char text[] = {'.', 'v', 'e', 'r', 's', 'i', 'o', 'n'};
@@ -108,6 +123,7 @@ WEIR_TEST(KernelsPtx, RefusesWhatItDoesNotUnderstand)
         {local, "\tld.param.u32 %r1, [k_0+4];\n}\n", "is not loaded as expected"},
         {local, "\tld.param.v2.u64 {%rd1, %rd2}, [k_0];\n}\n", "is not loaded as expected"},
         {local, "\tmov.b64 %rd1, k_0;\n}\n", "is not used as expected"},
+        {local, "\tmov.b32 %r1, %envreg10;\n}\n", "has no known meaning"},
         {HEAD ".entry k(\n\t.param .u32 .ptr .shared k_0\n)\n{\n", "}\n",
          "is not declared as expected"},
         {HEAD ".entry k(\n\t.param .u64 .ptr .shared .align 4\n)\n{\n", "}\n",
