@@ -270,8 +270,9 @@ bool weir__queue_record_end(weir_queue *queue, struct weir_event *out_event)
     struct weir_error saved = *weir_last_error();
     *out_event = (struct weir_event){0};
 
-    // In a native call the lock is held; the caller tries again later.
-    if (weir__queue_is_called_back(queue))
+    // In a native call the thread holds a submit lock, and takes no other: two such threads
+    // could wait for each other. The caller tries again later.
+    if (weir__in_native_call())
         return false;
     weir_biased_lock_take(&queue->submit_lock);
     if (queue->wrapped || weir__queue_is_busy(queue))
