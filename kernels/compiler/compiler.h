@@ -123,6 +123,9 @@ struct kc_language {
     "+__opencl_c_integer_dot_product_input_4x8bit_packed,"                                   \
     "+__opencl_c_program_scope_global_variables,+__opencl_c_subgroups"
 
+// What every driver defines, and clang does not: the version of the device.
+#define KC_DEVICE_VERSION "-D__OPENCL_VERSION__=300"
+
 // Compiles the text as OpenCL C and reads the kernels' signatures.
 bool kc_signatures(const struct kc_tools *tools, const struct kc_language *language,
                    const char *text, const char *folder, struct kc_kernels *out_kernels,

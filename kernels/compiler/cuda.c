@@ -3,7 +3,8 @@
 //
 // The module is changed between the two as text:
 //   - clang 20 and later put a kernel's code into a function beside it, `__clang_ocl_kern_imp_`,
-//     and never inline that: here it is. Functions that are no kernels become internal.
+//     and never inline that: here it is. Functions that are no kernels become internal; so do those that
+//     are declared `inline`, which clang else takes to be defined elsewhere too.
 //   - The architecture of the first step is taken away.
 //   - The block that a kernel requires, which clang does not pass on, is added.
 //   - Memory of the address space `constant` becomes global memory: that of CUDA has 64 KiB and no
@@ -114,7 +115,8 @@ static const char *math_of(const struct cuda_build *build)
 static void add_language(const struct cuda_build *build, struct kc_job *job)
 {
     ADD(job, build->tools->clang, "-target", TARGET, "-x", "cl", "-O3", "-w", MARCH_LOWEST,
-        "-ffp-contract=off", "-Xclang", "-disable-llvm-passes", math_of(build));
+        "-ffp-contract=off", "-Xclang", "-disable-llvm-passes", KC_DEVICE_VERSION, math_of(build),
+        "-Wno-incompatible-pointer-types");
 }
 
 // What kernels/library is compiled with: clang's header, which declares every function before the
@@ -227,9 +229,15 @@ static void change_line(const char *line, const char *end, struct weir_long_text
 static void change_definition(const char *line, const char *end, struct weir_long_text *out)
 {
     static const char visible[] = "define dso_local ";
+    static const char inline_only[] = "define available_externally dso_local ";
     const char *code = strstr(line, KERNEL_CODE);
     const char *rest = line + sizeof visible - 1;
     const char *attributes = NULL;
+    if (starts_with(line, inline_only)) {
+        weir_long_text_add(out, "define internal ");
+        change_line(line + sizeof inline_only - 1, end, out);
+        return;
+    }
     if (!starts_with(line, visible) || starts_with(rest, "ptx_kernel ")) {
         change_line(line, end, out);
         return;

@@ -262,15 +262,28 @@ static bool compile(const struct kc_tools *tools, const struct kc_language *lang
     snprintf(source, sizeof source, "%s/kernels.cl", folder);
     snprintf(out, sizeof out, "%s/kernels.spir.ll", folder);
     snprintf(standard, sizeof standard, "-cl-std=%s", language->standard);
+    // Without optimisation clang leaves out inline functions, and what they call.
     const char *const arguments[] = {
-        tools->clang,  "-x",
-        "cl",          standard,
-        "-target",     "spir64",
-        "-O0",         "-S",
-        "-emit-llvm",  "-cl-kernel-arg-info",
-        "-Wall",       "-Xclang",
-        KC_EXTENSIONS, "-U__IMAGE_SUPPORT__",
-        source,        "-o",
+        tools->clang,
+        "-x",
+        "cl",
+        standard,
+        "-target",
+        "spir64",
+        "-O1",
+        "-S",
+        "-emit-llvm",
+        "-cl-kernel-arg-info",
+        "-Wall",
+        "-Wno-error=incompatible-pointer-types",
+        "-Xclang",
+        "-disable-llvm-passes",
+        "-Xclang",
+        KC_EXTENSIONS,
+        KC_DEVICE_VERSION,
+        "-U__IMAGE_SUPPORT__",
+        source,
+        "-o",
         out,
     };
     for (size_t i = 0; i < sizeof arguments / sizeof *arguments; i++)
