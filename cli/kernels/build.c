@@ -18,6 +18,7 @@ struct request {
     const char *symbol;
     const char *cubin_text;
     const char *ptx_text;
+    const char *depfile;
     struct kernels_architectures cubins;
     struct kernels_architectures ptx;
     // What follows from `out`: "dir/tone.c".
@@ -73,6 +74,8 @@ static bool parse(struct request *request, int argc, char **argv, int *out_exit)
          &request->cubin_text, 0, 0},
         {"ptx", "LIST", "make PTX for these, which drivers compile for\nlater GPUs; or none",
          CLI_TEXT, &request->ptx_text, 0, 0},
+        {"depfile", "FILE", "write which files OUT.c depends on to FILE, as\na rule of make's",
+         CLI_TEXT, &request->depfile, 0, 0},
     };
     const struct cli_usage usage = {
         .command = "weir kernels build",
@@ -164,6 +167,8 @@ int kernels_build_main(int argc, char **argv)
     request.source.build.ptx = kernels_architectures_list(&request.ptx);
     request.source.build.bundle = &bundle;
     code = kernels_compile(&request.source.build, &result);
+    if (code == CLI_OK && request.depfile)
+        code = kernels_write_depfile(request.depfile, request.out, result.text.text);
     kc_result_finish(&result);
     return code;
 }

@@ -4,6 +4,7 @@
 //   command.c        the table of its commands
 //   source.c         the part of the command line that all have, and a compilation
 //   build.c          build
+//   depfile.c        which files a bundle depends on
 //   architectures.c  the architectures that CUDA images are made for
 //   check.c, list.c  check; list
 //   diagnostics.c    what compilers say, as data
@@ -82,6 +83,12 @@ bool kernels_architectures_are_known(const struct kc_tools *tools,
                                      const struct kernels_architectures *list);
 
 struct kc_list kernels_architectures_list(struct kernels_architectures *list);
+
+// depfile.c
+
+// Writes a rule of make's: the target depends on the files that the joined text came from. Returns
+// an exit code, after a message if it is not 0.
+int kernels_write_depfile(const char *depfile, const char *target, const char *text);
 
 // diagnostics.c
 

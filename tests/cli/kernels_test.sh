@@ -66,6 +66,19 @@ for file in own.c own.h; do
     [ "$(cat own.*)" = "#define OWN" ] || fail "$file was replaced"
 done
 
+# The files that it depends on, as make reads them.
+odd='a $'b#c
+mkdir "$odd"
+cp tone.cl "$odd/"
+echo '#line 7 "absent.y"' >>"$odd/tone.cl"
+expect_data 0 "$weir" kernels build -Iinclude -DMORE=1 "$odd/tone.cl" empty.cl --ptx none -o dep.c --depfile dep.d
+[ "$(cat dep.d)" = "dep.c: \\
+  $PWD/a\\ \$\$b\\#c/tone.cl \\
+  $PWD/include/times.h \\
+  $PWD/empty.cl" ] || fail "the rule is $(cat dep.d)"
+expect_data 1 "$weir" kernels build empty.cl --ptx none -o dep.c --depfile /nonexistent/dep.d
+expect_contains "$messages" "/nonexistent/dep.d"
+
 # refused CODE PART ARGUMENT...: a sentence, and no file.
 refused()
 {

@@ -29,13 +29,25 @@ expect_status 0 ./first
 [ "$output" = "1000 * 2 = 2000" ] || fail "it printed '$output'"
 expect_status 0 make
 expect_contains "$output" "up to date"
-touch -d "10 seconds ago" first.o scale.o scale.c scale.h first
-sed -i 's/\* factor/* factor + 1/' scale.cl
+# All files have one old time, so that what is changed then is newer than all others.
+change()
+{
+    find . -type f -exec touch -d "1 hour ago" {} +
+    sed -i "$2" "$1"
+}
+change scale.cl 's/\* factor/* factor + 1/'
 expect_status 0 make
 expect_status 0 ./first
 [ "$output" = "1000 * 2 = 2001" ] || fail "it printed '$output' after a change"
-sed -i 's/factor + 1/factr/' scale.cl
-touch -d "+10 seconds" scale.cl
+echo 'float more() { return 2; }' >more.h
+change scale.cl '1i #include "more.h"
+s/factor + 1/factor + more()/'
+expect_status 0 make
+change more.h 's/2/3/'
+expect_status 0 make
+expect_status 0 ./first
+[ "$output" = "1000 * 2 = 2003" ] || fail "it printed '$output' after a change of a header"
+change scale.cl '1d; s/factor + more()/factr/'
 expect_status 2 make
 expect_contains "$output" "scale.cl:4:22: error: use of undeclared identifier 'factr'"
 cd ..
@@ -66,7 +78,7 @@ TEXT
 cat >part/CMakeLists.txt <<'TEXT'
 add_executable(first first.c)
 target_link_libraries(first weir::weir_static)
-weir_add_kernels(first scale.cl more.cl include/add.h NAME two SYMBOL both STD CL2.0 FAST
+weir_add_kernels(first scale.cl more.cl NAME two SYMBOL both STD CL2.0 FAST
   DEFINES "ONE=(1 + 0)" USED INCLUDES include CUBIN none PTX none)
 weir_add_kernels(first more.cl INCLUDES include DEFINES ONE USED)
 TEXT
