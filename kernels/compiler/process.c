@@ -1,3 +1,4 @@
+// clang-tidy: -D_GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>

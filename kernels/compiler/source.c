@@ -12,7 +12,6 @@
 enum {
     SOURCE_LIMIT = 64 << 20,
     DEPTH_LIMIT = 64,
-    FILE_LIMIT = 512, // that say "#pragma once"
     PATH_SIZE = 1024
 };
 
@@ -22,8 +21,7 @@ struct joiner {
     struct weir_long_text *report;
     const char *open[DEPTH_LIMIT]; // the files that include each other, the outermost first
     size_t depth;
-    char *once[FILE_LIMIT];
-    size_t once_count;
+    struct weir_long_text once; // files that say "#pragma once", each in lines of its own
     size_t total;
     bool failed;
 };
@@ -103,16 +101,15 @@ static bool is_left_out(const struct joiner *joiner, const char *path)
     for (size_t i = 0; i < joiner->depth; i++)
         if (strcmp(joiner->open[i], path) == 0)
             return true;
-    for (size_t i = 0; i < joiner->once_count; i++)
-        if (strcmp(joiner->once[i], path) == 0)
-            return true;
-    return false;
+    char line[PATH_SIZE + 2];
+    snprintf(line, sizeof line, "\n%s\n", path);
+    return joiner->once.text && strstr(joiner->once.text, line);
 }
 
 static void note_once(struct joiner *joiner)
 {
-    if (joiner->once_count < FILE_LIMIT)
-        joiner->once[joiner->once_count++] = strdup(joiner->open[joiner->depth - 1]);
+    weir_long_text_add(&joiner->once, "\n%s\n", joiner->open[joiner->depth - 1]);
+    joiner->out->failed = joiner->out->failed || joiner->once.failed;
 }
 
 // Whether the line ends inside a comment of several lines.
@@ -230,7 +227,6 @@ bool kc_join(const struct kc_list *files, const struct kc_list *folders,
         define(out_text, definitions->items[i]);
     for (size_t i = 0; i < files->count && !joiner.failed; i++)
         join_file(&joiner, files->items[i]);
-    for (size_t i = 0; i < joiner.once_count; i++)
-        free(joiner.once[i]);
+    free(joiner.once.text);
     return !joiner.failed && !out_text->failed;
 }
