@@ -356,6 +356,15 @@ matmul()
     judge "$backend: matrix product" "$(printf '%s\n' "$output" | grep -c '\[       OK \]') tests"
 }
 
+# The functions that kernels/library adds to libclc's, and drivers' own.
+library_functions()
+{
+    [ -x "$root/tests/kernels/library_test" ] || return 0
+    in_root 60 "library-$backend" tests/kernels/library_test
+    judge "$backend: functions of OpenCL C" "$(printf '%s\n' "$output" | grep -c '\[       OK \]') tests, $(
+        printf '%s\n' "$output" | grep -c '^\[  SKIPPED \] Library\.[A-Za-z0-9]* (') skipped"
+}
+
 what=""
 
 # What `weir bench` measures, on $backend. After each line: about how long it takes on
@@ -610,6 +619,7 @@ for backend in "${backends[@]}"; do
     if wanted reference; then
         reference
         matmul
+        library_functions
     fi
 done
 for backend in "${backends[@]}"; do

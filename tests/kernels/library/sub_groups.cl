@@ -1,8 +1,9 @@
 // out[0] is 1 where the device has the functions; then GROUP_RESULTS results for each work-item.
 #define GROUP_RESULTS 26
 
-#if defined(cl_khr_subgroups) && defined(cl_khr_subgroup_ballot) && defined(cl_khr_subgroup_shuffle) && \
-    defined(cl_khr_subgroup_shuffle_relative) && defined(cl_khr_subgroup_rotate)
+#if defined(cl_khr_subgroups) && defined(cl_khr_subgroup_ballot) &&                  \
+    defined(cl_khr_subgroup_shuffle) && defined(cl_khr_subgroup_shuffle_relative) && \
+    defined(cl_khr_subgroup_rotate)
 #pragma OPENCL EXTENSION cl_khr_subgroups : enable
 #define HAVE_SUB_GROUPS
 #endif

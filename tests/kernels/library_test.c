@@ -1,0 +1,544 @@
+// What kernels/library adds to OpenCL C for CUDA, against its definition in plain C. A kernel says in
+// its first result whether the device has the functions; else its test is skipped. On CUDA all are there.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/weir.h>
+
+#include "tests/kernels/library/atomics64.h"
+#include "tests/kernels/library/dot_products.h"
+#include "tests/kernels/library/half.h"
+#include "tests/kernels/library/linear_ids.h"
+#include "tests/kernels/library/native.h"
+#include "tests/kernels/library/sub_groups.h"
+#include "tests/kernels/library/work_items.h"
+#include "tests/support/test.h"
+
+#define EXPECT_OK(call) EXPECT_INT_EQ(call, WEIR_OK)
+
+struct run {
+    const struct weir_bundle *bundle;
+    struct weir_extent grid, block;
+    uint32_t *in, *out;
+    size_t in_count, out_count;
+};
+
+static void make(struct run *run, size_t in_count, size_t out_count)
+{
+    run->in_count = in_count;
+    run->out_count = out_count;
+    run->in = calloc(in_count, sizeof *run->in);
+    run->out = calloc(out_count, sizeof *run->out);
+    if (!run->in || !run->out)
+        abort();
+}
+
+static void finish(struct run *run)
+{
+    free(run->in);
+    free(run->out);
+}
+
+static void launch(weir_device *device, const struct run *run, weir_kernel *kernel)
+{
+    const size_t in_size = run->in_count * sizeof *run->in;
+    const size_t out_size = run->out_count * sizeof *run->out;
+    const struct weir_buffer_params in_params = {.struct_size = sizeof in_params, .size = in_size};
+    const struct weir_buffer_params out_params = {.struct_size = sizeof out_params,
+                                                  .size = out_size};
+    weir_queue *queue = NULL;
+    weir_buffer *in = NULL, *out = NULL;
+    EXPECT_OK(weir_queue_create(device, NULL, &queue));
+    EXPECT_OK(weir_buffer_create(device, &in_params, &in));
+    EXPECT_OK(weir_buffer_create(device, &out_params, &out));
+    EXPECT_OK(weir_upload(queue, in, 0, run->in, in_size));
+    EXPECT_OK(weir_upload(queue, out, 0, run->out, out_size));
+    EXPECT_OK(weir_queue_launch(queue, kernel, run->grid, run->block, weir_in(in, 0, in_size),
+                                weir_inout(out, 0, out_size)));
+    EXPECT_OK(weir_download(queue, run->out, out, 0, out_size));
+    weir_buffer_destroy(&out);
+    weir_buffer_destroy(&in);
+    weir_queue_destroy(&queue);
+}
+
+// False: the device has not these functions, which CUDA must.
+static bool execute(struct run *run)
+{
+    const struct weir_program_params params = {.struct_size = sizeof params, .bundle = run->bundle};
+    const char *backend = getenv("WEIR_BACKEND");
+    weir_runtime *runtime = NULL;
+    weir_device *device = NULL;
+    weir_program *program = NULL;
+    weir_kernel *kernel = NULL;
+    EXPECT_OK(weir_open(NULL, &runtime));
+    EXPECT_OK(weir_device_open(runtime, NULL, &device));
+    EXPECT_OK(weir_program_create(device, &params, &program));
+    EXPECT_OK(weir_kernel_create(program, "run", &kernel));
+    if (kernel)
+        launch(device, run, kernel);
+    weir_kernel_destroy(&kernel);
+    weir_program_destroy(&program);
+    EXPECT_OK(weir_device_close(&device));
+    EXPECT_OK(weir_close(&runtime));
+    if (backend && strcmp(backend, "cuda") == 0)
+        EXPECT_INT_EQ(run->out[0], 1);
+    return run->out[0] == 1;
+}
+
+#define SKIP_LACKING(run, what)                                     \
+    do {                                                            \
+        finish(run);                                                \
+        WEIR_SKIP("this device's OpenCL C does not have %s", what); \
+    } while (0)
+
+static uint32_t next(uint32_t *state)
+{
+    *state ^= *state << 13;
+    *state ^= *state >> 17;
+    *state ^= *state << 5;
+    return *state;
+}
+
+static uint32_t bits_of(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+static float float_of(uint32_t bits)
+{
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static void expect(const char *what, size_t item, double got, double wanted)
+{
+    if (!(got == wanted))
+        weir_test_fail(__FILE__, __LINE__, "%s, work-item %zu: %.17g, not %.17g", what, item, got,
+                       wanted);
+}
+
+// Work-items: blocks of 8 x 3 x 2, of which there are 2 x 3 x 2.
+
+enum {
+    ITEMS = 16 * 9 * 4
+};
+
+static void fill_ids(struct run *run, const struct weir_bundle *bundle)
+{
+    *run = (struct run){.bundle = bundle, .grid = weir_dim(2, 3, 2), .block = weir_dim(8, 3, 2)};
+    make(run, ITEMS, 1 + 3 * ITEMS);
+    for (uint32_t i = 0; i < ITEMS; i++)
+        run->in[i] = i * 7;
+}
+
+WEIR_TEST(Library, WorkItems)
+{
+    struct run run;
+    fill_ids(&run, &library_work_items);
+    ASSERT_TRUE(execute(&run));
+    for (size_t i = 0; i < ITEMS; i++) {
+        expect("get_global_offset", i, run.out[1 + 3 * i], 0);
+        expect("get_work_dim", i, run.out[2 + 3 * i], 3);
+        expect("a value", i, run.out[3 + 3 * i], (double)i * 7);
+    }
+    finish(&run);
+}
+
+WEIR_TEST(Library, LinearIds)
+{
+    struct run run;
+    fill_ids(&run, &library_linear_ids);
+    if (!execute(&run))
+        SKIP_LACKING(&run, "get_global_linear_id");
+    for (size_t i = 0; i < ITEMS; i++) {
+        const size_t x = i % 16, y = i / 16 % 9, z = i / 16 / 9;
+        expect("get_global_linear_id", i, run.out[1 + 3 * i], (double)i);
+        expect("get_local_linear_id", i, run.out[2 + 3 * i],
+               (double)((z % 2 * 3 + y % 3) * 8 + x % 8));
+        expect("get_enqueued_local_size", i, run.out[3 + 3 * i], 3);
+    }
+    finish(&run);
+}
+
+// Halves.
+
+enum {
+    HALVES = 65536,
+    HALF_RESULTS = 21,
+    INFINITE = 0x7c00
+};
+
+static double value_of(uint32_t half)
+{
+    const int power = (int)(half >> 10 & 31);
+    const double digits = half & 1023;
+    const double size = power == 31 ? (half & 1023 ? NAN : INFINITY)
+                        : power     ? ldexp(1024 + digits, power - 25)
+                                    : ldexp(digits, -24);
+    return half & 0x8000 ? -size : size;
+}
+
+// Halves in their order; both zeros are 0.
+static int order_of(uint32_t half)
+{
+    return half & 0x8000 ? -(int)(half & 0x7fff) : (int)(half & 0x7fff);
+}
+
+// The place in that order of `x`, rounded to the nearest ('e', and ties to even), to zero ('z'), up
+// ('p') or down ('n').
+static int rounded(double x, char mode)
+{
+    const double size = fabs(x);
+    uint32_t low = 0, high = INFINITE;
+    if (isinf(x))
+        return x < 0 ? -INFINITE : INFINITE;
+    while (high - low > 1) {
+        const uint32_t middle = (low + high) / 2;
+        *(value_of(middle) <= size ? &low : &high) = middle;
+    }
+    const double below = size - value_of(low);
+    const double above = (high == INFINITE ? 65536 : value_of(high)) - size;
+    const bool away = mode == 'e'   ? above < below || (above == below && low % 2 == 1)
+                      : mode == 'z' ? false
+                                    : below > 0 && (x < 0) == (mode == 'n');
+    const int place = (int)(away ? high : low);
+    return x < 0 ? -place : place;
+}
+
+static double clamped(double x, double least, double most)
+{
+    return x < least ? least : x > most ? most : x;
+}
+
+static int after(uint32_t x, uint32_t y)
+{
+    const int from = order_of(x), to = order_of(y);
+    return from < to ? from + 1 : from > to ? from - 1 : from;
+}
+
+static void check_floats(size_t i, const uint32_t *in, const uint32_t *got)
+{
+    const double x = value_of(in[0]), y = value_of(in[1]), z = value_of(in[2]);
+    expect("+", i, order_of(got[0]), rounded(x + y, 'e'));
+    expect("*", i, order_of(got[1]), rounded(x * y, 'e'));
+    expect("fma", i, order_of(got[2]), rounded(x * y + z, 'e'));
+    if (abs(order_of(got[3]) - rounded(exp(x), 'e')) > 1)
+        expect("exp", i, value_of(got[3]), exp(x));
+    if (x >= 0)
+        expect("sqrt", i, order_of(got[4]), rounded(sqrt(x), 'e'));
+    expect("fabs", i, got[5], in[0] & 0x7fff);
+    expect("nextafter", i, order_of(got[6]), after(in[0], in[1]));
+    if (isfinite(x))
+        expect("fmod", i, order_of(got[7]), rounded(fmod(x, y), 'e'));
+    expect("isnormal", i, got[16], isfinite(x) && fabs(x) >= 0x1p-14);
+    expect("isless", i, (int32_t)got[17], x < y ? -1 : 0);
+    expect("select", i, got[18], in[2]);
+    expect("fmax", i, order_of(got[20]), order_of(x > y ? in[0] : in[1]));
+}
+
+static void check_conversions(size_t i, const uint32_t *in, const uint32_t *got)
+{
+    const double x = value_of(in[0]);
+    const double f = float_of(in[3]);
+    expect("convert_float", i, float_of(got[8]), x);
+    expect("convert_int_sat_rte", i, (int32_t)got[9], clamped(rint(x), INT32_MIN, INT32_MAX));
+    expect("convert_uchar_sat_rtz", i, got[10], clamped(trunc(x), 0, 255));
+    expect("convert_half", i, order_of(got[11]), rounded(f, 'e'));
+    expect("convert_half_rtz", i, order_of(got[12]), rounded(f, 'z'));
+    expect("convert_half_rtp", i, order_of(got[13]), rounded(f, 'p'));
+    expect("convert_half_rtn", i, order_of(got[14]), rounded(f, 'n'));
+    expect("convert_half4_rtn", i, order_of(got[15]), rounded(f, 'n'));
+    expect("convert_half_rtp of int", i, order_of(got[19]), rounded((int32_t)in[3], 'p'));
+}
+
+// Every half, with two others of 2^-4 to 2^4 and a float in the range of halves.
+static void fill_halves(struct run *run)
+{
+    uint32_t state = 1;
+    for (uint32_t i = 0; i < HALVES; i++) {
+        uint32_t *in = run->in + 4 * (size_t)i;
+        in[0] = i;
+        in[1] = (next(&state) & 0x83ff) | (11 + next(&state) % 8) << 10;
+        in[2] = (next(&state) & 0x83ff) | (11 + next(&state) % 8) << 10;
+        in[3] = (next(&state) & 0x807fffff) | (100 + next(&state) % 45) << 23;
+        if (i % 8 == 0)
+            in[3] = bits_of((float)value_of(i)); // exact; a NaN is replaced below
+        if (i % 8 == 1)
+            in[3] = bits_of((float)((value_of(i & 0x7bfe) + value_of((i & 0x7bfe) + 1)) / 2));
+        if (isnan(float_of(in[3])))
+            in[3] = 0;
+    }
+}
+
+WEIR_TEST(Library, Half)
+{
+    struct run run = {.bundle = &library_half,
+                      .grid = weir_dim(HALVES / 64, 1, 1),
+                      .block = weir_dim(64, 1, 1)};
+    make(&run, (size_t)4 * HALVES, 1 + (size_t)HALF_RESULTS * HALVES);
+    fill_halves(&run);
+    if (!execute(&run))
+        SKIP_LACKING(&run, "cl_khr_fp16");
+    for (size_t i = 0; i < HALVES; i++) {
+        const uint32_t *in = run.in + 4 * i, *got = run.out + 1 + HALF_RESULTS * i;
+        if (!isnan(value_of(in[0]))) {
+            check_floats(i, in, got);
+            check_conversions(i, in, got);
+        } else {
+            for (size_t k = 0; k < 5; k++)
+                EXPECT_TRUE(isnan(value_of(got[k])));
+        }
+    }
+    finish(&run);
+}
+
+// Sub-groups: a block of 80, so that on CUDA the third has 16 work-items.
+
+enum {
+    GROUP_ITEMS = 80,
+    GROUP_RESULTS = 26,
+    WARP = 32
+};
+
+struct group {
+    size_t first, size;
+    const int32_t *values;
+};
+
+static int32_t sum_of(const struct group *group, size_t count)
+{
+    int32_t sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += group->values[i];
+    return sum;
+}
+
+static int32_t least_of(const struct group *group, size_t count, int32_t none)
+{
+    for (size_t i = 0; i < count; i++)
+        none = group->values[i] < none ? group->values[i] : none;
+    return none;
+}
+
+static int32_t most_of(const struct group *group, size_t count)
+{
+    int32_t most = INT32_MIN;
+    for (size_t i = 0; i < count; i++)
+        most = group->values[i] > most ? group->values[i] : most;
+    return most;
+}
+
+static uint32_t ballot_of(const struct group *group, size_t count)
+{
+    uint32_t ballot = 0;
+    for (size_t i = 0; i < count; i++)
+        ballot |= (uint32_t)(group->values[i] & 1) << i;
+    return ballot;
+}
+
+static bool has_seven(const struct group *group)
+{
+    bool found = false;
+    for (size_t i = 0; i < group->size; i++)
+        found = found || group->values[i] == 7;
+    return found;
+}
+
+static void check_scans(const struct group *group, size_t lane, const uint32_t *got)
+{
+    const size_t item = group->first + lane, all = group->size;
+    expect("reduce_add", item, (int32_t)got[5], sum_of(group, all));
+    expect("reduce_min", item, (int32_t)got[6], least_of(group, all, INT32_MAX));
+    expect("reduce_max of float", item, float_of(got[7]), most_of(group, all));
+    expect("scan_inclusive_add", item, (int32_t)got[8], sum_of(group, lane + 1));
+    expect("scan_exclusive_add", item, (int32_t)got[9], sum_of(group, lane));
+    expect("scan_exclusive_min", item, (int32_t)got[10], least_of(group, lane, INT32_MAX));
+    expect("scan_inclusive_max of long", item, (int32_t)got[11], most_of(group, lane + 1));
+    expect("reduce_add of ulong", item, got[13] & 0xffff, (uint32_t)sum_of(group, all) & 0xffff);
+    expect("scan_exclusive_max of float", item, float_of(got[24]),
+           lane ? most_of(group, lane) : -INFINITY);
+    expect("reduce_max of double", item, got[25], most_of(group, all));
+}
+
+static void check_shuffles(const struct group *group, size_t lane, const uint32_t *got)
+{
+    const size_t item = group->first + lane;
+    const int32_t *v = group->values;
+    expect("broadcast", item, (int32_t)got[12], v[5]);
+    expect("shuffle", item, (int32_t)got[14], v[lane ^ 1]);
+    expect("shuffle_xor of long", item, (int32_t)got[15], v[lane ^ 2]);
+    if (lane > 0)
+        expect("shuffle_up", item, (int32_t)got[16], v[lane - 1]);
+    if (lane + 1 < group->size)
+        expect("shuffle_down", item, (int32_t)got[17], v[lane + 1]);
+    expect("rotate", item, (int32_t)got[23], v[(lane + 3) % group->size]);
+    expect("all", item, got[18], 1);
+    expect("any", item, got[19], has_seven(group));
+    expect("ballot", item, got[20], ballot_of(group, group->size));
+    expect("ballot_bit_count", item, got[21], __builtin_popcount(ballot_of(group, group->size)));
+    expect("ballot_exclusive_scan", item, got[22], __builtin_popcount(ballot_of(group, lane)));
+}
+
+WEIR_TEST(Library, SubGroups)
+{
+    struct run run = {.bundle = &library_sub_groups,
+                      .grid = weir_dim(1, 1, 1),
+                      .block = weir_dim(GROUP_ITEMS, 1, 1)};
+    int32_t values[GROUP_ITEMS];
+    make(&run, GROUP_ITEMS, 1 + GROUP_RESULTS * GROUP_ITEMS);
+    uint32_t state = 5;
+    for (size_t i = 0; i < GROUP_ITEMS; i++) {
+        values[i] = i == 40 ? 7 : (int32_t)(next(&state) % 2000) + 8;
+        run.in[i] = (uint32_t)values[i];
+    }
+    if (!execute(&run))
+        SKIP_LACKING(&run, "sub-groups with ballots, shuffles and rotations");
+    for (size_t i = 0; i < GROUP_ITEMS; i++) {
+        const uint32_t *got = run.out + 1 + GROUP_RESULTS * i;
+        const size_t lane = i % WARP, first = i - lane;
+        const size_t size = GROUP_ITEMS - first < WARP ? GROUP_ITEMS - first : WARP;
+        const struct group group = {first, size, values + first};
+        expect("get_sub_group_size", i, got[0], (double)size);
+        expect("get_max_sub_group_size", i, got[1], WARP);
+        expect("get_num_sub_groups", i, got[2], 3);
+        expect("get_sub_group_id", i, got[3], (double)(i / WARP));
+        expect("get_sub_group_local_id", i, got[4], (double)lane);
+        check_scans(&group, lane, got);
+        check_shuffles(&group, lane, got);
+    }
+    finish(&run);
+}
+
+// Packed dot products.
+
+static int64_t part_of(uint32_t packed, unsigned part, bool is_signed)
+{
+    const uint8_t byte = (uint8_t)(packed >> 8 * part);
+    return is_signed ? (int8_t)byte : byte;
+}
+
+static int64_t dot_of(uint32_t x, uint32_t y, bool x_signed, bool y_signed)
+{
+    int64_t sum = 0;
+    for (unsigned i = 0; i < 4; i++)
+        sum += part_of(x, i, x_signed) * part_of(y, i, y_signed);
+    return sum;
+}
+
+static double saturated(int64_t sum)
+{
+    return clamped((double)sum, INT32_MIN, INT32_MAX);
+}
+
+WEIR_TEST(Library, DotProducts)
+{
+    enum {
+        COUNT = 4096
+    };
+    struct run run = {.bundle = &library_dot_products,
+                      .grid = weir_dim(COUNT / 64, 1, 1),
+                      .block = weir_dim(64, 1, 1)};
+    uint32_t state = 3;
+    make(&run, 3 * COUNT, 1 + 10 * COUNT);
+    for (size_t i = 0; i < run.in_count; i++)
+        run.in[i] = i % 9 == 2 ? 0x7fffff00 : i % 9 == 5 ? 0x80000100 : next(&state);
+    if (!execute(&run))
+        SKIP_LACKING(&run, "packed integer dot products");
+    for (size_t i = 0; i < COUNT; i++) {
+        const uint32_t x = run.in[3 * i], y = run.in[3 * i + 1], sum = run.in[3 * i + 2];
+        const uint32_t *got = run.out + 1 + 10 * i;
+        const int64_t uu = dot_of(x, y, false, false), ss = dot_of(x, y, true, true);
+        const int64_t us = dot_of(x, y, false, true), su = dot_of(x, y, true, false);
+        expect("uu", i, got[0], (double)uu);
+        expect("ss", i, (int32_t)got[1], (double)ss);
+        expect("us", i, (int32_t)got[2], (double)us);
+        expect("su", i, (int32_t)got[3], (double)su);
+        expect("uu, a sum", i, got[4], clamped((double)(uu + sum), 0, UINT32_MAX));
+        expect("ss, a sum", i, (int32_t)got[5], saturated(ss + (int32_t)sum));
+        expect("us, a sum", i, (int32_t)got[6], saturated(us + (int32_t)sum));
+        expect("su, a sum", i, (int32_t)got[7], saturated(su + (int32_t)sum));
+        expect("uchar4, char4", i, (int32_t)got[8], (double)us);
+        expect("char4, a sum", i, (int32_t)got[9], saturated(ss + (int32_t)sum));
+    }
+    finish(&run);
+}
+
+// Atomics of 64 bits.
+
+static uint64_t *wide(struct run *run)
+{
+    return (uint64_t *)(void *)(run->out + 2);
+}
+
+WEIR_TEST(Library, Atomics64)
+{
+    enum {
+        COUNT = 256,
+        START = 1 << 20
+    };
+    struct run run = {.bundle = &library_atomics64,
+                      .grid = weir_dim(4, 1, 1),
+                      .block = weir_dim(64, 1, 1)};
+    uint64_t sum = 0, most = 0, all = ~(uint64_t)0, any = 0, odd = START, first_block = 0;
+    make(&run, COUNT, 2 + 2 * 11);
+    for (size_t i = 0; i < COUNT; i++) {
+        const uint64_t value = (uint64_t)(i * 40503 % 65536) << 24;
+        run.in[i] = (uint32_t)(value >> 24);
+        sum += value;
+        first_block += i < 64 ? value : 0;
+        most = value > most ? value : most;
+        all &= ~value;
+        any |= value;
+        odd ^= value;
+    }
+    for (size_t i = 0; i < 11; i++)
+        wide(&run)[i] = i == 6 ? ~(uint64_t)0 : START;
+    if (!execute(&run))
+        SKIP_LACKING(&run, "atomics of 64 bits");
+    const uint64_t wanted[] = {START + sum, START - sum, START + COUNT, START - COUNT,
+                               0 - most,    most,        all,           any | START,
+                               odd,         START + sum, first_block};
+    for (size_t i = 0; i < 11; i++)
+        if (wide(&run)[i] != wanted[i])
+            weir_test_fail(__FILE__, __LINE__, "result %zu: %llx, not %llx", i,
+                           (unsigned long long)wide(&run)[i], (unsigned long long)wanted[i]);
+    finish(&run);
+}
+
+// Native functions, whose precision each device chooses.
+
+static void expect_near(const char *what, size_t item, uint32_t got, double wanted, double unit)
+{
+    if (!(fabs(float_of(got) - wanted) <= 1e-5 * unit))
+        expect(what, item, float_of(got), wanted);
+}
+
+WEIR_TEST(Library, Native)
+{
+    enum {
+        COUNT = 1024
+    };
+    struct run run = {.bundle = &library_native,
+                      .grid = weir_dim(COUNT / 64, 1, 1),
+                      .block = weir_dim(64, 1, 1)};
+    make(&run, 2 * COUNT, 1 + 5 * COUNT);
+    for (size_t i = 0; i < COUNT; i++) {
+        run.in[2 * i] = bits_of((float)i / 128 - 4);
+        run.in[2 * i + 1] = bits_of(ldexpf(1 + (float)i / COUNT, (int)(i % 8) - 4));
+    }
+    ASSERT_TRUE(execute(&run));
+    for (size_t i = 0; i < COUNT; i++) {
+        const double x = float_of(run.in[2 * i]), y = float_of(run.in[2 * i + 1]);
+        const uint32_t *got = run.out + 1 + 5 * i;
+        expect_near("native_exp", i, got[0], exp(x), exp(x));
+        expect_near("native_log", i, got[1], log(y), fmax(1, fabs(log(y))));
+        expect_near("native_log2", i, got[2], log2(y), fmax(1, fabs(log2(y))));
+        expect_near("native_log10", i, got[3], log10(y), fmax(1, fabs(log10(y))));
+        expect_near("native_powr", i, got[4], pow(y, x), pow(y, x));
+    }
+    finish(&run);
+}
