@@ -14,10 +14,16 @@ struct items {
     size_t count;
 };
 
-static void add(struct items *list, const char *item)
+static struct items sources, folders, definitions, ptx, cubins;
+static struct kc_bundle bundle;
+static struct kc_language language = {.standard = "CL1.2"};
+
+static bool add(struct items *list, const char *item)
 {
-    if (list->count < ITEMS_MOST)
-        list->items[list->count++] = item;
+    if (list->count == ITEMS_MOST)
+        return false;
+    list->items[list->count++] = item;
+    return true;
 }
 
 static struct kc_list list_of(const struct items *items)
@@ -25,68 +31,58 @@ static struct kc_list list_of(const struct items *items)
     return (struct kc_list){items->items, items->count};
 }
 
-int main(int argc, char **argv)
+// Where the value of an option goes: into a text, or into a list.
+static bool take(int option, const char *value)
+{
+    switch (option) {
+    case 's':
+        bundle.symbol = value;
+        return true;
+    case 'l':
+        bundle.label = value;
+        return true;
+    case 'h':
+        bundle.header = value;
+        return true;
+    case 'o':
+        bundle.out = value;
+        return true;
+    case 't':
+        language.standard = value;
+        return true;
+    case 'p':
+        return add(&ptx, value);
+    case 'c':
+        return add(&cubins, value);
+    case 'I':
+        return add(&folders, value);
+    case 'D':
+        return add(&definitions, value);
+    default:
+        return false;
+    }
+}
+
+static bool read_arguments(int argc, char **argv)
 {
     static const struct option options[] = {
-        {"symbol", required_argument, NULL, 's'},
-        {"label", required_argument, NULL, 'l'},
-        {"header", required_argument, NULL, 'h'},
-        {"out", required_argument, NULL, 'o'},
-        {"ptx", required_argument, NULL, 'p'},
-        {"cubin", required_argument, NULL, 'c'},
-        {"std", required_argument, NULL, 't'},
-        {"fast", no_argument, NULL, 'f'},
-        {NULL, 0, NULL, 0},
+        {"symbol", required_argument, NULL, 's'}, {"label", required_argument, NULL, 'l'},
+        {"header", required_argument, NULL, 'h'}, {"out", required_argument, NULL, 'o'},
+        {"ptx", required_argument, NULL, 'p'},    {"cubin", required_argument, NULL, 'c'},
+        {"std", required_argument, NULL, 't'},    {NULL, 0, NULL, 0},
     };
-    static struct items sources, folders, definitions, ptx, cubins;
-    struct kc_bundle bundle = {0};
-    struct kc_language language = {.standard = "CL1.2"};
+    bool fine = true;
     int option;
-    while ((option = getopt_long(argc, argv, "I:D:", options, NULL)) != -1) {
-        switch (option) {
-        case 's':
-            bundle.symbol = optarg;
-            break;
-        case 'l':
-            bundle.label = optarg;
-            break;
-        case 'h':
-            bundle.header = optarg;
-            break;
-        case 'o':
-            bundle.out = optarg;
-            break;
-        case 'p':
-            add(&ptx, optarg);
-            break;
-        case 'c':
-            add(&cubins, optarg);
-            break;
-        case 't':
-            language.standard = optarg;
-            break;
-        case 'f':
-            language.fast = true;
-            break;
-        case 'I':
-            add(&folders, optarg);
-            break;
-        case 'D':
-            add(&definitions, optarg);
-            break;
-        default:
-            return 2;
-        }
-    }
+    while ((option = getopt_long(argc, argv, "I:D:", options, NULL)) != -1)
+        fine = take(option, optarg) && fine;
     for (int i = optind; i < argc; i++)
-        add(&sources, argv[i]);
-    if (sources.count == 0 || !bundle.symbol || !bundle.label || !bundle.header || !bundle.out) {
-        fprintf(stderr,
-                "usage: weir_kernels --symbol NAME --label LABEL --header PATH --out PREFIX "
-                "[--ptx ARCH]... [--cubin ARCH]... [--std CL1.2] [--fast] [-I DIR]... "
-                "[-D NAME=VALUE]... FILE...\n");
-        return 2;
-    }
+        fine = add(&sources, argv[i]) && fine;
+    return fine && sources.count > 0 && bundle.symbol && bundle.label && bundle.header &&
+           bundle.out;
+}
+
+static bool build_bundle(void)
+{
     const struct kc_build build = {
         .sources = list_of(&sources),
         .folders = list_of(&folders),
@@ -103,5 +99,17 @@ int main(int argc, char **argv)
         fputs(report.text, stderr);
     free(report.text);
     kc_result_finish(&result);
-    return !fine;
+    return fine;
+}
+
+int main(int argc, char **argv)
+{
+    if (read_arguments(argc, argv))
+        return build_bundle() ? 0 : 1;
+    fprintf(stderr,
+            "usage: weir_kernels --symbol NAME --label LABEL --header PATH --out PREFIX\n"
+            "       [--ptx ARCH]... [--cubin ARCH]... [--std CL1.2] [-I DIR]...\n"
+            "       [-D NAME=VALUE]... FILE...       (at most %d of each)\n",
+            ITEMS_MOST);
+    return 2;
 }

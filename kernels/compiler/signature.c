@@ -251,58 +251,59 @@ static bool check_kernels(const struct kc_kernels *kernels, struct weir_long_tex
 
 // Compiling.
 
+static bool run_clang(const struct kc_tools *tools, const struct kc_language *language,
+                      const char *source, const char *out, struct weir_long_text *report)
+{
+    char standard[64];
+    snprintf(standard, sizeof standard, "-cl-std=%s", language->standard);
+    // Without optimisation clang leaves out inline functions, and what they call.
+    struct kc_job job = {.arguments = {tools->clang,
+                                       "-x",
+                                       "cl",
+                                       standard,
+                                       "-target",
+                                       "spir64",
+                                       "-O1",
+                                       "-S",
+                                       "-emit-llvm",
+                                       "-cl-kernel-arg-info",
+                                       "-Wall",
+                                       "-Wno-error=incompatible-pointer-types",
+                                       "-Xclang",
+                                       "-disable-llvm-passes",
+                                       "-Xclang",
+                                       KC_EXTENSIONS,
+                                       KC_DEVICE_VERSION,
+                                       "-U__IMAGE_SUPPORT__",
+                                       source,
+                                       "-o",
+                                       out}};
+    kc_run(&job, 1);
+    const bool fine = job.status == 0;
+    if (job.errors)
+        weir_long_text_add(report, "%s", job.errors);
+    if (!fine)
+        weir_long_text_add(report, "error: this does not compile as OpenCL C (%s)\n",
+                           language->standard);
+    kc_jobs_finish(&job, 1);
+    return fine;
+}
+
 static bool compile(const struct kc_tools *tools, const struct kc_language *language,
                     const char *text, const char *folder, char **out_ir,
                     struct weir_long_text *report)
 {
-    char source[1024], out[1024], standard[64], message[512];
-    struct kc_job job = {0};
+    char source[1024], out[1024], message[512];
     void *ir = NULL;
     size_t size;
     snprintf(source, sizeof source, "%s/kernels.cl", folder);
     snprintf(out, sizeof out, "%s/kernels.spir.ll", folder);
-    snprintf(standard, sizeof standard, "-cl-std=%s", language->standard);
-    // Without optimisation clang leaves out inline functions, and what they call.
-    const char *const arguments[] = {
-        tools->clang,
-        "-x",
-        "cl",
-        standard,
-        "-target",
-        "spir64",
-        "-O1",
-        "-S",
-        "-emit-llvm",
-        "-cl-kernel-arg-info",
-        "-Wall",
-        "-Wno-error=incompatible-pointer-types",
-        "-Xclang",
-        "-disable-llvm-passes",
-        "-Xclang",
-        KC_EXTENSIONS,
-        KC_DEVICE_VERSION,
-        "-U__IMAGE_SUPPORT__",
-        source,
-        "-o",
-        out,
-    };
-    for (size_t i = 0; i < sizeof arguments / sizeof *arguments; i++)
-        kc_job_add(&job, arguments[i]);
     bool fine = weir_file_write(source, text, strlen(text), message, sizeof message);
+    if (fine && !run_clang(tools, language, source, out, report))
+        return false;
+    fine = fine && weir_file_read(out, IR_LIMIT, &ir, &size, message, sizeof message);
     if (!fine)
         weir_long_text_add(report, "error: %s\n", message);
-    if (fine) {
-        kc_run(&job, 1);
-        fine = job.status == 0;
-        if (job.errors)
-            weir_long_text_add(report, "%s", job.errors);
-        if (!fine)
-            weir_long_text_add(report, "error: this does not compile as OpenCL C (%s)\n",
-                               standard + 8);
-    }
-    if (fine && !(fine = weir_file_read(out, IR_LIMIT, &ir, &size, message, sizeof message)))
-        weir_long_text_add(report, "error: %s\n", message);
-    kc_jobs_finish(&job, 1);
     *out_ir = ir;
     return fine;
 }
