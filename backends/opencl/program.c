@@ -15,6 +15,7 @@
 struct build {
     const struct ocl_device *device;
     struct clc_build clc;
+    const char *standard; // that a bundle needs: "CL2.0"; "": 1.2, or as the options say
     char *before;
     char *options;
     char *key;
@@ -101,10 +102,21 @@ static void write_cache(const struct build *build)
     module->host->release(entry);
 }
 
-static weir_status make_program(struct build *build, const char *user)
+// A bundle's image needs a version of OpenCL C; the user's options come with source.
+static char *make_user_options(const struct weir_host *host,
+                               const struct weir_program_params *params, const char *standard)
+{
+    if (*standard)
+        return weir_kit_format(host, "-cl-std=%s", standard);
+    return weir_kit_format(host, "%s", params->options ? params->options : "");
+}
+
+static weir_status make_program(struct build *build, const struct weir_program_params *params)
 {
     const struct ocl_module *module = build->device->module;
-    build->options = clc_options(module->host, user, module->build_options);
+    char *user = make_user_options(module->host, params, build->standard);
+    build->options = user ? clc_options(module->host, user, module->build_options) : NULL;
+    module->host->release(user);
     build->clc.options = build->options;
     if (!build->options || !make_key(build))
         return weir_host_no_memory(module->host, "the options of a program");
@@ -116,12 +128,12 @@ static weir_status make_program(struct build *build, const char *user)
     return status;
 }
 
-static const char *bundled_source(const struct weir_bundle *bundle)
+static const struct weir_image *find_source(const struct weir_bundle *bundle)
 {
     for (uint32_t i = 0; i < bundle->image_count; i++) {
         const struct weir_image *image = weir_bundle_image(bundle, i);
         if (weir_image_is(image, WEIR_IMAGE_OPENCL_C))
-            return image->data;
+            return image;
     }
     return NULL;
 }
@@ -135,7 +147,9 @@ static weir_status choose_source(struct build *build, const struct weir_program_
 {
     const struct weir_host *host = build->device->module->host;
     const bool inlined = is_pocl(build->device);
-    build->clc.text = params->bundle ? bundled_source(params->bundle) : params->source;
+    const struct weir_image *image = params->bundle ? find_source(params->bundle) : NULL;
+    build->clc.text = image ? image->data : params->source;
+    build->standard = image ? image->target : "";
     build->clc.signatures = !params->bundle;
     build->clc.after = inlined ? INLINE_END : "";
     build->before = weir_kit_format(host, "%s%s", inlined ? INLINE_ALL : "",
@@ -195,7 +209,7 @@ weir_status ocl_program_create(const struct weir_link *link, weir_device *device
     init_build(&build, program->device);
     weir_status status = choose_source(&build, params);
     if (status == WEIR_OK)
-        status = make_program(&build, params->options ? params->options : "");
+        status = make_program(&build, params);
     if (status == WEIR_OK)
         status = keep(program, &build);
     clc_drop(&build.clc);

@@ -180,7 +180,8 @@ struct kc_bundle {
     const char *out;    // the files are OUT.c and OUT.h
 };
 
-bool kc_bundle_write(const struct kc_bundle *bundle, const char *text,
+// `standard` is the version of OpenCL C that the text needs.
+bool kc_bundle_write(const struct kc_bundle *bundle, const char *standard, const char *text,
                      const struct kc_kernels *kernels, const struct kc_images *images,
                      struct weir_long_text *report);
 
