@@ -23,7 +23,10 @@
 #define KERNEL_CODE "@__clang_ocl_kern_imp_"
 #define INLINED "#999999"
 #define LOWEST "sm_75" // of the steps before code is made
-#define MARCH_LOWEST "-march=sm_75"
+// Of the steps before code is made. clang would take the version of PTX from the CUDA toolkit that
+// it finds, and the oldest without one; so it is told, and finds none.
+#define MARCH_LOWEST "-march=sm_75", NO_TOOLKIT, "+ptx63"
+#define NO_TOOLKIT "--cuda-path=/nonexistent", "-Xclang", "-target-feature", "-Xclang"
 
 enum {
     IR_LIMIT = 256 << 20,
@@ -360,6 +363,20 @@ static bool choose_targets(struct cuda_build *build)
     return fine;
 }
 
+// The first version of PTX that has the architecture: drivers take theirs and older ones.
+static const char *ptx_version_of(unsigned target)
+{
+    static const struct {
+        unsigned target;
+        const char *feature;
+    } versions[] = {{120, "+ptx87"}, {110, "+ptx90"}, {103, "+ptx88"}, {100, "+ptx86"},
+                    {88, "+ptx78"},  {87, "+ptx74"},  {86, "+ptx71"},  {80, "+ptx70"}};
+    for (size_t i = 0; i < sizeof versions / sizeof *versions; i++)
+        if (target >= versions[i].target)
+            return versions[i].feature;
+    return "+ptx63";
+}
+
 static bool make_ptx(const struct cuda_build *build, const char *module)
 {
     struct kc_job jobs[ARCHITECTURES_MOST] = {{0}};
@@ -369,7 +386,8 @@ static bool make_ptx(const struct cuda_build *build, const char *module)
         snprintf(march[i], sizeof march[i], "-march=sm_%u", build->targets[i]);
         path_of(build, build->architectures[i], "ptx", outs[i]);
         ADD(&jobs[i], build->tools->clang, "-target", TARGET, "-x", "ir", "-O3", march[i],
-            "-Xclang", "-disable-llvm-passes", "-S", module, "-o", outs[i]);
+            NO_TOOLKIT, ptx_version_of(build->targets[i]), "-Xclang", "-disable-llvm-passes", "-S",
+            module, "-o", outs[i]);
     }
     return run(build, jobs, build->count, "clang cannot make PTX of the kernels");
 }
