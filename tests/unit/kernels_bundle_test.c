@@ -157,6 +157,8 @@ static void expect_cuda_images(const struct weir_bundle *bundle, const char *ent
         ASSERT_NOT_NULL(image);
         ASSERT_SIZE_EQ(strlen(image->data), image->size);
         EXPECT_CONTAINS(image->data, entry);
+        // The architecture's own version of PTX, not that of the toolkit.
+        EXPECT_CONTAINS(image->data, ptx[i] == 75 ? ".version 6.3\n" : ".version 8.7\n");
     }
 }
 
