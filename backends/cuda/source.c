@@ -77,7 +77,8 @@ static weir_status rewrite(struct build *build)
     return status;
 }
 
-// An OpenCL context takes device memory, so it is only there while a program is compiled.
+// The context is there only while a program is compiled. The driver keeps most of the device memory
+// that it took (docs/kernels.md), which is why programs are looked for in the cache first.
 static weir_status compile(struct build *build)
 {
     cl_int code;

@@ -61,7 +61,8 @@ struct kc_job {
     bool output_too;           // its standard output is among its errors
     char *errors;              // what it wrote to its standard error; to be freed
     int status;                // its exit status; -1: it could not be run, or was killed
-    const char *arguments[64]; // the program first, NULL last
+    const char *arguments[96]; // the program first, NULL last
+    bool is_full;              // an argument did not fit: the job is not run
     int number;                // of the process
     int pipe;
 };

@@ -11,8 +11,6 @@
 
 #include "kernels/compiler/compiler.h"
 
-extern char **environ;
-
 void kc_job_add(struct kc_job *job, const char *argument)
 {
     size_t count = 0;
@@ -20,6 +18,8 @@ void kc_job_add(struct kc_job *job, const char *argument)
         count++;
     if (count + 1 < sizeof job->arguments / sizeof *job->arguments)
         job->arguments[count] = argument;
+    else
+        job->is_full = true;
 }
 
 static void start(struct kc_job *job)
@@ -28,8 +28,11 @@ static void start(struct kc_job *job)
     posix_spawn_file_actions_t actions;
     job->status = -1;
     job->pipe = -1;
-    if (pipe2(ends, O_CLOEXEC) != 0)
+    if (job->is_full || pipe2(ends, O_CLOEXEC) != 0) {
+        job->errors =
+            strdup(job->is_full ? "too many arguments for one command\n" : strerror(errno));
         return;
+    }
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO);
     if (job->output_too)
