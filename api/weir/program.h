@@ -57,8 +57,9 @@ struct weir_kernel_signature {
 };
 
 // Forms of device code. The list is open: a backend uses the forms whose names it knows and
-// ignores the others. Each form defines the meaning of its `target`.
-#define WEIR_IMAGE_OPENCL_C "opencl-c" // text; "CL2.0", or "" for OpenCL C 1.2
+// ignores the others. Each form defines the meaning of its `target`. That of OpenCL C is a
+// version, "CL2.0", and after it options: "CL1.2 -cl-fast-relaxed-math".
+#define WEIR_IMAGE_OPENCL_C "opencl-c" // text; "": OpenCL C 1.2
 #define WEIR_IMAGE_CUBIN "cubin"       // "sm_90"
 #define WEIR_IMAGE_PTX "ptx"           // text; "sm_90"
 #define WEIR_IMAGE_SPIRV "spirv"       // no target

@@ -15,7 +15,7 @@
 struct build {
     const struct ocl_device *device;
     struct clc_build clc;
-    const char *standard; // that a bundle needs: "CL2.0"; "": 1.2, or as the options say
+    const char *target; // of a bundle's image: a version, options; "": 1.2, or as the user says
     char *before;
     char *options;
     char *key;
@@ -102,19 +102,20 @@ static void write_cache(const struct build *build)
     module->host->release(entry);
 }
 
-// A bundle's image needs a version of OpenCL C; the user's options come with source.
+// A bundle's image may need a version of OpenCL C, and options after it; the user's options come
+// with source.
 static char *make_user_options(const struct weir_host *host,
-                               const struct weir_program_params *params, const char *standard)
+                               const struct weir_program_params *params, const char *target)
 {
-    if (*standard)
-        return weir_kit_format(host, "-cl-std=%s", standard);
+    if (*target)
+        return weir_kit_format(host, "-cl-std=%s", target);
     return weir_kit_format(host, "%s", params->options ? params->options : "");
 }
 
 static weir_status make_program(struct build *build, const struct weir_program_params *params)
 {
     const struct ocl_module *module = build->device->module;
-    char *user = make_user_options(module->host, params, build->standard);
+    char *user = make_user_options(module->host, params, build->target);
     build->options = user ? clc_options(module->host, user, module->build_options) : NULL;
     module->host->release(user);
     build->clc.options = build->options;
@@ -149,7 +150,7 @@ static weir_status choose_source(struct build *build, const struct weir_program_
     const bool inlined = is_pocl(build->device);
     const struct weir_image *image = params->bundle ? find_source(params->bundle) : NULL;
     build->clc.text = image ? image->data : params->source;
-    build->standard = image ? image->target : "";
+    build->target = image ? image->target : "";
     build->clc.signatures = !params->bundle;
     build->clc.after = inlined ? INLINE_END : "";
     build->before = weir_kit_format(host, "%s%s", inlined ? INLINE_ALL : "",

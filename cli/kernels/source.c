@@ -92,7 +92,7 @@ bool kernels_parse(struct kernels_source *source, struct cli_usage usage, int ar
          &source->definitions, 0, 0},
         {"I", "DIR", "a folder in which #include looks after that of\nthe file; may be repeated",
          CLI_LIST, &source->folders, 0, 0},
-        {"fast", NULL, "fast and less exact arithmetic on CUDA, as\n-cl-fast-relaxed-math",
+        {"fast", NULL, "faster and less exact arithmetic, on every device:\n-cl-fast-relaxed-math",
          CLI_FLAG, &source->fast, 0, 0},
     };
     size_t count = 0;

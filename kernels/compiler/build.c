@@ -30,8 +30,8 @@ bool kc_build(const struct kc_build *build, struct kc_result *result, struct wei
                 make_images(build, &tools, folder, result, report);
     kc_folder_remove(folder);
     if (fine && build->bundle)
-        fine = kc_bundle_write(build->bundle, build->language.standard, result->text.text,
-                               &result->kernels, &result->images, report);
+        fine = kc_bundle_write(build->bundle, &build->language, result->text.text, &result->kernels,
+                               &result->images, report);
     return fine;
 }
 

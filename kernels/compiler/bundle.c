@@ -24,17 +24,25 @@ static void add_bytes(struct weir_long_text *out, size_t index, const unsigned c
     weir_long_text_add(out, "};\n\n");
 }
 
-static void add_images(struct weir_long_text *out, const char *standard, const char *text,
-                       const struct kc_images *images)
+// Everything that a driver has to know beside the text. A version stands before options.
+static void add_source_target(struct weir_long_text *out, const struct kc_language *language)
+{
+    const bool plain = strcmp(language->standard, "CL1.2") == 0 && !language->fast;
+    weir_long_text_add(out, "%s%s", plain ? "" : language->standard,
+                       language->fast ? " " KC_FAST : "");
+}
+
+static void add_images(struct weir_long_text *out, const struct kc_language *language,
+                       const char *text, const struct kc_images *images)
 {
     add_bytes(out, 0, (const unsigned char *)text, strlen(text));
     for (size_t i = 0; i < images->count; i++)
         add_bytes(out, i + 1, images->items[i].data, images->items[i].size);
     weir_long_text_add(out, "static const struct weir_image images[] = {\n");
-    weir_long_text_add(out,
-                       "    {.struct_size = sizeof(struct weir_image), .format = "
-                       "WEIR_IMAGE_OPENCL_C, .target = \"%s\", .data = image_0, .size = %zu},\n",
-                       strcmp(standard, "CL1.2") == 0 ? "" : standard, strlen(text));
+    weir_long_text_add(out, "    {.struct_size = sizeof(struct weir_image), .format = "
+                            "WEIR_IMAGE_OPENCL_C, .target = \"");
+    add_source_target(out, language);
+    weir_long_text_add(out, "\", .data = image_0, .size = %zu},\n", strlen(text));
     for (size_t i = 0; i < images->count; i++)
         weir_long_text_add(out,
                            "    {.struct_size = sizeof(struct weir_image), .format = "
@@ -92,13 +100,13 @@ static bool write_file(const struct kc_bundle *bundle, char suffix,
     return false;
 }
 
-static bool write_source(const struct kc_bundle *bundle, const char *standard, const char *text,
-                         const struct kc_kernels *kernels, const struct kc_images *images,
-                         struct weir_long_text *report)
+static bool write_source(const struct kc_bundle *bundle, const struct kc_language *language,
+                         const char *text, const struct kc_kernels *kernels,
+                         const struct kc_images *images, struct weir_long_text *report)
 {
     struct weir_long_text out = {0};
     weir_long_text_add(&out, GENERATED "#include \"%s\"\n\n", bundle->header);
-    add_images(&out, standard, text, images);
+    add_images(&out, language, text, images);
     add_kernels(&out, kernels);
     weir_long_text_add(&out,
                        "const struct weir_bundle %s = {\n"
@@ -135,10 +143,10 @@ static bool write_header(const struct kc_bundle *bundle, const struct kc_kernels
     return written;
 }
 
-bool kc_bundle_write(const struct kc_bundle *bundle, const char *standard, const char *text,
-                     const struct kc_kernels *kernels, const struct kc_images *images,
-                     struct weir_long_text *report)
+bool kc_bundle_write(const struct kc_bundle *bundle, const struct kc_language *language,
+                     const char *text, const struct kc_kernels *kernels,
+                     const struct kc_images *images, struct weir_long_text *report)
 {
-    return write_source(bundle, standard, text, kernels, images, report) &&
+    return write_source(bundle, language, text, kernels, images, report) &&
            write_header(bundle, kernels, report);
 }

@@ -106,8 +106,10 @@ struct kc_kernels {
 
 struct kc_language {
     const char *standard; // "CL1.2"
-    bool fast;            // -cl-fast-relaxed-math
+    bool fast;            // KC_FAST
 };
+
+#define KC_FAST "-cl-fast-relaxed-math"
 
 // The extensions and features that sources may test and use: those that CUDA has from sm_75 on, with
 // libclc and kernels/library.
@@ -181,10 +183,10 @@ struct kc_bundle {
     const char *out;    // the files are OUT.c and OUT.h
 };
 
-// `standard` is the version of OpenCL C that the text needs.
-bool kc_bundle_write(const struct kc_bundle *bundle, const char *standard, const char *text,
-                     const struct kc_kernels *kernels, const struct kc_images *images,
-                     struct weir_long_text *report);
+// `language` is what drivers have to compile the text as.
+bool kc_bundle_write(const struct kc_bundle *bundle, const struct kc_language *language,
+                     const char *text, const struct kc_kernels *kernels,
+                     const struct kc_images *images, struct weir_long_text *report);
 
 // build.c
 

@@ -110,8 +110,7 @@ static void add_all(struct kc_job *job, const char *const *arguments, size_t cou
 
 static const char *math_of(const struct cuda_build *build)
 {
-    return build->language->fast ? "-cl-fast-relaxed-math"
-                                 : "-cl-fp32-correctly-rounded-divide-sqrt";
+    return build->language->fast ? KC_FAST : "-cl-fp32-correctly-rounded-divide-sqrt";
 }
 
 // Flags of everything that is compiled from OpenCL C. Warnings were told when the signatures were read.

@@ -50,6 +50,9 @@ static bool take(int option, const char *value)
     case 't':
         language.standard = value;
         return true;
+    case 'f':
+        language.fast = true;
+        return true;
     case 'p':
         return add(&ptx, value);
     case 'c':
@@ -66,10 +69,15 @@ static bool take(int option, const char *value)
 static bool read_arguments(int argc, char **argv)
 {
     static const struct option options[] = {
-        {"symbol", required_argument, NULL, 's'}, {"label", required_argument, NULL, 'l'},
-        {"header", required_argument, NULL, 'h'}, {"out", required_argument, NULL, 'o'},
-        {"ptx", required_argument, NULL, 'p'},    {"cubin", required_argument, NULL, 'c'},
-        {"std", required_argument, NULL, 't'},    {NULL, 0, NULL, 0},
+        {"symbol", required_argument, NULL, 's'},
+        {"label", required_argument, NULL, 'l'},
+        {"header", required_argument, NULL, 'h'},
+        {"out", required_argument, NULL, 'o'},
+        {"ptx", required_argument, NULL, 'p'},
+        {"cubin", required_argument, NULL, 'c'},
+        {"std", required_argument, NULL, 't'},
+        {"fast", no_argument, NULL, 'f'},
+        {NULL, 0, NULL, 0},
     };
     bool fine = true;
     int option;
@@ -108,7 +116,7 @@ int main(int argc, char **argv)
         return build_bundle() ? 0 : 1;
     fprintf(stderr,
             "usage: weir_kernels --symbol NAME --label LABEL --header PATH --out PREFIX\n"
-            "       [--ptx ARCH]... [--cubin ARCH]... [--std CL1.2] [-I DIR]...\n"
+            "       [--ptx ARCH]... [--cubin ARCH]... [--std CL1.2] [--fast] [-I DIR]...\n"
             "       [-D NAME=VALUE]... FILE...       (at most %d of each)\n",
             ITEMS_MOST);
     return 2;

@@ -278,6 +278,8 @@ static bool run_clang(const struct kc_tools *tools, const struct kc_language *la
                                        source,
                                        "-o",
                                        out}};
+    if (language->fast)
+        kc_job_add(&job, KC_FAST);
     kc_run(&job, 1);
     const bool fine = job.status == 0;
     if (job.errors)

@@ -30,6 +30,7 @@ def weir_kernels(
         srcs,
         symbol = None,
         standard = "CL1.2",
+        fast = False,
         defines = [],
         includes = [],
         visibility = None,
@@ -43,6 +44,7 @@ def weir_kernels(
       srcs: .cl files, which are joined into one program, and the .h files they include.
       symbol: the C name of the bundle; <name>_kernels by custom and default.
       standard: the version of OpenCL C: CL1.2, CL2.0 or CL3.0.
+      fast: faster and less exact arithmetic on every device, as -cl-fast-relaxed-math has it.
       defines: macros, "NAME" or "NAME=VALUE".
       includes: folders, from the repository's root, in which #include looks too.
       visibility: as usual.
@@ -53,7 +55,7 @@ def weir_kernels(
     if native.package_name().split("/")[-1] == name:
         label = "//" + native.package_name()
     header = "%s/%s.h" % (native.package_name(), name)
-    options = ["--std", standard]
+    options = ["--std", standard] + (["--fast"] if fast else [])
     options += ["-I" + folder for folder in includes]
     options += ["'-D%s'" % define for define in defines]
 

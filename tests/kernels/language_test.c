@@ -1,0 +1,68 @@
+// The version of OpenCL C and the arithmetic that a rule asks for are those of the device that runs
+// the bundle, whether its driver compiles the source or it takes another image.
+#include <weir/weir.h>
+
+#include "tests/kernels/language.h"
+#include "tests/kernels/language_2_fast.h"
+#include "tests/kernels/language_fast.h"
+#include "tests/support/test.h"
+
+#define EXPECT_OK(call) EXPECT_INT_EQ(call, WEIR_OK)
+
+static void launch(weir_device *device, weir_kernel *tell, uint32_t out[2])
+{
+    const size_t size = 2 * sizeof *out;
+    const struct weir_buffer_params params = {.struct_size = sizeof params, .size = size};
+    weir_queue *queue = NULL;
+    weir_buffer *buffer = NULL;
+    EXPECT_OK(weir_queue_create(device, NULL, &queue));
+    EXPECT_OK(weir_buffer_create(device, &params, &buffer));
+    EXPECT_OK(weir_queue_launch(queue, tell, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
+                                weir_out(buffer, 0, size)));
+    EXPECT_OK(weir_download(queue, out, buffer, 0, size));
+    weir_buffer_destroy(&buffer);
+    weir_queue_destroy(&queue);
+}
+
+static void ask(const struct weir_bundle *bundle, uint32_t out[2])
+{
+    const struct weir_program_params params = {.struct_size = sizeof params, .bundle = bundle};
+    weir_runtime *runtime = NULL;
+    weir_device *device = NULL;
+    weir_program *program = NULL;
+    weir_kernel *tell = NULL;
+    EXPECT_OK(weir_open(NULL, &runtime));
+    EXPECT_OK(weir_device_open(runtime, NULL, &device));
+    EXPECT_OK(weir_program_create(device, &params, &program));
+    EXPECT_OK(weir_kernel_create(program, "tell", &tell));
+    if (tell)
+        launch(device, tell, out);
+    weir_kernel_destroy(&tell);
+    weir_program_destroy(&program);
+    EXPECT_OK(weir_device_close(&device));
+    EXPECT_OK(weir_close(&runtime));
+}
+
+WEIR_TEST(Language, Plain)
+{
+    uint32_t told[2] = {0, 9};
+    ask(&language_kernels, told);
+    EXPECT_UINT_EQ(told[0], 120);
+    EXPECT_UINT_EQ(told[1], 0);
+}
+
+WEIR_TEST(Language, Fast)
+{
+    uint32_t told[2] = {0, 9};
+    ask(&language_fast_kernels, told);
+    EXPECT_UINT_EQ(told[0], 120);
+    EXPECT_UINT_EQ(told[1], 1);
+}
+
+WEIR_TEST(Language, FastInAnotherVersion)
+{
+    uint32_t told[2] = {0, 9};
+    ask(&language_2_fast_kernels, told);
+    EXPECT_UINT_EQ(told[0], 200);
+    EXPECT_UINT_EQ(told[1], 1);
+}
