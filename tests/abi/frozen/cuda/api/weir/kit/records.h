@@ -1,0 +1,157 @@
+// The records of a queue. Weir identifies a record by its sequence number, a driver by a native
+// event. Records map the one to the other and keep which records are complete, and their times.
+// They serve every driver with in-order queues.
+//
+//     weir_kit_records_take(records, &event);        // queue_submit of a RECORD
+//     driver_event_record(event->native, stream);
+//     weir_kit_records_append(records, sequence, event);
+//
+//     event = weir_kit_records_hold(of_producer, sequence);     // of a WAIT
+//     if (event) {
+//         driver_stream_wait(stream, event->native);
+//         weir_kit_records_release(of_producer, event);
+//     }
+//
+// event_query, event_wait and event_time are one call each.
+//
+// Native events are reused: when no free event is left, which is every few hundred records, the
+// driver is queried for those that are complete. With a driver that creates an event for each
+// record (no `create`), an event is released as soon as it is known to be complete, and each
+// record queries up to two earlier ones.
+//
+// Threads: take, append and cancel must be called by the thread that submits to the queue; all
+// others are safe. The ops may be called with a lock of the records held, so they must not take a
+// lock of the backend that is held during a call of these functions.
+#ifndef WEIR_KIT_RECORDS_H
+#define WEIR_KIT_RECORDS_H
+
+#include <weir/module/module.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// A native event, free or in use by a record. The backend uses `native`, the kit the rest.
+struct weir_kit_event {
+    void *native;
+    uint32_t users;
+    struct weir_kit_event *next;
+};
+
+typedef struct weir_kit_records weir_kit_records;
+
+// The beginning of weir_kit_records, for the inline function below.
+struct weir_kit_records_head {
+    struct weir_kit_event *free;
+};
+
+enum weir_kit_state {
+    WEIR_KIT_PENDING,  // the work before the event has not finished
+    WEIR_KIT_COMPLETE, // it has finished, and the calling thread sees the bytes that it wrote
+    WEIR_KIT_FAILED,   // it has ended with the error in `*out_code`
+    WEIR_KIT_UNKNOWN,  // the query itself failed, with the error in `*out_code`
+};
+
+// The source of an error code that is reported.
+enum weir_kit_question {
+    WEIR_KIT_ASKED,  // `query` returned UNKNOWN
+    WEIR_KIT_WAITED, // `wait` returned UNKNOWN
+    WEIR_KIT_WORKED, // `query` or `wait` returned FAILED: the queue's work failed
+    WEIR_KIT_TIMED,  // `time` failed
+};
+
+// The driver's functions for events. `queue` is that of the params. M: mandatory.
+struct weir_kit_record_ops {
+    // Creates a native event, which later records reuse. NULL: the driver creates one with each
+    // record, and the backend stores it in `native` between take and append.
+    weir_status (*create)(void *queue, void **out_native);
+    // M. Destroys a native event: with `create` when the records are destroyed, without it as soon
+    // as the event is known to be complete.
+    void (*destroy)(void *queue, void *native);
+    // M. Must not wait.
+    enum weir_kit_state (*query)(void *queue, void *native, int *out_code);
+    // Blocks in the driver until the event is complete. NULL: waits without a timeout poll with
+    // pauses of 2 us to 1 ms, as waits with a timeout always do.
+    enum weir_kit_state (*wait)(void *queue, void *native, int *out_code);
+    // M with timing. Stores the time of a complete event on the device's timeline, and returns 0
+    // or the driver's error, which is reported when that time is requested. `before` is the event
+    // of the previous record, whose time is `before_ns`, or NULL. Called once for each record of a
+    // queue with timing, in order.
+    int (*time)(void *queue, void *native, void *before, uint64_t before_ns, uint64_t *out_time_ns);
+    // M. Reports `code`, and returns what host->error returns.
+    weir_status (*report)(void *queue, enum weir_kit_question question, int code,
+                          uint64_t sequence);
+};
+
+struct weir_kit_records_params {
+    const struct weir_host *host;
+    const struct weir_kit_record_ops *ops;
+    void *queue;
+    // The number of pending records for which memory is allocated at creation: how many the driver
+    // accepts before a submit blocks. A power of two; 0: 256.
+    uint32_t depth;
+    // The number of records whose times are kept: limits.timing_history. 0: a queue without timing.
+    uint32_t timing_history;
+};
+
+// Ownership: the caller's, until weir_kit_records_destroy(), which accepts a pointer to NULL.
+weir_status weir_kit_records_create(const struct weir_kit_records_params *params,
+                                    weir_kit_records **out_records);
+void weir_kit_records_destroy(weir_kit_records **records);
+
+// Stores an event for the next record, or NULL on an error. Must be followed by append, or by
+// cancel if the driver refused to record the event.
+//
+// Errors: what `create` returns; WEIR_ERROR_OUT_OF_MEMORY.
+static inline weir_status weir_kit_records_take(weir_kit_records *records,
+                                                struct weir_kit_event **out_event);
+// Notes that the driver has recorded the event, with number `sequence`. The numbers of records
+// ascend.
+//
+// Errors: WEIR_ERROR_OUT_OF_MEMORY. The record is then not noted, and its event is free.
+weir_status weir_kit_records_append(weir_kit_records *records, uint64_t sequence,
+                                    struct weir_kit_event *event);
+void weir_kit_records_cancel(weir_kit_records *records, struct weir_kit_event *event);
+
+// Called by take when no event is free.
+weir_status weir_kit_records_refill(weir_kit_records *records, struct weir_kit_event **out_event);
+
+static inline weir_status weir_kit_records_take(weir_kit_records *records,
+                                                struct weir_kit_event **out_event)
+{
+    struct weir_kit_records_head *head = (struct weir_kit_records_head *)(void *)records;
+    *out_event = head->free;
+    if (!*out_event)
+        return weir_kit_records_refill(records, out_event);
+    head->free = (*out_event)->next;
+    return WEIR_OK;
+}
+
+// Returns the event of record `sequence`, or of the first record after that number, unless that is
+// known to be complete; else NULL. The native event is not reused until it is released.
+struct weir_kit_event *weir_kit_records_hold(weir_kit_records *records, uint64_t sequence);
+void weir_kit_records_release(weir_kit_records *records, struct weir_kit_event *event);
+// The same for the last record.
+struct weir_kit_event *weir_kit_records_hold_last(weir_kit_records *records);
+
+// Returns the number up to which all records are known to be complete, without querying the driver.
+uint64_t weir_kit_records_completed(const weir_kit_records *records);
+
+// Do the work of event_query, event_wait and event_time of <weir/module/module.h>, except for the
+// flush. Return WEIR_OK, WEIR_NOT_READY or WEIR_TIMEOUT, or the error of the first failed record up
+// to `sequence`.
+weir_status weir_kit_records_query(weir_kit_records *records, uint64_t sequence);
+weir_status weir_kit_records_wait(weir_kit_records *records, uint64_t sequence,
+                                  uint64_t timeout_ns);
+weir_status weir_kit_records_time(weir_kit_records *records, uint64_t sequence,
+                                  uint64_t *out_time_ns);
+
+// For queue_finish, after the driver has finished all work: queries all records. Reports the first
+// failure, if there was one, and clears it.
+weir_status weir_kit_records_settle(weir_kit_records *records);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,66 @@
+// Signatures of kernels that are compiled from source at run time, for program_signatures of
+// <weir/module/module.h>.
+//
+// Threads: safe; signatures do not change once they are made.
+#ifndef WEIR_KIT_SIGNATURE_H
+#define WEIR_KIT_SIGNATURE_H
+
+#include <weir/module/module.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Kernel signatures in one block of memory.
+//
+// Ownership: the caller's, to be freed with host->release.
+struct weir_kit_signatures {
+    struct weir_kernel_signature *kernels;
+    uint32_t kernel_count;
+    struct weir_parameter *parameters; // those of all kernels, one after the other
+};
+
+// Reads the kernels that `source`, OpenCL C or CUDA C++, defines, for drivers that do not tell
+// them. It is no compiler: it knows comments, strings and preprocessor lines and skips them,
+// and finds
+//
+//     __kernel [attributes] void NAME(parameters)
+//     __global__ [attributes] void NAME(parameters)
+//
+// in whatever is left, in either branch of an #if. Macros are not expanded, so a kernel or a
+// parameter list that is made by a macro is not understood, and a name of a type that is a
+// pointer reads as a value. In CUDA C++ a pointer is one to a buffer, and a value of the type
+// `weir_local` stands for local memory. A value has the size 0, which the caller fills in from
+// the driver, unless it is a number or, in OpenCL C, a vector.
+//
+// Errors: WEIR_ERROR_BUILD, naming the kernel, the parameter and the line.
+weir_status weir_kit_signatures_read(const struct weir_host *host, const char *source,
+                                     struct weir_kit_signatures **out_signatures);
+
+// Signatures as text, for drivers that report them only for a program that was just compiled: the
+// text is stored in the cache with the program. Begin with {.host = host}; for each kernel append
+// its line, then a line for each of its parameters.
+struct weir_kit_signature_text {
+    const struct weir_host *host;
+    char *data; // the caller's, to be freed with host->release; NULL: no kernel yet
+    size_t used;
+    size_t capacity;
+    bool failed; // out of memory, or a name is longer than 900 bytes
+};
+
+// Of `kernel` the name, the required block and the number of parameters are stored.
+void weir_kit_signature_text_kernel(struct weir_kit_signature_text *text,
+                                    const struct weir_kernel_signature *kernel);
+void weir_kit_signature_text_parameter(struct weir_kit_signature_text *text,
+                                       const struct weir_parameter *parameter);
+
+// Reads signatures from such a text; "" has no kernels. Returns NULL for any other text, or if out
+// of memory.
+struct weir_kit_signatures *weir_kit_signatures_parse(const struct weir_host *host,
+                                                      const char *text);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

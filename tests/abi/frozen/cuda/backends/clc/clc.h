@@ -1,0 +1,92 @@
+// Builds OpenCL C with a driver's compiler, for the OpenCL and the CUDA backend.
+//
+// Threads: safe, for different builds.
+#ifndef WEIR_BACKENDS_CLC_CLC_H
+#define WEIR_BACKENDS_CLC_CLC_H
+
+#include <stdarg.h>
+#include "tests/abi/frozen/cuda/api/weir/kit/error.h"
+#include "tests/abi/frozen/cuda/api/weir/kit/signature.h"
+#include <weir/module/module.h>
+
+#include "tests/abi/frozen/cuda/backends/clc/cl_api.h"
+#include "tests/abi/frozen/cuda/base/cold.h"
+
+// The functions that are called. X(result, name, parameters).
+#define CLC_SYMBOLS(X)                                                                        \
+    X(cl_program, clCreateProgramWithSource,                                                  \
+      (cl_context, cl_uint, const char **, const size_t *, cl_int *))                         \
+    X(cl_int, clBuildProgram,                                                                 \
+      (cl_program, cl_uint, const cl_device_id *, const char *, void (*)(cl_program, void *), \
+       void *))                                                                               \
+    X(cl_int, clGetProgramBuildInfo,                                                          \
+      (cl_program, cl_device_id, cl_program_build_info, size_t, void *, size_t *))            \
+    X(cl_int, clReleaseProgram, (cl_program))                                                 \
+    X(cl_kernel, clCreateKernel, (cl_program, const char *, cl_int *))                        \
+    X(cl_int, clCreateKernelsInProgram, (cl_program, cl_uint, cl_kernel *, cl_uint *))        \
+    X(cl_int, clReleaseKernel, (cl_kernel))                                                   \
+    X(cl_int, clGetKernelInfo, (cl_kernel, cl_kernel_info, size_t, void *, size_t *))         \
+    X(cl_int, clGetKernelArgInfo,                                                             \
+      (cl_kernel, cl_uint, cl_kernel_arg_info, size_t, void *, size_t *))                     \
+    X(cl_int, clGetKernelWorkGroupInfo,                                                       \
+      (cl_kernel, cl_device_id, cl_kernel_work_group_info, size_t, void *, size_t *))
+
+struct clc_symbols {
+#define CLC_SYMBOL(result, name, parameters) result(*name) parameters;
+    CLC_SYMBOLS(CLC_SYMBOL)
+#undef CLC_SYMBOL
+};
+
+// Precedes every text, so that a * b + c rounds twice and fma() once.
+#define CLC_PREFIX "#pragma OPENCL FP_CONTRACT OFF\n"
+// The same before the caller's text. The compiler counts lines from the first of that text.
+#define CLC_PREFIX_OF_SOURCE CLC_PREFIX "#line 1 \"source\"\n"
+
+// One program while it is built.
+struct clc_build {
+    struct clc_symbols cl;
+    const struct weir_host *host;
+    const char *name; // of log messages
+    cl_context context;
+    cl_device_id device;
+    const char *before; // "" or more lines, as `after` is
+    const char *text;
+    const char *after;
+    const char *options;
+    bool signatures;    // requested
+    cl_program program; // the results, or NULL
+    char *signature_text;
+};
+
+// Returns the options of a program: `user` and `more`, after the option for OpenCL C 1.2 unless
+// they name another version. NULL if out of memory.
+//
+// Ownership: the caller's, to be freed with host->release.
+char *clc_options(const struct weir_host *host, const char *user, const char *more);
+
+// Builds the program and, if requested, stores its kernels' signatures as a text for
+// weir_kit_signatures_parse().
+//
+// Ownership: the results are the build's, until clc_drop().
+// Errors: WEIR_ERROR_BUILD with the compiler's log; WEIR_ERROR_UNSUPPORTED for a parameter that
+// a launch cannot pass; the driver's.
+weir_status clc_build(struct clc_build *build);
+
+// Releases the results.
+void clc_drop(struct clc_build *build);
+
+// signature.c: the second half of clc_build().
+weir_status clc_describe(struct clc_build *build);
+
+// Returns the name of an OpenCL error, such as "CL_INVALID_VALUE". Never NULL.
+const char *clc_native_name(cl_int code);
+
+// Reports that `call` returned `code`, and returns the corresponding status. `format` says what was
+// attempted.
+WEIR_COLD weir_status clc_native_error(const struct weir_host *host, const char *call, cl_int code,
+                                       const char *format, ...) WEIR_PRINTF(4, 5);
+WEIR_COLD weir_status clc_native_error_list(const struct weir_host *host, const char *call,
+                                            cl_int code, const char *format, va_list arguments)
+    WEIR_PRINTF(4, 0);
+
+#endif

@@ -1,0 +1,205 @@
+// DEVICE memory is allocated from the device's pool in the memory stream, which has no other work.
+// After the allocation that stream is synchronised, so every other stream may use the memory at
+// once. Core destroys a buffer when no work uses it, so it can be freed in the memory stream
+// without a wait.
+//
+// HOST memory is kept by size after a destroy, because cuMemFreeHost waits for the whole device.
+// Only trim, close and a lack of memory free it.
+//
+// Copies use the host's pointer (unified addressing), also for registered memory. Kernels use the
+// device's address, which may differ for registered memory.
+#include <unistd.h>
+
+#include "tests/abi/frozen/cuda/backends/cuda/cu.h"
+
+static weir_status refuse_device(struct cu_device *device, CUresult code, size_t size)
+{
+    size_t free_bytes = 0;
+    size_t total = 0;
+    if (code == CUDA_ERROR_OUT_OF_MEMORY &&
+        device->module->cu.cuMemGetInfo(&free_bytes, &total) == CUDA_SUCCESS)
+        return cu_native_error(device, "cuMemAllocFromPoolAsync", code,
+                               "a DEVICE buffer of %zu bytes was asked for, and %zu bytes of %zu "
+                               "are free",
+                               size, free_bytes, total);
+    return cu_native_error(device, "cuMemAllocFromPoolAsync", code,
+                           "cannot make a DEVICE buffer of %zu bytes", size);
+}
+
+// The pool may keep freed memory in pieces that are too small; it returns them to the driver before
+// the allocation is tried again.
+static CUresult allocate_again(struct cu_device *device, struct cu_buffer *buffer)
+{
+    const struct cu_symbols *cu = &device->module->cu;
+    if (cu->cuStreamSynchronize(device->memory_stream) != CUDA_SUCCESS ||
+        cu->cuMemPoolTrimTo(device->pool, 0) != CUDA_SUCCESS)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    return cu->cuMemAllocFromPoolAsync(&buffer->address, buffer->size, device->pool,
+                                       device->memory_stream);
+}
+
+static weir_status create_device(struct cu_buffer *buffer)
+{
+    struct cu_device *device = buffer->device;
+    const struct cu_symbols *cu = &device->module->cu;
+    CUresult code = cu->cuMemAllocFromPoolAsync(&buffer->address, buffer->size, device->pool,
+                                                device->memory_stream);
+    if (code == CUDA_ERROR_OUT_OF_MEMORY)
+        code = allocate_again(device, buffer);
+    if (code != CUDA_SUCCESS) {
+        buffer->address = 0;
+        return refuse_device(device, code, buffer->size);
+    }
+    device->module->host->count_driver_object();
+    code = cu->cuStreamSynchronize(device->memory_stream);
+    if (code == CUDA_SUCCESS)
+        return WEIR_OK;
+    return cu_native_error(device, "cuStreamSynchronize", code,
+                           "cannot make a DEVICE buffer of %zu bytes", buffer->size);
+}
+
+static void free_block(void *user, struct weir_kit_block *block)
+{
+    const struct cu_device *device = user;
+    device->module->cu.cuMemFreeHost(block->pointer);
+    device->module->host->release(block);
+}
+
+void cu_blocks_release(struct cu_device *device)
+{
+    weir_kit_blocks_empty(device->blocks, free_block, device);
+}
+
+static weir_status refuse_host(struct cu_device *device, CUresult code, size_t size)
+{
+    const long pages = sysconf(_SC_AVPHYS_PAGES);
+    const long page = sysconf(_SC_PAGESIZE);
+    if (code == CUDA_ERROR_OUT_OF_MEMORY && pages >= 0 && page > 0)
+        return cu_native_error(device, "cuMemHostAlloc", code,
+                               "a pinned HOST buffer of %zu bytes was asked for, and %llu bytes of "
+                               "the machine's memory are free",
+                               size, (unsigned long long)pages * (unsigned long long)page);
+    return cu_native_error(device, "cuMemHostAlloc", code,
+                           "cannot make a pinned HOST buffer of %zu bytes", size);
+}
+
+static weir_status create_block(struct cu_buffer *buffer, size_t size)
+{
+    struct cu_device *device = buffer->device;
+    const struct cu_module *module = device->module;
+    const unsigned flags = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP;
+    struct weir_kit_block *block = module->host->allocate(sizeof *block);
+    if (!block)
+        return weir_host_no_memory(module->host, "a buffer");
+    block->size = size;
+    CUresult code = module->cu.cuMemHostAlloc(&block->pointer, size, flags);
+    if (code == CUDA_ERROR_OUT_OF_MEMORY) {
+        cu_blocks_release(device);
+        code = module->cu.cuMemHostAlloc(&block->pointer, size, flags);
+    }
+    if (code != CUDA_SUCCESS) {
+        module->host->release(block);
+        return refuse_host(device, code, buffer->size);
+    }
+    module->host->count_driver_object();
+    buffer->block = block;
+    return WEIR_OK;
+}
+
+// Gets the address at which kernels access HOST memory.
+static weir_status find_address(struct cu_buffer *buffer)
+{
+    CUresult code =
+        buffer->device->module->cu.cuMemHostGetDevicePointer(&buffer->address, buffer->pointer, 0);
+    if (code == CUDA_SUCCESS)
+        return WEIR_OK;
+    return cu_native_error(buffer->device, "cuMemHostGetDevicePointer", code,
+                           "cannot map a HOST buffer of %zu bytes", buffer->size);
+}
+
+static weir_status create_host(struct cu_buffer *buffer)
+{
+    const size_t size = weir_kit_block_size(buffer->size);
+    buffer->block = weir_kit_block_take(buffer->device->blocks, size, size);
+    if (!buffer->block) {
+        weir_status status = create_block(buffer, size);
+        if (!buffer->block)
+            return status;
+    }
+    buffer->pointer = buffer->block->pointer;
+    return find_address(buffer);
+}
+
+static weir_status wrap(struct cu_buffer *buffer, void *pointer)
+{
+    weir_status status =
+        cu_registration_get(buffer->device, pointer, buffer->size, &buffer->registration);
+    if (status < 0)
+        return status;
+    buffer->adopted = !buffer->registration;
+    buffer->pointer = pointer;
+    return find_address(buffer);
+}
+
+static weir_status create(struct cu_buffer *buffer, const struct weir_buffer_setup *setup)
+{
+    if (setup->native) {
+        weir_status status = cu_adopt(buffer, setup->native, setup->placement);
+        return status < 0 || !buffer->pointer ? status : find_address(buffer);
+    }
+    if (setup->placement == WEIR_PLACE_DEVICE)
+        return create_device(buffer);
+    return setup->user_pointer ? wrap(buffer, setup->user_pointer) : create_host(buffer);
+}
+
+// Within the device's context.
+static void release(struct cu_buffer *buffer)
+{
+    struct cu_device *device = buffer->device;
+    if (buffer->block)
+        weir_kit_block_put(device->blocks, buffer->block);
+    else if (buffer->registration)
+        weir_kit_registration_put(device->idle, buffer->registration);
+    else if (buffer->address && !buffer->adopted)
+        device->module->cu.cuMemFreeAsync(buffer->address, device->memory_stream);
+    device->module->host->release(buffer);
+}
+
+weir_status cu_buffer_create(const struct weir_link *link, weir_device *object,
+                             weir_buffer *buffer_object, const struct weir_buffer_setup *setup,
+                             void **out_data, void **out_pointer)
+{
+    struct cu_device *device = cu_device_of(link, object);
+    struct cu_scope scope;
+    (void)buffer_object;
+    weir_status status = cu_enter(device, &scope);
+    if (status < 0)
+        return status;
+    struct cu_buffer *buffer = link->host->allocate(sizeof *buffer);
+    if (!buffer) {
+        cu_leave(device, &scope);
+        return weir_host_no_memory(link->host, "a buffer");
+    }
+    buffer->device = device;
+    buffer->size = setup->size;
+    status = create(buffer, setup);
+    if (status < 0)
+        release(buffer);
+    cu_leave(device, &scope);
+    if (status < 0)
+        return status;
+    *out_data = buffer;
+    if (setup->placement == WEIR_PLACE_HOST)
+        *out_pointer = buffer->pointer;
+    return WEIR_OK;
+}
+
+void cu_buffer_destroy(const struct weir_link *link, weir_buffer *object)
+{
+    struct cu_buffer *buffer = cu_buffer_of(link, object);
+    struct cu_device *device = buffer->device;
+    struct cu_scope scope;
+    cu_enter_to_destroy(device, &scope);
+    release(buffer);
+    cu_leave(device, &scope);
+}

@@ -1,0 +1,579 @@
+// What the files of the CUDA backend share.
+//
+//   module.c       open: library, driver, devices; the ops table
+//   device.c       contexts, limits, and entering a context and leaving it again
+//   queue.c        streams, and submit
+//   copy.c         copies and fills, by the kinds of memory
+//   graph.c        graphs
+//   graph_parts.c  the driver's nodes for the nodes of a graph
+//   event.c        records and waits
+//   fault.c        histories of queues, and the operations that a fault may be caused by
+//   timeline.c     times of records on the one timeline of a device
+//   times.c        times of operations, by events; the device's clock
+//   activity.c     times of operations, by CUPTI
+//   buffer.c       DEVICE memory from a pool, HOST memory that is kept for reuse
+//   idle.c         frees that are deferred until the device is idle
+//   native.c       native handles, wrapped streams and adopted memory
+//   peer.c         copies between devices
+//   program.c      images and kernels
+//   source.c       OpenCL C at run time, and the cache of its results
+//   driver_cl.c    the driver's OpenCL compiler
+//   nvrtc.c        CUDA C++ at run time
+//   error.c        status and remedy of CUDA's errors
+//
+// docs/architecture.md has the locks, and what may be called with each of them held. Nothing that
+// may wait for the device is, except that peer.c enables peer access under its lock.
+#ifndef WEIR_BACKENDS_CUDA_CU_H
+#define WEIR_BACKENDS_CUDA_CU_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include "tests/abi/frozen/cuda/api/weir/kit/cache.h"
+#include "tests/abi/frozen/cuda/api/weir/kit/error.h"
+#include "tests/abi/frozen/cuda/api/weir/kit/idle.h"
+#include "tests/abi/frozen/cuda/api/weir/kit/records.h"
+#include "tests/abi/frozen/cuda/api/weir/kit/signature.h"
+#include <weir/module/error.h>
+#include <weir/module/module.h>
+
+#include "tests/abi/frozen/cuda/backends/cuda/symbols.h"
+#include "tests/abi/frozen/cuda/base/clock_map.h"
+#include "tests/abi/frozen/cuda/base/cold.h"
+
+enum {
+    CU_TIMING_HISTORY = 4096, // timed records of a queue that are kept
+    CU_ANCHOR_COUNT = 64,     // anchors of a timeline that are kept
+    CU_PARAMETER_LIMIT = 256, // of a kernel
+    CU_ALIGNMENT = 16,        // of an argument: the most that one instruction loads
+    CU_WORD_COUNT = 1024,     // queues of a device that can have a progress word
+};
+
+// A device that the driver lists, opened or not.
+struct cu_listed {
+    CUdevice native;
+    struct weir_device_info info;
+};
+
+struct cu_compiler; // nvrtc.c
+
+// The state of a link.
+struct cu_module {
+    const struct weir_host *host;
+    bool attribute_faults; // write a progress word after every operation
+    struct cu_symbols cu;
+    int version; // the CUDA version that the driver supports: 13000 is 13.0
+    struct cu_listed *listed;
+    size_t listed_count;
+    bool spin;             // host waits spin
+    const char *cupti;     // "auto", "off", or a path
+    weir_kit_cache *cache; // NULL: off
+    struct cu_compiler *compiler;
+    char driver[64];
+};
+
+// A point of the timeline whose time is known.
+struct cu_anchor {
+    CUevent event;
+    uint64_t time_ns;
+};
+
+// The times of a device. Guarded by its lock.
+struct cu_timeline {
+    pthread_mutex_t lock;
+    struct cu_anchor anchors[CU_ANCHOR_COUNT]; // ring; the newest is count - 1
+    uint64_t count;                            // of all anchors so far
+    CUevent pending;                           // recorded, not known to be complete
+    bool is_pending;
+    uint64_t last_ns; // of the host's clock, when the last anchor was recorded
+};
+
+struct cu_words;   // fault.c
+struct cu_history; // fault.c
+struct cu_peer;    // peer.c
+
+// Attributes of a device, by their names in cu_api.h. X(member, attribute).
+#define CU_ATTRIBUTES(X)                                                      \
+    X(major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)                    \
+    X(minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)                    \
+    X(unified_addressing, CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING)             \
+    X(memory_pools, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)               \
+    X(integrated, CU_DEVICE_ATTRIBUTE_INTEGRATED)                             \
+    X(warp_size, CU_DEVICE_ATTRIBUTE_WARP_SIZE)                               \
+    X(max_pitch, CU_DEVICE_ATTRIBUTE_MAX_PITCH)                               \
+    X(max_local_bytes, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN) \
+    X(max_block_items, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)             \
+    X(max_block_x, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X)                       \
+    X(max_block_y, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y)                       \
+    X(max_block_z, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z)                       \
+    X(max_grid_x, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X)                         \
+    X(max_grid_y, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y)                         \
+    X(max_grid_z, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z)                         \
+    X(multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)              \
+    X(concurrent_kernels, CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS)             \
+    X(engines, CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT)
+
+struct cu_attributes {
+#define CU_ATTRIBUTE(member, attribute) unsigned member;
+    CU_ATTRIBUTES(CU_ATTRIBUTE)
+#undef CU_ATTRIBUTE
+};
+
+// Relates the device's timeline (b) to the host's clock (a).
+struct cu_clock {
+    pthread_mutex_t lock;
+    struct weir_clock_map map;
+    uint64_t paired_ns; // when the last pair was taken
+};
+
+struct cu_device {
+    struct cu_module *module;
+    CUcontext context;
+    atomic_bool lost; // a fault has destroyed the context
+    const struct cu_listed *listed;
+    uint64_t id;           // the front end's
+    struct cu_peer *peers; // under a lock of peer.c
+    CUmemoryPool pool;
+    CUstream memory_stream; // allocates, frees and records anchors; no work of the user's
+    unsigned architecture;  // 90: compute capability 9.0
+    int priority_least;     // as CUDA counts: the numerically largest
+    int priority_greatest;
+    struct cu_attributes attributes;
+    struct cu_timeline timeline;
+    struct cu_clock clock;
+    weir_kit_idle *idle;     // deferred frees
+    weir_kit_blocks *blocks; // pinned memory of destroyed buffers
+    pthread_mutex_t lock;    // guards what follows
+    struct weir_error first_fault;
+    struct cu_words *words;
+    struct cu_queue *queues;
+};
+
+// DEVICE: `address`. HOST: `pointer`, in a block, in registered memory or in memory that the caller
+// has pinned; kernels access it at `address`.
+struct cu_buffer {
+    struct cu_device *device;
+    size_t size;
+    CUdeviceptr address;
+    char *pointer;
+    struct weir_kit_block *block;
+    struct weir_kit_registration *registration;
+    bool adopted; // the memory stays the caller's
+};
+
+enum {
+    CU_WATCH_ENTRIES = 4096, // operations whose times have not been fetched
+    CU_NO_COMMANDS = 1 << 30,
+};
+
+// An operation that is timed.
+struct cu_timed {
+    uint64_t sequence;
+    uint64_t submit_ns; // of the host's clock
+    CUevent event;      // recorded after it; NULL with CUPTI
+    bool is_wait;       // no operation: when a wait was over
+    // With CUPTI, under activity.c's lock: the records so far, on the host's clock.
+    uint32_t seen;
+    uint64_t start_ns;
+    uint64_t end_ns;
+    atomic_uint commands; // calls of the driver that it took; 0: not known yet
+};
+
+// Times of a queue's operations, until they are fetched: times.c.
+struct cu_watch {
+    bool exact; // times are CUPTI's
+    // Used by the thread that submits only.
+    struct cu_timed *now; // the operation that is being submitted; NULL: it is not timed
+    unsigned commands;    // of it
+    uint64_t free_tail;
+    CUevent spare; // one that could not be recorded
+    size_t event_count;
+    CUevent events[CU_WATCH_ENTRIES];
+    _Atomic uint64_t head; // of the ring; the submitter moves it
+    _Atomic uint64_t free_head;
+    CUevent free[CU_WATCH_ENTRIES];
+    uint64_t number;       // with CUPTI: the queue's, among all that are watched
+    pthread_mutex_t lock;  // held by the thread that fetches; guards what follows
+    _Atomic uint64_t tail; // moved by the thread that fetches
+    CUevent near;          // the last event that was converted
+    uint64_t end_ns;       // of the last one
+    // With CUPTI: an entry that was complete before older ones, and when that was noticed.
+    uint64_t passed_by;
+    uint64_t passed_ns;
+    struct cu_timed ring[CU_WATCH_ENTRIES];
+};
+
+struct cu_builder; // graph_parts.c
+struct cu_graph;
+
+struct cu_queue {
+    struct cu_device *device;
+    CUstream stream;
+    struct cu_history *history;
+    struct cu_builder *builder; // copies and fills become nodes of a graph; NULL: they run
+    struct cu_watch *watch;     // NULL unless times of operations are wanted
+    weir_kit_records *records;
+    bool timing;
+    bool wrapped; // the stream stays the caller's
+    bool left;    // the stream may be destroyed by now; under the device's lock, as `end` is
+    CUevent end;  // of the last record of one that was left; NULL: it had none
+    struct cu_queue *next; // in the device's list
+    struct cu_queue **link;
+    uint64_t id;       // the front end's
+    const char *label; // likewise; lives as long as the queue
+};
+
+struct cu_program {
+    struct weir_kit_idle_entry idle; // first; unloading the module is deferred
+    struct cu_device *device;
+    CUmodule module;
+    struct weir_kit_signatures *signatures; // NULL for bundles
+};
+
+struct cu_kernel {
+    CUfunction function;
+    const char *name; // the device's
+    unsigned max_dynamic_bytes;
+};
+
+static inline struct cu_module *cu_module_of(const struct weir_link *link)
+{
+    return link->state;
+}
+
+static inline struct cu_device *cu_device_of(const struct weir_link *link,
+                                             const weir_device *device)
+{
+    return weir_device_data(link, device);
+}
+
+static inline struct cu_queue *cu_queue_of(const struct weir_link *link, const weir_queue *queue)
+{
+    return weir_queue_data(link, queue);
+}
+
+static inline struct cu_buffer *cu_buffer_of(const struct weir_link *link,
+                                             const weir_buffer *buffer)
+{
+    return weir_buffer_data(link, buffer);
+}
+
+static inline struct cu_program *cu_program_of(const struct weir_link *link,
+                                               const weir_program *program)
+{
+    return weir_program_data(link, program);
+}
+
+static inline struct cu_graph *cu_graph_of(const struct weir_link *link, const weir_graph *graph)
+{
+    return weir_graph_data(link, graph);
+}
+
+static inline struct cu_kernel *cu_kernel_of(const struct weir_link *link,
+                                             const weir_kernel *kernel)
+{
+    return weir_kernel_data(link, kernel);
+}
+
+// error.c
+
+// Reports that `call` returned `code`, and returns the corresponding status. `format` says what was
+// attempted. The first code that means the end of the context is kept with the device, and is
+// reported from then on in place of every other code.
+WEIR_COLD weir_status cu_native_error(struct cu_device *device, const char *call, CUresult code,
+                                      const char *format, ...) WEIR_PRINTF(4, 5);
+
+// The same without a device.
+WEIR_COLD weir_status cu_module_error(const struct cu_module *module, const char *call,
+                                      CUresult code, const char *format, ...) WEIR_PRINTF(4, 5);
+
+// Reports the first fault of a device that is lost.
+WEIR_COLD weir_status cu_report_lost(struct cu_device *device);
+
+// device.c
+
+// The context that was current before a call.
+struct cu_scope {
+    CUcontext before;
+    bool changed;
+};
+
+// Makes the device's context current, and restores the caller's. Reading the current context costs
+// less than setting it, and on threads that use the CUDA runtime it usually is the device's
+// already.
+//
+// Errors: the first fault, after the device was lost; cu_leave() must not be called then.
+static inline weir_status cu_enter(struct cu_device *device, struct cu_scope *scope);
+static inline void cu_leave(const struct cu_device *device, const struct cu_scope *scope);
+// The same for calls that must be tried even if the device is lost.
+void cu_enter_to_destroy(struct cu_device *device, struct cu_scope *scope);
+
+// Called by cu_enter() if the device's context is not current.
+weir_status cu_change_context(struct cu_device *device, struct cu_scope *scope);
+WEIR_COLD weir_status cu_refuse_to_enter(struct cu_device *device, CUresult code);
+
+static inline weir_status cu_enter(struct cu_device *device, struct cu_scope *scope)
+{
+    scope->changed = false;
+    if (atomic_load_explicit(&device->lost, memory_order_relaxed))
+        return cu_report_lost(device);
+    CUresult code = device->module->cu.cuCtxGetCurrent(&scope->before);
+    if (code != CUDA_SUCCESS)
+        return cu_refuse_to_enter(device, code);
+    return scope->before == device->context ? WEIR_OK : cu_change_context(device, scope);
+}
+
+static inline void cu_leave(const struct cu_device *device, const struct cu_scope *scope)
+{
+    if (scope->changed)
+        device->module->cu.cuCtxSetCurrent(scope->before);
+}
+
+weir_status cu_device_create(const struct weir_link *link, weir_device *object,
+                             const struct weir_device_setup *setup, void **out_data);
+void cu_device_destroy(const struct weir_link *link, weir_device *object);
+void cu_device_limits(const struct weir_link *link, weir_device *object,
+                      struct weir_limits *limits);
+weir_status cu_device_trim(const struct weir_link *link, weir_device *object);
+
+// queue.c
+
+weir_status cu_queue_create(const struct weir_link *link, weir_device *device_object,
+                            weir_queue *object, const struct weir_queue_setup *setup,
+                            void **out_data);
+void cu_queue_destroy(const struct weir_link *link, weir_queue *object);
+weir_status cu_queue_submit(const struct weir_link *link, weir_queue *object,
+                            const struct weir_operation *operation);
+weir_status cu_queue_finish(const struct weir_link *link, weir_queue *object);
+void cu_queue_leave(const struct weir_link *link, weir_queue *object);
+
+// The arguments of a launch as the driver expects them. Values are read in place; addresses, and
+// offsets of local memory, are stored here.
+struct cu_packed {
+    void *pointers[CU_PARAMETER_LIMIT];
+    uint64_t places[CU_PARAMETER_LIMIT];
+    size_t local_bytes;
+};
+
+// Packs the arguments of a LAUNCH into a structure, which need not be initialised.
+//
+// Errors: WEIR_ERROR_INVALID for more local memory than the kernel can have.
+weir_status cu_pack(const struct weir_link *link, const struct weir_operation *operation,
+                    struct cu_packed *packed);
+
+// graph.c
+
+weir_status cu_graph_create(const struct weir_link *link, weir_device *device_object,
+                            weir_graph *object, const struct weir_graph_setup *setup,
+                            void **out_data);
+void cu_graph_destroy(const struct weir_link *link, weir_graph *object);
+// The label that it was created with; the device's.
+const char *cu_graph_name(const struct cu_graph *graph);
+weir_status cu_graph_update(const struct weir_link *link, weir_graph *object, uint32_t index,
+                            const struct weir_graph_node *node);
+weir_status cu_submit_graph(const struct weir_link *link, struct cu_queue *queue,
+                            const struct weir_operation *operation);
+
+// graph_parts.c
+
+// The parts of a copy or fill, on a queue with a builder, one after the other.
+weir_status cu_build_copy(struct cu_builder *builder, const CUDA_MEMCPY2D *rectangle);
+weir_status cu_build_set(struct cu_builder *builder, CUdeviceptr dst, uint32_t value,
+                         unsigned element_bytes, size_t count);
+// Device memory that belongs to the operation.
+weir_status cu_build_staging(struct cu_builder *builder, size_t size, CUdeviceptr *out_address);
+
+// copy.c
+
+weir_status cu_submit_copy(const struct weir_link *link, struct cu_queue *queue,
+                           const struct weir_operation *operation);
+weir_status cu_submit_copy_2d(const struct weir_link *link, struct cu_queue *queue,
+                              const struct weir_operation *operation);
+weir_status cu_submit_fill(const struct weir_link *link, struct cu_queue *queue,
+                           const struct weir_operation *operation);
+
+// event.c
+
+weir_status cu_records_init(struct cu_queue *queue);
+weir_status cu_submit_record(struct cu_queue *queue, uint64_t sequence);
+weir_status cu_submit_wait(struct cu_queue *queue, struct cu_queue *producer, uint64_t sequence);
+weir_status cu_event_query(const struct weir_link *link, weir_queue *object, uint64_t sequence);
+weir_status cu_event_wait(const struct weir_link *link, weir_queue *object, uint64_t sequence,
+                          uint64_t timeout_ns);
+weir_status cu_event_time(const struct weir_link *link, weir_queue *object, uint64_t sequence,
+                          uint64_t *out_time_ns);
+
+// fault.c
+
+// Creates the data for a device's reports of faults. Within its context.
+weir_status cu_words_init(struct cu_device *device);
+// Within the device's context, when it has no queues. Accepts a device without this data.
+void cu_words_finish(struct cu_device *device);
+
+weir_status cu_history_init(struct cu_queue *queue, const weir_queue *object);
+// Accepts a queue without a history. The queue is on no list any more.
+void cu_history_finish(struct cu_queue *queue);
+
+// Notes an operation before it is submitted; before some records also makes the stream write its
+// progress. Within the device's context.
+void cu_history_note(const struct weir_link *link, struct cu_queue *queue,
+                     const struct weir_operation *operation);
+// If faults are to be attributed, makes the stream write that it has passed the operation. Called
+// after its submission, within the device's context.
+void cu_history_mark(struct cu_queue *queue, const struct weir_operation *operation);
+
+// Returns a copy of the name that lives as long as the device, the same for equal names. NULL if
+// out of memory.
+const char *cu_keep_name(struct cu_device *device, const char *name);
+
+// Adds the operations that may be the cause to the detail of a device's first fault, and logs a
+// line for each queue that had work. Under the device's lock, which is one reason why a log
+// callback must not call Weir. Makes no driver call and allocates nothing.
+void cu_fault_explain(struct cu_device *device, struct weir_error *detail);
+
+// timeline.c
+
+weir_status cu_timeline_init(struct cu_device *device);
+void cu_timeline_finish(struct cu_device *device);
+// Records an anchor if the last one is old. Cheap when it is not.
+void cu_timeline_advance(struct cu_device *device);
+// Stores the time of a complete event. `near` is an event whose time is `near_ns`, or NULL; it is
+// used if it is nearer than every anchor.
+CUresult cu_timeline_convert(struct cu_device *device, CUevent event, CUevent near,
+                             uint64_t near_ns, uint64_t *out_time_ns);
+
+// times.c
+
+weir_status cu_watch_init(struct cu_queue *queue);
+// Within the device's context. Accepts a queue without a watch.
+void cu_watch_finish(struct cu_queue *queue);
+// Around the submit of an operation, on a queue with a watch.
+void cu_watch_begin(struct cu_queue *queue, const struct weir_operation *operation);
+void cu_watch_end(struct cu_queue *queue, bool submitted);
+// The driver has accepted a command of the operation that is being submitted.
+static inline void cu_watch_command(const struct cu_queue *queue)
+{
+    if (queue->watch)
+        queue->watch->commands++;
+}
+weir_status cu_queue_times(const struct weir_link *link, weir_queue *object,
+                           struct weir_operation_time *times, size_t time_size, size_t capacity,
+                           size_t *out_count);
+weir_status cu_device_clock(const struct weir_link *link, weir_device *object,
+                            uint64_t *out_host_ns, uint64_t *out_device_ns);
+// Returns the device's time at a time of the host's clock.
+uint64_t cu_clock_convert(struct cu_device *device, uint64_t host_ns);
+
+// activity.c
+
+// Returns whether CUPTI times the queue's operations from now on. Opens CUPTI at the first call in
+// the process.
+bool cu_activity_enlist(struct cu_queue *queue);
+void cu_activity_delist(struct cu_queue *queue);
+// Switches CUPTI off if no queue needs it.
+void cu_activity_rest(void);
+// Around the calls of the driver that an operation consists of.
+void cu_activity_push(const struct cu_queue *queue, uint64_t sequence);
+void cu_activity_pop(void);
+// No times are stored while the lock is held.
+void cu_activity_lock(void);
+void cu_activity_unlock(void);
+// Makes CUPTI deliver its records. Takes locks of its own.
+void cu_activity_flush(const struct cu_queue *queue);
+// With the watch's lock held.
+size_t cu_activity_fetch(struct cu_queue *queue, struct weir_operation_time *times,
+                         size_t time_size, size_t capacity);
+
+// buffer.c
+
+weir_status cu_buffer_create(const struct weir_link *link, weir_device *object,
+                             weir_buffer *buffer_object, const struct weir_buffer_setup *setup,
+                             void **out_data, void **out_pointer);
+void cu_buffer_destroy(const struct weir_link *link, weir_buffer *object);
+// Frees the pinned memory that is kept; waits for the device. Within its context.
+void cu_blocks_release(struct cu_device *device);
+
+// idle.c
+
+weir_status cu_idle_init(struct cu_device *device);
+// Registers memory of the user, or shares a registration that covers it, or stores NULL if other
+// code has pinned the memory. Within the device's context. May wait for the device, as
+// weir_kit_registration_share() does.
+weir_status cu_registration_get(struct cu_device *device, void *pointer, size_t size,
+                                struct weir_kit_registration **out_registration);
+
+// native.c
+
+weir_status cu_device_native(const struct weir_link *link, weir_device *object,
+                             struct weir_native_device *out_native);
+weir_status cu_queue_native(const struct weir_link *link, weir_queue *object,
+                            struct weir_native_queue *out_native);
+weir_status cu_buffer_native(const struct weir_link *link, weir_buffer *object,
+                             struct weir_native_buffer *out_native);
+weir_status cu_submit_native(const struct cu_queue *queue, const struct weir_operation *operation);
+// Wraps a stream of the caller. Within the device's context.
+weir_status cu_wrap_stream(struct cu_queue *queue, void *native);
+// Adopts memory of the caller: device memory or, for a HOST buffer, pinned memory of the host.
+// Within the device's context.
+weir_status cu_adopt(struct cu_buffer *buffer, CUdeviceptr native, weir_placement placement);
+
+// peer.c
+
+weir_status cu_device_peer(const struct weir_link *link, weir_device *object,
+                           weir_device *other_object, bool *out_peers);
+void cu_peers_finish(struct cu_device *device);
+// Whether work of a device can access memory of another one; cu_device_peer() was called for the
+// two.
+bool cu_reaches_peer(const struct cu_device *device, const struct cu_device *other);
+static inline bool cu_reaches(const struct cu_device *device, const struct cu_buffer *buffer)
+{
+    return buffer->device == device || cu_reaches_peer(device, buffer->device);
+}
+// Whether the buffers belong to different devices.
+static inline bool cu_is_peer_copy(const struct cu_buffer *dst, const struct cu_buffer *src)
+{
+    return !dst->pointer && !src->pointer && dst->device->context != src->device->context;
+}
+weir_status cu_copy_peer(const struct cu_queue *queue, const struct cu_buffer *dst,
+                         size_t dst_offset, const struct cu_buffer *src, size_t src_offset,
+                         size_t size);
+weir_status cu_copy_peer_2d(const struct cu_queue *queue, const struct cu_buffer *dst,
+                            const struct weir_plane *dst_plane, const struct cu_buffer *src,
+                            const struct weir_plane *src_plane, size_t width, size_t height);
+
+// program.c
+
+weir_status cu_program_create(const struct weir_link *link, weir_device *device,
+                              weir_program *object, const struct weir_program_params *params,
+                              void **out_data);
+void cu_program_destroy(const struct weir_link *link, weir_program *object);
+weir_status cu_program_signatures(const struct weir_link *link, weir_program *object,
+                                  const struct weir_kernel_signature **out_signatures,
+                                  uint32_t *out_count);
+weir_status cu_kernel_create(const struct weir_link *link, weir_program *program_object,
+                             weir_kernel *object, const struct weir_kernel_signature *signature,
+                             struct weir_kernel_info *info, void **out_data);
+void cu_kernel_destroy(const struct weir_link *link, weir_kernel *object);
+
+// A program of the caller's source, compiled.
+struct cu_compiled {
+    void *memory; // the caller's, to be freed with free()
+    const void *image;
+    struct weir_kit_signatures *signatures; // the caller's, to be freed with host->release
+};
+
+// source.c
+
+// Compiles OpenCL C for the device, or reads the result from the cache. Makes no call of libcuda.
+weir_status cu_compile_opencl(const struct cu_device *device, const char *source,
+                              const char *options, struct cu_compiled *out);
+
+// nvrtc.c
+
+struct cu_compiler *cu_compiler_create(const struct weir_host *host);
+void cu_compiler_destroy(struct cu_compiler *compiler, const struct weir_host *host);
+
+// The same for CUDA C++.
+weir_status cu_compile_cuda(struct cu_device *device, const char *source, const char *options,
+                            struct cu_compiled *out);
+
+#endif

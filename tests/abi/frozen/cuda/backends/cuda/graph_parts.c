@@ -1,0 +1,211 @@
+// Splits operations into parts. Copies and fills are split by copy.c as for streams, on a queue
+// that collects commands instead of running them.
+#include "tests/abi/frozen/cuda/backends/cuda/graph_parts.h"
+
+#include <string.h>
+
+struct cu_builder {
+    struct cu_device *device;
+    struct cu_node *node;
+    struct cu_parts parts;
+};
+
+void cu_parts_finish(const struct weir_host *host, struct cu_parts *parts)
+{
+    for (size_t i = 0; i < parts->count; i++)
+        if (parts->parts[i].kind == CU_PART_LAUNCH)
+            host->release(parts->parts[i].u.launch.kernelParams);
+    host->release(parts->parts);
+    *parts = (struct cu_parts){0};
+}
+
+static weir_status add_part(struct cu_builder *builder, const struct cu_part *part)
+{
+    const struct weir_host *host = builder->device->module->host;
+    struct cu_parts *parts = &builder->parts;
+    if (parts->count == parts->capacity) {
+        const size_t capacity = parts->capacity ? 2 * parts->capacity : 1;
+        struct cu_part *grown = host->allocate(capacity * sizeof *grown);
+        if (!grown)
+            return weir_host_no_memory(host, "a node of a graph");
+        if (parts->count)
+            memcpy(grown, parts->parts, parts->count * sizeof *grown);
+        host->release(parts->parts);
+        parts->parts = grown;
+        parts->capacity = capacity;
+    }
+    parts->parts[parts->count++] = *part;
+    return WEIR_OK;
+}
+
+weir_status cu_build_copy(struct cu_builder *builder, const CUDA_MEMCPY2D *rectangle)
+{
+    const struct cu_part part = {
+        .kind = CU_PART_COPY,
+        .u.copy = {.srcMemoryType = rectangle->srcMemoryType,
+                   .srcHost = rectangle->srcHost,
+                   .srcDevice = rectangle->srcDevice,
+                   .srcPitch = rectangle->srcPitch,
+                   .srcHeight = rectangle->Height,
+                   .dstMemoryType = rectangle->dstMemoryType,
+                   .dstHost = rectangle->dstHost,
+                   .dstDevice = rectangle->dstDevice,
+                   .dstPitch = rectangle->dstPitch,
+                   .dstHeight = rectangle->Height,
+                   .WidthInBytes = rectangle->WidthInBytes,
+                   .Height = rectangle->Height,
+                   .Depth = 1},
+    };
+    return add_part(builder, &part);
+}
+
+weir_status cu_build_set(struct cu_builder *builder, CUdeviceptr dst, uint32_t value,
+                         unsigned element_bytes, size_t count)
+{
+    const struct cu_part part = {
+        .kind = CU_PART_SET,
+        .u.set =
+            {.dst = dst, .value = value, .elementSize = element_bytes, .width = count, .height = 1},
+    };
+    return add_part(builder, &part);
+}
+
+// As create_device() in buffer.c: the memory stream has no other work.
+weir_status cu_build_staging(struct cu_builder *builder, size_t size, CUdeviceptr *out_address)
+{
+    struct cu_device *device = builder->device;
+    const struct cu_symbols *cu = &device->module->cu;
+    struct cu_staging *staging = builder->node->staging;
+    if (staging && staging->size >= size) {
+        *out_address = staging->address;
+        return WEIR_OK;
+    }
+    staging = device->module->host->allocate(sizeof *staging);
+    if (!staging)
+        return weir_host_no_memory(device->module->host, "a node of a graph");
+    const char *call = "cuMemAllocFromPoolAsync";
+    CUresult code =
+        cu->cuMemAllocFromPoolAsync(&staging->address, size, device->pool, device->memory_stream);
+    if (code != CUDA_SUCCESS) {
+        device->module->host->release(staging);
+        return cu_native_error(device, call, code,
+                               "%zu bytes of memory on the way between HOST buffers", size);
+    }
+    staging->size = size;
+    staging->next = builder->node->staging;
+    builder->node->staging = staging;
+    call = "cuStreamSynchronize";
+    code = cu->cuStreamSynchronize(device->memory_stream);
+    if (code != CUDA_SUCCESS)
+        return cu_native_error(device, call, code, "memory on the way between HOST buffers");
+    *out_address = staging->address;
+    return WEIR_OK;
+}
+
+static size_t size_of(const struct weir_argument *argument)
+{
+    switch (argument->kind) {
+    case WEIR_PARAMETER_BUFFER:
+        return sizeof(CUdeviceptr);
+    case WEIR_PARAMETER_LOCAL:
+        return sizeof(uint32_t);
+    case WEIR_PARAMETER_VALUE:
+        break;
+    }
+    return argument->size;
+}
+
+static size_t room_of(const struct weir_argument *argument)
+{
+    return (size_of(argument) + CU_ALIGNMENT - 1) / CU_ALIGNMENT * CU_ALIGNMENT;
+}
+
+// One block: the pointers, then the values. NULL if out of memory.
+static void **keep_arguments(const struct weir_host *host, const struct weir_operation *operation,
+                             const struct cu_packed *packed)
+{
+    const struct weir_argument *arguments = operation->u.launch.arguments;
+    const size_t count = operation->u.launch.argument_count;
+    size_t bytes = (count * sizeof(void *) + CU_ALIGNMENT - 1) / CU_ALIGNMENT * CU_ALIGNMENT;
+    const size_t first = bytes;
+    for (size_t i = 0; i < count; i++)
+        bytes += room_of(&arguments[i]);
+    void **pointers = host->allocate(bytes);
+    if (!pointers)
+        return NULL;
+    char *at = (char *)pointers + first;
+    for (size_t i = 0; i < count; i++) {
+        memcpy(at, packed->pointers[i], size_of(&arguments[i]));
+        pointers[i] = at;
+        at += room_of(&arguments[i]);
+    }
+    return pointers;
+}
+
+static weir_status build_launch(const struct weir_link *link, struct cu_builder *builder,
+                                const struct weir_operation *operation)
+{
+    const struct weir_extent grid = operation->u.launch.grid;
+    const struct weir_extent block = operation->u.launch.block;
+    struct cu_packed packed;
+    weir_status status = cu_pack(link, operation, &packed);
+    if (status < 0)
+        return status;
+    struct cu_part part = {
+        .kind = CU_PART_LAUNCH,
+        .u.launch = {.func = cu_kernel_of(link, operation->u.launch.kernel)->function,
+                     .gridDimX = grid.x,
+                     .gridDimY = grid.y,
+                     .gridDimZ = grid.z,
+                     .blockDimX = block.x,
+                     .blockDimY = block.y,
+                     .blockDimZ = block.z,
+                     .sharedMemBytes = (unsigned)packed.local_bytes,
+                     .kernelParams = keep_arguments(link->host, operation, &packed)},
+    };
+    status = part.u.launch.kernelParams ? add_part(builder, &part)
+                                        : weir_host_no_memory(link->host, "a node of a graph");
+    if (status < 0)
+        link->host->release(part.u.launch.kernelParams);
+    return status;
+}
+
+weir_status cu_take_apart(const struct weir_link *link, struct cu_device *device,
+                          struct cu_node *node, const struct weir_operation *operation,
+                          struct cu_parts *out_parts)
+{
+    struct cu_builder builder = {.device = device, .node = node};
+    struct cu_queue queue = {.device = device, .builder = &builder};
+    weir_status status;
+    switch (operation->kind) {
+    case WEIR_OPERATION_COPY:
+        status = cu_submit_copy(link, &queue, operation);
+        break;
+    case WEIR_OPERATION_COPY_2D:
+        status = cu_submit_copy_2d(link, &queue, operation);
+        break;
+    case WEIR_OPERATION_FILL:
+        status = cu_submit_fill(link, &queue, operation);
+        break;
+    default: // there are no other nodes
+        status = build_launch(link, &builder, operation);
+        break;
+    }
+    if (status < 0)
+        cu_parts_finish(link->host, &builder.parts);
+    *out_parts = builder.parts;
+    return status;
+}
+
+void cu_node_finish(struct cu_device *device, struct cu_node *node)
+{
+    const struct weir_host *host = device->module->host;
+    cu_parts_finish(host, &node->parts);
+    host->release(node->dependencies);
+    for (struct cu_staging *staging = node->staging; staging;) {
+        struct cu_staging *next = staging->next;
+        device->module->cu.cuMemFreeAsync(staging->address, device->memory_stream);
+        host->release(staging);
+        staging = next;
+    }
+}

@@ -1,0 +1,57 @@
+// The parts of a graph's nodes. A node of Weir becomes one node of the driver or several in
+// sequence; each of these is a part, which is kept as long as the graph exists.
+#ifndef WEIR_BACKENDS_CUDA_GRAPH_PARTS_H
+#define WEIR_BACKENDS_CUDA_GRAPH_PARTS_H
+
+#include "tests/abi/frozen/cuda/backends/cuda/cu.h"
+
+enum cu_part_kind {
+    CU_PART_COPY,
+    CU_PART_SET,
+    CU_PART_LAUNCH,
+};
+
+// The kinds of the driver's nodes.
+struct cu_part {
+    enum cu_part_kind kind;
+    union {
+        CUDA_MEMCPY3D copy;
+        CUDA_MEMSET_NODE_PARAMS set;
+        CUDA_KERNEL_NODE_PARAMS launch; // the arguments are in a separate block
+    } u;
+    CUgraphNode native; // in the graph that the executable graph was made from
+    CUgraphNode fresh;  // in the graph that is being built
+};
+
+struct cu_parts {
+    struct cu_part *parts;
+    size_t count;
+    size_t capacity;
+};
+
+struct cu_staging {
+    struct cu_staging *next;
+    CUdeviceptr address;
+    size_t size;
+};
+
+struct cu_node {
+    struct cu_parts parts;
+    uint32_t *dependencies;
+    uint32_t dependency_count;
+    struct cu_staging *staging; // the newest; earlier ones may be in use
+    const char *file;           // of the operation
+    int line;
+};
+
+// Splits the node's operation into `*out_parts`.
+weir_status cu_take_apart(const struct weir_link *link, struct cu_device *device,
+                          struct cu_node *node, const struct weir_operation *operation,
+                          struct cu_parts *out_parts);
+
+void cu_parts_finish(const struct weir_host *host, struct cu_parts *parts);
+
+// Frees the node's parts. Within the device's context.
+void cu_node_finish(struct cu_device *device, struct cu_node *node);
+
+#endif

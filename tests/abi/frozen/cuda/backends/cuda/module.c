@@ -1,0 +1,300 @@
+// Opening the module: the driver's library, its version and its devices. Everything that a machine
+// may lack is detected here, and each case has its own message.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/abi/frozen/cuda/backends/cuda/cu.h"
+
+// In the order of the key table.
+enum key {
+    KEY_LIBRARY,
+    KEY_CACHE,
+    KEY_CACHE_DIR,
+    KEY_SYNC,
+    KEY_ATTRIBUTE_FAULTS,
+    KEY_CUPTI,
+    KEY_COUNT
+};
+
+static const char *const sync_choices[] = {"block", "spin", NULL};
+
+static const struct weir_key keys[KEY_COUNT] = {
+    [KEY_LIBRARY] =
+        {
+            .name = "library",
+            .type = WEIR_KEY_TEXT,
+            .fallback = "",
+            .help = "The driver's library: a name that the dynamic linker finds, or a path. "
+                    "Empty: libcuda.so.1, else libcuda.so.",
+        },
+    [KEY_CACHE] =
+        {
+            .name = "cache",
+            .type = WEIR_KEY_BOOLEAN,
+            .fallback = "1",
+            .help = "Keep what is compiled at run time on disk.",
+        },
+    [KEY_CACHE_DIR] =
+        {
+            .name = "cache_dir",
+            .type = WEIR_KEY_TEXT,
+            .fallback = "",
+            .help = "The folder for it, in which a folder cuda is made. "
+                    "Empty: weir in XDG_CACHE_HOME, or in HOME/.cache.",
+        },
+    [KEY_SYNC] =
+        {
+            .name = "sync",
+            .type = WEIR_KEY_CHOICE,
+            .fallback = "spin",
+            .choices = sync_choices,
+            .help = "How the host waits for a record: block gives the processor away, spin "
+                    "notices the end sooner and keeps it busy.",
+        },
+    [KEY_ATTRIBUTE_FAULTS] =
+        {
+            .name = "attribute_faults",
+            .type = WEIR_KEY_BOOLEAN,
+            .fallback = "0",
+            .help = "Have the device write down every launch, copy and fill that it finishes, so "
+                    "that the report of a fault names the one that faulted.",
+        },
+    [KEY_CUPTI] =
+        {
+            .name = "cupti",
+            .type = WEIR_KEY_TEXT,
+            .fallback = "auto",
+            .help = "The library that tells plugins when operations began: auto looks for "
+                    "libcupti.so of CUDA 13 and 12, off uses events, which only tell when they "
+                    "ended, and anything else is a path or a name that the dynamic linker finds.",
+        },
+};
+
+static weir_status explain_no_library(const struct cu_module *module, const char *message)
+{
+    if (module->version > 0 && module->version < CU_OLDEST_DRIVER)
+        return weir_host_fail(
+            module->host, WEIR_ERROR_MODULE,
+            "install an NVIDIA driver of version 525 or newer, 580 for images that "
+            "CUDA 13 built",
+            "the NVIDIA driver is too old: %s", message);
+    return weir_host_fail(module->host, WEIR_ERROR_MODULE,
+                          "install the NVIDIA driver (525 or newer); in a container, start it with "
+                          "--gpus all; or name the library with `library` in [cuda]",
+                          "there is no usable NVIDIA driver: %s", message);
+}
+
+// With an empty or wrong CUDA_VISIBLE_DEVICES the driver reports no devices.
+static weir_status explain_no_device(const struct cu_module *module, CUresult code)
+{
+    const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+    if (visible && !visible[0])
+        return weir_host_fail(
+            module->host, WEIR_ERROR_NO_DEVICE,
+            "unset CUDA_VISIBLE_DEVICES, or list the devices to use",
+            "CUDA_VISIBLE_DEVICES is set and empty, which hides every CUDA device");
+    if (visible)
+        return weir_host_fail(
+            module->host, WEIR_ERROR_NO_DEVICE,
+            "correct or unset CUDA_VISIBLE_DEVICES; nvidia-smi -L lists the devices",
+            "the driver shows no CUDA device; CUDA_VISIBLE_DEVICES is '%s'", visible);
+    return cu_module_error(module, "cuInit", code,
+                           "the driver (%s) is there, but it finds no CUDA device", module->driver);
+}
+
+static weir_status start_driver(struct cu_module *module)
+{
+    CUresult code = module->cu.cuInit(0);
+    if (code == CUDA_ERROR_NO_DEVICE)
+        return explain_no_device(module, code);
+    if (code != CUDA_SUCCESS)
+        return cu_module_error(module, "cuInit", code, "the NVIDIA driver (%s) does not start",
+                               module->driver);
+    return WEIR_OK;
+}
+
+static weir_status describe(struct cu_module *module, int ordinal)
+{
+    struct cu_listed *listed = &module->listed[ordinal];
+    struct weir_device_info *info = &listed->info;
+    info->struct_size = sizeof *info;
+    size_t bytes = 0;
+    const char *call = "cuDeviceGet";
+
+    CUresult code = module->cu.cuDeviceGet(&listed->native, ordinal);
+    if (code == CUDA_SUCCESS) {
+        call = "cuDeviceGetName";
+        code = module->cu.cuDeviceGetName(info->name, sizeof info->name, listed->native);
+    }
+    if (code == CUDA_SUCCESS) {
+        call = "cuDeviceTotalMem";
+        code = module->cu.cuDeviceTotalMem(&bytes, listed->native);
+    }
+    if (code != CUDA_SUCCESS)
+        return cu_module_error(module, call, code, "CUDA device %d cannot be described", ordinal);
+    info->memory_bytes = bytes;
+    snprintf(info->platform, sizeof info->platform, "NVIDIA CUDA");
+    snprintf(info->driver, sizeof info->driver, "%s", module->driver);
+    return WEIR_OK;
+}
+
+static weir_status list_devices(struct cu_module *module)
+{
+    int count = 0;
+    CUresult code = module->cu.cuDeviceGetCount(&count);
+    if (code != CUDA_SUCCESS)
+        return cu_module_error(module, "cuDeviceGetCount", code, "CUDA devices cannot be counted");
+    if (count <= 0)
+        return explain_no_device(module, CUDA_ERROR_NO_DEVICE);
+
+    module->listed = module->host->allocate((size_t)count * sizeof *module->listed);
+    if (!module->listed)
+        return weir_host_no_memory(module->host, "the list of devices");
+    for (int i = 0; i < count; i++) {
+        weir_status status = describe(module, i);
+        if (status < 0)
+            return status;
+    }
+    module->listed_count = (size_t)count;
+    return WEIR_OK;
+}
+
+static void release(struct cu_module *module)
+{
+    weir_kit_cache_close(&module->cache);
+    cu_compiler_destroy(module->compiler, module->host);
+    module->host->release(module->listed);
+    module->host->release(module);
+}
+
+static weir_status start(struct cu_module *module, const struct weir_setting *const *settings)
+{
+    char message[512];
+    if (!cu_symbols_load(settings[KEY_LIBRARY]->text, &module->cu, &module->version, message,
+                         sizeof message))
+        return explain_no_library(module, message);
+    snprintf(module->driver, sizeof module->driver, "CUDA %d.%d, driver api %d",
+             module->version / 1000, module->version % 1000 / 10, module->version);
+
+    weir_status status = start_driver(module);
+    if (status == WEIR_OK)
+        status = list_devices(module);
+    if (status < 0)
+        return status;
+    module->compiler = cu_compiler_create(module->host);
+    if (!module->compiler)
+        return weir_host_no_memory(module->host, "the run-time compiler");
+    module->cupti = settings[KEY_CUPTI]->text;
+    module->spin = strcmp(settings[KEY_SYNC]->text, "spin") == 0;
+    module->attribute_faults = settings[KEY_ATTRIBUTE_FAULTS]->integer != 0;
+    if (settings[KEY_CACHE]->integer)
+        module->cache = weir_kit_cache_open(module->host, "cuda", settings[KEY_CACHE_DIR]->text);
+    return WEIR_OK;
+}
+
+static weir_status cu_open(struct weir_link *link, const struct weir_setting *const *settings,
+                           void **out_state)
+{
+    struct cu_module *module = link->host->allocate(sizeof *module);
+    if (!module)
+        return weir_host_no_memory(link->host, "the CUDA backend");
+    module->host = link->host;
+    weir_status status = start(module, settings);
+    if (status < 0) {
+        release(module);
+        return status;
+    }
+    *out_state = module;
+    return WEIR_OK;
+}
+
+static void cu_close(const struct weir_link *link)
+{
+    cu_activity_rest();
+    release(cu_module_of(link));
+}
+
+static size_t cu_device_count(const struct weir_link *link)
+{
+    return cu_module_of(link)->listed_count;
+}
+
+static weir_status cu_device_describe(const struct weir_link *link, size_t index,
+                                      struct weir_device_info *out_info)
+{
+    WEIR_WRITE(out_info, &cu_module_of(link)->listed[index].info);
+    return WEIR_OK;
+}
+
+static const char *cu_driver_version(const struct weir_link *link)
+{
+    return cu_module_of(link)->driver;
+}
+
+static const struct weir_module_ops ops = {
+    .open = cu_open,
+    .close = cu_close,
+    .device_count = cu_device_count,
+    .device_describe = cu_device_describe,
+    .device_create = cu_device_create,
+    .device_destroy = cu_device_destroy,
+    .device_limits = cu_device_limits,
+    .device_trim = cu_device_trim,
+    .queue_create = cu_queue_create,
+    .queue_destroy = cu_queue_destroy,
+    .queue_submit = cu_queue_submit,
+    .queue_finish = cu_queue_finish,
+    .queue_leave = cu_queue_leave,
+    .event_query = cu_event_query,
+    .event_wait = cu_event_wait,
+    .event_time = cu_event_time,
+    .queue_times = cu_queue_times,
+    .device_clock = cu_device_clock,
+    .buffer_create = cu_buffer_create,
+    .buffer_destroy = cu_buffer_destroy,
+    .program_create = cu_program_create,
+    .program_destroy = cu_program_destroy,
+    .program_signatures = cu_program_signatures,
+    .kernel_create = cu_kernel_create,
+    .kernel_destroy = cu_kernel_destroy,
+    .graph_create = cu_graph_create,
+    .graph_destroy = cu_graph_destroy,
+    .graph_update = cu_graph_update,
+    .device_native = cu_device_native,
+    .queue_native = cu_queue_native,
+    .buffer_native = cu_buffer_native,
+    .device_peer = cu_device_peer,
+};
+
+static const char *const about[] = {
+    "summary",
+    "Runs on NVIDIA GPUs through the driver's libcuda; a CUDA toolkit is needed only to compile "
+    "source at run time.",
+    NULL,
+};
+
+static const struct weir_module module_info = {
+    .abi = WEIR_MODULE_ABI,
+    .struct_size = sizeof(struct weir_module),
+    .kind = WEIR_MODULE_BACKEND,
+    .name = "cuda",
+    .version = WEIR_VERSION_STRING,
+    .build_id = __VERSION__, // the compiler's
+    .sanitizer = WEIR_MODULE_SANITIZER,
+    .keys = keys,
+    .key_count = KEY_COUNT,
+    .key_size = sizeof(struct weir_key),
+    .slot_count = WEIR_MODULE_SLOT_COUNT,
+    .operation_kinds = WEIR_OPERATION_KINDS,
+    .ops = &ops,
+    .driver_version = cu_driver_version,
+    .about = about,
+};
+
+const struct weir_module *weir_module_query(uint32_t host_abi, const struct weir_host *host)
+{
+    (void)host_abi;
+    (void)host;
+    return &module_info;
+}

@@ -1,0 +1,75 @@
+// A cache of results on disk, such as compiled programs. The key of a result is all of its input.
+//
+// An entry is one file: the key, the data, and a checksum of both. It is written to a temporary
+// file and renamed, so other processes and threads see a whole entry or none. The key is stored and
+// compared, so of two keys with the same hash each replaces the other's entry. An entry that is
+// damaged, truncated or of another version counts as absent, and the next write replaces it. When
+// the entries together exceed the limit, those that were not used for the longest time are removed
+// until three quarters of the limit are left.
+//
+// An entry may be executed after it is read, so entries that another user could have written are
+// not used:
+// - the cache is refused unless its folder belongs to the user and is writable by the user only,
+//   and unless every folder above it belongs to the user or to root and is writable by the owner
+//   only. A folder above it may be writable by others if only owners may rename (the sticky bit, as
+//   on /tmp);
+// - an entry counts as absent unless it is a regular file that belongs to the user and is writable
+//   by the user only. Entries are created so, whatever the umask is;
+// - names and checksums of entries are hashes with a secret key, a file ".key" in the folder that
+//   only the user may read. A key that is missing or not trusted is replaced by a new one, and
+//   older entries then count as absent.
+//
+// Threads: safe; several processes may use one cache.
+#ifndef WEIR_BASE_DISK_CACHE_H
+#define WEIR_BASE_DISK_CACHE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct weir_disk_cache weir_disk_cache;
+
+struct weir_disk_cache_params {
+    size_t struct_size;
+    // NULL: XDG_CACHE_HOME/weir, else HOME/.cache/weir. A relative path in
+    // XDG_CACHE_HOME is ignored, as its specification demands. A set-user-ID program
+    // has no default.
+    const char *directory;
+    const char *name;     // of the folder in it for the entries
+    uint64_t limit_bytes; // of all entries together
+};
+
+// Opens a cache and creates missing folders. Returns NULL with a sentence in `message` if there is
+// no folder for it, or none that can be trusted.
+//
+// Ownership: the caller's, until weir_disk_cache_destroy().
+weir_disk_cache *weir_disk_cache_create(const struct weir_disk_cache_params *params, char *message,
+                                        size_t message_size);
+void weir_disk_cache_destroy(weir_disk_cache **cache);
+
+// The folder that holds the entries, without symbolic links.
+const char *weir_disk_cache_folder(const weir_disk_cache *cache);
+
+// Looks up the entry of a key, and marks it as used. Returns false, with NULL and 0 stored, if
+// there is none.
+//
+// Ownership: `*out_data` is the caller's, to be freed with free().
+bool weir_disk_cache_read(const weir_disk_cache *cache, const void *key, size_t key_size,
+                          void **out_data, size_t *out_size);
+
+// Stores data under a key, in place of an older entry.
+//
+// Errors: false with a sentence in `message`: a disk error, or an entry that alone exceeds the
+// limit.
+bool weir_disk_cache_write(const weir_disk_cache *cache, const void *key, size_t key_size,
+                           const void *data, size_t size, char *message, size_t message_size);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,490 @@
+// The temporary file is created with O_EXCL under a generated name. mkstemp() sets the mode to
+// 0600, and reading the umask in order to correct that is not safe in the presence of other
+// threads. The name does not contain the destination's, which may already be as long as a name can
+// be.
+#include "tests/abi/frozen/cuda/base/file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/abi/frozen/cuda/base/text.h"
+
+#define TEMPORARY_FORMAT ".weir-%ld-%u.tmp"
+
+struct weir_file_writer {
+    FILE *stream;
+    char *path;
+    char *temporary;
+    int error;
+    bool is_private;
+};
+
+static atomic_uint temporary_count;
+
+static const char *remedy_for(int error)
+{
+    switch (error) {
+    case ENOENT:
+        return "; create the directory first, or check the spelling";
+    case ENOTDIR:
+        return "; a part of this path is a file, not a directory";
+    case EROFS:
+        return "; choose a place on a file system that can be written";
+    case EACCES:
+    case EPERM:
+        return "; check the permissions of the directory, or choose another place";
+    case ENOSPC:
+    case EDQUOT:
+        return "; free some space or choose another place";
+    case EFBIG:
+        return "; raise the limit on file sizes (ulimit -f) or choose another place";
+    case ENAMETOOLONG:
+        return "; choose a shorter name";
+    case EMFILE:
+    case ENFILE:
+        return "; close some files or raise the limit on open files (ulimit -n)";
+    default:
+        return "";
+    }
+}
+
+static void explain(char *message, size_t size, const char *path, const char *what, int error)
+{
+    char reason[128] = "unknown error";
+    // On failure the text above stays.
+    (void)strerror_r(error, reason, sizeof reason);
+    weir_text_about(message, size, path, "%s: %s (errno %d)%s", what, reason, error,
+                    remedy_for(error));
+}
+
+static void explain_open(char *message, size_t size, const char *path, int error)
+{
+    if (error == ENOENT)
+        weir_text_about(message, size, path, "there is no such file; check the path");
+    else if (error == EACCES)
+        weir_text_about(message, size, path, "may not be read by this user; check its permissions");
+    else
+        explain(message, size, path, "cannot be opened", error);
+}
+
+static bool may_be_read(const struct stat *status, bool trusted, const char *path, char *message,
+                        size_t message_size)
+{
+    if (!S_ISREG(status->st_mode)) {
+        weir_text_about(message, message_size, path, "is %s; a regular file is needed",
+                        S_ISDIR(status->st_mode) ? "a directory" : "a pipe or a device");
+        return false;
+    }
+    if (trusted && (status->st_uid != geteuid() || (status->st_mode & (S_IWGRP | S_IWOTH)) != 0)) {
+        weir_text_about(message, message_size, path,
+                        "another user may have written it; it must belong to this user, and no "
+                        "other user may write to it (chmod go-w)");
+        return false;
+    }
+    return true;
+}
+
+static bool open_file(const char *path, bool trusted, int *out_descriptor, uint64_t *out_size,
+                      char *message, size_t message_size)
+{
+    *out_descriptor = -1;
+    *out_size = 0;
+    // O_NONBLOCK: opening a pipe without a writer would never return.
+    const int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | (trusted ? O_NOFOLLOW : 0);
+    int descriptor = open(path, flags);
+    if (descriptor < 0) {
+        explain_open(message, message_size, path, errno);
+        return false;
+    }
+    struct stat status;
+    if (fstat(descriptor, &status) != 0) {
+        explain(message, message_size, path, "cannot be examined", errno);
+        close(descriptor);
+        return false;
+    }
+    if (!may_be_read(&status, trusted, path, message, message_size)) {
+        close(descriptor);
+        return false;
+    }
+    *out_descriptor = descriptor;
+    *out_size = (uint64_t)status.st_size;
+    return true;
+}
+
+bool weir_file_open(const char *path, int *out_descriptor, uint64_t *out_size, char *message,
+                    size_t message_size)
+{
+    return open_file(path, false, out_descriptor, out_size, message, message_size);
+}
+
+bool weir_file_read_exactly(int descriptor, const char *path, void *data, size_t size,
+                            char *message, size_t message_size)
+{
+    unsigned char *target = data;
+    size_t done = 0;
+    while (done < size) {
+        ssize_t count = read(descriptor, target + done, size - done);
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count < 0) {
+            explain(message, message_size, path, "cannot be read", errno);
+            return false;
+        }
+        if (count == 0) {
+            weir_text_about(message, message_size, path,
+                            "ends %zu bytes early; it was cut short while it was read",
+                            size - done);
+            return false;
+        }
+        done += (size_t)count;
+    }
+    return true;
+}
+
+static bool read_file(const char *path, bool trusted, size_t limit_bytes, void **out_data,
+                      size_t *out_size, char *message, size_t message_size)
+{
+    *out_data = NULL;
+    *out_size = 0;
+    int descriptor = -1;
+    uint64_t size = 0;
+    char *data = NULL;
+    if (!open_file(path, trusted, &descriptor, &size, message, message_size))
+        return false;
+
+    if (size > limit_bytes || size >= SIZE_MAX) {
+        weir_text_about(message, message_size, path,
+                        "has %llu bytes, more than the %zu that are accepted here",
+                        (unsigned long long)size, limit_bytes);
+        goto fail;
+    }
+    data = malloc((size_t)size + 1);
+    if (!data) {
+        weir_text_about(message, message_size, path,
+                        "needs %llu bytes of memory, which are not available",
+                        (unsigned long long)size + 1);
+        goto fail;
+    }
+    if (!weir_file_read_exactly(descriptor, path, data, (size_t)size, message, message_size))
+        goto fail;
+
+    close(descriptor);
+    data[size] = '\0';
+    *out_data = data;
+    *out_size = (size_t)size;
+    return true;
+
+fail:
+    free(data);
+    close(descriptor);
+    return false;
+}
+
+bool weir_file_read(const char *path, size_t limit_bytes, void **out_data, size_t *out_size,
+                    char *message, size_t message_size)
+{
+    return read_file(path, false, limit_bytes, out_data, out_size, message, message_size);
+}
+
+bool weir_file_read_trusted(const char *path, size_t limit_bytes, void **out_data, size_t *out_size,
+                            char *message, size_t message_size)
+{
+    return read_file(path, true, limit_bytes, out_data, out_size, message, message_size);
+}
+
+static char *copy_text(const char *text)
+{
+    size_t size = strlen(text) + 1;
+    char *copy = malloc(size);
+    if (copy)
+        memcpy(copy, text, size);
+    return copy;
+}
+
+// The directory that `path` is in, or -1.
+static int open_directory_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *directory = copy_text(slash ? path : ".");
+    if (!directory)
+        return -1;
+    if (slash)
+        directory[slash == path ? 1 : slash - path] = '\0';
+    const int descriptor = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    free(directory);
+    return descriptor;
+}
+
+static bool is_temporary_name(const char *name)
+{
+    static const char digits[] = "0123456789";
+    static const char prefix[] = ".weir-";
+    if (strncmp(name, prefix, sizeof prefix - 1) != 0)
+        return false;
+    const char *process = name + sizeof prefix - 1;
+    const size_t process_length = strspn(process, digits);
+    if (process_length == 0 || process[process_length] != '-')
+        return false;
+    const char *number = process + process_length + 1;
+    const size_t number_length = strspn(number, digits);
+    return number_length > 0 && strcmp(number + number_length, ".tmp") == 0;
+}
+
+// A lock ends with its process, so a file that can be locked has no writer.
+static void remove_if_left(int directory, const char *name)
+{
+    struct stat status;
+    const int descriptor = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (descriptor < 0)
+        return;
+    if (fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
+        flock(descriptor, LOCK_EX | LOCK_NB) == 0)
+        (void)unlinkat(directory, name, 0);
+    close(descriptor);
+}
+
+// Whether the directory of `path` is to be looked through now: at the first file that this process
+// writes into it, at the second, the fourth and so on, so that many files cost little each. Only
+// the last directory is remembered.
+static bool is_due(const char *path)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static char last[4096];
+    static size_t last_length;
+    static uint64_t files;
+    const char *slash = strrchr(path, '/');
+    const size_t length = slash ? (size_t)(slash - path) : 0;
+    if (length > sizeof last)
+        return true;
+    pthread_mutex_lock(&lock);
+    if (length != last_length || memcmp(path, last, length) != 0)
+        files = 0;
+    memcpy(last, path, length);
+    last_length = length;
+    files++;
+    const bool due = (files & (files - 1)) == 0;
+    pthread_mutex_unlock(&lock);
+    return due;
+}
+
+// Removes the temporary files of processes that were killed.
+static void remove_leftovers(const char *path)
+{
+    const int descriptor = is_due(path) ? open_directory_of(path) : -1;
+    DIR *stream = descriptor >= 0 ? fdopendir(descriptor) : NULL;
+    if (!stream) {
+        if (descriptor >= 0)
+            close(descriptor);
+        return;
+    }
+    for (struct dirent *file = readdir(stream); file; file = readdir(stream))
+        if (is_temporary_name(file->d_name))
+            remove_if_left(descriptor, file->d_name);
+    closedir(stream);
+}
+
+// False if another process mistakes the new file for a leftover: it has the lock, or has removed
+// the file. Without locks in the file system no process removes leftovers.
+static bool lock_temporary(int descriptor)
+{
+    struct stat status;
+    if (flock(descriptor, LOCK_EX | LOCK_NB) != 0)
+        return errno != EWOULDBLOCK;
+    return fstat(descriptor, &status) != 0 || status.st_nlink > 0;
+}
+
+static int open_temporary(const char *path, mode_t mode)
+{
+    const int descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    if (descriptor < 0 || lock_temporary(descriptor))
+        return descriptor;
+    close(descriptor);
+    errno = EEXIST;
+    return -1;
+}
+
+// Opens a new file beside `writer->path` and keeps its name. Returns the
+// descriptor, or -1 with the reason in `writer->error`.
+static int create_temporary(struct weir_file_writer *writer)
+{
+    const char *slash = strrchr(writer->path, '/');
+    size_t directory = slash ? (size_t)(slash - writer->path) + 1 : 0;
+    size_t size = directory + 64;
+    writer->temporary = malloc(size);
+    if (!writer->temporary) {
+        writer->error = ENOMEM;
+        return -1;
+    }
+    memcpy(writer->temporary, writer->path, directory);
+
+    int descriptor;
+    do {
+        snprintf(writer->temporary + directory, size - directory, TEMPORARY_FORMAT, (long)getpid(),
+                 atomic_fetch_add(&temporary_count, 1));
+        descriptor = open_temporary(writer->temporary, writer->is_private ? 0600 : 0666);
+    } while (descriptor < 0 && (errno == EEXIST || errno == EINTR));
+
+    if (descriptor < 0) {
+        writer->error = errno;
+        free(writer->temporary);
+        writer->temporary = NULL;
+    }
+    return descriptor;
+}
+
+// Refuses paths that rename() would replace by mistake, or would refuse only at the end.
+static bool may_be_replaced(const char *path, mode_t *out_mode, char *message, size_t message_size)
+{
+    struct stat status;
+    *out_mode = 0;
+    size_t length = strlen(path);
+    if (length == 0 || path[length - 1] == '/') {
+        weir_text_about(message, message_size, path,
+                        "cannot be written: the path names no file; add a file name");
+        return false;
+    }
+    if (lstat(path, &status) != 0)
+        return true;
+    if (S_ISREG(status.st_mode))
+        *out_mode = status.st_mode & 0777;
+    if (S_ISREG(status.st_mode) || S_ISLNK(status.st_mode))
+        return true;
+    weir_text_about(message, message_size, path, "cannot be written: it is %s; choose another name",
+                    S_ISDIR(status.st_mode) ? "a directory" : "a pipe or a device");
+    return false;
+}
+
+static weir_file_writer *create_writer(const char *path, bool is_private, char *message,
+                                       size_t message_size)
+{
+    mode_t mode = 0;
+    if (!may_be_replaced(path, &mode, message, message_size))
+        return NULL;
+
+    int descriptor = -1;
+    struct weir_file_writer *writer = calloc(1, sizeof *writer);
+    if (!writer || !(writer->path = copy_text(path))) {
+        explain(message, message_size, path, "cannot be written", ENOMEM);
+        goto fail;
+    }
+    writer->is_private = is_private;
+    remove_leftovers(path);
+    descriptor = create_temporary(writer);
+    if (descriptor < 0) {
+        explain(message, message_size, path, "cannot be written", writer->error);
+        goto fail;
+    }
+    // Some file systems have no permissions; that is not an error.
+    if (mode != 0 && !is_private)
+        (void)fchmod(descriptor, mode);
+    writer->stream = fdopen(descriptor, "wb");
+    if (!writer->stream) {
+        explain(message, message_size, path, "cannot be written", errno);
+        close(descriptor);
+        goto fail;
+    }
+    return writer;
+
+fail:
+    weir_file_writer_destroy(&writer);
+    return NULL;
+}
+
+weir_file_writer *weir_file_writer_create(const char *path, char *message, size_t message_size)
+{
+    return create_writer(path, false, message, message_size);
+}
+
+weir_file_writer *weir_file_writer_create_private(const char *path, char *message,
+                                                  size_t message_size)
+{
+    return create_writer(path, true, message, message_size);
+}
+
+bool weir_file_writer_append(weir_file_writer *writer, const void *data, size_t size)
+{
+    if (writer->error != 0)
+        return false;
+    if (size == 0)
+        return true;
+    errno = 0;
+    if (fwrite(data, 1, size, writer->stream) == size)
+        return true;
+    writer->error = errno != 0 ? errno : EIO;
+    return false;
+}
+
+// Makes the new name durable. The file is already in place, and some file systems cannot sync a
+// directory, so failures are ignored.
+static void sync_directory_of(const char *path)
+{
+    const int descriptor = open_directory_of(path);
+    if (descriptor < 0)
+        return;
+    (void)fsync(descriptor);
+    close(descriptor);
+}
+
+bool weir_file_writer_commit(weir_file_writer **writer_at, char *message, size_t message_size)
+{
+    struct weir_file_writer *writer = *writer_at;
+    int error = writer->error;
+
+    if (error == 0 && (fflush(writer->stream) != 0 || fsync(fileno(writer->stream)) != 0))
+        error = errno;
+    // A duplicate keeps the lock until the file has its name; the stream is closed before that.
+    const int lock = fcntl(fileno(writer->stream), F_DUPFD_CLOEXEC, 0);
+    int closed = fclose(writer->stream);
+    writer->stream = NULL;
+    if (error == 0 && closed != 0)
+        error = errno;
+    if (error == 0 && rename(writer->temporary, writer->path) != 0)
+        error = errno;
+    if (lock >= 0)
+        close(lock);
+
+    if (error == 0) {
+        free(writer->temporary);
+        writer->temporary = NULL;
+        sync_directory_of(writer->path);
+    } else {
+        explain(message, message_size, writer->path, "could not be written, nothing was kept",
+                error);
+    }
+    weir_file_writer_destroy(writer_at);
+    return error == 0;
+}
+
+void weir_file_writer_destroy(weir_file_writer **writer_at)
+{
+    struct weir_file_writer *writer = *writer_at;
+    *writer_at = NULL;
+    if (!writer)
+        return;
+    if (writer->stream)
+        (void)fclose(writer->stream);
+    if (writer->temporary)
+        (void)unlink(writer->temporary);
+    free(writer->temporary);
+    free(writer->path);
+    free(writer);
+}
+
+bool weir_file_write(const char *path, const void *data, size_t size, char *message,
+                     size_t message_size)
+{
+    weir_file_writer *writer = weir_file_writer_create(path, message, message_size);
+    if (!writer)
+        return false;
+    weir_file_writer_append(writer, data, size);
+    return weir_file_writer_commit(&writer, message, message_size);
+}

@@ -1,0 +1,248 @@
+// Signatures of kernels that were compiled from source at run time. The driver reports them only
+// for a program built from source, so they are written as text, which is stored with the cached
+// binary, and are always read from that text. Types are spelt as in the signatures that
+// weir_kernels makes.
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <weir/module/error.h>
+
+#include "tests/abi/frozen/opencl/backends/clc/clc.h"
+
+enum {
+    MOST_COMPONENTS = 16 // of a vector
+};
+
+struct scalar_type {
+    const char *name;
+    weir_scalar scalar;
+    uint32_t size;
+};
+
+static const struct scalar_type scalar_types[] = {
+    {"char", WEIR_SCALAR_I8, 1},    {"uchar", WEIR_SCALAR_U8, 1},  {"short", WEIR_SCALAR_I16, 2},
+    {"ushort", WEIR_SCALAR_U16, 2}, {"int", WEIR_SCALAR_I32, 4},   {"uint", WEIR_SCALAR_U32, 4},
+    {"long", WEIR_SCALAR_I64, 8},   {"ulong", WEIR_SCALAR_U64, 8}, {"float", WEIR_SCALAR_F32, 4},
+    {"double", WEIR_SCALAR_F64, 8},
+};
+
+// The size of a vector type such as "float4"; three components take as much as four. 0 if it is not
+// a vector; the name of a structure may begin like one.
+static uint32_t vector_size(const char *name)
+{
+    for (size_t i = 0; i < sizeof scalar_types / sizeof *scalar_types; i++) {
+        const size_t length = strlen(scalar_types[i].name);
+        if (strncmp(scalar_types[i].name, name, length) != 0)
+            continue;
+        char *end;
+        const unsigned long components = strtoul(name + length, &end, 10);
+        if (components > 1 && components <= MOST_COMPONENTS && *end == '\0')
+            return scalar_types[i].size * (components == 3 ? 4 : (uint32_t)components);
+    }
+    return 0;
+}
+
+// No call tells the size of a structure. But a kernel's required block is known
+// without running it, so a kernel that requires a block of that size tells.
+static uint32_t probe_size(const struct clc_build *build, const char *type)
+{
+    const struct clc_symbols *cl = &build->cl;
+    char probe[256];
+    snprintf(probe, sizeof probe,
+             "\n__kernel __attribute__((reqd_work_group_size(sizeof(%s), 1, 1)))"
+             " void weir__size_probe(__global uint *unused) {}\n",
+             type);
+    const char *parts[] = {build->before, build->text, probe, build->after};
+    size_t block[3] = {0, 0, 0};
+    cl_kernel kernel = NULL;
+    cl_program program = cl->clCreateProgramWithSource(build->context, 4, parts, NULL, NULL);
+    if (program &&
+        cl->clBuildProgram(program, 1, &build->device, build->options, NULL, NULL) == CL_SUCCESS)
+        kernel = cl->clCreateKernel(program, "weir__size_probe", NULL);
+    if (kernel) {
+        cl->clGetKernelWorkGroupInfo(kernel, build->device, CL_KERNEL_COMPILE_WORK_GROUP_SIZE,
+                                     sizeof block, block, NULL);
+        cl->clReleaseKernel(kernel);
+    }
+    if (program)
+        cl->clReleaseProgram(program);
+    return (uint32_t)block[0];
+}
+
+static struct scalar_type value_type(const struct clc_build *build, const char *name)
+{
+    for (size_t i = 0; i < sizeof scalar_types / sizeof *scalar_types; i++) {
+        if (strcmp(scalar_types[i].name, name) == 0)
+            return scalar_types[i];
+    }
+    const uint32_t size = vector_size(name);
+    return (struct scalar_type){name, WEIR_SCALAR_OTHER, size > 0 ? size : probe_size(build, name)};
+}
+
+// One parameter, as the driver reports it.
+struct raw_parameter {
+    char name[128];
+    char type[128];
+    cl_kernel_arg_address_qualifier space;
+    cl_kernel_arg_type_qualifier qualifiers;
+};
+
+static cl_int ask_parameter(const struct clc_symbols *cl, cl_kernel kernel, cl_uint index,
+                            struct raw_parameter *raw)
+{
+    memset(raw, 0, sizeof *raw);
+    cl_int code = cl->clGetKernelArgInfo(kernel, index, CL_KERNEL_ARG_ADDRESS_QUALIFIER,
+                                         sizeof raw->space, &raw->space, NULL);
+    if (code == CL_SUCCESS)
+        code = cl->clGetKernelArgInfo(kernel, index, CL_KERNEL_ARG_TYPE_QUALIFIER,
+                                      sizeof raw->qualifiers, &raw->qualifiers, NULL);
+    if (code == CL_SUCCESS)
+        code = cl->clGetKernelArgInfo(kernel, index, CL_KERNEL_ARG_NAME, sizeof raw->name,
+                                      raw->name, NULL);
+    if (code == CL_SUCCESS)
+        code = cl->clGetKernelArgInfo(kernel, index, CL_KERNEL_ARG_TYPE_NAME, sizeof raw->type,
+                                      raw->type, NULL);
+    return code;
+}
+
+// Types of OpenCL C, of which a structure's name may be the beginning or the end.
+static bool is_object(const struct raw_parameter *raw)
+{
+    static const char *const names[] = {"sampler_t", "queue_t", "pipe"};
+    const size_t length = strcspn(raw->type, " *");
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (length == strlen(names[i]) && strncmp(raw->type, names[i], length) == 0)
+            return true;
+    return strncmp(raw->type, "image", 5) == 0 && isdigit((unsigned char)raw->type[5]) &&
+           raw->type[6] == 'd' && strncmp(raw->type + length - 2, "_t", 2) == 0;
+}
+
+static weir_status describe_value(struct weir_kit_signature_text *text,
+                                  const struct clc_build *build, const char *kernel,
+                                  const struct raw_parameter *raw)
+{
+    const struct scalar_type type = value_type(build, raw->type);
+    if (type.size == 0)
+        return weir_host_fail(build->host, WEIR_ERROR_UNSUPPORTED, "pass the values one by one",
+                              "kernel '%s': the driver does not tell the size of '%s', of "
+                              "parameter '%s'",
+                              kernel, raw->type, raw->name);
+    weir_kit_signature_text_parameter(text, &(struct weir_parameter){
+                                                .kind = WEIR_PARAMETER_VALUE,
+                                                .scalar = type.scalar,
+                                                .size = type.size,
+                                                .name = raw->name,
+                                                .type_name = raw->type,
+                                            });
+    return WEIR_OK;
+}
+
+static void describe_pointer(struct weir_kit_signature_text *text, struct raw_parameter *raw)
+{
+    char pointer[sizeof raw->type + sizeof "const  *"];
+    const bool local = raw->space == CL_KERNEL_ARG_ADDRESS_LOCAL;
+    const bool constant = raw->space == CL_KERNEL_ARG_ADDRESS_CONSTANT;
+    const bool is_const = constant || (raw->qualifiers & CL_KERNEL_ARG_TYPE_CONST);
+    char *end = strchr(raw->type, '*');
+    for (end = end ? end : raw->type + strlen(raw->type); end > raw->type && end[-1] == ' '; end--)
+        ;
+    *end = '\0';
+    snprintf(pointer, sizeof pointer, "%s%s *", is_const ? "const " : "", raw->type);
+    weir_kit_signature_text_parameter(text, &(struct weir_parameter){
+                                                .kind = local ? WEIR_PARAMETER_LOCAL
+                                                              : WEIR_PARAMETER_BUFFER,
+                                                .writable = !local && !is_const,
+                                                .name = raw->name,
+                                                .type_name = pointer,
+                                            });
+}
+
+static weir_status describe_parameter(struct weir_kit_signature_text *text,
+                                      const struct clc_build *build, const char *kernel,
+                                      struct raw_parameter *raw)
+{
+    if (is_object(raw))
+        return weir_host_fail(build->host, WEIR_ERROR_UNSUPPORTED,
+                              "keep the data in a buffer and compute the addresses",
+                              "kernel '%s': parameter '%s' is of type %s, and a launch passes "
+                              "values, buffers and local memory",
+                              kernel, raw->name, raw->type);
+    if (raw->space == CL_KERNEL_ARG_ADDRESS_PRIVATE)
+        return describe_value(text, build, kernel, raw);
+    describe_pointer(text, raw);
+    return WEIR_OK;
+}
+
+static weir_status describe_kernel(struct weir_kit_signature_text *text,
+                                   const struct clc_build *build, cl_kernel kernel)
+{
+    const struct clc_symbols *cl = &build->cl;
+    char name[256] = "";
+    cl_uint count = 0;
+    size_t block[3] = {0, 0, 0};
+    const char *call = "clGetKernelInfo";
+    cl_int code = cl->clGetKernelInfo(kernel, CL_KERNEL_FUNCTION_NAME, sizeof name, name, NULL);
+    if (code == CL_SUCCESS)
+        code = cl->clGetKernelInfo(kernel, CL_KERNEL_NUM_ARGS, sizeof count, &count, NULL);
+    if (code == CL_SUCCESS) {
+        call = "clGetKernelWorkGroupInfo";
+        code =
+            cl->clGetKernelWorkGroupInfo(kernel, build->device, CL_KERNEL_COMPILE_WORK_GROUP_SIZE,
+                                         sizeof block, block, NULL);
+    }
+    weir_kit_signature_text_kernel(text, &(struct weir_kernel_signature){
+                                             .name = name,
+                                             .parameter_count = count,
+                                             .required_block =
+                                                 weir_dim((uint32_t)block[0], (uint32_t)block[1],
+                                                          (uint32_t)block[2]),
+                                         });
+    weir_status status = WEIR_OK;
+    for (cl_uint i = 0; i < count && code == CL_SUCCESS && status == WEIR_OK; i++) {
+        struct raw_parameter raw;
+        call = "clGetKernelArgInfo";
+        code = ask_parameter(cl, kernel, i, &raw);
+        if (code == CL_SUCCESS)
+            status = describe_parameter(text, build, name, &raw);
+    }
+    return code == CL_SUCCESS
+               ? status
+               : clc_native_error(build->host, call, code, "the signature of kernel '%s'", name);
+}
+
+weir_status clc_describe(struct clc_build *build)
+{
+    const struct clc_symbols *cl = &build->cl;
+    const struct weir_host *host = build->host;
+    struct weir_kit_signature_text text = {.host = host};
+    cl_uint count = 0;
+
+    cl_int code = cl->clCreateKernelsInProgram(build->program, 0, NULL, &count);
+    cl_kernel *kernels = host->allocate((count + 1) * sizeof *kernels);
+    if (!kernels)
+        return weir_host_no_memory(host, "the signatures of a program");
+    if (code == CL_SUCCESS && count > 0)
+        code = cl->clCreateKernelsInProgram(build->program, count, kernels, NULL);
+    weir_status status = WEIR_OK;
+    if (code != CL_SUCCESS)
+        status =
+            clc_native_error(host, "clCreateKernelsInProgram", code, "the kernels of a program");
+    for (cl_uint i = 0; i < count && code == CL_SUCCESS; i++) {
+        if (status == WEIR_OK)
+            status = describe_kernel(&text, build, kernels[i]);
+        cl->clReleaseKernel(kernels[i]);
+    }
+    host->release(kernels);
+    if (status == WEIR_OK && !text.data && !text.failed) { // a program without kernels
+        text.data = host->allocate(1);
+        text.failed = !text.data;
+    }
+    if (status == WEIR_OK && text.failed)
+        status = weir_host_no_memory(host, "the signatures of a program");
+    if (status == WEIR_OK)
+        build->signature_text = text.data;
+    else
+        host->release(text.data);
+    return status;
+}

@@ -1,0 +1,540 @@
+// Comments, literals and preprocessor lines, in which there can be no kernel, are first replaced by
+// blanks. The text keeps its length and its newlines, so that a position gives the line.
+//
+// A first pass over the text counts kernels and parameters, a second one stores them, so that all
+// of them are in one block of memory.
+#include "tests/abi/frozen/opencl/api/weir/kit/signature.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <weir/module/error.h>
+
+#define TOKENS_OF_PARAMETER 32
+#define MOST_COMPONENTS 16
+
+struct scalar_type {
+    const char *name;
+    weir_scalar scalar;
+    uint32_t size;
+};
+
+// Those of OpenCL C, of which there are vectors.
+static const struct scalar_type types[] = {
+    {"char", WEIR_SCALAR_I8, 1},    {"uchar", WEIR_SCALAR_U8, 1},  {"short", WEIR_SCALAR_I16, 2},
+    {"ushort", WEIR_SCALAR_U16, 2}, {"int", WEIR_SCALAR_I32, 4},   {"uint", WEIR_SCALAR_U32, 4},
+    {"long", WEIR_SCALAR_I64, 8},   {"ulong", WEIR_SCALAR_U64, 8}, {"float", WEIR_SCALAR_F32, 4},
+    {"double", WEIR_SCALAR_F64, 8},
+};
+
+// What the same types are called in C and C++ besides.
+static const struct scalar_type other_types[] = {
+    {"signed char", WEIR_SCALAR_I8, 1},
+    {"int8_t", WEIR_SCALAR_I8, 1},
+    {"unsigned char", WEIR_SCALAR_U8, 1},
+    {"uint8_t", WEIR_SCALAR_U8, 1},
+    {"int16_t", WEIR_SCALAR_I16, 2},
+    {"unsigned short", WEIR_SCALAR_U16, 2},
+    {"uint16_t", WEIR_SCALAR_U16, 2},
+    {"int32_t", WEIR_SCALAR_I32, 4},
+    {"unsigned int", WEIR_SCALAR_U32, 4},
+    {"unsigned", WEIR_SCALAR_U32, 4},
+    {"uint32_t", WEIR_SCALAR_U32, 4},
+    {"long long", WEIR_SCALAR_I64, 8},
+    {"int64_t", WEIR_SCALAR_I64, 8},
+    {"unsigned long", WEIR_SCALAR_U64, 8},
+    {"unsigned long long", WEIR_SCALAR_U64, 8},
+    {"uint64_t", WEIR_SCALAR_U64, 8},
+    {"size_t", WEIR_SCALAR_U64, 8},
+};
+
+// A name, a number or one other character.
+struct token {
+    const char *text;
+    size_t length;
+};
+
+// A pass. It only counts if `all` is NULL.
+struct reader {
+    const struct weir_host *host;
+    const char *clean;
+    const char *at;
+    bool cuda; // CUDA C++, where `kernel` is a name like another
+    struct weir_kit_signatures *all;
+    char *strings; // the place of the next one
+    size_t kernel_count;
+    size_t parameter_count;
+    size_t string_bytes;
+};
+
+// Blanking.
+
+static void blank(char *from, const char *to)
+{
+    for (; from < to; from++) {
+        if (*from != '\n')
+            *from = ' ';
+    }
+}
+
+static char *end_of_line(char *at)
+{
+    while (*at && *at != '\n') {
+        if (at[0] == '\\' && at[1])
+            at++; // a continued line
+        at++;
+    }
+    return at;
+}
+
+static char *end_of_literal(char *at)
+{
+    const char quote = *at++;
+    while (*at && *at != quote && *at != '\n') {
+        if (at[0] == '\\' && at[1])
+            at++;
+        at++;
+    }
+    return *at == quote ? at + 1 : at;
+}
+
+static char *end_of_comment(char *at)
+{
+    if (at[1] == '/')
+        return end_of_line(at);
+    char *end = strstr(at + 2, "*/");
+    return end ? end + 2 : at + strlen(at);
+}
+
+static void make_blank(char *text)
+{
+    bool line_start = true;
+    for (char *at = text; *at;) {
+        char *end = at + 1;
+        if (at[0] == '/' && (at[1] == '/' || at[1] == '*'))
+            end = end_of_comment(at);
+        else if (at[0] == '"' || at[0] == '\'')
+            end = end_of_literal(at);
+        else if (at[0] == '#' && line_start)
+            end = end_of_line(at);
+        if (end > at + 1 || *at == '#')
+            blank(at, end);
+        line_start = *at == '\n' || (line_start && isspace((unsigned char)*at));
+        at = end;
+    }
+}
+
+// Tokens.
+
+static bool in_name(char c)
+{
+    return isalnum((unsigned char)c) || c == '_';
+}
+
+static struct token next(struct reader *reader)
+{
+    while (isspace((unsigned char)*reader->at))
+        reader->at++;
+    struct token token = {reader->at, 0};
+    while (in_name(token.text[token.length]))
+        token.length++;
+    if (token.length == 0 && *token.text)
+        token.length = 1;
+    reader->at += token.length;
+    return token;
+}
+
+static bool is(struct token token, const char *text)
+{
+    return token.length == strlen(text) && memcmp(token.text, text, token.length) == 0;
+}
+
+static bool is_name(struct token token)
+{
+    return token.length > 0 && in_name(token.text[0]) && !isdigit((unsigned char)token.text[0]);
+}
+
+static weir_status refuse(const struct reader *reader, struct token at, struct token kernel,
+                          const char *what)
+{
+    unsigned line = 1;
+    for (const char *c = reader->clean; c < at.text; c++)
+        line += *c == '\n';
+    return weir_host_fail(
+        reader->host, WEIR_ERROR_BUILD,
+        "spell the kernel and its parameters out, without macros: docs/kernels.md",
+        "source:%u: kernel '%.*s': %s, at '%.*s'", line, (int)kernel.length, kernel.text, what,
+        (int)at.length, at.text);
+}
+
+// Stores `before`, the tokens with spaces between words, and `after` as a string.
+static const char *keep(struct reader *reader, const char *before, const struct token *tokens,
+                        size_t count, const char *after)
+{
+    size_t size = strlen(before) + strlen(after) + 1;
+    for (size_t i = 0; i < count; i++)
+        size += tokens[i].length + 1;
+    reader->string_bytes += size;
+    if (!reader->all)
+        return NULL;
+    char *string = reader->strings;
+    reader->strings += size;
+    size_t used = (size_t)snprintf(string, size, "%s", before);
+    for (size_t i = 0; i < count; i++) {
+        const bool spaced = i > 0 && in_name(tokens[i].text[0]) && in_name(tokens[i - 1].text[0]);
+        used += (size_t)snprintf(string + used, size - used, "%s%.*s", spaced ? " " : "",
+                                 (int)tokens[i].length, tokens[i].text);
+    }
+    snprintf(string + used, size - used, "%s", after);
+    return string;
+}
+
+// Parameters.
+
+enum space {
+    PRIVATE,
+    GLOBAL,
+    CONSTANT,
+    LOCAL
+};
+
+// The meaning of a parameter's tokens.
+struct parts {
+    enum space space;
+    bool is_const; // the data, for a pointer
+    unsigned stars;
+    struct token type[TOKENS_OF_PARAMETER];
+    size_t type_count;
+    struct token name;
+};
+
+static bool is_one_of(struct token token, const char *const *words)
+{
+    while (*words && !is(token, *words))
+        words++;
+    return *words;
+}
+
+static bool is_space(struct token token, enum space *out_space)
+{
+    static const char *const names[][3] = {
+        [PRIVATE] = {"__private", "private", NULL},
+        [GLOBAL] = {"__global", "global", NULL},
+        [CONSTANT] = {"__constant", "constant", NULL},
+        [LOCAL] = {"__local", "local", NULL},
+    };
+    for (enum space space = PRIVATE; space <= LOCAL; space++) {
+        if (is_one_of(token, names[space])) {
+            *out_space = space;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void sort_token(struct parts *parts, struct token token)
+{
+    static const char *const ignored[] = {"restrict", "__restrict__",      "__restrict", "volatile",
+                                          "struct",   "__grid_constant__", "typename",   NULL};
+    if (is_space(token, &parts->space) || is_one_of(token, ignored))
+        return;
+    if (is(token, "const"))
+        parts->is_const = parts->is_const || parts->stars == 0;
+    else if (is(token, "*") || is(token, "["))
+        parts->stars++;
+    else if (parts->stars > 0 && parts->name.length == 0)
+        parts->name = token;
+    else if (parts->stars == 0)
+        parts->type[parts->type_count++] = token;
+}
+
+// The last word of a value is its name, and so is that of an array.
+static void find_name(struct parts *parts)
+{
+    if ((parts->name.length == 0 || !is_name(parts->name)) && parts->type_count > 1 &&
+        is_name(parts->type[parts->type_count - 1]))
+        parts->name = parts->type[--parts->type_count];
+}
+
+static const char *sort_tokens(const struct token *tokens, size_t count, bool cuda,
+                               struct parts *parts)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (is(tokens[i], "&"))
+            return "a kernel takes no references";
+        sort_token(parts, tokens[i]);
+    }
+    find_name(parts);
+    if (parts->type_count == 0 || !is_name(parts->type[0]) || !is_name(parts->name))
+        return "a parameter needs a type and a name";
+    if (parts->stars > 1)
+        return "a pointer to pointers cannot be passed";
+    if (!cuda && (parts->space != PRIVATE) != (parts->stars == 1))
+        return "a pointer is __global, __constant or __local";
+    if (cuda && parts->stars == 1)
+        parts->space = GLOBAL;
+    if (cuda && parts->stars == 0 && is(parts->type[0], "weir_local"))
+        parts->space = LOCAL;
+    return NULL;
+}
+
+static const struct scalar_type *find_type(const struct scalar_type *table, size_t count,
+                                           const char *name)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(table[i].name, name) == 0)
+            return &table[i];
+    }
+    return NULL;
+}
+
+// The bytes of "float4" and its like: three components take the room of four.
+static uint32_t vector_size(const char *name)
+{
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        const size_t length = strlen(types[i].name);
+        if (strncmp(types[i].name, name, length) != 0)
+            continue;
+        char *end;
+        const unsigned long components = strtoul(name + length, &end, 10);
+        if (components > 1 && components <= MOST_COMPONENTS && *end == '\0')
+            return types[i].size * (components == 3 ? 4 : (uint32_t)components);
+    }
+    return 0;
+}
+
+// CUDA's vectors of three have no room for a fourth, so the driver is asked.
+static void describe_value(struct weir_parameter *parameter, bool cuda)
+{
+    const char *name = parameter->type_name;
+    const struct scalar_type *type = find_type(types, sizeof types / sizeof *types, name);
+    if (!type)
+        type = find_type(other_types, sizeof other_types / sizeof *other_types, name);
+    parameter->scalar = type ? type->scalar : WEIR_SCALAR_OTHER;
+    parameter->size = type ? type->size : cuda ? 0 : vector_size(name);
+}
+
+static void store_parameter(struct reader *reader, const struct parts *parts)
+{
+    const bool marked = parts->stars == 1 && (parts->is_const || parts->space == CONSTANT);
+    struct weir_parameter parameter = {
+        .struct_size = sizeof parameter,
+        .kind = parts->space == PRIVATE ? WEIR_PARAMETER_VALUE
+                : parts->space == LOCAL ? WEIR_PARAMETER_LOCAL
+                                        : WEIR_PARAMETER_BUFFER,
+        .writable = parts->space == GLOBAL && !parts->is_const,
+    };
+    parameter.name = keep(reader, "", &parts->name, 1, "");
+    parameter.type_name = keep(reader, marked ? "const " : "", parts->type, parts->type_count,
+                               parts->stars == 1 ? " *" : "");
+    if (reader->all && parameter.kind == WEIR_PARAMETER_VALUE)
+        describe_value(&parameter, reader->cuda);
+    if (reader->all)
+        reader->all->parameters[reader->parameter_count] = parameter;
+    reader->parameter_count++;
+}
+
+// Collects tokens up to the comma or the bracket that ends a parameter.
+static struct token collect(struct reader *reader, struct token *tokens, size_t *out_count)
+{
+    int depth = 0;
+    *out_count = 0;
+    for (;;) {
+        const struct token token = next(reader);
+        const bool ends = depth == 0 && (is(token, ",") || is(token, ")"));
+        if (token.length == 0 || ends)
+            return token;
+        depth += is(token, "(") || is(token, "<");
+        depth -= is(token, ")") || is(token, ">");
+        if (*out_count < TOKENS_OF_PARAMETER)
+            tokens[(*out_count)++] = token;
+    }
+}
+
+static weir_status read_parameters(struct reader *reader, struct token kernel)
+{
+    struct token tokens[TOKENS_OF_PARAMETER];
+    size_t token_count;
+    for (size_t count = 0;; count++) {
+        const struct token end = collect(reader, tokens, &token_count);
+        struct parts parts = {.space = PRIVATE};
+        if (count == 0 && is(end, ")") &&
+            (token_count == 0 || (token_count == 1 && is(tokens[0], "void"))))
+            return WEIR_OK;
+        const char *what = "a parameter is missing";
+        if (end.length == 0)
+            what = "its parameters do not end";
+        else if (token_count > 0)
+            what = sort_tokens(tokens, token_count, reader->cuda, &parts);
+        if (what)
+            return refuse(reader, token_count > 0 ? tokens[0] : end, kernel, what);
+        store_parameter(reader, &parts);
+        if (is(end, ")"))
+            return WEIR_OK;
+    }
+}
+
+// Kernels.
+
+static bool read_number(struct reader *reader, const char *end, uint32_t *out_number)
+{
+    const struct token token = next(reader);
+    char *end_of_number = NULL;
+    if (token.length == 0 || !isdigit((unsigned char)token.text[0]))
+        return false;
+    *out_number = (uint32_t)strtoul(token.text, &end_of_number, 0);
+    const bool unsigned_suffix = *end_of_number == 'u' || *end_of_number == 'U';
+    return end_of_number + unsigned_suffix == token.text + token.length && is(next(reader), end);
+}
+
+static bool read_block(struct reader *reader, struct weir_extent *out_block)
+{
+    return is(next(reader), "(") && read_number(reader, ",", &out_block->x) &&
+           read_number(reader, ",", &out_block->y) && read_number(reader, ")", &out_block->z);
+}
+
+// After the name of an attribute: `__attribute__((...))`, `__launch_bounds__(...)`.
+static const char *read_attribute(struct reader *reader, struct weir_extent *out_block)
+{
+    int depth = 0;
+    do {
+        const struct token token = next(reader);
+        depth += is(token, "(");
+        depth -= is(token, ")");
+        if (token.length == 0)
+            return "an attribute does not end";
+        if ((is(token, "reqd_work_group_size") || is(token, "__reqd_work_group_size__")) &&
+            !read_block(reader, out_block))
+            return "a required block is three numbers";
+    } while (depth > 0);
+    return NULL;
+}
+
+// The words between the mark of a kernel and its parameters, of which the last is its name.
+static const char *read_name(struct reader *reader, struct token *out_name,
+                             struct weir_extent *out_block)
+{
+    static const char missing[] = "void, a name and ( are expected";
+    struct token word = next(reader);
+    const char *what = NULL;
+    while (is_name(word) && !what) {
+        const struct reader here = *reader;
+        const struct token after = next(reader);
+        if (is(after, "(") && strncmp(word.text, "__", 2) != 0) {
+            *out_name = word;
+            return is(word, "void") ? missing : NULL;
+        }
+        *reader = here;
+        if (is(after, "("))
+            what = read_attribute(reader, out_block);
+        word = next(reader);
+    }
+    *out_name = word;
+    return what ? what : missing;
+}
+
+static bool is_known(const struct reader *reader, struct token name)
+{
+    for (size_t i = 0; reader->all && i < reader->kernel_count; i++) {
+        if (is(name, reader->all->kernels[i].name))
+            return true;
+    }
+    return false;
+}
+
+static weir_status read_kernel(struct reader *reader)
+{
+    struct weir_kernel_signature kernel = {.struct_size = sizeof kernel};
+    struct token name;
+    const char *what = read_name(reader, &name, &kernel.required_block);
+    if (what)
+        return refuse(reader, name, (struct token){"?", 1}, what);
+
+    const size_t first = reader->parameter_count;
+    weir_status status = read_parameters(reader, name);
+    // A declaration is followed by its definition, and #if may hold two of one name.
+    if (status < 0 || is_known(reader, name))
+        return status;
+    kernel.name = keep(reader, "", &name, 1, "");
+    if (reader->all) {
+        kernel.parameters = reader->all->parameters + first;
+        kernel.parameter_count = (uint32_t)(reader->parameter_count - first);
+        reader->all->kernels[reader->kernel_count] = kernel;
+    }
+    reader->kernel_count++;
+    return WEIR_OK;
+}
+
+static bool marks_kernel(const struct reader *reader, struct token token)
+{
+    return reader->cuda ? is(token, "__global__") : is(token, "__kernel") || is(token, "kernel");
+}
+
+static bool is_cuda(const char *clean)
+{
+    struct reader reader = {.at = clean};
+    struct token token;
+    do
+        token = next(&reader);
+    while (token.length > 0 && !is(token, "__global__"));
+    return token.length > 0;
+}
+
+static weir_status walk(struct reader *reader)
+{
+    weir_status status = WEIR_OK;
+    reader->at = reader->clean;
+    reader->kernel_count = 0;
+    reader->parameter_count = 0;
+    reader->string_bytes = 0;
+    for (struct token token = next(reader); token.length > 0 && status == WEIR_OK;
+         token = next(reader)) {
+        if (marks_kernel(reader, token))
+            status = read_kernel(reader);
+    }
+    return status;
+}
+
+// One block for the structure, its arrays and its strings.
+static struct weir_kit_signatures *allocate(struct reader *reader)
+{
+    const size_t kernels = reader->kernel_count * sizeof(struct weir_kernel_signature);
+    const size_t parameters = reader->parameter_count * sizeof(struct weir_parameter);
+    struct weir_kit_signatures *all =
+        reader->host->allocate(sizeof *all + kernels + parameters + reader->string_bytes);
+    if (!all)
+        return NULL;
+    char *rest = (char *)(all + 1);
+    all->kernels = (struct weir_kernel_signature *)(void *)rest;
+    all->parameters = (struct weir_parameter *)(void *)(rest + kernels);
+    reader->strings = rest + kernels + parameters;
+    return all;
+}
+
+weir_status weir_kit_signatures_read(const struct weir_host *host, const char *source,
+                                     struct weir_kit_signatures **out_signatures)
+{
+    *out_signatures = NULL;
+    char *clean = host->allocate(strlen(source) + 1);
+    if (!clean)
+        return weir_host_no_memory(host, "the signatures of a program");
+    memcpy(clean, source, strlen(source) + 1);
+    make_blank(clean);
+
+    struct reader reader = {.host = host, .clean = clean, .cuda = is_cuda(clean)};
+    weir_status status = walk(&reader);
+    if (status == WEIR_OK) {
+        struct weir_kit_signatures *all = allocate(&reader);
+        if (all) {
+            reader.all = all;
+            status = walk(&reader);
+            all->kernel_count = (uint32_t)reader.kernel_count;
+            *out_signatures = all;
+        } else {
+            status = weir_host_no_memory(host, "the signatures of a program");
+        }
+    }
+    host->release(clean);
+    return status;
+}

@@ -1,0 +1,294 @@
+// DEVICE memory is a buffer object. HOST memory always has an address that both
+// the host and copies use:
+//
+//   - fine-grained shared memory (CPUs, some integrated GPUs): kernels see it too;
+//   - else a buffer of the driver's pinned memory, mapped for all its life;
+//   - memory of the caller: a buffer object over it, which makes drivers pin it. It is
+//     not mapped: mapping does not make copies faster on NVIDIA, and waits for running
+//     kernels on NVIDIA and on PoCL.
+//
+// Maps use a separate queue, so they do not wait for the user's work.
+//
+// NVIDIA's driver waits for the whole device when it releases pinned memory. So pinned memory of
+// destroyed buffers is kept by the device for later buffers, until the device is trimmed or closed.
+// Wrapped memory cannot be kept: the caller may unmap it after the destroy, and a driver that still
+// has the address would use unmapped pages.
+#include <string.h>
+
+#include "tests/abi/frozen/opencl/backends/opencl/opencl.h"
+
+static weir_status refuse(const struct ocl_buffer *buffer, const char *call, cl_int code,
+                          const char *what)
+{
+    return ocl_native_error(buffer->device->module, call, code, "cannot make %s of %zu bytes", what,
+                            buffer->size);
+}
+
+static weir_status create_memory(struct ocl_buffer *buffer, cl_mem_flags flags, void *user,
+                                 const char *what)
+{
+    const struct ocl_module *module = buffer->device->module;
+    cl_int code;
+    buffer->memory = module->cl.clCreateBuffer(buffer->device->context, CL_MEM_READ_WRITE | flags,
+                                               buffer->size, user, &code);
+    if (!buffer->memory)
+        return refuse(buffer, "clCreateBuffer", code, what);
+    module->host->count_driver_object();
+    return WEIR_OK;
+}
+
+static weir_status create_shared(struct ocl_buffer *buffer)
+{
+    const struct ocl_module *module = buffer->device->module;
+    buffer->pointer =
+        module->cl.clSVMAlloc(buffer->device->context,
+                              CL_MEM_READ_WRITE | CL_MEM_SVM_FINE_GRAIN_BUFFER, buffer->size, 0);
+    if (!buffer->pointer) // the call returns no error code
+        return weir_host_fail(module->host, WEIR_ERROR_OUT_OF_MEMORY,
+                              "destroy buffers that are no longer needed, or use smaller ones",
+                              "clSVMAlloc gives no HOST buffer of %zu bytes", buffer->size);
+    buffer->svm = true;
+    module->host->count_driver_object();
+    return WEIR_OK;
+}
+
+static weir_status wrap(struct ocl_buffer *buffer, void *user)
+{
+    buffer->pointer = user;
+    if (!buffer->device->svm_system)
+        return create_memory(buffer, CL_MEM_USE_HOST_PTR, user, "a buffer over existing memory");
+    buffer->svm = true;
+    return WEIR_OK;
+}
+
+// Creates pinned memory, which belongs to the block once it is mapped.
+static weir_status create_block(struct ocl_buffer *buffer, struct weir_kit_block *block)
+{
+    static const char what[] = "a pinned HOST buffer";
+    const struct ocl_device *device = buffer->device;
+    cl_int code;
+    weir_status status = create_memory(buffer, CL_MEM_ALLOC_HOST_PTR, NULL, what);
+    if (status < 0)
+        return status;
+    block->pointer = device->module->cl.clEnqueueMapBuffer(device->mapper, buffer->memory, CL_TRUE,
+                                                           CL_MAP_READ | CL_MAP_WRITE, 0,
+                                                           buffer->size, 0, NULL, NULL, &code);
+    if (!block->pointer)
+        return refuse(buffer, "clEnqueueMapBuffer", code, what);
+    block->native = buffer->memory;
+    block->size = buffer->size;
+    return WEIR_OK;
+}
+
+// Uses kept memory that is at most twice as large.
+static weir_status create_pinned(struct ocl_buffer *buffer)
+{
+    const struct weir_host *host = buffer->device->module->host;
+    const size_t limit = buffer->size <= SIZE_MAX / 2 ? 2 * buffer->size : SIZE_MAX;
+    struct weir_kit_block *block = weir_kit_block_take(buffer->device->spares, buffer->size, limit);
+    if (!block) {
+        block = host->allocate(sizeof *block);
+        if (!block)
+            return weir_host_no_memory(host, "a buffer");
+        weir_status status = create_block(buffer, block);
+        if (status < 0) {
+            host->release(block);
+            return status;
+        }
+    }
+    buffer->block = block;
+    buffer->memory = block->native;
+    buffer->pointer = block->pointer;
+    return WEIR_OK;
+}
+
+static weir_status allocate(struct ocl_buffer *buffer, const struct weir_buffer_setup *setup)
+{
+    if (setup->native)
+        return ocl_adopt_memory(buffer, (cl_mem)(uintptr_t)setup->native);
+    if (setup->placement == WEIR_PLACE_DEVICE)
+        return create_memory(buffer, 0, NULL, "a DEVICE buffer");
+    if (setup->user_pointer)
+        return wrap(buffer, setup->user_pointer);
+    return buffer->device->svm ? create_shared(buffer) : create_pinned(buffer);
+}
+
+static void release_views(struct ocl_buffer *buffer)
+{
+    const struct ocl_module *module = buffer->device->module;
+    for (uint32_t i = 0; i < buffer->view_count; i++)
+        module->cl.clReleaseMemObject(buffer->views[i].memory);
+    module->host->release(buffer->views);
+}
+
+// Releases memory that is not kept as a block.
+static void release_memory(struct ocl_buffer *buffer)
+{
+    const struct ocl_device *device = buffer->device;
+    const struct ocl_symbols *cl = &device->module->cl;
+    if (buffer->memory)
+        cl->clReleaseMemObject(buffer->memory);
+    else if (buffer->svm && !device->svm_system)
+        cl->clSVMFree(device->context, buffer->pointer);
+    buffer->memory = NULL;
+    buffer->svm = false;
+}
+
+static void release(struct ocl_buffer *buffer)
+{
+    if (buffer->block)
+        weir_kit_block_put(buffer->device->spares, buffer->block);
+    else
+        release_memory(buffer);
+    buffer->device->module->host->release(buffer);
+}
+
+static void release_block(void *user, struct weir_kit_block *block)
+{
+    const struct ocl_device *device = user;
+    const struct ocl_symbols *cl = &device->module->cl;
+    cl->clEnqueueUnmapMemObject(device->mapper, block->native, block->pointer, 0, NULL, NULL);
+    cl->clReleaseMemObject(block->native);
+    device->module->host->release(block);
+}
+
+void ocl_spares_release(struct ocl_device *device)
+{
+    weir_kit_blocks_empty(device->spares, release_block, device);
+    device->module->cl.clFlush(device->mapper);
+}
+
+weir_status ocl_buffer_create(const struct weir_link *link, weir_device *device,
+                              weir_buffer *object, const struct weir_buffer_setup *setup,
+                              void **out_data, void **out_pointer)
+{
+    (void)object;
+    struct ocl_buffer *buffer = link->host->allocate(sizeof *buffer);
+    if (!buffer)
+        return weir_host_no_memory(link->host, "a buffer");
+    buffer->device = ocl_device_of(link, device);
+    buffer->size = setup->size;
+    weir_status status = allocate(buffer, setup);
+    if (status == WEIR_ERROR_OUT_OF_MEMORY) {
+        release_memory(buffer);
+        ocl_spares_release(buffer->device);
+        status = allocate(buffer, setup);
+    }
+    if (status < 0) {
+        release(buffer);
+        return status;
+    }
+    pthread_mutex_init(&buffer->lock, NULL);
+    *out_data = buffer;
+    if (setup->placement == WEIR_PLACE_HOST)
+        *out_pointer = buffer->pointer;
+    return WEIR_OK;
+}
+
+void ocl_buffer_destroy(const struct weir_link *link, weir_buffer *object)
+{
+    struct ocl_buffer *buffer = ocl_buffer_of(link, object);
+    release_views(buffer);
+    pthread_mutex_destroy(&buffer->lock);
+    release(buffer);
+}
+
+// Returns the place for a new view: a free one, or that of the least recently used view. Work that
+// still uses that view keeps it alive.
+static struct ocl_view *place_for_view(struct ocl_buffer *buffer)
+{
+    const struct ocl_module *module = buffer->device->module;
+    if (!buffer->views)
+        buffer->views = module->host->allocate(OCL_VIEW_LIMIT * sizeof *buffer->views);
+    if (!buffer->views)
+        return NULL;
+    if (buffer->view_count < OCL_VIEW_LIMIT)
+        return &buffer->views[buffer->view_count++];
+
+    struct ocl_view *oldest = &buffer->views[0];
+    for (uint32_t i = 1; i < OCL_VIEW_LIMIT; i++) {
+        if (buffer->views[i].used < oldest->used)
+            oldest = &buffer->views[i];
+    }
+    module->cl.clReleaseMemObject(oldest->memory);
+    return oldest;
+}
+
+// Releases views that a new one would overlap. The driver keeps those that enqueued work uses.
+// NVIDIA's driver crashes when it creates a view while many overlapping ones exist.
+static void drop_overlapping_views(struct ocl_buffer *buffer, size_t offset, size_t size)
+{
+    const struct ocl_module *module = buffer->device->module;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < buffer->view_count; i++) {
+        const struct ocl_view view = buffer->views[i];
+        if (view.offset < offset + size && offset < view.offset + view.size)
+            module->cl.clReleaseMemObject(view.memory);
+        else
+            buffer->views[kept++] = view;
+    }
+    buffer->view_count = kept;
+}
+
+// A view is exactly as long as its range: if two views overlap, a kernel that writes through one of
+// them is undefined, and gives wrong results on NVIDIA's driver.
+static weir_status create_view(struct ocl_buffer *buffer, size_t offset, size_t size,
+                               struct ocl_view **out_view)
+{
+    const struct ocl_module *module = buffer->device->module;
+    // A sub-buffer of the caller can have no sub-buffers of its own.
+    const cl_buffer_region region = {.origin = buffer->origin + offset, .size = size};
+    cl_int code;
+    cl_mem memory = module->cl.clCreateSubBuffer(buffer->whole ? buffer->whole : buffer->memory,
+                                                 CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION,
+                                                 &region, &code);
+    if (!memory)
+        return ocl_native_error(module, "clCreateSubBuffer", code,
+                                "no view at offset %zu of a buffer of %zu bytes", offset,
+                                buffer->size);
+    module->host->count_driver_object();
+
+    struct ocl_view *view = place_for_view(buffer);
+    if (!view) {
+        module->cl.clReleaseMemObject(memory);
+        return weir_host_no_memory(module->host, "the views of a buffer");
+    }
+    *view = (struct ocl_view){.offset = offset, .size = size, .memory = memory};
+    *out_view = view;
+    return WEIR_OK;
+}
+
+static struct ocl_view *find_view(struct ocl_buffer *buffer, size_t offset, size_t size)
+{
+    for (uint32_t i = 0; i < buffer->view_count; i++) {
+        if (buffer->views[i].offset == offset && buffer->views[i].size == size)
+            return &buffer->views[i];
+    }
+    return NULL;
+}
+
+weir_status ocl_buffer_view(struct ocl_buffer *buffer, size_t offset, size_t size, bool whole,
+                            cl_mem *out_memory)
+{
+    *out_memory = buffer->memory;
+    if (whole)
+        return WEIR_OK;
+
+    weir_status status = WEIR_OK;
+    pthread_mutex_lock(&buffer->lock);
+    struct ocl_view *view = find_view(buffer, offset, size);
+    if (!view) {
+        drop_overlapping_views(buffer, offset, size);
+        status = create_view(buffer, offset, size, &view);
+    }
+    cl_int code = CL_SUCCESS;
+    if (view) {
+        view->used = ++buffer->clock;
+        *out_memory = view->memory;
+        code = buffer->device->module->cl.clRetainMemObject(view->memory);
+    }
+    pthread_mutex_unlock(&buffer->lock);
+    if (code != CL_SUCCESS)
+        status = refuse(buffer, "clRetainMemObject", code, "a view");
+    return status;
+}

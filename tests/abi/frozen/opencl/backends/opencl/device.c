@@ -1,0 +1,221 @@
+// One context for each opened device, so that work and memory of one device never wait for, or
+// migrate to, another device.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/abi/frozen/opencl/backends/opencl/opencl.h"
+
+// Receives the driver's messages, on any thread.
+static void on_notice(const char *text, const void *data, size_t size, void *user)
+{
+    const struct ocl_module *module = user;
+    (void)data;
+    (void)size;
+    module->host->log(WEIR_LOG_WARNING, "opencl", text);
+}
+
+void ocl_device_text(const struct ocl_symbols *cl, cl_device_id device, cl_device_info what,
+                     char *text, size_t size)
+{
+    char whole[1024] = "";
+    if (cl->clGetDeviceInfo(device, what, sizeof whole - 1, whole, NULL) != CL_SUCCESS)
+        whole[0] = '\0';
+    snprintf(text, size, "%s", whole);
+}
+
+// Reads a number, which has one of three sizes; 0 if the driver does not know it.
+static uint64_t number(const struct ocl_device *device, cl_device_info what)
+{
+    uint64_t wide = 0;
+    size_t size = 0;
+    cl_uint narrow;
+    if (device->module->cl.clGetDeviceInfo(device->listed->device, what, sizeof wide, &wide,
+                                           &size) != CL_SUCCESS)
+        return 0;
+    memcpy(&narrow, &wide, sizeof narrow);
+    return size == sizeof narrow ? narrow : wide;
+}
+
+static bool has_extension(const struct ocl_device *device, const char *name)
+{
+    const struct ocl_module *module = device->module;
+    size_t size = 0;
+    if (module->cl.clGetDeviceInfo(device->listed->device, CL_DEVICE_EXTENSIONS, 0, NULL, &size) !=
+        CL_SUCCESS)
+        return false;
+    char *list = module->host->allocate(size + 1);
+    if (!list)
+        return false;
+    module->cl.clGetDeviceInfo(device->listed->device, CL_DEVICE_EXTENSIONS, size, list, NULL);
+
+    bool found = false;
+    const size_t length = strlen(name);
+    for (const char *at = strstr(list, name); at && !found; at = strstr(at + length, name))
+        found = (at == list || at[-1] == ' ') && (at[length] == ' ' || at[length] == '\0');
+    module->host->release(list);
+    return found;
+}
+
+// "OpenCL 3.0 and the vendor's text" is 30.
+static uint32_t version_of(const struct ocl_device *device)
+{
+    static const char before[] = "OpenCL ";
+    char text[128];
+    ocl_device_text(&device->module->cl, device->listed->device, CL_DEVICE_VERSION, text,
+                    sizeof text);
+    if (strncmp(text, before, strlen(before)) != 0)
+        return 12;
+    char *point;
+    const unsigned long major = strtoul(text + strlen(before), &point, 10);
+    const unsigned long minor = *point == '.' ? strtoul(point + 1, NULL, 10) : 0;
+    return (uint32_t)(10 * major + minor);
+}
+
+// Newer functions are only used if the loader has them too.
+static void find_abilities(struct ocl_device *device)
+{
+    const struct ocl_symbols *cl = &device->module->cl;
+    device->version = version_of(device);
+    if (device->version < 20)
+        return;
+
+    const uint64_t svm = number(device, CL_DEVICE_SVM_CAPABILITIES);
+    device->svm = (svm & CL_DEVICE_SVM_FINE_GRAIN_BUFFER) && cl->clSVMAlloc && cl->clSVMFree &&
+                  cl->clEnqueueSVMMemcpy && cl->clEnqueueSVMMemFill && cl->clSetKernelArgSVMPointer;
+    device->svm_system = device->svm && (svm & CL_DEVICE_SVM_FINE_GRAIN_SYSTEM);
+    device->in_place = device->svm && (number(device, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU);
+    device->priorities =
+        cl->clCreateCommandQueueWithProperties && has_extension(device, "cl_khr_priority_hints");
+}
+
+static weir_status create_context(struct ocl_device *device)
+{
+    struct ocl_module *module = device->module;
+    const struct ocl_symbols *cl = &module->cl;
+    const struct ocl_listed *listed = device->listed;
+    const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM,
+                                                (cl_context_properties)listed->platform, 0};
+    cl_int code;
+
+    device->context = cl->clCreateContext(properties, 1, &listed->device, on_notice, module, &code);
+    if (!device->context)
+        return ocl_native_error(module, "clCreateContext", code, "cannot open device '%s'",
+                                listed->info.name);
+    module->host->count_driver_object();
+
+    device->mapper = cl->clCreateCommandQueue(device->context, listed->device, 0, &code);
+    if (!device->mapper)
+        return ocl_native_error(module, "clCreateCommandQueue", code,
+                                "cannot open device '%s': no queue for its memory",
+                                listed->info.name);
+    module->host->count_driver_object();
+    return WEIR_OK;
+}
+
+static void release(struct ocl_device *device)
+{
+    const struct ocl_module *module = device->module;
+    ocl_clock_finish(device);
+    if (device->mapper)
+        module->cl.clReleaseCommandQueue(device->mapper);
+    if (device->context)
+        module->cl.clReleaseContext(device->context);
+    weir_kit_blocks_destroy(&device->spares);
+    module->host->release(device);
+}
+
+weir_status ocl_device_create(const struct weir_link *link, weir_device *object,
+                              const struct weir_device_setup *setup, void **out_data)
+{
+    struct ocl_module *module = ocl_module_of(link);
+    (void)object;
+    struct ocl_device *device = module->host->allocate(sizeof *device);
+    if (!device)
+        return weir_host_no_memory(module->host, "a device");
+
+    pthread_mutex_init(&device->clock.lock, NULL);
+    device->module = module;
+    device->listed = &module->listed[setup->index];
+    find_abilities(device);
+    weir_status status = weir_kit_blocks_create(module->host, &device->spares);
+    if (status == WEIR_OK)
+        status = create_context(device);
+    if (status < 0) {
+        release(device);
+        return status;
+    }
+    *out_data = device;
+    return WEIR_OK;
+}
+
+void ocl_device_destroy(const struct weir_link *link, weir_device *object)
+{
+    struct ocl_device *device = ocl_device_of(link, object);
+    ocl_spares_release(device);
+    device->module->cl.clFinish(device->mapper); // their unmaps
+    release(device);
+}
+
+weir_status ocl_device_trim(const struct weir_link *link, weir_device *object)
+{
+    ocl_spares_release(ocl_device_of(link, object));
+    return WEIR_OK;
+}
+
+static uint32_t at_most_32_bits(uint64_t value)
+{
+    return value < UINT32_MAX ? (uint32_t)value : UINT32_MAX;
+}
+
+static struct weir_extent largest_block(const struct ocl_device *device)
+{
+    size_t sizes[16] = {1, 1, 1};
+    const uint64_t dimensions = number(device, CL_DEVICE_MAX_WORK_ITEM_DIMENSIONS);
+    if (dimensions <= sizeof sizes / sizeof *sizes)
+        device->module->cl.clGetDeviceInfo(device->listed->device, CL_DEVICE_MAX_WORK_ITEM_SIZES,
+                                           dimensions * sizeof *sizes, sizes, NULL);
+    return weir_dim(at_most_32_bits(sizes[0]), at_most_32_bits(sizes[1]),
+                    at_most_32_bits(sizes[2]));
+}
+
+// OpenCL itself reports neither engines nor concurrency, so the minimum is assumed. NVIDIA's
+// extension reports the engines.
+static void overlap_limits(const struct ocl_device *device, struct weir_limits *limits)
+{
+    limits->concurrent_kernels = 1;
+    if (has_extension(device, "cl_nv_device_attribute_query") &&
+        number(device, OCL_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT_NV) > 0) {
+        limits->copy_engines_to_device = 1;
+        limits->copy_engines_to_host = 1;
+    }
+    if (device->priorities) {
+        limits->priority_lowest = -1;
+        limits->priority_highest = 1;
+    }
+}
+
+void ocl_device_limits(const struct weir_link *link, weir_device *object,
+                       struct weir_limits *limits)
+{
+    const struct ocl_device *device = ocl_device_of(link, object);
+    // Blocks times their size must fit a size_t of the device.
+    const uint32_t grid = number(device, CL_DEVICE_ADDRESS_BITS) >= 64 ? UINT32_MAX : 65535;
+    const uint64_t align_bits = number(device, CL_DEVICE_MEM_BASE_ADDR_ALIGN);
+
+    limits->memory_bytes = number(device, CL_DEVICE_GLOBAL_MEM_SIZE);
+    limits->max_buffer_bytes = number(device, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
+    limits->argument_alignment_bytes = align_bits >= 8 ? align_bits / 8 : 1;
+    limits->unified_memory = number(device, CL_DEVICE_HOST_UNIFIED_MEMORY) != 0;
+    limits->host_in_kernels = device->svm;
+    limits->max_block_items = at_most_32_bits(number(device, CL_DEVICE_MAX_WORK_GROUP_SIZE));
+    limits->max_block = largest_block(device);
+    limits->max_grid = weir_dim(grid, grid, grid);
+    limits->max_local_bytes = number(device, CL_DEVICE_LOCAL_MEM_SIZE);
+    limits->compute_units = at_most_32_bits(number(device, CL_DEVICE_MAX_COMPUTE_UNITS));
+    overlap_limits(device, limits);
+    limits->timing_resolution_ns =
+        at_most_32_bits(number(device, CL_DEVICE_PROFILING_TIMER_RESOLUTION));
+    limits->timing_history = OCL_TIMING_HISTORY;
+    limits->native = 1;
+}

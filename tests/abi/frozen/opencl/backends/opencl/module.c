@@ -1,0 +1,339 @@
+// Opening the module: the loader library, its platforms, and their devices, which form one list.
+// Everything that a machine may lack is detected here, and each case has its own message.
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/abi/frozen/opencl/backends/opencl/opencl.h"
+
+// In the order of the key table.
+enum key {
+    KEY_LIBRARY,
+    KEY_PLATFORM,
+    KEY_CACHE,
+    KEY_CACHE_DIR,
+    KEY_BUILD_OPTIONS
+};
+
+static const struct weir_key keys[] = {
+    [KEY_LIBRARY] =
+        {
+            .name = "library",
+            .type = WEIR_KEY_TEXT,
+            .fallback = "libOpenCL.so.1",
+            .help = "The OpenCL loader: a name that the dynamic linker finds, or a path.",
+        },
+    [KEY_PLATFORM] =
+        {
+            .name = "platform",
+            .type = WEIR_KEY_TEXT,
+            .fallback = "",
+            .help = "Part of a platform's name, ignoring case: only its devices are listed; empty: "
+                    "those of all platforms.",
+        },
+    [KEY_CACHE] =
+        {
+            .name = "cache",
+            .type = WEIR_KEY_BOOLEAN,
+            .fallback = "1",
+            .help =
+                "Keep the binaries of built programs on disk, 256 MiB at most: the first build of "
+                "a program takes longer, every later one is nearly free.",
+        },
+    [KEY_CACHE_DIR] =
+        {
+            .name = "cache_dir",
+            .type = WEIR_KEY_TEXT,
+            .fallback = "",
+            .help = "The folder for them, in which a folder `opencl` is made; empty: `weir` in "
+                    "XDG_CACHE_HOME, or in HOME/.cache.",
+        },
+    [KEY_BUILD_OPTIONS] =
+        {
+            .name = "build_options",
+            .type = WEIR_KEY_TEXT,
+            .fallback = "",
+            .help = "Further options for the OpenCL compiler, for every program.",
+        },
+};
+
+static bool contains(const char *text, const char *part)
+{
+    const size_t length = strlen(part);
+    for (; strlen(text) >= length; text++) {
+        size_t i = 0;
+        while (i < length && tolower((unsigned char)text[i]) == tolower((unsigned char)part[i]))
+            i++;
+        if (i == length)
+            return true;
+    }
+    return false;
+}
+
+static void platform_text(const struct ocl_symbols *cl, cl_platform_id platform,
+                          cl_platform_info what, char *text, size_t size)
+{
+    char whole[512] = "";
+    if (cl->clGetPlatformInfo(platform, what, sizeof whole - 1, whole, NULL) != CL_SUCCESS)
+        whole[0] = '\0';
+    snprintf(text, size, "%s", whole);
+}
+
+static bool usable(const struct ocl_symbols *cl, cl_device_id device)
+{
+    cl_device_type type = 0;
+    cl_bool available = CL_FALSE;
+    cl_bool compiler = CL_FALSE;
+    cl->clGetDeviceInfo(device, CL_DEVICE_TYPE, sizeof type, &type, NULL);
+    cl->clGetDeviceInfo(device, CL_DEVICE_AVAILABLE, sizeof available, &available, NULL);
+    cl->clGetDeviceInfo(device, CL_DEVICE_COMPILER_AVAILABLE, sizeof compiler, &compiler, NULL);
+    return available && compiler &&
+           (type & (CL_DEVICE_TYPE_CPU | CL_DEVICE_TYPE_GPU | CL_DEVICE_TYPE_ACCELERATOR));
+}
+
+static void describe(const struct ocl_symbols *cl, struct ocl_listed *listed)
+{
+    struct weir_device_info *info = &listed->info;
+    info->struct_size = sizeof *info;
+    ocl_device_text(cl, listed->device, CL_DEVICE_NAME, info->name, sizeof info->name);
+    ocl_device_text(cl, listed->device, CL_DRIVER_VERSION, info->driver, sizeof info->driver);
+    platform_text(cl, listed->platform, CL_PLATFORM_NAME, info->platform, sizeof info->platform);
+    cl->clGetDeviceInfo(listed->device, CL_DEVICE_GLOBAL_MEM_SIZE, sizeof info->memory_bytes,
+                        &info->memory_bytes, NULL);
+}
+
+// What a search has found, for the message if no device is usable.
+struct search {
+    char platforms[300]; // names, separated by commas
+    bool matched;
+};
+
+static void log_unlisted(const struct ocl_module *module, cl_int code)
+{
+    char text[128];
+    snprintf(text, sizeof text, "a platform's devices cannot be listed: clGetDeviceIDs returned %s",
+             clc_native_name(code));
+    module->host->log(WEIR_LOG_WARNING, "opencl", text);
+}
+
+// Appends the usable devices of one platform to the list.
+static weir_status list_platform(struct ocl_module *module, cl_platform_id platform)
+{
+    const struct ocl_symbols *cl = &module->cl;
+    cl_device_id devices[64];
+    cl_uint count = 0;
+    cl_int code = cl->clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 64, devices, &count);
+    if (code != CL_SUCCESS && code != CL_DEVICE_NOT_FOUND)
+        log_unlisted(module, code);
+    if (code != CL_SUCCESS || count == 0)
+        return WEIR_OK; // other platforms may have devices
+    count = count < 64 ? count : 64;
+
+    struct ocl_listed *longer =
+        module->host->allocate((module->listed_count + count) * sizeof *longer);
+    if (!longer)
+        return weir_host_no_memory(module->host, "the list of devices");
+    if (module->listed)
+        memcpy(longer, module->listed, module->listed_count * sizeof *longer);
+    module->host->release(module->listed);
+    module->listed = longer;
+
+    for (cl_uint i = 0; i < count; i++) {
+        if (!usable(cl, devices[i]))
+            continue;
+        struct ocl_listed *listed = &longer[module->listed_count++];
+        *listed = (struct ocl_listed){.platform = platform, .device = devices[i]};
+        describe(cl, listed);
+    }
+    return WEIR_OK;
+}
+
+static weir_status list_platforms(struct ocl_module *module, const char *wanted,
+                                  struct search *search)
+{
+    const struct ocl_symbols *cl = &module->cl;
+    cl_platform_id platforms[32];
+    cl_uint count = 0;
+    cl_int code = cl->clGetPlatformIDs(32, platforms, &count);
+    if (code != CL_SUCCESS && code != CL_PLATFORM_NOT_FOUND_KHR)
+        return ocl_native_error(module, "clGetPlatformIDs", code,
+                                "the OpenCL platforms cannot be listed");
+
+    for (cl_uint i = 0; i < count && i < 32; i++) {
+        char name[128];
+        platform_text(cl, platforms[i], CL_PLATFORM_NAME, name, sizeof name);
+        const size_t used = strlen(search->platforms);
+        snprintf(search->platforms + used, sizeof search->platforms - used, "%s'%s'",
+                 used > 0 ? ", " : "", name);
+        if (!contains(name, wanted))
+            continue;
+        if (!search->matched)
+            platform_text(cl, platforms[i], CL_PLATFORM_VERSION, module->driver,
+                          sizeof module->driver);
+        search->matched = true;
+        weir_status status = list_platform(module, platforms[i]);
+        if (status < 0)
+            return status;
+    }
+    return WEIR_OK;
+}
+
+static weir_status explain_nothing(const struct ocl_module *module, const char *library,
+                                   const char *wanted, const struct search *search)
+{
+    const struct weir_host *host = module->host;
+    if (!search->platforms[0])
+        return weir_host_fail(host, WEIR_ERROR_NO_DEVICE,
+                              "install an OpenCL driver; for a CPU that is PoCL (Debian: "
+                              "pocl-opencl-icd), and /etc/OpenCL/vendors names each driver",
+                              "%s works, but no OpenCL driver is registered with it", library);
+    if (!search->matched)
+        return weir_host_fail(host, WEIR_ERROR_NO_DEVICE,
+                              "correct or remove `platform` in [opencl]",
+                              "no OpenCL platform has '%s' in its name; there is %s", wanted,
+                              search->platforms);
+    if (strstr(search->platforms, "Portable Computing Language"))
+        return weir_host_fail(
+            host, WEIR_ERROR_NO_DEVICE,
+            "set POCL_CACHE_DIR to a folder that can be written, and unset "
+            "POCL_DEVICES or set it to names that this PoCL knows (pthread, basic)",
+            "the OpenCL platforms have no usable device (%s); PoCL hides its own when "
+            "its cache folder cannot be written or POCL_DEVICES is wrong",
+            search->platforms);
+    return weir_host_fail(
+        host, WEIR_ERROR_NO_DEVICE,
+        "check that the device is plugged in, permitted to this user and not hidden "
+        "by an environment variable; clinfo shows what the driver sees",
+        "the OpenCL platforms have no usable device (%s)", search->platforms);
+}
+
+static void release(struct ocl_module *module)
+{
+    weir_kit_cache_close(&module->cache);
+    module->host->release(module->listed);
+    module->host->release(module);
+}
+
+static weir_status start(struct ocl_module *module, const struct weir_setting *const *settings)
+{
+    const char *library = settings[KEY_LIBRARY]->text;
+    const char *wanted = settings[KEY_PLATFORM]->text;
+    struct search search = {.matched = false};
+    char message[512];
+
+    if (!ocl_symbols_load(library, &module->cl, message, sizeof message))
+        return weir_host_fail(
+            module->host, WEIR_ERROR_MODULE,
+            "install an OpenCL loader (Debian: ocl-icd-libopencl1), or name one with "
+            "`library` in [opencl]",
+            "the OpenCL loader cannot be used: %s", message);
+    weir_status status = list_platforms(module, wanted, &search);
+    if (status == WEIR_OK && module->listed_count == 0)
+        status = explain_nothing(module, library, wanted, &search);
+    if (status < 0)
+        return status;
+    module->build_options = settings[KEY_BUILD_OPTIONS]->text;
+    if (settings[KEY_CACHE]->integer)
+        module->cache = weir_kit_cache_open(module->host, "opencl", settings[KEY_CACHE_DIR]->text);
+    return WEIR_OK;
+}
+
+static weir_status ocl_open(struct weir_link *link, const struct weir_setting *const *settings,
+                            void **out_state)
+{
+    struct ocl_module *module = link->host->allocate(sizeof *module);
+    if (!module)
+        return weir_host_no_memory(link->host, "the OpenCL backend");
+    module->host = link->host;
+    weir_status status = start(module, settings);
+    if (status < 0) {
+        release(module);
+        return status;
+    }
+    *out_state = module;
+    return WEIR_OK;
+}
+
+static void ocl_close(const struct weir_link *link)
+{
+    release(ocl_module_of(link));
+}
+
+static size_t ocl_device_count(const struct weir_link *link)
+{
+    return ocl_module_of(link)->listed_count;
+}
+
+static weir_status ocl_device_describe(const struct weir_link *link, size_t index,
+                                       struct weir_device_info *out_info)
+{
+    WEIR_WRITE(out_info, &ocl_module_of(link)->listed[index].info);
+    return WEIR_OK;
+}
+
+static const char *ocl_driver_version(const struct weir_link *link)
+{
+    return ocl_module_of(link)->driver;
+}
+
+static const struct weir_module_ops ops = {
+    .open = ocl_open,
+    .close = ocl_close,
+    .device_count = ocl_device_count,
+    .device_describe = ocl_device_describe,
+    .device_create = ocl_device_create,
+    .device_destroy = ocl_device_destroy,
+    .device_limits = ocl_device_limits,
+    .device_trim = ocl_device_trim,
+    .queue_create = ocl_queue_create,
+    .queue_destroy = ocl_queue_destroy,
+    .queue_submit = ocl_queue_submit,
+    .queue_flush = ocl_queue_flush,
+    .queue_finish = ocl_queue_finish,
+    .event_query = ocl_event_query,
+    .event_wait = ocl_event_wait,
+    .event_time = ocl_event_time,
+    .queue_times = ocl_queue_times,
+    .device_clock = ocl_device_clock,
+    .buffer_create = ocl_buffer_create,
+    .buffer_destroy = ocl_buffer_destroy,
+    .program_create = ocl_program_create,
+    .program_destroy = ocl_program_destroy,
+    .program_signatures = ocl_program_signatures,
+    .kernel_create = ocl_kernel_create,
+    .kernel_destroy = ocl_kernel_destroy,
+    .device_native = ocl_device_native,
+    .queue_native = ocl_queue_native,
+    .buffer_native = ocl_buffer_native,
+};
+
+static const char *const about[] = {
+    "summary",
+    "Runs on GPUs and CPUs through the OpenCL drivers of the system.",
+    NULL,
+};
+
+static const struct weir_module module_info = {
+    .abi = WEIR_MODULE_ABI,
+    .struct_size = sizeof(struct weir_module),
+    .kind = WEIR_MODULE_BACKEND,
+    .name = "opencl",
+    .version = WEIR_VERSION_STRING,
+    .build_id = __VERSION__, // the compiler's
+    .sanitizer = WEIR_MODULE_SANITIZER,
+    .keys = keys,
+    .key_count = sizeof keys / sizeof *keys,
+    .key_size = sizeof(struct weir_key),
+    .slot_count = WEIR_MODULE_SLOT_COUNT,
+    .operation_kinds = WEIR_OPERATION_KINDS,
+    .ops = &ops,
+    .driver_version = ocl_driver_version,
+    .about = about,
+};
+
+const struct weir_module *weir_module_query(uint32_t host_abi, const struct weir_host *host)
+{
+    (void)host_abi;
+    (void)host;
+    return &module_info;
+}

@@ -1,0 +1,285 @@
+// What the files of the OpenCL backend share.
+//
+//   module.c     open: library, platforms, devices; the ops table
+//   device.c     contexts and limits
+//   queue.c      queues, flushing, and submit
+//   copy.c       copies and fills, by the kinds of memory
+//   event.c      records, waiting, times
+//   times.c      times of operations, and the device's clock
+//   buffer.c     memory, and the sub-buffers (views) that are arguments of kernels
+//   program.c    building, and the cache of binaries; kernels
+//   native.c     native handles, wrapped queues and adopted memory
+//   error.c      reports errors of OpenCL calls
+//
+// docs/architecture.md has the locks, and what may be called with each of them held.
+#ifndef WEIR_BACKENDS_OPENCL_OPENCL_H
+#define WEIR_BACKENDS_OPENCL_OPENCL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include "tests/abi/frozen/opencl/api/weir/kit/cache.h"
+#include "tests/abi/frozen/opencl/api/weir/kit/error.h"
+#include "tests/abi/frozen/opencl/api/weir/kit/idle.h"
+#include "tests/abi/frozen/opencl/api/weir/kit/records.h"
+#include "tests/abi/frozen/opencl/api/weir/kit/signature.h"
+#include <weir/module/error.h>
+#include <weir/module/module.h>
+
+#include "tests/abi/frozen/opencl/backends/clc/clc.h"
+#include "tests/abi/frozen/opencl/backends/opencl/symbols.h"
+
+// Timed records that a queue keeps.
+#define OCL_TIMING_HISTORY 4096
+// Views that a buffer keeps.
+#define OCL_VIEW_LIMIT 64
+
+// A device that a platform lists, opened or not.
+struct ocl_listed {
+    cl_platform_id platform;
+    cl_device_id device;
+    struct weir_device_info info;
+};
+
+// The state of a link.
+struct ocl_module {
+    const struct weir_host *host;
+    struct ocl_symbols cl;
+    struct ocl_listed *listed;
+    size_t listed_count;
+    const char *build_options;
+    weir_kit_cache *cache; // NULL: off
+    char driver[256];
+};
+
+// Relates the device's clock to the host's.
+struct ocl_clock {
+    pthread_mutex_t lock;
+    cl_command_queue queue; // NULL until needed
+    cl_event marker;        // under way; NULL: none
+    uint64_t before_ns;     // of the host's clock, around its enqueueing
+    uint64_t after_ns;
+};
+
+struct ocl_device {
+    struct ocl_module *module;
+    const struct ocl_listed *listed;
+    cl_context context;
+    cl_command_queue mapper; // maps HOST memory; never has work of the user
+    uint32_t version;        // OpenCL, times ten
+    bool svm;                // fine-grained shared memory
+    bool svm_system;         // of any host memory
+    bool in_place;           // wrapped memory is used where it is
+    bool priorities;
+    struct ocl_clock clock;
+    weir_kit_blocks *spares; // pinned memory; `native` is the buffer object
+};
+
+struct ocl_view {
+    size_t offset;
+    size_t size;
+    cl_mem memory;
+    uint64_t used; // the buffer's clock at its last use
+};
+
+// DEVICE: `memory`. HOST: `pointer`, which is shared memory if `svm`, else the permanent mapping of
+// `memory` if there is a `block`, else memory of the caller, over which `memory` was created.
+struct ocl_buffer {
+    struct ocl_device *device;
+    struct weir_kit_block *block; // pinned memory, which may be larger than the buffer
+    size_t size;
+    cl_mem memory;
+    cl_mem whole;  // the buffer object of which `memory` is a sub-buffer; NULL: it is none
+    size_t origin; // the offset of byte 0 in `whole`
+    void *pointer;
+    bool svm;
+    pthread_mutex_t lock; // guards what follows
+    struct ocl_view *views;
+    uint32_t view_count;
+    uint64_t clock;
+};
+
+struct ocl_watch; // times.c
+
+struct ocl_queue {
+    struct ocl_device *device;
+    cl_command_queue queue;
+    struct ocl_watch *watch;    // NULL unless times of operations are wanted
+    cl_mem staging;             // of the thread that submits; NULL until needed
+    _Atomic uint64_t submitted; // the last operation that was enqueued
+    _Atomic uint64_t flushed;   // the last operation that was flushed
+    weir_kit_records *records;
+};
+
+struct ocl_program {
+    struct ocl_device *device;
+    cl_program program;
+    struct weir_kit_signatures *signatures; // NULL for bundles
+};
+
+// The present value of an argument of a kernel object, so that it need not be set again: a whole
+// buffer, by its id, or a scalar.
+struct ocl_bound {
+    weir_parameter_kind kind; // 0: unknown
+    size_t size;
+    uint64_t bits; // the buffer's id, or the value
+};
+
+struct ocl_kernel {
+    struct ocl_device *device;
+    cl_kernel kernel;
+    pthread_mutex_t lock;    // clSetKernelArg is the one call that is not thread-safe
+    cl_mem *borrowed;        // views held by the launch under way
+    struct ocl_bound *bound; // per argument
+};
+
+static inline struct ocl_module *ocl_module_of(const struct weir_link *link)
+{
+    return link->state;
+}
+
+static inline struct ocl_device *ocl_device_of(const struct weir_link *link,
+                                               const weir_device *device)
+{
+    return weir_device_data(link, device);
+}
+
+static inline struct ocl_queue *ocl_queue_of(const struct weir_link *link, const weir_queue *queue)
+{
+    return weir_queue_data(link, queue);
+}
+
+static inline struct ocl_buffer *ocl_buffer_of(const struct weir_link *link,
+                                               const weir_buffer *buffer)
+{
+    return weir_buffer_data(link, buffer);
+}
+
+static inline struct ocl_program *ocl_program_of(const struct weir_link *link,
+                                                 const weir_program *program)
+{
+    return weir_program_data(link, program);
+}
+
+static inline struct ocl_kernel *ocl_kernel_of(const struct weir_link *link,
+                                               const weir_kernel *kernel)
+{
+    return weir_kernel_data(link, kernel);
+}
+
+// error.c
+
+// Reports that `call` returned `code`, and returns the corresponding status. `format` says what was
+// attempted.
+weir_status ocl_native_error(const struct ocl_module *module, const char *call, cl_int code,
+                             const char *format, ...) WEIR_PRINTF(4, 5);
+
+// device.c
+
+// Fills `text` with a string property, or with "" if the driver does not have it.
+void ocl_device_text(const struct ocl_symbols *cl, cl_device_id device, cl_device_info what,
+                     char *text, size_t size);
+weir_status ocl_device_create(const struct weir_link *link, weir_device *object,
+                              const struct weir_device_setup *setup, void **out_data);
+void ocl_device_destroy(const struct weir_link *link, weir_device *object);
+void ocl_device_limits(const struct weir_link *link, weir_device *object,
+                       struct weir_limits *limits);
+weir_status ocl_device_trim(const struct weir_link *link, weir_device *object);
+
+// queue.c
+
+weir_status ocl_queue_create(const struct weir_link *link, weir_device *device, weir_queue *object,
+                             const struct weir_queue_setup *setup, void **out_data);
+void ocl_queue_destroy(const struct weir_link *link, weir_queue *object);
+weir_status ocl_queue_submit(const struct weir_link *link, weir_queue *object,
+                             const struct weir_operation *operation);
+weir_status ocl_queue_flush(const struct weir_link *link, weir_queue *object);
+weir_status ocl_queue_finish(const struct weir_link *link, weir_queue *object);
+// Flushes the queue unless everything up to `sequence` was flushed.
+weir_status ocl_queue_flush_to(struct ocl_queue *queue, uint64_t sequence);
+
+// copy.c
+
+weir_status ocl_submit_copy(const struct weir_link *link, struct ocl_queue *queue,
+                            const struct weir_operation *operation);
+weir_status ocl_submit_copy_2d(const struct weir_link *link, struct ocl_queue *queue,
+                               const struct weir_operation *operation);
+weir_status ocl_submit_fill(const struct weir_link *link, struct ocl_queue *queue,
+                            const struct weir_operation *operation);
+
+// event.c
+
+weir_status ocl_records_init(struct ocl_queue *queue, bool timing);
+weir_status ocl_submit_record(struct ocl_queue *queue, uint64_t sequence);
+weir_status ocl_submit_wait(struct ocl_queue *queue, struct ocl_queue *producer, uint64_t sequence);
+weir_status ocl_event_query(const struct weir_link *link, weir_queue *object, uint64_t sequence);
+weir_status ocl_event_wait(const struct weir_link *link, weir_queue *object, uint64_t sequence,
+                           uint64_t timeout_ns);
+weir_status ocl_event_time(const struct weir_link *link, weir_queue *object, uint64_t sequence,
+                           uint64_t *out_time_ns);
+
+// times.c
+
+weir_status ocl_watch_init(struct ocl_queue *queue);
+void ocl_watch_finish(struct ocl_queue *queue);
+cl_event *ocl_watch_event(const struct ocl_queue *queue);
+// Returns the place for the event of the next command of the operation that is being submitted, or
+// NULL if operations are not timed.
+static inline cl_event *ocl_command_event(const struct ocl_queue *queue)
+{
+    return queue->watch ? ocl_watch_event(queue) : NULL;
+}
+// Ends the operation: its events are kept, or released if it was not submitted.
+void ocl_watch_keep(struct ocl_queue *queue, uint64_t sequence, bool submitted);
+weir_status ocl_queue_times(const struct weir_link *link, weir_queue *object,
+                            struct weir_operation_time *times, size_t time_size, size_t capacity,
+                            size_t *out_count);
+weir_status ocl_device_clock(const struct weir_link *link, weir_device *object,
+                             uint64_t *out_host_ns, uint64_t *out_device_ns);
+void ocl_clock_finish(struct ocl_device *device);
+
+// buffer.c
+
+// Releases the pinned memory of destroyed buffers.
+void ocl_spares_release(struct ocl_device *device);
+weir_status ocl_buffer_create(const struct weir_link *link, weir_device *device,
+                              weir_buffer *object, const struct weir_buffer_setup *setup,
+                              void **out_data, void **out_pointer);
+void ocl_buffer_destroy(const struct weir_link *link, weir_buffer *object);
+// Stores memory for a range of the buffer: a view of exactly that range, one
+// reference of which is the caller's until clReleaseMemObject, or with `whole` the
+// buffer's own memory, which begins at the range.
+weir_status ocl_buffer_view(struct ocl_buffer *buffer, size_t offset, size_t size, bool whole,
+                            cl_mem *out_memory);
+
+// native.c
+
+weir_status ocl_device_native(const struct weir_link *link, weir_device *object,
+                              struct weir_native_device *out_native);
+weir_status ocl_queue_native(const struct weir_link *link, weir_queue *object,
+                             struct weir_native_queue *out_native);
+weir_status ocl_buffer_native(const struct weir_link *link, weir_buffer *object,
+                              struct weir_native_buffer *out_native);
+weir_status ocl_submit_native(const struct ocl_queue *queue,
+                              const struct weir_operation *operation);
+// Wraps a command queue of the caller, which is retained; stores in `*out_profiling` whether it has
+// profiling enabled.
+weir_status ocl_wrap_queue(struct ocl_queue *queue, cl_command_queue native, bool timing,
+                           bool *out_profiling);
+// Adopts a buffer object of the caller, which is retained.
+weir_status ocl_adopt_memory(struct ocl_buffer *buffer, cl_mem native);
+
+// program.c
+
+weir_status ocl_program_create(const struct weir_link *link, weir_device *device,
+                               weir_program *object, const struct weir_program_params *params,
+                               void **out_data);
+void ocl_program_destroy(const struct weir_link *link, weir_program *object);
+weir_status ocl_program_signatures(const struct weir_link *link, weir_program *object,
+                                   const struct weir_kernel_signature **out_signatures,
+                                   uint32_t *out_count);
+weir_status ocl_kernel_create(const struct weir_link *link, weir_program *program_object,
+                              weir_kernel *object, const struct weir_kernel_signature *signature,
+                              struct weir_kernel_info *info, void **out_data);
+void ocl_kernel_destroy(const struct weir_link *link, weir_kernel *object);
+
+#endif

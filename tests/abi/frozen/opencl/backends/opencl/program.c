@@ -1,0 +1,323 @@
+// Programs are built from OpenCL C. Their binaries are cached on disk; the key is everything that
+// they depend on: source, options, platform, device and driver. A program whose binary the driver
+// no longer accepts is built again.
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/abi/frozen/opencl/backends/opencl/opencl.h"
+
+// PoCL 3.1 ignores the barriers of a function that it does not inline.
+#define INLINE_ALL \
+    "#pragma clang attribute push(__attribute__((always_inline)), apply_to = function)\n"
+#define INLINE_END "\n#pragma clang attribute pop\n"
+
+// One build.
+struct build {
+    const struct ocl_device *device;
+    struct clc_build clc;
+    const char *standard; // that a bundle needs: "CL2.0"; "": 1.2, or as the options say
+    char *before;
+    char *options;
+    char *key;
+};
+
+static bool make_key(struct build *build)
+{
+    const struct ocl_module *module = build->device->module;
+    const struct weir_device_info *info = &build->device->listed->info;
+    char device_version[256];
+    char platform_version[256] = "";
+    ocl_device_text(&module->cl, build->device->listed->device, CL_DEVICE_VERSION, device_version,
+                    sizeof device_version);
+    module->cl.clGetPlatformInfo(build->device->listed->platform, CL_PLATFORM_VERSION,
+                                 sizeof platform_version - 1, platform_version, NULL);
+    build->key =
+        weir_kit_format(module->host, "%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s", WEIR_VERSION_STRING,
+                        info->platform, platform_version, info->name, device_version, info->driver,
+                        build->options, build->clc.before, build->clc.text);
+    return build->key;
+}
+
+// An entry of the cache is the text of the signatures, its zero byte, and the binary.
+static bool load_binary(struct build *build, const char *entry, size_t size)
+{
+    const struct ocl_module *module = build->device->module;
+    const struct ocl_symbols *cl = &module->cl;
+    const char *end = memchr(entry, '\0', size);
+    if (!end)
+        return false;
+    const size_t binary_size = size - (size_t)(end + 1 - entry);
+    const unsigned char *binary = (const unsigned char *)end + 1;
+    cl_int code;
+    build->clc.signature_text = weir_kit_format(module->host, "%s", entry);
+    build->clc.program =
+        cl->clCreateProgramWithBinary(build->device->context, 1, &build->device->listed->device,
+                                      &binary_size, &binary, NULL, &code);
+    return build->clc.signature_text && build->clc.program &&
+           cl->clBuildProgram(build->clc.program, 1, &build->device->listed->device, build->options,
+                              NULL, NULL) == CL_SUCCESS;
+}
+
+static bool read_cache(struct build *build)
+{
+    const struct ocl_module *module = build->device->module;
+    void *entry;
+    size_t size;
+    if (!weir_kit_cache_read(module->cache, build->key, &entry, &size))
+        return false;
+    const bool loaded = load_binary(build, entry, size);
+    free(entry);
+    if (!loaded) {
+        module->host->log(WEIR_LOG_INFO, "opencl",
+                          "the driver refuses a binary of the cache; it is built again");
+        clc_drop(&build->clc);
+    }
+    return loaded;
+}
+
+static bool get_binary(const struct build *build, char *entry, size_t used, size_t binary_size)
+{
+    unsigned char *binary = (unsigned char *)entry + used;
+    return binary_size > 0 &&
+           build->device->module->cl.clGetProgramInfo(build->clc.program, CL_PROGRAM_BINARIES,
+                                                      sizeof binary, &binary, NULL) == CL_SUCCESS;
+}
+
+static void write_cache(const struct build *build)
+{
+    const struct ocl_module *module = build->device->module;
+    const char *text = build->clc.signature_text ? build->clc.signature_text : "";
+    const size_t used = strlen(text) + 1;
+    size_t binary_size = 0;
+    if (!module->cache ||
+        module->cl.clGetProgramInfo(build->clc.program, CL_PROGRAM_BINARY_SIZES, sizeof binary_size,
+                                    &binary_size, NULL) != CL_SUCCESS)
+        return;
+    char *entry = module->host->allocate(used + binary_size);
+    if (!entry)
+        return;
+    memcpy(entry, text, used);
+    if (get_binary(build, entry, used, binary_size))
+        weir_kit_cache_write(module->cache, build->key, entry, used + binary_size);
+    module->host->release(entry);
+}
+
+// A bundle's image needs a version of OpenCL C; the user's options come with source.
+static char *make_user_options(const struct weir_host *host,
+                               const struct weir_program_params *params, const char *standard)
+{
+    if (*standard)
+        return weir_kit_format(host, "-cl-std=%s", standard);
+    return weir_kit_format(host, "%s", params->options ? params->options : "");
+}
+
+static weir_status make_program(struct build *build, const struct weir_program_params *params)
+{
+    const struct ocl_module *module = build->device->module;
+    char *user = make_user_options(module->host, params, build->standard);
+    build->options = user ? clc_options(module->host, user, module->build_options) : NULL;
+    module->host->release(user);
+    build->clc.options = build->options;
+    if (!build->options || !make_key(build))
+        return weir_host_no_memory(module->host, "the options of a program");
+    if (read_cache(build))
+        return WEIR_OK;
+    weir_status status = clc_build(&build->clc);
+    if (status == WEIR_OK)
+        write_cache(build);
+    return status;
+}
+
+static const struct weir_image *find_source(const struct weir_bundle *bundle)
+{
+    for (uint32_t i = 0; i < bundle->image_count; i++) {
+        const struct weir_image *image = weir_bundle_image(bundle, i);
+        if (weir_image_is(image, WEIR_IMAGE_OPENCL_C))
+            return image;
+    }
+    return NULL;
+}
+
+static bool is_pocl(const struct ocl_device *device)
+{
+    return strcmp(device->listed->info.platform, "Portable Computing Language") == 0;
+}
+
+static weir_status choose_source(struct build *build, const struct weir_program_params *params)
+{
+    const struct weir_host *host = build->device->module->host;
+    const bool inlined = is_pocl(build->device);
+    const struct weir_image *image = params->bundle ? find_source(params->bundle) : NULL;
+    build->clc.text = image ? image->data : params->source;
+    build->standard = image ? image->target : "";
+    build->clc.signatures = !params->bundle;
+    build->clc.after = inlined ? INLINE_END : "";
+    build->before = weir_kit_format(host, "%s%s", inlined ? INLINE_ALL : "",
+                                    params->bundle ? CLC_PREFIX : CLC_PREFIX_OF_SOURCE);
+    build->clc.before = build->before;
+    if (!build->before)
+        return weir_host_no_memory(host, "a program");
+    if (build->clc.text || !params->bundle) // without a bundle there is source
+        return WEIR_OK;
+    return weir_host_fail(host, WEIR_ERROR_UNSUPPORTED,
+                          "make the bundle with weir_kernels, which always embeds one",
+                          "bundle '%s' has no OpenCL C image", params->bundle->name);
+}
+
+static void init_build(struct build *build, const struct ocl_device *device)
+{
+    const struct ocl_symbols *cl = &device->module->cl;
+    build->device = device;
+    build->clc = (struct clc_build){
+#define TAKE(result, function, parameters) .cl.function = cl->function,
+        CLC_SYMBOLS(TAKE)
+#undef TAKE
+            .host = device->module->host,
+        .name = "opencl",
+        .context = device->context,
+        .device = device->listed->device,
+    };
+}
+
+// Moves the results of the build to the program.
+static weir_status keep(struct ocl_program *program, struct build *build)
+{
+    const struct weir_host *host = build->device->module->host;
+    if (build->clc.signatures) {
+        program->signatures = weir_kit_signatures_parse(host, build->clc.signature_text);
+        if (!program->signatures)
+            return weir_host_no_memory(host, "the signatures of a program");
+    }
+    program->program = build->clc.program;
+    build->clc.program = NULL;
+    host->count_driver_object();
+    return WEIR_OK;
+}
+
+weir_status ocl_program_create(const struct weir_link *link, weir_device *device,
+                               weir_program *object, const struct weir_program_params *params,
+                               void **out_data)
+{
+    const struct weir_host *host = link->host;
+    struct build build = {.device = NULL};
+    (void)object;
+    struct ocl_program *program = host->allocate(sizeof *program);
+    if (!program)
+        return weir_host_no_memory(host, "a program");
+
+    program->device = ocl_device_of(link, device);
+    init_build(&build, program->device);
+    weir_status status = choose_source(&build, params);
+    if (status == WEIR_OK)
+        status = make_program(&build, params);
+    if (status == WEIR_OK)
+        status = keep(program, &build);
+    clc_drop(&build.clc);
+    host->release(build.before);
+    host->release(build.options);
+    host->release(build.key);
+    if (status == WEIR_OK)
+        *out_data = program;
+    else
+        host->release(program);
+    return status;
+}
+
+void ocl_program_destroy(const struct weir_link *link, weir_program *object)
+{
+    struct ocl_program *program = ocl_program_of(link, object);
+    program->device->module->cl.clReleaseProgram(program->program);
+    link->host->release(program->signatures);
+    link->host->release(program);
+}
+
+weir_status ocl_program_signatures(const struct weir_link *link, weir_program *object,
+                                   const struct weir_kernel_signature **out_signatures,
+                                   uint32_t *out_count)
+{
+    const struct ocl_program *program = ocl_program_of(link, object);
+    *out_signatures = program->signatures ? program->signatures->kernels : NULL;
+    *out_count = program->signatures ? program->signatures->kernel_count : 0;
+    return WEIR_OK;
+}
+
+static weir_status read_info(const struct ocl_kernel *kernel, struct weir_kernel_info *info)
+{
+    const struct ocl_module *module = kernel->device->module;
+    const struct ocl_symbols *cl = &module->cl;
+    const cl_device_id device = kernel->device->listed->device;
+    size_t items = 0;
+    size_t preferred = 0;
+    cl_ulong local = 0;
+    cl_int code = cl->clGetKernelWorkGroupInfo(kernel->kernel, device, CL_KERNEL_WORK_GROUP_SIZE,
+                                               sizeof items, &items, NULL);
+    if (code == CL_SUCCESS)
+        code = cl->clGetKernelWorkGroupInfo(kernel->kernel, device,
+                                            CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE,
+                                            sizeof preferred, &preferred, NULL);
+    if (code == CL_SUCCESS)
+        code = cl->clGetKernelWorkGroupInfo(kernel->kernel, device, CL_KERNEL_LOCAL_MEM_SIZE,
+                                            sizeof local, &local, NULL);
+    if (code != CL_SUCCESS)
+        return ocl_native_error(module, "clGetKernelWorkGroupInfo", code, "what a kernel needs");
+    info->max_block_items = (uint32_t)items;
+    info->preferred_block_items = (uint32_t)preferred;
+    info->local_bytes = local;
+    info->registers = 0; // OpenCL does not report them
+    return WEIR_OK;
+}
+
+static void release_kernel(const struct weir_host *host, struct ocl_kernel *kernel)
+{
+    if (kernel->kernel)
+        kernel->device->module->cl.clReleaseKernel(kernel->kernel);
+    pthread_mutex_destroy(&kernel->lock);
+    host->release(kernel->bound);
+    host->release(kernel->borrowed);
+    host->release(kernel);
+}
+
+weir_status ocl_kernel_create(const struct weir_link *link, weir_program *program_object,
+                              weir_kernel *object, const struct weir_kernel_signature *signature,
+                              struct weir_kernel_info *info, void **out_data)
+{
+    const struct ocl_module *module = ocl_module_of(link);
+    const struct ocl_program *program = ocl_program_of(link, program_object);
+    (void)object;
+    struct ocl_kernel *kernel = module->host->allocate(sizeof *kernel);
+    if (!kernel)
+        return weir_host_no_memory(module->host, "a kernel");
+    kernel->device = program->device;
+    pthread_mutex_init(&kernel->lock, NULL);
+
+    weir_status status = WEIR_OK;
+    cl_int code;
+    kernel->borrowed =
+        module->host->allocate((signature->parameter_count + 1) * sizeof *kernel->borrowed);
+    kernel->bound =
+        module->host->allocate((signature->parameter_count + 1) * sizeof *kernel->bound);
+    if (!kernel->borrowed || !kernel->bound) {
+        status = weir_host_no_memory(module->host, "a kernel");
+        goto fail;
+    }
+    kernel->kernel = module->cl.clCreateKernel(program->program, signature->name, &code);
+    if (!kernel->kernel) {
+        status = ocl_native_error(module, "clCreateKernel", code, "kernel '%s'", signature->name);
+        goto fail;
+    }
+    module->host->count_driver_object();
+    status = read_info(kernel, info);
+    if (status < 0)
+        goto fail;
+    *out_data = kernel;
+    return WEIR_OK;
+
+fail:
+    release_kernel(module->host, kernel);
+    return status;
+}
+
+void ocl_kernel_destroy(const struct weir_link *link, weir_kernel *object)
+{
+    release_kernel(link->host, ocl_kernel_of(link, object));
+}

@@ -1,0 +1,297 @@
+// One in-order command queue for each queue. OpenCL need not start anything before a flush, even if
+// another queue waits for it. The numbers of the last operation submitted and of the last one
+// flushed tell for each event whether a flush is necessary.
+#include <inttypes.h>
+
+#include "tests/abi/frozen/opencl/backends/opencl/opencl.h"
+
+static void release(struct ocl_queue *queue)
+{
+    const struct ocl_module *module = queue->device->module;
+    weir_kit_records_destroy(&queue->records);
+    ocl_watch_finish(queue);
+    if (queue->staging)
+        module->cl.clReleaseMemObject(queue->staging);
+    if (queue->queue)
+        module->cl.clReleaseCommandQueue(queue->queue);
+    module->host->release(queue);
+}
+
+static weir_status create_native(struct ocl_queue *queue, const struct weir_queue_setup *setup)
+{
+    const struct ocl_device *device = queue->device;
+    const struct ocl_symbols *cl = &device->module->cl;
+    const cl_bitfield flags = setup->timing || setup->times ? CL_QUEUE_PROFILING_ENABLE : 0;
+    const char *call = "clCreateCommandQueue";
+    cl_int code = CL_SUCCESS;
+    if (!device->priorities || setup->priority == 0) {
+        queue->queue =
+            cl->clCreateCommandQueue(device->context, device->listed->device, flags, &code);
+    } else {
+        const cl_queue_properties properties[] = {
+            CL_QUEUE_PROPERTIES,
+            flags,
+            CL_QUEUE_PRIORITY_KHR,
+            setup->priority > 0 ? CL_QUEUE_PRIORITY_HIGH_KHR : CL_QUEUE_PRIORITY_LOW_KHR,
+            0,
+        };
+        call = "clCreateCommandQueueWithProperties";
+        queue->queue =
+            cl->clCreateCommandQueueWithProperties(device->context, device->listed->device,
+                                                   properties, &code);
+    }
+    if (!queue->queue)
+        return ocl_native_error(device->module, call, code, "cannot create a queue");
+    device->module->host->count_driver_object();
+    return WEIR_OK;
+}
+
+static weir_status open_queue(struct ocl_queue *queue, const struct weir_queue_setup *setup)
+{
+    bool profiling = true;
+    weir_status status = ocl_records_init(queue, setup->timing);
+    if (status == WEIR_OK)
+        status = setup->native ? ocl_wrap_queue(queue, setup->native, setup->timing, &profiling)
+                               : create_native(queue, setup);
+    // Commands of a queue without profiling have no times.
+    if (status == WEIR_OK && setup->times && profiling)
+        status = ocl_watch_init(queue);
+    return status;
+}
+
+weir_status ocl_queue_create(const struct weir_link *link, weir_device *device, weir_queue *object,
+                             const struct weir_queue_setup *setup, void **out_data)
+{
+    const struct weir_host *host = link->host;
+    (void)object;
+    struct ocl_queue *queue = host->allocate(sizeof *queue);
+    if (!queue)
+        return weir_host_no_memory(host, "a queue");
+    queue->device = ocl_device_of(link, device);
+    weir_status status = open_queue(queue, setup);
+    if (status < 0) {
+        release(queue);
+        return status;
+    }
+    *out_data = queue;
+    return WEIR_OK;
+}
+
+void ocl_queue_destroy(const struct weir_link *link, weir_queue *object)
+{
+    release(ocl_queue_of(link, object));
+}
+
+// Stores a view that the argument uses during the launch in `*out_view`.
+static weir_status set_buffer(const struct weir_link *link, const struct ocl_kernel *kernel,
+                              cl_uint index, const struct weir_argument *argument, bool whole,
+                              cl_mem *out_view)
+{
+    const struct ocl_module *module = kernel->device->module;
+    struct ocl_buffer *buffer = ocl_buffer_of(link, argument->buffer);
+    const size_t offset = argument->offset;
+    cl_int code;
+
+    if (buffer->svm) {
+        code = module->cl.clSetKernelArgSVMPointer(kernel->kernel, index,
+                                                   (char *)buffer->pointer + offset);
+        return code == CL_SUCCESS ? WEIR_OK
+                                  : ocl_native_error(module, "clSetKernelArgSVMPointer", code,
+                                                     "argument %" PRIu32 " of the launch", index);
+    }
+    if (buffer->pointer && !kernel->device->in_place)
+        return weir_host_fail(module->host, WEIR_ERROR_UNSUPPORTED,
+                              "use a HOST buffer of weir_buffer_create(), or a DEVICE buffer",
+                              "argument %" PRIu32
+                              " of the launch is wrapped memory, which kernels of "
+                              "this device cannot reach",
+                              index);
+    cl_mem memory;
+    weir_status status = ocl_buffer_view(buffer, offset, argument->size, whole, &memory);
+    if (status < 0)
+        return status;
+    if (!whole)
+        *out_view = memory;
+    code = module->cl.clSetKernelArg(kernel->kernel, index, sizeof memory, &memory);
+    return code == CL_SUCCESS ? WEIR_OK
+                              : ocl_native_error(module, "clSetKernelArg", code,
+                                                 "argument %" PRIu32 " of the launch", index);
+}
+
+static weir_status set_argument(const struct weir_link *link, const struct ocl_kernel *kernel,
+                                cl_uint index, const struct weir_argument *argument, bool whole,
+                                cl_mem *out_view)
+{
+    if (argument->kind == WEIR_PARAMETER_BUFFER)
+        return set_buffer(link, kernel, index, argument, whole, out_view);
+
+    const struct ocl_module *module = kernel->device->module;
+    const void *value = argument->pointer ? argument->pointer : &argument->bits;
+    cl_int code = module->cl.clSetKernelArg(kernel->kernel, index, argument->size,
+                                            argument->kind == WEIR_PARAMETER_LOCAL ? NULL : value);
+    if (code == CL_SUCCESS)
+        return WEIR_OK;
+    return ocl_native_error(module, "clSetKernelArg", code,
+                            "argument %" PRIu32 " of the launch, %zu bytes", index, argument->size);
+}
+
+// Whether the argument can be the whole buffer object: the range begins at its start, and no other
+// argument is a part of the same buffer.
+static bool is_whole(const struct weir_argument *arguments, size_t count, size_t index)
+{
+    const struct weir_argument *argument = &arguments[index];
+    if (argument->kind != WEIR_PARAMETER_BUFFER || argument->offset > 0)
+        return false;
+    for (size_t i = 0; i < count; i++)
+        if (i != index && arguments[i].kind == WEIR_PARAMETER_BUFFER &&
+            arguments[i].buffer == argument->buffer && arguments[i].offset > 0)
+            return false;
+    return true;
+}
+
+// Setting an argument costs about as much as the rest of a launch above the driver, and in a loop
+// most arguments do not change. Only values that identify themselves are remembered: a whole
+// buffer, by its id, which is never reused, and a scalar.
+static struct ocl_bound bound_of(const struct weir_argument *argument, bool whole)
+{
+    if (whole)
+        return (struct ocl_bound){argument->kind, 0, weir_buffer_object(argument->buffer)->id};
+    if (argument->kind == WEIR_PARAMETER_VALUE && !argument->pointer)
+        return (struct ocl_bound){argument->kind, argument->size, argument->bits};
+    return (struct ocl_bound){0};
+}
+
+static weir_status bind_argument(const struct weir_link *link, struct ocl_kernel *kernel,
+                                 cl_uint index, const struct weir_argument *arguments, size_t count)
+{
+    const bool whole = is_whole(arguments, count, index);
+    const struct ocl_bound wanted = bound_of(&arguments[index], whole);
+    struct ocl_bound *bound = &kernel->bound[index];
+    if (wanted.kind && bound->kind == wanted.kind && bound->bits == wanted.bits &&
+        bound->size == wanted.size)
+        return WEIR_OK;
+    weir_status status =
+        set_argument(link, kernel, index, &arguments[index], whole, &kernel->borrowed[index]);
+    *bound = status == WEIR_OK ? wanted : (struct ocl_bound){0};
+    return status;
+}
+
+static weir_status enqueue_kernel(const struct ocl_queue *queue, const struct ocl_kernel *kernel,
+                                  struct weir_extent grid, struct weir_extent block)
+{
+    const struct ocl_module *module = queue->device->module;
+    const size_t local[] = {block.x, block.y, block.z};
+    const size_t global[] = {(size_t)grid.x * block.x, (size_t)grid.y * block.y,
+                             (size_t)grid.z * block.z};
+    cl_int code = module->cl.clEnqueueNDRangeKernel(queue->queue, kernel->kernel, 3, NULL, global,
+                                                    local, 0, NULL, ocl_command_event(queue));
+    if (code == CL_SUCCESS)
+        return WEIR_OK;
+    return ocl_native_error(module, "clEnqueueNDRangeKernel", code,
+                            "launch of %" PRIu32 " x %" PRIu32 " x %" PRIu32 " blocks of %" PRIu32
+                            " x %" PRIu32 " x %" PRIu32,
+                            grid.x, grid.y, grid.z, block.x, block.y, block.z);
+}
+
+// Arguments belong to the kernel object, so its lock is held from setting them to the enqueueing.
+static weir_status submit_launch(const struct weir_link *link, struct ocl_queue *queue,
+                                 const struct weir_operation *operation)
+{
+    struct ocl_kernel *kernel = ocl_kernel_of(link, operation->u.launch.kernel);
+    const struct weir_argument *arguments = operation->u.launch.arguments;
+    const cl_uint count = (cl_uint)operation->u.launch.argument_count;
+    weir_status status = WEIR_OK;
+
+    pthread_mutex_lock(&kernel->lock);
+    for (cl_uint i = 0; i < count && status == WEIR_OK; i++)
+        status = bind_argument(link, kernel, i, arguments, count);
+    if (status == WEIR_OK)
+        status = enqueue_kernel(queue, kernel, operation->u.launch.grid, operation->u.launch.block);
+    for (cl_uint i = 0; i < count; i++) {
+        if (kernel->borrowed[i])
+            kernel->device->module->cl.clReleaseMemObject(kernel->borrowed[i]);
+        kernel->borrowed[i] = NULL;
+    }
+    pthread_mutex_unlock(&kernel->lock);
+    return status;
+}
+
+static weir_status submit(const struct weir_link *link, struct ocl_queue *queue,
+                          const struct weir_operation *operation)
+{
+    switch (operation->kind) {
+    case WEIR_OPERATION_COPY:
+        return ocl_submit_copy(link, queue, operation);
+    case WEIR_OPERATION_COPY_2D:
+        return ocl_submit_copy_2d(link, queue, operation);
+    case WEIR_OPERATION_FILL:
+        return ocl_submit_fill(link, queue, operation);
+    case WEIR_OPERATION_LAUNCH:
+        return submit_launch(link, queue, operation);
+    case WEIR_OPERATION_NATIVE:
+        return ocl_submit_native(queue, operation);
+    case WEIR_OPERATION_RECORD:
+        return ocl_submit_record(queue, operation->sequence);
+    case WEIR_OPERATION_WAIT:
+        return ocl_submit_wait(queue, ocl_queue_of(link, operation->u.wait.producer),
+                               operation->u.wait.event.sequence);
+    default: // the library keeps the others
+        return weir_host_unknown_kind(link, operation);
+    }
+}
+
+// Called after an error too: a part of the operation may have been enqueued.
+weir_status ocl_queue_submit(const struct weir_link *link, weir_queue *object,
+                             const struct weir_operation *operation)
+{
+    struct ocl_queue *queue = ocl_queue_of(link, object);
+    weir_status status = submit(link, queue, operation);
+    if (queue->watch)
+        ocl_watch_keep(queue, operation->sequence, status == WEIR_OK);
+    // A flush between several operations with one number must not count for all of them.
+    if (!(operation->flags & WEIR_OPERATION_PART))
+        atomic_store_explicit(&queue->submitted, operation->sequence, memory_order_release);
+    return status;
+}
+
+// `flushed` only increases, in whichever order concurrent flushes end.
+static void note_flushed(struct ocl_queue *queue, uint64_t sequence)
+{
+    uint64_t seen = atomic_load_explicit(&queue->flushed, memory_order_relaxed);
+    while (seen < sequence &&
+           !atomic_compare_exchange_weak_explicit(&queue->flushed, &seen, sequence,
+                                                  memory_order_release, memory_order_relaxed)) {
+    }
+}
+
+weir_status ocl_queue_flush_to(struct ocl_queue *queue, uint64_t sequence)
+{
+    const struct ocl_module *module = queue->device->module;
+    if (atomic_load_explicit(&queue->flushed, memory_order_acquire) >= sequence)
+        return WEIR_OK;
+    // Read before the flush: operations submitted during it may not be flushed.
+    const uint64_t submitted = atomic_load_explicit(&queue->submitted, memory_order_acquire);
+    cl_int code = module->cl.clFlush(queue->queue);
+    if (code != CL_SUCCESS)
+        return ocl_native_error(module, "clFlush", code, "flush");
+    note_flushed(queue, submitted);
+    return WEIR_OK;
+}
+
+weir_status ocl_queue_flush(const struct weir_link *link, weir_queue *object)
+{
+    struct ocl_queue *queue = ocl_queue_of(link, object);
+    return ocl_queue_flush_to(queue, atomic_load_explicit(&queue->submitted, memory_order_acquire));
+}
+
+weir_status ocl_queue_finish(const struct weir_link *link, weir_queue *object)
+{
+    struct ocl_queue *queue = ocl_queue_of(link, object);
+    const struct ocl_module *module = queue->device->module;
+    const uint64_t submitted = atomic_load_explicit(&queue->submitted, memory_order_acquire);
+    cl_int code = module->cl.clFinish(queue->queue);
+    if (code != CL_SUCCESS)
+        return ocl_native_error(module, "clFinish", code, "wait for the queue to finish");
+    note_flushed(queue, submitted);
+    return weir_kit_records_settle(queue->records);
+}

@@ -1,0 +1,94 @@
+// Text functions for messages: the nearest valid name, a line of a log, bounded appending, escaping
+// for terminals, readable times and sizes, and sentences that begin with a file's path.
+//
+// Threads: safe; the functions keep no state.
+#ifndef WEIR_BASE_TEXT_H
+#define WEIR_BASE_TEXT_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+// Makes the compiler check a format against its arguments.
+#if defined(__GNUC__)
+#define WEIR_TEXT_PRINTF(text, first) __attribute__((format(printf, text, first)))
+#else
+#define WEIR_TEXT_PRINTF(text, first)
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Returned by weir_text_distance() when a name is too long to compare.
+#define WEIR_TEXT_FAR ((size_t)-1)
+
+// Names longer than this many bytes are never compared, and so never suggested.
+#define WEIR_TEXT_NAME_LIMIT 127
+
+// Returns how many single edits turn `a` into `b`: inserting, removing or
+// replacing one byte, or swapping two neighbours. ASCII letters count as equal
+// to their other case. WEIR_TEXT_FAR if one of them is longer than
+// WEIR_TEXT_NAME_LIMIT.
+size_t weir_text_distance(const char *a, const char *b);
+
+// Returns the better suggestion for the misspelt `name`: `candidate` if it is
+// near enough (at most one edit for every three bytes of `name`, or one if it is
+// short, and never all of it) and strictly nearer than `best`, else `best`. `best`
+// may be NULL. To search a list that is not an array of strings, start with NULL
+// and feed it one by one.
+const char *weir_text_nearer(const char *name, const char *best, const char *candidate);
+
+// Returns the entry of `candidates` that is nearest by weir_text_nearer(), the first of several, or
+// NULL if none is near enough.
+const char *weir_text_nearest(const char *name, const char *const *candidates, size_t count);
+
+// Returns the beginning of the first line that contains `part`, or `text` if none does. For a
+// compiler's log, in which many warnings may precede the first error.
+const char *weir_text_line_with(const char *text, const char *part);
+
+// Appends formatted text at `*used` and moves `*used` to its end. What does not
+// fit in `size` bytes is cut; the result is terminated if `size` > 0.
+void weir_text_append(char *text, size_t size, size_t *used, const char *format, ...)
+    WEIR_TEXT_PRINTF(4, 5);
+
+// Returns how many bytes the UTF-8 character at `text` has, 1 to 4, or 0 if there is none, or
+// only a part of one. A NUL is a character of one byte. `left` bytes may be read: at least one,
+// and SIZE_MAX in a text that ends with NUL.
+size_t weir_text_character(const char *text, size_t left);
+
+// Writes `text` to `out` so that a terminal displays it without interpreting any of it: control
+// characters, those that change the direction of text, and bytes that are not UTF-8 become
+// "\n", "\x1b" or "\u202e". Characters of `keep`, "\n\t" for text of several lines, stay. What
+// does not fit in `size` bytes, at least four, is cut off and replaced by "...".
+void weir_text_escape(char *out, size_t size, const char *text, const char *keep);
+
+// The same without a limit; NULL if out of memory.
+//
+// Ownership: the caller's, to be freed with free().
+char *weir_text_escaped(const char *text, const char *keep);
+
+// Whether weir_text_escape() would change nothing but the length.
+bool weir_text_is_clean(const char *text, const char *keep);
+
+#define WEIR_TEXT_QUANTITY_SIZE 32
+
+// "85.2 ms", "1.24 s", and "54.5 MiB", "7 B" in `text` of WEIR_TEXT_QUANTITY_SIZE bytes;
+// both return it.
+const char *weir_text_duration(char *text, double ns);
+const char *weir_text_bytes(char *text, uint64_t bytes);
+
+// Writes "PATH: SENTENCE" into `message`. A path longer than 160 bytes keeps its
+// end, after "...", so that the sentence is never what is cut. Both are escaped as
+// weir_text_escape() does it: names from files reach terminals through messages.
+void weir_text_about(char *message, size_t size, const char *path, const char *format, ...)
+    WEIR_TEXT_PRINTF(4, 5);
+void weir_text_vabout(char *message, size_t size, const char *path, const char *format,
+                      va_list arguments) WEIR_TEXT_PRINTF(4, 0);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,418 @@
+// Each defence suffices alone: owner and mode of the folder, owner and mode of the entries, and the
+// secret key. So no foreign entry is used even if the folder was writable for a while, or if an
+// archive was unpacked over it.
+#define _GNU_SOURCE // secure_getenv, and strerror_r that returns the text
+#include "tests/abi/frozen/trace/base/disk_cache.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/abi/frozen/trace/base/file.h"
+#include "tests/abi/frozen/trace/base/siphash.h"
+#include "tests/abi/frozen/trace/base/text.h"
+
+#define ENTRY_SUFFIX ".entry"
+#define ENTRY_NAME_SIZE (16 + sizeof ENTRY_SUFFIX) // a hash in hexadecimal, and the zero
+#define KEY_NAME ".key"
+
+struct weir_disk_cache {
+    char *folder;
+    uint64_t limit_bytes;
+    struct weir_siphash_key key;
+};
+
+// The beginning of a file, in the machine's own byte order: key and data follow.
+struct entry_header {
+    char magic[8];
+    uint64_t key_size;
+    uint64_t data_size;
+    uint64_t check; // of everything else
+};
+
+static const char magic[8] = {'w', 'e', 'i', 'r', 'c', 'a', '0', '2'};
+
+static uint64_t check_of(const weir_disk_cache *cache, const struct entry_header *header,
+                         const void *key, const void *data)
+{
+    const uint64_t parts[] = {
+        weir_siphash(&cache->key, header, offsetof(struct entry_header, check)),
+        weir_siphash(&cache->key, key, (size_t)header->key_size),
+        weir_siphash(&cache->key, data, (size_t)header->data_size),
+    };
+    return weir_siphash(&cache->key, parts, sizeof parts);
+}
+
+static char *join(const char *first, const char *second)
+{
+    const size_t size = strlen(first) + strlen(second) + 2;
+    char *path = malloc(size);
+    if (path)
+        snprintf(path, size, "%s/%s", first, second);
+    return path;
+}
+
+static char *entry_path(const weir_disk_cache *cache, const void *key, size_t key_size)
+{
+    char name[ENTRY_NAME_SIZE];
+    snprintf(name, sizeof name, "%016" PRIx64 ENTRY_SUFFIX,
+             weir_siphash(&cache->key, key, key_size));
+    return join(cache->folder, name);
+}
+
+// Creates every missing folder of `path`, for this user only.
+static bool make_folders(char *path, char *message, size_t message_size)
+{
+    for (char *at = path + 1;; at++) {
+        if (*at != '/' && *at != '\0')
+            continue;
+        const char end = *at;
+        *at = '\0';
+        if (mkdir(path, 0700) != 0 && errno != EEXIST) {
+            const int error = errno;
+            char reason[128];
+            weir_text_about(message, message_size, path,
+                            "the cache's folder cannot be made: %s (errno %d); name another place, "
+                            "or turn the cache off",
+                            strerror_r(error, reason, sizeof reason), error);
+            return false;
+        }
+        if (end == '\0')
+            return true;
+        *at = end;
+    }
+}
+
+static bool is_private(const char *path, char *message, size_t message_size)
+{
+    struct stat status;
+    if (lstat(path, &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == geteuid() &&
+        (status.st_mode & (S_IWGRP | S_IWOTH)) == 0)
+        return true;
+    weir_text_about(message, message_size, path,
+                    "is not used as a cache: it must be a folder that belongs to this user and "
+                    "that no other user may write to (chmod go-w); name another place, or turn the "
+                    "cache off");
+    return false;
+}
+
+// Whether only this user and root can replace folders in `path`. In a user namespace root may have
+// another number, that of the owner of "/".
+static bool is_kept(const char *path, uid_t root)
+{
+    struct stat status;
+    return lstat(path, &status) == 0 &&
+           (status.st_uid == geteuid() || status.st_uid == 0 || status.st_uid == root) &&
+           ((status.st_mode & (S_IWGRP | S_IWOTH)) == 0 || (status.st_mode & S_ISVTX) != 0);
+}
+
+static bool are_parents_kept(char *path, char *message, size_t message_size)
+{
+    struct stat root;
+    const bool has_root = stat("/", &root) == 0;
+    for (char *at = path + 1; *at; at++) {
+        if (*at != '/')
+            continue;
+        *at = '\0';
+        const bool kept = has_root && is_kept(path, root.st_uid);
+        if (!kept)
+            weir_text_about(message, message_size, path,
+                            "no cache is used in this folder: other users may put their own "
+                            "folders in it (it must be this user's or root's, and chmod go-w or "
+                            "+t); name another place, or turn the cache off");
+        *at = '/';
+        if (!kept)
+            return false;
+    }
+    return true;
+}
+
+static char *default_directory(void)
+{
+    const char *cache_home = secure_getenv("XDG_CACHE_HOME");
+    if (cache_home && cache_home[0] == '/')
+        return join(cache_home, "weir");
+    const char *home = secure_getenv("HOME");
+    return home && home[0] == '/' ? join(home, ".cache/weir") : NULL;
+}
+
+static void no_memory(char *message, size_t message_size)
+{
+    snprintf(message, message_size, "no memory is left for the disk cache; free some memory");
+}
+
+static char *choose_folder(const struct weir_disk_cache_params *params, char *message,
+                           size_t message_size)
+{
+    if (params->directory)
+        return join(params->directory, params->name);
+    char *directory = default_directory();
+    if (!directory) {
+        snprintf(message, message_size,
+                 "there is no place for the disk cache '%s'; set "
+                 "XDG_CACHE_HOME or HOME, name a folder, or turn the cache off",
+                 params->name);
+        return NULL;
+    }
+    char *folder = join(directory, params->name);
+    free(directory);
+    return folder;
+}
+
+// The key.
+
+static bool read_key(const char *path, struct weir_siphash_key *out_key)
+{
+    char message[512];
+    void *data;
+    size_t size;
+    if (!weir_file_read_trusted(path, sizeof *out_key, &data, &size, message, sizeof message))
+        return false;
+    const bool whole = size == sizeof *out_key;
+    if (whole)
+        memcpy(out_key, data, size);
+    free(data);
+    return whole;
+}
+
+static bool make_key(const char *path, struct weir_siphash_key *out_key, char *message,
+                     size_t message_size)
+{
+    if (!weir_siphash_random_key(out_key)) {
+        weir_text_about(message, message_size, path,
+                        "the cache is not used: the system has no random numbers for its key");
+        return false;
+    }
+    weir_file_writer *writer = weir_file_writer_create_private(path, message, message_size);
+    if (!writer)
+        return false;
+    weir_file_writer_append(writer, out_key, sizeof *out_key);
+    return weir_file_writer_commit(&writer, message, message_size);
+}
+
+// The folder is locked while the key is read or created, so that processes that open a new cache at
+// the same time use one key.
+static bool get_key(weir_disk_cache *cache, char *message, size_t message_size)
+{
+    char *path = join(cache->folder, KEY_NAME);
+    const int lock = open(cache->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (lock >= 0)
+        (void)flock(lock, LOCK_EX); // if it fails, two may make a key; the later one stays
+    const bool ok =
+        path && (read_key(path, &cache->key) || make_key(path, &cache->key, message, message_size));
+    if (lock >= 0)
+        close(lock);
+    free(path);
+    return ok;
+}
+
+// Resolves symbolic links in `cache->folder`, so that the folder that is checked is the one that is
+// used later.
+static bool resolve(weir_disk_cache *cache, char *message, size_t message_size)
+{
+    char *folder = realpath(cache->folder, NULL);
+    if (!folder) {
+        char reason[128];
+        const int error = errno;
+        weir_text_about(message, message_size, cache->folder,
+                        "the cache's folder cannot be used: %s (errno %d); name another place, or "
+                        "turn the cache off",
+                        strerror_r(error, reason, sizeof reason), error);
+        return false;
+    }
+    free(cache->folder);
+    cache->folder = folder;
+    return true;
+}
+
+weir_disk_cache *weir_disk_cache_create(const struct weir_disk_cache_params *params, char *message,
+                                        size_t message_size)
+{
+    no_memory(message, message_size); // later failures replace the message
+    weir_disk_cache *cache = calloc(1, sizeof *cache);
+    if (!cache)
+        return NULL;
+    cache->limit_bytes = params->limit_bytes;
+    cache->folder = choose_folder(params, message, message_size);
+    if (!cache->folder || !make_folders(cache->folder, message, message_size) ||
+        !resolve(cache, message, message_size) ||
+        !is_private(cache->folder, message, message_size) ||
+        !are_parents_kept(cache->folder, message, message_size) ||
+        !get_key(cache, message, message_size))
+        weir_disk_cache_destroy(&cache);
+    return cache;
+}
+
+void weir_disk_cache_destroy(weir_disk_cache **cache)
+{
+    if (!cache || !*cache)
+        return;
+    free((*cache)->folder);
+    free(*cache);
+    *cache = NULL;
+}
+
+const char *weir_disk_cache_folder(const weir_disk_cache *cache)
+{
+    return cache->folder;
+}
+
+// Sizes are compared by subtraction: a damaged header may hold any number.
+static bool is_entry_of(const weir_disk_cache *cache, const unsigned char *file, size_t file_size,
+                        const void *key, size_t key_size, struct entry_header *out_header)
+{
+    const size_t header_size = sizeof *out_header;
+    if (file_size < header_size)
+        return false;
+    memcpy(out_header, file, header_size);
+    return memcmp(out_header->magic, magic, sizeof magic) == 0 &&
+           out_header->key_size == key_size && key_size <= file_size - header_size &&
+           out_header->data_size == file_size - header_size - key_size &&
+           memcmp(file + header_size, key, key_size) == 0 &&
+           out_header->check == check_of(cache, out_header, key, file + header_size + key_size);
+}
+
+bool weir_disk_cache_read(const weir_disk_cache *cache, const void *key, size_t key_size,
+                          void **out_data, size_t *out_size)
+{
+    char message[256];
+    void *file = NULL;
+    size_t file_size = 0;
+    struct entry_header header;
+    *out_data = NULL;
+    *out_size = 0;
+
+    char *path = entry_path(cache, key, key_size);
+    const bool found = path &&
+                       weir_file_read_trusted(path, (size_t)cache->limit_bytes, &file, &file_size,
+                                              message, sizeof message) &&
+                       is_entry_of(cache, file, file_size, key, key_size, &header);
+    if (found) {
+        *out_size = (size_t)header.data_size;
+        memmove(file, (unsigned char *)file + sizeof header + key_size, *out_size);
+        *out_data = file;
+        utimensat(AT_FDCWD, path, NULL, 0); // the time of the last use; a failure costs nothing
+    } else {
+        free(file);
+    }
+    free(path);
+    return found;
+}
+
+struct found_entry {
+    char name[ENTRY_NAME_SIZE];
+    uint64_t size;
+    struct timespec used;
+};
+
+struct found_entries {
+    struct found_entry *list;
+    size_t count;
+    size_t capacity;
+    uint64_t total_bytes;
+};
+
+static bool ends_with(const char *text, const char *suffix)
+{
+    const size_t length = strlen(text);
+    const size_t suffix_length = strlen(suffix);
+    return length >= suffix_length && strcmp(text + length - suffix_length, suffix) == 0;
+}
+
+static void note_entry(struct found_entries *entries, const char *name, const struct stat *status)
+{
+    if (entries->count == entries->capacity) {
+        const size_t capacity = entries->capacity ? 2 * entries->capacity : 64;
+        struct found_entry *list = realloc(entries->list, capacity * sizeof *list);
+        if (!list)
+            return; // an entry that is not noted is not removed this time
+        entries->list = list;
+        entries->capacity = capacity;
+    }
+    struct found_entry *entry = &entries->list[entries->count++];
+    memcpy(entry->name, name, sizeof entry->name);
+    entry->size = (uint64_t)status->st_size;
+    entry->used = status->st_mtim;
+    entries->total_bytes += entry->size;
+}
+
+static void list_entries(int folder, DIR *stream, struct found_entries *entries)
+{
+    for (struct dirent *file = readdir(stream); file; file = readdir(stream)) {
+        struct stat status;
+        if (fstatat(folder, file->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0 ||
+            !S_ISREG(status.st_mode))
+            continue;
+        if (ends_with(file->d_name, ENTRY_SUFFIX) && strlen(file->d_name) + 1 == ENTRY_NAME_SIZE)
+            note_entry(entries, file->d_name, &status);
+    }
+}
+
+static int by_age(const void *a, const void *b)
+{
+    const struct timespec *left = &((const struct found_entry *)a)->used;
+    const struct timespec *right = &((const struct found_entry *)b)->used;
+    if (left->tv_sec != right->tv_sec)
+        return left->tv_sec < right->tv_sec ? -1 : 1;
+    return left->tv_nsec < right->tv_nsec ? -1 : left->tv_nsec > right->tv_nsec;
+}
+
+// Another process may do the same at the same time: an entry that is already gone counts as
+// removed.
+static void trim(const weir_disk_cache *cache)
+{
+    struct found_entries entries = {.list = NULL};
+    DIR *stream = opendir(cache->folder);
+    if (!stream)
+        return;
+    list_entries(dirfd(stream), stream, &entries);
+    if (entries.total_bytes > cache->limit_bytes) {
+        const uint64_t goal = cache->limit_bytes / 4 * 3;
+        qsort(entries.list, entries.count, sizeof *entries.list, by_age);
+        for (size_t i = 0; i < entries.count && entries.total_bytes > goal; i++) {
+            unlinkat(dirfd(stream), entries.list[i].name, 0);
+            entries.total_bytes -= entries.list[i].size;
+        }
+    }
+    free(entries.list);
+    closedir(stream);
+}
+
+bool weir_disk_cache_write(const weir_disk_cache *cache, const void *key, size_t key_size,
+                           const void *data, size_t size, char *message, size_t message_size)
+{
+    struct entry_header header = {.key_size = key_size, .data_size = size};
+    memcpy(header.magic, magic, sizeof magic);
+    header.check = check_of(cache, &header, key, data);
+
+    const uint64_t most = cache->limit_bytes;
+    if (most < sizeof header || key_size > most - sizeof header ||
+        size > most - sizeof header - key_size) {
+        weir_text_about(message, message_size, cache->folder,
+                        "an entry of %zu bytes exceeds the cache's limit of %" PRIu64
+                        " and is not kept",
+                        size, most);
+        return false;
+    }
+    no_memory(message, message_size);
+    char *path = entry_path(cache, key, key_size);
+    weir_file_writer *writer =
+        path ? weir_file_writer_create_private(path, message, message_size) : NULL;
+    free(path);
+    if (!writer)
+        return false;
+    weir_file_writer_append(writer, &header, sizeof header);
+    weir_file_writer_append(writer, key, key_size);
+    weir_file_writer_append(writer, data, size);
+    if (!weir_file_writer_commit(&writer, message, message_size))
+        return false;
+    trim(cache);
+    return true;
+}

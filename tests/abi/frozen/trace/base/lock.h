@@ -1,0 +1,62 @@
+// A mutex that knows its place in the order of locks.
+//
+// A thread that holds a lock may take only locks of a higher rank. In builds with
+// WEIR_CHECK_LOCKS, which the sanitizer configurations set, every lock that is taken is checked
+// against those that the thread holds; a violation ends the process with both names on standard
+// error. In other builds this is a pthread_mutex_t and nothing else happens.
+//
+// Threads: safe.
+#ifndef WEIR_BASE_LOCK_H
+#define WEIR_BASE_LOCK_H
+
+#include <pthread.h>
+
+#include "tests/abi/frozen/trace/base/lock_order.h"
+
+struct weir_lock {
+    pthread_mutex_t mutex;
+    const struct weir_lock_kind *kind;
+};
+
+#define WEIR_LOCK_INITIALIZER(kind)       \
+    {                                     \
+        PTHREAD_MUTEX_INITIALIZER, (kind) \
+    }
+
+// `kind` lives as long as the lock.
+static inline void weir_lock_init(struct weir_lock *lock, const struct weir_lock_kind *kind)
+{
+    pthread_mutex_init(&lock->mutex, NULL);
+    lock->kind = kind;
+}
+
+static inline void weir_lock_finish(struct weir_lock *lock)
+{
+    pthread_mutex_destroy(&lock->mutex);
+}
+
+static inline void weir_lock_take(struct weir_lock *lock)
+{
+    weir_lock_order_enter(lock->kind);
+    pthread_mutex_lock(&lock->mutex);
+}
+
+static inline void weir_lock_release(struct weir_lock *lock)
+{
+    pthread_mutex_unlock(&lock->mutex);
+    weir_lock_order_leave(lock->kind);
+}
+
+// As pthread_cond_wait() and pthread_cond_timedwait(). The lock keeps its place meanwhile.
+static inline int weir_lock_wait(struct weir_lock *lock, pthread_cond_t *condition)
+{
+    return pthread_cond_wait(condition, &lock->mutex);
+}
+
+static inline int weir_lock_wait_until(struct weir_lock *lock, pthread_cond_t *condition,
+                                       const struct timespec *deadline)
+{
+    return pthread_cond_timedwait(condition, &lock->mutex, deadline);
+}
+
+#endif

@@ -1,0 +1,142 @@
+#include "tests/abi/frozen/trace/base/table.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/abi/frozen/trace/base/c_locale.h"
+
+static char *format_text(const char *format, va_list arguments)
+{
+    va_list again;
+    va_copy(again, arguments);
+    const int length = weir_c_vformat(NULL, 0, format, again);
+    va_end(again);
+    char *text = length < 0 ? NULL : malloc((size_t)length + 1);
+    if (text)
+        weir_c_vformat(text, (size_t)length + 1, format, arguments);
+    return text;
+}
+
+static void append(struct weir_long_text *text, const char *from, size_t size)
+{
+    if (text->failed)
+        return;
+    if (text->capacity - text->used <= size) {
+        size_t capacity = text->capacity ? text->capacity : 1024;
+        while (capacity - text->used <= size)
+            capacity *= 2;
+        char *grown = realloc(text->text, capacity);
+        if (!grown) {
+            text->failed = true;
+            return;
+        }
+        text->text = grown;
+        text->capacity = capacity;
+    }
+    memcpy(text->text + text->used, from, size);
+    text->used += size;
+    text->text[text->used] = '\0';
+}
+
+void weir_long_text_add(struct weir_long_text *text, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    char *piece = format_text(format, arguments);
+    va_end(arguments);
+    if (piece)
+        append(text, piece, strlen(piece));
+    else
+        text->failed = true;
+    free(piece);
+}
+
+void weir_long_text_add_shown(struct weir_long_text *text, const char *from)
+{
+    char *shown = weir_text_escaped(from, "");
+    if (shown)
+        append(text, shown, strlen(shown));
+    else
+        text->failed = true;
+    free(shown);
+}
+
+void weir_table_add(struct weir_table *table, const char *format, ...)
+{
+    if (table->count == table->capacity) {
+        const size_t capacity = table->capacity ? 2 * table->capacity : 64;
+        char **cells = realloc(table->cells, capacity * sizeof *cells);
+        if (!cells) {
+            table->failed = true;
+            return;
+        }
+        table->cells = cells;
+        table->capacity = capacity;
+    }
+    va_list arguments;
+    va_start(arguments, format);
+    char *raw = format_text(format, arguments);
+    va_end(arguments);
+    char *cell = raw ? weir_text_escaped(raw, "") : NULL;
+    free(raw);
+    if (cell)
+        table->cells[table->count++] = cell;
+    else
+        table->failed = true;
+}
+
+// In characters of UTF-8, not bytes.
+static size_t width(const char *text)
+{
+    size_t count = 0;
+    for (; *text; text++)
+        count += ((unsigned char)*text & 0xc0) != 0x80;
+    return count;
+}
+
+static size_t column_width(const struct weir_table *table, size_t column, size_t columns)
+{
+    size_t widest = 0;
+    for (size_t i = column; i < table->count; i += columns)
+        if (width(table->cells[i]) > widest)
+            widest = width(table->cells[i]);
+    return widest;
+}
+
+static void add_row(const struct weir_table *table, const size_t *widths, size_t row,
+                    size_t columns, struct weir_long_text *text)
+{
+    for (size_t i = 0; i < columns; i++) {
+        const char *cell = row + i < table->count ? table->cells[row + i] : "";
+        const int pad = (int)(widths[i] - width(cell));
+        const bool right = table->alignment[i] == 'r';
+        const bool last = i + 1 == columns;
+        weir_long_text_add(text, "%*s%s%*s%s", right ? pad : 0, "", cell, right || last ? 0 : pad,
+                           "", last ? "\n" : "  ");
+    }
+}
+
+void weir_table_end(struct weir_table *table, size_t indent, struct weir_long_text *text)
+{
+    size_t widths[WEIR_TABLE_COLUMNS];
+    const size_t letters = strlen(table->alignment);
+    const size_t columns = letters < WEIR_TABLE_COLUMNS ? letters : WEIR_TABLE_COLUMNS;
+    text->failed = text->failed || table->failed;
+    for (size_t i = 0; i < columns; i++)
+        widths[i] = column_width(table, i, columns);
+    for (size_t i = 0; i < table->count && !table->failed; i += columns) {
+        weir_long_text_add(text, "%*s", (int)indent, "");
+        add_row(table, widths, i, columns, text);
+    }
+    weir_table_finish(table);
+}
+
+void weir_table_finish(struct weir_table *table)
+{
+    for (size_t i = 0; i < table->count; i++)
+        free(table->cells[i]);
+    free(table->cells);
+    *table = (struct weir_table){.alignment = table->alignment};
+}

@@ -1,0 +1,388 @@
+// The writing thread. In each round it reads the clocks, fetches the times of every queue, joins
+// them with the submitted operations, and writes the complete ones. Between two rounds it sleeps,
+// longer if nothing happened, and is woken by a submitter that fills a ring.
+//
+// Other threads only add to the front of the lists, and only this thread removes from them, so it
+// reads the part of a list that it has already seen without a lock.
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/abi/frozen/trace/base/clock.h"
+#include "tests/abi/frozen/trace/plugins/trace/parts.h"
+
+#define SHORTEST_PAUSE_NS UINT64_C(2000000)
+#define LONGEST_PAUSE_NS UINT64_C(50000000)
+// The distance between readings of the clocks: shorter at first, while there are few.
+#define PAIR_SOON_NS UINT64_C(100000000)
+#define PAIR_LATE_NS UINT64_C(500000000)
+#define PAIRS_SOON 16
+// The number of operations of one queue that are written before the others and the clocks are
+// served.
+#define WRITE_AT_ONCE 512
+// Operations that ended within this time before a round may not be known in it.
+#define GUARD_NS 100000
+
+struct round {
+    struct trace_device *devices;
+    struct trace_queue *queues;
+    struct trace_thread *threads;
+    bool last;
+    bool more;     // there is more to write: no sleep
+    bool happened; // something was written
+};
+
+// Clocks.
+
+void trace_pair_clocks(const struct weir_link *link, struct trace_device *device, bool now)
+{
+    const uint64_t distance = device->pairs < PAIRS_SOON ? PAIR_SOON_NS : PAIR_LATE_NS;
+    uint64_t host_ns;
+    uint64_t device_ns;
+    if (device->queue_count == 0 ||
+        (device->pairs > 0 && !now && weir_clock_now_ns() - device->paired_ns < distance))
+        return;
+    if (link->next->ops->device_clock(link->next, device->object, &host_ns, &device_ns) != WEIR_OK)
+        return;
+    // The difference from the prediction of earlier pairs measures their quality.
+    const uint64_t told = weir_clock_map_b(&device->clock, device_ns);
+    const uint64_t off = told < host_ns ? host_ns - told : told - host_ns;
+    if (device->pairs > 1 && off > device->uncertainty_ns)
+        device->uncertainty_ns = off;
+    weir_clock_map_add(&device->clock, device_ns, host_ns);
+    device->paired_ns = host_ns;
+    device->pairs++;
+}
+
+static void read_clocks(struct trace *trace, const struct round *round)
+{
+    for (struct trace_device *device = round->devices; device; device = device->next) {
+        pthread_mutex_lock(&device->lock);
+        trace_pair_clocks(trace->link, device, false);
+        device->clock_now = device->clock;
+        pthread_mutex_unlock(&device->lock);
+    }
+}
+
+static void fetch_all(const struct round *round)
+{
+    for (struct trace_queue *queue = round->queues; queue; queue = queue->next) {
+        pthread_mutex_lock(&queue->lock);
+        if (queue->object)
+            trace_fetch(queue);
+        pthread_mutex_unlock(&queue->lock);
+    }
+}
+
+static void join_all(const struct round *round)
+{
+    for (struct trace_queue *queue = round->queues; queue; queue = queue->next)
+        if (round->last || queue->device->clock_now.count > 0)
+            trace_join(queue, round->last);
+}
+
+// Writing.
+
+static uint64_t since_base(const struct trace *trace, uint64_t time_ns)
+{
+    return time_ns > trace->base_ns ? time_ns - trace->base_ns : 0;
+}
+
+static struct weir_trace_device describe(const struct trace_device *device)
+{
+    return (struct weir_trace_device){
+        .index = device->index,
+        .name = device->info.name,
+        .platform = device->info.platform,
+        .driver = device->info.driver,
+        .label = device->label,
+        .memory_bytes = device->info.memory_bytes,
+        .compute_units = device->limits.compute_units,
+        .copy_engines_to_device = device->limits.copy_engines_to_device,
+        .copy_engines_to_host = device->limits.copy_engines_to_host,
+        .concurrent_kernels = device->limits.concurrent_kernels,
+        .unified_memory = device->limits.unified_memory,
+    };
+}
+
+// The list begins with the newest.
+static void announce_devices(struct trace *trace, struct trace_device *device)
+{
+    if (!device || device->announced)
+        return;
+    announce_devices(trace, device->next);
+    const struct weir_trace_device row = describe(device);
+    weir_trace_writer_device(trace->writer, &row);
+    device->announced = true;
+}
+
+static void announce_queue(struct trace *trace, struct trace_queue *queue)
+{
+    if (queue->announced)
+        return;
+    queue->announced = true;
+    weir_trace_writer_queue(trace->writer, &(struct weir_trace_queue){
+                                               .id = queue->id,
+                                               .device = queue->device->index,
+                                               .priority = queue->priority,
+                                               .label = queue->label,
+                                               .backend = trace->backend->name,
+                                           });
+}
+
+static void keep_wait(struct trace_queue *queue, const struct trace_entry *entry)
+{
+    if (entry->flags & TRACE_FAILED)
+        return;
+    if (queue->wait_count == TRACE_WAITS) {
+        memmove(queue->waits, queue->waits + 1, (TRACE_WAITS - 1) * sizeof *queue->waits);
+        queue->wait_count--;
+    }
+    queue->waits[queue->wait_count++] = (struct weir_trace_wait){
+        .queue = entry->u.wait.queue,
+        .sequence = entry->u.wait.sequence,
+        .implied = (entry->flags & TRACE_IMPLIED) != 0,
+        .file = entry->file,
+        .line = entry->line,
+    };
+}
+
+static void write_operation(struct trace *trace, struct trace_queue *queue,
+                            const struct trace_entry *entry)
+{
+    const bool timed = (entry->flags & TRACE_TIMED) && !(entry->flags & TRACE_UNTIMED);
+    struct weir_trace_operation row = {
+        .queue = queue->id,
+        .sequence = entry->sequence,
+        .kind = (enum weir_trace_kind)entry->kind,
+        .engine = timed ? (enum weir_trace_engine)entry->engine : WEIR_ENGINE_NONE,
+        .bytes = entry->bytes,
+        .name = entry->name,
+        .dst_label = entry->dst,
+        .src_label = entry->src,
+        .dst_memory = (enum weir_trace_memory)entry->dst_memory,
+        .src_memory = (enum weir_trace_memory)entry->src_memory,
+        .file = entry->file,
+        .line = entry->line,
+        .region = entry->region,
+        .thread = entry->thread,
+        .submit_ns = since_base(trace, entry->submit_ns),
+        .submit_end_ns = since_base(trace, entry->submit_end_ns),
+        .timed = timed,
+        .start_ns = timed ? since_base(trace, entry->start_ns) : 0,
+        .end_ns = timed ? since_base(trace, entry->end_ns) : 0,
+        .start_is_earliest = timed && (entry->flags & TRACE_EARLIEST),
+        .failed = (entry->flags & TRACE_FAILED) != 0,
+        .waits = queue->waits,
+        .wait_count = queue->wait_count,
+    };
+    if (entry->kind == WEIR_OPERATION_LAUNCH) {
+        memcpy(row.grid, entry->u.launch.grid, sizeof row.grid);
+        memcpy(row.block, entry->u.launch.block, sizeof row.block);
+    }
+    announce_queue(trace, queue);
+    weir_trace_writer_operation(trace->writer, &row);
+    queue->wait_count = 0;
+}
+
+static void write_queue(struct trace *trace, struct trace_queue *queue, struct round *round)
+{
+    uint64_t tail = atomic_load_explicit(&queue->tail, memory_order_relaxed);
+    const uint64_t end =
+        queue->placed - tail > WRITE_AT_ONCE ? tail + WRITE_AT_ONCE : queue->placed;
+    if (tail == end)
+        return;
+    for (; tail < end; tail++) {
+        const struct trace_entry *entry = &queue->ring[tail & queue->mask];
+        if (entry->kind == WEIR_OPERATION_WAIT)
+            keep_wait(queue, entry);
+        else
+            write_operation(trace, queue, entry);
+    }
+    atomic_store_explicit(&queue->tail, end, memory_order_release);
+    round->happened = true;
+    round->more = round->more || queue->placed > end;
+}
+
+// Frees destroyed queues of which everything is written.
+static void free_queues(struct trace *trace, struct trace_queue *queue)
+{
+    while (queue) {
+        struct trace_queue *next = queue->next;
+        pthread_mutex_lock(&queue->lock);
+        const bool gone = !queue->object;
+        pthread_mutex_unlock(&queue->lock);
+        if (gone && atomic_load(&queue->destroyed) &&
+            atomic_load(&queue->tail) == atomic_load(&queue->head)) {
+            trace->dropped += atomic_load(&queue->dropped);
+            trace_queue_free(queue);
+        }
+        queue = next;
+    }
+}
+
+static void announce_thread(struct trace *trace, struct trace_thread *thread)
+{
+    char path[64];
+    char name[32] = "";
+    thread->announced = true;
+    snprintf(path, sizeof path, "/proc/self/task/%llu/comm", (unsigned long long)thread->id);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return; // the thread has ended
+    if (fgets(name, sizeof name, file) && name[0] != '\n') {
+        name[strcspn(name, "\n")] = '\0';
+        weir_trace_writer_thread(trace->writer,
+                                 &(struct weir_trace_thread){.id = thread->id, .name = name});
+    }
+    fclose(file);
+}
+
+static void write_thread(struct trace *trace, struct trace_thread *thread, struct round *round)
+{
+    const unsigned head = atomic_load_explicit(&thread->head, memory_order_acquire);
+    unsigned tail = atomic_load_explicit(&thread->tail, memory_order_relaxed);
+    round->happened = round->happened || tail != head;
+    for (; tail != head; tail++) {
+        const struct trace_span_entry *span = &thread->spans[tail % TRACE_SPANS];
+        weir_trace_writer_span(trace->writer, &(struct weir_trace_span){
+                                                  .kind = span->kind,
+                                                  .thread = thread->id,
+                                                  .name = span->name,
+                                                  .number = span->number,
+                                                  .begin_ns = since_base(trace, span->begin_ns),
+                                                  .end_ns = since_base(trace, span->end_ns),
+                                              });
+        atomic_store_explicit(&thread->tail, tail + 1, memory_order_release);
+    }
+}
+
+static void flush(struct trace *trace, uint64_t now_ns)
+{
+    if (now_ns - trace->flushed_ns < trace->flush_ns)
+        return;
+    trace->flushed_ns = now_ns;
+    if (weir_trace_writer_flush(trace->writer) || trace->write_failed)
+        return;
+    trace->write_failed = true;
+    char text[640];
+    snprintf(text, sizeof text,
+             "%s: writing failed, and nothing more is traced; weir_close() tells why", trace->path);
+    trace->link->host->log(WEIR_LOG_ERROR, "trace", text);
+}
+
+static void go_round(struct trace *trace, struct round *round)
+{
+    pthread_mutex_lock(&trace->lists);
+    round->devices = trace->devices;
+    round->queues = trace->queues;
+    round->threads = trace->threads;
+    pthread_mutex_unlock(&trace->lists);
+    round->more = false;
+    round->happened = false;
+
+    const uint64_t now_ns = weir_clock_now_ns();
+    read_clocks(trace, round);
+    fetch_all(round);
+    join_all(round);
+    trace_engines(round->devices, round->queues, round->last ? UINT64_MAX : now_ns - GUARD_NS);
+    announce_devices(trace, round->devices);
+    for (struct trace_thread *thread = round->threads; thread; thread = thread->next) {
+        if (!thread->announced)
+            announce_thread(trace, thread);
+        write_thread(trace, thread, round);
+    }
+    for (struct trace_queue *queue = round->queues; queue; queue = queue->next)
+        write_queue(trace, queue, round);
+    free_queues(trace, round->queues);
+    flush(trace, now_ns);
+}
+
+static void close_file(struct trace *trace)
+{
+    enum {
+        MOST_DEVICES = 256
+    };
+    struct weir_trace_device devices[MOST_DEVICES];
+    size_t count = 0;
+    for (struct trace_device *device = trace->devices; device && count < MOST_DEVICES;
+         device = device->next) {
+        devices[count] = describe(device);
+        devices[count++].clock = (struct weir_trace_clock){
+            .pairs = (uint32_t)device->pairs,
+            .drift_ppm = weir_clock_map_drift_ppm(&device->clock),
+            .uncertainty_ns = device->uncertainty_ns,
+        };
+    }
+    const struct weir_trace_meta end = {
+        .end_ns = since_base(trace, weir_clock_now_ns()),
+        .dropped = trace->dropped,
+        .unfinished = trace->unfinished,
+    };
+    trace->write_failed = !weir_trace_writer_close(&trace->writer, &end, devices, count,
+                                                   trace->failure, sizeof trace->failure);
+}
+
+// Every queue is destroyed by now. Runs on this thread too, which has all signals blocked: SIGPIPE
+// of a pipe without a reader, and SIGXFSZ of a file that may not grow.
+static void write_rest(struct trace *trace)
+{
+    struct round round = {.last = true, .more = true};
+    while (round.more)
+        go_round(trace, &round);
+    for (struct trace_thread *thread = trace->threads; thread; thread = thread->next)
+        trace->spans_dropped += atomic_load(&thread->dropped);
+    close_file(trace);
+}
+
+static void run(void *argument)
+{
+    struct trace *trace = argument;
+    struct round round = {.last = false};
+    uint64_t pause_ns = SHORTEST_PAUSE_NS;
+
+    pthread_mutex_lock(&trace->lock);
+    while (!trace->stop) {
+        const struct timespec until = weir_clock_timespec(weir_clock_now_ns() + pause_ns);
+        if (!round.more && !trace->pressed)
+            pthread_cond_timedwait(&trace->wake, &trace->lock, &until);
+        trace->pressed = false;
+        pthread_mutex_unlock(&trace->lock);
+        go_round(trace, &round);
+        pause_ns = round.happened ? SHORTEST_PAUSE_NS : 2 * pause_ns;
+        pause_ns = pause_ns < LONGEST_PAUSE_NS ? pause_ns : LONGEST_PAUSE_NS;
+        pthread_mutex_lock(&trace->lock);
+    }
+    pthread_mutex_unlock(&trace->lock);
+    write_rest(trace);
+}
+
+void trace_drain_press(struct trace *trace)
+{
+    pthread_mutex_lock(&trace->lock);
+    trace->pressed = true;
+    pthread_cond_signal(&trace->wake);
+    pthread_mutex_unlock(&trace->lock);
+}
+
+bool trace_drain_start(struct trace *trace)
+{
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&trace->wake, &attributes);
+    pthread_condattr_destroy(&attributes);
+    const bool started = weir_thread_start(&trace->thread, run, trace) == 0;
+    if (!started)
+        pthread_cond_destroy(&trace->wake);
+    return started;
+}
+
+void trace_drain_finish(struct trace *trace)
+{
+    pthread_mutex_lock(&trace->lock);
+    trace->stop = true;
+    pthread_cond_signal(&trace->wake);
+    pthread_mutex_unlock(&trace->lock);
+    weir_thread_join(&trace->thread);
+    pthread_cond_destroy(&trace->wake);
+}

@@ -1,0 +1,290 @@
+// Opening and closing a link: settings, the file, the thread, and at the end the report and the
+// page.
+#define _GNU_SOURCE // secure_getenv
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tests/abi/frozen/trace/base/clock.h"
+#include "tests/abi/frozen/trace/base/text.h"
+#include "tests/abi/frozen/trace/plugins/trace/parts.h"
+
+// In the order of the key table.
+enum key {
+    KEY_FILE,
+    KEY_BUFFER,
+    KEY_FLUSH,
+    KEY_REPORT,
+    KEY_HTML,
+    KEY_COUNT
+};
+
+static const struct weir_key keys[KEY_COUNT] = {
+    [KEY_FILE] =
+        {
+            .name = "file",
+            .type = WEIR_KEY_TEXT,
+            .fallback = "trace.json",
+            .help = "The file to write, over what stands there; a name that ends in .gz is "
+                    "compressed, and %p stands for the number of the process. A second runtime "
+                    "of the process writes beside it, with a number in the name.",
+        },
+    [KEY_BUFFER] =
+        {
+            .name = "buffer",
+            .type = WEIR_KEY_INTEGER,
+            .fallback = "16384",
+            .minimum = 1024,
+            .maximum = 1 << 20,
+            .help = "Operations of a queue that are kept until they are written, rounded up to "
+                    "a power of two, a quarter of a KiB each. What finds no room is counted and "
+                    "not kept.",
+        },
+    [KEY_FLUSH] =
+        {
+            .name = "flush",
+            .type = WEIR_KEY_INTEGER,
+            .fallback = "200",
+            .minimum = 1,
+            .maximum = 60000,
+            .help = "Milliseconds after which what is complete is in the file, should the "
+                    "process be killed.",
+        },
+    [KEY_REPORT] =
+        {
+            .name = "report",
+            .type = WEIR_KEY_TEXT,
+            .fallback = "",
+            .help = "A file for the report on the trace, as text, written when the runtime is "
+                    "closed. Empty: none. %p as in `file`.",
+        },
+    [KEY_HTML] =
+        {
+            .name = "html",
+            .type = WEIR_KEY_TEXT,
+            .fallback = "",
+            .help = "A file for the page with timeline and report, likewise.",
+        },
+};
+
+// The head of the file.
+
+static void program_name(char *name, size_t size)
+{
+    char path[512];
+    const ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+    path[length > 0 ? length : 0] = '\0';
+    const char *slash = strrchr(path, '/');
+    snprintf(name, size, "%.127s", slash ? slash + 1 : path);
+}
+
+static const struct weir_link *last_link(const struct weir_link *link)
+{
+    while (link->next)
+        link = link->next;
+    return link;
+}
+
+// This plugin and those after it; a link cannot see those before it. The last two links are the
+// front end's own and the backend.
+static void plugin_names(const struct weir_link *link, char *names, size_t size)
+{
+    size_t used = 0;
+    names[0] = '\0';
+    for (; link->next->next; link = link->next)
+        weir_text_append(names, size, &used, "%s%s", used ? ", " : "", link->name);
+}
+
+static const char *source_of(const char *backend)
+{
+    if (strcmp(backend, "opencl") == 0)
+        return "profiling";
+    return strcmp(backend, "null") == 0 ? "host" : "driver";
+}
+
+static bool create_writer(struct trace *trace, char *message, size_t message_size)
+{
+    char program[128];
+    char plugins[256];
+    struct timespec unix_time;
+    program_name(program, sizeof program);
+    plugin_names(trace->link, plugins, sizeof plugins);
+    clock_gettime(CLOCK_REALTIME, &unix_time);
+    trace->base_ns = weir_clock_now_ns();
+    const struct weir_trace_meta meta = {
+        .program = program,
+        .weir = WEIR_VERSION_STRING,
+        .backend = trace->backend->name,
+        .plugins = plugins,
+        .source = source_of(trace->backend->name),
+        .base_unix_ns = (uint64_t)unix_time.tv_sec * 1000000000u + (uint64_t)unix_time.tv_nsec,
+        .process = (uint64_t)getpid(),
+    };
+    trace->writer = weir_trace_writer_create(trace->path, &meta, message, message_size);
+    return trace->writer != NULL;
+}
+
+// Opening.
+
+static uint64_t power_of_two(uint64_t least)
+{
+    uint64_t power = 1;
+    while (power < least)
+        power *= 2;
+    return power;
+}
+
+static weir_status open_file(struct trace *trace, const struct weir_setting *const *settings)
+{
+    const char *named = secure_getenv(WEIR_TRACE_FILE_VARIABLE);
+    char message[512];
+    if (!trace_path_claim(named && *named ? named : settings[KEY_FILE]->text, trace->path) ||
+        !trace_path_claim(settings[KEY_REPORT]->text, trace->report_path) ||
+        !trace_path_claim(settings[KEY_HTML]->text, trace->html_path) || !trace->path[0])
+        return weir_host_fail(trace->link->host, WEIR_ERROR_CONFIG,
+                              "use names of fewer than 450 bytes, and one for `file`",
+                              "a name of a file in [trace] is too long, or `file` has none");
+    if (create_writer(trace, message, sizeof message))
+        return WEIR_OK;
+    return weir_host_fail(trace->link->host, WEIR_ERROR_IO,
+                          "name another file with `file` in [trace]", "no trace can be written: %s",
+                          message);
+}
+
+static void release(struct trace *trace)
+{
+    trace_threads_finish(trace);
+    trace_objects_finish(trace);
+    trace_names_finish(&trace->names);
+    pthread_mutex_destroy(&trace->lists);
+    pthread_mutex_destroy(&trace->lock);
+    free(trace);
+}
+
+static weir_status trace_open(struct weir_link *link, const struct weir_setting *const *settings,
+                              void **out_state)
+{
+    struct trace *trace = calloc(1, sizeof *trace);
+    if (!trace)
+        return weir_host_no_memory(link->host, "a trace");
+    trace->link = link;
+    trace->backend = last_link(link);
+    trace->ring_size = power_of_two((uint64_t)settings[KEY_BUFFER]->integer);
+    trace->flush_ns = (uint64_t)settings[KEY_FLUSH]->integer * 1000000u;
+    pthread_mutex_init(&trace->lists, NULL);
+    pthread_mutex_init(&trace->lock, NULL);
+    weir_status status = WEIR_OK;
+    if (!trace_names_init(&trace->names))
+        status = weir_host_no_memory(link->host, "a trace");
+    if (status == WEIR_OK)
+        status = open_file(trace, settings);
+    if (status == WEIR_OK && !trace_drain_start(trace)) {
+        struct weir_trace_meta end = {.end_ns = 0};
+        char message[512];
+        weir_trace_writer_close(&trace->writer, &end, NULL, 0, message, sizeof message);
+        status = weir_host_fail(link->host, WEIR_ERROR_SYSTEM, "raise the limit of threads",
+                                "no thread for writing the trace");
+    }
+    if (status < 0) {
+        trace_paths_give_back(trace);
+        release(trace);
+        return status;
+    }
+    *out_state = trace;
+    return WEIR_OK;
+}
+
+static void say_what_is_missing(const struct trace *trace)
+{
+    char text[512];
+    if (trace->dropped == 0 && trace->spans_dropped == 0)
+        return;
+    snprintf(text, sizeof text,
+             "%.200s: %" PRIu64 " operations and %" PRIu64
+             " stretches of threads were not kept, as "
+             "they came faster than they are written; a larger `buffer` in [trace] helps",
+             trace->path, trace->dropped, trace->spans_dropped);
+    trace->link->host->log(WEIR_LOG_WARNING, "trace", text);
+}
+
+static void tell_failure(const struct trace *trace)
+{
+    const struct weir_host *host = trace->link->host;
+    if (!trace->failure[0])
+        return;
+    host->log(WEIR_LOG_ERROR, "trace", trace->failure);
+    (void)weir_host_fail(host, WEIR_ERROR_IO, NULL, "%s", trace->failure);
+}
+
+// A runtime that has never opened a device leaves no file.
+static void trace_close(const struct weir_link *link)
+{
+    struct trace *trace = trace_of(link);
+    const bool used = trace->device_count > 0;
+    trace_drain_finish(trace);
+    say_what_is_missing(trace);
+    if (used) {
+        trace_outputs_write(trace);
+        tell_failure(trace);
+    } else {
+        trace_path_remove(trace->path);
+        trace_paths_give_back(trace);
+    }
+    release(trace);
+}
+
+static const struct weir_module_ops ops = {
+    .open = trace_open,
+    .close = trace_close,
+    .device_create = trace_device_create,
+    .device_destroy = trace_device_destroy,
+    .device_limits = trace_device_limits,
+    .queue_create = trace_queue_create,
+    .queue_destroy = trace_queue_destroy,
+    .queue_submit = trace_queue_submit,
+    .queue_finish = trace_queue_finish,
+    .event_wait = trace_event_wait,
+    .buffer_create = trace_buffer_create,
+    .buffer_destroy = trace_buffer_destroy,
+    .kernel_create = trace_kernel_create,
+    .kernel_destroy = trace_kernel_destroy,
+    .queue_times = trace_queue_times,
+    .region = trace_region,
+    .queue_retire = trace_queue_retire,
+};
+
+static const char *const about[] = {
+    "summary",
+    "Records which operation ran when, and writes a file for `weir trace` and viewers of PyTorch's "
+    "traces.",
+    NULL,
+};
+
+static const struct weir_module module_info = {
+    .abi = WEIR_MODULE_ABI,
+    .struct_size = sizeof(struct weir_module),
+    .kind = WEIR_MODULE_PLUGIN,
+    .name = "trace",
+    .version = WEIR_VERSION_STRING,
+    .build_id = __VERSION__, // the compiler's
+    .sanitizer = WEIR_MODULE_SANITIZER,
+    .keys = keys,
+    .key_count = KEY_COUNT,
+    .key_size = sizeof(struct weir_key),
+    .slot_count = WEIR_MODULE_SLOT_COUNT,
+    .operation_kinds = WEIR_OPERATION_KINDS,
+    .ops = &ops,
+    .wants = WEIR_MODULE_WANTS_TIMES,
+    .about = about,
+};
+
+const struct weir_module *weir_module_query(uint32_t host_abi, const struct weir_host *host)
+{
+    (void)host_abi;
+    (void)host;
+    return &module_info;
+}

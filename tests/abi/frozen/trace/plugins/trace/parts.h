@@ -1,0 +1,351 @@
+// Shared by the files of the plugin.
+//
+//   module.c   keys, the ops table, and a link's life
+//   objects.c  devices, queues, buffers, kernels and graphs as they come and go
+//   submit.c   the path of an operation: an entry in its queue's ring
+//   threads.c  threads, their regions and their waits
+//   names.c    labels, which outlive their objects
+//   join.c     joins times of finished operations with their submissions
+//   engines.c  starts that the driver does not report
+//   drain.c    the writing thread
+//   outputs.c  names of files; the report and the page, at the end
+//
+// Memory is fixed: a ring for each queue, and one for each thread that has regions or waits. A
+// submit never waits for the writing thread: if its ring is full, the operation is counted and not
+// kept.
+//
+// A queue's ring has one writer, the submitter, under the front end's lock of the queue,
+// and one reader, the writing thread. Entries between `tail` and `head` belong to the reader,
+// except that the thread that runs a host call stores its times.
+//
+// No lock is taken with another one of the plugin held: docs/architecture.md.
+#ifndef WEIR_PLUGINS_TRACE_PARTS_H
+#define WEIR_PLUGINS_TRACE_PARTS_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include <weir/module/error.h>
+#include <weir/module/module.h>
+
+#include "tests/abi/frozen/trace/base/clock_map.h"
+#include "tests/abi/frozen/trace/base/thread.h"
+#include "tests/abi/frozen/trace/report/trace.h"
+
+enum {
+    TRACE_REGION_SIZE = 72, // of a path of regions, as an operation keeps it
+    TRACE_NAME_SIZE = 48,   // of a region
+    TRACE_DEPTH = 32,       // of regions
+    TRACE_PATH_SIZE = 512,
+    TRACE_SPANS = 512,     // of a thread, until they are written; a power of two
+    TRACE_WAITS = 64,      // that an operation keeps, the last ones
+    TRACE_FETCH = 256,     // times that are fetched at once
+    TRACE_LABEL_SIZE = 96, // of labels of devices and queues
+    TRACE_WAKE = 512,      // operations in a ring that wake the writing thread
+    TRACE_ENGINES = WEIR_ENGINE_COUNT,
+};
+
+struct trace;
+
+// names.c
+
+// Texts that live as long as the link, each stored once.
+struct trace_names {
+    pthread_mutex_t lock;
+    struct trace_name **slots;
+    size_t slot_count; // a power of two
+    size_t count;
+    size_t bytes;
+};
+
+bool trace_names_init(struct trace_names *names);
+void trace_names_finish(struct trace_names *names);
+// Never NULL. If the table is full, a text that says so.
+const char *trace_names_keep(struct trace_names *names, const char *text);
+
+// threads.c
+
+struct trace_span_entry {
+    enum weir_trace_span_kind kind;
+    uint64_t number;
+    uint64_t begin_ns;
+    uint64_t end_ns;
+    char name[TRACE_NAME_SIZE];
+};
+
+struct trace_level {
+    uint64_t begin_ns;
+    uint64_t number;
+    size_t length; // of the path before it
+    char name[TRACE_NAME_SIZE];
+};
+
+// One thread in one link. Only the thread writes to its rings.
+struct trace_thread {
+    atomic_uint users;  // the link, and the thread as long as it lives
+    atomic_bool closed; // the link is gone
+    const struct trace *trace;
+    struct trace_thread *next;        // of the link
+    struct trace_thread *next_of_own; // of the thread, in other links
+    uint64_t id;
+    bool announced; // the writing thread has written its name
+    uint32_t depth; // of regions; may exceed TRACE_DEPTH
+    struct trace_level levels[TRACE_DEPTH];
+    char path[TRACE_REGION_SIZE];
+    size_t path_length;
+    atomic_uint head; // counts; the thread moves it
+    atomic_uint tail; // the writing thread moves it
+    atomic_uint_fast64_t dropped;
+    struct trace_span_entry spans[TRACE_SPANS];
+};
+
+// Returns that of the calling thread, created at the first call. NULL if out of memory.
+struct trace_thread *trace_thread_self(struct trace *trace);
+void trace_threads_finish(struct trace *trace);
+// Notes an interval of the calling thread that ends now.
+void trace_thread_span(struct trace_thread *thread, enum weir_trace_span_kind kind,
+                       const char *name, uint64_t number, uint64_t begin_ns);
+
+void trace_region(const struct weir_link *link, const char *name, uint64_t number);
+weir_status trace_event_wait(const struct weir_link *link, weir_queue *object, uint64_t sequence,
+                             uint64_t timeout_ns);
+weir_status trace_queue_finish(const struct weir_link *link, weir_queue *object);
+
+// submit.c
+
+enum trace_flags {
+    TRACE_FAILED = 1,    // at submit
+    TRACE_UNTIMED = 2,   // has no times
+    TRACE_IMPLIED = 4,   // a wait that needed no driver
+    TRACE_TIMED = 8,     // start_ns and end_ns are known
+    TRACE_EARLIEST = 16, // start_ns may be too early
+    TRACE_READY = 32,    // may be written
+};
+
+// One operation, or one wait, from its submit until it is written.
+struct trace_entry {
+    uint64_t sequence;
+    uint64_t submit_ns;
+    uint64_t submit_end_ns;
+    uint64_t start_ns; // on the host's clock
+    uint64_t end_ns;
+    uint64_t bytes;
+    uint64_t thread;
+    const char *file;
+    const char *name;
+    const char *dst;
+    const char *src;
+    int line;
+    uint8_t kind; // enum weir_operation_kind; WEIR_OPERATION_KINDS: one that is not known
+    uint8_t engine;
+    uint8_t dst_memory;
+    uint8_t src_memory;
+    uint8_t flags;
+    atomic_bool called; // HOST_CALL: it has returned
+    union {
+        struct {
+            weir_host_function function;
+            void *user;
+        } host_call;
+        struct {
+            uint64_t queue;
+            uint64_t sequence;
+        } wait;
+        struct {
+            uint32_t grid[3];
+            uint32_t block[3];
+        } launch;
+        struct {
+            uint32_t times; // the number that it will have: one, or one for each node
+            uint32_t seen;
+        } graph;
+    } u;
+    char region[TRACE_REGION_SIZE];
+};
+
+weir_status trace_queue_submit(const struct weir_link *link, weir_queue *object,
+                               const struct weir_operation *operation);
+
+// objects.c
+
+struct trace_device {
+    struct trace_device *next;
+    weir_device *object; // of the front end, while it has queues
+    uint32_t index;      // in the trace
+    struct weir_device_info info;
+    struct weir_limits limits;
+    char label[TRACE_LABEL_SIZE];
+    bool enlisted;
+    bool announced;
+    pthread_mutex_t lock; // guards what follows
+    size_t queue_count;
+    struct weir_clock_map clock; // a: the device's
+    uint64_t paired_ns;          // when the last pair was taken
+    uint64_t pairs;
+    uint64_t uncertainty_ns;
+    // Used by the writing thread only.
+    struct weir_clock_map clock_now; // a copy
+    uint64_t busy_ns[TRACE_ENGINES]; // when each engine was last known to be busy
+};
+
+struct trace_queue {
+    struct trace_queue *next;
+    struct trace *trace;
+    struct trace_device *device;
+    uint64_t id;
+    int32_t priority;
+    char label[TRACE_LABEL_SIZE];
+    struct trace_entry *ring;
+    uint64_t mask; // of it
+    uint64_t times_mask;
+    atomic_bool destroyed; // the front end's queue is gone
+    bool enlisted;         // the submitter's, as what follows
+    _Alignas(64) _Atomic uint64_t head;
+    uint64_t tail_seen;
+    _Atomic uint64_t dropped;
+    _Atomic uint64_t last_timed; // sequence of the last operation that will have times
+    // The draining thread's.
+    _Alignas(64) _Atomic uint64_t tail;
+    uint64_t joined; // entries before it have their times
+    uint64_t placed; // entries before it are complete: engines.c has moved their starts
+    uint64_t end_ns; // of the last entry
+    bool announced;
+    struct weir_trace_wait waits[TRACE_WAITS];
+    size_t wait_count;
+    pthread_mutex_t lock;              // guards what follows
+    weir_queue *object;                // NULL: destroyed, after its last times were fetched
+    struct weir_operation_time *times; // ring of times that have no entry yet
+    uint64_t times_head;
+    uint64_t times_tail;
+    uint64_t passed_on;    // times before it were returned to the links before this one
+    uint64_t last_fetched; // sequence
+};
+
+struct trace_buffer {
+    const char *label;
+    enum weir_trace_memory memory;
+};
+
+weir_status trace_device_create(const struct weir_link *link, weir_device *object,
+                                const struct weir_device_setup *setup, void **out_data);
+void trace_device_destroy(const struct weir_link *link, weir_device *object);
+void trace_device_limits(const struct weir_link *link, weir_device *object,
+                         struct weir_limits *limits);
+weir_status trace_queue_create(const struct weir_link *link, weir_device *device_object,
+                               weir_queue *object, const struct weir_queue_setup *setup,
+                               void **out_data);
+// Before its first operation.
+void trace_queue_enlist(struct trace_queue *queue, weir_queue *object);
+void trace_queue_retire(const struct weir_link *link, weir_queue *object);
+void trace_queue_destroy(const struct weir_link *link, weir_queue *object);
+weir_status trace_buffer_create(const struct weir_link *link, weir_device *device,
+                                weir_buffer *object, const struct weir_buffer_setup *setup,
+                                void **out_data, void **out_pointer);
+void trace_buffer_destroy(const struct weir_link *link, weir_buffer *object);
+weir_status trace_kernel_create(const struct weir_link *link, weir_program *program,
+                                weir_kernel *object, const struct weir_kernel_signature *signature,
+                                struct weir_kernel_info *info, void **out_data);
+void trace_kernel_destroy(const struct weir_link *link, weir_kernel *object);
+// Frees the remaining queues and devices.
+void trace_objects_finish(struct trace *trace);
+// Removes a queue of which everything is written from the list, and frees it.
+void trace_queue_free(struct trace_queue *queue);
+
+// module.c
+
+// The state of a link.
+struct trace {
+    const struct weir_link *link;
+    const struct weir_link *backend;
+    char path[TRACE_PATH_SIZE];
+    char report_path[TRACE_PATH_SIZE]; // "": none
+    char html_path[TRACE_PATH_SIZE];
+    uint64_t ring_size;
+    uint64_t flush_ns;
+    uint64_t base_ns; // of the host's clock: the trace's moment 0
+    uint64_t process;
+    struct trace_names names;
+    pthread_mutex_t lists; // guards the three lists
+    struct trace_device *devices;
+    struct trace_queue *queues;
+    struct trace_thread *threads;
+    uint32_t device_count;
+    // The draining thread's.
+    struct weir_thread thread;
+    pthread_mutex_t lock; // guards what follows
+    pthread_cond_t wake;
+    bool stop;
+    bool pressed; // a ring is filling up
+    weir_trace_writer *writer;
+    bool write_failed; // and was logged
+    char failure[512]; // why the file, the report or the page is missing; "" if none is
+    uint64_t flushed_ns;
+    uint64_t dropped; // of destroyed queues
+    uint64_t spans_dropped;
+    uint64_t unfinished;
+};
+
+static inline struct trace *trace_of(const struct weir_link *link)
+{
+    return link->state;
+}
+
+static inline struct trace_queue *trace_queue_of(const struct weir_link *link,
+                                                 const weir_queue *queue)
+{
+    return weir_queue_data(link, queue);
+}
+
+static inline struct trace_device *trace_device_of(const struct weir_link *link,
+                                                   const weir_device *device)
+{
+    return weir_device_data(link, device);
+}
+
+static inline const struct trace_buffer *trace_buffer_of(const struct weir_link *link,
+                                                         const weir_buffer *buffer)
+{
+    return weir_buffer_data(link, buffer);
+}
+
+// outputs.c
+
+// Stores the name of a file in `path` of TRACE_PATH_SIZE: with the process's number for
+// %p, and with a number added if another link of the process uses the name. An empty name stays
+// empty. False if it is too long.
+bool trace_path_claim(const char *wanted, char *path);
+void trace_paths_give_back(const struct trace *trace);
+// Removes the file if it is a regular file.
+void trace_path_remove(const char *path);
+// Writes the report and the page if they are requested. A failure is described in `failure`.
+void trace_outputs_write(struct trace *trace);
+
+// join.c
+
+// Moves the times that the backend has so far to the queue's list of times. With the queue's lock
+// held, before the queue is destroyed.
+void trace_fetch(struct trace_queue *queue);
+weir_status trace_queue_times(const struct weir_link *link, weir_queue *object,
+                              struct weir_operation_time *times, size_t time_size, size_t capacity,
+                              size_t *out_count);
+// Stores the times so far with their entries. `last`: there will be no more times.
+void trace_join(struct trace_queue *queue, bool last);
+
+// engines.c
+
+// Makes earliest possible starts exact if the engine allows that, and marks the entries that may be
+// written. `until_ns`: everything that ended before it is joined.
+void trace_engines(struct trace_device *devices, struct trace_queue *queues, uint64_t until_ns);
+
+// drain.c
+
+bool trace_drain_start(struct trace *trace);
+// Writes the rest, closes the file and ends the thread. A failure is described in `failure`.
+void trace_drain_finish(struct trace *trace);
+// Wakes the writing thread, since a ring is filling up.
+void trace_drain_press(struct trace *trace);
+// Reads the device's clock if the last reading is old or `now` is true. With the device's lock
+// held, while the device has a queue.
+void trace_pair_clocks(const struct weir_link *link, struct trace_device *device, bool now);
+
+#endif

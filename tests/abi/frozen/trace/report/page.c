@@ -1,0 +1,487 @@
+// The page is a template (page.html) with places for the trace and the report, both as JSON.
+// Operations are written as columns, and each text once: 100,000 operations are about 10 MB.
+//
+// Both are in script elements, which only "<" could end early, so it is escaped. It only occurs in
+// strings.
+#include "tests/abi/frozen/trace/report/page.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <weir/region.h>
+
+#include "tests/abi/frozen/trace/base/file.h"
+#include "tests/abi/frozen/trace/base/text.h"
+#include "tests/abi/frozen/trace/report/names.h"
+#include "report/page_html.h"
+#include "tests/abi/frozen/trace/report/report.h"
+#include "tests/abi/frozen/trace/report/trace_out.h"
+
+struct page {
+    const weir_report *report;
+    const struct weir_trace *trace;
+    struct weir__names *texts;
+    struct weir__out *out;
+    weir_file_writer *file;
+    bool no_memory;
+};
+
+// Moves the buffered text to the file.
+static void hand_over(struct page *page)
+{
+    struct weir__out *out = page->out;
+    size_t done = 0;
+    while (done < out->used) {
+        const char *rest = out->data + done;
+        const char *next = memchr(rest, '<', out->used - done);
+        const size_t plain = next ? (size_t)(next - rest) : out->used - done;
+        weir_file_writer_append(page->file, rest, plain);
+        if (next)
+            weir_file_writer_append(page->file, "\\u003c", 6);
+        done += plain + (next ? 1 : 0);
+    }
+    out->used = 0;
+}
+
+static void raw(struct page *page, const char *text)
+{
+    weir__out_raw(page->out, text);
+}
+
+// The trace.
+
+static uint64_t text_number(struct page *page, const char *text)
+{
+    const size_t number = weir__names_number(page->texts, text ? text : "");
+    page->no_memory = page->no_memory || number == SIZE_MAX;
+    return number == SIZE_MAX ? 0 : number;
+}
+
+static const struct weir__run *run_of(const struct page *page, size_t operation)
+{
+    const uint32_t number = page->report->run_of[operation];
+    return number ? &page->report->runs[number - 1] : NULL;
+}
+
+static uint64_t title_number(struct page *page, const struct weir_trace_operation *operation)
+{
+    char title[256];
+    return text_number(page, weir_trace_operation_title(operation, title, sizeof title));
+}
+
+static uint64_t grid_number(struct page *page, const struct weir_trace_operation *operation)
+{
+    char text[128] = "";
+    if (operation->grid[0])
+        snprintf(text, sizeof text, "%u × %u × %u blocks of %u × %u × %u", operation->grid[0],
+                 operation->grid[1], operation->grid[2], operation->block[0], operation->block[1],
+                 operation->block[2]);
+    return text_number(page, text);
+}
+
+static uint64_t flags_of(const struct weir_trace_operation *operation)
+{
+    return (operation->timed ? 1u : 0) | (operation->start_is_earliest ? 2u : 0) |
+           (operation->failed ? 4u : 0);
+}
+
+enum column {
+    QUEUE,
+    SEQUENCE,
+    ENGINE,
+    FLAGS,
+    BYTES,
+    TITLE,
+    LABEL,
+    DST,
+    SRC,
+    GRID,
+    PLACE,
+    LINE,
+    REGION,
+    THREAD,
+    SUBMIT,
+    SUBMIT_END,
+    START,
+    CERTAIN,
+    END,
+    COLUMN_COUNT
+};
+
+static const char *const column_names[] = {
+    [QUEUE] = "queue",
+    [SEQUENCE] = "sequence",
+    [ENGINE] = "engine",
+    [FLAGS] = "flags",
+    [BYTES] = "bytes",
+    [TITLE] = "title",
+    [LABEL] = "label",
+    [DST] = "dst",
+    [SRC] = "src",
+    [GRID] = "grid",
+    [PLACE] = "file",
+    [LINE] = "line",
+    [REGION] = "region",
+    [THREAD] = "thread",
+    [SUBMIT] = "submit",
+    [START] = "start",
+    [CERTAIN] = "certain",
+    [END] = "end",
+    [SUBMIT_END] = "submit_end",
+};
+
+static uint64_t place_of(struct page *page, enum column column, size_t index)
+{
+    const struct weir_trace_operation *operation = &page->trace->operations[index];
+    switch (column) {
+    case TITLE:
+        return title_number(page, operation);
+    case LABEL:
+        return text_number(page, operation->label);
+    case DST:
+        return text_number(page, operation->dst_label);
+    case SRC:
+        return text_number(page, operation->src_label);
+    case GRID:
+        return grid_number(page, operation);
+    case PLACE:
+        return text_number(page, operation->file);
+    case REGION:
+        return text_number(page, operation->region);
+    default:
+        return 0;
+    }
+}
+
+static uint64_t number_of(struct page *page, enum column column, size_t index)
+{
+    const struct weir_trace_operation *operation = &page->trace->operations[index];
+    const struct weir__run *run = run_of(page, index);
+    switch (column) {
+    case QUEUE:
+        return operation->queue_index;
+    case SEQUENCE:
+        return operation->sequence;
+    case ENGINE:
+        return operation->engine;
+    case FLAGS:
+        return flags_of(operation);
+    case BYTES:
+        return operation->bytes;
+    case LINE:
+        return operation->line > 0 ? (uint64_t)operation->line : 0;
+    case THREAD:
+        return operation->thread;
+    case SUBMIT:
+        return operation->submit_ns;
+    case SUBMIT_END:
+        return operation->submit_end_ns;
+    case START:
+        return operation->start_ns;
+    case CERTAIN:
+        return run ? run->certain : operation->start_ns;
+    case END:
+        return operation->end_ns;
+    default:
+        return place_of(page, column, index);
+    }
+}
+
+static void write_operations(struct page *page)
+{
+    for (enum column column = 0; column < COLUMN_COUNT; column++) {
+        weir__out_key(page->out, column_names[column]);
+        raw(page, "[");
+        for (size_t i = 0; i < page->trace->operation_count; i++) {
+            if (i > 0)
+                raw(page, ",");
+            weir__out_uint(page->out, number_of(page, column, i));
+        }
+        raw(page, "]\n");
+        hand_over(page);
+    }
+}
+
+enum wait_column {
+    WAIT_TO,
+    WAIT_FROM,
+    WAIT_FILE,
+    WAIT_LINE,
+    WAIT_COLUMN_COUNT
+};
+
+static int64_t wait_number(struct page *page, enum wait_column column, size_t operation,
+                           const struct weir_trace_wait *wait)
+{
+    switch (column) {
+    case WAIT_TO:
+        return (int64_t)operation;
+    case WAIT_FROM:
+        return wait->operation == WEIR_TRACE_NO_INDEX ? -1 : (int64_t)wait->operation;
+    case WAIT_FILE:
+        return (int64_t)text_number(page, wait->file);
+    default:
+        return wait->line;
+    }
+}
+
+static void write_waits(struct page *page)
+{
+    static const char *const names[] = {"to", "from", "file", "line"};
+    for (enum wait_column column = 0; column < WAIT_COLUMN_COUNT; column++) {
+        bool any = false;
+        weir__out_key(page->out, names[column]);
+        raw(page, "[");
+        for (size_t i = 0; i < page->trace->operation_count; i++) {
+            const struct weir_trace_operation *operation = &page->trace->operations[i];
+            for (size_t w = 0; w < operation->wait_count; w++) {
+                if (any)
+                    raw(page, ",");
+                weir__out_int(page->out, wait_number(page, column, i, &operation->waits[w]));
+                any = true;
+            }
+        }
+        raw(page, "]\n");
+        hand_over(page);
+    }
+}
+
+static void write_devices(struct page *page)
+{
+    for (size_t i = 0; i < page->trace->device_count; i++) {
+        raw(page, i ? ",{" : "{");
+        weir__out_string_field(page->out, "name", page->trace->devices[i].name);
+        weir__out_string_field(page->out, "label", page->trace->devices[i].label);
+        raw(page, "}");
+    }
+}
+
+static void write_queues(struct page *page)
+{
+    for (size_t i = 0; i < page->trace->queue_count; i++) {
+        const struct weir_trace_queue *queue = &page->trace->queues[i];
+        raw(page, i ? ",{" : "{");
+        weir__out_string_field(page->out, "label", queue->label);
+        weir__out_uint_field(page->out, "id", queue->id);
+        weir__out_uint_field(page->out, "device", queue->device);
+        raw(page, "}");
+    }
+}
+
+static void write_threads(struct page *page)
+{
+    for (size_t i = 0; i < page->trace->thread_count; i++) {
+        raw(page, i ? ",{" : "{");
+        weir__out_string_field(page->out, "name", page->trace->threads[i].name);
+        weir__out_uint_field(page->out, "id", page->trace->threads[i].id);
+        raw(page, "}");
+    }
+}
+
+static void write_spans(struct page *page)
+{
+    for (size_t i = 0; i < page->trace->span_count; i++) {
+        const struct weir_trace_span *span = &page->trace->spans[i];
+        raw(page, i ? ",\n{\"number\":" : "{\"number\":");
+        if (span->number == WEIR_NO_NUMBER)
+            raw(page, "null");
+        else
+            weir__out_uint(page->out, span->number);
+        weir__out_uint_field(page->out, "name", text_number(page, span->name));
+        weir__out_uint_field(page->out, "kind", span->kind);
+        weir__out_uint_field(page->out, "thread", span->thread);
+        weir__out_uint_field(page->out, "begin", span->begin_ns);
+        weir__out_uint_field(page->out, "end", span->end_ns);
+        raw(page, "}");
+        hand_over(page);
+    }
+}
+
+static void write_texts(struct page *page, const char *const *notes, size_t note_count)
+{
+    raw(page, "],\n\"notes\":[");
+    for (size_t i = 0; i < note_count; i++) {
+        raw(page, i ? "," : "");
+        weir__out_string(page->out, notes[i]);
+    }
+    raw(page, "],\n\"texts\":[");
+    for (size_t i = 0; i < weir__names_count(page->texts); i++) {
+        raw(page, i ? ",\n" : "");
+        weir__out_string(page->out, weir__names_text(page->texts, i));
+    }
+    raw(page, "]}");
+}
+
+static void write_trace(struct page *page)
+{
+    const struct weir_trace *trace = page->trace;
+    text_number(page, ""); // the first, so that 0 is no text
+    raw(page, "{\"meta\":{");
+    weir__out_string_field(page->out, "program", trace->meta.program);
+    weir__out_string_field(page->out, "backend", trace->meta.backend);
+    raw(page, "},\n\"devices\":[");
+    write_devices(page);
+    raw(page, "],\n\"queues\":[");
+    write_queues(page);
+    raw(page, "],\n\"threads\":[");
+    write_threads(page);
+    raw(page, "],\n\"operations\":{");
+    write_operations(page);
+    raw(page, "},\n\"waits\":{");
+    write_waits(page);
+    raw(page, "},\n\"spans\":[");
+    write_spans(page);
+    write_texts(page, trace->notes, trace->note_count);
+    hand_over(page);
+}
+
+// The report.
+
+static const char *verdict_text(weir_report_verdict verdict)
+{
+    switch (verdict) {
+    case WEIR_REPORT_DEVICE_BOUND:
+        return "device-bound";
+    case WEIR_REPORT_SUBMIT_BOUND:
+        return "submit-bound";
+    case WEIR_REPORT_MIXED:
+        return "partly submit-bound, partly device-bound";
+    case WEIR_REPORT_NOTHING_RAN:
+        break;
+    }
+    return "empty";
+}
+
+static void write_summary(struct page *page)
+{
+    const struct weir_report_summary *summary = weir_report_get_summary(page->report);
+    weir__out_string_field(page->out, "verdict", verdict_text(summary->verdict));
+    weir__out_uint_field(page->out, "operations", summary->operations);
+    weir__out_uint_field(page->out, "span", summary->span_ns);
+    weir__out_uint_field(page->out, "idle", summary->idle_ns);
+    weir__out_uint_field(page->out, "compute", summary->compute_ns);
+    weir__out_uint_field(page->out, "non_compute", summary->non_compute_ns);
+    weir__out_double_field(page->out, "speedup_least", summary->speedup_least);
+    weir__out_double_field(page->out, "speedup_most", summary->speedup_most);
+    weir__out_uint_field(page->out, "bound", summary->bound_ns);
+    weir__out_string_field(page->out, "bound_engine", summary->bound_engine);
+    weir__out_double_field(page->out, "bound_distance", summary->bound_distance);
+    weir__out_string_field(page->out, "serial_reason", summary->serial_reason);
+}
+
+static void write_overlaps(struct page *page)
+{
+    static const char *const pairs[][3] = {
+        {"copy/compute", "copy", "compute"},
+        {"to device/to host", "to_device", "to_host"},
+        {"compute/compute", "compute", "compute"},
+        {"copy/copy", "copy", "copy"},
+    };
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        struct weir_report_overlap overlap = {0};
+        const bool known =
+            weir_report_get_overlap(page->report, pairs[i][1], pairs[i][2], &overlap) == WEIR_OK;
+        raw(page, i ? ",{" : "{");
+        weir__out_string_field(page->out, "name", pairs[i][0]);
+        weir__out_bool_field(page->out, "applies", known && overlap.applies);
+        weir__out_string_field(page->out, "reason", overlap.reason);
+        weir__out_double_field(page->out, "least", overlap.least);
+        weir__out_double_field(page->out, "most", overlap.most);
+        weir__out_uint_field(page->out, "both_least", overlap.both.least_ns);
+        weir__out_uint_field(page->out, "both_most", overlap.both.most_ns);
+        raw(page, "}");
+    }
+}
+
+static void write_table(struct page *page, const char *name, weir_report_table table)
+{
+    weir__out_key(page->out, name);
+    raw(page, "[");
+    for (size_t i = 0; i < weir_report_row_count(page->report, table); i++) {
+        const struct weir_report_row *row = weir_report_get_row(page->report, table, i);
+        raw(page, i ? ",{" : "{");
+        weir__out_string_field(page->out, "name", row->name);
+        weir__out_uint_field(page->out, "count", row->count);
+        weir__out_uint_field(page->out, "busy", row->busy.most_ns);
+        weir__out_uint_field(page->out, "longest", row->longest_ns);
+        weir__out_double_field(page->out, "utilisation", row->utilisation);
+        raw(page, "}");
+    }
+    raw(page, "]");
+}
+
+static void write_bubbles(struct page *page, bool of_bound)
+{
+    const size_t count = weir_report_bubble_count(page->report, of_bound);
+    for (size_t i = 0; i < count; i++) {
+        const struct weir_report_bubble *bubble = weir_report_get_bubble(page->report, of_bound, i);
+        raw(page, i ? ",{" : "{");
+        weir__out_string_field(page->out, "sentence", bubble->sentence);
+        weir__out_uint_field(page->out, "begin", bubble->begin_ns);
+        weir__out_uint_field(page->out, "end", bubble->end_ns);
+        raw(page, "}");
+    }
+}
+
+static void write_report(struct page *page)
+{
+    raw(page, "{\"summary\":{");
+    write_summary(page);
+    raw(page, "},\n\"overlaps\":[");
+    write_overlaps(page);
+    raw(page, "],\n\"tables\":{");
+    write_table(page, "engines", WEIR_REPORT_ENGINES);
+    write_table(page, "queues", WEIR_REPORT_QUEUES);
+    write_table(page, "names", WEIR_REPORT_NAMES);
+    write_table(page, "regions", WEIR_REPORT_REGIONS);
+    write_table(page, "path", WEIR_REPORT_PATH);
+    raw(page, "},\n\"bubbles\":{\"device\":[");
+    write_bubbles(page, false);
+    raw(page, "],\"bound\":[");
+    write_bubbles(page, true);
+    raw(page, "]}}");
+    hand_over(page);
+}
+
+// Writes the template from the end of the previous place up to the next one.
+static const char *copy_template(struct page *page, const char *from, const char *place)
+{
+    const char *end = strstr(from, place);
+    weir_file_writer_append(page->file, from, (size_t)(end - from));
+    return end + strlen(place);
+}
+
+static void write_page(struct page *page)
+{
+    const char *rest = copy_template(page, weir_report_page_html, "@TRACE@");
+    write_trace(page);
+    rest = copy_template(page, rest, "@REPORT@");
+    write_report(page);
+    weir_file_writer_append(page->file, rest, strlen(rest));
+}
+
+bool weir_page_write(const char *path, const weir_report *report, char *message,
+                     size_t message_size)
+{
+    struct weir__out out;
+    struct page page = {
+        .report = report,
+        .trace = weir__report_trace(report),
+        .texts = weir__names_create(),
+        .out = &out,
+    };
+    page.no_memory = !weir__out_open_memory(&out) || !page.texts;
+    page.file = page.no_memory ? NULL : weir_file_writer_create(path, message, message_size);
+    if (page.file)
+        write_page(&page);
+    bool written = false;
+    if (page.no_memory || out.failed)
+        weir_text_about(message, message_size, path,
+                        "the page was not written: there is no memory");
+    else if (page.file)
+        written = weir_file_writer_commit(&page.file, message, message_size);
+    weir_file_writer_destroy(&page.file);
+    weir__out_free(&out);
+    weir__names_destroy(page.texts);
+    return written;
+}

@@ -1,0 +1,144 @@
+// Shared by the parts of the report. For the page and the command it adds access to the trace of a
+// report to the public header.
+#ifndef WEIR_REPORT_REPORT_H
+#define WEIR_REPORT_REPORT_H
+
+#include <weir/report.h>
+
+#include "tests/abi/frozen/trace/base/sized.h"
+#include "tests/abi/frozen/trace/report/intervals.h"
+#include "tests/abi/frozen/trace/report/trace.h"
+
+// One operation that was timed, inside the window.
+struct weir__run {
+    uint64_t begin;   // its earliest start
+    uint64_t certain; // its latest start; >= begin
+    uint64_t end;
+    size_t operation; // index into the trace's
+    uint32_t lane;    // index into weir_report.lanes
+    uint32_t before;  // of those on its lane that began before it, the one with the last end, as
+                      // index + 1; 0: none
+    bool of_device;   // not a host call
+};
+
+// One engine of one device.
+struct weir__lane {
+    uint32_t device; // index into trace.devices
+    enum weir_trace_engine engine;
+    bool exclusive;   // runs one operation at a time
+    uint32_t *by_end; // its runs, in the order of their ends; during the creation of runs only
+    size_t count;
+};
+
+// Rows and bubbles as they are returned to users.
+struct weir__row_cell {
+    WEIR_SIZED_CELL(struct weir_report_row, row, 256);
+};
+
+struct weir__bubble_cell {
+    WEIR_SIZED_CELL(struct weir_report_bubble, bubble, 256);
+};
+
+struct weir__rows_of_table {
+    struct weir_report_row *rows;
+    struct weir__row_cell *cells; // of the finished rows
+    size_t count;
+};
+
+struct weir__bubbles {
+    struct weir_report_bubble *items;
+    struct weir__bubble_cell *cells;
+    size_t count; // kept
+};
+
+enum {
+    WEIR__TABLE_COUNT = WEIR_REPORT_PATH + 1
+};
+
+struct weir_report {
+    struct weir_trace *trace; // the report's
+    struct weir_report_params params;
+    WEIR_SIZED_CELL(struct weir_report_summary, summary, WEIR_SIZED_ROOM);
+    uint64_t origin_ns;     // the first start of a device's operation, inside the window or not
+    struct weir__run *runs; // by begin
+    size_t run_count;
+    uint32_t *by_certain; // the same, by certain
+    uint32_t *by_end;     // and by end
+    uint32_t *run_of;     // of each operation the run's index + 1, or 0
+    struct weir__lane *lanes;
+    size_t lane_count;
+    size_t bound_lane;
+    struct weir__rows_of_table tables[WEIR__TABLE_COUNT];
+    struct weir__bubbles bubbles[2]; // of devices; of the bound
+    char serial_reason[256];
+    struct weir__names *names; // texts of rows and sentences
+};
+
+// Makes a report of a trace that was already read.
+//
+// Ownership: takes ownership of `trace`, also on failure.
+weir_status weir__report_make(struct weir_trace *trace, const struct weir_report_params *params,
+                              weir_report **out_report);
+
+// Ownership: the report's.
+const struct weir_trace *weir__report_trace(const weir_report *report);
+
+// Reports an error of the public functions and returns its status.
+weir_status weir__report_fail(weir_status status, const char *remedy, const char *format, ...)
+    WEIR_PRINTF(3, 4);
+
+// The parts, in the order in which they are called. All return false if out of memory.
+
+bool weir__measure_runs(weir_report *report);    // runs, lanes, the span
+bool weir__measure_tables(weir_report *report);  // all tables but the path
+bool weir__measure_summary(weir_report *report); // the rest of the summary
+bool weir__measure_bubbles(weir_report *report);
+bool weir__measure_path(weir_report *report);
+
+// Returns a copy of the text that lives as long as the report; equal texts have the same address.
+// NULL if out of memory.
+const char *weir__report_keep(weir_report *report, const char *text);
+
+// A set of operations, as weir_report_get_overlap() lists them.
+struct weir__set {
+    uint32_t engines; // bits by engine; 0: any of devices
+    const char *queue;
+    const char *name;
+    const char *region;
+};
+
+weir_status weir__set_parse(const weir_report *report, const char *text, struct weir__set *out_set);
+bool weir__set_has(const weir_report *report, const struct weir__set *set,
+                   const struct weir__run *run);
+
+// The busy time of a set.
+struct weir_report_time weir__set_busy(const weir_report *report, const struct weir__set *set);
+
+// The operations that had to end before a run could begin; for bubbles and the path.
+struct weir__before {
+    uint64_t submitted; // when the operation was
+    size_t queue;       // the operation before it in its queue, or WEIR_TRACE_NO_INDEX
+    size_t waited;      // the operation that was waited for and ended last
+    size_t wait;        // the index of that wait
+    size_t engine;      // the operation before it on its engine, where that is exclusive
+};
+
+void weir__before_find(const weir_report *report, const struct weir__run *run,
+                       struct weir__before *out_before);
+
+// When an operation ended, 0 for WEIR_TRACE_NO_INDEX.
+uint64_t weir__operation_end(const weir_report *report, size_t operation);
+
+// "'scale' on queue 'run'", for sentences. Returns `text`.
+const char *weir__describe(const weir_report *report, size_t operation, char *text, size_t size);
+
+// The displayed name of a queue: its label, or "queue 7".
+const char *weir__queue_name(const struct weir_trace_queue *queue, char *text, size_t size);
+
+// Compares rows for qsort(): the busiest first, equal ones by name.
+int weir__rows_by_busy(const void *a, const void *b);
+
+// A region's path without numbers: "frame 12/texture" is "frame/texture".
+void weir__region_family(const char *region, char *text, size_t size);
+
+#endif

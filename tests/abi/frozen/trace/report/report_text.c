@@ -1,0 +1,321 @@
+// The report for a terminal.
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/abi/frozen/trace/base/c_locale.h"
+#include "tests/abi/frozen/trace/base/table.h"
+#include "tests/abi/frozen/trace/report/report.h"
+#include "tests/abi/frozen/trace/report/report_parts.h"
+
+enum {
+    LONGEST = 5,    // bubbles that are shown
+    MOST_NAMES = 12 // rows of tables that may be long
+};
+
+const struct weir__pair weir__pairs[WEIR__PAIR_COUNT] = {
+    {"copy", "compute"},      {"to_device", "compute"}, {"to_host", "compute"},
+    {"to_device", "to_host"}, {"copy", "copy"},         {"compute", "compute"},
+};
+
+const char *weir__verdict_name(weir_report_verdict verdict)
+{
+    switch (verdict) {
+    case WEIR_REPORT_DEVICE_BOUND:
+        return "device-bound";
+    case WEIR_REPORT_MIXED:
+        return "mixed";
+    case WEIR_REPORT_SUBMIT_BOUND:
+        return "submit-bound";
+    case WEIR_REPORT_NOTHING_RAN:
+        break;
+    }
+    return "nothing ran";
+}
+
+const char *weir__cause_name(weir_report_cause cause)
+{
+    switch (cause) {
+    case WEIR_REPORT_CAUSE_SUBMIT:
+        return "submit";
+    case WEIR_REPORT_CAUSE_WAIT:
+        return "wait";
+    case WEIR_REPORT_CAUSE_QUEUE:
+        return "queue";
+    case WEIR_REPORT_CAUSE_LATENCY:
+        return "latency";
+    case WEIR_REPORT_CAUSE_NONE:
+        break;
+    }
+    return "none";
+}
+
+const char *weir__table_name(weir_report_table table)
+{
+    static const char *const names[WEIR__TABLE_COUNT] = {
+        [WEIR_REPORT_DEVICES] = "devices", [WEIR_REPORT_QUEUES] = "queues",
+        [WEIR_REPORT_ENGINES] = "engines", [WEIR_REPORT_KINDS] = "kinds",
+        [WEIR_REPORT_NAMES] = "names",     [WEIR_REPORT_REGIONS] = "regions",
+        [WEIR_REPORT_PATH] = "path",
+    };
+    return names[table];
+}
+
+static double percent(uint64_t part, uint64_t whole)
+{
+    return whole > 0 ? 100 * (double)part / (double)whole : 0;
+}
+
+// "61 %" or "40 to 61 %".
+static const char *show_range(char text[64], double least, double most)
+{
+    if (100 * (most - least) < 0.05)
+        weir_c_format(text, 64, "%.1f %%", 100 * most);
+    else
+        weir_c_format(text, 64, "%.1f to %.1f %%", 100 * least, 100 * most);
+    return text;
+}
+
+static const char *show_times(char text[96], struct weir_report_time time)
+{
+    char least[WEIR_TEXT_QUANTITY_SIZE];
+    char most[WEIR_TEXT_QUANTITY_SIZE];
+    weir_text_duration(least, (double)time.least_ns);
+    weir_text_duration(most, (double)time.most_ns);
+    if (strcmp(least, most) == 0)
+        snprintf(text, 96, "%s", most);
+    else
+        snprintf(text, 96, "%s to %s", least, most);
+    return text;
+}
+
+// Then rows of devices begin with the device's number.
+static bool has_several_devices(const weir_report *report)
+{
+    return report->tables[WEIR_REPORT_DEVICES].count > 1;
+}
+
+static void add_notes(const weir_report *report, struct weir_long_text *text)
+{
+    const struct weir_trace *trace = report->trace;
+    const struct weir_report_summary *summary = &report->summary;
+    for (size_t i = 0; i < trace->note_count; i++) {
+        weir_long_text_add(text, "note: ");
+        weir_long_text_add_shown(text, trace->notes[i]);
+        weir_long_text_add(text, "\n");
+    }
+    if (summary->untimed > 0)
+        weir_long_text_add(text, "note: %" PRIu64 " operations have no times and are left out\n",
+                           summary->untimed);
+    if (!summary->exact)
+        weir_long_text_add(text, "note: of some operations the driver tells no start; figures that "
+                                 "depend on it are given as \"least to most\"\n");
+    if (trace->note_count > 0 || summary->untimed > 0 || !summary->exact)
+        weir_long_text_add(text, "\n");
+}
+
+static void add_head(const weir_report *report, struct weir_long_text *text)
+{
+    const struct weir_trace *trace = report->trace;
+    const struct weir_report_summary *summary = &report->summary;
+    weir_long_text_add_shown(text, *trace->meta.program ? trace->meta.program : "a trace");
+    weir_long_text_add(text, "%s", *trace->meta.backend ? " on " : "");
+    weir_long_text_add_shown(text, trace->meta.backend);
+    for (size_t i = 0; i < trace->device_count; i++) {
+        weir_long_text_add(text, "%s", i == 0 ? ", " : " and ");
+        weir_long_text_add_shown(text,
+                                 *trace->devices[i].name ? trace->devices[i].name : "a device");
+    }
+    weir_long_text_add(text, ": %" PRIu64 " operations, %zu queue%s\n\n", summary->operations,
+                       trace->queue_count, trace->queue_count == 1 ? "" : "s");
+    add_notes(report, text);
+}
+
+static void add_summary(const weir_report *report, struct weir_long_text *text)
+{
+    const struct weir_report_summary *s = &report->summary;
+    struct weir_table cells = {.alignment = "ll"};
+    char time[WEIR_TEXT_QUANTITY_SIZE];
+    weir_table_add(&cells, "span");
+    weir_table_add(&cells, "%s: idle %.1f %%, compute %.1f %%, other work %.1f %%",
+                   weir_text_duration(time, (double)s->span_ns), percent(s->idle_ns, s->span_ns),
+                   percent(s->compute_ns, s->span_ns), percent(s->non_compute_ns, s->span_ns));
+    weir_table_add(&cells, "effective speed-up");
+    if (*s->serial_reason)
+        weir_table_add(&cells, "n/a: %s", s->serial_reason);
+    else if (s->speedup_most - s->speedup_least < 0.005)
+        weir_table_add(&cells, "%.2f: the durations, added up, over the span", s->speedup_most);
+    else
+        weir_table_add(&cells, "%.2f to %.2f: the durations, added up, over the span",
+                       s->speedup_least, s->speedup_most);
+    weir_table_add(&cells, "bound");
+    char device[32] = "";
+    if (has_several_devices(report))
+        snprintf(device, sizeof device, " of device %" PRIu32, s->bound_device);
+    weir_table_add(&cells, "%s, the busy time of engine %s%s; the span is %.2f times that",
+                   weir_text_duration(time, (double)s->bound_ns), s->bound_engine, device,
+                   s->bound_distance);
+    weir_table_add(&cells, "held up by");
+    weir_table_add(&cells,
+                   "%s: of the critical path %.1f %% is work of the device, %.1f %% the host, "
+                   "%.1f %% latency",
+                   weir__verdict_name(s->verdict), 100 * s->device_share, 100 * s->host_share,
+                   100 * s->latency_share);
+    weir_table_end(&cells, 2, text);
+}
+
+static void add_overlap(const struct weir__pair *pair, const struct weir_report_overlap *overlap,
+                        struct weir_table *cells)
+{
+    char times[96];
+    char shares[64];
+    weir_table_add(cells, "%s / %s", pair->first, pair->second);
+    if (!overlap->applies) {
+        weir_table_add(cells, "n/a");
+        weir_table_add(cells, "n/a");
+        return;
+    }
+    weir_table_add(cells, "%s", show_times(times, overlap->both));
+    weir_table_add(cells, "%s", show_range(shares, overlap->least, overlap->most));
+}
+
+static void add_overlaps(const weir_report *report, struct weir_long_text *text)
+{
+    struct weir_table cells = {.alignment = "lrr"};
+    weir_long_text_add(text, "\noverlap\n");
+    weir_table_add(&cells, "A / B");
+    weir_table_add(&cells, "both ran");
+    weir_table_add(&cells, "of A");
+    for (size_t i = 0; i < WEIR__PAIR_COUNT; i++) {
+        struct weir_report_overlap overlap;
+        if (weir_report_get_overlap(report, weir__pairs[i].first, weir__pairs[i].second,
+                                    &overlap) != WEIR_OK) {
+            text->failed = true;
+            break;
+        }
+        if (overlap.first.most_ns > 0 && overlap.second.most_ns > 0)
+            add_overlap(&weir__pairs[i], &overlap, &cells);
+    }
+    weir_table_end(&cells, 2, text);
+}
+
+static void add_table(const weir_report *report, weir_report_table table,
+                      struct weir_long_text *text)
+{
+    const struct weir__rows_of_table *rows = &report->tables[table];
+    struct weir_table cells = {.alignment = "lrrrrr"};
+    char busy[96];
+    char bytes[WEIR_TEXT_QUANTITY_SIZE];
+    char longest[WEIR_TEXT_QUANTITY_SIZE];
+    if (rows->count == 0)
+        return;
+    weir_long_text_add(text, "\n%s\n", weir__table_name(table));
+    weir_table_add(&cells, " ");
+    weir_table_add(&cells, "operations");
+    weir_table_add(&cells, "bytes");
+    weir_table_add(&cells, "longest");
+    weir_table_add(&cells, "busy");
+    weir_table_add(&cells, "of the span");
+    for (size_t i = 0; i < rows->count && i < MOST_NAMES; i++) {
+        const struct weir_report_row *row = &rows->rows[i];
+        if (table <= WEIR_REPORT_ENGINES && has_several_devices(report))
+            weir_table_add(&cells, "%" PRIu32 ": %s", row->device, row->name);
+        else
+            weir_table_add(&cells, "%s", row->name);
+        weir_table_add(&cells, "%" PRIu64, row->count);
+        weir_table_add(&cells, "%s", row->bytes ? weir_text_bytes(bytes, row->bytes) : "");
+        weir_table_add(&cells, "%s", weir_text_duration(longest, (double)row->longest_ns));
+        weir_table_add(&cells, "%s", show_times(busy, row->busy));
+        weir_table_add(&cells, "%.1f %%", 100 * row->utilisation);
+    }
+    weir_table_end(&cells, 2, text);
+    if (rows->count > MOST_NAMES)
+        weir_long_text_add(text, "  and %zu more\n", rows->count - MOST_NAMES);
+}
+
+static void add_path(const weir_report *report, struct weir_long_text *text)
+{
+    const struct weir__rows_of_table *rows = &report->tables[WEIR_REPORT_PATH];
+    struct weir_table cells = {.alignment = "lrrr"};
+    char time[WEIR_TEXT_QUANTITY_SIZE];
+    if (rows->count == 0)
+        return;
+    weir_long_text_add(text, "\ncritical path\n");
+    for (size_t i = 0; i < rows->count && i < MOST_NAMES; i++) {
+        const struct weir_report_row *row = &rows->rows[i];
+        weir_table_add(&cells, "%s", row->name);
+        weir_table_add(&cells, "%" PRIu64 " x", row->count);
+        weir_table_add(&cells, "%s", weir_text_duration(time, (double)row->busy.most_ns));
+        weir_table_add(&cells, "%.1f %%", 100 * row->utilisation);
+    }
+    weir_table_end(&cells, 2, text);
+    if (rows->count > MOST_NAMES)
+        weir_long_text_add(text, "  and %zu more\n", rows->count - MOST_NAMES);
+}
+
+static void add_bubbles(const weir_report *report, bool of_bound, struct weir_long_text *text)
+{
+    const struct weir__bubbles *bubbles = &report->bubbles[of_bound];
+    struct weir_table cells = {.alignment = "rrl"};
+    for (size_t i = 0; i < bubbles->count && i < LONGEST; i++) {
+        const struct weir_report_bubble *bubble = &bubbles->items[i];
+        char length[WEIR_TEXT_QUANTITY_SIZE];
+        char at[WEIR_TEXT_QUANTITY_SIZE];
+        weir_table_add(&cells, "%s",
+                       weir_text_duration(length, (double)(bubble->end_ns - bubble->begin_ns)));
+        weir_table_add(&cells, "at %s",
+                       weir_text_duration(at, (double)(bubble->begin_ns - report->origin_ns)));
+        if (*bubble->file)
+            weir_table_add(&cells, "%s (%s:%d)", bubble->sentence, bubble->file, bubble->line);
+        else
+            weir_table_add(&cells, "%s", bubble->sentence);
+    }
+    weir_table_end(&cells, 2, text);
+}
+
+static void add_all_bubbles(const weir_report *report, struct weir_long_text *text)
+{
+    const struct weir_report_summary *summary = &report->summary;
+    char total[WEIR_TEXT_QUANTITY_SIZE];
+    if (summary->bubbles > 0) {
+        weir_long_text_add(text,
+                           "\nbubbles: %" PRIu64 ", in which a device ran nothing, %s in all%s\n",
+                           summary->bubbles, weir_text_duration(total, (double)summary->bubbles_ns),
+                           summary->bubbles > LONGEST ? "; the longest" : "");
+        add_bubbles(report, false, text);
+    }
+    if (report->bubbles[1].count > 0) {
+        weir_long_text_add(text, "\nidle stretches of the bound, engine %s%s\n",
+                           summary->bound_engine,
+                           report->bubbles[1].count > LONGEST ? "; the longest" : "");
+        add_bubbles(report, true, text);
+    }
+}
+
+char *weir_report_text(const weir_report *report)
+{
+    struct weir_long_text text = {0};
+    if (!report)
+        return NULL;
+    add_head(report, &text);
+    if (report->summary.span_ns == 0) {
+        weir_long_text_add(&text, "no operation of a device took any time\n");
+    } else {
+        add_summary(report, &text);
+        add_overlaps(report, &text);
+        if (has_several_devices(report))
+            add_table(report, WEIR_REPORT_DEVICES, &text);
+        add_table(report, WEIR_REPORT_ENGINES, &text);
+        add_table(report, WEIR_REPORT_QUEUES, &text);
+        add_table(report, WEIR_REPORT_NAMES, &text);
+        add_table(report, WEIR_REPORT_REGIONS, &text);
+        add_path(report, &text);
+        add_all_bubbles(report, &text);
+    }
+    if (!text.failed)
+        return text.text;
+    free(text.text);
+    weir__report_fail(WEIR_ERROR_OUT_OF_MEMORY, "", "no memory for the report's text");
+    return NULL;
+}

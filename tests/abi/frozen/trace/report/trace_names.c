@@ -1,0 +1,105 @@
+// Names of the parts of a trace, in files and for users.
+#include <stdio.h>
+
+#include "tests/abi/frozen/trace/base/text.h"
+#include "tests/abi/frozen/trace/report/trace.h"
+#include "tests/abi/frozen/trace/report/trace_parts.h"
+
+static const char *const engine_names[WEIR_ENGINE_COUNT] = {
+    [WEIR_ENGINE_NONE] = "none",       [WEIR_ENGINE_TO_DEVICE] = "to_device",
+    [WEIR_ENGINE_TO_HOST] = "to_host", [WEIR_ENGINE_ON_DEVICE] = "on_device",
+    [WEIR_ENGINE_KERNELS] = "kernels", [WEIR_ENGINE_HOST] = "host",
+};
+
+const char *weir_trace_engine_name(enum weir_trace_engine engine)
+{
+    return (unsigned)engine < WEIR_ENGINE_COUNT ? engine_names[engine] : engine_names[0];
+}
+
+const char *weir_trace_kind_name(enum weir_trace_kind kind)
+{
+    switch (kind) {
+    case WEIR_TRACE_COPY:
+        return "copy";
+    case WEIR_TRACE_COPY_2D:
+        return "copy_2d";
+    case WEIR_TRACE_FILL:
+        return "fill";
+    case WEIR_TRACE_LAUNCH:
+        return "launch";
+    case WEIR_TRACE_HOST_CALL:
+        return "host_call";
+    case WEIR_TRACE_GRAPH:
+        return "graph";
+    case WEIR_TRACE_NATIVE:
+        return "native";
+    }
+    return "operation";
+}
+
+const char *weir__trace_memory_name(enum weir_trace_memory memory)
+{
+    switch (memory) {
+    case WEIR_TRACE_DEVICE_MEMORY:
+        return "Device";
+    case WEIR_TRACE_PINNED_MEMORY:
+        return "Pinned";
+    case WEIR_TRACE_PAGEABLE_MEMORY:
+        return "Pageable";
+    case WEIR_TRACE_NO_MEMORY:
+        break;
+    }
+    return "Unknown";
+}
+
+static char letter(enum weir_trace_memory memory)
+{
+    return memory == WEIR_TRACE_DEVICE_MEMORY ? 'D' : 'H';
+}
+
+const char *weir_trace_operation_title(const struct weir_trace_operation *operation, char *text,
+                                       size_t size)
+{
+    const char *name = operation->name ? operation->name : "";
+    switch (operation->kind) {
+    case WEIR_TRACE_COPY:
+    case WEIR_TRACE_COPY_2D:
+        snprintf(text, size, "Memcpy %cto%c (%s -> %s)", letter(operation->src_memory),
+                 letter(operation->dst_memory), weir__trace_memory_name(operation->src_memory),
+                 weir__trace_memory_name(operation->dst_memory));
+        break;
+    case WEIR_TRACE_FILL:
+        snprintf(text, size, "Memset (%s)", weir__trace_memory_name(operation->dst_memory));
+        break;
+    case WEIR_TRACE_HOST_CALL:
+        snprintf(text, size, "host call%s%s", *name ? " " : "", name);
+        break;
+    case WEIR_TRACE_GRAPH:
+        snprintf(text, size, "graph%s%s", *name ? " " : "", name);
+        break;
+    case WEIR_TRACE_NATIVE:
+        snprintf(text, size, "native work%s%s", *name ? " " : "", name);
+        break;
+    default:
+        snprintf(text, size, "%s", *name ? name : weir_trace_kind_name(operation->kind));
+        break;
+    }
+    return text;
+}
+
+bool weir_trace_path(const char *name, uint64_t process, char *text, size_t size)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (; *name; name++) {
+        if (name[0] == '%' && name[1] == 'p') {
+            weir_text_append(text, size, &used, "%llu", (unsigned long long)process);
+            name++;
+        } else {
+            weir_text_append(text, size, &used, "%c", *name);
+        }
+        if (used + 32 > size)
+            return false;
+    }
+    return true;
+}

@@ -1,0 +1,286 @@
+// zlib's file functions write plain files too ("T"), so the code is the same for both kinds. A
+// flush ends a block of compressed data, so that everything up to there can be unpacked, whatever
+// follows.
+#include "tests/abi/frozen/trace/report/trace_out.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/abi/frozen/trace/base/c_locale.h"
+#include "tests/abi/frozen/trace/base/text.h"
+
+enum {
+    FIRST_CAPACITY = 1 << 18
+};
+
+void weir__out_fail(struct weir__out *out, const char *reason)
+{
+    if (!out->failed)
+        snprintf(out->reason, sizeof out->reason, "%s", reason);
+    out->failed = true;
+    out->used = 0;
+}
+
+static void fail_errno(struct weir__out *out, int error)
+{
+    char text[128] = "unknown error";
+    char reason[192];
+    (void)strerror_r(error, text, sizeof text);
+    snprintf(reason, sizeof reason, "%s (errno %d)", text, error);
+    weir__out_fail(out, reason);
+}
+
+static bool ends_in_gz(const char *path)
+{
+    const size_t length = strlen(path);
+    return length > 3 && strcmp(path + length - 3, ".gz") == 0;
+}
+
+static bool refuse(struct weir__out *out, const char *path, char *message, size_t message_size)
+{
+    weir_text_about(message, message_size, path,
+                    "the trace cannot be written: %s; choose another place for it", out->reason);
+    free(out->path);
+    free(out->data);
+    *out = (struct weir__out){0};
+    return false;
+}
+
+// Opening a pipe would wait for a reader; with O_NONBLOCK it fails with ENXIO if there is none.
+// Writing blocks as usual.
+static int open_file(const char *path)
+{
+    const int descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0666);
+    if (descriptor >= 0)
+        (void)fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) & ~O_NONBLOCK);
+    return descriptor;
+}
+
+bool weir__out_open(struct weir__out *out, const char *path, char *message, size_t message_size)
+{
+    *out = (struct weir__out){.capacity = FIRST_CAPACITY};
+    out->path = strdup(path);
+    out->data = malloc(out->capacity);
+    if (!out->path || !out->data) {
+        weir__out_fail(out, "there is no memory");
+        return refuse(out, path, message, message_size);
+    }
+    const int descriptor = open_file(path);
+    if (descriptor < 0) {
+        if (errno == ENXIO)
+            weir__out_fail(out, "it is a pipe without a reader");
+        else
+            fail_errno(out, errno);
+        return refuse(out, path, message, message_size);
+    }
+    out->file = gzdopen(descriptor, ends_in_gz(path) ? "wb4" : "wbT");
+    if (!out->file) {
+        close(descriptor);
+        weir__out_fail(out, "there is no memory");
+        return refuse(out, path, message, message_size);
+    }
+    return true;
+}
+
+bool weir__out_open_memory(struct weir__out *out)
+{
+    *out = (struct weir__out){.capacity = FIRST_CAPACITY, .data = malloc(FIRST_CAPACITY)};
+    return out->data != NULL;
+}
+
+void weir__out_free(struct weir__out *out)
+{
+    free(out->data);
+    *out = (struct weir__out){0};
+}
+
+static void check_zlib(struct weir__out *out, int error)
+{
+    int number = error;
+    const char *text = gzerror(out->file, &number);
+    if (number == Z_ERRNO || *text == '\0')
+        fail_errno(out, errno);
+    else
+        weir__out_fail(out, text);
+}
+
+void weir__out_flush(struct weir__out *out)
+{
+    if (out->failed || out->used == 0)
+        return;
+    errno = 0;
+    if (gzwrite(out->file, out->data, (unsigned)out->used) != (int)out->used) {
+        check_zlib(out, Z_ERRNO);
+        return;
+    }
+    const int error = gzflush(out->file, Z_SYNC_FLUSH);
+    if (error != Z_OK) {
+        check_zlib(out, error);
+        return;
+    }
+    out->used = 0;
+}
+
+bool weir__out_close(struct weir__out *out, char *message, size_t message_size)
+{
+    weir__out_flush(out);
+    errno = 0;
+    if (gzclose(out->file) != Z_OK && !out->failed)
+        fail_errno(out, errno);
+    const bool failed = out->failed;
+    if (failed)
+        weir_text_about(message, message_size, out->path,
+                        "the trace is incomplete: %s; free space or choose another place for it",
+                        out->reason);
+    free(out->path);
+    free(out->data);
+    *out = (struct weir__out){0};
+    return !failed;
+}
+
+// Makes room for `size` more bytes.
+static bool reserve(struct weir__out *out, size_t size)
+{
+    if (out->failed)
+        return false;
+    if (size <= out->capacity - out->used)
+        return true;
+    size_t capacity = out->capacity;
+    while (capacity - out->used < size) {
+        if (capacity > ((size_t)1 << 29)) {
+            weir__out_fail(out, "a line is longer than half a GiB");
+            return false;
+        }
+        capacity *= 2;
+    }
+    char *data = realloc(out->data, capacity);
+    if (!data) {
+        weir__out_fail(out, "there is no memory");
+        return false;
+    }
+    out->data = data;
+    out->capacity = capacity;
+    return true;
+}
+
+static void put(struct weir__out *out, const char *bytes, size_t size)
+{
+    if (!reserve(out, size))
+        return;
+    memcpy(out->data + out->used, bytes, size);
+    out->used += size;
+}
+
+void weir__out_raw(struct weir__out *out, const char *text)
+{
+    put(out, text, strlen(text));
+}
+
+void weir__out_string(struct weir__out *out, const char *text)
+{
+    const char *at = text ? text : "";
+    put(out, "\"", 1);
+    while (*at) {
+        const size_t length = weir_text_character(at, SIZE_MAX);
+        char escape[8];
+        if (length == 0) {
+            put(out, "?", 1);
+        } else if (*at == '"' || *at == '\\') {
+            escape[0] = '\\';
+            escape[1] = *at;
+            put(out, escape, 2);
+        } else if ((unsigned char)*at < 0x20 || *at == 0x7f) {
+            snprintf(escape, sizeof escape, "\\u%04x", (unsigned)*at);
+            put(out, escape, 6);
+        } else {
+            put(out, at, length);
+        }
+        at += length ? length : 1;
+    }
+    put(out, "\"", 1);
+}
+
+void weir__out_uint(struct weir__out *out, uint64_t number)
+{
+    char digits[20];
+    size_t at = sizeof digits;
+    if (number > INT64_MAX)
+        number = INT64_MAX;
+    do
+        digits[--at] = (char)('0' + number % 10);
+    while ((number /= 10) > 0);
+    put(out, digits + at, sizeof digits - at);
+}
+
+void weir__out_int(struct weir__out *out, int64_t number)
+{
+    if (number < 0)
+        put(out, "-", 1);
+    weir__out_uint(out, number < 0 ? 0 - (uint64_t)number : (uint64_t)number);
+}
+
+void weir__out_us(struct weir__out *out, uint64_t ns)
+{
+    const unsigned rest = (unsigned)(ns % 1000);
+    const char decimals[4] = {'.', (char)('0' + rest / 100), (char)('0' + rest / 10 % 10),
+                              (char)('0' + rest % 10)};
+    weir__out_uint(out, ns / 1000);
+    put(out, decimals, sizeof decimals);
+}
+
+void weir__out_double(struct weir__out *out, double number)
+{
+    char text[40];
+    weir_c_format(text, sizeof text, "%.17g", isfinite(number) ? number : 0.0);
+    weir__out_raw(out, text);
+}
+
+void weir__out_key(struct weir__out *out, const char *name)
+{
+    const bool first = out->used > 0 && out->data[out->used - 1] == '{';
+    weir__out_raw(out, first ? "\"" : ",\"");
+    weir__out_raw(out, name);
+    weir__out_raw(out, "\":");
+}
+
+void weir__out_string_field(struct weir__out *out, const char *name, const char *text)
+{
+    weir__out_key(out, name);
+    weir__out_string(out, text);
+}
+
+void weir__out_uint_field(struct weir__out *out, const char *name, uint64_t number)
+{
+    weir__out_key(out, name);
+    weir__out_uint(out, number);
+}
+
+void weir__out_int_field(struct weir__out *out, const char *name, int64_t number)
+{
+    weir__out_key(out, name);
+    weir__out_int(out, number);
+}
+
+void weir__out_us_field(struct weir__out *out, const char *name, uint64_t ns)
+{
+    weir__out_key(out, name);
+    weir__out_us(out, ns);
+}
+
+void weir__out_double_field(struct weir__out *out, const char *name, double number)
+{
+    weir__out_key(out, name);
+    weir__out_double(out, number);
+}
+
+void weir__out_bool_field(struct weir__out *out, const char *name, bool value)
+{
+    weir__out_key(out, name);
+    weir__out_raw(out, value ? "true" : "false");
+}

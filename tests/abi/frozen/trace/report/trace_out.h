@@ -1,0 +1,58 @@
+// Output to a trace file: lines are composed in memory and written as a whole.
+#ifndef WEIR_REPORT_TRACE_OUT_H
+#define WEIR_REPORT_TRACE_OUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <zlib.h>
+
+// Zeroed but for the fields that weir__out_open() fills.
+struct weir__out {
+    gzFile file;
+    char *path;
+    char *data;
+    size_t used;
+    size_t capacity;
+    bool failed;
+    char reason[192]; // of the first failure
+};
+
+bool weir__out_open(struct weir__out *out, const char *path, char *message, size_t message_size);
+
+// Writes everything so far. Call it between lines only.
+void weir__out_flush(struct weir__out *out);
+
+// Flushes, closes and frees. False, with a sentence, if anything failed since the open.
+bool weir__out_close(struct weir__out *out, char *message, size_t message_size);
+
+// Without a file: text is collected in `data`; the caller removes it by setting `used` to 0. Ended
+// by weir__out_free() only. False if out of memory.
+bool weir__out_open_memory(struct weir__out *out);
+void weir__out_free(struct weir__out *out);
+
+// Notes a failure, as a failed write does; the first one is kept.
+void weir__out_fail(struct weir__out *out, const char *reason);
+
+// Text without any change.
+void weir__out_raw(struct weir__out *out, const char *text);
+// A JSON string with its quotes; NULL is "". Bytes that are not UTF-8 become '?'.
+void weir__out_string(struct weir__out *out, const char *text);
+// At most 2^63 - 1: JSON readers have no larger whole numbers.
+void weir__out_uint(struct weir__out *out, uint64_t number);
+void weir__out_int(struct weir__out *out, int64_t number);
+// Microseconds with three decimals, of nanoseconds.
+void weir__out_us(struct weir__out *out, uint64_t ns);
+void weir__out_double(struct weir__out *out, double number);
+
+// Fields of an object: a comma, unless the field is the first after the object's brace,
+// then the name and the value.
+void weir__out_key(struct weir__out *out, const char *name);
+void weir__out_string_field(struct weir__out *out, const char *name, const char *text);
+void weir__out_uint_field(struct weir__out *out, const char *name, uint64_t number);
+void weir__out_int_field(struct weir__out *out, const char *name, int64_t number);
+void weir__out_us_field(struct weir__out *out, const char *name, uint64_t ns);
+void weir__out_double_field(struct weir__out *out, const char *name, double number);
+void weir__out_bool_field(struct weir__out *out, const char *name, bool value);
+
+#endif

@@ -1,0 +1,463 @@
+// A trace of Weir is read line by line: each line is an event, and an invalid line loses only its
+// own event. With other layouts, too, only one event at a time is in memory.
+#include "tests/abi/frozen/trace/report/trace.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/abi/frozen/trace/base/c_locale.h"
+#include "tests/abi/frozen/trace/base/file.h"
+#include "tests/abi/frozen/trace/base/text.h"
+#include "tests/abi/frozen/trace/report/trace_lines.h"
+#include "tests/abi/frozen/trace/report/trace_pieces.h"
+#include "tests/abi/frozen/trace/report/trace_rows.h"
+#include "tests/abi/frozen/trace/report/trace_storage.h"
+
+enum {
+    HEAD_LINE_LIMIT = 1 << 22, // the longest line lists thousands of devices
+    LINE_LIMIT = 1 << 26,
+    BAD_LINE_LIMIT = 1000,
+    DEFAULT_OPERATIONS = 10 * 1000 * 1000
+};
+
+// Removes white space at both ends, and a comma at the end.
+static void trim(const char **text, size_t *size)
+{
+    while (*size > 0 && strchr(" \t\r", **text) && **text)
+        (*text)++, (*size)--;
+    while (*size > 0 && (*text)[*size - 1] && strchr(" \t\r,", (*text)[*size - 1]))
+        (*size)--;
+}
+
+static bool is(const char *text, size_t size, const char *what)
+{
+    return strlen(what) == size && memcmp(text, what, size) == 0;
+}
+
+static bool begins(const char *text, size_t size, const char *what)
+{
+    const size_t length = strlen(what);
+    return size >= length && memcmp(text, what, length) == 0;
+}
+
+struct reader {
+    struct weir__source source;
+    struct weir__lines lines;
+    struct weir__rows rows;
+    uint64_t bad_lines;
+    uint64_t first_bad;
+};
+
+static bool refuse(struct reader *reader, const char *sentence)
+{
+    weir_text_about(reader->rows.message, reader->rows.message_size, reader->rows.name, "%s",
+                    sentence);
+    return false;
+}
+
+static bool refuse_answer(struct reader *reader, enum weir__line_answer answer)
+{
+    return answer == WEIR__LINE_TOO_LONG
+               ? refuse(reader, "a line is longer than 64 MiB, so this is no trace of Weir's")
+               : weir__rows_no_memory(&reader->rows);
+}
+
+// Other layouts.
+
+static bool refuse_piece(struct reader *reader, uint64_t line, const char *why)
+{
+    if (reader->source.damaged)
+        return refuse(reader, "its compressed data is damaged, and nothing can be read of it");
+    weir_text_about(reader->rows.message, reader->rows.message_size, reader->rows.name,
+                    "this is no trace, or a damaged one: line %" PRIu64 ": %s", line + 1, why);
+    return false;
+}
+
+static bool refuse_piece_answer(struct reader *reader, const struct weir__pieces *pieces,
+                                enum weir__piece_answer answer)
+{
+    return answer == WEIR__PIECE_NO_MEMORY ? weir__rows_no_memory(&reader->rows)
+                                           : refuse_piece(reader, pieces->line, pieces->why);
+}
+
+// The piece as a value; NULL with a message.
+static json_t *parse_piece(struct reader *reader, const struct weir__pieces *pieces)
+{
+    json_error_t error;
+    if (weir__has_many_items(pieces->text, pieces->size)) {
+        refuse_piece(reader, pieces->begin, "a value of it has more than 131072 parts");
+        return NULL;
+    }
+    json_t *value = json_loadb(pieces->text, pieces->size, JSON_DECODE_ANY, &error);
+    if (!value && json_error_code(&error) == json_error_out_of_memory)
+        weir__rows_no_memory(&reader->rows);
+    else if (!value)
+        refuse_piece(reader, pieces->begin + (uint64_t)error.line - 1, error.text);
+    return value;
+}
+
+// The list is open.
+static bool take_list(struct reader *reader, struct weir__pieces *pieces)
+{
+    bool first = true;
+    for (;;) {
+        const enum weir__piece_answer answer = weir__pieces_next(pieces, ']', &first);
+        if (answer == WEIR__PIECE_NONE)
+            return true;
+        if (answer != WEIR__PIECE)
+            return refuse_piece_answer(reader, pieces, answer);
+        if (pieces->text[0] != '{')
+            continue; // no event
+        json_t *event = parse_piece(reader, pieces);
+        const bool ok = event && weir__rows_event(&reader->rows, event);
+        json_decref(event);
+        if (!ok)
+            return false;
+    }
+}
+
+// The value of a key of the root.
+static bool take_head_value(struct reader *reader, struct weir__pieces *pieces, const char *key)
+{
+    const enum weir__piece_answer answer = weir__pieces_value(pieces, key);
+    if (answer != WEIR__PIECE)
+        return refuse_piece_answer(reader, pieces, answer);
+    if (!key)
+        return true;
+    json_t *value = parse_piece(reader, pieces);
+    const bool ok = value && weir__rows_head(&reader->rows, key, value);
+    json_decref(value);
+    return ok;
+}
+
+// The key that the piece is, with its quotes, if its value is wanted.
+static const char *wanted_key(const struct weir__pieces *pieces)
+{
+    static const char *const keys[] = {"weir", "baseTimeNanoseconds", "deviceProperties"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (pieces->size > 2 && is(pieces->text + 1, pieces->size - 2, keys[i]))
+            return keys[i];
+    return NULL;
+}
+
+// One pass over the root's members, for the head or for the events.
+static bool take_members(struct reader *reader, struct weir__pieces *pieces, bool events,
+                         bool *out_found)
+{
+    bool first = true;
+    for (;;) {
+        const enum weir__piece_answer answer = weir__pieces_next(pieces, '}', &first);
+        if (answer == WEIR__PIECE_NONE)
+            return true;
+        if (answer != WEIR__PIECE)
+            return refuse_piece_answer(reader, pieces, answer);
+        const bool is_events = is(pieces->text, pieces->size, "\"traceEvents\"");
+        const char *key = events ? NULL : wanted_key(pieces);
+        if (!weir__pieces_skip(pieces, ':'))
+            return refuse_piece(reader, pieces->line, "a key has no value");
+        const bool list = is_events && weir__pieces_peek(pieces) == '[';
+        *out_found = *out_found || list;
+        const bool ok = list && events ? weir__pieces_skip(pieces, '[') && take_list(reader, pieces)
+                                       : take_head_value(reader, pieces, key);
+        if (!ok)
+            return false;
+    }
+}
+
+static bool take_root(struct reader *reader, struct weir__pieces *pieces, bool events,
+                      bool *out_found)
+{
+    const int first = weir__pieces_peek(pieces);
+    if (first < 0 && !pieces->chunk)
+        return weir__rows_no_memory(&reader->rows);
+    if (first < 0 && !reader->source.damaged)
+        return refuse(reader, "the file is empty: nothing was traced, or it was not flushed");
+    if (weir__pieces_skip(pieces, '[')) {
+        *out_found = true;
+        return !events || take_list(reader, pieces);
+    }
+    return weir__pieces_skip(pieces, '{')
+               ? take_members(reader, pieces, events, out_found)
+               : refuse_piece(reader, pieces->line, "it is no object and no list");
+}
+
+// Twice, since the member with the trace's origin may come after the events.
+static bool take_whole(struct reader *reader)
+{
+    bool ok = true;
+    bool found = false;
+    weir__lines_finish(&reader->lines);
+    for (int events = 0; events < 2 && ok; events++) {
+        struct weir__pieces pieces = {.source = &reader->source};
+        weir__source_rewind(&reader->source);
+        ok = take_root(reader, &pieces, events == 1, &found);
+        weir__pieces_finish(&pieces);
+        if (ok && !found)
+            return refuse(reader, "this is JSON without \"traceEvents\", so no trace");
+    }
+    return ok;
+}
+
+// Traces of Weir's.
+
+enum head {
+    HEAD_DONE,
+    HEAD_FOREIGN,
+    HEAD_CUT,
+    HEAD_FAILED
+};
+
+// Reads `"key": value`, which the writer puts on a separate line.
+static enum head take_head_line(struct reader *reader, const char *text, size_t size)
+{
+    char *object = malloc(size + 2);
+    const char *key;
+    json_t *value;
+    enum head answer = HEAD_DONE;
+    if (weir__has_many_items(text, size)) {
+        free(object);
+        return HEAD_FOREIGN;
+    }
+    if (!object) {
+        weir__rows_no_memory(&reader->rows);
+        return HEAD_FAILED;
+    }
+    object[0] = '{';
+    memcpy(object + 1, text, size);
+    object[size + 1] = '}';
+    json_t *root = json_loadb(object, size + 2, 0, NULL);
+    free(object);
+    if (!root)
+        return HEAD_FOREIGN;
+    json_object_foreach(root, key, value)
+    {
+        if (!weir__rows_head(&reader->rows, key, value))
+            answer = HEAD_FAILED;
+    }
+    json_decref(root);
+    return answer;
+}
+
+static enum head take_head(struct reader *reader)
+{
+    const char *text;
+    size_t size;
+    bool whole;
+    for (;;) {
+        const enum weir__line_answer answer =
+            weir__lines_next(&reader->lines, &text, &size, &whole);
+        if (answer == WEIR__LINE_NONE)
+            return reader->rows.own ? HEAD_CUT : HEAD_FOREIGN;
+        if (answer != WEIR__LINE)
+            return answer == WEIR__LINE_TOO_LONG ? HEAD_FOREIGN
+                                                 : (refuse_answer(reader, answer), HEAD_FAILED);
+        trim(&text, &size);
+        if (reader->lines.number == 1 && !is(text, size, "{"))
+            return HEAD_FOREIGN;
+        if (reader->lines.number == 1)
+            continue;
+        if (is(text, size, "\"traceEvents\": ["))
+            return reader->rows.own ? HEAD_DONE : HEAD_FOREIGN;
+        if (!whole)
+            return reader->rows.own ? HEAD_CUT : HEAD_FOREIGN;
+        const enum head head = take_head_line(reader, text, size);
+        if (head != HEAD_DONE)
+            return head;
+    }
+}
+
+// Rows for other programs: arrows, and the host's calls.
+static bool is_for_others(const char *text, size_t size)
+{
+    static const char call[] = "\"cat\":\"cuda_runtime\"";
+    if (begins(text, size, "{\"ph\":\"s\"") || begins(text, size, "{\"ph\":\"f\""))
+        return true;
+    // It follows name, pid and tid, and precedes everything that may be long.
+    for (size_t i = 0; i + sizeof call < size && i < 160; i++)
+        if (text[i] == '"' && memcmp(text + i, call, sizeof call - 1) == 0)
+            return true;
+    return false;
+}
+
+static bool take_event_line(struct reader *reader, const char *text, size_t size, bool whole)
+{
+    json_error_t error;
+    if (is_for_others(text, size))
+        return true;
+    const bool many = weir__has_many_items(text, size);
+    json_t *event = many ? NULL : json_loadb(text, size, 0, &error);
+    if (event) {
+        const bool ok = weir__rows_event(&reader->rows, event);
+        json_decref(event);
+        return ok;
+    }
+    if (!many && json_error_code(&error) == json_error_out_of_memory)
+        return weir__rows_no_memory(&reader->rows);
+    if (!whole)
+        return true; // the missing end is reported in any case
+    if (reader->bad_lines++ == 0)
+        reader->first_bad = reader->lines.number;
+    if (reader->bad_lines <= BAD_LINE_LIMIT)
+        return true;
+    return refuse(reader, "more than 1000 lines of it cannot be read; it is damaged, or no trace");
+}
+
+static bool take_events(struct reader *reader)
+{
+    const char *text;
+    size_t size;
+    bool whole;
+    reader->lines.limit = LINE_LIMIT;
+    for (;;) {
+        const enum weir__line_answer answer =
+            weir__lines_next(&reader->lines, &text, &size, &whole);
+        if (answer == WEIR__LINE_NONE)
+            return true;
+        if (answer != WEIR__LINE)
+            return refuse_answer(reader, answer);
+        trim(&text, &size);
+        if (size == 0 || is(text, size, "]") || is(text, size, "}"))
+            continue;
+        if (!take_event_line(reader, text, size, whole))
+            return false;
+    }
+}
+
+static bool tell_bad_lines(struct reader *reader)
+{
+    struct weir_trace *trace = reader->rows.trace;
+    if (reader->source.damaged &&
+        !weir__trace_note(trace, "the compressed data breaks off, or is damaged from there on"))
+        return weir__rows_no_memory(&reader->rows);
+    if (reader->bad_lines == 0)
+        return true;
+    trace->meta.truncated = true;
+    return weir__trace_note(trace,
+                            "%llu line%s cannot be read and %s left out, the first of them "
+                            "line %llu",
+                            (unsigned long long)reader->bad_lines,
+                            reader->bad_lines == 1 ? "" : "s",
+                            reader->bad_lines == 1 ? "was" : "were",
+                            (unsigned long long)reader->first_bad)
+               ? true
+               : weir__rows_no_memory(&reader->rows);
+}
+
+static bool read_all(struct reader *reader)
+{
+    switch (take_head(reader)) {
+    case HEAD_FAILED:
+        return false;
+    case HEAD_FOREIGN:
+        if (!take_whole(reader))
+            return false;
+        // A trace of Weir that another program has reformatted has its last row too.
+        break;
+    case HEAD_DONE:
+        if (!take_events(reader))
+            return false;
+        break;
+    case HEAD_CUT:
+        break;
+    }
+    return tell_bad_lines(reader) && weir__rows_finish(&reader->rows);
+}
+
+static struct weir_trace *new_trace(void)
+{
+    struct weir_trace *trace = calloc(1, sizeof *trace);
+    if (!trace)
+        return NULL;
+    trace->storage = calloc(1, sizeof *trace->storage);
+    if (!trace->storage) {
+        free(trace);
+        return NULL;
+    }
+    trace->meta = (struct weir_trace_meta){
+        .program = "", .weir = "", .backend = "", .plugins = "", .source = ""};
+    return trace;
+}
+
+// `source`, and the fields that messages need, are set.
+static bool read_source(struct reader *reader, struct weir_trace **out_trace)
+{
+    const size_t limit = reader->source.options->operation_limit;
+    reader->lines.source = &reader->source;
+    reader->lines.limit = HEAD_LINE_LIMIT;
+    reader->rows.trace = new_trace();
+    reader->rows.operation_limit = limit ? limit : DEFAULT_OPERATIONS;
+    const locale_t before = weir_c_locale_enter(); // jansson reads numbers with strtod()
+    bool ok = reader->rows.trace ? read_all(reader) : weir__rows_no_memory(&reader->rows);
+    weir_c_locale_leave(before);
+    weir__lines_finish(&reader->lines);
+    free(reader->rows.calls);
+    if (ok)
+        *out_trace = reader->rows.trace;
+    else
+        weir_trace_destroy(&reader->rows.trace);
+    return ok;
+}
+
+bool weir_trace_read(const char *path, const struct weir_trace_read_options *options,
+                     struct weir_trace **out_trace, char *message, size_t message_size)
+{
+    static const struct weir_trace_read_options none = {0};
+    struct reader reader = {
+        .source = {.options = options ? options : &none},
+        .rows = {.name = path, .message = message, .message_size = message_size},
+    };
+    int descriptor;
+    *out_trace = NULL;
+    if (!weir_file_open(path, &descriptor, &reader.source.total, message, message_size))
+        return false;
+    reader.source.file = gzdopen(descriptor, "rb");
+    if (!reader.source.file) {
+        close(descriptor);
+        weir_text_about(message, message_size, path, "there is no memory to read it");
+        return false;
+    }
+    gzbuffer(reader.source.file, WEIR__TRACE_CHUNK);
+    const bool ok = read_source(&reader, out_trace);
+    gzclose(reader.source.file);
+    return ok;
+}
+
+bool weir_trace_read_memory(const char *name, const void *data, size_t size,
+                            const struct weir_trace_read_options *options,
+                            struct weir_trace **out_trace, char *message, size_t message_size)
+{
+    static const struct weir_trace_read_options none = {0};
+    struct reader reader = {
+        .source = {.memory = data, .memory_size = size, .options = options ? options : &none},
+        .rows = {.name = name, .message = message, .message_size = message_size},
+    };
+    *out_trace = NULL;
+    if (message_size > 0)
+        message[0] = '\0';
+    return read_source(&reader, out_trace);
+}
+
+void weir_trace_destroy(struct weir_trace **trace)
+{
+    struct weir_trace *it = trace ? *trace : NULL;
+    if (!it)
+        return;
+    free(it->devices);
+    free(it->queues);
+    free(it->threads);
+    free(it->operations);
+    free(it->spans);
+    free(it->notes);
+    weir__trace_storage_finish(it->storage);
+    free(it);
+    *trace = NULL;
+}
+
+size_t weir_trace_find_queue(const struct weir_trace *trace, uint64_t id)
+{
+    const struct weir_trace_queue *queue = weir__trace_queue(trace, id);
+    return queue ? (size_t)(queue - trace->queues) : WEIR_TRACE_NO_INDEX;
+}

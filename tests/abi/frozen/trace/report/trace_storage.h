@@ -1,0 +1,55 @@
+// The storage of the reader: texts and waits in blocks that never move, each
+// text once, and arrays that grow.
+#ifndef WEIR_REPORT_TRACE_STORAGE_H
+#define WEIR_REPORT_TRACE_STORAGE_H
+
+#include <weir/common.h>
+
+#include "tests/abi/frozen/trace/base/siphash.h"
+#include "tests/abi/frozen/trace/report/trace.h"
+
+struct weir_trace_storage {
+    struct weir__block *blocks;
+    struct weir_siphash_key key; // of both tables
+    bool has_key;
+    const char **texts; // a hash table of `text_slots`, a power of two
+    size_t text_slots;
+    size_t text_count;
+    // From a queue's id to its index: open addressing, 0 is free, else index + 1.
+    uint32_t *queue_slots;
+    size_t queue_slot_count;
+    size_t device_capacity;
+    size_t queue_capacity;
+    size_t thread_capacity;
+    size_t operation_capacity;
+    size_t span_capacity;
+    size_t note_capacity;
+};
+
+// All of them return NULL, or false, if out of memory.
+
+// Memory that lives as long as the trace.
+void *weir__trace_allocate(struct weir_trace_storage *storage, size_t size);
+
+// The same text always has the same address. NULL is "".
+const char *weir__trace_intern(struct weir_trace_storage *storage, const char *text);
+
+// Returns the array `items`, which may have moved, with room for one more item than `count`. If out
+// of memory `items` is not changed.
+void *weir__trace_grow(void *items, size_t count, size_t *capacity, size_t item_size);
+
+// The queue with that id, or NULL.
+struct weir_trace_queue *weir__trace_queue(const struct weir_trace *trace, uint64_t id);
+
+// Adds a queue that is not there yet.
+struct weir_trace_queue *weir__trace_add_queue(struct weir_trace *trace, uint64_t id);
+
+// Fills the table of ids after the queues were sorted.
+void weir__trace_index_queues(struct weir_trace *trace);
+
+// Adds a sentence to the trace's notes.
+bool weir__trace_note(struct weir_trace *trace, const char *format, ...) WEIR_PRINTF(2, 3);
+
+void weir__trace_storage_finish(struct weir_trace_storage *storage);
+
+#endif
