@@ -191,13 +191,14 @@ def conformance_run(name, program, library, chain):
         ],
     )
 
-def suite(name, headers, libraries):
+def suite(name, headers, libraries, sources):
     """The conformance suite, compiled with other headers.
 
     Args:
       name: the library.
       headers: the library of the headers.
       libraries: what else it is linked with, none of which may show //api.
+      sources: the tests that need nothing which the headers lack.
     """
     native.cc_library(
         name = name,
@@ -205,7 +206,7 @@ def suite(name, headers, libraries):
         srcs = [
             "//kernels/conformance:conformance.c",
             "//kernels/conformance:conformance.h",
-            "//tests/conformance:sources",
+            sources,
         ],
         linkopts = ["-ldl"],
         deps = [headers] + libraries,

@@ -1,5 +1,5 @@
 """Makes newer headers of the public ones: each structure, table of slots and enumeration that may
-grow gets something at its line "above: VERSION".
+grow gets something at its last line "above: VERSION".
 
 usage: newer.py HEADER NEWER [HEADER NEWER]...
 
@@ -29,10 +29,13 @@ def addition(kind, name):
 
 
 def grow(text):
-    """The text with something after each mark, and how many there were."""
-    parts, end = [], 0
+    """The text with something after the last mark of each structure or enumeration."""
+    last = {}
     for mark in MARK.finditer(text):
-        kind, name = OPENING.findall(text, 0, mark.start())[-1]
+        opening = list(OPENING.finditer(text, 0, mark.start()))[-1]
+        last[opening.start()] = (mark, opening.groups())
+    parts, end = [], 0
+    for mark, (kind, name) in last.values():
         parts += [text[end:mark.end()], mark.group(1), addition(kind, name), "\n"]
         end = mark.end()
     return "".join(parts) + text[end:]
