@@ -2,6 +2,7 @@
 //
 //   source.c     one text of all sources: includes are replaced by what they name
 //   signature.c  the kernels' signatures, from clang's intermediate representation
+//   outside.c    names of OpenCL C that no bundle has, such as images
 //   library.c    what of kernels/library the kernels call
 //   cuda.c       that representation, made fit for CUDA; PTX and cubins of it
 //   bundle.c     the bundle as C
@@ -72,7 +73,8 @@ void kc_job_add(struct kc_job *job, const char *argument);
 void kc_run(struct kc_job *jobs, size_t count);
 void kc_jobs_finish(struct kc_job *jobs, size_t count);
 
-// A new folder for files on the way, and its end.
+// A new folder for files on the way, and its end; there is one at a time. SIGINT, SIGTERM and SIGHUP
+// that come in between start no more jobs, and take effect at its end.
 bool kc_folder_create(char *path, size_t size, struct weir_long_text *report);
 void kc_folder_remove(const char *path);
 
@@ -134,6 +136,13 @@ bool kc_signatures(const struct kc_tools *tools, const struct kc_language *langu
                    const char *text, const char *folder, struct kc_kernels *out_kernels,
                    struct weir_long_text *report);
 void kc_kernels_finish(struct kc_kernels *kernels);
+
+// outside.c
+
+// Whether the text names none of what is refused on every device: images, samplers, pipes, queues of
+// the device. Each place is reported.
+bool kc_check_outside(const struct kc_tools *tools, const struct kc_language *language,
+                      const char *text, const char *folder, struct weir_long_text *report);
 
 // library.c
 

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,12 +23,46 @@ void kc_job_add(struct kc_job *job, const char *argument)
         job->is_full = true;
 }
 
+// An interrupt ends the build, but not before its folder is removed.
+static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+static struct sigaction actions_before[sizeof signals / sizeof *signals];
+static volatile sig_atomic_t interrupted; // the signal's number
+
+static void note_signal(int number)
+{
+    interrupted = number;
+}
+
+// What is ignored, as under nohup, stays so.
+static void hold_signals(void)
+{
+    struct sigaction action = {.sa_handler = note_signal};
+    sigemptyset(&action.sa_mask);
+    interrupted = 0;
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+        sigaction(signals[i], NULL, &actions_before[i]);
+        if (actions_before[i].sa_handler != SIG_IGN)
+            sigaction(signals[i], &action, NULL);
+    }
+}
+
+static void release_signals(void)
+{
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+        sigaction(signals[i], &actions_before[i], NULL);
+    if (interrupted)
+        raise(interrupted);
+    interrupted = 0;
+}
+
 static void start(struct kc_job *job)
 {
     int ends[2];
     posix_spawn_file_actions_t actions;
     job->status = -1;
     job->pipe = -1;
+    if (interrupted)
+        return;
     if (job->is_full || pipe2(ends, O_CLOEXEC) != 0) {
         job->errors =
             strdup(job->is_full ? "too many arguments for one command\n" : strerror(errno));
@@ -96,8 +131,10 @@ bool kc_folder_create(char *path, size_t size, struct weir_long_text *report)
 {
     const char *parent = getenv("TMPDIR");
     snprintf(path, size, "%s/weir-kernels-XXXXXX", parent && *parent ? parent : "/tmp");
+    hold_signals();
     if (mkdtemp(path))
         return true;
+    release_signals();
     weir_long_text_add(report, "error: no folder for temporary files: %s: %s; set TMPDIR\n", path,
                        strerror(errno));
     return false;
@@ -115,4 +152,5 @@ static int remove_one(const char *path, const struct stat *status, int kind, str
 void kc_folder_remove(const char *path)
 {
     nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    release_signals();
 }

@@ -28,17 +28,6 @@ static const struct {
     {"float", "F32", 4}, {"double", "F64", 8},
 };
 
-// What has no place among a kernel's parameters on every device.
-static const struct {
-    const char *part;
-    const char *sentence;
-} refused[] = {
-    {"image", "images are not built for CUDA; use a buffer"},
-    {"sampler_t", "samplers are not built for CUDA; compute the coordinates"},
-    {"pipe", "pipes are not built for CUDA; use a buffer"},
-    {"queue_t", "kernels cannot enqueue kernels on CUDA; launch from the host"},
-};
-
 static const char *line_end(const char *line)
 {
     const char *newline = strchr(line, '\n');
@@ -220,35 +209,6 @@ static void read_sizes(const char *ir, struct kc_kernels *kernels)
         }
 }
 
-// What cannot be built everywhere.
-
-static bool check_kernel(const struct kc_kernel *kernel, struct weir_long_text *report)
-{
-    bool fine = true;
-    for (size_t p = 0; p < kernel->parameter_count; p++) {
-        const struct kc_parameter *parameter = &kernel->parameters[p];
-        for (size_t i = 0; i < sizeof refused / sizeof *refused && is_value(parameter); i++) {
-            if (!strstr(parameter->type, refused[i].part))
-                continue;
-            weir_long_text_add(report, "error: kernel '%s', parameter '%s' (%s): %s\n",
-                               kernel->name, parameter->name, parameter->type, refused[i].sentence);
-            fine = false;
-        }
-    }
-    return fine;
-}
-
-static bool check_kernels(const struct kc_kernels *kernels, struct weir_long_text *report)
-{
-    bool fine = true;
-    for (size_t k = 0; k < kernels->count; k++)
-        fine = check_kernel(&kernels->items[k], report) && fine;
-    if (kernels->count == 0)
-        weir_long_text_add(report,
-                           "error: there is no kernel: a source needs a __kernel function\n");
-    return fine && kernels->count > 0;
-}
-
 // Compiling.
 
 static bool run_clang(const struct kc_tools *tools, const struct kc_language *language,
@@ -347,12 +307,17 @@ bool kc_signatures(const struct kc_tools *tools, const struct kc_language *langu
                            "install the package clang-22, or clang\n");
         return false;
     }
-    bool fine = compile(tools, language, text, folder, &ir, report);
+    bool fine = kc_check_outside(tools, language, text, folder, report) &&
+                compile(tools, language, text, folder, &ir, report);
     if (fine && !(fine = read_kernels(ir, out_kernels)))
         weir_long_text_add(report, "error: no memory for the kernels' signatures\n");
     if (fine)
         out_kernels->library = kc_library_needed(ir);
     free(ir);
-    return fine && check_kernels(out_kernels, report) &&
-           find_sizes(tools, language, text, folder, out_kernels, report);
+    if (fine && out_kernels->count == 0) {
+        weir_long_text_add(report,
+                           "error: there is no kernel: a source needs a __kernel function\n");
+        return false;
+    }
+    return fine && find_sizes(tools, language, text, folder, out_kernels, report);
 }

@@ -189,7 +189,10 @@ static void join_file(struct joiner *joiner, const char *path)
         return;
     }
     if (!weir_file_read(path, SOURCE_LIMIT, &text, &size, message, sizeof message)) {
-        weir_long_text_add(joiner->report, "error: %s\n", message);
+        const size_t length = strlen(path);
+        const bool named = strncmp(message, path, length) == 0 && message[length] == ':';
+        weir_long_text_add(joiner->report, "%s: error: %s\n", path,
+                           named ? message + length + 2 : message);
         joiner->failed = true;
         return;
     }

@@ -150,7 +150,10 @@ as_json '[(d["line"], d["column"]) for d in data["diagnostics"] if d["severity"]
 as_json 'all(len(d) == 5 for d in data["diagnostics"])'
 expect_data 1 "$weir" kernels check --json image.cl
 as_json '([(d["file"], d["line"], d["column"], d["severity"]) for d in data["diagnostics"]] ==
-          [(None, None, None, "error")])'
+          [("image.cl", 1, 33, "error")])'
+expect_data 1 "$weir" kernels check --json absent.cl
+as_json '([(d["file"], d["line"], d["severity"], d["message"]) for d in data["diagnostics"]] ==
+          [("absent.cl", None, "error", "there is no such file; check the path")])'
 expect_data 1 "$weir" kernels check --json tone.cl
 as_json 'data["diagnostics"][0]["file"] == "tone.cl" and data["diagnostics"][0]["line"] == 1'
 as_json 'data["diagnostics"][0]["severity"] == "fatal error"'

@@ -67,10 +67,24 @@ expect_contains "$output" "clang is not installed"
 expect_status 1 env TMPDIR=/nonexistent "$tool" --symbol s --label l --header s.h --out no k.cl
 expect_contains "$output" "no folder for temporary files"
 expect_status 1 "$tool" --symbol s --label l --header s.h --out no absent.cl
-expect_contains "$output" "absent.cl"
+expect_contains "$output" "absent.cl: error: there is no such file; check the path"
 expect_status 1 "$tool" --symbol s --label l --header s.h --out /nonexistent/out k.cl
 expect_contains "$output" "/nonexistent/out.c"
 expect_status 2 "$tool" k.cl
 expect_contains "$output" "usage: weir_kernels"
 expect_status 2 "$tool" --colour k.cl
+[ ! -e no.c ] || fail "something was written"
+
+# An interrupt removes the files on the way, and ends the tool as it ends others.
+mkdir interrupt
+# shellcheck disable=SC2016
+printf '#!/bin/bash\nkill -s "$SIGNAL" "$PPID"\n' >interrupt/clang-24
+chmod +x interrupt/clang-24
+for signal in INT TERM HUP; do
+    expect_status $((128 + $(kill -l "$signal"))) env SIGNAL="$signal" PATH="$PWD/interrupt:$PATH" \
+        "$tool" --symbol s --label l --header s.h --out no k.cl
+    [ -z "$(ls -A "$TMPDIR")" ] || fail "files on the way stay after $signal: $(ls -A "$TMPDIR")"
+done
+expect_status 1 env SIGNAL=INT PATH="$PWD/interrupt:$PATH" bash -c 'trap "" INT; exec "$@"' - \
+    "$tool" --symbol s --label l --header s.h --out no k.cl
 [ ! -e no.c ] || fail "something was written"
