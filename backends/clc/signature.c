@@ -158,16 +158,26 @@ static void describe_pointer(struct weir_kit_signature_text *text, struct raw_pa
                                             });
 }
 
+static weir_status refuse_object(const struct clc_build *build, const char *kernel,
+                                 const struct raw_parameter *raw)
+{
+    char place[32] = "";
+    const unsigned line = clc_line_of(build->text, kernel, raw->name);
+    if (line > 0)
+        snprintf(place, sizeof place, "source:%u: ", line);
+    return weir_host_fail(build->host, WEIR_ERROR_UNSUPPORTED,
+                          "keep the data in a buffer and compute the addresses",
+                          "%skernel '%s': parameter '%s' is of type %s, and a launch passes "
+                          "values, buffers and local memory",
+                          place, kernel, raw->name, raw->type);
+}
+
 static weir_status describe_parameter(struct weir_kit_signature_text *text,
                                       const struct clc_build *build, const char *kernel,
                                       struct raw_parameter *raw)
 {
     if (is_object(raw))
-        return weir_host_fail(build->host, WEIR_ERROR_UNSUPPORTED,
-                              "keep the data in a buffer and compute the addresses",
-                              "kernel '%s': parameter '%s' is of type %s, and a launch passes "
-                              "values, buffers and local memory",
-                              kernel, raw->name, raw->type);
+        return refuse_object(build, kernel, raw);
     if (raw->space == CL_KERNEL_ARG_ADDRESS_PRIVATE)
         return describe_value(text, build, kernel, raw);
     describe_pointer(text, raw);

@@ -102,9 +102,21 @@ WEIR_TEST(OpenclSource, WhatALaunchCannotPass)
 {
     static const char *const sources[][2] = {
         {"__kernel void k(read_only image2d_t picture, __global float *out) { out[0] = 0; }",
-         "kernel 'k': parameter 'picture' is of type image2d_t"},
+         "source:1: kernel 'k': parameter 'picture' is of type image2d_t"},
         {"__kernel void k(sampler_t how, __global float *out) { out[0] = 0; }",
-         "parameter 'how' is of type sampler_t"},
+         "source:1: kernel 'k': parameter 'how' is of type sampler_t"},
+        {"// void k(picture)\n/* void k( */ __constant char t[] = \"void k(\\\"\";\n"
+         "__kernel void\nk(__global float *out,\n  read_only image2d_t picture)\n{\n out[0] = "
+         "0;\n}\n",
+         "source:5: kernel 'k': parameter 'picture' is of type image2d_t"},
+        // Where the line is not certain there is none.
+        {"#if 1\n__kernel void k(sampler_t how) {}\n#else\n__kernel void k(sampler_t how) "
+         "{}\n#endif\n",
+         "kernel 'k': parameter 'how' is of type sampler_t"},
+        {"#line 7\n__kernel void k(sampler_t how) {}\n",
+         "kernel 'k': parameter 'how' is of type sampler_t"},
+        {"#define NAME(x) x ## ow\n__kernel void k(sampler_t NAME(h)) {}\n",
+         "kernel 'k': parameter 'how' is of type sampler_t"},
     };
     struct rig rig;
     if (!start(&rig))
@@ -113,6 +125,8 @@ WEIR_TEST(OpenclSource, WhatALaunchCannotPass)
         weir_program *program;
         EXPECT_INT_EQ(create(&rig, sources[i][0], NULL, &program), WEIR_ERROR_UNSUPPORTED);
         EXPECT_CONTAINS(weir_last_error()->message, sources[i][1]);
+        EXPECT_INT_EQ(strstr(weir_last_error()->message, "source:") != NULL,
+                      strstr(sources[i][1], "source:") != NULL);
         EXPECT_NULL(program);
     }
     finish(&rig);
