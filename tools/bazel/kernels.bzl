@@ -16,10 +16,10 @@ _TOOL = "//kernels/compiler:weir_kernels"
 def _known(archs):
     return [arch for arch in archs if HAVE_CUDA and arch in CUDA_ARCHS]
 
-def _command(symbol, label, header, name, srcs, options, cubins):
+def _command(symbol, label, header, name, srcs, options, cubins, ptx):
     words = ["CUDA_HOME=%s" % (CUDA_HOME or "none"), "$(location %s)" % _TOOL]
     words += ["--symbol", symbol, "--label", label, "--header", header, "--out", "$(@D)/" + name]
-    words += ["--ptx " + arch for arch in _known(_PTX)]
+    words += ["--ptx " + arch for arch in _known(ptx)]
     words += ["--cubin " + arch for arch in _known(cubins)]
     words += ["-I."] + options
     words += ["$(locations %s)" % source for source in srcs if not source.endswith(".h")]
@@ -33,6 +33,8 @@ def weir_kernels(
         fast = False,
         defines = [],
         includes = [],
+        cubins = None,
+        ptx = None,
         visibility = None,
         **kwargs):
     """A cc_library with one `const struct weir_bundle` that holds `srcs` compiled every way.
@@ -47,6 +49,8 @@ def weir_kernels(
       fast: faster and less exact arithmetic on every device, as -cl-fast-relaxed-math has it.
       defines: macros, "NAME" or "NAME=VALUE".
       includes: folders, from the repository's root, in which #include looks too.
+      cubins: the architectures of cubins, in place of the usual ones: ["90"].
+      ptx: the architectures of PTX, likewise.
       visibility: as usual.
       **kwargs: anything else that cc_library takes.
     """
@@ -59,13 +63,17 @@ def weir_kernels(
     options += ["-I" + folder for folder in includes]
     options += ["'-D%s'" % define for define in defines]
 
+    few, all = [
+        _command(symbol, label, header, name, srcs, options, cubins or usual, ptx or _PTX)
+        for usual in [_CUBINS_FEW, _CUBINS]
+    ]
     native.genrule(
         name = name + "_bundle",
         srcs = srcs,
         outs = [name + ".c", name + ".h"],
         cmd = select({
-            "//kernels/compiler:cuda_few": _command(symbol, label, header, name, srcs, options, _CUBINS_FEW),
-            "//conditions:default": _command(symbol, label, header, name, srcs, options, _CUBINS),
+            "//kernels/compiler:cuda_few": few,
+            "//conditions:default": all,
         }),
         exec_tools = [_TOOL],
         message = "Compiling kernels",
