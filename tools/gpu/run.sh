@@ -21,17 +21,17 @@ status 0 when nothing failed and something ran.
   --steps LIST which steps, of: conformance,arr-coc,reference,frames,bench and
                steady (100,000 frames), interop (cuBLAS and PyTorch), devices
                (two GPUs), trace (times of operations and the plugin, with
-               CUPTI and without, about a minute); and, left out by default,
-               peers (beside raw CUDA, OpenCL and PyTorch programs, up to 5
-               minutes) and memcheck (the suite on CUDA under
-               compute-sanitizer)
+               CUPTI and without, about a minute), builtins (every function
+               of OpenCL C); and, left out by default, peers (beside raw
+               CUDA, OpenCL and PyTorch programs, up to 5 minutes) and
+               memcheck (the suite on CUDA under compute-sanitizer)
   --help       this text
 TEXT
 }
 
 seconds=500
 out="${OUT-}"
-steps=conformance,arr-coc,reference,frames,bench,steady,interop,devices,trace
+steps=conformance,arr-coc,reference,frames,bench,steady,interop,devices,trace,builtins
 while [ "$#" -gt 0 ]; do
     case "$1" in
     --out | --seconds | --steps)
@@ -68,7 +68,7 @@ esac
 for step in ${steps//,/ }; do
     case "$step" in
     conformance | arr-coc | reference | frames | bench | steady | interop | devices | trace | \
-        peers | memcheck) ;;
+        builtins | peers | memcheck) ;;
     *)
         echo "run: there is no step '$step'" >&2
         usage >&2
@@ -365,6 +365,21 @@ library_functions()
         printf '%s\n' "$output" | grep -c '^\[  SKIPPED \] Library\.[A-Za-z0-9]* (') skipped"
 }
 
+# Every built-in function of OpenCL C against its definition. The log folder gets the table.
+builtins()
+{
+    local line table="$logs/builtins-$backend.txt"
+    [ -x "$root/tests/kernels/builtins/builtins_test" ] || return 0
+    : >"$table"
+    in_root 200 "builtins-$backend" env "WEIR_BUILTINS_TABLE=$table" \
+        tests/kernels/builtins/builtins_test
+    judge "$backend: built-in functions" "$(grep -c '  ok$' "$table") right, $(
+        grep -c '  expected: ' "$table") expected failures"
+    while IFS= read -r line; do
+        row - "$backend: built-in functions" "$(printf '%s' "$line" | cut -c 1-200)"
+    done < <(grep -E '  (WRONG|expected): ' "$table" | tr -s ' ')
+}
+
 what=""
 
 # What `weir bench` measures, on $backend. After each line: about how long it takes on
@@ -632,6 +647,9 @@ for backend in "${backends[@]}"; do
 done
 for backend in "${backends[@]}"; do
     if wanted steady; then steady; fi
+done
+for backend in "${backends[@]}"; do
+    if wanted builtins; then builtins; fi
 done
 if wanted interop; then interop; fi
 if wanted devices; then devices; fi

@@ -1,0 +1,181 @@
+// The table of OpenCL C's built-in functions, on the device that the environment names: a test for
+// each program. WEIR_BUILTINS_TABLE=FILE appends a line for each function, type and device to FILE.
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/weir.h>
+
+#include "tests/kernels/builtins/programs.h"
+#include "tests/support/test.h"
+
+#define EXPECT_OK(call) EXPECT_INT_EQ(call, WEIR_OK)
+
+enum {
+    BLOCK = 1,
+    MOST_PROGRAMS = 128
+};
+
+struct session {
+    const struct program *program;
+    unsigned device;
+    weir_runtime *runtime;
+    weir_device *opened;
+    weir_program *loaded;
+    weir_kernel *kernel;
+    weir_queue *queue;
+    weir_buffer *arguments[ARGUMENTS], *results;
+    struct call *calls;
+    char *bytes; // of one argument or of the results
+};
+
+static size_t argument_bytes(void)
+{
+    return COUNT * sizeof(uint64_t);
+}
+
+static size_t result_bytes(void)
+{
+    return WIDTHS * COUNT * sizeof(uint64_t);
+}
+
+static unsigned device_of(weir_device *device)
+{
+    if (weir_device_limits(device)->cuda_source)
+        return CUDA;
+    return strstr(weir_device_get_info(device)->platform, "NVIDIA") ? NVIDIA : POCL;
+}
+
+static void make_buffer(struct session *session, size_t size, weir_buffer **out)
+{
+    const struct weir_buffer_params params = {.struct_size = sizeof params, .size = size};
+    EXPECT_OK(weir_buffer_create(session->opened, &params, out));
+}
+
+static bool start(struct session *session, const struct program *program)
+{
+    const struct weir_program_params params = {.struct_size = sizeof params,
+                                               .bundle = program->bundle};
+    *session = (struct session){.program = program,
+                                .calls = calloc(COUNT, sizeof *session->calls),
+                                .bytes = malloc(result_bytes())};
+    EXPECT_OK(weir_open(NULL, &session->runtime));
+    EXPECT_OK(weir_device_open(session->runtime, NULL, &session->opened));
+    EXPECT_OK(weir_program_create(session->opened, &params, &session->loaded));
+    EXPECT_OK(weir_kernel_create(session->loaded, "run", &session->kernel));
+    EXPECT_OK(weir_queue_create(session->opened, NULL, &session->queue));
+    for (size_t k = 0; k < ARGUMENTS; k++)
+        make_buffer(session, argument_bytes(), &session->arguments[k]);
+    make_buffer(session, result_bytes(), &session->results);
+    session->device = device_of(session->opened);
+    return session->calls && session->bytes && !weir_test_has_failed();
+}
+
+static void finish(struct session *session)
+{
+    weir_buffer_destroy(&session->results);
+    for (size_t k = 0; k < ARGUMENTS; k++)
+        weir_buffer_destroy(&session->arguments[k]);
+    weir_queue_destroy(&session->queue);
+    weir_kernel_destroy(&session->kernel);
+    weir_program_destroy(&session->loaded);
+    EXPECT_OK(weir_device_close(&session->opened));
+    EXPECT_OK(weir_close(&session->runtime));
+    free(session->bytes);
+    free(session->calls);
+}
+
+static void upload_arguments(struct session *session, const struct row *row)
+{
+    for (size_t k = 0; row->arguments[k] != '\0'; k++) {
+        const enum type type = letter_type(row->arguments[k], session->program->type, true);
+        for (size_t i = 0; i < COUNT; i++)
+            store_value(type, &session->calls[i].argument[k], session->bytes + i * type_size(type));
+        EXPECT_OK(weir_upload(session->queue, session->arguments[k], 0, session->bytes,
+                              COUNT * type_size(type)));
+    }
+}
+
+static void run_kernel(struct session *session, uint32_t row)
+{
+    weir_buffer *const *from = session->arguments;
+    memset(session->bytes, 0xa5, result_bytes());
+    EXPECT_OK(weir_upload(session->queue, session->results, 0, session->bytes, result_bytes()));
+    EXPECT_OK(weir_queue_launch(session->queue, session->kernel,
+                                weir_dim(COUNT / CHUNK / BLOCK, 1, 1), weir_dim(BLOCK, 1, 1),
+                                weir_in(from[0], 0, argument_bytes()),
+                                weir_in(from[1], 0, argument_bytes()),
+                                weir_in(from[2], 0, argument_bytes()),
+                                weir_out(session->results, 0, result_bytes()), row));
+    EXPECT_OK(weir_download(session->queue, session->bytes, session->results, 0, result_bytes()));
+}
+
+static const char *reason_of(const struct session *session, const struct row *row)
+{
+    for (size_t i = 0; i < sizeof row->known / sizeof *row->known; i++)
+        if (row->known[i].devices & session->device &&
+            row->known[i].types >> session->program->type & 1)
+            return row->known[i].reason;
+    return NULL;
+}
+
+// A line of the table, which tools/gpu/run.sh reads.
+static void report(const struct session *session, const struct row *row,
+                   const struct verdict *verdict, const char *reason)
+{
+    const char *path = getenv("WEIR_BUILTINS_TABLE");
+    FILE *file = path ? fopen(path, "a") : NULL;
+    if (!file)
+        return;
+    fprintf(file, "%-20s  %-6s  %-24.24s  ", row->name, type_name(session->program->type),
+            weir_device_get_info(session->opened)->name);
+    if (verdict->wrong == 0)
+        fprintf(file, "ok\n");
+    else if (reason)
+        fprintf(file, "expected: %s (%s)\n", reason, verdict->example);
+    else
+        fprintf(file, "WRONG: %zu results; %s\n", verdict->wrong, verdict->example);
+    fclose(file);
+}
+
+static void run_row(struct session *session, const struct row *row)
+{
+    struct verdict verdict;
+    const char *reason = reason_of(session, row);
+    make_calls(row, session->program->type, session->calls);
+    upload_arguments(session, row);
+    run_kernel(session, (uint32_t)(row - session->program->group->rows));
+    judge(row, session->program->type, session->calls, session->bytes, &verdict);
+    report(session, row, &verdict, reason);
+    if (verdict.wrong > 0 && !reason)
+        weir_test_fail(__FILE__, __LINE__, "%zu results are wrong; %s", verdict.wrong,
+                       verdict.example);
+    if (verdict.wrong == 0 && reason)
+        weir_test_fail(__FILE__, __LINE__,
+                       "%s of %s is right: take the expected failure out of the table (%s)",
+                       row->name, type_name(session->program->type), reason);
+}
+
+static void run_program(void)
+{
+    struct session session;
+    const struct program *program = weir_test_data();
+    if (start(&session, program))
+        for (size_t i = 0; i < program->group->count; i++)
+            if (program->group->rows[i].types >> program->type & 1)
+                run_row(&session, &program->group->rows[i]);
+    finish(&session);
+}
+
+__attribute__((constructor)) static void add_tests(void)
+{
+    static struct weir_test tests[MOST_PROGRAMS];
+    for (size_t i = 0; i < program_count && i < MOST_PROGRAMS; i++) {
+        tests[i] = (struct weir_test){.suite = "Builtins",
+                                      .name = programs[i].name,
+                                      .file = __FILE__,
+                                      .line = __LINE__,
+                                      .run = run_program,
+                                      .data = (void *)&programs[i]};
+        weir_test_add(&tests[i]);
+    }
+}

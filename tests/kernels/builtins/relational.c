@@ -1,0 +1,116 @@
+// Comparisons, and choices by them: section 6.12.6 of OpenCL C 1.2.
+#include <math.h>
+
+#include "tests/kernels/builtins/table.h"
+
+#define X (call->argument[0].x)
+#define Y (call->argument[1].x)
+
+#define REFERENCE(name, expression)                    \
+    static integer ref_##name(const struct call *call) \
+    {                                                  \
+        return expression;                             \
+    }
+
+static bool is_normal(const struct call *call)
+{
+    const long double least = call->type == FLOAT ? 0x1p-126L : 0x1p-1022L;
+    return isfinite(X) && fabsl(X) >= least;
+}
+
+REFERENCE(isequal, X == Y)
+REFERENCE(isnotequal, !(X == Y))
+REFERENCE(isgreater, X > Y)
+REFERENCE(isgreaterequal, X >= Y)
+REFERENCE(isless, X < Y)
+REFERENCE(islessequal, X <= Y)
+REFERENCE(islessgreater, X<Y || X> Y)
+REFERENCE(isordered, !isnan(X) && !isnan(Y))
+REFERENCE(isunordered, isnan(X) || isnan(Y))
+REFERENCE(isfinite, isfinite(X))
+REFERENCE(isinf, isinf(X) != 0)
+REFERENCE(isnan, isnan(X))
+REFERENCE(isnormal, is_normal(call))
+REFERENCE(signbit, signbit(X) != 0)
+
+// The bits of an argument, of whatever type.
+static integer bits(const struct call *call, unsigned number)
+{
+    uint64_t image = 0;
+    if (!is_real(call->type))
+        return call->argument[number].i;
+    store_value(call->type, &call->argument[number], &image);
+    return (integer)image;
+}
+
+// A scalar chooses by not being zero, a vector by the highest bits of its parts.
+static bool chosen(const struct call *call)
+{
+    const integer choice = call->argument[2].i;
+    return call->width == 1 ? choice != 0 : choice >> (type_bits(call->type) - 1) & 1;
+}
+
+static integer bitselected(const struct call *call)
+{
+    const integer mask = bits(call, 2);
+    return (bits(call, 0) & ~mask) | (bits(call, 1) & mask);
+}
+
+// Whether `wanted` parts of the vector at least have their highest bit set.
+static bool have_bit(const struct call *call, unsigned wanted)
+{
+    const struct call *first = call - call->lane;
+    unsigned count = 0;
+    for (unsigned i = 0; i < call->width; i++)
+        count += first[i].argument[0].i < 0;
+    return count >= wanted;
+}
+
+REFERENCE(select, chosen(call) ? bits(call, 1) : bits(call, 0))
+REFERENCE(ternary, chosen(call) ? bits(call, 0) : bits(call, 1))
+REFERENCE(bitselect, bitselected(call))
+REFERENCE(any, have_bit(call, 1))
+REFERENCE(all, have_bit(call, call->width))
+
+#define ROW(id, expression, of, takes, gives, ...)                                         \
+    {                                                                                      \
+        .name = #id, .form = expression, .types = of, .arguments = takes, .result = gives, \
+        __VA_ARGS__                                                                        \
+    }
+#define IS2(id, expression) ROW(id, expression, REALS, "TT", 'J', .truth = true, .whole = ref_##id)
+#define IS(id, expression) ROW(id, expression, REALS, "T", 'J', .truth = true, .whole = ref_##id)
+#define OPERATOR(id, like, expression) \
+    ROW(id, expression, REALS, "TT", 'J', .truth = true, .whole = ref_##like)
+#define ANY (INTEGERS | REALS)
+
+// Bits of a float or double; bitselect and select do not change them, NaN or not.
+static const struct row rows[] = {
+    IS2(isequal, "isequal(a, b)"),
+    IS2(isnotequal, "isnotequal(a, b)"),
+    IS2(isgreater, "isgreater(a, b)"),
+    IS2(isgreaterequal, "isgreaterequal(a, b)"),
+    IS2(isless, "isless(a, b)"),
+    IS2(islessequal, "islessequal(a, b)"),
+    IS2(islessgreater, "islessgreater(a, b)"),
+    IS2(isordered, "isordered(a, b)"),
+    IS2(isunordered, "isunordered(a, b)"),
+    IS(isfinite, "isfinite(a)"),
+    IS(isinf, "isinf(a)"),
+    IS(isnan, "isnan(a)"),
+    IS(isnormal, "isnormal(a)"),
+    IS(signbit, "signbit(a)"),
+    OPERATOR(real_equal, isequal, "a == b"),
+    OPERATOR(real_unequal, isnotequal, "a != b"),
+    OPERATOR(real_greater, isgreater, "a > b"),
+    OPERATOR(real_greater_equal, isgreaterequal, "a >= b"),
+    OPERATOR(real_less, isless, "a < b"),
+    OPERATOR(real_less_equal, islessequal, "a <= b"),
+    ROW(select_signed, "as_$U(select(a, b, c))", ANY, "TTS", 'U', .whole = ref_select),
+    ROW(select_unsigned, "as_$U(select(a, b, c))", ANY, "TTU", 'U', .whole = ref_select),
+    ROW(ternary, "as_$U(($T)(c ? a : b))", ANY, "TTS", 'U', .whole = ref_ternary),
+    ROW(bitselect, "as_$U(bitselect(a, b, c))", ANY, "TTT", 'U', .whole = ref_bitselect),
+    ROW(any, "any(a)", SIGNED, "T", 'I', .whole = ref_any),
+    ROW(all, "all(a)", SIGNED, "T", 'I', .whole = ref_all),
+};
+
+const struct group relational_group = {"relational", rows, sizeof rows / sizeof *rows};

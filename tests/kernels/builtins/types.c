@@ -1,0 +1,83 @@
+// The types of OpenCL C, and the letters for them.
+#include <string.h>
+
+#include "tests/kernels/builtins/table.h"
+
+const unsigned widths[WIDTHS] = {1, 2, 3, 4, 8, 16};
+
+static const struct {
+    const char *name;
+    size_t size;
+} types[TYPES] = {
+    [CHAR] = {"char", 1},     [UCHAR] = {"uchar", 1}, [SHORT] = {"short", 2},
+    [USHORT] = {"ushort", 2}, [INT] = {"int", 4},     [UINT] = {"uint", 4},
+    [LONG] = {"long", 8},     [ULONG] = {"ulong", 8}, [FLOAT] = {"float", 4},
+    [DOUBLE] = {"double", 8},
+};
+
+const char *type_name(enum type type)
+{
+    return types[type].name;
+}
+
+size_t type_size(enum type type)
+{
+    return types[type].size;
+}
+
+unsigned type_bits(enum type type)
+{
+    return (unsigned)types[type].size * 8;
+}
+
+bool is_signed(enum type type)
+{
+    return SIGNED >> type & 1;
+}
+
+bool is_real(enum type type)
+{
+    return REALS >> type & 1;
+}
+
+integer type_least(enum type type)
+{
+    return is_signed(type) ? -((integer)1 << (type_bits(type) - 1)) : 0;
+}
+
+integer type_most(enum type type)
+{
+    return ((integer)1 << (type_bits(type) - is_signed(type))) - 1;
+}
+
+static enum type integer_of(size_t size, bool with_sign)
+{
+    for (enum type type = CHAR; type <= ULONG; type++)
+        if (type_size(type) == size && is_signed(type) == with_sign)
+            return type;
+    return INT;
+}
+
+bool letter_is_scalar(char letter)
+{
+    return letter >= 'a' && letter <= 'z';
+}
+
+enum type letter_type(char letter, enum type type, bool vector)
+{
+    switch (letter) {
+    case 'I':
+    case 'i':
+        return INT;
+    case 'U':
+        return integer_of(type_size(type), false);
+    case 'S':
+        return integer_of(type_size(type), true);
+    case 'W':
+        return integer_of(type_size(type) * 2, is_signed(type));
+    case 'J':
+        return vector ? integer_of(type_size(type), true) : INT;
+    default:
+        return type;
+    }
+}
