@@ -6,10 +6,19 @@
 
 #include "backends/opencl/opencl.h"
 
-// PoCL 3.1 ignores the barriers of a function that it does not inline.
-#define INLINE_ALL \
-    "#pragma clang attribute push(__attribute__((always_inline)), apply_to = function)\n"
-#define INLINE_END "\n#pragma clang attribute pop\n"
+// PoCL 3.1 ignores the barriers of a function that it does not inline. And its LLVM makes one of a
+// barrier before a loop and the one at the end of it, if what precedes them is alike too: then the
+// loop has two ways back, and all work-items take that of the last.
+static const char pocl_before[] =
+    "#define WEIR_APART void __attribute__((overloadable, convergent, nomerge))\n"
+    "WEIR_APART barrier(cl_mem_fence_flags);\n"
+    "#if __OPENCL_C_VERSION__ >= 200\n"
+    "WEIR_APART work_group_barrier(cl_mem_fence_flags);\n"
+    "WEIR_APART work_group_barrier(cl_mem_fence_flags, memory_scope);\n"
+    "#endif\n"
+    "#undef WEIR_APART\n"
+    "#pragma clang attribute push(__attribute__((always_inline)), apply_to = function)\n";
+static const char pocl_after[] = "\n#pragma clang attribute pop\n";
 
 // One build.
 struct build {
@@ -147,13 +156,13 @@ static bool is_pocl(const struct ocl_device *device)
 static weir_status choose_source(struct build *build, const struct weir_program_params *params)
 {
     const struct weir_host *host = build->device->module->host;
-    const bool inlined = is_pocl(build->device);
+    const bool pocl = is_pocl(build->device);
     const struct weir_image *image = params->bundle ? find_source(params->bundle) : NULL;
     build->clc.text = image ? image->data : params->source;
     build->target = image ? image->target : "";
     build->clc.signatures = !params->bundle;
-    build->clc.after = inlined ? INLINE_END : "";
-    build->before = weir_kit_format(host, "%s%s", inlined ? INLINE_ALL : "",
+    build->clc.after = pocl ? pocl_after : "";
+    build->before = weir_kit_format(host, "%s%s", pocl ? pocl_before : "",
                                     params->bundle ? CLC_PREFIX : CLC_PREFIX_OF_SOURCE);
     build->clc.before = build->before;
     if (!build->before)

@@ -121,6 +121,7 @@ static void examine(struct doctor *doctor)
     doctor_pocl_cache(doctor);
     doctor_kernel_compiler(doctor);
     doctor_self_test(doctor);
+    doctor_driver(doctor);
 }
 
 // Output.

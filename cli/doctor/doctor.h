@@ -47,5 +47,6 @@ void doctor_devices(struct doctor *doctor);
 void doctor_pocl_cache(struct doctor *doctor);
 void doctor_kernel_compiler(struct doctor *doctor);
 void doctor_self_test(struct doctor *doctor);
+void doctor_driver(struct doctor *doctor);
 
 #endif

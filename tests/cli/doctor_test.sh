@@ -12,6 +12,11 @@ for part in "small.ini (--config)" "backend = opencl (small.ini:2)" "opencl is u
     "POCL_CACHE_DIR=$POCL_CACHE_DIR"; do
     expect_contains "$output" "$part"
 done
+# What PoCL 3.1 miscompiles is a note, with remedies, the last of which works.
+expect_contains "$output" "note     driver         this driver gives each work-item its own copy of a __local variable"
+printf '[weir]\nbackend = opencl\n[opencl]\nbuild_options = -cl-opt-disable\n' >unoptimised.ini
+expect_data 0 "$weir" doctor --config unoptimised.ini
+expect_contains "$output" "ok       driver         kernels that some drivers miscompile gave the right numbers"
 expect_data 0 "$weir" doctor --config small.ini --json
 as_json 'data["problems"] == 0 and any(f["topic"] == "self-test" for f in data["findings"])'
 as_json 'sum(f["topic"] == "module" and ", summary: " in f["text"] for f in data["findings"]) == 4'
