@@ -49,10 +49,12 @@ enum weir_trace_kind {
     WEIR_TRACE_HOST_CALL = 5,
     WEIR_TRACE_GRAPH = 8,
     WEIR_TRACE_NATIVE = 9,
+    WEIR_TRACE_FILL_2D = 12,
+    WEIR_TRACE_COPY_3D = 13,
 };
 
-// "copy", "copy_2d", "fill", "launch", "host_call", "graph", "native"; "operation" for
-// a number that is none of them.
+// "copy", "copy_2d", "copy_3d", "fill", "fill_2d", "launch", "host_call", "graph", "native";
+// "operation" for a number that is none of them.
 const char *weir_trace_kind_name(enum weir_trace_kind kind);
 
 // The memory of a buffer.

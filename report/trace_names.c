@@ -23,8 +23,12 @@ const char *weir_trace_kind_name(enum weir_trace_kind kind)
         return "copy";
     case WEIR_TRACE_COPY_2D:
         return "copy_2d";
+    case WEIR_TRACE_COPY_3D:
+        return "copy_3d";
     case WEIR_TRACE_FILL:
         return "fill";
+    case WEIR_TRACE_FILL_2D:
+        return "fill_2d";
     case WEIR_TRACE_LAUNCH:
         return "launch";
     case WEIR_TRACE_HOST_CALL:
@@ -64,11 +68,13 @@ const char *weir_trace_operation_title(const struct weir_trace_operation *operat
     switch (operation->kind) {
     case WEIR_TRACE_COPY:
     case WEIR_TRACE_COPY_2D:
+    case WEIR_TRACE_COPY_3D:
         snprintf(text, size, "Memcpy %cto%c (%s -> %s)", letter(operation->src_memory),
                  letter(operation->dst_memory), weir__trace_memory_name(operation->src_memory),
                  weir__trace_memory_name(operation->dst_memory));
         break;
     case WEIR_TRACE_FILL:
+    case WEIR_TRACE_FILL_2D:
         snprintf(text, size, "Memset (%s)", weir__trace_memory_name(operation->dst_memory));
         break;
     case WEIR_TRACE_HOST_CALL:

@@ -253,8 +253,10 @@ static const char *category(const struct weir_trace_operation *operation)
     switch (operation->kind) {
     case WEIR_TRACE_COPY:
     case WEIR_TRACE_COPY_2D:
+    case WEIR_TRACE_COPY_3D:
         return "gpu_memcpy";
     case WEIR_TRACE_FILL:
+    case WEIR_TRACE_FILL_2D:
         return "gpu_memset";
     case WEIR_TRACE_HOST_CALL:
         return "host_call";
@@ -373,8 +375,12 @@ static const char *call_name(enum weir_trace_kind kind)
         return "weir_queue_copy";
     case WEIR_TRACE_COPY_2D:
         return "weir_queue_copy_2d";
+    case WEIR_TRACE_COPY_3D:
+        return "weir_queue_copy_3d";
     case WEIR_TRACE_FILL:
         return "weir_queue_fill";
+    case WEIR_TRACE_FILL_2D:
+        return "weir_queue_fill_2d";
     case WEIR_TRACE_LAUNCH:
         return "weir_queue_launch";
     case WEIR_TRACE_HOST_CALL:

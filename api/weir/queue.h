@@ -79,6 +79,31 @@ WEIR_API weir_status weir_queue_copy_2d_at(weir_queue *queue, struct weir_plane 
                                            const char *file, int line);
 #define weir_queue_copy_2d(queue, ...) weir_queue_copy_2d_at(queue, __VA_ARGS__, __FILE__, __LINE__)
 
+// One side of a 3-D copy: a plane for each slice. Row r of slice s starts at
+// offset + s * slice_pitch + r * pitch. Closed.
+struct weir_volume {
+    weir_buffer *buffer;
+    size_t offset;
+    size_t pitch;       // bytes, >= the width of the copy
+    size_t slice_pitch; // bytes, >= what the rows of a slice take; unused for a single slice
+};
+
+// Copies `depth` slices of `height` rows of `width` bytes:
+//
+//     struct weir_volume whole = {field, 0, 512, 512 * 512}; // 512 x 512 x 512 bytes
+//     struct weir_volume cut = {tile, 0, 64, 64 * 64};       // 64 x 64 x 64
+//     whole.offset = (z * 512 + y) * 512 + x;
+//     weir_queue_copy_3d(queue, cut, whole, 64, 64, 64);
+//
+// Drivers copy a box in one command if slice_pitch is a multiple of pitch on both sides; else Weir
+// copies slice by slice.
+//
+// Errors: as weir_queue_copy_2d(); WEIR_ERROR_INVALID for slices that run into each other.
+WEIR_API weir_status weir_queue_copy_3d_at(weir_queue *queue, struct weir_volume dst,
+                                           struct weir_volume src, size_t width, size_t height,
+                                           size_t depth, const char *file, int line);
+#define weir_queue_copy_3d(queue, ...) weir_queue_copy_3d_at(queue, __VA_ARGS__, __FILE__, __LINE__)
+
 // Fills `size` bytes with a pattern of 1, 2, 4, 8 or 16 bytes, which is read before the call
 // returns. `dst_offset` and `size` must be multiples of `pattern_size`.
 //
@@ -87,6 +112,15 @@ WEIR_API weir_status weir_queue_fill_at(weir_queue *queue, weir_buffer *dst, siz
                                         size_t size, const void *pattern, size_t pattern_size,
                                         const char *file, int line);
 #define weir_queue_fill(queue, ...) weir_queue_fill_at(queue, __VA_ARGS__, __FILE__, __LINE__)
+
+// Fills `height` rows of `width` bytes; the bytes between the rows stay as they are. The offset and
+// `width` must be multiples of `pattern_size`, and so must the pitch if there is more than one row.
+//
+// Errors: as weir_queue_fill(); WEIR_ERROR_INVALID for a pitch below the width.
+WEIR_API weir_status weir_queue_fill_2d_at(weir_queue *queue, struct weir_plane dst, size_t width,
+                                           size_t height, const void *pattern, size_t pattern_size,
+                                           const char *file, int line);
+#define weir_queue_fill_2d(queue, ...) weir_queue_fill_2d_at(queue, __VA_ARGS__, __FILE__, __LINE__)
 
 // Launches `grid` blocks of `block` work-items. A grid of no blocks keeps its place in the
 // queue's order but runs nothing. Arguments (<weir/launch.h>) are read before the call returns,

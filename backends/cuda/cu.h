@@ -376,20 +376,30 @@ weir_status cu_submit_graph(const struct weir_link *link, struct cu_queue *queue
 // graph_parts.c
 
 // The parts of a copy or fill, on a queue with a builder, one after the other.
-weir_status cu_build_copy(struct cu_builder *builder, const CUDA_MEMCPY2D *rectangle);
-weir_status cu_build_set(struct cu_builder *builder, CUdeviceptr dst, uint32_t value,
-                         unsigned element_bytes, size_t count);
+weir_status cu_build_box(struct cu_builder *builder, const CUDA_MEMCPY3D *box);
+weir_status cu_build_set(struct cu_builder *builder, const CUDA_MEMSET_NODE_PARAMS *set);
 // Device memory that belongs to the operation.
 weir_status cu_build_staging(struct cu_builder *builder, size_t size, CUdeviceptr *out_address);
 
 // copy.c
 
+// Of a box: bytes, rows, slices.
+struct cu_size {
+    size_t width;
+    size_t height;
+    size_t depth;
+};
+
 weir_status cu_submit_copy(const struct weir_link *link, struct cu_queue *queue,
                            const struct weir_operation *operation);
 weir_status cu_submit_copy_2d(const struct weir_link *link, struct cu_queue *queue,
                               const struct weir_operation *operation);
+weir_status cu_submit_copy_3d(const struct weir_link *link, struct cu_queue *queue,
+                              const struct weir_operation *operation);
 weir_status cu_submit_fill(const struct weir_link *link, struct cu_queue *queue,
                            const struct weir_operation *operation);
+weir_status cu_submit_fill_2d(const struct weir_link *link, struct cu_queue *queue,
+                              const struct weir_operation *operation);
 
 // event.c
 
@@ -536,9 +546,10 @@ static inline bool cu_is_peer_copy(const struct cu_buffer *dst, const struct cu_
 weir_status cu_copy_peer(const struct cu_queue *queue, const struct cu_buffer *dst,
                          size_t dst_offset, const struct cu_buffer *src, size_t src_offset,
                          size_t size);
-weir_status cu_copy_peer_2d(const struct cu_queue *queue, const struct cu_buffer *dst,
-                            const struct weir_plane *dst_plane, const struct cu_buffer *src,
-                            const struct weir_plane *src_plane, size_t width, size_t height);
+// A box of slices; each slice pitch is a multiple of its pitch.
+weir_status cu_copy_peer_3d(const struct cu_queue *queue, const struct cu_buffer *dst,
+                            const struct weir_volume *dst_volume, const struct cu_buffer *src,
+                            const struct weir_volume *src_volume, const struct cu_size *size);
 
 // program.c
 

@@ -460,7 +460,9 @@ static void append_operation(char *text, size_t size, size_t *used, const struct
     static const char *const names[] = {
         [WEIR_OPERATION_COPY] = "a copy",
         [WEIR_OPERATION_COPY_2D] = "a 2-D copy",
+        [WEIR_OPERATION_COPY_3D] = "a 3-D copy",
         [WEIR_OPERATION_FILL] = "a fill",
+        [WEIR_OPERATION_FILL_2D] = "a 2-D fill",
         [WEIR_OPERATION_LAUNCH] = "a launch",
         [WEIR_OPERATION_GRAPH] = "a launch of graph",
         [WEIR_OPERATION_NATIVE] = "a native call",

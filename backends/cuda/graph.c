@@ -256,7 +256,7 @@ void cu_graph_destroy(const struct weir_link *link, weir_graph *object)
 
 static bool is_line(const struct cu_part *part)
 {
-    return part->kind != CU_PART_COPY || part->u.copy.Height == 1;
+    return part->kind != CU_PART_COPY || (part->u.copy.Height == 1 && part->u.copy.Depth == 1);
 }
 
 static CUresult set_native(const struct cu_graph *graph, CUgraphNode native,

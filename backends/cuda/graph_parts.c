@@ -38,36 +38,14 @@ static weir_status add_part(struct cu_builder *builder, const struct cu_part *pa
     return WEIR_OK;
 }
 
-weir_status cu_build_copy(struct cu_builder *builder, const CUDA_MEMCPY2D *rectangle)
+weir_status cu_build_box(struct cu_builder *builder, const CUDA_MEMCPY3D *box)
 {
-    const struct cu_part part = {
-        .kind = CU_PART_COPY,
-        .u.copy = {.srcMemoryType = rectangle->srcMemoryType,
-                   .srcHost = rectangle->srcHost,
-                   .srcDevice = rectangle->srcDevice,
-                   .srcPitch = rectangle->srcPitch,
-                   .srcHeight = rectangle->Height,
-                   .dstMemoryType = rectangle->dstMemoryType,
-                   .dstHost = rectangle->dstHost,
-                   .dstDevice = rectangle->dstDevice,
-                   .dstPitch = rectangle->dstPitch,
-                   .dstHeight = rectangle->Height,
-                   .WidthInBytes = rectangle->WidthInBytes,
-                   .Height = rectangle->Height,
-                   .Depth = 1},
-    };
-    return add_part(builder, &part);
+    return add_part(builder, &(struct cu_part){.kind = CU_PART_COPY, .u.copy = *box});
 }
 
-weir_status cu_build_set(struct cu_builder *builder, CUdeviceptr dst, uint32_t value,
-                         unsigned element_bytes, size_t count)
+weir_status cu_build_set(struct cu_builder *builder, const CUDA_MEMSET_NODE_PARAMS *set)
 {
-    const struct cu_part part = {
-        .kind = CU_PART_SET,
-        .u.set =
-            {.dst = dst, .value = value, .elementSize = element_bytes, .width = count, .height = 1},
-    };
-    return add_part(builder, &part);
+    return add_part(builder, &(struct cu_part){.kind = CU_PART_SET, .u.set = *set});
 }
 
 // As create_device() in buffer.c: the memory stream has no other work.
@@ -184,8 +162,14 @@ weir_status cu_take_apart(const struct weir_link *link, struct cu_device *device
     case WEIR_OPERATION_COPY_2D:
         status = cu_submit_copy_2d(link, &queue, operation);
         break;
+    case WEIR_OPERATION_COPY_3D:
+        status = cu_submit_copy_3d(link, &queue, operation);
+        break;
     case WEIR_OPERATION_FILL:
         status = cu_submit_fill(link, &queue, operation);
+        break;
+    case WEIR_OPERATION_FILL_2D:
+        status = cu_submit_fill_2d(link, &queue, operation);
         break;
     default: // there are no other nodes
         status = build_launch(link, &builder, operation);

@@ -123,29 +123,30 @@ weir_status cu_copy_peer(const struct cu_queue *queue, const struct cu_buffer *d
                            src->device->listed->info.name, dst->device->listed->info.name);
 }
 
-weir_status cu_copy_peer_2d(const struct cu_queue *queue, const struct cu_buffer *dst,
-                            const struct weir_plane *dst_plane, const struct cu_buffer *src,
-                            const struct weir_plane *src_plane, size_t width, size_t height)
+weir_status cu_copy_peer_3d(const struct cu_queue *queue, const struct cu_buffer *dst,
+                            const struct weir_volume *dst_volume, const struct cu_buffer *src,
+                            const struct weir_volume *src_volume, const struct cu_size *size)
 {
     const CUDA_MEMCPY3D_PEER block = {
         .srcMemoryType = CU_MEMORYTYPE_DEVICE,
-        .srcDevice = src->address + src_plane->offset,
+        .srcDevice = src->address + src_volume->offset,
         .srcContext = src->device->context,
-        .srcPitch = src_plane->pitch,
-        .srcHeight = height,
+        .srcPitch = src_volume->pitch,
+        .srcHeight = src_volume->slice_pitch / src_volume->pitch,
         .dstMemoryType = CU_MEMORYTYPE_DEVICE,
-        .dstDevice = dst->address + dst_plane->offset,
+        .dstDevice = dst->address + dst_volume->offset,
         .dstContext = dst->device->context,
-        .dstPitch = dst_plane->pitch,
-        .dstHeight = height,
-        .WidthInBytes = width,
-        .Height = height,
-        .Depth = 1,
+        .dstPitch = dst_volume->pitch,
+        .dstHeight = dst_volume->slice_pitch / dst_volume->pitch,
+        .WidthInBytes = size->width,
+        .Height = size->height,
+        .Depth = size->depth,
     };
     CUresult code = queue->device->module->cu.cuMemcpy3DPeerAsync(&block, queue->stream);
     if (code == CUDA_SUCCESS)
         return WEIR_OK;
     return cu_native_error(queue->device, "cuMemcpy3DPeerAsync", code,
-                           "2-D copy of %zu bytes from '%s' to '%s'", width * height,
-                           src->device->listed->info.name, dst->device->listed->info.name);
+                           "copy of %zu bytes in rows from '%s' to '%s'",
+                           size->width * size->height * size->depth, src->device->listed->info.name,
+                           dst->device->listed->info.name);
 }

@@ -70,9 +70,16 @@
       (CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, size_t, CUstream))                          \
     X(4000, CUresult, cuMemcpy3DPeerAsync, (const CUDA_MEMCPY3D_PEER *, CUstream))                 \
     X(3020, CUresult, cuMemcpy2DAsync, (const CUDA_MEMCPY2D *, CUstream))                          \
+    X(3020, CUresult, cuMemcpy3DAsync, (const CUDA_MEMCPY3D *, CUstream))                          \
     X(3020, CUresult, cuMemsetD8Async, (CUdeviceptr, unsigned char, size_t, CUstream))             \
     X(3020, CUresult, cuMemsetD16Async, (CUdeviceptr, unsigned short, size_t, CUstream))           \
     X(3020, CUresult, cuMemsetD32Async, (CUdeviceptr, unsigned, size_t, CUstream))                 \
+    X(3020, CUresult, cuMemsetD2D8Async,                                                           \
+      (CUdeviceptr, size_t, unsigned char, size_t, size_t, CUstream))                              \
+    X(3020, CUresult, cuMemsetD2D16Async,                                                          \
+      (CUdeviceptr, size_t, unsigned short, size_t, size_t, CUstream))                             \
+    X(3020, CUresult, cuMemsetD2D32Async,                                                          \
+      (CUdeviceptr, size_t, unsigned, size_t, size_t, CUstream))                                   \
     X(2010, CUresult, cuModuleLoadDataEx,                                                          \
       (CUmodule *, const void *, unsigned, CUjit_option *, void **))                               \
     X(2000, CUresult, cuModuleUnload, (CUmodule))                                                  \

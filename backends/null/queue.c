@@ -71,20 +71,52 @@ static void copy_2d(const struct weir_link *link, const struct weir_operation *o
         memcpy(dst + row * to->pitch, src + row * from->pitch, operation->u.copy_2d.width);
 }
 
-// Doubles the filled part, which stays a multiple of the pattern's size.
-static void fill(const struct weir_link *link, const struct weir_operation *operation)
+static void copy_3d(const struct weir_link *link, const struct weir_operation *operation)
 {
-    size_t size = operation->u.fill.size;
-    size_t done = operation->u.fill.pattern_size;
-    unsigned char *dst =
-        null_buffer_of(link, operation->u.fill.dst)->bytes + operation->u.fill.dst_offset;
+    struct weir_operation slice = {.kind = WEIR_OPERATION_COPY_2D};
+    const struct weir_volume *to = &operation->u.copy_3d.dst;
+    const struct weir_volume *from = &operation->u.copy_3d.src;
 
-    memcpy(dst, operation->u.fill.pattern, done);
+    slice.u.copy_2d.width = operation->u.copy_3d.width;
+    slice.u.copy_2d.height = operation->u.copy_3d.height;
+    for (size_t i = 0; i < operation->u.copy_3d.depth; i++) {
+        slice.u.copy_2d.dst =
+            (struct weir_plane){to->buffer, to->offset + i * to->slice_pitch, to->pitch};
+        slice.u.copy_2d.src =
+            (struct weir_plane){from->buffer, from->offset + i * from->slice_pitch, from->pitch};
+        copy_2d(link, &slice);
+    }
+}
+
+// Doubles the filled part, which stays a multiple of the pattern's size.
+static void fill_row(unsigned char *dst, size_t size, const void *pattern, size_t pattern_size)
+{
+    size_t done = pattern_size;
+
+    memcpy(dst, pattern, done);
     while (done < size) {
         size_t step = done < size - done ? done : size - done;
         memcpy(dst + done, dst, step);
         done += step;
     }
+}
+
+static void fill(const struct weir_link *link, const struct weir_operation *operation)
+{
+    unsigned char *dst = null_buffer_of(link, operation->u.fill.dst)->bytes;
+
+    fill_row(dst + operation->u.fill.dst_offset, operation->u.fill.size, operation->u.fill.pattern,
+             operation->u.fill.pattern_size);
+}
+
+static void fill_2d(const struct weir_link *link, const struct weir_operation *operation)
+{
+    const struct weir_plane *to = &operation->u.fill_2d.dst;
+    unsigned char *dst = null_buffer_of(link, to->buffer)->bytes + to->offset;
+
+    for (size_t row = 0; row < operation->u.fill_2d.height; row++)
+        fill_row(dst + row * to->pitch, operation->u.fill_2d.width, operation->u.fill_2d.pattern,
+                 operation->u.fill_2d.pattern_size);
 }
 
 // The operation is valid, and an error returned here fails the queue. A wait does nothing: the work
@@ -100,8 +132,14 @@ static weir_status submit(const struct weir_link *link, weir_queue *queue,
     case WEIR_OPERATION_COPY_2D:
         copy_2d(link, operation);
         return WEIR_OK;
+    case WEIR_OPERATION_COPY_3D:
+        copy_3d(link, operation);
+        return WEIR_OK;
     case WEIR_OPERATION_FILL:
         fill(link, operation);
+        return WEIR_OK;
+    case WEIR_OPERATION_FILL_2D:
+        fill_2d(link, operation);
         return WEIR_OK;
     case WEIR_OPERATION_RECORD:
         null_event_record(null_queue_of(link, queue), operation->sequence);

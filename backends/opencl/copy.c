@@ -11,6 +11,10 @@
 //                     host; else in pieces through a DEVICE buffer of the queue,
 //                     the only way in OpenCL 1.2 that keeps the order
 //   fill of HOST      clEnqueueSVMMemFill of shared memory, else the same way
+//
+// Rows and slices have clEnqueueWriteBufferRect, clEnqueueReadBufferRect and clEnqueueCopyBufferRect.
+// A fill of rows is one command for the first row and one for each doubling of the filled rows; in
+// HOST memory it is one for each row.
 #include <string.h>
 
 #include "backends/opencl/opencl.h"
@@ -139,57 +143,69 @@ weir_status ocl_submit_copy(const struct weir_link *link, struct ocl_queue *queu
                 operation->u.copy.size);
 }
 
-// One side of a 2-D copy in OpenCL's terms. A HOST side is its address with an origin of zero, so
-// that the offset need not be a multiple of the pitch.
+// One side of a 2-D or 3-D copy in OpenCL's terms. A plane is a volume of one slice. A HOST side is
+// its address with an origin of zero, so that the offset need not be a multiple of the pitch.
 struct side {
     const struct ocl_buffer *buffer;
     size_t offset;
     size_t pitch;
+    size_t slice_pitch; // 0: one slice
     size_t origin[3];
 };
 
-static struct side side_of(const struct weir_link *link, const struct weir_plane *plane)
+static struct side side_of(const struct weir_link *link, const struct weir_volume *volume)
 {
     struct side side = {
-        .buffer = ocl_buffer_of(link, plane->buffer),
-        .offset = plane->offset,
-        .pitch = plane->pitch,
+        .buffer = ocl_buffer_of(link, volume->buffer),
+        .offset = volume->offset,
+        .pitch = volume->pitch,
+        .slice_pitch = volume->slice_pitch,
     };
-    side.origin[0] = plane->offset % plane->pitch;
-    side.origin[1] = plane->offset / plane->pitch;
     return side;
+}
+
+// Stores where the side begins, for the commands that count in rows and slices.
+static void find_origin(struct side *side)
+{
+    const size_t in_slice = side->slice_pitch ? side->offset % side->slice_pitch : side->offset;
+    side->origin[0] = in_slice % side->pitch;
+    side->origin[1] = in_slice / side->pitch;
+    side->origin[2] = side->slice_pitch ? side->offset / side->slice_pitch : 0;
 }
 
 static const size_t nowhere[3] = {0, 0, 0};
 
-static weir_status write_rectangle(const struct ocl_queue *queue, const struct side *dst,
-                                   const struct side *src, const size_t region[3])
+static weir_status write_box(const struct ocl_queue *queue, const struct side *dst,
+                             const struct side *src, const size_t region[3])
 {
     cl_int code = queue->device->module->cl.clEnqueueWriteBufferRect(
-        queue->queue, dst->buffer->memory, CL_FALSE, dst->origin, nowhere, region, dst->pitch, 0,
-        src->pitch, 0, address(src->buffer, src->offset), 0, NULL, ocl_command_event(queue));
-    return check(queue, "clEnqueueWriteBufferRect", code, "2-D copy from HOST to DEVICE",
-                 region[0] * region[1]);
+        queue->queue, dst->buffer->memory, CL_FALSE, dst->origin, nowhere, region, dst->pitch,
+        dst->slice_pitch, src->pitch, src->slice_pitch, address(src->buffer, src->offset), 0, NULL,
+        ocl_command_event(queue));
+    return check(queue, "clEnqueueWriteBufferRect", code, "copy of rows from HOST to DEVICE",
+                 region[0] * region[1] * region[2]);
 }
 
-static weir_status read_rectangle(const struct ocl_queue *queue, const struct side *dst,
-                                  const struct side *src, const size_t region[3])
+static weir_status read_box(const struct ocl_queue *queue, const struct side *dst,
+                            const struct side *src, const size_t region[3])
 {
     cl_int code = queue->device->module->cl.clEnqueueReadBufferRect(
-        queue->queue, src->buffer->memory, CL_FALSE, src->origin, nowhere, region, src->pitch, 0,
-        dst->pitch, 0, address(dst->buffer, dst->offset), 0, NULL, ocl_command_event(queue));
-    return check(queue, "clEnqueueReadBufferRect", code, "2-D copy from DEVICE to HOST",
-                 region[0] * region[1]);
+        queue->queue, src->buffer->memory, CL_FALSE, src->origin, nowhere, region, src->pitch,
+        src->slice_pitch, dst->pitch, dst->slice_pitch, address(dst->buffer, dst->offset), 0, NULL,
+        ocl_command_event(queue));
+    return check(queue, "clEnqueueReadBufferRect", code, "copy of rows from DEVICE to HOST",
+                 region[0] * region[1] * region[2]);
 }
 
-static weir_status copy_rectangle(const struct ocl_queue *queue, const struct side *dst,
-                                  const struct side *src, const size_t region[3])
+static weir_status copy_box(const struct ocl_queue *queue, const struct side *dst,
+                            const struct side *src, const size_t region[3])
 {
     cl_int code = queue->device->module->cl.clEnqueueCopyBufferRect(
         queue->queue, src->buffer->memory, dst->buffer->memory, src->origin, dst->origin, region,
-        src->pitch, 0, dst->pitch, 0, 0, NULL, ocl_command_event(queue));
-    return check(queue, "clEnqueueCopyBufferRect", code, "2-D copy from DEVICE to DEVICE",
-                 region[0] * region[1]);
+        src->pitch, src->slice_pitch, dst->pitch, dst->slice_pitch, 0, NULL,
+        ocl_command_event(queue));
+    return check(queue, "clEnqueueCopyBufferRect", code, "copy of rows from DEVICE to DEVICE",
+                 region[0] * region[1] * region[2]);
 }
 
 static weir_status copy_rows(struct ocl_queue *queue, const struct side *dst,
@@ -202,43 +218,153 @@ static weir_status copy_rows(struct ocl_queue *queue, const struct side *dst,
     return status;
 }
 
-// Copies row by row: OpenCL has no rectangular copy between host addresses, and within one buffer
-// only with equal pitches.
+// OpenCL has no command for rows between host addresses, and within one buffer only with equal
+// pitches.
+static bool is_row_by_row(const struct side *dst, const struct side *src)
+{
+    return dst->buffer == src->buffer || (dst->buffer->pointer && src->buffer->pointer);
+}
+
+// One command.
+static weir_status copy_region(struct ocl_queue *queue, struct side *dst, struct side *src,
+                               const size_t region[3])
+{
+    find_origin(dst);
+    find_origin(src);
+    if (dst->buffer->pointer)
+        return read_box(queue, dst, src, region);
+    if (src->buffer->pointer)
+        return write_box(queue, dst, src, region);
+    return copy_box(queue, dst, src, region);
+}
+
+static weir_status copy_slice(struct ocl_queue *queue, struct side dst, struct side src,
+                              size_t width, size_t height)
+{
+    const size_t region[3] = {width, height, 1};
+
+    if (dst.pitch == width && src.pitch == width)
+        return copy(queue, dst.buffer, dst.offset, src.buffer, src.offset, width * height);
+    if (is_row_by_row(&dst, &src))
+        return copy_rows(queue, &dst, &src, width, height);
+    dst.slice_pitch = 0;
+    src.slice_pitch = 0;
+    return copy_region(queue, &dst, &src, region);
+}
+
+static struct weir_volume volume_of(const struct weir_plane *plane)
+{
+    return (struct weir_volume){plane->buffer, plane->offset, plane->pitch, 0};
+}
+
 weir_status ocl_submit_copy_2d(const struct weir_link *link, struct ocl_queue *queue,
                                const struct weir_operation *operation)
 {
-    const struct side dst = side_of(link, &operation->u.copy_2d.dst);
-    const struct side src = side_of(link, &operation->u.copy_2d.src);
-    const size_t region[3] = {operation->u.copy_2d.width, operation->u.copy_2d.height, 1};
-
-    if (dst.pitch == region[0] && src.pitch == region[0])
-        return copy(queue, dst.buffer, dst.offset, src.buffer, src.offset, region[0] * region[1]);
-    if (dst.buffer == src.buffer || (dst.buffer->pointer && src.buffer->pointer))
-        return copy_rows(queue, &dst, &src, region[0], region[1]);
-    if (dst.buffer->pointer)
-        return read_rectangle(queue, &dst, &src, region);
-    if (src.buffer->pointer)
-        return write_rectangle(queue, &dst, &src, region);
-    return copy_rectangle(queue, &dst, &src, region);
+    const struct weir_volume dst = volume_of(&operation->u.copy_2d.dst);
+    const struct weir_volume src = volume_of(&operation->u.copy_2d.src);
+    return copy_slice(queue, side_of(link, &dst), side_of(link, &src), operation->u.copy_2d.width,
+                      operation->u.copy_2d.height);
 }
 
-weir_status ocl_submit_fill(const struct weir_link *link, struct ocl_queue *queue,
-                            const struct weir_operation *operation)
+static weir_status copy_slices(struct ocl_queue *queue, const struct side *dst,
+                               const struct side *src, const size_t region[3])
 {
-    const struct ocl_buffer *dst = ocl_buffer_of(link, operation->u.fill.dst);
-    const size_t offset = operation->u.fill.dst_offset;
-    const size_t size = operation->u.fill.size;
-    const void *pattern = operation->u.fill.pattern;
-    const size_t pattern_size = operation->u.fill.pattern_size;
+    weir_status status = WEIR_OK;
+    struct side to = *dst;
+    struct side from = *src;
+    for (size_t slice = 0; slice < region[2] && status == WEIR_OK; slice++) {
+        to.offset = dst->offset + slice * dst->slice_pitch;
+        from.offset = src->offset + slice * src->slice_pitch;
+        status = copy_slice(queue, to, from, region[0], region[1]);
+    }
+    return status;
+}
 
+static bool is_packed(const struct side *side, const size_t region[3])
+{
+    return side->slice_pitch == side->pitch * region[1];
+}
+
+// Slices of one row are the rows of one slice. A slice pitch must be a multiple of its pitch for
+// OpenCL.
+weir_status ocl_submit_copy_3d(const struct weir_link *link, struct ocl_queue *queue,
+                               const struct weir_operation *operation)
+{
+    struct side dst = side_of(link, &operation->u.copy_3d.dst);
+    struct side src = side_of(link, &operation->u.copy_3d.src);
+    const size_t region[3] = {operation->u.copy_3d.width, operation->u.copy_3d.height,
+                              operation->u.copy_3d.depth};
+
+    if (is_packed(&dst, region) && is_packed(&src, region))
+        return copy_slice(queue, dst, src, region[0], region[1] * region[2]);
+    if (region[1] == 1 && region[2] > 1) {
+        dst.pitch = dst.slice_pitch;
+        src.pitch = src.slice_pitch;
+        return copy_slice(queue, dst, src, region[0], region[2]);
+    }
+    if (region[2] == 1 || is_row_by_row(&dst, &src) || dst.slice_pitch % dst.pitch ||
+        src.slice_pitch % src.pitch)
+        return copy_slices(queue, &dst, &src, region);
+    return copy_region(queue, &dst, &src, region);
+}
+
+// Wrapped memory may begin at any address, and OpenCL fills only at multiples of the pattern's
+// size.
+static weir_status fill(struct ocl_queue *queue, const struct ocl_buffer *dst, size_t offset,
+                        size_t size, const void *pattern, size_t pattern_size)
+{
     if (!dst->pointer)
         return fill_memory(queue, dst->memory, offset, size, pattern, pattern_size);
-    // Wrapped memory may begin at any address, and OpenCL fills only at multiples of the pattern's
-    // size.
     if (!dst->svm || (uintptr_t)address(dst, offset) % pattern_size != 0)
         return fill_staged(queue, address(dst, offset), size, pattern, pattern_size);
     cl_int code = queue->device->module->cl.clEnqueueSVMMemFill(queue->queue, address(dst, offset),
                                                                 pattern, pattern_size, size, 0,
                                                                 NULL, ocl_command_event(queue));
     return check(queue, "clEnqueueSVMMemFill", code, "fill of a HOST buffer", size);
+}
+
+weir_status ocl_submit_fill(const struct weir_link *link, struct ocl_queue *queue,
+                            const struct weir_operation *operation)
+{
+    return fill(queue, ocl_buffer_of(link, operation->u.fill.dst), operation->u.fill.dst_offset,
+                operation->u.fill.size, operation->u.fill.pattern, operation->u.fill.pattern_size);
+}
+
+// Copies the first row to the next one, these two to the next two, and so on: a command for each
+// doubling of the rows. Rows before and after the middle of a copy never intersect.
+static weir_status repeat_rows(struct ocl_queue *queue, const struct side *rows, size_t width,
+                               size_t height)
+{
+    weir_status status = WEIR_OK;
+    for (size_t done = 1; done < height && status == WEIR_OK; done *= 2) {
+        const size_t region[3] = {width, height - done < done ? height - done : done, 1};
+        struct side src = *rows;
+        struct side dst = *rows;
+        dst.offset += done * rows->pitch;
+        status = copy_region(queue, &dst, &src, region);
+    }
+    return status;
+}
+
+// OpenCL has no fill of rows.
+weir_status ocl_submit_fill_2d(const struct weir_link *link, struct ocl_queue *queue,
+                               const struct weir_operation *operation)
+{
+    const struct weir_volume volume = volume_of(&operation->u.fill_2d.dst);
+    const struct side dst = side_of(link, &volume);
+    const size_t width = operation->u.fill_2d.width;
+    const size_t height = operation->u.fill_2d.height;
+    const void *pattern = operation->u.fill_2d.pattern;
+    const size_t pattern_size = operation->u.fill_2d.pattern_size;
+    const size_t rows = dst.buffer->pointer ? height : 1;
+    weir_status status = WEIR_OK;
+
+    if (dst.pitch == width)
+        return fill(queue, dst.buffer, dst.offset, width * height, pattern, pattern_size);
+    for (size_t row = 0; row < rows && status == WEIR_OK; row++)
+        status =
+            fill(queue, dst.buffer, dst.offset + row * dst.pitch, width, pattern, pattern_size);
+    if (status < 0 || dst.buffer->pointer)
+        return status;
+    return repeat_rows(queue, &dst, width, height);
 }

@@ -203,8 +203,12 @@ weir_status ocl_submit_copy(const struct weir_link *link, struct ocl_queue *queu
                             const struct weir_operation *operation);
 weir_status ocl_submit_copy_2d(const struct weir_link *link, struct ocl_queue *queue,
                                const struct weir_operation *operation);
+weir_status ocl_submit_copy_3d(const struct weir_link *link, struct ocl_queue *queue,
+                               const struct weir_operation *operation);
 weir_status ocl_submit_fill(const struct weir_link *link, struct ocl_queue *queue,
                             const struct weir_operation *operation);
+weir_status ocl_submit_fill_2d(const struct weir_link *link, struct ocl_queue *queue,
+                               const struct weir_operation *operation);
 
 // event.c
 

@@ -224,8 +224,12 @@ static weir_status submit(const struct weir_link *link, struct ocl_queue *queue,
         return ocl_submit_copy(link, queue, operation);
     case WEIR_OPERATION_COPY_2D:
         return ocl_submit_copy_2d(link, queue, operation);
+    case WEIR_OPERATION_COPY_3D:
+        return ocl_submit_copy_3d(link, queue, operation);
     case WEIR_OPERATION_FILL:
         return ocl_submit_fill(link, queue, operation);
+    case WEIR_OPERATION_FILL_2D:
+        return ocl_submit_fill_2d(link, queue, operation);
     case WEIR_OPERATION_LAUNCH:
         return submit_launch(link, queue, operation);
     case WEIR_OPERATION_NATIVE:

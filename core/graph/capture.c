@@ -212,8 +212,17 @@ static weir_status fail_for_memory(struct capture *capture)
 
 static bool is_node(enum weir_operation_kind kind)
 {
-    return kind == WEIR_OPERATION_COPY || kind == WEIR_OPERATION_COPY_2D ||
-           kind == WEIR_OPERATION_FILL || kind == WEIR_OPERATION_LAUNCH;
+    switch (kind) {
+    case WEIR_OPERATION_COPY:
+    case WEIR_OPERATION_COPY_2D:
+    case WEIR_OPERATION_COPY_3D:
+    case WEIR_OPERATION_FILL:
+    case WEIR_OPERATION_FILL_2D:
+    case WEIR_OPERATION_LAUNCH:
+        return true;
+    default:
+        return false;
+    }
 }
 
 static bool note(weir_queue *queue, const struct weir_operation *operation, weir_status *out_status)

@@ -36,8 +36,15 @@ static void count_buffers(const struct weir_operation *operation, unsigned chang
         count_buffer(operation->u.copy_2d.dst.buffer, change);
         count_buffer(operation->u.copy_2d.src.buffer, change);
         return;
+    case WEIR_OPERATION_COPY_3D:
+        count_buffer(operation->u.copy_3d.dst.buffer, change);
+        count_buffer(operation->u.copy_3d.src.buffer, change);
+        return;
     case WEIR_OPERATION_FILL:
         count_buffer(operation->u.fill.dst, change);
+        return;
+    case WEIR_OPERATION_FILL_2D:
+        count_buffer(operation->u.fill_2d.dst.buffer, change);
         return;
     case WEIR_OPERATION_LAUNCH:
         for (size_t i = 0; i < operation->u.launch.argument_count; i++)

@@ -14,6 +14,8 @@ static size_t bytes_needed(const struct weir_operation *operation)
 {
     if (operation->kind == WEIR_OPERATION_FILL)
         return operation->u.fill.pattern_size;
+    if (operation->kind == WEIR_OPERATION_FILL_2D)
+        return operation->u.fill_2d.pattern_size;
     if (operation->kind == WEIR_OPERATION_NATIVE)
         return operation->u.native.argument_count * sizeof(struct weir_argument);
     if (operation->kind != WEIR_OPERATION_LAUNCH)
@@ -68,6 +70,10 @@ static void own(struct weir_operation *copy, void *memory)
     if (copy->kind == WEIR_OPERATION_FILL) {
         memcpy(memory, copy->u.fill.pattern, copy->u.fill.pattern_size);
         copy->u.fill.pattern = memory;
+    }
+    if (copy->kind == WEIR_OPERATION_FILL_2D) {
+        memcpy(memory, copy->u.fill_2d.pattern, copy->u.fill_2d.pattern_size);
+        copy->u.fill_2d.pattern = memory;
     }
     if (copy->kind == WEIR_OPERATION_NATIVE && copy->u.native.argument_count) {
         const size_t bytes = copy->u.native.argument_count * sizeof(struct weir_argument);

@@ -50,10 +50,20 @@ weir_status weir__operation_copy_2d(const struct weir__caller *caller, const str
                                     const struct weir_plane *src, size_t width, size_t height,
                                     struct weir_operation *out_operation);
 
+weir_status weir__operation_copy_3d(const struct weir__caller *caller,
+                                    const struct weir_volume *dst, const struct weir_volume *src,
+                                    size_t width, size_t height, size_t depth,
+                                    struct weir_operation *out_operation);
+
 // `pattern` is not NULL.
 weir_status weir__operation_fill(const struct weir__caller *caller, weir_buffer *dst,
                                  size_t dst_offset, size_t size, const void *pattern,
                                  size_t pattern_size, struct weir_operation *out_operation);
+
+// The same of rows.
+weir_status weir__operation_fill_2d(const struct weir__caller *caller, const struct weir_plane *dst,
+                                    size_t width, size_t height, const void *pattern,
+                                    size_t pattern_size, struct weir_operation *out_operation);
 
 // `kernel` is not NULL.
 weir_status weir__operation_launch(const struct weir__caller *caller, weir_kernel *kernel,

@@ -33,10 +33,10 @@ static void note_copy(const struct weir_link *link, struct trace_entry *entry,
 }
 
 static void note_fill(const struct weir_link *link, struct trace_entry *entry,
-                      const struct weir_operation *operation)
+                      const weir_buffer *dst_object, uint64_t bytes)
 {
-    const struct trace_buffer *dst = trace_buffer_of(link, operation->u.fill.dst);
-    entry->bytes = operation->u.fill.size;
+    const struct trace_buffer *dst = trace_buffer_of(link, dst_object);
+    entry->bytes = bytes;
     entry->dst = dst->label;
     entry->dst_memory = (uint8_t)dst->memory;
     entry->engine =
@@ -90,7 +90,16 @@ static void note_kind(const struct weir_link *link, struct trace_entry *entry,
                   (uint64_t)operation->u.copy_2d.width * operation->u.copy_2d.height);
         break;
     case WEIR_OPERATION_FILL:
-        note_fill(link, entry, operation);
+        note_fill(link, entry, operation->u.fill.dst, operation->u.fill.size);
+        break;
+    case WEIR_OPERATION_FILL_2D:
+        note_fill(link, entry, operation->u.fill_2d.dst.buffer,
+                  (uint64_t)operation->u.fill_2d.width * operation->u.fill_2d.height);
+        break;
+    case WEIR_OPERATION_COPY_3D:
+        note_copy(link, entry, operation->u.copy_3d.dst.buffer, operation->u.copy_3d.src.buffer,
+                  (uint64_t)operation->u.copy_3d.width * operation->u.copy_3d.height *
+                      operation->u.copy_3d.depth);
         break;
     case WEIR_OPERATION_LAUNCH:
         note_launch(link, entry, operation);

@@ -143,6 +143,28 @@ WEIR_TEST(CudaCopies, BetweenAllPlaces)
     rig_finish(&rig);
 }
 
+// Rows that fill the staging memory more than once, and rows that are larger.
+static void fill_large(struct rig *rig, weir_buffer *dst, size_t size)
+{
+    const size_t rows = size / 2016;
+    const size_t row = (size_t)17 << 20;
+    unsigned char *out = rig_bytes(dst);
+    size_t wrong = 0;
+    memset(out, 0, size);
+    EXPECT_OK(weir_queue_fill_2d(rig->queue, plane_of(dst, 0, 2016), 1008, rows, pattern, 16));
+    EXPECT_OK(weir_queue_sync(rig->queue, GUARD_NS));
+    for (size_t i = 0; i < rows * 2016; i++)
+        wrong += out[i] != (i % 2016 < 1008 ? pattern[i % 16] : 0);
+    EXPECT_SIZE_EQ(wrong, 0);
+    memset(out, 0, size);
+    EXPECT_OK(weir_queue_fill_2d(rig->queue, plane_of(dst, 0, row + 16), row, 2, pattern, 8));
+    EXPECT_OK(weir_queue_sync(rig->queue, GUARD_NS));
+    EXPECT_MEM_EQ(out + row - 8, pattern, 8);
+    EXPECT_INT_EQ(out[row], 0);
+    EXPECT_MEM_EQ(out + 2 * row + 8, pattern, 8);
+    EXPECT_INT_EQ(out[2 * row + 16], 0);
+}
+
 // More than one piece of the staging memory.
 WEIR_TEST(CudaCopies, LargeBetweenHostBuffers)
 {
@@ -171,6 +193,7 @@ WEIR_TEST(CudaCopies, LargeBetweenHostBuffers)
         wrong += out[i] != (i % (2 * width) < width ? (unsigned char)(i * 7 + (i >> 12)) : 0);
     EXPECT_SIZE_EQ(wrong, 0);
     EXPECT_MEM_EQ(in + size / 16 * 16 - 16, pattern, 16);
+    fill_large(&rig, dst, size);
     weir_buffer_destroy(&src);
     weir_buffer_destroy(&dst);
     rig_finish(&rig);
@@ -185,9 +208,13 @@ static void submit_everything(struct rig *rig, weir_buffer *device, weir_buffer 
     EXPECT_OK(weir_queue_copy(rig->queue, host, 0, device, 0, 64));
     EXPECT_OK(weir_queue_copy(rig->queue, other, 0, host, 0, 64));
     EXPECT_OK(weir_queue_copy_2d(rig->queue, plane_of(other, 0, 8), plane_of(host, 0, 16), 4, 4));
+    EXPECT_OK(weir_queue_copy_3d(rig->queue, (struct weir_volume){device, 0, 8, 32},
+                                 (struct weir_volume){host, 0, 4, 16}, 4, 2, 2));
     for (size_t unit = 1; unit <= 16; unit *= 2) {
         EXPECT_OK(weir_queue_fill(rig->queue, host, 0, 64, pattern, unit));
         EXPECT_OK(weir_queue_fill(rig->queue, device, 0, 64, pattern, unit));
+        EXPECT_OK(weir_queue_fill_2d(rig->queue, plane_of(host, 0, 32), 16, 2, pattern, unit));
+        EXPECT_OK(weir_queue_fill_2d(rig->queue, plane_of(device, 0, 32), 16, 2, pattern, unit));
     }
 }
 

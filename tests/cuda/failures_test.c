@@ -140,9 +140,31 @@ static weir_status submit_to_peer(struct objects *all, weir_queue *queue)
     weir_status status = weir_queue_copy(queue, all->far, 0, all->device_buffer, 0, 64);
     if (status == WEIR_OK)
         status = weir_queue_copy_2d(queue, to, from, 16, 4);
+    if (status == WEIR_OK)
+        status = weir_queue_copy_3d(queue, (struct weir_volume){all->far, 0, 8, 32},
+                                    (struct weir_volume){all->adopted, 0, 8, 16}, 4, 2, 2);
     return status == WEIR_OK
                ? weir_queue_native(queue, do_nothing, NULL, weir_in(all->adopted, 0, 64))
                : status;
+}
+
+static weir_status submit_boxes(struct objects *all, weir_queue *queue,
+                                const unsigned char *pattern)
+{
+    const struct weir_volume to = {all->device_buffer, 0, 8, 32};
+    const struct weir_volume from = {all->host_buffer, 0, 8, 16};
+    const struct weir_volume back = {all->wrapped, 0, 8, 32};
+    weir_status status = weir_queue_copy_3d(queue, to, from, 4, 2, 2);
+    if (status == WEIR_OK)
+        status = weir_queue_copy_3d(queue, back, from, 4, 2, 2);
+    for (size_t unit = 1; unit <= 16 && status == WEIR_OK; unit *= 2) {
+        status = weir_queue_fill_2d(queue, (struct weir_plane){all->device_buffer, 0, 32}, 16, 2,
+                                    pattern, unit);
+        if (status == WEIR_OK)
+            status = weir_queue_fill_2d(queue, (struct weir_plane){all->host_buffer, 0, 32}, 16, 2,
+                                        pattern, unit);
+    }
+    return status;
 }
 
 static weir_status submit_all(struct objects *all, weir_queue *queue)
@@ -161,6 +183,8 @@ static weir_status submit_all(struct objects *all, weir_queue *queue)
         status = weir_queue_copy_2d(queue, to, from, 16, 4);
     if (status == WEIR_OK)
         status = weir_queue_copy_2d(queue, back, from, 16, 4);
+    if (status == WEIR_OK)
+        status = submit_boxes(all, queue, pattern);
     if (status == WEIR_OK)
         status = weir_queue_launch(queue, all->kernel, weir_dim(1, 1, 1), weir_dim(16, 1, 1),
                                    weir_out(all->device_buffer, 0, 64), 1u, 16u);

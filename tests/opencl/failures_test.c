@@ -177,10 +177,17 @@ static weir_status copy_about(struct objects *all, weir_queue *queue)
         status = weir_queue_copy(queue, dst, 0, src, BYTES / 2, 64);
         if (status == WEIR_OK)
             status = weir_queue_copy_2d(queue, to, from, 16, 4);
+        if (status == WEIR_OK)
+            status = weir_queue_copy_3d(queue, (struct weir_volume){dst, 0, 16, 64},
+                                        (struct weir_volume){src, BYTES / 2, 32, 64}, 16, 2, 2);
     }
     for (size_t unit = 1; unit <= 16 && status == WEIR_OK; unit *= 4)
-        for (size_t i = 0; i < 3 && status == WEIR_OK; i++)
+        for (size_t i = 0; i < 3 && status == WEIR_OK; i++) {
             status = weir_queue_fill(queue, buffers[i], 0, 64, "0123456789abcdef", unit);
+            if (status == WEIR_OK)
+                status = weir_queue_fill_2d(queue, (struct weir_plane){buffers[i], 0, 32}, 16, 3,
+                                            "0123456789abcdef", unit);
+        }
     return status;
 }
 

@@ -152,10 +152,14 @@ static size_t submit_each(struct rig *rig, weir_queue *queue)
     EXPECT_OK(weir_queue_copy(queue, rig->memory[1], 0, rig->memory[0], 0, BYTES));
     EXPECT_OK(weir_queue_copy(queue, rig->host[1], 0, rig->host[0], 0, BYTES));
     EXPECT_OK(weir_queue_copy_2d(queue, to, from, 32, 100));
+    EXPECT_OK(weir_queue_copy_3d(queue, (struct weir_volume){rig->memory[0], 0, 64, 640},
+                                 (struct weir_volume){rig->host[0], 0, 32, 640}, 32, 10, 5));
+    EXPECT_OK(weir_queue_fill_2d(queue, to, 32, 100, pattern, 16));
+    EXPECT_OK(weir_queue_fill_2d(queue, to, 32, 100, pattern, 2));
     EXPECT_OK(weir_queue_launch(queue, rig->kernel, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
                                 weir_out(rig->memory[1], 0, 64), 7u, UINT64_C(1000)));
     EXPECT_OK(weir_queue_copy(queue, rig->host[1], 0, rig->memory[1], 0, BYTES));
-    return 9;
+    return 12;
 }
 
 static void expect_in_order(const struct rig *rig, size_t count)

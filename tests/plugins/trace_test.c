@@ -36,6 +36,7 @@ static size_t submit_all(struct rig *rig, struct expected *expected, int *calls)
     const uint32_t pattern = 7;
     const struct weir_plane to = {rig->memory, 0, 64};
     const struct weir_plane from = {rig->frame, 0, 128};
+    const struct weir_volume boxes[] = {{rig->frame, 0, 64, 640}, {rig->memory, 0, 32, 960}};
     struct weir_event event;
     size_t count = 0;
     weir_region_push(rig->runtime, "frame", 12);
@@ -51,6 +52,10 @@ static size_t submit_all(struct rig *rig, struct expected *expected, int *calls)
     weir_region_pop(rig->runtime);
     EXPECT_OK(weir_queue_copy_2d(rig->down, to, from, 32, 100));
     NOTE(WEIR_TRACE_COPY_2D, WEIR_ENGINE_TO_DEVICE, 3200, "frame 12", "", "memory", "frame");
+    EXPECT_OK(weir_queue_fill_2d(rig->down, to, 32, 50, &pattern, sizeof pattern));
+    NOTE(WEIR_TRACE_FILL_2D, WEIR_ENGINE_ON_DEVICE, 1600, "frame 12", "", "memory", "");
+    EXPECT_OK(weir_queue_copy_3d(rig->down, boxes[0], boxes[1], 32, 10, 4));
+    NOTE(WEIR_TRACE_COPY_3D, WEIR_ENGINE_TO_HOST, 1280, "frame 12", "", "frame", "memory");
     EXPECT_OK(weir_queue_host_call(rig->down, rig_count_call, calls));
     NOTE(WEIR_TRACE_HOST_CALL, WEIR_ENGINE_HOST, 0, "frame 12", "", "", "");
     weir_region_pop(rig->runtime);
@@ -249,6 +254,6 @@ WEIR_TEST(Trace, MakesReportAndPage)
     submit_all(&rig, expected, &calls);
     EXPECT_OK(weir_queue_sync(rig.down, WEIR_FOREVER));
     rig_finish(&rig);
-    expect_file_has(report, "6 operations, 2 queues");
+    expect_file_has(report, "8 operations, 2 queues");
     expect_file_has(page, "frame 12/texture");
 }

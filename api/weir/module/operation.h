@@ -30,6 +30,11 @@ enum weir_operation_kind {
     WEIR_OPERATION_POOL_ALLOCATE = 10,
     WEIR_OPERATION_POOL_FREE = 11,
     // above: ABI 3
+    // For a backend that does not know these two the library submits a FILL for each row, and a
+    // COPY_2D for each slice.
+    WEIR_OPERATION_FILL_2D = 12,
+    WEIR_OPERATION_COPY_3D = 13,
+    // above: ABI 3.1
     WEIR_OPERATION_KINDS, // one more than the last kind
 };
 
@@ -63,7 +68,8 @@ enum weir_operation_flags {
 // flag.
 //
 // All operands were validated: ranges are inside their buffers, arguments match the signature,
-// handles belong to one device, except that one buffer of a COPY or COPY_2D may belong to a peer.
+// handles belong to one device, except that one buffer of a COPY, COPY_2D or COPY_3D may belong to
+// a peer.
 // Valid during the call only.
 struct weir_operation {
     uint32_t struct_size;
@@ -94,6 +100,20 @@ struct weir_operation {
             const void *pattern;
             size_t pattern_size;
         } fill;
+        struct {
+            struct weir_plane dst;
+            size_t width;
+            size_t height;
+            const void *pattern;
+            size_t pattern_size;
+        } fill_2d;
+        struct {
+            struct weir_volume dst;
+            struct weir_volume src;
+            size_t width;
+            size_t height;
+            size_t depth;
+        } copy_3d;
         struct {
             weir_kernel *kernel;
             struct weir_extent grid;  // no zeros
@@ -145,7 +165,7 @@ static inline struct weir_operation *weir_operation_copy(struct weir_operation_r
     return &room->operation;
 }
 
-// One operation of a graph: a COPY, COPY_2D, FILL or LAUNCH, none of them EMPTY.
+// One operation of a graph: a copy, fill or launch, none of them EMPTY.
 // Records and waits of the capture are its edges.
 struct weir_graph_node {
     size_t struct_size;

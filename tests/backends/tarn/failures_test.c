@@ -123,6 +123,11 @@ static weir_status submit(struct objects *all, struct weir_event *out_event)
     if (status == WEIR_OK)
         status = weir_queue_copy_2d(queue, dst, src, 64, 8);
     if (status == WEIR_OK)
+        status = weir_queue_copy_3d(queue, (struct weir_volume){all->on_host, 0, 32, 128},
+                                    (struct weir_volume){all->wrapped, 0, 16, 64}, 16, 2, 3);
+    if (status == WEIR_OK)
+        status = weir_queue_fill_2d(queue, dst, 64, 2, "abcd", 4);
+    if (status == WEIR_OK)
         status =
             weir_queue_launch(queue, all->twice, weir_dim(1, 1, 1), weir_dim(16, 1, 1),
                               weir_in(all->on_device, 0, 64), weir_out(all->on_host, 0, 64), 16u);

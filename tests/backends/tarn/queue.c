@@ -115,6 +115,42 @@ static weir_status submit_fill(const struct weir_link *link, struct trn_queue *q
                  "fill", size);
 }
 
+static weir_status submit_fill_2d(const struct weir_link *link, struct trn_queue *queue,
+                                  const struct weir_operation *operation)
+{
+    struct weir_operation row = {.struct_size = sizeof row, .kind = WEIR_OPERATION_FILL};
+    const struct weir_plane *dst = &operation->u.fill_2d.dst;
+    weir_status status = WEIR_OK;
+    row.u.fill.dst = dst->buffer;
+    row.u.fill.size = operation->u.fill_2d.width;
+    row.u.fill.pattern = operation->u.fill_2d.pattern;
+    row.u.fill.pattern_size = operation->u.fill_2d.pattern_size;
+    for (size_t i = 0; i < operation->u.fill_2d.height && status == WEIR_OK; i++) {
+        row.u.fill.dst_offset = dst->offset + i * dst->pitch;
+        status = submit_fill(link, queue, &row);
+    }
+    return status;
+}
+
+static weir_status submit_copy_3d(const struct weir_link *link, struct trn_queue *queue,
+                                  const struct weir_operation *operation)
+{
+    struct weir_operation slice = {.struct_size = sizeof slice, .kind = WEIR_OPERATION_COPY_2D};
+    const struct weir_volume *dst = &operation->u.copy_3d.dst;
+    const struct weir_volume *src = &operation->u.copy_3d.src;
+    weir_status status = WEIR_OK;
+    slice.u.copy_2d.width = operation->u.copy_3d.width;
+    slice.u.copy_2d.height = operation->u.copy_3d.height;
+    for (size_t i = 0; i < operation->u.copy_3d.depth && status == WEIR_OK; i++) {
+        slice.u.copy_2d.dst =
+            (struct weir_plane){dst->buffer, dst->offset + i * dst->slice_pitch, dst->pitch};
+        slice.u.copy_2d.src =
+            (struct weir_plane){src->buffer, src->offset + i * src->slice_pitch, src->pitch};
+        status = submit_copy_2d(link, queue, &slice);
+    }
+    return status;
+}
+
 static weir_status submit_launch(const struct weir_link *link, struct trn_queue *queue,
                                  const struct weir_operation *operation)
 {
@@ -156,8 +192,12 @@ static weir_status submit(const struct weir_link *link, struct trn_queue *queue,
         return submit_copy(link, queue, operation);
     case WEIR_OPERATION_COPY_2D:
         return submit_copy_2d(link, queue, operation);
+    case WEIR_OPERATION_COPY_3D:
+        return submit_copy_3d(link, queue, operation);
     case WEIR_OPERATION_FILL:
         return submit_fill(link, queue, operation);
+    case WEIR_OPERATION_FILL_2D:
+        return submit_fill_2d(link, queue, operation);
     case WEIR_OPERATION_LAUNCH:
         return submit_launch(link, queue, operation);
     case WEIR_OPERATION_RECORD:

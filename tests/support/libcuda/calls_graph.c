@@ -88,27 +88,14 @@ static CUresult add_node(CUresult code, CUgraphNode *out_node, CUgraph graph,
 
 static CUresult read_copy(CUresult code, const CUDA_MEMCPY3D *box, struct fake_operation *out_copy)
 {
-    const bool to_host = box->dstMemoryType == CU_MEMORYTYPE_HOST;
-    const bool from_host = box->srcMemoryType == CU_MEMORYTYPE_HOST;
-    const size_t rows = box->Height - 1;
-    *out_copy = (struct fake_operation){
-        .kind = FAKE_COPY,
-        .dst = to_host ? box->dstHost : (char *)(uintptr_t)box->dstDevice,
-        .src = from_host ? box->srcHost : (const char *)(uintptr_t)box->srcDevice,
-        .dst_pitch = box->dstPitch,
-        .src_pitch = box->srcPitch,
-        .width = box->WidthInBytes,
-        .height = box->Height,
-    };
+    const bool accepted = fake_box_read(box, out_copy);
     if (code != CUDA_SUCCESS)
         return code;
-    if ((to_host && from_host) || box->WidthInBytes == 0 || box->Height == 0 || box->Depth != 1 ||
-        box->dstPitch < box->WidthInBytes || box->srcPitch < box->WidthInBytes ||
-        box->srcXInBytes || box->srcY || box->srcZ || box->dstXInBytes || box->dstY || box->dstZ ||
-        !fake_memory_holds(out_copy->dst, rows * box->dstPitch + box->WidthInBytes,
-                           to_host ? FAKE_HOST : FAKE_DEVICE) ||
-        !fake_memory_holds(out_copy->src, rows * box->srcPitch + box->WidthInBytes,
-                           from_host ? FAKE_HOST : FAKE_DEVICE))
+    if (!accepted ||
+        !fake_memory_holds(out_copy->dst, fake_dst_bytes(out_copy),
+                           box->dstMemoryType == CU_MEMORYTYPE_HOST ? FAKE_HOST : FAKE_DEVICE) ||
+        !fake_memory_holds(out_copy->src, fake_src_bytes(out_copy),
+                           box->srcMemoryType == CU_MEMORYTYPE_HOST ? FAKE_HOST : FAKE_DEVICE))
         return CUDA_ERROR_INVALID_VALUE;
     return CUDA_SUCCESS;
 }
@@ -130,16 +117,14 @@ static CUresult read_set(CUresult code, const CUDA_MEMSET_NODE_PARAMS *set,
         .kind = FAKE_SET,
         .dst = (char *)(uintptr_t)set->dst,
         .value = set->value,
+        .dst_pitch = set->pitch,
         .element = set->elementSize,
         .width = set->width,
+        .height = set->height,
     };
     if (code != CUDA_SUCCESS)
         return code;
-    if ((set->elementSize != 1 && set->elementSize != 2 && set->elementSize != 4) ||
-        set->height != 1 || set->width == 0 || set->dst % set->elementSize ||
-        !fake_memory_holds(out_set->dst, set->elementSize * set->width, FAKE_DEVICE | FAKE_HOST))
-        return CUDA_ERROR_INVALID_VALUE;
-    return CUDA_SUCCESS;
+    return fake_set_is_valid(out_set) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuGraphAddMemsetNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
@@ -283,7 +268,8 @@ static CUresult set_node(CUresult code, CUgraphExec executable, CUgraphNode node
     struct fake_operation *at = &executable->operations[node->index];
     if (node->graph != executable->origin || at->kind != operation->kind ||
         at->function != operation->function || at->element != operation->element ||
-        (at->kind == FAKE_COPY && (at->height != 1 || operation->height != 1)))
+        (at->kind == FAKE_COPY &&
+         (at->height != 1 || at->depth != 1 || operation->height != 1 || operation->depth != 1)))
         return CUDA_ERROR_INVALID_VALUE;
     *at = *operation;
     return CUDA_SUCCESS;

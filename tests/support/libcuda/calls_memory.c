@@ -151,14 +151,25 @@ static bool may_use(const void *pointer, size_t size, int kinds)
            (kinds != FAKE_DEVICE || fake_device_reaches(pointer, size));
 }
 
+size_t fake_dst_bytes(const struct fake_operation *copy)
+{
+    const size_t slices = copy->depth > 1 ? copy->depth - 1 : 0;
+    return slices * copy->dst_slice + (copy->height - 1) * copy->dst_pitch + copy->width;
+}
+
+size_t fake_src_bytes(const struct fake_operation *copy)
+{
+    const size_t slices = copy->depth > 1 ? copy->depth - 1 : 0;
+    return slices * copy->src_slice + (copy->height - 1) * copy->src_pitch + copy->width;
+}
+
 static CUresult add_copy(CUresult code, CUstream stream, const struct fake_operation *copy,
                          int dst_kinds, int src_kinds)
 {
-    const size_t rows = copy->height - 1;
     if (code != CUDA_SUCCESS)
         return code;
-    if (!may_use(copy->dst, rows * copy->dst_pitch + copy->width, dst_kinds) ||
-        !may_use(copy->src, rows * copy->src_pitch + copy->width, src_kinds))
+    if (!may_use(copy->dst, fake_dst_bytes(copy), dst_kinds) ||
+        !may_use(copy->src, fake_src_bytes(copy), src_kinds))
         return FAKE_INVALID_VALUE;
     fake_stream_add(stream, copy);
     return CUDA_SUCCESS;
@@ -220,39 +231,119 @@ CUresult cuMemcpy2DAsync(const CUDA_MEMCPY2D *rectangle, CUstream stream)
     END;
 }
 
-static CUresult add_set(CUresult code, CUdeviceptr dst, uint32_t value, size_t element,
-                        size_t count, CUstream stream)
+bool fake_box_read(const CUDA_MEMCPY3D *box, struct fake_operation *out_copy)
 {
-    const struct fake_operation set = {.kind = FAKE_SET,
-                                       .dst = (char *)(uintptr_t)dst,
-                                       .value = value,
-                                       .element = element,
-                                       .width = count};
+    const bool to_host = box->dstMemoryType == CU_MEMORYTYPE_HOST;
+    const bool from_host = box->srcMemoryType == CU_MEMORYTYPE_HOST;
+    *out_copy = (struct fake_operation){
+        .kind = FAKE_COPY,
+        .dst = to_host ? box->dstHost : (char *)(uintptr_t)box->dstDevice,
+        .src = from_host ? box->srcHost : (const char *)(uintptr_t)box->srcDevice,
+        .dst_pitch = box->dstPitch,
+        .src_pitch = box->srcPitch,
+        .dst_slice = box->dstPitch * box->dstHeight,
+        .src_slice = box->srcPitch * box->srcHeight,
+        .width = box->WidthInBytes,
+        .height = box->Height,
+        .depth = box->Depth,
+    };
+    return !(to_host && from_host) && box->WidthInBytes && box->Height && box->Depth &&
+           box->dstPitch >= box->WidthInBytes && box->srcPitch >= box->WidthInBytes &&
+           box->dstHeight >= box->Height && box->srcHeight >= box->Height && !box->srcXInBytes &&
+           !box->srcY && !box->srcZ && !box->dstXInBytes && !box->dstY && !box->dstZ;
+}
+
+CUresult cuMemcpy3DAsync(const CUDA_MEMCPY3D *box, CUstream stream)
+{
+    struct fake_operation copy;
+    BEGIN(true);
+    if (!fake_box_read(box, &copy) && code == CUDA_SUCCESS)
+        code = FAKE_INVALID_VALUE;
+    code = add_copy(code, stream, &copy,
+                    box->dstMemoryType == CU_MEMORYTYPE_HOST ? FAKE_HOST : FAKE_DEVICE,
+                    box->srcMemoryType == CU_MEMORYTYPE_HOST ? FAKE_HOST : FAKE_DEVICE);
+    END;
+}
+
+bool fake_set_is_valid(const struct fake_operation *set)
+{
+    const size_t row = set->element * set->width;
+    return (set->element == 1 || set->element == 2 || set->element == 4) && set->width > 0 &&
+           set->height > 0 && (uintptr_t)set->dst % set->element == 0 &&
+           (set->height == 1 || set->dst_pitch >= row) && set->dst_pitch % set->element == 0 &&
+           fake_memory_holds(set->dst, (set->height - 1) * set->dst_pitch + row,
+                             FAKE_DEVICE | FAKE_HOST);
+}
+
+static struct fake_operation set_of(CUdeviceptr dst, size_t pitch, uint32_t value, size_t element,
+                                    size_t width, size_t height)
+{
+    return (struct fake_operation){.kind = FAKE_SET,
+                                   .dst = (char *)(uintptr_t)dst,
+                                   .dst_pitch = pitch,
+                                   .value = value,
+                                   .element = element,
+                                   .width = width,
+                                   .height = height};
+}
+
+static CUresult add_set(CUresult code, const struct fake_operation *set, CUstream stream)
+{
     if (code != CUDA_SUCCESS)
         return code;
-    if (dst % element || !fake_memory_holds(set.dst, element * count, FAKE_DEVICE | FAKE_HOST))
+    if (!fake_set_is_valid(set))
         return FAKE_INVALID_VALUE;
-    fake_stream_add(stream, &set);
+    fake_stream_add(stream, set);
     return CUDA_SUCCESS;
 }
 
 CUresult cuMemsetD8Async(CUdeviceptr dst, unsigned char value, size_t count, CUstream stream)
 {
+    const struct fake_operation set = set_of(dst, 0, value, 1, count, 1);
     BEGIN(true);
-    code = add_set(code, dst, value, 1, count, stream);
+    code = add_set(code, &set, stream);
+    END;
+}
+
+CUresult cuMemsetD2D8Async(CUdeviceptr dst, size_t pitch, unsigned char value, size_t width,
+                           size_t height, CUstream stream)
+{
+    const struct fake_operation set = set_of(dst, pitch, value, 1, width, height);
+    BEGIN(true);
+    code = add_set(code, &set, stream);
     END;
 }
 
 CUresult cuMemsetD16Async(CUdeviceptr dst, unsigned short value, size_t count, CUstream stream)
 {
+    const struct fake_operation set = set_of(dst, 0, value, 2, count, 1);
     BEGIN(true);
-    code = add_set(code, dst, value, 2, count, stream);
+    code = add_set(code, &set, stream);
+    END;
+}
+
+CUresult cuMemsetD2D16Async(CUdeviceptr dst, size_t pitch, unsigned short value, size_t width,
+                            size_t height, CUstream stream)
+{
+    const struct fake_operation set = set_of(dst, pitch, value, 2, width, height);
+    BEGIN(true);
+    code = add_set(code, &set, stream);
     END;
 }
 
 CUresult cuMemsetD32Async(CUdeviceptr dst, unsigned value, size_t count, CUstream stream)
 {
+    const struct fake_operation set = set_of(dst, 0, value, 4, count, 1);
     BEGIN(true);
-    code = add_set(code, dst, value, 4, count, stream);
+    code = add_set(code, &set, stream);
+    END;
+}
+
+CUresult cuMemsetD2D32Async(CUdeviceptr dst, size_t pitch, unsigned value, size_t width,
+                            size_t height, CUstream stream)
+{
+    const struct fake_operation set = set_of(dst, pitch, value, 4, width, height);
+    BEGIN(true);
+    code = add_set(code, &set, stream);
     END;
 }

@@ -85,24 +85,26 @@ CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr s
 
 CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *block, CUstream stream)
 {
-    const size_t rows = block->Height - 1;
     const struct fake_operation copy = {
         .kind = FAKE_COPY,
         .dst = (char *)(uintptr_t)block->dstDevice,
         .src = (const char *)(uintptr_t)block->srcDevice,
         .dst_pitch = block->dstPitch,
         .src_pitch = block->srcPitch,
+        .dst_slice = block->dstPitch * block->dstHeight,
+        .src_slice = block->srcPitch * block->srcHeight,
         .width = block->WidthInBytes,
         .height = block->Height,
+        .depth = block->Depth,
     };
     BEGIN(true);
     if (code == CUDA_SUCCESS &&
-        (block->Depth != 1 || block->srcMemoryType != CU_MEMORYTYPE_DEVICE ||
+        (block->Depth == 0 || block->srcMemoryType != CU_MEMORYTYPE_DEVICE ||
          block->dstMemoryType != CU_MEMORYTYPE_DEVICE || copy.dst_pitch < copy.width ||
          copy.src_pitch < copy.width || block->dstHeight < block->Height ||
          block->srcHeight < block->Height ||
-         !lies_in(block->dstDevice, rows * copy.dst_pitch + copy.width, block->dstContext) ||
-         !lies_in(block->srcDevice, rows * copy.src_pitch + copy.width, block->srcContext)))
+         !lies_in(block->dstDevice, fake_dst_bytes(&copy), block->dstContext) ||
+         !lies_in(block->srcDevice, fake_src_bytes(&copy), block->srcContext)))
         code = FAKE_INVALID_VALUE;
     if (code == CUDA_SUCCESS)
         fake_stream_add(stream, &copy);

@@ -77,14 +77,28 @@ struct fake_operation {
     const char *src;
     size_t dst_pitch;
     size_t src_pitch;
+    size_t dst_slice; // bytes; 0: one slice
+    size_t src_slice;
     size_t width;
     size_t height;
-    uint32_t value; // SET: `width` elements of `element` bytes
+    size_t depth;   // COPY: 0 is 1
+    uint32_t value; // SET: `height` rows of `width` elements of `element` bytes
     size_t element;
     struct fake_fence *fence;
     const struct CUfunc_st *function;
     struct twin_launch launch;
 };
+
+// calls_memory.c
+
+// Reads the box of a copy. False: it is none that the driver accepts, which does not include the
+// memory of its sides.
+bool fake_box_read(const CUDA_MEMCPY3D *box, struct fake_operation *out_copy);
+// From the first byte that it touches to the last.
+size_t fake_dst_bytes(const struct fake_operation *copy);
+size_t fake_src_bytes(const struct fake_operation *copy);
+// Whether the driver accepts a SET.
+bool fake_set_is_valid(const struct fake_operation *set);
 
 void fake_set_fault(const char *kernel, long n);
 

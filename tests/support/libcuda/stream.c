@@ -90,15 +90,19 @@ void fake_fence_reach(struct fake_fence *fence)
 
 static void copy_rows(const struct fake_operation *operation)
 {
-    for (size_t row = 0; row < operation->height; row++)
-        memcpy(operation->dst + row * operation->dst_pitch,
-               operation->src + row * operation->src_pitch, operation->width);
+    for (size_t slice = 0; slice == 0 || slice < operation->depth; slice++)
+        for (size_t row = 0; row < operation->height; row++)
+            memcpy(operation->dst + slice * operation->dst_slice + row * operation->dst_pitch,
+                   operation->src + slice * operation->src_slice + row * operation->src_pitch,
+                   operation->width);
 }
 
 static void set_elements(const struct fake_operation *operation)
 {
-    for (size_t i = 0; i < operation->width; i++)
-        memcpy(operation->dst + i * operation->element, &operation->value, operation->element);
+    for (size_t row = 0; row < operation->height; row++)
+        for (size_t i = 0; i < operation->width; i++)
+            memcpy(operation->dst + row * operation->dst_pitch + i * operation->element,
+                   &operation->value, operation->element);
 }
 
 // Without the lock.
