@@ -1,31 +1,50 @@
 // Stage 3: the choice of the patches that get tokens, and the tokens.
 //
 // A patch's rank in descending order is the number of patches before it, which
-// one work-item per patch counts: no sorting network, no barrier, any number of
-// patches. A budget buys at most B/64 patches, so the walk over the order is
-// short and one work-item does it.
+// is counted: no sorting network, any number of patches. A budget buys at most
+// B/64 patches, so the walk over the order is short and one work-item does it.
 
 #include "kernels/arr_coc/layout.cl.h"
 
 #define LANES 64u
 
+// PARTS work-items count for one patch, each in its part of every RANK_TILE of patches.
+#define PARTS 4u
+#define RANK_TILE 1024u
+#define COUNTERS (PARTS * LANES)
+
 // Relevance is never negative, so its bits compare as its values do; unlike
 // floats they also have an order for a NaN.
-__kernel __attribute__((reqd_work_group_size(64, 1, 1))) void rank_patches(
+__kernel __attribute__((reqd_work_group_size(COUNTERS, 1, 1))) void rank_patches(
     __global const float *relevance, __global int *order, uint patches)
 {
-    uint index = (uint)get_global_id(0);
+    __local int tile[RANK_TILE];
+    __local uint counts[COUNTERS];
+    uint lane = (uint)get_local_id(0);
+    uint index = (uint)get_group_id(0) * LANES + lane % LANES;
+    uint first = lane / LANES * (RANK_TILE / PARTS);
     uint at = min(index, patches - 1u);
     int own = as_int(relevance[at]);
     uint rank = 0;
-    // A GPU issues many loads at once only if the loop is unrolled this far.
+    for (uint start = 0; start < patches; start += RANK_TILE) {
+        // Values past the last patch are less than any.
+        for (uint i = lane; i < RANK_TILE; i += COUNTERS)
+            tile[i] = start + i < patches ? as_int(relevance[start + i]) : INT_MIN;
+        barrier(CLK_LOCAL_MEM_FENCE);
 #pragma unroll 16
-    for (uint other = 0; other < patches; other++) {
-        int value = as_int(relevance[other]);
-        rank += value > own || (value == own && other < at) ? 1u : 0u;
+        for (uint i = first; i < first + RANK_TILE / PARTS; i++) {
+            int value = tile[i];
+            rank += value > own || (value == own && start + i < at) ? 1u : 0u;
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
     }
-    if (index < patches)
+    counts[lane] = rank;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (lane < LANES && index < patches) {
+        for (uint part = 1; part < PARTS; part++)
+            rank += counts[part * LANES + lane];
         order[rank] = (int)index;
+    }
 }
 
 int side_of(float relevance)
@@ -90,16 +109,18 @@ __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void allocate_tokens(
 // How much of pixel `pixel` is inside cell `cell` along one axis. In units of
 // 1/side of a pixel a cell spans `pixels` and a pixel spans `side`, so all
 // numbers are whole.
-int coverage(int pixel, int cell, int pixels, int side)
+uint coverage(uint pixel, uint cell, uint pixels, uint side)
 {
-    int first = max(pixel * side, cell * pixels);
-    int end = min((pixel + 1) * side, (cell + 1) * pixels);
-    return max(end - first, 0);
+    uint first = max(pixel * side, cell * pixels);
+    uint end = min((pixel + 1u) * side, (cell + 1u) * pixels);
+    return end > first ? end - first : 0u;
 }
 
 // One block for each taken patch and channel; a work-item averages every
-// LANES-th cell.
-__kernel __attribute__((reqd_work_group_size(64, 1, 1))) void compress_tokens(
+// CELLS-th cell. A cell is a chain of loads and sums, so a GPU wants many at once.
+#define CELLS 256u
+
+__kernel __attribute__((reqd_work_group_size(CELLS, 1, 1))) void compress_tokens(
     __global const float *texture, __global const int *patches, __global const int *counts,
     __global float *tokens, uint size, uint grid, uint plane)
 {
@@ -107,27 +128,25 @@ __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void compress_tokens(
     if ((int)which >= counts[0])
         return;
     uint patch = (uint)patches[3u * which];
-    int side = patches[3u * which + 1u];
+    uint side = (uint)patches[3u * which + 1u];
     uint token = (uint)patches[3u * which + 2u];
-    int pixels = (int)(size / grid);
-    __global const float *in = texture + channel * plane + (patch / grid) * (uint)pixels * size +
-                               (patch % grid) * (uint)pixels;
-    for (int cell = (int)get_local_id(0); cell < side * side; cell += (int)LANES) {
-        int cell_y = cell / side, cell_x = cell % side;
-        int y_end = ((cell_y + 1) * pixels + side - 1) / side;
-        int x_end = ((cell_x + 1) * pixels + side - 1) / side;
+    uint pixels = size / grid;
+    __global const float *in =
+        texture + channel * plane + (patch / grid) * pixels * size + (patch % grid) * pixels;
+    for (uint cell = (uint)get_local_id(0); cell < side * side; cell += CELLS) {
+        uint cell_y = cell / side, cell_x = cell % side;
+        uint y_end = ((cell_y + 1u) * pixels + side - 1u) / side;
+        uint x_end = ((cell_x + 1u) * pixels + side - 1u) / side;
         float sum = 0.0f;
         // A cell has few pixels, so loops that are not unrolled are the shorter way.
 #pragma unroll 1
-        for (int y = cell_y * pixels / side; y < y_end; y++) {
+        for (uint y = cell_y * pixels / side; y < y_end; y++) {
             float row_sum = 0.0f;
 #pragma unroll 1
-            for (int x = cell_x * pixels / side; x < x_end; x++)
-                row_sum =
-                    fma(in[y * (int)size + x], (float)coverage(x, cell_x, pixels, side), row_sum);
+            for (uint x = cell_x * pixels / side; x < x_end; x++)
+                row_sum = fma(in[y * size + x], (float)coverage(x, cell_x, pixels, side), row_sum);
             sum = fma(row_sum, (float)coverage(y, cell_y, pixels, side), sum);
         }
-        tokens[(token + (uint)cell) * ARR_COC_CHANNELS + channel] =
-            sum / ((float)pixels * (float)pixels);
+        tokens[(token + cell) * ARR_COC_CHANNELS + channel] = sum / ((float)pixels * (float)pixels);
     }
 }

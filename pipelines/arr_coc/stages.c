@@ -110,7 +110,7 @@ weir_status arr_coc_submit_allocation(void *user, void *slot_pointer, void *fram
     (void)frame;
 
     TRY(weir_queue_launch(queue, a->kernels[ARR_COC_RANK_PATCHES],
-                          weir_dim(ceil_div(patches, 64), 1, 1), weir_dim(64, 1, 1),
+                          weir_dim(ceil_div(patches, 64), 1, 1), weir_dim(256, 1, 1),
                           in_part(slot->results, &layout->relevance),
                           weir_out(slot->order, 0, order_size), patches));
     TRY(weir_queue_launch(queue, a->kernels[ARR_COC_ALLOCATE_TOKENS], weir_dim(1, 1, 1),
@@ -120,7 +120,7 @@ weir_status arr_coc_submit_allocation(void *user, void *slot_pointer, void *fram
                           out_part(slot->results, &layout->counts), patches, a->sizes.budget));
     return weir_queue_launch(queue, a->kernels[ARR_COC_COMPRESS_TOKENS],
                              weir_dim(layout->patch_limit, WEIR_ARR_COC_CHANNELS, 1),
-                             weir_dim(64, 1, 1), in_texture(a, slot),
+                             weir_dim(256, 1, 1), in_texture(a, slot),
                              in_part(slot->results, &layout->patches),
                              in_part(slot->results, &layout->counts),
                              out_part(slot->results, &layout->tokens), a->sizes.side, grid,
