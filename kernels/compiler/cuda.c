@@ -324,8 +324,10 @@ static bool optimise(const struct cuda_build *build, const char *in, const char 
     ADD(&job, build->tools->clang, "-target", TARGET, "-x", "ir", "-O3", MARCH_LOWEST, "-S",
         "-emit-llvm", in, "-o", out);
     // A GPU hides the time of loads by issuing many, so loops are unrolled further than on a CPU:
-    // with LLVM's own limits the relevance of ARR-COC took 46 us on an H200, and 26 with these.
-    ADD(&job, "-mllvm", "-unroll-threshold=4000", "-mllvm", "-unroll-partial-threshold=1000");
+    // with LLVM's own limits the relevance of ARR-COC took 46 us on an H200, and 26 with these. The
+    // last one lets a loop whose number of turns takes some instructions to compute be unrolled too.
+    ADD(&job, "-mllvm", "-unroll-threshold=4000", "-mllvm", "-unroll-partial-threshold=1000",
+        "-mllvm", "-scev-cheap-expansion-budget=40");
     return run(build, &job, 1, "clang cannot optimise the kernels for CUDA");
 }
 
