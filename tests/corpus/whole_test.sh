@@ -7,17 +7,11 @@ folder="$PWD/tools/corpus"
 whole="$folder/whole"
 export WEIR_MODULE_PATH="$PWD/backends/opencl"
 export POCL_DEVICES=basic
+cp tests/corpus/fill.cl "$TEST_TMPDIR/k.cl"
+library="$TEST_TMPDIR/fill.so"
+gcc -shared -fPIC -I. -Iapi tests/corpus/fill.c -o "$library"
 cd "$TEST_TMPDIR"
 
-cat >k.cl <<'TEXT'
-__kernel void fill(__global const int *in, __global int *out, __local int *tile, int add)
-{
-    int i = get_global_id(0), n = get_local_size(0);
-    tile[get_local_id(0)] = in[i];
-    barrier(CLK_LOCAL_MEM_FENCE);
-    out[i] = tile[n - 1 - get_local_id(0)] + add * SCALE;
-}
-TEXT
 printf '\1\0\0\0\2\0\0\0\3\0\0\0\4\0\0\0' >in
 
 lines()
@@ -35,6 +29,9 @@ lines in >script
 expect_status 0 run
 [ "$(od -An -td4 out | tr -s ' ')" = " 22 21 24 23" ] || fail "$(od -An -td4 out)"
 [[ "$output" =~ ^[0-9]+$ ]] || fail "no time: $output"
+rm out
+expect_status 0 "$whole" opencl "$library" "" <script
+[ "$(od -An -td4 out | tr -s ' ')" = " 22 21 24 23" ] || fail "$(od -An -td4 out)"
 
 # What is wrong ends it: a buffer's file, a kernel, an argument, a line, the source, the call.
 lines absent >script
@@ -50,9 +47,12 @@ expect_status 1 run
 printf 'buffer 16 -\nsave 0 no/such/folder\n' >script
 expect_status 1 run
 expect_status 1 "$whole" opencl absent.cl "" </dev/null
-expect_contains "$output" "cannot read the source"
+expect_contains "$output" "cannot read the program"
 expect_status 1 "$whole" opencl k.cl "" </dev/null
 expect_contains "$output" "SCALE"
+: >absent.so
+expect_status 1 "$whole" opencl "$PWD/absent.so" "" </dev/null
+expect_contains "$output" "cannot read the program"
 expect_status 2 "$whole"
 expect_contains "$output" "usage: whole"
 

@@ -1,5 +1,5 @@
-// Runs a program's launches on the first device of a backend, from a script on stdin that
-// whole.py writes:
+// Runs a program's launches on the first device of a backend. The program is OpenCL C, or a bundle in
+// a shared library (whose path ends in .so). The script on stdin is whole.py's:
 //
 //     buffer BYTES PATH         the next buffer, with a file's bytes, or zeros if PATH is -
 //     launch KERNEL X Y Z x y z ARGUMENT...    blocks, work-items of a block
@@ -8,6 +8,7 @@
 //
 // An ARGUMENT is b0 (the first buffer), l64 (local memory) or v, and the value's bytes in
 // hexadecimal.
+#include <dlfcn.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -171,21 +172,39 @@ static weir_status step(struct session *s, char *line)
     return strcmp(line, "time") == 0 ? print_time(s) : WEIR_ERROR_INVALID;
 }
 
-static weir_status run(struct session *s, const char *backend, const char *source,
-                       const char *options)
+static bool is_library(const char *path)
+{
+    const size_t length = strlen(path);
+    return length > 3 && strcmp(path + length - 3, ".so") == 0;
+}
+
+// What the program is made of; false if the file cannot be read. The library stays loaded, as a
+// bundle outlives its programs.
+static bool read_program(const char *path, const char *options, struct weir_program_params *out)
+{
+    size_t size;
+    *out = (struct weir_program_params){.struct_size = sizeof *out};
+    if (is_library(path)) {
+        void *library = dlopen(path, RTLD_NOW);
+        out->bundle = library ? dlsym(library, "whole_kernels") : NULL;
+    } else {
+        out->source = read_file(path, &size);
+        out->options = options;
+    }
+    return out->bundle || out->source;
+}
+
+static weir_status run(struct session *s, const char *backend,
+                       const struct weir_program_params *params)
 {
     const struct weir_open_params open = {.struct_size = sizeof open,
-                                          .config_path = "",
                                           .backend = backend,
                                           .plugins = ""};
-    const struct weir_program_params params = {.struct_size = sizeof params,
-                                               .source = source,
-                                               .options = options};
     char line[LINE];
     weir_status status = weir_open(&open, &s->runtime);
     if (status < 0 || (status = weir_device_open(s->runtime, NULL, &s->device)) != WEIR_OK ||
         (status = weir_queue_create(s->device, NULL, &s->queue)) != WEIR_OK ||
-        (status = weir_program_create(s->device, &params, &s->program)) != WEIR_OK)
+        (status = weir_program_create(s->device, params, &s->program)) != WEIR_OK)
         return status;
     clock_gettime(CLOCK_MONOTONIC, &s->last);
     while (status == WEIR_OK && fgets(line, sizeof line, stdin))
@@ -208,17 +227,16 @@ static void end(struct session *s)
 int main(int argc, char **argv)
 {
     static struct session session;
-    size_t size;
+    struct weir_program_params params;
     if (argc != 4) {
-        fprintf(stderr, "usage: whole BACKEND SOURCE OPTIONS <SCRIPT\n");
+        fprintf(stderr, "usage: whole BACKEND SOURCE|LIBRARY OPTIONS <SCRIPT\n");
         return 2;
     }
-    char *source = read_file(argv[2], &size);
-    const weir_status status =
-        source ? run(&session, argv[1], source, argv[3]) : WEIR_ERROR_NOT_FOUND;
+    const bool read = read_program(argv[2], argv[3], &params);
+    const weir_status status = read ? run(&session, argv[1], &params) : WEIR_ERROR_NOT_FOUND;
     if (status != WEIR_OK)
-        fprintf(stderr, "whole: %s\n", source ? weir_last_error_text() : "cannot read the source");
+        fprintf(stderr, "whole: %s\n", read ? weir_last_error_text() : "cannot read the program");
     end(&session);
-    free(source);
+    free((char *)params.source);
     return status != WEIR_OK;
 }

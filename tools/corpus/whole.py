@@ -1,6 +1,10 @@
 """Runs whole kernels of the corpus at their authors' sizes on several backends, and checks them.
 
 whole.py --from DIR --program PROGRAM --backend NAME[=VARIABLE=VALUE,...]... [--only PATTERN]
+whole.py --from DIR --make DIR [--weir COMMAND] [--include DIR] [--only PATTERN]
+
+The first form builds the sources at run time; a backend named bundle:NAME takes, from the folder
+--bundles, what the second form made: a bundle for each case, compiled by Weir, in a library.
 
 Every result is held against a reference that is computed here (in double precision, or exactly;
 of large results at sampled elements), and whole results of the backends against each other.
@@ -53,8 +57,8 @@ class Buffer:
 class Run:
     """A script for the program `whole`, and what its results must be."""
 
-    def __init__(self):
-        self.buffers, self.script, self.checks = [], [], []
+    def __init__(self, name):
+        self.name, self.buffers, self.script, self.checks = name, [], [], []
         self.random = random.Random(1)
 
     def buffer(self, kind, data):
@@ -657,6 +661,9 @@ def stencil(run):
 
 def execute(args, backend, source, options, run, work):
     name, _, settings = backend.partition("=")
+    if name.startswith("bundle:"):
+        name = name[len("bundle:"):]
+        source, options = os.path.join(args.bundles, run.name + ".so"), ""
     script = []
     for buffer in run.buffers:
         path = os.path.join(work, "in%d" % buffer.index)
@@ -689,21 +696,27 @@ def verdict(run, outputs, first):
     for buffer, expected, bound in run.checks:
         against = [compare(outputs[buffer.index], expected)]
         if isinstance(first, dict) and first is not outputs:
+            # Both are within the bound of the reference, so at most twice the bound apart.
             against.append(compare(outputs[buffer.index], first[buffer.index]))
-        sound = sound and all(error <= bound for error in against)
+        sound = sound and all(error <= bound * n for n, error in enumerate(against, 1))
         words.append("%s of %.0e" % (" and ".join("%.1e" % e for e in against), bound))
     return sound, "; ".join(words)
 
 
+def joined(args, file, work):
+    """Path of the program's whole text, and the options of its build."""
+    folder = os.path.abspath(os.path.join(args.folder, file.repository))
+    options = [o for o in file.options if not o.startswith("-I")]
+    return files.one_text(file, files.source(file, folder, work), folder, work), options
+
+
 def run_case(args, listed, name, path, function):
     file = listed[path]
-    folder = os.path.abspath(os.path.join(args.folder, file.repository))
-    run, sound, first = Run(), True, None
+    run, sound, first = Run(name), True, None
     function(run)
     with tempfile.TemporaryDirectory() as work:
-        options = " ".join(["-cl-std=" + file.standard] + [
-            o for o in file.options if not o.startswith("-I")] + shlex.split(args.options))
-        source = files.one_text(file, files.source(file, folder, work), folder, work)
+        source, options = joined(args, file, work)
+        options = " ".join(["-cl-std=" + file.standard] + options + shlex.split(args.options))
         for backend in args.backend:
             outputs = execute(args, backend, source, options, run, work)
             first = first or outputs
@@ -714,18 +727,47 @@ def run_case(args, listed, name, path, function):
     return sound
 
 
+def make_case(args, listed, name, path, _):
+    """Makes the case's library; False, with the compiler's words, if it cannot be made."""
+    file = listed[path]
+    with tempfile.TemporaryDirectory() as work:
+        source, options = joined(args, file, work)
+        code = os.path.join(work, "whole.c")
+        defines = [word for o in options if o.startswith("-D") for word in ("-D", o[2:])]
+        fast = ["--fast"] if "-cl-fast-relaxed-math" in options else []
+        for command in (
+                [args.weir, "kernels", "build", "-o", code, "--symbol", "whole_kernels", "--std",
+                 file.standard] + defines + fast + [source],
+                ["cc", "-shared", "-fPIC", "-I" + args.include, code, "-o",
+                 os.path.join(args.make, name + ".so")]):
+            done = subprocess.run(command, capture_output=True, text=True)
+            if done.returncode:
+                print("%-18s %s" % (name, done.stderr.strip()), flush=True)
+                return False
+    return True
+
+
 def main():
     parser = argparse.ArgumentParser(prog="whole.py", description=__doc__.split("\n")[0])
     parser.add_argument("--from", dest="folder", required=True)
-    parser.add_argument("--program", required=True)
-    parser.add_argument("--backend", action="append", required=True)
+    parser.add_argument("--program")
+    parser.add_argument("--backend", action="append", default=[])
+    parser.add_argument("--bundles", default=".")
+    parser.add_argument("--make", help="the folder for the libraries")
+    parser.add_argument("--weir", default="weir", help="the command, for --make")
+    parser.add_argument("--include", default="api", help="the folder of <weir/weir.h>, for --make")
     parser.add_argument("--only", default="")
     parser.add_argument("--options", default="", help="more options of every program's build")
     parser.add_argument("--limit", type=int, default=300)
     args = parser.parse_args()
+    if not args.make and not (args.program and args.backend):
+        parser.error("either --make, or --program and --backend")
+    if args.make:
+        os.makedirs(args.make, exist_ok=True)
     listed = {file.name: file for file in files.read_list(files.LIST)[1]}
-    results = [run_case(args, listed, *one) for one in CASES if re.search(args.only, one[0])]
-    print("%d of %d sound" % (sum(results), len(results)))
+    step = make_case if args.make else run_case
+    results = [step(args, listed, *one) for one in CASES if re.search(args.only, one[0])]
+    print("%d of %d %s" % (sum(results), len(results), "made" if args.make else "sound"))
     sys.exit(sum(results) != len(results))
 
 

@@ -1,0 +1,382 @@
+"""Times kernels of the corpus against nvcc's build of their CUDA originals, in turns on one GPU.
+
+versus.py build --from DIR --out DIR --weir COMMAND [--nvcc COMMAND] [--arch 90]
+versus.py run --images DIR --program PROGRAM [--rounds N] [--json FILE]
+
+`build` makes two cubins for each case: by Weir's compiler from the OpenCL C, and by nvcc from the
+CUDA original as its authors build it. `run` needs the folder, the program //tools/corpus:versus
+and a GPU; both sides start from the same contents, and their results are compared first.
+"""
+import argparse
+import array
+import json
+import math
+import os
+import re
+import subprocess
+import sys
+
+POLYBENCH = "cavazos-lab/PolyBench-ACC/"
+RODINIA = "yuhc/gpu-rodinia/"
+SHOC = "vetter/shoc/src/"
+CASES = []
+
+
+class Case:
+    """Where a case's sources are. `original`: CUDA files that one file includes. `counts`: it is
+    one of those that the mean is of."""
+
+    def __init__(self, name, source, original, defines=(), includes=(), extra="", counts=True):
+        self.name, self.source, self.original = name, source, original
+        self.defines, self.includes, self.extra = defines, includes, extra
+        self.counts, self.script = counts, None
+
+
+def case(*args, **kwargs):
+    def add(function):
+        one = Case(function.__name__, *args, **kwargs)
+        one.script = function
+        CASES.append(one)
+        return function
+    return add
+
+
+def value(kind, number):
+    return "v" + array.array(kind, [number]).tobytes().hex()
+
+
+def i32(number):
+    return value("i", number)
+
+
+def u64(number):
+    return value("Q", number)
+
+
+def f32(number):
+    return value("f", number)
+
+
+class Script:
+    """The steps for the program `versus`."""
+
+    def __init__(self, entries):
+        self.lines, self.entries, self.buffers = [], entries, 0
+
+    def buffer(self, count, contents="zeros"):
+        self.lines.append("buffer %d %s" % (count, contents))
+        self.buffers += 1
+        return "b%d" % (self.buffers - 1)
+
+    def launch(self, side, kernel, blocks, threads, arguments, shared=0):
+        pad = [1, 1, 1]
+        sizes = (list(blocks) + pad)[:3] + (list(threads) + pad)[:3] + [shared]
+        self.lines.append("launch %d %s %s %s" % (side, self.entries[side][kernel],
+                                                  " ".join(map(str, sizes)),
+                                                  " ".join(arguments)))
+
+    def ours(self, *args, **kwargs):
+        self.launch(0, *args, **kwargs)
+
+    def theirs(self, *args, **kwargs):
+        self.launch(1, *args, **kwargs)
+
+    def check(self, buffer, bound=0.0):
+        self.lines.append("check %s %g" % (buffer[1:], bound))
+
+
+@case(POLYBENCH + "OpenCL/linear-algebra/kernels/gemm/gemm.cl",
+      [POLYBENCH + "CUDA/linear-algebra/kernels/gemm/gemm.cu"],
+      includes=[POLYBENCH + "CUDA/utilities"])
+def gemm(s):
+    n = 512
+    a, b, c = [s.buffer(n * n, "uniform 0 1") for _ in range(3)]
+    alpha, beta, grid = f32(32412), f32(2123), (n // 32, n // 8)
+    s.ours("gemm", grid, (32, 8), [a, b, c, alpha, beta, i32(n), i32(n), i32(n)])
+    s.theirs("gemm_kernel", grid, (32, 8), [i32(n), i32(n), i32(n), alpha, beta, a, b, c])
+    s.check(c, 1e-5)
+    return 5
+
+
+@case(POLYBENCH + "OpenCL/stencils/convolution-2d/2DConvolution.cl",
+      [POLYBENCH + "CUDA/stencils/convolution-2d/2DConvolution.cu"],
+      includes=[POLYBENCH + "CUDA/utilities"])
+def convolution_2d(s):
+    n = 4096
+    a, b = s.buffer(n * n, "uniform 0 1"), s.buffer(n * n)
+    grid = (n // 32, n // 8)
+    s.ours("Convolution2D_kernel", grid, (32, 8), [a, b, i32(n), i32(n)])
+    s.theirs("convolution2D_kernel", grid, (32, 8), [i32(n), i32(n), a, b])
+    s.check(b, 1e-6)
+    return 20
+
+
+@case(POLYBENCH + "OpenCL/linear-algebra/kernels/atax/atax.cl",
+      [POLYBENCH + "CUDA/linear-algebra/kernels/atax/atax.cu"],
+      includes=[POLYBENCH + "CUDA/utilities"])
+def atax(s):
+    n, grid = 4096, (4096 // 256,)
+    a, x = s.buffer(n * n, "uniform 0 1"), s.buffer(n, "uniform 0 1")
+    y, t = s.buffer(n), s.buffer(n)
+    s.ours("atax_kernel1", grid, (256,), [a, x, t, i32(n), i32(n)])
+    s.ours("atax_kernel2", grid, (256,), [a, y, t, i32(n), i32(n)])
+    s.theirs("atax_kernel1", grid, (256,), [i32(n), i32(n), a, x, t])
+    s.theirs("atax_kernel2", grid, (256,), [i32(n), i32(n), a, y, t])
+    s.check(t, 1e-5)
+    s.check(y, 1e-5)
+    return 1
+
+
+@case(POLYBENCH + "OpenCL/stencils/fdtd-2d/fdtd2d.cl",
+      [POLYBENCH + "CUDA/stencils/fdtd-2d/fdtd2d.cu"],
+      includes=[POLYBENCH + "CUDA/utilities"])
+def fdtd_2d(s):
+    n, steps = 2048, 500
+    source = s.buffer(steps, "uniform 0 1")
+    ex, ey, hz = [s.buffer(n * n, "uniform 0 1") for _ in range(3)]
+    grid, size = (n // 32, n // 8), [i32(n), i32(n)]
+    for t in range(50):
+        s.ours("fdtd_kernel1", grid, (32, 8), [source, ex, ey, hz, i32(t)] + size)
+        s.ours("fdtd_kernel2", grid, (32, 8), [ex, ey, hz] + size)
+        s.ours("fdtd_kernel3", grid, (32, 8), [ex, ey, hz] + size)
+        s.theirs("fdtd_step1_kernel", grid, (32, 8), size + [source, ex, ey, hz, i32(t)])
+        s.theirs("fdtd_step2_kernel", grid, (32, 8), size + [ex, ey, hz, i32(t)])
+        s.theirs("fdtd_step3_kernel", grid, (32, 8), size + [ex, ey, hz, i32(t)])
+    s.check(hz, 1e-5)
+    return 1
+
+
+@case(RODINIA + "opencl/hotspot/hotspot_kernel.cl", [RODINIA + "cuda/hotspot/hotspot.cu"],
+      defines=["BLOCK_SIZE=16"])
+def hotspot(s):
+    n, size, steps = 1024, 16, 2
+    heat, power = s.buffer(n * n, "uniform 320 345"), s.buffer(n * n, "uniform 0 0.001")
+    out, width = s.buffer(n * n), 0.016 / n
+    resistance = width / (2 * 100 * 0.0005 * width)
+    rest = [f32(0.5 * 1.75e6 * 0.0005 * width * width), f32(resistance), f32(resistance),
+            f32(0.0005 / (100 * width * width)), f32(0.001 / (3.0e6 / (0.5 * 0.0005 * 1.75e6)))]
+    both = [i32(steps), power, heat, out, i32(n), i32(n), i32(steps), i32(steps)] + rest
+    blocks = -(-n // (size - 2 * steps))
+    s.ours("hotspot", (blocks, blocks), (size, size), both)
+    s.theirs("calculate_temp", (blocks, blocks), (size, size), both + [f32(0.001)])
+    s.check(out, 1e-6)
+    return 20
+
+
+@case(RODINIA + "opencl/pathfinder/kernels.cl", [RODINIA + "cuda/pathfinder/pathfinder.cu"])
+def pathfinder(s):
+    columns, rows, height, block = 100000, 100, 20, 256
+    wall = s.buffer(columns * rows, "integers 0 10")
+    results = [s.buffer(columns, "integers 0 10"), s.buffer(columns)]
+    notes, blocks = s.buffer(16384), -(-columns // (block - height * 2))
+    for t in range(0, rows - 1, height):
+        first, sizes = [i32(min(height, rows - t - 1)), wall] + results, [i32(columns), i32(rows)]
+        # Two arrays in the block's dynamic shared memory, by their offsets.
+        s.ours("dynproc_kernel", (blocks,), (block,),
+               first + sizes + [i32(t), i32(height), i32(1), u64(0), u64(4 * block), notes],
+               shared=8 * block)
+        s.theirs("dynproc_kernel", (blocks,), (block,), first + sizes + [i32(t), i32(height)])
+        results.reverse()
+    s.check(results[0])
+    return 10
+
+
+@case(RODINIA + "opencl/nw/nw.cl", [RODINIA + "cuda/nw/needle.cu"], defines=["BLOCK_SIZE=16"])
+def needleman_wunsch(s):
+    n, size, penalty = 2048, 16, 10
+    wide, blocks = n + 1, n // size
+    cost = s.buffer(wide * wide, "integers -4 12")
+    items = s.buffer(wide * wide, "borders %d %d" % (wide, penalty))
+    unused, tile = s.buffer(16), 4 * (size + 1) * (size + 1)
+    second = -(-tile // 16) * 16
+    for number, turns in (("1", range(1, blocks + 1)), ("2", range(blocks - 1, 0, -1))):
+        for turn in turns:
+            middle = [i32(wide), i32(penalty), i32(turn), i32(blocks)]
+            s.ours("nw_kernel" + number, (turn,), (size,),
+                   [cost, items, unused, u64(0), u64(second)] + middle
+                   + [i32(n), i32(0), i32(0)], shared=second + 4 * size * size)
+            s.theirs("needle_cuda_shared_" + number, (turn,), (size,), [cost, items] + middle)
+    s.check(items)
+    return 1
+
+
+@case(RODINIA + "opencl/lud/lud_kernel.cl", [RODINIA + "cuda/lud/cuda/lud_kernel.cu"],
+      defines=["BLOCK_SIZE=16"], includes=[RODINIA + "cuda/lud/common"])
+def lud(s):
+    n, size = 2048, 16
+    m, tile = s.buffer(n * n, "diagonal %d" % n), 4 * size * size
+
+    def both(kernel, blocks, threads, tiles, offset):
+        s.ours(kernel, blocks, threads, [m] + [u64(i * tile) for i in range(tiles)]
+               + [i32(n), i32(offset)], shared=tiles * tile)
+        s.theirs(kernel, blocks, threads, [m, i32(n), i32(offset)])
+    for i in range(0, n - size, size):
+        left = (n - i) // size - 1
+        both("lud_diagonal", (1,), (size,), 1, i)
+        both("lud_perimeter", (left,), (2 * size,), 3, i)
+        both("lud_internal", (left, left), (size, size), 2, i)
+    both("lud_diagonal", (1,), (size,), 1, n - size)
+    s.check(m, 1e-6)
+    return 1
+
+
+@case(RODINIA + "opencl/bfs/Kernels.cl", [RODINIA + "cuda/bfs/bfs.cu"])
+def bfs(s):
+    n, degree, block = 1048576, 6, 512
+    nodes = s.buffer(2 * n, "nodes %d" % degree)
+    edges = s.buffer(n * degree, "integers 0 %d" % n)
+    mask, visited = s.buffer(n // 4, "bytes"), s.buffer(n // 4, "bytes")
+    updating, over, cost = s.buffer(n // 4), s.buffer(1), s.buffer(n)
+    for _ in range(12):
+        for side, kernels in enumerate((("BFS_1", "BFS_2"), ("Kernel", "Kernel2"))):
+            s.launch(side, kernels[0], (n // block,), (block,),
+                     [nodes, edges, mask, updating, visited, cost, i32(n)])
+            s.launch(side, kernels[1], (n // block,), (block,),
+                     [mask, updating, visited, over, i32(n)])
+    s.check(cost)
+    return 1
+
+
+SCANS = """
+template __global__ void reduce<float, 256>(const float *, float *, int);
+template __global__ void scan_single_block<float, 256>(float *, int);
+template __global__ void bottom_scan<float, float4, 256>(const float *, float *, const float *,
+                                                         int);
+"""
+
+
+# The original's block size is an argument of its templates; that of the OpenCL C is asked for at
+# run time, so that no compiler can unroll its loops. A macro makes them alike.
+@case(SHOC + "opencl/level1/scan/scan.cl", [SHOC + "cuda/level1/scan/scan_kernel.h"],
+      defines=["SINGLE_PRECISION", "get_local_size(d)=256"], extra=SCANS)
+def scan(s):
+    n, groups, block = 16777216, 64, 256
+    data, out = s.buffer(n, "uniform 0 1"), s.buffer(n)
+    sums, small = s.buffer(groups), 4 * block
+    s.ours("reduce", (groups,), (block,), [data, sums, i32(n), u64(0)], shared=small)
+    s.ours("top_scan", (1,), (block,), [sums, i32(groups), u64(0)], shared=2 * small)
+    s.ours("bottom_scan", (groups,), (block,), [data, sums, out, i32(n), u64(0)],
+           shared=2 * small)
+    s.theirs("reduce", (groups,), (block,), [data, sums, i32(n)], shared=small)
+    s.theirs("scan_single_block", (1,), (block,), [sums, i32(groups)], shared=2 * small)
+    s.theirs("bottom_scan", (groups,), (block,), [data, out, sums, i32(n)], shared=2 * small)
+    s.check(out, 1e-5)
+    return 10
+
+
+@case(SHOC + "opencl/level1/scan/scan.cl", [SHOC + "cuda/level1/scan/scan_kernel.h"],
+      defines=["SINGLE_PRECISION"], extra=SCANS, counts=False)
+def scan_any_block(s):
+    return scan(s)
+
+
+def entries_of(ptx):
+    """{name in the source: name in the image}"""
+    found = {}
+    for name in re.findall(r"\.entry (\w+)", ptx):
+        plain = re.match(r"_Z(\d+)", name)
+        start = plain.end() if plain else 0
+        found[name[start:start + int(plain.group(1))] if plain else name] = name
+    return found
+
+
+def run_command(command):
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit("versus: %s\n%s" % (" ".join(command), done.stderr))
+    return done.stdout
+
+
+def build(args):
+    os.makedirs(args.out, exist_ok=True)
+    index = {}
+    for one in CASES:
+        base = os.path.join(args.out, one.name)
+        defines = ["-D" + d for d in one.defines if "(" not in d]
+        ptx = run_command([args.weir, "kernels", "ptx", "--arch", args.arch]
+                          + [w for d in one.defines for w in ("-D", d)]
+                          + [os.path.join(args.folder, one.source)])
+        with open(base + ".ours.ptx", "w") as file:
+            file.write(ptx)
+        run_command([args.ptxas, "-arch=sm_" + args.arch, base + ".ours.ptx", "-o",
+                     base + ".ours.cubin"])
+        with open(base + ".cu", "w") as file:
+            for path in one.original:
+                file.write('#include "%s"\n' % os.path.abspath(os.path.join(args.folder, path)))
+            file.write(one.extra)
+        nvcc = [args.nvcc, "-arch=sm_" + args.arch, "-w",
+                "-DcudaThreadSynchronize=cudaDeviceSynchronize"] + defines
+        nvcc += ["-I" + os.path.join(args.folder, i) for i in one.includes]
+        run_command(nvcc + ["-cubin", base + ".cu", "-o", base + ".theirs.cubin"])
+        run_command(nvcc + ["-ptx", base + ".cu", "-o", base + ".theirs.ptx"])
+        with open(base + ".theirs.ptx") as file:
+            index[one.name] = [entries_of(ptx), entries_of(file.read())]
+        print("built", one.name, flush=True)
+    with open(os.path.join(args.out, "index.json"), "w") as file:
+        json.dump(index, file, indent=1)
+
+
+def quartiles(values):
+    values = sorted(values)
+    return [values[round(q * (len(values) - 1))] for q in (0.25, 0.5, 0.75)]
+
+
+def time_case(args, one, entries):
+    script = Script(entries)
+    images = ["image %d %s.%s.cubin" % (side, os.path.join(args.images, one.name), name)
+              for side, name in enumerate(("ours", "theirs"))]
+    repeats = one.script(script)
+    text = "\n".join(images + script.lines + ["time %d %d" % (args.rounds, repeats), ""])
+    done = subprocess.run([args.program], input=text, capture_output=True, text=True)
+    if done.returncode:
+        print("%-18s %s" % (one.name, done.stderr.strip()), flush=True)
+        return None
+    pairs = [tuple(map(float, line.split())) for line in done.stdout.splitlines()
+             if not line.startswith("error")]
+    ratio = quartiles([a / b for a, b in pairs])
+    ours, theirs = [quartiles([pair[side] for pair in pairs])[1] for side in (0, 1)]
+    print("%-18s %12.1f %12.1f   %.3f (%.3f ... %.3f)%s" % (
+        one.name, ours / 1e3, theirs / 1e3, ratio[1], ratio[0], ratio[2],
+        "" if one.counts else "  not in the mean"), flush=True)
+    return {"name": one.name, "ours_ns": ours, "theirs_ns": theirs, "ratio": ratio,
+            "counts": one.counts}
+
+
+def run(args):
+    with open(os.path.join(args.images, "index.json")) as file:
+        index = json.load(file)
+    print("%-18s %12s %12s   %s" % ("kernels", "Weir, us", "nvcc, us", "ratio (quartiles)"))
+    rows = [time_case(args, one, index[one.name]) for one in CASES
+            if re.search(args.only, one.name)]
+    good = [row for row in rows if row]
+    logs = [math.log(row["ratio"][1]) for row in good if row["counts"]]
+    if logs:
+        print("%-18s %38.3f  geometric mean of %d" % ("", math.exp(sum(logs) / len(logs)),
+                                                       len(logs)))
+    if args.json:
+        with open(args.json, "w") as file:
+            json.dump(good, file, indent=1)
+    sys.exit(len(good) != len(rows))
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="versus.py", description=__doc__.split("\n")[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    one = commands.add_parser("build")
+    one.add_argument("--from", dest="folder", required=True)
+    one.add_argument("--out", required=True)
+    one.add_argument("--weir", default="weir")
+    one.add_argument("--nvcc", default="nvcc")
+    one.add_argument("--ptxas", default="ptxas")
+    one.add_argument("--arch", default="90")
+    two = commands.add_parser("run")
+    two.add_argument("--images", required=True)
+    two.add_argument("--program", required=True)
+    two.add_argument("--rounds", type=int, default=21)
+    two.add_argument("--only", default="")
+    two.add_argument("--json")
+    args = parser.parse_args()
+    build(args) if args.command == "build" else run(args)
+
+
+main()
