@@ -63,6 +63,10 @@ struct weir_kernel_signature {
 #define WEIR_IMAGE_CUBIN "cubin"       // "sm_90"
 #define WEIR_IMAGE_PTX "ptx"           // text; "sm_90"
 #define WEIR_IMAGE_SPIRV "spirv"       // no target
+// Text that no device loads: the files, "k.cu", that the bundle's cubins and PTX come from, when
+// they do not come from its OpenCL C. With it and without any cubin or PTX the files were not
+// compiled, and CUDA devices refuse the bundle.
+#define WEIR_IMAGE_TWIN "twin"
 
 // One form of the same device code. A backend picks one that its device can
 // load.

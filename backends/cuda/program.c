@@ -52,33 +52,68 @@ static void list_images(const struct weir_bundle *bundle, char *text, size_t siz
     }
 }
 
+// The files that a bundle's images come from in place of its OpenCL C; NULL: they come from that.
+static const char *twin_of(const struct weir_bundle *bundle)
+{
+    for (uint32_t i = 0; i < bundle->image_count; i++)
+        if (weir_image_is(weir_bundle_image(bundle, i), WEIR_IMAGE_TWIN))
+            return weir_bundle_image(bundle, i)->data;
+    return NULL;
+}
+
+static weir_status refuse_bundle(const struct cu_device *device, const struct weir_bundle *bundle)
+{
+    const struct weir_host *host = device->module->host;
+    const char *twin = twin_of(bundle);
+    char have[512];
+    list_images(bundle, have, sizeof have);
+    if (have[0])
+        return weir_host_fail(
+            host, WEIR_ERROR_UNSUPPORTED,
+            "build the bundle with a cubin of that architecture, or with PTX of it or "
+            "an older one",
+            "bundle '%s' has no image for '%s', which is sm_%u; it has %s%s%s", bundle->name,
+            device->listed->info.name, device->architecture, have, twin ? ", made from " : "",
+            twin ? twin : "");
+    if (twin)
+        return weir_host_fail(host, WEIR_ERROR_UNSUPPORTED,
+                              "build it on a machine with nvcc, or without its CUDA C++, which "
+                              "then leaves the OpenCL C to CUDA too",
+                              "bundle '%s' has no CUDA images: %s was not compiled", bundle->name,
+                              twin);
+    return weir_host_fail(host, WEIR_ERROR_UNSUPPORTED,
+                          "build it with weir_kernels on a machine with a CUDA toolkit",
+                          "bundle '%s' has no CUDA images", bundle->name);
+}
+
+// Which of two sources runs is told, as it cannot be seen from outside.
+static void log_twin(const struct weir_host *host, const struct chosen *chosen)
+{
+    const char *twin = twin_of(chosen->bundle);
+    char message[640];
+    if (!twin)
+        return;
+    snprintf(message, sizeof message, "bundle '%s': %s, made from %s and not from its OpenCL C",
+             chosen->bundle->name, chosen->name, twin);
+    host->log(WEIR_LOG_INFO, "cuda", message);
+}
+
 static weir_status choose(const struct cu_device *device, const struct weir_bundle *bundle,
                           struct chosen *chosen)
 {
-    const struct weir_host *host = device->module->host;
     const struct weir_image *best = NULL;
-    char have[512];
     for (uint32_t i = 0; i < bundle->image_count; i++) {
         const struct weir_image *image = weir_bundle_image(bundle, i);
         if (suits(image, device->architecture) && is_better(image, best))
             best = image;
     }
-    list_images(bundle, have, sizeof have);
-    if (!best && !have[0])
-        return weir_host_fail(host, WEIR_ERROR_UNSUPPORTED,
-                              "build it with weir_kernels on a machine with a CUDA toolkit",
-                              "bundle '%s' has no CUDA images", bundle->name);
     if (!best)
-        return weir_host_fail(
-            host, WEIR_ERROR_UNSUPPORTED,
-            "build the bundle with a cubin of that architecture, or with PTX of it or "
-            "an older one",
-            "bundle '%s' has no image for '%s', which is sm_%u; it has %s", bundle->name,
-            device->listed->info.name, device->architecture, have);
+        return refuse_bundle(device, bundle);
     chosen->data = best->data;
     chosen->bundle = bundle;
     snprintf(chosen->name, sizeof chosen->name, "%s %s", is_cubin(best) ? "the cubin" : "the PTX",
              best->target);
+    log_twin(device->module->host, chosen);
     return WEIR_OK;
 }
 

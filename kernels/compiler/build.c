@@ -2,19 +2,29 @@
 
 #include "kernels/compiler/compiler.h"
 
-// Also a check needs libclc; without it the kernels are only held against OpenCL C.
+static bool refuse(struct weir_long_text *report, const char *lack)
+{
+    weir_long_text_add(report, "error: %s\n", lack);
+    return false;
+}
+
+// Also a check needs libclc; without it the kernels are only held against OpenCL C. With a twin the
+// OpenCL C is checked all the same, and its own images are not made.
 static bool make_images(const struct kc_build *build, const struct kc_tools *tools,
                         const char *folder, struct kc_result *result, struct weir_long_text *report)
 {
+    const struct kc_list none = {NULL, 0};
+    const bool own = !kc_twin_is_there(&build->twin);
     const bool wanted = build->ptx.count + build->cubins.count > 0;
-    const char *lack = kc_tools_lack(tools, build->cubins.count > 0);
-    if (wanted && lack) {
-        weir_long_text_add(report, "error: %s\n", lack);
-        return false;
-    }
-    return tools->libclc[0] == '\0' ||
-           kc_cuda_images(tools, &build->language, result->text.text, &result->kernels, folder,
-                          &build->ptx, &build->cubins, &result->images, report);
+    const char *lack =
+        own ? kc_tools_lack(tools, build->cubins.count > 0) : kc_tools_lack_nvcc(tools);
+    if (wanted && lack)
+        return refuse(report, lack);
+    return (tools->libclc[0] == '\0' ||
+            kc_cuda_images(tools, &build->language, result->text.text, &result->kernels, folder,
+                           own ? &build->ptx : &none, own ? &build->cubins : &none, &result->images,
+                           report)) &&
+           (own || kc_twin_images(build, tools, folder, result, report));
 }
 
 bool kc_build(const struct kc_build *build, struct kc_result *result, struct weir_long_text *report)
@@ -30,14 +40,14 @@ bool kc_build(const struct kc_build *build, struct kc_result *result, struct wei
                 make_images(build, &tools, folder, result, report);
     kc_folder_remove(folder);
     if (fine && build->bundle)
-        fine = kc_bundle_write(build->bundle, &build->language, result->text.text, &result->kernels,
-                               &result->images, report);
+        fine = kc_bundle_write(build->bundle, &build->language, result, report);
     return fine;
 }
 
 void kc_result_finish(struct kc_result *result)
 {
     free(result->text.text);
+    free(result->twin.text);
     kc_kernels_finish(&result->kernels);
     kc_images_finish(&result->images);
     *result = (struct kc_result){0};

@@ -32,24 +32,39 @@ static void add_source_target(struct weir_long_text *out, const struct kc_langua
                        language->fast ? " " KC_FAST : "");
 }
 
-static void add_images(struct weir_long_text *out, const struct kc_language *language,
-                       const char *text, const struct kc_images *images)
+static void add_image(struct weir_long_text *out, const char *format, const char *target,
+                      size_t index, size_t size)
 {
-    add_bytes(out, 0, (const unsigned char *)text, strlen(text));
+    weir_long_text_add(out,
+                       "    {.struct_size = sizeof(struct weir_image), .format = WEIR_IMAGE_%s, "
+                       ".target = \"%s\", .data = image_%zu, .size = %zu},\n",
+                       format, target, index, size);
+}
+
+// Returns how many.
+static size_t add_images(struct weir_long_text *out, const struct kc_language *language,
+                         const struct kc_result *result)
+{
+    const struct weir_long_text *text = &result->text, *twin = &result->twin;
+    const struct kc_images *images = &result->images;
+    const size_t count = images->count + 1;
+    add_bytes(out, 0, (const unsigned char *)text->text, text->used);
     for (size_t i = 0; i < images->count; i++)
         add_bytes(out, i + 1, images->items[i].data, images->items[i].size);
+    if (twin->used > 0)
+        add_bytes(out, count, (const unsigned char *)twin->text, twin->used);
     weir_long_text_add(out, "static const struct weir_image images[] = {\n");
     weir_long_text_add(out, "    {.struct_size = sizeof(struct weir_image), .format = "
                             "WEIR_IMAGE_OPENCL_C, .target = \"");
     add_source_target(out, language);
-    weir_long_text_add(out, "\", .data = image_0, .size = %zu},\n", strlen(text));
+    weir_long_text_add(out, "\", .data = image_0, .size = %zu},\n", text->used);
     for (size_t i = 0; i < images->count; i++)
-        weir_long_text_add(out,
-                           "    {.struct_size = sizeof(struct weir_image), .format = "
-                           "WEIR_IMAGE_%s, .target = \"%s\", .data = image_%zu, .size = %zu},\n",
-                           images->items[i].format, images->items[i].target, i + 1,
-                           images->items[i].size);
+        add_image(out, images->items[i].format, images->items[i].target, i + 1,
+                  images->items[i].size);
+    if (twin->used > 0)
+        add_image(out, "TWIN", "", count, twin->used);
     weir_long_text_add(out, "};\n\n");
+    return twin->used > 0 ? count + 1 : count;
 }
 
 static void add_parameters(struct weir_long_text *out, const struct kc_kernel *kernel)
@@ -101,19 +116,18 @@ static bool write_file(const struct kc_bundle *bundle, char suffix,
 }
 
 static bool write_source(const struct kc_bundle *bundle, const struct kc_language *language,
-                         const char *text, const struct kc_kernels *kernels,
-                         const struct kc_images *images, struct weir_long_text *report)
+                         const struct kc_result *result, struct weir_long_text *report)
 {
     struct weir_long_text out = {0};
     weir_long_text_add(&out, GENERATED "#include \"%s\"\n\n", bundle->header);
-    add_images(&out, language, text, images);
-    add_kernels(&out, kernels);
+    const size_t images = add_images(&out, language, result);
+    add_kernels(&out, &result->kernels);
     weir_long_text_add(&out,
                        "const struct weir_bundle %s = {\n"
                        "    .struct_size = sizeof(struct weir_bundle),\n    .name = \"%s\",\n"
                        "    .kernels = kernels,\n    .kernel_count = %zuu,\n"
                        "    .images = images,\n    .image_count = %zuu,\n};\n",
-                       bundle->symbol, bundle->label, kernels->count, images->count + 1);
+                       bundle->symbol, bundle->label, result->kernels.count, images);
     const bool written = write_file(bundle, 'c', &out, report);
     free(out.text);
     return written;
@@ -144,9 +158,8 @@ static bool write_header(const struct kc_bundle *bundle, const struct kc_kernels
 }
 
 bool kc_bundle_write(const struct kc_bundle *bundle, const struct kc_language *language,
-                     const char *text, const struct kc_kernels *kernels,
-                     const struct kc_images *images, struct weir_long_text *report)
+                     const struct kc_result *result, struct weir_long_text *report)
 {
-    return write_source(bundle, language, text, kernels, images, report) &&
-           write_header(bundle, kernels, report);
+    return write_source(bundle, language, result, report) &&
+           write_header(bundle, &result->kernels, report);
 }

@@ -5,6 +5,9 @@
 //   outside.c    names of OpenCL C that no bundle has, such as images
 //   library.c    what of kernels/library the kernels call
 //   cuda.c       that representation, made fit for CUDA; PTX and cubins of it
+//   twin.c       CUDA C++ in its place, or images that are there already
+//   image.c      which kernels an image has, and which GPU it is for: PTX
+//   cubin.c      the same of cubins
 //   bundle.c     the bundle as C
 //   build.c      all of it, one after another
 //   tools.c      where clang, libclc, libdevice and ptxas are
@@ -49,12 +52,15 @@ struct kc_tools {
     char libclc[512];    // the library of OpenCL C's functions for NVIDIA's GPUs
     char libdevice[512]; // what that one calls; a part of the CUDA toolkit
     char ptxas[512];     // likewise
+    char nvcc[512];      // likewise; for CUDA C++
 };
 
 void kc_tools_find(struct kc_tools *tools);
 
 // The absent part that CUDA images need, as a sentence with the remedy; NULL: all are there.
 const char *kc_tools_lack(const struct kc_tools *tools, bool cubins);
+// The same for CUDA C++.
+const char *kc_tools_lack_nvcc(const struct kc_tools *tools);
 
 // process.c
 
@@ -183,6 +189,53 @@ bool kc_cuda_images(const struct kc_tools *tools, const struct kc_language *lang
                     struct kc_images *images, struct weir_long_text *report);
 void kc_images_finish(struct kc_images *images);
 
+// image.c, cubin.c
+
+// A kernel of an image, with the sizes of its parameters.
+struct kc_entry {
+    char *name;
+    unsigned *sizes;
+    size_t count;
+};
+
+struct kc_entries {
+    struct kc_entry *items;
+    size_t count;
+};
+
+// Finds out whether the data is a cubin or PTX, and for which GPU, and reads its kernels. `name` is
+// for messages. The data stays the caller's.
+bool kc_image_read(const char *name, const void *data, size_t size, struct kc_image *out_image,
+                   struct kc_entries *out_entries, struct weir_long_text *report);
+bool kc_cubin_read(const char *name, const void *data, size_t size, struct kc_image *out_image,
+                   struct kc_entries *out_entries, struct weir_long_text *report);
+// Adds a kernel without parameters, and a parameter of the last kernel. NULL, false: no memory.
+struct kc_entry *kc_entry_add(struct kc_entries *entries, const char *name, size_t length);
+bool kc_entry_add_size(struct kc_entry *entry, unsigned size);
+void kc_entries_finish(struct kc_entries *entries);
+
+// twin.c
+
+// What takes the place of the OpenCL C's own CUDA images: a source, or images.
+struct kc_twin {
+    const char *source;     // in CUDA C++; NULL: none
+    struct kc_list options; // of nvcc
+    struct kc_list images;  // files: cubins and PTX
+};
+
+static inline bool kc_twin_is_there(const struct kc_twin *twin)
+{
+    return twin->source || twin->images.count > 0;
+}
+
+struct kc_build;
+struct kc_result;
+
+// Compiles the source for the architectures of the build ("90", "90a"), or reads the images, and
+// compares the kernels with those of the OpenCL C.
+bool kc_twin_images(const struct kc_build *build, const struct kc_tools *tools, const char *folder,
+                    struct kc_result *result, struct weir_long_text *report);
+
 // bundle.c
 
 struct kc_bundle {
@@ -194,8 +247,7 @@ struct kc_bundle {
 
 // `language` is what drivers have to compile the text as.
 bool kc_bundle_write(const struct kc_bundle *bundle, const struct kc_language *language,
-                     const char *text, const struct kc_kernels *kernels,
-                     const struct kc_images *images, struct weir_long_text *report);
+                     const struct kc_result *result, struct weir_long_text *report);
 
 // build.c
 
@@ -206,6 +258,7 @@ struct kc_build {
     struct kc_list ptx;    // architectures
     struct kc_list cubins; // likewise
     struct kc_language language;
+    struct kc_twin twin;
     struct kc_tools tools;
     const struct kc_bundle *bundle; // NULL: the sources are only checked
 };
@@ -215,6 +268,7 @@ struct kc_result {
     struct weir_long_text text; // the OpenCL C
     struct kc_kernels kernels;
     struct kc_images images;
+    struct weir_long_text twin; // the files of the twin, "k.cu"; empty without one
 };
 
 // Warnings are in the report too. Nothing is written unless everything worked.

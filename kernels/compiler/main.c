@@ -14,9 +14,10 @@ struct items {
     size_t count;
 };
 
-static struct items sources, folders, definitions, ptx, cubins;
+static struct items sources, folders, definitions, ptx, cubins, nvcc_options, cuda_images;
 static struct kc_bundle bundle;
 static struct kc_language language = {.standard = "CL1.2"};
+static const char *cuda_source;
 
 static bool add(struct items *list, const char *item)
 {
@@ -53,6 +54,13 @@ static bool take(int option, const char *value)
     case 'f':
         language.fast = true;
         return true;
+    case 'u':
+        cuda_source = value;
+        return true;
+    case 'n':
+        return add(&nvcc_options, value);
+    case 'i':
+        return add(&cuda_images, value);
     case 'p':
         return add(&ptx, value);
     case 'c':
@@ -69,15 +77,12 @@ static bool take(int option, const char *value)
 static bool read_arguments(int argc, char **argv)
 {
     static const struct option options[] = {
-        {"symbol", required_argument, NULL, 's'},
-        {"label", required_argument, NULL, 'l'},
-        {"header", required_argument, NULL, 'h'},
-        {"out", required_argument, NULL, 'o'},
-        {"ptx", required_argument, NULL, 'p'},
-        {"cubin", required_argument, NULL, 'c'},
-        {"std", required_argument, NULL, 't'},
-        {"fast", no_argument, NULL, 'f'},
-        {NULL, 0, NULL, 0},
+        {"symbol", required_argument, NULL, 's'},     {"label", required_argument, NULL, 'l'},
+        {"header", required_argument, NULL, 'h'},     {"out", required_argument, NULL, 'o'},
+        {"ptx", required_argument, NULL, 'p'},        {"cubin", required_argument, NULL, 'c'},
+        {"std", required_argument, NULL, 't'},        {"fast", no_argument, NULL, 'f'},
+        {"cuda", required_argument, NULL, 'u'},       {"nvcc-option", required_argument, NULL, 'n'},
+        {"cuda-image", required_argument, NULL, 'i'}, {NULL, 0, NULL, 0},
     };
     bool fine = true;
     int option;
@@ -89,6 +94,17 @@ static bool read_arguments(int argc, char **argv)
            bundle.out;
 }
 
+// A bundle without the images that were asked for is none that anything runs in place of them.
+static void note_lack(const struct kc_build *build)
+{
+    struct kc_tools tools = build->tools;
+    kc_tools_find(&tools);
+    const char *lack = kc_tools_lack_nvcc(&tools);
+    if (build->twin.source && build->ptx.count + build->cubins.count == 0)
+        fprintf(stderr, "note: %s is not compiled, and CUDA devices will refuse %s: %s\n",
+                build->twin.source, build->bundle->label, lack ? lack : "no GPU is named for it");
+}
+
 static bool build_bundle(void)
 {
     const struct kc_build build = {
@@ -98,6 +114,7 @@ static bool build_bundle(void)
         .ptx = list_of(&ptx),
         .cubins = list_of(&cubins),
         .language = language,
+        .twin = {cuda_source, list_of(&nvcc_options), list_of(&cuda_images)},
         .bundle = &bundle,
     };
     struct kc_result result = {0};
@@ -105,6 +122,8 @@ static bool build_bundle(void)
     const bool fine = kc_build(&build, &result, &report);
     if (report.text)
         fputs(report.text, stderr);
+    if (fine)
+        note_lack(&build);
     free(report.text);
     kc_result_finish(&result);
     return fine;
@@ -117,7 +136,8 @@ int main(int argc, char **argv)
     fprintf(stderr,
             "usage: weir_kernels --symbol NAME --label LABEL --header PATH --out PREFIX\n"
             "       [--ptx ARCH]... [--cubin ARCH]... [--std CL1.2] [--fast] [-I DIR]...\n"
-            "       [-D NAME=VALUE]... FILE...       (at most %d of each)\n",
+            "       [-D NAME=VALUE]... [--cuda FILE.cu [--nvcc-option OPTION]...]\n"
+            "       [--cuda-image FILE]... FILE...       (at most %d of each)\n",
             ITEMS_MOST);
     return 2;
 }

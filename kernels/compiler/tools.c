@@ -68,11 +68,21 @@ static bool find_in_toolkit(struct kc_tools *tools)
                  home);
     if (tools->ptxas[0] == '\0')
         snprintf(tools->ptxas, sizeof tools->ptxas, "%s/bin/ptxas", home);
+    if (tools->nvcc[0] == '\0')
+        snprintf(tools->nvcc, sizeof tools->nvcc, "%s/bin/nvcc", home);
     if (access(tools->libdevice, R_OK) != 0)
         tools->libdevice[0] = '\0';
     if (access(tools->ptxas, X_OK) != 0)
         tools->ptxas[0] = '\0';
+    if (access(tools->nvcc, X_OK) != 0)
+        tools->nvcc[0] = '\0';
     return true;
+}
+
+static void find_of_toolkit(const char *name, const char *usual, char *out, size_t size)
+{
+    if (out[0] == '\0' && !find_program(name, out, size))
+        find_file(&usual, 1, out, size);
 }
 
 void kc_tools_find(struct kc_tools *tools)
@@ -84,9 +94,8 @@ void kc_tools_find(struct kc_tools *tools)
         return;
     find_file(libdevices, sizeof libdevices / sizeof *libdevices, tools->libdevice,
               sizeof tools->libdevice);
-    if (tools->ptxas[0] == '\0' && !find_program("ptxas", tools->ptxas, sizeof tools->ptxas) &&
-        access("/usr/local/cuda/bin/ptxas", X_OK) == 0)
-        snprintf(tools->ptxas, sizeof tools->ptxas, "/usr/local/cuda/bin/ptxas");
+    find_of_toolkit("ptxas", "/usr/local/cuda/bin/ptxas", tools->ptxas, sizeof tools->ptxas);
+    find_of_toolkit("nvcc", "/usr/local/cuda/bin/nvcc", tools->nvcc, sizeof tools->nvcc);
 }
 
 const char *kc_tools_lack(const struct kc_tools *tools, bool cubins)
@@ -100,5 +109,15 @@ const char *kc_tools_lack(const struct kc_tools *tools, bool cubins)
     if (cubins && tools->ptxas[0] == '\0')
         return "ptxas is not found, and cubins need it; it is a part of the CUDA toolkit (set "
                "CUDA_HOME) and of the package nvidia-cuda-toolkit";
+    return NULL;
+}
+
+const char *kc_tools_lack_nvcc(const struct kc_tools *tools)
+{
+    if (tools->nvcc[0] == '\0')
+        return "nvcc is not found, and CUDA C++ needs it; it is a part of the CUDA toolkit (set "
+               "CUDA_HOME) and of the package nvidia-cuda-toolkit";
+    if (tools->ptxas[0] == '\0')
+        return "ptxas is not found, and nvcc needs it; it is a part of the same CUDA toolkit";
     return NULL;
 }

@@ -680,6 +680,45 @@ WEIR_TEST(CudaImages, OfOneArchitectureAlone)
     rig_finish(&rig);
 }
 
+static char logged[1024];
+
+static void keep_message(void *user, weir_log_level level, const char *source, const char *message)
+{
+    (void)user;
+    (void)source;
+    if (level == WEIR_LOG_INFO)
+        snprintf(logged, sizeof logged, "%s", message);
+}
+
+// Where CUDA C++ stands beside the OpenCL C, which of the two runs is told, and that neither does.
+WEIR_TEST(CudaImages, OfATwin)
+{
+    const struct weir_image images[] = {
+        {sizeof *images, WEIR_IMAGE_OPENCL_C, "", "nothing", 7},
+        {sizeof *images, WEIR_IMAGE_TWIN, "", "a/k.cu", 6},
+        {sizeof *images, WEIR_IMAGE_CUBIN, "sm_90", rig_image.data, rig_image.size},
+    };
+    const struct weir_image others[] = {
+        images[1],
+        {sizeof *images, WEIR_IMAGE_CUBIN, "sm_80", "nothing", 7},
+    };
+    struct rig rig;
+    ASSERT_TRUE(rig_start(&rig)); // of sm_90
+    weir_log_set(keep_message, NULL, WEIR_LOG_INFO);
+    EXPECT_OK(try_images(&rig, images, 3));
+    weir_log_set(NULL, NULL, WEIR_LOG_ERROR);
+    EXPECT_STR_EQ(logged,
+                  "bundle 'rig': the cubin sm_90, made from a/k.cu and not from its OpenCL C");
+    EXPECT_INT_EQ(try_images(&rig, images, 2), WEIR_ERROR_UNSUPPORTED);
+    EXPECT_CONTAINS(weir_last_error_text(),
+                    "bundle 'rig' has no CUDA images: a/k.cu was not compiled");
+    EXPECT_CONTAINS(weir_last_error_text(), "build it on a machine with nvcc, or without its CUDA "
+                                            "C++");
+    EXPECT_INT_EQ(try_images(&rig, others, 2), WEIR_ERROR_UNSUPPORTED);
+    EXPECT_CONTAINS(weir_last_error_text(), "it has cubin sm_80, made from a/k.cu");
+    rig_finish(&rig);
+}
+
 WEIR_TEST(CudaImages, ThatDoNotFitAreNamed)
 {
     const struct weir_image foreign[] = {{sizeof(struct weir_image), WEIR_IMAGE_CUBIN, "sm_80", "x",
