@@ -10,26 +10,43 @@ enum {
     HIGHEST = 999
 };
 
-void kernels_architectures_add(struct kernels_architectures *list, unsigned number)
+static void add(struct kernels_architectures *list, const char *name, size_t length)
 {
     for (size_t i = 0; i < list->count; i++)
-        if (strtoul(list->names[i], NULL, 10) == number)
+        if (strlen(list->names[i]) == length && strncmp(list->names[i], name, length) == 0)
             return;
-    snprintf(list->names[list->count], sizeof *list->names, "%u", number);
+    snprintf(list->names[list->count], sizeof *list->names, "%.*s", (int)length, name);
     list->count++;
 }
 
-bool kernels_architectures_parse(const char *option, const char *text,
+void kernels_architectures_add(struct kernels_architectures *list, unsigned number)
+{
+    char name[16];
+    snprintf(name, sizeof name, "%u", number);
+    add(list, name, strlen(name));
+}
+
+// How many characters: "90", and with a letter "90a". 0: it is none.
+static size_t architecture(const char *text, bool letters)
+{
+    char *end;
+    const unsigned long number = strtoul(text, &end, 10);
+    if (!isdigit((unsigned char)*text) || *text == '0' || number < LOWEST || number > HIGHEST)
+        return 0;
+    if (letters && islower((unsigned char)*end))
+        end++;
+    return *end == ',' || *end == '\0' ? (size_t)(end - text) : 0;
+}
+
+bool kernels_architectures_parse(const char *option, const char *text, bool letters,
                                  struct kernels_architectures *out)
 {
     *out = (struct kernels_architectures){0};
     if (strcmp(text, "none") == 0)
         return true;
     for (const char *at = text;; at++) {
-        char *end;
-        const unsigned long number = strtoul(at, &end, 10);
-        if (!isdigit((unsigned char)*at) || (*end != ',' && *end != '\0') || number < LOWEST ||
-            number > HIGHEST) {
+        const size_t length = architecture(at, letters);
+        if (length == 0) {
             cli_error("--%s takes architectures from %d on, separated by commas, such as 80,90; "
                       "not '%s'",
                       option, LOWEST, text);
@@ -39,8 +56,8 @@ bool kernels_architectures_parse(const char *option, const char *text,
             cli_error("--%s takes %d architectures at most", option, KERNELS_ARCHITECTURES_MOST);
             return false;
         }
-        kernels_architectures_add(out, (unsigned)number);
-        at = end;
+        add(out, at, length);
+        at += length;
         if (*at == '\0')
             return true;
     }

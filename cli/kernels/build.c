@@ -7,7 +7,9 @@
 static const char about[] =
     "Compiles the files, as one program, to a bundle: OUT.c has the OpenCL C and images for CUDA,\n"
     "OUT.h declares it. Without --cubin and --ptx the images are those that the CUDA toolkit of\n"
-    "this machine can make, which may be none; with them what they name, or an error.";
+    "this machine can make, which may be none; with them what they name, or an error.\n"
+    "With --cuda the images come from CUDA C++, and with --cuda-image they are there already. The\n"
+    "kernels have the same names and parameters as in the OpenCL C, which other devices run.";
 
 static const unsigned usual_cubins[] = {75, 80, 86, 89, 90, 100, 120};
 static const unsigned usual_ptx[] = {75, 120};
@@ -19,6 +21,9 @@ struct request {
     const char *cubin_text;
     const char *ptx_text;
     const char *depfile;
+    const char *cuda;
+    struct cli_list nvcc_options;
+    struct cli_list images;
     struct kernels_architectures cubins;
     struct kernels_architectures ptx;
     // What follows from `out`: "dir/tone.c".
@@ -64,6 +69,36 @@ static bool check_symbol(const struct request *request)
     return false;
 }
 
+// What stands in place of the OpenCL C's images comes from one place.
+static bool take_twin(struct request *request)
+{
+    const bool named = request->cubin_text || request->ptx_text;
+    if (request->cuda && request->images.count > 0)
+        cli_error("--cuda and --cuda-image both name what CUDA runs; leave one out");
+    else if (named && request->images.count > 0)
+        cli_error("--cuda-image names images that are there; leave --cubin and --ptx out");
+    else if (request->nvcc_options.count > 0 && !request->cuda)
+        cli_error("--nvcc-option is for the file of --cuda, and there is none");
+    else {
+        request->source.build.twin = (struct kc_twin){
+            .source = request->cuda,
+            .options = {request->nvcc_options.items, request->nvcc_options.count},
+            .images = {request->images.items, request->images.count},
+        };
+        return true;
+    }
+    return false;
+}
+
+static bool parse_architectures(struct request *request)
+{
+    const bool letters = request->cuda != NULL;
+    return (!request->cubin_text ||
+            kernels_architectures_parse("cubin", request->cubin_text, letters, &request->cubins)) &&
+           (!request->ptx_text ||
+            kernels_architectures_parse("ptx", request->ptx_text, letters, &request->ptx));
+}
+
 static bool parse(struct request *request, int argc, char **argv, int *out_exit)
 {
     const struct cli_option options[] = {
@@ -76,6 +111,12 @@ static bool parse(struct request *request, int argc, char **argv, int *out_exit)
          CLI_TEXT, &request->ptx_text, 0, 0},
         {"depfile", "FILE", "write which files OUT.c depends on to FILE, as\na rule of make's",
          CLI_TEXT, &request->depfile, 0, 0},
+        {"cuda", "FILE.cu", "the same kernels in CUDA C++, for CUDA devices", CLI_TEXT,
+         &request->cuda, 0, 0},
+        {"nvcc-option", "O", "an option of nvcc for it; may be repeated", CLI_LIST,
+         &request->nvcc_options, 0, 0},
+        {"cuda-image", "FILE", "a cubin or PTX of the same kernels; may be\nrepeated", CLI_LIST,
+         &request->images, 0, 0},
     };
     const struct cli_usage usage = {
         .command = "weir kernels build",
@@ -88,23 +129,32 @@ static bool parse(struct request *request, int argc, char **argv, int *out_exit)
     *out_exit = CLI_USAGE;
     if (!request->out)
         cli_error("weir kernels build needs -o OUT.c, the file to write");
-    return request->out && name_files(request) && check_symbol(request) &&
-           (!request->cubin_text ||
-            kernels_architectures_parse("cubin", request->cubin_text, &request->cubins)) &&
-           (!request->ptx_text ||
-            kernels_architectures_parse("ptx", request->ptx_text, &request->ptx));
+    return request->out && name_files(request) && check_symbol(request) && take_twin(request) &&
+           parse_architectures(request);
 }
 
 // What was asked for is made, or the command fails.
 static bool check_named(struct request *request)
 {
-    int code;
+    const struct kc_tools *tools = &request->source.build.tools;
+    const char *lack =
+        request->cuda ? kc_tools_lack_nvcc(tools) : kc_tools_lack(tools, request->cubins.count > 0);
     if (request->cubins.count + request->ptx.count == 0)
         return true;
-    if (!kernels_can_make(&request->source, request->cubins.count > 0, &code))
-        return false;
-    return request->cubins.count == 0 ||
-           kernels_architectures_are_known(&request->source.build.tools, &request->cubins);
+    if (lack)
+        cli_error("%s", lack);
+    return !lack &&
+           (request->cubins.count == 0 || kernels_architectures_are_known(tools, &request->cubins));
+}
+
+static bool add_usual(struct request *request, bool cubins)
+{
+    for (size_t i = 0; i < sizeof usual_ptx / sizeof *usual_ptx; i++)
+        kernels_architectures_add(&request->ptx, usual_ptx[i]);
+    for (size_t i = 0; i < sizeof usual_cubins / sizeof *usual_cubins && cubins; i++)
+        kernels_architectures_add(&request->cubins, usual_cubins[i]);
+    return !cubins ||
+           kernels_architectures_keep_known(&request->source.build.tools, &request->cubins);
 }
 
 static bool choose_usual(struct request *request)
@@ -116,15 +166,28 @@ static bool choose_usual(struct request *request)
         cli_note("the bundle has no CUDA images: %s", no_ptx);
         return true;
     }
-    for (size_t i = 0; i < sizeof usual_ptx / sizeof *usual_ptx; i++)
-        kernels_architectures_add(&request->ptx, usual_ptx[i]);
-    if (no_cubins) {
+    if (no_cubins)
         cli_note("the bundle has PTX and no cubins: %s", no_cubins);
+    return add_usual(request, !no_cubins);
+}
+
+static bool choose_usual_of_twin(struct request *request)
+{
+    const char *lack = kc_tools_lack_nvcc(&request->source.build.tools);
+    if (!lack)
+        return add_usual(request, true);
+    cli_note("%s is not compiled, and CUDA devices will refuse the bundle: %s", request->cuda,
+             lack);
+    return true;
+}
+
+static bool choose(struct request *request)
+{
+    if (request->images.count > 0)
         return true;
-    }
-    for (size_t i = 0; i < sizeof usual_cubins / sizeof *usual_cubins; i++)
-        kernels_architectures_add(&request->cubins, usual_cubins[i]);
-    return kernels_architectures_keep_known(tools, &request->cubins);
+    if (request->cubin_text || request->ptx_text)
+        return check_named(request);
+    return request->cuda ? choose_usual_of_twin(request) : choose_usual(request);
 }
 
 // A header of the same name as the kernels may be one that they include.
@@ -155,7 +218,7 @@ int kernels_build_main(int argc, char **argv)
         return code;
     if (!is_ours(request.prefix, 'c') || !is_ours(request.prefix, 'h'))
         return CLI_FAILED;
-    if (!(request.cubin_text || request.ptx_text ? check_named(&request) : choose_usual(&request)))
+    if (!choose(&request))
         return CLI_SETUP;
     const struct kc_bundle bundle = {
         .symbol = request.symbol ? request.symbol : request.name,
@@ -168,7 +231,8 @@ int kernels_build_main(int argc, char **argv)
     request.source.build.bundle = &bundle;
     code = kernels_compile(&request.source.build, &result);
     if (code == CLI_OK && request.depfile)
-        code = kernels_write_depfile(request.depfile, request.out, result.text.text);
+        code = kernels_write_depfile(request.depfile, request.out, &request.source.build,
+                                     result.text.text);
     kc_result_finish(&result);
     return code;
 }

@@ -14,7 +14,7 @@ static const char sass_about[] = "Prints the machine code that a cubin has for a
 
 bool kernels_architecture_parse(const char *text, struct kernels_architectures *out)
 {
-    if (!kernels_architectures_parse("arch", text ? text : "90", out))
+    if (!kernels_architectures_parse("arch", text ? text : "90", false, out))
         return false;
     if (out->count != 1)
         cli_error("--arch takes one architecture, such as 90, not '%s'", text);

@@ -68,8 +68,9 @@ struct kernels_architectures {
     size_t count;
 };
 
-// Reads "80,90", or "none" for no architecture. Errors: false after a message.
-bool kernels_architectures_parse(const char *option, const char *text,
+// Reads "80,90", or "none" for no architecture; with `letters` "90a" too. Errors: false after a
+// message.
+bool kernels_architectures_parse(const char *option, const char *text, bool letters,
                                  struct kernels_architectures *out);
 
 void kernels_architectures_add(struct kernels_architectures *list, unsigned number);
@@ -86,9 +87,10 @@ struct kc_list kernels_architectures_list(struct kernels_architectures *list);
 
 // depfile.c
 
-// Writes a rule of make's: the target depends on the files that the joined text came from. Returns
-// an exit code, after a message if it is not 0.
-int kernels_write_depfile(const char *depfile, const char *target, const char *text);
+// Writes a rule of make's: the target depends on the files that the joined text came from, on those
+// of the twin and on what these include. Returns an exit code, after a message if it is not 0.
+int kernels_write_depfile(const char *depfile, const char *target, const struct kc_build *build,
+                          const char *text);
 
 // diagnostics.c
 
