@@ -13,17 +13,95 @@ _PTX = ["75", "120"]
 
 _TOOL = "//kernels/compiler:weir_kernels"
 
-def _known(archs):
-    return [arch for arch in archs if HAVE_CUDA and arch in CUDA_ARCHS]
+# Of "90a" the number.
+def _number(arch):
+    return arch.rstrip("abcdefghijklmnopqrstuvwxyz")
 
-def _command(symbol, label, header, name, srcs, options, cubins, ptx):
+def _known(archs):
+    return [arch for arch in archs if HAVE_CUDA and _number(arch) in CUDA_ARCHS]
+
+# The command line of the kernel compiler. `inputs` is what the bundle is made of, and `usual` the
+# architectures of its cubins where it names none.
+def _command(bundle, inputs, usual):
     words = ["CUDA_HOME=%s" % (CUDA_HOME or "none"), "$(location %s)" % _TOOL]
-    words += ["--symbol", symbol, "--label", label, "--header", header, "--out", "$(@D)/" + name]
-    words += ["--ptx " + arch for arch in _known(ptx)]
-    words += ["--cubin " + arch for arch in _known(cubins)]
-    words += ["-I."] + options
-    words += ["$(locations %s)" % source for source in srcs if not source.endswith(".h")]
+    words += ["--symbol", bundle.symbol, "--label", bundle.label, "--header", bundle.header]
+    words += ["--out", "$(@D)/" + bundle.name]
+    if inputs.cuda_images:
+        words += ["--cuda-image $(location %s)" % image for image in inputs.cuda_images]
+    else:
+        words += ["--ptx " + arch for arch in _known(inputs.ptx or _PTX)]
+        words += ["--cubin " + arch for arch in _known(inputs.cubins or usual)]
+    if inputs.cuda:
+        words += ["--cuda $(location %s)" % inputs.cuda]
+        words += ["'--nvcc-option=%s'" % option for option in inputs.cuda_copts]
+    words += ["-I."] + inputs.options
+    words += ["$(locations %s)" % source for source in inputs.srcs if not source.endswith(".h")]
     return " ".join(words)
+
+def _make(bundle, inputs, visibility, tags, **kwargs):
+    name = bundle.name
+    native.genrule(
+        name = name + "_bundle",
+        srcs = inputs.srcs + [source for source in inputs.more if source not in inputs.srcs],
+        outs = [name + ".c", name + ".h"],
+        cmd = select({
+            "//kernels/compiler:cuda_few": _command(bundle, inputs, _CUBINS_FEW),
+            "//conditions:default": _command(bundle, inputs, _CUBINS),
+        }),
+        exec_tools = [_TOOL],
+        message = "Compiling kernels",
+        tags = tags,
+        visibility = visibility,
+    )
+    native.cc_library(
+        name = name,
+        srcs = [name + ".c"],
+        hdrs = [name + ".h"],
+        deps = ["//api"],
+        tags = tags,
+        visibility = visibility,
+        **kwargs
+    )
+
+def _label(name):
+    package = native.package_name()
+    return "//" + package if package.split("/")[-1] == name else "//%s:%s" % (package, name)
+
+def _bundle(name, symbol):
+    return struct(
+        name = name,
+        symbol = symbol,
+        label = _label(name),
+        header = "%s/%s.h" % (native.package_name(), name),
+    )
+
+def _plain(srcs, options, cubins, ptx):
+    return struct(
+        srcs = srcs,
+        more = [],
+        options = options,
+        cubins = cubins,
+        ptx = ptx,
+        cuda = None,
+        cuda_images = [],
+    )
+
+# The one file in CUDA C++; the others are for it to include.
+def _cuda_source(name, cuda_srcs, cuda_images, archs):
+    sources = [source for source in cuda_srcs if source.endswith(".cu")]
+    if len(sources) != 1:
+        fail("%s: cuda_srcs has %d .cu files; it takes one, which includes what else it needs" %
+             (_label(name), len(sources)))
+    if cuda_images:
+        fail("%s: cuda_srcs and cuda_images both name what CUDA runs; leave one out" % _label(name))
+    for arch in archs:
+        if not _number(arch).isdigit():
+            fail("%s: '%s' is no architecture; it is a number, and a letter or none: 90, 90a" %
+                 (_label(name), arch))
+    if HAVE_CUDA and archs and not _known(archs):
+        fail("%s: the CUDA toolkit in %s makes code for none of %s; install a newer one" %
+             (_label(name), CUDA_HOME, archs))
+    return sources[0]
 
 def weir_kernels(
         name,
@@ -35,11 +113,19 @@ def weir_kernels(
         includes = [],
         cubins = None,
         ptx = None,
+        cuda_srcs = [],
+        cuda_copts = [],
+        cuda_images = [],
         visibility = None,
+        tags = [],
         **kwargs):
     """A cc_library with one `const struct weir_bundle` that holds `srcs` compiled every way.
 
     #include "<package>/<name>.h" declares it.
+
+    With cuda_srcs or cuda_images CUDA devices run these in place of the OpenCL C, and never the
+    OpenCL C: without nvcc the bundle has no image for them. The OpenCL C alone, for comparisons, is
+    the target <name>_opencl with the bundle <symbol>_opencl. docs/kernels.md has more.
 
     Args:
       name: the target and the bundle's name.
@@ -49,42 +135,39 @@ def weir_kernels(
       fast: faster and less exact arithmetic on every device, as -cl-fast-relaxed-math has it.
       defines: macros, "NAME" or "NAME=VALUE".
       includes: folders, from the repository's root, in which #include looks too.
-      cubins: the architectures of cubins, in place of the usual ones: ["90"].
+      cubins: the architectures of cubins, in place of the usual ones: ["90"]; of CUDA C++ also
+        ["90a"].
       ptx: the architectures of PTX, likewise.
+      cuda_srcs: one .cu file with the same kernels in CUDA C++, and the headers that it includes.
+      cuda_copts: options of nvcc for it.
+      cuda_images: cubins and PTX that are there already.
       visibility: as usual.
+      tags: as usual.
       **kwargs: anything else that cc_library takes.
     """
     symbol = symbol or name + "_kernels"
-    label = "//%s:%s" % (native.package_name(), name)
-    if native.package_name().split("/")[-1] == name:
-        label = "//" + native.package_name()
-    header = "%s/%s.h" % (native.package_name(), name)
     options = ["--std", standard] + (["--fast"] if fast else [])
     options += ["-I" + folder for folder in includes]
     options += ["'-D%s'" % define for define in defines]
-
-    few, all = [
-        _command(symbol, label, header, name, srcs, options, cubins or usual, ptx or _PTX)
-        for usual in [_CUBINS_FEW, _CUBINS]
-    ]
-    native.genrule(
-        name = name + "_bundle",
+    archs = (cubins or []) + (ptx or [])
+    if not cuda_srcs and not cuda_images:
+        _make(_bundle(name, symbol), _plain(srcs, options, cubins, ptx), visibility, tags, **kwargs)
+        return
+    twin = struct(
         srcs = srcs,
-        outs = [name + ".c", name + ".h"],
-        cmd = select({
-            "//kernels/compiler:cuda_few": few,
-            "//conditions:default": all,
-        }),
-        exec_tools = [_TOOL],
-        message = "Compiling kernels",
-        visibility = visibility,
+        more = cuda_srcs + cuda_images,
+        options = options,
+        cubins = cubins,
+        ptx = ptx,
+        cuda = _cuda_source(name, cuda_srcs, cuda_images, archs) if cuda_srcs else None,
+        cuda_copts = cuda_copts,
+        cuda_images = cuda_images,
     )
-
-    native.cc_library(
-        name = name,
-        srcs = [name + ".c"],
-        hdrs = [name + ".h"],
-        deps = ["//api"],
-        visibility = visibility,
+    _make(_bundle(name, symbol), twin, visibility, tags, **kwargs)
+    _make(
+        _bundle(name + "_opencl", symbol + "_opencl"),
+        _plain(srcs, options, None, None),
+        visibility,
+        tags + ["manual"],
         **kwargs
     )
