@@ -53,6 +53,7 @@ USES = {
     "plugins/trace": _MODULE + ["report"],
     # A bundle is a value of a type of the public headers.
     "kernels": ["api"],
+    "kernels/compare": ["api"],
     "kernels/compiler": ["base", "kernels/library", "kernels/ptx"],
     "kernels/library": [],
     "kernels/ptx": ["base"],
@@ -123,6 +124,7 @@ TARGETS = {
         "//kernels/bench",
         "//kernels/conformance",
     ],
+    "kernels/compare": ["//kernels/compare"],
     "kernels/compiler": ["//kernels/compiler:weir_kernels"],
     "kernels/library": [
         "//kernels/library:atomics64",

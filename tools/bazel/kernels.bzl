@@ -171,3 +171,48 @@ def weir_kernels(
         tags + ["manual"],
         **kwargs
     )
+
+# "//kernels/matmul:matmul_tensor" of ":matmul_tensor", "//kernels/matmul" and the like.
+def _absolute(label):
+    if label.startswith(":"):
+        return "//" + native.package_name() + label
+    return label if ":" in label else "%s:%s" % (label, label.split("/")[-1])
+
+def weir_kernels_test(name, kernels, cases, symbol = None, data = [], env = {}, **kwargs):
+    """Runs kernels in CUDA C++ and the OpenCL C beside them on one GPU, and compares the results.
+
+    Without a CUDA device it says that this is skipped, and runs the OpenCL C twice on the device that
+    there is, which has to write the same.
+
+    Args:
+      name: the target.
+      kernels: a weir_kernels with cuda_srcs or cuda_images.
+      cases: a JSON file, as in docs/kernels.md: launches, and the difference that is allowed.
+      symbol: the one of the weir_kernels, if it has one.
+      data: as usual.
+      env: as usual.
+      **kwargs: anything else that cc_test takes.
+    """
+    package, target = _absolute(kernels)[2:].split(":")
+    symbol = symbol or target + "_kernels"
+    native.cc_test(
+        name = name,
+        srcs = ["//kernels/compare:main.c"],
+        args = ["$(location %s)" % cases],
+        copts = [
+            "-DWEIR_TWIN=" + symbol,
+            "-DWEIR_TWIN_HEADER='\"%s/%s.h\"'" % (package, target),
+            "-DWEIR_OPENCL=%s_opencl" % symbol,
+            "-DWEIR_OPENCL_HEADER='\"%s/%s_opencl.h\"'" % (package, target),
+        ],
+        data = data + [cases, "//:modules"],
+        env = dict({"WEIR_MODULE_PATH": "lib/weir"}, **env),
+        linkstatic = True,
+        deps = [
+            "//core",
+            "//kernels/compare",
+            "//%s:%s" % (package, target),
+            "//%s:%s_opencl" % (package, target),
+        ],
+        **kwargs
+    )

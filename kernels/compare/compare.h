@@ -1,0 +1,92 @@
+// Runs two forms of the same kernels on one device and compares what they write: CUDA C++ or
+// ready images ("the twin"), and the OpenCL C beside it. docs/kernels.md has the form of the cases.
+//
+//   cases.c    the file of cases
+//   values.c   what arguments hold, and whether two results are equal
+//   compare.c  the device: launches, and the lines that are printed
+//   main.c     the program of weir_kernels_test
+#ifndef WEIR_KERNELS_COMPARE_COMPARE_H
+#define WEIR_KERNELS_COMPARE_COMPARE_H
+
+#include <stdio.h>
+
+#include <jansson.h>
+#include <weir/weir.h>
+
+struct compare_params {
+    const struct weir_bundle *twin;
+    const struct weir_bundle *opencl; // the same kernels without it
+    const char *cases;                // a file
+};
+
+// Opens the runtime that the environment names and runs the cases. On a CUDA device both forms run
+// and are compared. On others a line says that this is skipped, and the OpenCL C runs twice.
+//
+// Prints a line for each case, "ok    NAME: ..." or "FAIL  NAME: ...", to stdout, and what is wrong with
+// the file or the machine to stderr. Returns 0 if nothing failed, else 1.
+int compare_kernels(const struct compare_params *params);
+
+// cases.c
+
+enum {
+    COMPARE_ARGUMENTS = 32,
+    COMPARE_MESSAGE = 512
+};
+
+struct compare_argument {
+    const struct weir_parameter *parameter;
+    weir_scalar scalar; // of the elements
+    unsigned lanes;     // of an element: 4 of a float4 or a float3
+    size_t count;       // lanes in all
+    size_t size;        // bytes; of LOCAL, what is asked for
+    void *data;         // what a launch begins with; NULL for LOCAL
+};
+
+struct compare_case {
+    const char *name;
+    const char *kernel;
+    struct weir_extent grid;
+    struct weir_extent block;
+    struct compare_argument arguments[COMPARE_ARGUMENTS];
+    size_t argument_count;
+    double absolute; // the tolerance: |x - y| <= absolute + relative |y|
+    double relative;
+};
+
+// Reads the array of cases. Errors: NULL, with a sentence.
+json_t *compare_read_file(const char *path, char *message);
+
+// Reads one, for the kernels of the bundle. The names point into `from`.
+//
+// Errors: false, with a sentence. compare_case_finish() is called also then.
+bool compare_read_case(const json_t *from, const struct weir_bundle *bundle,
+                       struct compare_case *out_case, char *message);
+void compare_case_finish(struct compare_case *one);
+
+// values.c
+
+// Finds the elements of "const float4 *" or "uint". False: it is something else.
+bool compare_type(const char *type, weir_scalar *out_scalar, unsigned *out_lanes);
+size_t compare_scalar_size(weir_scalar scalar);
+
+// Element `index`, as a double, and its place in memory set from one.
+double compare_get(weir_scalar scalar, const void *data, size_t index);
+void compare_set(weir_scalar scalar, void *data, size_t index, double value);
+bool compare_is_float(weir_scalar scalar);
+
+struct compare_difference {
+    size_t beyond;  // how many elements differ by more than the tolerance
+    size_t worst;   // the element that exceeds, or comes nearest to, its tolerance
+    double largest; // its difference
+    size_t nans;    // of the second
+};
+
+// Compares results, `y` being those of the OpenCL C.
+void compare_results(const struct compare_case *one, const struct compare_argument *argument,
+                     const void *x, const void *y, struct compare_difference *out);
+
+// Prints the line of a buffer. False: it does not begin with "ok".
+bool compare_judge(FILE *to, const struct compare_case *one,
+                   const struct compare_argument *argument, const void *x, const void *y);
+
+#endif
