@@ -16,6 +16,7 @@ static const struct swim_way ways[] = {
     {"pinned_three_queues", "pinned, three queues", SWIM_ALL, false, true, SWIM_PORTABLE},
     {"pageable_one_queue", "pageable, one queue", SWIM_ALL, true, false, SWIM_PORTABLE},
     {"pageable_three_queues", "pageable, three queues", SWIM_ALL, true, true, SWIM_PORTABLE},
+    {"products_twin", "products, twin", SWIM_PRODUCTS, false, true, SWIM_TWIN},
     {"products_cublas", "products, cuBLAS", SWIM_PRODUCTS, false, true, SWIM_BLAS},
     {"products_tensor", "products, tensor cores", SWIM_PRODUCTS, false, true, SWIM_TENSOR},
 };
@@ -31,7 +32,7 @@ enum way_number {
     PINNED_THREE,
     PAGEABLE_ONE,
     PAGEABLE_THREE,
-    PORTABLE, // what needs no cuBLAS
+    PORTABLE, // what needs neither CUDA nor cuBLAS
     WAYS = sizeof ways / sizeof *ways
 };
 
@@ -62,15 +63,21 @@ struct figures {
 
 // Measuring.
 
+static bool has_product(const struct swim *swim, enum swim_product product)
+{
+    return product == SWIM_PORTABLE ||
+           (product == SWIM_TWIN ? swim->twin != NULL : swim->blas != NULL);
+}
+
 static bool has_way(const struct swim *swim, size_t way)
 {
-    return ways[way].product == SWIM_PORTABLE || swim->blas;
+    return has_product(swim, ways[way].product);
 }
 
 static bool has_beside(const struct swim *swim, size_t index)
 {
     return (besides[index].beside != SWIM_FIRST || swim->first) &&
-           (besides[index].product == SWIM_PORTABLE || swim->blas);
+           has_product(swim, besides[index].product);
 }
 
 static uint64_t step_count(const struct swim *swim)

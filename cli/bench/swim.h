@@ -26,6 +26,7 @@ enum swim_part {
 // The code that multiplies.
 enum swim_product {
     SWIM_PORTABLE, // kernels/matmul
+    SWIM_TWIN,     // its twin in CUDA C++, on tensor cores
     SWIM_BLAS,     // cuBLAS
     SWIM_TENSOR    // cuBLAS on tensor cores
 };
@@ -66,8 +67,10 @@ struct swim {
     weir_queue *queues[3]; // products, down, up
     weir_queue *first;     // of the highest priority; NULL where there are none
     weir_program *program;
+    weir_program *twin_program; // NULL where there is no CUDA
     weir_program *light_program;
     weir_kernel *matmul;
+    weir_kernel *twin;
     weir_kernel *light;
     weir_buffer *factors; // SWIM_RING matrices
     weir_buffer *results; // and their squares

@@ -6,6 +6,7 @@
 #include "cli/bench/swim.h"
 #include "kernels/conformance/conformance.h"
 #include "kernels/matmul/matmul.h"
+#include "kernels/matmul/matmul_tensor.h"
 #include "kernels/matmul/tile.cl.h"
 
 enum {
@@ -118,6 +119,22 @@ static weir_status make_kernels(struct swim *swim)
     return weir_kernel_create(swim->light_program, "scale", &swim->light);
 }
 
+// Only CUDA runs the twin; elsewhere its bundle has the kernel that is measured already.
+static weir_status make_twin(struct swim *swim)
+{
+    const struct weir_program_params twin = {.struct_size = sizeof twin,
+                                             .label = "twin",
+                                             .bundle = &matmul_tensor_kernels};
+    if (strcmp(weir_runtime_backend(swim->bench->runtime), "cuda") != 0)
+        return WEIR_OK;
+    const weir_status status = weir_program_create(swim->bench->device, &twin, &swim->twin_program);
+    if (status == WEIR_ERROR_UNSUPPORTED) {
+        bench_note(swim->bench, "not measured: twin: %s", weir_last_error_text());
+        return WEIR_OK;
+    }
+    return status < 0 ? status : weir_kernel_create(swim->twin_program, "matmul", &swim->twin);
+}
+
 static weir_status fill_factors(struct swim *swim)
 {
     const size_t side = (size_t)swim->side;
@@ -176,8 +193,8 @@ bool swim_open(struct swim *swim)
         return bench_fail(bench, CLI_FAILED,
                           "no memory for twice %zu bytes; give a smaller --side or --copies",
                           swim->all_bytes);
-    if (make_queues(swim) < 0 || make_kernels(swim) < 0 || make_buffers(swim) < 0 ||
-        fill_factors(swim) < 0 || !fill_copies(swim))
+    if (make_queues(swim) < 0 || make_kernels(swim) < 0 || make_twin(swim) < 0 ||
+        make_buffers(swim) < 0 || fill_factors(swim) < 0 || !fill_copies(swim))
         return bench_fail_weir(bench);
     open_blas(swim);
     return true;
@@ -197,8 +214,10 @@ void swim_close(struct swim *swim)
     weir_buffer_destroy(&swim->results);
     weir_buffer_destroy(&swim->factors);
     weir_kernel_destroy(&swim->light);
+    weir_kernel_destroy(&swim->twin);
     weir_kernel_destroy(&swim->matmul);
     weir_program_destroy(&swim->light_program);
+    weir_program_destroy(&swim->twin_program);
     weir_program_destroy(&swim->program);
     weir_queue_destroy(&swim->first);
     for (int i = 0; i < 3; i++)
@@ -217,8 +236,9 @@ static weir_status submit_blas(struct swim *swim, weir_queue *queue, bool tensor
 
 static weir_status submit_products(struct swim *swim, weir_queue *queue, enum swim_product product)
 {
-    if (product != SWIM_PORTABLE)
+    if (product == SWIM_BLAS || product == SWIM_TENSOR)
         return submit_blas(swim, queue, product == SWIM_TENSOR);
+    weir_kernel *matmul = product == SWIM_TWIN ? swim->twin : swim->matmul;
     const uint32_t side = (uint32_t)swim->side;
     const struct weir_extent grid = weir_dim((side + MATMUL_COLUMNS - 1) / MATMUL_COLUMNS,
                                              (side + MATMUL_ROWS - 1) / MATMUL_ROWS, 1);
@@ -227,7 +247,7 @@ static weir_status submit_products(struct swim *swim, weir_queue *queue, enum sw
     for (uint64_t i = 0; i < swim->products && status == WEIR_OK; i++) {
         const size_t at = (size_t)(i % SWIM_RING) * swim->matrix_bytes;
         status =
-            weir_queue_launch(queue, swim->matmul, grid, block,
+            weir_queue_launch(queue, matmul, grid, block,
                               weir_in(swim->factors, at, swim->matrix_bytes),
                               weir_in(swim->factors, at, swim->matrix_bytes),
                               weir_out(swim->results, at, swim->matrix_bytes), side, side, side);

@@ -17,13 +17,13 @@ expect_status 0 "$weir" bench swim "${small[@]}" --json --quiet
 report '
 assert data["backend"] == "cuda"
 parts = {row["part"]: median(row["ms"]) for row in tables["parts"]}
-assert {"products, cuBLAS", "products, tensor cores"} < set(parts), parts
+assert {"products, twin", "products, cuBLAS", "products, tensor cores"} < set(parts), parts
 assert all(ms > 0 for ms in parts.values())
 assert [row["light_kernels"] for row in tables["kernels"]] == [
     "after them, same queue", "beside them, own queue", "beside them, highest priority",
     "after tensor cores, same queue", "beside tensor cores, own queue"]
 copies = 3 * (2 + 2 + 4 * 2)
-assert data["results_checked"] == copies + 256 * 5 * (1 + 4 + 2 + 2 * 5)
+assert data["results_checked"] == copies + 256 * 5 * (1 + 4 + 3 + 2 * 5)
 assert not any("not measured" in note for note in data["notes"]), data["notes"]
 '
 
@@ -36,5 +36,12 @@ expect_contains "$output" "cublasSgemm"
 expect_status 0 env FAKE_CUBLAS=create "$weir" bench swim "${small[@]}" --json --quiet
 report '
 assert "not measured: cuBLAS: cublasCreate failed with 1" in data["notes"], data["notes"]
-assert len(tables["parts"]) == 5 and len(tables["kernels"]) == 3
+assert len(tables["parts"]) == 6 and len(tables["kernels"]) == 3
+'
+
+# So it is without an image of the twin for the GPU.
+expect_status 0 env WEIR_TEST_CUDA_ARCH=75 "$weir" bench swim "${small[@]}" --json --quiet
+report '
+assert any(note.startswith("not measured: twin: ") and "which is sm_75" in note for note in data["notes"]), data["notes"]
+assert "products, twin" not in [row["part"] for row in tables["parts"]]
 '

@@ -1,5 +1,5 @@
 // The matrix product on a device that runs kernels: against float64 with the bound of
-// float32 sums, and bit for bit against fma() in the same order. The matrices are
+// float32 sums, and bit for bit against fma() in the same order; on tensor cores with its own bound. The matrices are
 // inside larger buffers full of NaN, so that a read past an edge is noticed.
 #include <math.h>
 #include <stdlib.h>
@@ -8,6 +8,7 @@
 #include <weir/weir.h>
 
 #include "kernels/matmul/matmul.h"
+#include "kernels/matmul/matmul_tensor.h"
 #include "kernels/matmul/tile.cl.h"
 #include "tests/support/test.h"
 
@@ -31,18 +32,29 @@ static const struct size sizes[] = {
     {128, 70, 32}, {37, 211, 83}, {8, 16, 48},    {257, 193, 31}, {384, 320, 160}, {512, 512, 512},
 };
 
+// The product in float, and the one on tensor cores, which CUDA devices have.
+struct form {
+    const struct weir_bundle *bundle;
+    bool same_bits; // as fma() in order
+    double more;    // of the bound: (k + more) unit
+    double unit;
+};
+
+static const struct form in_float = {&matmul_kernels, true, 0, 0x1p-24};
+static const struct form on_tensor_cores = {&matmul_tensor_kernels, false, 16, 0x1p-23};
+
 static weir_runtime *runtime;
 static weir_device *device;
 static weir_queue *queue;
 static weir_program *program;
 static weir_kernel *kernel;
 
-static void open_all(void)
+static void open_all(const struct form *form)
 {
     const struct weir_program_params params = {
         .struct_size = sizeof params,
         .label = "matmul",
-        .bundle = &matmul_kernels,
+        .bundle = form->bundle,
     };
     ASSERT_OK(weir_open(NULL, &runtime));
     ASSERT_OK(weir_device_open(runtime, NULL, &device));
@@ -147,11 +159,11 @@ static uint32_t bits_of(float value)
     return bits;
 }
 
-static struct found compare(const struct size *size, const float *a, const float *b,
-                            const struct matrix *c)
+static struct found compare(const struct form *form, const struct size *size, const float *a,
+                            const float *b, const struct matrix *c)
 {
     // gamma(k) of the standard model of rounding.
-    const double unit = ldexp(1, -24) * size->k;
+    const double unit = form->unit * (size->k + form->more);
     const double gamma = unit / (1 - unit);
     struct found found = {0};
     for (size_t i = 0; i < size->m; i++)
@@ -166,14 +178,14 @@ static struct found compare(const struct size *size, const float *a, const float
             }
             const float got = at(c)[i * size->n + j];
             found.beyond_bound += !(fabs(got - exact) <= gamma * sizes_of);
-            found.other_bits += bits_of(got) != bits_of(same);
+            found.other_bits += form->same_bits && bits_of(got) != bits_of(same);
         }
     for (size_t i = 0; i < MARGIN; i++)
         found.margins_touched += !isnan(c->host[i]) + !isnan(c->host[c->all - 1 - i]);
     return found;
 }
 
-static void check(const struct size *size)
+static void check(const struct form *form, const struct size *size)
 {
     struct matrix a = make((size_t)size->m * size->k), b = make((size_t)size->k * size->n);
     struct matrix c = make((size_t)size->m * size->n);
@@ -183,7 +195,7 @@ static void check(const struct size *size)
     send(&b);
     send(&c);
     launch(size, &a, &b, &c);
-    const struct found found = compare(size, at(&a), at(&b), &c);
+    const struct found found = compare(form, size, at(&a), at(&b), &c);
     if (found.beyond_bound || found.other_bits || found.margins_touched)
         weir_test_fail(__FILE__, __LINE__,
                        "%u x %u x %u: %zu beyond the bound, %zu with other bits, %zu past the edge",
@@ -194,37 +206,84 @@ static void check(const struct size *size)
     finish(&c);
 }
 
-WEIR_TEST(Matmul, AnySize)
+static void check_sizes(const struct form *form)
 {
-    open_all();
+    open_all(form);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        check(&sizes[i]);
+        check(form, &sizes[i]);
     close_all();
 }
 
-WEIR_TEST(Matmul, NothingToSum)
+static void check_nothing_to_sum(const struct form *form)
 {
     const struct size size = {130, 70, 0};
-    open_all();
-    check(&size);
+    open_all(form);
+    check(form, &size);
     close_all();
 }
 
 // The puzzle's products are squares of a matrix.
-WEIR_TEST(Matmul, OneMatrixTwice)
+static void check_one_twice(const struct form *form)
 {
     const struct size size = {150, 150, 150};
-    open_all();
+    open_all(form);
     struct matrix a = make((size_t)size.m * size.k), c = make((size_t)size.m * size.n);
     fill(&a, 7);
     send(&a);
     send(&c);
     launch(&size, &a, &a, &c);
-    const struct found found = compare(&size, at(&a), at(&a), &c);
+    const struct found found = compare(form, &size, at(&a), at(&a), &c);
     EXPECT_SIZE_EQ(found.beyond_bound, 0);
     EXPECT_SIZE_EQ(found.other_bits, 0);
     EXPECT_SIZE_EQ(found.margins_touched, 0);
     finish(&a);
     finish(&c);
     close_all();
+}
+
+WEIR_TEST(Matmul, AnySize)
+{
+    check_sizes(&in_float);
+}
+
+WEIR_TEST(Matmul, NothingToSum)
+{
+    check_nothing_to_sum(&in_float);
+}
+
+WEIR_TEST(Matmul, OneMatrixTwice)
+{
+    check_one_twice(&in_float);
+}
+
+// Elsewhere the bundle's kernel is the one in float.
+static bool is_cuda(void)
+{
+    weir_runtime *opened;
+    if (weir_open(NULL, &opened) < 0)
+        return false;
+    const bool cuda = strcmp(weir_runtime_backend(opened), "cuda") == 0;
+    EXPECT_OK(weir_close(&opened));
+    return cuda;
+}
+
+WEIR_TEST(MatmulOnTensorCores, AnySize)
+{
+    if (!is_cuda())
+        WEIR_SKIP("it needs a CUDA device");
+    check_sizes(&on_tensor_cores);
+}
+
+WEIR_TEST(MatmulOnTensorCores, NothingToSum)
+{
+    if (!is_cuda())
+        WEIR_SKIP("it needs a CUDA device");
+    check_nothing_to_sum(&on_tensor_cores);
+}
+
+WEIR_TEST(MatmulOnTensorCores, OneMatrixTwice)
+{
+    if (!is_cuda())
+        WEIR_SKIP("it needs a CUDA device");
+    check_one_twice(&on_tensor_cores);
 }
