@@ -19,10 +19,10 @@ status 0 when nothing failed and something ran.
                and plots (default: $OUT, if set)
   --seconds N  time for all of it (default 500); later steps are left out
   --steps LIST which steps, of: conformance,arr-coc,reference,frames,bench and
-               steady (100,000 frames), interop (cuBLAS and PyTorch), devices
-               (two GPUs), trace (times of operations and the plugin, with
-               CUPTI and without, about a minute), builtins (every function
-               of OpenCL C); and, left out by default, peers (beside raw
+               twins (kernels in CUDA C++ against OpenCL C), steady (100,000
+               frames), interop (cuBLAS and PyTorch), devices (two GPUs), trace
+               (times of operations and the plugin, with CUPTI and without,
+               about a minute), builtins (every function of OpenCL C); and, left out by default, peers (beside raw
                CUDA, OpenCL and PyTorch programs, up to 5 minutes) and
                memcheck (the suite on CUDA under compute-sanitizer)
   --help       this text
@@ -31,7 +31,7 @@ TEXT
 
 seconds=500
 out="${OUT-}"
-steps=conformance,arr-coc,reference,frames,bench,steady,interop,devices,trace,builtins
+steps=conformance,arr-coc,reference,twins,frames,bench,steady,interop,devices,trace,builtins
 while [ "$#" -gt 0 ]; do
     case "$1" in
     --out | --seconds | --steps)
@@ -67,7 +67,7 @@ esac
 
 for step in ${steps//,/ }; do
     case "$step" in
-    conformance | arr-coc | reference | frames | bench | steady | interop | devices | trace | \
+    conformance | arr-coc | reference | twins | frames | bench | steady | interop | devices | trace | \
         builtins | peers | memcheck) ;;
     *)
         echo "run: there is no step '$step'" >&2
@@ -380,6 +380,15 @@ builtins()
     done < <(grep -E '  (WRONG|expected): ' "$table" | tr -s ' ')
 }
 
+# Kernels in CUDA C++ against the OpenCL C beside them: a row for each result of each case.
+twins()
+{
+    [[ " ${backends[*]} " == *" cuda "* && -x "$root/tests/kernels/matmul_twin_test" ]] || return 0
+    backend=cuda
+    in_root 60 twins tests/kernels/matmul_twin_test kernels/matmul/matmul.json
+    check_rows "cuda: twin of matmul"
+}
+
 what=""
 
 # What `weir bench` measures, on $backend. After each line: about how long it takes on
@@ -446,7 +455,7 @@ benches()
     bench 60 priority priority "${few[@]}" # 6 s
     bench_rows '^  (idle|same|high) '
     bench 100 swim swim "${few[@]}" # 20 s
-    bench_rows '^  (pinned|pageable)|^note'
+    bench_rows '^  (products|pinned|pageable)|^note'
 }
 
 # A long-running pipeline: no allocations, and no leaks.
@@ -637,6 +646,7 @@ for backend in "${backends[@]}"; do
         library_functions
     fi
 done
+if wanted twins; then twins; fi
 for backend in "${backends[@]}"; do
     if wanted frames; then frames; fi
 done
