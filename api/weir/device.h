@@ -60,7 +60,7 @@ struct weir_limits {
     uint32_t timing_resolution_ns;
     uint32_t timing_history; // timed records of a queue that are kept
 
-    uint32_t native; // <weir/interop.h> works: native handles can be read and wrapped
+    uint32_t native;      // <weir/interop.h> works: native handles can be read and wrapped
     uint32_t cuda_source; // programs are compiled from weir_program_params.cuda_source
     // above: 0.1
 };
@@ -110,6 +110,13 @@ WEIR_API const struct weir_device_info *weir_device_get_info(const weir_device *
 //
 // False for NULL, and for devices of different runtimes.
 WEIR_API bool weir_device_can_peer(weir_device *device, weir_device *other);
+
+// Whether kernels on queues of `device` can use memory of `other` in place: its DEVICE buffers, and
+// HOST buffers of weir_buffer_create(), may then be arguments of their launches. True for a device
+// itself; else only for peers with a path between their memories, such as NVLink, and not always
+// both ways. Adopted and wrapped memory of other devices is never an argument. The same waits and
+// errors as weir_device_can_peer().
+WEIR_API bool weir_device_can_reach(weir_device *device, weir_device *other);
 
 // Returns cached memory to the driver and frees the objects that were destroyed while in
 // use and are idle now. May wait for the whole device.

@@ -530,6 +530,9 @@ weir_status cu_adopt(struct cu_buffer *buffer, CUdeviceptr native, weir_placemen
 
 weir_status cu_device_peer(const struct weir_link *link, weir_device *object,
                            weir_device *other_object, bool *out_peers);
+weir_status cu_device_reach(const struct weir_link *link, weir_device *object,
+                            weir_device *other_object, weir_buffer *buffer_object,
+                            bool *out_reaches);
 void cu_peers_finish(struct cu_device *device);
 // Whether work of a device can access memory of another one; cu_device_peer() was called for the
 // two.

@@ -265,6 +265,7 @@ static const struct weir_module_ops ops = {
     .queue_native = cu_queue_native,
     .buffer_native = cu_buffer_native,
     .device_peer = cu_device_peer,
+    .device_reach = cu_device_reach,
 };
 
 static const char *const about[] = {

@@ -97,6 +97,25 @@ bool cu_reaches_peer(const struct cu_device *device, const struct cu_device *oth
     return reaches;
 }
 
+// Pinned memory of cuMemHostAlloc has one address for all devices, which registered memory need not
+// have; and device memory of the caller may be of a pool that gives this device no access.
+weir_status cu_device_reach(const struct weir_link *link, weir_device *object,
+                            weir_device *other_object, weir_buffer *buffer_object,
+                            bool *out_reaches)
+{
+    const struct cu_device *device = cu_device_of(link, object);
+    const struct cu_device *other = cu_device_of(link, other_object);
+    const struct cu_buffer *buffer = buffer_object ? cu_buffer_of(link, buffer_object) : NULL;
+
+    if (device->context == other->context)
+        *out_reaches = true;
+    else if (buffer && (buffer->adopted || buffer->registration))
+        *out_reaches = false;
+    else
+        *out_reaches = cu_reaches_peer(device, other);
+    return WEIR_OK;
+}
+
 void cu_peers_finish(struct cu_device *device)
 {
     pthread_mutex_lock(&peers_lock);

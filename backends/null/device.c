@@ -84,3 +84,14 @@ weir_status null_device_peer(const struct weir_link *link, weir_device *device, 
     *out_peers = true;
     return WEIR_OK;
 }
+
+weir_status null_device_reach(const struct weir_link *link, weir_device *device, weir_device *other,
+                              weir_buffer *buffer, bool *out_reaches)
+{
+    (void)link;
+    (void)device;
+    (void)other;
+    (void)buffer;
+    *out_reaches = true;
+    return WEIR_OK;
+}

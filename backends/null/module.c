@@ -58,6 +58,7 @@ static const struct weir_module_ops null_ops = {
     .kernel_create = null_kernel_create,
     .kernel_destroy = null_kernel_destroy,
     .device_peer = null_device_peer,
+    .device_reach = null_device_reach,
 };
 
 static const char *const about[] = {

@@ -93,6 +93,9 @@ void null_device_limits(const struct weir_link *link, weir_device *device,
 weir_status null_device_peer(const struct weir_link *link, weir_device *device, weir_device *other,
                              bool *out_peers);
 
+weir_status null_device_reach(const struct weir_link *link, weir_device *device, weir_device *other,
+                              weir_buffer *buffer, bool *out_reaches);
+
 weir_status null_queue_create(const struct weir_link *link, weir_device *device, weir_queue *queue,
                               const struct weir_queue_setup *setup, void **out_data);
 void null_queue_destroy(const struct weir_link *link, weir_queue *queue);

@@ -67,6 +67,7 @@ static const struct slot slots[] = {
     SLOT(region, false),
     SLOT(queue_retire, false),
     SLOT(queue_leave, false),
+    SLOT(device_reach, false),
 };
 #undef SLOT
 #undef PAIR

@@ -85,6 +85,12 @@ static weir_status forward_device_peer(const struct weir_link *link, weir_device
     return link->next->ops->device_peer(link->next, device, other, out_peers);
 }
 
+static weir_status forward_device_reach(const struct weir_link *link, weir_device *device,
+                                        weir_device *other, weir_buffer *buffer, bool *out_reaches)
+{
+    return link->next->ops->device_reach(link->next, device, other, buffer, out_reaches);
+}
+
 static weir_status forward_queue_times(const struct weir_link *link, weir_queue *queue,
                                        struct weir_operation_time *times, size_t time_size,
                                        size_t capacity, size_t *out_count)
@@ -179,6 +185,17 @@ static weir_status no_buffer_native(const struct weir_link *link, weir_buffer *b
     return no_native(link);
 }
 
+static weir_status no_device_reach(const struct weir_link *link, weir_device *device,
+                                   weir_device *other, weir_buffer *buffer, bool *out_reaches)
+{
+    (void)link;
+    (void)device;
+    (void)other;
+    (void)buffer;
+    *out_reaches = false;
+    return WEIR_OK;
+}
+
 static weir_status no_device_peer(const struct weir_link *link, weir_device *device,
                                   weir_device *other, bool *out_peers)
 {
@@ -240,6 +257,7 @@ void weir__fill_slots_of_plugin(struct weir_module_ops *ops)
     FILL(ops, queue_native, forward_queue_native);
     FILL(ops, buffer_native, forward_buffer_native);
     FILL(ops, device_peer, forward_device_peer);
+    FILL(ops, device_reach, forward_device_reach);
     FILL(ops, queue_times, forward_queue_times);
     FILL(ops, device_clock, forward_device_clock);
     FILL(ops, region, forward_region);
@@ -257,6 +275,7 @@ void weir__fill_slots_of_backend(struct weir_module_ops *ops)
     FILL(ops, queue_native, no_queue_native);
     FILL(ops, buffer_native, no_buffer_native);
     FILL(ops, device_peer, no_device_peer);
+    FILL(ops, device_reach, no_device_reach);
     FILL(ops, queue_times, no_queue_times);
     FILL(ops, device_clock, one_clock);
     FILL(ops, region, no_region);

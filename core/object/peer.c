@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include "core/object/buffer.h"
 #include "core/support/error.h"
 #include "core/support/locks.h"
 #include "core/support/memory.h"
@@ -71,6 +72,15 @@ weir_status weir__peer_allow(weir_device *device, weir_device *other, bool *out_
     return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory to note two devices as peers");
 }
 
+weir_status weir__peer_reach(weir_device *device, weir_buffer *buffer, bool *out_reaches)
+{
+    weir_device *owner = buffer->member.device;
+    weir_status status = weir__peer_allow(device, owner, out_reaches);
+    if (status < 0 || !*out_reaches)
+        return status;
+    return device->first->ops->device_reach(device->first, device, owner, buffer, out_reaches);
+}
+
 struct weir__peer *weir__peer_next(weir_device *owner, struct weir__peer *peer)
 {
     if (!peer && !atomic_load(&owner->has_peers))
@@ -134,4 +144,14 @@ bool weir_device_can_peer(weir_device *device, weir_device *other)
         return true;
     bool peers = false;
     return device->runtime == other->runtime && ask(device, other, &peers) == WEIR_OK && peers;
+}
+
+bool weir_device_can_reach(weir_device *device, weir_device *other)
+{
+    bool reaches = false;
+    if (!weir_device_can_peer(device, other))
+        return false;
+    return device == other || (device->first->ops->device_reach(device->first, device, other, NULL,
+                                                                &reaches) == WEIR_OK &&
+                               reaches);
 }

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "core/object/buffer.h"
 #include "core/object/device.h"
+#include "core/object/peer.h"
 #include "core/support/error.h"
 
 const struct weir_kernel_signature *weir_kernel_get_signature(const weir_kernel *kernel)
@@ -23,6 +24,7 @@ struct place {
     const weir_kernel *kernel;
     const struct weir_parameter *parameter;
     size_t index;
+    bool peers;
     const char *file;
     int line;
 };
@@ -76,6 +78,30 @@ static weir_status check_value(const struct place *place, const struct weir_argu
     return WEIR_OK;
 }
 
+// A buffer of another device than the kernel's.
+WEIR_COLD static weir_status check_reach(const struct place *place, weir_buffer *buffer)
+{
+    weir_device *device = place->kernel->member.device;
+    weir_device *owner = buffer->member.device;
+    bool reaches = false;
+    weir_status status = place->peers ? weir__peer_reach(device, buffer, &reaches) : WEIR_OK;
+    if (status < 0) {
+        weir__error_place(place->kernel->member.object.label, place->file, place->line);
+        return status;
+    }
+    if (reaches)
+        return WEIR_OK;
+    if (!place->peers && weir_device_can_reach(device, owner))
+        return refuse(place, "a buffer of another device, which a graph cannot hold",
+                      "launch it before or after the graph");
+    if (weir_device_can_reach(device, owner))
+        return refuse(place, "adopted or wrapped memory of another device",
+                      "copy it to a buffer of weir_buffer_create()");
+    return refuse(place, "a buffer of another device",
+                  "copy to a buffer of the kernel's device first, or ask "
+                  "weir_device_can_reach()");
+}
+
 static weir_status check_range(const struct place *place, const struct weir_argument *argument)
 {
     const weir_kernel *kernel = place->kernel;
@@ -85,9 +111,11 @@ static weir_status check_range(const struct place *place, const struct weir_argu
     if (!buffer)
         return refuse(place, "no buffer (NULL)",
                       "create it first; destroying it sets the pointer to NULL");
-    if (buffer->member.device != kernel->member.device)
-        return refuse(place, "a buffer of another device",
-                      "copy to a buffer of the kernel's device first");
+    if (buffer->member.device != kernel->member.device) {
+        weir_status status = check_reach(place, argument->buffer);
+        if (status < 0)
+            return status;
+    }
     if (argument->access < WEIR_ACCESS_READ || argument->access > WEIR_ACCESS_READ_WRITE)
         return refuse(place, "an argument whose access is none of weir_access",
                       "make it with weir_in(), weir_out() or weir_inout()");
@@ -178,13 +206,13 @@ static weir_status refuse_count(const weir_kernel *kernel, size_t argument_count
 }
 
 weir_status weir__kernel_check(const weir_kernel *kernel, const struct weir_argument *arguments,
-                               size_t argument_count, const char *file, int line)
+                               size_t argument_count, bool peers, const char *file, int line)
 {
     const struct weir_kernel_signature *signature = kernel->signature;
 
     if (argument_count != signature->parameter_count)
         return refuse_count(kernel, argument_count, file, line);
-    struct place place = {kernel, signature->parameters, 0, file, line};
+    struct place place = {kernel, signature->parameters, 0, peers, file, line};
     const size_t stride = argument_count > 0 ? signature->parameters->struct_size : 0;
     bool local = false;
     for (; place.index < argument_count; place.index++) {

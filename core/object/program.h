@@ -21,8 +21,9 @@ struct weir_kernel {
     WEIR_SIZED_CELL(struct weir_kernel_info, info, WEIR_SIZED_ROOM);
 };
 
-// Checks one launch's arguments against the kernel's signature.
+// Checks one launch's arguments against the kernel's signature. `peers`: buffers may belong to other
+// devices whose memory the kernel's device reaches.
 weir_status weir__kernel_check(const weir_kernel *kernel, const struct weir_argument *arguments,
-                               size_t argument_count, const char *file, int line);
+                               size_t argument_count, bool peers, const char *file, int line);
 
 #endif

@@ -483,7 +483,8 @@ weir_status weir__operation_launch(const struct weir__caller *caller, weir_kerne
     weir_status status = check_extents(caller, kernel, &grid, &block);
     if (status < 0)
         return status;
-    status = weir__kernel_check(kernel, arguments, argument_count, caller->file, caller->line);
+    status = weir__kernel_check(kernel, arguments, argument_count, caller->peers, caller->file,
+                                caller->line);
     if (status < 0)
         return status;
 

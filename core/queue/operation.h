@@ -13,7 +13,7 @@ struct weir__caller {
     const char *label; // of the queue, or the graph
     const char *file;
     int line;
-    bool peers; // copies may use other devices, which graphs do not allow
+    bool peers; // memory of other devices may be used, which graphs do not allow
 };
 
 // Begins an operation, whose operands are written next. The rest is not cleared: that

@@ -137,7 +137,10 @@ static weir_status submit_to_peer(struct objects *all, weir_queue *queue)
 {
     const struct weir_plane to = {all->far, 0, 32};
     const struct weir_plane from = {all->adopted, 0, 64};
-    weir_status status = weir_queue_copy(queue, all->far, 0, all->device_buffer, 0, 64);
+    weir_status status = weir_queue_launch(queue, all->kernel, weir_dim(1, 1, 1),
+                                           weir_dim(16, 1, 1), weir_out(all->far, 0, 64), 1u, 16u);
+    if (status == WEIR_OK)
+        status = weir_queue_copy(queue, all->far, 0, all->device_buffer, 0, 64);
     if (status == WEIR_OK)
         status = weir_queue_copy_2d(queue, to, from, 16, 4);
     if (status == WEIR_OK)

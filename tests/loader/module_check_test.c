@@ -154,6 +154,7 @@ static const char *const slot_names[] = {
     NULL, // region
     NULL, // queue_retire
     NULL, // queue_leave
+    NULL, // device_reach
 };
 _Static_assert(sizeof slot_names / sizeof slot_names[0] == WEIR_MODULE_SLOT_COUNT,
                "every slot has a line");

@@ -44,9 +44,9 @@ WEIR_TEST(ModuleSize, LinkHasTellsWhetherASlotIsThere)
     link.slot_count = 1;
     EXPECT_TRUE(WEIR_LINK_HAS(&link, open));
     EXPECT_FALSE(WEIR_LINK_HAS(&link, close));
-    link.slot_count = WEIR_MODULE_SLOT_COUNT - 1;
+    link.slot_count = offsetof(struct weir_module_ops, queue_leave) / sizeof(void (*)(void));
     EXPECT_FALSE(WEIR_LINK_HAS(&link, queue_leave)); // the last of ABI 3
-    link.slot_count = WEIR_MODULE_SLOT_COUNT;
+    link.slot_count++;
     EXPECT_TRUE(WEIR_LINK_HAS(&link, queue_leave));
 }
 

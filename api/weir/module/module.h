@@ -258,6 +258,14 @@ struct weir_module_ops {
     // record was submitted, and from now on the native queue must not be used.
     void (*queue_leave)(const struct weir_link *link, weir_queue *queue);
     // above: ABI 3
+
+    // O: kernels reach memory of their own device only. Stores whether kernels of `device` can
+    // use `buffer` of `other`, for which device_peer has just returned true; with `buffer` NULL,
+    // whether they can use DEVICE memory that buffer_create allocated. Called before each launch
+    // that has such an argument, so it must be cheap. After it a launch may have that argument.
+    weir_status (*device_reach)(const struct weir_link *link, weir_device *device,
+                                weir_device *other, weir_buffer *buffer, bool *out_reaches);
+    // above: ABI 3.1
 };
 
 #define WEIR_MODULE_SLOT_COUNT (sizeof(struct weir_module_ops) / sizeof(void (*)(void)))

@@ -69,7 +69,7 @@ enum weir_operation_flags {
 //
 // All operands were validated: ranges are inside their buffers, arguments match the signature,
 // handles belong to one device, except that one buffer of a COPY, COPY_2D or COPY_3D may belong to
-// a peer.
+// a peer, and arguments of a LAUNCH to peers that device_reach accepts.
 // Valid during the call only.
 struct weir_operation {
     uint32_t struct_size;

@@ -153,7 +153,8 @@ static CUresult read_launch(CUresult code, const CUDA_KERNEL_NODE_PARAMS *params
     if (params->extra || params->kern || params->sharedMemBytes > FAKE_LOCAL_LIMIT ||
         (uint64_t)params->blockDimX * params->blockDimY * params->blockDimZ >
             function->twin.max_threads ||
-        params->gridDimX == 0 || params->gridDimY > 65535 || params->gridDimZ > 65535)
+        params->gridDimX == 0 || params->gridDimY > 65535 || params->gridDimZ > 65535 ||
+        !fake_arguments_reach(function, params->kernelParams))
         return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < TWIN_PARAMETERS && function->twin.sizes[i]; i++)
         memcpy(out_launch->launch.values[i], params->kernelParams[i], function->twin.sizes[i]);

@@ -20,6 +20,24 @@ bool fake_device_reaches(const void *pointer, size_t size)
            (owner == fake_current->device || pool_access[fake_current->device][owner]);
 }
 
+bool fake_arguments_reach(const struct CUfunc_st *function, void **parameters)
+{
+    for (size_t i = 0; i < TWIN_PARAMETERS && function->twin.sizes[i]; i++) {
+        const void *pointer;
+        const void *start;
+        size_t whole;
+        enum fake_kind kind;
+        int owner;
+        if (function->twin.sizes[i] != sizeof pointer)
+            continue;
+        memcpy(&pointer, parameters[i], sizeof pointer);
+        if (fake_memory_find(pointer, &start, &whole, &kind, &owner) && kind == FAKE_DEVICE &&
+            !fake_device_reaches(pointer, 1))
+            return false;
+    }
+    return true;
+}
+
 CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer)
 {
     BEGIN(false);

@@ -310,7 +310,7 @@ CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, u
     if (code == CUDA_SUCCESS &&
         (extra || local_bytes > FAKE_LOCAL_LIMIT ||
          (uint64_t)block_x * block_y * block_z > function->twin.max_threads || grid_y > 65535 ||
-         grid_z > 65535))
+         grid_z > 65535 || !fake_arguments_reach(function, parameters)))
         code = FAKE_INVALID_VALUE;
     if (code == CUDA_SUCCESS) {
         for (size_t i = 0; i < TWIN_PARAMETERS && function->twin.sizes[i]; i++)

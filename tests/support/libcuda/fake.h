@@ -137,6 +137,9 @@ void fake_cupti_note(const struct fake_operation *operation, uint64_t start_ns);
 
 // Whether the whole range is device memory that work of the current context may use.
 bool fake_device_reaches(const void *pointer, size_t size);
+// Whether no argument of a launch is the address of device memory that the current context may not
+// use.
+bool fake_arguments_reach(const struct CUfunc_st *function, void **parameters);
 struct CUmemPoolHandle_st {
     int device;
 };
