@@ -365,6 +365,14 @@ library_functions()
         printf '%s\n' "$output" | grep -c '^\[  SKIPPED \] Library\.[A-Za-z0-9]* (') skipped"
 }
 
+# What docs/porting.md says to write in place of CUDA, row by row.
+porting()
+{
+    [ -x "$root/tests/porting/device_test" ] || return 0
+    in_root 100 "porting-$backend" bash -c "tests/porting/device_test && tests/porting/host_test"
+    judge "$backend: rows of porting.md" "$(printf '%s\n' "$output" | grep -c '\[       OK \]') tests"
+}
+
 # Every built-in function of OpenCL C against its definition. The log folder gets the table.
 builtins()
 {
@@ -644,6 +652,7 @@ for backend in "${backends[@]}"; do
         reference
         matmul
         library_functions
+        porting
     fi
 done
 if wanted twins; then twins; fi

@@ -1,0 +1,40 @@
+#!/bin/bash
+# The code of docs/porting.md is from the files that are built and run beside this test.
+. tests/support/shell.sh
+
+python3 - <<'PYTHON' || fail "docs/porting.md shows what is not run"
+import re
+import sys
+
+FOLDER = "tests/porting/"
+PLAIN = re.compile(r'[\w.+=#"\-]+( = [\w"\[\]=]+)?')  # names, options, fields of the build rule
+
+
+def words(text):
+    return re.sub(r"\s+", "", text)
+
+
+page = open("docs/porting.md").read()
+run = words("".join(open(FOLDER + name).read()
+                    for name in ("device.cl", "sub_groups.cl", "host.cl", "host_test.c")))
+rows = re.findall(r"^\| (.*) \|$", page, re.M)
+checked = 0
+for row in rows:
+    cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", row)]
+    if len(cells) < 2 or cells[0] in ("CUDA", "---"):
+        continue
+    for code in re.findall(r"`([^`]+)`", cells[1].replace("\\|", "|")):
+        if PLAIN.fullmatch(code):
+            continue
+        checked += 1
+        if words(code) not in run:
+            print("not run: %s" % code)
+            checked = -10000
+drivers = words(open("kernels/drivers/drivers.cl").read())
+for block in re.findall(r"^```c\n(.*?)^```$", page, re.S | re.M):
+    if words(block) not in drivers:
+        print("not run:\n%s" % block)
+        checked = -10000
+print("%d pieces of code" % checked)
+sys.exit(checked < 130)
+PYTHON

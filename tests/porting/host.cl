@@ -1,0 +1,24 @@
+// For host_test.c.
+__kernel void scale(__global const float *in, __global float *out, float factor)
+{
+    size_t i = get_global_id(0);
+    out[i] = factor * in[i];
+}
+
+__kernel void look_up(__constant float *table, __global float *out)
+{
+    size_t i = get_global_id(0);
+    out[i] = table[i % 4];
+}
+
+__kernel void sum(__global const float *in, __global float *out, __local float *scratch)
+{
+    size_t t = get_local_id(0);
+    scratch[t] = in[get_global_id(0)];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (t == 0)
+        for (size_t i = 1; i < get_local_size(0); i++)
+            scratch[0] += scratch[i];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    out[get_global_id(0)] = scratch[0];
+}

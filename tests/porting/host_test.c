@@ -1,0 +1,423 @@
+// The host side of docs/porting.md: what it says to write in place of CUDA's runtime API, run on a
+// device. Results of kernels are looked at where the device runs kernels, which null does not.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <weir/weir.h>
+
+#include "tests/porting/host.h"
+#include "tests/support/test.h"
+
+#define EXPECT_OK(call) EXPECT_INT_EQ(call, WEIR_OK)
+
+enum {
+    COUNT = 256,
+    BLOCK = 64
+};
+static const size_t bytes = COUNT * sizeof(float);
+
+struct rig {
+    weir_runtime *runtime;
+    weir_device *device;
+    weir_queue *queue;
+    weir_program *program;
+    weir_buffer *memory, *other; // on the device
+    weir_buffer *pinned;         // on the host
+    bool runs_kernels;
+};
+
+static weir_buffer *make(weir_device *device, weir_placement placement)
+{
+    struct weir_buffer_params params = {.struct_size = sizeof params, .size = bytes};
+    weir_buffer *buffer = NULL;
+    params.placement = placement;
+    EXPECT_OK(weir_buffer_create(device, &params, &buffer));
+    return buffer;
+}
+
+static void start(struct rig *rig)
+{
+    const struct weir_program_params program = {.struct_size = sizeof program,
+                                                .bundle = &host_kernels};
+    const struct weir_device_params first = {.struct_size = sizeof first, .select = "0"};
+    *rig = (struct rig){0};
+    EXPECT_OK(weir_open(NULL, &rig->runtime));
+    EXPECT_OK(weir_device_open(rig->runtime, &first, &rig->device));
+    EXPECT_OK(weir_queue_create(rig->device, NULL, &rig->queue));
+    EXPECT_OK(weir_program_create(rig->device, &program, &rig->program));
+    rig->memory = make(rig->device, WEIR_PLACE_DEVICE);
+    rig->other = make(rig->device, WEIR_PLACE_DEVICE);
+    rig->pinned = make(rig->device, WEIR_PLACE_HOST);
+    rig->runs_kernels = strcmp(weir_runtime_backend(rig->runtime), "null") != 0;
+}
+
+static void finish(struct rig *rig)
+{
+    weir_buffer_destroy(&rig->pinned);
+    weir_buffer_destroy(&rig->other);
+    weir_buffer_destroy(&rig->memory);
+    weir_program_destroy(&rig->program);
+    weir_queue_destroy(&rig->queue);
+    EXPECT_OK(weir_device_close(&rig->device));
+    EXPECT_OK(weir_close(&rig->runtime));
+}
+
+static void count_up(float *numbers)
+{
+    for (int i = 0; i < COUNT; i++)
+        numbers[i] = (float)i;
+}
+
+// cudaGetDeviceCount(), cudaGetDeviceProperties().
+WEIR_TEST(Porting, Devices)
+{
+    struct rig rig;
+    struct weir_device_info info = {.struct_size = sizeof info};
+    start(&rig);
+    weir_runtime *runtime = rig.runtime;
+    weir_device *device = rig.device;
+    EXPECT_TRUE(weir_device_count(runtime) > 0);
+    EXPECT_OK(weir_device_describe(runtime, 0, &info));
+    const struct weir_limits *limits = weir_device_limits(device);
+    EXPECT_STR_EQ(weir_device_get_info(device)->name, info.name);
+    EXPECT_TRUE(limits->memory_bytes > 0);
+    EXPECT_TRUE(limits->max_buffer_bytes > 0);
+    EXPECT_TRUE(limits->max_block_items >= BLOCK);
+    EXPECT_TRUE(limits->max_block.x >= BLOCK && limits->max_grid.x >= COUNT / BLOCK);
+    EXPECT_TRUE(limits->max_local_bytes >= BLOCK * sizeof(float));
+    EXPECT_TRUE(limits->compute_units > 0);
+    EXPECT_TRUE(limits->argument_alignment_bytes > 0);
+    EXPECT_TRUE(limits->priority_lowest <= limits->priority_highest);
+    EXPECT_TRUE(limits->concurrent_kernels < 100000 && limits->unified_memory < 2 &&
+                limits->copy_engines_to_device < 100 && limits->copy_engines_to_host < 100 &&
+                limits->host_in_kernels < 2);
+    finish(&rig);
+}
+
+// cudaMemcpy() of each kind, and cudaMemset().
+WEIR_TEST(Porting, Copies)
+{
+    struct rig rig;
+    float numbers[COUNT], back[COUNT] = {0};
+    void *pointer = NULL;
+    start(&rig);
+    weir_queue *queue = rig.queue;
+    weir_buffer *memory = rig.memory, *other = rig.other, *pinned = rig.pinned;
+    count_up(numbers);
+    EXPECT_OK(weir_upload(queue, memory, 0, numbers, bytes));
+    EXPECT_OK(weir_queue_copy(queue, other, 0, memory, 0, bytes));
+    EXPECT_OK(weir_download(queue, back, other, 0, bytes));
+    EXPECT_INT_EQ(memcmp(back, numbers, bytes), 0);
+
+    EXPECT_OK(weir_host_begin(pinned, 0, bytes, WEIR_ACCESS_WRITE, &pointer));
+    memcpy(pointer, numbers, bytes);
+    EXPECT_OK(weir_host_end(pinned, 0, bytes, WEIR_ACCESS_WRITE));
+    EXPECT_OK(weir_queue_copy(queue, memory, 0, pinned, 0, bytes));
+
+    const unsigned char zero = 0;
+    EXPECT_OK(weir_queue_fill(queue, memory, 0, bytes, &zero, 1));
+    EXPECT_OK(weir_download(queue, back, memory, 0, bytes));
+    EXPECT_TRUE(back[0] == 0 && back[COUNT - 1] == 0);
+
+    const float one = 1;
+    EXPECT_OK(weir_queue_fill(queue, memory, 0, bytes, &one, sizeof one));
+    EXPECT_OK(weir_download(queue, back, memory, 0, bytes));
+    EXPECT_TRUE(back[0] == 1 && back[COUNT - 1] == 1);
+    finish(&rig);
+}
+
+// cudaMemcpy2DAsync(), cudaMemset2DAsync(), cudaMemcpy3DAsync(): 16 rows of 16 numbers.
+WEIR_TEST(Porting, Rectangles)
+{
+    struct rig rig;
+    float numbers[COUNT], back[COUNT] = {0};
+    const size_t pitch = 16 * sizeof(float), width = 4 * sizeof(float), height = 3, depth = 2;
+    const float nine = 9;
+    start(&rig);
+    weir_queue *queue = rig.queue;
+    count_up(numbers);
+    EXPECT_OK(weir_upload(queue, rig.memory, 0, numbers, bytes));
+    struct weir_plane dst = {rig.other, 0, width};
+    struct weir_plane src = {rig.memory, 2 * pitch, pitch};
+    EXPECT_OK(weir_queue_copy_2d(queue, dst, src, width, height));
+    EXPECT_OK(weir_download(queue, back, rig.other, 0, width * height));
+    EXPECT_TRUE(back[0] == 32 && back[4] == 48 && back[11] == 67);
+
+    EXPECT_OK(weir_queue_fill_2d(queue, src, width, height, &nine, sizeof nine));
+    EXPECT_OK(weir_download(queue, back, rig.memory, 0, bytes));
+    EXPECT_TRUE(back[32] == 9 && back[35] == 9 && back[36] == 36 && back[64] == 9 &&
+                back[80] == 80);
+
+    struct weir_volume box = {rig.other, 0, width, width * height};
+    struct weir_volume whole = {rig.memory, 0, pitch, 4 * pitch};
+    EXPECT_OK(weir_queue_copy_3d(queue, box, whole, width, height, depth));
+    EXPECT_OK(weir_download(queue, back, rig.other, 0, width * height * depth));
+    EXPECT_TRUE(back[0] == 0 && back[4] == 16 && back[12] == 9 && back[16] == 80);
+    finish(&rig);
+}
+
+// cudaMemcpyToSymbol(): a buffer that the kernel has as __constant; kernel<<<>>>().
+WEIR_TEST(Porting, Symbols)
+{
+    static const float table[4] = {1, 10, 100, 1000};
+    struct rig rig;
+    float back[COUNT] = {0};
+    weir_kernel *look_up = NULL;
+    start(&rig);
+    weir_queue *queue = rig.queue;
+    EXPECT_OK(weir_kernel_create(rig.program, "look_up", &look_up));
+    EXPECT_OK(weir_upload(queue, rig.memory, 0, table, sizeof table));
+    EXPECT_OK(weir_queue_launch(queue, look_up, weir_dim(COUNT / BLOCK, 1, 1),
+                                weir_dim(BLOCK, 1, 1), weir_in(rig.memory, 0, sizeof table),
+                                weir_out(rig.other, 0, bytes)));
+    EXPECT_OK(weir_download(queue, back, rig.other, 0, bytes));
+    EXPECT_TRUE(!rig.runs_kernels || (back[0] == 1 && back[COUNT - 1] == 1000));
+    weir_kernel_destroy(&look_up);
+    finish(&rig);
+}
+
+// kernel<<<grid, block, shared, stream>>>(), cudaLaunchKernel(), cudaFuncGetAttributes().
+WEIR_TEST(Porting, Launches)
+{
+    struct rig rig;
+    float numbers[COUNT], back[COUNT] = {0};
+    weir_kernel *kernel = NULL, *scale = NULL;
+    start(&rig);
+    weir_queue *queue = rig.queue;
+    weir_buffer *in = rig.memory, *out = rig.other;
+    const struct weir_extent grid = weir_dim(COUNT / BLOCK, 1, 1), block = weir_dim(BLOCK, 1, 1);
+    const size_t shared = BLOCK * sizeof(float);
+    count_up(numbers);
+    EXPECT_OK(weir_upload(queue, in, 0, numbers, bytes));
+    EXPECT_OK(weir_kernel_create(rig.program, "sum", &kernel));
+    EXPECT_OK(weir_queue_launch(queue, kernel, grid, block, weir_in(in, 0, bytes),
+                                weir_out(out, 0, bytes), weir_local(shared)));
+    EXPECT_OK(weir_download(queue, back, out, 0, bytes));
+    EXPECT_TRUE(!rig.runs_kernels || (back[0] == 2016 && back[COUNT - 1] == 14304));
+    EXPECT_TRUE(weir_kernel_get_info(kernel)->max_block_items >= BLOCK);
+    EXPECT_UINT_EQ(weir_kernel_get_signature(kernel)->parameter_count, 3);
+
+    EXPECT_OK(weir_kernel_create(rig.program, "scale", &scale));
+    const struct weir_argument arguments[] = {weir_in(in, 0, bytes), weir_out(out, 0, bytes),
+                                              weir_value(&(float){2}, sizeof(float))};
+    EXPECT_OK(weir_queue_launch_array(queue, scale, grid, block, arguments, 3));
+    EXPECT_OK(weir_download(queue, back, out, 0, bytes));
+    EXPECT_TRUE(!rig.runs_kernels || back[COUNT - 1] == 2 * (COUNT - 1));
+
+    // What CUDA does not check.
+    EXPECT_INT_EQ(weir_queue_launch(queue, scale, grid, block, weir_in(in, 0, bytes),
+                                    weir_out(out, 0, bytes), 2.0),
+                  WEIR_ERROR_INVALID);
+    EXPECT_CONTAINS(weir_last_error()->message,
+                    "parameter 2, 'factor', is a float; it got a double");
+    weir_kernel_destroy(&scale);
+    weir_kernel_destroy(&kernel);
+    finish(&rig);
+}
+
+// Streams with their flags and priorities; waits between them.
+WEIR_TEST(Porting, Streams)
+{
+    struct rig rig;
+    weir_queue *urgent = NULL, *legacy = NULL, *mine = NULL;
+    struct weir_event done, all;
+    const float one = 1;
+    start(&rig);
+    weir_device *device = rig.device;
+    weir_queue *queue = rig.queue;
+    struct weir_queue_params params = {.struct_size = sizeof params};
+    params.priority = weir_device_limits(device)->priority_highest;
+    EXPECT_OK(weir_queue_create(device, &params, &urgent));
+    EXPECT_OK(weir_queue_fill(queue, rig.memory, 0, bytes, &one, sizeof one));
+    EXPECT_OK(weir_queue_record(queue, &done));
+    EXPECT_OK(weir_queue_wait(urgent, done));
+    EXPECT_OK(weir_queue_copy(urgent, rig.other, 0, rig.memory, 0, bytes));
+    EXPECT_OK(weir_queue_record(urgent, &all));
+    EXPECT_TRUE(weir_event_query(all) >= WEIR_OK); // or WEIR_NOT_READY
+    EXPECT_OK(weir_event_sync(all, WEIR_FOREVER));
+    EXPECT_OK(weir_event_query(all));
+    EXPECT_OK(weir_legacy_queue(device, &legacy));
+    EXPECT_OK(weir_thread_queue(device, &mine));
+    EXPECT_OK(weir_queue_fill(mine, rig.memory, 0, bytes, &one, sizeof one));
+    EXPECT_OK(weir_queue_sync(queue, WEIR_FOREVER));
+    EXPECT_OK(weir_queue_sync(legacy, WEIR_FOREVER)); // cudaDeviceSynchronize()
+    weir_queue_destroy(&urgent);
+    finish(&rig);
+}
+
+// cudaEventElapsedTime(), and an event that was never recorded.
+WEIR_TEST(Porting, Events)
+{
+    struct rig rig;
+    weir_queue *timed = NULL;
+    struct weir_event before, after, never = {0, 0};
+    uint64_t start_ns = 0, end_ns = 0;
+    const float one = 1;
+    start(&rig);
+    weir_device *device = rig.device;
+    const struct weir_queue_params params = {.struct_size = sizeof params, .timing = true};
+    if (weir_device_limits(device)->timing_history > 0) {
+        EXPECT_OK(weir_queue_create(device, &params, &timed));
+        EXPECT_OK(weir_queue_record(timed, &before));
+        EXPECT_OK(weir_queue_fill(timed, rig.memory, 0, bytes, &one, sizeof one));
+        EXPECT_OK(weir_queue_record(timed, &after));
+        EXPECT_OK(weir_event_sync(after, WEIR_FOREVER));
+        EXPECT_OK(weir_event_time_ns(before, &start_ns));
+        EXPECT_OK(weir_event_time_ns(after, &end_ns));
+        float milliseconds = (float)(end_ns - start_ns) / 1e6f;
+        EXPECT_TRUE(end_ns >= start_ns && milliseconds < 60000);
+        weir_queue_destroy(&timed);
+    }
+    EXPECT_INT_EQ(weir_queue_wait(rig.queue, never), WEIR_ERROR_INVALID);
+    EXPECT_CONTAINS(weir_last_error()->message, "the event is zero; it was never recorded");
+    EXPECT_INT_EQ(weir_event_query(never), WEIR_ERROR_INVALID);
+    finish(&rig);
+}
+
+static weir_status count_call(void *user)
+{
+    ++*(int *)user;
+    return WEIR_OK;
+}
+
+static weir_status fail(void *user)
+{
+    (void)user;
+    return WEIR_ERROR_IO;
+}
+
+// cudaLaunchHostFunc(); errors, and what CUDA's sticky errors become.
+WEIR_TEST(Porting, CallbacksAndErrors)
+{
+    struct rig rig;
+    int calls = 0;
+    start(&rig);
+    weir_queue *queue = rig.queue;
+    EXPECT_OK(weir_queue_host_call(queue, count_call, &calls));
+    EXPECT_OK(weir_queue_sync(queue, WEIR_FOREVER));
+    EXPECT_INT_EQ(calls, 1);
+
+    EXPECT_OK(weir_queue_host_call(queue, fail, NULL));
+    const weir_status status = weir_queue_sync(queue, WEIR_FOREVER);
+    EXPECT_INT_EQ(status, WEIR_ERROR_IO);
+    EXPECT_STR_EQ(weir_status_name(status), "WEIR_ERROR_IO");
+    EXPECT_STR_EQ(weir_status_text(status), "a file cannot be read or written");
+    EXPECT_CONTAINS(weir_last_error_text(), "host_test.c");
+    EXPECT_INT_EQ(weir_queue_host_call(queue, count_call, &calls), WEIR_ERROR_IO);
+    EXPECT_OK(weir_queue_recover(queue));
+    EXPECT_OK(weir_queue_host_call(queue, count_call, &calls));
+    EXPECT_OK(weir_queue_sync(queue, WEIR_FOREVER));
+    EXPECT_INT_EQ(calls, 2);
+    finish(&rig);
+}
+
+// Memory: cudaMallocAsync(), cudaHostRegister(), offsets in place of pointers.
+WEIR_TEST(Porting, Memory)
+{
+    struct rig rig;
+    weir_pool *pool = NULL;
+    weir_buffer *scratch = NULL, *registered = NULL;
+    float *numbers = calloc(COUNT, sizeof *numbers), back = 0;
+    const float one = 1;
+    start(&rig);
+    weir_device *device = rig.device;
+    weir_queue *queue = rig.queue;
+    ASSERT_TRUE(numbers != NULL);
+    EXPECT_OK(weir_pool_create(device, NULL, &pool));
+    EXPECT_OK(weir_pool_allocate(pool, queue, bytes, &scratch));
+    EXPECT_OK(weir_queue_fill(queue, scratch, 0, bytes, &one, sizeof one));
+    const struct weir_wrap_params wrap = {.struct_size = sizeof wrap,
+                                          .pointer = numbers,
+                                          .size = bytes};
+    EXPECT_OK(weir_buffer_wrap(device, &wrap, &registered));
+    EXPECT_OK(weir_queue_copy(queue, registered, 0, scratch, 0, bytes));
+    EXPECT_OK(weir_pool_free(queue, &scratch));
+    EXPECT_OK(weir_queue_sync(queue, WEIR_FOREVER));
+    EXPECT_TRUE(numbers[COUNT - 1] == 1);
+    const size_t offset = 100 * sizeof(float);
+    EXPECT_OK(weir_queue_fill(queue, rig.memory, offset, sizeof one, &one, sizeof one));
+    EXPECT_OK(weir_download(queue, &back, rig.memory, offset, sizeof back));
+    EXPECT_TRUE(back == 1);
+    weir_buffer_destroy(&registered);
+    weir_pool_destroy(&pool);
+    finish(&rig);
+    free(numbers);
+}
+
+// cudaStreamBeginCapture() to cudaGraphLaunch().
+WEIR_TEST(Porting, Graphs)
+{
+    struct rig rig;
+    weir_graph *graph = NULL;
+    uint32_t node = 0;
+    float one = 1, two = 2, back = 0;
+    start(&rig);
+    weir_queue *queue = rig.queue;
+    EXPECT_OK(weir_capture_begin(queue));
+    EXPECT_OK(weir_queue_fill(queue, rig.memory, 0, bytes, &one, sizeof one));
+    EXPECT_OK(weir_capture_node(queue, &node));
+    EXPECT_OK(weir_queue_copy(queue, rig.other, 0, rig.memory, 0, bytes));
+    EXPECT_OK(weir_capture_end(queue, NULL, &graph));
+    EXPECT_OK(weir_queue_graph(queue, graph));
+    EXPECT_OK(weir_download(queue, &back, rig.other, 0, sizeof back));
+    EXPECT_TRUE(back == 1);
+    EXPECT_OK(weir_graph_set_fill(graph, node, rig.memory, 0, bytes, &two, sizeof two));
+    EXPECT_OK(weir_queue_graph(queue, graph));
+    EXPECT_OK(weir_download(queue, &back, rig.other, 0, sizeof back));
+    EXPECT_TRUE(back == 2);
+    weir_graph_destroy(&graph);
+    finish(&rig);
+}
+
+// Several devices, each opened by its index; cudaMemcpyPeer().
+WEIR_TEST(Porting, Peers)
+{
+    struct rig rig;
+    weir_device *second = NULL;
+    float one = 1, back = 0;
+    start(&rig);
+    if (weir_device_count(rig.runtime) > 1) {
+        const struct weir_device_params params = {.struct_size = sizeof params, .select = "1"};
+        EXPECT_OK(weir_device_open(rig.runtime, &params, &second));
+        weir_buffer *there = make(second, WEIR_PLACE_DEVICE);
+        EXPECT_OK(weir_queue_fill(rig.queue, rig.memory, 0, bytes, &one, sizeof one));
+        if (weir_device_can_peer(rig.device, second)) {
+            EXPECT_OK(weir_queue_copy(rig.queue, there, 0, rig.memory, 0, bytes));
+            EXPECT_OK(weir_queue_copy(rig.queue, rig.other, 0, there, 0, bytes));
+            EXPECT_OK(weir_download(rig.queue, &back, rig.other, 0, sizeof back));
+            EXPECT_TRUE(back == 1);
+        }
+        weir_buffer_destroy(&there);
+        EXPECT_OK(weir_device_close(&second));
+    }
+    finish(&rig);
+}
+
+// Source at run time, as NVRTC compiles it; regions, as NVTX marks them.
+WEIR_TEST(Porting, SourceAndRegions)
+{
+    static const char source[] = "__kernel void set(__global int *out) { out[0] = N; }";
+    struct rig rig;
+    weir_program *program = NULL;
+    weir_kernel *set = NULL;
+    int back = 0;
+    start(&rig);
+    const struct weir_program_params params = {.struct_size = sizeof params,
+                                               .source = source,
+                                               .options = "-DN=4"};
+    weir_region_push(rig.runtime, "set", 1);
+    if (rig.runs_kernels) {
+        EXPECT_OK(weir_program_create(rig.device, &params, &program));
+        EXPECT_OK(weir_kernel_create(program, "set", &set));
+        EXPECT_OK(weir_queue_launch(rig.queue, set, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
+                                    weir_out(rig.memory, 0, bytes)));
+        EXPECT_OK(weir_download(rig.queue, &back, rig.memory, 0, sizeof back));
+        EXPECT_INT_EQ(back, 4);
+    } else {
+        EXPECT_INT_EQ(weir_program_create(rig.device, &params, &program), WEIR_ERROR_UNSUPPORTED);
+    }
+    weir_region_pop(rig.runtime);
+    weir_kernel_destroy(&set);
+    weir_program_destroy(&program);
+    finish(&rig);
+}
