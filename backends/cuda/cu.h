@@ -15,6 +15,8 @@
 //   idle.c         frees that are deferred until the device is idle
 //   native.c       native handles, wrapped streams and adopted memory
 //   peer.c         copies between devices
+//   print.c        what kernels print
+//   print_format.c text of it
 //   program.c      images and kernels
 //   source.c       OpenCL C at run time, and the cache of its results
 //   driver_cl.c    the driver's OpenCL compiler
@@ -68,6 +70,7 @@ struct cu_module {
     const char *cupti;     // "auto", "off", or a path
     weir_kit_cache *cache; // NULL: off
     struct cu_compiler *compiler;
+    size_t printf_bytes; // of a device's ring, a power of two
     char driver[64];
 };
 
@@ -85,6 +88,15 @@ struct cu_timeline {
     CUevent pending;                           // recorded, not known to be complete
     bool is_pending;
     uint64_t last_ns; // of the host's clock, when the last anchor was recorded
+};
+
+// What kernels print. Guarded by its lock.
+struct cu_prints {
+    pthread_mutex_t lock;
+    struct cu_ring *_Atomic ring; // print.h; NULL: no program of the device prints
+    CUdeviceptr address;          // the ring's, for kernels
+    unsigned char *record;        // the one that is being read
+    uint64_t told;                // how many lost ones were reported
 };
 
 struct cu_words;   // fault.c
@@ -140,6 +152,7 @@ struct cu_device {
     struct cu_attributes attributes;
     struct cu_timeline timeline;
     struct cu_clock clock;
+    struct cu_prints prints;
     weir_kit_idle *idle;     // deferred frees
     weir_kit_blocks *blocks; // pinned memory of destroyed buffers
     pthread_mutex_t lock;    // guards what follows
@@ -553,6 +566,20 @@ weir_status cu_copy_peer(const struct cu_queue *queue, const struct cu_buffer *d
 weir_status cu_copy_peer_3d(const struct cu_queue *queue, const struct cu_buffer *dst,
                             const struct weir_volume *dst_volume, const struct cu_buffer *src,
                             const struct weir_volume *src_volume, const struct cu_size *size);
+
+// print.c
+
+// Gives a loaded module the ring, if its kernels print. Within the device's context.
+weir_status cu_prints_attach(struct cu_device *device, CUmodule loaded);
+void cu_prints_finish(struct cu_device *device);
+// Sends what has been printed since the last time to the log; of a device that is lost also what
+// follows a record that is not whole. Makes no call of the driver.
+void cu_prints_read(struct cu_device *device);
+static inline void cu_prints_take(struct cu_device *device)
+{
+    if (atomic_load_explicit(&device->prints.ring, memory_order_acquire))
+        cu_prints_read(device);
+}
 
 // program.c
 

@@ -142,6 +142,7 @@ static void empty_context(struct cu_device *device)
     struct cu_scope scope;
     cu_enter_to_destroy(device, &scope);
     weir_kit_idle_drain(device->idle);
+    cu_prints_finish(device);
     cu_blocks_release(device);
     cu_words_finish(device);
     cu_timeline_finish(device);
@@ -164,6 +165,7 @@ static void release(struct cu_device *device)
     }
     pthread_mutex_destroy(&device->timeline.lock);
     pthread_mutex_destroy(&device->clock.lock);
+    pthread_mutex_destroy(&device->prints.lock);
     weir_kit_idle_destroy(&device->idle);
     weir_kit_blocks_destroy(&device->blocks);
     pthread_mutex_destroy(&device->lock);
@@ -195,6 +197,7 @@ weir_status cu_device_create(const struct weir_link *link, weir_device *object,
     pthread_mutex_init(&device->lock, NULL);
     pthread_mutex_init(&device->timeline.lock, NULL);
     pthread_mutex_init(&device->clock.lock, NULL);
+    pthread_mutex_init(&device->prints.lock, NULL);
 
     weir_status status = check_abilities(device);
     if (status == WEIR_OK)

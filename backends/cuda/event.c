@@ -124,12 +124,15 @@ weir_status cu_event_query(const struct weir_link *link, weir_queue *object, uin
 {
     struct cu_queue *queue = cu_queue_of(link, object);
     struct cu_scope scope;
-    if (weir_kit_records_completed(queue->records) >= sequence)
+    if (weir_kit_records_completed(queue->records) >= sequence) {
+        cu_prints_take(queue->device);
         return WEIR_OK;
+    }
     weir_status status = cu_enter(queue->device, &scope);
     if (status < 0)
         return status;
     status = weir_kit_records_query(queue->records, sequence);
+    cu_prints_take(queue->device);
     cu_leave(queue->device, &scope);
     return status;
 }
@@ -143,6 +146,7 @@ weir_status cu_event_wait(const struct weir_link *link, weir_queue *object, uint
     if (status < 0)
         return status;
     status = weir_kit_records_wait(queue->records, sequence, timeout_ns);
+    cu_prints_take(queue->device);
     if (status == WEIR_OK)
         weir_kit_idle_settle(queue->device->idle);
     cu_leave(queue->device, &scope);

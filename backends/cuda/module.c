@@ -14,6 +14,7 @@ enum key {
     KEY_SYNC,
     KEY_ATTRIBUTE_FAULTS,
     KEY_CUPTI,
+    KEY_PRINTF_BYTES,
     KEY_COUNT
 };
 
@@ -68,6 +69,17 @@ static const struct weir_key keys[KEY_COUNT] = {
             .help = "The library that tells plugins when operations began: auto looks for "
                     "libcupti.so of CUDA 13 and 12, off uses events, which only tell when they "
                     "ended, and anything else is a path or a name that the dynamic linker finds.",
+        },
+    [KEY_PRINTF_BYTES] =
+        {
+            .name = "printf_bytes",
+            .type = WEIR_KEY_INTEGER,
+            .fallback = "1048576",
+            .minimum = 4096,
+            .maximum = 1 << 30,
+            .help =
+                "Pinned memory for what kernels have printed and the host has not read, rounded "
+                "up to a power of two; devices without such kernels take none.",
         },
 };
 
@@ -168,6 +180,14 @@ static void release(struct cu_module *module)
     module->host->release(module);
 }
 
+static size_t power_of_two(int64_t least)
+{
+    size_t power = 1;
+    while (power < (size_t)least)
+        power *= 2;
+    return power;
+}
+
 static weir_status start(struct cu_module *module, const struct weir_setting *const *settings)
 {
     char message[512];
@@ -185,6 +205,7 @@ static weir_status start(struct cu_module *module, const struct weir_setting *co
     module->compiler = cu_compiler_create(module->host);
     if (!module->compiler)
         return weir_host_no_memory(module->host, "the run-time compiler");
+    module->printf_bytes = power_of_two(settings[KEY_PRINTF_BYTES]->integer);
     module->cupti = settings[KEY_CUPTI]->text;
     module->spin = strcmp(settings[KEY_SYNC]->text, "spin") == 0;
     module->attribute_faults = settings[KEY_ATTRIBUTE_FAULTS]->integer != 0;

@@ -167,7 +167,7 @@ static weir_status load(struct cu_program *program, const struct chosen *chosen)
         return refuse_image(device, chosen, code, log);
     }
     device->module->host->count_driver_object();
-    return WEIR_OK;
+    return cu_prints_attach(device, program->module);
 }
 
 // Looks up a kernel and loads it. `*out_found` is false if the module lacks it, which is not an

@@ -231,6 +231,7 @@ weir_status cu_queue_finish(const struct weir_link *link, weir_queue *object)
     if (status < 0)
         return status;
     CUresult code = device->module->cu.cuStreamSynchronize(queue->stream);
+    cu_prints_take(device);
     if (code != CUDA_SUCCESS)
         status =
             cu_native_error(device, "cuStreamSynchronize", code, "wait for the queue to finish");

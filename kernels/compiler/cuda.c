@@ -9,7 +9,8 @@
 //   - The block that a kernel requires, which clang does not pass on, is added.
 //   - Memory of the address space `constant` becomes global memory: that of CUDA has 64 KiB and no
 //     pointers from the host, and caches for data that is only read are as good.
-//   - printf becomes the driver's vprintf: LLVM puts its arguments into memory as that wants them.
+//   - printf becomes the driver's vprintf: LLVM puts its arguments into memory as that wants them, and
+//     kernels/ptx replaces it.
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -273,20 +274,6 @@ static void add_blocks(const struct kc_kernels *kernels, struct weir_long_text *
     }
 }
 
-// CUDA's printf does not know OpenCL's "%v4f".
-static bool prints_vectors(const char *ir)
-{
-    if (!strstr(ir, "@printf("))
-        return false;
-    for (const char *at = ir; (at = strchr(at, '%'));) {
-        at += 1 + strspn(at + 1, "+-# 0123456789.");
-        if (at[0] == 'v' && isdigit((unsigned char)at[1]) && strspn(at + 1, "0123456789hl") < 4 &&
-            strchr("diouxXfFeEgGaAc", at[1 + strspn(at + 1, "0123456789hl")]))
-            return true;
-    }
-    return false;
-}
-
 static bool change_module(const struct cuda_build *build, const char *path)
 {
     struct weir_long_text out = {0};
@@ -294,11 +281,6 @@ static bool change_module(const struct cuda_build *build, const char *path)
     size_t size;
     if (!read_file(build, path, &ir, &size))
         return false;
-    if (prints_vectors(ir)) {
-        free(ir);
-        return refuse(build, "printf of a whole vector (\"%v4f\") is not there for CUDA: print its "
-                             "parts one by one");
-    }
     for (const char *line = ir; *line;) {
         const char *newline = strchr(line, '\n');
         const char *end = newline ? newline : line + strlen(line);

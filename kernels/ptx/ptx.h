@@ -11,6 +11,9 @@
 // The driver's OpenCL compiler reads the launch from %envreg0 to 9, which hold anything under
 // CUDA (measured, driver 580). They become what CUDA's launches have: no offset of the groups
 // (0 to 2) or of the work-items (3 to 5), the number of groups (6 to 8), and three dimensions (9).
+//
+// The driver's function vprintf becomes one that writes to memory of the host (printf.ptx), if the
+// host has set the variable weir_printf; else it does nothing.
 #ifndef WEIR_KERNELS_PTX_PTX_H
 #define WEIR_KERNELS_PTX_PTX_H
 

@@ -101,6 +101,43 @@ WEIR_TEST(KernelsPtx, TakesTheLaunchFromCudasRegisters)
     free(out);
 }
 
+// As LLVM and as the driver's compiler write it.
+WEIR_TEST(KernelsPtx, ReplacesThePrintfOfTheDriver)
+{
+    static const char *const calls[] = {"\tcall.uni (retval0), vprintf, (param0, param1);\n",
+                                        "\tcall.uni (retval0), \n\tvprintf, \n\t(\n"};
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        char text[1024];
+        snprintf(text, sizeof text,
+                 HEAD ".extern .func  (.param .b32 func_retval0) vprintf\n(\n"
+                      "\t.param .b64 vprintf_param_0,\n\t.param .b64 vprintf_param_1\n)\n;\n"
+                      "// after\n%s\tmov.u64 %%rd1, my_vprintf;\n\tmov.u64 %%rd1, vprintf2;\n",
+                 calls[i]);
+        char *out = rewrite(text);
+        ASSERT_TRUE(out);
+        EXPECT_TRUE(!strstr(out, ".extern"));
+        EXPECT_CONTAINS(out, HEAD);
+        EXPECT_CONTAINS(out, ".visible .global .align 8 .u64 weir_printf;");
+        const char *after = strstr(out, "// after\n");
+        ASSERT_TRUE(after);
+        EXPECT_CONTAINS(after, "weir_vprintf, ");
+        EXPECT_CONTAINS(after, ", my_vprintf;");
+        EXPECT_CONTAINS(after, ", vprintf2;");
+        free(out);
+    }
+}
+
+// One of the user's is the user's.
+WEIR_TEST(KernelsPtx, LeavesAnotherPrintf)
+{
+    static const char text[] =
+        HEAD ".func vprintf(.param .b64 a)\n{\n}\n.extern .func other;\n\tcall vprintf, (a);\n";
+    char *out = rewrite(text);
+    ASSERT_TRUE(out);
+    EXPECT_STR_EQ(out, text);
+    free(out);
+}
+
 WEIR_TEST(KernelsPtx, ReadsNoFurtherThanTheText)
 {
     static const char text[] = {'.', 'v', 'e', 'r', 's', 'i', 'o', 'n'};
@@ -130,6 +167,8 @@ WEIR_TEST(KernelsPtx, RefusesWhatItDoesNotUnderstand)
          "is not declared as expected"},
         {".target sm_75\n.entry k(\n\t.param .u64 .ptr .shared k_0\n)\n{\n", "}\n",
          "no line '.address_size'"},
+        {HEAD, ".extern .func vprintf (\n.param .b64 a\n);\n",
+         "vprintf is not declared as expected"},
         {"", "", "the PTX is empty"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -66,6 +66,17 @@ bool twin_may_write(const void *pointer, size_t size)
     return false;
 }
 
+int twin_print(const char *format, const void *arguments, size_t argument_bytes, const char *text,
+               bool whole)
+{
+    (void)format;
+    (void)arguments;
+    (void)argument_bytes;
+    (void)text;
+    (void)whole;
+    return -1;
+}
+
 // Counting calls, and failing on request.
 
 static const char *const names[] = {

@@ -49,6 +49,17 @@ bool twin_may_write(const void *pointer, size_t size)
     return true;
 }
 
+int twin_print(const char *format, const void *arguments, size_t argument_bytes, const char *text,
+               bool whole)
+{
+    (void)format;
+    (void)arguments;
+    (void)argument_bytes;
+    (void)text;
+    (void)whole;
+    return -1;
+}
+
 // Without the lock.
 static void execute(const struct tarn_command *command)
 {
