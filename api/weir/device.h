@@ -63,6 +63,10 @@ struct weir_limits {
     uint32_t native;      // <weir/interop.h> works: native handles can be read and wrapped
     uint32_t cuda_source; // programs are compiled from weir_program_params.cuda_source
     // above: 0.1
+
+    uint32_t printf_to_log; // what kernels in OpenCL C print goes to the log (<weir/log.h>), and
+                            // else where the driver puts it
+    // above: 0.2
 };
 
 struct weir_device_params {

@@ -285,4 +285,6 @@ void cu_device_limits(const struct weir_link *link, weir_device *object, struct 
     limits->timing_history = CU_TIMING_HISTORY;
     limits->native = 1;
     limits->cuda_source = 1;
+    if (WEIR_HAS(limits, printf_to_log))
+        limits->printf_to_log = 1;
 }

@@ -206,6 +206,8 @@ def suite(name, headers, libraries, sources):
         srcs = [
             "//kernels/conformance:conformance.c",
             "//kernels/conformance:conformance.h",
+            "//kernels/conformance:print.c",
+            "//kernels/conformance:print.h",
             sources,
         ],
         linkopts = ["-ldl"],

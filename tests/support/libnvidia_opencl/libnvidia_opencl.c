@@ -413,6 +413,10 @@ static cl_int clBuildProgram(cl_program program, cl_uint device_count, const cl_
            "//\n// made by a driver\n//\n.version 8.0\n.target sm_%u, texmode_independent\n"
            ".address_size 64\n\n",
            architecture);
+    if (strstr(program->text, "printf("))
+        append(&program->ptx,
+               ".extern .func  (.param .b32 func_retval0) vprintf\n(\n"
+               "\t.param .b64 vprintf_param_0,\n\t.param .b64 vprintf_param_1\n)\n;\n");
     for (uint32_t i = 0; i < program->signatures->kernel_count; i++)
         write_kernel(&program->ptx, &program->signatures->kernels[i]);
     return CL_SUCCESS;

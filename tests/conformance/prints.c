@@ -1,0 +1,216 @@
+// What kernels print, on devices with limits.printf_to_log: it is in the log when a wait returns.
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "kernels/conformance/print.h"
+#include "tests/conformance/suite.h"
+
+enum {
+    ITEMS = 64,
+    QUEUES = 4,
+    LINES_MOST = 1024
+};
+
+static const struct weir_extent one = {1, 1, 1};
+static const struct weir_extent block = {ITEMS, 1, 1};
+
+// Messages of kernels; queues are waited for on several threads.
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static char lines[LINES_MOST][96];
+static size_t line_count;
+
+static void keep_line(void *user, weir_log_level level, const char *source, const char *message)
+{
+    (void)user;
+    (void)level;
+    if (strcmp(source, "printf") != 0)
+        return;
+    pthread_mutex_lock(&lock);
+    if (line_count < LINES_MOST)
+        snprintf(lines[line_count], sizeof *lines, "%s", message);
+    line_count++;
+    pthread_mutex_unlock(&lock);
+}
+
+// Forgets one line; false: there is none like it.
+static bool take_line(const char *line)
+{
+    for (size_t i = 0; i < line_count && i < LINES_MOST; i++) {
+        if (strcmp(lines[i], line) != 0)
+            continue;
+        memmove(lines + i, lines + i + 1, (LINES_MOST - i - 1) * sizeof *lines);
+        line_count--;
+        return true;
+    }
+    return false;
+}
+
+struct printer {
+    weir_program *program;
+    weir_kernel *kernel;
+    weir_buffer *results;
+};
+
+static weir_status make_printer(struct fixture *f, const struct weir_program_params *params,
+                                struct printer *p)
+{
+    line_count = 0;
+    weir_log_set(keep_line, NULL, WEIR_LOG_INFO);
+    memset(p, 0, sizeof *p);
+    const weir_status status = weir_program_create(f->device, params, &p->program);
+    if (status < 0)
+        return status;
+    EXPECT_OK(weir_kernel_create(p->program, "print_items", &p->kernel));
+    p->results = conform_device_buffer(f, ITEMS * sizeof(int32_t));
+    return WEIR_OK;
+}
+
+static void make_bundled_printer(struct fixture *f, struct printer *p)
+{
+    const struct weir_program_params params = {.struct_size = sizeof params,
+                                               .label = "print",
+                                               .bundle = &print_kernels};
+    EXPECT_OK(make_printer(f, &params, p));
+}
+
+static void destroy_printer(struct printer *p)
+{
+    weir_buffer_destroy(&p->results);
+    weir_kernel_destroy(&p->kernel);
+    weir_program_destroy(&p->program);
+    weir_log_set(NULL, NULL, WEIR_LOG_INFO);
+}
+
+static void print(struct printer *p, weir_queue *queue, unsigned first, unsigned count)
+{
+    EXPECT_OK(weir_queue_launch(queue, p->kernel, one, block,
+                                weir_out(p->results, 0, ITEMS * sizeof(int32_t)), first, count));
+}
+
+static void expect_items(unsigned first, unsigned count)
+{
+    char line[96];
+    for (unsigned i = 0; i < count; i++) {
+        snprintf(line, sizeof line, "item %u of print: %d%%, %.1f", first + i, -(int)i, 0.5 * i);
+        if (!take_line(line))
+            weir_test_fail(__FILE__, __LINE__, "the log has no line '%s'", line);
+    }
+}
+
+#define NEEDS_LOG(f)                                              \
+    do {                                                          \
+        if (!(f)->limits->printf_to_log)                          \
+            CONFORM_SKIP("what kernels print is not in the log"); \
+    } while (0)
+
+CONFORM(Print, AWait)
+{
+    struct printer p;
+    int32_t results[ITEMS];
+    NEEDS_LOG(f);
+    make_bundled_printer(f, &p);
+    weir_queue *queue = conform_queue(f, "q");
+    print(&p, queue, 1000, ITEMS);
+    EXPECT_SYNC(queue);
+    EXPECT_SIZE_EQ(line_count, ITEMS);
+    expect_items(1000, ITEMS);
+    ASSERT_OK(weir_download(queue, results, p.results, 0, sizeof results));
+    for (int i = 0; i < ITEMS; i++)
+        EXPECT_INT_EQ(results[i], 0);
+    EXPECT_SIZE_EQ(line_count, 0);
+    weir_queue_destroy(&queue);
+    destroy_printer(&p);
+}
+
+CONFORM(Print, AnEventThatIsAskedFor)
+{
+    struct printer p;
+    struct weir_event event;
+    weir_status status;
+    NEEDS_LOG(f);
+    make_bundled_printer(f, &p);
+    weir_queue *queue = conform_queue(f, "q");
+    print(&p, queue, 7, 3);
+    EXPECT_OK(weir_queue_record(queue, &event));
+    while ((status = weir_event_query(event)) == WEIR_NOT_READY) {
+    }
+    EXPECT_OK(status);
+    EXPECT_SIZE_EQ(line_count, 3);
+    expect_items(7, 3);
+    weir_queue_destroy(&queue);
+    destroy_printer(&p);
+}
+
+CONFORM(Print, SeveralQueues)
+{
+    struct printer p;
+    weir_queue *queues[QUEUES];
+    NEEDS_LOG(f);
+    make_bundled_printer(f, &p);
+    for (unsigned i = 0; i < QUEUES; i++) {
+        queues[i] = conform_queue(f, "q");
+        print(&p, queues[i], 100 * i, ITEMS);
+        print(&p, queues[i], 100 * i, 1);
+    }
+    for (unsigned i = 0; i < QUEUES; i++)
+        EXPECT_SYNC(queues[i]);
+    EXPECT_SIZE_EQ(line_count, QUEUES * (ITEMS + 1));
+    for (unsigned i = 0; i < QUEUES; i++) {
+        expect_items(100 * i, ITEMS);
+        expect_items(100 * i, 1);
+        weir_queue_destroy(&queues[i]);
+    }
+    destroy_printer(&p);
+}
+
+CONFORM(Print, AGraph)
+{
+    struct printer p;
+    weir_graph *graph = NULL;
+    NEEDS_LOG(f);
+    make_bundled_printer(f, &p);
+    weir_queue *queue = conform_queue(f, "q");
+    ASSERT_OK(weir_capture_begin(queue));
+    print(&p, queue, 5, 2);
+    ASSERT_OK(weir_capture_end(queue, NULL, &graph));
+    EXPECT_SYNC(queue);
+    EXPECT_SIZE_EQ(line_count, 0);
+    for (int i = 0; i < 3; i++)
+        EXPECT_OK(weir_queue_graph(queue, graph));
+    EXPECT_SYNC(queue);
+    EXPECT_SIZE_EQ(line_count, 6);
+    for (int i = 0; i < 3; i++)
+        expect_items(5, 2);
+    weir_graph_destroy(&graph);
+    weir_queue_destroy(&queue);
+    destroy_printer(&p);
+}
+
+CONFORM(Print, SourceAtRunTime)
+{
+    static const char source[] =
+        "__kernel void print_items(__global int *results, uint first, uint n)\n"
+        "{\n"
+        "    uint i = (uint)get_global_id(0);\n"
+        "    if (i < n)\n"
+        "        results[i] = printf(\"item %u of %s: %d%%, %.1f\\n\", first + i, \"print\",\n"
+        "                            -(int)i, 0.5f * i);\n"
+        "}\n";
+    const struct weir_program_params params = {.struct_size = sizeof params,
+                                               .label = "print",
+                                               .source = source};
+    struct printer p;
+    NEEDS_LOG(f);
+    const weir_status status = make_printer(f, &params, &p);
+    if (status == WEIR_ERROR_UNSUPPORTED)
+        CONFORM_SKIP("this device compiles no source at run time");
+    ASSERT_OK(status);
+    weir_queue *queue = conform_queue(f, "q");
+    print(&p, queue, 30, ITEMS);
+    EXPECT_SYNC(queue);
+    EXPECT_SIZE_EQ(line_count, ITEMS);
+    expect_items(30, ITEMS);
+    weir_queue_destroy(&queue);
+    destroy_printer(&p);
+}
