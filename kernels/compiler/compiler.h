@@ -3,6 +3,7 @@
 //   source.c     one text of all sources: includes are replaced by what they name
 //   signature.c  the kernels' signatures, from clang's intermediate representation
 //   outside.c    names of OpenCL C that no bundle has, such as images
+//   local.c      local variables of which a driver may give each work-item a copy
 //   library.c    what of kernels/library the kernels call
 //   cuda.c       that representation, made fit for CUDA; PTX and cubins of it
 //   twin.c       CUDA C++ in its place, or images that are there already
@@ -149,6 +150,13 @@ void kc_kernels_finish(struct kc_kernels *kernels);
 // the device. Each place is reported.
 bool kc_check_outside(const struct kc_tools *tools, const struct kc_language *language,
                       const char *text, const char *folder, struct weir_long_text *report);
+
+// local.c
+
+// Warns of variables in local memory that PoCL keeps for each work-item on its own. `ir` is the
+// module of kernels.cl in `folder`, before it is optimised.
+void kc_check_local(const struct kc_tools *tools, const struct kc_language *language,
+                    const char *ir, const char *folder, struct weir_long_text *report);
 
 // library.c
 

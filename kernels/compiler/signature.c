@@ -313,6 +313,8 @@ bool kc_signatures(const struct kc_tools *tools, const struct kc_language *langu
         weir_long_text_add(report, "error: no memory for the kernels' signatures\n");
     if (fine)
         out_kernels->library = kc_library_needed(ir);
+    if (fine)
+        kc_check_local(tools, language, ir, folder, report);
     free(ir);
     if (fine && out_kernels->count == 0) {
         weir_long_text_add(report,

@@ -16,14 +16,20 @@ __kernel void barrier_in_loop(__global const uint *in, __global uint *out, __loc
         out[get_group_id(0)] = values[0];
 }
 
+// The kernel compiler warns of a variable that every work-item writes, so it is written elsewhere.
+static void set(__local uint *variable, uint value)
+{
+    *variable = value;
+}
+
 // out[block] is the block's last number, as its first work-item sees it.
 __kernel void written_by_all(__global const uint *in, __global uint *out)
 {
     __local uint last;
-    last = 0;
+    set(&last, 0);
     barrier(CLK_LOCAL_MEM_FENCE);
     if (get_local_id(0) == get_local_size(0) - 1)
-        last = in[get_global_id(0)];
+        set(&last, in[get_global_id(0)]);
     barrier(CLK_LOCAL_MEM_FENCE);
     if (get_local_id(0) == 0)
         out[get_group_id(0)] = last;
