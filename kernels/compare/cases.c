@@ -325,6 +325,7 @@ bool compare_read_case(const json_t *from, const struct weir_bundle *bundle,
     const char *name = json_string_value(json_object_get(from, "name"));
     struct reader reader = {message, name ? name : "?", NULL};
     *out_case = (struct compare_case){.name = reader.name};
+    message[0] = '\0';
     if (!name)
         return refuse(&reader, "a case is an object with a 'name'");
     out_case->kernel = json_string_value(json_object_get(from, "kernel"));

@@ -82,7 +82,7 @@ static unsigned type_size(const char *token)
 static bool read_parameter(const struct reader *reader, const char **at, const char *end,
                            struct kc_entry *entry, bool *out_last)
 {
-    char token[64];
+    char token[64] = "";
     unsigned size = 0, count = 1;
     while (next_token(at, end, token, sizeof token) && *token != ',' && *token != ')') {
         if (strcmp(token, ".shared") == 0)
@@ -94,7 +94,7 @@ static bool read_parameter(const struct reader *reader, const char **at, const c
         if (*token == '[' && next_token(at, end, token, sizeof token))
             count = (unsigned)strtoul(token, NULL, 10);
     }
-    *out_last = *at == end || *token == ')';
+    *out_last = *token != ',';
     if (size == 0)
         return true; // an empty list
     return kc_entry_add_size(entry, size * count) || refuse(reader, "does not fit into memory");

@@ -267,6 +267,54 @@ for command in resources sass; do
     refused 3 "ptxas makes no cubins for 91: install a CUDA toolkit that does" "$command" --arch 91 empty.cl
 done
 refused 1 "wrong.cl:4:14: error" resources wrong.cl
+
+# CUDA C++ in place of it. The stand-in for nvcc makes PTX; the letter c is for what would be a cubin.
+cat >toolkit/bin/nvcc <<'TEXT'
+#!/bin/bash
+echo "$*" >>calls
+target="${2#*_}"
+[ "$1" = -ptx ] || target+=c
+printf '.version 9.0\n.target sm_%s\n.visible .entry %s()\n{\n}\n' "$target" "$(cat kernel)" >"${@: -1}"
+TEXT
+chmod +x toolkit/bin/nvcc
+echo nothing >kernel
+echo '#include "include/times.h"' >empty.cu
+images()
+{
+    grep -o 'WEIR_IMAGE_[A-Z_]*, .target = "[a-z_0-9]*"' "$1" | sed 's/WEIR_IMAGE_//; s/, .target = / /; s/"//g' |
+        sort | tr '\n' ';'
+}
+expect_data 0 "$weir" kernels build empty.cl --cuda empty.cu -o twin.c -Iinclude -DN=1 --nvcc-option=-lineinfo --depfile twin.d
+[ -z "$messages" ] || fail "build said $messages"
+[ "$(images twin.c)" = "OPENCL_C ;PTX sm_120;PTX sm_75;PTX sm_75c;PTX sm_90c;TWIN ;" ] || fail "the bundle has $(images twin.c)"
+expect_contains "$(sort calls)" "-cubin -arch=sm_90 -lineinfo -Iinclude -DN=1 empty.cu -o "
+expect_contains "$(cat twin.d)" "$PWD/empty.cl \\
+  $PWD/empty.cu \\
+  $PWD/include/times.h"
+expect_data 0 "$weir" kernels build empty.cl --cuda empty.cu -o twin.c --cubin 90a,90,90a
+[ "$(images twin.c)" = "OPENCL_C ;PTX sm_90ac;PTX sm_90c;TWIN ;" ] || fail "the bundle has $(images twin.c)"
+refused 2 "not '90aa'" build empty.cl --cuda empty.cu -o no.c --cubin 90aa
+refused 3 "ptxas makes no cubins for 91" build empty.cl --cuda empty.cu -o no.c --cubin 91
+refused 1 "there is no such file" build empty.cl --cuda absent.cu -o no.c
+echo other >kernel
+refused 1 "error: kernel 'nothing' of empty.cl is missing in empty.cu" build empty.cl --cuda empty.cu -o no.c --ptx 90
+expect_data 0 env CUDA_HOME=none "$weir" kernels build empty.cl --cuda empty.cu -o twin.c
+expect_contains "$messages" "empty.cu is not compiled, and CUDA devices will refuse the bundle: nvcc is not found"
+[ "$(images twin.c)" = "OPENCL_C ;TWIN ;" ] || fail "the bundle has $(images twin.c)"
+CUDA_HOME=none refused 3 "nvcc is not found, and CUDA C++ needs it" build empty.cl --cuda empty.cu -o no.c --cubin 90
+
+# Images that are there.
+printf '.target sm_80\n.entry nothing()\n' >80.ptx
+printf '.target sm_90\n.entry nothing()\n' >90.ptx
+expect_data 0 "$weir" kernels build empty.cl --cuda-image 80.ptx --cuda-image 90.ptx -o twin.c --depfile twin.d
+[ -z "$messages" ] || fail "build said $messages"
+[ "$(images twin.c)" = "OPENCL_C ;PTX sm_80;PTX sm_90;TWIN ;" ] || fail "the bundle has $(images twin.c)"
+expect_contains "$(cat twin.d)" "$PWD/80.ptx"
+refused 1 "error: empty.cl is neither a cubin nor PTX" build empty.cl --cuda-image empty.cl -o no.c
+refused 2 "--cuda and --cuda-image both name what CUDA runs" build empty.cl --cuda empty.cu --cuda-image 80.ptx -o no.c
+refused 2 "leave --cubin and --ptx out" build empty.cl --cuda-image 80.ptx --ptx 80 -o no.c
+refused 2 "--nvcc-option is for the file of --cuda, and there is none" build empty.cl --nvcc-option=-O1 -o no.c
+
 mv toolkit/bin/ptxas ptxas
 # One that tells nothing of a kernel, and one that does not even list GPUs.
 # shellcheck disable=SC2016

@@ -110,6 +110,33 @@ expect_status 0 cmake --build build
 [ "$(cksum <$two)" != "$before" ] || fail "a changed header did not make the bundle again"
 cd ..
 
+# An image that is there, and CUDA C++, which takes no toolkit to be left out.
+mkdir twin
+cp "$weir"/share/weir/examples/kernels/* twin/
+cd twin
+cat >CMakeLists.txt <<'TEXT'
+cmake_minimum_required(VERSION 3.16)
+project(twin C)
+find_package(weir REQUIRED)
+add_executable(first first.c)
+target_link_libraries(first PRIVATE weir::weir)
+weir_add_kernels(first scale.cl CUDA_IMAGES scale.ptx)
+weir_add_kernels(first scale.cl NAME other CUDA scale.cu NVCC_OPTIONS -O1 -lineinfo)
+TEXT
+printf '.target sm_80\n.entry scale(.param .u64 a, .param .u64 b, .param .f32 c)\n' >scale.ptx
+touch scale.cu
+expect_status 0 cmake -S . -B build -DCMAKE_PREFIX_PATH="$weir"
+expect_status 0 cmake --build build
+expect_contains "$output" "scale.cu is not compiled, and CUDA devices will refuse the bundle"
+expect_status 0 build/first
+[ "$output" = "1000 * 2 = 2000" ] || fail "it printed '$output'"
+expect_contains "$(cat build/weir_kernels/first/scale.c)" 'WEIR_IMAGE_PTX, .target = "sm_80"'
+sed -i 's/.f32 c/.f64 c/' scale.ptx
+touch -d "+10 seconds" scale.ptx
+expect_status 2 cmake --build build
+expect_contains "$output" "parameter 3, 'factor': float has 4 bytes in scale.cl, and 8 in scale.ptx"
+cd ..
+
 # What CMake's function refuses.
 refused()
 {
