@@ -148,7 +148,7 @@ static bool read_target(const struct reader *reader, const char *text, const cha
                               "-ptx has made");
     const char *stop = memchr(at, '\n', (size_t)(end - at));
     if (!next_token(&at, end, token, sizeof token) || strncmp(token, "sm_", 3) != 0 ||
-        strlen(token) >= sizeof image->target)
+        !isdigit((unsigned char)token[3]) || strlen(token) >= sizeof image->target)
         return refuse(reader, "is PTX for something else than an sm_ architecture");
     snprintf(image->target, sizeof image->target, "%.15s", token);
     while (next_token(&at, stop ? stop : end, token, sizeof token))

@@ -1,5 +1,5 @@
 // Cubins of both versions of the ABI, made here, as no toolkit is needed to read them; and what is left
-// of one that is damaged.
+// of one that is damaged, or of PTX.
 #include <elf.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -203,4 +203,43 @@ WEIR_TEST(Cubin, DamagedInOnePlace)
             kc_entries_finish(&entries);
         }
     EXPECT_TRUE(refused > 0 && taken > 0);
+}
+
+static const char ptx[] = "// text\n.version 9.0\n.target sm_90a\n.visible .entry k(\n"
+                          ".param .u64 .ptr .align 1 k_param_0,\n.param .align 4 .b8 k_1[12]\n)\n"
+                          "{\n}\n.entry l ( )\n{\n}\n.entry m";
+
+WEIR_TEST(Ptx, TellsItsGpuAndItsKernels)
+{
+    struct file file = {.size = sizeof ptx - 1};
+    struct kc_image image;
+    struct kc_entries entries;
+    char message[256];
+    memcpy(file.data, ptx, sizeof ptx);
+    EXPECT_TRUE(read_file(&file, &image, &entries, message));
+    EXPECT_STR_EQ(image.format, "PTX");
+    EXPECT_STR_EQ(image.target, "sm_90a");
+    ASSERT_SIZE_EQ(entries.count, 3);
+    ASSERT_SIZE_EQ(entries.items[0].count, 2);
+    EXPECT_UINT_EQ(entries.items[0].sizes[0], 8);
+    EXPECT_UINT_EQ(entries.items[0].sizes[1], 12);
+    EXPECT_STR_EQ(entries.items[1].name, "l");
+    EXPECT_SIZE_EQ(entries.items[1].count + entries.items[2].count, 0);
+    kc_entries_finish(&entries);
+}
+
+// The driver refuses what is cut off in a kernel; here nothing is read beyond its end.
+WEIR_TEST(Ptx, CutOff)
+{
+    struct file file = {.size = 0};
+    const size_t head = (size_t)(strstr(ptx, "sm_9") + 4 - ptx);
+    memcpy(file.data, ptx, sizeof ptx);
+    for (; file.size < sizeof ptx; file.size++) {
+        struct kc_image image;
+        struct kc_entries entries;
+        char message[256];
+        EXPECT_INT_EQ(read_file(&file, &image, &entries, message), file.size >= head);
+        EXPECT_TRUE(entries.count <= 3);
+        kc_entries_finish(&entries);
+    }
 }

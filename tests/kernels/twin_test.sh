@@ -148,11 +148,6 @@ changed "has a kernel with a pointer to shared memory" 's/.u64 k_param_4/.u64 .p
 changed "is PTX of an OpenCL compiler" 's/sm_80/sm_80, texmode_independent/'
 changed "is neither a cubin nor PTX" '/.target/d'
 changed "is PTX for something else than an sm_ architecture" 's/sm_80/map_f64/'
-# Cut off before its last kernel.
-for size in $(seq 1 11 "$(grep -b 'entry none' good.ptx | cut -d: -f1)"); do
-    head -c "$size" good.ptx >bad.ptx
-    expect_status 1 twin --cuda-image bad.ptx
-done
 # Kernels that the OpenCL C has not: a mistake in a source, and in images not of interest.
 sed 's/^\.visible .entry none/.visible .entry more()\n{\n}\n&/' good.ptx >more.ptx
 made=more.ptx refused "kernel 'more' of k.cu is missing in k.cl, which every other device runs" --cuda k.cu --ptx 80
