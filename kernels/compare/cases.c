@@ -232,9 +232,9 @@ static bool read_buffer(const struct reader *reader, const json_t *from,
         return refuse(reader, "a buffer has 'values', or a 'count' and one of 'random', 'fill' and "
                               "'from'");
     const json_int_t elements = json_integer_value(count);
-    argument->count = values                                 ? json_array_size(values)
-                      : elements > 0 && elements < 1ll << 40 ? (size_t)elements * argument->lanes
-                                                             : 0;
+    argument->count = values                               ? json_array_size(values)
+                      : elements > 0 && elements < 1 << 30 ? (size_t)elements * argument->lanes
+                                                           : 0;
     if (!allocate(reader, argument))
         return false;
     return values   ? set_list(reader, argument, values)

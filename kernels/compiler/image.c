@@ -25,8 +25,14 @@ struct kc_entry *kc_entry_add(struct kc_entries *entries, const char *name, size
     if (!grown)
         return NULL;
     entries->items = grown;
-    grown[entries->count] = (struct kc_entry){.name = strndup(name, length)};
-    return grown[entries->count].name ? &grown[entries->count++] : NULL;
+    grown += entries->count;
+    *grown = (struct kc_entry){.name = malloc(length + 1)};
+    if (!grown->name)
+        return NULL;
+    memcpy(grown->name, name, length);
+    grown->name[length] = '\0';
+    entries->count++;
+    return grown;
 }
 
 bool kc_entry_add_size(struct kc_entry *entry, unsigned size)
