@@ -1,0 +1,15 @@
+// Which functions of a C text lead to another one.
+//
+// Threads: safe; the function keeps no state.
+#ifndef WEIR_BASE_CALLS_H
+#define WEIR_BASE_CALLS_H
+
+#include <stdbool.h>
+
+// Whether function `from`, which the text defines, may come to `to`: its body names that, or names a
+// function or a macro whose body does, and so on. This is no compiler: every branch of an #if counts,
+// and so does a name that is not called. If the text does not mention `to` the answer is false; else,
+// where it cannot tell (`from` is made by a macro, braces are not balanced, no memory), true.
+bool weir_calls(const char *text, const char *from, const char *to);
+
+#endif
