@@ -118,6 +118,15 @@ extern "C"
                          size_t argument_count, const char *file, int line);
 
 #ifdef __cplusplus
+extern "C"
+#endif
+    WEIR_API weir_status
+    weir_queue_launch_cooperative_at(weir_queue *queue, weir_kernel *kernel,
+                                     struct weir_extent grid, struct weir_extent block,
+                                     const struct weir_argument *arguments, size_t argument_count,
+                                     const char *file, int line);
+
+#ifdef __cplusplus
 
 // The C++ form: overloads in place of _Generic.
 inline weir_argument weir__argument(weir_argument value)
@@ -184,6 +193,19 @@ inline weir_status weir__launch(const char *file, int line, weir_queue *queue, w
 #define weir_queue_launch(queue, kernel, grid, block, ...) \
     weir__launch(__FILE__, __LINE__, queue, kernel, grid, block, __VA_ARGS__)
 
+template <typename... Arguments>
+inline weir_status weir__launch_cooperative(const char *file, int line, weir_queue *queue,
+                                            weir_kernel *kernel, weir_extent grid,
+                                            weir_extent block, Arguments... arguments)
+{
+    const weir_argument list[] = {weir__argument(arguments)...};
+    return weir_queue_launch_cooperative_at(queue, kernel, grid, block, list, sizeof...(arguments),
+                                            file, line);
+}
+
+#define weir_queue_launch_cooperative(queue, kernel, grid, block, ...) \
+    weir__launch_cooperative(__FILE__, __LINE__, queue, kernel, grid, block, __VA_ARGS__)
+
 #else
 
 // The C form.
@@ -246,6 +268,11 @@ inline weir_status weir__launch(const char *file, int line, weir_queue *queue, w
     weir_queue_launch_at(queue, kernel, grid, block,                                   \
                          (const struct weir_argument[]){WEIR__ARGUMENTS(__VA_ARGS__)}, \
                          WEIR__COUNT(__VA_ARGS__), __FILE__, __LINE__)
+
+#define weir_queue_launch_cooperative(queue, kernel, grid, block, ...)                             \
+    weir_queue_launch_cooperative_at(queue, kernel, grid, block,                                   \
+                                     (const struct weir_argument[]){WEIR__ARGUMENTS(__VA_ARGS__)}, \
+                                     WEIR__COUNT(__VA_ARGS__), __FILE__, __LINE__)
 
 #endif
 

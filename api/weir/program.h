@@ -54,6 +54,8 @@ struct weir_kernel_signature {
     uint32_t parameter_count;
     struct weir_extent required_block; // zeros: any block
     // above: 0.1
+    uint32_t grid_barrier; // it calls weir_grid_barrier(): for cooperative launches only
+    // above: 0.2
 };
 
 // Forms of device code. The list is open: a backend uses the forms whose names it knows and
@@ -147,16 +149,23 @@ struct weir_program_params {
     const char *cuda_source;
     const char *cuda_options; // with `cuda_source`: options of NVRTC
     // above: 0.1
+    // Further devices, of any runtimes, that the program is made for: its kernels then work on
+    // queues of all of them. A device that is named twice counts once.
+    weir_device *const *devices;
+    uint32_t device_count;
+    // above: 0.2
 };
 
 // Loads or compiles device code. Everything slow happens here, nothing at the
 // first launch. May wait for the whole device.
 //
-// Ownership: the caller's, until weir_program_destroy(). Outlived by `device`.
+// Ownership: the caller's, until weir_program_destroy(). Outlived by `device` and the further
+// devices, none of which can be closed before it.
 // Threads: safe.
 // Errors: WEIR_ERROR_BUILD with the compiler's log in the detail (the log
 // callback gets the whole log); WEIR_ERROR_UNSUPPORTED if the device can load
-// none of the images.
+// none of the images. With several devices the message names the one that failed, and the program
+// is made for none.
 WEIR_API weir_status weir_program_create(weir_device *device,
                                          const struct weir_program_params *params,
                                          weir_program **out_program);
@@ -174,9 +183,10 @@ struct weir_kernel_info {
     // above: 0.1
 };
 
-// Looks up a kernel by name.
+// Looks up a kernel by name, on each device of the program. A launch takes the kernel as the device
+// of the queue has it.
 //
-// Ownership: the caller's, until weir_kernel_destroy(). Outlived by the device.
+// Ownership: the caller's, until weir_kernel_destroy(). Outlived by the devices.
 // Threads: safe; several threads may launch one kernel.
 // Errors: WEIR_ERROR_NOT_FOUND with the nearest name.
 WEIR_API weir_status weir_kernel_create(weir_program *program, const char *name,
@@ -185,12 +195,67 @@ WEIR_API weir_status weir_kernel_create(weir_program *program, const char *name,
 // As weir_buffer_destroy().
 WEIR_API void weir_kernel_destroy(weir_kernel **kernel);
 
+// The kernel as one of its program's devices has it, for the functions below; NULL if the program
+// was not made for the device, or for NULL. The kernel itself is that of the first device.
+//
+// Ownership: the kernel's.
+WEIR_API weir_kernel *weir_kernel_on(weir_kernel *kernel, const weir_device *device);
+
 // The kernel's signature from its source, and its figures on the device; NULL
 // for NULL.
 //
 // Ownership: the kernel's.
 WEIR_API const struct weir_kernel_signature *weir_kernel_get_signature(const weir_kernel *kernel);
 WEIR_API const struct weir_kernel_info *weir_kernel_get_info(const weir_kernel *kernel);
+
+// What allows a compute unit no further block.
+typedef enum weir_occupancy_limit {
+    WEIR_OCCUPANCY_UNKNOWN = 0,
+    WEIR_OCCUPANCY_ITEMS,       // the most work-items that it holds
+    WEIR_OCCUPANCY_BLOCKS,      // the most blocks
+    WEIR_OCCUPANCY_REGISTERS,   // its registers
+    WEIR_OCCUPANCY_LOCAL_BYTES, // its local memory
+} weir_occupancy_limit;
+
+// How many blocks of a kernel a device holds at once. A block is held from its first instruction to
+// its last. Zero: the driver does not tell.
+struct weir_occupancy {
+    size_t struct_size;
+    uint32_t compute_units;
+    uint32_t unit_blocks;    // that one compute unit holds
+    uint32_t unit_items;     // their work-items, in whole warps
+    uint32_t max_unit_items; // the most work-items that it holds of any kernel
+    weir_occupancy_limit limit;
+    uint32_t cooperative_blocks; // the largest grid of weir_queue_launch_cooperative()
+    // above: 0.2
+};
+
+// Describes launches of the kernel with such blocks, and with `local_bytes` of local memory among
+// their arguments in all.
+//
+// Errors: WEIR_ERROR_INVALID for a block or for local memory that a launch would refuse;
+// WEIR_ERROR_DEVICE.
+WEIR_API weir_status weir_kernel_occupancy_sized(weir_kernel *kernel, struct weir_extent block,
+                                                 size_t local_bytes,
+                                                 struct weir_occupancy *out_occupancy, size_t size);
+#define weir_kernel_occupancy(kernel, ...) \
+    weir_kernel_occupancy_sized(kernel, __VA_ARGS__, sizeof(struct weir_occupancy))
+
+// The largest grid of a cooperative launch with such blocks: as many blocks as the device holds at
+// once if blocks can wait for each other there, and 1 if they cannot.
+//
+// Errors: as weir_kernel_occupancy().
+WEIR_API weir_status weir_kernel_cooperative_blocks(weir_kernel *kernel, struct weir_extent block,
+                                                    size_t local_bytes, uint32_t *out_blocks);
+
+// A number of work-items for the kernel's blocks: the kernel's required block, or else the one with
+// which the device holds most work-items at once, the largest of several. A multiple of
+// info.preferred_block_items if the kernel's limit allows one. Where the driver does not tell what a
+// device holds, at most 256.
+//
+// Errors: as weir_kernel_occupancy().
+WEIR_API weir_status weir_kernel_suggest_block(weir_kernel *kernel, size_t local_bytes,
+                                               uint32_t *out_items);
 
 #ifdef __cplusplus
 }

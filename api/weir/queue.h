@@ -133,9 +133,18 @@ WEIR_API weir_status weir_queue_fill_2d_at(weir_queue *queue, struct weir_plane 
 // extents of weir_queue_launch() as variables or with weir_dim(), not as compound literals.
 //
 // Errors: WEIR_ERROR_INVALID, with the parameter's name, its type and the argument that was
-// passed; the queue's first failure.
+// passed, and for a kernel that calls weir_grid_barrier(); the queue's first failure.
 #define weir_queue_launch_array(queue, ...) \
     weir_queue_launch_at(queue, __VA_ARGS__, __FILE__, __LINE__)
+
+// The same for kernels whose blocks wait for each other at weir_grid_barrier() (docs/kernels.md): all
+// blocks run at once. The grid has at most weir_kernel_cooperative_blocks() blocks, which is 1 on
+// a device whose blocks cannot wait for each other. Both macros call
+// weir_queue_launch_cooperative_at().
+//
+// Errors: as weir_queue_launch(); WEIR_ERROR_UNSUPPORTED for a larger grid.
+#define weir_queue_launch_cooperative_array(queue, ...) \
+    weir_queue_launch_cooperative_at(queue, __VA_ARGS__, __FILE__, __LINE__)
 
 // Runs `function(user)` on a library thread after all earlier work of the queue has finished;
 // later work of the queue waits until it has returned. The function may submit work, also to its

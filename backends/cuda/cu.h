@@ -18,6 +18,7 @@
 //   print.c        what kernels print
 //   print_format.c text of it
 //   program.c      images and kernels
+//   occupancy.c    how many blocks of a kernel the device holds at once
 //   source.c       OpenCL C at run time, and the cache of its results
 //   driver_cl.c    the driver's OpenCL compiler
 //   nvrtc.c        CUDA C++ at run time
@@ -104,25 +105,31 @@ struct cu_history; // fault.c
 struct cu_peer;    // peer.c
 
 // Attributes of a device, by their names in cu_api.h. X(member, attribute).
-#define CU_ATTRIBUTES(X)                                                      \
-    X(major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)                    \
-    X(minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)                    \
-    X(unified_addressing, CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING)             \
-    X(memory_pools, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)               \
-    X(integrated, CU_DEVICE_ATTRIBUTE_INTEGRATED)                             \
-    X(warp_size, CU_DEVICE_ATTRIBUTE_WARP_SIZE)                               \
-    X(max_pitch, CU_DEVICE_ATTRIBUTE_MAX_PITCH)                               \
-    X(max_local_bytes, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN) \
-    X(max_block_items, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)             \
-    X(max_block_x, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X)                       \
-    X(max_block_y, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y)                       \
-    X(max_block_z, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z)                       \
-    X(max_grid_x, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X)                         \
-    X(max_grid_y, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y)                         \
-    X(max_grid_z, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z)                         \
-    X(multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)              \
-    X(concurrent_kernels, CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS)             \
-    X(engines, CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT)
+#define CU_ATTRIBUTES(X)                                                          \
+    X(major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)                        \
+    X(minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)                        \
+    X(unified_addressing, CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING)                 \
+    X(memory_pools, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)                   \
+    X(integrated, CU_DEVICE_ATTRIBUTE_INTEGRATED)                                 \
+    X(warp_size, CU_DEVICE_ATTRIBUTE_WARP_SIZE)                                   \
+    X(max_pitch, CU_DEVICE_ATTRIBUTE_MAX_PITCH)                                   \
+    X(max_local_bytes, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)     \
+    X(max_block_items, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)                 \
+    X(max_block_x, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X)                           \
+    X(max_block_y, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y)                           \
+    X(max_block_z, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z)                           \
+    X(max_grid_x, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X)                             \
+    X(max_grid_y, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y)                             \
+    X(max_grid_z, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z)                             \
+    X(multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)                  \
+    X(concurrent_kernels, CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS)                 \
+    X(engines, CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT)                            \
+    X(cooperative, CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH)                        \
+    X(unit_items, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)             \
+    X(unit_blocks, CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR)             \
+    X(unit_registers, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR)       \
+    X(unit_local_bytes, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR) \
+    X(reserved_local_bytes, CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK)
 
 struct cu_attributes {
 #define CU_ATTRIBUTE(member, attribute) unsigned member;
@@ -243,9 +250,12 @@ struct cu_program {
 };
 
 struct cu_kernel {
+    struct cu_device *device;
     CUfunction function;
     const char *name; // the device's
     unsigned max_dynamic_bytes;
+    unsigned own_local_bytes;
+    unsigned registers; // of a work-item
 };
 
 static inline struct cu_module *cu_module_of(const struct weir_link *link)
@@ -594,6 +604,12 @@ weir_status cu_kernel_create(const struct weir_link *link, weir_program *program
                              weir_kernel *object, const struct weir_kernel_signature *signature,
                              struct weir_kernel_info *info, void **out_data);
 void cu_kernel_destroy(const struct weir_link *link, weir_kernel *object);
+
+// occupancy.c
+
+weir_status cu_kernel_occupancy(const struct weir_link *link, weir_kernel *object,
+                                struct weir_extent block, size_t local_bytes,
+                                struct weir_occupancy *occupancy);
 
 // A program of the caller's source, compiled.
 struct cu_compiled {

@@ -25,21 +25,22 @@
     X(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED, 1)
 
 // X(name, number). The calls that operations consist of.
-#define CUPTI_CALLS(X)           \
-    X(cuMemsetD8Async, 216)      \
-    X(cuMemsetD16Async, 218)     \
-    X(cuMemsetD32Async, 220)     \
-    X(cuMemsetD2D8Async, 222)    \
-    X(cuMemsetD2D16Async, 224)   \
-    X(cuMemsetD2D32Async, 226)   \
-    X(cuMemcpyHtoDAsync_v2, 277) \
-    X(cuMemcpyDtoHAsync_v2, 279) \
-    X(cuMemcpyDtoDAsync_v2, 281) \
-    X(cuMemcpy2DAsync_v2, 289)   \
-    X(cuMemcpy3DAsync_v2, 291)   \
-    X(cuLaunchKernel, 307)       \
-    X(cuMemcpyPeerAsync, 319)    \
-    X(cuMemcpy3DPeerAsync, 321)  \
+#define CUPTI_CALLS(X)                \
+    X(cuMemsetD8Async, 216)           \
+    X(cuMemsetD16Async, 218)          \
+    X(cuMemsetD32Async, 220)          \
+    X(cuMemsetD2D8Async, 222)         \
+    X(cuMemsetD2D16Async, 224)        \
+    X(cuMemsetD2D32Async, 226)        \
+    X(cuMemcpyHtoDAsync_v2, 277)      \
+    X(cuMemcpyDtoHAsync_v2, 279)      \
+    X(cuMemcpyDtoDAsync_v2, 281)      \
+    X(cuMemcpy2DAsync_v2, 289)        \
+    X(cuMemcpy3DAsync_v2, 291)        \
+    X(cuLaunchKernel, 307)            \
+    X(cuMemcpyPeerAsync, 319)         \
+    X(cuMemcpy3DPeerAsync, 321)       \
+    X(cuLaunchCooperativeKernel, 477) \
     X(cuGraphLaunch, 514)
 
 // X(kind, structure, start, end, correlation). The structures of CUDA 13.

@@ -47,6 +47,20 @@ static weir_status refuse(const struct cu_graph *graph, const struct cu_node *no
 
 // The driver's graphs.
 
+static CUresult add_launch(const struct cu_graph *graph, CUgraph native, struct cu_part *part,
+                           const CUgraphNode *dependencies, size_t count, const char **out_call)
+{
+    const struct cu_symbols *cu = symbols_of(graph);
+    const CUlaunchAttributeValue value = {.cooperative = 1};
+    *out_call = "cuGraphAddKernelNode";
+    CUresult code =
+        cu->cuGraphAddKernelNode(&part->fresh, native, dependencies, count, &part->u.launch);
+    if (code != CUDA_SUCCESS || !part->cooperative)
+        return code;
+    *out_call = "cuGraphKernelNodeSetAttribute";
+    return cu->cuGraphKernelNodeSetAttribute(part->fresh, CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &value);
+}
+
 static CUresult add_native(const struct cu_graph *graph, CUgraph native, struct cu_part *part,
                            const CUgraphNode *dependencies, size_t count, const char **out_call)
 {
@@ -63,8 +77,7 @@ static CUresult add_native(const struct cu_graph *graph, CUgraph native, struct 
     case CU_PART_LAUNCH:
         break;
     }
-    *out_call = "cuGraphAddKernelNode";
-    return cu->cuGraphAddKernelNode(&part->fresh, native, dependencies, count, &part->u.launch);
+    return add_launch(graph, native, part, dependencies, count, out_call);
 }
 
 // `dependencies` has room for the dependencies of any node.

@@ -19,6 +19,7 @@ struct cu_part {
         CUDA_MEMSET_NODE_PARAMS set;
         CUDA_KERNEL_NODE_PARAMS launch; // the arguments are in a separate block
     } u;
+    bool cooperative;   // LAUNCH
     CUgraphNode native; // in the graph that the executable graph was made from
     CUgraphNode fresh;  // in the graph that is being built
 };

@@ -287,6 +287,7 @@ static const struct weir_module_ops ops = {
     .buffer_native = cu_buffer_native,
     .device_peer = cu_device_peer,
     .device_reach = cu_device_reach,
+    .kernel_occupancy = cu_kernel_occupancy,
 };
 
 static const char *const about[] = {

@@ -438,6 +438,9 @@ static weir_status prepare(const struct cu_program *program, struct cu_kernel *k
     info->preferred_block_items = device->attributes.warp_size;
     info->local_bytes = (uint64_t)local;
     info->registers = (uint32_t)registers;
+    kernel->device = device;
+    kernel->own_local_bytes = (unsigned)local;
+    kernel->registers = (unsigned)registers;
     return WEIR_OK;
 }
 

@@ -159,14 +159,21 @@ static weir_status submit_launch(const struct weir_link *link, struct cu_queue *
     if (status < 0)
         return status;
 
+    const bool cooperative = operation->flags & WEIR_OPERATION_COOPERATIVE;
+    const unsigned local_bytes = (unsigned)packed.local_bytes;
+    const struct cu_symbols *cu = &device->module->cu;
     CUresult code =
-        device->module->cu.cuLaunchKernel(kernel->function, grid.x, grid.y, grid.z, block.x,
-                                          block.y, block.z, (unsigned)packed.local_bytes,
-                                          queue->stream, packed.pointers, NULL);
+        cooperative
+            ? cu->cuLaunchCooperativeKernel(kernel->function, grid.x, grid.y, grid.z, block.x,
+                                            block.y, block.z, local_bytes, queue->stream,
+                                            packed.pointers)
+            : cu->cuLaunchKernel(kernel->function, grid.x, grid.y, grid.z, block.x, block.y,
+                                 block.z, local_bytes, queue->stream, packed.pointers, NULL);
     cu_watch_command(queue);
     if (code == CUDA_SUCCESS)
         return WEIR_OK;
-    return cu_native_error(device, "cuLaunchKernel", code,
+    return cu_native_error(device, cooperative ? "cuLaunchCooperativeKernel" : "cuLaunchKernel",
+                           code,
                            "launch of %" PRIu32 " x %" PRIu32 " x %" PRIu32 " blocks of %" PRIu32
                            " x %" PRIu32 " x %" PRIu32 " with %zu bytes of local memory",
                            grid.x, grid.y, grid.z, block.x, block.y, block.z, packed.local_bytes);

@@ -6,6 +6,7 @@
 
 #include "backends/cuda/cu.h"
 #include "backends/cuda/driver_cl.h"
+#include "kernels/library/grid_barrier.h"
 #include "kernels/ptx/ptx.h"
 
 // One compilation.
@@ -13,6 +14,7 @@ struct build {
     const struct cu_device *device;
     struct cu_cl cl;
     struct clc_build clc;
+    char *before;
     char *key;
     char *entry; // of the cache: the text of the signatures, its zero byte, and PTX with its own
     size_t size;
@@ -97,9 +99,10 @@ static weir_status compile(struct build *build)
 static weir_status make_key(struct build *build)
 {
     const struct cu_module *module = build->device->module;
-    build->key = weir_kit_format(module->host, "%s\n%s\nOpenCL %s\nsm_%u\n%s\n%s",
-                                 WEIR_VERSION_STRING, module->driver, build->cl.driver,
-                                 build->device->architecture, build->clc.options, build->clc.text);
+    build->key =
+        weir_kit_format(module->host, "%s\n%s\nOpenCL %s\nsm_%u\n%s\n%s\n%s", WEIR_VERSION_STRING,
+                        module->driver, build->cl.driver, build->device->architecture,
+                        build->clc.options, build->clc.before, build->clc.text);
     return build->key ? WEIR_OK : weir_host_no_memory(module->host, "a program");
 }
 
@@ -125,27 +128,35 @@ weir_status cu_compile_opencl(const struct cu_device *device, const char *source
     weir_status status = cu_cl_find(device, &build.cl);
     if (status < 0)
         return status;
+    const bool barrier = strstr(source, CLC_GRID_BARRIER);
     char *all = clc_options(host, options, "");
+    build.before = weir_kit_format(host, "%s%s", barrier ? weir_library_grid_barrier : "",
+                                   CLC_PREFIX_OF_SOURCE);
     build.clc = (struct clc_build){
         .cl = build.cl.compiler,
         .host = host,
         .name = "cuda",
         .device = build.cl.device,
-        .before = CLC_PREFIX_OF_SOURCE,
+        .before = build.before,
         .text = source,
         .after = "",
         .options = all,
         .signatures = true,
     };
-    status = all ? make_key(&build) : weir_host_no_memory(host, "the options of a program");
+    status = all && build.before ? make_key(&build)
+                                 : weir_host_no_memory(host, "the options of a program");
     if (status == WEIR_OK)
         status = compile_cached(&build);
     host->release(build.key);
+    host->release(build.before);
     host->release(all);
     if (status < 0)
         return status;
     out->memory = build.entry;
     out->image = build.entry + strlen(build.entry) + 1;
     out->signatures = weir_kit_signatures_parse(host, build.entry);
-    return out->signatures ? WEIR_OK : weir_host_no_memory(host, "the signatures of a program");
+    if (!out->signatures)
+        return weir_host_no_memory(host, "the signatures of a program");
+    clc_mark_barriers(out->signatures, source);
+    return WEIR_OK;
 }

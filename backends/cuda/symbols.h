@@ -89,10 +89,17 @@
     X(9000, CUresult, cuFuncSetAttribute, (CUfunction, CUfunction_attribute, int))                 \
     X(12040, CUresult, cuFuncLoad, (CUfunction))                                                   \
     X(12040, CUresult, cuFuncGetParamInfo, (CUfunction, size_t, size_t *, size_t *))               \
+    X(9000, CUresult, cuLaunchCooperativeKernel,                                                   \
+      (CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, \
+       void **))                                                                                   \
+    X(6050, CUresult, cuOccupancyMaxActiveBlocksPerMultiprocessor,                                 \
+      (int *, CUfunction, int, size_t))                                                            \
     X(10000, CUresult, cuGraphCreate, (CUgraph *, unsigned))                                       \
     X(10000, CUresult, cuGraphDestroy, (CUgraph))                                                  \
     X(12000, CUresult, cuGraphAddKernelNode,                                                       \
       (CUgraphNode *, CUgraph, const CUgraphNode *, size_t, const CUDA_KERNEL_NODE_PARAMS *))      \
+    X(11000, CUresult, cuGraphKernelNodeSetAttribute,                                              \
+      (CUgraphNode, CUlaunchAttributeID, const CUlaunchAttributeValue *))                          \
     X(10000, CUresult, cuGraphAddMemcpyNode,                                                       \
       (CUgraphNode *, CUgraph, const CUgraphNode *, size_t, const CUDA_MEMCPY3D *, CUcontext))     \
     X(10000, CUresult, cuGraphAddMemsetNode,                                                       \

@@ -305,6 +305,7 @@ static const struct weir_module_ops ops = {
     .device_native = ocl_device_native,
     .queue_native = ocl_queue_native,
     .buffer_native = ocl_buffer_native,
+    .kernel_occupancy = ocl_kernel_occupancy,
 };
 
 static const char *const about[] = {

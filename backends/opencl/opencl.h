@@ -285,5 +285,8 @@ weir_status ocl_kernel_create(const struct weir_link *link, weir_program *progra
                               weir_kernel *object, const struct weir_kernel_signature *signature,
                               struct weir_kernel_info *info, void **out_data);
 void ocl_kernel_destroy(const struct weir_link *link, weir_kernel *object);
+weir_status ocl_kernel_occupancy(const struct weir_link *link, weir_kernel *object,
+                                 struct weir_extent block, size_t local_bytes,
+                                 struct weir_occupancy *occupancy);
 
 #endif

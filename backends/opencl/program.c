@@ -162,8 +162,10 @@ static weir_status choose_source(struct build *build, const struct weir_program_
     build->target = image ? image->target : "";
     build->clc.signatures = !params->bundle;
     build->clc.after = pocl ? pocl_after : "";
-    build->before = weir_kit_format(host, "%s%s", pocl ? pocl_before : "",
-                                    params->bundle ? CLC_PREFIX : CLC_PREFIX_OF_SOURCE);
+    const bool barrier = !params->bundle && strstr(params->source, CLC_GRID_BARRIER);
+    build->before =
+        weir_kit_format(host, "%s%s%s", pocl ? pocl_before : "", barrier ? CLC_BLOCK_BARRIER : "",
+                        params->bundle ? CLC_PREFIX : CLC_PREFIX_OF_SOURCE);
     build->clc.before = build->before;
     if (!build->before)
         return weir_host_no_memory(host, "a program");
@@ -197,6 +199,7 @@ static weir_status keep(struct ocl_program *program, struct build *build)
         program->signatures = weir_kit_signatures_parse(host, build->clc.signature_text);
         if (!program->signatures)
             return weir_host_no_memory(host, "the signatures of a program");
+        clc_mark_barriers(program->signatures, build->clc.text);
     }
     program->program = build->clc.program;
     build->clc.program = NULL;
@@ -330,4 +333,19 @@ fail:
 void ocl_kernel_destroy(const struct weir_link *link, weir_kernel *object)
 {
     release_kernel(link->host, ocl_kernel_of(link, object));
+}
+
+// OpenCL does not tell. PoCL runs a block from its beginning to its end on one thread before that
+// takes the next one; so blocks cannot wait for each other there.
+weir_status ocl_kernel_occupancy(const struct weir_link *link, weir_kernel *object,
+                                 struct weir_extent block, size_t local_bytes,
+                                 struct weir_occupancy *occupancy)
+{
+    (void)local_bytes;
+    if (!is_pocl(ocl_kernel_of(link, object)->device))
+        return WEIR_OK;
+    occupancy->unit_blocks = 1;
+    occupancy->unit_items = block.x * block.y * block.z;
+    occupancy->limit = WEIR_OCCUPANCY_BLOCKS;
+    return WEIR_OK;
 }

@@ -240,7 +240,9 @@ static weir_status set_launch(weir_graph *graph, uint32_t node, struct weir_exte
     weir_status status = check_kind(graph, node, WEIR_OPERATION_LAUNCH);
     if (status < 0)
         return status;
-    status = weir__operation_launch(&caller, graph->parts.owned[node]->u.launch.kernel, grid, block,
+    const struct weir_operation *before = graph->parts.owned[node];
+    status = weir__operation_launch(&caller, before->u.launch.kernel,
+                                    before->flags & WEIR_OPERATION_COOPERATIVE, grid, block,
                                     arguments, argument_count, &operation);
     return status < 0 ? status : update(graph, node, &operation);
 }

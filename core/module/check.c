@@ -68,6 +68,7 @@ static const struct slot slots[] = {
     SLOT(queue_retire, false),
     SLOT(queue_leave, false),
     SLOT(device_reach, false),
+    SLOT(kernel_occupancy, false),
 };
 #undef SLOT
 #undef PAIR

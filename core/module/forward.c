@@ -104,6 +104,13 @@ static weir_status forward_device_clock(const struct weir_link *link, weir_devic
     return link->next->ops->device_clock(link->next, device, out_host_ns, out_device_ns);
 }
 
+static weir_status forward_kernel_occupancy(const struct weir_link *link, weir_kernel *kernel,
+                                            struct weir_extent block, size_t local_bytes,
+                                            struct weir_occupancy *occupancy)
+{
+    return link->next->ops->kernel_occupancy(link->next, kernel, block, local_bytes, occupancy);
+}
+
 static void forward_region(const struct weir_link *link, const char *name, uint64_t number)
 {
     link->next->ops->region(link->next, name, number);
@@ -228,6 +235,18 @@ static weir_status one_clock(const struct weir_link *link, weir_device *device,
     return WEIR_OK;
 }
 
+static weir_status no_kernel_occupancy(const struct weir_link *link, weir_kernel *kernel,
+                                       struct weir_extent block, size_t local_bytes,
+                                       struct weir_occupancy *occupancy)
+{
+    (void)link;
+    (void)kernel;
+    (void)block;
+    (void)local_bytes;
+    (void)occupancy;
+    return WEIR_OK;
+}
+
 static void no_region(const struct weir_link *link, const char *name, uint64_t number)
 {
     (void)link;
@@ -261,6 +280,7 @@ void weir__fill_slots_of_plugin(struct weir_module_ops *ops)
     FILL(ops, queue_times, forward_queue_times);
     FILL(ops, device_clock, forward_device_clock);
     FILL(ops, region, forward_region);
+    FILL(ops, kernel_occupancy, forward_kernel_occupancy);
 }
 
 void weir__fill_slots_of_backend(struct weir_module_ops *ops)
@@ -279,5 +299,6 @@ void weir__fill_slots_of_backend(struct weir_module_ops *ops)
     FILL(ops, queue_times, no_queue_times);
     FILL(ops, device_clock, one_clock);
     FILL(ops, region, no_region);
+    FILL(ops, kernel_occupancy, no_kernel_occupancy);
 }
 #undef FILL

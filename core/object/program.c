@@ -19,6 +19,19 @@ const struct weir_kernel_info *weir_kernel_get_info(const weir_kernel *kernel)
     return kernel ? &kernel->info : NULL;
 }
 
+weir_kernel *weir__kernel_on(weir_kernel *kernel, const weir_device *device)
+{
+    weir_kernel *at = kernel;
+    while (at && at->member.device != device)
+        at = at->next != kernel ? at->next : NULL;
+    return at;
+}
+
+weir_kernel *weir_kernel_on(weir_kernel *kernel, const weir_device *device)
+{
+    return kernel ? weir__kernel_on(kernel, device) : NULL;
+}
+
 // The argument that is being checked, for its message.
 struct place {
     const weir_kernel *kernel;
@@ -173,11 +186,13 @@ static weir_status check_local(const weir_kernel *kernel, const struct weir_argu
                                size_t argument_count, const char *file, int line)
 {
     const uint64_t limit = kernel->member.device->limits.max_local_bytes;
-    uint64_t left = kernel->info.local_bytes < limit ? limit - kernel->info.local_bytes : 0;
+    uint64_t used = kernel->info.local_bytes;
 
     for (size_t i = 0; i < argument_count; i++) {
         if (arguments[i].kind != WEIR_PARAMETER_LOCAL)
             continue;
+        const uint64_t start = weir__local_start(used);
+        const uint64_t left = start < limit ? limit - start : 0;
         if (arguments[i].size > left)
             return weir__fail_at(file, line, kernel->member.object.label, WEIR_ERROR_INVALID,
                                  "use a smaller block, or less of it",
@@ -185,7 +200,7 @@ static weir_status check_local(const weir_kernel *kernel, const struct weir_argu
                                  "of the device's %" PRIu64 " this launch has %" PRIu64 " left",
                                  i, weir_signature_parameter(kernel->signature, (uint32_t)i)->name,
                                  arguments[i].size, limit, left);
-        left -= arguments[i].size;
+        used = start + arguments[i].size;
     }
     return WEIR_OK;
 }

@@ -7,8 +7,11 @@
 #include "base/sized.h"
 #include "core/object/object.h"
 
+// A program that was made for several devices is one of these for each: the caller's, of the first
+// device, and those that go with it.
 struct weir_program {
     struct weir__member member;
+    weir_program *next;     // on the next device; NULL: this is the last
     atomic_uint references; // the user's, and one per kernel
     const struct weir_kernel_signature *signatures;
     uint32_t signature_count;
@@ -17,9 +20,22 @@ struct weir_program {
 struct weir_kernel {
     struct weir__member member;
     weir_program *program;
+    weir_kernel *next; // the same kernel on the next device, in a ring; NULL: there is one device
+    bool follows;      // it goes with the caller's, which is that of the first device
+    bool grid_barrier; // signature->grid_barrier
     const struct weir_kernel_signature *signature;
     WEIR_SIZED_CELL(struct weir_kernel_info, info, WEIR_SIZED_ROOM);
 };
+
+// The kernel as `device` has it, NULL if its program was not made for that.
+weir_kernel *weir__kernel_on(weir_kernel *kernel, const weir_device *device);
+
+// Where an array of local memory begins that comes after others of `used` bytes: a device may want
+// this alignment.
+static inline uint64_t weir__local_start(uint64_t used)
+{
+    return (used + 15) / 16 * 16;
+}
 
 // Checks one launch's arguments against the kernel's signature. `peers`: buffers may belong to other
 // devices whose memory the kernel's device reaches.

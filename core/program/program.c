@@ -1,6 +1,8 @@
 // Creation and destruction of programs and kernels.
 #include <weir/program.h>
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -9,6 +11,7 @@
 #include "core/program/bundle.h"
 #include "core/queue/retire.h"
 #include "core/support/error.h"
+#include "core/support/log.h"
 #include "core/support/thread.h"
 
 static void unref(weir_program *program)
@@ -60,6 +63,9 @@ static weir_status check_params(const struct weir_program_params *params)
         return weir__fail_at(NULL, 0, label, WEIR_ERROR_INVALID,
                              "put the text of included files into the source",
                              "weir_program_create: the options have -I ('%s')", params->options);
+    WEIR_REQUIRE(label, params->devices || params->device_count == 0);
+    for (uint32_t i = 0; i < params->device_count; i++)
+        WEIR_REQUIRE(label, params->devices[i]);
     return params->bundle ? weir__bundle_check(params->bundle, label) : WEIR_OK;
 }
 
@@ -92,30 +98,23 @@ static weir_status take_signatures(weir_program *program, const struct weir_prog
                                          &program->signature_count);
 }
 
-weir_status weir_program_create(weir_device *device, const struct weir_program_params *params,
-                                weir_program **out_program)
+// The program on one device.
+static weir_status create_on(weir_device *device, const struct weir_program_params *params,
+                             weir_program **out_program)
 {
-    struct weir_program_params known;
-    WEIR_REFUSE_FORK();
-    WEIR_REQUIRE(NULL, out_program);
-    *out_program = NULL;
-    WEIR_REQUIRE(NULL, device && params);
-    WEIR_READ_PARAMS(weir_program_params, params, &known);
-    weir_status status = check_params(params);
-    if (status == WEIR_OK)
-        status = choose_source(device, &known);
+    struct weir_program_params own = *params;
+    weir_status status = choose_source(device, &own);
     if (status < 0)
         return status;
-
     const char *label = params->label || !params->bundle ? params->label : params->bundle->name;
     weir_program *program = weir__member_allocate(device, &program_class, sizeof *program, label);
     if (!program)
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a program object");
-    status = weir__chain_program_create(device->chain, device, program, params,
+    status = weir__chain_program_create(device->chain, device, program, &own,
                                         program->member.object.data);
     if (status < 0)
         goto fail;
-    status = take_signatures(program, params);
+    status = take_signatures(program, &own);
     if (status < 0) {
         weir__chain_program_destroy(device->chain, program);
         goto fail;
@@ -131,6 +130,63 @@ fail:
     return status;
 }
 
+// Of several devices, the message names the one that failed.
+WEIR_COLD static weir_status name_device(const weir_device *device, weir_status status)
+{
+    const struct weir_error cause = weir__error_of(status);
+    struct weir_error named = cause;
+    snprintf(named.message, sizeof named.message, "device '%.60s': %.*s", device->info.name,
+             (int)sizeof named.message - 80, cause.message);
+    return weir__error_set(&named);
+}
+
+static bool has_device(const weir_program *program, const weir_device *device)
+{
+    while (program && program->member.device != device)
+        program = program->next;
+    return program != NULL;
+}
+
+static weir_status create_further(weir_program *first, const struct weir_program_params *params)
+{
+    weir_program *last = first;
+    for (uint32_t i = 0; i < params->device_count; i++) {
+        weir_device *device = params->devices[i];
+        if (has_device(first, device))
+            continue;
+        weir_status status = create_on(device, params, &last->next);
+        if (status < 0)
+            return name_device(device, status);
+        last = last->next;
+    }
+    return WEIR_OK;
+}
+
+weir_status weir_program_create(weir_device *device, const struct weir_program_params *params,
+                                weir_program **out_program)
+{
+    struct weir_program_params known;
+    weir_program *program = NULL;
+    WEIR_REFUSE_FORK();
+    WEIR_REQUIRE(NULL, out_program);
+    *out_program = NULL;
+    WEIR_REQUIRE(NULL, device && params);
+    WEIR_READ_PARAMS(weir_program_params, params, &known);
+    weir_status status = check_params(params);
+    if (status < 0)
+        return status;
+    status = create_on(device, params, &program);
+    if (status < 0)
+        return params->device_count > 0 ? name_device(device, status) : status;
+    status = create_further(program, params);
+    if (status < 0) {
+        weir_program_destroy(&program);
+        return status;
+    }
+    *out_program = program;
+    return WEIR_OK;
+}
+
 // Work uses kernels, never programs, so a program need not wait for work: its
 // kernels hold references to it.
 void weir_program_destroy(weir_program **program)
@@ -139,8 +195,12 @@ void weir_program_destroy(weir_program **program)
         return;
     weir_program *gone = *program;
     *program = NULL;
-    weir__member_delist(&gone->member);
-    finalize_program(&gone->member);
+    while (gone) {
+        weir_program *next = gone->next;
+        weir__member_delist(&gone->member);
+        finalize_program(&gone->member);
+        gone = next;
+    }
 }
 
 static const struct weir_kernel_signature *signature_at(const weir_program *program, uint32_t index)
@@ -169,12 +229,37 @@ static const struct weir_kernel_signature *find_signature(const weir_program *pr
     return NULL;
 }
 
-weir_status weir_kernel_create(weir_program *program, const char *name, weir_kernel **out_kernel)
+// No launch can have more local memory than the device has.
+static weir_status check_own_local(const weir_kernel *kernel)
 {
-    WEIR_REFUSE_FORK();
-    WEIR_REQUIRE(NULL, out_kernel);
-    *out_kernel = NULL;
-    WEIR_REQUIRE(NULL, program && name);
+    const uint64_t limit = kernel->member.device->limits.max_local_bytes;
+    if (kernel->info.local_bytes <= limit)
+        return WEIR_OK;
+    return weir__fail(WEIR_ERROR_UNSUPPORTED, "declare smaller local arrays",
+                      "kernel '%s' declares %" PRIu64
+                      " bytes of local memory; a block of '%s' has %" PRIu64
+                      " (limits.max_local_bytes)",
+                      kernel->member.object.label, kernel->info.local_bytes,
+                      kernel->member.device->info.name, limit);
+}
+
+static weir_status create_of_chain(weir_kernel *kernel)
+{
+    const struct weir__chain *chain = kernel->member.device->chain;
+    weir_status status =
+        weir__chain_kernel_create(chain, kernel->program, kernel, kernel->signature, &kernel->info,
+                                  kernel->member.object.data);
+    if (status < 0)
+        return status;
+    status = check_own_local(kernel);
+    if (status < 0)
+        weir__chain_kernel_destroy(chain, kernel);
+    return status;
+}
+
+// The kernel on one device, with that device's program.
+static weir_status create_kernel(weir_program *program, const char *name, weir_kernel **out_kernel)
+{
     const struct weir_kernel_signature *signature = find_signature(program, name);
     if (!signature)
         return refuse_name(program, name);
@@ -186,10 +271,10 @@ weir_status weir_kernel_create(weir_program *program, const char *name, weir_ker
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a kernel object");
     kernel->program = program;
     kernel->signature = signature;
+    kernel->grid_barrier = WEIR_HAS(signature, grid_barrier) && signature->grid_barrier;
     kernel->info.struct_size = sizeof kernel->info;
     kernel->info.max_block_items = device->limits.max_block_items;
-    weir_status status = weir__chain_kernel_create(device->chain, program, kernel, signature,
-                                                   &kernel->info, kernel->member.object.data);
+    weir_status status = create_of_chain(kernel);
     if (status < 0) {
         weir__error_place(name, NULL, 0);
         weir__member_free(&kernel->member);
@@ -201,11 +286,55 @@ weir_status weir_kernel_create(weir_program *program, const char *name, weir_ker
     return WEIR_OK;
 }
 
+static void destroy_all(weir_kernel *first)
+{
+    weir_kernel *gone = first;
+    do {
+        weir_kernel *next = gone->next;
+        weir__member_retire(&gone->member);
+        gone = next;
+    } while (gone && gone != first);
+}
+
+weir_status weir_kernel_create(weir_program *program, const char *name, weir_kernel **out_kernel)
+{
+    weir_kernel *first = NULL;
+    WEIR_REFUSE_FORK();
+    WEIR_REQUIRE(NULL, out_kernel);
+    *out_kernel = NULL;
+    WEIR_REQUIRE(NULL, program && name);
+    weir_status status = create_kernel(program, name, &first);
+    weir_kernel *last = first;
+    for (weir_program *other = program->next; other && status == WEIR_OK; other = other->next) {
+        status = create_kernel(other, name, &last->next);
+        if (status < 0) {
+            status = name_device(other->member.device, status);
+            break;
+        }
+        last = last->next;
+        last->follows = true;
+        last->next = first;
+    }
+    if (status < 0 && first)
+        destroy_all(first);
+    else
+        *out_kernel = first;
+    return status;
+}
+
 void weir_kernel_destroy(weir_kernel **kernel)
 {
     if (!kernel || !*kernel || atomic_load(&weir__forked))
         return;
     weir_kernel *gone = *kernel;
     *kernel = NULL;
-    weir__member_retire(&gone->member);
+    if (gone->follows) {
+        weir__report_at(NULL, 0, gone->member.object.label, WEIR_ERROR_INVALID,
+                        "do not destroy what you did not create",
+                        "weir_kernel_destroy: this kernel came from weir_kernel_on() and goes with "
+                        "its kernel");
+        weir__log(WEIR_LOG_ERROR, "core", weir_last_error_text());
+        return;
+    }
+    destroy_all(gone);
 }

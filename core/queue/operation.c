@@ -9,6 +9,7 @@
 #include "core/object/device.h"
 #include "core/object/peer.h"
 #include "core/object/program.h"
+#include "core/queue/occupancy.h"
 #include "core/support/error.h"
 
 static const char *const operation_names[] = {
@@ -434,8 +435,9 @@ WEIR_COLD static weir_status refuse_extents(const struct weir__caller *caller,
     return check_dimension(caller, kernel, "block", 'z', block->z, limits->max_block.z);
 }
 
-static weir_status check_extents(const struct weir__caller *caller, const weir_kernel *kernel,
-                                 const struct weir_extent *grid, const struct weir_extent *block)
+weir_status weir__operation_check_extents(const struct weir__caller *caller,
+                                          const weir_kernel *kernel, const struct weir_extent *grid,
+                                          const struct weir_extent *block)
 {
     const struct weir_limits *limits = &kernel->member.device->limits;
     const struct weir_extent *required = &kernel->signature->required_block;
@@ -464,23 +466,75 @@ static struct weir_extent without_zeros(struct weir_extent extent)
     return weir_dim(extent.x, extent.y ? extent.y : 1, extent.z ? extent.z : 1);
 }
 
-weir_status weir__operation_launch(const struct weir__caller *caller, weir_kernel *kernel,
-                                   struct weir_extent grid, struct weir_extent block,
-                                   const struct weir_argument *arguments, size_t argument_count,
-                                   struct weir_operation *out_operation)
+WEIR_COLD static weir_status refuse_kernel_of(const struct weir__caller *caller,
+                                              const weir_kernel *kernel)
 {
-    if (kernel->member.device != caller->device)
+    return weir__fail_at(caller->file, caller->line, kernel->member.object.label,
+                         WEIR_ERROR_INVALID,
+                         "create the program for both devices (weir_program_params.devices)",
+                         "launch: the kernel belongs to another device than queue '%s'",
+                         weir__label_shown(caller->label));
+}
+
+static size_t local_bytes_of(const struct weir_argument *arguments, size_t argument_count)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < argument_count; i++)
+        if (arguments[i].kind == WEIR_PARAMETER_LOCAL)
+            bytes = (size_t)weir__local_start(bytes) + arguments[i].size;
+    return bytes;
+}
+
+// A launch whose blocks do not all run at once would never end.
+static weir_status check_barrier(const struct weir__caller *caller, weir_kernel *kernel,
+                                 const struct weir_operation *operation)
+{
+    const struct weir_extent grid = operation->u.launch.grid;
+    const uint64_t blocks = (uint64_t)grid.x * grid.y; // below 2^64, unlike with z
+    struct weir_occupancy occupancy;
+    if (!(operation->flags & WEIR_OPERATION_COOPERATIVE))
         return weir__fail_at(caller->file, caller->line, kernel->member.object.label,
-                             WEIR_ERROR_INVALID, "create a program and its kernels for each device",
-                             "launch: the kernel belongs to another device than queue '%s'",
-                             weir__label_shown(caller->label));
+                             WEIR_ERROR_INVALID, "launch it with weir_queue_launch_cooperative()",
+                             "launch: blocks of this kernel wait for each other at "
+                             "weir_grid_barrier(), so all of them must run at once");
+    weir_status status = weir__kernel_occupancy(kernel, operation->u.launch.block,
+                                                local_bytes_of(operation->u.launch.arguments,
+                                                               operation->u.launch.argument_count),
+                                                &occupancy);
+    if (status < 0) {
+        weir__error_place(kernel->member.object.label, caller->file, caller->line);
+        return status;
+    }
+    const uint32_t most = occupancy.cooperative_blocks;
+    if (blocks <= most / grid.z)
+        return WEIR_OK;
+    return weir__fail_at(caller->file, caller->line, kernel->member.object.label,
+                         WEIR_ERROR_UNSUPPORTED,
+                         "launch at most weir_kernel_cooperative_blocks(), and let each do more",
+                         "cooperative launch: %" PRIu32 "×%" PRIu32 "×%" PRIu32
+                         " blocks; with blocks of this size the device runs %" PRIu32
+                         " at once that can wait for each other",
+                         grid.x, grid.y, grid.z, most);
+}
+
+weir_status weir__operation_launch(const struct weir__caller *caller, weir_kernel *kernel,
+                                   uint32_t flags, struct weir_extent grid,
+                                   struct weir_extent block, const struct weir_argument *arguments,
+                                   size_t argument_count, struct weir_operation *out_operation)
+{
+    if (kernel->member.device != caller->device) {
+        weir_kernel *there = weir__kernel_on(kernel, caller->device);
+        if (!there)
+            return refuse_kernel_of(caller, kernel);
+        kernel = there;
+    }
     if (block.x == 0)
         return weir__fail_at(caller->file, caller->line, kernel->member.object.label,
                              WEIR_ERROR_INVALID, "a block has at least one work-item",
                              "launch: block.x is 0");
     grid = without_zeros(grid);
     block = without_zeros(block);
-    weir_status status = check_extents(caller, kernel, &grid, &block);
+    weir_status status = weir__operation_check_extents(caller, kernel, &grid, &block);
     if (status < 0)
         return status;
     status = weir__kernel_check(kernel, arguments, argument_count, caller->peers, caller->file,
@@ -488,14 +542,15 @@ weir_status weir__operation_launch(const struct weir__caller *caller, weir_kerne
     if (status < 0)
         return status;
 
-    weir__operation_begin(out_operation, WEIR_OPERATION_LAUNCH, grid.x ? 0 : WEIR_OPERATION_EMPTY,
-                          caller->file, caller->line);
+    weir__operation_begin(out_operation, WEIR_OPERATION_LAUNCH,
+                          grid.x ? flags : flags | WEIR_OPERATION_EMPTY, caller->file,
+                          caller->line);
     out_operation->u.launch.kernel = kernel;
     out_operation->u.launch.grid = grid;
     out_operation->u.launch.block = block;
     out_operation->u.launch.arguments = arguments;
     out_operation->u.launch.argument_count = argument_count;
-    return WEIR_OK;
+    return flags || kernel->grid_barrier ? check_barrier(caller, kernel, out_operation) : WEIR_OK;
 }
 
 static weir_status check_native_argument(const struct weir__caller *caller, size_t index,

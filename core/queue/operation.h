@@ -65,11 +65,16 @@ weir_status weir__operation_fill_2d(const struct weir__caller *caller, const str
                                     size_t width, size_t height, const void *pattern,
                                     size_t pattern_size, struct weir_operation *out_operation);
 
-// `kernel` is not NULL.
+// `kernel` is not NULL. `flags` is 0 or WEIR_OPERATION_COOPERATIVE.
 weir_status weir__operation_launch(const struct weir__caller *caller, weir_kernel *kernel,
-                                   struct weir_extent grid, struct weir_extent block,
-                                   const struct weir_argument *arguments, size_t argument_count,
-                                   struct weir_operation *out_operation);
+                                   uint32_t flags, struct weir_extent grid,
+                                   struct weir_extent block, const struct weir_argument *arguments,
+                                   size_t argument_count, struct weir_operation *out_operation);
+
+// Checks the size of a launch, which has no zeros.
+weir_status weir__operation_check_extents(const struct weir__caller *caller,
+                                          const weir_kernel *kernel, const struct weir_extent *grid,
+                                          const struct weir_extent *block);
 
 // `function` is not NULL, nor are `arguments` unless there are none.
 weir_status weir__operation_native(const struct weir__caller *caller, weir_native_function function,

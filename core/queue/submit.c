@@ -160,8 +160,24 @@ weir_status weir_queue_launch_at(weir_queue *queue, weir_kernel *kernel, struct 
     WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), arguments || argument_count == 0);
     struct weir_operation operation;
     const struct weir__caller caller = caller_of(queue, file, line);
-    weir_status status =
-        weir__operation_launch(&caller, kernel, grid, block, arguments, argument_count, &operation);
+    weir_status status = weir__operation_launch(&caller, kernel, 0, grid, block, arguments,
+                                                argument_count, &operation);
+    return status < 0 ? status : weir__queue_submit(queue, &operation);
+}
+
+weir_status weir_queue_launch_cooperative_at(weir_queue *queue, weir_kernel *kernel,
+                                             struct weir_extent grid, struct weir_extent block,
+                                             const struct weir_argument *arguments,
+                                             size_t argument_count, const char *file, int line)
+{
+    WEIR_REFUSE_FORK();
+    WEIR_REQUIRE_AT(file, line, NULL, queue);
+    WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), kernel);
+    WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), arguments || argument_count == 0);
+    struct weir_operation operation;
+    const struct weir__caller caller = caller_of(queue, file, line);
+    weir_status status = weir__operation_launch(&caller, kernel, WEIR_OPERATION_COOPERATIVE, grid,
+                                                block, arguments, argument_count, &operation);
     return status < 0 ? status : weir__queue_submit(queue, &operation);
 }
 

@@ -96,10 +96,11 @@ static void add_kernels(struct weir_long_text *out, const struct kc_kernels *ker
         weir_long_text_add(out,
                            "    {.struct_size = sizeof(struct weir_kernel_signature), .name = "
                            "\"%s\", .parameters = %s%s, .parameter_count = %zuu, "
-                           ".required_block = {%uu, %uu, %uu}},\n",
+                           ".required_block = {%uu, %uu, %uu}%s},\n",
                            kernel->name, kernel->parameter_count ? "parameters_" : "NULL",
                            kernel->parameter_count ? kernel->name : "", kernel->parameter_count,
-                           kernel->block[0], kernel->block[1], kernel->block[2]);
+                           kernel->block[0], kernel->block[1], kernel->block[2],
+                           kernel->grid_barrier ? ", .grid_barrier = 1u" : "");
     }
     weir_long_text_add(out, "};\n\n");
 }

@@ -34,6 +34,11 @@ struct kc_list {
     size_t count;
 };
 
+// The barrier of a cooperative launch. Where a text calls it, kc_join() puts its declaration before
+// that for clang, which gets this definition, and for OpenCL drivers a macro: they launch one block.
+#define KC_GRID_BARRIER "weir_grid_barrier"
+#define KC_IS_COMPILER "-DWEIR_KERNELS"
+
 // source.c
 
 // Joins the files, in their order, with "#line" directives so that compilers report their own
@@ -105,6 +110,7 @@ struct kc_kernel {
     struct kc_parameter *parameters;
     size_t parameter_count;
     unsigned block[3]; // zeros: any
+    bool grid_barrier; // it calls KC_GRID_BARRIER
 };
 
 struct kc_kernels {
@@ -167,7 +173,7 @@ struct kc_subject {
 };
 
 enum {
-    KC_SUBJECTS = 7
+    KC_SUBJECTS = 8
 };
 
 // Which subjects have functions that the module declares, as bits.

@@ -118,8 +118,8 @@ static const char *math_of(const struct cuda_build *build)
 static void add_language(const struct cuda_build *build, struct kc_job *job)
 {
     ADD(job, build->tools->clang, "-target", TARGET, "-x", "cl", "-O3", "-w", MARCH_LOWEST,
-        "-ffp-contract=off", "-Xclang", "-disable-llvm-passes", KC_DEVICE_VERSION, math_of(build),
-        "-Wno-incompatible-pointer-types");
+        "-ffp-contract=off", "-Xclang", "-disable-llvm-passes", KC_DEVICE_VERSION, KC_IS_COMPILER,
+        math_of(build), "-Wno-incompatible-pointer-types");
 }
 
 // What kernels/library is compiled with: clang's header, which declares every function before the

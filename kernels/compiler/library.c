@@ -5,6 +5,7 @@
 #include "kernels/compiler/compiler.h"
 #include "kernels/library/atomics64.h"
 #include "kernels/library/dot_products.h"
+#include "kernels/library/grid_barrier.h"
 #include "kernels/library/half.h"
 #include "kernels/library/half_conversions.h"
 #include "kernels/library/native.h"
@@ -19,7 +20,8 @@ enum {
     HALF_CONVERSIONS = 8,
     NATIVE = 16,
     SUB_GROUPS = 32,
-    WORK_ITEMS = 64
+    WORK_ITEMS = 64,
+    GRID_BARRIER = 128
 };
 
 // The first row whose parts are both in the name decides.
@@ -30,6 +32,7 @@ static const struct {
 } functions[] = {
     {"convert_half", "", HALF_CONVERSIONS},
     {"convert_", "Dh", HALF_CONVERSIONS},
+    {KC_GRID_BARRIER, "", GRID_BARRIER},
     {"sub_group", "", SUB_GROUPS},
     {"dot_4x8packed_", "", DOT_PRODUCTS},
     {"dot_acc_sat", "", DOT_PRODUCTS},
@@ -88,6 +91,7 @@ size_t kc_library(unsigned needed, struct kc_subject *out_subjects)
         {"native", weir_library_native},
         {"sub_groups", weir_library_sub_groups},
         {"work_items", weir_library_work_items},
+        {"grid_barrier", weir_library_grid_barrier},
     };
     size_t count = 0;
     for (size_t i = 0; i < KC_SUBJECTS; i++)

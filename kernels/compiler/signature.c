@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/calls.h"
 #include "base/file.h"
 #include "kernels/compiler/compiler.h"
 
@@ -234,6 +235,7 @@ static bool run_clang(const struct kc_tools *tools, const struct kc_language *la
                                        "-Xclang",
                                        KC_EXTENSIONS,
                                        KC_DEVICE_VERSION,
+                                       KC_IS_COMPILER,
                                        "-U__IMAGE_SUPPORT__",
                                        source,
                                        "-o",
@@ -315,6 +317,9 @@ bool kc_signatures(const struct kc_tools *tools, const struct kc_language *langu
         out_kernels->library = kc_library_needed(ir);
     if (fine)
         kc_check_local(tools, language, ir, folder, report);
+    for (size_t i = 0; i < out_kernels->count && fine; i++)
+        out_kernels->items[i].grid_barrier =
+            weir_calls(text, out_kernels->items[i].name, KC_GRID_BARRIER);
     free(ir);
     if (fine && out_kernels->count == 0) {
         weir_long_text_add(report,

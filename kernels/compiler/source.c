@@ -221,6 +221,18 @@ static void define(struct weir_long_text *out, const char *definition)
         weir_long_text_add(out, "#define %s 1\n", definition);
 }
 
+static void declare_barrier(struct weir_long_text *text)
+{
+    struct weir_long_text whole = {0};
+    weir_long_text_add(&whole,
+                       "#ifdef WEIR_KERNELS\nvoid " KC_GRID_BARRIER "(void);\n#else\n"
+                       "#define " KC_GRID_BARRIER "() "
+                       "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)\n#endif\n%s",
+                       text->text);
+    free(text->text);
+    *text = whole;
+}
+
 bool kc_join(const struct kc_list *files, const struct kc_list *folders,
              const struct kc_list *definitions, struct weir_long_text *out_text,
              struct weir_long_text *report)
@@ -231,5 +243,7 @@ bool kc_join(const struct kc_list *files, const struct kc_list *folders,
     for (size_t i = 0; i < files->count && !joiner.failed; i++)
         join_file(&joiner, files->items[i]);
     free(joiner.once.text);
+    if (!out_text->failed && out_text->text && strstr(out_text->text, KC_GRID_BARRIER))
+        declare_barrier(out_text);
     return !joiner.failed && !out_text->failed;
 }

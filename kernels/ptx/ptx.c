@@ -265,6 +265,12 @@ static void rewrite_declaration(struct rewriter *rewriter, struct part line)
     rewriter->prints = true;
 }
 
+// Lines of kernels/library's barrier of a grid, which reads the registers that CUDA sets.
+static bool is_of_barrier(struct part line)
+{
+    return contains(line, "weir_grid_");
+}
+
 static void rewrite_line(struct rewriter *rewriter, struct part line)
 {
     const char *found;
@@ -292,7 +298,10 @@ static void rewrite_line(struct rewriter *rewriter, struct part line)
     } else {
         if (!rewriter->in_head)
             check_use(rewriter, line);
-        add_line(rewriter, line);
+        if (is_of_barrier(line))
+            add(rewriter, line);
+        else
+            add_line(rewriter, line);
     }
     if (contains(line, "{"))
         rewriter->in_head = false;

@@ -46,7 +46,7 @@ USES = {
     "core/runtime": _QUEUE + ["core/config", "core/queue"],
     "core/device": _QUEUE + ["core/buffer", "core/config", "core/event", "core/graph", "core/queue", "core/runtime"],
     "backends/clc": _MODULE + ["backends/kit"],
-    "backends/cuda": _COMPILER + ["kernels/ptx"],
+    "backends/cuda": _COMPILER + ["kernels/library", "kernels/ptx"],
     "backends/kit": _MODULE,
     "backends/null": _MODULE,
     "backends/opencl": _COMPILER,
@@ -123,12 +123,14 @@ TARGETS = {
     "kernels": [
         "//kernels/bench",
         "//kernels/conformance",
+        "//kernels/cooperative",
     ],
     "kernels/compare": ["//kernels/compare"],
     "kernels/compiler": ["//kernels/compiler:weir_kernels"],
     "kernels/library": [
         "//kernels/library:atomics64",
         "//kernels/library:dot_products",
+        "//kernels/library:grid_barrier",
         "//kernels/library:half",
         "//kernels/library:half_conversions",
         "//kernels/library:native",

@@ -265,6 +265,14 @@ struct weir_module_ops {
     // that has such an argument, so it must be cheap. After it a launch may have that argument.
     weir_status (*device_reach)(const struct weir_link *link, weir_device *device,
                                 weir_device *other, weir_buffer *buffer, bool *out_reaches);
+
+    // O: only `compute_units` is known, and a cooperative launch has one block. Fills in what
+    // the driver tells of launches with such blocks and `local_bytes` of local memory among
+    // their arguments; both are within the kernel's limits. `occupancy` has compute_units,
+    // and cooperative_blocks of 1, already. Called for every cooperative launch.
+    weir_status (*kernel_occupancy)(const struct weir_link *link, weir_kernel *kernel,
+                                    struct weir_extent block, size_t local_bytes,
+                                    struct weir_occupancy *occupancy);
     // above: ABI 3.1
 };
 

@@ -56,6 +56,11 @@ enum weir_operation_flags {
     // follow. Only backends without graph_create see it.
     WEIR_OPERATION_PART = 1u << 4,
     // above: ABI 3
+    // LAUNCH only: the blocks of the grid wait for each other, so all of them must run at
+    // once. There are at most as many as kernel_occupancy says; a backend without that slot
+    // gets a single one, for which it need do nothing.
+    WEIR_OPERATION_COOPERATIVE = 1u << 5,
+    // above: ABI 3.1
 };
 
 // The largest size of an operation in all future versions.

@@ -147,6 +147,7 @@ static CUresult read_launch(CUresult code, const CUDA_KERNEL_NODE_PARAMS *params
         .function = function,
         .launch = {.grid = {params->gridDimX, params->gridDimY, params->gridDimZ},
                    .block = {params->blockDimX, params->blockDimY, params->blockDimZ}},
+        .local_bytes = params->sharedMemBytes,
     };
     if (code != CUDA_SUCCESS)
         return code;
@@ -168,6 +169,18 @@ CUresult cuGraphAddKernelNode(CUgraphNode *node, CUgraph graph, const CUgraphNod
     BEGIN(true);
     code = read_launch(code, params, &launch);
     code = add_node(code, node, graph, dependencies, count, &launch);
+    END;
+}
+
+CUresult cuGraphKernelNodeSetAttribute(CUgraphNode node, CUlaunchAttributeID attribute,
+                                       const CUlaunchAttributeValue *value)
+{
+    BEGIN(true);
+    if (code == CUDA_SUCCESS &&
+        (node->operation.kind != FAKE_LAUNCH || attribute != CU_LAUNCH_ATTRIBUTE_COOPERATIVE))
+        code = CUDA_ERROR_INVALID_VALUE;
+    if (code == CUDA_SUCCESS)
+        node->operation.cooperative = value->cooperative;
     END;
 }
 
@@ -241,6 +254,10 @@ CUresult cuGraphUpload(CUgraphExec executable, CUstream stream)
 CUresult cuGraphLaunch(CUgraphExec executable, CUstream stream)
 {
     BEGIN(true);
+    for (size_t i = 0; i < executable->count && code == CUDA_SUCCESS; i++)
+        if (executable->operations[i].kind == FAKE_LAUNCH &&
+            !fake_launch_ends(&executable->operations[i]))
+            code = CUDA_ERROR_INVALID_VALUE;
     if (code == CUDA_SUCCESS) {
         if (executable->last)
             fake_stream_add(stream,
@@ -272,7 +289,9 @@ static CUresult set_node(CUresult code, CUgraphExec executable, CUgraphNode node
         (at->kind == FAKE_COPY &&
          (at->height != 1 || at->depth != 1 || operation->height != 1 || operation->depth != 1)))
         return CUDA_ERROR_INVALID_VALUE;
+    const bool cooperative = at->cooperative; // as the node was when the graph was made
     *at = *operation;
+    at->cooperative = cooperative;
     return CUDA_SUCCESS;
 }
 

@@ -325,6 +325,67 @@ CUresult cuFuncGetParamInfo(CUfunction function, size_t index, size_t *offset, s
     END;
 }
 
+static int resident_blocks(unsigned items, size_t local_bytes)
+{
+    const size_t by_items = FAKE_UNIT_ITEMS / ((items + 31) / 32 * 32);
+    const size_t by_local = FAKE_UNIT_LOCAL / (local_bytes + FAKE_RESERVED_LOCAL);
+    const size_t least = by_items < by_local ? by_items : by_local;
+    return (int)(least < FAKE_UNIT_BLOCKS ? least : FAKE_UNIT_BLOCKS);
+}
+
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction function, int items,
+                                                     size_t local_bytes)
+{
+    (void)function;
+    BEGIN(true);
+    *blocks = 0;
+    if (code == CUDA_SUCCESS && items <= 0)
+        code = FAKE_INVALID_VALUE;
+    if (code == CUDA_SUCCESS)
+        *blocks = resident_blocks((unsigned)items, local_bytes);
+    END;
+}
+
+static unsigned size_of(const uint32_t *extent)
+{
+    return extent[0] * extent[1] * extent[2];
+}
+
+bool fake_launch_ends(const struct fake_operation *operation)
+{
+    const struct twin_launch *launch = &operation->launch;
+    const unsigned most =
+        FAKE_UNITS * (unsigned)resident_blocks(size_of(launch->block), operation->local_bytes);
+    return operation->cooperative
+               ? size_of(launch->grid) <= most
+               : !twin_has_grid_barrier(&operation->function->twin) || size_of(launch->grid) == 1;
+}
+
+CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsigned grid_y,
+                                   unsigned grid_z, unsigned block_x, unsigned block_y,
+                                   unsigned block_z, unsigned local_bytes, CUstream stream,
+                                   void **parameters)
+{
+    struct fake_operation operation = {
+        .kind = FAKE_LAUNCH,
+        .function = function,
+        .launch = {.grid = {grid_x, grid_y, grid_z}, .block = {block_x, block_y, block_z}},
+        .local_bytes = local_bytes,
+        .cooperative = true,
+    };
+    BEGIN(true);
+    if (code == CUDA_SUCCESS && local_bytes > FAKE_LOCAL_LIMIT)
+        code = FAKE_INVALID_VALUE;
+    if (code == CUDA_SUCCESS && !fake_launch_ends(&operation))
+        code = FAKE_TOO_LARGE;
+    if (code == CUDA_SUCCESS) {
+        for (size_t i = 0; i < TWIN_PARAMETERS && function->twin.sizes[i]; i++)
+            memcpy(operation.launch.values[i], parameters[i], function->twin.sizes[i]);
+        fake_stream_add(stream, &operation);
+    }
+    END;
+}
+
 CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                         unsigned block_x, unsigned block_y, unsigned block_z, unsigned local_bytes,
                         CUstream stream, void **parameters, void **extra)
@@ -336,7 +397,7 @@ CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, u
     };
     BEGIN(true);
     if (code == CUDA_SUCCESS &&
-        (extra || local_bytes > FAKE_LOCAL_LIMIT ||
+        (extra || local_bytes > FAKE_LOCAL_LIMIT || !fake_launch_ends(&operation) ||
          (uint64_t)block_x * block_y * block_z > function->twin.max_threads || grid_y > 65535 ||
          grid_z > 65535 || !fake_arguments_reach(function, parameters)))
         code = FAKE_INVALID_VALUE;

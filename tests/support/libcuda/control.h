@@ -11,6 +11,7 @@
 //   WEIR_TEST_CUDA_DEVICES=1       up to 4; 0: cuInit fails with CUDA_ERROR_NO_DEVICE.
 //                                  An empty CUDA_VISIBLE_DEVICES does the same.
 //   WEIR_TEST_CUDA_PEERS=1         whether devices can reach each other's memory
+//   WEIR_TEST_CUDA_COOPERATIVE=1   whether devices have cooperative launches
 //   WEIR_TEST_CUDA_ARCH=90
 //   WEIR_TEST_CUDA_MEMORY=BYTES    of each device
 //   WEIR_TEST_CUDA_PINNED=BYTES    that can be pinned in all; 1 GiB

@@ -16,8 +16,15 @@ enum {
     FAKE_INVALID_CONTEXT = 201,
     FAKE_INVALID_HANDLE = 400,
     FAKE_NOT_REGISTERED = 713,
+    FAKE_TOO_LARGE = 720,
     FAKE_UNKNOWN = 999,
     FAKE_LOCAL_LIMIT = 232448,
+    // Multiprocessors, and what each holds.
+    FAKE_UNITS = 132,
+    FAKE_UNIT_ITEMS = 2048,
+    FAKE_UNIT_BLOCKS = 32,
+    FAKE_UNIT_LOCAL = 233472,
+    FAKE_RESERVED_LOCAL = 1024,
 };
 
 // One lock for all state, and one condition for every change of it.
@@ -88,6 +95,8 @@ struct fake_operation {
     struct fake_fence *fence;
     const struct CUfunc_st *function;
     struct twin_launch launch;
+    size_t local_bytes;
+    bool cooperative;
 };
 
 // calls_memory.c
@@ -100,6 +109,10 @@ size_t fake_dst_bytes(const struct fake_operation *copy);
 size_t fake_src_bytes(const struct fake_operation *copy);
 // Whether the driver accepts a SET.
 bool fake_set_is_valid(const struct fake_operation *set);
+
+// Whether the blocks of a launch can wait for each other, if its kernel's do: where they cannot, it would
+// never end, or trap.
+bool fake_launch_ends(const struct fake_operation *operation);
 
 void fake_set_fault(const char *kernel, long n);
 

@@ -24,6 +24,7 @@ int fake_architecture = 90;
 size_t fake_memory_bytes = (size_t)1 << 30;
 size_t fake_pinned_bytes = (size_t)1 << 30;
 bool fake_peers = true;
+static bool fake_cooperative = true;
 static bool initialised;
 
 // The functions that the backend may call.
@@ -187,12 +188,17 @@ static const int attributes[][2] = {
     {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z, 65535},
     {CU_DEVICE_ATTRIBUTE_WARP_SIZE, 32},
     {CU_DEVICE_ATTRIBUTE_MAX_PITCH, INT32_MAX},
-    {CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 132},
+    {CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, FAKE_UNITS},
     {CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS, 1},
     {CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT, 3},
     {CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING, 1},
     {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, FAKE_LOCAL_LIMIT},
     {CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, 1},
+    {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, FAKE_UNIT_ITEMS},
+    {CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR, FAKE_UNIT_BLOCKS},
+    {CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR, 65536},
+    {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, FAKE_UNIT_LOCAL},
+    {CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK, FAKE_RESERVED_LOCAL},
 };
 
 CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device)
@@ -206,6 +212,8 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice
         *value = fake_architecture / 10;
     if (attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)
         *value = fake_architecture % 10;
+    if (attribute == CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH)
+        *value = fake_cooperative;
     END;
 }
 
@@ -402,6 +410,7 @@ __attribute__((constructor)) static void start(void)
     fake_memory_bytes = (size_t)number_in("WEIR_TEST_CUDA_MEMORY", (long)fake_memory_bytes);
     fake_pinned_bytes = (size_t)number_in("WEIR_TEST_CUDA_PINNED", (long)fake_pinned_bytes);
     fake_peers = number_in("WEIR_TEST_CUDA_PEERS", 1) != 0;
+    fake_cooperative = number_in("WEIR_TEST_CUDA_COOPERATIVE", 1) != 0;
     const char *fail = getenv("WEIR_TEST_CUDA_FAIL");
     const char *first = fail ? strchr(fail, ':') : NULL;
     const char *second = first ? strchr(first + 1, ':') : NULL;

@@ -307,6 +307,35 @@ static void matmul(const struct twin_launch *launch)
         }
 }
 
+// kernels/cooperative.
+
+static void sum(const struct twin_launch *launch)
+{
+    const uint32_t *in = address(launch, 0);
+    uint32_t *partial = address(launch, 1);
+    uint32_t *out = address(launch, 2);
+    out[0] = 0;
+    for (size_t block = 0; block < blocks(launch); block++)
+        partial[block] = 0;
+    for (size_t i = 0; i < word(launch, 4); i++) {
+        partial[i / lanes(launch) % blocks(launch)] += in[i];
+        out[0] += in[i];
+    }
+}
+
+static void exchange(const struct twin_launch *launch)
+{
+    uint32_t *numbers = address(launch, 0);
+    const uint32_t rounds = word(launch, 2);
+    for (uint32_t i = 0; rounds > 0 && i < blocks(launch) * lanes(launch); i++)
+        numbers[i] = (rounds - 1) * 2654435761u + i;
+}
+
+static void clear(const struct twin_launch *launch)
+{
+    memset(address(launch, 0), 0, sizeof(uint32_t) * blocks(launch) * lanes(launch));
+}
+
 static const struct twin twins[] = {
     {"vector_add", 1024, vector_add, {8, 8, 8, 4}},
     {"scale", 1024, scale, {8, 8, 4, 4}},
@@ -330,7 +359,15 @@ static const struct twin twins[] = {
     {"print_and_fault", 1024, print_and_fault, {8, 4, 4}},
     {"print_formats", 1024, print_formats, {8, 4, 4}},
     {"matmul", 128, matmul, {8, 8, 8, 4, 4, 4}},
+    {"sum", 1024, sum, {8, 8, 8, 8, 4}},
+    {"exchange", 1024, exchange, {8, 8, 4}},
+    {"clear", 1024, clear, {8}},
 };
+
+bool twin_has_grid_barrier(const struct twin *twin)
+{
+    return twin->run == sum || twin->run == exchange;
+}
 
 const struct twin *twin_find(const char *name)
 {

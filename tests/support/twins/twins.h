@@ -29,6 +29,9 @@ struct twin {
 // NULL: there is none of that name.
 const struct twin *twin_find(const char *name);
 
+// Whether its blocks wait for each other.
+bool twin_has_grid_barrier(const struct twin *twin);
+
 // What the driver defines: whether a kernel may write there. Where not, it does nothing.
 bool twin_may_write(const void *pointer, size_t size);
 // Likewise: prints, as CUDA's kernels call it: the arguments lie at multiples of their sizes. `text`

@@ -1,0 +1,140 @@
+// The functions about the occupancy of kernels.
+#include "core/queue/occupancy.h"
+
+#include <inttypes.h>
+
+#include "base/sized.h"
+#include "core/object/device.h"
+#include "core/object/program.h"
+#include "core/queue/operation.h"
+#include "core/support/error.h"
+#include "core/support/thread.h"
+
+enum {
+    USUAL_BLOCK_ITEMS = 256
+};
+
+weir_status weir__kernel_occupancy(weir_kernel *kernel, struct weir_extent block,
+                                   size_t local_bytes, struct weir_occupancy *out_occupancy)
+{
+    const weir_device *device = kernel->member.device;
+    *out_occupancy = (struct weir_occupancy){
+        .struct_size = sizeof *out_occupancy,
+        .compute_units = device->limits.compute_units,
+        .cooperative_blocks = 1,
+    };
+    return device->first->ops->kernel_occupancy(device->first, kernel, block, local_bytes,
+                                                out_occupancy);
+}
+
+static weir_status check_local(const weir_kernel *kernel, size_t local_bytes)
+{
+    const uint64_t limit = kernel->member.device->limits.max_local_bytes;
+    const uint64_t own = kernel->info.local_bytes;
+    if (own <= limit && local_bytes <= limit - own)
+        return WEIR_OK;
+    return weir__fail_at(NULL, 0, kernel->member.object.label, WEIR_ERROR_INVALID,
+                         "use a smaller block, or less of it",
+                         "occupancy: %zu bytes of local memory, and %" PRIu64
+                         " of the kernel's own; the device's limit is %" PRIu64,
+                         local_bytes, own, limit);
+}
+
+static weir_status find(weir_kernel *kernel, struct weir_extent block, size_t local_bytes,
+                        struct weir_occupancy *out_occupancy)
+{
+    const struct weir__caller caller = {.device = kernel->member.device};
+    const struct weir_extent grid = {1, 1, 1};
+    if (block.x == 0)
+        return weir__fail_at(NULL, 0, kernel->member.object.label, WEIR_ERROR_INVALID,
+                             "a block has at least one work-item", "occupancy: block.x is 0");
+    block = weir_dim(block.x, block.y ? block.y : 1, block.z ? block.z : 1);
+    weir_status status = weir__operation_check_extents(&caller, kernel, &grid, &block);
+    if (status == WEIR_OK)
+        status = check_local(kernel, local_bytes);
+    if (status < 0)
+        return status;
+    status = weir__kernel_occupancy(kernel, block, local_bytes, out_occupancy);
+    if (status < 0)
+        weir__error_place(kernel->member.object.label, NULL, 0);
+    return status;
+}
+
+weir_status weir_kernel_occupancy_sized(weir_kernel *kernel, struct weir_extent block,
+                                        size_t local_bytes, struct weir_occupancy *out_occupancy,
+                                        size_t size)
+{
+    WEIR_REFUSE_FORK();
+    WEIR_REQUIRE(NULL, out_occupancy);
+    struct weir_occupancy occupancy = {.struct_size = sizeof occupancy};
+    weir_sized_write_back(out_occupancy, size, &occupancy, sizeof occupancy);
+    WEIR_REQUIRE(NULL, kernel);
+    weir_status status = find(kernel, block, local_bytes, &occupancy);
+    if (status == WEIR_OK)
+        weir_sized_write_back(out_occupancy, size, &occupancy, sizeof occupancy);
+    return status;
+}
+
+weir_status weir_kernel_cooperative_blocks(weir_kernel *kernel, struct weir_extent block,
+                                           size_t local_bytes, uint32_t *out_blocks)
+{
+    struct weir_occupancy occupancy;
+    WEIR_REFUSE_FORK();
+    WEIR_REQUIRE(NULL, out_blocks);
+    *out_blocks = 0;
+    WEIR_REQUIRE(NULL, kernel);
+    weir_status status = find(kernel, block, local_bytes, &occupancy);
+    if (status == WEIR_OK)
+        *out_blocks = occupancy.cooperative_blocks;
+    return status;
+}
+
+static uint32_t least(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+// Block sizes to try are the multiples of `step` up to `most`.
+static weir_status search(weir_kernel *kernel, size_t local_bytes, uint32_t step, uint32_t most,
+                          uint32_t *out_items)
+{
+    struct weir_occupancy occupancy;
+    uint32_t resident = 0;
+    weir_status status = WEIR_OK;
+    for (uint32_t items = step; items <= most; items += step) {
+        status = find(kernel, weir_dim(items, 1, 1), local_bytes, &occupancy);
+        if (status < 0 || occupancy.max_unit_items == 0)
+            break;
+        if (occupancy.unit_items < resident)
+            continue;
+        resident = occupancy.unit_items;
+        *out_items = items;
+    }
+    return status;
+}
+
+weir_status weir_kernel_suggest_block(weir_kernel *kernel, size_t local_bytes, uint32_t *out_items)
+{
+    WEIR_REFUSE_FORK();
+    WEIR_REQUIRE(NULL, out_items);
+    *out_items = 0;
+    WEIR_REQUIRE(NULL, kernel);
+    const struct weir_extent *required = &kernel->signature->required_block;
+    const struct weir_limits *limits = &kernel->member.device->limits;
+    const uint32_t most = least(kernel->info.max_block_items, limits->max_block.x);
+    const uint32_t preferred = kernel->info.preferred_block_items;
+    const uint32_t step = preferred > 0 && preferred <= most ? preferred : 1;
+    if (required->x > 0) {
+        *out_items = required->x * required->y * required->z;
+        return check_local(kernel, local_bytes);
+    }
+    *out_items = least(most, USUAL_BLOCK_ITEMS) / step * step;
+    if (*out_items == 0)
+        *out_items = step;
+    weir_status status = check_local(kernel, local_bytes);
+    if (status == WEIR_OK)
+        status = search(kernel, local_bytes, step, most, out_items);
+    if (status < 0)
+        *out_items = 0;
+    return status;
+}

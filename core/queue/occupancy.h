@@ -1,0 +1,11 @@
+// How many blocks of a kernel its device holds at once.
+#ifndef WEIR_CORE_QUEUE_OCCUPANCY_H
+#define WEIR_CORE_QUEUE_OCCUPANCY_H
+
+#include <weir/module/module.h>
+
+// Asks the chain; the block has no zeros, and like `local_bytes` it was checked.
+weir_status weir__kernel_occupancy(weir_kernel *kernel, struct weir_extent block,
+                                   size_t local_bytes, struct weir_occupancy *out_occupancy);
+
+#endif
