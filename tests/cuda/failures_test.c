@@ -192,6 +192,10 @@ static weir_status submit_all(struct objects *all, weir_queue *queue)
         status = weir_queue_launch(queue, all->kernel, weir_dim(1, 1, 1), weir_dim(16, 1, 1),
                                    weir_out(all->device_buffer, 0, 64), 1u, 16u);
     if (status == WEIR_OK)
+        status =
+            weir_queue_launch_cooperative(queue, all->kernel, weir_dim(1, 1, 1), weir_dim(16, 1, 1),
+                                          weir_out(all->device_buffer, 0, 64), 1u, 16u);
+    if (status == WEIR_OK)
         status = weir_queue_copy(queue, all->wrapped, 0, all->host_buffer, 0, 64);
     return status == WEIR_OK ? weir_queue_copy(queue, all->wrapped, 0, all->device_buffer, 0, 64)
                              : status;
