@@ -22,3 +22,12 @@ __kernel void sum(__global const float *in, __global float *out, __local float *
     barrier(CLK_LOCAL_MEM_FENCE);
     out[get_global_id(0)] = scratch[0];
 }
+
+// Each block takes the numbers of the next one, after all have written theirs.
+__kernel void exchange(__global const float *in, __global float *middle, __global float *out)
+{
+    size_t i = get_global_id(0);
+    middle[i] = in[i];
+    weir_grid_barrier();
+    out[i] = middle[(i + get_local_size(0)) % get_global_size(0)];
+}

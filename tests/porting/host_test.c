@@ -215,6 +215,52 @@ WEIR_TEST(Porting, Launches)
     finish(&rig);
 }
 
+// cudaOccupancyMaxActiveBlocksPerMultiprocessor(), cudaOccupancyMaxPotentialBlockSize().
+WEIR_TEST(Porting, Occupancy)
+{
+    struct rig rig;
+    weir_kernel *kernel = NULL;
+    struct weir_occupancy occupancy = {.struct_size = sizeof occupancy};
+    uint32_t items = 0;
+    start(&rig);
+    const struct weir_extent block = weir_dim(BLOCK, 1, 1);
+    const size_t shared = BLOCK * sizeof(float);
+    EXPECT_OK(weir_kernel_create(rig.program, "sum", &kernel));
+    EXPECT_OK(weir_kernel_occupancy(kernel, block, shared, &occupancy));
+    EXPECT_UINT_EQ(occupancy.compute_units, weir_device_limits(rig.device)->compute_units);
+    EXPECT_OK(weir_kernel_suggest_block(kernel, shared, &items));
+    EXPECT_TRUE(items > 0 && items <= weir_kernel_get_info(kernel)->max_block_items);
+    weir_kernel_destroy(&kernel);
+    finish(&rig);
+}
+
+// cudaLaunchCooperativeKernel() and grid.sync(), with as many blocks as the device allows.
+WEIR_TEST(Porting, Cooperation)
+{
+    struct rig rig;
+    float numbers[COUNT], back[COUNT] = {0};
+    weir_kernel *exchange = NULL;
+    uint32_t blocks = 0;
+    start(&rig);
+    weir_queue *queue = rig.queue;
+    weir_buffer *in = rig.memory, *out = rig.other, *middle = make(rig.device, WEIR_PLACE_DEVICE);
+    const struct weir_extent block = weir_dim(BLOCK, 1, 1);
+    count_up(numbers);
+    EXPECT_OK(weir_upload(queue, in, 0, numbers, bytes));
+    EXPECT_OK(weir_kernel_create(rig.program, "exchange", &exchange));
+    EXPECT_OK(weir_kernel_cooperative_blocks(exchange, block, 0, &blocks));
+    EXPECT_TRUE(blocks > 0);
+    blocks = blocks < COUNT / BLOCK ? blocks : COUNT / BLOCK;
+    EXPECT_OK(weir_queue_launch_cooperative(queue, exchange, weir_dim(blocks, 1, 1), block,
+                                            weir_in(in, 0, bytes), weir_inout(middle, 0, bytes),
+                                            weir_out(out, 0, bytes)));
+    EXPECT_OK(weir_download(queue, back, out, 0, bytes));
+    EXPECT_TRUE(!rig.runs_kernels || back[1] == (blocks == 1 ? 1 : BLOCK + 1));
+    weir_kernel_destroy(&exchange);
+    weir_buffer_destroy(&middle);
+    finish(&rig);
+}
+
 // Streams with their flags and priorities; waits between them.
 WEIR_TEST(Porting, Streams)
 {
@@ -381,6 +427,7 @@ WEIR_TEST(Porting, Peers)
         EXPECT_OK(weir_device_open(rig.runtime, &params, &second));
         weir_buffer *there = make(second, WEIR_PLACE_DEVICE);
         EXPECT_OK(weir_queue_fill(rig.queue, rig.memory, 0, bytes, &one, sizeof one));
+        EXPECT_TRUE(weir_device_can_reach(rig.device, rig.device));
         if (weir_device_can_peer(rig.device, second)) {
             EXPECT_OK(weir_queue_copy(rig.queue, there, 0, rig.memory, 0, bytes));
             EXPECT_OK(weir_queue_copy(rig.queue, rig.other, 0, there, 0, bytes));
@@ -388,6 +435,43 @@ WEIR_TEST(Porting, Peers)
             EXPECT_TRUE(back == 1);
         }
         weir_buffer_destroy(&there);
+        EXPECT_OK(weir_device_close(&second));
+    }
+    finish(&rig);
+}
+
+// One program for several devices: a kernel is launched on queues of each.
+WEIR_TEST(Porting, ProgramOfSeveralDevices)
+{
+    struct rig rig;
+    weir_device *second = NULL;
+    weir_queue *there = NULL;
+    weir_program *both = NULL;
+    weir_kernel *scale = NULL;
+    float one = 1, back = 0;
+    start(&rig);
+    if (weir_device_count(rig.runtime) > 1) {
+        const struct weir_device_params select = {.struct_size = sizeof select, .select = "1"};
+        EXPECT_OK(weir_device_open(rig.runtime, &select, &second));
+        const struct weir_program_params params = {.struct_size = sizeof params,
+                                                   .bundle = &host_kernels,
+                                                   .devices = &second,
+                                                   .device_count = 1};
+        EXPECT_OK(weir_program_create(rig.device, &params, &both));
+        EXPECT_OK(weir_kernel_create(both, "scale", &scale));
+        EXPECT_OK(weir_queue_create(second, NULL, &there));
+        weir_buffer *in = make(second, WEIR_PLACE_DEVICE), *out = make(second, WEIR_PLACE_DEVICE);
+        EXPECT_OK(weir_queue_fill(there, in, 0, bytes, &one, sizeof one));
+        EXPECT_OK(weir_queue_launch(there, scale, weir_dim(COUNT / BLOCK, 1, 1),
+                                    weir_dim(BLOCK, 1, 1), weir_in(in, 0, bytes),
+                                    weir_out(out, 0, bytes), 3.0f));
+        EXPECT_OK(weir_download(there, &back, out, 0, sizeof back));
+        EXPECT_TRUE(!rig.runs_kernels || back == 3);
+        weir_buffer_destroy(&out);
+        weir_buffer_destroy(&in);
+        weir_queue_destroy(&there);
+        weir_kernel_destroy(&scale);
+        weir_program_destroy(&both);
         EXPECT_OK(weir_device_close(&second));
     }
     finish(&rig);
