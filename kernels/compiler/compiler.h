@@ -173,7 +173,7 @@ struct kc_subject {
 };
 
 enum {
-    KC_SUBJECTS = 8
+    KC_SUBJECTS = 9
 };
 
 // Which subjects have functions that the module declares, as bits.

@@ -4,6 +4,7 @@
 
 #include "kernels/compiler/compiler.h"
 #include "kernels/library/atomics64.h"
+#include "kernels/library/corrections.h"
 #include "kernels/library/dot_products.h"
 #include "kernels/library/grid_barrier.h"
 #include "kernels/library/half.h"
@@ -12,16 +13,18 @@
 #include "kernels/library/sub_groups.h"
 #include "kernels/library/work_items.h"
 
+// In the order of the subjects in kc_library().
 enum {
     NONE,
-    ATOMICS64 = 1,
-    DOT_PRODUCTS = 2,
-    HALF = 4,
-    HALF_CONVERSIONS = 8,
-    NATIVE = 16,
-    SUB_GROUPS = 32,
-    WORK_ITEMS = 64,
-    GRID_BARRIER = 128
+    ATOMICS64 = 1 << 0,
+    CORRECTIONS = 1 << 1,
+    DOT_PRODUCTS = 1 << 2,
+    GRID_BARRIER = 1 << 3,
+    HALF = 1 << 4,
+    HALF_CONVERSIONS = 1 << 5,
+    NATIVE = 1 << 6,
+    SUB_GROUPS = 1 << 7,
+    WORK_ITEMS = 1 << 8
 };
 
 // The first row whose parts are both in the name decides.
@@ -38,6 +41,10 @@ static const struct {
     {"dot_acc_sat", "", DOT_PRODUCTS},
     {"_Z3dotDv4_h", "", DOT_PRODUCTS},
     {"_Z3dotDv4_c", "", DOT_PRODUCTS},
+    {"_Z5isinfDv", "_f", CORRECTIONS},
+    {"_Z5isinfDv", "_d", CORRECTIONS},
+    {"_Z7mad_satl", "", CORRECTIONS},
+    {"_Z7mad_satDv", "_l", CORRECTIONS},
     {"native_exp", "", NATIVE},
     {"native_log", "", NATIVE},
     {"native_powr", "", NATIVE},
@@ -85,13 +92,14 @@ size_t kc_library(unsigned needed, struct kc_subject *out_subjects)
 {
     const struct kc_subject all[KC_SUBJECTS] = {
         {"atomics64", weir_library_atomics64},
+        {"corrections", weir_library_corrections},
         {"dot_products", weir_library_dot_products},
+        {"grid_barrier", weir_library_grid_barrier},
         {"half", weir_library_half},
         {"half_conversions", weir_library_half_conversions},
         {"native", weir_library_native},
         {"sub_groups", weir_library_sub_groups},
         {"work_items", weir_library_work_items},
-        {"grid_barrier", weir_library_grid_barrier},
     };
     size_t count = 0;
     for (size_t i = 0; i < KC_SUBJECTS; i++)
