@@ -280,6 +280,25 @@ static weir_status copy_slices(struct ocl_queue *queue, const struct side *dst,
     return status;
 }
 
+// NVIDIA's driver refuses a box whose last slice is not whole in the buffer, with the bytes to its
+// end that no row of the box has.
+static bool ends_within_a_slice(const struct side *side, size_t depth)
+{
+    const size_t first = side->offset / side->slice_pitch;
+    return !side->buffer->pointer && (first + depth) * side->slice_pitch > side->buffer->size;
+}
+
+// The last slice is a command of its own.
+static weir_status copy_box_to_the_end(struct ocl_queue *queue, struct side dst, struct side src,
+                                       const size_t region[3])
+{
+    const size_t before[3] = {region[0], region[1], region[2] - 1};
+    weir_status status = copy_region(queue, &dst, &src, before);
+    dst.offset += before[2] * dst.slice_pitch;
+    src.offset += before[2] * src.slice_pitch;
+    return status != WEIR_OK ? status : copy_slice(queue, dst, src, region[0], region[1]);
+}
+
 static bool is_packed(const struct side *side, const size_t region[3])
 {
     return side->slice_pitch == side->pitch * region[1];
@@ -305,6 +324,8 @@ weir_status ocl_submit_copy_3d(const struct weir_link *link, struct ocl_queue *q
     if (region[2] == 1 || is_row_by_row(&dst, &src) || dst.slice_pitch % dst.pitch ||
         src.slice_pitch % src.pitch)
         return copy_slices(queue, &dst, &src, region);
+    if (ends_within_a_slice(&dst, region[2]) || ends_within_a_slice(&src, region[2]))
+        return copy_box_to_the_end(queue, dst, src, region);
     return copy_region(queue, &dst, &src, region);
 }
 
