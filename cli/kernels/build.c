@@ -21,9 +21,7 @@ struct request {
     const char *cubin_text;
     const char *ptx_text;
     const char *depfile;
-    const char *cuda;
-    struct cli_list nvcc_options;
-    struct cli_list images;
+    struct kernels_twin twin;
     struct kernels_architectures cubins;
     struct kernels_architectures ptx;
     // What follows from `out`: "dir/tone.c".
@@ -69,30 +67,9 @@ static bool check_symbol(const struct request *request)
     return false;
 }
 
-// What stands in place of the OpenCL C's images comes from one place.
-static bool take_twin(struct request *request)
-{
-    const bool named = request->cubin_text || request->ptx_text;
-    if (request->cuda && request->images.count > 0)
-        cli_error("--cuda and --cuda-image both name what CUDA runs; leave one out");
-    else if (named && request->images.count > 0)
-        cli_error("--cuda-image names images that are there; leave --cubin and --ptx out");
-    else if (request->nvcc_options.count > 0 && !request->cuda)
-        cli_error("--nvcc-option is for the file of --cuda, and there is none");
-    else {
-        request->source.build.twin = (struct kc_twin){
-            .source = request->cuda,
-            .options = {request->nvcc_options.items, request->nvcc_options.count},
-            .images = {request->images.items, request->images.count},
-        };
-        return true;
-    }
-    return false;
-}
-
 static bool parse_architectures(struct request *request)
 {
-    const bool letters = request->cuda != NULL;
+    const bool letters = request->twin.cuda != NULL;
     return (!request->cubin_text ||
             kernels_architectures_parse("cubin", request->cubin_text, letters, &request->cubins)) &&
            (!request->ptx_text ||
@@ -112,11 +89,11 @@ static bool parse(struct request *request, int argc, char **argv, int *out_exit)
         {"depfile", "FILE", "write which files OUT.c depends on to FILE, as\na rule of make's",
          CLI_TEXT, &request->depfile, 0, 0},
         {"cuda", "FILE.cu", "the same kernels in CUDA C++, for CUDA devices", CLI_TEXT,
-         &request->cuda, 0, 0},
+         &request->twin.cuda, 0, 0},
         {"nvcc-option", "O", "an option of nvcc for it; may be repeated", CLI_LIST,
-         &request->nvcc_options, 0, 0},
+         &request->twin.nvcc_options, 0, 0},
         {"cuda-image", "FILE", "a cubin or PTX of the same kernels; may be\nrepeated", CLI_LIST,
-         &request->images, 0, 0},
+         &request->twin.images, 0, 0},
     };
     const struct cli_usage usage = {
         .command = "weir kernels build",
@@ -129,7 +106,9 @@ static bool parse(struct request *request, int argc, char **argv, int *out_exit)
     *out_exit = CLI_USAGE;
     if (!request->out)
         cli_error("weir kernels build needs -o OUT.c, the file to write");
-    return request->out && name_files(request) && check_symbol(request) && take_twin(request) &&
+    return request->out && name_files(request) && check_symbol(request) &&
+           kernels_twin_take(&request->twin, request->cubin_text || request->ptx_text,
+                             &request->source) &&
            parse_architectures(request);
 }
 
@@ -137,8 +116,8 @@ static bool parse(struct request *request, int argc, char **argv, int *out_exit)
 static bool check_named(struct request *request)
 {
     const struct kc_tools *tools = &request->source.build.tools;
-    const char *lack =
-        request->cuda ? kc_tools_lack_nvcc(tools) : kc_tools_lack(tools, request->cubins.count > 0);
+    const char *lack = request->twin.cuda ? kc_tools_lack_nvcc(tools)
+                                          : kc_tools_lack(tools, request->cubins.count > 0);
     if (request->cubins.count + request->ptx.count == 0)
         return true;
     if (lack)
@@ -176,18 +155,18 @@ static bool choose_usual_of_twin(struct request *request)
     const char *lack = kc_tools_lack_nvcc(&request->source.build.tools);
     if (!lack)
         return add_usual(request, true);
-    cli_note("%s is not compiled, and CUDA devices will refuse the bundle: %s", request->cuda,
+    cli_note("%s is not compiled, and CUDA devices will refuse the bundle: %s", request->twin.cuda,
              lack);
     return true;
 }
 
 static bool choose(struct request *request)
 {
-    if (request->images.count > 0)
+    if (request->twin.images.count > 0)
         return true;
     if (request->cubin_text || request->ptx_text)
         return check_named(request);
-    return request->cuda ? choose_usual_of_twin(request) : choose_usual(request);
+    return request->twin.cuda ? choose_usual_of_twin(request) : choose_usual(request);
 }
 
 // A header of the same name as the kernels may be one that they include.

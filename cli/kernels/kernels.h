@@ -4,6 +4,8 @@
 //   command.c        the table of its commands
 //   source.c         the part of the command line that all have, and a compilation
 //   build.c          build
+//   twin.c           CUDA C++, and images, in place of what is made of the OpenCL C
+//   compare.c        compare
 //   depfile.c        which files a bundle depends on
 //   architectures.c  the architectures that CUDA images are made for
 //   check.c, list.c  check; list
@@ -19,6 +21,7 @@
 #include "kernels/compiler/compiler.h"
 
 int kernels_build_main(int argc, char **argv);
+int kernels_compare_main(int argc, char **argv);
 int kernels_check_main(int argc, char **argv);
 int kernels_list_main(int argc, char **argv);
 int kernels_ptx_main(int argc, char **argv);
@@ -55,6 +58,19 @@ bool kernels_is_plain(const char *name);
 
 // A letter or '_' and then letters, digits and '_': how many characters.
 size_t kernels_identifier(const char *text);
+
+// twin.c
+
+// --cuda, --nvcc-option and --cuda-image.
+struct kernels_twin {
+    const char *cuda;
+    struct cli_list nvcc_options;
+    struct cli_list images;
+};
+
+// Hands them to the build. False after a message: they do not go together, or with architectures.
+bool kernels_twin_take(const struct kernels_twin *twin, bool architectures_are_named,
+                       struct kernels_source *source);
 
 // architectures.c
 

@@ -13,6 +13,7 @@ struct form {
 
 struct run {
     weir_runtime *runtime;
+    weir_runtime *own; // NULL: the runtime is the caller's
     weir_device *device;
     weir_queue *queue;
     struct form twin;   // without a program where it cannot run
@@ -170,8 +171,11 @@ static weir_status load(const struct run *run, struct form *form)
 
 static bool open_device(struct run *run)
 {
-    if (weir_open(NULL, &run->runtime) < 0 ||
-        weir_device_open(run->runtime, NULL, &run->device) < 0)
+    if (!run->runtime && weir_open(NULL, &run->own) < 0)
+        return fail_weir();
+    if (run->own)
+        run->runtime = run->own;
+    if (weir_device_open(run->runtime, NULL, &run->device) < 0)
         return fail_weir();
     const char *backend = weir_runtime_backend(run->runtime);
     const bool cuda = strcmp(backend, "cuda") == 0;
@@ -193,14 +197,16 @@ static bool close_device(struct run *run)
     weir_program_destroy(&run->opencl.program);
     weir_queue_destroy(&run->queue);
     bool fine = !run->device || weir_device_close(&run->device) == WEIR_OK;
-    if (run->runtime)
-        fine = weir_close(&run->runtime) == WEIR_OK && fine;
+    if (run->own)
+        fine = weir_close(&run->own) == WEIR_OK && fine;
     return fine || fail_weir();
 }
 
 int compare_kernels(const struct compare_params *params)
 {
-    struct run run = {.twin = {.bundle = params->twin}, .opencl = {.bundle = params->opencl}};
+    struct run run = {.runtime = params->runtime,
+                      .twin = {.bundle = params->twin},
+                      .opencl = {.bundle = params->opencl}};
     char message[COMPARE_MESSAGE];
     json_t *cases = compare_read_file(params->cases, message);
     if (!cases)

@@ -17,9 +17,10 @@ struct compare_params {
     const struct weir_bundle *twin;
     const struct weir_bundle *opencl; // the same kernels without it
     const char *cases;                // a file
+    weir_runtime *runtime;            // NULL: the one that weir_open() finds
 };
 
-// Opens the runtime that the environment names and runs the cases. On a CUDA device both forms run
+// Opens the first device of the runtime and runs the cases. On a CUDA device both forms run
 // and are compared. On others a line says that this is skipped, and the OpenCL C runs twice.
 //
 // Prints a line for each case, "ok    NAME: ..." or "FAIL  NAME: ...", to stdout, and what is wrong with

@@ -24,12 +24,12 @@ static void add_bytes(struct weir_long_text *out, size_t index, const unsigned c
     weir_long_text_add(out, "};\n\n");
 }
 
-// Everything that a driver has to know beside the text. A version stands before options.
-static void add_source_target(struct weir_long_text *out, const struct kc_language *language)
+// A version stands before options.
+void kc_source_target(const struct kc_language *language, char out[KC_TARGET_SIZE])
 {
     const bool plain = strcmp(language->standard, "CL1.2") == 0 && !language->fast;
-    weir_long_text_add(out, "%s%s", plain ? "" : language->standard,
-                       language->fast ? " " KC_FAST : "");
+    snprintf(out, KC_TARGET_SIZE, "%s%s", plain ? "" : language->standard,
+             language->fast ? " " KC_FAST : "");
 }
 
 static void add_image(struct weir_long_text *out, const char *format, const char *target,
@@ -48,16 +48,15 @@ static size_t add_images(struct weir_long_text *out, const struct kc_language *l
     const struct weir_long_text *text = &result->text, *twin = &result->twin;
     const struct kc_images *images = &result->images;
     const size_t count = images->count + 1;
+    char target[KC_TARGET_SIZE];
     add_bytes(out, 0, (const unsigned char *)text->text, text->used);
     for (size_t i = 0; i < images->count; i++)
         add_bytes(out, i + 1, images->items[i].data, images->items[i].size);
     if (twin->used > 0)
         add_bytes(out, count, (const unsigned char *)twin->text, twin->used);
     weir_long_text_add(out, "static const struct weir_image images[] = {\n");
-    weir_long_text_add(out, "    {.struct_size = sizeof(struct weir_image), .format = "
-                            "WEIR_IMAGE_OPENCL_C, .target = \"");
-    add_source_target(out, language);
-    weir_long_text_add(out, "\", .data = image_0, .size = %zu},\n", text->used);
+    kc_source_target(language, target);
+    add_image(out, "OPENCL_C", target, 0, text->used);
     for (size_t i = 0; i < images->count; i++)
         add_image(out, images->items[i].format, images->items[i].target, i + 1,
                   images->items[i].size);

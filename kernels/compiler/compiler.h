@@ -259,6 +259,13 @@ struct kc_bundle {
     const char *out;    // the files are OUT.c and OUT.h
 };
 
+enum {
+    KC_TARGET_SIZE = 64
+};
+
+// The target of the OpenCL C: all that a driver has to know beside the text.
+void kc_source_target(const struct kc_language *language, char out[KC_TARGET_SIZE]);
+
 // `language` is what drivers have to compile the text as.
 bool kc_bundle_write(const struct kc_bundle *bundle, const struct kc_language *language,
                      const struct kc_result *result, struct weir_long_text *report);

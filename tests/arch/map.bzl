@@ -70,7 +70,7 @@ USES = {
     "cli/bench": _COMMAND + ["backends/kit", "core"],
     "cli/conform": _COMMAND,
     "cli/doctor": _COMMAND + ["core"],
-    "cli/kernels": ["api", "base", "cli/common", "kernels"],
+    "cli/kernels": _COMMAND,
     "cli/run": _COMMAND,
     "cli/trace": ["api", "base", "cli/common", "core", "report"],
 }

@@ -315,6 +315,39 @@ refused 2 "--cuda and --cuda-image both name what CUDA runs" build empty.cl --cu
 refused 2 "leave --cubin and --ptx out" build empty.cl --cuda-image 80.ptx --ptx 80 -o no.c
 refused 2 "--nvcc-option is for the file of --cuda, and there is none" build empty.cl --nvcc-option=-O1 -o no.c
 
+# Both forms, on a device that runs the OpenCL C alone.
+cat >add.cl <<'TEXT'
+__kernel void add(__global int *p, int more, __global const float *q, __local float *s)
+{
+    s[0] = q[get_global_id(0)];
+    p[get_global_id(0)] += more + (int)s[0];
+}
+TEXT
+printf '.target sm_90\n.entry add(.param .u64 a, .param .s32 b, .param .u64 c, .param .u64 d)\n' >add.ptx
+cat >cases.json <<'TEXT'
+{"cases": [{"name": "small", "kernel": "add", "grid": [4], "block": [1], "tolerance": {"relative": 1e-6},
+            "arguments": [{"count": 4, "from": 0}, {"value": 3}, {"count": 4, "random": [1, 2]}, {"local": 4}]}]}
+TEXT
+expect_data 0 env WEIR_BACKEND=opencl CUDA_HOME=none "$weir" kernels compare --cases cases.json add.cl --cuda-image add.ptx --std CL2.0
+expect_contains "$output" "skipped: add.ptx needs a CUDA device, and the backend is opencl; the OpenCL C runs twice"
+expect_contains "$output" "ok    small: 'p': 4 elements, equal"
+touch add.cu
+expect_data 0 env WEIR_BACKEND=opencl CUDA_HOME=none "$weir" kernels compare --cases cases.json add.cl --cuda add.cu
+expect_data 1 env WEIR_BACKEND=null "$weir" kernels compare --cases cases.json add.cl --cuda-image add.ptx
+compare=(compare --cases cases.json)
+refused 2 "weir kernels compare needs --cases FILE" compare add.cl --cuda add.cu
+refused 2 "weir kernels compare needs --cuda FILE.cu or --cuda-image FILE" "${compare[@]}" add.cl
+refused 2 "--cuda and --cuda-image both name" "${compare[@]}" add.cl --cuda add.cu --cuda-image add.ptx
+refused 2 "--arch takes one architecture" "${compare[@]}" add.cl --cuda add.cu --arch 80,90
+refused 2 "not '90a'" "${compare[@]}" add.cl --cuda-image add.ptx --arch 90a
+export WEIR_BACKEND=opencl
+refused 1 "wrong.cl:4:14: error" "${compare[@]}" wrong.cl --cuda-image add.ptx
+refused 1 "error: kernel 'add' of add.cl is missing in 80.ptx" "${compare[@]}" add.cl --cuda-image 80.ptx
+refused 1 "unable to open absent.json" compare --cases absent.json add.cl --cuda-image add.ptx
+export WEIR_BACKEND=nothing
+refused 3 "nothing" "${compare[@]}" add.cl --cuda-image add.ptx
+unset WEIR_BACKEND
+
 mv toolkit/bin/ptxas ptxas
 # One that tells nothing of a kernel, and one that does not even list GPUs.
 # shellcheck disable=SC2016
