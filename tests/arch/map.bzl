@@ -84,6 +84,7 @@ LINKS = {
     "core/config": ["inih"],
     "core/interop": ["dlpack"],
     "io": ["jansson", "libjpeg", "libpng", "zlib"],
+    "kernels/compare": ["jansson"],
     "plugins/trace": ["jansson", "zlib"],
     "report": ["jansson", "zlib"],
 }
