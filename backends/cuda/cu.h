@@ -607,6 +607,14 @@ void cu_kernel_destroy(const struct weir_link *link, weir_kernel *object);
 
 // occupancy.c
 
+// Whether a LAUNCH needs the driver's cooperative launch. Where the device has none there is one block,
+// which does not.
+static inline bool cu_is_cooperative(const struct cu_device *device,
+                                     const struct weir_operation *operation)
+{
+    return (operation->flags & WEIR_OPERATION_COOPERATIVE) && device->attributes.cooperative;
+}
+
 weir_status cu_kernel_occupancy(const struct weir_link *link, weir_kernel *object,
                                 struct weir_extent block, size_t local_bytes,
                                 struct weir_occupancy *occupancy);

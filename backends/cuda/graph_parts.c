@@ -131,7 +131,7 @@ static weir_status build_launch(const struct weir_link *link, struct cu_builder 
         return status;
     struct cu_part part = {
         .kind = CU_PART_LAUNCH,
-        .cooperative = operation->flags & WEIR_OPERATION_COOPERATIVE,
+        .cooperative = cu_is_cooperative(builder->device, operation),
         .u.launch = {.func = cu_kernel_of(link, operation->u.launch.kernel)->function,
                      .gridDimX = grid.x,
                      .gridDimY = grid.y,

@@ -159,7 +159,7 @@ static weir_status submit_launch(const struct weir_link *link, struct cu_queue *
     if (status < 0)
         return status;
 
-    const bool cooperative = operation->flags & WEIR_OPERATION_COOPERATIVE;
+    const bool cooperative = cu_is_cooperative(device, operation);
     const unsigned local_bytes = (unsigned)packed.local_bytes;
     const struct cu_symbols *cu = &device->module->cu;
     CUresult code =

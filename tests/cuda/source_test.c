@@ -515,3 +515,32 @@ WEIR_TEST(CudaSource, EveryNvrtcCallOnce)
     nvrtc()->set_newest(90);
     weir_test_note(NULL);
 }
+
+// The barrier's definition precedes the text that calls it, and no other; lines are counted from there.
+WEIR_TEST(CudaSource, GridBarrier)
+{
+    static const char waits[] = "__kernel void exchange(__global uint *x, __global uint *wrong,\n"
+                                "                       uint rounds)\n"
+                                "{\n    weir_grid_barrier();\n}\n"
+                                "__kernel void clear(__global uint *x) { x[0] = 0; }\n";
+    struct rig rig;
+    weir_program *program;
+    weir_kernel *kernel;
+    ASSERT_TRUE(rig_start(&rig));
+    const struct weir_program_params plain = params_of(twice_cl, NULL);
+    expect_built(&rig, &plain);
+    EXPECT_NULL(strstr(opencl()->text(), "weir_grid_barrier"));
+    const struct weir_program_params params = params_of(waits, NULL);
+    ASSERT_OK(weir_program_create(rig.device, &params, &program));
+    const char *definition = strstr(opencl()->text(), "void weir_grid_barrier(void)");
+    const char *first_line = strstr(opencl()->text(), "#line 1 \"source\"");
+    EXPECT_TRUE(definition && first_line && definition < first_line);
+    ASSERT_OK(weir_kernel_create(program, "exchange", &kernel));
+    EXPECT_UINT_EQ(weir_kernel_get_signature(kernel)->grid_barrier, 1);
+    weir_kernel_destroy(&kernel);
+    ASSERT_OK(weir_kernel_create(program, "clear", &kernel));
+    EXPECT_UINT_EQ(weir_kernel_get_signature(kernel)->grid_barrier, 0);
+    weir_kernel_destroy(&kernel);
+    weir_program_destroy(&program);
+    rig_finish(&rig);
+}

@@ -192,3 +192,28 @@ WEIR_TEST(OpenclSource, Options)
     EXPECT_UINT_EQ(run(&rig, fast, "-cl-fast-relaxed-math"), 1);
     finish(&rig);
 }
+
+// More than the device has cannot be launched, and creating the kernel says so.
+WEIR_TEST(OpenclSource, LocalMemoryOfTheKernel)
+{
+    static const char source[] =
+        "__kernel void large(__global uint *out)\n"
+        "{\n"
+        "    __local uint scratch[SIZE];\n"
+        "    scratch[get_local_id(0)] = (uint)get_local_id(0);\n"
+        "    barrier(CLK_LOCAL_MEM_FENCE);\n"
+        "    out[get_global_id(0)] = scratch[get_local_size(0) - 1 - get_local_id(0)];\n"
+        "}\n";
+    struct rig rig;
+    weir_program *program;
+    weir_kernel *kernel;
+    char options[64];
+    ASSERT_TRUE(start(&rig));
+    const uint64_t limit = weir_device_limits(rig.device)->max_local_bytes;
+    snprintf(options, sizeof options, "-DSIZE=%zu", (size_t)limit / 4 + 1);
+    ASSERT_OK(create(&rig, source, options, &program));
+    EXPECT_INT_EQ(weir_kernel_create(program, "large", &kernel), WEIR_ERROR_UNSUPPORTED);
+    EXPECT_CONTAINS(weir_last_error_text(), "bytes of local memory; a block of");
+    weir_program_destroy(&program);
+    finish(&rig);
+}

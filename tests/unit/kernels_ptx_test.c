@@ -138,6 +138,17 @@ WEIR_TEST(KernelsPtx, LeavesAnotherPrintf)
     free(out);
 }
 
+// CUDA sets these two for the barrier of a grid.
+WEIR_TEST(KernelsPtx, LeavesTheRegistersOfTheGridBarrier)
+{
+    static const char text[] = HEAD ".entry k(\n)\n{\n\tmov.u32 weir_grid_high, %envreg1;\n"
+                                    "\tmov.u32 weir_grid_low, %envreg2;\n}\n";
+    char *out = rewrite(text);
+    ASSERT_TRUE(out);
+    EXPECT_STR_EQ(text, out);
+    free(out);
+}
+
 WEIR_TEST(KernelsPtx, ReadsNoFurtherThanTheText)
 {
     static const char text[] = {'.', 'v', 'e', 'r', 's', 'i', 'o', 'n'};

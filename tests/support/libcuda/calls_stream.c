@@ -298,7 +298,8 @@ CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfuncti
 {
     BEGIN(true);
     *value = attribute == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK ? (int)function->twin.max_threads
-             : attribute == CU_FUNC_ATTRIBUTE_NUM_REGS            ? 16
+             : attribute == CU_FUNC_ATTRIBUTE_NUM_REGS            ? fake_registers
+             : attribute == CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES   ? fake_own_local
                                                                   : 0;
     END;
 }
@@ -325,12 +326,19 @@ CUresult cuFuncGetParamInfo(CUfunction function, size_t index, size_t *offset, s
     END;
 }
 
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
 static int resident_blocks(unsigned items, size_t local_bytes)
 {
-    const size_t by_items = FAKE_UNIT_ITEMS / ((items + 31) / 32 * 32);
-    const size_t by_local = FAKE_UNIT_LOCAL / (local_bytes + FAKE_RESERVED_LOCAL);
-    const size_t least = by_items < by_local ? by_items : by_local;
-    return (int)(least < FAKE_UNIT_BLOCKS ? least : FAKE_UNIT_BLOCKS);
+    const size_t warps = (items + 31) / 32;
+    const size_t by_items = FAKE_UNIT_ITEMS / (32 * warps);
+    const size_t by_local =
+        FAKE_UNIT_LOCAL / (local_bytes + (size_t)fake_own_local + FAKE_RESERVED_LOCAL);
+    const size_t by_registers = FAKE_UNIT_REGISTERS / ((size_t)fake_registers * 32) / warps;
+    return (int)least(least(by_items, by_local), least(by_registers, FAKE_UNIT_BLOCKS));
 }
 
 CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction function, int items,

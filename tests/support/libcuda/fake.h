@@ -24,6 +24,7 @@ enum {
     FAKE_UNIT_ITEMS = 2048,
     FAKE_UNIT_BLOCKS = 32,
     FAKE_UNIT_LOCAL = 233472,
+    FAKE_UNIT_REGISTERS = 65536,
     FAKE_RESERVED_LOCAL = 1024,
 };
 
@@ -180,6 +181,8 @@ extern int fake_architecture; // 90: compute capability 9.0
 extern size_t fake_memory_bytes;
 extern size_t fake_pinned_bytes;
 extern bool fake_peers;
+extern int fake_registers; // of a work-item of every kernel
+extern int fake_own_local; // local memory that every kernel declares
 CUcontext fake_context(int device);
 
 // Under the lock. Counts the call, and returns whether it has to fail.

@@ -24,6 +24,8 @@ int fake_architecture = 90;
 size_t fake_memory_bytes = (size_t)1 << 30;
 size_t fake_pinned_bytes = (size_t)1 << 30;
 bool fake_peers = true;
+int fake_registers = 16;
+int fake_own_local = 0;
 static bool fake_cooperative = true;
 static bool initialised;
 
@@ -196,7 +198,7 @@ static const int attributes[][2] = {
     {CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, 1},
     {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, FAKE_UNIT_ITEMS},
     {CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR, FAKE_UNIT_BLOCKS},
-    {CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR, 65536},
+    {CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR, FAKE_UNIT_REGISTERS},
     {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, FAKE_UNIT_LOCAL},
     {CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK, FAKE_RESERVED_LOCAL},
 };
@@ -411,6 +413,8 @@ __attribute__((constructor)) static void start(void)
     fake_pinned_bytes = (size_t)number_in("WEIR_TEST_CUDA_PINNED", (long)fake_pinned_bytes);
     fake_peers = number_in("WEIR_TEST_CUDA_PEERS", 1) != 0;
     fake_cooperative = number_in("WEIR_TEST_CUDA_COOPERATIVE", 1) != 0;
+    fake_registers = (int)number_in("WEIR_TEST_CUDA_REGISTERS", fake_registers);
+    fake_own_local = (int)number_in("WEIR_TEST_CUDA_LOCAL", fake_own_local);
     const char *fail = getenv("WEIR_TEST_CUDA_FAIL");
     const char *first = fail ? strchr(fail, ':') : NULL;
     const char *second = first ? strchr(first + 1, ':') : NULL;

@@ -1,0 +1,197 @@
+// Occupancy and cooperative launches, on devices of other kinds than that of the conformance suite; and
+// programs of several devices of which one fails.
+#include <stdlib.h>
+
+#include "tests/cuda/rig.h"
+
+struct kernel {
+    struct rig rig;
+    weir_program *program;
+    weir_kernel *kernel;
+};
+
+static bool start(struct kernel *x)
+{
+    if (!rig_start(&x->rig))
+        return false;
+    x->program = rig_program(&x->rig);
+    x->kernel = rig_kernel(x->program, "iota");
+    return x->kernel;
+}
+
+static void finish(struct kernel *x)
+{
+    weir_kernel_destroy(&x->kernel);
+    weir_program_destroy(&x->program);
+    rig_finish(&x->rig);
+}
+
+static void expect_limit(struct kernel *x, uint32_t items, size_t local_bytes, uint32_t blocks,
+                         weir_occupancy_limit limit)
+{
+    struct weir_occupancy occupancy;
+    ASSERT_OK(weir_kernel_occupancy(x->kernel, weir_dim(items, 1, 1), local_bytes, &occupancy));
+    weir_test_note("%u items, %zu bytes", (unsigned)items, local_bytes);
+    EXPECT_UINT_EQ(occupancy.compute_units, 132);
+    EXPECT_UINT_EQ(occupancy.unit_blocks, blocks);
+    EXPECT_UINT_EQ(occupancy.unit_items, blocks * ((items + 31) / 32 * 32));
+    EXPECT_UINT_EQ(occupancy.max_unit_items, 2048);
+    EXPECT_UINT_EQ(occupancy.cooperative_blocks, 132 * blocks);
+    EXPECT_INT_EQ(occupancy.limit, limit);
+    weir_test_note(NULL);
+}
+
+static void limits_with_few_registers(void)
+{
+    struct kernel x;
+    uint32_t items;
+    ASSERT_TRUE(start(&x));
+    expect_limit(&x, 1024, 0, 2, WEIR_OCCUPANCY_ITEMS);
+    expect_limit(&x, 700, 0, 2, WEIR_OCCUPANCY_ITEMS);
+    expect_limit(&x, 32, 0, 32, WEIR_OCCUPANCY_BLOCKS);
+    expect_limit(&x, 1, 0, 32, WEIR_OCCUPANCY_BLOCKS);
+    expect_limit(&x, 128, 100000, 2, WEIR_OCCUPANCY_LOCAL_BYTES);
+    EXPECT_OK(weir_kernel_suggest_block(x.kernel, 0, &items));
+    EXPECT_UINT_EQ(items, 1024);
+    EXPECT_OK(weir_kernel_suggest_block(x.kernel, 100000, &items));
+    EXPECT_UINT_EQ(items, 1024); // two blocks of any size
+    rig_fake()->fail("cuOccupancyMaxActiveBlocksPerMultiprocessor", 5, 0);
+    EXPECT_INT_EQ(weir_kernel_suggest_block(x.kernel, 0, &items), WEIR_ERROR_DEVICE);
+    EXPECT_UINT_EQ(items, 0);
+    EXPECT_CONTAINS(weir_last_error_text(), "the occupancy of kernel 'iota'");
+    finish(&x);
+}
+
+WEIR_TEST(CudaCooperative, TellsWhatLimitsBlocks)
+{
+    rig_in_child(limits_with_few_registers);
+}
+
+static void limits_with_many_registers(void)
+{
+    struct kernel x;
+    uint32_t items;
+    setenv("WEIR_TEST_CUDA_REGISTERS", "128", 1);
+    ASSERT_TRUE(start(&x));
+    expect_limit(&x, 256, 0, 2, WEIR_OCCUPANCY_REGISTERS);
+    expect_limit(&x, 32, 0, 16, WEIR_OCCUPANCY_REGISTERS);
+    EXPECT_OK(weir_kernel_suggest_block(x.kernel, 0, &items));
+    EXPECT_UINT_EQ(items, 512); // a block of 1024 does not fit
+    uint32_t blocks = 7;
+    EXPECT_OK(weir_kernel_cooperative_blocks(x.kernel, weir_dim(1024, 1, 1), 0, &blocks));
+    EXPECT_UINT_EQ(blocks, 0);
+    weir_buffer *memory = rig_buffer(&x.rig, 64, WEIR_PLACE_DEVICE);
+    EXPECT_INT_EQ(weir_queue_launch_cooperative(x.rig.queue, x.kernel, weir_dim(1, 1, 1),
+                                                weir_dim(1024, 1, 1), weir_out(memory, 0, 64), 1u,
+                                                16u),
+                  WEIR_ERROR_UNSUPPORTED);
+    weir_buffer_destroy(&memory);
+    finish(&x);
+}
+
+WEIR_TEST(CudaCooperative, RegistersLimitBlocksToo)
+{
+    rig_in_child(limits_with_many_registers);
+}
+
+// One block needs no cooperative launch of the driver's.
+static void without_cooperative_launches(void)
+{
+    struct kernel x;
+    uint32_t blocks;
+    setenv("WEIR_TEST_CUDA_COOPERATIVE", "0", 1);
+    ASSERT_TRUE(start(&x));
+    weir_buffer *memory = rig_buffer(&x.rig, 64, WEIR_PLACE_DEVICE);
+    EXPECT_OK(weir_kernel_cooperative_blocks(x.kernel, weir_dim(16, 1, 1), 0, &blocks));
+    EXPECT_UINT_EQ(blocks, 1);
+    EXPECT_OK(weir_queue_launch_cooperative(x.rig.queue, x.kernel, weir_dim(1, 1, 1),
+                                            weir_dim(16, 1, 1), weir_out(memory, 0, 64), 1u, 16u));
+    EXPECT_INT_EQ(weir_queue_launch_cooperative(x.rig.queue, x.kernel, weir_dim(2, 1, 1),
+                                                weir_dim(8, 1, 1), weir_out(memory, 0, 64), 1u,
+                                                16u),
+                  WEIR_ERROR_UNSUPPORTED);
+    EXPECT_OK(weir_queue_sync(x.rig.queue, GUARD_NS));
+    EXPECT_INT_EQ(rig_fake()->calls("cuLaunchCooperativeKernel"), 0);
+    weir_buffer_destroy(&memory);
+    finish(&x);
+}
+
+WEIR_TEST(CudaCooperative, DevicesWithoutItRunOneBlock)
+{
+    rig_in_child(without_cooperative_launches);
+}
+
+// 227 KiB are the device's limit.
+static void own_local_memory(void)
+{
+    struct rig rig;
+    weir_kernel *kernel;
+    setenv("WEIR_TEST_CUDA_LOCAL", "300000", 1);
+    ASSERT_TRUE(rig_start(&rig));
+    weir_program *program = rig_program(&rig);
+    EXPECT_INT_EQ(weir_kernel_create(program, "iota", &kernel), WEIR_ERROR_UNSUPPORTED);
+    EXPECT_NULL(kernel);
+    EXPECT_CONTAINS(weir_last_error_text(), "'iota' declares 300000 bytes of local memory");
+    EXPECT_CONTAINS(weir_last_error_text(), "232448");
+    weir_program_destroy(&program);
+    rig_finish(&rig);
+}
+
+WEIR_TEST(CudaCooperative, MoreLocalMemoryThanTheDeviceHasIsRefused)
+{
+    rig_in_child(own_local_memory);
+}
+
+static void open_second(struct rig *rig, weir_device **out_device)
+{
+    EXPECT_OK(weir_device_open(rig->runtime,
+                               &(struct weir_device_params){.struct_size =
+                                                                sizeof(struct weir_device_params),
+                                                            .select = "1"},
+                               out_device));
+}
+
+// The first device's part is undone.
+static void second_device_fails(void)
+{
+    struct rig rig;
+    weir_device *second;
+    weir_program *program;
+    weir_kernel *kernel;
+    setenv("WEIR_TEST_CUDA_DEVICES", "2", 1);
+    ASSERT_TRUE(rig_start(&rig));
+    open_second(&rig, &second);
+    const struct weir_bundle bundle = rig_bundle(&rig_image, 1);
+    const struct weir_program_params params = {.struct_size = sizeof params,
+                                               .bundle = &bundle,
+                                               .devices = &second,
+                                               .device_count = 1};
+    rig_fake()->fail("cuModuleLoadDataEx", 2, 209);
+    EXPECT_INT_LT(weir_program_create(rig.device, &params, &program), 0);
+    EXPECT_NULL(program);
+    EXPECT_CONTAINS(weir_last_error_text(), "device 'Fake GPU 1': ");
+    rig_fake()->fail("cuModuleLoadDataEx", 1, 209);
+    EXPECT_INT_LT(weir_program_create(rig.device, &params, &program), 0);
+    EXPECT_CONTAINS(weir_last_error_text(), "device 'Fake GPU 0': ");
+    rig_fake()->fail(NULL, 0, 0);
+
+    ASSERT_OK(weir_program_create(rig.device, &params, &program));
+    for (long call = 1; call <= 2; call++) {
+        rig_fake()->fail("cuModuleGetFunction", call, 0);
+        EXPECT_INT_LT(weir_kernel_create(program, "iota", &kernel), 0);
+        EXPECT_NULL(kernel);
+    }
+    EXPECT_CONTAINS(weir_last_error_text(), "device 'Fake GPU 1': ");
+    rig_fake()->fail(NULL, 0, 0);
+    ASSERT_OK(weir_kernel_create(program, "iota", &kernel));
+    EXPECT_TRUE(weir_kernel_on(kernel, second));
+    weir_kernel_destroy(&kernel);
+    weir_program_destroy(&program);
+    EXPECT_OK(weir_device_close(&second));
+    rig_finish(&rig);
+}
+
+WEIR_TEST(CudaCooperative, AProgramIsMadeForAllDevicesOrNone)
+{
+    rig_in_child(second_device_fails);
+}
