@@ -296,6 +296,24 @@ static void destroy_all(weir_kernel *first)
     } while (gone && gone != first);
 }
 
+// The kernel on the further devices of its program, in a ring with the first.
+static weir_status create_further_kernels(weir_program *program, const char *name,
+                                          weir_kernel *first)
+{
+    weir_kernel *last = first;
+    for (; program; program = program->next) {
+        weir_kernel *added = NULL;
+        weir_status status = create_kernel(program, name, &added);
+        if (!added)
+            return name_device(program->member.device, status);
+        added->follows = true;
+        added->next = first;
+        last->next = added;
+        last = added;
+    }
+    return WEIR_OK;
+}
+
 weir_status weir_kernel_create(weir_program *program, const char *name, weir_kernel **out_kernel)
 {
     weir_kernel *first = NULL;
@@ -304,21 +322,13 @@ weir_status weir_kernel_create(weir_program *program, const char *name, weir_ker
     *out_kernel = NULL;
     WEIR_REQUIRE(NULL, program && name);
     weir_status status = create_kernel(program, name, &first);
-    weir_kernel *last = first;
-    for (weir_program *other = program->next; other && status == WEIR_OK; other = other->next) {
-        status = create_kernel(other, name, &last->next);
-        if (status < 0) {
-            status = name_device(other->member.device, status);
-            break;
-        }
-        last = last->next;
-        last->follows = true;
-        last->next = first;
-    }
-    if (status < 0 && first)
-        destroy_all(first);
-    else
+    if (!first)
+        return status;
+    status = create_further_kernels(program->next, name, first);
+    if (status == WEIR_OK)
         *out_kernel = first;
+    else
+        destroy_all(first);
     return status;
 }
 

@@ -139,6 +139,16 @@ void launches_buffers_and_scalars()
     for (std::uint32_t i = 0; runs && i < count; i++)
         ASSERT_EQ(values[i], 2.5f * static_cast<float>(i));
 
+    // One block can wait for itself on any device.
+    EXPECT_EQ(weir_queue_launch_cooperative(queue.get(), scale.get(), weir_dim(1, 1, 1),
+                                            weir_dim(64, 1, 1), weir_in(in.get(), 0, bytes),
+                                            weir_out(out.get(), 0, bytes), -1.0f, count),
+              WEIR_OK)
+        << weir_last_error_text();
+    ASSERT_EQ(weir_download(queue.get(), values.data(), out.get(), 0, bytes), WEIR_OK);
+    for (std::uint32_t i = 0; runs && i < 64; i++)
+        ASSERT_EQ(values[i], -static_cast<float>(i));
+
     // The kind of each scalar reaches the check of the kernel's signature.
     EXPECT_EQ(weir_queue_launch(queue.get(), scale.get(), weir_dim(1, 1, 1), weir_dim(1, 1, 1),
                                 weir_in(in.get(), 0, bytes), weir_out(out.get(), 0, bytes), 2.5,

@@ -317,8 +317,9 @@ static void sum(const struct twin_launch *launch)
     out[0] = 0;
     for (size_t block = 0; block < blocks(launch); block++)
         partial[block] = 0;
-    for (size_t i = 0; i < word(launch, 4); i++) {
-        partial[i / lanes(launch) % blocks(launch)] += in[i];
+    const size_t parts = blocks(launch);
+    for (size_t i = 0; parts > 0 && i < word(launch, 4); i++) {
+        partial[i / lanes(launch) % parts] += in[i];
         out[0] += in[i];
     }
 }
