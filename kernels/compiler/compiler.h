@@ -136,10 +136,13 @@ struct kc_language {
     "+cl_khr_subgroups,+cl_khr_subgroup_ballot,+cl_khr_subgroup_extended_types,"             \
     "+cl_khr_subgroup_non_uniform_vote,+cl_khr_subgroup_rotate,+cl_khr_subgroup_shuffle,"    \
     "+cl_khr_subgroup_shuffle_relative,+cles_khr_int64,"                                     \
+    "+__opencl_c_atomic_order_acq_rel,+__opencl_c_atomic_order_seq_cst,"                     \
+    "+__opencl_c_atomic_scope_all_devices,+__opencl_c_atomic_scope_device,"                  \
     "+__opencl_c_fp64,+__opencl_c_generic_address_space,+__opencl_c_int64,"                  \
     "+__opencl_c_integer_dot_product_input_4x8bit,"                                          \
     "+__opencl_c_integer_dot_product_input_4x8bit_packed,"                                   \
-    "+__opencl_c_program_scope_global_variables,+__opencl_c_subgroups"
+    "+__opencl_c_program_scope_global_variables,+__opencl_c_subgroups,"                      \
+    "+__opencl_c_work_group_collective_functions"
 
 // What every driver defines, and clang does not: the version of the device.
 #define KC_DEVICE_VERSION "-D__OPENCL_VERSION__=300"
@@ -170,10 +173,11 @@ void kc_check_local(const struct kc_tools *tools, const struct kc_language *lang
 struct kc_subject {
     const char *name;
     const char *text;
+    bool generic; // a pointer without an address space is one to the generic
 };
 
 enum {
-    KC_SUBJECTS = 9
+    KC_SUBJECTS = 12
 };
 
 // Which subjects have functions that the module declares, as bits.

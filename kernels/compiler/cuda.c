@@ -124,16 +124,14 @@ static void add_language(const struct cuda_build *build, struct kc_job *job)
 
 // What kernels/library is compiled with: clang's header, which declares every function before the
 // first definition, and pointers of each address space.
-#define LIBRARY_EXTENSIONS                                 \
-    KC_EXTENSIONS ",+__opencl_c_atomic_scope_all_devices," \
-                  "-__opencl_c_generic_address_space"
+#define WITHOUT_GENERIC KC_EXTENSIONS ",-__opencl_c_generic_address_space"
 
-static void add_subject(const struct cuda_build *build, struct kc_job *job, const char *source,
-                        const char *out)
+static void add_subject(const struct cuda_build *build, struct kc_job *job, bool generic,
+                        const char *source, const char *out)
 {
     add_language(build, job);
     ADD(job, "-cl-std=CL3.0", "-cl-no-stdinc", "-Xclang", "-finclude-default-header", "-Xclang",
-        LIBRARY_EXTENSIONS, "-emit-llvm", "-c", source, "-o", out);
+        generic ? KC_EXTENSIONS : WITHOUT_GENERIC, "-emit-llvm", "-c", source, "-o", out);
 }
 
 // The needed files of kernels/library, as LLVM's bitcode.
@@ -153,7 +151,7 @@ static bool compile_library(const struct cuda_build *build, struct library *out)
         snprintf(out->modules[i], PATH_SIZE, "%s/%s.bc", build->folder, subjects[i].name);
         if (!write_file(build, sources[i], subjects[i].text))
             return false;
-        add_subject(build, &jobs[i], sources[i], out->modules[i]);
+        add_subject(build, &jobs[i], subjects[i].generic, sources[i], out->modules[i]);
     }
     return run(build, jobs, out->count, "this clang does not take Weir's functions for CUDA");
 }

@@ -3,28 +3,34 @@
 #include <string.h>
 
 #include "kernels/compiler/compiler.h"
+#include "kernels/library/atomics.h"
 #include "kernels/library/atomics64.h"
 #include "kernels/library/corrections.h"
 #include "kernels/library/dot_products.h"
+#include "kernels/library/generic.h"
 #include "kernels/library/grid_barrier.h"
 #include "kernels/library/half.h"
 #include "kernels/library/half_conversions.h"
 #include "kernels/library/native.h"
 #include "kernels/library/sub_groups.h"
+#include "kernels/library/work_groups.h"
 #include "kernels/library/work_items.h"
 
-// In the order of the subjects in kc_library().
+// In the order of the subjects in kc_library(), in which they are linked: work-groups call sub-groups.
 enum {
     NONE,
-    ATOMICS64 = 1 << 0,
-    CORRECTIONS = 1 << 1,
-    DOT_PRODUCTS = 1 << 2,
-    GRID_BARRIER = 1 << 3,
-    HALF = 1 << 4,
-    HALF_CONVERSIONS = 1 << 5,
-    NATIVE = 1 << 6,
-    SUB_GROUPS = 1 << 7,
-    WORK_ITEMS = 1 << 8
+    ATOMICS = 1 << 0,
+    ATOMICS64 = 1 << 1,
+    CORRECTIONS = 1 << 2,
+    DOT_PRODUCTS = 1 << 3,
+    GENERIC = 1 << 4,
+    GRID_BARRIER = 1 << 5,
+    HALF = 1 << 6,
+    HALF_CONVERSIONS = 1 << 7,
+    NATIVE = 1 << 8,
+    WORK_GROUPS = 1 << 9,
+    SUB_GROUPS = 1 << 10,
+    WORK_ITEMS = 1 << 11
 };
 
 // The first row whose parts are both in the name decides.
@@ -48,6 +54,12 @@ static const struct {
     {"native_exp", "", NATIVE},
     {"native_log", "", NATIVE},
     {"native_powr", "", NATIVE},
+    {"atomic_", "VU7_Atomic", ATOMICS},
+    {"atomic_work_item_fence", "", ATOMICS},
+    {"__to_", "", GENERIC},
+    {"get_fence", "", GENERIC},
+    {"work_group_barrier", "", WORK_ITEMS},
+    {"work_group_", "", WORK_GROUPS | SUB_GROUPS},
     {"atom_", "Vl", ATOMICS64},
     {"atom_", "Vm", ATOMICS64},
     {"get_global_offset", "", WORK_ITEMS},
@@ -55,7 +67,6 @@ static const struct {
     {"get_enqueued_local_size", "", WORK_ITEMS},
     {"get_global_linear_id", "", WORK_ITEMS},
     {"get_local_linear_id", "", WORK_ITEMS},
-    {"work_group_barrier", "", WORK_ITEMS},
     {"load", "_half", NONE}, // libclc has these
     {"store", "_half", NONE},
     {"", "Dh", HALF},
@@ -91,15 +102,18 @@ unsigned kc_library_needed(const char *ir)
 size_t kc_library(unsigned needed, struct kc_subject *out_subjects)
 {
     const struct kc_subject all[KC_SUBJECTS] = {
-        {"atomics64", weir_library_atomics64},
-        {"corrections", weir_library_corrections},
-        {"dot_products", weir_library_dot_products},
-        {"grid_barrier", weir_library_grid_barrier},
-        {"half", weir_library_half},
-        {"half_conversions", weir_library_half_conversions},
-        {"native", weir_library_native},
-        {"sub_groups", weir_library_sub_groups},
-        {"work_items", weir_library_work_items},
+        {"atomics", weir_library_atomics, true},
+        {"atomics64", weir_library_atomics64, false},
+        {"corrections", weir_library_corrections, false},
+        {"dot_products", weir_library_dot_products, false},
+        {"generic", weir_library_generic, true},
+        {"grid_barrier", weir_library_grid_barrier, false},
+        {"half", weir_library_half, false},
+        {"half_conversions", weir_library_half_conversions, false},
+        {"native", weir_library_native, false},
+        {"work_groups", weir_library_work_groups, false},
+        {"sub_groups", weir_library_sub_groups, false},
+        {"work_items", weir_library_work_items, false},
     };
     size_t count = 0;
     for (size_t i = 0; i < KC_SUBJECTS; i++)

@@ -6,12 +6,15 @@
 
 #include <weir/weir.h>
 
+#include "tests/kernels/library/atomics.h"
 #include "tests/kernels/library/atomics64.h"
 #include "tests/kernels/library/dot_products.h"
+#include "tests/kernels/library/generic.h"
 #include "tests/kernels/library/half.h"
 #include "tests/kernels/library/linear_ids.h"
 #include "tests/kernels/library/native.h"
 #include "tests/kernels/library/sub_groups.h"
+#include "tests/kernels/library/work_groups.h"
 #include "tests/kernels/library/work_items.h"
 #include "tests/support/test.h"
 
@@ -409,6 +412,162 @@ WEIR_TEST(Library, SubGroups)
         expect("get_sub_group_local_id", i, got[4], (double)lane);
         check_scans(&group, lane, got);
         check_shuffles(&group, lane, got);
+    }
+    finish(&run);
+}
+
+// Work-groups of 8 x 5 x 2 work-items, which are three sub-groups, the last of 16.
+
+enum {
+    BLOCK_ITEMS = 8 * 5 * 2,
+    BLOCKS = 3,
+    BLOCK_RESULTS = 13
+};
+
+static void check_block(const struct group *group, size_t item, const uint32_t *got)
+{
+    const size_t at = group->first + item, all = group->size;
+    expect("work_group_all", at, got[0], 1);
+    expect("work_group_all of some", at, got[1], !has_seven(group));
+    expect("work_group_any", at, got[2], has_seven(group));
+    expect("work_group_broadcast", at, (int32_t)got[3], group->values[3 + 8 * (2 + 5 * 1)]);
+    expect("work_group_broadcast of float", at, float_of(got[4]), group->values[1 + 8 * 4]);
+    expect("work_group_reduce_add", at, (int32_t)got[5], sum_of(group, all));
+    expect("work_group_reduce_min of ulong", at, (int32_t)got[6], least_of(group, all, INT32_MAX));
+    expect("work_group_reduce_max of float", at, float_of(got[7]), most_of(group, all));
+    expect("work_group_scan_inclusive_add", at, (int32_t)got[8], sum_of(group, item + 1));
+    expect("work_group_scan_exclusive_add", at, (int32_t)got[9], sum_of(group, item));
+    expect("work_group_scan_exclusive_min", at, (int32_t)got[10], least_of(group, item, INT32_MAX));
+    expect("work_group_scan_inclusive_max of long", at, (int32_t)got[11], most_of(group, item + 1));
+    expect("work_group_scan_inclusive_min of double", at, (int32_t)got[12],
+           least_of(group, item + 1, INT32_MAX));
+}
+
+WEIR_TEST(Library, WorkGroups)
+{
+    struct run run = {.bundle = &library_work_groups,
+                      .grid = weir_dim(BLOCKS, 1, 1),
+                      .block = weir_dim(8, 5, 2)};
+    int32_t values[BLOCKS * BLOCK_ITEMS];
+    make(&run, BLOCKS * BLOCK_ITEMS, 1 + BLOCK_RESULTS * BLOCKS * BLOCK_ITEMS);
+    uint32_t state = 9;
+    for (size_t i = 0; i < BLOCKS * BLOCK_ITEMS; i++) {
+        values[i] = i == 100 ? 7 : (int32_t)(next(&state) % 2000) + 8;
+        run.in[i] = (uint32_t)values[i];
+    }
+    if (!execute(&run))
+        SKIP_LACKING(&run, "functions of work-groups");
+    for (size_t i = 0; i < BLOCKS * BLOCK_ITEMS; i++) {
+        const size_t first = i / BLOCK_ITEMS * BLOCK_ITEMS;
+        const struct group group = {first, BLOCK_ITEMS, values + first};
+        check_block(&group, i - first, run.out + 1 + BLOCK_RESULTS * i);
+    }
+    finish(&run);
+}
+
+// Atomics of OpenCL C 2.0.
+
+enum {
+    ATOMIC_ITEMS = 1024,
+    ATOMIC_BLOCK = 64,
+    ATOMIC_BLOCKS = ATOMIC_ITEMS / ATOMIC_BLOCK,
+    ATOMIC_WORDS = 40 + 2 * ATOMIC_ITEMS + 2 * ATOMIC_BLOCKS
+};
+
+// What all values together give.
+struct totals {
+    uint32_t sum, set, least, most, parity;
+};
+
+static struct totals totals_of(const uint32_t *values)
+{
+    struct totals totals = {.least = UINT32_MAX};
+    for (size_t i = 0; i < ATOMIC_ITEMS; i++) {
+        totals.sum += values[i];
+        totals.set |= 1u << values[i] % 32;
+        totals.least = values[i] < totals.least ? values[i] : totals.least;
+        totals.most = values[i] > totals.most ? values[i] : totals.most;
+        totals.parity ^= values[i];
+    }
+    return totals;
+}
+
+static double wide_at(const uint32_t *words, size_t index)
+{
+    int64_t value;
+    memcpy(&value, words + index, sizeof value);
+    return (double)value;
+}
+
+static void check_words(const struct totals *totals, const uint32_t *got)
+{
+    expect("atomic_fetch_add", 0, got[0], totals->sum);
+    expect("atomic_fetch_sub", 0, got[1], (uint32_t)-totals->sum);
+    expect("atomic_fetch_or", 0, got[2], totals->set);
+    expect("atomic_fetch_and", 0, got[3], (uint32_t)~totals->set);
+    expect("atomic_fetch_xor", 0, got[4], totals->parity);
+    expect("atomic_fetch_min of int", 0, (int32_t)got[5], -(double)totals->most);
+    expect("atomic_fetch_max of int", 0, (int32_t)got[6], (double)totals->most - 1000);
+    expect("atomic_fetch_min of uint", 0, got[7], (uint32_t)~totals->most);
+    expect("atomic_exchange", 0, got[8] + got[9], totals->sum);
+    expect("atomic_compare_exchange_weak", 0, got[10], totals->sum);
+    expect("atomic_flag_test_and_set", 0, got[12], 1);
+    expect("atomic_fetch_add of ulong", 0, wide_at(got, 16), (double)totals->sum * (1 << 20));
+    expect("atomic_fetch_max of long", 0, wide_at(got, 18),
+           ((double)totals->most - 1000) * 4294967296.0);
+    expect("atomic_fetch_xor of ulong", 0, wide_at(got, 20),
+           (double)((uint64_t)totals->parity << 40));
+    expect("atomic_compare_exchange_strong of float", 0, float_of(got[32]), totals->sum);
+    expect("what blocks have released", 0, got[34], totals->sum + 5 * ATOMIC_BLOCKS);
+    expect("what blocks have fenced", 0, got[35], totals->sum + 5 * ATOMIC_BLOCKS);
+}
+
+// Values are below 1000, so that floats add them without rounding.
+WEIR_TEST(Library, Atomics)
+{
+    struct run run = {.bundle = &library_atomics,
+                      .grid = weir_dim(ATOMIC_BLOCKS, 1, 1),
+                      .block = weir_dim(ATOMIC_BLOCK, 1, 1)};
+    make(&run, ATOMIC_ITEMS, 2 + ATOMIC_WORDS);
+    uint32_t state = 3;
+    for (size_t i = 0; i < ATOMIC_ITEMS; i++)
+        run.in[i] = next(&state) % 990 + 1;
+    run.out[2 + 3] = run.out[2 + 7] = UINT32_MAX;
+    run.out[2 + 6] = run.out[2 + 19] = 0x80000000;
+    if (!execute(&run))
+        SKIP_LACKING(&run, "atomics of OpenCL C 2.0");
+    const struct totals totals = totals_of(run.in);
+    check_words(&totals, run.out + 2);
+    for (size_t i = 0; i < ATOMIC_ITEMS; i++) {
+        expect("atomic_store", i, run.out[2 + 40 + 2 * i], run.in[i]);
+        expect("atomic_compare_exchange_strong", i, run.out[2 + 41 + 2 * i], run.in[i]);
+    }
+    finish(&run);
+}
+
+// Pointers to any address space.
+
+WEIR_TEST(Library, Generic)
+{
+    enum {
+        COUNT = 128
+    };
+    struct run run = {.bundle = &library_generic,
+                      .grid = weir_dim(2, 1, 1),
+                      .block = weir_dim(64, 1, 1)};
+    make(&run, COUNT, 1 + 6 * COUNT);
+    for (uint32_t i = 0; i < COUNT; i++)
+        run.in[i] = 3 * i;
+    if (!execute(&run))
+        SKIP_LACKING(&run, "pointers to any address space");
+    for (size_t i = 0; i < COUNT; i++) {
+        const uint32_t *got = run.out + 1 + 6 * i, v = run.in[i];
+        expect("of global memory", i, got[0], 2 * v);
+        expect("of private memory", i, got[1], 2 * (v + 1));
+        expect("of local memory", i, got[2], 2 * (v + 2));
+        expect("of either", i, got[3], 2 * (v + (v % 2 ? 1 : 2)));
+        expect("to_global, to_private and to_local", i, got[4], 1 | 4 << 4 | 2 << 8);
+        expect("get_fence", i, got[5], v % 2 ? 1 : 3);
     }
     finish(&run);
 }
