@@ -30,6 +30,13 @@ bool weir__chunks_has(const struct weir_chunks_params *params, enum weir__chunks
 
 // --- checks ---
 
+static const char *placement_name(weir_placement placement)
+{
+    if (placement == WEIR_PLACE_MANAGED)
+        return "MANAGED";
+    return placement == WEIR_PLACE_HOST ? "HOST" : "DEVICE";
+}
+
 static weir_status check_range(const struct weir_chunks_params *params, const char *name,
                                const struct weir_chunks_place *place, size_t bytes,
                                weir_placement placement)
@@ -41,7 +48,7 @@ static weir_status check_range(const struct weir_chunks_params *params, const ch
         return weir__pattern_fail(params->label, WEIR_ERROR_INVALID,
                                   "src and dst are HOST buffers, in and out DEVICE buffers",
                                   "weir_chunks_create: params->%s is a %s buffer", name,
-                                  placement == WEIR_PLACE_HOST ? "DEVICE" : "HOST");
+                                  placement_name(weir_buffer_placement(place->buffer)));
 
     size_t size = weir_buffer_size(place->buffer);
     if (place->offset > size || params->element_count > (size - place->offset) / bytes)

@@ -63,6 +63,7 @@ enum weir_trace_memory {
     WEIR_TRACE_DEVICE_MEMORY = 1,
     WEIR_TRACE_PINNED_MEMORY = 2,
     WEIR_TRACE_PAGEABLE_MEMORY = 3, // of other programs' traces: Weir has none
+    WEIR_TRACE_MANAGED_MEMORY = 4,
 };
 
 struct weir_trace_meta {

@@ -50,6 +50,8 @@ const char *weir__trace_memory_name(enum weir_trace_memory memory)
         return "Pinned";
     case WEIR_TRACE_PAGEABLE_MEMORY:
         return "Pageable";
+    case WEIR_TRACE_MANAGED_MEMORY:
+        return "Managed";
     case WEIR_TRACE_NO_MEMORY:
         break;
     }
@@ -58,7 +60,7 @@ const char *weir__trace_memory_name(enum weir_trace_memory memory)
 
 static char letter(enum weir_trace_memory memory)
 {
-    return memory == WEIR_TRACE_DEVICE_MEMORY ? 'D' : 'H';
+    return memory == WEIR_TRACE_DEVICE_MEMORY || memory == WEIR_TRACE_MANAGED_MEMORY ? 'D' : 'H';
 }
 
 const char *weir_trace_operation_title(const struct weir_trace_operation *operation, char *text,

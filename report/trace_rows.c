@@ -295,7 +295,7 @@ static enum weir_trace_engine engine_of(const char *name)
 
 static enum weir_trace_memory memory_of(const char *name, size_t length)
 {
-    for (int memory = WEIR_TRACE_DEVICE_MEMORY; memory <= WEIR_TRACE_PAGEABLE_MEMORY; memory++) {
+    for (int memory = WEIR_TRACE_DEVICE_MEMORY; memory <= WEIR_TRACE_MANAGED_MEMORY; memory++) {
         const char *known = weir__trace_memory_name((enum weir_trace_memory)memory);
         if (strlen(known) == length && strncmp(known, name, length) == 0)
             return (enum weir_trace_memory)memory;

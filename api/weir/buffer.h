@@ -1,4 +1,4 @@
-// Buffers: memory on the device, or pinned on the host. Only buffers can be copied
+// Buffers: memory on the device, pinned on the host, or managed by the driver for both. Only buffers can be copied
 // asynchronously, so no program can write an "async" copy of pageable memory that
 // blocks without saying so. weir_upload() and weir_download() take any pointer and
 // are documented to block.
@@ -19,6 +19,9 @@ extern "C" {
 typedef enum weir_placement {
     WEIR_PLACE_DEVICE = 0, // the device's own memory
     WEIR_PLACE_HOST = 1,   // pinned host memory
+    // Memory with one address for the host and the device, whose pages the driver moves to where
+    // they are used, or that both share. Only where limits.managed_memory is not 0.
+    WEIR_PLACE_MANAGED = 2,
 } weir_placement;
 
 struct weir_buffer_params {
@@ -29,11 +32,13 @@ struct weir_buffer_params {
     // above: 0.1
 };
 
-// Creates a buffer of `params->size` bytes, contents undefined.
+// Creates a buffer of `params->size` bytes, contents undefined. May wait for the device if the
+// placement is MANAGED.
 //
 // Ownership: the caller's, until weir_buffer_destroy(). Outlived by `device`.
 // Threads: safe.
-// Errors: WEIR_ERROR_INVALID if a limit is broken; WEIR_ERROR_OUT_OF_MEMORY.
+// Errors: WEIR_ERROR_INVALID if a limit is broken; WEIR_ERROR_UNSUPPORTED for MANAGED without
+// limits.managed_memory; WEIR_ERROR_OUT_OF_MEMORY.
 WEIR_API weir_status weir_buffer_create(weir_device *device,
                                         const struct weir_buffer_params *params,
                                         weir_buffer **out_buffer);
@@ -74,12 +79,16 @@ typedef enum weir_access {
     WEIR_ACCESS_READ_WRITE = 3,
 } weir_access;
 
-// Begins host access to `size` bytes at `offset` of a HOST buffer through the
+// Begins host access to `size` bytes at `offset` of a HOST or MANAGED buffer through the
 // pointer stored in `*out_pointer`; weir_host_end() with the same range ends it.
-// This is the only way to get at a HOST buffer's memory. The calls neither wait nor
+// This is the only way to get at such a buffer's memory. The calls neither wait nor
 // order anything: sync with the work that wrote the bytes first, and end the access
 // before submitting work that needs them. They cost next to nothing; plugins see
 // host accesses through them.
+//
+// The host may access bytes that no submitted work uses while the device uses other bytes of the
+// same buffer, and while it runs kernels on other buffers. Devices that cannot have that for
+// MANAGED memory have limits.managed_memory of 0.
 //
 // Ownership: the memory is the buffer's.
 // Threads: safe; the program must keep threads from accessing the same bytes at

@@ -58,7 +58,8 @@ struct weir_tensor {
 };
 
 // Makes a DLPack tensor over the memory of a buffer. The tensor of a DEVICE buffer is of
-// kDLCUDA or kDLOpenCL, that of a HOST buffer of kDLCPU. Shape and strides are copied.
+// kDLCUDA or kDLOpenCL, that of a HOST buffer of kDLCPU; a MANAGED buffer counts as DEVICE on CUDA and
+// as HOST elsewhere. Shape and strides are copied.
 //
 // Ownership: the consumer of the tensor calls its `deleter` once, from any thread. Until
 // then the tensor holds a reference to the buffer: weir_buffer_destroy() on the buffer is

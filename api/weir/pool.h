@@ -27,8 +27,8 @@ extern "C" {
 struct weir_pool_params {
     size_t struct_size;
     const char *label;
-    weir_placement placement;
-    size_t limit_bytes; // for used and kept memory together; 0: the device's own limit
+    weir_placement placement; // DEVICE or HOST
+    size_t limit_bytes;       // for used and kept memory together; 0: the device's own limit
     // above: 0.1
 };
 

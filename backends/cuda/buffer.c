@@ -4,7 +4,9 @@
 // without a wait.
 //
 // HOST memory is kept by size after a destroy, because cuMemFreeHost waits for the whole device.
-// Only trim, close and a lack of memory free it.
+// Only trim, close and a lack of memory free it. So is MANAGED memory, because cuMemFree waits too.
+// It exists only where host and device may use it at the same time, and copies treat it as memory
+// of the device.
 //
 // Copies use the host's pointer (unified addressing), also for registered memory. Kernels use the
 // device's address, which may differ for registered memory.
@@ -65,9 +67,17 @@ static void free_block(void *user, struct weir_kit_block *block)
     device->module->host->release(block);
 }
 
+static void free_managed(void *user, struct weir_kit_block *block)
+{
+    const struct cu_device *device = user;
+    device->module->cu.cuMemFree((CUdeviceptr)(uintptr_t)block->pointer);
+    device->module->host->release(block);
+}
+
 void cu_blocks_release(struct cu_device *device)
 {
     weir_kit_blocks_empty(device->blocks, free_block, device);
+    weir_kit_blocks_empty(device->managed, free_managed, device);
 }
 
 static weir_status refuse_host(struct cu_device *device, CUresult code, size_t size)
@@ -130,6 +140,45 @@ static weir_status create_host(struct cu_buffer *buffer)
     return find_address(buffer);
 }
 
+static weir_status create_managed_block(struct cu_buffer *buffer, size_t size)
+{
+    struct cu_device *device = buffer->device;
+    const struct cu_module *module = device->module;
+    struct weir_kit_block *block = module->host->allocate(sizeof *block);
+    CUdeviceptr address = 0;
+    if (!block)
+        return weir_host_no_memory(module->host, "a buffer");
+    CUresult code = module->cu.cuMemAllocManaged(&address, size, CU_MEM_ATTACH_GLOBAL);
+    if (code == CUDA_ERROR_OUT_OF_MEMORY) {
+        cu_blocks_release(device);
+        code = module->cu.cuMemAllocManaged(&address, size, CU_MEM_ATTACH_GLOBAL);
+    }
+    if (code != CUDA_SUCCESS) {
+        module->host->release(block);
+        return cu_native_error(device, "cuMemAllocManaged", code,
+                               "cannot make a MANAGED buffer of %zu bytes", buffer->size);
+    }
+    module->host->count_driver_object();
+    block->pointer = (void *)(uintptr_t)address;
+    block->size = size;
+    buffer->block = block;
+    return WEIR_OK;
+}
+
+static weir_status create_managed(struct cu_buffer *buffer)
+{
+    const size_t size = weir_kit_block_size(buffer->size);
+    buffer->managed = true;
+    buffer->block = weir_kit_block_take(buffer->device->managed, size, size);
+    if (!buffer->block) {
+        weir_status status = create_managed_block(buffer, size);
+        if (!buffer->block)
+            return status;
+    }
+    buffer->address = (CUdeviceptr)(uintptr_t)buffer->block->pointer;
+    return WEIR_OK;
+}
+
 static weir_status wrap(struct cu_buffer *buffer, void *pointer)
 {
     weir_status status =
@@ -149,6 +198,8 @@ static weir_status create(struct cu_buffer *buffer, const struct weir_buffer_set
     }
     if (setup->placement == WEIR_PLACE_DEVICE)
         return create_device(buffer);
+    if (setup->placement == WEIR_PLACE_MANAGED)
+        return create_managed(buffer);
     return setup->user_pointer ? wrap(buffer, setup->user_pointer) : create_host(buffer);
 }
 
@@ -157,7 +208,7 @@ static void release(struct cu_buffer *buffer)
 {
     struct cu_device *device = buffer->device;
     if (buffer->block)
-        weir_kit_block_put(device->blocks, buffer->block);
+        weir_kit_block_put(buffer->managed ? device->managed : device->blocks, buffer->block);
     else if (buffer->registration)
         weir_kit_registration_put(device->idle, buffer->registration);
     else if (buffer->address && !buffer->adopted)
@@ -191,6 +242,8 @@ weir_status cu_buffer_create(const struct weir_link *link, weir_device *object,
     *out_data = buffer;
     if (setup->placement == WEIR_PLACE_HOST)
         *out_pointer = buffer->pointer;
+    if (buffer->managed)
+        *out_pointer = buffer->block->pointer;
     return WEIR_OK;
 }
 

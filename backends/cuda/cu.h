@@ -111,6 +111,7 @@ struct cu_peer;    // peer.c
     X(unified_addressing, CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING)                 \
     X(memory_pools, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)                   \
     X(integrated, CU_DEVICE_ATTRIBUTE_INTEGRATED)                                 \
+    X(concurrent_managed, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS)          \
     X(warp_size, CU_DEVICE_ATTRIBUTE_WARP_SIZE)                                   \
     X(max_pitch, CU_DEVICE_ATTRIBUTE_MAX_PITCH)                                   \
     X(max_local_bytes, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)     \
@@ -160,16 +161,17 @@ struct cu_device {
     struct cu_timeline timeline;
     struct cu_clock clock;
     struct cu_prints prints;
-    weir_kit_idle *idle;     // deferred frees
-    weir_kit_blocks *blocks; // pinned memory of destroyed buffers
-    pthread_mutex_t lock;    // guards what follows
+    weir_kit_idle *idle;      // deferred frees
+    weir_kit_blocks *blocks;  // pinned memory of destroyed buffers
+    weir_kit_blocks *managed; // managed memory of destroyed buffers
+    pthread_mutex_t lock;     // guards what follows
     struct weir_error first_fault;
     struct cu_words *words;
     struct cu_queue *queues;
 };
 
-// DEVICE: `address`. HOST: `pointer`, in a block, in registered memory or in memory that the caller
-// has pinned; kernels access it at `address`.
+// DEVICE: `address`. MANAGED: the same, in a block. HOST: `pointer`, in a block, in registered memory
+// or in memory that the caller has pinned; kernels access it at `address`.
 struct cu_buffer {
     struct cu_device *device;
     size_t size;
@@ -178,6 +180,7 @@ struct cu_buffer {
     struct weir_kit_block *block;
     struct weir_kit_registration *registration;
     bool adopted; // the memory stays the caller's
+    bool managed;
 };
 
 enum {
@@ -522,7 +525,7 @@ weir_status cu_buffer_create(const struct weir_link *link, weir_device *object,
                              weir_buffer *buffer_object, const struct weir_buffer_setup *setup,
                              void **out_data, void **out_pointer);
 void cu_buffer_destroy(const struct weir_link *link, weir_buffer *object);
-// Frees the pinned memory that is kept; waits for the device. Within its context.
+// Frees the pinned and managed memory that is kept; waits for the device. Within its context.
 void cu_blocks_release(struct cu_device *device);
 
 // idle.c
@@ -562,12 +565,13 @@ void cu_peers_finish(struct cu_device *device);
 bool cu_reaches_peer(const struct cu_device *device, const struct cu_device *other);
 static inline bool cu_reaches(const struct cu_device *device, const struct cu_buffer *buffer)
 {
-    return buffer->device == device || cu_reaches_peer(device, buffer->device);
+    return buffer->device == device || buffer->managed || cu_reaches_peer(device, buffer->device);
 }
-// Whether the buffers belong to different devices.
+// Whether the buffers belong to different devices. Every device has managed memory at its address.
 static inline bool cu_is_peer_copy(const struct cu_buffer *dst, const struct cu_buffer *src)
 {
-    return !dst->pointer && !src->pointer && dst->device->context != src->device->context;
+    return !dst->pointer && !src->pointer && !dst->managed && !src->managed &&
+           dst->device->context != src->device->context;
 }
 weir_status cu_copy_peer(const struct cu_queue *queue, const struct cu_buffer *dst,
                          size_t dst_offset, const struct cu_buffer *src, size_t src_offset,

@@ -168,6 +168,7 @@ static void release(struct cu_device *device)
     pthread_mutex_destroy(&device->prints.lock);
     weir_kit_idle_destroy(&device->idle);
     weir_kit_blocks_destroy(&device->blocks);
+    weir_kit_blocks_destroy(&device->managed);
     pthread_mutex_destroy(&device->lock);
     module->host->release(device);
 }
@@ -204,6 +205,8 @@ weir_status cu_device_create(const struct weir_link *link, weir_device *object,
         status = cu_idle_init(device);
     if (status == WEIR_OK)
         status = weir_kit_blocks_create(module->host, &device->blocks);
+    if (status == WEIR_OK)
+        status = weir_kit_blocks_create(module->host, &device->managed);
     if (status == WEIR_OK)
         status = retain_context(device);
     if (status == WEIR_OK)
@@ -287,4 +290,6 @@ void cu_device_limits(const struct weir_link *link, weir_device *object, struct 
     limits->cuda_source = 1;
     if (WEIR_HAS(limits, printf_to_log))
         limits->printf_to_log = 1;
+    if (WEIR_HAS(limits, managed_memory))
+        limits->managed_memory = has->concurrent_managed != 0;
 }

@@ -109,6 +109,8 @@ weir_status cu_device_reach(const struct weir_link *link, weir_device *object,
 
     if (device->context == other->context)
         *out_reaches = true;
+    else if (buffer && buffer->managed)
+        *out_reaches = device->attributes.concurrent_managed != 0;
     else if (buffer && (buffer->adopted || buffer->registration))
         *out_reaches = false;
     else

@@ -1,4 +1,4 @@
-// Buffers. Both placements are host memory here, aligned so that every valid offset of a launch
+// Buffers. Every placement is host memory here, aligned so that every valid offset of a launch
 // argument is aligned too. A real backend allocates DEVICE memory from a pool that never makes the
 // device wait, and HOST memory as pinned, mapped memory.
 #include "backends/null/null.h"
@@ -21,7 +21,7 @@ weir_status null_buffer_create(const struct weir_link *link, weir_device *device
     own->bytes =
         setup->user_pointer ? setup->user_pointer : (unsigned char *)(last - last % NULL_ALIGNMENT);
     *out_data = own;
-    *out_pointer = setup->placement == WEIR_PLACE_HOST ? own->bytes : NULL;
+    *out_pointer = setup->placement == WEIR_PLACE_DEVICE ? NULL : own->bytes;
     return WEIR_OK;
 }
 

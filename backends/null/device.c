@@ -69,6 +69,7 @@ void null_device_limits(const struct weir_link *link, weir_device *device,
         .concurrent_kernels = 1,
         .timing_resolution_ns = 1,
         .timing_history = NULL_TIMING_HISTORY,
+        .managed_memory = 1,
     };
     WEIR_WRITE(limits, &mine);
 }

@@ -1,7 +1,8 @@
 // DEVICE memory is a buffer object. HOST memory always has an address that both
 // the host and copies use:
 //
-//   - fine-grained shared memory (CPUs, some integrated GPUs): kernels see it too;
+//   - fine-grained shared memory (CPUs, some integrated GPUs): kernels see it too, and it serves as
+//     MANAGED memory;
 //   - else a buffer of the driver's pinned memory, mapped for all its life;
 //   - memory of the caller: a buffer object over it, which makes drivers pin it. It is
 //     not mapped: mapping does not make copies faster on NVIDIA, and waits for running
@@ -180,7 +181,7 @@ weir_status ocl_buffer_create(const struct weir_link *link, weir_device *device,
     }
     pthread_mutex_init(&buffer->lock, NULL);
     *out_data = buffer;
-    if (setup->placement == WEIR_PLACE_HOST)
+    if (setup->placement != WEIR_PLACE_DEVICE)
         *out_pointer = buffer->pointer;
     return WEIR_OK;
 }

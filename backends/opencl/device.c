@@ -208,6 +208,8 @@ void ocl_device_limits(const struct weir_link *link, weir_device *object,
     limits->argument_alignment_bytes = align_bits >= 8 ? align_bits / 8 : 1;
     limits->unified_memory = number(device, CL_DEVICE_HOST_UNIFIED_MEMORY) != 0;
     limits->host_in_kernels = device->svm;
+    if (WEIR_HAS(limits, managed_memory))
+        limits->managed_memory = device->svm;
     limits->max_block_items = at_most_32_bits(number(device, CL_DEVICE_MAX_WORK_GROUP_SIZE));
     limits->max_block = largest_block(device);
     limits->max_grid = weir_dim(grid, grid, grid);

@@ -59,7 +59,7 @@ struct limit {
 };
 
 enum {
-    LIMIT_COUNT = 16
+    LIMIT_COUNT = 17
 };
 
 static void list_limits(const struct weir_limits *limits, struct limit out[LIMIT_COUNT])
@@ -72,6 +72,7 @@ static void list_limits(const struct weir_limits *limits, struct limit out[LIMIT
          limits->argument_alignment_bytes, none},
         {"unified_memory", "shares the host's memory", YES_OR_NO, limits->unified_memory, none},
         {"host_in_kernels", "host buffers in kernels", YES_OR_NO, limits->host_in_kernels, none},
+        {"managed_memory", "managed memory", YES_OR_NO, limits->managed_memory, none},
         {"compute_units", "compute units", NUMBER, limits->compute_units, none},
         {"max_block_items", "work-items in a block", NUMBER, limits->max_block_items, none},
         {"max_block", "block", EXTENT, 0, limits->max_block},

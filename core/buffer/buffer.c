@@ -63,6 +63,21 @@ weir_status weir__buffer_check_size(weir_device *device, const char *label, size
     return WEIR_OK;
 }
 
+static weir_status check_placement(const weir_device *device, const char *label,
+                                   weir_placement placement)
+{
+    if (placement == WEIR_PLACE_MANAGED && !device->limits.managed_memory)
+        return weir__fail_at(NULL, 0, label, WEIR_ERROR_UNSUPPORTED,
+                             "use a DEVICE buffer and a HOST buffer, with copies between them, or "
+                             "ask limits.managed_memory first",
+                             "device '%s' has no MANAGED memory that the host may use while the "
+                             "device works",
+                             device->info.name);
+    WEIR_REQUIRE(label, placement == WEIR_PLACE_DEVICE || placement == WEIR_PLACE_HOST ||
+                            placement == WEIR_PLACE_MANAGED);
+    return WEIR_OK;
+}
+
 weir_status weir_buffer_create(weir_device *device, const struct weir_buffer_params *params,
                                weir_buffer **out_buffer)
 {
@@ -72,9 +87,9 @@ weir_status weir_buffer_create(weir_device *device, const struct weir_buffer_par
     *out_buffer = NULL;
     WEIR_REQUIRE(NULL, device && params);
     WEIR_READ_PARAMS(weir_buffer_params, params, &known);
-    WEIR_REQUIRE(params->label,
-                 params->placement == WEIR_PLACE_DEVICE || params->placement == WEIR_PLACE_HOST);
-    weir_status status = weir__buffer_check_size(device, params->label, params->size);
+    weir_status status = check_placement(device, params->label, params->placement);
+    if (status == WEIR_OK)
+        status = weir__buffer_check_size(device, params->label, params->size);
     if (status < 0)
         return status;
     const struct weir_buffer_setup setup = {.struct_size = sizeof setup,
@@ -153,7 +168,7 @@ static weir_status check_host_use(const char *function, weir_buffer *buffer, siz
     if (!buffer)
         return weir__fail(WEIR_ERROR_INVALID, NULL, "%s: buffer is NULL", function);
     const char *label = buffer->member.object.label;
-    if (buffer->placement != WEIR_PLACE_HOST)
+    if (buffer->placement == WEIR_PLACE_DEVICE)
         return weir__fail_at(NULL, 0, label, WEIR_ERROR_INVALID,
                              "copy to a HOST buffer, or use weir_download()",
                              "the host cannot use a DEVICE buffer's memory");

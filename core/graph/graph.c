@@ -260,6 +260,8 @@ weir_status weir_graph_set_launch(weir_graph *graph, uint32_t node, struct weir_
 
 static const char *name_of(weir_placement placement)
 {
+    if (placement == WEIR_PLACE_MANAGED)
+        return "MANAGED";
     return placement == WEIR_PLACE_HOST ? "HOST" : "DEVICE";
 }
 

@@ -174,13 +174,18 @@ static weir_status fill_place(const struct weir_tensor *from, DLTensor *to)
     struct weir_native_buffer native = {0};
     weir_buffer *buffer = from->buffer;
 
-    if (buffer->placement == WEIR_PLACE_HOST) {
+    const bool managed = buffer->placement == WEIR_PLACE_MANAGED;
+    weir_status status = WEIR_OK;
+    if (buffer->placement == WEIR_PLACE_DEVICE || (managed && buffer->member.device->limits.native))
+        status = weir__native_device(buffer->member.device, "weir_dlpack_export",
+                                     buffer->member.object.label, &device);
+    // Only CUDA has a type for memory of both; elsewhere MANAGED memory is the host's.
+    if (status == WEIR_OK &&
+        (buffer->placement == WEIR_PLACE_HOST || (managed && device.dlpack != kDLCUDA))) {
         to->device = (DLDevice){.device_type = kDLCPU};
         to->data = buffer->pointer + from->offset;
         return WEIR_OK;
     }
-    weir_status status = weir__native_device(buffer->member.device, "weir_dlpack_export",
-                                             buffer->member.object.label, &device);
     if (status == WEIR_OK)
         status = weir_buffer_get_native(buffer, &native);
     if (status < 0)

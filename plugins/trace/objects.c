@@ -179,6 +179,18 @@ void trace_queue_free(struct trace_queue *queue)
     free_queue(queue);
 }
 
+static enum weir_trace_memory memory_of(weir_placement placement)
+{
+    switch (placement) {
+    case WEIR_PLACE_HOST:
+        return WEIR_TRACE_PINNED_MEMORY;
+    case WEIR_PLACE_MANAGED:
+        return WEIR_TRACE_MANAGED_MEMORY;
+    default:
+        return WEIR_TRACE_DEVICE_MEMORY;
+    }
+}
+
 weir_status trace_buffer_create(const struct weir_link *link, weir_device *device,
                                 weir_buffer *object, const struct weir_buffer_setup *setup,
                                 void **out_data, void **out_pointer)
@@ -189,8 +201,7 @@ weir_status trace_buffer_create(const struct weir_link *link, weir_device *devic
     if (!buffer)
         return no_memory(link, "a buffer");
     buffer->label = trace_names_keep(&trace_of(link)->names, weir_buffer_object(object)->label);
-    buffer->memory =
-        setup->placement == WEIR_PLACE_HOST ? WEIR_TRACE_PINNED_MEMORY : WEIR_TRACE_DEVICE_MEMORY;
+    buffer->memory = memory_of(setup->placement);
     *out_data = buffer;
     return WEIR_OK;
 }

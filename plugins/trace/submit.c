@@ -6,12 +6,13 @@
 #include "base/clock.h"
 #include "plugins/trace/parts.h"
 
-// For copies to or from host memory the engine follows from the direction.
+// For copies to or from host memory the engine follows from the direction. Managed memory counts as
+// the device's: where its pages are is the driver's affair.
 static enum weir_trace_engine engine_of(const struct trace_buffer *dst,
                                         const struct trace_buffer *src)
 {
-    const bool to_host = dst->memory != WEIR_TRACE_DEVICE_MEMORY;
-    const bool from_host = src->memory != WEIR_TRACE_DEVICE_MEMORY;
+    const bool to_host = dst->memory == WEIR_TRACE_PINNED_MEMORY;
+    const bool from_host = src->memory == WEIR_TRACE_PINNED_MEMORY;
     if (to_host && from_host)
         return WEIR_ENGINE_HOST;
     if (to_host)
@@ -40,7 +41,7 @@ static void note_fill(const struct weir_link *link, struct trace_entry *entry,
     entry->dst = dst->label;
     entry->dst_memory = (uint8_t)dst->memory;
     entry->engine =
-        dst->memory == WEIR_TRACE_DEVICE_MEMORY ? WEIR_ENGINE_ON_DEVICE : WEIR_ENGINE_HOST;
+        dst->memory == WEIR_TRACE_PINNED_MEMORY ? WEIR_ENGINE_HOST : WEIR_ENGINE_ON_DEVICE;
 }
 
 static void note_launch(const struct weir_link *link, struct trace_entry *entry,

@@ -341,7 +341,7 @@ CONFORM(Buffer, CreateRefusals)
     EXPECT_INVALID(weir_buffer_create(f->device, &params, &buffer), "limit");
     EXPECT_NOT_NULL(strchr(weir_last_error()->remedy, ' '));
     params.size = 16;
-    params.placement = (weir_placement)2;
+    params.placement = (weir_placement)3;
     EXPECT_INVALID(weir_buffer_create(f->device, &params, &buffer), "placement");
     params.placement = WEIR_PLACE_DEVICE;
     params.struct_size = 0;

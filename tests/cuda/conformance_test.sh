@@ -15,5 +15,8 @@ for plugins in "" "count,count"; do
     WEIR_PLUGINS=$plugins tests/conformance/conformance || exit 1
 done
 
+# Devices whose managed memory the host cannot use while they work.
+WEIR_PLUGINS= WEIR_TEST_CUDA_MANAGED=0 tests/conformance/conformance --gtest_filter='Managed.*' || exit 1
+
 # Devices that cannot reach each other's memory.
 WEIR_PLUGINS= WEIR_TEST_CUDA_PEERS=0 tests/conformance/conformance --gtest_filter='Peers.*:PeerKernels.*' || exit 1

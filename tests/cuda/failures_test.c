@@ -13,6 +13,7 @@ struct objects {
     weir_queue *queues[2];
     weir_buffer *device_buffer;
     weir_buffer *host_buffer;
+    weir_buffer *managed;
     weir_buffer *wrapped;
     weir_program *program;
     weir_kernel *kernel;
@@ -45,6 +46,9 @@ static weir_status create_buffers(struct objects *all)
     params.placement = WEIR_PLACE_HOST;
     if (status == WEIR_OK)
         status = weir_buffer_create(all->device, &params, &all->host_buffer);
+    params.placement = WEIR_PLACE_MANAGED;
+    if (status == WEIR_OK)
+        status = weir_buffer_create(all->device, &params, &all->managed);
     if (status == WEIR_OK)
         status = weir_buffer_wrap(all->device,
                                   &(struct weir_wrap_params){.struct_size =
@@ -197,6 +201,8 @@ static weir_status submit_all(struct objects *all, weir_queue *queue)
                                           weir_out(all->device_buffer, 0, 64), 1u, 16u);
     if (status == WEIR_OK)
         status = weir_queue_copy(queue, all->wrapped, 0, all->host_buffer, 0, 64);
+    if (status == WEIR_OK)
+        status = weir_queue_copy(queue, all->managed, 0, all->host_buffer, 0, 64);
     return status == WEIR_OK ? weir_queue_copy(queue, all->wrapped, 0, all->device_buffer, 0, 64)
                              : status;
 }
@@ -333,6 +339,7 @@ static void destroy_all(struct objects *all)
     weir_program_destroy(&all->program);
     weir_buffer_destroy(&all->wrapped);
     weir_buffer_destroy(&all->host_buffer);
+    weir_buffer_destroy(&all->managed);
     destroy_wrapped(all);
     weir_buffer_destroy(&all->adopted);
     weir_buffer_destroy(&all->device_buffer);

@@ -174,8 +174,9 @@ struct weir_module_ops {
     weir_status (*event_time)(const struct weir_link *link, weir_queue *queue, uint64_t sequence,
                               uint64_t *out_time_ns);
 
-    // M. `*out_pointer` is the host address of a HOST buffer, which stays valid and
-    // mapped; plugins do not change it.
+    // M. `*out_pointer` is the host address of a HOST or MANAGED buffer, which stays valid and
+    // mapped; plugins do not change it. MANAGED is asked for only where limits.managed_memory
+    // is not 0.
     weir_status (*buffer_create)(const struct weir_link *link, weir_device *device,
                                  weir_buffer *buffer, const struct weir_buffer_setup *setup,
                                  void **out_data, void **out_pointer);

@@ -88,6 +88,32 @@ CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream)
     END;
 }
 
+CUresult cuMemAllocManaged(CUdeviceptr *address, size_t size, unsigned flags)
+{
+    void *memory = NULL;
+    BEGIN(true);
+    if (code == CUDA_SUCCESS && (flags != CU_MEM_ATTACH_GLOBAL || !fake_managed))
+        code = FAKE_INVALID_VALUE;
+    if (code == CUDA_SUCCESS) {
+        memory = allocate(size, 4096);
+        code = memory && fake_memory_add(memory, size, FAKE_MANAGED, fake_current->device)
+                   ? CUDA_SUCCESS
+                   : CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    *address = (CUdeviceptr)(uintptr_t)memory;
+    END;
+}
+
+CUresult cuMemFree(CUdeviceptr address)
+{
+    void *memory = (void *)(uintptr_t)address;
+    BEGIN(true);
+    fake_device_finish();
+    if (fake_memory_remove(memory, FAKE_MANAGED))
+        free(memory);
+    END;
+}
+
 CUresult cuMemHostAlloc(void **pointer, size_t size, unsigned flags)
 {
     (void)flags;

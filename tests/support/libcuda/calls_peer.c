@@ -13,11 +13,12 @@ bool fake_device_reaches(const void *pointer, size_t size)
     size_t whole;
     enum fake_kind kind;
     int owner;
-    if (!fake_memory_find(pointer, &start, &whole, &kind, &owner) || kind != FAKE_DEVICE)
+    if (!fake_memory_find(pointer, &start, &whole, &kind, &owner) ||
+        !(kind & (FAKE_DEVICE | FAKE_MANAGED)))
         return false;
     const size_t before = (size_t)((const char *)pointer - (const char *)start);
-    return size <= whole - before &&
-           (owner == fake_current->device || pool_access[fake_current->device][owner]);
+    return size <= whole - before && (kind == FAKE_MANAGED || owner == fake_current->device ||
+                                      pool_access[fake_current->device][owner]);
 }
 
 bool fake_arguments_reach(const struct CUfunc_st *function, void **parameters)

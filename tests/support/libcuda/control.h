@@ -14,6 +14,8 @@
 //   WEIR_TEST_CUDA_COOPERATIVE=1   whether devices have cooperative launches
 //   WEIR_TEST_CUDA_REGISTERS=16    of a work-item of every kernel
 //   WEIR_TEST_CUDA_LOCAL=0         bytes of local memory that every kernel declares
+//   WEIR_TEST_CUDA_MANAGED=1       whether the host may use managed memory while kernels run; if
+//                                  not, there is none
 //   WEIR_TEST_CUDA_ARCH=90
 //   WEIR_TEST_CUDA_MEMORY=BYTES    of each device
 //   WEIR_TEST_CUDA_PINNED=BYTES    that can be pinned in all; 1 GiB

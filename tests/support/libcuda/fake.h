@@ -41,7 +41,8 @@ extern int fake_held;
 enum fake_kind {
     FAKE_DEVICE = 1,
     FAKE_PINNED = 2,
-    FAKE_REGISTERED = 4
+    FAKE_REGISTERED = 4,
+    FAKE_MANAGED = 8, // where device memory may be, it may be too
 };
 #define FAKE_HOST (FAKE_PINNED | FAKE_REGISTERED)
 
@@ -183,6 +184,7 @@ extern size_t fake_pinned_bytes;
 extern bool fake_peers;
 extern int fake_registers; // of a work-item of every kernel
 extern int fake_own_local; // local memory that every kernel declares
+extern bool fake_managed;
 CUcontext fake_context(int device);
 
 // Under the lock. Counts the call, and returns whether it has to fail.

@@ -27,6 +27,7 @@ bool fake_peers = true;
 int fake_registers = 16;
 int fake_own_local = 0;
 static bool fake_cooperative = true;
+bool fake_managed = true;
 static bool initialised;
 
 // The functions that the backend may call.
@@ -210,6 +211,8 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice
     *value = 0;
     for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++)
         *value = attributes[i][0] == attribute ? attributes[i][1] : *value;
+    if (attribute == CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS)
+        *value = fake_managed;
     if (attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)
         *value = fake_architecture / 10;
     if (attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)
@@ -415,6 +418,7 @@ __attribute__((constructor)) static void start(void)
     fake_cooperative = number_in("WEIR_TEST_CUDA_COOPERATIVE", 1) != 0;
     fake_registers = (int)number_in("WEIR_TEST_CUDA_REGISTERS", fake_registers);
     fake_own_local = (int)number_in("WEIR_TEST_CUDA_LOCAL", fake_own_local);
+    fake_managed = number_in("WEIR_TEST_CUDA_MANAGED", 1) != 0;
     const char *fail = getenv("WEIR_TEST_CUDA_FAIL");
     const char *first = fail ? strchr(fail, ':') : NULL;
     const char *second = first ? strchr(first + 1, ':') : NULL;

@@ -42,6 +42,8 @@ size_t fake_memory_remove(const void *pointer, int kinds)
 bool fake_memory_holds(const void *pointer, size_t size, int kinds)
 {
     const uintptr_t start = (uintptr_t)pointer;
+    if (kinds & FAKE_DEVICE)
+        kinds |= FAKE_MANAGED;
     for (const struct range *range = ranges; range; range = range->next) {
         if ((range->kind & kinds) && start >= range->start && size <= range->size &&
             start - range->start <= range->size - size)

@@ -1,0 +1,270 @@
+// MANAGED buffers, where limits.managed_memory says that there are any.
+#include <dlpack/dlpack.h>
+#include <string.h>
+
+#include "tests/conformance/pair.h"
+
+#define N 2048u
+#define BYTES ((size_t)4 * N)
+
+static const struct weir_extent half = {N / 128, 1, 1};
+static const struct weir_extent block = {64, 1, 1};
+
+#define NEEDS_MANAGED(f)                                       \
+    do {                                                       \
+        if (!(f)->limits->managed_memory)                      \
+            CONFORM_SKIP("this device has no managed memory"); \
+    } while (0)
+
+static weir_buffer *make_placed(struct fixture *f, size_t size, weir_placement placement)
+{
+    const struct weir_buffer_params params = {.struct_size = sizeof params,
+                                              .label = "placed",
+                                              .size = size,
+                                              .placement = placement};
+    weir_buffer *buffer = NULL;
+    EXPECT_OK(weir_buffer_create(f->device, &params, &buffer));
+    return buffer;
+}
+
+static weir_buffer *make_managed(struct fixture *f)
+{
+    return make_placed(f, BYTES, WEIR_PLACE_MANAGED);
+}
+
+CONFORM(Managed, TheLimitSays)
+{
+    struct weir_buffer_params params = {.struct_size = sizeof params,
+                                        .label = "m",
+                                        .size = BYTES,
+                                        .placement = WEIR_PLACE_MANAGED};
+    const struct weir_pool_params pool_params = {.struct_size = sizeof pool_params,
+                                                 .placement = WEIR_PLACE_MANAGED};
+    weir_buffer *buffer = NULL;
+    weir_pool *pool = NULL;
+
+    EXPECT_INVALID(weir_pool_create(f->device, &pool_params, &pool), "placement");
+    if (f->limits->managed_memory) {
+        ASSERT_OK(weir_buffer_create(f->device, &params, &buffer));
+        EXPECT_INT_EQ(weir_buffer_placement(buffer), WEIR_PLACE_MANAGED);
+        EXPECT_SIZE_EQ(weir_buffer_size(buffer), BYTES);
+        weir_buffer_destroy(&buffer);
+    } else {
+        EXPECT_REFUSED(weir_buffer_create(f->device, &params, &buffer), WEIR_ERROR_UNSUPPORTED,
+                       "has no MANAGED memory");
+        EXPECT_NULL(buffer);
+    }
+    params.placement = (weir_placement)3;
+    EXPECT_INVALID(weir_buffer_create(f->device, &params, &buffer), "placement");
+}
+
+// The host writes all words; a kernel adds to the second half, in place.
+CONFORM(Managed, HostAndKernels)
+{
+    NEEDS_MANAGED(f);
+    weir_queue *queue = conform_queue(f, "q");
+    weir_buffer *buffer = make_managed(f);
+    weir_kernel *increment = conform_kernel(f, "increment");
+    const bool runs = conform_kernels_run(f);
+
+    for (uint32_t round = 0; round < 20; round++) {
+        void *pointer;
+        ASSERT_OK(weir_host_begin(buffer, 0, BYTES, WEIR_ACCESS_READ_WRITE, &pointer));
+        uint32_t *words = pointer;
+        for (uint32_t i = 0; i < N; i++)
+            words[i] = round + i;
+        ASSERT_OK(weir_host_end(buffer, 0, BYTES, WEIR_ACCESS_READ_WRITE));
+        ASSERT_OK(weir_queue_launch(queue, increment, half, block,
+                                    weir_inout(buffer, BYTES / 2, BYTES / 2), 1000u, N / 2));
+        ASSERT_SYNC(queue);
+        ASSERT_OK(weir_host_begin(buffer, 0, BYTES, WEIR_ACCESS_READ, &pointer));
+        words = pointer;
+        for (uint32_t i = 0; i < N; i++)
+            ASSERT_UINT_EQ(words[i], round + i + (i >= N / 2 && runs ? 1000 : 0));
+        ASSERT_OK(weir_host_end(buffer, 0, BYTES, WEIR_ACCESS_READ));
+    }
+    weir_kernel_destroy(&increment);
+    weir_buffer_destroy(&buffer);
+    weir_queue_destroy(&queue);
+}
+
+// Copies of every form between two placements, one of them MANAGED.
+static void copy_between(struct fixture *f, weir_queue *queue, weir_buffer *dst, weir_buffer *src)
+{
+    (void)f;
+    conform_write(queue, src, 5);
+    conform_write(queue, dst, 6);
+    ASSERT_OK(weir_queue_copy(queue, dst, 16, src, 100, 1000));
+    EXPECT_TRUE(conform_holds(queue, dst, 16, 1000, 5, 100));
+    ASSERT_OK(weir_queue_copy_2d(queue, (struct weir_plane){dst, 0, 64},
+                                 (struct weir_plane){src, 8, 48}, 40, 20));
+    EXPECT_TRUE(conform_holds(queue, dst, 64 * 19, 40, 5, 8 + 48 * 19));
+    ASSERT_OK(weir_queue_copy_3d(queue, (struct weir_volume){dst, 4096, 64, 256},
+                                 (struct weir_volume){src, 0, 48, 192}, 40, 3, 5));
+    EXPECT_TRUE(conform_holds(queue, dst, 4096 + 256 * 4 + 64 * 2, 40, 5, 192 * 4 + 48 * 2));
+}
+
+CONFORM(Managed, CopiesAndFills)
+{
+    static const unsigned char pattern[16] = {1, 2,  3,  4,  5,  6,  7,  8,
+                                              9, 10, 11, 12, 13, 14, 15, 16};
+    NEEDS_MANAGED(f);
+    weir_queue *queue = conform_queue(f, "q");
+    weir_buffer *managed = make_managed(f);
+    unsigned char bytes[64];
+
+    for (int placement = WEIR_PLACE_DEVICE; placement <= WEIR_PLACE_MANAGED; placement++) {
+        weir_buffer *other = make_placed(f, BYTES, (weir_placement)placement);
+        weir_test_note("placement %d", placement);
+        copy_between(f, queue, managed, other);
+        copy_between(f, queue, other, managed);
+        weir_buffer_destroy(&other);
+    }
+    for (size_t size = 1; size <= 16; size *= 2) {
+        ASSERT_OK(weir_queue_fill(queue, managed, 0, BYTES, pattern, size));
+        ASSERT_OK(weir_queue_fill_2d(queue, (struct weir_plane){managed, 0, 64}, 32, 4, "\377", 1));
+        ASSERT_OK(weir_download(queue, bytes, managed, 64, sizeof bytes));
+        EXPECT_UINT_EQ(bytes[31], 255);
+        EXPECT_UINT_EQ(bytes[63], 63 % size + 1);
+    }
+    weir_test_note(NULL);
+    weir_buffer_destroy(&managed);
+    weir_queue_destroy(&queue);
+}
+
+// The host uses bytes that no work uses, while the device uses others of the same buffer.
+CONFORM(Managed, HostWhileTheDeviceWorks)
+{
+    NEEDS_MANAGED(f);
+    weir_queue *queue = conform_queue(f, "q");
+    weir_buffer *buffer = make_managed(f);
+    weir_kernel *spin = conform_kernel(f, "spin");
+    const uint32_t seven = 7;
+    void *pointer;
+
+    ASSERT_OK(weir_host_begin(buffer, BYTES / 2, BYTES / 2, WEIR_ACCESS_WRITE, &pointer));
+    memset(pointer, 0, BYTES / 2);
+    for (int round = 1; round <= 5; round++) {
+        ASSERT_OK(weir_queue_launch(queue, spin, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
+                                    weir_out(buffer, 0, 64), 7u, UINT64_C(1000000)));
+        ASSERT_OK(weir_queue_fill(queue, buffer, 64, BYTES / 2 - 64, &seven, sizeof seven));
+        memset(pointer, round, BYTES / 2);
+        for (size_t i = 0; i < BYTES / 2; i += 64)
+            ASSERT_UINT_EQ(((unsigned char *)pointer)[i], round);
+        ASSERT_SYNC(queue);
+        EXPECT_UINT_EQ(((unsigned char *)pointer)[BYTES / 2 - 1], round);
+    }
+    ASSERT_OK(weir_host_end(buffer, BYTES / 2, BYTES / 2, WEIR_ACCESS_WRITE));
+    uint32_t words[N];
+    ASSERT_OK(weir_download(queue, words, buffer, 0, BYTES));
+    EXPECT_UINT_EQ(words[N / 2 - 1], 7);
+    EXPECT_UINT_EQ(words[N / 2], 0x05050505);
+    weir_kernel_destroy(&spin);
+    weir_buffer_destroy(&buffer);
+    weir_queue_destroy(&queue);
+}
+
+// Destroyed while work uses it, and made again.
+CONFORM(Managed, ComeAndGo)
+{
+    NEEDS_MANAGED(f);
+    weir_queue *queue = conform_queue(f, "q");
+    weir_buffer *result = conform_device_buffer(f, BYTES);
+    struct gate *gate = gate_create();
+
+    weir_buffer *buffer = make_managed(f);
+    conform_write(queue, buffer, 9);
+    ASSERT_OK(weir_queue_host_call(queue, gate_function, gate));
+    ASSERT_OK(weir_queue_copy(queue, result, 0, buffer, 0, BYTES));
+    weir_buffer_destroy(&buffer);
+    weir_queue *other = conform_queue(f, "other");
+    for (int i = 0; i < 8; i++) {
+        weir_buffer *another = make_managed(f);
+        conform_write(other, another, 200);
+        weir_buffer_destroy(&another);
+    }
+    gate_open(gate);
+    EXPECT_TRUE(conform_holds(queue, result, 0, BYTES, 9, 0));
+    gate_destroy(&gate);
+    weir_buffer_destroy(&result);
+    EXPECT_OK(weir_device_trim(f->device));
+    weir_queue_destroy(&other);
+    weir_queue_destroy(&queue);
+}
+
+CONFORM(Managed, InGraphs)
+{
+    NEEDS_MANAGED(f);
+    weir_queue *queue = conform_queue(f, "q");
+    weir_buffer *managed = make_managed(f);
+    weir_buffer *host = conform_host_buffer(f, BYTES);
+    weir_buffer *device = conform_device_buffer(f, BYTES);
+    weir_graph *graph = NULL;
+
+    ASSERT_OK(weir_capture_begin(queue));
+    ASSERT_OK(weir_queue_copy(queue, managed, 0, host, 0, BYTES));
+    ASSERT_OK(weir_queue_copy(queue, device, 0, managed, 0, BYTES));
+    ASSERT_OK(weir_queue_fill(queue, managed, 0, BYTES, "\3", 1));
+    ASSERT_OK(weir_capture_end(queue, NULL, &graph));
+    conform_write(queue, host, 4);
+    ASSERT_OK(weir_queue_graph(queue, graph));
+    EXPECT_TRUE(conform_holds(queue, device, 0, BYTES, 4, 0));
+    EXPECT_TRUE(conform_is_filled(managed, 3));
+    EXPECT_INVALID(weir_graph_set_copy(graph, 0, device, 0, host, 0, BYTES),
+                   "is a DEVICE buffer, and the node's was a MANAGED buffer");
+    weir_graph_destroy(&graph);
+    weir_buffer_destroy(&managed);
+    weir_buffer_destroy(&host);
+    weir_buffer_destroy(&device);
+    weir_queue_destroy(&queue);
+}
+
+// Of the other device: in copies and, where kernels reach it, in launches.
+CONFORM(Managed, OfAPeer)
+{
+    NEEDS_MANAGED(f);
+    struct pair pair;
+    NEEDS_PEERS(f, &pair);
+    weir_kernel *increment = conform_kernel(&pair.one.fixture, "increment");
+    weir_buffer *theirs = make_managed(&pair.two.fixture);
+    const uint32_t seven = 7;
+    uint32_t words[N];
+
+    ASSERT_OK(weir_queue_fill(pair.one.queue, pair.one.memory, 0, BYTES, &seven, sizeof seven));
+    ASSERT_OK(weir_queue_copy(pair.one.queue, theirs, 0, pair.one.memory, 0, BYTES));
+    const bool reaches = weir_device_can_reach(pair.one.fixture.device, pair.two.fixture.device);
+    if (reaches)
+        ASSERT_OK(weir_queue_launch(pair.one.queue, increment, weir_dim(N / 64, 1, 1), block,
+                                    weir_inout(theirs, 0, BYTES), 1u, N));
+    ASSERT_SYNC(pair.one.queue);
+    ASSERT_OK(weir_download(pair.two.queue, words, theirs, 0, BYTES));
+    EXPECT_UINT_EQ(words[N - 1], reaches && conform_kernels_run(f) ? 8 : 7);
+    weir_buffer_destroy(&theirs);
+    weir_kernel_destroy(&increment);
+    weir_program_destroy(&pair.one.fixture.program);
+    close_pair(&pair);
+}
+
+CONFORM(Managed, AsATensor)
+{
+    NEEDS_MANAGED(f);
+    const int64_t shape[] = {N};
+    weir_buffer *buffer = make_managed(f);
+    struct DLManagedTensor *exported = NULL;
+    const struct weir_tensor tensor = {.struct_size = sizeof tensor,
+                                       .buffer = buffer,
+                                       .element = WEIR_ELEMENT_UINT,
+                                       .bits = 32,
+                                       .dimensions = 1,
+                                       .shape = shape};
+    void *pointer;
+
+    ASSERT_OK(weir_host_begin(buffer, 0, BYTES, WEIR_ACCESS_READ, &pointer));
+    ASSERT_OK(weir_dlpack_export(&tensor, &exported));
+    EXPECT_PTR_EQ(exported->dl_tensor.data, pointer);
+    EXPECT_TRUE(exported->dl_tensor.device.device_type == kDLCPU ||
+                exported->dl_tensor.device.device_type == kDLCUDA);
+    exported->deleter(exported);
+    ASSERT_OK(weir_host_end(buffer, 0, BYTES, WEIR_ACCESS_READ));
+    weir_buffer_destroy(&buffer);
+}
