@@ -395,6 +395,10 @@ twins()
     backend=cuda
     in_root 60 twins tests/kernels/matmul_twin_test kernels/matmul/matmul.json
     check_rows "cuda: twin of matmul"
+    in_root 60 ported tests/porting/device_and_cuda_test tests/porting/device.json
+    check_rows "cuda: ported kernels"
+    in_root 60 ported-sub-groups tests/porting/sub_groups_and_cuda_test tests/porting/sub_groups.json
+    check_rows "cuda: ported kernels"
 }
 
 what=""
