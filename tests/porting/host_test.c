@@ -390,6 +390,33 @@ WEIR_TEST(Porting, Memory)
     free(numbers);
 }
 
+// cudaMallocManaged(), where the device has such memory.
+WEIR_TEST(Porting, ManagedMemory)
+{
+    struct rig rig;
+    weir_buffer *managed = NULL;
+    void *pointer = NULL;
+    const float one = 1;
+    start(&rig);
+    weir_device *device = rig.device;
+    weir_queue *queue = rig.queue;
+    const struct weir_buffer_params params = {.struct_size = sizeof params,
+                                              .size = bytes,
+                                              .placement = WEIR_PLACE_MANAGED};
+    const struct weir_limits *limits = weir_device_limits(device);
+    const weir_status status = weir_buffer_create(device, &params, &managed);
+    EXPECT_INT_EQ(status, limits->managed_memory ? WEIR_OK : WEIR_ERROR_UNSUPPORTED);
+    if (managed) {
+        EXPECT_OK(weir_queue_fill(queue, managed, 0, bytes, &one, sizeof one));
+        EXPECT_OK(weir_queue_sync(queue, WEIR_FOREVER));
+        EXPECT_OK(weir_host_begin(managed, 0, bytes, WEIR_ACCESS_READ, &pointer));
+        EXPECT_TRUE(((float *)pointer)[COUNT - 1] == 1);
+        EXPECT_OK(weir_host_end(managed, 0, bytes, WEIR_ACCESS_READ));
+    }
+    weir_buffer_destroy(&managed);
+    finish(&rig);
+}
+
 // cudaStreamBeginCapture() to cudaGraphLaunch().
 WEIR_TEST(Porting, Graphs)
 {
