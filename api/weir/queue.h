@@ -115,6 +115,8 @@ WEIR_API weir_status weir_queue_fill_at(weir_queue *queue, weir_buffer *dst, siz
 
 // Fills `height` rows of `width` bytes; the bytes between the rows stay as they are. The offset and
 // `width` must be multiples of `pattern_size`, and so must the pitch if there is more than one row.
+// OpenCL has no command for it: there a fill takes one command for the first row and one for each
+// doubling of the filled rows, eleven for 1024 rows, and in a HOST buffer one for each row.
 //
 // Errors: as weir_queue_fill(); WEIR_ERROR_INVALID for a pitch below the width.
 WEIR_API weir_status weir_queue_fill_2d_at(weir_queue *queue, struct weir_plane dst, size_t width,

@@ -1,4 +1,4 @@
-// Launches on one device that use the memory of another one.
+// Launches on one device that use the memory of another one, and copies of boxes between the two.
 #include "tests/conformance/pair.h"
 
 #define N 1024u
@@ -11,6 +11,12 @@ static weir_buffer *make(struct side *side, int on_host)
 {
     return on_host ? conform_host_buffer(&side->fixture, BYTES)
                    : conform_device_buffer(&side->fixture, BYTES);
+}
+
+static weir_buffer *make_large(struct side *side, unsigned on_host)
+{
+    return on_host ? conform_host_buffer(&side->fixture, SIZE)
+                   : conform_device_buffer(&side->fixture, SIZE);
 }
 
 // Ends the test as skipped if kernels of the first device cannot use the second one's memory.
@@ -206,5 +212,37 @@ CONFORM(PeerKernels, DestroyInUse)
     EXPECT_UINT_EQ(words[N], 7);
     gate_destroy(&gate);
     close_side_of(&pair.one, &add);
+    close_pair(&pair);
+}
+
+// Whole rows from slice to slice, and not; from and to every placement.
+CONFORM(Peers, Copy3D)
+{
+    static const size_t slice_pitches[] = {640, 650};
+    struct pair pair;
+    NEEDS_PEERS(f, &pair);
+    for (unsigned kind = 0; kind < 8; kind++) {
+        weir_buffer *a = make_large(&pair.one, kind & 1);
+        weir_buffer *b = make_large(&pair.two, kind & 2);
+        const size_t slice = slice_pitches[kind >> 2];
+        conform_write(pair.one.queue, a, 1);
+        conform_write(pair.two.queue, b, 2);
+        ASSERT_OK(weir_queue_copy_3d(pair.one.queue, (struct weir_volume){b, 8, 64, slice},
+                                     (struct weir_volume){a, 100, 96, 960}, 40, 9, 8));
+        ASSERT_SYNC(pair.one.queue);
+        for (size_t z = 0; z < 8; z++)
+            for (size_t y = 0; y < 9; y++) {
+                const size_t at = 8 + slice * z + 64 * y;
+                ASSERT_TRUE(conform_holds(pair.two.queue, b, at, 40, 1, 100 + 960 * z + 96 * y));
+                ASSERT_TRUE(conform_holds(pair.two.queue, b, at + 40, 24, 2, at + 40));
+            }
+        // And back, packed.
+        conform_write(pair.two.queue, b, 3);
+        ASSERT_OK(weir_queue_copy_3d(pair.one.queue, (struct weir_volume){a, 0, 40, 360},
+                                     (struct weir_volume){b, 0, 64, slice}, 40, 9, 8));
+        EXPECT_TRUE(conform_holds(pair.one.queue, a, 7 * 360 + 8 * 40, 40, 3, 7 * slice + 8 * 64));
+        weir_buffer_destroy(&a);
+        weir_buffer_destroy(&b);
+    }
     close_pair(&pair);
 }

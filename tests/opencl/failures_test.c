@@ -406,3 +406,28 @@ WEIR_TEST(OpenclFailures, TheProgramMakesEveryCall)
         if (shim()->calls(shim()->name(i)) == 0 && !is_for_other_drivers(shim()->name(i)))
             weir_test_fail(__FILE__, __LINE__, "%s is never called", shim()->name(i));
 }
+
+// The commands that a fill of rows takes: what <weir/queue.h> says.
+WEIR_TEST(OpenclCommands, OfAFillOfRows)
+{
+    struct objects all = {NULL};
+    ASSERT_NOT_NULL(shim());
+    ASSERT_INT_EQ(create_all(&all, &configurations[1]), WEIR_OK);
+    weir_queue *queue = all.queues[0];
+    long fills = shim()->calls("clEnqueueFillBuffer");
+    long copies = shim()->calls("clEnqueueCopyBufferRect");
+    EXPECT_INT_EQ(weir_queue_fill_2d(queue, (struct weir_plane){all.device_buffer, 0, 4}, 2, 1024,
+                                     "a", 1),
+                  WEIR_OK);
+    EXPECT_INT_EQ(shim()->calls("clEnqueueFillBuffer") - fills, 1);
+    EXPECT_INT_EQ(shim()->calls("clEnqueueCopyBufferRect") - copies, 10);
+    fills = shim()->calls("clEnqueueFillBuffer");
+    EXPECT_INT_EQ(weir_queue_fill_2d(queue, (struct weir_plane){all.device_buffer, 0, 4}, 4, 1024,
+                                     "a", 1),
+                  WEIR_OK);
+    EXPECT_INT_EQ(shim()->calls("clEnqueueFillBuffer") - fills, 1);
+    EXPECT_INT_EQ(shim()->calls("clEnqueueCopyBufferRect") - copies, 10);
+    EXPECT_INT_EQ(weir_queue_sync(queue, WEIR_FOREVER), WEIR_OK);
+    destroy_wrapped(&all);
+    destroy_all(&all);
+}

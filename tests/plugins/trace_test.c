@@ -150,6 +150,48 @@ WEIR_TEST(Trace, HasEveryOperationOnce)
     weir_trace_destroy(&trace);
 }
 
+// It counts as memory of the device.
+WEIR_TEST(Trace, NamesManagedMemory)
+{
+    const char *path = rig_path("managed.json");
+    const struct weir_buffer_params params = {.struct_size = sizeof params,
+                                              .label = "shared",
+                                              .size = RIG_BYTES,
+                                              .placement = WEIR_PLACE_MANAGED};
+    weir_buffer *managed = NULL;
+    char title[64];
+    struct rig rig;
+    ASSERT_TRUE(rig_start(&rig, path));
+    const bool has_managed = weir_device_limits(rig.device)->managed_memory != 0;
+    if (has_managed) {
+        ASSERT_INT_EQ(weir_buffer_create(rig.device, &params, &managed), WEIR_OK);
+        EXPECT_OK(weir_queue_copy(rig.up, managed, 0, rig.frame, 0, 64));
+        EXPECT_OK(weir_queue_copy(rig.up, rig.memory, 0, managed, 0, 64));
+        EXPECT_OK(weir_queue_fill(rig.up, managed, 0, 64, "a", 1));
+        weir_buffer_destroy(&managed);
+        EXPECT_OK(weir_queue_sync(rig.up, WEIR_FOREVER));
+    }
+    rig_finish(&rig);
+    if (!has_managed)
+        WEIR_SKIP("this device has no managed memory");
+    struct weir_trace *trace = rig_read(path);
+    ASSERT_NOT_NULL(trace);
+    ASSERT_SIZE_EQ(trace->operation_count, 3);
+    const struct weir_trace_operation *operations = trace->operations;
+    EXPECT_INT_EQ(operations[0].engine, WEIR_ENGINE_TO_DEVICE);
+    EXPECT_INT_EQ(operations[0].dst_memory, WEIR_TRACE_MANAGED_MEMORY);
+    EXPECT_STR_EQ(operations[0].dst_label, "shared");
+    EXPECT_STR_EQ(weir_trace_operation_title(&operations[0], title, sizeof title),
+                  "Memcpy HtoD (Pinned -> Managed)");
+    EXPECT_INT_EQ(operations[1].engine, WEIR_ENGINE_ON_DEVICE);
+    EXPECT_STR_EQ(weir_trace_operation_title(&operations[1], title, sizeof title),
+                  "Memcpy DtoD (Managed -> Device)");
+    EXPECT_INT_EQ(operations[2].engine, WEIR_ENGINE_ON_DEVICE);
+    EXPECT_STR_EQ(weir_trace_operation_title(&operations[2], title, sizeof title),
+                  "Memset (Managed)");
+    weir_trace_destroy(&trace);
+}
+
 WEIR_TEST(Trace, HasRegionsAndWaitsOfTheHost)
 {
     const char *path = rig_path("spans.json.gz");
