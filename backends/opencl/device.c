@@ -9,10 +9,10 @@
 // Receives the driver's messages, on any thread.
 static void on_notice(const char *text, const void *data, size_t size, void *user)
 {
-    const struct ocl_module *module = user;
+    const struct ocl_device *device = user;
     (void)data;
     (void)size;
-    module->host->log(WEIR_LOG_WARNING, "opencl", text);
+    device->module->host->log(WEIR_LOG_WARNING, "opencl", text);
 }
 
 void ocl_device_text(const struct ocl_symbols *cl, cl_device_id device, cl_device_info what,
@@ -77,6 +77,7 @@ static void find_abilities(struct ocl_device *device)
 {
     const struct ocl_symbols *cl = &device->module->cl;
     device->version = version_of(device);
+    device->prints_to_log = has_extension(device, "cl_arm_printf");
     if (device->version < 20)
         return;
 
@@ -94,11 +95,18 @@ static weir_status create_context(struct ocl_device *device)
     struct ocl_module *module = device->module;
     const struct ocl_symbols *cl = &module->cl;
     const struct ocl_listed *listed = device->listed;
-    const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM,
-                                                (cl_context_properties)listed->platform, 0};
+    const cl_context_properties properties[] = {
+        CL_CONTEXT_PLATFORM,
+        (cl_context_properties)listed->platform,
+        device->prints_to_log ? OCL_PRINTF_CALLBACK_ARM : 0,
+        (cl_context_properties)ocl_print,
+        OCL_PRINTF_BUFFERSIZE_ARM,
+        OCL_PRINTF_BYTES,
+        0,
+    };
     cl_int code;
 
-    device->context = cl->clCreateContext(properties, 1, &listed->device, on_notice, module, &code);
+    device->context = cl->clCreateContext(properties, 1, &listed->device, on_notice, device, &code);
     if (!device->context)
         return ocl_native_error(module, "clCreateContext", code, "cannot open device '%s'",
                                 listed->info.name);
@@ -121,6 +129,7 @@ static void release(struct ocl_device *device)
         module->cl.clReleaseCommandQueue(device->mapper);
     if (device->context)
         module->cl.clReleaseContext(device->context);
+    ocl_prints_finish(device);
     weir_kit_blocks_destroy(&device->spares);
     module->host->release(device);
 }
@@ -135,6 +144,7 @@ weir_status ocl_device_create(const struct weir_link *link, weir_device *object,
         return weir_host_no_memory(module->host, "a device");
 
     pthread_mutex_init(&device->clock.lock, NULL);
+    pthread_mutex_init(&device->prints.lock, NULL);
     device->module = module;
     device->listed = &module->listed[setup->index];
     find_abilities(device);
@@ -220,4 +230,6 @@ void ocl_device_limits(const struct weir_link *link, weir_device *object,
         at_most_32_bits(number(device, CL_DEVICE_PROFILING_TIMER_RESOLUTION));
     limits->timing_history = OCL_TIMING_HISTORY;
     limits->native = 1;
+    if (WEIR_HAS(limits, printf_to_log))
+        limits->printf_to_log = device->prints_to_log;
 }

@@ -8,6 +8,7 @@
 //   times.c      times of operations, and the device's clock
 //   buffer.c     memory, and the sub-buffers (views) that are arguments of kernels
 //   program.c    building, and the cache of binaries; kernels
+//   print.c      what kernels print
 //   native.c     native handles, wrapped queues and adopted memory
 //   error.c      reports errors of OpenCL calls
 //
@@ -27,11 +28,14 @@
 
 #include "backends/clc/clc.h"
 #include "backends/opencl/symbols.h"
+#include "base/table.h"
 
 // Timed records that a queue keeps.
 #define OCL_TIMING_HISTORY 4096
 // Views that a buffer keeps.
 #define OCL_VIEW_LIMIT 64
+// What a kernel may print.
+#define OCL_PRINTF_BYTES 1048576
 
 // A device that a platform lists, opened or not.
 struct ocl_listed {
@@ -60,6 +64,12 @@ struct ocl_clock {
     uint64_t after_ns;
 };
 
+// What kernels print.
+struct ocl_prints {
+    pthread_mutex_t lock;
+    struct weir_long_text text; // the beginning of a line
+};
+
 struct ocl_device {
     struct ocl_module *module;
     const struct ocl_listed *listed;
@@ -70,6 +80,8 @@ struct ocl_device {
     bool svm_system;         // of any host memory
     bool in_place;           // wrapped memory is used where it is
     bool priorities;
+    bool prints_to_log; // the driver hands over what kernels print
+    struct ocl_prints prints;
     struct ocl_clock clock;
     weir_kit_blocks *spares; // pinned memory; `native` is the buffer object
 };
@@ -184,6 +196,12 @@ void ocl_device_destroy(const struct weir_link *link, weir_device *object);
 void ocl_device_limits(const struct weir_link *link, weir_device *object,
                        struct weir_limits *limits);
 weir_status ocl_device_trim(const struct weir_link *link, weir_device *object);
+
+// print.c
+
+// Called by a driver with cl_arm_printf, on any thread; `user` is the device.
+void ocl_print(const char *text, size_t size, size_t is_last, void *user);
+void ocl_prints_finish(struct ocl_device *device);
 
 // queue.c
 

@@ -22,6 +22,11 @@ struct weir_test_opencl {
     // Devices that are queried from now on report that they have no shared
     // virtual memory (1), or their real capabilities (0).
     void (*hide_svm)(int hidden);
+    // Devices that are queried from now on have cl_arm_printf (1), or not (0).
+    void (*offer_prints)(int offered);
+    // Hands text to the context that was created last with a function for it. Returns whether there is
+    // one.
+    int (*print)(const char *text, size_t size, size_t is_last);
 };
 
 #endif

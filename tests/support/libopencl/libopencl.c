@@ -159,6 +159,25 @@ static void hide_svm(int hidden)
     no_svm = hidden;
 }
 
+static bool offers_prints;
+static struct {
+    void (*function)(const char *, size_t, size_t, void *);
+    void *user;
+} printer;
+
+static void offer_prints(int offered)
+{
+    offers_prints = offered;
+    printer.function = NULL;
+}
+
+static int print(const char *text, size_t size, size_t is_last)
+{
+    if (printer.function)
+        printer.function(text, size, is_last, printer.user);
+    return printer.function != NULL;
+}
+
 EXPORT extern const struct weir_test_opencl weir_test_opencl;
 const struct weir_test_opencl weir_test_opencl = {
     .fail = set_failure,
@@ -166,6 +185,8 @@ const struct weir_test_opencl weir_test_opencl = {
     .calls = count_calls,
     .name = name_of,
     .hide_svm = hide_svm,
+    .offer_prints = offer_prints,
+    .print = print,
 };
 
 __attribute__((constructor)) static void start(void)
@@ -353,7 +374,6 @@ static void finish_list(struct wait_list *list, cl_uint count)
 FORWARD(cl_int, ERROR, clGetPlatformIDs, (cl_uint size, cl_platform_id *list, cl_uint *count), (size, list, count))
 FORWARD(cl_int, ERROR, clGetPlatformInfo, (cl_platform_id platform, cl_platform_info what, size_t size, void *value, size_t *used), (platform, what, size, value, used))
 FORWARD(cl_int, ERROR, clGetDeviceIDs, (cl_platform_id platform, cl_device_type type, cl_uint size, cl_device_id *list, cl_uint *count), (platform, type, size, list, count))
-FORWARD_CREATE(cl_context, clCreateContext, (const cl_context_properties *properties, cl_uint count, const cl_device_id *devices, void (*notify)(const char *, const void *, size_t, void *), void *user, cl_int *error), (properties, count, devices, notify, user, error))
 FORWARD_RELEASE(clReleaseContext, (cl_context context), (context))
 FORWARD_CREATE(cl_command_queue, clCreateCommandQueue, (cl_context context, cl_device_id device, cl_command_queue_properties flags, cl_int *error), (context, device, flags, error))
 FORWARD_CREATE(cl_command_queue, clCreateCommandQueueWithProperties, (cl_context context, cl_device_id device, const cl_queue_properties *properties, cl_int *error), (context, device, properties, error))
@@ -428,12 +448,56 @@ EXPORT void clSVMFree(cl_context context, void *pointer)
     real.clSVMFree(context, pointer);
 }
 
+// The driver's list and one name more.
+static cl_int list_extensions(cl_device_id device, size_t size, void *value, size_t *used)
+{
+    static const char more[] = " cl_arm_printf";
+    size_t length = 0;
+    cl_int code = real.clGetDeviceInfo(device, CL_DEVICE_EXTENSIONS, 0, NULL, &length);
+    if (code == CL_SUCCESS && value && size < length + sizeof more - 1)
+        code = CL_OUT_OF_RESOURCES;
+    if (code == CL_SUCCESS && value)
+        code = real.clGetDeviceInfo(device, CL_DEVICE_EXTENSIONS, length, value, NULL);
+    if (code == CL_SUCCESS && value)
+        memcpy((char *)value + length - 1, more, sizeof more);
+    if (code == CL_SUCCESS && used)
+        *used = length + sizeof more - 1;
+    return code;
+}
+
+// The driver is not told of what only this library offers.
+EXPORT cl_context clCreateContext(const cl_context_properties *properties, cl_uint count,
+                                  const cl_device_id *devices,
+                                  void (*notify)(const char *, const void *, size_t, void *),
+                                  void *user, cl_int *error)
+{
+    cl_context_properties kept[16] = {0};
+    size_t used = 0;
+    const cl_int code = admit("clCreateContext");
+    if (error)
+        *error = code;
+    if (code != CL_SUCCESS)
+        return NULL;
+    for (; properties && *properties; properties += 2) {
+        if (properties[0] == OCL_PRINTF_CALLBACK_ARM) {
+            memcpy(&printer.function, &properties[1], sizeof printer.function);
+            printer.user = user;
+        } else if (properties[0] != OCL_PRINTF_BUFFERSIZE_ARM && used + 3 < 16) {
+            kept[used++] = properties[0];
+            kept[used++] = properties[1];
+        }
+    }
+    return real.clCreateContext(kept, count, devices, notify, user, error);
+}
+
 EXPORT cl_int clGetDeviceInfo(cl_device_id device, cl_device_info what, size_t size, void *value,
                               size_t *used)
 {
     cl_int code = admit("clGetDeviceInfo");
     if (code != CL_SUCCESS)
         return code;
+    if (offers_prints && what == CL_DEVICE_EXTENSIONS)
+        return list_extensions(device, size, value, used);
     code = real.clGetDeviceInfo(device, what, size, value, used);
     if (no_svm && what == CL_DEVICE_SVM_CAPABILITIES && value && code == CL_SUCCESS)
         memset(value, 0, sizeof(cl_device_svm_capabilities));
