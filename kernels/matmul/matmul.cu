@@ -40,23 +40,24 @@ struct sums {
     float small[ROW_TILES][COLUMN_TILES][4];
 };
 
-// Copies a part of HEIGHT x WIDTH at (row, column). VECTORS: rows begin at multiples of 16 bytes, so
-// four neighbours are in the matrix or none is.
+// Copies a part of HEIGHT x WIDTH at (row, column), of which what is past an edge is zeros. VECTORS: rows
+// begin at multiples of 16 bytes, so four neighbours are in the matrix or none is.
 template <bool VECTORS, unsigned HEIGHT, unsigned WIDTH, unsigned PITCH>
 static __device__ __forceinline__ void copy_part(float *to, const factor &factor, unsigned row,
                                                  unsigned column, unsigned thread)
 {
-    const unsigned each = VECTORS ? 4 : 1;
+    const unsigned each = VECTORS ? 4 : 1, across = WIDTH / each, down = MATMUL_ITEMS / across;
+    const unsigned y = thread / across, x = thread % across * each;
+    const float *from = factor.from + (size_t)(row + y) * factor.columns + column + x;
 #pragma unroll
-    for (unsigned i = thread; i < HEIGHT * WIDTH / each; i += MATMUL_ITEMS) {
-        const unsigned y = i / (WIDTH / each), x = i % (WIDTH / each) * each;
-        const bool there = row + y < factor.rows && column + x < factor.columns;
-        const size_t at = (size_t)(row + y) * factor.columns + column + x;
-        const float *from = there ? factor.from + at : factor.from;
+    for (unsigned i = 0; i < HEIGHT / down; i++) {
+        const bool there = row + y + i * down < factor.rows && column + x < factor.columns;
+        float *place = to + (y + i * down) * PITCH + x;
         if (VECTORS)
-            copy_16(to + y * PITCH + x, from, there);
+            copy_16(place, there ? from : factor.from, there);
         else
-            copy_4(to + y * PITCH + x, from, there);
+            copy_4(place, there ? from : factor.from, there);
+        from += (size_t)down * factor.columns;
     }
 }
 
@@ -67,7 +68,14 @@ static __device__ __forceinline__ void copy_stage(stage *to, const factor &a, co
 {
     copy_part<VECTORS, MATMUL_ROWS, MATMUL_DEPTH, A_PITCH>(to->a, a, row, depth, thread);
     copy_part<VECTORS, MATMUL_DEPTH, MATMUL_COLUMNS, B_PITCH>(to->b, b, depth, column, thread);
+    copies_end();
 }
+
+// The warp's parts of the factors in a tensor instruction's depth, for a lane.
+struct fragments {
+    unsigned a_big[ROW_TILES][4], a_small[ROW_TILES][4];
+    unsigned b_big[COLUMN_TILES][2], b_small[COLUMN_TILES][2];
+};
 
 // Cuts without rounding, so that the largest floats stay finite.
 static __device__ __forceinline__ void cut(unsigned value, unsigned &big, unsigned &small)
@@ -112,19 +120,17 @@ static __device__ __forceinline__ void multiply_tiles(float sums[ROW_TILES][COLU
             tensor_multiply(sums[i][j], a[i], b[j]);
 }
 
-// `a` and `b` are where the lane's elements of the warp's part begin.
-static __device__ __forceinline__ void multiply(const float *a, const float *b, sums &sums)
+static __device__ __forceinline__ void load(const float *a, const float *b, fragments &out)
 {
-    unsigned a_big[ROW_TILES][4], a_small[ROW_TILES][4];
-    unsigned b_big[COLUMN_TILES][2], b_small[COLUMN_TILES][2];
-#pragma unroll
-    for (unsigned depth = 0; depth < MATMUL_DEPTH; depth += STEP) {
-        load_a(a + depth, a_big, a_small);
-        load_b(b + depth * B_PITCH, b_big, b_small);
-        multiply_tiles(sums.big, a_big, b_big);
-        multiply_tiles(sums.small, a_small, b_big);
-        multiply_tiles(sums.small, a_big, b_small);
-    }
+    load_a(a, out.a_big, out.a_small);
+    load_b(b, out.b_big, out.b_small);
+}
+
+static __device__ __forceinline__ void multiply(const fragments &of, sums &sums)
+{
+    multiply_tiles(sums.big, of.a_big, of.b_big);
+    multiply_tiles(sums.small, of.a_small, of.b_big);
+    multiply_tiles(sums.small, of.a_big, of.b_small);
 }
 
 // Two neighbours of a row, of which the second may be past the edge.
@@ -173,23 +179,28 @@ static __device__ __forceinline__ void product(stage *stages, const factor &a, c
     const unsigned steps = (a.columns + MATMUL_DEPTH - 1) / MATMUL_DEPTH;
     sums sums = {};
 
-    for (unsigned i = 0; i + 1 < STAGES; i++) {
-        if (i < steps)
-            copy_stage<VECTORS>(&stages[i], a, b, row, column, i * MATMUL_DEPTH, thread);
-        copies_end();
-    }
+    for (unsigned i = 0; i + 1 < STAGES; i++)
+        copy_stage<VECTORS>(&stages[i], a, b, row, column, i * MATMUL_DEPTH, thread);
     for (unsigned step = 0; step < steps; step++) {
         // This step's part is there, for all threads; and none reads the oldest one any more.
         copies_wait<STAGES - 2>();
         __syncthreads();
         const unsigned next = step + STAGES - 1;
-        if (next < steps)
-            copy_stage<VECTORS>(&stages[next % STAGES], a, b, row, column, next * MATMUL_DEPTH,
-                                thread);
-        copies_end();
         const stage *now = &stages[step % STAGES];
-        multiply(now->a + a_at, now->b + b_at, sums);
+        fragments part;
+        load(now->a + a_at, now->b + b_at, part);
+        // Past the last step it copies zeros that nothing reads: without a branch the compiler can
+        // place the copies between the products.
+        copy_stage<VECTORS>(&stages[next % STAGES], a, b, row, column, next * MATMUL_DEPTH, thread);
+        multiply(part, sums);
+#pragma unroll
+        for (unsigned depth = STEP; depth < MATMUL_DEPTH; depth += STEP) {
+            load(now->a + a_at + depth, now->b + b_at + depth * B_PITCH, part);
+            multiply(part, sums);
+        }
     }
+    // None of them may come after the block.
+    copies_wait<0>();
     store_sums<VECTORS>(sums, c, row + warp_row + lane / 4, column + warp_column + lane % 4 * 2,
                         a.rows, b.columns);
 }
