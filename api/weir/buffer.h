@@ -4,7 +4,7 @@
 // are documented to block.
 //
 // Every use of a buffer is (buffer, offset, size); there is no device pointer
-// arithmetic. A range is valid if offset <= size of the buffer and
+// arithmetic outside kernels. A range is valid if offset <= size of the buffer and
 // size <= size of the buffer - offset.
 #ifndef WEIR_BUFFER_H
 #define WEIR_BUFFER_H
@@ -72,6 +72,23 @@ WEIR_API void weir_buffer_destroy(weir_buffer **buffer);
 // size is the one that was requested, not that of its block.
 WEIR_API size_t weir_buffer_size(const weir_buffer *buffer);
 WEIR_API weir_placement weir_buffer_placement(const weir_buffer *buffer);
+
+// Stores the address of the buffer's first byte in the device's memory, for kernels that follow
+// addresses: trees and lists, tables of buffers. A kernel gets it as a ulong, or reads it from a
+// buffer, and converts it to a pointer to __global memory. It stays the same until the buffer is
+// destroyed, or freed to its pool.
+//
+// Weir does not see what a kernel reaches through addresses. The program
+//   - orders the work that uses the same bytes, with queues and events; where a range is among the
+//     launch's arguments too, plugins see at least that one;
+//   - keeps the buffers until the work has finished: a destroyed buffer, or one freed to its
+//     pool, is kept only for work that had been submitted before;
+//   - stays inside the buffer, and at multiples of the type's alignment: a fault can lose the device;
+//   - uses the address on the buffer's device only.
+//
+// Errors: WEIR_ERROR_UNSUPPORTED where limits.device_addresses is 0, and for memory of the caller
+// whose address the driver does not tell.
+WEIR_API weir_status weir_buffer_address(weir_buffer *buffer, uint64_t *out_address);
 
 typedef enum weir_access {
     WEIR_ACCESS_READ = 1,

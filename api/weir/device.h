@@ -38,7 +38,8 @@ struct weir_limits {
     // Memory.
     uint64_t memory_bytes;             // total, of the device
     uint64_t max_buffer_bytes;         // the largest DEVICE or HOST buffer
-    uint64_t argument_alignment_bytes; // offsets of launch arguments are multiples of it
+    uint64_t argument_alignment_bytes; // offsets of launch arguments that are multiples of it are
+                                       // always valid; others, see byte_offsets
     uint32_t unified_memory;           // device and host share one memory
     uint32_t host_in_kernels;          // HOST buffers may be launch arguments
 
@@ -68,6 +69,12 @@ struct weir_limits {
                              // else where the driver puts it
     uint32_t managed_memory; // MANAGED buffers: the host uses them through weir_host_begin(), also
                              // while the device works, and kernels and copies use them in place
+
+    // Arguments of launches.
+    uint32_t byte_offsets;       // offsets of arguments need only be multiples of the parameter's
+                                 // weir_parameter.alignment, where that is known
+    uint32_t device_addresses;   // weir_buffer_address() works, and kernels may use addresses
+    uint64_t max_constant_bytes; // the largest range for a pointer to __constant memory
     // above: 0.2
 };
 

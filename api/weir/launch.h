@@ -6,25 +6,45 @@
 //
 // A plain scalar is passed as its own C type: `2.0` is a double, `2.0f` a float.
 // Up to 32 arguments; weir_queue_launch_array() takes any number, including none.
+//
+// The launch compares each argument with the kernel's parameter:
+//   - An integer goes to a parameter of its size, signed or not.
+//   - A bool goes to an integer parameter of any size, as 0 or 1, and to a bool of CUDA C++; no
+//     other value goes to such a bool. (OpenCL C has no bool parameters. The constants `true` and
+//     `false` of C are ints.)
+//   - A half is a _Float16, weir_half() or weir_half_bits(), and goes to a half.
+//   - A vector is weir_vector(float, x, y, z): elements of the parameter's type, and as many.
+//   - Anything else, such as a structure, is weir_value(), of which only the size is compared.
+//   - weir_null() or NULL goes to a pointer to __global or __constant memory.
 #ifndef WEIR_LAUNCH_H
 #define WEIR_LAUNCH_H
 
+#include <limits.h>
 #include <string.h>
 
 #include <weir/buffer.h>
 #include <weir/common.h>
 #include <weir/program.h>
 
+// _Float16 where the compiler has it: g++ from 13 on, clang from 15 on.
+#if defined(__FLT16_MAX__) && (!defined(__clang__) || __clang_major__ >= 15) && \
+    (!defined(__cplusplus) || defined(__clang__) || __GNUC__ >= 13)
+#define WEIR__FLOAT16
+__extension__ typedef _Float16 weir__float16;
+#endif
+
 // Closed. A kind of argument to come that needs more has it at `pointer`.
 struct weir_argument {
     weir_parameter_kind kind;
     weir_access access;  // BUFFER
-    weir_scalar scalar;  // VALUE: OTHER when made by weir_value()
+    weir_scalar scalar;  // VALUE: OTHER when made by weir_value(); the element of a vector
     weir_buffer *buffer; // BUFFER
-    size_t offset;       // BUFFER: a multiple of limits.argument_alignment_bytes
+    size_t offset;       // BUFFER: a multiple of limits.argument_alignment_bytes; where
+                         // limits.byte_offsets is not 0, of the parameter's `alignment`
     size_t size;         // bytes of the range, the value or the local memory
-    const void *pointer; // VALUE made by weir_value(); else NULL and `bits` holds it
-    uint64_t bits;
+    const void *pointer; // VALUE made by weir_value() or weir_vector(); else NULL and `bits`
+                         // holds it, zero-extended
+    uint64_t bits;       // of a vector: how many elements
 };
 
 // Arguments are written as whole structures, not member by member: the difference
@@ -63,6 +83,25 @@ static inline struct weir_argument weir_value(const void *pointer, size_t size)
     return argument;
 }
 
+// NULL for a pointer to __global or __constant memory. A plain NULL means the same. Its kind is
+// VALUE, of the scalar type POINTER.
+static inline struct weir_argument weir__argument_pointer(const void *pointer)
+{
+    struct weir_argument argument = {WEIR_PARAMETER_VALUE,
+                                     WEIR_ACCESS_READ,
+                                     WEIR_SCALAR_POINTER,
+                                     NULL,
+                                     0,
+                                     sizeof pointer,
+                                     NULL,
+                                     (uint64_t)(uintptr_t)pointer};
+    return argument;
+}
+static inline struct weir_argument weir_null(void)
+{
+    return weir__argument_pointer(NULL);
+}
+
 // Local memory for a __local pointer parameter.
 static inline struct weir_argument weir_local(size_t size)
 {
@@ -87,6 +126,8 @@ static inline struct weir_argument weir__argument_scalar(weir_scalar scalar, con
     {                                                               \
         return weir__argument_scalar(scalar, &value, sizeof value); \
     }
+WEIR__SCALAR_FUNCTION(weir__argument_bool, bool, WEIR_SCALAR_BOOL)
+WEIR__SCALAR_FUNCTION(weir__argument_char, char, CHAR_MIN < 0 ? WEIR_SCALAR_I8 : WEIR_SCALAR_U8)
 WEIR__SCALAR_FUNCTION(weir__argument_i8, signed char, WEIR_SCALAR_I8)
 WEIR__SCALAR_FUNCTION(weir__argument_u8, unsigned char, WEIR_SCALAR_U8)
 WEIR__SCALAR_FUNCTION(weir__argument_i16, short, WEIR_SCALAR_I16)
@@ -101,7 +142,50 @@ WEIR__SCALAR_FUNCTION(weir__argument_i64, long long, WEIR_SCALAR_I64)
 WEIR__SCALAR_FUNCTION(weir__argument_u64, unsigned long long, WEIR_SCALAR_U64)
 WEIR__SCALAR_FUNCTION(weir__argument_f32, float, WEIR_SCALAR_F32)
 WEIR__SCALAR_FUNCTION(weir__argument_f64, double, WEIR_SCALAR_F64)
+WEIR__SCALAR_FUNCTION(weir_half_bits, uint16_t, WEIR_SCALAR_F16) // the 16 bits of a half
+#ifdef WEIR__FLOAT16
+WEIR__SCALAR_FUNCTION(weir__argument_f16, weir__float16, WEIR_SCALAR_F16)
+#endif
 #undef WEIR__SCALAR_FUNCTION
+
+// The nearest half, the even one of two; an infinity from 65520 on.
+static inline struct weir_argument weir_half(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    const uint32_t sign = bits >> 16 & 0x8000u;
+    bits &= 0x7fffffffu;
+    if (bits > 0x7f800000u) // not a number
+        return weir_half_bits((uint16_t)(sign | 0x7e00u | (bits >> 13 & 0x1ffu)));
+    if (bits >= 0x47800000u) // 65536
+        return weir_half_bits((uint16_t)(sign | 0x7c00u));
+    if (bits < 0x33000000u) // half of the least half, 2^-25
+        return weir_half_bits((uint16_t)sign);
+    // Below 2^-14 the exponent stays and the mantissa loses more of its bits.
+    const uint32_t normal = bits >= 0x38800000u;
+    const uint32_t mantissa = normal ? bits - 0x38000000u : (bits & 0x7fffffu) | 0x800000u;
+    const uint32_t lost = normal ? 13 : 126 - (bits >> 23);
+    const uint32_t kept = mantissa >> lost;
+    const uint32_t rest = mantissa - (kept << lost);
+    const uint32_t middle = (uint32_t)1 << (lost - 1);
+    return weir_half_bits(
+        (uint16_t)(sign + kept + (rest > middle || (rest == middle && kept & 1))));
+}
+
+// `values` has as many elements as there is room for: a vector of three has room for four.
+static inline struct weir_argument weir__argument_vector(weir_scalar element, const void *values,
+                                                         size_t element_size, size_t width)
+{
+    struct weir_argument argument = {WEIR_PARAMETER_VALUE,
+                                     WEIR_ACCESS_READ,
+                                     element,
+                                     NULL,
+                                     0,
+                                     element_size * (width == 3 ? 4 : width),
+                                     values,
+                                     width};
+    return argument;
+}
 
 static inline struct weir_argument weir__argument_self(struct weir_argument argument)
 {
@@ -132,6 +216,24 @@ extern "C"
 inline weir_argument weir__argument(weir_argument value)
 {
     return value;
+}
+// NULL, and no other pointer.
+inline weir_argument weir__argument(decltype(nullptr))
+{
+    return weir_null();
+}
+inline weir_argument weir__argument(const void *pointer)
+{
+    return weir__argument_pointer(pointer);
+}
+template <typename T> weir_argument weir__argument(T *pointer) = delete;
+inline weir_argument weir__argument(bool value)
+{
+    return weir__argument_bool(value);
+}
+inline weir_argument weir__argument(char value)
+{
+    return weir__argument_char(value);
 }
 inline weir_argument weir__argument(signed char value)
 {
@@ -181,6 +283,31 @@ inline weir_argument weir__argument(double value)
 {
     return weir__argument_f64(value);
 }
+#ifdef WEIR__FLOAT16
+inline weir_argument weir__argument(weir__float16 value)
+{
+    return weir__argument_f16(value);
+}
+#endif
+
+// The elements of a vector, which live as long as the launch call.
+template <typename T, size_t Width> struct weir__vector_values {
+    T values[Width == 3 ? 4 : Width];
+};
+template <typename T, size_t Width>
+inline weir_argument weir__argument(const weir__vector_values<T, Width> &vector)
+{
+    return weir__argument_vector(weir__argument(T()).scalar, vector.values, sizeof(T), Width);
+}
+template <typename T, typename... Values>
+inline weir__vector_values<T, sizeof...(Values)> weir__vector(Values... values)
+{
+    return {{static_cast<T>(values)...}};
+}
+
+// A vector of 2, 3, 4, 8 or 16 elements. In C++ an argument of weir_queue_launch() only; for an
+// array of arguments use weir_value().
+#define weir_vector(type, ...) weir__vector<type>(__VA_ARGS__)
 
 template <typename... Arguments>
 inline weir_status weir__launch(const char *file, int line, weir_queue *queue, weir_kernel *kernel,
@@ -212,6 +339,9 @@ inline weir_status weir__launch_cooperative(const char *file, int line, weir_que
 // clang-format off
 #define WEIR__ARGUMENT(x) _Generic((x),        \
     struct weir_argument: weir__argument_self, \
+    void *: weir__argument_pointer,            \
+    bool: weir__argument_bool,                 \
+    char: weir__argument_char,                 \
     signed char: weir__argument_i8,            \
     unsigned char: weir__argument_u8,          \
     short: weir__argument_i16,                 \
@@ -223,7 +353,13 @@ inline weir_status weir__launch_cooperative(const char *file, int line, weir_que
     long long: weir__argument_i64,             \
     unsigned long long: weir__argument_u64,    \
     float: weir__argument_f32,                 \
+    WEIR__ARGUMENT_FLOAT16                     \
     double: weir__argument_f64)(x)
+#ifdef WEIR__FLOAT16
+#define WEIR__ARGUMENT_FLOAT16 weir__float16: weir__argument_f16,
+#else
+#define WEIR__ARGUMENT_FLOAT16
+#endif
 
 #define WEIR__COUNT(...) WEIR__COUNT_(__VA_ARGS__, 32, 31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18, 17, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
 #define WEIR__COUNT_(a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18, a19, a20, a21, a22, a23, a24, a25, a26, a27, a28, a29, a30, a31, a32, count, ...) count
@@ -263,6 +399,12 @@ inline weir_status weir__launch_cooperative(const char *file, int line, weir_que
 #define WEIR__ARGUMENTS_31(x, ...) WEIR__ARGUMENT(x), WEIR__ARGUMENTS_30(__VA_ARGS__)
 #define WEIR__ARGUMENTS_32(x, ...) WEIR__ARGUMENT(x), WEIR__ARGUMENTS_31(__VA_ARGS__)
 // clang-format on
+
+// A vector of 2, 3, 4, 8 or 16 elements: weir_vector(float, x, y, z). It lives as long as the block
+// in which it is written.
+#define weir_vector(type, ...)                                                           \
+    weir__argument_vector(WEIR__ARGUMENT((type)0).scalar, (const type[16]){__VA_ARGS__}, \
+                          sizeof(type), sizeof((const type[]){__VA_ARGS__}) / sizeof(type))
 
 #define weir_queue_launch(queue, kernel, grid, block, ...)                             \
     weir_queue_launch_at(queue, kernel, grid, block,                                   \

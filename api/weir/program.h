@@ -27,6 +27,9 @@ typedef enum weir_scalar {
     WEIR_SCALAR_U64,
     WEIR_SCALAR_F32,
     WEIR_SCALAR_F64,
+    WEIR_SCALAR_F16,
+    WEIR_SCALAR_BOOL,    // of a parameter: CUDA C++ only
+    WEIR_SCALAR_POINTER, // of an argument: weir_null()
 } weir_scalar;
 
 typedef enum weir_parameter_kind {
@@ -45,7 +48,18 @@ struct weir_parameter {
     weir_scalar scalar; // VALUE
     uint32_t size;      // VALUE: bytes
     // above: 0.1
+    // What a VALUE consists of, or what a pointer points to: elements of one scalar type. A vector
+    // has 2, 3, 4, 8 or 16 of them, a scalar 1. OTHER and 0: a structure, or not known.
+    weir_scalar element;
+    uint32_t width;
+    uint32_t alignment; // of what a pointer points to, in bytes; 0: not known
+    uint32_t constant;  // BUFFER: a __constant pointer
+    // above: 0.2
 };
+// For generated bundles, which older headers compile too: the fields from `element` on.
+#define WEIR_PARAMETER_TYPE(scalar, count, bytes, is_constant)               \
+    .element = WEIR_SCALAR_##scalar, .width = (count), .alignment = (bytes), \
+    .constant = (is_constant)
 
 struct weir_kernel_signature {
     size_t struct_size;
@@ -172,6 +186,19 @@ WEIR_API weir_status weir_program_create(weir_device *device,
 
 // As weir_buffer_destroy(). Kernels of the program stay usable.
 WEIR_API void weir_program_destroy(weir_program **program);
+
+// Makes a DEVICE buffer, labelled `name`, that holds a copy of the host's `size` bytes at `data`:
+// CUDA's cudaMemcpyToSymbol(). Some kernel of the program must have a parameter of that name that
+// points to __constant memory, or that is a const pointer; of weir_in() it takes the buffer at each
+// launch. The bytes can be changed as those of any buffer. Waits until they are on the device.
+//
+// Ownership: the caller's, until weir_buffer_destroy(). Outlived by the program's device.
+// Threads: safe.
+// Errors: WEIR_ERROR_NOT_FOUND with the nearest name; WEIR_ERROR_INVALID for a parameter that a
+// kernel may write, for more bytes than limits.max_constant_bytes if it is __constant, or if they
+// are no multiple of what it points to; as weir_buffer_create() and weir_upload().
+WEIR_API weir_status weir_program_constant(weir_program *program, const char *name,
+                                           const void *data, size_t size, weir_buffer **out_buffer);
 
 // What a kernel needs and allows on its device.
 struct weir_kernel_info {

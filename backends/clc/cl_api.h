@@ -63,6 +63,7 @@ typedef cl_uint cl_profiling_info;
     X(CL_DEVICE_MAX_MEM_ALLOC_SIZE, 0x1010)                 \
     X(CL_DEVICE_MEM_BASE_ADDR_ALIGN, 0x1019)                \
     X(CL_DEVICE_GLOBAL_MEM_SIZE, 0x101F)                    \
+    X(CL_DEVICE_MAX_CONSTANT_BUFFER_SIZE, 0x1020)           \
     X(CL_DEVICE_LOCAL_MEM_SIZE, 0x1023)                     \
     X(CL_DEVICE_PROFILING_TIMER_RESOLUTION, 0x1025)         \
     X(CL_DEVICE_AVAILABLE, 0x1027)                          \

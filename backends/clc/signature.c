@@ -10,39 +10,6 @@
 
 #include "backends/clc/clc.h"
 
-enum {
-    MOST_COMPONENTS = 16 // of a vector
-};
-
-struct scalar_type {
-    const char *name;
-    weir_scalar scalar;
-    uint32_t size;
-};
-
-static const struct scalar_type scalar_types[] = {
-    {"char", WEIR_SCALAR_I8, 1},    {"uchar", WEIR_SCALAR_U8, 1},  {"short", WEIR_SCALAR_I16, 2},
-    {"ushort", WEIR_SCALAR_U16, 2}, {"int", WEIR_SCALAR_I32, 4},   {"uint", WEIR_SCALAR_U32, 4},
-    {"long", WEIR_SCALAR_I64, 8},   {"ulong", WEIR_SCALAR_U64, 8}, {"float", WEIR_SCALAR_F32, 4},
-    {"double", WEIR_SCALAR_F64, 8},
-};
-
-// The size of a vector type such as "float4"; three components take as much as four. 0 if it is not
-// a vector; the name of a structure may begin like one.
-static uint32_t vector_size(const char *name)
-{
-    for (size_t i = 0; i < sizeof scalar_types / sizeof *scalar_types; i++) {
-        const size_t length = strlen(scalar_types[i].name);
-        if (strncmp(scalar_types[i].name, name, length) != 0)
-            continue;
-        char *end;
-        const unsigned long components = strtoul(name + length, &end, 10);
-        if (components > 1 && components <= MOST_COMPONENTS && *end == '\0')
-            return scalar_types[i].size * (components == 3 ? 4 : (uint32_t)components);
-    }
-    return 0;
-}
-
 // No call tells the size of a structure. But a kernel's required block is known
 // without running it, so a kernel that requires a block of that size tells.
 static uint32_t probe_size(const struct clc_build *build, const char *type)
@@ -68,16 +35,6 @@ static uint32_t probe_size(const struct clc_build *build, const char *type)
     if (program)
         cl->clReleaseProgram(program);
     return (uint32_t)block[0];
-}
-
-static struct scalar_type value_type(const struct clc_build *build, const char *name)
-{
-    for (size_t i = 0; i < sizeof scalar_types / sizeof *scalar_types; i++) {
-        if (strcmp(scalar_types[i].name, name) == 0)
-            return scalar_types[i];
-    }
-    const uint32_t size = vector_size(name);
-    return (struct scalar_type){name, WEIR_SCALAR_OTHER, size > 0 ? size : probe_size(build, name)};
 }
 
 // One parameter, as the driver reports it.
@@ -122,19 +79,18 @@ static weir_status describe_value(struct weir_kit_signature_text *text,
                                   const struct clc_build *build, const char *kernel,
                                   const struct raw_parameter *raw)
 {
-    const struct scalar_type type = value_type(build, raw->type);
-    if (type.size == 0)
+    struct weir_parameter parameter = {.kind = WEIR_PARAMETER_VALUE,
+                                       .name = raw->name,
+                                       .type_name = raw->type};
+    weir_kit_parameter_describe(&parameter, false);
+    if (parameter.size == 0)
+        parameter.size = probe_size(build, raw->type);
+    if (parameter.size == 0)
         return weir_host_fail(build->host, WEIR_ERROR_UNSUPPORTED, "pass the values one by one",
                               "kernel '%s': the driver does not tell the size of '%s', of "
                               "parameter '%s'",
                               kernel, raw->type, raw->name);
-    weir_kit_signature_text_parameter(text, &(struct weir_parameter){
-                                                .kind = WEIR_PARAMETER_VALUE,
-                                                .scalar = type.scalar,
-                                                .size = type.size,
-                                                .name = raw->name,
-                                                .type_name = raw->type,
-                                            });
+    weir_kit_signature_text_parameter(text, &parameter);
     return WEIR_OK;
 }
 
@@ -153,6 +109,7 @@ static void describe_pointer(struct weir_kit_signature_text *text, struct raw_pa
                                                 .kind = local ? WEIR_PARAMETER_LOCAL
                                                               : WEIR_PARAMETER_BUFFER,
                                                 .writable = !local && !is_const,
+                                                .constant = constant,
                                                 .name = raw->name,
                                                 .type_name = pointer,
                                             });

@@ -256,3 +256,10 @@ void cu_buffer_destroy(const struct weir_link *link, weir_buffer *object)
     release(buffer);
     cu_leave(device, &scope);
 }
+
+weir_status cu_buffer_address(const struct weir_link *link, weir_buffer *object,
+                              uint64_t *out_address)
+{
+    *out_address = cu_buffer_of(link, object)->address;
+    return WEIR_OK;
+}

@@ -525,6 +525,8 @@ weir_status cu_buffer_create(const struct weir_link *link, weir_device *object,
                              weir_buffer *buffer_object, const struct weir_buffer_setup *setup,
                              void **out_data, void **out_pointer);
 void cu_buffer_destroy(const struct weir_link *link, weir_buffer *object);
+weir_status cu_buffer_address(const struct weir_link *link, weir_buffer *object,
+                              uint64_t *out_address);
 // Frees the pinned and managed memory that is kept; waits for the device. Within its context.
 void cu_blocks_release(struct cu_device *device);
 

@@ -292,4 +292,9 @@ void cu_device_limits(const struct weir_link *link, weir_device *object, struct 
         limits->printf_to_log = 1;
     if (WEIR_HAS(limits, managed_memory))
         limits->managed_memory = has->concurrent_managed != 0;
+    if (WEIR_HAS(limits, max_constant_bytes)) {
+        limits->byte_offsets = 1;
+        limits->device_addresses = 1;
+        limits->max_constant_bytes = limits->max_buffer_bytes; // it is global memory
+    }
 }

@@ -274,6 +274,7 @@ static const struct weir_module_ops ops = {
     .device_clock = cu_device_clock,
     .buffer_create = cu_buffer_create,
     .buffer_destroy = cu_buffer_destroy,
+    .buffer_address = cu_buffer_address,
     .program_create = cu_program_create,
     .program_destroy = cu_program_destroy,
     .program_signatures = cu_program_signatures,

@@ -12,42 +12,6 @@
 #include <weir/module/error.h>
 
 #define TOKENS_OF_PARAMETER 32
-#define MOST_COMPONENTS 16
-
-struct scalar_type {
-    const char *name;
-    weir_scalar scalar;
-    uint32_t size;
-};
-
-// Those of OpenCL C, of which there are vectors.
-static const struct scalar_type types[] = {
-    {"char", WEIR_SCALAR_I8, 1},    {"uchar", WEIR_SCALAR_U8, 1},  {"short", WEIR_SCALAR_I16, 2},
-    {"ushort", WEIR_SCALAR_U16, 2}, {"int", WEIR_SCALAR_I32, 4},   {"uint", WEIR_SCALAR_U32, 4},
-    {"long", WEIR_SCALAR_I64, 8},   {"ulong", WEIR_SCALAR_U64, 8}, {"float", WEIR_SCALAR_F32, 4},
-    {"double", WEIR_SCALAR_F64, 8},
-};
-
-// What the same types are called in C and C++ besides.
-static const struct scalar_type other_types[] = {
-    {"signed char", WEIR_SCALAR_I8, 1},
-    {"int8_t", WEIR_SCALAR_I8, 1},
-    {"unsigned char", WEIR_SCALAR_U8, 1},
-    {"uint8_t", WEIR_SCALAR_U8, 1},
-    {"int16_t", WEIR_SCALAR_I16, 2},
-    {"unsigned short", WEIR_SCALAR_U16, 2},
-    {"uint16_t", WEIR_SCALAR_U16, 2},
-    {"int32_t", WEIR_SCALAR_I32, 4},
-    {"unsigned int", WEIR_SCALAR_U32, 4},
-    {"unsigned", WEIR_SCALAR_U32, 4},
-    {"uint32_t", WEIR_SCALAR_U32, 4},
-    {"long long", WEIR_SCALAR_I64, 8},
-    {"int64_t", WEIR_SCALAR_I64, 8},
-    {"unsigned long", WEIR_SCALAR_U64, 8},
-    {"unsigned long long", WEIR_SCALAR_U64, 8},
-    {"uint64_t", WEIR_SCALAR_U64, 8},
-    {"size_t", WEIR_SCALAR_U64, 8},
-};
 
 // A name, a number or one other character.
 struct token {
@@ -279,42 +243,6 @@ static const char *sort_tokens(const struct token *tokens, size_t count, bool cu
     return NULL;
 }
 
-static const struct scalar_type *find_type(const struct scalar_type *table, size_t count,
-                                           const char *name)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (strcmp(table[i].name, name) == 0)
-            return &table[i];
-    }
-    return NULL;
-}
-
-// The bytes of "float4" and its like: three components take the room of four.
-static uint32_t vector_size(const char *name)
-{
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
-        const size_t length = strlen(types[i].name);
-        if (strncmp(types[i].name, name, length) != 0)
-            continue;
-        char *end;
-        const unsigned long components = strtoul(name + length, &end, 10);
-        if (components > 1 && components <= MOST_COMPONENTS && *end == '\0')
-            return types[i].size * (components == 3 ? 4 : (uint32_t)components);
-    }
-    return 0;
-}
-
-// CUDA's vectors of three have no room for a fourth, so the driver is asked.
-static void describe_value(struct weir_parameter *parameter, bool cuda)
-{
-    const char *name = parameter->type_name;
-    const struct scalar_type *type = find_type(types, sizeof types / sizeof *types, name);
-    if (!type)
-        type = find_type(other_types, sizeof other_types / sizeof *other_types, name);
-    parameter->scalar = type ? type->scalar : WEIR_SCALAR_OTHER;
-    parameter->size = type ? type->size : cuda ? 0 : vector_size(name);
-}
-
 static void store_parameter(struct reader *reader, const struct parts *parts)
 {
     const bool marked = parts->stars == 1 && (parts->is_const || parts->space == CONSTANT);
@@ -324,14 +252,15 @@ static void store_parameter(struct reader *reader, const struct parts *parts)
                 : parts->space == LOCAL ? WEIR_PARAMETER_LOCAL
                                         : WEIR_PARAMETER_BUFFER,
         .writable = parts->space == GLOBAL && !parts->is_const,
+        .constant = parts->space == CONSTANT,
     };
     parameter.name = keep(reader, "", &parts->name, 1, "");
     parameter.type_name = keep(reader, marked ? "const " : "", parts->type, parts->type_count,
                                parts->stars == 1 ? " *" : "");
-    if (reader->all && parameter.kind == WEIR_PARAMETER_VALUE)
-        describe_value(&parameter, reader->cuda);
-    if (reader->all)
+    if (reader->all) {
+        weir_kit_parameter_describe(&parameter, reader->cuda);
         reader->all->parameters[reader->parameter_count] = parameter;
+    }
     reader->parameter_count++;
 }
 

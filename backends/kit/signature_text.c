@@ -1,9 +1,9 @@
 // Signatures as text, stored with a cached program:
 //
 //     k <tab> kernel <tab> parameters <tab> block x <tab> y <tab> z
-//     p <tab> kind <tab> writable <tab> scalar <tab> size <tab> name <tab> type
+//     p <tab> kind <tab> access <tab> scalar <tab> size <tab> name <tab> type
 //
-// Types are spelt as in the signatures that weir_kernels makes.
+// `access` is 1 for a pointer to what the kernel may write, 2 for one to __constant memory. Types are spelt as in the signatures that weir_kernels makes.
 #include <weir/kit/signature.h>
 
 #include <stdarg.h>
@@ -55,9 +55,9 @@ void weir_kit_signature_text_kernel(struct weir_kit_signature_text *text,
 void weir_kit_signature_text_parameter(struct weir_kit_signature_text *text,
                                        const struct weir_parameter *parameter)
 {
-    append(text, "p\t%d\t%u\t%d\t%u\t%s\t%s\n", (int)parameter->kind, (unsigned)parameter->writable,
-           (int)parameter->scalar, (unsigned)parameter->size, parameter->name,
-           parameter->type_name);
+    append(text, "p\t%d\t%u\t%d\t%u\t%s\t%s\n", (int)parameter->kind,
+           parameter->constant ? 2 : (unsigned)parameter->writable, (int)parameter->scalar,
+           (unsigned)parameter->size, parameter->name, parameter->type_name);
 }
 
 // Splits a line of exactly `count` fields at its tabs, in place, and stores the beginning of the
@@ -97,10 +97,12 @@ static bool parse_parameter(char **at, struct weir_parameter *parameter)
         .name = fields[5],
         .type_name = fields[6],
         .kind = (weir_parameter_kind)number(fields[1]),
-        .writable = number(fields[2]),
-        .scalar = (weir_scalar)number(fields[3]),
-        .size = number(fields[4]),
+        .writable = number(fields[2]) == 1,
+        .constant = number(fields[2]) == 2,
     };
+    weir_kit_parameter_describe(parameter, false);
+    parameter->scalar = (weir_scalar)number(fields[3]);
+    parameter->size = number(fields[4]);
     return true;
 }
 

@@ -29,3 +29,10 @@ void null_buffer_destroy(const struct weir_link *link, weir_buffer *buffer)
 {
     link->host->release(null_buffer_of(link, buffer));
 }
+
+weir_status null_buffer_address(const struct weir_link *link, weir_buffer *buffer,
+                                uint64_t *out_address)
+{
+    *out_address = (uint64_t)(uintptr_t)null_buffer_of(link, buffer)->bytes;
+    return WEIR_OK;
+}

@@ -70,6 +70,9 @@ void null_device_limits(const struct weir_link *link, weir_device *device,
         .timing_resolution_ns = 1,
         .timing_history = NULL_TIMING_HISTORY,
         .managed_memory = 1,
+        .byte_offsets = 1,
+        .device_addresses = 1,
+        .max_constant_bytes = UINT64_C(64) * 1024,
     };
     WEIR_WRITE(limits, &mine);
 }

@@ -53,6 +53,7 @@ static const struct weir_module_ops null_ops = {
     .queue_times = null_queue_times,
     .buffer_create = null_buffer_create,
     .buffer_destroy = null_buffer_destroy,
+    .buffer_address = null_buffer_address,
     .program_create = null_program_create,
     .program_destroy = null_program_destroy,
     .kernel_create = null_kernel_create,

@@ -123,6 +123,8 @@ weir_status null_buffer_create(const struct weir_link *link, weir_device *device
                                weir_buffer *buffer, const struct weir_buffer_setup *setup,
                                void **out_data, void **out_pointer);
 void null_buffer_destroy(const struct weir_link *link, weir_buffer *buffer);
+weir_status null_buffer_address(const struct weir_link *link, weir_buffer *buffer,
+                                uint64_t *out_address);
 
 weir_status null_program_create(const struct weir_link *link, weir_device *device,
                                 weir_program *program, const struct weir_program_params *params,

@@ -1,4 +1,6 @@
-// DEVICE memory is a buffer object. HOST memory always has an address that both
+// DEVICE memory is a buffer object. On a device that uses memory in place (PoCL) it lies over shared
+// memory, so that kernels can follow addresses, and get ranges at any offset, for which sub-buffers
+// are too coarse: docs/decisions/0016-byte-offsets-on-opencl.md. HOST memory always has an address that both
 // the host and copies use:
 //
 //   - fine-grained shared memory (CPUs, some integrated GPUs): kernels see it too, and it serves as
@@ -38,19 +40,36 @@ static weir_status create_memory(struct ocl_buffer *buffer, cl_mem_flags flags, 
     return WEIR_OK;
 }
 
-static weir_status create_shared(struct ocl_buffer *buffer)
+static weir_status allocate_shared(struct ocl_buffer *buffer, const char *what)
 {
     const struct ocl_module *module = buffer->device->module;
-    buffer->pointer =
+    buffer->address =
         module->cl.clSVMAlloc(buffer->device->context,
                               CL_MEM_READ_WRITE | CL_MEM_SVM_FINE_GRAIN_BUFFER, buffer->size, 0);
-    if (!buffer->pointer) // the call returns no error code
+    if (!buffer->address) // the call returns no error code
         return weir_host_fail(module->host, WEIR_ERROR_OUT_OF_MEMORY,
                               "destroy buffers that are no longer needed, or use smaller ones",
-                              "clSVMAlloc gives no HOST buffer of %zu bytes", buffer->size);
-    buffer->svm = true;
+                              "clSVMAlloc gives no %s buffer of %zu bytes", what, buffer->size);
     module->host->count_driver_object();
     return WEIR_OK;
+}
+
+static weir_status create_shared(struct ocl_buffer *buffer)
+{
+    weir_status status = allocate_shared(buffer, "HOST");
+    buffer->pointer = buffer->address;
+    buffer->svm = status == WEIR_OK;
+    return status;
+}
+
+static weir_status create_device(struct ocl_buffer *buffer)
+{
+    if (!buffer->device->in_place)
+        return create_memory(buffer, 0, NULL, "a DEVICE buffer");
+    weir_status status = allocate_shared(buffer, "DEVICE");
+    return status < 0
+               ? status
+               : create_memory(buffer, CL_MEM_USE_HOST_PTR, buffer->address, "a DEVICE buffer");
 }
 
 static weir_status wrap(struct ocl_buffer *buffer, void *user)
@@ -108,7 +127,7 @@ static weir_status allocate(struct ocl_buffer *buffer, const struct weir_buffer_
     if (setup->native)
         return ocl_adopt_memory(buffer, (cl_mem)(uintptr_t)setup->native);
     if (setup->placement == WEIR_PLACE_DEVICE)
-        return create_memory(buffer, 0, NULL, "a DEVICE buffer");
+        return create_device(buffer);
     if (setup->user_pointer)
         return wrap(buffer, setup->user_pointer);
     return buffer->device->svm ? create_shared(buffer) : create_pinned(buffer);
@@ -129,9 +148,10 @@ static void release_memory(struct ocl_buffer *buffer)
     const struct ocl_symbols *cl = &device->module->cl;
     if (buffer->memory)
         cl->clReleaseMemObject(buffer->memory);
-    else if (buffer->svm && !device->svm_system)
-        cl->clSVMFree(device->context, buffer->pointer);
+    if (buffer->address)
+        cl->clSVMFree(device->context, buffer->address);
     buffer->memory = NULL;
+    buffer->address = NULL;
     buffer->svm = false;
 }
 
@@ -292,4 +312,16 @@ weir_status ocl_buffer_view(struct ocl_buffer *buffer, size_t offset, size_t siz
     if (code != CL_SUCCESS)
         status = refuse(buffer, "clRetainMemObject", code, "a view");
     return status;
+}
+
+weir_status ocl_buffer_address(const struct weir_link *link, weir_buffer *object,
+                               uint64_t *out_address)
+{
+    const struct ocl_buffer *buffer = ocl_buffer_of(link, object);
+    const void *address = buffer->svm ? buffer->pointer : buffer->address;
+    *out_address = (uint64_t)(uintptr_t)address;
+    if (address)
+        return WEIR_OK;
+    return weir_host_fail(link->host, WEIR_ERROR_UNSUPPORTED, "copy it to a buffer of Weir's",
+                          "OpenCL tells no address of wrapped or adopted memory");
 }

@@ -232,4 +232,9 @@ void ocl_device_limits(const struct weir_link *link, weir_device *object,
     limits->native = 1;
     if (WEIR_HAS(limits, printf_to_log))
         limits->printf_to_log = device->prints_to_log;
+    if (WEIR_HAS(limits, max_constant_bytes)) {
+        limits->byte_offsets = device->in_place;
+        limits->device_addresses = device->in_place;
+        limits->max_constant_bytes = number(device, CL_DEVICE_MAX_CONSTANT_BUFFER_SIZE);
+    }
 }

@@ -297,6 +297,7 @@ static const struct weir_module_ops ops = {
     .device_clock = ocl_device_clock,
     .buffer_create = ocl_buffer_create,
     .buffer_destroy = ocl_buffer_destroy,
+    .buffer_address = ocl_buffer_address,
     .program_create = ocl_program_create,
     .program_destroy = ocl_program_destroy,
     .program_signatures = ocl_program_signatures,

@@ -78,7 +78,7 @@ struct ocl_device {
     uint32_t version;        // OpenCL, times ten
     bool svm;                // fine-grained shared memory
     bool svm_system;         // of any host memory
-    bool in_place;           // wrapped memory is used where it is
+    bool in_place;           // the device is the host's processor: it has the host's addresses
     bool priorities;
     bool prints_to_log; // the driver hands over what kernels print
     struct ocl_prints prints;
@@ -93,7 +93,7 @@ struct ocl_view {
     uint64_t used; // the buffer's clock at its last use
 };
 
-// DEVICE: `memory`. HOST: `pointer`, which is shared memory if `svm`, else the permanent mapping of
+// DEVICE: `memory`, which lies at `address` if the device uses memory in place. HOST: `pointer`, which is shared memory if `svm`, else the permanent mapping of
 // `memory` if there is a `block`, else memory of the caller, over which `memory` was created.
 struct ocl_buffer {
     struct ocl_device *device;
@@ -104,6 +104,7 @@ struct ocl_buffer {
     size_t origin; // the offset of byte 0 in `whole`
     void *pointer;
     bool svm;
+    void *address;        // shared memory; NULL: not known
     pthread_mutex_t lock; // guards what follows
     struct ocl_view *views;
     uint32_t view_count;
@@ -267,6 +268,8 @@ weir_status ocl_buffer_create(const struct weir_link *link, weir_device *device,
                               weir_buffer *object, const struct weir_buffer_setup *setup,
                               void **out_data, void **out_pointer);
 void ocl_buffer_destroy(const struct weir_link *link, weir_buffer *object);
+weir_status ocl_buffer_address(const struct weir_link *link, weir_buffer *object,
+                               uint64_t *out_address);
 // Stores memory for a range of the buffer: a view of exactly that range, one
 // reference of which is the caller's until clReleaseMemObject, or with `whole` the
 // buffer's own memory, which begins at the range.

@@ -92,9 +92,9 @@ static weir_status set_buffer(const struct weir_link *link, const struct ocl_ker
     const size_t offset = argument->offset;
     cl_int code;
 
-    if (buffer->svm) {
-        code = module->cl.clSetKernelArgSVMPointer(kernel->kernel, index,
-                                                   (char *)buffer->pointer + offset);
+    if (buffer->svm || (buffer->address && !whole)) {
+        char *start = buffer->svm ? buffer->pointer : buffer->address;
+        code = module->cl.clSetKernelArgSVMPointer(kernel->kernel, index, start + offset);
         return code == CL_SUCCESS ? WEIR_OK
                                   : ocl_native_error(module, "clSetKernelArgSVMPointer", code,
                                                      "argument %" PRIu32 " of the launch", index);

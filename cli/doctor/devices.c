@@ -59,7 +59,7 @@ struct limit {
 };
 
 enum {
-    LIMIT_COUNT = 17
+    LIMIT_COUNT = 20
 };
 
 static void list_limits(const struct weir_limits *limits, struct limit out[LIMIT_COUNT])
@@ -70,6 +70,9 @@ static void list_limits(const struct weir_limits *limits, struct limit out[LIMIT
         {"max_buffer_bytes", "largest buffer", BYTES, limits->max_buffer_bytes, none},
         {"argument_alignment_bytes", "alignment of arguments", BYTES,
          limits->argument_alignment_bytes, none},
+        {"byte_offsets", "offsets of any element", YES_OR_NO, limits->byte_offsets, none},
+        {"device_addresses", "addresses in kernels", YES_OR_NO, limits->device_addresses, none},
+        {"max_constant_bytes", "largest constant", BYTES, limits->max_constant_bytes, none},
         {"unified_memory", "shares the host's memory", YES_OR_NO, limits->unified_memory, none},
         {"host_in_kernels", "host buffers in kernels", YES_OR_NO, limits->host_in_kernels, none},
         {"managed_memory", "managed memory", YES_OR_NO, limits->managed_memory, none},

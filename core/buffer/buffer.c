@@ -416,3 +416,25 @@ weir_status weir_download_at(weir_queue *queue, void *dst, weir_buffer *src, siz
         check_transfer("weir_download", queue, src, dst, src_offset, size, file, line);
     return status < 0 ? status : transfer(queue, src, src_offset, NULL, dst, size, file, line);
 }
+
+weir_status weir_buffer_address(weir_buffer *buffer, uint64_t *out_address)
+{
+    WEIR_REFUSE_FORK();
+    WEIR_REQUIRE(NULL, out_address);
+    *out_address = 0;
+    WEIR_REQUIRE(NULL, buffer);
+    const weir_device *device = buffer->member.device;
+    if (buffer->size == 0) // freed to its pool
+        return weir__buffer_refuse_range(buffer, "weir_buffer_address", 0, 1, NULL, 0);
+    if (!device->limits.device_addresses)
+        return weir__fail_at(NULL, 0, buffer->member.object.label, WEIR_ERROR_UNSUPPORTED,
+                             "pass the buffer as an argument, and offsets into it",
+                             "device '%s' has no addresses of buffers "
+                             "(limits.device_addresses is 0)",
+                             device->info.name);
+    const struct weir_link *first = device->first;
+    weir_status status = first->ops->buffer_address(first, buffer, out_address);
+    if (status < 0)
+        weir__error_place(buffer->member.object.label, NULL, 0);
+    return status;
+}

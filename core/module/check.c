@@ -69,6 +69,7 @@ static const struct slot slots[] = {
     SLOT(queue_leave, false),
     SLOT(device_reach, false),
     SLOT(kernel_occupancy, false),
+    SLOT(buffer_address, false),
 };
 #undef SLOT
 #undef PAIR

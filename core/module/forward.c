@@ -73,6 +73,12 @@ static weir_status forward_queue_native(const struct weir_link *link, weir_queue
     return link->next->ops->queue_native(link->next, queue, out_native);
 }
 
+static weir_status forward_buffer_address(const struct weir_link *link, weir_buffer *buffer,
+                                          uint64_t *out_address)
+{
+    return link->next->ops->buffer_address(link->next, buffer, out_address);
+}
+
 static weir_status forward_buffer_native(const struct weir_link *link, weir_buffer *buffer,
                                          struct weir_native_buffer *out_native)
 {
@@ -160,6 +166,15 @@ static weir_status no_graph_update(const struct weir_link *link, weir_graph *gra
     (void)index;
     (void)node;
     return WEIR_OK;
+}
+
+static weir_status no_buffer_address(const struct weir_link *link, weir_buffer *buffer,
+                                     uint64_t *out_address)
+{
+    (void)buffer;
+    *out_address = 0;
+    return weir__fail(WEIR_ERROR_UNSUPPORTED, "ask limits.device_addresses first",
+                      "the backend '%s' tells no addresses of buffers", link->name);
 }
 
 static weir_status no_native(const struct weir_link *link)
@@ -275,6 +290,7 @@ void weir__fill_slots_of_plugin(struct weir_module_ops *ops)
     FILL(ops, device_native, forward_device_native);
     FILL(ops, queue_native, forward_queue_native);
     FILL(ops, buffer_native, forward_buffer_native);
+    FILL(ops, buffer_address, forward_buffer_address);
     FILL(ops, device_peer, forward_device_peer);
     FILL(ops, device_reach, forward_device_reach);
     FILL(ops, queue_times, forward_queue_times);
@@ -294,6 +310,7 @@ void weir__fill_slots_of_backend(struct weir_module_ops *ops)
     FILL(ops, device_native, no_device_native);
     FILL(ops, queue_native, no_queue_native);
     FILL(ops, buffer_native, no_buffer_native);
+    FILL(ops, buffer_address, no_buffer_address);
     FILL(ops, device_peer, no_device_peer);
     FILL(ops, device_reach, no_device_reach);
     FILL(ops, queue_times, no_queue_times);

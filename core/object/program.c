@@ -2,6 +2,7 @@
 #include "core/object/program.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "base/text.h"
 #include "core/object/buffer.h"
@@ -56,39 +57,147 @@ WEIR_COLD static weir_status refuse(const struct place *place, const char *got, 
                          place->parameter->type_name, got);
 }
 
-static bool same_family(weir_scalar wanted, weir_scalar given)
+static const char *const value_names[] = {
+    [WEIR_SCALAR_OTHER] = "a value",         [WEIR_SCALAR_I8] = "a char",
+    [WEIR_SCALAR_U8] = "an unsigned char",   [WEIR_SCALAR_I16] = "a short",
+    [WEIR_SCALAR_U16] = "an unsigned short", [WEIR_SCALAR_I32] = "an int",
+    [WEIR_SCALAR_U32] = "an unsigned int",   [WEIR_SCALAR_I64] = "a long",
+    [WEIR_SCALAR_U64] = "an unsigned long",  [WEIR_SCALAR_F32] = "a float",
+    [WEIR_SCALAR_F64] = "a double",          [WEIR_SCALAR_F16] = "a half",
+    [WEIR_SCALAR_BOOL] = "a bool",           [WEIR_SCALAR_POINTER] = "a pointer",
+};
+
+static bool is_integer(weir_scalar scalar)
 {
-    // Integers of one size convert silently in C too, and literals are signed.
-    bool wanted_float = wanted == WEIR_SCALAR_F32 || wanted == WEIR_SCALAR_F64;
-    bool given_float = given == WEIR_SCALAR_F32 || given == WEIR_SCALAR_F64;
-    return wanted == WEIR_SCALAR_OTHER || given == WEIR_SCALAR_OTHER || wanted_float == given_float;
+    return scalar >= WEIR_SCALAR_I8 && scalar <= WEIR_SCALAR_U64;
+}
+
+// Integers of one size convert silently in C too, and literals are signed.
+static bool is_compatible(weir_scalar wanted, weir_scalar given)
+{
+    return wanted == given || wanted == WEIR_SCALAR_OTHER || given == WEIR_SCALAR_OTHER ||
+           (is_integer(wanted) && (is_integer(given) || given == WEIR_SCALAR_BOOL));
+}
+
+WEIR_COLD static const char *remedy_of_type(weir_scalar wanted, weir_scalar given)
+{
+    if (wanted == WEIR_SCALAR_F32 && given == WEIR_SCALAR_F64)
+        return "write the constant with an f: 2.0f";
+    if (wanted == WEIR_SCALAR_F16)
+        return "pass weir_half(), or a _Float16";
+    if (wanted == WEIR_SCALAR_BOOL)
+        return "cast it to bool: the constants true and false of C are ints";
+    return "cast it to the parameter's type";
+}
+
+// A value of another size than the parameter's, which only a bool may have.
+WEIR_COLD static weir_status check_other_size(const struct place *place,
+                                              const struct weir_argument *argument)
+{
+    const struct weir_parameter *parameter = place->parameter;
+    const char *remedy = remedy_of_type(parameter->scalar, argument->scalar);
+    if (argument->scalar == WEIR_SCALAR_BOOL && !argument->pointer && argument->size == 1 &&
+        is_integer(parameter->scalar) &&
+        place->kernel->signature->parameter_count <= WEIR__WIDEN_LIMIT)
+        return WEIR__WIDEN;
+    if (argument->scalar == WEIR_SCALAR_F64 && parameter->scalar == WEIR_SCALAR_F32)
+        return refuse(place, value_names[WEIR_SCALAR_F64], remedy);
+    return weir__fail_at(place->file, place->line, place->kernel->member.object.label,
+                         WEIR_ERROR_INVALID, remedy,
+                         "launch: parameter %zu, '%s', is %s %s of %" PRIu32
+                         " bytes; it got %s of %zu bytes",
+                         place->index, parameter->name, article(parameter->type_name),
+                         parameter->type_name, parameter->size, value_names[argument->scalar],
+                         argument->size);
+}
+
+static bool is_vector(const struct weir_parameter *parameter)
+{
+    return WEIR_HAS(parameter, width) && parameter->width > 1;
+}
+
+// A vector of three has room for four, which CUDA C++ leaves out.
+static bool vector_fits(const struct weir_parameter *parameter,
+                        const struct weir_argument *argument)
+{
+    if (is_vector(parameter) &&
+        (parameter->element != argument->scalar || parameter->width != argument->bits))
+        return false;
+    return parameter->size == argument->size || (is_vector(parameter) && argument->bits == 3 &&
+                                                 parameter->size == argument->size / 4 * 3);
+}
+
+WEIR_COLD static weir_status check_vector(const struct place *place,
+                                          const struct weir_argument *argument)
+{
+    static const char *const elements[] = {"?",      "char", "uchar", "short",  "ushort",
+                                           "int",    "uint", "long",  "ulong",  "float",
+                                           "double", "half", "bool",  "pointer"};
+    char got[96];
+    if (vector_fits(place->parameter, argument))
+        return WEIR_OK;
+    snprintf(got, sizeof got, "a vector of %" PRIu64 " of %s, %zu bytes", argument->bits,
+             elements[argument->scalar], argument->size);
+    return refuse(place, got,
+                  is_vector(place->parameter)
+                      ? "give weir_vector() the parameter's element type, and as many values"
+                      : "pass the value itself, or weir_value()");
+}
+
+// All but a scalar of exactly the parameter's type.
+static weir_status check_other_value(const struct place *place,
+                                     const struct weir_argument *argument)
+{
+    const struct weir_parameter *parameter = place->parameter;
+    const weir_scalar given = argument->scalar;
+
+    if ((unsigned)given > WEIR_SCALAR_POINTER)
+        return refuse(place, "an argument whose scalar type is none of weir_scalar", NULL);
+    // Without a pointer the bytes are in `bits`, which holds scalars only.
+    if (!argument->pointer && (given == WEIR_SCALAR_OTHER || argument->size > 8))
+        return refuse(place, "a value at NULL", "pass the address of the value");
+    if (argument->pointer && given != WEIR_SCALAR_OTHER)
+        return check_vector(place, argument);
+    if (argument->size != parameter->size)
+        return check_other_size(place, argument);
+    if (!is_compatible(parameter->scalar, given))
+        return refuse(place, value_names[given], remedy_of_type(parameter->scalar, given));
+    if (given != WEIR_SCALAR_OTHER && parameter->scalar == WEIR_SCALAR_OTHER &&
+        (is_vector(parameter) || given == WEIR_SCALAR_POINTER))
+        return refuse(place, value_names[given], "pass weir_vector() or weir_value()");
+    return WEIR_OK;
 }
 
 static weir_status check_value(const struct place *place, const struct weir_argument *argument)
 {
-    static const char *const names[] = {
-        "a value",         "a char", "an unsigned char", "a short", "an unsigned short", "an int",
-        "an unsigned int", "a long", "an unsigned long", "a float", "a double"};
-    const struct weir_parameter *parameter = place->parameter;
+    if (argument->scalar == place->parameter->scalar && argument->size == place->parameter->size &&
+        argument->scalar != WEIR_SCALAR_OTHER && !argument->pointer && argument->size <= 8)
+        return WEIR_OK;
+    return check_other_value(place, argument);
+}
 
-    if ((unsigned)argument->scalar > WEIR_SCALAR_F64)
-        return refuse(place, "an argument whose scalar type is none of weir_scalar", NULL);
-    // Without a pointer the bytes are in `bits`, which holds scalars only.
-    if (!argument->pointer && (argument->scalar == WEIR_SCALAR_OTHER || argument->size > 8))
-        return refuse(place, "a value at NULL", "pass the address of the value");
-    if (argument->size != parameter->size)
-        return argument->scalar == WEIR_SCALAR_F64 && parameter->scalar == WEIR_SCALAR_F32
-                   ? refuse(place, "a double", "write the constant with an f: 2.0f")
-                   : weir__fail_at(place->file, place->line, place->kernel->member.object.label,
-                                   WEIR_ERROR_INVALID, "cast it to the parameter's type",
-                                   "launch: parameter %zu, '%s', is %s %s of %" PRIu32
-                                   " bytes; it got %s of %zu bytes",
-                                   place->index, parameter->name, article(parameter->type_name),
-                                   parameter->type_name, parameter->size, names[argument->scalar],
-                                   argument->size);
-    if (!same_family(parameter->scalar, argument->scalar))
-        return refuse(place, names[argument->scalar], "cast it to the parameter's type");
-    return WEIR_OK;
+// An offset that is no multiple of limits.argument_alignment_bytes.
+WEIR_COLD static weir_status check_offset(const struct place *place,
+                                          const struct weir_argument *argument)
+{
+    const struct weir_parameter *parameter = place->parameter;
+    const struct weir_limits *limits = &place->kernel->member.device->limits;
+    const uint32_t least = WEIR_HAS(parameter, alignment) ? parameter->alignment : 0;
+    char why[160] = "";
+
+    if (limits->byte_offsets && least > 0 && argument->offset % least == 0)
+        return WEIR_OK;
+    if (limits->byte_offsets && least > 0)
+        snprintf(why, sizeof why, "of %" PRIu32 ", the alignment of %s %s", least,
+                 article(parameter->type_name), parameter->type_name);
+    else
+        snprintf(why, sizeof why, "of %" PRIu64 ", limits.argument_alignment_bytes%s",
+                 limits->argument_alignment_bytes,
+                 limits->byte_offsets ? ", and the alignment of its type is not known" : "");
+    return weir__fail_at(place->file, place->line, argument->buffer->member.object.label,
+                         WEIR_ERROR_INVALID, "align it, or pass the offset as a value",
+                         "launch: parameter %zu, '%s': offset %zu is no multiple %s", place->index,
+                         parameter->name, argument->offset, why);
 }
 
 // A buffer of another device than the kernel's.
@@ -143,13 +252,11 @@ static weir_status check_range(const struct place *place, const struct weir_argu
     if (argument->size == 0)
         return refuse(place, "an empty range", "give it the bytes that the kernel uses");
     if (argument->offset != 0 && limits->argument_alignment_bytes &&
-        argument->offset % limits->argument_alignment_bytes)
-        return weir__fail_at(place->file, place->line, buffer->member.object.label,
-                             WEIR_ERROR_INVALID, "align it, or pass the offset as a value",
-                             "launch: parameter %zu, '%s': offset %zu is no multiple of %" PRIu64
-                             ", limits.argument_alignment_bytes",
-                             place->index, place->parameter->name, argument->offset,
-                             limits->argument_alignment_bytes);
+        argument->offset % limits->argument_alignment_bytes) {
+        const weir_status status = check_offset(place, argument);
+        if (status < 0)
+            return status;
+    }
     if (buffer->placement == WEIR_PLACE_HOST && !limits->host_in_kernels)
         return refuse(place, "a HOST buffer",
                       "copy it to a DEVICE buffer first, or ask "
@@ -157,17 +264,34 @@ static weir_status check_range(const struct place *place, const struct weir_argu
     return WEIR_OK;
 }
 
-static weir_status check_argument(const struct place *place, const struct weir_argument *argument)
+// An argument of another kind than the parameter, which only NULL may be.
+WEIR_COLD static weir_status check_other_kind(const struct place *place,
+                                              const struct weir_argument *argument)
 {
     static const char *const kinds[] = {"nothing", "a buffer", "a value", "local memory"};
     static const char *const remedies[] = {
-        [WEIR_PARAMETER_BUFFER] = "pass weir_in(), weir_out() or weir_inout()",
+        [WEIR_PARAMETER_BUFFER] = "pass weir_in(), weir_out() or weir_inout(), or weir_null()",
         [WEIR_PARAMETER_VALUE] = "pass the value itself, or weir_value()",
         [WEIR_PARAMETER_LOCAL] = "it is local memory: pass weir_local()",
     };
+    const weir_parameter_kind wanted = place->parameter->kind;
+    const bool pointer =
+        argument->kind == WEIR_PARAMETER_VALUE && argument->scalar == WEIR_SCALAR_POINTER;
 
+    if (pointer && wanted == WEIR_PARAMETER_BUFFER && argument->bits == 0 &&
+        argument->size == sizeof(void *) && !argument->pointer)
+        return WEIR_OK;
+    return refuse(place,
+                  !pointer             ? kinds[argument->kind & 3]
+                  : argument->bits > 0 ? "a pointer of the host"
+                                       : "NULL",
+                  remedies[wanted & 3]);
+}
+
+static weir_status check_argument(const struct place *place, const struct weir_argument *argument)
+{
     if (argument->kind != place->parameter->kind)
-        return refuse(place, kinds[argument->kind & 3], remedies[place->parameter->kind & 3]);
+        return check_other_kind(place, argument);
     switch (argument->kind) {
     case WEIR_PARAMETER_BUFFER:
         return check_range(place, argument);
@@ -220,6 +344,34 @@ static weir_status refuse_count(const weir_kernel *kernel, size_t argument_count
                          argument_count, signature->parameter_count, names[0] ? ": " : "", names);
 }
 
+// Goes on after an argument that has to be widened.
+WEIR_COLD static weir_status check_rest(struct place place, const struct weir_argument *arguments,
+                                        size_t argument_count)
+{
+    for (place.index++; place.index < argument_count; place.index++) {
+        place.parameter = weir_signature_parameter(place.kernel->signature, (uint32_t)place.index);
+        const weir_status status = check_argument(&place, &arguments[place.index]);
+        if (status < 0)
+            return status;
+    }
+    const weir_status status =
+        check_local(place.kernel, arguments, argument_count, place.file, place.line);
+    return status < 0 ? status : WEIR__WIDEN;
+}
+
+void weir__kernel_widen(const weir_kernel *kernel, const struct weir_argument *arguments,
+                        struct weir_argument *out_arguments)
+{
+    for (uint32_t i = 0; i < kernel->signature->parameter_count; i++) {
+        const struct weir_parameter *parameter = weir_signature_parameter(kernel->signature, i);
+        out_arguments[i] = arguments[i];
+        if (arguments[i].scalar != WEIR_SCALAR_BOOL || !is_integer(parameter->scalar))
+            continue;
+        out_arguments[i].scalar = parameter->scalar;
+        out_arguments[i].size = parameter->size;
+    }
+}
+
 weir_status weir__kernel_check(const weir_kernel *kernel, const struct weir_argument *arguments,
                                size_t argument_count, bool peers, const char *file, int line)
 {
@@ -232,8 +384,8 @@ weir_status weir__kernel_check(const weir_kernel *kernel, const struct weir_argu
     bool local = false;
     for (; place.index < argument_count; place.index++) {
         weir_status status = check_argument(&place, &arguments[place.index]);
-        if (status < 0)
-            return status;
+        if (status != WEIR_OK)
+            return status < 0 ? status : check_rest(place, arguments, argument_count);
         local = local || place.parameter->kind == WEIR_PARAMETER_LOCAL;
         place.parameter = (const void *)((const char *)place.parameter + stride);
     }

@@ -539,7 +539,7 @@ weir_status weir__operation_launch(const struct weir__caller *caller, weir_kerne
         return status;
     status = weir__kernel_check(kernel, arguments, argument_count, caller->peers, caller->file,
                                 caller->line);
-    if (status < 0)
+    if (status != WEIR_OK)
         return status;
 
     weir__operation_begin(out_operation, WEIR_OPERATION_LAUNCH,

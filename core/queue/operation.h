@@ -65,7 +65,8 @@ weir_status weir__operation_fill_2d(const struct weir__caller *caller, const str
                                     size_t width, size_t height, const void *pattern,
                                     size_t pattern_size, struct weir_operation *out_operation);
 
-// `kernel` is not NULL. `flags` is 0 or WEIR_OPERATION_COOPERATIVE.
+// `kernel` is not NULL. `flags` is 0 or WEIR_OPERATION_COOPERATIVE. WEIR__WIDEN
+// (core/object/program.h): nothing is described; call it again with the widened arguments.
 weir_status weir__operation_launch(const struct weir__caller *caller, weir_kernel *kernel,
                                    uint32_t flags, struct weir_extent grid,
                                    struct weir_extent block, const struct weir_argument *arguments,

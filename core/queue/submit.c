@@ -2,6 +2,7 @@
 // lock is taken; after that only a number is assigned and the chain is called.
 #include <inttypes.h>
 
+#include "core/object/program.h"
 #include "core/queue/operation.h"
 #include "core/queue/queue.h"
 #include "core/support/error.h"
@@ -150,6 +151,21 @@ weir_status weir_queue_fill_2d_at(weir_queue *queue, struct weir_plane dst, size
     return submit_rows(queue, &operation);
 }
 
+typedef weir_status (*launch_function)(weir_queue *, weir_kernel *, struct weir_extent,
+                                       struct weir_extent, const struct weir_argument *, size_t,
+                                       const char *, int);
+
+WEIR_COLD static weir_status launch_widened(weir_queue *queue, weir_kernel *kernel,
+                                            launch_function launch, struct weir_extent grid,
+                                            struct weir_extent block,
+                                            const struct weir_argument *arguments,
+                                            size_t argument_count, const char *file, int line)
+{
+    struct weir_argument widened[WEIR__WIDEN_LIMIT];
+    weir__kernel_widen(weir__kernel_on(kernel, queue->member.device), arguments, widened);
+    return launch(queue, kernel, grid, block, widened, argument_count, file, line);
+}
+
 weir_status weir_queue_launch_at(weir_queue *queue, weir_kernel *kernel, struct weir_extent grid,
                                  struct weir_extent block, const struct weir_argument *arguments,
                                  size_t argument_count, const char *file, int line)
@@ -162,7 +178,11 @@ weir_status weir_queue_launch_at(weir_queue *queue, weir_kernel *kernel, struct 
     const struct weir__caller caller = caller_of(queue, file, line);
     weir_status status = weir__operation_launch(&caller, kernel, 0, grid, block, arguments,
                                                 argument_count, &operation);
-    return status < 0 ? status : weir__queue_submit(queue, &operation);
+    if (status == WEIR_OK)
+        return weir__queue_submit(queue, &operation);
+    return status < 0 ? status
+                      : launch_widened(queue, kernel, weir_queue_launch_at, grid, block, arguments,
+                                       argument_count, file, line);
 }
 
 weir_status weir_queue_launch_cooperative_at(weir_queue *queue, weir_kernel *kernel,
@@ -178,7 +198,11 @@ weir_status weir_queue_launch_cooperative_at(weir_queue *queue, weir_kernel *ker
     const struct weir__caller caller = caller_of(queue, file, line);
     weir_status status = weir__operation_launch(&caller, kernel, WEIR_OPERATION_COOPERATIVE, grid,
                                                 block, arguments, argument_count, &operation);
-    return status < 0 ? status : weir__queue_submit(queue, &operation);
+    if (status == WEIR_OK)
+        return weir__queue_submit(queue, &operation);
+    return status < 0 ? status
+                      : launch_widened(queue, kernel, weir_queue_launch_cooperative_at, grid, block,
+                                       arguments, argument_count, file, line);
 }
 
 weir_status weir_queue_host_call_at(weir_queue *queue, weir_host_function function, void *user,

@@ -79,8 +79,10 @@ static void add_parameters(struct weir_long_text *out, const struct kc_kernel *k
         weir_long_text_add(out,
                            "    {.struct_size = sizeof(struct weir_parameter), .name = \"%s\", "
                            ".type_name = \"%s\", .kind = WEIR_PARAMETER_%s, .writable = %du, "
-                           ".scalar = WEIR_SCALAR_%s, .size = %uu},\n",
-                           p->name, p->type, kinds[p->kind], p->writable, p->scalar, p->size);
+                           ".scalar = WEIR_SCALAR_%s, .size = %uu, "
+                           "WEIR_PARAMETER_TYPE(%s, %uu, %uu, %du)},\n",
+                           p->name, p->type, kinds[p->kind], p->writable, p->scalar, p->size,
+                           p->element, p->width, p->alignment, p->constant);
     }
     weir_long_text_add(out, "};\n\n");
 }
@@ -119,7 +121,12 @@ static bool write_source(const struct kc_bundle *bundle, const struct kc_languag
                          const struct kc_result *result, struct weir_long_text *report)
 {
     struct weir_long_text out = {0};
-    weir_long_text_add(&out, GENERATED "#include \"%s\"\n\n", bundle->header);
+    weir_long_text_add(&out,
+                       GENERATED "#include \"%s\"\n\n"
+                                 "#ifndef WEIR_PARAMETER_TYPE // headers of Weir 0.1\n"
+                                 "#define WEIR_PARAMETER_TYPE(scalar, count, bytes, is_constant)\n"
+                                 "#endif\n\n",
+                       bundle->header);
     const size_t images = add_images(&out, language, result);
     add_kernels(&out, &result->kernels);
     weir_long_text_add(&out,

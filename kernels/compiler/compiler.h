@@ -101,8 +101,12 @@ struct kc_parameter {
         KC_LOCAL
     } kind;
     bool writable;
-    const char *scalar; // the end of WEIR_SCALAR_...
-    unsigned size;      // of a value
+    bool constant;       // a pointer to __constant memory
+    const char *scalar;  // the end of WEIR_SCALAR_...
+    unsigned size;       // of a value
+    const char *element; // likewise, of a value or of what a pointer points to
+    unsigned width;      // how many elements
+    unsigned alignment;  // of what a pointer points to
 };
 
 struct kc_kernel {

@@ -26,7 +26,7 @@ static const struct {
 } scalars[] = {
     {"char", "I8", 1},   {"uchar", "U8", 1},   {"short", "I16", 2}, {"ushort", "U16", 2},
     {"int", "I32", 4},   {"uint", "U32", 4},   {"long", "I64", 8},  {"ulong", "U64", 8},
-    {"float", "F32", 4}, {"double", "F64", 8},
+    {"float", "F32", 4}, {"double", "F64", 8}, {"half", "F16", 2},
 };
 
 static const char *line_end(const char *line)
@@ -88,21 +88,47 @@ static char *show_pointer(const char *type, bool constant)
     return strdup(shown);
 }
 
+// What the type consists of without typedefs: "float", "float __attribute__((ext_vector_type(4)))", a
+// pointer or an array of one of these. Of a structure nothing is set.
+static void describe_type(struct kc_parameter *parameter, const char *type)
+{
+    static const char vector[] = " __attribute__((ext_vector_type(";
+    const size_t length = strcspn(type, " *[");
+    const char *width = strstr(type, vector);
+    if (strchr(type, '*') != strrchr(type, '*')) { // to pointers
+        parameter->alignment = 8;
+        return;
+    }
+    if (strncmp(type, "void", length) == 0)
+        parameter->alignment = 1;
+    for (size_t i = 0; i < sizeof scalars / sizeof *scalars; i++) {
+        if (strlen(scalars[i].type) != length || strncmp(type, scalars[i].type, length) != 0)
+            continue;
+        parameter->element = scalars[i].scalar;
+        parameter->width = width ? (unsigned)strtoul(width + strlen(vector), NULL, 10) : 1;
+        parameter->alignment = scalars[i].size * (parameter->width == 3 ? 4 : parameter->width);
+    }
+}
+
 static void describe(struct kc_parameter *parameter, const char *name, const char *type,
-                     const char *qualifiers, unsigned space)
+                     const char *base, const char *qualifiers, unsigned space)
 {
     const bool constant = strstr(qualifiers, "const") != NULL;
     const size_t length = strlen(type);
+    const bool pointer = length > 0 && type[length - 1] == '*';
     parameter->name = strdup(name);
-    parameter->scalar = "OTHER";
-    if (length > 0 && type[length - 1] == '*') {
+    parameter->scalar = parameter->element = "OTHER";
+    parameter->kind = !pointer ? KC_VALUE : space == SPACE_LOCAL ? KC_LOCAL : KC_BUFFER;
+    describe_type(parameter, base);
+    if (!pointer)
+        parameter->alignment = 0;
+    if (pointer) {
         parameter->type = show_pointer(type, constant);
-        parameter->kind = space == SPACE_LOCAL ? KC_LOCAL : KC_BUFFER;
-        parameter->writable = parameter->kind == KC_BUFFER && !constant && space != SPACE_CONSTANT;
+        parameter->constant = space == SPACE_CONSTANT;
+        parameter->writable = parameter->kind == KC_BUFFER && !constant && !parameter->constant;
         return;
     }
     parameter->type = strdup(type);
-    parameter->kind = KC_VALUE;
     for (size_t i = 0; i < sizeof scalars / sizeof *scalars; i++) {
         if (strcmp(type, scalars[i].type) != 0)
             continue;
@@ -115,12 +141,13 @@ static bool read_parameters(const char *ir, const char *line, struct kc_kernel *
 {
     const char *spaces = attached(ir, line, "kernel_arg_addr_space");
     const char *types = attached(ir, line, "kernel_arg_type");
+    const char *bases = attached(ir, line, "kernel_arg_base_type");
     const char *qualifiers = attached(ir, line, "kernel_arg_type_qual");
     const char *names = attached(ir, line, "kernel_arg_name");
-    char name[ITEM_SIZE], type[ITEM_SIZE], qualifier[ITEM_SIZE], space[ITEM_SIZE];
-    while (spaces && types && qualifiers && names && next_item(&names, name) &&
-           next_item(&types, type) && next_item(&qualifiers, qualifier) &&
-           next_item(&spaces, space)) {
+    char name[ITEM_SIZE], type[ITEM_SIZE], base[ITEM_SIZE], qualifier[ITEM_SIZE], space[ITEM_SIZE];
+    while (spaces && types && bases && qualifiers && names && next_item(&names, name) &&
+           next_item(&types, type) && next_item(&bases, base) &&
+           next_item(&qualifiers, qualifier) && next_item(&spaces, space)) {
         struct kc_parameter *grown =
             realloc(kernel->parameters, (kernel->parameter_count + 1) * sizeof *grown);
         if (!grown)
@@ -128,7 +155,7 @@ static bool read_parameters(const char *ir, const char *line, struct kc_kernel *
         kernel->parameters = grown;
         grown += kernel->parameter_count++;
         *grown = (struct kc_parameter){0};
-        describe(grown, name, type, qualifier, (unsigned)strtoul(space, NULL, 10));
+        describe(grown, name, type, base, qualifier, (unsigned)strtoul(space, NULL, 10));
     }
     return true;
 }
@@ -180,19 +207,28 @@ void kc_kernels_finish(struct kc_kernels *kernels)
 
 // Sizes.
 
-// OpenCL C that, after the kernels, puts the sizes of their values into the module.
+// OpenCL C that, after the kernels, puts what is not known of a parameter's type into the module: the
+// size of a value, the alignment of what a pointer points to.
+static bool probe(struct weir_long_text *text, const struct kc_parameter *parameter, size_t kernel,
+                  size_t index)
+{
+    const char *before = NULL;
+    if (is_value(parameter) && parameter->size == 0)
+        before = "sizeof(";
+    if (parameter->kind == KC_BUFFER && parameter->alignment == 0 && !strchr(parameter->type, '['))
+        before = "__alignof__(*(";
+    if (before)
+        weir_long_text_add(text, "__constant uint " SIZE_NAME "%zu_%zu = %s%s)%s;\n", kernel, index,
+                           before, parameter->type, is_value(parameter) ? "" : "0)");
+    return before;
+}
+
 static bool add_probe(const struct kc_kernels *kernels, struct weir_long_text *text)
 {
     bool any = false;
     for (size_t k = 0; k < kernels->count; k++)
-        for (size_t p = 0; p < kernels->items[k].parameter_count; p++) {
-            const struct kc_parameter *parameter = &kernels->items[k].parameters[p];
-            if (!is_value(parameter) || parameter->size > 0)
-                continue;
-            weir_long_text_add(text, "__constant uint " SIZE_NAME "%zu_%zu = sizeof(%s);\n", k, p,
-                               parameter->type);
-            any = true;
-        }
+        for (size_t p = 0; p < kernels->items[k].parameter_count; p++)
+            any = probe(text, &kernels->items[k].parameters[p], k, p) || any;
     return any;
 }
 
@@ -200,12 +236,13 @@ static void read_sizes(const char *ir, struct kc_kernels *kernels)
 {
     for (size_t k = 0; k < kernels->count; k++)
         for (size_t p = 0; p < kernels->items[k].parameter_count; p++) {
+            struct kc_parameter *parameter = &kernels->items[k].parameters[p];
             char start[64];
             snprintf(start, sizeof start, "\n@" SIZE_NAME "%zu_%zu = ", k, p);
             const char *line = strstr(ir, start);
             const char *size = line ? strstr(line, "constant i32 ") : NULL;
             if (size && size < line_end(line + 1))
-                kernels->items[k].parameters[p].size =
+                *(is_value(parameter) ? &parameter->size : &parameter->alignment) =
                     (unsigned)strtoul(size + strlen("constant i32 "), NULL, 10);
         }
 }
@@ -277,13 +314,13 @@ static bool find_sizes(const struct kc_tools *tools, const struct kc_language *l
                        const char *text, const char *folder, struct kc_kernels *kernels,
                        struct weir_long_text *report)
 {
-    struct weir_long_text probe = {0};
+    struct weir_long_text longer = {0};
     struct weir_long_text again = {0};
     char *ir = NULL;
-    weir_long_text_add(&probe, "%s\n", text);
+    weir_long_text_add(&longer, "%s\n", text);
     bool fine = true;
-    if (add_probe(kernels, &probe)) {
-        fine = !probe.failed && compile(tools, language, probe.text, folder, &ir, &again);
+    if (add_probe(kernels, &longer)) {
+        fine = !longer.failed && compile(tools, language, longer.text, folder, &ir, &again);
         if (fine)
             read_sizes(ir, kernels);
         else
@@ -293,7 +330,7 @@ static bool find_sizes(const struct kc_tools *tools, const struct kc_language *l
     }
     free(ir);
     free(again.text);
-    free(probe.text);
+    free(longer.text);
     return fine;
 }
 

@@ -204,6 +204,64 @@ void launches_values_of_every_size()
     EXPECT_EQ(words[11], 9u);
 }
 
+// Bools, chars, vectors and NULL.
+void launches_other_arguments()
+{
+    const Session session;
+    const Program program = session.program();
+    const bool runs = kernels_run(session, program);
+    const Kernel store = kernel_of(program, "store_values");
+    const Kernel vectors = kernel_of(program, "store_vectors");
+    const Kernel present = kernel_of(program, "store_present");
+    const Queue queue = session.queue();
+    const Buffer out = session.buffer(12 * sizeof(std::uint64_t));
+    const weir_argument written = weir_out(out.get(), 0, 12 * sizeof(std::uint64_t));
+    const Values values = {7, 1.0f, 9};
+    std::uint64_t words[12] = {};
+    std::uint32_t bits[17] = {};
+    const bool flag = true;
+
+    ASSERT_EQ(weir_queue_launch(queue.get(), store.get(), weir_dim(1, 1, 1), weir_dim(1, 1, 1),
+                                written, flag, !flag, flag, !flag, 'x', flag, !flag, flag, 0.0f,
+                                weir_value(&values, sizeof values)),
+              WEIR_OK)
+        << weir_last_error_text();
+    ASSERT_EQ(weir_download(queue.get(), words, out.get(), 0, sizeof words), WEIR_OK);
+    const std::uint64_t expected[] = {1, 0, 1, 0, 'x', 1, 0, 1};
+    for (int i = 0; runs && i < 8; i++)
+        EXPECT_EQ(words[i], expected[i]);
+    ASSERT_EQ(weir_queue_launch(queue.get(), vectors.get(), weir_dim(1, 1, 1), weir_dim(1, 1, 1),
+                                written, weir_vector(float, 1, 2, 3, 4), weir_vector(int, -1, 5),
+                                weir_vector(float, 1, 2, 3),
+                                weir_vector(std::uint8_t, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12,
+                                            13, 14, 15),
+                                weir_vector(std::uint64_t, 6, 7)),
+              WEIR_OK)
+        << weir_last_error_text();
+    ASSERT_EQ(weir_download(queue.get(), bits, out.get(), 0, sizeof bits), WEIR_OK);
+    if (runs) {
+        EXPECT_EQ(bits[3], 0x40800000u);
+        EXPECT_EQ(bits[4], 0xffffffffu);
+        EXPECT_EQ(bits[8], 0x40400000u);
+        EXPECT_EQ(bits[12], 0x0f0e0d0cu);
+        EXPECT_EQ(bits[15], 7u);
+    }
+    EXPECT_EQ(weir_queue_launch(queue.get(), vectors.get(), weir_dim(1, 1, 1), weir_dim(1, 1, 1),
+                                written, weir_vector(float, 1, 2, 3), 0, 0, 0, 0),
+              WEIR_ERROR_INVALID);
+    EXPECT_NE(std::strstr(weir_last_error()->message, "a vector of 3 of float"), nullptr);
+    ASSERT_EQ(weir_queue_launch(queue.get(), present.get(), weir_dim(1, 1, 1), weir_dim(1, 1, 1),
+                                written, nullptr, weir_null()),
+              WEIR_OK)
+        << weir_last_error_text();
+    ASSERT_EQ(weir_download(queue.get(), bits, out.get(), 0, sizeof bits), WEIR_OK);
+    if (runs) {
+        EXPECT_EQ(bits[0], 1000u);
+        EXPECT_EQ(bits[1], 2000u);
+    }
+    EXPECT_EQ(weir_queue_sync(queue.get(), guard_ns), WEIR_OK);
+}
+
 // Two queues and a host call, from lambdas.
 void orders_queues_and_host_calls()
 {
@@ -259,6 +317,8 @@ weir_test tests[] = {
     {"Cplusplus", "CallsNatively", __FILE__, __LINE__, calls_natively, nullptr, nullptr},
     {"Cplusplus", "LaunchesBuffersAndScalars", __FILE__, __LINE__, launches_buffers_and_scalars,
      nullptr, nullptr},
+    {"Cplusplus", "LaunchesOtherArguments", __FILE__, __LINE__, launches_other_arguments, nullptr,
+     nullptr},
     {"Cplusplus", "LaunchesValuesOfEverySize", __FILE__, __LINE__, launches_values_of_every_size,
      nullptr, nullptr},
     {"Cplusplus", "OrdersQueuesAndHostCalls", __FILE__, __LINE__, orders_queues_and_host_calls,

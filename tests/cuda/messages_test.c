@@ -95,9 +95,23 @@ WEIR_TEST(CudaMessages, DriverTooOldForTheImages)
 static void load_other_parameters(void)
 {
     const struct weir_parameter parameters[] = {
-        {sizeof *parameters, "out", "uint *", WEIR_PARAMETER_BUFFER, 1, 0, 0},
-        {sizeof *parameters, "first", "ulong", WEIR_PARAMETER_VALUE, 0, WEIR_SCALAR_U64, 8},
-        {sizeof *parameters, "n", "uint", WEIR_PARAMETER_VALUE, 0, WEIR_SCALAR_U32, 4},
+        {.struct_size = sizeof *parameters,
+         .name = "out",
+         .type_name = "uint *",
+         .kind = WEIR_PARAMETER_BUFFER,
+         .writable = 1},
+        {.struct_size = sizeof *parameters,
+         .name = "first",
+         .type_name = "ulong",
+         .kind = WEIR_PARAMETER_VALUE,
+         .scalar = WEIR_SCALAR_U64,
+         .size = 8},
+        {.struct_size = sizeof *parameters,
+         .name = "n",
+         .type_name = "uint",
+         .kind = WEIR_PARAMETER_VALUE,
+         .scalar = WEIR_SCALAR_U32,
+         .size = 4},
     };
     struct weir_kernel_signature iota = {.struct_size = sizeof iota,
                                          .name = "iota",

@@ -16,7 +16,8 @@ static const char library[] = "tests/support/libcuda/libcuda.so.1";
 
 static const char image_text[] =
     "fake image: vector_add scale saxpy iota increment spin block_sum two_locals "
-    "barrier_in_helper store_values required_block geometry fill_pattern check_pattern fused";
+    "barrier_in_helper store_values required_block geometry fill_pattern check_pattern fused "
+    "store_vectors store_present add_words count_kinds follow_addresses weigh";
 const struct weir_image rig_image = {sizeof(struct weir_image), WEIR_IMAGE_CUBIN, "sm_90",
                                      image_text, sizeof image_text - 1};
 

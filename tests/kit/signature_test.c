@@ -71,6 +71,8 @@ WEIR_TEST(KitSignature, EveryKindOfParameter)
     expect_parameter(&p[2], "out", "uchar *", WEIR_PARAMETER_BUFFER, 1, 0);
     expect_parameter(&p[3], "scratch", "ushort *", WEIR_PARAMETER_LOCAL, 0, 0);
     expect_parameter(&p[4], "table", "const float *", WEIR_PARAMETER_BUFFER, 0, 0);
+    EXPECT_UINT_EQ(p[4].constant, 1);
+    EXPECT_UINT_EQ(p[0].constant, 0);
     expect_parameter(&p[5], "factor", "float", WEIR_PARAMETER_VALUE, 0, 4);
     EXPECT_INT_EQ(p[5].scalar, WEIR_SCALAR_F32);
     expect_parameter(&p[6], "n", "ulong", WEIR_PARAMETER_VALUE, 0, 8);
@@ -106,7 +108,7 @@ WEIR_TEST(KitSignature, CudaKernels)
     expect_parameter(&p[3], "n", "unsigned", WEIR_PARAMETER_VALUE, 0, 4);
     expect_parameter(&p[4], "m", "unsigned long long", WEIR_PARAMETER_VALUE, 0, 8);
     EXPECT_INT_EQ(p[4].scalar, WEIR_SCALAR_U64);
-    expect_parameter(&p[5], "v", "float3", WEIR_PARAMETER_VALUE, 0, 0);
+    expect_parameter(&p[5], "v", "float3", WEIR_PARAMETER_VALUE, 0, 12);
     expect_parameter(&p[6], "a", "std::array<int,3>", WEIR_PARAMETER_VALUE, 0, 0);
     expect_parameter(&p[7], "d", "double", WEIR_PARAMETER_VALUE, 0, 8);
     expect_parameter(&p[8], "h", "half *", WEIR_PARAMETER_BUFFER, 1, 0);
@@ -219,4 +221,57 @@ WEIR_TEST(KitSignature, EveryPrefix)
         free(all);
     }
     free(prefix);
+}
+
+WEIR_TEST(KitParameter, TellsWhatTypesAre)
+{
+    static const struct {
+        const char *type;
+        weir_parameter_kind kind;
+        bool cuda;
+        weir_scalar scalar;
+        uint32_t size;
+        weir_scalar element;
+        uint32_t width;
+        uint32_t alignment;
+    } wanted[] = {
+        {"int", WEIR_PARAMETER_VALUE, false, WEIR_SCALAR_I32, 4, WEIR_SCALAR_I32, 1, 0},
+        {"half", WEIR_PARAMETER_VALUE, false, WEIR_SCALAR_F16, 2, WEIR_SCALAR_F16, 1, 0},
+        {"float3", WEIR_PARAMETER_VALUE, false, WEIR_SCALAR_OTHER, 16, WEIR_SCALAR_F32, 3, 0},
+        {"float3", WEIR_PARAMETER_VALUE, true, WEIR_SCALAR_OTHER, 12, WEIR_SCALAR_F32, 3, 0},
+        {"uchar16", WEIR_PARAMETER_VALUE, false, WEIR_SCALAR_OTHER, 16, WEIR_SCALAR_U8, 16, 0},
+        {"ulonglong2", WEIR_PARAMETER_VALUE, true, WEIR_SCALAR_OTHER, 16, WEIR_SCALAR_U64, 2, 0},
+        {"bool", WEIR_PARAMETER_VALUE, true, WEIR_SCALAR_BOOL, 1, WEIR_SCALAR_BOOL, 1, 0},
+        {"__half", WEIR_PARAMETER_VALUE, true, WEIR_SCALAR_F16, 2, WEIR_SCALAR_F16, 1, 0},
+        {"size_t", WEIR_PARAMETER_VALUE, true, WEIR_SCALAR_U64, 8, WEIR_SCALAR_U64, 1, 0},
+        // Not vectors.
+        {"float5", WEIR_PARAMETER_VALUE, false, WEIR_SCALAR_OTHER, 0, WEIR_SCALAR_OTHER, 0, 0},
+        {"float04", WEIR_PARAMETER_VALUE, false, WEIR_SCALAR_OTHER, 0, WEIR_SCALAR_OTHER, 0, 0},
+        {"float4x4", WEIR_PARAMETER_VALUE, false, WEIR_SCALAR_OTHER, 0, WEIR_SCALAR_OTHER, 0, 0},
+        {"bool2", WEIR_PARAMETER_VALUE, true, WEIR_SCALAR_OTHER, 0, WEIR_SCALAR_OTHER, 0, 0},
+        {"float8", WEIR_PARAMETER_VALUE, true, WEIR_SCALAR_OTHER, 0, WEIR_SCALAR_OTHER, 0, 0},
+        {"half4", WEIR_PARAMETER_VALUE, true, WEIR_SCALAR_OTHER, 0, WEIR_SCALAR_OTHER, 0, 0},
+        {"4", WEIR_PARAMETER_VALUE, false, WEIR_SCALAR_OTHER, 0, WEIR_SCALAR_OTHER, 0, 0},
+        {"", WEIR_PARAMETER_VALUE, false, WEIR_SCALAR_OTHER, 0, WEIR_SCALAR_OTHER, 0, 0},
+        // Pointers.
+        {"const float *", WEIR_PARAMETER_BUFFER, false, 0, 0, WEIR_SCALAR_F32, 1, 4},
+        {"double4 *", WEIR_PARAMETER_BUFFER, false, 0, 0, WEIR_SCALAR_F64, 4, 32},
+        {"double4 *", WEIR_PARAMETER_BUFFER, true, 0, 0, WEIR_SCALAR_F64, 4, 16},
+        {"float3 *", WEIR_PARAMETER_BUFFER, false, 0, 0, WEIR_SCALAR_F32, 3, 16},
+        {"float3 *", WEIR_PARAMETER_BUFFER, true, 0, 0, WEIR_SCALAR_F32, 3, 4},
+        {"void *", WEIR_PARAMETER_BUFFER, false, 0, 0, WEIR_SCALAR_OTHER, 0, 1},
+        {"struct body *", WEIR_PARAMETER_BUFFER, false, 0, 0, WEIR_SCALAR_OTHER, 0, 0},
+        {"ushort *", WEIR_PARAMETER_LOCAL, false, 0, 0, WEIR_SCALAR_U16, 1, 2},
+    };
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+        struct weir_parameter p = {.type_name = wanted[i].type, .kind = wanted[i].kind};
+        weir_test_note("%s", wanted[i].type);
+        weir_kit_parameter_describe(&p, wanted[i].cuda);
+        EXPECT_INT_EQ(p.scalar, wanted[i].scalar);
+        EXPECT_UINT_EQ(p.size, wanted[i].size);
+        EXPECT_INT_EQ(p.element, wanted[i].element);
+        EXPECT_UINT_EQ(p.width, wanted[i].width);
+        EXPECT_UINT_EQ(p.alignment, wanted[i].alignment);
+    }
+    weir_test_note(NULL);
 }

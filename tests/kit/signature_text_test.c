@@ -14,6 +14,8 @@ static const struct weir_parameter parameters[] = {
      .kind = WEIR_PARAMETER_VALUE,
      .scalar = WEIR_SCALAR_U32,
      .size = 4},
+    {.name = "table", .type_name = "const float4 *", .kind = WEIR_PARAMETER_BUFFER, .constant = 1},
+    {.name = "out", .type_name = "struct body *", .kind = WEIR_PARAMETER_BUFFER, .writable = 1},
 };
 
 static void append_kernel(struct weir_kit_signature_text *text, const char *name, uint32_t count)
@@ -32,7 +34,7 @@ WEIR_TEST(KitSignatureText, ReadsBack)
 {
     struct kit_host *host = kit_host_reset();
     struct weir_kit_signature_text text = {.host = &kit_test_host};
-    append_kernel(&text, "first", 2);
+    append_kernel(&text, "first", 4);
     append_kernel(&text, "second", 0);
     ASSERT_FALSE(text.failed);
     struct weir_kit_signatures *all = weir_kit_signatures_parse(&kit_test_host, text.data);
@@ -41,7 +43,16 @@ WEIR_TEST(KitSignatureText, ReadsBack)
     EXPECT_STR_EQ(all->kernels[0].name, "first");
     EXPECT_UINT_EQ(all->kernels[0].required_block.x, 8);
     EXPECT_UINT_EQ(all->kernels[0].required_block.y, 4);
-    ASSERT_UINT_EQ(all->kernels[0].parameter_count, 2);
+    ASSERT_UINT_EQ(all->kernels[0].parameter_count, 4);
+    const struct weir_parameter *p = all->kernels[0].parameters;
+    EXPECT_UINT_EQ(p[0].constant, 0);
+    EXPECT_UINT_EQ(p[0].alignment, 4);
+    EXPECT_UINT_EQ(p[2].constant, 1);
+    EXPECT_UINT_EQ(p[2].writable, 0);
+    EXPECT_UINT_EQ(p[2].alignment, 16);
+    EXPECT_UINT_EQ(p[3].constant, 0);
+    EXPECT_UINT_EQ(p[3].writable, 1);
+    EXPECT_UINT_EQ(p[3].alignment, 0);
     EXPECT_STR_EQ(all->kernels[0].parameters[0].type_name, "const float *");
     EXPECT_STR_EQ(all->kernels[0].parameters[1].name, "n");
     EXPECT_UINT_EQ(all->kernels[0].parameters[1].size, 4);

@@ -155,6 +155,8 @@ static const char *const slot_names[] = {
     NULL, // queue_retire
     NULL, // queue_leave
     NULL, // device_reach
+    NULL, // kernel_occupancy
+    NULL, // buffer_address
 };
 _Static_assert(sizeof slot_names / sizeof slot_names[0] == WEIR_MODULE_SLOT_COUNT,
                "every slot has a line");

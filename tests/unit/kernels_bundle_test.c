@@ -54,7 +54,7 @@ WEIR_TEST(Bundle, NamesItselfAndItsKernels)
 {
     EXPECT_SIZE_EQ(conformance_kernels.struct_size, sizeof(struct weir_bundle));
     EXPECT_STR_EQ(conformance_kernels.name, "//kernels/conformance");
-    EXPECT_UINT_EQ(conformance_kernels.kernel_count, 15);
+    EXPECT_UINT_EQ(conformance_kernels.kernel_count, 21);
     EXPECT_STR_EQ(arr_coc_kernels.name, "//kernels/arr_coc");
     EXPECT_UINT_EQ(arr_coc_kernels.kernel_count, 8);
     EXPECT_NULL(find(&arr_coc_kernels, "vector_add"));
@@ -105,6 +105,46 @@ WEIR_TEST(Bundle, ReadsEverySizeOfValue)
         expect_parameter(p, p->name, wanted[i].type, WEIR_PARAMETER_VALUE, 0, wanted[i].scalar,
                          wanted[i].size);
     }
+}
+
+// What a value consists of, and what a pointer points to.
+WEIR_TEST(Bundle, ReadsElements)
+{
+    static const struct {
+        const char *kernel;
+        uint32_t parameter;
+        weir_scalar element;
+        uint32_t width;
+        uint32_t alignment;
+        uint32_t constant;
+    } wanted[] = {
+        {"store_values", 4, WEIR_SCALAR_U64, 1, 0, 0},
+        {"store_values", 10, WEIR_SCALAR_OTHER, 0, 0, 0},
+        {"store_vectors", 0, WEIR_SCALAR_U32, 1, 4, 0},
+        {"store_vectors", 1, WEIR_SCALAR_F32, 4, 0, 0},
+        {"store_vectors", 2, WEIR_SCALAR_I32, 2, 0, 0},
+        {"store_vectors", 3, WEIR_SCALAR_F32, 3, 0, 0},
+        {"store_vectors", 4, WEIR_SCALAR_U8, 16, 0, 0},
+        {"store_vectors", 5, WEIR_SCALAR_U64, 2, 0, 0},
+        {"count_kinds", 0, WEIR_SCALAR_U8, 1, 1, 0},
+        {"count_kinds", 1, WEIR_SCALAR_F64, 1, 8, 0},
+        {"count_kinds", 2, WEIR_SCALAR_F32, 4, 16, 0},
+        {"count_kinds", 3, WEIR_SCALAR_OTHER, 0, 8, 0},
+        {"count_kinds", 4, WEIR_SCALAR_U32, 1, 4, 0},
+        {"weigh", 0, WEIR_SCALAR_F32, 1, 4, 1},
+        {"weigh", 1, WEIR_SCALAR_U32, 1, 4, 0},
+    };
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+        const struct weir_kernel_signature *kernel = find(&conformance_kernels, wanted[i].kernel);
+        ASSERT_NOT_NULL(kernel);
+        const struct weir_parameter *p = &kernel->parameters[wanted[i].parameter];
+        weir_test_note("%s, %s", wanted[i].kernel, p->name);
+        EXPECT_INT_EQ(p->element, wanted[i].element);
+        EXPECT_UINT_EQ(p->width, wanted[i].width);
+        EXPECT_UINT_EQ(p->alignment, wanted[i].alignment);
+        EXPECT_UINT_EQ(p->constant, wanted[i].constant);
+    }
+    weir_test_note(NULL);
 }
 
 WEIR_TEST(Bundle, ReadsRequiredBlocks)

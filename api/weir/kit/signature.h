@@ -20,6 +20,12 @@ struct weir_kit_signatures {
     struct weir_parameter *parameters; // those of all kernels, one after the other
 };
 
+// Fills in what the parameter's `type_name` tells, for a kind that is set: of a VALUE `scalar`,
+// `size`, `element` and `width`, of a pointer `element`, `width` and `alignment`. Knows the types of
+// OpenCL C and their names in C++ and CUDA; `cuda` says that vectors are CUDA's, of which those of
+// three have no room for a fourth. Any other name is that of a structure: all stay 0.
+void weir_kit_parameter_describe(struct weir_parameter *parameter, bool cuda);
+
 // Reads the kernels that `source`, OpenCL C or CUDA C++, defines, for drivers that do not tell
 // them. It is no compiler: it knows comments, strings and preprocessor lines and skips them,
 // and finds
@@ -30,8 +36,8 @@ struct weir_kit_signatures {
 // in whatever is left, in either branch of an #if. Macros are not expanded, so a kernel or a
 // parameter list that is made by a macro is not understood, and a name of a type that is a
 // pointer reads as a value. In CUDA C++ a pointer is one to a buffer, and a value of the type
-// `weir_local` stands for local memory. A value has the size 0, which the caller fills in from
-// the driver, unless it is a number or, in OpenCL C, a vector.
+// `weir_local` stands for local memory. Parameters are described as weir_kit_parameter_describe()
+// does; a structure has the size 0, which the caller fills in from the driver.
 //
 // Errors: WEIR_ERROR_BUILD, naming the kernel, the parameter and the line.
 weir_status weir_kit_signatures_read(const struct weir_host *host, const char *source,
@@ -54,7 +60,7 @@ void weir_kit_signature_text_kernel(struct weir_kit_signature_text *text,
 void weir_kit_signature_text_parameter(struct weir_kit_signature_text *text,
                                        const struct weir_parameter *parameter);
 
-// Reads signatures from such a text; "" has no kernels. Returns NULL for any other text, or if out
+// Reads signatures from such a text, with what types' names tell; "" has no kernels. Returns NULL for any other text, or if out
 // of memory.
 struct weir_kit_signatures *weir_kit_signatures_parse(const struct weir_host *host,
                                                       const char *text);

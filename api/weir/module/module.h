@@ -274,6 +274,10 @@ struct weir_module_ops {
     weir_status (*kernel_occupancy)(const struct weir_link *link, weir_kernel *kernel,
                                     struct weir_extent block, size_t local_bytes,
                                     struct weir_occupancy *occupancy);
+
+    // O: `limits.device_addresses` is 0. Stores the address of byte 0 in the device's memory.
+    weir_status (*buffer_address)(const struct weir_link *link, weir_buffer *buffer,
+                                  uint64_t *out_address);
     // above: ABI 3.1
 };
 

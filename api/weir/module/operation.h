@@ -76,6 +76,10 @@ enum weir_operation_flags {
 // handles belong to one device, except that one buffer of a COPY, COPY_2D or COPY_3D may belong to
 // a peer, and arguments of a LAUNCH to peers that device_reach accepts.
 // Valid during the call only.
+//
+// Arguments of a LAUNCH are of their parameters' kinds and sizes, with these exceptions:
+//   - A VALUE of the scalar type POINTER, eight zero bytes, is NULL for a BUFFER parameter.
+//   - A vector of three elements has room for four, also for a parameter of three (CUDA C++).
 struct weir_operation {
     uint32_t struct_size;
     enum weir_operation_kind kind;

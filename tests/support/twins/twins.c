@@ -287,6 +287,85 @@ static void print_formats(const struct twin_launch *launch)
         (void)twin_print(formats[i], &argument, sizeof argument, NULL, true);
 }
 
+static void store_vectors(const struct twin_launch *launch)
+{
+    uint32_t *out = address(launch, 0);
+    memcpy(out, launch->values[1], 16);
+    memcpy(out + 4, launch->values[2], 8);
+    memcpy(out + 6, launch->values[3], 12);
+    memcpy(out + 9, launch->values[4], 16);
+    memcpy(out + 13, launch->values[5], 16);
+}
+
+static void store_present(const struct twin_launch *launch)
+{
+    uint32_t *out = address(launch, 0);
+    const uint32_t *a = address(launch, 1);
+    const uint32_t *b = address(launch, 2);
+    out[0] = a ? a[0] : 1000;
+    out[1] = b ? b[0] : 2000;
+}
+
+static void add_words(const struct twin_launch *launch)
+{
+    const uint32_t *a = address(launch, 0);
+    const uint32_t *b = address(launch, 1);
+    uint32_t *sum = address(launch, 2);
+    for (size_t i = 0; i < reached(launch, word(launch, 3)); i++)
+        sum[i] = a[i] + b[i];
+}
+
+static void count_kinds(const struct twin_launch *launch)
+{
+    uint8_t *bytes = address(launch, 0);
+    const double *wide = address(launch, 1);
+    const float *vectors = address(launch, 2);
+    const uint32_t *values = address(launch, 3);
+    for (size_t i = 0; i < blocks(launch) * lanes(launch); i++) {
+        const size_t lane = lanes(launch) - 1 - i % lanes(launch);
+        bytes[i] = (uint8_t)((uint32_t)wide[lane] + (uint32_t)vectors[4 * lane + 3] + values[0]);
+    }
+}
+
+static void follow_addresses(const struct twin_launch *launch)
+{
+    uint64_t *out = address(launch, 1);
+    out[0] = out[1] = 0;
+    for (uint64_t *node = address(launch, 0); node; node = (uint64_t *)(uintptr_t)node[0]) {
+        out[0] += ++node[1];
+        out[1]++;
+    }
+}
+
+static void weigh(const struct twin_launch *launch)
+{
+    const float *weights = address(launch, 0);
+    const uint32_t *in = address(launch, 1);
+    float *out = address(launch, 2);
+    for (size_t i = 0; i < reached(launch, word(launch, 3)); i++)
+        out[i] = weights[in[i]];
+}
+
+// Of tests/conformance/arguments.c.
+static void widen(const struct twin_launch *launch)
+{
+    uint32_t *out = address(launch, 0);
+    uint16_t half;
+    memcpy(&half, launch->values[2], sizeof half);
+    out[0] = launch->values[1][0];
+    out[1] = half;
+}
+
+static void take(const struct twin_launch *launch)
+{
+    float *out = address(launch, 0);
+    float a;
+    int32_t b[2];
+    memcpy(&a, launch->values[1], sizeof a);
+    memcpy(b, launch->values[2], sizeof b);
+    out[0] = a + (float)b[1];
+}
+
 static void nothing(const struct twin_launch *launch)
 {
     (void)launch;
@@ -354,6 +433,14 @@ static const struct twin twins[] = {
     {"check_pattern", 1024, check_pattern, {8, 8, 4, 4}},
     {"fused", 1024, fused, {8, 8}},
     {"twice", 1024, twice, {8, 8, 4}},
+    {"store_vectors", 1024, store_vectors, {8, 16, 8, 16, 16, 16}},
+    {"store_present", 1024, store_present, {8, 8, 8}},
+    {"add_words", 1024, add_words, {8, 8, 8, 4}},
+    {"count_kinds", 1024, count_kinds, {8, 8, 8, 8, 8}},
+    {"follow_addresses", 1024, follow_addresses, {8, 8}},
+    {"weigh", 1024, weigh, {8, 8, 8, 4}},
+    {"widen", 1024, widen, {8, 1, 2}},
+    {"take", 1024, take, {8, 16, 8}},
     {"nothing", 1024, nothing, {0}},
     {"advance", 1024, advance, {8, 4, 4}},
     {"print_items", 1024, print_items, {8, 4, 4}},

@@ -1,0 +1,594 @@
+// Launch arguments besides plain numbers and ranges of buffers: bools, chars, vectors, halves, NULL,
+// ranges at any offset, addresses of buffers, and constants.
+#include <stdio.h>
+#include <string.h>
+
+#include "kernels/conformance/conformance.h"
+#include "tests/conformance/suite.h"
+
+#define BYTES ((size_t)4096)
+
+static const struct weir_extent one = {1, 1, 1};
+
+struct bench {
+    weir_queue *queue;
+    weir_kernel *kernel;
+    weir_buffer *a;
+    weir_buffer *b;
+    weir_buffer *c;
+};
+
+static void make_bench(struct fixture *f, struct bench *bench, const char *kernel)
+{
+    bench->queue = conform_queue(f, "q");
+    bench->kernel = conform_kernel(f, kernel);
+    bench->a = conform_device_buffer(f, BYTES);
+    bench->b = conform_device_buffer(f, BYTES);
+    bench->c = conform_device_buffer(f, BYTES);
+}
+
+static void destroy_bench(struct bench *bench)
+{
+    EXPECT_SYNC(bench->queue);
+    weir_kernel_destroy(&bench->kernel);
+    weir_buffer_destroy(&bench->a);
+    weir_buffer_destroy(&bench->b);
+    weir_buffer_destroy(&bench->c);
+    weir_queue_destroy(&bench->queue);
+}
+
+struct values {
+    uint32_t a;
+    float b;
+    uint64_t c;
+};
+
+// Plain numbers.
+
+static weir_status launch_bools(const struct bench *x, bool even, bool odd)
+{
+    const struct values values = {0};
+    return weir_queue_launch(x->queue, x->kernel, one, one, weir_out(x->a, 0, 96), even, odd, even,
+                             odd, even, odd, even, odd, 0.0f, weir_value(&values, sizeof values));
+}
+
+static void expect_bools(const struct bench *x, bool even, bool odd)
+{
+    uint64_t out[12];
+    ASSERT_OK(weir_download(x->queue, out, x->a, 0, sizeof out));
+    for (int i = 0; i < 8; i++)
+        EXPECT_UINT_EQ(out[i], i % 2 ? odd : even);
+}
+
+// One to each integer parameter, at once and from a graph.
+CONFORM(Arguments, Bools)
+{
+    struct bench x;
+    weir_graph *graph;
+    const bool runs = conform_kernels_run(f);
+
+    make_bench(f, &x, "store_values");
+    for (int i = 0; i < 4; i++) {
+        ASSERT_OK(launch_bools(&x, i % 2, i / 2));
+        if (runs)
+            expect_bools(&x, i % 2, i / 2);
+    }
+    ASSERT_OK(weir_capture_begin(x.queue));
+    ASSERT_OK(launch_bools(&x, true, false));
+    ASSERT_OK(weir_capture_end(x.queue, NULL, &graph));
+    ASSERT_OK(weir_queue_graph(x.queue, graph));
+    if (runs)
+        expect_bools(&x, true, false);
+    EXPECT_SYNC(x.queue);
+    weir_graph_destroy(&graph);
+    destroy_bench(&x);
+}
+
+CONFORM(Arguments, Chars)
+{
+    struct bench x;
+    const struct values values = {0};
+    const char letter = 'x';
+    const char minus = (char)-3;
+    uint64_t out[12];
+    const bool runs = conform_kernels_run(f);
+
+    make_bench(f, &x, "store_values");
+    weir_status status =
+        weir_queue_launch(x.queue, x.kernel, one, one, weir_out(x.a, 0, sizeof out), letter,
+                          (unsigned short)0, 0u, UINT64_C(0), minus, (short)0, 0, INT64_C(0), 0.0f,
+                          weir_value(&values, sizeof values));
+    ASSERT_OK(status);
+    ASSERT_OK(weir_download(x.queue, out, x.a, 0, sizeof out));
+    if (runs) {
+        EXPECT_UINT_EQ(out[0], 'x');
+        EXPECT_INT_EQ((int64_t)out[4], -3);
+    }
+    destroy_bench(&x);
+}
+
+CONFORM(ArgumentsRefused, CharsAndBools)
+{
+    struct bench x;
+    make_bench(f, &x, "scale"); // in const float *in, out float *out, float factor, uint n
+    const struct weir_argument in = weir_in(x.a, 0, BYTES);
+    const struct weir_argument out = weir_out(x.b, 0, BYTES);
+    const char letter = 'x';
+    const bool flag = true;
+
+    EXPECT_OK(weir_queue_launch(x.queue, x.kernel, one, one, in, out, 1.0f, !flag));
+    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, in, out, flag, 1u), "a bool");
+    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, in, out, 1.0f, letter), "char");
+    EXPECT_CONTAINS(weir_last_error()->message, "1 bytes");
+    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, in, out, weir_half(1), 1u),
+                   "a half");
+    struct weir_argument forged = weir__argument_bool(true);
+    forged.size = 8;
+    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, in, out, 1.0f, forged), "a bool");
+    destroy_bench(&x);
+}
+
+static void refuse_widen(const struct bench *x, weir_kernel *widen)
+{
+    const struct weir_argument out = weir_out(x->a, 0, 8);
+    const bool flag = true;
+    EXPECT_INVALID(weir_queue_launch(x->queue, widen, one, one, out, 1, weir_half(1)), "an int");
+    EXPECT_CONTAINS(weir_last_error()->remedy, "cast it to bool");
+    EXPECT_INVALID(weir_queue_launch(x->queue, widen, one, one, out, (char)1, weir_half(1)),
+                   "char");
+    EXPECT_INVALID(weir_queue_launch(x->queue, widen, one, one, out, flag, 1.0f), "a float");
+    EXPECT_CONTAINS(weir_last_error()->remedy, "weir_half()");
+    EXPECT_INVALID(weir_queue_launch(x->queue, widen, one, one, out, flag, (short)1), "a short");
+}
+
+// CUDA C++ has parameters that OpenCL C has not: bool, and on most devices half.
+CONFORM(Arguments, BoolAndHalfOfCuda)
+{
+    static const char source[] =
+        "struct __half { unsigned short bits; };\n"
+        "extern \"C\" __global__ void widen(unsigned *out, bool flag, __half half)\n"
+        "{\n"
+        "    out[0] = flag;\n"
+        "    out[1] = half.bits;\n"
+        "}\n";
+    const struct weir_program_params params = {.struct_size = sizeof params, .cuda_source = source};
+    struct bench x;
+    weir_program *program;
+    weir_kernel *widen;
+    uint32_t words[2];
+    const bool runs = conform_kernels_run(f);
+
+    if (!f->limits->cuda_source)
+        CONFORM_SKIP("this device compiles no CUDA C++");
+    weir_status status = weir_program_create(f->device, &params, &program);
+    if (status == WEIR_ERROR_UNSUPPORTED)
+        CONFORM_SKIP("there is no NVRTC");
+    ASSERT_OK(status);
+    ASSERT_OK(weir_kernel_create(program, "widen", &widen));
+    make_bench(f, &x, "iota");
+    const struct weir_argument out = weir_out(x.a, 0, 8);
+    const bool flag = true;
+    EXPECT_OK(weir_queue_launch(x.queue, widen, one, one, out, flag, weir_half(-1.5f)));
+    ASSERT_OK(weir_download(x.queue, words, x.a, 0, sizeof words));
+    if (runs) {
+        EXPECT_UINT_EQ(words[0], 1);
+        EXPECT_UINT_EQ(words[1], 0xbe00);
+    }
+    // An older backend knows these types only by their sizes.
+    if (weir_signature_parameter(weir_kernel_get_signature(widen), 1)->scalar == WEIR_SCALAR_BOOL)
+        refuse_widen(&x, widen);
+    weir_kernel_destroy(&widen);
+    weir_program_destroy(&program);
+    destroy_bench(&x);
+}
+
+// Vectors.
+
+static weir_status launch_vectors(const struct bench *x)
+{
+    return weir_queue_launch(x->queue, x->kernel, one, one, weir_out(x->a, 0, 68),
+                             weir_vector(float, 1, 2, 3, -4), weir_vector(int, -5, 6),
+                             weir_vector(float, 0.5f, 0.25f, 8),
+                             weir_vector(unsigned char, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12,
+                                         13, 14, 255),
+                             weir_vector(uint64_t, UINT64_C(0x0123456789abcdef), 7));
+}
+
+static void expect_vectors(const struct bench *x)
+{
+    const float floats[] = {1, 2, 3, -4};
+    const int32_t ints[] = {-5, 6};
+    const float three[] = {0.5f, 0.25f, 8};
+    const unsigned char bytes[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 255};
+    const uint64_t longs[] = {UINT64_C(0x0123456789abcdef), 7};
+    uint32_t out[17];
+
+    ASSERT_OK(weir_download(x->queue, out, x->a, 0, sizeof out));
+    EXPECT_MEM_EQ(out, floats, sizeof floats);
+    EXPECT_MEM_EQ(out + 4, ints, sizeof ints);
+    EXPECT_MEM_EQ(out + 6, three, sizeof three);
+    EXPECT_MEM_EQ(out + 9, bytes, sizeof bytes);
+    EXPECT_MEM_EQ(out + 13, longs, sizeof longs);
+}
+
+CONFORM(Arguments, Vectors)
+{
+    struct bench x;
+    const bool runs = conform_kernels_run(f);
+
+    make_bench(f, &x, "store_vectors");
+    ASSERT_OK(launch_vectors(&x));
+    if (runs)
+        expect_vectors(&x);
+    // A held launch keeps them.
+    struct gate *gate = gate_create();
+    ASSERT_OK(weir_queue_host_call(x.queue, gate_function, gate));
+    ASSERT_OK(weir_queue_fill(x.queue, x.a, 0, 68, "\0", 1));
+    ASSERT_OK(launch_vectors(&x));
+    gate_open(gate);
+    if (runs)
+        expect_vectors(&x);
+    EXPECT_SYNC(x.queue);
+    gate_destroy(&gate);
+    destroy_bench(&x);
+}
+
+// As those of a bundle, and of source at run time.
+static void refuse_vectors(const struct bench *x, weir_kernel *kernel)
+{
+    const struct weir_argument out = weir_out(x->a, 0, BYTES);
+    const float array[4] = {0};
+    const uint64_t plain = 1;
+
+    const struct weir_argument four = weir_vector(float, 1, 2, 3, 4);
+    const struct weir_argument three = weir_vector(float, 1, 2, 3);
+    const struct weir_argument ints = weir_vector(int, 1, 2);
+    const struct weir_argument words = weir_vector(unsigned, 1, 2);
+    const struct weir_argument longs = weir_vector(int, 1, 2, 3, 4);
+
+    EXPECT_OK(weir_queue_launch(x->queue, kernel, one, one, out, four, ints));
+    EXPECT_OK(weir_queue_launch(x->queue, kernel, one, one, out, four, weir_value(array, 8)));
+    EXPECT_INVALID(weir_queue_launch(x->queue, kernel, one, one, out, longs, ints),
+                   "is a float4; it got a vector of 4 of int");
+    EXPECT_CONTAINS(weir_last_error()->remedy, "weir_vector()");
+    EXPECT_INVALID(weir_queue_launch(x->queue, kernel, one, one, out, three, ints),
+                   "a vector of 3 of float");
+    EXPECT_INVALID(weir_queue_launch(x->queue, kernel, one, one, out, four, words),
+                   "is an int2; it got a vector of 2 of uint");
+    EXPECT_INVALID(weir_queue_launch(x->queue, kernel, one, one, out, four, plain),
+                   "an unsigned long");
+    EXPECT_INVALID(weir_queue_launch(x->queue, kernel, one, one, out, 1.0f, ints),
+                   "a float of 4 bytes");
+    EXPECT_INVALID(weir_queue_launch(x->queue, kernel, one, one, ints, out, ints), "a value");
+}
+
+CONFORM(ArgumentsRefused, Vectors)
+{
+    static const char source[] = "__kernel void take(__global float *out, float4 a, int2 b)\n"
+                                 "{\n"
+                                 "    out[0] = a.x + (float)b.y;\n"
+                                 "}\n";
+    const struct weir_program_params params = {.struct_size = sizeof params, .source = source};
+    struct bench x;
+    weir_program *program;
+    weir_kernel *take;
+
+    make_bench(f, &x, "scale");
+    const struct weir_argument in = weir_in(x.a, 0, BYTES);
+    const struct weir_argument out = weir_out(x.b, 0, BYTES);
+    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, in, out, weir_vector(float, 1, 2),
+                                     1u),
+                   "a vector of 2 of float, 8 bytes");
+    weir_status status = weir_program_create(f->device, &params, &program);
+    if (status == WEIR_ERROR_UNSUPPORTED) {
+        destroy_bench(&x);
+        CONFORM_SKIP("this device compiles no source at run time");
+    }
+    ASSERT_OK(status);
+    ASSERT_OK(weir_kernel_create(program, "take", &take));
+    const struct weir_parameter *a = weir_signature_parameter(weir_kernel_get_signature(take), 1);
+    if (WEIR_HAS(a, width)) // else of an older backend
+        refuse_vectors(&x, take);
+    weir_kernel_destroy(&take);
+    weir_program_destroy(&program);
+    destroy_bench(&x);
+}
+
+// NULL.
+
+CONFORM(Arguments, Null)
+{
+    struct bench x;
+    const uint32_t five = 5;
+    uint32_t out[2];
+    const bool runs = conform_kernels_run(f);
+
+    make_bench(f, &x, "store_present");
+    ASSERT_OK(weir_queue_fill(x.queue, x.b, 0, BYTES, &five, 4));
+    for (uint32_t i = 0; i < 8; i++) {
+        const bool a = i % 2;
+        const bool b = i / 2 % 2;
+        const struct weir_argument arguments[] = {
+            weir_out(x.a, 0, 8),
+            a ? weir_in(x.b, 0, 4) : weir_null(),
+            b ? weir_in(x.b, 0, 4) : weir_null(),
+        };
+        ASSERT_OK(weir_queue_launch_array(x.queue, x.kernel, one, one, arguments, 3));
+        ASSERT_OK(weir_download(x.queue, out, x.a, 0, sizeof out));
+        if (!runs)
+            continue;
+        EXPECT_UINT_EQ(out[0], a ? 5 : 1000);
+        EXPECT_UINT_EQ(out[1], b ? 5 : 2000);
+    }
+    ASSERT_OK(weir_queue_launch(x.queue, x.kernel, one, one, weir_out(x.a, 0, 8), NULL, NULL));
+    destroy_bench(&x);
+}
+
+CONFORM(ArgumentsRefused, Null)
+{
+    struct bench x;
+    make_bench(f, &x, "scale"); // in const float *in, out float *out, float factor, uint n
+    const struct weir_argument in = weir_in(x.a, 0, BYTES);
+    const struct weir_argument out = weir_out(x.b, 0, BYTES);
+    void *host = &x;
+
+    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, host, out, 1.0f, 1u),
+                   "a pointer of the host");
+    EXPECT_CONTAINS(weir_last_error()->remedy, "weir_null()");
+    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, 0, out, 1.0f, 1u), "a value");
+    EXPECT_CONTAINS(weir_last_error()->remedy, "weir_null()");
+    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, in, out, weir_null(), 1u),
+                   "a pointer");
+    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, in, weir_in(NULL, 0, 4), 1.0f,
+                                     1u),
+                   "no buffer (NULL)");
+    weir_kernel_destroy(&x.kernel);
+    x.kernel = conform_kernel(f, "follow_addresses");
+    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, weir_null(), out), "a pointer");
+    weir_kernel_destroy(&x.kernel);
+    x.kernel = conform_kernel(f, "block_sum");
+    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, in, out, weir_null(), 1u),
+                   "NULL");
+    destroy_bench(&x);
+}
+
+// Offsets.
+
+// Ranges of one buffer, whose offsets are multiples of four bytes and of nothing more.
+CONFORM(Arguments, ByteOffsets)
+{
+    enum {
+        ITEMS = 16,
+        ROUNDS = 5
+    };
+    struct bench x;
+    uint32_t words[ITEMS];
+    const uint32_t start = 1;
+    const bool runs = conform_kernels_run(f);
+
+    if (!f->limits->byte_offsets)
+        CONFORM_SKIP("offsets are multiples of limits.argument_alignment_bytes here");
+    make_bench(f, &x, "add_words");
+    ASSERT_OK(weir_queue_fill(x.queue, x.a, 0, BYTES, &start, 4));
+    for (uint32_t i = 0; i < ROUNDS; i++) // sum = 1 + sum
+        for (uint32_t turn = 0; turn < 2; turn++)
+            ASSERT_OK(weir_queue_launch(x.queue, x.kernel, one, weir_dim(ITEMS, 1, 1),
+                                        weir_in(x.a, 4, sizeof words),
+                                        weir_in(x.a, turn ? 332 : 204, sizeof words),
+                                        weir_out(x.a, turn ? 204 : 332, sizeof words),
+                                        (uint32_t)ITEMS));
+    ASSERT_OK(weir_download(x.queue, words, x.a, 204, sizeof words));
+    for (int i = 0; i < ITEMS && runs; i++)
+        EXPECT_UINT_EQ(words[i], 1 + 2 * ROUNDS);
+    destroy_bench(&x);
+}
+
+// At multiples of 1, 8, 16 and 8 bytes, with local memory of both kinds.
+CONFORM(Arguments, OffsetsOfEveryType)
+{
+    struct bench x;
+    double wide[64];
+    float vectors[4 * 64] = {0};
+    const struct values values = {200, 0, 0};
+    unsigned char bytes[64];
+    const bool runs = conform_kernels_run(f);
+
+    if (!f->limits->byte_offsets)
+        CONFORM_SKIP("offsets are multiples of limits.argument_alignment_bytes here");
+    make_bench(f, &x, "count_kinds");
+    for (uint32_t i = 0; i < 64; i++) {
+        wide[i] = i;
+        vectors[4 * i + 3] = (float)i;
+    }
+    ASSERT_OK(weir_upload(x.queue, x.a, 8, wide, sizeof wide));
+    ASSERT_OK(weir_upload(x.queue, x.b, 16, vectors, sizeof vectors));
+    ASSERT_OK(weir_upload(x.queue, x.a, 2008, &values, sizeof values));
+    ASSERT_OK(weir_queue_launch(x.queue, x.kernel, one, weir_dim(64, 1, 1), weir_out(x.c, 7, 64),
+                                weir_in(x.a, 8, sizeof wide), weir_in(x.b, 16, sizeof vectors),
+                                weir_in(x.a, 2008, sizeof values), weir_local(64 * 4)));
+    ASSERT_OK(weir_download(x.queue, bytes, x.c, 7, sizeof bytes));
+    for (uint32_t i = 0; i < 64 && runs; i++)
+        EXPECT_UINT_EQ(bytes[i], (2 * (63 - i) + 200) % 256);
+    destroy_bench(&x);
+}
+
+CONFORM(ArgumentsRefused, Offsets)
+{
+    struct bench x;
+    const size_t alignment = f->limits->argument_alignment_bytes;
+    make_bench(f, &x, "count_kinds");
+    const struct weir_argument bytes = weir_out(x.c, 0, 64);
+    const struct weir_argument wide = weir_in(x.a, 0, 512);
+    const struct weir_argument vectors = weir_in(x.b, 0, 1024);
+    const struct weir_argument values = weir_in(x.a, 1024, 16);
+    const struct weir_argument local = weir_local(256);
+    const bool any = f->limits->byte_offsets;
+
+    if (alignment <= 1) {
+        destroy_bench(&x);
+        CONFORM_SKIP("every offset is valid here");
+    }
+    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, bytes, weir_in(x.a, 4, 512),
+                                     vectors, values, local),
+                   any ? "offset 4 is no multiple of 8, the alignment of a const double *"
+                       : "argument_alignment_bytes");
+    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, bytes, wide,
+                                     weir_in(x.b, 8, 1024), values, local),
+                   any ? "16, the alignment of a const float4 *" : "argument_alignment_bytes");
+    EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, bytes, wide, vectors,
+                                     weir_in(x.a, 1028, 16), local),
+                   any ? "8, the alignment of" : "argument_alignment_bytes");
+    EXPECT_CONTAINS(weir_last_error()->remedy, "align it");
+    if (!any)
+        EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, weir_out(x.c, 1, 64), wide,
+                                         vectors, values, local),
+                       "argument_alignment_bytes");
+    destroy_bench(&x);
+}
+
+// Addresses.
+
+CONFORM(Arguments, Addresses)
+{
+    enum {
+        NODES = 5
+    };
+    struct bench x;
+    weir_buffer *nodes[NODES];
+    uint64_t address = 1;
+    uint64_t out[2];
+    const bool runs = conform_kernels_run(f);
+
+    make_bench(f, &x, "follow_addresses");
+    if (!f->limits->device_addresses) {
+        EXPECT_REFUSED(weir_buffer_address(x.a, &address), WEIR_ERROR_UNSUPPORTED,
+                       "limits.device_addresses");
+        EXPECT_UINT_EQ(address, 0);
+        destroy_bench(&x);
+        return;
+    }
+    // A list through several buffers, and inside each at another place.
+    address = 0;
+    for (size_t i = 0; i < NODES; i++) {
+        const uint64_t node[2] = {address, 10 * i};
+        nodes[i] = conform_device_buffer(f, 256);
+        ASSERT_OK(weir_upload(x.queue, nodes[i], 16 * i, node, sizeof node));
+        ASSERT_OK(weir_buffer_address(nodes[i], &address));
+        EXPECT_UINT_NE(address, 0);
+        address += 16 * i;
+    }
+    ASSERT_OK(
+        weir_queue_launch(x.queue, x.kernel, one, one, address, weir_out(x.a, 0, sizeof out)));
+    ASSERT_OK(weir_download(x.queue, out, x.a, 0, sizeof out));
+    if (runs) {
+        EXPECT_UINT_EQ(out[0], 10 * (1 + 2 + 3 + 4) + NODES);
+        EXPECT_UINT_EQ(out[1], NODES);
+        ASSERT_OK(weir_download(x.queue, out, nodes[3], 48, sizeof out));
+        EXPECT_UINT_EQ(out[1], 31);
+    }
+    for (size_t i = 0; i < NODES; i++)
+        weir_buffer_destroy(&nodes[i]);
+    destroy_bench(&x);
+}
+
+CONFORM(Arguments, AddressesOfHostBuffersAndPools)
+{
+    uint64_t address;
+    uint64_t out[2];
+    struct bench x;
+    weir_pool *pool;
+    weir_buffer *pooled;
+    const bool runs = conform_kernels_run(f);
+    const struct weir_pool_params params = {.struct_size = sizeof params};
+
+    EXPECT_INVALID(weir_buffer_address(NULL, &address), "buffer");
+    if (!f->limits->device_addresses)
+        CONFORM_SKIP("buffers have no addresses here");
+    make_bench(f, &x, "follow_addresses");
+    EXPECT_INVALID(weir_buffer_address(x.a, NULL), "out_address");
+    weir_buffer *host = conform_host_buffer(f, 64);
+    const uint64_t node[2] = {0, 41};
+    memcpy(conform_bytes(host), node, sizeof node);
+    if (f->limits->host_in_kernels) {
+        ASSERT_OK(weir_buffer_address(host, &address));
+        ASSERT_OK(
+            weir_queue_launch(x.queue, x.kernel, one, one, address, weir_out(x.a, 0, sizeof out)));
+        ASSERT_OK(weir_download(x.queue, out, x.a, 0, sizeof out));
+        if (runs)
+            EXPECT_UINT_EQ(out[0], 42);
+    }
+    ASSERT_OK(weir_pool_create(f->device, &params, &pool));
+    ASSERT_OK(weir_pool_allocate(pool, x.queue, 64, &pooled));
+    ASSERT_OK(weir_buffer_address(pooled, &address));
+    EXPECT_UINT_NE(address, 0);
+    weir_buffer *gone = pooled;
+    ASSERT_OK(weir_pool_free(x.queue, &pooled));
+    EXPECT_INVALID(weir_buffer_address(gone, &address), "freed");
+    EXPECT_UINT_EQ(address, 0);
+    weir_pool_destroy(&pool);
+    weir_buffer_destroy(&host);
+    destroy_bench(&x);
+}
+
+// Constants.
+
+CONFORM(Arguments, Constants)
+{
+    struct bench x;
+    weir_buffer *weights = NULL;
+    weir_buffer *more = NULL;
+    float table[8];
+    uint32_t in[8];
+    float out[8];
+    const bool runs = conform_kernels_run(f);
+
+    make_bench(f, &x, "weigh"); // constant float *weights, in uint *in, out float *out, uint n
+    for (uint32_t i = 0; i < 8; i++) {
+        table[i] = 0.5f * (float)i;
+        in[i] = 7 - i;
+    }
+    ASSERT_OK(weir_program_constant(f->program, "weights", table, sizeof table, &weights));
+    EXPECT_SIZE_EQ(weir_buffer_size(weights), sizeof table);
+    ASSERT_OK(weir_upload(x.queue, x.a, 0, in, sizeof in));
+    memset(table, 0, sizeof table);
+    ASSERT_OK(weir_queue_launch(x.queue, x.kernel, one, weir_dim(8, 1, 1),
+                                weir_in(weights, 0, sizeof table), weir_in(x.a, 0, sizeof in),
+                                weir_out(x.b, 0, sizeof out), 8u));
+    ASSERT_OK(weir_download(x.queue, out, x.b, 0, sizeof out));
+    for (uint32_t i = 0; i < 8 && runs; i++)
+        EXPECT_DOUBLE_EQ((double)out[i], 0.5 * (7 - i));
+    // A const pointer to __global memory takes one too.
+    EXPECT_OK(weir_program_constant(f->program, "vectors", table, sizeof table, &more));
+    weir_buffer_destroy(&more);
+    weir_buffer_destroy(&weights);
+    destroy_bench(&x);
+}
+
+CONFORM(ArgumentsRefused, Constants)
+{
+    weir_kernel *kernel = conform_kernel(f, "weigh");
+    weir_program *program = f->program;
+    weir_buffer *buffer = (weir_buffer *)(void *)&program;
+    const float table[4] = {0};
+    const uint64_t limit = f->limits->max_constant_bytes;
+
+    EXPECT_REFUSED(weir_program_constant(program, "weight", table, sizeof table, &buffer),
+                   WEIR_ERROR_NOT_FOUND, "did you mean 'weights'");
+    EXPECT_NULL(buffer);
+    EXPECT_REFUSED(weir_program_constant(program, "factor", table, sizeof table, &buffer),
+                   WEIR_ERROR_NOT_FOUND, "no kernel of the program has a pointer parameter");
+    EXPECT_INVALID(weir_program_constant(program, "sums", table, sizeof table, &buffer),
+                   "may write");
+    EXPECT_INVALID(weir_program_constant(program, "weights", table, 0, &buffer), "0 bytes");
+    EXPECT_INVALID(weir_program_constant(program, "weights", table, 6, &buffer), "6 bytes");
+    EXPECT_INVALID(weir_program_constant(NULL, "weights", table, sizeof table, &buffer), "program");
+    EXPECT_INVALID(weir_program_constant(program, NULL, table, sizeof table, &buffer), "name");
+    EXPECT_INVALID(weir_program_constant(program, "weights", NULL, 4, &buffer), "data");
+    EXPECT_INVALID(weir_program_constant(program, "weights", table, 4, NULL), "out_buffer");
+    EXPECT_NULL(buffer);
+    if (limit > 0)
+        EXPECT_INVALID(weir_program_constant(program, "weights", table, (size_t)(limit / 4 * 4 + 4),
+                                             &buffer),
+                       "max_constant_bytes");
+    weir_kernel_destroy(&kernel);
+}
