@@ -24,10 +24,11 @@ struct part {
 
 struct rewriter {
     struct weir_long_text out;
-    bool declared;  // the dynamic shared memory
-    bool has_local; // some parameter is in local memory
-    bool in_head;   // of a kernel, before its body
-    bool in_printf; // the declaration of vprintf
+    bool declared;   // the dynamic shared memory
+    bool has_local;  // some parameter is in local memory
+    bool in_head;    // of a kernel, before its body
+    const char *end; // of the text
+    bool in_printf;  // the declaration of vprintf
     unsigned printf_parameters;
     bool prints;         // it was replaced
     struct part *locals; // names of the kernel's parameters that are
@@ -251,6 +252,15 @@ static const char *find_printf(struct part line)
     return NULL;
 }
 
+// A function's head that no body follows. NVIDIA's OpenCL compiler leaves out ".extern".
+static bool is_declaration(const struct rewriter *rewriter, struct part line)
+{
+    const char *at = line.start;
+    while (at < rewriter->end && *at != ';' && *at != '{')
+        at++;
+    return contains(line, ".func") && at < rewriter->end && *at == ';';
+}
+
 // The declaration of the driver's function ends with a semicolon; ours takes its place.
 static void rewrite_declaration(struct rewriter *rewriter, struct part line)
 {
@@ -274,7 +284,7 @@ static bool is_of_barrier(struct part line)
 static void rewrite_line(struct rewriter *rewriter, struct part line)
 {
     const char *found;
-    if (rewriter->in_printf || (contains(line, ".extern .func") && find_printf(line))) {
+    if (rewriter->in_printf || (find_printf(line) && is_declaration(rewriter, line))) {
         rewrite_declaration(rewriter, line);
         return;
     }
@@ -312,6 +322,7 @@ static void rewrite_line(struct rewriter *rewriter, struct part line)
 static void rewrite(struct rewriter *rewriter, struct part text)
 {
     rewriter->has_local = contains(text, LOCAL_SPACE);
+    rewriter->end = text.start + text.length;
     while (text.length > 0 && !rewriter->failed && !rewriter->out.failed) {
         const char *newline = memchr(text.start, '\n', text.length);
         const struct part line = newline ? until(text, newline + 1) : text;
