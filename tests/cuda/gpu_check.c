@@ -4,7 +4,7 @@
 //
 //     gpu_check          all that leaves the device as it was
 //     gpu_check fault    a kernel that leaves its buffer, and what is said of it,
-//                        without attribute_faults and with it
+//                        without attribute_faults and with it; and one that prints
 //     gpu_check messages the part of the first about bad input and a killed process
 //     gpu_check graphs   the part of the first about graphs
 //
