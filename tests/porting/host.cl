@@ -31,3 +31,18 @@ __kernel void exchange(__global const float *in, __global float *middle, __globa
     weir_grid_barrier();
     out[i] = middle[(i + get_local_size(0)) % get_global_size(0)];
 }
+
+// Arguments of other kinds than buffers: a pointer that may be null, a flag, a char, a vector.
+__kernel void arguments(__global const float *maybe, uchar flag, char sign, float4 vector,
+                        __global float *out)
+{
+    size_t i = get_global_id(0);
+    out[i] = (maybe ? maybe[i] : -1.0f) + (float)flag + (float)sign + vector.z;
+}
+
+// Memory by its address.
+__kernel void follow(ulong address, __global float *out)
+{
+    __global const float *numbers = (__global const float *)address;
+    out[get_global_id(0)] = numbers[get_global_id(0)];
+}

@@ -156,23 +156,82 @@ WEIR_TEST(Porting, Rectangles)
     finish(&rig);
 }
 
-// cudaMemcpyToSymbol(): a buffer that the kernel has as __constant; kernel<<<>>>().
+// cudaMemcpyToSymbol(): a buffer that the kernel has as __constant.
 WEIR_TEST(Porting, Symbols)
 {
     static const float table[4] = {1, 10, 100, 1000};
     struct rig rig;
     float back[COUNT] = {0};
     weir_kernel *look_up = NULL;
+    weir_buffer *constants = NULL;
     start(&rig);
     weir_queue *queue = rig.queue;
     EXPECT_OK(weir_kernel_create(rig.program, "look_up", &look_up));
-    EXPECT_OK(weir_upload(queue, rig.memory, 0, table, sizeof table));
+    EXPECT_OK(weir_program_constant(rig.program, "table", table, sizeof table, &constants));
     EXPECT_OK(weir_queue_launch(queue, look_up, weir_dim(COUNT / BLOCK, 1, 1),
-                                weir_dim(BLOCK, 1, 1), weir_in(rig.memory, 0, sizeof table),
+                                weir_dim(BLOCK, 1, 1), weir_in(constants, 0, sizeof table),
                                 weir_out(rig.other, 0, bytes)));
     EXPECT_OK(weir_download(queue, back, rig.other, 0, bytes));
     EXPECT_TRUE(!rig.runs_kernels || (back[0] == 1 && back[COUNT - 1] == 1000));
+    weir_buffer_destroy(&constants);
     weir_kernel_destroy(&look_up);
+    finish(&rig);
+}
+
+// Arguments of other kinds than buffers.
+WEIR_TEST(Porting, Arguments)
+{
+    struct rig rig;
+    float back = 0;
+    weir_kernel *arguments = NULL;
+    start(&rig);
+    weir_queue *queue = rig.queue;
+    weir_buffer *out = rig.other;
+    const struct weir_extent grid = weir_dim(COUNT / BLOCK, 1, 1), block = weir_dim(BLOCK, 1, 1);
+    const bool flag = true;
+    EXPECT_OK(weir_kernel_create(rig.program, "arguments", &arguments));
+    const weir_status launched =
+        weir_queue_launch(queue, arguments, grid, block, weir_null(), flag, (char)-2,
+                          weir_vector(float, 1, 2, 3, 4), weir_out(out, 0, bytes));
+    EXPECT_OK(launched);
+    EXPECT_OK(weir_download(queue, &back, out, 0, sizeof back));
+    EXPECT_TRUE(!rig.runs_kernels || back == 1); // -1 + 1 - 2 + 3
+    weir_kernel_destroy(&arguments);
+    finish(&rig);
+}
+
+// Pointers into buffers, and addresses inside device memory.
+WEIR_TEST(Porting, Addresses)
+{
+    struct rig rig;
+    float numbers[COUNT], back = 0;
+    weir_kernel *follow = NULL, *scale = NULL;
+    uint64_t address = 0;
+    start(&rig);
+    weir_queue *queue = rig.queue;
+    weir_buffer *in = rig.memory, *out = rig.other;
+    const struct weir_limits *limits = weir_device_limits(rig.device);
+    const struct weir_extent grid = weir_dim(1, 1, 1), block = weir_dim(BLOCK, 1, 1);
+    const size_t size = BLOCK * sizeof(float);
+    count_up(numbers);
+    EXPECT_OK(weir_upload(queue, in, 0, numbers, bytes));
+    EXPECT_OK(weir_kernel_create(rig.program, "follow", &follow));
+    EXPECT_OK(weir_kernel_create(rig.program, "scale", &scale));
+    if (limits->byte_offsets) {
+        EXPECT_OK(weir_queue_launch(queue, scale, grid, block, weir_in(in, 3 * sizeof(float), size),
+                                    weir_out(out, 0, size), 1.0f));
+        EXPECT_OK(weir_download(queue, &back, out, 0, sizeof back));
+        EXPECT_TRUE(!rig.runs_kernels || back == 3);
+    }
+    if (limits->device_addresses) {
+        EXPECT_OK(weir_buffer_address(in, &address));
+        EXPECT_OK(weir_queue_launch(queue, follow, grid, block, address + 5 * sizeof(float),
+                                    weir_out(out, 0, size)));
+        EXPECT_OK(weir_download(queue, &back, out, 0, sizeof back));
+        EXPECT_TRUE(!rig.runs_kernels || back == 5);
+    }
+    weir_kernel_destroy(&scale);
+    weir_kernel_destroy(&follow);
     finish(&rig);
 }
 
