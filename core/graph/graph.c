@@ -237,19 +237,19 @@ static weir_status set_launch(weir_graph *graph, uint32_t node, struct weir_exte
 {
     struct weir_operation operation;
     struct weir_argument widened[WEIR__WIDEN_LIMIT];
-    const struct weir__caller caller = caller_of(graph);
+    struct weir__caller caller = caller_of(graph);
     weir_status status = check_kind(graph, node, WEIR_OPERATION_LAUNCH);
     if (status < 0)
         return status;
     const struct weir_operation *before = graph->parts.owned[node];
     weir_kernel *kernel = before->u.launch.kernel;
-    const uint32_t flags = before->flags & WEIR_OPERATION_COOPERATIVE;
-    status = weir__operation_launch(&caller, kernel, flags, grid, block, arguments, argument_count,
-                                    &operation);
+    caller.cooperative = before->flags & WEIR_OPERATION_COOPERATIVE;
+    status =
+        weir__operation_launch(&caller, kernel, grid, block, arguments, argument_count, &operation);
     if (status == WEIR__WIDEN) {
         weir__kernel_widen(kernel, arguments, widened);
-        status = weir__operation_launch(&caller, kernel, flags, grid, block, widened,
-                                        argument_count, &operation);
+        status = weir__operation_launch(&caller, kernel, grid, block, widened, argument_count,
+                                        &operation);
     }
     return status < 0 ? status : update(graph, node, &operation);
 }

@@ -91,8 +91,10 @@ weir_status weir_queue_native_at(weir_queue *queue, weir_native_function functio
     WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), function);
     WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), arguments || argument_count == 0);
     struct weir_operation operation;
-    const struct weir__caller caller = {queue->member.device, queue->member.object.label, file,
-                                        line, false};
+    const struct weir__caller caller = {.device = queue->member.device,
+                                        .label = queue->member.object.label,
+                                        .file = file,
+                                        .line = line};
     weir_status status =
         refuse_native(caller.device, "weir_queue_native", caller.label, file, line);
     if (status == WEIR_OK)

@@ -418,10 +418,8 @@ static weir_status check_dimension(const struct weir__caller *caller, const weir
                          value, limit);
 }
 
-WEIR_COLD static weir_status refuse_extents(const struct weir__caller *caller,
-                                            const weir_kernel *kernel,
-                                            const struct weir_extent *grid,
-                                            const struct weir_extent *block)
+static weir_status check_dimensions(const struct weir__caller *caller, const weir_kernel *kernel,
+                                    const struct weir_extent *grid, const struct weir_extent *block)
 {
     const struct weir_limits *limits = &kernel->member.device->limits;
     weir_status status;
@@ -435,24 +433,39 @@ WEIR_COLD static weir_status refuse_extents(const struct weir__caller *caller,
     return check_dimension(caller, kernel, "block", 'z', block->z, limits->max_block.z);
 }
 
-weir_status weir__operation_check_extents(const struct weir__caller *caller,
-                                          const weir_kernel *kernel, const struct weir_extent *grid,
-                                          const struct weir_extent *block)
+static bool is_required(const struct weir_extent *required, const struct weir_extent *block)
+{
+    return required->x == 0 ||
+           (required->x == block->x && required->y == block->y && required->z == block->z);
+}
+
+// The product of a block within the device's limits does not wrap.
+static bool extents_fit(const weir_kernel *kernel, const struct weir_extent *grid,
+                        const struct weir_extent *block)
 {
     const struct weir_limits *limits = &kernel->member.device->limits;
-    const struct weir_extent *required = &kernel->signature->required_block;
-    const uint64_t items = (uint64_t)block->x * block->y * block->z;
+    return !exceeds(grid, &limits->max_grid) && !exceeds(block, &limits->max_block) &&
+           (uint64_t)block->x * block->y * block->z <= kernel->info.max_block_items &&
+           is_required(&kernel->signature->required_block, block);
+}
 
-    if (exceeds(grid, &limits->max_grid) || exceeds(block, &limits->max_block))
-        return refuse_extents(caller, kernel, grid, block);
+WEIR_COLD weir_status weir__operation_check_extents(const struct weir__caller *caller,
+                                                    const weir_kernel *kernel,
+                                                    const struct weir_extent *grid,
+                                                    const struct weir_extent *block)
+{
+    const struct weir_extent *required = &kernel->signature->required_block;
+    weir_status status = check_dimensions(caller, kernel, grid, block);
+    if (status < 0)
+        return status;
+    const uint64_t items = (uint64_t)block->x * block->y * block->z;
     if (items > kernel->info.max_block_items)
         return weir__fail_at(caller->file, caller->line, kernel->member.object.label,
                              WEIR_ERROR_INVALID, "use a smaller block and a larger grid",
                              "launch: a block of %" PRIu64 " work-items; this kernel's limit is "
                              "%" PRIu32,
                              items, kernel->info.max_block_items);
-    if (required->x &&
-        (required->x != block->x || required->y != block->y || required->z != block->z))
+    if (!is_required(required, block))
         return weir__fail_at(caller->file, caller->line, kernel->member.object.label,
                              WEIR_ERROR_INVALID, "pass that block, or change the kernel's source",
                              "launch: a block of %" PRIu32 "×%" PRIu32 "×%" PRIu32
@@ -485,14 +498,17 @@ static size_t local_bytes_of(const struct weir_argument *arguments, size_t argum
     return bytes;
 }
 
-// A launch whose blocks do not all run at once would never end.
-static weir_status check_barrier(const struct weir__caller *caller, weir_kernel *kernel,
-                                 const struct weir_operation *operation)
+// A launch whose blocks do not all run at once would never end. Apart from the common case, as the
+// functions for errors are.
+WEIR_COLD static weir_status check_cooperative(const struct weir__caller *caller,
+                                               struct weir_operation *operation)
 {
+    weir_kernel *kernel = operation->u.launch.kernel;
     const struct weir_extent grid = operation->u.launch.grid;
     const uint64_t blocks = (uint64_t)grid.x * grid.y; // below 2^64, unlike with z
     struct weir_occupancy occupancy;
-    if (!(operation->flags & WEIR_OPERATION_COOPERATIVE))
+    operation->flags |= WEIR_OPERATION_COOPERATIVE;
+    if (!caller->cooperative)
         return weir__fail_at(caller->file, caller->line, kernel->member.object.label,
                              WEIR_ERROR_INVALID, "launch it with weir_queue_launch_cooperative()",
                              "launch: blocks of this kernel wait for each other at "
@@ -518,9 +534,9 @@ static weir_status check_barrier(const struct weir__caller *caller, weir_kernel 
 }
 
 weir_status weir__operation_launch(const struct weir__caller *caller, weir_kernel *kernel,
-                                   uint32_t flags, struct weir_extent grid,
-                                   struct weir_extent block, const struct weir_argument *arguments,
-                                   size_t argument_count, struct weir_operation *out_operation)
+                                   struct weir_extent grid, struct weir_extent block,
+                                   const struct weir_argument *arguments, size_t argument_count,
+                                   struct weir_operation *out_operation)
 {
     if (kernel->member.device != caller->device) {
         weir_kernel *there = weir__kernel_on(kernel, caller->device);
@@ -534,23 +550,22 @@ weir_status weir__operation_launch(const struct weir__caller *caller, weir_kerne
                              "launch: block.x is 0");
     grid = without_zeros(grid);
     block = without_zeros(block);
-    weir_status status = weir__operation_check_extents(caller, kernel, &grid, &block);
-    if (status < 0)
-        return status;
-    status = weir__kernel_check(kernel, arguments, argument_count, caller->peers, caller->file,
-                                caller->line);
+    if (!extents_fit(kernel, &grid, &block))
+        return weir__operation_check_extents(caller, kernel, &grid, &block);
+    weir_status status = weir__kernel_check(kernel, arguments, argument_count, caller->peers,
+                                            caller->file, caller->line);
     if (status != WEIR_OK)
         return status;
 
-    weir__operation_begin(out_operation, WEIR_OPERATION_LAUNCH,
-                          grid.x ? flags : flags | WEIR_OPERATION_EMPTY, caller->file,
-                          caller->line);
+    weir__operation_begin(out_operation, WEIR_OPERATION_LAUNCH, grid.x ? 0 : WEIR_OPERATION_EMPTY,
+                          caller->file, caller->line);
     out_operation->u.launch.kernel = kernel;
     out_operation->u.launch.grid = grid;
     out_operation->u.launch.block = block;
     out_operation->u.launch.arguments = arguments;
     out_operation->u.launch.argument_count = argument_count;
-    return flags || kernel->grid_barrier ? check_barrier(caller, kernel, out_operation) : WEIR_OK;
+    return caller->cooperative || kernel->grid_barrier ? check_cooperative(caller, out_operation)
+                                                       : WEIR_OK;
 }
 
 static weir_status check_native_argument(const struct weir__caller *caller, size_t index,

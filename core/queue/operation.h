@@ -13,7 +13,8 @@ struct weir__caller {
     const char *label; // of the queue, or the graph
     const char *file;
     int line;
-    bool peers; // memory of other devices may be used, which graphs do not allow
+    bool peers;       // memory of other devices may be used, which graphs do not allow
+    bool cooperative; // its launch is
 };
 
 // Begins an operation, whose operands are written next. The rest is not cleared: that
@@ -65,14 +66,14 @@ weir_status weir__operation_fill_2d(const struct weir__caller *caller, const str
                                     size_t width, size_t height, const void *pattern,
                                     size_t pattern_size, struct weir_operation *out_operation);
 
-// `kernel` is not NULL. `flags` is 0 or WEIR_OPERATION_COOPERATIVE. WEIR__WIDEN
-// (core/object/program.h): nothing is described; call it again with the widened arguments.
+// `kernel` is not NULL. WEIR__WIDEN (core/object/program.h): nothing is described; call it again with
+// the widened arguments.
 weir_status weir__operation_launch(const struct weir__caller *caller, weir_kernel *kernel,
-                                   uint32_t flags, struct weir_extent grid,
-                                   struct weir_extent block, const struct weir_argument *arguments,
-                                   size_t argument_count, struct weir_operation *out_operation);
+                                   struct weir_extent grid, struct weir_extent block,
+                                   const struct weir_argument *arguments, size_t argument_count,
+                                   struct weir_operation *out_operation);
 
-// Checks the size of a launch, which has no zeros.
+// Checks the size of a launch, which has no zeros, part by part.
 weir_status weir__operation_check_extents(const struct weir__caller *caller,
                                           const weir_kernel *kernel, const struct weir_extent *grid,
                                           const struct weir_extent *block);

@@ -31,8 +31,12 @@ static bool note_record(weir_queue *queue, struct weir_event *out_event, weir_st
 
 static struct weir__caller caller_of(const weir_queue *queue, const char *file, int line)
 {
-    return (struct weir__caller){queue->member.device, queue->member.object.label, file, line,
-                                 !weir__is_capturing(queue)};
+    return (struct weir__caller){queue->member.device,
+                                 queue->member.object.label,
+                                 file,
+                                 line,
+                                 !weir__is_capturing(queue),
+                                 false};
 }
 
 weir_status weir_queue_copy_at(weir_queue *queue, weir_buffer *dst, size_t dst_offset,
@@ -176,8 +180,8 @@ weir_status weir_queue_launch_at(weir_queue *queue, weir_kernel *kernel, struct 
     WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), arguments || argument_count == 0);
     struct weir_operation operation;
     const struct weir__caller caller = caller_of(queue, file, line);
-    weir_status status = weir__operation_launch(&caller, kernel, 0, grid, block, arguments,
-                                                argument_count, &operation);
+    weir_status status =
+        weir__operation_launch(&caller, kernel, grid, block, arguments, argument_count, &operation);
     if (status == WEIR_OK)
         return weir__queue_submit(queue, &operation);
     return status < 0 ? status
@@ -195,9 +199,10 @@ weir_status weir_queue_launch_cooperative_at(weir_queue *queue, weir_kernel *ker
     WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), kernel);
     WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), arguments || argument_count == 0);
     struct weir_operation operation;
-    const struct weir__caller caller = caller_of(queue, file, line);
-    weir_status status = weir__operation_launch(&caller, kernel, WEIR_OPERATION_COOPERATIVE, grid,
-                                                block, arguments, argument_count, &operation);
+    struct weir__caller caller = caller_of(queue, file, line);
+    caller.cooperative = true;
+    weir_status status =
+        weir__operation_launch(&caller, kernel, grid, block, arguments, argument_count, &operation);
     if (status == WEIR_OK)
         return weir__queue_submit(queue, &operation);
     return status < 0 ? status
