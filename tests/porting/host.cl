@@ -46,3 +46,9 @@ __kernel void follow(ulong address, __global float *out)
     __global const float *numbers = (__global const float *)address;
     out[get_global_id(0)] = numbers[get_global_id(0)];
 }
+
+__kernel void say(int number)
+{
+    if (get_global_id(0) == 0)
+        printf("the number is %d\n", number);
+}
