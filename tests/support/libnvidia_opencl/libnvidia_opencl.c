@@ -415,7 +415,7 @@ static cl_int clBuildProgram(cl_program program, cl_uint device_count, const cl_
            architecture);
     if (strstr(program->text, "printf("))
         append(&program->ptx,
-               ".extern .func  (.param .b32 func_retval0) vprintf\n(\n"
+               ".func  (.param .b32 func_retval0) vprintf\n(\n"
                "\t.param .b64 vprintf_param_0,\n\t.param .b64 vprintf_param_1\n)\n;\n");
     for (uint32_t i = 0; i < program->signatures->kernel_count; i++)
         write_kernel(&program->ptx, &program->signatures->kernels[i]);
