@@ -153,9 +153,9 @@ static void tell_lost(struct cu_device *device)
     if (lost == prints->told)
         return;
     snprintf(message, sizeof message,
-             "%" PRIu64 " calls of printf on '%s' are lost: there was no room for them in %" PRIu64
+             "calls of printf lost on '%s': %" PRIu64 "; there was no room for them in %" PRIu64
              " bytes; wait for the kernels more often, or set printf_bytes in [cuda] to more",
-             lost - prints->told, device->listed->info.name, ring->capacity);
+             device->listed->info.name, lost - prints->told, ring->capacity);
     prints->told = lost;
     device->module->host->log(WEIR_LOG_WARNING, "cuda", message);
 }

@@ -210,7 +210,7 @@ WEIR_TEST(CudaPrints, LostRecordsAreCounted)
     EXPECT_UINT_LT(logged.count, 20 * ITEMS);
     char expected[256];
     snprintf(expected, sizeof expected,
-             "%zu calls of printf on 'Fake GPU 0' are lost: there was no room for them in 4096 "
+             "calls of printf lost on 'Fake GPU 0': %zu; there was no room for them in 4096 "
              "bytes; wait for the kernels more often, or set printf_bytes in [cuda] to more",
              20 * ITEMS - logged.count);
     EXPECT_STR_EQ(logged.warning, expected);
