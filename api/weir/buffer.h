@@ -51,7 +51,8 @@ struct weir_wrap_params {
     // above: 0.1
 };
 
-// Registers host memory that the caller already has as a HOST buffer. The memory
+// Registers host memory that the caller already has as a HOST buffer. It may begin at any
+// address, but a kernel takes it only if that is aligned for the parameter's type. The memory
 // must outlive the buffer and all work that uses it. A driver may keep the memory
 // registered until weir_device_trim() or weir_device_close(), or may wait for the
 // device when the buffer is freed (NVIDIA's OpenCL does, after the memory has been

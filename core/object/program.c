@@ -224,6 +224,27 @@ WEIR_COLD static weir_status check_reach(const struct place *place, weir_buffer 
                   "weir_device_can_reach()");
 }
 
+// Memory that begins at no multiple of 128, the largest alignment of a type: wrapped memory may
+// begin anywhere.
+WEIR_COLD static weir_status check_base(const struct place *place,
+                                        const struct weir_argument *argument)
+{
+    const struct weir_parameter *parameter = place->parameter;
+    const struct weir_limits *limits = &place->kernel->member.device->limits;
+    const uint64_t least = WEIR_HAS(parameter, alignment) ? parameter->alignment : 0;
+    const uint64_t enough = limits->argument_alignment_bytes;
+
+    if (least == 0 || (uintptr_t)argument->buffer->pointer % (least < enough ? least : enough) == 0)
+        return WEIR_OK;
+    return weir__fail_at(
+        place->file, place->line, argument->buffer->member.object.label, WEIR_ERROR_INVALID,
+        "wrap memory that is aligned for the kernel, or copy it to a buffer of "
+        "weir_buffer_create()",
+        "launch: parameter %zu, '%s': the buffer's memory begins at no multiple of "
+        "%" PRIu64 ", the alignment of %s %s",
+        place->index, parameter->name, least, article(parameter->type_name), parameter->type_name);
+}
+
 static weir_status check_range(const struct place *place, const struct weir_argument *argument)
 {
     const weir_kernel *kernel = place->kernel;
@@ -254,6 +275,11 @@ static weir_status check_range(const struct place *place, const struct weir_argu
     if (argument->offset != 0 && limits->argument_alignment_bytes &&
         argument->offset % limits->argument_alignment_bytes) {
         const weir_status status = check_offset(place, argument);
+        if (status < 0)
+            return status;
+    }
+    if ((uintptr_t)buffer->pointer % 128 != 0) {
+        const weir_status status = check_base(place, argument);
         if (status < 0)
             return status;
     }

@@ -592,3 +592,30 @@ CONFORM(ArgumentsRefused, Constants)
                        "max_constant_bytes");
     weir_kernel_destroy(&kernel);
 }
+
+// Wrapped memory may begin at any address. A kernel that uses words there could fault.
+CONFORM(HostMemory, MisalignedIsRefused)
+{
+    static _Alignas(128) unsigned char memory[1024 + 2];
+    struct weir_wrap_params params = {.struct_size = sizeof params,
+                                      .pointer = memory + 2,
+                                      .size = 1024};
+    weir_queue *queue = conform_queue(f, "q");
+    weir_kernel *words = conform_kernel(f, "iota");
+    weir_kernel *bytes = conform_kernel(f, "fill_pattern");
+    weir_buffer *buffer = NULL;
+
+    ASSERT_OK(weir_buffer_wrap(f->device, &params, &buffer));
+    EXPECT_INVALID(weir_queue_launch(queue, words, weir_dim(1, 1, 1), weir_dim(16, 1, 1),
+                                     weir_out(buffer, 0, 64), 1u, 16u),
+                   "begins at no multiple of 4, the alignment of a uint *");
+    if (f->limits->host_in_kernels)
+        EXPECT_OK(weir_queue_launch(queue, bytes, weir_dim(1, 1, 1), weir_dim(16, 1, 1),
+                                    weir_out(buffer, 0, 64), 1u, 16u));
+    EXPECT_SYNC(queue);
+    weir_kernel_destroy(&words);
+    weir_kernel_destroy(&bytes);
+    weir_buffer_destroy(&buffer);
+    EXPECT_OK(weir_device_trim(f->device));
+    weir_queue_destroy(&queue);
+}
