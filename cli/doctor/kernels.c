@@ -16,6 +16,7 @@ void doctor_kernel_compiler(struct doctor *doctor)
     add_part(doctor, "libclc", tools.libclc);
     add_part(doctor, "libdevice", tools.libdevice);
     add_part(doctor, "ptxas", tools.ptxas);
+    add_part(doctor, "nvcc", tools.nvcc); // only for CUDA C++, so not missed
     const char *lack = kc_tools_lack(&tools, true);
     if (tools.clang[0] == '\0')
         doctor_add(doctor, DOCTOR_NOTE, "weir kernels", NULL,

@@ -186,8 +186,7 @@ static void finish(struct made *made)
     free(made->images);
 }
 
-// PTX too, which drivers of later GPUs take.
-static bool ask_for_images(struct request *request)
+static bool can_make_images(struct request *request)
 {
     const struct kc_tools *tools = &request->source.build.tools;
     const char *lack = kc_tools_lack(tools, true);
@@ -198,6 +197,7 @@ static bool ask_for_images(struct request *request)
     return !lack;
 }
 
+// PTX too, which drivers of later GPUs take.
 static void name_images(struct kc_build *build, struct kernels_architectures *architectures)
 {
     build->cubins = build->ptx = kernels_architectures_list(architectures);
@@ -253,6 +253,6 @@ int kernels_compare_main(int argc, char **argv)
     if (cli_open(NULL, NULL, &runtime) < 0)
         return cli_weir_error();
     const bool cuda = strcmp(weir_runtime_backend(runtime), "cuda") == 0;
-    code = !cuda || ask_for_images(&request) ? compare(&request, runtime, cuda) : CLI_SETUP;
+    code = !cuda || can_make_images(&request) ? compare(&request, runtime, cuda) : CLI_SETUP;
     return cli_close(&none, &runtime, code);
 }

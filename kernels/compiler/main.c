@@ -94,7 +94,7 @@ static bool read_arguments(int argc, char **argv)
            bundle.out;
 }
 
-// A bundle without the images that were asked for is none that anything runs in place of them.
+// Nothing runs in place of a twin that was not compiled, so the build tells of it.
 static void note_lack(const struct kc_build *build)
 {
     struct kc_tools tools = build->tools;

@@ -75,8 +75,10 @@ expect_noted "note     weir kernels   clang is not installed, and compiling kern
 mkdir -p toolkit/bin toolkit/nvvm/libdevice
 echo none >toolkit/nvvm/libdevice/libdevice.10.bc
 printf '#!/bin/sh\n' >toolkit/bin/ptxas
-chmod +x toolkit/bin/ptxas
+cp toolkit/bin/ptxas toolkit/bin/nvcc
+chmod +x toolkit/bin/ptxas toolkit/bin/nvcc
 expect_noted "weir kernels   ptxas: $PWD/toolkit/bin/ptxas" CUDA_HOME="$PWD/toolkit"
+expect_contains "$output" "weir kernels   nvcc: $PWD/toolkit/bin/nvcc"
 expect_contains "$output" "weir kernels   libdevice: $PWD/toolkit/nvvm/libdevice/libdevice.10.bc"
 expect_not_contains "$output" "note     weir kernels"
 
