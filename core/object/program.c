@@ -355,8 +355,8 @@ static weir_status check_local(const weir_kernel *kernel, const struct weir_argu
     return WEIR_OK;
 }
 
-static weir_status refuse_count(const weir_kernel *kernel, size_t argument_count, const char *file,
-                                int line)
+WEIR_COLD static weir_status refuse_count(const weir_kernel *kernel, size_t argument_count,
+                                          const char *file, int line)
 {
     const struct weir_kernel_signature *signature = kernel->signature;
     char names[192] = "";
@@ -368,21 +368,6 @@ static weir_status refuse_count(const weir_kernel *kernel, size_t argument_count
                          "pass one for each, in the kernel's order",
                          "launch: %zu arguments; the kernel has %" PRIu32 " parameters%s%s",
                          argument_count, signature->parameter_count, names[0] ? ": " : "", names);
-}
-
-// Goes on after an argument that has to be widened.
-WEIR_COLD static weir_status check_rest(struct place place, const struct weir_argument *arguments,
-                                        size_t argument_count)
-{
-    for (place.index++; place.index < argument_count; place.index++) {
-        place.parameter = weir_signature_parameter(place.kernel->signature, (uint32_t)place.index);
-        const weir_status status = check_argument(&place, &arguments[place.index]);
-        if (status < 0)
-            return status;
-    }
-    const weir_status status =
-        check_local(place.kernel, arguments, argument_count, place.file, place.line);
-    return status < 0 ? status : WEIR__WIDEN;
 }
 
 void weir__kernel_widen(const weir_kernel *kernel, const struct weir_argument *arguments,
@@ -408,12 +393,18 @@ weir_status weir__kernel_check(const weir_kernel *kernel, const struct weir_argu
     struct place place = {kernel, signature->parameters, 0, peers, file, line};
     const size_t stride = argument_count > 0 ? signature->parameters->struct_size : 0;
     bool local = false;
+    bool wide = false;
     for (; place.index < argument_count; place.index++) {
-        weir_status status = check_argument(&place, &arguments[place.index]);
-        if (status != WEIR_OK)
-            return status < 0 ? status : check_rest(place, arguments, argument_count);
+        const weir_status status = check_argument(&place, &arguments[place.index]);
+        if (status != WEIR_OK) {
+            if (status < 0)
+                return status;
+            wide = true;
+        }
         local = local || place.parameter->kind == WEIR_PARAMETER_LOCAL;
         place.parameter = (const void *)((const char *)place.parameter + stride);
     }
-    return local ? check_local(kernel, arguments, argument_count, file, line) : WEIR_OK;
+    const weir_status status =
+        local ? check_local(kernel, arguments, argument_count, file, line) : WEIR_OK;
+    return status == WEIR_OK && wide ? WEIR__WIDEN : status;
 }
