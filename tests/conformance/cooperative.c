@@ -372,3 +372,22 @@ CONFORM(Occupancy, RefusesWhatALaunchWould)
     EXPECT_INVALID(weir_kernel_suggest_block(NULL, 0, &count), "kernel");
     destroy_rig(&x);
 }
+
+// Each array of local memory begins at a multiple of 16 bytes, so two whose sum is the limit may not fit.
+CONFORM(Occupancy, LocalArraysAreAligned)
+{
+    weir_queue *queue = conform_queue(f, "q");
+    weir_kernel *kernel = conform_kernel(f, "two_locals");
+    weir_buffer *memory = conform_device_buffer(f, 2 * 4 * BLOCK);
+    const size_t limit = (size_t)f->limits->max_local_bytes;
+    const size_t odd = 4 * BLOCK + 1;
+
+    EXPECT_INVALID(weir_queue_launch(queue, kernel, one, block, weir_in(memory, 0, 4 * BLOCK),
+                                     weir_out(memory, 4 * BLOCK, 4 * BLOCK), weir_local(odd),
+                                     weir_local(limit - odd)),
+                   "'lanes', asks for");
+    EXPECT_SYNC(queue);
+    weir_buffer_destroy(&memory);
+    weir_kernel_destroy(&kernel);
+    weir_queue_destroy(&queue);
+}
