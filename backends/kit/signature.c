@@ -11,6 +11,8 @@
 #include <string.h>
 #include <weir/module/error.h>
 
+#include "base/calls.h"
+
 #define TOKENS_OF_PARAMETER 32
 
 // A name, a number or one other character.
@@ -441,6 +443,13 @@ static struct weir_kit_signatures *allocate(struct reader *reader)
     return all;
 }
 
+static void mark_barriers(struct weir_kit_signatures *all, const char *source)
+{
+    for (uint32_t i = 0; i < all->kernel_count; i++)
+        all->kernels[i].grid_barrier =
+            weir_calls(source, all->kernels[i].name, "weir_grid_barrier");
+}
+
 weir_status weir_kit_signatures_read(const struct weir_host *host, const char *source,
                                      struct weir_kit_signatures **out_signatures)
 {
@@ -459,6 +468,7 @@ weir_status weir_kit_signatures_read(const struct weir_host *host, const char *s
             reader.all = all;
             status = walk(&reader);
             all->kernel_count = (uint32_t)reader.kernel_count;
+            mark_barriers(all, source);
             *out_signatures = all;
         } else {
             status = weir_host_no_memory(host, "the signatures of a program");

@@ -259,7 +259,12 @@ CONFORM(Devices, AFailureNamesItsDevice)
         CONFORM_SKIP("the null backend is not at hand");
     weir_error_set(NULL);
     // Where the first device has a compiler, the second has none.
-    EXPECT_INT_EQ(make_program(&x, "__kernel void k(__global uint *x) { x[0] = 1; }\n"),
+    EXPECT_INT_EQ(make_program(&x, "__kernel void iota(__global uint *out, uint first, uint n)\n"
+                                   "{\n"
+                                   "    uint i = (uint)get_global_id(0);\n"
+                                   "    if (i < n)\n"
+                                   "        out[i] = first + i;\n"
+                                   "}\n"),
                   WEIR_ERROR_UNSUPPORTED);
     EXPECT_NULL(x.program);
     EXPECT_CONTAINS(weir_last_error()->message, "device '");

@@ -37,7 +37,8 @@ void weir_kit_parameter_describe(struct weir_parameter *parameter, bool cuda);
 // parameter list that is made by a macro is not understood, and a name of a type that is a
 // pointer reads as a value. In CUDA C++ a pointer is one to a buffer, and a value of the type
 // `weir_local` stands for local memory. Parameters are described as weir_kit_parameter_describe()
-// does; a structure has the size 0, which the caller fills in from the driver.
+// does; a structure has the size 0, which the caller fills in from the driver. `grid_barrier` is set
+// for a kernel that may come to weir_grid_barrier().
 //
 // Errors: WEIR_ERROR_BUILD, naming the kernel, the parameter and the line.
 weir_status weir_kit_signatures_read(const struct weir_host *host, const char *source,
