@@ -29,8 +29,8 @@ def _command(bundle, inputs, usual):
     if inputs.cuda_images:
         words += ["--cuda-image $(location %s)" % image for image in inputs.cuda_images]
     else:
-        words += ["--ptx " + arch for arch in _known(inputs.ptx or _PTX)]
-        words += ["--cubin " + arch for arch in _known(inputs.cubins or usual)]
+        words += ["--ptx " + arch for arch in _known(_PTX if inputs.ptx == None else inputs.ptx)]
+        words += ["--cubin " + arch for arch in _known(usual if inputs.cubins == None else inputs.cubins)]
     if inputs.cuda:
         words += ["--cuda $(location %s)" % inputs.cuda]
         words += ["'--nvcc-option=%s'" % option for option in inputs.cuda_copts]

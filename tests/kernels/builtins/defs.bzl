@@ -21,7 +21,7 @@ def builtins_programs(name, groups):
             name = program,
             srcs = [program + ".cl"],
             cubins = ["90"],
-            ptx = ["75"],
+            ptx = [],
             symbol = "builtins_" + program,
         )
     native.genrule(

@@ -1,4 +1,4 @@
-// generate GROUP TYPE: writes the kernel of the group's functions of the type to standard output.
+// generate GROUP TYPE: writes the kernels of the group's functions of the type to standard output.
 // generate: writes a table of these programs, in C.
 #include <string.h>
 
@@ -8,7 +8,7 @@ static bool generate(const struct group *group, const char *name)
 {
     for (enum type type = CHAR; type < TYPES; type++)
         if (strcmp(type_name(type), name) == 0 && group_has(group, type)) {
-            print_kernel(stdout, group, type);
+            print_kernels(stdout, group, type);
             return true;
         }
     return false;

@@ -1,4 +1,5 @@
-// The kernels of a group, as text. All have the same parameters, so that one launch serves all.
+// The kernels of a group, as text. All have parameters of the same kinds, so that one launch serves
+// all. A function has a kernel of its own: compilers take longer for all of them in one.
 #include <ctype.h>
 #include <string.h>
 
@@ -12,13 +13,17 @@ static void print_type(FILE *file, char letter, enum type type, unsigned width)
         fprintf(file, "%u", width);
 }
 
-static void print_form(FILE *file, const struct row *row, enum type type, unsigned width)
+static void print_form(FILE *file, const struct row *row, enum type type, unsigned index)
 {
     for (const char *at = row->form; *at != '\0'; at++) {
-        if (*at == '$')
-            print_type(file, *++at, type, width);
-        else
+        if (*at != '$')
             fputc(*at, file);
+        else if (*++at == 'R')
+            fprintf(file, "(R + %u + i)", index * COUNT);
+        else if (*at != 'N')
+            print_type(file, *at, type, widths[index]);
+        else if (widths[index] > 1)
+            fprintf(file, "%u", widths[index]);
     }
 }
 
@@ -34,36 +39,95 @@ static void print_load(FILE *file, const struct row *row, enum type type, unsign
         fprintf(file, " %c = %c[i];\n", 'a' + number, 'A' + number);
 }
 
+// A second result is at *s, and goes to Q.
+static void print_second(FILE *file, const struct row *row, enum type type, unsigned index)
+{
+    static const char *const spaces[] = {
+        [PRIVATE] = "__private", [LOCAL] = "__local", [GLOBAL] = "__global"};
+    const unsigned width = widths[index];
+    if (row->space == PRIVATE) {
+        fprintf(file, "        ");
+        print_type(file, row->second, type, width);
+        fprintf(file, " kept;\n");
+    }
+    fprintf(file, "        %s ", spaces[row->space]);
+    print_type(file, row->second, type, width);
+    fprintf(file, " *s = (%s ", spaces[row->space]);
+    print_type(file, row->second, type, width);
+    if (row->space == GLOBAL)
+        fprintf(file, " *)(Q + %u + i);\n", index * COUNT);
+    else
+        fprintf(file, " *)&%s;\n", row->space == LOCAL ? "shared" : "kept");
+}
+
+static void print_store(FILE *file, const char *what, const char *to, unsigned width,
+                        unsigned index)
+{
+    if (width > 1)
+        fprintf(file, "        vstore%u(%s, 0, %s + %u + i);\n", width, what, to, index * COUNT);
+    else
+        fprintf(file, "        %s[i] = %s;\n", to, what);
+}
+
+static void print_result(FILE *file, const struct row *row, enum type type, unsigned index)
+{
+    fprintf(file, "        ");
+    if (!row->statement) {
+        fprintf(file, "const ");
+        print_type(file, row->result, type, widths[index]);
+        fprintf(file, " r = ");
+    }
+    print_form(file, row, type, index);
+    fprintf(file, ";\n");
+    if (!row->statement)
+        print_store(file, "r", "R", widths[index], index);
+}
+
 static void print_width(FILE *file, const struct row *row, enum type type, unsigned index)
 {
     const unsigned width = widths[index];
     fprintf(file, "#pragma unroll 1\n    for (uint i = at; i + %u <= at + %u; i += %u) {\n", width,
             CHUNK, width);
-    for (unsigned k = 0; row->arguments[k] != '\0'; k++)
+    for (unsigned k = 0; row->arguments[k] != '\0' && !row->in_place; k++)
         print_load(file, row, type, width, k);
-    fprintf(file, "        const ");
-    print_type(file, row->result, type, width);
-    fprintf(file, " r = ");
-    print_form(file, row, type, width);
-    if (width > 1)
-        fprintf(file, ";\n        vstore%u(r, 0, R + %u + i);\n    }\n", width, index * COUNT);
-    else
-        fprintf(file, ";\n        R[i] = r;\n    }\n");
+    if (row->second)
+        print_second(file, row, type, index);
+    print_result(file, row, type, index);
+    if (row->second)
+        print_store(file, "*s", "Q", width, index);
+    fprintf(file, "    }\n");
 }
 
-// One function: a case of the kernel.
-static void print_row(FILE *file, const struct row *row, enum type type, size_t number)
+bool row_has_width(const struct row *row, unsigned index)
 {
-    fprintf(file, "    case %zu: {\n", number);
-    for (unsigned k = 0; row->arguments[k] != '\0'; k++)
-        fprintf(file, "    __global const %s *%c = arguments_%c;\n",
-                type_name(letter_type((char)toupper(row->arguments[k]), type, true)), 'A' + k,
-                'a' + k);
-    fprintf(file, "    __global %s *R = results;\n",
-            type_name(letter_type(row->result, type, true)));
+    return (row->widths == 0 || row->widths >> index & 1) &&
+           (row->space == PRIVATE || widths[index] == 1 || widths[index] == 4);
+}
+
+static const char *buffer_type(char letter, enum type type)
+{
+    return type_name(letter_type((char)toupper(letter), type, true));
+}
+
+// A kernel takes the arguments' buffers, of which some are unused, and that of the results.
+static void print_kernel(FILE *file, const struct row *row, enum type type)
+{
+    const size_t count = strlen(row->arguments);
+    fprintf(file, "__kernel void test_%s(", row->name);
+    for (size_t k = 0; k < ARGUMENTS; k++)
+        fprintf(file, "__global const %s *%c, ",
+                buffer_type(k < count ? row->arguments[k] : 'T', type), (char)('A' + k));
+    fprintf(file, "__global %s *R)\n{\n    const uint at = (uint)get_global_id(0) * %d;\n",
+            buffer_type(row->result, type), CHUNK);
+    if (row->second)
+        fprintf(file, "    __global %s *Q = (__global void *)((__global char *)R + %d);\n",
+                buffer_type(row->second, type), SECOND_AT);
+    if (row->space == LOCAL)
+        fprintf(file, "    __local ulong16 shared;\n");
     for (unsigned i = 0; i < WIDTHS; i++)
-        print_width(file, row, type, i);
-    fputs("    break;\n    }\n", file);
+        if (row_has_width(row, i))
+            print_width(file, row, type, i);
+    fputs("}\n\n", file);
 }
 
 bool group_has(const struct group *group, enum type type)
@@ -74,15 +138,9 @@ bool group_has(const struct group *group, enum type type)
     return false;
 }
 
-void print_kernel(FILE *file, const struct group *group, enum type type)
+void print_kernels(FILE *file, const struct group *group, enum type type)
 {
-    fprintf(file,
-            "__kernel void run(__global const void *arguments_a, __global const void *arguments_b, "
-            "__global const void *arguments_c, __global void *results, uint function)\n{\n"
-            "    const uint at = (uint)get_global_id(0) * %u;\n    switch (function) {\n",
-            CHUNK);
     for (size_t i = 0; i < group->count; i++)
         if (group->rows[i].types >> type & 1)
-            print_row(file, &group->rows[i], type, i);
-    fputs("    }\n}\n", file);
+            print_kernel(file, &group->rows[i], type);
 }

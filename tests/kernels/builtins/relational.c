@@ -81,7 +81,6 @@ REFERENCE(all, have_bit(call, call->width))
 #define IS(id, expression) ROW(id, expression, REALS, "T", 'J', .truth = true, .whole = ref_##id)
 #define OPERATOR(id, like, expression) \
     ROW(id, expression, REALS, "TT", 'J', .truth = true, .whole = ref_##like)
-#define ANY (INTEGERS | REALS)
 
 // Bits of a float or double; bitselect and select do not change them, NaN or not.
 static const struct row rows[] = {
@@ -105,10 +104,12 @@ static const struct row rows[] = {
     OPERATOR(real_greater_equal, isgreaterequal, "a >= b"),
     OPERATOR(real_less, isless, "a < b"),
     OPERATOR(real_less_equal, islessequal, "a <= b"),
-    ROW(select_signed, "as_$U(select(a, b, c))", ANY, "TTS", 'U', .whole = ref_select),
-    ROW(select_unsigned, "as_$U(select(a, b, c))", ANY, "TTU", 'U', .whole = ref_select),
-    ROW(ternary, "as_$U(($T)(c ? a : b))", ANY, "TTS", 'U', .whole = ref_ternary),
-    ROW(bitselect, "as_$U(bitselect(a, b, c))", ANY, "TTT", 'U', .whole = ref_bitselect),
+    ROW(select_signed, "as_$U(select(a, b, c))", INTEGERS | REALS, "TTS", 'U', .whole = ref_select),
+    ROW(select_unsigned, "as_$U(select(a, b, c))", INTEGERS | REALS, "TTU", 'U',
+        .whole = ref_select),
+    ROW(ternary, "as_$U(($T)(c ? a : b))", INTEGERS | REALS, "TTS", 'U', .whole = ref_ternary),
+    ROW(bitselect, "as_$U(bitselect(a, b, c))", INTEGERS | REALS, "TTT", 'U',
+        .whole = ref_bitselect),
     ROW(any, "any(a)", SIGNED, "T", 'I', .whole = ref_any),
     ROW(all, "all(a)", SIGNED, "T", 'I', .whole = ref_all),
 };

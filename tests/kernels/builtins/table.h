@@ -3,6 +3,13 @@
 //
 //   integer.c      functions and operators of whole numbers
 //   relational.c   comparisons, select and bitselect
+//   rounding.c     arithmetic, and functions of floats and doubles that are nearly exact
+//   exponential.c  powers, logarithms, and functions of probability
+//   trigonometric.c
+//   native.c       functions with half_ and native_
+//   common.c       common and geometric functions
+//   conversion.c   convert_ of every pair of types
+//   memory.c       halves in memory, shuffles, and types read as others
 //   kernels.c      the OpenCL C of a row
 //   values.c       its arguments
 //   judge.c        its results against the reference
@@ -43,7 +50,9 @@ enum {
     ARGUMENTS = 3,
     CHUNK = 16, // what a work-item calls the function on
     COUNT = 4096,
-    WIDTHS = 6
+    WIDTHS = 6,
+    SECOND_AT = WIDTHS * COUNT * 8, // where second results begin, in bytes
+    RESULT_BYTES = 2 * SECOND_AT
 };
 
 // 1, 2, 3, 4, 8, 16. With vectors of 3 the last of a chunk has no result.
@@ -84,25 +93,55 @@ struct known {
     unsigned devices;
     unsigned types;
     const char *reason;
+    bool varies; // it depends on the processor, and may be right
 };
+
+// What a pointer to a second result points to. All but private ones have scalars and vectors of 4 only.
+enum space {
+    PRIVATE,
+    LOCAL,
+    GLOBAL
+};
+
+#define UNBOUNDED (-1.0F)
 
 struct row {
     const char *name;
-    // The expression, of arguments a, b and c. $T is the type with the vector's width, and so are
-    // $I, $U and the others below.
+    // The expression, of arguments a, b and c, and of the pointer `s` for a second result. $T is the
+    // type with the vector's width, and so are $I, $U and the others below.
     const char *form;
     unsigned types; // a kernel for each
-    // A letter for each argument, and for the result:
+    bool statement; // it is one, and stores its result at $R itself
+    bool in_place;  // it reads its argument at A + i itself
+    // A letter for each argument, and for the results; a digit is a place in enum type.
     // T the row's type, I int, U the unsigned type of T's size, S the signed one,
     // W the integer of twice T's size, J what comparisons of T give: int for scalars, S for vectors.
     // Lower case is a scalar, even if the result is a vector.
     const char *arguments;
-    char result;
-    bool truth; // the reference gives 0 or 1; in a vector 1 is -1
-    // The result for these arguments, wrapped to its type afterwards.
+    char result, second;
+    enum space space;
+    unsigned widths; // a bit for each of those that the function has; 0: all
+    bool truth;      // the reference gives 0 or 1; in a vector 1 is -1
+    // The results for these arguments: of whole numbers, wrapped to their type afterwards, or of
+    // floats and doubles.
     integer (*whole)(const struct call *call);
+    long double (*real)(const struct call *call);
+    integer (*second_whole)(const struct call *call);
+    long double (*second_real)(const struct call *call);
+    // How far results may be from the reference: `ulp`, and `each_part` more for each part of the
+    // vector; or `absolute`, or what `allowance` says. Where a result is exact, or is rounded once,
+    // `ulp` is 0 and the result is the reference. UNBOUNDED: only infinities and NaN are judged.
+    float ulp, each_part, absolute;
+    long double (*allowance)(const struct call *call);
+    unsigned exact_types, exact_devices; // with `ulp` 0 all the same
+    bool any_zero;                       // the sign of a zero is not told
+    // Results that the specification leaves open are not judged. May be NULL.
+    bool (*open)(const struct call *call);
+    // A third of the random arguments is from here, if `high` is above `low`.
+    double low, high;
     // Makes arguments ones that the function is defined for; may be NULL.
     void (*fit)(struct call *call);
+    unsigned flushes; // devices that take floats below 2^-126 for 0, here or in results
     struct known known[3];
 };
 
@@ -117,6 +156,13 @@ extern const size_t group_count;
 
 extern const struct group integer_group;
 extern const struct group relational_group;
+extern const struct group rounding_group;
+extern const struct group exponential_group;
+extern const struct group trigonometric_group;
+extern const struct group native_group;
+extern const struct group common_group;
+extern const struct group conversion_group;
+extern const struct group memory_group;
 
 // The type that a letter of a row stands for, with scalars or vectors.
 enum type letter_type(char letter, enum type type, bool vector);
@@ -124,11 +170,13 @@ bool letter_is_scalar(char letter);
 
 // kernels.c
 
+// Whether the function has vectors of widths[index].
+bool row_has_width(const struct row *row, unsigned index);
 // Whether the group has a function of the type.
 bool group_has(const struct group *group, enum type type);
-// Writes the kernel `run` of the group's functions of the type. It takes a buffer for each argument,
-// one for the results, and the number of the function's row in the group.
-void print_kernel(FILE *file, const struct group *group, enum type type);
+// Writes the kernels of the group's functions of the type, named `test_` and the row. They take a
+// buffer for each argument and one for the results.
+void print_kernels(FILE *file, const struct group *group, enum type type);
 
 // values.c
 
@@ -142,11 +190,17 @@ struct value load_value(enum type type, const void *at);
 
 struct verdict {
     size_t wrong;      // results outside the bound
-    char example[512]; // the first of these
+    size_t flushed;    // results that are right if numbers below 2^-126 are 0
+    double worst;      // the largest error in ulp, of finite results
+    char at[128];      // its arguments
+    char example[512]; // the first wrong result
 };
 
-// Judges `results`, COUNT for each width.
-void judge(const struct row *row, enum type type, const struct call *calls, const void *results,
-           struct verdict *out);
+// Judges `results`, COUNT for each width, and the second ones.
+void judge(const struct row *row, enum type type, unsigned device, const struct call *calls,
+           const void *results, struct verdict *out);
+
+// The first number of `type` after `x` in the direction of `y`.
+long double next_number(enum type type, long double x, long double y);
 
 #endif

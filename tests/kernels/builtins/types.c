@@ -65,6 +65,8 @@ bool letter_is_scalar(char letter)
 
 enum type letter_type(char letter, enum type type, bool vector)
 {
+    if (letter >= '0' && letter < '0' + TYPES)
+        return (enum type)(letter - '0');
     switch (letter) {
     case 'I':
     case 'i':

@@ -137,11 +137,20 @@ static long double random_real(enum type type, uint64_t *state)
     return ldexpl(digits, (int)(next(state) % (2 * (unsigned)range)) - range);
 }
 
-static struct value random_value(enum type type, uint64_t *state)
+static long double random_between(double low, double high, uint64_t *state)
+{
+    return (long double)low +
+           (long double)(next(state) >> 11) * 0x1p-53L * (long double)(high - low);
+}
+
+static struct value random_value(const struct row *row, enum type type, uint64_t *state)
 {
     uint64_t image = 0;
+    const bool inside = row->high > row->low && next(state) % 3 == 0;
     const struct value value = {.i = random_whole(state),
-                                .x = is_real(type) ? random_real(type, state) : 0};
+                                .x = !is_real(type) ? 0
+                                     : inside       ? random_between(row->low, row->high, state)
+                                                    : random_real(type, state)};
     store_value(type, &value, &image);
     return load_value(type, &image);
 }
@@ -173,7 +182,7 @@ void make_calls(const struct row *row, enum type type, struct call *calls)
         calls[i] = (struct call){.type = type};
         if (!take_corners(types, arguments, i, &calls[i]))
             for (size_t k = 0; k < arguments; k++)
-                calls[i].argument[k] = random_value(types[k], &state);
+                calls[i].argument[k] = random_value(row, types[k], &state);
         if (row->fit)
             row->fit(&calls[i]);
     }

@@ -1,0 +1,171 @@
+// Arithmetic, and functions of floats and doubles whose results are exact or nearly so: sections 6.3,
+// 6.12.2, 7.4 and 7.5.1 of OpenCL C 1.2.
+#include <limits.h>
+
+#include "tests/kernels/builtins/real.h"
+
+// Rounded once, in the type itself: two roundings may differ from one.
+#define NATIVE(name, single, twice)                                                \
+    static long double ref_##name(const struct call *call)                         \
+    {                                                                              \
+        const float x = (float)X, y = (float)Y, z = (float)Z;                      \
+        const double p = (double)X, q = (double)Y, r = (double)Z;                  \
+        (void)y, (void)z, (void)q, (void)r;                                        \
+        return call->type == FLOAT ? (long double)(single) : (long double)(twice); \
+    }
+
+NATIVE(add, x + y, p + q)
+NATIVE(subtract, x - y, p - q)
+NATIVE(multiply, x *y, p *q)
+NATIVE(divide, x / y, p / q)
+NATIVE(reciprocal, 1 / x, 1 / p)
+NATIVE(sqrt, sqrtf(x), sqrt(p))
+NATIVE(fma, fmaf(x, y, z), fma(p, q, r))
+NATIVE(fdim, fdimf(x, y), fdim(p, q))
+NATIVE(fract, fminf(x - floorf(x), 0x1.fffffep-1F), fmin(p - floor(p), 0x1.fffffffffffffp-1))
+NATIVE(nextafter, nextafterf(x, y), nextafter(p, q))
+
+REAL(negate, -X)
+REAL(fabs, fabsl(X))
+REAL(ceil, ceill(X))
+REAL(floor, floorl(X))
+REAL(rint, rintl(X))
+REAL(round, roundl(X))
+REAL(trunc, truncl(X))
+REAL(copysign, copysignl(X, Y))
+REAL(mad, X *Y + Z)
+REAL(fmax, fmaxl(X, Y))
+REAL(fmin, fminl(X, Y))
+REAL(fmod, fmodl(X, Y))
+REAL(remainder, remainderl(X, Y))
+REAL(logb, logbl(X))
+REAL(ldexp, ldexpl(X, (int)M))
+REAL(maxmag, fabsl(X) > fabsl(Y) ? X : fabsl(Y) > fabsl(X) ? Y : fmaxl(X, Y))
+REAL(minmag, fabsl(X) < fabsl(Y) ? X : fabsl(Y) < fabsl(X) ? Y : fminl(X, Y))
+REAL(rsqrt, 1 / sqrtl(X))
+REAL(hypot, hypotl(X, Y))
+REAL(cbrt, cbrtl(X))
+
+static long double ref_nan(const struct call *call)
+{
+    (void)call;
+    return (long double)NAN;
+}
+
+static long double fraction(const struct call *call)
+{
+    return isnan(X) || X == 0 ? X : isinf(X) ? copysignl(0, X) : ref_fract(call);
+}
+
+static long double ref_frexp(const struct call *call)
+{
+    int power;
+    return frexpl(X, &power);
+}
+
+static integer ref_frexp_power(const struct call *call)
+{
+    int power;
+    frexpl(X, &power);
+    return isfinite(X) ? power : 0;
+}
+
+static long double ref_modf(const struct call *call)
+{
+    long double whole;
+    return modfl(X, &whole);
+}
+
+// The quotient's lower seven bits: that of what is left of x after multiples of 128 y.
+static integer ref_remquo_quotient(const struct call *call)
+{
+    if (isnan(X) || isnan(Y) || isinf(X) || Y == 0)
+        return 0;
+    if (isinf(Y))
+        return 0;
+    const long double size = fabsl(Y), left = fmodl(fabsl(X), 128 * size);
+    const integer quotient = llrintl((left - remainderl(left, size)) / size) & 127;
+    return (X < 0) != (Y < 0) ? -quotient : quotient;
+}
+
+WHOLE(ilogb, isinf(X) ? INT_MAX : ilogbl(X))
+
+static bool has_no_ilogb(const struct call *call)
+{
+    return isnan(X) || X == 0;
+}
+
+// A product may overflow, or not, before the sum.
+static bool overflows(const struct call *call)
+{
+    return fabsl(X * Y) > (call->type == FLOAT ? 0x1.fffffep127L : 0x1.fffffffffffffp1023L) ||
+           isnan(X * Y);
+}
+
+#define EXACT(id, expression, takes) ULP(id, expression, takes, 0)
+#define FRACT(id, where)                                                              \
+    ROW(id, "fract(a, s)", "T", 'T', .second = 'T', .space = where, .real = fraction, \
+        .flushes = POCL, .second_real = ref_floor)
+#define FREXP(id, where)                                                               \
+    ROW(id, "frexp(a, s)", "T", 'T', .second = 'I', .space = where, .real = ref_frexp, \
+        .second_whole = ref_frexp_power)
+#define MODF(id, where)                                                              \
+    ROW(id, "modf(a, s)", "T", 'T', .second = 'T', .space = where, .real = ref_modf, \
+        .second_real = ref_trunc)
+#define REMQUO(id, where)                                                                       \
+    ROW(id, "remquo(a, b, s)", "TT", 'T', .second = 'I', .space = where, .real = ref_remainder, \
+        .second_whole = ref_remquo_quotient)
+
+static const struct row rows[] = {
+    EXACT(add, "a + b", "TT"),
+    EXACT(subtract, "a - b", "TT"),
+    EXACT(multiply, "a * b", "TT"),
+    ROW(divide, "a / b", "TT", 'T', .real = ref_divide, .ulp = 2.5F, .exact_types = 1 << DOUBLE,
+        .exact_devices = CUDA),
+    ROW(reciprocal, "1 / a", "T", 'T', .real = ref_reciprocal, .ulp = 2.5F,
+        .exact_types = 1 << DOUBLE, .exact_devices = CUDA),
+    EXACT(negate, "-a", "T"),
+    ONE(fabs, 0),
+    ONE(ceil, 0),
+    ONE(floor, 0),
+    ONE(rint, 0),
+    ONE(round, 0),
+    ONE(trunc, 0),
+    TWO(copysign, 0),
+    TWO(fdim, 0),
+    EXACT(fma, "fma(a, b, c)", "TTT"),
+    ULP(mad, "mad(a, b, c)", "TTT", UNBOUNDED, .open = overflows),
+    TWO(fmax, 0, .any_zero = true),
+    TWO(fmin, 0, .any_zero = true),
+    ROW(fmax_scalar, "fmax(a, b)", "Tt", 'T', .real = ref_fmax, .any_zero = true),
+    ROW(fmin_scalar, "fmin(a, b)", "Tt", 'T', .real = ref_fmin, .any_zero = true),
+    TWO(fmod, 0),
+    FRACT(fract, PRIVATE),
+    FRACT(fract_local, LOCAL),
+    FRACT(fract_global, GLOBAL),
+    FREXP(frexp, PRIVATE),
+    FREXP(frexp_local, LOCAL),
+    FREXP(frexp_global, GLOBAL),
+    ROW(ilogb, "ilogb(a)", "T", 'I', .whole = ref_ilogb, .open = has_no_ilogb),
+    EXACT(ldexp, "ldexp(a, b)", "TI"),
+    ROW(ldexp_scalar, "ldexp(a, b)", "Ti", 'T', .real = ref_ldexp),
+    ONE(logb, 0),
+    TWO(maxmag, 0, .any_zero = true),
+    TWO(minmag, 0, .any_zero = true),
+    MODF(modf, PRIVATE),
+    MODF(modf_local, LOCAL),
+    MODF(modf_global, GLOBAL),
+    EXACT(nan, "nan(a)", "U"),
+    TWO(nextafter, 0),
+    TWO(remainder, 0),
+    REMQUO(remquo, PRIVATE),
+    REMQUO(remquo_local, LOCAL),
+    REMQUO(remquo_global, GLOBAL),
+    ROW(sqrt, "sqrt(a)", "T", 'T', .real = ref_sqrt, .ulp = 3, .exact_types = 1 << DOUBLE,
+        .exact_devices = CUDA),
+    ONE(rsqrt, 2),
+    TWO(hypot, 4),
+    ONE(cbrt, 2),
+};
+
+const struct group rounding_group = {"rounding", rows, sizeof rows / sizeof *rows};
