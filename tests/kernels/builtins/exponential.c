@@ -63,7 +63,8 @@ static bool has_no_sign(const struct call *call)
         .low = -10, .high = 10)
 
 #define SMALLEST \
-    .known = {{POCL, 1 << DOUBLE, "vectors of 8 with AVX-512 are wrong near 2^-1022", true}}
+    .known = {   \
+        {POCL, 1 << DOUBLE, "double8 is wrong with AVX-512 where a part is below 2^-1022", true}}
 #define SIGN_OF_POLE \
     .known = {{POCL, REALS, "the sign at 0 and negative whole numbers is 1, not 0"}}
 

@@ -274,7 +274,7 @@ void judge(const struct row *row, enum type type, unsigned device, const struct 
     const float ulp = exact ? 0 : row->ulp;
     *out = (struct verdict){0};
     for (unsigned w = 0; w < WIDTHS; w++) {
-        if (!row_has_width(row, w))
+        if (!row_has_width(row, type, w))
             continue;
         judged.ulp = ulp + row->each_part * (float)widths[w];
         take_width(row, widths[w], calls, made);

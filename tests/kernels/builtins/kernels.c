@@ -98,10 +98,21 @@ static void print_width(FILE *file, const struct row *row, enum type type, unsig
     fprintf(file, "    }\n");
 }
 
-bool row_has_width(const struct row *row, unsigned index)
+// Compilers take long for all widths of all types of integers: int has all of them, and each other
+// type two.
+bool row_has_width(const struct row *row, enum type type, unsigned index)
 {
-    return (row->widths == 0 || row->widths >> index & 1) &&
-           (row->space == PRIVATE || widths[index] == 1 || widths[index] == 4);
+    static const unsigned some[TYPES][2] = {
+        [CHAR] = {2, 16}, [UCHAR] = {3, 8}, [SHORT] = {4, 8},  [USHORT] = {2, 3},
+        [UINT] = {4, 16}, [LONG] = {3, 8},  [ULONG] = {2, 16},
+    };
+    const unsigned width = widths[index];
+    if (row->widths != 0)
+        return row->widths >> index & 1;
+    if (row->space != PRIVATE)
+        return width == 1 || width == 4;
+    return width == 1 || is_real(type) || type == INT || width == some[type][0] ||
+           width == some[type][1];
 }
 
 static const char *buffer_type(char letter, enum type type)
@@ -125,7 +136,7 @@ static void print_kernel(FILE *file, const struct row *row, enum type type)
     if (row->space == LOCAL)
         fprintf(file, "    __local ulong16 shared;\n");
     for (unsigned i = 0; i < WIDTHS; i++)
-        if (row_has_width(row, i))
+        if (row_has_width(row, type, i))
             print_width(file, row, type, i);
     fputs("}\n\n", file);
 }

@@ -105,16 +105,19 @@ static bool overflows(const struct call *call)
 #define EXACT(id, expression, takes) ULP(id, expression, takes, 0)
 #define FRACT(id, where)                                                              \
     ROW(id, "fract(a, s)", "T", 'T', .second = 'T', .space = where, .real = fraction, \
-        .flushes = POCL, .second_real = ref_floor)
-#define FREXP(id, where)                                                               \
+        .second_real = ref_floor, .flushes = POCL,                                    \
+        .known = {{POCL, 1 << DOUBLE, "fract(-0) = 0"}})
+#define FREXP(id, where, ...)                                                          \
     ROW(id, "frexp(a, s)", "T", 'T', .second = 'I', .space = where, .real = ref_frexp, \
-        .second_whole = ref_frexp_power)
+        .second_whole = ref_frexp_power, __VA_ARGS__)
 #define MODF(id, where)                                                              \
     ROW(id, "modf(a, s)", "T", 'T', .second = 'T', .space = where, .real = ref_modf, \
         .second_real = ref_trunc)
-#define REMQUO(id, where)                                                                       \
+#define REMQUO(id, where, ...)                                                                  \
     ROW(id, "remquo(a, b, s)", "TT", 'T', .second = 'I', .space = where, .real = ref_remainder, \
-        .second_whole = ref_remquo_quotient)
+        .second_whole = ref_remquo_quotient, __VA_ARGS__)
+#define ENDLESS \
+    .known = {{POCL, 1 << DOUBLE, "of double8 it does not end with AVX-512", .hangs = true}}
 
 static const struct row rows[] = {
     EXACT(add, "a + b", "TT"),
@@ -139,13 +142,14 @@ static const struct row rows[] = {
     TWO(fmin, 0, .any_zero = true),
     ROW(fmax_scalar, "fmax(a, b)", "Tt", 'T', .real = ref_fmax, .any_zero = true),
     ROW(fmin_scalar, "fmin(a, b)", "Tt", 'T', .real = ref_fmin, .any_zero = true),
-    TWO(fmod, 0),
+    TWO(fmod, 0, ENDLESS),
     FRACT(fract, PRIVATE),
     FRACT(fract_local, LOCAL),
     FRACT(fract_global, GLOBAL),
-    FREXP(frexp, PRIVATE),
-    FREXP(frexp_local, LOCAL),
-    FREXP(frexp_global, GLOBAL),
+    FREXP(frexp, PRIVATE,
+          .known = {{POCL, 1 << DOUBLE, "the power of double8(-0) is -1022 with AVX-512", true}}),
+    FREXP(frexp_local, LOCAL, .ulp = 0),
+    FREXP(frexp_global, GLOBAL, .ulp = 0),
     ROW(ilogb, "ilogb(a)", "T", 'I', .whole = ref_ilogb, .open = has_no_ilogb),
     EXACT(ldexp, "ldexp(a, b)", "TI"),
     ROW(ldexp_scalar, "ldexp(a, b)", "Ti", 'T', .real = ref_ldexp),
@@ -157,10 +161,10 @@ static const struct row rows[] = {
     MODF(modf_global, GLOBAL),
     EXACT(nan, "nan(a)", "U"),
     TWO(nextafter, 0),
-    TWO(remainder, 0),
-    REMQUO(remquo, PRIVATE),
-    REMQUO(remquo_local, LOCAL),
-    REMQUO(remquo_global, GLOBAL),
+    TWO(remainder, 0, ENDLESS),
+    REMQUO(remquo, PRIVATE, ENDLESS),
+    REMQUO(remquo_local, LOCAL, .ulp = 0),
+    REMQUO(remquo_global, GLOBAL, .ulp = 0),
     ROW(sqrt, "sqrt(a)", "T", 'T', .real = ref_sqrt, .ulp = 3, .exact_types = 1 << DOUBLE,
         .exact_devices = CUDA),
     ONE(rsqrt, 2),

@@ -15,7 +15,7 @@
 //   judge.c        its results against the reference
 //
 // A kernel calls its function on the same arguments with scalars and with vectors of 2, 3, 4, 8
-// and 16, and all these results are judged.
+// and 16 (of integers other than int: two of these), and all these results are judged.
 #ifndef WEIR_TESTS_KERNELS_BUILTINS_TABLE_H
 #define WEIR_TESTS_KERNELS_BUILTINS_TABLE_H
 
@@ -94,6 +94,7 @@ struct known {
     unsigned types;
     const char *reason;
     bool varies; // it depends on the processor, and may be right
+    bool hangs;  // the kernel does not end: the function is not run
 };
 
 // What a pointer to a second result points to. All but private ones have scalars and vectors of 4 only.
@@ -170,8 +171,8 @@ bool letter_is_scalar(char letter);
 
 // kernels.c
 
-// Whether the function has vectors of widths[index].
-bool row_has_width(const struct row *row, unsigned index);
+// Whether the function is called on vectors of widths[index].
+bool row_has_width(const struct row *row, enum type type, unsigned index);
 // Whether the group has a function of the type.
 bool group_has(const struct group *group, enum type type);
 // Writes the kernels of the group's functions of the type, named `test_` and the row. They take a
