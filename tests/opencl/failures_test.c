@@ -38,6 +38,7 @@ struct objects {
     weir_buffer *wrapped;
     weir_queue *queue_wrapped; // the first queue's
     weir_buffer *adopted;      // the DEVICE buffer's memory
+    weir_buffer *constant;     // of the built program
     weir_program *bundled;
     weir_program *built;
     weir_kernel *iota;
@@ -161,7 +162,10 @@ static weir_status create_all(struct objects *all, const struct configuration *c
         status = wrap_natives(all);
     if (status == WEIR_OK)
         status = create_bundled(all);
-    return status == WEIR_OK ? create_built(all) : status;
+    if (status == WEIR_OK)
+        status = create_built(all);
+    return status == WEIR_OK ? weir_program_constant(all->built, "in", memory, 64, &all->constant)
+                             : status;
 }
 
 static weir_status copy_about(struct objects *all, weir_queue *queue)
@@ -283,6 +287,7 @@ static void destroy_all(struct objects *all)
     weir_kernel_destroy(&all->twice);
     weir_program_destroy(&all->bundled);
     weir_program_destroy(&all->built);
+    weir_buffer_destroy(&all->constant);
     weir_buffer_destroy(&all->wrapped);
     weir_buffer_destroy(&all->host_buffer);
     weir_buffer_destroy(&all->device_buffer);
