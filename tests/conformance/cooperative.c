@@ -378,12 +378,15 @@ CONFORM(Occupancy, LocalArraysAreAligned)
 {
     weir_queue *queue = conform_queue(f, "q");
     weir_kernel *kernel = conform_kernel(f, "two_locals");
-    weir_buffer *memory = conform_device_buffer(f, 2 * 4 * BLOCK);
+    const size_t second = f->limits->argument_alignment_bytes > 4 * BLOCK
+                              ? f->limits->argument_alignment_bytes
+                              : 4 * BLOCK;
+    weir_buffer *memory = conform_device_buffer(f, second + 4 * BLOCK);
     const size_t limit = (size_t)f->limits->max_local_bytes;
     const size_t odd = 4 * BLOCK + 1;
 
     EXPECT_INVALID(weir_queue_launch(queue, kernel, one, block, weir_in(memory, 0, 4 * BLOCK),
-                                     weir_out(memory, 4 * BLOCK, 4 * BLOCK), weir_local(odd),
+                                     weir_out(memory, second, 4 * BLOCK), weir_local(odd),
                                      weir_local(limit - odd)),
                    "'lanes', asks for");
     EXPECT_SYNC(queue);

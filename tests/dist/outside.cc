@@ -6,12 +6,44 @@
 #include <weir/patterns/pipeline.h>
 #include <weir/weir.h>
 
+static weir_parameter parameter(const char *name, const char *type, weir_parameter_kind kind)
+{
+    weir_parameter made = {};
+    made.struct_size = sizeof made;
+    made.name = name;
+    made.type_name = type;
+    made.kind = kind;
+    return made;
+}
+
+static weir_parameter written(weir_parameter made)
+{
+    made.writable = 1;
+    return made;
+}
+
+static weir_parameter number(weir_parameter made)
+{
+    made.scalar = WEIR_SCALAR_F32;
+    made.size = sizeof(float);
+    return made;
+}
+
+static weir_kernel_signature signature(const char *name, const weir_parameter *list, uint32_t count)
+{
+    weir_kernel_signature made = {};
+    made.struct_size = sizeof made;
+    made.name = name;
+    made.parameters = list;
+    made.parameter_count = count;
+    return made;
+}
+
 static const weir_parameter parameters[] = {
-    {sizeof(weir_parameter), "out", "float *", WEIR_PARAMETER_BUFFER, 1, WEIR_SCALAR_OTHER, 0},
-    {sizeof(weir_parameter), "factor", "float", WEIR_PARAMETER_VALUE, 0, WEIR_SCALAR_F32, 4},
+    written(parameter("out", "float *", WEIR_PARAMETER_BUFFER)),
+    number(parameter("factor", "float", WEIR_PARAMETER_VALUE)),
 };
-static const weir_kernel_signature kernels[] = {
-    {sizeof(weir_kernel_signature), "scale", parameters, 2, {0, 0, 0}}};
+static const weir_kernel_signature kernels[] = {signature("scale", parameters, 2)};
 static const char source[] = "__kernel void scale(__global float *out, float factor) {}";
 static const weir_image images[] = {
     {sizeof(weir_image), WEIR_IMAGE_OPENCL_C, "", source, sizeof source - 1}};

@@ -8,13 +8,20 @@
 #include "kernels/compare/compare.h"
 #include "tests/support/test.h"
 
+#define PARAMETER(...)                                            \
+    {                                                             \
+        .struct_size = sizeof(struct weir_parameter), __VA_ARGS__ \
+    }
+
 static const struct weir_parameter parameters[] = {
-    {sizeof *parameters, "in", "const float4 *", WEIR_PARAMETER_BUFFER, 0, 0, 0},
-    {sizeof *parameters, "out", "int *", WEIR_PARAMETER_BUFFER, 1, 0, 0},
-    {sizeof *parameters, "n", "uint", WEIR_PARAMETER_VALUE, 0, WEIR_SCALAR_U32, 4},
-    {sizeof *parameters, "s", "float *", WEIR_PARAMETER_LOCAL, 0, 0, 0},
-    {sizeof *parameters, "v", "float3", WEIR_PARAMETER_VALUE, 0, 0, 16},
-    {sizeof *parameters, "p", "struct pair *", WEIR_PARAMETER_BUFFER, 1, 0, 0},
+    PARAMETER(.name = "in", .type_name = "const float4 *", .kind = WEIR_PARAMETER_BUFFER),
+    PARAMETER(.name = "out", .type_name = "int *", .kind = WEIR_PARAMETER_BUFFER, .writable = 1),
+    PARAMETER(.name = "n", .type_name = "uint", .kind = WEIR_PARAMETER_VALUE,
+              .scalar = WEIR_SCALAR_U32, .size = 4),
+    PARAMETER(.name = "s", .type_name = "float *", .kind = WEIR_PARAMETER_LOCAL),
+    PARAMETER(.name = "v", .type_name = "float3", .kind = WEIR_PARAMETER_VALUE, .size = 16),
+    PARAMETER(.name = "p", .type_name = "struct pair *", .kind = WEIR_PARAMETER_BUFFER,
+              .writable = 1),
 };
 static const struct weir_kernel_signature kernels[] = {
     {.struct_size = sizeof *kernels, .name = "k", .parameters = parameters, .parameter_count = 6},

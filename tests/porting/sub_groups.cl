@@ -8,10 +8,12 @@ __kernel void warps(__global const uint *in, __global uint *out, __local uint *s
     wrong |= get_max_sub_group_size() < get_sub_group_size();
     wrong |= sub_group_shuffle(x, 0u) != sub_group_broadcast(x, 0);
     wrong |= sub_group_shuffle_xor(x, 1u) != ((x - 1) ^ 1) + 1;
-    wrong |= lane + 1 < get_sub_group_size() && sub_group_shuffle_down(x, 1u) != x + 1;
-    wrong |= lane > 0 && sub_group_shuffle_up(x, 1u) != x - 1;
+    uint down = sub_group_shuffle_down(x, 1u), up = sub_group_shuffle_up(x, 1u);
+    wrong |= lane + 1 < get_sub_group_size() && down != x + 1;
+    wrong |= lane > 0 && up != x - 1;
     wrong |= popcount(sub_group_ballot(lane < 5).x) != 5;
-    wrong |= !sub_group_any(lane == 3) || sub_group_all(lane == 3);
+    int any = sub_group_any(lane == 3), all = sub_group_all(lane == 3);
+    wrong |= !any || all;
     wrong |= sub_group_reduce_add(1u) != get_sub_group_size();
     wrong |= sub_group_scan_inclusive_add(1u) != lane + 1;
     sub_group_barrier(CLK_LOCAL_MEM_FENCE);
