@@ -58,7 +58,8 @@ static bool make_kernel(struct rig *rig)
 {
     static const char text[] =
         "fake image: vector_add scale saxpy iota increment spin block_sum two_locals "
-        "barrier_in_helper store_values required_block geometry fill_pattern check_pattern fused";
+        "barrier_in_helper store_values required_block geometry fill_pattern check_pattern fused "
+        "store_vectors store_present add_words count_kinds follow_addresses weigh";
     static const struct weir_image image = {sizeof(struct weir_image), WEIR_IMAGE_CUBIN, "sm_90",
                                             text, sizeof text - 1};
     struct weir_bundle bundle = conformance_kernels;
