@@ -11,6 +11,7 @@
 #include "kernels/library/grid_barrier.h"
 #include "kernels/library/half.h"
 #include "kernels/library/half_conversions.h"
+#include "kernels/library/math.h"
 #include "kernels/library/native.h"
 #include "kernels/library/sub_groups.h"
 #include "kernels/library/work_groups.h"
@@ -27,10 +28,11 @@ enum {
     GRID_BARRIER = 1 << 5,
     HALF = 1 << 6,
     HALF_CONVERSIONS = 1 << 7,
-    NATIVE = 1 << 8,
-    WORK_GROUPS = 1 << 9,
-    SUB_GROUPS = 1 << 10,
-    WORK_ITEMS = 1 << 11
+    MATH = 1 << 8,
+    NATIVE = 1 << 9,
+    WORK_GROUPS = 1 << 10,
+    SUB_GROUPS = 1 << 11,
+    WORK_ITEMS = 1 << 12
 };
 
 // The first row whose parts are both in the name decides.
@@ -70,6 +72,41 @@ static const struct {
     {"load", "_half", NONE}, // libclc has these
     {"store", "_half", NONE},
     {"", "Dh", HALF},
+    {"_Z3exp", "", MATH},
+    {"_Z4exp2", "", MATH},
+    {"_Z4erfc", "", MATH},
+    {"_Z6tgamma", "", MATH},
+    {"_Z6lgamma", "", MATH},
+    {"_Z5cospi", "", MATH},
+    {"_Z5expm1", "", MATH},
+    {"_Z5log1p", "", MATH},
+    {"_Z3erf", "", MATH},
+    {"_Z3sin", "", MATH},
+    {"_Z3tan", "", MATH},
+    {"_Z4asin", "", MATH},
+    {"_Z4atan", "", MATH},
+    {"_Z4sinh", "", MATH},
+    {"_Z4cosh", "", MATH},
+    {"_Z4tanh", "", MATH},
+    {"_Z5asinh", "", MATH},
+    {"_Z5acosh", "", MATH},
+    {"_Z5atanh", "", MATH},
+    {"_Z5sinpi", "", MATH},
+    {"_Z4fmod", "", MATH},
+    {"_Z9remainder", "", MATH},
+    {"_Z5ldexp", "", MATH},
+    {"_Z3pow", "", MATH},
+    {"_Z5tanpi", "", MATH},
+    {"_Z6asinpi", "", MATH},
+    {"_Z6acospi", "", MATH},
+    {"_Z6atanpi", "", MATH},
+    {"_Z7atan2pi", "", MATH},
+    {"_Z4powr", "", MATH},
+    {"_Z5rootn", "", MATH},
+    {"_Z4modf", "", MATH},
+    {"_Z5fract", "", MATH},
+    {"_Z8lgamma_r", "", MATH},
+    {"_Z6sincos", "", MATH},
     {"_Z3nant", "", HALF},
     {"_Z3nanDv", "_t", HALF},
 };
@@ -110,6 +147,7 @@ size_t kc_library(unsigned needed, struct kc_subject *out_subjects)
         {"grid_barrier", weir_library_grid_barrier, false},
         {"half", weir_library_half, false},
         {"half_conversions", weir_library_half_conversions, false},
+        {"math", weir_library_math, false},
         {"native", weir_library_native, false},
         {"work_groups", weir_library_work_groups, false},
         {"sub_groups", weir_library_sub_groups, false},

@@ -1,0 +1,267 @@
+// Functions of libdevice in place of libclc's, which are wrong at the ends of the range, for signs of
+// zeros, for infinities or NaN; libclc's sinh of an infinity reads outside of its table. A vector's
+// parts are computed one by one.
+#define FUNCTION __attribute__((overloadable))
+
+#define PARTS_OF_ONE(f, T)                     \
+    FUNCTION T##2 f(T##2 x)                    \
+    {                                          \
+        return (T##2)(f(x.x), f(x.y));         \
+    }                                          \
+    FUNCTION T##3 f(T##3 x)                    \
+    {                                          \
+        return (T##3)(f(x.x), f(x.y), f(x.z)); \
+    }                                          \
+    FUNCTION T##4 f(T##4 x)                    \
+    {                                          \
+        return (T##4)(f(x.lo), f(x.hi));       \
+    }                                          \
+    FUNCTION T##8 f(T##8 x)                    \
+    {                                          \
+        return (T##8)(f(x.lo), f(x.hi));       \
+    }                                          \
+    FUNCTION T##16 f(T##16 x)                  \
+    {                                          \
+        return (T##16)(f(x.lo), f(x.hi));      \
+    }
+
+#define PARTS_OF_TWO(f, T, S)                                 \
+    FUNCTION T##2 f(T##2 x, S##2 y)                           \
+    {                                                         \
+        return (T##2)(f(x.x, y.x), f(x.y, y.y));              \
+    }                                                         \
+    FUNCTION T##3 f(T##3 x, S##3 y)                           \
+    {                                                         \
+        return (T##3)(f(x.x, y.x), f(x.y, y.y), f(x.z, y.z)); \
+    }                                                         \
+    FUNCTION T##4 f(T##4 x, S##4 y)                           \
+    {                                                         \
+        return (T##4)(f(x.lo, y.lo), f(x.hi, y.hi));          \
+    }                                                         \
+    FUNCTION T##8 f(T##8 x, S##8 y)                           \
+    {                                                         \
+        return (T##8)(f(x.lo, y.lo), f(x.hi, y.hi));          \
+    }                                                         \
+    FUNCTION T##16 f(T##16 x, S##16 y)                        \
+    {                                                         \
+        return (T##16)(f(x.lo, y.lo), f(x.hi, y.hi));         \
+    }
+
+#define ONE(f, T, of_libdevice) \
+    T of_libdevice(T x);        \
+    FUNCTION T f(T x)           \
+    {                           \
+        return of_libdevice(x); \
+    }                           \
+    PARTS_OF_ONE(f, T)
+
+#define TWO(f, T, S, of_libdevice) \
+    T of_libdevice(T x, S y);      \
+    FUNCTION T f(T x, S y)         \
+    {                              \
+        return of_libdevice(x, y); \
+    }                              \
+    PARTS_OF_TWO(f, T, S)
+
+ONE(exp, float, __nv_expf)
+ONE(exp2, float, __nv_exp2f)
+ONE(erfc, float, __nv_erfcf)
+ONE(tgamma, float, __nv_tgammaf)
+ONE(lgamma, float, __nv_lgammaf)
+ONE(cospi, float, __nv_cospif)
+ONE(expm1, double, __nv_expm1)
+ONE(log1p, double, __nv_log1p)
+ONE(erf, double, __nv_erf)
+ONE(tgamma, double, __nv_tgamma)
+ONE(lgamma, double, __nv_lgamma)
+ONE(sin, double, __nv_sin)
+ONE(tan, double, __nv_tan)
+ONE(asin, double, __nv_asin)
+ONE(atan, double, __nv_atan)
+ONE(sinh, double, __nv_sinh)
+ONE(cosh, double, __nv_cosh)
+ONE(tanh, double, __nv_tanh)
+ONE(asinh, double, __nv_asinh)
+ONE(acosh, double, __nv_acosh)
+ONE(atanh, double, __nv_atanh)
+ONE(sinpi, double, __nv_sinpi)
+ONE(cospi, double, __nv_cospi)
+
+TWO(fmod, float, float, __nv_fmodf)
+TWO(remainder, float, float, __nv_remainderf)
+TWO(ldexp, float, int, __nv_ldexpf)
+TWO(ldexp, double, int, __nv_ldexp)
+TWO(pow, double, double, __nv_pow)
+
+#define SCALED(T, n)                       \
+    FUNCTION T##n ldexp(T##n x, int power) \
+    {                                      \
+        return ldexp(x, (int##n)power);    \
+    }
+#define WIDTHS(define, T) define(T, 2) define(T, 3) define(T, 4) define(T, 8) define(T, 16)
+WIDTHS(SCALED, float)
+WIDTHS(SCALED, double)
+
+// Without an equal in libdevice.
+
+double __nv_acos(double x);
+double __nv_atan2(double y, double x);
+double __nv_cos(double x);
+float __nv_sinpif(float x);
+
+FUNCTION float tanpi(float x)
+{
+    return __nv_sinpif(x) / __nv_cospif(x);
+}
+PARTS_OF_ONE(tanpi, float)
+
+FUNCTION double tanpi(double x)
+{
+    return __nv_sinpi(x) / __nv_cospi(x);
+}
+PARTS_OF_ONE(tanpi, double)
+
+FUNCTION double asinpi(double x)
+{
+    return __nv_asin(x) * M_1_PI;
+}
+PARTS_OF_ONE(asinpi, double)
+
+FUNCTION double acospi(double x)
+{
+    return __nv_acos(x) * M_1_PI;
+}
+PARTS_OF_ONE(acospi, double)
+
+FUNCTION double atanpi(double x)
+{
+    return __nv_atan(x) * M_1_PI;
+}
+PARTS_OF_ONE(atanpi, double)
+
+FUNCTION double atan2pi(double y, double x)
+{
+    return __nv_atan2(y, x) * M_1_PI;
+}
+PARTS_OF_TWO(atan2pi, double, double)
+
+FUNCTION double powr(double x, double y)
+{
+    const bool unknown = (x == 0 && y == 0) || (isinf(x) && y == 0) || (x == 1 && isinf(y));
+    return x < 0 || isnan(x) || isnan(y) || unknown ? NAN : __nv_pow(fabs(x), y);
+}
+PARTS_OF_TWO(powr, double, double)
+
+FUNCTION float rootn(float x, int n)
+{
+    if (n == 0 || (x < 0 && n % 2 == 0))
+        return NAN;
+    const float root = (float)__nv_pow(fabs((double)x), 1.0 / n);
+    return n % 2 == 0 ? root : copysign(root, x);
+}
+PARTS_OF_TWO(rootn, float, int)
+
+// With a second result.
+
+#define PARTS_OF_PAIR(f, T, S, space)                                  \
+    FUNCTION T##2 f(T##2 x, space S##2 * second)                       \
+    {                                                                  \
+        S a, b;                                                        \
+        const T##2 first = (T##2)(f(x.x, &a), f(x.y, &b));             \
+        *second = (S##2)(a, b);                                        \
+        return first;                                                  \
+    }                                                                  \
+    FUNCTION T##3 f(T##3 x, space S##3 * second)                       \
+    {                                                                  \
+        S a, b, c;                                                     \
+        const T##3 first = (T##3)(f(x.x, &a), f(x.y, &b), f(x.z, &c)); \
+        *second = (S##3)(a, b, c);                                     \
+        return first;                                                  \
+    }                                                                  \
+    HALVES(f, T, S, space, 2, 4)                                       \
+    HALVES(f, T, S, space, 4, 8)                                       \
+    HALVES(f, T, S, space, 8, 16)
+
+#define HALVES(f, T, S, space, half_of, n)                   \
+    FUNCTION T##n f(T##n x, space S##n *second)              \
+    {                                                        \
+        S##half_of a, b;                                     \
+        const T##n first = (T##n)(f(x.lo, &a), f(x.hi, &b)); \
+        *second = (S##n)(a, b);                              \
+        return first;                                        \
+    }
+
+#define PAIR(f, T, S, space)              \
+    FUNCTION T f(T x, space S *second)    \
+    {                                     \
+        S own;                            \
+        const T first = f##_and(x, &own); \
+        *second = own;                    \
+        return first;                     \
+    }                                     \
+    PARTS_OF_PAIR(f, T, S, space)
+
+#define PAIRS(f, T, S)       \
+    PAIR(f, T, S, __private) \
+    PAIR(f, T, S, __global)  \
+    PAIR(f, T, S, __local)
+
+#define OWN FUNCTION static
+
+OWN float modf_and(float x, float *whole)
+{
+    *whole = trunc(x);
+    return copysign(isinf(x) ? 0.0f : x - *whole, x);
+}
+
+OWN double modf_and(double x, double *whole)
+{
+    *whole = trunc(x);
+    return copysign(isinf(x) ? 0.0 : x - *whole, x);
+}
+
+OWN float fract_and(float x, float *whole)
+{
+    *whole = floor(x);
+    if (x == 0 || isinf(x) || isnan(x))
+        return isnan(x) ? x : copysign(0.0f, x);
+    return fmin(x - *whole, 0x1.fffffep-1f);
+}
+
+OWN double fract_and(double x, double *whole)
+{
+    *whole = floor(x);
+    if (x == 0 || isinf(x) || isnan(x))
+        return isnan(x) ? x : copysign(0.0, x);
+    return fmin(x - *whole, 0x1.fffffffffffffp-1);
+}
+
+// 0 at the poles.
+#define SIGN_OF_GAMMA(x) \
+    (x == 0 || (x < 0 && x == floor(x)) ? 0 : x < 0 && floor(x / 2) * 2 != floor(x) ? -1 : 1)
+
+OWN float lgamma_r_and(float x, int *sign)
+{
+    *sign = SIGN_OF_GAMMA(x);
+    return __nv_lgammaf(x);
+}
+
+OWN double lgamma_r_and(double x, int *sign)
+{
+    *sign = SIGN_OF_GAMMA(x);
+    return __nv_lgamma(x);
+}
+
+OWN double sincos_and(double x, double *cosine)
+{
+    *cosine = __nv_cos(x);
+    return __nv_sin(x);
+}
+
+PAIRS(modf, float, float)
+PAIRS(modf, double, double)
+PAIRS(fract, float, float)
+PAIRS(fract, double, double)
+PAIRS(lgamma_r, float, int)
+PAIRS(lgamma_r, double, int)
+PAIRS(sincos, double, double)
