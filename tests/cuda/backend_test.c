@@ -631,7 +631,7 @@ static weir_status try_images(struct rig *rig, const struct weir_image *images, 
 
 WEIR_TEST(CudaImages, AreChosenByArchitecture)
 {
-    const struct weir_image good = rig_image;
+    const struct weir_image good = *weir_test_image();
     struct rig rig;
     ASSERT_TRUE(rig_start(&rig));
     // Only one of each is a valid image, so a wrong choice is refused.
@@ -657,7 +657,7 @@ WEIR_TEST(CudaImages, AreChosenByArchitecture)
 // without there.
 WEIR_TEST(CudaImages, OfOneArchitectureAlone)
 {
-    const struct weir_image good = rig_image;
+    const struct weir_image good = *weir_test_image();
     const struct weir_image own = {sizeof own, WEIR_IMAGE_CUBIN, "sm_90a", good.data, good.size};
     const struct weir_image own_text = {sizeof own, WEIR_IMAGE_PTX, "sm_90a", good.data, good.size};
     const struct weir_image others[] = {
@@ -696,7 +696,8 @@ WEIR_TEST(CudaImages, OfATwin)
     const struct weir_image images[] = {
         {sizeof *images, WEIR_IMAGE_OPENCL_C, "", "nothing", 7},
         {sizeof *images, WEIR_IMAGE_TWIN, "", "a/k.cu", 6},
-        {sizeof *images, WEIR_IMAGE_CUBIN, "sm_90", rig_image.data, rig_image.size},
+        {sizeof *images, WEIR_IMAGE_CUBIN, "sm_90", weir_test_image()->data,
+         weir_test_image()->size},
     };
     const struct weir_image others[] = {
         images[1],

@@ -161,7 +161,7 @@ static void second_device_fails(void)
     setenv("WEIR_TEST_CUDA_DEVICES", "2", 1);
     ASSERT_TRUE(rig_start(&rig));
     open_second(&rig, &second);
-    const struct weir_bundle bundle = rig_bundle(&rig_image, 1);
+    const struct weir_bundle bundle = rig_bundle(weir_test_image(), 1);
     const struct weir_program_params params = {.struct_size = sizeof params,
                                                .bundle = &bundle,
                                                .devices = &second,

@@ -62,7 +62,7 @@ static weir_status create_buffers(struct objects *all)
 static weir_status create_kernel(struct objects *all)
 {
     static struct weir_bundle bundle;
-    bundle = rig_bundle(&rig_image, 1);
+    bundle = rig_bundle(weir_test_image(), 1);
     weir_status status =
         weir_program_create(all->device,
                             &(struct weir_program_params){.struct_size =

@@ -516,7 +516,7 @@ static void try_everything(struct stage *s, const char *cause)
     char byte = 0;
     const struct weir_queue_params queue_params = {.struct_size = sizeof queue_params};
     struct weir_buffer_params buffer_params = {.struct_size = sizeof buffer_params, .size = 64};
-    const struct weir_bundle bundle = rig_bundle(&rig_image, 1);
+    const struct weir_bundle bundle = rig_bundle(weir_test_image(), 1);
     const struct weir_program_params program_params = {.struct_size = sizeof program_params,
                                                        .bundle = &bundle};
     expect_same_cause(COPY(s, s->b), cause);

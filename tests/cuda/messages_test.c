@@ -117,7 +117,7 @@ static void load_other_parameters(void)
                                          .name = "iota",
                                          .parameters = parameters,
                                          .parameter_count = 3};
-    struct weir_bundle bundle = rig_bundle(&rig_image, 1);
+    struct weir_bundle bundle = rig_bundle(weir_test_image(), 1);
     struct rig rig;
     bundle.kernels = &iota;
     bundle.kernel_count = 1;

@@ -14,13 +14,6 @@
 // limit, and absolute paths of Bazel's are longer.
 static const char library[] = "tests/support/libcuda/libcuda.so.1";
 
-static const char image_text[] =
-    "fake image: vector_add scale saxpy iota increment spin block_sum two_locals "
-    "barrier_in_helper store_values required_block geometry fill_pattern check_pattern fused "
-    "store_vectors store_present add_words count_kinds follow_addresses weigh";
-const struct weir_image rig_image = {sizeof(struct weir_image), WEIR_IMAGE_CUBIN, "sm_90",
-                                     image_text, sizeof image_text - 1};
-
 const struct weir_test_cuda *rig_fake(void)
 {
     void *handle = dlopen(weir_test_runfile(library), RTLD_NOW | RTLD_LOCAL);
@@ -157,7 +150,7 @@ weir_program *rig_program(struct rig *rig)
 {
     static struct weir_bundle bundle;
     weir_program *program;
-    bundle = rig_bundle(&rig_image, 1);
+    bundle = rig_bundle(weir_test_image(), 1);
     EXPECT_OK(weir_program_create(rig->device,
                                   &(struct weir_program_params){.struct_size = sizeof(
                                                                     struct weir_program_params),

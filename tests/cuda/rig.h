@@ -5,6 +5,7 @@
 #include <weir/weir.h>
 
 #include "tests/support/libcuda/control.h"
+#include "tests/support/libcuda/image.h"
 #include "tests/support/test.h"
 
 #define EXPECT_OK(call) EXPECT_INT_EQ(call, WEIR_OK)
@@ -47,9 +48,8 @@ unsigned char *rig_bytes(weir_buffer *buffer);
 // before. A failure there, or a signal, fails the test.
 void rig_in_child(void (*body)(void));
 
-// The conformance kernels with an image that the fake takes, so that the tests
-// need no CUDA toolkit.
-extern const struct weir_image rig_image;
+// The conformance kernels with images, such as weir_test_image(), that the fake
+// takes, so that the tests need no CUDA toolkit.
 struct weir_bundle rig_bundle(const struct weir_image *images, uint32_t count);
 weir_program *rig_program(struct rig *rig);
 weir_kernel *rig_kernel(weir_program *program, const char *name);

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "core/runtime/runtime.h"
 #include "kernels/conformance/conformance.h"
+#include "tests/support/libcuda/image.h"
 #include "tests/support/test.h"
 
 #define EXPECT_OK(call) EXPECT_INT_EQ(call, WEIR_OK)
@@ -56,17 +57,11 @@ static bool make_buffers(struct rig *rig)
 // only names kernels.
 static bool make_kernel(struct rig *rig)
 {
-    static const char text[] =
-        "fake image: vector_add scale saxpy iota increment spin block_sum two_locals "
-        "barrier_in_helper store_values required_block geometry fill_pattern check_pattern fused "
-        "store_vectors store_present add_words count_kinds follow_addresses weigh";
-    static const struct weir_image image = {sizeof(struct weir_image), WEIR_IMAGE_CUBIN, "sm_90",
-                                            text, sizeof text - 1};
     struct weir_bundle bundle = conformance_kernels;
     const struct weir_program_params params = {.struct_size = sizeof params, .bundle = &bundle};
     weir_status status = weir_program_create(rig->device, &params, &rig->program);
     if (status < 0 && strcmp(weir_runtime_backend(rig->runtime), "cuda") == 0) {
-        bundle.images = &image;
+        bundle.images = weir_test_image();
         bundle.image_count = 1;
         status = weir_program_create(rig->device, &params, &rig->program);
     }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "kernels/conformance/conformance.h"
+#include "tests/support/libcuda/image.h"
 
 static char folder[256];
 
@@ -45,18 +46,12 @@ weir_status rig_open(const char *section, const char *plugins, weir_runtime **ou
 
 static bool make_objects(struct rig *rig)
 {
-    static const char image_text[] =
-        "fake image: vector_add scale saxpy iota increment spin block_sum two_locals "
-        "barrier_in_helper store_values required_block geometry fill_pattern check_pattern fused "
-        "store_vectors store_present add_words count_kinds follow_addresses weigh";
-    static const struct weir_image image = {sizeof(struct weir_image), WEIR_IMAGE_CUBIN, "sm_90",
-                                            image_text, sizeof image_text - 1};
     struct weir_bundle bundle = conformance_kernels;
     struct weir_queue_params queue = {.struct_size = sizeof queue};
     struct weir_buffer_params buffer = {.struct_size = sizeof buffer, .size = RIG_BYTES};
     struct weir_program_params program = {.struct_size = sizeof program, .bundle = &bundle};
     if (strcmp(weir_runtime_backend(rig->runtime), "cuda") == 0) {
-        bundle.images = &image; // of the tests' libcuda
+        bundle.images = weir_test_image();
         bundle.image_count = 1;
     }
     if (weir_device_open(rig->runtime, NULL, &rig->device) < 0)
