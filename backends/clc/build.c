@@ -4,7 +4,6 @@
 #include <weir/module/error.h>
 
 #include "backends/clc/clc.h"
-#include "base/calls.h"
 
 #define STANDARD "-cl-std=CL1.2 "
 #define WITH_SIGNATURES "-cl-kernel-arg-info "
@@ -84,13 +83,6 @@ weir_status clc_build(struct clc_build *build)
     if (status == WEIR_OK && build->signatures)
         status = clc_describe(build);
     return status;
-}
-
-void clc_mark_barriers(struct weir_kit_signatures *signatures, const char *text)
-{
-    for (uint32_t i = 0; i < signatures->kernel_count; i++)
-        signatures->kernels[i].grid_barrier =
-            weir_calls(text, signatures->kernels[i].name, CLC_GRID_BARRIER);
 }
 
 void clc_drop(struct clc_build *build)

@@ -42,10 +42,9 @@ struct clc_symbols {
 // The same before the caller's text. The compiler counts lines from the first of that text.
 #define CLC_PREFIX_OF_SOURCE CLC_PREFIX "#line 1 \"source\"\n"
 
-// The barrier of a cooperative launch, and what it is where such a launch has one block.
-#define CLC_GRID_BARRIER "weir_grid_barrier"
+// The barrier of a cooperative launch where such a launch has one block.
 #define CLC_BLOCK_BARRIER \
-    "#define " CLC_GRID_BARRIER "() barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)\n"
+    "#define " WEIR_KIT_GRID_BARRIER "() barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)\n"
 
 // One program while it is built.
 struct clc_build {
@@ -76,9 +75,6 @@ char *clc_options(const struct weir_host *host, const char *user, const char *mo
 // Errors: WEIR_ERROR_BUILD with the compiler's log; WEIR_ERROR_UNSUPPORTED for a parameter that
 // a launch cannot pass; the driver's.
 weir_status clc_build(struct clc_build *build);
-
-// Marks the kernels of the text that call the barrier of a cooperative launch.
-void clc_mark_barriers(struct weir_kit_signatures *signatures, const char *text);
 
 // Releases the results.
 void clc_drop(struct clc_build *build);

@@ -128,7 +128,7 @@ weir_status cu_compile_opencl(const struct cu_device *device, const char *source
     weir_status status = cu_cl_find(device, &build.cl);
     if (status < 0)
         return status;
-    const bool barrier = strstr(source, CLC_GRID_BARRIER);
+    const bool barrier = strstr(source, WEIR_KIT_GRID_BARRIER);
     char *all = clc_options(host, options, "");
     build.before = weir_kit_format(host, "%s%s", barrier ? weir_library_grid_barrier : "",
                                    CLC_PREFIX_OF_SOURCE);
@@ -157,6 +157,6 @@ weir_status cu_compile_opencl(const struct cu_device *device, const char *source
     out->signatures = weir_kit_signatures_parse(host, build.entry);
     if (!out->signatures)
         return weir_host_no_memory(host, "the signatures of a program");
-    clc_mark_barriers(out->signatures, source);
+    weir_kit_signatures_mark_barriers(out->signatures, source);
     return WEIR_OK;
 }

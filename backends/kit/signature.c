@@ -443,11 +443,11 @@ static struct weir_kit_signatures *allocate(struct reader *reader)
     return all;
 }
 
-static void mark_barriers(struct weir_kit_signatures *all, const char *source)
+void weir_kit_signatures_mark_barriers(struct weir_kit_signatures *signatures, const char *source)
 {
-    for (uint32_t i = 0; i < all->kernel_count; i++)
-        all->kernels[i].grid_barrier =
-            weir_calls(source, all->kernels[i].name, "weir_grid_barrier");
+    for (uint32_t i = 0; i < signatures->kernel_count; i++)
+        signatures->kernels[i].grid_barrier =
+            weir_calls(source, signatures->kernels[i].name, WEIR_KIT_GRID_BARRIER);
 }
 
 weir_status weir_kit_signatures_read(const struct weir_host *host, const char *source,
@@ -468,7 +468,7 @@ weir_status weir_kit_signatures_read(const struct weir_host *host, const char *s
             reader.all = all;
             status = walk(&reader);
             all->kernel_count = (uint32_t)reader.kernel_count;
-            mark_barriers(all, source);
+            weir_kit_signatures_mark_barriers(all, source);
             *out_signatures = all;
         } else {
             status = weir_host_no_memory(host, "the signatures of a program");

@@ -162,7 +162,7 @@ static weir_status choose_source(struct build *build, const struct weir_program_
     build->target = image ? image->target : "";
     build->clc.signatures = !params->bundle;
     build->clc.after = pocl ? pocl_after : "";
-    const bool barrier = !params->bundle && strstr(params->source, CLC_GRID_BARRIER);
+    const bool barrier = !params->bundle && strstr(params->source, WEIR_KIT_GRID_BARRIER);
     build->before =
         weir_kit_format(host, "%s%s%s", pocl ? pocl_before : "", barrier ? CLC_BLOCK_BARRIER : "",
                         params->bundle ? CLC_PREFIX : CLC_PREFIX_OF_SOURCE);
@@ -199,7 +199,7 @@ static weir_status keep(struct ocl_program *program, struct build *build)
         program->signatures = weir_kit_signatures_parse(host, build->clc.signature_text);
         if (!program->signatures)
             return weir_host_no_memory(host, "the signatures of a program");
-        clc_mark_barriers(program->signatures, build->clc.text);
+        weir_kit_signatures_mark_barriers(program->signatures, build->clc.text);
     }
     program->program = build->clc.program;
     build->clc.program = NULL;

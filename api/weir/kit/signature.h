@@ -44,6 +44,13 @@ void weir_kit_parameter_describe(struct weir_parameter *parameter, bool cuda);
 weir_status weir_kit_signatures_read(const struct weir_host *host, const char *source,
                                      struct weir_kit_signatures **out_signatures);
 
+// The barrier of a cooperative launch, as kernels call it.
+#define WEIR_KIT_GRID_BARRIER "weir_grid_barrier"
+
+// Sets `grid_barrier` of the kernels that may come to the barrier in `source`, for signatures that
+// a driver tells. weir_kit_signatures_read() has done it.
+void weir_kit_signatures_mark_barriers(struct weir_kit_signatures *signatures, const char *source);
+
 // Signatures as text, for drivers that report them only for a program that was just compiled: the
 // text is stored in the cache with the program. Begin with {.host = host}; for each kernel append
 // its line, then a line for each of its parameters.
@@ -61,8 +68,8 @@ void weir_kit_signature_text_kernel(struct weir_kit_signature_text *text,
 void weir_kit_signature_text_parameter(struct weir_kit_signature_text *text,
                                        const struct weir_parameter *parameter);
 
-// Reads signatures from such a text, with what types' names tell; "" has no kernels. Returns NULL for any other text, or if out
-// of memory.
+// Reads signatures from such a text, with what types' names tell; "" has no kernels. Returns NULL
+// for any other text, or if out of memory.
 struct weir_kit_signatures *weir_kit_signatures_parse(const struct weir_host *host,
                                                       const char *text);
 
