@@ -1,7 +1,7 @@
-// Buffers: memory on the device, pinned on the host, or managed by the driver for both. Only buffers can be copied
-// asynchronously, so no program can write an "async" copy of pageable memory that
-// blocks without saying so. weir_upload() and weir_download() take any pointer and
-// are documented to block.
+// Buffers: memory on the device, pinned on the host, or managed by the driver for
+// both. Only buffers can be copied asynchronously, so no program can write an
+// "async" copy of pageable memory that blocks without saying so. weir_upload() and
+// weir_download() take any pointer and are documented to block.
 //
 // Every use of a buffer is (buffer, offset, size); there is no device pointer
 // arithmetic outside kernels. A range is valid if offset <= size of the buffer and

@@ -3,7 +3,8 @@
 //     k <tab> kernel <tab> parameters <tab> block x <tab> y <tab> z
 //     p <tab> kind <tab> access <tab> scalar <tab> size <tab> name <tab> type
 //
-// `access` is 1 for a pointer to what the kernel may write, 2 for one to __constant memory. Types are spelt as in the signatures that weir_kernels makes.
+// `access` is 1 for a pointer to what the kernel may write, 2 for one to __constant memory. Types are
+// spelt as in the signatures that weir_kernels makes.
 #include <weir/kit/signature.h>
 
 #include <stdarg.h>

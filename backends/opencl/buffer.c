@@ -1,7 +1,7 @@
 // DEVICE memory is a buffer object. On a device that uses memory in place (PoCL) it lies over shared
 // memory, so that kernels can follow addresses, and get ranges at any offset, for which sub-buffers
-// are too coarse: docs/decisions/0016-byte-offsets-on-opencl.md. HOST memory always has an address that both
-// the host and copies use:
+// are too coarse: docs/decisions/0016-byte-offsets-on-opencl.md. HOST memory always has an address
+// that both the host and copies use:
 //
 //   - fine-grained shared memory (CPUs, some integrated GPUs): kernels see it too, and it serves as
 //     MANAGED memory;

@@ -93,8 +93,9 @@ struct ocl_view {
     uint64_t used; // the buffer's clock at its last use
 };
 
-// DEVICE: `memory`, which lies at `address` if the device uses memory in place. HOST: `pointer`, which is shared memory if `svm`, else the permanent mapping of
-// `memory` if there is a `block`, else memory of the caller, over which `memory` was created.
+// DEVICE: `memory`, which lies at `address` if the device uses memory in place. HOST: `pointer`, which
+// is shared memory if `svm`, else the permanent mapping of `memory` if there is a `block`, else memory
+// of the caller, over which `memory` was created.
 struct ocl_buffer {
     struct ocl_device *device;
     struct weir_kit_block *block; // pinned memory, which may be larger than the buffer

@@ -1,7 +1,7 @@
-// Copies between devices, and launches that use memory of another one. A queue may use a buffer of another device, so the destruction
-// of that buffer has to check more queues than those of its own device. These devices
-// are noted here, in pairs, at the first such operation of two devices; a program with one
-// device has none and pays one load for the check.
+// Copies between devices, and launches that use memory of another one. A queue may use a
+// buffer of another device, so the destruction of that buffer has to check more queues than
+// those of its own device. These devices are noted here, in pairs, at the first such operation
+// of two devices; a program with one device has none and pays one load for the check.
 #ifndef WEIR_CORE_OBJECT_PEER_H
 #define WEIR_CORE_OBJECT_PEER_H
 

@@ -9,12 +9,12 @@ static ulong weir_grid_counter(void)
 {
     ulong memory;
     __asm__ volatile("{\n\t"
-                 ".reg .b32 weir_grid_low, weir_grid_high;\n\t"
-                 "mov.u32 weir_grid_high, %%envreg1;\n\t"
-                 "mov.u32 weir_grid_low, %%envreg2;\n\t"
-                 "mov.b64 %0, {weir_grid_low, weir_grid_high};\n\t"
-                 "}"
-                 : "=l"(memory));
+                     ".reg .b32 weir_grid_low, weir_grid_high;\n\t"
+                     "mov.u32 weir_grid_high, %%envreg1;\n\t"
+                     "mov.u32 weir_grid_low, %%envreg2;\n\t"
+                     "mov.b64 %0, {weir_grid_low, weir_grid_high};\n\t"
+                     "}"
+                     : "=l"(memory));
     if (memory == 0) // no cooperative launch: nothing else would end it
         __asm__ volatile("trap;");
     return memory + sizeof(uint);
@@ -28,9 +28,9 @@ static uint weir_grid_arrive(ulong counter, uint blocks)
     const uint addend = first ? 0x80000000u - (blocks - 1) : 1;
     uint before;
     __asm__ volatile("atom.add.release.gpu.u32 %0, [%1], %2;"
-                 : "=r"(before)
-                 : "l"(counter), "r"(addend)
-                 : "memory");
+                     : "=r"(before)
+                     : "l"(counter), "r"(addend)
+                     : "memory");
     return before;
 }
 

@@ -237,18 +237,23 @@ OWN double fract_and(double x, double *whole)
 }
 
 // 0 at the poles.
-#define SIGN_OF_GAMMA(x) \
-    (x == 0 || (x < 0 && x == floor(x)) ? 0 : x < 0 && floor(x / 2) * 2 != floor(x) ? -1 : 1)
+OWN int sign_of_gamma(double x)
+{
+    const double whole = floor(x);
+    if (x == 0 || (x < 0 && x == whole))
+        return 0;
+    return x < 0 && floor(whole / 2) * 2 != whole ? -1 : 1;
+}
 
 OWN float lgamma_r_and(float x, int *sign)
 {
-    *sign = SIGN_OF_GAMMA(x);
+    *sign = sign_of_gamma(x);
     return __nv_lgammaf(x);
 }
 
 OWN double lgamma_r_and(double x, int *sign)
 {
-    *sign = SIGN_OF_GAMMA(x);
+    *sign = sign_of_gamma(x);
     return __nv_lgamma(x);
 }
 
