@@ -2,17 +2,15 @@
 // file. The rest of the configuration is unchanged.
 #include <errno.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/text.h"
+#include "cli/program/program.h"
 #include "cli/trace/trace.h"
-#include "core/config/config.h"
 #include "report/trace.h"
 
 static const char about[] =
@@ -27,19 +25,7 @@ struct options {
     bool quiet;
 };
 
-// How many arguments come before COMMAND, argv[0] included.
-static int leading(int argc, char **argv)
-{
-    int i = 1;
-    while (i < argc && argv[i][0] == '-' && argv[i][1] != '\0') {
-        if (strcmp(argv[i], "--") == 0)
-            return i;
-        i += strcmp(argv[i], "--output") == 0 ? 2 : 1;
-    }
-    return i < argc ? i : argc;
-}
-
-static bool parse(struct options *out, int argc, char **argv, int *out_exit)
+static bool parse(struct options *out, int argc, char **argv, char ***out_command, int *out_exit)
 {
     const struct cli_option options[] = {
         {"output", "FILE",
@@ -51,14 +37,12 @@ static bool parse(struct options *out, int argc, char **argv, int *out_exit)
     const struct cli_usage usage = {
         .command = "weir trace",
         .operands = "COMMAND [ARGUMENT]...",
-        .operand = "a command",
         .about = about,
         .manual = "weir-trace(1)",
         .options = options,
         .option_count = sizeof options / sizeof *options,
     };
-    size_t operands;
-    return cli_parse(&usage, argc, argv, &operands, out_exit);
+    return cli_program_parse(&usage, argc, argv, out_command, out_exit);
 }
 
 static bool make_absolute(const char *path, char *text, size_t size)
@@ -93,80 +77,6 @@ static bool clear(const char *path)
         return true;
     cli_error("%s cannot be replaced: %s; name another one with --output", path, strerror(errno));
     return false;
-}
-
-// The chain's plugins as the environment and WEIR_CONFIG name them, with trace as the
-// outermost: there it sees every call of the program, and the times as the other plugins
-// report them.
-static bool add_plugin(char *text, size_t size)
-{
-    char names[16][WEIR__NAME_SIZE];
-    struct weir__config *config = NULL;
-    size_t count = 0;
-    if (weir__config_load(NULL, &config) < 0 ||
-        weir__config_list(weir__config_weir(config, "plugins"), true, names,
-                          sizeof names / sizeof *names, &count) < 0) {
-        weir__config_destroy(&config);
-        return false;
-    }
-    size_t used = (size_t)snprintf(text, size, "trace");
-    for (size_t i = 0; i < count && used < size; i++)
-        if (strcmp(names[i], "trace") != 0)
-            used += (size_t)snprintf(text + used, size - used, ", %s", names[i]);
-    weir__config_destroy(&config);
-    return true;
-}
-
-static bool set_environment(const char *path)
-{
-    char plugins[16 * (WEIR__NAME_SIZE + 2) + 8];
-    if (!add_plugin(plugins, sizeof plugins))
-        return false;
-    setenv("WEIR_PLUGINS", plugins, 1);
-    setenv(WEIR_TRACE_FILE_VARIABLE, path, 1);
-    return true;
-}
-
-// Running. The terminal sends its signals to both processes; this one waits for COMMAND.
-
-static volatile sig_atomic_t child;
-
-static void pass_on(int number)
-{
-    if (child > 0)
-        kill((pid_t)child, number);
-}
-
-static int run(char **command)
-{
-    struct sigaction ignore = {.sa_handler = SIG_IGN};
-    struct sigaction pass = {.sa_handler = pass_on};
-    struct sigaction old[4];
-    static const int numbers[4] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP};
-    int status = 0;
-    for (size_t i = 0; i < 4; i++)
-        sigaction(numbers[i], i < 2 ? &ignore : &pass, &old[i]);
-    fflush(stdout);
-    const pid_t pid = fork();
-    if (pid == 0) {
-        for (size_t i = 0; i < 4; i++)
-            sigaction(numbers[i], &old[i], NULL);
-        signal(SIGXFSZ, SIG_DFL);
-        execvp(command[0], command);
-        const int error = errno;
-        cli_error("%s cannot be run: %s", command[0], strerror(error));
-        _exit(error == ENOENT ? CLI_NOT_FOUND : 126);
-    }
-    child = pid;
-    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        ;
-    for (size_t i = 0; i < 4; i++)
-        sigaction(numbers[i], &old[i], NULL);
-    if (pid < 0) {
-        cli_error("a process for %s cannot be created: %s", command[0], strerror(errno));
-        return CLI_SETUP;
-    }
-    return WIFSIGNALED(status) ? CLI_SIGNALLED + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
 static int no_trace(const char *command, const char *path, int code)
@@ -218,45 +128,43 @@ static int tell(const char *command, const char *path, const struct options *opt
 
 // What became of the trace. With %p in it, the name that the plugin made has the process's number:
 // that of COMMAND, unless it left the work to another one.
-static int look_at(const char *command, const char *path, const struct options *options, int code)
+static int look_at(const char *command, const char *path, const struct options *options,
+                   const struct cli_program_end *end)
 {
     char name[PATH_MAX];
     struct stat status;
     const bool numbered = strstr(path, "%p");
-    const bool there =
-        weir_trace_path(path, (uint64_t)child, name, sizeof name) && stat(name, &status) == 0;
+    const bool there = weir_trace_path(path, (uint64_t)end->process, name, sizeof name) &&
+                       stat(name, &status) == 0;
     if (there)
-        return tell(command, name, options, code);
+        return tell(command, name, options, end->code);
     if (!numbered)
-        return no_trace(command, path, code);
+        return no_trace(command, path, end->code);
     if (options->report)
         cli_warning("there is no %s, so no report: %s left the work to another process, or did "
                     "none; `weir trace report` takes its file",
                     name, command);
-    return code;
+    return end->code;
 }
 
 int cli_trace_run(int argc, char **argv)
 {
     struct options options = {.output = "trace.json"};
+    struct cli_program program = {0};
+    struct cli_program_end end;
     char path[PATH_MAX];
-    const int before = leading(argc, argv);
-    char **command = argv + before;
     int code;
-    if (!parse(&options, before, argv, &code))
+    if (!parse(&options, argc, argv, &program.command, &code))
         return code;
-    if (*command && strcmp(*command, "--") == 0)
-        command++;
-    if (!*command) {
-        cli_error("weir trace needs a command: weir trace COMMAND [ARGUMENT]...");
-        return CLI_USAGE;
-    }
     if (!make_absolute(options.output, path, sizeof path) || !clear(path))
         return CLI_USAGE;
     if (!cli_can_write(path))
         return CLI_FAILED;
-    if (!set_environment(path))
+    // The outermost plugin sees the times as the other plugins report them.
+    if (!cli_program_add_plugin("trace"))
         return cli_weir_error();
-    code = run(command);
-    return look_at(command[0], path, &options, code);
+    setenv(WEIR_TRACE_FILE_VARIABLE, path, 1);
+    if (!cli_program_run(&program, &end))
+        return CLI_SETUP;
+    return look_at(program.command[0], path, &options, &end);
 }

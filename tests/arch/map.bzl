@@ -63,8 +63,9 @@ USES = {
     "pipelines": ["api", "base", "io", "kernels", "patterns"],
     # The command is where the library is linked; modules are only ever loaded.
     "cli": ["api", "backends/kit", "base", "core", "io", "kernels", "patterns", "pipelines", "report"],
-    # Its rooms: none uses another but for these two.
+    # Its rooms: none uses another but for these three.
     "cli/common": ["api", "base"],
+    "cli/program": ["api", "base", "cli/common", "core"],
     "cli/runtime": _RUNTIME + ["cli/common"],
     # It opens bare drivers, as a backend does.
     "cli/bench": _COMMAND + ["backends/kit", "core"],
@@ -72,7 +73,7 @@ USES = {
     "cli/doctor": _COMMAND + ["core"],
     "cli/kernels": _COMMAND,
     "cli/run": _COMMAND,
-    "cli/trace": ["api", "base", "cli/common", "core", "report"],
+    "cli/trace": ["api", "base", "cli/common", "cli/program", "core", "report"],
 }
 
 # Libraries of other packages.
@@ -103,6 +104,7 @@ TARGETS = {
     "cli/conform": ["//cli/conform"],
     "cli/doctor": ["//cli/doctor"],
     "cli/kernels": ["//cli/kernels"],
+    "cli/program": ["//cli/program"],
     "cli/run": ["//cli/run"],
     "cli/runtime": ["//cli/runtime"],
     "cli/trace": ["//cli/trace"],

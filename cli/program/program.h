@@ -1,0 +1,61 @@
+// Running a program with a plugin in its chain: what `weir trace COMMAND...` and its like
+// share. A command reads its line with cli_program_parse(), puts its plugin into the
+// environment with cli_program_add_plugin(), and runs the program once or many times.
+#ifndef WEIR_CLI_PROGRAM_H
+#define WEIR_CLI_PROGRAM_H
+
+#include <sys/types.h>
+
+#include "cli/common/options.h"
+
+// Reads the options before COMMAND; what follows it are its arguments, whatever they begin
+// with. `--` may end the options. `usage` has COMMAND in its `operands`, and needs neither
+// `operand` nor a count of operands.
+//
+// Returns false when the command has to end with `*out_exit`, as cli_parse() does; else
+// `*out_command` points into argv, which ends with NULL.
+bool cli_program_parse(const struct cli_usage *usage, int argc, char **argv, char ***out_command,
+                       int *out_exit);
+
+// Sets WEIR_PLUGINS to `name`, then what the environment and WEIR_CONFIG name without it:
+// the outermost plugin sees every call of the program. The rest of the configuration is
+// unchanged.
+//
+// Errors: false, with the thread's Weir error set, for cli_weir_error().
+bool cli_program_add_plugin(const char *name);
+
+struct cli_program_variable {
+    const char *name;
+    const char *value;
+};
+
+struct cli_program {
+    char **command; // ends with NULL; looked up in PATH
+    // Set in the program's environment alone.
+    const struct cli_program_variable *variables;
+    size_t variable_count;
+    int output;        // the descriptor that is its standard output; 0: this process's
+    int messages;      // the same of standard error
+    uint64_t limit_ms; // after which it is killed; 0: none
+};
+
+struct cli_program_end {
+    int code;      // the program's, CLI_SIGNALLED + a signal's number, CLI_NOT_FOUND, or 126
+    pid_t process; // its number; -1 if none was created
+    bool late;     // it was killed because of `limit_ms`
+};
+
+// Runs the program and waits for it. While it runs, this process outlives the signals that
+// a terminal sends to both; SIGTERM and SIGHUP are passed on to the program. What could
+// not be run is told in a sentence, on this process's standard error.
+//
+// Returns false after an error of this process's own, which was told and after which
+// out_end->code is CLI_SETUP.
+// Threads: one at a time.
+bool cli_program_run(const struct cli_program *program, struct cli_program_end *out_end);
+
+// The last of those signals that came since the process began, or 0: a command that runs a
+// program many times ends then.
+int cli_program_signal(void);
+
+#endif
