@@ -116,6 +116,13 @@ WEIR_API weir_status weir_host_begin(weir_buffer *buffer, size_t offset, size_t 
                                      weir_access access, void **out_pointer);
 WEIR_API weir_status weir_host_end(weir_buffer *buffer, size_t offset, size_t size,
                                    weir_access access);
+WEIR_API weir_status weir_host_begin_at(weir_buffer *buffer, size_t offset, size_t size,
+                                        weir_access access, void **out_pointer, const char *file,
+                                        int line);
+WEIR_API weir_status weir_host_end_at(weir_buffer *buffer, size_t offset, size_t size,
+                                      weir_access access, const char *file, int line);
+#define weir_host_begin(...) weir_host_begin_at(__VA_ARGS__, __FILE__, __LINE__)
+#define weir_host_end(...) weir_host_end_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // Copies between any host memory and a buffer, in the order of `queue`, and blocks
 // until the copy is done. The bytes are staged through pinned memory of the

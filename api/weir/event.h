@@ -6,6 +6,9 @@
 // failure. A zeroed event is an error in every call. An event "depends on" a
 // failure if the failed operation comes before it in its queue, or in a queue that
 // its queue waited for.
+//
+// The macros add the caller's file:line, for errors and for plugins; the functions with `_at` are
+// what they call. Those of the same name without it tell no place.
 #ifndef WEIR_EVENT_H
 #define WEIR_EVENT_H
 
@@ -28,6 +31,8 @@ struct weir_event {
 // Errors: WEIR_ERROR_INVALID for an event that no queue recorded, and for one that
 // was recorded in a capture. The functions below return these errors too.
 WEIR_API weir_status weir_event_query(struct weir_event event);
+WEIR_API weir_status weir_event_query_at(struct weir_event event, const char *file, int line);
+#define weir_event_query(...) weir_event_query_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // Waits on the host until the event is complete. A `timeout_ns` of 0 polls once;
 // WEIR_FOREVER waits without a time limit.
@@ -36,6 +41,9 @@ WEIR_API weir_status weir_event_query(struct weir_event event);
 // Errors: WEIR_TIMEOUT (not an error); the first failure that the event depends
 // on, with operation, queue, file:line and native error in the detail.
 WEIR_API weir_status weir_event_sync(struct weir_event event, uint64_t timeout_ns);
+WEIR_API weir_status weir_event_sync_at(struct weir_event event, uint64_t timeout_ns,
+                                        const char *file, int line);
+#define weir_event_sync(...) weir_event_sync_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // Waits until any, or all, of `count` events are complete. weir_event_sync_any()
 // stores the index of a complete event in `*out_index`.
@@ -47,10 +55,19 @@ WEIR_API weir_status weir_event_sync_any(const struct weir_event *events, size_t
                                          uint64_t timeout_ns, size_t *out_index);
 WEIR_API weir_status weir_event_sync_all(const struct weir_event *events, size_t count,
                                          uint64_t timeout_ns);
+WEIR_API weir_status weir_event_sync_any_at(const struct weir_event *events, size_t count,
+                                            uint64_t timeout_ns, size_t *out_index,
+                                            const char *file, int line);
+WEIR_API weir_status weir_event_sync_all_at(const struct weir_event *events, size_t count,
+                                            uint64_t timeout_ns, const char *file, int line);
+#define weir_event_sync_any(...) weir_event_sync_any_at(__VA_ARGS__, __FILE__, __LINE__)
+#define weir_event_sync_all(...) weir_event_sync_all_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // Returns the first failure that the event depends on, WEIR_OK if it completed
 // without one, or WEIR_NOT_READY.
 WEIR_API weir_status weir_event_error(struct weir_event event);
+WEIR_API weir_status weir_event_error_at(struct weir_event event, const char *file, int line);
+#define weir_event_error(...) weir_event_error_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // Stores the time at which the device reached a complete event, in nanoseconds on
 // a timeline that all queues of its device share. The queue must have been created
@@ -59,6 +76,9 @@ WEIR_API weir_status weir_event_error(struct weir_event event);
 // Errors: WEIR_NOT_READY; WEIR_ERROR_INVALID without timing; WEIR_ERROR_EXPIRED
 // for an event older than the queue's last `limits.timing_history` timed records.
 WEIR_API weir_status weir_event_time_ns(struct weir_event event, uint64_t *out_time_ns);
+WEIR_API weir_status weir_event_time_ns_at(struct weir_event event, uint64_t *out_time_ns,
+                                           const char *file, int line);
+#define weir_event_time_ns(...) weir_event_time_ns_at(__VA_ARGS__, __FILE__, __LINE__)
 
 // Stores a new eventfd that becomes readable when the event is complete or has
 // failed, for poll() and epoll loops.

@@ -199,6 +199,8 @@ WEIR_API weir_status weir_queue_sync_at(weir_queue *queue, uint64_t timeout_ns, 
 // Errors: WEIR_ERROR_DEVICE_LOST if the device was lost with the failure and must be reopened;
 // WEIR_ERROR_INVALID in a host call and in a capture.
 WEIR_API weir_status weir_queue_recover(weir_queue *queue);
+WEIR_API weir_status weir_queue_recover_at(weir_queue *queue, const char *file, int line);
+#define weir_queue_recover(queue) weir_queue_recover_at(queue, __FILE__, __LINE__)
 
 #ifdef __cplusplus
 }

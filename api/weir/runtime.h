@@ -81,6 +81,12 @@ WEIR_API const struct weir_setting *weir_runtime_setting(const weir_runtime *run
 // Ownership: the runtime's.
 WEIR_API const weir_load_report *weir_runtime_report(const weir_runtime *runtime);
 
+// Returns the functions that a plugin of the chain offers to programs under that name, which its
+// own header declares, or NULL without such a plugin. With several, the outermost one's.
+//
+// Ownership: the runtime's, until weir_close().
+WEIR_API const void *weir_runtime_extension(const weir_runtime *runtime, const char *name);
+
 typedef enum weir_load_outcome {
     WEIR_LOAD_USED = 0,    // part of the chain
     WEIR_LOAD_REFUSED = 1, // found, and refused for `reason`

@@ -6,8 +6,10 @@
 #include <inttypes.h>
 
 #include "base/clock.h"
+#include "core/event/event.h"
 #include "core/event/notifier.h"
 #include "core/graph/capture.h"
+#include "core/queue/host_note.h"
 #include "core/queue/queue.h"
 #include "core/queue/registry.h"
 #include "core/queue/retire.h"
@@ -15,24 +17,29 @@
 #include "core/support/thread.h"
 
 // Looks up the queue; `*out_queue` is NULL if it was destroyed.
-static weir_status find(const char *function, struct weir_event event, weir_queue **out_queue)
+static weir_status find(const char *function, struct weir_event event,
+                        const struct weir__host_caller *caller, weir_queue **out_queue)
 {
+    const char *file = caller->file;
+    const int line = caller->line;
     *out_queue = NULL;
     WEIR_REFUSE_FORK_OF(function);
     if (event.queue == 0 || event.sequence == 0)
-        return weir__fail(WEIR_ERROR_INVALID, "record first: weir_queue_record() returns the event",
-                          "%s: the event is zero; it was never recorded", function);
+        return weir__fail_at(file, line, NULL, WEIR_ERROR_INVALID,
+                             "record first: weir_queue_record() returns the event",
+                             "%s: the event is zero; it was never recorded", function);
     weir_queue *queue = weir__registry_pin(event.queue);
     if (!queue && !weir__registry_issued(event.queue))
-        return weir__fail(WEIR_ERROR_INVALID, "record first: weir_queue_record() returns the event",
-                          "%s: the event belongs to no queue", function);
+        return weir__fail_at(file, line, NULL, WEIR_ERROR_INVALID,
+                             "record first: weir_queue_record() returns the event",
+                             "%s: the event belongs to no queue", function);
     if (!queue && weir__is_captured(event))
-        return weir__capture_refuse_event(function, NULL, NULL, 0);
+        return weir__capture_refuse_event(function, NULL, file, line);
     if (queue && event.sequence > atomic_load_explicit(&queue->seen, memory_order_acquire)) {
         const char *label = queue->member.object.label;
         weir_status status = weir__is_captured(event)
-                                 ? weir__capture_refuse_event(function, label, NULL, 0)
-                                 : weir__fail_at(NULL, 0, label, WEIR_ERROR_INVALID, NULL,
+                                 ? weir__capture_refuse_event(function, label, file, line)
+                                 : weir__fail_at(file, line, label, WEIR_ERROR_INVALID, NULL,
                                                  "%s: the queue has no operation %" PRIu64,
                                                  function, event.sequence);
         weir__registry_unpin(queue);
@@ -42,57 +49,70 @@ static weir_status find(const char *function, struct weir_event event, weir_queu
     return WEIR_OK;
 }
 
-static weir_status query(const char *function, struct weir_event event)
+weir_status weir__event_query(const char *function, struct weir_event event,
+                              const struct weir__host_caller *caller)
 {
     weir_queue *queue;
-    weir_status status = find(function, event, &queue);
+    weir_status status = find(function, event, caller, &queue);
     if (status < 0)
         return status;
     if (!queue)
         return weir__completion_status_gone(event);
     status = weir__queue_query(queue, event.sequence);
+    if (status != WEIR_NOT_READY && weir__takes_notes(queue->member.device))
+        weir__host_note_complete(queue, event, status, caller);
     weir__registry_unpin(queue);
     return status;
 }
 
-weir_status weir_event_query(struct weir_event event)
+weir_status weir_event_query_at(struct weir_event event, const char *file, int line)
 {
-    return query(__func__, event);
+    return weir__event_query("weir_event_query", event, &(struct weir__host_caller){file, line, 0});
 }
 
-weir_status weir_event_error(struct weir_event event)
+weir_status weir_event_error_at(struct weir_event event, const char *file, int line)
 {
-    return query(__func__, event);
+    return weir__event_query("weir_event_error", event, &(struct weir__host_caller){file, line, 0});
 }
 
-static weir_status refuse_wait_in_host_call(const char *function)
+static weir_status refuse_wait_in_host_call(const char *function, const char *file, int line)
 {
-    return weir__fail(WEIR_ERROR_INVALID, "submit a wait to the queue instead",
-                      "%s: a host call may submit work, and may not wait", function);
+    return weir__fail_at(file, line, NULL, WEIR_ERROR_INVALID, "submit a wait to the queue instead",
+                         "%s: a host call may submit work, and may not wait", function);
 }
 
-weir_status weir_event_sync(struct weir_event event, uint64_t timeout_ns)
+weir_status weir__event_sync(struct weir_event event, uint64_t timeout_ns,
+                             const struct weir__host_caller *caller)
 {
     weir_queue *queue;
     if (weir__in_host_call())
-        return refuse_wait_in_host_call(__func__);
-    weir_status status = find(__func__, event, &queue);
+        return refuse_wait_in_host_call("weir_event_sync", caller->file, caller->line);
+    weir_status status = find("weir_event_sync", event, caller, &queue);
     if (status < 0)
         return status;
     if (!queue)
         return weir__completion_status_gone(event);
     const bool was_complete = weir__queue_is_past(queue, event.sequence);
     status = weir__queue_await(queue, event.sequence, timeout_ns);
+    if (status != WEIR_TIMEOUT && weir__takes_notes(queue->member.device))
+        weir__host_note_complete(queue, event, status, caller);
     if (!was_complete && status != WEIR_TIMEOUT)
         weir__device_reap(queue->member.device);
     weir__registry_unpin(queue);
     return status;
 }
 
-static weir_status query_any(const struct weir_event *events, size_t count, size_t *out_index)
+weir_status weir_event_sync_at(struct weir_event event, uint64_t timeout_ns, const char *file,
+                               int line)
+{
+    return weir__event_sync(event, timeout_ns, &(struct weir__host_caller){file, line, 0});
+}
+
+static weir_status query_any(const struct weir_event *events, size_t count,
+                             const struct weir__host_caller *caller, size_t *out_index)
 {
     for (size_t i = 0; i < count; i++) {
-        weir_status status = query("weir_event_sync_any", events[i]);
+        weir_status status = weir__event_query("weir_event_sync_any", events[i], caller);
         if (status != WEIR_NOT_READY) {
             *out_index = i;
             return status;
@@ -103,19 +123,21 @@ static weir_status query_any(const struct weir_event *events, size_t count, size
 
 // No driver waits for any of several events, so this polls: at once, then with
 // pauses that grow to 200 µs.
-weir_status weir_event_sync_any(const struct weir_event *events, size_t count, uint64_t timeout_ns,
-                                size_t *out_index)
+weir_status weir_event_sync_any_at(const struct weir_event *events, size_t count,
+                                   uint64_t timeout_ns, size_t *out_index, const char *file,
+                                   int line)
 {
+    const struct weir__host_caller caller = {file, line, 0};
     WEIR_REFUSE_FORK();
-    WEIR_REQUIRE(NULL, out_index);
+    WEIR_REQUIRE_AT(file, line, NULL, out_index);
     *out_index = 0;
-    WEIR_REQUIRE(NULL, events && count > 0);
+    WEIR_REQUIRE_AT(file, line, NULL, events && count > 0);
     if (weir__in_host_call())
-        return refuse_wait_in_host_call(__func__);
+        return refuse_wait_in_host_call("weir_event_sync_any", file, line);
 
     uint64_t start = weir_clock_now_ns();
     for (uint64_t pause = 1000;; pause = pause < 200000 ? 2 * pause : pause) {
-        weir_status status = query_any(events, count, out_index);
+        weir_status status = query_any(events, count, &caller, out_index);
         if (status != WEIR_NOT_READY)
             return status;
         uint64_t passed = weir_clock_now_ns() - start;
@@ -125,10 +147,11 @@ weir_status weir_event_sync_any(const struct weir_event *events, size_t count, u
     }
 }
 
-weir_status weir_event_sync_all(const struct weir_event *events, size_t count, uint64_t timeout_ns)
+weir_status weir_event_sync_all_at(const struct weir_event *events, size_t count,
+                                   uint64_t timeout_ns, const char *file, int line)
 {
     WEIR_REFUSE_FORK();
-    WEIR_REQUIRE(NULL, events || count == 0);
+    WEIR_REQUIRE_AT(file, line, NULL, events || count == 0);
     uint64_t start = weir_clock_now_ns();
     weir_status first = WEIR_OK;
     struct weir_error cause;
@@ -136,7 +159,8 @@ weir_status weir_event_sync_all(const struct weir_event *events, size_t count, u
     for (size_t i = 0; i < count; i++) {
         uint64_t passed = timeout_ns == WEIR_FOREVER ? 0 : weir_clock_now_ns() - start;
         weir_status status =
-            weir_event_sync(events[i], passed < timeout_ns ? timeout_ns - passed : 0);
+            weir_event_sync_at(events[i], passed < timeout_ns ? timeout_ns - passed : 0, file,
+                               line);
         if (status == WEIR_TIMEOUT)
             return status;
         if (status < 0 && first == WEIR_OK) {
@@ -147,27 +171,31 @@ weir_status weir_event_sync_all(const struct weir_event *events, size_t count, u
     return first < 0 ? weir__error_set(&cause) : WEIR_OK;
 }
 
-weir_status weir_event_time_ns(struct weir_event event, uint64_t *out_time_ns)
+weir_status weir_event_time_ns_at(struct weir_event event, uint64_t *out_time_ns, const char *file,
+                                  int line)
 {
+    static const char function[] = "weir_event_time_ns";
+    const struct weir__host_caller caller = {file, line, 0};
     weir_queue *queue;
-    WEIR_REQUIRE(NULL, out_time_ns);
+    WEIR_REQUIRE_AT(file, line, NULL, out_time_ns);
     *out_time_ns = 0;
-    weir_status status = query(__func__, event);
+    weir_status status = weir__event_query(function, event, &caller);
     if (status != WEIR_OK)
         return status;
-    status = find(__func__, event, &queue);
+    status = find(function, event, &caller, &queue);
     if (status < 0)
         return status;
     if (!queue)
-        return weir__fail(WEIR_ERROR_EXPIRED, "read times before destroying the queue",
-                          "weir_event_time_ns: the event's queue is gone");
+        return weir__fail_at(file, line, NULL, WEIR_ERROR_EXPIRED,
+                             "read times before destroying the queue",
+                             "weir_event_time_ns: the event's queue is gone");
     if (queue->timing)
         status = queue->first->ops->event_time(queue->first, queue, event.sequence, out_time_ns);
     else
         status = weir__fail(WEIR_ERROR_INVALID, "create it with .timing = true",
                             "weir_event_time_ns: the queue was created without timing");
     if (status < 0)
-        weir__error_place(queue->member.object.label, NULL, 0);
+        weir__error_place(queue->member.object.label, file, line);
     weir__registry_unpin(queue);
     return status;
 }
@@ -177,11 +205,44 @@ weir_status weir_event_fd(struct weir_event event, int *out_fd)
     weir_queue *queue;
     WEIR_REQUIRE(NULL, out_fd);
     *out_fd = -1;
-    weir_status status = find(__func__, event, &queue);
+    weir_status status = find(__func__, event, &(struct weir__host_caller){0}, &queue);
     if (status < 0)
         return status;
     status = weir__notifier_add(queue ? queue->member.device : NULL, event, out_fd);
     if (queue)
         weir__registry_unpin(queue);
     return status;
+}
+
+// For programs that were compiled when these were no macros.
+
+weir_status(weir_event_query)(struct weir_event event)
+{
+    return weir_event_query_at(event, NULL, 0);
+}
+
+weir_status(weir_event_error)(struct weir_event event)
+{
+    return weir_event_error_at(event, NULL, 0);
+}
+
+weir_status(weir_event_sync)(struct weir_event event, uint64_t timeout_ns)
+{
+    return weir_event_sync_at(event, timeout_ns, NULL, 0);
+}
+
+weir_status(weir_event_sync_any)(const struct weir_event *events, size_t count, uint64_t timeout_ns,
+                                 size_t *out_index)
+{
+    return weir_event_sync_any_at(events, count, timeout_ns, out_index, NULL, 0);
+}
+
+weir_status(weir_event_sync_all)(const struct weir_event *events, size_t count, uint64_t timeout_ns)
+{
+    return weir_event_sync_all_at(events, count, timeout_ns, NULL, 0);
+}
+
+weir_status(weir_event_time_ns)(struct weir_event event, uint64_t *out_time_ns)
+{
+    return weir_event_time_ns_at(event, out_time_ns, NULL, 0);
 }

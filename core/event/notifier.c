@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
+#include "core/event/event.h"
 #include "core/object/device.h"
 #include "core/support/error.h"
 #include "core/support/locks.h"
@@ -68,10 +69,11 @@ static void put_back(struct weir__notifier *notifier, struct watch *list)
 // Removes and releases watches whose events are complete. Returns whether there were any.
 static bool look(struct watch **list)
 {
+    const struct weir__host_caller caller = {.flags = WEIR_HOST_NOTE_INTERNAL};
     bool any = false;
     for (struct watch **at = list; *at;) {
         struct watch *watch = *at;
-        if (weir_event_query(watch->event) == WEIR_NOT_READY) {
+        if (weir__event_query("weir_event_fd", watch->event, &caller) == WEIR_NOT_READY) {
             at = &watch->next;
             continue;
         }

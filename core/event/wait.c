@@ -112,5 +112,5 @@ weir_status weir_queue_sync_at(weir_queue *queue, uint64_t timeout_ns, const cha
                                             "weir_queue_sync has nothing to wait for",
                                             "end or cancel the capture first");
     weir_status status = weir_queue_record_at(queue, &event, file, line);
-    return status < 0 ? status : weir_event_sync(event, timeout_ns);
+    return status < 0 ? status : weir_event_sync_at(event, timeout_ns, file, line);
 }

@@ -31,6 +31,8 @@ static void place(struct weir__chain *chain, uint32_t index, const char *name,
     table->ops = *ops;
     if (ops->host_begin || ops->host_end)
         chain->host_access = true;
+    if (ops->host_note)
+        chain->host_notes = true;
     if (ops->region)
         chain->regions = true;
     if (index + 1 < chain->count)

@@ -70,6 +70,8 @@ static const struct slot slots[] = {
     SLOT(device_reach, false),
     SLOT(kernel_occupancy, false),
     SLOT(buffer_address, false),
+    SLOT(host_note, false),
+    SLOT(extension, false),
 };
 #undef SLOT
 #undef PAIR

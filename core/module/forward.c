@@ -117,6 +117,17 @@ static weir_status forward_kernel_occupancy(const struct weir_link *link, weir_k
     return link->next->ops->kernel_occupancy(link->next, kernel, block, local_bytes, occupancy);
 }
 
+static weir_status forward_host_note(const struct weir_link *link,
+                                     const struct weir_host_note *note)
+{
+    return link->next->ops->host_note(link->next, note);
+}
+
+static const void *forward_extension(const struct weir_link *link, const char *name)
+{
+    return link->next->ops->extension(link->next, name);
+}
+
 static void forward_region(const struct weir_link *link, const char *name, uint64_t number)
 {
     link->next->ops->region(link->next, name, number);
@@ -269,6 +280,20 @@ static void no_region(const struct weir_link *link, const char *name, uint64_t n
     (void)number;
 }
 
+static weir_status nothing_for_note(const struct weir_link *link, const struct weir_host_note *note)
+{
+    (void)link;
+    (void)note;
+    return WEIR_OK;
+}
+
+static const void *no_extension(const struct weir_link *link, const char *name)
+{
+    (void)link;
+    (void)name;
+    return NULL;
+}
+
 #define FILL(ops, slot, function)     \
     do {                              \
         if (!(ops)->slot)             \
@@ -297,6 +322,8 @@ void weir__fill_slots_of_plugin(struct weir_module_ops *ops)
     FILL(ops, device_clock, forward_device_clock);
     FILL(ops, region, forward_region);
     FILL(ops, kernel_occupancy, forward_kernel_occupancy);
+    FILL(ops, host_note, forward_host_note);
+    FILL(ops, extension, forward_extension);
 }
 
 void weir__fill_slots_of_backend(struct weir_module_ops *ops)
@@ -317,5 +344,7 @@ void weir__fill_slots_of_backend(struct weir_module_ops *ops)
     FILL(ops, device_clock, one_clock);
     FILL(ops, region, no_region);
     FILL(ops, kernel_occupancy, no_kernel_occupancy);
+    FILL(ops, host_note, nothing_for_note);
+    FILL(ops, extension, no_extension);
 }
 #undef FILL

@@ -224,7 +224,7 @@ static bool ask_lane(weir_pool *pool, uint32_t class_index, struct weir_event fr
             return recorded;
         note_record(pool, class_index, record);
     }
-    return weir_event_query(record) != WEIR_NOT_READY;
+    return weir__event_is_complete(record);
 }
 
 bool weir__pool_ask(weir_pool *pool, uint32_t class_index, bool *out_any)

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "core/object/program.h"
+#include "core/queue/host_note.h"
 #include "core/queue/operation.h"
 #include "core/queue/queue.h"
 #include "core/support/error.h"
@@ -262,16 +263,17 @@ weir_status weir_queue_flush(weir_queue *queue)
     return status;
 }
 
-weir_status weir_queue_recover(weir_queue *queue)
+weir_status weir_queue_recover_at(weir_queue *queue, const char *file, int line)
 {
     WEIR_REFUSE_FORK();
-    WEIR_REQUIRE(NULL, queue);
+    WEIR_REQUIRE_AT(file, line, NULL, queue);
     if (weir__in_host_call())
-        return weir__fail_at(NULL, 0, queue->member.object.label, WEIR_ERROR_INVALID,
+        return weir__fail_at(file, line, queue->member.object.label, WEIR_ERROR_INVALID,
                              "call it on a thread of the program's",
                              "weir_queue_recover waits, and a host call may not wait");
     if (weir__is_capturing(queue))
-        return weir__queue_refuse_capturing(queue, NULL, 0, "weir_queue_recover would mix with it",
+        return weir__queue_refuse_capturing(queue, file, line,
+                                            "weir_queue_recover would mix with it",
                                             "end or cancel the capture first");
     if (!atomic_load(&queue->completion.failed))
         return WEIR_OK;
@@ -287,7 +289,16 @@ weir_status weir_queue_recover(weir_queue *queue)
         return status;
     weir_biased_lock_take(&queue->submit_lock);
     weir__completion_recover(queue, queue->sequence);
+    const struct weir_event last = {queue->member.object.id, queue->sequence};
     weir__legacy_recovered(queue);
     weir_biased_lock_release(&queue->submit_lock);
+    if (weir__takes_notes(queue->member.device))
+        weir__host_note_complete(queue, last, status, &(struct weir__host_caller){file, line, 0});
     return status;
+}
+
+// For programs that were compiled when it was no macro.
+weir_status(weir_queue_recover)(weir_queue *queue)
+{
+    return weir_queue_recover_at(queue, NULL, 0);
 }

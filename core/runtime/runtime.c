@@ -415,6 +415,14 @@ const char *weir_runtime_backend(const weir_runtime *runtime)
     return runtime ? weir__chain_backend(&runtime->chain)->name : "";
 }
 
+const void *weir_runtime_extension(const weir_runtime *runtime, const char *name)
+{
+    if (!runtime || !name)
+        return NULL;
+    const struct weir_link *first = weir__chain_first(&runtime->chain);
+    return first->ops->extension(first, name);
+}
+
 const struct weir_setting *weir_runtime_setting(const weir_runtime *runtime, const char *section,
                                                 const char *key)
 {

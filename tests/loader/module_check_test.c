@@ -157,6 +157,8 @@ static const char *const slot_names[] = {
     NULL, // device_reach
     NULL, // kernel_occupancy
     NULL, // buffer_address
+    NULL, // host_note
+    NULL, // extension
 };
 _Static_assert(sizeof slot_names / sizeof slot_names[0] == WEIR_MODULE_SLOT_COUNT,
                "every slot has a line");

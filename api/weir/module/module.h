@@ -6,6 +6,7 @@
 #ifndef WEIR_MODULE_MODULE_H
 #define WEIR_MODULE_MODULE_H
 
+#include <weir/module/host_note.h>
 #include <weir/module/object.h>
 #include <weir/module/operation.h>
 #include <weir/module/size.h>
@@ -181,7 +182,8 @@ struct weir_module_ops {
                                  weir_buffer *buffer, const struct weir_buffer_setup *setup,
                                  void **out_data, void **out_pointer);
     void (*buffer_destroy)(const struct weir_link *link, weir_buffer *buffer);
-    // O: host access to a HOST buffer, for plugins; without it nothing is done.
+    // O: host access to a HOST or MANAGED buffer, for plugins; without it nothing is done. In
+    // newer modules, host_note has these calls with the caller's place.
     weir_status (*host_begin)(const struct weir_link *link, weir_buffer *buffer, size_t offset,
                               size_t size, weir_access access);
     weir_status (*host_end)(const struct weir_link *link, weir_buffer *buffer, size_t offset,
@@ -278,6 +280,13 @@ struct weir_module_ops {
     // O: `limits.device_addresses` is 0. Stores the address of byte 0 in the device's memory.
     weir_status (*buffer_address)(const struct weir_link *link, weir_buffer *buffer,
                                   uint64_t *out_address);
+
+    // O, plugins only: what the host does between submissions (<weir/module/host_note.h>). Only a
+    // WEIR_HOST_NOTE_BEGIN may be refused; weir_host_begin() returns the error.
+    weir_status (*host_note)(const struct weir_link *link, const struct weir_host_note *note);
+    // O, plugins only: returns what the plugin offers to programs under that name, forwards other
+    // names; see weir_runtime_extension().
+    const void *(*extension)(const struct weir_link *link, const char *name);
     // above: ABI 3.1
 };
 

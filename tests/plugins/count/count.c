@@ -31,6 +31,7 @@ enum count {
     BUFFER_DESTROY,
     HOST_BEGIN,
     HOST_END,
+    HOST_NOTE,
     PROGRAM_CREATE,
     PROGRAM_DESTROY,
     KERNEL_CREATE,
@@ -70,6 +71,7 @@ static const char *const count_names[COUNTS] = {
     [BUFFER_DESTROY] = "buffer_destroy",
     [HOST_BEGIN] = "host_begin",
     [HOST_END] = "host_end",
+    [HOST_NOTE] = "host_note",
     [PROGRAM_CREATE] = "program_create",
     [PROGRAM_DESTROY] = "program_destroy",
     [KERNEL_CREATE] = "kernel_create",
@@ -347,6 +349,12 @@ static weir_status count_host_end(const struct weir_link *link, weir_buffer *buf
     return link->next->ops->host_end(link->next, buffer, offset, size, access);
 }
 
+static weir_status count_host_note(const struct weir_link *link, const struct weir_host_note *note)
+{
+    count(link, HOST_NOTE);
+    return link->next->ops->host_note(link->next, note);
+}
+
 static weir_status count_program_create(const struct weir_link *link, weir_device *device,
                                         weir_program *program,
                                         const struct weir_program_params *params, void **out_data)
@@ -426,6 +434,7 @@ static const struct weir_module_ops count_ops = {
     .buffer_destroy = count_buffer_destroy,
     .host_begin = count_host_begin,
     .host_end = count_host_end,
+    .host_note = count_host_note,
     .program_create = count_program_create,
     .program_destroy = count_program_destroy,
     .kernel_create = count_kernel_create,

@@ -1,0 +1,52 @@
+// What the host does between submissions: it uses the memory of buffers, and learns that work has
+// finished. Plugins that check the order of uses need both, with the line of the program.
+#ifndef WEIR_MODULE_HOST_NOTE_H
+#define WEIR_MODULE_HOST_NOTE_H
+
+#include <weir/weir.h>
+
+enum weir_host_note_kind {
+    // weir_host_begin() and weir_host_end(). A BEGIN that some link refuses did not take place, so
+    // a plugin that keeps it forwards it first.
+    WEIR_HOST_NOTE_BEGIN = 1,
+    WEIR_HOST_NOTE_END = 2,
+    // The host learned that everything before the event has finished, or has failed. Sent for
+    // each event that was not still running when a call of the user about it returned, also if it
+    // was already known before. The library's own queries do not send it.
+    WEIR_HOST_NOTE_COMPLETE = 3,
+};
+
+enum weir_host_note_flags {
+    // Not a call of the user about this event or buffer: the pieces of memory through which
+    // weir_upload() and weir_download() copy, or the thread that serves weir_event_fd().
+    WEIR_HOST_NOTE_INTERNAL = 1u << 0,
+};
+
+// Valid during the call only. Later kinds may be added; a plugin forwards those that it does not
+// know.
+struct weir_host_note {
+    size_t struct_size;
+    enum weir_host_note_kind kind;
+    uint32_t flags;
+    int line;         // the caller's; 0: not known
+    const char *file; // the caller's; static storage, NULL: not known
+    union {
+        uint64_t room[8];
+        struct {
+            weir_buffer *buffer;
+            size_t offset;
+            size_t size;
+            weir_access access;
+        } access;
+        // `producer` is the event's queue, alive during the call. `status` is WEIR_OK or the first
+        // failure that the event depends on.
+        struct {
+            struct weir_event event;
+            weir_queue *producer;
+            weir_status status;
+        } complete;
+    } u;
+    // above: ABI 3.1
+};
+
+#endif

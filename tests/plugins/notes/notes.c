@@ -1,0 +1,89 @@
+// A plugin for tests that keeps the notes of what the host does. It refuses accesses of
+// `refused_bytes` bytes.
+#include <string.h>
+
+#include <weir/module/error.h>
+
+#include "tests/plugins/notes/notes.h"
+
+struct state {
+    struct notes notes;
+    size_t refused_bytes;
+};
+
+static weir_status notes_open(struct weir_link *link, const struct weir_setting *const *settings,
+                              void **out_state)
+{
+    struct state *state = link->host->allocate(sizeof *state);
+    if (!state)
+        return weir_host_no_memory(link->host, "a plugin");
+    state->refused_bytes = (size_t)settings[0]->integer;
+    *out_state = state;
+    return WEIR_OK;
+}
+
+static void notes_close(const struct weir_link *link)
+{
+    link->host->release(link->state);
+}
+
+static weir_status notes_host_note(const struct weir_link *link, const struct weir_host_note *note)
+{
+    struct state *state = link->state;
+    struct notes *notes = &state->notes;
+    if (notes->count < sizeof notes->list / sizeof notes->list[0])
+        notes->list[notes->count++] = *note;
+    if (note->kind == WEIR_HOST_NOTE_BEGIN && note->u.access.size == state->refused_bytes)
+        return weir_host_fail(link->host, WEIR_ERROR_INVALID, "use another size",
+                              "an access of %zu bytes was to be refused", note->u.access.size);
+    return link->next->ops->host_note(link->next, note);
+}
+
+static const void *notes_extension(const struct weir_link *link, const char *name)
+{
+    const struct state *state = link->state;
+    if (strcmp(name, "notes") == 0)
+        return &state->notes;
+    return link->next->ops->extension(link->next, name);
+}
+
+static const struct weir_key notes_keys[] = {
+    {
+        .name = "refused_bytes",
+        .type = WEIR_KEY_INTEGER,
+        .fallback = "0",
+        .minimum = 0,
+        .maximum = 1024,
+        .help = "Accesses of the host of this size are refused; 0: none.",
+    },
+};
+
+static const struct weir_module_ops notes_ops = {
+    .open = notes_open,
+    .close = notes_close,
+    .host_note = notes_host_note,
+    .extension = notes_extension,
+};
+
+static const struct weir_module notes_module = {
+    .abi = WEIR_MODULE_ABI,
+    .struct_size = sizeof notes_module,
+    .kind = WEIR_MODULE_PLUGIN,
+    .name = "notes",
+    .version = "1.0",
+    .build_id = "",
+    .sanitizer = WEIR_MODULE_SANITIZER,
+    .keys = notes_keys,
+    .key_count = 1,
+    .key_size = sizeof(struct weir_key),
+    .slot_count = WEIR_MODULE_SLOT_COUNT,
+    .operation_kinds = WEIR_OPERATION_KINDS,
+    .ops = &notes_ops,
+};
+
+const struct weir_module *weir_module_query(uint32_t host_abi, const struct weir_host *host)
+{
+    (void)host_abi;
+    (void)host;
+    return &notes_module;
+}

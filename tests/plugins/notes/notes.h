@@ -1,0 +1,13 @@
+// What the test plugin `notes` offers as an extension of that name: the notes of the host that it
+// has got, oldest first.
+#ifndef WEIR_TESTS_PLUGINS_NOTES_H
+#define WEIR_TESTS_PLUGINS_NOTES_H
+
+#include <weir/module/module.h>
+
+struct notes {
+    struct weir_host_note list[64];
+    size_t count;
+};
+
+#endif
