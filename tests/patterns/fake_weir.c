@@ -239,8 +239,10 @@ weir_status weir_queue_sync_at(weir_queue *queue, uint64_t timeout_ns, const cha
     return failure.status == WEIR_OK ? WEIR_OK : weir_error_set(&failure);
 }
 
-weir_status weir_queue_recover(weir_queue *queue)
+weir_status weir_queue_recover_at(weir_queue *queue, const char *file, int line)
 {
+    (void)file;
+    (void)line;
     pthread_mutex_lock(&lock);
     weir_status status = queue->failure.status;
     if (queue->failure_is_late) {
@@ -297,14 +299,20 @@ void weir_graph_destroy(weir_graph **graph)
     *graph = NULL;
 }
 
-weir_status weir_event_sync(struct weir_event event, uint64_t timeout_ns)
+weir_status weir_event_sync_at(struct weir_event event, uint64_t timeout_ns, const char *file,
+                               int line)
 {
+    (void)file;
+    (void)line;
     (void)timeout_ns;
     return event.sequence > 0 ? WEIR_OK : WEIR_ERROR_INVALID;
 }
 
-weir_status weir_event_time_ns(struct weir_event event, uint64_t *out_time_ns)
+weir_status weir_event_time_ns_at(struct weir_event event, uint64_t *out_time_ns, const char *file,
+                                  int line)
 {
+    (void)file;
+    (void)line;
     pthread_mutex_lock(&lock);
     weir_queue *queue = &queues[event.queue - 1];
     *out_time_ns = queue->times[event.sequence % RECORDS];

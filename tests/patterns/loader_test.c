@@ -48,8 +48,8 @@ weir_status __real_weir_queue_copy_at(weir_queue *queue, weir_buffer *dst, size_
 weir_status __wrap_weir_queue_copy_at(weir_queue *queue, weir_buffer *dst, size_t dst_offset,
                                       weir_buffer *src, size_t src_offset, size_t size,
                                       const char *file, int line);
-weir_status __real_weir_event_query(struct weir_event event);
-weir_status __wrap_weir_event_query(struct weir_event event);
+weir_status __real_weir_event_query_at(struct weir_event event, const char *file, int line);
+weir_status __wrap_weir_event_query_at(struct weir_event event, const char *file, int line);
 
 static weir_status pass_gate(void *user)
 {
@@ -77,10 +77,10 @@ weir_status __wrap_weir_queue_copy_at(weir_queue *queue, weir_buffer *dst, size_
     return __real_weir_queue_copy_at(queue, dst, dst_offset, src, src_offset, size, file, line);
 }
 
-weir_status __wrap_weir_event_query(struct weir_event event)
+weir_status __wrap_weir_event_query_at(struct weir_event event, const char *file, int line)
 {
     if (failing_queries == 0)
-        return __real_weir_event_query(event);
+        return __real_weir_event_query_at(event, file, line);
     failing_queries--;
     return fail_io("the copy failed later");
 }
