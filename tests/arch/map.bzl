@@ -50,6 +50,7 @@ USES = {
     "backends/kit": _MODULE,
     "backends/null": _MODULE,
     "backends/opencl": _COMPILER,
+    "plugins/fault": _MODULE,
     "plugins/trace": _MODULE + ["report"],
     # A bundle is a value of a type of the public headers.
     "kernels": ["api"],
@@ -147,6 +148,7 @@ TARGETS = {
         "//pipelines/arr_coc/weights",
         "//pipelines/arr_coc/weights:generate",
     ],
+    "plugins/fault": ["//plugins/fault:weir_fault.so"],
     "plugins/trace": ["//plugins/trace:weir_trace.so"],
     "report": [
         "//report",

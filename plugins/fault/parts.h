@@ -1,0 +1,248 @@
+// Shared by the files of the plugin.
+//
+//   module.c    keys, the ops table, and a link's life
+//   settings.c  the section, and what the environment replaces of it
+//   choose.c    which operations are chosen, their numbers, and the list
+//   submit.c    operations: what becomes of those that get a fault
+//   calls.c     host calls that the plugin puts into queues
+//   objects.c   creation: memory that runs out, and what the plugin keeps with objects
+//   lost.c      a device after its loss
+//
+// Each chosen operation of a runtime gets a number, counted from 1, and the number alone decides
+// whether it gets a fault: a run whose calls come in the same order gets the same faults.
+//
+// No locks. What a queue keeps is changed only by its submits, which are never concurrent.
+#ifndef WEIR_PLUGINS_FAULT_PARTS_H
+#define WEIR_PLUGINS_FAULT_PARTS_H
+
+#include <stdatomic.h>
+
+#include <weir/module/error.h>
+#include <weir/module/module.h>
+
+enum {
+    FAULT_LABEL_SIZE = 128,
+    FAULT_REMEDY_SIZE = 256,
+    FAULT_GARBAGE = -4711, // no status of Weir's
+};
+
+// What can get a fault: operations and creations.
+enum fault_target {
+    FAULT_COPY,
+    FAULT_FILL,
+    FAULT_LAUNCH,
+    FAULT_HOST_CALL,
+    FAULT_RECORD,
+    FAULT_WAIT,
+    FAULT_GRAPH,
+    FAULT_NATIVE,
+    FAULT_NEW_DEVICE,
+    FAULT_NEW_QUEUE,
+    FAULT_NEW_BUFFER,
+    FAULT_NEW_PROGRAM,
+    FAULT_NEW_KERNEL,
+    FAULT_NEW_GRAPH,
+    FAULT_TARGETS,
+};
+
+// What happens to it.
+enum fault_kind {
+    FAULT_REFUSE,
+    FAULT_FAIL,
+    FAULT_SLOW,
+    FAULT_LOSE,
+    FAULT_GARBAGE_STATUS,
+    FAULT_MEMORY,
+    FAULT_KINDS,
+};
+
+// In the order of the key table.
+enum fault_key {
+    FAULT_KEY_FAULT,
+    FAULT_KEY_AT,
+    FAULT_KEY_ONE_IN,
+    FAULT_KEY_SEED,
+    FAULT_KEY_TARGETS,
+    FAULT_KEY_QUEUE,
+    FAULT_KEY_LABEL,
+    FAULT_KEY_DELAY,
+    FAULT_KEY_LIST,
+    FAULT_KEY_COUNT,
+};
+
+// Lines `key = value` that replace those of the section; for `weir fault`.
+#define FAULT_VARIABLE "WEIR_FAULT"
+
+extern const char *const fault_kind_names[FAULT_KINDS + 1]; // ended by NULL
+extern const char *const fault_target_names[FAULT_TARGETS];
+
+struct fault_settings {
+    enum fault_kind kind;
+    uint32_t targets; // a bit for each
+    uint64_t at;      // 0: none
+    uint64_t one_in;  // 0: none
+    uint64_t seed;
+    uint64_t delay_ns;
+    char queue[FAULT_LABEL_SIZE]; // "": any
+    char label[FAULT_LABEL_SIZE]; // "": any
+    char list[512];               // "": none
+    char remedy[FAULT_REMEDY_SIZE - 64];
+};
+
+// The link's state.
+struct fault {
+    const struct weir_link *link;
+    struct fault_settings settings;
+    atomic_uint_fast64_t count; // of chosen operations
+    atomic_uint_fast64_t faults;
+    // Indexes of devices that were lost, below 64, for a second opening.
+    atomic_uint_fast64_t lost;
+    int list; // a descriptor, or -1
+};
+
+enum fault_loss {
+    FAULT_PRESENT,
+    FAULT_LEAVING, // a thread writes the cause
+    FAULT_LOST,
+};
+
+struct fault_device {
+    size_t index;
+    atomic_int loss;         // enum fault_loss
+    struct weir_error cause; // of the loss
+};
+
+// A host call that the plugin has put into a queue, or around the user's.
+struct fault_call {
+    struct fault_call *next;
+    const struct fault *fault;
+    uint64_t number;
+    uint64_t sequence;
+    enum fault_target target;
+    atomic_bool done;
+    weir_host_function function; // the user's
+    void *user;
+};
+
+struct fault_queue {
+    struct fault_device *device;
+    struct fault_call *calls;     // those that may still run
+    atomic_uint_fast64_t last;    // sequence of the last one
+    atomic_uint_fast64_t settled; // up to this sequence none runs any more
+};
+
+static inline struct fault *fault_of(const struct weir_link *link)
+{
+    return link->state;
+}
+static inline struct fault_device *fault_device_of(const struct weir_link *link,
+                                                   const weir_device *device)
+{
+    return weir_device_data(link, device);
+}
+static inline struct fault_queue *fault_queue_of(const struct weir_link *link,
+                                                 const weir_queue *queue)
+{
+    return weir_queue_data(link, queue);
+}
+// A program keeps a pointer to its device's.
+static inline struct fault_device *fault_program_device(const struct weir_link *link,
+                                                        const weir_program *program)
+{
+    return weir_program_data(link, program);
+}
+
+// settings.c
+
+extern const struct weir_key fault_keys[FAULT_KEY_COUNT];
+
+weir_status fault_settings_read(const struct weir_host *host,
+                                const struct weir_setting *const *settings,
+                                struct fault_settings *out);
+
+// choose.c
+
+// An operation or a creation, as it is asked about.
+struct fault_candidate {
+    enum fault_target target;
+    const char *queue;     // its label, or NULL
+    const char *labels[2]; // of what it uses or creates, or NULL
+    const char *file;      // or NULL
+    int line;
+};
+
+// Whether it gets the fault; its number is in `*out_number` then. The list and the log are told.
+bool fault_choose(struct fault *fault, const struct fault_candidate *candidate,
+                  uint64_t *out_number);
+
+// Reports the fault as an error: `what` is a noun, such as "a refusal". Returns `status`.
+weir_status fault_report(const struct fault *fault, weir_status status, const char *what,
+                         enum fault_target target, uint64_t number);
+
+// Fills in the error without reporting it.
+void fault_describe(const struct fault *fault, weir_status status, const char *what,
+                    enum fault_target target, uint64_t number, struct weir_error *out_error);
+
+// calls.c
+
+// A call of the queue's list, or NULL if out of memory. With the queue's submit lock held.
+struct fault_call *fault_call_add(const struct weir_link *link, struct fault_queue *queue,
+                                  const struct weir_operation *operation, enum fault_target target,
+                                  uint64_t number);
+// The operation is with the next link, or was refused by it.
+void fault_call_added(struct fault_queue *queue, const struct fault_call *call);
+void fault_calls_finish(const struct weir_link *link, struct fault_queue *queue);
+
+// Host calls, with a fault_call as their argument.
+weir_status fault_call_fail(void *user);
+weir_status fault_call_wait(void *user);
+weir_status fault_call_answer(void *user);
+
+// lost.c
+
+// Loses the device by operation `number`, and returns the error.
+weir_status fault_lose(const struct weir_link *link, struct fault_device *device,
+                       enum fault_target target, uint64_t number);
+// WEIR_OK, or the first cause of the device's loss as the thread's error.
+weir_status fault_loss(const struct weir_link *link, const struct fault_device *device);
+
+weir_status fault_queue_flush(const struct weir_link *link, weir_queue *queue);
+weir_status fault_queue_finish(const struct weir_link *link, weir_queue *object);
+weir_status fault_event_query(const struct weir_link *link, weir_queue *queue, uint64_t sequence);
+weir_status fault_event_wait(const struct weir_link *link, weir_queue *queue, uint64_t sequence,
+                             uint64_t timeout_ns);
+weir_status fault_event_time(const struct weir_link *link, weir_queue *queue, uint64_t sequence,
+                             uint64_t *out_time_ns);
+weir_status fault_device_trim(const struct weir_link *link, weir_device *device);
+
+// submit.c
+
+weir_status fault_queue_submit(const struct weir_link *link, weir_queue *queue,
+                               const struct weir_operation *operation);
+
+// objects.c
+
+weir_status fault_device_create(const struct weir_link *link, weir_device *object,
+                                const struct weir_device_setup *setup, void **out_data);
+void fault_device_destroy(const struct weir_link *link, weir_device *device);
+weir_status fault_queue_create(const struct weir_link *link, weir_device *device,
+                               weir_queue *object, const struct weir_queue_setup *setup,
+                               void **out_data);
+void fault_queue_destroy(const struct weir_link *link, weir_queue *object);
+weir_status fault_buffer_create(const struct weir_link *link, weir_device *device,
+                                weir_buffer *buffer, const struct weir_buffer_setup *setup,
+                                void **out_data, void **out_pointer);
+void fault_buffer_destroy(const struct weir_link *link, weir_buffer *buffer);
+weir_status fault_program_create(const struct weir_link *link, weir_device *device,
+                                 weir_program *program, const struct weir_program_params *params,
+                                 void **out_data);
+void fault_program_destroy(const struct weir_link *link, weir_program *program);
+weir_status fault_kernel_create(const struct weir_link *link, weir_program *program,
+                                weir_kernel *kernel, const struct weir_kernel_signature *signature,
+                                struct weir_kernel_info *info, void **out_data);
+void fault_kernel_destroy(const struct weir_link *link, weir_kernel *kernel);
+weir_status fault_graph_create(const struct weir_link *link, weir_device *device, weir_graph *graph,
+                               const struct weir_graph_setup *setup, void **out_data);
+void fault_graph_destroy(const struct weir_link *link, weir_graph *graph);
+
+#endif

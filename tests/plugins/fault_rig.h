@@ -1,0 +1,77 @@
+// Shared by the tests of the plugin `fault`: a chain with it before the backend that the
+// environment names, and a fixed run of operations.
+#ifndef WEIR_TESTS_PLUGINS_FAULT_RIG_H
+#define WEIR_TESTS_PLUGINS_FAULT_RIG_H
+
+#include <weir/weir.h>
+
+#include "tests/support/test.h"
+
+#define EXPECT_OK(call) EXPECT_INT_EQ(call, WEIR_OK)
+#define ASSERT_OK(call) ASSERT_INT_EQ(call, WEIR_OK)
+
+enum {
+    RIG_WORDS = 64 // of each buffer
+};
+
+// What creation is numbered, in the order of rig_create().
+enum rig_creation {
+    RIG_DEVICE = 1,
+    RIG_UP,
+    RIG_DOWN,
+    RIG_FRAME,
+    RIG_MEMORY,
+    RIG_PROGRAM,
+    RIG_KERNEL,
+    RIG_GRAPH,
+};
+
+// What operations are numbered, in the order of rig_submit().
+enum rig_operation {
+    RIG_COPY_IN = 1,
+    RIG_RECORD,
+    RIG_WAIT,
+    RIG_LAUNCH,
+    RIG_FILL,
+    RIG_CALL,
+    RIG_LAUNCH_GRAPH,
+    RIG_COPY_OUT,
+    RIG_LAST,
+    RIG_OPERATIONS = RIG_LAST,
+};
+
+struct rig {
+    weir_runtime *runtime;
+    weir_device *device;
+    weir_queue *up;
+    weir_queue *down;
+    weir_buffer *frame;  // HOST
+    weir_buffer *memory; // DEVICE
+    weir_program *program;
+    weir_kernel *kernel;      // `spin`, of which 'memory' gets what nothing reads
+    weir_graph *graph;        // fills bytes 8 to 12 with 9
+    struct weir_event copied; // after COPY_IN
+    struct weir_event last;
+    int calls; // of the host call
+};
+
+// Opens the runtime with lines of [fault].
+weir_status rig_open(struct rig *rig, const char *section);
+// Creates everything else; stops at the first error and returns it.
+weir_status rig_create(struct rig *rig);
+// Both; false fails the test.
+bool rig_start(struct rig *rig, const char *section);
+void rig_finish(struct rig *rig);
+
+// Submits the operations; stops at the first error and returns it.
+weir_status rig_submit(struct rig *rig);
+// The number of the operation that rig_submit() reached last.
+int rig_reached(void);
+
+// Checks the results of a run without a fault.
+void rig_expect_results(const struct rig *rig);
+
+// The log of this plugin since rig_open(), one line after the other.
+const char *rig_log(void);
+
+#endif
