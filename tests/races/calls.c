@@ -1,0 +1,155 @@
+// Host calls and native calls: what runs in them, and what they order.
+#include "tests/races/race.h"
+
+#include <semaphore.h>
+#include <string.h>
+
+#include <weir/interop.h>
+
+static const unsigned char seven = 7, nine = 9;
+
+// Work of a host function: `value` to all bytes of pinned memory, or a look at them.
+struct task {
+    struct race *race;
+    weir_buffer *buffer;
+    weir_queue *queue;
+    weir_buffer *dst;
+    int value;
+    sem_t begin;
+};
+
+static weir_status write_bytes(void *user)
+{
+    struct task *task = user;
+    void *bytes;
+
+    while (sem_wait(&task->begin) != 0)
+        continue;
+    must(weir_host_begin(task->buffer, 0, SIZE, WEIR_ACCESS_WRITE, &bytes)); // second
+    memset(bytes, task->value, SIZE);
+    must(weir_host_end(task->buffer, 0, SIZE, WEIR_ACCESS_WRITE));
+    return WEIR_OK;
+}
+
+// A host call makes the next input while another queue still copies the last one.
+RACE(host_call_writes_too_early, HOST_WRITE)
+{
+    weir_queue *host = race_queue(race, "host"), *copy = race_queue(race, "copy");
+    weir_buffer *in = race_pinned(race, "in", SIZE, 7), *a = race_buffer(race, "a", SIZE, 0);
+    struct task task = {.buffer = in, .value = 9};
+
+    sem_init(&task.begin, 0, 0);
+    must(weir_queue_copy(copy, a, 0, in, 0, SIZE)); // first
+    if (race->mended)
+        after(host, copy);
+    must(weir_queue_host_call(host, write_bytes, &task));
+    sem_post(&task.begin);
+    race_expect(race, a, 0, SIZE, 7);
+    sem_destroy(&task.begin);
+}
+
+static weir_status look_at_bytes(void *user)
+{
+    struct task *task = user;
+    void *bytes;
+
+    while (sem_wait(&task->begin) != 0)
+        continue;
+    must(weir_host_begin(task->buffer, 0, SIZE, WEIR_ACCESS_READ, &bytes)); // second
+    race_saw(task->race, all_bytes(bytes, SIZE, task->value));
+    must(weir_host_end(task->buffer, 0, SIZE, WEIR_ACCESS_READ));
+    return WEIR_OK;
+}
+
+// The callback is on the wrong queue: nothing there comes after the copy.
+RACE(callback_on_the_wrong_queue, HOST_READ)
+{
+    weir_queue *compute = race_queue(race, "compute"), *copy = race_queue(race, "copy");
+    weir_buffer *a = race_buffer(race, "a", SIZE, 7), *out = race_pinned(race, "out", SIZE, 0);
+    struct task task = {.race = race, .buffer = out, .value = 7};
+
+    sem_init(&task.begin, 0, 0);
+    must(weir_queue_copy(copy, out, 0, a, 0, SIZE)); // first
+    must(weir_queue_host_call(race->mended ? copy : compute, look_at_bytes, &task));
+    sem_post(&task.begin);
+    must(weir_queue_sync(compute, WEIR_FOREVER));
+    must(weir_queue_sync(copy, WEIR_FOREVER));
+    sem_destroy(&task.begin);
+}
+
+static weir_status submit_copy(void *user)
+{
+    struct task *task = user;
+
+    must(weir_queue_copy(task->queue, task->dst, 0, task->buffer, 0, SIZE)); // second
+    return WEIR_OK;
+}
+
+// A host function may submit work. What came before the host call in its queue is done then, and
+// what another queue does is not.
+RACE(host_call_submits_a_copy, READ_AFTER_WRITE)
+{
+    weir_queue *one = race_queue(race, "one"), *two = race_queue(race, "two");
+    weir_queue *copy = race_queue(race, "copy");
+    weir_buffer *a = race_buffer(race, "a", SIZE, 0), *b = race_buffer(race, "b", SIZE, 0);
+    struct task task = {.buffer = a, .queue = copy, .dst = b};
+
+    must(weir_queue_fill(one, a, 0, SIZE, &seven, 1)); // first
+    must(weir_queue_host_call(race->mended ? one : two, submit_copy, &task));
+    must(weir_queue_sync(race->mended ? one : two, WEIR_FOREVER));
+    race_expect(race, b, 0, SIZE, 7);
+}
+
+static weir_status do_nothing(void *user)
+{
+    (void)user;
+    return WEIR_OK;
+}
+
+// A host call orders its own queue only.
+RACE(host_call_between_two_queues, WRITE_AFTER_WRITE)
+{
+    weir_queue *one = race_queue(race, "one"), *two = race_queue(race, "two");
+    weir_buffer *a = race_buffer(race, "a", SIZE, 0);
+
+    must(weir_queue_fill(one, a, 0, SIZE, &seven, 1)); // first
+    must(weir_queue_host_call(one, do_nothing, NULL));
+    if (race->mended)
+        after(two, one);
+    must(weir_queue_fill(two, a, 0, SIZE, &nine, 1)); // second
+    race_expect(race, a, 0, SIZE, 9);
+}
+
+static weir_status submit_nothing(const struct weir_native_queue *native, void *user)
+{
+    (void)native;
+    (void)user;
+    return WEIR_OK;
+}
+
+// The work of another library, by the buffers that the program names.
+RACE(native_call_reads_too_early, READ_AFTER_WRITE, .native = true,
+     .steady = "the native call of this program submits no work")
+{
+    weir_queue *upload = race_queue(race, "upload"), *library = race_queue(race, "library");
+    weir_buffer *in = race_pinned(race, "in", SIZE, 7);
+    weir_buffer *a = race_buffer(race, "a", SIZE, 0), *c = race_buffer(race, "c", SIZE, 0);
+
+    must(weir_queue_copy(upload, a, 0, in, 0, SIZE)); // first
+    if (race->mended)
+        after(library, upload);
+    must(weir_queue_native(library, submit_nothing, NULL, weir_in(a, 0, SIZE), // second
+                           weir_out(c, 0, SIZE)));
+}
+
+RACE(native_call_is_overwritten, WRITE_AFTER_WRITE, .native = true,
+     .steady = "the native call of this program submits no work")
+{
+    weir_queue *library = race_queue(race, "library"), *filler = race_queue(race, "filler");
+    weir_buffer *c = race_buffer(race, "c", SIZE, 0);
+
+    must(weir_queue_native(library, submit_nothing, NULL, weir_out(c, 0, SIZE))); // first
+    if (race->mended)
+        after(filler, library);
+    must(weir_queue_fill(filler, c, 0, SIZE, &nine, 1)); // second
+}

@@ -1,0 +1,360 @@
+// The host and the device: pinned memory that one of them uses too early.
+#include "tests/races/race.h"
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <string.h>
+
+static const unsigned char seven = 7, nine = 9;
+
+// Reads the first byte of a range that is being accessed. Volatile, because the device writes it.
+static bool is(const void *bytes, int value)
+{
+    return *(const volatile unsigned char *)bytes == value;
+}
+
+RACE(host_reads_before_the_copy_is_done, HOST_READ)
+{
+    weir_queue *queue = race_queue(race, "download");
+    weir_buffer *a = race_buffer(race, "a", SIZE, 7), *out = race_pinned(race, "out", SIZE, 0);
+    struct weir_event copied;
+    void *bytes;
+
+    must(weir_queue_copy(queue, out, 0, a, 0, SIZE)); // first
+    must(weir_queue_record(queue, &copied));
+    if (race->mended)
+        must(weir_event_sync(copied, WEIR_FOREVER));
+    must(weir_host_begin(out, 0, SIZE, WEIR_ACCESS_READ, &bytes)); // second
+    race_saw(race, is(bytes, 7));
+    must(weir_host_end(out, 0, SIZE, WEIR_ACCESS_READ));
+}
+
+RACE(host_reads_before_the_kernel_is_done, HOST_READ, .kernels = true)
+{
+    weir_queue *queue = race_queue(race, "compute");
+    weir_buffer *a = race_buffer(race, "a", SIZE, 6), *out = race_pinned(race, "out", SIZE, 0);
+    weir_kernel *add = race_kernel(race, "add");
+    void *bytes;
+
+    must(weir_queue_launch(queue, add, race->grid, race->block, weir_in(a, 0, SIZE), // first
+                           weir_out(out, 0, SIZE), 1u));
+    if (race->mended)
+        must(weir_queue_sync(queue, WEIR_FOREVER));
+    must(weir_host_begin(out, 0, SIZE, WEIR_ACCESS_READ, &bytes)); // second
+    race_saw(race, is(bytes, 7));
+    must(weir_host_end(out, 0, SIZE, WEIR_ACCESS_READ));
+}
+
+RACE(host_writes_the_source_of_a_copy, HOST_WRITE)
+{
+    weir_queue *queue = race_queue(race, "upload");
+    weir_buffer *in = race_pinned(race, "in", SIZE, 7), *a = race_buffer(race, "a", SIZE, 0);
+    void *bytes;
+
+    must(weir_queue_copy(queue, a, 0, in, 0, SIZE)); // first
+    if (race->mended)
+        must(weir_queue_sync(queue, WEIR_FOREVER));
+    must(weir_host_begin(in, 0, SIZE, WEIR_ACCESS_WRITE, &bytes)); // second
+    memset(bytes, 9, SIZE);
+    must(weir_host_end(in, 0, SIZE, WEIR_ACCESS_WRITE));
+    race_expect(race, a, 0, SIZE, 7);
+}
+
+RACE(host_clears_what_a_copy_writes, HOST_WRITE)
+{
+    weir_queue *queue = race_queue(race, "download");
+    weir_buffer *a = race_buffer(race, "a", SIZE, 7), *out = race_pinned(race, "out", SIZE, 0);
+    void *bytes;
+
+    must(weir_queue_copy(queue, out, 0, a, 0, SIZE)); // first
+    if (race->mended)
+        must(weir_queue_sync(queue, WEIR_FOREVER));
+    must(weir_host_begin(out, 0, SIZE, WEIR_ACCESS_WRITE, &bytes)); // second
+    memset(bytes, 9, SIZE);
+    must(weir_host_end(out, 0, SIZE, WEIR_ACCESS_WRITE));
+    race_expect(race, out, 0, SIZE, 9);
+}
+
+// The access is still open when the copy of its bytes is submitted.
+RACE(copy_during_an_access, OPEN_ACCESS)
+{
+    weir_queue *queue = race_queue(race, "upload");
+    weir_buffer *in = race_pinned(race, "in", SIZE, 0), *a = race_buffer(race, "a", SIZE, 0);
+    void *bytes;
+
+    must(weir_host_begin(in, 0, SIZE, WEIR_ACCESS_WRITE, &bytes)); // first
+    if (race->mended) {
+        memset(bytes, 7, SIZE);
+        must(weir_host_end(in, 0, SIZE, WEIR_ACCESS_WRITE));
+    }
+    must(weir_queue_copy(queue, a, 0, in, 0, SIZE)); // second
+    if (!race->mended) {
+        must(weir_queue_flush(queue));
+        memset(bytes, 7, SIZE);
+        must(weir_host_end(in, 0, SIZE, WEIR_ACCESS_WRITE));
+    }
+    race_expect(race, a, 0, SIZE, 7);
+}
+
+RACE(copy_to_bytes_that_the_host_reads, OPEN_ACCESS)
+{
+    weir_queue *queue = race_queue(race, "download");
+    weir_buffer *a = race_buffer(race, "a", SIZE, 9), *out = race_pinned(race, "out", SIZE, 7);
+    void *bytes;
+
+    must(weir_host_begin(out, 0, SIZE, WEIR_ACCESS_READ, &bytes)); // first
+    if (race->mended) {
+        race_saw(race, is(bytes, 7));
+        must(weir_host_end(out, 0, SIZE, WEIR_ACCESS_READ));
+    }
+    must(weir_queue_copy(queue, out, 0, a, 0, SIZE)); // second
+    if (!race->mended) {
+        must(weir_queue_sync(queue, WEIR_FOREVER));
+        race_saw(race, is(bytes, 7));
+        must(weir_host_end(out, 0, SIZE, WEIR_ACCESS_READ));
+    }
+}
+
+// The program ends its access to half of the bytes only.
+RACE(end_of_half_an_access, OPEN_ACCESS, .steady = "the host has written all bytes by then")
+{
+    weir_queue *queue = race_queue(race, "upload");
+    weir_buffer *in = race_pinned(race, "in", SIZE, 0), *a = race_buffer(race, "a", SIZE, 0);
+    void *bytes, *more;
+
+    must(weir_host_begin(in, 0, SIZE / 2, WEIR_ACCESS_WRITE, &bytes));
+    must(weir_host_begin(in, SIZE / 2, SIZE / 2, WEIR_ACCESS_WRITE, &more)); // first
+    memset(bytes, 7, SIZE / 2);
+    memset(more, 7, SIZE / 2);
+    must(weir_host_end(in, 0, SIZE / 2, WEIR_ACCESS_WRITE));
+    if (race->mended)
+        must(weir_host_end(in, SIZE / 2, SIZE / 2, WEIR_ACCESS_WRITE));
+    must(weir_queue_copy(queue, a, 0, in, 0, SIZE)); // second
+    if (!race->mended)
+        must(weir_host_end(in, SIZE / 2, SIZE / 2, WEIR_ACCESS_WRITE));
+    race_expect(race, a, 0, SIZE, 7);
+}
+
+RACE(sync_before_the_last_copy, HOST_READ)
+{
+    weir_queue *queue = race_queue(race, "download");
+    weir_buffer *a = race_buffer(race, "a", SIZE, 7), *out = race_pinned(race, "out", SIZE, 0);
+    void *bytes;
+
+    must(weir_queue_copy(queue, out, 0, a, 0, SIZE / 2));
+    if (!race->mended)
+        must(weir_queue_sync(queue, WEIR_FOREVER));
+    must(weir_queue_copy(queue, out, SIZE / 2, a, SIZE / 2, SIZE / 2)); // first
+    if (race->mended)
+        must(weir_queue_sync(queue, WEIR_FOREVER));
+    must(weir_host_begin(out, 0, SIZE, WEIR_ACCESS_READ, &bytes)); // second
+    race_saw(race, all_bytes(bytes, SIZE, 7));
+    must(weir_host_end(out, 0, SIZE, WEIR_ACCESS_READ));
+}
+
+RACE(sync_with_an_earlier_event, HOST_READ)
+{
+    weir_queue *queue = race_queue(race, "download");
+    weir_buffer *a = race_buffer(race, "a", SIZE, 7), *out = race_pinned(race, "out", SIZE, 0);
+    struct weir_event early, late;
+    void *bytes;
+
+    must(weir_queue_copy(queue, out, 0, a, 0, SIZE / 2));
+    must(weir_queue_record(queue, &early));
+    must(weir_queue_copy(queue, out, SIZE / 2, a, SIZE / 2, SIZE / 2)); // first
+    must(weir_queue_record(queue, &late));
+    must(weir_event_sync(race->mended ? late : early, WEIR_FOREVER));
+    must(weir_host_begin(out, 0, SIZE, WEIR_ACCESS_READ, &bytes)); // second
+    race_saw(race, all_bytes(bytes, SIZE, 7));
+    must(weir_host_end(out, 0, SIZE, WEIR_ACCESS_READ));
+}
+
+RACE(sync_of_the_wrong_queue, HOST_READ)
+{
+    weir_queue *upload = race_queue(race, "upload"), *download = race_queue(race, "download");
+    weir_buffer *in = race_pinned(race, "in", SIZE, 7), *out = race_pinned(race, "out", SIZE, 0);
+    weir_buffer *a = race_buffer(race, "a", SIZE, 0);
+    void *bytes;
+
+    must(weir_queue_copy(upload, a, 0, in, 0, SIZE));
+    after(download, upload);
+    must(weir_queue_copy(download, out, 0, a, 0, SIZE)); // first
+    must(weir_queue_sync(race->mended ? download : upload, WEIR_FOREVER));
+    must(weir_host_begin(out, 0, SIZE, WEIR_ACCESS_READ, &bytes)); // second
+    race_saw(race, is(bytes, 7));
+    must(weir_host_end(out, 0, SIZE, WEIR_ACCESS_READ));
+}
+
+// The program asks until an event is complete, which was recorded before the copy.
+RACE(query_of_an_earlier_event, HOST_READ)
+{
+    weir_queue *queue = race_queue(race, "download");
+    weir_buffer *a = race_buffer(race, "a", SIZE, 7), *out = race_pinned(race, "out", SIZE, 0);
+    struct weir_event before, copied;
+    void *bytes;
+
+    must(weir_queue_record(queue, &before));
+    must(weir_queue_copy(queue, out, 0, a, 0, SIZE)); // first
+    must(weir_queue_record(queue, &copied));
+    while (weir_event_query(race->mended ? copied : before) == WEIR_NOT_READY)
+        continue;
+    must(weir_host_begin(out, 0, SIZE, WEIR_ACCESS_READ, &bytes)); // second
+    race_saw(race, is(bytes, 7));
+    must(weir_host_end(out, 0, SIZE, WEIR_ACCESS_READ));
+}
+
+// A host function that ends when the program lets it.
+static weir_status pass_gate(void *user)
+{
+    while (sem_wait(user) != 0)
+        continue;
+    return WEIR_OK;
+}
+
+// WEIR_NOT_READY is not an error, so a program that looks only for errors goes on.
+RACE(not_ready_taken_as_done, HOST_READ)
+{
+    weir_queue *queue = race_queue(race, "download");
+    weir_buffer *a = race_buffer(race, "a", SIZE, 7), *out = race_pinned(race, "out", SIZE, 0);
+    struct weir_event copied;
+    sem_t gate;
+    void *bytes;
+
+    sem_init(&gate, 0, race->mended ? 1 : 0);
+    must(weir_queue_host_call(queue, pass_gate, &gate));
+    must(weir_queue_copy(queue, out, 0, a, 0, SIZE)); // first
+    must(weir_queue_record(queue, &copied));
+    do
+        must(weir_event_query(copied));
+    while (race->mended && weir_event_query(copied) == WEIR_NOT_READY);
+    must(weir_host_begin(out, 0, SIZE, WEIR_ACCESS_READ, &bytes)); // second
+    race_saw(race, is(bytes, 7));
+    must(weir_host_end(out, 0, SIZE, WEIR_ACCESS_READ));
+    sem_post(&gate);
+    must(weir_queue_sync(queue, WEIR_FOREVER));
+    sem_destroy(&gate);
+}
+
+// WEIR_TIMEOUT is not an error either.
+RACE(timeout_taken_as_done, HOST_READ)
+{
+    weir_queue *queue = race_queue(race, "download");
+    weir_buffer *a = race_buffer(race, "a", SIZE, 7), *out = race_pinned(race, "out", SIZE, 0);
+    sem_t gate;
+    void *bytes;
+
+    sem_init(&gate, 0, race->mended ? 1 : 0);
+    must(weir_queue_host_call(queue, pass_gate, &gate));
+    must(weir_queue_copy(queue, out, 0, a, 0, SIZE)); // first
+    must(weir_queue_sync(queue, race->mended ? WEIR_FOREVER : 1000));
+    must(weir_host_begin(out, 0, SIZE, WEIR_ACCESS_READ, &bytes)); // second
+    race_saw(race, is(bytes, 7));
+    must(weir_host_end(out, 0, SIZE, WEIR_ACCESS_READ));
+    sem_post(&gate);
+    must(weir_queue_sync(queue, WEIR_FOREVER));
+    sem_destroy(&gate);
+}
+
+// The first of two copies is done, and the program reads both results.
+RACE(sync_any_taken_as_sync_all, HOST_READ)
+{
+    weir_queue *queues[] = {race_queue(race, "left"), race_queue(race, "right")};
+    weir_buffer *a = race_buffer(race, "a", SIZE, 7), *out = race_pinned(race, "out", 2 * SIZE, 0);
+    struct weir_event copied[2];
+    size_t which;
+    void *bytes;
+
+    for (size_t i = 0; i < 2; i++) {
+        must(weir_queue_copy(queues[i], out, i * SIZE, a, 0, SIZE)); // first
+        must(weir_queue_record(queues[i], &copied[i]));
+    }
+    if (race->mended)
+        must(weir_event_sync_all(copied, 2, WEIR_FOREVER));
+    else
+        must(weir_event_sync_any(copied, 2, WEIR_FOREVER, &which));
+    must(weir_host_begin(out, 0, 2 * SIZE, WEIR_ACCESS_READ, &bytes)); // second
+    race_saw(race, all_bytes(bytes, 2 * SIZE, 7));
+    must(weir_host_end(out, 0, 2 * SIZE, WEIR_ACCESS_READ));
+}
+
+// weir_download() blocks until its own copy is done, and waits for no other queue.
+RACE(download_of_another_queues_result, READ_AFTER_WRITE)
+{
+    weir_queue *compute = race_queue(race, "compute"), *copy = race_queue(race, "copy");
+    weir_buffer *a = race_buffer(race, "a", SIZE, 0);
+    unsigned char bytes[SIZE];
+
+    must(weir_queue_fill(compute, a, 0, SIZE, &seven, 1)); // first
+    if (race->mended)
+        after(copy, compute);
+    must(weir_download(copy, bytes, a, 0, SIZE)); // second
+    race_saw(race, all_bytes(bytes, SIZE, 7));
+}
+
+RACE(upload_over_what_a_queue_reads, WRITE_AFTER_READ)
+{
+    weir_queue *compute = race_queue(race, "compute"), *copy = race_queue(race, "copy");
+    weir_buffer *a = race_buffer(race, "a", SIZE, 7), *b = race_buffer(race, "b", SIZE, 0);
+    unsigned char bytes[SIZE];
+
+    memset(bytes, 9, SIZE);
+    must(weir_queue_copy(compute, b, 0, a, 0, SIZE)); // first
+    if (race->mended)
+        after(copy, compute);
+    must(weir_upload(copy, a, 0, bytes, SIZE)); // second
+    race_expect(race, b, 0, SIZE, 7);
+}
+
+// Two threads, of which one is joined before the other begins: that orders the calls, not the work.
+struct submission {
+    weir_queue *queue;
+    weir_buffer *dst, *src;
+};
+
+static void *submit_fill(void *user)
+{
+    const struct submission *fill = user;
+    must(weir_queue_fill(fill->queue, fill->dst, 0, SIZE, &seven, 1)); // first
+    return NULL;
+}
+
+static void *submit_copy(void *user)
+{
+    const struct submission *copy = user;
+    must(weir_queue_copy(copy->queue, copy->dst, 0, copy->src, 0, SIZE)); // second
+    return NULL;
+}
+
+RACE(threads_that_are_joined, READ_AFTER_WRITE)
+{
+    weir_queue *one = race_queue(race, "one"), *two = race_queue(race, "two");
+    weir_buffer *a = race_buffer(race, "a", SIZE, 0), *b = race_buffer(race, "b", SIZE, 0);
+    struct submission fill = {one, a, NULL}, copy = {two, b, a};
+    pthread_t thread;
+
+    pthread_create(&thread, NULL, submit_fill, &fill);
+    pthread_join(thread, NULL);
+    if (race->mended)
+        after(two, one);
+    pthread_create(&thread, NULL, submit_copy, &copy);
+    pthread_join(thread, NULL);
+    race_expect(race, b, 0, SIZE, 7);
+}
+
+// The host writes the next frame to the memory from which the last one is still copied.
+RACE(host_writes_the_next_frame, HOST_WRITE)
+{
+    weir_queue *queue = race_queue(race, "upload");
+    weir_buffer *in = race_pinned(race, "in", SIZE, 7), *a = race_buffer(race, "a", 2 * SIZE, 0);
+    void *bytes;
+
+    for (int frame = 0; frame < 2; frame++) {
+        must(weir_host_begin(in, 0, SIZE, WEIR_ACCESS_WRITE, &bytes)); // second
+        memset(bytes, frame == 0 ? seven : nine, SIZE);
+        must(weir_host_end(in, 0, SIZE, WEIR_ACCESS_WRITE));
+        must(weir_queue_copy(queue, a, (size_t)frame * SIZE, in, 0, SIZE)); // first
+        if (race->mended)
+            must(weir_queue_sync(queue, WEIR_FOREVER));
+    }
+    race_expect(race, a, 0, SIZE, 7);
+}

@@ -1,0 +1,124 @@
+// The corpus of races: programs that lack an order, each beside its mended form. A program is one
+// function, written as a user would write it, and `race->mended` says whether it is the mended one:
+//
+//     RACE(fill_then_copy, READ_AFTER_WRITE)
+//     {
+//         ...
+//         must(weir_queue_fill(filler, a, 0, SIZE, &seven, 1)); // first
+//         must(weir_queue_record(filler, &filled));
+//         if (race->mended)
+//             must(weir_queue_wait(copier, filled));
+//         must(weir_queue_copy(copier, b, 0, a, 0, SIZE)); // second
+//         race_expect(race, b, 0, SIZE, 7);
+//     }
+//
+// The broken program has exactly one finding, of the given kind, with the lines marked `first` and
+// `second`. A program with several findings has letters after these words: `// second a, first b`.
+// Marks may stand in functions between the program before and this one.
+#ifndef WEIR_TESTS_RACES_RACE_H
+#define WEIR_TESTS_RACES_RACE_H
+
+#include <weir/weir.h>
+
+enum {
+    SIZE = 256, // bytes of a buffer, if nothing is said
+    RACE_OBJECTS_MAX = 64,
+    RACE_LINES_MAX = 8,
+};
+
+// One run of one program.
+struct race {
+    bool mended;
+    weir_device *device;
+    struct weir_extent grid, block; // SIZE work-items
+    bool wrong;                     // the program computed another result than it should
+    // What the functions below made; freed after the run.
+    weir_program *program;
+    weir_queue *queues[RACE_OBJECTS_MAX];
+    weir_buffer *buffers[RACE_OBJECTS_MAX];
+    weir_kernel *kernels[RACE_OBJECTS_MAX];
+    size_t queue_count, buffer_count, kernel_count;
+};
+
+// What `check` calls the finding: WEIR_CHECK_ and this.
+enum race_kind {
+    RACE_READ_AFTER_WRITE,
+    RACE_WRITE_AFTER_READ,
+    RACE_WRITE_AFTER_WRITE,
+    RACE_HOST_READ,
+    RACE_HOST_WRITE,
+    RACE_OPEN_ACCESS,
+    RACE_AFTER_FREE,
+    RACE_UNWRITTEN,
+};
+
+struct race_pair {
+    const char *name;
+    const char *file;
+    int line;
+    enum race_kind kind;
+    void (*run)(struct race *race);
+    const char *steady; // why no order of its operations gives a wrong result; NULL: one does
+    bool kernels;       // it launches kernels, which do nothing on null
+    bool native;        // it needs limits.native
+    struct race_pair *next;
+};
+
+// Before the constructors that make tests of the programs.
+#define RACE_PRIORITY 1000
+
+// Defines and registers a program; designated members of struct race_pair may follow the kind.
+#define RACE(name_, ...)                                                           \
+    static void name_(struct race *race);                                          \
+    __attribute__((constructor(RACE_PRIORITY))) static void race_add_##name_(void) \
+    {                                                                              \
+        static struct race_pair pair = {.name = #name_,                            \
+                                        .file = __FILE__,                          \
+                                        .line = __LINE__,                          \
+                                        .run = name_,                              \
+                                        RACE_KIND_(__VA_ARGS__)};                  \
+        race_add(&pair);                                                           \
+    }                                                                              \
+    static void name_(struct race *race)
+#define RACE_KIND_(...) .kind = RACE_##__VA_ARGS__
+
+void race_add(struct race_pair *pair);
+
+// All programs, in the order of their files and lines.
+struct race_pair *race_first(void);
+
+// Runs a program on an open device.
+//
+// Returns whether its result was right.
+bool race_run(const struct race_pair *pair, bool mended, weir_device *device);
+
+// For programs. Everything that fails ends the process with the reason.
+
+void must(weir_status status);
+
+weir_queue *race_queue(struct race *race, const char *label);
+
+// A DEVICE or a HOST buffer of which every byte is `value`, which the host knows.
+weir_buffer *race_buffer(struct race *race, const char *label, size_t size, int value);
+weir_buffer *race_pinned(struct race *race, const char *label, size_t size, int value);
+
+// The same, without contents.
+weir_buffer *race_blank(struct race *race, const char *label, size_t size,
+                        weir_placement placement);
+
+// A kernel of races.cl.
+weir_kernel *race_kernel(struct race *race, const char *name);
+
+// Makes `queue` wait for what `other` has been given so far.
+void after(weir_queue *queue, weir_queue *other);
+
+// Waits for all queues, and marks the result as wrong unless every byte of the range is `value`.
+void race_expect(struct race *race, weir_buffer *buffer, size_t offset, size_t size, int value);
+
+// Marks the result as wrong if `right` is false.
+void race_saw(struct race *race, bool right);
+
+// Whether `size` bytes at `memory` are `value`.
+bool all_bytes(const void *memory, size_t size, int value);
+
+#endif
