@@ -138,9 +138,11 @@ static bool read_parameters(const struct cubin *cubin, const Elf64_Shdr *info,
         if (size > info->sh_size - at - 4)
             return false;
         if (record[0] == FORMAT_SIZED && record[1] == ATTRIBUTE_PARAMETER) {
+            if (size < PARAMETER_BYTES)
+                return false;
             const unsigned number = record[8] | (unsigned)record[9] << 8;
             uint32_t packed;
-            if (size < PARAMETER_BYTES || number >= PARAMETERS_MOST)
+            if (number >= PARAMETERS_MOST)
                 return false;
             memcpy(&packed, record + 12, sizeof packed);
             sizes[number] = packed >> 18;

@@ -181,6 +181,16 @@ WEIR_TEST(Cubin, CutOffIsRefused)
         expect_refused(&file, "is a damaged cubin");
 }
 
+// A record without its bytes, at the very end of the file.
+WEIR_TEST(Cubin, ParameterCutOff)
+{
+    struct file file = make(8, 0x6005a04, ET_EXEC, letter);
+    const unsigned char record[] = {4, 0x17, 0, 0};
+    put_section(&file, 3, TEXT_INFO, SHT_PROGBITS, FILE_SIZE - sizeof record, sizeof record);
+    put(&file, FILE_SIZE - sizeof record, record, sizeof record);
+    expect_refused(&file, "is a damaged cubin");
+}
+
 // Nothing is read beyond the file, whatever it says.
 WEIR_TEST(Cubin, DamagedInOnePlace)
 {
