@@ -142,9 +142,9 @@ static weir_status open_file(struct trace *trace, const struct weir_setting *con
 {
     const char *named = secure_getenv(WEIR_TRACE_FILE_VARIABLE);
     char message[512];
-    if (!trace_path_claim(named && *named ? named : settings[KEY_FILE]->text, trace->path) ||
-        !trace_path_claim(settings[KEY_REPORT]->text, trace->report_path) ||
-        !trace_path_claim(settings[KEY_HTML]->text, trace->html_path) || !trace->path[0])
+    if (!weir_output_path_claim(named && *named ? named : settings[KEY_FILE]->text, trace->path) ||
+        !weir_output_path_claim(settings[KEY_REPORT]->text, trace->report_path) ||
+        !weir_output_path_claim(settings[KEY_HTML]->text, trace->html_path) || !trace->path[0])
         return weir_host_fail(trace->link->host, WEIR_ERROR_CONFIG,
                               "use names of fewer than 450 bytes, and one for `file`",
                               "a name of a file in [trace] is too long, or `file` has none");
@@ -231,7 +231,7 @@ static void trace_close(const struct weir_link *link)
         trace_outputs_write(trace);
         tell_failure(trace);
     } else {
-        trace_path_remove(trace->path);
+        weir_output_path_remove(trace->path);
         trace_paths_give_back(trace);
     }
     release(trace);

@@ -1,12 +1,10 @@
-// The names of the files that a link writes, and the report and the page at its close.
+// The report and the page, at a link's close.
 //
 // The report's library sets errors through the public API, which a module does not link; the
 // functions that it needs are defined here.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <weir/report.h>
 
@@ -15,98 +13,11 @@
 #include "plugins/trace/parts.h"
 #include "report/page.h"
 
-// Names of files.
-
-// The files that runtimes of this process have written, so that none is overwritten.
-struct written {
-    struct written *next;
-    char path[];
-};
-
-static pthread_mutex_t written_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct written *written_files;
-
-static bool is_written(const char *path)
-{
-    const struct written *file = written_files;
-    while (file && strcmp(file->path, path) != 0)
-        file = file->next;
-    return file != NULL;
-}
-
-// "a/trace.json.gz" becomes "a/trace.2.json.gz".
-static void number_path(const char *path, unsigned number, char *text, size_t size)
-{
-    const char *slash = strrchr(path, '/');
-    const char *name = slash ? slash + 1 : path;
-    const char *point = *name ? strchr(name + 1, '.') : NULL;
-    if (number == 1)
-        snprintf(text, size, "%s", path);
-    else if (point)
-        snprintf(text, size, "%.*s.%u%s", (int)(point - path), path, number, point);
-    else
-        snprintf(text, size, "%s.%u", path, number);
-}
-
-// Whether the path names something other than a regular file: a pipe, /dev/null.
-static bool is_special(const char *path)
-{
-    struct stat status;
-    return stat(path, &status) == 0 && !S_ISREG(status.st_mode);
-}
-
-static void claim(const char *wanted, char *path)
-{
-    pthread_mutex_lock(&written_lock);
-    unsigned number = 1;
-    do
-        number_path(wanted, number++, path, TRACE_PATH_SIZE);
-    while (is_written(path) && number < 10000 && !is_special(wanted));
-    struct written *file = malloc(sizeof *file + strlen(path) + 1);
-    if (file) {
-        memcpy(file->path, path, strlen(path) + 1);
-        file->next = written_files;
-        written_files = file;
-    }
-    pthread_mutex_unlock(&written_lock);
-}
-
-static void give_back(const char *path)
-{
-    pthread_mutex_lock(&written_lock);
-    for (struct written **at = &written_files; *at; at = &(*at)->next) {
-        struct written *file = *at;
-        if (strcmp(file->path, path) != 0)
-            continue;
-        *at = file->next;
-        free(file);
-        break;
-    }
-    pthread_mutex_unlock(&written_lock);
-}
-
-bool trace_path_claim(const char *wanted, char *path)
-{
-    char text[TRACE_PATH_SIZE - 16];
-    path[0] = '\0';
-    if (!weir_trace_path(wanted, (uint64_t)getpid(), text, sizeof text))
-        return false;
-    if (text[0])
-        claim(text, path);
-    return true;
-}
-
-void trace_path_remove(const char *path)
-{
-    if (!is_special(path))
-        unlink(path);
-}
-
 void trace_paths_give_back(const struct trace *trace)
 {
-    give_back(trace->path);
-    give_back(trace->report_path);
-    give_back(trace->html_path);
+    weir_output_path_give_back(trace->path);
+    weir_output_path_give_back(trace->report_path);
+    weir_output_path_give_back(trace->html_path);
 }
 
 // The replacement of `stdin`; see BUILD for the reason.

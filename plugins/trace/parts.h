@@ -8,7 +8,7 @@
 //   join.c     joins times of finished operations with their submissions
 //   engines.c  starts that the driver does not report
 //   drain.c    the writing thread
-//   outputs.c  names of files; the report and the page, at the end
+//   outputs.c  the report and the page, at the end
 //
 // Memory is fixed: a ring for each queue, and one for each thread that has regions or waits. A
 // submit never waits for the writing thread: if its ring is full, the operation is counted and not
@@ -30,18 +30,18 @@
 
 #include "base/clock_map.h"
 #include "base/thread.h"
+#include "report/output_path.h"
 #include "report/trace.h"
 
 enum {
     TRACE_REGION_SIZE = 72, // of a path of regions, as an operation keeps it
     TRACE_NAME_SIZE = 48,   // of a region
     TRACE_DEPTH = 32,       // of regions
-    TRACE_PATH_SIZE = 512,
-    TRACE_SPANS = 512,     // of a thread, until they are written; a power of two
-    TRACE_WAITS = 64,      // that an operation keeps, the last ones
-    TRACE_FETCH = 256,     // times that are fetched at once
-    TRACE_LABEL_SIZE = 96, // of labels of devices and queues
-    TRACE_WAKE = 512,      // operations in a ring that wake the writing thread
+    TRACE_SPANS = 512,      // of a thread, until they are written; a power of two
+    TRACE_WAITS = 64,       // that an operation keeps, the last ones
+    TRACE_FETCH = 256,      // times that are fetched at once
+    TRACE_LABEL_SIZE = 96,  // of labels of devices and queues
+    TRACE_WAKE = 512,       // operations in a ring that wake the writing thread
     TRACE_ENGINES = WEIR_ENGINE_COUNT,
 };
 
@@ -257,9 +257,9 @@ void trace_queue_free(struct trace_queue *queue);
 struct trace {
     const struct weir_link *link;
     const struct weir_link *backend;
-    char path[TRACE_PATH_SIZE];
-    char report_path[TRACE_PATH_SIZE]; // "": none
-    char html_path[TRACE_PATH_SIZE];
+    char path[WEIR_OUTPUT_PATH_SIZE];
+    char report_path[WEIR_OUTPUT_PATH_SIZE]; // "": none
+    char html_path[WEIR_OUTPUT_PATH_SIZE];
     uint64_t ring_size;
     uint64_t flush_ns;
     uint64_t base_ns; // of the host's clock: the trace's moment 0
@@ -310,13 +310,8 @@ static inline const struct trace_buffer *trace_buffer_of(const struct weir_link 
 
 // outputs.c
 
-// Stores the name of a file in `path` of TRACE_PATH_SIZE: with the process's number for
-// %p, and with a number added if another link of the process uses the name. An empty name stays
-// empty. False if it is too long.
-bool trace_path_claim(const char *wanted, char *path);
+// The names of its files may be given out again.
 void trace_paths_give_back(const struct trace *trace);
-// Removes the file if it is a regular file.
-void trace_path_remove(const char *path);
 // Writes the report and the page if they are requested. A failure is described in `failure`.
 void trace_outputs_write(struct trace *trace);
 

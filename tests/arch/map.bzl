@@ -50,6 +50,7 @@ USES = {
     "backends/kit": _MODULE,
     "backends/null": _MODULE,
     "backends/opencl": _COMPILER,
+    "plugins/check": _MODULE + ["report"],
     "plugins/fault": _MODULE,
     "plugins/trace": _MODULE + ["report"],
     # A bundle is a value of a type of the public headers.
@@ -87,6 +88,7 @@ LINKS = {
     "core/interop": ["dlpack"],
     "io": ["jansson", "libjpeg", "libpng", "zlib"],
     "kernels/compare": ["jansson"],
+    "plugins/check": ["jansson", "zlib"],
     "plugins/trace": ["jansson", "zlib"],
     "report": ["jansson", "zlib"],
 }
@@ -148,10 +150,13 @@ TARGETS = {
         "//pipelines/arr_coc/weights",
         "//pipelines/arr_coc/weights:generate",
     ],
+    "plugins/check": ["//plugins/check:findings"],
     "plugins/fault": ["//plugins/fault:weir_fault.so"],
     "plugins/trace": ["//plugins/trace:weir_trace.so"],
     "report": [
         "//report",
+        "//report:findings",
+        "//report:output_path",
         "//report:trace",
     ],
 }

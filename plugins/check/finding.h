@@ -1,0 +1,100 @@
+// Findings: the engine adds conflicts, and the store makes findings of them, which it counts, tells,
+// writes to files and refuses operations for.
+//
+//   finding.c   the store: each pair of lines once
+//   words.c     the sentence and the line to add, for each kind
+//   suppress.c  the file of suppressions
+//   outputs.c   the files that are written
+#ifndef WEIR_PLUGINS_CHECK_FINDING_H
+#define WEIR_PLUGINS_CHECK_FINDING_H
+
+#include <weir/module/check.h>
+#include <weir/module/error.h>
+#include <weir/module/module.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// One of the two uses of a conflict, as the engine knows it. Texts are copied; NULL is "".
+struct check_party {
+    uint32_t operation; // enum weir_operation_kind; 0: the host
+    weir_access access; // 0: none
+    const char *queue;  // its label
+    uint64_t queue_id;
+    uint64_t sequence;
+    const char *kernel; // LAUNCH
+    const char *file;   // NULL: there is no such use, or its line is not known
+    int line;
+    size_t offset; // from its first byte to its last, in the buffer of the conflict
+    size_t size;
+    const char *region;
+    uint64_t region_number;
+};
+
+// What the engine has found. `first` was submitted before `second`.
+//
+// What the two are, where it is not plain:
+//   HOST_READ, HOST_WRITE  first: of a queue; second: the host
+//   OPEN_ACCESS            first: the host, where its access began; second: of a queue
+//   AFTER_FREE             one of them is a POOL_FREE, the other uses the memory
+//   UNWRITTEN              first: none (all zero); second: the read
+//   OUTSIDE                first: none; second: the launch, with the range that it declares
+//   IMPLIED_WAIT, NEEDLESS_WAIT  first: the record; second: the wait, access 0
+//   NEEDLESS_SYNC          first: the record; second: the host's call
+//   FALSE_SHARING          first, second: the uses that touch no common byte
+//   READ_AFTER_WRITE, WRITE_AFTER_READ, WRITE_AFTER_WRITE: with `threads = strict` one or both may
+//   be the host's.
+struct check_conflict {
+    weir_check_kind kind;
+    const char *buffer; // its label; NULL: none
+    uint64_t buffer_id;
+    size_t offset; // the bytes in question; size 0: none
+    size_t size;
+    struct check_party first;
+    struct check_party second;
+};
+
+struct check_findings;
+
+struct check_findings_params {
+    const struct weir_link *link;
+    bool fail;                // report = fail
+    const char *suppressions; // a file, or "" for none
+    const char *text;         // files to write, or ""
+    const char *json;
+    const char *sarif;
+};
+
+// Reads the suppressions, and writes the files as those of a run that has found nothing yet.
+//
+// Ownership: the caller's, until check_findings_destroy().
+// Errors: WEIR_ERROR_CONFIG for a file of suppressions that is missing or wrong; WEIR_ERROR_IO for a
+// file that cannot be written; both reported to the host.
+weir_status check_findings_create(const struct check_findings_params *params,
+                                  struct check_findings **out_findings);
+
+// Completes the files, and tells which suppressions were not used. What could not be written is
+// reported to the host's `error`. NULL and a pointer to NULL are accepted.
+void check_findings_destroy(struct check_findings **findings);
+
+// Adds a conflict. A new pair of lines is logged, and the files are written again, at once.
+// Returns WEIR_OK, or with `fail`, for a kind that is no hint and that no suppression matches, the
+// error with which the operation is to be refused: WEIR_ERROR_INVALID, with the finding as message,
+// which was reported to the host.
+//
+// Threads: safe. Calls the host's log with no lock held.
+weir_status check_findings_add(struct check_findings *findings,
+                               const struct check_conflict *conflict);
+
+// The functions of struct weir_check_extension; `user` is the findings.
+size_t check_findings_count(void *user);
+size_t check_findings_error_count(void *user);
+bool check_findings_get(void *user, size_t index, struct weir_check_finding *out_finding,
+                        size_t size);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

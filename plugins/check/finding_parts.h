@@ -1,0 +1,95 @@
+// Shared by the files of the store; its users need finding.h only.
+#ifndef WEIR_PLUGINS_CHECK_FINDING_PARTS_H
+#define WEIR_PLUGINS_CHECK_FINDING_PARTS_H
+
+#include <pthread.h>
+
+#include "base/table.h"
+#include "plugins/check/finding.h"
+#include "report/findings.h"
+#include "report/output_path.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+    CHECK_PAIRS = 1000, // of lines that are kept
+    CHECK_SLOTS = 1024, // of their table; a power of two
+    CHECK_TEXTS = 12,   // of one finding
+};
+
+// words.c
+
+// "copy", "host access"; "operation" for a kind that is not known.
+const char *check_operation_name(uint32_t operation);
+// One sentence, without the full stop. The texts of the finding are filled in.
+void check_message_write(struct weir_long_text *text, const struct weir_check_finding *finding);
+// What to add, and where.
+void check_remedy_write(struct weir_long_text *text, const struct weir_check_finding *finding);
+
+// suppress.c
+
+struct check_rules {
+    struct weir_suppression **items;
+    size_t count;
+};
+
+// An empty path is a file without rules. Errors: as check_findings_create(), reported.
+weir_status check_rules_read(const struct weir_host *host, const char *path,
+                             struct check_rules *out_rules);
+void check_rules_finish(struct check_rules *rules);
+// The first rule that matches, or NULL.
+struct weir_suppression *check_rules_find(const struct check_rules *rules,
+                                          const struct weir_check_finding *finding);
+// Logs those that were not used.
+void check_rules_tell_unused(const struct check_rules *rules, const struct weir_link *link,
+                             const char *path);
+
+// finding.c
+
+// A pair of lines.
+struct check_pair {
+    struct check_pair *next; // of its slot
+    uint64_t hash;
+    struct weir_check_finding finding;
+    struct weir_suppression *rule; // that suppresses it, or NULL
+    char *texts[CHECK_TEXTS];
+    size_t text_count;
+};
+
+struct check_outputs {
+    char text[WEIR_OUTPUT_PATH_SIZE]; // "": none
+    char json[WEIR_OUTPUT_PATH_SIZE];
+    char sarif[WEIR_OUTPUT_PATH_SIZE];
+    char program[128];
+    char failure[512]; // the first file that could not be written, and why
+};
+
+struct check_findings {
+    const struct weir_link *link;
+    bool fail;
+    char suppressions[WEIR_OUTPUT_PATH_SIZE];
+    pthread_mutex_t lock; // guards what follows
+    struct check_rules rules;
+    struct check_pair *slots[CHECK_SLOTS];
+    const struct weir_check_finding *items[CHECK_PAIRS];
+    size_t count;
+    size_t errors; // neither hints nor suppressed
+    uint64_t dropped;
+    struct check_outputs outputs;
+};
+
+// outputs.c
+
+// Claims the names. False if one is too long.
+bool check_outputs_claim(struct check_outputs *outputs, const struct check_findings_params *params);
+void check_outputs_give_back(struct check_outputs *outputs);
+// Writes all files. A failure is described in `failure`, and is final.
+void check_outputs_write(struct check_findings *findings, bool complete);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,349 @@
+// The words of findings. A sentence begins with the operation whose line lacks something.
+#include <inttypes.h>
+#include <string.h>
+
+#include "plugins/check/finding_parts.h"
+
+const char *check_operation_name(uint32_t operation)
+{
+    static const char *const names[] = {
+        [0] = "host access",
+        [WEIR_OPERATION_COPY] = "copy",
+        [WEIR_OPERATION_COPY_2D] = "2-D copy",
+        [WEIR_OPERATION_FILL] = "fill",
+        [WEIR_OPERATION_LAUNCH] = "launch",
+        [WEIR_OPERATION_HOST_CALL] = "host call",
+        [WEIR_OPERATION_RECORD] = "record",
+        [WEIR_OPERATION_WAIT] = "wait",
+        [WEIR_OPERATION_GRAPH] = "graph",
+        [WEIR_OPERATION_NATIVE] = "native call",
+        [WEIR_OPERATION_POOL_ALLOCATE] = "pool allocation",
+        [WEIR_OPERATION_POOL_FREE] = "pool free",
+        [WEIR_OPERATION_FILL_2D] = "2-D fill",
+        [WEIR_OPERATION_COPY_3D] = "3-D copy",
+    };
+    return operation < sizeof names / sizeof *names ? names[operation] : "operation";
+}
+
+static bool is_host(const struct weir_check_use *use)
+{
+    return use->queue_id == 0;
+}
+
+static bool is_free(const struct weir_check_use *use)
+{
+    return strcmp(use->operation, check_operation_name(WEIR_OPERATION_POOL_FREE)) == 0;
+}
+
+// Parts of sentences.
+
+static void add_place(struct weir_long_text *text, const struct weir_check_use *use)
+{
+    if (use->file[0])
+        weir_long_text_add(text, "%s:%d", use->file, use->line);
+    else
+        weir_long_text_add(text, "a line that is not known");
+}
+
+// Queues with the same label have their numbers beside it.
+static void add_queue(struct weir_long_text *text, const struct weir_check_finding *finding,
+                      const struct weir_check_use *use)
+{
+    const struct weir_check_use *first = &finding->first;
+    const struct weir_check_use *second = &finding->second;
+    const bool alike =
+        first->queue_id != second->queue_id && strcmp(first->queue, second->queue) == 0;
+    if (use->queue[0])
+        weir_long_text_add(text, "'%s'", use->queue);
+    if (alike || !use->queue[0])
+        weir_long_text_add(text, "%squeue %" PRIu64 "%s", use->queue[0] ? " (" : "", use->queue_id,
+                           use->queue[0] ? ")" : "");
+}
+
+static void add_use(struct weir_long_text *text, const struct weir_check_finding *finding,
+                    const struct weir_check_use *use)
+{
+    if (is_host(use)) {
+        weir_long_text_add(text, "the host at ");
+    } else {
+        weir_long_text_add(text, "the %s", use->operation);
+        if (use->kernel[0])
+            weir_long_text_add(text, " of '%s'", use->kernel);
+        weir_long_text_add(text, " on ");
+        add_queue(text, finding, use);
+        weir_long_text_add(text, " at ");
+    }
+    add_place(text, use);
+    if (use->region[0])
+        weir_long_text_add(text, " in region '%s'", use->region);
+    if (use->region[0] && use->region_number != UINT64_MAX)
+        weir_long_text_add(text, " %" PRIu64, use->region_number);
+}
+
+static const char *verb(weir_access access)
+{
+    if (access == WEIR_ACCESS_READ)
+        return "reads";
+    return access == WEIR_ACCESS_WRITE ? "writes" : "reads and writes";
+}
+
+static const char *infinitive(weir_access access)
+{
+    if (access == WEIR_ACCESS_READ)
+        return "read";
+    return access == WEIR_ACCESS_WRITE ? "write" : "read and write";
+}
+
+// "bytes 0 to 4095 of buffer 'image'".
+static void add_bytes(struct weir_long_text *text, const struct weir_check_finding *finding)
+{
+    if (finding->size == 1)
+        weir_long_text_add(text, "byte %zu of ", finding->offset);
+    else if (finding->size > 1)
+        weir_long_text_add(text, "bytes %zu to %zu of ", finding->offset,
+                           finding->offset + finding->size - 1);
+    if (finding->buffer[0])
+        weir_long_text_add(text, "buffer '%s'", finding->buffer);
+    else
+        weir_long_text_add(text, "buffer %" PRIu64, finding->buffer_id);
+}
+
+// Sentences.
+
+static void say_race(struct weir_long_text *text, const struct weir_check_finding *finding)
+{
+    add_use(text, finding, &finding->second);
+    weir_long_text_add(text, " %s ", verb(finding->second.access));
+    add_bytes(text, finding);
+    weir_long_text_add(text, ", which ");
+    add_use(text, finding, &finding->first);
+    weir_long_text_add(text, " %s, and nothing orders the two", verb(finding->first.access));
+}
+
+static void say_host(struct weir_long_text *text, const struct weir_check_finding *finding)
+{
+    add_use(text, finding, &finding->second);
+    weir_long_text_add(text, " %s ", verb(finding->second.access));
+    add_bytes(text, finding);
+    weir_long_text_add(text, ", which ");
+    add_use(text, finding, &finding->first);
+    weir_long_text_add(text, " may still %s", infinitive(finding->first.access));
+}
+
+static void say_open(struct weir_long_text *text, const struct weir_check_finding *finding)
+{
+    add_use(text, finding, &finding->second);
+    weir_long_text_add(text, " %s ", verb(finding->second.access));
+    add_bytes(text, finding);
+    weir_long_text_add(text, ", which ");
+    add_use(text, finding, &finding->first);
+    weir_long_text_add(text, " %s until weir_host_end()", verb(finding->first.access));
+}
+
+static void say_after_free(struct weir_long_text *text, const struct weir_check_finding *finding)
+{
+    add_use(text, finding, &finding->second);
+    if (is_free(&finding->first)) {
+        weir_long_text_add(text, " %s ", verb(finding->second.access));
+        add_bytes(text, finding);
+        weir_long_text_add(text, ", which ");
+        add_use(text, finding, &finding->first);
+        weir_long_text_add(text, " has returned to its pool");
+        return;
+    }
+    weir_long_text_add(text, " returns ");
+    add_bytes(text, finding);
+    weir_long_text_add(text, " to its pool, which ");
+    add_use(text, finding, &finding->first);
+    weir_long_text_add(text, " may still %s", infinitive(finding->first.access));
+}
+
+static void say_unwritten(struct weir_long_text *text, const struct weir_check_finding *finding)
+{
+    add_use(text, finding, &finding->second);
+    weir_long_text_add(text, " reads ");
+    add_bytes(text, finding);
+    weir_long_text_add(text, ", which nothing has written");
+}
+
+static void say_outside(struct weir_long_text *text, const struct weir_check_finding *finding)
+{
+    const struct weir_check_use *use = &finding->second;
+    add_use(text, finding, use);
+    weir_long_text_add(text, " %s ", verb(use->access));
+    add_bytes(text, finding);
+    if (use->size)
+        weir_long_text_add(text, ", and declares only bytes %zu to %zu", use->offset,
+                           use->offset + use->size - 1);
+    else
+        weir_long_text_add(text, ", and declares none of it");
+}
+
+static void say_implied_wait(struct weir_long_text *text, const struct weir_check_finding *finding)
+{
+    add_use(text, finding, &finding->second);
+    weir_long_text_add(text, " names ");
+    add_use(text, finding, &finding->first);
+    weir_long_text_add(text, ", after which its queue comes already");
+}
+
+static void say_needless(struct weir_long_text *text, const struct weir_check_finding *finding)
+{
+    add_use(text, finding, &finding->second);
+    weir_long_text_add(text, is_host(&finding->second) ? " waits for " : " names ");
+    add_use(text, finding, &finding->first);
+    weir_long_text_add(text, ", and no use of memory needs that");
+}
+
+static void say_false_sharing(struct weir_long_text *text, const struct weir_check_finding *finding)
+{
+    add_use(text, finding, &finding->second);
+    weir_long_text_add(text, " waits for ");
+    add_use(text, finding, &finding->first);
+    weir_long_text_add(text, ", and they use different bytes of ");
+    add_bytes(text, finding);
+}
+
+// Remedies.
+
+static void add_record_and(struct weir_long_text *text, const struct weir_check_finding *finding,
+                           const struct weir_check_use *before)
+{
+    weir_long_text_add(text, "record on ");
+    add_queue(text, finding, before);
+    weir_long_text_add(text, " after ");
+    add_place(text, before);
+}
+
+static void order_queues(struct weir_long_text *text, const struct weir_check_finding *finding,
+                         const struct weir_check_use *before, const struct weir_check_use *after)
+{
+    add_record_and(text, finding, before);
+    weir_long_text_add(text, ", wait on ");
+    add_queue(text, finding, after);
+    weir_long_text_add(text, " before ");
+    add_place(text, after);
+}
+
+static void order_host_after(struct weir_long_text *text, const struct weir_check_finding *finding)
+{
+    add_record_and(text, finding, &finding->first);
+    weir_long_text_add(text, ", weir_event_sync() it before ");
+    add_place(text, &finding->second);
+}
+
+// With `threads = strict`: the host's use came first, on another thread.
+static void order_threads(struct weir_long_text *text, const struct weir_check_finding *finding)
+{
+    weir_long_text_add(text, "weir_check_release() after ");
+    add_place(text, &finding->first);
+    weir_long_text_add(text, " and weir_check_acquire() before ");
+    add_place(text, &finding->second);
+    weir_long_text_add(text, ", where a lock of the program orders the two, else such a lock");
+}
+
+static void order(struct weir_long_text *text, const struct weir_check_finding *finding)
+{
+    if (is_host(&finding->first))
+        order_threads(text, finding);
+    else if (is_host(&finding->second))
+        order_host_after(text, finding);
+    else
+        order_queues(text, finding, &finding->first, &finding->second);
+}
+
+static void end_access(struct weir_long_text *text, const struct weir_check_finding *finding)
+{
+    weir_long_text_add(text, "weir_host_end() for the access of ");
+    add_place(text, &finding->first);
+    weir_long_text_add(text, " before ");
+    add_place(text, &finding->second);
+}
+
+static void move_free(struct weir_long_text *text, const struct weir_check_finding *finding)
+{
+    const bool same = finding->first.queue_id == finding->second.queue_id;
+    if (!is_free(&finding->first)) {
+        order_queues(text, finding, &finding->first, &finding->second);
+        return;
+    }
+    weir_long_text_add(text, "move the free of ");
+    add_place(text, &finding->first);
+    weir_long_text_add(text, " after ");
+    add_place(text, &finding->second);
+    if (same)
+        return;
+    weir_long_text_add(text, "; ");
+    order_queues(text, finding, &finding->second, &finding->first);
+}
+
+static void write_first(struct weir_long_text *text, const struct weir_check_finding *finding)
+{
+    weir_long_text_add(text, "write the bytes before ");
+    add_place(text, &finding->second);
+    weir_long_text_add(text, ", on its queue or with a wait in between");
+}
+
+static void declare(struct weir_long_text *text, const struct weir_check_finding *finding)
+{
+    weir_long_text_add(text, "declare the bytes in the launch of ");
+    add_place(text, &finding->second);
+    weir_long_text_add(text, ", or keep the kernel inside its range");
+}
+
+static void remove_wait(struct weir_long_text *text, const struct weir_check_finding *finding)
+{
+    weir_long_text_add(text, "remove the wait of ");
+    add_place(text, &finding->second);
+}
+
+static void share_less(struct weir_long_text *text, const struct weir_check_finding *finding)
+{
+    weir_long_text_add(text, "remove the wait between ");
+    add_place(text, &finding->first);
+    weir_long_text_add(text, " and ");
+    add_place(text, &finding->second);
+    weir_long_text_add(text, ", or give each queue a buffer");
+}
+
+typedef void words_function(struct weir_long_text *text, const struct weir_check_finding *finding);
+
+struct words {
+    weir_check_kind kind;
+    words_function *say;
+    words_function *mend;
+};
+
+static const struct words table[] = {
+    {WEIR_CHECK_READ_AFTER_WRITE, say_race, order},
+    {WEIR_CHECK_WRITE_AFTER_READ, say_race, order},
+    {WEIR_CHECK_WRITE_AFTER_WRITE, say_race, order},
+    {WEIR_CHECK_HOST_READ, say_host, order},
+    {WEIR_CHECK_HOST_WRITE, say_host, order},
+    {WEIR_CHECK_OPEN_ACCESS, say_open, end_access},
+    {WEIR_CHECK_AFTER_FREE, say_after_free, move_free},
+    {WEIR_CHECK_UNWRITTEN, say_unwritten, write_first},
+    {WEIR_CHECK_OUTSIDE, say_outside, declare},
+    {WEIR_CHECK_IMPLIED_WAIT, say_implied_wait, remove_wait},
+    {WEIR_CHECK_NEEDLESS_WAIT, say_needless, remove_wait},
+    {WEIR_CHECK_NEEDLESS_SYNC, say_needless, remove_wait},
+    {WEIR_CHECK_FALSE_SHARING, say_false_sharing, share_less},
+};
+
+static const struct words *words_of(weir_check_kind kind)
+{
+    const struct words *words = table;
+    while (words->kind != kind)
+        words++;
+    return words;
+}
+
+void check_message_write(struct weir_long_text *text, const struct weir_check_finding *finding)
+{
+    words_of(finding->kind)->say(text, finding);
+}
+
+void check_remedy_write(struct weir_long_text *text, const struct weir_check_finding *finding)
+{
+    words_of(finding->kind)->mend(text, finding);
+}

@@ -1,0 +1,659 @@
+// The store of findings: pairs of lines, words, suppressions, files, refusals.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "base/file.h"
+#include "plugins/check/finding.h"
+#include "report/findings.h"
+#include "tests/support/test.h"
+
+// A host that keeps what it is told.
+
+static char logged[8192];
+static struct weir_error told;
+
+static void keep_log(weir_log_level level, const char *source, const char *message)
+{
+    const size_t used = strlen(logged);
+    snprintf(logged + used, sizeof logged - used, "%d %s: %s\n", (int)level, source, message);
+}
+
+static weir_status keep_error(const struct weir_error *detail, size_t size)
+{
+    told = *detail;
+    return size == sizeof told ? detail->status : WEIR_OK;
+}
+
+static const struct weir_host host = {.struct_size = sizeof host,
+                                      .log = keep_log,
+                                      .error = keep_error};
+static const struct weir_link here = {.struct_size = sizeof here, .host = &host, .name = "check"};
+
+static struct check_findings *create(const struct check_findings_params *wanted)
+{
+    struct check_findings *findings = NULL;
+    struct check_findings_params params = *wanted;
+    params.link = &here;
+    params.suppressions = params.suppressions ? params.suppressions : "";
+    params.text = params.text ? params.text : "";
+    params.json = params.json ? params.json : "";
+    params.sarif = params.sarif ? params.sarif : "";
+    logged[0] = '\0';
+    memset(&told, 0, sizeof told);
+    (void)check_findings_create(&params, &findings);
+    return findings;
+}
+
+static const struct check_findings_params plain = {.fail = false};
+static const struct check_findings_params strict = {.fail = true};
+
+static const struct check_party copy_party = {
+    .operation = WEIR_OPERATION_COPY,
+    .access = WEIR_ACCESS_WRITE,
+    .queue = "copy",
+    .queue_id = 1,
+    .sequence = 3,
+    .file = "src/app.c",
+    .line = 80,
+    .size = 8192,
+};
+static const struct check_party launch_party = {
+    .operation = WEIR_OPERATION_LAUNCH,
+    .access = WEIR_ACCESS_READ,
+    .queue = "compute",
+    .queue_id = 2,
+    .sequence = 12,
+    .kernel = "blur",
+    .file = "src/app.c",
+    .line = 91,
+    .size = 4096,
+    .region = "frame",
+    .region_number = 7,
+};
+static const struct check_party host_party = {.access = WEIR_ACCESS_READ,
+                                              .file = "src/app.c",
+                                              .line = 99,
+                                              .size = 4096};
+
+static struct check_conflict conflict_of(weir_check_kind kind, const struct check_party *first,
+                                         const struct check_party *second)
+{
+    static const struct check_party none = {.operation = 0};
+    const struct check_conflict conflict = {
+        .kind = kind,
+        .buffer = "image",
+        .buffer_id = 5,
+        .size = 4096,
+        .first = first ? *first : none,
+        .second = *second,
+    };
+    return conflict;
+}
+
+static struct check_conflict race(void)
+{
+    return conflict_of(WEIR_CHECK_READ_AFTER_WRITE, &copy_party, &launch_party);
+}
+
+static struct weir_check_finding get(struct check_findings *findings, size_t index)
+{
+    struct weir_check_finding finding = {.message = "", .remedy = ""};
+    EXPECT_TRUE(check_findings_get(findings, index, &finding, sizeof finding));
+    return finding;
+}
+
+// Words.
+
+static void expect_words(const struct check_conflict *conflict, const char *message,
+                         const char *remedy)
+{
+    struct check_findings *findings = create(&plain);
+    ASSERT_TRUE(findings != NULL);
+    EXPECT_INT_EQ(check_findings_add(findings, conflict), WEIR_OK);
+    const struct weir_check_finding finding = get(findings, 0);
+    EXPECT_STR_EQ(finding.message, message);
+    EXPECT_STR_EQ(finding.remedy, remedy);
+    check_findings_destroy(&findings);
+}
+
+WEIR_TEST(CheckWords, Queues)
+{
+    struct check_conflict conflict = race();
+    expect_words(
+        &conflict,
+        "the launch of 'blur' on 'compute' at src/app.c:91 in region 'frame' 7 reads bytes "
+        "0 to 4095 of buffer 'image', which the copy on 'copy' at src/app.c:80 writes, and "
+        "nothing orders the two",
+        "record on 'copy' after src/app.c:80, wait on 'compute' before src/app.c:91");
+    conflict.size = 1;
+    conflict.offset = 17;
+    conflict.second.queue = "copy";
+    conflict.second.region = NULL;
+    conflict.second.access = WEIR_ACCESS_READ_WRITE;
+    conflict.buffer = NULL;
+    expect_words(
+        &conflict,
+        "the launch of 'blur' on 'copy' (queue 2) at src/app.c:91 reads and writes byte 17 "
+        "of buffer 5, which the copy on 'copy' (queue 1) at src/app.c:80 writes, and "
+        "nothing orders the two",
+        "record on 'copy' (queue 1) after src/app.c:80, wait on 'copy' (queue 2) before "
+        "src/app.c:91");
+    conflict.second.queue = NULL;
+    conflict.second.file = NULL;
+    conflict.second.kernel = NULL;
+    conflict.second.operation = WEIR_OPERATION_KINDS;
+    expect_words(
+        &conflict,
+        "the operation on queue 2 at a line that is not known reads and writes byte 17 of "
+        "buffer 5, which the copy on 'copy' at src/app.c:80 writes, and nothing orders the "
+        "two",
+        "record on 'copy' after src/app.c:80, wait on queue 2 before a line that is not "
+        "known");
+}
+
+WEIR_TEST(CheckWords, Host)
+{
+    struct check_conflict conflict = conflict_of(WEIR_CHECK_HOST_READ, &copy_party, &host_party);
+    expect_words(&conflict,
+                 "the host at src/app.c:99 reads bytes 0 to 4095 of buffer 'image', which the copy "
+                 "on 'copy' at src/app.c:80 may still write",
+                 "record on 'copy' after src/app.c:80, weir_event_sync() it before src/app.c:99");
+    conflict = conflict_of(WEIR_CHECK_OPEN_ACCESS, &host_party, &launch_party);
+    expect_words(
+        &conflict,
+        "the launch of 'blur' on 'compute' at src/app.c:91 in region 'frame' 7 reads bytes "
+        "0 to 4095 of buffer 'image', which the host at src/app.c:99 reads until "
+        "weir_host_end()",
+        "weir_host_end() for the access of src/app.c:99 before src/app.c:91");
+    conflict = conflict_of(WEIR_CHECK_READ_AFTER_WRITE, &host_party, &launch_party);
+    conflict.second.region = "";
+    expect_words(
+        &conflict,
+        "the launch of 'blur' on 'compute' at src/app.c:91 reads bytes 0 to 4095 of buffer "
+        "'image', which the host at src/app.c:99 reads, and nothing orders the two",
+        "weir_check_release() after src/app.c:99 and weir_check_acquire() before "
+        "src/app.c:91, where a lock of the program orders the two, else such a lock");
+}
+
+WEIR_TEST(CheckWords, PoolsAndContents)
+{
+    struct check_party gone = copy_party;
+    gone.operation = WEIR_OPERATION_POOL_FREE;
+    gone.access = (weir_access)0;
+    struct check_party use = launch_party;
+    use.region = NULL;
+    struct check_conflict conflict = conflict_of(WEIR_CHECK_AFTER_FREE, &gone, &use);
+    expect_words(
+        &conflict,
+        "the launch of 'blur' on 'compute' at src/app.c:91 reads bytes 0 to 4095 of buffer "
+        "'image', which the pool free on 'copy' at src/app.c:80 has returned to its pool",
+        "move the free of src/app.c:80 after src/app.c:91; record on 'compute' after "
+        "src/app.c:91, wait on 'copy' before src/app.c:80");
+    conflict.second.queue_id = 1;
+    conflict.second.queue = "copy";
+    expect_words(&conflict,
+                 "the launch of 'blur' on 'copy' at src/app.c:91 reads bytes 0 to 4095 of buffer "
+                 "'image', which the pool free on 'copy' at src/app.c:80 has returned to its pool",
+                 "move the free of src/app.c:80 after src/app.c:91");
+    conflict = conflict_of(WEIR_CHECK_AFTER_FREE, &use, &gone);
+    expect_words(
+        &conflict,
+        "the pool free on 'copy' at src/app.c:80 returns bytes 0 to 4095 of buffer 'image' "
+        "to its pool, which the launch of 'blur' on 'compute' at src/app.c:91 may still "
+        "read",
+        "record on 'compute' after src/app.c:91, wait on 'copy' before src/app.c:80");
+    conflict = conflict_of(WEIR_CHECK_UNWRITTEN, NULL, &use);
+    expect_words(
+        &conflict,
+        "the launch of 'blur' on 'compute' at src/app.c:91 reads bytes 0 to 4095 of buffer "
+        "'image', which nothing has written",
+        "write the bytes before src/app.c:91, on its queue or with a wait in between");
+    conflict = conflict_of(WEIR_CHECK_OUTSIDE, NULL, &use);
+    conflict.offset = 4096;
+    conflict.size = 4;
+    conflict.second.access = WEIR_ACCESS_WRITE;
+    expect_words(&conflict,
+                 "the launch of 'blur' on 'compute' at src/app.c:91 writes bytes 4096 to 4099 of "
+                 "buffer 'image', and declares only bytes 0 to 4095",
+                 "declare the bytes in the launch of src/app.c:91, or keep the kernel inside its "
+                 "range");
+    conflict.second.size = 0;
+    expect_words(&conflict,
+                 "the launch of 'blur' on 'compute' at src/app.c:91 writes bytes 4096 to 4099 of "
+                 "buffer 'image', and declares none of it",
+                 "declare the bytes in the launch of src/app.c:91, or keep the kernel inside its "
+                 "range");
+}
+
+WEIR_TEST(CheckWords, Hints)
+{
+    struct check_party record = copy_party;
+    struct check_party wait = launch_party;
+    record.operation = WEIR_OPERATION_RECORD;
+    record.access = wait.access = (weir_access)0;
+    wait.operation = WEIR_OPERATION_WAIT;
+    wait.kernel = wait.region = NULL;
+    struct check_conflict conflict = conflict_of(WEIR_CHECK_IMPLIED_WAIT, &record, &wait);
+    expect_words(
+        &conflict,
+        "the wait on 'compute' at src/app.c:91 names the record on 'copy' at src/app.c:80, "
+        "after which its queue comes already",
+        "remove the wait of src/app.c:91");
+    conflict = conflict_of(WEIR_CHECK_NEEDLESS_WAIT, &record, &wait);
+    expect_words(
+        &conflict,
+        "the wait on 'compute' at src/app.c:91 names the record on 'copy' at src/app.c:80, "
+        "and no use of memory needs that",
+        "remove the wait of src/app.c:91");
+    conflict = conflict_of(WEIR_CHECK_NEEDLESS_SYNC, &record, &host_party);
+    expect_words(&conflict,
+                 "the host at src/app.c:99 waits for the record on 'copy' at src/app.c:80, and no "
+                 "use of memory needs that",
+                 "remove the wait of src/app.c:99");
+    conflict = conflict_of(WEIR_CHECK_FALSE_SHARING, &copy_party, &wait);
+    conflict.size = 0;
+    expect_words(&conflict,
+                 "the wait on 'compute' at src/app.c:91 waits for the copy on 'copy' at "
+                 "src/app.c:80, and they use different bytes of buffer 'image'",
+                 "remove the wait between src/app.c:80 and src/app.c:91, or give each queue a "
+                 "buffer");
+    EXPECT_STR_EQ(weir_findings_kind_name((weir_check_kind)50), "unknown");
+}
+
+// The store.
+
+WEIR_TEST(CheckFindings, APairIsOnceAndCounted)
+{
+    struct check_findings *findings = create(&plain);
+    struct check_conflict conflict = race();
+    for (int i = 0; i < 30; i++)
+        EXPECT_INT_EQ(check_findings_add(findings, &conflict), WEIR_OK);
+    conflict.kind = WEIR_CHECK_WRITE_AFTER_WRITE; // the same two lines
+    EXPECT_INT_EQ(check_findings_add(findings, &conflict), WEIR_OK);
+    conflict.second.line = 92;
+    EXPECT_INT_EQ(check_findings_add(findings, &conflict), WEIR_OK);
+    conflict.second.file = "other.c";
+    EXPECT_INT_EQ(check_findings_add(findings, &conflict), WEIR_OK);
+    EXPECT_INT_EQ(check_findings_count(findings), 3);
+    EXPECT_INT_EQ(get(findings, 0).count, 31);
+    EXPECT_INT_EQ(get(findings, 1).count, 1);
+    EXPECT_STR_EQ(get(findings, 0).second.region, "frame");
+    EXPECT_INT_EQ(get(findings, 0).second.region_number, 7);
+    EXPECT_TRUE(get(findings, 0).first.region_number == UINT64_MAX);
+    EXPECT_STR_EQ(get(findings, 0).first.operation, "copy");
+    conflict.kind = WEIR_CHECK_NEEDLESS_WAIT;
+    EXPECT_INT_EQ(check_findings_add(findings, &conflict), WEIR_OK);
+    EXPECT_INT_EQ(check_findings_count(findings), 4);
+    EXPECT_INT_EQ(check_findings_error_count(findings), 3);
+    struct weir_check_finding finding;
+    EXPECT_FALSE(check_findings_get(findings, 4, &finding, sizeof finding));
+    EXPECT_TRUE(strstr(logged, "2 check: read-after-write: the launch of 'blur'") != NULL);
+    EXPECT_TRUE(strstr(logged, "3 check: needless-wait: ") != NULL);
+    EXPECT_TRUE(strstr(strstr(logged, "read-after-write") + 1, "read-after-write") == NULL);
+    check_findings_destroy(&findings);
+    check_findings_destroy(&findings);
+}
+
+// An older program's structure is not written beyond its end.
+WEIR_TEST(CheckFindings, SmallerStructures)
+{
+    struct check_findings *findings = create(&plain);
+    const struct check_conflict conflict = race();
+    struct weir_check_finding finding;
+    memset(&finding, 0x5a, sizeof finding);
+    check_findings_add(findings, &conflict);
+    EXPECT_TRUE(
+        check_findings_get(findings, 0, &finding, offsetof(struct weir_check_finding, message)));
+    EXPECT_STR_EQ(finding.buffer, "image");
+    const unsigned char *rest = (const unsigned char *)&finding.message;
+    EXPECT_INT_EQ(rest[0], 0x5a);
+    check_findings_destroy(&findings);
+}
+
+WEIR_TEST(CheckFindings, TextsOfProgramsAreEscaped)
+{
+    struct check_findings *findings = create(&plain);
+    struct check_conflict conflict = race();
+    conflict.buffer = "a\x1b[31m\nb\xff";
+    check_findings_add(findings, &conflict);
+    EXPECT_TRUE(strstr(get(findings, 0).message, "'a\\x1b[31m\\nb\\xff'") != NULL);
+    check_findings_destroy(&findings);
+}
+
+WEIR_TEST(CheckFindings, MorePairsThanAreKept)
+{
+    struct check_findings *findings = create(&strict);
+    struct check_conflict conflict = race();
+    for (int i = 0; i < 1003; i++) {
+        conflict.second.line = 1000 + i;
+        EXPECT_INT_EQ(check_findings_add(findings, &conflict), WEIR_ERROR_INVALID);
+    }
+    EXPECT_INT_EQ(check_findings_count(findings), 1000);
+    EXPECT_TRUE(strstr(told.message, "one more pair of lines than the 1000") != NULL);
+    logged[0] = '\0';
+    check_findings_destroy(&findings);
+    EXPECT_TRUE(strstr(logged, "3 uses in more pairs of lines than the 1000") != NULL);
+}
+
+WEIR_TEST(CheckFindings, ARefusalIsTheFinding)
+{
+    struct check_findings *findings = create(&strict);
+    struct check_conflict conflict = race();
+    for (int i = 0; i < 2; i++) {
+        memset(&told, 0, sizeof told);
+        EXPECT_INT_EQ(check_findings_add(findings, &conflict), WEIR_ERROR_INVALID);
+        EXPECT_TRUE(strstr(told.message, "read-after-write: the launch of 'blur'") == told.message);
+        EXPECT_STR_EQ(told.remedy, get(findings, 0).remedy);
+    }
+    conflict.kind = WEIR_CHECK_IMPLIED_WAIT;
+    EXPECT_INT_EQ(check_findings_add(findings, &conflict), WEIR_OK);
+    check_findings_destroy(&findings);
+}
+
+// Suppressions.
+
+static const char *file_of(char *path, const char *name, const char *text)
+{
+    char message[512];
+    snprintf(path, 512, "%s/%s", weir_test_temp_dir(), name);
+    if (!weir_file_write(path, text, strlen(text), message, sizeof message))
+        weir_test_fail(__FILE__, __LINE__, "%s", message);
+    return path;
+}
+
+WEIR_TEST(CheckSuppressions, OfKindLinesAndBuffer)
+{
+    char path[512];
+    const struct check_findings_params params = {
+        .fail = true,
+        .suppressions = file_of(path, "suppressions.json",
+                                "[{\"kind\": \"host-read\", \"reason\": \"not this one\"},\n"
+                                " {\"second\": \"pp.c\", \"reason\": \"not this one either\"},\n"
+                                " {\"first\": \"app.c:80\", \"second\": \"src/app.c\", \"buffer\": "
+                                "\"im*\", \"reason\": \"it is so\"}]"),
+    };
+    struct check_findings *findings = create(&params);
+    ASSERT_TRUE(findings != NULL);
+    struct check_conflict conflict = race();
+    EXPECT_INT_EQ(check_findings_add(findings, &conflict), WEIR_OK);
+    EXPECT_STR_EQ(get(findings, 0).suppression, "it is so");
+    EXPECT_STR_EQ(logged, "");
+    conflict.first.line = 81;
+    EXPECT_INT_EQ(check_findings_add(findings, &conflict), WEIR_ERROR_INVALID);
+    conflict = race();
+    conflict.second.line = 93;
+    conflict.buffer = "other";
+    EXPECT_INT_EQ(check_findings_add(findings, &conflict), WEIR_ERROR_INVALID);
+    EXPECT_TRUE(get(findings, 2).suppression == NULL);
+    EXPECT_INT_EQ(check_findings_error_count(findings), 2);
+    logged[0] = '\0';
+    check_findings_destroy(&findings);
+    EXPECT_TRUE(strstr(logged, "entry 1 suppresses nothing that was found, remove it: not this") !=
+                NULL);
+    EXPECT_TRUE(strstr(logged, "entry 2 suppresses nothing") != NULL);
+    EXPECT_TRUE(strstr(logged, "entry 3") == NULL);
+}
+
+static void expect_refused(const char *text, const char *message, const char *remedy)
+{
+    char path[512];
+    const struct check_findings_params params = {
+        .suppressions = file_of(path, "wrong.json", text),
+    };
+    EXPECT_TRUE(create(&params) == NULL);
+    EXPECT_INT_EQ(told.status, WEIR_ERROR_CONFIG);
+    if (!strstr(told.message, message) || !strstr(told.message, "wrong.json") ||
+        !strstr(told.remedy, remedy))
+        weir_test_fail(__FILE__, __LINE__, "'%s' ('%s')", told.message, told.remedy);
+}
+
+WEIR_TEST(CheckSuppressions, WrongFiles)
+{
+    expect_refused("", "line 1: ", "a list of objects");
+    expect_refused("[\n{\"reason\": }]", "line 2: ", "a list of objects");
+    expect_refused("{}", "the file holds no list", "a list of objects");
+    expect_refused("[3]", "entry 1 is no object", "a list of objects");
+    expect_refused("[{\"kind\": \"host-read\"}]", "entry 1 has no reason", "why nothing is wrong");
+    expect_refused("[{\"kind\": \"host-read\", \"reason\": \" \"}]", "entry 1 has no reason",
+                   "why");
+    expect_refused("[{\"reason\": \"x\"}]", "entry 1 would suppress everything", "name a kind");
+    expect_refused("[{\"reason\": 3}]", "entry 1 has a 'reason' that is no text", "write a text");
+    expect_refused("[{\"reson\": \"x\"}]", "entry 1 has a key 'reson'", "did you mean 'reason'?");
+    expect_refused("[{\"zzzzzz\": \"x\"}]", "entry 1 has a key 'zzzzzz'", "its keys are kind");
+    expect_refused("[{\"kind\": \"host-raed\", \"reason\": \"x\"}]",
+                   "entry 1 has the kind 'host-raed'", "did you mean 'host-read'?");
+    expect_refused("[{\"kind\": \"qqqqqqqqqq\", \"reason\": \"x\"}]", "has the kind 'qqqqqqqqqq'",
+                   "docs/check.md lists");
+    expect_refused("[{\"first\": \"a\", \"reason\": \"x\"},\n {\"first\": \"a\"}]",
+                   "entry 2 has no reason", "why");
+    const struct check_findings_params missing = {.suppressions = "/nowhere/at/all.json"};
+    EXPECT_TRUE(create(&missing) == NULL);
+    EXPECT_INT_EQ(told.status, WEIR_ERROR_CONFIG);
+    EXPECT_TRUE(strstr(told.message, "/nowhere/at/all.json") != NULL);
+}
+
+// Files.
+
+static json_t *json_of(const char *path)
+{
+    json_error_t error;
+    json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
+    if (!root)
+        weir_test_fail(__FILE__, __LINE__, "%s: %s", path, error.text);
+    return root;
+}
+
+static const json_t *at(const json_t *root, const char *key)
+{
+    return json_object_get(root, key);
+}
+
+// No name is given out twice in a process.
+static struct check_findings *with_files(const char *name, char *text, char *json, char *sarif,
+                                         const char *suppressions)
+{
+    snprintf(text, 512, "%s/%s.txt", weir_test_temp_dir(), name);
+    snprintf(json, 512, "%s/%s.json", weir_test_temp_dir(), name);
+    snprintf(sarif, 512, "%s/%s.sarif", weir_test_temp_dir(), name);
+    const struct check_findings_params params = {.text = text,
+                                                 .json = json,
+                                                 .sarif = sarif,
+                                                 .suppressions = suppressions};
+    return create(&params);
+}
+
+static void expect_files(const char *json, const char *sarif, size_t count, bool complete)
+{
+    json_t *root = json_of(json);
+    json_t *log = json_of(sarif);
+    const json_t *run = json_array_get(at(log, "runs"), 0);
+    EXPECT_INT_EQ(json_array_size(at(root, "findings")), count);
+    EXPECT_INT_EQ(json_is_true(at(root, "complete")), complete);
+    EXPECT_INT_EQ(json_array_size(at(run, "results")), count);
+    const json_t *invocation = json_array_get(at(run, "invocations"), 0);
+    EXPECT_INT_EQ(json_is_true(at(invocation, "executionSuccessful")), complete);
+    json_decref(root);
+    json_decref(log);
+}
+
+// A process may be killed at any moment: what was found is in the files.
+WEIR_TEST(CheckFiles, AreCompleteAtEachMoment)
+{
+    char text[512], json[512], sarif[512], message[512];
+    void *report;
+    size_t size;
+    struct check_findings *findings = with_files("moments", text, json, sarif, NULL);
+    ASSERT_TRUE(findings != NULL);
+    expect_files(json, sarif, 0, false);
+    struct check_conflict conflict = race();
+    check_findings_add(findings, &conflict);
+    expect_files(json, sarif, 1, false);
+    conflict.kind = WEIR_CHECK_NEEDLESS_WAIT;
+    check_findings_add(findings, &conflict);
+    expect_files(json, sarif, 2, false);
+    check_findings_add(findings, &conflict);
+    ASSERT_TRUE(weir_file_read(text, 1 << 20, &report, &size, message, sizeof message));
+    EXPECT_TRUE(strstr(report, "1 finding, 1 hint, 0 suppressed; the program had not closed its "
+                               "runtime\n") != NULL);
+    free(report);
+    check_findings_destroy(&findings);
+    expect_files(json, sarif, 2, true);
+    ASSERT_TRUE(weir_file_read(text, 1 << 20, &report, &size, message, sizeof message));
+    EXPECT_TRUE(strstr(report, "1 finding, 1 hint, 0 suppressed\n\nread-after-write, 1 time\n  the "
+                               "launch of 'blur'") != NULL);
+    EXPECT_TRUE(strstr(report, "needless-wait, 2 times\n") != NULL);
+    EXPECT_TRUE(strstr(report, "\n  to do: record on 'copy' after src/app.c:80, wait on") != NULL);
+    free(report);
+}
+
+WEIR_TEST(CheckFiles, OfTwoRuntimes)
+{
+    char text[512], json[512], sarif[512], second[600];
+    struct check_findings *findings = with_files("runtimes", text, json, sarif, NULL);
+    const struct check_findings_params same = {.text = text, .json = json, .sarif = sarif};
+    struct check_findings *other = create(&same);
+    ASSERT_TRUE(findings != NULL && other != NULL);
+    const struct check_conflict conflict = race();
+    check_findings_add(other, &conflict);
+    check_findings_destroy(&other);
+    check_findings_destroy(&findings);
+    json_t *root = json_of(json);
+    const bool first_is_named = json_array_size(at(root, "findings")) == 0;
+    json_decref(root);
+    EXPECT_TRUE(first_is_named);
+    snprintf(second, sizeof second, "%.*s.2.json", (int)(strlen(json) - strlen(".json")), json);
+    root = json_of(second);
+    EXPECT_INT_EQ(json_array_size(at(root, "findings")), 1);
+    json_decref(root);
+}
+
+WEIR_TEST(CheckFiles, ThatCannotBeWritten)
+{
+    const struct check_findings_params missing = {.json = "/nowhere/at/all.json"};
+    EXPECT_TRUE(create(&missing) == NULL);
+    EXPECT_INT_EQ(told.status, WEIR_ERROR_IO);
+    EXPECT_TRUE(strstr(told.message, "/nowhere/at/all.json") != NULL);
+    char path[700];
+    memset(path, 'a', sizeof path);
+    path[sizeof path - 1] = '\0';
+    const struct check_findings_params longer = {.text = path};
+    EXPECT_TRUE(create(&longer) == NULL);
+    EXPECT_INT_EQ(told.status, WEIR_ERROR_CONFIG);
+}
+
+// What the standard requires of each object, and what tools of code review read.
+WEIR_TEST(CheckFiles, SarifHasItsRequiredFields)
+{
+    char text[512], json[512], sarif[512], path[512];
+    struct check_findings *findings =
+        with_files("sarif", text, json, sarif,
+                   file_of(path, "suppressions.json",
+                           "[{\"kind\": \"unwritten\", \"reason\": \"it is so\"}]"));
+    struct check_conflict conflict = race();
+    conflict.first.file = "/a b/ä.c";
+    check_findings_add(findings, &conflict);
+    conflict = conflict_of(WEIR_CHECK_UNWRITTEN, NULL, &launch_party);
+    check_findings_add(findings, &conflict);
+    conflict.kind = WEIR_CHECK_OUTSIDE;
+    conflict.second.file = NULL;
+    conflict.second.line = 0;
+    check_findings_add(findings, &conflict);
+    check_findings_destroy(&findings);
+
+    json_t *log = json_of(sarif);
+    EXPECT_STR_EQ(json_string_value(at(log, "version")), "2.1.0");
+    const json_t *run = json_array_get(at(log, "runs"), 0);
+    const json_t *driver = at(at(run, "tool"), "driver");
+    const json_t *rules = at(driver, "rules");
+    EXPECT_STR_EQ(json_string_value(at(driver, "name")), "weir check");
+    EXPECT_INT_EQ(json_array_size(rules), 13);
+    for (size_t i = 0; i < json_array_size(at(run, "results")); i++) {
+        const json_t *result = json_array_get(at(run, "results"), i);
+        const size_t index = (size_t)json_integer_value(at(result, "ruleIndex"));
+        EXPECT_STR_EQ(json_string_value(at(json_array_get(rules, index), "id")),
+                      json_string_value(at(result, "ruleId")));
+        EXPECT_STR_EQ(json_string_value(at(result, "level")), "error");
+        EXPECT_TRUE(json_is_string(at(at(result, "message"), "text")));
+    }
+    const json_t *result = json_array_get(at(run, "results"), 0);
+    const json_t *place = at(json_array_get(at(result, "locations"), 0), "physicalLocation");
+    EXPECT_STR_EQ(json_string_value(at(at(place, "artifactLocation"), "uri")), "src/app.c");
+    EXPECT_STR_EQ(json_string_value(at(at(place, "artifactLocation"), "uriBaseId")), "%SRCROOT%");
+    EXPECT_INT_EQ(json_integer_value(at(at(place, "region"), "startLine")), 91);
+    place = at(json_array_get(at(result, "relatedLocations"), 0), "physicalLocation");
+    EXPECT_STR_EQ(json_string_value(at(at(place, "artifactLocation"), "uri")),
+                  "file:///a%20b/%C3%A4.c");
+    EXPECT_INT_EQ(json_array_size(at(result, "suppressions")), 0);
+    result = json_array_get(at(run, "results"), 1);
+    const json_t *suppression = json_array_get(at(result, "suppressions"), 0);
+    EXPECT_STR_EQ(json_string_value(at(suppression, "kind")), "external");
+    EXPECT_STR_EQ(json_string_value(at(suppression, "justification")), "it is so");
+    result = json_array_get(at(run, "results"), 2);
+    EXPECT_INT_EQ(json_array_size(at(result, "locations")), 0);
+    json_decref(log);
+}
+
+// The reader.
+
+WEIR_TEST(CheckReader, AddsUpSeveralRuns)
+{
+    char text[512], json[512], sarif[512], path[512], message[512];
+    weir_findings_reader *reader = weir_findings_reader_create();
+    for (int run = 0; run < 2; run++) {
+        struct check_findings *findings =
+            with_files(run == 0 ? "run0" : "run1", text, json, sarif,
+                       file_of(path, "suppressions.json",
+                               "[{\"first\": \"b.c\", \"reason\": \"x\"},"
+                               " {\"kind\": \"host-read\", \"reason\": \"it is so\"}]"));
+        struct check_conflict conflict = race();
+        check_findings_add(findings, &conflict);
+        conflict.second.line = 100 + run;
+        conflict.kind = WEIR_CHECK_HOST_READ;
+        check_findings_add(findings, &conflict);
+        check_findings_destroy(&findings);
+        EXPECT_TRUE(weir_findings_read(reader, json, message, sizeof message));
+    }
+    const struct weir_findings *all = weir_findings_all(reader);
+    const struct weir_findings_sum sum = weir_findings_sum(all);
+    EXPECT_INT_EQ(all->count, 3);
+    EXPECT_INT_EQ(sum.errors, 1);
+    EXPECT_INT_EQ(sum.suppressed, 2);
+    EXPECT_INT_EQ(all->items[0]->count, 2);
+    EXPECT_STR_EQ(all->items[0]->second.kernel, "blur");
+    EXPECT_INT_EQ(all->items[0]->first.access, WEIR_ACCESS_WRITE);
+    EXPECT_INT_EQ(all->items[0]->second.region_number, 7);
+    EXPECT_TRUE(all->items[0]->first.region_number == UINT64_MAX);
+    EXPECT_STR_EQ(all->items[1]->suppression, "it is so");
+    EXPECT_INT_EQ(all->rule_count, 2);
+    EXPECT_INT_EQ(all->rules[0]->used, 0);
+    EXPECT_INT_EQ(all->rules[1]->used, 2);
+    EXPECT_TRUE(all->complete);
+    char *report = weir_findings_text(all);
+    EXPECT_TRUE(strstr(report, "suppressions.json: entry 1 suppresses nothing") != NULL);
+    EXPECT_TRUE(strstr(report, "suppressions.json: entry 2") == NULL);
+    free(report);
+    weir_findings_reader_destroy(&reader);
+}
+
+WEIR_TEST(CheckReader, RefusesOtherFiles)
+{
+    char path[512], message[512];
+    static const char *const texts[] = {"",
+                                        "{}",
+                                        "[]",
+                                        "{\"weir_check\": 2, \"findings\": []}",
+                                        "{\"weir_check\": 1, \"findings\": [{\"kind\": \"none\"}]}",
+                                        "{\"weir_check\": 1}"};
+    weir_findings_reader *reader = weir_findings_reader_create();
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        EXPECT_FALSE(weir_findings_read(reader, file_of(path, "other.json", texts[i]), message,
+                                        sizeof message));
+        EXPECT_TRUE(strstr(message, "other.json: this is no report of the plugin check") != NULL);
+    }
+    EXPECT_FALSE(weir_findings_read(reader, "/nowhere.json", message, sizeof message));
+    EXPECT_INT_EQ(weir_findings_all(reader)->count, 0);
+    weir_findings_reader_destroy(&reader);
+}
