@@ -150,7 +150,7 @@ TARGETS = {
         "//pipelines/arr_coc/weights",
         "//pipelines/arr_coc/weights:generate",
     ],
-    "plugins/check": ["//plugins/check:findings"],
+    "plugins/check": ["//plugins/check:weir_check.so"],
     "plugins/fault": ["//plugins/fault:weir_fault.so"],
     "plugins/trace": ["//plugins/trace:weir_trace.so"],
     "report": [

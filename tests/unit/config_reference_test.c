@@ -28,6 +28,7 @@ static const char *const module_paths[] = {
     "backends/cuda/weir_cuda.so",
     "backends/null/weir_null.so",
     "backends/opencl/weir_opencl.so",
+    "plugins/check/weir_check.so",
     "plugins/fault/weir_fault.so",
     "plugins/trace/weir_trace.so",
 };

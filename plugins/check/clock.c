@@ -1,0 +1,253 @@
+// See the header. All clocks have the same capacity, which grows with the number of actors; unused
+// ones are kept for the next version.
+#include "plugins/check/clock.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct spare {
+    struct spare *next;
+};
+
+static size_t clock_bytes(uint32_t capacity)
+{
+    return capacity * sizeof(uint64_t);
+}
+
+static uint64_t *take_clock(struct check_actors *actors)
+{
+    struct spare *spare = actors->spare;
+    if (!spare)
+        return malloc(clock_bytes(actors->capacity));
+    actors->spare = spare->next;
+    return (uint64_t *)(void *)spare;
+}
+
+static void give_clock(struct check_actors *actors, uint64_t *counts)
+{
+    struct spare *spare = (struct spare *)(void *)counts;
+    if (!spare)
+        return;
+    spare->next = actors->spare;
+    actors->spare = spare;
+}
+
+static void free_spares(struct check_actors *actors)
+{
+    while (actors->spare) {
+        struct spare *spare = actors->spare;
+        actors->spare = spare->next;
+        free(spare);
+    }
+}
+
+void check_actors_init(struct check_actors *actors)
+{
+    *actors = (struct check_actors){0};
+}
+
+void check_actors_finish(struct check_actors *actors)
+{
+    free_spares(actors);
+    free(actors->all);
+    free(actors->floor);
+    free(actors->lasts);
+}
+
+// Versions.
+
+static struct check_version *version_at(const struct check_actor *actor, uint32_t index)
+{
+    return &actor->versions[(actor->version_first + index) & (actor->version_capacity - 1)];
+}
+
+static void drop_version(struct check_actors *actors, struct check_actor *actor)
+{
+    give_clock(actors, version_at(actor, 0)->counts);
+    actor->version_first = (actor->version_first + 1) & (actor->version_capacity - 1);
+    actor->version_count--;
+}
+
+static uint32_t version_limit(const struct check_actors *actors)
+{
+    const uint32_t fit = CHECK_VERSION_ENTRIES / actors->capacity;
+    return fit < CHECK_VERSIONS_LEAST  ? CHECK_VERSIONS_LEAST
+           : fit > CHECK_VERSIONS_MOST ? CHECK_VERSIONS_MOST
+                                       : fit;
+}
+
+static bool grow_versions(struct check_actor *actor)
+{
+    const uint32_t capacity = actor->version_capacity ? 2 * actor->version_capacity : 4;
+    struct check_version *versions = malloc(capacity * sizeof *versions);
+    if (!versions)
+        return false;
+    for (uint32_t i = 0; i < actor->version_count; i++)
+        versions[i] = *version_at(actor, i);
+    free(actor->versions);
+    actor->versions = versions;
+    actor->version_first = 0;
+    actor->version_capacity = capacity;
+    return true;
+}
+
+// False: no memory for one more.
+static bool make_room(struct check_actors *actors, struct check_actor *actor)
+{
+    if (actor->version_count < actor->version_capacity)
+        return true;
+    while (actor->version_count && version_at(actor, 0)->until <= actors->floor[actor->index])
+        drop_version(actors, actor);
+    if (actor->version_count < actor->version_capacity ||
+        (actor->version_capacity < version_limit(actors) && grow_versions(actor)))
+        return true;
+    if (actor->version_count == 0)
+        return false;
+    drop_version(actors, actor);
+    return true;
+}
+
+// The clock is about to change for `at` and later. Without memory the earlier points share the new
+// clock.
+static void keep_version(struct check_actors *actors, struct check_actor *actor, uint64_t at)
+{
+    const bool named = actor->recorded >= actor->since && actor->recorded < at;
+    if (named && make_room(actors, actor)) {
+        uint64_t *counts = take_clock(actors);
+        if (counts) {
+            memcpy(counts, actor->counts, clock_bytes(actors->capacity));
+            *version_at(actor, actor->version_count++) = (struct check_version){at - 1, counts};
+        }
+    }
+    actor->since = at;
+}
+
+const uint64_t *check_actor_clock_at(const struct check_actor *actor, uint64_t count)
+{
+    if (count >= actor->since)
+        return actor->counts;
+    uint32_t low = 0;
+    uint32_t high = actor->version_count;
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (version_at(actor, middle)->until < count)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < actor->version_count ? version_at(actor, low)->counts : actor->counts;
+}
+
+// Learning.
+
+static void join(const struct check_actors *actors, uint64_t *restrict counts,
+                 const struct check_actor *producer, uint64_t count)
+{
+    const uint64_t *others = check_actor_clock_at(producer, count);
+    for (uint32_t i = 0; i < actors->count; i++)
+        counts[i] = counts[i] > others[i] ? counts[i] : others[i];
+    if (counts[producer->index] < count)
+        counts[producer->index] = count;
+}
+
+bool check_actor_learn(struct check_actors *actors, struct check_actor *actor, uint64_t at,
+                       const struct check_actor *producer, uint64_t count)
+{
+    if (producer == actor || actor->counts[producer->index] >= count)
+        return false;
+    keep_version(actors, actor, at);
+    join(actors, actor->counts, producer, count);
+    return true;
+}
+
+bool check_floor_learn(struct check_actors *actors, const struct check_actor *producer,
+                       uint64_t count)
+{
+    if (actors->floor[producer->index] >= count)
+        return false;
+    join(actors, actors->floor, producer, count);
+    return true;
+}
+
+// Coming and going.
+
+static bool grow_clock(uint64_t **counts, uint32_t count, uint32_t capacity)
+{
+    uint64_t *grown = calloc(capacity, sizeof *grown);
+    if (!grown)
+        return false;
+    if (*counts)
+        memcpy(grown, *counts, count * sizeof *grown);
+    free(*counts);
+    *counts = grown;
+    return true;
+}
+
+static bool grow_actor(struct check_actor *actor, uint32_t count, uint32_t capacity)
+{
+    bool grown = grow_clock(&actor->counts, count, capacity);
+    for (uint32_t i = 0; grown && i < actor->version_count; i++)
+        grown = grow_clock(&version_at(actor, i)->counts, count, capacity);
+    return grown;
+}
+
+// If memory ends on the way, some clocks are larger than `capacity` says.
+static bool grow(struct check_actors *actors)
+{
+    const uint32_t count = actors->count;
+    const uint32_t capacity = actors->capacity ? 2 * actors->capacity : 8;
+    struct check_actor **all = calloc(capacity, sizeof *all);
+    if (!all)
+        return false;
+    if (actors->all)
+        memcpy(all, actors->all, count * sizeof *all);
+    free(actors->all);
+    actors->all = all;
+    bool grown =
+        grow_clock(&actors->floor, count, capacity) && grow_clock(&actors->lasts, count, capacity);
+    for (uint32_t i = 0; grown && i < count; i++)
+        grown = !all[i] || grow_actor(all[i], count, capacity);
+    if (!grown)
+        return false;
+    free_spares(actors);
+    actors->capacity = capacity;
+    return true;
+}
+
+static uint32_t free_index(const struct check_actors *actors)
+{
+    uint32_t index = 0;
+    while (index < actors->count && actors->all[index])
+        index++;
+    return index;
+}
+
+bool check_actor_add(struct check_actors *actors, struct check_actor *actor)
+{
+    const uint32_t index = free_index(actors);
+    if (index == actors->capacity && !grow(actors))
+        return false;
+    actor->counts = take_clock(actors);
+    if (!actor->counts)
+        return false;
+    memset(actor->counts, 0, clock_bytes(actors->capacity));
+    if (index == actors->count)
+        actors->count++;
+    actors->all[index] = actor;
+    actor->index = index;
+    actor->base = actors->lasts[index];
+    actor->last = actor->base;
+    return true;
+}
+
+void check_actor_remove(struct check_actors *actors, struct check_actor *actor)
+{
+    check_floor_learn(actors, actor, actor->last);
+    actors->lasts[actor->index] = actor->last;
+    actors->all[actor->index] = NULL;
+    while (actor->version_count)
+        drop_version(actors, actor);
+    free(actor->versions);
+    give_clock(actors, actor->counts);
+    actor->counts = NULL;
+}

@@ -1,0 +1,91 @@
+// Vector clocks. An actor, which is a queue or a thread, has an index and counts what it does; its
+// clock has for each index the count up to which the actor comes after that other one. Indexes are
+// used again, with counts above all that the index had before.
+//
+// A queue's record names a point of the past, so an actor keeps its clock as it was then: a version
+// for each time that the clock changed after a record. Old versions are dropped if the floor
+// makes them useless, and beyond a fixed number of bytes; for a point before the oldest version
+// that one is used, which can only hide an order that is missing.
+//
+// Threads: the caller's lock.
+#ifndef WEIR_PLUGINS_CHECK_CLOCK_H
+#define WEIR_PLUGINS_CHECK_CLOCK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+    CHECK_VERSION_ENTRIES = 1 << 14, // counts that the versions of one actor have together
+    CHECK_VERSIONS_LEAST = 8,
+    CHECK_VERSIONS_MOST = 256,
+};
+
+struct check_version {
+    uint64_t until; // the last count at which it was the clock
+    uint64_t *counts;
+};
+
+struct check_actor {
+    uint32_t index;
+    const char *label; // for reports, as `id`; the caller's
+    uint64_t id;
+    uint64_t base;     // count of operation n is base + n
+    uint64_t last;     // the highest count so far
+    uint64_t *counts;  // the clock now; the actor's own entry is unused
+    uint64_t recorded; // the last count that an event names
+    uint64_t since;    // the clock is as it is from this count on
+    struct check_version *versions;
+    uint32_t version_first; // in the ring
+    uint32_t version_count;
+    uint32_t version_capacity; // a power of two, or 0
+};
+
+struct check_actors {
+    struct check_actor **all; // by index; NULL: free
+    uint64_t *floor;          // everything that is submitted from now on comes after these counts
+    uint64_t *lasts;          // of indexes that are free
+    uint32_t count;           // of indexes that were ever used
+    uint32_t capacity;        // of all clocks
+    void *spare;              // unused clocks, a list
+};
+
+void check_actors_init(struct check_actors *actors);
+// All actors were removed.
+void check_actors_finish(struct check_actors *actors);
+
+// Gives the actor, all zero, an index and a clock of zeros. False: no memory.
+bool check_actor_add(struct check_actors *actors, struct check_actor *actor);
+// Everything that it did is below the floor from now on.
+void check_actor_remove(struct check_actors *actors, struct check_actor *actor);
+
+// The clock of the actor when it was at `count`. With a record at that count it is exact, else
+// possibly a later one.
+const uint64_t *check_actor_clock_at(const struct check_actor *actor, uint64_t count);
+
+// From its count `at` on, the actor comes after everything before `count` of `producer`. Returns
+// whether that is new.
+bool check_actor_learn(struct check_actors *actors, struct check_actor *actor, uint64_t at,
+                       const struct check_actor *producer, uint64_t count);
+// The same for everything that is submitted from now on.
+bool check_floor_learn(struct check_actors *actors, const struct check_actor *producer,
+                       uint64_t count);
+
+// Whether what is submitted to `actor` now, or for NULL what the host does now, comes after `count`
+// of the actor with that index.
+static inline bool check_is_after(const struct check_actors *actors,
+                                  const struct check_actor *actor, uint32_t index, uint64_t count)
+{
+    return actors->floor[index] >= count ||
+           (actor && (actor->index == index || actor->counts[index] >= count));
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,83 @@
+// The uses of some memory that a later operation may still have to be ordered after: a tree of
+// extents, and the memory for its nodes.
+//
+// Threads: the caller's lock.
+#ifndef WEIR_PLUGINS_CHECK_HISTORY_H
+#define WEIR_PLUGINS_CHECK_HISTORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "plugins/check/shape.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// The operation that uses bytes, for reports. Texts outlive the use.
+struct check_origin {
+    const char *file;
+    const char *kernel; // LAUNCH, else NULL
+    const char *region;
+    uint64_t region_number;
+    int line;
+    uint32_t operation; // enum weir_operation_kind; 0: the host
+};
+
+// What is read for every operation is in the first cache line.
+struct check_use {
+    _Alignas(64) uint64_t reach; // the largest end below this node
+    struct check_use *left;
+    struct check_use *right;
+    uint64_t count; // of the actor
+    uint32_t actor;
+    uint32_t access; // weir_access
+    struct check_shape shape;
+    uint64_t base;   // where the buffer begins through which it was used
+    uint64_t serial; // of all uses, in the order of submission
+    uint32_t priority;
+    struct check_origin origin;
+};
+
+// Nodes of all histories of a link.
+struct check_uses {
+    struct check_use *spare;
+    void *blocks;
+    uint32_t random;
+};
+
+void check_uses_init(struct check_uses *uses);
+void check_uses_finish(struct check_uses *uses);
+
+struct check_history {
+    struct check_use *root;
+    size_t count;
+    size_t limit; // at which it is looked through for uses that nobody needs
+};
+
+// Nodes found by a search. Begin with all zero.
+struct check_found {
+    struct check_use **uses;
+    size_t count;
+    size_t capacity;
+};
+void check_found_finish(struct check_found *found);
+
+// Finds the uses whose extents meet the span, in the order of their beginnings. What finds no
+// memory is missing.
+void check_history_find(const struct check_history *history, struct check_span span,
+                        struct check_found *found);
+
+// Returns a copy of `use` in the history, or NULL without memory.
+struct check_use *check_history_add(struct check_uses *uses, struct check_history *history,
+                                    const struct check_use *use);
+void check_history_remove(struct check_uses *uses, struct check_history *history,
+                          struct check_use *use);
+void check_history_clear(struct check_uses *uses, struct check_history *history);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,258 @@
+// What the host does between submissions, and its calls in queues.
+//
+// A host call comes after everything before it in its queue, so while its function runs the host
+// knows that this has finished. What the function uses itself is the queue's use, at the place of
+// the call, while later operations may have been submitted before it: a late user.
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "plugins/check/parts.h"
+
+struct check_call {
+    struct check_call *next; // of the queue, or of the spare ones
+    struct check *check;
+    struct check_queue *queue;
+    weir_host_function function;
+    void *user;
+    uint64_t count;
+    struct check_call *outer; // of the thread
+};
+
+// The host call that the thread is in, of any link.
+static _Thread_local struct check_call *innermost;
+
+static struct check_call *call_of(const struct check *check)
+{
+    struct check_call *call = innermost;
+    while (call && call->check != check)
+        call = call->outer;
+    return call;
+}
+
+// Host calls.
+
+static void unlink_call(struct check_call *call)
+{
+    struct check_call **at = &call->queue->calls;
+    while (*at != call)
+        at = &(*at)->next;
+    *at = call->next;
+}
+
+static void give_call(struct check *check, struct check_call *call)
+{
+    call->next = check->spare_calls;
+    check->spare_calls = call;
+}
+
+static void end_call(void *user)
+{
+    struct check_call *call = user;
+    struct check *check = call->check;
+    innermost = call->outer;
+    check_lock(check);
+    check_floor_learn(&check->actors, &call->queue->actor, call->count);
+    unlink_call(call);
+    give_call(check, call);
+    check_unlock(check);
+}
+
+// The function may also end its thread.
+static weir_status run_call(void *user)
+{
+    struct check_call *call = user;
+    struct check *check = call->check;
+    weir_status status = WEIR_OK;
+    call->outer = innermost;
+    innermost = call;
+    check_lock(check);
+    check_floor_learn(&check->actors, &call->queue->actor, call->count - 1);
+    check_unlock(check);
+    pthread_cleanup_push(end_call, call);
+    status = call->function(call->user);
+    pthread_cleanup_pop(1);
+    return status;
+}
+
+static struct check_call *take_call(struct check *check, struct check_queue *queue)
+{
+    check_lock(check);
+    struct check_call *call = check->spare_calls;
+    if (call)
+        check->spare_calls = call->next;
+    else
+        call = malloc(sizeof *call);
+    if (call) {
+        call->next = queue->calls;
+        queue->calls = call;
+    }
+    check_unlock(check);
+    return call;
+}
+
+static void take_back(struct check *check, struct check_call *call)
+{
+    check_lock(check);
+    unlink_call(call);
+    give_call(check, call);
+    check_unlock(check);
+}
+
+weir_status check_forward_call(const struct weir_link *link, weir_queue *object,
+                               const struct weir_operation *operation)
+{
+    struct check *check = check_of(link);
+    struct check_queue *queue = check_queue_of(link, object);
+    struct check_call *call = take_call(check, queue);
+    if (!call)
+        return weir_host_no_memory(link->host, "a host call");
+    call->check = check;
+    call->queue = queue;
+    call->function = operation->u.host_call.function;
+    call->user = operation->u.host_call.user;
+    call->count = queue->actor.base + operation->sequence;
+    struct weir_operation_room room;
+    struct weir_operation *wrapped = weir_operation_copy(&room, operation);
+    wrapped->u.host_call.function = run_call;
+    wrapped->u.host_call.user = call;
+    const weir_status status = link->next->ops->queue_submit(link->next, object, wrapped);
+    if (status < 0)
+        take_back(check, call);
+    return status;
+}
+
+void check_calls_give_back(struct check *check, struct check_queue *queue)
+{
+    while (queue->calls) {
+        struct check_call *call = queue->calls;
+        queue->calls = call->next;
+        give_call(check, call);
+    }
+}
+
+void check_calls_free(struct check *check)
+{
+    while (check->spare_calls) {
+        struct check_call *call = check->spare_calls;
+        check->spare_calls = call->next;
+        free(call);
+    }
+}
+
+// Accesses.
+
+static struct check_origin origin_of(const struct weir_host_note *note)
+{
+    return (struct check_origin){.file = note->file, .line = note->line};
+}
+
+// The function of a host call begins an access.
+static void use_in_call(struct check *check, const struct check_call *call,
+                        struct check_buffer *buffer, const struct check_shape *shape,
+                        const struct weir_host_note *note)
+{
+    const struct check_user user = {
+        .actors = &check->actors,
+        .actor = &call->queue->actor,
+        .count = call->count,
+        .counts = check_actor_clock_at(&call->queue->actor, call->count),
+        .late = true,
+        .origin = origin_of(note),
+    };
+    check_use_bytes(check, &user, buffer, shape, note->u.access.access);
+}
+
+static weir_status begin(struct check *check, const struct weir_host_note *note)
+{
+    struct check_buffer *buffer = check_buffer_of(check->link, note->u.access.buffer);
+    const struct check_shape shape = check_shape_range(note->u.access.offset, note->u.access.size);
+    const struct check_call *call = call_of(check);
+    check_lock(check);
+    if (call) {
+        use_in_call(check, call, buffer, &shape, note);
+    } else {
+        const struct check_user user = {.actors = &check->actors,
+                                        .passing = true,
+                                        .origin = origin_of(note)};
+        check_use_bytes(check, &user, buffer, &shape, note->u.access.access);
+    }
+    return check_unlock(check);
+}
+
+// Without memory the access is not seen until it ends.
+static void keep_open(struct check *check, const struct weir_host_note *note)
+{
+    struct check_buffer *buffer = check_buffer_of(check->link, note->u.access.buffer);
+    struct check_open *open = malloc(sizeof *open);
+    if (!open)
+        return;
+    *open = (struct check_open){
+        .shape = check_shape_range(note->u.access.offset, note->u.access.size),
+        .access = note->u.access.access,
+        .origin = origin_of(note),
+    };
+    check_lock(check);
+    open->next = buffer->open;
+    buffer->open = open;
+    check_unlock(check);
+}
+
+static weir_status note_begin(const struct weir_link *link, const struct weir_host_note *note)
+{
+    struct check *check = check_of(link);
+    weir_status status = WEIR_OK;
+    if (note->u.access.size > 0)
+        status = begin(check, note);
+    if (status == WEIR_OK)
+        status = link->next->ops->host_note(link->next, note);
+    if (status == WEIR_OK && note->u.access.size > 0 && !call_of(check))
+        keep_open(check, note);
+    return status;
+}
+
+static bool is_same(const struct check_open *open, const struct weir_host_note *note)
+{
+    return open->access == note->u.access.access && open->shape.begin == note->u.access.offset &&
+           open->shape.width == note->u.access.size;
+}
+
+static void note_end(struct check *check, const struct weir_host_note *note)
+{
+    struct check_buffer *buffer = check_buffer_of(check->link, note->u.access.buffer);
+    check_lock(check);
+    struct check_open **at = &buffer->open;
+    while (*at && !is_same(*at, note))
+        at = &(*at)->next;
+    struct check_open *open = *at;
+    if (open)
+        *at = open->next;
+    check_unlock(check);
+    free(open);
+}
+
+static void note_complete(struct check *check, const struct weir_host_note *note)
+{
+    const struct check_queue *queue = check_queue_of(check->link, note->u.complete.producer);
+    check_lock(check);
+    check_floor_learn(&check->actors, &queue->actor,
+                      queue->actor.base + note->u.complete.event.sequence);
+    check_unlock(check);
+}
+
+weir_status check_host_note(const struct weir_link *link, const struct weir_host_note *note)
+{
+    struct check *check = check_of(link);
+    switch (note->kind) {
+    case WEIR_HOST_NOTE_BEGIN:
+        return note_begin(link, note);
+    case WEIR_HOST_NOTE_END:
+        note_end(check, note);
+        break;
+    case WEIR_HOST_NOTE_COMPLETE:
+        note_complete(check, note);
+        break;
+    default: // newer than this plugin
+        break;
+    }
+    return link->next->ops->host_note(link->next, note);
+}

@@ -1,0 +1,193 @@
+// A link's life, and the ops table.
+#include <stdlib.h>
+#include <string.h>
+
+#include "plugins/check/parts.h"
+
+// In the order of the key table.
+enum key {
+    KEY_REPORT,
+    KEY_SUPPRESSIONS,
+    KEY_TEXT,
+    KEY_JSON,
+    KEY_SARIF,
+    KEY_COUNT
+};
+
+static const char *const report_words[] = {"log", "fail", NULL};
+
+static const struct weir_key keys[KEY_COUNT] = {
+    [KEY_REPORT] =
+        {
+            .name = "report",
+            .type = WEIR_KEY_CHOICE,
+            .fallback = "log",
+            .choices = report_words,
+            .help = "What becomes of a finding. log: it is logged. fail: it is logged, and the "
+                    "operation or the weir_host_begin() is refused with it, so the queue fails.",
+        },
+    [KEY_SUPPRESSIONS] =
+        {
+            .name = "suppressions",
+            .type = WEIR_KEY_TEXT,
+            .fallback = "",
+            .help = "A file of findings that are known, each with its reason. Empty: none.",
+        },
+    [KEY_TEXT] =
+        {
+            .name = "text",
+            .type = WEIR_KEY_TEXT,
+            .fallback = "",
+            .help = "A file for the findings, as text. Empty: none. %p stands for the number of "
+                    "the process.",
+        },
+    [KEY_JSON] =
+        {
+            .name = "json",
+            .type = WEIR_KEY_TEXT,
+            .fallback = "",
+            .help = "The same as JSON.",
+        },
+    [KEY_SARIF] =
+        {
+            .name = "sarif",
+            .type = WEIR_KEY_TEXT,
+            .fallback = "",
+            .help = "The same as SARIF, for tools of code review.",
+        },
+};
+
+static const struct weir_lock_kind lock_kind = {"the lock of a check", 0};
+
+static weir_status open_findings(struct check *check, const struct weir_setting *const *settings)
+{
+    const struct check_findings_params params = {
+        .link = check->link,
+        .fail = strcmp(settings[KEY_REPORT]->text, "fail") == 0,
+        .suppressions = settings[KEY_SUPPRESSIONS]->text,
+        .text = settings[KEY_TEXT]->text,
+        .json = settings[KEY_JSON]->text,
+        .sarif = settings[KEY_SARIF]->text,
+    };
+    return check_findings_create(&params, &check->findings);
+}
+
+// With one actor for all threads there is nothing to tell.
+static void order_threads(void *user, const void *key)
+{
+    (void)user;
+    (void)key;
+}
+
+static void fill_extension(struct check *check)
+{
+    check->extension = (struct weir_check_extension){
+        .struct_size = sizeof check->extension,
+        .user = check->findings,
+        .count = check_findings_count,
+        .error_count = check_findings_error_count,
+        .get = check_findings_get,
+        .release = order_threads,
+        .acquire = order_threads,
+    };
+}
+
+static weir_status check_open_link(struct weir_link *link,
+                                   const struct weir_setting *const *settings, void **out_state)
+{
+    struct check *check = calloc(1, sizeof *check);
+    if (!check)
+        return weir_host_no_memory(link->host, "the plugin check");
+    check->link = link;
+    check->told_end = &check->told;
+    const weir_status status = open_findings(check, settings);
+    if (status < 0) {
+        free(check);
+        return status;
+    }
+    check_actors_init(&check->actors);
+    check_uses_init(&check->uses);
+    weir_biased_lock_init(&check->lock, &lock_kind);
+    fill_extension(check);
+    *out_state = check;
+    return WEIR_OK;
+}
+
+static void free_names(struct check *check)
+{
+    while (check->names) {
+        struct check_name *name = check->names;
+        check->names = name->next;
+        free(name);
+    }
+}
+
+static void check_close(const struct weir_link *link)
+{
+    struct check *check = check_of(link);
+    check_findings_destroy(&check->findings);
+    free_names(check);
+    check_calls_free(check);
+    check_found_finish(&check->found);
+    check_uses_finish(&check->uses);
+    check_actors_finish(&check->actors);
+    weir_biased_lock_finish(&check->lock);
+    free(check);
+}
+
+static const void *check_extension(const struct weir_link *link, const char *name)
+{
+    struct check *check = check_of(link);
+    if (strcmp(name, WEIR_CHECK_EXTENSION) == 0)
+        return &check->extension;
+    return link->next->ops->extension(link->next, name);
+}
+
+static const struct weir_module_ops ops = {
+    .open = check_open_link,
+    .close = check_close,
+    .queue_create = check_queue_create,
+    .queue_destroy = check_queue_destroy,
+    .queue_submit = check_queue_submit,
+    .buffer_create = check_buffer_create,
+    .buffer_destroy = check_buffer_destroy,
+    .buffer_native = check_buffer_native,
+    .buffer_address = check_buffer_address,
+    .kernel_create = check_kernel_create,
+    .kernel_destroy = check_kernel_destroy,
+    .graph_create = check_graph_create,
+    .graph_destroy = check_graph_destroy,
+    .graph_update = check_graph_update,
+    .host_note = check_host_note,
+    .extension = check_extension,
+};
+
+static const char *const about[] = {
+    "summary",
+    "Finds missing waits: uses of the same bytes that nothing orders, with the lines of both.",
+    NULL,
+};
+
+static const struct weir_module module_info = {
+    .abi = WEIR_MODULE_ABI,
+    .struct_size = sizeof(struct weir_module),
+    .kind = WEIR_MODULE_PLUGIN,
+    .name = "check",
+    .version = WEIR_VERSION_STRING,
+    .build_id = __VERSION__, // the compiler's
+    .sanitizer = WEIR_MODULE_SANITIZER,
+    .keys = keys,
+    .key_count = KEY_COUNT,
+    .key_size = sizeof(struct weir_key),
+    .slot_count = WEIR_MODULE_SLOT_COUNT,
+    .operation_kinds = WEIR_OPERATION_KINDS,
+    .ops = &ops,
+    .about = about,
+};
+
+const struct weir_module *weir_module_query(uint32_t host_abi, const struct weir_host *host)
+{
+    (void)host_abi;
+    (void)host;
+    return &module_info;
+}

@@ -1,0 +1,169 @@
+// The plugin's data for the front end's objects.
+#include <stdlib.h>
+#include <string.h>
+
+#include "plugins/check/parts.h"
+
+weir_status check_queue_create(const struct weir_link *link, weir_device *device,
+                               weir_queue *object, const struct weir_queue_setup *setup,
+                               void **out_data)
+{
+    struct check *check = check_of(link);
+    (void)device;
+    (void)setup;
+    struct check_queue *queue = calloc(1, sizeof *queue);
+    if (!queue)
+        return weir_host_no_memory(link->host, "the clock of a queue");
+    queue->actor.label = weir_queue_object(object)->label;
+    queue->actor.id = weir_queue_object(object)->id;
+    check_lock(check);
+    const bool added = check_actor_add(&check->actors, &queue->actor);
+    check_unlock(check);
+    if (!added) {
+        free(queue);
+        return weir_host_no_memory(link->host, "the clock of a queue");
+    }
+    *out_data = queue;
+    return WEIR_OK;
+}
+
+void check_queue_destroy(const struct weir_link *link, weir_queue *object)
+{
+    struct check *check = check_of(link);
+    struct check_queue *queue = check_queue_of(link, object);
+    check_lock(check);
+    check_calls_give_back(check, queue);
+    check_actor_remove(&check->actors, &queue->actor);
+    check_unlock(check);
+    free(queue);
+}
+
+// Buffers.
+
+// Whether something else than operations and the host's declared accesses may write it.
+static bool is_written_elsewhere(const struct weir_buffer_setup *setup)
+{
+    return setup->user_pointer || setup->native || setup->placement == WEIR_PLACE_MANAGED;
+}
+
+weir_status check_buffer_create(const struct weir_link *link, weir_device *device,
+                                weir_buffer *object, const struct weir_buffer_setup *setup,
+                                void **out_data, void **out_pointer)
+{
+    struct check *check = check_of(link);
+    (void)device;
+    (void)out_pointer;
+    struct check_buffer *buffer = calloc(1, sizeof *buffer);
+    if (!buffer)
+        return weir_host_no_memory(link->host, "the history of a buffer");
+    buffer->object = object;
+    buffer->memory = &buffer->own;
+    if (setup->user_pointer) {
+        buffer->memory = &check->wrapped;
+        buffer->base = (uintptr_t)setup->user_pointer;
+    }
+    buffer->size = setup->size;
+    if (!is_written_elsewhere(setup))
+        check_gaps_reset(&buffer->gaps, setup->size);
+    *out_data = buffer;
+    return WEIR_OK;
+}
+
+void check_buffer_clear(struct check *check, struct check_buffer *buffer)
+{
+    const struct check_span all = {buffer->base, buffer->base + buffer->size};
+    check_history_find(&buffer->memory->history, all, &check->found);
+    for (size_t i = 0; i < check->found.count; i++)
+        check_history_remove(&check->uses, &buffer->memory->history, check->found.uses[i]);
+}
+
+static void drop_open(struct check_buffer *buffer)
+{
+    while (buffer->open) {
+        struct check_open *open = buffer->open;
+        buffer->open = open->next;
+        free(open);
+    }
+}
+
+void check_buffer_destroy(const struct weir_link *link, weir_buffer *object)
+{
+    struct check *check = check_of(link);
+    struct check_buffer *buffer = check_buffer_of(link, object);
+    check_lock(check);
+    check_buffer_clear(check, buffer);
+    check_unlock(check);
+    drop_open(buffer);
+    check_gaps_forget(&buffer->gaps);
+    free(buffer);
+}
+
+// Who has the address may write there.
+static void forget_gaps(const struct weir_link *link, const weir_buffer *object)
+{
+    struct check *check = check_of(link);
+    check_lock(check);
+    check_gaps_forget(&check_buffer_of(link, object)->gaps);
+    check_unlock(check);
+}
+
+weir_status check_buffer_native(const struct weir_link *link, weir_buffer *object,
+                                struct weir_native_buffer *out_native)
+{
+    forget_gaps(link, object);
+    return link->next->ops->buffer_native(link->next, object, out_native);
+}
+
+weir_status check_buffer_address(const struct weir_link *link, weir_buffer *object,
+                                 uint64_t *out_address)
+{
+    forget_gaps(link, object);
+    return link->next->ops->buffer_address(link->next, object, out_address);
+}
+
+// Kernels: only their names, which uses outlive.
+
+static struct check_name *find_name(const struct check *check, const char *text)
+{
+    struct check_name *name = check->names;
+    while (name && strcmp(name->text, text) != 0)
+        name = name->next;
+    return name;
+}
+
+static struct check_name *add_name(struct check *check, const char *text)
+{
+    const size_t size = strlen(text) + 1;
+    struct check_name *name = malloc(sizeof *name + size);
+    if (!name)
+        return NULL;
+    memcpy(name->text, text, size);
+    name->next = check->names;
+    check->names = name;
+    return name;
+}
+
+weir_status check_kernel_create(const struct weir_link *link, weir_program *program,
+                                weir_kernel *object, const struct weir_kernel_signature *signature,
+                                struct weir_kernel_info *info, void **out_data)
+{
+    struct check *check = check_of(link);
+    (void)program;
+    (void)object;
+    (void)info;
+    check_lock(check);
+    struct check_name *name = find_name(check, signature->name);
+    if (!name)
+        name = add_name(check, signature->name);
+    check_unlock(check);
+    if (!name)
+        return weir_host_no_memory(link->host, "the name of a kernel");
+    *out_data = name->text;
+    return WEIR_OK;
+}
+
+void check_kernel_destroy(const struct weir_link *link, weir_kernel *object)
+{
+    (void)link;
+    (void)object;
+}

@@ -1,0 +1,231 @@
+// Shared by the files of the plugin's engine.
+//
+//   shape.c    sets of bytes
+//   clock.c    vector clocks
+//   history.c  the uses of some memory
+//   gaps.c     bytes that nothing has written
+//   module.c   the ops table, and a link's life
+//   objects.c  queues, buffers, kernels as they come and go
+//   submit.c   the path of an operation
+//   use.c      one use of some bytes, against those before it
+//   host.c     what the host does between submissions; host calls
+//   graph.c    graphs
+//   tell.c     from two uses to a conflict
+//
+// finding.h has the store of findings.
+//
+// One lock guards the state of a link. Conflicts are collected with it held, and told to the
+// store after its release, since the store calls the program's log.
+//
+// The host's knowledge. With `threads = one` all threads of the host are one actor, and everything
+// that is submitted comes after what that actor knows by then, so its clock is the floor of all
+// clocks: what is below it has finished, for every later operation. The host's own accesses come
+// before everything that is submitted after their end, so they are kept only as long as they last.
+//
+// After a conflict the engine goes on as if the missing wait were there, so one missing wait is one
+// finding, and not one for each operation that would have needed it.
+#ifndef WEIR_PLUGINS_CHECK_PARTS_H
+#define WEIR_PLUGINS_CHECK_PARTS_H
+
+#include <weir/module/error.h>
+#include <weir/module/module.h>
+
+#include "base/biased_lock.h"
+#include "plugins/check/clock.h"
+#include "plugins/check/finding.h"
+#include "plugins/check/gaps.h"
+#include "plugins/check/history.h"
+#include "plugins/check/shape.h"
+
+enum {
+    CHECK_LABEL_SIZE = 64
+};
+
+// A conflict on its way to the store, with copies of what may go away.
+struct check_told {
+    struct check_told *next;
+    struct check_conflict conflict;
+    char first_queue[CHECK_LABEL_SIZE];
+    char second_queue[CHECK_LABEL_SIZE];
+    char buffer[CHECK_LABEL_SIZE];
+};
+
+// Texts that live as long as the link, each once.
+struct check_name {
+    struct check_name *next;
+    char text[];
+};
+
+// Some memory. Buffers may share it.
+struct check_memory {
+    struct check_history history;
+    struct check_history probe; // that of a graph alone, while it is examined
+    struct check_memory *next_probed;
+    bool probed;
+};
+
+// The state of a link.
+struct check {
+    const struct weir_link *link;
+    struct check_findings *findings;
+    struct weir_check_extension extension;
+    struct weir_biased_lock lock; // guards what follows
+    struct check_actors actors;
+    struct check_uses uses;
+    struct check_found found; // scratch
+    uint64_t serial;          // of uses
+    bool unseen_writes;       // native calls or the like may have written anywhere
+    struct check_told *told;
+    struct check_told **told_end;
+    struct check_name *names;
+    struct check_memory wrapped; // memory of the user's on the host, by its address
+    struct check_memory *probed; // of the graph that is examined
+    struct check_call *spare_calls;
+};
+
+// A queue, and what it has submitted.
+struct check_queue {
+    struct check_actor actor;
+    struct check_call *calls; // host calls that have not returned
+};
+
+// An access of the host that has not ended.
+struct check_open {
+    struct check_open *next;
+    struct check_shape shape;
+    weir_access access;
+    struct check_origin origin;
+};
+
+struct check_buffer {
+    struct check_memory *memory; // its own, or one that it shares
+    uint64_t base;               // of byte 0 there
+    uint64_t size;
+    struct check_gaps gaps;
+    struct check_open *open;
+    uint32_t freed_index; // the actor that returned it to its pool last, and when; count 0: none
+    uint64_t freed_count;
+    struct check_memory own;
+    const weir_buffer *object;
+};
+
+// What uses bytes now: an operation of a queue or of a graph's branch, or the host.
+struct check_user {
+    struct check_actors *actors; // the link's, or the branches of a graph
+    struct check_actor *actor;   // NULL: the host
+    uint64_t count;              // of the actor
+    const uint64_t *counts;      // the clock of a late user
+    struct check_origin origin;
+    bool late;    // a host call that runs now: later operations were submitted before it
+    bool passing; // leaves no use behind
+    bool probe;   // a graph is examined
+};
+
+static inline struct check *check_of(const struct weir_link *link)
+{
+    return link->state;
+}
+
+static inline struct check_queue *check_queue_of(const struct weir_link *link,
+                                                 const weir_queue *queue)
+{
+    return weir_queue_data(link, queue);
+}
+
+static inline struct check_buffer *check_buffer_of(const struct weir_link *link,
+                                                   const weir_buffer *buffer)
+{
+    return weir_buffer_data(link, buffer);
+}
+
+static inline struct check_origin check_origin_of(const struct weir_operation *operation)
+{
+    return (struct check_origin){.file = operation->file,
+                                 .line = operation->line,
+                                 .operation = (uint32_t)operation->kind};
+}
+
+// use.c
+
+// `user` uses bytes of the buffer: what is wrong with that is told, and the use is kept.
+void check_use_bytes(struct check *check, const struct check_user *user,
+                     struct check_buffer *buffer, const struct check_shape *shape,
+                     weir_access access);
+// The operation's uses, by its kind; of a graph, those of all its nodes.
+void check_use_operation(struct check *check, struct check_user *user,
+                         const struct weir_operation *operation);
+
+// tell.c
+
+// Notes a conflict for check_unlock(). Without memory it is lost.
+void check_tell(struct check *check, const struct check_conflict *conflict);
+// `user` and an earlier use of bytes of `buffer`, both with the offsets of its memory.
+void check_tell_pair(struct check *check, const struct check_user *user,
+                     const struct check_buffer *buffer, const struct check_use *first,
+                     const struct check_shape *shape, weir_access access);
+void check_tell_open(struct check *check, const struct check_user *user,
+                     const struct check_buffer *buffer, const struct check_open *first,
+                     const struct check_shape *shape, weir_access access);
+void check_tell_unwritten(struct check *check, const struct check_user *user,
+                          const struct check_buffer *buffer, const struct check_shape *shape,
+                          weir_access access, struct check_span bytes);
+// Releases the lock and tells the store what was noted. Returns the error of a finding with
+// `report = fail`.
+weir_status check_unlock(struct check *check);
+
+static inline void check_lock(struct check *check)
+{
+    weir_biased_lock_take(&check->lock);
+}
+
+// submit.c
+
+weir_status check_queue_submit(const struct weir_link *link, weir_queue *object,
+                               const struct weir_operation *operation);
+
+// objects.c
+
+weir_status check_queue_create(const struct weir_link *link, weir_device *device,
+                               weir_queue *object, const struct weir_queue_setup *setup,
+                               void **out_data);
+void check_queue_destroy(const struct weir_link *link, weir_queue *object);
+weir_status check_buffer_create(const struct weir_link *link, weir_device *device,
+                                weir_buffer *object, const struct weir_buffer_setup *setup,
+                                void **out_data, void **out_pointer);
+void check_buffer_destroy(const struct weir_link *link, weir_buffer *object);
+weir_status check_kernel_create(const struct weir_link *link, weir_program *program,
+                                weir_kernel *object, const struct weir_kernel_signature *signature,
+                                struct weir_kernel_info *info, void **out_data);
+void check_kernel_destroy(const struct weir_link *link, weir_kernel *object);
+weir_status check_buffer_native(const struct weir_link *link, weir_buffer *object,
+                                struct weir_native_buffer *out_native);
+weir_status check_buffer_address(const struct weir_link *link, weir_buffer *object,
+                                 uint64_t *out_address);
+// Drops the uses of its bytes.
+void check_buffer_clear(struct check *check, struct check_buffer *buffer);
+
+// host.c
+
+weir_status check_host_note(const struct weir_link *link, const struct weir_host_note *note);
+// Forwards a host call with a function that notes when it runs.
+weir_status check_forward_call(const struct weir_link *link, weir_queue *object,
+                               const struct weir_operation *operation);
+// Of a queue that is gone: its calls that never ran.
+void check_calls_give_back(struct check *check, struct check_queue *queue);
+void check_calls_free(struct check *check);
+
+// graph.c
+
+weir_status check_graph_create(const struct weir_link *link, weir_device *device,
+                               weir_graph *object, const struct weir_graph_setup *setup,
+                               void **out_data);
+void check_graph_destroy(const struct weir_link *link, weir_graph *object);
+weir_status check_graph_update(const struct weir_link *link, weir_graph *object, uint32_t index,
+                               const struct weir_graph_node *node);
+// Before the uses of a launch.
+void check_graph_launch(struct check *check, struct check_user *user,
+                        const struct weir_operation *operation);
+// A graph that is examined uses the memory.
+void check_graph_touch(struct check *check, struct check_memory *memory);
+
+#endif

@@ -1,0 +1,68 @@
+// Sets of bytes as operations use them: `slices` slices of `rows` rows of `width` bytes. All
+// questions about them are answered to the byte.
+#ifndef WEIR_PLUGINS_CHECK_SHAPE_H
+#define WEIR_PLUGINS_CHECK_SHAPE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Row r of slice s begins at begin + s * slice_pitch + r * pitch. Rows do not overlap, and neither
+// do slices. Made by the functions below, so bytes that are adjacent are one row.
+struct check_shape {
+    uint64_t begin;
+    uint64_t end; // after its last byte
+    uint64_t width;
+    uint64_t rows; // 1: contiguous
+    uint64_t pitch;
+    uint64_t slices; // 1: a plane
+    uint64_t slice_pitch;
+};
+
+// Some adjacent bytes; empty if begin == end.
+struct check_span {
+    uint64_t begin;
+    uint64_t end;
+};
+
+static inline struct check_shape check_shape_range(uint64_t begin, uint64_t size)
+{
+    return (struct check_shape){begin, begin + size, size, 1, size, 1, size};
+}
+
+// All counts and the width are at least 1, and `pitch` is at least `width`, `slice_pitch` what the
+// rows of a slice take.
+struct check_shape check_shape_box(uint64_t begin, uint64_t width, uint64_t rows, uint64_t pitch,
+                                   uint64_t slices, uint64_t slice_pitch);
+
+static inline bool check_shape_is_range(const struct check_shape *shape)
+{
+    return shape->rows == 1 && shape->slices == 1;
+}
+
+// The number of rows of all slices, and one of them.
+static inline uint64_t check_shape_run_count(const struct check_shape *shape)
+{
+    return shape->rows * shape->slices;
+}
+struct check_span check_shape_run(const struct check_shape *shape, uint64_t index);
+
+// The first bytes that the shape has in common with a span.
+struct check_span check_shape_meet_span(const struct check_shape *shape, struct check_span span);
+
+// Whether two shapes have a byte in common, and the first such bytes.
+bool check_shapes_meet(const struct check_shape *a, const struct check_shape *b);
+struct check_span check_shapes_common(const struct check_shape *a, const struct check_shape *b);
+
+// Whether every byte of `inner` is in `outer`. May be false for two shapes of several rows with
+// different pitches that do cover each other.
+bool check_shape_covers(const struct check_shape *outer, const struct check_shape *inner);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

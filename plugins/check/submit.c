@@ -1,0 +1,74 @@
+// The path of an operation: what it declares to come after, then what it uses.
+#include "plugins/check/parts.h"
+
+static weir_status forward(const struct weir_link *link, weir_queue *object,
+                           const struct weir_operation *operation)
+{
+    return link->next->ops->queue_submit(link->next, object, operation);
+}
+
+static void wait(struct check *check, struct check_queue *queue, uint64_t count,
+                 const struct weir_operation *operation)
+{
+    const struct check_queue *producer = check_queue_of(check->link, operation->u.wait.producer);
+    check_actor_learn(&check->actors, &queue->actor, count, &producer->actor,
+                      producer->actor.base + operation->u.wait.event.sequence);
+}
+
+static void use(struct check *check, struct check_queue *queue, uint64_t count,
+                const struct weir_operation *operation)
+{
+    struct check_user user = {
+        .actors = &check->actors,
+        .actor = &queue->actor,
+        .count = count,
+        .origin = check_origin_of(operation),
+    };
+    if (operation->kind == WEIR_OPERATION_GRAPH) {
+        check_graph_launch(check, &user, operation);
+        queue->actor.recorded = count; // a launch elsewhere waits for it
+    }
+    check_use_operation(check, &user, operation);
+}
+
+// Pools' operations are empty, and still say something.
+static bool uses_bytes(const struct weir_operation *operation)
+{
+    return !(operation->flags & WEIR_OPERATION_EMPTY) ||
+           operation->kind == WEIR_OPERATION_POOL_ALLOCATE ||
+           operation->kind == WEIR_OPERATION_POOL_FREE;
+}
+
+static void note(struct check *check, struct check_queue *queue,
+                 const struct weir_operation *operation)
+{
+    const uint64_t count = queue->actor.base + operation->sequence;
+    queue->actor.last = count;
+    switch (operation->kind) {
+    case WEIR_OPERATION_RECORD:
+        queue->actor.recorded = count;
+        break;
+    case WEIR_OPERATION_WAIT:
+        wait(check, queue, count, operation);
+        break;
+    default:
+        if (uses_bytes(operation))
+            use(check, queue, count, operation);
+        break;
+    }
+}
+
+weir_status check_queue_submit(const struct weir_link *link, weir_queue *object,
+                               const struct weir_operation *operation)
+{
+    struct check *check = check_of(link);
+    check_lock(check);
+    note(check, check_queue_of(link, object), operation);
+    const weir_status status = check_unlock(check);
+    if (status < 0)
+        return status;
+    if (operation->kind == WEIR_OPERATION_HOST_CALL &&
+        !(operation->flags & WEIR_OPERATION_INTERNAL))
+        return check_forward_call(link, object, operation);
+    return forward(link, object, operation);
+}

@@ -1,0 +1,371 @@
+// One use of some bytes. The uses that it comes after and that it replaces are dropped; most
+// operations take over the node that an earlier one of the same bytes leaves.
+#include "plugins/check/parts.h"
+
+enum {
+    HISTORY_LEAST = 1024, // uses from which a history is looked through now and then
+    HISTORY_MOST = 1 << 16,
+};
+
+static bool writes(weir_access access)
+{
+    return access & WEIR_ACCESS_WRITE;
+}
+
+// Whether the clock of an earlier use contains the user, which runs only now.
+static bool comes_before(const struct check_user *user, const struct check_use *use)
+{
+    const struct check_actor *other = user->actors->all[use->actor];
+    return other && check_actor_clock_at(other, use->count)[user->actor->index] >= user->count;
+}
+
+static bool is_ordered(const struct check_user *user, const struct check_use *use)
+{
+    if (!user->late)
+        return check_is_after(user->actors, user->actor, use->actor, use->count);
+    return check_is_after(user->actors, NULL, use->actor, use->count) ||
+           use->actor == user->actor->index || user->counts[use->actor] >= use->count ||
+           comes_before(user, use);
+}
+
+// The user goes on as if the wait that is missing were there.
+static void repair(const struct check_user *user, const struct check_use *use)
+{
+    const struct check_actor *other = user->actors->all[use->actor];
+    if (!other)
+        return;
+    if (!user->actor)
+        check_floor_learn(user->actors, other, use->count);
+    else
+        check_actor_learn(user->actors, user->actor, user->late ? user->actor->last : user->count,
+                          other, use->count);
+}
+
+// The latest use that the user does not come after. An allocation counts only without any other,
+// which then is of the memory's former life.
+static struct check_use *latest_conflict(const struct check_user *user, struct check_use **uses,
+                                         size_t count)
+{
+    struct check_use *latest = NULL;
+    for (size_t i = 0; i < count; i++) {
+        struct check_use *use = uses[i];
+        const bool lesser = use->origin.operation == WEIR_OPERATION_POOL_ALLOCATE;
+        if (!is_ordered(user, use) && (!latest || (!lesser && use->serial > latest->serial) ||
+                                       latest->origin.operation == WEIR_OPERATION_POOL_ALLOCATE))
+            latest = use;
+    }
+    return latest;
+}
+
+// The conflicts with the latest uses come first, since a wait for those often contains the others.
+static void tell_conflicts(struct check *check, const struct check_user *user,
+                           const struct check_buffer *buffer, const struct check_shape *shape,
+                           weir_access access, size_t count)
+{
+    struct check_use **uses = check->found.uses;
+    struct check_use *use;
+    for (size_t told = 0; (use = latest_conflict(user, uses, count)); told++) {
+        if (told == 0 || use->origin.operation != WEIR_OPERATION_POOL_ALLOCATE)
+            check_tell_pair(check, user, buffer, use, shape, access);
+        repair(user, use);
+        size_t i = 0;
+        while (uses[i] != use)
+            i++;
+        uses[i] = uses[--count];
+    }
+}
+
+// Looks through a history that has grown.
+static void sweep(struct check *check, const struct check_actors *actors,
+                  struct check_history *history)
+{
+    check_history_find(history, (struct check_span){0, UINT64_MAX}, &check->found);
+    for (size_t i = 0; i < check->found.count; i++) {
+        struct check_use *use = check->found.uses[i];
+        if (check_is_after(actors, NULL, use->actor, use->count))
+            check_history_remove(&check->uses, history, use);
+    }
+    if (history->count > HISTORY_MOST)
+        check_history_clear(&check->uses, history);
+    history->limit = 2 * history->count;
+}
+
+static void keep(struct check *check, const struct check_user *user, struct check_history *history,
+                 struct check_use *node, const struct check_use *use)
+{
+    const size_t limit = history->limit > HISTORY_LEAST ? history->limit : HISTORY_LEAST;
+    if (node) {
+        node->count = use->count;
+        node->actor = use->actor;
+        node->access = use->access;
+        node->shape = use->shape;
+        node->base = use->base;
+        node->serial = use->serial;
+        node->origin = use->origin;
+        return;
+    }
+    if (history->count >= limit)
+        sweep(check, user->actors, history);
+    check_history_add(&check->uses, history, use);
+}
+
+// What becomes of an earlier use.
+enum fate {
+    STAYS,
+    GOES,
+    CONFLICTS
+};
+
+static enum fate judge(const struct check_user *user, const struct check_shape *shape,
+                       weir_access access, const struct check_use *use)
+{
+    if (check_is_after(user->actors, NULL, use->actor, use->count))
+        return GOES;
+    if (!check_shapes_meet(&use->shape, shape))
+        return STAYS;
+    if (!is_ordered(user, use))
+        return writes(access) || writes((weir_access)use->access) ? CONFLICTS : STAYS;
+    return !user->passing && !user->late && (writes(access) || !writes((weir_access)use->access)) &&
+                   check_shape_covers(shape, &use->shape)
+               ? GOES
+               : STAYS;
+}
+
+// Drops the uses that are of no use any more, and leaves those that conflict at the beginning of
+// the list. One that has the same extent is not dropped but returned.
+static struct check_use *sort_out(struct check *check, const struct check_user *user,
+                                  struct check_history *history, const struct check_shape *shape,
+                                  weir_access access, size_t *out_conflicts)
+{
+    struct check_use *same = NULL;
+    *out_conflicts = 0;
+    for (size_t i = 0; i < check->found.count; i++) {
+        struct check_use *use = check->found.uses[i];
+        const enum fate fate = judge(user, shape, access, use);
+        if (fate == CONFLICTS)
+            check->found.uses[(*out_conflicts)++] = use;
+        else if (fate == GOES && !same && !user->passing && use->shape.begin == shape->begin &&
+                 use->shape.end == shape->end)
+            same = use;
+        else if (fate == GOES)
+            check_history_remove(&check->uses, history, use);
+    }
+    return same;
+}
+
+static void use_memory(struct check *check, const struct check_user *user,
+                       struct check_buffer *buffer, const struct check_shape *shape,
+                       weir_access access)
+{
+    struct check_history *history = user->probe ? &buffer->memory->probe : &buffer->memory->history;
+    size_t conflicts;
+    if (user->probe)
+        check_graph_touch(check, buffer->memory);
+    check_history_find(history, (struct check_span){shape->begin, shape->end}, &check->found);
+    struct check_use *same = sort_out(check, user, history, shape, access, &conflicts);
+    if (conflicts)
+        tell_conflicts(check, user, buffer, shape, access, conflicts);
+    if (user->passing)
+        return;
+    const struct check_use use = {
+        .count = user->count,
+        .actor = user->actor->index,
+        .access = (uint32_t)access,
+        .shape = *shape,
+        .base = buffer->base,
+        .serial = ++check->serial,
+        .origin = user->origin,
+    };
+    keep(check, user, history, same, &use);
+}
+
+static void use_open(struct check *check, const struct check_user *user,
+                     const struct check_buffer *buffer, const struct check_shape *shape,
+                     weir_access access)
+{
+    for (const struct check_open *open = buffer->open; open; open = open->next)
+        if ((writes(access) || writes(open->access)) && check_shapes_meet(&open->shape, shape))
+            check_tell_open(check, user, buffer, open, shape, access);
+}
+
+// What was told once counts as written.
+static void use_gaps(struct check *check, const struct check_user *user,
+                     struct check_buffer *buffer, const struct check_shape *shape,
+                     weir_access access)
+{
+    if (access & WEIR_ACCESS_READ && !check->unseen_writes) {
+        const struct check_span gap = check_gaps_find(&buffer->gaps, shape);
+        if (gap.begin < gap.end)
+            check_tell_unwritten(check, user, buffer, shape, access, gap);
+    }
+    check_gaps_fill(&buffer->gaps, shape);
+}
+
+void check_use_bytes(struct check *check, const struct check_user *user,
+                     struct check_buffer *buffer, const struct check_shape *shape,
+                     weir_access access)
+{
+    if (buffer->open && user->actor && !user->late && !user->probe)
+        use_open(check, user, buffer, shape, access);
+    if (buffer->gaps.count && !user->probe)
+        use_gaps(check, user, buffer, shape, access);
+    if (buffer->base == 0) {
+        use_memory(check, user, buffer, shape, access);
+        return;
+    }
+    struct check_shape placed = *shape;
+    placed.begin += buffer->base;
+    placed.end += buffer->base;
+    use_memory(check, user, buffer, &placed, access);
+}
+
+// The uses of operations.
+
+static void use_plane(struct check *check, const struct check_user *user,
+                      const struct weir_plane *plane, size_t width, size_t height,
+                      weir_access access)
+{
+    const struct check_shape shape =
+        check_shape_box(plane->offset, width, height, plane->pitch, 1, 0);
+    check_use_bytes(check, user, check_buffer_of(check->link, plane->buffer), &shape, access);
+}
+
+static void use_volume(struct check *check, const struct check_user *user,
+                       const struct weir_operation *operation, const struct weir_volume *volume,
+                       weir_access access)
+{
+    const struct check_shape shape =
+        check_shape_box(volume->offset, operation->u.copy_3d.width, operation->u.copy_3d.height,
+                        volume->pitch, operation->u.copy_3d.depth, volume->slice_pitch);
+    check_use_bytes(check, user, check_buffer_of(check->link, volume->buffer), &shape, access);
+}
+
+static void use_range(struct check *check, const struct check_user *user, const weir_buffer *buffer,
+                      size_t offset, size_t size, weir_access access)
+{
+    const struct check_shape shape = check_shape_range(offset, size);
+    if (size > 0)
+        check_use_bytes(check, user, check_buffer_of(check->link, buffer), &shape, access);
+}
+
+// What is read first, since it may not have been written.
+static void use_arguments(struct check *check, const struct check_user *user,
+                          const struct weir_argument *arguments, size_t count)
+{
+    for (int read = 1; read >= 0; read--)
+        for (size_t i = 0; i < count; i++)
+            if (arguments[i].kind == WEIR_PARAMETER_BUFFER &&
+                ((arguments[i].access & WEIR_ACCESS_READ) != 0) == read)
+                use_range(check, user, arguments[i].buffer, arguments[i].offset, arguments[i].size,
+                          arguments[i].access);
+}
+
+// The memory's former uses stay if this queue comes after its release. Otherwise the pool knows that
+// they have finished, and the program does not.
+static void use_allocated(struct check *check, const struct check_user *user,
+                          struct check_buffer *buffer, uint64_t size)
+{
+    const struct check_use use = {
+        .count = user->count,
+        .actor = user->actor->index,
+        .access = WEIR_ACCESS_WRITE,
+        .shape = check_shape_range(0, size),
+        .serial = ++check->serial,
+        .origin = user->origin,
+    };
+    if (!check_is_after(user->actors, user->actor, buffer->freed_index, buffer->freed_count))
+        check_buffer_clear(check, buffer);
+    check_history_add(&check->uses, &buffer->memory->history, &use);
+    check_gaps_reset(&buffer->gaps, size);
+}
+
+static void use_pool(struct check *check, struct check_user *user,
+                     const struct weir_operation *operation)
+{
+    struct check_buffer *buffer = check_buffer_of(check->link, operation->u.pool.buffer);
+    const struct check_shape whole = check_shape_range(0, operation->u.pool.size);
+    if (operation->kind == WEIR_OPERATION_POOL_ALLOCATE) {
+        use_allocated(check, user, buffer, operation->u.pool.size);
+        return;
+    }
+    user->passing = true;
+    check_use_bytes(check, user, buffer, &whole, WEIR_ACCESS_WRITE);
+    buffer->freed_index = user->actor->index;
+    buffer->freed_count = user->count;
+}
+
+static void use_launch(struct check *check, struct check_user *user,
+                       const struct weir_operation *operation)
+{
+    user->origin.kernel = weir_kernel_data(check->link, operation->u.launch.kernel);
+    use_arguments(check, user, operation->u.launch.arguments, operation->u.launch.argument_count);
+}
+
+static void use_boxes(struct check *check, const struct check_user *user,
+                      const struct weir_operation *operation)
+{
+    switch (operation->kind) {
+    case WEIR_OPERATION_COPY_2D:
+        use_plane(check, user, &operation->u.copy_2d.src, operation->u.copy_2d.width,
+                  operation->u.copy_2d.height, WEIR_ACCESS_READ);
+        use_plane(check, user, &operation->u.copy_2d.dst, operation->u.copy_2d.width,
+                  operation->u.copy_2d.height, WEIR_ACCESS_WRITE);
+        break;
+    case WEIR_OPERATION_FILL_2D:
+        use_plane(check, user, &operation->u.fill_2d.dst, operation->u.fill_2d.width,
+                  operation->u.fill_2d.height, WEIR_ACCESS_WRITE);
+        break;
+    case WEIR_OPERATION_COPY_3D:
+        use_volume(check, user, operation, &operation->u.copy_3d.src, WEIR_ACCESS_READ);
+        use_volume(check, user, operation, &operation->u.copy_3d.dst, WEIR_ACCESS_WRITE);
+        break;
+    default: // uses nothing that is known
+        break;
+    }
+}
+
+static void use_nodes(struct check *check, struct check_user *user,
+                      const struct weir_operation *operation)
+{
+    for (uint32_t i = 0; i < operation->u.graph.node_count; i++) {
+        const struct weir_operation *node =
+            weir_graph_node_at(operation->u.graph.nodes, i)->operation;
+        user->origin = check_origin_of(node);
+        check_use_operation(check, user, node);
+    }
+}
+
+void check_use_operation(struct check *check, struct check_user *user,
+                         const struct weir_operation *operation)
+{
+    switch (operation->kind) {
+    case WEIR_OPERATION_COPY:
+        use_range(check, user, operation->u.copy.src, operation->u.copy.src_offset,
+                  operation->u.copy.size, WEIR_ACCESS_READ);
+        use_range(check, user, operation->u.copy.dst, operation->u.copy.dst_offset,
+                  operation->u.copy.size, WEIR_ACCESS_WRITE);
+        break;
+    case WEIR_OPERATION_FILL:
+        use_range(check, user, operation->u.fill.dst, operation->u.fill.dst_offset,
+                  operation->u.fill.size, WEIR_ACCESS_WRITE);
+        break;
+    case WEIR_OPERATION_LAUNCH:
+        use_launch(check, user, operation);
+        break;
+    case WEIR_OPERATION_NATIVE:
+        check->unseen_writes = true;
+        use_arguments(check, user, operation->u.native.arguments,
+                      operation->u.native.argument_count);
+        break;
+    case WEIR_OPERATION_POOL_ALLOCATE:
+    case WEIR_OPERATION_POOL_FREE:
+        use_pool(check, user, operation);
+        break;
+    case WEIR_OPERATION_GRAPH:
+        use_nodes(check, user, operation);
+        break;
+    default:
+        use_boxes(check, user, operation);
+        break;
+    }
+}
