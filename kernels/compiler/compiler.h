@@ -181,7 +181,7 @@ struct kc_subject {
 };
 
 enum {
-    KC_SUBJECTS = 13
+    KC_SUBJECTS = 14
 };
 
 // Which subjects have functions that the module declares, as bits.

@@ -5,6 +5,7 @@
 #include "kernels/compiler/compiler.h"
 #include "kernels/library/atomics.h"
 #include "kernels/library/atomics64.h"
+#include "kernels/library/conversions.h"
 #include "kernels/library/corrections.h"
 #include "kernels/library/dot_products.h"
 #include "kernels/library/generic.h"
@@ -17,7 +18,8 @@
 #include "kernels/library/work_groups.h"
 #include "kernels/library/work_items.h"
 
-// In the order of the subjects in kc_library(), in which they are linked: work-groups call sub-groups.
+// In the order of the subjects in kc_library(), in which they are linked: work-groups call sub-groups,
+// and conversions of halves those of floats.
 enum {
     NONE,
     ATOMICS = 1 << 0,
@@ -28,11 +30,12 @@ enum {
     GRID_BARRIER = 1 << 5,
     HALF = 1 << 6,
     HALF_CONVERSIONS = 1 << 7,
-    MATH = 1 << 8,
-    NATIVE = 1 << 9,
-    WORK_GROUPS = 1 << 10,
-    SUB_GROUPS = 1 << 11,
-    WORK_ITEMS = 1 << 12
+    CONVERSIONS = 1 << 8,
+    MATH = 1 << 9,
+    NATIVE = 1 << 10,
+    WORK_GROUPS = 1 << 11,
+    SUB_GROUPS = 1 << 12,
+    WORK_ITEMS = 1 << 13
 };
 
 // The first row whose parts are both in the name decides.
@@ -42,7 +45,8 @@ static const struct {
     unsigned subject;
 } functions[] = {
     {"convert_half", "", HALF_CONVERSIONS},
-    {"convert_", "Dh", HALF_CONVERSIONS},
+    {"convert_", "Dh", HALF_CONVERSIONS | CONVERSIONS},
+    {"convert_", "_sat", CONVERSIONS},
     {KC_GRID_BARRIER, "", GRID_BARRIER},
     {"sub_group", "", SUB_GROUPS},
     {"dot_4x8packed_", "", DOT_PRODUCTS},
@@ -69,6 +73,8 @@ static const struct {
     {"get_enqueued_local_size", "", WORK_ITEMS},
     {"get_global_linear_id", "", WORK_ITEMS},
     {"get_local_linear_id", "", WORK_ITEMS},
+    {"vstore", "_rtp", HALF_CONVERSIONS},
+    {"vstore", "_rtn", HALF_CONVERSIONS},
     {"load", "_half", NONE}, // libclc has these
     {"store", "_half", NONE},
     {"", "Dh", HALF},
@@ -107,6 +113,8 @@ static const struct {
     {"_Z5fract", "", MATH},
     {"_Z8lgamma_r", "", MATH},
     {"_Z6sincos", "", MATH},
+    {"_Z6remquo", "", MATH},
+    {"_Z4sign", "", MATH},
     {"_Z3nant", "", HALF},
     {"_Z3nanDv", "_t", HALF},
 };
@@ -147,6 +155,7 @@ size_t kc_library(unsigned needed, struct kc_subject *out_subjects)
         {"grid_barrier", weir_library_grid_barrier, false},
         {"half", weir_library_half, false},
         {"half_conversions", weir_library_half_conversions, false},
+        {"conversions", weir_library_conversions, false},
         {"math", weir_library_math, false},
         {"native", weir_library_native, false},
         {"work_groups", weir_library_work_groups, false},

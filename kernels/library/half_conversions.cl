@@ -1,6 +1,7 @@
 // Conversions from and to half. From half: through float, which holds every half. To half: the nearest,
 // and its neighbour where that lies on the wrong side. Whole numbers go through float in the same
-// direction; those that float rounds are beyond the largest half.
+// direction; those that float rounds are beyond the largest half. Stores that round up or down are
+// here too: libclc's take what is below the smallest half to the wrong side.
 #pragma OPENCL EXTENSION cl_khr_fp16 : enable
 #define FUNCTION __attribute__((overloadable))
 #define OWN FUNCTION static
@@ -146,3 +147,51 @@ WHOLE(int)
 WHOLE(uint)
 WHOLE(long)
 WHOLE(ulong)
+
+// Stores: vstorea_half3 has places of four.
+
+#define STORE_VECTOR(type, space, mode, n, half_of)                               \
+    FUNCTION void vstore_half##n##mode(type##n x, size_t offset, space half *to)  \
+    {                                                                             \
+        vstore_half##half_of##mode(x.lo, 2 * offset, to);                         \
+        vstore_half##half_of##mode(x.hi, 2 * offset + 1, to);                     \
+    }                                                                             \
+    FUNCTION void vstorea_half##n##mode(type##n x, size_t offset, space half *to) \
+    {                                                                             \
+        ((space half##n *)to)[offset] = rounded##mode(x);                         \
+    }
+
+#define STORES(type, space, mode)                                               \
+    FUNCTION void vstore_half##mode(type x, size_t offset, space half *to)      \
+    {                                                                           \
+        to[offset] = rounded##mode(x);                                          \
+    }                                                                           \
+    FUNCTION void vstorea_half##mode(type x, size_t offset, space half *to)     \
+    {                                                                           \
+        to[offset] = rounded##mode(x);                                          \
+    }                                                                           \
+    FUNCTION void vstore_half3##mode(type##3 x, size_t offset, space half *to)  \
+    {                                                                           \
+        to[3 * offset] = rounded##mode(x.x);                                    \
+        to[3 * offset + 1] = rounded##mode(x.y);                                \
+        to[3 * offset + 2] = rounded##mode(x.z);                                \
+    }                                                                           \
+    FUNCTION void vstorea_half3##mode(type##3 x, size_t offset, space half *to) \
+    {                                                                           \
+        vstorea_half2##mode(x.xy, 2 * offset, to);                              \
+        to[4 * offset + 2] = rounded##mode(x.z);                                \
+    }                                                                           \
+    STORE_VECTOR(type, space, mode, 2, )                                        \
+    STORE_VECTOR(type, space, mode, 4, 2)                                       \
+    STORE_VECTOR(type, space, mode, 8, 4)                                       \
+    STORE_VECTOR(type, space, mode, 16, 8)
+
+#define STORES_TO(space)        \
+    STORES(float, space, _rtp)  \
+    STORES(float, space, _rtn)  \
+    STORES(double, space, _rtp) \
+    STORES(double, space, _rtn)
+
+STORES_TO(__global)
+STORES_TO(__local)
+STORES_TO(__private)

@@ -161,6 +161,16 @@ FUNCTION float rootn(float x, int n)
 }
 PARTS_OF_TWO(rootn, float, int)
 
+// libclc's has the sign of a NaN.
+#define SIGN(T)                                                 \
+    FUNCTION T sign(T x)                                        \
+    {                                                           \
+        return isnan(x) ? 0 : copysign((T)(x == 0 ? 0 : 1), x); \
+    }                                                           \
+    PARTS_OF_ONE(sign, T)
+SIGN(float)
+SIGN(double)
+
 // With a second result.
 
 #define PARTS_OF_PAIR(f, T, S, space)                                  \
@@ -270,3 +280,49 @@ PAIRS(fract, double, double)
 PAIRS(lgamma_r, float, int)
 PAIRS(lgamma_r, double, int)
 PAIRS(sincos, double, double)
+
+// libclc's takes floats below 2^-126 for 0. libdevice's has three bits of the quotient, and OpenCL C
+// seven: those of what is left of x after multiples of 128 y.
+OWN float remquo_and(float x, float y, int *quotient)
+{
+    const float size = fabs(y);
+    const float left = __nv_fmodf(fabs(x), 128 * size);
+    const float rest = __nv_remainderf(left, size);
+    const int bits = isnan(rest) ? 0 : (int)rint(left / size - rest / size) & 127;
+    *quotient = signbit(x) == signbit(y) ? bits : -bits;
+    return signbit(x) ? -rest : rest;
+}
+
+#define REMQUO_HALVES(space, half_of, n)                                                  \
+    FUNCTION float##n remquo(float##n x, float##n y, space int##n *quotient)              \
+    {                                                                                     \
+        int##half_of a, b;                                                                \
+        const float##n rest = (float##n)(remquo(x.lo, y.lo, &a), remquo(x.hi, y.hi, &b)); \
+        *quotient = (int##n)(a, b);                                                       \
+        return rest;                                                                      \
+    }
+
+#define REMQUO(space)                                                               \
+    FUNCTION float remquo(float x, float y, space int *quotient)                    \
+    {                                                                               \
+        int own;                                                                    \
+        const float rest = remquo_and(x, y, &own);                                  \
+        *quotient = own;                                                            \
+        return rest;                                                                \
+    }                                                                               \
+    REMQUO_HALVES(space, , 2)                                                       \
+    FUNCTION float3 remquo(float3 x, float3 y, space int3 *quotient)                \
+    {                                                                               \
+        int2 a;                                                                     \
+        int b;                                                                      \
+        const float3 rest = (float3)(remquo(x.xy, y.xy, &a), remquo(x.z, y.z, &b)); \
+        *quotient = (int3)(a, b);                                                   \
+        return rest;                                                                \
+    }                                                                               \
+    REMQUO_HALVES(space, 2, 4)                                                      \
+    REMQUO_HALVES(space, 4, 8)                                                      \
+    REMQUO_HALVES(space, 8, 16)
+
+REMQUO(__private)
+REMQUO(__global)
+REMQUO(__local)

@@ -219,6 +219,20 @@ expect_data 0 "$weir" kernels ptx --arch 75 empty.cl
 expect_contains "$output" ".target sm_75"
 refused 1 "wrong.cl:4:14: error" ptx wrong.cl
 
+# Functions of kernels/library take the place of libclc's.
+cat >saturated.cl <<'TEXT'
+__kernel void saturated(__global const double *in, __global long *out, __global half *halves)
+{
+    out[0] = convert_long_sat_rte(in[0]);
+    out[1] = convert_int_sat(NAN);
+    vstore_half_rtp((float)in[1], 0, halves);
+}
+TEXT
+expect_data 0 "$weir" kernels ptx saturated.cl
+expect_contains "$output" "__nv_double2ll_rn"
+grep -qE 'st\.global\.b64[[:space:]]+\[%rd[0-9]+\+8\], 0;' <<<"$output" || fail "a saturated NaN is not 0"
+expect_contains "$output" "cvt.f32.f16" # the nearest half is compared with the number
+
 cat >toolkit/bin/ptxas <<'TEXT'
 #!/bin/bash
 if [ "$1" = --help ]; then
