@@ -154,7 +154,7 @@ static const struct row rows[] = {
         .fit = fit_edges),
     ROW(smoothstep_scalar, "smoothstep(a, b, c)", "ttT", 'T', .absolute = 1e-5F,
         .real = ref_smoothstep, .fit = fit_edges),
-    ONE(sign, 0),
+    ONE(sign, 0, .known = {{NVIDIA, REALS, "sign(-0) = 0"}}),
     VECTOR(dot, REALS, dot, "a, b", UP_TO_4, .allowance = within_dot),
     VECTOR(length, REALS, length, "a", UP_TO_4, .ulp = 2.75F, .each_part = 0.5F),
     VECTOR(distance, REALS, distance, "a, b", UP_TO_4, .ulp = 2.5F, .each_part = 2),

@@ -108,7 +108,8 @@ static void fit_double(struct call *call)
     X = (long double)(double)near_limit(call);
 }
 
-// The digit is the source's place in enum type.
+// The digit is the source's place in enum type; `nan` has the types for which NVIDIA's OpenCL leaves
+// NaN to the GPU's conversion.
 #define FROM_WHOLE(digit, from, lanes)                  \
     {.name = from "_to",                                \
      .form = "convert_$T(a)",                           \
@@ -141,42 +142,50 @@ static void fit_double(struct call *call)
         .name = from "_to" suffix "_real", .form = "convert_$T" suffix "(a)", .types = REALS, \
         .arguments = digit, .result = 'T', .widths = lanes, .real = whole_to_##mode           \
     }
-#define FROM_REAL_IN(digit, from, suffix, mode, lanes, fitted)                                   \
-    {.name = from "_to" suffix,                                                                  \
-     .form = "convert_$T" suffix "(a)",                                                          \
-     .types = INTEGERS,                                                                          \
-     .arguments = digit,                                                                         \
-     .result = 'T',                                                                              \
-     .widths = lanes,                                                                            \
-     .whole = whole_##mode,                                                                      \
-     .open = is_outside_##mode,                                                                  \
-     .fit = fitted},                                                                             \
-    {                                                                                            \
-        .name = from "_to_sat" suffix, .form = "convert_$T_sat" suffix "(a)", .types = INTEGERS, \
-        .arguments = digit, .result = 'T', .widths = lanes, .whole = whole_##mode, .fit = fitted \
+#define FROM_REAL_IN(digit, from, suffix, mode, lanes, fitted, nan)                               \
+    {.name = from "_to" suffix,                                                                   \
+     .form = "convert_$T" suffix "(a)",                                                           \
+     .types = INTEGERS,                                                                           \
+     .arguments = digit,                                                                          \
+     .result = 'T',                                                                               \
+     .widths = lanes,                                                                             \
+     .whole = whole_##mode,                                                                       \
+     .open = is_outside_##mode,                                                                   \
+     .fit = fitted},                                                                              \
+    {                                                                                             \
+        .name = from "_to_sat" suffix, .form = "convert_$T_sat" suffix "(a)", .types = INTEGERS,  \
+        .arguments = digit, .result = 'T', .widths = lanes, .whole = whole_##mode, .fit = fitted, \
+        .known = {                                                                                \
+            {NVIDIA, nan, "NaN does not give 0"}                                                  \
+        }                                                                                         \
     }
 #define REAL_TO_REAL(digit, from, suffix, mode, lanes)                                        \
     {                                                                                         \
         .name = from "_to" suffix "_real", .form = "convert_$T" suffix "(a)", .types = REALS, \
         .arguments = digit, .result = 'T', .widths = lanes, .real = real_to_##mode            \
     }
-#define FROM_REAL(digit, from, fitted)                                                            \
-    FROM_REAL_IN(digit, from, "", rtz, AND_3, fitted),                                            \
-        FROM_REAL_IN(digit, from, "_rte", rte, AND_4, fitted),                                    \
-        FROM_REAL_IN(digit, from, "_rtz", rtz, AND_8, fitted),                                    \
-        FROM_REAL_IN(digit, from, "_rtp", rtp, AND_16, fitted),                                   \
-        FROM_REAL_IN(digit, from, "_rtn", rtn, AND_2, fitted),                                    \
+#define FROM_REAL(digit, from, fitted, nan)                                                       \
+    FROM_REAL_IN(digit, from, "", rtz, AND_3, fitted, nan),                                       \
+        FROM_REAL_IN(digit, from, "_rte", rte, AND_4, fitted, nan),                               \
+        FROM_REAL_IN(digit, from, "_rtz", rtz, AND_8, fitted, nan),                               \
+        FROM_REAL_IN(digit, from, "_rtp", rtp, AND_16, fitted, nan),                              \
+        FROM_REAL_IN(digit, from, "_rtn", rtn, AND_2, fitted, nan),                               \
         REAL_TO_REAL(digit, from, "", rte, AND_2), REAL_TO_REAL(digit, from, "_rte", rte, AND_3), \
         REAL_TO_REAL(digit, from, "_rtz", rtz, AND_4),                                            \
         REAL_TO_REAL(digit, from, "_rtp", rtp, AND_8),                                            \
         REAL_TO_REAL(digit, from, "_rtn", rtn, AND_16)
 
 static const struct row rows[] = {
-    FROM_WHOLE("0", "char", AND_2),     FROM_WHOLE("1", "uchar", AND_3),
-    FROM_WHOLE("2", "short", AND_4),    FROM_WHOLE("3", "ushort", AND_8),
-    FROM_WHOLE("4", "int", AND_16),     FROM_WHOLE("5", "uint", AND_4),
-    FROM_WHOLE("6", "long", AND_3),     FROM_WHOLE("7", "ulong", AND_2),
-    FROM_REAL("8", "float", fit_float), FROM_REAL("9", "double", fit_double),
+    FROM_WHOLE("0", "char", AND_2),
+    FROM_WHOLE("1", "uchar", AND_3),
+    FROM_WHOLE("2", "short", AND_4),
+    FROM_WHOLE("3", "ushort", AND_8),
+    FROM_WHOLE("4", "int", AND_16),
+    FROM_WHOLE("5", "uint", AND_4),
+    FROM_WHOLE("6", "long", AND_3),
+    FROM_WHOLE("7", "ulong", AND_2),
+    FROM_REAL("8", "float", fit_float, 1 << LONG | 1 << ULONG),
+    FROM_REAL("9", "double", fit_double, INTEGERS),
 };
 
 const struct group conversion_group = {"conversion", rows, sizeof rows / sizeof *rows};

@@ -66,7 +66,7 @@ static bool has_no_sign(const struct call *call)
     .known = {   \
         {POCL, 1 << DOUBLE, "double8 is wrong with AVX-512 where a part is below 2^-1022", true}}
 #define SIGN_OF_POLE \
-    .known = {{POCL, REALS, "the sign at 0 and negative whole numbers is 1, not 0"}}
+    .known = {{POCL | NVIDIA, REALS, "the sign at 0 and negative whole numbers is 1, not 0"}}
 
 static const struct row rows[] = {
     ONE(exp, 3, .low = -90, .high = 90),

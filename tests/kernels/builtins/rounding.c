@@ -106,7 +106,7 @@ static bool overflows(const struct call *call)
 #define FRACT(id, where)                                                              \
     ROW(id, "fract(a, s)", "T", 'T', .second = 'T', .space = where, .real = fraction, \
         .second_real = ref_floor, .flushes = POCL,                                    \
-        .known = {{POCL, 1 << DOUBLE, "fract(-0) = 0"}})
+        .known = {{POCL, 1 << DOUBLE, "fract(-0) = 0"}, {NVIDIA, REALS, "fract(-0) = 0"}})
 #define FREXP(id, where, ...)                                                          \
     ROW(id, "frexp(a, s)", "T", 'T', .second = 'I', .space = where, .real = ref_frexp, \
         .second_whole = ref_frexp_power, __VA_ARGS__)
