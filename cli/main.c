@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include "cli/bench/command.h"
+#include "cli/check/command.h"
 #include "cli/common/options.h"
 #include "cli/conform/command.h"
 #include "cli/doctor/command.h"
@@ -13,8 +14,8 @@
 int main(int argc, char **argv)
 {
     const struct cli_command members[] = {
-        cli_run,   cli_doctor,  cli_devices, cli_config,
-        cli_bench, cli_conform, cli_kernels, cli_trace,
+        cli_run,     cli_doctor,  cli_devices, cli_config, cli_bench,
+        cli_conform, cli_kernels, cli_trace,   cli_check,
     };
     const struct cli_command weir = {
         .what = "COMMAND",

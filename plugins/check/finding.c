@@ -261,13 +261,16 @@ static weir_status fail_output(const struct check_findings *findings)
                           findings->outputs.failure);
 }
 
-static weir_status start(struct check_findings *findings,
-                         const struct check_findings_params *params)
+static weir_status start(struct check_findings *findings, struct check_findings_params *params)
 {
-    const weir_status status =
-        check_rules_read(findings->link->host, params->suppressions, &findings->rules);
+    weir_status status = check_variables_read(params);
+    if (status == WEIR_OK)
+        status = check_rules_read(findings->link->host, params->suppressions, &findings->rules);
     if (status < 0)
         return status;
+    findings->fail = params->fail;
+    weir_text_escape(findings->suppressions, sizeof findings->suppressions, params->suppressions,
+                     "");
     if (!check_outputs_claim(&findings->outputs, params))
         return weir_host_fail(findings->link->host, WEIR_ERROR_CONFIG,
                               "use names of fewer than 450 bytes",
@@ -298,11 +301,9 @@ weir_status check_findings_create(const struct check_findings_params *params,
     if (!findings)
         return weir_host_no_memory(params->link->host, "findings");
     findings->link = params->link;
-    findings->fail = params->fail;
-    weir_text_escape(findings->suppressions, sizeof findings->suppressions, params->suppressions,
-                     "");
     pthread_mutex_init(&findings->lock, NULL);
-    const weir_status status = start(findings, params);
+    struct check_findings_params named = *params;
+    const weir_status status = start(findings, &named);
     if (status < 0) {
         check_outputs_give_back(&findings->outputs);
         release(findings);

@@ -71,6 +71,7 @@ USES = {
     "cli/runtime": _RUNTIME + ["cli/common"],
     # It opens bare drivers, as a backend does.
     "cli/bench": _COMMAND + ["backends/kit", "core"],
+    "cli/check": ["api", "base", "cli/common", "cli/program", "core", "report"],
     "cli/conform": _COMMAND,
     "cli/doctor": _COMMAND + ["core"],
     "cli/kernels": _COMMAND,
@@ -103,6 +104,7 @@ TARGETS = {
     "base": ["//base"],
     "cli": ["//cli:command"],
     "cli/bench": ["//cli/bench"],
+    "cli/check": ["//cli/check"],
     "cli/common": ["//cli/common"],
     "cli/conform": ["//cli/conform"],
     "cli/doctor": ["//cli/doctor"],

@@ -544,6 +544,30 @@ WEIR_TEST(CheckFiles, ThatCannotBeWritten)
     EXPECT_INT_EQ(told.status, WEIR_ERROR_CONFIG);
 }
 
+WEIR_TEST(CheckVariables, TakePrecedence)
+{
+    char path[512];
+    const struct check_findings_params named = {.suppressions = "/nowhere/at/all.json"};
+    setenv("WEIR_CHECK_SUPPRESSIONS",
+           file_of(path, "suppressions.json", "[{\"first\": \"b.c\", \"reason\": \"x\"}]"), 1);
+    setenv("WEIR_CHECK_REPORT", "fail", 1);
+    struct check_findings *findings = create(&named);
+    ASSERT_TRUE(findings != NULL);
+    const struct check_conflict conflict = race();
+    EXPECT_INT_EQ(check_findings_add(findings, &conflict), WEIR_ERROR_INVALID);
+    check_findings_destroy(&findings);
+    unsetenv("WEIR_CHECK_SUPPRESSIONS");
+    setenv("WEIR_CHECK_REPORT", "log", 1);
+    findings = create(&strict);
+    EXPECT_INT_EQ(check_findings_add(findings, &conflict), WEIR_OK);
+    check_findings_destroy(&findings);
+    setenv("WEIR_CHECK_REPORT", "loud", 1);
+    EXPECT_TRUE(create(&plain) == NULL);
+    EXPECT_INT_EQ(told.status, WEIR_ERROR_CONFIG);
+    EXPECT_STR_EQ(told.message, "WEIR_CHECK_REPORT is 'loud'");
+    unsetenv("WEIR_CHECK_REPORT");
+}
+
 // What the standard requires of each object, and what tools of code review read.
 WEIR_TEST(CheckFiles, SarifHasItsRequiredFields)
 {

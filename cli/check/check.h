@@ -1,0 +1,40 @@
+// Shared by the files of `weir check`.
+#ifndef WEIR_CLI_CHECK_CHECK_H
+#define WEIR_CLI_CHECK_CHECK_H
+
+#include <limits.h>
+
+#include "cli/program/program.h"
+#include "report/findings.h"
+
+struct cli_check_options {
+    const char *text; // files; NULL: none
+    const char *sarif;
+    const char *suppressions;
+    bool json;
+    bool fail;
+    bool quiet;
+};
+
+// A folder in which each runtime of the program leaves a report. It is created empty, and removed
+// with what is in it.
+struct cli_check_folder {
+    char path[PATH_MAX];
+};
+
+// folder.c
+
+bool cli_check_folder_create(struct cli_check_folder *folder);
+// Adds all reports up. Returns false after a message; `*out_count` is how many there are.
+bool cli_check_folder_read(const struct cli_check_folder *folder, weir_findings_reader *reader,
+                           size_t *out_count);
+void cli_check_folder_remove(const struct cli_check_folder *folder);
+
+// tell.c
+
+// Prints and writes what was found. Returns the exit code: `code`, which is the program's, or
+// CLI_FAILED in place of CLI_OK if there are findings, or files that cannot be written.
+int cli_check_tell(const struct weir_findings *findings, const struct cli_check_options *options,
+                   int code);
+
+#endif

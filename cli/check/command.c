@@ -1,0 +1,130 @@
+// weir check COMMAND...: runs COMMAND with an environment that adds the plugin and names the files.
+#include "cli/check/command.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/check/check.h"
+
+static const char about[] =
+    "Runs COMMAND, any program that uses Weir, with the plugin `check` in its chain, and tells\n"
+    "which uses of memory nothing orders: both lines, and the calls to add. Needs no GPU: what\n"
+    "the program submits is examined, not what happens to run when. Options come before COMMAND;\n"
+    "what follows it are its arguments.\n"
+    "\n"
+    "Ends as COMMAND did, or with 1 if COMMAND ended with 0 and something was found.";
+
+static bool parse(struct cli_check_options *out, int argc, char **argv, char ***out_command,
+                  int *out_exit)
+{
+    const struct cli_option options[] = {
+        {"fail", NULL, "refuse the operations with findings, so that their\nqueues fail", CLI_FLAG,
+         &out->fail, 0, 0},
+        {"json", NULL,
+         "print the findings as JSON; what COMMAND prints then\ngoes to standard error", CLI_FLAG,
+         &out->json, 0, 0},
+        {"quiet", NULL, "print nothing but errors and findings", CLI_FLAG, &out->quiet, 0, 0},
+        {"sarif", "FILE", "write the findings as SARIF, for tools of code review", CLI_TEXT,
+         &out->sarif, 0, 0},
+        {"suppressions", "FILE", "a file of findings that are known, each with its reason",
+         CLI_TEXT, &out->suppressions, 0, 0},
+        {"text", "FILE", "write the findings as text", CLI_TEXT, &out->text, 0, 0},
+    };
+    const struct cli_usage usage = {
+        .command = "weir check",
+        .operands = "COMMAND [ARGUMENT]...",
+        .about = about,
+        .manual = "weir-check(1)",
+        .options = options,
+        .option_count = sizeof options / sizeof *options,
+    };
+    return cli_program_parse(&usage, argc, argv, out_command, out_exit);
+}
+
+// The program may change its folder before it opens a runtime.
+static bool find_suppressions(const struct cli_check_options *options, char *path)
+{
+    path[0] = '\0';
+    if (!options->suppressions)
+        return true;
+    if (realpath(options->suppressions, path) && access(path, R_OK) == 0)
+        return true;
+    cli_error("%s cannot be read: %s; name the file of suppressions with --suppressions",
+              options->suppressions, strerror(errno));
+    return false;
+}
+
+static bool run(const struct cli_check_options *options, const struct cli_check_folder *folder,
+                const char *suppressions, char **command, struct cli_program_end *out_end)
+{
+    struct cli_program_variable variables[3];
+    size_t count = 0;
+    char json[PATH_MAX + 16];
+    snprintf(json, sizeof json, "%s/%%p.json", folder->path);
+    variables[count++] = (struct cli_program_variable){"WEIR_CHECK_JSON", json};
+    if (suppressions[0])
+        variables[count++] = (struct cli_program_variable){"WEIR_CHECK_SUPPRESSIONS", suppressions};
+    if (options->fail)
+        variables[count++] = (struct cli_program_variable){"WEIR_CHECK_REPORT", "fail"};
+    const struct cli_program program = {
+        .command = command,
+        .variables = variables,
+        .variable_count = count,
+        .output = options->json ? STDERR_FILENO : 0,
+    };
+    return cli_program_run(&program, out_end);
+}
+
+static int tell(const struct cli_check_options *options, const struct cli_check_folder *folder,
+                const char *command, int code)
+{
+    weir_findings_reader *reader = weir_findings_reader_create();
+    size_t count = 0;
+    if (!reader || !cli_check_folder_read(folder, reader, &count)) {
+        code = code ? code : CLI_FAILED;
+    } else if (count > 0) {
+        code = cli_check_tell(weir_findings_all(reader), options, code);
+    } else if (code == CLI_OK) { // else COMMAND has printed why it failed
+        cli_error("%s was not checked: it opened no runtime of Weir's, or one whose plugins the "
+                  "program names itself; list check there",
+                  command);
+        code = CLI_FAILED;
+    }
+    weir_findings_reader_destroy(&reader);
+    return code;
+}
+
+static int check_main(int argc, char **argv)
+{
+    struct cli_check_options options = {.text = NULL};
+    struct cli_check_folder folder;
+    struct cli_program_end end;
+    char suppressions[PATH_MAX];
+    char **command;
+    int code;
+    if (!parse(&options, argc, argv, &command, &code))
+        return code;
+    if (!find_suppressions(&options, suppressions))
+        return CLI_USAGE;
+    if (!cli_can_write(options.sarif) || !cli_can_write(options.text))
+        return CLI_FAILED;
+    // The outermost plugin sees every call of the program.
+    if (!cli_program_add_plugin("check"))
+        return cli_weir_error();
+    if (!cli_check_folder_create(&folder))
+        return CLI_FAILED;
+    code = CLI_SETUP;
+    if (run(&options, &folder, suppressions, command, &end))
+        code = tell(&options, &folder, command[0], end.code);
+    cli_check_folder_remove(&folder);
+    return code;
+}
+
+const struct cli_command cli_check = {
+    .name = "check",
+    .summary = "find missing waits in a program",
+    .main = check_main,
+};
