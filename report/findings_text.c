@@ -62,7 +62,7 @@ static const char *plural(size_t count)
     return count == 1 ? "" : "s";
 }
 
-static void add_head(struct weir_long_text *text, const struct weir_findings *findings)
+static void add_sum(struct weir_long_text *text, const struct weir_findings *findings)
 {
     const struct weir_findings_sum sum = weir_findings_sum(findings);
     weir_long_text_add_shown(text, findings->program);
@@ -75,12 +75,12 @@ static void add_head(struct weir_long_text *text, const struct weir_findings *fi
 
 static void add_finding(struct weir_long_text *text, const struct weir_check_finding *finding)
 {
-    weir_long_text_add(text, "\n%s, %" PRIu64 " time%s\n  ", weir_findings_kind_name(finding->kind),
+    weir_long_text_add(text, "%s, %" PRIu64 " time%s\n  ", weir_findings_kind_name(finding->kind),
                        finding->count, finding->count == 1 ? "" : "s");
     weir_long_text_add_shown(text, finding->message);
     weir_long_text_add(text, "\n  %s: ", finding->suppression ? "suppressed" : "to do");
     weir_long_text_add_shown(text, finding->suppression ? finding->suppression : finding->remedy);
-    weir_long_text_add(text, "\n");
+    weir_long_text_add(text, "\n\n");
 }
 
 static void add_rules(struct weir_long_text *text, const struct weir_findings *findings)
@@ -88,11 +88,10 @@ static void add_rules(struct weir_long_text *text, const struct weir_findings *f
     for (size_t i = 0; i < findings->rule_count; i++) {
         if (findings->rules[i]->used)
             continue;
-        weir_long_text_add(text, "\n");
         weir_long_text_add_shown(text, findings->suppressions);
         weir_long_text_add(text, ": entry %zu suppresses nothing that was found: ", i + 1);
         weir_long_text_add_shown(text, findings->rules[i]->reason);
-        weir_long_text_add(text, "\n");
+        weir_long_text_add(text, "\n\n");
     }
 }
 
@@ -107,15 +106,15 @@ static int rank(const struct weir_check_finding *finding)
 char *weir_findings_text(const struct weir_findings *findings)
 {
     struct weir_long_text text = {.text = NULL};
-    add_head(&text, findings);
     for (int turn = 0; turn < 3; turn++)
         for (size_t i = 0; i < findings->count; i++)
             if (rank(findings->items[i]) == turn)
                 add_finding(&text, findings->items[i]);
     if (findings->dropped)
-        weir_long_text_add(&text, "\n%" PRIu64 " uses in further pairs of lines are not listed\n",
+        weir_long_text_add(&text, "%" PRIu64 " uses in further pairs of lines are not listed\n\n",
                            findings->dropped);
     add_rules(&text, findings);
+    add_sum(&text, findings);
     if (!text.failed)
         return text.text;
     free(text.text);

@@ -11,13 +11,14 @@
 
 bool cli_check_folder_create(struct cli_check_folder *folder)
 {
-    const char *parent = getenv("TMPDIR");
-    const int length = snprintf(folder->path, sizeof folder->path, "%s/weir-check-XXXXXX",
-                                parent && *parent ? parent : "/tmp");
+    const char *named = getenv("TMPDIR");
+    const char *parent = named && *named ? named : "/tmp";
+    const int length = snprintf(folder->path, sizeof folder->path, "%s/weir-check-XXXXXX", parent);
+    errno = ENAMETOOLONG;
     if (length < (int)sizeof folder->path && mkdtemp(folder->path))
         return true;
-    cli_error("%s: no folder for the findings can be created: %s; set TMPDIR to another one",
-              folder->path, strerror(errno));
+    cli_error("no folder for the findings can be created in %s: %s; set TMPDIR to another one",
+              parent, strerror(errno));
     return false;
 }
 

@@ -502,9 +502,9 @@ WEIR_TEST(CheckFiles, AreCompleteAtEachMoment)
     check_findings_destroy(&findings);
     expect_files(json, sarif, 2, true);
     ASSERT_TRUE(weir_file_read(text, 1 << 20, &report, &size, message, sizeof message));
-    EXPECT_TRUE(strstr(report, "1 finding, 1 hint, 0 suppressed\n\nread-after-write, 1 time\n  the "
-                               "launch of 'blur'") != NULL);
-    EXPECT_TRUE(strstr(report, "needless-wait, 2 times\n") != NULL);
+    EXPECT_TRUE(strstr(report, "read-after-write, 1 time\n  the launch of 'blur'") != NULL);
+    EXPECT_TRUE(strstr(report, "\n\nneedless-wait, 2 times\n") != NULL);
+    EXPECT_TRUE(strstr(report, ": 1 finding, 1 hint, 0 suppressed\n") != NULL);
     EXPECT_TRUE(strstr(report, "\n  to do: record on 'copy' after src/app.c:80, wait on") != NULL);
     free(report);
 }
