@@ -30,6 +30,7 @@ static const char *const module_paths[] = {
     "backends/opencl/weir_opencl.so",
     "plugins/check/weir_check.so",
     "plugins/fault/weir_fault.so",
+    "plugins/perturb/weir_perturb.so",
     "plugins/trace/weir_trace.so",
 };
 

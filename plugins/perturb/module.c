@@ -1,0 +1,222 @@
+// The plugin's keys, its ops table, and a link's life.
+#define _GNU_SOURCE // secure_getenv
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "plugins/perturb/perturb.h"
+
+// In the order of the key table.
+enum key {
+    KEY_MODE,
+    KEY_SEED,
+    KEY_PAIR,
+    KEY_IDLE,
+    KEY_PENDING,
+    KEY_COUNT
+};
+
+// In the order of enum perturb_mode.
+static const char *const modes[] = {"random", "late", "pair", NULL};
+
+static const struct weir_key keys[KEY_COUNT] = {
+    [KEY_MODE] =
+        {
+            .name = "mode",
+            .type = WEIR_KEY_CHOICE,
+            .fallback = "random",
+            .choices = modes,
+            .help = "random: any order that no declared dependency forbids, by the seed; late: "
+                    "nothing runs before the program needs it; pair: the two lines of `pair` in "
+                    "the other order, everything else as submitted. Replaced by "
+                    "WEIR_PERTURB_MODE.",
+        },
+    [KEY_SEED] =
+        {
+            .name = "seed",
+            .type = WEIR_KEY_INTEGER,
+            .fallback = "1",
+            .minimum = 0,
+            .maximum = INT64_MAX,
+            .help = "The seed of mode random: the same one gives the same order. Replaced by "
+                    "WEIR_PERTURB_SEED.",
+        },
+    [KEY_PAIR] =
+        {
+            .name = "pair",
+            .type = WEIR_KEY_TEXT,
+            .fallback = "",
+            .help = "The lines of mode pair, as app.c:80, app.c:91: what the first one submits is "
+                    "held back until what the second one submits has run. Replaced by "
+                    "WEIR_PERTURB_PAIR.",
+        },
+    [KEY_IDLE] =
+        {
+            .name = "idle",
+            .type = WEIR_KEY_INTEGER,
+            .fallback = "100",
+            .minimum = 1,
+            .maximum = 60000,
+            .help = "Milliseconds without a call of the program after which pending work runs "
+                    "unasked, and after which other work goes on beside a host call that has not "
+                    "ended. What runs then depends on more than the seed.",
+        },
+    [KEY_PENDING] =
+        {
+            .name = "pending",
+            .type = WEIR_KEY_INTEGER,
+            .fallback = "4096",
+            .minimum = 1,
+            .maximum = 1 << 20,
+            .help = "Operations that are held back at most; with more of them one runs at each "
+                    "submit.",
+        },
+};
+
+// Opening.
+
+static weir_status read_mode(struct perturb *perturb, const struct weir_setting *setting)
+{
+    const char *named = secure_getenv(PERTURB_MODE_VARIABLE);
+    const char *text = named && *named ? named : setting->text;
+    for (size_t i = 0; modes[i]; i++) {
+        if (strcmp(text, modes[i]) != 0)
+            continue;
+        perturb->mode = (enum perturb_mode)i;
+        return WEIR_OK;
+    }
+    return weir_host_fail(perturb->link->host, WEIR_ERROR_CONFIG, "use random, late or pair",
+                          PERTURB_MODE_VARIABLE ": there is no mode '%.100s'", text);
+}
+
+static weir_status read_seed(struct perturb *perturb, const struct weir_setting *setting)
+{
+    const char *named = secure_getenv(PERTURB_SEED_VARIABLE);
+    char *end = NULL;
+    perturb->seed = (uint64_t)setting->integer;
+    if (!named || !*named)
+        return WEIR_OK;
+    errno = 0;
+    const unsigned long long number = strtoull(named, &end, 10);
+    if (named[0] < '0' || named[0] > '9' || *end || errno || number > INT64_MAX)
+        return weir_host_fail(perturb->link->host, WEIR_ERROR_CONFIG,
+                              "use a whole number, such as 7",
+                              PERTURB_SEED_VARIABLE ": '%.100s' is no seed", named);
+    perturb->seed = number;
+    return WEIR_OK;
+}
+
+static weir_status read_pair(struct perturb *perturb, const struct weir_setting *setting)
+{
+    const char *named = secure_getenv(PERTURB_PAIR_VARIABLE);
+    const char *text = named && *named ? named : setting->text;
+    if (perturb->mode != PERTURB_PAIR || perturb_pair_read(text, perturb->pair))
+        return WEIR_OK;
+    return weir_host_fail(perturb->link->host, WEIR_ERROR_CONFIG,
+                          "name two lines, as app.c:80, app.c:91, in `pair` of [perturb] or "
+                          "in " PERTURB_PAIR_VARIABLE,
+                          "mode pair has no pair of lines: '%.200s'", text);
+}
+
+static weir_status read_settings(struct perturb *perturb,
+                                 const struct weir_setting *const *settings)
+{
+    const char *report = secure_getenv(PERTURB_REPORT_VARIABLE);
+    weir_status status = read_mode(perturb, settings[KEY_MODE]);
+    if (status == WEIR_OK)
+        status = read_seed(perturb, settings[KEY_SEED]);
+    if (status == WEIR_OK)
+        status = read_pair(perturb, settings[KEY_PAIR]);
+    perturb->idle_ns = (uint64_t)settings[KEY_IDLE]->integer * 1000000u;
+    perturb->limit = (uint64_t)settings[KEY_PENDING]->integer;
+    perturb->report = report && *report ? report : NULL;
+    return status;
+}
+
+static void init(struct perturb *perturb)
+{
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&perturb->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+    pthread_mutex_init(&perturb->lock, NULL);
+    perturb_choice_init(perturb);
+}
+
+static weir_status perturb_open(struct weir_link *link, const struct weir_setting *const *settings,
+                                void **out_state)
+{
+    struct perturb *perturb = calloc(1, sizeof *perturb);
+    if (!perturb)
+        return weir_host_no_memory(link->host, "the plugin perturb");
+    perturb->link = link;
+    const weir_status status = read_settings(perturb, settings);
+    if (status < 0) {
+        free(perturb);
+        return status;
+    }
+    init(perturb);
+    *out_state = perturb;
+    return WEIR_OK;
+}
+
+static void perturb_close(const struct weir_link *link)
+{
+    struct perturb *perturb = perturb_of(link);
+    perturb_idle_finish(perturb);
+    perturb_runners_finish(perturb);
+    if (perturb->queue_count)
+        perturb_report(perturb);
+    pthread_cond_destroy(&perturb->changed);
+    pthread_mutex_destroy(&perturb->lock);
+    free(perturb);
+}
+
+static const struct weir_module_ops ops = {
+    .open = perturb_open,
+    .close = perturb_close,
+    .queue_create = perturb_queue_create,
+    .queue_destroy = perturb_queue_destroy,
+    .queue_submit = perturb_queue_submit,
+    .queue_finish = perturb_queue_finish,
+    .event_query = perturb_event_query,
+    .event_wait = perturb_event_wait,
+    .graph_update = perturb_graph_update,
+    .queue_native = perturb_queue_native,
+    .queue_retire = perturb_queue_retire,
+};
+
+static const char *const about[] = {
+    "summary",
+    "Runs operations in another order wherever no declared dependency forbids it, so that missing "
+    "waits give wrong results, the same ones for the same seed.",
+    NULL,
+};
+
+static const struct weir_module module_info = {
+    .abi = WEIR_MODULE_ABI,
+    .struct_size = sizeof(struct weir_module),
+    .kind = WEIR_MODULE_PLUGIN,
+    .name = "perturb",
+    .version = WEIR_VERSION_STRING,
+    .build_id = __VERSION__, // the compiler's
+    .sanitizer = WEIR_MODULE_SANITIZER,
+    .keys = keys,
+    .key_count = KEY_COUNT,
+    .key_size = sizeof(struct weir_key),
+    .slot_count = WEIR_MODULE_SLOT_COUNT,
+    .operation_kinds = WEIR_OPERATION_KINDS,
+    .ops = &ops,
+    .about = about,
+};
+
+const struct weir_module *weir_module_query(uint32_t host_abi, const struct weir_host *host)
+{
+    (void)host_abi;
+    (void)host;
+    return &module_info;
+}

@@ -1,0 +1,274 @@
+// Shared by the files of the plugin.
+//
+//   module.c     keys, the ops table, and a link's life
+//   slots.c      the slots: what is submitted is kept, what is asked makes it run
+//   operation.c  copies of operations
+//   schedule.c   which operations are pending, which may run, and until when they do
+//   choice.c     which of those that may run is next: the modes, from the seed alone
+//   runner.c     the threads that hand chosen operations on and wait for their end
+//   idle.c       the thread that goes on when the program waits for something outside of Weir
+//   pair.c       the two lines of mode `pair`
+//   report.c     what happened, when the link is closed
+//
+// An operation stays here, as a copy, until something asks for its end: an event, a queue, or a
+// number of operations that is too large. Then the schedule picks one operation after the other
+// among the first ones of all queues whose wait, if they are one, is over, hands it on, and lets
+// it end before it picks again. So the order depends on the seed alone, as long as one thread
+// uses Weir, and every order that the declared dependencies allow can occur.
+//
+// An operation is handed on after a host call of the plugin's own, the gate, which makes the
+// front end hold the queue: what the driver says to the operation is then booked as that of any
+// operation that a host call held.
+//
+// A program may wait in a host call for what is not Weir's. An operation that does not end
+// within some time is stalled: it goes on, and others run beside it.
+//
+// One lock guards everything. It is not held while an operation is handed on.
+#ifndef WEIR_PLUGINS_PERTURB_PERTURB_H
+#define WEIR_PLUGINS_PERTURB_PERTURB_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <weir/module/error.h>
+#include <weir/module/module.h>
+
+#include "base/thread.h"
+
+#define PERTURB_SEED_VARIABLE "WEIR_PERTURB_SEED"
+#define PERTURB_MODE_VARIABLE "WEIR_PERTURB_MODE"
+#define PERTURB_PAIR_VARIABLE "WEIR_PERTURB_PAIR"
+#define PERTURB_REPORT_VARIABLE "WEIR_PERTURB_REPORT"
+
+enum perturb_mode {
+    PERTURB_RANDOM,
+    PERTURB_LATE,
+    PERTURB_PAIR,
+};
+
+struct perturb_queue;
+struct perturb_operation;
+
+// Operations of one queue that are handed on together: one with an effect, and the records after
+// it.
+struct perturb_batch {
+    struct perturb_batch *next; // of those in flight
+    struct perturb_queue *queue;
+    struct perturb_operation *first;
+    uint64_t last; // sequence
+    uint64_t since_ns;
+    bool open; // the gate lets them pass
+    bool stalled;
+};
+
+struct perturb_operation {
+    struct perturb_operation *next;
+    uint64_t number;                // in the order of submission to all queues
+    struct perturb_queue *producer; // WAIT; has a reference
+    uint64_t awaited;               // WAIT
+    unsigned side;                  // PERTURB_PAIR: of the first line, of the second, or neither
+    struct perturb_batch batch;     // of which this is the first
+    struct weir_operation_room room;
+};
+
+struct perturb_queue {
+    struct perturb_queue *next; // in the order of creation
+    struct perturb *perturb;
+    weir_queue *object;
+    uint64_t index;                  // 0, 1, 2 … of the link's queues
+    struct perturb_operation *first; // pending
+    struct perturb_operation *last;
+    uint64_t submitted; // sequence
+    uint64_t granted;   // to runners, up to here
+    uint64_t handed_on; // up to here
+    uint64_t done;      // complete up to here
+    uint64_t asked;     // the event of the last query
+    uint64_t priority;
+    uint32_t in_flight;  // batches
+    uint32_t references; // of waits, and of the queue itself
+    bool direct;         // the program uses the native queue: operations run when submitted
+};
+
+struct perturb_runner {
+    struct perturb_runner *next;
+    struct perturb *perturb;
+    struct perturb_batch *batch; // NULL: idle
+    struct weir_thread thread;
+};
+
+struct perturb_line {
+    char file[256];
+    int line; // 0: none
+};
+
+struct perturb_counts {
+    uint64_t operations; // handed on
+    uint64_t choices;    // among several
+    uint64_t schedule;   // a digest of the order
+    uint64_t idle;       // ran because the program asked for nothing
+    uint64_t stalled;
+    uint64_t reversed; // PERTURB_PAIR
+};
+
+struct perturb {
+    const struct weir_link *link;
+    enum perturb_mode mode;
+    uint64_t seed;
+    uint64_t idle_ns;
+    uint64_t limit; // of pending operations
+    struct perturb_line pair[2];
+    const char *report; // file, or NULL
+
+    pthread_mutex_t lock; // of what follows
+    pthread_cond_t changed;
+    struct perturb_queue *queues;
+    uint64_t queue_count; // ever
+    uint64_t number;      // of operations, ever
+    uint64_t pending;
+    uint64_t active; // batches in flight that are not stalled
+    uint64_t waiting;
+    uint64_t touched_ns; // when the program last called
+    uint64_t random;     // the generator's state
+    uint64_t redraw;     // one in so many choices gives a queue a new priority; 0: none
+    uint64_t eager;      // of 256 submits, that run something at once
+    uint64_t ran_second; // the latest operation of the pair's second line that ran
+    struct perturb_batch *flight;
+    struct perturb_runner *runners;
+    struct weir_thread idle;
+    bool has_idle;
+    bool stop;
+    struct perturb_counts counts;
+};
+
+static inline struct perturb *perturb_of(const struct weir_link *link)
+{
+    return link->state;
+}
+
+static inline struct perturb_queue *perturb_queue_of(const struct weir_link *link,
+                                                     const weir_queue *queue)
+{
+    return weir_queue_data(link, queue);
+}
+
+static inline const struct weir_operation *perturb_of_user(
+    const struct perturb_operation *operation)
+{
+    return &operation->room.operation;
+}
+
+// operation.c
+
+// A copy with what the operation points to; NULL if out of memory. The producer of a wait is
+// added by the caller.
+struct perturb_operation *perturb_operation_create(const struct weir_operation *operation);
+void perturb_operation_destroy(struct perturb_operation *operation);
+
+// Whether only its place in the order matters, so that it is not handed on.
+bool perturb_operation_is_empty(const struct weir_operation *operation);
+
+// schedule.c. With the lock held, which may be released meanwhile.
+
+enum perturb_run_flags {
+    PERTURB_NO_HOST_CALLS = 1u << 0, // the calling thread holds locks of the front end's
+    PERTURB_GIVE_UP = 1u << 1,       // return when nothing more can run without the program
+};
+
+// Appends an operation to its queue.
+void perturb_append(struct perturb_queue *queue, struct perturb_operation *operation);
+
+// Runs operations until those of `queue` up to `sequence` are complete. False: the deadline
+// passed first, or it gave up.
+bool perturb_run_until(struct perturb_queue *queue, uint64_t sequence, uint64_t deadline_ns,
+                       unsigned flags);
+
+// Runs one operation, towards that goal if `queue` is not NULL, and waits until it ends or
+// stalls. False: none could run.
+bool perturb_run_one(struct perturb *perturb, struct perturb_queue *queue, uint64_t sequence,
+                     unsigned flags);
+
+// Runs the operations up to there, and hands on what cannot run yet, which the front end then
+// holds as it does without the plugin.
+void perturb_drain(struct perturb_queue *queue, uint64_t sequence, unsigned flags);
+
+// Removes the pending operations of a queue that ends, and waits for those in flight.
+void perturb_drop(struct perturb_queue *queue);
+
+// A wait on `changed` that ends at the deadline, or when a batch stalls.
+void perturb_wait(struct perturb *perturb, uint64_t deadline_ns);
+
+void perturb_release(struct perturb_queue *queue);
+
+// choice.c. With the lock held.
+
+// Fills in what the seed decides.
+void perturb_choice_init(struct perturb *perturb);
+uint64_t perturb_random(struct perturb *perturb);
+
+// Whether the first operation of the queue may run.
+bool perturb_may_run(const struct perturb_queue *queue, unsigned flags);
+
+// The queue whose first operation is next; NULL: none may run. `goal` may be NULL.
+struct perturb_queue *perturb_choose(struct perturb *perturb, struct perturb_queue *goal,
+                                     unsigned flags);
+
+// runner.c
+
+// Takes the pending operations of the queue up to `sequence`, and runs them.
+// With the lock held, which may be released meanwhile.
+void perturb_grant(struct perturb_queue *queue, uint64_t sequence);
+
+// Whether the calling thread is in a host call of the program's.
+bool perturb_in_host_call(void);
+
+// Ends the threads. Nothing is in flight.
+void perturb_runners_finish(struct perturb *perturb);
+
+// idle.c
+
+// Starts the thread unless it runs. With the lock held. False: no thread.
+bool perturb_idle_start(struct perturb *perturb);
+void perturb_idle_finish(struct perturb *perturb);
+
+// pair.c
+
+// Reads "FILE:LINE, FILE:LINE". False: it is something else.
+bool perturb_pair_read(const char *text, struct perturb_line pair[2]);
+
+// 1 for an operation of the pair's first line, 2 for one of the second, 0 for others.
+unsigned perturb_pair_side(const struct perturb *perturb, const struct weir_operation *operation);
+
+// Whether the operation, which may run, is held back for the other one. With the lock held.
+bool perturb_pair_holds(const struct perturb *perturb, const struct perturb_operation *operation);
+
+// Notes that an operation runs. With the lock held.
+void perturb_pair_note(struct perturb *perturb, const struct perturb_operation *operation);
+
+// report.c
+
+const char *perturb_mode_name(enum perturb_mode mode);
+
+// Logs what happened, and appends it to the report's file.
+void perturb_report(const struct perturb *perturb);
+
+// slots.c
+
+weir_status perturb_queue_create(const struct weir_link *link, weir_device *device,
+                                 weir_queue *object, const struct weir_queue_setup *setup,
+                                 void **out_data);
+void perturb_queue_retire(const struct weir_link *link, weir_queue *object);
+void perturb_queue_destroy(const struct weir_link *link, weir_queue *object);
+weir_status perturb_queue_submit(const struct weir_link *link, weir_queue *object,
+                                 const struct weir_operation *operation);
+weir_status perturb_queue_finish(const struct weir_link *link, weir_queue *object);
+weir_status perturb_queue_native(const struct weir_link *link, weir_queue *object,
+                                 struct weir_native_queue *out_native);
+weir_status perturb_event_query(const struct weir_link *link, weir_queue *object,
+                                uint64_t sequence);
+weir_status perturb_event_wait(const struct weir_link *link, weir_queue *object, uint64_t sequence,
+                               uint64_t timeout_ns);
+weir_status perturb_graph_update(const struct weir_link *link, weir_graph *graph, uint32_t index,
+                                 const struct weir_graph_node *node);
+
+#endif

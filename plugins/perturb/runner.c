@@ -1,0 +1,229 @@
+// Each batch in flight has a thread, which hands it on and waits for its end. A thread is kept
+// for the next batch, so that there is one, and more only while operations are stalled.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "plugins/perturb/perturb.h"
+
+static _Thread_local bool in_host_call;
+
+bool perturb_in_host_call(void)
+{
+    return in_host_call;
+}
+
+// In the place of the program's function.
+static weir_status call(void *user)
+{
+    const struct perturb_operation *operation = user;
+    const struct weir_operation *own = perturb_of_user(operation);
+    in_host_call = true;
+    const weir_status status = own->u.host_call.function(own->u.host_call.user);
+    in_host_call = false;
+    return status;
+}
+
+// What follows is held until all of the batch is: the front end books what a driver says to an
+// operation only when it delivers it, and this thread could not.
+static weir_status gate(void *user)
+{
+    struct perturb_batch *batch = user;
+    struct perturb *perturb = batch->queue->perturb;
+    pthread_mutex_lock(&perturb->lock);
+    while (!batch->open)
+        pthread_cond_wait(&perturb->changed, &perturb->lock);
+    pthread_mutex_unlock(&perturb->lock);
+    return WEIR_OK;
+}
+
+static void submit(struct perturb_batch *batch, const struct weir_operation *operation)
+{
+    const struct perturb *perturb = batch->queue->perturb;
+    const struct weir_link *next = perturb->link->next;
+    char text[256];
+    if (next->ops->queue_submit(next, batch->queue->object, operation) >= 0)
+        return;
+    snprintf(text, sizeof text,
+             "operation %llu of queue '%.60s' cannot be held, so it may be lost; free memory, or "
+             "raise the limit of threads",
+             (unsigned long long)operation->sequence,
+             weir_queue_object(batch->queue->object)->label);
+    next->host->log(WEIR_LOG_ERROR, "perturb", text);
+}
+
+static void submit_gate(struct perturb_batch *batch)
+{
+    const struct weir_operation *first = perturb_of_user(batch->first);
+    struct weir_operation operation = {
+        .struct_size = sizeof operation,
+        .kind = WEIR_OPERATION_HOST_CALL,
+        .flags = WEIR_OPERATION_INTERNAL,
+        .file = first->file,
+        .line = first->line,
+        .sequence = first->sequence - 1, // the first itself is not handed on yet
+    };
+    operation.u.host_call.function = gate;
+    operation.u.host_call.user = batch;
+    submit(batch, &operation);
+}
+
+static void submit_own(struct perturb_batch *batch, struct perturb_operation *operation)
+{
+    const struct weir_operation *own = perturb_of_user(operation);
+    struct weir_operation_room room;
+    if (perturb_operation_is_empty(own))
+        return;
+    struct weir_operation *copy = weir_operation_copy(&room, own);
+    if (own->kind == WEIR_OPERATION_HOST_CALL) {
+        copy->u.host_call.function = call;
+        copy->u.host_call.user = operation;
+    }
+    submit(batch, copy);
+}
+
+static void hand_on(struct perturb_batch *batch)
+{
+    struct perturb *perturb = batch->queue->perturb;
+    const struct weir_link *next = perturb->link->next;
+    submit_gate(batch);
+    for (struct perturb_operation *at = batch->first; at; at = at->next)
+        submit_own(batch, at);
+    pthread_mutex_lock(&perturb->lock);
+    batch->open = true;
+    batch->queue->handed_on = batch->last;
+    pthread_cond_broadcast(&perturb->changed);
+    pthread_mutex_unlock(&perturb->lock);
+    // The program is told of a failure when it asks for an event.
+    (void)next->ops->queue_finish(next, batch->queue->object);
+}
+
+// With the lock held. The batch is part of its first operation.
+static void end(struct perturb_batch *batch)
+{
+    struct perturb_queue *queue = batch->queue;
+    struct perturb *perturb = queue->perturb;
+    struct perturb_batch **at = &perturb->flight;
+    while (*at != batch)
+        at = &(*at)->next;
+    *at = batch->next;
+    perturb->active -= !batch->stalled;
+    queue->in_flight--;
+    if (queue->done < batch->last)
+        queue->done = batch->last;
+    for (struct perturb_operation *first = batch->first; first;) {
+        struct perturb_operation *next = first->next;
+        perturb_operation_destroy(first);
+        first = next;
+    }
+    pthread_cond_broadcast(&perturb->changed);
+}
+
+static void run(void *argument)
+{
+    struct perturb_runner *runner = argument;
+    struct perturb *perturb = runner->perturb;
+    pthread_mutex_lock(&perturb->lock);
+    for (;;) {
+        struct perturb_batch *batch = runner->batch;
+        if (batch) {
+            pthread_mutex_unlock(&perturb->lock);
+            hand_on(batch);
+            pthread_mutex_lock(&perturb->lock);
+            end(batch);
+            runner->batch = NULL;
+        } else if (perturb->stop) {
+            break;
+        } else {
+            pthread_cond_wait(&perturb->changed, &perturb->lock);
+        }
+    }
+    pthread_mutex_unlock(&perturb->lock);
+}
+
+static struct perturb_runner *find_runner(struct perturb *perturb)
+{
+    for (struct perturb_runner *runner = perturb->runners; runner; runner = runner->next)
+        if (!runner->batch)
+            return runner;
+    struct perturb_runner *runner = calloc(1, sizeof *runner);
+    if (!runner)
+        return NULL;
+    runner->perturb = perturb;
+    if (weir_thread_start(&runner->thread, run, runner) != 0) {
+        free(runner);
+        return NULL;
+    }
+    runner->next = perturb->runners;
+    perturb->runners = runner;
+    return runner;
+}
+
+// Adds what is chosen to the digest of the order.
+static void note(struct perturb *perturb, const struct perturb_queue *queue, uint64_t sequence)
+{
+    struct perturb_counts *counts = &perturb->counts;
+    counts->schedule = (counts->schedule ^ (queue->index + 1)) * UINT64_C(0x100000001b3);
+    counts->schedule = (counts->schedule ^ sequence) * UINT64_C(0x100000001b3);
+    counts->schedule ^= counts->schedule >> 32;
+}
+
+static struct perturb_batch *take_batch(struct perturb_queue *queue, uint64_t sequence)
+{
+    struct perturb_operation *first = queue->first;
+    struct perturb_operation *last = first;
+    queue->perturb->pending--;
+    while (last->next && perturb_of_user(last->next)->sequence <= sequence) {
+        last = last->next;
+        queue->perturb->pending--;
+    }
+    queue->first = last->next;
+    if (!queue->first)
+        queue->last = NULL;
+    last->next = NULL;
+    first->batch = (struct perturb_batch){
+        .queue = queue,
+        .first = first,
+        .last = perturb_of_user(last)->sequence,
+        .since_ns = weir_clock_now_ns(),
+    };
+    return &first->batch;
+}
+
+void perturb_grant(struct perturb_queue *queue, uint64_t sequence)
+{
+    struct perturb *perturb = queue->perturb;
+    struct perturb_batch *batch = take_batch(queue, sequence);
+    note(perturb, queue, batch->last);
+    perturb->counts.operations++;
+    queue->granted = batch->last;
+    queue->in_flight++;
+    batch->next = perturb->flight;
+    perturb->flight = batch;
+    perturb->active++;
+    struct perturb_runner *runner = find_runner(perturb);
+    if (runner) {
+        runner->batch = batch;
+        pthread_cond_broadcast(&perturb->changed);
+        return;
+    }
+    pthread_mutex_unlock(&perturb->lock);
+    hand_on(batch);
+    pthread_mutex_lock(&perturb->lock);
+    end(batch);
+}
+
+void perturb_runners_finish(struct perturb *perturb)
+{
+    pthread_mutex_lock(&perturb->lock);
+    perturb->stop = true;
+    pthread_cond_broadcast(&perturb->changed);
+    pthread_mutex_unlock(&perturb->lock);
+    while (perturb->runners) {
+        struct perturb_runner *runner = perturb->runners;
+        perturb->runners = runner->next;
+        weir_thread_join(&runner->thread);
+        free(runner);
+    }
+}

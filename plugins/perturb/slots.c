@@ -1,0 +1,233 @@
+// Called by any thread, with locks of the front end's held: a submit has its queue's, so it runs
+// no host call, which may submit to that queue.
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "plugins/perturb/perturb.h"
+
+static void enter(struct perturb *perturb)
+{
+    pthread_mutex_lock(&perturb->lock);
+    perturb->touched_ns = weir_clock_now_ns();
+}
+
+static void leave(struct perturb *perturb)
+{
+    perturb->touched_ns = weir_clock_now_ns();
+    pthread_mutex_unlock(&perturb->lock);
+}
+
+// Queues.
+
+weir_status perturb_queue_create(const struct weir_link *link, weir_device *device,
+                                 weir_queue *object, const struct weir_queue_setup *setup,
+                                 void **out_data)
+{
+    (void)device;
+    struct perturb *perturb = perturb_of(link);
+    struct perturb_queue *queue = calloc(1, sizeof *queue);
+    if (!queue)
+        return weir_host_no_memory(link->host, "a queue");
+    *queue = (struct perturb_queue){.perturb = perturb,
+                                    .object = object,
+                                    .references = 1,
+                                    .direct = setup->native != NULL};
+    enter(perturb);
+    const bool started = perturb_idle_start(perturb);
+    if (started) {
+        struct perturb_queue **at = &perturb->queues;
+        while (*at)
+            at = &(*at)->next;
+        *at = queue;
+        queue->index = perturb->queue_count++;
+        queue->priority = perturb_random(perturb);
+    }
+    leave(perturb);
+    if (started) {
+        *out_data = queue;
+        return WEIR_OK;
+    }
+    free(queue);
+    return weir_host_fail(link->host, WEIR_ERROR_SYSTEM, "raise the limit of threads",
+                          "no thread for the plugin perturb");
+}
+
+// Its work has finished, unless the device is lost.
+void perturb_queue_retire(const struct weir_link *link, weir_queue *object)
+{
+    struct perturb_queue *queue = perturb_queue_of(link, object);
+    enter(perturb_of(link));
+    perturb_drop(queue);
+    leave(perturb_of(link));
+}
+
+void perturb_queue_destroy(const struct weir_link *link, weir_queue *object)
+{
+    struct perturb *perturb = perturb_of(link);
+    struct perturb_queue *queue = perturb_queue_of(link, object);
+    enter(perturb);
+    struct perturb_queue **at = &perturb->queues;
+    while (*at != queue)
+        at = &(*at)->next;
+    *at = queue->next;
+    perturb_release(queue);
+    leave(perturb);
+}
+
+// Submission.
+
+// An operation whose kind is newer than the plugin cannot be copied.
+static weir_status submit_unknown(const struct weir_link *link, struct perturb_queue *queue,
+                                  const struct weir_operation *operation)
+{
+    enter(queue->perturb);
+    perturb_drain(queue, queue->submitted, PERTURB_NO_HOST_CALLS);
+    const bool empty = !queue->first && queue->in_flight == 0;
+    queue->submitted = queue->granted = queue->handed_on = operation->sequence;
+    if (empty)
+        queue->done = operation->sequence;
+    leave(queue->perturb);
+    return link->next->ops->queue_submit(link->next, queue->object, operation);
+}
+
+static void add_producer(const struct weir_link *link, struct perturb_operation *operation)
+{
+    const struct weir_operation *own = perturb_of_user(operation);
+    if (own->kind != WEIR_OPERATION_WAIT || !own->u.wait.producer)
+        return;
+    operation->producer = perturb_queue_of(link, own->u.wait.producer);
+    operation->producer->references++;
+    operation->awaited = own->u.wait.event.sequence;
+}
+
+// Runs what this submit brings about.
+static void run_some(struct perturb *perturb, struct perturb_queue *queue, uint64_t sequence)
+{
+    if (queue->direct) {
+        perturb_drain(queue, sequence, PERTURB_NO_HOST_CALLS);
+        return;
+    }
+    while (perturb->eager && perturb_random(perturb) % 256 < perturb->eager)
+        if (!perturb_run_one(perturb, NULL, 0, PERTURB_NO_HOST_CALLS))
+            break;
+    if (perturb->pending > perturb->limit)
+        perturb_run_one(perturb, NULL, 0, PERTURB_NO_HOST_CALLS);
+}
+
+weir_status perturb_queue_submit(const struct weir_link *link, weir_queue *object,
+                                 const struct weir_operation *operation)
+{
+    struct perturb *perturb = perturb_of(link);
+    struct perturb_queue *queue = perturb_queue_of(link, object);
+    if (operation->kind >= WEIR_OPERATION_KINDS)
+        return submit_unknown(link, queue, operation);
+    struct perturb_operation *copy = perturb_operation_create(operation);
+    if (!copy)
+        return weir_host_no_memory(link->host, "an operation that is held back");
+    enter(perturb);
+    add_producer(link, copy);
+    perturb_append(queue, copy);
+    run_some(perturb, queue, operation->sequence);
+    leave(perturb);
+    return WEIR_OK;
+}
+
+// What the program asks.
+
+weir_status perturb_queue_finish(const struct weir_link *link, weir_queue *object)
+{
+    struct perturb_queue *queue = perturb_queue_of(link, object);
+    enter(queue->perturb);
+    perturb_run_until(queue, queue->submitted, WEIR_FOREVER, 0);
+    leave(queue->perturb);
+    return link->next->ops->queue_finish(link->next, object);
+}
+
+// The library asks for events too, each once and seldom again. A program that asks until one is
+// complete asks for it again at once.
+weir_status perturb_event_query(const struct weir_link *link, weir_queue *object, uint64_t sequence)
+{
+    struct perturb_queue *queue = perturb_queue_of(link, object);
+    enter(queue->perturb);
+    const bool again = queue->asked == sequence;
+    queue->asked = sequence;
+    if (queue->done < sequence && again && !perturb_in_host_call())
+        perturb_run_one(queue->perturb, queue, sequence, 0);
+    const bool done = queue->done >= sequence;
+    leave(queue->perturb);
+    return done ? link->next->ops->event_query(link->next, object, sequence) : WEIR_NOT_READY;
+}
+
+static uint64_t after(uint64_t now_ns, uint64_t timeout_ns)
+{
+    return timeout_ns < WEIR_FOREVER - now_ns ? now_ns + timeout_ns : WEIR_FOREVER;
+}
+
+weir_status perturb_event_wait(const struct weir_link *link, weir_queue *object, uint64_t sequence,
+                               uint64_t timeout_ns)
+{
+    struct perturb_queue *queue = perturb_queue_of(link, object);
+    const uint64_t deadline_ns = after(weir_clock_now_ns(), timeout_ns);
+    enter(queue->perturb);
+    const bool done = perturb_run_until(queue, sequence, deadline_ns, 0);
+    leave(queue->perturb);
+    const uint64_t now_ns = weir_clock_now_ns();
+    if (!done)
+        return WEIR_TIMEOUT;
+    return link->next->ops->event_wait(link->next, object, sequence,
+                                       deadline_ns == WEIR_FOREVER ? WEIR_FOREVER
+                                       : now_ns < deadline_ns      ? deadline_ns - now_ns
+                                                                   : 0);
+}
+
+// What the program does to the native queue comes after what it has submitted here.
+weir_status perturb_queue_native(const struct weir_link *link, weir_queue *object,
+                                 struct weir_native_queue *out_native)
+{
+    struct perturb_queue *queue = perturb_queue_of(link, object);
+    enter(queue->perturb);
+    queue->direct = true;
+    perturb_drain(queue, queue->submitted, 0);
+    leave(queue->perturb);
+    return link->next->ops->queue_native(link->next, object, out_native);
+}
+
+// Graphs.
+
+// The last launch of the graph that is pending; 0: none.
+static uint64_t last_launch(const struct perturb_queue *queue, const weir_graph *graph)
+{
+    uint64_t last = 0;
+    for (const struct perturb_operation *at = queue->first; at; at = at->next)
+        if (perturb_of_user(at)->kind == WEIR_OPERATION_GRAPH &&
+            perturb_of_user(at)->u.graph.graph == graph)
+            last = perturb_of_user(at)->sequence;
+    return last;
+}
+
+// Returns false when no launch was pending; else queues may have come and gone.
+static bool drain_launch(struct perturb *perturb, const weir_graph *graph)
+{
+    for (struct perturb_queue *queue = perturb->queues; queue; queue = queue->next) {
+        const uint64_t last = last_launch(queue, graph);
+        if (last) {
+            queue->references++;
+            perturb_drain(queue, last, 0);
+            perturb_release(queue);
+            return true;
+        }
+    }
+    return false;
+}
+
+// Launches before the update keep their operands: the front end sees to those that it holds.
+weir_status perturb_graph_update(const struct weir_link *link, weir_graph *graph, uint32_t index,
+                                 const struct weir_graph_node *node)
+{
+    struct perturb *perturb = perturb_of(link);
+    enter(perturb);
+    while (drain_launch(perturb, graph))
+        ;
+    leave(perturb);
+    return link->next->ops->graph_update(link->next, graph, index, node);
+}
