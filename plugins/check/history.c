@@ -70,7 +70,7 @@ static void give_use(struct check_uses *uses, struct check_use *use)
 static void keep_found(struct check_found *found, struct check_use *use)
 {
     if (found->count == found->capacity) {
-        const size_t capacity = found->capacity ? 2 * found->capacity : 64;
+        const size_t capacity = 2 * found->capacity;
         struct check_use **grown = realloc(found->uses, capacity * sizeof(void *));
         if (!grown)
             return;
@@ -78,6 +78,13 @@ static void keep_found(struct check_found *found, struct check_use *use)
         found->capacity = capacity;
     }
     found->uses[found->count++] = use;
+}
+
+bool check_found_init(struct check_found *found)
+{
+    *found = (struct check_found){.capacity = 64};
+    found->uses = malloc(found->capacity * sizeof(void *));
+    return found->uses;
 }
 
 void check_found_finish(struct check_found *found)
@@ -97,8 +104,8 @@ static void find(struct check_use *use, struct check_span span, struct check_fou
     }
 }
 
-void check_history_find(const struct check_history *history, struct check_span span,
-                        struct check_found *found)
+void check_history_find_many(const struct check_history *history, struct check_span span,
+                             struct check_found *found)
 {
     found->count = 0;
     find(history->root, span, found);
@@ -182,24 +189,65 @@ static struct check_use *erase(struct check_use *root, const struct check_use *u
     return root;
 }
 
-struct check_use *check_history_add(struct check_uses *uses, struct check_history *history,
-                                    const struct check_use *use)
+// The list becomes a tree.
+static void plant(struct check_uses *uses, struct check_history *history)
 {
-    struct check_use *copy = take_use(uses);
-    if (!copy)
+    history->root = NULL;
+    for (int i = 0; i < CHECK_FEW; i++) {
+        struct check_use *use = history->few[i];
+        use->priority = next_random(uses);
+        history->root = insert(history->root, use);
+    }
+}
+
+struct check_use *check_history_add(struct check_uses *uses, struct check_history *history,
+                                    const struct check_shape *shape)
+{
+    struct check_use *use = take_use(uses);
+    if (!use)
         return NULL;
-    *copy = *use;
-    copy->priority = next_random(uses);
-    history->root = insert(history->root, copy);
+    use->shape = *shape;
+    if (history->count < CHECK_FEW) {
+        history->few[history->count++] = use;
+        return use;
+    }
+    if (history->count == CHECK_FEW)
+        plant(uses, history);
+    use->priority = next_random(uses);
+    history->root = insert(history->root, use);
     history->count++;
-    return copy;
+    return use;
+}
+
+static void list(struct check_use *use, struct check_use **few, size_t *count)
+{
+    if (!use)
+        return;
+    list(use->left, few, count);
+    few[(*count)++] = use;
+    list(use->right, few, count);
+}
+
+static void remove_few(struct check_history *history, const struct check_use *use)
+{
+    size_t i = 0;
+    while (history->few[i] != use)
+        i++;
+    history->few[i] = history->few[--history->count];
 }
 
 void check_history_remove(struct check_uses *uses, struct check_history *history,
                           struct check_use *use)
 {
-    history->root = erase(history->root, use);
-    history->count--;
+    if (history->count <= CHECK_FEW) {
+        remove_few(history, use);
+    } else {
+        history->root = erase(history->root, use);
+        if (--history->count == CHECK_FEW) {
+            size_t count = 0;
+            list(history->root, history->few, &count);
+        }
+    }
     give_use(uses, use);
 }
 
@@ -215,6 +263,11 @@ static void clear(struct check_uses *uses, struct check_use *use)
 
 void check_history_clear(struct check_uses *uses, struct check_history *history)
 {
-    clear(uses, history->root);
-    *history = (struct check_history){0};
+    if (history->count > CHECK_FEW)
+        clear(uses, history->root);
+    else
+        for (size_t i = 0; i < history->count; i++)
+            give_use(uses, history->few[i]);
+    history->count = 0;
+    history->limit = 0;
 }

@@ -1,5 +1,5 @@
-// The uses of some memory that a later operation may still have to be ordered after: a tree of
-// extents, and the memory for its nodes.
+// The uses of some memory that a later operation may still have to be ordered after: a short list,
+// or if there are more a tree of extents; and the memory for its nodes.
 //
 // Threads: the caller's lock.
 #ifndef WEIR_PLUGINS_CHECK_HISTORY_H
@@ -50,28 +50,46 @@ struct check_uses {
 void check_uses_init(struct check_uses *uses);
 void check_uses_finish(struct check_uses *uses);
 
+enum {
+    CHECK_FEW = 4
+};
+
 struct check_history {
-    struct check_use *root;
+    struct check_use *few[CHECK_FEW]; // if there are no more
+    struct check_use *root;           // else
     size_t count;
     size_t limit; // at which it is looked through for uses that nobody needs
 };
 
-// Nodes found by a search. Begin with all zero.
+// Nodes found by a search.
 struct check_found {
     struct check_use **uses;
     size_t count;
     size_t capacity;
 };
+// False: no memory.
+bool check_found_init(struct check_found *found);
 void check_found_finish(struct check_found *found);
 
-// Finds the uses whose extents meet the span, in the order of their beginnings. What finds no
-// memory is missing.
-void check_history_find(const struct check_history *history, struct check_span span,
-                        struct check_found *found);
+// What check_history_find() calls for a tree. What finds no memory is missing.
+void check_history_find_many(const struct check_history *history, struct check_span span,
+                             struct check_found *found);
 
-// Returns a copy of `use` in the history, or NULL without memory.
+// Finds uses, among them all those whose extents meet the span. `found` has room for CHECK_FEW.
+static inline void check_history_find(const struct check_history *history, struct check_span span,
+                                      struct check_found *found)
+{
+    found->count = history->count;
+    if (history->count > CHECK_FEW)
+        check_history_find_many(history, span, found);
+    else
+        for (size_t i = 0; i < history->count; i++)
+            found->uses[i] = history->few[i];
+}
+
+// Returns a new use in the history, of which only the shape is set, or NULL without memory.
 struct check_use *check_history_add(struct check_uses *uses, struct check_history *history,
-                                    const struct check_use *use);
+                                    const struct check_shape *shape);
 void check_history_remove(struct check_uses *uses, struct check_history *history,
                           struct check_use *use);
 void check_history_clear(struct check_uses *uses, struct check_history *history);

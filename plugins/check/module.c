@@ -100,8 +100,11 @@ static weir_status check_open_link(struct weir_link *link,
         return weir_host_no_memory(link->host, "the plugin check");
     check->link = link;
     check->told_end = &check->told;
-    const weir_status status = open_findings(check, settings);
+    weir_status status = check_found_init(&check->found)
+                             ? open_findings(check, settings)
+                             : weir_host_no_memory(link->host, "the plugin check");
     if (status < 0) {
+        check_found_finish(&check->found);
         free(check);
         return status;
     }

@@ -71,10 +71,14 @@ weir_status check_buffer_create(const struct weir_link *link, weir_device *devic
 
 void check_buffer_clear(struct check *check, struct check_buffer *buffer)
 {
+    struct check_history *history = &buffer->memory->history;
     const struct check_span all = {buffer->base, buffer->base + buffer->size};
-    check_history_find(&buffer->memory->history, all, &check->found);
-    for (size_t i = 0; i < check->found.count; i++)
-        check_history_remove(&check->uses, &buffer->memory->history, check->found.uses[i]);
+    check_history_find(history, all, &check->found);
+    for (size_t i = 0; i < check->found.count; i++) {
+        struct check_use *use = check->found.uses[i];
+        if (use->shape.begin < all.end && use->shape.end > all.begin)
+            check_history_remove(&check->uses, history, use);
+    }
 }
 
 static void drop_open(struct check_buffer *buffer)

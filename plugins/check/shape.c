@@ -123,12 +123,8 @@ struct check_span check_shapes_common(const struct check_shape *a, const struct 
     return common_of_rows(a, b);
 }
 
-bool check_shapes_meet(const struct check_shape *a, const struct check_shape *b)
+bool check_rows_meet(const struct check_shape *a, const struct check_shape *b)
 {
-    if (are_apart(a, b))
-        return false;
-    if (check_shape_is_range(a) && check_shape_is_range(b))
-        return true;
     if (a->rows > 1 && b->rows > 1 && a->slices == 1 && b->slices == 1 && a->pitch == b->pitch)
         return planes_meet(a, b);
     const struct check_span found = check_shapes_common(a, b);
@@ -141,11 +137,9 @@ static bool are_equal(const struct check_shape *a, const struct check_shape *b)
            a->pitch == b->pitch && a->slices == b->slices && a->slice_pitch == b->slice_pitch;
 }
 
-bool check_shape_covers(const struct check_shape *outer, const struct check_shape *inner)
+bool check_rows_cover(const struct check_shape *outer, const struct check_shape *inner)
 {
-    if (inner->begin < outer->begin || inner->end > outer->end)
-        return false;
-    if (check_shape_is_range(outer) || are_equal(outer, inner))
+    if (are_equal(outer, inner))
         return true;
     if (!check_shape_is_range(inner))
         return false;

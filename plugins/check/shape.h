@@ -53,13 +53,28 @@ struct check_span check_shape_run(const struct check_shape *shape, uint64_t inde
 // The first bytes that the shape has in common with a span.
 struct check_span check_shape_meet_span(const struct check_shape *shape, struct check_span span);
 
-// Whether two shapes have a byte in common, and the first such bytes.
-bool check_shapes_meet(const struct check_shape *a, const struct check_shape *b);
+// The first bytes that two shapes have in common.
 struct check_span check_shapes_common(const struct check_shape *a, const struct check_shape *b);
+
+// What the two functions below call for shapes of several rows.
+bool check_rows_meet(const struct check_shape *a, const struct check_shape *b);
+bool check_rows_cover(const struct check_shape *outer, const struct check_shape *inner);
+
+// Whether two shapes have a byte in common.
+static inline bool check_shapes_meet(const struct check_shape *a, const struct check_shape *b)
+{
+    return a->begin < b->end && b->begin < a->end &&
+           ((check_shape_is_range(a) && check_shape_is_range(b)) || check_rows_meet(a, b));
+}
 
 // Whether every byte of `inner` is in `outer`. May be false for two shapes of several rows with
 // different pitches that do cover each other.
-bool check_shape_covers(const struct check_shape *outer, const struct check_shape *inner);
+static inline bool check_shape_covers(const struct check_shape *outer,
+                                      const struct check_shape *inner)
+{
+    return outer->begin <= inner->begin && inner->end <= outer->end &&
+           (check_shape_is_range(outer) || check_rows_cover(outer, inner));
+}
 
 #ifdef __cplusplus
 }

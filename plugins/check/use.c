@@ -90,23 +90,25 @@ static void sweep(struct check *check, const struct check_actors *actors,
     history->limit = 2 * history->count;
 }
 
-static void keep(struct check *check, const struct check_user *user, struct check_history *history,
-                 struct check_use *node, const struct check_use *use)
+// A node for the use that was judged, all but its shape not set.
+static struct check_use *add(struct check *check, const struct check_user *user,
+                             struct check_history *history, const struct check_shape *shape)
 {
     const size_t limit = history->limit > HISTORY_LEAST ? history->limit : HISTORY_LEAST;
-    if (node) {
-        node->count = use->count;
-        node->actor = use->actor;
-        node->access = use->access;
-        node->shape = use->shape;
-        node->base = use->base;
-        node->serial = use->serial;
-        node->origin = use->origin;
-        return;
-    }
     if (history->count >= limit)
         sweep(check, user->actors, history);
-    check_history_add(&check->uses, history, use);
+    return check_history_add(&check->uses, history, shape);
+}
+
+static void set(struct check_use *node, struct check *check, const struct check_user *user,
+                weir_access access, uint64_t base)
+{
+    node->count = user->count;
+    node->actor = user->actor->index;
+    node->access = (uint32_t)access;
+    node->base = base;
+    node->serial = ++check->serial;
+    node->origin = user->origin;
 }
 
 // What becomes of an earlier use.
@@ -131,6 +133,12 @@ static enum fate judge(const struct check_user *user, const struct check_shape *
                : STAYS;
 }
 
+static bool is_same_range(const struct check_shape *a, const struct check_shape *b)
+{
+    return a->begin == b->begin && a->width == b->width && check_shape_is_range(a) &&
+           check_shape_is_range(b);
+}
+
 // Drops the uses that are of no use any more, and leaves those that conflict at the beginning of
 // the list. One that has the same extent is not dropped but returned.
 static struct check_use *sort_out(struct check *check, const struct check_user *user,
@@ -144,8 +152,7 @@ static struct check_use *sort_out(struct check *check, const struct check_user *
         const enum fate fate = judge(user, shape, access, use);
         if (fate == CONFLICTS)
             check->found.uses[(*out_conflicts)++] = use;
-        else if (fate == GOES && !same && !user->passing && use->shape.begin == shape->begin &&
-                 use->shape.end == shape->end)
+        else if (fate == GOES && !same && !user->passing && is_same_range(&use->shape, shape))
             same = use;
         else if (fate == GOES)
             check_history_remove(&check->uses, history, use);
@@ -167,16 +174,10 @@ static void use_memory(struct check *check, const struct check_user *user,
         tell_conflicts(check, user, buffer, shape, access, conflicts);
     if (user->passing)
         return;
-    const struct check_use use = {
-        .count = user->count,
-        .actor = user->actor->index,
-        .access = (uint32_t)access,
-        .shape = *shape,
-        .base = buffer->base,
-        .serial = ++check->serial,
-        .origin = user->origin,
-    };
-    keep(check, user, history, same, &use);
+    if (!same)
+        same = add(check, user, history, shape);
+    if (same)
+        set(same, check, user, access, buffer->base);
 }
 
 static void use_open(struct check *check, const struct check_user *user,
@@ -265,17 +266,12 @@ static void use_arguments(struct check *check, const struct check_user *user,
 static void use_allocated(struct check *check, const struct check_user *user,
                           struct check_buffer *buffer, uint64_t size)
 {
-    const struct check_use use = {
-        .count = user->count,
-        .actor = user->actor->index,
-        .access = WEIR_ACCESS_WRITE,
-        .shape = check_shape_range(0, size),
-        .serial = ++check->serial,
-        .origin = user->origin,
-    };
+    const struct check_shape whole = check_shape_range(0, size);
     if (!check_is_after(user->actors, user->actor, buffer->freed_index, buffer->freed_count))
         check_buffer_clear(check, buffer);
-    check_history_add(&check->uses, &buffer->memory->history, &use);
+    struct check_use *use = check_history_add(&check->uses, &buffer->memory->history, &whole);
+    if (use)
+        set(use, check, user, WEIR_ACCESS_WRITE, 0);
     check_gaps_reset(&buffer->gaps, size);
 }
 
