@@ -3,7 +3,6 @@
 // A host call comes after everything before it in its queue, so while its function runs the host
 // knows that this has finished. What the function uses itself is the queue's use, at the place of
 // the call, while later operations may have been submitted before it: a late user.
-#include <pthread.h>
 #include <stdlib.h>
 
 #include "plugins/check/parts.h"
@@ -45,32 +44,24 @@ static void give_call(struct check *check, struct check_call *call)
     check->spare_calls = call;
 }
 
-static void end_call(void *user)
+// A function that ends its thread does not return. Its call stays with the queue then, and is the
+// innermost one of a thread that runs nothing of the program but the queue's next calls.
+static weir_status run_call(void *user)
 {
     struct check_call *call = user;
     struct check *check = call->check;
+    call->outer = innermost;
+    innermost = call;
+    check_lock(check);
+    check_floor_learn(&check->actors, &call->queue->actor, call->count - 1);
+    check_unlock(check);
+    const weir_status status = call->function(call->user);
     innermost = call->outer;
     check_lock(check);
     check_floor_learn(&check->actors, &call->queue->actor, call->count);
     unlink_call(call);
     give_call(check, call);
     check_unlock(check);
-}
-
-// The function may also end its thread.
-static weir_status run_call(void *user)
-{
-    struct check_call *call = user;
-    struct check *check = call->check;
-    weir_status status = WEIR_OK;
-    call->outer = innermost;
-    innermost = call;
-    check_lock(check);
-    check_floor_learn(&check->actors, &call->queue->actor, call->count - 1);
-    check_unlock(check);
-    pthread_cleanup_push(end_call, call);
-    status = call->function(call->user);
-    pthread_cleanup_pop(1);
     return status;
 }
 
