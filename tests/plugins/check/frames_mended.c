@@ -53,10 +53,22 @@ static void work(weir_queue *up, weir_queue *run, weir_buffer *frames, weir_buff
     check(weir_queue_sync(run, WEIR_FOREVER));
 }
 
+static size_t count_wrong(weir_queue *queue, weir_buffer *results)
+{
+    static unsigned char bytes[FRAMES * BYTES];
+    size_t wrong = 0;
+
+    check(weir_download(queue, bytes, results, 0, sizeof bytes));
+    for (size_t i = 0; i < sizeof bytes; i++)
+        wrong += bytes[i] != i / BYTES;
+    return wrong;
+}
+
 int main(void)
 {
     weir_runtime *runtime;
     weir_device *device;
+    void *pointer;
 
     check(weir_open(NULL, &runtime));
     check(weir_device_open(runtime, NULL, &device));
@@ -64,13 +76,13 @@ int main(void)
     weir_buffer *frames = buffer(device, "frames", FRAMES * BYTES, WEIR_PLACE_HOST);
     weir_buffer *slots = buffer(device, "slots", SLOTS * BYTES, WEIR_PLACE_DEVICE);
     weir_buffer *results = buffer(device, "results", FRAMES * BYTES, WEIR_PLACE_DEVICE);
-    void *pointer;
 
     check(weir_host_begin(frames, 0, FRAMES * BYTES, WEIR_ACCESS_WRITE, &pointer));
     for (size_t i = 0; i < FRAMES * BYTES; i++)
         ((unsigned char *)pointer)[i] = (unsigned char)(i / BYTES);
     check(weir_host_end(frames, 0, FRAMES * BYTES, WEIR_ACCESS_WRITE));
     work(up, run, frames, slots, results);
+    printf("%zu wrong bytes\n", count_wrong(run, results));
 
     weir_buffer_destroy(&frames), weir_buffer_destroy(&slots), weir_buffer_destroy(&results);
     weir_queue_destroy(&up), weir_queue_destroy(&run);
