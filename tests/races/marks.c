@@ -32,25 +32,26 @@ static bool take(const char **at, const char *word, char *out_letter)
     return true;
 }
 
+// The text of a comment that stands after code, else NULL.
+static const char *comment_of(const char *text)
+{
+    const char *at = strstr(text, " // ");
+    return at && strspn(text, " ") < (size_t)(at - text) ? at + 4 : NULL;
+}
+
 static void read_line(struct marks *marks, const char *text, int line)
 {
-    const char *at = strstr(text, "; // ") ? strstr(text, "; // ") + 5 : strstr(text, ", // ");
     char letter;
 
-    if (at && *at == ',')
-        at += 5;
-    while (at) {
+    for (const char *at = comment_of(text); at; at = strncmp(at, ", ", 2) == 0 ? at + 2 : NULL) {
         const bool is_first = take(&at, "first", &letter);
-        if (!is_first && !take(&at, "second", &letter))
-            return;
-        if (strchr(",\n", *at) == NULL)
+        if ((!is_first && !take(&at, "second", &letter)) || strchr(",\n", *at) == NULL)
             return;
         struct mark *mark = mark_of(marks, letter);
         if (mark && is_first)
             mark->first = line;
         else if (mark)
             mark->second = line;
-        at = strncmp(at, ", ", 2) == 0 ? at + 2 : NULL;
     }
 }
 

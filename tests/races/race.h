@@ -18,6 +18,7 @@
 #ifndef WEIR_TESTS_RACES_RACE_H
 #define WEIR_TESTS_RACES_RACE_H
 
+#include <weir/check.h>
 #include <weir/weir.h>
 
 enum {
@@ -40,23 +41,11 @@ struct race {
     size_t queue_count, buffer_count, kernel_count;
 };
 
-// What `check` calls the finding: WEIR_CHECK_ and this.
-enum race_kind {
-    RACE_READ_AFTER_WRITE,
-    RACE_WRITE_AFTER_READ,
-    RACE_WRITE_AFTER_WRITE,
-    RACE_HOST_READ,
-    RACE_HOST_WRITE,
-    RACE_OPEN_ACCESS,
-    RACE_AFTER_FREE,
-    RACE_UNWRITTEN,
-};
-
 struct race_pair {
     const char *name;
     const char *file;
     int line;
-    enum race_kind kind;
+    weir_check_kind kind; // of its findings
     void (*run)(struct race *race);
     const char *steady; // why no order of its operations gives a wrong result; NULL: one does
     bool kernels;       // it launches kernels, which do nothing on null
@@ -67,7 +56,8 @@ struct race_pair {
 // Before the constructors that make tests of the programs.
 #define RACE_PRIORITY 1000
 
-// Defines and registers a program; designated members of struct race_pair may follow the kind.
+// Defines and registers a program; designated members of struct race_pair may follow the kind,
+// which is that of <weir/check.h>.
 #define RACE(name_, ...)                                                           \
     static void name_(struct race *race);                                          \
     __attribute__((constructor(RACE_PRIORITY))) static void race_add_##name_(void) \
@@ -80,7 +70,7 @@ struct race_pair {
         race_add(&pair);                                                           \
     }                                                                              \
     static void name_(struct race *race)
-#define RACE_KIND_(...) .kind = RACE_##__VA_ARGS__
+#define RACE_KIND_(...) .kind = WEIR_CHECK_##__VA_ARGS__
 
 void race_add(struct race_pair *pair);
 

@@ -162,30 +162,6 @@ RACE(batch_released_after_another_queue, WRITE_AFTER_READ)
     must(weir_loader_destroy(&loader));
 }
 
-// A batch that was fetched without a queue is used without a wait for its copy.
-RACE(batch_used_before_it_is_ready, READ_AFTER_WRITE)
-{
-    weir_queue *train = race_queue(race, "train");
-    weir_buffer *seen = race_buffer(race, "seen", SIZE, 0);
-    const struct weir_loader_params params = {.struct_size = sizeof params,
-                                              .device = race->device,
-                                              .label = "batches",
-                                              .batch_bytes = SIZE,
-                                              .slot_count = 2,
-                                              .source = make_batch};
-    struct weir_batch batch;
-    weir_loader *loader;
-
-    must(weir_loader_create(&params, &loader));
-    must(weir_loader_next(loader, NULL, &batch));
-    if (race->mended)
-        must(weir_queue_wait(train, batch.ready));
-    must(weir_queue_copy(train, seen, 0, batch.buffer, 0, SIZE)); // second
-    must(weir_loader_release(loader, &batch, train));
-    race_expect(race, seen, 0, SIZE, 1);
-    must(weir_loader_destroy(&loader));
-}
-
 // A job of four chunks whose "kernel" is a copy.
 struct job {
     weir_buffer *in, *out;
