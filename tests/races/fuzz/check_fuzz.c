@@ -1,0 +1,37 @@
+// The differential fuzzer of the plugin `check`:
+//
+//     WEIR_MODULE_PATH=bazel-bin/lib/weir check_fuzz [COUNT [SEED]]
+//     check_fuzz --program HEX
+//
+// Exit status 1 on a difference, of which it prints the smallest program.
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "tests/races/fuzz/drive.h"
+
+static double seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 3 && strcmp(argv[1], "--program") == 0)
+        return drive_one(argv[2], stdout) ? 0 : 1;
+    const uint64_t count = argc > 1 ? strtoull(argv[1], NULL, 10) : 10000;
+    const uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
+    const double began = seconds();
+    const struct drive_result result = drive(seed, count, stdout);
+    const double took = seconds() - began;
+
+    printf("%" PRIu64 " programs of seed %" PRIu64 " in %.1f s, %.0f a second; %" PRIu64
+           " with findings, %" PRIu64 " findings; %s\n",
+           result.programs, seed, took, (double)result.programs / took, result.with,
+           result.findings, result.different ? "a difference" : "no difference");
+    return result.different || result.programs < count ? 1 : 0;
+}

@@ -1,0 +1,105 @@
+// A short run of the differential fuzzer, and that it sees differences.
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/races/fuzz/drive.h"
+#include "tests/support/test.h"
+
+enum {
+    PROGRAMS = 20000,
+};
+
+WEIR_TEST(CheckFuzz, AgreesWithTheOracle)
+{
+    const struct drive_result result = drive(1, PROGRAMS, stdout);
+    EXPECT_FALSE(result.different);
+    EXPECT_UINT_EQ(result.programs, PROGRAMS);
+    EXPECT_UINT_GT(result.with, PROGRAMS / 4);
+    EXPECT_UINT_LT(result.with, PROGRAMS);
+}
+
+// Two fills of the same bytes on two queues, as the oracle sees them.
+static void two_fills(struct oracle *oracle)
+{
+    oracle_init(oracle);
+    for (int queue = 0; queue < 2; queue++)
+        oracle_use(oracle, oracle_add(oracle, queue), 0, WEIR_ACCESS_WRITE, 0xff);
+}
+
+static const struct oracle_place node_0 = {.nodes = {0}, .count = 1};
+static const struct oracle_place node_1 = {.nodes = {1}, .count = 1};
+
+WEIR_TEST(CheckFuzz, SeesAMissedFinding)
+{
+    struct oracle oracle;
+    struct comparison comparison;
+    two_fills(&oracle);
+    comparison_begin(&comparison, &oracle);
+    EXPECT_FALSE(comparison_end(&comparison));
+    EXPECT_CONTAINS(comparison.difference, "nothing was found");
+}
+
+WEIR_TEST(CheckFuzz, TakesTheRightFinding)
+{
+    const struct weir_check_finding finding = {.kind = WEIR_CHECK_WRITE_AFTER_WRITE, .size = 8};
+    struct oracle oracle;
+    struct comparison comparison;
+    two_fills(&oracle);
+    comparison_begin(&comparison, &oracle);
+    comparison_add(&comparison, &finding, &node_0, &node_1);
+    EXPECT_TRUE(comparison_end(&comparison));
+}
+
+WEIR_TEST(CheckFuzz, SeesAWrongKindAndWrongBytes)
+{
+    const struct weir_check_finding wrong[] = {
+        {.kind = WEIR_CHECK_READ_AFTER_WRITE, .size = 8},
+        {.kind = WEIR_CHECK_WRITE_AFTER_WRITE, .size = 9},
+        {.kind = WEIR_CHECK_WRITE_AFTER_WRITE, .offset = 8, .size = 1},
+    };
+    struct oracle oracle;
+    struct comparison comparison;
+    two_fills(&oracle);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        comparison_begin(&comparison, &oracle);
+        comparison_add(&comparison, &wrong[i], &node_0, &node_1);
+        EXPECT_FALSE(comparison_end(&comparison));
+        EXPECT_CONTAINS(comparison.difference, "do not conflict so");
+    }
+}
+
+WEIR_TEST(CheckFuzz, SeesAFindingOfWorkThatIsInOrder)
+{
+    const struct weir_check_finding finding = {.kind = WEIR_CHECK_WRITE_AFTER_WRITE, .size = 8};
+    struct oracle oracle;
+    struct comparison comparison;
+    two_fills(&oracle);
+    oracle_after(&oracle, 1, 0);
+    comparison_begin(&comparison, &oracle);
+    comparison_add(&comparison, &finding, &node_0, &node_1);
+    EXPECT_FALSE(comparison_end(&comparison));
+    EXPECT_CONTAINS(comparison.difference, "in order");
+}
+
+WEIR_TEST(CheckFuzz, SeesWrongReadsOfUnwrittenBytesAndOpenAccesses)
+{
+    const struct weir_check_finding unwritten = {.kind = WEIR_CHECK_UNWRITTEN};
+    const struct weir_check_finding open = {.kind = WEIR_CHECK_OPEN_ACCESS};
+    struct oracle oracle;
+    struct comparison comparison;
+    two_fills(&oracle);
+    comparison_begin(&comparison, &oracle);
+    comparison_add(&comparison, &unwritten, &node_0, &node_1);
+    EXPECT_CONTAINS(comparison.difference, "it reads written bytes");
+    comparison_begin(&comparison, &oracle);
+    comparison_add(&comparison, &open, &node_0, &node_1);
+    EXPECT_CONTAINS(comparison.difference, "there is none");
+}
+
+// What the fuzzer prints can be run again.
+WEIR_TEST(CheckFuzz, RunsAProgramByItsBytes)
+{
+    EXPECT_TRUE(drive_one("8b7be951608e3455"
+                          "9f4110ec5f6ed797",
+                          stdout));
+}

@@ -1,0 +1,103 @@
+// What `check` should find in a small program, by brute force: every call is a node, the edges are
+// those that the program declares, and two nodes are in order if one reaches the other. Bytes are
+// bits of a word. Nothing here is shared with the plugin.
+//
+// The plugin tells of a missing wait once: after a finding it goes on as if the wait were there. So
+// its findings are compared one after the other. Each must be a pair that conflicts and that neither
+// the declared edges nor the findings before it order; with an edge for each finding no pair may be
+// left.
+#ifndef WEIR_TESTS_RACES_FUZZ_ORACLE_H
+#define WEIR_TESTS_RACES_FUZZ_ORACLE_H
+
+#include <weir/check.h>
+
+enum {
+    ORACLE_NODES = 64, // bits of a word
+    ORACLE_BYTES = 64, // of a buffer
+    ORACLE_BUFFERS = 64,
+    ORACLE_USES = 12,
+    ORACLE_QUEUES = 64,
+    ORACLE_OPEN = 4,
+    ORACLE_HOST = -1,
+};
+
+struct oracle_use {
+    uint32_t buffer;
+    weir_access access;
+    uint64_t bytes;
+};
+
+struct oracle_node {
+    uint64_t after; // the nodes that it was declared to come after
+    int queue;      // or ORACLE_HOST
+    bool frees;     // memory of a pool
+    bool call;      // a host call, whose uses are the host's own
+    struct oracle_use uses[ORACLE_USES];
+    size_t use_count;
+};
+
+// An access of the host that has not ended.
+struct oracle_open {
+    int node;
+    struct oracle_use use;
+};
+
+struct oracle {
+    struct oracle_node nodes[ORACLE_NODES];
+    int count;
+    int last[ORACLE_QUEUES]; // node; -1: none
+    int host_last, legacy, legacy_last;
+    uint64_t unwritten[ORACLE_BUFFERS];
+    int born[ORACLE_BUFFERS]; // of a pool's memory, the node that allocated it; else -1
+    struct oracle_open open[ORACLE_OPEN];
+    size_t open_count;
+    uint64_t opens[ORACLE_NODES]; // of each access, the nodes that used its bytes before its end
+    uint64_t reads_unwritten;     // nodes
+};
+
+void oracle_init(struct oracle *oracle);
+
+// The queue with this number is the legacy queue.
+void oracle_set_legacy(struct oracle *oracle, int queue);
+
+// A call on a queue, or of the host, that comes after what the host knows, and after what the queue
+// was given before. Returns its node.
+int oracle_add(struct oracle *oracle, int queue);
+void oracle_after(struct oracle *oracle, int node, int earlier);
+void oracle_use(struct oracle *oracle, int node, uint32_t buffer, weir_access access,
+                uint64_t bytes);
+// The host has waited for the node.
+void oracle_host_knows(struct oracle *oracle, int node);
+// The node allocates the buffer from a pool. Its memory may be that of an earlier buffer.
+void oracle_allocate(struct oracle *oracle, int node, uint32_t buffer);
+// A new buffer, of which these bytes are not written.
+void oracle_fresh(struct oracle *oracle, uint32_t buffer, uint64_t unwritten);
+
+// The host's access of a node stays open until it is closed. False: there are too many.
+bool oracle_open(struct oracle *oracle, int node);
+void oracle_close(struct oracle *oracle, size_t index);
+
+// What stands at a line of the program: one node, or for a node of a graph every launch of it.
+struct oracle_place {
+    int nodes[ORACLE_NODES];
+    int count;
+};
+
+// One comparison of findings with an oracle.
+struct comparison {
+    const struct oracle *oracle;
+    uint64_t found[ORACLE_NODES];    // nodes before each, by findings
+    uint64_t repaired[ORACLE_NODES]; // the same with all that their queues had been given
+    uint64_t opens[ORACLE_NODES];
+    uint64_t reads_unwritten;
+    char difference[256]; // "" if there is none
+};
+
+void comparison_begin(struct comparison *comparison, const struct oracle *oracle);
+// `first` is empty where the finding has one use only.
+void comparison_add(struct comparison *comparison, const struct weir_check_finding *finding,
+                    const struct oracle_place *first, const struct oracle_place *second);
+// After the last finding. Returns whether there is no difference.
+bool comparison_end(struct comparison *comparison);
+
+#endif

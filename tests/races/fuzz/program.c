@@ -1,0 +1,227 @@
+// A run from its beginning to its end, and the comparison.
+#include "tests/races/fuzz/program.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/races/fuzz/steps.h"
+#include "tests/races/races.h"
+
+static weir_status open_device(struct ground *ground)
+{
+    const struct weir_program_params params = {.struct_size = sizeof params,
+                                               .bundle = &races_kernels};
+    weir_status status = weir_device_open(ground->runtime, NULL, &ground->device);
+    if (status == WEIR_OK)
+        status = weir_program_create(ground->device, &params, &ground->program);
+    if (status == WEIR_OK)
+        status = weir_kernel_create(ground->program, "sum", &ground->sum);
+    return status;
+}
+
+weir_status ground_open(struct ground *ground)
+{
+    const struct weir_open_params params = {.struct_size = sizeof params,
+                                            .config_path = "",
+                                            .backend = "null",
+                                            .plugins = "check"};
+    *ground = (struct ground){.line = 1};
+    const weir_status status = weir_open(&params, &ground->runtime);
+    return status == WEIR_OK ? open_device(ground) : status;
+}
+
+void ground_close(struct ground *ground)
+{
+    weir_kernel_destroy(&ground->sum);
+    weir_program_destroy(&ground->program);
+    weir_device_close(&ground->device);
+    weir_close(&ground->runtime);
+}
+
+// Setting up, by the first step: 2 to 4 queues, of which one may be the legacy queue, and how much of
+// each buffer is written.
+
+static void make_queues(struct run *run, const uint8_t *setup)
+{
+    run->queue_count = 2 + setup[0] % (QUEUES - 1);
+    for (int i = 0; i < run->queue_count; i++)
+        ok(run, make_queue(run, i));
+    if (setup[1] % 4 != 0)
+        return;
+    const int last = run->queue_count - 1;
+    weir_queue_destroy(&run->queues[last]);
+    ok(run, weir_legacy_queue(run->ground->device, &run->queues[last]));
+    oracle_set_legacy(run->oracle, run->numbers[last]);
+    SAY(run, "q%d is the legacy queue", last);
+}
+
+// Half of the programs have written all of it.
+static void make_buffer(struct run *run, struct slot *slot, uint8_t written)
+{
+    const struct weir_buffer_params params = {.struct_size = sizeof params,
+                                              .size = ORACLE_BYTES,
+                                              .placement = WEIR_PLACE_HOST};
+    const size_t size = written & 1 ? ORACLE_BYTES : written % ORACLE_BYTES;
+    void *pointer;
+
+    slot->id = run->next_buffer++;
+    ok(run, weir_buffer_create(run->ground->device, &params, &slot->buffer));
+    oracle_fresh(run->oracle, slot->id, UINT64_MAX);
+    if (size == 0)
+        return;
+    SAY(run, "host writes b%u[0..%zu]", slot->id, size - 1);
+    ok(run, weir_host_begin_at(slot->buffer, 0, size, WEIR_ACCESS_WRITE, &pointer, FILE_NAME,
+                               line(run)));
+    ok(run, weir_host_end_at(slot->buffer, 0, size, WEIR_ACCESS_WRITE, FILE_NAME, line(run)));
+    oracle_use(run->oracle, oracle_add(run->oracle, ORACLE_HOST), slot->id, WEIR_ACCESS_WRITE,
+               bits(0, size));
+}
+
+static void set_up(struct run *run, const uint8_t *setup)
+{
+    const struct weir_pool_params pool = {.struct_size = sizeof pool, .placement = WEIR_PLACE_HOST};
+    for (size_t i = 0; i < EVENTS; i++)
+        run->events[i].node = -1;
+    for (size_t i = 0; i < PROGRAM_GRAPHS; i++)
+        run->launched[i] = -1;
+    make_queues(run, setup);
+    for (size_t i = 0; i < PLAIN; i++)
+        make_buffer(run, &run->slots[i], setup[2] & 1 ? 1 : setup[3 + i]);
+    ok(run, weir_pool_create(run->ground->device, &pool, &run->pool));
+}
+
+// Everything has finished before anything is destroyed, so that the end of a program finds nothing.
+static void tear_down(struct run *run)
+{
+    for (int i = 0; i < run->queue_count; i++)
+        ok(run, weir_queue_sync(run->queues[i], WEIR_FOREVER));
+    while (run->oracle->open_count > 0)
+        close_access(run, 0);
+    for (size_t i = 0; i < PLAIN + POOLED; i++)
+        weir_buffer_destroy(&run->slots[i].buffer);
+    for (size_t i = 0; i < PROGRAM_GRAPHS; i++) {
+        weir_graph_destroy(&run->graphs[i]);
+        weir_queue_destroy(&run->captured[i][0]);
+        weir_queue_destroy(&run->captured[i][1]);
+    }
+    weir_pool_destroy(&run->pool);
+    for (int i = 0; i < run->queue_count; i++)
+        if (run->numbers[i] != run->oracle->legacy)
+            weir_queue_destroy(&run->queues[i]);
+}
+
+static void (*const steps[])(struct run *run) = {
+    step_copy,   step_fill,       step_launch, step_copy_box, step_fill_box,  step_after,
+    step_after,  step_record,     step_wait,   step_sync,     step_host,      step_host_end,
+    step_host,   step_sync_event, step_copy,   step_transfer, step_host_call, step_pool,
+    step_pool,   step_capture,    step_graph,  step_graph,    step_new_queue, step_wait,
+    step_record, step_launch,
+};
+
+// In half of the programs edges are so frequent that little is out of order.
+static void run_steps(struct run *run, const uint8_t *bytes, size_t size)
+{
+    for (size_t at = STEP_BYTES; at + STEP_BYTES <= size; at += STEP_BYTES) {
+        const uint8_t *step = bytes + at;
+        const uint8_t edge[STEP_BYTES] = {0, step[1], step[7]};
+        run->step = edge;
+        if (bytes[6] & 1 && run->oracle->count + NODES_OF_A_STEP <= ORACLE_NODES)
+            step_after(run);
+        run->step = step;
+        if (run->oracle->count + NODES_OF_A_STEP <= ORACLE_NODES)
+            steps[step[0] % (sizeof steps / sizeof *steps)](run);
+    }
+}
+
+weir_status program_run(struct ground *ground, const uint8_t *bytes, size_t size,
+                        struct program_notes *out_notes, FILE *text)
+{
+    struct run run = {.ground = ground,
+                      .notes = out_notes,
+                      .oracle = &out_notes->oracle,
+                      .text = text};
+
+    out_notes->graph_count = 0;
+    memset(out_notes->launches, 0, sizeof out_notes->launches);
+    out_notes->line = ground->line;
+    ground->line += PROGRAM_LINES;
+    oracle_init(run.oracle);
+    if (size < STEP_BYTES)
+        return WEIR_OK;
+    set_up(&run, bytes);
+    run_steps(&run, bytes, size);
+    tear_down(&run);
+    return run.status;
+}
+
+// The comparison.
+
+// The graph at whose nodes the line is, 0 for none, and the place there, or in the program.
+static int place_of(const struct program_notes *notes, int line, struct oracle_place *out_place,
+                    struct oracle_place *out_inside)
+{
+    const int at = line - notes->line, part = at / GRAPH_LINES;
+
+    *out_place = (struct oracle_place){.count = 0};
+    *out_inside = *out_place;
+    if (at < 0 || part > notes->graph_count)
+        return 0;
+    if (part == 0 && at < notes->oracle.count)
+        out_place->nodes[out_place->count++] = at;
+    if (part == 0)
+        return 0;
+    if (at % GRAPH_LINES < notes->graphs[part - 1].count)
+        out_inside->nodes[out_inside->count++] = at % GRAPH_LINES;
+    for (int i = 0; i < notes->oracle.count; i++)
+        if (notes->launches[part - 1] >> i & 1)
+            out_place->nodes[out_place->count++] = i;
+    return part;
+}
+
+// Two nodes of a graph race within it; else launches do.
+static void compare_finding(struct comparison *parts, const struct program_notes *notes,
+                            const struct weir_check_finding *finding)
+{
+    struct oracle_place first, second, first_inside, second_inside;
+    const int a = place_of(notes, finding->first.line, &first, &first_inside);
+    const int b = place_of(notes, finding->second.line, &second, &second_inside);
+
+    if (a == b && a > 0)
+        comparison_add(&parts[a], finding, &first_inside, &second_inside);
+    else
+        comparison_add(&parts[0], finding, &first, &second);
+}
+
+// A graph that is never launched is not looked at.
+static bool compare(struct ground *ground, const struct program_notes *notes, size_t begin,
+                    char difference[256])
+{
+    struct comparison parts[1 + PROGRAM_GRAPHS];
+    bool equal = true;
+
+    comparison_begin(&parts[0], &notes->oracle);
+    for (int i = 0; i < notes->graph_count; i++)
+        comparison_begin(&parts[1 + i], &notes->graphs[i]);
+    for (size_t i = begin; i < weir_check_count(ground->runtime); i++) {
+        struct weir_check_finding finding;
+        weir_check_get(ground->runtime, i, &finding);
+        compare_finding(parts, notes, &finding);
+    }
+    for (int i = 0; i <= notes->graph_count && equal; i++) {
+        equal = (i > 0 && !notes->launches[i - 1]) || comparison_end(&parts[i]);
+        snprintf(difference, 256, "%s%.240s", i > 0 ? "graph: " : "", parts[i].difference);
+    }
+    return equal;
+}
+
+bool program_agrees(struct ground *ground, const uint8_t *bytes, size_t size, FILE *text,
+                    char difference[256])
+{
+    struct program_notes notes;
+    const size_t first = weir_check_count(ground->runtime);
+    if (program_run(ground, bytes, size, &notes, text) != WEIR_OK) {
+        snprintf(difference, 256, "a call fails: %s", weir_last_error_text());
+        return false;
+    }
+    return compare(ground, &notes, first, difference);
+}

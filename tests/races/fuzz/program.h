@@ -1,0 +1,57 @@
+// Small programs made of bytes: several queues and buffers, pools, graphs, host accesses and host
+// calls. Running one does the calls and notes each for the oracle.
+//
+// The first step of eight bytes sets up the objects; each other step is one operation. All bytes are
+// valid, so any step can be left out.
+#ifndef WEIR_TESTS_RACES_FUZZ_PROGRAM_H
+#define WEIR_TESTS_RACES_FUZZ_PROGRAM_H
+
+#include <stdio.h>
+
+#include <weir/weir.h>
+
+#include "tests/races/fuzz/oracle.h"
+
+enum {
+    STEP_BYTES = 8,
+    PROGRAM_STEPS = 48,
+    PROGRAM_BYTES = PROGRAM_STEPS * STEP_BYTES,
+    PROGRAM_GRAPHS = 2,
+    PROGRAM_LINES = 1000, // that a program has, from its first
+    GRAPH_LINES = 100,    // of each graph, after the first hundred
+};
+
+// What programs share: a runtime with the plugin in its chain.
+struct ground {
+    weir_runtime *runtime;
+    weir_device *device;
+    weir_program *program;
+    weir_kernel *sum; // a, b, out
+    int line;         // the first of the next program
+};
+
+// Errors: those of weir_open().
+weir_status ground_open(struct ground *ground);
+void ground_close(struct ground *ground);
+
+// What running a program noted.
+struct program_notes {
+    struct oracle oracle;
+    struct oracle graphs[PROGRAM_GRAPHS]; // the nodes of each
+    uint64_t launches[PROGRAM_GRAPHS];    // of each, nodes
+    int graph_count;
+    int line;
+};
+
+// Runs it, and writes its calls to `text` if that is not NULL.
+//
+// Returns a call's failure.
+weir_status program_run(struct ground *ground, const uint8_t *bytes, size_t size,
+                        struct program_notes *out_notes, FILE *text);
+
+// Runs it, and compares what the plugin found with the oracle. Returns whether there is no
+// difference, else with a sentence in `difference`.
+bool program_agrees(struct ground *ground, const uint8_t *bytes, size_t size, FILE *text,
+                    char difference[256]);
+
+#endif

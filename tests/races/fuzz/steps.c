@@ -1,0 +1,213 @@
+// See the header.
+#include "tests/races/fuzz/steps.h"
+
+static const unsigned char pattern = 0;
+
+uint64_t bits(size_t offset, size_t size)
+{
+    uint64_t mask = 0;
+    for (size_t i = 0; i < size; i++)
+        mask |= UINT64_C(1) << (offset + i);
+    return mask;
+}
+
+static struct slot *pick_slot(struct run *run, uint8_t byte)
+{
+    struct slot *slot = &run->slots[byte % (PLAIN + POOLED)];
+    return slot->buffer ? slot : &run->slots[byte % PLAIN];
+}
+
+struct range pick_range(struct run *run, uint8_t buffer, uint8_t where, uint8_t length)
+{
+    struct range range = {pick_slot(run, buffer), where % ORACLE_BYTES, 0};
+    const size_t room = ORACLE_BYTES - range.offset;
+    const size_t most = length & 0x80 ? ORACLE_BYTES : 12;
+    range.size = 1 + length % (room < most ? room : most);
+    return range;
+}
+
+void use(struct run *run, int node, struct range range, weir_access access)
+{
+    oracle_use(run->oracle, node, range.slot->id, access, bits(range.offset, range.size));
+}
+
+// Operations.
+
+static bool overlaps(struct range a, struct range b)
+{
+    return a.slot->buffer == b.slot->buffer &&
+           (bits(a.offset, a.size) & bits(b.offset, b.size)) != 0;
+}
+
+void step_copy(struct run *run)
+{
+    const int queue = pick_queue(run, run->step[1]);
+    const struct range dst = pick_range(run, run->step[2], run->step[3], run->step[4]);
+    struct range src = pick_range(run, run->step[5], run->step[6], run->step[4]);
+    const size_t size = dst.size < src.size ? dst.size : src.size;
+    const struct range to = {dst.slot, dst.offset, size}, from = {src.slot, src.offset, size};
+
+    if (overlaps(to, from))
+        return;
+    SAY(run, "q%d copy b%u[%zu..%zu] <- b%u[%zu..%zu]", queue, to.slot->id, to.offset,
+        to.offset + size - 1, from.slot->id, from.offset, from.offset + size - 1);
+    ok(run, weir_queue_copy_at(run->queues[queue], to.slot->buffer, to.offset, from.slot->buffer,
+                               from.offset, size, FILE_NAME, line(run)));
+    const int node = add(run, queue);
+    use(run, node, from, WEIR_ACCESS_READ);
+    use(run, node, to, WEIR_ACCESS_WRITE);
+}
+
+void step_fill(struct run *run)
+{
+    const int queue = pick_queue(run, run->step[1]);
+    const struct range dst = pick_range(run, run->step[2], run->step[3], run->step[4]);
+
+    SAY(run, "q%d fill b%u[%zu..%zu]", queue, dst.slot->id, dst.offset, dst.offset + dst.size - 1);
+    ok(run, weir_queue_fill_at(run->queues[queue], dst.slot->buffer, dst.offset, dst.size, &pattern,
+                               1, FILE_NAME, line(run)));
+    use(run, add(run, queue), dst, WEIR_ACCESS_WRITE);
+}
+
+void step_launch(struct run *run)
+{
+    const int queue = pick_queue(run, run->step[1]);
+    const struct range a = pick_range(run, run->step[2], run->step[3], run->step[4]);
+    const struct range b = pick_range(run, run->step[5], run->step[6], run->step[4]);
+    const struct range c = pick_range(run, run->step[7], run->step[3], run->step[6]);
+    const struct weir_argument arguments[] = {
+        weir_in(a.slot->buffer, a.offset, a.size),
+        weir_in(b.slot->buffer, b.offset, b.size),
+        run->step[7] & 0x40 ? weir_inout(c.slot->buffer, c.offset, c.size)
+                            : weir_out(c.slot->buffer, c.offset, c.size),
+    };
+
+    SAY(run, "q%d launch in b%u[%zu..%zu], in b%u[%zu..%zu], %s b%u[%zu..%zu]", queue, a.slot->id,
+        a.offset, a.offset + a.size - 1, b.slot->id, b.offset, b.offset + b.size - 1,
+        run->step[7] & 0x40 ? "inout" : "out", c.slot->id, c.offset, c.offset + c.size - 1);
+    ok(run, weir_queue_launch_at(run->queues[queue], run->ground->sum, weir_dim(1, 1, 1),
+                                 weir_dim(1, 1, 1), arguments, 3, FILE_NAME, line(run)));
+    const int node = add(run, queue);
+    use(run, node, a, WEIR_ACCESS_READ);
+    use(run, node, b, WEIR_ACCESS_READ);
+    use(run, node, c, arguments[2].access);
+}
+
+// A box by four bytes, which fits into a buffer.
+struct box {
+    struct slot *slot;
+    size_t offset, width, height, depth, pitch, slice_pitch;
+};
+
+static struct box pick_box(struct run *run, uint8_t buffer, uint8_t where, uint8_t extents,
+                           uint8_t pitches)
+{
+    struct box box = {.slot = pick_slot(run, buffer),
+                      .width = 1 + extents % 3,
+                      .height = 1 + extents / 4 % 3,
+                      .depth = 1 + extents / 16 % 3};
+    box.pitch = box.width + pitches % 4;
+    box.slice_pitch = box.pitch * (box.height - 1) + box.width + pitches / 4 % 8;
+    const size_t end = box.slice_pitch * (box.depth - 1) + box.pitch * (box.height - 1) + box.width;
+    box.offset = where % (ORACLE_BYTES - end + 1);
+    return box;
+}
+
+static uint64_t box_bits(const struct box *box)
+{
+    uint64_t mask = 0;
+    for (size_t slice = 0; slice < box->depth; slice++)
+        for (size_t row = 0; row < box->height; row++)
+            mask |= bits(box->offset + slice * box->slice_pitch + row * box->pitch, box->width);
+    return mask;
+}
+
+static void say_box(struct run *run, const char *word, const struct box *box)
+{
+    if (run->text)
+        fprintf(run->text, "     %s b%u at %zu, %zu x %zu x %zu, pitches %zu and %zu\n", word,
+                box->slot->id, box->offset, box->width, box->height, box->depth, box->pitch,
+                box->slice_pitch);
+}
+
+static weir_status submit_box_copy(const struct run *run, weir_queue *queue, const struct box *to,
+                                   const struct box *from)
+{
+    if (to->depth == 1)
+        return weir_queue_copy_2d_at(queue,
+                                     (struct weir_plane){to->slot->buffer, to->offset, to->pitch},
+                                     (struct weir_plane){from->slot->buffer, from->offset,
+                                                         from->pitch},
+                                     to->width, to->height, FILE_NAME, line(run));
+    return weir_queue_copy_3d_at(
+        queue, (struct weir_volume){to->slot->buffer, to->offset, to->pitch, to->slice_pitch},
+        (struct weir_volume){from->slot->buffer, from->offset, from->pitch, from->slice_pitch},
+        to->width, to->height, to->depth, FILE_NAME, line(run));
+}
+
+void step_copy_box(struct run *run)
+{
+    const int queue = pick_queue(run, run->step[1]);
+    const struct box to = pick_box(run, run->step[2], run->step[3], run->step[4], run->step[5]);
+    const struct box from = pick_box(run, run->step[6], run->step[7], run->step[4],
+                                     (uint8_t)(run->step[5] ^ run->step[1]));
+
+    if (to.slot->buffer == from.slot->buffer)
+        return;
+    SAY(run, "q%d copy of boxes", queue);
+    say_box(run, "to", &to);
+    say_box(run, "from", &from);
+    ok(run, submit_box_copy(run, run->queues[queue], &to, &from));
+    const int node = add(run, queue);
+    oracle_use(run->oracle, node, from.slot->id, WEIR_ACCESS_READ, box_bits(&from));
+    oracle_use(run->oracle, node, to.slot->id, WEIR_ACCESS_WRITE, box_bits(&to));
+}
+
+void step_fill_box(struct run *run)
+{
+    const int queue = pick_queue(run, run->step[1]);
+    const struct box to =
+        pick_box(run, run->step[2], run->step[3], run->step[4] % 16, run->step[5]);
+
+    SAY(run, "q%d fill of a plane", queue);
+    say_box(run, "to", &to);
+    ok(run, weir_queue_fill_2d_at(run->queues[queue],
+                                  (struct weir_plane){to.slot->buffer, to.offset, to.pitch},
+                                  to.width, to.height, &pattern, 1, FILE_NAME, line(run)));
+    oracle_use(run->oracle, add(run, queue), to.slot->id, WEIR_ACCESS_WRITE, box_bits(&to));
+}
+
+// Edges.
+
+void step_record(struct run *run)
+{
+    const int queue = pick_queue(run, run->step[1]);
+    const size_t which = run->step[2] % EVENTS;
+    SAY(run, "q%d record e%zu", queue, which);
+    ok(run,
+       weir_queue_record_at(run->queues[queue], &run->events[which].event, FILE_NAME, line(run)));
+    run->events[which].node = add(run, queue);
+}
+
+void step_wait(struct run *run)
+{
+    const int queue = pick_queue(run, run->step[1]);
+    const size_t which = run->step[2] % EVENTS;
+    if (run->events[which].node < 0)
+        return;
+    SAY(run, "q%d wait e%zu", queue, which);
+    ok(run, weir_queue_wait_at(run->queues[queue], run->events[which].event, FILE_NAME, line(run)));
+    oracle_after(run->oracle, add(run, queue), run->events[which].node);
+}
+
+// A record and a wait at once, so that edges are not rare.
+void step_after(struct run *run)
+{
+    const int queue = pick_queue(run, run->step[1]), other = pick_queue(run, run->step[2]);
+    struct weir_event event;
+    SAY(run, "q%d record, q%d wait", other, queue);
+    ok(run, weir_queue_record_at(run->queues[other], &event, FILE_NAME, line(run)));
+    const int record = add(run, other);
+    ok(run, weir_queue_wait_at(run->queues[queue], event, FILE_NAME, line(run)));
+    oracle_after(run->oracle, add(run, queue), record);
+}
