@@ -235,6 +235,7 @@ static void repair(struct comparison *comparison, int first, int second)
 struct meanings {
     uint64_t found[ORACLE_NODES]; // edges
     int conflicting, unordered;
+    bool former_life;
 };
 
 static void add_meaning(struct comparison *comparison, const struct weir_check_finding *finding,
@@ -243,8 +244,10 @@ static void add_meaning(struct comparison *comparison, const struct weir_check_f
     const struct oracle *oracle = comparison->oracle;
     if (first >= second)
         return;
-    if (!explains(oracle, finding, first, second))
+    if (!explains(oracle, finding, first, second)) {
         first = allocation_of(comparison, finding, first, second);
+        meanings->former_life = true;
+    }
     if (first < 0)
         return;
     meanings->conflicting++;
@@ -255,7 +258,8 @@ static void add_meaning(struct comparison *comparison, const struct weir_check_f
     meanings->found[second] |= bit(first);
 }
 
-// Where a finding may be meant in several ways, later ones are not held against it.
+// Where a finding may be meant in several ways, later ones are not held against it; nor where it is
+// about the former life of memory, of which each use may be told.
 static void add_pair(struct comparison *comparison, const struct weir_check_finding *finding,
                      const struct oracle_place *first, const struct oracle_place *second)
 {
@@ -264,7 +268,7 @@ static void add_pair(struct comparison *comparison, const struct weir_check_find
     for (int i = 0; i < first->count; i++)
         for (int k = 0; k < second->count; k++)
             add_meaning(comparison, finding, first->nodes[i], second->nodes[k], &meanings);
-    for (int i = 0; i < ORACLE_NODES && meanings.unordered == 1; i++)
+    for (int i = 0; i < ORACLE_NODES && meanings.unordered == 1 && !meanings.former_life; i++)
         comparison->found[i] |= meanings.found[i];
     if (meanings.unordered == 0)
         DIFFER(comparison, "%s of %d and %d at bytes %zu + %zu: they %s",
