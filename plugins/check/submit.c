@@ -24,11 +24,13 @@ static void use(struct check *check, struct check_queue *queue, uint64_t count,
         .count = count,
         .origin = check_origin_of(operation),
     };
-    if (operation->kind == WEIR_OPERATION_GRAPH) {
+    if (operation->kind == WEIR_OPERATION_GRAPH)
         check_graph_launch(check, &user, operation);
-        queue->actor.recorded = count; // a launch elsewhere waits for it
-    }
     check_use_operation(check, &user, operation);
+    // A launch of the graph elsewhere waits for this one. Not before its uses: a finding may change
+    // the clock, and the point that is named before must keep its own.
+    if (operation->kind == WEIR_OPERATION_GRAPH)
+        queue->actor.recorded = count;
 }
 
 // Pools' operations are empty, and still say something.
