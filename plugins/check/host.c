@@ -15,6 +15,7 @@ struct check_call {
     void *user;
     uint64_t count;
     struct check_call *outer; // of the thread
+    uint32_t open;            // accesses that the function has begun and not ended
 };
 
 // The host call that the thread is in, of any link.
@@ -102,6 +103,7 @@ weir_status check_forward_call(const struct weir_link *link, weir_queue *object,
     call->function = operation->u.host_call.function;
     call->user = operation->u.host_call.user;
     call->count = queue->actor.base + operation->sequence;
+    call->open = 0;
     struct weir_operation_room room;
     struct weir_operation *wrapped = weir_operation_copy(&room, operation);
     wrapped->u.host_call.function = run_call;
@@ -170,9 +172,15 @@ static weir_status begin(struct check *check, const struct weir_host_note *note)
     return check_unlock(check);
 }
 
+// Those of a host call are only counted, so that their ends are told from those of accesses outside.
 // Without memory the access is not seen until it ends.
 static void keep_open(struct check *check, const struct weir_host_note *note)
 {
+    struct check_call *call = call_of(check);
+    if (call) {
+        call->open++;
+        return;
+    }
     struct check_buffer *buffer = check_buffer_of(check->link, note->u.access.buffer);
     struct check_open *open = malloc(sizeof *open);
     if (!open)
@@ -196,7 +204,7 @@ static weir_status note_begin(const struct weir_link *link, const struct weir_ho
         status = begin(check, note);
     if (status == WEIR_OK)
         status = link->next->ops->host_note(link->next, note);
-    if (status == WEIR_OK && note->u.access.size > 0 && !call_of(check))
+    if (status == WEIR_OK && note->u.access.size > 0)
         keep_open(check, note);
     return status;
 }
@@ -210,6 +218,11 @@ static bool is_same(const struct check_open *open, const struct weir_host_note *
 static void note_end(struct check *check, const struct weir_host_note *note)
 {
     struct check_buffer *buffer = check_buffer_of(check->link, note->u.access.buffer);
+    struct check_call *call = call_of(check);
+    if (call && call->open > 0 && note->u.access.size > 0) {
+        call->open--;
+        return;
+    }
     check_lock(check);
     struct check_open **at = &buffer->open;
     while (*at && !is_same(*at, note))
