@@ -96,10 +96,18 @@ WEIR_TEST(CheckFuzz, SeesWrongReadsOfUnwrittenBytesAndOpenAccesses)
     EXPECT_CONTAINS(comparison.difference, "there is none");
 }
 
-// What the fuzzer prints can be run again.
-WEIR_TEST(CheckFuzz, RunsAProgramByItsBytes)
+// Programs that showed a difference once. What the fuzzer prints can be run again.
+WEIR_TEST(CheckFuzz, RunsProgramsByTheirBytes)
 {
-    EXPECT_TRUE(drive_one("8b7be951608e3455"
-                          "9f4110ec5f6ed797",
-                          stdout));
+    static const char *const programs[] = {
+        // A launch of a graph with a finding, after a record of its queue.
+        "6ef5690b8d9d7865ec4174cd7414badf47c2f7018e850284c973100c484b9b979a4be98289892441e8f4478548"
+        "44"
+        "575e7dfcbbad34ba2d2c27b34d982dc7b94c74ce9ff0426a4fd1",
+        // A host call whose access has the range of one that the program has open.
+        "d59a6cfc5b8e1817a650de5faf44cd7195fc9e5f8e70dde795030a7d481d3d6844e673def982182e9715d5b6"
+        "d725740a",
+    };
+    for (size_t i = 0; i < sizeof programs / sizeof *programs; i++)
+        EXPECT_TRUE(drive_one(programs[i], stdout));
 }

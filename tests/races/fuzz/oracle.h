@@ -53,6 +53,7 @@ struct oracle {
     size_t open_count;
     uint64_t opens[ORACLE_NODES]; // of each access, the nodes that used its bytes before its end
     uint64_t reads_unwritten;     // nodes
+    uint64_t may_read_unwritten;  // nodes that write the same bytes, perhaps first
 };
 
 void oracle_init(struct oracle *oracle);
