@@ -66,6 +66,7 @@ static void as_it_should_be(weir_device *device, weir_queue *left, weir_queue *r
     check(weir_queue_wait(left, copied));
     check(weir_queue_fill(left, memory, 0, BYTES / 2, &values[2], 1));
     check(weir_event_sync(copied, WEIR_FOREVER));
+    check(weir_queue_sync(left, WEIR_FOREVER)); // or the last fill could fail unnoticed
 }
 
 static int is_right(weir_buffer *host)

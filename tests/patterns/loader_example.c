@@ -70,8 +70,10 @@ static int count_right(weir_queue *queue, weir_buffer *all)
 {
     static uint32_t numbers[NUMBERS];
     int right = 0;
-    if (weir_download(queue, numbers, all, 0, sizeof numbers) != WEIR_OK)
+    if (weir_download(queue, numbers, all, 0, sizeof numbers) != WEIR_OK) {
+        fprintf(stderr, "%s\n", weir_last_error_text());
         return 0;
+    }
     for (uint32_t i = 0; i < NUMBERS; i++)
         right += numbers[i] == i;
     return right;

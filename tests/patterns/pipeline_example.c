@@ -106,7 +106,8 @@ static void deliver(void *user, void *frame, void *data, const struct weir_pipel
                (double)result->latency_ns / 1e6);
         *(int *)user += first == *(int *)frame * 20 + 50;
     } else {
-        printf("frame %d: %s\n", *(int *)frame, weir_status_text(result->status));
+        printf("frame %d: %s\n", *(int *)frame,
+               result->error ? result->error->message : weir_status_text(result->status));
     }
 }
 
