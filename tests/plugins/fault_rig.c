@@ -33,6 +33,13 @@ const char *rig_log(void)
     return logged.text;
 }
 
+const char *rig_section(const char *fault, int at, const char *more)
+{
+    static char text[512];
+    snprintf(text, sizeof text, "fault = %s\nat = %d\n%s", fault, at, more);
+    return text;
+}
+
 weir_status rig_open(struct rig *rig, const char *section)
 {
     const char *base = getenv("WEIR_TEST_SECTION");

@@ -55,6 +55,9 @@ struct rig {
     int calls; // of the host call
 };
 
+// Lines of [fault]. One text is kept.
+const char *rig_section(const char *fault, int at, const char *more);
+
 // Opens the runtime with lines of [fault].
 weir_status rig_open(struct rig *rig, const char *section);
 // Creates everything else; stops at the first error and returns it.
