@@ -7,6 +7,7 @@
 #include "cli/common/options.h"
 #include "cli/conform/command.h"
 #include "cli/doctor/command.h"
+#include "cli/fault/command.h"
 #include "cli/kernels/command.h"
 #include "cli/run/command.h"
 #include "cli/trace/command.h"
@@ -15,7 +16,7 @@ int main(int argc, char **argv)
 {
     const struct cli_command members[] = {
         cli_run,     cli_doctor,  cli_devices, cli_config, cli_bench,
-        cli_conform, cli_kernels, cli_trace,   cli_check,
+        cli_conform, cli_kernels, cli_trace,   cli_check,  cli_fault,
     };
     const struct cli_command weir = {
         .what = "COMMAND",

@@ -1,0 +1,135 @@
+// Shared by the files of `weir fault`.
+//
+//   command.c  options, and a single run
+//   run.c      one run of the program with the plugin's settings, and its outcome
+//   list.c     the plugin's list of chosen operations
+//   walk.c     a run for each operation
+//   report.c   what the walk found, as text and as JSON
+#ifndef WEIR_CLI_FAULT_FAULT_H
+#define WEIR_CLI_FAULT_FAULT_H
+
+#include <limits.h>
+
+#include "base/text.h"
+#include "cli/program/program.h"
+
+struct fault_options {
+    const char *fault; // one kind, or several with commas between them
+    const char *kinds;
+    const char *queue;
+    const char *label;
+    uint64_t at;
+    uint64_t one_in;
+    uint64_t seed;
+    uint64_t every;
+    uint64_t delay_ms;
+    uint64_t limit_s; // 0: from the first run
+    bool recovers;
+    bool all;
+    bool json;
+    bool quiet;
+};
+
+// list.c
+
+// An operation that the plugin chose.
+struct fault_item {
+    uint64_t number;
+    char kind[32];
+    char queue[128];
+    char label[128];
+    char file[256]; // "" if unknown
+    int line;
+};
+
+// Reads the list that the plugin wrote. None is an empty list.
+//
+// Ownership: `*out_items` is the caller's, to be freed with free().
+// Errors: false after a message.
+bool fault_list_read(const char *path, struct fault_item **out_items, size_t *out_count);
+
+// "copy of 'frame' on queue 'up'", and "app.c:80" or "", in `text`; both return it.
+const char *fault_item_text(const struct fault_item *item, char *text, size_t size);
+const char *fault_item_place(const struct fault_item *item, char *text, size_t size);
+
+// run.c
+
+enum fault_outcome {
+    FAULT_TOLD,        // an exit status that is not 0, and the cause on its output
+    FAULT_RECOVERED,   // exit status 0, where the options or the kind of fault allow it
+    FAULT_NOT_REACHED, // this run took another course
+    FAULT_CRASH,       // ended by a signal
+    FAULT_HANG,        // killed after the limit
+    FAULT_UNNOTICED,   // exit status 0
+    FAULT_NO_CAUSE,    // another exit status, and no message of the fault
+    FAULT_OUTCOMES,
+};
+
+extern const char *const fault_outcome_names[FAULT_OUTCOMES]; // in JSON
+static inline bool fault_is_finding(enum fault_outcome outcome)
+{
+    return outcome >= FAULT_CRASH;
+}
+
+struct fault_run {
+    const char *fault;      // the kind
+    struct fault_item item; // that got it, or was to get it
+    enum fault_outcome outcome;
+    int code;           // the program's, as in cli_program_end
+    char last_line[96]; // of what it printed
+    uint64_t digest;    // of all that it printed
+};
+
+// Where the files of the runs are.
+struct fault_folder {
+    char path[PATH_MAX - 16];
+    char list[PATH_MAX];
+};
+
+// Errors: false after a message.
+bool fault_folder_make(struct fault_folder *folder);
+void fault_folder_remove(const struct fault_folder *folder);
+
+// A run of which only the outcome is shown.
+struct fault_plan {
+    const struct fault_options *options;
+    const struct fault_folder *folder;
+    char **command;
+    const char *fault;
+    uint64_t limit_ms; // 0: none
+    uint64_t digest;   // of a run without a fault
+};
+
+// Runs the program with the fault at `item`, or with none if it is NULL: the list then has all
+// chosen operations. With threads the number may be another operation's in this run; `out_run` has
+// the one that got the fault.
+//
+// Errors: false after a message.
+bool fault_run_hidden(const struct fault_plan *plan, const struct fault_item *item,
+                      struct fault_run *out_run);
+
+// Runs it once with the options' `at` or `one_in`, in the open.
+bool fault_run_open(const struct fault_options *options, const struct fault_folder *folder,
+                    char **command, struct cli_program_end *out_end);
+
+// walk.c
+
+int fault_walk(const struct fault_options *options, const struct fault_folder *folder,
+               char **command);
+
+// report.c
+
+struct fault_walk {
+    char **command;
+    const struct fault_options *options;
+    struct fault_run *runs;
+    size_t count;
+    size_t capacity;
+    size_t operations; // that were chosen, of all faults
+    size_t counts[FAULT_OUTCOMES];
+};
+
+// Prints it; returns the exit code.
+int fault_report_print(const struct fault_walk *walk);
+
+#endif

@@ -1,0 +1,166 @@
+// What the walk found, as text and as JSON.
+#define _GNU_SOURCE // sigabbrev_np
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/common/json.h"
+#include "cli/common/table.h"
+#include "cli/fault/fault.h"
+
+static size_t count_findings(const struct fault_walk *walk)
+{
+    size_t count = 0;
+    for (enum fault_outcome i = 0; i < FAULT_OUTCOMES; i++)
+        count += fault_is_finding(i) ? walk->counts[i] : 0;
+    return count;
+}
+
+static const char *outcome_text(const struct fault_run *run, char *text, size_t size)
+{
+    const char *name = run->code > CLI_SIGNALLED ? sigabbrev_np(run->code - CLI_SIGNALLED) : NULL;
+    switch (run->outcome) {
+    case FAULT_CRASH:
+        snprintf(text, size, "crash: signal %d%s%s", run->code - CLI_SIGNALLED, name ? ", SIG" : "",
+                 name ? name : "");
+        break;
+    case FAULT_HANG:
+        snprintf(text, size, "hang: killed");
+        break;
+    case FAULT_UNNOTICED:
+        snprintf(text, size, "exit 0: unnoticed");
+        break;
+    case FAULT_NO_CAUSE:
+        snprintf(text, size, "exit %d: no cause told", run->code);
+        break;
+    case FAULT_TOLD:
+        snprintf(text, size, "exit %d: told", run->code);
+        break;
+    default:
+        snprintf(text, size, "%s", fault_outcome_names[run->outcome]);
+        break;
+    }
+    return text;
+}
+
+static void add_row(struct weir_table *table, const struct fault_run *run)
+{
+    char text[512];
+    weir_table_add(table, "%s", run->fault);
+    weir_table_add(table, "%" PRIu64, run->item.number);
+    weir_table_add(table, "%s", fault_item_text(&run->item, text, sizeof text));
+    weir_table_add(table, "%s", fault_item_place(&run->item, text, sizeof text));
+    weir_table_add(table, "%s", outcome_text(run, text, sizeof text));
+    weir_table_add(table, "%.60s", run->last_line);
+}
+
+static void print_table(const struct fault_walk *walk)
+{
+    static const char *const heads[] = {"fault", "number",  "operation",
+                                        "at",    "outcome", "the last line that it printed"};
+    struct weir_table table = {.alignment = "lrllll"};
+    bool any = false;
+    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
+        weir_table_add(&table, "%s", heads[i]);
+    for (size_t i = 0; i < walk->count; i++) {
+        if (!walk->options->all && !fault_is_finding(walk->runs[i].outcome))
+            continue;
+        add_row(&table, &walk->runs[i]);
+        any = true;
+    }
+    if (any)
+        cli_table_print(&table, stdout, 0);
+    weir_table_finish(&table);
+}
+
+static const struct fault_run *first_finding(const struct fault_walk *walk)
+{
+    for (size_t i = 0; i < walk->count; i++)
+        if (fault_is_finding(walk->runs[i].outcome))
+            return &walk->runs[i];
+    return NULL;
+}
+
+static void print_repeat(const struct fault_walk *walk)
+{
+    const struct fault_run *run = first_finding(walk);
+    const struct fault_options *options = walk->options;
+    if (!run)
+        return;
+    printf("\nThe first of them again: weir fault --fault %s --at %" PRIu64, run->fault,
+           run->item.number);
+    if (options->kinds[0])
+        printf(" --kinds '%s'", options->kinds);
+    if (options->queue[0])
+        printf(" --queue '%s'", options->queue);
+    if (options->label[0])
+        printf(" --label '%s'", options->label);
+    for (char **word = walk->command; *word; word++)
+        printf(" %s", *word);
+    printf("\n");
+}
+
+static void print_text(const struct fault_walk *walk)
+{
+    static const char *const texts[FAULT_OUTCOMES] = {
+        [FAULT_TOLD] = "told the cause",
+        [FAULT_RECOVERED] = "ended well",
+        [FAULT_NOT_REACHED] = "did not come to the operation",
+        [FAULT_CRASH] = "crashed",
+        [FAULT_HANG] = "hung",
+        [FAULT_UNNOTICED] = "ended with 0 as if nothing had happened",
+        [FAULT_NO_CAUSE] = "failed without telling the cause",
+    };
+    const char *separator = ": ";
+    print_table(walk);
+    printf("%s%zu operations, %zu runs with a fault", first_finding(walk) ? "\n" : "",
+           walk->operations, walk->count);
+    for (enum fault_outcome i = 0; i < FAULT_OUTCOMES; i++) {
+        if (walk->counts[i] == 0)
+            continue;
+        printf("%s%zu %s", separator, walk->counts[i], texts[i]);
+        separator = ", ";
+    }
+    printf("\n");
+    print_repeat(walk);
+}
+
+static json_t *run_json(const struct fault_run *run, bool *ok)
+{
+    json_t *object = json_object();
+    cli_json_set(object, "fault", cli_json_string(run->fault), ok);
+    cli_json_set(object, "number", cli_json_count(run->item.number), ok);
+    cli_json_set(object, "kind", cli_json_string(run->item.kind), ok);
+    cli_json_set(object, "queue", cli_json_string(run->item.queue), ok);
+    cli_json_set(object, "label", cli_json_string(run->item.label), ok);
+    cli_json_set(object, "file", cli_json_string(run->item.file), ok);
+    cli_json_set(object, "line", json_integer(run->item.line), ok);
+    cli_json_set(object, "outcome", cli_json_string(fault_outcome_names[run->outcome]), ok);
+    cli_json_set(object, "finding", json_boolean(fault_is_finding(run->outcome)), ok);
+    cli_json_set(object, "exit", json_integer(run->code), ok);
+    cli_json_set(object, "last_line", cli_json_string(run->last_line), ok);
+    return object;
+}
+
+static int print_json(const struct fault_walk *walk, int code)
+{
+    bool ok = true;
+    json_t *object = json_object();
+    json_t *runs = json_array();
+    for (size_t i = 0; i < walk->count; i++)
+        cli_json_append(runs, run_json(&walk->runs[i], &ok), &ok);
+    cli_json_set(object, "operations", cli_json_count(walk->operations), &ok);
+    cli_json_set(object, "findings", cli_json_count(count_findings(walk)), &ok);
+    cli_json_set(object, "runs", runs, &ok);
+    return cli_json_print(object, ok, code);
+}
+
+int fault_report_print(const struct fault_walk *walk)
+{
+    const int code = first_finding(walk) ? CLI_FAILED : CLI_OK;
+    if (walk->options->json)
+        return print_json(walk, code);
+    print_text(walk);
+    return code;
+}

@@ -1,0 +1,199 @@
+// One run of the program.
+#define _GNU_SOURCE // memmem
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/siphash.h"
+#include "cli/fault/fault.h"
+
+const char *const fault_outcome_names[FAULT_OUTCOMES] = {
+    [FAULT_TOLD] = "told",
+    [FAULT_RECOVERED] = "recovered",
+    [FAULT_NOT_REACHED] = "not reached",
+    [FAULT_CRASH] = "crash",
+    [FAULT_HANG] = "hang",
+    [FAULT_UNNOTICED] = "unnoticed",
+    [FAULT_NO_CAUSE] = "no cause",
+};
+
+// Files.
+
+bool fault_folder_make(struct fault_folder *folder)
+{
+    const char *base = getenv("TMPDIR");
+    snprintf(folder->path, sizeof folder->path, "%s/weir-fault-XXXXXX",
+             base && *base ? base : "/tmp");
+    if (!mkdtemp(folder->path)) {
+        cli_error("no folder for temporary files at %s: %s; name another one with TMPDIR",
+                  folder->path, strerror(errno));
+        return false;
+    }
+    snprintf(folder->list, sizeof folder->list, "%s/list", folder->path);
+    return true;
+}
+
+void fault_folder_remove(const struct fault_folder *folder)
+{
+    unlink(folder->list);
+    rmdir(folder->path);
+}
+
+// A file for the program's output, without a name.
+static int open_output(void)
+{
+    FILE *file = tmpfile();
+    const int descriptor = file ? fcntl(fileno(file), F_DUPFD_CLOEXEC, 3) : -1;
+    if (descriptor < 0)
+        cli_error("no temporary file for the program's output: %s", strerror(errno));
+    if (file)
+        fclose(file);
+    return descriptor;
+}
+
+// What the program printed.
+
+static bool is_told(const char *text, size_t size, uint64_t number)
+{
+    static const char mark[] = "the plugin fault injected ";
+    char part[32];
+    const int length = snprintf(part, sizeof part, "(number %" PRIu64 ", ", number);
+    return memmem(text, size, mark, sizeof mark - 1) && memmem(text, size, part, (size_t)length);
+}
+
+static void find_last_line(const char *text, size_t size, char *out, size_t out_size)
+{
+    char line[96];
+    while (size > 0 && strchr("\n\r ", text[size - 1]))
+        size--;
+    const char *newline = size > 0 ? memrchr(text, '\n', size) : NULL;
+    const char *begin = newline ? newline + 1 : text;
+    const size_t length = (size_t)(text + size - begin);
+    snprintf(line, sizeof line, "%.*s", (int)(length < sizeof line ? length : sizeof line - 1),
+             begin);
+    weir_text_escape(out, out_size, line, "");
+}
+
+// Returns whether the cause is in it.
+static bool read_output(int output, uint64_t number, struct fault_run *run)
+{
+    static const struct weir_siphash_key key = {{1, 2}};
+    const off_t size = lseek(output, 0, SEEK_END);
+    if (size <= 0)
+        return false;
+    char *text = mmap(NULL, (size_t)size, PROT_READ, MAP_PRIVATE, output, 0);
+    if (text == MAP_FAILED)
+        return false;
+    find_last_line(text, (size_t)size, run->last_line, sizeof run->last_line);
+    run->digest = weir_siphash(&key, text, (size_t)size);
+    const bool told = is_told(text, (size_t)size, number);
+    munmap(text, (size_t)size);
+    return told;
+}
+
+// The outcome.
+
+static bool is_recovered(const struct fault_plan *plan, const struct fault_run *run, bool told)
+{
+    return strcmp(plan->fault, "slow") == 0 ||
+           (plan->options->recovers && (told || run->digest == plan->digest));
+}
+
+static enum fault_outcome judge(const struct fault_plan *plan, const struct fault_run *run,
+                                bool late, bool reached, bool told)
+{
+    if (late)
+        return FAULT_HANG;
+    if (run->code > CLI_SIGNALLED)
+        return FAULT_CRASH;
+    if (!reached)
+        return FAULT_NOT_REACHED;
+    if (run->code == 0)
+        return is_recovered(plan, run, told) ? FAULT_RECOVERED : FAULT_UNNOTICED;
+    return told ? FAULT_TOLD : FAULT_NO_CAUSE;
+}
+
+static bool run_with(const struct fault_options *options, const struct fault_folder *folder,
+                     const struct cli_program *base, const char *fault, uint64_t at,
+                     uint64_t one_in, struct cli_program_end *out_end)
+{
+    char settings[PATH_MAX + 1024];
+    const int length =
+        snprintf(settings, sizeof settings,
+                 "fault = %s\nat = %" PRIu64 "\none_in = %" PRIu64 "\nseed = %" PRIu64
+                 "\ndelay_ms = %" PRIu64 "\nkinds = %s\nqueue = %s\nlabel = %s\nlist = %s",
+                 fault, at, one_in, options->seed, options->delay_ms, options->kinds,
+                 options->queue, options->label, folder->list);
+    const struct cli_program_variable variable = {"WEIR_FAULT", settings};
+    if (length >= (int)sizeof settings) {
+        cli_error("--kinds, --queue or --label is too long");
+        return false;
+    }
+    struct cli_program program = *base;
+    program.variables = &variable;
+    program.variable_count = 1;
+    unlink(folder->list);
+    return cli_program_run(&program, out_end);
+}
+
+// Stores the operation that got the fault, and whether there is one.
+static bool read_item(const struct fault_folder *folder, struct fault_item *item, bool *out_reached)
+{
+    struct fault_item *items;
+    size_t count;
+    if (!fault_list_read(folder->list, &items, &count))
+        return false;
+    *out_reached = count > 0;
+    if (count > 0)
+        *item = items[0];
+    free(items);
+    return true;
+}
+
+static bool finish_run(const struct fault_plan *plan, const struct fault_item *item,
+                       const struct cli_program_end *end, int output, struct fault_run *run)
+{
+    bool reached;
+    run->code = end->code;
+    const bool told = read_output(output, item ? item->number : 0, run);
+    if (!item)
+        return true;
+    run->item = *item;
+    if (!read_item(plan->folder, &run->item, &reached))
+        return false;
+    run->outcome = judge(plan, run, end->late, reached, told);
+    return true;
+}
+
+bool fault_run_hidden(const struct fault_plan *plan, const struct fault_item *item,
+                      struct fault_run *out_run)
+{
+    struct cli_program_end end;
+    const int output = open_output();
+    const struct cli_program program = {.command = plan->command,
+                                        .output = output,
+                                        .messages = output,
+                                        .limit_ms = plan->limit_ms};
+    *out_run = (struct fault_run){.fault = plan->fault};
+    if (output < 0)
+        return false;
+    const bool ok = run_with(plan->options, plan->folder, &program, plan->fault,
+                             item ? item->number : 0, 0, &end) &&
+                    finish_run(plan, item, &end, output, out_run);
+    close(output);
+    return ok;
+}
+
+bool fault_run_open(const struct fault_options *options, const struct fault_folder *folder,
+                    char **command, struct cli_program_end *out_end)
+{
+    const struct cli_program program = {.command = command, .limit_ms = options->limit_s * 1000};
+    return run_with(options, folder, &program, options->fault, options->at, options->one_in,
+                    out_end);
+}
