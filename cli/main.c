@@ -9,14 +9,15 @@
 #include "cli/doctor/command.h"
 #include "cli/fault/command.h"
 #include "cli/kernels/command.h"
+#include "cli/perturb/command.h"
 #include "cli/run/command.h"
 #include "cli/trace/command.h"
 
 int main(int argc, char **argv)
 {
     const struct cli_command members[] = {
-        cli_run,     cli_doctor,  cli_devices, cli_config, cli_bench,
-        cli_conform, cli_kernels, cli_trace,   cli_check,  cli_fault,
+        cli_run,     cli_doctor, cli_devices, cli_config, cli_bench,   cli_conform,
+        cli_kernels, cli_trace,  cli_check,   cli_fault,  cli_perturb,
     };
     const struct cli_command weir = {
         .what = "COMMAND",

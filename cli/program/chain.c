@@ -6,9 +6,8 @@
 #include "cli/program/program.h"
 #include "core/config/config.h"
 
-enum {
-    TEXT_SIZE = (WEIR__CONFIG_LIST_LIMIT + 1) * (WEIR__NAME_SIZE + 2),
-};
+_Static_assert(CLI_PROGRAM_PLUGINS_SIZE >= WEIR__CONFIG_LIST_LIMIT * (WEIR__NAME_SIZE + 2),
+               "a list of plugins of the configuration has room");
 
 static bool list_plugins(char names[][WEIR__NAME_SIZE], size_t *out_count)
 {
@@ -20,17 +19,27 @@ static bool list_plugins(char names[][WEIR__NAME_SIZE], size_t *out_count)
     return ok;
 }
 
-bool cli_program_add_plugin(const char *name)
+bool cli_program_list_plugins(const char *without, char *text, size_t size)
 {
     char names[WEIR__CONFIG_LIST_LIMIT][WEIR__NAME_SIZE];
-    char text[TEXT_SIZE];
     size_t count = 0;
+    size_t used = 0;
     if (!list_plugins(names, &count))
         return false;
-    size_t used = (size_t)snprintf(text, sizeof text, "%s", name);
-    for (size_t i = 0; i < count && used < sizeof text; i++)
-        if (strcmp(names[i], name) != 0)
-            used += (size_t)snprintf(text + used, sizeof text - used, ", %s", names[i]);
+    text[0] = '\0';
+    for (size_t i = 0; i < count && used < size; i++)
+        if (strcmp(names[i], without) != 0)
+            used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "", names[i]);
+    return true;
+}
+
+bool cli_program_add_plugin(const char *name)
+{
+    char others[CLI_PROGRAM_PLUGINS_SIZE];
+    char text[sizeof others + WEIR__NAME_SIZE + 2];
+    if (!cli_program_list_plugins(name, others, sizeof others))
+        return false;
+    snprintf(text, sizeof text, "%s%s%s", name, others[0] ? ", " : "", others);
     setenv("WEIR_PLUGINS", text, 1);
     return true;
 }

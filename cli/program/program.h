@@ -24,6 +24,16 @@ bool cli_program_parse(const struct cli_usage *usage, int argc, char **argv, cha
 // Errors: false, with the thread's Weir error set, for cli_weir_error().
 bool cli_program_add_plugin(const char *name);
 
+enum {
+    CLI_PROGRAM_PLUGINS_SIZE = 1024
+};
+
+// Stores what the environment and WEIR_CONFIG name as plugins, without `without`, as WEIR_PLUGINS
+// takes it. `size` is CLI_PROGRAM_PLUGINS_SIZE.
+//
+// Errors: as cli_program_add_plugin().
+bool cli_program_list_plugins(const char *without, char *text, size_t size);
+
 struct cli_program_variable {
     const char *name;
     const char *value;
@@ -34,7 +44,8 @@ struct cli_program {
     // Set in the program's environment alone.
     const struct cli_program_variable *variables;
     size_t variable_count;
-    int output;        // the descriptor that is its standard output; 0: this process's
+    int input;         // the descriptor that is its standard input; 0: this process's
+    int output;        // the same of standard output
     int messages;      // the same of standard error
     uint64_t limit_ms; // after which it is killed; 0: none
 };

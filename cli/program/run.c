@@ -55,6 +55,8 @@ static void give_back_signals(const struct sigaction old[SIGNAL_COUNT])
 static void become(const struct cli_program *program)
 {
     const int messages = dup(STDERR_FILENO);
+    if (program->input)
+        dup2(program->input, STDIN_FILENO);
     if (program->output)
         dup2(program->output, STDOUT_FILENO);
     if (program->messages)

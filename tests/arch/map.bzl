@@ -77,6 +77,7 @@ USES = {
     "cli/doctor": _COMMAND + ["core"],
     "cli/fault": ["api", "base", "cli/common", "cli/program", "core"],
     "cli/kernels": _COMMAND,
+    "cli/perturb": ["api", "base", "cli/common", "cli/program", "core"],
     "cli/run": _COMMAND,
     "cli/trace": ["api", "base", "cli/common", "cli/program", "core", "report"],
 }
@@ -112,6 +113,7 @@ TARGETS = {
     "cli/doctor": ["//cli/doctor"],
     "cli/fault": ["//cli/fault"],
     "cli/kernels": ["//cli/kernels"],
+    "cli/perturb": ["//cli/perturb"],
     "cli/program": ["//cli/program"],
     "cli/run": ["//cli/run"],
     "cli/runtime": ["//cli/runtime"],

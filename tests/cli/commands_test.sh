@@ -3,7 +3,8 @@
 # manual pages.
 . tests/cli/cli.sh
 
-commands=("" "run" "run arr-coc" "doctor" "devices" "config" "config check" "bench" "kernels")
+commands=("" "run" "run arr-coc" "doctor" "devices" "config" "config check" "bench" "kernels"
+    "perturb")
 kernels=(build check compare list ptx sass resources)
 for command in "${kernels[@]}"; do
     commands+=("kernels $command")

@@ -329,7 +329,7 @@ WEIR_TEST(PerturbIdle, TimeoutBeforeTheEnd)
     end(&work);
 }
 
-// Work that nobody asks for is done when its queue is destroyed and the device is closed.
+// Work that is not asked for is done when its queue is destroyed and the device is closed.
 WEIR_TEST(PerturbIdle, CloseWithPendingWork)
 {
     struct flag flag = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};

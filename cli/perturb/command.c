@@ -1,0 +1,324 @@
+// weir perturb COMMAND...: one run without the plugin, then one for each seed. What changes is the
+// result: the exit status, and what --compare and --output name.
+#include "cli/perturb/command.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "cli/common/progress.h"
+#include "cli/perturb/perturb.h"
+
+enum {
+    LEAST_LIMIT_MS = 30000,
+    LIMIT_FACTOR = 20, // times the run without the plugin
+};
+
+static const char about[] =
+    "Runs COMMAND, any program that uses Weir, once as it is and then once for each seed with the\n"
+    "plugin `perturb` in its chain, which lets operations run in any order that no declared\n"
+    "dependency forbids. Tells which seeds change the result: the exit status, and what --compare\n"
+    "and --output name. Ends with 1 if one does. Options come before COMMAND; what follows it are\n"
+    "its arguments. It gets no input.";
+
+static const char *const modes[] = {"random", "late", "pair"};
+
+static bool parse(struct settings *out, int argc, char **argv, int *out_exit)
+{
+    const struct cli_option options[] = {
+        {"seeds", "N", "how many seeds; without it, 100", CLI_COUNT, &out->seeds, 1, 1000000000},
+        {"seed", "S", "the first of them; without it, 1", CLI_COUNT, &out->first, 0, INT64_MAX / 2},
+        {"mode", "MODE",
+         "random, the default; late, one run in which nothing\nruns before it is needed; pair, one "
+         "run in which\nthe lines of --pair run in the other order",
+         CLI_TEXT, &out->mode, 0, 0},
+        {"pair", "LINES", "two lines, as app.c:80,app.c:91; implies the mode", CLI_TEXT, &out->pair,
+         0, 0},
+        {"compare", NULL, "compare standard output too", CLI_FLAG, &out->compare, 0, 0},
+        {"output", "FILE",
+         "compare FILE, which COMMAND writes, too; removed\nbefore each run; may be given several "
+         "times",
+         CLI_LIST, &out->files, 0, 0},
+        {"stop", NULL, "stop at the first seed that changes the result", CLI_FLAG, &out->stop, 0,
+         0},
+        {"limit", "SECONDS",
+         "kill a run after SECONDS, which changes the result;\nwithout it, 20 times the first run "
+         "and 30 at least",
+         CLI_COUNT, &out->limit_s, 1, 1000000},
+        {"json", NULL, "print the result as JSON", CLI_FLAG, &out->json, 0, 0},
+        {"quiet", NULL, "show no progress, and print nothing but errors\nand the result", CLI_FLAG,
+         &out->quiet, 0, 0},
+    };
+    const struct cli_usage usage = {
+        .command = "weir perturb",
+        .operands = "COMMAND [ARGUMENT]...",
+        .about = about,
+        .manual = "weir-perturb(1)",
+        .options = options,
+        .option_count = sizeof options / sizeof *options,
+    };
+    return cli_program_parse(&usage, argc, argv, &out->command, out_exit);
+}
+
+static bool check_mode(const char *mode)
+{
+    const char *nearest = NULL;
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+        if (strcmp(mode, modes[i]) == 0)
+            return true;
+        nearest = weir_text_nearer(mode, nearest, modes[i]);
+    }
+    if (nearest)
+        cli_error("there is no mode '%s'; did you mean '%s'?", mode, nearest);
+    else
+        cli_error("there is no mode '%s'; use random, late or pair", mode);
+    return false;
+}
+
+// "FILE:LINE" of that length.
+static bool is_line(const char *text, size_t length)
+{
+    size_t digits = 0;
+    while (length > 0 && text[length - 1] == ' ')
+        length--;
+    while (digits < length && text[length - 1 - digits] >= '0' && text[length - 1 - digits] <= '9')
+        digits++;
+    return digits > 0 && digits + 1 < length && text[length - 1 - digits] == ':';
+}
+
+static bool check_pair(const struct settings *settings)
+{
+    const char *comma = strchr(settings->pair, ',');
+    if (comma && is_line(settings->pair, (size_t)(comma - settings->pair)) &&
+        is_line(comma + 1, strlen(comma + 1)))
+        return true;
+    if (settings->pair[0])
+        cli_error("--pair takes two lines, as app.c:80,app.c:91, not '%s'", settings->pair);
+    else
+        cli_error("mode pair needs two lines: --pair app.c:80,app.c:91");
+    return false;
+}
+
+static bool check(struct settings *settings)
+{
+    if (!settings->mode)
+        settings->mode = settings->pair[0] ? "pair" : "random";
+    if (!check_mode(settings->mode))
+        return false;
+    const bool pair = strcmp(settings->mode, "pair") == 0;
+    if (!pair && settings->pair[0]) {
+        cli_error("--pair belongs to mode pair, and the mode is %s", settings->mode);
+        return false;
+    }
+    if (strcmp(settings->mode, "random") != 0)
+        settings->seeds = 1;
+    return !pair || check_pair(settings);
+}
+
+// The run without the plugin.
+
+static void relay(const struct result *result)
+{
+    fwrite(result->messages.bytes, 1, result->messages.size, stderr);
+}
+
+static bool is_usable(const struct settings *settings, const struct result *plain)
+{
+    const int code = plain->end.code;
+    if (plain->end.late) {
+        cli_error("%s did not end within %" PRIu64 " seconds without the plugin; give it more "
+                  "with --limit",
+                  settings->command[0], settings->limit_s);
+        return false;
+    }
+    if (code != 126 && code < CLI_NOT_FOUND)
+        return true;
+    if (code > CLI_SIGNALLED && cli_program_signal() == 0) {
+        relay(plain);
+        cli_error("%s ended by signal %d without the plugin, so there is no result to compare with",
+                  settings->command[0], code - CLI_SIGNALLED);
+    }
+    return false;
+}
+
+// What differs between two runs as they are says nothing about orders.
+static int check_twice(const struct settings *settings, const struct result *plain)
+{
+    struct result again;
+    if (!settings->compare && settings->files.count == 0)
+        return CLI_OK;
+    if (!run_once(settings, NULL, settings->limit_s * 1000, &again))
+        return CLI_SETUP;
+    const bool differs = result_differs(settings, plain, &again);
+    result_finish(&again);
+    if (!differs || cli_program_signal())
+        return CLI_OK;
+    cli_error("two runs of %s without the plugin gave different results: it writes what does not "
+              "depend on its work alone, or the lack of a wait shows without the plugin too; leave "
+              "out --compare and --output, or use `weir check`",
+              settings->command[0]);
+    return CLI_FAILED;
+}
+
+static int run_plain(const struct settings *settings, struct result *plain)
+{
+    if (!run_once(settings, NULL, settings->limit_s * 1000, plain))
+        return CLI_SETUP;
+    if (!is_usable(settings, plain))
+        return plain->end.late ? CLI_FAILED : plain->end.code;
+    if (plain->end.code != 0 && !settings->quiet) {
+        relay(plain);
+        cli_warning("%s ends with %d without the plugin", settings->command[0], plain->end.code);
+    }
+    return check_twice(settings, plain);
+}
+
+// The runs with the plugin.
+
+static uint64_t limit_ms(const struct settings *settings, const struct result *plain)
+{
+    const uint64_t factor_ms = plain->took_ns / 1000000 * LIMIT_FACTOR;
+    if (settings->limit_s)
+        return settings->limit_s * 1000;
+    return factor_ms > LEAST_LIMIT_MS ? factor_ms : LEAST_LIMIT_MS;
+}
+
+static void add_counts(struct counts *sum, const struct counts *counts)
+{
+    sum->any = sum->any || counts->any;
+    sum->operations += counts->operations;
+    sum->choices += counts->choices;
+    sum->idle += counts->idle;
+    sum->stalled += counts->stalled;
+    sum->reversed += counts->reversed;
+}
+
+static bool is_same_again(const struct summary *summary, uint64_t seed, uint64_t limit,
+                          const struct result *result)
+{
+    struct result again;
+    if (!run_once(summary->settings, &seed, limit, &again))
+        return false;
+    const bool same = !result_differs(summary->settings, result, &again);
+    result_finish(&again);
+    return same;
+}
+
+static void note_change(struct summary *summary, uint64_t seed, uint64_t limit,
+                        const struct result *result)
+{
+    const struct settings *settings = summary->settings;
+    summary->changed++;
+    if (summary->change_count == CHANGES_KEPT)
+        return;
+    struct change *change = &summary->changes[summary->change_count++];
+    *change = (struct change){.seed = seed, .end = result->end};
+    if (settings->compare)
+        change->output_line = content_line(&result->output, &summary->plain->output);
+    for (size_t i = 0; i < settings->files.count; i++)
+        change->file_lines[i] = content_line(&result->files[i], &summary->plain->files[i]);
+    if (!settings->json && summary->changed <= CHANGES_SHOWN)
+        tell_change(summary, change);
+    if (summary->changed == 1)
+        change->again = is_same_again(summary, seed, limit, result);
+}
+
+// Returns false when there is no sense in another seed.
+static bool run_seed(struct summary *summary, uint64_t seed, uint64_t limit, bool *out_ok)
+{
+    struct result result;
+    *out_ok = run_once(summary->settings, &seed, limit, &result);
+    summary->signal = cli_program_signal();
+    if (!*out_ok || summary->signal) {
+        if (*out_ok)
+            result_finish(&result);
+        return false;
+    }
+    summary->runs++;
+    add_counts(&summary->counts, &result.counts);
+    const bool differs = result_differs(summary->settings, &result, summary->plain);
+    if (differs)
+        note_change(summary, seed, limit, &result);
+    const bool without = !differs && !result.counts.any;
+    result_finish(&result);
+    return !without && !(differs && summary->settings->stop);
+}
+
+static bool run_seeds(struct summary *summary)
+{
+    const struct settings *settings = summary->settings;
+    const uint64_t limit = limit_ms(settings, summary->plain);
+    struct cli_progress progress;
+    bool ok = true;
+    char text[64];
+    cli_progress_start(&progress, !settings->quiet, settings->seeds, "runs/s");
+    for (uint64_t i = 0; i < settings->seeds; i++) {
+        if (!run_seed(summary, settings->first + i, limit, &ok))
+            break;
+        snprintf(text, sizeof text, "%" PRIu64 " changed", summary->changed);
+        cli_progress_update(&progress, i + 1, text);
+    }
+    cli_progress_end(&progress);
+    return ok;
+}
+
+static int finish(const struct summary *summary)
+{
+    const struct settings *settings = summary->settings;
+    const int code = summary->signal    ? CLI_SIGNALLED + summary->signal
+                     : summary->changed ? CLI_FAILED
+                                        : CLI_OK;
+    if (summary->runs && !summary->counts.any && !summary->changed) {
+        cli_error("%s opened no runtime of Weir's, or one whose plugins the program names itself; "
+                  "list perturb there",
+                  settings->command[0]);
+        return CLI_FAILED;
+    }
+    if (settings->json)
+        return tell_json(summary, code);
+    tell_summary(summary);
+    return code;
+}
+
+static int perturb(const struct settings *settings, struct result *plain)
+{
+    struct summary summary = {.settings = settings, .plain = plain};
+    const int code = run_plain(settings, plain);
+    if (code != CLI_OK)
+        return code;
+    summary.changes = calloc(CHANGES_KEPT, sizeof *summary.changes);
+    if (!summary.changes) {
+        cli_error("no memory for the results");
+        return CLI_FAILED;
+    }
+    const int result = run_seeds(&summary) ? finish(&summary) : CLI_SETUP;
+    free(summary.changes);
+    return result;
+}
+
+static int perturb_main(int argc, char **argv)
+{
+    struct settings settings = {.first = 1, .seeds = 100, .pair = ""};
+    struct result *plain = calloc(1, sizeof *plain);
+    int code = CLI_FAILED;
+    if (!plain) {
+        cli_error("no memory for the results");
+    } else if (parse(&settings, argc, argv, &code)) {
+        code = CLI_USAGE;
+        cli_set_quiet(settings.quiet);
+        if (check(&settings))
+            code = cli_program_list_plugins("perturb", settings.plugins, sizeof settings.plugins)
+                       ? perturb(&settings, plain)
+                       : cli_weir_error();
+        result_finish(plain);
+    }
+    free(plain);
+    return code;
+}
+
+const struct cli_command cli_perturb = {
+    .name = "perturb",
+    .summary = "run a program in other orders, to find missing waits",
+    .main = perturb_main,
+};

@@ -1,0 +1,110 @@
+// What the files of `weir perturb` share.
+//
+//   command.c  the command line, and the runs one after the other
+//   run.c      one run, with a seed or without the plugin
+//   result.c   what a run leaves, and whether two runs left the same
+//   tell.c     what is printed
+#ifndef WEIR_CLI_PERTURB_H
+#define WEIR_CLI_PERTURB_H
+
+#include <stdio.h>
+
+#include "cli/common/options.h"
+#include "cli/program/program.h"
+
+struct settings {
+    char **command;
+    uint64_t first; // seed
+    uint64_t seeds;
+    const char *mode;
+    const char *pair;
+    bool compare; // standard output
+    struct cli_list files;
+    uint64_t limit_s; // 0: from the run without the plugin
+    bool stop;        // at the first seed that changes the result
+    bool json;
+    bool quiet;
+    char plugins[CLI_PROGRAM_PLUGINS_SIZE]; // without perturb
+};
+
+// What the plugin reported, of all runtimes of the run.
+struct counts {
+    bool any;
+    uint64_t operations;
+    uint64_t choices;
+    uint64_t idle;
+    uint64_t stalled;
+    uint64_t reversed;
+};
+
+// The bytes that a run wrote; NULL without a file.
+struct content {
+    char *bytes;
+    size_t size;
+};
+
+struct result {
+    struct cli_program_end end;
+    uint64_t took_ns;
+    struct content output;
+    struct content messages;
+    struct content files[CLI_LIST_LIMIT];
+    struct counts counts;
+};
+
+// result.c
+
+void result_finish(struct result *result);
+
+// Reads all of a file; false after a message.
+bool content_read(FILE *file, struct content *out_content);
+
+// The file of that name; without one, NULL.
+bool content_load(const char *path, struct content *out_content);
+
+// Where two contents differ, counted from 1; 0: nowhere.
+uint64_t content_line(const struct content *a, const struct content *b);
+
+// Whether the run gave something else than the other one did, in what the settings compare.
+bool result_differs(const struct settings *settings, const struct result *a,
+                    const struct result *b);
+
+// run.c
+
+// Runs the program, with a seed if `seed` is not NULL. False after an error of the command's own,
+// which was told.
+bool run_once(const struct settings *settings, const uint64_t *seed, uint64_t limit_ms,
+              struct result *out_result);
+
+// tell.c
+
+// A seed that changed the result.
+struct change {
+    uint64_t seed;
+    struct cli_program_end end;
+    uint64_t output_line; // 0: the same
+    uint64_t file_lines[CLI_LIST_LIMIT];
+    bool again; // a second run with the seed changed it to the same
+};
+
+struct summary {
+    const struct settings *settings;
+    const struct result *plain; // without the plugin
+    uint64_t runs;
+    uint64_t changed;
+    struct change *changes; // the first ones
+    size_t change_count;
+    struct counts counts; // of all runs
+    int signal;           // that ended it before the last seed; 0: none
+};
+
+enum {
+    CHANGES_KEPT = 1000,
+    CHANGES_SHOWN = 10,
+};
+
+void tell_change(const struct summary *summary, const struct change *change);
+void tell_summary(const struct summary *summary);
+int tell_json(const struct summary *summary, int code);
+
+#endif

@@ -1,0 +1,158 @@
+// One run. The program reads nothing, since no two runs could read the same, and writes into
+// files that have no name.
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/common/progress.h"
+#include "cli/perturb/perturb.h"
+
+struct streams {
+    FILE *input;
+    FILE *output;
+    FILE *messages;
+    char report[64]; // name of a file
+};
+
+static void close_streams(struct streams *streams)
+{
+    if (streams->input)
+        fclose(streams->input);
+    if (streams->output)
+        fclose(streams->output);
+    if (streams->messages)
+        fclose(streams->messages);
+    if (streams->report[0])
+        unlink(streams->report);
+}
+
+static bool make_report(struct streams *streams)
+{
+    const char *folder = getenv("TMPDIR");
+    const int length = snprintf(streams->report, sizeof streams->report, "%s/weir-perturb-XXXXXX",
+                                folder && strlen(folder) < 32 ? folder : "/tmp");
+    const int fd = length < (int)sizeof streams->report ? mkstemp(streams->report) : -1;
+    if (fd < 0) {
+        streams->report[0] = '\0';
+        return false;
+    }
+    close(fd);
+    return true;
+}
+
+static bool open_streams(struct streams *streams)
+{
+    *streams = (struct streams){.input = fopen("/dev/null", "re"),
+                                .output = tmpfile(),
+                                .messages = tmpfile()};
+    if (streams->input && streams->output && streams->messages && make_report(streams)) {
+        fcntl(fileno(streams->output), F_SETFD, FD_CLOEXEC);
+        fcntl(fileno(streams->messages), F_SETFD, FD_CLOEXEC);
+        return true;
+    }
+    cli_error("no temporary files: %s; free space in /tmp, or name another folder with TMPDIR",
+              strerror(errno));
+    close_streams(streams);
+    return false;
+}
+
+static uint64_t number_of(const json_t *line, const char *name)
+{
+    const json_int_t number = json_integer_value(json_object_get(line, name));
+    return number > 0 ? (uint64_t)number : 0;
+}
+
+// Each runtime that the program closed has appended a line.
+static void read_report(const char *path, struct counts *out_counts)
+{
+    char text[1024];
+    FILE *file = fopen(path, "re");
+    while (file && fgets(text, sizeof text, file)) {
+        json_t *line = json_loads(text, 0, NULL);
+        out_counts->any = out_counts->any || line;
+        out_counts->operations += number_of(line, "operations");
+        out_counts->choices += number_of(line, "choices");
+        out_counts->idle += number_of(line, "idle");
+        out_counts->stalled += number_of(line, "stalled");
+        out_counts->reversed += number_of(line, "reversed");
+        json_decref(line);
+    }
+    if (file)
+        fclose(file);
+}
+
+static bool start(const struct settings *settings, const uint64_t *seed, uint64_t limit_ms,
+                  const struct streams *streams, struct cli_program_end *out_end)
+{
+    char number[32] = "";
+    char plugins[sizeof settings->plugins + 16];
+    if (seed)
+        snprintf(number, sizeof number, "%" PRIu64, *seed);
+    // The innermost, so that the other plugins see what the program submits as it does.
+    snprintf(plugins, sizeof plugins, "%s%s%s", settings->plugins,
+             seed && settings->plugins[0] ? ", " : "", seed ? "perturb" : "");
+    const struct cli_program_variable variables[] = {
+        {"WEIR_PLUGINS", plugins},
+        {"WEIR_PERTURB_SEED", number},
+        {"WEIR_PERTURB_MODE", settings->mode},
+        {"WEIR_PERTURB_PAIR", settings->pair},
+        {"WEIR_PERTURB_REPORT", streams->report},
+    };
+    const struct cli_program program = {
+        .command = settings->command,
+        .variables = variables,
+        .variable_count = sizeof variables / sizeof *variables,
+        .input = fileno(streams->input),
+        .output = fileno(streams->output),
+        .messages = fileno(streams->messages),
+        .limit_ms = limit_ms,
+    };
+    return cli_program_run(&program, out_end);
+}
+
+// What an earlier run left must not be taken for this one's.
+static bool clear_files(const struct settings *settings)
+{
+    for (size_t i = 0; i < settings->files.count; i++) {
+        const char *path = settings->files.items[i];
+        if (unlink(path) == 0 || errno == ENOENT)
+            continue;
+        cli_error("%s cannot be removed before a run: %s", path, strerror(errno));
+        return false;
+    }
+    return true;
+}
+
+static bool collect(const struct settings *settings, const struct streams *streams,
+                    struct result *result)
+{
+    rewind(streams->output);
+    rewind(streams->messages);
+    bool ok = content_read(streams->output, &result->output) &&
+              content_read(streams->messages, &result->messages);
+    for (size_t i = 0; i < settings->files.count; i++)
+        ok = ok && content_load(settings->files.items[i], &result->files[i]);
+    read_report(streams->report, &result->counts);
+    return ok;
+}
+
+bool run_once(const struct settings *settings, const uint64_t *seed, uint64_t limit_ms,
+              struct result *out_result)
+{
+    struct streams streams;
+    *out_result = (struct result){.took_ns = 0};
+    if (!clear_files(settings) || !open_streams(&streams))
+        return false;
+    const uint64_t began_ns = cli_now_ns();
+    const bool ok = start(settings, seed, limit_ms, &streams, &out_result->end) &&
+                    collect(settings, &streams, out_result);
+    out_result->took_ns = cli_now_ns() - began_ns;
+    close_streams(&streams);
+    if (!ok)
+        result_finish(out_result);
+    return ok;
+}

@@ -1,0 +1,139 @@
+#!/bin/bash
+# weir perturb: programs with a missing wait, and mended, and what cannot be compared.
+. tests/cli/cli.sh
+unset WEIR_PERTURB_SEED WEIR_PERTURB_MODE WEIR_PERTURB_PAIR WEIR_PERTURB_REPORT TMPDIR
+export WEIR_MODULE_PATH="$here/lib/weir" WEIR_BACKEND=null
+racy="$here/tests/plugins/racy/racy"
+cp "$here/tests/plugins/racy/loader" "$here/tests/plugins/racy/loader_mended" .
+
+# The page: its program, its commands, its figures.
+sed -n '/^```c whole$/,/^```$/{/^```/d;p}' "$here/docs/perturb.md" >page.c
+expect_status 0 diff page.c "$here/tests/plugins/racy/loader.c"
+expect_data 1 "$weir" perturb --compare ./loader
+[ -z "$messages" ] || fail "perturb wrote to standard error: $messages"
+changed="$(grep ' of 100 seeds changed' <<<"$output")"
+expect_contains "$(cat "$here/docs/perturb.md")" "$changed"
+again="$(tail -1 <<<"$output")"
+expect_contains "$(cat "$here/docs/perturb.md")" "$again"
+expect_contains "$output" "seed 2: standard output differs from line 1 on"
+expect_contains "$output" "… and 57 more"
+expect_not_contains "$output" "did not give the same"
+export WEIR_PERTURB_REPORT="$PWD/order"
+expect_data 0 sh -c "$again"
+unset WEIR_PERTURB_REPORT
+order="$(sed 's/.*"schedule":"\([0-9a-f]*\)".*/\1/' order)"
+expect_contains "$(cat "$here/docs/perturb.md")" "choices, order $order"
+expect_contains "$output" "batch 0: 700"
+expect_data 0 ./loader
+expect_contains "$output" "batch 0: 100"
+expect_data 0 "$weir" perturb --compare ./loader_mended
+expect_contains "$(cat "$here/docs/perturb.md")" "$(head -1 <<<"$output")"
+
+# Exit statuses, files, one seed.
+expect_data 1 "$weir" perturb --seeds 4 "$racy" no-wait broken
+expect_contains "$output" "seed 2: ended with 1, and without perturb ended with 0"
+expect_contains "$output" "2 of 4 seeds changed the result"
+expect_data 1 "$weir" perturb --stop --output out.txt "$racy" no-wait broken out.txt
+expect_contains "$output" "out.txt differs from line 1 on"
+expect_contains "$output" "1 of 2 seeds changed the result"
+expect_data 0 "$weir" perturb --seed 1 --seeds 1 "$racy" no-wait broken
+expect_contains "$output" "0 of 1 seed changed the result"
+expect_data 0 "$weir" perturb --seeds 20 --compare "$racy" no-wait mended
+expect_contains "$output" "no two operations were without an order"
+expect_data 0 "$weir" perturb --seeds 4 "$racy" no-wait broken quiet
+expect_data 1 "$weir" perturb --compare --seeds 4 "$racy" no-wait broken quiet
+expect_contains "$output" "seed 2: standard output differs from line 1 on"
+# The program reads nothing of what the command could read.
+expect_data 0 "$weir" perturb --seeds 2 "$racy" no-wait mended wait <<<"a line"
+
+# The other modes.
+expect_data 1 "$weir" perturb --mode late "$racy" no-wait broken
+expect_contains "$output" "mode late: ended with 1"
+expect_contains "$output" "WEIR_PERTURB_MODE=late"
+fill="$(grep -n 'weir_queue_fill(' "$here/tests/plugins/racy/racy.c" | cut -d: -f1)"
+copy="$(grep -n 'weir_queue_copy(rig.queues\[1\], rig.b' "$here/tests/plugins/racy/racy.c" | head -1 | cut -d: -f1)"
+expect_data 1 "$weir" perturb --pair "racy.c:$fill,racy.c:$copy" "$racy" no-wait broken
+expect_contains "$output" "The pair was reversed 1 time"
+expect_contains "$output" "The result changed."
+expect_contains "$output" "WEIR_PERTURB_PAIR=racy.c:$fill,racy.c:$copy"
+expect_data 0 "$weir" perturb --mode pair --pair "racy.c:$fill,racy.c:$copy" "$racy" no-wait mended
+expect_contains "$output" "The pair was never reversed"
+
+# JSON.
+expect_data 1 "$weir" perturb --json --seeds 4 --compare "$racy" no-wait broken
+as_json 'data["changed"] == 2 and data["seeds"] == 4 and data["reproduced"] is True'
+as_json '[c["seed"] for c in data["changes"]] == [2, 4] and data["changes"][0]["exit"] == 1'
+as_json 'data["changes"][0]["output_line"] == 1 and data["unperturbed"]["exit"] == 0'
+as_json '"WEIR_PERTURB_SEED=2" in data["changes"][0]["command"]'
+expect_data 0 "$weir" perturb --json --seeds 2 "$racy" no-wait mended
+as_json 'data["changes"] == [] and data["reproduced"] is None and data["by_the_clock"] == 0'
+
+# Programs that are killed, do not end, or end with an error as they are.
+expect_data 1 "$weir" perturb --seeds 2 "$racy" no-wait broken kill
+expect_contains "$output" "seed 2: ended by signal 9"
+expect_data 1 "$weir" perturb --json --limit 1 --seeds 2 "$racy" no-wait broken hang
+as_json 'data["changes"][0]["late"] is True and data["changes"][0]["exit"] is None'
+expect_data 1 "$weir" perturb --limit 1 --seeds 2 sleep 10
+expect_contains "$messages" "sleep did not end within 1 seconds without the plugin"
+expect_data 137 "$weir" perturb sh -c 'kill -9 $$'
+expect_contains "$messages" "sh ended by signal 9 without the plugin"
+expect_data 127 "$weir" perturb ./no-such-program
+expect_contains "$messages" "./no-such-program cannot be run"
+expect_data 1 "$weir" perturb --seeds 2 sh -c 'echo why >&2; exit 5'
+expect_contains "$messages" "sh ends with 5 without the plugin"
+expect_contains "$messages" "why"
+expect_contains "$messages" "sh opened no runtime of Weir's"
+expect_data 1 "$weir" perturb --compare "$racy" no-wait mended clock
+expect_contains "$messages" "without the plugin gave different results"
+expect_data 3 env TMPDIR=/no/such "$weir" perturb "$racy" no-wait mended
+expect_contains "$messages" "no temporary files"
+mkdir taken
+expect_data 3 "$weir" perturb --output taken "$racy" no-wait mended
+expect_contains "$messages" "taken cannot be removed before a run"
+
+# An interrupt ends it, with what is known so far.
+"$weir" perturb --seeds 100000 "$racy" no-wait broken >interrupted 2>&1 &
+pid=$!
+for _ in $(seq 600); do
+    ! grep -q "^seed 4" interrupted || break
+    sleep 0.05
+done
+kill -s TERM "$pid"
+status=0
+wait "$pid" || status=$?
+[ "$status" -eq 143 ] || fail "it ended with $status: $(cat interrupted)"
+expect_contains "$(cat interrupted)" "seeds changed the result"
+
+# Wrong command lines.
+expect_data 2 "$weir" perturb
+expect_contains "$messages" "weir perturb needs a command"
+expect_data 2 "$weir" perturb --mode lat "$racy"
+expect_contains "$messages" "there is no mode 'lat'; did you mean 'late'?"
+expect_data 2 "$weir" perturb --mode xyzzy "$racy"
+expect_contains "$messages" "use random, late or pair"
+expect_data 2 "$weir" perturb --seed x "$racy"
+expect_contains "$messages" "--seed takes a whole number"
+expect_data 2 "$weir" perturb --mode pair "$racy"
+expect_contains "$messages" "mode pair needs two lines"
+expect_data 2 "$weir" perturb --pair a.c:1 "$racy"
+expect_contains "$messages" "--pair takes two lines, as app.c:80,app.c:91, not 'a.c:1'"
+expect_data 2 "$weir" perturb --pair a.c:1,b.c:2 --mode late "$racy"
+expect_contains "$messages" "--pair belongs to mode pair"
+printf '[weir]\nplugins = ,\n' >wrong.ini
+expect_data 3 env WEIR_CONFIG=wrong.ini "$weir" perturb "$racy"
+
+# Other plugins of the configuration stay, and see what the program submits.
+printf '[weir]\nbackend = null\nplugins = trace\n[trace]\nfile = traced.json\n' >traced.ini
+expect_data 1 env WEIR_CONFIG="$PWD/traced.ini" "$weir" perturb --seeds 2 "$racy" no-wait broken
+expect_contains "$output" "env 'WEIR_PLUGINS=trace, perturb'"
+[ -s traced.json ] || fail "there is no trace"
+
+# The manual page has every option.
+expect_data 0 "$weir" perturb --help
+for option in $(sed -n 's/^  --\([a-z]*\).*/\1/p' <<<"$output"); do
+    [ "$option" = help ] || [ "$option" = version ] ||
+        grep -q "^\.It Fl Fl $option\b" "$man/weir-perturb.1" ||
+        fail "weir-perturb.1 does not explain --$option"
+done
+lint="$(mandoc -T lint -W style "$man/weir-perturb.1" | grep -v 'referenced manual not found' || true)"
+[ -z "$lint" ] || fail "$lint"
