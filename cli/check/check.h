@@ -11,6 +11,7 @@ struct cli_check_options {
     const char *text; // files; NULL: none
     const char *sarif;
     const char *suppressions;
+    bool demonstrate;
     bool json;
     bool fail;
     bool quiet;
@@ -36,5 +37,13 @@ void cli_check_folder_remove(const struct cli_check_folder *folder);
 // CLI_FAILED in place of CLI_OK if there are findings, or files that cannot be written.
 int cli_check_tell(const struct weir_findings *findings, const struct cli_check_options *options,
                    int code);
+
+// demonstrate.c
+
+// Runs the program again for each race, with the two in the other order, and says on standard
+// error whether what it prints changed. WEIR_PLUGINS has perturb; `plain` is the list without it.
+// False after a message.
+bool cli_check_demonstrate(const struct cli_check_folder *folder, char **command, const char *plain,
+                           const struct weir_findings *findings);
 
 #endif

@@ -21,6 +21,10 @@ static bool parse(struct cli_check_options *out, int argc, char **argv, char ***
                   int *out_exit)
 {
     const struct cli_option options[] = {
+        {"demonstrate", NULL,
+         "run COMMAND again for each race, with the two in the\nother order, and tell what it then "
+         "prints",
+         CLI_FLAG, &out->demonstrate, 0, 0},
         {"fail", NULL, "refuse the operations with findings, so that their\nqueues fail", CLI_FLAG,
          &out->fail, 0, 0},
         {"json", NULL,
@@ -78,8 +82,25 @@ static bool run(const struct cli_check_options *options, const struct cli_check_
     return cli_program_run(&program, out_end);
 }
 
+// `plugins` is WEIR_PLUGINS as it was, or NULL: the two plugins need not be in one chain.
+static int demonstrate(const struct cli_check_folder *folder, char **command, const char *plugins,
+                       const struct weir_findings *findings, int code)
+{
+    char *plain = strdup(getenv("WEIR_PLUGINS"));
+    if (plugins)
+        setenv("WEIR_PLUGINS", plugins, 1);
+    else
+        unsetenv("WEIR_PLUGINS");
+    if (!cli_program_add_plugin("perturb"))
+        code = cli_weir_error();
+    else if (!plain || !cli_check_demonstrate(folder, command, plain, findings))
+        code = code ? code : CLI_FAILED;
+    free(plain);
+    return code;
+}
+
 static int tell(const struct cli_check_options *options, const struct cli_check_folder *folder,
-                const char *command, int code)
+                char **command, const char *plugins, int code)
 {
     weir_findings_reader *reader = weir_findings_reader_create();
     size_t count = 0;
@@ -87,21 +108,36 @@ static int tell(const struct cli_check_options *options, const struct cli_check_
         code = code ? code : CLI_FAILED;
     } else if (count > 0) {
         code = cli_check_tell(weir_findings_all(reader), options, code);
+        if (options->demonstrate)
+            code = demonstrate(folder, command, plugins, weir_findings_all(reader), code);
     } else if (code == CLI_OK) { // else COMMAND has printed why it failed
         cli_error("%s was not checked: it opened no runtime of Weir's, or one whose plugins the "
                   "program names itself; list check there",
-                  command);
+                  command[0]);
         code = CLI_FAILED;
     }
     weir_findings_reader_destroy(&reader);
     return code;
 }
 
+// With the plugin in the environment.
+static int check(const struct cli_check_options *options, const char *suppressions, char **command,
+                 const char *plugins)
+{
+    struct cli_check_folder folder;
+    struct cli_program_end end;
+    int code = CLI_SETUP;
+    if (!cli_check_folder_create(&folder))
+        return CLI_FAILED;
+    if (run(options, &folder, suppressions, command, &end))
+        code = tell(options, &folder, command, plugins, end.code);
+    cli_check_folder_remove(&folder);
+    return code;
+}
+
 static int check_main(int argc, char **argv)
 {
     struct cli_check_options options = {.text = NULL};
-    struct cli_check_folder folder;
-    struct cli_program_end end;
     char suppressions[PATH_MAX];
     char **command;
     int code;
@@ -111,15 +147,12 @@ static int check_main(int argc, char **argv)
         return CLI_USAGE;
     if (!cli_can_write(options.sarif) || !cli_can_write(options.text))
         return CLI_FAILED;
+    const char *named = getenv("WEIR_PLUGINS");
+    char *plugins = named ? strdup(named) : NULL;
     // The outermost plugin sees every call of the program.
-    if (!cli_program_add_plugin("check"))
-        return cli_weir_error();
-    if (!cli_check_folder_create(&folder))
-        return CLI_FAILED;
-    code = CLI_SETUP;
-    if (run(&options, &folder, suppressions, command, &end))
-        code = tell(&options, &folder, command[0], end.code);
-    cli_check_folder_remove(&folder);
+    code = cli_program_add_plugin("check") ? check(&options, suppressions, command, plugins)
+                                           : cli_weir_error();
+    free(plugins);
     return code;
 }
 

@@ -1,5 +1,6 @@
 // Mode `pair`: everything runs in the order of submission, except that an operation of the first
-// line is held back as long as one of the second line, submitted after it, has not run.
+// line is held back until one of the second line, submitted after it, has run, and no further one is
+// pending: in a loop it need not be the next one that races with it.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,9 +63,19 @@ unsigned perturb_pair_side(const struct perturb *perturb, const struct weir_oper
     return is_of(&perturb->pair[1], operation) ? 2 : 0;
 }
 
+static bool has_second_after(const struct perturb *perturb, uint64_t number)
+{
+    for (const struct perturb_queue *queue = perturb->queues; queue; queue = queue->next)
+        for (const struct perturb_operation *at = queue->first; at; at = at->next)
+            if (at->side == 2 && at->number > number)
+                return true;
+    return false;
+}
+
 bool perturb_pair_holds(const struct perturb *perturb, const struct perturb_operation *operation)
 {
-    return operation->side == 1 && perturb->ran_second < operation->number;
+    return operation->side == 1 && (perturb->ran_second < operation->number ||
+                                    has_second_after(perturb, operation->number));
 }
 
 static bool is_before(const struct perturb_queue *queue, uint64_t number)

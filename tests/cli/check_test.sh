@@ -158,6 +158,25 @@ expect_data 143 "$weir" check "$here/tests/plugins/check/killed"
 expect_contains "$messages" "write-after-write, 1 time"
 expect_contains "$messages" "the program had not closed its runtime"
 
+# --demonstrate: the two in the other order, and what the program then prints, with a plugin perturb
+# that the program's own list may have too.
+for plugins in "" "perturb, check"; do
+    expect_data 1 env WEIR_PLUGINS="$plugins" "$weir" check --demonstrate "$broken"
+    expect_contains "$messages" "$run and "
+    expect_contains "$messages" "$up reversed: the program prints '6291456 wrong bytes' in place of '0 wrong bytes'"
+done
+expect_data 0 "$weir" check --demonstrate "$mended"
+expect_not_contains "$messages" "reversed"
+expect_data 1 "$weir" check --demonstrate sh -c '"$1" >/dev/null' sh "$broken"
+expect_contains "$messages" "$up reversed: what the program prints and its status stay the same"
+expect_data 1 "$weir" check --demonstrate sh -c '"$1" | grep -q "^0 wrong" || exit 3; exit 0' sh "$broken"
+expect_contains "$messages" "$up reversed: the program ends with 3 in place of 0"
+expect_data 0 "$weir" check --demonstrate --suppressions known.json "$broken"
+expect_not_contains "$messages" "reversed"
+expect_data 1 "$weir" check --demonstrate "$here/tests/plugins/check/early"
+expect_contains "$messages" "host-read, "
+expect_contains "$messages" ", queues as late as possible: the program prints '0' in place of '7'"
+
 # A chain that has it already, twice, is a chain with one.
 WEIR_PLUGINS="check, check" expect_data 1 "$weir" check "$broken"
 expect_contains "$messages" "frames: 1 finding"

@@ -209,6 +209,46 @@ WEIR_TEST(Perturb, PairIsReversed)
     EXPECT_CONTAINS(text, "the pair was reversed 0 times");
 }
 
+// A ring of two slots that is filled again too early: what races with a copy is not the next fill
+// but the one after it.
+static void run_ring(const char *section, uint32_t results[4])
+{
+    weir_runtime *runtime = NULL;
+    weir_device *device = NULL;
+    weir_queue *fills = NULL, *copies = NULL;
+    weir_buffer *slots = NULL, *out = NULL;
+    struct weir_event event;
+    open_device("perturb", section, &runtime, &device);
+    EXPECT_OK(weir_queue_create(device, NULL, &fills));
+    EXPECT_OK(weir_queue_create(device, NULL, &copies));
+    const struct weir_buffer_params memory = {.struct_size = sizeof memory, .size = 16};
+    EXPECT_OK(weir_buffer_create(device, &memory, &slots));
+    EXPECT_OK(weir_buffer_create(device, &memory, &out));
+    for (uint32_t i = 0; i < 4; i++) {
+        const size_t slot = 4 * (i % 2);
+        EXPECT_OK(weir_queue_fill_at(fills, slots, slot, 4, &i, 4, "src/app.c", 91));
+        EXPECT_OK(weir_queue_record(fills, &event));
+        EXPECT_OK(weir_queue_wait(copies, event));
+        EXPECT_OK(weir_queue_copy_at(copies, out, 4 * i, slots, slot, 4, "src/app.c", 80));
+    }
+    EXPECT_OK(weir_download(copies, results, out, 0, 16));
+    weir_buffer_destroy(&slots);
+    weir_buffer_destroy(&out);
+    weir_queue_destroy(&fills);
+    weir_queue_destroy(&copies);
+    close_device(&runtime, &device);
+}
+
+WEIR_TEST(Perturb, PairOfALoop)
+{
+    uint32_t results[4];
+    static const uint32_t right[4] = {0, 1, 2, 3}, wrong[4] = {2, 3, 2, 3};
+    run_ring("[perturb]\nmode = pair\npair = none.c:1, none.c:2\n", results);
+    EXPECT_MEM_EQ(results, right, sizeof results);
+    run_ring("[perturb]\nmode = pair\npair = app.c:80, app.c:91\n", results);
+    EXPECT_MEM_EQ(results, wrong, sizeof results);
+}
+
 // Nothing may hang, though nothing asks for the work.
 
 struct flag {

@@ -3,13 +3,13 @@
 # check` says of both what the page says.
 . tests/support/shell.sh
 
-# block LANGUAGE: the first block of the page in that language; "" for one without.
+# block LANGUAGE [NUMBER]: that block of the page in that language; "" for one without.
 block()
 {
-    awk -v fence="\`\`\`$1" '
+    awk -v fence="\`\`\`$1" -v wanted="${2-1}" '
         /^```/ && inside { exit }
         inside { print }
-        $0 == fence && !outside { inside = 1 }
+        $0 == fence && !outside && ++count == wanted { inside = 1 }
         /^```/ { outside = !outside }' docs/check.md
 }
 block "c whole" >"$TEST_TMPDIR/frames.c"
@@ -17,7 +17,8 @@ expect_status 0 diff "$TEST_TMPDIR/frames.c" tests/plugins/check/frames.c
 block diff >"$TEST_TMPDIR/mend.diff"
 cp tests/plugins/check/frames_mended.c "$TEST_TMPDIR"
 page="$(block "")"
-[ -n "$page" ] || fail "docs/check.md shows no findings"
+reversed="$(block "" 2)"
+[ -n "$page" ] && [ -n "$reversed" ] || fail "docs/check.md shows no findings"
 
 export WEIR_MODULE_PATH="$PWD/lib/weir" WEIR_BACKEND=null
 weir="$PWD/cli/weir" frames="$PWD/tests/plugins/check/frames"
@@ -27,6 +28,8 @@ expect_status 0 diff frames.c frames_mended.c
 expect_status 1 "$weir" check "$frames"
 expect_contains "${output//tests\/plugins\/check\//}" "$page"
 expect_contains "$output" "0 wrong bytes"
+expect_status 1 "$weir" check --demonstrate "$frames"
+expect_contains "${output//tests\/plugins\/check\//}" "$reversed"
 expect_status 0 "$weir" check "${frames}_mended"
 expect_contains "$output" "nothing was found"
 expect_contains "$output" "0 wrong bytes"
