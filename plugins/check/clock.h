@@ -34,6 +34,7 @@ struct check_actor {
     uint32_t index;
     const char *label; // for reports, as `id`; the caller's
     uint64_t id;
+    bool exposed;      // a queue whose native one the program has
     uint64_t base;     // count of operation n is base + n
     uint64_t last;     // the highest count so far
     uint64_t *counts;  // the clock now; the actor's own entry is unused

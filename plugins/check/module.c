@@ -152,6 +152,7 @@ static const struct weir_module_ops ops = {
     .queue_create = check_queue_create,
     .queue_destroy = check_queue_destroy,
     .queue_submit = check_queue_submit,
+    .queue_native = check_queue_native,
     .buffer_create = check_buffer_create,
     .buffer_destroy = check_buffer_destroy,
     .buffer_native = check_buffer_native,

@@ -10,12 +10,12 @@ weir_status check_queue_create(const struct weir_link *link, weir_device *device
 {
     struct check *check = check_of(link);
     (void)device;
-    (void)setup;
     struct check_queue *queue = calloc(1, sizeof *queue);
     if (!queue)
         return weir_host_no_memory(link->host, "the clock of a queue");
     queue->actor.label = weir_queue_object(object)->label;
     queue->actor.id = weir_queue_object(object)->id;
+    queue->actor.exposed = setup->native;
     check_lock(check);
     const bool added = check_actor_add(&check->actors, &queue->actor);
     check_unlock(check);
@@ -36,6 +36,16 @@ void check_queue_destroy(const struct weir_link *link, weir_queue *object)
     check_actor_remove(&check->actors, &queue->actor);
     check_unlock(check);
     free(queue);
+}
+
+weir_status check_queue_native(const struct weir_link *link, weir_queue *object,
+                               struct weir_native_queue *out_native)
+{
+    struct check *check = check_of(link);
+    check_lock(check);
+    check_queue_of(link, object)->actor.exposed = true;
+    check_unlock(check);
+    return link->next->ops->queue_native(link->next, object, out_native);
 }
 
 // Buffers.

@@ -189,6 +189,8 @@ weir_status check_queue_create(const struct weir_link *link, weir_device *device
                                weir_queue *object, const struct weir_queue_setup *setup,
                                void **out_data);
 void check_queue_destroy(const struct weir_link *link, weir_queue *object);
+weir_status check_queue_native(const struct weir_link *link, weir_queue *object,
+                               struct weir_native_queue *out_native);
 weir_status check_buffer_create(const struct weir_link *link, weir_device *device,
                                 weir_buffer *object, const struct weir_buffer_setup *setup,
                                 void **out_data, void **out_pointer);

@@ -41,6 +41,14 @@ static void repair(const struct check_user *user, const struct check_use *use)
                           other, use->count);
 }
 
+// A native queue that the program has may be ordered in ways that are not seen, with the host and
+// with another one that it has.
+static bool may_be_ordered_outside(const struct check_user *user, const struct check_use *use)
+{
+    const struct check_actor *other = user->actors->all[use->actor];
+    return other && other->exposed && (!user->actor || user->late || user->actor->exposed);
+}
+
 // The latest use that the user does not come after. An allocation counts only without any other,
 // which then is of the memory's former life.
 static struct check_use *latest_conflict(const struct check_user *user, struct check_use **uses,
@@ -65,7 +73,8 @@ static void tell_conflicts(struct check *check, const struct check_user *user,
     struct check_use **uses = check->found.uses;
     struct check_use *use;
     for (size_t told = 0; (use = latest_conflict(user, uses, count)); told++) {
-        if (told == 0 || use->origin.operation != WEIR_OPERATION_POOL_ALLOCATE)
+        if ((told == 0 || use->origin.operation != WEIR_OPERATION_POOL_ALLOCATE) &&
+            !may_be_ordered_outside(user, use))
             check_tell_pair(check, user, buffer, use, shape, access);
         repair(user, use);
         size_t i = 0;
@@ -189,12 +198,12 @@ static void use_open(struct check *check, const struct check_user *user,
             check_tell_open(check, user, buffer, open, shape, access);
 }
 
-// What was told once counts as written.
+// What is read and written may be written first, or in parts. What was told once counts as written.
 static void use_gaps(struct check *check, const struct check_user *user,
                      struct check_buffer *buffer, const struct check_shape *shape,
                      weir_access access)
 {
-    if (access & WEIR_ACCESS_READ && !check->unseen_writes) {
+    if (access == WEIR_ACCESS_READ && !check->unseen_writes) {
         const struct check_span gap = check_gaps_find(&buffer->gaps, shape);
         if (gap.begin < gap.end)
             check_tell_unwritten(check, user, buffer, shape, access, gap);
