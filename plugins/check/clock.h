@@ -39,6 +39,7 @@ struct check_actor {
     uint64_t last;     // the highest count so far
     uint64_t *counts;  // the clock now; the actor's own entry is unused
     uint64_t recorded; // the last count that an event names
+    uint64_t refused;  // the last operation that was not submitted after all
     uint64_t since;    // the clock is as it is from this count on
     struct check_version *versions;
     uint32_t version_first; // in the ring

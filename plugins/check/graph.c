@@ -132,7 +132,7 @@ static void examine_node(struct check *check, struct probe *probe,
         .actor = actor,
         .count = count,
         .probe = true,
-        .origin = check_origin_of(node->operation),
+        .origin = check_origin_of(check, node->operation),
     };
     check_use_operation(check, &user, node->operation);
     actor->recorded = count;

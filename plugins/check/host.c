@@ -54,12 +54,13 @@ static weir_status run_call(void *user)
     call->outer = innermost;
     innermost = call;
     check_lock(check);
-    check_floor_learn(&check->actors, &call->queue->actor, call->count - 1);
+    check_host_learns(check, &call->queue->actor, call->count - 1, false);
     check_unlock(check);
     const weir_status status = call->function(call->user);
     innermost = call->outer;
     check_lock(check);
-    check_floor_learn(&check->actors, &call->queue->actor, call->count);
+    if (!check->strict)
+        check_floor_learn(&check->actors, &call->queue->actor, call->count);
     unlink_call(call);
     give_call(check, call);
     check_unlock(check);
@@ -134,9 +135,14 @@ void check_calls_free(struct check *check)
 
 // Accesses.
 
-static struct check_origin origin_of(const struct weir_host_note *note)
+static struct check_origin origin_of(const struct check *check, const struct weir_host_note *note)
 {
-    return (struct check_origin){.file = note->file, .line = note->line};
+    struct check_origin origin = {.file = note->file,
+                                  .line = note->line,
+                                  .region_number = WEIR_NO_NUMBER};
+    if (check->has_regions)
+        check_region_fill(check, &origin);
+    return origin;
 }
 
 // The function of a host call begins an access.
@@ -150,7 +156,22 @@ static void use_in_call(struct check *check, const struct check_call *call,
         .count = call->count,
         .counts = check_actor_clock_at(&call->queue->actor, call->count),
         .late = true,
-        .origin = origin_of(note),
+        .origin = origin_of(check, note),
+    };
+    check_use_bytes(check, &user, buffer, shape, note->u.access.access);
+}
+
+// With one actor for all threads an access that has ended comes before all that follows.
+static void use_in_thread(struct check *check, struct check_buffer *buffer,
+                          const struct check_shape *shape, const struct weir_host_note *note)
+{
+    struct check_actor *thread = check->strict ? check_thread_self(check) : NULL;
+    const struct check_user user = {
+        .actors = &check->actors,
+        .actor = thread,
+        .count = thread ? ++thread->last : 0,
+        .passing = !thread,
+        .origin = origin_of(check, note),
     };
     check_use_bytes(check, &user, buffer, shape, note->u.access.access);
 }
@@ -161,14 +182,10 @@ static weir_status begin(struct check *check, const struct weir_host_note *note)
     const struct check_shape shape = check_shape_range(note->u.access.offset, note->u.access.size);
     const struct check_call *call = call_of(check);
     check_lock(check);
-    if (call) {
+    if (call)
         use_in_call(check, call, buffer, &shape, note);
-    } else {
-        const struct check_user user = {.actors = &check->actors,
-                                        .passing = true,
-                                        .origin = origin_of(note)};
-        check_use_bytes(check, &user, buffer, &shape, note->u.access.access);
-    }
+    else
+        use_in_thread(check, buffer, &shape, note);
     return check_unlock(check);
 }
 
@@ -188,7 +205,7 @@ static void keep_open(struct check *check, const struct weir_host_note *note)
     *open = (struct check_open){
         .shape = check_shape_range(note->u.access.offset, note->u.access.size),
         .access = note->u.access.access,
-        .origin = origin_of(note),
+        .origin = origin_of(check, note),
     };
     check_lock(check);
     open->next = buffer->open;
@@ -238,8 +255,8 @@ static void note_complete(struct check *check, const struct weir_host_note *note
 {
     const struct check_queue *queue = check_queue_of(check->link, note->u.complete.producer);
     check_lock(check);
-    check_floor_learn(&check->actors, &queue->actor,
-                      queue->actor.base + note->u.complete.event.sequence);
+    check_host_learns(check, &queue->actor, queue->actor.base + note->u.complete.event.sequence,
+                      note->flags & WEIR_HOST_NOTE_INTERNAL);
     check_unlock(check);
 }
 

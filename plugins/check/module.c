@@ -7,6 +7,8 @@
 // In the order of the key table.
 enum key {
     KEY_REPORT,
+    KEY_THREADS,
+    KEY_HINTS,
     KEY_SUPPRESSIONS,
     KEY_TEXT,
     KEY_JSON,
@@ -15,6 +17,8 @@ enum key {
 };
 
 static const char *const report_words[] = {"log", "fail", NULL};
+
+static const char *const thread_words[] = {"one", "strict", NULL};
 
 static const struct weir_key keys[KEY_COUNT] = {
     [KEY_REPORT] =
@@ -25,6 +29,22 @@ static const struct weir_key keys[KEY_COUNT] = {
             .choices = report_words,
             .help = "What becomes of a finding. log: it is logged. fail: it is logged, and the "
                     "operation or the weir_host_begin() is refused with it, so the queue fails.",
+        },
+    [KEY_THREADS] =
+        {
+            .name = "threads",
+            .type = WEIR_KEY_CHOICE,
+            .fallback = "one",
+            .choices = thread_words,
+            .help = "What orders the host's threads. one: the order in which their calls happen. "
+                    "strict: only weir_check_release() and weir_check_acquire().",
+        },
+    [KEY_HINTS] =
+        {
+            .name = "hints",
+            .type = WEIR_KEY_BOOLEAN,
+            .fallback = "0",
+            .help = "1: at the end also tells the lines whose waits order nothing.",
         },
     [KEY_SUPPRESSIONS] =
         {
@@ -72,23 +92,31 @@ static weir_status open_findings(struct check *check, const struct weir_setting 
     return check_findings_create(&params, &check->findings);
 }
 
-// With one actor for all threads there is nothing to tell.
-static void order_threads(void *user, const void *key)
+static size_t count(void *user)
 {
-    (void)user;
-    (void)key;
+    return check_findings_count(((struct check *)user)->findings);
+}
+
+static size_t error_count(void *user)
+{
+    return check_findings_error_count(((struct check *)user)->findings);
+}
+
+static bool get(void *user, size_t index, struct weir_check_finding *out_finding, size_t size)
+{
+    return check_findings_get(((struct check *)user)->findings, index, out_finding, size);
 }
 
 static void fill_extension(struct check *check)
 {
     check->extension = (struct weir_check_extension){
         .struct_size = sizeof check->extension,
-        .user = check->findings,
-        .count = check_findings_count,
-        .error_count = check_findings_error_count,
-        .get = check_findings_get,
-        .release = order_threads,
-        .acquire = order_threads,
+        .user = check,
+        .count = count,
+        .error_count = error_count,
+        .get = get,
+        .release = check_release,
+        .acquire = check_acquire,
     };
 }
 
@@ -100,6 +128,8 @@ static weir_status check_open_link(struct weir_link *link,
         return weir_host_no_memory(link->host, "the plugin check");
     check->link = link;
     check->told_end = &check->told;
+    check->strict = strcmp(settings[KEY_THREADS]->text, "strict") == 0;
+    check->hints = settings[KEY_HINTS]->integer;
     weir_status status = check_found_init(&check->found)
                              ? open_findings(check, settings)
                              : weir_host_no_memory(link->host, "the plugin check");
@@ -128,7 +158,9 @@ static void free_names(struct check *check)
 static void check_close(const struct weir_link *link)
 {
     struct check *check = check_of(link);
+    check_hints_finish(check);
     check_findings_destroy(&check->findings);
+    check_threads_finish(check);
     free_names(check);
     check_calls_free(check);
     check_found_finish(&check->found);
@@ -162,6 +194,7 @@ static const struct weir_module_ops ops = {
     .graph_create = check_graph_create,
     .graph_destroy = check_graph_destroy,
     .graph_update = check_graph_update,
+    .region = check_region,
     .host_note = check_host_note,
     .extension = check_extension,
 };

@@ -135,7 +135,7 @@ weir_status check_buffer_address(const struct weir_link *link, weir_buffer *obje
     return link->next->ops->buffer_address(link->next, object, out_address);
 }
 
-// Kernels: only their names, which uses outlive.
+// Names, which uses outlive: a short list.
 
 static struct check_name *find_name(const struct check *check, const char *text)
 {
@@ -157,6 +157,14 @@ static struct check_name *add_name(struct check *check, const char *text)
     return name;
 }
 
+const char *check_name_keep(struct check *check, const char *text)
+{
+    struct check_name *name = find_name(check, text);
+    if (!name)
+        name = add_name(check, text);
+    return name ? name->text : NULL;
+}
+
 weir_status check_kernel_create(const struct weir_link *link, weir_program *program,
                                 weir_kernel *object, const struct weir_kernel_signature *signature,
                                 struct weir_kernel_info *info, void **out_data)
@@ -166,13 +174,11 @@ weir_status check_kernel_create(const struct weir_link *link, weir_program *prog
     (void)object;
     (void)info;
     check_lock(check);
-    struct check_name *name = find_name(check, signature->name);
-    if (!name)
-        name = add_name(check, signature->name);
+    const char *name = check_name_keep(check, signature->name);
     check_unlock(check);
     if (!name)
         return weir_host_no_memory(link->host, "the name of a kernel");
-    *out_data = name->text;
+    *out_data = (void *)(uintptr_t)name; // which is never written to
     return WEIR_OK;
 }
 

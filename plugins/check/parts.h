@@ -10,6 +10,9 @@
 //   use.c      one use of some bytes, against those before it
 //   host.c     what the host does between submissions; host calls
 //   graph.c    graphs
+//   threads.c  threads of the host, with `threads = strict`
+//   region.c   regions of threads
+//   hint.c     waits that order nothing
 //   tell.c     from two uses to a conflict
 //
 // finding.h has the store of findings.
@@ -74,18 +77,26 @@ struct check {
     struct check_uses uses;
     struct check_found found; // scratch
     uint64_t serial;          // of uses
-    bool unseen_writes;       // native calls or the like may have written anywhere
+    bool strict;              // threads = strict
+    bool hints;
+    bool has_regions;
+    bool unseen_writes; // native calls or the like may have written anywhere
     struct check_told *told;
     struct check_told **told_end;
     struct check_name *names;
     struct check_memory wrapped; // memory of the user's on the host, by its address
     struct check_memory *probed; // of the graph that is examined
     struct check_call *spare_calls;
+    struct check_thread *threads;
+    struct check_key *keys;
+    struct check_wait *waits; // of all lines
 };
 
 // A queue, and what it has submitted.
 struct check_queue {
     struct check_actor actor;
+    const char *record_file; // of its last record
+    int record_line;
     struct check_call *calls; // host calls that have not returned
 };
 
@@ -109,10 +120,15 @@ struct check_buffer {
     const weir_buffer *object;
 };
 
+static inline bool check_is_host(const struct check_origin *origin)
+{
+    return origin->operation == 0;
+}
+
 // What uses bytes now: an operation of a queue or of a graph's branch, or the host.
 struct check_user {
     struct check_actors *actors; // the link's, or the branches of a graph
-    struct check_actor *actor;   // NULL: the host
+    struct check_actor *actor;   // NULL: the host as one
     uint64_t count;              // of the actor
     const uint64_t *counts;      // the clock of a late user
     struct check_origin origin;
@@ -138,12 +154,46 @@ static inline struct check_buffer *check_buffer_of(const struct weir_link *link,
     return weir_buffer_data(link, buffer);
 }
 
-static inline struct check_origin check_origin_of(const struct weir_operation *operation)
+// region.c
+
+void check_region(const struct weir_link *link, const char *name, uint64_t number);
+// Adds the calling thread's region.
+void check_region_fill(const struct check *check, struct check_origin *origin);
+
+static inline struct check_origin check_origin_of(const struct check *check,
+                                                  const struct weir_operation *operation)
 {
-    return (struct check_origin){.file = operation->file,
-                                 .line = operation->line,
-                                 .operation = (uint32_t)operation->kind};
+    struct check_origin origin = {.file = operation->file,
+                                  .line = operation->line,
+                                  .operation = (uint32_t)operation->kind,
+                                  .region_number = WEIR_NO_NUMBER};
+    if (check->has_regions)
+        check_region_fill(check, &origin);
+    return origin;
 }
+
+// threads.c
+
+// The calling thread's actor, made at its first call; NULL without memory. With the lock held.
+struct check_actor *check_thread_self(struct check *check);
+// The calling thread submits operation `count` to the queue.
+void check_thread_submits(struct check *check, struct check_actor *queue, uint64_t count);
+// The calling thread, or with `everywhere` the whole host, knows that everything before `count` of
+// `producer` has finished.
+void check_host_learns(struct check *check, const struct check_actor *producer, uint64_t count,
+                       bool everywhere);
+void check_release(void *user, const void *key);
+void check_acquire(void *user, const void *key);
+void check_threads_finish(struct check *check);
+
+// hint.c
+
+// A wait of the user; `implied`: its queue came after the event already.
+void check_hint_wait(struct check *check, const struct check_queue *queue,
+                     const struct check_queue *producer, const struct weir_operation *operation,
+                     bool implied);
+// Tells the lines whose waits were all implied.
+void check_hints_finish(struct check *check);
 
 // use.c
 
@@ -203,6 +253,8 @@ weir_status check_buffer_native(const struct weir_link *link, weir_buffer *objec
                                 struct weir_native_buffer *out_native);
 weir_status check_buffer_address(const struct weir_link *link, weir_buffer *object,
                                  uint64_t *out_address);
+// A copy of the text that lives as long as the link; NULL without memory. With the lock held.
+const char *check_name_keep(struct check *check, const char *text);
 // Drops the uses of its bytes.
 void check_buffer_clear(struct check *check, struct check_buffer *buffer);
 

@@ -1,18 +1,14 @@
 // The path of an operation: what it declares to come after, then what it uses.
 #include "plugins/check/parts.h"
 
-static weir_status forward(const struct weir_link *link, weir_queue *object,
-                           const struct weir_operation *operation)
-{
-    return link->next->ops->queue_submit(link->next, object, operation);
-}
-
 static void wait(struct check *check, struct check_queue *queue, uint64_t count,
                  const struct weir_operation *operation)
 {
     const struct check_queue *producer = check_queue_of(check->link, operation->u.wait.producer);
-    check_actor_learn(&check->actors, &queue->actor, count, &producer->actor,
-                      producer->actor.base + operation->u.wait.event.sequence);
+    const bool is_new = check_actor_learn(&check->actors, &queue->actor, count, &producer->actor,
+                                          producer->actor.base + operation->u.wait.event.sequence);
+    if (check->hints && !(operation->flags & WEIR_OPERATION_INTERNAL))
+        check_hint_wait(check, queue, producer, operation, !is_new);
 }
 
 static void use(struct check *check, struct check_queue *queue, uint64_t count,
@@ -22,7 +18,7 @@ static void use(struct check *check, struct check_queue *queue, uint64_t count,
         .actors = &check->actors,
         .actor = &queue->actor,
         .count = count,
-        .origin = check_origin_of(operation),
+        .origin = check_origin_of(check, operation),
     };
     if (operation->kind == WEIR_OPERATION_GRAPH)
         check_graph_launch(check, &user, operation);
@@ -46,9 +42,13 @@ static void note(struct check *check, struct check_queue *queue,
 {
     const uint64_t count = queue->actor.base + operation->sequence;
     queue->actor.last = count;
+    if (check->strict)
+        check_thread_submits(check, &queue->actor, count);
     switch (operation->kind) {
     case WEIR_OPERATION_RECORD:
         queue->actor.recorded = count;
+        queue->record_file = operation->file;
+        queue->record_line = operation->line;
         break;
     case WEIR_OPERATION_WAIT:
         wait(check, queue, count, operation);
@@ -60,17 +60,35 @@ static void note(struct check *check, struct check_queue *queue,
     }
 }
 
+static weir_status pass_on(const struct weir_link *link, weir_queue *object,
+                           const struct weir_operation *operation)
+{
+    if (operation->kind == WEIR_OPERATION_HOST_CALL &&
+        !(operation->flags & WEIR_OPERATION_INTERNAL))
+        return check_forward_call(link, object, operation);
+    return link->next->ops->queue_submit(link->next, object, operation);
+}
+
+// What is not submitted uses nothing.
+static weir_status refuse(const struct weir_link *link, const weir_queue *object,
+                          const struct weir_operation *operation, weir_status status)
+{
+    struct check *check = check_of(link);
+    struct check_actor *actor = &check_queue_of(link, object)->actor;
+    check_lock(check);
+    actor->refused = actor->base + operation->sequence;
+    check_unlock(check);
+    return status;
+}
+
 weir_status check_queue_submit(const struct weir_link *link, weir_queue *object,
                                const struct weir_operation *operation)
 {
     struct check *check = check_of(link);
     check_lock(check);
     note(check, check_queue_of(link, object), operation);
-    const weir_status status = check_unlock(check);
-    if (status < 0)
-        return status;
-    if (operation->kind == WEIR_OPERATION_HOST_CALL &&
-        !(operation->flags & WEIR_OPERATION_INTERNAL))
-        return check_forward_call(link, object, operation);
-    return forward(link, object, operation);
+    weir_status status = check_unlock(check);
+    if (status >= 0)
+        status = pass_on(link, object, operation);
+    return status < 0 ? refuse(link, object, operation, status) : status;
 }

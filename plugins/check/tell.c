@@ -68,7 +68,7 @@ static struct check_party party(const struct check_origin *origin, weir_access a
 
 static void add_actor(struct check_party *party, const struct check_actor *actor, uint64_t count)
 {
-    if (!actor)
+    if (!actor || party->operation == 0)
         return;
     party->queue = actor->label;
     party->queue_id = actor->id;
@@ -85,8 +85,7 @@ static struct check_conflict begin(const struct check_user *user, const struct c
         .buffer_id = object->id,
         .second = party(&user->origin, access, shape, base),
     };
-    if (!user->late)
-        add_actor(&conflict.second, user->actor, user->count);
+    add_actor(&conflict.second, user->actor, user->count);
     return conflict;
 }
 
@@ -102,7 +101,7 @@ static weir_check_kind kind_of(const struct check_user *user, weir_access access
     if (user->origin.operation == WEIR_OPERATION_POOL_FREE ||
         first->origin.operation == WEIR_OPERATION_POOL_FREE)
         return WEIR_CHECK_AFTER_FREE;
-    if (!user->actor || user->late)
+    if (check_is_host(&user->origin) && !check_is_host(&first->origin))
         return access & WEIR_ACCESS_WRITE ? WEIR_CHECK_HOST_WRITE : WEIR_CHECK_HOST_READ;
     if (!(first->access & WEIR_ACCESS_WRITE))
         return WEIR_CHECK_WRITE_AFTER_READ;

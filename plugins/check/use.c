@@ -46,7 +46,7 @@ static void repair(const struct check_user *user, const struct check_use *use)
 static bool may_be_ordered_outside(const struct check_user *user, const struct check_use *use)
 {
     const struct check_actor *other = user->actors->all[use->actor];
-    return other && other->exposed && (!user->actor || user->late || user->actor->exposed);
+    return other && other->exposed && (check_is_host(&user->origin) || user->actor->exposed);
 }
 
 // The latest use that the user does not come after. An allocation counts only without any other,
@@ -120,6 +120,12 @@ static void set(struct check_use *node, struct check *check, const struct check_
     node->origin = user->origin;
 }
 
+static bool was_refused(const struct check_user *user, const struct check_use *use)
+{
+    const struct check_actor *other = user->actors->all[use->actor];
+    return other && other->refused == use->count;
+}
+
 // What becomes of an earlier use.
 enum fate {
     STAYS,
@@ -135,7 +141,9 @@ static enum fate judge(const struct check_user *user, const struct check_shape *
     if (!check_shapes_meet(&use->shape, shape))
         return STAYS;
     if (!is_ordered(user, use))
-        return writes(access) || writes((weir_access)use->access) ? CONFLICTS : STAYS;
+        return !writes(access) && !writes((weir_access)use->access) ? STAYS
+               : was_refused(user, use)                             ? GOES
+                                                                    : CONFLICTS;
     return !user->passing && !user->late && (writes(access) || !writes((weir_access)use->access)) &&
                    check_shape_covers(shape, &use->shape)
                ? GOES
@@ -215,7 +223,7 @@ void check_use_bytes(struct check *check, const struct check_user *user,
                      struct check_buffer *buffer, const struct check_shape *shape,
                      weir_access access)
 {
-    if (buffer->open && user->actor && !user->late && !user->probe)
+    if (buffer->open && !check_is_host(&user->origin) && !user->probe)
         use_open(check, user, buffer, shape, access);
     if (buffer->gaps.count && !user->probe)
         use_gaps(check, user, buffer, shape, access);
@@ -335,7 +343,7 @@ static void use_nodes(struct check *check, struct check_user *user,
     for (uint32_t i = 0; i < operation->u.graph.node_count; i++) {
         const struct weir_operation *node =
             weir_graph_node_at(operation->u.graph.nodes, i)->operation;
-        user->origin = check_origin_of(node);
+        user->origin = check_origin_of(check, node);
         check_use_operation(check, user, node);
     }
 }
