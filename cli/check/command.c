@@ -82,11 +82,18 @@ static bool run(const struct cli_check_options *options, const struct cli_check_
     return cli_program_run(&program, out_end);
 }
 
+// NULL if it is not set.
+static char *copy_plugins(void)
+{
+    const char *plugins = getenv("WEIR_PLUGINS");
+    return plugins ? strdup(plugins) : NULL;
+}
+
 // `plugins` is WEIR_PLUGINS as it was, or NULL: the two plugins need not be in one chain.
 static int demonstrate(const struct cli_check_folder *folder, char **command, const char *plugins,
                        const struct weir_findings *findings, int code)
 {
-    char *plain = strdup(getenv("WEIR_PLUGINS"));
+    char *plain = copy_plugins();
     if (plugins)
         setenv("WEIR_PLUGINS", plugins, 1);
     else
@@ -147,8 +154,7 @@ static int check_main(int argc, char **argv)
         return CLI_USAGE;
     if (!cli_can_write(options.sarif) || !cli_can_write(options.text))
         return CLI_FAILED;
-    const char *named = getenv("WEIR_PLUGINS");
-    char *plugins = named ? strdup(named) : NULL;
+    char *plugins = copy_plugins();
     // The outermost plugin sees every call of the program.
     code = cli_program_add_plugin("check") ? check(&options, suppressions, command, plugins)
                                            : cli_weir_error();

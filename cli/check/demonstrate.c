@@ -148,7 +148,8 @@ static void tell_change(const struct outcome *expected, const struct outcome *ou
 
 static bool is_same(const struct outcome *a, const struct outcome *b)
 {
-    return a->code == b->code && a->size == b->size && memcmp(a->output, b->output, a->size) == 0;
+    return a->code == b->code && a->size == b->size && a->output && b->output &&
+           memcmp(a->output, b->output, a->size) == 0;
 }
 
 static bool is_of_queues(const struct weir_check_finding *finding)
