@@ -1,4 +1,5 @@
 // The store of findings: pairs of lines, words, suppressions, files, refusals.
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,10 +16,14 @@
 static char logged[8192];
 static struct weir_error told;
 
+static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER;
+
 static void keep_log(weir_log_level level, const char *source, const char *message)
 {
+    pthread_mutex_lock(&log_lock);
     const size_t used = strlen(logged);
     snprintf(logged + used, sizeof logged - used, "%d %s: %s\n", (int)level, source, message);
+    pthread_mutex_unlock(&log_lock);
 }
 
 static weir_status keep_error(const struct weir_error *detail, size_t size)
@@ -350,6 +355,32 @@ WEIR_TEST(CheckFindings, ARefusalIsTheFinding)
     }
     conflict.kind = WEIR_CHECK_IMPLIED_WAIT;
     EXPECT_INT_EQ(check_findings_add(findings, &conflict), WEIR_OK);
+    check_findings_destroy(&findings);
+}
+
+static void *add_many(void *user)
+{
+    struct check_conflict conflict = race();
+    for (int i = 0; i < 1000; i++) {
+        conflict.second.line = 100 + i % 10;
+        check_findings_add(user, &conflict);
+    }
+    return NULL;
+}
+
+WEIR_TEST(CheckFindings, OfManyThreads)
+{
+    struct check_findings *findings = create(&plain);
+    pthread_t threads[4];
+    uint64_t count = 0;
+    for (size_t i = 0; i < 4; i++)
+        ASSERT_INT_EQ(pthread_create(&threads[i], NULL, add_many, findings), 0);
+    for (size_t i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+    EXPECT_INT_EQ(check_findings_count(findings), 10);
+    for (size_t i = 0; i < 10; i++)
+        count += get(findings, i).count;
+    EXPECT_UINT_EQ(count, 4000);
     check_findings_destroy(&findings);
 }
 

@@ -65,7 +65,7 @@ static const struct weir_host host = {.struct_size = sizeof host,
                                       .error = keep_status};
 static const struct weir_link here = {.struct_size = sizeof here, .host = &host, .name = "check"};
 
-static char known[512], text[512], json[512], sarif[512], report[512];
+static char known[512], json[512], report[512];
 
 static struct check_conflict conflict_at(int line)
 {
@@ -92,12 +92,8 @@ static struct check_conflict conflict_at(int line)
 // What is not kept is counted, and an operation is refused with a finding or without one.
 static void use_store(void)
 {
-    const struct check_findings_params params = {.link = &here,
-                                                 .fail = true,
-                                                 .suppressions = known,
-                                                 .text = text,
-                                                 .json = json,
-                                                 .sarif = sarif};
+    const struct check_findings_params params = {
+        .link = &here, .fail = true, .suppressions = known, .text = "", .json = json, .sarif = ""};
     struct check_findings *findings;
     const weir_status status = check_findings_create(&params, &findings);
     EXPECT_TRUE((status == WEIR_OK) == (findings != NULL));
@@ -156,9 +152,7 @@ WEIR_TEST(CheckMemory, EveryAllocationFailsOnce)
 {
     json_set_alloc_funcs(__real_malloc, free);
     write_file(known, "known.json", "[{\"second\": \"app.c:92\", \"reason\": \"It is known.\"}]");
-    write_file(text, "out.txt", NULL);
     write_file(json, "out.json", NULL);
-    write_file(sarif, "out.sarif", NULL);
     snprintf(report, sizeof report, "%s", json);
     use_store();
     const long of_reader = fail_each(use_reader);
