@@ -8,20 +8,12 @@
 #include "core/support/locks.h"
 #include "core/support/memory.h"
 
-// One failure: operations first..last report `cause`.
-struct weir__failure {
-    struct weir__failure *next;
-    uint64_t first;
-    uint64_t last; // UINT64_MAX until recovered
-    struct weir_error cause;
-};
-
 // The failures of a destroyed queue.
 struct gone_queue {
     struct gone_queue *next;
     uint64_t id;
     weir_runtime *runtime;
-    struct weir__failure *failures;
+    struct weir__failures failures;
 };
 
 static struct weir_lock gone_lock = WEIR_LOCK_INITIALIZER(&weir__locks[WEIR__LOCK_GONE]);
@@ -33,17 +25,7 @@ static atomic_uint_fast64_t failure_count;
 bool weir__completion_init(struct weir__completion *completion)
 {
     weir_lock_init(&completion->lock, &weir__locks[WEIR__LOCK_COMPLETION]);
-    completion->spare = weir__allocate(sizeof *completion->spare);
-    return completion->spare != NULL;
-}
-
-static void free_failures(struct weir__failure *failure, const struct weir__failure *end)
-{
-    while (failure != end) {
-        struct weir__failure *next = failure->next;
-        weir__release(failure);
-        failure = next;
-    }
+    return weir__failures_init(&completion->failures);
 }
 
 // The record of the destroyed queue and the queue share the list while there are
@@ -58,10 +40,9 @@ void weir__completion_keep_failures(weir_queue *queue)
         return;
 
     weir_lock_take(&completion->lock);
-    completion->kept = completion->failures;
     *gone = (struct gone_queue){.id = queue->member.object.id,
                                 .runtime = queue->member.device->runtime,
-                                .failures = completion->failures};
+                                .failures = weir__failures_share(&completion->failures)};
     weir_lock_release(&completion->lock);
     weir_lock_take(&gone_lock);
     gone->next = gone_queues;
@@ -71,8 +52,7 @@ void weir__completion_keep_failures(weir_queue *queue)
 
 void weir__completion_finish(struct weir__completion *completion)
 {
-    free_failures(completion->failures, completion->kept);
-    weir__release(completion->spare);
+    weir__failures_finish(&completion->failures);
     weir__wait_ring_finish(&completion->waits);
     weir_lock_finish(&completion->lock);
 }
@@ -87,20 +67,10 @@ void weir__completion_forget(weir_runtime *runtime)
             continue;
         }
         *at = gone->next;
-        free_failures(gone->failures, NULL);
+        weir__failures_finish(&gone->failures);
         weir__release(gone);
     }
     weir_lock_release(&gone_lock);
-}
-
-// The earliest failure that covers `sequence`.
-static const struct weir__failure *find(const struct weir__failure *failures, uint64_t sequence)
-{
-    const struct weir__failure *found = NULL;
-    for (const struct weir__failure *f = failures; f; f = f->next)
-        if (f->first <= sequence && sequence <= f->last && (!found || f->first < found->first))
-            found = f;
-    return found;
 }
 
 // Copies the cause of the failure that covers the operation; false: none.
@@ -111,11 +81,9 @@ static bool cause_at(weir_queue *queue, uint64_t sequence, struct weir_error *ou
         return false;
 
     weir_lock_take(&completion->lock);
-    const struct weir__failure *failure = find(completion->failures, sequence);
-    if (failure)
-        *out_cause = failure->cause;
+    const bool found = weir__failures_find(&completion->failures, sequence, out_cause);
     weir_lock_release(&completion->lock);
-    return failure != NULL;
+    return found;
 }
 
 static bool cause_of_gone(struct weir_event event, struct weir_error *out_cause)
@@ -123,14 +91,9 @@ static bool cause_of_gone(struct weir_event event, struct weir_error *out_cause)
     bool found = false;
 
     weir_lock_take(&gone_lock);
-    for (const struct gone_queue *gone = gone_queues; gone && !found; gone = gone->next) {
-        const struct weir__failure *failure =
-            gone->id == event.queue ? find(gone->failures, event.sequence) : NULL;
-        if (failure) {
-            *out_cause = failure->cause;
-            found = true;
-        }
-    }
+    for (const struct gone_queue *gone = gone_queues; gone && !found; gone = gone->next)
+        found = gone->id == event.queue &&
+                weir__failures_find(&gone->failures, event.sequence, out_cause);
     weir_lock_release(&gone_lock);
     return found;
 }
@@ -162,23 +125,11 @@ weir_status weir__completion_refuse(weir_queue *queue)
 void weir__completion_fail(weir_queue *queue, uint64_t first, const struct weir_error *cause)
 {
     struct weir__completion *completion = &queue->completion;
-    struct weir__failure *failure = weir__allocate(sizeof *failure);
+    struct weir__failure *failure = weir__failure_make();
 
     atomic_fetch_add(&failure_count, 1);
     weir_lock_take(&completion->lock);
-    const struct weir__failure *known = find(completion->failures, UINT64_MAX);
-    if (!failure) {
-        failure = completion->spare;
-        completion->spare = NULL;
-    }
-    if (failure && !(known && known->first <= first)) {
-        *failure = (struct weir__failure){.next = completion->failures,
-                                          .first = first,
-                                          .last = UINT64_MAX,
-                                          .cause = *cause};
-        completion->failures = failure;
-        failure = NULL;
-    }
+    failure = weir__failures_add(&completion->failures, failure, first, cause);
     atomic_store(&completion->has_failures, true);
     atomic_store(&completion->failed, true);
     weir_lock_release(&completion->lock);
@@ -188,19 +139,14 @@ void weir__completion_fail(weir_queue *queue, uint64_t first, const struct weir_
 void weir__completion_recover(weir_queue *queue, uint64_t sequence)
 {
     struct weir__completion *completion = &queue->completion;
-    struct weir__failure *spare = weir__allocate(sizeof *spare);
+    struct weir__recovery recovery;
 
+    weir__recovery_begin(&completion->failures, &recovery);
     weir_lock_take(&completion->lock);
-    for (struct weir__failure *failure = completion->failures; failure; failure = failure->next)
-        if (failure->last == UINT64_MAX)
-            failure->last = sequence;
-    if (!completion->spare) {
-        completion->spare = spare;
-        spare = NULL;
-    }
+    weir__failures_recover(&completion->failures, sequence, &recovery);
     atomic_store(&completion->failed, false);
     weir_lock_release(&completion->lock);
-    weir__release(spare);
+    weir__recovery_end(&recovery);
 }
 
 static void ask_driver(struct weir_event event)

@@ -17,10 +17,9 @@
 #include <weir/status.h>
 
 #include "base/cold.h"
+#include "core/queue/failures.h"
 #include "core/queue/wait_ring.h"
 #include "core/support/locks.h"
-
-struct weir__failure;
 
 struct weir__completion {
     atomic_uint_fast64_t completed; // this and everything before it has finished
@@ -28,9 +27,7 @@ struct weir__completion {
     atomic_bool has_failures;       // there are failures, recovered ones
                                     // included
     struct weir_lock lock;          // of the failures; a leaf
-    struct weir__failure *failures;
-    struct weir__failure *spare; // for a cause for which there is no memory
-    struct weir__failure *kept;  // these and the members below outlive the queue
+    struct weir__failures failures;
     struct weir__wait_ring waits;
     // For the walk over queues whose completion is booked; under its lock.
     uint64_t target;

@@ -6,6 +6,7 @@
 
 #include "core/queue/registry.h"
 #include "core/support/error.h"
+#include "core/support/memory.h"
 #include "tests/unit/core_backend.h"
 
 #define GUARD_NS (UINT64_C(60) * 1000000000u)
@@ -301,4 +302,74 @@ WEIR_TEST(Completion, ARefusedWaitProvesNothing)
     weir_queue_destroy(&a);
     weir_queue_destroy(&b);
     control_close(&control);
+}
+
+// Each operation after one that succeeded was refused.
+static void expect_failures(const struct weir_event *healthy, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct weir_event failed = {healthy[i].queue, healthy[i].sequence + 1};
+        weir_test_note("round %zu", i);
+        EXPECT_OK(weir_event_error(healthy[i]));
+        EXPECT_INT_EQ(weir_event_error(failed), WEIR_ERROR_DEVICE);
+        EXPECT_CONTAINS(weir_last_error_text(),
+                        i + WEIR__CAUSES_KEPT < count ? "is no longer kept" : "a fill, failed");
+    }
+}
+
+// A queue that fails often keeps the ranges of all failures, and the latest causes.
+WEIR_TEST(Completion, OldFailuresKeepTheirRanges)
+{
+    enum {
+        ROUNDS = 300
+    };
+    struct control control;
+    struct weir_event healthy[ROUNDS];
+    const uint32_t zero = 0;
+
+    ASSERT_TRUE(control_open(&control));
+    weir_queue *queue = control_queue(&control, "q");
+    weir_buffer *buffer = control_buffer(&control, 4);
+    for (size_t i = 0; i < ROUNDS; i++) {
+        ASSERT_OK(weir_queue_record(queue, &healthy[i]));
+        control_refuse(WEIR_OPERATION_FILL, 0);
+        EXPECT_INT_EQ(weir_queue_fill(queue, buffer, 0, 4, &zero, 4), WEIR_ERROR_DEVICE);
+        EXPECT_OK(weir_queue_recover(queue));
+    }
+    expect_failures(healthy, ROUNDS);
+    weir_queue_destroy(&queue);
+    expect_failures(healthy, ROUNDS);
+    weir_buffer_destroy(&buffer);
+    control_close(&control);
+}
+
+// Ranges of failures that a driver reported without their operations may overlap.
+WEIR_TEST(Completion, OldFailuresMayOverlap)
+{
+    enum {
+        ROUNDS = 2 * WEIR__CAUSES_KEPT
+    };
+    struct weir__failures failures = {0};
+    struct weir__recovery recovery;
+    struct weir_error cause = {.status = WEIR_ERROR_DEVICE};
+
+    ASSERT_TRUE(weir__failures_init(&failures));
+    for (uint64_t i = 0; i < ROUNDS; i++) {
+        const uint64_t first = 10 * i + 5;
+        weir__release(weir__failures_add(&failures, weir__failure_make(), first + 2, &cause));
+        weir__release(weir__failures_add(&failures, weir__failure_make(), first, &cause));
+        weir__release(weir__failures_add(&failures, weir__failure_make(), first + 1, &cause));
+        weir__recovery_begin(&failures, &recovery);
+        weir__failures_recover(&failures, first + (i % 2 ? 3 : 12), &recovery);
+        weir__recovery_end(&recovery);
+    }
+    for (uint64_t i = 0; i < ROUNDS; i += 2) {
+        weir_test_note("round %d", (int)i);
+        EXPECT_FALSE(weir__failures_find(&failures, 10 * i + 4, &cause));
+        EXPECT_TRUE(weir__failures_find(&failures, 10 * i + 5, &cause));
+        EXPECT_TRUE(weir__failures_find(&failures, 10 * i + 17, &cause));
+        EXPECT_TRUE(weir__failures_find(&failures, 10 * i + 18, &cause));
+        EXPECT_FALSE(weir__failures_find(&failures, 10 * i + 19, &cause));
+    }
+    weir__failures_finish(&failures);
 }
