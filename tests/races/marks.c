@@ -77,3 +77,20 @@ bool marks_read(const struct race_pair *pair, const char *path, struct marks *ou
         fclose(file);
     return begun == pair->line && out_marks->count > 0;
 }
+
+// A line that is not marked is in another file, or there is no such use.
+static bool is_marked(const struct race_pair *pair, const struct weir_check_use *use, int line)
+{
+    return line == 0 ? strcmp(use->file, pair->file) != 0
+                     : use->line == line && strcmp(use->file, pair->file) == 0;
+}
+
+bool marks_expect(const struct marks *marks, const struct race_pair *pair,
+                  const struct weir_check_finding *finding)
+{
+    for (size_t i = 0; i < marks->count; i++)
+        if (finding->kind == pair->kind && is_marked(pair, &finding->first, marks->list[i].first) &&
+            is_marked(pair, &finding->second, marks->list[i].second))
+            return true;
+    return false;
+}

@@ -24,4 +24,8 @@ struct marks {
 // Returns whether the program was found and has marks.
 bool marks_read(const struct race_pair *pair, const char *path, struct marks *out_marks);
 
+// Whether the finding is one of those that the broken program has.
+bool marks_expect(const struct marks *marks, const struct race_pair *pair,
+                  const struct weir_check_finding *finding);
+
 #endif

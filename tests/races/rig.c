@@ -1,0 +1,31 @@
+// See the header.
+#include "tests/races/rig.h"
+
+#include <string.h>
+
+weir_status rig_open(struct rig *rig, const char *plugins, const char *config)
+{
+    const struct weir_open_params params = {.struct_size = sizeof params,
+                                            .config_path = config ? "races.ini" : "",
+                                            .config_text = config,
+                                            .plugins = plugins};
+    *rig = (struct rig){NULL, NULL};
+    const weir_status status = weir_open(&params, &rig->runtime);
+    return status == WEIR_OK ? weir_device_open(rig->runtime, NULL, &rig->device) : status;
+}
+
+weir_status rig_close(struct rig *rig)
+{
+    const weir_status status = weir_device_close(&rig->device);
+    return status == WEIR_OK ? weir_close(&rig->runtime) : status;
+}
+
+bool rig_can_run(const struct rig *rig, const struct race_pair *pair)
+{
+    return !pair->native || weir_device_limits(rig->device)->native;
+}
+
+bool rig_has_result(const struct rig *rig, const struct race_pair *pair)
+{
+    return !pair->kernels || strcmp(weir_runtime_backend(rig->runtime), "null") != 0;
+}

@@ -1,0 +1,109 @@
+// The table of docs/races.md, measured here:
+//
+//     bazel run //tests/races:table > docs/races.table
+//
+// For each program: what `check` says of the broken and of the mended one, in how many runs of 100 the
+// broken one computes a wrong result with the seeds 1 to 100 of `perturb` and without it, and the
+// mended one with these seeds. Exit status 1 if a row is not as it should be.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/races/marks.h"
+#include "tests/races/rates.h"
+#include "tests/races/rig.h"
+
+enum {
+    RUNS = 100,
+};
+
+struct totals {
+    int programs, found, silent, perturbed, always, without, right;
+};
+
+// The number of findings, or -1 if one is not expected.
+static int check(const struct race_pair *pair, bool mended, const struct marks *marks)
+{
+    struct weir_check_finding finding;
+    struct rig rig;
+    int count = 0;
+
+    must(rig_open(&rig, "check", NULL));
+    if (rig_can_run(&rig, pair))
+        race_run(pair, mended, rig.device);
+    for (size_t i = 0; weir_check_get(rig.runtime, i, &finding) == WEIR_OK; i++)
+        if (finding.kind < WEIR_CHECK_FIRST_HINT)
+            count = count >= 0 && marks_expect(marks, pair, &finding) ? count + 1 : -1;
+    must(rig_close(&rig));
+    return count;
+}
+
+static bool print_check(const struct race_pair *pair, struct totals *totals)
+{
+    const struct marks none = {.count = 0};
+    struct marks marks;
+
+    if (!marks_read(pair, pair->file, &marks)) {
+        fprintf(stderr, "%s: no marks in %s\n", pair->name, pair->file);
+        return false;
+    }
+    const bool found = check(pair, false, &marks) == (int)marks.count;
+    const bool silent = check(pair, true, &none) == 0;
+    totals->found += found;
+    totals->silent += silent;
+    printf("| %s | %s | %s | %s |", pair->name, weir_check_kind_name(pair->kind),
+           found ? "found" : "NOT FOUND", silent ? "silent" : "NOT SILENT");
+    return found && silent;
+}
+
+static bool print_rates(const struct race_pair *pair, struct totals *totals)
+{
+    struct rates with, without, mended;
+
+    if (pair->steady) {
+        printf(" – | – | – | – |\n");
+        return true;
+    }
+    must(rates_measure(pair, false, true, RUNS, false, &with));
+    must(rates_measure(pair, false, false, RUNS, false, &without));
+    must(rates_measure(pair, true, true, RUNS, false, &mended));
+    printf(" %d | %d | %d | %d |\n", with.wrong, with.first, without.wrong, mended.wrong);
+    totals->perturbed += with.wrong > 0;
+    totals->always += with.wrong == with.runs;
+    totals->without += without.wrong > 0;
+    totals->right += mended.wrong == 0;
+    return with.wrong > 0 && mended.wrong == 0;
+}
+
+static void print_steady(void)
+{
+    printf("\n");
+    for (const struct race_pair *pair = race_first(); pair; pair = pair->next)
+        if (pair->steady)
+            printf("- `%s` computes no wrong result: %s.\n", pair->name, pair->steady);
+}
+
+int main(void)
+{
+    struct totals totals = {0};
+    bool right = true;
+
+    printf("| program | kind | `check`, broken | `check`, mended | wrong of %d, `perturb` | first "
+           "seed | wrong of %d without | mended, wrong of %d, `perturb` |\n"
+           "| --- | --- | --- | --- | ---: | ---: | ---: | ---: |\n",
+           RUNS, RUNS, RUNS);
+    for (const struct race_pair *pair = race_first(); pair; pair = pair->next) {
+        right &= print_check(pair, &totals);
+        right &= print_rates(pair, &totals);
+        totals.programs++;
+        fflush(stdout);
+    }
+    print_steady();
+    printf(
+        "\n%d programs: %d found, %d mended ones silent. With `perturb` %d compute a wrong result, "
+        "%d of them with every seed; without it %d do in %d runs. %d mended ones are right with "
+        "every seed.\n",
+        totals.programs, totals.found, totals.silent, totals.perturbed, totals.always,
+        totals.without, RUNS, totals.right);
+    return right ? EXIT_SUCCESS : EXIT_FAILURE;
+}
