@@ -1,5 +1,6 @@
 // Runs every program of the corpus under the plugin `check`, on the backend that WEIR_BACKEND names:
 // a broken one has the findings that it marks and no others, a mended one has none.
+#include <stdio.h>
 #include <string.h>
 
 #include <weir/check.h>
@@ -63,6 +64,25 @@ static void run_pair(void)
     ASSERT_TRUE(marks_read(pair, weir_test_runfile(pair->file), &marks));
     run_broken(pair, &marks);
     run_mended(pair);
+}
+
+// The page's table has a row for each program.
+WEIR_TEST(Page, HasEveryProgram)
+{
+    static char page[1 << 16];
+    char row[128];
+    FILE *file = fopen(weir_test_runfile("docs/races.md"), "r");
+    ASSERT_NOT_NULL(file);
+    page[fread(page, 1, sizeof page - 1, file)] = '\0';
+    fclose(file);
+    size_t count = 0;
+    for (const struct race_pair *pair = race_first(); pair; pair = pair->next, count++) {
+        snprintf(row, sizeof row, "\n| %s | %s | found | silent |", pair->name,
+                 weir_check_kind_name(pair->kind));
+        EXPECT_CONTAINS(page, row);
+    }
+    snprintf(row, sizeof row, "has %zu small programs", count);
+    EXPECT_CONTAINS(page, row);
 }
 
 WEIR_TEST(Marks, OfAProgramThatIsNotThere)
