@@ -22,16 +22,17 @@ status 0 when nothing failed and something ran.
                twins (kernels in CUDA C++ against OpenCL C), steady (100,000
                frames), interop (cuBLAS and PyTorch), devices (two GPUs), trace
                (times of operations and the plugin, with CUPTI and without,
-               about a minute), builtins (every function of OpenCL C); and, left out by default, peers (beside raw
-               CUDA, OpenCL and PyTorch programs, up to 5 minutes) and
-               memcheck (the suite on CUDA under compute-sanitizer)
+               about a minute), builtins (every function of OpenCL C), races
+               (missing waits, with check and perturb); and, left out by
+               default, peers (beside raw CUDA, OpenCL and PyTorch programs,
+               up to 5 minutes) and memcheck (the suite on CUDA under compute-sanitizer)
   --help       this text
 TEXT
 }
 
 seconds=500
 out="${OUT-}"
-steps=conformance,arr-coc,reference,twins,frames,bench,steady,interop,devices,trace,builtins
+steps=conformance,arr-coc,reference,twins,frames,bench,steady,interop,devices,trace,builtins,races
 while [ "$#" -gt 0 ]; do
     case "$1" in
     --out | --seconds | --steps)
@@ -68,7 +69,7 @@ esac
 for step in ${steps//,/ }; do
     case "$step" in
     conformance | arr-coc | reference | twins | frames | bench | steady | interop | devices | trace | \
-        builtins | peers | memcheck) ;;
+        builtins | races | peers | memcheck) ;;
     *)
         echo "run: there is no step '$step'" >&2
         usage >&2
@@ -388,6 +389,19 @@ builtins()
     done < <(grep -E '  (WRONG|expected): ' "$table" | tr -s ' ')
 }
 
+# Programs that lack a wait, and their mended forms, with `check` and with `perturb`. The log has a line
+# for each.
+races()
+{
+    local line
+    [ -x "$root/tests/races/table" ] || return 0
+    in_root 200 "races-$backend" tests/races/table 20
+    judge "$backend: missing waits" "$(printf '%s\n' "$output" | tail -n 1 | cut -c 1-200)"
+    while IFS= read -r line; do
+        row - "$backend: missing waits" "$line"
+    done < <(printf '%s\n' "$output" | grep NOT)
+}
+
 # Kernels in CUDA C++ against the OpenCL C beside them: a row for each result of each case.
 twins()
 {
@@ -673,6 +687,9 @@ for backend in "${backends[@]}"; do
 done
 for backend in "${backends[@]}"; do
     if wanted builtins; then builtins; fi
+done
+for backend in "${backends[@]}"; do
+    if wanted races; then races; fi
 done
 if wanted interop; then interop; fi
 if wanted devices; then devices; fi
