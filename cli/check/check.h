@@ -14,6 +14,8 @@ struct cli_check_options {
     bool demonstrate;
     bool json;
     bool fail;
+    bool hints;
+    bool strict;
     bool quiet;
 };
 

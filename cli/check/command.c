@@ -27,12 +27,17 @@ static bool parse(struct cli_check_options *out, int argc, char **argv, char ***
          CLI_FLAG, &out->demonstrate, 0, 0},
         {"fail", NULL, "refuse the operations with findings, so that their\nqueues fail", CLI_FLAG,
          &out->fail, 0, 0},
+        {"hints", NULL, "tell waits that order nothing, too", CLI_FLAG, &out->hints, 0, 0},
         {"json", NULL,
          "print the findings as JSON; what COMMAND prints then\ngoes to standard error", CLI_FLAG,
          &out->json, 0, 0},
         {"quiet", NULL, "print nothing but errors and findings", CLI_FLAG, &out->quiet, 0, 0},
         {"sarif", "FILE", "write the findings as SARIF, for tools of code review", CLI_TEXT,
          &out->sarif, 0, 0},
+        {"strict", NULL,
+         "take threads as unordered unless they call\nweir_check_release() and "
+         "weir_check_acquire()",
+         CLI_FLAG, &out->strict, 0, 0},
         {"suppressions", "FILE", "a file of findings that are known, each with its reason",
          CLI_TEXT, &out->suppressions, 0, 0},
         {"text", "FILE", "write the findings as text", CLI_TEXT, &out->text, 0, 0},
@@ -64,7 +69,7 @@ static bool find_suppressions(const struct cli_check_options *options, char *pat
 static bool run(const struct cli_check_options *options, const struct cli_check_folder *folder,
                 const char *suppressions, char **command, struct cli_program_end *out_end)
 {
-    struct cli_program_variable variables[3];
+    struct cli_program_variable variables[5];
     size_t count = 0;
     char json[PATH_MAX + 16];
     snprintf(json, sizeof json, "%s/%%p.json", folder->path);
@@ -73,6 +78,10 @@ static bool run(const struct cli_check_options *options, const struct cli_check_
         variables[count++] = (struct cli_program_variable){"WEIR_CHECK_SUPPRESSIONS", suppressions};
     if (options->fail)
         variables[count++] = (struct cli_program_variable){"WEIR_CHECK_REPORT", "fail"};
+    if (options->hints)
+        variables[count++] = (struct cli_program_variable){"WEIR_CHECK_HINTS", "1"};
+    if (options->strict)
+        variables[count++] = (struct cli_program_variable){"WEIR_CHECK_THREADS", "strict"};
     const struct cli_program program = {
         .command = command,
         .variables = variables,

@@ -2,7 +2,7 @@
 # weir check: a program with a missing wait, the same one mended, and what comes of either.
 . tests/cli/cli.sh
 export LC_ALL=C WEIR_BACKEND=null WEIR_MODULE_PATH="$here/lib/weir"
-unset WEIR_CHECK_REPORT WEIR_CHECK_SUPPRESSIONS WEIR_CHECK_TEXT WEIR_CHECK_JSON WEIR_CHECK_SARIF
+unset WEIR_CHECK_REPORT WEIR_CHECK_THREADS WEIR_CHECK_HINTS WEIR_CHECK_SUPPRESSIONS WEIR_CHECK_TEXT WEIR_CHECK_JSON WEIR_CHECK_SARIF
 broken="$here/tests/plugins/check/frames"
 mended="$here/tests/plugins/check/frames_mended"
 export TMPDIR="$TEST_TMPDIR/folders"
@@ -176,6 +176,18 @@ expect_not_contains "$messages" "reversed"
 expect_data 1 "$weir" check --demonstrate "$here/tests/plugins/check/early"
 expect_contains "$messages" "host-read, "
 expect_contains "$messages" ", queues as late as possible: the program prints '0' in place of '7'"
+
+# Hints, which are no faults; threads of which nothing is assumed.
+expect_data 0 "$weir" check "$here/tests/plugins/check/hints"
+expect_contains "$messages" "nothing was found"
+expect_data 0 "$weir" check --hints "$here/tests/plugins/check/hints"
+expect_contains "$messages" "implied-wait, 1 time"
+expect_contains "$messages" "to do: remove the wait of "
+expect_contains "$messages" "hints: 0 findings, 1 hint, 0 suppressed"
+expect_data 0 "$weir" check --hints --quiet "$here/tests/plugins/check/hints"
+[ -z "$messages" ] || fail "$messages"
+expect_data 1 "$weir" check --strict "$here/tests/plugins/check/hints"
+expect_contains "$messages" "weir_check_release() after "
 
 # A chain that has it already, twice, is a chain with one.
 WEIR_PLUGINS="check, check" expect_data 1 "$weir" check "$broken"

@@ -12,8 +12,9 @@ static void must(weir_status status)
 
 int main(void)
 {
-    const struct weir_buffer_params params = {
-        .struct_size = sizeof params, .size = 1, .placement = WEIR_PLACE_HOST};
+    const struct weir_buffer_params params = {.struct_size = sizeof params,
+                                              .size = 1,
+                                              .placement = WEIR_PLACE_HOST};
     const unsigned char seven = 7;
     weir_runtime *runtime;
     weir_device *device;

@@ -596,7 +596,28 @@ WEIR_TEST(CheckVariables, TakePrecedence)
     EXPECT_TRUE(create(&plain) == NULL);
     EXPECT_INT_EQ(told.status, WEIR_ERROR_CONFIG);
     EXPECT_STR_EQ(told.message, "WEIR_CHECK_REPORT is 'loud'");
+    EXPECT_STR_EQ(told.remedy, "set it to log or fail");
     unsetenv("WEIR_CHECK_REPORT");
+}
+
+WEIR_TEST(CheckVariables, OfTheEngine)
+{
+    bool is_strict = true, hints = false;
+    EXPECT_INT_EQ(check_variables_of_engine(&here, &is_strict, &hints), WEIR_OK);
+    EXPECT_TRUE(is_strict && !hints);
+    setenv("WEIR_CHECK_THREADS", "one", 1);
+    setenv("WEIR_CHECK_HINTS", "1", 1);
+    EXPECT_INT_EQ(check_variables_of_engine(&here, &is_strict, &hints), WEIR_OK);
+    EXPECT_TRUE(!is_strict && hints);
+    setenv("WEIR_CHECK_HINTS", "yes", 1);
+    EXPECT_INT_EQ(check_variables_of_engine(&here, &is_strict, &hints), WEIR_ERROR_CONFIG);
+    EXPECT_STR_EQ(told.message, "WEIR_CHECK_HINTS is 'yes'");
+    EXPECT_STR_EQ(told.remedy, "set it to 0 or 1");
+    setenv("WEIR_CHECK_THREADS", "two", 1);
+    EXPECT_INT_EQ(check_variables_of_engine(&here, &is_strict, &hints), WEIR_ERROR_CONFIG);
+    EXPECT_STR_EQ(told.message, "WEIR_CHECK_THREADS is 'two'");
+    unsetenv("WEIR_CHECK_THREADS");
+    unsetenv("WEIR_CHECK_HINTS");
 }
 
 // What the standard requires of each object, and what tools of code review read.
