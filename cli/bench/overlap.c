@@ -175,6 +175,13 @@ static bool time_copies(const struct overlap *o, size_t size, bool up, bool down
 
 // Making everything.
 
+static bool fill_rest(struct overlap *o)
+{
+    return (weir_queue_copy(o->down, o->rest, 0, o->src, 0, o->size_most) == WEIR_OK &&
+            weir_queue_sync(o->down, WEIR_FOREVER) == WEIR_OK) ||
+           bench_fail_weir(o->bench);
+}
+
 static bool make_objects(struct overlap *o)
 {
     struct bench *bench = o->bench;
@@ -189,7 +196,7 @@ static bool make_objects(struct overlap *o)
            bench_queue(bench, "bench/up", 0, &o->up) &&
            bench_queue(bench, "bench/down", 0, &o->down) &&
            bench_work_fill(bench, o->src, o->size_most, SEED) &&
-           bench_work_spoil(bench, o->dst, o->size_most);
+           bench_work_spoil(bench, o->dst, o->size_most) && fill_rest(o);
 }
 
 static void destroy_objects(struct overlap *o)
