@@ -206,16 +206,24 @@ static void use_open(struct check *check, const struct check_user *user,
             check_tell_open(check, user, buffer, open, shape, access);
 }
 
-// What is read and written may be written first, or in parts. What was told once counts as written.
+// What is read and written may be written first, or in parts. The host may have gaps in what it
+// reads, such as the ones between aligned parts.
+static bool must_be_written(const struct check_user *user, const struct check_shape *shape,
+                            weir_access access, struct check_span gap)
+{
+    if (access != WEIR_ACCESS_READ)
+        return false;
+    return !check_is_host(&user->origin) || gap.end - gap.begin == shape->end - shape->begin;
+}
+
+// What was told once counts as written.
 static void use_gaps(struct check *check, const struct check_user *user,
                      struct check_buffer *buffer, const struct check_shape *shape,
                      weir_access access)
 {
-    if (access == WEIR_ACCESS_READ && !check->unseen_writes) {
-        const struct check_span gap = check_gaps_find(&buffer->gaps, shape);
-        if (gap.begin < gap.end)
-            check_tell_unwritten(check, user, buffer, shape, access, gap);
-    }
+    const struct check_span gap = check_gaps_find(&buffer->gaps, shape);
+    if (gap.begin < gap.end && !check->unseen_writes && must_be_written(user, shape, access, gap))
+        check_tell_unwritten(check, user, buffer, shape, access, gap);
     check_gaps_fill(&buffer->gaps, shape);
 }
 
