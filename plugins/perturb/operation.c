@@ -98,6 +98,12 @@ void perturb_operation_destroy(struct perturb_operation *operation)
     free(operation);
 }
 
+uint64_t perturb_operation_end(const struct perturb_operation *operation)
+{
+    const struct weir_operation *own = perturb_of_user(operation);
+    return own->flags & WEIR_OPERATION_PART ? own->sequence - 1 : own->sequence;
+}
+
 bool perturb_operation_is_empty(const struct weir_operation *operation)
 {
     return operation->flags & WEIR_OPERATION_EMPTY ||

@@ -3,6 +3,7 @@
 //   module.c     keys, the ops table, and a link's life
 //   slots.c      the slots: what is submitted is kept, what is asked makes it run
 //   operation.c  copies of operations
+//   graph.c      launches of graphs, as their nodes
 //   schedule.c   which operations are pending, which may run, and until when they do
 //   choice.c     which of those that may run is next: the modes, from the seed alone
 //   runner.c     the threads that hand chosen operations on and wait for their end
@@ -165,8 +166,21 @@ static inline const struct weir_operation *perturb_of_user(
 struct perturb_operation *perturb_operation_create(const struct weir_operation *operation);
 void perturb_operation_destroy(struct perturb_operation *operation);
 
+// The sequence up to which the queue is complete when this operation is.
+uint64_t perturb_operation_end(const struct perturb_operation *operation);
+
 // Whether only its place in the order matters, so that it is not handed on.
 bool perturb_operation_is_empty(const struct weir_operation *operation);
+
+// graph.c
+
+// Whether the launch of a graph has nodes between which the order may be chosen.
+bool perturb_graph_forks(const struct weir_operation *launch);
+
+// Copies of its nodes in the chosen order, and of a record; NULL if out of memory. With the lock
+// held.
+struct perturb_operation *perturb_graph_copy(struct perturb *perturb,
+                                             const struct weir_operation *launch);
 
 // schedule.c. With the lock held, which may be released meanwhile.
 
@@ -175,7 +189,7 @@ enum perturb_run_flags {
     PERTURB_GIVE_UP = 1u << 1,       // return when nothing more can run without the program
 };
 
-// Appends an operation to its queue.
+// Appends operations to their queue, all that follow the first.
 void perturb_append(struct perturb_queue *queue, struct perturb_operation *operation);
 
 // Runs operations until those of `queue` up to `sequence` are complete. False: the deadline
@@ -215,9 +229,9 @@ struct perturb_queue *perturb_choose(struct perturb *perturb, struct perturb_que
 
 // runner.c
 
-// Takes the pending operations of the queue up to `sequence`, and runs them.
+// Takes the pending operations of the queue up to `last`, and runs them.
 // With the lock held, which may be released meanwhile.
-void perturb_grant(struct perturb_queue *queue, uint64_t sequence);
+void perturb_grant(struct perturb_queue *queue, struct perturb_operation *last);
 
 // Whether the calling thread is in a host call of the program's.
 bool perturb_in_host_call(void);

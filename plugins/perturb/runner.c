@@ -160,24 +160,27 @@ static struct perturb_runner *find_runner(struct perturb *perturb)
     return runner;
 }
 
-// Adds what is chosen to the digest of the order.
-static void note(struct perturb *perturb, const struct perturb_queue *queue, uint64_t sequence)
+static uint64_t mix(uint64_t digest, uint64_t number)
 {
-    struct perturb_counts *counts = &perturb->counts;
-    counts->schedule = (counts->schedule ^ (queue->index + 1)) * UINT64_C(0x100000001b3);
-    counts->schedule = (counts->schedule ^ sequence) * UINT64_C(0x100000001b3);
-    counts->schedule ^= counts->schedule >> 32;
+    digest = (digest ^ number) * UINT64_C(0x100000001b3);
+    return digest ^ digest >> 32;
 }
 
-static struct perturb_batch *take_batch(struct perturb_queue *queue, uint64_t sequence)
+// Adds what is chosen to the digest of the order. The line tells the nodes of a graph apart.
+static void note(const struct perturb_queue *queue, const struct weir_operation *operation)
+{
+    uint64_t *digest = &queue->perturb->counts.schedule;
+    *digest = mix(*digest, queue->index + 1);
+    *digest = mix(*digest, operation->sequence);
+    *digest = mix(*digest, (uint64_t)operation->line);
+}
+
+static struct perturb_batch *take_batch(struct perturb_queue *queue, struct perturb_operation *last)
 {
     struct perturb_operation *first = queue->first;
-    struct perturb_operation *last = first;
     queue->perturb->pending--;
-    while (last->next && perturb_of_user(last->next)->sequence <= sequence) {
-        last = last->next;
+    for (const struct perturb_operation *at = first; at != last; at = at->next)
         queue->perturb->pending--;
-    }
     queue->first = last->next;
     if (!queue->first)
         queue->last = NULL;
@@ -185,17 +188,17 @@ static struct perturb_batch *take_batch(struct perturb_queue *queue, uint64_t se
     first->batch = (struct perturb_batch){
         .queue = queue,
         .first = first,
-        .last = perturb_of_user(last)->sequence,
+        .last = perturb_operation_end(last),
         .since_ns = weir_clock_now_ns(),
     };
     return &first->batch;
 }
 
-void perturb_grant(struct perturb_queue *queue, uint64_t sequence)
+void perturb_grant(struct perturb_queue *queue, struct perturb_operation *last)
 {
     struct perturb *perturb = queue->perturb;
-    struct perturb_batch *batch = take_batch(queue, sequence);
-    note(perturb, queue, batch->last);
+    struct perturb_batch *batch = take_batch(queue, last);
+    note(queue, perturb_of_user(batch->first));
     perturb->counts.operations++;
     queue->granted = batch->last;
     queue->in_flight++;

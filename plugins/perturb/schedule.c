@@ -16,15 +16,17 @@ enum {
 void perturb_append(struct perturb_queue *queue, struct perturb_operation *operation)
 {
     struct perturb *perturb = queue->perturb;
-    operation->number = ++perturb->number;
-    operation->side = perturb_pair_side(perturb, perturb_of_user(operation));
-    queue->submitted = perturb_of_user(operation)->sequence;
     if (queue->last)
         queue->last->next = operation;
     else
         queue->first = operation;
-    queue->last = operation;
-    perturb->pending++;
+    for (; operation; operation = operation->next) {
+        operation->number = ++perturb->number;
+        operation->side = perturb_pair_side(perturb, perturb_of_user(operation));
+        queue->last = operation;
+        perturb->pending++;
+    }
+    queue->submitted = perturb_of_user(queue->last)->sequence;
     pthread_cond_broadcast(&perturb->changed);
 }
 
@@ -123,13 +125,13 @@ void perturb_wait(struct perturb *perturb, uint64_t deadline_ns)
 }
 
 // The operation at the head of the queue, and the records after it.
-static uint64_t end_of_batch(const struct perturb_queue *queue)
+static struct perturb_operation *end_of_batch(const struct perturb_queue *queue)
 {
-    const struct perturb_operation *at = queue->first;
+    struct perturb_operation *at = queue->first;
     while (at->next && (perturb_of_user(at->next)->kind == WEIR_OPERATION_RECORD ||
                         perturb_operation_is_empty(perturb_of_user(at->next))))
         at = at->next;
-    return perturb_of_user(at)->sequence;
+    return at;
 }
 
 static bool start_one(struct perturb *perturb, struct perturb_queue *goal, unsigned flags)
@@ -188,13 +190,21 @@ bool perturb_run_until(struct perturb_queue *queue, uint64_t sequence, uint64_t 
     return queue->done >= sequence;
 }
 
+static struct perturb_operation *last_up_to(const struct perturb_queue *queue, uint64_t sequence)
+{
+    struct perturb_operation *last = queue->first;
+    while (last->next && perturb_of_user(last->next)->sequence <= sequence)
+        last = last->next;
+    return last;
+}
+
 void perturb_drain(struct perturb_queue *queue, uint64_t sequence, unsigned flags)
 {
     struct perturb *perturb = queue->perturb;
     if (perturb_run_until(queue, sequence, WEIR_FOREVER, flags | PERTURB_GIVE_UP))
         return;
     if (queue->granted < sequence)
-        perturb_grant(queue, sequence);
+        perturb_grant(queue, last_up_to(queue, sequence));
     while (queue->handed_on < queue->granted)
         perturb_wait(perturb, WEIR_FOREVER);
 }

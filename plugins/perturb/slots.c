@@ -100,6 +100,18 @@ static void add_producer(const struct weir_link *link, struct perturb_operation 
     operation->awaited = own->u.wait.event.sequence;
 }
 
+// With the lock held.
+static struct perturb_operation *copy_of(const struct weir_link *link,
+                                         const struct weir_operation *operation)
+{
+    if (operation->kind == WEIR_OPERATION_GRAPH && perturb_graph_forks(operation))
+        return perturb_graph_copy(perturb_of(link), operation);
+    struct perturb_operation *copy = perturb_operation_create(operation);
+    if (copy)
+        add_producer(link, copy);
+    return copy;
+}
+
 // Runs what this submit brings about.
 static void run_some(struct perturb *perturb, struct perturb_queue *queue, uint64_t sequence)
 {
@@ -121,15 +133,14 @@ weir_status perturb_queue_submit(const struct weir_link *link, weir_queue *objec
     struct perturb_queue *queue = perturb_queue_of(link, object);
     if (operation->kind >= WEIR_OPERATION_KINDS)
         return submit_unknown(link, queue, operation);
-    struct perturb_operation *copy = perturb_operation_create(operation);
-    if (!copy)
-        return weir_host_no_memory(link->host, "an operation that is held back");
     enter(perturb);
-    add_producer(link, copy);
-    perturb_append(queue, copy);
-    run_some(perturb, queue, operation->sequence);
+    struct perturb_operation *copy = copy_of(link, operation);
+    if (copy) {
+        perturb_append(queue, copy);
+        run_some(perturb, queue, operation->sequence);
+    }
     leave(perturb);
-    return WEIR_OK;
+    return copy ? WEIR_OK : weir_host_no_memory(link->host, "an operation that is held back");
 }
 
 // What the program asks.

@@ -153,7 +153,8 @@ WEIR_TEST(Perturb, Late)
         weir_test_note("%s", name);
         const bool right = run(&racy_programs[i], true, "[perturb]\nmode = late\n", words);
         EXPECT_CONTAINS(logged, "mode late");
-        // Late is right for a host that is late itself, and for a reader that goes first.
+        // Late is right for a host that is late itself, and for a reader that goes first. In a
+        // graph it is the last node that may run that does.
         if (strcmp(name, "late-write") != 0 && strcmp(name, "overwrite") != 0)
             EXPECT_FALSE(right);
     }

@@ -247,11 +247,34 @@ static weir_status run_one_frame(weir_device *device, bool broken, uint32_t *wor
     return end(&rig);
 }
 
+// Two branches of a graph write the same words, and the one that is to come second does not wait.
+static weir_status run_branches(weir_device *device, bool broken, uint32_t *words)
+{
+    struct rig rig;
+    weir_graph *graph = NULL;
+    begin(&rig, device);
+    check(&rig, weir_capture_begin(rig.queues[0]));
+    order(&rig, rig.queues[0], rig.queues[1]);
+    for (uint32_t i = 0; i < RACY_WORDS && rig.status == WEIR_OK; i++)
+        fill(&rig, rig.queues[0], rig.a, i, i);
+    if (!broken)
+        order(&rig, rig.queues[0], rig.queues[1]);
+    for (uint32_t i = 0; i < RACY_WORDS && rig.status == WEIR_OK; i++)
+        fill(&rig, rig.queues[1], rig.a, i, i + 1);
+    order(&rig, rig.queues[1], rig.queues[0]);
+    check(&rig, weir_capture_end(rig.queues[0], NULL, &graph));
+    if (rig.status == WEIR_OK)
+        check(&rig, weir_queue_graph(rig.queues[0], graph));
+    download(&rig, rig.queues[0], rig.a, words);
+    weir_graph_destroy(&graph);
+    return end(&rig);
+}
+
 const struct racy_program racy_programs[] = {
     {"no-wait", run_no_wait},       {"early-read", run_early_read},
     {"early-slot", run_early_slot}, {"late-write", run_late_write},
     {"overwrite", run_overwrite},   {"early-record", run_early_record},
-    {"one-frame", run_one_frame},
+    {"one-frame", run_one_frame},   {"branches", run_branches},
 };
 
 const size_t racy_program_count = sizeof racy_programs / sizeof *racy_programs;
