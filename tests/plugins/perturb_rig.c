@@ -1,0 +1,54 @@
+#include "tests/plugins/perturb_rig.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/support/test.h"
+
+char logged[1024];
+char logged_second[1024];
+
+static void keep(void *user, weir_log_level level, const char *source, const char *message)
+{
+    (void)user;
+    (void)level;
+    if (strcmp(source, "perturb") != 0)
+        return;
+    if (strncmp(message, "seed ", 5) == 0)
+        snprintf(logged, sizeof logged, "%s", message);
+    else
+        snprintf(logged_second, sizeof logged_second, "%s", message);
+}
+
+weir_status open_with(const char *plugins, const char *section, weir_runtime **out_runtime)
+{
+    const char *backend = getenv("WEIR_TEST_SECTION");
+    char text[1024];
+    snprintf(text, sizeof text, "%s\n%s", section, backend ? backend : "");
+    logged[0] = logged_second[0] = '\0';
+    weir_log_set(keep, NULL, WEIR_LOG_INFO);
+    return weir_open(
+        &(struct weir_open_params){
+            .struct_size = sizeof(struct weir_open_params),
+            .config_path = "test.ini",
+            .config_text = text,
+            .plugins = plugins,
+        },
+        out_runtime);
+}
+
+void open_device(const char *plugins, const char *section, weir_runtime **out_runtime,
+                 weir_device **out_device)
+{
+    *out_device = NULL;
+    EXPECT_OK(open_with(plugins, section, out_runtime));
+    if (*out_runtime)
+        EXPECT_OK(weir_device_open(*out_runtime, NULL, out_device));
+}
+
+void close_device(weir_runtime **runtime, weir_device **device)
+{
+    EXPECT_OK(weir_device_close(device));
+    EXPECT_OK(weir_close(runtime));
+}
