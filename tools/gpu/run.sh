@@ -23,7 +23,8 @@ status 0 when nothing failed and something ran.
                frames), interop (cuBLAS and PyTorch), devices (two GPUs), trace
                (times of operations and the plugin, with CUPTI and without,
                about a minute), builtins (every function of OpenCL C), races
-               (missing waits, with check and perturb); and, left out by
+               (missing waits, with check and perturb), orders (the suite
+               with perturb, about a minute); and, left out by
                default, peers (beside raw CUDA, OpenCL and PyTorch programs,
                up to 5 minutes) and memcheck (the suite on CUDA under compute-sanitizer)
   --help       this text
@@ -32,7 +33,7 @@ TEXT
 
 seconds=500
 out="${OUT-}"
-steps=conformance,arr-coc,reference,twins,frames,bench,steady,interop,devices,trace,builtins,races
+steps=conformance,arr-coc,reference,twins,frames,bench,steady,interop,devices,trace,builtins,races,orders
 while [ "$#" -gt 0 ]; do
     case "$1" in
     --out | --seconds | --steps)
@@ -69,7 +70,7 @@ esac
 for step in ${steps//,/ }; do
     case "$step" in
     conformance | arr-coc | reference | twins | frames | bench | steady | interop | devices | trace | \
-        builtins | races | peers | memcheck) ;;
+        builtins | races | orders | peers | memcheck) ;;
     *)
         echo "run: there is no step '$step'" >&2
         usage >&2
@@ -402,6 +403,20 @@ races()
     done < <(printf '%s\n' "$output" | grep NOT)
 }
 
+# Operations in other orders: programs that lack a wait, and the suite, but for what a native call
+# does at its submission.
+orders()
+{
+    local native="Interop.FailedNativeCall:Interop.NativeCallMayNotCallItsQueue"
+    [ -x "$root/tests/plugins/perturb_null_test" ] || return 0
+    in_root 100 "orders-$backend" tests/plugins/perturb_null_test
+    judge "$backend: other orders" "$(printf '%s\n' "$output" | grep 'wrong with' | cut -d ' ' -f 1-4 | tr '\n' ';')"
+    use "$backend"
+    run 200 "orders-conform-$backend" "${on[@]}" "$weir" conform --plugins perturb --limit 60 \
+        --filter "-$native:Interop.NativeCallRunsAtOnceUnlessHeld"
+    judge "$backend: conformance in another order"
+}
+
 # Kernels in CUDA C++ against the OpenCL C beside them: a row for each result of each case.
 twins()
 {
@@ -690,6 +705,9 @@ for backend in "${backends[@]}"; do
 done
 for backend in "${backends[@]}"; do
     if wanted races; then races; fi
+done
+for backend in "${backends[@]}"; do
+    if wanted orders; then orders; fi
 done
 if wanted interop; then interop; fi
 if wanted devices; then devices; fi
