@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "report/names.h"
+#include "report/page_findings.h"
 #include "report/page_html.h"
 #include "report/report.h"
 #include "report/trace_out.h"
@@ -20,6 +21,7 @@
 struct page {
     const weir_report *report;
     const struct weir_trace *trace;
+    const struct weir_findings *findings; // NULL: none
     struct weir__names *texts;
     struct weir__out *out;
     weir_file_writer *file;
@@ -439,7 +441,12 @@ static void write_report(struct page *page)
     write_bubbles(page, false);
     raw(page, "],\"bound\":[");
     write_bubbles(page, true);
-    raw(page, "]}}");
+    raw(page, "]}");
+    if (page->findings) {
+        raw(page, ",\n\"findings\":");
+        weir__page_findings(page->out, page->findings);
+    }
+    raw(page, "}");
     hand_over(page);
 }
 
@@ -463,10 +470,18 @@ static void write_page(struct page *page)
 bool weir_page_write(const char *path, const weir_report *report, char *message,
                      size_t message_size)
 {
+    return weir_page_write_marked(path, report, NULL, message, message_size);
+}
+
+bool weir_page_write_marked(const char *path, const weir_report *report,
+                            const struct weir_findings *findings, char *message,
+                            size_t message_size)
+{
     struct weir__out out;
     struct page page = {
         .report = report,
         .trace = weir__report_trace(report),
+        .findings = findings,
         .texts = weir__names_create(),
         .out = &out,
     };

@@ -4,12 +4,14 @@
 #include <string.h>
 
 #include "cli/trace/trace.h"
+#include "report/findings.h"
 #include "report/page.h"
 
 static const char html_about[] =
     "Writes one HTML file with a trace's timeline, to be zoomed and searched, and its report\n"
     "beside it. It needs a browser and nothing from the network. Without --output its name is\n"
-    "FILE's with .html for .json.";
+    "FILE's with .html for .json. --findings marks the operations of the lines that the plugin\n"
+    "`check` has found.";
 
 static bool ends_in(const char *text, size_t length, const char *end)
 {
@@ -31,13 +33,25 @@ static char *page_name(const char *trace)
     return name;
 }
 
-static int write_page(const char *path, const weir_report *report, bool quiet)
+static bool write_marked(const char *path, const weir_report *report, const char *findings)
 {
-    char message[512];
-    if (!weir_page_write(path, report, message, sizeof message)) {
+    char message[512] = "no memory for the findings";
+    weir_findings_reader *reader = findings ? weir_findings_reader_create() : NULL;
+    const bool read =
+        !findings || (reader && weir_findings_read(reader, findings, message, sizeof message));
+    const bool written =
+        read && weir_page_write_marked(path, report, reader ? weir_findings_all(reader) : NULL,
+                                       message, sizeof message);
+    if (!written)
         cli_error("%s", message);
+    weir_findings_reader_destroy(&reader);
+    return written;
+}
+
+static int write_page(const char *path, const weir_report *report, const char *findings, bool quiet)
+{
+    if (!write_marked(path, report, findings))
         return CLI_FAILED;
-    }
     if (!quiet)
         printf("%s\n", path);
     return CLI_OK;
@@ -47,6 +61,7 @@ int cli_trace_html(int argc, char **argv)
 {
     struct cli_trace_window window = {0};
     const char *output = NULL;
+    const char *findings = NULL;
     bool quiet = false;
     const struct cli_option options[] = {
         {"output", "PAGE", "the file to write", CLI_TEXT, &output, 0, 0},
@@ -54,6 +69,8 @@ int cli_trace_html(int argc, char **argv)
          &window.from, 0, 0},
         {"to", "TIME", "measure only what ran earlier than TIME after it", CLI_TEXT, &window.to, 0,
          0},
+        {"findings", "JSON", "what `weir check --json` printed: mark these lines", CLI_TEXT,
+         &findings, 0, 0},
         {"quiet", NULL, "do not print the file's name", CLI_FLAG, &quiet, 0, 0},
     };
     const struct cli_usage usage =
@@ -72,7 +89,7 @@ int cli_trace_html(int argc, char **argv)
         cli_error("no memory for the page's name");
         code = CLI_FAILED;
     } else {
-        code = write_page(path, report, quiet);
+        code = write_page(path, report, findings, quiet);
     }
     free(name);
     weir_report_destroy(&report);

@@ -177,6 +177,17 @@ expect_data 1 "$weir" check --demonstrate "$here/tests/plugins/check/early"
 expect_contains "$messages" "host-read, "
 expect_contains "$messages" ", queues as late as possible: the program prints '0' in place of '7'"
 
+# Marks in a page, with the plugin trace in the same run.
+expect_data 1 env WEIR_PLUGINS=trace "$weir" check --json "$broken"
+printf '%s\n' "$output" >check.json
+expect_data 0 "$weir" trace html --findings check.json --output page.html trace.json
+grep -q '"findings":' page.html || fail "the page has no findings"
+grep -q '"kind":"write-after-read","count":6' page.html || fail "the page has not this finding"
+expect_data 1 "$weir" trace html --findings trace.json trace.json
+expect_contains "$messages" "trace.json: this is no report of the plugin check"
+expect_data 1 "$weir" trace html --findings missing.json trace.json
+expect_contains "$messages" "missing.json: there is no such file"
+
 # Hints, which are no faults; threads of which nothing is assumed.
 expect_data 0 "$weir" check "$here/tests/plugins/check/hints"
 expect_contains "$messages" "nothing was found"

@@ -135,6 +135,22 @@ static bool write_trace(const char *path, uint64_t count, char *message, size_t 
     return weir_trace_writer_close(&writer, &end, &device, 1, message, size);
 }
 
+// The small page has a finding about the copies to the device and the kernel.
+static bool write_marked(const char *path, const weir_report *report, char *message, size_t size)
+{
+    const struct weir_check_finding finding = {
+        .kind = WEIR_CHECK_READ_AFTER_WRITE,
+        .count = 3,
+        .message = "the launch of '<b>scale' reads what a copy writes",
+        .remedy = "record, and wait",
+        .first = {.file = "program.c", .line = 10},
+        .second = {.file = "program.c", .line = 20},
+    };
+    const struct weir_check_finding *const items[] = {&finding};
+    const struct weir_findings findings = {.items = items, .count = 1};
+    return weir_page_write_marked(path, report, &findings, message, size);
+}
+
 int main(int argc, char **argv)
 {
     char message[512] = "";
@@ -149,7 +165,8 @@ int main(int argc, char **argv)
         snprintf(message, sizeof message, "%s", weir_last_error_text());
         made = false;
     }
-    made = made && weir_page_write(argv[2], report, message, sizeof message);
+    made = made && (count ? weir_page_write(argv[2], report, message, sizeof message)
+                          : write_marked(argv[2], report, message, sizeof message));
     weir_report_destroy(&report);
     if (!made)
         fprintf(stderr, "page_make: %s\n", message);

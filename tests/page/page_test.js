@@ -85,6 +85,15 @@
     send('pointermove', middleX(late), middleY(rowNamed('copies to the host')));
     check('a bound is said to be one', tip.textContent.includes('at most'), tip.textContent);
 
+    // The finding is listed as text, and marks the operations of its lines and no others.
+    const found = byId('report').textContent;
+    check('the finding', found.includes("read-after-write, 3 timesthe launch of '<b>scale' reads what a copy writes") &&
+      found.includes('to do: record, and wait'), found);
+    check('its operations', O.queue.every((_, i) => findingsOf(i).length === (O.line[i] === 30 ? 0 : 1)));
+    check('the details of one', describe(row, kernel).some(line => line.startsWith('read-after-write: the launch')));
+    const first = document.querySelector('#report td.finding').closest('tr');
+    check('a click on it goes to its second line', +first.dataset.from === O.start[kernel]);
+
     // The report has the numbers of the report, and names are text, not markup.
     const report = byId('report').textContent, head = byId('head').textContent;
     check('the span', head.includes(time(R.summary.span)), head);
@@ -106,6 +115,7 @@
 
   // Work for a frame is bounded by pixels, whatever the number of operations.
   function large() {
+    check('there are no findings', !findings.length && findingsOf(5).length === 0);
     check('all operations are there', O.queue.length >= 100000, O.queue.length);
     let drawn = 0;
     const fill = CanvasRenderingContext2D.prototype.fillRect;
