@@ -93,8 +93,10 @@ WEIR_TEST(Fault, FailsEachOperationLater)
         expect_cause(number_of_work(at));
         EXPECT_CONTAINS(weir_last_error_text(), "a failure by a host call");
         EXPECT_CONTAINS(weir_last_error_text(), "fault_rig.c:");
-        EXPECT_INT_EQ(weir_event_sync(rig.copied, GUARD_NS),
-                      at == RIG_COPY_IN ? WEIR_ERROR_DEVICE : WEIR_OK);
+        // Or before the record is.
+        if (rig.copied.sequence != 0)
+            EXPECT_INT_EQ(weir_event_sync(rig.copied, GUARD_NS),
+                          at == RIG_COPY_IN ? WEIR_ERROR_DEVICE : WEIR_OK);
         expect_part(&rig, at);
         expect_recovered(&rig);
         rig_finish(&rig);

@@ -20,20 +20,22 @@ status 0 when nothing failed and something ran.
   --seconds N  time for all of it (default 500); later steps are left out
   --steps LIST which steps, of: conformance,arr-coc,reference,frames,bench and
                twins (kernels in CUDA C++ against OpenCL C), steady (100,000
-               frames), interop (cuBLAS and PyTorch), devices (two GPUs), trace
-               (times of operations and the plugin, with CUPTI and without,
-               about a minute), builtins (every function of OpenCL C), races
-               (missing waits, with check and perturb), orders (the suite
-               with perturb, about a minute); and, left out by
-               default, peers (beside raw CUDA, OpenCL and PyTorch programs,
-               up to 5 minutes) and memcheck (the suite on CUDA under compute-sanitizer)
+               frames), faults (100,000 frames with one fault in a hundred
+               operations, and the tests of the plugin fault), interop (cuBLAS
+               and PyTorch), devices (two GPUs), trace (times of operations
+               and the plugin, with CUPTI and without, about a minute),
+               builtins (every function of OpenCL C), races (missing waits,
+               with check and perturb), orders (the suite with perturb, about
+               a minute); and, left out by default, peers (beside raw CUDA,
+               OpenCL and PyTorch programs, up to 5 minutes) and memcheck (the
+               suite on CUDA under compute-sanitizer)
   --help       this text
 TEXT
 }
 
 seconds=500
 out="${OUT-}"
-steps=conformance,arr-coc,reference,twins,frames,bench,steady,interop,devices,trace,builtins,races,orders
+steps=conformance,arr-coc,reference,twins,frames,bench,steady,faults,interop,devices,trace,builtins,races,orders
 while [ "$#" -gt 0 ]; do
     case "$1" in
     --out | --seconds | --steps)
@@ -69,8 +71,8 @@ esac
 
 for step in ${steps//,/ }; do
     case "$step" in
-    conformance | arr-coc | reference | twins | frames | bench | steady | interop | devices | trace | \
-        builtins | races | orders | peers | memcheck) ;;
+    conformance | arr-coc | reference | twins | frames | bench | steady | faults | interop | devices | \
+        trace | builtins | races | orders | peers | memcheck) ;;
     *)
         echo "run: there is no step '$step'" >&2
         usage >&2
@@ -510,6 +512,20 @@ steady()
     judge "$backend: $frames frames" "$(printf '%s\n' "$output" | grep '^steady: ')"
 }
 
+# The plugin fault: its tests, and a long-running pipeline whose operations fail.
+faults()
+{
+    local frames=100000
+    [ -x "$root/tests/pipelines/injected_null_test" ] || return 0
+    [ "$backend" != opencl-pocl ] || frames=5000
+    in_root 60 "fault-$backend" tests/plugins/fault_null_test
+    judge "$backend: plugin fault" "$(printf '%s\n' "$output" | grep -c '\[       OK \]') tests"
+    in_root 200 "faults-$backend" env "WEIR_INJECTED_FRAMES=$frames" \
+        tests/pipelines/injected_null_test --gtest_filter=-ArrCocInjected.Delays
+    judge "$backend: $frames frames with faults" \
+        "$(printf '%s\n' "$output" | sed -n 's/^injected: //p' | paste -sd ';' | sed 's/;/; /g')"
+}
+
 # Checks that a fake driver does not allow: a row for each one that gpu_check prints.
 gpu_check()
 {
@@ -699,6 +715,9 @@ for backend in "${backends[@]}"; do
 done
 for backend in "${backends[@]}"; do
     if wanted steady; then steady; fi
+done
+for backend in "${backends[@]}"; do
+    if wanted faults; then faults; fi
 done
 for backend in "${backends[@]}"; do
     if wanted builtins; then builtins; fi
