@@ -286,6 +286,13 @@ static bool make_lines(struct arr_coc_bench *a)
     return !can_time || create_line(a, &a->timed, 1, false, true);
 }
 
+static bool fill_down(struct arr_coc_bench *a)
+{
+    return (weir_queue_fill(a->down, a->down_device, 0, a->result_bytes, "", 1) == WEIR_OK &&
+            weir_queue_sync(a->down, WEIR_FOREVER) == WEIR_OK) ||
+           bench_fail_weir(a->bench);
+}
+
 static bool make_copies(struct arr_coc_bench *a)
 {
     const size_t up = (size_t)(3 * most_pixels(a));
@@ -296,7 +303,7 @@ static bool make_copies(struct arr_coc_bench *a)
            bench_buffer(bench, "up", up, WEIR_PLACE_DEVICE, &a->up_device) &&
            bench_buffer(bench, "down", a->result_bytes, WEIR_PLACE_HOST, &a->down_host) &&
            bench_buffer(bench, "down", a->result_bytes, WEIR_PLACE_DEVICE, &a->down_device) &&
-           bench_work_spoil(bench, a->up_host, up);
+           bench_work_spoil(bench, a->up_host, up) && fill_down(a);
 }
 
 // Each pipeline runs each image until all slots have been used twice.
