@@ -132,8 +132,8 @@ static void examine_node(struct check *check, struct probe *probe,
         .actor = actor,
         .count = count,
         .probe = true,
-        .origin = check_origin_of(check, node->operation),
     };
+    check_origin_set(&user.origin, check, node->operation);
     check_use_operation(check, &user, node->operation);
     actor->recorded = count;
 }

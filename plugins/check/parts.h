@@ -160,16 +160,28 @@ void check_region(const struct weir_link *link, const char *name, uint64_t numbe
 // Adds the calling thread's region.
 void check_region_fill(const struct check *check, struct check_origin *origin);
 
-static inline struct check_origin check_origin_of(const struct check *check,
-                                                  const struct weir_operation *operation)
+// One field after the other: a copy of the whole, right after its parts were written, waits for them.
+static inline void check_origin_copy(struct check_origin *to, const struct check_origin *from)
 {
-    struct check_origin origin = {.file = operation->file,
-                                  .line = operation->line,
-                                  .operation = (uint32_t)operation->kind,
-                                  .region_number = WEIR_NO_NUMBER};
+    to->file = from->file;
+    to->kernel = from->kernel;
+    to->region = from->region;
+    to->region_number = from->region_number;
+    to->line = from->line;
+    to->operation = from->operation;
+}
+
+static inline void check_origin_set(struct check_origin *origin, const struct check *check,
+                                    const struct weir_operation *operation)
+{
+    origin->file = operation->file;
+    origin->kernel = NULL;
+    origin->region = NULL;
+    origin->region_number = WEIR_NO_NUMBER;
+    origin->line = operation->line;
+    origin->operation = (uint32_t)operation->kind;
     if (check->has_regions)
-        check_region_fill(check, &origin);
-    return origin;
+        check_region_fill(check, origin);
 }
 
 // threads.c

@@ -14,12 +14,15 @@ static void wait(struct check *check, struct check_queue *queue, uint64_t count,
 static void use(struct check *check, struct check_queue *queue, uint64_t count,
                 const struct weir_operation *operation)
 {
-    struct check_user user = {
-        .actors = &check->actors,
-        .actor = &queue->actor,
-        .count = count,
-        .origin = check_origin_of(check, operation),
-    };
+    struct check_user user;
+    user.actors = &check->actors;
+    user.actor = &queue->actor;
+    user.count = count;
+    user.counts = NULL;
+    user.late = false;
+    user.passing = false;
+    user.probe = false;
+    check_origin_set(&user.origin, check, operation);
     if (operation->kind == WEIR_OPERATION_GRAPH)
         check_graph_launch(check, &user, operation);
     check_use_operation(check, &user, operation);

@@ -117,7 +117,7 @@ static void set(struct check_use *node, struct check *check, const struct check_
     node->access = (uint32_t)access;
     node->base = base;
     node->serial = ++check->serial;
-    node->origin = user->origin;
+    check_origin_copy(&node->origin, &user->origin);
 }
 
 static bool was_refused(const struct check_user *user, const struct check_use *use)
@@ -177,10 +177,43 @@ static struct check_use *sort_out(struct check *check, const struct check_user *
     return same;
 }
 
+// The short way of most operations: the use takes the place of one of the same bytes, which is
+// returned, and nothing else becomes of the history.
+static struct check_use *find_again(const struct check_user *user,
+                                    const struct check_history *history,
+                                    const struct check_shape *shape, weir_access access)
+{
+    struct check_use *same = NULL;
+    if (history->count > CHECK_FEW || user->passing || user->late || !check_shape_is_range(shape))
+        return NULL;
+    for (size_t i = 0; i < history->count; i++) {
+        struct check_use *use = history->few[i];
+        if (use->shape.end <= shape->begin || use->shape.begin >= shape->end)
+            continue;
+        const bool wrote = writes((weir_access)use->access);
+        if (!check_is_after(user->actors, user->actor, use->actor, use->count)) {
+            if (wrote || writes(access))
+                return NULL;
+        } else if (!wrote || writes(access)) {
+            const bool is_same = is_same_range(&use->shape, shape);
+            if (is_same ? same != NULL : check_shape_covers(shape, &use->shape))
+                return NULL;
+            same = is_same ? use : same;
+        }
+    }
+    return same;
+}
+
 static void use_memory(struct check *check, const struct check_user *user,
                        struct check_buffer *buffer, const struct check_shape *shape,
                        weir_access access)
 {
+    struct check_use *again =
+        user->probe ? NULL : find_again(user, &buffer->memory->history, shape, access);
+    if (again) {
+        set(again, check, user, access, buffer->base);
+        return;
+    }
     struct check_history *history = user->probe ? &buffer->memory->probe : &buffer->memory->history;
     size_t conflicts;
     if (user->probe)
@@ -351,7 +384,7 @@ static void use_nodes(struct check *check, struct check_user *user,
     for (uint32_t i = 0; i < operation->u.graph.node_count; i++) {
         const struct weir_operation *node =
             weir_graph_node_at(operation->u.graph.nodes, i)->operation;
-        user->origin = check_origin_of(check, node);
+        check_origin_set(&user->origin, check, node);
         check_use_operation(check, user, node);
     }
 }
