@@ -88,21 +88,31 @@ static void upload_arguments(struct session *session, const struct row *row)
     }
 }
 
+// A launch for each width.
+static void launch(struct session *session, const struct row *row, weir_kernel *kernel)
+{
+    weir_buffer *const *from = session->arguments;
+    const unsigned place = row_place(session->program->group, session->program->type, row);
+    for (unsigned w = 0; w < WIDTHS; w++)
+        if (row_has_width(row, session->program->type, w))
+            EXPECT_OK(weir_queue_launch(
+                session->queue, kernel, weir_dim(COUNT / CHUNK * (CHUNK / widths[w]), 1, 1),
+                weir_dim(1, 1, 1), weir_in(from[0], 0, argument_bytes()),
+                weir_in(from[1], 0, argument_bytes()), weir_in(from[2], 0, argument_bytes()),
+                weir_out(session->results, 0, RESULT_BYTES), place % KERNEL_ROWS * WIDTHS + w));
+}
+
 static void run_kernel(struct session *session, const struct row *row)
 {
     char name[64];
     weir_kernel *kernel = NULL;
-    weir_buffer *const *from = session->arguments;
     memset(session->bytes, 0xa5, RESULT_BYTES);
-    snprintf(name, sizeof name, "test_%s", row->name);
+    snprintf(name, sizeof name, "%s_%u", session->program->group->name,
+             row_place(session->program->group, session->program->type, row) / KERNEL_ROWS);
     EXPECT_OK(weir_kernel_create(session->loaded, name, &kernel));
     EXPECT_OK(weir_upload(session->queue, session->results, 0, session->bytes, RESULT_BYTES));
     if (kernel)
-        EXPECT_OK(weir_queue_launch(session->queue, kernel, weir_dim(COUNT / CHUNK, 1, 1),
-                                    weir_dim(1, 1, 1), weir_in(from[0], 0, argument_bytes()),
-                                    weir_in(from[1], 0, argument_bytes()),
-                                    weir_in(from[2], 0, argument_bytes()),
-                                    weir_out(session->results, 0, RESULT_BYTES)));
+        launch(session, row, kernel);
     EXPECT_OK(weir_download(session->queue, session->bytes, session->results, 0, RESULT_BYTES));
     weir_kernel_destroy(&kernel);
 }

@@ -1,28 +1,27 @@
-"""The kernels of the table, a program for each group of functions and type."""
+"""The kernels of the table, a program for each type."""
 
 load("//tools/bazel:kernels.bzl", "weir_kernels")
 
-def builtins_programs(name, groups):
+def builtins_programs(name, types):
     """A library with `programs`, the list that programs.h declares.
 
     Args:
       name: the target.
-      groups: the types of each group of functions.
+      types: all types of the table.
     """
-    programs = ["%s_%s" % (group, type) for group in groups for type in groups[group]]
-    for program in programs:
+    for type in types:
         native.genrule(
-            name = program + "_text",
-            outs = [program + ".cl"],
-            cmd = "$(location :generate) %s >$@" % program.replace("_", " "),
+            name = type + "_text",
+            outs = [type + ".cl"],
+            cmd = "$(location :generate) %s >$@" % type,
             exec_tools = [":generate"],
         )
         weir_kernels(
-            name = program,
-            srcs = [program + ".cl"],
+            name = type,
+            srcs = [type + ".cl"],
             cubins = ["90"],
             ptx = [],
-            symbol = "builtins_" + program,
+            symbol = "builtins_" + type,
         )
     native.genrule(
         name = name + "_list",
@@ -34,5 +33,5 @@ def builtins_programs(name, groups):
         name = name,
         srcs = [name + "_list.c"],
         hdrs = ["programs.h"],
-        deps = ["//api", ":table"] + programs,
+        deps = ["//api", ":table"] + types,
     )

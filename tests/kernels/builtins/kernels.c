@@ -1,5 +1,6 @@
-// The kernels of a group, as text. All have parameters of the same kinds, so that one launch serves
-// all. A function has a kernel of its own: compilers take longer for all of them in one.
+// The kernels of a group, as text. All have the same parameters, so that one launch serves all. A kernel
+// has several functions, each in a case for each width: PoCL takes about as long for an empty kernel as
+// for a function, and longer for a loop over vectors than for one vector.
 #include <ctype.h>
 #include <string.h>
 
@@ -25,6 +26,24 @@ static void print_form(FILE *file, const struct row *row, enum type type, unsign
         else if (widths[index] > 1)
             fprintf(file, "%u", widths[index]);
     }
+}
+
+static const char *buffer_type(char letter, enum type type)
+{
+    return type_name(letter_type((char)toupper(letter), type, true));
+}
+
+// The buffers as arrays of their types.
+static void print_arrays(FILE *file, const struct row *row, enum type type)
+{
+    for (unsigned k = 0; row->arguments[k] != '\0'; k++)
+        fprintf(file, "        __global const %s *%c = in_%c;\n",
+                buffer_type(row->arguments[k], type), 'A' + k, 'a' + k);
+    fprintf(file, "        __global %s *R = results;\n", buffer_type(row->result, type));
+    if (row->second)
+        fprintf(file,
+                "        __global %s *Q = (__global void *)((__global char *)results + %d);\n",
+                buffer_type(row->second, type), SECOND_AT);
 }
 
 static void print_load(FILE *file, const struct row *row, enum type type, unsigned width,
@@ -85,9 +104,10 @@ static void print_result(FILE *file, const struct row *row, enum type type, unsi
 
 static void print_width(FILE *file, const struct row *row, enum type type, unsigned index)
 {
-    const unsigned width = widths[index];
-    fprintf(file, "#pragma unroll 1\n    for (uint i = at; i + %u <= at + %u; i += %u) {\n", width,
-            CHUNK, width);
+    const unsigned width = widths[index], count = CHUNK / width;
+    print_arrays(file, row, type);
+    fprintf(file, "        const uint i = at / %u * %d + at %% %u * %u;\n", count, CHUNK, count,
+            width);
     for (unsigned k = 0; row->arguments[k] != '\0' && !row->in_place; k++)
         print_load(file, row, type, width, k);
     if (row->second)
@@ -95,7 +115,6 @@ static void print_width(FILE *file, const struct row *row, enum type type, unsig
     print_result(file, row, type, index);
     if (row->second)
         print_store(file, "*s", "Q", width, index);
-    fprintf(file, "    }\n");
 }
 
 // Compilers take long for all widths of all types of integers: int has all of them, and each other
@@ -115,43 +134,68 @@ bool row_has_width(const struct row *row, enum type type, unsigned index)
            width == some[type][1];
 }
 
-static const char *buffer_type(char letter, enum type type)
+static void print_row(FILE *file, const struct row *row, enum type type, unsigned place)
 {
-    return type_name(letter_type((char)toupper(letter), type, true));
+    fprintf(file, "    // %s\n", row->name);
+    for (unsigned i = 0; i < WIDTHS; i++)
+        if (row_has_width(row, type, i)) {
+            fprintf(file, "    case %u: {\n", place % KERNEL_ROWS * WIDTHS + i);
+            print_width(file, row, type, i);
+            fprintf(file, "        break;\n    }\n");
+        }
 }
 
-// A kernel takes the arguments' buffers, of which some are unused, and that of the results.
-static void print_kernel(FILE *file, const struct row *row, enum type type)
+// Whether a row of the kernel that begins with `row` has second results in local memory.
+static bool needs_local(const struct group *group, enum type type, const struct row *row)
 {
-    const size_t count = strlen(row->arguments);
-    fprintf(file, "__kernel void test_%s(", row->name);
-    for (size_t k = 0; k < ARGUMENTS; k++)
-        fprintf(file, "__global const %s *%c, ",
-                buffer_type(k < count ? row->arguments[k] : 'T', type), (char)('A' + k));
-    fprintf(file, "__global %s *R)\n{\n    const uint at = (uint)get_global_id(0) * %d;\n",
-            buffer_type(row->result, type), CHUNK);
-    if (row->second)
-        fprintf(file, "    __global %s *Q = (__global void *)((__global char *)R + %d);\n",
-                buffer_type(row->second, type), SECOND_AT);
-    if (row->space == LOCAL)
-        fprintf(file, "    __local ulong16 shared;\n");
-    for (unsigned i = 0; i < WIDTHS; i++)
-        if (row_has_width(row, type, i))
-            print_width(file, row, type, i);
-    fputs("}\n\n", file);
+    unsigned rows = 0;
+    for (; row < group->rows + group->count && rows < KERNEL_ROWS; row++) {
+        const bool taken = row->types >> type & 1;
+        if (taken && row->space == LOCAL)
+            return true;
+        rows += taken;
+    }
+    return false;
+}
+
+static void begin_kernel(FILE *file, const struct group *group, enum type type,
+                         const struct row *row)
+{
+    fprintf(file,
+            "__kernel void %s_%u(__global const void *in_a, __global const void *in_b,\n"
+            "                    __global const void *in_c, __global void *results, uint call)\n"
+            "{\n"
+            "%s"
+            "    const uint at = (uint)get_global_id(0);\n"
+            "    switch (call) {\n",
+            group->name, row_place(group, type, row) / KERNEL_ROWS,
+            needs_local(group, type, row) ? "    __local ulong16 shared;\n" : "");
 }
 
 bool group_has(const struct group *group, enum type type)
 {
-    for (size_t i = 0; i < group->count; i++)
-        if (group->rows[i].types >> type & 1)
-            return true;
-    return false;
+    return row_place(group, type, group->rows + group->count) > 0;
+}
+
+unsigned row_place(const struct group *group, enum type type, const struct row *row)
+{
+    unsigned place = 0;
+    for (const struct row *before = group->rows; before < row; before++)
+        place += before->types >> type & 1;
+    return place;
 }
 
 void print_kernels(FILE *file, const struct group *group, enum type type)
 {
-    for (size_t i = 0; i < group->count; i++)
-        if (group->rows[i].types >> type & 1)
-            print_kernel(file, &group->rows[i], type);
+    unsigned place = 0;
+    for (size_t i = 0; i < group->count; i++) {
+        if (!(group->rows[i].types >> type & 1))
+            continue;
+        if (place % KERNEL_ROWS == 0) {
+            fputs(place > 0 ? "    }\n}\n\n" : "", file);
+            begin_kernel(file, group, type, &group->rows[i]);
+        }
+        print_row(file, &group->rows[i], type, place++);
+    }
+    fputs(place > 0 ? "    }\n}\n\n" : "", file);
 }

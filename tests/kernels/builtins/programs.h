@@ -1,4 +1,5 @@
-// The programs of the table, which generate.c lists.
+// The programs of the table, one for each type, and the groups of functions in them; generate.c
+// lists these.
 #ifndef WEIR_TESTS_KERNELS_BUILTINS_PROGRAMS_H
 #define WEIR_TESTS_KERNELS_BUILTINS_PROGRAMS_H
 

@@ -14,8 +14,8 @@
 //   values.c       its arguments
 //   judge.c        its results against the reference
 //
-// A kernel calls its function on the same arguments with scalars and with vectors of 2, 3, 4, 8
-// and 16 (of integers other than int: two of these), and all these results are judged.
+// A function is called on the same arguments with scalars and with vectors of 2, 3, 4, 8 and 16 (of
+// integers other than int: two of these), and all these results are judged.
 #ifndef WEIR_TESTS_KERNELS_BUILTINS_TABLE_H
 #define WEIR_TESTS_KERNELS_BUILTINS_TABLE_H
 
@@ -48,7 +48,8 @@ enum {
     REALS = 1 << FLOAT | 1 << DOUBLE,
 
     ARGUMENTS = 3,
-    CHUNK = 16, // what a work-item calls the function on
+    CHUNK = 16, // the arguments are divided into these, and each into vectors
+    KERNEL_ROWS = 4,
     COUNT = 4096,
     WIDTHS = 6,
     SECOND_AT = WIDTHS * COUNT * 8, // where second results begin, in bytes
@@ -175,8 +176,11 @@ bool letter_is_scalar(char letter);
 bool row_has_width(const struct row *row, enum type type, unsigned index);
 // Whether the group has a function of the type.
 bool group_has(const struct group *group, enum type type);
-// Writes the kernels of the group's functions of the type, named `test_` and the row. They take a
-// buffer for each argument and one for the results.
+// How many rows of the type the group has before this one.
+unsigned row_place(const struct group *group, enum type type, const struct row *row);
+// Writes the kernels of the group's functions of the type, each with KERNEL_ROWS of them, named by the
+// group and their number. They take a buffer for each argument, one for the results, and which call it
+// is: a row's place in the kernel times WIDTHS, plus the index of the width. A work-item makes a vector.
 void print_kernels(FILE *file, const struct group *group, enum type type);
 
 // values.c
