@@ -56,22 +56,82 @@ static bool is_written_elsewhere(const struct weir_buffer_setup *setup)
     return setup->user_pointer || setup->native || setup->placement == WEIR_PLACE_MANAGED;
 }
 
+// Memory with a handle.
+
+static struct check_shared *find_shared(const struct check *check, uint64_t handle)
+{
+    struct check_shared *shared = check->shared;
+    while (shared && shared->handle != handle)
+        shared = shared->next;
+    return shared;
+}
+
+static struct check_shared *share(struct check *check, uint64_t handle)
+{
+    struct check_shared *shared = find_shared(check, handle);
+    if (!shared && (shared = calloc(1, sizeof *shared))) {
+        shared->handle = handle;
+        shared->next = check->shared;
+        check->shared = shared;
+    }
+    if (shared)
+        shared->users++;
+    return shared;
+}
+
+static void unshare(struct check *check, struct check_shared *shared)
+{
+    struct check_shared **at = &check->shared;
+    if (!shared || --shared->users > 0)
+        return;
+    while (*at != shared)
+        at = &(*at)->next;
+    *at = shared->next;
+    check_history_clear(&check->uses, &shared->memory.history);
+    free(shared);
+}
+
+// On CUDA the memory of all devices and of the host has one space of addresses.
+static bool has_address(const struct weir_link *link, weir_device *device,
+                        const struct weir_buffer_setup *setup)
+{
+    struct weir_native_device native = {.struct_size = sizeof native};
+    return setup->placement == WEIR_PLACE_HOST ||
+           (link->next->ops->device_native(link->next, device, &native) == WEIR_OK &&
+            weir_native_is(native.api, WEIR_NATIVE_CUDA));
+}
+
+// Buffers on the same memory of the user's share its history. Without memory for that they do not.
+static void place(const struct weir_link *link, weir_device *device,
+                  const struct weir_buffer_setup *setup, struct check_buffer *buffer)
+{
+    struct check *check = check_of(link);
+    const uint64_t address = setup->user_pointer ? (uintptr_t)setup->user_pointer : setup->native;
+    buffer->memory = &buffer->own;
+    if (!address)
+        return;
+    if (has_address(link, device, setup)) {
+        buffer->memory = &check->wrapped;
+        buffer->base = address;
+        return;
+    }
+    check_lock(check);
+    buffer->shared = share(check, address);
+    check_unlock(check);
+    if (buffer->shared)
+        buffer->memory = &buffer->shared->memory;
+}
+
 weir_status check_buffer_create(const struct weir_link *link, weir_device *device,
                                 weir_buffer *object, const struct weir_buffer_setup *setup,
                                 void **out_data, void **out_pointer)
 {
-    struct check *check = check_of(link);
-    (void)device;
     (void)out_pointer;
     struct check_buffer *buffer = calloc(1, sizeof *buffer);
     if (!buffer)
         return weir_host_no_memory(link->host, "the history of a buffer");
     buffer->object = object;
-    buffer->memory = &buffer->own;
-    if (setup->user_pointer) {
-        buffer->memory = &check->wrapped;
-        buffer->base = (uintptr_t)setup->user_pointer;
-    }
+    place(link, device, setup, buffer);
     buffer->size = setup->size;
     if (!is_written_elsewhere(setup))
         check_gaps_reset(&buffer->gaps, setup->size);
@@ -105,7 +165,9 @@ void check_buffer_destroy(const struct weir_link *link, weir_buffer *object)
     struct check *check = check_of(link);
     struct check_buffer *buffer = check_buffer_of(link, object);
     check_lock(check);
-    check_buffer_clear(check, buffer);
+    if (!buffer->shared)
+        check_buffer_clear(check, buffer);
+    unshare(check, buffer->shared);
     check_unlock(check);
     drop_open(buffer);
     check_gaps_forget(&buffer->gaps);

@@ -84,7 +84,8 @@ struct check {
     struct check_told *told;
     struct check_told **told_end;
     struct check_name *names;
-    struct check_memory wrapped; // memory of the user's on the host, by its address
+    struct check_memory wrapped; // memory of the user's that has an address, by that
+    struct check_shared *shared; // memory of the user's that has a handle
     struct check_memory *probed; // of the graph that is examined
     struct check_call *spare_calls;
     struct check_thread *threads;
@@ -108,8 +109,17 @@ struct check_open {
     struct check_origin origin;
 };
 
+// Memory of the user's of which only the handle is known.
+struct check_shared {
+    struct check_memory memory;
+    struct check_shared *next;
+    uint64_t handle;
+    uint32_t users;
+};
+
 struct check_buffer {
     struct check_memory *memory; // its own, or one that it shares
+    struct check_shared *shared; // that one, or NULL
     uint64_t base;               // of byte 0 there
     uint64_t size;
     struct check_gaps gaps;

@@ -1,0 +1,133 @@
+// Two buffers on the same memory of the user's: one history. On backends with native handles.
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/check.h>
+#include <weir/interop.h>
+#include <weir/weir.h>
+
+#include "tests/support/test.h"
+
+#define EXPECT_OK(call) EXPECT_INT_EQ(call, WEIR_OK)
+#define ASSERT_OK(call) ASSERT_INT_EQ(call, WEIR_OK)
+
+enum {
+    SIZE = 4096
+};
+
+struct rig {
+    weir_runtime *runtime;
+    weir_device *device;
+    weir_queue *one;
+    weir_queue *two;
+    weir_buffer *owner;
+    weir_buffer *x; // both on the owner's memory
+    weir_buffer *y;
+};
+
+static weir_queue *make_queue(const struct rig *rig, const char *label)
+{
+    const struct weir_queue_params params = {.struct_size = sizeof params, .label = label};
+    weir_queue *queue = NULL;
+    EXPECT_OK(weir_queue_create(rig->device, &params, &queue));
+    return queue;
+}
+
+static weir_buffer *make_buffer(const struct rig *rig)
+{
+    const struct weir_buffer_params params = {.struct_size = sizeof params, .size = SIZE};
+    weir_buffer *buffer = NULL;
+    EXPECT_OK(weir_buffer_create(rig->device, &params, &buffer));
+    return buffer;
+}
+
+static weir_buffer *adopt(const struct rig *rig, const char *label, weir_buffer *owner)
+{
+    struct weir_native_buffer native = {0};
+    weir_buffer *buffer = NULL;
+    EXPECT_OK(weir_buffer_get_native(owner, &native));
+    const struct weir_adopt_params params = {
+        .struct_size = sizeof params,
+        .label = label,
+        .native = native.memory ? (uintptr_t)native.memory : native.address,
+        .size = SIZE,
+    };
+    EXPECT_OK(weir_buffer_adopt(rig->device, &params, &buffer));
+    return buffer;
+}
+
+static void rig_open(struct rig *rig)
+{
+    const char *section = getenv("WEIR_TEST_SECTION"); // [cuda]
+    const struct weir_open_params params = {.struct_size = sizeof params,
+                                            .config_path = "test.ini",
+                                            .config_text = section ? section : "",
+                                            .plugins = "check"};
+    ASSERT_OK(weir_open(&params, &rig->runtime));
+    ASSERT_OK(weir_device_open(rig->runtime, NULL, &rig->device));
+    rig->one = make_queue(rig, "one");
+    rig->two = make_queue(rig, "two");
+    rig->owner = make_buffer(rig);
+    rig->x = adopt(rig, "x", rig->owner);
+    rig->y = adopt(rig, "y", rig->owner);
+}
+
+static void rig_close(struct rig *rig)
+{
+    EXPECT_OK(weir_queue_sync(rig->one, WEIR_FOREVER));
+    EXPECT_OK(weir_queue_sync(rig->two, WEIR_FOREVER));
+    weir_buffer_destroy(&rig->x);
+    weir_buffer_destroy(&rig->y);
+    EXPECT_OK(weir_device_trim(rig->device));
+    weir_buffer_destroy(&rig->owner);
+    weir_queue_destroy(&rig->one);
+    weir_queue_destroy(&rig->two);
+    EXPECT_OK(weir_device_close(&rig->device));
+    EXPECT_OK(weir_close(&rig->runtime));
+}
+
+WEIR_TEST(CheckAdopt, SameMemory)
+{
+    struct rig rig;
+    const unsigned char seven = 7;
+    rig_open(&rig);
+    const int first = __LINE__ + 1;
+    EXPECT_OK(weir_queue_fill(rig.one, rig.x, 0, 64, &seven, 1));
+    const int second = __LINE__ + 1;
+    EXPECT_OK(weir_queue_fill(rig.two, rig.y, 32, 64, &seven, 1));
+    EXPECT_OK(weir_queue_fill(rig.two, rig.y, 128, 64, &seven, 1));
+    ASSERT_SIZE_EQ(weir_check_count(rig.runtime), 1);
+    struct weir_check_finding finding;
+    ASSERT_OK(weir_check_get(rig.runtime, 0, &finding));
+    EXPECT_INT_EQ(finding.kind, WEIR_CHECK_WRITE_AFTER_WRITE);
+    EXPECT_STR_EQ(finding.buffer, "y");
+    EXPECT_SIZE_EQ(finding.offset, 32);
+    EXPECT_SIZE_EQ(finding.size, 32);
+    EXPECT_INT_EQ(finding.first.line, first);
+    EXPECT_INT_EQ(finding.second.line, second);
+    rig_close(&rig);
+}
+
+// Other memory, whose handle or address may be close by.
+WEIR_TEST(CheckAdopt, OtherMemory)
+{
+    struct rig rig;
+    const unsigned char seven = 7;
+    rig_open(&rig);
+    weir_buffer *others[8];
+    weir_buffer *adopted[8];
+    for (int i = 0; i < 8; i++) {
+        others[i] = make_buffer(&rig);
+        adopted[i] = adopt(&rig, "other", others[i]);
+        EXPECT_OK(weir_queue_fill(i % 2 ? rig.one : rig.two, adopted[i], 0, SIZE, &seven, 1));
+    }
+    EXPECT_SIZE_EQ(weir_check_count(rig.runtime), 0);
+    EXPECT_OK(weir_queue_sync(rig.one, WEIR_FOREVER));
+    EXPECT_OK(weir_queue_sync(rig.two, WEIR_FOREVER));
+    for (int i = 0; i < 8; i++)
+        weir_buffer_destroy(&adopted[i]);
+    EXPECT_OK(weir_device_trim(rig.device));
+    for (int i = 0; i < 8; i++)
+        weir_buffer_destroy(&others[i]);
+    rig_close(&rig);
+}
