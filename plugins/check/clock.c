@@ -107,7 +107,7 @@ static bool make_room(struct check_actors *actors, struct check_actor *actor)
     return true;
 }
 
-// The clock is about to change for `at` and later. Without memory the earlier points share the new
+// The clock is about to change for `at` and later. If out of memory, the earlier points share the new
 // clock.
 static void keep_version(struct check_actors *actors, struct check_actor *actor, uint64_t at)
 {

@@ -22,7 +22,7 @@ struct check_gaps {
     size_t capacity;
 };
 
-// Makes one gap of `size` bytes. Without memory all of it counts as written.
+// Makes one gap of `size` bytes. If out of memory, all of it counts as written.
 void check_gaps_reset(struct check_gaps *gaps, uint64_t size);
 // All bytes count as written.
 void check_gaps_forget(struct check_gaps *gaps);

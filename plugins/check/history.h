@@ -58,7 +58,7 @@ struct check_history {
     struct check_use *few[CHECK_FEW]; // if there are no more
     struct check_use *root;           // else
     size_t count;
-    size_t limit; // at which it is looked through for uses that nobody needs
+    size_t limit; // at which it is looked through for uses that are not needed any more
 };
 
 // Nodes found by a search.
@@ -87,7 +87,7 @@ static inline void check_history_find(const struct check_history *history, struc
             found->uses[i] = history->few[i];
 }
 
-// Returns a new use in the history, of which only the shape is set, or NULL without memory.
+// Returns a new use in the history, of which only the shape is set, or NULL if out of memory.
 struct check_use *check_history_add(struct check_uses *uses, struct check_history *history,
                                     const struct check_shape *shape);
 void check_history_remove(struct check_uses *uses, struct check_history *history,

@@ -190,7 +190,7 @@ static weir_status begin(struct check *check, const struct weir_host_note *note)
 }
 
 // Those of a host call are only counted, so that their ends are told from those of accesses outside.
-// Without memory the access is not seen until it ends.
+// If out of memory, the access is not seen until it ends.
 static void keep_open(struct check *check, const struct weir_host_note *note)
 {
     struct check_call *call = call_of(check);

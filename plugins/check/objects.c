@@ -101,7 +101,7 @@ static bool has_address(const struct weir_link *link, weir_device *device,
             weir_native_is(native.api, WEIR_NATIVE_CUDA));
 }
 
-// Buffers on the same memory of the user's share its history. Without memory for that they do not.
+// Buffers on the same memory of the user's share its history. If out of memory, they do not.
 static void place(const struct weir_link *link, weir_device *device,
                   const struct weir_buffer_setup *setup, struct check_buffer *buffer)
 {

@@ -143,7 +143,7 @@ struct check_user {
     const uint64_t *counts;      // the clock of a late user
     struct check_origin origin;
     bool late;    // a host call that runs now: later operations were submitted before it
-    bool passing; // leaves no use behind
+    bool passing; // no use of it is kept
     bool probe;   // a graph is examined
 };
 
@@ -196,7 +196,7 @@ static inline void check_origin_set(struct check_origin *origin, const struct ch
 
 // threads.c
 
-// The calling thread's actor, made at its first call; NULL without memory. With the lock held.
+// The calling thread's actor, made at its first call; NULL if out of memory. With the lock held.
 struct check_actor *check_thread_self(struct check *check);
 // The calling thread submits operation `count` to the queue.
 void check_thread_submits(struct check *check, struct check_actor *queue, uint64_t count);
@@ -229,7 +229,7 @@ void check_use_operation(struct check *check, struct check_user *user,
 
 // tell.c
 
-// Notes a conflict for check_unlock(). Without memory it is lost.
+// Notes a conflict for check_unlock(). If out of memory it is lost.
 void check_tell(struct check *check, const struct check_conflict *conflict);
 // `user` and an earlier use of bytes of `buffer`, both with the offsets of its memory.
 void check_tell_pair(struct check *check, const struct check_user *user,
@@ -275,7 +275,7 @@ weir_status check_buffer_native(const struct weir_link *link, weir_buffer *objec
                                 struct weir_native_buffer *out_native);
 weir_status check_buffer_address(const struct weir_link *link, weir_buffer *object,
                                  uint64_t *out_address);
-// A copy of the text that lives as long as the link; NULL without memory. With the lock held.
+// A copy of the text that lives as long as the link; NULL if out of memory. With the lock held.
 const char *check_name_keep(struct check *check, const char *text);
 // Drops the uses of its bytes.
 void check_buffer_clear(struct check *check, struct check_buffer *buffer);
