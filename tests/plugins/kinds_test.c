@@ -111,7 +111,7 @@ WEIR_TEST(Kinds, PluginsForwardOneThatTheyDoNotKnow)
     char path[512];
     snprintf(path, sizeof path, "%s/kinds.json", weir_test_temp_dir());
     setenv("WEIR_TRACE_FILE", path, 1);
-    expect_refused_by_backend("strange, trace, count");
+    expect_refused_by_backend("strange, trace, count, perturb");
     unsetenv("WEIR_TRACE_FILE");
     EXPECT_TRUE(has_line(path, "\"weir.failed\":true", "\"weir.kind\":\"operation\""));
     EXPECT_FALSE(has_line(path, "\"weir.failed\":true", "\"weir.kind\":\"copy\""));

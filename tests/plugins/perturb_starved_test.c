@@ -1,0 +1,142 @@
+// The plugin `perturb` with no memory to allocate or threads to start: tests/plugins/starved.
+#include <stdlib.h>
+
+#include "tests/plugins/perturb_rig.h"
+#include "tests/support/test.h"
+
+static void starve(const char *of)
+{
+    if (of)
+        setenv("WEIR_TEST_STARVED", of, 1);
+    else
+        unsetenv("WEIR_TEST_STARVED");
+}
+
+static void expect_refused(weir_status status, weir_status wanted, const char *message)
+{
+    starve(NULL);
+    EXPECT_INT_EQ(status, wanted);
+    EXPECT_CONTAINS(weir_last_error_text(), message);
+}
+
+struct work {
+    weir_runtime *runtime;
+    weir_device *device;
+    weir_queue *queues[2];
+    weir_buffer *buffer;
+};
+
+static void begin(struct work *work)
+{
+    const struct weir_buffer_params params = {.struct_size = sizeof params, .size = 64};
+    *work = (struct work){NULL};
+    open_device("perturb", "[perturb]\nmode = late\n", &work->runtime, &work->device);
+    EXPECT_OK(weir_queue_create(work->device, NULL, &work->queues[0]));
+    EXPECT_OK(weir_queue_create(work->device, NULL, &work->queues[1]));
+    EXPECT_OK(weir_buffer_create(work->device, &params, &work->buffer));
+}
+
+static void end(struct work *work)
+{
+    weir_buffer_destroy(&work->buffer);
+    weir_queue_destroy(&work->queues[0]);
+    weir_queue_destroy(&work->queues[1]);
+    close_device(&work->runtime, &work->device);
+}
+
+static weir_status fill(struct work *work, size_t queue)
+{
+    const uint32_t pattern = 7;
+    return weir_queue_fill(work->queues[queue], work->buffer, 32 * queue, 32, &pattern,
+                           sizeof pattern);
+}
+
+static void expect_filled(struct work *work)
+{
+    uint32_t words[16] = {0};
+    EXPECT_OK(weir_download(work->queues[0], words, work->buffer, 0, sizeof words));
+    for (size_t i = 0; i < 16; i++)
+        EXPECT_INT_EQ(words[i], 7);
+}
+
+WEIR_TEST(PerturbStarved, Open)
+{
+    weir_runtime *runtime = NULL;
+    starve("memory");
+    expect_refused(open_with("perturb", "", &runtime), WEIR_ERROR_OUT_OF_MEMORY,
+                   "no host memory is left for the plugin perturb");
+    weir_close(&runtime);
+}
+
+WEIR_TEST(PerturbStarved, Queue)
+{
+    weir_runtime *runtime = NULL;
+    weir_device *device = NULL;
+    weir_queue *queue = NULL;
+    open_device("perturb", "", &runtime, &device);
+    starve("memory");
+    expect_refused(weir_queue_create(device, NULL, &queue), WEIR_ERROR_OUT_OF_MEMORY,
+                   "no host memory is left for a queue");
+    starve("threads");
+    expect_refused(weir_queue_create(device, NULL, &queue), WEIR_ERROR_SYSTEM,
+                   "no thread for the plugin perturb");
+    EXPECT_OK(weir_queue_create(device, NULL, &queue));
+    weir_queue_destroy(&queue);
+    close_device(&runtime, &device);
+}
+
+WEIR_TEST(PerturbStarved, Operation)
+{
+    struct work work;
+    begin(&work);
+    EXPECT_OK(fill(&work, 0));
+    starve("memory");
+    expect_refused(fill(&work, 1), WEIR_ERROR_OUT_OF_MEMORY,
+                   "no host memory is left for an operation that is held back");
+    EXPECT_OK(weir_queue_recover(work.queues[1]));
+    EXPECT_OK(fill(&work, 1));
+    EXPECT_OK(weir_queue_sync(work.queues[1], GUARD_NS));
+    expect_filled(&work);
+    end(&work);
+}
+
+WEIR_TEST(PerturbStarved, Graph)
+{
+    weir_graph *graph = NULL;
+    struct weir_event event;
+    struct work work;
+    begin(&work);
+    EXPECT_OK(weir_capture_begin(work.queues[0]));
+    EXPECT_OK(weir_queue_record(work.queues[0], &event));
+    EXPECT_OK(weir_queue_wait(work.queues[1], event));
+    EXPECT_OK(fill(&work, 0));
+    EXPECT_OK(fill(&work, 1));
+    EXPECT_OK(weir_queue_record(work.queues[1], &event));
+    EXPECT_OK(weir_queue_wait(work.queues[0], event));
+    EXPECT_OK(weir_capture_end(work.queues[0], NULL, &graph));
+    for (int i = 0; i < 2; i++) {
+        starve(i == 0 ? "memory" : "later");
+        expect_refused(weir_queue_graph(work.queues[0], graph), WEIR_ERROR_OUT_OF_MEMORY,
+                       "no host memory is left");
+        EXPECT_OK(weir_queue_recover(work.queues[0]));
+    }
+    EXPECT_OK(weir_queue_graph(work.queues[0], graph));
+    expect_filled(&work);
+    weir_graph_destroy(&graph);
+    end(&work);
+}
+
+// The thread that asks does the work.
+WEIR_TEST(PerturbStarved, NoThreadsForOperations)
+{
+    struct work work;
+    begin(&work);
+    starve("threads");
+    EXPECT_OK(fill(&work, 0));
+    EXPECT_OK(fill(&work, 1));
+    EXPECT_OK(weir_queue_sync(work.queues[0], GUARD_NS));
+    EXPECT_OK(weir_queue_sync(work.queues[1], GUARD_NS));
+    expect_filled(&work);
+    starve(NULL);
+    end(&work);
+}
