@@ -92,7 +92,7 @@ expect_data 3 "$weir" perturb --output taken "$racy" no-wait mended
 expect_contains "$messages" "taken cannot be removed before a run"
 
 # An interrupt ends it, with what is known so far.
-"$weir" perturb --seeds 100000 "$racy" no-wait broken >interrupted 2>&1 &
+"$program" perturb --seeds 100000 "$racy" no-wait broken >interrupted 2>&1 &
 pid=$!
 for _ in $(seq 600); do
     ! grep -q "^seed 4" interrupted || break
