@@ -124,8 +124,13 @@ void check_calls_give_back(struct check *check, struct check_queue *queue)
     }
 }
 
-void check_calls_free(struct check *check)
+void check_host_finish(struct check *check)
 {
+    while (check->spare_opens) {
+        struct check_open *open = check->spare_opens;
+        check->spare_opens = open->next;
+        free(open);
+    }
     while (check->spare_calls) {
         struct check_call *call = check->spare_calls;
         check->spare_calls = call->next;
@@ -189,6 +194,15 @@ static weir_status begin(struct check *check, const struct weir_host_note *note)
     return check_unlock(check);
 }
 
+static struct check_open *take_open(struct check *check)
+{
+    struct check_open *open = check->spare_opens;
+    if (!open)
+        return malloc(sizeof *open);
+    check->spare_opens = open->next;
+    return open;
+}
+
 // Those of a host call are only counted, so that their ends are told from those of accesses outside.
 // If out of memory, the access is not seen until it ends.
 static void keep_open(struct check *check, const struct weir_host_note *note)
@@ -199,15 +213,17 @@ static void keep_open(struct check *check, const struct weir_host_note *note)
         return;
     }
     struct check_buffer *buffer = check_buffer_of(check->link, note->u.access.buffer);
-    struct check_open *open = malloc(sizeof *open);
-    if (!open)
+    check_lock(check);
+    struct check_open *open = take_open(check);
+    if (!open) {
+        check_unlock(check);
         return;
+    }
     *open = (struct check_open){
         .shape = check_shape_range(note->u.access.offset, note->u.access.size),
         .access = note->u.access.access,
         .origin = origin_of(check, note),
     };
-    check_lock(check);
     open->next = buffer->open;
     buffer->open = open;
     check_unlock(check);
@@ -245,10 +261,12 @@ static void note_end(struct check *check, const struct weir_host_note *note)
     while (*at && !is_same(*at, note))
         at = &(*at)->next;
     struct check_open *open = *at;
-    if (open)
+    if (open) {
         *at = open->next;
+        open->next = check->spare_opens;
+        check->spare_opens = open;
+    }
     check_unlock(check);
-    free(open);
 }
 
 static void note_complete(struct check *check, const struct weir_host_note *note)

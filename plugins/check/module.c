@@ -164,7 +164,7 @@ static void check_close(const struct weir_link *link)
     check_findings_destroy(&check->findings);
     check_threads_finish(check);
     free_names(check);
-    check_calls_free(check);
+    check_host_finish(check);
     check_found_finish(&check->found);
     check_uses_finish(&check->uses);
     check_actors_finish(&check->actors);

@@ -88,6 +88,7 @@ struct check {
     struct check_shared *shared; // memory of the user's that has a handle
     struct check_memory *probed; // of the graph that is examined
     struct check_call *spare_calls;
+    struct check_open *spare_opens;
     struct check_thread *threads;
     struct check_key *keys;
     struct check_wait *waits; // of all lines
@@ -288,7 +289,7 @@ weir_status check_forward_call(const struct weir_link *link, weir_queue *object,
                                const struct weir_operation *operation);
 // Of a queue that is gone: its calls that never ran.
 void check_calls_give_back(struct check *check, struct check_queue *queue);
-void check_calls_free(struct check *check);
+void check_host_finish(struct check *check);
 
 // graph.c
 
