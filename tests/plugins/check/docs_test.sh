@@ -21,7 +21,7 @@ reversed="$(block "" 2)"
 [ -n "$page" ] && [ -n "$reversed" ] || fail "docs/check.md shows no findings"
 
 export WEIR_MODULE_PATH="$PWD/lib/weir" WEIR_BACKEND=null
-weir="$PWD/cli/weir" frames="$PWD/tests/plugins/check/frames"
+docs="$PWD/docs/check.md" weir="$PWD/cli/weir" frames="$PWD/tests/plugins/check/frames"
 cd "$TEST_TMPDIR"
 expect_status 0 patch -s frames.c mend.diff
 expect_status 0 diff frames.c frames_mended.c
@@ -30,6 +30,24 @@ expect_contains "${output//tests\/plugins\/check\//}" "$page"
 expect_contains "$output" "0 wrong bytes"
 expect_status 1 "$weir" check --demonstrate "$frames"
 expect_contains "${output//tests\/plugins\/check\//}" "$reversed"
+
+# Every key of the JSON is on the page.
+"$weir" check --json "$frames" 2>/dev/null | python3 -c '
+import json, sys
+page = open(sys.argv[1]).read()
+keys = set()
+def visit(value):
+    if isinstance(value, dict):
+        keys.update(value)
+        for each in value.values():
+            visit(each)
+    elif isinstance(value, list):
+        for each in value:
+            visit(each)
+visit(json.load(sys.stdin))
+missing = sorted(key for key in keys if "`%s`" % key not in page)
+sys.exit("not on the page: %s" % missing if missing or len(keys) < 25 else 0)
+' "$docs" || fail "docs/check.md does not explain the JSON"
 expect_status 0 "$weir" check "${frames}_mended"
 expect_contains "$output" "nothing was found"
 expect_contains "$output" "0 wrong bytes"
