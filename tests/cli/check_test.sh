@@ -214,8 +214,5 @@ expect_contains "$messages" "/nowhere/at/all.sarif"
 TMPDIR=/nowhere expect_data 1 "$weir" check "$broken"
 expect_contains "$messages" "no folder for the findings can be created in /nowhere: No such file"
 
-# The folders are gone, and every option is on the manual page.
+# The folders are gone.
 [ -z "$(ls -A "$TMPDIR")" ] || fail "left: $(ls -A "$TMPDIR")"
-for option in $("$weir" check --help | sed -n 's/^  --\([a-z]*\).*/\1/p'); do
-    [ "$option" = help ] || [ "$option" = version ] || grep -q "Fl Fl $option" "$man/weir-check.1" || fail "weir-check.1 has no --$option"
-done

@@ -89,7 +89,7 @@ expect_explained()
 # A page for each command, sound, with every option of the help.
 declare -A pages=([weir]="" [weir-run]="run arr-coc" [weir-doctor]="doctor"
     [weir-devices]="devices" [weir-config]="config check" [weir-bench]="bench"
-    [weir-kernels]="kernels" [weir-fault]="fault")
+    [weir-kernels]="kernels" [weir-fault]="fault" [weir-check]="check")
 for page in "${!pages[@]}"; do
     [ -f "$man/$page.1" ] || fail "there is no page $page.1"
     lint="$(mandoc -T lint -W style "$man/$page.1" | grep -v 'referenced manual not found' || true)"
@@ -110,7 +110,7 @@ expect_taken()
         grep -q "^  -$option " <<<"$all" || fail "$page.1 explains -$option, which is not there"
     done < <(sed -n 's/^\.It Fl \([A-Za-z]\) .*/\1/p' "$man/$page.1" | sort -u)
 }
-for page in weir-run weir-doctor weir-devices weir-config weir-fault; do
+for page in weir-run weir-doctor weir-devices weir-config weir-fault weir-check; do
     # shellcheck disable=SC2086
     "$weir" ${pages[$page]} --help | expect_taken "$page"
 done
