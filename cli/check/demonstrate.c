@@ -24,6 +24,7 @@ struct outcome {
     char *output; // NULL: not run
     size_t size;
     int code;
+    uint64_t runtimes; // that were closed with perturb in their chains
     uint64_t reversed;
 };
 
@@ -41,19 +42,18 @@ static void place(const struct cli_check_folder *folder, const char *name, char 
 }
 
 // One line of JSON for each runtime.
-static uint64_t count_reversed(const char *path)
+static void read_report(const char *path, struct outcome *out)
 {
-    uint64_t count = 0;
     char line[1024];
     FILE *stream = fopen(path, "r");
     while (stream && fgets(line, sizeof line, stream)) {
         json_t *root = json_loads(line, 0, NULL);
-        count += (uint64_t)json_integer_value(json_object_get(root, "reversed"));
+        out->reversed += (uint64_t)json_integer_value(json_object_get(root, "reversed"));
+        out->runtimes++;
         json_decref(root);
     }
     if (stream)
         fclose(stream);
-    return count;
 }
 
 static int open_output(const char *path)
@@ -109,7 +109,7 @@ static bool run(const struct show *show, const char *mode, const char *pair, str
         ok = false;
     }
     out->output = text;
-    out->reversed = ok ? count_reversed(report) : 0;
+    read_report(report, out);
     return ok;
 }
 
@@ -194,11 +194,31 @@ static bool is_wanted(const struct weir_check_finding *finding)
            finding->first.file[0] && finding->second.file[0];
 }
 
+static bool has_wanted(const struct weir_findings *findings)
+{
+    for (size_t i = 0; i < findings->count; i++)
+        if (is_wanted(findings->items[i]))
+            return true;
+    return false;
+}
+
+static bool run_as_submitted(struct show *show)
+{
+    if (!run(show, "pair", NO_PAIR, &show->of_queues))
+        return false;
+    if (show->of_queues.runtimes > 0)
+        return true;
+    cli_error("%s closed no runtime with the plugin perturb, so no order can be shown: it ended "
+              "early, or the plugin cannot be used, as `weir doctor` tells",
+              show->command[0]);
+    return false;
+}
+
 bool cli_check_demonstrate(const struct cli_check_folder *folder, char **command, const char *plain,
                            const struct weir_findings *findings)
 {
     struct show show = {.folder = folder, .command = command, .plain = plain};
-    bool ok = true;
+    bool ok = !has_wanted(findings) || run_as_submitted(&show);
     for (size_t i = 0; ok && i < findings->count; i++)
         if (is_wanted(findings->items[i]))
             ok = demonstrate(&show, findings->items[i]);

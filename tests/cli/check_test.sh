@@ -177,6 +177,19 @@ expect_data 1 "$weir" check --demonstrate "$here/tests/plugins/check/early"
 expect_contains "$messages" "host-read, "
 expect_contains "$messages" ", queues as late as possible: the program prints '0' in place of '7'"
 
+mkdir some
+cp -L "$here"/lib/weir/weir_{check,null}.so some
+expect_data 1 env WEIR_MODULE_PATH="$PWD/some" "$weir" check --demonstrate "$broken"
+expect_contains "$messages" "frames closed no runtime with the plugin perturb, so no order can be shown"
+expect_data 143 "$weir" check --demonstrate "$here/tests/plugins/check/killed"
+expect_contains "$messages" "killed closed no runtime with the plugin perturb"
+
+# Reports that are not what the plugin wrote, and a folder that is gone.
+expect_data 1 "$weir" check sh -c '"$1"; for file in "$TMPDIR"/weir-check-*/*; do echo {} >"$file"; done' sh "$mended"
+expect_contains "$messages" "this is no report of the plugin check"
+expect_data 1 "$weir" check sh -c '"$1"; rm -r "$TMPDIR"/weir-check-*' sh "$mended"
+expect_contains "$messages" "the findings cannot be read: No such file or directory"
+
 # Marks in a page, with the plugin trace in the same run.
 expect_data 1 env WEIR_PLUGINS=trace "$weir" check --json "$broken"
 printf '%s\n' "$output" >check.json
