@@ -144,7 +144,7 @@ static int tell(const struct fault_options *options, const struct fault_folder *
     if (!fault_list_read(folder->list, &items, &count))
         return CLI_FAILED;
     if (end->late)
-        cli_error("%s was killed after %" PRIu64 " seconds", command, options->limit_s);
+        cli_error("%s was killed after %" PRIu64 " s", command, options->limit_s);
     if (count == 0 && end->code == 0) {
         cli_error("no operation of %s got a fault: it has fewer than the number, --kinds, --queue "
                   "and --label choose none, or it names its plugins itself and leaves out fault",

@@ -114,8 +114,9 @@ static void print_text(const struct fault_walk *walk)
     };
     const char *separator = ": ";
     print_table(walk);
-    printf("%s%zu operations, %zu runs with a fault", first_finding(walk) ? "\n" : "",
-           walk->operations, walk->count);
+    printf("%s%zu operation%s, %zu run%s with a fault", first_finding(walk) ? "\n" : "",
+           walk->operations, walk->operations == 1 ? "" : "s", walk->count,
+           walk->count == 1 ? "" : "s");
     for (enum fault_outcome i = 0; i < FAULT_OUTCOMES; i++) {
         if (walk->counts[i] == 0)
             continue;

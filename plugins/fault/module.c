@@ -47,8 +47,8 @@ static void tell_end(const struct fault *fault)
     if (fault->settings.at <= count)
         return;
     snprintf(text, sizeof text,
-             "no fault: %" PRIu64 " operations were chosen, and `at` is %" PRIu64, count,
-             fault->settings.at);
+             "no fault: `at` is %" PRIu64 ", and the chosen operations end with %" PRIu64,
+             fault->settings.at, count);
     fault->link->host->log(WEIR_LOG_WARNING, fault->link->name, text);
 }
 

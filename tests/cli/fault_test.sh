@@ -24,7 +24,7 @@ expect_data 0 "$weir" fault --fault slow --delay-ms 20 --at 1 "$faulty" told
 [ "$output" = "done" ] || fail "the program printed '$output'"
 expect_data 134 "$weir" fault --at 1 "$faulty" crash
 expect_data 137 "$weir" fault --at 1 --limit 1 "$faulty" hang
-expect_contains "$messages" "was killed after 1 seconds"
+expect_contains "$messages" "was killed after 1 s"
 expect_data 1 "$weir" fault --at 100 "$faulty" told
 expect_contains "$messages" "no operation of $faulty got a fault"
 expect_data 5 "$weir" fault --at 100 "$faulty" fail
@@ -44,11 +44,11 @@ expect_data 0 "$weir" fault --every 1 --all -- "$faulty" told
 expect_contains "$output" "exit 3: told"
 [ "$(grep -c "exit 3: told" <<<"$output")" -eq 7 ] || fail "not seven rows: $output"
 expect_data 0 "$weir" fault --every 2 --fault refuse "$faulty" told
-expect_contains "$output" "2 operations, 1 runs with a fault: 1 told the cause"
+expect_contains "$output" "2 operations, 1 run with a fault: 1 told the cause"
 expect_data 0 "$weir" fault --every 1 --fault slow --delay-ms 1 "$faulty" told
 expect_contains "$output" "1 ended well"
 expect_data 0 "$weir" fault --every 1 --fault lose --kinds record "$faulty" told
-expect_contains "$output" "1 operations, 1 runs with a fault: 1 told the cause"
+expect_contains "$output" "1 operation, 1 run with a fault: 1 told the cause"
 
 expect_data 1 "$weir" fault --every 1 "$faulty" silent
 expect_contains "$output" "7 failed without telling the cause"
@@ -130,7 +130,7 @@ sleep 1
 kill -TERM "$walk"
 wait "$walk" || status=$?
 [ "$status" -eq 143 ] || fail "it ended with $status: $(cat walk.out walk.messages)"
-expect_contains "$(cat walk.out)" "runs with a fault"
+expect_contains "$(cat walk.out)" " with a fault"
 [ -z "$(find "$TMPDIR" -type f)" ] || fail "there is: $(find "$TMPDIR")"
 
 # The examples of docs/fault.md, as they are now.

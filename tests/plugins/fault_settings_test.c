@@ -41,7 +41,7 @@ WEIR_TEST(Fault, ANumberThatIsNotReachedIsTold)
     EXPECT_OK(weir_event_sync(rig.last, GUARD_NS));
     rig_expect_results(&rig);
     rig_finish(&rig);
-    EXPECT_STR_EQ(rig_log(), "no fault: 1 operations were chosen, and `at` is 100\n");
+    EXPECT_STR_EQ(rig_log(), "no fault: `at` is 100, and the chosen operations end with 1\n");
 }
 
 // The numbers of those of `count` records that are refused.
