@@ -122,6 +122,13 @@ static void keep_version(struct check_actors *actors, struct check_actor *actor,
     actor->since = at;
 }
 
+void check_actors_mark(struct check_actors *actors)
+{
+    for (uint32_t i = 0; i < actors->count; i++)
+        if (actors->all[i])
+            actors->all[i]->recorded = actors->all[i]->last;
+}
+
 const uint64_t *check_actor_clock_at(const struct check_actor *actor, uint64_t count)
 {
     if (count >= actor->since)

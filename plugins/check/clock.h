@@ -65,6 +65,9 @@ bool check_actor_add(struct check_actors *actors, struct check_actor *actor);
 // Everything that it did is below the floor from now on.
 void check_actor_remove(struct check_actors *actors, struct check_actor *actor);
 
+// All actors keep their clocks of now, as if events named their last counts.
+void check_actors_mark(struct check_actors *actors);
+
 // The clock of the actor when it was at `count`. With a record at that count it is exact, else
 // possibly a later one.
 const uint64_t *check_actor_clock_at(const struct check_actor *actor, uint64_t count);

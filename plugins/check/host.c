@@ -43,6 +43,7 @@ static void give_call(struct check *check, struct check_call *call)
 {
     call->next = check->spare_calls;
     check->spare_calls = call;
+    check->waiting_calls--;
 }
 
 // A function that ends its thread does not return. Its call stays with the queue then, and is the
@@ -78,6 +79,8 @@ static struct check_call *take_call(struct check *check, struct check_queue *que
     if (call) {
         call->next = queue->calls;
         queue->calls = call;
+        check->waiting_calls++;
+        check_actors_mark(&check->actors);
     }
     check_unlock(check);
     return call;

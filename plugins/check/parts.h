@@ -89,6 +89,7 @@ struct check {
     struct check_memory *probed; // of the graph that is examined
     struct check_call *spare_calls;
     struct check_open *spare_opens;
+    uint32_t waiting_calls; // host calls that have not returned
     struct check_thread *threads;
     struct check_key *keys;
     struct check_wait *waits; // of all lines

@@ -26,9 +26,10 @@ static void use(struct check *check, struct check_queue *queue, uint64_t count,
     if (operation->kind == WEIR_OPERATION_GRAPH)
         check_graph_launch(check, &user, operation);
     check_use_operation(check, &user, operation);
-    // A launch of the graph elsewhere waits for this one. Not before its uses: a finding may change
-    // the clock, and the point that is named before must keep its own.
-    if (operation->kind == WEIR_OPERATION_GRAPH)
+    // A launch of the graph elsewhere waits for this one, and what a host call uses is compared with
+    // operations that were submitted while it waited. Not before the uses: a finding may change the
+    // clock, and the point that is named before must keep its own.
+    if (operation->kind == WEIR_OPERATION_GRAPH || check->waiting_calls)
         queue->actor.recorded = count;
 }
 
