@@ -105,8 +105,13 @@ WEIR_TEST(CheckFuzz, RunsProgramsByTheirBytes)
         "44"
         "575e7dfcbbad34ba2d2c27b34d982dc7b94c74ce9ff0426a4fd1",
         // A host call whose access has the range of one that the program has open.
-        "d59a6cfc5b8e1817a650de5faf44cd7195fc9e5f8e70dde795030a7d481d3d6844e673def982182e9715d5b6"
+        "d59a6cfc5b8e1817a650de5faf44cd7195fc9e5f8e70dde795030a7d481d3d6844e673def982192e9715d5b6"
         "d725740a",
+        // A wait after a host call, for what the function of the call then uses.
+        "2cba8265831cac779b1b5c5a7ddf54f7f8edfb181542eb337ae8f7e043c6aa8692410e424511c8486e39e8fb"
+        "faca0c0a",
+        // A use before a host call, on a queue that waits for its end while the call waits.
+        "5b67bd2dbb58b19e83c2e10d3c059dbd92e88208a29a8e996914a7b5eaac96f7",
     };
     for (size_t i = 0; i < sizeof programs / sizeof *programs; i++)
         EXPECT_TRUE(drive_one(programs[i], stdout));

@@ -4,6 +4,7 @@
 void step_sync(struct run *run)
 {
     const int queue = pick_queue(run, run->step[1]);
+    open_gate(run);
     SAY(run, "sync q%d", queue);
     ok(run, weir_queue_sync_at(run->queues[queue], WEIR_FOREVER, FILE_NAME, line(run)));
     note_sync(run, queue);
@@ -18,6 +19,7 @@ void step_sync_event(struct run *run)
 
     if (a->node < 0 || b->node < 0)
         return;
+    open_gate(run);
     SAY(run, "sync of e%d and e%d, way %d", run->step[1] % EVENTS, run->step[2] % EVENTS,
         run->step[3] % 4);
     switch (run->step[3] % 4) {
@@ -80,17 +82,12 @@ void step_host_end(struct run *run)
         close_access(run, run->step[1] % run->oracle->open_count);
 }
 
-struct call {
-    struct range range;
-    weir_access access;
-    int line;
-    weir_status status;
-};
-
 static weir_status access_in_call(void *user)
 {
     struct call *call = user;
     void *pointer;
+    while (sem_wait(&call->gate) != 0)
+        continue;
     call->status =
         weir_host_begin_at(call->range.slot->buffer, call->range.offset, call->range.size,
                            call->access, &pointer, FILE_NAME, call->line);
@@ -100,23 +97,45 @@ static weir_status access_in_call(void *user)
     return WEIR_OK;
 }
 
+// The function runs when the gate is opened: at once, or before the program waits next.
 void step_host_call(struct run *run)
 {
-    const int queue = pick_queue(run, run->step[1]);
-    struct call call = {.range = pick_range(run, run->step[2], run->step[3], run->step[4]),
-                        .access = pick_access(run->step[5]),
-                        .line = line(run)};
+    struct call *call = &run->call;
 
-    SAY(run, "q%d host call with access %d of b%u[%zu..%zu], sync", queue, (int)call.access,
-        call.range.slot->id, call.range.offset, call.range.offset + call.range.size - 1);
-    ok(run,
-       weir_queue_host_call_at(run->queues[queue], access_in_call, &call, FILE_NAME, line(run)));
-    const int node = add(run, queue);
-    run->oracle->nodes[node].call = true;
-    use(run, node, call.range, call.access);
-    ok(run, weir_queue_sync_at(run->queues[queue], WEIR_FOREVER, FILE_NAME, line(run)));
-    ok(run, call.status);
-    note_sync(run, queue);
+    open_gate(run);
+    *call = (struct call){.queue = pick_queue(run, run->step[1]),
+                          .range = pick_range(run, run->step[2], run->step[3], run->step[4]),
+                          .access = pick_access(run->step[5])};
+    sem_init(&call->gate, 0, 0);
+    SAY(run, "q%d host call", call->queue);
+    ok(run, weir_queue_host_call_at(run->queues[call->queue], access_in_call, call, FILE_NAME,
+                                    line(run)));
+    call->node = add(run, call->queue);
+    call->pending = true;
+    oracle_wait_for_call(run->oracle, call->node);
+    if (run->step[6] & 1)
+        open_gate(run);
+}
+
+void open_gate(struct run *run)
+{
+    struct call *call = &run->call;
+
+    if (!call->pending)
+        return;
+    call->pending = false;
+    call->line = line(run);
+    SAY(run, "the host call runs: access %d of b%u[%zu..%zu], sync", (int)call->access,
+        call->range.slot->id, call->range.offset, call->range.offset + call->range.size - 1);
+    const int node = oracle_run_call(run->oracle, call->node);
+    use(run, node, call->range, call->access);
+    sem_post(&call->gate);
+    ok(run, weir_queue_sync_at(run->queues[call->queue], WEIR_FOREVER, FILE_NAME, line(run)));
+    ok(run, call->status);
+    const int record = add(run, call->queue);
+    oracle_after(run->oracle, record, node);
+    oracle_host_knows(run->oracle, record);
+    sem_destroy(&call->gate);
 }
 
 void step_transfer(struct run *run)
@@ -126,6 +145,7 @@ void step_transfer(struct run *run)
     const bool up = run->step[5] & 1;
     unsigned char bytes[ORACLE_BYTES] = {0};
 
+    open_gate(run);
     SAY(run, "q%d %s b%u[%zu..%zu]", queue, up ? "upload" : "download", range.slot->id,
         range.offset, range.offset + range.size - 1);
     if (up)

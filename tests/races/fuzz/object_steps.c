@@ -13,6 +13,7 @@ void step_new_queue(struct run *run)
     const int queue = pick_queue(run, run->step[1]);
     if (run->numbers[queue] == run->oracle->legacy || run->next_number == ORACLE_QUEUES)
         return;
+    open_gate(run);
     SAY(run, "sync q%d, destroy it, create it anew", queue);
     ok(run, weir_queue_sync_at(run->queues[queue], WEIR_FOREVER, FILE_NAME, line(run)));
     note_sync(run, queue);
@@ -29,6 +30,8 @@ static void close_accesses_of(struct run *run, const struct slot *slot)
 
 void free_slot(struct run *run, struct slot *slot, int queue)
 {
+    if (run->call.pending && run->call.range.slot == slot)
+        open_gate(run);
     close_accesses_of(run, slot);
     SAY(run, "q%d free b%u", queue, slot->id);
     ok(run, weir_pool_free_at(run->queues[queue], &slot->buffer, FILE_NAME, line(run)));

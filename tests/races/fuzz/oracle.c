@@ -17,6 +17,7 @@ void oracle_init(struct oracle *oracle)
     for (size_t i = 0; i < ORACLE_BUFFERS; i++)
         oracle->born[i] = -1;
     oracle->host_last = -1;
+    oracle->waiting_call = -1;
     oracle->legacy = -1;
     oracle->legacy_last = -1;
 }
@@ -41,8 +42,10 @@ static void order_legacy(struct oracle *oracle, int node, int queue)
 int oracle_add(struct oracle *oracle, int queue)
 {
     const int node = oracle->count++;
-    oracle->nodes[node] = (struct oracle_node){.queue = queue};
+    oracle->nodes[node] = (struct oracle_node){.queue = queue, .of_call = -1};
     oracle_after(oracle, node, oracle->host_last);
+    if (oracle->waiting_call >= 0)
+        oracle->maybe[node] = oracle->nodes[oracle->waiting_call].after;
     if (queue == ORACLE_HOST) {
         oracle->host_last = node;
         return node;
@@ -57,6 +60,22 @@ void oracle_after(struct oracle *oracle, int node, int earlier)
 {
     if (earlier >= 0)
         oracle->nodes[node].after |= bit(earlier);
+}
+
+void oracle_wait_for_call(struct oracle *oracle, int call)
+{
+    oracle->waiting_call = call;
+}
+
+int oracle_run_call(struct oracle *oracle, int call)
+{
+    const int node = oracle->count++;
+    oracle->nodes[node] =
+        (struct oracle_node){.queue = oracle->nodes[call].queue, .call = true, .of_call = call};
+    oracle_after(oracle, node, call);
+    oracle_after(oracle, node, oracle->host_last);
+    oracle->waiting_call = -1;
+    return node;
 }
 
 static bool conflict(const struct oracle_use *a, const struct oracle_use *b)
@@ -75,10 +94,10 @@ void oracle_use(struct oracle *oracle, int node, uint32_t buffer, weir_access ac
     for (size_t i = 0; i < oracle->open_count && user->queue != ORACLE_HOST && !user->call; i++)
         if (conflict(&oracle->open[i].use, &use))
             oracle->opens[oracle->open[i].node] |= bit(node);
-    if (access == WEIR_ACCESS_READ && oracle->unwritten[buffer] & bytes)
-        oracle->reads_unwritten |= bit(node);
-    if (access == WEIR_ACCESS_READ_WRITE && oracle->unwritten[buffer] & bytes)
-        oracle->may_read_unwritten |= bit(node);
+    // What is read and written may be written first, and the host may read more than it looks at.
+    const bool sure = access == WEIR_ACCESS_READ && user->queue != ORACLE_HOST && user->of_call < 0;
+    if (access & WEIR_ACCESS_READ && oracle->unwritten[buffer] & bytes)
+        *(sure ? &oracle->reads_unwritten : &oracle->may_read_unwritten) |= bit(node);
     oracle->unwritten[buffer] &= ~bytes;
 }
 
@@ -126,6 +145,16 @@ static uint64_t all_before(const struct oracle *oracle, const uint64_t *more, in
                 before[node] |= before[i];
     }
     return before[last];
+}
+
+// Whether node `b` comes after `a`, which was before it in the program, or before it: the function of a
+// host call runs before all that comes after the call.
+static bool are_ordered(const struct oracle *oracle, const uint64_t *more, int a, int b)
+{
+    const uint64_t before = all_before(oracle, more, b);
+    const int ran = oracle->nodes[a].of_call, runs = oracle->nodes[b].of_call;
+    return (before & bit(a)) != 0 || (ran >= 0 && (before & bit(ran)) != 0) ||
+           (runs >= 0 && (all_before(oracle, more, a) & bit(runs)) != 0);
 }
 
 static bool use_kind(const struct oracle_node *a, const struct oracle_use *first,
@@ -183,6 +212,7 @@ void comparison_begin(struct comparison *comparison, const struct oracle *oracle
 {
     memset(comparison, 0, sizeof *comparison);
     comparison->oracle = oracle;
+    memcpy(comparison->repaired, oracle->maybe, sizeof comparison->repaired);
 }
 
 // The last that the queue of node `node` was given before node `until`: the plugin knows the clock of
@@ -203,14 +233,14 @@ static int allocation_of(const struct comparison *comparison,
 {
     const struct oracle *oracle = comparison->oracle;
     const struct oracle_node *a = &oracle->nodes[first], *b = &oracle->nodes[second];
-    const uint64_t before = all_before(oracle, comparison->found, second);
 
     for (size_t i = 0; i < a->use_count; i++)
         for (size_t k = 0; k < b->use_count; k++) {
             const int born = oracle->born[b->uses[k].buffer];
             struct oracle_use now = a->uses[i];
             now.buffer = b->uses[k].buffer;
-            if (oracle->born[a->uses[i].buffer] >= 0 && born > first && !(before & bit(born)) &&
+            if (oracle->born[a->uses[i].buffer] >= 0 && born > first && born < second &&
+                !are_ordered(oracle, comparison->found, born, second) &&
                 conflict(&now, &b->uses[k]) && use_kind(a, &now, b, &b->uses[k], finding->kind))
                 return born;
         }
@@ -240,10 +270,14 @@ struct meanings {
     bool former_life;
 };
 
+// The function of a host call may be told of with each of several operations, also where the findings
+// before suppose that it has run.
 static void add_meaning(struct comparison *comparison, const struct weir_check_finding *finding,
                         int first, int second, struct meanings *meanings)
 {
+    static const uint64_t none[ORACLE_NODES];
     const struct oracle *oracle = comparison->oracle;
+    const bool late = oracle->nodes[second].of_call >= 0;
     if (first >= second)
         return;
     if (!explains(oracle, finding, first, second)) {
@@ -254,10 +288,11 @@ static void add_meaning(struct comparison *comparison, const struct weir_check_f
         return;
     meanings->conflicting++;
     repair(comparison, first, second);
-    if (all_before(oracle, comparison->found, second) & bit(first))
+    if (are_ordered(oracle, late ? none : comparison->found, first, second))
         return;
     meanings->unordered++;
-    meanings->found[second] |= bit(first);
+    if (!late)
+        meanings->found[second] |= bit(first);
 }
 
 // Where a finding may be meant in several ways, later ones are not held against it; nor where it is
@@ -322,17 +357,30 @@ void comparison_add(struct comparison *comparison, const struct weir_check_findi
         add_pair(comparison, finding, first, second);
 }
 
+// An operation that was submitted while a host call waited may take the place of one before it. The
+// function of the call is then not compared with that one.
+static bool may_be_replaced(const struct comparison *comparison, int first, int second)
+{
+    const struct oracle *oracle = comparison->oracle;
+    const int call = oracle->nodes[second].of_call;
+    for (int i = call + 1; call >= 0 && i < second; i++)
+        if (i > first && conflicts(&oracle->nodes[i], &oracle->nodes[second]) &&
+            are_ordered(oracle, comparison->repaired, first, i))
+            return true;
+    return false;
+}
+
 static void look_for_missed(struct comparison *comparison)
 {
     const struct oracle *oracle = comparison->oracle;
-    for (int b = 0; b < oracle->count; b++) {
-        const uint64_t before = all_before(oracle, comparison->repaired, b);
+    for (int b = 0; b < oracle->count; b++)
         for (int a = 0; a < b; a++)
-            if (!(before & bit(a)) && conflicts(&oracle->nodes[a], &oracle->nodes[b])) {
+            if (conflicts(&oracle->nodes[a], &oracle->nodes[b]) &&
+                !are_ordered(oracle, comparison->repaired, a, b) &&
+                !may_be_replaced(comparison, a, b)) {
                 DIFFER(comparison, "%d and %d conflict, and nothing was found", a, b);
                 return;
             }
-    }
 }
 
 bool comparison_end(struct comparison *comparison)

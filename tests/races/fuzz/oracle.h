@@ -32,6 +32,7 @@ struct oracle_node {
     int queue;      // or ORACLE_HOST
     bool frees;     // memory of a pool
     bool call;      // a host call, whose uses are the host's own
+    int of_call;    // the host call whose function, that ran later, this is; else -1
     struct oracle_use uses[ORACLE_USES];
     size_t use_count;
 };
@@ -47,6 +48,8 @@ struct oracle {
     int count;
     int last[ORACLE_QUEUES]; // node; -1: none
     int host_last, legacy, legacy_last;
+    int waiting_call;             // a host call whose function has not run to its end; -1: none
+    uint64_t maybe[ORACLE_NODES]; // edges that hold if such a function had begun
     uint64_t unwritten[ORACLE_BUFFERS];
     int born[ORACLE_BUFFERS]; // of a pool's memory, the node that allocated it; else -1
     struct oracle_open open[ORACLE_OPEN];
@@ -65,6 +68,12 @@ void oracle_set_legacy(struct oracle *oracle, int queue);
 // was given before. Returns its node.
 int oracle_add(struct oracle *oracle, int queue);
 void oracle_after(struct oracle *oracle, int node, int earlier);
+// Until its function runs: what comes before the call is known to the host once the function has
+// begun, which may be any time.
+void oracle_wait_for_call(struct oracle *oracle, int call);
+// The function of a host call runs now. Operations after the call may have been submitted before, and
+// come after it.
+int oracle_run_call(struct oracle *oracle, int call);
 void oracle_use(struct oracle *oracle, int node, uint32_t buffer, weir_access access,
                 uint64_t bytes);
 // The host has waited for the node.

@@ -1,6 +1,7 @@
 // A run from its beginning to its end, and the comparison.
 #include "tests/races/fuzz/program.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -93,6 +94,7 @@ static void set_up(struct run *run, const uint8_t *setup)
 // Everything has finished before anything is destroyed, so that the end of a program finds nothing.
 static void tear_down(struct run *run)
 {
+    open_gate(run);
     for (int i = 0; i < run->queue_count; i++)
         ok(run, weir_queue_sync(run->queues[i], WEIR_FOREVER));
     while (run->oracle->open_count > 0)
@@ -118,6 +120,23 @@ static void (*const steps[])(struct run *run) = {
     step_record, step_launch,
 };
 
+static void *run_in_thread(void *user)
+{
+    struct run *run = user;
+    steps[run->step[0] % (sizeof steps / sizeof *steps)](run);
+    return NULL;
+}
+
+// On another thread, which orders nothing.
+static void run_step(struct run *run, bool threaded)
+{
+    pthread_t thread;
+    if (threaded && pthread_create(&thread, NULL, run_in_thread, run) == 0)
+        pthread_join(thread, NULL);
+    else
+        run_in_thread(run);
+}
+
 // In half of the programs edges are so frequent that little is out of order.
 static void run_steps(struct run *run, const uint8_t *bytes, size_t size)
 {
@@ -129,7 +148,7 @@ static void run_steps(struct run *run, const uint8_t *bytes, size_t size)
             step_after(run);
         run->step = step;
         if (run->oracle->count + NODES_OF_A_STEP <= ORACLE_NODES)
-            steps[step[0] % (sizeof steps / sizeof *steps)](run);
+            run_step(run, (bytes[6] & 6) == 6 && step[0] >= 0xe0);
     }
 }
 
@@ -214,6 +233,18 @@ static bool compare(struct ground *ground, const struct program_notes *notes, si
     return equal;
 }
 
+static void say_findings(const struct ground *ground, const struct program_notes *notes,
+                         size_t begin, FILE *text)
+{
+    struct weir_check_finding finding;
+    for (size_t i = begin; weir_check_get(ground->runtime, i, &finding) == WEIR_OK; i++)
+        if (finding.kind < WEIR_CHECK_FIRST_HINT)
+            fprintf(text, "found: %s of %d and %d, buffer %s at %zu + %zu\n",
+                    weir_check_kind_name(finding.kind), finding.first.line - notes->line,
+                    finding.second.line - notes->line, finding.buffer, finding.offset,
+                    finding.size);
+}
+
 bool program_agrees(struct ground *ground, const uint8_t *bytes, size_t size, FILE *text,
                     char difference[256])
 {
@@ -223,5 +254,7 @@ bool program_agrees(struct ground *ground, const uint8_t *bytes, size_t size, FI
         snprintf(difference, 256, "a call fails: %s", weir_last_error_text());
         return false;
     }
+    if (text)
+        say_findings(ground, &notes, first, text);
     return compare(ground, &notes, first, difference);
 }

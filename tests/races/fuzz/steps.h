@@ -8,6 +8,8 @@
 #ifndef WEIR_TESTS_RACES_FUZZ_STEPS_H
 #define WEIR_TESTS_RACES_FUZZ_STEPS_H
 
+#include <semaphore.h>
+
 #include "tests/races/fuzz/program.h"
 
 enum {
@@ -15,7 +17,7 @@ enum {
     PLAIN = 3, // buffers that live as long as the program
     POOLED = 2,
     EVENTS = 4,
-    NODES_OF_A_STEP = 6,
+    NODES_OF_A_STEP = 12, // at most, with the end of a host call
 };
 
 #define FILE_NAME "program"
@@ -37,6 +39,22 @@ struct open_access {
     weir_access access;
 };
 
+struct range {
+    struct slot *slot;
+    size_t offset, size;
+};
+
+// A host call whose function waits for its gate.
+struct call {
+    bool pending;
+    int queue, node;
+    struct range range;
+    weir_access access;
+    int line; // of the access
+    sem_t gate;
+    weir_status status;
+};
+
 // One run.
 struct run {
     struct ground *ground;
@@ -55,12 +73,8 @@ struct run {
     weir_queue *captured[PROGRAM_GRAPHS][2];
     int launched[PROGRAM_GRAPHS]; // node of the last launch, -1: none
     struct open_access open[ORACLE_OPEN];
+    struct call call; // one at a time
     const uint8_t *step;
-};
-
-struct range {
-    struct slot *slot;
-    size_t offset, size;
 };
 
 // Notes a failure.
@@ -130,6 +144,8 @@ void step_host(struct run *run);
 void step_host_end(struct run *run);
 void step_host_call(struct run *run);
 void step_transfer(struct run *run);
+// Lets a host call run that waits; before everything that waits for queues.
+void open_gate(struct run *run);
 // Ends open access `which`.
 void close_access(struct run *run, size_t which);
 
