@@ -104,14 +104,24 @@ static void print_totals(const struct totals *totals)
         totals->without, runs, totals->right);
 }
 
+static bool read_runs(const char *text)
+{
+    char *end;
+    const long count = strtol(text, &end, 10);
+    runs = count >= 1 && count <= 1000000 ? (int)count : 0;
+    return runs > 0 && *end == '\0';
+}
+
 int main(int argc, char **argv)
 {
     struct totals totals = {0};
     struct rig keeper; // of the driver's state, which is slow to make
     bool right = true;
 
-    if (argc > 1)
-        runs = atoi(argv[1]);
+    if (argc > 1 && !read_runs(argv[1])) {
+        fprintf(stderr, "table: '%s' is no number of runs from 1 to 1000000\n", argv[1]);
+        return 2;
+    }
     must(rig_open(&keeper, "", NULL));
     print_head();
     for (const struct race_pair *pair = race_first(); pair; pair = pair->next) {

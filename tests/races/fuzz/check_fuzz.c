@@ -5,6 +5,7 @@
 //
 // Exit status 1 on a difference, of which it prints the smallest program.
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,12 +20,23 @@ static double seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+static bool read_number(const char *text, uint64_t *out_number)
+{
+    char *end;
+    *out_number = strtoull(text, &end, 10);
+    return *text >= '0' && *text <= '9' && *end == '\0';
+}
+
 int main(int argc, char **argv)
 {
+    uint64_t count = 10000, seed = 1;
     if (argc == 3 && strcmp(argv[1], "--program") == 0)
         return drive_one(argv[2], stdout) ? 0 : 1;
-    const uint64_t count = argc > 1 ? strtoull(argv[1], NULL, 10) : 10000;
-    const uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
+    if (argc > 3 || (argc > 1 && !read_number(argv[1], &count)) ||
+        (argc > 2 && !read_number(argv[2], &seed))) {
+        fprintf(stderr, "usage: check_fuzz [COUNT [SEED]], or check_fuzz --program HEX\n");
+        return 2;
+    }
     const double began = seconds();
     const struct drive_result result = drive(seed, count, stdout);
     const double took = seconds() - began;

@@ -76,6 +76,8 @@ void oracle_wait_for_call(struct oracle *oracle, int call);
 int oracle_run_call(struct oracle *oracle, int call);
 void oracle_use(struct oracle *oracle, int node, uint32_t buffer, weir_access access,
                 uint64_t bytes);
+// Whether two uses have a byte in common, and one of them writes.
+bool oracle_conflict(const struct oracle_use *a, const struct oracle_use *b);
 // The host has waited for the node.
 void oracle_host_knows(struct oracle *oracle, int node);
 // The node allocates the buffer from a pool. Its memory may be that of an earlier buffer.
