@@ -121,11 +121,23 @@ static weir_status read_pair(struct perturb *perturb, const struct weir_setting 
                           "mode pair has no pair of lines: '%.200s'", text);
 }
 
+// One of them could not tell the other's gates from the program's operations.
+static weir_status refuse_second(const struct weir_link *link)
+{
+    for (const struct weir_link *at = link->next; at; at = at->next)
+        if (strcmp(at->name, link->name) == 0)
+            return weir_host_fail(link->host, WEIR_ERROR_CONFIG, "list it once, as the last one",
+                                  "the plugin perturb is twice in the chain");
+    return WEIR_OK;
+}
+
 static weir_status read_settings(struct perturb *perturb,
                                  const struct weir_setting *const *settings)
 {
     const char *report = secure_getenv(PERTURB_REPORT_VARIABLE);
-    weir_status status = read_mode(perturb, settings[KEY_MODE]);
+    weir_status status = refuse_second(perturb->link);
+    if (status == WEIR_OK)
+        status = read_mode(perturb, settings[KEY_MODE]);
     if (status == WEIR_OK)
         status = read_seed(perturb, settings[KEY_SEED]);
     if (status == WEIR_OK)

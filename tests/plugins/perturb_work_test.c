@@ -244,6 +244,15 @@ WEIR_TEST(PerturbSettings, AreRefused)
     expect_variable_refused("WEIR_PERTURB_PAIR", "a.c", pair, "'a.c'", "two lines");
 }
 
+WEIR_TEST(PerturbSettings, TwiceIsRefused)
+{
+    weir_runtime *runtime = NULL;
+    EXPECT_INT_EQ(open_with("perturb, perturb", "", &runtime), WEIR_ERROR_CONFIG);
+    EXPECT_CONTAINS(weir_last_error_text(), "the plugin perturb is twice in the chain");
+    EXPECT_CONTAINS(weir_last_error()->remedy, "list it once");
+    weir_close(&runtime);
+}
+
 WEIR_TEST(PerturbSettings, VariablesComeFirst)
 {
     struct work work;
