@@ -70,7 +70,7 @@ static void give_use(struct check_uses *uses, struct check_use *use)
 static void keep_found(struct check_found *found, struct check_use *use)
 {
     if (found->count == found->capacity) {
-        const size_t capacity = 2 * found->capacity;
+        const size_t capacity = found->capacity ? 2 * found->capacity : 64;
         struct check_use **grown = realloc(found->uses, capacity * sizeof(void *));
         if (!grown)
             return;

@@ -66,7 +66,7 @@ static struct check_shared *find_shared(const struct check *check, uint64_t hand
     return shared;
 }
 
-static struct check_shared *share(struct check *check, uint64_t handle)
+static struct check_shared *take_shared(struct check *check, uint64_t handle)
 {
     struct check_shared *shared = find_shared(check, handle);
     if (!shared && (shared = calloc(1, sizeof *shared))) {
@@ -79,7 +79,7 @@ static struct check_shared *share(struct check *check, uint64_t handle)
     return shared;
 }
 
-static void unshare(struct check *check, struct check_shared *shared)
+static void drop_shared(struct check *check, struct check_shared *shared)
 {
     struct check_shared **at = &check->shared;
     if (!shared || --shared->users > 0)
@@ -116,7 +116,7 @@ static void place(const struct weir_link *link, weir_device *device,
         return;
     }
     check_lock(check);
-    buffer->shared = share(check, address);
+    buffer->shared = take_shared(check, address);
     check_unlock(check);
     if (buffer->shared)
         buffer->memory = &buffer->shared->memory;
@@ -167,7 +167,7 @@ void check_buffer_destroy(const struct weir_link *link, weir_buffer *object)
     check_lock(check);
     if (!buffer->shared)
         check_buffer_clear(check, buffer);
-    unshare(check, buffer->shared);
+    drop_shared(check, buffer->shared);
     check_unlock(check);
     drop_open(buffer);
     check_gaps_forget(&buffer->gaps);
