@@ -131,6 +131,20 @@ static weir_status refuse_second(const struct weir_link *link)
     return WEIR_OK;
 }
 
+// The last two links are the front end's own and the backend.
+static void warn_of_later_plugins(const struct weir_link *link)
+{
+    char text[256];
+    if (!link->next->next || !link->next->next->next)
+        return;
+    snprintf(
+        text, sizeof text,
+        "%.60s comes after perturb in the chain and sees no waits, as they are over by then; list "
+        "perturb last",
+        link->next->name);
+    link->host->log(WEIR_LOG_WARNING, "perturb", text);
+}
+
 static weir_status read_settings(struct perturb *perturb,
                                  const struct weir_setting *const *settings)
 {
@@ -171,6 +185,7 @@ static weir_status perturb_open(struct weir_link *link, const struct weir_settin
         free(perturb);
         return status;
     }
+    warn_of_later_plugins(link);
     init(perturb);
     *out_state = perturb;
     return WEIR_OK;

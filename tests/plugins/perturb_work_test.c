@@ -253,6 +253,17 @@ WEIR_TEST(PerturbSettings, TwiceIsRefused)
     weir_close(&runtime);
 }
 
+WEIR_TEST(PerturbSettings, PluginsAfterItAreTold)
+{
+    weir_runtime *runtime = NULL;
+    EXPECT_OK(open_with("perturb, trace", "", &runtime));
+    EXPECT_CONTAINS(logged_second, "trace comes after perturb in the chain and sees no waits");
+    EXPECT_OK(weir_close(&runtime));
+    EXPECT_OK(open_with("trace, perturb", "", &runtime));
+    EXPECT_STR_EQ(logged_second, "");
+    EXPECT_OK(weir_close(&runtime));
+}
+
 WEIR_TEST(PerturbSettings, VariablesComeFirst)
 {
     struct work work;
