@@ -4,10 +4,22 @@
 
 #include "tests/kernels/builtins/table.h"
 
+static void print_start(enum type type)
+{
+    if (type_size(type) == 8 && !is_real(type))
+        puts("#pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable\n"
+             "#pragma OPENCL EXTENSION cl_khr_int64_extended_atomics : enable");
+    puts("__constant __attribute__((aligned(8))) uchar constant_bytes[] = {");
+    for (unsigned i = 0; i < CONSTANT_BYTES; i++)
+        printf("%u,%s", constant_byte(i), i % 16 == 15 ? "\n" : " ");
+    puts("};\n");
+}
+
 static bool generate(const char *name)
 {
     for (enum type type = CHAR; type < TYPES; type++)
         if (strcmp(type_name(type), name) == 0) {
+            print_start(type);
             for (size_t i = 0; i < group_count; i++)
                 print_kernels(stdout, groups[i], type);
             return true;

@@ -10,6 +10,8 @@
 //   common.c       common and geometric functions
 //   conversion.c   convert_ of every pair of types
 //   memory.c       halves in memory, shuffles, and types read as others
+//   copies.c       asynchronous copies, and vectors in memory of each address space
+//   atomic.c       atomic functions
 //   kernels.c      the OpenCL C of a row
 //   values.c       its arguments
 //   judge.c        its results against the reference
@@ -53,7 +55,8 @@ enum {
     COUNT = 4096,
     WIDTHS = 6,
     SECOND_AT = WIDTHS * COUNT * 8, // where second results begin, in bytes
-    RESULT_BYTES = 2 * SECOND_AT
+    RESULT_BYTES = 2 * SECOND_AT,
+    CONSTANT_BYTES = 256
 };
 
 // 1, 2, 3, 4, 8, 16. With vectors of 3 the last of a chunk has no result.
@@ -165,10 +168,17 @@ extern const struct group native_group;
 extern const struct group common_group;
 extern const struct group conversion_group;
 extern const struct group memory_group;
+extern const struct group copies_group;
+extern const struct group atomic_group;
 
 // The type that a letter of a row stands for, with scalars or vectors.
 enum type letter_type(char letter, enum type type, bool vector);
 bool letter_is_scalar(char letter);
+
+// copies.c
+
+// A byte of `constant_bytes`, the __constant memory of each program.
+unsigned constant_byte(unsigned place);
 
 // kernels.c
 
