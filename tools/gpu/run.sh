@@ -403,6 +403,14 @@ races()
     while IFS= read -r line; do
         row - "$backend: missing waits" "$line"
     done < <(printf '%s\n' "$output" | grep NOT)
+    in_root 400 "check-conform-$backend" WEIR_CHECK_REPORT=fail \
+        WEIR_CHECK_SUPPRESSIONS=tests/conformance/known.json "$weir" conform --plugins check --limit 60
+    judge "$backend: conformance with check"
+    in_root 100 "check-bench-$backend" tests/plugins/check_bench
+    judge "$backend: the cost of check"
+    while IFS= read -r line; do
+        row - "$backend: the cost of check" "$line"
+    done < <(printf '%s\n' "$output" | tail -n +2)
 }
 
 # Operations in other orders: programs that lack a wait, and the suite, but for what a native call
