@@ -158,6 +158,7 @@ static void add_meaning(struct comparison *comparison, const struct weir_check_f
     const bool late = oracle->nodes[second].of_call >= 0;
     if (first >= second)
         return;
+    const int told = first;
     if (!explains(oracle, finding, first, second)) {
         first = allocation_of(comparison, finding, first, second);
         meanings->former_life = true;
@@ -166,6 +167,7 @@ static void add_meaning(struct comparison *comparison, const struct weir_check_f
         return;
     meanings->conflicting++;
     repair(comparison, first, second);
+    repair(comparison, told, second);
     if (are_ordered(oracle, late ? none : comparison->found, first, second))
         return;
     meanings->unordered++;
