@@ -184,19 +184,6 @@ static void use_in_thread(struct check *check, struct check_buffer *buffer,
     check_use_bytes(check, &user, buffer, shape, note->u.access.access);
 }
 
-static weir_status begin(struct check *check, const struct weir_host_note *note)
-{
-    struct check_buffer *buffer = check_buffer_of(check->link, note->u.access.buffer);
-    const struct check_shape shape = check_shape_range(note->u.access.offset, note->u.access.size);
-    const struct check_call *call = call_of(check);
-    check_lock(check);
-    if (call)
-        use_in_call(check, call, buffer, &shape, note);
-    else
-        use_in_thread(check, buffer, &shape, note);
-    return check_unlock(check);
-}
-
 static struct check_open *take_open(struct check *check)
 {
     struct check_open *open = check->spare_opens;
@@ -206,43 +193,35 @@ static struct check_open *take_open(struct check *check)
     return open;
 }
 
-// Those of a host call are only counted, so that their ends are told from those of accesses outside.
 // If out of memory, the access is not seen until it ends.
-static void keep_open(struct check *check, const struct weir_host_note *note)
+static void keep_open(struct check *check, struct check_buffer *buffer,
+                      const struct check_shape *shape, const struct weir_host_note *note)
 {
-    struct check_call *call = call_of(check);
-    if (call) {
-        call->open++;
-        return;
-    }
-    struct check_buffer *buffer = check_buffer_of(check->link, note->u.access.buffer);
-    check_lock(check);
     struct check_open *open = take_open(check);
-    if (!open) {
-        check_unlock(check);
+    if (!open)
         return;
-    }
-    *open = (struct check_open){
-        .shape = check_shape_range(note->u.access.offset, note->u.access.size),
-        .access = note->u.access.access,
-        .origin = origin_of(check, note),
-    };
+    open->shape = *shape;
+    open->access = note->u.access.access;
+    open->origin = origin_of(check, note);
     open->next = buffer->open;
     buffer->open = open;
-    check_unlock(check);
 }
 
-static weir_status note_begin(const struct weir_link *link, const struct weir_host_note *note)
+// Those of a host call are only counted, so that their ends are told from those of accesses outside.
+static weir_status begin(struct check *check, const struct weir_host_note *note)
 {
-    struct check *check = check_of(link);
-    weir_status status = WEIR_OK;
-    if (note->u.access.size > 0)
-        status = begin(check, note);
-    if (status == WEIR_OK)
-        status = link->next->ops->host_note(link->next, note);
-    if (status == WEIR_OK && note->u.access.size > 0)
-        keep_open(check, note);
-    return status;
+    struct check_buffer *buffer = check_buffer_of(check->link, note->u.access.buffer);
+    const struct check_shape shape = check_shape_range(note->u.access.offset, note->u.access.size);
+    struct check_call *call = call_of(check);
+    check_lock(check);
+    if (call) {
+        use_in_call(check, call, buffer, &shape, note);
+        call->open++;
+    } else {
+        use_in_thread(check, buffer, &shape, note);
+        keep_open(check, buffer, &shape, note);
+    }
+    return check_unlock(check);
 }
 
 static bool is_same(const struct check_open *open, const struct weir_host_note *note)
@@ -270,6 +249,26 @@ static void note_end(struct check *check, const struct weir_host_note *note)
         check->spare_opens = open;
     }
     check_unlock(check);
+}
+
+// An access that is refused here ends for the next links.
+static weir_status note_begin(const struct weir_link *link, const struct weir_host_note *note)
+{
+    struct check *check = check_of(link);
+    weir_status status = link->next->ops->host_note(link->next, note);
+    if (status < 0 || note->u.access.size == 0)
+        return status;
+    status = begin(check, note);
+    if (status < 0) {
+        struct weir_host_note end = {.struct_size = sizeof end, .kind = WEIR_HOST_NOTE_END};
+        end.flags = note->flags;
+        end.line = note->line;
+        end.file = note->file;
+        end.u.access = note->u.access;
+        note_end(check, &end);
+        (void)link->next->ops->host_note(link->next, &end);
+    }
+    return status;
 }
 
 static void note_complete(struct check *check, const struct weir_host_note *note)

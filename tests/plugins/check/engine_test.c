@@ -392,6 +392,7 @@ WEIR_TEST(CheckEngine, AFindingRefusesTheOperation)
     fill(rig.one, rig.host, 0, SIZE); // the copy is not there
     EXPECT_INT_EQ(weir_host_begin(rig.host, 0, SIZE, WEIR_ACCESS_READ, &bytes), WEIR_ERROR_INVALID);
     EXPECT_NULL(bytes);
+    fill(rig.one, rig.host, 0, SIZE); // the access did not begin
     EXPECT_OK(weir_queue_sync(rig.one, WEIR_FOREVER));
     EXPECT_OK(weir_host_begin(rig.host, 0, SIZE, WEIR_ACCESS_READ, &bytes));
     EXPECT_OK(weir_host_end(rig.host, 0, SIZE, WEIR_ACCESS_READ));
