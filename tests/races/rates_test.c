@@ -1,6 +1,7 @@
 // Under the plugin `perturb` each broken program computes a wrong result with one of the first 100
 // seeds, and each mended one the right result.
 #include "tests/races/rates.h"
+#include "tests/races/rig.h"
 #include "tests/support/test.h"
 
 enum {
@@ -16,8 +17,10 @@ static void run_pair(void)
 
     if (pair->steady)
         WEIR_SKIP("%s", pair->steady);
-    ASSERT_INT_EQ(rates_measure(pair, false, true, SEEDS, true, &broken), WEIR_OK);
-    EXPECT_INT_GT(broken.first, 0);
+    if (rig_may_race()) {
+        ASSERT_INT_EQ(rates_measure(pair, false, true, SEEDS, true, &broken), WEIR_OK);
+        EXPECT_INT_GT(broken.first, 0);
+    }
     ASSERT_INT_EQ(rates_measure(pair, true, true, SEEDS_MENDED, true, &mended), WEIR_OK);
     EXPECT_INT_EQ(mended.first, 0);
     EXPECT_INT_EQ(mended.runs, SEEDS_MENDED);

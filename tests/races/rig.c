@@ -29,3 +29,12 @@ bool rig_has_result(const struct rig *rig, const struct race_pair *pair)
 {
     return !pair->kernels || strcmp(weir_runtime_backend(rig->runtime), "null") != 0;
 }
+
+bool rig_may_race(void)
+{
+#ifdef __SANITIZE_THREAD__
+    return false;
+#else
+    return true;
+#endif
+}

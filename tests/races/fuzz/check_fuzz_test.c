@@ -9,8 +9,16 @@ enum {
     PROGRAMS = 20000,
 };
 
+// On null a program's race is one of threads, where a host call holds a queue's work back.
+#ifdef __SANITIZE_THREAD__
+#define SKIP_WHERE_RACES_ARE_SEEN() WEIR_SKIP("the thread sanitizer sees the programs' own races")
+#else
+#define SKIP_WHERE_RACES_ARE_SEEN() (void)0
+#endif
+
 WEIR_TEST(CheckFuzz, AgreesWithTheOracle)
 {
+    SKIP_WHERE_RACES_ARE_SEEN();
     const struct drive_result result = drive(1, PROGRAMS, stdout);
     EXPECT_FALSE(result.different);
     EXPECT_UINT_EQ(result.programs, PROGRAMS);
@@ -99,6 +107,7 @@ WEIR_TEST(CheckFuzz, SeesWrongReadsOfUnwrittenBytesAndOpenAccesses)
 // Programs that showed a difference once. What the fuzzer prints can be run again.
 WEIR_TEST(CheckFuzz, RunsProgramsByTheirBytes)
 {
+    SKIP_WHERE_RACES_ARE_SEEN();
     static const char *const programs[] = {
         // A launch of a graph with a finding, after a record of its queue.
         "6ef5690b8d9d7865ec4174cd7414badf47c2f7018e850284c973100c484b9b979a4be98289892441e8f4478548"
