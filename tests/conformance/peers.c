@@ -220,17 +220,26 @@ struct churn {
     bool failed;
 };
 
+static weir_status fill_and_copy(const struct churn *churn, weir_buffer *own, weir_buffer *other)
+{
+    static const unsigned char byte = 9;
+    weir_status status = weir_queue_fill(churn->queue, own, 0, SIZE, &byte, 1);
+    if (status == WEIR_OK)
+        status = weir_queue_copy(churn->queue, other, 0, own, 0, SIZE);
+    return status == WEIR_OK ? weir_queue_copy(churn->queue, own, 0, other, 0, SIZE) : status;
+}
+
 static void *come_and_go(void *argument)
 {
     struct churn *churn = argument;
+    const bool is_one = churn->queue == churn->pair->one.queue;
     for (int i = 0; i < 100 && !churn->failed; i++) {
         weir_buffer *mine = NULL;
         weir_buffer *theirs = NULL;
         const struct weir_buffer_params params = {.struct_size = sizeof params, .size = SIZE};
         churn->failed = weir_buffer_create(churn->pair->one.fixture.device, &params, &mine) < 0 ||
                         weir_buffer_create(churn->pair->two.fixture.device, &params, &theirs) < 0 ||
-                        weir_queue_copy(churn->queue, mine, 0, theirs, 0, SIZE) < 0 ||
-                        weir_queue_copy(churn->queue, theirs, 0, mine, 0, SIZE) < 0;
+                        fill_and_copy(churn, is_one ? mine : theirs, is_one ? theirs : mine) < 0;
         weir_buffer_destroy(&mine);
         weir_buffer_destroy(&theirs);
     }

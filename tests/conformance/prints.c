@@ -9,6 +9,7 @@
 enum {
     ITEMS = 64,
     QUEUES = 4,
+    RESULT_BYTES = 1024, // from one queue's results to the next one's, a multiple of any alignment
     LINES_MOST = 1024
 };
 
@@ -62,7 +63,7 @@ static weir_status make_printer(struct fixture *f, const struct weir_program_par
     if (status < 0)
         return status;
     EXPECT_OK(weir_kernel_create(p->program, "print_items", &p->kernel));
-    p->results = conform_device_buffer(f, ITEMS * sizeof(int32_t));
+    p->results = conform_device_buffer(f, (size_t)QUEUES * RESULT_BYTES);
     return WEIR_OK;
 }
 
@@ -82,10 +83,19 @@ static void destroy_printer(struct printer *p)
     weir_log_set(NULL, NULL, WEIR_LOG_INFO);
 }
 
-static void print(struct printer *p, weir_queue *queue, unsigned first, unsigned count)
+// Each queue has results of its own.
+static void print_from(struct printer *p, unsigned index, weir_queue *queue, unsigned first,
+                       unsigned count)
 {
     EXPECT_OK(weir_queue_launch(queue, p->kernel, one, block,
-                                weir_out(p->results, 0, ITEMS * sizeof(int32_t)), first, count));
+                                weir_out(p->results, (size_t)index * RESULT_BYTES,
+                                         ITEMS * sizeof(int32_t)),
+                                first, count));
+}
+
+static void print(struct printer *p, weir_queue *queue, unsigned first, unsigned count)
+{
+    print_from(p, 0, queue, first, count);
 }
 
 static void expect_items(unsigned first, unsigned count)
@@ -150,8 +160,8 @@ CONFORM(Print, SeveralQueues)
     make_bundled_printer(f, &p);
     for (unsigned i = 0; i < QUEUES; i++) {
         queues[i] = conform_queue(f, "q");
-        print(&p, queues[i], 100 * i, ITEMS);
-        print(&p, queues[i], 100 * i, 1);
+        print_from(&p, i, queues[i], 100 * i, ITEMS);
+        print_from(&p, i, queues[i], 100 * i, 1);
     }
     for (unsigned i = 0; i < QUEUES; i++)
         EXPECT_SYNC(queues[i]);

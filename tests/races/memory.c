@@ -141,7 +141,7 @@ static weir_buffer *wrap(struct race *race, const char *label, void *memory, siz
     return buffer;
 }
 
-RACE(two_buffers_on_the_same_memory, READ_AFTER_WRITE)
+RACE(two_buffers_on_the_same_memory, READ_AFTER_WRITE, .twice = true)
 {
     weir_queue *one = race_queue(race, "one"), *two = race_queue(race, "two");
     weir_buffer *a = race_buffer(race, "a", SIZE, 7), *b = race_buffer(race, "b", SIZE, 0);

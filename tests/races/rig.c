@@ -20,9 +20,25 @@ weir_status rig_close(struct rig *rig)
     return status == WEIR_OK ? weir_close(&rig->runtime) : status;
 }
 
+static bool can_wrap_twice(weir_device *device)
+{
+    static _Alignas(4096) unsigned char memory[4096];
+    const struct weir_wrap_params params = {.struct_size = sizeof params,
+                                            .pointer = memory,
+                                            .size = sizeof memory};
+    weir_buffer *first = NULL, *second = NULL;
+    const bool can = weir_buffer_wrap(device, &params, &first) == WEIR_OK &&
+                     weir_buffer_wrap(device, &params, &second) == WEIR_OK;
+    weir_buffer_destroy(&first);
+    weir_buffer_destroy(&second);
+    must(weir_device_trim(device));
+    return can;
+}
+
 bool rig_can_run(const struct rig *rig, const struct race_pair *pair)
 {
-    return !pair->native || weir_device_limits(rig->device)->native;
+    return (!pair->native || weir_device_limits(rig->device)->native) &&
+           (!pair->twice || can_wrap_twice(rig->device));
 }
 
 bool rig_has_result(const struct rig *rig, const struct race_pair *pair)

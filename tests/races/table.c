@@ -21,8 +21,18 @@ enum {
 static int runs = RUNS;
 
 struct totals {
-    int programs, found, silent, perturbed, always, without, right;
+    int programs, unable, found, silent, perturbed, always, without, right;
 };
+
+static bool can_run(const struct race_pair *pair)
+{
+    struct rig rig;
+
+    must(rig_open(&rig, "", NULL));
+    const bool can = rig_can_run(&rig, pair);
+    must(rig_close(&rig));
+    return can;
+}
 
 // The number of findings, or -1 if one is not expected.
 static int check(const struct race_pair *pair, bool mended, const struct marks *marks)
@@ -32,8 +42,7 @@ static int check(const struct race_pair *pair, bool mended, const struct marks *
     int count = 0;
 
     must(rig_open(&rig, "check", NULL));
-    if (rig_can_run(&rig, pair))
-        race_run(pair, mended, rig.device);
+    race_run(pair, mended, rig.device);
     for (size_t i = 0; weir_check_get(rig.runtime, i, &finding) == WEIR_OK; i++)
         if (finding.kind < WEIR_CHECK_FIRST_HINT)
             count = count >= 0 && marks_expect(marks, pair, &finding) ? count + 1 : -1;
@@ -96,12 +105,12 @@ static void print_head(void)
 
 static void print_totals(const struct totals *totals)
 {
-    printf(
-        "\n%d programs: %d found, %d mended ones silent. With `perturb` %d compute a wrong result, "
-        "%d of them with every seed; without it %d do in %d runs. %d mended ones are right with "
-        "every seed.\n",
-        totals->programs, totals->found, totals->silent, totals->perturbed, totals->always,
-        totals->without, runs, totals->right);
+    printf("\n%d programs, %d of them not here: %d found, %d mended ones silent. With `perturb` %d "
+           "compute a wrong result, "
+           "%d of them with every seed; without it %d do in %d runs. %d mended ones are right with "
+           "every seed.\n",
+           totals->programs, totals->unable, totals->found, totals->silent, totals->perturbed,
+           totals->always, totals->without, runs, totals->right);
 }
 
 static bool read_runs(const char *text)
@@ -125,9 +134,14 @@ int main(int argc, char **argv)
     must(rig_open(&keeper, "", NULL));
     print_head();
     for (const struct race_pair *pair = race_first(); pair; pair = pair->next) {
+        totals.programs++;
+        if (!can_run(pair)) {
+            printf("| %s | not here | – | – | – | – | – | – |\n", pair->name);
+            totals.unable++;
+            continue;
+        }
         right &= print_check(pair, &totals);
         right &= print_rates(pair, &totals);
-        totals.programs++;
         fflush(stdout);
     }
     print_steady();
