@@ -178,7 +178,7 @@ weir_status rig_submit(struct rig *rig)
     STEP(RIG_RECORD, weir_queue_record(rig->up, &rig->copied));
     STEP(RIG_WAIT, weir_queue_wait(rig->down, rig->copied));
     STEP(RIG_LAUNCH, weir_queue_launch(rig->down, rig->kernel, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
-                                       weir_out(rig->memory, 128, 64), 7u, UINT64_C(1000)));
+                                       weir_out(rig->memory, RIG_RESULTS, 64), 7u, UINT64_C(1000)));
     STEP(RIG_FILL, weir_queue_fill(rig->down, rig->memory, 4, 4, &seven, 4));
     STEP(RIG_CALL, weir_queue_host_call(rig->down, count_call, &rig->calls));
     STEP(RIG_LAUNCH_GRAPH, weir_queue_graph(rig->down, rig->graph));

@@ -11,7 +11,8 @@
 #define ASSERT_OK(call) ASSERT_INT_EQ(call, WEIR_OK)
 
 enum {
-    RIG_WORDS = 64 // of each buffer
+    RIG_WORDS = 512,    // of each buffer
+    RIG_RESULTS = 1024, // where the kernel writes, a multiple of any alignment
 };
 
 // What creation is numbered, in the order of rig_create().

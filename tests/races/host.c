@@ -29,7 +29,7 @@ RACE(host_reads_before_the_copy_is_done, HOST_READ)
     must(weir_host_end(out, 0, SIZE, WEIR_ACCESS_READ));
 }
 
-RACE(host_reads_before_the_kernel_is_done, HOST_READ, .kernels = true)
+RACE(host_reads_before_the_kernel_is_done, HOST_READ, .kernels = true, .pinned = true)
 {
     weir_queue *queue = race_queue(race, "compute");
     weir_buffer *a = race_buffer(race, "a", SIZE, 6), *out = race_pinned(race, "out", SIZE, 0);

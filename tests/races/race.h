@@ -50,6 +50,7 @@ struct race_pair {
     const char *steady; // why no order of its operations gives a wrong result; NULL: one does
     bool kernels;       // it launches kernels, which do nothing on null
     bool native;        // it needs limits.native
+    bool pinned;        // its kernels use HOST buffers: limits.host_in_kernels
     bool twice;         // it wraps the same memory twice, which CUDA refuses
     struct race_pair *next;
 };

@@ -20,17 +20,22 @@ weir_status rig_close(struct rig *rig)
     return status == WEIR_OK ? weir_close(&rig->runtime) : status;
 }
 
+static weir_status wrap(weir_device *device, void *memory, size_t size, weir_buffer **out_buffer)
+{
+    const struct weir_wrap_params params = {.struct_size = sizeof params,
+                                            .pointer = memory,
+                                            .size = size};
+    return weir_buffer_wrap(device, &params, out_buffer);
+}
+
 static bool can_wrap_twice(weir_device *device)
 {
     static _Alignas(4096) unsigned char memory[4096];
-    const struct weir_wrap_params params = {.struct_size = sizeof params,
-                                            .pointer = memory,
-                                            .size = sizeof memory};
-    weir_buffer *first = NULL, *second = NULL;
-    const bool can = weir_buffer_wrap(device, &params, &first) == WEIR_OK &&
-                     weir_buffer_wrap(device, &params, &second) == WEIR_OK;
-    weir_buffer_destroy(&first);
-    weir_buffer_destroy(&second);
+    weir_buffer *part = NULL, *whole = NULL;
+    const bool can = wrap(device, memory, sizeof memory / 2, &part) == WEIR_OK &&
+                     wrap(device, memory, sizeof memory, &whole) == WEIR_OK;
+    weir_buffer_destroy(&part);
+    weir_buffer_destroy(&whole);
     must(weir_device_trim(device));
     return can;
 }
@@ -38,6 +43,7 @@ static bool can_wrap_twice(weir_device *device)
 bool rig_can_run(const struct rig *rig, const struct race_pair *pair)
 {
     return (!pair->native || weir_device_limits(rig->device)->native) &&
+           (!pair->pinned || weir_device_limits(rig->device)->host_in_kernels) &&
            (!pair->twice || can_wrap_twice(rig->device));
 }
 
