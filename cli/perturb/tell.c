@@ -139,6 +139,9 @@ void tell_summary(const struct summary *summary)
         tell_command(summary);
     else if (summary->runs && summary->counts.choices == 0)
         printf("There was nothing to choose: no two operations were without an order.\n");
+    else if (!settings->compare && settings->files.count == 0)
+        printf("Only exit statuses were compared; --compare adds what the program prints, and "
+               "--output a file.\n");
 }
 
 // JSON.

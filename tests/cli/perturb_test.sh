@@ -38,6 +38,8 @@ expect_contains "$output" "out.txt differs from line 1 on"
 expect_contains "$output" "1 of 2 seeds changed the result"
 expect_data 0 "$weir" perturb --seed 1 --seeds 1 "$racy" no-wait broken
 expect_contains "$output" "0 of 1 seed changed the result"
+expect_data 0 "$weir" perturb --seed 3 --seeds 1 "$racy" no-wait broken
+expect_contains "$output" "Only exit statuses were compared; --compare adds what the program prints"
 expect_data 0 "$weir" perturb --seeds 20 --compare "$racy" no-wait mended
 expect_contains "$output" "no two operations were without an order"
 expect_data 0 "$weir" perturb --seeds 4 "$racy" no-wait broken quiet
