@@ -523,6 +523,9 @@ steady()
     in_root 100 "steady-$backend" env "WEIR_STEADY_FRAMES=$frames" tests/pipelines/steady_test \
         --gtest_filter=ArrCocSteady.ThreeSlots # 15 s
     judge "$backend: $frames frames" "$(printf '%s\n' "$output" | grep '^steady: ')"
+    in_root 100 "steady-check-$backend" env "WEIR_STEADY_FRAMES=$frames" WEIR_PLUGINS=check \
+        WEIR_CHECK_REPORT=fail tests/pipelines/steady_test --gtest_filter=ArrCocSteady.ThreeSlots
+    judge "$backend: $frames frames with check" "$(printf '%s\n' "$output" | grep '^steady: ')"
 }
 
 # The plugin fault: its tests, and a long-running pipeline whose operations fail.
