@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "core/queue/host_note.h"
 #include "core/queue/operation.h"
 #include "core/queue/registry.h"
 #include "core/queue/retire.h"
@@ -164,11 +165,22 @@ void weir__queue_retire(weir_queue *queue)
     weir__member_retire(&queue->member);
 }
 
+// All work has finished. Without the queue no plugin learns of a call about one of its events, so
+// they are told before it goes.
+static void note_end(weir_queue *queue)
+{
+    const struct weir_event last = {queue->member.object.id, atomic_load(&queue->seen)};
+    const struct weir__host_caller nobody = {.flags = WEIR_HOST_NOTE_INTERNAL};
+    if (last.sequence > 0 && weir__takes_notes(queue->member.device))
+        weir__host_note_complete(queue, last, WEIR_OK, &nobody);
+}
+
 // The failures stay available, and the last reference finalizes the queue.
 static void finalize_member(struct weir__member *member)
 {
     weir_queue *queue = (weir_queue *)(void *)member;
     weir__completion_keep_failures(queue);
+    note_end(queue);
     weir__registry_unpin(queue);
 }
 

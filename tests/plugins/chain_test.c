@@ -242,7 +242,7 @@ static void expect_work_counted(const char *label, unsigned link, int64_t times)
         {"host_call", 0, 1},      {"wait", 0, 1},
         {"implied", 0, 1},        {"empty", 0, 1},
         {"host_begin", 0, 1},     {"host_end", 0, 1},
-        {"host_note", 0, 3}, // begin, end, and the sync's event
+        {"host_note", 1, 3}, // begin, end, and the sync's event; the queue's end
         {"record", 0, 2},         {"internal", 0, 0},
         {"queue_submit", 0, 11},  {"other", 0, 0},
         {"mixed", 0, 0},

@@ -220,6 +220,25 @@ WEIR_TEST(Notes, TheThreadOfDescriptors)
     close_rig(&rig);
 }
 
+// Calls about events of a queue that is gone reach no plugin, so its end is told.
+WEIR_TEST(Notes, ADestroyedQueue)
+{
+    struct rig rig = {0};
+    struct weir_event event;
+    weir_queue *queue;
+    ASSERT_OK(open_rig(&rig, ""));
+    ASSERT_OK(weir_queue_create(rig.device, NULL, &queue));
+    ASSERT_OK(weir_queue_record(queue, &event));
+    weir_queue_destroy(&queue);
+    EXPECT_OK(weir_event_sync(event, WEIR_FOREVER));
+    ASSERT_SIZE_EQ(rig.notes->count, 1);
+    EXPECT_INT_EQ(rig.notes->list[0].kind, WEIR_HOST_NOTE_COMPLETE);
+    EXPECT_INT_EQ(rig.notes->list[0].flags, WEIR_HOST_NOTE_INTERNAL);
+    EXPECT_TRUE(rig.notes->list[0].u.complete.event.queue == event.queue);
+    EXPECT_TRUE(rig.notes->list[0].u.complete.event.sequence >= event.sequence);
+    close_rig(&rig);
+}
+
 // A program that was compiled when the macros were functions.
 WEIR_TEST(Notes, WithoutPlace)
 {
