@@ -32,8 +32,6 @@ struct check_version {
 
 struct check_actor {
     uint32_t index;
-    const char *label; // for reports, as `id`; the caller's
-    uint64_t id;
     bool exposed;      // a queue whose native one the program has
     uint64_t base;     // count of operation n is base + n
     uint64_t last;     // the highest count so far
@@ -41,6 +39,8 @@ struct check_actor {
     uint64_t recorded; // the last count that an event names
     uint64_t refused;  // the last operation that was not submitted after all
     uint64_t since;    // the clock is as it is from this count on
+    const char *label; // for reports, as `id`; the caller's
+    uint64_t id;
     struct check_version *versions;
     uint32_t version_first; // in the ring
     uint32_t version_count;

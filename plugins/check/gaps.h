@@ -4,6 +4,7 @@
 #ifndef WEIR_PLUGINS_CHECK_GAPS_H
 #define WEIR_PLUGINS_CHECK_GAPS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "plugins/check/shape.h"
@@ -26,6 +27,12 @@ struct check_gaps {
 void check_gaps_reset(struct check_gaps *gaps, uint64_t size);
 // All bytes count as written.
 void check_gaps_forget(struct check_gaps *gaps);
+
+// Whether some of the bytes from `begin` to before `end` may be in a gap.
+static inline bool check_gaps_near(const struct check_gaps *gaps, uint64_t begin, uint64_t end)
+{
+    return gaps->count && begin < gaps->spans[gaps->count - 1].end && gaps->spans[0].begin < end;
+}
 
 // The bytes of the shape have been written. Its offsets are those of the buffer.
 void check_gaps_fill(struct check_gaps *gaps, const struct check_shape *shape);

@@ -228,25 +228,26 @@ static void list(struct check_use *use, struct check_use **few, size_t *count)
     list(use->right, few, count);
 }
 
-static void remove_few(struct check_history *history, const struct check_use *use)
+static void remove_few(struct check_uses *uses, struct check_history *history,
+                       const struct check_use *use)
 {
     size_t i = 0;
     while (history->few[i] != use)
         i++;
-    history->few[i] = history->few[--history->count];
+    check_history_remove_few(uses, history, i);
 }
 
 void check_history_remove(struct check_uses *uses, struct check_history *history,
                           struct check_use *use)
 {
     if (history->count <= CHECK_FEW) {
-        remove_few(history, use);
-    } else {
-        history->root = erase(history->root, use);
-        if (--history->count == CHECK_FEW) {
-            size_t count = 0;
-            list(history->root, history->few, &count);
-        }
+        remove_few(uses, history, use);
+        return;
+    }
+    history->root = erase(history->root, use);
+    if (--history->count == CHECK_FEW) {
+        size_t count = 0;
+        list(history->root, history->few, &count);
     }
     give_use(uses, use);
 }

@@ -25,19 +25,18 @@ struct check_origin {
     uint32_t operation; // enum weir_operation_kind; 0: the host
 };
 
-// What is read for every operation is in the first cache line.
+// What is read and written for every operation is in the first two cache lines.
 struct check_use {
-    _Alignas(64) uint64_t reach; // the largest end below this node
-    struct check_use *left;
-    struct check_use *right;
-    uint64_t count; // of the actor
+    _Alignas(64) struct check_shape shape;
     uint32_t actor;
     uint32_t access; // weir_access
-    struct check_shape shape;
-    uint64_t base;   // where the buffer begins through which it was used
+    uint64_t count;  // of the actor
     uint64_t serial; // of all uses, in the order of submission
-    uint32_t priority;
     struct check_origin origin;
+    struct check_use *left; // of a tree; the next one of the spare ones
+    struct check_use *right;
+    uint64_t reach; // the largest end below this node
+    uint32_t priority;
 };
 
 // Nodes of all histories of a link.
@@ -55,9 +54,9 @@ enum {
 };
 
 struct check_history {
+    size_t count;
     struct check_use *few[CHECK_FEW]; // if there are no more
     struct check_use *root;           // else
-    size_t count;
     size_t limit; // at which it is looked through for uses that are not needed any more
 };
 
@@ -93,6 +92,16 @@ struct check_use *check_history_add(struct check_uses *uses, struct check_histor
 void check_history_remove(struct check_uses *uses, struct check_history *history,
                           struct check_use *use);
 void check_history_clear(struct check_uses *uses, struct check_history *history);
+
+// Removes use `index` of a list; the last one takes its place.
+static inline void check_history_remove_few(struct check_uses *uses, struct check_history *history,
+                                            size_t index)
+{
+    struct check_use *use = history->few[index];
+    history->few[index] = history->few[--history->count];
+    use->left = uses->spare;
+    uses->spare = use;
+}
 
 #ifdef __cplusplus
 }

@@ -21,8 +21,11 @@ struct check_call {
 // The host call that the thread is in, of any link.
 static _Thread_local struct check_call *innermost;
 
+// With the lock held.
 static struct check_call *call_of(const struct check *check)
 {
+    if (check->waiting_calls == 0)
+        return NULL;
     struct check_call *call = innermost;
     while (call && call->check != check)
         call = call->outer;
@@ -143,14 +146,17 @@ void check_host_finish(struct check *check)
 
 // Accesses.
 
-static struct check_origin origin_of(const struct check *check, const struct weir_host_note *note)
+static inline void set_origin(struct check_origin *origin, const struct check *check,
+                              const struct weir_host_note *note)
 {
-    struct check_origin origin = {.file = note->file,
-                                  .line = note->line,
-                                  .region_number = WEIR_NO_NUMBER};
+    origin->file = note->file;
+    origin->kernel = NULL;
+    origin->region = NULL;
+    origin->region_number = WEIR_NO_NUMBER;
+    origin->line = note->line;
+    origin->operation = 0;
     if (check->has_regions)
-        check_region_fill(check, &origin);
-    return origin;
+        check_region_fill(check, origin);
 }
 
 // The function of a host call begins an access.
@@ -158,14 +164,14 @@ static void use_in_call(struct check *check, const struct check_call *call,
                         struct check_buffer *buffer, const struct check_shape *shape,
                         const struct weir_host_note *note)
 {
-    const struct check_user user = {
+    struct check_user user = {
         .actors = &check->actors,
         .actor = &call->queue->actor,
         .count = call->count,
         .counts = check_actor_clock_at(&call->queue->actor, call->count),
         .late = true,
-        .origin = origin_of(check, note),
     };
+    set_origin(&user.origin, check, note);
     check_use_bytes(check, &user, buffer, shape, note->u.access.access);
 }
 
@@ -174,17 +180,17 @@ static void use_in_thread(struct check *check, struct check_buffer *buffer,
                           const struct check_shape *shape, const struct weir_host_note *note)
 {
     struct check_actor *thread = check->strict ? check_thread_self(check) : NULL;
-    const struct check_user user = {
+    struct check_user user = {
         .actors = &check->actors,
         .actor = thread,
         .count = thread ? ++thread->last : 0,
         .passing = !thread,
-        .origin = origin_of(check, note),
     };
+    set_origin(&user.origin, check, note);
     check_use_bytes(check, &user, buffer, shape, note->u.access.access);
 }
 
-static struct check_open *take_open(struct check *check)
+static inline struct check_open *take_open(struct check *check)
 {
     struct check_open *open = check->spare_opens;
     if (!open)
@@ -194,51 +200,63 @@ static struct check_open *take_open(struct check *check)
 }
 
 // If out of memory, the access is not seen until it ends.
-static void keep_open(struct check *check, struct check_buffer *buffer,
-                      const struct check_shape *shape, const struct weir_host_note *note)
+static inline void keep_open(struct check *check, struct check_buffer *buffer,
+                             const struct weir_host_note *note)
 {
     struct check_open *open = take_open(check);
     if (!open)
         return;
-    open->shape = *shape;
+    open->begin = note->u.access.offset;
+    open->size = note->u.access.size;
     open->access = note->u.access.access;
-    open->origin = origin_of(check, note);
+    set_origin(&open->origin, check, note);
     open->next = buffer->open;
     buffer->open = open;
 }
 
-// Those of a host call are only counted, so that their ends are told from those of accesses outside.
-static weir_status begin(struct check *check, const struct weir_host_note *note)
+// Whether an access of the host changes nothing there and conflicts with nothing.
+static inline bool is_free(const struct check *check, const struct check_buffer *buffer,
+                           const struct weir_host_note *note)
 {
-    struct check_buffer *buffer = check_buffer_of(check->link, note->u.access.buffer);
+    const uint64_t begin = note->u.access.offset;
+    return !check->strict && buffer->memory->history.count == 0 &&
+           !check_gaps_near(&buffer->gaps, begin, begin + note->u.access.size);
+}
+
+// Those of a host call are only counted, so that their ends are told from those of accesses outside.
+static WEIR_COLD void use(struct check *check, struct check_call *call, struct check_buffer *buffer,
+                          const struct weir_host_note *note)
+{
     const struct check_shape shape = check_shape_range(note->u.access.offset, note->u.access.size);
-    struct check_call *call = call_of(check);
-    check_lock(check);
     if (call) {
         use_in_call(check, call, buffer, &shape, note);
         call->open++;
     } else {
         use_in_thread(check, buffer, &shape, note);
-        keep_open(check, buffer, &shape, note);
     }
+}
+
+static weir_status begin(struct check *check, const struct weir_host_note *note)
+{
+    struct check_buffer *buffer = check_buffer_of(check->link, note->u.access.buffer);
+    check_lock(check);
+    struct check_call *call = call_of(check);
+    if (call || !is_free(check, buffer, note))
+        use(check, call, buffer, note);
+    if (!call)
+        keep_open(check, buffer, note);
     return check_unlock(check);
 }
 
 static bool is_same(const struct check_open *open, const struct weir_host_note *note)
 {
-    return open->access == note->u.access.access && open->shape.begin == note->u.access.offset &&
-           open->shape.width == note->u.access.size;
+    return open->access == note->u.access.access && open->begin == note->u.access.offset &&
+           open->size == note->u.access.size;
 }
 
-static void note_end(struct check *check, const struct weir_host_note *note)
+static void end_outside(struct check *check, const struct weir_host_note *note)
 {
     struct check_buffer *buffer = check_buffer_of(check->link, note->u.access.buffer);
-    struct check_call *call = call_of(check);
-    if (call && call->open > 0 && note->u.access.size > 0) {
-        call->open--;
-        return;
-    }
-    check_lock(check);
     struct check_open **at = &buffer->open;
     while (*at && !is_same(*at, note))
         at = &(*at)->next;
@@ -248,26 +266,41 @@ static void note_end(struct check *check, const struct weir_host_note *note)
         open->next = check->spare_opens;
         check->spare_opens = open;
     }
+}
+
+static void note_end(struct check *check, const struct weir_host_note *note)
+{
+    check_lock(check);
+    struct check_call *call = call_of(check);
+    if (call && call->open > 0 && note->u.access.size > 0)
+        call->open--;
+    else
+        end_outside(check, note);
     check_unlock(check);
 }
 
 // An access that is refused here ends for the next links.
-static weir_status note_begin(const struct weir_link *link, const struct weir_host_note *note)
+static WEIR_COLD void take_access_back(const struct weir_link *link,
+                                       const struct weir_host_note *note)
 {
-    struct check *check = check_of(link);
+    struct weir_host_note end = {.struct_size = sizeof end, .kind = WEIR_HOST_NOTE_END};
+    end.flags = note->flags;
+    end.line = note->line;
+    end.file = note->file;
+    end.u.access = note->u.access;
+    note_end(check_of(link), &end);
+    (void)link->next->ops->host_note(link->next, &end);
+}
+
+static inline weir_status note_begin(const struct weir_link *link,
+                                     const struct weir_host_note *note)
+{
     weir_status status = link->next->ops->host_note(link->next, note);
     if (status < 0 || note->u.access.size == 0)
         return status;
-    status = begin(check, note);
-    if (status < 0) {
-        struct weir_host_note end = {.struct_size = sizeof end, .kind = WEIR_HOST_NOTE_END};
-        end.flags = note->flags;
-        end.line = note->line;
-        end.file = note->file;
-        end.u.access = note->u.access;
-        note_end(check, &end);
-        (void)link->next->ops->host_note(link->next, &end);
-    }
+    status = begin(check_of(link), note);
+    if (status < 0)
+        take_access_back(link, note);
     return status;
 }
 

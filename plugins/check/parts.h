@@ -7,6 +7,7 @@
 //   module.c   the ops table, and a link's life
 //   objects.c  queues, buffers, kernels as they come and go
 //   submit.c   the path of an operation
+//   operation.c  what operations use
 //   use.c      one use of some bytes, against those before it
 //   host.c     what the host does between submissions; host calls
 //   graph.c    graphs
@@ -34,6 +35,7 @@
 #include <weir/module/module.h>
 
 #include "base/biased_lock.h"
+#include "base/cold.h"
 #include "plugins/check/clock.h"
 #include "plugins/check/finding.h"
 #include "plugins/check/gaps.h"
@@ -106,7 +108,8 @@ struct check_queue {
 // An access of the host that has not ended.
 struct check_open {
     struct check_open *next;
-    struct check_shape shape;
+    uint64_t begin;
+    uint64_t size;
     weir_access access;
     struct check_origin origin;
 };
@@ -121,11 +124,11 @@ struct check_shared {
 
 struct check_buffer {
     struct check_memory *memory; // its own, or one that it shares
-    struct check_shared *shared; // that one, or NULL
     uint64_t base;               // of byte 0 there
-    uint64_t size;
-    struct check_gaps gaps;
     struct check_open *open;
+    struct check_gaps gaps;
+    struct check_shared *shared; // the memory that it shares, or NULL
+    uint64_t size;
     uint32_t freed_index; // the actor that returned it to its pool last, and when; count 0: none
     uint64_t freed_count;
     struct check_memory own;
@@ -147,6 +150,7 @@ struct check_user {
     bool late;    // a host call that runs now: later operations were submitted before it
     bool passing; // no use of it is kept
     bool probe;   // a graph is examined
+    bool plain;   // none of these: an operation of a queue
 };
 
 static inline struct check *check_of(const struct weir_link *link)
@@ -221,10 +225,35 @@ void check_hints_finish(struct check *check);
 
 // use.c
 
+static inline bool check_writes(weir_access access)
+{
+    return access & WEIR_ACCESS_WRITE;
+}
+
+// What changes if the actor stays.
+static inline void check_use_set_again(struct check_use *node, struct check *check,
+                                       const struct check_user *user, weir_access access)
+{
+    node->count = user->count;
+    node->access = (uint32_t)access;
+    node->serial = ++check->serial;
+    check_origin_copy(&node->origin, &user->origin);
+}
+
+static inline void check_use_set(struct check_use *node, struct check *check,
+                                 const struct check_user *user, weir_access access)
+{
+    node->actor = user->actor->index;
+    check_use_set_again(node, check, user, access);
+}
+
 // `user` uses bytes of the buffer: what is wrong with that is told, and the use is kept.
 void check_use_bytes(struct check *check, const struct check_user *user,
                      struct check_buffer *buffer, const struct check_shape *shape,
                      weir_access access);
+
+// operation.c
+
 // The operation's uses, by its kind; of a graph, those of all its nodes.
 void check_use_operation(struct check *check, struct check_user *user,
                          const struct weir_operation *operation);
@@ -243,13 +272,22 @@ void check_tell_open(struct check *check, const struct check_user *user,
 void check_tell_unwritten(struct check *check, const struct check_user *user,
                           const struct check_buffer *buffer, const struct check_shape *shape,
                           weir_access access, struct check_span bytes);
-// Releases the lock and tells the store what was noted. Returns the error of a finding with
-// `report = fail`.
-weir_status check_unlock(struct check *check);
+// What check_unlock() calls if something was noted.
+WEIR_COLD weir_status check_unlock_and_tell(struct check *check);
 
 static inline void check_lock(struct check *check)
 {
     weir_biased_lock_take(&check->lock);
+}
+
+// Releases the lock and tells the store what was noted. Returns the error of a finding with
+// `report = fail`.
+static inline weir_status check_unlock(struct check *check)
+{
+    if (check->told)
+        return check_unlock_and_tell(check);
+    weir_biased_lock_release(&check->lock);
+    return WEIR_OK;
 }
 
 // submit.c

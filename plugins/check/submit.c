@@ -22,6 +22,7 @@ static void use(struct check *check, struct check_queue *queue, uint64_t count,
     user.late = false;
     user.passing = false;
     user.probe = false;
+    user.plain = true;
     check_origin_set(&user.origin, check, operation);
     if (operation->kind == WEIR_OPERATION_GRAPH)
         check_graph_launch(check, &user, operation);

@@ -39,13 +39,13 @@ static weir_status tell_store(struct check *check, struct check_told *told)
     return status;
 }
 
-weir_status check_unlock(struct check *check)
+weir_status check_unlock_and_tell(struct check *check)
 {
     struct check_told *told = check->told;
     check->told = NULL;
     check->told_end = &check->told;
     weir_biased_lock_release(&check->lock);
-    return told ? tell_store(check, told) : WEIR_OK;
+    return tell_store(check, told);
 }
 
 // The parties.
@@ -126,8 +126,9 @@ void check_tell_open(struct check *check, const struct check_user *user,
 {
     struct check_conflict conflict = begin(user, buffer, shape, access, 0);
     conflict.kind = WEIR_CHECK_OPEN_ACCESS;
-    conflict.first = party(&first->origin, first->access, &first->shape, 0);
-    add_bytes(&conflict, check_shapes_common(&first->shape, shape), 0);
+    const struct check_shape opened = check_shape_range(first->begin, first->size);
+    conflict.first = party(&first->origin, first->access, &opened, 0);
+    add_bytes(&conflict, check_shapes_common(&opened, shape), 0);
     check_tell(check, &conflict);
 }
 

@@ -7,11 +7,6 @@ enum {
     HISTORY_MOST = 1 << 16,
 };
 
-static bool writes(weir_access access)
-{
-    return access & WEIR_ACCESS_WRITE;
-}
-
 // Whether the clock of an earlier use contains the user, which runs only now.
 static bool comes_before(const struct check_user *user, const struct check_use *use)
 {
@@ -109,17 +104,6 @@ static struct check_use *add(struct check *check, const struct check_user *user,
     return check_history_add(&check->uses, history, shape);
 }
 
-static void set(struct check_use *node, struct check *check, const struct check_user *user,
-                weir_access access, uint64_t base)
-{
-    node->count = user->count;
-    node->actor = user->actor->index;
-    node->access = (uint32_t)access;
-    node->base = base;
-    node->serial = ++check->serial;
-    check_origin_copy(&node->origin, &user->origin);
-}
-
 static bool was_refused(const struct check_user *user, const struct check_use *use)
 {
     const struct check_actor *other = user->actors->all[use->actor];
@@ -141,10 +125,11 @@ static enum fate judge(const struct check_user *user, const struct check_shape *
     if (!check_shapes_meet(&use->shape, shape))
         return STAYS;
     if (!is_ordered(user, use))
-        return !writes(access) && !writes((weir_access)use->access) ? STAYS
-               : was_refused(user, use)                             ? GOES
-                                                                    : CONFLICTS;
-    return !user->passing && !user->late && (writes(access) || !writes((weir_access)use->access)) &&
+        return !check_writes(access) && !check_writes((weir_access)use->access) ? STAYS
+               : was_refused(user, use)                                         ? GOES
+                                                                                : CONFLICTS;
+    return !user->passing && !user->late &&
+                   (check_writes(access) || !check_writes((weir_access)use->access)) &&
                    check_shape_covers(shape, &use->shape)
                ? GOES
                : STAYS;
@@ -177,43 +162,10 @@ static struct check_use *sort_out(struct check *check, const struct check_user *
     return same;
 }
 
-// The short way of most operations: the use takes the place of one of the same bytes, which is
-// returned, and nothing else becomes of the history.
-static struct check_use *find_again(const struct check_user *user,
-                                    const struct check_history *history,
-                                    const struct check_shape *shape, weir_access access)
-{
-    struct check_use *same = NULL;
-    if (history->count > CHECK_FEW || user->passing || user->late || !check_shape_is_range(shape))
-        return NULL;
-    for (size_t i = 0; i < history->count; i++) {
-        struct check_use *use = history->few[i];
-        if (use->shape.end <= shape->begin || use->shape.begin >= shape->end)
-            continue;
-        const bool wrote = writes((weir_access)use->access);
-        if (!check_is_after(user->actors, user->actor, use->actor, use->count)) {
-            if (wrote || writes(access))
-                return NULL;
-        } else if (!wrote || writes(access)) {
-            const bool is_same = is_same_range(&use->shape, shape);
-            if (is_same ? same != NULL : check_shape_covers(shape, &use->shape))
-                return NULL;
-            same = is_same ? use : same;
-        }
-    }
-    return same;
-}
-
 static void use_memory(struct check *check, const struct check_user *user,
                        struct check_buffer *buffer, const struct check_shape *shape,
                        weir_access access)
 {
-    struct check_use *again =
-        user->probe ? NULL : find_again(user, &buffer->memory->history, shape, access);
-    if (again) {
-        set(again, check, user, access, buffer->base);
-        return;
-    }
     struct check_history *history = user->probe ? &buffer->memory->probe : &buffer->memory->history;
     size_t conflicts;
     if (user->probe)
@@ -227,16 +179,19 @@ static void use_memory(struct check *check, const struct check_user *user,
     if (!same)
         same = add(check, user, history, shape);
     if (same)
-        set(same, check, user, access, buffer->base);
+        check_use_set(same, check, user, access);
 }
 
 static void use_open(struct check *check, const struct check_user *user,
                      const struct check_buffer *buffer, const struct check_shape *shape,
                      weir_access access)
 {
-    for (const struct check_open *open = buffer->open; open; open = open->next)
-        if ((writes(access) || writes(open->access)) && check_shapes_meet(&open->shape, shape))
+    for (const struct check_open *open = buffer->open; open; open = open->next) {
+        const struct check_shape opened = check_shape_range(open->begin, open->size);
+        if ((check_writes(access) || check_writes(open->access)) &&
+            check_shapes_meet(&opened, shape))
             check_tell_open(check, user, buffer, open, shape, access);
+    }
 }
 
 // What is read and written may be written first, or in parts. The host may have gaps in what it
@@ -266,7 +221,7 @@ void check_use_bytes(struct check *check, const struct check_user *user,
 {
     if (buffer->open && !check_is_host(&user->origin) && !user->probe)
         use_open(check, user, buffer, shape, access);
-    if (buffer->gaps.count && !user->probe)
+    if (check_gaps_near(&buffer->gaps, shape->begin, shape->end) && !user->probe)
         use_gaps(check, user, buffer, shape, access);
     if (buffer->base == 0) {
         use_memory(check, user, buffer, shape, access);
@@ -276,150 +231,4 @@ void check_use_bytes(struct check *check, const struct check_user *user,
     placed.begin += buffer->base;
     placed.end += buffer->base;
     use_memory(check, user, buffer, &placed, access);
-}
-
-// The uses of operations.
-
-static void use_plane(struct check *check, const struct check_user *user,
-                      const struct weir_plane *plane, size_t width, size_t height,
-                      weir_access access)
-{
-    const struct check_shape shape =
-        check_shape_box(plane->offset, width, height, plane->pitch, 1, 0);
-    check_use_bytes(check, user, check_buffer_of(check->link, plane->buffer), &shape, access);
-}
-
-static void use_volume(struct check *check, const struct check_user *user,
-                       const struct weir_operation *operation, const struct weir_volume *volume,
-                       weir_access access)
-{
-    const struct check_shape shape =
-        check_shape_box(volume->offset, operation->u.copy_3d.width, operation->u.copy_3d.height,
-                        volume->pitch, operation->u.copy_3d.depth, volume->slice_pitch);
-    check_use_bytes(check, user, check_buffer_of(check->link, volume->buffer), &shape, access);
-}
-
-static void use_range(struct check *check, const struct check_user *user, const weir_buffer *buffer,
-                      size_t offset, size_t size, weir_access access)
-{
-    const struct check_shape shape = check_shape_range(offset, size);
-    if (size > 0)
-        check_use_bytes(check, user, check_buffer_of(check->link, buffer), &shape, access);
-}
-
-// What is read first, since it may not have been written.
-static void use_arguments(struct check *check, const struct check_user *user,
-                          const struct weir_argument *arguments, size_t count)
-{
-    for (int read = 1; read >= 0; read--)
-        for (size_t i = 0; i < count; i++)
-            if (arguments[i].kind == WEIR_PARAMETER_BUFFER &&
-                ((arguments[i].access & WEIR_ACCESS_READ) != 0) == read)
-                use_range(check, user, arguments[i].buffer, arguments[i].offset, arguments[i].size,
-                          arguments[i].access);
-}
-
-// The memory's former uses stay if this queue comes after its release. Otherwise the pool knows that
-// they have finished, and the program does not.
-static void use_allocated(struct check *check, const struct check_user *user,
-                          struct check_buffer *buffer, uint64_t size)
-{
-    const struct check_shape whole = check_shape_range(0, size);
-    if (!check_is_after(user->actors, user->actor, buffer->freed_index, buffer->freed_count))
-        check_buffer_clear(check, buffer);
-    struct check_use *use = check_history_add(&check->uses, &buffer->memory->history, &whole);
-    if (use)
-        set(use, check, user, WEIR_ACCESS_WRITE, 0);
-    check_gaps_reset(&buffer->gaps, size);
-}
-
-static void use_pool(struct check *check, struct check_user *user,
-                     const struct weir_operation *operation)
-{
-    struct check_buffer *buffer = check_buffer_of(check->link, operation->u.pool.buffer);
-    const struct check_shape whole = check_shape_range(0, operation->u.pool.size);
-    if (operation->kind == WEIR_OPERATION_POOL_ALLOCATE) {
-        use_allocated(check, user, buffer, operation->u.pool.size);
-        return;
-    }
-    user->passing = true;
-    check_use_bytes(check, user, buffer, &whole, WEIR_ACCESS_WRITE);
-    buffer->freed_index = user->actor->index;
-    buffer->freed_count = user->count;
-}
-
-static void use_launch(struct check *check, struct check_user *user,
-                       const struct weir_operation *operation)
-{
-    user->origin.kernel = weir_kernel_data(check->link, operation->u.launch.kernel);
-    use_arguments(check, user, operation->u.launch.arguments, operation->u.launch.argument_count);
-}
-
-static void use_boxes(struct check *check, const struct check_user *user,
-                      const struct weir_operation *operation)
-{
-    switch (operation->kind) {
-    case WEIR_OPERATION_COPY_2D:
-        use_plane(check, user, &operation->u.copy_2d.src, operation->u.copy_2d.width,
-                  operation->u.copy_2d.height, WEIR_ACCESS_READ);
-        use_plane(check, user, &operation->u.copy_2d.dst, operation->u.copy_2d.width,
-                  operation->u.copy_2d.height, WEIR_ACCESS_WRITE);
-        break;
-    case WEIR_OPERATION_FILL_2D:
-        use_plane(check, user, &operation->u.fill_2d.dst, operation->u.fill_2d.width,
-                  operation->u.fill_2d.height, WEIR_ACCESS_WRITE);
-        break;
-    case WEIR_OPERATION_COPY_3D:
-        use_volume(check, user, operation, &operation->u.copy_3d.src, WEIR_ACCESS_READ);
-        use_volume(check, user, operation, &operation->u.copy_3d.dst, WEIR_ACCESS_WRITE);
-        break;
-    default: // uses nothing that is known
-        break;
-    }
-}
-
-static void use_nodes(struct check *check, struct check_user *user,
-                      const struct weir_operation *operation)
-{
-    for (uint32_t i = 0; i < operation->u.graph.node_count; i++) {
-        const struct weir_operation *node =
-            weir_graph_node_at(operation->u.graph.nodes, i)->operation;
-        check_origin_set(&user->origin, check, node);
-        check_use_operation(check, user, node);
-    }
-}
-
-void check_use_operation(struct check *check, struct check_user *user,
-                         const struct weir_operation *operation)
-{
-    switch (operation->kind) {
-    case WEIR_OPERATION_COPY:
-        use_range(check, user, operation->u.copy.src, operation->u.copy.src_offset,
-                  operation->u.copy.size, WEIR_ACCESS_READ);
-        use_range(check, user, operation->u.copy.dst, operation->u.copy.dst_offset,
-                  operation->u.copy.size, WEIR_ACCESS_WRITE);
-        break;
-    case WEIR_OPERATION_FILL:
-        use_range(check, user, operation->u.fill.dst, operation->u.fill.dst_offset,
-                  operation->u.fill.size, WEIR_ACCESS_WRITE);
-        break;
-    case WEIR_OPERATION_LAUNCH:
-        use_launch(check, user, operation);
-        break;
-    case WEIR_OPERATION_NATIVE:
-        check->unseen_writes = true;
-        use_arguments(check, user, operation->u.native.arguments,
-                      operation->u.native.argument_count);
-        break;
-    case WEIR_OPERATION_POOL_ALLOCATE:
-    case WEIR_OPERATION_POOL_FREE:
-        use_pool(check, user, operation);
-        break;
-    case WEIR_OPERATION_GRAPH:
-        use_nodes(check, user, operation);
-        break;
-    default:
-        use_boxes(check, user, operation);
-        break;
-    }
 }
