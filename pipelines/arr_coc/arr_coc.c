@@ -133,6 +133,7 @@ static void destroy_slot(void *user, void *slot_pointer)
 
 static weir_status create_slot_buffers(weir_arr_coc *a, struct arr_coc_slot *slot)
 {
+    static const unsigned char zero = 0;
     const size_t order_size = (size_t)a->sizes.grid * a->sizes.grid * sizeof(int32_t);
     weir_status status;
 
@@ -151,7 +152,8 @@ static weir_status create_slot_buffers(weir_arr_coc *a, struct arr_coc_slot *slo
     if ((status = create_buffer(a, "rgb", a->rgb_size, WEIR_PLACE_DEVICE, &slot->rgb)) ||
         (status = create_buffer(a, "results", a->layout.total, WEIR_PLACE_DEVICE, &slot->results)))
         return status;
-    return WEIR_OK;
+    // One copy downloads all results, with what is between them.
+    return weir_queue_fill(a->setup, slot->results, 0, a->layout.total, &zero, 1);
 }
 
 static weir_status create_slot(void *user, weir_device *device, uint32_t index, void **out_slot)
