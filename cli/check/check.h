@@ -16,6 +16,7 @@ struct cli_check_options {
     bool fail;
     bool hints;
     bool strict;
+    bool verify;
     bool quiet;
 };
 

@@ -41,6 +41,10 @@ static bool parse(struct cli_check_options *out, int argc, char **argv, char ***
         {"suppressions", "FILE", "a file of findings that are known, each with its reason",
          CLI_TEXT, &out->suppressions, 0, 0},
         {"text", "FILE", "write the findings as text", CLI_TEXT, &out->text, 0, 0},
+        {"verify", NULL,
+         "run each kernel on copies of its buffers too, and tell\nwhich bytes it uses that its "
+         "launch does not declare;\nslow",
+         CLI_FLAG, &out->verify, 0, 0},
     };
     const struct cli_usage usage = {
         .command = "weir check",
@@ -69,7 +73,7 @@ static bool find_suppressions(const struct cli_check_options *options, char *pat
 static bool run(const struct cli_check_options *options, const struct cli_check_folder *folder,
                 const char *suppressions, char **command, struct cli_program_end *out_end)
 {
-    struct cli_program_variable variables[5];
+    struct cli_program_variable variables[6];
     size_t count = 0;
     char json[PATH_MAX + 16];
     snprintf(json, sizeof json, "%s/%%p.json", folder->path);
@@ -82,6 +86,8 @@ static bool run(const struct cli_check_options *options, const struct cli_check_
         variables[count++] = (struct cli_program_variable){"WEIR_CHECK_HINTS", "1"};
     if (options->strict)
         variables[count++] = (struct cli_program_variable){"WEIR_CHECK_THREADS", "strict"};
+    if (options->verify)
+        variables[count++] = (struct cli_program_variable){"WEIR_CHECK_VERIFY", "1"};
     const struct cli_program program = {
         .command = command,
         .variables = variables,

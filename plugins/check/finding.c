@@ -41,6 +41,9 @@ static uint64_t hash_of(const struct check_conflict *conflict)
 {
     const weir_check_kind group = group_of(conflict->kind);
     uint64_t hash = hash_bytes(UINT64_C(14695981039346656037), &group, sizeof group);
+    // A launch may read outside of what it declares, and write.
+    if (group == WEIR_CHECK_OUTSIDE)
+        hash = hash_bytes(hash, &conflict->second.access, sizeof conflict->second.access);
     hash = hash_party(hash, &conflict->first);
     return hash_party(hash, &conflict->second);
 }

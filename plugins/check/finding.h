@@ -75,10 +75,11 @@ struct check_findings_params {
 weir_status check_findings_create(const struct check_findings_params *params,
                                   struct check_findings **out_findings);
 
-// What the environment names for the engine, in place of its keys `threads` and `hints`.
+// What the environment names for the engine, in place of its keys `threads`, `hints` and `verify`.
 //
 // Errors: WEIR_ERROR_CONFIG, reported.
-weir_status check_variables_of_engine(const struct weir_link *link, bool *strict, bool *hints);
+weir_status check_variables_of_engine(const struct weir_link *link, bool *strict, bool *hints,
+                                      bool *verify);
 
 // Completes the files, and tells which suppressions were not used. What could not be written is
 // reported to the host's `error`. NULL and a pointer to NULL are accepted.

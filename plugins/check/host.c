@@ -34,6 +34,11 @@ static struct check_call *call_of(const struct check *check)
 
 // Host calls.
 
+bool check_is_in_call(void)
+{
+    return innermost != NULL;
+}
+
 static void unlink_call(struct check_call *call)
 {
     struct check_call **at = &call->queue->calls;

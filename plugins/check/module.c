@@ -9,6 +9,7 @@ enum key {
     KEY_REPORT,
     KEY_THREADS,
     KEY_HINTS,
+    KEY_VERIFY,
     KEY_SUPPRESSIONS,
     KEY_TEXT,
     KEY_JSON,
@@ -45,6 +46,14 @@ static const struct weir_key keys[KEY_COUNT] = {
             .type = WEIR_KEY_BOOLEAN,
             .fallback = "0",
             .help = "1: at the end also tells the lines whose waits order nothing.",
+        },
+    [KEY_VERIFY] =
+        {
+            .name = "verify",
+            .type = WEIR_KEY_BOOLEAN,
+            .fallback = "0",
+            .help = "1: each kernel runs on copies of its buffers first, several times, so that "
+                    "uses of bytes that its launch does not declare are found. Slow.",
         },
     [KEY_SUPPRESSIONS] =
         {
@@ -130,9 +139,11 @@ static weir_status check_open_link(struct weir_link *link,
     check->told_end = &check->told;
     check->strict = strcmp(settings[KEY_THREADS]->text, "strict") == 0;
     check->hints = settings[KEY_HINTS]->integer;
-    weir_status status = check_found_init(&check->found)
-                             ? check_variables_of_engine(link, &check->strict, &check->hints)
-                             : weir_host_no_memory(link->host, "the plugin check");
+    check->verify = settings[KEY_VERIFY]->integer;
+    weir_status status =
+        check_found_init(&check->found)
+            ? check_variables_of_engine(link, &check->strict, &check->hints, &check->verify)
+            : weir_host_no_memory(link->host, "the plugin check");
     if (status == WEIR_OK)
         status = open_findings(check, settings);
     if (status < 0) {

@@ -9,10 +9,10 @@ weir_status check_queue_create(const struct weir_link *link, weir_device *device
                                void **out_data)
 {
     struct check *check = check_of(link);
-    (void)device;
     struct check_queue *queue = calloc(1, sizeof *queue);
     if (!queue)
         return weir_host_no_memory(link->host, "the clock of a queue");
+    queue->device = device;
     queue->actor.label = weir_queue_object(object)->label;
     queue->actor.id = weir_queue_object(object)->id;
     queue->actor.exposed = setup->native;
@@ -193,7 +193,11 @@ weir_status check_buffer_native(const struct weir_link *link, weir_buffer *objec
 weir_status check_buffer_address(const struct weir_link *link, weir_buffer *object,
                                  uint64_t *out_address)
 {
+    struct check *check = check_of(link);
     forget_gaps(link, object);
+    check_lock(check);
+    check->addressed = true;
+    check_unlock(check);
     return link->next->ops->buffer_address(link->next, object, out_address);
 }
 

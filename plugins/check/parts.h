@@ -14,6 +14,7 @@
 //   threads.c  threads of the host, with `threads = strict`
 //   region.c   regions of threads
 //   hint.c     waits that order nothing
+//   verify*.c  what kernels do, against what their launches declare
 //   tell.c     from two uses to a conflict
 //
 // finding.h has the store of findings.
@@ -69,6 +70,16 @@ struct check_memory {
     bool probed;
 };
 
+// Why a launch is not verified.
+enum check_unverified {
+    CHECK_UNVERIFIED_GRAPH,
+    CHECK_UNVERIFIED_ADDRESS,
+    CHECK_UNVERIFIED_CALL,
+    CHECK_UNVERIFIED_ERROR,
+    CHECK_UNVERIFIED_RANDOM,
+    CHECK_UNVERIFIED_KINDS
+};
+
 // The state of a link.
 struct check {
     const struct weir_link *link;
@@ -81,6 +92,9 @@ struct check {
     uint64_t serial;          // of uses
     bool strict;              // threads = strict
     bool hints;
+    bool verify;
+    bool addressed; // the program knows the address of a buffer
+    bool impatient; // host calls did not return in time
     bool has_regions;
     bool unseen_writes; // native calls or the like may have written anywhere
     struct check_told *told;
@@ -92,6 +106,7 @@ struct check {
     struct check_call *spare_calls;
     struct check_open *spare_opens;
     uint32_t waiting_calls; // host calls that have not returned
+    uint32_t unverified;    // bits of enum check_unverified that were told
     struct check_thread *threads;
     struct check_key *keys;
     struct check_wait *waits; // of all lines
@@ -100,6 +115,7 @@ struct check {
 // A queue, and what it has submitted.
 struct check_queue {
     struct check_actor actor;
+    weir_device *device;
     const char *record_file; // of its last record
     int record_line;
     struct check_call *calls; // host calls that have not returned
@@ -326,6 +342,8 @@ weir_status check_host_note(const struct weir_link *link, const struct weir_host
 // Forwards a host call with a function that notes when it runs.
 weir_status check_forward_call(const struct weir_link *link, weir_queue *object,
                                const struct weir_operation *operation);
+// Whether the calling thread runs one.
+bool check_is_in_call(void);
 // Of a queue that is gone: its calls that never ran.
 void check_calls_give_back(struct check *check, struct check_queue *queue);
 void check_host_finish(struct check *check);

@@ -1,5 +1,6 @@
 // The path of an operation: what it declares to come after, then what it uses.
 #include "plugins/check/parts.h"
+#include "plugins/check/verify.h"
 
 static void wait(struct check *check, struct check_queue *queue, uint64_t count,
                  const struct weir_operation *operation)
@@ -93,6 +94,8 @@ weir_status check_queue_submit(const struct weir_link *link, weir_queue *object,
     check_lock(check);
     note(check, check_queue_of(link, object), operation);
     weir_status status = check_unlock(check);
+    if (status >= 0 && check->verify)
+        status = check_verify(link, object, operation);
     if (status >= 0)
         status = pass_on(link, object, operation);
     return status < 0 ? refuse(link, object, operation, status) : status;

@@ -40,8 +40,11 @@ weir_status check_variables_read(struct check_findings_params *params)
     return choose(params->link, "WEIR_CHECK_REPORT", "log", "fail", &params->fail);
 }
 
-weir_status check_variables_of_engine(const struct weir_link *link, bool *strict, bool *hints)
+weir_status check_variables_of_engine(const struct weir_link *link, bool *strict, bool *hints,
+                                      bool *verify)
 {
-    const weir_status status = choose(link, "WEIR_CHECK_THREADS", "one", "strict", strict);
-    return status < 0 ? status : choose(link, "WEIR_CHECK_HINTS", "0", "1", hints);
+    weir_status status = choose(link, "WEIR_CHECK_THREADS", "one", "strict", strict);
+    if (status >= 0)
+        status = choose(link, "WEIR_CHECK_HINTS", "0", "1", hints);
+    return status < 0 ? status : choose(link, "WEIR_CHECK_VERIFY", "0", "1", verify);
 }

@@ -169,14 +169,15 @@ static void say_unwritten(struct weir_long_text *text, const struct weir_check_f
 static void say_outside(struct weir_long_text *text, const struct weir_check_finding *finding)
 {
     const struct weir_check_use *use = &finding->second;
+    const char *participle = use->access == WEIR_ACCESS_READ ? "read" : "written";
     add_use(text, finding, use);
-    weir_long_text_add(text, " %s ", verb(use->access));
+    weir_long_text_add(text, " %s %s", verb(use->access), finding->size ? "" : "in front of ");
     add_bytes(text, finding);
     if (use->size)
-        weir_long_text_add(text, ", and declares only bytes %zu to %zu", use->offset,
-                           use->offset + use->size - 1);
+        weir_long_text_add(text, ", and declares only bytes %zu to %zu to be %s", use->offset,
+                           use->offset + use->size - 1, participle);
     else
-        weir_long_text_add(text, ", and declares none of it");
+        weir_long_text_add(text, ", and declares none of it to be %s", participle);
 }
 
 static void say_implied_wait(struct weir_long_text *text, const struct weir_check_finding *finding)

@@ -2,7 +2,7 @@
 # weir check: a program with a missing wait, the same one mended, and what comes of either.
 . tests/cli/cli.sh
 export LC_ALL=C WEIR_BACKEND=null WEIR_MODULE_PATH="$here/lib/weir"
-unset WEIR_CHECK_REPORT WEIR_CHECK_THREADS WEIR_CHECK_HINTS WEIR_CHECK_SUPPRESSIONS WEIR_CHECK_TEXT WEIR_CHECK_JSON WEIR_CHECK_SARIF
+unset WEIR_CHECK_REPORT WEIR_CHECK_THREADS WEIR_CHECK_HINTS WEIR_CHECK_VERIFY WEIR_CHECK_SUPPRESSIONS WEIR_CHECK_TEXT WEIR_CHECK_JSON WEIR_CHECK_SARIF
 broken="$here/tests/plugins/check/frames"
 mended="$here/tests/plugins/check/frames_mended"
 export TMPDIR="$TEST_TMPDIR/folders"

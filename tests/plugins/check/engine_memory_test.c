@@ -74,14 +74,42 @@ static weir_status keep_status(const struct weir_error *detail, size_t size)
     return detail->status;
 }
 
+// With `verify` operations fail in turn, too: those of the plugin's own, and the program's.
+static bool verifies;
+
 static weir_status accept(const struct weir_link *link, weir_queue *queue,
                           const struct weir_operation *operation)
 {
     (void)link;
     (void)queue;
+    if (verifies && fails_now())
+        return WEIR_ERROR_OUT_OF_MEMORY;
     return operation->kind == WEIR_OPERATION_HOST_CALL
                ? operation->u.host_call.function(operation->u.host_call.user)
                : WEIR_OK;
+}
+
+static weir_status accept_finish(const struct weir_link *link, weir_queue *queue)
+{
+    (void)link;
+    (void)queue;
+    return fails_now() ? WEIR_ERROR_OUT_OF_MEMORY : WEIR_OK;
+}
+
+static weir_status create_buffer(const struct weir_link *link, weir_device *device,
+                                 weir_buffer *buffer, const struct weir_buffer_setup *setup,
+                                 void **out_data, void **out_pointer)
+{
+    (void)link;
+    (void)device;
+    (void)buffer;
+    *out_data = *out_pointer = calloc(1, setup->size);
+    return *out_data ? WEIR_OK : WEIR_ERROR_OUT_OF_MEMORY;
+}
+
+static void destroy_buffer(const struct weir_link *link, weir_buffer *buffer)
+{
+    free(weir_buffer_data(link, buffer));
 }
 
 static weir_status accept_note(const struct weir_link *link, const struct weir_host_note *note)
@@ -121,6 +149,9 @@ static const struct weir_host host = {.struct_size = sizeof host,
                                       .log = ignore_log,
                                       .error = keep_status};
 static const struct weir_module_ops accepting = {.queue_submit = accept,
+                                                 .queue_finish = accept_finish,
+                                                 .buffer_create = create_buffer,
+                                                 .buffer_destroy = destroy_buffer,
                                                  .host_note = accept_note,
                                                  .region = accept_region,
                                                  .graph_update = accept_update,
@@ -262,6 +293,18 @@ static void launch_graph(void)
                                                .u.graph = {AS(weir_graph, &graph), nodes, 2}});
 }
 
+// With `verify` it runs on copies, as far as there is memory for them.
+static void launch(void)
+{
+    struct weir_argument arguments[2];
+    for (size_t i = 0; i < 2; i++)
+        arguments[i] = weir_inout(AS(weir_buffer, &buffers[i]), 0, SIZE);
+    submit(&queues[5], (struct weir_operation){.kind = WEIR_OPERATION_LAUNCH,
+                                               .u.launch = {.kernel = AS(weir_kernel, &kernel),
+                                                            .arguments = arguments,
+                                                            .argument_count = 2}});
+}
+
 static void run(void)
 {
     ops->region(&here, "region", 1);
@@ -270,6 +313,7 @@ static void run(void)
         follow(&queues[(i + 1) % QUEUES], &queues[i % QUEUES]);
     }
     submit(&queues[3], fill_of(&buffers[0], 0, SIZE)); // unordered
+    launch();
     launch_graph();
     submit(&queues[1], (struct weir_operation){.kind = WEIR_OPERATION_HOST_CALL,
                                                .u.host_call = {use_in_call, NULL}});
@@ -282,7 +326,7 @@ static void run(void)
 }
 
 // One life of a link. Returns whether nothing was refused for lack of memory.
-static bool live(bool strict)
+static bool live(bool strict, bool verify)
 {
     const struct weir_module *module = weir_module_query(WEIR_MODULE_ABI, &host);
     struct weir_setting values[16] = {{.text = ""}};
@@ -292,7 +336,8 @@ static bool live(bool strict)
         values[i] = (struct weir_setting){.key = key, .text = key->fallback};
         if (strcmp(key->name, "threads") == 0)
             values[i].text = strict ? "strict" : "one";
-        values[i].integer = strcmp(key->name, "hints") == 0;
+        values[i].integer =
+            strcmp(key->name, "hints") == 0 || (verify && strcmp(key->name, "verify") == 0);
         settings[i] = &values[i];
     }
     ops = module->ops;
@@ -301,6 +346,7 @@ static bool live(bool strict)
         expect(status == WEIR_ERROR_OUT_OF_MEMORY);
         return false;
     }
+    verifies = verify;
     const bool all = create();
     if (all)
         run();
@@ -309,14 +355,14 @@ static bool live(bool strict)
     return all;
 }
 
-static void fail_each(bool strict)
+static void fail_each(bool strict, bool verify)
 {
     long i = 0;
     right = true;
-    ASSERT_TRUE(live(strict));
+    ASSERT_TRUE(live(strict, verify));
     for (; i < MOST_ALLOCATIONS; i++) {
         countdown = i;
-        live(strict);
+        live(strict, verify);
         const bool was_last = countdown >= 0;
         countdown = -1;
         if (!right)
@@ -330,10 +376,15 @@ static void fail_each(bool strict)
 
 WEIR_TEST(CheckEngineMemory, EveryAllocationFails)
 {
-    fail_each(false);
+    fail_each(false, false);
 }
 
 WEIR_TEST(CheckEngineMemory, EveryAllocationFailsWithStrictThreads)
 {
-    fail_each(true);
+    fail_each(true, false);
+}
+
+WEIR_TEST(CheckEngineMemory, EveryAllocationFailsWithVerify)
+{
+    fail_each(false, true);
 }

@@ -222,13 +222,13 @@ WEIR_TEST(CheckWords, PoolsAndContents)
     conflict.second.access = WEIR_ACCESS_WRITE;
     expect_words(&conflict,
                  "the launch of 'blur' on 'compute' at src/app.c:91 writes bytes 4096 to 4099 of "
-                 "buffer 'image', and declares only bytes 0 to 4095",
+                 "buffer 'image', and declares only bytes 0 to 4095 to be written",
                  "declare the bytes in the launch of src/app.c:91, or keep the kernel inside its "
                  "range");
     conflict.second.size = 0;
     expect_words(&conflict,
                  "the launch of 'blur' on 'compute' at src/app.c:91 writes bytes 4096 to 4099 of "
-                 "buffer 'image', and declares none of it",
+                 "buffer 'image', and declares none of it to be written",
                  "declare the bytes in the launch of src/app.c:91, or keep the kernel inside its "
                  "range");
 }
@@ -602,19 +602,26 @@ WEIR_TEST(CheckVariables, TakePrecedence)
 
 WEIR_TEST(CheckVariables, OfTheEngine)
 {
-    bool is_strict = true, hints = false;
-    EXPECT_INT_EQ(check_variables_of_engine(&here, &is_strict, &hints), WEIR_OK);
-    EXPECT_TRUE(is_strict && !hints);
+    bool is_strict = true, hints = false, verify = false;
+    EXPECT_INT_EQ(check_variables_of_engine(&here, &is_strict, &hints, &verify), WEIR_OK);
+    EXPECT_TRUE(is_strict && !hints && !verify);
     setenv("WEIR_CHECK_THREADS", "one", 1);
     setenv("WEIR_CHECK_HINTS", "1", 1);
-    EXPECT_INT_EQ(check_variables_of_engine(&here, &is_strict, &hints), WEIR_OK);
-    EXPECT_TRUE(!is_strict && hints);
+    EXPECT_INT_EQ(check_variables_of_engine(&here, &is_strict, &hints, &verify), WEIR_OK);
+    EXPECT_TRUE(!is_strict && hints && !verify);
+    setenv("WEIR_CHECK_VERIFY", "1", 1);
+    EXPECT_INT_EQ(check_variables_of_engine(&here, &is_strict, &hints, &verify), WEIR_OK);
+    EXPECT_TRUE(verify);
+    setenv("WEIR_CHECK_VERIFY", "2", 1);
+    EXPECT_INT_EQ(check_variables_of_engine(&here, &is_strict, &hints, &verify), WEIR_ERROR_CONFIG);
+    EXPECT_STR_EQ(told.message, "WEIR_CHECK_VERIFY is '2'");
+    unsetenv("WEIR_CHECK_VERIFY");
     setenv("WEIR_CHECK_HINTS", "yes", 1);
-    EXPECT_INT_EQ(check_variables_of_engine(&here, &is_strict, &hints), WEIR_ERROR_CONFIG);
+    EXPECT_INT_EQ(check_variables_of_engine(&here, &is_strict, &hints, &verify), WEIR_ERROR_CONFIG);
     EXPECT_STR_EQ(told.message, "WEIR_CHECK_HINTS is 'yes'");
     EXPECT_STR_EQ(told.remedy, "set it to 0 or 1");
     setenv("WEIR_CHECK_THREADS", "two", 1);
-    EXPECT_INT_EQ(check_variables_of_engine(&here, &is_strict, &hints), WEIR_ERROR_CONFIG);
+    EXPECT_INT_EQ(check_variables_of_engine(&here, &is_strict, &hints, &verify), WEIR_ERROR_CONFIG);
     EXPECT_STR_EQ(told.message, "WEIR_CHECK_THREADS is 'two'");
     unsetenv("WEIR_CHECK_THREADS");
     unsetenv("WEIR_CHECK_HINTS");
