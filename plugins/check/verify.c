@@ -117,29 +117,31 @@ static weir_status tell(const struct check_trial *trial, const struct check_twin
 
 static void find_writes(struct check_trial *trial)
 {
-    for (size_t i = 0; i < trial->twin_count; i++)
-        check_twin_find_strays(&trial->twins[i]);
+    for (struct check_twin *twin = trial->twins; twin; twin = twin->next)
+        check_twin_find_strays(twin);
 }
 
 static weir_status tell_writes(const struct check_trial *trial)
 {
     weir_status first = WEIR_OK;
-    for (size_t i = 0; i < trial->twin_count; i++) {
-        const struct check_span strays = trial->twins[i].strays;
-        if (strays.begin == strays.end)
+    for (const struct check_twin *twin = trial->twins; twin; twin = twin->next) {
+        if (twin->strays.begin == twin->strays.end)
             continue;
-        const weir_status status = tell(trial, &trial->twins[i], strays, WEIR_ACCESS_WRITE);
+        const weir_status status = tell(trial, twin, twin->strays, WEIR_ACCESS_WRITE);
         first = first == WEIR_OK ? status : first;
     }
     return first;
 }
 
+// `at` counts through all copies.
 static weir_status tell_read(const struct check_trial *trial, uint64_t at)
 {
-    size_t i = 0;
-    while (at >= trial->twins[i].total)
-        at -= trial->twins[i++].total;
-    return tell(trial, &trial->twins[i], (struct check_span){at, at + 1}, WEIR_ACCESS_READ);
+    const struct check_twin *twin = trial->twins;
+    while (at >= twin->total) {
+        at -= twin->total;
+        twin = twin->next;
+    }
+    return tell(trial, twin, (struct check_span){at, at + 1}, WEIR_ACCESS_READ);
 }
 
 // What is read.

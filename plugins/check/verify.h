@@ -24,6 +24,7 @@ enum check_declared {
 
 // A buffer of the launch, and its copy. The arrays have `total` bytes: a guard, the buffer, a guard.
 struct check_twin {
+    struct check_twin *next;
     weir_buffer *original;
     size_t size;
     size_t total;
@@ -44,7 +45,6 @@ struct check_trial {
     const struct weir_operation *operation;
     struct weir_argument *arguments;
     struct check_twin *twins;
-    size_t twin_count;
     size_t total; // bytes of all copies
 };
 

@@ -66,40 +66,45 @@ static weir_status allocate(const struct check_trial *trial, struct check_twin *
     twin->initial = malloc(twin->total);
     twin->first = malloc(twin->total);
     twin->declared = calloc(1, twin->total);
-    if (twin->truth && twin->initial && twin->first && twin->declared)
-        return WEIR_OK;
-    return weir_host_no_memory(trial->link->host, "the copy of a buffer");
+    if (!twin->truth || !twin->initial || !twin->first || !twin->declared)
+        return weir_host_no_memory(trial->link->host, "the copy of a buffer");
+    memset(twin->truth, GUARD_BYTE, twin->total);
+    return WEIR_OK;
 }
 
 static struct check_twin *find_twin(const struct check_trial *trial, const weir_buffer *original)
 {
-    for (size_t i = 0; i < trial->twin_count; i++)
-        if (trial->twins[i].original == original)
-            return &trial->twins[i];
-    return NULL;
+    struct check_twin *twin = trial->twins;
+    while (twin && twin->original != original)
+        twin = twin->next;
+    return twin;
 }
 
-static weir_status take_twin(struct check_trial *trial, weir_buffer *original,
-                             struct check_twin **out_twin)
+static weir_status add_twin(struct check_trial *trial, weir_buffer *original)
 {
-    if ((*out_twin = find_twin(trial, original)))
-        return WEIR_OK;
-    struct check_twin *twin = *out_twin = &trial->twins[trial->twin_count++];
+    struct check_twin *twin = calloc(1, sizeof *twin);
+    if (!twin)
+        return weir_host_no_memory(trial->link->host, "the copy of a buffer");
     twin->original = original;
     twin->size = check_buffer_of(trial->link, original)->size;
     twin->total = twin->size + 2 * (size_t)CHECK_GUARD_BYTES;
+    twin->next = trial->twins;
+    trial->twins = twin;
     trial->total += twin->total;
     return allocate(trial, twin);
 }
 
 static weir_status replace(struct check_trial *trial, struct weir_argument *argument)
 {
-    struct check_twin *twin;
     if (argument->kind != WEIR_PARAMETER_BUFFER)
         return WEIR_OK;
-    weir_status status = take_twin(trial, argument->buffer, &twin);
-    if (status < 0)
-        return status;
+    struct check_twin *twin = find_twin(trial, argument->buffer);
+    if (!twin) {
+        weir_status status = add_twin(trial, argument->buffer);
+        if (status < 0)
+            return status;
+        twin = trial->twins;
+    }
     argument->buffer = twin->device;
     argument->offset += CHECK_GUARD_BYTES;
     for (size_t i = 0; i < argument->size; i++)
@@ -110,17 +115,13 @@ static weir_status replace(struct check_trial *trial, struct weir_argument *argu
 static weir_status fetch_truth(struct check_trial *trial)
 {
     weir_status status = WEIR_OK;
-    for (size_t i = 0; i < trial->twin_count && status >= 0; i++)
-        status = submit_copy(trial, trial->twins[i].host, CHECK_GUARD_BYTES,
-                             trial->twins[i].original, trial->twins[i].size);
+    for (struct check_twin *twin = trial->twins; twin && status >= 0; twin = twin->next)
+        status = submit_copy(trial, twin->host, CHECK_GUARD_BYTES, twin->original, twin->size);
     const weir_status finished = finish(trial);
     if (status < 0 || finished < 0)
         return status < 0 ? status : finished;
-    for (size_t i = 0; i < trial->twin_count; i++) {
-        struct check_twin *twin = &trial->twins[i];
-        memset(twin->truth, GUARD_BYTE, twin->total);
+    for (struct check_twin *twin = trial->twins; twin; twin = twin->next)
         memcpy(twin->truth + CHECK_GUARD_BYTES, twin->bytes + CHECK_GUARD_BYTES, twin->size);
-    }
     return WEIR_OK;
 }
 
@@ -130,8 +131,7 @@ weir_status check_trial_begin(struct check_trial *trial, const struct weir_link 
     const size_t count = operation->u.launch.argument_count;
     *trial = (struct check_trial){.link = link, .queue = queue, .operation = operation};
     trial->arguments = malloc(count * sizeof *trial->arguments);
-    trial->twins = calloc(count, sizeof *trial->twins);
-    if (!trial->arguments || !trial->twins)
+    if (!trial->arguments)
         return weir_host_no_memory(link->host, "the arguments of a launch");
     memcpy(trial->arguments, operation->u.launch.arguments, count * sizeof *trial->arguments);
     for (size_t i = 0; i < count; i++) {
@@ -144,16 +144,17 @@ weir_status check_trial_begin(struct check_trial *trial, const struct weir_link 
 
 void check_trial_end(struct check_trial *trial)
 {
-    for (size_t i = 0; i < trial->twin_count; i++) {
-        struct check_twin *twin = &trial->twins[i];
+    while (trial->twins) {
+        struct check_twin *twin = trial->twins;
+        trial->twins = twin->next;
         check_own_destroy(trial->link, &twin->device);
         check_own_destroy(trial->link, &twin->host);
         free(twin->truth);
         free(twin->initial);
         free(twin->first);
         free(twin->declared);
+        free(twin);
     }
-    free(trial->twins);
     free(trial->arguments);
 }
 
@@ -170,24 +171,23 @@ static void fill(struct check_twin *twin, size_t flipped)
 
 static weir_status submit_all(const struct check_trial *trial)
 {
+    const struct check_twin *twin;
     weir_status status = WEIR_OK;
-    for (size_t i = 0; i < trial->twin_count && status >= 0; i++)
-        status = submit_copy(trial, trial->twins[i].device, 0, trial->twins[i].host,
-                             trial->twins[i].total);
+    for (twin = trial->twins; twin && status >= 0; twin = twin->next)
+        status = submit_copy(trial, twin->device, 0, twin->host, twin->total);
     if (status >= 0)
         status = submit_launch(trial);
-    for (size_t i = 0; i < trial->twin_count && status >= 0; i++)
-        status = submit_copy(trial, trial->twins[i].host, 0, trial->twins[i].device,
-                             trial->twins[i].total);
+    for (twin = trial->twins; twin && status >= 0; twin = twin->next)
+        status = submit_copy(trial, twin->host, 0, twin->device, twin->total);
     return status;
 }
 
 weir_status check_trial_run(struct check_trial *trial, size_t flipped)
 {
     size_t before = 0;
-    for (size_t i = 0; i < trial->twin_count; i++) {
-        fill(&trial->twins[i], flipped > before ? flipped - before : 0);
-        before += trial->twins[i].total;
+    for (struct check_twin *twin = trial->twins; twin; twin = twin->next) {
+        fill(twin, flipped > before ? flipped - before : 0);
+        before += twin->total;
     }
     const weir_status status = submit_all(trial);
     const weir_status finished = finish(trial);
@@ -196,8 +196,8 @@ weir_status check_trial_run(struct check_trial *trial, size_t flipped)
 
 void check_trial_keep(struct check_trial *trial)
 {
-    for (size_t i = 0; i < trial->twin_count; i++)
-        memcpy(trial->twins[i].first, trial->twins[i].bytes, trial->twins[i].total);
+    for (struct check_twin *twin = trial->twins; twin; twin = twin->next)
+        memcpy(twin->first, twin->bytes, twin->total);
 }
 
 // Results.
@@ -211,9 +211,9 @@ static bool is_other(const struct check_twin *twin, size_t i)
 
 bool check_trial_differs(const struct check_trial *trial)
 {
-    for (size_t k = 0; k < trial->twin_count; k++)
-        for (size_t i = 0; i < trial->twins[k].total; i++)
-            if (is_other(&trial->twins[k], i))
+    for (const struct check_twin *twin = trial->twins; twin; twin = twin->next)
+        for (size_t i = 0; i < twin->total; i++)
+            if (is_other(twin, i))
                 return true;
     return false;
 }

@@ -34,9 +34,10 @@ static void brighten(weir_queue *queue, weir_kernel *kernel, weir_buffer *image)
 {
     const struct weir_extent grid = {(WORDS + BLOCK - 1) / BLOCK, 1, 1}, block = {BLOCK, 1, 1};
 
-    for (size_t i = 0; i < TILES - 1; i++)
-        check(
-            weir_queue_launch(queue, kernel, grid, block, weir_inout(image, i * BYTES, BYTES), 1u));
+    for (size_t i = 0; i < TILES - 1; i++) {
+        const struct weir_argument tile = weir_inout(image, i * BYTES, BYTES);
+        check(weir_queue_launch(queue, kernel, grid, block, tile, 1u));
+    }
 }
 
 int main(void)
