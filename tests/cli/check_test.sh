@@ -213,6 +213,12 @@ expect_data 0 "$weir" check --hints --quiet "$here/tests/plugins/check/hints"
 expect_data 1 "$weir" check --strict "$here/tests/plugins/check/hints"
 expect_contains "$messages" "weir_check_release() after "
 
+# What kernels do; on null they do nothing.
+expect_data 0 "$weir" check --verify "$mended"
+expect_contains "$messages" "nothing was found"
+expect_data 1 env WEIR_CHECK_VERIFY=2 "$weir" check sh -c '"$1" || exit 1' sh "$mended"
+expect_contains "$messages" "WEIR_CHECK_VERIFY is '2'"
+
 # A chain that has it already, twice, is a chain with one.
 WEIR_PLUGINS="check, check" expect_data 1 "$weir" check "$broken"
 expect_contains "$messages" "frames: 1 finding"
