@@ -26,9 +26,10 @@ status 0 when nothing failed and something ran.
                and the plugin, with CUPTI and without, about a minute),
                builtins (every function of OpenCL C), races (missing waits,
                with check and perturb), orders (the suite with perturb, about
-               a minute); and, left out by default, peers (beside raw CUDA,
-               OpenCL and PyTorch programs, up to 5 minutes) and memcheck (the
-               suite on CUDA under compute-sanitizer)
+               a minute); and, left out by default, verify (the suite with
+               check --verify), peers (beside raw CUDA, OpenCL and PyTorch
+               programs, up to 5 minutes) and memcheck (the suite on CUDA
+               under compute-sanitizer)
   --help       this text
 TEXT
 }
@@ -72,7 +73,7 @@ esac
 for step in ${steps//,/ }; do
     case "$step" in
     conformance | arr-coc | reference | twins | frames | bench | steady | faults | interop | devices | \
-        trace | builtins | races | orders | peers | memcheck) ;;
+        trace | builtins | races | orders | verify | peers | memcheck) ;;
     *)
         echo "run: there is no step '$step'" >&2
         usage >&2
@@ -432,6 +433,15 @@ orders()
     judge "$backend: conformance in another order"
 }
 
+# What kernels do against what their launches declare. The copies of buffers are not flat.
+verify()
+{
+    in_root 400 "verify-conform-$backend" WEIR_CHECK_VERIFY=1 WEIR_CHECK_REPORT=fail \
+        WEIR_CHECK_SUPPRESSIONS=tests/conformance/known.json "$weir" conform --plugins check --limit 60 \
+        --filter "-Counters.AWarmLoopIsFlat"
+    judge "$backend: conformance with verify"
+}
+
 # Kernels in CUDA C++ against the OpenCL C beside them: a row for each result of each case.
 twins()
 {
@@ -743,6 +753,9 @@ for backend in "${backends[@]}"; do
 done
 for backend in "${backends[@]}"; do
     if wanted orders; then orders; fi
+done
+for backend in "${backends[@]}"; do
+    if wanted verify; then verify; fi
 done
 if wanted interop; then interop; fi
 if wanted devices; then devices; fi
