@@ -160,9 +160,12 @@ void check_graph_launch(struct check *check, struct check_user *user,
     if (!graph->examined)
         examine(check, operation);
     graph->examined = true;
-    if (graph->count && check->actors.floor[graph->index] < graph->count)
-        check_actor_learn(&check->actors, user->actor, user->count, check->actors.all[graph->index],
-                          graph->count);
+    if (graph->count && check->actors.floor[graph->index] < graph->count) {
+        struct check_actor *other = check->actors.all[graph->index];
+        if (check->needless)
+            check_hint_need_all(check, (struct check_queue *)(void *)other);
+        check_actor_learn(&check->actors, user->actor, user->count, other, graph->count);
+    }
     graph->index = user->actor->index;
     graph->count = user->count;
 }

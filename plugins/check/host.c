@@ -63,6 +63,8 @@ static weir_status run_call(void *user)
     call->outer = innermost;
     innermost = call;
     check_lock(check);
+    if (check->needless)
+        check_hint_host_learns(check, &call->queue->actor, call->count - 1, false);
     check_host_learns(check, &call->queue->actor, call->count - 1, false);
     check_unlock(check);
     const weir_status status = call->function(call->user);
@@ -177,6 +179,8 @@ static void use_in_call(struct check *check, const struct check_call *call,
         .late = true,
     };
     set_origin(&user.origin, check, note);
+    if (check->needless)
+        check_hint_forget_use(check, user.actor->index, call->count);
     check_use_bytes(check, &user, buffer, shape, note->u.access.access);
 }
 
@@ -309,12 +313,23 @@ static inline weir_status note_begin(const struct weir_link *link,
     return status;
 }
 
+// weir_queue_sync() records an event and waits for it, so both are of its line. A query may know by
+// chance what it tells, and a weir_event_sync() cannot be told from one.
+static bool is_queue_sync(const struct check_queue *queue, uint64_t count,
+                          const struct weir_host_note *note)
+{
+    return note->file && queue->actor.recorded == count && queue->record_file == note->file &&
+           queue->record_line == note->line;
+}
+
 static void note_complete(struct check *check, const struct weir_host_note *note)
 {
     const struct check_queue *queue = check_queue_of(check->link, note->u.complete.producer);
+    const uint64_t count = queue->actor.base + note->u.complete.event.sequence;
     check_lock(check);
-    check_host_learns(check, &queue->actor, queue->actor.base + note->u.complete.event.sequence,
-                      note->flags & WEIR_HOST_NOTE_INTERNAL);
+    if (check->needless)
+        check_hint_host_learns(check, &queue->actor, count, is_queue_sync(queue, count, note));
+    check_host_learns(check, &queue->actor, count, note->flags & WEIR_HOST_NOTE_INTERNAL);
     check_unlock(check);
 }
 

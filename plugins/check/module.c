@@ -154,6 +154,7 @@ static weir_status check_open_link(struct weir_link *link,
     check_actors_init(&check->actors);
     check_uses_init(&check->uses);
     weir_biased_lock_init(&check->lock, &lock_kind);
+    check->needless = check->hints && !check->strict;
     fill_extension(check);
     *out_state = check;
     return WEIR_OK;

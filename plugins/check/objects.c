@@ -18,6 +18,7 @@ weir_status check_queue_create(const struct weir_link *link, weir_device *device
     queue->actor.exposed = setup->native;
     check_lock(check);
     const bool added = check_actor_add(&check->actors, &queue->actor);
+    check->unseen_uses = check->unseen_uses || setup->native;
     check_unlock(check);
     if (!added) {
         free(queue);
@@ -33,6 +34,8 @@ void check_queue_destroy(const struct weir_link *link, weir_queue *object)
     struct check_queue *queue = check_queue_of(link, object);
     check_lock(check);
     check_calls_give_back(check, queue);
+    if (check->needless)
+        check_hint_queue_ends(check, queue);
     check_actor_remove(&check->actors, &queue->actor);
     check_unlock(check);
     free(queue);
@@ -44,6 +47,7 @@ weir_status check_queue_native(const struct weir_link *link, weir_queue *object,
     struct check *check = check_of(link);
     check_lock(check);
     check_queue_of(link, object)->actor.exposed = true;
+    check->unseen_uses = true;
     check_unlock(check);
     return link->next->ops->queue_native(link->next, object, out_native);
 }
@@ -146,8 +150,11 @@ void check_buffer_clear(struct check *check, struct check_buffer *buffer)
     check_history_find(history, all, &check->found);
     for (size_t i = 0; i < check->found.count; i++) {
         struct check_use *use = check->found.uses[i];
-        if (use->shape.begin < all.end && use->shape.end > all.begin)
-            check_history_remove(&check->uses, history, use);
+        if (use->shape.begin >= all.end || use->shape.end <= all.begin)
+            continue;
+        if (check->needless && history == &check->wrapped.history)
+            check_hint_forget_use(check, use->actor, use->count);
+        check_history_remove(&check->uses, history, use);
     }
 }
 
@@ -180,6 +187,7 @@ static void forget_gaps(const struct weir_link *link, const weir_buffer *object)
     struct check *check = check_of(link);
     check_lock(check);
     check_gaps_forget(&check_buffer_of(link, object)->gaps);
+    check->unseen_uses = true;
     check_unlock(check);
 }
 

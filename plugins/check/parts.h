@@ -92,11 +92,13 @@ struct check {
     uint64_t serial;          // of uses
     bool strict;              // threads = strict
     bool hints;
+    bool needless; // hints, and threads = one: waits that no use needs are looked for
     bool verify;
     bool addressed; // the program knows the address of a buffer
     bool impatient; // host calls did not return in time
     bool has_regions;
     bool unseen_writes; // native calls or the like may have written anywhere
+    bool unseen_uses;   // what waits were needed for is not known
     struct check_told *told;
     struct check_told **told_end;
     struct check_name *names;
@@ -110,15 +112,30 @@ struct check {
     struct check_thread *threads;
     struct check_key *keys;
     struct check_wait *waits; // of all lines
+    uint64_t visit;           // of queues, for hints
+    uint64_t *sure;           // a clock: what the host knows after it waited for whole queues
+    uint32_t sure_count;
+};
+
+// The wait that raised an entry of a queue's clock last.
+struct check_cause {
+    struct check_wait *wait;      // NULL: none of the user's
+    struct check_queue *producer; // NULL: no cause
+    bool through;                 // the entry is not the producer's own
 };
 
 // A queue, and what it has submitted.
 struct check_queue {
-    struct check_actor actor;
+    struct check_actor actor; // the first member
     weir_device *device;
     const char *record_file; // of its last record
     int record_line;
     struct check_call *calls; // host calls that have not returned
+    // With hints.
+    struct check_edge *edges;   // the lines at which it has waited, each once
+    struct check_cause *causes; // of the entries of its clock
+    uint32_t cause_count;
+    uint64_t visit;
 };
 
 // An access of the host that has not ended.
@@ -232,11 +249,35 @@ void check_threads_finish(struct check *check);
 
 // hint.c
 
-// A wait of the user; `implied`: its queue came after the event already.
-void check_hint_wait(struct check *check, const struct check_queue *queue,
-                     const struct check_queue *producer, const struct weir_operation *operation,
-                     bool implied);
-// Tells the lines whose waits were all implied.
+// Before the queue learns from the producer: a wait.
+void check_hint_wait(struct check *check, struct check_queue *queue, struct check_queue *producer,
+                     const struct weir_operation *operation);
+// With `needless` only:
+// All that the queue has waited for is needed.
+void check_hint_need_all(struct check *check, struct check_queue *queue);
+// Whether the host has waited for the use.
+static inline bool check_hint_is_sure(const struct check *check, const struct check_use *use)
+{
+    return use->actor < check->sure_count && check->sure[use->actor] >= use->count;
+}
+// The user must come after the use, or takes its place.
+void check_hint_pair(struct check *check, const struct check_user *user,
+                     const struct check_use *use);
+// They use different bytes of the buffer, and one of them writes.
+void check_hint_apart(const struct check_user *user, const struct check_buffer *buffer,
+                      const struct check_use *use, const struct check_shape *shape,
+                      weir_access access);
+// A use at `count` of the actor with that index is dropped, or is not compared with all others.
+void check_hint_forget_use(struct check *check, uint32_t index, uint64_t count);
+// Before the host learns it; `sure`: in each run at this place.
+void check_hint_host_learns(struct check *check, const struct check_actor *producer, uint64_t count,
+                            bool sure);
+// What the operation may need without using it.
+void check_hint_operation(struct check *check, struct check_queue *queue,
+                          const struct weir_operation *operation);
+// Before its actor is removed.
+void check_hint_queue_ends(struct check *check, struct check_queue *gone);
+// Tells the lines whose waits were all implied, and those whose waits nothing needed.
 void check_hints_finish(struct check *check);
 
 // use.c
@@ -276,6 +317,14 @@ void check_use_operation(struct check *check, struct check_user *user,
 
 // tell.c
 
+// What is told of a pair of uses; its texts are the link's, the queues' and the buffer's.
+struct check_conflict check_conflict_of(const struct check_user *user,
+                                        const struct check_buffer *buffer,
+                                        const struct check_use *first,
+                                        const struct check_shape *shape, weir_access access);
+// Copies the labels, which may go away, to rooms of CHECK_LABEL_SIZE.
+void check_keep_texts(struct check_conflict *conflict, char *first_queue, char *second_queue,
+                      char *buffer);
 // Notes a conflict for check_unlock(). If out of memory it is lost.
 void check_tell(struct check *check, const struct check_conflict *conflict);
 // `user` and an earlier use of bytes of `buffer`, both with the offsets of its memory.

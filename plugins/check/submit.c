@@ -5,11 +5,11 @@
 static void wait(struct check *check, struct check_queue *queue, uint64_t count,
                  const struct weir_operation *operation)
 {
-    const struct check_queue *producer = check_queue_of(check->link, operation->u.wait.producer);
-    const bool is_new = check_actor_learn(&check->actors, &queue->actor, count, &producer->actor,
-                                          producer->actor.base + operation->u.wait.event.sequence);
-    if (check->hints && !(operation->flags & WEIR_OPERATION_INTERNAL))
-        check_hint_wait(check, queue, producer, operation, !is_new);
+    struct check_queue *producer = check_queue_of(check->link, operation->u.wait.producer);
+    if (check->hints)
+        check_hint_wait(check, queue, producer, operation);
+    check_actor_learn(&check->actors, &queue->actor, count, &producer->actor,
+                      producer->actor.base + operation->u.wait.event.sequence);
 }
 
 static void use(struct check *check, struct check_queue *queue, uint64_t count,
@@ -23,8 +23,10 @@ static void use(struct check *check, struct check_queue *queue, uint64_t count,
     user.late = false;
     user.passing = false;
     user.probe = false;
-    user.plain = true;
+    user.plain = !check->needless;
     check_origin_set(&user.origin, check, operation);
+    if (check->needless)
+        check_hint_operation(check, queue, operation);
     if (operation->kind == WEIR_OPERATION_GRAPH)
         check_graph_launch(check, &user, operation);
     check_use_operation(check, &user, operation);
@@ -83,6 +85,7 @@ static weir_status refuse(const struct weir_link *link, const weir_queue *object
     struct check_actor *actor = &check_queue_of(link, object)->actor;
     check_lock(check);
     actor->refused = actor->base + operation->sequence;
+    check->unseen_uses = true;
     check_unlock(check);
     return status;
 }

@@ -12,15 +12,21 @@ static void keep_text(char *room, const char **text)
     *text = room;
 }
 
+void check_keep_texts(struct check_conflict *conflict, char *first_queue, char *second_queue,
+                      char *buffer)
+{
+    keep_text(first_queue, &conflict->first.queue);
+    keep_text(second_queue, &conflict->second.queue);
+    keep_text(buffer, &conflict->buffer);
+}
+
 void check_tell(struct check *check, const struct check_conflict *conflict)
 {
     struct check_told *told = calloc(1, sizeof *told);
     if (!told)
         return;
     told->conflict = *conflict;
-    keep_text(told->first_queue, &told->conflict.first.queue);
-    keep_text(told->second_queue, &told->conflict.second.queue);
-    keep_text(told->buffer, &told->conflict.buffer);
+    check_keep_texts(&told->conflict, told->first_queue, told->second_queue, told->buffer);
     *check->told_end = told;
     check->told_end = &told->next;
 }
@@ -108,15 +114,24 @@ static weir_check_kind kind_of(const struct check_user *user, weir_access access
     return access & WEIR_ACCESS_READ ? WEIR_CHECK_READ_AFTER_WRITE : WEIR_CHECK_WRITE_AFTER_WRITE;
 }
 
-void check_tell_pair(struct check *check, const struct check_user *user,
-                     const struct check_buffer *buffer, const struct check_use *first,
-                     const struct check_shape *shape, weir_access access)
+struct check_conflict check_conflict_of(const struct check_user *user,
+                                        const struct check_buffer *buffer,
+                                        const struct check_use *first,
+                                        const struct check_shape *shape, weir_access access)
 {
     struct check_conflict conflict = begin(user, buffer, shape, access, buffer->base);
     conflict.kind = kind_of(user, access, first);
     conflict.first = party(&first->origin, (weir_access)first->access, &first->shape, buffer->base);
     add_actor(&conflict.first, user->actors->all[first->actor], first->count);
     add_bytes(&conflict, check_shapes_common(&first->shape, shape), buffer->base);
+    return conflict;
+}
+
+void check_tell_pair(struct check *check, const struct check_user *user,
+                     const struct check_buffer *buffer, const struct check_use *first,
+                     const struct check_shape *shape, weir_access access)
+{
+    const struct check_conflict conflict = check_conflict_of(user, buffer, first, shape, access);
     check_tell(check, &conflict);
 }
 

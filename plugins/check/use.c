@@ -24,11 +24,13 @@ static bool is_ordered(const struct check_user *user, const struct check_use *us
 }
 
 // The user goes on as if the wait that is missing were there.
-static void repair(const struct check_user *user, const struct check_use *use)
+static void repair(struct check *check, const struct check_user *user, const struct check_use *use)
 {
-    const struct check_actor *other = user->actors->all[use->actor];
+    struct check_actor *other = user->actors->all[use->actor];
     if (!other)
         return;
+    if (check->needless && !user->probe)
+        check_hint_need_all(check, (struct check_queue *)(void *)other);
     if (!user->actor)
         check_floor_learn(user->actors, other, use->count);
     else
@@ -71,7 +73,7 @@ static void tell_conflicts(struct check *check, const struct check_user *user,
         if ((told == 0 || use->origin.operation != WEIR_OPERATION_POOL_ALLOCATE) &&
             !may_be_ordered_outside(user, use))
             check_tell_pair(check, user, buffer, use, shape, access);
-        repair(user, use);
+        repair(check, user, use);
         size_t i = 0;
         while (uses[i] != use)
             i++;
@@ -86,11 +88,16 @@ static void sweep(struct check *check, const struct check_actors *actors,
     check_history_find(history, (struct check_span){0, UINT64_MAX}, &check->found);
     for (size_t i = 0; i < check->found.count; i++) {
         struct check_use *use = check->found.uses[i];
-        if (check_is_after(actors, NULL, use->actor, use->count))
-            check_history_remove(&check->uses, history, use);
+        if (!check_is_after(actors, NULL, use->actor, use->count))
+            continue;
+        if (check->needless && actors == &check->actors)
+            check_hint_forget_use(check, use->actor, use->count);
+        check_history_remove(&check->uses, history, use);
     }
-    if (history->count > HISTORY_MOST)
+    if (history->count > HISTORY_MOST) {
         check_history_clear(&check->uses, history);
+        check->unseen_uses = true;
+    }
     history->limit = 2 * history->count;
 }
 
@@ -110,6 +117,12 @@ static bool was_refused(const struct check_user *user, const struct check_use *u
     return other && other->refused == use->count;
 }
 
+// An operation of a queue, where waits that no use needs are looked for.
+static bool needs_hints(const struct check *check, const struct check_user *user)
+{
+    return check->needless && user->actor && !user->probe;
+}
+
 // What becomes of an earlier use.
 enum fate {
     STAYS,
@@ -117,10 +130,12 @@ enum fate {
     CONFLICTS
 };
 
-static enum fate judge(const struct check_user *user, const struct check_shape *shape,
-                       weir_access access, const struct check_use *use)
+static enum fate judge(const struct check *check, const struct check_user *user,
+                       const struct check_shape *shape, weir_access access,
+                       const struct check_use *use)
 {
-    if (check_is_after(user->actors, NULL, use->actor, use->count))
+    if (check_is_after(user->actors, NULL, use->actor, use->count) &&
+        (!check->needless || user->probe || check_hint_is_sure(check, use)))
         return GOES;
     if (!check_shapes_meet(&use->shape, shape))
         return STAYS;
@@ -141,17 +156,31 @@ static bool is_same_range(const struct check_shape *a, const struct check_shape 
            check_shape_is_range(b);
 }
 
+static void note_for_hints(struct check *check, const struct check_user *user,
+                           const struct check_buffer *buffer, const struct check_shape *shape,
+                           weir_access access, const struct check_use *use, enum fate fate)
+{
+    const bool wrote = check_writes(access) || check_writes((weir_access)use->access);
+    if (fate == GOES || (wrote && check_shapes_meet(&use->shape, shape)))
+        check_hint_pair(check, user, use);
+    else if (wrote && buffer->memory == &buffer->own)
+        check_hint_apart(user, buffer, use, shape, access);
+}
+
 // Drops the uses that are of no use any more, and leaves those that conflict at the beginning of
 // the list. One that has the same extent is not dropped but returned.
 static struct check_use *sort_out(struct check *check, const struct check_user *user,
-                                  struct check_history *history, const struct check_shape *shape,
-                                  weir_access access, size_t *out_conflicts)
+                                  const struct check_buffer *buffer, struct check_history *history,
+                                  const struct check_shape *shape, weir_access access,
+                                  size_t *out_conflicts)
 {
     struct check_use *same = NULL;
     *out_conflicts = 0;
     for (size_t i = 0; i < check->found.count; i++) {
         struct check_use *use = check->found.uses[i];
-        const enum fate fate = judge(user, shape, access, use);
+        const enum fate fate = judge(check, user, shape, access, use);
+        if (needs_hints(check, user))
+            note_for_hints(check, user, buffer, shape, access, use, fate);
         if (fate == CONFLICTS)
             check->found.uses[(*out_conflicts)++] = use;
         else if (fate == GOES && !same && !user->passing && is_same_range(&use->shape, shape))
@@ -171,7 +200,7 @@ static void use_memory(struct check *check, const struct check_user *user,
     if (user->probe)
         check_graph_touch(check, buffer->memory);
     check_history_find(history, (struct check_span){shape->begin, shape->end}, &check->found);
-    struct check_use *same = sort_out(check, user, history, shape, access, &conflicts);
+    struct check_use *same = sort_out(check, user, buffer, history, shape, access, &conflicts);
     if (conflicts)
         tell_conflicts(check, user, buffer, shape, access, conflicts);
     if (user->passing)

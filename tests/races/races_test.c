@@ -1,5 +1,6 @@
 // Runs every program of the corpus under the plugin `check`, on the backend that WEIR_BACKEND names:
 // a broken one has the findings that it marks and no others, a mended one has none.
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -41,11 +42,20 @@ static void run_broken(const struct race_pair *pair, const struct marks *marks)
     ASSERT_OK(rig_close(&rig));
 }
 
+// Every wait of a mended program is needed, so a hint is wrong.
+static void refuse_hint(void *user, weir_log_level level, const char *source, const char *message)
+{
+    const struct race_pair *pair = user;
+    if (level == WEIR_LOG_INFO && strcmp(source, "check") == 0)
+        weir_test_fail(pair->file, pair->line, "not expected: %s", message);
+}
+
 static void run_mended(const struct race_pair *pair)
 {
     const struct marks none = {.count = 0};
     struct rig rig;
-    ASSERT_OK(rig_open(&rig, "check", NULL));
+    ASSERT_OK(rig_open(&rig, "check", "[check]\nhints = 1\n"));
+    weir_log_set(refuse_hint, (void *)(uintptr_t)pair, WEIR_LOG_INFO);
     if (rig_can_run(&rig, pair)) {
         const bool right = race_run(pair, true, rig.device);
         EXPECT_TRUE(right || !rig_has_result(&rig, pair));
@@ -54,6 +64,7 @@ static void run_mended(const struct race_pair *pair)
         weir_test_note(NULL);
     }
     ASSERT_OK(rig_close(&rig));
+    weir_log_set(NULL, NULL, WEIR_LOG_INFO);
 }
 
 static void run_pair(void)
