@@ -14,6 +14,7 @@ static const struct cli_command members[] = {
      .main = cli_trace_report},
     {.name = "timeline", .summary = "draw a trace in the terminal", .main = cli_trace_timeline},
     {.name = "html", .summary = "write it as a page for a browser", .main = cli_trace_html},
+    {.name = "mark", .summary = "mark in it what `weir check` has found", .main = cli_trace_mark},
     {.name = "check", .summary = "check conditions on a trace", .main = cli_trace_check},
     {.name = "diff", .summary = "what got slower between two traces", .main = cli_trace_diff},
 };

@@ -196,6 +196,33 @@ printf '%s\n' "$output" >check.json
 expect_data 0 "$weir" trace html --findings check.json --output page.html trace.json
 grep -q '"findings":' page.html || fail "the page has no findings"
 grep -q '"kind":"write-after-read","count":6' page.html || fail "the page has not this finding"
+# And the trace, for other viewers: each operation of the two lines, which reports read as before.
+expect_data 0 "$weir" trace mark --findings check.json trace.json
+expect_contains "$output" "trace.marked.json: 16 operations marked"
+output="$(cat trace.marked.json)"
+as_json 'sum("weir.remedy" in e["args"] for e in data["traceEvents"] if e["ph"] == "X") == 16'
+as_json '[(e["name"], e["cat"], e["s"]) for e in data["traceEvents"] if e["ph"] == "i"] == [("write-after-read", "weir_check", "t")] * 16'
+[ "$("$weir" trace report trace.json)" = "$("$weir" trace report trace.marked.json)" ] ||
+    fail "the report of the marked trace differs"
+gzip -k trace.json
+expect_data 0 "$weir" trace mark --quiet --findings check.json trace.json.gz
+[ -z "$output" ] || fail "$output"
+gzip -dc trace.marked.json.gz | cmp - trace.marked.json || fail "the compressed trace differs"
+expect_data 0 "$weir" trace mark --findings check.json --output trace.marked.json trace.marked.json
+expect_contains "$output" "trace.marked.json: 0 operations marked"
+expect_data 2 "$weir" trace mark trace.json
+expect_contains "$messages" "weir trace mark needs --findings JSON"
+expect_data 1 "$weir" trace mark --findings missing.json trace.json
+expect_contains "$messages" "missing.json: there is no such file"
+expect_data 1 "$weir" trace mark --findings trace.json trace.json
+expect_data 1 "$weir" trace mark --findings check.json check.json
+expect_contains "$messages" "no trace"
+expect_data 1 "$weir" trace mark --findings check.json --output nowhere/out.json trace.json
+expect_contains "$messages" "nowhere/out.json"
+mkdir taken.json
+expect_data 1 "$weir" trace mark --findings check.json --output taken.json trace.json
+expect_contains "$messages" "taken.json: the trace cannot be put there"
+[ -z "$(ls ./*.part* 2>/dev/null)" ] || fail "something half-written is left"
 expect_data 1 "$weir" trace html --findings trace.json trace.json
 expect_contains "$messages" "trace.json: this is no report of the plugin check"
 expect_data 1 "$weir" trace html --findings missing.json trace.json
