@@ -170,9 +170,9 @@ void weir__queue_retire(weir_queue *queue)
 static void note_end(weir_queue *queue)
 {
     const struct weir_event last = {queue->member.object.id, atomic_load(&queue->seen)};
-    const struct weir__host_caller nobody = {.flags = WEIR_HOST_NOTE_INTERNAL};
+    const struct weir__host_caller library = {.flags = WEIR_HOST_NOTE_INTERNAL};
     if (last.sequence > 0 && weir__takes_notes(queue->member.device))
-        weir__host_note_complete(queue, last, WEIR_OK, &nobody);
+        weir__host_note_complete(queue, last, WEIR_OK, &library);
 }
 
 // The failures stay available, and the last reference finalizes the queue.
