@@ -31,31 +31,30 @@ extern "C" {
 // The one table of kinds: X(name, value, id). "First" and "second" are the two operations in the
 // order in which they were submitted. Kinds from 100 on are hints: nothing is wrong, but something
 // is needless or slow.
-#define WEIR_CHECK_KIND_TABLE(X)                                                                   \
-    /* The second operation reads bytes that the first one writes, and nothing orders them. */     \
-    X(WEIR_CHECK_READ_AFTER_WRITE, 1, "read-after-write")                                          \
-    /* The second one writes bytes that the first one reads. */                                    \
-    X(WEIR_CHECK_WRITE_AFTER_READ, 2, "write-after-read")                                          \
-    X(WEIR_CHECK_WRITE_AFTER_WRITE, 3, "write-after-write")                                        \
-    /* The host reads bytes that a queue may still write. */                                       \
-    X(WEIR_CHECK_HOST_READ, 4, "host-read")                                                        \
-    /* The host writes bytes that a queue may still read or write. */                              \
-    X(WEIR_CHECK_HOST_WRITE, 5, "host-write")                                                      \
-    /* An operation uses bytes between weir_host_begin() and weir_host_end() of the host. */       \
-    X(WEIR_CHECK_OPEN_ACCESS, 6, "open-access")                                                    \
-    /* Memory of a pool is used after it was returned, or returned while it is in use. */          \
-    X(WEIR_CHECK_AFTER_FREE, 7, "after-free")                                                      \
-    /* Bytes are read that nothing has written. */                                                 \
-    X(WEIR_CHECK_UNWRITTEN, 8, "unwritten")                                                        \
-    /* A kernel uses bytes outside the range that its launch declares. */                          \
-    X(WEIR_CHECK_OUTSIDE, 9, "outside")                                                            \
-    /* A wait for a record after which its queue comes already. */                                 \
-    X(WEIR_CHECK_IMPLIED_WAIT, 100, "implied-wait")                                                \
-    /* A wait of a queue, or of the host, that no use of memory needs. */                          \
-    X(WEIR_CHECK_NEEDLESS_WAIT, 101, "needless-wait")                                              \
-    X(WEIR_CHECK_NEEDLESS_SYNC, 102, "needless-sync")                                              \
-    /* Two queues wait for each other because of one buffer, of which they use different bytes. */ \
-    X(WEIR_CHECK_FALSE_SHARING, 103, "false-sharing")
+#define WEIR_CHECK_KIND_TABLE(X)                                                               \
+    /* The second operation reads bytes that the first one writes, and nothing orders them. */ \
+    X(WEIR_CHECK_READ_AFTER_WRITE, 1, "read-after-write")                                      \
+    /* The second one writes bytes that the first one reads. */                                \
+    X(WEIR_CHECK_WRITE_AFTER_READ, 2, "write-after-read")                                      \
+    X(WEIR_CHECK_WRITE_AFTER_WRITE, 3, "write-after-write")                                    \
+    /* The host reads bytes that a queue may still write. */                                   \
+    X(WEIR_CHECK_HOST_READ, 4, "host-read")                                                    \
+    /* The host writes bytes that a queue may still read or write. */                          \
+    X(WEIR_CHECK_HOST_WRITE, 5, "host-write")                                                  \
+    /* An operation uses bytes between weir_host_begin() and weir_host_end() of the host. */   \
+    X(WEIR_CHECK_OPEN_ACCESS, 6, "open-access")                                                \
+    /* Memory of a pool is used after it was returned, or returned while it is in use. */      \
+    X(WEIR_CHECK_AFTER_FREE, 7, "after-free")                                                  \
+    /* Bytes are read that nothing has written. */                                             \
+    X(WEIR_CHECK_UNWRITTEN, 8, "unwritten")                                                    \
+    /* A kernel uses bytes outside the range that its launch declares. */                      \
+    X(WEIR_CHECK_OUTSIDE, 9, "outside")                                                        \
+    /* A wait for a record after which its queue comes already. */                             \
+    X(WEIR_CHECK_IMPLIED_WAIT, 100, "implied-wait")                                            \
+    /* A wait of a queue that no use of memory needs. */                                       \
+    X(WEIR_CHECK_NEEDLESS_WAIT, 101, "needless-wait")                                          \
+    /* The same, and the two queues use different bytes of one buffer. */                      \
+    X(WEIR_CHECK_FALSE_SHARING, 102, "false-sharing")
 
 typedef enum weir_check_kind {
 #define WEIR_CHECK_KIND_ENTRY(name, value, id) name = value,

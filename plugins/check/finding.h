@@ -42,7 +42,6 @@ struct check_party {
 //   UNWRITTEN              first: none (all zero); second: the read
 //   OUTSIDE                first: none; second: the launch, with the range that it declares
 //   IMPLIED_WAIT, NEEDLESS_WAIT  first: the record; second: the wait, access 0
-//   NEEDLESS_SYNC          first: the record; second: the host's call
 //   FALSE_SHARING          first, second: the uses that touch no common byte
 //   READ_AFTER_WRITE, WRITE_AFTER_READ, WRITE_AFTER_WRITE: with `threads = strict` one or both may
 //   be the host's.

@@ -191,7 +191,7 @@ static void say_implied_wait(struct weir_long_text *text, const struct weir_chec
 static void say_needless(struct weir_long_text *text, const struct weir_check_finding *finding)
 {
     add_use(text, finding, &finding->second);
-    weir_long_text_add(text, is_host(&finding->second) ? " waits for " : " names ");
+    weir_long_text_add(text, " names ");
     add_use(text, finding, &finding->first);
     weir_long_text_add(text, ", and no use of memory needs that");
 }
@@ -327,7 +327,6 @@ static const struct words table[] = {
     {WEIR_CHECK_OUTSIDE, say_outside, declare},
     {WEIR_CHECK_IMPLIED_WAIT, say_implied_wait, remove_wait},
     {WEIR_CHECK_NEEDLESS_WAIT, say_needless, remove_wait},
-    {WEIR_CHECK_NEEDLESS_SYNC, say_needless, remove_wait},
     {WEIR_CHECK_FALSE_SHARING, say_false_sharing, share_less},
 };
 
