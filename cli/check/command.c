@@ -27,7 +27,7 @@ static bool parse(struct cli_check_options *out, int argc, char **argv, char ***
          CLI_FLAG, &out->demonstrate, 0, 0},
         {"fail", NULL, "refuse the operations with findings, so that their\nqueues fail", CLI_FLAG,
          &out->fail, 0, 0},
-        {"hints", NULL, "tell waits that order nothing, too", CLI_FLAG, &out->hints, 0, 0},
+        {"hints", NULL, "tell waits that nothing needs, too", CLI_FLAG, &out->hints, 0, 0},
         {"json", NULL,
          "print the findings as JSON; what COMMAND prints then\ngoes to standard error", CLI_FLAG,
          &out->json, 0, 0},

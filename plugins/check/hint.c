@@ -1,4 +1,4 @@
-// Waits that order nothing, told at the end, each line once. What the host knew at the time does not
+// Waits that nothing needs, told at the end, each line once. What the host knew at the time does not
 // count, since it may be late another time, unless it waited for all of a queue.
 //
 // Each entry of a queue's clock has a cause: the wait that raised it last, and the queue that it

@@ -45,7 +45,7 @@ static const struct weir_key keys[KEY_COUNT] = {
             .name = "hints",
             .type = WEIR_KEY_BOOLEAN,
             .fallback = "0",
-            .help = "1: at the end also tells the lines whose waits order nothing.",
+            .help = "1: at the end also tells the lines whose waits nothing needs.",
         },
     [KEY_VERIFY] =
         {

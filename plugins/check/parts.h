@@ -13,7 +13,7 @@
 //   graph.c    graphs
 //   threads.c  threads of the host, with `threads = strict`
 //   region.c   regions of threads
-//   hint.c     waits that order nothing
+//   hint.c     waits that nothing needs
 //   verify*.c  what kernels do, against what their launches declare
 //   tell.c     from two uses to a conflict
 //
