@@ -18,7 +18,8 @@ enum weir_host_note_kind {
 
 enum weir_host_note_flags {
     // Not a call of the user about this event or buffer: the pieces of memory through which
-    // weir_upload() and weir_download() copy, or the thread that serves weir_event_fd().
+    // weir_upload() and weir_download() copy, the thread that serves weir_event_fd(), or a
+    // destroyed queue, whose work has finished.
     WEIR_HOST_NOTE_INTERNAL = 1u << 0,
 };
 
