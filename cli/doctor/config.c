@@ -37,7 +37,7 @@ static void show_settings(struct printer *printer, const char *section,
     cli_json_set(printer->root, section, object, &printer->ok);
 }
 
-static weir_status show_weir(struct printer *printer, const struct weir__config *config)
+static weir_status show_weir(struct printer *printer, struct weir__config *config)
 {
     struct weir_setting settings[16];
     const struct weir_section *table = &weir__config_weir_table;
@@ -47,7 +47,7 @@ static weir_status show_weir(struct printer *printer, const struct weir__config 
     return WEIR_OK;
 }
 
-static weir_status show_section(struct printer *printer, const struct weir__config *config,
+static weir_status show_section(struct printer *printer, struct weir__config *config,
                                 const struct weir_section *section)
 {
     struct weir_setting *settings = weir__allocate((section->key_count + 1) * sizeof *settings);
@@ -56,7 +56,9 @@ static weir_status show_section(struct printer *printer, const struct weir__conf
                                          .message = "no memory for the configuration"};
         return weir_error_set(&error);
     }
-    const weir_status status = weir__config_section(config, section, settings);
+    weir_status status = weir__config_section(config, section, settings);
+    if (status == WEIR_OK && weir__config_names(config, section->name))
+        status = weir__config_replace(config, section, settings);
     if (status == WEIR_OK)
         show_settings(printer, section->name, settings, section->key_count);
     weir__release(settings);
@@ -64,7 +66,7 @@ static weir_status show_section(struct printer *printer, const struct weir__conf
 }
 
 // The settings of a module, if it is installed and takes any. Each module is shown once.
-static weir_status show_module(struct printer *printer, const struct weir__config *config,
+static weir_status show_module(struct printer *printer, struct weir__config *config,
                                const char *name)
 {
     struct weir_section section;
@@ -77,7 +79,7 @@ static weir_status show_module(struct printer *printer, const struct weir__confi
 
 // A module that is not installed here may be installed on the machine that uses the file,
 // so this is a note and not an error. The name may also be misspelt.
-static void note_absent(const struct weir__config *config, const char *key, const char *name)
+static void note_absent(struct weir__config *config, const char *key, const char *name)
 {
     const char *path = weir__config_weir(config, "module_path")->text;
     struct weir_section section;
@@ -86,7 +88,7 @@ static void note_absent(const struct weir__config *config, const char *key, cons
                  name, *path ? path : "the folder of modules", *path ? " and module_path" : "");
 }
 
-static weir_status show_listed(struct printer *printer, const struct weir__config *config,
+static weir_status show_listed(struct printer *printer, struct weir__config *config,
                                const char *key)
 {
     char names[WEIR__CONFIG_LIST_LIMIT][WEIR__NAME_SIZE];
@@ -100,7 +102,7 @@ static weir_status show_listed(struct printer *printer, const struct weir__confi
     return status;
 }
 
-static weir_status show(struct printer *printer, const struct weir__config *config)
+static weir_status show(struct printer *printer, struct weir__config *config)
 {
     const struct weir_section *sections[CLI_SECTION_COUNT];
     const char *name;

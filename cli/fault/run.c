@@ -123,21 +123,20 @@ static bool run_with(const struct fault_options *options, const struct fault_fol
                      const struct cli_program *base, const char *fault, uint64_t at,
                      uint64_t one_in, struct cli_program_end *out_end)
 {
-    char settings[PATH_MAX + 1024];
-    const int length =
-        snprintf(settings, sizeof settings,
-                 "fault = %s\nat = %" PRIu64 "\none_in = %" PRIu64 "\nseed = %" PRIu64
-                 "\ndelay_ms = %" PRIu64 "\nkinds = %s\nqueue = %s\nlabel = %s\nlist = %s",
-                 fault, at, one_in, options->seed, options->delay_ms, options->kinds,
-                 options->queue, options->label, folder->list);
-    const struct cli_program_variable variable = {"WEIR_FAULT", settings};
-    if (length >= (int)sizeof settings) {
-        cli_error("--kinds, --queue or --label is too long");
-        return false;
-    }
+    char numbers[4][32];
+    const uint64_t values[] = {at, one_in, options->seed, options->delay_ms};
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+        snprintf(numbers[i], sizeof numbers[i], "%" PRIu64, values[i]);
+    const struct cli_program_variable variables[] = {
+        {"WEIR_FAULT_FAULT", fault},          {"WEIR_FAULT_AT", numbers[0]},
+        {"WEIR_FAULT_ONE_IN", numbers[1]},    {"WEIR_FAULT_SEED", numbers[2]},
+        {"WEIR_FAULT_DELAY_MS", numbers[3]},  {"WEIR_FAULT_KINDS", options->kinds},
+        {"WEIR_FAULT_QUEUE", options->queue}, {"WEIR_FAULT_LABEL", options->label},
+        {"WEIR_FAULT_LIST", folder->list},
+    };
     struct cli_program program = *base;
-    program.variables = &variable;
-    program.variable_count = 1;
+    program.variables = variables;
+    program.variable_count = sizeof variables / sizeof *variables;
     unlink(folder->list);
     return cli_program_run(&program, out_end);
 }

@@ -59,6 +59,14 @@ const struct weir_setting *weir__config_weir(const struct weir__config *config, 
 weir_status weir__config_section(const struct weir__config *config,
                                  const struct weir_section *section, struct weir_setting *settings);
 
+// Replaces settings of a module, which weir__config_section() filled, by variables of the environment:
+// WEIR_TRACE_FILE is `file` of [trace]; '-' becomes '_'. A variable that is set counts even if it is
+// empty.
+//
+// Ownership: the strings are copies that live as long as the configuration.
+weir_status weir__config_replace(struct weir__config *config, const struct weir_section *section,
+                                 struct weir_setting *settings);
+
 // Whether the configuration names a module so: in `backend` or `plugins` of its file, by
 // what replaced them, or by default.
 bool weir__config_names(const struct weir__config *config, const char *module);

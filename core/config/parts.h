@@ -32,9 +32,16 @@ struct weir__config {
     char *label; // the file's name in messages
     struct weir__config_part *parts;
     struct weir_setting weir[WEIR__CONFIG_WEIR_KEYS];
-    char *owned[WEIR__CONFIG_WEIR_KEYS]; // copies of the values that replaced the
-                                         // file's
+    char *owned[WEIR__CONFIG_WEIR_KEYS];  // copies of the values that replaced the
+                                          // file's
+    struct weir__config_owned *variables; // names and values that replaced those of modules
 };
+
+// Checks and reads the text of a setting. `section` is named in messages.
+weir_status weir__config_read_value(struct weir_setting *setting, const char *section);
+
+// Frees what weir__config_replace() has kept.
+void weir__config_drop_variables(struct weir__config *config);
 
 // Parses `size` bytes; checks lines, but no table. `label` names them in messages.
 weir_status weir__config_create(const char *label, const char *text, size_t size,

@@ -137,7 +137,7 @@ static weir_status check_choice(const struct weir_setting *setting, const char *
                              section, setting->text, nearest);
 }
 
-static weir_status read_value(struct weir_setting *setting, const char *section)
+weir_status weir__config_read_value(struct weir_setting *setting, const char *section)
 {
     switch (setting->key->type) {
     case WEIR_KEY_TEXT:
@@ -171,7 +171,7 @@ static weir_status fill_default(struct weir_setting *setting, const struct weir_
     if (!key->fallback || key->fallback[0] == '\0')
         return WEIR_OK;
     setting->text = key->fallback;
-    return read_value(setting, section);
+    return weir__config_read_value(setting, section);
 }
 
 weir_status weir__config_section(const struct weir__config *config,
@@ -191,7 +191,7 @@ weir_status weir__config_section(const struct weir__config *config,
             return unknown_key(entry, section);
         setting->text = entry->value;
         setting->origin = entry->origin;
-        weir_status status = read_value(setting, section->name);
+        weir_status status = weir__config_read_value(setting, section->name);
         if (status != WEIR_OK)
             return status;
     }

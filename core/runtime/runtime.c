@@ -58,12 +58,31 @@ static const struct weir_setting *const *list_settings(const struct weir_setting
     return list;
 }
 
+typedef weir_status (*section_reader)(struct weir__config *config,
+                                      const struct weir_section *section,
+                                      struct weir_setting *settings);
+
+// Of a module that is loaded.
+static weir_status read_module(struct weir__config *config, const struct weir_section *section,
+                               struct weir_setting *settings)
+{
+    const weir_status status = weir__config_section(config, section, settings);
+    return status < 0 ? status : weir__config_replace(config, section, settings);
+}
+
+// Of the program, or of a module that is not.
+static weir_status read_file(struct weir__config *config, const struct weir_section *section,
+                             struct weir_setting *settings)
+{
+    return weir__config_section(config, section, settings);
+}
+
 static const struct weir_setting *const *take_section(const weir_runtime *runtime,
-                                                      const struct weir_section *section)
+                                                      const struct weir_section *section,
+                                                      section_reader read)
 {
     struct weir_setting *settings = weir__allocate((section->key_count + 1) * sizeof *settings);
-    weir_status status =
-        settings ? weir__config_section(runtime->config, section, settings) : WEIR_OK;
+    weir_status status = settings ? read(runtime->config, section, settings) : WEIR_OK;
     const struct weir_setting *const *list =
         settings && status == WEIR_OK ? list_settings(settings, section->key_count) : NULL;
     weir__release(settings);
@@ -123,7 +142,7 @@ static weir_status take_program_sections(weir_runtime *runtime,
         weir_status status = read_section(params->sections[i], &runtime->sections[i]);
         if (status < 0)
             return status;
-        runtime->section_settings[i] = take_section(runtime, &runtime->sections[i]);
+        runtime->section_settings[i] = take_section(runtime, &runtime->sections[i], read_file);
         if (!runtime->section_settings[i])
             return weir_last_error()->status;
         runtime->section_count++;
@@ -143,7 +162,7 @@ static weir_status check_module_section(const weir_runtime *runtime, const char 
     *out_known = true;
     weir_status status = weir__loader_keys(name, path, &weir__host, &section);
     if (status == WEIR_OK) {
-        const struct weir_setting *const *settings = take_section(runtime, &section);
+        const struct weir_setting *const *settings = take_section(runtime, &section, read_file);
         release_section(settings);
         return settings ? WEIR_OK : weir_last_error()->status;
     }
@@ -226,7 +245,7 @@ static weir_status open_chain(weir_runtime *runtime, const struct weir__loaded *
     for (uint32_t i = 0; i < count; i++) {
         const struct weir_section section = weir__module_section(modules[i].module);
         *out_failed = i;
-        runtime->settings[i] = take_section(runtime, &section);
+        runtime->settings[i] = take_section(runtime, &section, read_module);
         if (!runtime->settings[i])
             return weir_last_error()->status;
         runtime->module_count++;

@@ -264,11 +264,11 @@ static weir_status fail_output(const struct check_findings *findings)
                           findings->outputs.failure);
 }
 
-static weir_status start(struct check_findings *findings, struct check_findings_params *params)
+static weir_status start(struct check_findings *findings,
+                         const struct check_findings_params *params)
 {
-    weir_status status = check_variables_read(params);
-    if (status == WEIR_OK)
-        status = check_rules_read(findings->link->host, params->suppressions, &findings->rules);
+    const weir_status status =
+        check_rules_read(findings->link->host, params->suppressions, &findings->rules);
     if (status < 0)
         return status;
     findings->fail = params->fail;

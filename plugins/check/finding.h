@@ -5,7 +5,6 @@
 //   words.c     the sentence and the line to add, for each kind
 //   suppress.c  the file of suppressions
 //   outputs.c   the files that are written
-//   variables.c what the environment names in place of the keys
 #ifndef WEIR_PLUGINS_CHECK_FINDING_H
 #define WEIR_PLUGINS_CHECK_FINDING_H
 
@@ -69,16 +68,10 @@ struct check_findings_params {
 // Reads the environment, which takes precedence over `params`, and the suppressions, and writes the files as those of a run that has found nothing yet.
 //
 // Ownership: the caller's, until check_findings_destroy().
-// Errors: WEIR_ERROR_CONFIG for a wrong variable and a file of suppressions that is missing or wrong; WEIR_ERROR_IO for a
+// Errors: WEIR_ERROR_CONFIG for a file of suppressions that is missing or wrong; WEIR_ERROR_IO for a
 // file that cannot be written; both reported to the host.
 weir_status check_findings_create(const struct check_findings_params *params,
                                   struct check_findings **out_findings);
-
-// What the environment names for the engine, in place of its keys `threads`, `hints` and `verify`.
-//
-// Errors: WEIR_ERROR_CONFIG, reported.
-weir_status check_variables_of_engine(const struct weir_link *link, bool *strict, bool *hints,
-                                      bool *verify);
 
 // Completes the files, and tells which suppressions were not used. What could not be written is
 // reported to the host's `error`. NULL and a pointer to NULL are accepted.

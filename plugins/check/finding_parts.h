@@ -80,11 +80,6 @@ struct check_findings {
     struct check_outputs outputs;
 };
 
-// variables.c
-
-// Replaces what the environment names. Errors: WEIR_ERROR_CONFIG, reported.
-weir_status check_variables_read(struct check_findings_params *params);
-
 // outputs.c
 
 // Claims the names. False if one is too long.

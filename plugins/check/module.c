@@ -140,12 +140,9 @@ static weir_status check_open_link(struct weir_link *link,
     check->strict = strcmp(settings[KEY_THREADS]->text, "strict") == 0;
     check->hints = settings[KEY_HINTS]->integer;
     check->verify = settings[KEY_VERIFY]->integer;
-    weir_status status =
-        check_found_init(&check->found)
-            ? check_variables_of_engine(link, &check->strict, &check->hints, &check->verify)
-            : weir_host_no_memory(link->host, "the plugin check");
-    if (status == WEIR_OK)
-        status = open_findings(check, settings);
+    const weir_status status = check_found_init(&check->found)
+                                   ? open_findings(check, settings)
+                                   : weir_host_no_memory(link->host, "the plugin check");
     if (status < 0) {
         check_found_finish(&check->found);
         free(check);

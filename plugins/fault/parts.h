@@ -70,9 +70,6 @@ enum fault_key {
     FAULT_KEY_COUNT,
 };
 
-// Lines `key = value` that replace those of the section; for `weir fault`.
-#define FAULT_VARIABLE "WEIR_FAULT"
-
 extern const char *const fault_kind_names[FAULT_KINDS + 1]; // ended by NULL
 extern const char *const fault_target_names[FAULT_TARGETS];
 

@@ -1,8 +1,6 @@
-// The section [fault], and the lines of FAULT_VARIABLE that replace some of its keys.
-#define _GNU_SOURCE // secure_getenv
-
-#include <errno.h>
+// The section [fault].
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -131,80 +129,6 @@ const struct weir_key fault_keys[FAULT_KEY_COUNT] = {
         },
 };
 
-// One value, from the section or from the environment.
-struct value {
-    const char *text;
-    int64_t integer;
-};
-
-static weir_status refuse(const struct weir_host *host, const char *remedy, const char *what,
-                          const char *text)
-{
-    return weir_host_fail(host, WEIR_ERROR_CONFIG, remedy, "[fault]: %s: '%.100s'", what, text);
-}
-
-// The environment.
-
-static size_t key_of(const char *name)
-{
-    size_t key = 0;
-    while (key < FAULT_KEY_COUNT && strcmp(fault_keys[key].name, name) != 0)
-        key++;
-    return key;
-}
-
-static bool is_choice(const char *const *choices, const char *text)
-{
-    while (*choices && strcmp(*choices, text) != 0)
-        choices++;
-    return *choices;
-}
-
-static bool is_valid(const struct weir_key *key, struct value *value)
-{
-    if (key->type == WEIR_KEY_CHOICE)
-        return is_choice(key->choices, value->text);
-    if (key->type != WEIR_KEY_INTEGER)
-        return true;
-    char *end;
-    errno = 0;
-    value->integer = strtoll(value->text, &end, 10);
-    return errno == 0 && end != value->text && !*end && value->integer >= key->minimum &&
-           value->integer <= key->maximum;
-}
-
-// `line` is cut into its two parts.
-static weir_status read_line(const struct weir_host *host, char *line, struct value *values)
-{
-    char *equals = strstr(line, " = ");
-    if (equals)
-        *equals = '\0';
-    const size_t key = key_of(line);
-    if (!equals || key == FAULT_KEY_COUNT)
-        return refuse(host, "see weir-fault(1)",
-                      FAULT_VARIABLE
-                      " has a line that is not KEY = VALUE with a key of the section",
-                      line);
-    values[key].text = equals + 3;
-    if (is_valid(&fault_keys[key], &values[key]))
-        return WEIR_OK;
-    return refuse(host, "see weir-fault(1)", FAULT_VARIABLE " has a value that its key cannot have",
-                  values[key].text);
-}
-
-// `text` must live as long as the values.
-static weir_status read_environment(const struct weir_host *host, char *text, struct value *values)
-{
-    char *rest = NULL;
-    weir_status status = WEIR_OK;
-    for (char *line = strtok_r(text, "\n", &rest); line && status == WEIR_OK;
-         line = strtok_r(NULL, "\n", &rest))
-        status = read_line(host, line, values);
-    return status;
-}
-
-// The values.
-
 static weir_status refuse_target(const struct weir_host *host, const char *name,
                                  const struct fault_settings *settings)
 {
@@ -241,67 +165,53 @@ static weir_status read_targets(const struct weir_host *host, const char *text,
 static weir_status read_text(const struct weir_host *host, const char *key, const char *text,
                              char *out, size_t size)
 {
-    if (strlen(text) < size)
-        return snprintf(out, size, "%s", text) < 0 ? WEIR_ERROR_INVALID : WEIR_OK;
+    if (strlen(text) < size) {
+        memcpy(out, text, strlen(text) + 1);
+        return WEIR_OK;
+    }
     return weir_host_fail(host, WEIR_ERROR_CONFIG, "use a shorter one",
                           "[fault]: %s has more than %zu bytes", key, size - 1);
 }
 
 // The options of `weir fault` that choose the same operations; the number is added to them.
-static void write_remedy(const struct value *values, struct fault_settings *settings)
+static void write_remedy(const struct weir_setting *const *settings, struct fault_settings *out)
 {
     size_t used = 0;
-    char *text = settings->remedy;
-    const size_t size = sizeof settings->remedy;
-    weir_text_append(text, size, &used, "--fault %s", fault_kind_names[settings->kind]);
-    if (*values[FAULT_KEY_TARGETS].text)
-        weir_text_append(text, size, &used, " --kinds '%s'", values[FAULT_KEY_TARGETS].text);
-    if (settings->queue[0])
-        weir_text_append(text, size, &used, " --queue '%s'", settings->queue);
-    if (settings->label[0])
-        weir_text_append(text, size, &used, " --label '%s'", settings->label);
-}
-
-static weir_status take(const struct weir_host *host, const struct value *values,
-                        struct fault_settings *out)
-{
-    while (strcmp(fault_kind_names[out->kind], values[FAULT_KEY_FAULT].text) != 0)
-        out->kind++;
-    out->at = (uint64_t)values[FAULT_KEY_AT].integer;
-    out->one_in = (uint64_t)values[FAULT_KEY_ONE_IN].integer;
-    out->seed = (uint64_t)values[FAULT_KEY_SEED].integer;
-    out->delay_ns = (uint64_t)values[FAULT_KEY_DELAY].integer * 1000000u;
-    if (out->at && out->one_in)
-        return weir_host_fail(host, WEIR_ERROR_CONFIG, "leave out one of them",
-                              "[fault]: at and one_in are both set");
-    weir_status status = read_targets(host, values[FAULT_KEY_TARGETS].text, out);
-    if (status == WEIR_OK)
-        status =
-            read_text(host, "queue", values[FAULT_KEY_QUEUE].text, out->queue, sizeof out->queue);
-    if (status == WEIR_OK)
-        status =
-            read_text(host, "label", values[FAULT_KEY_LABEL].text, out->label, sizeof out->label);
-    if (status == WEIR_OK)
-        status = read_text(host, "list", values[FAULT_KEY_LIST].text, out->list, sizeof out->list);
-    write_remedy(values, out);
-    return status;
+    char *text = out->remedy;
+    const size_t size = sizeof out->remedy;
+    weir_text_append(text, size, &used, "--fault %s", fault_kind_names[out->kind]);
+    if (*settings[FAULT_KEY_TARGETS]->text)
+        weir_text_append(text, size, &used, " --kinds '%s'", settings[FAULT_KEY_TARGETS]->text);
+    if (out->queue[0])
+        weir_text_append(text, size, &used, " --queue '%s'", out->queue);
+    if (out->label[0])
+        weir_text_append(text, size, &used, " --label '%s'", out->label);
 }
 
 weir_status fault_settings_read(const struct weir_host *host,
                                 const struct weir_setting *const *settings,
                                 struct fault_settings *out)
 {
-    struct value values[FAULT_KEY_COUNT];
-    const char *variable = secure_getenv(FAULT_VARIABLE);
-    char *text = strdup(variable ? variable : "");
     *out = (struct fault_settings){0};
-    if (!text)
-        return weir_host_no_memory(host, "the settings of the plugin fault");
-    for (size_t i = 0; i < FAULT_KEY_COUNT; i++)
-        values[i] = (struct value){settings[i]->text, settings[i]->integer};
-    weir_status status = read_environment(host, text, values);
+    while (strcmp(fault_kind_names[out->kind], settings[FAULT_KEY_FAULT]->text) != 0)
+        out->kind++;
+    out->at = (uint64_t)settings[FAULT_KEY_AT]->integer;
+    out->one_in = (uint64_t)settings[FAULT_KEY_ONE_IN]->integer;
+    out->seed = (uint64_t)settings[FAULT_KEY_SEED]->integer;
+    out->delay_ns = (uint64_t)settings[FAULT_KEY_DELAY]->integer * 1000000u;
+    if (out->at && out->one_in)
+        return weir_host_fail(host, WEIR_ERROR_CONFIG, "leave out one of them",
+                              "[fault]: at and one_in are both set");
+    weir_status status = read_targets(host, settings[FAULT_KEY_TARGETS]->text, out);
     if (status == WEIR_OK)
-        status = take(host, values, out);
-    free(text);
+        status = read_text(host, "queue", settings[FAULT_KEY_QUEUE]->text, out->queue,
+                           sizeof out->queue);
+    if (status == WEIR_OK)
+        status = read_text(host, "label", settings[FAULT_KEY_LABEL]->text, out->label,
+                           sizeof out->label);
+    if (status == WEIR_OK)
+        status =
+            read_text(host, "list", settings[FAULT_KEY_LIST]->text, out->list, sizeof out->list);
+    write_remedy(settings, out);
     return status;
 }

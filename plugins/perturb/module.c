@@ -1,7 +1,4 @@
 // The plugin's keys, its ops table, and a link's life.
-#define _GNU_SOURCE // secure_getenv
-
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +13,7 @@ enum key {
     KEY_PAIR,
     KEY_IDLE,
     KEY_PENDING,
+    KEY_REPORT,
     KEY_COUNT
 };
 
@@ -31,8 +29,7 @@ static const struct weir_key keys[KEY_COUNT] = {
             .choices = modes,
             .help = "random: any order that no declared dependency forbids, by the seed; late: "
                     "nothing runs before the program needs it; pair: the two lines of `pair` in "
-                    "the other order, everything else as submitted. Replaced by "
-                    "WEIR_PERTURB_MODE.",
+                    "the other order, everything else as submitted.",
         },
     [KEY_SEED] =
         {
@@ -41,8 +38,7 @@ static const struct weir_key keys[KEY_COUNT] = {
             .fallback = "1",
             .minimum = 0,
             .maximum = INT64_MAX,
-            .help = "The seed of mode random: the same one gives the same order. Replaced by "
-                    "WEIR_PERTURB_SEED.",
+            .help = "The seed of mode random: the same one gives the same order.",
         },
     [KEY_PAIR] =
         {
@@ -50,8 +46,7 @@ static const struct weir_key keys[KEY_COUNT] = {
             .type = WEIR_KEY_TEXT,
             .fallback = "",
             .help = "The lines of mode pair, as app.c:80, app.c:91: what the first one submits is "
-                    "held back until what the second one submits has run. Replaced by "
-                    "WEIR_PERTURB_PAIR.",
+                    "held back until what the second one submits has run.",
         },
     [KEY_IDLE] =
         {
@@ -74,50 +69,32 @@ static const struct weir_key keys[KEY_COUNT] = {
             .help = "Operations that are held back at most; with more of them one runs at each "
                     "submit.",
         },
+    [KEY_REPORT] =
+        {
+            .name = "report",
+            .type = WEIR_KEY_TEXT,
+            .fallback = "",
+            .help = "A file to which a line of JSON is appended at the end: seed, mode, counts and "
+                    "the order. Empty: none.",
+        },
 };
 
 // Opening.
 
-static weir_status read_mode(struct perturb *perturb, const struct weir_setting *setting)
+static void read_mode(struct perturb *perturb, const struct weir_setting *setting)
 {
-    const char *named = secure_getenv(PERTURB_MODE_VARIABLE);
-    const char *text = named && *named ? named : setting->text;
-    for (size_t i = 0; modes[i]; i++) {
-        if (strcmp(text, modes[i]) != 0)
-            continue;
-        perturb->mode = (enum perturb_mode)i;
-        return WEIR_OK;
-    }
-    return weir_host_fail(perturb->link->host, WEIR_ERROR_CONFIG, "use random, late or pair",
-                          PERTURB_MODE_VARIABLE ": there is no mode '%.100s'", text);
-}
-
-static weir_status read_seed(struct perturb *perturb, const struct weir_setting *setting)
-{
-    const char *named = secure_getenv(PERTURB_SEED_VARIABLE);
-    char *end = NULL;
-    perturb->seed = (uint64_t)setting->integer;
-    if (!named || !*named)
-        return WEIR_OK;
-    errno = 0;
-    const unsigned long long number = strtoull(named, &end, 10);
-    if (named[0] < '0' || named[0] > '9' || *end || errno || number > INT64_MAX)
-        return weir_host_fail(perturb->link->host, WEIR_ERROR_CONFIG,
-                              "use a whole number, such as 7",
-                              PERTURB_SEED_VARIABLE ": '%.100s' is no seed", named);
-    perturb->seed = number;
-    return WEIR_OK;
+    while (strcmp(setting->text, modes[perturb->mode]) != 0)
+        perturb->mode++;
 }
 
 static weir_status read_pair(struct perturb *perturb, const struct weir_setting *setting)
 {
-    const char *named = secure_getenv(PERTURB_PAIR_VARIABLE);
-    const char *text = named && *named ? named : setting->text;
+    const char *text = setting->text;
     if (perturb->mode != PERTURB_PAIR || perturb_pair_read(text, perturb->pair))
         return WEIR_OK;
     return weir_host_fail(perturb->link->host, WEIR_ERROR_CONFIG,
                           "name two lines, as app.c:80, app.c:91, in `pair` of [perturb] or "
-                          "in " PERTURB_PAIR_VARIABLE,
+                          "in WEIR_PERTURB_PAIR",
                           "mode pair has no pair of lines: '%.200s'", text);
 }
 
@@ -148,17 +125,14 @@ static void warn_of_later_plugins(const struct weir_link *link)
 static weir_status read_settings(struct perturb *perturb,
                                  const struct weir_setting *const *settings)
 {
-    const char *report = secure_getenv(PERTURB_REPORT_VARIABLE);
     weir_status status = refuse_second(perturb->link);
-    if (status == WEIR_OK)
-        status = read_mode(perturb, settings[KEY_MODE]);
-    if (status == WEIR_OK)
-        status = read_seed(perturb, settings[KEY_SEED]);
+    read_mode(perturb, settings[KEY_MODE]);
+    perturb->seed = (uint64_t)settings[KEY_SEED]->integer;
     if (status == WEIR_OK)
         status = read_pair(perturb, settings[KEY_PAIR]);
     perturb->idle_ns = (uint64_t)settings[KEY_IDLE]->integer * 1000000u;
     perturb->limit = (uint64_t)settings[KEY_PENDING]->integer;
-    perturb->report = report && *report ? report : NULL;
+    perturb->report = settings[KEY_REPORT]->text;
     return status;
 }
 

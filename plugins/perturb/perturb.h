@@ -37,11 +37,6 @@
 
 #include "base/thread.h"
 
-#define PERTURB_SEED_VARIABLE "WEIR_PERTURB_SEED"
-#define PERTURB_MODE_VARIABLE "WEIR_PERTURB_MODE"
-#define PERTURB_PAIR_VARIABLE "WEIR_PERTURB_PAIR"
-#define PERTURB_REPORT_VARIABLE "WEIR_PERTURB_REPORT"
-
 enum perturb_mode {
     PERTURB_RANDOM,
     PERTURB_LATE,
@@ -119,7 +114,7 @@ struct perturb {
     uint64_t idle_ns;
     uint64_t limit; // of pending operations
     struct perturb_line pair[2];
-    const char *report; // file, or NULL
+    const char *report; // file; "": none
 
     pthread_mutex_t lock; // of what follows
     pthread_cond_t changed;

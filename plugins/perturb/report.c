@@ -29,8 +29,8 @@ static void append(const struct perturb *perturb, const char *text)
         close(fd);
     if (!written)
         perturb->link->host->log(WEIR_LOG_ERROR, "perturb",
-                                 "the file that " PERTURB_REPORT_VARIABLE
-                                 " names cannot be written; name another one");
+                                 "the file that `report` of [perturb] names cannot be written; "
+                                 "name another one");
 }
 
 static void write_line(const struct perturb *perturb)
@@ -75,6 +75,6 @@ void perturb_report(const struct perturb *perturb)
                  counts->idle, counts->stalled);
         perturb->link->host->log(WEIR_LOG_INFO, "perturb", text);
     }
-    if (perturb->report)
+    if (perturb->report[0])
         write_line(perturb);
 }

@@ -1,6 +1,5 @@
 // Opening and closing a link: settings, the file, the thread, and at the end the report and the
 // page.
-#define _GNU_SOURCE // secure_getenv
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -140,9 +139,8 @@ static uint64_t power_of_two(uint64_t least)
 
 static weir_status open_file(struct trace *trace, const struct weir_setting *const *settings)
 {
-    const char *named = secure_getenv(WEIR_TRACE_FILE_VARIABLE);
     char message[512];
-    if (!weir_output_path_claim(named && *named ? named : settings[KEY_FILE]->text, trace->path) ||
+    if (!weir_output_path_claim(settings[KEY_FILE]->text, trace->path) ||
         !weir_output_path_claim(settings[KEY_REPORT]->text, trace->report_path) ||
         !weir_output_path_claim(settings[KEY_HTML]->text, trace->html_path) || !trace->path[0])
         return weir_host_fail(trace->link->host, WEIR_ERROR_CONFIG,

@@ -244,7 +244,7 @@ expect_contains "$messages" "weir_check_release() after "
 expect_data 0 "$weir" check --verify "$mended"
 expect_contains "$messages" "nothing was found"
 expect_data 1 env WEIR_CHECK_VERIFY=2 "$weir" check sh -c '"$1" || exit 1' sh "$mended"
-expect_contains "$messages" "WEIR_CHECK_VERIFY is '2'"
+expect_contains "$messages" "WEIR_CHECK_VERIFY: 'verify' of [check] must be 0 or 1, not '2'"
 
 # A chain that has it already, twice, is a chain with one.
 WEIR_PLUGINS="check, check" expect_data 1 "$weir" check "$broken"

@@ -105,6 +105,10 @@ expect_data 0 env WEIR_PLUGINS= "$weir" config check small.ini --json
 as_json 'data["settings"]["arr_coc"]["side"] == {"value": "256", "origin": "small.ini:5"}'
 as_json 'data["settings"]["weir"]["plugins"]["origin"] == "WEIR_PLUGINS"'
 as_json '"library" in data["settings"]["opencl"]'
+expect_data 0 env WEIR_OPENCL_CACHE=0 "$weir" config check small.ini --json
+as_json 'data["settings"]["opencl"]["cache"] == {"value": "0", "origin": "WEIR_OPENCL_CACHE"}'
+expect_data 3 env WEIR_OPENCL_CACHE=2 "$weir" config check small.ini
+expect_contains "$messages" "WEIR_OPENCL_CACHE: 'cache' of [opencl] must be 0 or 1, not '2'"
 
 expect_unsound()
 {

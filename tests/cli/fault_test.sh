@@ -1,7 +1,7 @@
 #!/bin/bash
 # weir fault: a program with a fault, and a walk through all its operations.
 . tests/cli/cli.sh
-unset WEIR_FAULT TMPDIR
+unset "${!WEIR_FAULT@}" TMPDIR
 export LC_ALL=C WEIR_BACKEND=null WEIR_MODULE_PATH="$here/lib/weir"
 faulty="$here/tests/cli/faulty"
 export TMPDIR="$TEST_TMPDIR/temporary"

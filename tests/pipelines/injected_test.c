@@ -154,14 +154,17 @@ static void run_in_chain(const char *plugins, const char *fault, unsigned count,
 {
     struct rig rig;
     setenv("WEIR_PLUGINS", plugins, 1);
-    setenv("WEIR_FAULT", fault, 1);
+    setenv("WEIR_FAULT_FAULT", fault, 1);
+    setenv("WEIR_FAULT_ONE_IN", "100", 1);
+    setenv("WEIR_FAULT_SEED", "11", 1);
+    setenv("WEIR_FAULT_DELAY_MS", "1", 1);
     if (rig_open(&rig, 0, RIG_SMALL_WEIGHTS)) {
         run.computes = strcmp(weir_runtime_backend(rig.runtime), "null") != 0;
         run_frames(&rig, count, graphs);
         rig_close(&rig);
     }
     unsetenv("WEIR_PLUGINS");
-    unsetenv("WEIR_FAULT");
+    unsetenv("WEIR_FAULT_FAULT");
 }
 
 static void expect_flat(const char *fault)
@@ -179,7 +182,6 @@ static void expect_flat(const char *fault)
 static void expect_survived(const char *fault, bool graphs)
 {
     struct rig_image images[TEST_IMAGES];
-    char text[128];
     const unsigned count = frames_wanted();
     ASSERT_UINT_GT(count, 0);
     ASSERT_TRUE(test_images_make(images));
@@ -187,8 +189,7 @@ static void expect_survived(const char *fault, bool graphs)
     run_in_chain("", "", TEST_IMAGES, graphs);
     EXPECT_UINT_EQ(run.succeeded, TEST_IMAGES);
     run.learns = false;
-    snprintf(text, sizeof text, "fault = %s\none_in = 100\nseed = 11\ndelay_ms = 1", fault);
-    run_in_chain("fault", text, count, graphs);
+    run_in_chain("fault", fault, count, graphs);
     EXPECT_UINT_EQ(run.delivered, count);
     EXPECT_UINT_EQ(run.succeeded + run.failed, count);
     EXPECT_UINT_EQ(run.wrong, 0);

@@ -236,11 +236,11 @@ WEIR_TEST(PerturbSettings, AreRefused)
     expect_refused("[perturb]\nmode = pair\npair = a.c:1, b.c\n", "'a.c:1, b.c'", "two lines");
     expect_refused("[perturb]\nmode = pair\npair = a.c:0, b.c:2\n", "'a.c:0", "two lines");
     expect_refused("[perturb]\nmode = pair\npair = a.c:1, b.c:2x\n", "b.c:2x", "two lines");
-    expect_variable_refused("WEIR_PERTURB_MODE", "later", "", "there is no mode 'later'",
-                            "use random, late or pair");
-    expect_variable_refused("WEIR_PERTURB_SEED", "seven", "", "'seven' is no seed",
-                            "a whole number");
-    expect_variable_refused("WEIR_PERTURB_SEED", "-1", "", "'-1' is no seed", "a whole number");
+    expect_variable_refused("WEIR_PERTURB_MODE", "later", "", "cannot be 'later'",
+                            "choose one of random, late, pair");
+    expect_variable_refused("WEIR_PERTURB_SEED", "seven", "", "needs a decimal number",
+                            "write digits alone");
+    expect_variable_refused("WEIR_PERTURB_SEED", "-1", "", "must be from 0", "");
     expect_variable_refused("WEIR_PERTURB_PAIR", "a.c", pair, "'a.c'", "two lines");
 }
 
@@ -296,5 +296,5 @@ WEIR_TEST(PerturbSettings, Report)
     begin(&work, "");
     end(&work);
     unsetenv("WEIR_PERTURB_REPORT");
-    EXPECT_CONTAINS(logged_second, "WEIR_PERTURB_REPORT names cannot be written");
+    EXPECT_CONTAINS(logged_second, "`report` of [perturb] names cannot be written");
 }

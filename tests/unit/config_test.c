@@ -699,3 +699,47 @@ WEIR_TEST(Config, KeepsTheEndOfALongPath)
     EXPECT_CONTAINS(weir_last_error()->message,
                     "/weir.ini:2: unknown key 'plugin' in [weir]; did you mean 'plugins'?");
 }
+
+// --- variables in place of a module's keys ---
+
+WEIR_TEST(ConfigVariables, ReplaceWhatTheFileSays)
+{
+    static const char *const modes[] = {"one", "two", NULL};
+    static const struct weir_key keys[] = {
+        {.name = "file", .type = WEIR_KEY_TEXT, .fallback = "a"},
+        {.name = "max-depth", .type = WEIR_KEY_INTEGER, .fallback = "3", .maximum = 9},
+        {.name = "mode", .type = WEIR_KEY_CHOICE, .fallback = "one", .choices = modes},
+    };
+    const struct weir_section made = {.struct_size = sizeof made,
+                                      .name = "deep-sea",
+                                      .keys = keys,
+                                      .key_count = 3,
+                                      .key_size = sizeof keys[0]};
+    const struct weir_open_params params = text_params("[deep-sea]\nfile = b\nmode = two\n");
+    struct weir__config *config;
+    struct weir_setting settings[3];
+    ASSERT_INT_EQ(weir__config_load(&params, &config), WEIR_OK);
+    setenv("WEIR_DEEP_SEA_FILE", "", 1);
+    setenv("WEIR_DEEP_SEA_MAX_DEPTH", "7", 1);
+    ASSERT_INT_EQ(weir__config_section(config, &made, settings), WEIR_OK);
+    EXPECT_STR_EQ(settings[0].text, "b");
+    ASSERT_INT_EQ(weir__config_replace(config, &made, settings), WEIR_OK);
+    unsetenv("WEIR_DEEP_SEA_FILE");
+    EXPECT_STR_EQ(settings[0].text, "");
+    EXPECT_STR_EQ(settings[0].origin, "WEIR_DEEP_SEA_FILE");
+    EXPECT_INT_EQ(settings[1].integer, 7);
+    EXPECT_STR_EQ(settings[1].origin, "WEIR_DEEP_SEA_MAX_DEPTH");
+    EXPECT_STR_EQ(settings[2].text, "two");
+    EXPECT_STR_EQ(settings[2].origin, "weir.ini:3");
+    setenv("WEIR_DEEP_SEA_MAX_DEPTH", "10", 1);
+    EXPECT_INT_EQ(weir__config_replace(config, &made, settings), WEIR_ERROR_CONFIG);
+    EXPECT_STR_EQ(weir_last_error()->message,
+                  "WEIR_DEEP_SEA_MAX_DEPTH: 'max-depth' of [deep-sea] must be from 0 to 9, not 10");
+    unsetenv("WEIR_DEEP_SEA_MAX_DEPTH");
+    setenv("WEIR_DEEP_SEA_MODE", "tow", 1);
+    EXPECT_INT_EQ(weir__config_replace(config, &made, settings), WEIR_ERROR_CONFIG);
+    EXPECT_CONTAINS(weir_last_error()->message,
+                    "WEIR_DEEP_SEA_MODE: 'mode' of [deep-sea] cannot be");
+    unsetenv("WEIR_DEEP_SEA_MODE");
+    weir__config_destroy(&config);
+}

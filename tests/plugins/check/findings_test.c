@@ -570,58 +570,6 @@ WEIR_TEST(CheckFiles, ThatCannotBeWritten)
     EXPECT_INT_EQ(told.status, WEIR_ERROR_CONFIG);
 }
 
-WEIR_TEST(CheckVariables, TakePrecedence)
-{
-    char path[512];
-    const struct check_findings_params named = {.suppressions = "/nowhere/at/all.json"};
-    setenv("WEIR_CHECK_SUPPRESSIONS",
-           file_of(path, "suppressions.json", "[{\"first\": \"b.c\", \"reason\": \"x\"}]"), 1);
-    setenv("WEIR_CHECK_REPORT", "fail", 1);
-    struct check_findings *findings = create(&named);
-    ASSERT_TRUE(findings != NULL);
-    const struct check_conflict conflict = race();
-    EXPECT_INT_EQ(check_findings_add(findings, &conflict), WEIR_ERROR_INVALID);
-    check_findings_destroy(&findings);
-    unsetenv("WEIR_CHECK_SUPPRESSIONS");
-    setenv("WEIR_CHECK_REPORT", "log", 1);
-    findings = create(&strict);
-    EXPECT_INT_EQ(check_findings_add(findings, &conflict), WEIR_OK);
-    check_findings_destroy(&findings);
-    setenv("WEIR_CHECK_REPORT", "loud", 1);
-    EXPECT_TRUE(create(&plain) == NULL);
-    EXPECT_INT_EQ(told.status, WEIR_ERROR_CONFIG);
-    EXPECT_STR_EQ(told.message, "WEIR_CHECK_REPORT is 'loud'");
-    EXPECT_STR_EQ(told.remedy, "set it to log or fail");
-    unsetenv("WEIR_CHECK_REPORT");
-}
-
-WEIR_TEST(CheckVariables, OfTheEngine)
-{
-    bool is_strict = true, hints = false, verify = false;
-    EXPECT_INT_EQ(check_variables_of_engine(&here, &is_strict, &hints, &verify), WEIR_OK);
-    EXPECT_TRUE(is_strict && !hints && !verify);
-    setenv("WEIR_CHECK_THREADS", "one", 1);
-    setenv("WEIR_CHECK_HINTS", "1", 1);
-    EXPECT_INT_EQ(check_variables_of_engine(&here, &is_strict, &hints, &verify), WEIR_OK);
-    EXPECT_TRUE(!is_strict && hints && !verify);
-    setenv("WEIR_CHECK_VERIFY", "1", 1);
-    EXPECT_INT_EQ(check_variables_of_engine(&here, &is_strict, &hints, &verify), WEIR_OK);
-    EXPECT_TRUE(verify);
-    setenv("WEIR_CHECK_VERIFY", "2", 1);
-    EXPECT_INT_EQ(check_variables_of_engine(&here, &is_strict, &hints, &verify), WEIR_ERROR_CONFIG);
-    EXPECT_STR_EQ(told.message, "WEIR_CHECK_VERIFY is '2'");
-    unsetenv("WEIR_CHECK_VERIFY");
-    setenv("WEIR_CHECK_HINTS", "yes", 1);
-    EXPECT_INT_EQ(check_variables_of_engine(&here, &is_strict, &hints, &verify), WEIR_ERROR_CONFIG);
-    EXPECT_STR_EQ(told.message, "WEIR_CHECK_HINTS is 'yes'");
-    EXPECT_STR_EQ(told.remedy, "set it to 0 or 1");
-    setenv("WEIR_CHECK_THREADS", "two", 1);
-    EXPECT_INT_EQ(check_variables_of_engine(&here, &is_strict, &hints, &verify), WEIR_ERROR_CONFIG);
-    EXPECT_STR_EQ(told.message, "WEIR_CHECK_THREADS is 'two'");
-    unsetenv("WEIR_CHECK_THREADS");
-    unsetenv("WEIR_CHECK_HINTS");
-}
-
 // What the standard requires of each object, and what tools of code review read.
 WEIR_TEST(CheckFiles, SarifHasItsRequiredFields)
 {
