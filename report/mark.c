@@ -73,25 +73,13 @@ static void write_instant(struct weir__out *out, const json_t *event,
     weir__out_raw(out, "}}");
 }
 
-static void write_bytes(struct weir__out *out, const char *text, size_t size)
-{
-    for (size_t done = 0; done < size;) {
-        char piece[256];
-        const size_t n = size - done < sizeof piece - 1 ? size - done : sizeof piece - 1;
-        memcpy(piece, text + done, n);
-        piece[n] = '\0';
-        weir__out_raw(out, piece);
-        done += n;
-    }
-}
-
 static void write_marked(struct mark *mark, const char *text, size_t size, const json_t *event,
                          const struct weir_check_finding *finding)
 {
     struct weir__out *out = &mark->out;
     const bool comma = text[size - 1] == ',';
     const size_t end = size - (comma ? 1 : 0) - 2; // of the arguments
-    write_bytes(out, text, end);
+    weir__out_bytes(out, text, end);
     write_arguments(out, finding);
     weir__out_raw(out, "}},\n");
     write_instant(out, event, finding);
@@ -119,7 +107,7 @@ static void take_line(struct mark *mark, const char *text, size_t size)
     if (finding)
         write_marked(mark, text, size, event, finding);
     else
-        write_bytes(&mark->out, text, size);
+        weir__out_bytes(&mark->out, text, size);
     json_decref(event);
 }
 

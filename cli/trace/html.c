@@ -13,26 +13,6 @@ static const char html_about[] =
     "FILE's with .html for .json. --findings marks the operations of the lines that the plugin\n"
     "`check` has found.";
 
-static bool ends_in(const char *text, size_t length, const char *end)
-{
-    const size_t size = strlen(end);
-    return length > size && strncmp(text + length - size, end, size) == 0;
-}
-
-// "run.json" and "run.json.gz" become "run.html". NULL if out of memory.
-static char *page_name(const char *trace)
-{
-    size_t length = strlen(trace);
-    if (ends_in(trace, length, ".gz"))
-        length -= 3;
-    if (ends_in(trace, length, ".json"))
-        length -= 5;
-    char *name = malloc(length + sizeof ".html");
-    if (name)
-        snprintf(name, length + sizeof ".html", "%.*s.html", (int)length, trace);
-    return name;
-}
-
 static bool write_marked(const char *path, const weir_report *report, const char *findings)
 {
     char message[512] = "no memory for the findings";
@@ -83,7 +63,7 @@ int cli_trace_html(int argc, char **argv)
     code = cli_trace_open(argv[0], &window, 0, false, &report);
     if (code != CLI_OK)
         return code;
-    char *name = output ? NULL : page_name(argv[0]);
+    char *name = output ? NULL : cli_trace_name(argv[0], ".html");
     const char *path = output ? output : name;
     if (!path) {
         cli_error("no memory for the page's name");

@@ -2,7 +2,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "cli/trace/trace.h"
 #include "report/findings.h"
@@ -14,28 +13,6 @@ static const char about[] =
     "beginning: for Perfetto and other viewers. --findings is needed. Without --output the "
     "trace's\n"
     "name gets .marked before .json.";
-
-static bool ends_in(const char *text, size_t length, const char *end)
-{
-    const size_t size = strlen(end);
-    return length > size && strncmp(text + length - size, end, size) == 0;
-}
-
-// "run.json.gz" becomes "run.marked.json.gz". NULL if out of memory.
-static char *marked_name(const char *trace)
-{
-    size_t length = strlen(trace);
-    const char *suffix = ends_in(trace, length, ".gz") ? ".json.gz" : ".json";
-    if (ends_in(trace, length, ".gz"))
-        length -= 3;
-    if (ends_in(trace, length, ".json"))
-        length -= 5;
-    const size_t size = length + sizeof ".marked.json.gz";
-    char *name = malloc(size);
-    if (name)
-        snprintf(name, size, "%.*s.marked%s", (int)length, trace, suffix);
-    return name;
-}
 
 static int mark(const char *trace, const char *findings, const char *output, bool quiet)
 {
@@ -79,7 +56,8 @@ int cli_trace_mark(int argc, char **argv)
     weir_report_destroy(&report);
     if (code != CLI_OK)
         return code;
-    char *name = output ? NULL : marked_name(argv[0]);
+    const char *end = cli_trace_is_compressed(argv[0]) ? ".marked.json.gz" : ".marked.json";
+    char *name = output ? NULL : cli_trace_name(argv[0], end);
     if (!output && !name)
         cli_error("no memory for the trace's name");
     code = output || name ? mark(argv[0], findings, output ? output : name, quiet) : CLI_FAILED;

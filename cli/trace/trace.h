@@ -20,6 +20,13 @@ int cli_trace_run(int argc, char **argv);
 struct cli_usage cli_trace_usage(const char *command, const char *about,
                                  const struct cli_option *options, size_t option_count);
 
+bool cli_trace_is_compressed(const char *trace);
+
+// "run.json" and "run.json.gz" with another end.
+//
+// Ownership: the caller's, to be freed with free(). NULL if out of memory.
+char *cli_trace_name(const char *trace, const char *end);
+
 // The part of a trace that --from and --to select, as given on the command line; NULL:
 // from the first start, to the end.
 struct cli_trace_window {
