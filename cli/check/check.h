@@ -2,8 +2,7 @@
 #ifndef WEIR_CLI_CHECK_CHECK_H
 #define WEIR_CLI_CHECK_CHECK_H
 
-#include <limits.h>
-
+#include "cli/common/folder.h"
 #include "cli/program/program.h"
 #include "report/findings.h"
 
@@ -20,19 +19,12 @@ struct cli_check_options {
     bool quiet;
 };
 
-// A folder in which each runtime of the program leaves a report. It is created empty, and removed
-// with what is in it.
-struct cli_check_folder {
-    char path[PATH_MAX];
-};
+// reports.c
 
-// folder.c
-
-bool cli_check_folder_create(struct cli_check_folder *folder);
-// Adds all reports up. Returns false after a message; `*out_count` is how many there are.
-bool cli_check_folder_read(const struct cli_check_folder *folder, weir_findings_reader *reader,
-                           size_t *out_count);
-void cli_check_folder_remove(const struct cli_check_folder *folder);
+// Adds up the reports that each runtime of the program has left in the folder. Returns false after
+// a message; `*out_count` is how many there are.
+bool cli_check_read(const struct cli_folder *folder, weir_findings_reader *reader,
+                    size_t *out_count);
 
 // tell.c
 
@@ -46,7 +38,7 @@ int cli_check_tell(const struct weir_findings *findings, const struct cli_check_
 // Runs the program again for each race, with the two in the other order, and says on standard
 // error whether what it prints changed. WEIR_PLUGINS has perturb; `plain` is the list without it.
 // False after a message.
-bool cli_check_demonstrate(const struct cli_check_folder *folder, char **command, const char *plain,
+bool cli_check_demonstrate(const struct cli_folder *folder, char **command, const char *plain,
                            const struct weir_findings *findings);
 
 #endif

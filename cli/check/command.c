@@ -70,13 +70,13 @@ static bool find_suppressions(const struct cli_check_options *options, char *pat
     return false;
 }
 
-static bool run(const struct cli_check_options *options, const struct cli_check_folder *folder,
+static bool run(const struct cli_check_options *options, const struct cli_folder *folder,
                 const char *suppressions, char **command, struct cli_program_end *out_end)
 {
     struct cli_program_variable variables[6];
     size_t count = 0;
-    char json[PATH_MAX + 16];
-    snprintf(json, sizeof json, "%s/%%p.json", folder->path);
+    char json[CLI_FOLDER_PATH_SIZE];
+    cli_folder_place(folder, "%p.json", json);
     variables[count++] = (struct cli_program_variable){"WEIR_CHECK_JSON", json};
     if (suppressions[0])
         variables[count++] = (struct cli_program_variable){"WEIR_CHECK_SUPPRESSIONS", suppressions};
@@ -105,7 +105,7 @@ static char *copy_plugins(void)
 }
 
 // `plugins` is WEIR_PLUGINS as it was, or NULL: the two plugins need not be in one chain.
-static int demonstrate(const struct cli_check_folder *folder, char **command, const char *plugins,
+static int demonstrate(const struct cli_folder *folder, char **command, const char *plugins,
                        const struct weir_findings *findings, int code)
 {
     char *plain = copy_plugins();
@@ -121,12 +121,12 @@ static int demonstrate(const struct cli_check_folder *folder, char **command, co
     return code;
 }
 
-static int tell(const struct cli_check_options *options, const struct cli_check_folder *folder,
+static int tell(const struct cli_check_options *options, const struct cli_folder *folder,
                 char **command, const char *plugins, int code)
 {
     weir_findings_reader *reader = weir_findings_reader_create();
     size_t count = 0;
-    if (!reader || !cli_check_folder_read(folder, reader, &count)) {
+    if (!reader || !cli_check_read(folder, reader, &count)) {
         code = code ? code : CLI_FAILED;
     } else if (count > 0) {
         code = cli_check_tell(weir_findings_all(reader), options, code);
@@ -146,14 +146,14 @@ static int tell(const struct cli_check_options *options, const struct cli_check_
 static int check(const struct cli_check_options *options, const char *suppressions, char **command,
                  const char *plugins)
 {
-    struct cli_check_folder folder;
+    struct cli_folder folder;
     struct cli_program_end end;
     int code = CLI_SETUP;
-    if (!cli_check_folder_create(&folder))
+    if (!cli_folder_create(&folder, "check"))
         return CLI_FAILED;
     if (run(options, &folder, suppressions, command, &end))
         code = tell(options, &folder, command, plugins, end.code);
-    cli_check_folder_remove(&folder);
+    cli_folder_remove(&folder);
     return code;
 }
 

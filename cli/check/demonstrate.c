@@ -29,17 +29,12 @@ struct outcome {
 };
 
 struct show {
-    const struct cli_check_folder *folder;
+    const struct cli_folder *folder;
     char **command;
     const char *plain;        // WEIR_PLUGINS without perturb
     struct outcome of_queues; // to compare with
     struct outcome of_host;
 };
-
-static void place(const struct cli_check_folder *folder, const char *name, char *path, size_t size)
-{
-    snprintf(path, size, "%s/%s", folder->path, name);
-}
 
 // One line of JSON for each runtime.
 static void read_report(const char *path, struct outcome *out)
@@ -91,11 +86,12 @@ static bool run_into(const struct show *show, const char *mode, const char *pair
 
 static bool run(const struct show *show, const char *mode, const char *pair, struct outcome *out)
 {
-    char output[PATH_MAX + 16], messages[PATH_MAX + 16], report[PATH_MAX + 16], message[512];
+    char output[CLI_FOLDER_PATH_SIZE], messages[CLI_FOLDER_PATH_SIZE];
+    char report[CLI_FOLDER_PATH_SIZE], message[512];
     void *text = NULL;
-    place(show->folder, "output", output, sizeof output);
-    place(show->folder, "messages", messages, sizeof messages);
-    place(show->folder, "report", report, sizeof report);
+    cli_folder_place(show->folder, "output", output);
+    cli_folder_place(show->folder, "messages", messages);
+    cli_folder_place(show->folder, "report", report);
     unlink(report);
     const int first = open_output(output);
     const int second = first < 0 ? -1 : open_output(messages);
@@ -214,7 +210,7 @@ static bool run_as_submitted(struct show *show)
     return false;
 }
 
-bool cli_check_demonstrate(const struct cli_check_folder *folder, char **command, const char *plain,
+bool cli_check_demonstrate(const struct cli_folder *folder, char **command, const char *plain,
                            const struct weir_findings *findings)
 {
     struct show show = {.folder = folder, .command = command, .plain = plain};

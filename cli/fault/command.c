@@ -182,11 +182,11 @@ static int fault_main(int argc, char **argv)
         return CLI_USAGE;
     if (!cli_program_add_plugin("fault"))
         return cli_weir_error();
-    if (!fault_folder_make(&folder))
+    if (!fault_folder_create(&folder))
         return CLI_FAILED;
     code = options.every ? fault_walk(&options, &folder, command)
                          : run_once(&options, &folder, command);
-    fault_folder_remove(&folder);
+    cli_folder_remove(&folder.files);
     return code;
 }
 

@@ -8,9 +8,8 @@
 #ifndef WEIR_CLI_FAULT_FAULT_H
 #define WEIR_CLI_FAULT_FAULT_H
 
-#include <limits.h>
-
 #include "base/text.h"
+#include "cli/common/folder.h"
 #include "cli/program/program.h"
 
 struct fault_options {
@@ -82,13 +81,12 @@ struct fault_run {
 
 // Where the files of the runs are.
 struct fault_folder {
-    char path[PATH_MAX - 16];
-    char list[PATH_MAX];
+    struct cli_folder files;
+    char list[CLI_FOLDER_PATH_SIZE];
 };
 
 // Errors: false after a message.
-bool fault_folder_make(struct fault_folder *folder);
-void fault_folder_remove(const struct fault_folder *folder);
+bool fault_folder_create(struct fault_folder *folder);
 
 // A run of which only the outcome is shown.
 struct fault_plan {

@@ -25,36 +25,12 @@ const char *const fault_outcome_names[FAULT_OUTCOMES] = {
 
 // Files.
 
-bool fault_folder_make(struct fault_folder *folder)
+bool fault_folder_create(struct fault_folder *folder)
 {
-    const char *base = getenv("TMPDIR");
-    snprintf(folder->path, sizeof folder->path, "%s/weir-fault-XXXXXX",
-             base && *base ? base : "/tmp");
-    if (!mkdtemp(folder->path)) {
-        cli_error("no folder for temporary files at %s: %s; name another one with TMPDIR",
-                  folder->path, strerror(errno));
+    if (!cli_folder_create(&folder->files, "fault"))
         return false;
-    }
-    snprintf(folder->list, sizeof folder->list, "%s/list", folder->path);
+    cli_folder_place(&folder->files, "list", folder->list);
     return true;
-}
-
-void fault_folder_remove(const struct fault_folder *folder)
-{
-    unlink(folder->list);
-    rmdir(folder->path);
-}
-
-// A file for the program's output, without a name.
-static int open_output(void)
-{
-    FILE *file = tmpfile();
-    const int descriptor = file ? fcntl(fileno(file), F_DUPFD_CLOEXEC, 3) : -1;
-    if (descriptor < 0)
-        cli_error("no temporary file for the program's output: %s", strerror(errno));
-    if (file)
-        fclose(file);
-    return descriptor;
 }
 
 // What the program printed.
@@ -174,18 +150,19 @@ bool fault_run_hidden(const struct fault_plan *plan, const struct fault_item *it
                       struct fault_run *out_run)
 {
     struct cli_program_end end;
-    const int output = open_output();
+    *out_run = (struct fault_run){.fault = plan->fault};
+    FILE *file = cli_folder_open(&plan->folder->files);
+    if (!file)
+        return false;
+    const int output = fileno(file);
     const struct cli_program program = {.command = plan->command,
                                         .output = output,
                                         .messages = output,
                                         .limit_ms = plan->limit_ms};
-    *out_run = (struct fault_run){.fault = plan->fault};
-    if (output < 0)
-        return false;
     const bool ok = run_with(plan->options, plan->folder, &program, plan->fault,
                              item ? item->number : 0, 0, &end) &&
                     finish_run(plan, item, &end, output, out_run);
-    close(output);
+    fclose(file);
     return ok;
 }
 

@@ -1,21 +1,22 @@
 // One run. The program reads nothing, since no two runs could read the same, and writes into
 // files that have no name.
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/common/folder.h"
 #include "cli/common/progress.h"
 #include "cli/perturb/perturb.h"
 
 struct streams {
+    struct cli_folder folder;
     FILE *input;
     FILE *output;
     FILE *messages;
-    char report[64]; // name of a file
+    char report[CLI_FOLDER_PATH_SIZE];
 };
 
 static void close_streams(struct streams *streams)
@@ -26,36 +27,26 @@ static void close_streams(struct streams *streams)
         fclose(streams->output);
     if (streams->messages)
         fclose(streams->messages);
-    if (streams->report[0])
-        unlink(streams->report);
+    cli_folder_remove(&streams->folder);
 }
 
-static bool make_report(struct streams *streams)
+static bool open_input(struct streams *streams)
 {
-    const char *folder = getenv("TMPDIR");
-    const int length = snprintf(streams->report, sizeof streams->report, "%s/weir-perturb-XXXXXX",
-                                folder && strlen(folder) < 32 ? folder : "/tmp");
-    const int fd = length < (int)sizeof streams->report ? mkstemp(streams->report) : -1;
-    if (fd < 0) {
-        streams->report[0] = '\0';
-        return false;
-    }
-    close(fd);
-    return true;
+    streams->input = fopen("/dev/null", "re");
+    if (!streams->input)
+        cli_error("/dev/null cannot be read: %s", strerror(errno));
+    return streams->input;
 }
 
 static bool open_streams(struct streams *streams)
 {
-    *streams = (struct streams){.input = fopen("/dev/null", "re"),
-                                .output = tmpfile(),
-                                .messages = tmpfile()};
-    if (streams->input && streams->output && streams->messages && make_report(streams)) {
-        fcntl(fileno(streams->output), F_SETFD, FD_CLOEXEC);
-        fcntl(fileno(streams->messages), F_SETFD, FD_CLOEXEC);
+    *streams = (struct streams){.input = NULL};
+    if (!cli_folder_create(&streams->folder, "perturb"))
+        return false;
+    cli_folder_place(&streams->folder, "report", streams->report);
+    if (open_input(streams) && (streams->output = cli_folder_open(&streams->folder)) &&
+        (streams->messages = cli_folder_open(&streams->folder)))
         return true;
-    }
-    cli_error("no temporary files: %s; free space in /tmp, or name another folder with TMPDIR",
-              strerror(errno));
     close_streams(streams);
     return false;
 }

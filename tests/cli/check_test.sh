@@ -258,7 +258,7 @@ expect_contains "$messages" "did you mean --json?"
 expect_data 1 "$weir" check --sarif /nowhere/at/all.sarif "$broken"
 expect_contains "$messages" "/nowhere/at/all.sarif"
 TMPDIR=/nowhere expect_data 1 "$weir" check "$broken"
-expect_contains "$messages" "no folder for the findings can be created in /nowhere: No such file"
+expect_contains "$messages" "no folder for temporary files can be created in /nowhere: No such file"
 
 # The folders are gone.
 [ -z "$(ls -A "$TMPDIR")" ] || fail "left: $(ls -A "$TMPDIR")"

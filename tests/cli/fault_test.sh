@@ -120,7 +120,7 @@ expect_contains "$messages" "weir fault needs a command"
 expect_data 3 env WEIR_CONFIG=missing.ini "$weir" fault --at 1 "$faulty"
 expect_contains "$messages" "missing.ini"
 expect_data 1 env TMPDIR=/nowhere "$weir" fault --at 1 "$faulty"
-expect_contains "$messages" "name another one with TMPDIR"
+expect_contains "$messages" "set TMPDIR to another one"
 
 # A signal ends the walk; what it found until then is printed.
 status=0

@@ -88,7 +88,7 @@ expect_contains "$messages" "sh opened no runtime of Weir's"
 expect_data 1 "$weir" perturb --compare "$racy" no-wait mended clock
 expect_contains "$messages" "without the plugin gave different results"
 expect_data 3 env TMPDIR=/no/such "$weir" perturb "$racy" no-wait mended
-expect_contains "$messages" "no temporary files"
+expect_contains "$messages" "no folder for temporary files can be created in /no/such"
 mkdir taken
 expect_data 3 "$weir" perturb --output taken "$racy" no-wait mended
 expect_contains "$messages" "taken cannot be removed before a run"
@@ -123,6 +123,12 @@ expect_data 2 "$weir" perturb --pair a.c:1,b.c:2 --mode late "$racy"
 expect_contains "$messages" "--pair belongs to mode pair"
 printf '[weir]\nplugins = ,\n' >wrong.ini
 expect_data 3 env WEIR_CONFIG=wrong.ini "$weir" perturb "$racy"
+
+# Temporary files, in a folder with a long name too.
+long="$PWD/$(printf '%0100d' 0)"
+mkdir "$long"
+TMPDIR="$long" expect_data 0 "$weir" perturb --seeds 2 "$racy" no-wait mended
+[ -z "$(ls -A "$long")" ] || fail "left: $(ls -A "$long")"
 
 # Other plugins of the configuration stay, and see what the program submits.
 printf '[weir]\nbackend = null\nplugins = trace\n[trace]\nfile = traced.json\n' >traced.ini

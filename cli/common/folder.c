@@ -1,0 +1,60 @@
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/common/cli.h"
+#include "cli/common/folder.h"
+
+bool cli_folder_create(struct cli_folder *folder, const char *command)
+{
+    const char *named = getenv("TMPDIR");
+    const char *parent = named && *named ? named : "/tmp";
+    const int length =
+        snprintf(folder->path, sizeof folder->path, "%s/weir-%s-XXXXXX", parent, command);
+    errno = ENAMETOOLONG;
+    if (length < (int)sizeof folder->path && mkdtemp(folder->path))
+        return true;
+    cli_error("no folder for temporary files can be created in %s: %s; set TMPDIR to another one",
+              parent, strerror(errno));
+    return false;
+}
+
+void cli_folder_remove(const struct cli_folder *folder)
+{
+    char path[CLI_FOLDER_PATH_SIZE];
+    const struct dirent *entry;
+    DIR *stream = opendir(folder->path);
+    while (stream && (entry = readdir(stream))) {
+        cli_folder_place(folder, entry->d_name, path);
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            unlink(path);
+    }
+    if (stream)
+        closedir(stream);
+    rmdir(folder->path);
+}
+
+void cli_folder_place(const struct cli_folder *folder, const char *name,
+                      char path[CLI_FOLDER_PATH_SIZE])
+{
+    snprintf(path, CLI_FOLDER_PATH_SIZE, "%s/%s", folder->path, name);
+}
+
+FILE *cli_folder_open(const struct cli_folder *folder)
+{
+    char path[CLI_FOLDER_PATH_SIZE];
+    cli_folder_place(folder, "unnamed", path);
+    const int descriptor = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    FILE *file = descriptor >= 0 ? fdopen(descriptor, "w+") : NULL;
+    if (!file)
+        cli_error("%s cannot be created: %s; free space, or set TMPDIR to another folder", path,
+                  strerror(errno));
+    if (descriptor >= 0)
+        unlink(path);
+    if (descriptor >= 0 && !file)
+        close(descriptor);
+    return file;
+}
