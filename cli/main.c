@@ -11,13 +11,14 @@
 #include "cli/kernels/command.h"
 #include "cli/perturb/command.h"
 #include "cli/run/command.h"
+#include "cli/sim/command.h"
 #include "cli/trace/command.h"
 
 int main(int argc, char **argv)
 {
     const struct cli_command members[] = {
         cli_run,     cli_doctor, cli_devices, cli_config, cli_bench,   cli_conform,
-        cli_kernels, cli_trace,  cli_check,   cli_fault,  cli_perturb,
+        cli_kernels, cli_trace,  cli_check,   cli_fault,  cli_perturb, cli_sim,
     };
     const struct cli_command weir = {
         .what = "COMMAND",

@@ -79,6 +79,7 @@ USES = {
     "cli/kernels": _COMMAND,
     "cli/perturb": ["api", "base", "cli/common", "cli/program", "core"],
     "cli/run": _COMMAND,
+    "cli/sim": ["api", "base", "cli/common", "report"],
     "cli/trace": ["api", "base", "cli/common", "cli/program", "core", "report"],
 }
 
@@ -117,6 +118,7 @@ TARGETS = {
     "cli/program": ["//cli/program"],
     "cli/run": ["//cli/run"],
     "cli/runtime": ["//cli/runtime"],
+    "cli/sim": ["//cli/sim"],
     "cli/trace": ["//cli/trace"],
     "core": ["//core"],
     "core/support": ["//core/support"],

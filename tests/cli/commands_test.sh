@@ -4,7 +4,7 @@
 . tests/cli/cli.sh
 
 commands=("" "run" "run arr-coc" "doctor" "devices" "config" "config check" "bench" "kernels"
-    "perturb" "check")
+    "perturb" "check" "sim" "sim learn")
 kernels=(build check compare list ptx sass resources)
 for command in "${kernels[@]}"; do
     commands+=("kernels $command")

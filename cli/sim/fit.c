@@ -1,0 +1,225 @@
+// There are so few terms that every set of them is tried: with the terms of a set, and no bound,
+// the least squares are the solution of its normal equations, and the best of the sets whose
+// solution has no negative factor is the best non-negative one.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/sim/fit.h"
+
+// Pivots below this, of columns of length 1, are those of terms that others in the set explain.
+#define LEAST_PIVOT 1e-9
+// Squared relative errors below this count as none: clocks are no better.
+#define LEAST_SQUARE 1e-12
+
+// Launches of one size.
+struct size {
+    double terms[SIM_TERM_COUNT]; // over the median time
+    double share;                 // of the launches
+};
+
+// The equations of all terms, in units in which their diagonal is 1.
+struct equations {
+    double products[SIM_TERM_COUNT][SIM_TERM_COUNT];
+    double right[SIM_TERM_COUNT];
+    double units[SIM_TERM_COUNT]; // 0: the term is 0 in all launches
+};
+
+struct solution {
+    double factors[SIM_TERM_COUNT];
+    double square; // the mean squared relative error
+};
+
+static int compare_sizes(const struct sim_launch *a, const struct sim_launch *b)
+{
+    for (int term = 0; term < SIM_TERM_COUNT; term++)
+        if (a->terms[term] != b->terms[term])
+            return a->terms[term] < b->terms[term] ? -1 : 1;
+    return 0;
+}
+
+static int compare_launches(const void *a, const void *b)
+{
+    const struct sim_launch *x = a;
+    const struct sim_launch *y = b;
+    const int sizes = compare_sizes(x, y);
+    return sizes ? sizes : (x->ns > y->ns) - (x->ns < y->ns);
+}
+
+// The launches are sorted. Times of 0 are those of clocks that are too coarse.
+static size_t take_sizes(const struct sim_kernel *kernel, struct size *sizes)
+{
+    const struct sim_launch *launches = kernel->launches;
+    size_t count = 0;
+    for (size_t i = 0, next; i < kernel->count; i = next) {
+        for (next = i + 1;
+             next < kernel->count && compare_sizes(&launches[i], &launches[next]) == 0;)
+            next++;
+        const double median = fmax(launches[i + (next - i) / 2].ns, 1);
+        for (int term = 0; term < SIM_TERM_COUNT; term++)
+            sizes[count].terms[term] = launches[i].terms[term] / median;
+        sizes[count++].share = (double)(next - i) / (double)kernel->count;
+    }
+    return count;
+}
+
+static void scale(struct equations *equations)
+{
+    for (int i = 0; i < SIM_TERM_COUNT; i++)
+        equations->units[i] = sqrt(equations->products[i][i]);
+    for (int i = 0; i < SIM_TERM_COUNT; i++) {
+        const double unit = equations->units[i] > 0 ? equations->units[i] : 1;
+        equations->right[i] /= unit;
+        for (int j = 0; j < SIM_TERM_COUNT; j++) {
+            equations->products[i][j] /= unit;
+            equations->products[j][i] /= unit;
+        }
+    }
+}
+
+static struct equations make_equations(const struct size *sizes, size_t count)
+{
+    struct equations equations = {0};
+    for (size_t s = 0; s < count; s++)
+        for (int i = 0; i < SIM_TERM_COUNT; i++) {
+            equations.right[i] += sizes[s].share * sizes[s].terms[i];
+            for (int j = 0; j < SIM_TERM_COUNT; j++)
+                equations.products[i][j] += sizes[s].share * sizes[s].terms[i] * sizes[s].terms[j];
+        }
+    scale(&equations);
+    return equations;
+}
+
+// Cholesky's decomposition of the set's equations. False if one of its terms is explained by others.
+static bool decompose(const struct equations *equations, const int *set, int count,
+                      double lower[SIM_TERM_COUNT][SIM_TERM_COUNT])
+{
+    for (int i = 0; i < count; i++)
+        for (int j = 0; j <= i; j++) {
+            double sum = equations->products[set[i]][set[j]];
+            for (int k = 0; k < j; k++)
+                sum -= lower[i][k] * lower[j][k];
+            if (i == j && !(sum > LEAST_PIVOT))
+                return false;
+            lower[i][j] = i == j ? sqrt(sum) : sum / lower[j][j];
+        }
+    return true;
+}
+
+// Solves the equations of a set; false if they have no solution without negative factors.
+static bool solve(const struct equations *equations, const int *set, int count,
+                  double factors[SIM_TERM_COUNT])
+{
+    double lower[SIM_TERM_COUNT][SIM_TERM_COUNT];
+    double x[SIM_TERM_COUNT];
+    if (!decompose(equations, set, count, lower))
+        return false;
+    for (int i = 0; i < count; i++) {
+        x[i] = equations->right[set[i]];
+        for (int k = 0; k < i; k++)
+            x[i] -= lower[i][k] * x[k];
+        x[i] /= lower[i][i];
+    }
+    for (int i = count; i-- > 0;) {
+        for (int k = i + 1; k < count; k++)
+            x[i] -= lower[k][i] * x[k];
+        x[i] /= lower[i][i];
+        if (!(x[i] > 0))
+            return false;
+        factors[set[i]] = x[i] / equations->units[set[i]];
+    }
+    return true;
+}
+
+static double product(const double a[SIM_TERM_COUNT], const double b[SIM_TERM_COUNT])
+{
+    double sum = 0;
+    for (int term = 0; term < SIM_TERM_COUNT; term++)
+        sum += a[term] * b[term];
+    return sum;
+}
+
+static double square_of(const struct size *sizes, size_t count, const double *factors)
+{
+    double sum = 0;
+    for (size_t s = 0; s < count; s++) {
+        const double error = product(sizes[s].terms, factors) - 1;
+        sum += sizes[s].share * error * error;
+    }
+    return sum;
+}
+
+// Schwarz's criterion: less is better.
+static double criterion(double square, size_t sizes, int terms)
+{
+    return (double)sizes * log(square + LEAST_SQUARE) + terms * log((double)sizes);
+}
+
+static int take_set(unsigned bits, const struct equations *equations, int set[SIM_TERM_COUNT])
+{
+    int count = 0;
+    for (int term = 0; term < SIM_TERM_COUNT; term++)
+        if (bits & 1u << term) {
+            if (equations->units[term] == 0)
+                return 0;
+            set[count++] = term;
+        }
+    return count;
+}
+
+// Of equally good sets the one with the fewest terms, then the one with the first terms.
+static void fit_sizes(const struct size *sizes, size_t size_count, double best[SIM_TERM_COUNT])
+{
+    const struct equations equations = make_equations(sizes, size_count);
+    double least = INFINITY;
+    int best_count = 0;
+    for (unsigned bits = 1; bits < 1u << SIM_TERM_COUNT; bits++) {
+        double factors[SIM_TERM_COUNT] = {0};
+        int set[SIM_TERM_COUNT];
+        const int count = take_set(bits, &equations, set);
+        if (count == 0 || !solve(&equations, set, count, factors))
+            continue;
+        const double value = criterion(square_of(sizes, size_count, factors), size_count, count);
+        const bool equal = fabs(value - least) < 1e-6;
+        if (equal ? count < best_count : value < least) {
+            least = value;
+            best_count = count;
+            memcpy(best, factors, sizeof factors);
+        }
+    }
+}
+
+static int compare_numbers(const void *a, const void *b)
+{
+    const double *x = a;
+    const double *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+static void measure(const struct sim_kernel *kernel, double *errors, struct sim_fit *fit)
+{
+    for (size_t i = 0; i < kernel->count; i++) {
+        const double ns = fmax(kernel->launches[i].ns, 1);
+        errors[i] = fabs(product(kernel->launches[i].terms, fit->factors) - ns) / ns;
+    }
+    qsort(errors, kernel->count, sizeof *errors, compare_numbers);
+    fit->median = errors[kernel->count / 2];
+    fit->worst = errors[kernel->count - 1];
+}
+
+bool sim_fit(struct sim_kernel *kernel, struct sim_fit *out_fit)
+{
+    struct size *sizes = malloc(kernel->count * sizeof *sizes);
+    double *errors = malloc(kernel->count * sizeof *errors);
+    *out_fit = (struct sim_fit){0};
+    if (sizes && errors) {
+        qsort(kernel->launches, kernel->count, sizeof *kernel->launches, compare_launches);
+        out_fit->sizes = take_sizes(kernel, sizes);
+        fit_sizes(sizes, out_fit->sizes, out_fit->factors);
+        measure(kernel, errors, out_fit);
+    }
+    const bool ok = sizes && errors;
+    free(sizes);
+    free(errors);
+    return ok;
+}

@@ -1,0 +1,290 @@
+// The launches of traces, and the costs that are fitted to them. Every allocation fails once in turn:
+// the rule in BUILD makes the linker use the functions below instead of the allocator.
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cli/sim/fit.h"
+#include "tests/support/test.h"
+
+enum {
+    LAUNCHES = 256
+};
+
+static size_t added;
+// Counts down to the allocation that fails; negative means that none does.
+static long countdown = -1;
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *block, size_t size);
+char *__real_strdup(const char *text);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *block, size_t size);
+char *__wrap_strdup(const char *text);
+
+static bool fails_now(void)
+{
+    return countdown >= 0 && countdown-- == 0;
+}
+
+void *__wrap_malloc(size_t size)
+{
+    return fails_now() ? NULL : __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+    return fails_now() ? NULL : __real_calloc(count, size);
+}
+
+void *__wrap_realloc(void *block, size_t size)
+{
+    return fails_now() ? NULL : __real_realloc(block, size);
+}
+
+char *__wrap_strdup(const char *text)
+{
+    return fails_now() ? NULL : __real_strdup(text);
+}
+
+struct made {
+    struct weir_trace_queue queues[3]; // two of device 0, one of device 1
+    struct weir_trace_operation operations[LAUNCHES];
+    struct weir_trace trace;
+    uint64_t now_ns;
+};
+
+static void begin(struct made *made)
+{
+    *made = (struct made){.queues = {{.device = 0}, {.device = 0}, {.device = 1}}};
+    made->trace.queues = made->queues;
+    made->trace.queue_count = 3;
+    made->trace.operations = made->operations;
+}
+
+static struct weir_trace_operation *launch(struct made *made, const char *name, uint32_t blocks,
+                                           uint32_t block, double ns)
+{
+    struct weir_trace_operation *operation = &made->operations[made->trace.operation_count++];
+    *operation = (struct weir_trace_operation){
+        .kind = WEIR_TRACE_LAUNCH,
+        .engine = WEIR_ENGINE_KERNELS,
+        .name = name,
+        .grid = {blocks, 1, 1},
+        .block = {block, 1, 1},
+        .timed = true,
+        .start_ns = made->now_ns,
+        .end_ns = made->now_ns + (uint64_t)(ns + 0.5),
+    };
+    made->now_ns = operation->end_ns + 10;
+    return operation;
+}
+
+static struct sim_fit fit_first(const struct made *made)
+{
+    struct sim_kernels kernels = {0};
+    struct sim_fit fit = {0};
+    EXPECT_TRUE(sim_kernels_add(&kernels, &made->trace, &added));
+    EXPECT_INT_EQ(kernels.count, 1);
+    if (kernels.count == 1)
+        EXPECT_TRUE(sim_fit(&kernels.items[0], &fit));
+    sim_kernels_finish(&kernels);
+    return fit;
+}
+
+WEIR_TEST(SimFit, FindsFixedAndItems)
+{
+    struct made made;
+    begin(&made);
+    for (uint32_t i = 1; i <= 20; i++)
+        launch(&made, "scale", i * 100, 128, 2000 + 0.5 * 100 * i * 128);
+    const struct sim_fit fit = fit_first(&made);
+    EXPECT_NEAR(fit.factors[SIM_TERM_FIXED], 2000, 2);
+    EXPECT_NEAR(fit.factors[SIM_TERM_ITEM], 0.5, 0.0005);
+    EXPECT_DOUBLE_EQ(fit.factors[SIM_TERM_BLOCK], 0);
+    EXPECT_INT_EQ(fit.sizes, 20);
+    EXPECT_TRUE(fit.worst < 1e-4);
+}
+
+WEIR_TEST(SimFit, TellsItemsFromBlocks)
+{
+    struct made made;
+    begin(&made);
+    for (uint32_t i = 1; i <= 20; i++) {
+        const uint32_t block = 32u << i % 4;
+        launch(&made, "scale", i * 1000, block, 5000 + 70 * 1000.0 * i + 0.25 * 1000 * i * block);
+    }
+    const struct sim_fit fit = fit_first(&made);
+    EXPECT_NEAR(fit.factors[SIM_TERM_FIXED], 5000, 5);
+    EXPECT_NEAR(fit.factors[SIM_TERM_ITEM], 0.25, 0.0003);
+    EXPECT_NEAR(fit.factors[SIM_TERM_BLOCK], 70, 0.07);
+}
+
+// One size says nothing about others: its cost is fixed, whatever its terms are.
+WEIR_TEST(SimFit, OneSizeIsFixed)
+{
+    struct made made;
+    begin(&made);
+    for (uint32_t i = 0; i < 9; i++)
+        launch(&made, "scale", 640, 256, 1000 + 10 * (double)i);
+    const struct sim_fit fit = fit_first(&made);
+    EXPECT_NEAR(fit.factors[SIM_TERM_FIXED], 1040, 1e-6);
+    EXPECT_DOUBLE_EQ(fit.factors[SIM_TERM_ITEM], 0);
+    EXPECT_DOUBLE_EQ(fit.factors[SIM_TERM_BLOCK], 0);
+    EXPECT_INT_EQ(fit.sizes, 1);
+    EXPECT_NEAR(fit.median, 20.0 / 1020, 1e-3);
+    EXPECT_NEAR(fit.worst, 40.0 / 1000, 1e-9);
+}
+
+// The first launch of a kernel is often slow.
+WEIR_TEST(SimFit, ASlowLaunchChangesNothing)
+{
+    struct made made;
+    begin(&made);
+    launch(&made, "scale", 100, 64, 1e9);
+    for (uint32_t i = 0; i < 60; i++)
+        launch(&made, "scale", 100 * (1 + i % 6), 64, 3000 + 10 * 100.0 * (1 + i % 6));
+    const struct sim_fit fit = fit_first(&made);
+    EXPECT_NEAR(fit.factors[SIM_TERM_FIXED], 3000, 1);
+    EXPECT_NEAR(fit.factors[SIM_TERM_ITEM], 10.0 / 64, 1e-4);
+    EXPECT_TRUE(fit.median < 1e-6);
+    EXPECT_TRUE(fit.worst > 0.9);
+}
+
+// Least squares without the bound would make the fixed part negative.
+WEIR_TEST(SimFit, FactorsAreNotNegative)
+{
+    struct made made;
+    begin(&made);
+    for (uint32_t i = 1; i <= 10; i++)
+        launch(&made, "square", 10 * i, 32, 50.0 * i * i);
+    const struct sim_fit fit = fit_first(&made);
+    EXPECT_DOUBLE_EQ(fit.factors[SIM_TERM_FIXED], 0);
+    EXPECT_TRUE(fit.factors[SIM_TERM_ITEM] > 0 || fit.factors[SIM_TERM_BLOCK] > 0);
+    EXPECT_TRUE(fit.worst > 0.3);
+}
+
+WEIR_TEST(SimFit, NoiseIsNoTerm)
+{
+    struct made made;
+    uint32_t state = 12345;
+    begin(&made);
+    for (uint32_t i = 1; i <= 200; i++) {
+        state = state * 1664525u + 1013904223u;
+        const double noise = (double)(state >> 16) / 65535 - 0.5;
+        launch(&made, "scale", i, 32u << i % 5, 10000 * (1 + 0.02 * noise));
+    }
+    const struct sim_fit fit = fit_first(&made);
+    EXPECT_NEAR(fit.factors[SIM_TERM_FIXED], 10000, 30);
+    EXPECT_DOUBLE_EQ(fit.factors[SIM_TERM_ITEM], 0);
+    EXPECT_DOUBLE_EQ(fit.factors[SIM_TERM_BLOCK], 0);
+    EXPECT_TRUE(fit.worst < 0.015);
+}
+
+// Clocks that are too coarse tell 0.
+WEIR_TEST(SimFit, TimesOfZeroAreFitted)
+{
+    struct made made;
+    begin(&made);
+    launch(&made, "none", 1, 1, 0);
+    launch(&made, "none", 2, 1, 0);
+    const struct sim_fit fit = fit_first(&made);
+    EXPECT_TRUE(fit.factors[SIM_TERM_FIXED] <= 1);
+    EXPECT_TRUE(isfinite(fit.worst));
+}
+
+WEIR_TEST(SimLaunches, KernelsAreByName)
+{
+    struct made made;
+    struct sim_kernels kernels = {0};
+    begin(&made);
+    launch(&made, "sum", 1, 1, 10);
+    launch(&made, "add", 1, 1, 10);
+    launch(&made, "sum", 1, 1, 10);
+    launch(&made, "mul", 1, 1, 10)->timed = false;
+    launch(&made, "copy", 1, 1, 10)->engine = WEIR_ENGINE_TO_HOST;
+    launch(&made, "graph", 1, 1, 10)->kind = WEIR_TRACE_GRAPH;
+    ASSERT_TRUE(sim_kernels_add(&kernels, &made.trace, &added));
+    EXPECT_INT_EQ(added, 3);
+    ASSERT_TRUE(sim_kernels_add(&kernels, &made.trace, &added));
+    ASSERT_INT_EQ(kernels.count, 2);
+    EXPECT_STR_EQ(kernels.items[0].name, "add");
+    EXPECT_INT_EQ(kernels.items[0].count, 2);
+    EXPECT_STR_EQ(kernels.items[1].name, "sum");
+    EXPECT_INT_EQ(kernels.items[1].count, 4);
+    sim_kernels_finish(&kernels);
+}
+
+// Moves a launch to another queue and another time.
+static void move(struct weir_trace_operation *operation, uint32_t queue, uint64_t start_ns)
+{
+    operation->queue_index = queue;
+    operation->end_ns += start_ns - operation->start_ns;
+    operation->start_ns = start_ns;
+}
+
+WEIR_TEST(SimLaunches, ThoseBesideOthersAreLeftOut)
+{
+    struct made made;
+    struct sim_kernels kernels = {0};
+    begin(&made);
+    move(launch(&made, "scale", 1, 1, 1000), 0, 0);
+    move(launch(&made, "scale", 1, 1, 10), 1, 100);  // inside the first
+    move(launch(&made, "scale", 1, 1, 10), 1, 500);  // likewise
+    move(launch(&made, "scale", 1, 1, 10), 1, 1000); // begins when the first ends
+    move(launch(&made, "scale", 1, 1, 10), 2, 700);  // on another device
+    move(launch(&made, "g", 1, 1, 30), 1, 2000);
+    made.operations[5].kind = WEIR_TRACE_GRAPH;
+    move(launch(&made, "scale", 1, 1, 10), 0, 2010);
+    ASSERT_TRUE(sim_kernels_add(&kernels, &made.trace, &added));
+    ASSERT_INT_EQ(kernels.count, 1);
+    EXPECT_INT_EQ(kernels.items[0].count, 2);
+    EXPECT_INT_EQ(kernels.items[0].beside, 4);
+    sim_kernels_finish(&kernels);
+}
+
+WEIR_TEST(SimLaunches, ThoseWithoutAStartAreLeftOut)
+{
+    struct made made;
+    struct sim_kernels kernels = {0};
+    begin(&made);
+    launch(&made, "scale", 1, 1, 10)->start_is_earliest = true;
+    launch(&made, "scale", 1, 1, 10);
+    ASSERT_TRUE(sim_kernels_add(&kernels, &made.trace, &added));
+    ASSERT_INT_EQ(kernels.count, 1);
+    EXPECT_INT_EQ(kernels.items[0].count, 1);
+    EXPECT_INT_EQ(kernels.items[0].inexact, 1);
+    sim_kernels_finish(&kernels);
+}
+
+static bool learn(const struct made *made)
+{
+    struct sim_kernels kernels = {0};
+    struct sim_fit fit;
+    bool ok = sim_kernels_add(&kernels, &made->trace, &added);
+    for (size_t i = 0; i < kernels.count && ok; i++)
+        ok = sim_fit(&kernels.items[i], &fit);
+    sim_kernels_finish(&kernels);
+    return ok;
+}
+
+WEIR_TEST(SimLaunches, EveryAllocationMayFail)
+{
+    struct made made;
+    char names[20][8];
+    long failed = 0;
+    begin(&made);
+    for (int i = 0; i < 40; i++) {
+        snprintf(names[i % 20], sizeof names[0], "k%d", i % 20);
+        launch(&made, names[i % 20], 1, 1, 10);
+    }
+    for (bool ok = false; !ok; failed++) {
+        countdown = failed;
+        ok = learn(&made);
+        countdown = -1;
+    }
+    // The runs; two tables of kernels, and for each a name, launches, sizes and errors.
+    EXPECT_INT_EQ(failed - 1, 1 + 2 + 20 * 4);
+}
