@@ -1,0 +1,209 @@
+// Memory of the CUDA backend: its caches, wrapped memory, shortages.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/cuda/rig.h"
+
+static const unsigned char pattern[16] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
+
+WEIR_TEST(CudaMemory, PinnedMemoryIsCachedUntilTrim)
+{
+    struct rig rig;
+    const struct weir_test_cuda *fake = rig_fake();
+    ASSERT_TRUE(rig_start(&rig));
+    const long allocated = fake->calls("cuMemHostAlloc");
+    const long freed = fake->calls("cuMemFreeHost");
+    for (size_t i = 0; i < 100; i++) {
+        weir_buffer *buffer = rig_buffer(&rig, 1000000 + i, WEIR_PLACE_HOST);
+        memset(rig_bytes(buffer), 1, 1000000 + i);
+        weir_buffer_destroy(&buffer);
+    }
+    EXPECT_INT_EQ(fake->calls("cuMemHostAlloc"), allocated + 1);
+    EXPECT_INT_EQ(fake->calls("cuMemFreeHost"), freed);
+    EXPECT_OK(weir_device_trim(rig.device));
+    EXPECT_INT_EQ(fake->calls("cuMemFreeHost"), freed + 1);
+    rig_finish(&rig);
+}
+
+WEIR_TEST(CudaMemory, SizesRoundUpByAnEighthAtMost)
+{
+    struct rig rig;
+    const struct weir_test_cuda *fake = rig_fake();
+    ASSERT_TRUE(rig_start(&rig));
+    // Two sizes share a block only if they are this close.
+    const long allocated = fake->calls("cuMemHostAlloc");
+    weir_buffer *buffer = rig_buffer(&rig, 16 << 20, WEIR_PLACE_HOST);
+    weir_buffer_destroy(&buffer);
+    buffer = rig_buffer(&rig, (13 << 20), WEIR_PLACE_HOST);
+    weir_buffer_destroy(&buffer);
+    EXPECT_INT_EQ(fake->calls("cuMemHostAlloc"), allocated + 2);
+    for (size_t size = 1; size < ((size_t)1 << 20); size = size * 3 / 2 + 1) {
+        buffer = rig_buffer(&rig, size, WEIR_PLACE_HOST);
+        memset(rig_bytes(buffer), 7, size);
+        weir_buffer_destroy(&buffer);
+    }
+    rig_finish(&rig);
+}
+
+WEIR_TEST(CudaMemory, OutOfDeviceMemorySaysHowMuchIsFree)
+{
+    struct rig rig;
+    weir_buffer *buffer;
+    ASSERT_TRUE(rig_start(&rig));
+    weir_buffer *some = rig_buffer(&rig, (size_t)1 << 29, WEIR_PLACE_DEVICE);
+    EXPECT_INT_EQ(weir_buffer_create(rig.device,
+                                     &(struct weir_buffer_params){.struct_size = sizeof(
+                                                                      struct weir_buffer_params),
+                                                                  .size = (size_t)700 << 20},
+                                     &buffer),
+                  WEIR_ERROR_OUT_OF_MEMORY);
+    EXPECT_NULL(buffer);
+    EXPECT_CONTAINS(weir_last_error_text(),
+                    "734003200 bytes was asked for, and 536870912 bytes of 1073741824 are free");
+    EXPECT_CONTAINS(weir_last_error_text(), "CUDA_ERROR_OUT_OF_MEMORY");
+    weir_buffer_destroy(&some);
+    rig_finish(&rig);
+}
+
+// After a refusal the caches are returned and the allocation is tried again.
+WEIR_TEST(CudaMemory, AShortageEmptiesTheCaches)
+{
+    struct rig rig;
+    weir_buffer *buffer;
+    const struct weir_test_cuda *fake = rig_fake();
+    ASSERT_TRUE(rig_start(&rig));
+    weir_buffer *cached = rig_buffer(&rig, 5 << 20, WEIR_PLACE_HOST);
+    weir_buffer_destroy(&cached);
+    const long freed = fake->calls("cuMemFreeHost");
+    fake->fail("cuMemHostAlloc", 1, 2);
+    buffer = rig_buffer(&rig, 64, WEIR_PLACE_HOST);
+    EXPECT_INT_EQ(fake->struck(), 1);
+    EXPECT_INT_EQ(fake->calls("cuMemFreeHost"), freed + 1);
+    weir_buffer_destroy(&buffer);
+
+    const long trimmed = fake->calls("cuMemPoolTrimTo");
+    fake->fail("cuMemAllocFromPoolAsync", 1, 2);
+    buffer = rig_buffer(&rig, 64, WEIR_PLACE_DEVICE);
+    EXPECT_INT_EQ(fake->struck(), 1);
+    EXPECT_INT_EQ(fake->calls("cuMemPoolTrimTo"), trimmed + 1);
+    weir_buffer_destroy(&buffer);
+    fake->fail(NULL, 0, 0);
+    rig_finish(&rig);
+}
+
+WEIR_TEST(CudaMemory, WrappedMemoryIsLetGoAtAnIdleMoment)
+{
+    static _Alignas(4096) unsigned char memory[4096];
+    struct rig rig;
+    const struct weir_test_cuda *fake = rig_fake();
+    ASSERT_TRUE(rig_start(&rig));
+    const long before = fake->calls("cuMemHostUnregister");
+    weir_buffer *wrapped = rig_wrap(&rig, memory, sizeof memory);
+    weir_buffer_destroy(&wrapped);
+    EXPECT_INT_EQ(fake->calls("cuMemHostUnregister"), before);
+    EXPECT_OK(weir_queue_sync(rig.queue, WEIR_FOREVER));
+    EXPECT_INT_EQ(fake->calls("cuMemHostUnregister"), before + 1);
+
+    // Memory that is wrapped again is registered again: other memory may be at this
+    // address now.
+    wrapped = rig_wrap(&rig, memory, sizeof memory);
+    weir_buffer_destroy(&wrapped);
+    const long registered = fake->calls("cuMemHostRegister");
+    wrapped = rig_wrap(&rig, memory + 64, 64);
+    EXPECT_INT_EQ(fake->calls("cuMemHostUnregister"), before + 2);
+    EXPECT_INT_EQ(fake->calls("cuMemHostRegister"), registered + 1);
+    weir_buffer_destroy(&wrapped);
+    rig_finish(&rig);
+    EXPECT_INT_EQ(fake->calls("cuMemHostUnregister"), before + 3);
+}
+
+// For example PyTorch's pinned tensors.
+WEIR_TEST(CudaMemory, WrapsWhatIsPinnedAlready)
+{
+    struct rig rig;
+    ASSERT_TRUE(rig_start(&rig));
+    const struct weir_test_cuda *fake = rig_fake();
+    weir_buffer *pinned = rig_buffer(&rig, 8192, WEIR_PLACE_HOST);
+    weir_buffer *device = rig_buffer(&rig, 8192, WEIR_PLACE_DEVICE);
+    const long before = fake->calls("cuMemHostUnregister");
+    weir_buffer *wrapped = rig_wrap(&rig, rig_bytes(pinned) + 4096, 4096);
+    EXPECT_OK(weir_queue_copy(rig.queue, device, 0, wrapped, 0, 4096));
+    EXPECT_OK(weir_queue_sync(rig.queue, WEIR_FOREVER));
+    weir_buffer_destroy(&wrapped);
+    EXPECT_OK(weir_device_trim(rig.device));
+    EXPECT_INT_EQ(fake->calls("cuMemHostUnregister"), before);
+    weir_buffer_destroy(&pinned);
+    weir_buffer_destroy(&device);
+    rig_finish(&rig);
+}
+
+WEIR_TEST(CudaMemory, WrapsMayLieInEachOther)
+{
+    static _Alignas(4096) unsigned char memory[4096];
+    struct rig rig;
+    weir_buffer *refused;
+    ASSERT_TRUE(rig_start(&rig));
+    weir_buffer *whole = rig_wrap(&rig, memory, 2048);
+    weir_buffer *part = rig_wrap(&rig, memory + 512, 512);
+    EXPECT_INT_EQ(weir_buffer_wrap(rig.device,
+                                   &(struct weir_wrap_params){.struct_size =
+                                                                  sizeof(struct weir_wrap_params),
+                                                              .pointer = memory + 1024,
+                                                              .size = 2048},
+                                   &refused),
+                  WEIR_ERROR_INVALID);
+    EXPECT_CONTAINS(weir_last_error_text(), "registered with CUDA already");
+    // The part keeps the registration after the whole was destroyed.
+    weir_buffer_destroy(&whole);
+    EXPECT_OK(weir_queue_sync(rig.queue, WEIR_FOREVER));
+    EXPECT_OK(weir_queue_fill(rig.queue, part, 0, 512, pattern, 1));
+    EXPECT_OK(weir_queue_sync(rig.queue, WEIR_FOREVER));
+    EXPECT_INT_EQ(memory[512], 1);
+    EXPECT_INT_EQ(memory[1023], 1);
+    EXPECT_INT_EQ(memory[1024], 0);
+    weir_buffer_destroy(&part);
+    rig_finish(&rig);
+}
+
+WEIR_TEST(CudaMemory, OperationsAllocateNothing)
+{
+    struct rig rig;
+    struct weir_counters before = {0};
+    struct weir_counters after;
+    struct weir_event event;
+    int flat = 0;
+    ASSERT_TRUE(rig_start(&rig));
+    weir_program *program = rig_program(&rig);
+    weir_kernel *kernel = rig_kernel(program, "iota");
+    weir_buffer *src = rig_buffer(&rig, 4096, WEIR_PLACE_HOST);
+    weir_buffer *dst = rig_buffer(&rig, 4096, WEIR_PLACE_DEVICE);
+    weir_queue *second = rig_queue(&rig, false);
+    for (size_t i = 0; i < 4000; i++) {
+        EXPECT_OK(weir_queue_fill(rig.queue, src, 0, 64, pattern, 16));
+        EXPECT_OK(weir_queue_copy(rig.queue, dst, 0, src, 0, 64));
+        EXPECT_OK(weir_queue_launch(rig.queue, kernel, weir_dim(1, 1, 1), weir_dim(16, 1, 1),
+                                    weir_out(dst, 0, 64), 1u, 16u));
+        EXPECT_OK(weir_queue_record(rig.queue, &event));
+        EXPECT_OK(weir_queue_wait(second, event));
+        if (i % 100 == 99)
+            EXPECT_OK(weir_queue_sync(second, WEIR_FOREVER));
+        if (i % 500 != 499)
+            continue;
+        weir_counters_read(&after);
+        flat += after.allocations == before.allocations &&
+                after.driver_objects == before.driver_objects;
+        before = after;
+    }
+    // Rings grow until they are large enough for the most work that was in flight, which
+    // depends on the machine's load; with an allocation per operation no interval would be
+    // without allocations.
+    EXPECT_INT_GT(flat, 0);
+    EXPECT_OK(weir_queue_sync(rig.queue, WEIR_FOREVER));
+    weir_queue_destroy(&second);
+    weir_buffer_destroy(&src);
+    weir_buffer_destroy(&dst);
+    weir_kernel_destroy(&kernel);
+    weir_program_destroy(&program);
+    rig_finish(&rig);
+}
