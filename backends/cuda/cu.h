@@ -407,7 +407,7 @@ weir_status cu_build_set(struct cu_builder *builder, const CUDA_MEMSET_NODE_PARA
 // Device memory that belongs to the operation.
 weir_status cu_build_staging(struct cu_builder *builder, size_t size, CUdeviceptr *out_address);
 
-// copy.c
+// copy.c, fill.c
 
 // Of a box: bytes, rows, slices.
 struct cu_size {
