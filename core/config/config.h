@@ -1,12 +1,6 @@
 // The INI file: read once, strictly, and kept unchanged afterwards.
 //
-// The language. The text is UTF-8 (a byte order mark is skipped), lines end with
-// LF or CRLF and have at most 199 bytes. A line is empty, a comment that starts
-// with ';' or '#', a section "[name]", or "key = value" in the first column.
-// After a section or a value, a ';' that follows white space starts a comment;
-// values contain no other ';', and no '#' at their start or after white space.
-// Names are made of letters, digits, '_' and '-'. Each section and each key
-// occurs at most once. Everything else is an error.
+// The language is that of base/ini/ini.h; each section and each key occurs at most once.
 //
 // Errors: WEIR_ERROR_CONFIG, whose message starts with "FILE:LINE: ", or with
 // the variable's name, or with "argument: "; WEIR_ERROR_IO for a file that

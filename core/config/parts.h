@@ -58,7 +58,4 @@ weir_status weir__config_fail(const char *origin, const char *remedy, const char
 // The message for memory that ran out.
 weir_status weir__config_no_memory(void);
 
-// The number of leading bytes of `text` that are allowed in a name.
-size_t weir__config_name_length(const char *text);
-
 #endif

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/ini/ini.h"
 #include "base/text.h"
 #include "core/config/parts.h"
 
@@ -206,7 +207,7 @@ static weir_status take_item(const struct weir_setting *setting, const char *ite
     if (length == 0)
         return weir__config_fail(setting->origin, "remove the extra comma",
                                  "'%s' has an empty name in '%s'", key, setting->text);
-    if (weir__config_name_length(item) < length)
+    if (weir_ini_name_length(item) < length)
         return weir__config_fail(setting->origin,
                                  "separate names by commas; they have letters, digits, '_' and '-'",
                                  "'%s' holds '%.*s', which is not a name", key, (int)length, item);

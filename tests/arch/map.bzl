@@ -30,6 +30,7 @@ _QUEUE = _ROOM + ["core/module", "core/object"]
 USES = {
     "api": [],
     "base": [],
+    "base/ini": ["base"],
     "core": ["api", "base"],
     # Rooms of core, from the ground up.
     "core/support": _MODULE,
@@ -86,6 +87,7 @@ USES = {
 # Libraries of other packages.
 LINKS = {
     "backends/cuda": ["cuda"],
+    "base/ini": ["inih"],
     "cli": ["jansson"],
     "cli/common": ["jansson"],
     "core": ["dlpack", "inih"],
@@ -106,6 +108,7 @@ TARGETS = {
     "backends/null": ["//backends/null:weir_null.so"],
     "backends/opencl": ["//backends/opencl:weir_opencl.so"],
     "base": ["//base"],
+    "base/ini": ["//base/ini"],
     "cli": ["//cli:command"],
     "cli/bench": ["//cli/bench"],
     "cli/check": ["//cli/check"],
