@@ -65,6 +65,13 @@ struct cli_program_end {
 // Threads: one at a time.
 bool cli_program_run(const struct cli_program *program, struct cli_program_end *out_end);
 
+// For a process that was created for it: becomes the program. Returns only if that cannot be run, with
+// the error's number.
+int cli_program_become(const struct cli_program *program);
+
+// Tells that the program cannot be run because of that error, and returns the exit code for it.
+int cli_program_tell_missing(const struct cli_program *program, int error);
+
 // The last of those signals that came since the process began, or 0: a command that runs a
 // program many times ends then.
 int cli_program_signal(void);

@@ -51,10 +51,8 @@ static void give_back_signals(const struct sigaction old[SIGNAL_COUNT])
         sigaction(numbers[i], &old[i], NULL);
 }
 
-// In the new process. The sentence goes where this process's messages go.
-static void become(const struct cli_program *program)
+int cli_program_become(const struct cli_program *program)
 {
-    const int messages = dup(STDERR_FILENO);
     if (program->input)
         dup2(program->input, STDIN_FILENO);
     if (program->output)
@@ -64,12 +62,24 @@ static void become(const struct cli_program *program)
     for (size_t i = 0; i < program->variable_count; i++)
         setenv(program->variables[i].name, program->variables[i].value, 1);
     signal(SIGXFSZ, SIG_DFL);
-    fcntl(messages, F_SETFD, FD_CLOEXEC);
     execvp(program->command[0], program->command);
-    const int error = errno;
-    dup2(messages, STDERR_FILENO);
+    return errno;
+}
+
+int cli_program_tell_missing(const struct cli_program *program, int error)
+{
     cli_error("%s cannot be run: %s", program->command[0], strerror(error));
-    _exit(error == ENOENT ? CLI_NOT_FOUND : 126);
+    return error == ENOENT ? CLI_NOT_FOUND : 126;
+}
+
+// In the new process. The sentence goes where this process's messages go.
+static void become(const struct cli_program *program)
+{
+    const int messages = dup(STDERR_FILENO);
+    fcntl(messages, F_SETFD, FD_CLOEXEC);
+    const int error = cli_program_become(program);
+    dup2(messages, STDERR_FILENO);
+    _exit(cli_program_tell_missing(program, error));
 }
 
 static int wait_until_ended(pid_t process)
