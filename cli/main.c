@@ -9,6 +9,7 @@
 #include "cli/doctor/command.h"
 #include "cli/fault/command.h"
 #include "cli/kernels/command.h"
+#include "cli/launch/command.h"
 #include "cli/perturb/command.h"
 #include "cli/run/command.h"
 #include "cli/sim/command.h"
@@ -17,8 +18,8 @@
 int main(int argc, char **argv)
 {
     const struct cli_command members[] = {
-        cli_run,     cli_doctor, cli_devices, cli_config, cli_bench,   cli_conform,
-        cli_kernels, cli_trace,  cli_check,   cli_fault,  cli_perturb, cli_sim,
+        cli_run,   cli_doctor, cli_devices, cli_config,  cli_bench,  cli_conform, cli_kernels,
+        cli_trace, cli_check,  cli_fault,   cli_perturb, cli_launch, cli_sim,
     };
     const struct cli_command weir = {
         .what = "COMMAND",

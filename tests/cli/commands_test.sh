@@ -4,7 +4,7 @@
 . tests/cli/cli.sh
 
 commands=("" "run" "run arr-coc" "doctor" "devices" "config" "config check" "bench" "kernels"
-    "perturb" "check" "sim" "sim learn")
+    "perturb" "check" "launch" "sim" "sim learn")
 kernels=(build check compare list ptx sass resources)
 for command in "${kernels[@]}"; do
     commands+=("kernels $command")
@@ -89,7 +89,8 @@ expect_explained()
 # A page for each command, sound, with every option of the help.
 declare -A pages=([weir]="" [weir-run]="run arr-coc" [weir-doctor]="doctor"
     [weir-devices]="devices" [weir-config]="config check" [weir-bench]="bench"
-    [weir-kernels]="kernels" [weir-fault]="fault" [weir-check]="check")
+    [weir-kernels]="kernels" [weir-fault]="fault" [weir-check]="check"
+    [weir-launch]="launch")
 for page in "${!pages[@]}"; do
     [ -f "$man/$page.1" ] || fail "there is no page $page.1"
     lint="$(mandoc -T lint -W style "$man/$page.1" | grep -v 'referenced manual not found' || true)"
@@ -110,7 +111,7 @@ expect_taken()
         grep -q "^  -$option " <<<"$all" || fail "$page.1 explains -$option, which is not there"
     done < <(sed -n 's/^\.It Fl \([A-Za-z]\) .*/\1/p' "$man/$page.1" | sort -u)
 }
-for page in weir-run weir-doctor weir-devices weir-config weir-fault weir-check; do
+for page in weir-run weir-doctor weir-devices weir-config weir-fault weir-check weir-launch; do
     # shellcheck disable=SC2086
     "$weir" ${pages[$page]} --help | expect_taken "$page"
 done
