@@ -1,0 +1,168 @@
+// A GPU in virtual time: when would each operation have started and ended on the GPU that a
+// model describes? Nothing runs here, and no Weir object is known here.
+//
+// An operation belongs to a queue. It is ready when the operation before it in its queue and all
+// that it waits for are complete; then it starts when its engine is free. What happens at one
+// instant: completions first, then operations without length, then starts, those that were ready
+// first before others, equal ones in the order in which they were submitted. An operation that is
+// submitted at an instant comes after all that happens then without it.
+//
+//   engine queues  (before Hyper-Q): an operation joins the queue of its engine when it is
+//                  submitted. One that is not ready holds up all after it, of whichever queue.
+//   stream queues  (Hyper-Q and later): it joins when it is ready.
+//   channels       Queues share them in turn, and an operation also waits until the operation
+//                  before it in its channel has started.
+//   late signals   (Fermi): of kernels that are submitted one after the other to different queues,
+//                  with nothing in between, the completion of each reaches the other engines only
+//                  when all of them are complete.
+//   both ways      While the other direction's engine is busy a copy runs at another bandwidth,
+//                  from the nanosecond at which that changes.
+//
+// All times are whole nanoseconds from an arbitrary beginning, so the same calls give the same
+// times on every machine. Memory is used for what is in flight only.
+//
+// Threads: one at a time for each sim_engine.
+#ifndef WEIR_PLUGINS_SIM_ENGINE_H
+#define WEIR_PLUGINS_SIM_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SIM_ARGUMENTS 16 // scalar arguments of a kernel that its cost may depend on
+
+enum sim_queues {
+    SIM_ENGINE_QUEUES,
+    SIM_STREAM_QUEUES,
+};
+
+enum sim_kind {
+    SIM_KERNEL,
+    SIM_H2D,
+    SIM_D2H,
+    SIM_D2D, // within the device, and fills: where kernels run, one of them at a time counts as one
+    SIM_PEER, // to or from another device
+    SIM_HOST, // a function of the host; no engine
+    SIM_MARK, // a record or a wait: no length, no engine
+    SIM_KINDS,
+};
+
+// What a kind of copy costs: latency + bytes / bandwidth.
+struct sim_link {
+    uint64_t bytes_per_s;      // at least 1000
+    uint64_t both_bytes_per_s; // H2D and D2H, while the other direction is busy; 0: the same
+    uint64_t latency_ns;
+};
+
+// A GPU. Lives as long as the engines that use it.
+struct sim_model {
+    const char *name;
+    enum sim_queues queues;
+    bool late_signals;
+    uint32_t channels;     // 0: each queue has its own
+    uint32_t copy_engines; // 1: one for both directions; 2: one for each
+    bool peer_engine;      // else peer copies use the engine of downloads
+    uint32_t kernels;      // that run at once; at least 1
+    uint32_t multiprocessors;
+    int32_t least_priority; // as weir_limits: a smaller number goes first. Stream queues only, and
+    int32_t greatest_priority;         // for kernels that wait for room
+    struct sim_link copies[SIM_KINDS]; // [SIM_H2D], [SIM_D2H], [SIM_D2D], [SIM_PEER]
+    uint64_t overhead_ns;              // from a start of an operation until it does something
+    uint64_t host_call_ns;             // a SIM_HOST
+    uint64_t submit_ns[SIM_KINDS];     // how long the host is busy with a submit
+    uint64_t wait_ns;                  // how long the host is busy with a wait, beside the waiting
+    const struct sim_cost *costs;      // of kernels, by name, ascending (strcmp)
+    size_t cost_count;
+};
+
+// How long a kernel takes: the sum of the products. All figures are at least 0.
+struct sim_cost {
+    const char *kernel;
+    double fixed_ns;
+    double per_block_ns;
+    double per_item_ns;                         // a work-item
+    double per_byte_ns;                         // of all its buffer arguments' ranges
+    double per_argument_ns[SIM_ARGUMENTS];      // the value of argument i, counted from 0
+    double per_item_argument_ns[SIM_ARGUMENTS]; // work-items times the value of argument i
+};
+
+// An operation, as others wait for it. {0, 0}: none, which is complete. One of a queue that was
+// ended stays valid, and is complete.
+struct sim_point {
+    uint32_t queue;
+    uint64_t number; // 1, 2, 3 … in its queue
+};
+
+struct sim_work {
+    enum sim_kind kind;
+    uint64_t bytes;       // copies; below 2^44
+    uint64_t duration_ns; // SIM_KERNEL
+    const struct sim_point *waits;
+    size_t wait_count;
+    void *user; // of the function of sim_engine_create()
+};
+
+// An operation that is complete.
+struct sim_done {
+    struct sim_point point;
+    void *user; // of its sim_work
+    uint64_t start_ns;
+    uint64_t end_ns;
+};
+
+struct sim_engine;
+
+// `done` is called for each operation when its times are final, in the order of the ends; it must
+// not call the engine. NULL if out of memory.
+struct sim_engine *sim_engine_create(void (*done)(void *user, const struct sim_done *done),
+                                     void *user);
+// Operations that are not complete are dropped. Accepts NULL; stores NULL.
+void sim_engine_destroy(struct sim_engine **engine);
+
+// Adds a GPU. False if out of memory.
+bool sim_engine_add_device(struct sim_engine *engine, const struct sim_model *model,
+                           uint32_t *out_device);
+
+struct sim_queue_params {
+    uint32_t device;
+    int32_t priority;
+    // Waits for all that was submitted before to the device, and all that is submitted later waits
+    // for it.
+    bool legacy;
+};
+
+// False if out of memory.
+bool sim_engine_add_queue(struct sim_engine *engine, const struct sim_queue_params *params,
+                          uint32_t *out_queue);
+// The queue gets no more work. Its number may be given to another queue when what it has is
+// complete.
+void sim_engine_end_queue(struct sim_engine *engine, uint32_t queue);
+
+// Submits at `issue_ns`; if that is before the time that the engine has reached, then at that
+// time. False, and nothing is changed, if out of memory.
+bool sim_engine_submit(struct sim_engine *engine, uint32_t queue, uint64_t issue_ns,
+                       const struct sim_work *work, struct sim_point *out_point);
+
+// Goes on until that time, or until the operation is complete.
+void sim_engine_advance(struct sim_engine *engine, uint64_t until_ns);
+void sim_engine_wait(struct sim_engine *engine, struct sim_point point);
+
+bool sim_engine_complete(const struct sim_engine *engine, struct sim_point point);
+// The time that has been reached.
+uint64_t sim_engine_now_ns(const struct sim_engine *engine);
+
+// The time of a copy alone on `model`, and of a kernel; both without the overhead. `arguments` has
+// the values of scalar arguments and 0 for others.
+uint64_t sim_copy_ns(const struct sim_model *model, enum sim_kind kind, uint64_t bytes);
+struct sim_launch {
+    const char *kernel;
+    double blocks;
+    double items;
+    double bytes;
+    double arguments[SIM_ARGUMENTS];
+};
+// False if the model has no cost for the kernel.
+bool sim_kernel_ns(const struct sim_model *model, const struct sim_launch *launch,
+                   uint64_t *out_ns);
+
+#endif
