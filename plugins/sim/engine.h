@@ -15,6 +15,8 @@
 //   late signals   (Fermi): of kernels that are submitted one after the other to different queues,
 //                  with nothing in between, the completion of each reaches the other engines only
 //                  when all of them are complete.
+//   places        Small kernels run at once, as many as the GPU has places for; a kernel that fills
+//                  the GPU takes all of them.
 //   both ways      While the other direction's engine is busy a copy runs at another bandwidth,
 //                  from the nanosecond at which that changes.
 //
@@ -40,7 +42,7 @@ enum sim_kind {
     SIM_KERNEL,
     SIM_H2D,
     SIM_D2H,
-    SIM_D2D, // within the device, and fills: where kernels run, one of them at a time counts as one
+    SIM_D2D,  // within the device, and fills: where kernels run, in one place
     SIM_PEER, // to or from another device
     SIM_HOST, // a function of the host; no engine
     SIM_MARK, // a record or a wait: no length, no engine
@@ -62,7 +64,7 @@ struct sim_model {
     uint32_t channels;     // 0: each queue has its own
     uint32_t copy_engines; // 1: one for both directions; 2: one for each
     bool peer_engine;      // else peer copies use the engine of downloads
-    uint32_t kernels;      // that run at once; at least 1
+    uint32_t kernels;      // places for kernels; at least 1
     uint32_t multiprocessors;
     int32_t least_priority; // as weir_limits: a smaller number goes first. Stream queues only, and
     int32_t greatest_priority;         // for kernels that wait for room
@@ -97,6 +99,7 @@ struct sim_work {
     enum sim_kind kind;
     uint64_t bytes;       // copies; below 2^44
     uint64_t duration_ns; // SIM_KERNEL
+    uint32_t places;      // SIM_KERNEL: of model->kernels; 0: one; more than there are: all
     const struct sim_point *waits;
     size_t wait_count;
     void *user; // of the function of sim_engine_create()
@@ -161,6 +164,9 @@ struct sim_launch {
     double bytes;
     double arguments[SIM_ARGUMENTS];
 };
+// How many places a kernel of that many blocks takes: all from a block for each multiprocessor on,
+// else in proportion.
+uint32_t sim_kernel_places(const struct sim_model *model, double blocks);
 // False if the model has no cost for the kernel.
 bool sim_kernel_ns(const struct sim_model *model, const struct sim_launch *launch,
                    uint64_t *out_ns);

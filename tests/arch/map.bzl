@@ -54,6 +54,7 @@ USES = {
     "plugins/check": _MODULE + ["report"],
     "plugins/fault": _MODULE,
     "plugins/perturb": _MODULE,
+    "plugins/sim": _MODULE,
     "plugins/trace": _MODULE + ["report"],
     # A bundle is a value of a type of the public headers.
     "kernels": ["api"],
@@ -167,6 +168,7 @@ TARGETS = {
     "plugins/check": ["//plugins/check:weir_check.so"],
     "plugins/fault": ["//plugins/fault:weir_fault.so"],
     "plugins/perturb": ["//plugins/perturb:weir_perturb.so"],
+    "plugins/sim": ["//plugins/sim:engine"],
     "plugins/trace": ["//plugins/trace:weir_trace.so"],
     "report": [
         "//report",

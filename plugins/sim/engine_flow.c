@@ -1,0 +1,232 @@
+// What happens at one instant, and from one to the next. Nothing here allocates.
+#include "plugins/sim/engine_parts.h"
+
+void sim__release(struct sim_engine *engine, struct sim_op *op)
+{
+    const struct sim_device *device = sim__device_of(engine, op);
+    const uint32_t unit = sim__unit_of(device->model, op->kind);
+    if (--op->pending > 0)
+        return;
+    op->ready_ns = engine->now_ns;
+    if (unit == SIM_NO_ENGINE) {
+        op->next = NULL;
+        *engine->marks_end = op;
+        engine->marks_end = &op->next;
+    } else if (device->model->queues == SIM_STREAM_QUEUES || unit == SIM_HOST_ENGINE) {
+        op->rank_ns = op->ready_ns;
+        sim__heap_push(&sim__device_of(engine, op)->units[unit].waiting, op);
+    }
+}
+
+// Copies.
+
+static bool is_directed(const struct sim_op *op)
+{
+    return op && (op->kind == SIM_H2D || op->kind == SIM_D2H);
+}
+
+static struct sim_op *running_copy(const struct sim_device *device, uint32_t unit)
+{
+    struct sim_op *op = sim__heap_top(&device->units[unit].running);
+    return is_directed(op) ? op : NULL;
+}
+
+// Neither can be 0: a model has at least 1000 bytes a second.
+static uint64_t bytes_per_ms(const struct sim_device *device, const struct sim_op *op)
+{
+    const struct sim_link *link = &device->model->copies[op->kind];
+    const bool both = is_directed(op) && running_copy(device, SIM_COPY_ENGINE) &&
+                      running_copy(device, SIM_DOWN_ENGINE);
+    return (both && link->both_bytes_per_s ? link->both_bytes_per_s : link->bytes_per_s) / 1000;
+}
+
+// The other direction began or ended.
+static void change_bandwidth(const struct sim_engine *engine, struct sim_device *device)
+{
+    for (uint32_t unit = SIM_COPY_ENGINE; unit <= SIM_DOWN_ENGINE; unit++) {
+        struct sim_op *op = running_copy(device, unit);
+        if (!op)
+            continue;
+        if (engine->now_ns > op->moves_ns) {
+            const uint64_t moved = (engine->now_ns - op->moves_ns) * op->bytes_per_ms;
+            op->left_millionths -= moved < op->left_millionths ? moved : op->left_millionths;
+            op->moves_ns = engine->now_ns;
+        }
+        op->bytes_per_ms = bytes_per_ms(device, op);
+        op->end_ns = op->moves_ns + op->left_millionths / op->bytes_per_ms +
+                     (op->left_millionths % op->bytes_per_ms > 0);
+    }
+}
+
+// Completions.
+
+// Those of other engines stay in the list if `late`.
+static void release_dependents(struct sim_engine *engine, struct sim_op *op, bool late)
+{
+    struct sim_edge *edge = op->dependents;
+    op->dependents = NULL;
+    while (edge) {
+        struct sim_edge *next = edge->next;
+        if (late && !sim__sees_at_once(engine, edge->to, op)) {
+            edge->next = op->dependents;
+            op->dependents = edge;
+        } else {
+            sim__release(engine, edge->to);
+            edge->next = engine->free_edges;
+            engine->free_edges = edge;
+        }
+        edge = next;
+    }
+}
+
+static void close_run(struct sim_engine *engine, struct sim_run *run)
+{
+    struct sim_op *op = run->ops;
+    while (op) {
+        struct sim_op *next = op->next;
+        release_dependents(engine, op, false);
+        sim__retire(engine, op);
+        op = next;
+    }
+    if (engine->run == run)
+        engine->run = NULL;
+    run->next_free = engine->free_runs;
+    engine->free_runs = run;
+}
+
+static void complete(struct sim_engine *engine, struct sim_op *op)
+{
+    const struct sim_done done = {op->point, op->user, op->start_ns, op->end_ns};
+    struct sim_run *run = op->run;
+    engine->done(engine->user, &done);
+    op->state = SIM_ENDED;
+    if (run) {
+        release_dependents(engine, op, true);
+        if (--run->left == 0)
+            close_run(engine, run);
+        return;
+    }
+    release_dependents(engine, op, false);
+    sim__retire(engine, op);
+}
+
+// Starts.
+
+static void start(struct sim_engine *engine, struct sim_op *op)
+{
+    struct sim_device *device = sim__device_of(engine, op);
+    struct sim_op **channel = device->channels + engine->queues[op->point.queue].channel;
+    op->state = SIM_RUNNING;
+    op->start_ns = engine->now_ns;
+    if (!device->model->channels)
+        return;
+    if (op->next_in_channel)
+        sim__release(engine, op->next_in_channel);
+    if (*channel == op)
+        *channel = NULL;
+}
+
+static void start_on_unit(struct sim_engine *engine, struct sim_device *device, uint32_t unit)
+{
+    struct sim_op *op = sim__heap_pop(&device->units[unit].waiting);
+    const bool copies = op->kind != SIM_KERNEL && op->kind != SIM_HOST;
+    start(engine, op);
+    op->moves_ns += op->start_ns;
+    op->bytes_per_ms = copies ? bytes_per_ms(device, op) : 1;
+    op->end_ns = op->moves_ns + op->left_millionths / op->bytes_per_ms +
+                 (op->left_millionths % op->bytes_per_ms > 0);
+    sim__heap_push(&device->units[unit].running, op);
+    device->units[unit].used += op->places;
+    if (is_directed(op))
+        change_bandwidth(engine, device);
+}
+
+static struct sim_op *startable(const struct sim_unit *unit)
+{
+    struct sim_op *op = sim__heap_top(&unit->waiting);
+    return op && op->pending == 0 && op->places <= unit->capacity - unit->used ? op : NULL;
+}
+
+static bool was_ready_first(const struct sim_op *a, const struct sim_op *b)
+{
+    return a->ready_ns != b->ready_ns ? a->ready_ns < b->ready_ns : a->issue < b->issue;
+}
+
+// Starts the one that was ready first. False if none can start.
+static bool start_one(struct sim_engine *engine)
+{
+    struct sim_op *first = NULL;
+    struct sim_device *device = NULL;
+    uint32_t unit = 0;
+    for (uint32_t i = 0; i < engine->device_count; i++)
+        for (uint32_t each = 0; each < SIM_ENGINES; each++) {
+            struct sim_op *op = startable(&engine->devices[i].units[each]);
+            if (!op || (first && !was_ready_first(op, first)))
+                continue;
+            first = op;
+            device = &engine->devices[i];
+            unit = each;
+        }
+    if (device)
+        start_on_unit(engine, device, unit);
+    return device != NULL;
+}
+
+static bool pass_mark(struct sim_engine *engine)
+{
+    struct sim_op *op = engine->marks;
+    if (!op)
+        return false;
+    engine->marks = op->next;
+    if (!engine->marks)
+        engine->marks_end = &engine->marks;
+    start(engine, op);
+    op->end_ns = op->start_ns;
+    complete(engine, op);
+    return true;
+}
+
+// Instants.
+
+static struct sim_unit *next_to_end(const struct sim_engine *engine)
+{
+    struct sim_unit *next = NULL;
+    for (uint32_t i = 0; i < engine->device_count; i++)
+        for (uint32_t each = 0; each < SIM_ENGINES; each++) {
+            struct sim_unit *unit = &engine->devices[i].units[each];
+            struct sim_op *op = sim__heap_top(&unit->running);
+            if (op && (!next || sim__ends_first(op, sim__heap_top(&next->running))))
+                next = unit;
+        }
+    return next;
+}
+
+// Completes the operation that ends first, if that is at `until_ns` or before.
+static bool end_one(struct sim_engine *engine, uint64_t until_ns)
+{
+    struct sim_unit *unit = next_to_end(engine);
+    if (!unit || sim__heap_top(&unit->running)->end_ns > until_ns)
+        return false;
+    struct sim_op *op = sim__heap_pop(&unit->running);
+    engine->now_ns = op->end_ns;
+    unit->members--;
+    unit->used -= op->places;
+    if (is_directed(op))
+        change_bandwidth(engine, sim__device_of(engine, op));
+    complete(engine, op);
+    return true;
+}
+
+void sim__settle(struct sim_engine *engine)
+{
+    while (end_one(engine, engine->now_ns) || pass_mark(engine) || start_one(engine)) {
+    }
+}
+
+bool sim__step(struct sim_engine *engine, uint64_t until_ns)
+{
+    if (!end_one(engine, until_ns))
+        return false;
+    sim__settle(engine);
+    return true;
+}

@@ -1,0 +1,149 @@
+// What the sources of the engine share.
+#ifndef WEIR_PLUGINS_SIM_ENGINE_PARTS_H
+#define WEIR_PLUGINS_SIM_ENGINE_PARTS_H
+
+#include "plugins/sim/engine.h"
+
+enum sim_state {
+    SIM_SUBMITTED,
+    SIM_RUNNING,
+    SIM_ENDED,   // of a run with late signals, which is not complete
+    SIM_RETIRED, // nothing will ask for it
+};
+
+struct sim_op;
+
+// `to` waits for the operation in whose list this is.
+struct sim_edge {
+    struct sim_edge *next;
+    struct sim_op *to;
+};
+
+// Kernels that were submitted one after the other to different queues, with late signals.
+struct sim_run {
+    struct sim_run *next_free;
+    struct sim_op *ops;
+    uint64_t left; // that are not complete
+};
+
+struct sim_op {
+    struct sim_op *next; // in the list of free ones, of marks that are ready, or of its run
+    struct sim_op *next_in_channel;
+    struct sim_edge *dependents;
+    struct sim_run *run;
+    struct sim_point point;
+    enum sim_kind kind;
+    enum sim_state state;
+    uint64_t pending; // operations that it waits for
+    size_t places;    // of its engine
+    // Its place among those that wait for its engine: the least of all three goes first.
+    int32_t priority;
+    uint64_t rank_ns; // stream queues: when it was ready
+    uint64_t issue;   // 1, 2, 3 … of the whole engine
+    uint64_t ready_ns;
+    uint64_t start_ns;
+    uint64_t end_ns; // RUNNING: as things are now
+    // Copies. A millionth of a byte is what one byte a millisecond moves in a nanosecond.
+    uint64_t left_millionths;
+    uint64_t bytes_per_ms;
+    uint64_t moves_ns; // from when on that many were left
+    void *user;
+};
+
+// A binary heap. Its room is reserved when an operation is submitted.
+struct sim_heap {
+    struct sim_op **ops;
+    size_t count;
+    size_t room;
+    bool (*before)(const struct sim_op *a, const struct sim_op *b);
+};
+
+enum {
+    SIM_KERNEL_ENGINE,
+    SIM_COPY_ENGINE, // of uploads, or of both directions
+    SIM_DOWN_ENGINE,
+    SIM_PEER_ENGINE,
+    SIM_HOST_ENGINE, // holds any number
+    SIM_ENGINES,
+    SIM_NO_ENGINE = SIM_ENGINES
+};
+
+// One engine of a device.
+struct sim_unit {
+    struct sim_heap waiting; // engine queues: all that did not start; else those that are ready
+    struct sim_heap running;
+    size_t capacity; // places
+    size_t used;
+    size_t members; // that are not complete
+};
+
+struct sim_device {
+    const struct sim_model *model;
+    struct sim_unit units[SIM_ENGINES];
+    struct sim_op **channels; // the last operation of each, if it has not started
+    uint32_t next_channel;
+    struct sim_point legacy; // the last operation of a legacy queue
+};
+
+struct sim_queue {
+    struct sim_queue_params params;
+    uint32_t channel;
+    bool ended;
+    bool free;
+    struct sim_op **ring; // of the operations `first` to `last`, by number
+    size_t room;          // a power of two, or 0
+    uint64_t first;
+    uint64_t last;
+};
+
+struct sim_engine {
+    void (*done)(void *user, const struct sim_done *done);
+    void *user;
+    uint64_t now_ns;
+    uint64_t issue;
+    struct sim_device *devices;
+    uint32_t device_count;
+    struct sim_queue *queues;
+    uint32_t queue_count;
+    struct sim_run *run;  // that the next kernel may join
+    uint32_t run_queue;   // of its last kernel
+    struct sim_op *marks; // that are ready
+    struct sim_op **marks_end;
+    // Kept for the next ones.
+    struct sim_op *free_ops;
+    struct sim_edge *free_edges;
+    struct sim_run *free_runs;
+};
+
+// engine.c
+
+uint32_t sim__unit_of(const struct sim_model *model, enum sim_kind kind);
+struct sim_device *sim__device_of(const struct sim_engine *engine, const struct sim_op *op);
+// Whether `op` learns of the end of a kernel before the run of that one is complete.
+bool sim__sees_at_once(const struct sim_engine *engine, const struct sim_op *op,
+                       const struct sim_op *kernel);
+// The operation, or NULL if it is retired.
+struct sim_op *sim__find(const struct sim_engine *engine, struct sim_point point);
+// The operation leaves its queue, with those before it.
+void sim__retire(struct sim_engine *engine, struct sim_op *op);
+
+// engine_heap.c
+
+bool sim__goes_first(const struct sim_op *a, const struct sim_op *b);
+bool sim__ends_first(const struct sim_op *a, const struct sim_op *b);
+// Makes room for that many. False if out of memory.
+bool sim__heap_reserve(struct sim_heap *heap, size_t count);
+void sim__heap_push(struct sim_heap *heap, struct sim_op *op);
+struct sim_op *sim__heap_top(const struct sim_heap *heap); // NULL: empty
+struct sim_op *sim__heap_pop(struct sim_heap *heap);
+
+// engine_flow.c
+
+// One thing less that the operation waits for.
+void sim__release(struct sim_engine *engine, struct sim_op *op);
+// Starts what can start now.
+void sim__settle(struct sim_engine *engine);
+// Goes on to the next completion. False if there is none until then.
+bool sim__step(struct sim_engine *engine, uint64_t until_ns);
+
+#endif

@@ -1,0 +1,152 @@
+// The engine's memory: every allocation fails once in turn, and what was refused can be submitted
+// again; nothing leaks; and it does not grow with the number of operations. The rule in BUILD makes
+// the linker use these functions instead of the allocator.
+#include <stdlib.h>
+
+#include "plugins/sim/engine.h"
+#include "tests/plugins/sim/program.h"
+#include "tests/support/test.h"
+
+enum {
+    QUEUE_COUNT = 5,
+    OPERATIONS = 200,
+};
+
+static long countdown = -1; // to the allocation that fails; negative: none does
+static unsigned long allocations;
+
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *block, size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *block, size_t size);
+
+static bool fails_now(void)
+{
+    allocations++;
+    return countdown >= 0 && countdown-- == 0;
+}
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+    return fails_now() ? NULL : __real_calloc(count, size);
+}
+
+void *__wrap_realloc(void *block, size_t size)
+{
+    return fails_now() ? NULL : __real_realloc(block, size);
+}
+
+static void count_done(void *user, const struct sim_done *done)
+{
+    (void)done;
+    ++*(int *)user;
+}
+
+// Each call is tried until it succeeds; `refused` counts failures.
+static int refused;
+
+static bool again(bool done)
+{
+    refused += !done;
+    return !done;
+}
+
+static struct sim_work work_of(int i, struct sim_point *waits)
+{
+    static const enum sim_kind kinds[] = {SIM_KERNEL, SIM_H2D, SIM_KERNEL, SIM_KERNEL, SIM_D2H};
+    return (struct sim_work){.kind = kinds[i % 5],
+                             .bytes = 100,
+                             .duration_ns = 50,
+                             .waits = waits,
+                             .wait_count = waits->number ? 1 : 0};
+}
+
+// Returns the end of the last operation.
+static uint64_t run_all(struct sim_engine *engine, const struct sim_model *model, int operations,
+                        uint64_t distance_ns)
+{
+    uint32_t device = 0;
+    uint32_t queues[QUEUE_COUNT] = {0};
+    struct sim_point point = {0};
+    while (again(sim_engine_add_device(engine, model, &device))) {
+    }
+    for (int i = 0; i < QUEUE_COUNT; i++) {
+        const struct sim_queue_params params = {.device = device, .legacy = i == 4};
+        while (again(sim_engine_add_queue(engine, &params, &queues[i]))) {
+        }
+    }
+    for (int i = 0; i < operations; i++) {
+        struct sim_point wait = i % 7 ? (struct sim_point){0} : point;
+        const struct sim_work work = work_of(i, &wait);
+        while (again(sim_engine_submit(engine, queues[i % 11 % QUEUE_COUNT],
+                                       (uint64_t)i * distance_ns, &work, &point))) {
+        }
+    }
+    sim_engine_wait(engine, point);
+    return sim_engine_now_ns(engine);
+}
+
+static uint64_t run(long fail_at, int operations, uint64_t distance_ns)
+{
+    struct sim_model model = plain_model();
+    int done = 0;
+    model.late_signals = true;
+    model.channels = 2;
+    refused = 0;
+    countdown = fail_at;
+    struct sim_engine *engine = sim_engine_create(count_done, &done);
+    if (!engine) {
+        refused++;
+        engine = sim_engine_create(count_done, &done);
+    }
+    const uint64_t end = run_all(engine, &model, operations, distance_ns);
+    sim_engine_destroy(&engine);
+    countdown = -1;
+    EXPECT_INT_EQ(refused, fail_at >= 0);
+    return end;
+}
+
+WEIR_TEST(Memory, EachAllocationFails)
+{
+    allocations = 0;
+    const uint64_t end = run(-1, OPERATIONS, 0);
+    const long count = (long)allocations;
+    EXPECT_TRUE(count > 100);
+    for (long i = 0; i < count; i++)
+        EXPECT_UINT_EQ(run(i, OPERATIONS, 0), end);
+}
+
+// What is in flight when the engine is destroyed is dropped.
+WEIR_TEST(Memory, DropsWhatIsNotComplete)
+{
+    struct sim_model model = plain_model();
+    struct sim_engine *engine;
+    int done = 0;
+    uint32_t device;
+    uint32_t queues[3];
+    model.late_signals = true;
+    engine = sim_engine_create(count_done, &done);
+    ASSERT_TRUE(engine && sim_engine_add_device(engine, &model, &device));
+    for (int i = 0; i < 3; i++)
+        ASSERT_TRUE(sim_engine_add_queue(engine, &(struct sim_queue_params){0}, &queues[i]));
+    for (int i = 0; i < 30; i++) {
+        struct sim_point wait = {0};
+        const struct sim_work work = work_of(i, &wait);
+        struct sim_point point;
+        ASSERT_TRUE(sim_engine_submit(engine, queues[i % 3], 0, &work, &point));
+    }
+    sim_engine_advance(engine, 120);
+    EXPECT_TRUE(done > 0 && done < 30);
+    sim_engine_destroy(&engine);
+}
+
+// A hundred times as many operations, no more allocations.
+WEIR_TEST(Memory, IsThatOfWhatIsInFlight)
+{
+    allocations = 0;
+    run(-1, 2000, 1000);
+    const unsigned long few = allocations;
+    allocations = 0;
+    run(-1, 200000, 1000);
+    EXPECT_UINT_EQ(allocations, few);
+}

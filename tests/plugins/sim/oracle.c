@@ -1,0 +1,339 @@
+// The rules of docs/sim.md as they are written there: at each nanosecond all operations are looked
+// at, again and again until nothing changes. Nothing here is fast, and nothing is shared with the
+// engine.
+#include "tests/plugins/sim/program.h"
+
+struct state {
+    bool submitted;
+    bool ready;
+    bool started;
+    bool ended;
+    int run; // of kernels, with late signals; -1: none
+    uint64_t ready_ns;
+    uint64_t start_ns;
+    uint64_t end_ns;
+    uint64_t idle_ns; // overhead, latency, or a kernel's whole length
+    uint64_t left;    // millionths of a byte
+};
+
+struct oracle {
+    struct program *program;
+    struct state states[STEPS];
+    uint64_t now;
+    int runs;
+    uint32_t channels[QUEUES];
+};
+
+static const struct sim_model *model_of(const struct oracle *oracle, int i)
+{
+    const struct program *program = oracle->program;
+    return program->models[program->queues[program->steps[i].queue].device];
+}
+
+static uint32_t device_of(const struct oracle *oracle, int i)
+{
+    return oracle->program->queues[oracle->program->steps[i].queue].device;
+}
+
+// 0 kernels, 1 and 2 copies, 3 peers; -1 without an engine.
+static int engine_of(const struct oracle *oracle, int i)
+{
+    const struct sim_model *model = model_of(oracle, i);
+    const enum sim_kind kind = oracle->program->steps[i].kind;
+    if (kind == SIM_KERNEL || kind == SIM_D2D)
+        return 0;
+    if (kind == SIM_H2D)
+        return 1;
+    if (kind == SIM_PEER && model->peer_engine)
+        return 3;
+    if (kind == SIM_D2H || kind == SIM_PEER)
+        return model->copy_engines == 2 ? 2 : 1;
+    return -1;
+}
+
+static bool run_is_over(const struct oracle *oracle, int run)
+{
+    for (int i = 0; i < oracle->program->step_count; i++)
+        if (oracle->states[i].submitted && oracle->states[i].run == run && !oracle->states[i].ended)
+            return false;
+    return true;
+}
+
+static bool sees_end(const struct oracle *oracle, int i, int before)
+{
+    const struct state *state = &oracle->states[before];
+    if (!state->ended)
+        return false;
+    const bool kernels =
+        engine_of(oracle, i) == 0 && device_of(oracle, i) == device_of(oracle, before);
+    return state->run < 0 || kernels || run_is_over(oracle, state->run);
+}
+
+static bool is_last_of_queue(const struct oracle *oracle, int i, int before)
+{
+    for (int other = before + 1; other < i; other++)
+        if (oracle->program->steps[other].queue == oracle->program->steps[before].queue)
+            return false;
+    return true;
+}
+
+static bool is_last_legacy(const struct oracle *oracle, int i, int before)
+{
+    const struct program *program = oracle->program;
+    for (int other = before + 1; other < i; other++)
+        if (device_of(oracle, other) == device_of(oracle, before) &&
+            program->queues[program->steps[other].queue].legacy)
+            return false;
+    return program->queues[program->steps[before].queue].legacy;
+}
+
+static bool orders(const struct oracle *oracle, int i, int before)
+{
+    const struct program *program = oracle->program;
+    const struct step *step = &program->steps[i];
+    const bool legacy = program->queues[step->queue].legacy;
+    if (step->waits[0] == before || step->waits[1] == before)
+        return true;
+    if (step->queue == program->steps[before].queue)
+        return is_last_of_queue(oracle, i, before);
+    return device_of(oracle, i) == device_of(oracle, before) &&
+           (legacy ? is_last_of_queue(oracle, i, before) : is_last_legacy(oracle, i, before));
+}
+
+// Only the one before it in its channel counts.
+static bool channel_lets(const struct oracle *oracle, int i)
+{
+    if (!model_of(oracle, i)->channels)
+        return true;
+    for (int before = i - 1; before >= 0; before--)
+        if (device_of(oracle, before) == device_of(oracle, i) &&
+            oracle->channels[oracle->program->steps[before].queue] ==
+                oracle->channels[oracle->program->steps[i].queue])
+            return oracle->states[before].started;
+    return true;
+}
+
+static bool is_ready(const struct oracle *oracle, int i)
+{
+    for (int before = 0; before < i; before++)
+        if (orders(oracle, i, before) && !sees_end(oracle, i, before))
+            return false;
+    return channel_lets(oracle, i);
+}
+
+static int places_of(const struct oracle *oracle, int i)
+{
+    const int all = (int)model_of(oracle, i)->kernels;
+    const int places = (int)oracle->program->steps[i].places;
+    if (oracle->program->steps[i].kind != SIM_KERNEL || places == 0)
+        return 1;
+    return places < all ? places : all;
+}
+
+static int used_on(const struct oracle *oracle, uint32_t device, int engine)
+{
+    int count = 0;
+    for (int i = 0; i < oracle->program->step_count; i++)
+        if (oracle->states[i].started && !oracle->states[i].ended &&
+            device_of(oracle, i) == device && engine_of(oracle, i) == engine)
+            count += places_of(oracle, i);
+    return count;
+}
+
+static bool goes_before(const struct oracle *oracle, int a, int b)
+{
+    const struct program *program = oracle->program;
+    const bool kernels =
+        program->steps[a].kind == SIM_KERNEL || program->steps[b].kind == SIM_KERNEL;
+    const int pa = program->steps[a].kind == SIM_KERNEL
+                       ? program->queues[program->steps[a].queue].priority
+                       : 0;
+    const int pb = program->steps[b].kind == SIM_KERNEL
+                       ? program->queues[program->steps[b].queue].priority
+                       : 0;
+    if (model_of(oracle, a)->queues == SIM_ENGINE_QUEUES)
+        return a < b;
+    if (kernels && pa != pb)
+        return pa < pb;
+    if (oracle->states[a].ready_ns != oracle->states[b].ready_ns)
+        return oracle->states[a].ready_ns < oracle->states[b].ready_ns;
+    return a < b;
+}
+
+// Whether it is its turn on its engine.
+static bool may_start(const struct oracle *oracle, int i)
+{
+    const int engine = engine_of(oracle, i);
+    const struct sim_model *model = model_of(oracle, i);
+    const uint32_t device = device_of(oracle, i);
+    if (!oracle->states[i].ready || oracle->states[i].started)
+        return false;
+    if (engine < 0)
+        return true;
+    if (used_on(oracle, device, engine) + places_of(oracle, i) >
+        (engine == 0 ? (int)model->kernels : 1))
+        return false;
+    for (int other = 0; other < oracle->program->step_count; other++) {
+        const struct state *state = &oracle->states[other];
+        const bool waits = state->submitted && !state->started &&
+                           (state->ready || model->queues == SIM_ENGINE_QUEUES);
+        if (other != i && waits && device_of(oracle, other) == device &&
+            engine_of(oracle, other) == engine && goes_before(oracle, other, i))
+            return false;
+    }
+    return true;
+}
+
+static void start(struct oracle *oracle, int i)
+{
+    const struct sim_model *model = model_of(oracle, i);
+    const struct step *step = &oracle->program->steps[i];
+    struct state *state = &oracle->states[i];
+    state->started = true;
+    state->start_ns = oracle->now;
+    state->idle_ns = model->overhead_ns;
+    if (step->kind == SIM_KERNEL)
+        state->idle_ns += step->length;
+    else if (step->kind == SIM_HOST)
+        state->idle_ns = model->host_call_ns;
+    else if (step->kind == SIM_MARK)
+        state->idle_ns = 0;
+    else
+        state->idle_ns += model->copies[step->kind].latency_ns,
+            state->left = step->length * 1000000;
+}
+
+static bool end_some(struct oracle *oracle)
+{
+    bool any = false;
+    for (int i = 0; i < oracle->program->step_count; i++) {
+        struct state *state = &oracle->states[i];
+        if (!state->started || state->ended || state->idle_ns || state->left)
+            continue;
+        state->ended = any = true;
+        state->end_ns = oracle->now;
+    }
+    return any;
+}
+
+static bool ready_some(struct oracle *oracle)
+{
+    bool any = false;
+    for (int i = 0; i < oracle->program->step_count; i++) {
+        struct state *state = &oracle->states[i];
+        if (!state->submitted || state->ready || !is_ready(oracle, i))
+            continue;
+        state->ready = any = true;
+        state->ready_ns = oracle->now;
+    }
+    return any;
+}
+
+// Those without an engine go first.
+static bool start_first(struct oracle *oracle)
+{
+    int first = -1;
+    for (int i = 0; i < oracle->program->step_count; i++) {
+        if (!may_start(oracle, i))
+            continue;
+        const bool mark = oracle->program->steps[i].kind == SIM_MARK;
+        if (mark) {
+            first = i;
+            break;
+        }
+        if (first < 0 || oracle->states[i].ready_ns < oracle->states[first].ready_ns)
+            first = i;
+    }
+    if (first >= 0)
+        start(oracle, first);
+    return first >= 0;
+}
+
+static void settle(struct oracle *oracle)
+{
+    while (end_some(oracle) || ready_some(oracle) || start_first(oracle)) {
+    }
+}
+
+static void submit(struct oracle *oracle, int i)
+{
+    const struct step *steps = oracle->program->steps;
+    struct state *state = &oracle->states[i];
+    state->submitted = true;
+    state->run = -1;
+    if (steps[i].kind != SIM_KERNEL || !model_of(oracle, i)->late_signals)
+        return;
+    const bool joins = i > 0 && steps[i - 1].kind == SIM_KERNEL && oracle->states[i - 1].run >= 0 &&
+                       device_of(oracle, i - 1) == device_of(oracle, i) &&
+                       steps[i - 1].queue != steps[i].queue &&
+                       !run_is_over(oracle, oracle->states[i - 1].run);
+    state->run = joins ? oracle->states[i - 1].run : oracle->runs++;
+}
+
+static bool is_copying(const struct oracle *oracle, uint32_t device, enum sim_kind kind)
+{
+    for (int i = 0; i < oracle->program->step_count; i++)
+        if (oracle->states[i].started && !oracle->states[i].ended &&
+            device_of(oracle, i) == device && oracle->program->steps[i].kind == kind)
+            return true;
+    return false;
+}
+
+// One nanosecond.
+static void pass(struct oracle *oracle)
+{
+    uint64_t moves[STEPS] = {0};
+    for (int i = 0; i < oracle->program->step_count; i++) {
+        const enum sim_kind kind = oracle->program->steps[i].kind;
+        const struct sim_link *link = &model_of(oracle, i)->copies[kind];
+        const uint32_t device = device_of(oracle, i);
+        const bool both = (kind == SIM_H2D && is_copying(oracle, device, SIM_D2H)) ||
+                          (kind == SIM_D2H && is_copying(oracle, device, SIM_H2D));
+        moves[i] =
+            (both && link->both_bytes_per_s ? link->both_bytes_per_s : link->bytes_per_s) / 1000;
+    }
+    for (int i = 0; i < oracle->program->step_count; i++) {
+        struct state *state = &oracle->states[i];
+        if (!state->started || state->ended)
+            continue;
+        if (state->idle_ns)
+            state->idle_ns--;
+        else
+            state->left -= state->left < moves[i] ? state->left : moves[i];
+    }
+    oracle->now++;
+}
+
+// Each device gives its channels to its queues in turn.
+static void give_channels(struct oracle *oracle)
+{
+    uint32_t next[2] = {0};
+    for (uint32_t i = 0; i < oracle->program->queue_count; i++) {
+        const uint32_t device = oracle->program->queues[i].device;
+        const uint32_t count = oracle->program->models[device]->channels;
+        oracle->channels[i] = count ? next[device]++ % count : i;
+    }
+}
+
+void run_oracle(struct program *program)
+{
+    static struct oracle oracle;
+    uint64_t host_ns = 0;
+    oracle = (struct oracle){.program = program};
+    give_channels(&oracle);
+    for (int i = 0; i < program->step_count; i++) {
+        const struct step *step = &program->steps[i];
+        while (step->host_wait >= 0 && !oracle.states[step->host_wait].ended)
+            pass(&oracle), settle(&oracle);
+        host_ns = (host_ns > oracle.now ? host_ns : oracle.now) + step->host_ns;
+        while (oracle.now < host_ns)
+            pass(&oracle), settle(&oracle);
+        submit(&oracle, i);
+        settle(&oracle);
+    }
+    for (int i = 0; i < program->step_count; i++) {
+        while (!oracle.states[i].ended)
+            pass(&oracle), settle(&oracle);
+        program->slots[i] = (struct slot){oracle.states[i].start_ns, oracle.states[i].end_ns};
+    }
+}

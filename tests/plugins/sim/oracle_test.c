@@ -1,0 +1,104 @@
+// Random programs on random GPUs: the engine's times are those of the slow simulation, to the
+// nanosecond.
+#include <stdlib.h>
+
+#include "tests/plugins/sim/program.h"
+#include "tests/support/test.h"
+
+static uint64_t seed;
+
+static uint64_t up_to(uint64_t most)
+{
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    return (seed >> 33) % (most + 1);
+}
+
+static struct sim_model random_model(void)
+{
+    struct sim_model model = plain_model();
+    model.queues = up_to(1) ? SIM_STREAM_QUEUES : SIM_ENGINE_QUEUES;
+    model.late_signals = up_to(2) == 0;
+    model.channels = (uint32_t)up_to(4);
+    model.copy_engines = 1 + (uint32_t)up_to(1);
+    model.peer_engine = up_to(1);
+    model.kernels = 1 + (uint32_t)up_to(3);
+    model.overhead_ns = up_to(2);
+    model.host_call_ns = up_to(3);
+    for (int kind = 0; kind < SIM_KINDS; kind++) {
+        model.copies[kind].bytes_per_s = 400000000 + up_to(3) * 170000000;
+        model.copies[kind].both_bytes_per_s = up_to(1) * (300000000 + up_to(3) * 70000000);
+        model.copies[kind].latency_ns = up_to(2);
+    }
+    return model;
+}
+
+static void random_step(struct program *program)
+{
+    static const enum sim_kind kinds[] = {SIM_KERNEL, SIM_KERNEL, SIM_KERNEL, SIM_H2D,
+                                          SIM_H2D,    SIM_D2H,    SIM_D2H,    SIM_MARK,
+                                          SIM_MARK,   SIM_D2D,    SIM_PEER,   SIM_HOST};
+    const int i = add_step(program, (uint32_t)up_to(program->queue_count - 1),
+                           kinds[up_to(sizeof kinds / sizeof *kinds - 1)], up_to(9));
+    struct step *step = &program->steps[i];
+    for (int wait = 0; wait < STEP_WAITS; wait++)
+        if (i > 0 && up_to(4) == 0)
+            step->waits[wait] = (int)up_to((uint64_t)i - 1);
+    if (i > 0 && up_to(9) == 0)
+        step->host_wait = (int)up_to((uint64_t)i - 1);
+    step->places = (uint32_t)up_to(4);
+    step->host_ns = up_to(3) ? 0 : up_to(6);
+}
+
+static void random_program(struct program *program, struct sim_model models[2])
+{
+    *program = (struct program){.device_count = 1 + (uint32_t)up_to(1)};
+    for (int i = 0; i < 2; i++) {
+        models[i] = random_model();
+        program->models[i] = &models[i];
+    }
+    program->queue_count = 1 + (uint32_t)up_to(6);
+    for (uint32_t i = 0; i < program->queue_count; i++)
+        program->queues[i] = (struct sim_queue_params){
+            .device = (uint32_t)up_to(program->device_count - 1),
+            .priority = up_to(2) ? 0 : -(int32_t)up_to(3),
+            .legacy = up_to(12) == 0,
+        };
+    const int steps = 1 + (int)up_to(50);
+    for (int i = 0; i < steps; i++)
+        random_step(program);
+}
+
+static bool differs(const struct program *a, const struct program *b)
+{
+    for (int i = 0; i < a->step_count; i++)
+        if (a->slots[i].start_ns != b->slots[i].start_ns ||
+            a->slots[i].end_ns != b->slots[i].end_ns)
+            return true;
+    return false;
+}
+
+static void expect_in_order_of_ends(const struct program *program)
+{
+    for (int i = 1; i < program->done_count; i++)
+        EXPECT_TRUE(program->slots[program->done[i - 1]].end_ns <=
+                    program->slots[program->done[i]].end_ns);
+}
+
+WEIR_TEST(Oracle, RandomPrograms)
+{
+    static struct program engine;
+    static struct program oracle;
+    struct sim_model models[2];
+    const char *count = getenv("SIM_PROGRAMS");
+    const uint64_t programs = count ? strtoull(count, NULL, 10) : 4000;
+    for (uint64_t i = 1; i <= programs; i++) {
+        seed = i;
+        random_program(&engine, models);
+        oracle = engine;
+        run_engine(&engine);
+        run_oracle(&oracle);
+        expect_in_order_of_ends(&engine);
+        if (differs(&engine, &oracle))
+            WEIR_FAIL("program %llu differs", (unsigned long long)i);
+    }
+}

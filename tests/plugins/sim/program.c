@@ -1,0 +1,90 @@
+#include "tests/plugins/sim/program.h"
+
+#include "tests/support/test.h"
+
+struct sim_model plain_model(void)
+{
+    struct sim_model model = {
+        .name = "plain",
+        .queues = SIM_STREAM_QUEUES,
+        .copy_engines = 2,
+        .kernels = 16,
+    };
+    for (int kind = 0; kind < SIM_KINDS; kind++)
+        model.copies[kind].bytes_per_s = 1000000000;
+    return model;
+}
+
+int add_step(struct program *program, uint32_t queue, enum sim_kind kind, uint64_t length)
+{
+    program->steps[program->step_count] = (struct step){
+        .queue = queue, .kind = kind, .length = length, .waits = {-1, -1}, .host_wait = -1};
+    if (queue >= program->queue_count)
+        program->queue_count = queue + 1;
+    return program->step_count++;
+}
+
+uint64_t makespan(const struct program *program)
+{
+    uint64_t last = 0;
+    for (int i = 0; i < program->step_count; i++)
+        if (program->slots[i].end_ns > last)
+            last = program->slots[i].end_ns;
+    return last;
+}
+
+// With the engine.
+
+static void note(void *user, const struct sim_done *done)
+{
+    struct program *program = user;
+    struct step *step = done->user;
+    const int index = (int)(step - program->steps);
+    program->slots[index] = (struct slot){done->start_ns, done->end_ns};
+    program->done[program->done_count++] = index;
+}
+
+static void submit(struct sim_engine *engine, struct program *program, struct step *step,
+                   const uint32_t *queues, struct sim_point *points, uint64_t *host_ns)
+{
+    struct sim_point waits[STEP_WAITS];
+    struct sim_work work = {.kind = step->kind,
+                            .bytes = step->length,
+                            .duration_ns = step->length,
+                            .places = step->places,
+                            .waits = waits,
+                            .user = step};
+    if (step->host_wait >= 0) {
+        sim_engine_wait(engine, points[step->host_wait]);
+        EXPECT_TRUE(sim_engine_complete(engine, points[step->host_wait]));
+        if (sim_engine_now_ns(engine) > *host_ns)
+            *host_ns = sim_engine_now_ns(engine);
+    }
+    *host_ns += step->host_ns;
+    for (int i = 0; i < STEP_WAITS; i++)
+        if (step->waits[i] >= 0)
+            waits[work.wait_count++] = points[step->waits[i]];
+    ASSERT_TRUE(sim_engine_submit(engine, queues[step->queue], *host_ns, &work,
+                                  &points[step - program->steps]));
+}
+
+void run_engine(struct program *program)
+{
+    struct sim_engine *engine = sim_engine_create(note, program);
+    struct sim_point points[STEPS];
+    uint32_t queues[QUEUES];
+    uint32_t device = 0;
+    uint64_t host_ns = 0;
+    program->done_count = 0;
+    ASSERT_TRUE(engine != NULL);
+    for (uint32_t i = 0; i < program->device_count; i++)
+        ASSERT_TRUE(sim_engine_add_device(engine, program->models[i], &device));
+    for (uint32_t i = 0; i < program->queue_count; i++)
+        ASSERT_TRUE(sim_engine_add_queue(engine, &program->queues[i], &queues[i]));
+    for (int i = 0; i < program->step_count; i++)
+        submit(engine, program, &program->steps[i], queues, points, &host_ns);
+    for (int i = 0; i < program->step_count; i++)
+        sim_engine_wait(engine, points[i]);
+    EXPECT_INT_EQ(program->done_count, program->step_count);
+    sim_engine_destroy(&engine);
+}

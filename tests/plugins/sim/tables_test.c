@@ -1,0 +1,395 @@
+// What NVIDIA and others measured or explained of overlap: chunked jobs in three orders, kernels of
+// several queues, and the milliseconds of three Teslas.
+#include "plugins/sim/engine.h"
+#include "tests/plugins/sim/program.h"
+#include "tests/support/test.h"
+
+enum order {
+    SEQUENTIAL,
+    DEPTH_FIRST,
+    BREADTH_FIRST,
+    STAGGERED, // K_i, H_i+1, D_i
+};
+
+enum {
+    UNIT = 1000 // nanoseconds
+};
+
+static struct sim_model c1060(void)
+{
+    struct sim_model model = plain_model();
+    model.queues = SIM_ENGINE_QUEUES;
+    model.copy_engines = 1;
+    model.kernels = 1;
+    return model;
+}
+
+static struct sim_model c2050(void)
+{
+    struct sim_model model = plain_model();
+    model.queues = SIM_ENGINE_QUEUES;
+    model.late_signals = true;
+    return model;
+}
+
+static struct sim_model geforce_fermi(void)
+{
+    struct sim_model model = c2050();
+    model.copy_engines = 1;
+    return model;
+}
+
+static struct sim_model k20c(void)
+{
+    struct sim_model model = plain_model();
+    model.kernels = 32;
+    return model;
+}
+
+static struct sim_model tegra_x2(void)
+{
+    struct sim_model model = k20c();
+    model.copy_engines = 1;
+    return model;
+}
+
+// H, K and D of chunk `i` are steps 3i, 3i + 1 and 3i + 2 of `at`.
+struct job {
+    struct program program;
+    int at[3 * 64];
+};
+
+static void add_part(struct job *job, const uint64_t lengths[3], int i, int part, bool one_queue)
+{
+    static const enum sim_kind kinds[3] = {SIM_H2D, SIM_KERNEL, SIM_D2H};
+    job->at[3 * i + part] =
+        add_step(&job->program, one_queue ? 0 : (uint32_t)i, kinds[part], lengths[part]);
+    job->program.steps[job->at[3 * i + part]].places = UINT32_MAX; // the kernel fills the GPU
+}
+
+static void add_staggered(struct job *job, int chunks, const uint64_t lengths[3])
+{
+    add_part(job, lengths, 0, 0, false);
+    for (int i = 0; i < chunks; i++) {
+        add_part(job, lengths, i, 1, false);
+        if (i + 1 < chunks)
+            add_part(job, lengths, i + 1, 0, false);
+        add_part(job, lengths, i, 2, false);
+    }
+}
+
+static void add_job(struct job *job, enum order order, int chunks, const uint64_t lengths[3])
+{
+    if (order == STAGGERED)
+        add_staggered(job, chunks, lengths);
+    else if (order == BREADTH_FIRST)
+        for (int n = 0; n < 3 * chunks; n++)
+            add_part(job, lengths, n % chunks, n / chunks, false);
+    else
+        for (int n = 0; n < 3 * chunks; n++)
+            add_part(job, lengths, n / 3, n % 3, order == SEQUENTIAL);
+}
+
+static struct job run_job(const struct sim_model *model, enum order order, int chunks,
+                          const uint64_t lengths[3])
+{
+    struct job job = {.program = {.models = {model}, .device_count = 1}};
+    add_job(&job, order, chunks, lengths);
+    run_engine(&job.program);
+    return job;
+}
+
+static uint64_t units(const struct sim_model *model, enum order order, int chunks)
+{
+    static const uint64_t lengths[3] = {UNIT, UNIT, UNIT};
+    const struct job job = run_job(model, order, chunks, lengths);
+    EXPECT_UINT_EQ(makespan(&job.program) % UNIT, 0);
+    return makespan(&job.program) / UNIT;
+}
+
+// Sequential, depth-first, breadth-first, staggered, in units.
+static void expect_row(const struct sim_model *model, uint64_t depth, uint64_t breadth,
+                       uint64_t staggered)
+{
+    EXPECT_UINT_EQ(units(model, SEQUENTIAL, 4), 12);
+    EXPECT_UINT_EQ(units(model, DEPTH_FIRST, 4), depth);
+    EXPECT_UINT_EQ(units(model, BREADTH_FIRST, 4), breadth);
+    EXPECT_UINT_EQ(units(model, STAGGERED, 4), staggered);
+}
+
+WEIR_TEST(Tables, FourChunks)
+{
+    struct sim_model model = c1060();
+    expect_row(&model, 12, 8, 8);
+    model = c2050();
+    expect_row(&model, 6, 9, 6);
+    model.late_signals = false;
+    expect_row(&model, 6, 6, 6);
+    model = geforce_fermi();
+    expect_row(&model, 12, 9, 8);
+    model = k20c();
+    expect_row(&model, 6, 6, 6);
+    model = tegra_x2();
+    expect_row(&model, 8, 8, 8);
+}
+
+static void expect_chunks(const struct sim_model *model, enum order order, const uint64_t want[5])
+{
+    static const int chunks[5] = {1, 2, 3, 8, 16};
+    for (int i = 0; i < 5; i++)
+        EXPECT_UINT_EQ(units(model, order, chunks[i]), want[i]);
+}
+
+WEIR_TEST(Tables, OtherNumbersOfChunks)
+{
+    static const uint64_t serial[5] = {3, 6, 9, 24, 48};
+    static const uint64_t c1060_breadth[5] = {3, 4, 6, 16, 32};
+    static const uint64_t overlapped[5] = {3, 4, 5, 10, 18};
+    static const uint64_t c2050_breadth[5] = {3, 5, 7, 17, 33};
+    struct sim_model model = c1060();
+    expect_chunks(&model, DEPTH_FIRST, serial);
+    expect_chunks(&model, BREADTH_FIRST, c1060_breadth);
+    model = c2050();
+    expect_chunks(&model, DEPTH_FIRST, overlapped);
+    expect_chunks(&model, BREADTH_FIRST, c2050_breadth);
+    model = k20c();
+    expect_chunks(&model, DEPTH_FIRST, overlapped);
+    expect_chunks(&model, BREADTH_FIRST, overlapped);
+}
+
+// Slots.
+
+static void expect_slot(const struct job *job, int chunk, int part, uint64_t start)
+{
+    const struct slot *slot = &job->program.slots[job->at[3 * chunk + part]];
+    EXPECT_UINT_EQ(slot->start_ns, start * UNIT);
+    EXPECT_UINT_EQ(slot->end_ns, (start + 1) * UNIT);
+}
+
+static void expect_slots(const struct sim_model *model, enum order order, const uint64_t starts[12])
+{
+    static const uint64_t lengths[3] = {UNIT, UNIT, UNIT};
+    const struct job job = run_job(model, order, 4, lengths);
+    for (int i = 0; i < 12; i++)
+        expect_slot(&job, i / 3, i % 3, starts[i]);
+}
+
+WEIR_TEST(Tables, Slots)
+{
+    static const uint64_t one_by_one[12] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
+    static const uint64_t c1060_breadth[12] = {0, 1, 4, 1, 2, 5, 2, 3, 6, 3, 4, 7};
+    static const uint64_t overlapped[12] = {0, 1, 2, 1, 2, 3, 2, 3, 4, 3, 4, 5};
+    static const uint64_t c2050_breadth[12] = {0, 1, 5, 1, 2, 6, 2, 3, 7, 3, 4, 8};
+    struct sim_model model = c1060();
+    expect_slots(&model, DEPTH_FIRST, one_by_one);
+    expect_slots(&model, BREADTH_FIRST, c1060_breadth);
+    model = c2050();
+    expect_slots(&model, DEPTH_FIRST, overlapped);
+    expect_slots(&model, BREADTH_FIRST, c2050_breadth);
+    model = k20c();
+    expect_slots(&model, DEPTH_FIRST, overlapped);
+}
+
+// Copies beside kernels.
+
+static uint64_t common(const struct slot *a, const struct slot *b)
+{
+    const uint64_t start = a->start_ns > b->start_ns ? a->start_ns : b->start_ns;
+    const uint64_t end = a->end_ns < b->end_ns ? a->end_ns : b->end_ns;
+    return end > start ? end - start : 0;
+}
+
+// The engine time of copies, in thousandths, that passes beside a kernel, where no two kernels and
+// no two copies of one direction run at once.
+static uint64_t beside_kernels(const struct program *program)
+{
+    uint64_t beside = 0;
+    uint64_t copies = 0;
+    for (int i = 0; i < program->step_count; i++) {
+        if (program->steps[i].kind == SIM_KERNEL)
+            continue;
+        copies += program->slots[i].end_ns - program->slots[i].start_ns;
+        for (int other = 0; other < program->step_count; other++)
+            if (program->steps[other].kind == SIM_KERNEL)
+                beside += common(&program->slots[i], &program->slots[other]);
+    }
+    return copies ? (beside * 10000 / copies + 5) / 10 : 0;
+}
+
+// The time during which a copy and a kernel run, of that during which any copy runs, in thousandths.
+static uint64_t overlap(const struct program *program)
+{
+    uint64_t both = 0;
+    uint64_t copies = 0;
+    for (uint64_t at = 0; at < makespan(program); at += UNIT) {
+        bool copy = false;
+        bool kernel = false;
+        for (int i = 0; i < program->step_count; i++) {
+            const bool runs = program->slots[i].start_ns <= at && at < program->slots[i].end_ns;
+            copy |= runs && program->steps[i].kind != SIM_KERNEL;
+            kernel |= runs && program->steps[i].kind == SIM_KERNEL;
+        }
+        copies += copy;
+        both += copy && kernel;
+    }
+    return copies ? (both * 10000 / copies + 5) / 10 : 0;
+}
+
+WEIR_TEST(Tables, CopyComputeOverlap)
+{
+    static const uint64_t lengths[3] = {UNIT, UNIT, UNIT};
+    struct sim_model model = c1060();
+    struct job job = run_job(&model, DEPTH_FIRST, 4, lengths);
+    EXPECT_UINT_EQ(overlap(&job.program), 0);
+    job = run_job(&model, BREADTH_FIRST, 4, lengths);
+    EXPECT_UINT_EQ(overlap(&job.program), 500);
+    model = c2050();
+    job = run_job(&model, DEPTH_FIRST, 4, lengths);
+    EXPECT_UINT_EQ(overlap(&job.program), 667);
+    job = run_job(&model, BREADTH_FIRST, 4, lengths);
+    EXPECT_UINT_EQ(overlap(&job.program), 375);
+    EXPECT_UINT_EQ(beside_kernels(&job.program), 375);
+    model = k20c();
+    job = run_job(&model, DEPTH_FIRST, 4, lengths);
+    EXPECT_UINT_EQ(overlap(&job.program), 667);
+    job = run_job(&model, BREADTH_FIRST, 4, lengths);
+    EXPECT_UINT_EQ(overlap(&job.program), 667);
+}
+
+// Kernels of several queues: simpleHyperQ.
+
+static uint64_t pairs_of_kernels(const struct sim_model *model)
+{
+    struct program program = {.models = {model}, .device_count = 1};
+    for (uint32_t queue = 0; queue < 8; queue++) {
+        add_step(&program, queue, SIM_KERNEL, UNIT);
+        add_step(&program, queue, SIM_KERNEL, UNIT);
+    }
+    run_engine(&program);
+    return makespan(&program) / UNIT;
+}
+
+WEIR_TEST(Tables, HyperQ)
+{
+    struct sim_model model = c1060();
+    EXPECT_UINT_EQ(pairs_of_kernels(&model), 16);
+    model = c2050();
+    EXPECT_UINT_EQ(pairs_of_kernels(&model), 9);
+    model = k20c();
+    EXPECT_UINT_EQ(pairs_of_kernels(&model), 2);
+}
+
+// Nine queues of four kernels each.
+static uint64_t nine_queues(uint32_t channels)
+{
+    struct sim_model model = k20c();
+    struct program program = {.models = {&model}, .device_count = 1};
+    model.channels = channels;
+    for (uint32_t i = 0; i < 36; i++)
+        add_step(&program, i / 4, SIM_KERNEL, UNIT);
+    run_engine(&program);
+    return makespan(&program) / UNIT;
+}
+
+WEIR_TEST(Tables, Channels)
+{
+    EXPECT_UINT_EQ(nine_queues(8), 7);
+    EXPECT_UINT_EQ(nine_queues(9), 4);
+    EXPECT_UINT_EQ(nine_queues(0), 4);
+}
+
+// oclCopyComputeOverlap: two queues, each with an upload, a kernel and a download of half the
+// length; a cycle is one of each in both queues, and the host waits for neither.
+static uint64_t cycles(const struct sim_model *model, int count)
+{
+    static struct program program;
+    program = (struct program){.models = {model}, .device_count = 1};
+    for (int i = 0; i < count; i++) {
+        for (uint32_t queue = 0; queue < 2; queue++)
+            add_step(&program, queue, SIM_H2D, 2 * UNIT);
+        for (uint32_t queue = 0; queue < 2; queue++)
+            add_step(&program, queue, SIM_KERNEL, 2 * UNIT);
+        for (uint32_t queue = 0; queue < 2; queue++)
+            add_step(&program, queue, SIM_D2H, UNIT);
+    }
+    run_engine(&program);
+    return makespan(&program) / UNIT;
+}
+
+WEIR_TEST(Tables, OclCopyComputeOverlap)
+{
+    struct sim_model model = tegra_x2();
+    model.kernels = 1;
+    EXPECT_UINT_EQ(cycles(&model, 1), 7);
+    model.copy_engines = 2;
+    EXPECT_UINT_EQ(cycles(&model, 1), 7);
+    EXPECT_UINT_EQ(cycles(&model, 10), 52);
+    EXPECT_UINT_EQ(cycles(&model, 100), 502);
+}
+
+// Milliseconds.
+
+struct measured {
+    struct sim_model model;
+    uint64_t chunk[3];    // nanoseconds, fitted
+    uint64_t whole_ns[3]; // measured: sequential, depth-first, breadth-first
+    uint64_t model_ns[3]; // what the fitted chunks give
+};
+
+// The C1060's depth-first is slower than its sequential version, which no model of engines shows.
+static void expect_measured(const struct measured *row, bool depth_too)
+{
+    static const enum order orders[3] = {SEQUENTIAL, DEPTH_FIRST, BREADTH_FIRST};
+    for (int i = 0; i < 3; i++) {
+        const struct job job = run_job(&row->model, orders[i], 4, row->chunk);
+        const double got = (double)makespan(&job.program);
+        EXPECT_NEAR(got, (double)row->model_ns[i], 500);
+        if (i != 1 || depth_too)
+            EXPECT_NEAR(got, (double)row->whole_ns[i], 0.002 * (double)row->whole_ns[i]);
+    }
+}
+
+WEIR_TEST(Tables, Milliseconds)
+{
+    const struct measured c1060_row = {
+        c1060(),
+        {1105735, 1019483, 1105735},
+        {12923810, 13636900, 8845880},
+        {12924000, 12924000, 8846000},
+    };
+    const struct measured c2050_row = {
+        c2050(),
+        {795509, 1079819, 620800},
+        {9984512, 5735584, 7597984},
+        {9985000, 5736000, 7598000},
+    };
+    const struct measured k20c_row = {
+        k20c(),
+        {732000, 311400, 732000},
+        {7101760, 3974144, 3967616},
+        {7102000, 3971000, 3971000},
+    };
+    expect_measured(&c1060_row, false);
+    expect_measured(&c2050_row, true);
+    expect_measured(&k20c_row, true);
+}
+
+// The same with equal chunks.
+WEIR_TEST(Tables, MillisecondsOfEqualChunks)
+{
+    const struct {
+        struct sim_model model;
+        uint64_t chunk;
+        uint64_t want[3];
+    } rows[] = {
+        {c1060(), 12923810 / 12, {12924, 12924, 8616}},
+        {c2050(), 9984512 / 12, {9985, 4992, 7488}},
+        {k20c(), 7101760 / 12, {7102, 3551, 3551}},
+    };
+    for (size_t i = 0; i < 3; i++)
+        for (int order = SEQUENTIAL; order <= BREADTH_FIRST; order++) {
+            const uint64_t chunk[3] = {rows[i].chunk, rows[i].chunk, rows[i].chunk};
+            const struct job job = run_job(&rows[i].model, (enum order)order, 4, chunk);
+            EXPECT_UINT_EQ((makespan(&job.program) + 500) / 1000, rows[i].want[order]);
+        }
+}
