@@ -5,6 +5,7 @@
 #include "cli/bench/command.h"
 #include "cli/check/command.h"
 #include "cli/common/options.h"
+#include "cli/completion/command.h"
 #include "cli/conform/command.h"
 #include "cli/doctor/command.h"
 #include "cli/fault/command.h"
@@ -15,11 +16,18 @@
 #include "cli/sim/command.h"
 #include "cli/trace/command.h"
 
-int main(int argc, char **argv)
+static int completion_main(int argc, char **argv);
+
+static int weir_main(int argc, char **argv)
 {
+    const struct cli_command completion = {
+        .name = "completion",
+        .summary = "print what completes weir's command lines in a shell",
+        .main = completion_main,
+    };
     const struct cli_command members[] = {
         cli_run,   cli_doctor, cli_devices, cli_config,  cli_bench,  cli_conform, cli_kernels,
-        cli_trace, cli_check,  cli_fault,   cli_perturb, cli_launch, cli_sim,
+        cli_trace, cli_check,  cli_fault,   cli_perturb, cli_launch, cli_sim,     completion,
     };
     const struct cli_command weir = {
         .what = "COMMAND",
@@ -27,7 +35,17 @@ int main(int argc, char **argv)
         .members = members,
         .member_count = sizeof members / sizeof *members,
     };
+    return cli_dispatch(&weir, "weir", "weir(1)", argc, argv);
+}
+
+static int completion_main(int argc, char **argv)
+{
+    return cli_completion(weir_main, argc, argv);
+}
+
+int main(int argc, char **argv)
+{
     // Without the signal, write() past the limit on file sizes returns an error, which is reported.
     signal(SIGXFSZ, SIG_IGN);
-    return cli_flush(cli_dispatch(&weir, "weir", "weir(1)", argc, argv));
+    return cli_flush(weir_main(argc, argv));
 }

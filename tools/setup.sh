@@ -34,6 +34,8 @@ readonly packages=(
     python3               # generators of the build,
     python3-venv          # and a folder for what tools/hta/run.sh installs
     chromium              # a browser for the test of the page
+    fish                  # shells in which `weir completion` is tested
+    zsh
     git
 )
 

@@ -543,7 +543,7 @@ static int arr_coc_main(int argc, char **argv)
          &a.asked_graphs, 0, 0},
         {"frames", "N", "frames of a run (10 where the processor is the device,\nelse 500)",
          CLI_COUNT, &a.frames, 1, FRAMES_MOST},
-        {"weights", "W", "the weights; without it, the seeded ones that come\nwith weir", CLI_TEXT,
+        {"weights", "W", "the weights; without it, the seeded ones that come\nwith weir", CLI_FILE,
          &a.weights_path, 0, 0},
     };
     const struct bench_program program = {

@@ -274,16 +274,16 @@ static bool parse(const struct bench_program *program, struct bench *bench, int 
     const struct cli_option common[] = {
         {"turns", "N", "turns of each measurement (11)", CLI_COUNT, &bench->turns, 1,
          BENCH_TURNS_MAX},
-        {"plot", "F.svg", "also draw the figures into this file", CLI_TEXT, &bench->plot_path, 0,
+        {"plot", "F.svg", "also draw the figures into this file", CLI_FILE, &bench->plot_path, 0,
          0},
-        {"save", "F.json", "also write the figures into this file, as JSON", CLI_TEXT,
+        {"save", "F.json", "also write the figures into this file, as JSON", CLI_FILE,
          &bench->save_path, 0, 0},
         {"json", NULL, "print the figures as JSON", CLI_FLAG, &bench->json, 0, 0},
         {"quiet", NULL, "no progress line and no notes on standard error", CLI_FLAG, &bench->quiet,
          0, 0},
         // Last, because benchmarks that choose their devices themselves do not have it.
         {"config", "F", "the INI file; without it, the one that WEIR_CONFIG\nnames, or none",
-         CLI_TEXT, &bench->config, 0, 0},
+         CLI_FILE, &bench->config, 0, 0},
     };
     const size_t common_count = sizeof common / sizeof *common - !program->opens_device;
     struct cli_option options[OPTIONS_MAX];

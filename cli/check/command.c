@@ -32,15 +32,15 @@ static bool parse(struct cli_check_options *out, int argc, char **argv, char ***
          "print the findings as JSON; what COMMAND prints then\ngoes to standard error", CLI_FLAG,
          &out->json, 0, 0},
         {"quiet", NULL, "print nothing but errors and findings", CLI_FLAG, &out->quiet, 0, 0},
-        {"sarif", "FILE", "write the findings as SARIF, for tools of code review", CLI_TEXT,
+        {"sarif", "FILE", "write the findings as SARIF, for tools of code review", CLI_FILE,
          &out->sarif, 0, 0},
         {"strict", NULL,
          "take threads as unordered unless they call\nweir_check_release() and "
          "weir_check_acquire()",
          CLI_FLAG, &out->strict, 0, 0},
         {"suppressions", "FILE", "a file of findings that are known, each with its reason",
-         CLI_TEXT, &out->suppressions, 0, 0},
-        {"text", "FILE", "write the findings as text", CLI_TEXT, &out->text, 0, 0},
+         CLI_FILE, &out->suppressions, 0, 0},
+        {"text", "FILE", "write the findings as text", CLI_FILE, &out->text, 0, 0},
         {"verify", NULL,
          "run each kernel on copies of its buffers too, and tell\nwhich bytes it uses that its "
          "launch does not declare;\nslow",

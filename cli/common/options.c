@@ -18,6 +18,13 @@ enum {
 static const char help_line[] = "print this text";
 static const char version_line[] = "print the version";
 
+static const struct cli_visitor *help_visitor; // of cli_help_visit()
+
+void cli_help_visit(const struct cli_visitor *visitor)
+{
+    help_visitor = visitor;
+}
+
 // Of an option with that name.
 static const char *dashes(const char *name)
 {
@@ -42,6 +49,10 @@ static void print_option(const char *name, const char *value, const char *help)
 
 static void print_help(const struct cli_usage *usage)
 {
+    if (help_visitor) {
+        help_visitor->usage(help_visitor->user, usage);
+        return;
+    }
     printf("usage: %s [OPTION]...%s%s\n\n%s\n\n", usage->command, *usage->operands ? " " : "",
            usage->operands, usage->about);
     for (size_t i = 0; i < usage->option_count; i++)
@@ -116,24 +127,25 @@ static bool add_to_list(const struct cli_option *option, const char *value)
     return true;
 }
 
+static bool is_list(enum cli_option_kind kind)
+{
+    return kind == CLI_LIST || kind == CLI_FILES || kind == CLI_FOLDERS;
+}
+
 static bool set(const struct cli_option *option, const char *value)
 {
-    switch (option->kind) {
-    case CLI_FLAG:
+    if (option->kind == CLI_FLAG) {
         *(bool *)option->out = true;
         return true;
-    case CLI_COUNT:
-        return set_count(option, value);
-    case CLI_TEXT:
-    case CLI_LIST:
-        break;
     }
+    if (option->kind == CLI_COUNT)
+        return set_count(option, value);
     if (value[0] == '\0') {
         cli_error("%s%s is empty; give it a %s or leave it out", dashes(option->name), option->name,
                   option->value);
         return false;
     }
-    if (option->kind == CLI_LIST)
+    if (is_list(option->kind))
         return add_to_list(option, value);
     *(const char **)option->out = value;
     return true;
@@ -151,7 +163,7 @@ static bool take(const struct cli_usage *usage, int argc, char **argv, int *inde
     }
     const char *lead = dashes(option->name);
     bool *twice = &given[option - usage->options];
-    if (*twice && option->kind != CLI_LIST) {
+    if (*twice && !is_list(option->kind)) {
         cli_error("%s%s is given twice; give it once", lead, option->name);
         return false;
     }
@@ -226,8 +238,35 @@ bool cli_parse(const struct cli_usage *usage, int argc, char **argv, size_t *out
     return check_operands(usage, argv, count);
 }
 
+static void visit_members(const struct cli_command *group, const char *path)
+{
+    help_visitor->members(help_visitor->user, group, path);
+    for (size_t i = 0; i < group->member_count; i++) {
+        char name[32];
+        char help[] = "--help";
+        char *arguments[] = {name, help, NULL};
+        snprintf(name, sizeof name, "%s", group->members[i].name);
+        group->members[i].main(2, arguments);
+    }
+}
+
+void cli_help_members(const struct cli_command *group, const char *path)
+{
+    if (help_visitor) {
+        visit_members(group, path);
+        return;
+    }
+    printf("\n%s:\n", group->summary);
+    for (size_t i = 0; i < group->member_count; i++)
+        printf("  %s %-10s %s\n", path, group->members[i].name, group->members[i].summary);
+}
+
 static void print_group_help(const struct cli_command *group, const char *path, const char *manual)
 {
+    if (help_visitor) {
+        visit_members(group, path);
+        return;
+    }
     printf("usage: %s %s [OPTION]...\n\n%s\n\n", path, group->what, group->summary);
     for (size_t i = 0; i < group->member_count; i++)
         printf("  %-12s%s\n", group->members[i].name, group->members[i].summary);

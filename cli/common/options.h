@@ -6,10 +6,14 @@
 #include "cli/common/cli.h"
 
 enum cli_option_kind {
-    CLI_FLAG,  // bool *
-    CLI_TEXT,  // const char **
-    CLI_COUNT, // uint64_t *, between `minimum` and `maximum`
-    CLI_LIST,  // struct cli_list *; may be given several times
+    CLI_FLAG,    // bool *
+    CLI_TEXT,    // const char **
+    CLI_FILE,    // the same, the name of a file
+    CLI_FOLDER,  // the same, the name of a folder
+    CLI_COUNT,   // uint64_t *, between `minimum` and `maximum`
+    CLI_LIST,    // struct cli_list *; may be given several times
+    CLI_FILES,   // the same, names of files
+    CLI_FOLDERS, // the same, names of folders
 };
 
 enum {
@@ -53,6 +57,23 @@ struct cli_usage {
 // --version, or after an error, which was printed, with the nearest name if there is one.
 bool cli_parse(const struct cli_usage *usage, int argc, char **argv, size_t *out_operand_count,
                int *out_exit);
+
+// For --help of a group that does more than cli_dispatch(): prints its members, each after `path`.
+void cli_help_members(const struct cli_command *group, const char *path);
+
+// What --help tells, as calls: of the options of a command, and of the members of a group that is
+// called `path`. The structures need only live until return.
+struct cli_visitor {
+    void (*usage)(void *user, const struct cli_usage *usage);
+    void (*members)(void *user, const struct cli_command *group, const char *path);
+    void *user;
+};
+
+// From this call on --help prints nothing, and calls the visitor instead; a group also tells the
+// --help of each of its members. NULL ends that. How `weir completion` sees the whole command.
+//
+// Threads: one at a time.
+void cli_help_visit(const struct cli_visitor *visitor);
 
 // Runs the member of a group that argv[1] names, or prints help, version or an
 // error. `path` is how the group is called on the command line: "weir config".

@@ -50,7 +50,7 @@ static bool parse(struct options *out, int argc, char **argv, int *out_exit)
          &out->limit_seconds, 1, MOST_SECONDS},
         {"list", NULL, "print the names of the tests and run none", CLI_FLAG, &out->list, 0, 0},
         {"json", NULL, "print the report as JSON", CLI_FLAG, &out->json, 0, 0},
-        {"xml", "FILE", "write it to FILE as well, in the form of JUnit's", CLI_TEXT, &out->xml, 0,
+        {"xml", "FILE", "write it to FILE as well, in the form of JUnit's", CLI_FILE, &out->xml, 0,
          0},
     };
     const struct cli_usage usage = {

@@ -172,7 +172,7 @@ static int doctor_main(int argc, char **argv)
     bool as_json = false;
     const struct cli_option options[] = {
         {"config", "F", "the INI file; without it, the one that WEIR_CONFIG\nnames, or none",
-         CLI_TEXT, &doctor.config, 0, 0},
+         CLI_FILE, &doctor.config, 0, 0},
         {"json", NULL, "print the findings as JSON", CLI_FLAG, &as_json, 0, 0},
     };
     const struct cli_usage usage = {

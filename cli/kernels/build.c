@@ -79,7 +79,7 @@ static bool parse_architectures(struct request *request)
 static bool parse(struct request *request, int argc, char **argv, int *out_exit)
 {
     const struct cli_option options[] = {
-        {"o", "OUT.c", "the file to write; the header is OUT.h", CLI_TEXT, &request->out, 0, 0},
+        {"o", "OUT.c", "the file to write; the header is OUT.h", CLI_FILE, &request->out, 0, 0},
         {"symbol", "NAME", "the name of the bundle in C; without it,\nOUT_kernels", CLI_TEXT,
          &request->symbol, 0, 0},
         {"cubin", "LIST", "make cubins for these architectures, such as\n80,90; or none", CLI_TEXT,
@@ -87,12 +87,12 @@ static bool parse(struct request *request, int argc, char **argv, int *out_exit)
         {"ptx", "LIST", "make PTX for these, which drivers compile for\nlater GPUs; or none",
          CLI_TEXT, &request->ptx_text, 0, 0},
         {"depfile", "FILE", "write which files OUT.c depends on to FILE, as\na rule of make's",
-         CLI_TEXT, &request->depfile, 0, 0},
-        {"cuda", "FILE.cu", "the same kernels in CUDA C++, for CUDA devices", CLI_TEXT,
+         CLI_FILE, &request->depfile, 0, 0},
+        {"cuda", "FILE.cu", "the same kernels in CUDA C++, for CUDA devices", CLI_FILE,
          &request->twin.cuda, 0, 0},
         {"nvcc-option", "O", "an option of nvcc for it; may be repeated", CLI_LIST,
          &request->twin.nvcc_options, 0, 0},
-        {"cuda-image", "FILE", "a cubin or PTX of the same kernels; may be\nrepeated", CLI_LIST,
+        {"cuda-image", "FILE", "a cubin or PTX of the same kernels; may be\nrepeated", CLI_FILES,
          &request->twin.images, 0, 0},
     };
     const struct cli_usage usage = {

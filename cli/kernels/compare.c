@@ -42,14 +42,14 @@ static bool take_architectures(struct request *request)
 static bool parse(struct request *request, int argc, char **argv, int *out_exit)
 {
     const struct cli_option options[] = {
-        {"cases", "FILE", "the cases, as JSON; weir-kernels(1) has their form", CLI_TEXT,
+        {"cases", "FILE", "the cases, as JSON; weir-kernels(1) has their form", CLI_FILE,
          &request->cases, 0, 0},
         {"arch", "A", "the architecture of the device; without it, 90", CLI_TEXT,
          &request->architecture, 0, 0},
-        {"cuda", "FILE.cu", "the same kernels in CUDA C++", CLI_TEXT, &request->twin.cuda, 0, 0},
+        {"cuda", "FILE.cu", "the same kernels in CUDA C++", CLI_FILE, &request->twin.cuda, 0, 0},
         {"nvcc-option", "O", "an option of nvcc for it; may be repeated", CLI_LIST,
          &request->twin.nvcc_options, 0, 0},
-        {"cuda-image", "FILE", "a cubin or PTX of the same kernels; may be\nrepeated", CLI_LIST,
+        {"cuda-image", "FILE", "a cubin or PTX of the same kernels; may be\nrepeated", CLI_FILES,
          &request->twin.images, 0, 0},
     };
     const struct cli_usage usage = {

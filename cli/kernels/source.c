@@ -91,7 +91,7 @@ bool kernels_parse(struct kernels_source *source, struct cli_usage usage, int ar
         {"D", "NAME[=VALUE]", "a macro, 1 without a value; may be repeated", CLI_LIST,
          &source->definitions, 0, 0},
         {"I", "DIR", "a folder in which #include looks after that of\nthe file; may be repeated",
-         CLI_LIST, &source->folders, 0, 0},
+         CLI_FOLDERS, &source->folders, 0, 0},
         {"fast", NULL, "faster and less exact arithmetic, on every device:\n-cl-fast-relaxed-math",
          CLI_FLAG, &source->fast, 0, 0},
     };

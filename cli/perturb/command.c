@@ -39,7 +39,7 @@ static bool parse(struct settings *out, int argc, char **argv, int *out_exit)
         {"output", "FILE",
          "compare FILE, which COMMAND writes, too; removed\nbefore each run; may be given several "
          "times",
-         CLI_LIST, &out->files, 0, 0},
+         CLI_FILES, &out->files, 0, 0},
         {"stop", NULL, "stop at the first seed that changes the result", CLI_FLAG, &out->stop, 0,
          0},
         {"limit", "SECONDS",

@@ -27,14 +27,14 @@ static bool parse(struct run *run, int argc, char **argv, int *out_exit)
 {
     const struct cli_option options[] = {
         {"config", "F", "the INI file; without it, the one that WEIR_CONFIG\nnames, or none",
-         CLI_TEXT, &run->config, 0, 0},
-        {"query", "Q.npy", "the query; without it, normal numbers from a seed", CLI_TEXT,
+         CLI_FILE, &run->config, 0, 0},
+        {"query", "Q.npy", "the query; without it, normal numbers from a seed", CLI_FILE,
          &run->query_path, 0, 0},
         {"weights", "W",
          "the weights, a safetensors file; without it, the\nseeded ones that "
          "come with weir",
-         CLI_TEXT, &run->weights_path, 0, 0},
-        {"output", "DIR", "where to write; made if missing; without it, out", CLI_TEXT,
+         CLI_FILE, &run->weights_path, 0, 0},
+        {"output", "DIR", "where to write; made if missing; without it, out", CLI_FOLDER,
          &run->output, 0, 0},
         {"repeat", "N", "run each image N times; files are written once", CLI_COUNT, &run->repeat,
          1, REPEAT_LIMIT},

@@ -182,7 +182,7 @@ int cli_sim_learn(int argc, char **argv)
 {
     const char *path = NULL;
     const struct cli_option options[] = {
-        {"out", "FILE", "write the sections to FILE, and print how well they fit", CLI_TEXT, &path,
+        {"out", "FILE", "write the sections to FILE, and print how well they fit", CLI_FILE, &path,
          0, 0},
     };
     const struct cli_usage usage = {

@@ -2,7 +2,6 @@
 // the command to trace.
 #include "cli/trace/command.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -23,12 +22,16 @@ enum {
     MEMBER_COUNT = sizeof members / sizeof *members
 };
 
+static const struct cli_command readers = {
+    .summary = "To read traces",
+    .members = members,
+    .member_count = MEMBER_COUNT,
+};
+
 static int print_help(int argc, char **argv)
 {
     const int code = cli_trace_run(argc, argv);
-    printf("\nTo read traces:\n");
-    for (size_t i = 0; i < MEMBER_COUNT; i++)
-        printf("  weir trace %-10s %s\n", members[i].name, members[i].summary);
+    cli_help_members(&readers, "weir trace");
     return code;
 }
 

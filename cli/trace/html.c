@@ -44,12 +44,12 @@ int cli_trace_html(int argc, char **argv)
     const char *findings = NULL;
     bool quiet = false;
     const struct cli_option options[] = {
-        {"output", "PAGE", "the file to write", CLI_TEXT, &output, 0, 0},
+        {"output", "PAGE", "the file to write", CLI_FILE, &output, 0, 0},
         {"from", "TIME", "measure only what ran later than TIME after\nthe first start", CLI_TEXT,
          &window.from, 0, 0},
         {"to", "TIME", "measure only what ran earlier than TIME after it", CLI_TEXT, &window.to, 0,
          0},
-        {"findings", "JSON", "what `weir check --json` printed: mark these lines", CLI_TEXT,
+        {"findings", "JSON", "what `weir check --json` printed: mark these lines", CLI_FILE,
          &findings, 0, 0},
         {"quiet", NULL, "do not print the file's name", CLI_FLAG, &quiet, 0, 0},
     };

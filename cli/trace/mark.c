@@ -36,8 +36,8 @@ int cli_trace_mark(int argc, char **argv)
     const char *findings = NULL, *output = NULL;
     bool quiet = false;
     const struct cli_option options[] = {
-        {"findings", "JSON", "what `weir check --json` printed", CLI_TEXT, &findings, 0, 0},
-        {"output", "TRACE", "the file to write, which may be FILE", CLI_TEXT, &output, 0, 0},
+        {"findings", "JSON", "what `weir check --json` printed", CLI_FILE, &findings, 0, 0},
+        {"output", "TRACE", "the file to write, which may be FILE", CLI_FILE, &output, 0, 0},
         {"quiet", NULL, "do not print the file's name", CLI_FLAG, &quiet, 0, 0},
     };
     const struct cli_usage usage =

@@ -29,7 +29,7 @@ static bool parse(struct options *out, int argc, char **argv, char ***out_comman
 {
     const struct cli_option options[] = {
         {"output", "FILE",
-         "write the trace to FILE; compressed if it ends in\n.gz; without it, trace.json", CLI_TEXT,
+         "write the trace to FILE; compressed if it ends in\n.gz; without it, trace.json", CLI_FILE,
          &out->output, 0, 0},
         {"report", NULL, "print the report when COMMAND has ended", CLI_FLAG, &out->report, 0, 0},
         {"quiet", NULL, "print nothing but errors and the report", CLI_FLAG, &out->quiet, 0, 0},

@@ -75,6 +75,7 @@ USES = {
     # It opens bare drivers, as a backend does.
     "cli/bench": _COMMAND + ["backends/kit", "core"],
     "cli/check": ["api", "base", "cli/common", "cli/program", "core", "report"],
+    "cli/completion": ["api", "base", "cli/common"],
     "cli/conform": _COMMAND,
     "cli/doctor": _COMMAND + ["core"],
     "cli/fault": ["api", "base", "cli/common", "cli/program", "core"],
@@ -115,6 +116,7 @@ TARGETS = {
     "cli/bench": ["//cli/bench"],
     "cli/check": ["//cli/check"],
     "cli/common": ["//cli/common"],
+    "cli/completion": ["//cli/completion"],
     "cli/conform": ["//cli/conform"],
     "cli/doctor": ["//cli/doctor"],
     "cli/fault": ["//cli/fault"],

@@ -4,7 +4,8 @@
 . tests/cli/cli.sh
 
 commands=("" "run" "run arr-coc" "doctor" "devices" "config" "config check" "bench" "kernels"
-    "perturb" "check" "launch" "sim" "sim learn")
+    "perturb" "check" "launch" "sim" "sim learn" "completion" "completion bash" "completion fish"
+    "completion zsh")
 kernels=(build check compare list ptx sass resources)
 for command in "${kernels[@]}"; do
     commands+=("kernels $command")
@@ -90,7 +91,7 @@ expect_explained()
 declare -A pages=([weir]="" [weir-run]="run arr-coc" [weir-doctor]="doctor"
     [weir-devices]="devices" [weir-config]="config check" [weir-bench]="bench"
     [weir-kernels]="kernels" [weir-fault]="fault" [weir-check]="check"
-    [weir-launch]="launch")
+    [weir-launch]="launch" [weir-completion]="completion bash")
 for page in "${!pages[@]}"; do
     [ -f "$man/$page.1" ] || fail "there is no page $page.1"
     lint="$(mandoc -T lint -W style "$man/$page.1" | grep -v 'referenced manual not found' || true)"
@@ -111,7 +112,8 @@ expect_taken()
         grep -q "^  -$option " <<<"$all" || fail "$page.1 explains -$option, which is not there"
     done < <(sed -n 's/^\.It Fl \([A-Za-z]\) .*/\1/p' "$man/$page.1" | sort -u)
 }
-for page in weir-run weir-doctor weir-devices weir-config weir-fault weir-check weir-launch; do
+for page in weir-run weir-doctor weir-devices weir-config weir-fault weir-check weir-launch \
+    weir-completion; do
     # shellcheck disable=SC2086
     "$weir" ${pages[$page]} --help | expect_taken "$page"
 done
