@@ -81,6 +81,15 @@ static weir_status refuse_wait_in_host_call(const char *function, const char *fi
                          "%s: a host call may submit work, and may not wait", function);
 }
 
+static void note_sync(weir_queue *queue, struct weir_event event, uint64_t timeout_ns,
+                      weir_status status, const struct weir__host_caller *caller)
+{
+    struct weir__host_caller waiting = *caller;
+    if (timeout_ns == WEIR_FOREVER)
+        waiting.flags |= WEIR_HOST_NOTE_WAITED;
+    weir__host_note_complete(queue, event, status, &waiting);
+}
+
 weir_status weir__event_sync(struct weir_event event, uint64_t timeout_ns,
                              const struct weir__host_caller *caller)
 {
@@ -95,7 +104,7 @@ weir_status weir__event_sync(struct weir_event event, uint64_t timeout_ns,
     const bool was_complete = weir__queue_is_past(queue, event.sequence);
     status = weir__queue_await(queue, event.sequence, timeout_ns);
     if (status != WEIR_TIMEOUT && weir__takes_notes(queue->member.device))
-        weir__host_note_complete(queue, event, status, caller);
+        note_sync(queue, event, timeout_ns, status, caller);
     if (!was_complete && status != WEIR_TIMEOUT)
         weir__device_reap(queue->member.device);
     weir__registry_unpin(queue);

@@ -62,12 +62,13 @@ static void close_rig(struct rig *rig)
     EXPECT_OK(weir_close(&rig->runtime));
 }
 
-static void expect_complete(const struct rig *rig, size_t index, struct weir_event event, int line)
+static void expect_complete(const struct rig *rig, size_t index, struct weir_event event,
+                            uint32_t flags, int line)
 {
     ASSERT_TRUE(index < rig->notes->count);
     const struct weir_host_note *note = &rig->notes->list[index];
     EXPECT_INT_EQ(note->kind, WEIR_HOST_NOTE_COMPLETE);
-    EXPECT_INT_EQ(note->flags, 0);
+    EXPECT_INT_EQ(note->flags, flags);
     EXPECT_INT_EQ(note->line, line);
     EXPECT_STR_EQ(note->file, __FILE__);
     EXPECT_TRUE(note->u.complete.producer == rig->queue);
@@ -80,7 +81,7 @@ WEIR_TEST(Notes, EachCallAboutAnEvent)
 {
     struct rig rig = {0};
     struct weir_event events[2];
-    int lines[7];
+    int lines[8];
     size_t index;
     uint64_t time_ns;
     ASSERT_OK(open_rig(&rig, ""));
@@ -96,16 +97,19 @@ WEIR_TEST(Notes, EachCallAboutAnEvent)
     EXPECT_OK(weir_event_sync_any(events, 2, WEIR_FOREVER, &index)), lines[4] = __LINE__;
     EXPECT_OK(weir_event_sync_all(events, 2, WEIR_FOREVER)), lines[5] = __LINE__;
     EXPECT_INT_EQ(weir_event_time_ns(events[1], &time_ns), WEIR_ERROR_INVALID), lines[6] = __LINE__;
+    EXPECT_OK(weir_event_sync(events[1], WEIR_FOREVER - 1)), lines[7] = __LINE__;
 
-    EXPECT_SIZE_EQ(rig.notes->count, 8);
-    expect_complete(&rig, 0, events[1], lines[0]);
-    expect_complete(&rig, 1, events[0], lines[1]);
-    expect_complete(&rig, 2, events[0], lines[2]);
-    expect_complete(&rig, 3, events[1], lines[3]);
-    expect_complete(&rig, 4, events[0], lines[4]);
-    expect_complete(&rig, 5, events[0], lines[5]);
-    expect_complete(&rig, 6, events[1], lines[5]);
-    expect_complete(&rig, 7, events[1], lines[6]);
+    const uint32_t waited = WEIR_HOST_NOTE_WAITED;
+    EXPECT_SIZE_EQ(rig.notes->count, 9);
+    expect_complete(&rig, 0, events[1], waited, lines[0]);
+    expect_complete(&rig, 1, events[0], waited, lines[1]);
+    expect_complete(&rig, 2, events[0], 0, lines[2]);
+    expect_complete(&rig, 3, events[1], 0, lines[3]);
+    expect_complete(&rig, 4, events[0], 0, lines[4]);
+    expect_complete(&rig, 5, events[0], waited, lines[5]);
+    expect_complete(&rig, 6, events[1], waited, lines[5]);
+    expect_complete(&rig, 7, events[1], 0, lines[6]);
+    expect_complete(&rig, 8, events[1], 0, lines[7]);
     close_rig(&rig);
 }
 
@@ -188,7 +192,10 @@ WEIR_TEST(Notes, UploadsAndDownloads)
     expect_access(&rig, 4, WEIR_HOST_NOTE_BEGIN, SIZE, WEIR_ACCESS_READ);
     expect_access(&rig, 5, WEIR_HOST_NOTE_END, SIZE, WEIR_ACCESS_READ);
     for (size_t i = 0; i < 6; i++)
-        EXPECT_INT_EQ(rig.notes->list[i].flags, WEIR_HOST_NOTE_INTERNAL);
+        EXPECT_INT_EQ(rig.notes->list[i].flags,
+                      rig.notes->list[i].kind == WEIR_HOST_NOTE_COMPLETE
+                          ? WEIR_HOST_NOTE_INTERNAL | WEIR_HOST_NOTE_WAITED
+                          : WEIR_HOST_NOTE_INTERNAL);
     close_rig(&rig);
 }
 

@@ -21,6 +21,10 @@ enum weir_host_note_flags {
     // weir_upload() and weir_download() copy, the thread that serves weir_event_fd(), or a
     // destroyed queue, whose work has finished.
     WEIR_HOST_NOTE_INTERNAL = 1u << 0,
+    // COMPLETE: the call waited as long as it took, so it learns the same at this place of every
+    // run. A query, or a wait with a limit of time, may not. A library that does not know the flag
+    // does not set it.
+    WEIR_HOST_NOTE_WAITED = 1u << 1,
 };
 
 // Valid during the call only. Later kinds may be added; a plugin forwards those that it does not
