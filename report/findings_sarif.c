@@ -25,6 +25,7 @@ static const struct rule rules[] = {
     {WEIR_CHECK_IMPLIED_WAIT, "A queue waits for work after which it comes already."},
     {WEIR_CHECK_NEEDLESS_WAIT, "A queue waits for work that no use of memory depends on."},
     {WEIR_CHECK_FALSE_SHARING, "A queue waits for another that uses different bytes of a buffer."},
+    {WEIR_CHECK_NEEDLESS_SYNC, "The host waits for work that no use of memory depends on."},
 };
 
 enum {

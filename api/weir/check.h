@@ -54,7 +54,9 @@ extern "C" {
     /* A wait of a queue that no use of memory needs. */                                       \
     X(WEIR_CHECK_NEEDLESS_WAIT, 101, "needless-wait")                                          \
     /* The same, and the two queues use different bytes of one buffer. */                      \
-    X(WEIR_CHECK_FALSE_SHARING, 102, "false-sharing")
+    X(WEIR_CHECK_FALSE_SHARING, 102, "false-sharing")                                          \
+    /* A wait of the host that no use of memory needs. */                                      \
+    X(WEIR_CHECK_NEEDLESS_SYNC, 103, "needless-sync")
 
 typedef enum weir_check_kind {
 #define WEIR_CHECK_KIND_ENTRY(name, value, id) name = value,
@@ -69,7 +71,8 @@ WEIR_API const char *weir_check_kind_name(weir_check_kind kind);
 
 // One of the two uses of memory in a finding. Texts are never NULL. Closed.
 struct weir_check_use {
-    const char *operation; // "copy", "launch", "pool free", …; "host access"; "" if there is none
+    // "copy", "launch", "pool free", …; "host access", "sync"; "" if there is none
+    const char *operation;
     weir_access access;
     const char *queue;      // its label; "" for the host
     uint64_t queue_id;      // as in struct weir_event; 0 for the host

@@ -116,6 +116,16 @@ static bool write_words(struct check_pair *pair)
     return own(pair, remedy.text, &finding->remedy) && owned && !message.failed && !remedy.failed;
 }
 
+static bool copy_parties(struct check_pair *pair, const struct check_conflict *conflict)
+{
+    struct weir_check_finding *finding = &pair->finding;
+    const bool copied = copy_party(pair, &conflict->first, &finding->first) &&
+                        copy_party(pair, &conflict->second, &finding->second);
+    if (conflict->kind == WEIR_CHECK_NEEDLESS_SYNC)
+        finding->second.operation = "sync";
+    return copied;
+}
+
 static struct check_pair *make_pair(const struct check_conflict *conflict, uint64_t hash)
 {
     struct check_pair *pair = calloc(1, sizeof *pair);
@@ -128,9 +138,8 @@ static struct check_pair *make_pair(const struct check_conflict *conflict, uint6
         .offset = conflict->offset,
         .size = conflict->size,
     };
-    if (copy_text(pair, conflict->buffer, &pair->finding.buffer) &&
-        copy_party(pair, &conflict->first, &pair->finding.first) &&
-        copy_party(pair, &conflict->second, &pair->finding.second) && write_words(pair))
+    if (copy_text(pair, conflict->buffer, &pair->finding.buffer) && copy_parties(pair, conflict) &&
+        write_words(pair))
         return pair;
     pair_destroy(pair);
     return NULL;

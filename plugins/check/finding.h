@@ -42,6 +42,7 @@ struct check_party {
 //   OUTSIDE                first: none; second: the launch, with the range that it declares
 //   IMPLIED_WAIT, NEEDLESS_WAIT  first: the record; second: the wait, access 0
 //   FALSE_SHARING          first, second: the uses that touch no common byte
+//   NEEDLESS_SYNC          first: the record, without a line if it is the sync's own; second: the host
 //   READ_AFTER_WRITE, WRITE_AFTER_READ, WRITE_AFTER_WRITE: with `threads = strict` one or both may
 //   be the host's.
 struct check_conflict {

@@ -30,6 +30,7 @@ weir_status check_graph_create(const struct weir_link *link, weir_device *device
 
 void check_graph_destroy(const struct weir_link *link, weir_graph *object)
 {
+    check_note_change(check_of(link));
     free(graph_of(link, object));
 }
 
@@ -40,6 +41,7 @@ weir_status check_graph_update(const struct weir_link *link, weir_graph *object,
     check_lock(check);
     graph_of(link, object)->examined = false;
     check_unlock(check);
+    check_note_change(check);
     return link->next->ops->graph_update(link->next, object, index, node);
 }
 

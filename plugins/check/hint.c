@@ -78,7 +78,11 @@ void check_hint_pair(struct check *check, const struct check_user *user,
                      const struct check_use *use)
 {
     struct check_queue *queue = (struct check_queue *)(void *)user->actor;
-    if (use->actor != queue->actor.index && !check_hint_is_sure(check, use))
+    if (use->actor == queue->actor.index)
+        return;
+    if (check_sync_is_known(check, use->actor, use->count))
+        check_sync_need(check, use->actor, use->count);
+    else
         need_entry(check, queue, use->actor);
 }
 
@@ -91,34 +95,7 @@ void check_hint_forget_use(struct check *check, uint32_t index, uint64_t count)
     }
 }
 
-static bool make_sure(struct check *check, uint32_t count)
-{
-    if (check->sure_count >= count)
-        return true;
-    uint64_t *sure = realloc(check->sure, count * sizeof *sure);
-    if (!sure)
-        return false;
-    memset(&sure[check->sure_count], 0, (count - check->sure_count) * sizeof *sure);
-    check->sure = sure;
-    check->sure_count = count;
-    return true;
-}
-
-static void learn_for_sure(struct check *check, const struct check_actor *producer, uint64_t count,
-                           const uint64_t *counts)
-{
-    if (!make_sure(check, check->actors.count)) {
-        check->unseen_uses = true;
-        return;
-    }
-    for (uint32_t i = 0; i < check->actors.count; i++) {
-        const uint64_t known = i == producer->index ? count : counts[i];
-        check->sure[i] = check->sure[i] > known ? check->sure[i] : known;
-    }
-}
-
-void check_hint_host_learns(struct check *check, const struct check_actor *producer, uint64_t count,
-                            bool sure)
+void check_hint_host_learns(struct check *check, const struct check_actor *producer, uint64_t count)
 {
     const uint64_t *counts = check_actor_clock_at(producer, count);
     bool more = false;
@@ -126,8 +103,12 @@ void check_hint_host_learns(struct check *check, const struct check_actor *produ
         more = more || (i != producer->index && check->actors.floor[i] < counts[i]);
     if (more)
         check_hint_need_all(check, queue_at(check, producer->index));
-    if (sure)
-        learn_for_sure(check, producer, count, counts);
+}
+
+static void need_all_waits(struct check *check, struct check_queue *queue)
+{
+    check_hint_need_all(check, queue);
+    check_sync_need_all(check);
 }
 
 void check_hint_operation(struct check *check, struct check_queue *queue,
@@ -135,8 +116,11 @@ void check_hint_operation(struct check *check, struct check_queue *queue,
 {
     switch (operation->kind) {
     case WEIR_OPERATION_HOST_CALL:
+        queue->called = queue->worked;
+        need_all_waits(check, queue);
+        break;
     case WEIR_OPERATION_POOL_ALLOCATE:
-        check_hint_need_all(check, queue);
+        need_all_waits(check, queue);
         break;
     case WEIR_OPERATION_NATIVE:
         check->unseen_uses = true;
@@ -263,13 +247,14 @@ void check_hint_wait(struct check *check, struct check_queue *queue, struct chec
 }
 
 // Two uses of one buffer, of different bytes, that a wait orders.
-void check_hint_apart(const struct check_user *user, const struct check_buffer *buffer,
-                      const struct check_use *use, const struct check_shape *shape,
-                      weir_access access)
+void check_hint_apart(const struct check *check, const struct check_user *user,
+                      const struct check_buffer *buffer, const struct check_use *use,
+                      const struct check_shape *shape, weir_access access)
 {
     const struct check_queue *queue = (const struct check_queue *)(void *)user->actor;
     if (use->actor >= queue->cause_count || queue->causes[use->actor].through ||
-        queue->actor.counts[use->actor] < use->count)
+        queue->actor.counts[use->actor] < use->count ||
+        check_sync_is_known(check, use->actor, use->count))
         return;
     struct check_wait *wait = queue->causes[use->actor].wait;
     if (!wait || wait->needed || wait->apart)
@@ -306,7 +291,8 @@ static void lose_causes(struct check_queue *queue, const struct check_queue *gon
 
 void check_hint_queue_ends(struct check *check, struct check_queue *gone)
 {
-    check_hint_host_learns(check, &gone->actor, gone->actor.last, true);
+    check_hint_host_learns(check, &gone->actor, gone->actor.last);
+    check_sync_queue_ends(check, gone);
     for (uint32_t i = 0; i < check->actors.count; i++) {
         struct check_queue *queue = queue_at(check, i);
         if (queue) {
@@ -335,5 +321,4 @@ void check_hints_finish(struct check *check)
             (void)check_findings_add(check->findings, &wait->hint);
         free(wait);
     }
-    free(check->sure);
 }

@@ -64,7 +64,7 @@ static weir_status run_call(void *user)
     innermost = call;
     check_lock(check);
     if (check->needless)
-        check_hint_host_learns(check, &call->queue->actor, call->count - 1, false);
+        check_hint_host_learns(check, &call->queue->actor, call->count - 1);
     check_host_learns(check, &call->queue->actor, call->count - 1, false);
     check_unlock(check);
     const weir_status status = call->function(call->user);
@@ -313,13 +313,14 @@ static inline weir_status note_begin(const struct weir_link *link,
     return status;
 }
 
-// weir_queue_sync() records an event and waits for it, so both are of its line. A query may know by
-// chance what it tells, and a weir_event_sync() cannot be told from one.
-static bool is_queue_sync(const struct check_queue *queue, uint64_t count,
-                          const struct weir_host_note *note)
+static void complete_for_hints(struct check *check, const struct check_queue *queue, uint64_t count,
+                               const struct weir_host_note *note)
 {
-    return note->file && queue->actor.recorded == count && queue->record_file == note->file &&
-           queue->record_line == note->line;
+    check_hint_host_learns(check, &queue->actor, count);
+    if (note->flags & WEIR_HOST_NOTE_WAITED)
+        check_sync_learns(check, queue, count, note);
+    else if (!(note->flags & WEIR_HOST_NOTE_INTERNAL))
+        check_sync_need_event(check, queue->actor.index, count);
 }
 
 static void note_complete(struct check *check, const struct weir_host_note *note)
@@ -328,7 +329,7 @@ static void note_complete(struct check *check, const struct weir_host_note *note
     const uint64_t count = queue->actor.base + note->u.complete.event.sequence;
     check_lock(check);
     if (check->needless)
-        check_hint_host_learns(check, &queue->actor, count, is_queue_sync(queue, count, note));
+        complete_for_hints(check, queue, count, note);
     check_host_learns(check, &queue->actor, count, note->flags & WEIR_HOST_NOTE_INTERNAL);
     check_unlock(check);
 }

@@ -45,7 +45,7 @@ static const struct weir_key keys[KEY_COUNT] = {
             .name = "hints",
             .type = WEIR_KEY_BOOLEAN,
             .fallback = "0",
-            .help = "1: at the end also tells the lines whose waits nothing needs.",
+            .help = "1: at the end also tells the lines whose waits and syncs nothing needs.",
         },
     [KEY_VERIFY] =
         {
@@ -170,6 +170,7 @@ static void check_close(const struct weir_link *link)
 {
     struct check *check = check_of(link);
     check_hints_finish(check);
+    check_syncs_finish(check);
     check_findings_destroy(&check->findings);
     check_threads_finish(check);
     free_names(check);

@@ -126,6 +126,14 @@ static void place(const struct weir_link *link, weir_device *device,
         buffer->memory = &buffer->shared->memory;
 }
 
+// The host may use it at any time.
+static void note_elsewhere(struct check *check)
+{
+    check_lock(check);
+    check->unseen_syncs = true;
+    check_unlock(check);
+}
+
 weir_status check_buffer_create(const struct weir_link *link, weir_device *device,
                                 weir_buffer *object, const struct weir_buffer_setup *setup,
                                 void **out_data, void **out_pointer)
@@ -137,7 +145,9 @@ weir_status check_buffer_create(const struct weir_link *link, weir_device *devic
     buffer->object = object;
     place(link, device, setup, buffer);
     buffer->size = setup->size;
-    if (!is_written_elsewhere(setup))
+    if (is_written_elsewhere(setup))
+        note_elsewhere(check_of(link));
+    else
         check_gaps_reset(&buffer->gaps, setup->size);
     *out_data = buffer;
     return WEIR_OK;
@@ -154,6 +164,8 @@ void check_buffer_clear(struct check *check, struct check_buffer *buffer)
             continue;
         if (check->needless && history == &check->wrapped.history)
             check_hint_forget_use(check, use->actor, use->count);
+        if (check->needless)
+            check_sync_need(check, use->actor, use->count);
         check_history_remove(&check->uses, history, use);
     }
 }
@@ -256,8 +268,16 @@ weir_status check_kernel_create(const struct weir_link *link, weir_program *prog
     return WEIR_OK;
 }
 
+void check_note_change(struct check *check)
+{
+    check_lock(check);
+    if (check->needless)
+        check_sync_need_all(check);
+    check_unlock(check);
+}
+
 void check_kernel_destroy(const struct weir_link *link, weir_kernel *object)
 {
-    (void)link;
     (void)object;
+    check_note_change(check_of(link));
 }

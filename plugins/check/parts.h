@@ -13,7 +13,8 @@
 //   graph.c    graphs
 //   threads.c  threads of the host, with `threads = strict`
 //   region.c   regions of threads
-//   hint.c     waits that nothing needs
+//   hint.c     waits of queues that nothing needs
+//   hint_sync.c  those of the host
 //   verify*.c  what kernels do, against what their launches declare
 //   tell.c     from two uses to a conflict
 //
@@ -31,6 +32,8 @@
 // finding, and not one for each operation that would have needed it.
 #ifndef WEIR_PLUGINS_CHECK_PARTS_H
 #define WEIR_PLUGINS_CHECK_PARTS_H
+
+#include <pthread.h>
 
 #include <weir/module/error.h>
 #include <weir/module/module.h>
@@ -99,6 +102,9 @@ struct check {
     bool has_regions;
     bool unseen_writes; // native calls or the like may have written anywhere
     bool unseen_uses;   // what waits were needed for is not known
+    bool unseen_syncs;  // the same of the host's waits
+    bool has_synced;
+    pthread_t sync_thread; // the last one that waited
     struct check_told *told;
     struct check_told **told_end;
     struct check_name *names;
@@ -111,10 +117,11 @@ struct check {
     uint32_t unverified;    // bits of enum check_unverified that were told
     struct check_thread *threads;
     struct check_key *keys;
-    struct check_wait *waits; // of all lines
-    uint64_t visit;           // of queues, for hints
-    uint64_t *sure;           // a clock: what the host knows after it waited for whole queues
-    uint32_t sure_count;
+    struct check_wait *waits;  // of all lines
+    uint64_t visit;            // of queues, for hints
+    struct check_sync *syncs;  // of all lines
+    struct check_known *known; // by index: what the host has waited for
+    uint32_t known_count;
 };
 
 // The wait that raised an entry of a queue's clock last.
@@ -132,6 +139,8 @@ struct check_queue {
     int record_line;
     struct check_call *calls; // host calls that have not returned
     // With hints.
+    uint64_t worked;            // the count of its last operation that may use bytes
+    uint64_t called;            // of its last host call
     struct check_edge *edges;   // the lines at which it has waited, each once
     struct check_cause *causes; // of the entries of its clock
     uint32_t cause_count;
@@ -255,23 +264,18 @@ void check_hint_wait(struct check *check, struct check_queue *queue, struct chec
 // With `needless` only:
 // All that the queue has waited for is needed.
 void check_hint_need_all(struct check *check, struct check_queue *queue);
-// Whether the host has waited for the use.
-static inline bool check_hint_is_sure(const struct check *check, const struct check_use *use)
-{
-    return use->actor < check->sure_count && check->sure[use->actor] >= use->count;
-}
 // The user must come after the use, or takes its place.
 void check_hint_pair(struct check *check, const struct check_user *user,
                      const struct check_use *use);
 // They use different bytes of the buffer, and one of them writes.
-void check_hint_apart(const struct check_user *user, const struct check_buffer *buffer,
-                      const struct check_use *use, const struct check_shape *shape,
-                      weir_access access);
+void check_hint_apart(const struct check *check, const struct check_user *user,
+                      const struct check_buffer *buffer, const struct check_use *use,
+                      const struct check_shape *shape, weir_access access);
 // A use at `count` of the actor with that index is dropped, or is not compared with all others.
 void check_hint_forget_use(struct check *check, uint32_t index, uint64_t count);
-// Before the host learns it; `sure`: in each run at this place.
-void check_hint_host_learns(struct check *check, const struct check_actor *producer, uint64_t count,
-                            bool sure);
+// Before the host learns it.
+void check_hint_host_learns(struct check *check, const struct check_actor *producer,
+                            uint64_t count);
 // What the operation may need without using it.
 void check_hint_operation(struct check *check, struct check_queue *queue,
                           const struct weir_operation *operation);
@@ -279,6 +283,26 @@ void check_hint_operation(struct check *check, struct check_queue *queue,
 void check_hint_queue_ends(struct check *check, struct check_queue *gone);
 // Tells the lines whose waits were all implied, and those whose waits nothing needed.
 void check_hints_finish(struct check *check);
+
+// hint_sync.c, with `needless` only
+
+// Whether the host has waited for what the actor with that index did up to `count`.
+bool check_sync_is_known(const struct check *check, uint32_t index, uint64_t count);
+// A use of bytes comes after one at `count` of that actor, or replaces it.
+void check_sync_need(const struct check *check, uint32_t index, uint64_t count);
+// The program asks for an event at `count`, which has passed.
+void check_sync_need_event(const struct check *check, uint32_t index, uint64_t count);
+// All that the host has waited for may be needed.
+void check_sync_need_all(const struct check *check);
+// A use is dropped.
+void check_sync_forget_use(struct check *check, const struct check_use *use);
+// The host has waited for `count` of the queue.
+void check_sync_learns(struct check *check, const struct check_queue *producer, uint64_t count,
+                       const struct weir_host_note *note);
+// Before its actor is removed.
+void check_sync_queue_ends(struct check *check, const struct check_queue *gone);
+// Tells the lines whose syncs nothing needed.
+void check_syncs_finish(struct check *check);
 
 // use.c
 
@@ -382,6 +406,8 @@ weir_status check_buffer_address(const struct weir_link *link, weir_buffer *obje
                                  uint64_t *out_address);
 // A copy of the text that lives as long as the link; NULL if out of memory. With the lock held.
 const char *check_name_keep(struct check *check, const char *text);
+// An object that a sync may have been for is changed, or goes.
+void check_note_change(struct check *check);
 // Drops the uses of its bytes.
 void check_buffer_clear(struct check *check, struct check_buffer *buffer);
 

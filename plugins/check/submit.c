@@ -25,8 +25,10 @@ static void use(struct check *check, struct check_queue *queue, uint64_t count,
     user.probe = false;
     user.plain = !check->needless;
     check_origin_set(&user.origin, check, operation);
-    if (check->needless)
+    if (check->needless) {
+        queue->worked = count;
         check_hint_operation(check, queue, operation);
+    }
     if (operation->kind == WEIR_OPERATION_GRAPH)
         check_graph_launch(check, &user, operation);
     check_use_operation(check, &user, operation);

@@ -31,6 +31,7 @@ static void repair(struct check *check, const struct check_user *user, const str
         return;
     if (check->needless && !user->probe)
         check_hint_need_all(check, (struct check_queue *)(void *)other);
+    check->unseen_syncs = true; // the order that is taken for granted may be the sync's
     if (!user->actor)
         check_floor_learn(user->actors, other, use->count);
     else
@@ -90,8 +91,10 @@ static void sweep(struct check *check, const struct check_actors *actors,
         struct check_use *use = check->found.uses[i];
         if (!check_is_after(actors, NULL, use->actor, use->count))
             continue;
-        if (check->needless && actors == &check->actors)
+        if (check->needless && actors == &check->actors) {
             check_hint_forget_use(check, use->actor, use->count);
+            check_sync_forget_use(check, use);
+        }
         check_history_remove(&check->uses, history, use);
     }
     if (history->count > HISTORY_MOST) {
@@ -117,10 +120,10 @@ static bool was_refused(const struct check_user *user, const struct check_use *u
     return other && other->refused == use->count;
 }
 
-// An operation of a queue, where waits that no use needs are looked for.
+// Waits that no use needs are looked for.
 static bool needs_hints(const struct check *check, const struct check_user *user)
 {
-    return check->needless && user->actor && !user->probe;
+    return check->needless && !user->probe;
 }
 
 // What becomes of an earlier use.
@@ -134,8 +137,7 @@ static enum fate judge(const struct check *check, const struct check_user *user,
                        const struct check_shape *shape, weir_access access,
                        const struct check_use *use)
 {
-    if (check_is_after(user->actors, NULL, use->actor, use->count) &&
-        (!check->needless || user->probe || check_hint_is_sure(check, use)))
+    if (!needs_hints(check, user) && check_is_after(user->actors, NULL, use->actor, use->count))
         return GOES;
     if (!check_shapes_meet(&use->shape, shape))
         return STAYS;
@@ -161,10 +163,13 @@ static void note_for_hints(struct check *check, const struct check_user *user,
                            weir_access access, const struct check_use *use, enum fate fate)
 {
     const bool wrote = check_writes(access) || check_writes((weir_access)use->access);
-    if (fate == GOES || (wrote && check_shapes_meet(&use->shape, shape)))
+    const bool is_pair = fate == GOES || (wrote && check_shapes_meet(&use->shape, shape));
+    if (is_pair && !user->actor)
+        check_sync_need(check, use->actor, use->count);
+    else if (is_pair)
         check_hint_pair(check, user, use);
-    else if (wrote && buffer->memory == &buffer->own)
-        check_hint_apart(user, buffer, use, shape, access);
+    else if (user->actor && wrote && buffer->memory == &buffer->own)
+        check_hint_apart(check, user, buffer, use, shape, access);
 }
 
 // Drops the uses that are of no use any more, and leaves those that conflict at the beginning of

@@ -205,6 +205,17 @@ static void say_false_sharing(struct weir_long_text *text, const struct weir_che
     add_bytes(text, finding);
 }
 
+static void say_needless_sync(struct weir_long_text *text, const struct weir_check_finding *finding)
+{
+    add_use(text, finding, &finding->second);
+    weir_long_text_add(text, " waits for ");
+    if (finding->first.file[0])
+        add_use(text, finding, &finding->first);
+    else
+        add_queue(text, finding, &finding->first);
+    weir_long_text_add(text, ", and no use of memory needs that");
+}
+
 // Remedies.
 
 static void add_record_and(struct weir_long_text *text, const struct weir_check_finding *finding,
@@ -307,6 +318,14 @@ static void share_less(struct weir_long_text *text, const struct weir_check_find
     weir_long_text_add(text, ", or give each queue a buffer");
 }
 
+static void remove_sync(struct weir_long_text *text, const struct weir_check_finding *finding)
+{
+    weir_long_text_add(text, "remove the sync of ");
+    add_place(text, &finding->second);
+    weir_long_text_add(text, ", unless it is there to measure time, to learn of a failure, or to "
+                             "keep the host from running ahead");
+}
+
 typedef void words_function(struct weir_long_text *text, const struct weir_check_finding *finding);
 
 struct words {
@@ -328,6 +347,7 @@ static const struct words table[] = {
     {WEIR_CHECK_IMPLIED_WAIT, say_implied_wait, remove_wait},
     {WEIR_CHECK_NEEDLESS_WAIT, say_needless, remove_wait},
     {WEIR_CHECK_FALSE_SHARING, say_false_sharing, share_less},
+    {WEIR_CHECK_NEEDLESS_SYNC, say_needless_sync, remove_sync},
 };
 
 static const struct words *words_of(weir_check_kind kind)

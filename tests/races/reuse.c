@@ -227,7 +227,8 @@ RACE(source_of_chunks_written_too_early, HOST_WRITE)
     must(weir_host_begin(src, 0, 1024, WEIR_ACCESS_WRITE, &bytes)); // second
     memset(bytes, 9, 1024);
     must(weir_host_end(src, 0, 1024, WEIR_ACCESS_WRITE));
-    must(weir_event_sync(done, WEIR_FOREVER));
+    if (!race->mended)
+        must(weir_event_sync(done, WEIR_FOREVER));
     race_expect(race, dst, 0, 1024, 7);
     weir_chunks_destroy(&chunks);
 }

@@ -260,6 +260,18 @@ WEIR_TEST(CheckWords, Hints)
                  "src/app.c:80, and they use different bytes of buffer 'image'",
                  "remove the wait between src/app.c:80 and src/app.c:91, or give each queue a "
                  "buffer");
+    const struct check_party sync = {.file = "src/app.c", .line = 91};
+    conflict = conflict_of(WEIR_CHECK_NEEDLESS_SYNC, &record, &sync);
+    expect_words(&conflict,
+                 "the host at src/app.c:91 waits for the record on 'copy' at src/app.c:80, and no "
+                 "use of memory needs that",
+                 "remove the sync of src/app.c:91, unless it is there to measure time, to learn of "
+                 "a failure, or to keep the host from running ahead");
+    conflict.first.file = NULL;
+    expect_words(&conflict,
+                 "the host at src/app.c:91 waits for 'copy', and no use of memory needs that",
+                 "remove the sync of src/app.c:91, unless it is there to measure time, to learn of "
+                 "a failure, or to keep the host from running ahead");
     EXPECT_STR_EQ(weir_findings_kind_name((weir_check_kind)50), "unknown");
 }
 
@@ -595,7 +607,7 @@ WEIR_TEST(CheckFiles, SarifHasItsRequiredFields)
     const json_t *driver = at(at(run, "tool"), "driver");
     const json_t *rules = at(driver, "rules");
     EXPECT_STR_EQ(json_string_value(at(driver, "name")), "weir check");
-    EXPECT_INT_EQ(json_array_size(rules), 12);
+    EXPECT_INT_EQ(json_array_size(rules), 13);
     for (size_t i = 0; i < json_array_size(at(run, "results")); i++) {
         const json_t *result = json_array_get(at(run, "results"), i);
         const size_t index = (size_t)json_integer_value(at(result, "ruleIndex"));
