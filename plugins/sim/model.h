@@ -1,0 +1,44 @@
+// Models of GPUs from INI files: those of conf/gpus, which the plugin carries, and users' own.
+//
+// A file has a section [gpu], whose keys conf/gpus/reference.ini documents, and a section
+// [kernel NAME] for each kernel whose cost is known. Costs may also come from files of their own,
+// which `weir sim learn` writes.
+//
+// Errors: functions that fail write one sentence into `message` that begins with the file and the
+// line, as in "base/file.h"; 512 bytes hold every sentence.
+// Threads: one at a time for each GPU.
+#ifndef WEIR_PLUGINS_SIM_MODEL_H
+#define WEIR_PLUGINS_SIM_MODEL_H
+
+#include "plugins/sim/engine.h"
+
+struct sim_gpu;
+
+// Reads the model of that name, such as "h200", or the file, if `name` holds a '/' or ends in
+// ".ini". An unknown name's sentence has the nearest one, or all.
+//
+// Ownership: the caller's, until sim_gpu_destroy().
+// Errors: false; `*out_gpu` is NULL.
+bool sim_gpu_open(const char *name, struct sim_gpu **out_gpu, char *message, size_t message_size);
+
+// Adds the costs of a file that has [kernel NAME] sections alone. A kernel that has a cost gets the
+// file's instead, but occurs once in a file.
+//
+// Errors: false; what was added before stays.
+bool sim_gpu_add_costs(struct sim_gpu *gpu, const char *path, char *message, size_t message_size);
+
+// Changes keys of [gpu]: "copy_engines=1, h2d_gb_per_s=25". "" changes nothing.
+//
+// Errors: false; the sentence begins with the change. The model is then of no use.
+bool sim_gpu_change(struct sim_gpu *gpu, const char *changes, char *message, size_t message_size);
+
+// Valid until the next change.
+const struct sim_model *sim_gpu_model(const struct sim_gpu *gpu);
+
+// Accepts a pointer to NULL, and stores NULL.
+void sim_gpu_destroy(struct sim_gpu **gpu);
+
+// The names of the models that the plugin carries, in alphabetical order; NULL past the last.
+const char *sim_gpu_name(size_t index);
+
+#endif
