@@ -31,6 +31,7 @@ USES = {
     "api": [],
     "base": [],
     "base/ini": ["base"],
+    "conf/gpus": [],
     "core": ["api", "base"],
     # Rooms of core, from the ground up.
     "core/support": _MODULE,
@@ -54,7 +55,7 @@ USES = {
     "plugins/check": _MODULE + ["report"],
     "plugins/fault": _MODULE,
     "plugins/perturb": _MODULE,
-    "plugins/sim": _MODULE,
+    "plugins/sim": _MODULE + ["base/ini", "conf/gpus"],
     "plugins/trace": _MODULE + ["report"],
     # A bundle is a value of a type of the public headers.
     "kernels": ["api"],
@@ -128,6 +129,7 @@ TARGETS = {
     "cli/runtime": ["//cli/runtime"],
     "cli/sim": ["//cli/sim"],
     "cli/trace": ["//cli/trace"],
+    "conf/gpus": ["//conf/gpus:%s_ini" % name for name in ["c1060", "c2050", "geforce_fermi", "h200", "k20c", "tegra_x2"]],
     "core": ["//core"],
     "core/support": ["//core/support"],
     "core/config": ["//core/config"],
@@ -170,7 +172,10 @@ TARGETS = {
     "plugins/check": ["//plugins/check:weir_check.so"],
     "plugins/fault": ["//plugins/fault:weir_fault.so"],
     "plugins/perturb": ["//plugins/perturb:weir_perturb.so"],
-    "plugins/sim": ["//plugins/sim:engine"],
+    "plugins/sim": [
+        "//plugins/sim:engine",
+        "//plugins/sim:model",
+    ],
     "plugins/trace": ["//plugins/trace:weir_trace.so"],
     "report": [
         "//report",

@@ -1,0 +1,239 @@
+// The table is the one list of keys: conf/gpus/reference.ini is tested against it.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/c_locale.h"
+#include "plugins/sim/model_parts.h"
+
+enum type {
+    NAME,     // text
+    QUEUES,   // enum sim_queues
+    FLAG,     // bool
+    COUNT,    // uint32_t
+    PRIORITY, // int32_t
+    TIME,     // uint64_t, nanoseconds
+    RATE,     // uint64_t, bytes a second, from GB/s
+};
+
+struct key {
+    const char *name;
+    enum type type;
+    size_t offset; // in struct sim_model
+    const char *fallback;
+    double minimum;
+    double maximum;
+};
+
+#define MOST_GB_PER_S 100000.0
+#define LEAST_GB_PER_S 0.001
+#define MOST_NS 1e9
+#define AT(field) offsetof(struct sim_model, field)
+#define SUBMIT(kind) (offsetof(struct sim_model, submit_ns) + (kind) * sizeof(uint64_t))
+#define LINK(kind, field)                                                    \
+    (offsetof(struct sim_model, copies) + (kind) * sizeof(struct sim_link) + \
+     offsetof(struct sim_link, field))
+
+static const struct key keys[SIM_GPU_KEYS] = {
+    {"name", NAME, 0, NULL, 0, 0},
+    {"queues", QUEUES, AT(queues), NULL, 0, 0},
+    {"late_signals", FLAG, AT(late_signals), "0", 0, 1},
+    {"channels", COUNT, AT(channels), "0", 0, 128},
+    {"copy_engines", COUNT, AT(copy_engines), NULL, 1, 2},
+    {"peer_engine", FLAG, AT(peer_engine), "0", 0, 1},
+    {"kernels", COUNT, AT(kernels), NULL, 1, 4096},
+    {"multiprocessors", COUNT, AT(multiprocessors), "0", 0, 65536},
+    {"least_priority", PRIORITY, AT(least_priority), "0", -1000, 1000},
+    {"greatest_priority", PRIORITY, AT(greatest_priority), "0", -1000, 1000},
+    {"h2d_gb_per_s", RATE, LINK(SIM_H2D, bytes_per_s), NULL, LEAST_GB_PER_S, MOST_GB_PER_S},
+    {"h2d_both_gb_per_s", RATE, LINK(SIM_H2D, both_bytes_per_s), "0", 0, MOST_GB_PER_S},
+    {"h2d_latency_ns", TIME, LINK(SIM_H2D, latency_ns), "0", 0, MOST_NS},
+    {"d2h_gb_per_s", RATE, LINK(SIM_D2H, bytes_per_s), NULL, LEAST_GB_PER_S, MOST_GB_PER_S},
+    {"d2h_both_gb_per_s", RATE, LINK(SIM_D2H, both_bytes_per_s), "0", 0, MOST_GB_PER_S},
+    {"d2h_latency_ns", TIME, LINK(SIM_D2H, latency_ns), "0", 0, MOST_NS},
+    {"d2d_gb_per_s", RATE, LINK(SIM_D2D, bytes_per_s), "100000", LEAST_GB_PER_S, MOST_GB_PER_S},
+    {"d2d_latency_ns", TIME, LINK(SIM_D2D, latency_ns), "0", 0, MOST_NS},
+    {"peer_gb_per_s", RATE, LINK(SIM_PEER, bytes_per_s), "100000", LEAST_GB_PER_S, MOST_GB_PER_S},
+    {"peer_latency_ns", TIME, LINK(SIM_PEER, latency_ns), "0", 0, MOST_NS},
+    {"overhead_ns", TIME, AT(overhead_ns), "0", 0, MOST_NS},
+    {"host_call_ns", TIME, AT(host_call_ns), "0", 0, MOST_NS},
+    {"submit_kernel_ns", TIME, SUBMIT(SIM_KERNEL), "0", 0, MOST_NS},
+    {"submit_copy_ns", TIME, SUBMIT(SIM_H2D), "0", 0, MOST_NS},
+    {"submit_host_ns", TIME, SUBMIT(SIM_HOST), "0", 0, MOST_NS},
+    {"submit_mark_ns", TIME, SUBMIT(SIM_MARK), "0", 0, MOST_NS},
+    {"wait_ns", TIME, AT(wait_ns), "0", 0, MOST_NS},
+};
+
+const char *sim_key_name(size_t index)
+{
+    return index < SIM_GPU_KEYS ? keys[index].name : NULL;
+}
+
+const char *sim_key_default(size_t index)
+{
+    return keys[index].fallback;
+}
+
+bool sim_refuse(const struct sim_place *place, const char *format, ...)
+{
+    char about[256];
+    va_list arguments;
+    if (place->line)
+        snprintf(about, sizeof about, "%s:%u", place->label, place->line);
+    else
+        snprintf(about, sizeof about, "%s", place->label);
+    va_start(arguments, format);
+    weir_text_vabout(place->message, place->message_size, about, format, arguments);
+    va_end(arguments);
+    return false;
+}
+
+bool sim_read_number(const char *text, bool exponent, double *out_number)
+{
+    char *end;
+    if (!strchr("0123456789", text[0]) || text[0] == '\0' ||
+        text[strspn(text, exponent ? "0123456789.e+-" : "0123456789.")] != '\0')
+        return false;
+    *out_number = weir_c_number(text, &end);
+    return *end == '\0';
+}
+
+static bool refuse_value(const struct key *key, const char *value, const struct sim_place *place)
+{
+    if (key->type == QUEUES)
+        return sim_refuse(place, "'queues' of [gpu] is engine or stream, not '%s'", value);
+    if (key->type == NAME)
+        return sim_refuse(place, "'name' of [gpu] is empty; write what the card is called");
+    return sim_refuse(place, "'%s' of [gpu] is a %s from %.9g to %.9g, not '%s'", key->name,
+                      key->type == RATE ? "number" : "whole number", key->minimum, key->maximum,
+                      value);
+}
+
+static bool set_name(struct sim_gpu *gpu, const char *value, const struct sim_place *place)
+{
+    if (value[0] == '\0')
+        return refuse_value(&keys[0], value, place);
+    char *name = strdup(value);
+    if (!name)
+        return sim_refuse(place, "there is no memory for the model");
+    free(gpu->name);
+    gpu->name = name;
+    gpu->model.name = name;
+    return true;
+}
+
+static bool set_queues(struct sim_gpu *gpu, const char *value, const struct sim_place *place)
+{
+    const bool engine = strcmp(value, "engine") == 0;
+    if (!engine && strcmp(value, "stream") != 0)
+        return refuse_value(&keys[1], value, place);
+    gpu->model.queues = engine ? SIM_ENGINE_QUEUES : SIM_STREAM_QUEUES;
+    return true;
+}
+
+static void store(struct sim_model *model, const struct key *key, double number)
+{
+    void *at = (char *)model + key->offset;
+    switch (key->type) {
+    case FLAG:
+        *(bool *)at = number != 0;
+        break;
+    case COUNT:
+        *(uint32_t *)at = (uint32_t)number;
+        break;
+    case PRIORITY:
+        *(int32_t *)at = (int32_t)number;
+        break;
+    case TIME:
+        *(uint64_t *)at = (uint64_t)number;
+        break;
+    default:
+        *(uint64_t *)at = (uint64_t)(number * 1e9 + 0.5);
+        break;
+    }
+}
+
+static bool set_number(struct sim_gpu *gpu, const struct key *key, const char *value,
+                       const struct sim_place *place)
+{
+    const bool negative = key->type == PRIORITY && value[0] == '-';
+    double number;
+    if (!sim_read_number(value + negative, false, &number) ||
+        (key->type != RATE && strchr(value, '.')))
+        return refuse_value(key, value, place);
+    if (negative)
+        number = -number;
+    if (!(number >= key->minimum && number <= key->maximum))
+        return refuse_value(key, value, place);
+    store(&gpu->model, key, number);
+    // One key for all copies.
+    if (key->offset == SUBMIT(SIM_H2D))
+        for (int kind = SIM_D2H; kind <= SIM_PEER; kind++)
+            gpu->model.submit_ns[kind] = gpu->model.submit_ns[SIM_H2D];
+    return true;
+}
+
+static bool set(struct sim_gpu *gpu, const struct key *key, const char *value,
+                const struct sim_place *place)
+{
+    if (key->type == NAME)
+        return set_name(gpu, value, place);
+    if (key->type == QUEUES)
+        return set_queues(gpu, value, place);
+    return set_number(gpu, key, value, place);
+}
+
+bool sim_key_set(struct sim_gpu *gpu, const char *key, const char *value,
+                 const struct sim_place *place, size_t *out_index)
+{
+    const char *nearest = NULL;
+    for (size_t i = 0; i < SIM_GPU_KEYS; i++) {
+        *out_index = i;
+        if (strcmp(key, keys[i].name) == 0)
+            return set(gpu, &keys[i], value, place);
+        nearest = weir_text_nearer(key, nearest, keys[i].name);
+    }
+    if (nearest)
+        return sim_refuse(place, "[gpu] has no key '%s'; did you mean '%s'?", key, nearest);
+    return sim_refuse(place, "[gpu] has no key '%s'; conf/gpus/reference.ini has all", key);
+}
+
+bool sim_keys_fill(struct sim_gpu *gpu, const bool seen[SIM_GPU_KEYS],
+                   const struct sim_place *place)
+{
+    for (size_t i = 0; i < SIM_GPU_KEYS; i++) {
+        if (seen[i])
+            continue;
+        if (!keys[i].fallback)
+            return sim_refuse(place, "[gpu] lacks '%s'; conf/gpus/reference.ini tells what it is",
+                              keys[i].name);
+        if (!set(gpu, &keys[i], keys[i].fallback, place))
+            return false;
+    }
+    return true;
+}
+
+static bool is_too_low(uint64_t both_bytes_per_s)
+{
+    return both_bytes_per_s > 0 && (double)both_bytes_per_s < LEAST_GB_PER_S * 1e9;
+}
+
+bool sim_keys_check(const struct sim_gpu *gpu, const struct sim_place *place)
+{
+    const struct sim_model *model = &gpu->model;
+    const struct sim_link *up = &model->copies[SIM_H2D];
+    const struct sim_link *down = &model->copies[SIM_D2H];
+    if (up->both_bytes_per_s > up->bytes_per_s)
+        return sim_refuse(place, "'h2d_both_gb_per_s' is more than 'h2d_gb_per_s', that of a copy "
+                                 "alone; one of them is wrong");
+    if (down->both_bytes_per_s > down->bytes_per_s)
+        return sim_refuse(place, "'d2h_both_gb_per_s' is more than 'd2h_gb_per_s', that of a copy "
+                                 "alone; one of them is wrong");
+    if (is_too_low(up->both_bytes_per_s) || is_too_low(down->both_bytes_per_s))
+        return sim_refuse(place, "'h2d_both_gb_per_s' and 'd2h_both_gb_per_s' are 0 or at least %g",
+                          LEAST_GB_PER_S);
+    if (model->greatest_priority > model->least_priority)
+        return sim_refuse(place, "'greatest_priority' is a larger number than 'least_priority'; "
+                                 "smaller numbers go first");
+    return true;
+}
