@@ -30,7 +30,8 @@ extern "C" {
     X(WEIR_ERROR_HOST_CALL, -12, "a host call failed")                       \
     X(WEIR_ERROR_FORKED, -13, "the process was forked after Weir was used")  \
     X(WEIR_ERROR_IO, -14, "a file cannot be read or written")                \
-    X(WEIR_ERROR_SYSTEM, -15, "the operating system refused a request")
+    X(WEIR_ERROR_SYSTEM, -15, "the operating system refused a request")      \
+    X(WEIR_ERROR_COMM, -16, "a collective failed between ranks")
 
 typedef enum weir_status {
 #define WEIR_STATUS_ENTRY(name, value, text) name = value,

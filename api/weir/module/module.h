@@ -29,6 +29,7 @@
 enum weir_module_kind {
     WEIR_MODULE_BACKEND = 1,
     WEIR_MODULE_PLUGIN = 2,
+    WEIR_MODULE_TRANSPORT = 3, // carries collectives: <weir/module/transport.h>
 };
 
 enum weir_module_wants {
@@ -50,6 +51,8 @@ struct weir_host {
     void (*count_driver_object)(void);
     // above: ABI 3
 };
+
+struct weir_transport_ops;
 
 struct weir_device_setup {
     size_t struct_size;
@@ -316,6 +319,12 @@ struct weir_module {
     // (libraries of the system), "home" (an address).
     const char *const *about;
     // above: ABI 3
+
+    // TRANSPORT only, and nothing else of a module is: `ops` and driver_version are NULL, slot_count
+    // is 0. The number is WEIR_TRANSPORT_SLOT_COUNT at that time.
+    const struct weir_transport_ops *transport;
+    uint32_t transport_slot_count;
+    // above: ABI 3.2
 };
 
 // Every module defines this function. It has no side effects and returns static data: it
