@@ -1,7 +1,7 @@
 #!/bin/bash
 # docs/architecture.md lists core's locks as core/support/locks.h has them, in that order, and
-# core has no other mutex. Its second table names every lock of the backends, the kit, the plugins
-# and the patterns. The tree is the one that contains README.md.
+# core has no other mutex. Its second table names every lock of the backends, the kit, the plugins,
+# the transports and the patterns. The tree is the one that contains README.md.
 . tests/support/shell.sh
 cd "$(dirname "$(readlink -f README.md)")" || fail "no tree"
 
@@ -71,7 +71,7 @@ expect_contains "$(grep -v understood "$TEST_TMPDIR/made" | tr '\n' ' ')" \
     "pair.lock pair.other state.start variable "
 expect_contains "$(cat "$TEST_TMPDIR/made")" "made.c:12: not understood"
 
-declared backends plugins patterns api/weir/kit >"$TEST_TMPDIR/declared"
+declared backends plugins patterns transports api/weir/kit >"$TEST_TMPDIR/declared"
 names "### Locks of modules and patterns" 2 | grep -o '`[^`]*`' | tr -d '`' | sort >"$TEST_TMPDIR/rows"
 [ "$(wc -l <"$TEST_TMPDIR/declared")" -ge 20 ] || fail "the locks of modules were not found"
 diff "$TEST_TMPDIR/declared" "$TEST_TMPDIR/rows" ||

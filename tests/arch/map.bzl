@@ -66,6 +66,7 @@ USES = {
     "io": ["base"],
     "patterns": ["api", "base"],
     "report": ["api", "base"],
+    "transports/local": _MODULE,
     "pipelines": ["api", "base", "io", "kernels", "patterns"],
     # The command is where the library is linked; modules are only ever loaded.
     "cli": ["api", "backends/kit", "base", "core", "io", "kernels", "patterns", "pipelines", "report"],
@@ -183,4 +184,5 @@ TARGETS = {
         "//report:output_path",
         "//report:trace",
     ],
+    "transports/local": ["//transports/local:weir_local.so"],
 }

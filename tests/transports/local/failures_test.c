@@ -1,0 +1,403 @@
+// What goes wrong between ranks, and the sentence that each gets. WIRE is defined in the BUILD file.
+// clang-tidy: -DWIRE='"process"'
+#include <pthread.h>
+
+#include "tests/support/test.h"
+#include "tests/transports/local/ranks.h"
+
+#define SHORT (RANKS_SECOND / 5)
+
+// Two ranks and their calls.
+struct calls {
+    struct weir_transport_call call[2];
+    sem_t go;
+    bool gated; // rank 1 waits for it
+};
+
+static void run_pair(weir_status (*body)(struct rank *rank), struct calls *calls,
+                     struct rank *ranks)
+{
+    sem_init(&calls->go, 0, 0);
+    ranks_run(WIRE, 2, body, calls, ranks);
+    sem_destroy(&calls->go);
+}
+
+static weir_status call_once(struct rank *rank)
+{
+    struct calls *calls = rank->user;
+    return rank_call(rank, calls->call[rank->rank]);
+}
+
+// Both ranks fail, and the sentence of each has both texts.
+static void expect_both(const struct rank *ranks, const char *first, const char *second)
+{
+    for (int i = 0; i < 2; i++) {
+        EXPECT_INT_EQ(ranks[i].status, WEIR_ERROR_COMM);
+        EXPECT_CONTAINS(ranks[i].error.message, first);
+        EXPECT_CONTAINS(ranks[i].error.message, second);
+        EXPECT_CONTAINS(ranks[i].error.message, "'grads'");
+    }
+}
+
+static float memory[2][64];
+
+static struct weir_transport_call sum_of(int rank, uint64_t count)
+{
+    return (struct weir_transport_call){
+        .kind = WEIR_ALL_REDUCE,
+        .element = WEIR_F32,
+        .reduction = WEIR_SUM,
+        .count = count,
+        .src = memory[rank],
+        .dst = memory[rank],
+        .line = rank ? 99 : 120,
+    };
+}
+
+static void expect_mismatch(struct weir_transport_call first, struct weir_transport_call second,
+                            const char *first_text, const char *second_text)
+{
+    struct calls calls = {.call = {first, second}};
+    struct rank ranks[RANKS_MAX];
+    run_pair(call_once, &calls, ranks);
+    expect_both(ranks, "app.c:120", "app.c:99");
+    expect_both(ranks, first_text, second_text);
+    EXPECT_INT_EQ(ranks_blocks(), 1);
+}
+
+WEIR_TEST(Failures, AnotherCollective)
+{
+    struct weir_transport_call other = sum_of(1, 64);
+    other.kind = WEIR_BROADCAST;
+    expect_mismatch(sum_of(0, 64), other, "all-reduce 1", "broadcast 1");
+    other.kind = WEIR_BARRIER;
+    expect_mismatch(sum_of(0, 64), other, "all-reduce 1", "barrier 1");
+}
+
+WEIR_TEST(Failures, AnotherCount)
+{
+    expect_mismatch(sum_of(0, 64), sum_of(1, 32), "64", "32");
+    expect_mismatch(sum_of(0, 64), sum_of(1, 0), "64", "0 elements");
+}
+
+WEIR_TEST(Failures, AnotherDatatype)
+{
+    struct weir_transport_call other = sum_of(1, 64);
+    other.element = WEIR_I32;
+    expect_mismatch(sum_of(0, 64), other, "f32", "i32");
+}
+
+WEIR_TEST(Failures, AnotherReduction)
+{
+    struct weir_transport_call other = sum_of(1, 64);
+    other.reduction = WEIR_AVERAGE;
+    expect_mismatch(sum_of(0, 64), other, "the reduction ", "average");
+}
+
+WEIR_TEST(Failures, AnotherRoot)
+{
+    struct weir_transport_call first = sum_of(0, 64);
+    struct weir_transport_call other = sum_of(1, 64);
+    first.kind = other.kind = WEIR_REDUCE;
+    other.root = 1;
+    expect_mismatch(first, other, "reduce 1", "root");
+}
+
+static struct weir_transport_call message_of(weir_collective kind, int rank, uint64_t count)
+{
+    struct weir_transport_call call = sum_of(rank, count);
+    call.kind = kind;
+    call.root = 1 - (uint32_t)rank;
+    return call;
+}
+
+WEIR_TEST(Failures, AReceiveAgainstACollective)
+{
+    struct calls calls = {.call = {message_of(WEIR_RECV, 0, 1), sum_of(1, 1)}};
+    struct rank ranks[RANKS_MAX];
+    run_pair(call_once, &calls, ranks);
+    expect_both(ranks, "recv of 'grads', app.c:120: rank 1 has called all-reduce 1 (app.c:99)", "");
+}
+
+WEIR_TEST(Failures, ASendAgainstACollective)
+{
+    struct calls calls = {.call = {message_of(WEIR_SEND, 0, 1), sum_of(1, 1)}};
+    struct rank ranks[RANKS_MAX];
+    run_pair(call_once, &calls, ranks);
+    EXPECT_INT_EQ(ranks[1].status, WEIR_ERROR_COMM);
+    EXPECT_CONTAINS(ranks[1].error.message, "send");
+    EXPECT_CONTAINS(ranks[1].error.message, "all-reduce 1");
+}
+
+WEIR_TEST(Failures, AMessageOfAnotherCount)
+{
+    struct calls calls = {.call = {message_of(WEIR_RECV, 0, 3), message_of(WEIR_SEND, 1, 4)}};
+    struct rank ranks[RANKS_MAX];
+    run_pair(call_once, &calls, ranks);
+    EXPECT_INT_EQ(ranks[0].status, WEIR_ERROR_COMM);
+    EXPECT_CONTAINS(ranks[0].error.message, "rank 1 has called send (app.c:99) with 4 elements, "
+                                            "and rank 0 with 3");
+}
+
+WEIR_TEST(Failures, AMessageOfAnotherDatatype)
+{
+    struct calls calls = {.call = {message_of(WEIR_RECV, 0, 3), message_of(WEIR_SEND, 1, 3)}};
+    struct rank ranks[RANKS_MAX];
+    calls.call[1].element = WEIR_U32;
+    run_pair(call_once, &calls, ranks);
+    EXPECT_INT_EQ(ranks[0].status, WEIR_ERROR_COMM);
+    EXPECT_CONTAINS(ranks[0].error.message, "with the datatype u32, and rank 0 with f32");
+}
+
+// Rank 0 waits for rank 1 until its time is out; then rank 1 comes, and gets the first cause.
+static weir_status come_late(struct rank *rank)
+{
+    struct calls *calls = rank->user;
+    const struct weir_transport_call barrier = {.kind = WEIR_BARRIER};
+    for (int i = 0; i < 3; i++) {
+        const weir_status status = rank_call(rank, barrier);
+        if (status)
+            return status;
+    }
+    while (rank->rank == 1 && sem_wait(&calls->go) != 0)
+        continue;
+    const weir_status status = rank_call(rank, calls->call[rank->rank]);
+    if (rank->rank == 0)
+        sem_post(&calls->go);
+    return status;
+}
+
+WEIR_TEST(Failures, ARankIsLate)
+{
+    struct calls calls = {.call = {sum_of(0, 1), sum_of(1, 1)}};
+    struct rank ranks[RANKS_MAX];
+    calls.call[0].timeout_ns = SHORT;
+    run_pair(come_late, &calls, ranks);
+    expect_both(ranks,
+                "all-reduce 4 of 'grads', app.c:120: rank 1 has submitted nothing after barrier 3 "
+                "(app.c:103)",
+                "200 ms");
+}
+
+WEIR_TEST(Failures, AReceiverIsAlone)
+{
+    struct calls calls = {.call = {message_of(WEIR_RECV, 0, 1), sum_of(1, 1)}};
+    struct rank ranks[RANKS_MAX];
+    calls.call[0].timeout_ns = SHORT;
+    run_pair(come_late, &calls, ranks);
+    expect_both(
+        ranks,
+        "recv of 'grads', app.c:120: rank 1 has submitted nothing after barrier 3 (app.c:103)",
+        "200 ms");
+}
+
+// Rank 1 leaves without a call.
+static weir_status leave(struct rank *rank)
+{
+    struct calls *calls = rank->user;
+    return rank->rank == 1 ? WEIR_OK : rank_call(rank, calls->call[0]);
+}
+
+WEIR_TEST(Failures, ARankHasLeft)
+{
+    struct calls calls = {.call = {sum_of(0, 1)}};
+    struct rank ranks[RANKS_MAX];
+    run_pair(leave, &calls, ranks);
+    EXPECT_INT_EQ(ranks[0].status, WEIR_ERROR_COMM);
+    EXPECT_CONTAINS(ranks[0].error.message,
+                    "all-reduce 1 of 'grads', app.c:120: rank 1 has destroyed the communicator "
+                    "before its first collective");
+    calls.call[0] = message_of(WEIR_RECV, 0, 1);
+    run_pair(leave, &calls, ranks);
+    EXPECT_INT_EQ(ranks[0].status, WEIR_ERROR_COMM);
+    EXPECT_CONTAINS(ranks[0].error.message, "rank 1 has destroyed the communicator");
+}
+
+static weir_status leave_after_one(struct rank *rank)
+{
+    const weir_status status =
+        rank_call(rank, (struct weir_transport_call){.kind = WEIR_BARRIER, .line = 7});
+    return status || rank->rank == 1
+               ? status
+               : rank_call(rank, (struct weir_transport_call){.kind = WEIR_BARRIER});
+}
+
+WEIR_TEST(Failures, ARankHasLeftAfterACollective)
+{
+    struct calls calls = {.gated = false};
+    struct rank ranks[RANKS_MAX];
+    run_pair(leave_after_one, &calls, ranks);
+    EXPECT_INT_EQ(ranks[1].status, WEIR_OK);
+    EXPECT_INT_EQ(ranks[0].status, WEIR_ERROR_COMM);
+    EXPECT_CONTAINS(ranks[0].error.message,
+                    "rank 1 has destroyed the communicator after barrier 1 (app.c:7)");
+}
+
+// Rank 1 aborts, while rank 0 waits or before it does.
+static weir_status abort_it(struct rank *rank)
+{
+    struct calls *calls = rank->user;
+    if (rank->rank == 1) {
+        ranks_ops()->abort(rank->group, "the loss is not a number");
+        ranks_ops()->abort(rank->group, "a second time");
+    }
+    const weir_status status = rank_call(rank, calls->call[rank->rank]);
+    const weir_status again = rank_call(rank, calls->call[rank->rank]);
+    return status == again ? status : WEIR_OK;
+}
+
+WEIR_TEST(Failures, ARankAborts)
+{
+    struct calls calls = {.call = {sum_of(0, 1), sum_of(1, 1)}};
+    struct rank ranks[RANKS_MAX];
+    run_pair(abort_it, &calls, ranks);
+    expect_both(ranks, "rank 1 has aborted 'grads': the loss is not a number", "");
+}
+
+// A thread of rank 0's own aborts a call that waits for ever.
+static void *abort_from_outside(void *argument)
+{
+    struct rank *rank = argument;
+    ranks_ops()->abort(rank->group, "stopped by the user");
+    return NULL;
+}
+
+static weir_status abort_while_waiting(struct rank *rank)
+{
+    struct calls *calls = rank->user;
+    weir_status status = WEIR_OK;
+    if (rank->rank == 0) {
+        pthread_t thread;
+        calls->call[0].timeout_ns = UINT64_MAX;
+        pthread_create(&thread, NULL, abort_from_outside, rank);
+        status = rank_call(rank, calls->call[0]);
+        pthread_join(thread, NULL);
+        sem_post(&calls->go);
+        return status;
+    }
+    while (sem_wait(&calls->go) != 0)
+        continue;
+    return rank_call(rank, calls->call[1]);
+}
+
+WEIR_TEST(Failures, AThreadAbortsACall)
+{
+    struct calls calls = {.call = {sum_of(0, 1), sum_of(1, 1)}};
+    struct rank ranks[RANKS_MAX];
+    run_pair(abort_while_waiting, &calls, ranks);
+    expect_both(ranks, "rank 0 has aborted 'grads': stopped by the user", "");
+}
+
+// A call that rank 0 cannot make fails there with `status`, and rank 1 is told why.
+static void expect_refusal(struct weir_transport_call call, weir_status status, const char *text)
+{
+    struct calls calls = {.call = {call, sum_of(1, 1)}};
+    struct rank ranks[RANKS_MAX];
+    run_pair(call_once, &calls, ranks);
+    EXPECT_INT_EQ(ranks[0].status, status);
+    EXPECT_CONTAINS(ranks[0].error.message, text);
+    EXPECT_INT_EQ(ranks[1].status, WEIR_ERROR_COMM);
+    EXPECT_CONTAINS(ranks[1].error.message, text);
+}
+
+WEIR_TEST(Failures, UnknownArguments)
+{
+    struct weir_transport_call call = sum_of(0, 1);
+    call.kind = 77;
+    expect_refusal(call, WEIR_ERROR_INVALID, "does not know collectives of kind 77");
+    call = sum_of(0, 1);
+    call.element = 78;
+    expect_refusal(call, WEIR_ERROR_INVALID, "does not know datatype 78");
+    call = sum_of(0, 1);
+    call.reduction = 79;
+    expect_refusal(call, WEIR_ERROR_INVALID, "does not know reduction 79");
+    call.kind = WEIR_BROADCAST;
+    call.root = 2;
+    expect_refusal(call, WEIR_ERROR_INVALID, "there is no rank 2, for there are 2 ranks");
+}
+
+WEIR_TEST(Failures, UnknownPeers)
+{
+    struct weir_transport_part part = {.struct_size = sizeof part,
+                                       .peer = 0,
+                                       .element = WEIR_F32,
+                                       .count = 1,
+                                       .memory = memory[0]};
+    struct weir_transport_call call = {.kind = WEIR_EXCHANGE,
+                                       .parts = &part,
+                                       .part_count = 1,
+                                       .line = 120};
+    expect_refusal(call, WEIR_ERROR_COMM, "rank 0 is no peer of rank 0");
+    part.peer = 2;
+    expect_refusal(call, WEIR_ERROR_COMM, "rank 2 is no peer of rank 0");
+    part.element = 78;
+    expect_refusal(call, WEIR_ERROR_COMM, "does not know datatype 78");
+}
+
+// The first call has no memory at any of the places that need some.
+static weir_status run_out(struct rank *rank)
+{
+    struct calls *calls = rank->user;
+    ranks_fail_after(rank->rank == 0 ? 0 : -1);
+    const weir_status status = rank_call(rank, calls->call[rank->rank]);
+    ranks_fail_after(-1);
+    return status;
+}
+
+WEIR_TEST(Failures, NoMemory)
+{
+    struct calls calls = {.call = {sum_of(0, 1), sum_of(1, 1)}};
+    struct rank ranks[RANKS_MAX];
+    run_pair(run_out, &calls, ranks);
+    expect_both(ranks, "all-reduce 1 of 'grads', app.c:120: rank 0 has no host memory left", "");
+    calls.call[0].kind = calls.call[1].kind = WEIR_ALL_TO_ALL;
+    run_pair(run_out, &calls, ranks);
+    expect_both(ranks, "all-to-all 1 of 'grads', app.c:120: rank 0 has no host memory left", "");
+    EXPECT_INT_EQ(ranks_blocks(), 1);
+}
+
+static weir_status split_without_memory(struct rank *rank)
+{
+    void *part = NULL;
+    const struct weir_transport_split split = {.struct_size = sizeof split,
+                                               .label = "part",
+                                               .number = 1,
+                                               .timeout_ns = RANKS_PATIENCE,
+                                               .file = "app.c",
+                                               .line = 5};
+    ranks_fail_after(rank->rank == 0 ? 1 : -1);
+    const weir_status status = ranks_ops()->split(rank->group, &split, &part);
+    ranks_fail_after(-1);
+    return rank_call(rank, (struct weir_transport_call){.kind = WEIR_BARRIER}) == WEIR_OK ? WEIR_OK
+                                                                                          : status;
+}
+
+WEIR_TEST(Failures, NoMemoryForASplit)
+{
+    struct calls calls = {.gated = false};
+    struct rank ranks[RANKS_MAX];
+    run_pair(split_without_memory, &calls, ranks);
+    EXPECT_INT_EQ(ranks[0].status, WEIR_ERROR_OUT_OF_MEMORY);
+    EXPECT_INT_EQ(ranks[1].status, WEIR_ERROR_COMM);
+    EXPECT_CONTAINS(ranks[1].error.message,
+                    "split 1 of 'grads', app.c:5: rank 0 has no host memory");
+}
+
+// Alone in its group, so that no other rank waits in vain.
+WEIR_TEST(Failures, NoMemoryToJoin)
+{
+    struct rank rank = {.rank = 0};
+    long allowed = 0;
+    for (weir_status status = WEIR_ERROR_OUT_OF_MEMORY; status; allowed++) {
+        struct weir_transport_setup setup = ranks_setup(WIRE);
+        setup.count = 1;
+        ranks_fail_after(allowed);
+        status = rank_join(&rank, &setup);
+        ranks_fail_after(-1);
+        ASSERT_TRUE(status == WEIR_OK || status == WEIR_ERROR_OUT_OF_MEMORY);
+        ASSERT_TRUE(allowed < 20);
+    }
+    EXPECT_INT_LT(1, allowed);
+    rank_leave(&rank);
+    EXPECT_INT_EQ(ranks_blocks(), 1);
+}

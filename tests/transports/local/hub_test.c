@@ -1,0 +1,134 @@
+// How ranks of one process meet, and in which cases they do not.
+#include <pthread.h>
+#include <string.h>
+
+#include "tests/support/test.h"
+#include "tests/transports/local/ranks.h"
+
+#define SHORT (RANKS_SECOND / 20)
+
+WEIR_TEST(Hub, NamesARankThatDoesNotCome)
+{
+    struct rank rank = {.rank = 0};
+    struct weir_transport_setup setup = ranks_setup("process");
+    setup.count = 3;
+    setup.timeout_ns = SHORT;
+    EXPECT_INT_EQ(rank_join(&rank, &setup), WEIR_ERROR_COMM);
+    EXPECT_CONTAINS(rank.error.message, "'grads': rank 1 has not come to process:");
+    EXPECT_CONTAINS(rank.error.message, "in 50.0 ms; 1 of 3 ranks are there");
+    EXPECT_NULL(rank.group);
+    EXPECT_INT_EQ(ranks_blocks(), 1);
+}
+
+struct joiner {
+    pthread_t thread;
+    struct rank rank;
+    struct weir_transport_setup setup;
+    sem_t *done;
+};
+
+static void *join(void *argument)
+{
+    struct joiner *joiner = argument;
+    rank_join(&joiner->rank, &joiner->setup);
+    if (joiner->rank.status)
+        sem_post(joiner->done);
+    return NULL;
+}
+
+WEIR_TEST(Hub, RefusesAnotherCount)
+{
+    sem_t done;
+    struct joiner joiners[2];
+    sem_init(&done, 0, 0);
+    const struct weir_transport_setup setup = ranks_setup("process");
+    for (uint32_t i = 0; i < 2; i++) {
+        joiners[i] = (struct joiner){.rank = {.rank = i}, .setup = setup, .done = &done};
+        joiners[i].setup.count = 2 + i;
+        pthread_create(&joiners[i].thread, NULL, join, &joiners[i]);
+    }
+    for (int i = 0; i < 2; i++) {
+        pthread_join(joiners[i].thread, NULL);
+        EXPECT_INT_EQ(joiners[i].rank.status, WEIR_ERROR_COMM);
+        EXPECT_CONTAINS(joiners[i].rank.error.message, "that there are 2");
+        EXPECT_CONTAINS(joiners[i].rank.error.message, "3");
+    }
+    sem_destroy(&done);
+    EXPECT_INT_EQ(ranks_blocks(), 1);
+}
+
+// Two come as rank 0: one of them is refused, and the other one waits for rank 1.
+WEIR_TEST(Hub, RefusesARankThatIsThere)
+{
+    sem_t done;
+    struct joiner joiners[2];
+    sem_init(&done, 0, 0);
+    const struct weir_transport_setup setup = ranks_setup("process");
+    for (int i = 0; i < 2; i++) {
+        joiners[i] = (struct joiner){.setup = setup, .done = &done};
+        pthread_create(&joiners[i].thread, NULL, join, &joiners[i]);
+    }
+    while (sem_wait(&done) != 0)
+        continue;
+    struct rank last = {.rank = 1};
+    EXPECT_INT_EQ(rank_join(&last, &setup), WEIR_OK);
+    int refused = 0;
+    for (int i = 0; i < 2; i++) {
+        pthread_join(joiners[i].thread, NULL);
+        refused += joiners[i].rank.status == WEIR_ERROR_COMM &&
+                   strstr(joiners[i].rank.error.message, "another rank 0 is at process:") != NULL;
+        rank_leave(&joiners[i].rank);
+    }
+    rank_leave(&last);
+    EXPECT_INT_EQ(refused, 1);
+    sem_destroy(&done);
+    EXPECT_INT_EQ(ranks_blocks(), 1);
+}
+
+WEIR_TEST(Hub, RefusesAPlaceThatItDoesNotKnow)
+{
+    static const char *const places[] = {NULL, "", "process:", "udp://host:1"};
+    struct rank rank = {.rank = 0};
+    for (size_t i = 0; i < 4; i++) {
+        struct weir_transport_setup setup = ranks_setup("process");
+        setup.rendezvous = places[i];
+        EXPECT_INT_EQ(rank_join(&rank, &setup), WEIR_ERROR_CONFIG);
+        EXPECT_CONTAINS(rank.error.message, "'grads': the transport 'local' knows no rendezvous");
+        EXPECT_CONTAINS(rank.error.remedy, "process:NAME");
+    }
+}
+
+WEIR_TEST(Hub, RefusesMoreRanksThanItCanServe)
+{
+    struct rank rank = {.rank = 0};
+    struct weir_transport_setup setup = ranks_setup("process");
+    setup.count = 5000;
+    EXPECT_INT_EQ(rank_join(&rank, &setup), WEIR_ERROR_UNSUPPORTED);
+    EXPECT_CONTAINS(rank.error.message, "at most 4096 ranks, not 5000");
+}
+
+WEIR_TEST(Hub, NeedsNoPlaceForOneRank)
+{
+    struct rank rank = {.rank = 0};
+    struct weir_transport_setup setup = ranks_setup("process");
+    setup.count = 1;
+    setup.rendezvous = NULL;
+    EXPECT_INT_EQ(rank_join(&rank, &setup), WEIR_OK);
+    EXPECT_INT_EQ(rank_call(&rank, (struct weir_transport_call){.kind = WEIR_BARRIER}), WEIR_OK);
+    rank_leave(&rank);
+}
+
+// A name is free again as soon as all ranks of a group are there.
+WEIR_TEST(Hub, UsesANameAgain)
+{
+    struct rank first = {.rank = 0};
+    struct rank second = {.rank = 0};
+    struct weir_transport_setup setup = ranks_setup("process");
+    setup.count = 1;
+    EXPECT_INT_EQ(rank_join(&first, &setup), WEIR_OK);
+    EXPECT_INT_EQ(rank_join(&second, &setup), WEIR_OK);
+    EXPECT_INT_EQ(rank_call(&first, (struct weir_transport_call){.kind = WEIR_BARRIER}), WEIR_OK);
+    rank_leave(&first);
+    EXPECT_INT_EQ(rank_call(&second, (struct weir_transport_call){.kind = WEIR_BARRIER}), WEIR_OK);
+    rank_leave(&second);
+}

@@ -1,0 +1,168 @@
+#include "tests/transports/local/ranks.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static atomic_long blocks;
+static _Thread_local struct weir_error last_error;
+static _Thread_local long allocations_left = -1;
+
+static void host_log(weir_log_level level, const char *source, const char *message)
+{
+    (void)level;
+    fprintf(stderr, "%s: %s\n", source, message);
+}
+
+static weir_status host_error(const struct weir_error *detail, size_t size)
+{
+    (void)size;
+    last_error = *detail;
+    return detail->status;
+}
+
+static void *host_allocate(size_t size)
+{
+    if (allocations_left == 0)
+        return NULL;
+    allocations_left -= allocations_left > 0;
+    void *pointer = calloc(1, size > 0 ? size : 1);
+    blocks += pointer != NULL;
+    return pointer;
+}
+
+static void host_release(void *pointer)
+{
+    blocks -= pointer != NULL;
+    free(pointer);
+}
+
+static void host_count(void)
+{
+}
+
+const struct weir_host ranks_host = {
+    .struct_size = sizeof ranks_host,
+    .log = host_log,
+    .error = host_error,
+    .allocate = host_allocate,
+    .release = host_release,
+    .count_driver_object = host_count,
+};
+
+long ranks_blocks(void)
+{
+    return blocks;
+}
+
+void ranks_fail_after(long count)
+{
+    allocations_left = count;
+}
+
+const struct weir_transport_ops *ranks_ops(void)
+{
+    return weir_module_query(WEIR_MODULE_ABI, &ranks_host)->transport;
+}
+
+static void *opened;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void open_once(void)
+{
+    ranks_ops()->open(&ranks_host, NULL, &opened);
+}
+
+static void __attribute__((destructor)) close_once(void)
+{
+    if (opened)
+        ranks_ops()->close(opened);
+}
+
+void *ranks_state(void)
+{
+    pthread_once(&once, open_once);
+    return opened;
+}
+
+struct weir_transport_setup ranks_setup(const char *wire)
+{
+    static atomic_int made;
+    static _Thread_local char rendezvous[64];
+    const int number = ++made;
+    snprintf(rendezvous, sizeof rendezvous, "%s:%d", wire, number);
+    return (struct weir_transport_setup){
+        .struct_size = sizeof(struct weir_transport_setup),
+        .label = "grads",
+        .count = 2,
+        .rendezvous = rendezvous,
+        .timeout_ns = RANKS_PATIENCE,
+        .file = "app.c",
+        .line = 1,
+    };
+}
+
+weir_status rank_join(struct rank *rank, const struct weir_transport_setup *setup)
+{
+    struct weir_transport_setup own = *setup;
+    own.rank = rank->rank;
+    rank->count = own.count;
+    rank->status = ranks_ops()->join(ranks_state(), &own, &rank->group);
+    rank->error = last_error;
+    return rank->status;
+}
+
+weir_status rank_call(struct rank *rank, struct weir_transport_call call)
+{
+    const bool message =
+        call.kind == WEIR_SEND || call.kind == WEIR_RECV || call.kind == WEIR_EXCHANGE;
+    call.struct_size = sizeof call;
+    call.file = call.file ? call.file : "app.c";
+    rank->number += !message;
+    call.number = rank->number;
+    call.line = call.line ? call.line : (int)(100 + call.number);
+    call.timeout_ns = call.timeout_ns ? call.timeout_ns : RANKS_PATIENCE;
+    const weir_status status = ranks_ops()->run(rank->group, &call);
+    rank->error = last_error;
+    return status;
+}
+
+void rank_leave(struct rank *rank)
+{
+    if (rank->group)
+        ranks_ops()->leave(rank->group);
+    rank->group = NULL;
+}
+
+struct start {
+    pthread_t thread;
+    const struct weir_transport_setup *setup;
+    weir_status (*body)(struct rank *rank);
+    struct rank *rank;
+};
+
+static void *start(void *argument)
+{
+    struct start *start = argument;
+    if (rank_join(start->rank, start->setup) == WEIR_OK)
+        start->rank->status = start->body(start->rank);
+    rank_leave(start->rank);
+    return NULL;
+}
+
+void ranks_run(const char *wire, uint32_t count, weir_status (*body)(struct rank *rank), void *user,
+               struct rank *out_ranks)
+{
+    struct start starts[RANKS_MAX];
+    struct weir_transport_setup setup = ranks_setup(wire);
+    setup.count = count;
+    for (uint32_t i = 0; i < count; i++) {
+        out_ranks[i] = (struct rank){.rank = i, .count = count, .user = user};
+        starts[i] = (struct start){.setup = &setup, .body = body, .rank = &out_ranks[i]};
+        pthread_create(&starts[i].thread, NULL, start, &starts[i]);
+    }
+    for (uint32_t i = 0; i < count; i++)
+        pthread_join(starts[i].thread, NULL);
+}

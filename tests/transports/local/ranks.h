@@ -1,0 +1,46 @@
+// Ranks as threads, for tests of the transport "local": each joins, runs a body, and leaves.
+#ifndef WEIR_TESTS_TRANSPORTS_RANKS_H
+#define WEIR_TESTS_TRANSPORTS_RANKS_H
+
+#include <semaphore.h>
+#include <weir/module/transport.h>
+
+#define RANKS_MAX 8
+#define RANKS_SECOND UINT64_C(1000000000)
+// Long enough that a test fails by what it checks, and not by this, on a busy machine.
+#define RANKS_PATIENCE (60 * RANKS_SECOND)
+
+struct rank {
+    void *group;
+    uint32_t rank;
+    uint32_t count;
+    void *user;
+    weir_status status;      // of join, and then of the body
+    struct weir_error error; // the last one of the rank's thread
+    uint64_t number;         // of rank_call()'s calls
+};
+
+// The host services of these tests: counted memory, and the last error of each thread.
+extern const struct weir_host ranks_host;
+// Blocks that are allocated now.
+long ranks_blocks(void);
+// From now on the calling thread's allocations fail after `count` more; -1: none does.
+void ranks_fail_after(long count);
+
+const struct weir_transport_ops *ranks_ops(void);
+// Opened for all tests.
+void *ranks_state(void);
+
+// A setup at a rendezvous of the wire "process" or "tcp" that no other call has had.
+struct weir_transport_setup ranks_setup(const char *wire);
+// Joins with ops->join; the error is in rank->error.
+weir_status rank_join(struct rank *rank, const struct weir_transport_setup *setup);
+// ops->run with what is not set of struct_size, line, file, number and timeout filled in.
+weir_status rank_call(struct rank *rank, struct weir_transport_call call);
+void rank_leave(struct rank *rank);
+
+// Runs `body` on `count` threads, each with its rank of a new group, and joins them all.
+void ranks_run(const char *wire, uint32_t count, weir_status (*body)(struct rank *rank), void *user,
+               struct rank *out_ranks);
+
+#endif

@@ -1,0 +1,211 @@
+// Groups as the front end sees them: a call is checked, carried phase by phase, and its failure told.
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "transports/local/local.h"
+
+#define REMEDY                                                                              \
+    "submit the same collectives in the same order on all ranks, and see what the rank at " \
+    "fault has printed; then recover the queue and create another communicator"
+
+static weir_status report(const struct local_run *run, weir_status status)
+{
+    char cause[LOCAL_CAUSE_SIZE];
+    if (!run->group->wire->failed(run->group, cause))
+        return WEIR_OK;
+    return weir_host_fail(run->group->host, status, REMEDY, "%s", cause);
+}
+
+static uint64_t deadline_of(uint64_t timeout_ns)
+{
+    const uint64_t now_ns = weir_clock_now_ns();
+    return timeout_ns > UINT64_MAX - now_ns ? UINT64_MAX : now_ns + timeout_ns;
+}
+
+// Failures of this rank alone: the others would wait for it in vain, so they are told.
+static bool acceptable(const struct local_run *run)
+{
+    const struct local_head *head = &run->head;
+    const bool has_element = head->kind != WEIR_EXCHANGE && head->kind != WEIR_BARRIER;
+    if (head->kind < WEIR_ALL_REDUCE || head->kind > WEIR_BARRIER)
+        return local_fail(run, "this transport does not know collectives of kind %u", head->kind);
+    if (has_element && weir_datatype_size(head->element) == 0)
+        return local_fail(run, "this transport does not know datatype %u", head->element);
+    if (local_is_reduction(run->head.kind) &&
+        (head->reduction < WEIR_SUM || head->reduction > WEIR_AVERAGE))
+        return local_fail(run, "this transport does not know reduction %u", head->reduction);
+    if (head->root >= run->group->count)
+        return local_fail(run, "there is no rank %u, for there are %u ranks", head->root,
+                          run->group->count);
+    return true;
+}
+
+static bool parts_acceptable(const struct local_run *run)
+{
+    for (uint32_t i = 0; i < run->part_count; i++) {
+        const struct weir_transport_part *part = local_part_at(run, i);
+        if (weir_datatype_size(part->element) == 0)
+            return local_fail(run, "this transport does not know datatype %u", part->element);
+        if (part->peer >= run->group->count || part->peer == run->group->rank)
+            return local_fail(run, "rank %u is no peer of rank %u, for there are %u ranks",
+                              part->peer, run->group->rank, run->group->count);
+    }
+    return true;
+}
+
+static bool carry_messages(struct local_run *run, const struct weir_transport_call *call)
+{
+    const struct weir_transport_part single = {
+        .struct_size = sizeof single,
+        .peer = call->root,
+        .receive = call->kind == WEIR_RECV,
+        .element = call->element,
+        .count = call->count,
+        .memory = call->kind == WEIR_RECV ? call->dst : (void *)(uintptr_t)call->src,
+    };
+    run->parts = call->kind == WEIR_EXCHANGE ? call->parts : &single;
+    run->part_count = call->kind == WEIR_EXCHANGE ? call->part_count : 1;
+    const bool carried = parts_acceptable(run) && run->group->wire->messages(run);
+    return run->group->wire->end(run) && carried;
+}
+
+static bool carry(struct local_run *run)
+{
+    const struct local_wire *wire = run->group->wire;
+    const uint32_t phases = local_phases(run->head.kind);
+    bool carried = wire->meet(run);
+    for (uint32_t phase = 0; carried && phase < phases; phase++)
+        carried = wire->phase(run, phase);
+    return wire->end(run) && carried;
+}
+
+// What a collective needs beside the caller's memory: the segment of a reduction, or a copy of what
+// an all-to-all in place would overwrite before it was read.
+static bool carry_with_room(struct local_run *run)
+{
+    const size_t whole = (size_t)run->head.count * weir_datatype_size(run->head.element);
+    const bool copied = run->head.kind == WEIR_ALL_TO_ALL && run->src == run->dst && whole > 0;
+    if (!copied && !local_is_reduction(run->head.kind))
+        return carry(run);
+
+    const size_t size = copied ? run->group->count * whole : LOCAL_SEGMENT_BYTES;
+    void *room = run->group->host->allocate(size);
+    if (!room)
+        return local_fail(run, "rank %u has no host memory left for %zu bytes", run->group->rank,
+                          size);
+    if (copied)
+        run->src = memcpy(room, run->dst, size);
+    else
+        run->total = room;
+    const bool carried = carry(run);
+    run->group->host->release(room);
+    return carried;
+}
+
+weir_status local_run_call(void *group, const struct weir_transport_call *call)
+{
+    struct local_run run = {
+        .group = group,
+        .head = local_head_of(call),
+        .src = call->src,
+        .dst = call->dst,
+        .timeout_ns = call->timeout_ns,
+        .deadline_ns = deadline_of(call->timeout_ns),
+    };
+    const weir_status status = report(&run, WEIR_ERROR_COMM);
+    if (status)
+        return status;
+    if (!acceptable(&run))
+        return report(&run, WEIR_ERROR_INVALID);
+    const bool carried =
+        local_is_numbered(run.head.kind) ? carry_with_room(&run) : carry_messages(&run, call);
+    return carried ? WEIR_OK : report(&run, WEIR_ERROR_COMM);
+}
+
+// The records decide who is in the part, and so the order of ranks in it: by key, then by rank.
+static struct local_part part_of(const struct local_run *run, const struct local_record *records,
+                                 uint32_t *members)
+{
+    const uint32_t own = run->group->rank;
+    struct local_part part = {.color = records[own].color, .members = members, .records = records};
+    for (uint32_t rank = 0; rank < run->group->count; rank++) {
+        if (records[rank].color != part.color)
+            continue;
+        uint32_t at = part.count++;
+        for (; at > 0 && records[members[at - 1]].key > records[rank].key; at--)
+            members[at] = members[at - 1];
+        members[at] = rank;
+    }
+    while (part.rank < part.count && members[part.rank] != own)
+        part.rank++;
+    return part;
+}
+
+static weir_status split_with_room(struct local_run *run, const struct weir_transport_split *split,
+                                   struct local_record *records, uint32_t *members, void **out_part)
+{
+    struct local_record own = {.color = split->color, .key = split->key};
+    struct local_group *group = NULL;
+    run->src = &own;
+    run->dst = records;
+    if (!run->group->wire->offer(run, &own) || !carry(run))
+        return report(run, WEIR_ERROR_COMM);
+
+    struct local_part part = part_of(run, records, members);
+    part.label = split->label;
+    if (split->color == WEIR_NO_COLOR)
+        part.count = 0;
+    const weir_status status = run->group->wire->split(run, &part, &group);
+    *out_part = group;
+    return status;
+}
+
+weir_status local_split(void *group, const struct weir_transport_split *split, void **out_part)
+{
+    struct local_run run = {
+        .group = group,
+        .head = local_head_of_split(split, sizeof(struct local_record)),
+        .timeout_ns = split->timeout_ns,
+        .deadline_ns = deadline_of(split->timeout_ns),
+    };
+    const struct weir_host *host = run.group->host;
+    *out_part = NULL;
+    weir_status status = report(&run, WEIR_ERROR_COMM);
+    if (status)
+        return status;
+
+    struct local_record *records = host->allocate(run.group->count * sizeof *records);
+    uint32_t *members = host->allocate(run.group->count * sizeof *members);
+    if (records && members) {
+        status = split_with_room(&run, split, records, members, out_part);
+    } else {
+        local_fail(&run, "rank %u has no host memory left", run.group->rank);
+        status = report(&run, WEIR_ERROR_OUT_OF_MEMORY);
+    }
+    host->release(members);
+    host->release(records);
+    return status;
+}
+
+void local_place(const void *group, uint32_t *out_rank, uint32_t *out_count)
+{
+    const struct local_group *local = group;
+    *out_rank = local->rank;
+    *out_count = local->count;
+}
+
+void local_abort(void *group, const char *reason)
+{
+    struct local_group *local = group;
+    char cause[LOCAL_CAUSE_SIZE];
+    snprintf(cause, sizeof cause, "rank %u has aborted '%s': %s", local->rank, local->label,
+             reason);
+    local->wire->fail(local, cause);
+}
+
+void local_leave(void *group)
+{
+    struct local_group *local = group;
+    local->wire->leave(local);
+}

@@ -1,0 +1,167 @@
+// The transport "local": what its files share.
+//
+// A group's part that knows no wire (group.c) numbers and checks calls and keeps the first cause of a
+// failure; plan.c says which piece of whose memory each rank needs for a collective, in one or two
+// phases; a wire carries those pieces: hub.c within a process.
+//
+// The arithmetic has one order: each element of a reduction is ((x0 + x1) + x2) + …, in the order of
+// ranks, whatever the count of elements and whichever the wire.
+#ifndef WEIR_LOCAL_LOCAL_H
+#define WEIR_LOCAL_LOCAL_H
+
+#include <stdbool.h>
+#include <weir/module/error.h>
+#include <weir/module/transport.h>
+
+#define LOCAL_LABEL_SIZE 64
+#define LOCAL_FILE_SIZE 64
+#define LOCAL_CAUSE_SIZE 384
+#define LOCAL_MAX_RANKS 4096u
+
+// Reductions go through a buffer of this size, which stays in a core's own cache.
+#define LOCAL_SEGMENT_BYTES ((size_t)128 << 10)
+
+// What a rank says of a call to the ranks that take part, before the first byte.
+enum {
+    LOCAL_SPLIT = 100
+}; // a `kind` beside those of weir_collective
+
+struct local_head {
+    uint32_t kind;
+    uint32_t element;
+    uint32_t reduction;
+    uint32_t root;
+    uint64_t count;
+    uint64_t number;
+    int32_t line;
+    char file[LOCAL_FILE_SIZE]; // the end of the file's name; "" if it is not known
+};
+
+struct local_group;
+
+// One collective of one rank.
+struct local_run {
+    struct local_group *group;
+    struct local_head head;
+    const void *src;
+    void *dst;
+    const struct weir_transport_part *parts;
+    uint32_t part_count;
+    uint64_t timeout_ns;
+    uint64_t deadline_ns; // of weir_clock_now_ns(); UINT64_MAX: none
+    void *total;          // LOCAL_SEGMENT_BYTES for a reduction, else NULL
+};
+
+// A piece of the owner's memory that the reader needs in one phase.
+struct local_piece {
+    bool of_result; // of the owner's `dst`, else of its `src`
+    bool reduced;   // added to the other owners' pieces for `target`, else copied there
+    size_t offset;
+    size_t size;
+    size_t target; // an offset in the reader's `dst`
+};
+
+// What each rank says in a split.
+struct local_record {
+    int32_t color;
+    int32_t key;
+    uint32_t port; // where its wire listens; 0: nowhere
+};
+
+// A part of a group.
+struct local_part {
+    const char *label;
+    int32_t color;
+    uint32_t rank;           // this one's there
+    uint32_t count;          // 0: this rank gets no part
+    const uint32_t *members; // ranks in the whole group, in the order of ranks in the part
+    const struct local_record *records; // of all ranks of the whole group
+};
+
+// One wire. Functions that return a bool have failed the group (local_fail()) when that is false.
+struct local_wire {
+    // Tells all ranks the head, learns theirs, and compares.
+    bool (*meet)(struct local_run *run);
+    // Moves the pieces of one phase.
+    bool (*phase)(struct local_run *run, uint32_t phase);
+    // The end of a call, also of one that has failed: returns when no other rank reads this one's
+    // memory for it any more.
+    bool (*end)(struct local_run *run);
+    // SEND, RECV and EXCHANGE: all of run->parts.
+    bool (*messages)(struct local_run *run);
+    // Sets what other ranks must know of this one to reach it in a part.
+    bool (*offer)(struct local_run *run, struct local_record *record);
+    // Makes the group of the ranks whose record has this one's color. All of them call it.
+    weir_status (*split)(struct local_run *run, const struct local_part *part,
+                         struct local_group **out_group);
+    // Keeps the cause unless there is one already, and tells the other ranks.
+    void (*fail)(struct local_group *group, const char *cause);
+    // Copies the first cause, if there is one.
+    bool (*failed)(struct local_group *group, char *out_cause);
+    void (*leave)(struct local_group *group);
+};
+
+// What every wire's group begins with.
+struct local_group {
+    const struct local_wire *wire;
+    const struct weir_host *host;
+    uint32_t rank;
+    uint32_t count;
+    char label[LOCAL_LABEL_SIZE];
+};
+
+// plan.c
+
+// How many phases the kind has.
+uint32_t local_phases(uint32_t kind);
+// The piece of `owner` that `reader` needs in the phase. False if it needs none.
+bool local_piece(const struct local_run *run, uint32_t phase, uint32_t reader, uint32_t owner,
+                 struct local_piece *out_piece);
+
+// call.c
+
+struct local_head local_head_of(const struct weir_transport_call *call);
+struct local_head local_head_of_split(const struct weir_transport_split *split, size_t record_size);
+// Fails the group: "all-reduce 17 of 'grads', app.c:120: " and the rest. Returns false.
+bool local_fail(const struct local_run *run, const char *format, ...) WEIR_PRINTF(2, 3);
+static inline bool local_is_reduction(uint32_t kind)
+{
+    return kind == WEIR_ALL_REDUCE || kind == WEIR_REDUCE || kind == WEIR_REDUCE_SCATTER;
+}
+
+// Whether all ranks take part, and count it.
+static inline bool local_is_numbered(uint32_t kind)
+{
+    return kind != WEIR_SEND && kind != WEIR_RECV && kind != WEIR_EXCHANGE;
+}
+
+// Part `index` of run->parts.
+static inline const struct weir_transport_part *local_part_at(const struct local_run *run,
+                                                              uint32_t index)
+{
+    const char *first = (const char *)run->parts;
+    return (const struct weir_transport_part *)(const void *)(first +
+                                                              index * run->parts->struct_size);
+}
+// Whether `peer`, which has called `theirs`, and this rank have called the same collective.
+bool local_same(const struct local_run *run, uint32_t peer, const struct local_head *theirs);
+// The failure of a wait for `peer` at the deadline; `last` is its latest call, or NULL.
+bool local_late(const struct local_run *run, uint32_t peer, const struct local_head *last);
+// The failure of a wait for a peer that has left.
+bool local_gone(const struct local_run *run, uint32_t peer, const struct local_head *last);
+
+// group.c
+
+weir_status local_run_call(void *group, const struct weir_transport_call *call);
+weir_status local_split(void *group, const struct weir_transport_split *split, void **out_part);
+void local_place(const void *group, uint32_t *out_rank, uint32_t *out_count);
+void local_abort(void *group, const char *reason);
+void local_leave(void *group);
+
+// hub_join.c
+
+// Rank setup->rank of a group whose ranks are threads of this process and name the same NAME.
+weir_status local_hub_join(const struct weir_host *host, const struct weir_transport_setup *setup,
+                           const char *name, struct local_group **out_group);
+
+#endif
