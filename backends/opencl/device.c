@@ -78,6 +78,8 @@ static void find_abilities(struct ocl_device *device)
     const struct ocl_symbols *cl = &device->module->cl;
     device->version = version_of(device);
     device->prints_to_log = has_extension(device, "cl_arm_printf");
+    // NVIDIA's driver refuses all further work of a context in which a kernel failed.
+    device->errors_stay = has_extension(device, "cl_nv_device_attribute_query");
     if (device->version < 20)
         return;
 
@@ -130,6 +132,7 @@ static void release(struct ocl_device *device)
     if (device->context)
         module->cl.clReleaseContext(device->context);
     ocl_prints_finish(device);
+    pthread_mutex_destroy(&device->launches_lock);
     weir_kit_blocks_destroy(&device->spares);
     module->host->release(device);
 }
@@ -145,6 +148,7 @@ weir_status ocl_device_create(const struct weir_link *link, weir_device *object,
 
     pthread_mutex_init(&device->clock.lock, NULL);
     pthread_mutex_init(&device->prints.lock, NULL);
+    pthread_mutex_init(&device->launches_lock, NULL);
     device->module = module;
     device->listed = &module->listed[setup->index];
     find_abilities(device);

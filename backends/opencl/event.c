@@ -112,14 +112,18 @@ weir_status ocl_submit_record(struct ocl_queue *queue, uint64_t sequence)
     return weir_kit_records_append(queue->records, sequence, event);
 }
 
-weir_status ocl_submit_wait(struct ocl_queue *queue, struct ocl_queue *producer, uint64_t sequence)
+weir_status ocl_submit_wait(struct ocl_queue *queue, uint64_t own, struct ocl_queue *producer,
+                            uint64_t sequence)
 {
     const struct ocl_module *module = queue->device->module;
+    weir_status status = ocl_launches_wait(queue, own, producer, sequence);
+    if (status < 0)
+        return status;
     struct weir_kit_event *event = weir_kit_records_hold(producer->records, sequence);
     if (!event)
         return WEIR_OK;
     const cl_event native = event->native;
-    weir_status status = ocl_queue_flush_to(producer, sequence);
+    status = ocl_queue_flush_to(producer, sequence);
     if (status == WEIR_OK) {
         cl_int code = module->cl.clEnqueueBarrierWithWaitList(queue->queue, 1, &native, NULL);
         if (code != CL_SUCCESS)
@@ -133,7 +137,9 @@ weir_status ocl_event_query(const struct weir_link *link, weir_queue *object, ui
 {
     struct ocl_queue *queue = ocl_queue_of(link, object);
     weir_status status = ocl_queue_flush_to(queue, sequence);
-    return status < 0 ? status : weir_kit_records_query(queue->records, sequence);
+    if (status == WEIR_OK)
+        status = weir_kit_records_query(queue->records, sequence);
+    return status == WEIR_OK ? ocl_launches_check(queue, sequence) : status;
 }
 
 weir_status ocl_event_wait(const struct weir_link *link, weir_queue *object, uint64_t sequence,
@@ -141,7 +147,9 @@ weir_status ocl_event_wait(const struct weir_link *link, weir_queue *object, uin
 {
     struct ocl_queue *queue = ocl_queue_of(link, object);
     weir_status status = ocl_queue_flush_to(queue, sequence);
-    return status < 0 ? status : weir_kit_records_wait(queue->records, sequence, timeout_ns);
+    if (status == WEIR_OK)
+        status = weir_kit_records_wait(queue->records, sequence, timeout_ns);
+    return status == WEIR_OK ? ocl_launches_check(queue, sequence) : status;
 }
 
 weir_status ocl_event_time(const struct weir_link *link, weir_queue *object, uint64_t sequence,

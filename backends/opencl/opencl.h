@@ -5,6 +5,7 @@
 //   queue.c      queues, flushing, and submit
 //   copy.c       copies and fills, by the kinds of memory
 //   event.c      records, waiting, times
+//   launches.c   how launches ended
 //   times.c      times of operations, and the device's clock
 //   buffer.c     memory, and the sub-buffers (views) that are arguments of kernels
 //   program.c    building, and the cache of binaries; kernels
@@ -81,6 +82,8 @@ struct ocl_device {
     bool in_place;           // the device is the host's processor: it has the host's addresses
     bool priorities;
     bool prints_to_log; // the driver hands over what kernels print
+    bool errors_stay;   // a launch that fails takes all later commands of the context with it
+    pthread_mutex_t launches_lock; // guards the ocl_launches of all queues
     struct ocl_prints prints;
     struct ocl_clock clock;
     weir_kit_blocks *spares; // pinned memory; `native` is the buffer object
@@ -112,15 +115,17 @@ struct ocl_buffer {
     uint64_t clock;
 };
 
-struct ocl_watch; // times.c
+struct ocl_watch;    // times.c
+struct ocl_launches; // launches.c
 
 struct ocl_queue {
     struct ocl_device *device;
     cl_command_queue queue;
-    struct ocl_watch *watch;    // NULL unless times of operations are wanted
-    cl_mem staging;             // of the thread that submits; NULL until needed
-    _Atomic uint64_t submitted; // the last operation that was enqueued
-    _Atomic uint64_t flushed;   // the last operation that was flushed
+    struct ocl_watch *watch;       // NULL unless times of operations are wanted
+    struct ocl_launches *launches; // NULL where errors stay
+    cl_mem staging;                // of the thread that submits; NULL until needed
+    _Atomic uint64_t submitted;    // the last operation that was enqueued
+    _Atomic uint64_t flushed;      // the last operation that was flushed
     weir_kit_records *records;
 };
 
@@ -234,12 +239,28 @@ weir_status ocl_submit_fill_2d(const struct weir_link *link, struct ocl_queue *q
 
 weir_status ocl_records_init(struct ocl_queue *queue, bool timing);
 weir_status ocl_submit_record(struct ocl_queue *queue, uint64_t sequence);
-weir_status ocl_submit_wait(struct ocl_queue *queue, struct ocl_queue *producer, uint64_t sequence);
+weir_status ocl_submit_wait(struct ocl_queue *queue, uint64_t own, struct ocl_queue *producer,
+                            uint64_t sequence);
 weir_status ocl_event_query(const struct weir_link *link, weir_queue *object, uint64_t sequence);
 weir_status ocl_event_wait(const struct weir_link *link, weir_queue *object, uint64_t sequence,
                            uint64_t timeout_ns);
 weir_status ocl_event_time(const struct weir_link *link, weir_queue *object, uint64_t sequence,
                            uint64_t *out_time_ns);
+
+// launches.c
+
+weir_status ocl_launches_create(struct ocl_queue *queue);
+void ocl_launches_finish(struct ocl_queue *queue);
+// Keeps the event of a launch, and releases it once it was read, or on an error.
+weir_status ocl_launches_keep(struct ocl_queue *queue, uint64_t sequence, cl_event event);
+// Notes that the queue waits for `producer` up to `until`.
+weir_status ocl_launches_wait(struct ocl_queue *queue, uint64_t sequence,
+                              struct ocl_queue *producer, uint64_t until);
+// Reports the first launch that failed, up to `sequence`, here or in a queue that this one waited for. All
+// work up to `sequence` has ended.
+weir_status ocl_launches_check(struct ocl_queue *queue, uint64_t sequence);
+// The same for queue_finish: a failure that was reported before is not reported again, and it is cleared.
+weir_status ocl_launches_settle(struct ocl_queue *queue, uint64_t sequence);
 
 // times.c
 

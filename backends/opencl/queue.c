@@ -9,6 +9,7 @@ static void release(struct ocl_queue *queue)
 {
     const struct ocl_module *module = queue->device->module;
     weir_kit_records_destroy(&queue->records);
+    ocl_launches_finish(queue);
     ocl_watch_finish(queue);
     if (queue->staging)
         module->cl.clReleaseMemObject(queue->staging);
@@ -50,6 +51,8 @@ static weir_status open_queue(struct ocl_queue *queue, const struct weir_queue_s
 {
     bool profiling = true;
     weir_status status = ocl_records_init(queue, setup->timing);
+    if (status == WEIR_OK)
+        status = ocl_launches_create(queue);
     if (status == WEIR_OK)
         status = setup->native ? ocl_wrap_queue(queue, setup->native, setup->timing, &profiling)
                                : create_native(queue, setup);
@@ -177,20 +180,31 @@ static weir_status bind_argument(const struct weir_link *link, struct ocl_kernel
 }
 
 static weir_status enqueue_kernel(const struct ocl_queue *queue, const struct ocl_kernel *kernel,
-                                  struct weir_extent grid, struct weir_extent block)
+                                  struct weir_extent grid, struct weir_extent block,
+                                  cl_event *event)
 {
     const struct ocl_module *module = queue->device->module;
     const size_t local[] = {block.x, block.y, block.z};
     const size_t global[] = {(size_t)grid.x * block.x, (size_t)grid.y * block.y,
                              (size_t)grid.z * block.z};
     cl_int code = module->cl.clEnqueueNDRangeKernel(queue->queue, kernel->kernel, 3, NULL, global,
-                                                    local, 0, NULL, ocl_command_event(queue));
+                                                    local, 0, NULL, event);
     if (code == CL_SUCCESS)
         return WEIR_OK;
     return ocl_native_error(module, "clEnqueueNDRangeKernel", code,
                             "launch of %" PRIu32 " x %" PRIu32 " x %" PRIu32 " blocks of %" PRIu32
                             " x %" PRIu32 " x %" PRIu32,
                             grid.x, grid.y, grid.z, block.x, block.y, block.z);
+}
+
+// The list of launches has a reference of its own to an event that a plugin's times are of.
+static weir_status keep_event(struct ocl_queue *queue, uint64_t sequence, cl_event event)
+{
+    const struct ocl_module *module = queue->device->module;
+    cl_int code = queue->watch ? module->cl.clRetainEvent(event) : CL_SUCCESS;
+    if (code != CL_SUCCESS)
+        return ocl_native_error(module, "clRetainEvent", code, "keep the event of a launch");
+    return ocl_launches_keep(queue, sequence, event);
 }
 
 // Arguments belong to the kernel object, so its lock is held from setting them to the enqueueing.
@@ -200,19 +214,24 @@ static weir_status submit_launch(const struct weir_link *link, struct ocl_queue 
     struct ocl_kernel *kernel = ocl_kernel_of(link, operation->u.launch.kernel);
     const struct weir_argument *arguments = operation->u.launch.arguments;
     const cl_uint count = (cl_uint)operation->u.launch.argument_count;
+    cl_event own = NULL;
+    cl_event *event = queue->watch ? ocl_watch_event(queue) : queue->launches ? &own : NULL;
     weir_status status = WEIR_OK;
 
     pthread_mutex_lock(&kernel->lock);
     for (cl_uint i = 0; i < count && status == WEIR_OK; i++)
         status = bind_argument(link, kernel, i, arguments, count);
     if (status == WEIR_OK)
-        status = enqueue_kernel(queue, kernel, operation->u.launch.grid, operation->u.launch.block);
+        status = enqueue_kernel(queue, kernel, operation->u.launch.grid, operation->u.launch.block,
+                                event);
     for (cl_uint i = 0; i < count; i++) {
         if (kernel->borrowed[i])
             kernel->device->module->cl.clReleaseMemObject(kernel->borrowed[i]);
         kernel->borrowed[i] = NULL;
     }
     pthread_mutex_unlock(&kernel->lock);
+    if (status == WEIR_OK && queue->launches)
+        status = keep_event(queue, operation->sequence, *event);
     return status;
 }
 
@@ -237,7 +256,8 @@ static weir_status submit(const struct weir_link *link, struct ocl_queue *queue,
     case WEIR_OPERATION_RECORD:
         return ocl_submit_record(queue, operation->sequence);
     case WEIR_OPERATION_WAIT:
-        return ocl_submit_wait(queue, ocl_queue_of(link, operation->u.wait.producer),
+        return ocl_submit_wait(queue, operation->sequence,
+                               ocl_queue_of(link, operation->u.wait.producer),
                                operation->u.wait.event.sequence);
     default: // the library keeps the others
         return weir_host_unknown_kind(link, operation);
@@ -297,5 +317,7 @@ weir_status ocl_queue_finish(const struct weir_link *link, weir_queue *object)
     if (code != CL_SUCCESS)
         return ocl_native_error(module, "clFinish", code, "wait for the queue to finish");
     note_flushed(queue, submitted);
-    return weir_kit_records_settle(queue->records);
+    weir_status status = weir_kit_records_settle(queue->records);
+    weir_status launches = ocl_launches_settle(queue, submitted);
+    return status < 0 ? status : launches;
 }

@@ -79,6 +79,7 @@
     X(10, cl_int, clGetEventInfo, (cl_event, cl_event_info, size_t, void *, size_t *))             \
     X(10, cl_int, clGetEventProfilingInfo,                                                         \
       (cl_event, cl_profiling_info, size_t, void *, size_t *))                                     \
+    X(10, cl_int, clRetainEvent, (cl_event))                                                       \
     X(10, cl_int, clReleaseEvent, (cl_event))                                                      \
     X(10, cl_program, clCreateProgramWithSource,                                                   \
       (cl_context, cl_uint, const char **, const size_t *, cl_int *))                              \

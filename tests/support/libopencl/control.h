@@ -27,6 +27,9 @@ struct weir_test_opencl {
     // Hands text to the context that was created last with a function for it. Returns whether there is
     // one.
     int (*print)(const char *text, size_t size, size_t is_last);
+    // Makes the N-th launch from now on, from 1, not run: its event ends with a negative status, and the
+    // commands after it succeed. 0: no launch, and one that failed is forgotten.
+    void (*fail_launch)(long n, int status);
 };
 
 #endif

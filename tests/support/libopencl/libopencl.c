@@ -43,7 +43,6 @@ OCL_SYMBOLS(DECLARE)
 #define CL_OUT_OF_RESOURCES (-5)
 static cl_event (*create_user_event)(cl_context, cl_int *);
 static cl_int (*set_user_event_status)(cl_event, cl_int);
-static cl_int (*retain_event)(cl_event);
 
 static struct ocl_symbols real;
 static bool withhold;
@@ -178,6 +177,25 @@ static int print(const char *text, size_t size, size_t is_last)
     return printer.function != NULL;
 }
 
+// A launch that fails as on PoCL 7: the queue goes on, and only the launch's own event tells.
+static struct {
+    pthread_mutex_t lock;
+    long left; // launches until one fails; 0: none does
+    cl_int status;
+    cl_event event; // of the launch that failed, with a reference, so that no other has its address
+} broken = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void fail_launch(long n, int status)
+{
+    pthread_mutex_lock(&broken.lock);
+    if (broken.event)
+        real.clReleaseEvent(broken.event);
+    broken.event = NULL;
+    broken.left = n;
+    broken.status = status;
+    pthread_mutex_unlock(&broken.lock);
+}
+
 EXPORT extern const struct weir_test_opencl weir_test_opencl;
 const struct weir_test_opencl weir_test_opencl = {
     .fail = set_failure,
@@ -187,6 +205,7 @@ const struct weir_test_opencl weir_test_opencl = {
     .hide_svm = hide_svm,
     .offer_prints = offer_prints,
     .print = print,
+    .fail_launch = fail_launch,
 };
 
 __attribute__((constructor)) static void start(void)
@@ -204,7 +223,6 @@ __attribute__((constructor)) static void start(void)
 #undef FIND
     find(library, "clCreateUserEvent", &create_user_event);
     find(library, "clSetUserEventStatus", &set_user_event_status);
-    find(library, "clRetainEvent", &retain_event);
 
     withhold = is_set("WEIR_TEST_OPENCL_WITHHOLD");
     no_svm = is_set("WEIR_TEST_OPENCL_NO_SVM");
@@ -293,7 +311,7 @@ static void make_list(struct wait_list *list, cl_command_queue queue, cl_uint co
     pthread_mutex_lock(&gates_lock);
     struct gate *gate = need_gate(queue);
     list->events[list->count++] = gate->event;
-    retain_event(gate->event); // it may be opened, and dropped, before it is used
+    real.clRetainEvent(gate->event); // it may be opened, and dropped, before it is used
     pthread_mutex_unlock(&gates_lock);
 }
 
@@ -386,8 +404,8 @@ FORWARD(cl_int, ERROR, clRetainMemObject, (cl_mem memory), (memory))
 FORWARD_RELEASE(clReleaseMemObject, (cl_mem memory), (memory))
 FORWARD(void *, NULL, clSVMAlloc, (cl_context context, cl_svm_mem_flags flags, size_t size, cl_uint alignment), (context, flags, size, alignment))
 FORWARD(cl_int, ERROR, clWaitForEvents, (cl_uint count, const cl_event *events), (count, events))
-FORWARD(cl_int, ERROR, clGetEventInfo, (cl_event event, cl_event_info what, size_t size, void *value, size_t *used), (event, what, size, value, used))
 FORWARD(cl_int, ERROR, clGetEventProfilingInfo, (cl_event event, cl_profiling_info what, size_t size, void *value, size_t *used), (event, what, size, value, used))
+FORWARD(cl_int, ERROR, clRetainEvent, (cl_event event), (event))
 FORWARD_RELEASE(clReleaseEvent, (cl_event event), (event))
 FORWARD_CREATE(cl_program, clCreateProgramWithSource, (cl_context context, cl_uint count, const char **parts, const size_t *sizes, cl_int *error), (context, count, parts, sizes, error))
 FORWARD_CREATE(cl_program, clCreateProgramWithBinary, (cl_context context, cl_uint count, const cl_device_id *devices, const size_t *sizes, const unsigned char **binaries, cl_int *states, cl_int *error), (context, count, devices, sizes, binaries, states, error))
@@ -409,7 +427,6 @@ FORWARD_ENQUEUE(clEnqueueCopyBuffer, (cl_command_queue queue, cl_mem src, cl_mem
 FORWARD_ENQUEUE(clEnqueueCopyBufferRect, (cl_command_queue queue, cl_mem src, cl_mem dst, const size_t *src_origin, const size_t *dst_origin, const size_t *region, size_t src_row, size_t src_slice, size_t dst_row, size_t dst_slice, cl_uint count, const cl_event *events, cl_event *event), (queue, src, dst, src_origin, dst_origin, region, src_row, src_slice, dst_row, dst_slice, LIST, event))
 FORWARD_ENQUEUE(clEnqueueFillBuffer, (cl_command_queue queue, cl_mem memory, const void *pattern, size_t pattern_size, size_t offset, size_t size, cl_uint count, const cl_event *events, cl_event *event), (queue, memory, pattern, pattern_size, offset, size, LIST, event))
 FORWARD_ENQUEUE(clEnqueueSVMMemFill, (cl_command_queue queue, void *pointer, const void *pattern, size_t pattern_size, size_t size, cl_uint count, const cl_event *events, cl_event *event), (queue, pointer, pattern, pattern_size, size, LIST, event))
-FORWARD_ENQUEUE(clEnqueueNDRangeKernel, (cl_command_queue queue, cl_kernel kernel, cl_uint dimensions, const size_t *offset, const size_t *global, const size_t *local, cl_uint count, const cl_event *events, cl_event *event), (queue, kernel, dimensions, offset, global, local, LIST, event))
 FORWARD_ENQUEUE(clEnqueueMarkerWithWaitList, (cl_command_queue queue, cl_uint count, const cl_event *events, cl_event *event), (queue, LIST, event))
 FORWARD_ENQUEUE(clEnqueueBarrierWithWaitList, (cl_command_queue queue, cl_uint count, const cl_event *events, cl_event *event), (queue, LIST, event))
 
@@ -440,6 +457,56 @@ EXPORT void *clEnqueueMapBuffer(cl_command_queue queue, cl_mem memory, cl_bool b
         real.clEnqueueMapBuffer(queue, memory, blocking, flags, offset, size, LIST, event, error);
     finish_list(&list, count);
     return pointer;
+}
+
+static bool breaks(void)
+{
+    pthread_mutex_lock(&broken.lock);
+    const bool breaks = broken.left > 0 && --broken.left == 0;
+    pthread_mutex_unlock(&broken.lock);
+    return breaks;
+}
+
+static void note_broken(cl_event event)
+{
+    pthread_mutex_lock(&broken.lock);
+    broken.event = event;
+    real.clRetainEvent(event);
+    pthread_mutex_unlock(&broken.lock);
+}
+
+EXPORT cl_int clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions,
+                                     const size_t *offset, const size_t *global,
+                                     const size_t *local, cl_uint count, const cl_event *events,
+                                     cl_event *event)
+{
+    struct wait_list list;
+    cl_int code = admit("clEnqueueNDRangeKernel");
+    if (code != CL_SUCCESS)
+        return code;
+    make_list(&list, queue, count, events);
+    if (!breaks())
+        code = real.clEnqueueNDRangeKernel(queue, kernel, dimensions, offset, global, local, LIST,
+                                           event);
+    else if ((code = real.clEnqueueMarkerWithWaitList(queue, LIST, event)) == CL_SUCCESS && event)
+        note_broken(*event);
+    finish_list(&list, count);
+    return code;
+}
+
+EXPORT cl_int clGetEventInfo(cl_event event, cl_event_info what, size_t size, void *value,
+                             size_t *used)
+{
+    cl_int code = admit("clGetEventInfo");
+    if (code != CL_SUCCESS)
+        return code;
+    code = real.clGetEventInfo(event, what, size, value, used);
+    pthread_mutex_lock(&broken.lock);
+    if (event == broken.event && what == CL_EVENT_COMMAND_EXECUTION_STATUS && code == CL_SUCCESS &&
+        *(cl_int *)value == CL_COMPLETE)
+        *(cl_int *)value = broken.status;
+    pthread_mutex_unlock(&broken.lock);
+    return code;
 }
 
 EXPORT void clSVMFree(cl_context context, void *pointer)
