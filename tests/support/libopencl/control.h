@@ -7,6 +7,18 @@
 
 #define WEIR_TEST_OPENCL_SYMBOL "weir_test_opencl"
 
+// What other drivers do, for `play`.
+enum weir_test_opencl_play {
+    WEIR_TEST_OPENCL_SYSTEM_SVM =
+        1, // PoCL 6: all memory is shared, but fills take clSVMAlloc()'s only
+    WEIR_TEST_OPENCL_NO_TIMES = 2,   // rusticl 22.3: the resolution of times is 0
+    WEIR_TEST_OPENCL_SMALL_TOLD = 4, // rusticl 22.3: every kernel tells a limit of 32 work-items
+    WEIR_TEST_OPENCL_NO_BUFFERS = 8, // Oclgrind with 4 GiB: a largest buffer of 0 bytes
+    WEIR_TEST_OPENCL_NO_BLOCKS = 16, // blocks of 0 work-items
+    WEIR_TEST_OPENCL_SUB_BUFFERS =
+        32 // PoCL 7: no launch uses a buffer of which a sub-buffer is gone
+};
+
 struct weir_test_opencl {
     // Makes the N-th call of function `name` from now on, from 1, fail once
     // with a code; 0 means CL_OUT_OF_RESOURCES. The call is not forwarded,
@@ -30,6 +42,12 @@ struct weir_test_opencl {
     // Makes the N-th launch from now on, from 1, not run: its event ends with a negative status, and the
     // commands after it succeed. 0: no launch, and one that failed is forgotten.
     void (*fail_launch)(long n, int status);
+    // Devices that are queried from now on do what these bits of weir_test_opencl_play say.
+    void (*play)(unsigned bits);
+    // Hands a message to the context that was created last, without the user's pointer, as Oclgrind does.
+    void (*notice)(const char *text);
+    // Whether a launch used a buffer that SUB_BUFFERS forbids. Such a launch is refused.
+    int (*misused)(void);
 };
 
 #endif

@@ -41,6 +41,7 @@ OCL_SYMBOLS(DECLARE)
 
 // Not in the backend's list, because it uses no user events and shares none of its own.
 #define CL_OUT_OF_RESOURCES (-5)
+#define CL_MEM_REFERENCE_COUNT 0x1105
 static cl_event (*create_user_event)(cl_context, cl_int *);
 static cl_int (*set_user_event_status)(cl_event, cl_int);
 
@@ -196,6 +197,32 @@ static void fail_launch(long n, int status)
     pthread_mutex_unlock(&broken.lock);
 }
 
+// What other drivers do.
+static unsigned played;
+static void (*hear)(const char *, const void *, size_t, void *);
+static bool was_misused;
+
+static bool plays(enum weir_test_opencl_play bit)
+{
+    return (played & bit) != 0;
+}
+
+static void play(unsigned bits)
+{
+    played = bits;
+    was_misused = false;
+}
+
+static void notice(const char *text)
+{
+    hear(text, NULL, 0, NULL);
+}
+
+static int misused(void)
+{
+    return was_misused;
+}
+
 EXPORT extern const struct weir_test_opencl weir_test_opencl;
 const struct weir_test_opencl weir_test_opencl = {
     .fail = set_failure,
@@ -206,6 +233,9 @@ const struct weir_test_opencl weir_test_opencl = {
     .offer_prints = offer_prints,
     .print = print,
     .fail_launch = fail_launch,
+    .play = play,
+    .notice = notice,
+    .misused = misused,
 };
 
 __attribute__((constructor)) static void start(void)
@@ -390,7 +420,6 @@ static void finish_list(struct wait_list *list, cl_uint count)
 
 // clang-format off
 FORWARD(cl_int, ERROR, clGetPlatformIDs, (cl_uint size, cl_platform_id *list, cl_uint *count), (size, list, count))
-FORWARD(cl_int, ERROR, clGetPlatformInfo, (cl_platform_id platform, cl_platform_info what, size_t size, void *value, size_t *used), (platform, what, size, value, used))
 FORWARD(cl_int, ERROR, clGetDeviceIDs, (cl_platform_id platform, cl_device_type type, cl_uint size, cl_device_id *list, cl_uint *count), (platform, type, size, list, count))
 FORWARD_RELEASE(clReleaseContext, (cl_context context), (context))
 FORWARD_CREATE(cl_command_queue, clCreateCommandQueue, (cl_context context, cl_device_id device, cl_command_queue_properties flags, cl_int *error), (context, device, flags, error))
@@ -401,8 +430,6 @@ FORWARD(cl_int, ERROR, clRetainCommandQueue, (cl_command_queue queue), (queue))
 FORWARD(cl_int, ERROR, clGetCommandQueueInfo, (cl_command_queue queue, cl_command_queue_info what, size_t size, void *value, size_t *used), (queue, what, size, value, used))
 FORWARD(cl_int, ERROR, clGetMemObjectInfo, (cl_mem memory, cl_mem_info what, size_t size, void *value, size_t *used), (memory, what, size, value, used))
 FORWARD(cl_int, ERROR, clRetainMemObject, (cl_mem memory), (memory))
-FORWARD_RELEASE(clReleaseMemObject, (cl_mem memory), (memory))
-FORWARD(void *, NULL, clSVMAlloc, (cl_context context, cl_svm_mem_flags flags, size_t size, cl_uint alignment), (context, flags, size, alignment))
 FORWARD(cl_int, ERROR, clWaitForEvents, (cl_uint count, const cl_event *events), (count, events))
 FORWARD(cl_int, ERROR, clGetEventProfilingInfo, (cl_event event, cl_profiling_info what, size_t size, void *value, size_t *used), (event, what, size, value, used))
 FORWARD(cl_int, ERROR, clRetainEvent, (cl_event event), (event))
@@ -418,15 +445,12 @@ FORWARD(cl_int, ERROR, clCreateKernelsInProgram, (cl_program program, cl_uint si
 FORWARD_RELEASE(clReleaseKernel, (cl_kernel kernel), (kernel))
 FORWARD(cl_int, ERROR, clGetKernelInfo, (cl_kernel kernel, cl_kernel_info what, size_t size, void *value, size_t *used), (kernel, what, size, value, used))
 FORWARD(cl_int, ERROR, clGetKernelArgInfo, (cl_kernel kernel, cl_uint index, cl_kernel_arg_info what, size_t size, void *value, size_t *used), (kernel, index, what, size, value, used))
-FORWARD(cl_int, ERROR, clGetKernelWorkGroupInfo, (cl_kernel kernel, cl_device_id device, cl_kernel_work_group_info what, size_t size, void *value, size_t *used), (kernel, device, what, size, value, used))
-FORWARD(cl_int, ERROR, clSetKernelArg, (cl_kernel kernel, cl_uint index, size_t size, const void *value), (kernel, index, size, value))
 FORWARD(cl_int, ERROR, clSetKernelArgSVMPointer, (cl_kernel kernel, cl_uint index, const void *pointer), (kernel, index, pointer))
 
 FORWARD_ENQUEUE(clEnqueueUnmapMemObject, (cl_command_queue queue, cl_mem memory, void *pointer, cl_uint count, const cl_event *events, cl_event *event), (queue, memory, pointer, LIST, event))
 FORWARD_ENQUEUE(clEnqueueCopyBuffer, (cl_command_queue queue, cl_mem src, cl_mem dst, size_t src_offset, size_t dst_offset, size_t size, cl_uint count, const cl_event *events, cl_event *event), (queue, src, dst, src_offset, dst_offset, size, LIST, event))
 FORWARD_ENQUEUE(clEnqueueCopyBufferRect, (cl_command_queue queue, cl_mem src, cl_mem dst, const size_t *src_origin, const size_t *dst_origin, const size_t *region, size_t src_row, size_t src_slice, size_t dst_row, size_t dst_slice, cl_uint count, const cl_event *events, cl_event *event), (queue, src, dst, src_origin, dst_origin, region, src_row, src_slice, dst_row, dst_slice, LIST, event))
 FORWARD_ENQUEUE(clEnqueueFillBuffer, (cl_command_queue queue, cl_mem memory, const void *pattern, size_t pattern_size, size_t offset, size_t size, cl_uint count, const cl_event *events, cl_event *event), (queue, memory, pattern, pattern_size, offset, size, LIST, event))
-FORWARD_ENQUEUE(clEnqueueSVMMemFill, (cl_command_queue queue, void *pointer, const void *pattern, size_t pattern_size, size_t size, cl_uint count, const cl_event *events, cl_event *event), (queue, pointer, pattern, pattern_size, size, LIST, event))
 FORWARD_ENQUEUE(clEnqueueMarkerWithWaitList, (cl_command_queue queue, cl_uint count, const cl_event *events, cl_event *event), (queue, LIST, event))
 FORWARD_ENQUEUE(clEnqueueBarrierWithWaitList, (cl_command_queue queue, cl_uint count, const cl_event *events, cl_event *event), (queue, LIST, event))
 
@@ -509,10 +533,137 @@ EXPORT cl_int clGetEventInfo(cl_event event, cl_event_info what, size_t size, vo
     return code;
 }
 
+// Memory of clSVMAlloc(), and buffers of which a sub-buffer was released: tables that a test fills only
+// in part.
+#define TABLE 256
+static pthread_mutex_t tables_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct {
+    const char *start;
+    size_t size;
+} shared[TABLE];
+static cl_mem worn[TABLE];
+
+static void note_shared(const void *old, const void *start, size_t size)
+{
+    size_t i = 0;
+    pthread_mutex_lock(&tables_lock);
+    while (i < TABLE && shared[i].start != old)
+        i++;
+    if (i < TABLE) {
+        shared[i].start = start;
+        shared[i].size = size;
+    }
+    pthread_mutex_unlock(&tables_lock);
+}
+
+static bool is_shared(const char *pointer)
+{
+    bool found = false;
+    pthread_mutex_lock(&tables_lock);
+    for (size_t i = 0; i < TABLE; i++)
+        found |= pointer >= shared[i].start && pointer < shared[i].start + shared[i].size;
+    pthread_mutex_unlock(&tables_lock);
+    return found;
+}
+
+// Replaces `old` in the table of worn buffers. Returns whether it was there.
+static bool note_worn(cl_mem old, cl_mem memory)
+{
+    size_t i = 0;
+    pthread_mutex_lock(&tables_lock);
+    while (i < TABLE && worn[i] != old)
+        i++;
+    if (i < TABLE)
+        worn[i] = memory;
+    pthread_mutex_unlock(&tables_lock);
+    return i < TABLE;
+}
+
+EXPORT void *clSVMAlloc(cl_context context, cl_svm_mem_flags flags, size_t size, cl_uint alignment)
+{
+    if (admit("clSVMAlloc") != CL_SUCCESS)
+        return NULL;
+    void *memory = real.clSVMAlloc(context, flags, size, alignment);
+    if (memory)
+        note_shared(NULL, memory, size);
+    return memory;
+}
+
 EXPORT void clSVMFree(cl_context context, void *pointer)
 {
     admit("clSVMFree"); // which cannot fail
+    note_shared(pointer, NULL, 0);
     real.clSVMFree(context, pointer);
+}
+
+EXPORT cl_int clEnqueueSVMMemFill(cl_command_queue queue, void *pointer, const void *pattern,
+                                  size_t pattern_size, size_t size, cl_uint count,
+                                  const cl_event *events, cl_event *event)
+{
+    struct wait_list list;
+    cl_int code = admit("clEnqueueSVMMemFill");
+    if (code == CL_SUCCESS && plays(WEIR_TEST_OPENCL_SYSTEM_SVM) && !is_shared(pointer))
+        code = CL_OUT_OF_RESOURCES; // where PoCL 6 crashes
+    if (code != CL_SUCCESS)
+        return code;
+    make_list(&list, queue, count, events);
+    code = real.clEnqueueSVMMemFill(queue, pointer, pattern, pattern_size, size, LIST, event);
+    finish_list(&list, count);
+    return code;
+}
+
+EXPORT cl_int clReleaseMemObject(cl_mem memory)
+{
+    cl_mem whole = NULL;
+    cl_uint users = 0;
+    const cl_int code = admit("clReleaseMemObject");
+    real.clGetMemObjectInfo(memory, CL_MEM_REFERENCE_COUNT, sizeof users, &users, NULL);
+    real.clGetMemObjectInfo(memory, CL_MEM_ASSOCIATED_MEMOBJECT, sizeof(whole), &whole, NULL);
+    if (users == 1)
+        note_worn(memory, NULL);
+    if (users == 1 && whole && plays(WEIR_TEST_OPENCL_SUB_BUFFERS))
+        note_worn(NULL, whole);
+    const cl_int answer = real.clReleaseMemObject(memory);
+    return code == CL_SUCCESS ? answer : code;
+}
+
+// A launch uses what is set before it.
+EXPORT cl_int clSetKernelArg(cl_kernel kernel, cl_uint index, size_t size, const void *value)
+{
+    cl_int code = admit("clSetKernelArg");
+    cl_mem memory = NULL;
+    if (value && size == sizeof(memory))
+        memcpy(&memory, value, sizeof(memory));
+    if (code == CL_SUCCESS && memory && note_worn(memory, memory)) {
+        was_misused = true;
+        code = CL_OUT_OF_RESOURCES; // where PoCL 7 ends the process
+    }
+    return code != CL_SUCCESS ? code : real.clSetKernelArg(kernel, index, size, value);
+}
+
+EXPORT cl_int clGetKernelWorkGroupInfo(cl_kernel kernel, cl_device_id device,
+                                       cl_kernel_work_group_info what, size_t size, void *value,
+                                       size_t *used)
+{
+    cl_int code = admit("clGetKernelWorkGroupInfo");
+    if (code != CL_SUCCESS)
+        return code;
+    code = real.clGetKernelWorkGroupInfo(kernel, device, what, size, value, used);
+    if (plays(WEIR_TEST_OPENCL_SMALL_TOLD) && what == CL_KERNEL_WORK_GROUP_SIZE && value)
+        *(size_t *)value = 32;
+    return code;
+}
+
+EXPORT cl_int clGetPlatformInfo(cl_platform_id platform, cl_platform_info what, size_t size,
+                                void *value, size_t *used)
+{
+    cl_int code = admit("clGetPlatformInfo");
+    if (code != CL_SUCCESS)
+        return code;
+    code = real.clGetPlatformInfo(platform, what, size, value, used);
+    if (plays(WEIR_TEST_OPENCL_SUB_BUFFERS) && what == CL_PLATFORM_VERSION && value)
+        snprintf(value, size, "OpenCL 3.0 PoCL 7.1 of the tests");
+    return code;
 }
 
 // The driver's list and one name more.
@@ -535,7 +686,7 @@ static cl_int list_extensions(cl_device_id device, size_t size, void *value, siz
 // The driver is not told of what only this library offers.
 EXPORT cl_context clCreateContext(const cl_context_properties *properties, cl_uint count,
                                   const cl_device_id *devices,
-                                  void (*notify)(const char *, const void *, size_t, void *),
+                                  void (*message)(const char *, const void *, size_t, void *),
                                   void *user, cl_int *error)
 {
     cl_context_properties kept[16] = {0};
@@ -545,6 +696,7 @@ EXPORT cl_context clCreateContext(const cl_context_properties *properties, cl_ui
         *error = code;
     if (code != CL_SUCCESS)
         return NULL;
+    hear = message;
     for (; properties && *properties; properties += 2) {
         if (properties[0] == OCL_PRINTF_CALLBACK_ARM) {
             memcpy(&printer.function, &properties[1], sizeof printer.function);
@@ -554,7 +706,19 @@ EXPORT cl_context clCreateContext(const cl_context_properties *properties, cl_ui
             kept[used++] = properties[1];
         }
     }
-    return real.clCreateContext(kept, count, devices, notify, user, error);
+    return real.clCreateContext(kept, count, devices, message, user, error);
+}
+
+static void play_limits(cl_device_info what, void *value)
+{
+    if (plays(WEIR_TEST_OPENCL_SYSTEM_SVM) && what == CL_DEVICE_SVM_CAPABILITIES)
+        *(cl_device_svm_capabilities *)value |= CL_DEVICE_SVM_FINE_GRAIN_SYSTEM;
+    if (plays(WEIR_TEST_OPENCL_NO_TIMES) && what == CL_DEVICE_PROFILING_TIMER_RESOLUTION)
+        *(size_t *)value = 0;
+    if (plays(WEIR_TEST_OPENCL_NO_BLOCKS) && what == CL_DEVICE_MAX_WORK_GROUP_SIZE)
+        *(size_t *)value = 0;
+    if (plays(WEIR_TEST_OPENCL_NO_BUFFERS) && what == CL_DEVICE_MAX_MEM_ALLOC_SIZE)
+        *(cl_ulong *)value = 0;
 }
 
 EXPORT cl_int clGetDeviceInfo(cl_device_id device, cl_device_info what, size_t size, void *value,
@@ -568,6 +732,8 @@ EXPORT cl_int clGetDeviceInfo(cl_device_id device, cl_device_info what, size_t s
     code = real.clGetDeviceInfo(device, what, size, value, used);
     if (no_svm && what == CL_DEVICE_SVM_CAPABILITIES && value && code == CL_SUCCESS)
         memset(value, 0, sizeof(cl_device_svm_capabilities));
+    if (value && code == CL_SUCCESS)
+        play_limits(what, value);
     return code;
 }
 

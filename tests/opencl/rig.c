@@ -1,0 +1,70 @@
+#include "tests/opencl/rig.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+
+#include "kernels/conformance/conformance.h"
+
+void opencl_rig_begin(struct opencl_rig *rig, const char *settings)
+{
+    char text[1024];
+    const struct weir_open_params open = {.struct_size = sizeof open,
+                                          .config_path = "test.ini",
+                                          .config_text = text,
+                                          .module_path = weir_test_runfile("lib/weir")};
+    void *handle = dlopen(weir_test_runfile(OPENCL_RIG_LIBRARY), RTLD_NOW | RTLD_LOCAL);
+    *rig = (struct opencl_rig){.shim = handle ? dlsym(handle, WEIR_TEST_OPENCL_SYMBOL) : NULL};
+    snprintf(text, sizeof text, "[weir]\nbackend = opencl\n%s[opencl]\nlibrary = %s\ncache = 0\n",
+             settings, OPENCL_RIG_LIBRARY);
+    EXPECT_TRUE(rig->shim != NULL);
+    EXPECT_OK(weir_open(&open, &rig->runtime));
+}
+
+void opencl_rig_open(struct opencl_rig *rig, const char *settings)
+{
+    const struct weir_buffer_params buffer = {.struct_size = sizeof buffer,
+                                              .size = OPENCL_RIG_BYTES};
+    const struct weir_program_params program = {.struct_size = sizeof program,
+                                                .bundle = &conformance_kernels};
+    opencl_rig_begin(rig, settings);
+    EXPECT_OK(weir_device_open(rig->runtime, NULL, &rig->device));
+    EXPECT_OK(weir_queue_create(rig->device, NULL, &rig->queues[0]));
+    EXPECT_OK(weir_queue_create(rig->device, NULL, &rig->queues[1]));
+    EXPECT_OK(weir_buffer_create(rig->device, &buffer, &rig->buffer));
+    EXPECT_OK(weir_buffer_create(rig->device, &buffer, &rig->other));
+    EXPECT_OK(weir_program_create(rig->device, &program, &rig->program));
+    EXPECT_OK(weir_kernel_create(rig->program, "iota", &rig->iota));
+}
+
+void opencl_rig_close(struct opencl_rig *rig)
+{
+    rig->shim->fail_launch(0, 0);
+    weir_kernel_destroy(&rig->iota);
+    weir_program_destroy(&rig->program);
+    weir_buffer_destroy(&rig->other);
+    weir_buffer_destroy(&rig->buffer);
+    weir_queue_destroy(&rig->queues[1]);
+    weir_queue_destroy(&rig->queues[0]);
+    if (rig->device)
+        EXPECT_OK(weir_device_close(&rig->device));
+    EXPECT_OK(weir_close(&rig->runtime));
+    rig->shim->play(0);
+}
+
+void opencl_rig_launch(const struct opencl_rig *rig, weir_queue *queue, weir_buffer *buffer,
+                       uint32_t first)
+{
+    EXPECT_OK(weir_queue_launch(queue, rig->iota, weir_dim(1, 1, 1),
+                                weir_dim(OPENCL_RIG_COUNT, 1, 1),
+                                weir_out(buffer, 0, OPENCL_RIG_BYTES), first,
+                                (uint32_t)OPENCL_RIG_COUNT));
+}
+
+void opencl_rig_expect_works(const struct opencl_rig *rig, weir_queue *queue, uint32_t first)
+{
+    uint32_t numbers[OPENCL_RIG_COUNT] = {0};
+    opencl_rig_launch(rig, queue, rig->buffer, first);
+    EXPECT_OK(weir_download(queue, numbers, rig->buffer, 0, sizeof numbers));
+    for (uint32_t i = 0; i < OPENCL_RIG_COUNT; i++)
+        EXPECT_UINT_EQ(numbers[i], first + i);
+}

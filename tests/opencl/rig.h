@@ -1,0 +1,39 @@
+// A device of the failing library (tests/support/libopencl), with two queues, two buffers and a kernel.
+#ifndef WEIR_TESTS_OPENCL_RIG_H
+#define WEIR_TESTS_OPENCL_RIG_H
+
+#include <weir/weir.h>
+
+#include "tests/support/libopencl/control.h"
+#include "tests/support/test.h"
+
+#define EXPECT_OK(call) EXPECT_INT_EQ(call, WEIR_OK)
+#define OPENCL_RIG_LIBRARY "tests/support/libopencl/libOpenCL.so.1"
+
+enum {
+    OPENCL_RIG_COUNT = 16, // work-items of a launch
+    OPENCL_RIG_BYTES = 1024
+};
+
+struct opencl_rig {
+    const struct weir_test_opencl *shim;
+    weir_runtime *runtime;
+    weir_device *device;
+    weir_queue *queues[2];
+    weir_buffer *buffer;
+    weir_buffer *other;
+    weir_program *program;
+    weir_kernel *iota;
+};
+
+// Opens the runtime only; `settings` are lines of [weir], and further sections. The test fails on an error.
+void opencl_rig_begin(struct opencl_rig *rig, const char *settings);
+void opencl_rig_open(struct opencl_rig *rig, const char *settings);
+void opencl_rig_close(struct opencl_rig *rig);
+// Writes the numbers from `first` on.
+void opencl_rig_launch(const struct opencl_rig *rig, weir_queue *queue, weir_buffer *buffer,
+                       uint32_t first);
+// A launch and a download.
+void opencl_rig_expect_works(const struct opencl_rig *rig, weir_queue *queue, uint32_t first);
+
+#endif
