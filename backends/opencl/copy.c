@@ -10,7 +10,8 @@
 //   HOST to HOST      clEnqueueSVMMemcpy where the device shares memory with the
 //                     host; else in pieces through a DEVICE buffer of the queue,
 //                     the only way in OpenCL 1.2 that keeps the order
-//   fill of HOST      clEnqueueSVMMemFill of shared memory, else the same way
+//   fill of HOST      clEnqueueSVMMemFill of memory of clSVMAlloc(), else the same way:
+//                     PoCL 6 and 7 crash on other memory, although they share all of it
 //
 // Rows and slices have clEnqueueWriteBufferRect, clEnqueueReadBufferRect and clEnqueueCopyBufferRect.
 // A fill of rows is one command for the first row and one for each doubling of the filled rows; in
@@ -336,7 +337,7 @@ static weir_status fill(struct ocl_queue *queue, const struct ocl_buffer *dst, s
 {
     if (!dst->pointer)
         return fill_memory(queue, dst->memory, offset, size, pattern, pattern_size);
-    if (!dst->svm || (uintptr_t)address(dst, offset) % pattern_size != 0)
+    if (!dst->address || (uintptr_t)address(dst, offset) % pattern_size != 0)
         return fill_staged(queue, address(dst, offset), size, pattern, pattern_size);
     cl_int code = queue->device->module->cl.clEnqueueSVMMemFill(queue->queue, address(dst, offset),
                                                                 pattern, pattern_size, size, 0,
