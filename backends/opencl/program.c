@@ -254,7 +254,9 @@ weir_status ocl_program_signatures(const struct weir_link *link, weir_program *o
     return WEIR_OK;
 }
 
-static weir_status read_info(const struct ocl_kernel *kernel, struct weir_kernel_info *info)
+// A required block is the kernel's limit: rusticl 22.3 tells less than it runs.
+static weir_status read_info(const struct ocl_kernel *kernel, struct weir_extent required,
+                             struct weir_kernel_info *info)
 {
     const struct ocl_module *module = kernel->device->module;
     const struct ocl_symbols *cl = &module->cl;
@@ -273,7 +275,8 @@ static weir_status read_info(const struct ocl_kernel *kernel, struct weir_kernel
                                             sizeof local, &local, NULL);
     if (code != CL_SUCCESS)
         return ocl_native_error(module, "clGetKernelWorkGroupInfo", code, "what a kernel needs");
-    info->max_block_items = (uint32_t)items;
+    const size_t least = (size_t)required.x * required.y * required.z;
+    info->max_block_items = (uint32_t)(items > least ? items : least);
     info->preferred_block_items = (uint32_t)preferred;
     info->local_bytes = local;
     info->registers = 0; // OpenCL does not report them
@@ -319,7 +322,7 @@ weir_status ocl_kernel_create(const struct weir_link *link, weir_program *progra
         goto fail;
     }
     module->host->count_driver_object();
-    status = read_info(kernel, info);
+    status = read_info(kernel, signature->required_block, info);
     if (status < 0)
         goto fail;
     *out_data = kernel;
