@@ -232,7 +232,8 @@ void ocl_device_limits(const struct weir_link *link, weir_device *object,
     overlap_limits(device, limits);
     limits->timing_resolution_ns =
         at_most_32_bits(number(device, CL_DEVICE_PROFILING_TIMER_RESOLUTION));
-    limits->timing_history = OCL_TIMING_HISTORY;
+    // Mesa's rusticl 22.3 has no times, and tells 0.
+    limits->timing_history = limits->timing_resolution_ns > 0 ? OCL_TIMING_HISTORY : 0;
     limits->native = 1;
     if (WEIR_HAS(limits, printf_to_log))
         limits->printf_to_log = device->prints_to_log;
