@@ -92,6 +92,28 @@ static void find_abilities(struct ocl_device *device)
         cl->clCreateCommandQueueWithProperties && has_extension(device, "cl_khr_priority_hints");
 }
 
+// Some drivers tell limits with which nothing can be done: Oclgrind with 4 GiB of memory tells a largest
+// buffer of 0 bytes.
+static weir_status check_limits(const struct ocl_device *device)
+{
+    static const struct {
+        cl_device_info what;
+        const char *text;
+    } questions[] = {
+        {CL_DEVICE_MAX_MEM_ALLOC_SIZE,
+         "a largest buffer of 0 bytes (CL_DEVICE_MAX_MEM_ALLOC_SIZE)"},
+        {CL_DEVICE_MAX_WORK_GROUP_SIZE, "blocks of 0 work-items (CL_DEVICE_MAX_WORK_GROUP_SIZE)"},
+    };
+    for (size_t i = 0; i < sizeof questions / sizeof *questions; i++)
+        if (number(device, questions[i].what) == 0)
+            return weir_host_fail(device->module->host, WEIR_ERROR_UNSUPPORTED,
+                                  "choose another device, or correct the driver's settings "
+                                  "(Oclgrind: less than 4 GiB with --global-mem-size)",
+                                  "device '%s' cannot be used: its driver tells %s",
+                                  device->listed->info.name, questions[i].text);
+    return WEIR_OK;
+}
+
 static weir_status create_context(struct ocl_device *device)
 {
     struct ocl_module *module = device->module;
@@ -152,7 +174,9 @@ weir_status ocl_device_create(const struct weir_link *link, weir_device *object,
     device->module = module;
     device->listed = &module->listed[setup->index];
     find_abilities(device);
-    weir_status status = weir_kit_blocks_create(module->host, &device->spares);
+    weir_status status = check_limits(device);
+    if (status == WEIR_OK)
+        status = weir_kit_blocks_create(module->host, &device->spares);
     if (status == WEIR_OK)
         status = create_context(device);
     if (status < 0) {
