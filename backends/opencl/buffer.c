@@ -214,33 +214,63 @@ void ocl_buffer_destroy(const struct weir_link *link, weir_buffer *object)
     release(buffer);
 }
 
-// Returns the place for a new view: a free one, or that of the least recently used view. Work that
-// still uses that view keeps it alive.
-static struct ocl_view *place_for_view(struct ocl_buffer *buffer)
+static bool grow_views(struct ocl_buffer *buffer)
 {
-    const struct ocl_module *module = buffer->device->module;
-    if (!buffer->views)
-        buffer->views = module->host->allocate(OCL_VIEW_LIMIT * sizeof *buffer->views);
-    if (!buffer->views)
-        return NULL;
-    if (buffer->view_count < OCL_VIEW_LIMIT)
-        return &buffer->views[buffer->view_count++];
+    const struct weir_host *host = buffer->device->module->host;
+    const uint32_t capacity = buffer->views ? 2 * buffer->view_capacity : OCL_VIEW_LIMIT;
+    struct ocl_view *views = host->allocate(capacity * sizeof *views);
+    if (!views)
+        return false;
+    if (buffer->views)
+        memcpy(views, buffer->views, buffer->view_count * sizeof *views);
+    host->release(buffer->views);
+    buffer->views = views;
+    buffer->view_capacity = capacity;
+    return true;
+}
 
+static struct ocl_view *find_oldest(struct ocl_buffer *buffer)
+{
     struct ocl_view *oldest = &buffer->views[0];
-    for (uint32_t i = 1; i < OCL_VIEW_LIMIT; i++) {
+    for (uint32_t i = 1; i < buffer->view_count; i++) {
         if (buffer->views[i].used < oldest->used)
             oldest = &buffer->views[i];
     }
-    module->cl.clReleaseMemObject(oldest->memory);
     return oldest;
 }
 
+// Stores the place for a new view: a free one, or that of the least recently used view, which is
+// released. Work that still uses that view keeps it alive.
+static weir_status place_for_view(struct ocl_buffer *buffer, struct ocl_view **out_place)
+{
+    const struct ocl_module *module = buffer->device->module;
+    const uint32_t limit = buffer->device->keeps_views ? OCL_VIEW_KEPT_LIMIT : OCL_VIEW_LIMIT;
+    if (buffer->view_count == limit && buffer->device->keeps_views)
+        return weir_host_fail(module->host, WEIR_ERROR_UNSUPPORTED,
+                              "use fewer ranges, or create the buffer with weir_buffer_create()",
+                              "kernels have used %d ranges of a buffer, and this PoCL can release "
+                              "none before the buffer",
+                              OCL_VIEW_KEPT_LIMIT);
+    if (buffer->view_count == limit) {
+        *out_place = find_oldest(buffer);
+        module->cl.clReleaseMemObject((*out_place)->memory);
+        return WEIR_OK;
+    }
+    if (buffer->view_count == buffer->view_capacity && !grow_views(buffer))
+        return weir_host_no_memory(module->host, "the views of a buffer");
+    *out_place = &buffer->views[buffer->view_count++];
+    return WEIR_OK;
+}
+
 // Releases views that a new one would overlap. The driver keeps those that enqueued work uses.
-// NVIDIA's driver crashes when it creates a view while many overlapping ones exist.
+// NVIDIA's driver crashes when it creates a view while many overlapping ones exist. PoCL's views lie in
+// one memory, and may overlap.
 static void drop_overlapping_views(struct ocl_buffer *buffer, size_t offset, size_t size)
 {
     const struct ocl_module *module = buffer->device->module;
     uint32_t kept = 0;
+    if (buffer->device->keeps_views)
+        return;
     for (uint32_t i = 0; i < buffer->view_count; i++) {
         const struct ocl_view view = buffer->views[i];
         if (view.offset < offset + size && offset < view.offset + view.size)
@@ -269,10 +299,11 @@ static weir_status create_view(struct ocl_buffer *buffer, size_t offset, size_t 
                                 buffer->size);
     module->host->count_driver_object();
 
-    struct ocl_view *view = place_for_view(buffer);
-    if (!view) {
+    struct ocl_view *view = NULL;
+    weir_status status = place_for_view(buffer, &view);
+    if (status < 0) {
         module->cl.clReleaseMemObject(memory);
-        return weir_host_no_memory(module->host, "the views of a buffer");
+        return status;
     }
     *view = (struct ocl_view){.offset = offset, .size = size, .memory = memory};
     *out_view = view;

@@ -72,6 +72,17 @@ static uint32_t version_of(const struct ocl_device *device)
     return (uint32_t)(10 * major + minor);
 }
 
+// The major version of PoCL, 7 of "OpenCL 3.0 PoCL 7.1 …"; 0: another platform.
+static unsigned long pocl_version(const struct ocl_device *device)
+{
+    static const char before[] = "PoCL ";
+    char text[256] = "";
+    device->module->cl.clGetPlatformInfo(device->listed->platform, CL_PLATFORM_VERSION,
+                                         sizeof text - 1, text, NULL);
+    const char *found = strstr(text, before);
+    return found ? strtoul(found + strlen(before), NULL, 10) : 0;
+}
+
 // Newer functions are only used if the loader has them too.
 static void find_abilities(struct ocl_device *device)
 {
@@ -80,6 +91,7 @@ static void find_abilities(struct ocl_device *device)
     device->prints_to_log = has_extension(device, "cl_arm_printf");
     // NVIDIA's driver refuses all further work of a context in which a kernel failed.
     device->errors_stay = has_extension(device, "cl_nv_device_attribute_query");
+    device->keeps_views = pocl_version(device) >= 7;
     if (device->version < 20)
         return;
 

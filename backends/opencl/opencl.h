@@ -33,8 +33,9 @@
 
 // Timed records that a queue keeps.
 #define OCL_TIMING_HISTORY 4096
-// Views that a buffer keeps.
+// Views that a buffer keeps, and as many as it may have where none may be released before it.
 #define OCL_VIEW_LIMIT 64
+#define OCL_VIEW_KEPT_LIMIT 4096
 // What a kernel may print.
 #define OCL_PRINTF_BYTES 1048576
 
@@ -81,6 +82,7 @@ struct ocl_device {
     bool svm_system;         // of any host memory
     bool in_place;           // the device is the host's processor: it has the host's addresses
     bool priorities;
+    bool keeps_views; // PoCL 7 ends the process if a buffer is used after a view of it was released
     bool prints_to_log; // the driver hands over what kernels print
     bool errors_stay;   // a launch that fails takes all later commands of the context with it
     pthread_mutex_t launches_lock; // guards the ocl_launches of all queues
@@ -112,6 +114,7 @@ struct ocl_buffer {
     pthread_mutex_t lock; // guards what follows
     struct ocl_view *views;
     uint32_t view_count;
+    uint32_t view_capacity;
     uint64_t clock;
 };
 
