@@ -1,0 +1,143 @@
+// What OpenCL drivers other than PoCL 3.1 do, which the failing library plays: docs/opencl-drivers.md has
+// the drivers.
+
+#include "tests/opencl/rig.h"
+
+static void open_as(struct opencl_rig *rig, unsigned bits)
+{
+    opencl_rig_begin(rig, "");
+    rig->shim->play(bits);
+    EXPECT_OK(weir_close(&rig->runtime));
+    opencl_rig_open(rig, "");
+}
+
+static weir_buffer *wrap(weir_device *device, void *memory, size_t size)
+{
+    const struct weir_wrap_params params = {.struct_size = sizeof params,
+                                            .pointer = memory,
+                                            .size = size};
+    weir_buffer *buffer = NULL;
+    EXPECT_OK(weir_buffer_wrap(device, &params, &buffer));
+    return buffer;
+}
+
+// Wrapped memory is shared memory too there, but no memory of the driver's.
+WEIR_TEST(OpenclOthers, FillOfWrappedMemory)
+{
+    static _Alignas(4096) unsigned char memory[4096];
+    struct opencl_rig rig;
+    open_as(&rig, WEIR_TEST_OPENCL_SYSTEM_SVM);
+    weir_buffer *wrapped = wrap(rig.device, memory, sizeof memory);
+    const long fills = rig.shim->calls("clEnqueueSVMMemFill");
+    EXPECT_OK(weir_queue_fill(rig.queues[0], wrapped, 0, sizeof memory, "abcd", 4));
+    EXPECT_OK(weir_queue_sync(rig.queues[0], WEIR_FOREVER));
+    EXPECT_INT_EQ(rig.shim->calls("clEnqueueSVMMemFill"), fills);
+    for (size_t i = 0; i < sizeof memory; i++)
+        EXPECT_INT_EQ(memory[i], "abcd"[i % 4]);
+    weir_buffer_destroy(&wrapped);
+    opencl_rig_close(&rig);
+}
+
+WEIR_TEST(OpenclOthers, DeviceWithoutTimes)
+{
+    const struct weir_queue_params timed = {.struct_size = sizeof timed, .timing = true};
+    struct opencl_rig rig;
+    weir_queue *queue = NULL;
+    open_as(&rig, WEIR_TEST_OPENCL_NO_TIMES);
+    EXPECT_UINT_EQ(weir_device_limits(rig.device)->timing_history, 0);
+    EXPECT_INT_EQ(weir_queue_create(rig.device, &timed, &queue), WEIR_ERROR_UNSUPPORTED);
+    opencl_rig_expect_works(&rig, rig.queues[0], 3);
+    opencl_rig_close(&rig);
+}
+
+static void expect_refused(unsigned bits, const char *what)
+{
+    struct opencl_rig rig;
+    opencl_rig_begin(&rig, "");
+    rig.shim->play(bits);
+    EXPECT_INT_EQ(weir_device_open(rig.runtime, NULL, &rig.device), WEIR_ERROR_UNSUPPORTED);
+    EXPECT_CONTAINS(weir_last_error_text(), "its driver tells");
+    EXPECT_CONTAINS(weir_last_error_text(), what);
+    opencl_rig_close(&rig);
+}
+
+WEIR_TEST(OpenclOthers, LimitsOfNothingAreTheDrivers)
+{
+    expect_refused(WEIR_TEST_OPENCL_NO_BUFFERS, "a largest buffer of 0 bytes");
+    expect_refused(WEIR_TEST_OPENCL_NO_BLOCKS, "blocks of 0 work-items");
+}
+
+static uint32_t block_limit(const struct opencl_rig *rig, const char *name)
+{
+    weir_kernel *kernel = NULL;
+    EXPECT_OK(weir_kernel_create(rig->program, name, &kernel));
+    const uint32_t limit = kernel ? weir_kernel_get_info(kernel)->max_block_items : 0;
+    weir_kernel_destroy(&kernel);
+    return limit;
+}
+
+// The block of "required_block" has 64.
+WEIR_TEST(OpenclOthers, RequiredBlockAboveTheToldLimit)
+{
+    struct opencl_rig rig;
+    open_as(&rig, WEIR_TEST_OPENCL_SMALL_TOLD);
+    EXPECT_UINT_EQ(block_limit(&rig, "iota"), 32);
+    EXPECT_UINT_EQ(block_limit(&rig, "required_block"), 64);
+    opencl_rig_close(&rig);
+}
+
+WEIR_TEST(OpenclOthers, NoticeOfNoContext)
+{
+    struct opencl_rig rig;
+    opencl_rig_open(&rig, "");
+    rig.shim->notice("a message of the driver");
+    opencl_rig_expect_works(&rig, rig.queues[0], 5);
+    opencl_rig_close(&rig);
+}
+
+static weir_status launch_part(const struct opencl_rig *rig, weir_buffer *buffer, size_t offset,
+                               size_t size)
+{
+    return weir_queue_launch(rig->queues[0], rig->iota, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
+                             weir_out(buffer, offset, size), 1u, 1u);
+}
+
+// Parts that overlap, and then the whole: elsewhere a part is released for another one.
+WEIR_TEST(OpenclOthers, PartsOfABufferAreKept)
+{
+    static _Alignas(4096) unsigned char memory[1 << 20];
+    struct opencl_rig rig;
+    open_as(&rig, WEIR_TEST_OPENCL_SUB_BUFFERS);
+    const size_t unit = weir_device_limits(rig.device)->argument_alignment_bytes;
+    weir_buffer *wrapped = wrap(rig.device, memory, sizeof memory);
+    for (size_t i = 1; i < 200; i++)
+        EXPECT_OK(launch_part(&rig, wrapped, i * unit, 2 * unit));
+    EXPECT_OK(launch_part(&rig, wrapped, 0, sizeof memory));
+    EXPECT_OK(weir_queue_sync(rig.queues[0], WEIR_FOREVER));
+    EXPECT_FALSE(rig.shim->misused());
+    weir_buffer_destroy(&wrapped);
+    opencl_rig_close(&rig);
+}
+
+WEIR_TEST(OpenclOthers, TooManyPartsOfABuffer)
+{
+    static _Alignas(4096) unsigned char memory[1 << 20];
+    struct opencl_rig rig;
+    weir_status status = WEIR_OK;
+    open_as(&rig, WEIR_TEST_OPENCL_SUB_BUFFERS);
+    const size_t unit = weir_device_limits(rig.device)->argument_alignment_bytes;
+    weir_buffer *wrapped = wrap(rig.device, memory, sizeof memory);
+    size_t parts = 0;
+    while (status == WEIR_OK && parts < 5000) {
+        const size_t offset = (1 + parts % 1000) * unit;
+        status = launch_part(&rig, wrapped, offset, (1 + parts / 1000) * unit);
+        parts += status == WEIR_OK;
+    }
+    EXPECT_UINT_EQ(parts, 4096);
+    EXPECT_INT_EQ(status, WEIR_ERROR_UNSUPPORTED);
+    EXPECT_CONTAINS(weir_last_error_text(), "4096 ranges");
+    EXPECT_OK(weir_queue_recover(rig.queues[0]));
+    EXPECT_FALSE(rig.shim->misused());
+    weir_buffer_destroy(&wrapped);
+    opencl_rig_close(&rig);
+}
