@@ -1,5 +1,6 @@
 // See the header. A thread's list is the value of a key, whose destructor runs at the thread's
-// exit; only the thread itself changes it. An entry is on the list of its device too, until
+// exit; only the thread itself changes it. No driver is called there: a driver in C++ may have lost its
+// variables of the thread by then. An entry is on the list of its device too, until
 // that closes.
 #include "core/queue/owned.h"
 
@@ -63,7 +64,8 @@ static weir_queue *take_off(struct weir__thread_queue *entry)
     return entry->queue;
 }
 
-// The device does not close before the queue is retired.
+// The device does not close before the queue is retired. The next create, destroy, sync or trim on another
+// thread destroys it.
 static void end_entry(struct weir__thread_queue *entry)
 {
     weir_lock_take(&lists_lock);
@@ -74,7 +76,7 @@ static void end_entry(struct weir__thread_queue *entry)
     weir_lock_release(&lists_lock);
     if (!device)
         return;
-    weir__queue_retire(queue);
+    weir__queue_retire_later(queue);
     atomic_fetch_sub(&device->ending_threads, 1);
 }
 

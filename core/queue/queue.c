@@ -157,12 +157,23 @@ void weir_queue_destroy(weir_queue **queue)
     weir__queue_retire(gone);
 }
 
-void weir__queue_retire(weir_queue *queue)
+static void abandon_capture(weir_queue *queue)
 {
     struct weir__capture *capture = atomic_load_explicit(&queue->capture, memory_order_relaxed);
     if (capture)
         capture->ops->abandon(queue);
+}
+
+void weir__queue_retire(weir_queue *queue)
+{
+    abandon_capture(queue);
     weir__member_retire(&queue->member);
+}
+
+void weir__queue_retire_later(weir_queue *queue)
+{
+    abandon_capture(queue);
+    weir__member_retire_later(&queue->member);
 }
 
 // All work has finished. Without the queue no plugin learns of a call about one of its events, so

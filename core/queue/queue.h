@@ -81,6 +81,8 @@ weir_status weir__queue_refuse_capturing(const weir_queue *queue, const char *fi
 
 // Destroys a queue on behalf of its owner, and drops the capture that it is part of.
 void weir__queue_retire(weir_queue *queue);
+// The same without a call of the chain.
+void weir__queue_retire_later(weir_queue *queue);
 
 // Frees a queue that has finished and has no references.
 void weir__queue_finalize(weir_queue *queue);

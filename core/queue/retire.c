@@ -135,18 +135,28 @@ static struct weir__member *pop_retired(weir_device *device)
     return member;
 }
 
+static void add_retired(struct weir__member *member)
+{
+    atomic_fetch_add(&member->device->retired_count, 1);
+    push_retired(member->device, member);
+}
+
+void weir__member_retire_later(struct weir__member *member)
+{
+    weir__member_delist(member);
+    add_retired(member);
+}
+
 void weir__member_retire(struct weir__member *member)
 {
     weir_device *device = member->device;
 
     bool done = past_frontier(member);
     weir__member_delist(member);
-    if (done) {
+    if (done)
         member->class->finalize(member);
-    } else {
-        atomic_fetch_add(&device->retired_count, 1);
-        push_retired(device, member);
-    }
+    else
+        add_retired(member);
     weir__device_reap(device);
 }
 

@@ -18,6 +18,9 @@
 // Threads: safe; the caller holds no lock.
 void weir__member_retire(struct weir__member *member);
 
+// The same without a call of the chain: the next check of the list finds out whether work uses it.
+void weir__member_retire_later(struct weir__member *member);
+
 // Finalizes retired objects of the device that nothing uses any more. It stops at the eighth
 // object that is still used, so that no call pays for a long list; each checked object moves
 // to the end of the list.

@@ -1,6 +1,8 @@
 // What OpenCL drivers other than PoCL 3.1 do, which the failing library plays: docs/opencl-drivers.md has
 // the drivers.
 
+#include <pthread.h>
+
 #include "tests/opencl/rig.h"
 
 static void open_as(struct opencl_rig *rig, unsigned bits)
@@ -92,6 +94,41 @@ WEIR_TEST(OpenclOthers, NoticeOfNoContext)
     opencl_rig_open(&rig, "");
     rig.shim->notice("a message of the driver");
     opencl_rig_expect_works(&rig, rig.queues[0], 5);
+    opencl_rig_close(&rig);
+}
+
+static long count_calls(const struct weir_test_opencl *shim)
+{
+    long calls = 0;
+    for (size_t i = 0; shim->name(i); i++)
+        calls += shim->calls(shim->name(i));
+    return calls;
+}
+
+static long calls_of_thread;
+
+static void *use_thread_queue(void *user)
+{
+    const struct opencl_rig *rig = user;
+    weir_queue *queue = NULL;
+    EXPECT_OK(weir_thread_queue(rig->device, &queue));
+    opencl_rig_expect_works(rig, queue, 11);
+    calls_of_thread = count_calls(rig->shim);
+    return NULL;
+}
+
+// Oclgrind's variables of a thread are gone when the thread's queue ends.
+WEIR_TEST(OpenclOthers, NoCallAtTheEndOfAThread)
+{
+    struct opencl_rig rig;
+    pthread_t thread;
+    opencl_rig_open(&rig, "");
+    const long releases = rig.shim->calls("clReleaseCommandQueue");
+    EXPECT_INT_EQ(pthread_create(&thread, NULL, use_thread_queue, &rig), 0);
+    EXPECT_INT_EQ(pthread_join(thread, NULL), 0);
+    EXPECT_INT_EQ(count_calls(rig.shim), calls_of_thread);
+    EXPECT_OK(weir_device_trim(rig.device));
+    EXPECT_INT_EQ(rig.shim->calls("clReleaseCommandQueue"), releases + 1);
     opencl_rig_close(&rig);
 }
 
