@@ -143,6 +143,12 @@ struct weir_trace_wait {
     size_t operation;
 };
 
+// A scalar argument of a launch: an integer or a floating-point number.
+struct weir_trace_scalar {
+    uint32_t argument; // its place, from 0
+    double value;      // rounded to a double
+};
+
 struct weir_trace_operation {
     uint64_t queue;       // id
     uint32_t queue_index; // set by the reader: in weir_trace.queues
@@ -160,6 +166,10 @@ struct weir_trace_operation {
     enum weir_trace_memory src_memory;
     uint32_t grid[3]; // of launches, in blocks
     uint32_t block[3];
+    uint64_t argument_bytes; // of launches: of the ranges of their buffers
+    // Of launches: the first scalar arguments, as many as the plugin keeps.
+    const struct weir_trace_scalar *scalars;
+    size_t scalar_count;
     const char *file;
     int line;
     const char *region; // the path of regions that the thread was in: "frame 12/texture"

@@ -351,6 +351,31 @@ static bool read_waits(struct weir__rows *rows, struct weir_trace_operation *ope
     return true;
 }
 
+// Items that are no lists are no scalars.
+static bool read_scalars(struct weir__rows *rows, struct weir_trace_operation *operation,
+                         const json_t *list)
+{
+    const size_t count = count_lists(list);
+    size_t used = 0;
+    if (count == 0)
+        return true;
+    struct weir_trace_scalar *scalars =
+        weir__trace_allocate(rows->trace->storage, count * sizeof *scalars);
+    if (!scalars)
+        return weir__rows_no_memory(rows);
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *item = json_array_get(list, i);
+        if (json_is_array(item))
+            scalars[used++] = (struct weir_trace_scalar){
+                .argument = small(json_array_get(item, 0)),
+                .value = json_number_value(json_array_get(item, 1)),
+            };
+    }
+    operation->scalars = scalars;
+    operation->scalar_count = count;
+    return true;
+}
+
 static bool read_operation(struct weir__rows *rows, const json_t *event, const json_t *args)
 {
     const char *dst = string_of(args, "weir.dst_memory");
@@ -373,6 +398,7 @@ static bool read_operation(struct weir__rows *rows, const json_t *event, const j
         .src_label = text_of(rows, args, "weir.src"),
         .dst_memory = memory_of(dst, strlen(dst)),
         .src_memory = memory_of(src, strlen(src)),
+        .argument_bytes = uint_of(args, "weir.argument_bytes"),
         .file = text_of(rows, args, "weir.file"),
         .line = int_of(json_object_get(args, "weir.line")),
         .region = text_of(rows, args, "weir.region"),
@@ -391,7 +417,8 @@ static bool read_operation(struct weir__rows *rows, const json_t *event, const j
     read_triple(operation->block, json_object_get(args, "block"));
     if (!queue_at(rows, id, small_of(event, "pid")))
         return weir__rows_no_memory(rows);
-    return read_waits(rows, operation, waits);
+    return read_scalars(rows, operation, json_object_get(args, "weir.scalars")) &&
+           read_waits(rows, operation, waits);
 }
 
 static bool read_span(struct weir__rows *rows, const json_t *event, const json_t *args)

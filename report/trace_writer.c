@@ -311,6 +311,21 @@ static void add_waits(struct weir__out *out, const struct weir_trace_operation *
     weir__out_raw(out, "]");
 }
 
+static void add_scalars(struct weir__out *out, const struct weir_trace_operation *operation)
+{
+    if (operation->scalar_count == 0)
+        return;
+    weir__out_key(out, "weir.scalars");
+    for (size_t i = 0; i < operation->scalar_count; i++) {
+        weir__out_raw(out, i == 0 ? "[[" : ",[");
+        weir__out_uint(out, operation->scalars[i].argument);
+        weir__out_raw(out, ",");
+        weir__out_double(out, operation->scalars[i].value);
+        weir__out_raw(out, "]");
+    }
+    weir__out_raw(out, "]");
+}
+
 static void add_facts(struct weir__out *out, const struct weir_trace_operation *operation)
 {
     weir__out_uint_field(out, "weir.sequence", operation->sequence);
@@ -323,6 +338,8 @@ static void add_facts(struct weir__out *out, const struct weir_trace_operation *
     add_text(out, "weir.src", operation->src_label);
     add_memory(out, "weir.dst_memory", operation->dst_memory);
     add_memory(out, "weir.src_memory", operation->src_memory);
+    add_count(out, "weir.argument_bytes", operation->argument_bytes);
+    add_scalars(out, operation);
     add_text(out, "weir.file", operation->file);
     if (operation->line != 0)
         weir__out_int_field(out, "weir.line", operation->line);

@@ -146,6 +146,46 @@ static void keep_wait(struct trace_queue *queue, const struct trace_entry *entry
     };
 }
 
+// The number that the bits of an argument are.
+static double number_of(uint8_t scalar, uint64_t bits)
+{
+    float narrow;
+    double wide;
+    switch (scalar) {
+    case WEIR_SCALAR_F32:
+        memcpy(&narrow, &bits, sizeof narrow);
+        return narrow;
+    case WEIR_SCALAR_F64:
+        memcpy(&wide, &bits, sizeof wide);
+        return wide;
+    case WEIR_SCALAR_I8:
+        return (double)(int8_t)bits;
+    case WEIR_SCALAR_I16:
+        return (double)(int16_t)bits;
+    case WEIR_SCALAR_I32:
+        return (double)(int32_t)bits;
+    case WEIR_SCALAR_I64:
+        return (double)(int64_t)bits;
+    default: // unsigned, zero-extended
+        return (double)bits;
+    }
+}
+
+static void describe_launch(struct weir_trace_operation *row, const struct trace_entry *entry,
+                            struct weir_trace_scalar scalars[TRACE_SCALARS])
+{
+    memcpy(row->grid, entry->u.launch.grid, sizeof row->grid);
+    memcpy(row->block, entry->u.launch.block, sizeof row->block);
+    row->argument_bytes = entry->u.launch.argument_bytes;
+    row->scalars = scalars;
+    row->scalar_count = entry->u.launch.scalar_count;
+    for (size_t i = 0; i < row->scalar_count; i++)
+        scalars[i] = (struct weir_trace_scalar){
+            .argument = entry->u.launch.arguments[i],
+            .value = number_of(entry->u.launch.scalars[i], entry->u.launch.bits[i]),
+        };
+}
+
 static void write_operation(struct trace *trace, struct trace_queue *queue,
                             const struct trace_entry *entry)
 {
@@ -175,10 +215,9 @@ static void write_operation(struct trace *trace, struct trace_queue *queue,
         .waits = queue->waits,
         .wait_count = queue->wait_count,
     };
-    if (entry->kind == WEIR_OPERATION_LAUNCH) {
-        memcpy(row.grid, entry->u.launch.grid, sizeof row.grid);
-        memcpy(row.block, entry->u.launch.block, sizeof row.block);
-    }
+    struct weir_trace_scalar scalars[TRACE_SCALARS];
+    if (entry->kind == WEIR_OPERATION_LAUNCH)
+        describe_launch(&row, entry, scalars);
     announce_queue(trace, queue);
     weir_trace_writer_operation(trace->writer, &row);
     queue->wait_count = 0;

@@ -40,7 +40,7 @@ static const struct weir_key keys[KEY_COUNT] = {
             .minimum = 1024,
             .maximum = 1 << 20,
             .help = "Operations of a queue that are kept until they are written, rounded up to "
-                    "a power of two, a quarter of a KiB each. What finds no room is counted and "
+                    "a power of two, 0.3 KiB each. What finds no room is counted and "
                     "not kept.",
         },
     [KEY_FLUSH] =

@@ -34,6 +34,7 @@
 #include "report/trace.h"
 
 enum {
+    TRACE_SCALARS = 6,      // of a launch, as an operation keeps them
     TRACE_REGION_SIZE = 72, // of a path of regions, as an operation keeps it
     TRACE_NAME_SIZE = 48,   // of a region
     TRACE_DEPTH = 32,       // of regions
@@ -154,6 +155,12 @@ struct trace_entry {
         struct {
             uint32_t grid[3];
             uint32_t block[3];
+            uint64_t argument_bytes;
+            // Of the scalar arguments that are kept: as the program gave them.
+            uint64_t bits[TRACE_SCALARS];
+            uint8_t scalars[TRACE_SCALARS];   // enum weir_scalar
+            uint8_t arguments[TRACE_SCALARS]; // their places
+            uint8_t scalar_count;
         } launch;
         struct {
             uint32_t times; // the number that it will have: one, or one for each node

@@ -44,6 +44,33 @@ static void note_fill(const struct weir_link *link, struct trace_entry *entry,
         dst->memory == WEIR_TRACE_PINNED_MEMORY ? WEIR_ENGINE_HOST : WEIR_ENGINE_ON_DEVICE;
 }
 
+static bool is_number(const struct weir_argument *argument)
+{
+    return argument->kind == WEIR_PARAMETER_VALUE && !argument->pointer &&
+           argument->scalar != WEIR_SCALAR_OTHER && argument->scalar != WEIR_SCALAR_POINTER &&
+           argument->scalar != WEIR_SCALAR_F16;
+}
+
+// What a kernel's time may depend on.
+static void note_arguments(struct trace_entry *entry, const struct weir_operation *operation)
+{
+    const struct weir_argument *arguments = operation->u.launch.arguments;
+    const size_t count = operation->u.launch.argument_count;
+    uint64_t bytes = 0;
+    uint8_t kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (arguments[i].kind == WEIR_PARAMETER_BUFFER)
+            bytes += arguments[i].size;
+        if (kept == TRACE_SCALARS || i > UINT8_MAX || !is_number(&arguments[i]))
+            continue;
+        entry->u.launch.bits[kept] = arguments[i].bits;
+        entry->u.launch.scalars[kept] = (uint8_t)arguments[i].scalar;
+        entry->u.launch.arguments[kept++] = (uint8_t)i;
+    }
+    entry->u.launch.argument_bytes = bytes;
+    entry->u.launch.scalar_count = kept;
+}
+
 static void note_launch(const struct weir_link *link, struct trace_entry *entry,
                         const struct weir_operation *operation)
 {
@@ -54,6 +81,7 @@ static void note_launch(const struct weir_link *link, struct trace_entry *entry,
     memcpy(entry->u.launch.grid, (uint32_t[]){grid.x, grid.y, grid.z}, sizeof entry->u.launch.grid);
     memcpy(entry->u.launch.block, (uint32_t[]){block.x, block.y, block.z},
            sizeof entry->u.launch.block);
+    note_arguments(entry, operation);
 }
 
 static void note_wait(struct trace_entry *entry, const struct weir_operation *operation)

@@ -43,6 +43,65 @@ WEIR_TEST(Trace, OfGraphs)
     weir_trace_destroy(&trace);
 }
 
+static void expect_scalars(const struct weir_trace_operation *operation,
+                           const struct weir_trace_scalar *wanted, size_t count)
+{
+    ASSERT_SIZE_EQ(operation->scalar_count, count);
+    for (size_t i = 0; i < count; i++) {
+        EXPECT_UINT_EQ(operation->scalars[i].argument, wanted[i].argument);
+        EXPECT_DOUBLE_EQ(operation->scalars[i].value, wanted[i].value);
+    }
+}
+
+static void launch_values(struct rig *rig, weir_kernel *store, weir_kernel *scale)
+{
+    const uint32_t values[4] = {0};
+    const weir_status stored =
+        weir_queue_launch(rig->up, store, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
+                          weir_out(rig->memory, 0, 96), (unsigned char)200, (unsigned short)60000,
+                          4000000000u, UINT64_C(1) << 40, (signed char)-5, (short)-300, -70000,
+                          INT64_C(-5000000000), 0.25f, weir_value(values, sizeof values));
+    const weir_status scaled =
+        weir_queue_launch(rig->up, scale, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
+                          weir_in(rig->memory, 0, 128), weir_out(rig->memory, 128, 64), 0.25f, -3);
+    const weir_status spun =
+        weir_queue_launch(rig->up, rig->kernel, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
+                          weir_out(rig->memory, 0, 64), 7u, INT64_C(1000));
+    EXPECT_OK(stored);
+    EXPECT_OK(scaled);
+    EXPECT_OK(spun);
+}
+
+// Scalars as numbers, the first six of them; the bytes of all ranges.
+WEIR_TEST(Trace, OfArguments)
+{
+    static const struct weir_trace_scalar wanted[] = {{1, 200},           {2, 60000}, {3, 4e9},
+                                                      {4, 1099511627776}, {5, -5},    {6, -300}};
+    static const struct weir_trace_scalar scaled[] = {{2, 0.25}, {3, -3}};
+    static const struct weir_trace_scalar spun[] = {{1, 7}, {2, 1000}};
+    const char *path = rig_path("arguments.json");
+    struct rig rig;
+    weir_kernel *store = NULL, *scale = NULL;
+    ASSERT_TRUE(rig_start(&rig, path));
+    ASSERT_OK(weir_kernel_create(rig.program, "store_values", &store));
+    ASSERT_OK(weir_kernel_create(rig.program, "scale", &scale));
+    launch_values(&rig, store, scale);
+    EXPECT_OK(weir_queue_sync(rig.up, WEIR_FOREVER));
+    weir_kernel_destroy(&store);
+    weir_kernel_destroy(&scale);
+    rig_finish(&rig);
+    struct weir_trace *trace = rig_read(path);
+    ASSERT_NOT_NULL(trace);
+    ASSERT_SIZE_EQ(trace->operation_count, 3);
+    EXPECT_UINT_EQ(trace->operations[0].argument_bytes, 96);
+    expect_scalars(&trace->operations[0], wanted, 6);
+    EXPECT_UINT_EQ(trace->operations[1].argument_bytes, 192);
+    expect_scalars(&trace->operations[1], scaled, 2);
+    EXPECT_UINT_EQ(trace->operations[2].argument_bytes, 64);
+    expect_scalars(&trace->operations[2], spun, 2);
+    weir_trace_destroy(&trace);
+}
+
 // Patterns set the names of their regions themselves.
 
 static weir_status compute_chunk(void *user, weir_queue *queue, const struct weir_chunk *chunk)

@@ -48,6 +48,12 @@ static void expect_same_operation(const struct weir_trace_operation *a,
     EXPECT_INT_EQ(a->src_memory, b->src_memory);
     EXPECT_MEM_EQ(a->grid, b->grid, sizeof a->grid);
     EXPECT_MEM_EQ(a->block, b->block, sizeof a->block);
+    EXPECT_UINT_EQ(a->argument_bytes, b->argument_bytes);
+    ASSERT_SIZE_EQ(a->scalar_count, b->scalar_count);
+    for (size_t i = 0; i < a->scalar_count; i++) {
+        EXPECT_UINT_EQ(a->scalars[i].argument, b->scalars[i].argument);
+        EXPECT_DOUBLE_EQ(a->scalars[i].value, b->scalars[i].value);
+    }
     EXPECT_STR_EQ(a->file, text(b->file));
     EXPECT_INT_EQ(a->line, b->line);
     EXPECT_STR_EQ(a->region, text(b->region));
@@ -117,6 +123,10 @@ static void make_full(struct made *made)
     launch->start_is_earliest = true;
     memcpy(launch->grid, (const uint32_t[3]){16, 2, 1}, sizeof launch->grid);
     memcpy(launch->block, (const uint32_t[3]){64, 1, 1}, sizeof launch->block);
+    static const struct weir_trace_scalar scalars[] = {{0, -3}, {7, 0.1}, {2, 1e300}};
+    launch->argument_bytes = 4096;
+    launch->scalars = scalars;
+    launch->scalar_count = 3;
     struct weir_trace_operation *graph = made_operation(made, 1, WEIR_ENGINE_NONE, 5000, 7000);
     graph->kind = WEIR_TRACE_GRAPH;
     graph->name = "captured";
@@ -410,7 +420,8 @@ WEIR_TEST(Trace, NonsenseInAnEventIsNothing)
         "\"traceEvents\": [\n"
         "{\"ph\":\"X\",\"args\":{\"weir.sequence\":-5}},\n"
         "{\"ph\":\"X\",\"tid\":-1,\"ts\":-1,\"dur\":1e300,\"args\":{\"weir.sequence\":1,"
-        "\"weir.waits\":[1,[],[{}],[7,8,9,10,11]],\"grid\":\"x\",\"weir.kind\":7}},\n"
+        "\"weir.waits\":[1,[],[{}],[7,8,9,10,11]],\"weir.scalars\":[1,[],[{},{}],[1e9,\"x\"]],"
+        "\"grid\":\"x\",\"weir.kind\":7}},\n"
         "{\"ph\":7},\n[],\n3,\nnull,\n{\"ph\":\"X\",\"args\":{\"weir.span\":1}},\n"
         "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":1e99,\"args\":7},\n"
         "{\"ph\":\"M\",\"name\":\"weir_end\",\"args\":{\"weir.clocks\":[1,[2]]}}\n]\n}\n";
