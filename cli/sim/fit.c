@@ -1,6 +1,6 @@
-// There are so few terms that every set of them is tried: with the terms of a set, and no bound,
-// the least squares are the solution of its normal equations, and the best of the sets whose
-// solution has no negative factor is the best non-negative one.
+// Every set of a few terms is tried: with the terms of a set, and no bound, the least squares are
+// the solution of its normal equations, and the best of the sets whose solution has no negative
+// factor is the best non-negative one.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,9 @@
 // Pivots below this, of columns of length 1, are those of terms that others in the set explain.
 #define LEAST_PIVOT 1e-9
 // Squared relative errors below this count as none: clocks are no better.
-#define LEAST_SQUARE 1e-12
+#define LEAST_SQUARE 1e-10
+// Criteria that differ by less than this are equal: rounding makes them differ.
+#define EQUAL 0.05
 
 // Launches of one size.
 struct size {
@@ -22,7 +24,7 @@ struct size {
 struct equations {
     double products[SIM_TERM_COUNT][SIM_TERM_COUNT];
     double right[SIM_TERM_COUNT];
-    double units[SIM_TERM_COUNT]; // 0: the term is 0 in all launches
+    double units[SIM_TERM_COUNT]; // 0: the term is 0 in all launches, or negative in some
 };
 
 struct solution {
@@ -80,13 +82,18 @@ static void scale(struct equations *equations)
 static struct equations make_equations(const struct size *sizes, size_t count)
 {
     struct equations equations = {0};
+    bool negative[SIM_TERM_COUNT] = {false};
     for (size_t s = 0; s < count; s++)
         for (int i = 0; i < SIM_TERM_COUNT; i++) {
+            negative[i] = negative[i] || sizes[s].terms[i] < 0;
             equations.right[i] += sizes[s].share * sizes[s].terms[i];
             for (int j = 0; j < SIM_TERM_COUNT; j++)
                 equations.products[i][j] += sizes[s].share * sizes[s].terms[i] * sizes[s].terms[j];
         }
     scale(&equations);
+    for (int i = 0; i < SIM_TERM_COUNT; i++)
+        if (negative[i])
+            equations.units[i] = 0;
     return equations;
 }
 
@@ -139,14 +146,19 @@ static double product(const double a[SIM_TERM_COUNT], const double b[SIM_TERM_CO
     return sum;
 }
 
-static double square_of(const struct size *sizes, size_t count, const double *factors)
+// Of the sizes' errors, from the equations: the shares add up to 1.
+static double square_of(const struct equations *equations, const int *set, int count,
+                        const double *factors)
 {
-    double sum = 0;
-    for (size_t s = 0; s < count; s++) {
-        const double error = product(sizes[s].terms, factors) - 1;
-        sum += sizes[s].share * error * error;
+    double square = 1;
+    for (int i = 0; i < count; i++) {
+        const double x = factors[set[i]] * equations->units[set[i]];
+        square -= 2 * x * equations->right[set[i]];
+        for (int j = 0; j < count; j++)
+            square += x * factors[set[j]] * equations->units[set[j]] *
+                      equations->products[set[i]][set[j]];
     }
-    return sum;
+    return fmax(square, 0);
 }
 
 // Schwarz's criterion: less is better.
@@ -160,7 +172,7 @@ static int take_set(unsigned bits, const struct equations *equations, int set[SI
     int count = 0;
     for (int term = 0; term < SIM_TERM_COUNT; term++)
         if (bits & 1u << term) {
-            if (equations->units[term] == 0)
+            if (equations->units[term] == 0 || count == SIM_TERMS_AT_ONCE)
                 return 0;
             set[count++] = term;
         }
@@ -179,8 +191,9 @@ static void fit_sizes(const struct size *sizes, size_t size_count, double best[S
         const int count = take_set(bits, &equations, set);
         if (count == 0 || !solve(&equations, set, count, factors))
             continue;
-        const double value = criterion(square_of(sizes, size_count, factors), size_count, count);
-        const bool equal = fabs(value - least) < 1e-6;
+        const double value =
+            criterion(square_of(&equations, set, count, factors), size_count, count);
+        const bool equal = fabs(value - least) < EQUAL;
         if (equal ? count < best_count : value < least) {
             least = value;
             best_count = count;

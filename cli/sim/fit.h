@@ -1,6 +1,6 @@
 // The launches of each kernel in traces, and the time that they take as a sum of terms: a fixed
 // part, and parts in proportion to the work-items, to the blocks of the grid, to the bytes of the
-// buffers and to scalar arguments.
+// buffers, to scalar arguments, and to the work-items times a scalar argument.
 //
 //   launches.c  the launches of traces, by kernel
 //   fit.c       least squares
@@ -17,7 +17,14 @@ enum sim_term {
     SIM_TERM_FIXED = 0, // 1
     SIM_TERM_ITEM = 1,  // work-items of the grid
     SIM_TERM_BLOCK = 2, // blocks of the grid
-    SIM_TERM_COUNT = 3,
+    SIM_TERM_BYTE = 3,  // bytes of the ranges of all its buffers
+    SIM_TERM_ARGUMENT = 4,
+    // For each of the scalar arguments, and after them each times the work-items.
+    SIM_SCALARS = 6,
+    SIM_TERM_ITEM_ARGUMENT = SIM_TERM_ARGUMENT + SIM_SCALARS,
+    SIM_TERM_COUNT = SIM_TERM_ITEM_ARGUMENT + SIM_SCALARS,
+    // More terms than this are not used together.
+    SIM_TERMS_AT_ONCE = 4,
 };
 
 struct sim_launch {
@@ -30,6 +37,8 @@ struct sim_kernel {
     struct sim_launch *launches; // those that tell what the kernel takes
     size_t count;
     size_t capacity;
+    uint32_t arguments[SIM_SCALARS]; // the places of the scalar arguments, from 0
+    size_t argument_count;
     size_t beside;  // left out: another kernel of the device ran at the same time
     size_t inexact; // left out: the trace does not have its start
 };

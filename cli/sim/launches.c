@@ -1,9 +1,14 @@
 // A launch beside another kernel took longer than it would have alone, which says nothing about what
 // it takes, so it is counted and left out.
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/sim/fit.h"
+
+enum {
+    ARGUMENTS = 16 // of a kernel, on which a model's cost may depend
+};
 
 // One operation of the kernels' engine.
 struct run {
@@ -103,6 +108,30 @@ static double volume(const uint32_t extent[3])
     return (double)extent[0] * extent[1] * extent[2];
 }
 
+// Where the argument of that place is among the kernel's scalars, or SIM_SCALARS.
+static size_t scalar_of(struct sim_kernel *kernel, uint32_t argument)
+{
+    size_t i = 0;
+    while (i < kernel->argument_count && kernel->arguments[i] != argument)
+        i++;
+    if (i == kernel->argument_count && i < SIM_SCALARS && argument < ARGUMENTS)
+        kernel->arguments[kernel->argument_count++] = argument;
+    return i < kernel->argument_count ? i : SIM_SCALARS;
+}
+
+static void add_scalars(struct sim_kernel *kernel, struct sim_launch *launch,
+                        const struct weir_trace_operation *operation)
+{
+    for (size_t i = 0; i < operation->scalar_count; i++) {
+        const size_t scalar = scalar_of(kernel, operation->scalars[i].argument);
+        const double value = operation->scalars[i].value;
+        if (scalar == SIM_SCALARS || !isfinite(value))
+            continue;
+        launch->terms[SIM_TERM_ARGUMENT + scalar] = value;
+        launch->terms[SIM_TERM_ITEM_ARGUMENT + scalar] = value * launch->terms[SIM_TERM_ITEM];
+    }
+}
+
 static bool add_launch(struct sim_kernel *kernel, const struct weir_trace_operation *operation)
 {
     struct sim_launch *launches =
@@ -111,10 +140,11 @@ static bool add_launch(struct sim_kernel *kernel, const struct weir_trace_operat
         return false;
     const double blocks = volume(operation->grid);
     kernel->launches = launches;
-    launches[kernel->count++] = (struct sim_launch){
-        .terms = {1, blocks * volume(operation->block), blocks},
+    launches[kernel->count] = (struct sim_launch){
+        .terms = {1, blocks * volume(operation->block), blocks, (double)operation->argument_bytes},
         .ns = (double)(operation->end_ns - operation->start_ns),
     };
+    add_scalars(kernel, &launches[kernel->count++], operation);
     return true;
 }
 

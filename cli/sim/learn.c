@@ -13,20 +13,33 @@
 
 static const char about[] =
     "Finds what each kernel of the traces takes, as a sum of a fixed time and of times in\n"
-    "proportion to its work-items and to its blocks, and writes a section [kernel NAME] for each,\n"
-    "for the model of the GPU that the traces are from. Launches beside another kernel, and those\n"
-    "whose start the trace does not have, are left out.";
+    "proportion to its work-items, blocks, bytes of buffers and scalar arguments, and writes a\n"
+    "section [kernel NAME] for each, for the model of the GPU that the traces are from. Launches\n"
+    "beside another kernel, and those whose start the trace does not have, are left out.";
 
 // A line of an INI file, without its end.
 enum {
-    LINE_LIMIT = 199
+    LINE_LIMIT = 199,
+    KEY_SIZE = 32,
 };
 
-static const char *const keys[SIM_TERM_COUNT] = {
-    [SIM_TERM_FIXED] = "fixed_ns",
-    [SIM_TERM_ITEM] = "per_item_ns",
-    [SIM_TERM_BLOCK] = "per_block_ns",
-};
+// The key of a kernel's term, and what its factor is multiplied by, in a table.
+static void name_term(const struct sim_kernel *kernel, int term, char key[KEY_SIZE],
+                      char times[KEY_SIZE])
+{
+    static const char *const names[] = {"fixed", "per_item", "per_block", "per_byte"};
+    static const char *const of[] = {"", " * items", " * blocks", " * bytes"};
+    const bool items = term >= SIM_TERM_ITEM_ARGUMENT;
+    if (term < SIM_TERM_ARGUMENT) {
+        snprintf(key, KEY_SIZE, "%s_ns", names[term]);
+        snprintf(times, KEY_SIZE, "%s", of[term]);
+        return;
+    }
+    const unsigned argument =
+        kernel->arguments[term - (items ? SIM_TERM_ITEM_ARGUMENT : SIM_TERM_ARGUMENT)];
+    snprintf(key, KEY_SIZE, "per_%sargument_%u_ns", items ? "item_" : "", argument);
+    snprintf(times, KEY_SIZE, "%s * argument %u", items ? " * items" : "", argument);
+}
 
 static bool add_trace(struct sim_kernels *kernels, const char *path)
 {
@@ -86,33 +99,43 @@ static void write_section(struct weir_long_text *ini, const struct sim_kernel *k
                        fit->sizes == 1 ? "size, so nothing is known of others" : "sizes",
                        100 * fit->median, 100 * fit->worst);
     write_left_out(ini, kernel);
-    for (int term = 0; term < SIM_TERM_COUNT; term++)
-        if (fit->factors[term] > 0)
-            weir_long_text_add(ini, "%s = %.9g\n", keys[term], fit->factors[term]);
+    for (int term = 0; term < SIM_TERM_COUNT; term++) {
+        char key[KEY_SIZE];
+        char times[KEY_SIZE];
+        if (fit->factors[term] == 0)
+            continue;
+        name_term(kernel, term, key, times);
+        weir_long_text_add(ini, "%s = %.9g\n", key, fit->factors[term]);
+    }
 }
 
 static void add_row(struct weir_table *table, const struct sim_kernel *kernel,
                     const struct sim_fit *fit)
 {
+    struct weir_long_text sum = {0};
+    for (int term = 0; term < SIM_TERM_COUNT; term++) {
+        char key[KEY_SIZE];
+        char times[KEY_SIZE];
+        if (fit->factors[term] == 0)
+            continue;
+        name_term(kernel, term, key, times);
+        weir_long_text_add(&sum, "%s%.6g%s", sum.used ? " + " : "", fit->factors[term], times);
+    }
     weir_table_add(table, "%s", kernel->name);
     weir_table_add(table, "%zu", kernel->count);
     weir_table_add(table, "%zu", fit->sizes);
-    for (int term = 0; term < SIM_TERM_COUNT; term++)
-        weir_table_add(table, fit->factors[term] > 0 ? "%.6g" : "-", fit->factors[term]);
     weir_table_add(table, "%.2f %%", 100 * fit->median);
     weir_table_add(table, "%.2f %%", 100 * fit->worst);
+    weir_table_add(table, "%s", sum.text ? sum.text : "");
+    free(sum.text);
 }
 
 static void add_head(struct weir_table *table)
 {
-    static const char *const before[] = {"kernel", "launches", "sizes"};
-    static const char *const after[] = {"median error", "worst"};
-    for (size_t i = 0; i < sizeof before / sizeof *before; i++)
-        weir_table_add(table, "%s", before[i]);
-    for (int term = 0; term < SIM_TERM_COUNT; term++)
-        weir_table_add(table, "%s", keys[term]);
-    for (size_t i = 0; i < sizeof after / sizeof *after; i++)
-        weir_table_add(table, "%s", after[i]);
+    static const char *const head[] = {"kernel",       "launches", "sizes",
+                                       "median error", "worst",    "nanoseconds"};
+    for (size_t i = 0; i < sizeof head / sizeof *head; i++)
+        weir_table_add(table, "%s", head[i]);
 }
 
 // Fits every kernel that can be fitted, and counts them; false after a message.
@@ -162,12 +185,10 @@ static int put(const char *path, const struct weir_long_text *ini, struct weir_t
 static int learn(const struct sim_kernels *kernels, const char *path)
 {
     struct weir_long_text ini = {0};
-    struct weir_table table = {.alignment = "lrrrrrrr"};
+    struct weir_table table = {.alignment = "lrrrrl"};
     size_t count;
     int code = CLI_FAILED;
-    weir_long_text_add(&ini,
-                       "; What kernels cost, in nanoseconds: a fixed time, and times for each "
-                       "work-item\n; and each block. Found by weir sim learn.\n");
+    weir_long_text_add(&ini, "; What kernels cost, in nanoseconds. Found by weir sim learn.\n");
     const bool fitted = fit_all(kernels, &ini, &table, &count);
     if (fitted && count > 0)
         code = put(path, &ini, &table);

@@ -57,11 +57,24 @@ fixed_ns = 7000"
 
 # Into a file, with a table of how well it fits.
 expect_data 0 "$weir" sim learn a.json --out costs.ini
-expect_contains "$output" "kernel  launches  sizes  fixed_ns  per_item_ns  per_block_ns  median error   worst"
-expect_contains "$output" "scale          5      5      3000            2             -        0.00 %  0.00 %"
+expect_contains "$output" "kernel  launches  sizes  median error   worst  nanoseconds"
+expect_contains "$output" "scale          5      5        0.00 %  0.00 %  3000 + 2 * items"
 expect_contains "$(cat costs.ini)" "[kernel scale]"
 expect_data 1 "$weir" sim learn a.json --out missing/costs.ini
 expect_contains "$messages" "missing"
+
+# Bytes of buffers and scalar arguments.
+for i in 1 2 3 4 5 6; do
+    launch product 100 $((i * 10000)) $((10 + i * i * 3 % 7 * 64)) \
+        ",\"weir.argument_bytes\":$((i * 4096)),\"weir.scalars\":[[2,$((i * i * 3 % 7 * 10))],[5,-0.5]]"
+done | made product.json
+expect_data 0 "$weir" sim learn product.json
+expect_contains "$output" "[kernel product]
+; 6 launches of 6 sizes; error: median 0.00 %, worst 0.00 %
+fixed_ns = 10000
+per_argument_2_ns = 6400"
+expect_data 0 "$weir" sim learn product.json --out product.ini
+expect_contains "$output" "10000 + 6400 * argument 2"
 
 # Several traces are one set of launches; those beside another kernel, and those without a start,
 # are left out.

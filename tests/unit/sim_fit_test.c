@@ -122,6 +122,45 @@ WEIR_TEST(SimFit, TellsItemsFromBlocks)
     EXPECT_NEAR(fit.factors[SIM_TERM_BLOCK], 70, 0.07);
 }
 
+// Launches of a kernel whose time depends on what is not in its grid.
+static struct sim_fit fit_arguments(double fixed, double byte, double argument,
+                                    double item_argument)
+{
+    struct made made;
+    struct weir_trace_scalar scalars[60][3];
+    begin(&made);
+    for (uint32_t i = 0; i < 60; i++) {
+        const uint32_t blocks = 10 + i % 7;
+        const double bytes = 1000.0 * (1 + i % 5);
+        const double n = 1 + i % 11;
+        struct weir_trace_operation *operation =
+            launch(&made, "product", blocks, 64,
+                   fixed + byte * bytes + argument * n + item_argument * n * blocks * 64);
+        scalars[i][0] = (struct weir_trace_scalar){4, -(double)i}; // negative: of no use
+        scalars[i][1] = (struct weir_trace_scalar){20, n};         // beyond what a model has
+        scalars[i][2] = (struct weir_trace_scalar){9, n};
+        operation->argument_bytes = (uint64_t)bytes;
+        operation->scalars = scalars[i];
+        operation->scalar_count = 3;
+    }
+    return fit_first(&made);
+}
+
+WEIR_TEST(SimFit, FindsBytesAndArguments)
+{
+    // Argument 9 is the second of those that are kept.
+    const struct sim_fit sum = fit_arguments(100000, 200, 5000, 0);
+    EXPECT_NEAR(sum.factors[SIM_TERM_FIXED], 100000, 10);
+    EXPECT_NEAR(sum.factors[SIM_TERM_BYTE], 200, 0.01);
+    EXPECT_NEAR(sum.factors[SIM_TERM_ARGUMENT + 1], 5000, 1);
+    EXPECT_DOUBLE_EQ(sum.factors[SIM_TERM_ITEM], 0);
+    const struct sim_fit product = fit_arguments(100000, 0, 0, 50);
+    EXPECT_NEAR(product.factors[SIM_TERM_FIXED], 100000, 10);
+    EXPECT_NEAR(product.factors[SIM_TERM_ITEM_ARGUMENT + 1], 50, 0.01);
+    EXPECT_DOUBLE_EQ(product.factors[SIM_TERM_ARGUMENT + 1], 0);
+    EXPECT_TRUE(product.worst < 1e-4);
+}
+
 // One size says nothing about others: its cost is fixed, whatever its terms are.
 WEIR_TEST(SimFit, OneSizeIsFixed)
 {
