@@ -184,11 +184,13 @@ static void use_in_call(struct check *check, const struct check_call *call,
     check_use_bytes(check, &user, buffer, shape, note->u.access.access);
 }
 
-// With one actor for all threads an access that has ended comes before all that follows.
+// With one actor for all threads an access that has ended comes before all that follows, and so does
+// one of the library's own memory, which it hands from thread to thread in order.
 static void use_in_thread(struct check *check, struct check_buffer *buffer,
                           const struct check_shape *shape, const struct weir_host_note *note)
 {
-    struct check_actor *thread = check->strict ? check_thread_self(check) : NULL;
+    const bool strict = check->strict && !(note->flags & WEIR_HOST_NOTE_INTERNAL);
+    struct check_actor *thread = strict ? check_thread_self(check) : NULL;
     struct check_user user = {
         .actors = &check->actors,
         .actor = thread,
@@ -197,6 +199,8 @@ static void use_in_thread(struct check *check, struct check_buffer *buffer,
     };
     set_origin(&user.origin, check, note);
     check_use_bytes(check, &user, buffer, shape, note->u.access.access);
+    if (thread && check->waiting_calls) // as for operations
+        thread->recorded = user.count;
 }
 
 static inline struct check_open *take_open(struct check *check)

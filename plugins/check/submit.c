@@ -47,12 +47,19 @@ static bool uses_bytes(const struct weir_operation *operation)
            operation->kind == WEIR_OPERATION_POOL_FREE;
 }
 
+// The library's own edges are not what the calling thread declares to come after.
+static bool is_of_thread(const struct weir_operation *operation)
+{
+    return !(operation->flags & WEIR_OPERATION_INTERNAL) ||
+           (operation->kind != WEIR_OPERATION_RECORD && operation->kind != WEIR_OPERATION_WAIT);
+}
+
 static void note(struct check *check, struct check_queue *queue,
                  const struct weir_operation *operation)
 {
     const uint64_t count = queue->actor.base + operation->sequence;
     queue->actor.last = count;
-    if (check->strict)
+    if (check->strict && is_of_thread(operation))
         check_thread_submits(check, &queue->actor, count);
     switch (operation->kind) {
     case WEIR_OPERATION_RECORD:
