@@ -34,13 +34,19 @@ static bool are_ordered(const struct oracle *oracle, const uint64_t *more, int a
            (runs >= 0 && (all_before(oracle, more, a) & bit(runs)) != 0);
 }
 
+static bool is_host(const struct oracle_node *node)
+{
+    return node->queue == ORACLE_HOST || node->call;
+}
+
+// Two threads of the host race as two queues do.
 static bool use_kind(const struct oracle_node *a, const struct oracle_use *first,
                      const struct oracle_node *b, const struct oracle_use *second,
                      weir_check_kind kind)
 {
     if (a->frees || b->frees)
         return kind == WEIR_CHECK_AFTER_FREE;
-    if (b->queue == ORACLE_HOST || b->call)
+    if (is_host(b) && !is_host(a))
         return kind ==
                (second->access & WEIR_ACCESS_WRITE ? WEIR_CHECK_HOST_WRITE : WEIR_CHECK_HOST_READ);
     if (!(first->access & WEIR_ACCESS_WRITE))
@@ -92,13 +98,15 @@ void comparison_begin(struct comparison *comparison, const struct oracle *oracle
     memcpy(comparison->repaired, oracle->maybe, sizeof comparison->repaired);
 }
 
-// The last that the queue of node `node` was given before node `until`: the plugin knows the clock of
+// The last that the queue, or the thread, of node `node` was given before node `until`: the plugin knows the clock of
 // a point only where a record names it, and takes a later one otherwise.
 static int last_of_queue(const struct oracle *oracle, int node, int until)
 {
     int last = node;
     for (int i = node; i < until; i++)
-        if (oracle->nodes[i].queue == oracle->nodes[node].queue)
+        if (oracle->nodes[i].queue == oracle->nodes[node].queue &&
+            (oracle->nodes[i].queue != ORACLE_HOST ||
+             oracle->nodes[i].thread == oracle->nodes[node].thread))
             last = i;
     return last;
 }

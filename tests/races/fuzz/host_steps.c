@@ -155,5 +155,7 @@ void step_transfer(struct run *run)
         ok(run, weir_download_at(run->queues[queue], bytes, range.slot->buffer, range.offset,
                                  range.size, FILE_NAME, line(run)));
     use(run, add(run, queue), range, up ? WEIR_ACCESS_WRITE : WEIR_ACCESS_READ);
-    note_sync(run, queue);
+    const int record = add(run, queue);
+    oracle_host_knows(run->oracle, record);
+    oracle_all_know(run->oracle, record);
 }

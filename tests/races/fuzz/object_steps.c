@@ -17,6 +17,7 @@ void step_new_queue(struct run *run)
     SAY(run, "sync q%d, destroy it, create it anew", queue);
     ok(run, weir_queue_sync_at(run->queues[queue], WEIR_FOREVER, FILE_NAME, line(run)));
     note_sync(run, queue);
+    oracle_all_know(run->oracle, run->oracle->last[run->numbers[queue]]);
     weir_queue_destroy(&run->queues[queue]);
     ok(run, make_queue(run, queue));
 }

@@ -15,7 +15,8 @@ void oracle_init(struct oracle *oracle)
         oracle->last[i] = -1;
     for (size_t i = 0; i < ORACLE_BUFFERS; i++)
         oracle->born[i] = -1;
-    oracle->host_last = -1;
+    for (size_t i = 0; i < ORACLE_THREADS; i++)
+        oracle->host_last[i] = -1;
     oracle->waiting_call = -1;
     oracle->legacy = -1;
     oracle->legacy_last = -1;
@@ -41,12 +42,15 @@ static void order_legacy(struct oracle *oracle, int node, int queue)
 int oracle_add(struct oracle *oracle, int queue)
 {
     const int node = oracle->count++;
-    oracle->nodes[node] = (struct oracle_node){.queue = queue, .of_call = -1};
-    oracle_after(oracle, node, oracle->host_last);
-    if (oracle->waiting_call >= 0)
+    oracle->nodes[node] = (struct oracle_node){.after = oracle->known,
+                                               .queue = queue,
+                                               .thread = oracle->thread,
+                                               .of_call = -1};
+    oracle_after(oracle, node, oracle->host_last[oracle->thread]);
+    if (oracle->waiting_call >= 0 && !oracle->strict)
         oracle->maybe[node] = oracle->nodes[oracle->waiting_call].after;
     if (queue == ORACLE_HOST) {
-        oracle->host_last = node;
+        oracle->host_last[oracle->thread] = node;
         return node;
     }
     oracle_after(oracle, node, oracle->last[queue]);
@@ -69,10 +73,13 @@ void oracle_wait_for_call(struct oracle *oracle, int call)
 int oracle_run_call(struct oracle *oracle, int call)
 {
     const int node = oracle->count++;
-    oracle->nodes[node] =
-        (struct oracle_node){.queue = oracle->nodes[call].queue, .call = true, .of_call = call};
+    oracle->nodes[node] = (struct oracle_node){.after = oracle->known,
+                                               .queue = oracle->nodes[call].queue,
+                                               .call = true,
+                                               .of_call = call};
     oracle_after(oracle, node, call);
-    oracle_after(oracle, node, oracle->host_last);
+    if (!oracle->strict)
+        oracle_after(oracle, node, oracle->host_last[0]);
     oracle->waiting_call = -1;
     return node;
 }
@@ -103,6 +110,21 @@ void oracle_use(struct oracle *oracle, int node, uint32_t buffer, weir_access ac
 void oracle_host_knows(struct oracle *oracle, int node)
 {
     oracle_after(oracle, oracle_add(oracle, ORACLE_HOST), node);
+}
+
+void oracle_all_know(struct oracle *oracle, int node)
+{
+    oracle->known |= bit(node);
+}
+
+void oracle_release(struct oracle *oracle, int key)
+{
+    oracle->keys[key] |= bit(oracle_add(oracle, ORACLE_HOST));
+}
+
+void oracle_acquire(struct oracle *oracle, int key)
+{
+    oracle->nodes[oracle_add(oracle, ORACLE_HOST)].after |= oracle->keys[key];
 }
 
 void oracle_fresh(struct oracle *oracle, uint32_t buffer, uint64_t unwritten)

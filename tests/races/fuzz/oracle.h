@@ -18,6 +18,8 @@ enum {
     ORACLE_USES = 12,
     ORACLE_QUEUES = 64,
     ORACLE_OPEN = 4,
+    ORACLE_THREADS = 3, // of the host
+    ORACLE_KEYS = 2,    // of weir_check_release()
     ORACLE_HOST = -1,
 };
 
@@ -30,6 +32,7 @@ struct oracle_use {
 struct oracle_node {
     uint64_t after; // the nodes that it was declared to come after
     int queue;      // or ORACLE_HOST
+    int thread;     // that made the call
     bool frees;     // memory of a pool
     bool call;      // a host call, whose uses are the host's own
     int of_call;    // the host call whose function, that ran later, this is; else -1
@@ -47,7 +50,12 @@ struct oracle {
     struct oracle_node nodes[ORACLE_NODES];
     int count;
     int last[ORACLE_QUEUES]; // node; -1: none
-    int host_last, legacy, legacy_last;
+    bool strict;             // threads are ordered by what they tell only, else all of them are one
+    int thread;              // that makes the next call; 0 if all are one
+    int host_last[ORACLE_THREADS];
+    uint64_t keys[ORACLE_KEYS]; // nodes that released each
+    uint64_t known;             // nodes before everything that follows
+    int legacy, legacy_last;
     int waiting_call;             // a host call whose function has not run to its end; -1: none
     uint64_t maybe[ORACLE_NODES]; // edges that hold if such a function had begun
     uint64_t unwritten[ORACLE_BUFFERS];
@@ -78,8 +86,13 @@ void oracle_use(struct oracle *oracle, int node, uint32_t buffer, weir_access ac
                 uint64_t bytes);
 // Whether two uses have a byte in common, and one of them writes.
 bool oracle_conflict(const struct oracle_use *a, const struct oracle_use *b);
-// The host has waited for the node.
+// The host's thread has waited for the node.
 void oracle_host_knows(struct oracle *oracle, int node);
+// All that follows, on any thread, comes after the node.
+void oracle_all_know(struct oracle *oracle, int node);
+// The thread releases a key, or acquires it.
+void oracle_release(struct oracle *oracle, int key);
+void oracle_acquire(struct oracle *oracle, int key);
 // The node allocates the buffer from a pool. Its memory may be that of an earlier buffer.
 void oracle_allocate(struct oracle *oracle, int node, uint32_t buffer);
 // A new buffer, of which these bytes are not written.

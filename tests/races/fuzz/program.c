@@ -20,19 +20,28 @@ static weir_status open_device(struct ground *ground)
     return status;
 }
 
-weir_status ground_open(struct ground *ground)
+weir_status ground_open(struct ground *ground, bool strict)
 {
     const struct weir_open_params params = {.struct_size = sizeof params,
-                                            .config_path = "",
+                                            .config_path = "fuzz.ini",
+                                            .config_text =
+                                                strict ? "[check]\nthreads = strict\n" : "",
                                             .backend = "null",
                                             .plugins = "check"};
-    *ground = (struct ground){.line = 1};
-    const weir_status status = weir_open(&params, &ground->runtime);
-    return status == WEIR_OK ? open_device(ground) : status;
+    *ground = (struct ground){.line = 1, .strict = strict};
+    weir_status status = weir_open(&params, &ground->runtime);
+    if (status == WEIR_OK)
+        status = open_device(ground);
+    for (int i = 1; i < ORACLE_THREADS && strict && status == WEIR_OK; i++)
+        if (!ground_thread_start(&ground->threads[i]))
+            status = WEIR_ERROR_SYSTEM;
+    return status;
 }
 
 void ground_close(struct ground *ground)
 {
+    for (int i = 1; i < ORACLE_THREADS; i++)
+        ground_thread_stop(&ground->threads[i]);
     weir_kernel_destroy(&ground->sum);
     weir_program_destroy(&ground->program);
     weir_device_close(&ground->device);
@@ -95,6 +104,8 @@ static void set_up(struct run *run, const uint8_t *setup)
 static void tear_down(struct run *run)
 {
     open_gate(run);
+    if (run->ground->strict)
+        gather_threads(run);
     for (int i = 0; i < run->queue_count; i++)
         ok(run, weir_queue_sync(run->queues[i], WEIR_FOREVER));
     while (run->oracle->open_count > 0)
@@ -120,10 +131,14 @@ static void (*const steps[])(struct run *run) = {
     step_record, step_launch,
 };
 
+static void do_step(struct run *run)
+{
+    steps[run->step[0] % (sizeof steps / sizeof *steps)](run);
+}
+
 static void *run_in_thread(void *user)
 {
-    struct run *run = user;
-    steps[run->step[0] % (sizeof steps / sizeof *steps)](run);
+    do_step(user);
     return NULL;
 }
 
@@ -134,7 +149,37 @@ static void run_step(struct run *run, bool threaded)
     if (threaded && pthread_create(&thread, NULL, run_in_thread, run) == 0)
         pthread_join(thread, NULL);
     else
-        run_in_thread(run);
+        do_step(run);
+}
+
+// With `threads = strict` each step is of one of three threads. One of the steps before is a
+// release, or an acquire.
+static void do_strict_step(struct run *run)
+{
+    if (run->step[0] >= 0xd8)
+        (run->step[0] & 1 ? step_acquire : step_release)(run);
+    else
+        do_step(run);
+}
+
+static void run_strict_step(struct run *run)
+{
+    const int thread = (run->step[0] / 32 + run->step[7]) % ORACLE_THREADS;
+    run_on_thread(run, thread, do_strict_step);
+}
+
+// One thread tells all others.
+static void tell_threads(struct run *run, int thread)
+{
+    run_on_thread(run, thread, step_release);
+    for (int i = 0; i < ORACLE_THREADS; i++)
+        if (i != thread)
+            run_on_thread(run, i, step_acquire);
+}
+
+static bool has_room(const struct run *run)
+{
+    return run->oracle->count + NODES_OF_A_STEP <= ORACLE_NODES;
 }
 
 // In half of the programs edges are so frequent that little is out of order.
@@ -144,11 +189,32 @@ static void run_steps(struct run *run, const uint8_t *bytes, size_t size)
         const uint8_t *step = bytes + at;
         const uint8_t edge[STEP_BYTES] = {0, step[1], step[7]};
         run->step = edge;
-        if (bytes[6] & 1 && run->oracle->count + NODES_OF_A_STEP <= ORACLE_NODES)
+        if (bytes[6] & 1 && has_room(run))
             step_after(run);
         run->step = step;
-        if (run->oracle->count + NODES_OF_A_STEP <= ORACLE_NODES)
+        if (has_room(run))
             run_step(run, (bytes[6] & 6) == 6 && step[0] >= 0xe0);
+    }
+}
+
+// The buffers are thread 0's at first, unless it tells. In some programs threads tell each other so
+// often that little is out of order.
+static void run_strict_steps(struct run *run, const uint8_t *bytes, size_t size)
+{
+    run->step = bytes;
+    if (bytes[6] & 6)
+        tell_threads(run, 0);
+    for (size_t at = STEP_BYTES; at + STEP_BYTES <= size; at += STEP_BYTES) {
+        const uint8_t *step = bytes + at;
+        const uint8_t edge[STEP_BYTES] = {step[0], step[1], step[7], [7] = step[6]};
+        run->step = edge;
+        if (bytes[6] & 1 && has_room(run))
+            run_on_thread(run, edge[7] % ORACLE_THREADS, step_after);
+        if (bytes[6] & 8 && step[5] & 1 && has_room(run))
+            tell_threads(run, edge[7] % ORACLE_THREADS);
+        run->step = step;
+        if (has_room(run))
+            run_strict_step(run);
     }
 }
 
@@ -165,10 +231,11 @@ weir_status program_run(struct ground *ground, const uint8_t *bytes, size_t size
     out_notes->line = ground->line;
     ground->line += PROGRAM_LINES;
     oracle_init(run.oracle);
+    run.oracle->strict = ground->strict;
     if (size < STEP_BYTES)
         return WEIR_OK;
     set_up(&run, bytes);
-    run_steps(&run, bytes, size);
+    (ground->strict ? run_strict_steps : run_steps)(&run, bytes, size);
     tear_down(&run);
     return run.status;
 }

@@ -6,6 +6,8 @@
 #ifndef WEIR_TESTS_RACES_FUZZ_PROGRAM_H
 #define WEIR_TESTS_RACES_FUZZ_PROGRAM_H
 
+#include <pthread.h>
+#include <semaphore.h>
 #include <stdio.h>
 
 #include <weir/weir.h>
@@ -21,17 +23,34 @@ enum {
     GRAPH_LINES = 100,    // of each graph, after the first hundred
 };
 
+struct run;
+
+// A thread of the host that does one step at a time.
+struct ground_thread {
+    pthread_t thread;
+    bool started;
+    sem_t begin, end;
+    void (*step)(struct run *run); // NULL: it ends
+    struct run *run;
+};
+
+// False: there is no thread.
+bool ground_thread_start(struct ground_thread *thread);
+void ground_thread_stop(struct ground_thread *thread);
+
 // What programs share: a runtime with the plugin in its chain.
 struct ground {
     weir_runtime *runtime;
     weir_device *device;
     weir_program *program;
-    weir_kernel *sum; // a, b, out
-    int line;         // the first of the next program
+    weir_kernel *sum;                             // a, b, out
+    int line;                                     // the first of the next program
+    bool strict;                                  // threads = strict
+    struct ground_thread threads[ORACLE_THREADS]; // with it; the first is the caller
 };
 
 // Errors: those of weir_open().
-weir_status ground_open(struct ground *ground);
+weir_status ground_open(struct ground *ground, bool strict);
 void ground_close(struct ground *ground);
 
 // What running a program noted.

@@ -189,15 +189,25 @@ void step_record(struct run *run)
     run->events[which].node = add(run, queue);
 }
 
+static bool is_alive(const struct run *run, int number)
+{
+    bool alive = false;
+    for (int i = 0; i < run->queue_count; i++)
+        alive = alive || run->numbers[i] == number;
+    return alive;
+}
+
+// A wait for an event of a queue that is gone is no operation, so the thread tells its queue nothing.
 void step_wait(struct run *run)
 {
     const int queue = pick_queue(run, run->step[1]);
     const size_t which = run->step[2] % EVENTS;
-    if (run->events[which].node < 0)
+    const int node = run->events[which].node;
+    if (node < 0 || (run->oracle->strict && !is_alive(run, run->oracle->nodes[node].queue)))
         return;
     SAY(run, "q%d wait e%zu", queue, which);
     ok(run, weir_queue_wait_at(run->queues[queue], run->events[which].event, FILE_NAME, line(run)));
-    oracle_after(run->oracle, add(run, queue), run->events[which].node);
+    oracle_after(run->oracle, add(run, queue), node);
 }
 
 // A record and a wait at once, so that edges are not rare.

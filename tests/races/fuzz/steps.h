@@ -4,6 +4,7 @@
 //   steps.c        operations, and edges between them
 //   host_steps.c   accesses of the host, host calls, transfers
 //   object_steps.c queues and pools
+//   thread_steps.c what threads tell each other, and the threads
 //   graph_steps.c  captures and launches
 #ifndef WEIR_TESTS_RACES_FUZZ_STEPS_H
 #define WEIR_TESTS_RACES_FUZZ_STEPS_H
@@ -115,7 +116,7 @@ static inline int add(struct run *run, int queue)
     return oracle_add(run->oracle, run->numbers[queue]);
 }
 
-// The oracle's part of a sync of the queue: an operation, which the host then knows.
+// The oracle's part of a sync of the queue: an operation, which the host's thread then knows.
 static inline void note_sync(struct run *run, int queue)
 {
     oracle_host_knows(run->oracle, add(run, queue));
@@ -155,6 +156,15 @@ weir_status make_queue(struct run *run, int which);
 void step_new_queue(struct run *run);
 void step_pool(struct run *run);
 void free_slot(struct run *run, struct slot *slot, int queue);
+
+// thread_steps.c
+
+void step_release(struct run *run);
+void step_acquire(struct run *run);
+// The step is done by thread `thread` of the ground's, and has ended.
+void run_on_thread(struct run *run, int thread, void (*step)(struct run *run));
+// What all threads have done comes before what thread 0 does next, which the oracle is not told.
+void gather_threads(struct run *run);
 
 // graph_steps.c
 
