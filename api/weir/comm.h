@@ -20,6 +20,9 @@
 #ifndef WEIR_COMM_H
 #define WEIR_COMM_H
 
+#include <string.h>
+
+#include <weir/buffer.h>
 #include <weir/common.h>
 #include <weir/status.h>
 
@@ -117,6 +120,304 @@ static inline const char *weir_reduction_name(weir_reduction reduction)
 
 // The color of a rank that gets no part of a split.
 #define WEIR_NO_COLOR (-1)
+
+struct weir_comm_params {
+    size_t struct_size;
+    const char *label; // copied; shown in errors, also those of other ranks
+    // This rank, and the count of ranks. A count of 0: both from WEIR_COMM_RANK and WEIR_COMM_COUNT,
+    // else from [comm] of the configuration, else from the variables of torchrun (RANK, WORLD_SIZE),
+    // Open MPI (OMPI_COMM_WORLD_RANK, _SIZE), PMI (PMI_RANK, PMI_SIZE) or Slurm (SLURM_PROCID,
+    // SLURM_NTASKS); where none of these is set it is one rank.
+    uint32_t rank;
+    uint32_t count;
+    // Where the ranks meet: "tcp://HOST:PORT", of rank 0; "file:PATH", a path that all ranks see;
+    // "process:NAME" for ranks of one process. NULL: WEIR_COMM_RENDEZVOUS, else [comm], else
+    // MASTER_ADDR and MASTER_PORT, else the transport's own way, if it has one.
+    const char *rendezvous;
+    // Of the creation, and of each collective from when the work before it is done; 0: the `timeout`
+    // of [comm].
+    uint64_t timeout_ns;
+    // Compare kind, element, reduction, count and root on all ranks before each collective; also
+    // switched on by `check` of [comm]. Without it they are compared, too, but after the fact.
+    bool check;
+    // above: 0.2
+};
+
+// Makes the device one rank of a new communicator. Waits until all ranks are there, at most the
+// timeout. `params` may be NULL.
+//
+// Ownership: the caller's, until weir_comm_destroy(). Outlived by `device`.
+// Threads: safe; two communicators are created in the same order on all ranks.
+// Errors: WEIR_ERROR_COMM, with the ranks that are missing or what they disagree in;
+// WEIR_ERROR_CONFIG for variables that contradict each other; WEIR_ERROR_MODULE if the transport
+// cannot be loaded; WEIR_ERROR_INVALID, also in a host call, which may not wait.
+WEIR_API weir_status weir_comm_create_at(weir_device *device, const struct weir_comm_params *params,
+                                         weir_comm **out_comm, const char *file, int line);
+#define weir_comm_create(device, params, out_comm) \
+    weir_comm_create_at(device, params, out_comm, __FILE__, __LINE__)
+
+// The same for several devices of this process: device i becomes rank params->rank + i. With a
+// count of 0, or with no `params`, the communicator has `device_count` ranks and needs no
+// rendezvous. On error none is created. `out_comms` has room for device_count of them.
+WEIR_API weir_status weir_comm_create_all_at(weir_device *const *devices, uint32_t device_count,
+                                             const struct weir_comm_params *params,
+                                             weir_comm **out_comms, const char *file, int line);
+#define weir_comm_create_all(devices, device_count, params, out_comms) \
+    weir_comm_create_all_at(devices, device_count, params, out_comms, __FILE__, __LINE__)
+
+// Makes one communicator out of the ranks with the same color, in the order of `key` and, where
+// keys are equal, of their ranks. All ranks call it, in the same place among their collectives.
+// Waits for the collectives submitted before, and for the other ranks. WEIR_NO_COLOR: this rank gets
+// none, and NULL is stored. `label` may be NULL.
+//
+// Errors: as weir_comm_create().
+WEIR_API weir_status weir_comm_split_at(weir_comm *comm, int32_t color, int32_t key,
+                                        const char *label, weir_comm **out_part, const char *file,
+                                        int line);
+#define weir_comm_split(comm, color, key, label, out_part) \
+    weir_comm_split_at(comm, color, key, label, out_part, __FILE__, __LINE__)
+
+// A communicator of the same ranks, whose collectives have an order of their own. A split with one
+// color for all.
+#define weir_comm_duplicate(comm, label, out_copy) \
+    weir_comm_split_at(comm, 0, 0, label, out_copy, __FILE__, __LINE__)
+
+// Ends the communicator on all ranks, for example before this one exits: its collectives, those
+// under way too, fail soon on every rank with `why`, a sentence, as their first cause. Does not
+// wait. After the first failure it does nothing.
+WEIR_API weir_status weir_comm_abort_at(weir_comm *comm, const char *why, const char *file,
+                                        int line);
+#define weir_comm_abort(comm, why) weir_comm_abort_at(comm, why, __FILE__, __LINE__)
+
+// WEIR_OK, or the first failure, which becomes the thread's error.
+WEIR_API weir_status weir_comm_error(weir_comm *comm);
+
+// This rank and the count of ranks; the label, "" if it has none; the device. 0, "" and NULL for
+// NULL.
+WEIR_API uint32_t weir_comm_rank(const weir_comm *comm);
+WEIR_API uint32_t weir_comm_count(const weir_comm *comm);
+WEIR_API const char *weir_comm_label(const weir_comm *comm);
+WEIR_API weir_device *weir_comm_device(const weir_comm *comm);
+
+// Destroys the communicator and sets `*comm` to NULL. Legal while collectives are under way: they
+// still run. Never waits. Other ranks that still submit collectives get an error that says so.
+WEIR_API void weir_comm_destroy(weir_comm **comm);
+
+// One send or receive of an exchange. Closed.
+struct weir_exchange {
+    weir_buffer *buffer;
+    size_t offset;
+    size_t count;
+    weir_datatype element;
+    uint32_t peer;
+    bool receive; // else send
+};
+
+// One collective, for weir_queue_collective(). Offsets are multiples of the element's size.
+struct weir_collective_params {
+    size_t struct_size;
+    weir_collective kind;
+    weir_datatype element;    // of all but EXCHANGE and BARRIER
+    weir_reduction reduction; // of ALL_REDUCE, REDUCE, REDUCE_SCATTER
+    uint32_t root;            // of REDUCE, BROADCAST, GATHER, SCATTER; the peer of SEND and RECV
+    weir_buffer *dst;         // unused, may be NULL, where this rank writes nothing
+    size_t dst_offset;
+    weir_buffer *src; // unused, may be NULL, where this rank reads nothing
+    size_t src_offset;
+    size_t count;                          // see weir_collective
+    const struct weir_exchange *exchanges; // of EXCHANGE; read before the call returns
+    uint32_t exchange_count;
+    // above: 0.2
+};
+
+// Submits a collective. The functions below are short forms of it. Where the device's memory is not
+// the host's, the bytes pass through pinned memory, which the communicator keeps: as much as its
+// largest collective needs.
+//
+// Errors: WEIR_ERROR_INVALID for a wrong operand, ranges outside their buffers or overlapping, a
+// buffer or queue of another device than the communicator's: nothing was submitted, and the other
+// ranks do not know of it. In a capture WEIR_ERROR_INVALID. The communicator's or the queue's first
+// failure.
+WEIR_API weir_status weir_queue_collective_at(weir_queue *queue, weir_comm *comm,
+                                              const struct weir_collective_params *params,
+                                              const char *file, int line);
+#define weir_queue_collective(queue, comm, params) \
+    weir_queue_collective_at(queue, comm, params, __FILE__, __LINE__)
+
+static inline struct weir_collective_params weir__collective(
+    weir_collective kind, weir_buffer *dst, size_t dst_offset, weir_buffer *src, size_t src_offset,
+    size_t count, weir_datatype element, weir_reduction reduction, uint32_t root)
+{
+    struct weir_collective_params params;
+    memset(&params, 0, sizeof params);
+    params.struct_size = sizeof params;
+    params.kind = kind;
+    params.element = element;
+    params.reduction = reduction;
+    params.root = root;
+    params.dst = dst;
+    params.dst_offset = dst_offset;
+    params.src = src;
+    params.src_offset = src_offset;
+    params.count = count;
+    return params;
+}
+
+static inline weir_status weir_queue_all_reduce_at(weir_queue *queue, weir_comm *comm,
+                                                   weir_buffer *dst, size_t dst_offset,
+                                                   weir_buffer *src, size_t src_offset,
+                                                   size_t count, weir_datatype element,
+                                                   weir_reduction reduction, const char *file,
+                                                   int line)
+{
+    const struct weir_collective_params params =
+        weir__collective(WEIR_ALL_REDUCE, dst, dst_offset, src, src_offset, count, element,
+                         reduction, 0);
+    return weir_queue_collective_at(queue, comm, &params, file, line);
+}
+#define weir_queue_all_reduce(queue, ...) \
+    weir_queue_all_reduce_at(queue, __VA_ARGS__, __FILE__, __LINE__)
+
+static inline weir_status weir_queue_reduce_at(weir_queue *queue, weir_comm *comm, weir_buffer *dst,
+                                               size_t dst_offset, weir_buffer *src,
+                                               size_t src_offset, size_t count,
+                                               weir_datatype element, weir_reduction reduction,
+                                               uint32_t root, const char *file, int line)
+{
+    const struct weir_collective_params params =
+        weir__collective(WEIR_REDUCE, dst, dst_offset, src, src_offset, count, element, reduction,
+                         root);
+    return weir_queue_collective_at(queue, comm, &params, file, line);
+}
+#define weir_queue_reduce(queue, ...) weir_queue_reduce_at(queue, __VA_ARGS__, __FILE__, __LINE__)
+
+static inline weir_status weir_queue_broadcast_at(weir_queue *queue, weir_comm *comm,
+                                                  weir_buffer *dst, size_t dst_offset,
+                                                  weir_buffer *src, size_t src_offset, size_t count,
+                                                  weir_datatype element, uint32_t root,
+                                                  const char *file, int line)
+{
+    const struct weir_collective_params params =
+        weir__collective(WEIR_BROADCAST, dst, dst_offset, src, src_offset, count, element, WEIR_SUM,
+                         root);
+    return weir_queue_collective_at(queue, comm, &params, file, line);
+}
+#define weir_queue_broadcast(queue, ...) \
+    weir_queue_broadcast_at(queue, __VA_ARGS__, __FILE__, __LINE__)
+
+static inline weir_status weir_queue_all_gather_at(weir_queue *queue, weir_comm *comm,
+                                                   weir_buffer *dst, size_t dst_offset,
+                                                   weir_buffer *src, size_t src_offset,
+                                                   size_t count, weir_datatype element,
+                                                   const char *file, int line)
+{
+    const struct weir_collective_params params =
+        weir__collective(WEIR_ALL_GATHER, dst, dst_offset, src, src_offset, count, element,
+                         WEIR_SUM, 0);
+    return weir_queue_collective_at(queue, comm, &params, file, line);
+}
+#define weir_queue_all_gather(queue, ...) \
+    weir_queue_all_gather_at(queue, __VA_ARGS__, __FILE__, __LINE__)
+
+static inline weir_status weir_queue_reduce_scatter_at(weir_queue *queue, weir_comm *comm,
+                                                       weir_buffer *dst, size_t dst_offset,
+                                                       weir_buffer *src, size_t src_offset,
+                                                       size_t count, weir_datatype element,
+                                                       weir_reduction reduction, const char *file,
+                                                       int line)
+{
+    const struct weir_collective_params params =
+        weir__collective(WEIR_REDUCE_SCATTER, dst, dst_offset, src, src_offset, count, element,
+                         reduction, 0);
+    return weir_queue_collective_at(queue, comm, &params, file, line);
+}
+#define weir_queue_reduce_scatter(queue, ...) \
+    weir_queue_reduce_scatter_at(queue, __VA_ARGS__, __FILE__, __LINE__)
+
+static inline weir_status weir_queue_all_to_all_at(weir_queue *queue, weir_comm *comm,
+                                                   weir_buffer *dst, size_t dst_offset,
+                                                   weir_buffer *src, size_t src_offset,
+                                                   size_t count, weir_datatype element,
+                                                   const char *file, int line)
+{
+    const struct weir_collective_params params =
+        weir__collective(WEIR_ALL_TO_ALL, dst, dst_offset, src, src_offset, count, element,
+                         WEIR_SUM, 0);
+    return weir_queue_collective_at(queue, comm, &params, file, line);
+}
+#define weir_queue_all_to_all(queue, ...) \
+    weir_queue_all_to_all_at(queue, __VA_ARGS__, __FILE__, __LINE__)
+
+static inline weir_status weir_queue_gather_at(weir_queue *queue, weir_comm *comm, weir_buffer *dst,
+                                               size_t dst_offset, weir_buffer *src,
+                                               size_t src_offset, size_t count,
+                                               weir_datatype element, uint32_t root,
+                                               const char *file, int line)
+{
+    const struct weir_collective_params params =
+        weir__collective(WEIR_GATHER, dst, dst_offset, src, src_offset, count, element, WEIR_SUM,
+                         root);
+    return weir_queue_collective_at(queue, comm, &params, file, line);
+}
+#define weir_queue_gather(queue, ...) weir_queue_gather_at(queue, __VA_ARGS__, __FILE__, __LINE__)
+
+static inline weir_status weir_queue_scatter_at(weir_queue *queue, weir_comm *comm,
+                                                weir_buffer *dst, size_t dst_offset,
+                                                weir_buffer *src, size_t src_offset, size_t count,
+                                                weir_datatype element, uint32_t root,
+                                                const char *file, int line)
+{
+    const struct weir_collective_params params =
+        weir__collective(WEIR_SCATTER, dst, dst_offset, src, src_offset, count, element, WEIR_SUM,
+                         root);
+    return weir_queue_collective_at(queue, comm, &params, file, line);
+}
+#define weir_queue_scatter(queue, ...) weir_queue_scatter_at(queue, __VA_ARGS__, __FILE__, __LINE__)
+
+static inline weir_status weir_queue_send_at(weir_queue *queue, weir_comm *comm, weir_buffer *src,
+                                             size_t src_offset, size_t count, weir_datatype element,
+                                             uint32_t peer, const char *file, int line)
+{
+    const struct weir_collective_params params =
+        weir__collective(WEIR_SEND, NULL, 0, src, src_offset, count, element, WEIR_SUM, peer);
+    return weir_queue_collective_at(queue, comm, &params, file, line);
+}
+#define weir_queue_send(queue, ...) weir_queue_send_at(queue, __VA_ARGS__, __FILE__, __LINE__)
+
+static inline weir_status weir_queue_recv_at(weir_queue *queue, weir_comm *comm, weir_buffer *dst,
+                                             size_t dst_offset, size_t count, weir_datatype element,
+                                             uint32_t peer, const char *file, int line)
+{
+    const struct weir_collective_params params =
+        weir__collective(WEIR_RECV, dst, dst_offset, NULL, 0, count, element, WEIR_SUM, peer);
+    return weir_queue_collective_at(queue, comm, &params, file, line);
+}
+#define weir_queue_recv(queue, ...) weir_queue_recv_at(queue, __VA_ARGS__, __FILE__, __LINE__)
+
+// Several sends and receives at once, in any order, so that none waits for another.
+static inline weir_status weir_queue_exchange_at(weir_queue *queue, weir_comm *comm,
+                                                 const struct weir_exchange *exchanges,
+                                                 uint32_t exchange_count, const char *file,
+                                                 int line)
+{
+    struct weir_collective_params params =
+        weir__collective(WEIR_EXCHANGE, NULL, 0, NULL, 0, 0, WEIR_U8, WEIR_SUM, 0);
+    params.exchanges = exchanges;
+    params.exchange_count = exchange_count;
+    return weir_queue_collective_at(queue, comm, &params, file, line);
+}
+#define weir_queue_exchange(queue, ...) \
+    weir_queue_exchange_at(queue, __VA_ARGS__, __FILE__, __LINE__)
+
+// Later work of the queue waits until every rank's queue has come here.
+static inline weir_status weir_queue_barrier_at(weir_queue *queue, weir_comm *comm,
+                                                const char *file, int line)
+{
+    const struct weir_collective_params params =
+        weir__collective(WEIR_BARRIER, NULL, 0, NULL, 0, 0, WEIR_U8, WEIR_SUM, 0);
+    return weir_queue_collective_at(queue, comm, &params, file, line);
+}
+#define weir_queue_barrier(queue, comm) weir_queue_barrier_at(queue, comm, __FILE__, __LINE__)
 
 #ifdef __cplusplus
 }

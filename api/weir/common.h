@@ -52,6 +52,8 @@ typedef struct weir_kernel weir_kernel;
 typedef struct weir_graph weir_graph;
 // Memory that is allocated and freed in the order of queues: <weir/pool.h>.
 typedef struct weir_pool weir_pool;
+// Ranks that combine and exchange what their buffers hold: <weir/comm.h>.
+typedef struct weir_comm weir_comm;
 
 // Sizes. A structure grows only at its end, below the line "above: VERSION", and is passed with its
 // size, which its allocator sets:

@@ -5,6 +5,7 @@
 #define WEIR_WEIR_H
 
 #include <weir/buffer.h>
+#include <weir/comm.h>
 #include <weir/common.h>
 #include <weir/config.h>
 #include <weir/device.h>

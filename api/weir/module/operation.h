@@ -35,6 +35,12 @@ enum weir_operation_kind {
     WEIR_OPERATION_FILL_2D = 12,
     WEIR_OPERATION_COPY_3D = 13,
     // above: ABI 3.1
+    // A collective (<weir/comm.h>). For plugins: the front end carries it out through a transport, and
+    // the backend gets the copies between device and host, with the collective's number. Later
+    // collectives of the communicator wait for it, so a plugin forwards it or returns an error.
+    // weir_collective_range_at() says what it reads and writes.
+    WEIR_OPERATION_COLLECTIVE = 14,
+    // above: ABI 3.2
     WEIR_OPERATION_KINDS, // one more than the last kind
 };
 
@@ -155,6 +161,24 @@ struct weir_operation {
             weir_buffer *buffer;
             size_t size; // the requested size
         } pool;
+        struct {
+            weir_comm *comm;
+            weir_buffer *dst; // NULL: this rank writes nothing
+            weir_buffer *src; // NULL: this rank reads nothing
+            size_t dst_offset;
+            size_t src_offset;
+            size_t count;
+            const struct weir_exchange *exchanges; // of EXCHANGE
+            uint64_t number;                       // weir_transport_call.number
+            uint32_t exchange_count;
+            weir_collective kind;
+            weir_datatype element;
+            weir_reduction reduction;
+            uint32_t root; // or peer
+            uint32_t rank; // this one
+            uint32_t rank_count;
+            uint32_t turn; // the front end's: all calls of the communicator are counted
+        } collective;
     } u;
     // above: ABI 3
 };
@@ -172,6 +196,58 @@ static inline struct weir_operation *weir_operation_copy(struct weir_operation_r
 {
     memcpy(room, operation, operation->struct_size);
     return &room->operation;
+}
+
+// A range that a collective reads or writes. Closed.
+struct weir_collective_range {
+    weir_buffer *buffer;
+    size_t offset;
+    size_t size; // bytes; may be 0
+    weir_access access;
+};
+
+static inline void weir__collective_range(const struct weir_operation *operation, bool is_dst,
+                                          bool all, struct weir_collective_range *out_range)
+{
+    const size_t bytes =
+        operation->u.collective.count * weir_datatype_size(operation->u.collective.element);
+    out_range->buffer = is_dst ? operation->u.collective.dst : operation->u.collective.src;
+    out_range->offset =
+        is_dst ? operation->u.collective.dst_offset : operation->u.collective.src_offset;
+    out_range->size = all ? bytes * operation->u.collective.rank_count : bytes;
+    out_range->access = is_dst ? WEIR_ACCESS_WRITE : WEIR_ACCESS_READ;
+}
+
+// Stores range `index` of a COLLECTIVE, or returns false if there are no more. In place, one range
+// is read and another, the same or part of it, written.
+static inline bool weir_collective_range_at(const struct weir_operation *operation, uint32_t index,
+                                            struct weir_collective_range *out_range)
+{
+    const weir_collective kind = operation->u.collective.kind;
+    if (kind == WEIR_EXCHANGE) {
+        if (index >= operation->u.collective.exchange_count)
+            return false;
+        const struct weir_exchange *part = &operation->u.collective.exchanges[index];
+        out_range->buffer = part->buffer;
+        out_range->offset = part->offset;
+        out_range->size = part->count * weir_datatype_size(part->element);
+        out_range->access = part->receive ? WEIR_ACCESS_WRITE : WEIR_ACCESS_READ;
+        return true;
+    }
+    const uint32_t dst_index = operation->u.collective.src ? 1 : 0;
+    if (index < dst_index)
+        weir__collective_range(operation, false,
+                               kind == WEIR_REDUCE_SCATTER || kind == WEIR_ALL_TO_ALL ||
+                                   kind == WEIR_SCATTER,
+                               out_range);
+    else if (index == dst_index && operation->u.collective.dst)
+        weir__collective_range(operation, true,
+                               kind == WEIR_ALL_GATHER || kind == WEIR_ALL_TO_ALL ||
+                                   kind == WEIR_GATHER,
+                               out_range);
+    else
+        return false;
+    return true;
 }
 
 // One operation of a graph: a copy, fill or launch, none of them EMPTY.
