@@ -37,14 +37,16 @@ static void show_settings(struct printer *printer, const char *section,
     cli_json_set(printer->root, section, object, &printer->ok);
 }
 
-static weir_status show_weir(struct printer *printer, struct weir__config *config)
+// A section of the library's own.
+static void show_own(struct printer *printer, const struct weir__config *config,
+                     const struct weir_section *table,
+                     const struct weir_setting *(*value_of)(const struct weir__config *config,
+                                                            const char *key))
 {
     struct weir_setting settings[16];
-    const struct weir_section *table = &weir__config_weir_table;
     for (uint32_t i = 0; i < table->key_count && i < 16; i++)
-        settings[i] = *weir__config_weir(config, table->keys[i].name);
+        settings[i] = *value_of(config, table->keys[i].name);
     show_settings(printer, table->name, settings, table->key_count);
-    return WEIR_OK;
 }
 
 static weir_status show_section(struct printer *printer, struct weir__config *config,
@@ -107,7 +109,9 @@ static weir_status show(struct printer *printer, struct weir__config *config)
     const struct weir_section *sections[CLI_SECTION_COUNT];
     const char *name;
     cli_sections(sections);
-    weir_status status = show_weir(printer, config);
+    weir_status status = WEIR_OK;
+    show_own(printer, config, &weir__config_weir_table, weir__config_weir);
+    show_own(printer, config, &weir__config_comm_table, weir__config_comm);
     for (size_t i = 0; i < CLI_SECTION_COUNT && status == WEIR_OK; i++)
         status = show_section(printer, config, sections[i]);
     if (status == WEIR_OK)

@@ -150,6 +150,14 @@ static weir_status override(struct weir__config *config, enum weir_key_index ind
     return WEIR_OK;
 }
 
+static weir_status resolve_comm(struct weir__config *config)
+{
+    weir_status status = weir__config_section(config, &weir__config_comm_table, config->comm);
+    if (status == WEIR_OK)
+        status = weir__config_replace(config, &weir__config_comm_table, config->comm);
+    return status;
+}
+
 static weir_status resolve(struct weir__config *config, const struct weir_open_params *params)
 {
     weir_status status = weir__config_section(config, &weir__config_weir_table, config->weir);
@@ -161,7 +169,9 @@ static weir_status resolve(struct weir__config *config, const struct weir_open_p
         status = override(config, KEY_MODULE_PATH, params->module_path, "WEIR_MODULE_PATH");
     if (status == WEIR_OK)
         status = override(config, KEY_PLUGINS, params->plugins, "WEIR_PLUGINS");
-    return status == WEIR_OK ? check_weir(config) : status;
+    if (status == WEIR_OK)
+        status = check_weir(config);
+    return status == WEIR_OK ? resolve_comm(config) : status;
 }
 
 static weir_status create_from_file(const char *path, bool from_variable,

@@ -45,6 +45,10 @@ void weir__config_destroy(struct weir__config **config);
 // Ownership: the configuration's.
 const struct weir_setting *weir__config_weir(const struct weir__config *config, const char *key);
 
+// The keys of [comm], and the value of one: the variable WEIR_COMM_KEY beats the file.
+extern const struct weir_section weir__config_comm_table;
+const struct weir_setting *weir__config_comm(const struct weir__config *config, const char *key);
+
 // Checks the file's section of that name, if it has one, against the table and
 // fills one setting per key, in the table's order, defaults included.
 //

@@ -6,7 +6,8 @@
 #include "core/config/config.h"
 
 enum {
-    WEIR__CONFIG_WEIR_KEYS = 4
+    WEIR__CONFIG_WEIR_KEYS = 4,
+    WEIR__CONFIG_COMM_KEYS = 6,
 };
 
 // One "key = value" of the file. The strings are stored after the structure.
@@ -32,6 +33,7 @@ struct weir__config {
     char *label; // the file's name in messages
     struct weir__config_part *parts;
     struct weir_setting weir[WEIR__CONFIG_WEIR_KEYS];
+    struct weir_setting comm[WEIR__CONFIG_COMM_KEYS];
     char *owned[WEIR__CONFIG_WEIR_KEYS];  // copies of the values that replaced the
                                           // file's
     struct weir__config_owned *variables; // names and values that replaced those of modules

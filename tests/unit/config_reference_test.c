@@ -18,19 +18,21 @@ static const struct weir_section *weir_section(void)
     return &weir__config_weir_table;
 }
 
+static const struct weir_section *comm_section(void)
+{
+    return &weir__config_comm_table;
+}
+
 // Sections whose tables are linked in, and modules that contain theirs.
 static const struct weir_section *(*const linked_tables[])(void) = {
     weir_section,
+    comm_section,
     weir_pipeline_section,
     weir_arr_coc_section,
 };
 static const char *const module_paths[] = {
-    "backends/cuda/weir_cuda.so",
-    "backends/null/weir_null.so",
-    "backends/opencl/weir_opencl.so",
-    "plugins/check/weir_check.so",
-    "plugins/fault/weir_fault.so",
-    "plugins/perturb/weir_perturb.so",
+    "backends/cuda/weir_cuda.so",  "backends/null/weir_null.so",  "backends/opencl/weir_opencl.so",
+    "plugins/check/weir_check.so", "plugins/fault/weir_fault.so", "plugins/perturb/weir_perturb.so",
     "plugins/trace/weir_trace.so",
 };
 
