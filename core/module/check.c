@@ -103,7 +103,14 @@ static bool refuse(struct weir__finding *finding, const char *remedy, const char
 
 const char *weir__module_kind_name(enum weir_module_kind kind)
 {
-    return kind == WEIR_MODULE_PLUGIN ? "plugin" : "backend";
+    switch (kind) {
+    case WEIR_MODULE_PLUGIN:
+        return "plugin";
+    case WEIR_MODULE_TRANSPORT:
+        return "transport";
+    default:
+        return "backend";
+    }
 }
 
 static bool check_abi(const struct weir_module *module, struct weir__finding *finding)
@@ -135,26 +142,38 @@ static const char *sanitizer_words(const char *sanitizer)
     return sanitizer;
 }
 
+// Where a module of that kind is named in the configuration.
+static const char *kind_remedy(enum weir_module_kind kind)
+{
+    switch (kind) {
+    case WEIR_MODULE_PLUGIN:
+        return "name it under `plugins` in [weir]";
+    case WEIR_MODULE_TRANSPORT:
+        return "name it under `transport` in [comm]";
+    default:
+        return "name it under `backend` in [weir]";
+    }
+}
+
 static bool check_identity(const struct weir_module *module, const char *name,
                            enum weir_module_kind kind, struct weir__finding *finding)
 {
     const char *sanitizer = module->sanitizer ? module->sanitizer : "";
 
-    if (module->kind != WEIR_MODULE_BACKEND && module->kind != WEIR_MODULE_PLUGIN)
-        return refuse(finding, "set kind to WEIR_MODULE_BACKEND or WEIR_MODULE_PLUGIN",
-                      "the module is of kind %d, which is neither a backend nor a plugin",
+    if (module->kind < WEIR_MODULE_BACKEND || module->kind > WEIR_MODULE_TRANSPORT)
+        return refuse(finding,
+                      "set kind to WEIR_MODULE_BACKEND, WEIR_MODULE_PLUGIN or "
+                      "WEIR_MODULE_TRANSPORT",
+                      "the module is of kind %d, which is neither a backend nor a plugin nor a "
+                      "transport",
                       (int)module->kind);
     if (!module->name || strcmp(module->name, name) != 0)
         return refuse(finding, "give the file the module's own name",
                       "the module in weir_%s.so calls itself '%s'", name,
                       module->name ? module->name : "");
     if (kind != 0 && module->kind != kind)
-        return refuse(finding,
-                      module->kind == WEIR_MODULE_PLUGIN
-                          ? "name it under `plugins` in [weir], not under `backend`"
-                          : "name it under `backend` in [weir], not under `plugins`",
-                      "'%s' is a %s, and a %s was asked for", name,
-                      weir__module_kind_name(module->kind), weir__module_kind_name(kind));
+        return refuse(finding, kind_remedy(module->kind), "'%s' is a %s, and a %s was asked for",
+                      name, weir__module_kind_name(module->kind), weir__module_kind_name(kind));
     if (strcmp(sanitizer, WEIR_MODULE_SANITIZER) != 0)
         return refuse(finding, "build both with the same sanitizer configuration",
                       "the module was built with %s, and this library with %s",
@@ -172,8 +191,32 @@ static bool is_set(const struct weir_module *module, size_t index)
     return function != NULL;
 }
 
+static const char *const transport_slots[] = {
+    "open", "close", "join", "split", "place", "run", "abort", "leave",
+};
+
+static bool check_transport(const struct weir_module *module, struct weir__finding *finding)
+{
+    const size_t mandatory = sizeof transport_slots / sizeof *transport_slots;
+    if (!WEIR_HAS(module, transport_slot_count) || !module->transport)
+        return refuse(finding, "set weir_module.transport", "the transport has no functions");
+    for (size_t i = 0; i < mandatory; i++) {
+        void (*function)(void) = NULL;
+        if (i < module->transport_slot_count)
+            memcpy(&function, (const char *)module->transport + i * sizeof function,
+                   sizeof function);
+        if (!function)
+            return refuse(finding, "implement the function, and check transport_slot_count",
+                          "the mandatory function `%s` is missing from the %u of the transport",
+                          transport_slots[i], (unsigned)module->transport_slot_count);
+    }
+    return true;
+}
+
 static bool check_slots(const struct weir_module *module, struct weir__finding *finding)
 {
+    if (module->kind == WEIR_MODULE_TRANSPORT)
+        return check_transport(module, finding);
     if (!module->ops)
         return refuse(finding, "set ops to the module's table", "the module has no ops table");
     for (size_t i = 0; i < SLOTS; i++) {
@@ -275,7 +318,7 @@ static bool check_keys(const struct weir_module *module, struct weir__finding *f
 
 static bool check_kinds(const struct weir_module *module, struct weir__finding *finding)
 {
-    if (module->operation_kinds > WEIR_OPERATION_POOL_FREE)
+    if (module->operation_kinds > WEIR_OPERATION_POOL_FREE || module->kind == WEIR_MODULE_TRANSPORT)
         return true;
     return refuse(finding, "set operation_kinds to WEIR_OPERATION_KINDS",
                   "the module says that it knows operations below kind %u, and ABI %u has %d",
@@ -301,7 +344,18 @@ void weir__module_read_ops(const struct weir_module *module, struct weir_module_
     size_t size = module->slot_count * sizeof(void (*)(void));
 
     *out_ops = (struct weir_module_ops){0};
-    memcpy(out_ops, module->ops, size < sizeof *out_ops ? size : sizeof *out_ops);
+    if (module->kind != WEIR_MODULE_TRANSPORT)
+        memcpy(out_ops, module->ops, size < sizeof *out_ops ? size : sizeof *out_ops);
+}
+
+void weir__module_read_transport(const struct weir_module *module,
+                                 struct weir_transport_ops *out_ops)
+{
+    *out_ops = (struct weir_transport_ops){0};
+    if (module->kind != WEIR_MODULE_TRANSPORT)
+        return;
+    const size_t size = module->transport_slot_count * sizeof(void (*)(void));
+    memcpy(out_ops, module->transport, size < sizeof *out_ops ? size : sizeof *out_ops);
 }
 
 struct weir_section weir__module_section(const struct weir_module *module)

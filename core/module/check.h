@@ -3,7 +3,7 @@
 #ifndef WEIR_CORE_MODULE_CHECK_H
 #define WEIR_CORE_MODULE_CHECK_H
 
-#include <weir/module/module.h>
+#include <weir/module/transport.h>
 
 // The module ABI numbers that this library works with, WEIR_MODULE_ABI at the end.
 #define WEIR__OLDEST_MODULE_ABI 3u
@@ -15,7 +15,7 @@ struct weir__finding {
 };
 
 // Checks `module`, found in a file named after `name`, and describes the first thing that is
-// wrong in `*out_finding`. `kind` 0 accepts either kind. Nothing after the ABI number is
+// wrong in `*out_finding`. `kind` 0 accepts every kind. Nothing after the ABI number is
 // read unless that number is in range, nothing past `struct_size`, and no slot past
 // `slot_count`.
 bool weir__module_check(const struct weir_module *module, const char *name,
@@ -27,13 +27,18 @@ void weir__module_read(const struct weir_module *module, struct weir_module *out
 // The section of a configuration that the module's keys make.
 struct weir_section weir__module_section(const struct weir_module *module);
 
-// Stores the module's slots at full size: those past its `slot_count` are NULL.
+// Stores the module's slots at full size: those past its `slot_count` are NULL. All are for a
+// transport.
 void weir__module_read_ops(const struct weir_module *module, struct weir_module_ops *out_ops);
+
+// The same of a transport's functions. All are NULL for another kind.
+void weir__module_read_transport(const struct weir_module *module,
+                                 struct weir_transport_ops *out_ops);
 
 // How many slots of the ops table weir__module_check() knows by name.
 size_t weir__module_slots_checked(void);
 
-// "backend" or "plugin".
+// "backend", "plugin" or "transport".
 const char *weir__module_kind_name(enum weir_module_kind kind);
 
 #endif

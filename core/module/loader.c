@@ -34,6 +34,7 @@ struct known {
     struct weir__loaded loaded;
     struct weir_module module;
     struct weir_module_ops ops;
+    struct weir_transport_ops transport;
     char path[];
 };
 
@@ -43,7 +44,7 @@ static struct known *known_modules;
 // The request, and the file that is being tried.
 struct attempt {
     const char *name;
-    enum weir_module_kind kind; // 0: either
+    enum weir_module_kind kind; // 0: any
     const struct weir_host *host;
     char path[PATH_MAX];
     struct weir_load_entry entry;
@@ -210,10 +211,13 @@ static bool enlist(struct attempt *attempt, void *handle, const struct weir_modu
     memcpy(known->path, attempt->path, length);
     weir__module_read(module, &known->module);
     weir__module_read_ops(module, &known->ops);
+    weir__module_read_transport(module, &known->transport);
     known->handle = handle;
     known->original = module;
-    known->loaded =
-        (struct weir__loaded){.module = &known->module, .ops = &known->ops, .path = known->path};
+    known->loaded = (struct weir__loaded){.module = &known->module,
+                                          .ops = &known->ops,
+                                          .transport = &known->transport,
+                                          .path = known->path};
     known->next = known_modules;
     known_modules = known;
     attempt->loaded = known->loaded;

@@ -7,13 +7,14 @@
 #ifndef WEIR_CORE_MODULE_LOADER_H
 #define WEIR_CORE_MODULE_LOADER_H
 
-#include <weir/module/module.h>
+#include <weir/module/transport.h>
 #include <weir/runtime.h>
 
 // Valid until the process ends.
 struct weir__loaded {
-    const struct weir_module *module;  // what this library knows of it
-    const struct weir_module_ops *ops; // all slots; those it does not have are NULL
+    const struct weir_module *module;           // what this library knows of it
+    const struct weir_module_ops *ops;          // all slots; those it does not have are NULL
+    const struct weir_transport_ops *transport; // the same
     const char *path;
 };
 
@@ -47,7 +48,7 @@ struct weir__module_name {
 // weir__loader_load(), and returns how many. None of them is opened.
 size_t weir__loader_names(const char *search_path, struct weir__module_name *names, size_t most);
 
-// The section of module `name`, of either kind, for checking a section of a
+// The section of module `name`, of any kind, for checking a section of a
 // module that is not used.
 //
 // Ownership: the module's, which stays loaded.

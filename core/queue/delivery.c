@@ -7,6 +7,7 @@
 #include <errno.h>
 
 #include "base/clock.h"
+#include "core/object/comm.h"
 #include "core/queue/native_call.h"
 #include "core/queue/queue.h"
 #include "core/queue/registry.h"
@@ -162,6 +163,18 @@ static weir_status run_wait(weir_queue *queue, const struct weir_operation *oper
     return backend->ops->event_wait(backend, producer, sequence, WEIR_FOREVER);
 }
 
+static weir_status run_collective(weir_queue *queue, const struct weir_operation *operation,
+                                  bool failed)
+{
+    const struct weir_link *backend = backend_of(queue);
+    const struct weir__comm_ops *ops = operation->u.collective.comm->ops;
+    weir_status status = failed ? WEIR_OK : backend->ops->queue_finish(backend, queue);
+    if (!failed && status == WEIR_OK)
+        return ops->run(queue, operation);
+    ops->skip(operation);
+    return status;
+}
+
 static weir_status run_held(weir_queue *queue, struct weir__held *held)
 {
     const struct weir_operation *operation = &held->operation;
@@ -172,6 +185,8 @@ static weir_status run_held(weir_queue *queue, struct weir__held *held)
     switch (operation->kind) {
     case WEIR_OPERATION_HOST_CALL:
         return failed ? WEIR_OK : run_host_call(queue, held);
+    case WEIR_OPERATION_COLLECTIVE:
+        return run_collective(queue, operation, failed);
     case WEIR_OPERATION_WAIT:
         if (operation->flags & WEIR_OPERATION_IMPLIED || !operation->u.wait.producer)
             return WEIR_OK;
@@ -254,7 +269,7 @@ static weir_status hold(weir_queue *queue, const struct weir_operation *operatio
 
 static bool starts_hold(const weir_queue *queue, const struct weir_operation *operation)
 {
-    if (operation->kind == WEIR_OPERATION_HOST_CALL)
+    if (operation->kind == WEIR_OPERATION_HOST_CALL || operation->kind == WEIR_OPERATION_COLLECTIVE)
         return true;
     if (operation->kind != WEIR_OPERATION_WAIT || operation->flags & WEIR_OPERATION_IMPLIED)
         return false;

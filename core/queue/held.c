@@ -10,6 +10,11 @@
 
 #define MINIMUM_CAPACITY (16 * sizeof(struct weir_argument) + 256)
 
+static size_t exchange_bytes(const struct weir_operation *operation)
+{
+    return operation->u.collective.exchange_count * sizeof(struct weir_exchange);
+}
+
 static size_t bytes_needed(const struct weir_operation *operation)
 {
     if (operation->kind == WEIR_OPERATION_FILL)
@@ -18,6 +23,8 @@ static size_t bytes_needed(const struct weir_operation *operation)
         return operation->u.fill_2d.pattern_size;
     if (operation->kind == WEIR_OPERATION_NATIVE)
         return operation->u.native.argument_count * sizeof(struct weir_argument);
+    if (operation->kind == WEIR_OPERATION_COLLECTIVE)
+        return exchange_bytes(operation);
     if (operation->kind != WEIR_OPERATION_LAUNCH)
         return 0;
     size_t count = operation->u.launch.argument_count;
@@ -79,6 +86,10 @@ static void own(struct weir_operation *copy, void *memory)
         const size_t bytes = copy->u.native.argument_count * sizeof(struct weir_argument);
         memcpy(memory, copy->u.native.arguments, bytes);
         copy->u.native.arguments = memory;
+    }
+    if (copy->kind == WEIR_OPERATION_COLLECTIVE && copy->u.collective.exchange_count) {
+        memcpy(memory, copy->u.collective.exchanges, exchange_bytes(copy));
+        copy->u.collective.exchanges = memory;
     }
 }
 

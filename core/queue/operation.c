@@ -19,7 +19,7 @@ static const char *const operation_names[] = {
     [WEIR_OPERATION_WAIT] = "wait",           [WEIR_OPERATION_GRAPH] = "graph",
     [WEIR_OPERATION_NATIVE] = "native call",  [WEIR_OPERATION_POOL_ALLOCATE] = "pool allocate",
     [WEIR_OPERATION_POOL_FREE] = "pool free", [WEIR_OPERATION_FILL_2D] = "fill_2d",
-    [WEIR_OPERATION_COPY_3D] = "copy_3d",
+    [WEIR_OPERATION_COPY_3D] = "copy_3d",     [WEIR_OPERATION_COLLECTIVE] = "collective",
 };
 
 const char *weir__operation_name(enum weir_operation_kind kind)

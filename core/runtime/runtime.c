@@ -92,7 +92,14 @@ static const struct weir_setting *const *take_section(const weir_runtime *runtim
     return list;
 }
 
-static void release_section(const struct weir_setting *const *settings)
+const struct weir_setting *const *weir__runtime_take_module(const weir_runtime *runtime,
+                                                            const struct weir_module *module)
+{
+    const struct weir_section section = weir__module_section(module);
+    return take_section(runtime, &section, read_module);
+}
+
+void weir__runtime_release_section(const struct weir_setting *const *settings)
 {
     weir__release((void *)(uintptr_t)settings);
 }
@@ -163,7 +170,7 @@ static weir_status check_module_section(const weir_runtime *runtime, const char 
     weir_status status = weir__loader_keys(name, path, &weir__host, &section);
     if (status == WEIR_OK) {
         const struct weir_setting *const *settings = take_section(runtime, &section, read_file);
-        release_section(settings);
+        weir__runtime_release_section(settings);
         return settings ? WEIR_OK : weir_last_error()->status;
     }
     if (status != WEIR_ERROR_NOT_FOUND)
@@ -185,9 +192,9 @@ static bool program_declares(const weir_runtime *runtime, const char *name)
 
 static weir_status check_sections(const weir_runtime *runtime)
 {
-    const char *known[WEIR__CONFIG_SECTION_LIMIT + 64 + WEIR__LOADER_NAMES] = {"weir"};
+    const char *known[WEIR__CONFIG_SECTION_LIMIT + 64 + WEIR__LOADER_NAMES] = {"weir", "comm"};
     struct weir__module_name modules[WEIR__LOADER_NAMES];
-    size_t count = 1;
+    size_t count = 2;
     bool all = true;
     const char *name;
 
@@ -196,7 +203,8 @@ static weir_status check_sections(const weir_runtime *runtime)
         known[count++] = sections[i].name;
     for (size_t i = 0; (name = weir__config_section_name(runtime->config, i)); i++) {
         bool is_known = false;
-        if (strcmp(name, "weir") == 0 || program_declares(runtime, name))
+        if (strcmp(name, "weir") == 0 || strcmp(name, "comm") == 0 ||
+            program_declares(runtime, name))
             continue;
         weir_status status = check_module_section(runtime, name, &is_known);
         if (status < 0)
@@ -220,7 +228,7 @@ static weir_status close_chain(weir_runtime *runtime)
 {
     weir_status status = weir__chain_finish(&runtime->chain);
     for (uint32_t i = 0; i < runtime->module_count; i++)
-        release_section(runtime->settings[i]);
+        weir__runtime_release_section(runtime->settings[i]);
     weir__release(runtime->settings);
     runtime->settings = NULL;
     runtime->module_count = 0;
@@ -243,9 +251,8 @@ static weir_status open_chain(weir_runtime *runtime, const struct weir__loaded *
     if (!runtime->settings)
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for the configuration");
     for (uint32_t i = 0; i < count; i++) {
-        const struct weir_section section = weir__module_section(modules[i].module);
         *out_failed = i;
-        runtime->settings[i] = take_section(runtime, &section, read_module);
+        runtime->settings[i] = weir__runtime_take_module(runtime, modules[i].module);
         if (!runtime->settings[i])
             return weir_last_error()->status;
         runtime->module_count++;
@@ -351,9 +358,10 @@ static weir_status load_modules(weir_runtime *runtime)
 
 static weir_status free_runtime(weir_runtime *runtime)
 {
+    weir__transport_finish(runtime);
     weir_status status = close_chain(runtime);
     for (size_t i = 0; i < runtime->section_count; i++)
-        release_section(runtime->section_settings[i]);
+        weir__runtime_release_section(runtime->section_settings[i]);
     weir__release(runtime->section_settings);
     weir__release(runtime->sections);
     weir__config_destroy(&runtime->config);
@@ -398,6 +406,7 @@ weir_status weir_open(const struct weir_open_params *params, weir_runtime **out_
     if (!runtime)
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a runtime");
     weir__shared_init(&runtime->shared);
+    weir_lock_init(&runtime->transport.lock, &weir__locks[WEIR__LOCK_TRANSPORT]);
     runtime->report = weir__load_report_create();
     weir_status status = open_runtime(runtime, params);
     if (status < 0)

@@ -4,11 +4,20 @@
 
 #include <stdatomic.h>
 
+#include <weir/module/transport.h>
 #include <weir/runtime.h>
 
 #include "core/config/config.h"
 #include "core/module/chain.h"
 #include "core/object/device.h"
+
+// The transport of a runtime's communicators.
+struct weir__transport {
+    struct weir_lock lock;                // while it is loaded
+    const struct weir_transport_ops *ops; // NULL: not asked for yet
+    void *state;
+    const struct weir_setting *const *settings;
+};
 
 struct weir_runtime {
     struct weir__config *config;
@@ -21,7 +30,23 @@ struct weir_runtime {
     weir_load_report *report;
     atomic_size_t open_devices;
     struct weir__shared shared;
+    struct weir__transport transport;
 };
+
+// Loads and opens the transport of [comm] when it is first asked for; it stays until the runtime is
+// closed. Stores its functions and its state.
+//
+// Threads: safe.
+weir_status weir__transport_get(weir_runtime *runtime, const struct weir_transport_ops **out_ops,
+                                void **out_state);
+
+void weir__transport_finish(weir_runtime *runtime);
+
+// The settings of a module that is loaded, or NULL with the thread's error; and the end of settings.
+// NULL is accepted.
+const struct weir_setting *const *weir__runtime_take_module(const weir_runtime *runtime,
+                                                            const struct weir_module *module);
+void weir__runtime_release_section(const struct weir_setting *const *settings);
 
 // The table of services for modules.
 extern const struct weir_host weir__host;

@@ -6,26 +6,29 @@
 #include "base/biased_lock.h"
 #include "base/lock.h"
 
-#define WEIR__LOCKS(LOCK)                                      \
-    LOCK(LOADER, "the loader's lock")                          \
-    LOCK(THREAD_QUEUES, "the lock of the threads' queues")     \
-    LOCK(GRAPH, "a graph's lock")                              \
-    LOCK(LEGACY, "a device's legacy lock")                     \
-    LOCK(SUBMIT, "a queue's submit lock")                      \
-    LOCK(CAPTURE, "a capture's lock")                          \
-    LOCK(CAPTURES, "a runtime's list of captures")             \
-    LOCK(POOL, "a pool's lock")                                \
-    LOCK(DELIVERY, "a queue's delivery lock")                  \
-    LOCK(REPLAY, "a graph's replay lock")                      \
-    LOCK(WALK, "a runtime's walk lock")                        \
-    LOCK(COMPLETION, "a queue's completion lock")              \
-    LOCK(GONE, "the failures of gone queues")                  \
-    LOCK(NOTIFIERS, "a device's lock for making its notifier") \
-    LOCK(NOTIFIER, "a notifier's lock")                        \
-    LOCK(STAGING, "a device's staging lock")                   \
-    LOCK(DEVICE, "a device's lock")                            \
-    LOCK(REGISTRY, "the queue registry's lock")                \
-    LOCK(PEERS, "a runtime's list of peers")                   \
+#define WEIR__LOCKS(LOCK)                                         \
+    LOCK(TRANSPORT, "a runtime's lock for loading its transport") \
+    LOCK(LOADER, "the loader's lock")                             \
+    LOCK(THREAD_QUEUES, "the lock of the threads' queues")        \
+    LOCK(GRAPH, "a graph's lock")                                 \
+    LOCK(COMM_SUBMIT, "a communicator's submit lock")             \
+    LOCK(LEGACY, "a device's legacy lock")                        \
+    LOCK(SUBMIT, "a queue's submit lock")                         \
+    LOCK(CAPTURE, "a capture's lock")                             \
+    LOCK(CAPTURES, "a runtime's list of captures")                \
+    LOCK(POOL, "a pool's lock")                                   \
+    LOCK(DELIVERY, "a queue's delivery lock")                     \
+    LOCK(REPLAY, "a graph's replay lock")                         \
+    LOCK(COMM, "a communicator's lock")                           \
+    LOCK(WALK, "a runtime's walk lock")                           \
+    LOCK(COMPLETION, "a queue's completion lock")                 \
+    LOCK(GONE, "the failures of gone queues")                     \
+    LOCK(NOTIFIERS, "a device's lock for making its notifier")    \
+    LOCK(NOTIFIER, "a notifier's lock")                           \
+    LOCK(STAGING, "a device's staging lock")                      \
+    LOCK(DEVICE, "a device's lock")                               \
+    LOCK(REGISTRY, "the queue registry's lock")                   \
+    LOCK(PEERS, "a runtime's list of peers")                      \
     LOCK(LOG, "the log's lock")
 
 enum weir__lock {

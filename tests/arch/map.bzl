@@ -46,6 +46,7 @@ USES = {
     "core/program": _QUEUE + ["core/queue"],
     "core/interop": _QUEUE + ["core/queue", "core/graph", "core/event", "core/buffer"],
     "core/runtime": _QUEUE + ["core/config", "core/queue"],
+    "core/comm": _QUEUE + ["core/buffer", "core/config", "core/event", "core/graph", "core/queue", "core/runtime"],
     "core/device": _QUEUE + ["core/buffer", "core/config", "core/event", "core/graph", "core/queue", "core/runtime"],
     "backends/clc": _MODULE + ["backends/kit"],
     "backends/cuda": _COMPILER + ["kernels/library", "kernels/ptx"],
@@ -144,6 +145,7 @@ TARGETS = {
     "core/program": ["//core/program"],
     "core/interop": ["//core/interop"],
     "core/runtime": ["//core/runtime"],
+    "core/comm": ["//core/comm"],
     "core/device": ["//core/device"],
     "io": ["//io"],
     "kernels": [

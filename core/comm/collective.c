@@ -1,0 +1,322 @@
+// Checks a collective's operands, numbers it and submits it.
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "core/comm/comm.h"
+#include "core/object/buffer.h"
+#include "core/queue/operation.h"
+#include "core/queue/queue.h"
+#include "core/support/error.h"
+#include "core/support/thread.h"
+
+// The call that is checked.
+struct call {
+    const weir_comm *comm;
+    const weir_queue *queue;
+    const struct weir_collective_params *params;
+    const char *file;
+    int line;
+};
+
+#define refuse(call, remedy, ...)                                                \
+    weir__fail_at((call)->file, (call)->line, (call)->comm->member.object.label, \
+                  WEIR_ERROR_INVALID, (remedy), __VA_ARGS__)
+
+static const char *name_of(const struct call *call)
+{
+    return weir_collective_name(call->params->kind);
+}
+
+struct weir__comm_name weir__comm_name(const struct weir_operation *operation)
+{
+    struct weir__comm_name name;
+    const char *label = operation->u.collective.comm->member.object.label;
+    snprintf(name.text, sizeof name.text, "%s %" PRIu64 " of '%s'",
+             weir_collective_name(operation->u.collective.kind), operation->u.collective.number,
+             weir__label_shown(label));
+    return name;
+}
+
+static bool is_rooted(weir_collective kind)
+{
+    return kind == WEIR_REDUCE || kind == WEIR_BROADCAST || kind == WEIR_GATHER ||
+           kind == WEIR_SCATTER;
+}
+
+static bool is_reduction(weir_collective kind)
+{
+    return kind == WEIR_ALL_REDUCE || kind == WEIR_REDUCE || kind == WEIR_REDUCE_SCATTER;
+}
+
+// Between two ranks, and so not numbered.
+static bool is_direct(weir_collective kind)
+{
+    return kind == WEIR_SEND || kind == WEIR_RECV || kind == WEIR_EXCHANGE;
+}
+
+static bool reads(const struct call *call)
+{
+    const weir_collective kind = call->params->kind;
+    if (kind == WEIR_BROADCAST || kind == WEIR_SCATTER)
+        return call->params->root == call->comm->rank;
+    return kind != WEIR_RECV && kind != WEIR_BARRIER;
+}
+
+static bool writes(const struct call *call)
+{
+    const weir_collective kind = call->params->kind;
+    if (kind == WEIR_REDUCE || kind == WEIR_GATHER)
+        return call->params->root == call->comm->rank;
+    return kind != WEIR_SEND && kind != WEIR_BARRIER;
+}
+
+static weir_status check_peer(const struct call *call, uint32_t peer)
+{
+    if (peer >= call->comm->count)
+        return refuse(call, "ranks are numbered from 0 to the count less one",
+                      "%s: there is no rank %" PRIu32 ", the communicator has %" PRIu32,
+                      name_of(call), peer, call->comm->count);
+    if (peer == call->comm->rank && !is_rooted(call->params->kind))
+        return refuse(call, "use weir_queue_copy()", "%s: rank %" PRIu32 " cannot send to itself",
+                      name_of(call), peer);
+    return WEIR_OK;
+}
+
+static weir_status check_element(const struct call *call, weir_datatype element)
+{
+    if (weir_datatype_size(element))
+        return WEIR_OK;
+    return refuse(call, "pass one of weir_datatype", "%s: there is no datatype %d", name_of(call),
+                  (int)element);
+}
+
+static weir_status check_kind(const struct call *call)
+{
+    const struct weir_collective_params *params = call->params;
+    if (params->kind < WEIR_ALL_REDUCE || params->kind > WEIR_BARRIER)
+        return refuse(call, "pass one of weir_collective", "there is no collective %d",
+                      (int)params->kind);
+    if (is_reduction(params->kind) &&
+        (params->reduction < WEIR_SUM || params->reduction > WEIR_AVERAGE))
+        return refuse(call, "pass one of weir_reduction", "%s: there is no reduction %d",
+                      name_of(call), (int)params->reduction);
+    if (is_rooted(params->kind) || params->kind == WEIR_SEND || params->kind == WEIR_RECV)
+        return check_peer(call, params->root);
+    return WEIR_OK;
+}
+
+static weir_status check_range(const struct call *call, const char *role, weir_buffer *buffer,
+                               size_t offset, size_t size, weir_datatype element)
+{
+    const size_t step = weir_datatype_size(element);
+    if (!buffer)
+        return refuse(call, "create it first; destroying it sets the pointer to NULL",
+                      "%s: %s is no buffer (NULL)", name_of(call), role);
+    if (buffer->member.device != call->comm->member.device)
+        return refuse(call, "use a buffer of the communicator's device",
+                      "%s: %s belongs to device '%s', the communicator to '%s'", name_of(call),
+                      role, buffer->member.device->info.name, call->comm->member.device->info.name);
+    if (!weir__buffer_holds(buffer, offset, size))
+        return weir__buffer_refuse_range(buffer, role, offset, size, call->file, call->line);
+    if (offset % step)
+        return refuse(call, "move it to such a multiple",
+                      "%s: the offset of %s, %zu, is no multiple of the %zu bytes of an %s",
+                      name_of(call), role, offset, step, weir_datatype_name(element));
+    return WEIR_OK;
+}
+
+// The size in bytes of `parts` times `count` elements.
+static weir_status size_of(const struct call *call, size_t count, weir_datatype element,
+                           uint32_t parts, size_t *out_size)
+{
+    const size_t step = weir_datatype_size(element) * parts;
+    if (count > SIZE_MAX / step)
+        return refuse(call, "split the collective", "%s: %zu elements of %zu bytes are too many",
+                      name_of(call), count, step);
+    *out_size = count * step;
+    return WEIR_OK;
+}
+
+static bool meet(const struct weir_collective_range *a, const struct weir_collective_range *b)
+{
+    if (a->buffer != b->buffer || !a->size || !b->size)
+        return false;
+    return a->offset < b->offset ? b->offset - a->offset < a->size
+                                 : a->offset - b->offset < b->size;
+}
+
+// In place: one range, or the smaller is part `rank` of the larger.
+static bool is_in_place(const weir_comm *comm, const struct weir_collective_range *src,
+                        const struct weir_collective_range *dst)
+{
+    if (src->size == dst->size)
+        return src->offset == dst->offset;
+    const struct weir_collective_range *small = src->size < dst->size ? src : dst;
+    const struct weir_collective_range *large = small == src ? dst : src;
+    return small->offset >= large->offset &&
+           (small->offset - large->offset) / small->size == comm->rank &&
+           (small->offset - large->offset) % small->size == 0;
+}
+
+static weir_status check_overlap(const struct call *call, const struct weir_operation *operation)
+{
+    struct weir_collective_range src;
+    struct weir_collective_range dst;
+    if (!weir_collective_range_at(operation, 0, &src) ||
+        !weir_collective_range_at(operation, 1, &dst) || !meet(&src, &dst) ||
+        is_in_place(call->comm, &src, &dst))
+        return WEIR_OK;
+    return refuse(call,
+                  "pass one range for both, or, where the sizes differ, part `rank` of the "
+                  "larger one, or separate ranges",
+                  "%s: src, %zu bytes at %zu, and dst, %zu bytes at %zu, of one buffer overlap",
+                  name_of(call), src.size, src.offset, dst.size, dst.offset);
+}
+
+static weir_status check_ranges(const struct call *call, struct weir_operation *operation)
+{
+    const struct weir_collective_params *params = call->params;
+    struct weir_collective_range range;
+    size_t largest;
+    weir_status status = check_element(call, params->element);
+    if (status == WEIR_OK) // every range is at most so large
+        status = size_of(call, params->count, params->element, call->comm->count, &largest);
+    if (status < 0)
+        return status;
+    operation->u.collective.src = reads(call) ? params->src : NULL;
+    operation->u.collective.dst = writes(call) ? params->dst : NULL;
+    if (reads(call) && !params->src)
+        return check_range(call, "src", NULL, 0, 0, params->element);
+    if (writes(call) && !params->dst)
+        return check_range(call, "dst", NULL, 0, 0, params->element);
+    for (uint32_t i = 0; status == WEIR_OK && weir_collective_range_at(operation, i, &range); i++)
+        status = check_range(call, range.access == WEIR_ACCESS_READ ? "src" : "dst", range.buffer,
+                             range.offset, range.size, params->element);
+    return status == WEIR_OK ? check_overlap(call, operation) : status;
+}
+
+static weir_status check_exchange(const struct call *call, uint32_t index)
+{
+    const struct weir_exchange *part = &call->params->exchanges[index];
+    char role[32];
+    size_t size;
+    snprintf(role, sizeof role, "part %" PRIu32, index);
+    weir_status status = check_element(call, part->element);
+    if (status == WEIR_OK)
+        status = check_peer(call, part->peer);
+    if (status == WEIR_OK)
+        status = size_of(call, part->count, part->element, 1, &size);
+    return status == WEIR_OK
+               ? check_range(call, role, part->buffer, part->offset, size, part->element)
+               : status;
+}
+
+// What a part receives must not meet any other part.
+static weir_status check_received(const struct call *call, const struct weir_operation *operation,
+                                  uint32_t index)
+{
+    struct weir_collective_range one = {0};
+    struct weir_collective_range other = {0};
+    (void)weir_collective_range_at(operation, index, &one);
+    for (uint32_t i = 0; i < index; i++) {
+        (void)weir_collective_range_at(operation, i, &other);
+        if ((one.access == WEIR_ACCESS_WRITE || other.access == WEIR_ACCESS_WRITE) &&
+            meet(&one, &other))
+            return refuse(call, "use separate ranges",
+                          "exchange: parts %" PRIu32 " and %" PRIu32
+                          " overlap, and one of them is received",
+                          i, index);
+    }
+    return WEIR_OK;
+}
+
+static weir_status check_exchanges(const struct call *call, const struct weir_operation *operation)
+{
+    const struct weir_collective_params *params = call->params;
+    weir_status status = WEIR_OK;
+    if (params->exchange_count && !params->exchanges)
+        return refuse(call, NULL, "exchange: %" PRIu32 " parts, and no array of them (NULL)",
+                      params->exchange_count);
+    for (uint32_t i = 0; i < params->exchange_count && status == WEIR_OK; i++) {
+        status = check_exchange(call, i);
+        if (status == WEIR_OK)
+            status = check_received(call, operation, i);
+    }
+    return status;
+}
+
+weir_status weir__operation_collective(const weir_queue *queue, weir_comm *comm,
+                                       const struct weir_collective_params *params,
+                                       const char *file, int line,
+                                       struct weir_operation *out_operation)
+{
+    const struct call call = {comm, queue, params, file, line};
+    if (queue->member.device != comm->member.device)
+        return refuse(&call, "use a queue of the communicator's device",
+                      "%s: queue '%s' belongs to another device than the communicator",
+                      name_of(&call), weir__label_shown(queue->member.object.label));
+    weir_status status = check_kind(&call);
+    if (status < 0)
+        return status;
+    weir__operation_begin(out_operation, WEIR_OPERATION_COLLECTIVE, 0, file, line);
+    out_operation->u.collective.comm = comm;
+    out_operation->u.collective.dst = NULL;
+    out_operation->u.collective.src = NULL;
+    out_operation->u.collective.dst_offset = params->dst_offset;
+    out_operation->u.collective.src_offset = params->src_offset;
+    out_operation->u.collective.count = params->count;
+    out_operation->u.collective.exchanges = params->exchanges;
+    out_operation->u.collective.exchange_count =
+        params->kind == WEIR_EXCHANGE ? params->exchange_count : 0;
+    out_operation->u.collective.kind = params->kind;
+    out_operation->u.collective.element = params->element;
+    out_operation->u.collective.reduction = params->reduction;
+    out_operation->u.collective.root = params->root;
+    out_operation->u.collective.rank = comm->rank;
+    out_operation->u.collective.rank_count = comm->count;
+    if (params->kind == WEIR_EXCHANGE)
+        return check_exchanges(&call, out_operation);
+    return params->kind == WEIR_BARRIER ? WEIR_OK : check_ranges(&call, out_operation);
+}
+
+// With the submit lock held. A refused call has no number. Once the queue has given the operation
+// its place, other ranks count on it.
+static weir_status submit(weir_queue *queue, weir_comm *comm, struct weir_operation *operation)
+{
+    const uint64_t number = comm->number + !is_direct(operation->u.collective.kind);
+    weir_status status = weir__comm_status(comm);
+    if (status < 0)
+        return status;
+    operation->u.collective.number = number;
+    operation->u.collective.turn = comm->next_turn;
+    status = weir__queue_submit(queue, operation);
+    if (operation->sequence) {
+        comm->number = number;
+        comm->next_turn++;
+    }
+    return status;
+}
+
+weir_status weir_queue_collective_at(weir_queue *queue, weir_comm *comm,
+                                     const struct weir_collective_params *params, const char *file,
+                                     int line)
+{
+    struct weir_collective_params known;
+    struct weir_operation operation;
+    WEIR_REFUSE_FORK();
+    WEIR_REQUIRE_AT(file, line, NULL, queue);
+    WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), comm);
+    WEIR_REQUIRE_AT(file, line, comm->member.object.label, params);
+    WEIR_READ_PARAMS(weir_collective_params, params, &known);
+    weir_status status = weir__operation_collective(queue, comm, params, file, line, &operation);
+    if (status < 0)
+        return status;
+    weir_lock_take(&comm->submit_lock);
+    status = submit(queue, comm, &operation);
+    weir_lock_release(&comm->submit_lock);
+    if (status < 0 && operation.sequence) {
+        comm->ops->skip(&operation);
+        weir__completion_refuse(queue); // the thread's error is the queue's first cause again
+    }
+    return status;
+}

@@ -1,0 +1,64 @@
+// Shared by the files of communicators.
+#ifndef WEIR_CORE_COMM_COMM_H
+#define WEIR_CORE_COMM_COMM_H
+
+#include "core/config/config.h"
+#include "core/object/comm.h"
+
+extern const struct weir__comm_ops weir__comm_ops;
+
+// A new communicator, which has joined nothing; NULL with the thread's error.
+weir_comm *weir__comm_allocate(weir_device *device, const char *label);
+
+// Puts a communicator that has its group into use, or drops one that has none.
+void weir__comm_publish(weir_comm *comm);
+void weir__comm_drop(weir_comm *comm);
+
+// Books the first cause. Returns false if there is one already.
+bool weir__comm_fail(weir_comm *comm, const struct weir_error *cause);
+
+// The same for a failure that the transport does not know of: the other ranks are told `reason`.
+void weir__comm_abort(weir_comm *comm, const struct weir_error *cause, const char *reason);
+
+// The first cause as the thread's error, or WEIR_OK.
+weir_status weir__comm_status(weir_comm *comm);
+
+// Waits until call `turn` may run, then returns WEIR_OK, or the first cause. The next call may run
+// after weir__comm_end_turn().
+weir_status weir__comm_await_turn(weir_comm *comm, uint32_t turn);
+void weir__comm_end_turn(weir_comm *comm, uint32_t turn);
+
+// A pinned buffer of at least `size` bytes; the caller has the turn.
+weir_status weir__comm_staging(weir_comm *comm, size_t size, char **out_pointer);
+
+enum {
+    WEIR__COMM_RENDEZVOUS_SIZE = 512
+};
+
+// What a communicator is created with, once parameters, environment and configuration are read.
+struct weir__comm_place {
+    uint32_t rank;
+    uint32_t count;
+    uint64_t timeout_ns;
+    bool check;
+    bool has_rendezvous;
+    char rendezvous[WEIR__COMM_RENDEZVOUS_SIZE];
+};
+
+weir_status weir__comm_place(const struct weir__config *config,
+                             const struct weir_comm_params *params,
+                             struct weir__comm_place *out_place);
+
+// Makes a collective out of a call; see core/queue/operation.h.
+weir_status weir__operation_collective(const weir_queue *queue, weir_comm *comm,
+                                       const struct weir_collective_params *params,
+                                       const char *file, int line,
+                                       struct weir_operation *out_operation);
+
+// "all-reduce 17 of 'grads'" for messages.
+struct weir__comm_name {
+    char text[160];
+};
+struct weir__comm_name weir__comm_name(const struct weir_operation *operation);
+
+#endif

@@ -1,0 +1,43 @@
+// The front end's communicator.
+#ifndef WEIR_CORE_OBJECT_COMM_H
+#define WEIR_CORE_OBJECT_COMM_H
+
+#include <pthread.h>
+
+#include <weir/module/transport.h>
+
+#include "core/object/object.h"
+#include "core/support/locks.h"
+
+// How delivery hands over collectives, on the worker of their queue.
+struct weir__comm_ops {
+    // Carries it out and returns when it is done. Earlier work of the queue has finished.
+    weir_status (*run)(weir_queue *queue, const struct weir_operation *operation);
+    // It will not run: the thread's error is the reason.
+    void (*skip)(const struct weir_operation *operation);
+};
+
+struct weir_comm {
+    struct weir__member member;
+    const struct weir__comm_ops *ops;
+    const struct weir_transport_ops *transport;
+    void *group; // the transport's
+    uint32_t rank;
+    uint32_t count;
+    uint64_t timeout_ns;
+
+    struct weir_lock submit_lock; // while a collective is submitted: numbers follow that order
+    uint32_t next_turn;           // of the next call
+    uint64_t number;              // of the last one that all ranks take part in
+
+    struct weir_lock lock; // of what follows
+    pthread_cond_t changed;
+    uint32_t turn; // of the call that may run
+    bool failed;
+    struct weir_error error; // the first cause
+
+    // Pinned memory for bytes of the device. Used by the call whose turn it is.
+    weir_buffer *staging;
+};
+
+#endif
