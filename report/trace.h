@@ -51,9 +51,11 @@ enum weir_trace_kind {
     WEIR_TRACE_NATIVE = 9,
     WEIR_TRACE_FILL_2D = 12,
     WEIR_TRACE_COPY_3D = 13,
+    WEIR_TRACE_COLLECTIVE = 14,
 };
 
-// "copy", "copy_2d", "copy_3d", "fill", "fill_2d", "launch", "host_call", "graph", "native";
+// "copy", "copy_2d", "copy_3d", "fill", "fill_2d", "launch", "host_call", "graph", "native",
+// "collective";
 // "operation" for a number that is none of them.
 const char *weir_trace_kind_name(enum weir_trace_kind kind);
 

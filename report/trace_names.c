@@ -37,6 +37,8 @@ const char *weir_trace_kind_name(enum weir_trace_kind kind)
         return "graph";
     case WEIR_TRACE_NATIVE:
         return "native";
+    case WEIR_TRACE_COLLECTIVE:
+        return "collective";
     }
     return "operation";
 }

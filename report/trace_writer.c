@@ -406,6 +406,8 @@ static const char *call_name(enum weir_trace_kind kind)
         return "weir_queue_graph";
     case WEIR_TRACE_NATIVE:
         return "weir_queue_native";
+    case WEIR_TRACE_COLLECTIVE:
+        return "weir_queue_collective";
     }
     return "weir_queue_submit";
 }

@@ -120,6 +120,7 @@ void check_hint_operation(struct check *check, struct check_queue *queue,
         need_all_waits(check, queue);
         break;
     case WEIR_OPERATION_POOL_ALLOCATE:
+    case WEIR_OPERATION_COLLECTIVE: // other ranks see what came before
         need_all_waits(check, queue);
         break;
     case WEIR_OPERATION_NATIVE:

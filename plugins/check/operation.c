@@ -199,6 +199,18 @@ static void use_boxes(struct check *check, const struct check_user *user,
     }
 }
 
+// What is read first, since it may not have been written.
+static void use_collective(struct check *check, const struct check_user *user,
+                           const struct weir_operation *operation)
+{
+    const weir_access order[] = {WEIR_ACCESS_READ, WEIR_ACCESS_WRITE};
+    struct weir_collective_range range;
+    for (size_t turn = 0; turn < 2; turn++)
+        for (uint32_t i = 0; weir_collective_range_at(operation, i, &range); i++)
+            if (range.access == order[turn])
+                use_range(check, user, range.buffer, range.offset, range.size, range.access);
+}
+
 static void use_nodes(struct check *check, struct check_user *user,
                       const struct weir_operation *operation)
 {
@@ -235,6 +247,9 @@ void check_use_operation(struct check *check, struct check_user *user,
     case WEIR_OPERATION_POOL_ALLOCATE:
     case WEIR_OPERATION_POOL_FREE:
         use_pool(check, user, operation);
+        break;
+    case WEIR_OPERATION_COLLECTIVE:
+        use_collective(check, user, operation);
         break;
     case WEIR_OPERATION_GRAPH:
         use_nodes(check, user, operation);

@@ -21,6 +21,7 @@ const char *check_operation_name(uint32_t operation)
         [WEIR_OPERATION_POOL_FREE] = "pool free",
         [WEIR_OPERATION_FILL_2D] = "2-D fill",
         [WEIR_OPERATION_COPY_3D] = "3-D copy",
+        [WEIR_OPERATION_COLLECTIVE] = "collective",
     };
     return operation < sizeof names / sizeof *names ? names[operation] : "operation";
 }

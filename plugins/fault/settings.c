@@ -21,6 +21,7 @@ const char *const fault_target_names[FAULT_TARGETS] = {
     [FAULT_WAIT] = "wait",
     [FAULT_GRAPH] = "graph",
     [FAULT_NATIVE] = "native",
+    [FAULT_COLLECTIVE] = "collective",
     [FAULT_NEW_DEVICE] = "new-device",
     [FAULT_NEW_QUEUE] = "new-queue",
     [FAULT_NEW_BUFFER] = "new-buffer",
@@ -39,10 +40,10 @@ const char *const fault_target_names[FAULT_TARGETS] = {
 
 // The targets of each kind of fault.
 static const uint32_t possible[FAULT_KINDS] = {
-    [FAULT_REFUSE] = WORK | BIT(RECORD) | BIT(WAIT),
+    [FAULT_REFUSE] = WORK | BIT(RECORD) | BIT(WAIT) | BIT(COLLECTIVE),
     [FAULT_FAIL] = WORK,
-    [FAULT_SLOW] = WORK,
-    [FAULT_LOSE] = WORK | BIT(RECORD) | BIT(WAIT),
+    [FAULT_SLOW] = WORK | BIT(COLLECTIVE),
+    [FAULT_LOSE] = WORK | BIT(RECORD) | BIT(WAIT) | BIT(COLLECTIVE),
     [FAULT_GARBAGE_STATUS] = BIT(HOST_CALL),
     [FAULT_MEMORY] = CREATION,
 };

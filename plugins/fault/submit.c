@@ -18,6 +18,7 @@ static bool target_of(const struct weir_operation *operation, enum fault_target 
         [WEIR_OPERATION_WAIT] = FAULT_WAIT + 1,
         [WEIR_OPERATION_GRAPH] = FAULT_GRAPH + 1,
         [WEIR_OPERATION_NATIVE] = FAULT_NATIVE + 1,
+        [WEIR_OPERATION_COLLECTIVE] = FAULT_COLLECTIVE + 1,
     };
     const uint32_t unseen = WEIR_OPERATION_IMPLIED | WEIR_OPERATION_INTERNAL | WEIR_OPERATION_EMPTY;
     if (operation->flags & unseen || operation->kind >= WEIR_OPERATION_KINDS ||
@@ -55,6 +56,9 @@ static void find_labels(const struct weir_operation *operation, const char **lab
         break;
     case WEIR_OPERATION_LAUNCH:
         labels[0] = weir_kernel_object(operation->u.launch.kernel)->label;
+        break;
+    case WEIR_OPERATION_COLLECTIVE:
+        labels[0] = weir_comm_object(operation->u.collective.comm)->label;
         break;
     case WEIR_OPERATION_GRAPH:
         labels[0] = weir_graph_object(operation->u.graph.graph)->label;

@@ -28,6 +28,8 @@ static size_t bytes_needed(const struct weir_operation *operation)
     case WEIR_OPERATION_NATIVE:
         return bytes_of_arguments(operation->u.native.arguments,
                                   operation->u.native.argument_count);
+    case WEIR_OPERATION_COLLECTIVE:
+        return operation->u.collective.exchange_count * sizeof(struct weir_exchange);
     default:
         return 0;
     }
@@ -72,6 +74,11 @@ static void own(struct weir_operation *copy, void *memory)
     case WEIR_OPERATION_NATIVE:
         copy->u.native.arguments =
             own_arguments(memory, copy->u.native.arguments, copy->u.native.argument_count);
+        break;
+    case WEIR_OPERATION_COLLECTIVE:
+        if (copy->u.collective.exchange_count)
+            copy->u.collective.exchanges =
+                memcpy(memory, copy->u.collective.exchanges, bytes_needed(copy));
         break;
     case WEIR_OPERATION_GRAPH:
         copy->u.graph.nodes = NULL;

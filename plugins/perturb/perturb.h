@@ -154,6 +154,13 @@ static inline const struct weir_operation *perturb_of_user(
     return &operation->room.operation;
 }
 
+// Whether a thread of the library carries it out, which may wait for other operations.
+static inline bool perturb_is_of_host(const struct weir_operation *operation)
+{
+    return operation->kind == WEIR_OPERATION_HOST_CALL ||
+           operation->kind == WEIR_OPERATION_COLLECTIVE;
+}
+
 // operation.c
 
 // A copy with what the operation points to; NULL if out of memory. The producer of a wait is
