@@ -1,0 +1,218 @@
+// Failures of collectives: what every rank is told, and what is refused after them.
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/comm/rig.h"
+
+static weir_status reduce_at(struct comm_rig *rig, uint32_t rank)
+{
+    return weir_queue_all_reduce(rig->queues[rank], rig->comms[rank], rig->dst[rank], 0,
+                                 rig->src[rank], 0, 2, WEIR_I32, WEIR_SUM);
+}
+
+// The transport's sentence is the first cause: of the queue, of the communicator, and of calls after
+// it, none of which reaches the transport.
+WEIR_TEST(CommFailures, ATransportFails)
+{
+    struct comm_rig rig;
+    comm_rig_open_fake(&rig, "fail_at = 2", 2, WEIR_PLACE_DEVICE);
+    for (uint32_t r = 0; r < 2; r++) {
+        EXPECT_OK(reduce_at(&rig, r));
+        EXPECT_OK(weir_queue_barrier(rig.queues[r], rig.comms[r]));
+    }
+    for (uint32_t r = 0; r < 2; r++) {
+        COMM_RIG_EXPECT_CAUSE(rig.queues[r], "barrier 2 of 'grads', ",
+                              "failures_test.c:", "rank 1 has died", "start it again");
+        EXPECT_INT_EQ(weir_comm_error(rig.comms[r]), WEIR_ERROR_COMM);
+        COMM_RIG_EXPECT_WORDS("barrier 2 of 'grads'");
+        EXPECT_OK(weir_queue_recover(rig.queues[r]));
+        EXPECT_INT_EQ(reduce_at(&rig, r), WEIR_ERROR_COMM);
+        COMM_RIG_EXPECT_WORDS("barrier 2 of 'grads'");
+        EXPECT_OK(weir_queue_sync(rig.queues[r], WEIR_FOREVER));
+    }
+    comm_rig_close(&rig);
+}
+
+// A collective that waits is ended on both ranks, which both tell why.
+WEIR_TEST(CommFailures, Abort)
+{
+    struct comm_rig rig;
+    comm_rig_open_fake(&rig, "hang_at = 1", 2, WEIR_PLACE_DEVICE);
+    EXPECT_OK(weir_comm_error(rig.comms[0]));
+    for (uint32_t r = 0; r < 2; r++)
+        EXPECT_OK(reduce_at(&rig, r));
+    EXPECT_OK(weir_comm_abort(rig.comms[1], "the loss is no number"));
+    EXPECT_OK(weir_comm_abort(rig.comms[1], "a second reason"));
+    for (uint32_t r = 0; r < 2; r++)
+        COMM_RIG_EXPECT_CAUSE(rig.queues[r], "rank 1 has aborted 'grads', ",
+                              "the loss is no number", "failures_test.c:");
+    EXPECT_INT_EQ(weir_comm_error(rig.comms[1]), WEIR_ERROR_COMM);
+    COMM_RIG_EXPECT_WORDS("the loss is no number");
+    comm_rig_close(&rig);
+}
+
+// A collective whose queue failed before it does not run. The other rank does not wait for it.
+WEIR_TEST(CommFailures, TheQueueFailsBefore)
+{
+    struct comm_rig rig;
+    struct comm_rig_gate gate = COMM_RIG_GATE;
+    gate.status = WEIR_ERROR_IO;
+    comm_rig_open_fake(&rig, "", 2, WEIR_PLACE_DEVICE);
+    EXPECT_OK(weir_queue_host_call(rig.queues[0], comm_rig_pass, &gate));
+    for (uint32_t r = 0; r < 2; r++)
+        EXPECT_OK(reduce_at(&rig, r));
+    comm_rig_open_gate(&gate);
+    COMM_RIG_EXPECT_CAUSE(rig.queues[0], "the function returned WEIR_ERROR_IO");
+    COMM_RIG_EXPECT_CAUSE(rig.queues[1], "all-reduce 1 of 'grads', ",
+                          "rank 0 cannot take part: ", "the function returned WEIR_ERROR_IO");
+    EXPECT_INT_EQ(weir_comm_error(rig.comms[0]), WEIR_ERROR_IO);
+    comm_rig_close(&rig);
+}
+
+// A queue that refuses the collective has not numbered it: the program may recover and go on.
+WEIR_TEST(CommFailures, ARefusedCollectiveHasNoNumber)
+{
+    struct comm_rig rig;
+    struct comm_rig_gate gate = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, true,
+                                 WEIR_ERROR_IO};
+    comm_rig_open_fake(&rig, "", 2, WEIR_PLACE_DEVICE);
+    EXPECT_OK(weir_queue_host_call(rig.queues[0], comm_rig_pass, &gate));
+    EXPECT_INT_LT(weir_queue_sync(rig.queues[0], WEIR_FOREVER), 0);
+    EXPECT_INT_EQ(reduce_at(&rig, 0), WEIR_ERROR_IO);
+    EXPECT_OK(weir_queue_recover(rig.queues[0]));
+    for (uint32_t r = 0; r < 2; r++)
+        EXPECT_OK(reduce_at(&rig, r));
+    for (uint32_t r = 0; r < 2; r++)
+        EXPECT_OK(weir_queue_sync(rig.queues[r], WEIR_FOREVER));
+    comm_rig_close(&rig);
+}
+
+// An earlier collective of another queue fails: the one that waits for its turn ends too.
+WEIR_TEST(CommFailures, WhileAnotherWaitsForItsTurn)
+{
+    struct comm_rig rig;
+    weir_queue *other;
+    comm_rig_open_fake(&rig, "hang_at = 1", 2, WEIR_PLACE_DEVICE);
+    ASSERT_OK(weir_queue_create(rig.device, NULL, &other));
+    EXPECT_OK(reduce_at(&rig, 0));
+    EXPECT_OK(weir_queue_barrier(other, rig.comms[0]));
+    EXPECT_OK(weir_comm_abort(rig.comms[0], "enough"));
+    COMM_RIG_EXPECT_CAUSE(other, "rank 0 has aborted 'grads'", "enough");
+    COMM_RIG_EXPECT_CAUSE(rig.queues[0], "rank 0 has aborted 'grads'", "enough");
+    weir_queue_destroy(&other);
+    comm_rig_close(&rig);
+}
+
+WEIR_TEST(CommFailures, JoinFails)
+{
+    struct comm_rig rig;
+    weir_comm *comms[2];
+    comm_rig_open_fake(&rig, "join_fails = 2", 0, WEIR_PLACE_DEVICE);
+    weir_device *const devices[] = {rig.device, rig.device};
+    const struct weir_comm_params params = {.struct_size = sizeof params,
+                                            .label = "grads",
+                                            .timeout_ns = 1};
+    EXPECT_INT_EQ(weir_comm_create_all(devices, 2, &params, comms), WEIR_ERROR_COMM);
+    COMM_RIG_EXPECT_WORDS("creation of 'grads': some of 2 ranks are missing at 'process:",
+                          "failures_test.c:");
+    EXPECT_TRUE(comms[0] == NULL && comms[1] == NULL);
+    comm_rig_close(&rig);
+}
+
+WEIR_TEST(CommFailures, TheTransportDoesNotOpen)
+{
+    struct comm_rig rig;
+    weir_comm *comm;
+    comm_rig_open_fake(&rig, "open_fails = 1", 0, WEIR_PLACE_DEVICE);
+    for (int i = 0; i < 2; i++) {
+        EXPECT_INT_EQ(weir_comm_create(rig.device, NULL, &comm), WEIR_ERROR_MODULE);
+        COMM_RIG_EXPECT_WORDS("libabsent is missing", "install libabsent");
+        EXPECT_TRUE(comm == NULL);
+    }
+    comm_rig_close(&rig);
+}
+
+static void expect_no_transport(const char *text, const char *message, const char *remedy)
+{
+    struct comm_rig rig;
+    weir_comm *comm;
+    comm_rig_open(&rig, text, 0, WEIR_PLACE_DEVICE);
+    EXPECT_INT_EQ(weir_comm_create(rig.device, NULL, &comm), WEIR_ERROR_MODULE);
+    COMM_RIG_EXPECT_WORDS(message, remedy);
+    comm_rig_close(&rig);
+}
+
+WEIR_TEST(CommFailures, NoSuchTransport)
+{
+    expect_no_transport("[comm]\ntransport = fakes\n", "there is no transport 'fakes'",
+                        "did you mean 'fake'?");
+    expect_no_transport("[comm]\ntransport = null\n",
+                        "'null' is a backend, and a transport was asked for",
+                        "name it under `backend` in [weir]");
+}
+
+WEIR_TEST(CommFailures, ATransportIsNoBackend)
+{
+    const struct weir_open_params params = {.struct_size = sizeof params,
+                                            .backend = "fake",
+                                            .config_text = ""};
+    weir_runtime *runtime;
+    EXPECT_INT_EQ(weir_open(&params, &runtime), WEIR_ERROR_MODULE);
+    COMM_RIG_EXPECT_WORDS("'fake' is a transport, and a backend was asked for",
+                          "name it under `transport` in [comm]");
+}
+
+static weir_status create_in_host_call(void *user)
+{
+    struct comm_rig *rig = user;
+    weir_comm *comm;
+    EXPECT_INT_EQ(weir_comm_create(rig->device, NULL, &comm), WEIR_ERROR_INVALID);
+    COMM_RIG_EXPECT_WORDS("weir_comm_create waits for the other ranks, and a host call may not");
+    EXPECT_INT_EQ(weir_comm_create_all(&rig->device, 1, NULL, &comm), WEIR_ERROR_INVALID);
+    COMM_RIG_EXPECT_WORDS("weir_comm_create_all waits");
+    EXPECT_INT_EQ(weir_comm_split(rig->comms[0], 0, 0, NULL, &comm), WEIR_ERROR_INVALID);
+    COMM_RIG_EXPECT_WORDS("weir_comm_split waits");
+    return WEIR_OK;
+}
+
+WEIR_TEST(CommFailures, HostCallsDoNotWait)
+{
+    struct comm_rig rig;
+    comm_rig_open_fake(&rig, "", 1, WEIR_PLACE_DEVICE);
+    EXPECT_OK(weir_queue_host_call(rig.queues[0], create_in_host_call, &rig));
+    EXPECT_OK(weir_queue_sync(rig.queues[0], WEIR_FOREVER));
+    comm_rig_close(&rig);
+}
+
+// A split of a dead communicator is refused with its first cause; one that waits ends with it.
+WEIR_TEST(CommFailures, Splits)
+{
+    struct comm_rig rig;
+    weir_comm *part;
+    comm_rig_open_fake(&rig, "hang_at = 1", 2, WEIR_PLACE_DEVICE);
+    EXPECT_OK(weir_comm_abort(rig.comms[0], "enough"));
+    EXPECT_INT_EQ(weir_comm_duplicate(rig.comms[0], "copy", &part), WEIR_ERROR_COMM);
+    COMM_RIG_EXPECT_WORDS("rank 0 has aborted 'grads'");
+    EXPECT_TRUE(part == NULL);
+    // Rank 1 hears of it from the transport.
+    EXPECT_INT_EQ(weir_comm_duplicate(rig.comms[1], "copy", &part), WEIR_ERROR_COMM);
+    COMM_RIG_EXPECT_WORDS("split 1 of 'grads'", "enough");
+    EXPECT_INT_EQ(weir_comm_error(rig.comms[1]), WEIR_ERROR_COMM);
+    comm_rig_close(&rig);
+}
+
+WEIR_TEST(CommFailures, TheDeviceStaysOpen)
+{
+    struct comm_rig rig;
+    weir_device *device;
+    weir_comm *comm;
+    comm_rig_open_fake(&rig, "", 0, WEIR_PLACE_DEVICE);
+    ASSERT_OK(weir_device_open(rig.runtime, NULL, &device));
+    const struct weir_comm_params params = {.struct_size = sizeof params, .label = "grads"};
+    ASSERT_OK(weir_comm_create(device, &params, &comm));
+    EXPECT_INT_EQ(weir_device_close(&device), WEIR_ERROR_INVALID);
+    COMM_RIG_EXPECT_WORDS("communicator", "grads");
+    weir_comm_destroy(&comm);
+    EXPECT_OK(weir_device_close(&device));
+    comm_rig_close(&rig);
+}

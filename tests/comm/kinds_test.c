@@ -1,0 +1,380 @@
+// Each collective through the front end: what it reads, what it writes, with device memory and
+// with the host's, in place and not, and the order of a communicator's calls.
+#include <string.h>
+
+#include "tests/comm/rig.h"
+
+static const weir_placement placements[] = {WEIR_PLACE_DEVICE, WEIR_PLACE_HOST};
+
+#define FOR_PLACEMENTS(rig, count)                                                                \
+    for (size_t p_ = 0; p_ < 2; p_++)                                                             \
+        for (bool once_ = (comm_rig_open_fake(&(rig), "", (count), placements[p_]), true); once_; \
+             once_ = (comm_rig_close(&(rig)), false))
+
+// Rank r has the numbers 10 r, 10 r + 1, …
+static void write_sources(struct comm_rig *rig, bool also_dst)
+{
+    for (uint32_t rank = 0; rank < rig->count; rank++) {
+        int32_t numbers[12];
+        for (int i = 0; i < 12; i++)
+            numbers[i] = (int32_t)rank * 10 + i;
+        comm_rig_write(rig, rank, rig->src[rank], 0, numbers, 12);
+        if (also_dst)
+            comm_rig_write(rig, rank, rig->dst[rank], 0, numbers, 12);
+    }
+}
+
+WEIR_TEST(Collectives, AllReduce)
+{
+    struct comm_rig rig;
+    FOR_PLACEMENTS(rig, 2)
+    {
+        write_sources(&rig, false);
+        for (uint32_t r = 0; r < 2; r++)
+            EXPECT_OK(weir_queue_all_reduce(rig.queues[r], rig.comms[r], rig.dst[r], 4, rig.src[r],
+                                            0, 3, WEIR_I32, WEIR_SUM));
+        for (uint32_t r = 0; r < 2; r++)
+            comm_rig_expect(&rig, r, rig.dst[r], 1, (const int32_t[]){10, 12, 14}, 3);
+    }
+}
+
+WEIR_TEST(Collectives, AllReduceInPlace)
+{
+    struct comm_rig rig;
+    FOR_PLACEMENTS(rig, 2)
+    {
+        write_sources(&rig, false);
+        for (uint32_t r = 0; r < 2; r++)
+            EXPECT_OK(weir_queue_all_reduce(rig.queues[r], rig.comms[r], rig.src[r], 4, rig.src[r],
+                                            4, 2, WEIR_I32, WEIR_SUM));
+        comm_rig_expect(&rig, 0, rig.src[0], 0, (const int32_t[]){0, 12, 14, 3}, 4);
+        comm_rig_expect(&rig, 1, rig.src[1], 0, (const int32_t[]){10, 12, 14, 13}, 4);
+    }
+}
+
+WEIR_TEST(Collectives, ReduceWritesAtTheRootOnly)
+{
+    struct comm_rig rig;
+    FOR_PLACEMENTS(rig, 2)
+    {
+        write_sources(&rig, true);
+        EXPECT_OK(weir_queue_reduce(rig.queues[0], rig.comms[0], NULL, 0, rig.src[0], 0, 2,
+                                    WEIR_I32, WEIR_SUM, 1));
+        EXPECT_OK(weir_queue_reduce(rig.queues[1], rig.comms[1], rig.dst[1], 0, rig.src[1], 0, 2,
+                                    WEIR_I32, WEIR_SUM, 1));
+        comm_rig_expect(&rig, 1, rig.dst[1], 0, (const int32_t[]){10, 12, 12}, 3);
+        comm_rig_expect(&rig, 0, rig.dst[0], 0, (const int32_t[]){0, 1}, 2);
+    }
+}
+
+WEIR_TEST(Collectives, Broadcast)
+{
+    struct comm_rig rig;
+    FOR_PLACEMENTS(rig, 2)
+    {
+        write_sources(&rig, false);
+        EXPECT_OK(weir_queue_broadcast(rig.queues[0], rig.comms[0], rig.dst[0], 0, NULL, 0, 2,
+                                       WEIR_I32, 1));
+        EXPECT_OK(weir_queue_broadcast(rig.queues[1], rig.comms[1], rig.src[1], 0, rig.src[1], 0, 2,
+                                       WEIR_I32, 1));
+        comm_rig_expect(&rig, 0, rig.dst[0], 0, (const int32_t[]){10, 11}, 2);
+        comm_rig_expect(&rig, 1, rig.src[1], 0, (const int32_t[]){10, 11, 12}, 3);
+    }
+}
+
+WEIR_TEST(Collectives, AllGather)
+{
+    struct comm_rig rig;
+    FOR_PLACEMENTS(rig, 2)
+    {
+        write_sources(&rig, false);
+        for (uint32_t r = 0; r < 2; r++)
+            EXPECT_OK(weir_queue_all_gather(rig.queues[r], rig.comms[r], rig.dst[r], 0, rig.src[r],
+                                            4, 2, WEIR_I32));
+        for (uint32_t r = 0; r < 2; r++)
+            comm_rig_expect(&rig, r, rig.dst[r], 0, (const int32_t[]){1, 2, 11, 12}, 4);
+    }
+}
+
+WEIR_TEST(Collectives, AllGatherInPlace)
+{
+    struct comm_rig rig;
+    FOR_PLACEMENTS(rig, 2)
+    {
+        write_sources(&rig, false);
+        for (uint32_t r = 0; r < 2; r++) // part r of the 4 numbers from the second on
+            EXPECT_OK(weir_queue_all_gather(rig.queues[r], rig.comms[r], rig.src[r], 4, rig.src[r],
+                                            4 + 8 * r, 2, WEIR_I32));
+        comm_rig_expect(&rig, 0, rig.src[0], 0, (const int32_t[]){0, 1, 2, 13, 14, 5}, 6);
+        comm_rig_expect(&rig, 1, rig.src[1], 0, (const int32_t[]){10, 1, 2, 13, 14, 15}, 6);
+    }
+}
+
+WEIR_TEST(Collectives, ReduceScatter)
+{
+    struct comm_rig rig;
+    FOR_PLACEMENTS(rig, 2)
+    {
+        write_sources(&rig, false);
+        for (uint32_t r = 0; r < 2; r++)
+            EXPECT_OK(weir_queue_reduce_scatter(rig.queues[r], rig.comms[r], rig.dst[r], 0,
+                                                rig.src[r], 0, 2, WEIR_I32, WEIR_SUM));
+        comm_rig_expect(&rig, 0, rig.dst[0], 0, (const int32_t[]){10, 12}, 2);
+        comm_rig_expect(&rig, 1, rig.dst[1], 0, (const int32_t[]){14, 16}, 2);
+    }
+}
+
+WEIR_TEST(Collectives, ReduceScatterInPlace)
+{
+    struct comm_rig rig;
+    FOR_PLACEMENTS(rig, 2)
+    {
+        write_sources(&rig, false);
+        for (uint32_t r = 0; r < 2; r++)
+            EXPECT_OK(weir_queue_reduce_scatter(rig.queues[r], rig.comms[r], rig.src[r], 8 * r,
+                                                rig.src[r], 0, 2, WEIR_I32, WEIR_SUM));
+        comm_rig_expect(&rig, 0, rig.src[0], 0, (const int32_t[]){10, 12, 2, 3}, 4);
+        comm_rig_expect(&rig, 1, rig.src[1], 0, (const int32_t[]){10, 11, 14, 16}, 4);
+    }
+}
+
+WEIR_TEST(Collectives, AllToAll)
+{
+    struct comm_rig rig;
+    FOR_PLACEMENTS(rig, 2)
+    {
+        write_sources(&rig, false);
+        for (uint32_t r = 0; r < 2; r++)
+            EXPECT_OK(weir_queue_all_to_all(rig.queues[r], rig.comms[r], rig.dst[r], 0, rig.src[r],
+                                            0, 2, WEIR_I32));
+        comm_rig_expect(&rig, 0, rig.dst[0], 0, (const int32_t[]){0, 1, 10, 11}, 4);
+        comm_rig_expect(&rig, 1, rig.dst[1], 0, (const int32_t[]){2, 3, 12, 13}, 4);
+    }
+}
+
+WEIR_TEST(Collectives, GatherAndScatter)
+{
+    struct comm_rig rig;
+    FOR_PLACEMENTS(rig, 2)
+    {
+        write_sources(&rig, false);
+        for (uint32_t r = 0; r < 2; r++) {
+            EXPECT_OK(weir_queue_gather(rig.queues[r], rig.comms[r], r ? rig.dst[r] : NULL, 0,
+                                        rig.src[r], 0, 2, WEIR_I32, 1));
+            EXPECT_OK(weir_queue_scatter(rig.queues[r], rig.comms[r], rig.dst[r], 32,
+                                         r ? rig.src[r] : NULL, 0, 2, WEIR_I32, 1));
+        }
+        comm_rig_expect(&rig, 1, rig.dst[1], 0, (const int32_t[]){0, 1, 10, 11}, 4);
+        comm_rig_expect(&rig, 0, rig.dst[0], 8, (const int32_t[]){10, 11}, 2);
+        comm_rig_expect(&rig, 1, rig.dst[1], 8, (const int32_t[]){12, 13}, 2);
+    }
+}
+
+WEIR_TEST(Collectives, SendAndReceive)
+{
+    struct comm_rig rig;
+    FOR_PLACEMENTS(rig, 2)
+    {
+        write_sources(&rig, false);
+        EXPECT_OK(weir_queue_send(rig.queues[1], rig.comms[1], rig.src[1], 4, 3, WEIR_I32, 0));
+        EXPECT_OK(weir_queue_recv(rig.queues[0], rig.comms[0], rig.dst[0], 8, 3, WEIR_I32, 1));
+        comm_rig_expect(&rig, 0, rig.dst[0], 2, (const int32_t[]){11, 12, 13}, 3);
+    }
+}
+
+// A ring: each rank sends to the next. All parts are in one call, so that no rank waits for another.
+WEIR_TEST(Collectives, Exchange)
+{
+    struct comm_rig rig;
+    FOR_PLACEMENTS(rig, 4)
+    {
+        write_sources(&rig, false);
+        for (uint32_t r = 0; r < 4; r++) {
+            const struct weir_exchange parts[] = {
+                {rig.dst[r], 4, 2, WEIR_I32, (r + 3) % 4, true},
+                {rig.src[r], 0, 2, WEIR_I32, (r + 1) % 4, false},
+            };
+            EXPECT_OK(weir_queue_exchange(rig.queues[r], rig.comms[r], parts, 2));
+        }
+        for (uint32_t r = 0; r < 4; r++) {
+            const int32_t from = (int32_t)((r + 3) % 4) * 10;
+            comm_rig_expect(&rig, r, rig.dst[r], 1, (const int32_t[]){from, from + 1}, 2);
+        }
+    }
+}
+
+WEIR_TEST(Collectives, NothingToDo)
+{
+    struct comm_rig rig;
+    FOR_PLACEMENTS(rig, 2)
+    {
+        for (uint32_t r = 0; r < 2; r++) {
+            EXPECT_OK(weir_queue_exchange(rig.queues[r], rig.comms[r], NULL, 0));
+            EXPECT_OK(weir_queue_all_reduce(rig.queues[r], rig.comms[r], rig.dst[r], 0, rig.src[r],
+                                            0, 0, WEIR_I32, WEIR_SUM));
+        }
+        for (uint32_t r = 0; r < 2; r++)
+            EXPECT_OK(weir_queue_sync(rig.queues[r], WEIR_FOREVER));
+    }
+}
+
+// A barrier holds later work of its queue until all ranks are there.
+WEIR_TEST(Collectives, Barrier)
+{
+    struct comm_rig rig;
+    struct comm_rig_gate gate = COMM_RIG_GATE;
+    struct weir_event event;
+    comm_rig_open_fake(&rig, "", 2, WEIR_PLACE_DEVICE);
+    EXPECT_OK(weir_queue_barrier(rig.queues[0], rig.comms[0]));
+    EXPECT_OK(weir_queue_record(rig.queues[0], &event));
+    EXPECT_OK(weir_queue_host_call(rig.queues[1], comm_rig_pass, &gate));
+    EXPECT_OK(weir_queue_barrier(rig.queues[1], rig.comms[1]));
+    EXPECT_INT_EQ(weir_event_query(event), WEIR_NOT_READY);
+    comm_rig_open_gate(&gate);
+    EXPECT_OK(weir_event_sync(event, WEIR_FOREVER));
+    comm_rig_close(&rig);
+}
+
+// What the transport was called with on rank 0, in order.
+static struct {
+    pthread_mutex_t lock;
+    char text[512];
+} calls = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void keep_call(void *user, weir_log_level level, const char *source, const char *message)
+{
+    (void)user;
+    (void)level;
+    if (strcmp(source, "fake") != 0)
+        return;
+    pthread_mutex_lock(&calls.lock);
+    const char *end = strchr(message, ','); // without the line
+    strncat(calls.text, message, (size_t)(end - message));
+    strcat(calls.text, "; ");
+    pthread_mutex_unlock(&calls.lock);
+}
+
+static weir_status reduce_at(struct comm_rig *rig, weir_queue *queue, uint32_t rank)
+{
+    return weir_queue_all_reduce(queue, rig->comms[rank], rig->dst[rank], 0, rig->src[rank], 0, 2,
+                                 WEIR_I32, WEIR_SUM);
+}
+
+// The first collective's queue is held: the second one, of another queue, waits for it all the same.
+WEIR_TEST(Collectives, OneCommunicatorHasOneOrder)
+{
+    struct comm_rig rig;
+    struct comm_rig_gate gate = COMM_RIG_GATE;
+    weir_queue *other;
+    comm_rig_open_fake(&rig, "", 2, WEIR_PLACE_DEVICE);
+    write_sources(&rig, true);
+    ASSERT_OK(weir_queue_create(rig.device, NULL, &other));
+    weir_log_set(keep_call, NULL, WEIR_LOG_DEBUG);
+    EXPECT_OK(weir_queue_host_call(rig.queues[0], comm_rig_pass, &gate));
+    EXPECT_OK(reduce_at(&rig, rig.queues[0], 0));
+    EXPECT_OK(weir_queue_barrier(other, rig.comms[0]));
+    EXPECT_OK(reduce_at(&rig, rig.queues[1], 1));
+    EXPECT_OK(weir_queue_send(rig.queues[1], rig.comms[1], rig.src[1], 0, 1, WEIR_I32, 0));
+    EXPECT_OK(weir_queue_barrier(rig.queues[1], rig.comms[1]));
+    EXPECT_OK(weir_queue_recv(other, rig.comms[0], rig.dst[0], 64, 1, WEIR_I32, 1));
+    comm_rig_open_gate(&gate);
+    EXPECT_OK(weir_queue_sync(other, WEIR_FOREVER));
+    EXPECT_OK(weir_queue_sync(rig.queues[1], WEIR_FOREVER));
+    weir_log_set(NULL, NULL, WEIR_LOG_ERROR);
+    EXPECT_STR_EQ(calls.text, "all-reduce 1; barrier 2; recv 2; ");
+    weir_queue_destroy(&other);
+    comm_rig_close(&rig);
+}
+
+// The collective comes after what is before it in its queue, and before what is after it.
+WEIR_TEST(Collectives, KeepsTheOrderOfItsQueue)
+{
+    static const int32_t one = 1;
+    struct comm_rig rig;
+    comm_rig_open_fake(&rig, "", 2, WEIR_PLACE_DEVICE);
+    write_sources(&rig, true);
+    for (uint32_t r = 0; r < 2; r++) {
+        EXPECT_OK(weir_queue_fill(rig.queues[r], rig.src[r], 0, 8, &one, sizeof one));
+        EXPECT_OK(reduce_at(&rig, rig.queues[r], r));
+        EXPECT_OK(weir_queue_copy(rig.queues[r], rig.dst[r], 8, rig.dst[r], 0, 8));
+    }
+    for (uint32_t r = 0; r < 2; r++)
+        comm_rig_expect(&rig, r, rig.dst[r], 0, (const int32_t[]){2, 2, 2, 2}, 4);
+    comm_rig_close(&rig);
+}
+
+static void *split_rank(void *user)
+{
+    struct comm_rig *rig = user;
+    weir_comm *part;
+    EXPECT_OK(weir_comm_split(rig->comms[1], 7, 0, "part", &part));
+    EXPECT_UINT_EQ(weir_comm_rank(part), 1);
+    EXPECT_UINT_EQ(weir_comm_count(part), 2);
+    weir_comm_destroy(&part);
+    EXPECT_OK(weir_comm_split(rig->comms[1], WEIR_NO_COLOR, 0, "none", &part));
+    EXPECT_TRUE(part == NULL);
+    return NULL;
+}
+
+WEIR_TEST(Collectives, Splits)
+{
+    struct comm_rig rig;
+    pthread_t thread;
+    weir_comm *part;
+    comm_rig_open_fake(&rig, "", 2, WEIR_PLACE_DEVICE);
+    ASSERT_INT_EQ(pthread_create(&thread, NULL, split_rank, &rig), 0);
+    EXPECT_OK(weir_comm_split(rig.comms[0], 7, 0, "part", &part));
+    EXPECT_UINT_EQ(weir_comm_rank(part), 0);
+    EXPECT_UINT_EQ(weir_comm_count(part), 2);
+    EXPECT_STR_EQ(weir_comm_label(part), "part");
+    EXPECT_TRUE(weir_comm_device(part) == rig.device);
+    weir_comm_destroy(&part);
+    EXPECT_OK(weir_comm_split(rig.comms[0], 0, 0, "alone", &part));
+    EXPECT_UINT_EQ(weir_comm_count(part), 1);
+    pthread_join(thread, NULL);
+    EXPECT_OK(weir_queue_all_reduce(rig.queues[0], part, rig.dst[0], 0, rig.src[0], 0, 2, WEIR_I32,
+                                    WEIR_SUM));
+    EXPECT_OK(weir_queue_sync(rig.queues[0], WEIR_FOREVER));
+    weir_comm_destroy(&part);
+    comm_rig_close(&rig);
+}
+
+// The communicator lives until the work that uses it is done.
+WEIR_TEST(Collectives, DestroyedUnderWay)
+{
+    struct comm_rig rig;
+    struct comm_rig_gate gate = COMM_RIG_GATE;
+    comm_rig_open_fake(&rig, "", 2, WEIR_PLACE_DEVICE);
+    write_sources(&rig, true);
+    for (uint32_t r = 0; r < 2; r++) {
+        EXPECT_OK(weir_queue_host_call(rig.queues[r], comm_rig_pass, &gate));
+        EXPECT_OK(reduce_at(&rig, rig.queues[r], r));
+        weir_comm_destroy(&rig.comms[r]);
+        EXPECT_TRUE(rig.comms[r] == NULL);
+    }
+    comm_rig_open_gate(&gate);
+    for (uint32_t r = 0; r < 2; r++)
+        comm_rig_expect(&rig, r, rig.dst[r], 0, (const int32_t[]){10, 12}, 2);
+    comm_rig_close(&rig);
+}
+
+// Wrapped memory may begin at any address, and transports need aligned elements.
+WEIR_TEST(Collectives, MisalignedMemoryOfTheHost)
+{
+    static _Alignas(8) char memory[64];
+    struct comm_rig rig;
+    weir_buffer *wrapped;
+    comm_rig_open_fake(&rig, "", 2, WEIR_PLACE_HOST);
+    const struct weir_wrap_params params = {.struct_size = sizeof params,
+                                            .pointer = memory + 1,
+                                            .size = 32};
+    ASSERT_OK(weir_buffer_wrap(rig.device, &params, &wrapped));
+    write_sources(&rig, true);
+    EXPECT_OK(weir_queue_all_reduce(rig.queues[0], rig.comms[0], wrapped, 0, rig.src[0], 0, 2,
+                                    WEIR_I32, WEIR_SUM));
+    EXPECT_OK(reduce_at(&rig, rig.queues[1], 1));
+    comm_rig_expect(&rig, 0, wrapped, 0, (const int32_t[]){10, 12}, 2);
+    EXPECT_OK(weir_queue_sync(rig.queues[1], WEIR_FOREVER));
+    weir_buffer_destroy(&wrapped);
+    comm_rig_close(&rig);
+}

@@ -1,0 +1,133 @@
+// Collectives through the plugins that ship.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/check.h>
+
+#include "tests/comm/rig.h"
+
+static weir_status reduce_at(struct comm_rig *rig, uint32_t rank)
+{
+    return weir_queue_all_reduce(rig->queues[rank], rig->comms[rank], rig->dst[rank], 0,
+                                 rig->src[rank], 0, 2, WEIR_I32, WEIR_SUM);
+}
+
+// A ring, and a reduction of what it brought.
+static void work(struct comm_rig *rig)
+{
+    static const int32_t numbers[] = {5, 6};
+    for (uint32_t r = 0; r < 2; r++)
+        comm_rig_write(rig, r, rig->src[r], 0, numbers, 2);
+    for (uint32_t r = 0; r < 2; r++) {
+        const struct weir_exchange parts[] = {
+            {rig->src[r], 16, 2, WEIR_I32, 1 - r, true},
+            {rig->src[r], 0, 2, WEIR_I32, 1 - r, false},
+        };
+        EXPECT_OK(weir_queue_exchange(rig->queues[r], rig->comms[r], parts, 2));
+        EXPECT_OK(weir_queue_all_reduce(rig->queues[r], rig->comms[r], rig->dst[r], 0, rig->src[r],
+                                        16, 2, WEIR_I32, WEIR_SUM));
+    }
+    for (uint32_t r = 0; r < 2; r++)
+        comm_rig_expect(rig, r, rig->dst[r], 0, (const int32_t[]){10, 12}, 2);
+}
+
+WEIR_TEST(CommPlugins, Perturb)
+{
+    for (int seed = 1; seed <= 3; seed++) {
+        struct comm_rig rig;
+        char text[128];
+        snprintf(text, sizeof text,
+                 "[weir]\nplugins = perturb\n[perturb]\nmode = random\nseed = %d\n[comm]\n"
+                 "transport = fake\n",
+                 seed);
+        comm_rig_open(&rig, text, 2, WEIR_PLACE_DEVICE);
+        work(&rig);
+        comm_rig_close(&rig);
+    }
+}
+
+WEIR_TEST(CommPlugins, CheckKnowsWhatACollectiveUses)
+{
+    static const char text[] = "[weir]\nplugins = check\n[comm]\ntransport = fake\n";
+    struct comm_rig rig;
+    struct weir_check_finding finding;
+    weir_queue *other;
+    comm_rig_open(&rig, text, 2, WEIR_PLACE_DEVICE);
+    work(&rig);
+    EXPECT_SIZE_EQ(weir_check_error_count(rig.runtime), 0);
+    ASSERT_OK(weir_queue_create(rig.device, NULL, &other));
+    for (uint32_t r = 0; r < 2; r++)
+        EXPECT_OK(reduce_at(&rig, r));
+    EXPECT_OK(weir_queue_copy(other, rig.dst[1], 512, rig.dst[0], 0, 8)); // nothing orders it
+    EXPECT_OK(weir_queue_copy(other, rig.src[1], 0, rig.dst[1], 512, 8)); // nor this
+    ASSERT_SIZE_EQ(weir_check_error_count(rig.runtime), 2);
+    EXPECT_OK(weir_check_get(rig.runtime, 0, &finding));
+    EXPECT_STR_EQ(weir_check_kind_name(finding.kind), "read-after-write");
+    EXPECT_STR_EQ(finding.first.operation, "collective");
+    EXPECT_SIZE_EQ(finding.first.size, 8);
+    EXPECT_OK(weir_check_get(rig.runtime, 1, &finding));
+    EXPECT_STR_EQ(weir_check_kind_name(finding.kind), "write-after-read");
+    EXPECT_STR_EQ(finding.first.operation, "collective");
+    for (uint32_t r = 0; r < 2; r++)
+        EXPECT_OK(weir_queue_sync(rig.queues[r], WEIR_FOREVER));
+    EXPECT_OK(weir_queue_sync(other, WEIR_FOREVER));
+    weir_queue_destroy(&other);
+    comm_rig_close(&rig);
+}
+
+static void open_with_fault(struct comm_rig *rig, const char *fault)
+{
+    char text[160];
+    snprintf(text, sizeof text,
+             "[weir]\nplugins = fault\n[comm]\ntransport = fake\n[fault]\nfault = %s\nat = 1\n"
+             "kinds = collective\n",
+             fault);
+    comm_rig_open(rig, text, 2, WEIR_PLACE_DEVICE);
+}
+
+// The queue has given the collective its place, and then it was refused: the other rank is told.
+WEIR_TEST(CommPlugins, ACollectiveIsRefused)
+{
+    static const char *const faults[] = {"refuse", "lose"};
+    for (int i = 0; i < 2; i++) {
+        struct comm_rig rig;
+        open_with_fault(&rig, faults[i]);
+        EXPECT_INT_LT(reduce_at(&rig, 0), 0);
+        COMM_RIG_EXPECT_WORDS("fault");
+        EXPECT_INT_LT(weir_comm_error(rig.comms[0]), 0);
+        (void)reduce_at(&rig, 1); // refused, too, if the device is lost
+        COMM_RIG_EXPECT_CAUSE(rig.queues[1], i ? "fault" : "rank 0 cannot take part: ");
+        comm_rig_close(&rig);
+    }
+}
+
+WEIR_TEST(CommPlugins, ASlowCollective)
+{
+    struct comm_rig rig;
+    open_with_fault(&rig, "slow");
+    work(&rig);
+    comm_rig_close(&rig);
+}
+
+// The trace names the collective.
+WEIR_TEST(CommPlugins, Trace)
+{
+    struct comm_rig rig;
+    char path[512];
+    char text[700];
+    char line[4096];
+    bool found = false;
+    snprintf(path, sizeof path, "%s/collectives.trace.json", getenv("TEST_TMPDIR"));
+    snprintf(text, sizeof text,
+             "[weir]\nplugins = trace\n[trace]\nfile = %s\n[comm]\ntransport = fake\n", path);
+    comm_rig_open(&rig, text, 2, WEIR_PLACE_DEVICE);
+    work(&rig);
+    comm_rig_close(&rig);
+    FILE *file = fopen(path, "r");
+    ASSERT_TRUE(file != NULL);
+    while (fgets(line, sizeof line, file))
+        found = found || strstr(line, "weir_queue_collective");
+    fclose(file);
+    EXPECT_TRUE(found);
+}

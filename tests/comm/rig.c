@@ -1,0 +1,100 @@
+#include "tests/comm/rig.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void make_rank(struct comm_rig *rig, uint32_t rank, weir_placement placement)
+{
+    const struct weir_buffer_params params = {.struct_size = sizeof params,
+                                              .size = COMM_RIG_BYTES,
+                                              .placement = placement};
+    ASSERT_OK(weir_queue_create(rig->device, NULL, &rig->queues[rank]));
+    ASSERT_OK(weir_buffer_create(rig->device, &params, &rig->src[rank]));
+    ASSERT_OK(weir_buffer_create(rig->device, &params, &rig->dst[rank]));
+}
+
+void comm_rig_open(struct comm_rig *rig, const char *more, uint32_t count, weir_placement placement)
+{
+    const struct weir_open_params params = {.struct_size = sizeof params, .config_text = more};
+    const struct weir_comm_params grads = {.struct_size = sizeof grads,
+                                           .label = "grads",
+                                           .timeout_ns = 20u * 1000000000ull};
+    weir_device *devices[COMM_RIG_MOST];
+    *rig = (struct comm_rig){.count = count};
+    ASSERT_OK(weir_open(&params, &rig->runtime));
+    ASSERT_OK(weir_device_open(rig->runtime, NULL, &rig->device));
+    for (uint32_t rank = 0; rank < count; rank++) {
+        devices[rank] = rig->device;
+        make_rank(rig, rank, placement);
+    }
+    if (count)
+        ASSERT_OK(weir_comm_create_all(devices, count, &grads, rig->comms));
+}
+
+void comm_rig_open_fake(struct comm_rig *rig, const char *more, uint32_t count,
+                        weir_placement placement)
+{
+    char text[256];
+    snprintf(text, sizeof text, "[comm]\ntransport = fake\n[fake]\n%s\n", more);
+    comm_rig_open(rig, text, count, placement);
+}
+
+void comm_rig_close(struct comm_rig *rig)
+{
+    for (uint32_t rank = 0; rank < COMM_RIG_MOST; rank++) {
+        weir_comm_destroy(&rig->comms[rank]);
+        weir_queue_destroy(&rig->queues[rank]);
+        weir_buffer_destroy(&rig->src[rank]);
+        weir_buffer_destroy(&rig->dst[rank]);
+    }
+    EXPECT_OK(weir_device_close(&rig->device));
+    EXPECT_OK(weir_close(&rig->runtime));
+}
+
+void comm_rig_write(struct comm_rig *rig, uint32_t rank, weir_buffer *buffer, size_t first,
+                    const int32_t *numbers, size_t count)
+{
+    EXPECT_OK(weir_upload(rig->queues[rank], buffer, first * sizeof *numbers, numbers,
+                          count * sizeof *numbers));
+}
+
+void comm_rig_expect(struct comm_rig *rig, uint32_t rank, weir_buffer *buffer, size_t first,
+                     const int32_t *numbers, size_t count)
+{
+    int32_t found[COMM_RIG_BYTES / sizeof(int32_t)] = {0};
+    EXPECT_OK(weir_download(rig->queues[rank], found, buffer, first * sizeof *numbers,
+                            count * sizeof *numbers));
+    for (size_t i = 0; i < count; i++)
+        EXPECT_INT_EQ(found[i], numbers[i]);
+}
+
+void comm_rig_expect_words(const char *const *words, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!strstr(weir_last_error_text(), words[i]))
+            EXPECT_STR_EQ(weir_last_error_text(), words[i]);
+}
+
+void comm_rig_expect_cause(weir_queue *queue, const char *const *words, size_t count)
+{
+    EXPECT_INT_LT(weir_queue_sync(queue, WEIR_FOREVER), 0);
+    comm_rig_expect_words(words, count);
+}
+
+weir_status comm_rig_pass(void *user)
+{
+    struct comm_rig_gate *gate = user;
+    pthread_mutex_lock(&gate->lock);
+    while (!gate->open)
+        pthread_cond_wait(&gate->changed, &gate->lock);
+    pthread_mutex_unlock(&gate->lock);
+    return gate->status;
+}
+
+void comm_rig_open_gate(struct comm_rig_gate *gate)
+{
+    pthread_mutex_lock(&gate->lock);
+    gate->open = true;
+    pthread_cond_broadcast(&gate->changed);
+    pthread_mutex_unlock(&gate->lock);
+}
