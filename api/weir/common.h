@@ -73,6 +73,13 @@ typedef struct weir_comm weir_comm;
     ((size_t)((const char *)(&(pointer)->field + 1) - (const char *)(pointer)) <= \
      (pointer)->struct_size)
 
+// The params of a create call, in C: weir_buffer_create(device, WEIR_PARAMS(weir_buffer, .size = n),
+// &buffer). `object` and "_params" name the structure; its fields follow, and the rest is zero.
+#ifndef __cplusplus
+#define WEIR_PARAMS(object, ...) \
+    (&(const struct object##_params){.struct_size = sizeof(struct object##_params), __VA_ARGS__})
+#endif
+
 // Three counts: of blocks in a grid, or of work-items in a block. A zero in
 // `y` or `z` reads as one. Closed.
 struct weir_extent {

@@ -80,6 +80,14 @@ WEIR_API weir_status weir_event_time_ns_at(struct weir_event event, uint64_t *ou
                                            const char *file, int line);
 #define weir_event_time_ns(...) weir_event_time_ns_at(__VA_ARGS__, __FILE__, __LINE__)
 
+// Stores the time from `begin` to `end` on the device, in nanoseconds, negative if `end` came first.
+// Both are records on queues of one device.
+//
+// Errors: as weir_event_time_ns(); WEIR_ERROR_INVALID for events of two devices.
+WEIR_API weir_status weir_event_elapsed_ns_at(struct weir_event begin, struct weir_event end,
+                                              int64_t *out_elapsed_ns, const char *file, int line);
+#define weir_event_elapsed_ns(...) weir_event_elapsed_ns_at(__VA_ARGS__, __FILE__, __LINE__)
+
 // Stores a new eventfd that becomes readable when the event is complete or has
 // failed, for poll() and epoll loops.
 //

@@ -75,6 +75,20 @@ static inline struct weir_argument weir_inout(weir_buffer *buffer, size_t offset
     return weir__argument_range(buffer, offset, size, WEIR_ACCESS_READ_WRITE);
 }
 
+// The same of whole buffers.
+static inline struct weir_argument weir_whole_in(weir_buffer *buffer)
+{
+    return weir_in(buffer, 0, weir_buffer_size(buffer));
+}
+static inline struct weir_argument weir_whole_out(weir_buffer *buffer)
+{
+    return weir_out(buffer, 0, weir_buffer_size(buffer));
+}
+static inline struct weir_argument weir_whole_inout(weir_buffer *buffer)
+{
+    return weir_inout(buffer, 0, weir_buffer_size(buffer));
+}
+
 // A value of `size` bytes; `pointer` must be valid until the launch call returns.
 static inline struct weir_argument weir_value(const void *pointer, size_t size)
 {
@@ -211,6 +225,14 @@ extern "C"
                                      const char *file, int line);
 
 #ifdef __cplusplus
+extern "C"
+#endif
+    WEIR_API weir_status
+    weir_queue_launch_count_at(weir_queue *queue, weir_kernel *kernel, size_t count,
+                               const struct weir_argument *arguments, size_t argument_count,
+                               const char *file, int line);
+
+#ifdef __cplusplus
 
 // The C++ form: overloads in place of _Generic.
 inline weir_argument weir__argument(weir_argument value)
@@ -333,6 +355,17 @@ inline weir_status weir__launch_cooperative(const char *file, int line, weir_que
 #define weir_queue_launch_cooperative(queue, kernel, grid, block, ...) \
     weir__launch_cooperative(__FILE__, __LINE__, queue, kernel, grid, block, __VA_ARGS__)
 
+template <typename... Arguments>
+inline weir_status weir__launch_count(const char *file, int line, weir_queue *queue,
+                                      weir_kernel *kernel, size_t count, Arguments... arguments)
+{
+    const weir_argument list[] = {weir__argument(arguments)...};
+    return weir_queue_launch_count_at(queue, kernel, count, list, sizeof...(arguments), file, line);
+}
+
+#define weir_queue_launch_count(queue, kernel, count, ...) \
+    weir__launch_count(__FILE__, __LINE__, queue, kernel, count, __VA_ARGS__)
+
 #else
 
 // The C form.
@@ -415,6 +448,11 @@ inline weir_status weir__launch_cooperative(const char *file, int line, weir_que
     weir_queue_launch_cooperative_at(queue, kernel, grid, block,                                   \
                                      (const struct weir_argument[]){WEIR__ARGUMENTS(__VA_ARGS__)}, \
                                      WEIR__COUNT(__VA_ARGS__), __FILE__, __LINE__)
+
+#define weir_queue_launch_count(queue, kernel, count, ...)                                   \
+    weir_queue_launch_count_at(queue, kernel, count,                                         \
+                               (const struct weir_argument[]){WEIR__ARGUMENTS(__VA_ARGS__)}, \
+                               WEIR__COUNT(__VA_ARGS__), __FILE__, __LINE__)
 
 #endif
 

@@ -148,6 +148,18 @@ WEIR_API weir_status weir_queue_fill_2d_at(weir_queue *queue, struct weir_plane 
 #define weir_queue_launch_cooperative_array(queue, ...) \
     weir_queue_launch_cooperative_at(queue, __VA_ARGS__, __FILE__, __LINE__)
 
+// The same with at least `count` work-items in one dimension, for kernels that compare
+// get_global_id(0) with a count of their own: the last block may reach beyond it. Blocks are of the
+// kernel's required size, or else of 256 work-items, or fewer where the device's or the kernel's limit
+// is lower. A count of 0 runs nothing. Both macros call weir_queue_launch_count_at().
+//
+//     weir_queue_launch_count(queue, scale, n, weir_whole_in(src), weir_whole_out(dst), 2.0f, n);
+//
+// Errors: as weir_queue_launch(); WEIR_ERROR_INVALID for a kernel that requires blocks of more than
+// one dimension.
+#define weir_queue_launch_count_array(queue, ...) \
+    weir_queue_launch_count_at(queue, __VA_ARGS__, __FILE__, __LINE__)
+
 // Runs `function(user)` on a library thread after all earlier work of the queue has finished;
 // later work of the queue waits until it has returned. The function may submit work, also to its
 // own queue (after the work that is already there), but must not wait. A slow function delays no

@@ -2,6 +2,9 @@
 #ifndef WEIR_STATUS_H
 #define WEIR_STATUS_H
 
+#include <stdio.h>
+#include <stdlib.h>
+
 #include <weir/common.h>
 
 #ifdef __cplusplus
@@ -78,6 +81,35 @@ WEIR_API const char *weir_last_error_text(void);
 // that their users find every failure in one place.
 WEIR_API weir_status weir_error_set_sized(const struct weir_error *error, size_t size);
 #define weir_error_set(error) weir_error_set_sized(error, sizeof(struct weir_error))
+
+// For programs that end at their first error, such as examples and tests.
+//
+// WEIR_CHECK(call) ends the program with exit status 1 unless the call returns WEIR_OK, after it has
+// printed the error, and the place and text of the call, on standard error. WEIR_TIMEOUT and
+// WEIR_NOT_READY end it too, since what the call was to wait for has not happened. WEIR_TRY(call)
+// returns these two.
+#define WEIR_CHECK(call) weir__check(call, #call, __FILE__, __LINE__)
+#define WEIR_TRY(call) weir__try(call, #call, __FILE__, __LINE__)
+
+static inline weir_status weir__try(weir_status status, const char *call, const char *file,
+                                    int line)
+{
+    if (status >= 0)
+        return status;
+    const bool known = weir_last_error()->status == status;
+    fprintf(stderr, "%s:%d: %s: %s\n", file, line, call,
+            known ? weir_last_error_text() : weir_status_text(status));
+    exit(1);
+}
+
+static inline void weir__check(weir_status status, const char *call, const char *file, int line)
+{
+    if (weir__try(status, call, file, line) == WEIR_OK)
+        return;
+    fprintf(stderr, "%s:%d: %s: %s: %s\n", file, line, call, weir_status_name(status),
+            weir_status_text(status));
+    exit(1);
+}
 
 #ifdef __cplusplus
 }

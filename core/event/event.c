@@ -209,6 +209,38 @@ weir_status weir_event_time_ns_at(struct weir_event event, uint64_t *out_time_ns
     return status;
 }
 
+static bool is_of_one_device(struct weir_event begin, struct weir_event end)
+{
+    weir_queue *first = weir__registry_pin(begin.queue);
+    weir_queue *second = weir__registry_pin(end.queue);
+    const bool one = !first || !second || first->member.device == second->member.device;
+    if (first)
+        weir__registry_unpin(first);
+    if (second)
+        weir__registry_unpin(second);
+    return one;
+}
+
+weir_status weir_event_elapsed_ns_at(struct weir_event begin, struct weir_event end,
+                                     int64_t *out_elapsed_ns, const char *file, int line)
+{
+    uint64_t from_ns, to_ns;
+    WEIR_REQUIRE_AT(file, line, NULL, out_elapsed_ns);
+    *out_elapsed_ns = 0;
+    weir_status status = weir_event_time_ns_at(begin, &from_ns, file, line);
+    if (status == WEIR_OK)
+        status = weir_event_time_ns_at(end, &to_ns, file, line);
+    if (status != WEIR_OK)
+        return status;
+    if (!is_of_one_device(begin, end))
+        return weir__fail_at(file, line, NULL, WEIR_ERROR_INVALID,
+                             "record both on queues of one device",
+                             "weir_event_elapsed_ns: the events are of two devices, whose times "
+                             "cannot be compared");
+    *out_elapsed_ns = (int64_t)(to_ns - from_ns);
+    return WEIR_OK;
+}
+
 weir_status weir_event_fd(struct weir_event event, int *out_fd)
 {
     weir_queue *queue;

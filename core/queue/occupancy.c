@@ -94,6 +94,32 @@ static uint32_t least(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
+// Block sizes are multiples of this, up to `*out_most`.
+static uint32_t step_of(const weir_kernel *kernel, uint32_t *out_most)
+{
+    const struct weir_limits *limits = &kernel->member.device->limits;
+    const uint32_t most = least(kernel->info.max_block_items, limits->max_block.x);
+    const uint32_t preferred = kernel->info.preferred_block_items;
+    *out_most = most;
+    return preferred > 0 && preferred <= most ? preferred : 1;
+}
+
+static uint32_t usual_items(uint32_t step, uint32_t most)
+{
+    const uint32_t items = least(most, USUAL_BLOCK_ITEMS) / step * step;
+    return items > 0 ? items : step;
+}
+
+uint32_t weir__usual_block(const weir_kernel *kernel)
+{
+    const struct weir_extent *required = &kernel->signature->required_block;
+    uint32_t most;
+    if (required->x > 0)
+        return required->y > 1 || required->z > 1 ? 0 : required->x;
+    const uint32_t step = step_of(kernel, &most);
+    return usual_items(step, most);
+}
+
 // Block sizes to try are the multiples of `step` up to `most`.
 static weir_status search(weir_kernel *kernel, size_t local_bytes, uint32_t step, uint32_t most,
                           uint32_t *out_items)
@@ -120,17 +146,13 @@ weir_status weir_kernel_suggest_block(weir_kernel *kernel, size_t local_bytes, u
     *out_items = 0;
     WEIR_REQUIRE(NULL, kernel);
     const struct weir_extent *required = &kernel->signature->required_block;
-    const struct weir_limits *limits = &kernel->member.device->limits;
-    const uint32_t most = least(kernel->info.max_block_items, limits->max_block.x);
-    const uint32_t preferred = kernel->info.preferred_block_items;
-    const uint32_t step = preferred > 0 && preferred <= most ? preferred : 1;
+    uint32_t most;
+    const uint32_t step = step_of(kernel, &most);
     if (required->x > 0) {
         *out_items = required->x * required->y * required->z;
         return check_local(kernel, local_bytes);
     }
-    *out_items = least(most, USUAL_BLOCK_ITEMS) / step * step;
-    if (*out_items == 0)
-        *out_items = step;
+    *out_items = usual_items(step, most);
     weir_status status = check_local(kernel, local_bytes);
     if (status == WEIR_OK)
         status = search(kernel, local_bytes, step, most, out_items);

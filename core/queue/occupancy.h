@@ -8,4 +8,8 @@
 weir_status weir__kernel_occupancy(weir_kernel *kernel, struct weir_extent block,
                                    size_t local_bytes, struct weir_occupancy *out_occupancy);
 
+// The work-items of a block of one dimension: those that the kernel requires, else at most 256.
+// 0 if it requires blocks of more than one dimension.
+uint32_t weir__usual_block(const weir_kernel *kernel);
+
 #endif

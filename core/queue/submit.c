@@ -4,6 +4,7 @@
 
 #include "core/object/program.h"
 #include "core/queue/host_note.h"
+#include "core/queue/occupancy.h"
 #include "core/queue/operation.h"
 #include "core/queue/queue.h"
 #include "core/support/error.h"
@@ -188,6 +189,31 @@ weir_status weir_queue_launch_at(weir_queue *queue, weir_kernel *kernel, struct 
     return status < 0 ? status
                       : launch_widened(queue, kernel, weir_queue_launch_at, grid, block, arguments,
                                        argument_count, file, line);
+}
+
+weir_status weir_queue_launch_count_at(weir_queue *queue, weir_kernel *kernel, size_t count,
+                                       const struct weir_argument *arguments, size_t argument_count,
+                                       const char *file, int line)
+{
+    WEIR_REFUSE_FORK();
+    WEIR_REQUIRE_AT(file, line, NULL, queue);
+    WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), kernel);
+    const weir_kernel *own = weir__kernel_on(kernel, queue->member.device);
+    const uint32_t items = weir__usual_block(own ? own : kernel);
+    if (items == 0)
+        return weir__fail_at(file, line, weir_queue_label(queue), WEIR_ERROR_INVALID,
+                             "launch it with weir_queue_launch()",
+                             "kernel '%s' requires blocks of more than one dimension",
+                             kernel->member.object.label);
+    const size_t blocks = count / items + (count % items != 0);
+    if (blocks > UINT32_MAX)
+        return weir__fail_at(file, line, weir_queue_label(queue), WEIR_ERROR_INVALID,
+                             "launch it in parts",
+                             "%zu work-items for kernel '%s' are %zu blocks of %u; a grid has at "
+                             "most %u",
+                             count, kernel->member.object.label, blocks, items, UINT32_MAX);
+    return weir_queue_launch_at(queue, kernel, weir_dim((uint32_t)blocks, 1, 1),
+                                weir_dim(items, 1, 1), arguments, argument_count, file, line);
 }
 
 weir_status weir_queue_launch_cooperative_at(weir_queue *queue, weir_kernel *kernel,

@@ -1,21 +1,12 @@
 #include <stdio.h>
-#include <stdlib.h>
 #include <weir/weir.h>
 
 #include "docs/first/scale.h" // made from scale.cl by weir_kernels
-
-static void check(weir_status status)
-{
-    if (status < 0)
-        fprintf(stderr, "%s\n", weir_last_error_text()), exit(1);
-}
 
 int main(void)
 {
     float numbers[1024] = {[1000] = 1000};
     const size_t bytes = sizeof numbers;
-    const struct weir_program_params code = {.struct_size = sizeof code, .bundle = &scale_kernels};
-    const struct weir_buffer_params memory = {.struct_size = sizeof memory, .size = bytes};
     weir_runtime *runtime;
     weir_device *device;
     weir_queue *queue;
@@ -23,23 +14,24 @@ int main(void)
     weir_kernel *scale;
     weir_buffer *in, *out;
 
-    check(weir_open(NULL, &runtime)); // the chain that WEIR_CONFIG or the default names
-    check(weir_device_open(runtime, NULL, &device));
-    check(weir_queue_create(device, NULL, &queue));
-    check(weir_program_create(device, &code, &program));
-    check(weir_kernel_create(program, "scale", &scale));
-    check(weir_buffer_create(device, &memory, &in));
-    check(weir_buffer_create(device, &memory, &out));
+    WEIR_CHECK(weir_open(NULL, &runtime)); // the chain that WEIR_CONFIG or the default names
+    WEIR_CHECK(weir_device_open(runtime, NULL, &device));
+    WEIR_CHECK(weir_queue_create(device, NULL, &queue));
+    WEIR_CHECK(
+        weir_program_create(device, WEIR_PARAMS(weir_program, .bundle = &scale_kernels), &program));
+    WEIR_CHECK(weir_kernel_create(program, "scale", &scale));
+    WEIR_CHECK(weir_buffer_create(device, WEIR_PARAMS(weir_buffer, .size = bytes), &in));
+    WEIR_CHECK(weir_buffer_create(device, WEIR_PARAMS(weir_buffer, .size = bytes), &out));
 
-    check(weir_upload(queue, in, 0, numbers, bytes));
-    check(weir_queue_launch(queue, scale, weir_dim(1024 / 64, 1, 1), weir_dim(64, 1, 1),
-                            weir_in(in, 0, bytes), weir_out(out, 0, bytes), 2.0f));
-    check(weir_download(queue, numbers, out, 0, bytes));
+    WEIR_CHECK(weir_upload(queue, in, 0, numbers, bytes));
+    WEIR_CHECK(weir_queue_launch(queue, scale, weir_dim(1024 / 64, 1, 1), weir_dim(64, 1, 1),
+                                 weir_whole_in(in), weir_whole_out(out), 2.0f));
+    WEIR_CHECK(weir_download(queue, numbers, out, 0, bytes));
     printf("1000 * 2 = %g\n", (double)numbers[1000]);
 
     weir_buffer_destroy(&in), weir_buffer_destroy(&out), weir_queue_destroy(&queue);
     weir_kernel_destroy(&scale), weir_program_destroy(&program);
-    check(weir_device_close(&device));
-    check(weir_close(&runtime));
+    WEIR_CHECK(weir_device_close(&device));
+    WEIR_CHECK(weir_close(&runtime));
     return 0;
 }

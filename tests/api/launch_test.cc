@@ -139,6 +139,13 @@ void launches_buffers_and_scalars()
     for (std::uint32_t i = 0; runs && i < count; i++)
         ASSERT_EQ(values[i], 2.5f * static_cast<float>(i));
 
+    EXPECT_EQ(weir_queue_launch_count(queue.get(), scale.get(), count, weir_whole_in(in.get()),
+                                      weir_whole_out(out.get()), 3.0f, count),
+              WEIR_OK)
+        << weir_last_error_text();
+    WEIR_CHECK(weir_download(queue.get(), values.data(), in.get(), 0, bytes));
+    EXPECT_EQ(WEIR_TRY(weir_queue_sync(queue.get(), WEIR_FOREVER)), WEIR_OK);
+
     // One block can wait for itself on any device.
     EXPECT_EQ(weir_queue_launch_cooperative(queue.get(), scale.get(), weir_dim(1, 1, 1),
                                             weir_dim(64, 1, 1), weir_in(in.get(), 0, bytes),
