@@ -30,7 +30,7 @@ __kernel void add_words(__global const uint *a, __global const uint *b, __global
 }
 
 // Elements of 1, 8 and 16 bytes, a structure, and local memory beside them.
-__kernel void count_kinds(__global uchar *bytes, __global const double *wide,
+__kernel void count_kinds(__global uchar *bytes, __global const long *wide,
                           __global const float4 *vectors,
                           __global const struct conformance_values *values, __local uint *scratch)
 {

@@ -387,7 +387,7 @@ CONFORM(Arguments, ByteOffsets)
 CONFORM(Arguments, OffsetsOfEveryType)
 {
     struct bench x;
-    double wide[64];
+    int64_t wide[64];
     float vectors[4 * 64] = {0};
     const struct values values = {200, 0, 0};
     unsigned char bytes[64];
@@ -430,7 +430,7 @@ CONFORM(ArgumentsRefused, Offsets)
     }
     EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, bytes, weir_in(x.a, 4, 512),
                                      vectors, values, local),
-                   any ? "offset 4 is no multiple of 8, the alignment of a const double *"
+                   any ? "offset 4 is no multiple of 8, the alignment of a const long *"
                        : "argument_alignment_bytes");
     EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, one, bytes, wide,
                                      weir_in(x.b, 8, 1024), values, local),
