@@ -1,8 +1,10 @@
 // See the header. On CUDA the functions are looked up as the backend does, so that the
 // tests' driver works too.
+#define _GNU_SOURCE // dl_iterate_phdr()
 #include "tests/conformance/native.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <string.h>
 
 #include "backends/cuda/symbols.h"
@@ -16,6 +18,24 @@ static void *open_driver(const char *name)
     return driver;
 }
 
+// The library that `library` of [opencl] named is loaded before any driver.
+static int take_loader(struct dl_phdr_info *object, size_t size, void *user)
+{
+    void **out_driver = user;
+    (void)size;
+    if (!strstr(object->dlpi_name, "libOpenCL"))
+        return 0;
+    *out_driver = dlopen(object->dlpi_name, RTLD_NOW | RTLD_NOLOAD);
+    return *out_driver != NULL;
+}
+
+static void *find_loader(void)
+{
+    void *driver = NULL;
+    dl_iterate_phdr(take_loader, &driver);
+    return driver ? driver : open_driver("libOpenCL.so.1");
+}
+
 // Looked up here, because the two symbol tables are private to the backends.
 static void (*find(const char *api, const char *name, int version))(void)
 {
@@ -25,7 +45,7 @@ static void (*find(const char *api, const char *name, int version))(void)
     void (*function)(void) = NULL;
     void *address = NULL;
     void *driver =
-        open_driver(weir_native_is(api, WEIR_NATIVE_CUDA) ? "libcuda.so.1" : "libOpenCL.so.1");
+        weir_native_is(api, WEIR_NATIVE_CUDA) ? open_driver("libcuda.so.1") : find_loader();
 
     if (!driver)
         return NULL;
