@@ -67,8 +67,10 @@ bool conform_kernels_run(struct fixture *f);
 // far beyond what a loaded machine needs, and nothing is asserted about time.
 #define HANG_GUARD_NS (UINT64_C(120) * 1000000000u)
 
-#define EXPECT_OK(call) EXPECT_INT_EQ(call, WEIR_OK)
-#define ASSERT_OK(call) ASSERT_INT_EQ(call, WEIR_OK)
+// The call succeeds; else its error's text is printed. ASSERT_OK ends the test.
+#define EXPECT_OK(call) ((void)conform_check_ok(__FILE__, __LINE__, #call, (call)))
+#define ASSERT_OK(call) WEIR_TEST_ASSERT_(conform_check_ok(__FILE__, __LINE__, #call, (call)))
+bool conform_check_ok(const char *file, int line, const char *call, weir_status status);
 
 // The call returns `status_`, and the error's message holds `part`.
 #define EXPECT_REFUSED(call, status_, part)                \
