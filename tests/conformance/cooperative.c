@@ -7,7 +7,7 @@
 #include "tests/conformance/suite.h"
 
 #define N 100000u
-#define BLOCK 64u
+#define BLOCK 32u
 
 static const struct weir_extent block = {BLOCK, 1, 1};
 static const struct weir_extent one = {1, 1, 1};
@@ -304,6 +304,7 @@ CONFORM(Occupancy, IsWithinTheDevicesLimits)
     struct weir_occupancy full, half;
 
     make_rig(f, &x, "clear", 0);
+    ASSERT_NOT_NULL(x.kernel);
     const struct weir_kernel_info *info = weir_kernel_get_info(x.kernel);
     const uint32_t items = info->max_block_items < f->limits->max_block.x ? info->max_block_items
                                                                           : f->limits->max_block.x;
@@ -331,6 +332,7 @@ CONFORM(Occupancy, SuggestsABlockThatCanBeLaunched)
     const uint32_t memory = 4096;
 
     make_rig(f, &x, "clear", 0);
+    ASSERT_NOT_NULL(x.kernel);
     const struct weir_kernel_info *info = weir_kernel_get_info(x.kernel);
     ASSERT_OK(weir_kernel_suggest_block(x.kernel, 0, &items));
     EXPECT_UINT_GE(items, 1);

@@ -9,8 +9,8 @@
 #define N 1000u
 #define BYTES ((size_t)4 * N)
 
-static const struct weir_extent grid = {16, 1, 1};
-static const struct weir_extent block = {64, 1, 1};
+static const struct weir_extent grid = {32, 1, 1};
+static const struct weir_extent block = {32, 1, 1};
 
 struct pair {
     weir_runtime *own; // NULL: all devices are of the fixture's runtime

@@ -11,8 +11,8 @@
 #define N 256u
 #define WORDS ((size_t)4 * N)
 
-static const struct weir_extent blocks = {N / 64, 1, 1};
-static const struct weir_extent block = {64, 1, 1};
+static const struct weir_extent blocks = {N / 32, 1, 1};
+static const struct weir_extent block = {32, 1, 1};
 
 // Queues and memory that most tests use. `host` holds what a graph computed.
 struct rig {

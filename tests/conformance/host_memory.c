@@ -6,8 +6,8 @@
 #define N 1024u
 #define BYTES ((size_t)4 * N)
 
-static const struct weir_extent half = {N / 128, 1, 1};
-static const struct weir_extent block = {64, 1, 1};
+static const struct weir_extent half = {N / 64, 1, 1};
+static const struct weir_extent block = {32, 1, 1};
 
 #define NEEDS_HOST_IN_KERNELS(f)                                            \
     do {                                                                    \
@@ -79,12 +79,12 @@ CONFORM(HostMemory, BetweenQueues)
 
     ASSERT_OK(weir_queue_fill(a, host, 0, BYTES, &zero, sizeof zero));
     for (uint32_t round = 0; round < 20; round++) {
-        ASSERT_OK(weir_queue_launch(a, increment, weir_dim(N / 64, 1, 1), block,
+        ASSERT_OK(weir_queue_launch(a, increment, weir_dim(N / 32, 1, 1), block,
                                     weir_inout(host, 0, BYTES), 1u, N));
         ASSERT_OK(weir_queue_record(a, &event));
         ASSERT_OK(weir_queue_wait(b, event));
         ASSERT_OK(weir_queue_copy(b, device, 0, host, 0, BYTES));
-        ASSERT_OK(weir_queue_launch(b, increment, weir_dim(N / 64, 1, 1), block,
+        ASSERT_OK(weir_queue_launch(b, increment, weir_dim(N / 32, 1, 1), block,
                                     weir_inout(device, 0, BYTES), 1u, N));
         ASSERT_OK(weir_queue_copy(b, host, 0, device, 0, BYTES));
         ASSERT_OK(weir_queue_record(b, &event));
@@ -111,7 +111,7 @@ CONFORM(HostMemory, InGraphs)
     weir_graph *graph = NULL;
 
     ASSERT_OK(weir_capture_begin(queue));
-    ASSERT_OK(weir_queue_launch(queue, increment, weir_dim(N / 64, 1, 1), block,
+    ASSERT_OK(weir_queue_launch(queue, increment, weir_dim(N / 32, 1, 1), block,
                                 weir_inout(host, 0, BYTES), 3u, N));
     ASSERT_OK(weir_capture_end(queue, NULL, &graph));
     for (uint32_t round = 0; round < 5; round++) {

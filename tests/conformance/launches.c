@@ -8,8 +8,8 @@
 #define BYTES ((size_t)4 * N)
 
 static const struct weir_extent one = {1, 1, 1};
-static const struct weir_extent blocks = {(N + 63) / 64, 1, 1};
-static const struct weir_extent block = {64, 1, 1};
+static const struct weir_extent blocks = {(N + 31) / 32, 1, 1};
+static const struct weir_extent block = {32, 1, 1};
 
 // A queue, a kernel, and three buffers of N words each.
 struct bench {
@@ -123,29 +123,29 @@ CONFORM(Launch, LocalMemory)
     CONFORM_NEEDS_KERNELS(f);
     struct bench x;
     uint32_t values[N];
-    uint32_t sums[16];
+    uint32_t sums[32];
 
     make_bench(f, &x, "block_sum");
     for (uint32_t i = 0; i < N; i++)
         values[i] = i;
     ASSERT_OK(weir_upload(x.queue, x.a, 0, values, BYTES));
     ASSERT_OK(weir_queue_launch(x.queue, x.kernel, blocks, block, weir_in(x.a, 0, BYTES),
-                                weir_out(x.b, 0, sizeof sums), weir_local(64 * 4), N));
+                                weir_out(x.b, 0, sizeof sums), weir_local(32 * 4), N));
     ASSERT_OK(weir_download(x.queue, sums, x.b, 0, sizeof sums));
     uint32_t sum = 0;
-    for (int i = 0; i < 16; i++)
+    for (int i = 0; i < 32; i++)
         sum += sums[i];
-    EXPECT_UINT_EQ(sums[0], 63 * 64 / 2);
+    EXPECT_UINT_EQ(sums[0], 31 * 32 / 2);
     EXPECT_UINT_EQ(sum, N * (N - 1) / 2);
     weir_kernel_destroy(&x.kernel);
 
     x.kernel = conform_kernel(f, "two_locals");
-    ASSERT_OK(weir_queue_launch(x.queue, x.kernel, weir_dim(15, 1, 1), block,
-                                weir_in(x.a, 0, BYTES), weir_out(x.b, 0, BYTES), weir_local(64 * 4),
-                                weir_local(64 * 2)));
-    ASSERT_OK(weir_download(x.queue, values, x.b, 0, 15 * 64 * 4));
-    for (uint32_t i = 0; i < 15 * 64; i++)
-        ASSERT_UINT_EQ(values[i], i / 64 * 64 + 63 - i % 64);
+    ASSERT_OK(weir_queue_launch(x.queue, x.kernel, weir_dim(30, 1, 1), block,
+                                weir_in(x.a, 0, BYTES), weir_out(x.b, 0, BYTES), weir_local(32 * 4),
+                                weir_local(32 * 2)));
+    ASSERT_OK(weir_download(x.queue, values, x.b, 0, 30 * 32 * 4));
+    for (uint32_t i = 0; i < 30 * 32; i++)
+        ASSERT_UINT_EQ(values[i], i / 32 * 32 + 31 - i % 32);
     destroy_bench(&x);
 }
 
@@ -184,6 +184,7 @@ CONFORM(Launch, RequiredBlock)
     const bool runs = conform_kernels_run(f);
 
     make_bench(f, &x, "required_block");
+    ASSERT_NOT_NULL(x.kernel);
     const struct weir_kernel_signature *signature = weir_kernel_get_signature(x.kernel);
     EXPECT_UINT_EQ(signature->required_block.x, 8);
     EXPECT_UINT_EQ(signature->required_block.y, 4);
@@ -497,6 +498,7 @@ CONFORM(LaunchRefused, Extents)
     make_bench(f, &x, "iota");
     const struct weir_argument out = weir_out(x.a, 0, BYTES);
     const struct weir_limits *limits = f->limits;
+    ASSERT_NOT_NULL(x.kernel);
     const uint32_t items = weir_kernel_get_info(x.kernel)->max_block_items;
 
     EXPECT_INVALID(weir_queue_launch(x.queue, x.kernel, one, weir_dim(0, 1, 1), out, 0u, N),

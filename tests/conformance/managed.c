@@ -7,8 +7,8 @@
 #define N 2048u
 #define BYTES ((size_t)4 * N)
 
-static const struct weir_extent half = {N / 128, 1, 1};
-static const struct weir_extent block = {64, 1, 1};
+static const struct weir_extent half = {N / 64, 1, 1};
+static const struct weir_extent block = {32, 1, 1};
 
 #define NEEDS_MANAGED(f)                                       \
     do {                                                       \
@@ -234,7 +234,7 @@ CONFORM(Managed, OfAPeer)
     ASSERT_OK(weir_queue_copy(pair.one.queue, theirs, 0, pair.one.memory, 0, BYTES));
     const bool reaches = weir_device_can_reach(pair.one.fixture.device, pair.two.fixture.device);
     if (reaches)
-        ASSERT_OK(weir_queue_launch(pair.one.queue, increment, weir_dim(N / 64, 1, 1), block,
+        ASSERT_OK(weir_queue_launch(pair.one.queue, increment, weir_dim(N / 32, 1, 1), block,
                                     weir_inout(theirs, 0, BYTES), 1u, N));
     ASSERT_SYNC(pair.one.queue);
     ASSERT_OK(weir_download(pair.two.queue, words, theirs, 0, BYTES));

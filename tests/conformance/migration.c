@@ -159,11 +159,11 @@ CONFORM(Legacy, WaitsForSlowKernels)
     for (uint32_t round = 1; round <= ROUNDS; round++) {
         ASSERT_OK(weir_queue_launch(queue, spin, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
                                     weir_out(scratch, 0, SIZE), round, UINT64_C(3000000)));
-        ASSERT_OK(weir_queue_launch(queue, iota, weir_dim(16, 1, 1), weir_dim(64, 1, 1),
+        ASSERT_OK(weir_queue_launch(queue, iota, weir_dim(32, 1, 1), weir_dim(32, 1, 1),
                                     weir_out(source, 0, SIZE), 1000 * round, (uint32_t)SIZE / 4));
         copy(legacy, result, source);
         // And back: this must not reach the copy.
-        ASSERT_OK(weir_queue_launch(queue, iota, weir_dim(16, 1, 1), weir_dim(64, 1, 1),
+        ASSERT_OK(weir_queue_launch(queue, iota, weir_dim(32, 1, 1), weir_dim(32, 1, 1),
                                     weir_out(source, 0, SIZE), 0u, (uint32_t)SIZE / 4));
         ASSERT_SYNC(legacy);
         for (uint32_t i = 0; i < SIZE / 4; i++)

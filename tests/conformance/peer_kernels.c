@@ -4,8 +4,8 @@
 #define N 1024u
 #define BYTES ((size_t)4 * N)
 
-static const struct weir_extent blocks = {N / 64, 1, 1};
-static const struct weir_extent block = {64, 1, 1};
+static const struct weir_extent blocks = {N / 32, 1, 1};
+static const struct weir_extent block = {32, 1, 1};
 
 static weir_buffer *make(struct side *side, int on_host)
 {
@@ -88,7 +88,7 @@ CONFORM(PeerKernels, ReadAndWrite)
         ASSERT_OK(weir_queue_copy(pair.two.queue, theirs, BYTES / 2, theirs, 0, BYTES / 2));
         ASSERT_OK(weir_queue_record(pair.two.queue, &event));
         ASSERT_OK(weir_queue_wait(pair.one.queue, event));
-        ASSERT_OK(weir_queue_launch(pair.one.queue, increment, weir_dim(N / 128, 1, 1), block,
+        ASSERT_OK(weir_queue_launch(pair.one.queue, increment, weir_dim(N / 64, 1, 1), block,
                                     weir_inout(theirs, 0, BYTES / 2), 100u, N / 2));
         ASSERT_SYNC(pair.one.queue);
         uint32_t words[N];

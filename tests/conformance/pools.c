@@ -247,7 +247,7 @@ CONFORM(Pool, InKernels)
 
     for (uint32_t round = 0; round < 4; round++) {
         weir_buffer *buffer = take(pool, queue, sizeof words);
-        ASSERT_OK(weir_queue_launch(queue, kernel, weir_dim(8, 1, 1), weir_dim(128, 1, 1),
+        ASSERT_OK(weir_queue_launch(queue, kernel, weir_dim(32, 1, 1), weir_dim(32, 1, 1),
                                     weir_out(buffer, 0, sizeof words), round * 100,
                                     (uint32_t)ITEMS));
         ASSERT_OK(weir_download(queue, words, buffer, 0, sizeof words));

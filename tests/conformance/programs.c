@@ -100,6 +100,7 @@ CONFORM(Program, Refusals)
 CONFORM(Program, KernelByName)
 {
     weir_kernel *kernel = conform_kernel(f, "vector_add");
+    ASSERT_NOT_NULL(kernel);
     const struct weir_kernel_signature *signature = weir_kernel_get_signature(kernel);
     const struct weir_kernel_info *info = weir_kernel_get_info(kernel);
 
@@ -262,7 +263,7 @@ static const char two_sums[] = "uint sum_of_block(__local uint *scratch, uint va
 CONFORM(Program, SourceWithBarriersInAFunction)
 {
     const struct weir_program_params params = {.struct_size = sizeof params, .source = two_sums};
-    uint32_t values[128];
+    uint32_t values[64];
     uint32_t sums[4];
     uint32_t expected[4] = {0};
     weir_program *program;
@@ -278,15 +279,15 @@ CONFORM(Program, SourceWithBarriersInAFunction)
     ASSERT_OK(weir_kernel_create(program, "barrier_in_helper", &kernel));
     const struct weir_kernel_signature *signature = weir_kernel_get_signature(kernel);
     EXPECT_INT_EQ(weir_signature_parameter(signature, 2)->kind, WEIR_PARAMETER_LOCAL);
-    for (uint32_t i = 0; i < 128; i++) {
+    for (uint32_t i = 0; i < 64; i++) {
         values[i] = 3 * i + 1;
-        expected[i / 64 * 2] += values[i];
-        expected[i / 64 * 2 + 1] += values[i] * values[i];
+        expected[i / 32 * 2] += values[i];
+        expected[i / 32 * 2 + 1] += values[i] * values[i];
     }
     ASSERT_OK(weir_upload(queue, in, 0, values, sizeof values));
-    ASSERT_OK(weir_queue_launch(queue, kernel, weir_dim(2, 1, 1), weir_dim(64, 1, 1),
+    ASSERT_OK(weir_queue_launch(queue, kernel, weir_dim(2, 1, 1), weir_dim(32, 1, 1),
                                 weir_in(in, 0, sizeof values), weir_out(out, 0, sizeof sums),
-                                weir_local(64 * sizeof *values)));
+                                weir_local(32 * sizeof *values)));
     ASSERT_OK(weir_download(queue, sums, out, 0, sizeof sums));
     EXPECT_MEM_EQ(sums, expected, sizeof sums);
     weir_kernel_destroy(&kernel);
