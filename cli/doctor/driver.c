@@ -4,7 +4,7 @@
 #include "kernels/drivers/drivers.h"
 
 enum {
-    BLOCK = 64
+    BLOCK = 32 // some drivers have no larger ones
 };
 static const uint32_t untouched = UINT32_MAX;
 static const size_t bytes = BLOCK * sizeof(uint32_t);

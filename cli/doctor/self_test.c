@@ -67,14 +67,24 @@ static weir_status fill(weir_buffer *buffer)
     return weir_host_end(buffer, 0, bytes, WEIR_ACCESS_WRITE);
 }
 
+// A divisor of COUNT, within what the driver tells of the kernel.
+static uint32_t choose_block(const struct round_trip *trip)
+{
+    uint32_t items = 64;
+    while (items > weir_kernel_get_info(trip->kernel)->max_block_items)
+        items /= 2;
+    return items;
+}
+
 static weir_status submit(struct round_trip *trip)
 {
+    const uint32_t items = choose_block(trip);
     weir_status status;
     if ((status = fill(trip->in)) ||
         (status = weir_queue_copy(trip->queue, trip->values, 0, trip->in, 0, bytes)) ||
         (status = weir_queue_record(trip->queue, &trip->before)) ||
-        (status = weir_queue_launch(trip->queue, trip->kernel, weir_dim(COUNT / 64, 1, 1),
-                                    weir_dim(64, 1, 1), weir_inout(trip->values, 0, bytes),
+        (status = weir_queue_launch(trip->queue, trip->kernel, weir_dim(COUNT / items, 1, 1),
+                                    weir_dim(items, 1, 1), weir_inout(trip->values, 0, bytes),
                                     (uint32_t)ADDED, (uint32_t)COUNT)) ||
         (status = weir_queue_record(trip->queue, &trip->after)) ||
         (status = weir_queue_copy(trip->queue, trip->out, 0, trip->values, 0, bytes)))
