@@ -127,7 +127,7 @@ WEIR_TEST(Bundle, ReadsElements)
         {"store_vectors", 4, WEIR_SCALAR_U8, 16, 0, 0},
         {"store_vectors", 5, WEIR_SCALAR_U64, 2, 0, 0},
         {"count_kinds", 0, WEIR_SCALAR_U8, 1, 1, 0},
-        {"count_kinds", 1, WEIR_SCALAR_F64, 1, 8, 0},
+        {"count_kinds", 1, WEIR_SCALAR_I64, 1, 8, 0},
         {"count_kinds", 2, WEIR_SCALAR_F32, 4, 16, 0},
         {"count_kinds", 3, WEIR_SCALAR_OTHER, 0, 8, 0},
         {"count_kinds", 4, WEIR_SCALAR_U32, 1, 4, 0},

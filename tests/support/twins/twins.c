@@ -318,7 +318,7 @@ static void add_words(const struct twin_launch *launch)
 static void count_kinds(const struct twin_launch *launch)
 {
     uint8_t *bytes = address(launch, 0);
-    const double *wide = address(launch, 1);
+    const int64_t *wide = address(launch, 1);
     const float *vectors = address(launch, 2);
     const uint32_t *values = address(launch, 3);
     for (size_t i = 0; i < blocks(launch) * lanes(launch); i++) {
