@@ -196,7 +196,8 @@ static weir_status explain_nothing(const struct ocl_module *module, const char *
         return weir_host_fail(
             host, WEIR_ERROR_NO_DEVICE,
             "set POCL_CACHE_DIR to a folder that can be written, and unset "
-            "POCL_DEVICES or set it to names that this PoCL knows (pthread, basic)",
+            "POCL_DEVICES or set it to names that this PoCL knows (pthread, basic; from PoCL 6 on "
+            "cpu, cpu-minimal)",
             "the OpenCL platforms have no usable device (%s); PoCL hides its own when "
             "its cache folder cannot be written or POCL_DEVICES is wrong",
             search->platforms);

@@ -71,7 +71,7 @@ static int submit_main(int argc, char **argv)
         .name = "submit",
         .about =
             "Measures what a call costs above the null backend; on CUDA beside the same calls of\n"
-            "the driver; and on PoCL beside a plain OpenCL program; each in the same run. What is\n"
+            "the driver; and on OpenCL beside a plain program; each in the same run. What is\n"
             "not on this machine is left out with a note.\n\n"
             "  weir bench submit\n"
             "  weir bench submit --turns 31 --json",

@@ -224,45 +224,73 @@ static bool measure_device(struct submit *submit, weir_runtime *runtime, size_t 
     return fine;
 }
 
-// The first device of PoCL whose name begins like this, or -1.
-static long find_device(weir_runtime *runtime, const char *prefix)
+// What is measured, and the names of PoCL's devices for it: before PoCL 6, and since. The serial device
+// runs an empty launch within its submit.
+static const struct part {
+    const char *names[2];
+    bool (*measure)(struct submit *, struct side_by_side *);
+} parts[] = {{{"pthread", "cpu"}, measure_long}, {{"basic", "cpu-minimal"}, measure_empty}};
+
+// "cpu" begins the name of the serial device too.
+static bool has_name(const char *name, const char *wanted)
+{
+    const size_t length = strlen(wanted);
+    return strncmp(name, wanted, length) == 0 && strncmp(name + length, "-minimal", 8) != 0;
+}
+
+// PoCL's first device for the part; -1: none.
+static long find_of_pocl(weir_runtime *runtime, const struct part *part)
 {
     struct weir_device_info info;
     for (size_t i = 0; i < weir_device_count(runtime); i++)
         if (weir_device_describe(runtime, i, &info) == WEIR_OK &&
             strcmp(info.platform, "Portable Computing Language") == 0 &&
-            strncmp(info.name, prefix, strlen(prefix)) == 0)
+            (has_name(info.name, part->names[0]) || has_name(info.name, part->names[1])))
             return (long)i;
     return -1;
 }
 
+// The index of the device that the configuration chooses; -1: it cannot be opened.
+static long find_chosen(weir_runtime *runtime)
+{
+    struct weir_device_info info;
+    weir_device *device = NULL;
+    long found = -1;
+    if (weir_device_open(runtime, NULL, &device) != WEIR_OK)
+        return -1;
+    for (size_t i = 0; i < weir_device_count(runtime) && found < 0; i++)
+        if (weir_device_describe(runtime, i, &info) == WEIR_OK &&
+            strcmp(info.name, weir_device_get_info(device)->name) == 0)
+            found = (long)i;
+    weir_device_close(&device);
+    return found;
+}
+
+// PoCL has a device for each part, unless the configuration chooses another than the first of all.
+static bool measure_part(struct submit *submit, weir_runtime *runtime, const struct part *part)
+{
+    const long chosen = find_chosen(runtime);
+    const long pocl = chosen > 0 ? -1 : find_of_pocl(runtime, part);
+    if (chosen < 0)
+        return bench_fail_weir(submit->bench);
+    return measure_device(submit, runtime, (size_t)(pocl >= 0 ? pocl : chosen), part->measure);
+}
+
 bool submit_opencl(struct submit *submit)
 {
-    static const struct {
-        const char *prefix;
-        bool (*measure)(struct submit *, struct side_by_side *);
-    } parts[] = {{"pthread", measure_long}, {"basic", measure_empty}};
     weir_runtime *runtime = NULL;
     bool fine = true;
     // PoCL lists its serial device only if POCL_DEVICES asks for it before PoCL is loaded.
     setenv("POCL_DEVICES", "pthread basic", 0);
     const struct weir_open_params params = {.struct_size = sizeof params,
-                                            .config_path = "",
                                             .backend = "opencl",
                                             .plugins = ""};
     if (weir_open(&params, &runtime) < 0) {
         bench_note(submit->bench, "not measured: OpenCL: %s", weir_last_error()->message);
         return true;
     }
-    for (int i = 0; i < 2 && fine; i++) {
-        const long index = find_device(runtime, parts[i].prefix);
-        if (index < 0)
-            bench_note(submit->bench,
-                       "not measured: PoCL lists no device '%s'; POCL_DEVICES says which it has",
-                       parts[i].prefix);
-        else
-            fine = measure_device(submit, runtime, (size_t)index, parts[i].measure);
-    }
+    for (size_t i = 0; i < sizeof parts / sizeof *parts && fine; i++)
+        fine = measure_part(submit, runtime, &parts[i]);
     weir_close(&runtime);
     return fine;
 }

@@ -24,6 +24,15 @@ expect_contains "$output" "above the null backend"
 expect_contains "$output" "beside plain OpenCL on pthread"
 expect_contains "$output" "beside plain OpenCL on basic"
 
+# The device that the configuration chooses, which is PoCL's threaded one.
+printf '[weir]\ndevice = 1\n' >second.ini
+expect_data 0 env WEIR_CONFIG=second.ini "$weir" bench submit --turns 1 --operations 5
+expect_contains "$output" "beside plain OpenCL on pthread"
+expect_not_contains "$output" "beside plain OpenCL on basic"
+printf '[weir]\ndevice = nothing\n' >none.ini
+expect_data 3 env WEIR_CONFIG=none.ini "$weir" bench submit --turns 1 --operations 5
+expect_contains "$messages" "nothing"
+
 # Without OpenCL the first part is measured, and the second has a reason.
 mkdir vendors
 expect_data 0 env OCL_ICD_VENDORS="$PWD/vendors/" "$weir" bench submit --turns 1 --operations 5
