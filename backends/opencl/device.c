@@ -12,7 +12,7 @@ static void on_notice(const char *text, const void *data, size_t size, void *use
     const struct ocl_device *device = user;
     (void)data;
     (void)size;
-    if (!device) // Oclgrind tells nobody which context it is about
+    if (!device) // Oclgrind does not tell which context it is about
         return;
     device->module->host->log(WEIR_LOG_WARNING, "opencl", text);
 }

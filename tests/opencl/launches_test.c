@@ -1,5 +1,5 @@
 // A launch whose event ends with an error, while all commands after it succeed, as on PoCL 7: the failing
-// library plays it. Whoever waits for it, on the queue, through another queue or in a graph, learns of it.
+// library plays it. Every wait for it, on the queue, through another queue or in a graph, fails.
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
