@@ -51,12 +51,14 @@ WEIR_TEST(CommPlugins, CheckKnowsWhatACollectiveUses)
 {
     static const char text[] = "[weir]\nplugins = check\n[comm]\ntransport = fake\n";
     struct comm_rig rig;
+    struct comm_rig_gate gate = COMM_RIG_GATE; // the copies come later, which nothing tells
     struct weir_check_finding finding;
     weir_queue *other;
     comm_rig_open(&rig, text, 2, WEIR_PLACE_DEVICE);
     work(&rig);
     EXPECT_SIZE_EQ(weir_check_error_count(rig.runtime), 0);
     ASSERT_OK(weir_queue_create(rig.device, NULL, &other));
+    EXPECT_OK(weir_queue_host_call(other, comm_rig_pass, &gate));
     for (uint32_t r = 0; r < 2; r++)
         EXPECT_OK(reduce_at(&rig, r));
     EXPECT_OK(weir_queue_copy(other, rig.dst[1], 512, rig.dst[0], 0, 8)); // nothing orders it
@@ -71,6 +73,7 @@ WEIR_TEST(CommPlugins, CheckKnowsWhatACollectiveUses)
     EXPECT_STR_EQ(finding.first.operation, "collective");
     for (uint32_t r = 0; r < 2; r++)
         EXPECT_OK(weir_queue_sync(rig.queues[r], WEIR_FOREVER));
+    comm_rig_open_gate(&gate);
     EXPECT_OK(weir_queue_sync(other, WEIR_FOREVER));
     weir_queue_destroy(&other);
     comm_rig_close(&rig);
