@@ -63,10 +63,10 @@ static bool is_name(const char *name)
     return length > 0 && length <= MOST_NAME_BYTES && name[length] == '\0';
 }
 
-// The directory of the object that holds this function. The program itself has no
-// path among the loaded objects: the name with which it was started need not be a
-// path.
-static bool own_directory(char *directory)
+// The directory of the object that holds this function, and whether that is a library. The
+// program itself has no path among the loaded objects: the name with which it was started
+// need not be a path.
+static bool own_directory(char *directory, bool *out_library)
 {
     static const char anchor;
     Dl_info info;
@@ -74,7 +74,8 @@ static bool own_directory(char *directory)
 
     if (dladdr1(&anchor, &info, (void **)&map, RTLD_DL_LINKMAP) == 0)
         return false;
-    const char *path = map && map->l_name[0] ? map->l_name : "/proc/self/exe";
+    *out_library = map && map->l_name[0];
+    const char *path = *out_library ? map->l_name : "/proc/self/exe";
     if (!realpath(path, directory))
         return false;
     char *slash = strrchr(directory, '/');
@@ -85,10 +86,15 @@ static bool own_directory(char *directory)
 static void default_search_path(char *text, size_t size)
 {
     char directory[PATH_MAX];
+    bool library;
 
     text[0] = '\0';
-    if (own_directory(directory))
-        snprintf(text, size, "%s/../lib/weir:%s/lib/weir", directory, directory);
+    if (!own_directory(directory, &library))
+        return;
+    // /usr/lib/x86_64-linux-gnu/libweir.so.0 has no lib/weir beside its folder.
+    const int length = library ? snprintf(text, size, "%s/weir:", directory) : 0;
+    snprintf(text + length, size - (size_t)length, "%s/../lib/weir:%s/lib/weir", directory,
+             directory);
 }
 
 // Steps through the directories of a search path. `*cursor` moves on; the
@@ -302,7 +308,7 @@ static size_t names_in(const char *directory, struct weir__module_name *names, s
 
 size_t weir__loader_names(const char *search_path, struct weir__module_name *names, size_t most)
 {
-    char fallback[2 * PATH_MAX + 32];
+    char fallback[3 * PATH_MAX + 32];
     char path[PATH_MAX];
     const char *directory;
     size_t count = 0;
@@ -364,7 +370,7 @@ weir_status weir__loader_load(const char *name, enum weir_module_kind kind, cons
                               const struct weir_host *host, weir_load_report *report,
                               struct weir__loaded *out_loaded)
 {
-    char fallback[2 * PATH_MAX + 32];
+    char fallback[3 * PATH_MAX + 32];
     struct attempt attempt = {.name = name, .kind = kind, .host = host};
 
     *out_loaded = (struct weir__loaded){0};
@@ -392,7 +398,7 @@ weir_status weir__loader_load(const char *name, enum weir_module_kind kind, cons
 weir_status weir__loader_keys(const char *name, const char *search_path,
                               const struct weir_host *host, struct weir_section *out_section)
 {
-    char fallback[2 * PATH_MAX + 32];
+    char fallback[3 * PATH_MAX + 32];
     struct attempt attempt = {.name = name, .host = host};
 
     *out_section = (struct weir_section){.struct_size = sizeof *out_section};

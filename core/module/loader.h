@@ -22,8 +22,8 @@ struct weir__loaded {
 //
 // `search_path` lists directories, separated by colons; empty ones are skipped. If
 // it is NULL or "", the directories are `../lib/weir` and `lib/weir`, relative to
-// the directory of the program or library that contains this function. The first
-// directory that has the file decides: if the file there is refused, the loader
+// the directory of the program or library that contains this function; for a library
+// `weir` comes first. The first directory that has the file decides: if the file there is refused, the loader
 // does not look further.
 //
 // For every file that is tried an entry is added to `report`, which may be NULL.

@@ -37,3 +37,9 @@ expect_status 0 env WEIR_MODULE_PATH="$modules" ./static
 mv "$weir" "$TEST_TMPDIR/moved"
 expect_status 0 env LD_LIBRARY_PATH="$TEST_TMPDIR/moved/lib" ./first
 [ "$output" = "Weir $version, backend null" ] || fail "it printed '$output'"
+
+# The folder of the library may have any name: the modules are in `weir` beside it.
+mkdir "$TEST_TMPDIR/other"
+mv "$TEST_TMPDIR/moved/lib" "$TEST_TMPDIR/other/x86_64-linux-gnu"
+expect_status 0 env LD_LIBRARY_PATH="$TEST_TMPDIR/other/x86_64-linux-gnu" ./first
+[ "$output" = "Weir $version, backend null" ] || fail "it printed '$output'"
