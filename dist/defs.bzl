@@ -112,3 +112,44 @@ static_library = rule(
         "renamed": attr.string_dict(doc = "symbols of third-party archives -> what takes their place"),
     },
 )
+
+def _linked_impl(ctx):
+    archives = []
+    flags = []
+    for dep in ctx.attr.deps:
+        for linker_input in dep[CcInfo].linking_context.linker_inputs.to_list():
+            for library in linker_input.libraries:
+                archive = library.pic_static_library or library.static_library
+                if archive and archive.owner.workspace_name in ctx.attr.system:
+                    flags.append(ctx.attr.system[archive.owner.workspace_name])
+                elif archive and archive not in archives:
+                    archives.append(archive)
+    arguments = ["-shared"] if ctx.attr.shared else ["-pie"]
+    arguments += ["-o", ctx.outputs.out.path, "-Wl,-z,relro,-z,now,-z,defs,--as-needed,--build-id"]
+    arguments += [ctx.expand_location(option, ctx.attr.inputs) for option in ctx.attr.linkopts]
+    arguments += ["-Wl,--whole-archive"] + [archive.path for archive in archives] + ["-Wl,--no-whole-archive"]
+    arguments += flags + ["-ldl", "-lpthread", "-lm"]
+    ctx.actions.run_shell(
+        inputs = archives + ctx.files.inputs,
+        outputs = [ctx.outputs.out],
+        command = 'exec gcc "$@"',
+        arguments = arguments,
+        mnemonic = "SystemLink",
+        progress_message = "Linking %{output} with the system's libraries",
+        use_default_shell_env = True,
+    )
+    return [DefaultInfo(files = depset([ctx.outputs.out]))]
+
+# All that `deps` link, as a program or a shared library that takes other people's libraries from
+# the system: for a distribution, which mends them in one place.
+linked = rule(
+    implementation = _linked_impl,
+    attrs = {
+        "deps": attr.label_list(providers = [CcInfo]),
+        "inputs": attr.label_list(allow_files = True),
+        "linkopts": attr.string_list(),
+        "out": attr.output(mandatory = True),
+        "shared": attr.bool(),
+        "system": attr.string_dict(doc = "repository -> the option of the linker that takes its place"),
+    },
+)

@@ -27,6 +27,8 @@ readonly packages=(
     opencl-c-headers      # declarations to check ours against
     ocl-icd-libopencl1    # the OpenCL loader
     pocl-opencl-icd       # an OpenCL device without a GPU
+    dpkg-dev              # makes the Debian packages
+    gpg                   # signs a folder of them
     mandoc                # checks the manual pages
     pkg-config            # reads the delivered .pc file,
     cmake                 # and this the delivered CMake files

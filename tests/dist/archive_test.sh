@@ -25,7 +25,8 @@ for file in bin/weir lib/libweir.a lib/libweir.so lib/weir/weir_null.so lib/weir
     lib/weir/weir_cuda.so include/weir/weir.h include/weir/module/module.h \
     include/weir/patterns/pipeline.h lib/pkgconfig/weir.pc lib/cmake/weir/weir-config.cmake \
     share/weir/conf/reference.ini share/weir/arr_coc_weights.safetensors \
-    share/man/man1/weir-conform.1 share/doc/weir/README.md share/doc/weir/docs/install.md \
+    share/bash-completion/completions/weir share/fish/vendor_completions.d/weir.fish \
+    share/zsh/site-functions/_weir share/man/man1/weir-conform.1 share/doc/weir/README.md share/doc/weir/docs/install.md \
     share/doc/weir/docs/decisions/0001-one-submit-slot.md share/doc/weir/docs/images/trace.png \
     share/doc/weir/third-party.txt share/weir/examples/pipeline.c share/weir/examples/kernels/scale.cl \
     include/weir/kit/records.h lib/libweir_kit.a share/weir/backends/null/null.h \

@@ -1,0 +1,145 @@
+#!/bin/bash
+# The Debian packages installed, used and purged. With the right to mount: by apt, from a folder of
+# tools/deb/repository.sh, with all that they depend on, in a layer over the machine's own system.
+# Without it: by dpkg into an empty folder, where nothing but the packages is.
+. tests/dist/deb.sh
+need dpkg-deb dpkg-scanpackages pkg-config cc
+new="$TEST_TMPDIR/root"
+layer="$TEST_TMPDIR/layer"
+mkdir -p "$new" "$layer"
+
+mount_layer()
+{
+    mount -t tmpfs none "$layer" && mkdir "$layer/up" "$layer/work" &&
+        mount -t overlay none "$new" \
+            -o "lowerdir=/,upperdir=$layer/up,workdir=$layer/work"
+}
+export -f mount_layer
+export new layer
+
+# The rest in a mount namespace of its own, which ends with it.
+if [ "${1-}" != mounted ] && unshare -m bash -c mount_layer 2>/dev/null; then
+    cd "$root"
+    exec unshare -m "$0" mounted
+fi
+
+# in_new COMMAND...: runs it where the packages are, in the folder for files.
+# apply COMMAND PACKAGE...: install or purge.
+if [ "${1-}" = mounted ]; then
+    mount_layer
+    for folder in dev proc sys; do
+        mount --rbind "/$folder" "$new/$folder"
+    done
+    home=/tmp/weir-packages
+    work="$new$home"
+    mkdir -p "$work"
+    "$root/tools/deb/repository.sh" "$work/packages" "$debian"/*.deb
+    echo "deb [trusted=yes] file:$home/packages ./" >"$work/weir.list"
+    in_new()
+    {
+        # shellcheck disable=SC2016
+        chroot "$new" env -u TMPDIR HOME="$home" POCL_CACHE_DIR="$home/pocl" \
+            sh -c 'cd "$HOME" && exec "$@"' sh "$@"
+    }
+    apt()
+    {
+        in_new env DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends \
+            -o Dir::Etc::SourceList="$home/weir.list" -o Dir::Etc::SourceParts=/dev/null \
+            -o DPkg::Options::=--path-include='/usr/share/*' "$@"
+    }
+    apply()
+    {
+        [ "$1" = purge ] || expect_status 0 apt update
+        expect_status 0 apt "$@"
+    }
+else
+    echo "SKIPPED: apt, the loader's cache, manual pages and CMake: these need root and overlay mounts"
+    mkdir -p "$new/var/lib/dpkg/updates" "$new/var/lib/dpkg/info"
+    touch "$new/var/lib/dpkg/status"
+    export PATH="$new/usr/bin:$PATH" LD_LIBRARY_PATH="$new/usr/lib/x86_64-linux-gnu"
+    export PKG_CONFIG_PATH="$LD_LIBRARY_PATH/pkgconfig" PKG_CONFIG_SYSROOT_DIR="$new"
+    work="$TEST_TMPDIR/work"
+    mkdir "$work"
+    in_new() { (cd "$work" && "$@"); }
+    # The files belong to this user, and no trigger's program is in the folder.
+    dpkg_in() { dpkg --root="$new" --force-not-root --force-depends --no-triggers --log=/dev/null "$@"; }
+    apply()
+    {
+        local name files=()
+        if [ "$1" = purge ]; then
+            expect_status 0 dpkg_in --purge "${@:2}"
+            return
+        fi
+        for name in "${@:2}"; do
+            files+=("$(package "$name")")
+        done
+        expect_status 0 dpkg_in --install "${files[@]}"
+    }
+fi
+
+apply install "${packages[@]}"
+for name in "${packages[@]}"; do
+    [ "$(dpkg-query --admindir="$new/var/lib/dpkg" -W -f '${Status}' "$name")" = \
+        "install ok installed" ] || fail "$name is not installed: $output"
+done
+
+# The command finds its modules, weights and suite.
+expect_status 0 in_new weir --version
+[ "$output" = "weir $version" ] || fail "weir --version said '$output'"
+expect_status 0 in_new env WEIR_BACKEND=opencl weir doctor
+expect_contains "$output" "all is well"
+for module in check cuda fault null opencl perturb trace; do
+    expect_contains "$output" "weir_$module.so"
+done
+expect_status 0 in_new weir conform --backend null --filter 'Copy.*'
+expect_contains "$output" "0 failed"
+printf '[weir]\nbackend = opencl\n[arr_coc]\nside = 256\ngrid = 16\n' >"$work/small.ini"
+cp "$root/tests/data/images/coffee.png" "$work/photo.png"
+expect_status 0 in_new weir run arr-coc --config small.ini photo.png
+expect_contains "$output" "/usr/bin/../share/weir/arr_coc_weights.safetensors"
+[ -s "$work/out/photo.tokens.npy" ] || fail "weir run wrote no tokens"
+
+# A user's program, as the pages say; in a system it needs no rpath, and no variable.
+cp "$new/usr/share/doc/libweir-dev/examples/pipeline.c" "$work/"
+# shellcheck disable=SC2016
+expect_status 0 in_new sh -c 'cc pipeline.c -o pipeline $(pkg-config --cflags --libs weir)'
+expect_status 0 in_new env WEIR_BACKEND=opencl ./pipeline
+expect_contains "$output" "frame 9: 230"
+expect_status 0 in_new env WEIR_BACKEND=opencl weir trace --report ./pipeline
+expect_contains "$output" "held up by"
+expect_status 0 in_new env WEIR_BACKEND=opencl weir check ./pipeline
+[ "$(in_new pkg-config --modversion weir)" = "$version" ] || fail "weir.pc has another version"
+
+if [ "${1-}" = mounted ]; then
+    expect_status 0 in_new pkg-config --cflags --libs weir
+    [ "${output% }" = "-lweir" ] || fail "in a system pkg-config says '$output'"
+    # shellcheck disable=SC2016
+    expect_status 0 in_new sh -c '[ -s "$(pkg-config --variable=datadir weir)/conf/opencl.ini" ]'
+    expect_contains "$(in_new /sbin/ldconfig -p)" "libweir.so.0 (libc6,x86-64)"
+    for page in weir weir-trace weir-completion; do
+        ! command -v man >/dev/null || expect_status 0 in_new man -w "$page"
+    done
+    # Each shell that is there finds its script by itself.
+    expect_contains "$(in_new bash -c '. /usr/share/bash-completion/completions/weir
+        complete -p weir')" "-F _weir weir"
+    ! command -v fish >/dev/null ||
+        expect_contains "$(in_new fish --private -c 'complete -C "weir doc"')" "doctor"
+    ! command -v zsh >/dev/null ||
+        expect_status 0 in_new zsh -f -c 'autoload -U +X _weir && [[ $functions[_weir] = *weir* ]]'
+    if command -v cmake >/dev/null && command -v make >/dev/null; then
+        block c 1 >"$work/first.c"
+        block cmake 1 >"$work/CMakeLists.txt"
+        expect_status 0 in_new sh -c 'cmake -S . -B build && cmake --build build && build/first'
+        [ "${output##*$'\n'}" = "Weir $version, backend null" ] || fail "it printed '$output'"
+    else
+        echo "SKIPPED: cmake is not installed; tools/setup.sh installs it"
+    fi
+fi
+
+# Nothing of them stays: in a layer, nothing differs from the system but the loader's cache.
+apply purge "${packages[@]}"
+expect_status 1 dpkg-query --admindir="$new/var/lib/dpkg" -W "${packages[@]}"
+places=("$new/usr" "$new/etc")
+[ "${1-}" != mounted ] || places=("$layer/up/usr" "$layer/up/etc")
+left="$(find "${places[@]}" ! -type d ! -name ld.so.cache 2>/dev/null || true)"
+[ -z "$left" ] || fail "after the purge there is $left"
