@@ -186,3 +186,12 @@ bool local_gone(const struct local_run *run, uint32_t peer, const struct local_h
     describe(last, description, sizeof description);
     return local_fail(run, "rank %u has destroyed the communicator after %s", peer, description);
 }
+
+bool local_died(const struct local_run *run, uint32_t peer, const struct local_head *last)
+{
+    char description[DESCRIPTION_SIZE];
+    if (!last)
+        return local_fail(run, "rank %u has died before its first collective", peer);
+    describe(last, description, sizeof description);
+    return local_fail(run, "rank %u has died; its last collective was %s", peer, description);
+}

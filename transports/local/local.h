@@ -2,7 +2,7 @@
 //
 // A group's part that knows no wire (group.c) numbers and checks calls and keeps the first cause of a
 // failure; plan.c says which piece of whose memory each rank needs for a collective, in one or two
-// phases; a wire carries those pieces: hub.c within a process.
+// phases; a wire carries those pieces: hub.c within a process, tcp.c between processes.
 //
 // The arithmetic has one order: each element of a reduction is ((x0 + x1) + x2) + …, in the order of
 // ranks, whatever the count of elements and whichever the wire.
@@ -65,7 +65,8 @@ struct local_piece {
 struct local_record {
     int32_t color;
     int32_t key;
-    uint32_t port; // where its wire listens; 0: nowhere
+    uint32_t port;  // where its wire listens; 0: nowhere
+    uint64_t token; // of its part, if it is rank 0 there
 };
 
 // A part of a group.
@@ -149,6 +150,8 @@ bool local_same(const struct local_run *run, uint32_t peer, const struct local_h
 bool local_late(const struct local_run *run, uint32_t peer, const struct local_head *last);
 // The failure of a wait for a peer that has left.
 bool local_gone(const struct local_run *run, uint32_t peer, const struct local_head *last);
+// The failure of a peer whose connections have ended.
+bool local_died(const struct local_run *run, uint32_t peer, const struct local_head *last);
 
 // group.c
 

@@ -1,7 +1,7 @@
 // The module's header, its functions, and the choice of a wire by the rendezvous.
 #include <string.h>
 
-#include "transports/local/local.h"
+#include "transports/local/rendezvous.h"
 
 // No state but the services of the front end, which live as long as the module.
 static weir_status transport_open(const struct weir_host *host,
@@ -25,7 +25,24 @@ static void transport_close(void *state)
 static const char *after(const char *text, const char *prefix)
 {
     const size_t length = strlen(prefix);
-    return text && strncmp(text, prefix, length) == 0 ? text + length : NULL;
+    return strncmp(text, prefix, length) == 0 ? text + length : NULL;
+}
+
+// One rank alone is complete as soon as it has joined, so it needs no name.
+static weir_status join_at(const struct weir_host *host, const struct weir_transport_setup *setup,
+                           struct local_group **out_group)
+{
+    const char *place = setup->rendezvous;
+    const char *name = place ? after(place, "process:") : "alone";
+    if (name && name[0] && (place || setup->count == 1))
+        return local_hub_join(host, setup, name, out_group);
+    if (place && (after(place, "tcp://") || after(place, "file:")))
+        return local_tcp_join(host, setup, out_group);
+    return weir_host_fail(host, WEIR_ERROR_CONFIG,
+                          "name a place where the ranks meet: tcp://HOST:PORT, file:PATH, or for "
+                          "ranks of one process process:NAME",
+                          "'%s': the transport 'local' knows no rendezvous '%s'", setup->label,
+                          place ? place : "");
 }
 
 static weir_status transport_join(void *state, const struct weir_transport_setup *setup,
@@ -38,15 +55,7 @@ static weir_status transport_join(void *state, const struct weir_transport_setup
         return weir_host_fail(host, WEIR_ERROR_UNSUPPORTED, "use the transport 'mpi'",
                               "'%s': the transport 'local' joins at most %u ranks, not %u",
                               setup->label, LOCAL_MAX_RANKS, setup->count);
-    // One rank alone is complete as soon as it has joined, so any name does.
-    const bool alone = !setup->rendezvous && setup->count == 1;
-    const char *name = alone ? "alone" : after(setup->rendezvous, "process:");
-    if (!name || !name[0])
-        return weir_host_fail(host, WEIR_ERROR_CONFIG,
-                              "name a place where the ranks meet: process:NAME",
-                              "'%s': the transport 'local' knows no rendezvous '%s'", setup->label,
-                              setup->rendezvous ? setup->rendezvous : "");
-    const weir_status status = local_hub_join(host, setup, name, &group);
+    const weir_status status = join_at(host, setup, &group);
     *out_group = group;
     return status;
 }
@@ -64,7 +73,7 @@ static const struct weir_transport_ops local_ops = {
 
 static const char *const about[] = {
     "summary",
-    "The reference transport of collectives: ranks of one process.",
+    "The reference transport of collectives: ranks of one process, or processes over TCP.",
     NULL,
 };
 

@@ -261,15 +261,17 @@ static bool is_reduction(weir_collective kind)
     return kind == WEIR_ALL_REDUCE || kind == WEIR_REDUCE || kind == WEIR_REDUCE_SCATTER;
 }
 
-// A kind with one element, all its reductions, in place and not, and each root.
+// A kind with one element, all its reductions, in place and not, and each root. With many elements one
+// of each will do.
 static void add(struct trials *trials, uint32_t ranks, weir_collective kind, weir_datatype element,
                 uint64_t count)
 {
     const bool rooted = kind == WEIR_REDUCE || kind == WEIR_BROADCAST || kind == WEIR_GATHER ||
                         kind == WEIR_SCATTER;
-    const int last = is_reduction(kind) ? WEIR_AVERAGE : WEIR_SUM;
+    const int last = is_reduction(kind) && count < LARGE ? WEIR_AVERAGE : WEIR_SUM;
+    const uint32_t first_root = rooted && count == LARGE ? ranks - 1 : 0;
     for (int reduction = WEIR_SUM; reduction <= last; reduction++) {
-        for (uint32_t root = 0; root < (rooted ? ranks : 1); root++) {
+        for (uint32_t root = first_root; root < (rooted ? ranks : 1); root++) {
             for (int in_place = 0; in_place < 2; in_place++)
                 trials->list[trials->count++] = (struct trial){
                     .kind = kind,

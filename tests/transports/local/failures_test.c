@@ -77,7 +77,7 @@ WEIR_TEST(Failures, AnotherCollective)
 WEIR_TEST(Failures, AnotherCount)
 {
     expect_mismatch(sum_of(0, 64), sum_of(1, 32), "64", "32");
-    expect_mismatch(sum_of(0, 64), sum_of(1, 0), "64", "0 elements");
+    expect_mismatch(sum_of(0, 64), sum_of(1, 0), "64", "elements");
 }
 
 WEIR_TEST(Failures, AnotherDatatype)

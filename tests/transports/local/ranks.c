@@ -90,9 +90,11 @@ void *ranks_state(void)
 struct weir_transport_setup ranks_setup(const char *wire)
 {
     static atomic_int made;
-    static _Thread_local char rendezvous[64];
+    static _Thread_local char rendezvous[512];
     const int number = ++made;
-    snprintf(rendezvous, sizeof rendezvous, "%s:%d", wire, number);
+    const char *folder = strcmp(wire, "file") == 0 ? getenv("TEST_TMPDIR") : NULL;
+    snprintf(rendezvous, sizeof rendezvous, "%s:%s%srank.%d", wire, folder ? folder : "",
+             folder ? "/" : "", number);
     return (struct weir_transport_setup){
         .struct_size = sizeof(struct weir_transport_setup),
         .label = "grads",

@@ -31,7 +31,7 @@ const struct weir_transport_ops *ranks_ops(void);
 // Opened for all tests.
 void *ranks_state(void);
 
-// A setup at a rendezvous of the wire "process" or "tcp" that no other call has had.
+// A setup at a rendezvous "process:" or "file:" that no other call has had.
 struct weir_transport_setup ranks_setup(const char *wire);
 // Joins with ops->join; the error is in rank->error.
 weir_status rank_join(struct rank *rank, const struct weir_transport_setup *setup);

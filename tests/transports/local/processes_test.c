@@ -1,0 +1,196 @@
+// Ranks in processes, which are killed and stopped.
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "tests/support/test.h"
+#include "tests/transports/local/ranks.h"
+
+#define PROGRAM "tests/transports/local/program"
+
+extern char **environ;
+
+struct process {
+    pid_t id;
+    FILE *in;  // its standard input
+    FILE *out; // its standard output
+    int status;
+    uint64_t time_ns;
+    char message[1024];
+};
+
+// Files of other processes are closed over exec, so that each process alone holds its own.
+static void set_up_pipe(int ends[2], int ours)
+{
+    ASSERT_INT_EQ(pipe(ends), 0);
+    ASSERT_INT_EQ(fcntl(ends[ours], F_SETFD, FD_CLOEXEC), 0);
+}
+
+static void start(struct process *process, uint32_t rank, uint32_t count, const char *rendezvous,
+                  const char *steps, const char *timeout_ms)
+{
+    int in[2];
+    int out[2];
+    char rank_text[16];
+    char count_text[16];
+    posix_spawn_file_actions_t actions;
+    char *arguments[] = {(char *)PROGRAM, rank_text,          count_text, (char *)rendezvous,
+                         (char *)steps,   (char *)timeout_ms, NULL};
+    snprintf(rank_text, sizeof rank_text, "%u", rank);
+    snprintf(count_text, sizeof count_text, "%u", count);
+    set_up_pipe(in, 1);
+    set_up_pipe(out, 0);
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, in[0], 0);
+    posix_spawn_file_actions_adddup2(&actions, out[1], 1);
+    ASSERT_INT_EQ(posix_spawn(&process->id, PROGRAM, &actions, NULL, arguments, environ), 0);
+    posix_spawn_file_actions_destroy(&actions);
+    close(in[0]);
+    close(out[1]);
+    process->in = fdopen(in[1], "w");
+    process->out = fdopen(out[0], "r");
+}
+
+static void start_all(struct process *processes, uint32_t count, const char *const *steps,
+                      const char *timeout_ms)
+{
+    const struct weir_transport_setup setup = ranks_setup("file");
+    for (uint32_t i = 0; i < count; i++)
+        start(&processes[i], i, count, setup.rendezvous, steps[i], timeout_ms);
+}
+
+static void expect_waiting(struct process *process)
+{
+    char line[1024] = "";
+    EXPECT_NOT_NULL(fgets(line, sizeof line, process->out));
+    EXPECT_STR_EQ(line, "waiting\n");
+}
+
+static void go_on(struct process *process)
+{
+    fputs("go\n", process->in);
+    fflush(process->in);
+}
+
+// Reads the last line, unless the process was killed, and waits for its end.
+static void finish(struct process *process)
+{
+    char line[1024] = "";
+    process->status = 1;
+    if (fgets(line, sizeof line, process->out))
+        sscanf(line, "%d %" SCNu64 " %1023[^\n]", &process->status, // NOLINT(cert-err34-c)
+               &process->time_ns, process->message);
+    fclose(process->in);
+    fclose(process->out);
+    ASSERT_INT_EQ(waitpid(process->id, NULL, 0), process->id);
+}
+
+WEIR_TEST(Processes, Work)
+{
+    static const char *const steps[] = {"5", "5", "5"};
+    struct process processes[3] = {{.id = 0}};
+    start_all(processes, 3, steps, "60000");
+    for (int i = 0; i < 3; i++)
+        expect_waiting(&processes[i]);
+    for (int i = 0; i < 3; i++)
+        go_on(&processes[i]);
+    for (int i = 0; i < 3; i++) {
+        finish(&processes[i]);
+        EXPECT_INT_EQ(processes[i].status, WEIR_OK);
+        EXPECT_STR_EQ(processes[i].message, "");
+    }
+}
+
+// The others wait for the one that is killed, and have a minute's patience.
+WEIR_TEST(Processes, TellOfOneThatIsKilled)
+{
+    static const char *const steps[] = {"3", "3", "3"};
+    struct process processes[3] = {{.id = 0}};
+    start_all(processes, 3, steps, "60000");
+    for (int i = 0; i < 3; i++)
+        expect_waiting(&processes[i]);
+    go_on(&processes[0]);
+    go_on(&processes[2]);
+    const uint64_t killed_ns = weir_clock_now_ns();
+    kill(processes[1].id, SIGKILL);
+    for (int i = 0; i < 3; i++)
+        finish(&processes[i]);
+    for (int i = 0; i < 3; i += 2) {
+        EXPECT_INT_EQ(processes[i].status, WEIR_ERROR_COMM);
+        EXPECT_CONTAINS(processes[i].message,
+                        "all-reduce 4 of 'grads', app.c:104: rank 1 has died; its last collective "
+                        "was all-reduce 3 (app.c:103)");
+        printf("rank %d: the cause %.3f ms after the kill\n", i,
+               (double)(processes[i].time_ns - killed_ns) / 1e6);
+    }
+}
+
+// Anywhere within a collective.
+WEIR_TEST(Processes, TellOfOneThatIsKilledAtWork)
+{
+    static const char *const steps[] = {"0", "0", "0"};
+    for (int turn = 0; turn < 8; turn++) {
+        struct process processes[3] = {{.id = 0}};
+        start_all(processes, 3, steps, "60000");
+        for (int i = 0; i < 3; i++)
+            expect_waiting(&processes[i]);
+        kill(processes[turn % 3].id, SIGKILL);
+        for (int i = 0; i < 3; i++)
+            finish(&processes[i]);
+        char expected[64];
+        snprintf(expected, sizeof expected, "rank %d has died; its last collective was all-reduce",
+                 turn % 3);
+        for (int i = 0; i < 3; i++) {
+            EXPECT_INT_EQ(processes[i].status, i == turn % 3 ? 1 : WEIR_ERROR_COMM);
+            if (i != turn % 3)
+                EXPECT_CONTAINS(processes[i].message, expected);
+        }
+    }
+}
+
+// One that is stopped is late; when it goes on it gets the first cause.
+WEIR_TEST(Processes, TellOfOneThatIsStopped)
+{
+    static const char *const steps[] = {"2", "2"};
+    struct process processes[2] = {{.id = 0}};
+    start_all(processes, 2, steps, "2000");
+    for (int i = 0; i < 2; i++)
+        expect_waiting(&processes[i]);
+    kill(processes[1].id, SIGSTOP);
+    go_on(&processes[1]);
+    go_on(&processes[0]);
+    finish(&processes[0]);
+    kill(processes[1].id, SIGCONT);
+    finish(&processes[1]);
+    for (int i = 0; i < 2; i++) {
+        EXPECT_INT_EQ(processes[i].status, WEIR_ERROR_COMM);
+        EXPECT_CONTAINS(processes[i].message,
+                        "all-reduce 3 of 'grads', app.c:103: rank 1 has submitted nothing after "
+                        "all-reduce 2 (app.c:102) in 2.00 s");
+    }
+}
+
+// The same within a collective: what it has begun it does not finish.
+WEIR_TEST(Processes, TellOfOneThatIsStoppedAtWork)
+{
+    static const char *const steps[] = {"0", "0"};
+    struct process processes[2] = {{.id = 0}};
+    start_all(processes, 2, steps, "2000");
+    for (int i = 0; i < 2; i++)
+        expect_waiting(&processes[i]);
+    kill(processes[1].id, SIGSTOP);
+    finish(&processes[0]);
+    kill(processes[1].id, SIGCONT);
+    finish(&processes[1]);
+    EXPECT_INT_EQ(processes[0].status, WEIR_ERROR_COMM);
+    EXPECT_CONTAINS(processes[0].message, "in 2.00 s");
+    EXPECT_CONTAINS(processes[0].message, ": rank 1 has ");
+    EXPECT_INT_EQ(processes[1].status, WEIR_ERROR_COMM);
+}

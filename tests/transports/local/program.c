@@ -1,0 +1,67 @@
+// One rank as a process: program RANK COUNT RENDEZVOUS STEPS TIMEOUT_MS
+//
+// It runs STEPS all-reduces, writes "waiting", and reads a line; then it runs another one, and writes
+// its status, the time and the error. With STEPS 0 it writes "waiting" after three, and goes on until
+// one fails.
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "tests/transports/local/ranks.h"
+
+#define LARGE ((size_t)1 << 18)
+
+static float memory[LARGE];
+
+static weir_status sum(struct rank *rank, size_t count, uint64_t timeout_ns)
+{
+    return rank_call(rank, (struct weir_transport_call){.kind = WEIR_ALL_REDUCE,
+                                                        .element = WEIR_F32,
+                                                        .reduction = WEIR_MAXIMUM,
+                                                        .count = count,
+                                                        .src = memory,
+                                                        .dst = memory,
+                                                        .timeout_ns = timeout_ns});
+}
+
+static void say(const char *text)
+{
+    puts(text);
+    fflush(stdout);
+}
+
+static weir_status work(struct rank *rank, long steps, uint64_t timeout_ns)
+{
+    char line[16];
+    weir_status status = WEIR_OK;
+    for (long i = 0; !status && (steps == 0 || i < steps); i++) {
+        status = sum(rank, steps == 0 ? LARGE : 3, timeout_ns);
+        if (steps == 0 && i == 2)
+            say("waiting");
+    }
+    if (status)
+        return status;
+    say("waiting");
+    (void)!fgets(line, sizeof line, stdin);
+    return sum(rank, 3, timeout_ns);
+}
+
+int main(int count, char **arguments)
+{
+    if (count != 6)
+        return 2;
+    struct rank rank = {.rank = (uint32_t)strtoul(arguments[1], NULL, 10)};
+    struct weir_transport_setup setup = ranks_setup("process");
+    setup.count = (uint32_t)strtoul(arguments[2], NULL, 10);
+    setup.rendezvous = arguments[3];
+    weir_status status = rank_join(&rank, &setup);
+    if (!status)
+        status = work(&rank, strtol(arguments[4], NULL, 10),
+                      strtoull(arguments[5], NULL, 10) * 1000 * 1000);
+    printf("%d %" PRIu64 " %s\n", (int)status, weir_clock_now_ns(),
+           status ? rank.error.message : "");
+    rank_leave(&rank);
+    return 0;
+}

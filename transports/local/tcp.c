@@ -1,0 +1,243 @@
+// A collective as spans of bytes to and from each peer.
+#include "transports/local/tcp.h"
+
+#include <poll.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "transports/local/reduce.h"
+
+// For the segments of all ranks together, and the least for each.
+#define STAGING_BYTES ((size_t)8 << 20)
+#define LEAST_SEGMENT ((size_t)8 << 10)
+
+static bool tcp_meet(struct local_run *run)
+{
+    struct tcp_group *group = local_tcp_of(run);
+    for (uint32_t i = 0; i < group->local.count; i++) {
+        struct tcp_peer *peer = &group->peers[i];
+        if (i == group->local.rank)
+            continue;
+        peer->spans[0] = (struct tcp_span){.at = (char *)&run->head, .left = sizeof run->head};
+        peer->spans[1] = (struct tcp_span){.at = (char *)&peer->incoming,
+                                           .left = sizeof peer->incoming,
+                                           .head = &peer->incoming};
+        local_tcp_append(&peer->out, &peer->spans[0]);
+        local_tcp_append(&peer->in, &peer->spans[1]);
+    }
+    return local_tcp_pump(run, true);
+}
+
+static char *memory_of(const struct local_run *run, const struct local_piece *piece)
+{
+    return (piece->of_result ? (char *)run->dst : (char *)(uintptr_t)run->src) + piece->offset;
+}
+
+static void send_pieces(struct local_run *run, uint32_t phase)
+{
+    struct tcp_group *group = local_tcp_of(run);
+    struct local_piece piece;
+    for (uint32_t i = 0; i < group->local.count; i++) {
+        struct tcp_peer *peer = &group->peers[i];
+        if (i == group->local.rank || !local_piece(run, phase, i, group->local.rank, &piece))
+            continue;
+        struct tcp_span *span = &peer->spans[phase == 0 ? 0 : 2];
+        *span = (struct tcp_span){.at = memory_of(run, &piece), .left = piece.size};
+        local_tcp_append(&peer->out, span);
+    }
+}
+
+// `size` bytes from `at` on of each rank's piece go to its segment of the staging memory.
+static bool fetch_segment(struct local_run *run, uint32_t phase, size_t at, size_t size)
+{
+    struct tcp_group *group = local_tcp_of(run);
+    struct local_piece piece;
+    for (uint32_t i = 0; i < group->local.count; i++) {
+        struct tcp_peer *peer = &group->peers[i];
+        char *to = group->staging + i * group->segment;
+        local_piece(run, phase, group->local.rank, i, &piece);
+        if (i == group->local.rank) {
+            memcpy(to, memory_of(run, &piece) + at, size);
+            continue;
+        }
+        peer->spans[1] = (struct tcp_span){.at = to, .left = size};
+        local_tcp_append(&peer->in, &peer->spans[1]);
+    }
+    return local_tcp_pump(run, false);
+}
+
+static bool reduce_segment(struct local_run *run, uint32_t phase, size_t at, size_t size)
+{
+    struct tcp_group *group = local_tcp_of(run);
+    const size_t count = size / weir_datatype_size(run->head.element);
+    struct local_piece piece;
+    if (!fetch_segment(run, phase, at, size))
+        return false;
+    for (uint32_t i = 1; i < group->local.count; i++)
+        local_reduce(run->head.element, run->head.reduction, group->staging,
+                     group->staging + i * group->segment, count);
+    if (run->head.reduction == WEIR_AVERAGE)
+        local_divide(run->head.element, group->staging, count, group->local.count);
+    local_piece(run, phase, group->local.rank, group->local.rank, &piece);
+    memcpy((char *)run->dst + piece.target + at, group->staging, size);
+    return true;
+}
+
+static bool reduce(struct local_run *run, uint32_t phase, size_t size)
+{
+    struct tcp_group *group = local_tcp_of(run);
+    if (!group->staging)
+        group->staging = group->local.host->allocate(group->local.count * group->segment);
+    if (!group->staging)
+        return local_fail(run, "rank %u has no host memory left for %zu bytes", group->local.rank,
+                          group->local.count * group->segment);
+    for (size_t at = 0; at < size; at += group->segment) {
+        const size_t left = size - at;
+        if (!reduce_segment(run, phase, at, left < group->segment ? left : group->segment))
+            return false;
+    }
+    return true;
+}
+
+static bool tcp_phase(struct local_run *run, uint32_t phase)
+{
+    struct tcp_group *group = local_tcp_of(run);
+    const uint32_t own = group->local.rank;
+    struct local_piece piece;
+    send_pieces(run, phase);
+    if (local_piece(run, phase, own, own, &piece) && piece.reduced)
+        return reduce(run, phase, piece.size);
+    for (uint32_t i = 0; i < group->local.count; i++) {
+        struct tcp_peer *peer = &group->peers[i];
+        if (!local_piece(run, phase, own, i, &piece))
+            continue;
+        char *to = (char *)run->dst + piece.target;
+        if (i == own && to != memory_of(run, &piece))
+            memcpy(to, memory_of(run, &piece), piece.size);
+        if (i == own)
+            continue;
+        peer->spans[3] = (struct tcp_span){.at = to, .left = piece.size};
+        local_tcp_append(&peer->in, &peer->spans[3]);
+    }
+    return local_tcp_pump(run, false);
+}
+
+// After a failure the lists name memory of the caller's, and nothing is ever moved again.
+static bool tcp_end(struct local_run *run)
+{
+    struct tcp_group *group = local_tcp_of(run);
+    char cause[LOCAL_CAUSE_SIZE];
+    if (!run->group->wire->failed(run->group, cause) && local_tcp_pump(run, true))
+        return true;
+    for (uint32_t i = 0; i < group->local.count; i++) {
+        group->peers[i].in.first = NULL;
+        group->peers[i].out.first = NULL;
+    }
+    return false;
+}
+
+static void tell(struct tcp_group *group, enum tcp_news_kind kind, const char *cause)
+{
+    struct tcp_news news = {.kind = kind};
+    snprintf(news.cause, sizeof news.cause, "%s", cause);
+    for (uint32_t i = 0; i < group->local.count; i++) {
+        // It fits, for nothing else is ever sent there. Those who are gone need no news.
+        if (group->peers[i].control >= 0)
+            (void)!send(group->peers[i].control, &news, sizeof news, MSG_NOSIGNAL);
+    }
+}
+
+static void tcp_fail(struct local_group *local, const char *cause)
+{
+    struct tcp_group *group = (struct tcp_group *)local;
+    const uint64_t one = 1;
+    pthread_mutex_lock(&group->lock);
+    if (!group->failed) {
+        snprintf(group->cause, sizeof group->cause, "%s", cause);
+        group->failed = true;
+        tell(group, TCP_FAILED, group->cause);
+        (void)!write(group->wake, &one, sizeof one);
+    }
+    pthread_mutex_unlock(&group->lock);
+}
+
+static bool tcp_failed(struct local_group *local, char *out_cause)
+{
+    struct tcp_group *group = (struct tcp_group *)local;
+    pthread_mutex_lock(&group->lock);
+    const bool failed = group->failed;
+    if (failed)
+        memcpy(out_cause, group->cause, sizeof group->cause);
+    pthread_mutex_unlock(&group->lock);
+    return failed;
+}
+
+static void tcp_leave(struct local_group *local)
+{
+    struct tcp_group *group = (struct tcp_group *)local;
+    tell(group, TCP_LEAVES, "");
+    local_tcp_destroy(group);
+}
+
+static size_t segment_for(uint32_t count)
+{
+    const size_t share = STAGING_BYTES / count & ~(size_t)63;
+    if (share < LEAST_SEGMENT)
+        return LEAST_SEGMENT;
+    return share < LOCAL_SEGMENT_BYTES ? share : LOCAL_SEGMENT_BYTES;
+}
+
+struct tcp_group *local_tcp_create(const struct weir_host *host, const char *label, uint32_t rank,
+                                   uint32_t count)
+{
+    struct tcp_group *group = host->allocate(sizeof *group);
+    if (!group)
+        return NULL;
+    group->local =
+        (struct local_group){.wire = &local_tcp_wire, .host = host, .rank = rank, .count = count};
+    snprintf(group->local.label, sizeof group->local.label, "%s", label);
+    pthread_mutex_init(&group->lock, NULL);
+    group->segment = segment_for(count);
+    group->listener = -1;
+    group->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    group->peers = host->allocate(count * sizeof *group->peers);
+    group->polls = host->allocate((2 * (size_t)count + 1) * sizeof *group->polls);
+    for (uint32_t i = 0; group->peers && i < count; i++) {
+        group->peers[i].data = -1;
+        group->peers[i].control = -1;
+    }
+    if (!group->peers || !group->polls || group->wake < 0) {
+        local_tcp_destroy(group);
+        return NULL;
+    }
+    return group;
+}
+
+void local_tcp_destroy(struct tcp_group *group)
+{
+    const struct weir_host *host = group->local.host;
+    for (uint32_t i = 0; group->peers && i < group->local.count; i++) {
+        local_close(&group->peers[i].data);
+        local_close(&group->peers[i].control);
+    }
+    local_close(&group->listener);
+    local_close(&group->wake);
+    pthread_mutex_destroy(&group->lock);
+    host->release(group->staging);
+    host->release(group->polls);
+    host->release(group->peers);
+    host->release(group);
+}
+
+const struct local_wire local_tcp_wire = {
+    .meet = tcp_meet,
+    .phase = tcp_phase,
+    .end = tcp_end,
+    .messages = local_tcp_messages,
+    .offer = local_tcp_offer,
+    .split = local_tcp_split,
+    .fail = tcp_fail,
+    .failed = tcp_failed,
+    .leave = tcp_leave,
+};

@@ -1,0 +1,89 @@
+// The wire between processes: two TCP connections between each two ranks. One carries heads and bytes,
+// in an order that both sides know from their calls. The other one, the control connection, carries
+// only the cause of a failure, or that a rank leaves; its end without either is a rank that has died.
+//
+// No thread serves them: a call looks after all connections while it waits.
+#ifndef WEIR_LOCAL_TCP_H
+#define WEIR_LOCAL_TCP_H
+
+#include <pthread.h>
+
+#include "transports/local/local.h"
+#include "transports/local/socket.h"
+
+// Bytes that are to be sent, or received, in the order of a peer's list.
+struct tcp_span {
+    struct tcp_span *next;
+    char *at;
+    size_t left;
+    struct local_head *head; // a head that is received: compared as soon as it is there
+    const struct weir_transport_part *message; // whose head; NULL: the collective's
+};
+
+struct tcp_list {
+    struct tcp_span *first;
+    struct tcp_span **end;
+};
+
+// What control connections carry.
+enum tcp_news_kind {
+    TCP_FAILED = 1,
+    TCP_LEAVES = 2
+};
+
+struct tcp_news {
+    uint32_t kind;
+    char cause[LOCAL_CAUSE_SIZE];
+};
+
+struct tcp_peer {
+    int data;
+    int control;
+    struct local_address address; // of its host
+    bool left;
+    bool has_head;
+    struct local_head head;     // its latest collective
+    struct local_head incoming; // its next one
+    struct tcp_list in;
+    struct tcp_list out;
+    struct tcp_span spans[4]; // of a collective: head and bytes, each way
+    struct tcp_news news;
+    size_t news_size; // received of it
+};
+
+struct tcp_group {
+    struct local_group local;
+    pthread_mutex_t lock; // guards `failed`, `cause` and what is sent to control connections
+    bool failed;
+    char cause[LOCAL_CAUSE_SIZE];
+    bool any;      // listens at all addresses, not only at loopback
+    int wake;      // an eventfd: abort() while a call waits
+    int listener;  // of a split
+    char *staging; // a segment of each rank, for reductions
+    size_t segment;
+    struct tcp_peer *peers; // this rank's own is unused
+    struct pollfd *polls;
+};
+
+extern const struct local_wire local_tcp_wire;
+
+struct tcp_group *local_tcp_of(const struct local_run *run);
+// Sends and receives until all that is to be received is there, and with `sends` all is sent.
+bool local_tcp_pump(struct local_run *run, bool sends);
+void local_tcp_append(struct tcp_list *list, struct tcp_span *span);
+bool local_tcp_messages(struct local_run *run);
+bool local_tcp_offer(struct local_run *run, struct local_record *record);
+weir_status local_tcp_split(struct local_run *run, const struct local_part *part,
+                            struct local_group **out_group);
+
+// An empty group with no connections; NULL if out of memory or of descriptors.
+struct tcp_group *local_tcp_create(const struct weir_host *host, const char *label, uint32_t rank,
+                                   uint32_t count);
+void local_tcp_destroy(struct tcp_group *group);
+
+// Connects this rank with all others of the group, which do the same. `addresses` of ranks are where
+// they listen. On failure writes the cause.
+bool local_tcp_connect(struct tcp_group *group, const struct local_address *addresses, int listener,
+                       uint64_t token, uint64_t deadline_ns, char *cause);
+
+#endif

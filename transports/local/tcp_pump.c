@@ -1,0 +1,197 @@
+// Moves bytes until a call has all that it waits for, and finds out meanwhile who has died, has left,
+// or tells of a failure.
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "transports/local/tcp.h"
+
+// How long the control connection of a peer may take to say why the other one has ended.
+#define VERDICT_NS (UINT64_C(1000) * 1000 * 1000)
+
+struct tcp_group *local_tcp_of(const struct local_run *run)
+{
+    return (struct tcp_group *)run->group;
+}
+
+void local_tcp_append(struct tcp_list *list, struct tcp_span *span)
+{
+    if (!list->first)
+        list->end = &list->first;
+    span->next = NULL;
+    *list->end = span;
+    list->end = &span->next;
+}
+
+static const struct local_head *last_of(const struct tcp_peer *peer)
+{
+    return peer->has_head ? &peer->head : NULL;
+}
+
+// Reads what a peer's control connection has. False once that has failed the group.
+static bool read_news(const struct local_run *run, uint32_t index)
+{
+    struct tcp_peer *peer = &local_tcp_of(run)->peers[index];
+    while (!peer->left) {
+        const ssize_t got = recv(peer->control, (char *)&peer->news + peer->news_size,
+                                 sizeof peer->news - peer->news_size, 0);
+        if (got < 0 && (errno == EAGAIN || errno == EINTR))
+            return true;
+        if (got <= 0)
+            return local_died(run, index, last_of(peer));
+        peer->news_size += (size_t)got;
+        if (peer->news_size < sizeof peer->news)
+            continue;
+        peer->news_size = 0;
+        peer->left = peer->news.kind == TCP_LEAVES;
+        peer->news.cause[LOCAL_CAUSE_SIZE - 1] = '\0';
+        if (!peer->left) {
+            run->group->wire->fail(run->group, peer->news.cause);
+            return false;
+        }
+    }
+    return true;
+}
+
+// The connection for data has ended, and the one for control says why.
+static bool lost(const struct local_run *run, uint32_t index)
+{
+    struct tcp_peer *peer = &local_tcp_of(run)->peers[index];
+    const uint64_t deadline_ns = weir_clock_now_ns() + VERDICT_NS;
+    while (!peer->left && weir_clock_now_ns() < deadline_ns) {
+        struct pollfd control = {.fd = peer->control, .events = POLLIN};
+        poll(&control, 1, local_poll_ms(deadline_ns));
+        if (!read_news(run, index))
+            return false;
+    }
+    return peer->left ? local_gone(run, index, last_of(peer))
+                      : local_died(run, index, last_of(peer));
+}
+
+static bool head_is_right(struct local_run *run, uint32_t index, const struct tcp_span *span)
+{
+    struct tcp_peer *peer = &local_tcp_of(run)->peers[index];
+    struct local_run message = *run;
+    span->head->file[LOCAL_FILE_SIZE - 1] = '\0';
+    if (local_is_numbered(span->head->kind)) {
+        peer->head = *span->head;
+        peer->has_head = true;
+    }
+    if (span->message) {
+        message.head.element = span->message->element;
+        message.head.count = span->message->count;
+    }
+    return local_same(&message, index, span->head);
+}
+
+static bool was_interrupted(void)
+{
+    return errno == EAGAIN || errno == EINTR;
+}
+
+// Receives what is there. `*moved` becomes true if that is anything.
+static bool receive(struct local_run *run, uint32_t index, bool *moved)
+{
+    struct tcp_peer *peer = &local_tcp_of(run)->peers[index];
+    struct tcp_span *span = peer->in.first;
+    while (span) {
+        const ssize_t got = span->left > 0 ? recv(peer->data, span->at, span->left, 0) : 0;
+        if (got < 0 && was_interrupted())
+            return true;
+        if (got <= 0 && span->left > 0)
+            return lost(run, index);
+        *moved = true;
+        span->at += got;
+        span->left -= (size_t)got;
+        if (span->left > 0)
+            continue;
+        peer->in.first = span->next;
+        if (span->head && !head_is_right(run, index, span))
+            return false;
+        span = peer->in.first;
+    }
+    return true;
+}
+
+static bool transmit(struct local_run *run, uint32_t index, bool *moved)
+{
+    struct tcp_peer *peer = &local_tcp_of(run)->peers[index];
+    struct tcp_span *span = peer->out.first;
+    while (span) {
+        const ssize_t sent =
+            span->left > 0 ? send(peer->data, span->at, span->left, MSG_NOSIGNAL) : 0;
+        if (sent < 0 && was_interrupted())
+            return true;
+        if (sent < 0)
+            return lost(run, index);
+        *moved = true;
+        span->at += sent;
+        span->left -= (size_t)sent;
+        if (span->left > 0)
+            continue;
+        span = span->next;
+        peer->out.first = span;
+    }
+    return true;
+}
+
+static bool is_busy(const struct tcp_peer *peer, bool sends)
+{
+    return peer->in.first || (sends && peer->out.first);
+}
+
+// The deadline has passed: the first peer that this rank still waits for.
+static bool give_up(const struct local_run *run, bool sends)
+{
+    const struct tcp_group *group = local_tcp_of(run);
+    uint32_t index = 0;
+    while (index + 1 < group->local.count && !is_busy(&group->peers[index], sends))
+        index++;
+    return local_late(run, index, last_of(&group->peers[index]));
+}
+
+// Sleeps until something can be done. Each peer has two entries, and the last one wakes.
+static bool rest(struct local_run *run, bool sends)
+{
+    struct tcp_group *group = local_tcp_of(run);
+    const size_t count = group->local.count;
+    for (size_t i = 0; i < count; i++) {
+        const struct tcp_peer *peer = &group->peers[i];
+        const short events =
+            (short)((peer->in.first ? POLLIN : 0) | (peer->out.first ? POLLOUT : 0));
+        group->polls[2 * i] = (struct pollfd){.fd = events ? peer->data : -1, .events = events};
+        group->polls[2 * i + 1] =
+            (struct pollfd){.fd = peer->left ? -1 : peer->control, .events = POLLIN};
+    }
+    group->polls[2 * count] = (struct pollfd){.fd = group->wake, .events = POLLIN};
+    poll(group->polls, 2 * count + 1, local_poll_ms(run->deadline_ns));
+    for (uint32_t i = 0; i < count; i++) {
+        if (group->polls[2 * i + 1].revents && !read_news(run, i))
+            return false;
+    }
+    return weir_clock_now_ns() < run->deadline_ns || give_up(run, sends);
+}
+
+bool local_tcp_pump(struct local_run *run, bool sends)
+{
+    struct tcp_group *group = local_tcp_of(run);
+    char cause[LOCAL_CAUSE_SIZE];
+    for (;;) {
+        bool moved = false;
+        bool busy = false;
+        for (uint32_t i = 0; i < group->local.count; i++) {
+            if (!transmit(run, i, &moved) || !receive(run, i, &moved))
+                return false;
+            busy = busy || is_busy(&group->peers[i], sends);
+        }
+        if (run->group->wire->failed(run->group, cause))
+            return false;
+        if (!busy)
+            return true;
+        if (!moved && !rest(run, sends))
+            return false;
+    }
+}
