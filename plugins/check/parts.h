@@ -75,7 +75,6 @@ struct check_memory {
 
 // Why a launch is not verified.
 enum check_unverified {
-    CHECK_UNVERIFIED_GRAPH,
     CHECK_UNVERIFIED_ADDRESS,
     CHECK_UNVERIFIED_CALL,
     CHECK_UNVERIFIED_ERROR,

@@ -106,9 +106,10 @@ weir_status check_queue_submit(const struct weir_link *link, weir_queue *object,
     check_lock(check);
     note(check, check_queue_of(link, object), operation);
     weir_status status = check_unlock(check);
+    bool done = false;
     if (status >= 0 && check->verify)
-        status = check_verify(link, object, operation);
-    if (status >= 0)
+        status = check_verify(link, object, operation, &done);
+    if (status >= 0 && !done)
         status = pass_on(link, object, operation);
     return status < 0 ? refuse(link, object, operation, status) : status;
 }

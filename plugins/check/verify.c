@@ -20,7 +20,6 @@ enum {
 // Notes, each once.
 
 static const char *const reasons[CHECK_UNVERIFIED_KINDS] = {
-    [CHECK_UNVERIFIED_GRAPH] = "launches of graphs are not verified",
     [CHECK_UNVERIFIED_ADDRESS] =
         "launches are not verified after weir_buffer_address(): what kernels reach through "
         "addresses would be used more than once",
@@ -214,9 +213,10 @@ static weir_status examine(struct check_trial *trial)
 
 // What is verified.
 
-static bool has_buffers(const struct weir_operation *operation)
+bool check_has_buffers(const struct weir_operation *operation)
 {
-    for (size_t i = 0; i < operation->u.launch.argument_count; i++)
+    for (size_t i = 0;
+         operation->kind == WEIR_OPERATION_LAUNCH && i < operation->u.launch.argument_count; i++)
         if (operation->u.launch.arguments[i].kind == WEIR_PARAMETER_BUFFER)
             return true;
     return false;
@@ -262,14 +262,11 @@ static bool can_verify(const struct weir_link *link, const struct weir_operation
     return false;
 }
 
-static weir_status verify_launch(const struct weir_link *link, weir_queue *queue,
-                                 const struct weir_operation *operation)
+weir_status check_verify_launch(const struct weir_link *link, weir_queue *queue,
+                                const struct weir_operation *operation)
 {
     struct check_trial trial;
     weir_status status = WEIR_OK;
-    // A queue that has failed refuses the launch itself.
-    if (!can_verify(link, operation) || link->next->ops->queue_finish(link->next, queue) < 0)
-        return WEIR_OK;
     if (check_trial_begin(&trial, link, queue, operation) < 0)
         note(link, operation, CHECK_UNVERIFIED_ERROR);
     else
@@ -280,21 +277,24 @@ static weir_status verify_launch(const struct weir_link *link, weir_queue *queue
 
 static bool has_launch(const struct weir_operation *operation)
 {
+    if (operation->kind != WEIR_OPERATION_GRAPH)
+        return check_has_buffers(operation);
     for (uint32_t i = 0; i < operation->u.graph.node_count; i++)
-        if (weir_graph_node_at(operation->u.graph.nodes, i)->operation->kind ==
-            WEIR_OPERATION_LAUNCH)
+        if (check_has_buffers(weir_graph_node_at(operation->u.graph.nodes, i)->operation))
             return true;
     return false;
 }
 
+// A queue that has failed refuses the operation itself.
 weir_status check_verify(const struct weir_link *link, weir_queue *queue,
-                         const struct weir_operation *operation)
+                         const struct weir_operation *operation, bool *out_done)
 {
-    if (operation->flags & WEIR_OPERATION_EMPTY)
+    *out_done = false;
+    if (operation->flags & WEIR_OPERATION_EMPTY || !has_launch(operation) ||
+        !can_verify(link, operation) || link->next->ops->queue_finish(link->next, queue) < 0)
         return WEIR_OK;
-    if (operation->kind == WEIR_OPERATION_GRAPH && has_launch(operation))
-        note(link, operation, CHECK_UNVERIFIED_GRAPH);
-    if (operation->kind != WEIR_OPERATION_LAUNCH || !has_buffers(operation))
-        return WEIR_OK;
-    return verify_launch(link, queue, operation);
+    if (operation->kind == WEIR_OPERATION_LAUNCH)
+        return check_verify_launch(link, queue, operation);
+    *out_done = true;
+    return check_verify_nodes(link, queue, operation);
 }

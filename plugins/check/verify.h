@@ -1,6 +1,7 @@
 // `verify = 1`: what a launch declares, compared with what its kernel does.
 //
 //   verify.c        what is verified, and what is found
+//   verify_graph.c  the nodes of a graph, one by one
 //   verify_trial.c  runs of one launch on copies of its buffers
 //   verify_memory.c the copies: buffers of the plugin's own
 //
@@ -83,8 +84,20 @@ void check_twin_find_strays(struct check_twin *twin);
 
 // verify.c
 
-// Verifies the launch. Returns the error of a finding with `report = fail`, or one of the device.
+// Verifies the launch, or those of a graph. `*out_done`: nothing is left to hand on. Returns the
+// error of a finding with `report = fail`, or one of the device.
 weir_status check_verify(const struct weir_link *link, weir_queue *queue,
-                         const struct weir_operation *operation);
+                         const struct weir_operation *operation, bool *out_done);
+// Whether it is a launch with a buffer.
+bool check_has_buffers(const struct weir_operation *operation);
+// Verifies one launch, after the queue has finished.
+weir_status check_verify_launch(const struct weir_link *link, weir_queue *queue,
+                                const struct weir_operation *operation);
+
+// verify_graph.c
+
+// Verifies the launches of a graph, and runs all its nodes, after the queue has finished.
+weir_status check_verify_nodes(const struct weir_link *link, weir_queue *queue,
+                               const struct weir_operation *launch);
 
 #endif

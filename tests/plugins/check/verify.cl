@@ -21,6 +21,13 @@ __kernel void halo(__global const uint *in, __global uint *out)
     out[i] = in[(int)i - 1] + in[i] + in[i + 1];
 }
 
+// Without its neighbours.
+__kernel void same(__global const uint *in, __global uint *out)
+{
+    size_t i = get_global_id(0);
+    out[i] = in[i];
+}
+
 __kernel void write_before(__global uint *out)
 {
     size_t i = get_global_id(0);
