@@ -323,7 +323,9 @@ static void go_round(struct trace *trace, struct round *round)
     read_clocks(trace, round);
     fetch_all(round);
     join_all(round);
-    trace_engines(round->devices, round->queues, round->last ? UINT64_MAX : now_ns - GUARD_NS);
+    // With a clock of their own the links after this one know all starts.
+    trace_engines(round->devices, round->queues,
+                  round->last || trace->clock ? UINT64_MAX : now_ns - GUARD_NS);
     announce_devices(trace, round->devices);
     for (struct trace_thread *thread = round->threads; thread; thread = thread->next) {
         if (!thread->announced)
@@ -353,7 +355,7 @@ static void close_file(struct trace *trace)
         };
     }
     const struct weir_trace_meta end = {
-        .end_ns = since_base(trace, weir_clock_now_ns()),
+        .end_ns = since_base(trace, trace_now_ns(trace)),
         .dropped = trace->dropped,
         .unfinished = trace->unfinished,
     };

@@ -162,7 +162,7 @@ static bool join_entry(struct trace_queue *queue, struct trace_entry *entry, boo
         entry->flags |= TRACE_READY;
         return true;
     }
-    if (entry->kind == WEIR_OPERATION_HOST_CALL)
+    if (entry->kind == WEIR_OPERATION_HOST_CALL && !queue->trace->clock)
         return join_call(queue, entry, last);
     return join_work(queue, entry, last);
 }

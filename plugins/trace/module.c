@@ -113,7 +113,7 @@ static bool create_writer(struct trace *trace, char *message, size_t message_siz
     program_name(program, sizeof program);
     plugin_names(trace->link, plugins, sizeof plugins);
     clock_gettime(CLOCK_REALTIME, &unix_time);
-    trace->base_ns = weir_clock_now_ns();
+    trace->base_ns = trace_now_ns(trace);
     const struct weir_trace_meta meta = {
         .program = program,
         .weir = WEIR_VERSION_STRING,
@@ -171,6 +171,8 @@ static weir_status trace_open(struct weir_link *link, const struct weir_setting 
         return weir_host_no_memory(link->host, "a trace");
     trace->link = link;
     trace->backend = last_link(link);
+    if (WEIR_LINK_HAS(link->next, extension))
+        trace->clock = link->next->ops->extension(link->next, WEIR_HOST_CLOCK);
     trace->ring_size = power_of_two((uint64_t)settings[KEY_BUFFER]->integer);
     trace->flush_ns = (uint64_t)settings[KEY_FLUSH]->integer * 1000000u;
     pthread_mutex_init(&trace->lists, NULL);

@@ -28,7 +28,9 @@
 #include <weir/module/error.h>
 #include <weir/module/module.h>
 
+#include "base/clock.h"
 #include "base/clock_map.h"
+#include "base/host_clock.h"
 #include "base/thread.h"
 #include "report/output_path.h"
 #include "report/trace.h"
@@ -269,7 +271,8 @@ struct trace {
     char html_path[WEIR_OUTPUT_PATH_SIZE];
     uint64_t ring_size;
     uint64_t flush_ns;
-    uint64_t base_ns; // of the host's clock: the trace's moment 0
+    const struct weir_host_clock *clock; // of the links after this one; NULL: the system's
+    uint64_t base_ns;                    // of the host's clock: the trace's moment 0
     uint64_t process;
     struct trace_names names;
     pthread_mutex_t lists; // guards the three lists
@@ -295,6 +298,12 @@ struct trace {
 static inline struct trace *trace_of(const struct weir_link *link)
 {
     return link->state;
+}
+
+// The host's clock. Waits of the writing thread are by the system's.
+static inline uint64_t trace_now_ns(const struct trace *trace)
+{
+    return trace->clock ? trace->clock->now_ns(trace->clock->user) : weir_clock_now_ns();
 }
 
 static inline struct trace_queue *trace_queue_of(const struct weir_link *link,

@@ -225,10 +225,16 @@ static bool is_kept(enum weir_operation_kind kind)
     }
 }
 
-static bool is_timed(const struct trace_entry *entry)
+// With a clock of their own the links after this one time host calls too.
+static bool is_called_here(const struct trace *trace, const struct trace_entry *entry)
+{
+    return entry->kind == WEIR_OPERATION_HOST_CALL && !trace->clock;
+}
+
+static bool is_timed(const struct trace *trace, const struct trace_entry *entry)
 {
     return !(entry->flags & TRACE_UNTIMED) && entry->kind != WEIR_OPERATION_WAIT &&
-           entry->kind != WEIR_OPERATION_HOST_CALL;
+           !is_called_here(trace, entry);
 }
 
 // Returns the next entry of the ring, or NULL if it is full. The tail is only read if its last
@@ -254,14 +260,14 @@ weir_status trace_queue_submit(const struct weir_link *link, weir_queue *object,
         return forward(link, object, operation);
     }
     note(link, entry, operation);
-    entry->submit_ns = weir_clock_now_ns();
-    weir_status status = operation->kind == WEIR_OPERATION_HOST_CALL
+    entry->submit_ns = trace_now_ns(queue->trace);
+    weir_status status = is_called_here(queue->trace, entry)
                              ? forward_call(link, object, operation, entry)
                              : forward(link, object, operation);
-    entry->submit_end_ns = weir_clock_now_ns();
+    entry->submit_end_ns = trace_now_ns(queue->trace);
     if (status < 0)
         entry->flags |= TRACE_FAILED | TRACE_UNTIMED;
-    else if (is_timed(entry))
+    else if (is_timed(queue->trace, entry))
         atomic_store_explicit(&queue->last_timed, operation->sequence, memory_order_relaxed);
     atomic_store_explicit(&queue->head, head + 1, memory_order_release);
     if ((head + 1) % TRACE_WAKE == 0)

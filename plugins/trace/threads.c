@@ -118,7 +118,7 @@ void trace_thread_span(struct trace_thread *thread, enum weir_trace_span_kind ki
     span->kind = kind;
     span->number = number;
     span->begin_ns = begin_ns;
-    span->end_ns = weir_clock_now_ns();
+    span->end_ns = trace_now_ns(thread->trace);
     copy_text(span->name, sizeof span->name, name);
     atomic_store_explicit(&thread->head, head + 1, memory_order_release);
 }
@@ -159,7 +159,7 @@ static void push(struct trace_thread *thread, const char *name, uint64_t number)
     if (thread->depth++ >= TRACE_DEPTH)
         return;
     struct trace_level *level = &thread->levels[thread->depth - 1];
-    level->begin_ns = weir_clock_now_ns();
+    level->begin_ns = trace_now_ns(thread->trace);
     level->number = number;
     level->length = thread->path_length;
     copy_text(level->name, sizeof level->name, name);
@@ -200,7 +200,7 @@ static void note_wait(const struct weir_link *link, const char *name, uint64_t b
 weir_status trace_event_wait(const struct weir_link *link, weir_queue *object, uint64_t sequence,
                              uint64_t timeout_ns)
 {
-    const uint64_t begin_ns = weir_clock_now_ns();
+    const uint64_t begin_ns = trace_now_ns(trace_of(link));
     weir_status status = link->next->ops->event_wait(link->next, object, sequence, timeout_ns);
     note_wait(link, "weir_event_sync", begin_ns);
     return status;
@@ -208,7 +208,7 @@ weir_status trace_event_wait(const struct weir_link *link, weir_queue *object, u
 
 weir_status trace_queue_finish(const struct weir_link *link, weir_queue *object)
 {
-    const uint64_t begin_ns = weir_clock_now_ns();
+    const uint64_t begin_ns = trace_now_ns(trace_of(link));
     weir_status status = link->next->ops->queue_finish(link->next, object);
     note_wait(link, "weir_queue_recover", begin_ns);
     return status;
