@@ -243,6 +243,11 @@ bool sim_engine_complete(const struct sim_engine *engine, struct sim_point point
     return !op || op->state >= SIM_ENDED;
 }
 
+struct sim_point sim_engine_last(const struct sim_engine *engine, uint32_t queue)
+{
+    return (struct sim_point){queue, engine->queues[queue].last};
+}
+
 uint64_t sim_engine_now_ns(const struct sim_engine *engine)
 {
     return engine->now_ns;

@@ -102,13 +102,13 @@ struct sim_work {
     uint32_t places;      // SIM_KERNEL: of model->kernels; 0: one; more than there are: all
     const struct sim_point *waits;
     size_t wait_count;
-    void *user; // of the function of sim_engine_create()
+    uint64_t tag; // the caller's, for sim_done
 };
 
 // An operation that is complete.
 struct sim_done {
     struct sim_point point;
-    void *user; // of its sim_work
+    uint64_t tag; // of its sim_work
     uint64_t start_ns;
     uint64_t end_ns;
 };
@@ -151,6 +151,8 @@ void sim_engine_advance(struct sim_engine *engine, uint64_t until_ns);
 void sim_engine_wait(struct sim_engine *engine, struct sim_point point);
 
 bool sim_engine_complete(const struct sim_engine *engine, struct sim_point point);
+// The last operation that was submitted to the queue, or to others of its number before it.
+struct sim_point sim_engine_last(const struct sim_engine *engine, uint32_t queue);
 // The time that has been reached.
 uint64_t sim_engine_now_ns(const struct sim_engine *engine);
 

@@ -96,7 +96,7 @@ static void close_run(struct sim_engine *engine, struct sim_run *run)
 
 static void complete(struct sim_engine *engine, struct sim_op *op)
 {
-    const struct sim_done done = {op->point, op->user, op->start_ns, op->end_ns};
+    const struct sim_done done = {op->point, op->tag, op->start_ns, op->end_ns};
     struct sim_run *run = op->run;
     engine->done(engine->user, &done);
     op->state = SIM_ENDED;

@@ -47,7 +47,7 @@ struct sim_op {
     uint64_t left_millionths;
     uint64_t bytes_per_ms;
     uint64_t moves_ns; // from when on that many were left
-    void *user;
+    uint64_t tag;
 };
 
 // A binary heap. Its room is reserved when an operation is submitted.

@@ -157,7 +157,7 @@ static struct sim_op *new_op(struct sim_engine *engine, uint32_t index, const st
         .issue = ++engine->issue,
         .pending = 1, // until everything else is known
         .places = 1,
-        .user = work->user,
+        .tag = work->tag,
     };
     if (model->queues == SIM_STREAM_QUEUES && work->kind == SIM_KERNEL)
         op->priority = queue->params.priority;

@@ -176,8 +176,7 @@ TARGETS = {
     "plugins/fault": ["//plugins/fault:weir_fault.so"],
     "plugins/perturb": ["//plugins/perturb:weir_perturb.so"],
     "plugins/sim": [
-        "//plugins/sim:engine",
-        "//plugins/sim:model",
+        "//plugins/sim:weir_sim.so",
     ],
     "plugins/trace": ["//plugins/trace:weir_trace.so"],
     "report": [

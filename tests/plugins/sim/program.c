@@ -38,8 +38,7 @@ uint64_t makespan(const struct program *program)
 static void note(void *user, const struct sim_done *done)
 {
     struct program *program = user;
-    struct step *step = done->user;
-    const int index = (int)(step - program->steps);
+    const int index = (int)done->tag;
     program->slots[index] = (struct slot){done->start_ns, done->end_ns};
     program->done[program->done_count++] = index;
 }
@@ -53,7 +52,7 @@ static void submit(struct sim_engine *engine, struct program *program, struct st
                             .duration_ns = step->length,
                             .places = step->places,
                             .waits = waits,
-                            .user = step};
+                            .tag = (uint64_t)(step - program->steps)};
     if (step->host_wait >= 0) {
         sim_engine_wait(engine, points[step->host_wait]);
         EXPECT_TRUE(sim_engine_complete(engine, points[step->host_wait]));

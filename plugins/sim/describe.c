@@ -1,0 +1,153 @@
+// What an operation is to the engine.
+#include <string.h>
+
+#include "plugins/sim/sim.h"
+
+bool sim_is_placed(const struct weir_operation *operation)
+{
+    return !(operation->flags & (WEIR_OPERATION_EMPTY | WEIR_OPERATION_IMPLIED)) &&
+           operation->kind != WEIR_OPERATION_POOL_ALLOCATE &&
+           operation->kind != WEIR_OPERATION_POOL_FREE;
+}
+
+// Copies.
+
+// Copies within the host's memory use the engine of uploads.
+static enum sim_kind kind_of_copy(const struct weir_link *link, const weir_buffer *dst_object,
+                                  const weir_buffer *src_object)
+{
+    const struct sim_virtual_buffer *dst = sim_buffer_of(link, dst_object);
+    const struct sim_virtual_buffer *src = sim_buffer_of(link, src_object);
+    if (src->on_host)
+        return SIM_H2D;
+    if (dst->on_host)
+        return SIM_D2H;
+    return dst->device == src->device ? SIM_D2D : SIM_PEER;
+}
+
+static weir_status describe_bytes(const struct weir_link *link, struct sim_work *work,
+                                  enum sim_kind kind, uint64_t bytes)
+{
+    const uint64_t most = UINT64_C(1) << 44;
+    work->kind = kind;
+    work->bytes = bytes;
+    if (bytes < most)
+        return WEIR_OK;
+    return weir_host_fail(link->host, WEIR_ERROR_UNSUPPORTED, "copy in parts",
+                          "sim: %llu bytes at once are more than it can time, which is 16 TiB",
+                          (unsigned long long)bytes);
+}
+
+// Launches.
+
+static double value_of(const struct weir_argument *argument)
+{
+    const uint64_t bits = argument->bits;
+    float f32;
+    double f64;
+    switch (argument->scalar) {
+    case WEIR_SCALAR_I8:
+        return (double)(int8_t)bits;
+    case WEIR_SCALAR_I16:
+        return (double)(int16_t)bits;
+    case WEIR_SCALAR_I32:
+        return (double)(int32_t)bits;
+    case WEIR_SCALAR_I64:
+        return (double)(int64_t)bits;
+    case WEIR_SCALAR_F32:
+        memcpy(&f32, &bits, sizeof f32);
+        return (double)f32;
+    case WEIR_SCALAR_F64:
+        memcpy(&f64, &bits, sizeof f64);
+        return f64;
+    case WEIR_SCALAR_BOOL:
+    case WEIR_SCALAR_U8:
+    case WEIR_SCALAR_U16:
+    case WEIR_SCALAR_U32:
+    case WEIR_SCALAR_U64:
+        return (double)bits;
+    default: // a half, a structure
+        return 0;
+    }
+}
+
+static double volume(struct weir_extent extent)
+{
+    return (double)extent.x * (double)extent.y * (double)extent.z;
+}
+
+static struct sim_launch launch_of(const struct weir_link *link,
+                                   const struct weir_operation *operation)
+{
+    struct sim_launch launch = {
+        .kernel = weir_kernel_data(link, operation->u.launch.kernel),
+        .blocks = volume(operation->u.launch.grid),
+    };
+    launch.items = launch.blocks * volume(operation->u.launch.block);
+    for (size_t i = 0; i < operation->u.launch.argument_count; i++) {
+        const struct weir_argument *argument = &operation->u.launch.arguments[i];
+        if (argument->kind == WEIR_PARAMETER_BUFFER)
+            launch.bytes += (double)argument->size;
+        else if (argument->kind == WEIR_PARAMETER_VALUE && !argument->pointer && i < SIM_ARGUMENTS)
+            launch.arguments[i] = value_of(argument);
+    }
+    return launch;
+}
+
+static weir_status describe_launch(const struct weir_link *link,
+                                   const struct weir_operation *operation, struct sim_work *work)
+{
+    const struct sim_model *model = sim_of(link)->model;
+    const struct sim_launch launch = launch_of(link, operation);
+    work->kind = SIM_KERNEL;
+    work->places = sim_kernel_places(model, launch.blocks);
+    if (sim_kernel_ns(model, &launch, &work->duration_ns))
+        return WEIR_OK;
+    return weir_host_fail(link->host, WEIR_ERROR_UNSUPPORTED,
+                          "write a section [kernel NAME], or let `weir sim learn` write it from "
+                          "traces, and name the file with `costs` in [sim]",
+                          "sim: the kernel '%.200s' has no cost on the GPU '%.60s'", launch.kernel,
+                          model->name);
+}
+
+// All of them.
+
+weir_status sim_describe(const struct weir_link *link, const struct weir_operation *operation,
+                         struct sim_work *work)
+{
+    const struct weir_operation *o = operation;
+    switch (o->kind) {
+    case WEIR_OPERATION_COPY:
+        return describe_bytes(link, work, kind_of_copy(link, o->u.copy.dst, o->u.copy.src),
+                              o->u.copy.size);
+    case WEIR_OPERATION_COPY_2D:
+        return describe_bytes(link, work,
+                              kind_of_copy(link, o->u.copy_2d.dst.buffer, o->u.copy_2d.src.buffer),
+                              (uint64_t)o->u.copy_2d.width * o->u.copy_2d.height);
+    case WEIR_OPERATION_COPY_3D:
+        return describe_bytes(link, work,
+                              kind_of_copy(link, o->u.copy_3d.dst.buffer, o->u.copy_3d.src.buffer),
+                              (uint64_t)o->u.copy_3d.width * o->u.copy_3d.height *
+                                  o->u.copy_3d.depth);
+    case WEIR_OPERATION_FILL:
+        return describe_bytes(link, work, SIM_D2D, o->u.fill.size);
+    case WEIR_OPERATION_FILL_2D:
+        return describe_bytes(link, work, SIM_D2D,
+                              (uint64_t)o->u.fill_2d.width * o->u.fill_2d.height);
+    case WEIR_OPERATION_LAUNCH:
+        return describe_launch(link, o, work);
+    case WEIR_OPERATION_HOST_CALL:
+        work->kind = SIM_HOST;
+        return WEIR_OK;
+    case WEIR_OPERATION_RECORD:
+    case WEIR_OPERATION_WAIT:
+        work->kind = SIM_MARK;
+        return WEIR_OK;
+    default:
+        return weir_host_fail(
+            link->host, WEIR_ERROR_UNSUPPORTED, "leave out the plugin sim for this program",
+            "sim cannot tell how long the caller's own work takes, nor operations "
+            "of kind %d",
+            (int)o->kind);
+    }
+}

@@ -1,0 +1,203 @@
+// The plugin's keys, its ops table, and a link's life.
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "plugins/sim/sim.h"
+
+// The virtual timeline begins here, so that 0 is never a time.
+#define BEGINNING_NS UINT64_C(1000000000)
+
+// In the order of the key table.
+enum key {
+    KEY_GPU,
+    KEY_CHANGES,
+    KEY_COSTS,
+    KEY_HOST,
+    KEY_COUNT
+};
+
+// In the order of enum sim_host.
+static const char *const hosts[] = {"fixed", "measured", "none", NULL};
+
+static const struct weir_key keys[KEY_COUNT] = {
+    [KEY_GPU] =
+        {
+            .name = "gpu",
+            .type = WEIR_KEY_TEXT,
+            .fallback = "",
+            .help = "The GPU: the name of a model, such as h200, or an INI file (with a / in its "
+                    "name, or .ini at its end).",
+        },
+    [KEY_CHANGES] =
+        {
+            .name = "changes",
+            .type = WEIR_KEY_TEXT,
+            .fallback = "",
+            .help = "What is different on that GPU: keys of its model, as copy_engines=1, "
+                    "h2d_gb_per_s=12.",
+        },
+    [KEY_COSTS] =
+        {
+            .name = "costs",
+            .type = WEIR_KEY_TEXT,
+            .fallback = "",
+            .help = "A file with a section [kernel NAME] for each kernel, beside those of the "
+                    "model. A kernel without a cost is refused.",
+        },
+    [KEY_HOST] =
+        {
+            .name = "host",
+            .type = WEIR_KEY_CHOICE,
+            .fallback = "fixed",
+            .choices = hosts,
+            .help = "How the host's time passes. fixed: by what the model says of submits and "
+                    "waits, so that each run is the same; measured: also by what the program does "
+                    "between two calls; none: only by waiting.",
+        },
+};
+
+// Opening.
+
+// The inner one's times would be the outer one's measured ones.
+static weir_status refuse_second(const struct weir_link *link)
+{
+    for (const struct weir_link *at = link->next; at; at = at->next)
+        if (strcmp(at->name, link->name) == 0)
+            return weir_host_fail(link->host, WEIR_ERROR_CONFIG,
+                                  "list it once; two GPUs are compared in two runs",
+                                  "the plugin sim is twice in the chain");
+    return WEIR_OK;
+}
+
+static weir_status read_gpu(struct sim *sim, const struct weir_setting *const *settings)
+{
+    const char *name = settings[KEY_GPU]->text;
+    const char *costs = settings[KEY_COSTS]->text;
+    const char *changes = settings[KEY_CHANGES]->text;
+    char message[512];
+    if (!*name)
+        return weir_host_fail(sim->link->host, WEIR_ERROR_CONFIG,
+                              "name one with `gpu` in [sim] or in WEIR_SIM_GPU"
+                              ", such as h200",
+                              "the plugin sim has no GPU");
+    if (!sim_gpu_open(name, &sim->gpu, message, sizeof message) ||
+        !sim_gpu_change(sim->gpu, changes, message, sizeof message) ||
+        (*costs && !sim_gpu_add_costs(sim->gpu, costs, message, sizeof message)))
+        return weir_host_fail(sim->link->host, WEIR_ERROR_CONFIG, NULL, "%s", message);
+    sim->model = sim_gpu_model(sim->gpu);
+    return WEIR_OK;
+}
+
+static void release(struct sim *sim)
+{
+    sim_engine_destroy(&sim->engine);
+    sim_gpu_destroy(&sim->gpu);
+    pthread_mutex_destroy(&sim->lock);
+    free((void *)sim->queues);
+    free(sim);
+}
+
+static weir_status start(struct sim *sim, const struct weir_setting *const *settings)
+{
+    weir_status status = refuse_second(sim->link);
+    while (strcmp(settings[KEY_HOST]->text, hosts[sim->host]) != 0)
+        sim->host++;
+    if (status == WEIR_OK)
+        status = read_gpu(sim, settings);
+    if (status < 0)
+        return status;
+    sim->engine = sim_engine_create(sim_record_done, sim);
+    return sim->engine ? WEIR_OK : weir_host_no_memory(sim->link->host, "the plugin sim");
+}
+
+static weir_status sim_open(struct weir_link *link, const struct weir_setting *const *settings,
+                            void **out_state)
+{
+    const struct weir_link *backend = link;
+    struct sim *sim = calloc(1, sizeof *sim);
+    if (!sim)
+        return weir_host_no_memory(link->host, "the plugin sim");
+    while (backend->next)
+        backend = backend->next;
+    sim->link = link;
+    sim->graphs = backend->ops->graph_create != NULL;
+    sim->clock = (struct weir_host_clock){sim_clock_now_ns, sim};
+    sim->host_ns = BEGINNING_NS;
+    sim->left_ns = weir_clock_now_ns();
+    pthread_mutex_init(&sim->lock, NULL);
+    const weir_status status = start(sim, settings);
+    if (status < 0) {
+        release(sim);
+        return status;
+    }
+    *out_state = sim;
+    return WEIR_OK;
+}
+
+static void sim_close(const struct weir_link *link)
+{
+    release(sim_of(link));
+}
+
+static const void *sim_extension(const struct weir_link *link, const char *name)
+{
+    if (strcmp(name, WEIR_HOST_CLOCK) == 0)
+        return &sim_of(link)->clock;
+    return WEIR_LINK_HAS(link->next, extension) ? link->next->ops->extension(link->next, name)
+                                                : NULL;
+}
+
+static const struct weir_module_ops ops = {
+    .open = sim_open,
+    .close = sim_close,
+    .device_create = sim_device_create,
+    .device_destroy = sim_device_destroy,
+    .device_limits = sim_device_limits,
+    .device_clock = sim_device_clock,
+    .queue_create = sim_queue_create,
+    .queue_destroy = sim_queue_destroy,
+    .queue_submit = sim_queue_submit,
+    .queue_finish = sim_queue_finish,
+    .queue_times = sim_queue_times,
+    .event_query = sim_event_query,
+    .event_wait = sim_event_wait,
+    .event_time = sim_event_time,
+    .buffer_create = sim_buffer_create,
+    .buffer_destroy = sim_buffer_destroy,
+    .kernel_create = sim_kernel_create,
+    .kernel_destroy = sim_kernel_destroy,
+    .extension = sim_extension,
+};
+
+static const char *const about[] = {
+    "summary",
+    "Places all operations in virtual time on the GPU of a model, so that times, traces and "
+    "reports "
+    "are those of that GPU, on any machine.",
+    NULL,
+};
+
+static const struct weir_module module_info = {
+    .abi = WEIR_MODULE_ABI,
+    .struct_size = sizeof(struct weir_module),
+    .kind = WEIR_MODULE_PLUGIN,
+    .name = "sim",
+    .version = WEIR_VERSION_STRING,
+    .build_id = __VERSION__, // the compiler's
+    .sanitizer = WEIR_MODULE_SANITIZER,
+    .keys = keys,
+    .key_count = KEY_COUNT,
+    .key_size = sizeof(struct weir_key),
+    .slot_count = WEIR_MODULE_SLOT_COUNT,
+    .operation_kinds = WEIR_OPERATION_KINDS,
+    .ops = &ops,
+    .about = about,
+};
+
+const struct weir_module *weir_module_query(uint32_t host_abi, const struct weir_host *host)
+{
+    (void)host_abi;
+    (void)host;
+    return &module_info;
+}

@@ -1,0 +1,179 @@
+// The plugin's data for the front end's objects.
+#include <stdlib.h>
+#include <string.h>
+
+#include "plugins/sim/sim.h"
+
+// Devices.
+
+weir_status sim_device_create(const struct weir_link *link, weir_device *object,
+                              const struct weir_device_setup *setup, void **out_data)
+{
+    struct sim *sim = sim_of(link);
+    struct sim_virtual_device *device = calloc(1, sizeof *device);
+    (void)object;
+    (void)setup;
+    pthread_mutex_lock(&sim->lock);
+    const bool added = device && sim_engine_add_device(sim->engine, sim->model, &device->index);
+    pthread_mutex_unlock(&sim->lock);
+    if (added) {
+        *out_data = device;
+        return WEIR_OK;
+    }
+    free(device);
+    return weir_host_no_memory(link->host, "a device in virtual time");
+}
+
+// The engine keeps its device: one that is opened again is another one.
+void sim_device_destroy(const struct weir_link *link, weir_device *object)
+{
+    free(sim_device_of(link, object));
+}
+
+// Work that sim does not see cannot be placed, so there are no native handles.
+void sim_device_limits(const struct weir_link *link, weir_device *object,
+                       struct weir_limits *limits)
+{
+    const struct sim_model *model = sim_of(link)->model;
+    (void)object;
+    limits->concurrent_kernels = model->kernels;
+    limits->copy_engines_to_device = 1;
+    limits->copy_engines_to_host = model->copy_engines > 1;
+    if (model->multiprocessors)
+        limits->compute_units = model->multiprocessors;
+    limits->timing_resolution_ns = 1;
+    limits->timing_history = SIM_HISTORY;
+    limits->native = 0;
+}
+
+// Queues.
+
+static bool reserve_queue(struct sim *sim, uint32_t index)
+{
+    size_t room = sim->queue_room ? sim->queue_room : 16;
+    while (room <= index)
+        room *= 2;
+    if (room == sim->queue_room)
+        return true;
+    struct sim_virtual_queue **queues = realloc(sim->queues, room * sizeof(*queues));
+    if (!queues)
+        return false;
+    memset(queues + sim->queue_room, 0, (room - sim->queue_room) * sizeof(*queues));
+    sim->queues = queues;
+    sim->queue_room = room;
+    return true;
+}
+
+static bool reserve_lane(struct sim_virtual_queue *queue)
+{
+    const size_t count = queue->lane_count + 1;
+    uint32_t *lanes = realloc(queue->lanes, count * sizeof *lanes);
+    if (lanes)
+        queue->lanes = lanes;
+    struct sim_point *last = realloc(queue->last, count * sizeof *last);
+    if (last)
+        queue->last = last;
+    return lanes && last;
+}
+
+bool sim_lane_add(struct sim_virtual_queue *queue)
+{
+    struct sim *sim = queue->sim;
+    uint32_t index;
+    if (!reserve_lane(queue) || !sim_engine_add_queue(sim->engine, &queue->params, &index))
+        return false;
+    if (!reserve_queue(sim, index)) {
+        sim_engine_end_queue(sim->engine, index);
+        return false;
+    }
+    sim->queues[index] = queue;
+    queue->lanes[queue->lane_count] = index;
+    queue->last[queue->lane_count++] = sim_engine_last(sim->engine, index);
+    return true;
+}
+
+static void free_queue(struct sim_virtual_queue *queue)
+{
+    free(queue->lanes);
+    free(queue->last);
+    free(queue->points);
+    free(queue->records);
+    free(queue->times);
+    free(queue);
+}
+
+weir_status sim_queue_create(const struct weir_link *link, weir_device *device, weir_queue *object,
+                             const struct weir_queue_setup *setup, void **out_data)
+{
+    struct sim *sim = sim_of(link);
+    struct sim_virtual_queue *queue = calloc(1, sizeof *queue);
+    (void)object;
+    if (!queue)
+        return weir_host_no_memory(link->host, "a queue in virtual time");
+    queue->sim = sim;
+    queue->params = (struct sim_queue_params){.device = sim_device_of(link, device)->index,
+                                              .priority = setup->priority};
+    queue->keeps_times = setup->times;
+    queue->graph_start_ns = UINT64_MAX;
+    pthread_mutex_lock(&sim->lock);
+    const bool added = sim_lane_add(queue);
+    pthread_mutex_unlock(&sim->lock);
+    if (added) {
+        *out_data = queue;
+        return WEIR_OK;
+    }
+    free_queue(queue);
+    return weir_host_no_memory(link->host, "a queue in virtual time");
+}
+
+void sim_queue_destroy(const struct weir_link *link, weir_queue *object)
+{
+    struct sim_virtual_queue *queue = sim_queue_of(link, object);
+    struct sim *sim = queue->sim;
+    pthread_mutex_lock(&sim->lock);
+    for (uint32_t i = 0; i < queue->lane_count; i++) {
+        sim->queues[queue->lanes[i]] = NULL;
+        sim_engine_end_queue(sim->engine, queue->lanes[i]);
+    }
+    pthread_mutex_unlock(&sim->lock);
+    free_queue(queue);
+}
+
+// Buffers and kernels.
+
+weir_status sim_buffer_create(const struct weir_link *link, weir_device *device,
+                              weir_buffer *object, const struct weir_buffer_setup *setup,
+                              void **out_data, void **out_pointer)
+{
+    struct sim_virtual_buffer *buffer = link->host->allocate(sizeof *buffer);
+    (void)object;
+    (void)out_pointer;
+    if (!buffer)
+        return weir_host_no_memory(link->host, "a buffer in virtual time");
+    buffer->on_host = setup->placement == WEIR_PLACE_HOST;
+    buffer->device = sim_device_of(link, device)->index;
+    *out_data = buffer;
+    return WEIR_OK;
+}
+
+void sim_buffer_destroy(const struct weir_link *link, weir_buffer *object)
+{
+    link->host->release(weir_buffer_data(link, object));
+}
+
+weir_status sim_kernel_create(const struct weir_link *link, weir_program *program,
+                              weir_kernel *object, const struct weir_kernel_signature *signature,
+                              struct weir_kernel_info *info, void **out_data)
+{
+    char *name = strdup(signature->name);
+    (void)program;
+    (void)object;
+    (void)info;
+    *out_data = name;
+    return name ? WEIR_OK : weir_host_no_memory(link->host, "a kernel in virtual time");
+}
+
+void sim_kernel_destroy(const struct weir_link *link, weir_kernel *object)
+{
+    free(weir_kernel_data(link, object));
+}

@@ -1,0 +1,201 @@
+// Shared by the files of the plugin.
+//
+//   module.c    keys, the ops table, and a link's life
+//   objects.c   devices, queues, buffers and kernels as they come and go
+//   submit.c    the path of an operation: into virtual time, then on
+//   describe.c  what an operation is to the engine
+//   graph.c     launches of graphs
+//   records.c   records of a queue, and times that the links before this one will fetch
+//   clock.c     the host in virtual time, and what it waits for
+//
+// The work itself runs on the next link as ever. Each operation is also submitted to the engine, at
+// the host's virtual time, before it is handed on. The host's virtual time advances by what a submit
+// costs, by waits, and, if it is measured, by what the program does between two calls.
+#ifndef WEIR_PLUGINS_SIM_SIM_H
+#define WEIR_PLUGINS_SIM_SIM_H
+
+#include <pthread.h>
+
+#include <weir/module/error.h>
+#include <weir/module/module.h>
+
+#include "base/host_clock.h"
+#include "plugins/sim/engine.h"
+#include "plugins/sim/model.h"
+
+enum {
+    SIM_HISTORY = 1024,     // records of a queue that are kept, a power of two
+    SIM_TIMES_MOST = 65536, // times of a queue that were not fetched, a power of two
+};
+
+enum sim_host {
+    SIM_HOST_FIXED,    // what the model says of submits and waits
+    SIM_HOST_MEASURED, // and what passes between the calls
+    SIM_HOST_NONE,     // takes no time
+};
+
+// The lowest bits of an operation's tag; the others are its sequence number.
+enum sim_tag {
+    SIM_TAG_OTHER,
+    SIM_TAG_RECORD,
+    SIM_TAG_TIMED,     // has times of its own
+    SIM_TAG_PART,      // of a graph that has times as a whole
+    SIM_TAG_GRAPH_END, // what waits for a launch waits for it
+    SIM_TAG_BITS = 3,
+};
+
+struct sim {
+    const struct weir_link *link;
+    struct sim_gpu *gpu;
+    const struct sim_model *model;
+    enum sim_host host;
+    bool graphs; // the backend has graphs, and times of each as a whole
+    struct weir_host_clock clock;
+    pthread_mutex_t lock; // guards what follows
+    struct sim_engine *engine;
+    uint64_t host_ns;
+    uint64_t left_ns;                  // MEASURED: the system's clock at the end of the last call
+    uint32_t away;                     // threads that are in the next link
+    struct sim_virtual_queue **queues; // by the engine's number
+    size_t queue_room;
+};
+
+struct sim_virtual_device {
+    uint32_t index;
+};
+
+struct sim_virtual_buffer {
+    bool on_host;
+    uint32_t device;
+};
+
+// A record, or the end of a graph.
+struct sim_record {
+    uint64_t sequence;
+    struct sim_point point;
+    uint64_t end_ns;
+    bool complete;
+};
+
+struct sim_virtual_queue {
+    struct sim *sim;
+    struct sim_queue_params params;
+    // The engine's queues: its own, and one for each further branch of its graphs.
+    uint32_t *lanes;
+    struct sim_point *last; // the last operation of each
+    uint32_t lane_count;
+    struct sim_point *points; // of the nodes of a graph
+    size_t point_room;
+    struct sim_record *records; // `first_record` to before `next_record`, ascending
+    size_t record_room;         // a power of two
+    uint64_t first_record;
+    uint64_t next_record;
+    bool keeps_times;
+    struct weir_operation_time *times; // `fetched` to before `kept`
+    size_t time_room;                  // a power of two
+    uint64_t fetched;
+    uint64_t kept;
+    uint64_t graph_start_ns; // of the launch that runs; UINT64_MAX: none
+    uint64_t asked;          // the last record that a query found complete on the next link only
+};
+
+static inline struct sim *sim_of(const struct weir_link *link)
+{
+    return link->state;
+}
+
+static inline struct sim_virtual_device *sim_device_of(const struct weir_link *link,
+                                                       const weir_device *device)
+{
+    return weir_device_data(link, device);
+}
+
+static inline struct sim_virtual_queue *sim_queue_of(const struct weir_link *link,
+                                                     const weir_queue *queue)
+{
+    return weir_queue_data(link, queue);
+}
+
+static inline const struct sim_virtual_buffer *sim_buffer_of(const struct weir_link *link,
+                                                             const weir_buffer *buffer)
+{
+    return weir_buffer_data(link, buffer);
+}
+
+// objects.c
+
+weir_status sim_device_create(const struct weir_link *link, weir_device *object,
+                              const struct weir_device_setup *setup, void **out_data);
+void sim_device_destroy(const struct weir_link *link, weir_device *object);
+void sim_device_limits(const struct weir_link *link, weir_device *object,
+                       struct weir_limits *limits);
+weir_status sim_queue_create(const struct weir_link *link, weir_device *device, weir_queue *object,
+                             const struct weir_queue_setup *setup, void **out_data);
+void sim_queue_destroy(const struct weir_link *link, weir_queue *object);
+weir_status sim_buffer_create(const struct weir_link *link, weir_device *device,
+                              weir_buffer *object, const struct weir_buffer_setup *setup,
+                              void **out_data, void **out_pointer);
+void sim_buffer_destroy(const struct weir_link *link, weir_buffer *object);
+weir_status sim_kernel_create(const struct weir_link *link, weir_program *program,
+                              weir_kernel *object, const struct weir_kernel_signature *signature,
+                              struct weir_kernel_info *info, void **out_data);
+void sim_kernel_destroy(const struct weir_link *link, weir_kernel *object);
+// Adds a queue of the engine's, with the lock held. False if out of memory.
+bool sim_lane_add(struct sim_virtual_queue *queue);
+
+// submit.c
+
+weir_status sim_queue_submit(const struct weir_link *link, weir_queue *object,
+                             const struct weir_operation *operation);
+// Submits to the engine, with the lock held.
+weir_status sim_place(struct sim_virtual_queue *queue, uint32_t lane, const struct sim_work *work,
+                      struct sim_point *out_point);
+
+// describe.c
+
+// Whether the engine gets it: what the library keeps from the backend takes no time.
+bool sim_is_placed(const struct weir_operation *operation);
+// Fills in kind, bytes, duration and places of a copy, a fill, a launch, a host call, a record or a
+// wait.
+//
+// Errors: WEIR_ERROR_UNSUPPORTED for what has no cost.
+weir_status sim_describe(const struct weir_link *link, const struct weir_operation *operation,
+                         struct sim_work *work);
+
+// graph.c
+
+weir_status sim_graph_place(const struct weir_link *link, struct sim_virtual_queue *queue,
+                            const struct weir_operation *launch);
+
+// records.c. With the lock held.
+
+// False if out of memory.
+bool sim_record_add(struct sim_virtual_queue *queue, uint64_t sequence, struct sim_point point);
+// NULL: gone, and complete.
+struct sim_record *sim_record_find(const struct sim_virtual_queue *queue, uint64_t sequence);
+// The engine's function.
+void sim_record_done(void *user, const struct sim_done *done);
+weir_status sim_queue_times(const struct weir_link *link, weir_queue *object,
+                            struct weir_operation_time *times, size_t time_size, size_t capacity,
+                            size_t *out_count);
+
+// clock.c
+
+// A call of the program: takes the lock, and the host's time advances.
+void sim_enter(struct sim *sim);
+void sim_leave(struct sim *sim);
+// In between the next link is at work and not the host; the lock is released.
+void sim_go(struct sim *sim);
+void sim_return(struct sim *sim);
+void sim_spend(struct sim *sim, uint64_t ns);
+uint64_t sim_clock_now_ns(void *user);
+weir_status sim_event_query(const struct weir_link *link, weir_queue *object, uint64_t sequence);
+weir_status sim_event_wait(const struct weir_link *link, weir_queue *object, uint64_t sequence,
+                           uint64_t timeout_ns);
+weir_status sim_event_time(const struct weir_link *link, weir_queue *object, uint64_t sequence,
+                           uint64_t *out_time_ns);
+weir_status sim_queue_finish(const struct weir_link *link, weir_queue *object);
+weir_status sim_device_clock(const struct weir_link *link, weir_device *object,
+                             uint64_t *out_host_ns, uint64_t *out_device_ns);
+
+#endif

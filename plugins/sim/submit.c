@@ -1,0 +1,80 @@
+// The path of an operation. What has no cost is refused before anything has changed.
+#include "plugins/sim/sim.h"
+
+weir_status sim_place(struct sim_virtual_queue *queue, uint32_t lane, const struct sim_work *work,
+                      struct sim_point *out_point)
+{
+    struct sim *sim = queue->sim;
+    if (!sim_engine_submit(sim->engine, queue->lanes[lane], sim->host_ns, work, out_point))
+        return weir_host_no_memory(sim->link->host, "an operation in virtual time");
+    queue->last[lane] = *out_point;
+    return WEIR_OK;
+}
+
+static enum sim_tag tag_of(const struct weir_operation *operation)
+{
+    switch (operation->kind) {
+    case WEIR_OPERATION_RECORD:
+        return SIM_TAG_RECORD;
+    case WEIR_OPERATION_WAIT:
+        return SIM_TAG_OTHER;
+    default:
+        return SIM_TAG_TIMED;
+    }
+}
+
+// The point that a wait names; {0, 0} if it is complete.
+static struct sim_point awaited(const struct weir_link *link,
+                                const struct weir_operation *operation)
+{
+    const struct sim_virtual_queue *producer = sim_queue_of(link, operation->u.wait.producer);
+    const struct sim_record *record = sim_record_find(producer, operation->u.wait.event.sequence);
+    return record ? record->point : (struct sim_point){0};
+}
+
+static weir_status place_one(const struct weir_link *link, struct sim_virtual_queue *queue,
+                             const struct weir_operation *operation, struct sim_work work)
+{
+    struct sim_point wait = {0};
+    struct sim_point point = {0};
+    if (operation->kind == WEIR_OPERATION_WAIT) {
+        wait = awaited(link, operation);
+        work.waits = &wait;
+        work.wait_count = 1;
+    }
+    sim_spend(queue->sim, queue->sim->model->submit_ns[work.kind]);
+    work.tag = operation->sequence << SIM_TAG_BITS | tag_of(operation);
+    // The record is there before it can be complete.
+    const struct sim_point next = {queue->lanes[0], queue->last[0].number + 1};
+    if (operation->kind == WEIR_OPERATION_RECORD &&
+        !sim_record_add(queue, operation->sequence, next))
+        return weir_host_no_memory(link->host, "a record in virtual time");
+    return sim_place(queue, 0, &work, &point);
+}
+
+// With the lock held.
+static weir_status place(const struct weir_link *link, struct sim_virtual_queue *queue,
+                         const struct weir_operation *operation)
+{
+    struct sim_work work = {0};
+    if (operation->kind == WEIR_OPERATION_GRAPH)
+        return sim_graph_place(link, queue, operation);
+    const weir_status status = sim_describe(link, operation, &work);
+    return status < 0 ? status : place_one(link, queue, operation, work);
+}
+
+weir_status sim_queue_submit(const struct weir_link *link, weir_queue *object,
+                             const struct weir_operation *operation)
+{
+    struct sim_virtual_queue *queue = sim_queue_of(link, object);
+    struct sim *sim = queue->sim;
+    sim_enter(sim);
+    weir_status status = sim_is_placed(operation) ? place(link, queue, operation) : WEIR_OK;
+    if (status == WEIR_OK) {
+        sim_go(sim);
+        status = link->next->ops->queue_submit(link->next, object, operation);
+        sim_return(sim);
+    }
+    sim_leave(sim);
+    return status;
+}
