@@ -54,6 +54,9 @@ is_elf()
     [ "$(head -c 4 "$1" | od -An -tx1 | tr -d ' ')" = 7f454c46 ]
 }
 
+# What a .install file names, a pattern of another one leaves to it.
+named="$(sed 's/ .*//' debian/*.install)"
+
 # stage PACKAGE: puts its files in place, as debian/PACKAGE.install and .links name them.
 stage()
 {
@@ -63,6 +66,7 @@ stage()
         # shellcheck disable=SC2086
         for file in tmp/$source; do
             [ -e "$file" ] || fail "$1.install names $source, and there is none"
+            [[ "$source" == "${file#tmp/}" ]] || ! grep -qxF -e "${file#tmp/}" <<<"$named" || continue
             cp -a "$file" "$1/$place/"
             find "$file" -type f -o -type l | sed 's|^tmp/||' >>taken
         done

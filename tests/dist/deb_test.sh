@@ -46,8 +46,12 @@ expect_contains "$(cat "$TEST_TMPDIR/control/libweir0/triggers")" "ldconfig"
 cd "$TEST_TMPDIR/files"
 twice="$(find . ! -type d | sed 's|^\./[^/]*||' | sort | uniq -d)"
 [ -z "$twice" ] || fail "in two packages: $twice"
-for module in check cuda fault null opencl perturb trace; do
-    [ -s "$(echo */usr/lib/x86_64-linux-gnu/weir/weir_$module.so)" ] || fail "no weir_$module.so"
+for module in libweir0/check libweir0/fault libweir0/local libweir0/null libweir0/perturb libweir0/trace \
+    weir-cuda/cuda weir-opencl/opencl; do
+    [ -s "${module%/*}/usr/lib/x86_64-linux-gnu/weir/weir_${module#*/}.so" ] || fail "no $module"
+done
+for file in weir/reference weir-cuda/cuda weir-opencl/opencl; do
+    [ -s "${file%/*}/usr/share/weir/conf/${file#*/}.ini" ] || fail "no $file.ini"
 done
 for page in "$root"/docs/man/*.1; do
     [ -s "weir/usr/share/man/man1/$(basename "$page").gz" ] || fail "no $(basename "$page")"
