@@ -58,17 +58,17 @@ static weir_status join_group(const struct joiner *joiner, weir_comm *comm)
 static void join(void *argument)
 {
     struct joiner *joiner = argument;
-    joiner->comm = weir__comm_allocate(joiner->device, joiner->params->label);
-    joiner->status = joiner->comm ? join_group(joiner, joiner->comm) : weir_last_error()->status;
-    if (joiner->status == WEIR_OK) {
-        joiner->comm->timeout_ns = joiner->place.timeout_ns;
-        weir__comm_publish(joiner->comm);
+    weir_comm *comm = weir__comm_allocate(joiner->device, joiner->params->label);
+    joiner->status = comm ? join_group(joiner, comm) : WEIR_ERROR_OUT_OF_MEMORY;
+    if (comm && joiner->status == WEIR_OK) {
+        comm->timeout_ns = joiner->place.timeout_ns;
+        weir__comm_publish(comm);
+        joiner->comm = comm;
         return;
     }
     weir__error_place(joiner->params->label, joiner->file, joiner->line);
     joiner->error = weir__error_of(joiner->status);
-    weir__comm_drop(joiner->comm);
-    joiner->comm = NULL;
+    weir__comm_drop(comm);
 }
 
 weir_status weir_comm_create_at(weir_device *device, const struct weir_comm_params *params,

@@ -384,6 +384,22 @@ WEIR_TEST(CommConformance, LongerThanAPiece)
     }
 }
 
+// The transport's sentence about two ranks that differ comes through to both queues.
+WEIR_TEST(CommConformance, RanksThatDiffer)
+{
+    open_ranks(2, WEIR_PLACE_DEVICE);
+    const struct comm_rig *rig = &all.rig;
+    EXPECT_OK(weir_queue_barrier(rig->queues[0], rig->comms[0]));
+    EXPECT_OK(weir_queue_broadcast(rig->queues[1], rig->comms[1], all.dst[1], 0, all.src[1], 0, 5,
+                                   WEIR_F32, 1));
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        COMM_RIG_EXPECT_CAUSE(rig->queues[rank], "'grads'", "barrier", "broadcast",
+                              "conformance_test.c:");
+        EXPECT_INT_EQ(weir_comm_error(rig->comms[rank]), WEIR_ERROR_COMM);
+    }
+    close_ranks();
+}
+
 // The same inputs give the same bits again.
 WEIR_TEST(CommConformance, SameBitsAgain)
 {

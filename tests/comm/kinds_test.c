@@ -2,6 +2,7 @@
 // with the host's, in place and not, and the order of a communicator's calls.
 #include <string.h>
 
+#include "base/text.h"
 #include "tests/comm/rig.h"
 
 static const weir_placement placements[] = {WEIR_PLACE_DEVICE, WEIR_PLACE_HOST};
@@ -239,6 +240,7 @@ WEIR_TEST(Collectives, Barrier)
 static struct {
     pthread_mutex_t lock;
     char text[512];
+    size_t used;
 } calls = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void keep_call(void *user, weir_log_level level, const char *source, const char *message)
@@ -248,9 +250,8 @@ static void keep_call(void *user, weir_log_level level, const char *source, cons
     if (strcmp(source, "fake") != 0)
         return;
     pthread_mutex_lock(&calls.lock);
-    const char *end = strchr(message, ','); // without the line
-    strncat(calls.text, message, (size_t)(end - message));
-    strcat(calls.text, "; ");
+    const int length = (int)strcspn(message, ","); // without the line
+    weir_text_append(calls.text, sizeof calls.text, &calls.used, "%.*s; ", length, message);
     pthread_mutex_unlock(&calls.lock);
 }
 

@@ -68,7 +68,7 @@ struct comm_rig_gate {
         PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false, WEIR_OK \
     }
 
-weir_status comm_rig_pass(void *gate);
+weir_status comm_rig_pass(void *user); // a struct comm_rig_gate
 void comm_rig_open_gate(struct comm_rig_gate *gate);
 
 #endif
