@@ -34,6 +34,12 @@ enum {
 // Errors: as cli_program_add_plugin().
 bool cli_program_list_plugins(const char *without, char *text, size_t size);
 
+// Stores the absolute name of the trace that the program is to write, which --output named, and
+// removes an old one.
+//
+// Returns an exit code; after a message if it is not CLI_OK.
+int cli_program_take_trace(const char *path, char *text, size_t size);
+
 struct cli_program_variable {
     const char *name;
     const char *value;

@@ -1,12 +1,10 @@
 // weir trace COMMAND...: runs COMMAND with an environment that adds the plugin and names its
 // file. The rest of the configuration is unchanged.
-#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/text.h"
 #include "cli/program/program.h"
@@ -43,40 +41,6 @@ static bool parse(struct options *out, int argc, char **argv, char ***out_comman
         .option_count = sizeof options / sizeof *options,
     };
     return cli_program_parse(&usage, argc, argv, out_command, out_exit);
-}
-
-static bool make_absolute(const char *path, char *text, size_t size)
-{
-    char directory[PATH_MAX];
-    int length;
-    if (path[0] == '/') {
-        length = snprintf(text, size, "%s", path);
-    } else if (getcwd(directory, sizeof directory)) {
-        length = snprintf(text, size, "%s/%s", directory, path);
-    } else {
-        cli_error("the working directory is gone; name the trace with --output /DIRECTORY/FILE");
-        return false;
-    }
-    if (length < (int)size)
-        return true;
-    cli_error("%s: the name is too long for a trace; give another one with --output", path);
-    return false;
-}
-
-// Removes an old trace, which could be mistaken for one that COMMAND wrote.
-static bool clear(const char *path)
-{
-    struct stat status;
-    if (stat(path, &status) != 0)
-        return true;
-    if (!S_ISREG(status.st_mode)) {
-        cli_error("%s is not a regular file; name another one with --output", path);
-        return false;
-    }
-    if (unlink(path) == 0)
-        return true;
-    cli_error("%s cannot be replaced: %s; name another one with --output", path, strerror(errno));
-    return false;
 }
 
 static int no_trace(const char *command, const char *path, int code)
@@ -156,10 +120,9 @@ int cli_trace_run(int argc, char **argv)
     int code;
     if (!parse(&options, argc, argv, &program.command, &code))
         return code;
-    if (!make_absolute(options.output, path, sizeof path) || !clear(path))
-        return CLI_USAGE;
-    if (!cli_can_write(path))
-        return CLI_FAILED;
+    code = cli_program_take_trace(options.output, path, sizeof path);
+    if (code != CLI_OK)
+        return code;
     // The outermost plugin sees the times as the other plugins report them.
     if (!cli_program_add_plugin("trace"))
         return cli_weir_error();

@@ -86,7 +86,7 @@ USES = {
     "cli/launch": ["api", "base", "cli/common", "cli/program", "core"],
     "cli/perturb": ["api", "base", "cli/common", "cli/program", "core"],
     "cli/run": _COMMAND,
-    "cli/sim": ["api", "base", "cli/common", "report"],
+    "cli/sim": ["api", "base", "cli/common", "cli/program", "core", "report"],
     "cli/trace": ["api", "base", "cli/common", "cli/program", "core", "report"],
 }
 

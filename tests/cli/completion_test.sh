@@ -38,8 +38,8 @@ for ((i = 0; i < ${#paths[@]}; i++)); do
         paths+=("$path $member")
     done
     want "$path -" "$(options_of "$path")"
-    # `weir trace` also takes a program, of which there are others on each machine.
-    [ "${#members[@]}" -eq 0 ] || [ "$path" = "weir trace" ] ||
+    # These two also take a program, of which there are others on each machine.
+    [ "${#members[@]}" -eq 0 ] || [ "$path" = "weir trace" ] || [ "$path" = "weir sim" ] ||
         want "$path " "$(printf '%s\n' "${members[@]}")"
 done
 [ "${#paths[@]}" -ge 35 ] || fail "--help names only ${#paths[@]} commands: ${paths[*]}"

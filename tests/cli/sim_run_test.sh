@@ -1,0 +1,128 @@
+#!/bin/bash
+# weir sim --gpu: programs on modelled GPUs.
+. tests/cli/cli.sh
+unset WEIR_SIM_GPU WEIR_SIM_CHANGES WEIR_SIM_COSTS WEIR_SIM_HOST WEIR_TRACE_FILE COLUMNS
+export LC_ALL=C WEIR_BACKEND=null WEIR_MODULE_PATH="$here/lib/weir"
+
+chunked="$here/tests/cli/chunked"
+
+# expect_ms GPU ORDER KERNEL_NS MILLISECONDS: what NVIDIA measured of this program ("How to Overlap
+# Data Transfers in CUDA C/C++"), with the kernel's time that follows from it, to 0.2 %.
+expect_ms()
+{
+    printf '[kernel spin]\nfixed_ns = %s\n' "$3" >costs.ini
+    expect_data 0 "$weir" sim --gpu "$1" --costs costs.ini --quiet --json "$chunked" "$2"
+    as_json "abs(data['runs'][0]['report']['span_ns'] / ($4 * 1e6) - 1) < 0.002"
+}
+# (the C1060 took 13.637 ms for what took it 12.924 ms without queues)
+expect_ms c1060 depth 1019483 12.924
+expect_ms c1060 breadth 1019483 8.84588
+expect_ms c2050 depth 1079819 5.735584
+expect_ms c2050 breadth 1079819 7.597984
+expect_ms k20c depth 311400 3.974144
+expect_ms k20c breadth 311400 3.967616
+
+# One GPU: the report, and the trace; what the program prints is no part of it.
+expect_data 0 "$weir" sim --gpu c1060 --costs costs.ini "$chunked" depth
+expect_contains "$output" "chunked on null"
+expect_contains "$output" "to_device / to_host"
+expect_contains "$messages" "4 chunks"
+expect_contains "$messages" "$PWD/sim.json: the trace of c1060"
+[ -s sim.json ] || fail "there is no sim.json"
+cp sim.json first.json
+expect_data 0 "$weir" trace check sim.json 'span<=20ms'
+
+# Several: a row for each, and one for what would be otherwise.
+expect_data 0 "$weir" sim --gpu c2050,k20c --what-if copy_engines=1 --costs costs.ini \
+    --output out.json "$chunked" breadth
+expect_contains "$output" "gpu       span  of the first  copies hidden   idle  bound              what if"
+[ "$(wc -l <<<"$output")" -eq 5 ] || fail "there are other rows: $output"
+grep -q '^c2050 .* 1\.000 .* -$' <<<"$output" || fail "the first row is not c2050's: $output"
+grep -q '^k20c .* copy_engines=1$' <<<"$output" || fail "k20c has no second row: $output"
+for name in out.1.c2050.json out.2.c2050.json out.3.k20c.json out.4.k20c.json; do
+    [ -s "$name" ] || fail "there is no $name"
+done
+expect_data 0 "$weir" sim --gpu k20c,k20c --costs costs.ini --json --quiet "$chunked" depth
+[ "$messages" = "4 chunks
+4 chunks" ] || fail "quiet is not: $messages"
+as_json '[run["gpu"] for run in data["runs"]] == ["k20c", "k20c"]'
+as_json 'data["runs"][0]["report"]["span_ns"] == data["runs"][1]["report"]["span_ns"]'
+
+# A model of one's own; the program may be in another directory.
+cat >mine.ini <<'TEXT'
+[gpu]
+name = mine
+queues = stream
+copy_engines = 2
+kernels = 1
+h2d_gb_per_s = 4.194304
+d2h_gb_per_s = 4.194304
+
+[kernel spin]
+fixed_ns = 1000000
+TEXT
+expect_data 0 "$weir" sim --gpu mine.ini --quiet --json sh -c "cd / && exec '$chunked' depth"
+as_json 'data["runs"][0]["report"]["span_ns"] == 6000000'
+
+# Costs that were learned from a trace.
+expect_data 0 "$weir" sim learn sim.json --out learned.ini
+expect_contains "$(cat learned.ini)" "fixed_ns = 1000000"
+expect_data 0 "$weir" sim --gpu k20c --costs learned.ini --quiet --json "$chunked" depth
+as_json 'abs(data["runs"][0]["report"]["span_ns"] / 5.464e6 - 1) < 0.001'
+
+# In CI: a needless wait loses the overlap on the GPU, and the job fails.
+expect_data 0 "$weir" sim --gpu k20c --costs costs.ini --quiet "$chunked" depth
+expect_data 0 "$weir" trace check sim.json --overlap 'copy/compute>=0.3'
+expect_data 0 "$weir" sim --gpu k20c --costs costs.ini --quiet "$chunked" waits
+expect_data 1 "$weir" trace check sim.json --overlap 'copy/compute>=0.3'
+expect_contains "$output" "0.0 %"
+
+# What is wrong with a model is said before anything runs.
+expect_data 3 "$weir" sim --gpu k20c,h300 "$chunked" depth
+expect_contains "$messages" "h300: no GPU of that name is known; did you mean 'h200'?"
+case "$messages" in *chunks*) fail "the program ran" ;; esac
+expect_data 3 "$weir" sim --gpu k20c --what-if copy_engine=1 "$chunked" depth
+expect_contains "$messages" "did you mean 'copy_engines'?"
+expect_data 3 "$weir" sim --gpu k20c --costs mine.ini "$chunked" depth
+expect_contains "$messages" "mine.ini:1: a file of costs has [kernel NAME] sections alone"
+expect_data 3 "$weir" sim --gpu k20c --host fast "$chunked" depth
+expect_contains "$messages" "choose one of fixed, measured, none"
+
+# Programs that fail, and those that trace nothing.
+expect_data 3 "$weir" sim --gpu k20c "$chunked" depth
+expect_contains "$messages" "spin"
+expect_data 7 "$weir" sim --gpu k20c --costs costs.ini "$chunked" fail
+expect_contains "$messages" "chunked ended with 7 on k20c"
+expect_data 1 "$weir" sim --gpu k20c true
+expect_contains "$messages" "true wrote no trace to $PWD/sim.json: it opened no runtime of Weir's"
+expect_data 5 "$weir" sim --gpu k20c sh -c 'exit 5'
+expect_contains "$messages" "sh ended with 5 on k20c, and wrote no trace"
+expect_data 127 "$weir" sim --gpu k20c ./absent
+expect_contains "$messages" "./absent cannot be run"
+# shellcheck disable=SC2016
+expect_data 1 "$weir" sim --gpu k20c sh -c 'echo x >"$WEIR_TRACE_FILE"'
+expect_contains "$messages" "sim.json"
+
+# Wrong command lines.
+expect_data 2 "$weir" sim "$chunked"
+expect_contains "$messages" "weir sim needs a GPU, such as --gpu h200"
+expect_data 2 "$weir" sim --gpu , "$chunked"
+expect_contains "$messages" "--gpu names no GPU"
+expect_data 2 "$weir" sim --gpu k20c
+expect_contains "$messages" "weir sim needs a command"
+expect_data 2 "$weir" sim --gpu "$(printf 'k20c,%.0s' {1..33})" "$chunked"
+expect_contains "$messages" "weir sim runs a program 32 times at most; name fewer GPUs"
+expect_data 2 "$weir" sim --gpu k20c --output / "$chunked"
+expect_contains "$messages" "/ is not a regular file"
+expect_data 1 "$weir" sim --gpu k20c --output absent/sim.json "$chunked"
+expect_contains "$messages" "absent"
+expect_data 2 "$weir" sim --gpu k20c --output "$(printf '%05000d' 0)" "$chunked"
+expect_data 2 "$weir" sim --gpu k20c,c1060 --output "$(printf '%05000d' 0)" "$chunked"
+
+# The manual page has every option.
+expect_data 0 "$weir" sim --help
+expect_contains "$output" "weir sim learn"
+for option in $(sed -n 's/^  --\([a-z-]*\).*/\1/p' <<<"$output"); do
+    [ "$option" = help ] || [ "$option" = version ] ||
+        grep -q "^\.It Fl Fl $option\b" "$man/weir-sim.1" || fail "weir-sim(1) lacks --$option"
+done
