@@ -57,7 +57,8 @@ static size_t take_sizes(const struct sim_kernel *kernel, struct size *sizes)
         for (next = i + 1;
              next < kernel->count && compare_sizes(&launches[i], &launches[next]) == 0;)
             next++;
-        const double median = fmax(launches[i + (next - i) / 2].ns, 1);
+        // The lower one of two: slow launches are the exceptions.
+        const double median = fmax(launches[i + (next - i - 1) / 2].ns, 1);
         for (int term = 0; term < SIM_TERM_COUNT; term++)
             sizes[count].terms[term] = launches[i].terms[term] / median;
         sizes[count++].share = (double)(next - i) / (double)kernel->count;
@@ -216,7 +217,7 @@ static void measure(const struct sim_kernel *kernel, double *errors, struct sim_
         errors[i] = fabs(product(kernel->launches[i].terms, fit->factors) - ns) / ns;
     }
     qsort(errors, kernel->count, sizeof *errors, compare_numbers);
-    fit->median = errors[kernel->count / 2];
+    fit->median = (errors[(kernel->count - 1) / 2] + errors[kernel->count / 2]) / 2;
     fit->worst = errors[kernel->count - 1];
 }
 

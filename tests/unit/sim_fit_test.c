@@ -177,6 +177,18 @@ WEIR_TEST(SimFit, OneSizeIsFixed)
     EXPECT_NEAR(fit.worst, 40.0 / 1000, 1e-9);
 }
 
+WEIR_TEST(SimFit, OfTwoMediansTheLowerCounts)
+{
+    struct made made;
+    begin(&made);
+    launch(&made, "scale", 640, 256, 5000);
+    launch(&made, "scale", 640, 256, 1000);
+    const struct sim_fit fit = fit_first(&made);
+    EXPECT_NEAR(fit.factors[SIM_TERM_FIXED], 1000, 1e-6);
+    EXPECT_NEAR(fit.median, 0.4, 1e-9);
+    EXPECT_NEAR(fit.worst, 0.8, 1e-9);
+}
+
 // The first launch of a kernel is often slow.
 WEIR_TEST(SimFit, ASlowLaunchChangesNothing)
 {
