@@ -171,6 +171,14 @@ static weir_status check_memory(const struct ocl_buffer *buffer, cl_mem native, 
     return WEIR_OK;
 }
 
+// Intel's runtime associates memory over shared memory with an object of its own, which it then refuses.
+static bool is_sub_buffer(const struct ocl_module *module, const struct facts *facts)
+{
+    cl_uint type = 0;
+    return facts->whole && module->cl.clGetMemObjectInfo(facts->whole, CL_MEM_TYPE, sizeof type,
+                                                         &type, NULL) == CL_SUCCESS;
+}
+
 weir_status ocl_adopt_memory(struct ocl_buffer *buffer, cl_mem native)
 {
     const struct ocl_module *module = buffer->device->module;
@@ -183,7 +191,7 @@ weir_status ocl_adopt_memory(struct ocl_buffer *buffer, cl_mem native)
         return ocl_native_error(module, "clRetainMemObject", code, "adopt a buffer of %zu bytes",
                                 buffer->size);
     buffer->memory = native;
-    buffer->whole = facts.whole;
-    buffer->origin = facts.whole ? facts.origin : 0;
+    buffer->whole = is_sub_buffer(module, &facts) ? facts.whole : NULL;
+    buffer->origin = buffer->whole ? facts.origin : 0;
     return WEIR_OK;
 }

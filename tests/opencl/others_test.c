@@ -156,6 +156,24 @@ WEIR_TEST(OpenclOthers, PartsOfABufferAreKept)
     opencl_rig_close(&rig);
 }
 
+WEIR_TEST(OpenclOthers, PartOfAnAdoptedBuffer)
+{
+    struct opencl_rig rig;
+    struct weir_native_buffer native = {.memory = NULL};
+    weir_buffer *adopted = NULL;
+    open_as(&rig, WEIR_TEST_OPENCL_INNER_OBJECT);
+    EXPECT_OK(weir_buffer_get_native(rig.buffer, &native));
+    const struct weir_adopt_params params = {.struct_size = sizeof params,
+                                             .native = (uintptr_t)native.memory,
+                                             .size = OPENCL_RIG_BYTES};
+    const size_t unit = weir_device_limits(rig.device)->argument_alignment_bytes;
+    EXPECT_OK(weir_buffer_adopt(rig.device, &params, &adopted));
+    EXPECT_OK(launch_part(&rig, adopted, unit, unit));
+    EXPECT_OK(weir_queue_sync(rig.queues[0], WEIR_FOREVER));
+    weir_buffer_destroy(&adopted);
+    opencl_rig_close(&rig);
+}
+
 WEIR_TEST(OpenclOthers, TooManyPartsOfABuffer)
 {
     static _Alignas(4096) unsigned char memory[1 << 20];

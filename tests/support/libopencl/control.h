@@ -9,14 +9,16 @@
 
 // What other drivers do, for `play`.
 enum weir_test_opencl_play {
-    WEIR_TEST_OPENCL_SYSTEM_SVM =
-        1, // PoCL 6: all memory is shared, but fills take clSVMAlloc()'s only
+    // PoCL 6: all memory is shared, but fills take only memory of clSVMAlloc().
+    WEIR_TEST_OPENCL_SYSTEM_SVM = 1,
     WEIR_TEST_OPENCL_NO_TIMES = 2,   // rusticl 22.3: the resolution of times is 0
     WEIR_TEST_OPENCL_SMALL_TOLD = 4, // rusticl 22.3: every kernel tells a limit of 32 work-items
     WEIR_TEST_OPENCL_NO_BUFFERS = 8, // Oclgrind with 4 GiB: a largest buffer of 0 bytes
     WEIR_TEST_OPENCL_NO_BLOCKS = 16, // blocks of 0 work-items
-    WEIR_TEST_OPENCL_SUB_BUFFERS =
-        32 // PoCL 7: no launch uses a buffer of which a sub-buffer is gone
+    // PoCL 7: no launch uses a buffer of which a sub-buffer is gone.
+    WEIR_TEST_OPENCL_SUB_BUFFERS = 32,
+    // Intel: memory is associated with an object that is refused.
+    WEIR_TEST_OPENCL_INNER_OBJECT = 64
 };
 
 struct weir_test_opencl {

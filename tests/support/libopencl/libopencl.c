@@ -41,6 +41,7 @@ OCL_SYMBOLS(DECLARE)
 
 // Not in the backend's list, because it uses no user events and shares none of its own.
 #define CL_OUT_OF_RESOURCES (-5)
+#define CL_INVALID_MEM_OBJECT (-38)
 #define CL_MEM_REFERENCE_COUNT 0x1105
 static cl_event (*create_user_event)(cl_context, cl_int *);
 static cl_int (*set_user_event_status)(cl_event, cl_int);
@@ -425,10 +426,8 @@ FORWARD_RELEASE(clReleaseContext, (cl_context context), (context))
 FORWARD_CREATE(cl_command_queue, clCreateCommandQueue, (cl_context context, cl_device_id device, cl_command_queue_properties flags, cl_int *error), (context, device, flags, error))
 FORWARD_CREATE(cl_command_queue, clCreateCommandQueueWithProperties, (cl_context context, cl_device_id device, const cl_queue_properties *properties, cl_int *error), (context, device, properties, error))
 FORWARD_CREATE(cl_mem, clCreateBuffer, (cl_context context, cl_mem_flags flags, size_t size, void *user, cl_int *error), (context, flags, size, user, error))
-FORWARD_CREATE(cl_mem, clCreateSubBuffer, (cl_mem memory, cl_mem_flags flags, cl_buffer_create_type type, const void *region, cl_int *error), (memory, flags, type, region, error))
 FORWARD(cl_int, ERROR, clRetainCommandQueue, (cl_command_queue queue), (queue))
 FORWARD(cl_int, ERROR, clGetCommandQueueInfo, (cl_command_queue queue, cl_command_queue_info what, size_t size, void *value, size_t *used), (queue, what, size, value, used))
-FORWARD(cl_int, ERROR, clGetMemObjectInfo, (cl_mem memory, cl_mem_info what, size_t size, void *value, size_t *used), (memory, what, size, value, used))
 FORWARD(cl_int, ERROR, clRetainMemObject, (cl_mem memory), (memory))
 FORWARD(cl_int, ERROR, clWaitForEvents, (cl_uint count, const cl_event *events), (count, events))
 FORWARD(cl_int, ERROR, clGetEventProfilingInfo, (cl_event event, cl_profiling_info what, size_t size, void *value, size_t *used), (event, what, size, value, used))
@@ -625,6 +624,41 @@ EXPORT cl_int clReleaseMemObject(cl_mem memory)
         note_worn(NULL, whole);
     const cl_int answer = real.clReleaseMemObject(memory);
     return code == CL_SUCCESS ? answer : code;
+}
+
+// What INNER_OBJECT associates memory with.
+static char inner_object;
+
+static bool is_inner(cl_mem memory)
+{
+    return (const void *)memory == &inner_object;
+}
+
+EXPORT cl_int clGetMemObjectInfo(cl_mem memory, cl_mem_info what, size_t size, void *value,
+                                 size_t *used)
+{
+    cl_int code = admit("clGetMemObjectInfo");
+    if (code == CL_SUCCESS && is_inner(memory))
+        code = CL_INVALID_MEM_OBJECT;
+    if (code != CL_SUCCESS)
+        return code;
+    code = real.clGetMemObjectInfo(memory, what, size, value, used);
+    if (plays(WEIR_TEST_OPENCL_INNER_OBJECT) && what == CL_MEM_ASSOCIATED_MEMOBJECT && value)
+        *(void **)value = &inner_object;
+    return code;
+}
+
+EXPORT cl_mem clCreateSubBuffer(cl_mem memory, cl_mem_flags flags, cl_buffer_create_type type,
+                                const void *region, cl_int *error)
+{
+    cl_int code = admit("clCreateSubBuffer");
+    if (code == CL_SUCCESS && is_inner(memory))
+        code = CL_INVALID_MEM_OBJECT;
+    if (code == CL_SUCCESS)
+        return real.clCreateSubBuffer(memory, flags, type, region, error);
+    if (error)
+        *error = code;
+    return NULL;
 }
 
 // A launch uses what is set before it.
