@@ -1,0 +1,121 @@
+#!/bin/bash
+# Runs the conformance suite on OpenCL drivers that are unpacked beside the system's, and prints a table.
+# shellcheck disable=SC2317 # functions are called by the names of drivers
+set -eu
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+root="$PWD"
+
+if [ "${1-}" = --help ] || [ $# -lt 1 ]; then
+    cat <<'TEXT'
+usage: tools/opencl/run.sh FOLDER [DRIVER]...
+
+DRIVER is pocl, pocl-basic, rusticl, oclgrind or intel; without any, all of them. pocl is the
+system's. The others are downloaded with apt-get and pip and unpacked into FOLDER, which may be
+used again; nothing is installed, and /etc/OpenCL/vendors is not read for them. rusticl needs a
+mount namespace of its own, as Mesa finds libclc by a fixed path.
+
+One row a driver; the reports are FOLDER/DRIVER.json, the messages FOLDER/DRIVER.log. Exit
+status 0: every driver ran, whatever failed on it; 1: a driver could not be had, as said.
+TEXT
+    exit 0
+fi
+
+mkdir -p "$1"
+folder="$(cd "$1" && pwd)"
+shift
+[ $# -gt 0 ] || set -- pocl pocl-basic rusticl oclgrind intel
+libraries="$folder/debian/usr/lib/$(uname -m)-linux-gnu"
+
+# debian PACKAGE...: unpacks them; what is there already is kept.
+debian() {
+    local package
+    mkdir -p "$folder/debian" "$folder/packages"
+    for package in "$@"; do
+        [ -e "$folder/packages/$package" ] && continue
+        (cd "$folder/packages" && rm -f "${package}"_*.deb && apt-get download "$package") \
+            >>"$folder/download.log" 2>&1 || return 1
+        dpkg-deb -x "$folder/packages/${package}"_*.deb "$folder/debian" || return 1
+        touch "$folder/packages/$package"
+    done
+}
+
+# vendor NAME LIBRARY: a folder that registers one driver.
+vendor() {
+    mkdir -p "$folder/vendors/$1"
+    echo "$2" >"$folder/vendors/$1/$1.icd"
+}
+
+have_pocl() { :; }
+have_rusticl() {
+    debian mesa-opencl-icd libllvmspirvlib15 libclc-15 libsensors5 libdrm-amdgpu1 libdrm-nouveau2 \
+        libdrm-radeon1 && vendor rusticl "$libraries/libRusticlOpenCL.so.1"
+}
+have_oclgrind() {
+    debian oclgrind liboclgrind-21.10 &&
+        vendor oclgrind "$folder/debian/usr/lib/oclgrind/liboclgrind-rt-icd.so"
+}
+have_intel() {
+    local wheel
+    if [ ! -e "$folder/intel/done" ]; then
+        mkdir -p "$folder/intel/lib"
+        pip download --quiet --no-deps -d "$folder/packages" intel-opencl-rt intel-cmplr-lib-rt tbb \
+            tcmlib umf >>"$folder/download.log" 2>&1 || return 1
+        for wheel in "$folder"/packages/*.whl; do
+            python3 -m zipfile -e "$wheel" "$folder/intel/unpacked" || return 1
+        done
+        cp -r "$folder"/intel/unpacked/*.data/data/lib/. "$folder/intel/lib"
+        # Intel's own loader must not come before the system's.
+        rm -f "$folder"/intel/lib/libOpenCL.so*
+        touch "$folder/intel/done"
+    fi
+    vendor intel "$folder/intel/lib/libintelocl.so"
+}
+
+suite=("$root/bazel-bin/cli/weir" conform --backend opencl --json --limit 120)
+
+run_pocl() { POCL_DEVICES=pthread "${suite[@]}"; }
+run_pocl_basic() { POCL_DEVICES=basic "${suite[@]}"; }
+run_rusticl() {
+    # shellcheck disable=SC2016 # expanded by the inner shell
+    LD_LIBRARY_PATH="$libraries" GALLIUM_PIPE_SEARCH_DIR="$libraries/gallium-pipe" \
+        RUSTICL_ENABLE=swrast,llvmpipe OCL_ICD_VENDORS="$folder/vendors/rusticl" \
+        unshare --map-root-user --mount sh -c 'mount --bind "$0" /usr/lib/clc && exec "$@"' \
+        "$folder/debian/usr/lib/clc" "${suite[@]}"
+}
+run_oclgrind() {
+    LD_LIBRARY_PATH="$libraries:$folder/debian/usr/lib/oclgrind" \
+        OCL_ICD_VENDORS="$folder/vendors/oclgrind" "${suite[@]}"
+}
+run_intel() {
+    LD_LIBRARY_PATH="$folder/intel/lib" OCL_ICD_VENDORS="$folder/vendors/intel" "${suite[@]}"
+}
+
+# row DRIVER: of its report.
+row() {
+    python3 - "$1" "$folder/$1.json" <<'PYTHON'
+import json, sys
+report = json.load(open(sys.argv[2]))
+failed = [test["name"] for test in report["tests"] if test["outcome"] == "failed"]
+print("| %s: %s, %s | %d | %d | %d | %s |" % (sys.argv[1], report["platform"], report["driver"],
+      report["passed"], report["failed"], report["skipped"], ", ".join(failed)))
+PYTHON
+}
+
+bazel build --noshow_progress //cli:weir //:modules //tests/conformance:conformance >&2
+export WEIR_MODULE_PATH="$root/bazel-bin/lib/weir"
+lacking=0
+echo "| driver | passed | failed | skipped | what failed |"
+echo "| --- | --- | --- | --- | --- |"
+for driver; do
+    # The suite's own status tells of failed tests, which the table has.
+    if ! "have_${driver%-basic}"; then
+        echo "| $driver | | | | not run: a package could not be had, as $folder/download.log says |"
+        lacking=1
+    elif "run_${driver/-/_}" >"$folder/$driver.json" 2>"$folder/$driver.log"; [ -s "$folder/$driver.json" ]; then
+        row "$driver"
+    else
+        echo "| $driver | | | | not run: $(tail -1 "$folder/$driver.log") |"
+        lacking=1
+    fi
+done
+exit "$lacking"
