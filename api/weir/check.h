@@ -120,8 +120,9 @@ WEIR_API weir_status weir_check_get_sized(const weir_runtime *runtime, size_t in
 
 // For `threads = strict` in [check], where only what the program tells orders its threads: what
 // the calling thread has done comes before what a thread does after it acquires the same key. A
-// mutex is a natural key: acquire after locking it, release before unlocking. Both do nothing
-// with `threads = one`, and without the plugin.
+// mutex is a natural key: acquire after locking it, release before unlocking. A release in the
+// function of a host call includes the call; an acquire there is for what the function submits. Both
+// do nothing with `threads = one`, and without the plugin.
 WEIR_API void weir_check_release(weir_runtime *runtime, const void *key);
 WEIR_API void weir_check_acquire(weir_runtime *runtime, const void *key);
 

@@ -418,6 +418,8 @@ weir_status check_forward_call(const struct weir_link *link, weir_queue *object,
                                const struct weir_operation *operation);
 // Whether the calling thread runs one.
 bool check_is_in_call(void);
+// If it does: the key also has what the function has used.
+void check_call_release(struct check *check, struct check_actor *key);
 // Of a queue that is gone: its calls that never ran.
 void check_calls_give_back(struct check *check, struct check_queue *queue);
 void check_host_finish(struct check *check);

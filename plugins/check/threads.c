@@ -87,7 +87,10 @@ void check_release(void *user, const void *key)
     if (!check->strict)
         return;
     check_lock(check);
-    pass_on(&check->actors, key_actor(check, key), check_thread_self(check));
+    struct check_actor *actor = key_actor(check, key);
+    pass_on(&check->actors, actor, check_thread_self(check));
+    if (actor)
+        check_call_release(check, actor);
     check_unlock(check);
 }
 
