@@ -148,6 +148,8 @@ WEIR_TEST(CheckFuzz, RunsStrictProgramsByTheirBytes)
         // An access while a host call waits, then a finding that supposes that the call has run.
         "b273ff2a5b8e05d1a6a79cf6a20b76735ed0d9e8244bfcf25a68a34f9e8a3357b9ace489c42239ed268117cbc1"
         "0208fa",
+        // A release by the function of a host call, after its access.
+        "1b48ec8796040a18acdc2a5d702c0b4c4e12f684b5a9d3343e6b9eed64808b07",
     };
     for (size_t i = 0; i < sizeof programs / sizeof *programs; i++)
         EXPECT_TRUE(drive_one(true, programs[i], stdout));

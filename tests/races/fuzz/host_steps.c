@@ -94,6 +94,8 @@ static weir_status access_in_call(void *user)
     if (call->status == WEIR_OK)
         call->status = weir_host_end_at(call->range.slot->buffer, call->range.offset,
                                         call->range.size, call->access, FILE_NAME, call->line);
+    if (call->key >= 0)
+        release_key(call->run, call->key);
     return WEIR_OK;
 }
 
@@ -103,9 +105,13 @@ void step_host_call(struct run *run)
     struct call *call = &run->call;
 
     open_gate(run);
-    *call = (struct call){.queue = pick_queue(run, run->step[1]),
-                          .range = pick_range(run, run->step[2], run->step[3], run->step[4]),
-                          .access = pick_access(run->step[5])};
+    *call =
+        (struct call){.queue = pick_queue(run, run->step[1]),
+                      .range = pick_range(run, run->step[2], run->step[3], run->step[4]),
+                      .access = pick_access(run->step[5]),
+                      .key =
+                          run->oracle->strict && run->step[6] & 2 ? run->step[7] % ORACLE_KEYS : -1,
+                      .run = run};
     sem_init(&call->gate, 0, 0);
     SAY(run, "q%d host call", call->queue);
     ok(run, weir_queue_host_call_at(run->queues[call->queue], access_in_call, call, FILE_NAME,
@@ -129,6 +135,10 @@ void open_gate(struct run *run)
         call->range.slot->id, call->range.offset, call->range.offset + call->range.size - 1);
     const int node = oracle_run_call(run->oracle, call->node);
     use(run, node, call->range, call->access);
+    if (call->key >= 0) {
+        SAY(run, "with a release of key %d", call->key);
+        run->oracle->keys[call->key] |= UINT64_C(1) << node;
+    }
     sem_post(&call->gate);
     ok(run, weir_queue_sync_at(run->queues[call->queue], WEIR_FOREVER, FILE_NAME, line(run)));
     ok(run, call->status);

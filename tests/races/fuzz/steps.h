@@ -52,6 +52,8 @@ struct call {
     struct range range;
     weir_access access;
     int line; // of the access
+    int key;  // that the function releases; -1: none
+    struct run *run;
     sem_t gate;
     weir_status status;
 };
@@ -161,6 +163,7 @@ void free_slot(struct run *run, struct slot *slot, int queue);
 
 void step_release(struct run *run);
 void step_acquire(struct run *run);
+void release_key(const struct run *run, int key);
 // The step is done by thread `thread` of the ground's, and has ended.
 void run_on_thread(struct run *run, int thread, void (*step)(struct run *run));
 // What all threads have done comes before what thread 0 does next, which the oracle is not told.

@@ -8,13 +8,18 @@
 
 static const char keys[ORACLE_KEYS];
 
+void release_key(const struct run *run, int key)
+{
+    weir_check_release(run->ground->runtime, &keys[key]);
+}
+
 // The key stays with the runtime, so what an earlier program released may be acquired, of which
 // nothing is left.
 void step_release(struct run *run)
 {
     const int key = run->step[1] % ORACLE_KEYS;
     SAY(run, "release of key %d", key);
-    weir_check_release(run->ground->runtime, &keys[key]);
+    release_key(run, key);
     oracle_release(run->oracle, key);
 }
 
@@ -89,7 +94,7 @@ void run_on_thread(struct run *run, int thread, void (*step)(struct run *run))
 
 static void release_at_the_end(struct run *run)
 {
-    weir_check_release(run->ground->runtime, &keys[0]);
+    release_key(run, 0);
 }
 
 void gather_threads(struct run *run)
