@@ -67,7 +67,8 @@ USES = {
     "io": ["base"],
     "patterns": ["api", "base"],
     "report": ["api", "base"],
-    "transports/local": _MODULE,
+    "transports/kit": _MODULE,
+    "transports/local": _MODULE + ["transports/kit"],
     "pipelines": ["api", "base", "io", "kernels", "patterns"],
     # The command is where the library is linked; modules are only ever loaded.
     "cli": ["api", "backends/kit", "base", "core", "io", "kernels", "patterns", "pipelines", "report"],
@@ -185,5 +186,6 @@ TARGETS = {
         "//report:output_path",
         "//report:trace",
     ],
+    "transports/kit": ["//transports/kit"],
     "transports/local": ["//transports/local:weir_local.so"],
 }

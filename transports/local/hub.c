@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "transports/local/reduce.h"
+#include "transports/kit/reduce.h"
 
 // A copy is cut into such pieces, after each of which a failure is noticed.
 #define COPY_BYTES ((size_t)1 << 20)
@@ -156,11 +156,11 @@ static bool reduce_segment(struct local_run *run, uint32_t phase, size_t at, siz
         if (owner == 0)
             memcpy(run->total, from, size);
         else
-            local_reduce(run->head.element, run->head.reduction, run->total, from, count);
+            weir_reduce(run->head.element, run->head.reduction, run->total, from, count);
         unpin(hub, owner);
     }
     if (run->head.reduction == WEIR_AVERAGE)
-        local_divide(run->head.element, run->total, count, hub->count);
+        weir_reduce_divide(run->head.element, run->total, count, hub->count);
     memcpy((char *)run->dst + piece.target + at, run->total, size);
     return true;
 }

@@ -6,7 +6,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "transports/local/reduce.h"
+#include "transports/kit/reduce.h"
 
 // For the segments of all ranks together, and the least for each.
 #define STAGING_BYTES ((size_t)8 << 20)
@@ -75,10 +75,10 @@ static bool reduce_segment(struct local_run *run, uint32_t phase, size_t at, siz
     if (!fetch_segment(run, phase, at, size))
         return false;
     for (uint32_t i = 1; i < group->local.count; i++)
-        local_reduce(run->head.element, run->head.reduction, group->staging,
-                     group->staging + i * group->segment, count);
+        weir_reduce(run->head.element, run->head.reduction, group->staging,
+                    group->staging + i * group->segment, count);
     if (run->head.reduction == WEIR_AVERAGE)
-        local_divide(run->head.element, group->staging, count, group->local.count);
+        weir_reduce_divide(run->head.element, group->staging, count, group->local.count);
     local_piece(run, phase, group->local.rank, group->local.rank, &piece);
     memcpy((char *)run->dst + piece.target + at, group->staging, size);
     return true;

@@ -7,7 +7,7 @@
 
 #include "tests/support/test.h"
 #include "tests/transports/local/ranks.h"
-#include "transports/local/half.h"
+#include "transports/kit/half.h"
 
 #define UNTOUCHED 0xEE
 #define LARGE 70001u // elements: more than one segment for each of four ranks
@@ -28,7 +28,8 @@ static void store(weir_datatype element, void *memory, size_t index, double valu
     char *at = (char *)memory + index * weir_datatype_size(element);
     const int64_t integer = (int64_t)value;
     const float single = (float)value;
-    const uint16_t half = element == WEIR_F16 ? local_to_f16(single) : local_to_bf16(single);
+    const uint16_t half =
+        element == WEIR_F16 ? weir_half_to_f16(single) : weir_half_to_bf16(single);
     if (element == WEIR_F64)
         memcpy(at, &value, sizeof value);
     else if (element == WEIR_F32)
@@ -59,9 +60,9 @@ static double load(weir_datatype element, const void *memory, size_t index)
     if (element == WEIR_F32)
         return single;
     if (element == WEIR_F16)
-        return local_from_f16(half);
+        return weir_half_from_f16(half);
     if (element == WEIR_BF16)
-        return local_from_bf16(half);
+        return weir_half_from_bf16(half);
     uint64_t bits = 0;
     memcpy(&bits, at, size);
     const unsigned unused = 64 - 8 * (unsigned)size;

@@ -1,5 +1,5 @@
 // Every float16 and bfloat16, and the float32 half way between each two.
-#include "transports/local/half.h"
+#include "transports/kit/half.h"
 
 #include <math.h>
 
@@ -22,25 +22,25 @@ static double defined(uint16_t number, int mantissa_bits, int bias)
         for (uint32_t i = 0; i < (infinity); i++) {                                       \
             for (uint32_t sign = 0; sign <= 0x8000; sign += 0x8000) {                     \
                 const uint16_t number = (uint16_t)(i | sign);                             \
-                const float value = local_from_##format(number);                          \
+                const float value = weir_half_from_##format(number);                      \
                 wrong += value != defined(number, mantissa_bits, bias);                   \
-                wrong += local_to_##format(value) != number;                              \
+                wrong += weir_half_to_##format(value) != number;                          \
                 const double next = defined((uint16_t)(number + 1), mantissa_bits, bias); \
                 const float middle = (float)((value + next) / 2);                         \
                 const uint16_t even = (uint16_t)(number + (number & 1));                  \
-                wrong += middle != INFINITY && local_to_##format(middle) != even;         \
-                wrong += local_to_##format(nextafterf(middle, value)) != number;          \
+                wrong += middle != INFINITY && weir_half_to_##format(middle) != even;     \
+                wrong += weir_half_to_##format(nextafterf(middle, value)) != number;      \
                 const float above = nextafterf(middle, (float)next);                      \
                 wrong += fabsf(above) > fabsf(middle) &&                                  \
-                         local_to_##format(above) != (uint16_t)(number + 1);              \
+                         weir_half_to_##format(above) != (uint16_t)(number + 1);          \
             }                                                                             \
         }                                                                                 \
         EXPECT_UINT_EQ(wrong, 0u);                                                        \
-        EXPECT_UINT_EQ(local_to_##format(INFINITY), (infinity));                          \
-        EXPECT_UINT_EQ(local_to_##format(-INFINITY), (infinity) | 0x8000u);               \
-        EXPECT_TRUE(isinf(local_from_##format(infinity)));                                \
-        EXPECT_TRUE(isnan(local_from_##format((infinity) + 1)));                          \
-        EXPECT_TRUE(isnan(local_from_##format(local_to_##format(NAN))));                  \
+        EXPECT_UINT_EQ(weir_half_to_##format(INFINITY), (infinity));                      \
+        EXPECT_UINT_EQ(weir_half_to_##format(-INFINITY), (infinity) | 0x8000u);           \
+        EXPECT_TRUE(isinf(weir_half_from_##format(infinity)));                            \
+        EXPECT_TRUE(isnan(weir_half_from_##format((infinity) + 1)));                      \
+        EXPECT_TRUE(isnan(weir_half_from_##format(weir_half_to_##format(NAN))));          \
     } while (0)
 
 WEIR_TEST(Half, RoundsEachFloat16ToNearestEven)

@@ -1,9 +1,9 @@
 // One function for each element and operation, so that each is one loop over one type.
-#include "transports/local/reduce.h"
+#include "transports/kit/reduce.h"
 
 #include <string.h>
 
-#include "transports/local/half.h"
+#include "transports/kit/half.h"
 
 typedef void (*reduce_function)(void *total, const void *more, size_t count);
 typedef void (*divide_function)(void *total, size_t count, uint32_t ranks);
@@ -60,8 +60,8 @@ INTEGER(i32, int32_t, uint32_t, int64_t)
 INTEGER(u32, uint32_t, uint32_t, uint64_t)
 INTEGER(i64, int64_t, uint64_t, int64_t)
 INTEGER(u64, uint64_t, uint64_t, uint64_t)
-FLOATING(f16, uint16_t, float, local_from_f16, local_to_f16)
-FLOATING(bf16, uint16_t, float, local_from_bf16, local_to_bf16)
+FLOATING(f16, uint16_t, float, weir_half_from_f16, weir_half_to_f16)
+FLOATING(bf16, uint16_t, float, weir_half_from_bf16, weir_half_to_bf16)
 FLOATING(f32, float, float, SAME, SAME)
 FLOATING(f64, double, double, SAME, SAME)
 
@@ -93,13 +93,13 @@ static const divide_function divisions[] = {
     [WEIR_BF16] = bf16_average, [WEIR_F32] = f32_average, [WEIR_F64] = f64_average,
 };
 
-void local_reduce(weir_datatype element, weir_reduction reduction, void *total, const void *more,
-                  size_t count)
+void weir_reduce(weir_datatype element, weir_reduction reduction, void *total, const void *more,
+                 size_t count)
 {
     reductions[element][reduction](total, more, count);
 }
 
-void local_divide(weir_datatype element, void *total, size_t count, uint32_t ranks)
+void weir_reduce_divide(weir_datatype element, void *total, size_t count, uint32_t ranks)
 {
     divisions[element](total, count, ranks);
 }
