@@ -69,6 +69,7 @@ USES = {
     "report": ["api", "base"],
     "transports/kit": _MODULE,
     "transports/local": _MODULE + ["transports/kit"],
+    "transports/mpi": _MODULE + ["transports/kit"],
     "pipelines": ["api", "base", "io", "kernels", "patterns"],
     # The command is where the library is linked; modules are only ever loaded.
     "cli": ["api", "backends/kit", "base", "core", "io", "kernels", "patterns", "pipelines", "report"],
@@ -188,4 +189,5 @@ TARGETS = {
     ],
     "transports/kit": ["//transports/kit"],
     "transports/local": ["//transports/local:weir_local.so"],
+    "transports/mpi": ["//transports/mpi:weir_mpi.so"],
 }

@@ -1,0 +1,120 @@
+#!/bin/bash
+# mpi_test.sh mpich|openmpi: the transport "mpi" under mpirun. Skipped, with the reason, where the library is
+# not there.
+. tests/support/shell.sh
+
+ranks="$PWD/tests/transports/mpi/ranks"
+case "$1" in
+mpich)
+    mpirun=mpirun.mpich library=libmpich.so.12 other=libmpi.so.40 name=MPICH
+    ;;
+openmpi)
+    mpirun=mpirun.openmpi library=libmpi.so.40 other=libmpich.so.12 name="Open MPI"
+    # Ranks on fewer cores, as any user, with sockets whose paths are short.
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
+    export OMPI_MCA_orte_tmpdir_base=/tmp
+    ;;
+esac
+example="$PWD/tests/transports/mpi/example"
+export WEIR_MODULE_PATH="$PWD/lib/weir"
+unset "${!PMI@}" "${!OMPI_COMM@}"
+command -v "$mpirun" >/dev/null || {
+    echo "skipped: $mpirun is not installed; tools/setup.sh installs it"
+    exit 0
+}
+
+# on COUNT WHAT [LIBRARY]: runs ranks; $output is what they print, sorted, without what mpirun says.
+on()
+{
+    local status=0
+    timeout 250 "$mpirun" -n "$1" "$ranks" "$2" "${3-}" >"$TEST_TMPDIR/out" 2>"$TEST_TMPDIR/err" || status=$?
+    output="$(sort "$TEST_TMPDIR/out")"
+    [ "$status" -eq 0 ] || fail "$2 on $1 ranks ended with $status: $(cat "$TEST_TMPDIR/out" "$TEST_TMPDIR/err")"
+}
+
+# expect_all COUNT CAUSE: all ranks of the last run have told that.
+expect_all()
+{
+    local rank
+    for rank in $(seq 0 $(($1 - 1))); do
+        grep -qxF "$rank: WEIR_ERROR_COMM: $2" <<<"$output" || fail "rank $rank has not told \"$2\": $output"
+    done
+}
+
+# What works.
+for what in collectives order messages groups; do
+    on 2 "$what"
+    [ "$output" = ok ] || fail "$what printed: $output"
+done
+for what in order messages groups; do
+    on 3 "$what" "$library"
+    [ "$output" = ok ] || fail "$what printed: $output"
+done
+on 1 order
+
+# Through the library, as docs/collectives.md has it.
+WEIR_BACKEND=null WEIR_COMM_TRANSPORT=mpi timeout 250 "$mpirun" -n 2 "$example" >"$TEST_TMPDIR/out" 2>&1 ||
+    fail "the example printed: $(cat "$TEST_TMPDIR/out")"
+[ "$(sort "$TEST_TMPDIR/out")" = "rank 0 of 2: 1023.5
+rank 1 of 2: 1023.5" ] || fail "the example printed: $(cat "$TEST_TMPDIR/out")"
+
+# Ranks that call something else: all ranks tell the first cause, and at a later call too.
+call="rank 1 has called all-reduce 2 (app.c:30) with"
+expect_other()
+{
+    on 3 "other-$1"
+    expect_all 3 "$2"
+    [ "$(grep -c COMM <<<"$output")" -eq 6 ] || fail "other-$1 printed: $output"
+}
+expect_other kind "all-reduce 2 of 'grads', app.c:20: rank 1 has called barrier 2 (app.c:30) instead"
+expect_other count "all-reduce 2 of 'grads', app.c:20: $call the count 9, and rank 0 with 8"
+expect_other datatype "all-reduce 2 of 'grads', app.c:20: $call the datatype f64, and rank 0 with f32"
+expect_other reduction "all-reduce 2 of 'grads', app.c:20: $call the reduction maximum, and rank 0 with sum"
+expect_other root "broadcast 2 of 'grads', app.c:20: rank 1 has called broadcast 2 (app.c:30) with the root 1, and rank 0 with 0"
+on 3 message
+expect_all 3 "recv of 'grads', app.c:20: rank 1 has called send (app.c:20) with the count 3, and rank 0 with 4"
+
+# Ranks that do not come: late, stopped, gone. Rank 0 is the one that the others wait for.
+for what in late stop; do
+    on 3 "$what"
+    expect_all 3 "all-reduce 2 of 'grads', app.c:20: rank 1 has submitted nothing after all-gather 1 (app.c:10) in 1.00 s"
+done
+on 3 late-0
+expect_all 3 "all-reduce 2 of 'grads', app.c:20: rank 0 has submitted nothing after all-gather 1 (app.c:10) in 1.00 s"
+on 3 leave
+[ "$(grep -c "all-reduce 2 of 'grads', app.c:20: rank 1 has destroyed the communicator" <<<"$output")" -eq 2 ] ||
+    fail "leave printed: $output"
+for what in abort abort-receive; do
+    on 3 "$what"
+    expect_all 3 "'grads', rank 1: the disk is full"
+done
+
+# A rank that never creates its communicator, and one with another number than MPI's.
+timeout 250 "$mpirun" -n 2 "$ranks" missing "" >"$TEST_TMPDIR/out" 2>&1 || true # of which mpirun complains
+expect_contains "$(cat "$TEST_TMPDIR/out")" "0: WEIR_ERROR_COMM: 'grads': MPI has not started in 1000 ms: a rank has not created the communicator"
+on 2 place
+expect_contains "$output" "5: WEIR_ERROR_CONFIG: 'grads': this is rank 5 of 2 by the configuration, and rank 1 of 2 of MPI"
+expect_contains "$output" "0: WEIR_ERROR_COMM: 'grads': this is rank 5 of 2 by the configuration, and rank 1 of 2 of MPI"
+
+# MPI of the program's own.
+on 2 own-threads "$library"
+on 2 own-single "$library"
+expect_contains "$output" "0: WEIR_ERROR_CONFIG: 'grads': the program has started MPI without MPI_THREAD_MULTIPLE"
+on 2 own-ended "$library"
+expect_contains "$output" "0: WEIR_ERROR_INVALID: 'grads': MPI has ended in this process, and cannot be started again"
+
+# Wrong libraries, and programs that mpirun has not started.
+expect_status 0 "$ranks" load "$library"
+expect_contains "$output" "needs a program that mpirun, srun or the like has started"
+expect_status 0 "$ranks" load libm.so.6
+expect_contains "$output" "libm.so.6 is no MPI library whose ABI the transport 'mpi' knows"
+expect_status 0 "$ranks" load ./no-such-library.so
+expect_contains "$output" "no MPI library is there: ./no-such-library.so: cannot open shared object file"
+expect_status 0 "$ranks" load "$library" process:x
+expect_contains "$output" "the transport 'mpi' joins processes, not threads of one"
+if ldconfig -p | grep -q "$other"; then
+    on 1 load "$other"
+    expect_contains "$output" "the program was started by the mpirun of another MPI than the library in use"
+    expect_not_contains "$output" "$name"
+fi

@@ -1,0 +1,216 @@
+// The life of groups. A group in which a call has failed may have requests that never end: it stays,
+// reachable from here, and MPI is not told to end.
+#include <inttypes.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "transports/mpi/mpi.h"
+
+// Of one of a group's two parts of memory, and at least of it for each rank.
+#define STAGE_BYTES ((size_t)1 << 20)
+#define BLOCK_BYTES ((size_t)16 << 10)
+
+static struct {
+    pthread_mutex_t lock;
+    struct mpi_group *first;
+} kept = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+struct mpi_group *mpi_group_create(const struct weir_host *host, const char *label, uint32_t rank,
+                                   uint32_t count)
+{
+    struct mpi_group *group = host->allocate(sizeof *group);
+    const size_t block = STAGE_BYTES / count / 64 * 64;
+    if (!group)
+        return NULL;
+    group->host = host;
+    group->rank = rank;
+    group->count = count;
+    group->room = count;
+    group->block = block > BLOCK_BYTES ? block : BLOCK_BYTES;
+    snprintf(group->label, sizeof group->label, "%s", label);
+    group->peers = host->allocate(count * sizeof *group->peers);
+    group->heads = host->allocate(count * sizeof *group->heads);
+    group->requests = host->allocate(count * sizeof *group->requests);
+    if (group->peers && group->heads && group->requests)
+        return group;
+    mpi_group_destroy(group);
+    return NULL;
+}
+
+void mpi_group_destroy(struct mpi_group *group)
+{
+    const struct weir_host *host = group->host;
+    host->release(group->peers);
+    host->release(group->heads);
+    host->release(group->requests);
+    host->release(group->src);
+    host->release(group->dst);
+    host->release(group);
+}
+
+static bool allocate_stage(struct mpi_group *group)
+{
+    if (!group->src)
+        group->src = group->host->allocate(group->count * group->block);
+    if (!group->dst)
+        group->dst = group->host->allocate(group->count * group->block);
+    return group->src && group->dst;
+}
+
+static void keep(struct mpi_group *group)
+{
+    mpi_process_spoil();
+    pthread_mutex_lock(&kept.lock);
+    group->next = kept.first;
+    kept.first = group;
+    pthread_mutex_unlock(&kept.lock);
+}
+
+// Making a group out of another one.
+
+// All ranks learn which ranks of MPI the new group has.
+static bool learn_ranks(struct mpi_run *run, struct mpi_group *part, uint32_t world)
+{
+    union mpi_handle *handle = &part->requests[0].handle;
+    if (!allocate_stage(part))
+        return mpi_fail(run, "rank %u has no memory left", run->group->rank);
+    memcpy(part->src, &world, sizeof world);
+    const int error =
+        mpi_library()->all_gather(part->src, part->dst, sizeof world, part->comm, handle);
+    if (error)
+        return mpi_fail_in(run, "MPI_Iallgather", error);
+    part->requests[0].active = true;
+    const enum mpi_wait result = mpi_wait_all(run, part->requests, 1, run->deadline_ns);
+    if (result != MPI_DONE)
+        return result == MPI_LATE &&
+               mpi_fail(run, "a rank has begun and has not finished in time: it is stopped");
+    for (uint32_t i = 0; i < part->count; i++)
+        memcpy(&part->peers[i].world, part->dst + i * sizeof world, sizeof world);
+    return true;
+}
+
+// The new group has the whole one's size until its own is known: posts may come from the first moment.
+static struct mpi_group *make(struct mpi_run *run, const struct weir_host *host, const char *label,
+                              int color, int key)
+{
+    struct mpi_group *whole = run->group;
+    struct mpi_group *part = mpi_group_create(host, label, 0, whole->count);
+    int rank = 0;
+    int count = 0;
+    bool any = false;
+    if (!part) {
+        mpi_fail(run, "rank %u has no memory left", whole->rank);
+        return NULL;
+    }
+    part->id = (struct mpi_id){.number = whole->head.new_id, .color = color};
+    mpi_posts_add(part);
+    int error = mpi_library()->split(whole->comm, color, key, &part->comm, &any);
+    if (!error && any)
+        error = mpi_library()->rank(part->comm, &rank);
+    if (!error && any)
+        error = mpi_library()->size(part->comm, &count);
+    part->rank = (uint32_t)rank;
+    part->count = any && !error ? (uint32_t)count : whole->count;
+    const bool ok = error ? mpi_fail_in(run, "MPI_Comm_split", error)
+                          : !any || learn_ranks(run, part, whole->peers[whole->rank].world);
+    if (ok && any)
+        return part;
+    mpi_posts_remove(part);
+    if (ok)
+        mpi_group_destroy(part);
+    else
+        keep(part);
+    return NULL;
+}
+
+static weir_status run_make(struct mpi_run *run, const struct weir_host *host, const char *label,
+                            int color, int key, void **out_group)
+{
+    struct mpi_group *group = run->group;
+    *out_group = NULL;
+    if (atomic_load(&group->dead))
+        return mpi_report(group);
+    group->head.new_id = group->rank == 0 ? mpi_process_new_id() : 0;
+    if (mpi_meet(run))
+        *out_group = make(run, host, label, color, key);
+    return atomic_load(&group->dead) ? mpi_report(group) : WEIR_OK;
+}
+
+weir_status mpi_join(void *state, const struct weir_transport_setup *setup, void **out_group)
+{
+    const struct weir_host *host = *(const struct weir_host **)state;
+    struct mpi_group *world;
+    *out_group = NULL;
+    if (setup->rendezvous && strncmp(setup->rendezvous, "process:", 8) == 0)
+        return weir_host_fail(
+            host, WEIR_ERROR_UNSUPPORTED,
+            "create one communicator in each process, or use the transport 'local'",
+            "'%s': the transport 'mpi' joins processes, not threads of one", setup->label);
+    const weir_status status = mpi_process_acquire(host, setup, &world);
+    if (status < 0)
+        return status;
+    snprintf(world->label, sizeof world->label, "%s", setup->label);
+    struct mpi_run run =
+        mpi_run_begin(world, mpi_head_of_line(MPI_JOIN, world->last + 1, setup->file, setup->line),
+                      setup->timeout_ns);
+    const weir_status result = run_make(&run, host, setup->label, 0, 0, out_group);
+    mpi_process_release();
+    return result;
+}
+
+weir_status mpi_split(void *state, const struct weir_transport_split *split, void **out_part)
+{
+    struct mpi_group *group = state;
+    struct mpi_run run =
+        mpi_run_begin(group, mpi_head_of_line(MPI_SPLIT, split->number, split->file, split->line),
+                      split->timeout_ns);
+    return run_make(&run, group->host, split->label, split->color, split->key, out_part);
+}
+
+void mpi_place(const void *state, uint32_t *out_rank, uint32_t *out_count)
+{
+    const struct mpi_group *group = state;
+    *out_rank = group->rank;
+    *out_count = group->count;
+}
+
+// A call.
+
+weir_status mpi_run_call(void *state, const struct weir_transport_call *call)
+{
+    struct mpi_group *group = state;
+    if (atomic_load(&group->dead))
+        return mpi_report(group);
+    struct mpi_run run = mpi_run_begin(group, mpi_head_of(call), call->timeout_ns);
+    run.call = call;
+    bool ok;
+    if (!mpi_is_numbered(call->kind))
+        ok = mpi_exchange(&run);
+    else if (!allocate_stage(group))
+        ok = mpi_fail(&run, "rank %u has no memory left", group->rank);
+    else
+        ok = mpi_meet(&run) && mpi_collective(&run);
+    return ok ? WEIR_OK : mpi_report(group);
+}
+
+void mpi_abort(void *state, const char *reason)
+{
+    struct mpi_group *group = state;
+    char cause[MPI_CAUSE_SIZE];
+    snprintf(cause, sizeof cause, "'%s', rank %u: %s", group->label, group->rank, reason);
+    mpi_posts_fail(group, cause);
+}
+
+void mpi_leave(void *state)
+{
+    struct mpi_group *group = state;
+    if (!atomic_load(&group->dead))
+        mpi_posts_leave(group);
+    mpi_posts_remove(group);
+    if (group->stuck) {
+        keep(group);
+        return;
+    }
+    mpi_library()->free(&group->comm);
+    mpi_group_destroy(group);
+}

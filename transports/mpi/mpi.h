@@ -1,0 +1,221 @@
+// The transport "mpi": what its files share.
+//
+//   abi_*.c     calling Open MPI and MPICH
+//   library.c   which library, of which ABI
+//   process.c   MPI in this process: its start, its end, and the group of all ranks
+//   posts.c     what ranks tell each other at any time: a failure, a departure
+//   call.c      what a rank says of its call, and the sentences of failures
+//   wait.c      waiting for requests, and for all ranks to come to a collective
+//   run.c       the collectives
+//   exchange.c  messages between two ranks
+//   group.c     the life of groups
+//   module.c    the module's keys and its table
+//
+// MPI's own functions cannot be ended, so each wait is a loop over MPI_Test with a deadline, and MPI is
+// given memory of the group only, never the caller's: a request that never ends then holds nothing
+// that the caller may free. Such a group is kept for ever.
+//
+// Reductions move the ranks' elements, and each is added up on one rank in the order of ranks: MPI
+// promises no order, and lacks types. All ranks get the same bits, and so does every run.
+//
+// All ranks come together before each collective: rank 0 hears what each of them calls, compares it,
+// and tells them to begin.
+#ifndef WEIR_MPI_MPI_H
+#define WEIR_MPI_MPI_H
+
+#include <stdatomic.h>
+#include <weir/module/error.h>
+#include <weir/module/transport.h>
+
+#include "transports/mpi/abi.h"
+
+enum {
+    MPI_LABEL_SIZE = 64,
+    MPI_FILE_SIZE = 64,
+    MPI_CAUSE_SIZE = 512,
+    // Kinds of calls beside those of weir_collective.
+    MPI_JOIN = 100,
+    MPI_SPLIT,
+    // Tags of messages.
+    MPI_TAG_ARRIVE = 1,
+    MPI_TAG_BEGIN,
+    MPI_TAG_POST,
+    MPI_TAG_PARTS, // and above: one for each message between two ranks that is under way
+    MPI_TAG_LIMIT = 32767,
+};
+
+// Of a group on all its ranks.
+struct mpi_id {
+    uint64_t number;
+    int64_t color;
+};
+
+// What a rank says of its call.
+struct mpi_head {
+    uint32_t kind;
+    uint32_t element;
+    uint32_t reduction;
+    uint32_t root;
+    uint64_t count;
+    uint64_t number;
+    uint64_t new_id; // from rank 0: the number of the group that a join or a split makes
+    int32_t line;
+    char file[MPI_FILE_SIZE]; // the end of the file's name; "" if it is not known
+};
+
+struct mpi_request {
+    union mpi_handle handle;
+    bool active;
+    bool receives; // one message, so it can be cancelled
+};
+
+// What this rank knows of another one.
+struct mpi_peer {
+    uint32_t world; // its rank in MPI_COMM_WORLD
+    bool heard;
+    struct mpi_head last; // if heard
+    bool left;            // this and the rest: guarded by the posts' lock
+    uint64_t left_after;  // the number of its last collective
+    uint64_t left_ns;
+};
+
+struct mpi_group {
+    struct mpi_group *next;
+    const struct weir_host *host;
+    struct mpi_id id;
+    union mpi_handle comm;
+    uint32_t rank;
+    uint32_t count;
+    uint32_t room; // of the arrays below; a group that is being made may have fewer ranks
+    char label[MPI_LABEL_SIZE];
+    struct mpi_head head; // of the call under way
+    uint64_t last;        // the number of the last collective
+    bool stuck;           // a request is left that may never end
+    atomic_bool dead;
+    char cause[MPI_CAUSE_SIZE]; // if dead
+    struct mpi_peer *peers;     // these three have one for each rank
+    struct mpi_head *heads;
+    struct mpi_request *requests;
+    size_t block; // bytes for each rank in both of the following
+    char *src;
+    char *dst;
+};
+
+// A call under way.
+struct mpi_run {
+    struct mpi_group *group;
+    const struct weir_transport_call *call; // NULL: a join or a split
+    uint64_t timeout_ns;
+    uint64_t deadline_ns; // of weir_clock_now_ns()
+    uint64_t idle_ns;     // since when nothing has come
+    uint64_t pause_ns;
+};
+
+// library.c
+
+// Loads a library, `name` or the first that is found. Once for a process: later calls find it again.
+weir_status mpi_library_open(const struct weir_host *host, const char *name);
+// After it has been opened.
+const struct mpi_abi *mpi_library(void);
+const char *mpi_library_version(void);
+
+// process.c
+
+// Starts MPI unless it runs already. Serves one join at a time: mpi_process_release() ends it.
+//
+// Returns with the group of all ranks, of which a join is a call; else the error was told.
+weir_status mpi_process_acquire(const struct weir_host *host,
+                                const struct weir_transport_setup *setup,
+                                struct mpi_group **out_world);
+void mpi_process_release(void);
+
+// A group has failed: the process waits some seconds for the other ranks when it exits, and not for
+// ever.
+void mpi_process_note_failure(void);
+
+// A request is left that may never end, and MPI_Finalize() would wait for it: it is left out.
+void mpi_process_spoil(void);
+
+// A number for a group that no other group of any rank has.
+uint64_t mpi_process_new_id(void);
+
+// posts.c
+
+void mpi_posts_open(union mpi_handle comm);
+// From now until mpi_posts_remove() posts reach the group.
+void mpi_posts_add(struct mpi_group *group);
+void mpi_posts_remove(struct mpi_group *group);
+// Receives what is there, for all groups.
+void mpi_posts_poll(void);
+// Makes the group dead unless it is, and tells the other ranks.
+void mpi_posts_fail(struct mpi_group *group, const char *cause);
+// Tells the other ranks that this one leaves.
+void mpi_posts_leave(struct mpi_group *group);
+// Whether the peer has left, and when it had done how many collectives.
+bool mpi_posts_left(struct mpi_group *group, uint32_t peer, uint64_t *out_after,
+                    uint64_t *out_since_ns);
+
+// call.c
+
+struct mpi_head mpi_head_of(const struct weir_transport_call *call);
+struct mpi_head mpi_head_of_line(uint32_t kind, uint64_t number, const char *file, int line);
+static inline bool mpi_is_numbered(uint32_t kind)
+{
+    return kind != WEIR_SEND && kind != WEIR_RECV && kind != WEIR_EXCHANGE;
+}
+// "all-reduce 17 of 'grads', app.c:120: " and the rest fail the group. Returns false.
+bool mpi_fail(struct mpi_run *run, const char *format, ...) WEIR_PRINTF(2, 3);
+// The failure of an MPI function.
+bool mpi_fail_in(struct mpi_run *run, const char *function, int error);
+// Whether the peer, which has said `theirs`, has called the same as this rank.
+bool mpi_same(struct mpi_run *run, uint32_t peer, const struct mpi_head *theirs);
+// The failure of a wait for the peer, at the deadline or because it has left.
+bool mpi_late(struct mpi_run *run, uint32_t peer);
+bool mpi_gone(struct mpi_run *run, uint32_t peer);
+// Tells the host the group's first cause, and returns WEIR_ERROR_COMM.
+weir_status mpi_report(const struct mpi_group *group);
+
+// wait.c
+
+enum mpi_wait {
+    MPI_DONE,
+    MPI_FAILED, // the group is dead
+    MPI_LATE,   // the deadline has passed, and the group is not dead yet
+};
+
+struct mpi_run mpi_run_begin(struct mpi_group *group, struct mpi_head head, uint64_t timeout_ns);
+// One round of a loop: receives posts, and pauses, longer if nothing has come for some time.
+// Returns MPI_DONE to go on.
+enum mpi_wait mpi_turn(struct mpi_run *run, uint64_t deadline_ns);
+// Waits for requests; what is not done is abandoned.
+enum mpi_wait mpi_wait_all(struct mpi_run *run, struct mpi_request *requests, size_t count,
+                           uint64_t deadline_ns);
+// Gives up requests; the group is stuck if one cannot be.
+void mpi_abandon(struct mpi_group *group, struct mpi_request *requests, size_t count);
+// Waits until all ranks have called the same. False: the group has failed.
+bool mpi_meet(struct mpi_run *run);
+
+// run.c
+
+// After mpi_meet().
+bool mpi_collective(struct mpi_run *run);
+
+// exchange.c
+
+bool mpi_exchange(struct mpi_run *run);
+
+// group.c
+
+// A group without ranks known and without a communicator; NULL if out of memory.
+struct mpi_group *mpi_group_create(const struct weir_host *host, const char *label, uint32_t rank,
+                                   uint32_t count);
+void mpi_group_destroy(struct mpi_group *group);
+// For the module's table, after the first with a group as the state.
+weir_status mpi_join(void *state, const struct weir_transport_setup *setup, void **out_group);
+weir_status mpi_split(void *state, const struct weir_transport_split *split, void **out_part);
+void mpi_place(const void *state, uint32_t *out_rank, uint32_t *out_count);
+weir_status mpi_run_call(void *state, const struct weir_transport_call *call);
+void mpi_abort(void *state, const char *reason);
+void mpi_leave(void *state);
+
+#endif
