@@ -67,13 +67,9 @@ static weir_status place_end(struct sim_virtual_queue *queue, const struct weir_
     struct sim_work work = {.kind = SIM_MARK,
                             .waits = waits,
                             .tag = launch->sequence << SIM_TAG_BITS | SIM_TAG_GRAPH_END};
-    struct sim_point point;
     for (uint32_t lane = 1; lane < queue->lane_count; lane++)
         waits[work.wait_count++] = queue->last[lane];
-    const struct sim_point next = {queue->lanes[0], queue->last[0].number + 1};
-    if (!sim_record_add(queue, launch->sequence, next))
-        return weir_host_no_memory(queue->sim->link->host, "a graph in virtual time");
-    return sim_place(queue, 0, &work, &point);
+    return sim_place_record(queue, &work);
 }
 
 weir_status sim_graph_place(const struct weir_link *link, struct sim_virtual_queue *queue,

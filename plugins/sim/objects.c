@@ -165,12 +165,15 @@ weir_status sim_kernel_create(const struct weir_link *link, weir_program *progra
                               weir_kernel *object, const struct weir_kernel_signature *signature,
                               struct weir_kernel_info *info, void **out_data)
 {
-    char *name = strdup(signature->name);
+    const size_t size = strlen(signature->name) + 1;
+    char *name = malloc(size);
     (void)program;
     (void)object;
     (void)info;
-    *out_data = name;
-    return name ? WEIR_OK : weir_host_no_memory(link->host, "a kernel in virtual time");
+    if (!name)
+        return weir_host_no_memory(link->host, "a kernel in virtual time");
+    *out_data = memcpy(name, signature->name, size);
+    return WEIR_OK;
 }
 
 void sim_kernel_destroy(const struct weir_link *link, weir_kernel *object)

@@ -150,6 +150,8 @@ weir_status sim_queue_submit(const struct weir_link *link, weir_queue *object,
 // Submits to the engine, with the lock held.
 weir_status sim_place(struct sim_virtual_queue *queue, uint32_t lane, const struct sim_work *work,
                       struct sim_point *out_point);
+// The same for a record, and for the end of a graph, which others may wait for.
+weir_status sim_place_record(struct sim_virtual_queue *queue, const struct sim_work *work);
 
 // describe.c
 

@@ -11,6 +11,18 @@ weir_status sim_place(struct sim_virtual_queue *queue, uint32_t lane, const stru
     return WEIR_OK;
 }
 
+// The record is there before it can be complete.
+weir_status sim_place_record(struct sim_virtual_queue *queue, const struct sim_work *work)
+{
+    struct sim_point point = {queue->lanes[0], queue->last[0].number + 1};
+    if (!sim_record_add(queue, work->tag >> SIM_TAG_BITS, point))
+        return weir_host_no_memory(queue->sim->link->host, "a record in virtual time");
+    const weir_status status = sim_place(queue, 0, work, &point);
+    if (status < 0)
+        queue->next_record--;
+    return status;
+}
+
 static enum sim_tag tag_of(const struct weir_operation *operation)
 {
     switch (operation->kind) {
@@ -44,11 +56,8 @@ static weir_status place_one(const struct weir_link *link, struct sim_virtual_qu
     }
     sim_spend(queue->sim, queue->sim->model->submit_ns[work.kind]);
     work.tag = operation->sequence << SIM_TAG_BITS | tag_of(operation);
-    // The record is there before it can be complete.
-    const struct sim_point next = {queue->lanes[0], queue->last[0].number + 1};
-    if (operation->kind == WEIR_OPERATION_RECORD &&
-        !sim_record_add(queue, operation->sequence, next))
-        return weir_host_no_memory(link->host, "a record in virtual time");
+    if (operation->kind == WEIR_OPERATION_RECORD)
+        return sim_place_record(queue, &work);
     return sim_place(queue, 0, &work, &point);
 }
 
