@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/doctor/doctor.h"
+#include "core/module/check.h"
 #include "core/module/load_report.h"
 #include "core/module/loader.h"
 #include "core/runtime/runtime.h"
@@ -57,33 +58,29 @@ static void add_about(struct doctor *doctor, const struct weir_module *module)
                    about[1]);
 }
 
-static void add_module(struct doctor *doctor, const struct weir__loaded *loaded,
-                       enum weir_module_kind kind)
+static void add_module(struct doctor *doctor, const struct weir__loaded *loaded)
 {
     const struct weir_module *module = loaded->module;
     const bool is_plain = !module->sanitizer[0];
     doctor_add(doctor, DOCTOR_OK, "module", NULL, "%s %s, a %s, ABI %u, %s%s%s: %s", module->name,
-               module->version, kind == WEIR_MODULE_BACKEND ? "backend" : "plugin",
-               (unsigned)module->abi, is_plain ? "" : "built with the ", module->sanitizer,
+               module->version, weir__module_kind_name(module->kind), (unsigned)module->abi,
+               is_plain ? "" : "built with the ", module->sanitizer,
                is_plain ? "plain build" : " sanitizer", loaded->path);
     add_about(doctor, module);
 }
 
-static bool try_kind(struct doctor *doctor, const char *name, const char *directory,
-                     enum weir_module_kind kind, enum doctor_state on_failure)
+static void try_module(struct doctor *doctor, const char *name, const char *directory)
 {
     weir_load_report *report = weir__load_report_create();
     struct weir__loaded loaded;
-    const weir_status status =
-        weir__loader_load(name, kind, directory, &weir__host, report, &loaded);
+    const weir_status status = weir__loader_load(name, 0, directory, &weir__host, report, &loaded);
     const struct weir_load_entry *entry = last_entry(report);
     if (status == WEIR_OK)
-        add_module(doctor, &loaded, kind);
-    else if (on_failure == DOCTOR_PROBLEM)
+        add_module(doctor, &loaded);
+    else
         doctor_add(doctor, DOCTOR_NOTE, "module", NULL, "%s cannot be used: %s", name,
                    entry && entry->reason[0] ? entry->reason : weir_last_error()->message);
     weir_load_report_destroy(&report);
-    return status == WEIR_OK;
 }
 
 static int compare_text(const void *a, const void *b)
@@ -104,8 +101,7 @@ static void look_into(struct doctor *doctor, const char *directory)
     closedir(stream);
     qsort(names, count, sizeof names[0], compare_text);
     for (size_t i = 0; i < count; i++)
-        if (!try_kind(doctor, names[i], directory, WEIR_MODULE_BACKEND, DOCTOR_NOTE))
-            try_kind(doctor, names[i], directory, WEIR_MODULE_PLUGIN, DOCTOR_PROBLEM);
+        try_module(doctor, names[i], directory);
 }
 
 static void add_entry(struct doctor *doctor, const struct weir_load_entry *entry)

@@ -18,7 +18,7 @@ struct weir__loaded {
     const char *path;
 };
 
-// Loads module `name`, which must be of `kind`, and stores it in `*out_loaded`.
+// Loads module `name`, which must be of `kind` unless that is 0, and stores it in `*out_loaded`.
 //
 // `search_path` lists directories, separated by colons; empty ones are skipped. If
 // it is NULL or "", the directories are `../lib/weir` and `lib/weir`, relative to

@@ -19,7 +19,7 @@ expect_data 0 "$weir" doctor --config unoptimised.ini
 expect_contains "$output" "ok       driver         kernels that some drivers miscompile gave the right numbers"
 expect_data 0 "$weir" doctor --config small.ini --json
 as_json 'data["problems"] == 0 and any(f["topic"] == "self-test" for f in data["findings"])'
-as_json '[sum(f["topic"] == "module" and part in f["text"] for f in data["findings"]) for part in (", ABI ", ", summary: ")] == [7, 7]'
+as_json '[sum(f["topic"] == "module" and part in f["text"] for f in data["findings"]) for part in (", ABI ", ", summary: ")] == [9, 9]'
 as_json '"    summary: Runs on GPUs and CPUs" in data["load_report"]'
 expect_data 0 env WEIR_BACKEND=opencl WEIR_PLUGINS= "$weir" doctor
 expect_contains "$output" "WEIR_BACKEND=opencl"
