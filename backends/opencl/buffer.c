@@ -239,27 +239,32 @@ static struct ocl_view *find_oldest(struct ocl_buffer *buffer)
     return oldest;
 }
 
-// Stores the place for a new view: a free one, or that of the least recently used view, which is
-// released. Work that still uses that view keeps it alive.
-static weir_status place_for_view(struct ocl_buffer *buffer, struct ocl_view **out_place)
+// Returns the place for a new view: a free one, or that of the least recently used view, which is
+// released. Work that still uses that view keeps it alive. NULL: there is none, for the reason in
+// `*out_status`.
+static struct ocl_view *place_for_view(struct ocl_buffer *buffer, weir_status *out_status)
 {
     const struct ocl_module *module = buffer->device->module;
     const uint32_t limit = buffer->device->keeps_views ? OCL_VIEW_KEPT_LIMIT : OCL_VIEW_LIMIT;
-    if (buffer->view_count == limit && buffer->device->keeps_views)
-        return weir_host_fail(module->host, WEIR_ERROR_UNSUPPORTED,
-                              "use fewer ranges, or create the buffer with weir_buffer_create()",
-                              "kernels have used %d ranges of a buffer, and this PoCL can release "
-                              "none before the buffer",
-                              OCL_VIEW_KEPT_LIMIT);
-    if (buffer->view_count == limit) {
-        *out_place = find_oldest(buffer);
-        module->cl.clReleaseMemObject((*out_place)->memory);
-        return WEIR_OK;
+    if (buffer->view_count == limit && buffer->device->keeps_views) {
+        *out_status =
+            weir_host_fail(module->host, WEIR_ERROR_UNSUPPORTED,
+                           "use fewer ranges, or create the buffer with weir_buffer_create()",
+                           "kernels have used %d ranges of a buffer, and this PoCL can release "
+                           "none before the buffer",
+                           OCL_VIEW_KEPT_LIMIT);
+        return NULL;
     }
-    if (buffer->view_count == buffer->view_capacity && !grow_views(buffer))
-        return weir_host_no_memory(module->host, "the views of a buffer");
-    *out_place = &buffer->views[buffer->view_count++];
-    return WEIR_OK;
+    if (buffer->view_count == limit) {
+        struct ocl_view *oldest = find_oldest(buffer);
+        module->cl.clReleaseMemObject(oldest->memory);
+        return oldest;
+    }
+    if (buffer->view_count == buffer->view_capacity && !grow_views(buffer)) {
+        *out_status = weir_host_no_memory(module->host, "the views of a buffer");
+        return NULL;
+    }
+    return &buffer->views[buffer->view_count++];
 }
 
 // Releases views that a new one would overlap. The driver keeps those that enqueued work uses.
@@ -299,9 +304,9 @@ static weir_status create_view(struct ocl_buffer *buffer, size_t offset, size_t 
                                 buffer->size);
     module->host->count_driver_object();
 
-    struct ocl_view *view = NULL;
-    weir_status status = place_for_view(buffer, &view);
-    if (status < 0) {
+    weir_status status = WEIR_OK;
+    struct ocl_view *view = place_for_view(buffer, &status);
+    if (!view) {
         module->cl.clReleaseMemObject(memory);
         return status;
     }
