@@ -33,7 +33,8 @@ static const struct weir_section *(*const linked_tables[])(void) = {
 static const char *const module_paths[] = {
     "backends/cuda/weir_cuda.so",  "backends/null/weir_null.so",  "backends/opencl/weir_opencl.so",
     "plugins/check/weir_check.so", "plugins/fault/weir_fault.so", "plugins/perturb/weir_perturb.so",
-    "plugins/sim/weir_sim.so",     "plugins/trace/weir_trace.so", "transports/mpi/weir_mpi.so",
+    "plugins/sim/weir_sim.so",     "plugins/trace/weir_trace.so", "transports/local/weir_local.so",
+    "transports/mpi/weir_mpi.so",
 };
 
 enum {

@@ -9,6 +9,8 @@
 
 static const char *name_of(const struct local_head *head)
 {
+    if (head->kind == LOCAL_MEETING)
+        return "meeting";
     return head->kind == LOCAL_SPLIT ? "split" : weir_collective_name(head->kind);
 }
 

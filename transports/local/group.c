@@ -70,7 +70,7 @@ static bool carry_messages(struct local_run *run, const struct weir_transport_ca
     return run->group->wire->end(run) && carried;
 }
 
-static bool carry(struct local_run *run)
+bool local_carry(struct local_run *run)
 {
     const struct local_wire *wire = run->group->wire;
     const uint32_t phases = local_phases(run->head.kind);
@@ -87,7 +87,7 @@ static bool carry_with_room(struct local_run *run)
     const size_t whole = (size_t)run->head.count * weir_datatype_size(run->head.element);
     const bool copied = run->head.kind == WEIR_ALL_TO_ALL && run->src == run->dst && whole > 0;
     if (!copied && !local_is_reduction(run->head.kind))
-        return carry(run);
+        return local_carry(run);
 
     const size_t size = copied ? run->group->count * whole : LOCAL_SEGMENT_BYTES;
     void *room = run->group->host->allocate(size);
@@ -98,7 +98,7 @@ static bool carry_with_room(struct local_run *run)
         run->src = memcpy(room, run->dst, size);
     else
         run->total = room;
-    const bool carried = carry(run);
+    const bool carried = local_carry(run);
     run->group->host->release(room);
     return carried;
 }
@@ -149,7 +149,7 @@ static weir_status split_with_room(struct local_run *run, const struct weir_tran
     struct local_group *group = NULL;
     run->src = &own;
     run->dst = records;
-    if (!run->group->wire->offer(run, &own) || !carry(run))
+    if (!run->group->wire->offer(run, &own) || !local_carry(run))
         return report(run, WEIR_ERROR_COMM);
 
     struct local_part part = part_of(run, records, members);

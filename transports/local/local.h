@@ -22,9 +22,10 @@
 #define LOCAL_SEGMENT_BYTES ((size_t)128 << 10)
 
 // What a rank says of a call to the ranks that take part, before the first byte.
-enum {
-    LOCAL_SPLIT = 100
-}; // a `kind` beside those of weir_collective
+enum { // kinds beside those of weir_collective
+    LOCAL_SPLIT = 100,
+    LOCAL_MEETING = 101,
+};
 
 struct local_head {
     uint32_t kind;
@@ -35,6 +36,8 @@ struct local_head {
     uint64_t number;
     int32_t line;
     char file[LOCAL_FILE_SIZE]; // the end of the file's name; "" if it is not known
+    uint64_t src;               // addresses in the rank's process, for share.c
+    uint64_t dst;
 };
 
 struct local_group;
@@ -155,6 +158,8 @@ bool local_died(const struct local_run *run, uint32_t peer, const struct local_h
 
 // group.c
 
+// The phases of a collective, and its end.
+bool local_carry(struct local_run *run);
 weir_status local_run_call(void *group, const struct weir_transport_call *call);
 weir_status local_split(void *group, const struct weir_transport_split *split, void **out_part);
 void local_place(const void *group, uint32_t *out_rank, uint32_t *out_count);

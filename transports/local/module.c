@@ -3,23 +3,32 @@
 
 #include "transports/local/rendezvous.h"
 
-// No state but the services of the front end, which live as long as the module.
+enum {
+    KEY_MEMORY,
+    KEY_COUNT
+};
+
+struct transport {
+    const struct weir_host *host;
+    bool reads_memory;
+};
+
 static weir_status transport_open(const struct weir_host *host,
                                   const struct weir_setting *const *settings, void **out_state)
 {
-    (void)settings;
-    const struct weir_host **state = host->allocate(sizeof *state);
-    if (!state)
+    struct transport *transport = host->allocate(sizeof *transport);
+    if (!transport)
         return weir_host_no_memory(host, "the transport 'local'");
-    *state = host;
-    *out_state = state;
+    transport->host = host;
+    transport->reads_memory = strcmp(settings[KEY_MEMORY]->text, "read") == 0;
+    *out_state = transport;
     return WEIR_OK;
 }
 
 static void transport_close(void *state)
 {
-    const struct weir_host **host = state;
-    (*host)->release(state);
+    const struct transport *transport = state;
+    transport->host->release(state);
 }
 
 static const char *after(const char *text, const char *prefix)
@@ -29,15 +38,16 @@ static const char *after(const char *text, const char *prefix)
 }
 
 // One rank alone is complete as soon as it has joined, so it needs no name.
-static weir_status join_at(const struct weir_host *host, const struct weir_transport_setup *setup,
-                           struct local_group **out_group)
+static weir_status join_at(const struct transport *transport,
+                           const struct weir_transport_setup *setup, struct local_group **out_group)
 {
+    const struct weir_host *host = transport->host;
     const char *place = setup->rendezvous;
     const char *name = place ? after(place, "process:") : "alone";
     if (name && name[0] && (place || setup->count == 1))
         return local_hub_join(host, setup, name, out_group);
     if (place && (after(place, "tcp://") || after(place, "file:")))
-        return local_tcp_join(host, setup, out_group);
+        return local_tcp_join(host, setup, transport->reads_memory, out_group);
     return weir_host_fail(host, WEIR_ERROR_CONFIG,
                           "name a place where the ranks meet: tcp://HOST:PORT, file:PATH, or for "
                           "ranks of one process process:NAME",
@@ -48,14 +58,15 @@ static weir_status join_at(const struct weir_host *host, const struct weir_trans
 static weir_status transport_join(void *state, const struct weir_transport_setup *setup,
                                   void **out_group)
 {
-    const struct weir_host *host = *(const struct weir_host **)state;
+    const struct transport *transport = state;
+    const struct weir_host *host = transport->host;
     struct local_group *group = NULL;
     *out_group = NULL;
     if (setup->count > LOCAL_MAX_RANKS)
         return weir_host_fail(host, WEIR_ERROR_UNSUPPORTED, "use the transport 'mpi'",
                               "'%s': the transport 'local' joins at most %u ranks, not %u",
                               setup->label, LOCAL_MAX_RANKS, setup->count);
-    const weir_status status = join_at(host, setup, &group);
+    const weir_status status = join_at(transport, setup, &group);
     *out_group = group;
     return status;
 }
@@ -69,6 +80,20 @@ static const struct weir_transport_ops local_ops = {
     .run = local_run_call,
     .abort = local_abort,
     .leave = local_leave,
+};
+
+static const char *const memory_choices[] = {"read", "send", NULL};
+
+static const struct weir_key local_keys[KEY_COUNT] = {
+    [KEY_MEMORY] =
+        {
+            .name = "memory",
+            .type = WEIR_KEY_CHOICE,
+            .fallback = "read",
+            .choices = memory_choices,
+            .help = "How bytes get to another process of this machine: read from its memory, where "
+                    "the system allows it, or sent over TCP.",
+        },
 };
 
 static const char *const about[] = {
@@ -85,6 +110,8 @@ static const struct weir_module local_module = {
     .version = WEIR_VERSION_STRING,
     .build_id = __VERSION__, // the compiler's
     .sanitizer = WEIR_MODULE_SANITIZER,
+    .keys = local_keys,
+    .key_count = KEY_COUNT,
     .key_size = sizeof(struct weir_key),
     .about = about,
     .transport = &local_ops,

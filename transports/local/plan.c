@@ -36,6 +36,7 @@ uint32_t local_phases(uint32_t kind)
     case WEIR_GATHER:
     case WEIR_SCATTER:
     case LOCAL_SPLIT:
+    case LOCAL_MEETING:
         return 1;
     default:
         return 0;
@@ -85,6 +86,7 @@ static struct local_piece single_piece(const struct local_run *run, uint32_t rea
         return (struct local_piece){.reduced = true, .size = whole, .offset = reader * whole};
     case WEIR_ALL_GATHER:
     case LOCAL_SPLIT:
+    case LOCAL_MEETING:
         return (struct local_piece){.size = whole, .target = owner * whole};
     case WEIR_ALL_TO_ALL:
         return (

@@ -8,6 +8,7 @@
 struct meeting {
     const struct weir_host *host;
     const struct weir_transport_setup *setup;
+    bool reads_memory;
     uint64_t deadline_ns;
     struct local_address place;      // where rank 0 listens
     bool any;                        // it is no loopback address
@@ -33,8 +34,9 @@ bool local_meeting_at_file(struct meeting *meeting, const char *path);
 bool local_meeting_receive(struct meeting *meeting);
 bool local_meeting_attend(struct meeting *meeting);
 
-// join() at "tcp://…" and at "file:…".
+// join() at "tcp://…" and at "file:…"; with `reads_memory`, ranks of one machine read each other's
+// memory if they can.
 weir_status local_tcp_join(const struct weir_host *host, const struct weir_transport_setup *setup,
-                           struct local_group **out_group);
+                           bool reads_memory, struct local_group **out_group);
 
 #endif

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "transports/kit/reduce.h"
+#include "transports/local/share.h"
 
 // For the segments of all ranks together, and the least for each.
 #define STAGING_BYTES ((size_t)8 << 20)
@@ -15,6 +16,8 @@
 static bool tcp_meet(struct local_run *run)
 {
     struct tcp_group *group = local_tcp_of(run);
+    run->head.src = (uint64_t)(uintptr_t)run->src;
+    run->head.dst = (uint64_t)(uintptr_t)run->dst;
     for (uint32_t i = 0; i < group->local.count; i++) {
         struct tcp_peer *peer = &group->peers[i];
         if (i == group->local.rank)
@@ -84,7 +87,7 @@ static bool reduce_segment(struct local_run *run, uint32_t phase, size_t at, siz
     return true;
 }
 
-static bool reduce(struct local_run *run, uint32_t phase, size_t size)
+bool local_tcp_stage(struct local_run *run)
 {
     struct tcp_group *group = local_tcp_of(run);
     if (!group->staging)
@@ -92,6 +95,14 @@ static bool reduce(struct local_run *run, uint32_t phase, size_t size)
     if (!group->staging)
         return local_fail(run, "rank %u has no host memory left for %zu bytes", group->local.rank,
                           group->local.count * group->segment);
+    return true;
+}
+
+static bool reduce(struct local_run *run, uint32_t phase, size_t size)
+{
+    const struct tcp_group *group = local_tcp_of(run);
+    if (!local_tcp_stage(run))
+        return false;
     for (size_t at = 0; at < size; at += group->segment) {
         const size_t left = size - at;
         if (!reduce_segment(run, phase, at, left < group->segment ? left : group->segment))
@@ -105,6 +116,8 @@ static bool tcp_phase(struct local_run *run, uint32_t phase)
     struct tcp_group *group = local_tcp_of(run);
     const uint32_t own = group->local.rank;
     struct local_piece piece;
+    if (local_share_takes(run))
+        return local_share_phase(run, phase);
     send_pieces(run, phase);
     if (local_piece(run, phase, own, own, &piece) && piece.reduced)
         return reduce(run, phase, piece.size);
@@ -128,7 +141,8 @@ static bool tcp_end(struct local_run *run)
 {
     struct tcp_group *group = local_tcp_of(run);
     char cause[LOCAL_CAUSE_SIZE];
-    if (!run->group->wire->failed(run->group, cause) && local_tcp_pump(run, true))
+    const bool failed = run->group->wire->failed(run->group, cause);
+    if (!failed && (local_share_takes(run) ? local_share_end(run) : local_tcp_pump(run, true)))
         return true;
     for (uint32_t i = 0; i < group->local.count; i++) {
         group->peers[i].in.first = NULL;
@@ -154,6 +168,7 @@ static void tcp_fail(struct local_group *local, const char *cause)
     const uint64_t one = 1;
     pthread_mutex_lock(&group->lock);
     if (!group->failed) {
+        group->word = 0;
         snprintf(group->cause, sizeof group->cause, "%s", cause);
         group->failed = true;
         tell(group, TCP_FAILED, group->cause);
@@ -217,6 +232,7 @@ struct tcp_group *local_tcp_create(const struct weir_host *host, const char *lab
 void local_tcp_destroy(struct tcp_group *group)
 {
     const struct weir_host *host = group->local.host;
+    group->word = 0;
     for (uint32_t i = 0; group->peers && i < group->local.count; i++) {
         local_close(&group->peers[i].data);
         local_close(&group->peers[i].control);

@@ -7,6 +7,7 @@
 #define WEIR_LOCAL_TCP_H
 
 #include <pthread.h>
+#include <sys/types.h>
 
 #include "transports/local/local.h"
 #include "transports/local/socket.h"
@@ -49,6 +50,10 @@ struct tcp_peer {
     struct tcp_span spans[4]; // of a collective: head and bytes, each way
     struct tcp_news news;
     size_t news_size; // received of it
+    pid_t process;    // these three for share.c
+    uint64_t word;
+    uint64_t word_value;
+    char byte;
 };
 
 struct tcp_group {
@@ -56,10 +61,13 @@ struct tcp_group {
     pthread_mutex_t lock; // guards `failed`, `cause` and what is sent to control connections
     bool failed;
     char cause[LOCAL_CAUSE_SIZE];
-    bool any;      // listens at all addresses, not only at loopback
-    int wake;      // an eventfd: abort() while a call waits
-    int listener;  // of a split
-    char *staging; // a segment of each rank, for reductions
+    bool any;              // listens at all addresses, not only at loopback
+    bool reads_memory;     // where it can: the setting `memory`
+    bool shares;           // the ranks read each other's memory
+    _Atomic uint64_t word; // 0 after a failure
+    int wake;              // an eventfd: abort() while a call waits
+    int listener;          // of a split
+    char *staging;         // a segment of each rank, for reductions
     size_t segment;
     struct tcp_peer *peers; // this rank's own is unused
     struct pollfd *polls;
@@ -71,6 +79,11 @@ struct tcp_group *local_tcp_of(const struct local_run *run);
 // Sends and receives until all that is to be received is there, and with `sends` all is sent.
 bool local_tcp_pump(struct local_run *run, bool sends);
 void local_tcp_append(struct tcp_list *list, struct tcp_span *span);
+// The data connection of a peer has ended, or its memory: fails the group with what its control
+// connection says.
+bool local_tcp_lost(const struct local_run *run, uint32_t index);
+// Allocates the staging memory, once.
+bool local_tcp_stage(struct local_run *run);
 bool local_tcp_messages(struct local_run *run);
 bool local_tcp_offer(struct local_run *run, struct local_record *record);
 weir_status local_tcp_split(struct local_run *run, const struct local_part *part,
@@ -85,5 +98,9 @@ void local_tcp_destroy(struct tcp_group *group);
 // they listen. On failure writes the cause.
 bool local_tcp_connect(struct tcp_group *group, const struct local_address *addresses, int listener,
                        uint64_t token, uint64_t deadline_ns, char *cause);
+
+// After that: what all ranks must agree on.
+bool local_tcp_begin(struct tcp_group *group, uint64_t timeout_ns, uint64_t deadline_ns,
+                     char *cause);
 
 #endif

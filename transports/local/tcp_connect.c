@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "base/siphash.h"
-#include "transports/local/tcp.h"
+#include "transports/local/share.h"
 
 // A connection that says nothing for so long is none of ours.
 #define GREETING_NS (UINT64_C(2000) * 1000 * 1000)
@@ -110,6 +110,15 @@ bool local_tcp_connect(struct tcp_group *group, const struct local_address *addr
     return true;
 }
 
+bool local_tcp_begin(struct tcp_group *group, uint64_t timeout_ns, uint64_t deadline_ns,
+                     char *cause)
+{
+    if (local_share_agree(group, timeout_ns, deadline_ns))
+        return true;
+    group->local.wire->failed(&group->local, cause);
+    return false;
+}
+
 // Where the others have reached this rank, or it has reached them.
 static bool own_address(const struct tcp_group *group, struct local_address *out_address)
 {
@@ -172,7 +181,9 @@ weir_status local_tcp_split(struct local_run *run, const struct local_part *part
         group = local_tcp_create(host, part->label, part->rank, part->count);
     if (group) {
         group->any = whole->any;
-        connected = connect_part(group, whole, part, run->deadline_ns, cause);
+        group->reads_memory = whole->reads_memory;
+        connected = connect_part(group, whole, part, run->deadline_ns, cause) &&
+                    local_tcp_begin(group, run->timeout_ns, run->deadline_ns, cause);
     }
     local_close(&whole->listener);
     if (connected) {

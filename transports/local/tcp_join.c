@@ -181,8 +181,10 @@ static struct tcp_group *join(struct meeting *meeting)
     bool joined = false;
     if (group && meeting->addresses && meet(meeting)) {
         group->any = meeting->any;
+        group->reads_memory = meeting->reads_memory;
         joined = local_tcp_connect(group, meeting->addresses, meeting->listener, meeting->token,
-                                   meeting->deadline_ns, meeting->cause);
+                                   meeting->deadline_ns, meeting->cause) &&
+                 local_tcp_begin(group, setup->timeout_ns, meeting->deadline_ns, meeting->cause);
     }
     meeting->host->release(meeting->addresses);
     local_close(&meeting->connection);
@@ -195,12 +197,13 @@ static struct tcp_group *join(struct meeting *meeting)
 }
 
 weir_status local_tcp_join(const struct weir_host *host, const struct weir_transport_setup *setup,
-                           struct local_group **out_group)
+                           bool reads_memory, struct local_group **out_group)
 {
     const uint64_t now_ns = weir_clock_now_ns();
     struct meeting meeting = {
         .host = host,
         .setup = setup,
+        .reads_memory = reads_memory,
         .deadline_ns =
             setup->timeout_ns > UINT64_MAX / 2 ? UINT64_MAX / 2 : now_ns + setup->timeout_ns,
         .connection = -1,

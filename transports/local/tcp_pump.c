@@ -57,7 +57,7 @@ static bool read_news(const struct local_run *run, uint32_t index)
 }
 
 // The connection for data has ended, and the one for control says why.
-static bool lost(const struct local_run *run, uint32_t index)
+bool local_tcp_lost(const struct local_run *run, uint32_t index)
 {
     struct tcp_peer *peer = &local_tcp_of(run)->peers[index];
     const uint64_t deadline_ns = weir_clock_now_ns() + VERDICT_NS;
@@ -76,7 +76,7 @@ static bool head_is_right(struct local_run *run, uint32_t index, const struct tc
     struct tcp_peer *peer = &local_tcp_of(run)->peers[index];
     struct local_run message = *run;
     span->head->file[LOCAL_FILE_SIZE - 1] = '\0';
-    if (local_is_numbered(span->head->kind)) {
+    if (local_is_numbered(span->head->kind) && span->head->kind != LOCAL_MEETING) {
         peer->head = *span->head;
         peer->has_head = true;
     }
@@ -102,7 +102,7 @@ static bool receive(struct local_run *run, uint32_t index, bool *moved)
         if (got < 0 && was_interrupted())
             return true;
         if (got <= 0 && span->left > 0)
-            return lost(run, index);
+            return local_tcp_lost(run, index);
         *moved = true;
         span->at += got;
         span->left -= (size_t)got;
@@ -126,7 +126,7 @@ static bool transmit(struct local_run *run, uint32_t index, bool *moved)
         if (sent < 0 && was_interrupted())
             return true;
         if (sent < 0)
-            return lost(run, index);
+            return local_tcp_lost(run, index);
         *moved = true;
         span->at += sent;
         span->left -= (size_t)sent;

@@ -92,11 +92,16 @@ static void finish(struct process *process)
     ASSERT_INT_EQ(waitpid(process->id, NULL, 0), process->id);
 }
 
-WEIR_TEST(Processes, Work)
+static void work(const char *memory_of_last)
 {
     static const char *const steps[] = {"5", "5", "5"};
     struct process processes[3] = {{.id = 0}};
-    start_all(processes, 3, steps, "60000");
+    const struct weir_transport_setup setup = ranks_setup("file");
+    for (uint32_t i = 0; i < 3; i++) {
+        setenv("RANKS_MEMORY", i == 2 ? memory_of_last : "read", 1);
+        start(&processes[i], i, 3, setup.rendezvous, steps[i], "60000");
+    }
+    unsetenv("RANKS_MEMORY");
     for (int i = 0; i < 3; i++)
         expect_waiting(&processes[i]);
     for (int i = 0; i < 3; i++)
@@ -106,6 +111,17 @@ WEIR_TEST(Processes, Work)
         EXPECT_INT_EQ(processes[i].status, WEIR_OK);
         EXPECT_STR_EQ(processes[i].message, "");
     }
+}
+
+WEIR_TEST(Processes, Work)
+{
+    work("read");
+}
+
+// Then no rank reads another one's memory.
+WEIR_TEST(Processes, WorkWithOneThatSends)
+{
+    work("send");
 }
 
 // The others wait for the one that is killed, and have a minute's patience.

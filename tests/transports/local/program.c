@@ -1,6 +1,6 @@
 // One rank as a process: program RANK COUNT RENDEZVOUS STEPS TIMEOUT_MS
 //
-// It runs STEPS all-reduces, writes "waiting", and reads a line; then it runs another one, and writes
+// It runs STEPS small all-reduces, writes "waiting", and reads a line; then it runs a large one, and writes
 // its status, the time and the error. With STEPS 0 it writes "waiting" after three, and goes on until
 // one fails.
 #include <inttypes.h>
@@ -45,7 +45,12 @@ static weir_status work(struct rank *rank, long steps, uint64_t timeout_ns)
         return status;
     say("waiting");
     (void)!fgets(line, sizeof line, stdin);
-    return sum(rank, 3, timeout_ns);
+    for (size_t i = 0; i < LARGE; i++)
+        memory[i] = (float)(rank->rank + i);
+    status = sum(rank, LARGE, timeout_ns);
+    for (size_t i = 0; !status && i < LARGE; i++)
+        status = memory[i] == (float)(rank->count - 1 + i) ? WEIR_OK : WEIR_ERROR_INVALID;
+    return status;
 }
 
 int main(int count, char **arguments)

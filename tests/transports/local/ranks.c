@@ -70,9 +70,13 @@ const struct weir_transport_ops *ranks_ops(void)
 static void *opened;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
+// RANKS_MEMORY is the setting `memory` of the transport.
 static void open_once(void)
 {
-    ranks_ops()->open(&ranks_host, NULL, &opened);
+    const char *memory = getenv("RANKS_MEMORY");
+    const struct weir_setting setting = {.text = memory ? memory : "read"};
+    const struct weir_setting *const settings[] = {&setting};
+    ranks_ops()->open(&ranks_host, settings, &opened);
 }
 
 static void __attribute__((destructor)) close_once(void)
