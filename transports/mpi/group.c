@@ -31,7 +31,7 @@ struct mpi_group *mpi_group_create(const struct weir_host *host, const char *lab
     group->peers = host->allocate(count * sizeof *group->peers);
     group->heads = host->allocate(count * sizeof *group->heads);
     group->requests = host->allocate(count * sizeof *group->requests);
-    if (group->peers && group->heads && group->requests)
+    if (group->peers && group->heads && group->requests && mpi_posts_prepare(group))
         return group;
     mpi_group_destroy(group);
     return NULL;
@@ -40,6 +40,7 @@ struct mpi_group *mpi_group_create(const struct weir_host *host, const char *lab
 void mpi_group_destroy(struct mpi_group *group)
 {
     const struct weir_host *host = group->host;
+    host->release(group->post);
     host->release(group->peers);
     host->release(group->heads);
     host->release(group->requests);
@@ -50,10 +51,8 @@ void mpi_group_destroy(struct mpi_group *group)
 
 static bool allocate_stage(struct mpi_group *group)
 {
-    if (!group->src)
-        group->src = group->host->allocate(group->count * group->block);
-    if (!group->dst)
-        group->dst = group->host->allocate(group->count * group->block);
+    group->src = group->host->allocate(group->count * group->block);
+    group->dst = group->host->allocate(group->count * group->block);
     return group->src && group->dst;
 }
 
@@ -72,8 +71,6 @@ static void keep(struct mpi_group *group)
 static bool learn_ranks(struct mpi_run *run, struct mpi_group *part, uint32_t world)
 {
     union mpi_handle *handle = &part->requests[0].handle;
-    if (!allocate_stage(part))
-        return mpi_fail(run, "rank %u has no memory left", run->group->rank);
     memcpy(part->src, &world, sizeof world);
     const int error =
         mpi_library()->all_gather(part->src, part->dst, sizeof world, part->comm, handle);
@@ -89,40 +86,44 @@ static bool learn_ranks(struct mpi_run *run, struct mpi_group *part, uint32_t wo
     return true;
 }
 
-// The new group has the whole one's size until its own is known: posts may come from the first moment.
-static struct mpi_group *make(struct mpi_run *run, const struct weir_host *host, const char *label,
-                              int color, int key)
+// All ranks are here. Posts may come from the first moment, when the part's ranks are not known yet.
+static bool divide(struct mpi_run *run, struct mpi_group *part, int key, bool *out_any)
 {
     struct mpi_group *whole = run->group;
-    struct mpi_group *part = mpi_group_create(host, label, 0, whole->count);
     int rank = 0;
     int count = 0;
-    bool any = false;
-    if (!part) {
-        mpi_fail(run, "rank %u has no memory left", whole->rank);
-        return NULL;
-    }
-    part->id = (struct mpi_id){.number = whole->head.new_id, .color = color};
-    mpi_posts_add(part);
-    int error = mpi_library()->split(whole->comm, color, key, &part->comm, &any);
-    if (!error && any)
+    int error = mpi_library()->split(whole->comm, (int)part->id.color, key, &part->comm, out_any);
+    if (!error && *out_any)
         error = mpi_library()->rank(part->comm, &rank);
-    if (!error && any)
+    if (!error && *out_any)
         error = mpi_library()->size(part->comm, &count);
+    if (error)
+        return mpi_fail_in(run, "MPI_Comm_split", error);
     part->rank = (uint32_t)rank;
-    part->count = any && !error ? (uint32_t)count : whole->count;
-    const bool ok = error ? mpi_fail_in(run, "MPI_Comm_split", error)
-                          : !any || learn_ranks(run, part, whole->peers[whole->rank].world);
-    if (ok && any)
-        return part;
+    part->count = (uint32_t)count;
+    return !*out_any || learn_ranks(run, part, whole->peers[whole->rank].world);
+}
+
+// Consumes the part, which has the whole's size, unless it is stored.
+static void make(struct mpi_run *run, struct mpi_group *part, int color, int key, void **out_group)
+{
+    bool any = false;
+    part->id = (struct mpi_id){.number = run->group->head.new_id, .color = color};
+    mpi_posts_add(part);
+    const bool ok = divide(run, part, key, &any);
+    if (ok && any) {
+        *out_group = part;
+        return;
+    }
     mpi_posts_remove(part);
     if (ok)
         mpi_group_destroy(part);
     else
         keep(part);
-    return NULL;
 }
 
+// The memory is taken before the ranks come together: after it the others would wait for this one in
+// MPI_Comm_split(), which has no deadline.
 static weir_status run_make(struct mpi_run *run, const struct weir_host *host, const char *label,
                             int color, int key, void **out_group)
 {
@@ -130,9 +131,15 @@ static weir_status run_make(struct mpi_run *run, const struct weir_host *host, c
     *out_group = NULL;
     if (atomic_load(&group->dead))
         return mpi_report(group);
+    struct mpi_group *part = mpi_group_create(host, label, 0, group->count);
+    const bool there = part && allocate_stage(part);
     group->head.new_id = group->rank == 0 ? mpi_process_new_id() : 0;
-    if (mpi_meet(run))
-        *out_group = make(run, host, label, color, key);
+    if (there && mpi_meet(run))
+        make(run, part, color, key, out_group);
+    else if (part)
+        mpi_group_destroy(part);
+    if (!there)
+        mpi_fail(run, "rank %u has no memory left", group->rank);
     return atomic_load(&group->dead) ? mpi_report(group) : WEIR_OK;
 }
 
@@ -183,13 +190,8 @@ weir_status mpi_run_call(void *state, const struct weir_transport_call *call)
         return mpi_report(group);
     struct mpi_run run = mpi_run_begin(group, mpi_head_of(call), call->timeout_ns);
     run.call = call;
-    bool ok;
-    if (!mpi_is_numbered(call->kind))
-        ok = mpi_exchange(&run);
-    else if (!allocate_stage(group))
-        ok = mpi_fail(&run, "rank %u has no memory left", group->rank);
-    else
-        ok = mpi_meet(&run) && mpi_collective(&run);
+    const bool ok =
+        mpi_is_numbered(call->kind) ? mpi_meet(&run) && mpi_collective(&run) : mpi_exchange(&run);
     return ok ? WEIR_OK : mpi_report(group);
 }
 

@@ -93,6 +93,7 @@ struct mpi_group {
     bool stuck;           // a request is left that may never end
     atomic_bool dead;
     char cause[MPI_CAUSE_SIZE]; // if dead
+    struct mpi_sent *post;      // for mpi_posts_fail() or mpi_posts_leave()
     struct mpi_peer *peers;     // these three have one for each rank
     struct mpi_head *heads;
     struct mpi_request *requests;
@@ -142,6 +143,8 @@ uint64_t mpi_process_new_id(void);
 // posts.c
 
 void mpi_posts_open(union mpi_handle comm);
+// Allocates the one post that the group sends. False if out of memory.
+bool mpi_posts_prepare(struct mpi_group *group);
 // From now until mpi_posts_remove() posts reach the group.
 void mpi_posts_add(struct mpi_group *group);
 void mpi_posts_remove(struct mpi_group *group);

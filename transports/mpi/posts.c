@@ -21,8 +21,8 @@ struct post {
 };
 
 // On its way to the other ranks of a group.
-struct sent {
-    struct sent *next;
+struct mpi_sent {
+    struct mpi_sent *next;
     const struct weir_host *host;
     struct post post;
     size_t count;
@@ -33,7 +33,7 @@ static struct {
     pthread_mutex_t lock;
     union mpi_handle comm;
     struct mpi_group *groups;
-    struct sent *sent;
+    struct mpi_sent *sent;
 } posts = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 void mpi_posts_open(union mpi_handle comm)
@@ -87,7 +87,7 @@ static void deliver(const struct post *post)
     peer->left_ns = weir_clock_now_ns();
 }
 
-static bool is_sent(struct sent *sent)
+static bool is_sent(struct mpi_sent *sent)
 {
     bool all = true;
     for (size_t i = 0; i < sent->count; i++) {
@@ -102,9 +102,9 @@ static bool is_sent(struct sent *sent)
 
 static void release_sent(void)
 {
-    struct sent **at = &posts.sent;
+    struct mpi_sent **at = &posts.sent;
     while (*at) {
-        struct sent *sent = *at;
+        struct mpi_sent *sent = *at;
         if (!is_sent(sent)) {
             at = &sent->next;
             continue;
@@ -127,12 +127,18 @@ void mpi_posts_poll(void)
 
 // Sending.
 
-// If no memory is left the others find out at their deadline.
+bool mpi_posts_prepare(struct mpi_group *group)
+{
+    group->post =
+        group->host->allocate(sizeof *group->post + group->count * sizeof *group->post->requests);
+    return group->post;
+}
+
+// A group sends one post at most: that it has failed, or that this rank leaves it.
 static void send_to_all(struct mpi_group *group, enum kind kind, const char *text)
 {
-    struct sent *sent = group->host->allocate(sizeof *sent + group->count * sizeof *sent->requests);
-    if (!sent)
-        return;
+    struct mpi_sent *sent = group->post;
+    group->post = NULL;
     sent->host = group->host;
     sent->count = group->count;
     sent->post =

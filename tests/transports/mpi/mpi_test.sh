@@ -90,6 +90,16 @@ for what in abort abort-receive; do
     expect_all 3 "'grads', rank 1: the disk is full"
 done
 
+# A rank without memory, for a group and for a message.
+for what in memory-0 memory-3 memory-5; do
+    on 3 "$what"
+    expect_all 3 "split 1 of 'grads', app.c:20: rank 1 has no memory left"
+done
+for what in message-memory-0 message-memory-1; do
+    on 3 "$what"
+    expect_all 3 "recv of 'grads', app.c:20: rank 1 has no memory left"
+done
+
 # A rank that never creates its communicator, and one with another number than MPI's.
 timeout 250 "$mpirun" -n 2 "$ranks" missing "" >"$TEST_TMPDIR/out" 2>&1 || true # of which mpirun complains
 expect_contains "$(cat "$TEST_TMPDIR/out")" "0: WEIR_ERROR_COMM: 'grads': MPI has not started in 1000 ms: a rank has not created the communicator"

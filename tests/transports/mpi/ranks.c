@@ -27,8 +27,13 @@ static weir_status on_error(const struct weir_error *detail, size_t size)
     return detail->status;
 }
 
+static long allocations = -1; // that succeed from now on; -1: all
+
 static void *on_allocate(size_t size)
 {
+    if (allocations == 0)
+        return NULL;
+    allocations -= allocations > 0;
     void *block = calloc(1, size);
     blocks += block != NULL;
     return block;
@@ -548,7 +553,8 @@ static void do_absent(const char *how, uint32_t absent)
                                                    .line = 10}) == WEIR_OK);
     const bool leaves = strcmp(how, "leave") == 0;
     struct weir_transport_call call = sum_call(20);
-    call.timeout_ns = leaves ? PATIENCE : SECOND;
+    // Rank 0 finds out who is missing, and tells the others.
+    call.timeout_ns = leaves || (rank && absent) ? PATIENCE : SECOND;
     if (rank == absent && leaves) {
         ops->leave(group);
         return;
@@ -635,6 +641,33 @@ static void do_own(const char *library, const char *how)
         EXPECT(finalize() == 0);
 }
 
+// Rank 1 has no memory left when a group is made, or for a message: all ranks tell it.
+static void do_memory(long enough, bool in_message)
+{
+    uint8_t byte = 0;
+    void *part;
+    void *group = join_all();
+    const struct weir_transport_split params = {.struct_size = sizeof params,
+                                                .label = "part",
+                                                .number = 1,
+                                                .timeout_ns = PATIENCE,
+                                                .file = "app.c",
+                                                .line = 20};
+    const struct weir_transport_call call = {.kind = WEIR_RECV,
+                                             .element = WEIR_U8,
+                                             .count = 1,
+                                             .root = (rank + 1) % count,
+                                             .dst = &byte,
+                                             .line = 20};
+    const long before = blocks;
+    allocations = rank == 1 ? enough : -1;
+    EXPECT((in_message ? run(group, call) : ops->split(group, &params, &part)) == WEIR_ERROR_COMM);
+    allocations = -1;
+    EXPECT(rank != 1 || blocks <= before + 1); // what tells the others may be under way
+    report(last.status);
+    ops->leave(group);
+}
+
 static void do_wrong_place(void)
 {
     void *group;
@@ -654,6 +687,7 @@ static void do_missing(void)
     _exit(0);
 }
 
+// For measurements by hand: `mpirun -n 2 ranks bandwidth ""`.
 static void do_bandwidth(void)
 {
     enum {
@@ -703,6 +737,10 @@ static bool do_in_group(const char *what)
         do_absent("late", 0);
     else if (strcmp(what, "abort") == 0 || strcmp(what, "abort-receive") == 0)
         do_abort(what[5] == '-');
+    else if (strncmp(what, "memory-", 7) == 0)
+        do_memory(strtol(what + 7, NULL, 10), false);
+    else if (strncmp(what, "message-memory-", 15) == 0)
+        do_memory(strtol(what + 15, NULL, 10), true);
     else if (strcmp(what, "place") == 0)
         do_wrong_place();
     else if (strcmp(what, "missing") == 0)
