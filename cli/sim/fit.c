@@ -24,7 +24,8 @@ struct size {
 struct equations {
     double products[SIM_TERM_COUNT][SIM_TERM_COUNT];
     double right[SIM_TERM_COUNT];
-    double units[SIM_TERM_COUNT]; // 0: the term is 0 in all launches, or negative in some
+    double units[SIM_TERM_COUNT]; // 0: the term is 0 in all launches, or negative in some, or a
+                                  // multiple of another
 };
 
 struct solution {
@@ -80,6 +81,15 @@ static void scale(struct equations *equations)
     }
 }
 
+// Leaves out terms that are a multiple of one before them: rounding would choose among these.
+static void leave_out_multiples(struct equations *equations)
+{
+    for (int i = 1; i < SIM_TERM_COUNT; i++)
+        for (int j = 0; j < i; j++)
+            if (equations->units[j] > 0 && equations->products[i][j] > 1 - LEAST_PIVOT)
+                equations->units[i] = 0;
+}
+
 static struct equations make_equations(const struct size *sizes, size_t count)
 {
     struct equations equations = {0};
@@ -95,6 +105,7 @@ static struct equations make_equations(const struct size *sizes, size_t count)
     for (int i = 0; i < SIM_TERM_COUNT; i++)
         if (negative[i])
             equations.units[i] = 0;
+    leave_out_multiples(&equations);
     return equations;
 }
 

@@ -8,7 +8,7 @@
 #include "tests/support/test.h"
 
 enum {
-    LAUNCHES = 256
+    LAUNCHES = 4096
 };
 
 static size_t added;
@@ -159,6 +159,32 @@ WEIR_TEST(SimFit, FindsBytesAndArguments)
     EXPECT_NEAR(product.factors[SIM_TERM_ITEM_ARGUMENT + 1], 50, 0.01);
     EXPECT_DOUBLE_EQ(product.factors[SIM_TERM_ARGUMENT + 1], 0);
     EXPECT_TRUE(product.worst < 1e-4);
+}
+
+// Work-items times a scalar that never changes are work-items.
+WEIR_TEST(SimFit, OfTermsThatCannotBeToldApartTheFirstIsUsed)
+{
+    static struct made made;
+    static struct weir_trace_scalar scalars[4000][4];
+    begin(&made);
+    for (uint32_t i = 0; i < 4000; i++) {
+        const uint64_t step = 50 * (uint64_t)i;
+        const uint32_t blocks = 1 + (uint32_t)(step * 7919 % 1000);
+        const double n = (double)(step * 104729 % 4096);
+        struct weir_trace_operation *operation =
+            launch(&made, "product", blocks, 64, 5000 + blocks * 64.0 + 10 * n);
+        scalars[i][0] = (struct weir_trace_scalar){1, n};
+        scalars[i][1] = (struct weir_trace_scalar){2, (double)step};
+        scalars[i][2] = (struct weir_trace_scalar){3, 3};
+        scalars[i][3] = (struct weir_trace_scalar){4, (double)(step % 13)};
+        operation->argument_bytes = (uint64_t)blocks * 256;
+        operation->scalars = scalars[i];
+        operation->scalar_count = 4;
+    }
+    const struct sim_fit fit = fit_first(&made);
+    EXPECT_NEAR(fit.factors[SIM_TERM_FIXED], 5000, 1);
+    EXPECT_NEAR(fit.factors[SIM_TERM_ITEM], 1, 1e-4);
+    EXPECT_NEAR(fit.factors[SIM_TERM_ARGUMENT], 10, 1e-2);
 }
 
 // One size says nothing about others: its cost is fixed, whatever its terms are.
