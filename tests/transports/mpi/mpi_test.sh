@@ -90,7 +90,7 @@ for what in abort abort-receive; do
     expect_all 3 "'grads', rank 1: the disk is full"
 done
 
-# A rank without memory, for a group and for a message.
+# A rank that is out of memory, for a group and for a message.
 for what in memory-0 memory-3 memory-5; do
     on 3 "$what"
     expect_all 3 "split 1 of 'grads', app.c:20: rank 1 has no memory left"
