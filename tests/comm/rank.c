@@ -21,10 +21,10 @@ static void check(weir_status status)
 }
 
 // Each step multiplies by the count of ranks.
-static void run(weir_queue *queue, weir_comm *comm, weir_buffer *buffer, int steps, int fatal)
+static void run(weir_queue *queue, weir_comm *comm, weir_buffer *buffer, long steps, long fatal)
 {
     check(weir_upload(queue, buffer, 0, numbers, sizeof numbers));
-    for (int step = 1; step <= steps; step++) {
+    for (long step = 1; step <= steps; step++) {
         if (step == fatal && weir_comm_rank(comm) == 1)
             raise(SIGKILL);
         check(weir_queue_all_reduce(queue, comm, buffer, 0, buffer, 0, N, WEIR_F32, WEIR_SUM));
@@ -51,7 +51,8 @@ int main(int argc, char **argv)
     check(weir_queue_create(device, NULL, &queue));
     check(weir_buffer_create(device, &memory, &buffer));
     check(weir_comm_create(device, &params, &comm));
-    run(queue, comm, buffer, argc > 1 ? atoi(argv[1]) : 1, argc > 2 ? atoi(argv[2]) : 0);
+    run(queue, comm, buffer, argc > 1 ? strtol(argv[1], NULL, 10) : 1,
+        argc > 2 ? strtol(argv[2], NULL, 10) : 0);
     weir_comm_destroy(&comm), weir_buffer_destroy(&buffer), weir_queue_destroy(&queue);
     check(weir_device_close(&device));
     check(weir_close(&runtime));
