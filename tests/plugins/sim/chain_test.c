@@ -12,6 +12,7 @@ enum {
     CHUNK = 1 << 22,
     CHUNKS = 4,
     WORDS = CHUNK / 4,
+    BLOCKS = 32, // of 64 work-items; they fill the GPUs of the tables
 };
 
 static const char *const chain = "trace, sim";
@@ -84,8 +85,9 @@ static void submit_part(struct job *job, int chunk, int part)
     if (part == 0)
         EXPECT_OK(weir_queue_copy(queue, job->memory, at, job->host, at, CHUNK));
     else if (part == 1)
-        EXPECT_OK(weir_queue_launch(queue, job->rig.kernel, weir_dim(1, 1, 1), weir_dim(64, 1, 1),
-                                    weir_out(job->memory, at, 256), 7u, (uint64_t)3));
+        EXPECT_OK(weir_queue_launch(queue, job->rig.kernel, weir_dim(BLOCKS, 1, 1),
+                                    weir_dim(64, 1, 1), weir_out(job->memory, at, BLOCKS * 256), 7u,
+                                    (uint64_t)3));
     else
         EXPECT_OK(weir_queue_copy(queue, job->host, at, job->memory, at, CHUNK));
 }
@@ -285,7 +287,7 @@ WEIR_TEST(Chain, TimesOfEvents)
     EXPECT_OK(weir_queue_record(job.queues[0], &ran));
     const uint64_t from = time_of(begin);
     EXPECT_UINT_EQ(time_of(copied) - from, 4096);
-    EXPECT_UINT_EQ(time_of(ran) - from, 4096 + 1000 + 64 * 10 + 3 * 100);
+    EXPECT_UINT_EQ(time_of(ran) - from, 4096 + 1000 + BLOCKS * 64 * 10 + 3 * 100);
     finish_job(&job);
 }
 
