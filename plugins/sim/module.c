@@ -167,6 +167,9 @@ static const struct weir_module_ops ops = {
     .buffer_destroy = sim_buffer_destroy,
     .kernel_create = sim_kernel_create,
     .kernel_destroy = sim_kernel_destroy,
+    .device_native = sim_device_native,
+    .queue_native = sim_queue_native,
+    .buffer_native = sim_buffer_native,
     .extension = sim_extension,
 };
 

@@ -46,6 +46,37 @@ void sim_device_limits(const struct weir_link *link, weir_device *object,
     limits->native = 0;
 }
 
+static weir_status refuse_native(const struct weir_link *link)
+{
+    return weir_host_fail(link->host, WEIR_ERROR_UNSUPPORTED, "ask limits.native first",
+                          "with the plugin sim there are no native handles: it could not place "
+                          "what is done with them");
+}
+
+weir_status sim_device_native(const struct weir_link *link, weir_device *device,
+                              struct weir_native_device *out_native)
+{
+    (void)device;
+    (void)out_native;
+    return refuse_native(link);
+}
+
+weir_status sim_queue_native(const struct weir_link *link, weir_queue *queue,
+                             struct weir_native_queue *out_native)
+{
+    (void)queue;
+    (void)out_native;
+    return refuse_native(link);
+}
+
+weir_status sim_buffer_native(const struct weir_link *link, weir_buffer *buffer,
+                              struct weir_native_buffer *out_native)
+{
+    (void)buffer;
+    (void)out_native;
+    return refuse_native(link);
+}
+
 // Queues.
 
 static bool reserve_queue(struct sim *sim, uint32_t index)

@@ -129,6 +129,12 @@ weir_status sim_device_create(const struct weir_link *link, weir_device *object,
 void sim_device_destroy(const struct weir_link *link, weir_device *object);
 void sim_device_limits(const struct weir_link *link, weir_device *object,
                        struct weir_limits *limits);
+weir_status sim_device_native(const struct weir_link *link, weir_device *device,
+                              struct weir_native_device *out_native);
+weir_status sim_queue_native(const struct weir_link *link, weir_queue *queue,
+                             struct weir_native_queue *out_native);
+weir_status sim_buffer_native(const struct weir_link *link, weir_buffer *buffer,
+                              struct weir_native_buffer *out_native);
 weir_status sim_queue_create(const struct weir_link *link, weir_device *device, weir_queue *object,
                              const struct weir_queue_setup *setup, void **out_data);
 void sim_queue_destroy(const struct weir_link *link, weir_queue *object);
