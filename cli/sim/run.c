@@ -43,13 +43,13 @@ static bool parse(struct options *out, int argc, char **argv, char ***out_comman
          CLI_TEXT, &out->gpus, 0, 0},
         {"what-if", "KEY=VALUE,...", "also with these keys of the models changed", CLI_TEXT,
          &out->changes, 0, 0},
-        {"costs", "FILE", "what kernels cost, from weir sim learn", CLI_TEXT, &out->costs, 0, 0},
+        {"costs", "FILE", "what kernels cost, from weir sim learn", CLI_FILE, &out->costs, 0, 0},
         {"host", "HOW", "how the host's time passes: fixed, the default,\nmeasured, or none",
          CLI_TEXT, &out->host, 0, 0},
         {"output", "FILE",
          "write the trace to FILE; without it, sim.json. The names\nof several get the GPU's "
          "before the end",
-         CLI_TEXT, &out->output, 0, 0},
+         CLI_FILE, &out->output, 0, 0},
         {"json", NULL, "print the reports as one JSON object", CLI_FLAG, &out->json, 0, 0},
         {"quiet", NULL, "print nothing but errors and the report", CLI_FLAG, &out->quiet, 0, 0},
     };
