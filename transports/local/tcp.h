@@ -41,7 +41,8 @@ struct tcp_peer {
     int data;
     int control;
     struct local_address address; // of its host
-    bool left;
+    bool left;                    // its control connection has ended, or it has said that it leaves
+    bool died;                    // it has not said so
     bool has_head;
     struct local_head head;     // its latest collective
     struct local_head incoming; // its next one

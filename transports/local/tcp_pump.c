@@ -31,7 +31,8 @@ static const struct local_head *last_of(const struct tcp_peer *peer)
     return peer->has_head ? &peer->head : NULL;
 }
 
-// Reads what a peer's control connection has. False once that has failed the group.
+// Reads what a peer's control connection has. False once that has failed the group. The end of a peer
+// does not: it may have sent all that this call needs of it.
 static bool read_news(const struct local_run *run, uint32_t index)
 {
     struct tcp_peer *peer = &local_tcp_of(run)->peers[index];
@@ -40,8 +41,11 @@ static bool read_news(const struct local_run *run, uint32_t index)
                                  sizeof peer->news - peer->news_size, 0);
         if (got < 0 && (errno == EAGAIN || errno == EINTR))
             return true;
-        if (got <= 0)
-            return local_died(run, index, last_of(peer));
+        if (got <= 0) {
+            peer->left = true;
+            peer->died = true;
+            return true;
+        }
         peer->news_size += (size_t)got;
         if (peer->news_size < sizeof peer->news)
             continue;
@@ -67,8 +71,8 @@ bool local_tcp_lost(const struct local_run *run, uint32_t index)
         if (!read_news(run, index))
             return false;
     }
-    return peer->left ? local_gone(run, index, last_of(peer))
-                      : local_died(run, index, last_of(peer));
+    return peer->left && !peer->died ? local_gone(run, index, last_of(peer))
+                                     : local_died(run, index, last_of(peer));
 }
 
 static bool head_is_right(struct local_run *run, uint32_t index, const struct tcp_span *span)
