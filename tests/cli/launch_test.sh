@@ -189,14 +189,22 @@ set -m
 "$program" launch -n 1 sh -c 'echo $$ >pid.0; exec yes' >unread 2>err &
 pid=$!
 set +m
-expect_soon test -s pid.0
-kill -s TERM "$pid"
-is_zombie()
+# Both pipes, of the rank and of the command, are full: it waits for the reader.
+is_stuck()
 {
-    [ "$(sed 's/.*) //; s/ .*//' "/proc/$1/stat")" = "${2-Z}" ]
+    local before
+    before="$(sed -n 's/^wchar: //p' "/proc/$1/io")"
+    sleep 0.2
+    [ "$before" -gt 65536 ] && [ "$before" = "$(sed -n 's/^wchar: //p' "/proc/$1/io")" ]
 }
-expect_soon is_zombie "$(cat pid.0)"
-# Not all of what is in the pipe is written: it waits for the reader.
+is_state()
+{
+    [ "$(sed 's/.*) //; s/ .*//' "/proc/$1/stat")" = "$2" ]
+}
+expect_soon test -s pid.0
+expect_soon is_stuck "$(cat pid.0)"
+kill -s TERM "$pid"
+expect_soon is_state "$(cat pid.0)" Z
 kill -s TERM "$pid"
 expect_end 143
 exec 9>&-
@@ -206,10 +214,10 @@ rm -f pid.0
 start -n 1 sh -c 'echo $$ >pid.0; exec sleep 1000'
 expect_soon test -s pid.0
 kill -s TSTP "$pid"
-expect_soon is_zombie "$(cat pid.0)" T
-expect_soon is_zombie "$pid" T
+expect_soon is_state "$(cat pid.0)" T
+expect_soon is_state "$pid" T
 kill -s CONT "$pid"
-expect_soon is_zombie "$(cat pid.0)" S
+expect_soon is_state "$(cat pid.0)" S
 kill -s KILL "$pid"
 expect_end 137
 expect_soon is_gone "$(cat pid.0)"
