@@ -37,6 +37,8 @@ static void print_option(const char *name, const char *value, const char *help)
     snprintf(left, sizeof left, "%s%s%s%s", dashes(name), name, value ? " " : "",
              value ? value : "");
     printf("  %-*s", HELP_COLUMN - 2, left);
+    if (strlen(left) > HELP_COLUMN - 3)
+        printf("\n%*s", HELP_COLUMN, "");
     for (const char *line = help;; line++) {
         size_t length = strcspn(line, "\n");
         printf("%.*s\n", (int)length, line);

@@ -17,6 +17,9 @@ done
 for command in "${commands[@]}"; do
     # shellcheck disable=SC2086
     expect_data 0 "$weir" $command --help
+    # An option that is wider than its column has a line of its own.
+    ! awk '/^  --?[a-z]/ && substr($0, 22, 1) != " " && NF > 2' <<<"$output" | grep . ||
+        fail "weir $command --help prints an option and its text without a space"
     expect_contains "$output" "usage: weir"
     [ -z "$messages" ] || fail "weir $command --help wrote to standard error: $messages"
     # shellcheck disable=SC2086
