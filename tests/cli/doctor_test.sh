@@ -17,9 +17,10 @@ expect_contains "$output" "note     driver         this driver gives each work-i
 printf '[weir]\nbackend = opencl\n[opencl]\nbuild_options = -cl-opt-disable\n' >unoptimised.ini
 expect_data 0 "$weir" doctor --config unoptimised.ini
 expect_contains "$output" "ok       driver         kernels that some drivers miscompile gave the right numbers"
+modules="$(find "$here/lib/weir/" -name 'weir_*.so' | wc -l)" # of the build tree
 expect_data 0 "$weir" doctor --config small.ini --json
 as_json 'data["problems"] == 0 and any(f["topic"] == "self-test" for f in data["findings"])'
-as_json '[sum(f["topic"] == "module" and part in f["text"] for f in data["findings"]) for part in (", ABI ", ", summary: ")] == [9, 9]'
+as_json '[sum(f["topic"] == "module" and part in f["text"] for f in data["findings"]) for part in (", ABI ", ", summary: ")] == ['"$modules, $modules"']'
 as_json '"    summary: Runs on GPUs and CPUs" in data["load_report"]'
 expect_data 0 env WEIR_BACKEND=opencl WEIR_PLUGINS= "$weir" doctor
 expect_contains "$output" "WEIR_BACKEND=opencl"
