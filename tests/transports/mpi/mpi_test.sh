@@ -24,13 +24,23 @@ command -v "$mpirun" >/dev/null || {
     exit 0
 }
 
-# on COUNT WHAT [LIBRARY]: runs ranks; $output is what they print, sorted, without what mpirun says.
+# run COUNT WHAT [LIBRARY]: runs ranks; $output is what they print, sorted, without what mpirun says, and
+# $status how it ends.
+run()
+{
+    rm -rf "$TEST_TMPDIR/ranks"
+    mkdir "$TEST_TMPDIR/ranks"
+    status=0
+    RANKS_OUTPUT="$TEST_TMPDIR/ranks" timeout 250 "$mpirun" -n "$1" "$ranks" "$2" "${3-}" \
+        >"$TEST_TMPDIR/said" 2>&1 || status=$?
+    output="$(sort "$TEST_TMPDIR/ranks/"*)"
+}
+
+# on COUNT WHAT [LIBRARY]: the same of ranks that end well.
 on()
 {
-    local status=0
-    timeout 250 "$mpirun" -n "$1" "$ranks" "$2" "${3-}" >"$TEST_TMPDIR/out" 2>"$TEST_TMPDIR/err" || status=$?
-    output="$(sort "$TEST_TMPDIR/out")"
-    [ "$status" -eq 0 ] || fail "$2 on $1 ranks ended with $status: $(cat "$TEST_TMPDIR/out" "$TEST_TMPDIR/err")"
+    run "$@"
+    [ "$status" -eq 0 ] || fail "$2 on $1 ranks ended with $status: $output $(cat "$TEST_TMPDIR/said")"
 }
 
 # expect_all COUNT CAUSE: all ranks of the last run have told that.
@@ -54,10 +64,13 @@ done
 on 1 order
 
 # Through the library, as docs/collectives.md has it.
-WEIR_BACKEND=null WEIR_COMM_TRANSPORT=mpi timeout 250 "$mpirun" -n 2 "$example" >"$TEST_TMPDIR/out" 2>&1 ||
-    fail "the example printed: $(cat "$TEST_TMPDIR/out")"
-[ "$(sort "$TEST_TMPDIR/out")" = "rank 0 of 2: 1023.5
-rank 1 of 2: 1023.5" ] || fail "the example printed: $(cat "$TEST_TMPDIR/out")"
+mkdir "$TEST_TMPDIR/example"
+WEIR_BACKEND=null WEIR_COMM_TRANSPORT=mpi timeout 250 "$mpirun" -n 2 \
+    sh -c 'exec "$0" >"$1/$$" 2>&1' "$example" "$TEST_TMPDIR/example" >"$TEST_TMPDIR/said" 2>&1 ||
+    fail "the example printed: $(cat "$TEST_TMPDIR/example/"* "$TEST_TMPDIR/said")"
+output="$(sort "$TEST_TMPDIR/example/"*)"
+[ "$output" = "rank 0 of 2: 1023.5
+rank 1 of 2: 1023.5" ] || fail "the example printed: $output"
 
 # Ranks that call something else: all ranks tell the first cause, and at a later call too.
 call="rank 1 has called all-reduce 2 (app.c:30) with"
@@ -101,8 +114,8 @@ for what in message-memory-0 message-memory-1; do
 done
 
 # A rank that never creates its communicator, and one with another number than MPI's.
-timeout 250 "$mpirun" -n 2 "$ranks" missing "" >"$TEST_TMPDIR/out" 2>&1 || true # of which mpirun complains
-expect_contains "$(cat "$TEST_TMPDIR/out")" "0: WEIR_ERROR_COMM: 'grads': MPI has not started in 1000 ms: a rank has not created the communicator"
+run 2 missing # of which mpirun complains
+expect_contains "$output" "0: WEIR_ERROR_COMM: 'grads': MPI has not started in 1000 ms: a rank has not created the communicator"
 on 2 place
 expect_contains "$output" "5: WEIR_ERROR_CONFIG: 'grads': this is rank 5 of 2 by the configuration, and rank 1 of 2 of MPI"
 expect_contains "$output" "0: WEIR_ERROR_COMM: 'grads': this is rank 5 of 2 by the configuration, and rank 1 of 2 of MPI"

@@ -750,6 +750,17 @@ static bool do_in_group(const char *what)
     return true;
 }
 
+// mpirun may put a line of one rank into that of another, so each has a file of its own.
+static bool redirect_output(void)
+{
+    char path[4096];
+    const char *folder = getenv("RANKS_OUTPUT");
+    if (!folder)
+        return true;
+    snprintf(path, sizeof path, "%s/%u", folder, rank);
+    return freopen(path, "w", stdout);
+}
+
 int main(int argc, char **argv)
 {
     void *group;
@@ -757,6 +768,8 @@ int main(int argc, char **argv)
         return 2;
     rank = number_in("OMPI_COMM_WORLD_RANK", "PMI_RANK");
     count = number_in("OMPI_COMM_WORLD_SIZE", "PMI_SIZE");
+    if (!redirect_output())
+        return 2;
     if (strncmp(argv[1], "own-", 4) == 0) {
         do_own(argv[2], argv[1] + 4);
         return 0;
