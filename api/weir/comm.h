@@ -138,7 +138,7 @@ struct weir_comm_params {
     // of [comm].
     uint64_t timeout_ns;
     // Compare kind, element, reduction, count and root on all ranks before each collective; also
-    // switched on by `check` of [comm]. Without it they are compared, too, but after the fact.
+    // switched on by `check` of [comm]. The transports `local` and `mpi` always do.
     bool check;
     // above: 0.2
 };
