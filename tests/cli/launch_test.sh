@@ -108,8 +108,13 @@ expect_contains "$messages" ") was ended by signal 11 (Segmentation fault)"
 cat >stubborn.sh <<'TEXT'
 case "$RANK" in
 0) trap '' TERM; echo >ready.0; while :; do sleep 0.1; done ;;
-1) echo >ready.1; kill -s STOP $$; exit 9 ;;
-*) until test -e ready.0 && test -e ready.1; do sleep 0.01; done; exit 3 ;;
+1) echo $$ >ready.1; kill -s STOP $$; exit 9 ;;
+*)
+    until test -e ready.0 && test -s ready.1; do sleep 0.01; done
+    state=
+    until [ "$state" = T ]; do read -r _ _ state _ <"/proc/$(cat ready.1)/stat"; done
+    exit 3
+    ;;
 esac
 TEXT
 rm -f ready.*
