@@ -211,6 +211,7 @@ weir_status weir_device_open(weir_runtime *runtime, const struct weir_device_par
     weir_device *device = allocate_device(runtime, params && params->label ? params->label : "");
     if (!device)
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a device object");
+    device->index = index;
     status = weir_device_describe(runtime, index, &device->info);
     if (status < 0)
         goto fail;

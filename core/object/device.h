@@ -49,6 +49,7 @@ struct weir_device {
     struct weir__shared *shared; // the runtime's
     const struct weir__chain *chain;
     const struct weir_link *first; // of the chain
+    size_t index;                  // of the backend's devices
     WEIR_SIZED_CELL(struct weir_limits, limits, WEIR_SIZED_ROOM);
     WEIR_SIZED_CELL(struct weir_device_info, info, WEIR_SIZED_ROOM);
 

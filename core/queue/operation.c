@@ -36,14 +36,29 @@ static weir_status check_range(const struct weir__caller *caller, const char *ro
     return weir__buffer_refuse_range(buffer, role, offset, size, caller->file, caller->line);
 }
 
+// Two devices may have one name, and so have two runtimes' and one that is opened twice.
 WEIR_COLD static weir_status refuse_device(const struct weir__caller *caller, const char *role,
                                            const weir_buffer *buffer)
 {
-    return weir__fail_at(caller->file, caller->line, buffer->member.object.label,
-                         WEIR_ERROR_INVALID, "copy through a HOST buffer of each device",
-                         "%s belongs to device '%s', queue '%s' to '%s'", role,
-                         buffer->member.device->info.name, weir__label_shown(caller->label),
-                         caller->device->info.name);
+    const weir_device *device = buffer->member.device;
+    const char *label = buffer->member.object.label;
+    const char *queue = weir__label_shown(caller->label);
+    if (device->runtime != caller->device->runtime)
+        return weir__fail_at(caller->file, caller->line, label, WEIR_ERROR_INVALID,
+                             "open both devices in one runtime",
+                             "%s belongs to device '%s' of another runtime than queue '%s'", role,
+                             device->info.name, queue);
+    if (device->index == caller->device->index)
+        return weir__fail_at(caller->file, caller->line, label, WEIR_ERROR_INVALID,
+                             "open the device once, or copy through HOST buffers",
+                             "%s belongs to device '%s' as it was opened another time than for "
+                             "queue '%s'",
+                             role, device->info.name, queue);
+    return weir__fail_at(caller->file, caller->line, label, WEIR_ERROR_INVALID,
+                         "copy through a HOST buffer of each device",
+                         "%s belongs to device '%s' (index %zu), queue '%s' to '%s' (index %zu)",
+                         role, device->info.name, device->index, queue, caller->device->info.name,
+                         caller->device->index);
 }
 
 static weir_status check_buffer(const struct weir__caller *caller, const char *role,

@@ -151,6 +151,30 @@ CONFORM(Devices, EachHasItsOwnFigures)
     close_pair(&x);
 }
 
+// The names of two devices may be the same.
+CONFORM(Devices, AreToldApart)
+{
+    const bool only_one = weir_device_count(f->runtime) == 1;
+    const char *expected[] = {only_one ? "as it was opened another time" : "belongs to device",
+                              "of another runtime"};
+    weir_queue *queue = conform_queue(f, "q");
+    struct fixture others[2] = {*f, *f};
+    weir_runtime *runtime;
+    others[0].device = open_device(f->runtime, "0");
+    const bool has_null = open_null(&runtime) == WEIR_OK;
+    if (has_null)
+        others[1].device = open_device(runtime, NULL);
+    for (int i = 0; i < (has_null ? 2 : 1); i++) {
+        weir_buffer *buffer = conform_device_buffer(&others[i], BYTES);
+        EXPECT_INVALID(weir_queue_fill(queue, buffer, 0, 1, "", 1), expected[i]);
+        weir_buffer_destroy(&buffer);
+        EXPECT_OK(weir_device_close(&others[i].device));
+    }
+    if (has_null)
+        EXPECT_OK(weir_close(&runtime));
+    weir_queue_destroy(&queue);
+}
+
 CONFORM(Devices, GraphsOfEach)
 {
     CONFORM_NEEDS_KERNELS(f);
