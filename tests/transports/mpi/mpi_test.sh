@@ -13,7 +13,10 @@ openmpi)
     # Ranks on fewer cores, as any user, with sockets whose paths are short.
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
     export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
-    export OMPI_MCA_orte_tmpdir_base=/tmp
+    # Its files are named after process numbers, which another sandbox may have too.
+    folder="$(mktemp -d /tmp/ompi.XXXXXX)"
+    trap 'rm -rf "$folder"' EXIT
+    export OMPI_MCA_orte_tmpdir_base="$folder" OMPI_MCA_btl_vader_backing_directory="$folder"
     ;;
 esac
 example="$PWD/tests/transports/mpi/example"
