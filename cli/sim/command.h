@@ -1,4 +1,4 @@
-// `weir sim`: what kernels cost, from traces.
+// `weir sim`: programs on modelled GPUs, and what kernels cost.
 #ifndef WEIR_CLI_SIM_COMMAND_H
 #define WEIR_CLI_SIM_COMMAND_H
 

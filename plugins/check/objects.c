@@ -193,7 +193,7 @@ void check_buffer_destroy(const struct weir_link *link, weir_buffer *object)
     free(buffer);
 }
 
-// Who has the address may write there.
+// A program that has the address may write there.
 static void forget_gaps(const struct weir_link *link, const weir_buffer *object)
 {
     struct check *check = check_of(link);

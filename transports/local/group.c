@@ -123,7 +123,7 @@ weir_status local_run_call(void *group, const struct weir_transport_call *call)
     return carried ? WEIR_OK : report(&run, WEIR_ERROR_COMM);
 }
 
-// The records decide who is in the part, and so the order of ranks in it: by key, then by rank.
+// The records decide which ranks are in the part, and their order there: by key, then by rank.
 static struct local_part part_of(const struct local_run *run, const struct local_record *records,
                                  uint32_t *members)
 {

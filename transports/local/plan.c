@@ -1,6 +1,6 @@
-// Who needs which piece of whose memory. A collective on the whole of a buffer is made of chunks, one
-// for each rank: rank i reduces, or receives of the root, chunk i, and all ranks copy it from there.
-// So no rank, the root included, sends more than about twice what it holds.
+// Which rank needs which piece of which other rank's memory. A collective on the whole of a buffer is
+// made of chunks, one for each rank: rank i reduces, or receives of the root, chunk i, and all ranks
+// copy it from there. So no rank, the root included, sends more than about twice what it holds.
 #include "transports/local/local.h"
 
 struct chunk {

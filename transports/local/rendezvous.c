@@ -36,7 +36,7 @@ struct entry {
     uint32_t port;
 };
 
-// Those who wait for rank 0's answer.
+// Processes that wait for rank 0's answer.
 struct guests {
     int *connections;
     struct entry *entries;

@@ -1,5 +1,5 @@
-// How processes meet: rank 0 listens where the rendezvous says, all others connect to it and say who
-// they are and where they listen; when all are there, rank 0 tells all of all.
+// How processes meet: rank 0 listens at the rendezvous, all others connect to it and tell their rank and
+// where they listen; after the last has come rank 0 sends the whole list to each.
 #ifndef WEIR_LOCAL_RENDEZVOUS_H
 #define WEIR_LOCAL_RENDEZVOUS_H
 

@@ -1,5 +1,5 @@
-// Moves bytes until a call has all that it waits for, and finds out meanwhile who has died, has left,
-// or tells of a failure.
+// Moves bytes until a call has all that it waits for, and notices meanwhile a rank that has died, has
+// left, or tells of a failure.
 #include <errno.h>
 #include <poll.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 
 #define BUSY_NS 200000
 #define FOREVER_NS (UINT64_MAX / 2)
-// The other ranks let rank 0 find out first, which knows who is missing.
+// The other ranks wait longer than rank 0, which knows the rank that is missing.
 #define PATIENCE_NS 500000000
 
 struct mpi_run mpi_run_begin(struct mpi_group *group, struct mpi_head head, uint64_t timeout_ns)

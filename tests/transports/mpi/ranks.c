@@ -553,7 +553,7 @@ static void do_absent(const char *how, uint32_t absent)
                                                    .line = 10}) == WEIR_OK);
     const bool leaves = strcmp(how, "leave") == 0;
     struct weir_transport_call call = sum_call(20);
-    // Rank 0 finds out who is missing, and tells the others.
+    // Rank 0 finds out which rank is missing, and tells the others.
     call.timeout_ns = leaves || (rank && absent) ? PATIENCE : SECOND;
     if (rank == absent && leaves) {
         ops->leave(group);
