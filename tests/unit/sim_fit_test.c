@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "cli/sim/fit.h"
+#include "tests/support/no_memory.h"
 #include "tests/support/test.h"
 
 enum {
@@ -12,43 +13,6 @@ enum {
 };
 
 static size_t added;
-// Counts down to the allocation that fails; negative means that none does.
-static long countdown = -1;
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *block, size_t size);
-char *__real_strdup(const char *text);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *block, size_t size);
-char *__wrap_strdup(const char *text);
-
-static bool fails_now(void)
-{
-    return countdown >= 0 && countdown-- == 0;
-}
-
-void *__wrap_malloc(size_t size)
-{
-    return fails_now() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return fails_now() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *block, size_t size)
-{
-    return fails_now() ? NULL : __real_realloc(block, size);
-}
-
-char *__wrap_strdup(const char *text)
-{
-    return fails_now() ? NULL : __real_strdup(text);
-}
-
 struct made {
     struct weir_trace_queue queues[3]; // two of device 0, one of device 1
     struct weir_trace_operation operations[LAUNCHES];
@@ -358,9 +322,9 @@ WEIR_TEST(SimLaunches, EveryAllocationMayFail)
         launch(&made, names[i % 20], 1, 1, 10);
     }
     for (bool ok = false; !ok; failed++) {
-        countdown = failed;
+        weir_test_fail_allocation(failed);
         ok = learn(&made);
-        countdown = -1;
+        weir_test_fail_allocation(-1);
     }
     // The runs; two tables of kernels, and for each a name, launches, sizes and errors.
     EXPECT_INT_EQ(failed - 1, 1 + 2 + 20 * 4);

@@ -5,51 +5,8 @@
 #include <string.h>
 
 #include "plugins/sim/model_parts.h"
+#include "tests/support/no_memory.h"
 #include "tests/support/test.h"
-
-// Counts down to the allocation that fails; negative means that none does.
-static long countdown = -1;
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *block, size_t size);
-char *__real_strdup(const char *text);
-char *__real_strndup(const char *text, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *block, size_t size);
-char *__wrap_strdup(const char *text);
-char *__wrap_strndup(const char *text, size_t size);
-
-static bool fails_now(void)
-{
-    return countdown >= 0 && countdown-- == 0;
-}
-
-void *__wrap_malloc(size_t size)
-{
-    return fails_now() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return fails_now() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *block, size_t size)
-{
-    return fails_now() ? NULL : __real_realloc(block, size);
-}
-
-char *__wrap_strdup(const char *text)
-{
-    return fails_now() ? NULL : __real_strdup(text);
-}
-
-char *__wrap_strndup(const char *text, size_t size)
-{
-    return fails_now() ? NULL : __real_strndup(text, size);
-}
 
 #define GPU                                                                  \
     "[gpu]\nname = a card\nqueues = stream\ncopy_engines = 2\nkernels = 4\n" \
@@ -402,9 +359,9 @@ WEIR_TEST(SimModel, EveryAllocationMayFail)
     long failed = 0;
     for (bool fine = false; !fine; failed++) {
         message[0] = '\0';
-        countdown = failed;
+        weir_test_fail_allocation(failed);
         fine = read_all(path, costs);
-        countdown = -1;
+        weir_test_fail_allocation(-1);
         EXPECT_TRUE(fine || message[0]);
     }
     EXPECT_TRUE(failed > 15);

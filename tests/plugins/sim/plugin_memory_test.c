@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "plugins/sim/sim.h"
+#include "tests/support/no_memory.h"
 #include "tests/support/test.h"
 
 enum {
@@ -16,35 +17,6 @@ static bool right; // everything that was expected; the tests' own macros may al
 static void expect(bool condition)
 {
     right = right && condition;
-}
-
-static long countdown = -1; // to the allocation that fails; negative: none does
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *block, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *block, size_t size);
-
-static bool fails_now(void)
-{
-    return countdown >= 0 && countdown-- == 0;
-}
-
-void *__wrap_malloc(size_t size)
-{
-    return fails_now() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return fails_now() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *block, size_t size)
-{
-    return fails_now() ? NULL : __real_realloc(block, size);
 }
 
 // The chain.
@@ -297,10 +269,10 @@ WEIR_TEST(Memory, EachAllocationOfThePluginFails)
     EXPECT_TRUE(live(gpu));
     long i = 0;
     for (bool failed = true; failed && i < MOST_ALLOCATIONS; i++) {
-        countdown = i;
+        weir_test_fail_allocation(i);
         live(gpu);
-        failed = countdown < 0;
-        countdown = -1;
+        failed = weir_test_allocation_failed();
+        weir_test_fail_allocation(-1);
     }
     EXPECT_TRUE(i > 30 && i < MOST_ALLOCATIONS);
     EXPECT_TRUE(right);
