@@ -16,9 +16,9 @@
 
 #include <weir/weir.h>
 
-#include "cli/bench/plot.h"
 #include "cli/common/cli.h"
 #include "cli/common/options.h"
+#include "cli/common/plot.h"
 #include "cli/common/progress.h"
 
 enum {

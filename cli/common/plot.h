@@ -1,8 +1,8 @@
 // A plot as an SVG file: lines over a scale, or bars over names, each point with its
 // range. Colours are of medium lightness and the background is transparent, so that the
 // plot is readable on light and on dark pages.
-#ifndef WEIR_CLI_BENCH_PLOT_H
-#define WEIR_CLI_BENCH_PLOT_H
+#ifndef WEIR_CLI_COMMON_PLOT_H
+#define WEIR_CLI_COMMON_PLOT_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 // One function for each part of the picture, from back to front. Coordinates are pixels of
 // a fixed size; a viewer scales the picture.
-#include "cli/bench/plot.h"
+#include "cli/common/plot.h"
 
 #include <math.h>
 #include <stdio.h>
