@@ -173,6 +173,7 @@ TARGETS = {
         "//pipelines/arr_coc",
         "//pipelines/arr_coc/weights",
         "//pipelines/arr_coc/weights:generate",
+        "//pipelines/train:augment",
     ],
     "plugins/check": ["//plugins/check:weir_check.so"],
     "plugins/fault": ["//plugins/fault:weir_fault.so"],
