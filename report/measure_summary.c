@@ -9,8 +9,8 @@
 static bool is_compute(const weir_report *report, const struct weir__run *run)
 {
     const char *name = report->trace->operations[run->operation].name;
-    return report->lanes[run->lane].engine == WEIR_ENGINE_KERNELS && !strstr(name, "ncclKernel") &&
-           !strstr(name, "Memcpy") && !strstr(name, "Memset");
+    return report->lanes[run->lane].engine == WEIR_ENGINE_KERNELS &&
+           !weir_trace_is_communication(name) && !strstr(name, "Memcpy") && !strstr(name, "Memset");
 }
 
 static void measure_breakdown(weir_report *report, uint64_t *out_busy)

@@ -378,6 +378,7 @@ static void write_overlaps(struct page *page)
         {"to device/to host", "to_device", "to_host"},
         {"compute/compute", "compute", "compute"},
         {"copy/copy", "copy", "copy"},
+        {"communication/compute", "communication", "compute"},
     };
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
         struct weir_report_overlap overlap = {0};

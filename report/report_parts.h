@@ -13,7 +13,7 @@ struct weir__pair {
 };
 
 enum {
-    WEIR__PAIR_COUNT = 6
+    WEIR__PAIR_COUNT = 8
 };
 
 extern const struct weir__pair weir__pairs[WEIR__PAIR_COUNT];

@@ -15,8 +15,9 @@ enum {
 };
 
 const struct weir__pair weir__pairs[WEIR__PAIR_COUNT] = {
-    {"copy", "compute"},      {"to_device", "compute"}, {"to_host", "compute"},
-    {"to_device", "to_host"}, {"copy", "copy"},         {"compute", "compute"},
+    {"copy", "compute"},          {"to_device", "compute"},  {"to_host", "compute"},
+    {"to_device", "to_host"},     {"copy", "copy"},          {"compute", "compute"},
+    {"communication", "compute"}, {"communication", "copy"},
 };
 
 const char *weir__verdict_name(weir_report_verdict verdict)

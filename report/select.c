@@ -23,6 +23,7 @@ static const struct {
     {"on_device", 1 << WEIR_ENGINE_ON_DEVICE},
     {"d2d", 1 << WEIR_ENGINE_ON_DEVICE},
     {"host", 1 << WEIR_ENGINE_HOST},
+    {"communication", 1 << WEIR_ENGINE_COMMUNICATION},
     {"all", 0},
 };
 
@@ -30,8 +31,9 @@ enum {
     SET_COUNT = sizeof engine_sets / sizeof *engine_sets
 };
 
-static const char how[] = "a set is copy, compute, to_device, to_host, on_device, host, all, "
-                          "queue:LABEL, name:NAME or region:PATH";
+static const char how[] =
+    "a set is copy, compute, to_device, to_host, on_device, communication, host, all, "
+    "queue:LABEL, name:NAME or region:PATH";
 
 static weir_status refuse(const char *text, const char *nearest)
 {

@@ -23,19 +23,20 @@
 #include <stdint.h>
 
 // The part of a device, or the host, that ran an operation. An engine runs one operation at a time,
-// except KERNELS, which may run several.
+// except KERNELS and COMMUNICATION, which may run several.
 enum weir_trace_engine {
     WEIR_ENGINE_NONE = 0, // nothing ran: the operation only holds others (a graph whose nodes are
                           // listed), or was not timed
-    WEIR_ENGINE_TO_DEVICE = 1, // copies from host memory to device memory
-    WEIR_ENGINE_TO_HOST = 2,   // and back
-    WEIR_ENGINE_ON_DEVICE = 3, // copies and fills within a device, or between two
-    WEIR_ENGINE_KERNELS = 4,   // launches, graphs, native work
-    WEIR_ENGINE_HOST = 5,      // host calls, and copies and fills of host memory
-    WEIR_ENGINE_COUNT = 6,
+    WEIR_ENGINE_TO_DEVICE = 1,     // copies from host memory to device memory
+    WEIR_ENGINE_TO_HOST = 2,       // and back
+    WEIR_ENGINE_ON_DEVICE = 3,     // copies and fills within a device, or between two
+    WEIR_ENGINE_KERNELS = 4,       // launches, graphs, native work
+    WEIR_ENGINE_HOST = 5,          // host calls, and copies and fills of host memory
+    WEIR_ENGINE_COMMUNICATION = 6, // collectives, and kernels of NCCL
+    WEIR_ENGINE_COUNT = 7,
 };
 
-// "none", "to_device", "to_host", "on_device", "kernels", "host".
+// "none", "to_device", "to_host", "on_device", "kernels", "host", "communication".
 const char *weir_trace_engine_name(enum weir_trace_engine engine);
 
 // The kinds of operations. Numbers are those of enum weir_operation_kind in
@@ -151,6 +152,18 @@ struct weir_trace_scalar {
     double value;      // rounded to a double
 };
 
+// A collective, with the names of <weir/comm.h>.
+struct weir_trace_collective {
+    const char *kind;      // "all-reduce"
+    const char *element;   // "f32"; "" for an exchange or a barrier
+    const char *reduction; // "sum"; "" for one that reduces nothing
+    uint64_t count;        // of elements
+    uint64_t number;       // among the collectives of its communicator
+    uint32_t rank;
+    uint32_t rank_count;
+    uint32_t root; // or peer; 0 for others
+};
+
 struct weir_trace_operation {
     uint64_t queue;       // id
     uint32_t queue_index; // set by the reader: in weir_trace.queues
@@ -160,7 +173,8 @@ struct weir_trace_operation {
     enum weir_trace_engine engine;
     uint64_t bytes;
     const char *name;  // of the kernel or graph; "" for others
-    const char *label; // a name that the user gave this operation; usually ""
+    const char *label; // a name that the user gave this operation; of a collective the
+                       // communicator's label; usually ""
     // Copies have both, fills `dst`.
     const char *dst_label;
     const char *src_label;
@@ -172,6 +186,7 @@ struct weir_trace_operation {
     // Of launches: the first scalar arguments, as many as the plugin keeps.
     const struct weir_trace_scalar *scalars;
     size_t scalar_count;
+    const struct weir_trace_collective *collective; // of collectives, or NULL
     const char *file;
     int line;
     const char *region; // the path of regions that the thread was in: "frame 12/texture"
@@ -269,6 +284,13 @@ bool weir_trace_writer_close(weir_trace_writer **writer, const struct weir_trace
 // "Memset (Device)", "host call". Returns `text`.
 const char *weir_trace_operation_title(const struct weir_trace_operation *operation, char *text,
                                        size_t size);
+
+// Whether tools take an operation of that name for communication: "nccl", and later "Kernel".
+bool weir_trace_is_communication(const char *name);
+
+// What a collective's bytes per second are multiplied with to become those of its busiest link, as
+// nccl-tests do: 2 (n - 1) / n for "all-reduce", (n - 1) / n where each rank has a part, else 1.
+double weir_trace_bus_factor(const char *kind, uint32_t rank_count);
 
 // Reading.
 

@@ -1,14 +1,19 @@
 // Names of the parts of a trace, in files and for users.
 #include <stdio.h>
+#include <string.h>
 
 #include "base/text.h"
 #include "report/trace.h"
 #include "report/trace_parts.h"
 
 static const char *const engine_names[WEIR_ENGINE_COUNT] = {
-    [WEIR_ENGINE_NONE] = "none",       [WEIR_ENGINE_TO_DEVICE] = "to_device",
-    [WEIR_ENGINE_TO_HOST] = "to_host", [WEIR_ENGINE_ON_DEVICE] = "on_device",
-    [WEIR_ENGINE_KERNELS] = "kernels", [WEIR_ENGINE_HOST] = "host",
+    [WEIR_ENGINE_NONE] = "none",
+    [WEIR_ENGINE_TO_DEVICE] = "to_device",
+    [WEIR_ENGINE_TO_HOST] = "to_host",
+    [WEIR_ENGINE_ON_DEVICE] = "on_device",
+    [WEIR_ENGINE_KERNELS] = "kernels",
+    [WEIR_ENGINE_HOST] = "host",
+    [WEIR_ENGINE_COMMUNICATION] = "communication",
 };
 
 const char *weir_trace_engine_name(enum weir_trace_engine engine)
@@ -95,6 +100,24 @@ const char *weir_trace_operation_title(const struct weir_trace_operation *operat
         break;
     }
     return text;
+}
+
+bool weir_trace_is_communication(const char *name)
+{
+    return strncmp(name, "nccl", 4) == 0 && strstr(name + 4, "Kernel");
+}
+
+double weir_trace_bus_factor(const char *kind, uint32_t rank_count)
+{
+    static const char *const of_parts[] = {"all-gather", "reduce-scatter", "all-to-all", "gather",
+                                           "scatter"};
+    const double share = rank_count > 0 ? (rank_count - 1.0) / rank_count : 0;
+    if (strcmp(kind, "all-reduce") == 0)
+        return 2 * share;
+    for (size_t i = 0; i < sizeof of_parts / sizeof *of_parts; i++)
+        if (strcmp(kind, of_parts[i]) == 0)
+            return share;
+    return 1;
 }
 
 bool weir_trace_path(const char *name, uint64_t process, char *text, size_t size)

@@ -376,6 +376,36 @@ static bool read_scalars(struct weir__rows *rows, struct weir_trace_operation *o
     return true;
 }
 
+static const char *text_at(struct weir__rows *rows, const json_t *list, size_t index)
+{
+    const char *text = json_string_value(json_array_get(list, index));
+    const char *kept = text ? weir__trace_intern(rows->trace->storage, text) : NULL;
+    return kept ? kept : "";
+}
+
+static bool read_collective(struct weir__rows *rows, struct weir_trace_operation *operation,
+                            const json_t *list)
+{
+    if (!json_is_array(list))
+        return true;
+    struct weir_trace_collective *collective =
+        weir__trace_allocate(rows->trace->storage, sizeof *collective);
+    if (!collective)
+        return weir__rows_no_memory(rows);
+    *collective = (struct weir_trace_collective){
+        .kind = text_at(rows, list, 0),
+        .element = text_at(rows, list, 1),
+        .reduction = text_at(rows, list, 2),
+        .count = whole(json_array_get(list, 3)),
+        .number = whole(json_array_get(list, 4)),
+        .rank = small(json_array_get(list, 5)),
+        .rank_count = small(json_array_get(list, 6)),
+        .root = small(json_array_get(list, 7)),
+    };
+    operation->collective = collective;
+    return true;
+}
+
 static bool read_operation(struct weir__rows *rows, const json_t *event, const json_t *args)
 {
     const char *dst = string_of(args, "weir.dst_memory");
@@ -418,6 +448,7 @@ static bool read_operation(struct weir__rows *rows, const json_t *event, const j
     if (!queue_at(rows, id, small_of(event, "pid")))
         return weir__rows_no_memory(rows);
     return read_scalars(rows, operation, json_object_get(args, "weir.scalars")) &&
+           read_collective(rows, operation, json_object_get(args, "weir.collective")) &&
            read_waits(rows, operation, waits);
 }
 
@@ -467,7 +498,8 @@ static void classify(struct weir_trace_operation *operation, const char *categor
 {
     if (strcmp(category, "kernel") == 0) {
         operation->kind = WEIR_TRACE_LAUNCH;
-        operation->engine = WEIR_ENGINE_KERNELS;
+        operation->engine =
+            weir_trace_is_communication(title) ? WEIR_ENGINE_COMMUNICATION : WEIR_ENGINE_KERNELS;
         return;
     }
     const bool copies = strcmp(category, "gpu_memcpy") == 0;

@@ -326,6 +326,37 @@ static void add_scalars(struct weir__out *out, const struct weir_trace_operation
     weir__out_raw(out, "]");
 }
 
+// As PyTorch's profiler writes them, and what Weir reads back:
+// ["all-reduce", "f32", "sum", count, number, rank, ranks, root].
+static void add_collective(struct weir__out *out, const struct weir_trace_operation *operation)
+{
+    const struct weir_trace_collective *it = operation->collective;
+    const uint64_t numbers[] = {it->count, it->number, it->rank, it->rank_count, it->root};
+    const uint64_t ns = operation->end_ns - operation->start_ns;
+    weir__out_string_field(out, "Collective name", it->kind);
+    weir__out_string_field(out, "dtype", it->element);
+    weir__out_uint_field(out, "Group size", it->rank_count);
+    weir__out_string_field(out, "Process Group Name", operation->label ? operation->label : "");
+    if (operation->timed && operation->end_ns > operation->start_ns) {
+        const double rate = (double)operation->bytes / (double)ns; // bytes a ns are GB a second
+        weir__out_double_field(out, "algorithm GB/s", rate);
+        weir__out_double_field(out, "bus GB/s",
+                               rate * weir_trace_bus_factor(it->kind, it->rank_count));
+    }
+    weir__out_key(out, "weir.collective");
+    weir__out_raw(out, "[");
+    weir__out_string(out, it->kind);
+    weir__out_raw(out, ",");
+    weir__out_string(out, it->element);
+    weir__out_raw(out, ",");
+    weir__out_string(out, it->reduction);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        weir__out_raw(out, ",");
+        weir__out_uint(out, numbers[i]);
+    }
+    weir__out_raw(out, "]");
+}
+
 static void add_facts(struct weir__out *out, const struct weir_trace_operation *operation)
 {
     weir__out_uint_field(out, "weir.sequence", operation->sequence);
@@ -340,6 +371,8 @@ static void add_facts(struct weir__out *out, const struct weir_trace_operation *
     add_memory(out, "weir.src_memory", operation->src_memory);
     add_count(out, "weir.argument_bytes", operation->argument_bytes);
     add_scalars(out, operation);
+    if (operation->collective)
+        add_collective(out, operation);
     add_text(out, "weir.file", operation->file);
     if (operation->line != 0)
         weir__out_int_field(out, "weir.line", operation->line);

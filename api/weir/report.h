@@ -90,7 +90,7 @@ struct weir_report_summary {
     // Parts of the span, by unions over all devices, with each start at its earliest; the
     // three add up to the span. They are HTA's temporal breakdown.
     uint64_t idle_ns;        // no operation ran
-    uint64_t compute_ns;     // a kernel ran, other than one of NCCL's
+    uint64_t compute_ns;     // a kernel ran; communication is none
     uint64_t non_compute_ns; // something ran, but no such kernel
 
     // Effective speed-up: the sum of the durations of all operations, divided by the span.
@@ -102,7 +102,7 @@ struct weir_report_summary {
     // work can take less time than its busiest engine.
     uint64_t bound_ns;
     uint32_t bound_device;
-    const char *bound_engine; // "to_device", "to_host", "on_device", "kernels"
+    const char *bound_engine; // "to_device", "to_host", "on_device", "kernels", "communication"
     double bound_distance;    // span / bound, 1.0 at best
 
     // If the devices run one operation at a time, overlap and speed-up mean nothing; this
@@ -193,6 +193,7 @@ struct weir_report_overlap {
 //     to_device, h2d       copies from host to device memory
 //     to_host, d2h         and back
 //     on_device, d2d       copies and fills within devices or between them
+//     communication        collectives, and kernels of NCCL
 //     host                 host calls
 //     all                  operations of devices
 //     queue:LABEL  name:NAME  region:PATH   as in the tables

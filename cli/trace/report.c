@@ -65,8 +65,9 @@ static const char check_about[] =
     "  '--host<=10%'                  of the critical path, the host's share\n"
     "  '--dropped<=0'                 operations that the trace does not hold\n"
     "\n"
-    "Sets are copy, compute, to_device, to_host, on_device, host, all, queue:LABEL,\n"
-    "name:NAME and region:PATH. Without dashes, a condition is an operand: 'bubbles<=1ms'.";
+    "Sets are copy, compute, to_device, to_host, on_device, communication, host, all,\n"
+    "queue:LABEL, name:NAME and region:PATH. Without dashes, a condition is an operand: "
+    "'bubbles<=1ms'.";
 
 enum {
     CONDITION_LIMIT = 64

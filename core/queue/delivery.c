@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "core/object/comm.h"
+#include "core/queue/host_note.h"
 #include "core/queue/native_call.h"
 #include "core/queue/queue.h"
 #include "core/queue/registry.h"
@@ -169,9 +170,14 @@ static weir_status run_collective(weir_queue *queue, const struct weir_operation
     const struct weir_link *backend = backend_of(queue);
     const struct weir__comm_ops *ops = operation->u.collective.comm->ops;
     weir_status status = failed ? WEIR_OK : backend->ops->queue_finish(backend, queue);
-    if (!failed && status == WEIR_OK)
-        return ops->run(queue, operation);
-    ops->skip(operation);
+    if (failed || status < 0) {
+        ops->skip(operation);
+        return status;
+    }
+    const uint64_t begin_ns = weir_clock_now_ns();
+    status = ops->run(queue, operation);
+    if (weir__takes_notes(queue->member.device))
+        weir__host_note_collective(queue, operation, begin_ns, weir_clock_now_ns());
     return status;
 }
 

@@ -29,6 +29,23 @@ weir_status weir__host_note_access(enum weir_host_note_kind kind, weir_buffer *b
     return first->ops->host_note(first, &note);
 }
 
+void weir__host_note_collective(weir_queue *queue, const struct weir_operation *operation,
+                                uint64_t begin_ns, uint64_t end_ns)
+{
+    const struct weir_link *first = queue->first;
+    const struct weir_error saved = *weir_last_error();
+    struct weir_host_note note =
+        note_from(WEIR_HOST_NOTE_COLLECTIVE,
+                  &(struct weir__host_caller){operation->file, operation->line,
+                                              WEIR_HOST_NOTE_INTERNAL});
+    note.u.collective.queue = queue;
+    note.u.collective.sequence = operation->sequence;
+    note.u.collective.begin_ns = begin_ns;
+    note.u.collective.end_ns = end_ns;
+    (void)first->ops->host_note(first, &note);
+    weir__error_set(&saved);
+}
+
 void weir__host_note_complete(weir_queue *producer, struct weir_event event, weir_status status,
                               const struct weir__host_caller *caller)
 {

@@ -216,8 +216,12 @@ static void write_operation(struct trace *trace, struct trace_queue *queue,
         .wait_count = queue->wait_count,
     };
     struct weir_trace_scalar scalars[TRACE_SCALARS];
+    struct weir_trace_collective collective;
+    char name[TRACE_TITLE_SIZE];
     if (entry->kind == WEIR_OPERATION_LAUNCH)
         describe_launch(&row, entry, scalars);
+    else if (entry->kind == WEIR_OPERATION_COLLECTIVE)
+        trace_describe_collective(entry, &row, &collective, name);
     announce_queue(trace, queue);
     weir_trace_writer_operation(trace->writer, &row);
     queue->wait_count = 0;

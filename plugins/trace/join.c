@@ -138,10 +138,19 @@ static bool join_work(struct trace_queue *queue, struct trace_entry *entry, bool
     return true;
 }
 
-// A host call after a failure never runs. This is known when a later operation has run.
+// Whether its times on the host's clock are known. With the queue's lock held.
+static bool has_run(struct trace_queue *queue, struct trace_entry *entry)
+{
+    return entry->kind == WEIR_OPERATION_COLLECTIVE
+               ? trace_take_carried(queue, entry)
+               : atomic_load_explicit(&entry->called, memory_order_acquire);
+}
+
+// A host call after a failure never runs, nor does a collective. This is known when a later operation
+// has run.
 static bool join_call(struct trace_queue *queue, struct trace_entry *entry, bool last)
 {
-    if (atomic_load_explicit(&entry->called, memory_order_acquire)) {
+    if (has_run(queue, entry)) {
         entry->flags |= TRACE_TIMED | TRACE_READY;
         if (entry->start_ns < queue->end_ns)
             entry->start_ns = queue->end_ns;
@@ -162,7 +171,8 @@ static bool join_entry(struct trace_queue *queue, struct trace_entry *entry, boo
         entry->flags |= TRACE_READY;
         return true;
     }
-    if (entry->kind == WEIR_OPERATION_HOST_CALL && !queue->trace->clock)
+    if ((entry->kind == WEIR_OPERATION_HOST_CALL && !queue->trace->clock) ||
+        trace_is_carried(queue, entry))
         return join_call(queue, entry, last);
     return join_work(queue, entry, last);
 }

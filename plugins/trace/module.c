@@ -254,6 +254,7 @@ static const struct weir_module_ops ops = {
     .kernel_destroy = trace_kernel_destroy,
     .queue_times = trace_queue_times,
     .region = trace_region,
+    .host_note = trace_host_note,
     .queue_retire = trace_queue_retire,
 };
 

@@ -5,6 +5,7 @@
 //   submit.c   the path of an operation: an entry in its queue's ring
 //   threads.c  threads, their regions and their waits
 //   names.c    labels, which outlive their objects
+//   collective.c  collectives: their names, and their times where the front end carries them out
 //   join.c     joins times of finished operations with their submissions
 //   engines.c  starts that the driver does not report
 //   drain.c    the writing thread
@@ -44,6 +45,7 @@ enum {
     TRACE_WAITS = 64,       // that an operation keeps, the last ones
     TRACE_FETCH = 256,      // times that are fetched at once
     TRACE_LABEL_SIZE = 96,  // of labels of devices and queues
+    TRACE_TITLE_SIZE = 64,  // of a collective's name
     TRACE_WAKE = 512,       // operations in a ring that wake the writing thread
     TRACE_ENGINES = WEIR_ENGINE_COUNT,
 };
@@ -114,6 +116,17 @@ weir_status trace_event_wait(const struct weir_link *link, weir_queue *object, u
                              uint64_t timeout_ns);
 weir_status trace_queue_finish(const struct weir_link *link, weir_queue *object);
 
+// collective.c
+
+// A collective that the front end has carried out, on the host's clock.
+struct trace_carried {
+    uint64_t sequence;
+    uint64_t start_ns;
+    uint64_t end_ns;
+};
+
+weir_status trace_host_note(const struct weir_link *link, const struct weir_host_note *note);
+
 // submit.c
 
 enum trace_flags {
@@ -168,6 +181,16 @@ struct trace_entry {
             uint32_t times; // the number that it will have: one, or one for each node
             uint32_t seen;
         } graph;
+        struct {
+            uint64_t count;
+            uint64_t number;
+            weir_collective kind;
+            weir_datatype element;
+            weir_reduction reduction;
+            uint32_t rank;
+            uint32_t rank_count;
+            uint32_t root;
+        } collective;
     } u;
     char region[TRACE_REGION_SIZE];
 };
@@ -228,7 +251,24 @@ struct trace_queue {
     uint64_t times_tail;
     uint64_t passed_on;    // times before it were returned to the links before this one
     uint64_t last_fetched; // sequence
+    // Ring of collectives whose entries have no times yet, as large as that of entries; NULL: there
+    // was none.
+    struct trace_carried *carried;
+    uint64_t carried_head;
+    uint64_t carried_tail;
 };
+
+// collective.c
+
+void trace_note_collective(struct trace_entry *entry, const struct weir_operation *operation,
+                           struct trace *trace);
+// Whether the front end carries out the collectives of the queue, and its notes tell when.
+bool trace_is_carried(const struct trace_queue *queue, const struct trace_entry *entry);
+// Stores the times of the entry of a collective. False: they are not known. With the queue's lock held.
+bool trace_take_carried(struct trace_queue *queue, struct trace_entry *entry);
+// The rest of the row of a collective. `name` has room for its name, of TRACE_TITLE_SIZE bytes.
+void trace_describe_collective(const struct trace_entry *entry, struct weir_trace_operation *row,
+                               struct weir_trace_collective *collective, char *name);
 
 struct trace_buffer {
     const char *label;

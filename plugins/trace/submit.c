@@ -144,6 +144,9 @@ static void note_kind(const struct weir_link *link, struct trace_entry *entry,
         entry->u.host_call.function = operation->u.host_call.function;
         entry->u.host_call.user = operation->u.host_call.user;
         break;
+    case WEIR_OPERATION_COLLECTIVE:
+        trace_note_collective(entry, operation, trace_of(link));
+        break;
     default: // the caller's own work, which is unknown
         entry->flags |= TRACE_UNTIMED;
         break;
@@ -231,10 +234,11 @@ static bool is_called_here(const struct trace *trace, const struct trace_entry *
     return entry->kind == WEIR_OPERATION_HOST_CALL && !trace->clock;
 }
 
-static bool is_timed(const struct trace *trace, const struct trace_entry *entry)
+// Whether the backend will have its times.
+static bool is_timed(const struct trace_queue *queue, const struct trace_entry *entry)
 {
     return !(entry->flags & TRACE_UNTIMED) && entry->kind != WEIR_OPERATION_WAIT &&
-           !is_called_here(trace, entry);
+           !is_called_here(queue->trace, entry) && !trace_is_carried(queue, entry);
 }
 
 // Returns the next entry of the ring, or NULL if it is full. The tail is only read if its last
@@ -267,7 +271,7 @@ weir_status trace_queue_submit(const struct weir_link *link, weir_queue *object,
     entry->submit_end_ns = trace_now_ns(queue->trace);
     if (status < 0)
         entry->flags |= TRACE_FAILED | TRACE_UNTIMED;
-    else if (is_timed(queue->trace, entry))
+    else if (is_timed(queue, entry))
         atomic_store_explicit(&queue->last_timed, operation->sequence, memory_order_relaxed);
     atomic_store_explicit(&queue->head, head + 1, memory_order_release);
     if ((head + 1) % TRACE_WAKE == 0)

@@ -5,6 +5,7 @@
 
 #include <weir/check.h>
 
+#include "report/trace.h"
 #include "tests/comm/rig.h"
 
 static weir_status reduce_at(struct comm_rig *rig, uint32_t rank)
@@ -113,24 +114,81 @@ WEIR_TEST(CommPlugins, ASlowCollective)
     comm_rig_close(&rig);
 }
 
-// The trace names the collective.
-WEIR_TEST(CommPlugins, Trace)
+// The all-reduces and exchanges of work(), in the order of each queue.
+static void expect_traced(const struct weir_trace *trace)
+{
+    size_t found = 0;
+    for (size_t i = 0; i < trace->operation_count; i++) {
+        const struct weir_trace_operation *it = &trace->operations[i];
+        if (it->kind != WEIR_TRACE_COLLECTIVE)
+            continue;
+        const bool exchange = found++ % 2 == 0;
+        ASSERT_NOT_NULL(it->collective);
+        EXPECT_STR_EQ(it->name, exchange ? "ncclKernel_Exchange" : "ncclKernel_AllReduce_Sum_i32");
+        EXPECT_STR_EQ(it->collective->kind, exchange ? "exchange" : "all-reduce");
+        EXPECT_STR_EQ(it->collective->reduction, exchange ? "" : "sum");
+        EXPECT_INT_EQ(it->engine, WEIR_ENGINE_COMMUNICATION);
+        EXPECT_UINT_EQ(it->bytes, 8);
+        EXPECT_UINT_EQ(it->collective->rank_count, 2);
+        EXPECT_TRUE(it->timed);
+        EXPECT_UINT_LE(it->submit_ns, it->start_ns);
+        EXPECT_UINT_LT(it->start_ns, it->end_ns);
+    }
+    EXPECT_SIZE_EQ(found, 4);
+    EXPECT_UINT_EQ(trace->meta.unfinished, 0);
+}
+
+static void open_traced(struct comm_rig *rig, const char *path)
+{
+    char text[700];
+    snprintf(text, sizeof text,
+             "[weir]\nplugins = trace\n[trace]\nfile = %s\n[comm]\ntransport = fake\n", path);
+    comm_rig_open(rig, text, 2, WEIR_PLACE_DEVICE);
+}
+
+static struct weir_trace *read_trace(const char *path)
+{
+    struct weir_trace *trace = NULL;
+    char message[512] = "";
+    if (!weir_trace_read(path, NULL, &trace, message, sizeof message))
+        weir_test_fail(__FILE__, __LINE__, "%s", message);
+    return trace;
+}
+
+WEIR_TEST(CommPlugins, TraceHasNamesAndTimes)
 {
     struct comm_rig rig;
     char path[512];
-    char text[700];
-    char line[4096];
-    bool found = false;
     snprintf(path, sizeof path, "%s/collectives.trace.json", getenv("TEST_TMPDIR"));
-    snprintf(text, sizeof text,
-             "[weir]\nplugins = trace\n[trace]\nfile = %s\n[comm]\ntransport = fake\n", path);
-    comm_rig_open(&rig, text, 2, WEIR_PLACE_DEVICE);
+    open_traced(&rig, path);
     work(&rig);
     comm_rig_close(&rig);
-    FILE *file = fopen(path, "r");
-    ASSERT_TRUE(file != NULL);
-    while (fgets(line, sizeof line, file))
-        found = found || strstr(line, "weir_queue_collective");
-    fclose(file);
-    EXPECT_TRUE(found);
+    struct weir_trace *trace = read_trace(path);
+    ASSERT_NOT_NULL(trace);
+    expect_traced(trace);
+    weir_trace_destroy(&trace);
+}
+
+// A collective that does not run has no times; the one that failed has.
+WEIR_TEST(CommPlugins, TraceOfAFailedCollective)
+{
+    struct comm_rig rig;
+    char path[512];
+    size_t timed = 0;
+    size_t untimed = 0;
+    snprintf(path, sizeof path, "%s/failed.trace.json", getenv("TEST_TMPDIR"));
+    open_traced(&rig, path);
+    EXPECT_OK(reduce_at(&rig, 0));
+    EXPECT_OK(reduce_at(&rig, 0));
+    EXPECT_OK(weir_comm_abort(rig.comms[1], "enough"));
+    COMM_RIG_EXPECT_CAUSE(rig.queues[0], "enough");
+    comm_rig_close(&rig);
+    struct weir_trace *trace = read_trace(path);
+    ASSERT_NOT_NULL(trace);
+    for (size_t i = 0; i < trace->operation_count; i++)
+        if (trace->operations[i].kind == WEIR_TRACE_COLLECTIVE)
+            *(trace->operations[i].timed ? &timed : &untimed) += 1;
+    EXPECT_SIZE_EQ(timed, 1);
+    EXPECT_SIZE_EQ(untimed, 1);
+    weir_trace_destroy(&trace);
 }

@@ -124,7 +124,7 @@ static void add_random(struct made *made, uint32_t *state, uint64_t cell_ns, uin
     const size_t queue = made_below(state, (uint32_t)made->queue_count);
     const uint64_t start = cells[queue] + made_below(state, 4);
     const uint64_t end = start + made_below(state, 9);
-    const enum weir_trace_engine engine = (enum weir_trace_engine)(1 + made_below(state, 5));
+    const enum weir_trace_engine engine = (enum weir_trace_engine)(1 + made_below(state, 6));
     struct weir_trace_operation *operation =
         made_operation(made, queue, engine, start * cell_ns, end * cell_ns);
     cells[queue] = (uint32_t)end;

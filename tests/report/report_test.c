@@ -189,6 +189,30 @@ WEIR_TEST(Report, ADeviceThatSerialisesHasNoOverlap)
     weir_report_destroy(&report);
 }
 
+// Communication that kernels hide, and how much of it: a row of the report, and a condition.
+WEIR_TEST(Report, CommunicationHasARow)
+{
+    struct made made;
+    struct weir_report_finding check;
+    made_begin(&made);
+    made_queue(&made, "run");
+    made_queue(&made, "reduce");
+    made_operation(&made, 0, WEIR_ENGINE_KERNELS, 0, 3 * MS);
+    made_operation(&made, 1, WEIR_ENGINE_COMMUNICATION, 2 * MS, 6 * MS)->kind =
+        WEIR_TRACE_COLLECTIVE;
+    weir_report *report = report_on(&made, NULL);
+    EXPECT_NEAR(overlap_of(report, "communication", "compute").least, 0.25, 1e-9);
+    EXPECT_UINT_EQ(weir_report_get_summary(report)->compute_ns, 3 * MS);
+    EXPECT_UINT_EQ(weir_report_get_summary(report)->non_compute_ns, 3 * MS);
+    EXPECT_STR_EQ(weir_report_get_summary(report)->bound_engine, "communication");
+    ASSERT_INT_EQ(weir_report_check(report, "overlap communication/compute>=0.2", &check), WEIR_OK);
+    EXPECT_TRUE(check.holds);
+    char *text = weir_report_text(report);
+    EXPECT_CONTAINS(text, "communication / compute");
+    weir_report_free_text(&text);
+    weir_report_destroy(&report);
+}
+
 WEIR_TEST(Report, AnEmptySetHasNoOverlap)
 {
     struct made made;

@@ -31,6 +31,22 @@ static const char *text(const char *it)
     return it ? it : "";
 }
 
+static void expect_same_collective(const struct weir_trace_collective *a,
+                                   const struct weir_trace_collective *b)
+{
+    EXPECT_TRUE((a != NULL) == (b != NULL));
+    if (!a || !b)
+        return;
+    EXPECT_STR_EQ(a->kind, b->kind);
+    EXPECT_STR_EQ(a->element, b->element);
+    EXPECT_STR_EQ(a->reduction, b->reduction);
+    EXPECT_UINT_EQ(a->count, b->count);
+    EXPECT_UINT_EQ(a->number, b->number);
+    EXPECT_UINT_EQ(a->rank, b->rank);
+    EXPECT_UINT_EQ(a->rank_count, b->rank_count);
+    EXPECT_UINT_EQ(a->root, b->root);
+}
+
 static void expect_same_operation(const struct weir_trace_operation *a,
                                   const struct weir_trace_operation *b)
 {
@@ -54,6 +70,7 @@ static void expect_same_operation(const struct weir_trace_operation *a,
         EXPECT_UINT_EQ(a->scalars[i].argument, b->scalars[i].argument);
         EXPECT_DOUBLE_EQ(a->scalars[i].value, b->scalars[i].value);
     }
+    expect_same_collective(a->collective, b->collective);
     EXPECT_STR_EQ(a->file, text(b->file));
     EXPECT_INT_EQ(a->line, b->line);
     EXPECT_STR_EQ(a->region, text(b->region));
@@ -139,6 +156,14 @@ static void make_full(struct made *made)
     lost->submit_end_ns = 8100;
     struct weir_trace_operation *call = made_operation(made, 0, WEIR_ENGINE_HOST, 9000, 9100);
     call->thread = 0;
+    static const struct weir_trace_collective scatter = {
+        "reduce-scatter", "bf16", "average", 7, 12, 3, 4, 1};
+    struct weir_trace_operation *collective =
+        made_operation(made, 0, WEIR_ENGINE_COMMUNICATION, 9200, 9300);
+    collective->kind = WEIR_TRACE_COLLECTIVE;
+    collective->bytes = 50;
+    collective->label = "grads";
+    collective->collective = &scatter;
     made->spans[made->span_count++] =
         (struct weir_trace_span){WEIR_TRACE_REGION, 99, "frame", 12, 10, 20};
     made->spans[made->span_count++] =
@@ -431,6 +456,49 @@ WEIR_TEST(Trace, NonsenseInAnEventIsNothing)
                                        sizeof message));
     EXPECT_SIZE_EQ(trace->operation_count, 2);
     EXPECT_SIZE_EQ(trace->span_count, 1);
+    weir_trace_destroy(&trace);
+}
+
+// With bandwidths as nccl-tests compute them, for other tools.
+WEIR_TEST(Trace, CollectivesHaveTheirBandwidth)
+{
+    struct made made;
+    char line[4096];
+    bool found = false;
+    const char *path = path_of("bandwidth.json");
+    make_full(&made);
+    made_write(&made, path);
+    FILE *file = fopen(path, "r");
+    ASSERT_TRUE(file != NULL);
+    while (fgets(line, sizeof line, file)) {
+        if (!strstr(line, "\"Collective name\":\"reduce-scatter\""))
+            continue;
+        found = true;
+        EXPECT_CONTAINS(line,
+                        "\"dtype\":\"bf16\",\"Group size\":4,\"Process Group Name\":\"grads\"");
+        EXPECT_CONTAINS(line, "\"algorithm GB/s\":0.5,\"bus GB/s\":0.375");
+    }
+    fclose(file);
+    EXPECT_TRUE(found);
+    EXPECT_NEAR(weir_trace_bus_factor("all-reduce", 4), 1.5, 1e-12);
+    EXPECT_NEAR(weir_trace_bus_factor("broadcast", 4), 1, 1e-12);
+    EXPECT_NEAR(weir_trace_bus_factor("all-gather", 1), 0, 1e-12);
+}
+
+WEIR_TEST(Trace, KernelsOfNcclAreCommunication)
+{
+    static const char data[] =
+        "{\"traceEvents\": [\n"
+        "{\"ph\": \"X\", \"cat\": \"kernel\","
+        "\"name\": \"ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)\","
+        "\"pid\": 0, \"tid\": 7, \"ts\": 1, \"dur\": 20, \"args\": {\"device\": 0, \"stream\": 7,"
+        "\"correlation\": 5}}]}";
+    struct weir_trace *trace = NULL;
+    char message[512] = "";
+    ASSERT_TRUE(weir_trace_read_memory("file", data, sizeof data - 1, NULL, &trace, message,
+                                       sizeof message));
+    ASSERT_SIZE_EQ(trace->operation_count, 1);
+    EXPECT_INT_EQ(trace->operations[0].engine, WEIR_ENGINE_COMMUNICATION);
     weir_trace_destroy(&trace);
 }
 

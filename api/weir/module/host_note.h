@@ -14,6 +14,10 @@ enum weir_host_note_kind {
     // each event that was not still running when a call of the user about it returned, also if it
     // was already known before. The library's own queries do not send it.
     WEIR_HOST_NOTE_COMPLETE = 3,
+    // The library has carried out a collective for the backend (<weir/comm.h>), or has failed in it. Not
+    // sent for those that the backend carries out, whose times queue_times has. On a thread of the
+    // library's, before the queue's next operation begins.
+    WEIR_HOST_NOTE_COLLECTIVE = 4,
 };
 
 enum weir_host_note_flags {
@@ -50,6 +54,12 @@ struct weir_host_note {
             weir_queue *producer;
             weir_status status;
         } complete;
+        struct {
+            weir_queue *queue;
+            uint64_t sequence;
+            uint64_t begin_ns; // of CLOCK_MONOTONIC
+            uint64_t end_ns;
+        } collective;
     } u;
     // above: ABI 3.1
 };
