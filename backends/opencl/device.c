@@ -93,7 +93,9 @@ static void find_abilities(struct ocl_device *device)
     device->prints_to_log = has_extension(device, "cl_arm_printf");
     // NVIDIA's driver refuses all further work of a context in which a kernel failed.
     device->errors_stay = has_extension(device, "cl_nv_device_attribute_query");
-    device->keeps_views = pocl_version(device) >= 7;
+    const unsigned long pocl = pocl_version(device);
+    device->no_group_waits = pocl == 5;
+    device->keeps_views = pocl >= 7;
     if (device->version < 20)
         return;
 

@@ -82,6 +82,7 @@ struct ocl_device {
     bool svm_system;         // of any host memory
     bool in_place;           // the device is the host's processor: it has the host's addresses
     bool priorities;
+    bool no_group_waits; // PoCL 5 ends the process where OpenCL C calls wait_group_events()
     bool keeps_views; // PoCL 7 ends the process if a buffer is used after a view of it was released
     bool prints_to_log; // the driver hands over what kernels print
     bool errors_stay;   // a launch that fails takes all later commands of the context with it

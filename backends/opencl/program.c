@@ -18,6 +18,11 @@ static const char pocl_before[] =
     "#endif\n"
     "#undef WEIR_APART\n"
     "#pragma clang attribute push(__attribute__((always_inline)), apply_to = function)\n";
+// The copies that it waits for are done when the function that starts them returns.
+static const char group_waits[] =
+    "#undef wait_group_events\n"
+    "#define wait_group_events(count, events) \\\n"
+    "    ((void)(count), (void)(events), barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE))\n";
 static const char pocl_after[] = "\n#pragma clang attribute pop\n";
 
 // One build.
@@ -163,9 +168,10 @@ static weir_status choose_source(struct build *build, const struct weir_program_
     build->clc.signatures = !params->bundle;
     build->clc.after = pocl ? pocl_after : "";
     const bool barrier = !params->bundle && strstr(params->source, WEIR_KIT_GRID_BARRIER);
-    build->before =
-        weir_kit_format(host, "%s%s%s", pocl ? pocl_before : "", barrier ? CLC_BLOCK_BARRIER : "",
-                        params->bundle ? CLC_PREFIX : CLC_PREFIX_OF_SOURCE);
+    build->before = weir_kit_format(host, "%s%s%s%s", pocl ? pocl_before : "",
+                                    build->device->no_group_waits ? group_waits : "",
+                                    barrier ? CLC_BLOCK_BARRIER : "",
+                                    params->bundle ? CLC_PREFIX : CLC_PREFIX_OF_SOURCE);
     build->clc.before = build->before;
     if (!build->before)
         return weir_host_no_memory(host, "a program");

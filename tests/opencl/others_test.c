@@ -196,3 +196,41 @@ WEIR_TEST(OpenclOthers, TooManyPartsOfABuffer)
     weir_buffer_destroy(&wrapped);
     opencl_rig_close(&rig);
 }
+
+static void run_copies(const struct opencl_rig *rig, weir_kernel *kernel)
+{
+    uint32_t words[64];
+    for (uint32_t i = 0; i < 64; i++)
+        words[i] = 7 * i;
+    EXPECT_OK(weir_upload(rig->queues[0], rig->buffer, 0, words, sizeof words));
+    EXPECT_OK(weir_queue_launch(rig->queues[0], kernel, weir_dim(4, 1, 1), weir_dim(16, 1, 1),
+                                weir_inout(rig->buffer, 0, sizeof words),
+                                weir_local(16 * sizeof *words)));
+    EXPECT_OK(weir_download(rig->queues[0], words, rig->buffer, 0, sizeof words));
+    for (uint32_t i = 0; i < 64; i++)
+        EXPECT_UINT_EQ(words[i], 7 * (i / 16 * 16 + 15 - i % 16));
+}
+
+// Each work-item reads what another one's copy brought.
+WEIR_TEST(OpenclOthers, CopiesOfWorkGroups)
+{
+    static const char source[] =
+        "__kernel void turn(__global uint *words, __local uint *part)\n"
+        "{\n"
+        "    event_t copied = async_work_group_copy(part, words + get_group_id(0) * 16, 16, 0);\n"
+        "    wait_group_events(1, &copied);\n"
+        "    words[get_global_id(0)] = part[15 - get_local_id(0)];\n"
+        "}\n";
+    const struct weir_program_params params = {.struct_size = sizeof params, .source = source};
+    struct opencl_rig rig;
+    weir_program *program = NULL;
+    weir_kernel *kernel = NULL;
+    open_as(&rig, WEIR_TEST_OPENCL_NO_GROUP_WAITS);
+    EXPECT_OK(weir_program_create(rig.device, &params, &program));
+    EXPECT_OK(weir_kernel_create(program, "turn", &kernel));
+    if (kernel)
+        run_copies(&rig, kernel);
+    weir_kernel_destroy(&kernel);
+    weir_program_destroy(&program);
+    opencl_rig_close(&rig);
+}

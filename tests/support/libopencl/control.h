@@ -18,7 +18,8 @@ enum weir_test_opencl_play {
     // PoCL 7: no launch uses a buffer of which a sub-buffer is gone.
     WEIR_TEST_OPENCL_SUB_BUFFERS = 32,
     // Intel: memory is associated with an object that is refused.
-    WEIR_TEST_OPENCL_INNER_OBJECT = 64
+    WEIR_TEST_OPENCL_INNER_OBJECT = 64,
+    WEIR_TEST_OPENCL_NO_GROUP_WAITS = 128 // PoCL 5: wait_group_events() is declared, but not defined
 };
 
 struct weir_test_opencl {
