@@ -6,16 +6,19 @@
 #include "base/text.h"
 #include "cli/sim/sim.h"
 
-static const struct cli_command learn = {
-    .name = "learn",
-    .summary = "what kernels cost, from traces",
-    .main = cli_sim_learn,
+static const struct cli_command members[] = {
+    {.name = "learn", .summary = "what kernels cost, from traces", .main = cli_sim_learn},
+    {.name = "sweep", .summary = "the best of many settings", .main = cli_sim_sweep},
+};
+
+enum {
+    MEMBERS = sizeof members / sizeof *members
 };
 
 static const struct cli_command others = {
-    .summary = "For the models",
-    .members = &learn,
-    .member_count = 1,
+    .summary = "For the models, and over them",
+    .members = members,
+    .member_count = MEMBERS,
 };
 
 static int print_help(int argc, char **argv)
@@ -30,10 +33,14 @@ static int sim_main(int argc, char **argv)
     const char *first = argc > 1 ? argv[1] : "";
     if (strcmp(first, "--help") == 0 || strcmp(first, "-h") == 0)
         return print_help(argc, argv);
-    if (strcmp(first, learn.name) == 0)
-        return cli_sim_learn(argc - 1, argv + 1);
-    if (first[0] != '-' && weir_text_nearer(first, NULL, learn.name)) {
-        cli_error("weir sim has no '%s'; did you mean '%s'?", first, learn.name);
+    const char *nearest = NULL;
+    for (size_t i = 0; i < MEMBERS; i++) {
+        if (strcmp(first, members[i].name) == 0)
+            return members[i].main(argc - 1, argv + 1);
+        nearest = weir_text_nearer(first, nearest, members[i].name);
+    }
+    if (first[0] != '-' && nearest) {
+        cli_error("weir sim has no '%s'; did you mean '%s'?", first, nearest);
         return CLI_USAGE;
     }
     return cli_sim_run(argc, argv);

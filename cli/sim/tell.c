@@ -41,7 +41,7 @@ static void add_row(struct weir_table *table, const struct sim_run *run, double 
     weir_table_add(table, "%.1f %%", span_ns > 0 ? 100 * (double)summary->idle_ns / span_ns : 0.0);
     weir_table_add(table, "%s %s", weir_text_duration(text, (double)summary->bound_ns),
                    summary->bound_engine ? summary->bound_engine : "");
-    weir_table_add(table, "%s", *run->changes ? run->changes : "-");
+    weir_table_add(table, "%s", *run->what_if ? run->what_if : "-");
 }
 
 int cli_sim_tell(const struct sim_runs *runs)
@@ -68,7 +68,7 @@ static json_t *run_json(const struct sim_run *run, bool *ok)
     json_t *object = json_object();
     char *text = weir_report_json(run->report);
     cli_json_set(object, "gpu", cli_json_string(run->gpu), ok);
-    cli_json_set(object, "what_if", cli_json_string(run->changes), ok);
+    cli_json_set(object, "what_if", cli_json_string(run->what_if), ok);
     cli_json_set(object, "trace", cli_json_string(run->trace), ok);
     cli_json_set(object, "report", text ? json_loads(text, 0, NULL) : NULL, ok);
     weir_report_free_text(&text);

@@ -1,9 +1,12 @@
-// For sim_run_test.sh: four chunks of 4 MiB, each copied to the device, worked on and copied back on a
-// queue of its own.
+// For sim_run_test.sh: 16 MiB in chunks, each copied to the device, worked on and copied back on a queue.
 //
 //     chunked depth|breadth   submits a chunk after the other, or a step after the other
 //     chunked waits           the first, and each chunk waits for the one before it, needlessly
 //     chunked fail            ends with 7
+//
+// After it, --chunks N and --queues N, a power of two up to 64; without them, 4, and as many queues
+// as chunks.
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +16,9 @@
 #include "kernels/conformance/conformance.h"
 
 enum {
-    CHUNKS = 4,
-    BYTES = 4 << 20,
+    MOST = 64,
+    BYTES = 16 << 20,
+    BLOCKS = 256,
     STEPS = 3,
 };
 
@@ -27,7 +31,9 @@ static void check(weir_status status)
 }
 
 struct work {
-    weir_queue *queues[CHUNKS];
+    int chunks;
+    int queue_count;
+    weir_queue *queues[MOST];
     weir_buffer *host;
     weir_buffer *memory;
     weir_program *program;
@@ -38,7 +44,7 @@ static void begin(struct work *work, weir_device *device)
 {
     const struct weir_queue_params queue = {.struct_size = sizeof queue, .label = "chunk"};
     struct weir_buffer_params buffer = {.struct_size = sizeof buffer,
-                                        .size = (size_t)CHUNKS * BYTES,
+                                        .size = BYTES,
                                         .placement = WEIR_PLACE_HOST};
     const struct weir_bundle bundle = conformance_kernels;
     const struct weir_program_params program = {.struct_size = sizeof program, .bundle = &bundle};
@@ -47,45 +53,48 @@ static void begin(struct work *work, weir_device *device)
     check(weir_buffer_create(device, &buffer, &work->memory));
     check(weir_program_create(device, &program, &work->program));
     check(weir_kernel_create(work->program, "spin", &work->kernel));
-    for (int i = 0; i < CHUNKS; i++)
+    for (int i = 0; i < work->queue_count; i++)
         check(weir_queue_create(device, &queue, &work->queues[i]));
 }
 
 static void submit(struct work *work, int chunk, int step)
 {
-    weir_queue *queue = work->queues[chunk];
-    const size_t offset = (size_t)chunk * BYTES;
+    weir_queue *queue = work->queues[chunk % work->queue_count];
+    const size_t bytes = BYTES / (size_t)work->chunks;
+    const size_t offset = (size_t)chunk * bytes;
+    const uint32_t blocks = BLOCKS / (uint32_t)work->chunks;
     if (step == 0)
-        check(weir_queue_copy(queue, work->memory, offset, work->host, offset, BYTES));
+        check(weir_queue_copy(queue, work->memory, offset, work->host, offset, bytes));
     else if (step == 1)
-        check(weir_queue_launch(queue, work->kernel, weir_dim(64, 1, 1), weir_dim(1, 1, 1),
+        check(weir_queue_launch(queue, work->kernel, weir_dim(blocks, 1, 1), weir_dim(1, 1, 1),
                                 weir_out(work->memory, offset, 256), 1u, UINT64_C(1)));
     else
-        check(weir_queue_copy(queue, work->host, offset, work->memory, offset, BYTES));
+        check(weir_queue_copy(queue, work->host, offset, work->memory, offset, bytes));
 }
 
 static void wait_for_last(struct work *work, int chunk)
 {
     struct weir_event event;
-    check(weir_queue_record(work->queues[chunk - 1], &event));
-    check(weir_queue_wait(work->queues[chunk], event));
+    check(weir_queue_record(work->queues[(chunk - 1) % work->queue_count], &event));
+    check(weir_queue_wait(work->queues[chunk % work->queue_count], event));
 }
 
 static void submit_all(struct work *work, const char *order)
 {
     const bool breadth = strcmp(order, "breadth") == 0;
-    for (int i = 0; i < CHUNKS * STEPS; i++) {
+    const int chunks = work->chunks;
+    for (int i = 0; i < chunks * STEPS; i++) {
         if (strcmp(order, "waits") == 0 && i > 0 && i % STEPS == 0)
             wait_for_last(work, i / STEPS);
-        submit(work, breadth ? i % CHUNKS : i / STEPS, breadth ? i / CHUNKS : i % STEPS);
+        submit(work, breadth ? i % chunks : i / STEPS, breadth ? i / chunks : i % STEPS);
     }
 }
 
 static void end(struct work *work)
 {
-    for (int i = 0; i < CHUNKS; i++)
+    for (int i = 0; i < work->queue_count; i++)
         check(weir_queue_sync(work->queues[i], WEIR_FOREVER));
-    for (int i = 0; i < CHUNKS; i++)
+    for (int i = 0; i < work->queue_count; i++)
         weir_queue_destroy(&work->queues[i]);
     weir_kernel_destroy(&work->kernel);
     weir_program_destroy(&work->program);
@@ -93,12 +102,35 @@ static void end(struct work *work)
     weir_buffer_destroy(&work->host);
 }
 
+static int count_of(const char *text)
+{
+    const long count = text ? strtol(text, NULL, 10) : 0;
+    if (count < 1 || count > MOST || (count & (count - 1)) != 0) {
+        fprintf(stderr, "chunked: %s is no power of two up to %d\n", text ? text : "nothing", MOST);
+        exit(2);
+    }
+    return (int)count;
+}
+
+static void read_arguments(struct work *work, int argc, char **argv)
+{
+    for (int i = 2; i < argc; i++) {
+        const bool chunks = strncmp(argv[i], "--chunks", 8) == 0;
+        const char *equals = strchr(argv[i], '=');
+        const int count = count_of(equals ? equals + 1 : argv[++i]);
+        *(chunks ? &work->chunks : &work->queue_count) = count;
+    }
+    if (work->queue_count == 0)
+        work->queue_count = work->chunks;
+}
+
 int main(int argc, char **argv)
 {
     const char *order = argc > 1 ? argv[1] : "depth";
     weir_runtime *runtime;
     weir_device *device;
-    struct work work;
+    struct work work = {.chunks = 4};
+    read_arguments(&work, argc, argv);
     check(weir_open(NULL, &runtime));
     check(weir_device_open(runtime, NULL, &device));
     begin(&work, device);
@@ -106,6 +138,6 @@ int main(int argc, char **argv)
     end(&work);
     check(weir_device_close(&device));
     check(weir_close(&runtime));
-    printf("%d chunks\n", CHUNKS);
+    printf("%d chunks\n", work.chunks);
     return strcmp(order, "fail") == 0 ? 7 : 0;
 }

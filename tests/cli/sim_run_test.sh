@@ -48,6 +48,24 @@ expect_data 0 "$weir" sim --gpu k20c,k20c --costs costs.ini --json --quiet "$chu
 as_json '[run["gpu"] for run in data["runs"]] == ["k20c", "k20c"]'
 as_json 'data["runs"][0]["report"]["span_ns"] == data["runs"][1]["report"]["span_ns"]'
 
+# What would be otherwise in the program too: where it has {KEY=VALUE}, or an option.
+expect_data 0 "$weir" sim --gpu k20c --what-if 'copy_engines = 1, order=breadth,chunks=2' \
+    --costs costs.ini --json --quiet "$chunked" '{order=depth}' --chunks=4
+as_json '[run["what_if"] for run in data["runs"]] == ["", "copy_engines=1, order=breadth, chunks=2"]'
+[ "$messages" = "4 chunks
+2 chunks" ] || fail "the program has other chunks: $messages"
+expect_data 2 "$weir" sim --gpu k20c --what-if order=breadth --costs costs.ini "$chunked" '{order}'
+expect_contains "$messages" "{order} has no value without --what-if; write one, such as {order=1}"
+expect_data 3 "$weir" sim --gpu k20c --what-if slots=2 "$chunked" depth
+expect_contains "$messages" "[gpu] has no key 'slots'"
+expect_contains "$messages" "slots=2: keys of the model, since COMMAND has no such option"
+for change in copy_engines =1 copy_engines=; do
+    expect_data 2 "$weir" sim --gpu k20c --what-if "$change" "$chunked" depth
+    expect_contains "$messages" "--what-if is KEY=VALUE,..., such as copy_engines=1,slots=2"
+done
+expect_data 2 "$weir" sim --gpu k20c --what-if "$(printf 'x=1,%.0s' {1..17})" "$chunked" depth
+expect_contains "$messages" "--what-if changes 16 keys at most"
+
 # A model of one's own; the program may be in another directory.
 cat >mine.ini <<'TEXT'
 [gpu]
