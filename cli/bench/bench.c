@@ -255,12 +255,15 @@ static bool open_device(const struct bench_program *program, struct bench *bench
         weir_device_open(bench->runtime, NULL, &bench->device) < 0)
         return bench_fail_weir(bench);
     bench->limits = weir_device_limits(bench->device);
+    cli_clock_use(weir_runtime_extension(bench->runtime, WEIR_HOST_CLOCK));
     if (program->launches_nothing)
         return true;
     if (increment_once(bench, &value) < 0)
         return bench_fail_weir(bench);
     bench->runs_kernels = value != 0;
-    if (!bench->runs_kernels)
+    if (cli_clock_is_virtual())
+        bench_note(bench, "times are those of the modelled GPU, in virtual time");
+    else if (!bench->runs_kernels)
         bench_note(bench, "this device runs no kernels: results were checked as copies, and times "
                           "are those of calls");
     return true;
@@ -342,6 +345,7 @@ int bench_main(const struct bench_program *program, void *user, int argc, char *
             cli_progress_end(&bench->progress);
             cli_signals_resume();
             finish_run(bench, program->name, fine);
+            cli_clock_use(NULL);
             bench->code = cli_close(&bench->device, &bench->runtime, bench->code);
             cli_signals_end();
         } else {

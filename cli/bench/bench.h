@@ -6,6 +6,9 @@
 // of it alike. The first turn warms up and is not kept. Figures are medians over the turns,
 // with the smallest and the largest; ratios are those of single turns.
 //
+// With a plugin in virtual time, such as sim, in the chain, figures are those of its clock: what the
+// modelled GPU would have taken.
+//
 // What was measured goes into tables, from which the text, the JSON and the plot
 // are made.
 //
@@ -17,6 +20,7 @@
 #include <weir/weir.h>
 
 #include "cli/common/cli.h"
+#include "cli/common/clock.h"
 #include "cli/common/options.h"
 #include "cli/common/plot.h"
 #include "cli/common/progress.h"

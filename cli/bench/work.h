@@ -26,7 +26,7 @@ bool bench_work_time(const struct bench_work *work, weir_buffer *buffer, size_t 
                      uint32_t rounds, double *out_ns);
 
 // The rounds with which the kernel takes about `wanted_ns` over these bytes, at least 1.
-// 1 on a device that runs no kernels.
+// 1 on a device that runs no kernels, unless they take virtual time.
 bool bench_work_calibrate(const struct bench_work *work, weir_buffer *buffer, size_t size,
                           double wanted_ns, uint32_t *out_rounds);
 

@@ -13,11 +13,6 @@ enum {
     INTERVAL_NS = 100 * 1000 * 1000
 };
 
-uint64_t cli_now_ns(void)
-{
-    return weir_clock_now_ns();
-}
-
 // A dumb terminal cannot go back to the start of a line and erase it.
 static bool can_draw(void)
 {
@@ -32,14 +27,14 @@ void cli_progress_start(struct cli_progress *progress, bool wanted, uint64_t tot
         .shown = wanted && total > 0 && can_draw(),
         .rate = rate,
         .total = total,
-        .began_ns = cli_now_ns(),
+        .began_ns = weir_clock_now_ns(),
     };
     cli_progress_update(progress, 0, "");
 }
 
 void cli_progress_update(struct cli_progress *progress, uint64_t done, const char *name)
 {
-    const uint64_t now = cli_now_ns();
+    const uint64_t now = weir_clock_now_ns();
     if (!progress->shown || (done > 0 && now - progress->drawn_ns < INTERVAL_NS))
         return;
     progress->drawn_ns = now;

@@ -29,7 +29,4 @@ void cli_progress_end(struct cli_progress *progress);
 // messages and the line apart.
 void cli_progress_line(const char *text);
 
-// Nanoseconds on a clock that only goes forward.
-uint64_t cli_now_ns(void);
-
 #endif

@@ -2,6 +2,7 @@
 // the output in between is that test's. The end of the child is learned from waitpid()
 // and not from the end of the pipe, which a process that a test left running may keep
 // open.
+#include "cli/common/clock.h"
 #include "cli/conform/conform.h"
 
 #include <errno.h>

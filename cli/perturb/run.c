@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/common/clock.h"
 #include "cli/common/folder.h"
 #include "cli/common/progress.h"
 #include "cli/perturb/perturb.h"
