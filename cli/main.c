@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include "cli/bench/command.h"
+#include "cli/calibrate/command.h"
 #include "cli/check/command.h"
 #include "cli/common/options.h"
 #include "cli/completion/command.h"
@@ -26,8 +27,9 @@ static int weir_main(int argc, char **argv)
         .main = completion_main,
     };
     const struct cli_command members[] = {
-        cli_run,   cli_doctor, cli_devices, cli_config,  cli_bench,  cli_conform, cli_kernels,
-        cli_trace, cli_check,  cli_fault,   cli_perturb, cli_launch, cli_sim,     completion,
+        cli_run,     cli_doctor,  cli_devices, cli_config,    cli_bench,
+        cli_conform, cli_kernels, cli_trace,   cli_check,     cli_fault,
+        cli_perturb, cli_launch,  cli_sim,     cli_calibrate, completion,
     };
     const struct cli_command weir = {
         .what = "COMMAND",

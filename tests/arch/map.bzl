@@ -79,6 +79,7 @@ USES = {
     "cli/runtime": _RUNTIME + ["cli/common"],
     # It opens bare drivers, as a backend does.
     "cli/bench": _COMMAND + ["backends/kit", "core"],
+    "cli/calibrate": _COMMAND + ["core"],
     "cli/check": ["api", "base", "cli/common", "cli/program", "core", "report"],
     "cli/completion": ["api", "base", "cli/common"],
     "cli/conform": _COMMAND,
@@ -119,6 +120,7 @@ TARGETS = {
     "base/ini": ["//base/ini"],
     "cli": ["//cli:command"],
     "cli/bench": ["//cli/bench"],
+    "cli/calibrate": ["//cli/calibrate"],
     "cli/check": ["//cli/check"],
     "cli/common": ["//cli/common"],
     "cli/completion": ["//cli/completion"],

@@ -4,7 +4,7 @@
 . tests/cli/cli.sh
 
 commands=("" "run" "run arr-coc" "doctor" "devices" "config" "config check" "bench" "kernels"
-    "perturb" "check" "launch" "sim" "sim learn" "completion" "completion bash" "completion fish"
+    "perturb" "check" "launch" "sim" "sim learn" "calibrate" "completion" "completion bash" "completion fish"
     "completion zsh")
 kernels=(build check compare list ptx sass resources)
 for command in "${kernels[@]}"; do

@@ -1,0 +1,202 @@
+// What the files of `weir calibrate` share.
+//
+//   command.c  the command line
+//   rig.c      the device, its queues and buffers, and work that is timed
+//   figures.c  samples, and what becomes of them
+//   copies.c   bandwidths and latencies, alone and both ways
+//   host.c     what submits and waits take
+//   engines.c  engines, channels, and kernels at once
+//   peers.c    another device
+//   write.c    the model, the table and the JSON
+//
+// All times are the host's, from before the first submit until after the wait: those of one
+// operation are the difference between a run with more of them and one with fewer, which both begin
+// with a copy that is long enough for all submits (the gate). So they hold in virtual time too, where
+// the figures of the modelled GPU are found again.
+//
+// Errors: functions that return bool have printed a sentence and set `code` when they fail.
+#ifndef WEIR_CLI_CALIBRATE_H
+#define WEIR_CLI_CALIBRATE_H
+
+#include <weir/weir.h>
+
+#include "cli/common/cli.h"
+#include "cli/common/clock.h"
+
+enum {
+    CAL_TURNS_MOST = 101,
+    CAL_QUEUES = 256,
+    CAL_SIZES = 8,
+    CAL_IN_A_ROW = 32, // small operations of a run
+    CAL_BLOCK = 64,    // work-items of a kernel's one block
+};
+
+// Keys of a model, in the order in which they are written.
+enum cal_key {
+    CAL_QUEUE_KIND, // 0: engine, 1: stream
+    CAL_LATE_SIGNALS,
+    CAL_CHANNELS,
+    CAL_COPY_ENGINES,
+    CAL_PEER_ENGINE,
+    CAL_KERNELS,
+    CAL_MULTIPROCESSORS,
+    CAL_LEAST_PRIORITY,
+    CAL_GREATEST_PRIORITY,
+    CAL_H2D,
+    CAL_D2H,
+    CAL_H2D_BOTH,
+    CAL_D2H_BOTH,
+    CAL_D2D,
+    CAL_PEER,
+    CAL_H2D_LATENCY,
+    CAL_D2H_LATENCY,
+    CAL_D2D_LATENCY,
+    CAL_PEER_LATENCY,
+    CAL_HOST_CALL,
+    CAL_SUBMIT_KERNEL,
+    CAL_SUBMIT_COPY,
+    CAL_SUBMIT_HOST,
+    CAL_SUBMIT_MARK,
+    CAL_WAIT,
+    CAL_KEYS
+};
+
+enum cal_unit {
+    CAL_WORD, // engine or stream
+    CAL_NUMBER,
+    CAL_GB_PER_S,
+    CAL_NS,
+};
+
+// Each with its name, its unit and how it is measured; figures.c.
+extern const struct cal_about {
+    const char *name;
+    enum cal_unit unit;
+    const char *how;
+} cal_keys[CAL_KEYS];
+
+// Of one turn after the other.
+struct cal_samples {
+    size_t count;
+    double values[CAL_TURNS_MOST];
+};
+
+struct cal_figure {
+    bool measured;
+    bool spreads; // `least` and `most` were found
+    double value; // in the key's unit
+    double least;
+    double most;
+    const char *why; // it was not measured; NULL: nothing is known of it
+};
+
+// What is done over and over.
+enum cal_kind {
+    CAL_UP,     // host to device
+    CAL_DOWN,   // and back
+    CAL_WITHIN, // within the device
+    CAL_ACROSS, // to another device
+    CAL_COPIES, // kinds of copies
+    CAL_LAUNCH = CAL_COPIES,
+    CAL_CALL, // a function of the host
+};
+
+struct cal_work {
+    enum cal_kind kind;
+    size_t bytes;
+    uint32_t rounds; // of a launch
+};
+
+// Nanoseconds of a copy, by size.
+struct cal_by_size {
+    struct cal_figure ns[CAL_SIZES];
+};
+
+struct calibration {
+    // The command line.
+    const char *config;
+    const char *select;
+    const char *out;
+    uint64_t turns;
+    bool json;
+    bool quiet;
+
+    // Where it runs.
+    weir_runtime *runtime;
+    weir_device *device;
+    const struct weir_limits *limits;
+    weir_device *peer; // NULL: none
+    weir_program *program;
+    weir_kernel *kernel;
+    weir_queue *queues[CAL_QUEUES]; // the first `queue_count`
+    size_t queue_count;
+    weir_buffer *from[CAL_COPIES]; // of each kind of copy
+    weir_buffer *to[CAL_COPIES];   // NULL: there are no such copies
+    weir_buffer *numbers;          // the kernel's
+    size_t sizes[CAL_SIZES];
+    size_t size_count;
+    size_t large;        // the last size
+    uint64_t gate_count; // copies of that size before what is timed
+
+    struct cal_figure figures[CAL_KEYS];
+    struct cal_by_size by_size[CAL_COPIES];
+    int code;
+};
+
+// rig.c
+
+bool cal_open(struct calibration *c);
+void cal_close(struct calibration *c);
+// Prints the thread's Weir error, or the sentence. Both return false.
+bool cal_fail_weir(struct calibration *c);
+bool cal_fail(struct calibration *c, int code, const char *format, ...) WEIR_PRINTF(3, 4);
+// Creates queues until there are `count`, one after the other.
+bool cal_reserve_queues(struct calibration *c, size_t count);
+bool cal_submit(struct calibration *c, size_t queue, const struct cal_work *work, uint64_t count);
+// Waits for what the queue has; the host has then waited once.
+bool cal_sync(struct calibration *c, size_t queue);
+// A copy, or several, of the large size to the device, which keep the queue busy.
+bool cal_gate(struct calibration *c, size_t queue);
+// `count` of them on the first queue, from the first submit until after the wait.
+bool cal_time(struct calibration *c, const struct cal_work *work, uint64_t count, double *out_ns);
+// What one of them adds to those before it.
+bool cal_each(struct calibration *c, const struct cal_work *work, uint64_t count, double *out_ns);
+// Both at once, each on a queue of its own.
+bool cal_pair(struct calibration *c, const struct cal_work *a, const struct cal_work *b,
+              double *out_ns);
+// Nanoseconds of one submit while the queue is busy, so that none of them starts.
+bool cal_submits(struct calibration *c, const struct cal_work *work, uint64_t count,
+                 double *out_ns);
+
+// figures.c
+
+// A sample; `at` is the measurement's own.
+typedef bool (*cal_measure)(struct calibration *c, size_t at, double *out_value);
+
+// The median over the turns, and the spread; the first turn warms up and does not count.
+bool cal_figure_measure(struct calibration *c, cal_measure measure, size_t at,
+                        struct cal_figure *out_figure);
+// A figure that is known at once.
+void cal_figure_set(struct calibration *c, enum cal_key key, double value);
+// Why it was not measured: a literal.
+void cal_figure_leave(struct calibration *c, enum cal_key key, const char *why);
+
+// copies.c
+
+bool cal_measure_gate(struct calibration *c);
+// Fills in `by_size` of a kind of copy, and with it the two figures of the line that fits it best.
+bool cal_measure_copies(struct calibration *c, enum cal_kind kind);
+bool cal_measure_both(struct calibration *c);
+
+// host.c, engines.c, peers.c
+
+bool cal_measure_host(struct calibration *c);
+bool cal_measure_engines(struct calibration *c);
+bool cal_measure_peers(struct calibration *c);
+
+// write.c
+
+// Writes the model, and prints what the command line asks for. Returns an exit code.
+int cal_report(struct calibration *c);
+
+#endif

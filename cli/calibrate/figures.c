@@ -1,0 +1,99 @@
+#include <stdlib.h>
+
+#include "cli/calibrate/calibrate.h"
+#include "cli/common/signals.h"
+
+const struct cal_about cal_keys[CAL_KEYS] = {
+    [CAL_QUEUE_KIND] = {"queues", CAL_WORD,
+                        "whether a kernel that waits for a copy holds up one in another queue"},
+    [CAL_LATE_SIGNALS] = {"late_signals", CAL_NUMBER,
+                          "whether a download after a short kernel also waits for a long one that "
+                          "was submitted to another queue"},
+    [CAL_CHANNELS] =
+        {"channels", CAL_NUMBER,
+         "the first queue after another one whose kernel waits for that one's; 0: none "
+         "of 128"},
+    [CAL_COPY_ENGINES] = {"copy_engines", CAL_NUMBER,
+                          "whether an upload and a download at once take less than both in turn"},
+    [CAL_PEER_ENGINE] = {"peer_engine", CAL_NUMBER,
+                         "the same of a copy to another device and a download"},
+    [CAL_KERNELS] = {"kernels", CAL_NUMBER,
+                     "how many kernels of one block, each in a queue of its own, take as long as "
+                     "one"},
+    [CAL_MULTIPROCESSORS] = {"multiprocessors", CAL_NUMBER, "what the driver says"},
+    [CAL_LEAST_PRIORITY] = {"least_priority", CAL_NUMBER, "what the driver says"},
+    [CAL_GREATEST_PRIORITY] = {"greatest_priority", CAL_NUMBER, "what the driver says"},
+    [CAL_H2D] = {"h2d_gb_per_s", CAL_GB_PER_S, "the line through the times of all sizes"},
+    [CAL_D2H] = {"d2h_gb_per_s", CAL_GB_PER_S, "the line through the times of all sizes"},
+    [CAL_H2D_BOTH] = {"h2d_both_gb_per_s", CAL_GB_PER_S, "large copies beside downloads"},
+    [CAL_D2H_BOTH] = {"d2h_both_gb_per_s", CAL_GB_PER_S, "large copies beside uploads"},
+    [CAL_D2D] = {"d2d_gb_per_s", CAL_GB_PER_S, "the line through the times of all sizes"},
+    [CAL_PEER] = {"peer_gb_per_s", CAL_GB_PER_S, "the line through the times of all sizes"},
+    [CAL_H2D_LATENCY] = {"h2d_latency_ns", CAL_NS, "the same line, at no bytes"},
+    [CAL_D2H_LATENCY] = {"d2h_latency_ns", CAL_NS, "the same line, at no bytes"},
+    [CAL_D2D_LATENCY] = {"d2d_latency_ns", CAL_NS, "the same line, at no bytes"},
+    [CAL_PEER_LATENCY] = {"peer_latency_ns", CAL_NS, "the same line, at no bytes"},
+    [CAL_HOST_CALL] = {"host_call_ns", CAL_NS, "a function that does nothing, of many in a queue"},
+    [CAL_SUBMIT_KERNEL] = {"submit_kernel_ns", CAL_NS, "a launch, of many to a busy queue"},
+    [CAL_SUBMIT_COPY] = {"submit_copy_ns", CAL_NS, "an upload of 4 KiB, of many to a busy queue"},
+    [CAL_SUBMIT_HOST] = {"submit_host_ns", CAL_NS, "a host call, of many to a busy queue"},
+    [CAL_SUBMIT_MARK] = {"submit_mark_ns", CAL_NS,
+                         "half of a record and a wait for it, of many between two busy queues"},
+    [CAL_WAIT] = {"wait_ns", CAL_NS,
+                  "what a copy of 1 MiB and the wait for it take, without the submit and the time "
+                  "that a second copy adds"},
+};
+
+static int compare_numbers(const void *a, const void *b)
+{
+    const double left = *(const double *)a, right = *(const double *)b;
+    return left < right ? -1 : left > right;
+}
+
+// A difference of times that is negative was too small to be measured.
+static double at_least_none(double value)
+{
+    return value > 0 ? value : 0;
+}
+
+static struct cal_figure figure_of(struct cal_samples *samples)
+{
+    const size_t count = samples->count;
+    double *values = samples->values;
+    qsort(values, count, sizeof *values, compare_numbers);
+    return (struct cal_figure){
+        .measured = true,
+        .spreads = true,
+        .value = at_least_none((values[(count - 1) / 2] + values[count / 2]) / 2),
+        .least = at_least_none(values[0]),
+        .most = at_least_none(values[count - 1]),
+    };
+}
+
+bool cal_figure_measure(struct calibration *c, cal_measure measure, size_t at,
+                        struct cal_figure *out_figure)
+{
+    struct cal_samples samples = {0};
+    double value;
+    // Virtual time needs no warming up.
+    for (uint64_t turn = cli_clock_is_virtual(); turn <= c->turns; turn++) {
+        if (cli_signal())
+            return cal_fail(c, CLI_SIGNALLED + cli_signal(), "interrupted: there is no model");
+        if (!measure(c, at, &value))
+            return false;
+        if (turn > 0)
+            samples.values[samples.count++] = value;
+    }
+    *out_figure = figure_of(&samples);
+    return true;
+}
+
+void cal_figure_set(struct calibration *c, enum cal_key key, double value)
+{
+    c->figures[key] = (struct cal_figure){.measured = true, .value = value};
+}
+
+void cal_figure_leave(struct calibration *c, enum cal_key key, const char *why)
+{
+    c->figures[key] = (struct cal_figure){.why = why};
+}

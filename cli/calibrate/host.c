@@ -1,0 +1,68 @@
+#include "cli/calibrate/calibrate.h"
+
+enum {
+    PAIRS = 32,
+    WARM_PAIRS = 1024, // after which a queue has all events that it keeps
+};
+
+static bool measure_submit(struct calibration *c, size_t at, double *out_ns)
+{
+    static const enum cal_kind kinds[] = {
+        [CAL_SUBMIT_KERNEL] = CAL_LAUNCH, [CAL_SUBMIT_COPY] = CAL_UP, [CAL_SUBMIT_HOST] = CAL_CALL};
+    const struct cal_work work = {.kind = kinds[at], .bytes = c->sizes[0], .rounds = 1};
+    return cal_submits(c, &work, CAL_IN_A_ROW, out_ns);
+}
+
+// A queue waits for records of the other one.
+static bool submit_pairs(struct calibration *c, uint64_t count)
+{
+    for (; count > 0; count--) {
+        struct weir_event event;
+        if (weir_queue_record(c->queues[1], &event) < 0 || weir_queue_wait(c->queues[0], event) < 0)
+            return cal_fail_weir(c);
+    }
+    return true;
+}
+
+static bool measure_mark(struct calibration *c, size_t at, double *out_ns)
+{
+    (void)at;
+    if (!cal_gate(c, 0) || !cal_gate(c, 1))
+        return false;
+    const uint64_t began = cli_now_ns();
+    if (!submit_pairs(c, PAIRS))
+        return false;
+    *out_ns = (double)(cli_now_ns() - began) / (2 * PAIRS);
+    return cal_sync(c, 0) && cal_sync(c, 1);
+}
+
+static bool measure_call(struct calibration *c, size_t at, double *out_ns)
+{
+    const struct cal_work call = {.kind = CAL_CALL};
+    (void)at;
+    return cal_each(c, &call, CAL_IN_A_ROW, out_ns);
+}
+
+// One copy takes submit + copy + wait, two take one copy more.
+static bool measure_wait(struct calibration *c, size_t at, double *out_ns)
+{
+    const struct cal_work copy = {.kind = CAL_UP, .bytes = (size_t)1 << 20};
+    double one = 0, two = 0;
+    (void)at;
+    if (!cal_time(c, &copy, 1, &one) || !cal_time(c, &copy, 2, &two))
+        return false;
+    *out_ns = 2 * one - two - c->figures[CAL_SUBMIT_COPY].value;
+    return true;
+}
+
+bool cal_measure_host(struct calibration *c)
+{
+    return submit_pairs(c, WARM_PAIRS) && cal_sync(c, 0) && cal_sync(c, 1) &&
+           cal_figure_measure(c, measure_submit, CAL_SUBMIT_KERNEL,
+                              &c->figures[CAL_SUBMIT_KERNEL]) &&
+           cal_figure_measure(c, measure_submit, CAL_SUBMIT_COPY, &c->figures[CAL_SUBMIT_COPY]) &&
+           cal_figure_measure(c, measure_submit, CAL_SUBMIT_HOST, &c->figures[CAL_SUBMIT_HOST]) &&
+           cal_figure_measure(c, measure_mark, 0, &c->figures[CAL_SUBMIT_MARK]) &&
+           cal_figure_measure(c, measure_call, 0, &c->figures[CAL_HOST_CALL]) &&
+           cal_figure_measure(c, measure_wait, 0, &c->figures[CAL_WAIT]);
+}

@@ -1,0 +1,187 @@
+// The model as an INI file, and the figures as a table or as JSON.
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/file.h"
+#include "base/table.h"
+#include "cli/calibrate/calibrate.h"
+#include "cli/common/json.h"
+#include "cli/common/table.h"
+
+enum {
+    VALUE_SIZE = 48,
+};
+
+static const char *const kinds[CAL_COPIES] = {"to the device", "from the device",
+                                              "within the device", "to another device"};
+
+static const char *show(const struct cal_figure *figure, enum cal_unit unit, double value,
+                        char text[VALUE_SIZE])
+{
+    if (unit == CAL_WORD)
+        snprintf(text, VALUE_SIZE, "%s", figure->value > 0 ? "stream" : "engine");
+    else
+        snprintf(text, VALUE_SIZE, unit == CAL_GB_PER_S ? "%.3f" : "%.0f",
+                 unit == CAL_GB_PER_S ? value : round(value));
+    return text;
+}
+
+// The model.
+
+static void write_head(const struct calibration *c, struct weir_long_text *ini)
+{
+    const struct weir_device_info *info = weir_device_get_info(c->device);
+    weir_long_text_add(ini, "; %s, driver %s, backend %s: measured by weir calibrate %s; medians\n",
+                       info->name, info->driver, weir_runtime_backend(c->runtime), weir_version());
+    weir_long_text_add(ini, "; of %llu turns, with the least and the most.\n",
+                       (unsigned long long)c->turns);
+    if (cli_clock_is_virtual())
+        weir_long_text_add(ini, "; The times are those of a modelled GPU.\n");
+    else if (c->limits->unified_memory && !c->limits->copy_engines_to_device)
+        weir_long_text_add(ini, "; The device is the machine's processors: these are no figures of "
+                                "a GPU.\n");
+    weir_long_text_add(ini, "\n[gpu]\nname = %s\n", info->name);
+}
+
+static void write_key(const struct cal_figure *figure, const struct cal_about *about,
+                      struct weir_long_text *ini)
+{
+    char value[VALUE_SIZE], least[VALUE_SIZE], most[VALUE_SIZE];
+    if (!figure->measured) {
+        weir_long_text_add(ini, "; %s was not measured: %s\n", about->name, figure->why);
+        return;
+    }
+    weir_long_text_add(ini, "; %s", about->how);
+    if (figure->spreads)
+        weir_long_text_add(ini, "; %s to %s", show(figure, about->unit, figure->least, least),
+                           show(figure, about->unit, figure->most, most));
+    weir_long_text_add(ini, "\n%s = %s\n", about->name,
+                       show(figure, about->unit, figure->value, value));
+}
+
+static void write_sizes(const struct calibration *c, struct weir_long_text *ini)
+{
+    for (size_t kind = 0; kind < CAL_COPIES; kind++) {
+        if (!c->to[kind])
+            continue;
+        weir_long_text_add(ini, "\n; Copies %s, alone:\n", kinds[kind]);
+        for (size_t i = 0; i < c->size_count; i++) {
+            const struct cal_figure *ns = &c->by_size[kind].ns[i];
+            char bytes[WEIR_TEXT_QUANTITY_SIZE];
+            weir_long_text_add(ini, ";   %10s  %12.0f ns (%.0f to %.0f), %.2f GB/s\n",
+                               weir_text_bytes(bytes, c->sizes[i]), ns->value, ns->least, ns->most,
+                               ns->value > 0 ? (double)c->sizes[i] / ns->value : 0.0);
+        }
+    }
+}
+
+static void write_model(const struct calibration *c, struct weir_long_text *ini)
+{
+    write_head(c, ini);
+    for (size_t i = 0; i < CAL_KEYS; i++)
+        write_key(&c->figures[i], &cal_keys[i], ini);
+    write_sizes(c, ini);
+}
+
+// The table.
+
+static void print_table(const struct calibration *c)
+{
+    struct weir_table table = {.alignment = "lrrrl"};
+    char text[VALUE_SIZE];
+    for (size_t i = 0; i < CAL_KEYS; i++) {
+        const struct cal_figure *figure = &c->figures[i];
+        const struct cal_about *about = &cal_keys[i];
+        weir_table_add(&table, "%s", about->name);
+        weir_table_add(&table, "%s",
+                       figure->measured ? show(figure, about->unit, figure->value, text) : "-");
+        weir_table_add(&table, "%s",
+                       figure->spreads ? show(figure, about->unit, figure->least, text) : "");
+        weir_table_add(&table, "%s",
+                       figure->spreads ? show(figure, about->unit, figure->most, text) : "");
+        weir_table_add(&table, "%s", figure->measured ? about->how : figure->why);
+    }
+    cli_table_print(&table, stdout, 0);
+}
+
+// JSON.
+
+static json_t *spread_json(const struct cal_figure *figure, bool *ok)
+{
+    json_t *object = json_object();
+    cli_json_set(object, "median", json_real(figure->value), ok);
+    cli_json_set(object, "least", json_real(figure->least), ok);
+    cli_json_set(object, "most", json_real(figure->most), ok);
+    return object;
+}
+
+static json_t *figure_json(const struct cal_figure *figure, const struct cal_about *about, bool *ok)
+{
+    json_t *object = json_object();
+    cli_json_set(object, "key", json_string(about->name), ok);
+    if (!figure->measured)
+        cli_json_set(object, "not_measured", json_string(figure->why), ok);
+    else if (figure->spreads)
+        cli_json_set(object, "value", spread_json(figure, ok), ok);
+    else if (about->unit == CAL_WORD)
+        cli_json_set(object, "value", json_string(figure->value > 0 ? "stream" : "engine"), ok);
+    else
+        cli_json_set(object, "value", json_real(figure->value), ok);
+    cli_json_set(object, "how", json_string(about->how), ok);
+    return object;
+}
+
+static json_t *sizes_json(const struct calibration *c, bool *ok)
+{
+    json_t *list = json_array();
+    for (size_t kind = 0; kind < CAL_COPIES; kind++)
+        for (size_t i = 0; i < c->size_count && c->to[kind]; i++) {
+            json_t *object = json_object();
+            cli_json_set(object, "copies", json_string(kinds[kind]), ok);
+            cli_json_set(object, "bytes", cli_json_count(c->sizes[i]), ok);
+            cli_json_set(object, "ns", spread_json(&c->by_size[kind].ns[i], ok), ok);
+            cli_json_append(list, object, ok);
+        }
+    return list;
+}
+
+static int print_json(const struct calibration *c)
+{
+    bool ok = true;
+    json_t *root = json_object();
+    json_t *figures = json_array();
+    const struct weir_device_info *info = weir_device_get_info(c->device);
+    for (size_t i = 0; i < CAL_KEYS; i++)
+        cli_json_append(figures, figure_json(&c->figures[i], &cal_keys[i], &ok), &ok);
+    cli_json_set(root, "weir", json_string(weir_version()), &ok);
+    cli_json_set(root, "backend", cli_json_string(weir_runtime_backend(c->runtime)), &ok);
+    cli_json_set(root, "device", cli_json_string(info->name), &ok);
+    cli_json_set(root, "driver", cli_json_string(info->driver), &ok);
+    cli_json_set(root, "virtual", json_boolean(cli_clock_is_virtual()), &ok);
+    cli_json_set(root, "turns", cli_json_count(c->turns), &ok);
+    cli_json_set(root, "figures", figures, &ok);
+    cli_json_set(root, "sizes", sizes_json(c, &ok), &ok);
+    return cli_json_print(root, ok, CLI_OK);
+}
+
+int cal_report(struct calibration *c)
+{
+    struct weir_long_text ini = {0};
+    char message[512] = "no memory for the model";
+    int code = CLI_OK;
+    write_model(c, &ini);
+    if (ini.failed ||
+        (c->out && !weir_file_write(c->out, ini.text, ini.used, message, sizeof message))) {
+        cli_error("%s", message);
+        code = CLI_FAILED;
+    } else if (c->json) {
+        code = print_json(c);
+    } else if (c->out) {
+        print_table(c);
+    } else {
+        fputs(ini.text, stdout);
+    }
+    free(ini.text);
+    return code;
+}

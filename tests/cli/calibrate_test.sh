@@ -1,0 +1,104 @@
+#!/bin/bash
+# weir calibrate: what it measures on a modelled GPU is the model, and on PoCL a model of the processor.
+. tests/cli/cli.sh
+unset WEIR_SIM_GPU WEIR_SIM_CHANGES WEIR_SIM_COSTS WEIR_SIM_HOST COLUMNS
+export LC_ALL=C WEIR_MODULE_PATH="$here/lib/weir"
+
+printf '[kernel advance]\nfixed_ns = 2000\nper_argument_1_ns = 5\n' >costs.ini
+
+# What was measured on the GPU of $1, with `changes` $2, is what its model says: rates and times to 1 %
+# and 2 ns, the others exactly. What it could not measure is not in the file.
+expect_model()
+{
+    expect_data 0 env WEIR_BACKEND=null WEIR_PLUGINS=sim WEIR_SIM_GPU="$1" WEIR_SIM_CHANGES="$2" \
+        WEIR_SIM_COSTS=costs.ini "$weir" calibrate --turns 1 --out card.ini
+    expect_contains "$output" "h2d_gb_per_s"
+    expect_contains "$(cat card.ini)" "; The times are those of a modelled GPU."
+    python3 - "$1" "$2" <<'TEXT' || fail "$1 with '$2': $(cat card.ini)"
+import re, sys
+
+def keys(text):
+    return dict(re.findall(r"^(\w+) = (.*)$", text, re.M))
+
+name, changes = sys.argv[1:]
+model = keys(open(name).read().split("[kernel")[0])
+model.update(re.findall(r"(\w+)=([^, ]+)", changes))
+found = keys(open("card.ini").read())
+for key, value in found.items():
+    if key in ("name", "least_priority", "greatest_priority"):
+        continue
+    wanted = model.get(key, "100000" if key == "d2d_gb_per_s" else "0")
+    if key.endswith("_both_gb_per_s") and float(wanted) == 0:
+        wanted = model[key.replace("_both", "")]
+    if key == "queues":
+        same = value == wanted
+    elif "_ns" in key or "_gb_" in key:
+        same = abs(float(value) - float(wanted)) <= 0.01 * float(wanted) + (2 if "_ns" in key else 0)
+    else:
+        same = float(value) == float(wanted)
+    assert same, f"{key} is {value}, and was {wanted}"
+for key in ("queues", "copy_engines", "kernels", "h2d_gb_per_s", "d2h_gb_per_s"):
+    assert key in found, key
+TEXT
+}
+
+gpus="$here/conf/gpus"
+expect_model "$gpus/h200.ini" ""
+expect_model "$gpus/h200.ini" "channels=0, h2d_latency_ns=1400, d2h_latency_ns=900, d2d_gb_per_s=1500,\
+ d2d_latency_ns=800, host_call_ns=7000, submit_copy_ns=1900, submit_host_ns=350, wait_ns=5200,\
+ d2h_both_gb_per_s=45, kernels=33, multiprocessors=33"
+expect_model "$gpus/c1060.ini" ""
+expect_model "$gpus/c2050.ini" "submit_kernel_ns=2500"
+expect_contains "$output" "each queue holds up all others"
+
+# The file is a model.
+expect_data 0 env WEIR_BACKEND=null "$weir" sim --gpu card.ini --costs costs.ini --quiet --json \
+    "$weir" calibrate --turns 1
+as_json 'data["runs"][0]["report"]["span_ns"] > 0'
+
+# As JSON, with how each figure was found.
+on_sim=(env WEIR_BACKEND=null WEIR_PLUGINS=sim WEIR_SIM_GPU=k20c)
+expect_data 0 "${on_sim[@]}" WEIR_SIM_COSTS=costs.ini "$weir" calibrate --turns 2 --json
+as_json 'data["virtual"] and data["turns"] == 2'
+as_json '{f["key"]: f for f in data["figures"]}["queues"]["value"] == "stream"'
+as_json '{f["key"]: f for f in data["figures"]}["wait_ns"]["value"]["median"] == 0'
+as_json '{f["key"]: f for f in data["figures"]}["peer_gb_per_s"]["not_measured"] == "there is one device"'
+as_json 'all(f["how"] for f in data["figures"])'
+as_json 'len(data["sizes"]) == 21 and data["sizes"][6]["bytes"] == 16 << 20'
+
+# On the processor. A machine that is too busy may hide what a copy takes.
+status=0
+output="$(WEIR_BACKEND=opencl "$weir" calibrate --turns 5 2>messages)" || status=$?
+if [ "$status" -eq 0 ]; then
+    expect_contains "$output" "; The device is the machine's processors: these are no figures of a GPU."
+    printf '%s\n' "$output" >cpu.ini
+    expect_data 0 env WEIR_BACKEND=null WEIR_PLUGINS=sim WEIR_SIM_GPU=cpu.ini "$weir" devices
+else
+    expect_contains "$(cat messages)" "is the machine busy?"
+fi
+
+# What has no times, and what cannot be measured.
+expect_data 3 env WEIR_BACKEND=null "$weir" calibrate
+expect_contains "$messages" "of the backend null runs no kernels, so its times tell nothing of a GPU"
+[ -z "$output" ] || fail "it printed a model: $output"
+expect_data 3 "${on_sim[@]}" "$weir" calibrate --turns 1
+expect_contains "$messages" "sim: the kernel 'advance' has no cost"
+printf '[kernel advance]\nfixed_ns = 2000\n' >fixed.ini
+expect_data 1 "${on_sim[@]}" WEIR_SIM_COSTS=fixed.ini "$weir" calibrate --turns 1
+expect_contains "$messages" "its time does not grow with its work, so kernels at once cannot be counted"
+expect_contains "$messages" "give it a cost with per_item_argument_1_ns"
+expect_data 3 env WEIR_BACKEND=null "$weir" calibrate --device 7
+expect_contains "$messages" "7"
+expect_data 1 env WEIR_BACKEND=null "$weir" calibrate --out absent/card.ini
+expect_contains "$messages" "absent"
+expect_data 2 env WEIR_BACKEND=null "$weir" calibrate --turns 0
+expect_data 2 env WEIR_BACKEND=null "$weir" calibrate card.ini
+
+# The manual page has every option.
+expect_data 0 "$weir" calibrate --help
+for option in $(sed -n 's/^  --\([a-z-]*\).*/\1/p' <<<"$output"); do
+    [ "$option" = help ] || [ "$option" = version ] ||
+        grep -q "^\.It Fl Fl $option\b" "$man/weir-calibrate.1" || fail "weir-calibrate(1) lacks --$option"
+done
+lint="$(mandoc -T lint -W style "$man/weir-calibrate.1" | grep -v 'referenced manual not found' || true)"
+[ -z "$lint" ] || fail "$lint"
