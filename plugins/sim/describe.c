@@ -110,6 +110,56 @@ static weir_status describe_launch(const struct weir_link *link,
                           model->name);
 }
 
+// Collectives.
+
+static bool is_part(weir_collective kind)
+{
+    return kind == WEIR_ALL_GATHER || kind == WEIR_REDUCE_SCATTER || kind == WEIR_ALL_TO_ALL ||
+           kind == WEIR_GATHER || kind == WEIR_SCATTER;
+}
+
+static double larger_side(const struct weir_operation *operation)
+{
+    struct weir_collective_range range;
+    double read = 0;
+    double written = 0;
+    for (uint32_t i = 0; weir_collective_range_at(operation, i, &range); i++)
+        *(range.access == WEIR_ACCESS_READ ? &read : &written) += (double)range.size;
+    return read > written ? read : written;
+}
+
+// What a ring moves through the slowest link: bus bandwidth is defined by it
+// (https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md).
+static double bus_bytes(const struct weir_operation *operation)
+{
+    const weir_collective kind = operation->u.collective.kind;
+    const double ranks = operation->u.collective.rank_count;
+    const double one = (double)operation->u.collective.count *
+                       (double)weir_datatype_size(operation->u.collective.element);
+    if (kind == WEIR_EXCHANGE)
+        return larger_side(operation);
+    if (kind == WEIR_BARRIER || ranks < 2)
+        return 0;
+    if (kind == WEIR_ALL_REDUCE)
+        return 2 * one * (ranks - 1) / ranks;
+    return is_part(kind) ? one * (ranks - 1) : one;
+}
+
+static weir_status describe_collective(const struct weir_link *link,
+                                       const struct weir_operation *operation,
+                                       struct sim_work *work)
+{
+    const struct sim_model *model = sim_of(link)->model;
+    const double bytes = bus_bytes(operation);
+    if (model->copies[SIM_COLLECTIVE].bytes_per_s > 0)
+        return describe_bytes(link, work, SIM_COLLECTIVE,
+                              bytes < 0x1p63 ? (uint64_t)bytes : UINT64_MAX);
+    return weir_host_fail(link->host, WEIR_ERROR_UNSUPPORTED,
+                          "set collective_gb_per_s and collective_latency_ns in the model, or in "
+                          "`changes` of [sim]",
+                          "sim: a collective has no cost on the GPU '%.60s'", model->name);
+}
+
 // All of them.
 
 weir_status sim_describe(const struct weir_link *link, const struct weir_operation *operation,
@@ -136,6 +186,8 @@ weir_status sim_describe(const struct weir_link *link, const struct weir_operati
                               (uint64_t)o->u.fill_2d.width * o->u.fill_2d.height);
     case WEIR_OPERATION_LAUNCH:
         return describe_launch(link, o, work);
+    case WEIR_OPERATION_COLLECTIVE:
+        return describe_collective(link, o, work);
     case WEIR_OPERATION_HOST_CALL:
         work->kind = SIM_HOST;
         return WEIR_OK;

@@ -19,6 +19,8 @@ uint32_t sim__unit_of(const struct sim_model *model, enum sim_kind kind)
         return down;
     case SIM_PEER:
         return model->peer_engine ? SIM_PEER_ENGINE : down;
+    case SIM_COLLECTIVE:
+        return SIM_COMMUNICATION_ENGINE;
     case SIM_HOST:
         return SIM_HOST_ENGINE;
     default:

@@ -42,16 +42,17 @@ enum sim_kind {
     SIM_KERNEL,
     SIM_H2D,
     SIM_D2H,
-    SIM_D2D,  // within the device, and fills: where kernels run, in one place
-    SIM_PEER, // to or from another device
-    SIM_HOST, // a function of the host; no engine
-    SIM_MARK, // a record or a wait: no length, no engine
+    SIM_D2D,        // within the device, and fills: where kernels run, in one place
+    SIM_PEER,       // to or from another device
+    SIM_COLLECTIVE, // with other ranks, which are as far as this one; an engine of its own
+    SIM_HOST,       // a function of the host; no engine
+    SIM_MARK,       // a record or a wait: no length, no engine
     SIM_KINDS,
 };
 
 // What a kind of copy costs: latency + bytes / bandwidth.
 struct sim_link {
-    uint64_t bytes_per_s;      // at least 1000
+    uint64_t bytes_per_s;      // at least 1000; of SIM_COLLECTIVE 0 if it has no cost
     uint64_t both_bytes_per_s; // H2D and D2H, while the other direction is busy; 0: the same
     uint64_t latency_ns;
 };
@@ -68,7 +69,7 @@ struct sim_model {
     uint32_t multiprocessors;
     int32_t least_priority; // as weir_limits: a smaller number goes first. Stream queues only, and
     int32_t greatest_priority;         // for kernels that wait for room
-    struct sim_link copies[SIM_KINDS]; // [SIM_H2D], [SIM_D2H], [SIM_D2D], [SIM_PEER]
+    struct sim_link copies[SIM_KINDS]; // [SIM_H2D] to [SIM_COLLECTIVE]
     uint64_t overhead_ns;              // from a start of an operation until it does something
     uint64_t host_call_ns;             // a SIM_HOST
     uint64_t submit_ns[SIM_KINDS];     // how long the host is busy with a submit
@@ -97,7 +98,7 @@ struct sim_point {
 
 struct sim_work {
     enum sim_kind kind;
-    uint64_t bytes;       // copies; below 2^44
+    uint64_t bytes;       // copies, and what a collective moves; below 2^44
     uint64_t duration_ns; // SIM_KERNEL
     uint32_t places;      // SIM_KERNEL: of model->kernels; 0: one; more than there are: all
     const struct sim_point *waits;

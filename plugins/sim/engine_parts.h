@@ -63,6 +63,7 @@ enum {
     SIM_COPY_ENGINE, // of uploads, or of both directions
     SIM_DOWN_ENGINE,
     SIM_PEER_ENGINE,
+    SIM_COMMUNICATION_ENGINE,
     SIM_HOST_ENGINE, // holds any number
     SIM_ENGINES,
     SIM_NO_ENGINE = SIM_ENGINES

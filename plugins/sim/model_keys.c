@@ -55,6 +55,8 @@ static const struct key keys[SIM_GPU_KEYS] = {
     {"d2d_latency_ns", TIME, LINK(SIM_D2D, latency_ns), "0", 0, MOST_NS},
     {"peer_gb_per_s", RATE, LINK(SIM_PEER, bytes_per_s), "100000", LEAST_GB_PER_S, MOST_GB_PER_S},
     {"peer_latency_ns", TIME, LINK(SIM_PEER, latency_ns), "0", 0, MOST_NS},
+    {"collective_gb_per_s", RATE, LINK(SIM_COLLECTIVE, bytes_per_s), "0", 0, MOST_GB_PER_S},
+    {"collective_latency_ns", TIME, LINK(SIM_COLLECTIVE, latency_ns), "0", 0, MOST_NS},
     {"overhead_ns", TIME, AT(overhead_ns), "0", 0, MOST_NS},
     {"host_call_ns", TIME, AT(host_call_ns), "0", 0, MOST_NS},
     {"submit_kernel_ns", TIME, SUBMIT(SIM_KERNEL), "0", 0, MOST_NS},
@@ -166,10 +168,12 @@ static bool set_number(struct sim_gpu *gpu, const struct key *key, const char *v
     if (!(number >= key->minimum && number <= key->maximum))
         return refuse_value(key, value, place);
     store(&gpu->model, key, number);
-    // One key for all copies.
+    // One key for all copies, and one for what is launched.
     if (key->offset == SUBMIT(SIM_H2D))
         for (int kind = SIM_D2H; kind <= SIM_PEER; kind++)
             gpu->model.submit_ns[kind] = gpu->model.submit_ns[SIM_H2D];
+    if (key->offset == SUBMIT(SIM_KERNEL))
+        gpu->model.submit_ns[SIM_COLLECTIVE] = gpu->model.submit_ns[SIM_KERNEL];
     return true;
 }
 
@@ -213,9 +217,9 @@ bool sim_keys_fill(struct sim_gpu *gpu, const bool seen[SIM_GPU_KEYS],
     return true;
 }
 
-static bool is_too_low(uint64_t both_bytes_per_s)
+static bool is_too_low(uint64_t bytes_per_s)
 {
-    return both_bytes_per_s > 0 && (double)both_bytes_per_s < LEAST_GB_PER_S * 1e9;
+    return bytes_per_s > 0 && (double)bytes_per_s < LEAST_GB_PER_S * 1e9;
 }
 
 bool sim_keys_check(const struct sim_gpu *gpu, const struct sim_place *place)
@@ -232,6 +236,8 @@ bool sim_keys_check(const struct sim_gpu *gpu, const struct sim_place *place)
     if (is_too_low(up->both_bytes_per_s) || is_too_low(down->both_bytes_per_s))
         return sim_refuse(place, "'h2d_both_gb_per_s' and 'd2h_both_gb_per_s' are 0 or at least %g",
                           LEAST_GB_PER_S);
+    if (is_too_low(model->copies[SIM_COLLECTIVE].bytes_per_s))
+        return sim_refuse(place, "'collective_gb_per_s' is 0 or at least %g", LEAST_GB_PER_S);
     if (model->greatest_priority > model->least_priority)
         return sim_refuse(place, "'greatest_priority' is a larger number than 'least_priority'; "
                                  "smaller numbers go first");

@@ -254,6 +254,8 @@ WEIR_TEST(SimModel, ChangesOfKeys)
         {"kernels=2,slots=2", "slots=2: [gpu] has no key 'slots'; conf/gpus/reference.ini has all"},
         {"copy_engine=1",
          "copy_engine=1: [gpu] has no key 'copy_engine'; did you mean 'copy_engines'?"},
+        {"collective_gb_per_s=0.0001",
+         "collective_gb_per_s=0.0001: 'collective_gb_per_s' is 0 or at least 0.001"},
         {"copy_engines", "copy_engines: a change is KEY=VALUE"},
         {",", ": a change is KEY=VALUE"},
         {"h2d_both_gb_per_s=26", "h2d_both_gb_per_s=26: 'h2d_both_gb_per_s' is more than "

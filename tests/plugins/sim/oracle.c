@@ -35,7 +35,7 @@ static uint32_t device_of(const struct oracle *oracle, int i)
     return oracle->program->queues[oracle->program->steps[i].queue].device;
 }
 
-// 0 kernels, 1 and 2 copies, 3 peers; -1 without an engine.
+// 0 kernels, 1 and 2 copies, 3 peers, 4 collectives; -1 without an engine.
 static int engine_of(const struct oracle *oracle, int i)
 {
     const struct sim_model *model = model_of(oracle, i);
@@ -46,6 +46,8 @@ static int engine_of(const struct oracle *oracle, int i)
         return 1;
     if (kind == SIM_PEER && model->peer_engine)
         return 3;
+    if (kind == SIM_COLLECTIVE)
+        return 4;
     if (kind == SIM_D2H || kind == SIM_PEER)
         return model->copy_engines == 2 ? 2 : 1;
     return -1;

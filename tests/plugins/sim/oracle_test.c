@@ -34,9 +34,9 @@ static struct sim_model random_model(void)
 
 static void random_step(struct program *program)
 {
-    static const enum sim_kind kinds[] = {SIM_KERNEL, SIM_KERNEL, SIM_KERNEL, SIM_H2D,
-                                          SIM_H2D,    SIM_D2H,    SIM_D2H,    SIM_MARK,
-                                          SIM_MARK,   SIM_D2D,    SIM_PEER,   SIM_HOST};
+    static const enum sim_kind kinds[] = {SIM_KERNEL, SIM_KERNEL, SIM_KERNEL,    SIM_H2D,  SIM_H2D,
+                                          SIM_D2H,    SIM_D2H,    SIM_MARK,      SIM_MARK, SIM_D2D,
+                                          SIM_PEER,   SIM_HOST,   SIM_COLLECTIVE};
     const int i = add_step(program, (uint32_t)up_to(program->queue_count - 1),
                            kinds[up_to(sizeof kinds / sizeof *kinds - 1)], up_to(9));
     struct step *step = &program->steps[i];
