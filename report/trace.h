@@ -288,10 +288,6 @@ const char *weir_trace_operation_title(const struct weir_trace_operation *operat
 // Whether tools take an operation of that name for communication: "nccl", and later "Kernel".
 bool weir_trace_is_communication(const char *name);
 
-// What a collective's bytes per second are multiplied with to become those of its busiest link, as
-// nccl-tests do: 2 (n - 1) / n for "all-reduce", (n - 1) / n where each rank has a part, else 1.
-double weir_trace_bus_factor(const char *kind, uint32_t rank_count);
-
 // Reading.
 
 struct weir_trace_read_options {

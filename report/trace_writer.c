@@ -9,6 +9,7 @@
 
 #include <weir/region.h>
 
+#include "base/bus.h"
 #include "report/trace_arrows.h"
 #include "report/trace_out.h"
 #include "report/trace_parts.h"
@@ -340,8 +341,7 @@ static void add_collective(struct weir__out *out, const struct weir_trace_operat
     if (operation->timed && operation->end_ns > operation->start_ns) {
         const double rate = (double)operation->bytes / (double)ns; // bytes a ns are GB a second
         weir__out_double_field(out, "algorithm GB/s", rate);
-        weir__out_double_field(out, "bus GB/s",
-                               rate * weir_trace_bus_factor(it->kind, it->rank_count));
+        weir__out_double_field(out, "bus GB/s", rate * weir_bus_factor(it->kind, it->rank_count));
     }
     weir__out_key(out, "weir.collective");
     weir__out_raw(out, "[");

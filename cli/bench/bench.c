@@ -319,7 +319,7 @@ static void finish_run(struct bench *bench, const char *name, bool fine)
     if (cli_signal() && bench->kept == 0)
         bench_fail(bench, CLI_SIGNALLED + cli_signal(),
                    "interrupted before the first turn was over: there are no figures");
-    else
+    else if (!bench->silent)
         bench->code = bench_report(bench, name);
     if (cli_signal())
         bench->code = CLI_SIGNALLED + cli_signal();

@@ -93,6 +93,7 @@ struct bench {
     uint64_t turns;
     bool json;
     bool quiet;
+    bool silent; // another rank of the same run reports
     char **operands;
     size_t operand_count;
 

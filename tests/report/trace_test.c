@@ -7,6 +7,7 @@
 
 #include <weir/region.h>
 
+#include "base/bus.h"
 #include "base/file.h"
 #include "tests/report/made.h"
 #include "tests/support/test.h"
@@ -480,9 +481,9 @@ WEIR_TEST(Trace, CollectivesHaveTheirBandwidth)
     }
     fclose(file);
     EXPECT_TRUE(found);
-    EXPECT_NEAR(weir_trace_bus_factor("all-reduce", 4), 1.5, 1e-12);
-    EXPECT_NEAR(weir_trace_bus_factor("broadcast", 4), 1, 1e-12);
-    EXPECT_NEAR(weir_trace_bus_factor("all-gather", 1), 0, 1e-12);
+    EXPECT_NEAR(weir_bus_factor("all-reduce", 4), 1.5, 1e-12);
+    EXPECT_NEAR(weir_bus_factor("broadcast", 4), 1, 1e-12);
+    EXPECT_NEAR(weir_bus_factor("all-gather", 1), 0, 1e-12);
 }
 
 WEIR_TEST(Trace, KernelsOfNcclAreCommunication)

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Traces ARR-COC and a chunked job on PoCL and compares the reports on them with those
+# Traces ARR-COC, a chunked job and collectives on PoCL and compares the reports on them with those
 # of PyTorch's Holistic Trace Analysis, which is installed into a folder of its own.
 set -eu
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -35,9 +35,12 @@ trap 'rm -rf "$folder"' EXIT
     "$weir" run arr-coc --quiet --output "$folder/out" tests/data/images/*.*g >/dev/null
 "$weir" trace --quiet --output "$folder/overlap.json.gz" -- \
     "$weir" bench overlap --quiet --turns 1 --chunks 4 --orders depth --kernel heavy >/dev/null
-for trace in arr-coc.json overlap.json.gz; do
+"$weir" trace --quiet --output "$folder/comm.json" -- \
+    "$weir" bench comm --quiet --turns 3 --size 4M >/dev/null
+for trace in arr-coc.json overlap.json.gz comm.json; do
     "$weir" trace report --json "$folder/$trace" >"$folder/$trace.report"
 done
 "$venv/bin/python" tools/hta/check.py \
     "$folder/arr-coc.json" "$folder/arr-coc.json.report" \
-    "$folder/overlap.json.gz" "$folder/overlap.json.gz.report"
+    "$folder/overlap.json.gz" "$folder/overlap.json.gz.report" \
+    "$folder/comm.json" "$folder/comm.json.report"

@@ -1,0 +1,81 @@
+// What the files of `weir bench comm` share.
+#ifndef WEIR_CLI_BENCH_COMM_H
+#define WEIR_CLI_BENCH_COMM_H
+
+#include "cli/bench/bench.h"
+
+enum {
+    COMM_RANKS_MAX = 16, // in one process
+};
+
+// A rank of this process.
+struct comm_rank {
+    weir_device *device; // may be that of another rank
+    bool opened;         // it is this one's to close
+    weir_comm *comm;
+    weir_queue *queue;
+    weir_buffer *src;
+    weir_buffer *dst;
+    weir_buffer *time; // 8 bytes
+};
+
+struct comm_mpi; // the MPI that the transport has started
+
+struct comm_bench {
+    struct bench *bench;
+    const char *config;
+    const char *asked_sizes;
+    const char *asked_kinds;
+    const char *asked_memory;
+    struct bench_list sizes;
+    struct bench_list kinds; // of comm_kinds
+    bool host_memory;
+    uint64_t asked_ranks;
+    uint64_t iterations;
+
+    struct comm_rank ranks[COMM_RANKS_MAX];
+    uint32_t local_count; // of `ranks`
+    uint32_t first;       // the rank of the first of them
+    uint32_t count;       // of all ranks
+    struct comm_mpi *mpi; // NULL: there is none
+    struct comm_row *rows;
+    size_t row_count;
+};
+
+// The collectives that are measured, by the numbers of struct comm_row.
+extern const weir_collective comm_kinds[];
+extern const char *const comm_kind_names[]; // NULL-terminated
+
+struct comm_row {
+    weir_collective kind;
+    size_t bytes;   // the larger one of what a rank reads and writes
+    uint64_t count; // elements, as in <weir/comm.h>
+    struct bench_samples ns;
+    struct bench_samples algorithm; // GB/s
+    struct bench_samples bus;
+    struct bench_samples mpi_ns;
+};
+
+// comm_ranks.c
+
+// Opens devices and communicators: the rank that the environment tells, else `asked_ranks` in this process.
+bool comm_open(struct comm_bench *b);
+void comm_close(struct comm_bench *b);
+// Runs each row once with numbers that are exact in float32, and compares what comes out.
+bool comm_check(struct comm_bench *b, const struct comm_row *row);
+// Nanoseconds of one collective, by the slowest rank; negative on failure.
+double comm_time(struct comm_bench *b, const struct comm_row *row);
+// The largest value that any rank gives; negative on failure.
+double comm_slowest(struct comm_bench *b, double value);
+
+// comm_mpi.c
+
+// NULL if this process has started no MPI, or none whose ABI is known. Room for `bytes` on each side.
+struct comm_mpi *comm_mpi_open(size_t bytes);
+void comm_mpi_close(struct comm_mpi **mpi);
+const char *comm_mpi_version(const struct comm_mpi *mpi);
+// Nanoseconds of one call on this rank; negative on failure, or for a kind that MPI has no call for.
+double comm_mpi_time(struct comm_mpi *mpi, const struct comm_row *row, uint32_t rank,
+                     uint32_t count, uint64_t iterations);
+
+#endif
