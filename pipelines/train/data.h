@@ -1,0 +1,77 @@
+// Labelled images for training: made from a seed, or read from files in MNIST's format (IDX,
+// http://yann.lecun.com/exdb/mnist/). A sample is bytes [height, width, channels] and a label.
+//
+// Made samples depend on the seed and their index only, on every machine: an image of its class,
+// with noise. Nothing is stored, so there may be any number of them.
+//
+// Threads: safe; a set does not change.
+#ifndef WEIR_PIPELINES_TRAIN_DATA_H
+#define WEIR_PIPELINES_TRAIN_DATA_H
+
+#include <weir/weir.h>
+
+#include "pipelines/train/model.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct weir_train_data weir_train_data;
+
+// A set from a seed.
+struct weir_train_made_params {
+    size_t struct_size;
+    struct weir_train_shape shape; // at most 2^24 numbers
+    uint32_t classes;              // 1 ... 65536
+    uint64_t count;                // of samples, > 0
+    uint64_t seed;
+    uint32_t noise; // 0 ... 255: the largest distance of a byte from that of its class
+    // above: 0.1
+};
+
+// Ownership: the caller's, until weir_train_data_destroy().
+// Errors: WEIR_ERROR_INVALID naming the field and its limits; WEIR_ERROR_OUT_OF_MEMORY.
+weir_status weir_train_data_make(const struct weir_train_made_params *params,
+                                 weir_train_data **out_data);
+
+// A set from two IDX files, such as train-images-idx3-ubyte and train-labels-idx1-ubyte: images of
+// one channel (three dimensions), or of several (four: count, height, width, channels). The count of
+// classes is the largest label and one.
+//
+// Errors: WEIR_ERROR_IO with a sentence: no such file, a file that is compressed, that is no IDX
+// file or of another type, truncated, too long, without samples, or with another count than the
+// labels'.
+weir_status weir_train_data_open(const char *images_path, const char *labels_path,
+                                 weir_train_data **out_data);
+
+void weir_train_data_destroy(weir_train_data **data);
+
+struct weir_train_shape weir_train_data_shape(const weir_train_data *data);
+uint32_t weir_train_data_classes(const weir_train_data *data);
+uint64_t weir_train_data_count(const weir_train_data *data);
+
+// The index of the sample at `position` of an endless order: each `count` positions are an epoch,
+// which has each sample once, in an order of its own that depends on `seed`. With a batch of n
+// samples in all, rank r of k reads positions step * n + r * (n / k) and on.
+uint64_t weir_train_data_shuffled(const weir_train_data *data, uint64_t seed, uint64_t position);
+
+// Writes the bytes of sample `index`, below the count, and returns its label.
+uint32_t weir_train_data_bytes(const weir_train_data *data, uint64_t index, unsigned char *out);
+
+// What numbers become of bytes b.
+typedef enum weir_train_numbers {
+    WEIR_TRAIN_CENTRED = 0,  // (b - 128) / 64: -2 up to 2, multiples of 1/64, exact in bfloat16
+    WEIR_TRAIN_INTEGERS = 1, // floor((b - 128) / 32): -4 ... 3
+} weir_train_numbers;
+
+// Fills a batch: the samples at `count` positions from `position` on, of the order of `seed`.
+// `inputs` has room for count * shape numbers, `labels` for `count`.
+void weir_train_data_fill(const weir_train_data *data, uint64_t seed, uint64_t position,
+                          uint32_t count, weir_train_numbers numbers, float *inputs,
+                          uint32_t *labels);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
