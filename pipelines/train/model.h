@@ -60,7 +60,7 @@ struct weir_train_layer {
     uint32_t outputs; // units, or channels: 1 ... 65536
     uint32_t side;    // CONVOLUTION: odd, 1 ... 15
     uint32_t stride;  // CONVOLUTION: 1 ... 16; an image becomes ceil(height / stride) high
-    bool relu;        // after the layer; not after the last one
+    bool relu;        // after the layer; after the last one only of a model that is forward_only
 };
 
 // A vector of n numbers is {1, 1, n}.
@@ -157,7 +157,8 @@ struct weir_train_view {
 weir_status weir_train_model_bind(weir_train_model *model, const struct weir_train_view *views);
 struct weir_train_view weir_train_model_gradient(const weir_train_model *model, size_t index);
 
-// The samples of one pass, on the device. They are read by the forward and by the backward pass.
+// The samples of one pass, on the device. The forward pass alone reads them: once its work is done
+// the next batch may be uploaded to the same place.
 struct weir_train_batch {
     struct weir_train_view inputs; // float32 [batch, inputs]
     struct weir_train_view
@@ -185,13 +186,11 @@ weir_status weir_train_model_encode(weir_train_model *model, weir_queue *queue,
 // `queue`; may submit and record there. A negative return ends the pass.
 typedef weir_status (*weir_train_ready)(void *user, size_t index, weir_queue *queue);
 
-// Submits the backward pass of the last forward pass, with the same batch, to the same queue or to
-// one that waits for it. Gradients are overwritten, or added to with `accumulate`. `ready` may be
-// NULL.
+// Submits the backward pass of the last forward pass, to the same queue or to one that waits for it.
+// Gradients are overwritten, or added to with `accumulate`. `ready` may be NULL.
 //
 // Errors: WEIR_ERROR_INVALID for a model that is forward_only.
-weir_status weir_train_model_backward(weir_train_model *model, weir_queue *queue,
-                                      const struct weir_train_batch *batch, bool accumulate,
+weir_status weir_train_model_backward(weir_train_model *model, weir_queue *queue, bool accumulate,
                                       weir_train_ready ready, void *user);
 
 #ifdef __cplusplus

@@ -1,0 +1,122 @@
+// The products of a network's passes: of any size, with either factor stored as its
+// transpose, in parts along the depth where the result alone would give too few blocks.
+
+#include "kernels/train/element.cl.h"
+#include "kernels/train/tile.cl.h"
+
+// Between the rows of a tile in local memory: apart from a power of two, which would put
+// the stores of a column into one bank.
+#define PITCH (TRAIN_TILE + 4)
+
+// Both store [depth, line] and read neighbouring elements with neighbouring work-items. A
+// line is a row of the first factor, or a column of the second one.
+
+// From a matrix [lines, depths].
+void take_lines(__local float *tile, __global const element *restrict from, uint line, uint depth,
+                uint lines, uint depths, uint depth_end, uint lane)
+{
+    uint d = lane % TRAIN_DEPTH;
+    for (uint i = lane / TRAIN_DEPTH; i < TRAIN_TILE; i += TRAIN_TILE / TRAIN_ITEM) {
+        bool inside = line + i < lines && depth + d < depth_end;
+        tile[d * PITCH + i] = inside ? wide(from[(size_t)(line + i) * depths + depth + d]) : 0.0f;
+    }
+}
+
+// From a matrix [depths, lines].
+void take_turned(__local float *tile, __global const element *restrict from, uint line, uint depth,
+                 uint lines, uint depth_end, uint lane)
+{
+    uint i = lane % TRAIN_TILE;
+    for (uint d = lane / TRAIN_TILE; d < TRAIN_DEPTH; d += TRAIN_ITEM) {
+        bool inside = line + i < lines && depth + d < depth_end;
+        tile[d * PITCH + i] = inside ? wide(from[(size_t)(depth + d) * lines + line + i]) : 0.0f;
+    }
+}
+
+// c = a b, or c + a b with `add`; a is m x k, b is k x n, c is m x n. With more than one layer of
+// the grid part z takes `span` of the depth from z * span on, and has a result of its own.
+__kernel __attribute__((reqd_work_group_size(TRAIN_BLOCK, TRAIN_BLOCK, 1))) void product(
+    __global const element *restrict a, __global const element *restrict b, __global float *c,
+    uint m, uint n, uint k, uint span, uint turned, uint add)
+{
+    __local float part_a[TRAIN_DEPTH * PITCH];
+    __local float part_b[TRAIN_DEPTH * PITCH];
+    uint tx = (uint)get_local_id(0), ty = (uint)get_local_id(1);
+    uint lane = ty * TRAIN_BLOCK + tx;
+    uint row = (uint)get_group_id(1) * TRAIN_TILE;
+    uint column = (uint)get_group_id(0) * TRAIN_TILE;
+    uint begin = (uint)get_group_id(2) * span;
+    uint end = min(k, begin + span);
+    float sum[TRAIN_ITEM][TRAIN_ITEM];
+
+#pragma unroll
+    for (uint i = 0; i < TRAIN_ITEM; i++)
+#pragma unroll
+        for (uint j = 0; j < TRAIN_ITEM; j++)
+            sum[i][j] = 0.0f;
+    for (uint depth = begin; depth < end; depth += TRAIN_DEPTH) {
+        if (turned & TRAIN_TURNED_A)
+            take_turned(part_a, a, row, depth, m, end, lane);
+        else
+            take_lines(part_a, a, row, depth, m, k, end, lane);
+        if (turned & TRAIN_TURNED_B)
+            take_lines(part_b, b, column, depth, n, k, end, lane);
+        else
+            take_turned(part_b, b, column, depth, n, end, lane);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (uint d = 0; d < TRAIN_DEPTH; d++)
+#pragma unroll
+            for (uint i = 0; i < TRAIN_ITEM; i++)
+#pragma unroll
+                for (uint j = 0; j < TRAIN_ITEM; j++)
+                    sum[i][j] = fma(part_a[d * PITCH + ty + i * TRAIN_BLOCK],
+                                    part_b[d * PITCH + tx + j * TRAIN_BLOCK], sum[i][j]);
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+
+    c += (size_t)get_group_id(2) * m * n;
+#pragma unroll
+    for (uint i = 0; i < TRAIN_ITEM; i++)
+#pragma unroll
+        for (uint j = 0; j < TRAIN_ITEM; j++) {
+            uint at_row = row + ty + i * TRAIN_BLOCK, at_column = column + tx + j * TRAIN_BLOCK;
+            if (at_row < m && at_column < n) {
+                size_t at = (size_t)at_row * n + at_column;
+                c[at] = add ? c[at] + sum[i][j] : sum[i][j];
+            }
+        }
+}
+
+// out = the sum of the parts, each of `count` numbers, or out + it with `add`.
+__kernel void sum_parts(__global const float *restrict parts, __global float *restrict out,
+                        uint count, uint part_count, uint add)
+{
+    uint i = (uint)get_global_id(0);
+    if (i >= count)
+        return;
+    float sum = parts[i];
+    for (uint part = 1; part < part_count; part++)
+        sum += parts[(size_t)part * count + i];
+    out[i] = add ? out[i] + sum : sum;
+}
+
+// The sums of the columns of `values` [rows, columns].
+__kernel __attribute__((reqd_work_group_size(TRAIN_SUM_COLUMNS, TRAIN_SUM_ROWS, 1))) void
+column_sums(__global const element *restrict values, __global float *out, uint rows, uint columns,
+            uint add)
+{
+    __local float parts[TRAIN_SUM_ROWS][TRAIN_SUM_COLUMNS];
+    uint tx = (uint)get_local_id(0), ty = (uint)get_local_id(1);
+    uint column = (uint)get_group_id(0) * TRAIN_SUM_COLUMNS + tx;
+    float sum = 0.0f;
+
+    for (uint row = ty; row < rows && column < columns; row += TRAIN_SUM_ROWS)
+        sum += wide(values[(size_t)row * columns + column]);
+    parts[ty][tx] = sum;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (ty > 0 || column >= columns)
+        return;
+    for (uint i = 1; i < TRAIN_SUM_ROWS; i++)
+        sum += parts[i][tx];
+    out[column] = add ? out[column] + sum : sum;
+}
