@@ -18,18 +18,19 @@ __kernel void update_sgd(__global float *restrict values, __global const float *
         copy[i] = narrow_one(value);
 }
 
-// `rate` and `correction` have what is left of 1 / (1 - beta^step) of both betas.
+// A gain is 1 - beta, `rate` is divided by 1 - beta1^step, and `correction` is 1 / (1 - beta2^step).
 __kernel void update_adam(__global float *restrict values, __global const float *restrict gradient,
                           __global float *restrict mean, __global float *restrict square,
                           __global element *restrict copy, float rate, float scale, float beta1,
-                          float beta2, float correction, float epsilon, uint count)
+                          float gain1, float beta2, float gain2, float correction, float epsilon,
+                          uint count)
 {
     uint i = (uint)get_global_id(0);
     if (i >= count)
         return;
     float g = scale * gradient[i];
-    float m = fma(beta1, mean[i] - g, g);
-    float v = fma(beta2, fma(-g, g, square[i]), g * g);
+    float m = fma(beta1, mean[i], gain1 * g);
+    float v = fma(beta2, square[i], gain2 * g * g);
     float value = fma(-rate, m / (sqrt(v * correction) + epsilon), values[i]);
     mean[i] = m;
     square[i] = v;

@@ -1,0 +1,45 @@
+// One product of a pass: prepared when the model is created, submitted in each step.
+#ifndef WEIR_PIPELINES_TRAIN_PRODUCT_H
+#define WEIR_PIPELINES_TRAIN_PRODUCT_H
+
+#include <weir/weir.h>
+
+#include "pipelines/train/blas.h"
+
+// Bytes of a buffer.
+struct train_range {
+    weir_buffer *buffer;
+    size_t offset;
+    size_t size;
+};
+
+struct train_product {
+    struct train_range a, b, c;
+    uint32_t m, n, k;
+    bool turned_a, turned_b; // stored as the transpose
+    bool add;                // to what is in c
+    uint32_t span, parts;    // of the depth, for kernels
+    struct train_blas_product native;
+};
+
+// What products are computed with.
+struct train_engine {
+    weir_kernel *product;
+    weir_kernel *sum_parts;
+    weir_buffer *parts;      // for products in several parts
+    struct train_blas *blas; // NULL: by kernels
+    bool bf16;
+};
+
+// Chooses the parts. Their bytes are returned; 0 for one part.
+uint64_t train_product_divide(struct train_product *product);
+
+// Looks up the addresses that a native call needs; does nothing without cuBLAS. Until then, and
+// after the ranges were changed, the product must not be submitted.
+weir_status train_product_prepare(const struct train_engine *engine, struct train_product *product);
+
+// Submits it. `product` must stay as it is until the queue has done it.
+weir_status train_product_submit(const struct train_engine *engine, weir_queue *queue,
+                                 struct train_product *product);
+
+#endif
