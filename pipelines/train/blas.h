@@ -26,7 +26,7 @@ struct train_blas_product {
     bool bf16; // both factors; else they are float32
 };
 
-// A native function (weir_queue_native()); `product` is a struct train_blas_product.
-weir_status train_blas_multiply(const struct weir_native_queue *native, void *product);
+// A native function (weir_queue_native()); `user` is a struct train_blas_product.
+weir_status train_blas_multiply(const struct weir_native_queue *native, void *user);
 
 #endif

@@ -229,56 +229,55 @@ static size_t alignment_of(const weir_device *device)
     return wanted > least ? wanted : least;
 }
 
-weir_status weir_train_model_create(const struct weir_train_model_params *given,
+weir_status weir_train_model_create(const struct weir_train_model_params *params,
                                     weir_train_model **out_model)
 {
-    struct weir_train_model_params params;
+    struct weir_train_model_params known;
     weir_status status;
     *out_model = NULL;
-    if ((status = train_params("weir_train_model_create", "weir_train_model_params", given, &params,
-                               sizeof params)) ||
-        (status = check(&params)))
+    if ((status = train_params("weir_train_model_create", "weir_train_model_params", params, &known,
+                               sizeof known)) ||
+        (status = check(&known)))
         return status;
-    weir_train_model *model = calloc(1, sizeof *model + params.layer_count * sizeof *model->layers);
+    weir_train_model *model = calloc(1, sizeof *model + known.layer_count * sizeof *model->layers);
     if (!model)
-        return train_fail_memory(params.label);
-    snprintf(model->label, sizeof model->label, "%s", params.label ? params.label : "model");
-    model->device = params.device;
-    model->input = params.input;
-    model->layer_count = params.layer_count;
-    model->batch = params.batch;
-    model->bf16 = params.element == WEIR_TRAIN_BF16;
+        return train_fail_memory(known.label);
+    snprintf(model->label, sizeof model->label, "%s", known.label ? known.label : "model");
+    model->device = known.device;
+    model->input = known.input;
+    model->layer_count = known.layer_count;
+    model->batch = known.batch;
+    model->bf16 = known.element == WEIR_TRAIN_BF16;
     model->element_bytes = model->bf16 ? 2 : 4;
-    model->forward_only = params.forward_only;
-    model->grid = params.grid;
-    model->alignment = alignment_of(params.device);
-    status = create_parts(model, &params);
+    model->forward_only = known.forward_only;
+    model->grid = known.grid;
+    model->alignment = alignment_of(known.device);
+    status = create_parts(model, &known);
     if (status != WEIR_OK)
         weir_train_model_destroy(&model);
     *out_model = model;
     return status;
 }
 
-void weir_train_model_destroy(weir_train_model **pointer)
+void weir_train_model_destroy(weir_train_model **model)
 {
-    if (!pointer || !*pointer)
+    if (!model || !*model)
         return;
-    weir_train_model *model = *pointer;
-    weir_buffer **buffers[] = {&model->parameters, &model->copies,    &model->gradients,
-                               &model->entry,      &model->sums,      &model->engine.parts,
-                               &model->deltas[0],  &model->deltas[1], &model->results};
-    train_blas_close(&model->engine.blas);
-    for (size_t i = 0; i < model->layer_count; i++) {
-        weir_buffer_destroy(&model->layers[i].pieces);
-        weir_buffer_destroy(&model->layers[i].output);
+    weir_train_model *m = *model;
+    weir_buffer **buffers[] = {&m->parameters,   &m->copies,    &m->gradients, &m->entry,  &m->sums,
+                               &m->engine.parts, &m->deltas[0], &m->deltas[1], &m->results};
+    train_blas_close(&m->engine.blas);
+    for (size_t i = 0; i < m->layer_count; i++) {
+        weir_buffer_destroy(&m->layers[i].pieces);
+        weir_buffer_destroy(&m->layers[i].output);
     }
     for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
         weir_buffer_destroy(buffers[i]);
     for (int i = 0; i < TRAIN_KERNEL_COUNT; i++)
-        weir_kernel_destroy(&model->kernels[i]);
-    weir_program_destroy(&model->program);
-    free(model);
-    *pointer = NULL;
+        weir_kernel_destroy(&m->kernels[i]);
+    weir_program_destroy(&m->program);
+    free(m);
+    *model = NULL;
 }
 
 // Gradients.

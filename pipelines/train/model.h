@@ -186,8 +186,8 @@ weir_status weir_train_model_encode(weir_train_model *model, weir_queue *queue,
 // `queue`; may submit and record there. A negative return ends the pass.
 typedef weir_status (*weir_train_ready)(void *user, size_t index, weir_queue *queue);
 
-// Submits the backward pass of the last forward pass, to the same queue or to one that waits for it.
-// Gradients are overwritten, or added to with `accumulate`. `ready` may be NULL.
+// Submits the backward pass of the last forward pass, once, to the same queue or to one that waits
+// for it. Gradients are overwritten, or added to with `accumulate`. `ready` may be NULL.
 //
 // Errors: WEIR_ERROR_INVALID for a model that is forward_only.
 weir_status weir_train_model_backward(weir_train_model *model, weir_queue *queue, bool accumulate,

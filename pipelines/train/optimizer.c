@@ -75,25 +75,25 @@ static weir_status create_states(weir_train_optimizer *optimizer)
     return status;
 }
 
-weir_status weir_train_optimizer_create(const struct weir_train_optimizer_params *given,
+weir_status weir_train_optimizer_create(const struct weir_train_optimizer_params *params,
                                         weir_train_optimizer **out_optimizer)
 {
-    struct weir_train_optimizer_params params;
+    struct weir_train_optimizer_params known;
     weir_status status;
     *out_optimizer = NULL;
-    if ((status = train_params("weir_train_optimizer_create", "weir_train_optimizer_params", given,
-                               &params, sizeof params)) ||
-        (status = check(&params)))
+    if ((status = train_params("weir_train_optimizer_create", "weir_train_optimizer_params", params,
+                               &known, sizeof known)) ||
+        (status = check(&known)))
         return status;
     weir_train_optimizer *optimizer = calloc(1, sizeof *optimizer);
     if (!optimizer)
         return train_fail_memory("optimizer");
-    optimizer->model = params.model;
-    optimizer->method = params.method;
-    optimizer->momentum = params.momentum;
-    optimizer->beta1 = or_default(params.beta1, 0.9f);
-    optimizer->beta2 = or_default(params.beta2, 0.999f);
-    optimizer->epsilon = or_default(params.epsilon, 1e-8f);
+    optimizer->model = known.model;
+    optimizer->method = known.method;
+    optimizer->momentum = known.momentum;
+    optimizer->beta1 = or_default(known.beta1, 0.9f);
+    optimizer->beta2 = or_default(known.beta2, 0.999f);
+    optimizer->epsilon = or_default(known.epsilon, 1e-8f);
     status = create_states(optimizer);
     if (status != WEIR_OK)
         weir_train_optimizer_destroy(&optimizer);

@@ -85,11 +85,12 @@ weir_status train_product_submit(const struct train_engine *engine, weir_queue *
                                  result(p));
     if (p->parts == 1)
         return launch(engine, queue, p, result(p), p->add);
-    const size_t bytes = (size_t)p->parts * p->m * p->n * sizeof(float);
+    const uint32_t count = p->m * p->n;
+    const size_t bytes = (size_t)p->parts * count * sizeof(float);
     const weir_status status = launch(engine, queue, p, weir_out(engine->parts, 0, bytes), false);
     if (status != WEIR_OK)
         return status;
-    return weir_queue_launch_count(queue, engine->sum_parts, p->m * p->n,
-                                   weir_in(engine->parts, 0, bytes), result(p), p->m * p->n,
-                                   p->parts, p->add);
+    return weir_queue_launch_count(queue, engine->sum_parts, count,
+                                   weir_in(engine->parts, 0, bytes), result(p), count, p->parts,
+                                   p->add);
 }

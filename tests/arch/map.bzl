@@ -176,6 +176,7 @@ TARGETS = {
         "//pipelines/arr_coc/weights",
         "//pipelines/arr_coc/weights:generate",
         "//pipelines/train:augment",
+        "//pipelines/train:model",
     ],
     "plugins/check": ["//plugins/check:weir_check.so"],
     "plugins/fault": ["//plugins/fault:weir_fault.so"],

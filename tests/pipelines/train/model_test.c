@@ -1,0 +1,440 @@
+// The passes of a model: their numbers against float64, and the same bits in each run.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/pipelines/train/reference.h"
+#include "tests/pipelines/train/rig.h"
+
+#define BATCH 5
+
+static double *to_double(const float *values, size_t count)
+{
+    double *out = rig_alloc(count, sizeof *out);
+    for (size_t i = 0; i < count; i++)
+        out[i] = (double)values[i];
+    return out;
+}
+
+// A scene, and its reference.
+struct pair {
+    struct rig rig;
+    struct weir_train_model_params params;
+    struct rig_scene scene;
+    double *values;
+};
+
+static bool open_pair(struct pair *pair, enum rig_network network)
+{
+    if (!rig_open(&pair->rig))
+        return false;
+    pair->params = rig_params(&pair->rig, network, BATCH);
+    if (!rig_scene_open(&pair->scene, &pair->rig, &pair->params, 7))
+        return false;
+    float *values = rig_scene_parameters(&pair->scene);
+    pair->values = to_double(values, pair->scene.parameters);
+    free(values);
+    return true;
+}
+
+static void close_pair(struct pair *pair)
+{
+    free(pair->values);
+    rig_scene_close(&pair->scene);
+    rig_close(&pair->rig);
+}
+
+static double loss_of(const struct pair *pair)
+{
+    return reference_loss(&pair->params, pair->scene.model, pair->values, pair->scene.values,
+                          pair->scene.labels);
+}
+
+// The derivative of the loss, from its values on both sides.
+static double difference(struct pair *pair, size_t index)
+{
+    const double step = 1e-5;
+    const double middle = pair->values[index];
+    pair->values[index] = middle + step;
+    const double above = loss_of(pair);
+    pair->values[index] = middle - step;
+    const double below = loss_of(pair);
+    pair->values[index] = middle;
+    return (above - below) / (2 * step);
+}
+
+static void check_gradients(struct pair *pair, const float *gradients)
+{
+    for (size_t i = 0; i < weir_train_model_parameter_count(pair->scene.model); i++) {
+        const struct weir_train_parameter *p = weir_train_model_parameter(pair->scene.model, i);
+        double most = 0;
+        for (size_t k = 0; k < p->count; k++) {
+            const size_t at = p->offset / sizeof(float) + k;
+            const double wanted = difference(pair, at);
+            weir_test_note("%s %s[%zu]", pair->params.label, p->name, k);
+            EXPECT_NEAR((double)gradients[at], wanted, 2e-5 * (1 + fabs(wanted)));
+            most = fabs(wanted) > most ? fabs(wanted) : most;
+        }
+        EXPECT_DOUBLE_GT(most, 1e-3); // else nothing was compared
+    }
+    weir_test_note(NULL);
+}
+
+WEIR_TEST(TrainModel, GradientsAreThoseOfFiniteDifferences)
+{
+    for (int network = 0; network < RIG_NETWORKS; network++) {
+        struct pair pair;
+        float result[2];
+        ASSERT_TRUE(open_pair(&pair, (enum rig_network)network));
+        ASSERT_TRUE(rig_scene_run(&pair.scene, result));
+        EXPECT_NEAR((double)result[0], loss_of(&pair), 1e-5);
+        float *gradients = rig_scene_gradients(&pair.scene);
+        check_gradients(&pair, gradients);
+        free(gradients);
+        close_pair(&pair);
+    }
+}
+
+WEIR_TEST(TrainModel, EncodesWhatTheLayersGive)
+{
+    for (int network = 0; network < RIG_NETWORKS; network++) {
+        struct pair pair;
+        ASSERT_TRUE(open_pair(&pair, (enum rig_network)network));
+        const size_t count = BATCH * pair.scene.classes;
+        weir_buffer *output = rig_buffer(&pair.rig, count * sizeof(float));
+        float outputs[BATCH * 8];
+        double wanted[8];
+        ASSERT_OK(weir_train_model_encode(pair.scene.model, pair.rig.queue,
+                                          pair.scene.samples.inputs,
+                                          (struct weir_train_view){output, 0}));
+        ASSERT_OK(weir_download(pair.rig.queue, outputs, output, 0, count * sizeof(float)));
+        for (size_t i = 0; i < count; i++) {
+            const size_t sample = i / pair.scene.classes;
+            reference_outputs(&pair.params, pair.scene.model, pair.values,
+                              pair.scene.values + sample * pair.scene.inputs, wanted);
+            EXPECT_NEAR((double)outputs[i], wanted[i % pair.scene.classes], 1e-5);
+        }
+        weir_buffer_destroy(&output);
+        close_pair(&pair);
+    }
+}
+
+// The gradients of a scene of its own.
+static float *gradients_of(struct rig *rig, const struct weir_train_model_params *params,
+                           size_t *out_count)
+{
+    struct rig_scene scene;
+    float result[2];
+    float *gradients = NULL;
+    if (rig_scene_open(&scene, rig, params, 7) && rig_scene_run(&scene, result))
+        gradients = rig_scene_gradients(&scene);
+    *out_count = scene.parameters;
+    rig_scene_close(&scene);
+    return gradients;
+}
+
+WEIR_TEST(TrainModel, TheSameBitsInEachRun)
+{
+    struct rig rig;
+    ASSERT_TRUE(rig_open(&rig));
+    for (int network = 0; network < RIG_NETWORKS; network++) {
+        const struct weir_train_model_params params =
+            rig_params(&rig, (enum rig_network)network, BATCH);
+        size_t count;
+        float *first = gradients_of(&rig, &params, &count);
+        float *second = gradients_of(&rig, &params, &count);
+        ASSERT_TRUE(first && second);
+        EXPECT_MEM_EQ(first, second, count * sizeof *first);
+        free(first);
+        free(second);
+    }
+    rig_close(&rig);
+}
+
+static double norm(const float *values, const float *minus, size_t count)
+{
+    double sum = 0;
+    for (size_t i = 0; i < count; i++) {
+        const double value = (double)values[i] - (minus ? (double)minus[i] : 0.0);
+        sum += value * value;
+    }
+    return sqrt(sum);
+}
+
+// bfloat16 has 8 significant bits: what is left of a few roundings of 2^-9 each.
+WEIR_TEST(TrainModel, GradientsOfBfloat16AreNear)
+{
+    struct rig rig;
+    ASSERT_TRUE(rig_open(&rig));
+    for (int network = 0; network < RIG_NETWORKS; network++) {
+        struct weir_train_model_params params = rig_params(&rig, (enum rig_network)network, BATCH);
+        size_t count;
+        float *exact = gradients_of(&rig, &params, &count);
+        params.element = WEIR_TRAIN_BF16;
+        float *rounded = gradients_of(&rig, &params, &count);
+        ASSERT_TRUE(exact && rounded);
+        const double error = norm(rounded, exact, count) / norm(exact, NULL, count);
+        EXPECT_DOUBLE_GT(error, 1e-4); // else it was float32
+        EXPECT_DOUBLE_LT(error, 2e-2);
+        free(exact);
+        free(rounded);
+    }
+    rig_close(&rig);
+}
+
+// Of a layer with one input, one output and a weight of 1: what rounding to bfloat16 gives.
+static void encode_one(struct rig *rig, const float *values, float *out, uint32_t count)
+{
+    static const struct weir_train_layer layer = {.kind = WEIR_TRAIN_DENSE, .outputs = 1};
+    const struct weir_train_model_params params = {.struct_size = sizeof params,
+                                                   .device = rig->device,
+                                                   .input = {1, 1, 1},
+                                                   .layers = &layer,
+                                                   .layer_count = 1,
+                                                   .batch = count,
+                                                   .element = WEIR_TRAIN_BF16,
+                                                   .forward_only = true};
+    const float one = 1;
+    const size_t bytes = count * sizeof *values;
+    weir_train_model *model;
+    weir_buffer *in = rig_buffer(rig, bytes);
+    weir_buffer *to = rig_buffer(rig, bytes);
+    ASSERT_OK(weir_train_model_create(&params, &model));
+    ASSERT_OK(weir_train_model_initialise(model, rig->queue, 1));
+    ASSERT_OK(weir_upload(rig->queue, weir_train_model_parameters(model), 0, &one, sizeof one));
+    ASSERT_OK(weir_train_model_refresh(model, rig->queue));
+    ASSERT_OK(weir_upload(rig->queue, in, 0, values, bytes));
+    ASSERT_OK(weir_train_model_encode(model, rig->queue, (struct weir_train_view){in, 0},
+                                      (struct weir_train_view){to, 0}));
+    ASSERT_OK(weir_download(rig->queue, out, to, 0, bytes));
+    weir_buffer_destroy(&in);
+    weir_buffer_destroy(&to);
+    weir_train_model_destroy(&model);
+}
+
+WEIR_TEST(TrainModel, RoundsToTheNearestBfloat16)
+{
+    static const struct {
+        float value, wanted;
+    } table[] = {
+        {1, 1},
+        {1 + 0x1p-8f, 1}, // the middle: to the even one
+        {1 + 0x1p-8f + 0x1p-23f, 1 + 0x1p-7f},
+        {1 + 0x1.8p-7f, 1 + 0x1p-6f}, // the middle: to the even one above
+        {-1 - 0x1p-8f - 0x1p-20f, -1 - 0x1p-7f},
+        {0x1.fffffep127f, INFINITY}, // beyond the largest
+        {-0.0f, 0.0f},               // plus the bias, which is 0
+        {INFINITY, INFINITY},
+        {NAN, NAN},
+    };
+    enum {
+        COUNT = sizeof table / sizeof *table
+    };
+    float values[COUNT];
+    float out[COUNT];
+    struct rig rig;
+    ASSERT_TRUE(rig_open(&rig));
+    for (int i = 0; i < COUNT; i++)
+        values[i] = table[i].value;
+    encode_one(&rig, values, out, COUNT);
+    for (int i = 0; i < COUNT; i++) {
+        weir_test_note("%a", (double)values[i]);
+        if (isnan(table[i].wanted))
+            EXPECT_TRUE(isnan(out[i]));
+        else
+            EXPECT_DOUBLE_EQ((double)out[i], (double)table[i].wanted);
+    }
+    weir_test_note(NULL);
+    rig_close(&rig);
+}
+
+// Twice the same gradient is exactly the double of it.
+WEIR_TEST(TrainModel, Accumulates)
+{
+    for (int network = 0; network < RIG_NETWORKS; network++) {
+        struct pair pair;
+        float result[2];
+        float sum[2];
+        ASSERT_TRUE(open_pair(&pair, (enum rig_network)network));
+        struct rig_scene *scene = &pair.scene;
+        const struct weir_train_view to = {scene->result, 0};
+        ASSERT_TRUE(rig_scene_run(scene, result));
+        float *once = rig_scene_gradients(scene);
+        ASSERT_OK(
+            weir_train_model_forward(scene->model, pair.rig.queue, &scene->samples, to, true));
+        ASSERT_OK(weir_train_model_backward(scene->model, pair.rig.queue, true, NULL, NULL));
+        ASSERT_OK(weir_download(pair.rig.queue, sum, scene->result, 0, sizeof sum));
+        float *twice = rig_scene_gradients(scene);
+        for (size_t i = 0; i < scene->parameters; i++)
+            once[i] *= 2;
+        EXPECT_MEM_EQ(twice, once, scene->parameters * sizeof *once);
+        EXPECT_DOUBLE_EQ((double)sum[0], 2 * (double)result[0]);
+        EXPECT_DOUBLE_EQ((double)sum[1], 2 * (double)result[1]);
+        free(once);
+        free(twice);
+        close_pair(&pair);
+    }
+}
+
+WEIR_TEST(TrainModel, CountsWhatIsRight)
+{
+    struct pair pair;
+    float result[2];
+    double outputs[8];
+    int right = 0;
+    ASSERT_TRUE(open_pair(&pair, RIG_MLP));
+    for (uint32_t i = 0; i < BATCH; i++) {
+        uint32_t best = 0;
+        reference_outputs(&pair.params, pair.scene.model, pair.values,
+                          pair.scene.values + i * pair.scene.inputs, outputs);
+        for (uint32_t k = 1; k < pair.scene.classes; k++)
+            best = outputs[k] > outputs[best] ? k : best;
+        pair.scene.labels[i] = i % 2 ? best : (best + 1) % (uint32_t)pair.scene.classes;
+        right += i % 2 ? 1 : 0;
+    }
+    ASSERT_OK(weir_upload(pair.rig.queue, pair.scene.labels_on_device, 0, pair.scene.labels,
+                          sizeof(uint32_t) * BATCH));
+    ASSERT_TRUE(rig_scene_run(&pair.scene, result));
+    EXPECT_DOUBLE_EQ((double)result[1], right);
+    close_pair(&pair);
+}
+
+WEIR_TEST(TrainModel, ALabelBeyondTheClassesCountsForNothing)
+{
+    struct pair pair;
+    float result[2];
+    ASSERT_TRUE(open_pair(&pair, RIG_MLP));
+    for (uint32_t i = 0; i < BATCH; i++)
+        pair.scene.labels[i] = i == 2 ? 1 : (uint32_t)pair.scene.classes + i;
+    ASSERT_OK(weir_upload(pair.rig.queue, pair.scene.labels_on_device, 0, pair.scene.labels,
+                          sizeof(uint32_t) * BATCH));
+    ASSERT_TRUE(rig_scene_run(&pair.scene, result));
+    EXPECT_NEAR((double)result[0], loss_of(&pair), 1e-5);
+    float *gradients = rig_scene_gradients(&pair.scene);
+    check_gradients(&pair, gradients);
+    free(gradients);
+    close_pair(&pair);
+}
+
+// Gradients.
+
+WEIR_TEST(TrainModel, WritesGradientsWhereTheyAreBound)
+{
+    struct pair pair;
+    float result[2];
+    ASSERT_TRUE(open_pair(&pair, RIG_CONVNET));
+    struct rig_scene *scene = &pair.scene;
+    ASSERT_TRUE(rig_scene_run(scene, result));
+    float *own = rig_scene_gradients(scene);
+
+    // All in one buffer from 1 KiB on, in the reverse order, 1 KiB apart.
+    const size_t count = weir_train_model_parameter_count(scene->model);
+    struct weir_train_view views[16] = {{NULL, 0}};
+    size_t used = 1024;
+    for (size_t i = count; i-- > 0;) {
+        views[i].offset = used;
+        used += weir_train_model_parameter(scene->model, i)->count * sizeof(float);
+        used = (used + 2047) / 1024 * 1024;
+    }
+    weir_buffer *buffer = rig_buffer(&pair.rig, used);
+    const unsigned char mark = 0x5a;
+    ASSERT_OK(weir_queue_fill(pair.rig.queue, buffer, 0, used, &mark, 1));
+    for (size_t i = 0; i < count; i++)
+        views[i].buffer = buffer;
+    ASSERT_OK(weir_train_model_bind(scene->model, views));
+    EXPECT_SIZE_EQ(weir_train_model_gradient(scene->model, 3).offset, views[3].offset);
+    ASSERT_TRUE(rig_scene_run(scene, result));
+    float *bound = rig_scene_gradients(scene);
+    EXPECT_MEM_EQ(bound, own, scene->parameters * sizeof *own);
+
+    unsigned char *bytes = rig_alloc(used, 1);
+    ASSERT_OK(weir_download(pair.rig.queue, bytes, buffer, 0, used));
+    for (size_t i = 0; i < count; i++)
+        memset(bytes + views[i].offset, mark,
+               weir_train_model_parameter(scene->model, i)->count * sizeof(float));
+    for (size_t i = 0; i < used; i++)
+        ASSERT_UINT_EQ(bytes[i], mark);
+
+    ASSERT_OK(weir_train_model_bind(scene->model, NULL));
+    EXPECT_TRUE(weir_train_model_gradient(scene->model, 0).buffer != buffer);
+    EXPECT_NULL(weir_train_model_gradient(scene->model, count).buffer);
+    weir_buffer_destroy(&buffer);
+    free(bytes);
+    free(own);
+    free(bound);
+    close_pair(&pair);
+}
+
+struct log {
+    const struct rig_scene *scene;
+    size_t indices[16];
+    size_t count;
+    size_t fail_at;
+    weir_buffer *copy;
+};
+
+// Copies the gradient in the order of the queue: what it has when it is told.
+static weir_status note(void *user, size_t index, weir_queue *queue)
+{
+    static const struct weir_error failure = {.status = WEIR_ERROR_INVALID,
+                                              .message = "made to fail"};
+    struct log *log = user;
+    const weir_train_model *model = log->scene->model;
+    const struct weir_train_parameter *p = weir_train_model_parameter(model, index);
+    const struct weir_train_view view = weir_train_model_gradient(model, index);
+    log->indices[log->count++] = index;
+    if (index == log->fail_at)
+        return weir_error_set(&failure);
+    return weir_queue_copy(queue, log->copy, p->offset, view.buffer, view.offset,
+                           p->count * sizeof(float));
+}
+
+WEIR_TEST(TrainModel, TellsGradientsInTheReverseOrder)
+{
+    struct pair pair;
+    float result[2];
+    ASSERT_TRUE(open_pair(&pair, RIG_CONVNET));
+    struct rig_scene *scene = &pair.scene;
+    const size_t count = weir_train_model_parameter_count(scene->model);
+    const size_t bytes = scene->parameters * sizeof(float);
+    struct log log = {.scene = scene, .fail_at = SIZE_MAX, .copy = rig_buffer(&pair.rig, bytes)};
+    const struct weir_train_view none = {NULL, 0};
+    const float zero = 0;
+    ASSERT_OK(weir_queue_fill(pair.rig.queue, log.copy, 0, bytes, &zero, sizeof zero));
+    ASSERT_TRUE(rig_scene_run(scene, result));
+    float *wanted = rig_scene_gradients(scene);
+    ASSERT_OK(weir_train_model_forward(scene->model, pair.rig.queue, &scene->samples, none, false));
+    ASSERT_OK(weir_train_model_backward(scene->model, pair.rig.queue, false, note, &log));
+    EXPECT_SIZE_EQ(log.count, count);
+    for (size_t i = 0; i < count; i++)
+        EXPECT_SIZE_EQ(log.indices[i], count - 1 - i);
+    float *told = rig_alloc(scene->parameters, sizeof *told);
+    ASSERT_OK(weir_download(pair.rig.queue, told, log.copy, 0, bytes));
+    EXPECT_MEM_EQ(told, wanted, bytes);
+
+    log.count = 0;
+    log.fail_at = count - 3;
+    EXPECT_INT_EQ(weir_train_model_backward(scene->model, pair.rig.queue, false, note, &log),
+                  WEIR_ERROR_INVALID);
+    EXPECT_STR_EQ(weir_last_error()->message, "made to fail");
+    EXPECT_SIZE_EQ(log.count, 3);
+    weir_buffer_destroy(&log.copy);
+    free(told);
+    free(wanted);
+    close_pair(&pair);
+}
+
+WEIR_TEST(TrainModel, CountsItsWork)
+{
+    struct rig rig;
+    struct rig_scene scene;
+    ASSERT_TRUE(rig_open(&rig));
+    const struct weir_train_model_params params = rig_params(&rig, RIG_MLP, BATCH);
+    ASSERT_TRUE(rig_scene_open(&scene, &rig, &params, 1));
+    const double first = 2.0 * BATCH * 6 * 9;
+    const double rest = 2.0 * BATCH * (9 * 5 + 5 * 7 + 7 * 4);
+    EXPECT_DOUBLE_EQ(weir_train_model_flop(scene.model, false), first + rest);
+    EXPECT_DOUBLE_EQ(weir_train_model_flop(scene.model, true), 2 * first + 3 * rest);
+    rig_scene_close(&scene);
+    rig_close(&rig);
+}

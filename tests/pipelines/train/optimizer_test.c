@@ -1,0 +1,221 @@
+// Updates against float64, step by step.
+#include <math.h>
+#include <stdlib.h>
+
+#include "pipelines/train/optimizer.h"
+#include "tests/pipelines/train/rig.h"
+
+enum {
+    STEPS = 6
+};
+
+// One parameter's history in float64.
+struct exact {
+    double value, first, second;
+};
+
+static void step_exactly(const struct weir_train_optimizer_params *params, struct exact *exact,
+                         double gradient, const struct weir_train_rates *rates)
+{
+    const double g = (double)rates->scale * gradient;
+    if (params->method == WEIR_TRAIN_SGD) {
+        exact->first = (double)params->momentum * exact->first + g;
+        exact->value -= (double)rates->rate * exact->first;
+        return;
+    }
+    const double beta1 = 0.9;
+    const double beta2 = 0.999;
+    const double step = (double)rates->step;
+    exact->first = beta1 * exact->first + (1 - beta1) * g;
+    exact->second = beta2 * exact->second + (1 - beta2) * g * g;
+    exact->value -= (double)rates->rate * (exact->first / (1 - pow(beta1, step))) /
+                    (sqrt(exact->second / (1 - pow(beta2, step))) + 1e-8);
+}
+
+static void check(const struct rig_scene *scene, const float *values, const struct exact *exact)
+{
+    for (size_t i = 0; i < weir_train_model_parameter_count(scene->model); i++) {
+        const struct weir_train_parameter *p = weir_train_model_parameter(scene->model, i);
+        for (size_t k = 0; k < p->count; k++) {
+            const size_t at = p->offset / sizeof(float) + k;
+            EXPECT_NEAR((double)values[at], exact[at].value, 2e-5);
+        }
+    }
+}
+
+static void run(struct rig *rig, enum rig_network network,
+                struct weir_train_optimizer_params params)
+{
+    struct rig_scene scene;
+    weir_train_optimizer *optimizer;
+    float result[2];
+    const struct weir_train_model_params model = rig_params(rig, network, 8);
+    ASSERT_TRUE(rig_scene_open(&scene, rig, &model, 5));
+    params.model = scene.model;
+    ASSERT_OK(weir_train_optimizer_create(&params, &optimizer));
+    ASSERT_OK(weir_train_optimizer_reset(optimizer, rig->queue));
+    EXPECT_PTR_EQ(weir_train_optimizer_model(optimizer), scene.model);
+    EXPECT_INT_EQ(weir_train_optimizer_method(optimizer), params.method);
+
+    float *values = rig_scene_parameters(&scene);
+    struct exact *exact = rig_alloc(scene.parameters, sizeof *exact);
+    for (size_t i = 0; i < scene.parameters; i++)
+        exact[i].value = (double)values[i];
+    const size_t count = weir_train_model_parameter_count(scene.model);
+    for (uint64_t step = 1; step <= STEPS; step++) {
+        const struct weir_train_rates rates = {0.02f, 0.125f, step};
+        ASSERT_TRUE(rig_scene_run(&scene, result));
+        float *gradients = rig_scene_gradients(&scene);
+        for (size_t i = 0; i < scene.parameters; i++)
+            step_exactly(&params, &exact[i], (double)gradients[i], &rates);
+        // In two calls, the later parameters first.
+        ASSERT_OK(weir_train_optimizer_update(optimizer, rig->queue, 3, count - 3, &rates));
+        ASSERT_OK(weir_train_optimizer_update(optimizer, rig->queue, 0, 3, &rates));
+        free(values);
+        values = rig_scene_parameters(&scene);
+        check(&scene, values, exact);
+        free(gradients);
+    }
+    free(values);
+    free(exact);
+    weir_train_optimizer_destroy(&optimizer);
+    rig_scene_close(&scene);
+}
+
+WEIR_TEST(TrainOptimizer, SgdWithMomentum)
+{
+    struct rig rig;
+    ASSERT_TRUE(rig_open(&rig));
+    const struct weir_train_optimizer_params params = {.struct_size = sizeof params,
+                                                       .method = WEIR_TRAIN_SGD,
+                                                       .momentum = 0.9f};
+    run(&rig, RIG_MLP, params);
+    run(&rig, RIG_CONVNET, params);
+    rig_close(&rig);
+}
+
+WEIR_TEST(TrainOptimizer, Adam)
+{
+    struct rig rig;
+    ASSERT_TRUE(rig_open(&rig));
+    const struct weir_train_optimizer_params params = {.struct_size = sizeof params,
+                                                       .method = WEIR_TRAIN_ADAM};
+    run(&rig, RIG_MLP, params);
+    run(&rig, RIG_CONVNET, params);
+    rig_close(&rig);
+}
+
+// The passes read the copy that the update has made: the loss is that of a model whose copy is made
+// afresh from the same parameters.
+WEIR_TEST(TrainOptimizer, MakesTheCopyOfBfloat16)
+{
+    for (int method = WEIR_TRAIN_SGD; method <= WEIR_TRAIN_ADAM; method++) {
+        struct rig rig;
+        struct rig_scene scene;
+        weir_train_optimizer *optimizer;
+        float before[2];
+        float after[2];
+        float fresh[2];
+        ASSERT_TRUE(rig_open(&rig));
+        struct weir_train_model_params model = rig_params(&rig, RIG_CONVNET, 4);
+        model.element = WEIR_TRAIN_BF16;
+        ASSERT_TRUE(rig_scene_open(&scene, &rig, &model, 5));
+        const struct weir_train_optimizer_params params = {.struct_size = sizeof params,
+                                                           .model = scene.model,
+                                                           .method = (weir_train_method)method};
+        ASSERT_OK(weir_train_optimizer_create(&params, &optimizer));
+        ASSERT_OK(weir_train_optimizer_reset(optimizer, rig.queue));
+        ASSERT_TRUE(rig_scene_run(&scene, before));
+        const struct weir_train_rates rates = {0.01f, 0.25f, 1};
+        ASSERT_OK(weir_train_optimizer_update(optimizer, rig.queue, 0,
+                                              weir_train_model_parameter_count(scene.model),
+                                              &rates));
+        ASSERT_TRUE(rig_scene_run(&scene, after));
+        ASSERT_OK(weir_train_model_refresh(scene.model, rig.queue));
+        ASSERT_TRUE(rig_scene_run(&scene, fresh));
+        EXPECT_DOUBLE_NE((double)after[0], (double)before[0]);
+        EXPECT_DOUBLE_EQ((double)after[0], (double)fresh[0]);
+        weir_train_optimizer_destroy(&optimizer);
+        rig_scene_close(&scene);
+        rig_close(&rig);
+    }
+}
+
+static void expect_refused(const struct weir_train_optimizer_params *params, const char *part)
+{
+    weir_train_optimizer *optimizer;
+    EXPECT_INT_EQ(weir_train_optimizer_create(params, &optimizer), WEIR_ERROR_INVALID);
+    EXPECT_NULL(optimizer);
+    EXPECT_CONTAINS(weir_last_error_text(), part);
+}
+
+WEIR_TEST(TrainOptimizer, RefusesWhatIsOutOfRange)
+{
+    struct rig rig;
+    weir_train_model *model;
+    ASSERT_TRUE(rig_open(&rig));
+    const struct weir_train_model_params shape = rig_params(&rig, RIG_MLP, 4);
+    ASSERT_OK(weir_train_model_create(&shape, &model));
+    const struct weir_train_optimizer_params good = {.struct_size = sizeof good,
+                                                     .model = model,
+                                                     .method = WEIR_TRAIN_ADAM};
+    struct weir_train_optimizer_params bad;
+    expect_refused(NULL, "params is NULL");
+    bad = good, bad.model = NULL;
+    expect_refused(&bad, "a model is needed");
+    bad = good, bad.method = (weir_train_method)7;
+    expect_refused(&bad, "there is no method 7");
+    bad = good, bad.momentum = 1;
+    expect_refused(&bad, "momentum is 1; it must be 0 ... below 1");
+    bad = good, bad.beta1 = -0.5f;
+    expect_refused(&bad, "beta1 is -0.5");
+    bad = good, bad.beta2 = NAN;
+    expect_refused(&bad, "beta2 is");
+    bad = good, bad.epsilon = INFINITY;
+    expect_refused(&bad, "epsilon is inf; it must be above 0");
+    weir_train_model_destroy(&model);
+
+    struct weir_train_model_params forward = shape;
+    forward.forward_only = true;
+    ASSERT_OK(weir_train_model_create(&forward, &model));
+    bad = good, bad.model = model;
+    expect_refused(&bad, "the model 'MLP' is forward_only: it has no gradients");
+    weir_train_model_destroy(&model);
+    rig_close(&rig);
+}
+
+WEIR_TEST(TrainOptimizer, RefusesParametersThatAreNot)
+{
+    struct rig rig;
+    weir_train_model *model;
+    weir_train_optimizer *optimizer;
+    const char *name;
+    weir_buffer *buffer;
+    ASSERT_TRUE(rig_open(&rig));
+    const struct weir_train_model_params shape = rig_params(&rig, RIG_MLP, 4);
+    ASSERT_OK(weir_train_model_create(&shape, &model));
+    const struct weir_train_optimizer_params params = {.struct_size = sizeof params,
+                                                       .model = model,
+                                                       .method = WEIR_TRAIN_SGD};
+    ASSERT_OK(weir_train_optimizer_create(&params, &optimizer));
+    const struct weir_train_rates rates = {0.1f, 1, 1};
+    const struct weir_train_rates none = {0.1f, 1, 0};
+    EXPECT_INT_EQ(weir_train_optimizer_update(optimizer, rig.queue, 7, 2, &rates),
+                  WEIR_ERROR_INVALID);
+    EXPECT_CONTAINS(weir_last_error_text(), "the model has 8");
+    EXPECT_INT_EQ(weir_train_optimizer_update(optimizer, rig.queue, 9, 0, &rates),
+                  WEIR_ERROR_INVALID);
+    EXPECT_INT_EQ(weir_train_optimizer_update(optimizer, rig.queue, 0, 8, &none),
+                  WEIR_ERROR_INVALID);
+    EXPECT_CONTAINS(weir_last_error_text(), "step is 0");
+    EXPECT_TRUE(weir_train_optimizer_state(optimizer, 0, &name, &buffer));
+    EXPECT_STR_EQ(name, "momentum");
+    EXPECT_FALSE(weir_train_optimizer_state(optimizer, 1, &name, &buffer));
+    EXPECT_FALSE(weir_train_optimizer_state(optimizer, 2, &name, &buffer));
+    EXPECT_NULL(name);
+    weir_train_optimizer_destroy(&optimizer);
+    weir_train_optimizer_destroy(&optimizer);
+    weir_train_optimizer_destroy(NULL);
+    weir_train_model_destroy(&model);
+    rig_close(&rig);
+}

@@ -1,0 +1,183 @@
+// See the header.
+#include "tests/pipelines/train/rig.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "pipelines/train/random.h"
+
+const char *const rig_network_names[RIG_NETWORKS] = {"MLP", "convolutions"};
+
+// A stride that does not divide the image, one that is larger than the side, a side of 1 with and
+// without a stride.
+static const struct weir_train_layer mlp[] = {
+    {.kind = WEIR_TRAIN_DENSE, .outputs = 9, .relu = true},
+    {.kind = WEIR_TRAIN_DENSE, .outputs = 5},
+    {.kind = WEIR_TRAIN_DENSE, .outputs = 7, .relu = true},
+    {.kind = WEIR_TRAIN_DENSE, .outputs = 4},
+};
+static const struct weir_train_layer convnet[] = {
+    {.kind = WEIR_TRAIN_CONVOLUTION, .outputs = 3, .side = 3, .stride = 2, .relu = true},
+    {.kind = WEIR_TRAIN_CONVOLUTION, .outputs = 4, .side = 1, .stride = 1, .relu = true},
+    {.kind = WEIR_TRAIN_CONVOLUTION, .outputs = 5, .side = 5, .stride = 1},
+    {.kind = WEIR_TRAIN_CONVOLUTION, .outputs = 4, .side = 1, .stride = 2, .relu = true},
+    {.kind = WEIR_TRAIN_DENSE, .outputs = 3},
+};
+
+bool rig_ok(const char *file, int line, const char *call, weir_status status)
+{
+    if (status == WEIR_OK)
+        return true;
+    weir_test_fail(file, line, "%s: %s", call,
+                   status < 0 ? weir_last_error_text() : weir_status_name(status));
+    return false;
+}
+
+void *rig_alloc(size_t count, size_t size)
+{
+    void *memory = calloc(count ? count : 1, size);
+    if (!memory) {
+        fprintf(stderr, "no memory for %zu x %zu bytes\n", count, size);
+        exit(EXIT_FAILURE);
+    }
+    return memory;
+}
+
+bool rig_open(struct rig *rig)
+{
+    *rig = (struct rig){0};
+    if (rig_ok(__FILE__, __LINE__, "weir_open", weir_open(NULL, &rig->runtime)) &&
+        rig_ok(__FILE__, __LINE__, "weir_device_open",
+               weir_device_open(rig->runtime, NULL, &rig->device)) &&
+        rig_ok(__FILE__, __LINE__, "weir_queue_create",
+               weir_queue_create(rig->device, NULL, &rig->queue)))
+        return true;
+    rig_close(rig);
+    return false;
+}
+
+void rig_close(struct rig *rig)
+{
+    weir_queue_destroy(&rig->queue);
+    if (rig->device)
+        EXPECT_OK(weir_device_close(&rig->device));
+    if (rig->runtime)
+        EXPECT_OK(weir_close(&rig->runtime));
+}
+
+weir_buffer *rig_buffer(const struct rig *rig, size_t bytes)
+{
+    weir_buffer *buffer = NULL;
+    const struct weir_buffer_params params = {.struct_size = sizeof params, .size = bytes};
+    EXPECT_OK(weir_buffer_create(rig->device, &params, &buffer));
+    return buffer;
+}
+
+struct weir_train_model_params rig_params(const struct rig *rig, enum rig_network network,
+                                          uint32_t batch)
+{
+    const bool dense = network == RIG_MLP;
+    const struct weir_train_model_params params = {
+        .struct_size = sizeof params,
+        .label = rig_network_names[network],
+        .device = rig->device,
+        .input = dense ? (struct weir_train_shape){1, 1, 6} : (struct weir_train_shape){7, 6, 2},
+        .layers = dense ? mlp : convnet,
+        .layer_count = dense ? sizeof mlp / sizeof *mlp : sizeof convnet / sizeof *convnet,
+        .batch = batch,
+    };
+    return params;
+}
+
+static void fill(struct rig_scene *scene, uint64_t seed)
+{
+    for (size_t i = 0; i < scene->batch * scene->inputs; i++)
+        scene->values[i] = (float)(int)(train_random(seed, 1, i) % 256) / 64.0f - 2.0f;
+    for (uint32_t i = 0; i < scene->batch; i++)
+        scene->labels[i] = i % (uint32_t)scene->classes;
+}
+
+// Biases of 0 put a ReLU whose inputs are all 0 at its kink, where it has no derivative.
+static void set_biases(struct rig_scene *scene)
+{
+    float biases[64];
+    for (size_t i = 1; i < weir_train_model_parameter_count(scene->model); i += 2) {
+        const struct weir_train_parameter *p = weir_train_model_parameter(scene->model, i);
+        for (size_t k = 0; k < p->count; k++)
+            biases[k] = (float)(int)(train_random(2, i, k) % 256) / 256.0f - 0.4f;
+        EXPECT_OK(weir_upload(scene->rig->queue, weir_train_model_parameters(scene->model),
+                              p->offset, biases, p->count * sizeof(float)));
+    }
+}
+
+static bool upload(struct rig_scene *scene)
+{
+    weir_queue *queue = scene->rig->queue;
+    const size_t bytes = scene->batch * scene->inputs * sizeof(float);
+    const size_t label_bytes = scene->batch * sizeof(uint32_t);
+    scene->on_device = rig_buffer(scene->rig, bytes);
+    scene->labels_on_device = rig_buffer(scene->rig, label_bytes);
+    scene->result = rig_buffer(scene->rig, WEIR_TRAIN_RESULT_BYTES);
+    scene->samples = (struct weir_train_batch){{scene->on_device, 0}, {scene->labels_on_device, 0}};
+    EXPECT_OK(weir_upload(queue, scene->on_device, 0, scene->values, bytes));
+    EXPECT_OK(weir_upload(queue, scene->labels_on_device, 0, scene->labels, label_bytes));
+    return !weir_test_has_failed();
+}
+
+bool rig_scene_open(struct rig_scene *scene, struct rig *rig,
+                    const struct weir_train_model_params *params, uint64_t seed)
+{
+    *scene = (struct rig_scene){.rig = rig, .batch = params->batch};
+    if (!rig_ok(__FILE__, __LINE__, "weir_train_model_create",
+                weir_train_model_create(params, &scene->model)))
+        return false;
+    scene->inputs = weir_train_model_inputs(scene->model);
+    scene->classes = weir_train_model_outputs(scene->model);
+    scene->parameters = weir_buffer_size(weir_train_model_parameters(scene->model)) / sizeof(float);
+    scene->values = rig_alloc(scene->batch * scene->inputs, sizeof(float));
+    scene->labels = rig_alloc(scene->batch, sizeof(uint32_t));
+    fill(scene, seed);
+    EXPECT_OK(weir_train_model_initialise(scene->model, rig->queue, 1));
+    set_biases(scene);
+    return upload(scene);
+}
+
+void rig_scene_close(struct rig_scene *scene)
+{
+    free(scene->values);
+    free(scene->labels);
+    weir_buffer_destroy(&scene->on_device);
+    weir_buffer_destroy(&scene->labels_on_device);
+    weir_buffer_destroy(&scene->result);
+    weir_train_model_destroy(&scene->model);
+}
+
+bool rig_scene_run(struct rig_scene *scene, float out_result[2])
+{
+    weir_queue *queue = scene->rig->queue;
+    const struct weir_train_view result = {scene->result, 0};
+    EXPECT_OK(weir_train_model_forward(scene->model, queue, &scene->samples, result, false));
+    EXPECT_OK(weir_train_model_backward(scene->model, queue, false, NULL, NULL));
+    EXPECT_OK(weir_download(queue, out_result, scene->result, 0, WEIR_TRAIN_RESULT_BYTES));
+    return !weir_test_has_failed();
+}
+
+float *rig_scene_parameters(struct rig_scene *scene)
+{
+    float *values = rig_alloc(scene->parameters, sizeof(float));
+    EXPECT_OK(weir_download(scene->rig->queue, values, weir_train_model_parameters(scene->model), 0,
+                            scene->parameters * sizeof(float)));
+    return values;
+}
+
+float *rig_scene_gradients(struct rig_scene *scene)
+{
+    float *values = rig_alloc(scene->parameters, sizeof(float));
+    for (size_t i = 0; i < weir_train_model_parameter_count(scene->model); i++) {
+        const struct weir_train_parameter *p = weir_train_model_parameter(scene->model, i);
+        const struct weir_train_view view = weir_train_model_gradient(scene->model, i);
+        EXPECT_OK(weir_download(scene->rig->queue, values + p->offset / sizeof(float), view.buffer,
+                                view.offset, p->count * sizeof(float)));
+    }
+    return values;
+}

@@ -1,0 +1,68 @@
+// A device with one queue, and a model with a batch on it, for tests of training.
+#ifndef WEIR_TESTS_PIPELINES_TRAIN_RIG_H
+#define WEIR_TESTS_PIPELINES_TRAIN_RIG_H
+
+#include <weir/weir.h>
+
+#include "pipelines/train/model.h"
+#include "tests/support/test.h"
+
+#define ASSERT_OK(call) ASSERT_TRUE(rig_ok(__FILE__, __LINE__, #call, (call)))
+#define EXPECT_OK(call) ((void)rig_ok(__FILE__, __LINE__, #call, (call)))
+
+// Whether `status` is WEIR_OK; else the test has failed, with the error's text.
+bool rig_ok(const char *file, int line, const char *call, weir_status status);
+
+// Zeroed memory, or the end of the program.
+void *rig_alloc(size_t count, size_t size);
+
+struct rig {
+    weir_runtime *runtime;
+    weir_device *device;
+    weir_queue *queue;
+};
+
+bool rig_open(struct rig *rig);
+void rig_close(struct rig *rig);
+
+weir_buffer *rig_buffer(const struct rig *rig, size_t bytes);
+
+// Networks of the tests, which have all kinds of layers between them.
+enum rig_network {
+    RIG_MLP,
+    RIG_CONVNET,
+    RIG_NETWORKS
+};
+extern const char *const rig_network_names[RIG_NETWORKS];
+
+// The params of a network, for `batch` samples.
+struct weir_train_model_params rig_params(const struct rig *rig, enum rig_network network,
+                                          uint32_t batch);
+
+// A model, initialised from seed 1 but for its biases, and samples, on the host and on the device.
+struct rig_scene {
+    struct rig *rig;
+    weir_train_model *model;
+    uint32_t batch;
+    size_t inputs, classes;
+    size_t parameters; // numbers in the buffer of parameters
+    float *values;
+    uint32_t *labels;
+    weir_buffer *on_device, *labels_on_device, *result;
+    struct weir_train_batch samples;
+};
+
+// The scene's inputs are multiples of 1/64 from -2 to 2, from a seed; its labels go round.
+bool rig_scene_open(struct rig_scene *scene, struct rig *rig,
+                    const struct weir_train_model_params *params, uint64_t seed);
+void rig_scene_close(struct rig_scene *scene);
+
+// Runs a forward and a backward pass, and waits. The two numbers of the result.
+bool rig_scene_run(struct rig_scene *scene, float out_result[2]);
+
+// Parameters and gradients on the host, [parameters]: the layout of the buffer of parameters.
+// To be freed with free().
+float *rig_scene_parameters(struct rig_scene *scene);
+float *rig_scene_gradients(struct rig_scene *scene);
+
+#endif
