@@ -164,13 +164,24 @@ static weir_status run_wait(weir_queue *queue, const struct weir_operation *oper
     return backend->ops->event_wait(backend, producer, sequence, WEIR_FOREVER);
 }
 
+// Waits for the operations before this one. A failure that came through one of their waits is
+// booked only now.
+static weir_status finish_earlier(weir_queue *queue, const struct weir_operation *operation)
+{
+    const struct weir_link *backend = backend_of(queue);
+    weir_status status = backend->ops->queue_finish(backend, queue);
+    if (status == WEIR_OK)
+        weir__completion_complete(queue, operation->sequence - 1);
+    return status;
+}
+
+// One that runs after a failure would hand undefined bytes to the other ranks, as if all were well.
 static weir_status run_collective(weir_queue *queue, const struct weir_operation *operation,
                                   bool failed)
 {
-    const struct weir_link *backend = backend_of(queue);
     const struct weir__comm_ops *ops = operation->u.collective.comm->ops;
-    weir_status status = failed ? WEIR_OK : backend->ops->queue_finish(backend, queue);
-    if (failed || status < 0) {
+    weir_status status = failed ? WEIR_OK : finish_earlier(queue, operation);
+    if (failed || status < 0 || weir__completion_status(queue, operation->sequence) < 0) {
         ops->skip(operation);
         return status;
     }

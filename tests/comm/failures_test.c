@@ -69,6 +69,30 @@ WEIR_TEST(CommFailures, TheQueueFailsBefore)
     comm_rig_close(&rig);
 }
 
+// The same where the failure comes through a wait for another queue.
+WEIR_TEST(CommFailures, AQueueThatItWaitsForFailsBefore)
+{
+    struct comm_rig rig;
+    struct comm_rig_gate gate = COMM_RIG_GATE;
+    struct weir_event event;
+    weir_queue *producer;
+    gate.status = WEIR_ERROR_IO;
+    comm_rig_open_fake(&rig, "", 2, WEIR_PLACE_DEVICE);
+    ASSERT_OK(weir_queue_create(rig.device, NULL, &producer));
+    EXPECT_OK(weir_queue_host_call(producer, comm_rig_pass, &gate));
+    EXPECT_OK(weir_queue_record(producer, &event));
+    EXPECT_OK(weir_queue_wait(rig.queues[0], event));
+    for (uint32_t r = 0; r < 2; r++)
+        EXPECT_OK(reduce_at(&rig, r));
+    comm_rig_open_gate(&gate);
+    COMM_RIG_EXPECT_CAUSE(rig.queues[0], "the function returned WEIR_ERROR_IO");
+    COMM_RIG_EXPECT_CAUSE(rig.queues[1], "all-reduce 1 of 'grads', ",
+                          "rank 0 cannot take part: ", "the function returned WEIR_ERROR_IO");
+    EXPECT_INT_EQ(weir_comm_error(rig.comms[0]), WEIR_ERROR_IO);
+    weir_queue_destroy(&producer);
+    comm_rig_close(&rig);
+}
+
 // A queue that refuses the collective has not numbered it: the program may recover and go on.
 WEIR_TEST(CommFailures, ARefusedCollectiveHasNoNumber)
 {
