@@ -65,7 +65,7 @@ USES = {
     "kernels/library": [],
     "kernels/ptx": ["base"],
     "io": ["base"],
-    "patterns": ["api", "base"],
+    "patterns": ["api", "base", "kernels"],
     "report": ["api", "base"],
     "transports/kit": _MODULE,
     "transports/local": _MODULE + ["transports/kit"],

@@ -1,0 +1,94 @@
+// Shared by the files of `buckets`: the plan, what the ranks agree on, the steps, the times.
+#ifndef WEIR_PATTERNS_BUCKETS_PARTS_H
+#define WEIR_PATTERNS_BUCKETS_PARTS_H
+
+#include "patterns/buckets.h"
+
+#define WEIR__BUCKETS_LABEL_SIZE 64 // as in struct weir_error
+#define WEIR__BUCKETS_STEPS 4       // whose times are kept until they are read
+
+struct weir__buckets_parameter {
+    char *name;
+    size_t count; // elements
+    size_t offset;
+    size_t size; // bytes
+    uint32_t bucket;
+    bool optional;
+    bool marked;  // in this pass
+    bool written; // in this step
+};
+
+// The times of a bucket's reduction in one step.
+struct weir__buckets_times {
+    struct weir_event begin;
+    struct weir_event end;
+};
+
+struct weir__buckets_bucket {
+    struct weir_bucket range;
+    uint32_t pending;     // parameters that are not marked
+    uint32_t event_count; // of `events`, from range.first on
+    weir_queue *source;   // that marked last
+    struct weir_event done;
+    bool submitted; // in this step
+    struct weir__buckets_times times[WEIR__BUCKETS_STEPS];
+    struct weir_bucket_statistics figures;
+};
+
+struct weir_buckets {
+    struct weir_buckets_params params; // `label` is the copy, `parameters` are not kept
+    struct weir_buckets_plan plan;
+    char label[WEIR__BUCKETS_LABEL_SIZE];
+    size_t element_size;
+    size_t wire_size; // of an element as it travels
+    bool narrows;     // F32 gradients that travel as bf16
+    struct weir__buckets_parameter *parameters;
+    struct weir__buckets_bucket *buckets; // room for one a parameter
+    struct weir_event *events;            // after which the gradients are complete; one a parameter
+
+    weir_buffer *gradients;
+    weir_buffer *wire; // with `narrows`: an element's place is the same as in `gradients`
+    weir_queue *comm_queue;
+    weir_queue *narrow_queue;
+    weir_queue *widen_queue;
+    weir_queue *clock; // with times: when the queue of finish() has come there
+    weir_program *program;
+    weir_kernel *narrow;
+    weir_kernel *widen;
+
+    bool in_pass;
+    bool reduces;  // this pass
+    uint32_t pass; // of this step
+    uint32_t next; // the bucket that is submitted next
+    uint64_t step;
+    struct weir_event reached[WEIR__BUCKETS_STEPS]; // on `clock`; zeroed: nothing to be read
+    struct weir_buckets_statistics figures;
+};
+
+// Checks the params and lays the views out. On error nothing needs to be freed that
+// weir__buckets_free_plan() does not free.
+weir_status weir__buckets_lay_out(const struct weir_buckets_params *params, weir_buckets *buckets);
+void weir__buckets_free_plan(weir_buckets *buckets);
+
+// Makes the buckets, once cap_bytes and first_bytes of the plan are known.
+void weir__buckets_cut(weir_buckets *buckets);
+
+// Aborts the communicator, which may be NULL, with the thread's error as the cause: the other ranks
+// would wait for this one.
+void weir__buckets_tell(weir_comm *comm, const char *label);
+
+// Compares the plans of all ranks, with the buckets of `count` ranks in this process.
+weir_status weir__buckets_compare(weir_buckets *const *buckets, uint32_t count);
+
+// Measures, and sets latency, bandwidth and cap of each plan.
+weir_status weir__buckets_measure(weir_buckets *const *buckets, uint32_t count);
+
+// The same `size` bytes of each rank, all-gathered: `out_all` gets those of all ranks of the
+// communicator. `mine[i]` are those of buckets[i].
+weir_status weir__buckets_gather(weir_buckets *const *buckets, uint32_t count, const void *mine,
+                                 size_t size, void *out_all);
+
+// Reads the times of the step that had this place in the ring before, if it has ended.
+void weir__buckets_read_times(weir_buckets *buckets, uint32_t place);
+
+#endif

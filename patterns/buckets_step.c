@@ -1,0 +1,372 @@
+// Steps: marks, and the submission of buckets that they complete.
+//
+// A queue that marks parameters in its order needs one event for a bucket, of its last mark there.
+// So an event is recorded only when another queue marks, or when the bucket is submitted.
+//
+// Narrowed gradients are converted on queues of their own: on the queue of the reductions the
+// conversions of one bucket would stand between the reductions of two.
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/sized.h"
+#include "patterns/buckets_parts.h"
+#include "patterns/fail.h"
+
+// The step cannot be completed.
+static weir_status fail_step(weir_buckets *buckets, weir_status status)
+{
+    buckets->in_pass = false;
+    weir__buckets_tell(buckets->params.comm, buckets->label);
+    return status;
+}
+
+// --- a bucket ---
+
+static weir_status note_source(weir_buckets *buckets, struct weir__buckets_bucket *bucket)
+{
+    struct weir_event *event = &buckets->events[bucket->range.first + bucket->event_count];
+    weir_status status = weir_queue_record(bucket->source, event);
+    if (status == WEIR_OK)
+        bucket->event_count++;
+    return status;
+}
+
+static weir_status wait_for_gradients(weir_buckets *buckets, struct weir__buckets_bucket *bucket,
+                                      weir_queue *queue)
+{
+    weir_status status = note_source(buckets, bucket);
+    for (uint32_t i = 0; i < bucket->event_count && status == WEIR_OK; i++)
+        status = weir_queue_wait(queue, buckets->events[bucket->range.first + i]);
+    return status;
+}
+
+// The place of a bucket in the buffer `wire`.
+static size_t wire_offset(const weir_buckets *buckets, const struct weir_bucket *range)
+{
+    return range->offset / buckets->element_size * buckets->wire_size;
+}
+
+static weir_status narrow(weir_buckets *buckets, struct weir__buckets_bucket *bucket)
+{
+    const struct weir_bucket *range = &bucket->range;
+    const size_t count = range->size / buckets->element_size;
+    struct weir_event narrowed;
+    weir_status status = wait_for_gradients(buckets, bucket, buckets->narrow_queue);
+    // Its bytes on the wire may still be widened, if no queue of the program has waited for that.
+    if (status == WEIR_OK && bucket->done.sequence)
+        status = weir_queue_wait(buckets->narrow_queue, bucket->done);
+    if (status == WEIR_OK)
+        status = weir_queue_launch_count(buckets->narrow_queue, buckets->narrow, count,
+                                         weir_in(buckets->gradients, range->offset, range->size),
+                                         weir_out(buckets->wire, wire_offset(buckets, range),
+                                                  count * buckets->wire_size),
+                                         (uint64_t)count);
+    if (status == WEIR_OK)
+        status = weir_queue_record(buckets->narrow_queue, &narrowed);
+    return status == WEIR_OK ? weir_queue_wait(buckets->comm_queue, narrowed) : status;
+}
+
+static weir_status widen(weir_buckets *buckets, struct weir__buckets_bucket *bucket)
+{
+    const struct weir_bucket *range = &bucket->range;
+    const size_t count = range->size / buckets->element_size;
+    weir_status status = weir_queue_wait(buckets->widen_queue, bucket->done);
+    if (status == WEIR_OK)
+        status = weir_queue_launch_count(buckets->widen_queue, buckets->widen, count,
+                                         weir_in(buckets->wire, wire_offset(buckets, range),
+                                                 count * buckets->wire_size),
+                                         weir_out(buckets->gradients, range->offset, range->size),
+                                         (uint64_t)count);
+    return status == WEIR_OK ? weir_queue_record(buckets->widen_queue, &bucket->done) : status;
+}
+
+static weir_status reduce(weir_buckets *buckets, struct weir__buckets_bucket *bucket)
+{
+    const struct weir_bucket *range = &bucket->range;
+    weir_buffer *buffer = buckets->narrows ? buckets->wire : buckets->gradients;
+    const size_t offset = wire_offset(buckets, range);
+    const size_t count = range->size / buckets->element_size;
+    struct weir__buckets_times *times = &bucket->times[buckets->step % WEIR__BUCKETS_STEPS];
+    weir_status status = WEIR_OK;
+    if (buckets->params.timing)
+        status = weir_queue_record(buckets->comm_queue, &times->begin);
+    if (status == WEIR_OK)
+        status =
+            weir_queue_all_reduce(buckets->comm_queue, buckets->params.comm, buffer, offset, buffer,
+                                  offset, count, buckets->params.wire, buckets->params.reduction);
+    if (status == WEIR_OK)
+        status = weir_queue_record(buckets->comm_queue, &bucket->done);
+    if (status == WEIR_OK && buckets->narrows)
+        status = widen(buckets, bucket);
+    if (status != WEIR_OK)
+        return status;
+    times->end = bucket->done;
+    buckets->figures.reductions++;
+    buckets->figures.reduced_bytes += count * buckets->wire_size;
+    return WEIR_OK;
+}
+
+static weir_status submit(weir_buckets *buckets, struct weir__buckets_bucket *bucket)
+{
+    weir_status status = buckets->narrows
+                             ? narrow(buckets, bucket)
+                             : wait_for_gradients(buckets, bucket, buckets->comm_queue);
+    if (status == WEIR_OK)
+        status = reduce(buckets, bucket);
+    bucket->submitted = status == WEIR_OK;
+    return status;
+}
+
+static weir_status submit_due(weir_buckets *buckets)
+{
+    weir_status status = WEIR_OK;
+    while (status == WEIR_OK && buckets->next < buckets->plan.bucket_count &&
+           buckets->buckets[buckets->next].pending == 0)
+        status = submit(buckets, &buckets->buckets[buckets->next++]);
+    return status;
+}
+
+// --- marks ---
+
+static weir_status refuse_outside(const weir_buckets *buckets, const char *function)
+{
+    return weir__pattern_fail(buckets->label, WEIR_ERROR_INVALID, "call weir_buckets_begin() first",
+                              "%s: no pass has begun", function);
+}
+
+static weir_status check_queue(const weir_buckets *buckets, const char *function,
+                               const weir_queue *queue)
+{
+    if (!queue)
+        return weir__pattern_fail(buckets->label, WEIR_ERROR_INVALID, NULL, "%s: queue is NULL",
+                                  function);
+    if (weir_queue_device(queue) != weir_comm_device(buckets->params.comm))
+        return weir__pattern_fail(buckets->label, WEIR_ERROR_INVALID,
+                                  "use a queue of the communicator's device",
+                                  "%s: queue '%s' belongs to another device than the communicator",
+                                  function, weir_queue_label(queue));
+    return WEIR_OK;
+}
+
+static weir_status check_mark(const weir_buckets *buckets, const char *function, uint32_t index,
+                              const weir_queue *queue)
+{
+    if (!buckets->in_pass)
+        return refuse_outside(buckets, function);
+    if (index >= buckets->params.parameter_count)
+        return weir__pattern_fail(buckets->label, WEIR_ERROR_INVALID, NULL,
+                                  "%s: there is no parameter %" PRIu32 ", there are %" PRIu32,
+                                  function, index, buckets->params.parameter_count);
+    if (buckets->parameters[index].marked)
+        return weir__pattern_fail(
+            buckets->label, WEIR_ERROR_INVALID,
+            "mark a parameter once a pass, after the last work on its gradient",
+            "%s: '%s' is marked already in this pass", function, buckets->parameters[index].name);
+    return check_queue(buckets, function, queue);
+}
+
+static weir_status mark(weir_buckets *buckets, uint32_t index, weir_queue *queue)
+{
+    struct weir__buckets_parameter *parameter = &buckets->parameters[index];
+    struct weir__buckets_bucket *bucket = &buckets->buckets[parameter->bucket];
+    weir_status status = WEIR_OK;
+    parameter->marked = parameter->written = true;
+    bucket->pending--;
+    if (!buckets->reduces)
+        return WEIR_OK;
+    if (bucket->source && bucket->source != queue)
+        status = note_source(buckets, bucket);
+    bucket->source = queue;
+    if (status == WEIR_OK)
+        status = submit_due(buckets);
+    return status == WEIR_OK ? WEIR_OK : fail_step(buckets, status);
+}
+
+weir_status weir_buckets_ready(weir_buckets *buckets, uint32_t index, weir_queue *queue)
+{
+    weir_status status = check_mark(buckets, "weir_buckets_ready", index, queue);
+    return status == WEIR_OK ? mark(buckets, index, queue) : status;
+}
+
+// Zeros, unless an earlier pass has written the gradient.
+static weir_status leave_out(weir_buckets *buckets, uint32_t index, weir_queue *queue)
+{
+    static const uint32_t zero;
+    const struct weir__buckets_parameter *parameter = &buckets->parameters[index];
+    weir_status status = WEIR_OK;
+    if (!parameter->written)
+        status = weir_queue_fill(queue, buckets->gradients, parameter->offset, parameter->size,
+                                 &zero, 1);
+    if (status != WEIR_OK)
+        return fail_step(buckets, status);
+    buckets->figures.skipped++;
+    return mark(buckets, index, queue);
+}
+
+weir_status weir_buckets_skip(weir_buckets *buckets, uint32_t index, weir_queue *queue)
+{
+    weir_status status = check_mark(buckets, "weir_buckets_skip", index, queue);
+    if (status != WEIR_OK)
+        return status;
+    if (!buckets->parameters[index].optional)
+        return weir__pattern_fail(buckets->label, WEIR_ERROR_INVALID,
+                                  "set `optional` of the parameter",
+                                  "weir_buckets_skip: '%s' is not optional",
+                                  buckets->parameters[index].name);
+    return leave_out(buckets, index, queue);
+}
+
+// --- passes ---
+
+uint32_t weir_buckets_pass(const weir_buckets *buckets)
+{
+    return buckets->pass;
+}
+
+weir_status weir_buckets_begin(weir_buckets *buckets, bool reduce)
+{
+    if (buckets->in_pass)
+        return weir__pattern_fail(buckets->label, WEIR_ERROR_INVALID,
+                                  "call weir_buckets_finish() first",
+                                  "weir_buckets_begin: a pass has begun already");
+    weir_status status = weir_comm_error(buckets->params.comm);
+    if (status != WEIR_OK)
+        return status;
+    for (uint32_t i = 0; i < buckets->params.parameter_count; i++) {
+        buckets->parameters[i].marked = false;
+        buckets->parameters[i].written &= buckets->pass > 0;
+    }
+    for (uint32_t i = 0; i < buckets->plan.bucket_count; i++) {
+        struct weir__buckets_bucket *bucket = &buckets->buckets[i];
+        bucket->pending = bucket->range.count;
+        bucket->event_count = 0;
+        bucket->source = NULL;
+        bucket->submitted = false;
+    }
+    if (reduce && buckets->params.timing) {
+        const uint32_t place = (uint32_t)(buckets->step % WEIR__BUCKETS_STEPS);
+        weir__buckets_read_times(buckets, place);
+        buckets->reached[place] = (struct weir_event){0, 0};
+    }
+    buckets->next = 0;
+    buckets->reduces = reduce;
+    buckets->in_pass = true;
+    return WEIR_OK;
+}
+
+// Names the first few parameters that are not marked, with commas.
+static uint32_t list_unmarked(const weir_buckets *buckets, char *text, size_t size)
+{
+    uint32_t count = 0;
+    text[0] = '\0';
+    for (uint32_t i = 0; i < buckets->params.parameter_count; i++) {
+        const struct weir__buckets_parameter *parameter = &buckets->parameters[i];
+        const size_t length = strlen(text);
+        if (parameter->marked || count++ >= 3)
+            continue;
+        snprintf(text + length, size - length, "%s'%.60s'", length ? ", " : "", parameter->name);
+    }
+    return count;
+}
+
+static weir_status refuse_unmarked(weir_buckets *buckets)
+{
+    char names[256];
+    char more[32] = "";
+    const uint32_t count = list_unmarked(buckets, names, sizeof names);
+    if (count > 3)
+        snprintf(more, sizeof more, " and %" PRIu32 " more", count - 3);
+    weir_status status =
+        weir__pattern_fail(buckets->label, WEIR_ERROR_INVALID,
+                           "mark each parameter with weir_buckets_ready(), or make it optional",
+                           "weir_buckets_finish: %" PRIu32 " of %" PRIu32
+                           " parameters %s never marked: %s%s",
+                           count, buckets->params.parameter_count, count == 1 ? "was" : "were",
+                           names, more);
+    return fail_step(buckets, status);
+}
+
+static weir_status skip_the_rest(weir_buckets *buckets, weir_queue *queue)
+{
+    weir_status status = WEIR_OK;
+    for (uint32_t i = 0; i < buckets->params.parameter_count && status == WEIR_OK; i++)
+        if (!buckets->parameters[i].marked && buckets->parameters[i].optional)
+            status = leave_out(buckets, i, queue);
+    return status;
+}
+
+static bool has_unmarked(const weir_buckets *buckets)
+{
+    for (uint32_t i = 0; i < buckets->plan.bucket_count; i++)
+        if (buckets->buckets[i].pending)
+            return true;
+    return false;
+}
+
+// The time at which the program's queue has come here, on a queue that keeps times.
+static weir_status note_reached(weir_buckets *buckets, weir_queue *queue)
+{
+    struct weir_event here;
+    weir_status status = weir_queue_record(queue, &here);
+    if (status == WEIR_OK)
+        status = weir_queue_wait(buckets->clock, here);
+    if (status == WEIR_OK)
+        status = weir_queue_record(buckets->clock,
+                                   &buckets->reached[buckets->step % WEIR__BUCKETS_STEPS]);
+    return status;
+}
+
+static weir_status finish_step(weir_buckets *buckets, weir_queue *queue)
+{
+    const struct weir__buckets_bucket *last = &buckets->buckets[buckets->plan.bucket_count - 1];
+    weir_status status = WEIR_OK;
+    if (buckets->params.timing)
+        status = note_reached(buckets, queue);
+    if (status == WEIR_OK)
+        status = weir_queue_wait(queue, last->done);
+    if (status != WEIR_OK)
+        return fail_step(buckets, status);
+    buckets->figures.steps++;
+    buckets->step++;
+    return WEIR_OK;
+}
+
+weir_status weir_buckets_finish(weir_buckets *buckets, weir_queue *queue)
+{
+    if (!buckets->in_pass)
+        return refuse_outside(buckets, "weir_buckets_finish");
+    weir_status status = check_queue(buckets, "weir_buckets_finish", queue);
+    if (status != WEIR_OK)
+        return status;
+    status = skip_the_rest(buckets, queue);
+    if (status == WEIR_OK && has_unmarked(buckets))
+        status = refuse_unmarked(buckets);
+    if (status == WEIR_OK && buckets->reduces)
+        status = finish_step(buckets, queue);
+    if (status != WEIR_OK)
+        return status;
+    buckets->figures.passes++;
+    buckets->pass = buckets->reduces ? 0 : buckets->pass + 1;
+    buckets->in_pass = false;
+    return WEIR_OK;
+}
+
+weir_status weir_buckets_wait(weir_buckets *buckets, uint32_t index, weir_queue *queue)
+{
+    weir_status status = check_queue(buckets, "weir_buckets_wait", queue);
+    if (status != WEIR_OK)
+        return status;
+    if (index >= buckets->plan.bucket_count)
+        return weir__pattern_fail(buckets->label, WEIR_ERROR_INVALID, NULL,
+                                  "weir_buckets_wait: there is no bucket %" PRIu32
+                                  ", there are %" PRIu32,
+                                  index, buckets->plan.bucket_count);
+    if (!buckets->buckets[index].submitted)
+        return weir__pattern_fail(buckets->label, WEIR_ERROR_INVALID,
+                                  "mark its parameters, and those before them, first",
+                                  "weir_buckets_wait: bucket %" PRIu32
+                                  " of this step is not submitted yet",
+                                  index);
+    return weir_queue_wait(queue, buckets->buckets[index].done);
+}
