@@ -191,6 +191,7 @@ static void release(weir_pipeline *pipeline)
 {
     const struct weir_pipeline_params *params = &pipeline->params;
 
+    weir__pipeline_leave(pipeline);
     weir__pipeline_free_graphs(pipeline);
     while (pipeline->slots_made > 0) {
         pipeline->slots_made--;
@@ -239,6 +240,8 @@ weir_status weir_pipeline_create(const struct weir_pipeline_params *params,
     if (status == WEIR_OK)
         status = make_slots(pipeline);
     if (status == WEIR_OK)
+        status = weir__pipeline_join(pipeline);
+    if (status == WEIR_OK)
         status = make_threads(pipeline);
     if (status == WEIR_OK) {
         *out_pipeline = pipeline;
@@ -255,7 +258,7 @@ weir_status weir_pipeline_create(const struct weir_pipeline_params *params,
 
 // --- submission ---
 
-static bool in_callback(const weir_pipeline *pipeline)
+bool weir__pipeline_in_callback(const weir_pipeline *pipeline)
 {
     return pthread_equal(pthread_self(), pipeline->starter.id) ||
            pthread_equal(pthread_self(), pipeline->deliverer.id);
@@ -275,6 +278,11 @@ static weir_status refuse_null(const char *call)
     return weir__pipeline_fail(NULL, WEIR_ERROR_INVALID, NULL, "%s: pipeline is NULL", call);
 }
 
+static uint64_t count_alive(const weir_pipeline *pipeline)
+{
+    return pipeline->waiting + (pipeline->started - pipeline->released);
+}
+
 static bool ring_has_room(const weir_pipeline *pipeline)
 {
     return pipeline->tail - pipeline->head < pipeline->record_count;
@@ -282,9 +290,8 @@ static bool ring_has_room(const weir_pipeline *pipeline)
 
 static bool has_room(const weir_pipeline *pipeline)
 {
-    uint64_t alive = pipeline->waiting + (pipeline->started - pipeline->released);
     return ring_has_room(pipeline) &&
-           alive < (uint64_t)pipeline->params.slot_count + pipeline->params.backlog;
+           count_alive(pipeline) < (uint64_t)pipeline->params.slot_count + pipeline->params.backlog;
 }
 
 static weir_status wait_for_room(weir_pipeline *pipeline)
@@ -328,6 +335,8 @@ static void accept_frame(weir_pipeline *pipeline, void *frame, weir_status statu
         .accepted_ns = weir_clock_now_ns(),
         .state = WEIR__FRAME_WAITING,
     };
+    if (pipeline->params.group)
+        record->number = weir__pipeline_enter_group(pipeline);
     if (pipeline->tail == 0)
         pipeline->first_ns = record->accepted_ns;
     pipeline->tail++;
@@ -342,7 +351,7 @@ weir_status weir_pipeline_submit(weir_pipeline *pipeline, void *frame)
 {
     if (!pipeline)
         return refuse_null("weir_pipeline_submit");
-    if (pipeline->params.full == WEIR_PIPELINE_BLOCK && in_callback(pipeline))
+    if (pipeline->params.full == WEIR_PIPELINE_BLOCK && weir__pipeline_in_callback(pipeline))
         return refuse_in_callback(pipeline, "weir_pipeline_submit",
                                   "use another policy than WEIR_PIPELINE_BLOCK");
 
@@ -354,6 +363,28 @@ weir_status weir_pipeline_submit(weir_pipeline *pipeline, void *frame)
         pipeline->figures.refused++;
     pthread_mutex_unlock(&pipeline->lock);
     return status == WEIR_DROPPED ? WEIR_OK : status;
+}
+
+void weir__pipeline_get_load(weir_pipeline *pipeline, struct weir__pipeline_load *out_load)
+{
+    pthread_mutex_lock(&pipeline->lock);
+    *out_load = (struct weir__pipeline_load){
+        .alive = count_alive(pipeline),
+        .oldest = pipeline->waiting > 0 ? weir__pipeline_oldest(pipeline)->number : UINT64_MAX,
+        .room = has_room(pipeline),
+        .lost = pipeline->lost,
+    };
+    pthread_mutex_unlock(&pipeline->lock);
+}
+
+bool weir__pipeline_try(weir_pipeline *pipeline, void *frame)
+{
+    pthread_mutex_lock(&pipeline->lock);
+    const bool room = has_room(pipeline);
+    if (room)
+        accept_frame(pipeline, frame, WEIR_OK);
+    pthread_mutex_unlock(&pipeline->lock);
+    return room;
 }
 
 // --- the end ---
@@ -375,7 +406,7 @@ weir_status weir_pipeline_drain(weir_pipeline *pipeline, uint64_t timeout_ns)
 
     if (!pipeline)
         return refuse_null("weir_pipeline_drain");
-    if (in_callback(pipeline))
+    if (weir__pipeline_in_callback(pipeline))
         return refuse_in_callback(pipeline, "weir_pipeline_drain",
                                   "drain from a thread of the program's");
 
@@ -409,6 +440,7 @@ weir_status weir_pipeline_cancel(weir_pipeline *pipeline)
     pipeline->cancels++;
     pthread_cond_broadcast(&pipeline->moved);
     pthread_mutex_unlock(&pipeline->lock);
+    weir__pipeline_cancel_in_group(pipeline);
     return WEIR_OK;
 }
 
@@ -418,7 +450,7 @@ weir_status weir_pipeline_destroy(weir_pipeline **pipeline)
         return WEIR_OK;
 
     weir_pipeline *ending = *pipeline;
-    if (in_callback(ending))
+    if (weir__pipeline_in_callback(ending))
         return refuse_in_callback(ending, "weir_pipeline_destroy",
                                   "destroy it from a thread of the program's");
     weir_pipeline_cancel(ending);
@@ -434,39 +466,4 @@ weir_status weir_pipeline_destroy(weir_pipeline **pipeline)
     release(ending);
     *pipeline = NULL;
     return WEIR_OK;
-}
-
-// --- statistics ---
-
-static void read_statistics(weir_pipeline *pipeline, struct weir_pipeline_statistics *figures)
-{
-    pthread_mutex_lock(&pipeline->lock);
-    const struct weir__histogram *latency = &pipeline->latency;
-    *figures = pipeline->figures;
-    figures->accepted = pipeline->tail;
-    figures->wall_ns = pipeline->last_ns > 0 ? pipeline->last_ns - pipeline->first_ns : 0;
-    figures->latency_min_ns = latency->minimum;
-    figures->latency_mean_ns = latency->count > 0 ? latency->total / latency->count : 0;
-    figures->latency_p50_ns = weir__histogram_percentile(latency, 50);
-    figures->latency_p99_ns = weir__histogram_percentile(latency, 99);
-    figures->latency_max_ns = latency->maximum;
-    figures->stage_count = pipeline->params.stage_count;
-    for (uint32_t i = 0; i < figures->stage_count; i++) {
-        figures->stages[i].name = pipeline->stages[i].name;
-        figures->busy_ns += figures->stages[i].busy_ns;
-    }
-    figures->covered_ns = weir__union_length(&pipeline->covered);
-    figures->overlap_ns = figures->busy_ns - figures->covered_ns;
-    pthread_mutex_unlock(&pipeline->lock);
-}
-
-void weir_pipeline_get_statistics_sized(weir_pipeline *pipeline,
-                                        struct weir_pipeline_statistics *out_statistics,
-                                        size_t size)
-{
-    struct weir_pipeline_statistics figures = {.accepted = 0};
-
-    if (pipeline)
-        read_statistics(pipeline, &figures);
-    weir_sized_write(out_statistics, size, &figures, sizeof figures);
 }

@@ -59,6 +59,7 @@ extern "C" {
 #endif
 
 typedef struct weir_pipeline weir_pipeline;
+typedef struct weir_pipeline_group weir_pipeline_group; // pipeline_group.h
 
 #define WEIR_PIPELINE_STAGES_MAX 64
 #define WEIR_PIPELINE_SLOTS_MAX 256
@@ -172,6 +173,10 @@ struct weir_pipeline_params {
     bool graphs;
     weir_pipeline_repeat_function repeat; // needed for `graphs`
     // above: 0.1
+
+    // The group of pipelines that it joins (pipeline_group.h); NULL: none.
+    weir_pipeline_group *group;
+    // above: 0.2
 };
 
 // Creates the pipeline with its queues, slots and two threads, and stores it in

@@ -21,6 +21,7 @@
 #include "base/thread.h"
 #include "patterns/fail.h"
 #include "patterns/pipeline.h"
+#include "patterns/pipeline_group.h"
 #include "patterns/statistics.h"
 
 #define WEIR__NAME_SIZE 32  // of stages
@@ -40,6 +41,7 @@ struct weir__record {
     enum weir__frame_state state;
     weir_status status;
     uint32_t slot;
+    uint64_t number; // in the group, if there is one
 };
 
 struct weir__stage {
@@ -76,6 +78,7 @@ struct weir_pipeline {
     struct weir_pipeline_params params; // counts are the real ones; `stages` is NULL
     char label[WEIR__LABEL_SIZE];
     bool timing; // requested, and supported by the device
+    bool joined; // its group
     struct weir__stage *stages;
     struct weir__slot *slots;
     uint32_t slots_made; // those that slot_create has filled
@@ -177,6 +180,48 @@ void weir__pipeline_call_submit(void *user);
 // Waits for all work of all queues, and clears their failures. Returns the first
 // error of a queue that cannot be recovered.
 weir_status weir__pipeline_recover_queues(weir_pipeline *pipeline);
+
+// Whether the calling thread is one of the pipeline's.
+bool weir__pipeline_in_callback(const weir_pipeline *pipeline);
+
+// How full a pipeline is.
+struct weir__pipeline_load {
+    uint64_t alive; // frames that wait or have a slot
+    uint64_t
+        oldest; // the number in the group of the oldest frame that waits; UINT64_MAX: none waits
+    bool room;
+    bool lost; // its device
+};
+
+void weir__pipeline_get_load(weir_pipeline *pipeline, struct weir__pipeline_load *out_load);
+
+// Accepts a frame if there is room; else returns false.
+bool weir__pipeline_try(weir_pipeline *pipeline, void *frame);
+
+// Figures of several pipelines.
+struct weir__pipeline_sum {
+    struct weir_pipeline_statistics figures; // latencies and `wall_ns` are not filled in
+    struct weir__histogram latency;
+    uint64_t first_ns;
+    uint64_t last_ns; // 0: no frame was delivered
+};
+
+void weir__pipeline_add_statistics(weir_pipeline *pipeline, struct weir__pipeline_sum *sum);
+
+// Fills in the latencies.
+void weir__pipeline_put_latency(struct weir_pipeline_statistics *figures,
+                                const struct weir__histogram *latency);
+
+// The pipeline's side of its group, which may be NULL in all but the third. Joining, at creation, and
+// leaving, when all frames are delivered; the number of a frame that is accepted, with the pipeline's
+// lock held; waiting until the pipeline's next frame is the group's, and the end of its delivery; and
+// ending submits to the group that wait.
+weir_status weir__pipeline_join(weir_pipeline *pipeline);
+void weir__pipeline_leave(weir_pipeline *pipeline);
+uint64_t weir__pipeline_enter_group(weir_pipeline *pipeline);
+void weir__pipeline_await_turn(weir_pipeline *pipeline);
+void weir__pipeline_end_turn(weir_pipeline *pipeline);
+void weir__pipeline_cancel_in_group(weir_pipeline *pipeline);
 
 // Called with the lock held: the record of a frame in the ring; the oldest waiting
 // frame, which must exist; ending a frame that has not started.

@@ -456,6 +456,7 @@ static void end_delivery(const struct delivery *delivery, bool thread_ended)
     pthread_cond_signal(&pipeline->to_start);
     pthread_cond_broadcast(&pipeline->moved);
     pthread_mutex_unlock(&pipeline->lock);
+    weir__pipeline_end_turn(pipeline);
 }
 
 // `deliver` ended its thread: the frame is delivered all the same, and the deliverer goes on.
@@ -483,6 +484,9 @@ static void deliver_head(weir_pipeline *pipeline)
         if (slot->queue_failed && slot->generation == pipeline->generation)
             pipeline->must_recover = true;
     }
+    pthread_mutex_unlock(&pipeline->lock);
+    weir__pipeline_await_turn(pipeline);
+    pthread_mutex_lock(&pipeline->lock);
     uint64_t now_ns = weir_clock_now_ns();
     struct delivery delivery;
     memset(&delivery, 0, sizeof delivery);

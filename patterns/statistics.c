@@ -35,6 +35,20 @@ void weir__histogram_add(struct weir__histogram *histogram, uint64_t value)
     histogram->buckets[bucket_of(value)]++;
 }
 
+void weir__histogram_merge(struct weir__histogram *histogram, const struct weir__histogram *from)
+{
+    if (from->count == 0)
+        return;
+    if (histogram->count == 0 || from->minimum < histogram->minimum)
+        histogram->minimum = from->minimum;
+    if (from->maximum > histogram->maximum)
+        histogram->maximum = from->maximum;
+    histogram->count += from->count;
+    histogram->total += from->total;
+    for (unsigned i = 0; i < WEIR__HISTOGRAM_BUCKETS; i++)
+        histogram->buckets[i] += from->buckets[i];
+}
+
 uint64_t weir__histogram_percentile(const struct weir__histogram *histogram, unsigned percent)
 {
     uint64_t count = histogram->count;

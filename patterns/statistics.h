@@ -23,6 +23,9 @@ struct weir__histogram {
 
 void weir__histogram_add(struct weir__histogram *histogram, uint64_t value);
 
+// Adds all values of `from`.
+void weir__histogram_merge(struct weir__histogram *histogram, const struct weir__histogram *from);
+
 // The value at or below which `percent` of the values are, by nearest rank,
 // within 1 %. 0 for an empty histogram.
 uint64_t weir__histogram_percentile(const struct weir__histogram *histogram, unsigned percent);

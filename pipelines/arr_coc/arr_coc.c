@@ -257,6 +257,7 @@ static weir_status create_pipeline(weir_arr_coc *a, const struct weir_arr_coc_pa
         .timing = params->timing,
         .graphs = params->graphs,
         .repeat = size_of_frame,
+        .group = params->group,
     };
     return weir_pipeline_create(&pipeline, &a->pipeline);
 }

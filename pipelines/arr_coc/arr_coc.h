@@ -78,6 +78,9 @@ struct weir_arr_coc_params {
                     const struct weir_pipeline_result *result);
     void *user;
     // above: 0.1
+
+    weir_pipeline_group *group; // with other devices' pipelines; NULL: none
+    // above: 0.2
 };
 
 // Creates the pipeline, uploads weights and query and computes the data that is the same

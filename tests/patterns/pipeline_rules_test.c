@@ -1,7 +1,7 @@
 // The pipeline's own rules, with a stand-in for Weir: the graphs that it refuses,
 // its waits, its figures for known device times, and its handling of failed queues
 // and devices.
-#include "patterns/pipeline.h"
+#include "patterns/pipeline_group.h"
 
 #include <signal.h>
 #include <string.h>
@@ -601,6 +601,45 @@ WEIR_TEST(Rules, ALostDeviceFailsEveryLaterFrame)
         expect_failed(i, "", WEIR_ERROR_DEVICE_LOST, "an illegal address");
     EXPECT_NULL(recorder_at(&rules.recorder, 8)->slot);
     EXPECT_UINT_EQ(rules.submits, submits);
+    end();
+}
+
+// Frame 2 loses the device of the second of two pipelines: that one's last frame fails, and the first
+// gets all later ones. When both are lost, frames fail again.
+WEIR_TEST(Rules, AGroupLeavesALostDeviceOut)
+{
+    struct weir_pipeline_params params = begin();
+    weir_pipeline *pipelines[2];
+    struct weir_pipeline_statistics figures[2];
+    weir_pipeline_group *group;
+    params.slot_count = 1;
+    rules.bad_frame = 2;
+    rules.bad_status = WEIR_ERROR_DEVICE;
+    rules.bad_breaks_queue = true;
+    fake_recover_with(WEIR_ERROR_DEVICE_LOST, 2);
+
+    ASSERT_INT_EQ(weir_pipeline_group_create(NULL, &group), WEIR_OK);
+    params.group = group;
+    ASSERT_INT_EQ(weir_pipeline_create(&params, &pipelines[0]), WEIR_OK);
+    ASSERT_INT_EQ(weir_pipeline_create(&params, &pipelines[1]), WEIR_OK);
+    for (uint64_t i = 1; i <= 20; i++) {
+        ASSERT_INT_EQ(weir_pipeline_group_submit(group, frame_of(i)), WEIR_OK);
+        ASSERT_INT_EQ(weir_pipeline_group_drain(group, WEIR_FOREVER), WEIR_OK);
+    }
+    for (int i = 0; i < 2; i++)
+        weir_pipeline_get_statistics(pipelines[i], &figures[i]);
+    EXPECT_UINT_EQ(figures[1].failed, 2); // the one that broke it, and the one that noticed
+    EXPECT_UINT_EQ(figures[1].accepted, 2);
+    EXPECT_UINT_EQ(figures[0].succeeded, 18);
+    rules.bad_frame = 21;
+    fake_recover_with(WEIR_ERROR_DEVICE_LOST, 2);
+    for (uint64_t i = 21; i <= 24; i++)
+        ASSERT_INT_EQ(weir_pipeline_group_submit(group, frame_of(i)), WEIR_OK);
+    ASSERT_INT_EQ(weir_pipeline_group_drain(group, WEIR_FOREVER), WEIR_OK);
+    EXPECT_INT_EQ(recorder_at(&rules.recorder, 23)->status, WEIR_ERROR_DEVICE_LOST);
+    for (int i = 0; i < 2; i++)
+        ASSERT_INT_EQ(weir_pipeline_destroy(&pipelines[i]), WEIR_OK);
+    ASSERT_INT_EQ(weir_pipeline_group_destroy(&group), WEIR_OK);
     end();
 }
 

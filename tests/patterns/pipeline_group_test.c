@@ -1,0 +1,575 @@
+// A group of pipelines on several devices of a chain: three of the null backend, or as many as the
+// driver has. Each frame is a number, which passes through a device of its pipeline's.
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "patterns/pipeline_group.h"
+#include "tests/patterns/recorder.h"
+#include "tests/patterns/rig.h"
+
+enum {
+    LANES = 3,
+    WORDS = 256,
+    BYTES = WORDS * 4
+};
+
+struct frame {
+    uint32_t number;
+    bool gated; // its stage waits at the gate
+    bool fails; // its stage ends with a host call that fails
+};
+
+struct slot {
+    uint32_t lane;
+    weir_buffer *in, *inside, *out;
+};
+
+// One of the pipelines.
+struct lane {
+    uint32_t index;
+    weir_device *device;
+    weir_pipeline *pipeline;
+    unsigned delivered;
+};
+
+// One at a time.
+static struct {
+    weir_pipeline_group *group;
+    struct lane lanes[LANES];
+    uint32_t count;
+    struct recorder recorder;
+    struct gate gate;
+    atomic_uint delivering;
+    unsigned met;   // deliveries that met another one
+    unsigned wrong; // words
+    bool submits;   // `deliver` submits to the group
+    weir_status submitted;
+} world;
+
+// A submit that is blocked waits for a condition.
+static _Thread_local bool submits;
+static _Atomic bool blocked;
+int __real_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *lock);
+int __wrap_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *lock);
+
+int __wrap_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *lock)
+{
+    if (submits)
+        blocked = true;
+    return __real_pthread_cond_wait(condition, lock);
+}
+
+// --- the pipelines ---
+
+static weir_status buffer(weir_device *device, weir_placement placement, weir_buffer **out_buffer)
+{
+    const struct weir_buffer_params params = {
+        .struct_size = sizeof params,
+        .size = BYTES,
+        .placement = placement,
+    };
+    return weir_buffer_create(device, &params, out_buffer);
+}
+
+static void free_slot(void *user, void *data)
+{
+    struct slot *slot = data;
+    (void)user;
+    weir_buffer_destroy(&slot->in);
+    weir_buffer_destroy(&slot->inside);
+    weir_buffer_destroy(&slot->out);
+    free(slot);
+}
+
+static weir_status make_slot(void *user, weir_device *device, uint32_t index, void **out_slot)
+{
+    const struct lane *lane = user;
+    struct slot *slot = calloc(1, sizeof *slot);
+    weir_status status;
+    (void)index;
+    EXPECT_PTR_EQ(device, lane->device);
+    slot->lane = lane->index;
+    if ((status = buffer(device, WEIR_PLACE_HOST, &slot->in)) == WEIR_OK &&
+        (status = buffer(device, WEIR_PLACE_DEVICE, &slot->inside)) == WEIR_OK)
+        status = buffer(device, WEIR_PLACE_HOST, &slot->out);
+    *out_slot = slot;
+    return status;
+}
+
+static weir_status prepare(void *user, void *data, void *frame)
+{
+    struct slot *slot = data;
+    (void)user;
+    rig_write_words(slot->in, 0, WORDS, ((struct frame *)frame)->number * 1000);
+    return WEIR_OK;
+}
+
+static weir_status pass_gate(void *user)
+{
+    (void)user;
+    gate_pass(&world.gate);
+    return WEIR_OK;
+}
+
+static weir_status fail_host_call(void *user)
+{
+    (void)user;
+    return WEIR_ERROR_IO;
+}
+
+static weir_status work(void *user, void *data, void *data_frame, weir_queue *queue)
+{
+    struct slot *slot = data;
+    const struct frame *frame = data_frame;
+    (void)user;
+    weir_status status =
+        frame->gated ? weir_queue_host_call(queue, pass_gate, NULL)
+                     : weir_queue_host_call(queue, rig_dawdle, (void *)(uintptr_t)frame->number);
+    if (status == WEIR_OK)
+        status = weir_queue_copy(queue, slot->inside, 0, slot->in, 0, BYTES);
+    if (status == WEIR_OK && frame->fails)
+        status = weir_queue_host_call(queue, fail_host_call, NULL);
+    return status;
+}
+
+static weir_status download(void *user, void *data, void *frame, weir_queue *queue)
+{
+    struct slot *slot = data;
+    (void)user, (void)frame;
+    return weir_queue_copy(queue, slot->out, 0, slot->inside, 0, BYTES);
+}
+
+static void deliver(void *user, void *data_frame, void *data,
+                    const struct weir_pipeline_result *result)
+{
+    struct lane *lane = user;
+    const struct frame *frame = data_frame;
+    struct slot *slot = data;
+    world.met += atomic_fetch_add(&world.delivering, 1) != 0;
+    lane->delivered++;
+    if (result->status == WEIR_OK) {
+        world.wrong += (unsigned)rig_wrong_words(slot->out, 0, WORDS, frame->number * 1000);
+        EXPECT_UINT_EQ(slot->lane, lane->index);
+    }
+    if (world.submits)
+        world.submitted = weir_pipeline_group_submit(world.group, data_frame);
+    recorder_add(&world.recorder, data_frame, data, result);
+    atomic_fetch_sub(&world.delivering, 1);
+}
+
+static const struct weir_pipeline_stage stages[] = {
+    {.name = "work", .submit = work},
+    {.name = "download", .depends_on = WEIR_PIPELINE_AFTER(0), .submit = download},
+};
+
+static struct weir_pipeline_params params_of(struct lane *lane, weir_pipeline_full full)
+{
+    return (struct weir_pipeline_params){
+        .struct_size = sizeof(struct weir_pipeline_params),
+        .device = lane->device,
+        .label = "lane",
+        .stages = stages,
+        .stage_count = 2,
+        .stage_size = sizeof stages[0],
+        .slot_count = 1,
+        .backlog = 1,
+        .slot_create = make_slot,
+        .slot_destroy = free_slot,
+        .prepare = prepare,
+        .deliver = deliver,
+        .user = lane,
+        .full = full,
+        .group = world.group,
+    };
+}
+
+static weir_status open_device(struct lane *lane, uint32_t index)
+{
+    const char digits[] = {(char)('0' + index), '\0'};
+    lane->index = index;
+    if (index == 0) {
+        lane->device = rig.device;
+        return WEIR_OK;
+    }
+    return weir_device_open(rig.runtime,
+                            &(struct weir_device_params){
+                                .struct_size = sizeof(struct weir_device_params),
+                                .select = digits,
+                            },
+                            &lane->device);
+}
+
+// Devices and an empty group.
+static void open_devices(void)
+{
+    memset(&world, 0, sizeof world);
+    blocked = false;
+    recorder_init(&world.recorder);
+    gate_init(&world.gate);
+    ASSERT_OK(rig_open_with("[null]\ndevices = 3\n"));
+    const size_t devices = weir_device_count(rig.runtime);
+    world.count = devices < LANES ? (uint32_t)devices : LANES;
+    for (uint32_t i = 0; i < world.count; i++)
+        ASSERT_OK(open_device(&world.lanes[i], i));
+    ASSERT_OK(weir_pipeline_group_create(NULL, &world.group));
+}
+
+// With a pipeline on each, of one slot and a backlog of one.
+static void open_world(weir_pipeline_full full)
+{
+    open_devices();
+    for (uint32_t i = 0; i < world.count; i++) {
+        const struct weir_pipeline_params params = params_of(&world.lanes[i], full);
+        ASSERT_OK(weir_pipeline_create(&params, &world.lanes[i].pipeline));
+    }
+}
+
+static void close_world(void)
+{
+    for (uint32_t i = 0; i < world.count; i++)
+        EXPECT_INT_EQ(weir_pipeline_destroy(&world.lanes[i].pipeline), WEIR_OK);
+    EXPECT_INT_EQ(weir_pipeline_group_destroy(&world.group), WEIR_OK);
+    EXPECT_NULL(world.group);
+    for (uint32_t i = 1; i < world.count; i++)
+        EXPECT_INT_EQ(weir_device_close(&world.lanes[i].device), WEIR_OK);
+    rig_close();
+    EXPECT_UINT_EQ(world.met, 0);
+    EXPECT_UINT_EQ(world.wrong, 0);
+    recorder_finish(&world.recorder);
+    gate_finish(&world.gate);
+}
+
+static void number_frames(struct frame *frames, uint32_t count)
+{
+    memset(frames, 0, count * sizeof *frames);
+    for (uint32_t i = 0; i < count; i++)
+        frames[i].number = i + 1;
+}
+
+// That the first deliveries are these frames, in this order.
+static void expect_order(const struct frame *frames, unsigned count)
+{
+    ASSERT_UINT_EQ(recorder_count(&world.recorder), count);
+    for (unsigned i = 0; i < count; i++) {
+        weir_test_note("delivery %u", i);
+        EXPECT_PTR_EQ(recorder_at(&world.recorder, i)->frame, &frames[i]);
+    }
+    weir_test_note(NULL);
+}
+
+static void submit_frames(struct frame *frames, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        ASSERT_OK(weir_pipeline_group_submit(world.group, &frames[i]));
+}
+
+// --- order ---
+
+WEIR_TEST(PipelineGroup, DeliversInTheOrderOfSubmission)
+{
+    enum {
+        FRAMES = 90
+    };
+    struct frame frames[FRAMES];
+    struct weir_pipeline_statistics all;
+
+    open_world(WEIR_PIPELINE_BLOCK);
+    number_frames(frames, FRAMES);
+    submit_frames(frames, FRAMES);
+    ASSERT_OK(weir_pipeline_group_drain(world.group, WEIR_FOREVER));
+    expect_order(frames, FRAMES);
+    EXPECT_UINT_EQ(recorder_count_of(&world.recorder, WEIR_OK), FRAMES);
+    weir_pipeline_group_get_statistics(world.group, &all);
+    EXPECT_UINT_EQ(all.accepted, FRAMES);
+    EXPECT_UINT_EQ(all.succeeded, FRAMES);
+    EXPECT_UINT_EQ(all.stage_count, 2);
+    EXPECT_STR_EQ(all.stages[0].name, "work");
+    EXPECT_UINT_LE(all.latency_min_ns, all.latency_p50_ns);
+    EXPECT_UINT_LE(all.latency_p99_ns, all.latency_max_ns);
+    EXPECT_UINT_GT(all.latency_min_ns, 0);
+    uint64_t accepted = 0;
+    for (uint32_t i = 0; i < world.count; i++) {
+        struct weir_pipeline_statistics one;
+        weir_pipeline_get_statistics(world.lanes[i].pipeline, &one);
+        EXPECT_UINT_EQ(one.succeeded, world.lanes[i].delivered);
+        EXPECT_UINT_GT(one.succeeded, 0);
+        EXPECT_UINT_LE(one.wall_ns, all.wall_ns);
+        EXPECT_UINT_LE(one.latency_max_ns, all.latency_max_ns);
+        accepted += one.accepted;
+    }
+    EXPECT_UINT_EQ(accepted, FRAMES);
+    close_world();
+}
+
+// Frame by frame each device gets one in turn.
+WEIR_TEST(PipelineGroup, DealsInTurn)
+{
+    struct frame frames[2 * LANES];
+
+    open_world(WEIR_PIPELINE_BLOCK);
+    number_frames(frames, 2 * LANES);
+    for (uint32_t i = 0; i < 2 * world.count; i++) {
+        ASSERT_OK(weir_pipeline_group_submit(world.group, &frames[i]));
+        ASSERT_OK(weir_pipeline_group_drain(world.group, WEIR_FOREVER));
+        EXPECT_UINT_EQ(world.lanes[i % world.count].delivered, i / world.count + 1);
+    }
+    close_world();
+}
+
+// A frame on another device is done, and is delivered after the one that is held. What is submitted
+// meanwhile goes to the devices with fewer frames.
+WEIR_TEST(PipelineGroup, AFrameWaitsForThoseBeforeIt)
+{
+    struct frame frames[2];
+
+    open_world(WEIR_PIPELINE_WOULD_BLOCK);
+    number_frames(frames, 2);
+    frames[0].gated = true;
+    submit_frames(frames, world.count > 1 ? 2 : 1);
+    gate_await(&world.gate, 1);
+    EXPECT_INT_EQ(weir_pipeline_group_drain(world.group, 20000000), WEIR_TIMEOUT);
+    EXPECT_UINT_EQ(recorder_count(&world.recorder), 0);
+    gate_open(&world.gate);
+    ASSERT_OK(weir_pipeline_group_drain(world.group, WEIR_FOREVER));
+    expect_order(frames, world.count > 1 ? 2 : 1);
+    close_world();
+}
+
+// --- a full group ---
+
+// All pipelines are full: frame 0 is held, and those after it wait for their delivery. Returns how many
+// frames that takes.
+static uint32_t fill(struct frame *frames, weir_pipeline_full full)
+{
+    open_world(full);
+    number_frames(frames, 4 * LANES);
+    for (uint32_t i = 0; i < world.count; i++)
+        frames[i].gated = true;
+    submit_frames(frames, world.count);
+    gate_await(&world.gate, world.count);
+    submit_frames(frames + world.count, world.count);
+    return 2 * world.count;
+}
+
+static void open_gate_and_drain(void)
+{
+    gate_open(&world.gate);
+    ASSERT_OK(weir_pipeline_group_drain(world.group, WEIR_FOREVER));
+}
+
+struct submitter {
+    pthread_t thread;
+    struct frame *frame;
+    weir_status status;
+};
+
+static void *submit_one(void *argument)
+{
+    struct submitter *submitter = argument;
+    submits = true;
+    submitter->status = weir_pipeline_group_submit(world.group, submitter->frame);
+    return NULL;
+}
+
+static void start_blocked(struct submitter *submitter)
+{
+    pthread_create(&submitter->thread, NULL, submit_one, submitter);
+    while (!blocked)
+        rig_sleep_ns(1000000);
+}
+
+WEIR_TEST(PipelineGroup, BlockWaitsForRoom)
+{
+    struct frame frames[4 * LANES];
+    const uint32_t full = fill(frames, WEIR_PIPELINE_BLOCK);
+    struct submitter submitter = {.frame = &frames[full]};
+    start_blocked(&submitter);
+    gate_open(&world.gate);
+    pthread_join(submitter.thread, NULL);
+    EXPECT_INT_EQ(submitter.status, WEIR_OK);
+    open_gate_and_drain();
+    expect_order(frames, full + 1);
+    close_world();
+}
+
+WEIR_TEST(PipelineGroup, CancelEndsABlockedSubmit)
+{
+    struct frame frames[4 * LANES];
+    const uint32_t full = fill(frames, WEIR_PIPELINE_BLOCK);
+    struct submitter submitter = {.frame = &frames[full]};
+    start_blocked(&submitter);
+    ASSERT_OK(weir_pipeline_group_cancel(world.group));
+    pthread_join(submitter.thread, NULL);
+    EXPECT_INT_EQ(submitter.status, WEIR_CANCELLED);
+    open_gate_and_drain();
+    expect_order(frames, full);
+    EXPECT_UINT_EQ(recorder_count_of(&world.recorder, WEIR_CANCELLED), world.count);
+    EXPECT_UINT_EQ(recorder_count_of(&world.recorder, WEIR_OK), world.count);
+    close_world();
+}
+
+WEIR_TEST(PipelineGroup, WouldBlockSaysSo)
+{
+    struct frame frames[4 * LANES];
+    struct weir_pipeline_statistics all;
+    const uint32_t full = fill(frames, WEIR_PIPELINE_WOULD_BLOCK);
+    EXPECT_INT_EQ(weir_pipeline_group_submit(world.group, &frames[full]), WEIR_NOT_READY);
+    open_gate_and_drain();
+    expect_order(frames, full);
+    weir_pipeline_group_get_statistics(world.group, &all);
+    EXPECT_UINT_EQ(all.refused, 1);
+    close_world();
+}
+
+WEIR_TEST(PipelineGroup, DropOldestDropsTheOldestOfAll)
+{
+    struct frame frames[4 * LANES];
+    const uint32_t full = fill(frames, WEIR_PIPELINE_DROP_OLDEST);
+    submit_frames(frames + full, 2);
+    open_gate_and_drain();
+    expect_order(frames, full + 2);
+    for (uint32_t i = 0; i < full + 2; i++) {
+        const bool dropped = i == world.count || i == world.count + 1;
+        EXPECT_INT_EQ(recorder_at(&world.recorder, i)->status, dropped ? WEIR_DROPPED : WEIR_OK);
+    }
+    close_world();
+}
+
+WEIR_TEST(PipelineGroup, DropNewestDropsThisOne)
+{
+    struct frame frames[4 * LANES];
+    const uint32_t full = fill(frames, WEIR_PIPELINE_DROP_NEWEST);
+    submit_frames(frames + full, 1);
+    open_gate_and_drain();
+    expect_order(frames, full + 1);
+    EXPECT_INT_EQ(recorder_at(&world.recorder, full)->status, WEIR_DROPPED);
+    EXPECT_UINT_EQ(recorder_count_of(&world.recorder, WEIR_OK), full);
+    close_world();
+}
+
+// --- failures, and the end ---
+
+WEIR_TEST(PipelineGroup, AFailureStaysOnItsDevice)
+{
+    enum {
+        FRAMES = 30
+    };
+    struct frame frames[FRAMES];
+
+    open_world(WEIR_PIPELINE_BLOCK);
+    number_frames(frames, FRAMES);
+    frames[4].fails = frames[17].fails = true;
+    submit_frames(frames, FRAMES);
+    ASSERT_OK(weir_pipeline_group_drain(world.group, WEIR_FOREVER));
+    expect_order(frames, FRAMES);
+    EXPECT_UINT_EQ(recorder_count_of(&world.recorder, WEIR_ERROR_IO), 2);
+    EXPECT_UINT_EQ(recorder_count_of(&world.recorder, WEIR_OK), FRAMES - 2);
+    EXPECT_STR_EQ(recorder_at(&world.recorder, 4)->stage, "work");
+    close_world();
+}
+
+// With one pipeline after the other, while frames of all of them are under way.
+WEIR_TEST(PipelineGroup, DestroyDeliversEveryFrameFirst)
+{
+    enum {
+        FRAMES = 2 * LANES
+    };
+    struct frame frames[FRAMES];
+
+    open_world(WEIR_PIPELINE_BLOCK);
+    number_frames(frames, FRAMES);
+    submit_frames(frames, 2 * world.count);
+    for (uint32_t i = world.count; i-- > 0;)
+        EXPECT_INT_EQ(weir_pipeline_destroy(&world.lanes[i].pipeline), WEIR_OK);
+    expect_order(frames, 2 * world.count);
+    close_world();
+}
+
+// A pipeline that joins while frames of another are under way.
+WEIR_TEST(PipelineGroup, APipelineMayJoinLater)
+{
+    struct frame frames[4];
+
+    open_devices();
+    number_frames(frames, 4);
+    frames[0].gated = true;
+    struct weir_pipeline_params params = params_of(&world.lanes[0], WEIR_PIPELINE_BLOCK);
+    ASSERT_OK(weir_pipeline_create(&params, &world.lanes[0].pipeline));
+    submit_frames(frames, 2);
+    struct lane *second = &world.lanes[world.count - 1];
+    weir_pipeline *third = NULL;
+    params = params_of(second, WEIR_PIPELINE_BLOCK);
+    ASSERT_OK(weir_pipeline_create(&params, &third));
+    submit_frames(frames + 2, 2);
+    gate_open(&world.gate);
+    ASSERT_OK(weir_pipeline_group_drain(world.group, WEIR_FOREVER));
+    expect_order(frames, 4);
+    EXPECT_INT_EQ(weir_pipeline_destroy(&third), WEIR_OK);
+    close_world();
+}
+
+// --- refusals ---
+
+static void expect_refused(weir_status status, const char *words, const char *remedy)
+{
+    EXPECT_INT_EQ(status, WEIR_ERROR_INVALID);
+    EXPECT_CONTAINS(weir_last_error()->message, words);
+    EXPECT_CONTAINS(weir_last_error()->remedy, remedy);
+}
+
+WEIR_TEST(PipelineGroup, RefusesWrongUse)
+{
+    const struct weir_pipeline_group_params zero = {.label = "zero"};
+    const struct weir_pipeline_group_params named = {.struct_size = sizeof named, .label = "dealt"};
+    struct frame frame = {.number = 1};
+    weir_pipeline_group *group;
+    weir_pipeline *other;
+
+    expect_refused(weir_pipeline_group_submit(NULL, &frame), "group is NULL", "");
+    expect_refused(weir_pipeline_group_create(&zero, &group), "struct_size", "");
+    EXPECT_NULL(group);
+    ASSERT_OK(weir_pipeline_group_create(&named, &group));
+    expect_refused(weir_pipeline_group_submit(group, &frame), "the group has no pipelines",
+                   "create pipelines with this group");
+    EXPECT_STR_EQ(weir_last_error()->object, "dealt");
+    EXPECT_INT_EQ(weir_pipeline_group_drain(group, WEIR_FOREVER), WEIR_OK);
+    EXPECT_INT_EQ(weir_pipeline_group_destroy(&group), WEIR_OK);
+    EXPECT_INT_EQ(weir_pipeline_group_destroy(&group), WEIR_OK);
+    EXPECT_INT_EQ(weir_pipeline_group_destroy(NULL), WEIR_OK);
+
+    open_world(WEIR_PIPELINE_BLOCK);
+    expect_refused(weir_pipeline_group_destroy(&world.group), "one of them 'lane'",
+                   "destroy its pipelines first");
+    const struct weir_pipeline_params params =
+        params_of(&world.lanes[0], WEIR_PIPELINE_DROP_OLDEST);
+    expect_refused(weir_pipeline_create(&params, &other), "its policy for a full pipeline is 2",
+                   "the same `full`");
+    close_world();
+}
+
+WEIR_TEST(PipelineGroup, HoldsNoMoreThanItCan)
+{
+    weir_pipeline *pipelines[WEIR_PIPELINE_GROUP_MAX], *one_more;
+    open_devices();
+    const struct weir_pipeline_params params = params_of(&world.lanes[0], WEIR_PIPELINE_BLOCK);
+    for (uint32_t i = 0; i < WEIR_PIPELINE_GROUP_MAX; i++)
+        ASSERT_OK(weir_pipeline_create(&params, &pipelines[i]));
+    expect_refused(weir_pipeline_create(&params, &one_more), "has 64 pipelines already", "");
+    EXPECT_NULL(one_more);
+    for (uint32_t i = 0; i < WEIR_PIPELINE_GROUP_MAX; i++)
+        EXPECT_INT_EQ(weir_pipeline_destroy(&pipelines[i]), WEIR_OK);
+    close_world();
+}
+
+WEIR_TEST(PipelineGroup, ACallbackMayNotSubmitWhereItCouldBlock)
+{
+    struct frame frame = {.number = 1};
+
+    open_world(WEIR_PIPELINE_BLOCK);
+    world.submits = true;
+    ASSERT_OK(weir_pipeline_group_submit(world.group, &frame));
+    ASSERT_OK(weir_pipeline_group_drain(world.group, WEIR_FOREVER));
+    EXPECT_INT_EQ(world.submitted, WEIR_ERROR_INVALID);
+    close_world();
+}
