@@ -1,5 +1,6 @@
 // weir bench arr-coc: frames a second of the vision pipeline with one slot and with
-// more, beside the rate of bare copies of the same bytes in and out.
+// more, on one device and on several, beside the rate of bare copies of the same bytes
+// in and out.
 //
 // Frames are in pinned memory: a slot's memory is written when the slot first gets an
 // image, and is reused with the same bytes from then on, as with a camera that writes
@@ -7,18 +8,23 @@
 #include "cli/bench/arr_coc.h"
 
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/bench/work.h"
 #include "cli/common/share.h"
+#include "cli/runtime/devices.h"
 #include "io/image.h"
+#include "patterns/pipeline_group.h"
 
 enum {
     IMAGES_MOST = 8,
     PIPELINES_MOST = 16,
     SLOTS_MOST = 32,
+    DEVICES_MOST = 8,
+    FILLED_MOST = SLOTS_MOST * DEVICES_MOST,
     STAGES = WEIR_ARR_COC_STAGES_MAX,
     FRAMES_MOST = 1000000,
     QUERY_SEED = 1
@@ -31,7 +37,7 @@ struct image {
     unsigned char *rgb;
     uint32_t width, height;
     struct arr_coc_results results; // of the first pipeline
-    struct bench_samples copies;    // frames a second
+    struct bench_samples copies[2]; // frames a second, of one device, and of all
     struct bench_samples stage_us[STAGES];
     struct bench_samples rate[PIPELINES_MOST];
 };
@@ -44,10 +50,13 @@ struct filled {
 
 struct line {
     struct arr_coc_bench *owner;
-    weir_arr_coc *arr_coc;
-    uint32_t slots;
+    weir_pipeline_group *group;
+    weir_arr_coc *arr_coc[DEVICES_MOST];
+    uint32_t devices;
+    uint32_t slots; // of each device
     bool graphs;
-    struct filled filled[SLOTS_MOST];
+    pthread_mutex_t lock; // of `filled`: each pipeline has a thread that loads
+    struct filled filled[FILLED_MOST];
     const struct image *image; // the one that is run now
     bool checking;
     bool first; // of the image: its results are kept
@@ -56,10 +65,13 @@ struct line {
 };
 
 struct arr_coc_bench {
-    const char *asked_slots, *asked_graphs, *weights_path;
+    const char *asked_slots, *asked_graphs, *asked_devices, *weights_path;
     uint64_t frames, size;
     struct bench_list slots, graphs;
     size_t line_count;
+    struct cli_devices wanted;
+    char first[16]; // index of the first device
+    uint32_t device_count;
     struct bench *bench;
     weir_arr_coc_weights *weights;
     float *query;
@@ -68,12 +80,11 @@ struct arr_coc_bench {
     struct line lines[PIPELINES_MOST];
     struct line timed; // one slot, with times of the stages
     struct weir_arr_coc_sizes sizes;
-    weir_queue *up, *down;
-    weir_buffer *up_host, *up_device, *down_host, *down_device;
+    struct arr_coc_copies copies[DEVICES_MOST];
     size_t result_bytes;
 };
 
-// Frames. Both run on threads of the pipeline's; the main thread waits meanwhile.
+// Frames. Both run on threads of the pipelines; the main thread waits meanwhile.
 
 static weir_status load(void *user, unsigned char *rgb, size_t capacity, uint32_t *out_width,
                         uint32_t *out_height)
@@ -82,13 +93,15 @@ static weir_status load(void *user, unsigned char *rgb, size_t capacity, uint32_
     const struct image *image = line->image;
     const size_t bytes = (size_t)3 * image->width * image->height;
     size_t i = 0;
-    while (i + 1 < SLOTS_MOST && line->filled[i].memory && line->filled[i].memory != rgb)
+    pthread_mutex_lock(&line->lock);
+    while (i + 1 < FILLED_MOST && line->filled[i].memory && line->filled[i].memory != rgb)
         i++;
     if (line->filled[i].memory != rgb || line->filled[i].image != image) {
         if (rgb && bytes <= capacity)
             memcpy(rgb, image->rgb, bytes);
         line->filled[i] = (struct filled){rgb, image};
     }
+    pthread_mutex_unlock(&line->lock);
     *out_width = image->width;
     *out_height = image->height;
     return WEIR_OK;
@@ -142,22 +155,43 @@ static void deliver(void *user, struct weir_arr_coc_frame *frame,
     arr_coc_results_finish(&own);
 }
 
-static bool run_frames(struct line *line, const struct image *image, uint64_t count)
+static bool end_frames(struct line *line, const struct image *image, uint64_t count,
+                       uint64_t succeeded_before)
 {
     struct bench *bench = line->owner->bench;
-    weir_pipeline *pipeline = weir_arr_coc_pipeline(line->arr_coc);
-    struct weir_pipeline_statistics before, after;
-    line->image = image;
-    weir_pipeline_get_statistics(pipeline, &before);
-    for (uint64_t i = 0; i < count; i++)
-        if (weir_pipeline_submit(pipeline, &line->frame) != WEIR_OK)
-            return bench_fail_weir(bench);
-    if (weir_pipeline_drain(pipeline, WEIR_FOREVER) != WEIR_OK)
+    struct weir_pipeline_statistics after;
+    if (weir_pipeline_group_drain(line->group, WEIR_FOREVER) != WEIR_OK)
         return bench_fail_weir(bench);
-    weir_pipeline_get_statistics(pipeline, &after);
-    return after.succeeded - before.succeeded == count ||
+    weir_pipeline_group_get_statistics(line->group, &after);
+    return after.succeeded - succeeded_before == count ||
            bench_fail(bench, CLI_FAILED, "%s: %" PRIu64 " of %" PRIu64 " frames failed",
-                      image->name, count - (after.succeeded - before.succeeded), count);
+                      image->name, count - (after.succeeded - succeeded_before), count);
+}
+
+static bool run_frames(struct line *line, const struct image *image, uint64_t count)
+{
+    struct weir_pipeline_statistics before;
+    line->image = image;
+    weir_pipeline_group_get_statistics(line->group, &before);
+    for (uint64_t i = 0; i < count; i++)
+        if (weir_pipeline_group_submit(line->group, &line->frame) != WEIR_OK)
+            return bench_fail_weir(line->owner->bench);
+    return end_frames(line, image, count, before.succeeded);
+}
+
+// `rounds` frames in every slot of every device.
+static bool run_slots(struct line *line, const struct image *image, uint64_t rounds)
+{
+    const uint64_t count = rounds * line->slots;
+    struct weir_pipeline_statistics before;
+    line->image = image;
+    weir_pipeline_group_get_statistics(line->group, &before);
+    for (uint32_t d = 0; d < line->devices; d++)
+        for (uint64_t i = 0; i < count; i++)
+            if (weir_pipeline_submit(weir_arr_coc_pipeline(line->arr_coc[d]), &line->frame) !=
+                WEIR_OK)
+                return bench_fail_weir(line->owner->bench);
+    return end_frames(line, image, count * line->devices, before.succeeded);
 }
 
 // Images.
@@ -243,67 +277,106 @@ static bool load_weights(struct arr_coc_bench *a)
     return true;
 }
 
-static bool create_line(struct arr_coc_bench *a, struct line *line, uint32_t slots, bool graphs,
-                        bool timing)
+static bool create_pipeline(struct line *line, uint32_t device, bool timing)
 {
+    struct arr_coc_bench *a = line->owner;
     struct weir_arr_coc_params params = {
         .struct_size = sizeof params,
         .weights = a->weights,
         .query = a->query,
         .query_size = weir_arr_coc_weights_query_size(a->weights),
         .deliver = deliver,
+        .group = line->group,
     };
-    line->owner = a;
-    line->slots = slots;
-    line->graphs = graphs;
-    line->frame = (struct weir_arr_coc_frame){.load = load, .user = line};
     if (weir_arr_coc_params_from_settings(a->bench->runtime, &params) != WEIR_OK)
         return bench_fail_weir(a->bench);
-    params.device = a->bench->device;
+    params.device = a->copies[device].device;
     params.max_pixels = most_pixels(a);
-    params.slot_count = slots;
+    params.slot_count = line->slots;
     params.full = WEIR_PIPELINE_BLOCK;
     params.backlog = 0;
     params.timing = timing;
-    params.graphs = graphs;
-    if (weir_arr_coc_create(&params, &line->arr_coc) != WEIR_OK)
+    params.graphs = line->graphs;
+    return weir_arr_coc_create(&params, &line->arr_coc[device]) == WEIR_OK ||
+           bench_fail_weir(a->bench);
+}
+
+static bool create_line(struct arr_coc_bench *a, struct line *line, uint32_t devices,
+                        uint32_t slots, bool graphs, bool timing)
+{
+    line->owner = a;
+    line->devices = devices;
+    line->slots = slots;
+    line->graphs = graphs;
+    line->frame = (struct weir_arr_coc_frame){.load = load, .user = line};
+    pthread_mutex_init(&line->lock, NULL);
+    if (weir_pipeline_group_create(NULL, &line->group) != WEIR_OK)
         return bench_fail_weir(a->bench);
-    a->sizes = *weir_arr_coc_get_sizes(line->arr_coc);
-    a->result_bytes = weir_arr_coc_result_bytes(line->arr_coc);
+    for (uint32_t d = 0; d < devices; d++)
+        if (!create_pipeline(line, d, timing))
+            return false;
+    a->sizes = *weir_arr_coc_get_sizes(line->arr_coc[0]);
+    a->result_bytes = weir_arr_coc_result_bytes(line->arr_coc[0]);
     return true;
+}
+
+static void destroy_line(struct line *line)
+{
+    if (!line->owner)
+        return;
+    for (uint32_t d = 0; d < line->devices; d++)
+        weir_arr_coc_destroy(&line->arr_coc[d]);
+    weir_pipeline_group_destroy(&line->group);
+    pthread_mutex_destroy(&line->lock);
+}
+
+// Those of one device, then those of all.
+static size_t lines_of_one(const struct arr_coc_bench *a)
+{
+    return a->slots.count * a->graphs.count;
 }
 
 static bool make_lines(struct arr_coc_bench *a)
 {
     const bool can_time = a->bench->limits->timing_history > 0;
-    a->line_count = a->slots.count * a->graphs.count;
+    const size_t one = lines_of_one(a);
+    a->line_count = one * (a->device_count > 1 ? 2 : 1);
     for (size_t i = 0; i < a->line_count; i++)
-        if (!create_line(a, &a->lines[i], (uint32_t)a->slots.values[i % a->slots.count],
-                         a->graphs.values[i / a->slots.count] == BENCH_WORD + 1, false))
+        if (!create_line(a, &a->lines[i], i < one ? 1 : a->device_count,
+                         (uint32_t)a->slots.values[i % a->slots.count],
+                         a->graphs.values[i % one / a->slots.count] == BENCH_WORD + 1, false))
             return false;
     if (!can_time)
         bench_note(a->bench, "not measured: times of the stages, which this device does not keep");
-    return !can_time || create_line(a, &a->timed, 1, false, true);
+    return !can_time || create_line(a, &a->timed, 1, 1, false, true);
 }
 
-static bool fill_down(struct arr_coc_bench *a)
+// The first is the benchmark's.
+static bool open_devices(struct arr_coc_bench *a)
 {
-    return (weir_queue_fill(a->down, a->down_device, 0, a->result_bytes, "", 1) == WEIR_OK &&
-            weir_queue_sync(a->down, WEIR_FOREVER) == WEIR_OK) ||
-           bench_fail_weir(a->bench);
+    weir_device *list[CLI_DEVICES_MAX];
+    struct cli_devices rest = {.count = 0};
+    uint32_t count = 0;
+    const uint32_t there = (uint32_t)weir_device_count(a->bench->runtime);
+    const uint32_t wanted = a->wanted.all ? there : a->wanted.count;
+    for (uint32_t i = 1; i < wanted && i < DEVICES_MOST; i++)
+        rest.indices[rest.count++] = a->wanted.all ? i : a->wanted.indices[i];
+    const weir_status status =
+        rest.count ? cli_devices_open(a->bench->runtime, &rest, list, &count) : WEIR_OK;
+    a->copies[0].device = a->bench->device;
+    for (uint32_t i = 0; i < count; i++)
+        a->copies[1 + i].device = list[i];
+    a->device_count = 1 + count;
+    return status == WEIR_OK || bench_fail_weir(a->bench);
 }
 
 static bool make_copies(struct arr_coc_bench *a)
 {
     const size_t up = (size_t)(3 * most_pixels(a));
-    struct bench *bench = a->bench;
-    return bench_queue(bench, "bench/up", 0, &a->up) &&
-           bench_queue(bench, "bench/down", 0, &a->down) &&
-           bench_buffer(bench, "up", up, WEIR_PLACE_HOST, &a->up_host) &&
-           bench_buffer(bench, "up", up, WEIR_PLACE_DEVICE, &a->up_device) &&
-           bench_buffer(bench, "down", a->result_bytes, WEIR_PLACE_HOST, &a->down_host) &&
-           bench_buffer(bench, "down", a->result_bytes, WEIR_PLACE_DEVICE, &a->down_device) &&
-           bench_work_spoil(bench, a->up_host, up) && fill_down(a);
+    for (uint32_t d = 0; d < a->device_count; d++)
+        if (!arr_coc_copies_make(a->bench, &a->copies[d], up, a->result_bytes))
+            return false;
+    return true;
 }
 
 // Each pipeline runs each image until all slots have been used twice.
@@ -313,7 +386,8 @@ static bool check_results(struct arr_coc_bench *a)
         for (size_t i = 0; i < a->line_count; i++) {
             struct line *line = &a->lines[i];
             line->checking = line->right = true;
-            if (!run_frames(line, &a->images[k], 2 * line->slots + 1) || !line->right)
+            if (!run_slots(line, &a->images[k], 2) || !run_frames(line, &a->images[k], 1) ||
+                !line->right)
                 return false;
             line->checking = false;
         }
@@ -322,45 +396,40 @@ static bool check_results(struct arr_coc_bench *a)
 
 // Measuring.
 
-static bool time_copies(struct arr_coc_bench *a, struct image *image)
+static bool time_copies(struct arr_coc_bench *a, struct image *image, uint32_t devices,
+                        struct bench_samples *samples)
 {
     const size_t up = (size_t)3 * image->width * image->height;
     const uint64_t began = cli_now_ns();
-    for (uint64_t i = 0; i < a->frames; i++)
-        if (weir_queue_copy(a->up, a->up_device, 0, a->up_host, 0, up) != WEIR_OK ||
-            weir_queue_copy(a->down, a->down_host, 0, a->down_device, 0, a->result_bytes) !=
-                WEIR_OK)
-            return bench_fail_weir(a->bench);
-    if (weir_queue_flush(a->up) != WEIR_OK || weir_queue_flush(a->down) != WEIR_OK ||
-        weir_queue_sync(a->up, WEIR_FOREVER) != WEIR_OK ||
-        weir_queue_sync(a->down, WEIR_FOREVER) != WEIR_OK)
-        return bench_fail_weir(a->bench);
-    bench_keep(a->bench, &image->copies, (double)a->frames * 1e9 / (double)(cli_now_ns() - began));
+    if (!arr_coc_copies_run(a->bench, a->copies, devices, up, a->frames))
+        return false;
+    bench_keep(a->bench, samples,
+               (double)(a->frames * devices) * 1e9 / (double)(cli_now_ns() - began));
     return true;
 }
 
 static bool time_line(struct arr_coc_bench *a, size_t index, struct image *image)
 {
     struct line *line = &a->lines[index];
-    if (!run_frames(line, image, line->slots)) // puts the image into every slot
+    const uint64_t frames = a->frames * line->devices;
+    if (!run_slots(line, image, 1)) // puts the image into every slot
         return false;
     const uint64_t began = cli_now_ns();
-    if (!run_frames(line, image, a->frames))
+    if (!run_frames(line, image, frames))
         return false;
     bench_keep(a->bench, &image->rate[index],
-               (double)a->frames * 1e9 / (double)(cli_now_ns() - began));
+               (double)frames * 1e9 / (double)(cli_now_ns() - began));
     return true;
 }
 
 static bool time_stages(struct arr_coc_bench *a, struct image *image)
 {
     const uint64_t frames = a->frames < 20 ? a->frames : 20;
-    weir_pipeline *pipeline = weir_arr_coc_pipeline(a->timed.arr_coc);
     struct weir_pipeline_statistics before, after;
-    weir_pipeline_get_statistics(pipeline, &before);
+    weir_pipeline_group_get_statistics(a->timed.group, &before);
     if (!run_frames(&a->timed, image, frames))
         return false;
-    weir_pipeline_get_statistics(pipeline, &after);
+    weir_pipeline_group_get_statistics(a->timed.group, &after);
     for (uint32_t i = 0; i < after.stage_count; i++)
         bench_keep(a->bench, &image->stage_us[i],
                    (double)(after.stages[i].busy_ns - before.stages[i].busy_ns) / (double)frames *
@@ -368,18 +437,27 @@ static bool time_stages(struct arr_coc_bench *a, struct image *image)
     return true;
 }
 
+static bool time_image(struct arr_coc_bench *a, struct image *image)
+{
+    if (!time_copies(a, image, 1, &image->copies[0]) ||
+        (a->device_count > 1 && !time_copies(a, image, a->device_count, &image->copies[1])) ||
+        (a->timed.owner && !time_stages(a, image)))
+        return false;
+    for (size_t i = 0; i < a->line_count; i++)
+        if (!time_line(a, i, image))
+            return false;
+    return true;
+}
+
 static bool measure(struct arr_coc_bench *a)
 {
-    const bool timed = a->timed.arr_coc != NULL;
-    const uint64_t steps = a->image_count * (a->line_count + 1 + (timed ? STAGES : 0));
+    const size_t copies = a->device_count > 1 ? 2 : 1;
+    const uint64_t steps =
+        a->image_count * (a->line_count + copies + (a->timed.owner ? STAGES : 0));
     for (bench_start(a->bench, steps); bench_turn(a->bench);)
-        for (size_t k = 0; k < a->image_count; k++) {
-            if (!time_copies(a, &a->images[k]) || (timed && !time_stages(a, &a->images[k])))
+        for (size_t k = 0; k < a->image_count; k++)
+            if (!time_image(a, &a->images[k]))
                 return false;
-            for (size_t i = 0; i < a->line_count; i++)
-                if (!time_line(a, i, &a->images[k]))
-                    return false;
-        }
     return true;
 }
 
@@ -398,55 +476,76 @@ static void report_copies(struct arr_coc_bench *a)
 {
     static const struct bench_column columns[] = {
         {"image", "image", BENCH_TEXT, 0},
+        {"devices", "devices", BENCH_NUMBER, 0},
         {"bytes_in", "bytes in", BENCH_NUMBER, 0},
         {"bytes_out", "bytes out", BENCH_NUMBER, 0},
         {"frames_per_second", "frames/s", BENCH_SPREAD, 1},
     };
     const struct weir_limits *limits = a->bench->limits;
-    struct bench_table *table = bench_table(a->bench, "copies",
-                                            "bare copies of the frames, in two "
-                                            "queues",
-                                            columns, 4);
-    for (size_t k = 0; k < a->image_count; k++) {
-        const struct image *image = &a->images[k];
-        bench_put_text(table, "%s", image->name);
-        bench_put_number(table, 3.0 * image->width * image->height);
-        bench_put_number(table, (double)a->result_bytes);
-        bench_put(table, &image->copies);
-        // Where the processor copies, the copies' rate is far above the pipeline's scale.
-        if (limits->copy_engines_to_device > 0)
-            plot_rate(&a->bench->plot, "bare copies", image->name, &image->copies);
-    }
+    struct bench_table *table =
+        bench_table(a->bench, "copies", "bare copies of the frames, in two queues of a device",
+                    columns, sizeof columns / sizeof *columns);
+    for (size_t k = 0; k < a->image_count; k++)
+        for (uint32_t all = 0; all < (a->device_count > 1 ? 2 : 1); all++) {
+            const struct image *image = &a->images[k];
+            bench_put_text(table, "%s", image->name);
+            bench_put_number(table, all ? a->device_count : 1);
+            bench_put_number(table, 3.0 * image->width * image->height);
+            bench_put_number(table, (double)a->result_bytes);
+            bench_put(table, &image->copies[all]);
+            // Where the processor copies, the copies' rate is far above the pipeline's scale.
+            if (!all && limits->copy_engines_to_device > 0)
+                plot_rate(&a->bench->plot, "bare copies", image->name, &image->copies[0]);
+        }
+}
+
+static void plot_line(struct arr_coc_bench *a, const struct image *image, size_t index)
+{
+    const struct line *line = &a->lines[index];
+    char devices[32] = "", name[80];
+    if (line->devices > 1)
+        snprintf(devices, sizeof devices, ", %u devices", (unsigned)line->devices);
+    snprintf(name, sizeof name, "%u slot%s%s%s", (unsigned)line->slots, line->slots == 1 ? "" : "s",
+             line->graphs ? ", graphs" : "", devices);
+    plot_rate(&a->bench->plot, name, image->name, &image->rate[index]);
+}
+
+static void report_rate(struct arr_coc_bench *a, struct bench_table *table,
+                        const struct image *image, size_t index)
+{
+    const struct line *line = &a->lines[index];
+    const struct bench_samples *rate = &image->rate[index];
+    const struct bench_samples share = bench_ratio(rate, &image->copies[line->devices > 1]);
+    const struct bench_samples gain = bench_ratio(rate, &image->rate[0]);
+    const struct bench_samples more = bench_ratio(rate, &image->rate[index % lines_of_one(a)]);
+    bench_put_text(table, "%s", image->name);
+    bench_put_number(table, line->devices);
+    bench_put_number(table, line->slots);
+    bench_put_text(table, "%s", graph_words[line->graphs]);
+    bench_put(table, rate);
+    bench_put(table, &share);
+    bench_put(table, &gain);
+    bench_put(table, &more);
+    plot_line(a, image, index);
 }
 
 static void report_rates(struct arr_coc_bench *a)
 {
     static const struct bench_column columns[] = {
         {"image", "image", BENCH_TEXT, 0},
+        {"devices", "devices", BENCH_NUMBER, 0},
         {"slots", "slots", BENCH_NUMBER, 0},
         {"graphs", "graphs", BENCH_TEXT, 0},
         {"frames_per_second", "frames/s", BENCH_SPREAD, 1},
         {"of_copies", "x bare copies", BENCH_SPREAD, 3},
         {"speed_up", "x first", BENCH_SPREAD, 2},
+        {"of_one_device", "x one device", BENCH_SPREAD, 3},
     };
     struct bench_table *table = bench_table(a->bench, "frames", "the pipeline, from pinned memory",
                                             columns, sizeof columns / sizeof *columns);
     for (size_t k = 0; k < a->image_count; k++)
-        for (size_t i = 0; i < a->line_count; i++) {
-            const struct image *image = &a->images[k];
-            const struct bench_samples share = bench_ratio(&image->rate[i], &image->copies);
-            const struct bench_samples gain = bench_ratio(&image->rate[i], &image->rate[0]);
-            char name[32];
-            bench_put_text(table, "%s", image->name);
-            bench_put_number(table, a->lines[i].slots);
-            bench_put_text(table, "%s", graph_words[a->lines[i].graphs]);
-            bench_put(table, &image->rate[i]);
-            bench_put(table, &share);
-            bench_put(table, &gain);
-            snprintf(name, sizeof name, "%u slot%s%s", (unsigned)a->lines[i].slots,
-                     a->lines[i].slots == 1 ? "" : "s", a->lines[i].graphs ? ", graphs" : "");
-            plot_rate(&a->bench->plot, name, image->name, &image->rate[i]);
-        }
+        for (size_t i = 0; i < a->line_count; i++)
+            report_rate(a, table, &a->images[k], i);
 }
 
 static void report_stages(struct arr_coc_bench *a)
@@ -461,9 +560,9 @@ static void report_stages(struct arr_coc_bench *a)
                                             "one frame at a time",
                                             columns, 3);
     struct weir_pipeline_statistics statistics;
-    if (!a->timed.arr_coc)
+    if (!a->timed.owner)
         return;
-    weir_pipeline_get_statistics(weir_arr_coc_pipeline(a->timed.arr_coc), &statistics);
+    weir_pipeline_group_get_statistics(a->timed.group, &statistics);
     for (size_t k = 0; k < a->image_count; k++)
         for (uint32_t i = 0; i < statistics.stage_count; i++) {
             bench_put_text(table, "%s", a->images[k].name);
@@ -487,14 +586,13 @@ static void report(struct arr_coc_bench *a)
 static void destroy_all(struct arr_coc_bench *a)
 {
     for (size_t i = 0; i < PIPELINES_MOST; i++)
-        weir_arr_coc_destroy(&a->lines[i].arr_coc);
-    weir_arr_coc_destroy(&a->timed.arr_coc);
-    weir_buffer_destroy(&a->down_device);
-    weir_buffer_destroy(&a->down_host);
-    weir_buffer_destroy(&a->up_device);
-    weir_buffer_destroy(&a->up_host);
-    weir_queue_destroy(&a->down);
-    weir_queue_destroy(&a->up);
+        destroy_line(&a->lines[i]);
+    destroy_line(&a->timed);
+    for (uint32_t d = 0; d < a->device_count; d++) {
+        arr_coc_copies_destroy(&a->copies[d]);
+        if (d > 0 && weir_device_close(&a->copies[d].device) < 0)
+            bench_fail_weir(a->bench);
+    }
     for (size_t k = 0; k < a->image_count; k++) {
         arr_coc_results_finish(&a->images[k].results);
         free(a->images[k].rgb);
@@ -505,15 +603,34 @@ static void destroy_all(struct arr_coc_bench *a)
 
 // The command.
 
+static bool check_devices(struct arr_coc_bench *a)
+{
+    struct bench *bench = a->bench;
+    if (!cli_devices_parse(a->asked_devices, &a->wanted)) {
+        bench->code = CLI_USAGE;
+        return false;
+    }
+    if (a->wanted.count > DEVICES_MOST)
+        return bench_fail(bench, CLI_USAGE, "%u devices are named, and at most %d are measured",
+                          (unsigned)a->wanted.count, DEVICES_MOST);
+    if (a->asked_devices) {
+        snprintf(a->first, sizeof a->first, "%u",
+                 a->wanted.all ? 0u : (unsigned)a->wanted.indices[0]);
+        bench->select = a->first;
+    }
+    return true;
+}
+
 static bool check(struct bench *bench, void *user)
 {
     struct arr_coc_bench *a = user;
     a->bench = bench;
-    return bench_parse_list(bench, "slots", a->asked_slots, NULL, 1, SLOTS_MOST, &a->slots) &&
+    return check_devices(a) &&
+           bench_parse_list(bench, "slots", a->asked_slots, NULL, 1, SLOTS_MOST, &a->slots) &&
            bench_parse_list(bench, "graphs", a->asked_graphs, graph_words, 0, 0, &a->graphs) &&
            (a->graphs.count <= 2 ||
             bench_fail(bench, CLI_USAGE, "--graphs takes off, on or both")) &&
-           (a->slots.count * a->graphs.count <= PIPELINES_MOST ||
+           (lines_of_one(a) * (a->asked_devices ? 2 : 1) <= PIPELINES_MOST ||
             bench_fail(bench, CLI_USAGE, "more than %d pipelines; name fewer numbers of slots",
                        PIPELINES_MOST));
 }
@@ -523,8 +640,8 @@ static bool run(struct bench *bench, void *user)
     struct arr_coc_bench *a = user;
     if (a->frames == 0)
         a->frames = bench->limits->unified_memory ? 10 : 500;
-    const bool fine = make_images(a) && load_weights(a) && make_lines(a) && make_copies(a) &&
-                      check_results(a) && measure(a);
+    const bool fine = open_devices(a) && make_images(a) && load_weights(a) && make_lines(a) &&
+                      make_copies(a) && check_results(a) && measure(a);
     if (fine)
         report(a);
     destroy_all(a);
@@ -541,8 +658,12 @@ static int arr_coc_main(int argc, char **argv)
          &a.asked_slots, 0, 0},
         {"graphs", "LIST", "off, on or both: each frame is a launch of a graph (off)", CLI_TEXT,
          &a.asked_graphs, 0, 0},
-        {"frames", "N", "frames of a run (10 where the processor is the device,\nelse 500)",
-         CLI_COUNT, &a.frames, 1, FRAMES_MOST},
+        {"devices", "LIST",
+         "on the first of these devices, and on all of them: 0,1 (see\n`weir devices`), or all",
+         CLI_TEXT, &a.asked_devices, 0, 0},
+        {"frames", "N",
+         "frames of a run on a device (10 where the processor is the device,\nelse 500)", CLI_COUNT,
+         &a.frames, 1, FRAMES_MOST},
         {"weights", "W", "the weights; without it, the seeded ones that come\nwith weir", CLI_FILE,
          &a.weights_path, 0, 0},
     };
@@ -552,7 +673,8 @@ static int arr_coc_main(int argc, char **argv)
                  "memory, beside bare copies of as many bytes in and out; on each IMAGE, or on\n"
                  "noise.\n\n"
                  "  weir bench arr-coc --plot frames.svg\n"
-                 "  weir bench arr-coc coffee.png chelsea.png --slots 1,3 --graphs off,on",
+                 "  weir bench arr-coc coffee.png chelsea.png --slots 1,3 --graphs off,on\n"
+                 "  weir bench arr-coc --devices 0,1 --slots 4 --graphs on",
         .operands = "[IMAGE]...",
         .options = options,
         .option_count = sizeof options / sizeof *options,

@@ -97,7 +97,9 @@ struct bench {
     char **operands;
     size_t operand_count;
 
-    // Where it runs, if the benchmark opens a device.
+    // Where it runs, if the benchmark opens a device. `select` is the device's index; NULL: the one
+    // that the configuration names.
+    const char *select;
     weir_runtime *runtime;
     weir_device *device;
     const struct weir_limits *limits;

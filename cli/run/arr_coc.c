@@ -36,6 +36,9 @@ static bool parse(struct run *run, int argc, char **argv, int *out_exit)
          CLI_FILE, &run->weights_path, 0, 0},
         {"output", "DIR", "where to write; made if missing; without it, out", CLI_FOLDER,
          &run->output, 0, 0},
+        {"devices", "LIST",
+         "run on several devices, such as 0,1 (see `weir\ndevices`), or all; without it, on one",
+         CLI_TEXT, &run->asked_devices, 0, 0},
         {"repeat", "N", "run each image N times; files are written once", CLI_COUNT, &run->repeat,
          1, REPEAT_LIMIT},
         {"quiet", NULL, "print errors and nothing else", CLI_FLAG, &run->quiet, 0, 0},
@@ -123,7 +126,7 @@ static float *seed_query(size_t wanted)
     return query;
 }
 
-// Delivery. Runs on a thread of the pipeline.
+// Delivery. Runs on threads of the pipelines, one frame at a time.
 
 static void report_failure(struct run_image *image, const struct weir_pipeline_result *result)
 {
@@ -142,11 +145,12 @@ static void deliver(void *user, struct weir_arr_coc_frame *frame,
                     const struct weir_arr_coc_output *output,
                     const struct weir_pipeline_result *result)
 {
-    struct run *run = user;
+    struct run_device *device = user;
+    struct run *run = device->run;
     struct run_image *image = frame->user;
     if (output) {
-        run_take_figures(run, result);
-        if (!run_take_result(image, output, &run->facts.sizes, result) &&
+        run_take_figures(device, result);
+        if (!run_take_result(image, device, output, result) &&
             !atomic_exchange(&image->failed, true))
             cli_error("%s: no memory for its results", image->path);
     } else {
@@ -159,28 +163,6 @@ static void deliver(void *user, struct weir_arr_coc_frame *frame,
 }
 
 // Opening.
-
-static bool open_device(struct run *run)
-{
-    if (cli_open(run->config, NULL, &run->runtime) < 0 ||
-        weir_device_open(run->runtime, NULL, &run->device) < 0)
-        return false;
-    struct run_facts *facts = &run->facts;
-    facts->device = *weir_device_get_info(run->device);
-    snprintf(facts->module, sizeof facts->module, "%s", weir_runtime_backend(run->runtime));
-    const weir_load_report *report = weir_runtime_report(run->runtime);
-    const struct weir_load_entry *entry;
-    for (size_t i = 0; (entry = weir_load_report_entry(report, i)); i++)
-        if (entry->outcome == WEIR_LOAD_USED && strcmp(entry->module, facts->module) == 0)
-            snprintf(facts->module_version, sizeof facts->module_version, "%s", entry->version);
-    return true;
-}
-
-static int close_device(struct run *run, int code)
-{
-    weir_arr_coc_destroy(&run->arr_coc);
-    return cli_close(&run->device, &run->runtime, code);
-}
 
 // Overrides settings of the file that do not fit this command: no frame may be dropped,
 // and times are kept unless the file sets `timing`.
@@ -196,36 +178,22 @@ static void adjust(const struct run *run, struct weir_arr_coc_params *params)
         params->timing = true;
 }
 
-static bool create_pipeline(struct run *run, struct weir_arr_coc_params *params)
-{
-    if (weir_arr_coc_create(params, &run->arr_coc) < 0)
-        return false;
-    run->facts.sizes = *weir_arr_coc_get_sizes(run->arr_coc);
-    run->facts.weights = run->weights_path;
-    run->facts.query = run->query_path;
-    weir_pipeline_get_statistics(weir_arr_coc_pipeline(run->arr_coc), &run->statistics);
-    for (uint32_t i = 0; i < run->statistics.stage_count && i < RUN_STAGES; i++)
-        run->facts.stages[i] = run->statistics.stages[i].name;
-    return true;
-}
-
 // Running.
 
-// Until one frame has succeeded, frames run one at a time, so that only the first one's
-// time includes what the driver compiles at first launches. False when the run was
+// Until a frame has succeeded on each device, frames run one at a time, so that only the first
+// frames' times include what the driver compiles at first launches. False when the run was
 // cancelled.
 static bool submit(struct run *run, struct run_image *image)
 {
-    weir_pipeline *pipeline = weir_arr_coc_pipeline(run->arr_coc);
-    const weir_status status = weir_pipeline_submit(pipeline, &image->frame);
+    const weir_status status = weir_pipeline_group_submit(run->group, &image->frame);
     if (status == WEIR_CANCELLED)
         return false;
     if (status != WEIR_OK) {
         cli_error("%s: %s", image->path, weir_last_error_text());
         image->failed = true;
-    } else if (run->first.statistics.succeeded == 0) {
-        weir_pipeline_drain(pipeline, WEIR_FOREVER);
-        weir_pipeline_get_statistics(pipeline, &run->first.statistics);
+    } else if (!run->first.done) {
+        weir_pipeline_group_drain(run->group, WEIR_FOREVER);
+        run_take_first(run);
     }
     return true;
 }
@@ -240,18 +208,17 @@ static void submit_all(struct run *run)
     }
 }
 
-static void cancel(void *pipeline)
+static void cancel(void *group)
 {
-    weir_pipeline_cancel(pipeline);
+    weir_pipeline_group_cancel(group);
 }
 
 static void run_frames(struct run *run)
 {
-    weir_pipeline *pipeline = weir_arr_coc_pipeline(run->arr_coc);
-    cli_signals_defer(cancel, pipeline);
+    cli_signals_defer(cancel, run->group);
     cli_progress_start(&run->progress, !run->quiet, run->image_count * run->repeat, "frames/s");
     submit_all(run);
-    weir_pipeline_drain(pipeline, WEIR_FOREVER);
+    weir_pipeline_group_drain(run->group, WEIR_FOREVER);
     cli_progress_end(&run->progress);
     // Images interrupted before their last run: the results that they have are kept.
     for (size_t i = 0; i < run->image_count; i++)
@@ -259,7 +226,10 @@ static void run_frames(struct run *run)
             run_writer_push(run, &run->images[i]);
     run_writer_end(run);
     cli_signals_resume();
-    weir_pipeline_get_statistics(pipeline, &run->statistics);
+    weir_pipeline_group_get_statistics(run->group, &run->statistics);
+    for (uint32_t i = 0; i < run->device_count; i++)
+        weir_pipeline_get_statistics(weir_arr_coc_pipeline(run->devices[i].arr_coc),
+                                     &run->devices[i].statistics);
 }
 
 static int count_failures(const struct run *run)
@@ -293,17 +263,15 @@ static int run_on_device(struct run *run, const weir_arr_coc_weights *weights, c
         .query = query,
         .query_size = weir_arr_coc_weights_query_size(weights),
         .deliver = deliver,
-        .user = run,
     };
-    if (!open_device(run) || weir_arr_coc_params_from_settings(run->runtime, &params) < 0)
+    if (!run_open_devices(run) || weir_arr_coc_params_from_settings(run->runtime, &params) < 0)
         return cli_weir_error();
     adjust(run, &params);
     run->max_pixels = params.max_pixels;
-    params.device = run->device;
     run_probe_images(run, &params.max_pixels);
     if (params.max_pixels == 0)
         return count_failures(run);
-    if (!create_pipeline(run, &params))
+    if (!run_create_pipelines(run, &params))
         return cli_weir_error();
     if (!run_writer_start(run))
         return CLI_FAILED;
@@ -330,7 +298,7 @@ static int run_with_inputs(struct run *run)
     float *query = run->query_path ? read_query(run, wanted) : seed_query(wanted);
     int code = query ? run_on_device(run, weights, query) : CLI_FAILED;
     run_writer_end(run);
-    code = close_device(run, code);
+    code = run_close_devices(run, code);
     free(query);
     weir_arr_coc_weights_destroy(&weights);
     return code;
@@ -345,7 +313,10 @@ static int run_main(int argc, char **argv)
     cli_set_quiet(run.quiet);
     cli_log_to_stderr();
     code = CLI_USAGE;
-    if (run_name_images(&run, argv)) {
+    run.devices = calloc(CLI_DEVICES_MAX, sizeof *run.devices);
+    if (!run.devices)
+        cli_error("no memory for the list of devices");
+    else if (cli_devices_parse(run.asked_devices, &run.wanted) && run_name_images(&run, argv)) {
         code = CLI_FAILED;
         if (run_prepare_output(&run) && cli_signals_start()) {
             code = run_with_inputs(&run);
@@ -353,6 +324,7 @@ static int run_main(int argc, char **argv)
         }
     }
     run_free_images(&run);
+    free(run.devices);
     return code;
 }
 

@@ -234,13 +234,16 @@ static void add_times(struct run_times *times, const struct weir_pipeline_result
         times->busy_ns[i] += result->spans[i].end_ns - result->spans[i].begin_ns;
 }
 
-bool run_take_result(struct run_image *image, const struct weir_arr_coc_output *output,
-                     const struct weir_arr_coc_sizes *sizes,
+bool run_take_result(struct run_image *image, const struct run_device *device,
+                     const struct weir_arr_coc_output *output,
                      const struct weir_pipeline_result *result)
 {
+    const struct weir_arr_coc_sizes *sizes = &device->run->facts.sizes;
     add_times(&image->times, result);
-    if (!image->result.memory)
+    if (!image->result.memory) {
+        image->device = device;
         return copy_result(&image->result, output, sizes);
+    }
     if (!same_result(&image->result, output, sizes))
         image->different++;
     return true;

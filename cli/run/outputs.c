@@ -104,14 +104,15 @@ static json_t *describe_sides(const struct weir_arr_coc_output *output, bool *ok
     return list;
 }
 
-static json_t *describe_device(const struct run_facts *facts, bool *ok)
+static json_t *describe_device(const struct run_facts *facts, const struct weir_device_info *device,
+                               bool *ok)
 {
     json_t *object = json_object();
     cli_json_set(object, "module", cli_json_string(facts->module), ok);
     cli_json_set(object, "module_version", cli_json_string(facts->module_version), ok);
-    cli_json_set(object, "name", cli_json_string(facts->device.name), ok);
-    cli_json_set(object, "platform", cli_json_string(facts->device.platform), ok);
-    cli_json_set(object, "driver", cli_json_string(facts->device.driver), ok);
+    cli_json_set(object, "name", cli_json_string(device->name), ok);
+    cli_json_set(object, "platform", cli_json_string(device->platform), ok);
+    cli_json_set(object, "driver", cli_json_string(device->driver), ok);
     return object;
 }
 
@@ -151,7 +152,7 @@ static json_t *describe(const struct run *run, const struct run_image *image, bo
     cli_json_set(root, "patches", json_integer(out->patch_count), ok);
     cli_json_set(root, "sides", describe_sides(out, ok), ok);
     cli_json_set(root, "weights", describe_balance(out->balance, ok), ok);
-    cli_json_set(root, "device", describe_device(facts, ok), ok);
+    cli_json_set(root, "device", describe_device(facts, &image->device->info, ok), ok);
     cli_json_set(root, "times", describe_times(facts, &image->times, ok), ok);
     return root;
 }

@@ -49,24 +49,34 @@ static void add_warm(struct weir_table *table, const struct weir_pipeline_statis
                    weir_text_duration(d, (double)warm->latency_max_ns));
 }
 
+// One frame's time does not include its failed predecessors'.
+static double first_ns(const struct run *run)
+{
+    const struct weir_pipeline_statistics *first = &run->first.statistics;
+    return first->succeeded == 1 ? (double)first->latency_max_ns : (double)first->wall_ns;
+}
+
 static void print_summary(const struct run *run, const struct weir_pipeline_statistics *warm)
 {
     struct weir_table table = {.alignment = "ll"};
     char a[WEIR_TEXT_QUANTITY_SIZE];
 
-    weir_table_add(&table, "device");
-    weir_table_add(&table, "%s (%s; %s), module %s %s", run->facts.device.name,
-                   run->facts.device.platform, run->facts.device.driver, run->facts.module,
-                   run->facts.module_version);
+    for (uint32_t i = 0; i < run->device_count; i++) {
+        const struct weir_device_info *info = &run->devices[i].info;
+        weir_table_add(&table, "device");
+        weir_table_add(&table, "%s (%s; %s), module %s %s", info->name, info->platform,
+                       info->driver, run->facts.module, run->facts.module_version);
+    }
     weir_table_add(&table, "images");
     weir_table_add(&table, "%zu of %zu written to %s", count_written(run), run->image_count,
                    run->output);
     if (run->first.statistics.succeeded > 0) {
         weir_table_add(&table, "first");
+        const uint64_t frames = run->first.statistics.succeeded;
         weir_table_add(&table,
-                       "1 frame in %s: the driver compiles kernels at their first launch, unless "
-                       "its cache has them",
-                       weir_text_duration(a, (double)run->first.statistics.latency_max_ns));
+                       "%" PRIu64 " frame%s in %s: the driver compiles kernels at their first "
+                       "launch, unless its cache has them",
+                       frames, frames == 1 ? "" : "s", weir_text_duration(a, first_ns(run)));
         add_warm(&table, warm);
     }
     cli_table_print(&table, stdout, 0);
@@ -78,22 +88,29 @@ static void add_duration(struct weir_table *table, uint64_t total_ns, uint64_t c
     weir_table_add(table, "%s", weir_text_duration(text, (double)total_ns / (double)count));
 }
 
-// One row: the times of the first frame, and of the frames after it, if there are any.
+// What the rows of stages are parts of.
+struct whole {
+    const struct weir_pipeline_statistics *first, *warm;
+    uint64_t warm_ns; // of all devices
+};
+
+// One row: the times of a first frame, and of the frames after those, if there are any.
 static void add_row(struct weir_table *table, const char *name, uint64_t first_ns, uint64_t busy_ns,
-                    const struct weir_pipeline_statistics *warm)
+                    const struct whole *whole)
 {
+    const struct weir_pipeline_statistics *warm = whole->warm;
     weir_table_add(table, "%s", name);
-    add_duration(table, first_ns, 1);
+    add_duration(table, first_ns, whole->first->timed_frames);
     if (warm->timed_frames == 0)
         return;
     add_duration(table, busy_ns, warm->timed_frames);
     add_duration(table, busy_ns, 1);
-    weir_table_add(table, "%.1f %%", share(busy_ns, warm->wall_ns));
+    weir_table_add(table, "%.1f %%", share(busy_ns, whole->warm_ns));
 }
 
-static void print_stages(const struct weir_pipeline_statistics *first,
-                         const struct weir_pipeline_statistics *warm)
+static void print_stages(const struct whole *whole)
 {
+    const struct weir_pipeline_statistics *first = whole->first, *warm = whole->warm;
     const bool is_warm = warm->timed_frames > 0;
     struct weir_table table = {.alignment = is_warm ? "lrrrrr" : "lr"};
     char text[WEIR_TEXT_QUANTITY_SIZE];
@@ -104,11 +121,11 @@ static void print_stages(const struct weir_pipeline_statistics *first,
         weir_table_add(&table, "%s", head[i]);
     for (uint32_t i = 0; i < warm->stage_count; i++) {
         add_row(&table, warm->stages[i].name, first->stages[i].busy_ns, warm->stages[i].busy_ns,
-                warm);
+                whole);
         if (is_warm)
             add_duration(&table, warm->stages[i].wait_ns, 1);
     }
-    add_row(&table, "any of them", first->covered_ns, warm->covered_ns, warm);
+    add_row(&table, "any of them", first->covered_ns, warm->covered_ns, whole);
     if (is_warm)
         weir_table_add(&table, "%s", "");
     printf("\n");
@@ -119,12 +136,43 @@ static void print_stages(const struct weir_pipeline_statistics *first,
                share(warm->overlap_ns, warm->busy_ns));
 }
 
+static void add_device(struct weir_table *table, const struct run *run, uint32_t index)
+{
+    const struct weir_pipeline_statistics *s = &run->devices[index].statistics;
+    char text[WEIR_TEXT_QUANTITY_SIZE];
+    weir_table_add(table, "%u: %s", (unsigned)index, run->devices[index].info.name);
+    weir_table_add(table, "%" PRIu64, s->succeeded);
+    if (s->timed_frames == 0) {
+        weir_table_add(table, "%s", "");
+        weir_table_add(table, "%s", "");
+        return;
+    }
+    weir_table_add(table, "%s", weir_text_duration(text, (double)s->covered_ns));
+    weir_table_add(table, "%.1f %%", share(s->covered_ns, run->statistics.wall_ns));
+}
+
+static void print_devices(const struct run *run)
+{
+    struct weir_table table = {.alignment = "lrrr"};
+    const char *const head[] = {"device", "frames", "busy", "of the time"};
+
+    for (size_t i = 0; i < 4; i++)
+        weir_table_add(&table, "%s", head[i]);
+    for (uint32_t i = 0; i < run->device_count; i++)
+        add_device(&table, run, i);
+    printf("\n");
+    cli_table_print(&table, stdout, 0);
+}
+
 void run_print_table(const struct run *run)
 {
     const struct weir_pipeline_statistics warm = run_warm_statistics(run);
     print_summary(run, &warm);
+    if (run->device_count > 1)
+        print_devices(run);
+    const struct whole whole = {&run->first.statistics, &warm, warm.wall_ns * run->device_count};
     if (run->first.statistics.timed_frames > 0)
-        print_stages(&run->first.statistics, &warm);
+        print_stages(&whole);
     else if (run->statistics.succeeded > 0)
         printf("\nno times of stages: the device keeps none, timing = 0, or graphs = 1\n");
 }
@@ -172,6 +220,27 @@ static json_t *latency(const struct weir_pipeline_statistics *s, bool *ok)
     return object;
 }
 
+static json_t *device_list(const struct run *run, bool *ok)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < run->device_count; i++) {
+        const struct run_device *device = &run->devices[i];
+        const struct weir_pipeline_statistics *s = &device->statistics;
+        json_t *entry = json_object();
+        cli_json_set(entry, "device", cli_json_string(device->info.name), ok);
+        cli_json_set(entry, "frames", cli_json_count(s->succeeded), ok);
+        cli_json_set(entry, "frames_failed", cli_json_count(s->failed), ok);
+        cli_json_set(entry, "in_flight_max", cli_json_count(s->in_flight_max), ok);
+        cli_json_set(entry, "wall_ns", cli_json_count(s->wall_ns), ok);
+        cli_json_set(entry, "busy_ns", cli_json_count(s->busy_ns), ok);
+        cli_json_set(entry, "covered_ns", cli_json_count(s->covered_ns), ok);
+        cli_json_set(entry, "latency_ns", latency(s, ok), ok);
+        cli_json_set(entry, "stages", stage_list(s, ok), ok);
+        cli_json_append(list, entry, ok);
+    }
+    return list;
+}
+
 static json_t *warm_frames(const struct run *run, bool *ok)
 {
     const struct weir_pipeline_statistics warm = run_warm_statistics(run);
@@ -200,6 +269,7 @@ int run_print_json(const struct run *run, int code)
         {"busy_ns", s->busy_ns},
         {"covered_ns", s->covered_ns},
         {"overlap_ns", s->overlap_ns},
+        {"first_frames", run->first.statistics.succeeded},
         {"first_frame_ns", run->first.statistics.latency_max_ns},
     };
     bool ok = true;
@@ -207,9 +277,9 @@ int run_print_json(const struct run *run, int code)
     cli_json_set(root, "weir", json_string(weir_version()), &ok);
     cli_json_set(root, "module", cli_json_string(run->facts.module), &ok);
     cli_json_set(root, "module_version", cli_json_string(run->facts.module_version), &ok);
-    cli_json_set(root, "device", cli_json_string(run->facts.device.name), &ok);
-    cli_json_set(root, "platform", cli_json_string(run->facts.device.platform), &ok);
-    cli_json_set(root, "driver", cli_json_string(run->facts.device.driver), &ok);
+    cli_json_set(root, "device", cli_json_string(run->devices[0].info.name), &ok);
+    cli_json_set(root, "platform", cli_json_string(run->devices[0].info.platform), &ok);
+    cli_json_set(root, "driver", cli_json_string(run->devices[0].info.driver), &ok);
     cli_json_set(root, "output", cli_json_string(run->output), &ok);
     cli_json_set(root, "frames_per_second", json_real(frames_per_second(s)), &ok);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
@@ -217,6 +287,7 @@ int run_print_json(const struct run *run, int code)
     cli_json_set(root, "latency_ns", latency(s, &ok), &ok);
     cli_json_set(root, "stages", stage_list(s, &ok), &ok);
     cli_json_set(root, "warm", warm_frames(run, &ok), &ok);
+    cli_json_set(root, "devices", device_list(run, &ok), &ok);
     cli_json_set(root, "images", image_list(run, &ok), &ok);
     return cli_json_print(root, ok, code);
 }

@@ -9,7 +9,9 @@
 
 #include "cli/common/cli.h"
 #include "cli/common/progress.h"
+#include "cli/runtime/devices.h"
 #include "io/image.h"
+#include "patterns/pipeline_group.h"
 #include "patterns/statistics.h"
 #include "pipelines/arr_coc/arr_coc.h"
 
@@ -27,13 +29,27 @@ struct run_times {
     uint64_t busy_ns[RUN_STAGES];
 };
 
-// The first frame that succeeds. It runs alone; the frames after it are warm.
+// The first frames. Until one has succeeded on each device frames run alone; those after them are
+// warm.
 struct run_first {
-    struct weir_pipeline_statistics statistics; // at its end; before, `succeeded` is 0
-    uint64_t ends_ns[RUN_STAGES];               // of its stages
-    // How long each stage waited between this frame and the next, which began only
-    // after this one was delivered.
+    bool done;
+    struct weir_pipeline_statistics statistics; // so far
+    // How long each stage of each device waited between its last frame of these and the next,
+    // added up.
     uint64_t gaps_ns[RUN_STAGES];
+};
+
+struct run;
+
+// A device, with its pipeline.
+struct run_device {
+    struct run *run;
+    weir_device *device;
+    weir_arr_coc *arr_coc;
+    struct weir_device_info info;
+    struct weir_pipeline_statistics statistics; // of all its frames
+    // Of its last first frame: when its stages ended; and whether the gaps after it are counted.
+    uint64_t ends_ns[RUN_STAGES];
     bool gaps_known;
 };
 
@@ -42,8 +58,6 @@ struct run_result {
     struct weir_arr_coc_output output; // its arrays lie in `memory`
     void *memory;
 };
-
-struct run;
 
 struct run_image {
     struct run *run;
@@ -58,7 +72,8 @@ struct run_image {
     bool queued;
     struct run_times times;
     struct run_result result;
-    struct run_image *next; // in the writer's list
+    const struct run_device *device; // of these results
+    struct run_image *next;          // in the writer's list
     bool written;
 };
 
@@ -66,7 +81,6 @@ struct run_image {
 struct run_facts {
     char module[64];
     char module_version[64];
-    struct weir_device_info device;
     struct weir_arr_coc_sizes sizes;
     const char *weights;            // the file
     const char *query;              // the file; NULL: seeded
@@ -90,6 +104,7 @@ struct run {
     const char *query_path;
     const char *weights_path;
     const char *output;
+    const char *asked_devices;
     uint64_t repeat;
     bool quiet;
     bool json;
@@ -98,8 +113,10 @@ struct run {
     size_t image_count;
 
     weir_runtime *runtime;
-    weir_device *device;
-    weir_arr_coc *arr_coc;
+    struct cli_devices wanted;
+    struct run_device *devices;
+    uint32_t device_count;
+    weir_pipeline_group *group; // of the devices' pipelines
     struct run_facts facts;
     char weights_found[4352]; // without --weights
     uint64_t max_pixels;      // the configuration's cap
@@ -109,7 +126,7 @@ struct run {
     uint64_t delivered;                         // frames
     struct weir_pipeline_statistics statistics; // of all frames
     struct run_first first;
-    struct weir__histogram latency; // of the frames after the first
+    struct weir__histogram latency; // of warm frames
 };
 
 // arr_coc.c.
@@ -132,16 +149,25 @@ bool run_prepare_output(const struct run *run);
 weir_status run_load_image(void *user, unsigned char *rgb, size_t capacity, uint32_t *out_width,
                            uint32_t *out_height);
 
-// Takes the figures of one frame that succeeded.
-void run_take_figures(struct run *run, const struct weir_pipeline_result *result);
+// devices.c. Opens the runtime and the devices, of which run_close_devices() closes those that are
+// open; makes a pipeline on each, with `params` of one. False after an error, which the thread holds.
+bool run_open_devices(struct run *run);
+bool run_create_pipelines(struct run *run, struct weir_arr_coc_params *params);
+int run_close_devices(struct run *run, int code);
 
-// The figures of the frames after the first.
+// Takes the figures of one frame that succeeded.
+void run_take_figures(struct run_device *device, const struct weir_pipeline_result *result);
+
+// After each of the first frames: their figures, and whether they are done.
+void run_take_first(struct run *run);
+
+// The figures of warm frames.
 struct weir_pipeline_statistics run_warm_statistics(const struct run *run);
 
 // Adds one delivered run to the image: its times, and its results if it is the first,
 // else a comparison with those of the first. False if out of memory.
-bool run_take_result(struct run_image *image, const struct weir_arr_coc_output *output,
-                     const struct weir_arr_coc_sizes *sizes,
+bool run_take_result(struct run_image *image, const struct run_device *device,
+                     const struct weir_arr_coc_output *output,
                      const struct weir_pipeline_result *result);
 
 void run_free_images(struct run *run);

@@ -1,29 +1,41 @@
-// Only the first frame's times include what the driver compiles and loads at first
-// launches, so its figures are subtracted from those of all frames. Percentiles, and the
-// waits for the end of the first frame, cannot be subtracted and are collected as frames
+// Only the first frames' times include what the driver compiles and loads at first
+// launches, so their figures are subtracted from those of all frames. Percentiles, and the
+// waits for the end of the first frames, cannot be subtracted and are collected as frames
 // are delivered.
 #include "cli/run/run.h"
 
-static void take_gaps(struct run_first *first, const struct weir_pipeline_result *result)
+static void take_gaps(struct run_device *device, const struct weir_pipeline_result *result)
 {
-    first->gaps_known = true;
+    device->gaps_known = true;
     for (uint32_t i = 0; i < result->stage_count && i < RUN_STAGES; i++)
-        if (result->spans[i].begin_ns > first->ends_ns[i])
-            first->gaps_ns[i] = result->spans[i].begin_ns - first->ends_ns[i];
+        if (device->ends_ns[i] > 0 && result->spans[i].begin_ns > device->ends_ns[i])
+            device->run->first.gaps_ns[i] += result->spans[i].begin_ns - device->ends_ns[i];
 }
 
-void run_take_figures(struct run *run, const struct weir_pipeline_result *result)
+void run_take_figures(struct run_device *device, const struct weir_pipeline_result *result)
 {
-    struct run_first *first = &run->first;
-    if (first->statistics.succeeded == 0) {
+    struct run *run = device->run;
+    if (!run->first.done) {
         for (uint32_t i = 0; result->spans && i < result->stage_count && i < RUN_STAGES; i++)
-            first->ends_ns[i] = result->spans[i].end_ns;
+            device->ends_ns[i] = result->spans[i].end_ns;
         return;
     }
     // The pipeline counts the wait between two timed frames.
-    if (first->statistics.timed_frames > 0 && !first->gaps_known && result->spans)
-        take_gaps(first, result);
+    if (!device->gaps_known && result->spans)
+        take_gaps(device, result);
     weir__histogram_add(&run->latency, result->latency_ns);
+}
+
+void run_take_first(struct run *run)
+{
+    bool done = true;
+    for (uint32_t i = 0; i < run->device_count; i++) {
+        struct weir_pipeline_statistics one;
+        weir_pipeline_get_statistics(weir_arr_coc_pipeline(run->devices[i].arr_coc), &one);
+        done = done && one.succeeded > 0;
+    }
+    weir_pipeline_group_get_statistics(run->group, &run->first.statistics);
+    run->first.done = done;
 }
 
 struct weir_pipeline_statistics run_warm_statistics(const struct run *run)

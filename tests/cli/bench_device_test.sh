@@ -15,6 +15,9 @@ grid = 4
 budget = 256
 TEXT
 
+{ cat null.ini && printf '\n[null]\ndevices = 2\n'; } >two-null.ini
+cp small.ini two-small.ini
+
 for config in null.ini small.ini; do
     # Overlap: `auto` is one way, the other orders are combined with the lists.
     expect_data 0 "$weir" bench overlap --config "$config" --size 64K,20000 --kernel light,3 \
@@ -111,6 +114,18 @@ assert stages in (["texture", "relevance", "allocation"],
 assert all(median(row["busy_us"]) >= 0 for row in tables["stages"])
 '
     expect_plot arr-coc.svg "noise 48x48" "2 slots"
+
+    # ARR-COC on the first of two devices and on both.
+    expect_data 0 env POCL_DEVICES="pthread basic" "$weir" bench arr-coc --config "two-$config" \
+        --size 48 --frames 3 --turns 2 --slots 2 --devices 1,0 --json --plot devices.svg
+    report '
+rows = tables["frames"]
+assert [row["devices"] for row in rows] == [1, 2] == [row["devices"] for row in tables["copies"]]
+assert median(rows[0]["of_one_device"]) == 1 and median(rows[1]["of_one_device"]) > 0
+assert median(rows[1]["of_copies"]) > 0
+assert data["results_checked"] == 5 + 9
+'
+    expect_plot devices.svg "2 slots, 2 devices"
 done
 report 'assert data["backend"] == "opencl" and data["notes"] == []'
 
@@ -194,6 +209,11 @@ expect_usage "--nodes takes rising numbers" graph --nodes 5,5
 expect_usage "--nodes takes at most 6 values" graph --nodes 1,2,3,4,5,6,7
 expect_usage "--slots takes whole numbers from 1 to 64" pipeline --slots 65
 expect_usage "more than 16 pipelines" arr-coc --slots 1,2,3,4,5,6,7,8,9 --graphs off,on
+expect_usage "more than 16 pipelines" arr-coc --slots 1,2,3,4,5,6,7,8,9 --devices 0,1
+expect_usage "--devices names device 0 twice" arr-coc --devices 0,0
+expect_usage "9 devices are named, and at most 8 are measured" arr-coc --devices 0,1,2,3,4,5,6,7,8
+expect_data 3 "$weir" bench arr-coc --config null.ini --devices 0,1 --turns 1
+expect_contains "$messages" "1"
 expect_usage "--graphs takes some of off, on" pipeline --graphs yes
 expect_usage "--graphs takes off, on or both" arr-coc --graphs on,off,on
 expect_usage "does not know what to do with 'x'" priority x

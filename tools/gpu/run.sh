@@ -496,6 +496,22 @@ frames()
     bench_rows '^  (coffee|chelsea)'
     bench 100 arr-coc-noise arr-coc "${slots[@]}" # 15 s
     bench_rows '^  noise'
+    frames_devices
+}
+
+# The pipeline on all devices, where there are several.
+frames_devices()
+{
+    local count
+    use "$backend"
+    run 60 "devices-$backend" "${on[@]}" "$weir" devices --json
+    count="$(printf '%s' "$output" | grep -c '"name"')"
+    if [ "$count" -lt 2 ]; then
+        row absent "$backend: frames on several devices" "there is one device"
+        return
+    fi
+    bench 100 arr-coc-devices arr-coc --devices all --slots 4,8 --graphs off,on # 20 s
+    bench_rows '^  noise'
 }
 
 benches()

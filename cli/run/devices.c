@@ -1,0 +1,74 @@
+// The devices of a run, and their pipelines.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/run/run.h"
+#include "cli/runtime/open.h"
+
+static void note_module(struct run *run)
+{
+    struct run_facts *facts = &run->facts;
+    snprintf(facts->module, sizeof facts->module, "%s", weir_runtime_backend(run->runtime));
+    const weir_load_report *report = weir_runtime_report(run->runtime);
+    const struct weir_load_entry *entry;
+    for (size_t i = 0; (entry = weir_load_report_entry(report, i)); i++)
+        if (entry->outcome == WEIR_LOAD_USED && strcmp(entry->module, facts->module) == 0)
+            snprintf(facts->module_version, sizeof facts->module_version, "%s", entry->version);
+}
+
+bool run_open_devices(struct run *run)
+{
+    weir_device *list[CLI_DEVICES_MAX];
+    if (cli_open(run->config, NULL, &run->runtime) < 0)
+        return false;
+    const weir_status status =
+        cli_devices_open(run->runtime, &run->wanted, list, &run->device_count);
+    for (uint32_t i = 0; i < run->device_count; i++)
+        run->devices[i] = (struct run_device){
+            .run = run,
+            .device = list[i],
+            .info = *weir_device_get_info(list[i]),
+        };
+    note_module(run);
+    return status == WEIR_OK;
+}
+
+static void note_facts(struct run *run)
+{
+    run->facts.sizes = *weir_arr_coc_get_sizes(run->devices[0].arr_coc);
+    run->facts.weights = run->weights_path;
+    run->facts.query = run->query_path;
+    weir_pipeline_group_get_statistics(run->group, &run->statistics);
+    for (uint32_t i = 0; i < run->statistics.stage_count && i < RUN_STAGES; i++)
+        run->facts.stages[i] = run->statistics.stages[i].name;
+}
+
+bool run_create_pipelines(struct run *run, struct weir_arr_coc_params *params)
+{
+    const struct weir_pipeline_group_params group = {.struct_size = sizeof group,
+                                                     .label = "arr-coc"};
+    if (weir_pipeline_group_create(&group, &run->group) < 0)
+        return false;
+    for (uint32_t i = 0; i < run->device_count; i++) {
+        params->device = run->devices[i].device;
+        params->user = &run->devices[i];
+        params->group = run->group;
+        if (weir_arr_coc_create(params, &run->devices[i].arr_coc) < 0)
+            return false;
+    }
+    note_facts(run);
+    return true;
+}
+
+int run_close_devices(struct run *run, int code)
+{
+    for (uint32_t i = 0; i < run->device_count; i++)
+        weir_arr_coc_destroy(&run->devices[i].arr_coc);
+    weir_pipeline_group_destroy(&run->group);
+    for (uint32_t i = run->device_count; i-- > 0;)
+        code = cli_close(&run->devices[i].device, i == 0 ? &run->runtime : NULL, code);
+    if (run->device_count == 0)
+        code = cli_close(NULL, &run->runtime, code);
+    return code;
+}

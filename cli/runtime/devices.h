@@ -1,0 +1,31 @@
+// Several devices of one command: --devices.
+#ifndef WEIR_CLI_RUNTIME_DEVICES_H
+#define WEIR_CLI_RUNTIME_DEVICES_H
+
+#include <stdbool.h>
+#include <weir/weir.h>
+
+enum {
+    CLI_DEVICES_MAX = 64
+};
+
+// What --devices asks for.
+struct cli_devices {
+    bool all;
+    uint32_t count; // of `indices`; 0 and not `all`: the device that the configuration names
+    uint32_t indices[CLI_DEVICES_MAX];
+};
+
+// Reads "0,1", the indices of `weir devices`, or "all". NULL is the configuration's device.
+//
+// Errors: false after a message: not an index, one that is named twice, too many.
+bool cli_devices_parse(const char *text, struct cli_devices *out_devices);
+
+// Opens them in this order, and stores them and how many there are. What is open after an error is
+// stored too.
+//
+// Errors: those of weir_device_open(); nothing is printed.
+weir_status cli_devices_open(weir_runtime *runtime, const struct cli_devices *devices,
+                             weir_device *out_list[CLI_DEVICES_MAX], uint32_t *out_count);
+
+#endif
