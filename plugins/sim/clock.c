@@ -50,6 +50,29 @@ uint64_t sim_clock_now_ns(void *user)
     return now_ns;
 }
 
+// Memory that is not pinned.
+
+static uint64_t copy_ns(size_t size, uint64_t bytes_per_s)
+{
+    return bytes_per_s ? (uint64_t)((double)size * 1e9 / (double)bytes_per_s + 0.5) : 0;
+}
+
+// Uploads and downloads copy through pinned pieces. If the host is measured, that was measured too.
+weir_status sim_host_note(const struct weir_link *link, const struct weir_host_note *note)
+{
+    struct sim *sim = sim_of(link);
+    const bool piece = note->kind == WEIR_HOST_NOTE_END && note->flags & WEIR_HOST_NOTE_INTERNAL;
+    if (piece && sim->host == SIM_HOST_FIXED) {
+        const bool up = note->u.access.access == WEIR_ACCESS_WRITE;
+        sim_enter(sim);
+        sim_spend(sim, copy_ns(note->u.access.size, up ? sim->model->upload_bytes_per_s
+                                                       : sim->model->download_bytes_per_s));
+        sim_leave(sim);
+    }
+    return WEIR_LINK_HAS(link->next, host_note) ? link->next->ops->host_note(link->next, note)
+                                                : WEIR_OK;
+}
+
 // Waits.
 
 static void wait_for(struct sim *sim, struct sim_point point)

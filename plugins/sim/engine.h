@@ -74,7 +74,11 @@ struct sim_model {
     uint64_t host_call_ns;             // a SIM_HOST
     uint64_t submit_ns[SIM_KINDS];     // how long the host is busy with a submit
     uint64_t wait_ns;                  // how long the host is busy with a wait, beside the waiting
-    const struct sim_cost *costs;      // of kernels, by name, ascending (strcmp)
+    // How fast the host copies to and from pinned memory in weir_upload() and weir_download(). 0: in
+    // no time.
+    uint64_t upload_bytes_per_s;
+    uint64_t download_bytes_per_s;
+    const struct sim_cost *costs; // of kernels, by name, ascending (strcmp)
     size_t cost_count;
 };
 

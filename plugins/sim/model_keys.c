@@ -64,6 +64,8 @@ static const struct key keys[SIM_GPU_KEYS] = {
     {"submit_host_ns", TIME, SUBMIT(SIM_HOST), "0", 0, MOST_NS},
     {"submit_mark_ns", TIME, SUBMIT(SIM_MARK), "0", 0, MOST_NS},
     {"wait_ns", TIME, AT(wait_ns), "0", 0, MOST_NS},
+    {"upload_gb_per_s", RATE, AT(upload_bytes_per_s), "0", 0, MOST_GB_PER_S},
+    {"download_gb_per_s", RATE, AT(download_bytes_per_s), "0", 0, MOST_GB_PER_S},
 };
 
 const char *sim_key_name(size_t index)
@@ -238,8 +240,15 @@ bool sim_keys_check(const struct sim_gpu *gpu, const struct sim_place *place)
                           LEAST_GB_PER_S);
     if (is_too_low(model->copies[SIM_COLLECTIVE].bytes_per_s))
         return sim_refuse(place, "'collective_gb_per_s' is 0 or at least %g", LEAST_GB_PER_S);
+    if (is_too_low(model->upload_bytes_per_s) || is_too_low(model->download_bytes_per_s))
+        return sim_refuse(place, "'upload_gb_per_s' and 'download_gb_per_s' are 0 or at least %g",
+                          LEAST_GB_PER_S);
     if (model->greatest_priority > model->least_priority)
         return sim_refuse(place, "'greatest_priority' is a larger number than 'least_priority'; "
                                  "smaller numbers go first");
+    if (model->greatest_priority > 0 || model->least_priority < 0)
+        return sim_refuse(place,
+                          "'greatest_priority' is at most 0, and 'least_priority' at least 0, "
+                          "which is the priority of most queues");
     return true;
 }

@@ -170,6 +170,7 @@ static const struct weir_module_ops ops = {
     .device_native = sim_device_native,
     .queue_native = sim_queue_native,
     .buffer_native = sim_buffer_native,
+    .host_note = sim_host_note,
     .extension = sim_extension,
 };
 

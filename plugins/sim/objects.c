@@ -39,6 +39,9 @@ void sim_device_limits(const struct weir_link *link, weir_device *object,
     limits->concurrent_kernels = model->kernels;
     limits->copy_engines_to_device = 1;
     limits->copy_engines_to_host = model->copy_engines > 1;
+    // A model has CUDA's numbers, of which a smaller one goes first.
+    limits->priority_lowest = -model->least_priority;
+    limits->priority_highest = -model->greatest_priority;
     if (model->multiprocessors)
         limits->compute_units = model->multiprocessors;
     limits->timing_resolution_ns = 1;
@@ -143,7 +146,7 @@ weir_status sim_queue_create(const struct weir_link *link, weir_device *device, 
         return weir_host_no_memory(link->host, "a queue in virtual time");
     queue->sim = sim;
     queue->params = (struct sim_queue_params){.device = sim_device_of(link, device)->index,
-                                              .priority = setup->priority};
+                                              .priority = -setup->priority};
     queue->keeps_times = setup->times;
     queue->graph_start_ns = UINT64_MAX;
     pthread_mutex_lock(&sim->lock);

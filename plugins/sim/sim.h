@@ -196,6 +196,7 @@ void sim_leave(struct sim *sim);
 void sim_go(struct sim *sim);
 void sim_return(struct sim *sim);
 void sim_spend(struct sim *sim, uint64_t ns);
+weir_status sim_host_note(const struct weir_link *link, const struct weir_host_note *note);
 uint64_t sim_clock_now_ns(void *user);
 weir_status sim_event_query(const struct weir_link *link, weir_queue *object, uint64_t sequence);
 weir_status sim_event_wait(const struct weir_link *link, weir_queue *object, uint64_t sequence,

@@ -5,98 +5,15 @@
 #include <string.h>
 #include <weir/report.h>
 
-#include "patterns/chunks.h"
-#include "tests/plugins/trace_rig.h"
-
-enum {
-    CHUNK = 1 << 22,
-    CHUNKS = 4,
-    WORDS = CHUNK / 4,
-    BLOCKS = 32, // of 64 work-items; they fill the GPUs of the tables
-};
+#include "tests/plugins/sim/job.h"
 
 static const char *const chain = "trace, sim";
-
-// A file of this process with that text; its path.
-static const char *write_file(const char *name, const char *text)
-{
-    const char *path = rig_path(name);
-    FILE *file = fopen(path, "w");
-    if (!file || fputs(text, file) < 0 || fclose(file) != 0)
-        weir_test_fail(__FILE__, __LINE__, "%s cannot be written", path);
-    return path;
-}
-
-// Another one in each run: the plugin trace does not write to a file twice.
-static const char *trace_file(void)
-{
-    static int count;
-    char name[32];
-    snprintf(name, sizeof name, "trace_%d.json", ++count);
-    return rig_path(name);
-}
-
-// The lines of [sim]; one is kept.
-static const char *sim_section(const char *gpu, const char *kernel_ns, const char *more)
-{
-    static char text[1024];
-    char costs[128];
-    snprintf(costs, sizeof costs, "[kernel spin]\nfixed_ns = %s\n", kernel_ns);
-    snprintf(text, sizeof text, "[sim]\ngpu = %s\ncosts = %s\n%s", gpu,
-             write_file("costs.ini", costs), more);
-    return text;
-}
-
-// Four chunks, each with a queue.
-struct job {
-    struct rig rig;
-    weir_queue *queues[CHUNKS];
-    weir_buffer *host;
-    weir_buffer *memory;
-};
-
-static bool start_job(struct job *job, const char *trace, const char *section, const char *plugins)
-{
-    struct weir_buffer_params buffer = {.struct_size = sizeof buffer, .size = CHUNK * CHUNKS};
-    const struct weir_queue_params queue = {.struct_size = sizeof queue, .timing = true};
-    bool fine = rig_start_with(&job->rig, trace, section, plugins);
-    for (int i = 0; i < CHUNKS && fine; i++)
-        fine = weir_queue_create(job->rig.device, &queue, &job->queues[i]) == WEIR_OK;
-    fine = fine && weir_buffer_create(job->rig.device, &buffer, &job->memory) == WEIR_OK;
-    buffer.placement = WEIR_PLACE_HOST;
-    fine = fine && weir_buffer_create(job->rig.device, &buffer, &job->host) == WEIR_OK;
-    EXPECT_TRUE(fine);
-    return fine;
-}
-
-static void finish_job(struct job *job)
-{
-    for (int i = 0; i < CHUNKS; i++)
-        weir_queue_destroy(&job->queues[i]);
-    weir_buffer_destroy(&job->host);
-    weir_buffer_destroy(&job->memory);
-    rig_finish(&job->rig);
-}
-
-static void submit_part(struct job *job, int chunk, int part)
-{
-    weir_queue *queue = job->queues[chunk];
-    const size_t at = (size_t)chunk * CHUNK;
-    if (part == 0)
-        EXPECT_OK(weir_queue_copy(queue, job->memory, at, job->host, at, CHUNK));
-    else if (part == 1)
-        EXPECT_OK(weir_queue_launch(queue, job->rig.kernel, weir_dim(BLOCKS, 1, 1),
-                                    weir_dim(64, 1, 1), weir_out(job->memory, at, BLOCKS * 256), 7u,
-                                    (uint64_t)3));
-    else
-        EXPECT_OK(weir_queue_copy(queue, job->host, at, job->memory, at, CHUNK));
-}
 
 static void run_job(struct job *job, bool breadth_first)
 {
     struct weir_event done;
     for (int i = 0; i < 3 * CHUNKS; i++)
-        submit_part(job, breadth_first ? i % CHUNKS : i / 3, breadth_first ? i / CHUNKS : i % 3);
+        job_submit(job, breadth_first ? i % CHUNKS : i / 3, breadth_first ? i / CHUNKS : i % 3);
     for (int i = 0; i < CHUNKS; i++) {
         EXPECT_OK(weir_queue_record(job->queues[i], &done));
         EXPECT_OK(weir_event_sync(done, WEIR_FOREVER));
@@ -105,13 +22,13 @@ static void run_job(struct job *job, bool breadth_first)
 
 static weir_report *report_on(const char *gpu, const char *kernel_ns, bool breadth_first)
 {
-    const char *path = trace_file();
+    const char *path = job_trace();
     struct job job;
     weir_report *report = NULL;
-    if (!start_job(&job, path, sim_section(gpu, kernel_ns, ""), chain))
+    if (!job_start(&job, path, job_section(gpu, kernel_ns, ""), chain))
         return NULL;
     run_job(&job, breadth_first);
-    finish_job(&job);
+    job_finish(&job);
     EXPECT_OK(weir_report_read(path, NULL, &report));
     return report;
 }
@@ -177,13 +94,13 @@ static int compare(const void *a, const void *b)
 
 static struct weir_trace *trace_of_job(const char *more)
 {
-    const char *path = trace_file();
+    const char *path = job_trace();
     struct job job;
-    if (!start_job(&job, path, sim_section("h200", "12345", more), chain))
+    if (!job_start(&job, path, job_section("h200", "12345", more), chain))
         return NULL;
     run_job(&job, false);
     run_job(&job, true);
-    finish_job(&job);
+    job_finish(&job);
     return rig_read(path);
 }
 
@@ -223,17 +140,17 @@ static void run_for_bytes(const char *plugins, const char *section, uint32_t *wo
     struct job job;
     weir_buffer *out = NULL;
     void *memory = NULL;
-    ASSERT_TRUE(start_job(&job, trace_file(), section, plugins));
+    ASSERT_TRUE(job_start(&job, job_trace(), section, plugins));
     ASSERT_OK(weir_buffer_create(job.rig.device, &host, &out));
     EXPECT_OK(weir_upload(job.queues[0], job.memory, 0, words, CHUNK));
-    submit_part(&job, 0, 1);
+    job_submit(&job, 0, 1);
     EXPECT_OK(weir_queue_copy(job.queues[0], out, 0, job.memory, 0, CHUNK));
     EXPECT_OK(weir_download(job.queues[0], words, job.memory, 0, CHUNK));
     ASSERT_OK(weir_host_begin(out, 0, CHUNK, WEIR_ACCESS_READ, &memory));
     EXPECT_INT_EQ(memcmp(memory, words, CHUNK), 0);
     EXPECT_OK(weir_host_end(out, 0, CHUNK, WEIR_ACCESS_READ));
     weir_buffer_destroy(&out);
-    finish_job(&job);
+    job_finish(&job);
 }
 
 WEIR_TEST(Chain, ResultsAreTheSame)
@@ -243,35 +160,12 @@ WEIR_TEST(Chain, ResultsAreTheSame)
     for (uint32_t i = 0; i < WORDS; i++)
         words[i] = words[WORDS + i] = i * 2654435761u;
     run_for_bytes("trace", "", words);
-    run_for_bytes(chain, sim_section("c1060", "5", ""), words + WORDS);
+    run_for_bytes(chain, job_section("c1060", "5", ""), words + WORDS);
     EXPECT_INT_EQ(memcmp(words, words + WORDS, CHUNK), 0);
     free(words);
 }
 
 // What the program sees.
-
-// A chain of `sim` alone, with a model of a byte a nanosecond. `more`: lines of [gpu].
-static bool start_plain(struct job *job, const char *more, const char *host)
-{
-    char gpu[1024];
-    char section[512];
-    snprintf(gpu, sizeof gpu,
-             "[gpu]\nname = plain\nqueues = stream\ncopy_engines = 2\nkernels = 16\n"
-             "h2d_gb_per_s = 1\nd2h_gb_per_s = 1\nd2d_gb_per_s = 1\n%s"
-             "[kernel spin]\nfixed_ns = 1000\nper_item_ns = 10\nper_argument_2_ns = 100\n",
-             more);
-    snprintf(section, sizeof section, "[sim]\ngpu = %s\nhost = %s\n", write_file("plain.ini", gpu),
-             host);
-    return start_job(job, trace_file(), section, "sim");
-}
-
-static uint64_t time_of(struct weir_event event)
-{
-    uint64_t time_ns = 0;
-    EXPECT_OK(weir_event_sync(event, WEIR_FOREVER));
-    EXPECT_OK(weir_event_time_ns(event, &time_ns));
-    return time_ns;
-}
 
 WEIR_TEST(Chain, TimesOfEvents)
 {
@@ -279,16 +173,16 @@ WEIR_TEST(Chain, TimesOfEvents)
     struct weir_event begin;
     struct weir_event copied;
     struct weir_event ran;
-    ASSERT_TRUE(start_plain(&job, "", "none"));
+    ASSERT_TRUE(job_start_plain(&job, "", "none"));
     EXPECT_OK(weir_queue_record(job.queues[0], &begin));
     EXPECT_OK(weir_queue_copy(job.queues[0], job.memory, 0, job.host, 0, 4096));
     EXPECT_OK(weir_queue_record(job.queues[0], &copied));
-    submit_part(&job, 0, 1);
+    job_submit(&job, 0, 1);
     EXPECT_OK(weir_queue_record(job.queues[0], &ran));
-    const uint64_t from = time_of(begin);
-    EXPECT_UINT_EQ(time_of(copied) - from, 4096);
-    EXPECT_UINT_EQ(time_of(ran) - from, 4096 + 1000 + BLOCKS * 64 * 10 + 3 * 100);
-    finish_job(&job);
+    const uint64_t from = job_time(begin);
+    EXPECT_UINT_EQ(job_time(copied) - from, 4096);
+    EXPECT_UINT_EQ(job_time(ran) - from, 4096 + 1000 + BLOCKS * 64 * 10 + 3 * 100);
+    job_finish(&job);
 }
 
 // The host's submits take time, and so do its waits.
@@ -297,16 +191,16 @@ WEIR_TEST(Chain, TimeOfTheHost)
     struct job job;
     struct weir_event first;
     struct weir_event second;
-    ASSERT_TRUE(
-        start_plain(&job, "submit_copy_ns = 300\nsubmit_mark_ns = 20\nwait_ns = 50\n", "fixed"));
+    ASSERT_TRUE(job_start_plain(&job, "submit_copy_ns = 300\nsubmit_mark_ns = 20\nwait_ns = 50\n",
+                                "fixed"));
     EXPECT_OK(weir_queue_record(job.queues[0], &first));
-    const uint64_t from = time_of(first); // waits: 50
+    const uint64_t from = job_time(first); // waits: 50
     EXPECT_OK(weir_queue_copy(job.queues[1], job.memory, 0, job.host, 0, 1000));
     EXPECT_OK(weir_queue_record(job.queues[1], &second));
-    EXPECT_UINT_EQ(time_of(second) - from, 50 + 300 + 1000);
+    EXPECT_UINT_EQ(job_time(second) - from, 50 + 300 + 1000);
     EXPECT_OK(weir_queue_record(job.queues[0], &first)); // 50 of the wait, 20 of the record
-    EXPECT_UINT_EQ(time_of(first) - from, 50 + 300 + 1000 + 50 + 20);
-    finish_job(&job);
+    EXPECT_UINT_EQ(job_time(first) - from, 50 + 300 + 1000 + 50 + 20);
+    job_finish(&job);
 }
 
 // What the program does between two calls counts too.
@@ -315,16 +209,16 @@ WEIR_TEST(Chain, MeasuredHost)
     struct job job;
     struct weir_event first;
     struct weir_event second;
-    ASSERT_TRUE(start_plain(&job, "", "measured"));
+    ASSERT_TRUE(job_start_plain(&job, "", "measured"));
     EXPECT_OK(weir_queue_record(job.queues[0], &first));
-    const uint64_t from = time_of(first);
+    const uint64_t from = job_time(first);
     uint32_t x = 1;
     for (uint32_t i = 0; i < 1000000; i++)
         x = x * 1664525u + i;
     EXPECT_TRUE(x != 0);
     EXPECT_OK(weir_queue_record(job.queues[0], &second));
-    EXPECT_TRUE(time_of(second) - from > 100000); // a cycle each at 10 GHz
-    finish_job(&job);
+    EXPECT_TRUE(job_time(second) - from > 100000); // a cycle each at 10 GHz
+    job_finish(&job);
 }
 
 // A program that asks until it is told waits, too.
@@ -333,15 +227,15 @@ WEIR_TEST(Chain, Queries)
     struct job job;
     struct weir_event begin;
     struct weir_event done;
-    ASSERT_TRUE(start_plain(&job, "", "none"));
+    ASSERT_TRUE(job_start_plain(&job, "", "none"));
     EXPECT_OK(weir_queue_record(job.queues[0], &begin));
     EXPECT_OK(weir_queue_copy(job.queues[0], job.memory, 0, job.host, 0, 5000));
     EXPECT_OK(weir_queue_record(job.queues[0], &done));
     EXPECT_INT_EQ(weir_event_query(done), WEIR_NOT_READY);
     while (weir_event_query(done) == WEIR_NOT_READY) {
     }
-    EXPECT_UINT_EQ(time_of(done) - time_of(begin), 5000);
-    finish_job(&job);
+    EXPECT_UINT_EQ(job_time(done) - job_time(begin), 5000);
+    job_finish(&job);
 }
 
 WEIR_TEST(Chain, WaitsOfQueues)
@@ -350,7 +244,7 @@ WEIR_TEST(Chain, WaitsOfQueues)
     struct weir_event begin;
     struct weir_event up;
     struct weir_event done;
-    ASSERT_TRUE(start_plain(&job, "", "none"));
+    ASSERT_TRUE(job_start_plain(&job, "", "none"));
     EXPECT_OK(weir_queue_record(job.queues[0], &begin));
     EXPECT_OK(weir_queue_copy(job.queues[0], job.memory, 0, job.host, 0, 3000));
     EXPECT_OK(weir_queue_record(job.queues[0], &up));
@@ -358,8 +252,8 @@ WEIR_TEST(Chain, WaitsOfQueues)
     EXPECT_OK(weir_queue_wait(job.queues[1], up));
     EXPECT_OK(weir_queue_fill(job.queues[1], job.memory, 0, 2000, &(uint32_t){7}, 4));
     EXPECT_OK(weir_queue_record(job.queues[1], &done));
-    EXPECT_UINT_EQ(time_of(done) - time_of(begin), 5000);
-    finish_job(&job);
+    EXPECT_UINT_EQ(job_time(done) - job_time(begin), 5000);
+    job_finish(&job);
 }
 
 // A host call takes what the model says; what comes after it waits.
@@ -369,14 +263,14 @@ WEIR_TEST(Chain, HostCalls)
     struct weir_event begin;
     struct weir_event done;
     int calls = 0;
-    ASSERT_TRUE(start_plain(&job, "host_call_ns = 700\n", "none"));
+    ASSERT_TRUE(job_start_plain(&job, "host_call_ns = 700\n", "none"));
     EXPECT_OK(weir_queue_record(job.queues[0], &begin));
     EXPECT_OK(weir_queue_host_call(job.queues[0], rig_count_call, &calls));
     EXPECT_OK(weir_queue_copy(job.queues[0], job.memory, 0, job.host, 0, 1000));
     EXPECT_OK(weir_queue_record(job.queues[0], &done));
-    EXPECT_UINT_EQ(time_of(done) - time_of(begin), 1700);
+    EXPECT_UINT_EQ(job_time(done) - job_time(begin), 1700);
     EXPECT_INT_EQ(calls, 1);
-    finish_job(&job);
+    job_finish(&job);
 }
 
 // A graph of two branches: an upload and a download at once, then a copy on the device.
@@ -402,16 +296,16 @@ WEIR_TEST(Chain, Graphs)
     struct job job;
     struct weir_event begin;
     struct weir_event done;
-    ASSERT_TRUE(start_plain(&job, "", "none"));
+    ASSERT_TRUE(job_start_plain(&job, "", "none"));
     weir_graph *graph = capture(&job);
     ASSERT_TRUE(graph != NULL);
     EXPECT_OK(weir_queue_record(job.queues[2], &begin));
     EXPECT_OK(weir_queue_graph(job.queues[2], graph));
     EXPECT_OK(weir_queue_graph(job.queues[2], graph));
     EXPECT_OK(weir_queue_record(job.queues[2], &done));
-    EXPECT_UINT_EQ(time_of(done) - time_of(begin), 9000);
+    EXPECT_UINT_EQ(job_time(done) - job_time(begin), 9000);
     weir_graph_destroy(&graph);
-    finish_job(&job);
+    job_finish(&job);
 }
 
 // Many records of one queue, in flight at once and over: the last thousand have times.
@@ -423,7 +317,7 @@ WEIR_TEST(Chain, ManyRecords)
     struct job job;
     struct weir_event events[2] = {{0}};
     uint64_t time_ns;
-    ASSERT_TRUE(start_plain(&job, "", "none"));
+    ASSERT_TRUE(job_start_plain(&job, "", "none"));
     for (int i = 0; i < MANY; i++) {
         EXPECT_OK(weir_queue_copy(job.queues[0], job.memory, 0, job.host, 0, 10));
         EXPECT_OK(weir_queue_record(job.queues[0], &events[i > 0]));
@@ -433,21 +327,21 @@ WEIR_TEST(Chain, ManyRecords)
     EXPECT_OK(weir_event_sync(events[1], WEIR_FOREVER));
     EXPECT_OK(weir_event_time_ns(events[1], &time_ns));
     EXPECT_INT_EQ(weir_event_time_ns(events[0], &time_ns), WEIR_ERROR_EXPIRED);
-    finish_job(&job);
+    job_finish(&job);
 }
 
 // Limits are those of the model.
 WEIR_TEST(Chain, Limits)
 {
     struct job job;
-    ASSERT_TRUE(start_plain(&job, "multiprocessors = 14\n", "fixed"));
+    ASSERT_TRUE(job_start_plain(&job, "multiprocessors = 14\n", "fixed"));
     const struct weir_limits *limits = weir_device_limits(job.rig.device);
     EXPECT_UINT_EQ(limits->copy_engines_to_device, 1);
     EXPECT_UINT_EQ(limits->copy_engines_to_host, 1);
     EXPECT_UINT_EQ(limits->concurrent_kernels, 16);
     EXPECT_UINT_EQ(limits->compute_units, 14);
     EXPECT_UINT_EQ(limits->native, 0);
-    finish_job(&job);
+    job_finish(&job);
 }
 
 // Refusals.
@@ -455,7 +349,7 @@ WEIR_TEST(Chain, Limits)
 static void expect_refusal(const char *section, const char *plugins, const char *sentence)
 {
     weir_runtime *runtime = NULL;
-    EXPECT_INT_EQ(rig_open(rig_section(trace_file(), section), plugins, &runtime),
+    EXPECT_INT_EQ(rig_open(rig_section(job_trace(), section), plugins, &runtime),
                   WEIR_ERROR_CONFIG);
     EXPECT_TRUE(runtime == NULL);
     EXPECT_CONTAINS(weir_last_error_text(), sentence);
@@ -478,7 +372,7 @@ WEIR_TEST(Chain, Refusals)
 WEIR_TEST(Chain, KernelWithoutACost)
 {
     struct rig rig;
-    ASSERT_TRUE(rig_start_with(&rig, trace_file(), "[sim]\ngpu = h200\n", "sim"));
+    ASSERT_TRUE(rig_start_with(&rig, job_trace(), "[sim]\ngpu = h200\n", "sim"));
     EXPECT_INT_EQ(weir_queue_launch(rig.up, rig.kernel, weir_dim(1, 1, 1), weir_dim(64, 1, 1),
                                     weir_out(rig.memory, 0, 256), 7u, (uint64_t)3),
                   WEIR_ERROR_UNSUPPORTED);
@@ -493,7 +387,7 @@ WEIR_TEST(Chain, Environment)
     struct rig rig;
     setenv("WEIR_SIM_GPU", "c1060", 1);
     setenv("WEIR_SIM_CHANGES", "copy_engines=2, kernels=5", 1);
-    ASSERT_TRUE(rig_start_with(&rig, trace_file(), "[sim]\ngpu = h200\n", "sim"));
+    ASSERT_TRUE(rig_start_with(&rig, job_trace(), "[sim]\ngpu = h200\n", "sim"));
     EXPECT_UINT_EQ(weir_device_limits(rig.device)->concurrent_kernels, 5);
     EXPECT_UINT_EQ(weir_device_limits(rig.device)->copy_engines_to_host, 1);
     rig_finish(&rig);

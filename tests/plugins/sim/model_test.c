@@ -256,15 +256,26 @@ WEIR_TEST(SimModel, ChangesOfKeys)
          "copy_engine=1: [gpu] has no key 'copy_engine'; did you mean 'copy_engines'?"},
         {"collective_gb_per_s=0.0001",
          "collective_gb_per_s=0.0001: 'collective_gb_per_s' is 0 or at least 0.001"},
+        {"upload_gb_per_s=0.0001", "upload_gb_per_s=0.0001: 'upload_gb_per_s' and "
+                                   "'download_gb_per_s' are 0 or at least 0.001"},
+        {"download_gb_per_s=0.0001", "download_gb_per_s=0.0001: 'upload_gb_per_s' and "
+                                     "'download_gb_per_s' are 0 or at least 0.001"},
+        {"greatest_priority=-3, least_priority=-1",
+         "least_priority=-1: 'greatest_priority' is at most 0, and "
+         "'least_priority' at least 0, which is the priority of most queues"},
         {"copy_engines", "copy_engines: a change is KEY=VALUE"},
         {",", ": a change is KEY=VALUE"},
         {"h2d_both_gb_per_s=26", "h2d_both_gb_per_s=26: 'h2d_both_gb_per_s' is more than "
                                  "'h2d_gb_per_s', that of a copy alone; one of them is wrong"},
     };
+    sim_gpu_destroy(&gpu);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        gpu = open_text(GPU);
         EXPECT_FALSE(sim_gpu_change(gpu, wrong[i].changes, message, sizeof message));
         EXPECT_STR_EQ(message, wrong[i].sentence);
+        sim_gpu_destroy(&gpu);
     }
+    gpu = open_text(GPU);
     char text[200] = "name=";
     memset(text + 5, 'x', 150);
     EXPECT_FALSE(sim_gpu_change(gpu, text, message, sizeof message));

@@ -1,0 +1,97 @@
+// What the host and the queues of a modelled GPU do: uploads and downloads of memory that is not pinned,
+// and priorities.
+#include "tests/plugins/sim/job.h"
+
+#include <stdlib.h>
+
+// A staged transfer takes what the host copies, and the device's copy after it or before it.
+WEIR_TEST(Host, UploadsAndDownloads)
+{
+    enum {
+        SIZE = 100000 // one piece
+    };
+    struct job job;
+    struct weir_event event;
+    char *memory = calloc(1, SIZE);
+    ASSERT_TRUE(memory != NULL);
+    ASSERT_TRUE(
+        job_start_plain(&job, "upload_gb_per_s = 0.5\ndownload_gb_per_s = 0.25\n", "fixed"));
+    EXPECT_OK(weir_queue_record(job.queues[0], &event));
+    const uint64_t from = job_time(event);
+    EXPECT_OK(weir_upload(job.queues[0], job.memory, 0, memory, SIZE));
+    EXPECT_OK(weir_queue_record(job.queues[0], &event));
+    const uint64_t up = job_time(event);
+    EXPECT_UINT_EQ(up - from, 2 * SIZE + SIZE);
+    EXPECT_OK(weir_download(job.queues[0], memory, job.memory, 0, SIZE));
+    EXPECT_OK(weir_queue_record(job.queues[0], &event));
+    EXPECT_UINT_EQ(job_time(event) - up, SIZE + 4 * SIZE);
+    job_finish(&job);
+    free(memory);
+}
+
+// Accesses of the program's own are its own time, and a host that takes no time does not copy in any.
+WEIR_TEST(Host, NoTimeForOthers)
+{
+    struct job job;
+    struct weir_event event;
+    void *pointer;
+    char byte = 1;
+    ASSERT_TRUE(job_start_plain(&job, "upload_gb_per_s = 0.001\n", "none"));
+    EXPECT_OK(weir_queue_record(job.queues[0], &event));
+    const uint64_t from = job_time(event);
+    EXPECT_OK(weir_upload(job.queues[0], job.memory, 0, &byte, 1));
+    EXPECT_OK(weir_queue_record(job.queues[0], &event));
+    EXPECT_UINT_EQ(job_time(event) - from, 1);
+    job_finish(&job);
+    ASSERT_TRUE(job_start_plain(&job, "upload_gb_per_s = 0.001\n", "fixed"));
+    EXPECT_OK(weir_queue_record(job.queues[0], &event));
+    const uint64_t again = job_time(event);
+    EXPECT_OK(weir_host_begin(job.host, 0, CHUNK, WEIR_ACCESS_WRITE, &pointer));
+    EXPECT_OK(weir_host_end(job.host, 0, CHUNK, WEIR_ACCESS_WRITE));
+    EXPECT_OK(weir_queue_record(job.queues[0], &event));
+    EXPECT_UINT_EQ(job_time(event), again);
+    job_finish(&job);
+}
+
+static weir_queue *create_queue(struct job *job, int32_t priority)
+{
+    const struct weir_queue_params params = {.struct_size = sizeof params,
+                                             .priority = priority,
+                                             .timing = true};
+    weir_queue *queue = NULL;
+    EXPECT_OK(weir_queue_create(job->rig.device, &params, &queue));
+    return queue;
+}
+
+static struct weir_event launch(struct job *job, weir_queue *queue)
+{
+    struct weir_event event = {0};
+    EXPECT_OK(weir_queue_launch(queue, job->rig.kernel, weir_dim(BLOCKS, 1, 1), weir_dim(64, 1, 1),
+                                weir_out(job->memory, 0, BLOCKS * 256), 7u, (uint64_t)3));
+    EXPECT_OK(weir_queue_record(queue, &event));
+    return event;
+}
+
+// While a kernel fills the GPU others wait; of these the one of the higher priority goes first.
+WEIR_TEST(Host, Priorities)
+{
+    struct job job;
+    ASSERT_TRUE(job_start_plain(&job, "least_priority = 0\ngreatest_priority = -4\n", "none"));
+    const struct weir_limits *limits = weir_device_limits(job.rig.device);
+    EXPECT_INT_EQ(limits->priority_lowest, 0);
+    EXPECT_INT_EQ(limits->priority_highest, 4);
+    weir_queue *queues[] = {create_queue(&job, 0), create_queue(&job, 0), create_queue(&job, 1),
+                            create_queue(&job, 4)};
+    struct weir_event ends[4];
+    for (int i = 0; i < 4; i++)
+        ends[i] = launch(&job, queues[i]);
+    EXPECT_TRUE(job_time(ends[0]) < job_time(ends[3]));
+    EXPECT_TRUE(job_time(ends[3]) < job_time(ends[2]));
+    EXPECT_TRUE(job_time(ends[2]) < job_time(ends[1]));
+    for (int i = 0; i < 4; i++)
+        weir_queue_destroy(&queues[i]);
+    const struct weir_queue_params params = {.struct_size = sizeof params, .priority = 5};
+    weir_queue *queue;
+    EXPECT_INT_EQ(weir_queue_create(job.rig.device, &params, &queue), WEIR_ERROR_INVALID);
+    job_finish(&job);
+}

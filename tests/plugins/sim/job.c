@@ -1,0 +1,89 @@
+#include "tests/plugins/sim/job.h"
+
+#include <stdio.h>
+
+const char *job_file(const char *name, const char *text)
+{
+    const char *path = rig_path(name);
+    FILE *file = fopen(path, "w");
+    if (!file || fputs(text, file) < 0 || fclose(file) != 0)
+        weir_test_fail(__FILE__, __LINE__, "%s cannot be written", path);
+    return path;
+}
+
+const char *job_trace(void)
+{
+    static int count;
+    char name[32];
+    snprintf(name, sizeof name, "trace_%d.json", ++count);
+    return rig_path(name);
+}
+
+const char *job_section(const char *gpu, const char *kernel_ns, const char *more)
+{
+    static char text[1024];
+    char costs[128];
+    snprintf(costs, sizeof costs, "[kernel spin]\nfixed_ns = %s\n", kernel_ns);
+    snprintf(text, sizeof text, "[sim]\ngpu = %s\ncosts = %s\n%s", gpu,
+             job_file("costs.ini", costs), more);
+    return text;
+}
+
+bool job_start(struct job *job, const char *trace, const char *section, const char *plugins)
+{
+    struct weir_buffer_params buffer = {.struct_size = sizeof buffer, .size = CHUNK * CHUNKS};
+    const struct weir_queue_params queue = {.struct_size = sizeof queue, .timing = true};
+    bool fine = rig_start_with(&job->rig, trace, section, plugins);
+    for (int i = 0; i < CHUNKS && fine; i++)
+        fine = weir_queue_create(job->rig.device, &queue, &job->queues[i]) == WEIR_OK;
+    fine = fine && weir_buffer_create(job->rig.device, &buffer, &job->memory) == WEIR_OK;
+    buffer.placement = WEIR_PLACE_HOST;
+    fine = fine && weir_buffer_create(job->rig.device, &buffer, &job->host) == WEIR_OK;
+    EXPECT_TRUE(fine);
+    return fine;
+}
+
+void job_finish(struct job *job)
+{
+    for (int i = 0; i < CHUNKS; i++)
+        weir_queue_destroy(&job->queues[i]);
+    weir_buffer_destroy(&job->host);
+    weir_buffer_destroy(&job->memory);
+    rig_finish(&job->rig);
+}
+
+void job_submit(struct job *job, int chunk, int part)
+{
+    weir_queue *queue = job->queues[chunk];
+    const size_t at = (size_t)chunk * CHUNK;
+    if (part == 0)
+        EXPECT_OK(weir_queue_copy(queue, job->memory, at, job->host, at, CHUNK));
+    else if (part == 1)
+        EXPECT_OK(weir_queue_launch(queue, job->rig.kernel, weir_dim(BLOCKS, 1, 1),
+                                    weir_dim(64, 1, 1), weir_out(job->memory, at, BLOCKS * 256), 7u,
+                                    (uint64_t)3));
+    else
+        EXPECT_OK(weir_queue_copy(queue, job->host, at, job->memory, at, CHUNK));
+}
+
+bool job_start_plain(struct job *job, const char *more, const char *host)
+{
+    char gpu[1024];
+    char section[512];
+    snprintf(gpu, sizeof gpu,
+             "[gpu]\nname = plain\nqueues = stream\ncopy_engines = 2\nkernels = 16\n"
+             "h2d_gb_per_s = 1\nd2h_gb_per_s = 1\nd2d_gb_per_s = 1\n%s"
+             "[kernel spin]\nfixed_ns = 1000\nper_item_ns = 10\nper_argument_2_ns = 100\n",
+             more);
+    snprintf(section, sizeof section, "[sim]\ngpu = %s\nhost = %s\n", job_file("plain.ini", gpu),
+             host);
+    return job_start(job, job_trace(), section, "sim");
+}
+
+uint64_t job_time(struct weir_event event)
+{
+    uint64_t time_ns = 0;
+    EXPECT_OK(weir_event_sync(event, WEIR_FOREVER));
+    EXPECT_OK(weir_event_time_ns(event, &time_ns));
+    return time_ns;
+}
