@@ -76,8 +76,8 @@ static double volume(struct weir_extent extent)
     return (double)extent.x * (double)extent.y * (double)extent.z;
 }
 
-static struct sim_launch launch_of(const struct weir_link *link,
-                                   const struct weir_operation *operation)
+struct sim_launch sim_launch_of(const struct weir_link *link,
+                                const struct weir_operation *operation)
 {
     struct sim_launch launch = {
         .kernel = weir_kernel_data(link, operation->u.launch.kernel),
@@ -97,17 +97,25 @@ static struct sim_launch launch_of(const struct weir_link *link,
 static weir_status describe_launch(const struct weir_link *link,
                                    const struct weir_operation *operation, struct sim_work *work)
 {
-    const struct sim_model *model = sim_of(link)->model;
-    const struct sim_launch launch = launch_of(link, operation);
+    const struct sim *sim = sim_of(link);
+    const struct sim_launch launch = sim_launch_of(link, operation);
     work->kind = SIM_KERNEL;
-    work->places = sim_kernel_places(model, launch.blocks);
-    if (sim_kernel_ns(model, &launch, &work->duration_ns))
+    work->places = sim_kernel_places(sim->model, launch.blocks);
+    if (sim_kernel_ns(sim->model, &launch, &work->duration_ns) ||
+        sim_scale_find(&sim->scale, &launch, &work->duration_ns))
         return WEIR_OK;
+    if (sim->scale.factor > 0)
+        return weir_host_fail(link->host, WEIR_ERROR_UNSUPPORTED,
+                              "launch it once outside the graph with these sizes, or give it a "
+                              "cost",
+                              "sim: the kernel '%.200s' of a graph has no cost, and was not "
+                              "measured",
+                              launch.kernel);
     return weir_host_fail(link->host, WEIR_ERROR_UNSUPPORTED,
                           "write a section [kernel NAME], or let `weir sim learn` write it from "
                           "traces, and name the file with `costs` in [sim]",
                           "sim: the kernel '%.200s' has no cost on the GPU '%.60s'", launch.kernel,
-                          model->name);
+                          sim->model->name);
 }
 
 // Collectives.

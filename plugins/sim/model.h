@@ -32,6 +32,9 @@ bool sim_gpu_add_costs(struct sim_gpu *gpu, const char *path, char *message, siz
 // Errors: false; the sentence begins with the change. The model is then of no use.
 bool sim_gpu_change(struct sim_gpu *gpu, const char *changes, char *message, size_t message_size);
 
+// A number without a sign, such as 12, 0.5 or, if `exponent`, 1e-05. False for anything else.
+bool sim_read_number(const char *text, bool exponent, double *out_number);
+
 // Valid until the next change.
 const struct sim_model *sim_gpu_model(const struct sim_gpu *gpu);
 

@@ -33,9 +33,6 @@ struct sim_place {
 // Writes the sentence; returns false.
 bool sim_refuse(const struct sim_place *place, const char *format, ...) WEIR_TEXT_PRINTF(2, 3);
 
-// A number without a sign, such as 12, 0.5 or, if `exponent`, 1e-05. False for anything else.
-bool sim_read_number(const char *text, bool exponent, double *out_number);
-
 // Sets the key of [gpu] from its text. `*out_index` is that of the key in the table.
 bool sim_key_set(struct sim_gpu *gpu, const char *key, const char *value,
                  const struct sim_place *place, size_t *out_index);

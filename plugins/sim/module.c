@@ -8,17 +8,24 @@
 // The virtual timeline begins here, so that 0 is never a time.
 #define BEGINNING_NS UINT64_C(1000000000)
 
+#define LEAST_SCALE 1e-6
+#define MOST_SCALE 1e6
+
 // In the order of the key table.
 enum key {
     KEY_GPU,
     KEY_CHANGES,
     KEY_COSTS,
     KEY_HOST,
+    KEY_KERNELS,
+    KEY_KERNEL_SCALE,
     KEY_COUNT
 };
 
 // In the order of enum sim_host.
 static const char *const hosts[] = {"fixed", "measured", "none", NULL};
+
+static const char *const kernels[] = {"refuse", "scale", NULL};
 
 static const struct weir_key keys[KEY_COUNT] = {
     [KEY_GPU] =
@@ -43,7 +50,7 @@ static const struct weir_key keys[KEY_COUNT] = {
             .type = WEIR_KEY_TEXT,
             .fallback = "",
             .help = "A file with a section [kernel NAME] for each kernel, beside those of the "
-                    "model. A kernel without a cost is refused.",
+                    "model.",
         },
     [KEY_HOST] =
         {
@@ -54,6 +61,24 @@ static const struct weir_key keys[KEY_COUNT] = {
             .help = "How the host's time passes. fixed: by what the model says of submits and "
                     "waits, so that each run is the same; measured: also by what the program does "
                     "between two calls; none: only by waiting.",
+        },
+    [KEY_KERNELS] =
+        {
+            .name = "kernels",
+            .type = WEIR_KEY_CHOICE,
+            .fallback = "refuse",
+            .choices = kernels,
+            .help = "What becomes of a kernel without a cost. refuse: its launch fails; scale: it "
+                    "takes kernel_scale times what its first launch of that size takes on the "
+                    "next link, which runs alone.",
+        },
+    [KEY_KERNEL_SCALE] =
+        {
+            .name = "kernel_scale",
+            .type = WEIR_KEY_TEXT,
+            .fallback = "1",
+            .help = "For kernels = scale: how much of the time on the next link's device the "
+                    "modelled GPU takes, a number such as 0.05.",
         },
 };
 
@@ -89,8 +114,23 @@ static weir_status read_gpu(struct sim *sim, const struct weir_setting *const *s
     return WEIR_OK;
 }
 
+static weir_status read_scale(struct sim *sim, const struct weir_setting *const *settings)
+{
+    const char *text = settings[KEY_KERNEL_SCALE]->text;
+    double factor;
+    if (!sim_read_number(text, true, &factor) || !(factor >= LEAST_SCALE && factor <= MOST_SCALE))
+        return weir_host_fail(sim->link->host, WEIR_ERROR_CONFIG,
+                              "write how much of a kernel's time on this machine the GPU takes",
+                              "`kernel_scale` of [sim] is a number from %g to %g, not '%.60s'",
+                              LEAST_SCALE, MOST_SCALE, text);
+    if (strcmp(settings[KEY_KERNELS]->text, "scale") == 0)
+        sim->scale.factor = factor;
+    return WEIR_OK;
+}
+
 static void release(struct sim *sim)
 {
+    sim_scale_finish(&sim->scale);
     sim_engine_destroy(&sim->engine);
     sim_gpu_destroy(&sim->gpu);
     pthread_mutex_destroy(&sim->lock);
@@ -105,6 +145,8 @@ static weir_status start(struct sim *sim, const struct weir_setting *const *sett
         sim->host++;
     if (status == WEIR_OK)
         status = read_gpu(sim, settings);
+    if (status == WEIR_OK)
+        status = read_scale(sim, settings);
     if (status < 0)
         return status;
     sim->engine = sim_engine_create(sim_record_done, sim);

@@ -4,6 +4,7 @@
 //   objects.c   devices, queues, buffers and kernels as they come and go
 //   submit.c    the path of an operation: into virtual time, then on
 //   describe.c  what an operation is to the engine
+//   scale.c     what kernels without a cost take on the next link
 //   graph.c     launches of graphs
 //   records.c   records of a queue, and times that the links before this one will fetch
 //   clock.c     the host in virtual time, and what it waits for
@@ -44,6 +45,19 @@ enum sim_tag {
     SIM_TAG_BITS = 3,
 };
 
+struct sim_measured;
+struct sim_call;
+
+// Kernels that were measured on the next link.
+struct sim_scale {
+    double factor; // of what they took there; 0: none are measured
+    struct sim_measured *items;
+    size_t count;
+    size_t room; // a power of two
+    struct sim_call *calls;
+    struct sim_call *free_calls;
+};
+
 struct sim {
     const struct weir_link *link;
     struct sim_gpu *gpu;
@@ -53,6 +67,7 @@ struct sim {
     struct weir_host_clock clock;
     pthread_mutex_t lock; // guards what follows
     struct sim_engine *engine;
+    struct sim_scale scale;
     uint64_t host_ns;
     uint64_t left_ns;                  // MEASURED: the system's clock at the end of the last call
     uint32_t away;                     // threads that are in the next link
@@ -169,6 +184,25 @@ bool sim_is_placed(const struct weir_operation *operation);
 // Errors: WEIR_ERROR_UNSUPPORTED for what has no cost.
 weir_status sim_describe(const struct weir_link *link, const struct weir_operation *operation,
                          struct sim_work *work);
+
+// What a launch's cost depends on.
+struct sim_launch sim_launch_of(const struct weir_link *link,
+                                const struct weir_operation *operation);
+
+// scale.c. With the lock held, but for the last one.
+
+// False: the launch's size was not measured.
+bool sim_scale_find(const struct sim_scale *scale, const struct sim_launch *launch,
+                    uint64_t *out_ns);
+// If the operation is a launch whose time is not known: submits it to the next link, without the
+// lock, and waits until it has run.
+//
+// Errors: those of the next link; WEIR_ERROR_UNSUPPORTED in a function of the host.
+weir_status sim_scale_launch(const struct weir_link *link, weir_queue *object,
+                             const struct weir_operation *operation, bool *out_ran);
+// Lets the function of a host call tell that it is one.
+weir_status sim_scale_call(const struct weir_link *link, struct weir_operation *operation);
+void sim_scale_finish(struct sim_scale *scale);
 
 // graph.c
 

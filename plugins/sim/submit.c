@@ -77,11 +77,18 @@ weir_status sim_queue_submit(const struct weir_link *link, weir_queue *object,
 {
     struct sim_virtual_queue *queue = sim_queue_of(link, object);
     struct sim *sim = queue->sim;
+    struct weir_operation own = *operation;
+    bool ran = false;
     sim_enter(sim);
-    weir_status status = sim_is_placed(operation) ? place(link, queue, operation) : WEIR_OK;
-    if (status == WEIR_OK) {
+    weir_status status = WEIR_OK;
+    if (sim_is_placed(operation)) {
+        status = sim_scale_launch(link, object, operation, &ran);
+        status = status == WEIR_OK ? place(link, queue, operation) : status;
+        status = status == WEIR_OK ? sim_scale_call(link, &own) : status;
+    }
+    if (status == WEIR_OK && !ran) {
         sim_go(sim);
-        status = link->next->ops->queue_submit(link->next, object, operation);
+        status = link->next->ops->queue_submit(link->next, object, &own);
         sim_return(sim);
     }
     sim_leave(sim);

@@ -87,6 +87,7 @@ static struct thing queues[QUEUE_COUNT];
 static struct thing memory;
 static struct thing pinned;
 static struct thing kernel;
+static struct thing measured; // a kernel without a cost
 
 #define AS(type, thing) ((type *)(void *)(thing))
 
@@ -130,6 +131,7 @@ static bool create_queues(void)
 static bool create(void)
 {
     static const struct weir_kernel_signature signature = {.name = "spin"};
+    static const struct weir_kernel_signature other = {.name = "turn"};
     const struct weir_device_setup setup = {.struct_size = sizeof setup};
     return made(ops->device_create(&here, AS(weir_device, &device), &setup, &device.data),
                 &device) &&
@@ -137,7 +139,10 @@ static bool create(void)
            create_buffer(&pinned, WEIR_PLACE_HOST) &&
            made(ops->kernel_create(&here, NULL, AS(weir_kernel, &kernel), &signature, NULL,
                                    &kernel.data),
-                &kernel);
+                &kernel) &&
+           made(ops->kernel_create(&here, NULL, AS(weir_kernel, &measured), &other, NULL,
+                                   &measured.data),
+                &measured);
 }
 
 static void destroy(void)
@@ -151,6 +156,8 @@ static void destroy(void)
         ops->buffer_destroy(&here, AS(weir_buffer, &pinned));
     if (kernel.data)
         ops->kernel_destroy(&here, AS(weir_kernel, &kernel));
+    if (measured.data)
+        ops->kernel_destroy(&here, AS(weir_kernel, &measured));
     if (device.data)
         ops->device_destroy(&here, AS(weir_device, &device));
 }
@@ -208,14 +215,29 @@ static void fetch(void)
     while (count > 0);
 }
 
+static void launch(struct thing *queue, struct thing *which, uint32_t blocks)
+{
+    submit(queue, (struct weir_operation){.kind = WEIR_OPERATION_LAUNCH,
+                                          .u.launch = {.kernel = AS(weir_kernel, which),
+                                                       .grid = {blocks, 1, 1},
+                                                       .block = {64, 1, 1}}});
+}
+
+static weir_status do_nothing(void *user)
+{
+    (void)user;
+    return WEIR_OK;
+}
+
 static void run(void)
 {
     for (int i = 0; i < 100; i++)
         submit(&queues[0], upload());
-    submit(&queues[1], (struct weir_operation){.kind = WEIR_OPERATION_LAUNCH,
-                                               .u.launch = {.kernel = AS(weir_kernel, &kernel),
-                                                            .grid = {1, 1, 1},
-                                                            .block = {64, 1, 1}}});
+    launch(&queues[1], &kernel, 1);
+    for (uint32_t i = 0; i < 40; i++)
+        launch(&queues[1], &measured, i);
+    submit(&queues[1], (struct weir_operation){.kind = WEIR_OPERATION_HOST_CALL,
+                                               .u.host_call = {do_nothing, NULL}});
     launch_graph();
     follow(&queues[2], &queues[0]);
     for (int i = 0; i < 8; i++)
@@ -227,11 +249,12 @@ static void run(void)
 // One life of a link. Returns whether nothing was refused for lack of memory.
 static bool live(const char *gpu)
 {
-    struct weir_setting settings[] = {{.text = gpu}, {.text = ""}, {.text = ""}, {.text = "none"}};
+    struct weir_setting settings[] = {{.text = gpu},    {.text = ""},      {.text = ""},
+                                      {.text = "none"}, {.text = "scale"}, {.text = "1"}};
     const struct weir_setting *const list[] = {&settings[0], &settings[1], &settings[2],
-                                               &settings[3]};
+                                               &settings[3], &settings[4], &settings[5]};
     struct thing *const all[] = {&device, &queues[0], &queues[1], &queues[2],
-                                 &memory, &pinned,    &kernel};
+                                 &memory, &pinned,    &kernel,    &measured};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         reset(all[i]);
     const weir_status status = ops->open(&here, list, &here.state);

@@ -1,0 +1,212 @@
+// Kernels without a cost, with `kernels = scale`: each takes what its first launch of that size took on
+// the next link, times the factor. That link is the test's plugin `paced`, whose n-th launch takes n
+// microseconds for each block.
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/conformance/conformance.h"
+#include "tests/plugins/trace_rig.h"
+
+static const char *const measured = "times, sim, paced";
+
+struct job {
+    struct rig rig;
+    weir_queue *queue; // with times of its events
+};
+
+static bool start_job(struct job *job, const char *more, const char *plugins)
+{
+    const struct weir_queue_params params = {.struct_size = sizeof params, .timing = true};
+    char section[512];
+    snprintf(section, sizeof section, "[sim]\ngpu = h200\nkernels = scale\n%s", more);
+    const bool fine = rig_start_with(&job->rig, rig_path("trace.json"), section, plugins) &&
+                      weir_queue_create(job->rig.device, &params, &job->queue) == WEIR_OK;
+    EXPECT_TRUE(fine);
+    return fine;
+}
+
+static void finish_job(struct job *job)
+{
+    weir_queue_destroy(&job->queue);
+    rig_finish(&job->rig);
+}
+
+static weir_status launch(struct job *job, uint32_t blocks, uint64_t steps)
+{
+    return weir_queue_launch(job->queue, job->rig.kernel, weir_dim(blocks, 1, 1), weir_dim(1, 1, 1),
+                             weir_out(job->rig.memory, 0, blocks * 4), 7u, steps);
+}
+
+// Of a launch, in virtual time.
+static int64_t length_of(struct job *job, uint32_t blocks, uint64_t steps)
+{
+    struct weir_event before, after;
+    int64_t ns = -1;
+    EXPECT_OK(weir_queue_sync(job->queue, WEIR_FOREVER));
+    EXPECT_OK(weir_queue_record(job->queue, &before));
+    EXPECT_OK(launch(job, blocks, steps));
+    EXPECT_OK(weir_queue_record(job->queue, &after));
+    EXPECT_OK(weir_event_sync(after, WEIR_FOREVER));
+    EXPECT_OK(weir_event_elapsed_ns(before, after, &ns));
+    return ns - 4400; // of the submit, which the record did not wait for
+}
+
+WEIR_TEST(Scale, TheFirstLaunchOfASizeIsMeasured)
+{
+    struct job job;
+    ASSERT_TRUE(start_job(&job, "kernel_scale = 0.5\n", measured));
+    EXPECT_INT_EQ(length_of(&job, 10, 1), 10 * 1000 / 2);
+    EXPECT_INT_EQ(length_of(&job, 20, 1), 2 * 20 * 1000 / 2);
+    // Known ones.
+    EXPECT_INT_EQ(length_of(&job, 10, 1), 10 * 1000 / 2);
+    EXPECT_INT_EQ(length_of(&job, 20, 1), 2 * 20 * 1000 / 2);
+    // The fifth launch: another argument is another size.
+    EXPECT_INT_EQ(length_of(&job, 10, 2), 5 * 10 * 1000 / 2);
+    finish_job(&job);
+}
+
+WEIR_TEST(Scale, ManySizes)
+{
+    struct job job;
+    ASSERT_TRUE(start_job(&job, "", measured));
+    for (uint32_t steps = 1; steps <= 100; steps++)
+        ASSERT_OK(launch(&job, 2, steps));
+    for (uint32_t steps = 1; steps <= 100; steps += 13)
+        EXPECT_INT_EQ(length_of(&job, 2, steps), (int64_t)steps * 2 * 1000);
+    finish_job(&job);
+}
+
+WEIR_TEST(Scale, ACostIsUsedWhereThereIsOne)
+{
+    struct job job;
+    char costs[512];
+    const char *path = rig_path("costs.ini");
+    FILE *file = fopen(path, "w");
+    ASSERT_TRUE(file != NULL);
+    fputs("[kernel spin]\nfixed_ns = 1230\n", file);
+    fclose(file);
+    snprintf(costs, sizeof costs, "costs = %s\n", path);
+    ASSERT_TRUE(start_job(&job, costs, measured));
+    EXPECT_INT_EQ(length_of(&job, 10, 1), 1230);
+    finish_job(&job);
+}
+
+// No link asks for times: the host's clock tells.
+WEIR_TEST(Scale, WithoutTimes)
+{
+    struct job job;
+    ASSERT_TRUE(start_job(&job, "kernel_scale = 1000\n", "sim"));
+    const int64_t first = length_of(&job, 10, 1);
+    EXPECT_TRUE(first > 0);
+    EXPECT_INT_EQ(length_of(&job, 10, 1), first);
+    finish_job(&job);
+}
+
+// Each launch runs once, measured or not.
+WEIR_TEST(Scale, TheWorkIsDoneOnce)
+{
+    uint32_t numbers[64] = {0};
+    struct job job;
+    weir_kernel *increment = NULL;
+    ASSERT_TRUE(start_job(&job, "", measured));
+    const bool runs = strcmp(weir_runtime_backend(job.rig.runtime), "null") != 0;
+    ASSERT_OK(weir_kernel_create(job.rig.program, "increment", &increment));
+    ASSERT_OK(weir_upload(job.queue, job.rig.memory, 0, numbers, sizeof numbers));
+    for (int i = 0; i < 3; i++)
+        ASSERT_OK(weir_queue_launch(job.queue, increment, weir_dim(1, 1, 1), weir_dim(64, 1, 1),
+                                    weir_inout(job.rig.memory, 0, sizeof numbers), 5u, 64u));
+    ASSERT_OK(weir_download(job.queue, numbers, job.rig.memory, 0, sizeof numbers));
+    for (size_t i = 0; i < 64; i++)
+        ASSERT_UINT_EQ(numbers[i], runs ? 15 : 0);
+    weir_kernel_destroy(&increment);
+    finish_job(&job);
+}
+
+// A function of the host may launch what was measured before.
+
+struct inner {
+    struct job *job;
+    uint32_t blocks;
+    weir_status status;
+    char text[512];
+};
+
+static weir_status launch_inside(void *user)
+{
+    struct inner *inner = user;
+    inner->status = launch(inner->job, inner->blocks, 1);
+    snprintf(inner->text, sizeof inner->text, "%s",
+             inner->status == WEIR_OK ? "" : weir_last_error_text());
+    return WEIR_OK;
+}
+
+WEIR_TEST(Scale, InAFunctionOfTheHost)
+{
+    struct job job;
+    ASSERT_TRUE(start_job(&job, "", measured));
+    struct inner known = {.job = &job, .blocks = 3};
+    struct inner unknown = {.job = &job, .blocks = 4};
+    ASSERT_OK(launch(&job, 3, 1));
+    for (int i = 0; i < 3; i++)
+        ASSERT_OK(weir_queue_host_call(job.rig.up, launch_inside, &known));
+    ASSERT_OK(weir_queue_sync(job.rig.up, WEIR_FOREVER));
+    EXPECT_INT_EQ(known.status, WEIR_OK);
+    ASSERT_OK(weir_queue_host_call(job.rig.up, launch_inside, &unknown));
+    ASSERT_OK(weir_queue_sync(job.rig.up, WEIR_FOREVER));
+    EXPECT_INT_EQ(unknown.status, WEIR_ERROR_UNSUPPORTED);
+    EXPECT_CONTAINS(unknown.text, "the kernel 'spin' has no cost, and cannot be measured in a "
+                                  "function of the host");
+    finish_job(&job);
+}
+
+WEIR_TEST(Scale, InAGraph)
+{
+    struct job job;
+    weir_graph *graph = NULL;
+    ASSERT_TRUE(start_job(&job, "", measured));
+    ASSERT_OK(weir_capture_begin(job.queue));
+    ASSERT_OK(launch(&job, 6, 1));
+    ASSERT_OK(weir_capture_end(job.queue, NULL, &graph));
+    EXPECT_INT_EQ(weir_queue_graph(job.queue, graph), WEIR_ERROR_UNSUPPORTED);
+    EXPECT_CONTAINS(weir_last_error_text(), "of a graph has no cost, and was not measured");
+    EXPECT_OK(weir_queue_recover(job.queue));
+    ASSERT_OK(launch(&job, 6, 1));
+    EXPECT_OK(weir_queue_graph(job.queue, graph));
+    EXPECT_OK(weir_queue_sync(job.queue, WEIR_FOREVER));
+    weir_graph_destroy(&graph);
+    finish_job(&job);
+}
+
+// Failures.
+
+WEIR_TEST(Scale, ALaunchThatFails)
+{
+    struct job job;
+    ASSERT_TRUE(start_job(&job, "", measured));
+    EXPECT_INT_EQ(launch(&job, 13, 1), WEIR_ERROR_DEVICE);
+    EXPECT_CONTAINS(weir_last_error_text(), "13 blocks are unlucky");
+    EXPECT_OK(weir_queue_recover(job.queue));
+    EXPECT_INT_EQ(length_of(&job, 10, 1), 10 * 1000);
+    finish_job(&job);
+}
+
+static void expect_refusal(const char *lines, const char *sentence)
+{
+    weir_runtime *runtime = NULL;
+    char section[256];
+    snprintf(section, sizeof section, "[sim]\ngpu = h200\n%s\n", lines);
+    EXPECT_INT_EQ(rig_open(rig_section(rig_path("trace.json"), section), "sim", &runtime),
+                  WEIR_ERROR_CONFIG);
+    EXPECT_CONTAINS(weir_last_error_text(), sentence);
+}
+
+WEIR_TEST(Scale, BadKeys)
+{
+    expect_refusal("kernels = guess", "choose one of refuse, scale");
+    const char *const factors[] = {"0", "-1", "fast", "", "1e-7", "1e7", "nan"};
+    for (size_t i = 0; i < sizeof factors / sizeof *factors; i++) {
+        char line[64];
+        snprintf(line, sizeof line, "kernel_scale = %s", factors[i]);
+        expect_refusal(line, "`kernel_scale` of [sim] is a number from 1e-06 to 1e+06");
+    }
+}
