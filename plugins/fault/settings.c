@@ -41,7 +41,7 @@ const char *const fault_target_names[FAULT_TARGETS] = {
 // The targets of each kind of fault.
 static const uint32_t possible[FAULT_KINDS] = {
     [FAULT_REFUSE] = WORK | BIT(RECORD) | BIT(WAIT) | BIT(COLLECTIVE),
-    [FAULT_FAIL] = WORK,
+    [FAULT_FAIL] = WORK | BIT(COLLECTIVE),
     [FAULT_SLOW] = WORK | BIT(COLLECTIVE),
     [FAULT_LOSE] = WORK | BIT(RECORD) | BIT(WAIT) | BIT(COLLECTIVE),
     [FAULT_GARBAGE_STATUS] = BIT(HOST_CALL),

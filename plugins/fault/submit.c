@@ -112,6 +112,18 @@ static weir_status answer(const struct weir_link *link, weir_queue *queue,
     return forward(link, queue, changed);
 }
 
+// Other ranks and later collectives count on a collective, so it follows the failure of its queue, and is
+// skipped there as one that is submitted after any failure.
+static weir_status fail(const struct weir_link *link, weir_queue *queue,
+                        const struct weir_operation *operation, struct fault_call *call)
+{
+    weir_status status =
+        submit_call(link, queue, operation, operation->sequence, fault_call_fail, call);
+    return status == WEIR_OK && operation->kind == WEIR_OPERATION_COLLECTIVE
+               ? forward(link, queue, operation)
+               : status;
+}
+
 static weir_status submit_late(const struct weir_link *link, weir_queue *object,
                                const struct weir_operation *operation, enum fault_target target,
                                uint64_t number)
@@ -129,7 +141,7 @@ static weir_status submit_late(const struct weir_link *link, weir_queue *object,
         status = answer(link, object, operation, call);
         break;
     default: // FAULT_FAIL: the operation never runs
-        status = submit_call(link, object, operation, operation->sequence, fault_call_fail, call);
+        status = fail(link, object, operation, call);
         break;
     }
     fault_call_added(queue, call);

@@ -106,6 +106,21 @@ WEIR_TEST(CommPlugins, ACollectiveIsRefused)
     }
 }
 
+// The queue fails at the collective, which the submit did not tell; the other rank hears why.
+WEIR_TEST(CommPlugins, ACollectiveFails)
+{
+    struct comm_rig rig;
+    open_with_fault(&rig, "fail");
+    for (uint32_t r = 0; r < 2; r++)
+        EXPECT_OK(reduce_at(&rig, r));
+    COMM_RIG_EXPECT_CAUSE(rig.queues[0], "a failure by a host call");
+    COMM_RIG_EXPECT_CAUSE(rig.queues[1], "rank 0 cannot take part: ", "a failure by a host call");
+    EXPECT_INT_LT(weir_comm_error(rig.comms[0]), 0);
+    EXPECT_OK(weir_queue_recover(rig.queues[0]));
+    EXPECT_INT_LT(reduce_at(&rig, 0), 0); // the communicator is dead
+    comm_rig_close(&rig);
+}
+
 WEIR_TEST(CommPlugins, ASlowCollective)
 {
     struct comm_rig rig;
