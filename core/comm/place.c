@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/comm/slurm.h"
 #include "core/support/error.h"
 
 struct launcher {
@@ -109,6 +110,26 @@ static weir_status take_rendezvous(struct weir__comm_place *place, const char *f
     return WEIR_OK;
 }
 
+// Under srun: the first host of the step, and a port that follows from its numbers.
+static weir_status ask_slurm(struct weir__comm_place *place)
+{
+    const char *const rank = secure_getenv("SLURM_PROCID");
+    const char *const job = secure_getenv("SLURM_JOB_ID");
+    const char *list = secure_getenv("SLURM_STEP_NODELIST");
+    char host[256];
+    char port[8];
+    if (!list)
+        list = secure_getenv("SLURM_JOB_NODELIST");
+    if (!rank || !job || !list || place->count == 1)
+        return WEIR_OK;
+    if (!weir__slurm_first_host(list, host, sizeof host))
+        return weir__fail(WEIR_ERROR_CONFIG, "set MASTER_ADDR and MASTER_PORT",
+                          "no first host is found in SLURM's list of hosts, '%.80s'", list);
+    snprintf(port, sizeof port, "%u",
+             (unsigned)weir__slurm_port(job, secure_getenv("SLURM_STEP_ID")));
+    return take_rendezvous(place, "tcp://%s:%s", host, port);
+}
+
 static weir_status find_rendezvous(const struct weir__config *config,
                                    const struct weir_comm_params *params,
                                    struct weir__comm_place *place)
@@ -121,7 +142,7 @@ static weir_status find_rendezvous(const struct weir__config *config,
     if (text[0])
         return take_rendezvous(place, "%s%s", text, NULL);
     if (!host && !port)
-        return WEIR_OK;
+        return ask_slurm(place);
     if (!host || !port)
         return refuse_half(host ? "MASTER_ADDR" : "MASTER_PORT",
                            host ? "MASTER_PORT" : "MASTER_ADDR");

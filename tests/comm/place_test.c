@@ -21,6 +21,10 @@ static const char *const variables[] = {
     "OMPI_COMM_WORLD_RANK",
     "SLURM_PROCID",
     "SLURM_NTASKS",
+    "SLURM_JOB_ID",
+    "SLURM_STEP_ID",
+    "SLURM_STEP_NODELIST",
+    "SLURM_JOB_NODELIST",
     "OMPI_COMM_WORLD_SIZE",
 };
 
@@ -102,6 +106,45 @@ WEIR_TEST(CommPlace, Launchers)
     expect_missing("", &soon, "some of 4 ranks are missing at 'tcp://[::1]:29500'");
     set("SLURM_PROCID", "1"), set("SLURM_NTASKS", "5");
     expect_missing("", &soon, "some of 5 ranks");
+}
+
+static void set_slurm(const char *nodes, const char *step)
+{
+    set("SLURM_PROCID", "1"), set("SLURM_NTASKS", "5"), set("SLURM_JOB_ID", "4321007");
+    set("SLURM_STEP_NODELIST", nodes);
+    if (step)
+        set("SLURM_STEP_ID", step);
+}
+
+// The first host of the list, at a port that all ranks compute alike.
+WEIR_TEST(CommPlace, SlurmMeetsAtItsFirstHost)
+{
+    clear();
+    set_slurm("node[1-4,7]", NULL);
+    expect_missing("", &soon, "at 'tcp://node1:16007'");
+    set_slurm("node[07-16]-ib,gpu3", "2");
+    expect_missing("", &soon, "at 'tcp://node07-ib:16209'");
+    set_slurm("gpu3,node[1-4]", "0");
+    expect_missing("", &soon, "at 'tcp://gpu3:16007'");
+    set_slurm("gpu[5,9]", "0");
+    unsetenv("SLURM_STEP_NODELIST"), set("SLURM_JOB_NODELIST", "host1");
+    expect_missing("", &soon, "at 'tcp://host1:16007'");
+    set_slurm("node1", NULL);
+    set("MASTER_ADDR", "127.0.0.1"), set("MASTER_PORT", "29500");
+    expect_missing("", &soon, "at 'tcp://127.0.0.1:29500'");
+    set_slurm("node1", NULL);
+    set("SLURM_PROCID", "0"), set("SLURM_NTASKS", "1");
+    expect_one("", NULL);
+}
+
+WEIR_TEST(CommPlace, SlurmListsThatAreNone)
+{
+    static const char *const lists[] = {"", ",b", "node[1-4", "node[]", "r[1-2]n[1-2]"};
+    clear();
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        set_slurm(lists[i], NULL);
+        expect_refused("", NULL, "no first host is found in SLURM's list of hosts");
+    }
 }
 
 // Parameters beat WEIR_COMM_*, which beats the file, which beats launchers.
