@@ -1,8 +1,10 @@
-// One rank of a program in several processes: `rank STEPS [FATAL]` reduces STEPS times, and rank 1 ends
-// with SIGKILL before step FATAL. Prints what came out, or why it did not.
+// One rank of a program in several processes: `rank STEPS [FATAL [HOW]]` reduces STEPS times, and before
+// step FATAL rank 1 ends with SIGKILL; or, where HOW is "stop", stops itself; or, where HOW is the path of
+// a FIFO, waits until something is written there. Prints what came out, or why it did not.
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <weir/weir.h>
 
@@ -20,13 +22,29 @@ static void check(weir_status status)
     }
 }
 
+static void misbehave(const char *how)
+{
+    char byte;
+    if (strcmp(how, "kill") == 0)
+        raise(SIGKILL);
+    else if (strcmp(how, "stop") == 0)
+        raise(SIGSTOP);
+    else {
+        FILE *gate = fopen(how, "r");
+        if (!gate || fread(&byte, 1, 1, gate) != 1)
+            exit(4);
+        fclose(gate);
+    }
+}
+
 // Each step multiplies by the count of ranks.
-static void run(weir_queue *queue, weir_comm *comm, weir_buffer *buffer, long steps, long fatal)
+static void run(weir_queue *queue, weir_comm *comm, weir_buffer *buffer, long steps, long fatal,
+                const char *how)
 {
     check(weir_upload(queue, buffer, 0, numbers, sizeof numbers));
     for (long step = 1; step <= steps; step++) {
         if (step == fatal && weir_comm_rank(comm) == 1)
-            raise(SIGKILL);
+            misbehave(how);
         check(weir_queue_all_reduce(queue, comm, buffer, 0, buffer, 0, N, WEIR_F32, WEIR_SUM));
         check(weir_queue_sync(queue, WEIR_FOREVER));
     }
@@ -52,7 +70,7 @@ int main(int argc, char **argv)
     check(weir_buffer_create(device, &memory, &buffer));
     check(weir_comm_create(device, &params, &comm));
     run(queue, comm, buffer, argc > 1 ? strtol(argv[1], NULL, 10) : 1,
-        argc > 2 ? strtol(argv[2], NULL, 10) : 0);
+        argc > 2 ? strtol(argv[2], NULL, 10) : 0, argc > 3 ? argv[3] : "kill");
     weir_comm_destroy(&comm), weir_buffer_destroy(&buffer), weir_queue_destroy(&queue);
     check(weir_device_close(&device));
     check(weir_close(&runtime));
