@@ -209,7 +209,7 @@ static int comm_main(int argc, char **argv)
          0},
         {"memory", "M", "device or host (device)", CLI_TEXT, &b.asked_memory, 0, 0},
         {"ranks", "N", "ranks in this process, if no launcher started it (2)", CLI_COUNT,
-         &b.asked_ranks, 1, COMM_RANKS_MAX},
+         &b.asked_ranks, 1, BENCH_RANKS_MAX},
         {"iterations", "N", "collectives in a turn (10)", CLI_COUNT, &b.iterations, 1,
          ITERATIONS_MOST},
         {"config", "F", "the INI file; without it, the one that WEIR_CONFIG\nnames, or none",

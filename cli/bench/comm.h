@@ -3,15 +3,11 @@
 #define WEIR_CLI_BENCH_COMM_H
 
 #include "cli/bench/bench.h"
-
-enum {
-    COMM_RANKS_MAX = 16, // in one process
-};
+#include "cli/bench/ranks.h"
 
 // A rank of this process.
 struct comm_rank {
-    weir_device *device; // may be that of another rank
-    bool opened;         // it is this one's to close
+    weir_device *device;
     weir_comm *comm;
     weir_queue *queue;
     weir_buffer *src;
@@ -33,7 +29,8 @@ struct comm_bench {
     uint64_t asked_ranks;
     uint64_t iterations;
 
-    struct comm_rank ranks[COMM_RANKS_MAX];
+    struct bench_ranks all;
+    struct comm_rank ranks[BENCH_RANKS_MAX];
     uint32_t local_count; // of `ranks`
     uint32_t first;       // the rank of the first of them
     uint32_t count;       // of all ranks

@@ -14,69 +14,6 @@ const char *const comm_kind_names[] = {"all-reduce",     "reduce",     "broadcas
 
 // Opening.
 
-// This process's number on its machine, which is that of its device.
-static uint32_t local_rank(void)
-{
-    static const char *const names[] = {"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",
-                                        "MPI_LOCALRANKID", "SLURM_LOCALID"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        const char *text = getenv(names[i]);
-        if (text && text[0] >= '0' && text[0] <= '9')
-            return (uint32_t)strtoul(text, NULL, 10);
-    }
-    return 0;
-}
-
-// With as many devices as ranks each has its own.
-static bool open_device(struct comm_bench *b, struct comm_rank *rank, uint32_t index)
-{
-    const size_t devices = weir_device_count(b->bench->runtime);
-    char select[16];
-    snprintf(select, sizeof select, "%u", (unsigned)(devices ? index % devices : 0));
-    const struct weir_device_params params = {.struct_size = sizeof params, .select = select};
-    for (uint32_t i = 0; devices && i < b->local_count; i++)
-        if (&b->ranks[i] != rank && b->ranks[i].device && i % devices == index % devices)
-            rank->device = b->ranks[i].device;
-    if (rank->device)
-        return true;
-    if (weir_device_open(b->bench->runtime, devices > 1 ? &params : NULL, &rank->device) < 0)
-        return bench_fail_weir(b->bench);
-    rank->opened = true;
-    return true;
-}
-
-static bool create_all(struct comm_bench *b)
-{
-    const struct weir_comm_params params = {.struct_size = sizeof params, .label = "bench"};
-    weir_device *devices[COMM_RANKS_MAX];
-    weir_comm *comms[COMM_RANKS_MAX];
-    b->local_count = (uint32_t)b->asked_ranks;
-    for (uint32_t i = 0; i < b->local_count; i++) {
-        if (!open_device(b, &b->ranks[i], i))
-            return false;
-        devices[i] = b->ranks[i].device;
-    }
-    if (weir_comm_create_all(devices, b->local_count, &params, comms) < 0)
-        return bench_fail_weir(b->bench);
-    for (uint32_t i = 0; i < b->local_count; i++)
-        b->ranks[i].comm = comms[i];
-    return true;
-}
-
-static bool create_comms(struct comm_bench *b)
-{
-    const struct weir_comm_params params = {.struct_size = sizeof params, .label = "bench"};
-    if (!open_device(b, &b->ranks[0], local_rank()))
-        return false;
-    b->local_count = 1;
-    if (weir_comm_create(b->ranks[0].device, &params, &b->ranks[0].comm) < 0)
-        return bench_fail_weir(b->bench);
-    if (weir_comm_count(b->ranks[0].comm) > 1)
-        return true;
-    weir_comm_destroy(&b->ranks[0].comm);
-    return create_all(b);
-}
-
 static bool make_buffers(struct comm_bench *b, struct comm_rank *rank, size_t bytes)
 {
     const struct weir_queue_params queue = {.struct_size = sizeof queue, .label = "bench"};
@@ -101,13 +38,17 @@ bool comm_open(struct comm_bench *b)
     size_t bytes = 0;
     for (size_t i = 0; i < b->sizes.count; i++)
         bytes = b->sizes.values[i] > bytes ? (size_t)b->sizes.values[i] : bytes;
-    if (!create_comms(b))
+    if (!bench_ranks_open(b->bench, b->asked_ranks, &b->all))
         return false;
-    b->first = weir_comm_rank(b->ranks[0].comm);
-    b->count = weir_comm_count(b->ranks[0].comm);
-    for (uint32_t i = 0; i < b->local_count; i++)
+    b->first = b->all.first;
+    b->count = b->all.count;
+    b->local_count = b->all.local_count;
+    for (uint32_t i = 0; i < b->local_count; i++) {
+        b->ranks[i].device = b->all.ranks[i].device;
+        b->ranks[i].comm = b->all.ranks[i].comm;
         if (!make_buffers(b, &b->ranks[i], bytes))
             return false;
+    }
     return true;
 }
 
@@ -119,10 +60,8 @@ void comm_close(struct comm_bench *b)
         weir_buffer_destroy(&rank->dst);
         weir_buffer_destroy(&rank->src);
         weir_queue_destroy(&rank->queue);
-        weir_comm_destroy(&rank->comm);
-        if (rank->opened && weir_device_close(&rank->device) < 0)
-            (void)bench_fail_weir(b->bench);
     }
+    bench_ranks_close(b->bench, &b->all);
 }
 
 // Collectives.
