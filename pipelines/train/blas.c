@@ -112,8 +112,8 @@ weir_status train_blas_multiply(const struct weir_native_queue *native, void *us
                        p->turned_a ? OPERATION_T : OPERATION_N, (int)p->n, (int)p->m, (int)p->k,
                        &one, (const void *)(uintptr_t)p->b, type, (int)(p->turned_b ? p->k : p->n),
                        (const void *)(uintptr_t)p->a, type, (int)(p->turned_a ? p->m : p->k),
-                       p->add ? &one : &zero, (void *)(uintptr_t)p->c, TYPE_F32, (int)p->n,
-                       COMPUTE_F32, ALGORITHM_ANY);
+                       p->add ? &one : &zero, (void *)(uintptr_t)p->c,
+                       p->narrow ? TYPE_BF16 : TYPE_F32, (int)p->n, COMPUTE_F32, ALGORITHM_ANY);
     return status == 0 ? WEIR_OK : refuse("cublasGemmEx", status);
 }
 

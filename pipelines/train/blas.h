@@ -23,7 +23,8 @@ struct train_blas_product {
     uint64_t a, b, c;
     uint32_t m, n, k;
     bool turned_a, turned_b, add;
-    bool bf16; // both factors; else they are float32
+    bool bf16;   // both factors; else they are float32
+    bool narrow; // c is bf16 too, which is for callers that add no more to it
 };
 
 // A native function (weir_queue_native()); `user` is a struct train_blas_product.
