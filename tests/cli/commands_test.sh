@@ -10,7 +10,7 @@ kernels=(build check compare list ptx sass resources)
 for command in "${kernels[@]}"; do
     commands+=("kernels $command")
 done
-benchmarks=(submit overlap pipeline pool graph priority arr-coc swim comm)
+benchmarks=(submit overlap pipeline pool graph priority arr-coc swim comm ddp)
 for benchmark in "${benchmarks[@]}"; do
     commands+=("bench $benchmark")
 done
