@@ -16,7 +16,7 @@ extern "C" {
 #endif
 
 // The element types of the safetensors format that take whole bytes. Only F32 and
-// I32 can be written, and can be read from npy.
+// I32 can be written, and can be read from npy; U64 can be written to safetensors.
 enum weir_io_dtype {
     WEIR_IO_F32,
     WEIR_IO_I32,

@@ -72,7 +72,7 @@ bool weir_io_safetensors_find(const weir_io_safetensors *file, const char *name,
                               const uint64_t *shape, const float **out_values,
                               struct weir_io_error *error);
 
-// Writes F32 and I32 tensors in the given order, atomically as base/file.h
+// Writes F32, I32 and U64 tensors in the given order, atomically as base/file.h
 // describes. The header is padded with spaces to a multiple of 8 bytes. The same
 // tensors give the same bytes.
 //

@@ -20,8 +20,10 @@ static bool check_tensor(const struct weir_io_tensor *tensor, uint64_t begin, ui
     const char *name = tensor->name;
     if (name[0] == '\0' || strcmp(name, "__metadata__") == 0)
         return weir_io_fail(error, path, "a tensor cannot be named '%s'", name);
-    if (tensor->dtype != WEIR_IO_F32 && tensor->dtype != WEIR_IO_I32)
-        return weir_io_fail(error, path, "tensor '%.*s' cannot be written as %s, only F32 and I32",
+    if (tensor->dtype != WEIR_IO_F32 && tensor->dtype != WEIR_IO_I32 &&
+        tensor->dtype != WEIR_IO_U64)
+        return weir_io_fail(error, path,
+                            "tensor '%.*s' cannot be written as %s, only F32, I32 and U64",
                             NAME_SHOWN, name, weir_io_dtype_name(tensor->dtype));
     uint64_t bytes = 0;
     if (tensor->rank < 0 || tensor->rank > WEIR_IO_MAX_RANK ||

@@ -1,0 +1,273 @@
+// A checkpoint is read and checked whole on the host before anything is uploaded.
+#include "pipelines/train/checkpoint.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pipelines/train/data_parts.h"
+#include "pipelines/train/fail.h"
+#include "pipelines/train/model_parts.h"
+
+enum {
+    BUFFERS_MAX = 3, // parameters and states
+    NAME_SIZE = 64,
+    PROGRESS_WORDS = 2
+};
+
+static const char progress_name[] = "progress";
+static const char extra_prefix[] = "program.";
+
+// What a checkpoint has of the device: buffers with the layout of the parameters, and what their
+// tensors' names end with.
+struct parts {
+    const weir_train_model *model;
+    size_t count;
+    weir_buffer *buffers[BUFFERS_MAX];
+    const char *endings[BUFFERS_MAX]; // NULL: none
+    float *values[BUFFERS_MAX];       // on the host
+};
+
+static void name_tensor(const struct parts *parts, size_t buffer, size_t index,
+                        char name[NAME_SIZE])
+{
+    const char *ending = parts->endings[buffer];
+    snprintf(name, NAME_SIZE, "%s%s%s", parts->model->parameter[index].name, ending ? "." : "",
+             ending ? ending : "");
+}
+
+static void close_parts(struct parts *parts)
+{
+    for (size_t i = 0; i < parts->count; i++)
+        free(parts->values[i]);
+}
+
+// False if there is no memory; then there is nothing to close.
+static bool open_parts(const weir_train_model *model, const weir_train_optimizer *optimizer,
+                       struct parts *parts)
+{
+    *parts = (struct parts){.model = model, .count = 1, .buffers = {model->parameters}};
+    while (optimizer && parts->count < BUFFERS_MAX &&
+           weir_train_optimizer_state(optimizer, parts->count - 1, &parts->endings[parts->count],
+                                      &parts->buffers[parts->count]))
+        parts->count++;
+    for (size_t i = 0; i < parts->count; i++) {
+        parts->values[i] = calloc(1, model->parameter_bytes);
+        if (!parts->values[i]) {
+            close_parts(parts);
+            return false;
+        }
+    }
+    return true;
+}
+
+// Writing.
+
+static weir_status download(const struct parts *parts, weir_queue *queue)
+{
+    weir_status status = WEIR_OK;
+    for (size_t i = 0; i < parts->count && status == WEIR_OK; i++)
+        status = weir_download(queue, parts->values[i], parts->buffers[i], 0,
+                               parts->model->parameter_bytes);
+    return status;
+}
+
+static weir_status check_extras(const struct weir_io_tensor *extras, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strncmp(extras[i].name, extra_prefix, sizeof extra_prefix - 1) != 0)
+            return train_fail("checkpoint", WEIR_ERROR_INVALID, NULL,
+                              "the name of the tensor '%.40s' does not begin with '%s'",
+                              extras[i].name, extra_prefix);
+    return WEIR_OK;
+}
+
+static struct weir_io_tensor tensor_of(const struct parts *parts, size_t buffer, size_t index,
+                                       const char *name)
+{
+    const struct weir_train_parameter *p = &parts->model->parameter[index];
+    return (struct weir_io_tensor){
+        .name = name,
+        .dtype = WEIR_IO_F32,
+        .rank = p->rank,
+        .shape = {p->shape[0], p->shape[1]},
+        .data = parts->values[buffer] + p->offset / sizeof(float),
+    };
+}
+
+// The tensors of the device's buffers, then the progress, then the program's.
+static void list_tensors(const struct parts *parts, const uint64_t *progress,
+                         const struct weir_io_tensor *extras, size_t extra_count,
+                         char (*names)[NAME_SIZE], struct weir_io_tensor *tensors)
+{
+    const size_t each = 2 * parts->model->layer_count;
+    for (size_t i = 0; i < parts->count * each; i++, names++) {
+        name_tensor(parts, i / each, i % each, *names);
+        *tensors++ = tensor_of(parts, i / each, i % each, *names);
+    }
+    *tensors++ = (struct weir_io_tensor){.name = progress_name,
+                                         .dtype = WEIR_IO_U64,
+                                         .rank = 1,
+                                         .shape = {PROGRESS_WORDS},
+                                         .data = progress};
+    for (size_t i = 0; i < extra_count; i++)
+        *tensors++ = extras[i];
+}
+
+static weir_status write_file(const char *path, const struct parts *parts, const uint64_t *progress,
+                              const struct weir_io_tensor *extras, size_t extra_count)
+{
+    const size_t count = parts->count * 2 * parts->model->layer_count + 1 + extra_count;
+    struct weir_io_error error;
+    struct weir_io_tensor *tensors = calloc(count, sizeof *tensors);
+    char(*names)[NAME_SIZE] = calloc(count, sizeof *names);
+    weir_status status = WEIR_OK;
+    if (!tensors || !names) {
+        status = train_fail_memory(parts->model->label);
+    } else {
+        list_tensors(parts, progress, extras, extra_count, names, tensors);
+        if (!weir_io_safetensors_write(path, tensors, count, &error))
+            status = train_fail(NULL, WEIR_ERROR_IO, NULL, "%s", error.message);
+    }
+    free(tensors);
+    free(names);
+    return status;
+}
+
+weir_status weir_train_checkpoint_write(const char *path, weir_train_model *model,
+                                        weir_train_optimizer *optimizer, weir_queue *queue,
+                                        const struct weir_train_progress *progress,
+                                        const struct weir_io_tensor *extras, size_t extra_count)
+{
+    const uint64_t words[PROGRESS_WORDS] = {progress->step, progress->seed};
+    struct parts parts;
+    weir_status status;
+    if ((status = check_extras(extras, extra_count)) != WEIR_OK)
+        return status;
+    if (!open_parts(model, optimizer, &parts))
+        return train_fail_memory(model->label);
+    status = download(&parts, queue);
+    if (status == WEIR_OK)
+        status = write_file(path, &parts, words, extras, extra_count);
+    close_parts(&parts);
+    return status;
+}
+
+// Reading.
+
+static const char other_network[] = "pass the network and optimizer that it was written with";
+
+static weir_status read_parts(const char *path, const weir_io_safetensors *file,
+                              const struct parts *parts)
+{
+    struct weir_io_error error;
+    char name[NAME_SIZE];
+    for (size_t buffer = 0; buffer < parts->count; buffer++)
+        for (size_t i = 0; i < 2 * parts->model->layer_count; i++) {
+            const struct weir_train_parameter *p = &parts->model->parameter[i];
+            const float *values;
+            name_tensor(parts, buffer, i, name);
+            if (!weir_io_safetensors_find(file, name, p->rank, p->shape, &values, &error))
+                return train_fail(NULL, WEIR_ERROR_IO, other_network, "%s", error.message);
+            if (!weir_io_check_finite(path, name, values, p->count, &error))
+                return train_fail(NULL, WEIR_ERROR_IO, NULL, "%s", error.message);
+            memcpy(parts->values[buffer] + p->offset / sizeof(float), values,
+                   p->count * sizeof(float));
+        }
+    return WEIR_OK;
+}
+
+static weir_status read_progress(const char *path, const weir_io_safetensors *file,
+                                 struct weir_train_progress *out_progress)
+{
+    uint64_t words[PROGRESS_WORDS];
+    const struct weir_io_tensor *tensor = weir_io_safetensors_get(file, progress_name);
+    if (!tensor || tensor->dtype != WEIR_IO_U64 || tensor->size_bytes != sizeof words)
+        return train_fail_file(path, NULL,
+                               "is no checkpoint: it has no tensor '%s' of %d U64 numbers",
+                               progress_name, (int)PROGRESS_WORDS);
+    memcpy(words, tensor->data, sizeof words);
+    *out_progress = (struct weir_train_progress){words[0], words[1]};
+    return WEIR_OK;
+}
+
+// Whether `name` is one of the parameters', with any ending if `any_ending`.
+static bool is_known(const struct parts *parts, const char *name, bool any_ending)
+{
+    char known[NAME_SIZE];
+    for (size_t i = 0; i < 2 * parts->model->layer_count; i++) {
+        const char *parameter = parts->model->parameter[i].name;
+        const size_t length = strlen(parameter);
+        if (any_ending && strncmp(name, parameter, length) == 0 && name[length] == '.')
+            return true;
+        for (size_t buffer = 0; buffer < parts->count; buffer++) {
+            name_tensor(parts, buffer, i, known);
+            if (strcmp(name, known) == 0)
+                return true;
+        }
+    }
+    return strcmp(name, progress_name) == 0 ||
+           strncmp(name, extra_prefix, sizeof extra_prefix - 1) == 0;
+}
+
+static weir_status check_names(const char *path, const weir_io_safetensors *file,
+                               const struct parts *parts, bool any_ending)
+{
+    for (size_t i = 0; i < weir_io_safetensors_count(file); i++) {
+        const char *name = weir_io_safetensors_at(file, i)->name;
+        if (!is_known(parts, name, any_ending))
+            return train_fail_file(path, other_network,
+                                   "has the tensor '%.80s', which this network has not", name);
+    }
+    return WEIR_OK;
+}
+
+static weir_status upload(const struct parts *parts, weir_train_model *model, weir_queue *queue)
+{
+    weir_status status = WEIR_OK;
+    for (size_t i = 0; i < parts->count && status == WEIR_OK; i++)
+        status = weir_upload(queue, parts->buffers[i], 0, parts->values[i], model->parameter_bytes);
+    if (status == WEIR_OK)
+        status = weir_train_model_refresh(model, queue);
+    return status == WEIR_OK ? weir_queue_sync(queue, WEIR_FOREVER) : status;
+}
+
+static weir_status read_file(const char *path, const weir_io_safetensors *file,
+                             weir_train_model *model, const weir_train_optimizer *optimizer,
+                             weir_queue *queue, struct weir_train_progress *out_progress)
+{
+    struct parts parts;
+    weir_status status;
+    if (!open_parts(model, optimizer, &parts))
+        return train_fail_memory(model->label);
+    if ((status = read_progress(path, file, out_progress)) == WEIR_OK &&
+        (status = read_parts(path, file, &parts)) == WEIR_OK &&
+        (status = check_names(path, file, &parts, !optimizer)) == WEIR_OK)
+        status = upload(&parts, model, queue);
+    close_parts(&parts);
+    return status;
+}
+
+weir_status weir_train_checkpoint_read(const char *path, weir_train_model *model,
+                                       weir_train_optimizer *optimizer, weir_queue *queue,
+                                       struct weir_train_progress *out_progress,
+                                       weir_io_safetensors **out_file)
+{
+    struct weir_train_progress progress = {0};
+    struct weir_io_error error;
+    weir_io_safetensors *file;
+    *out_progress = progress;
+    if (out_file)
+        *out_file = NULL;
+    if (!weir_io_safetensors_open(path, &file, &error))
+        return train_fail(NULL, WEIR_ERROR_IO, NULL, "%s", error.message);
+    const weir_status status = read_file(path, file, model, optimizer, queue, &progress);
+    if (status != WEIR_OK || !out_file)
+        weir_io_safetensors_destroy(&file);
+    if (status == WEIR_OK)
+        *out_progress = progress;
+    if (out_file)
+        *out_file = file;
+    return status;
+}

@@ -1,0 +1,211 @@
+// A made sample is the picture of its class, 4 x 4 squares of one colour each, and noise. All of it
+// is integer arithmetic on numbers of random.h.
+//
+// The order of an epoch is a permutation that is computed, not stored: a Feistel network on the
+// smallest even number of bits that holds the count, applied again until the result is an index.
+#include "pipelines/train/data.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pipelines/train/data_parts.h"
+#include "pipelines/train/fail.h"
+#include "pipelines/train/random.h"
+
+enum {
+    SQUARES = 4, // along a side
+    DARKEST = 40,
+    BRIGHTEST = 215,
+    ROUNDS = 4,
+    CHUNK = 256 // bytes
+};
+
+// Streams of the seed.
+enum {
+    LABELS = 0,
+    PICTURES = 1,
+    NOISE = 2
+};
+
+#define NUMBERS_MAX (1u << 24)
+
+// Making.
+
+static weir_status check(const struct weir_train_made_params *params)
+{
+    const struct weir_train_shape *shape = &params->shape;
+    const bool fits = shape->height > 0 && shape->width > 0 && shape->channels > 0 &&
+                      shape->height <= NUMBERS_MAX && shape->width <= NUMBERS_MAX / shape->height &&
+                      shape->channels <= NUMBERS_MAX / (shape->height * shape->width);
+    if (!fits)
+        return train_fail("data", WEIR_ERROR_INVALID, NULL,
+                          "a sample is %" PRIu32 " x %" PRIu32 " x %" PRIu32
+                          "; it must have 1 ... %u numbers",
+                          shape->height, shape->width, shape->channels, NUMBERS_MAX);
+    if (params->classes < 1 || params->classes > 65536)
+        return train_fail("data", WEIR_ERROR_INVALID, NULL,
+                          "classes is %" PRIu32 "; it must be 1 ... 65536", params->classes);
+    if (params->count < 1)
+        return train_fail("data", WEIR_ERROR_INVALID, NULL, "count is 0; it must be above");
+    if (params->noise > 255)
+        return train_fail("data", WEIR_ERROR_INVALID, NULL,
+                          "noise is %" PRIu32 "; it must be 0 ... 255", params->noise);
+    return WEIR_OK;
+}
+
+weir_status weir_train_data_make(const struct weir_train_made_params *params,
+                                 weir_train_data **out_data)
+{
+    struct weir_train_made_params known;
+    weir_status status;
+    *out_data = NULL;
+    if ((status = train_params("weir_train_data_make", "weir_train_made_params", params, &known,
+                               sizeof known)) ||
+        (status = check(&known)))
+        return status;
+    weir_train_data *data = calloc(1, sizeof *data);
+    if (!data)
+        return train_fail_memory("data");
+    data->shape = known.shape;
+    data->numbers = (size_t)known.shape.height * known.shape.width * known.shape.channels;
+    data->classes = known.classes;
+    data->count = known.count;
+    data->seed = known.seed;
+    data->noise = known.noise;
+    *out_data = data;
+    return WEIR_OK;
+}
+
+void weir_train_data_destroy(weir_train_data **data)
+{
+    if (!data || !*data)
+        return;
+    free((*data)->image_file);
+    free((*data)->label_file);
+    free(*data);
+    *data = NULL;
+}
+
+struct weir_train_shape weir_train_data_shape(const weir_train_data *data)
+{
+    return data->shape;
+}
+
+uint32_t weir_train_data_classes(const weir_train_data *data)
+{
+    return data->classes;
+}
+
+uint64_t weir_train_data_count(const weir_train_data *data)
+{
+    return data->count;
+}
+
+// The order.
+
+static uint64_t permute(uint64_t key, uint32_t half, uint64_t value)
+{
+    const uint64_t mask = (UINT64_C(1) << half) - 1;
+    uint64_t left = value >> half;
+    uint64_t right = value & mask;
+    for (uint64_t round = 0; round < ROUNDS; round++) {
+        const uint64_t next = left ^ (train_random(key, round, right) & mask);
+        left = right;
+        right = next;
+    }
+    return left << half | right;
+}
+
+uint64_t weir_train_data_shuffled(const weir_train_data *data, uint64_t seed, uint64_t position)
+{
+    const uint64_t key = train_random(seed, position / data->count, 0);
+    uint64_t value = position % data->count;
+    uint32_t half = 1;
+    while (half < 32 && data->count > UINT64_C(1) << 2 * half)
+        half++;
+    do
+        value = permute(key, half, value);
+    while (value >= data->count);
+    return value;
+}
+
+// Samples.
+
+static uint32_t label_of(const weir_train_data *data, uint64_t index)
+{
+    if (data->labels)
+        return data->labels[index];
+    return (uint32_t)(train_random(data->seed, LABELS, index) % data->classes);
+}
+
+static int picture(const weir_train_data *data, uint32_t label, size_t number)
+{
+    const struct weir_train_shape *shape = &data->shape;
+    const uint32_t channel = (uint32_t)(number % shape->channels);
+    const size_t pixel = number / shape->channels;
+    const uint64_t x = pixel % shape->width * SQUARES / shape->width;
+    const uint64_t y = pixel / shape->width * SQUARES / shape->height;
+    const uint64_t square =
+        (((uint64_t)label * shape->channels + channel) * SQUARES + y) * SQUARES + x;
+    const uint64_t bits = train_random(data->seed, PICTURES, square);
+    return DARKEST + (int)(bits % (BRIGHTEST - DARKEST + 1));
+}
+
+static unsigned char made_byte(const weir_train_data *data, uint64_t index, uint32_t label,
+                               size_t number)
+{
+    const uint64_t bits = train_random(data->seed, NOISE + index, number);
+    const int noise = (int)(bits % (2 * data->noise + 1)) - (int)data->noise;
+    const int value = picture(data, label, number) + noise;
+    return (unsigned char)(value < 0 ? 0 : value > 255 ? 255 : value);
+}
+
+// Bytes `first` to `first + count - 1` of a sample.
+static void read_bytes(const weir_train_data *data, uint64_t index, size_t first, size_t count,
+                       unsigned char *out)
+{
+    if (data->images) {
+        memcpy(out, data->images + index * data->numbers + first, count);
+        return;
+    }
+    const uint32_t label = label_of(data, index);
+    for (size_t i = 0; i < count; i++)
+        out[i] = made_byte(data, index, label, first + i);
+}
+
+uint32_t weir_train_data_bytes(const weir_train_data *data, uint64_t index, unsigned char *out)
+{
+    read_bytes(data, index, 0, data->numbers, out);
+    return label_of(data, index);
+}
+
+static float number_of(unsigned char byte, weir_train_numbers numbers)
+{
+    const int whole = byte / 32 - 4;
+    return numbers == WEIR_TRAIN_INTEGERS ? (float)whole : (float)(byte - 128) / 64.0f;
+}
+
+static void fill_sample(const weir_train_data *data, uint64_t index, weir_train_numbers numbers,
+                        float *out)
+{
+    unsigned char bytes[CHUNK];
+    for (size_t first = 0; first < data->numbers; first += CHUNK) {
+        const size_t left = data->numbers - first;
+        const size_t count = left < CHUNK ? left : CHUNK;
+        read_bytes(data, index, first, count, bytes);
+        for (size_t i = 0; i < count; i++)
+            out[first + i] = number_of(bytes[i], numbers);
+    }
+}
+
+void weir_train_data_fill(const weir_train_data *data, uint64_t seed, uint64_t position,
+                          uint32_t count, weir_train_numbers numbers, float *inputs,
+                          uint32_t *labels)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const uint64_t index = weir_train_data_shuffled(data, seed, position + i);
+        fill_sample(data, index, numbers, inputs + i * data->numbers);
+        labels[i] = label_of(data, index);
+    }
+}

@@ -1,0 +1,419 @@
+// Checkpoints: what is written is read, and a file that is not whole, or of another network, changes
+// nothing. No kernel runs, so the null backend serves.
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "pipelines/train/checkpoint.h"
+#include "pipelines/train/random.h"
+#include "tests/pipelines/train/rig.h"
+#include "tests/support/no_memory.h"
+
+enum {
+    STATES_MAX = 2
+};
+
+// A model and an optimizer whose numbers depend on a seed.
+struct state {
+    struct rig *rig;
+    weir_train_model *model;
+    weir_train_optimizer *optimizer;
+    size_t bytes; // of a buffer of parameters
+};
+
+static const char *path_of(const char *name)
+{
+    static char path[256];
+    snprintf(path, sizeof path, "%s/%s", weir_test_temp_dir(), name);
+    return path;
+}
+
+// The buffer of parameters, then those of the states; NULL after the last.
+static weir_buffer *buffer_of(const struct state *state, size_t index)
+{
+    const char *name;
+    weir_buffer *buffer;
+    if (index == 0)
+        return weir_train_model_parameters(state->model);
+    weir_train_optimizer_state(state->optimizer, index - 1, &name, &buffer);
+    return buffer;
+}
+
+// Numbers of parameters only; what lies between them is not part of a checkpoint.
+static void set_numbers(const struct state *state, uint64_t seed)
+{
+    float *values = rig_alloc(state->bytes, 1);
+    for (size_t index = 0; buffer_of(state, index); index++) {
+        for (size_t i = 0; i < weir_train_model_parameter_count(state->model); i++) {
+            const struct weir_train_parameter *p = weir_train_model_parameter(state->model, i);
+            for (size_t k = 0; k < p->count; k++)
+                values[p->offset / sizeof(float) + k] =
+                    (float)(int32_t)(train_random(seed, index, p->offset + k) >> 40) * 0x1p-20f;
+        }
+        EXPECT_OK(weir_upload(state->rig->queue, buffer_of(state, index), 0, values, state->bytes));
+    }
+    free(values);
+}
+
+static bool open_state(struct state *state, struct rig *rig, enum rig_network network,
+                       weir_train_method method, uint64_t seed)
+{
+    const struct weir_train_model_params params = rig_params(rig, network, 4);
+    *state = (struct state){.rig = rig};
+    if (!rig_ok(__FILE__, __LINE__, "model", weir_train_model_create(&params, &state->model)))
+        return false;
+    const struct weir_train_optimizer_params optimizer = {.struct_size = sizeof optimizer,
+                                                          .model = state->model,
+                                                          .method = method};
+    state->bytes = weir_buffer_size(weir_train_model_parameters(state->model));
+    if (!rig_ok(__FILE__, __LINE__, "optimizer",
+                weir_train_optimizer_create(&optimizer, &state->optimizer)))
+        return false;
+    set_numbers(state, seed);
+    return true;
+}
+
+static void close_state(struct state *state)
+{
+    weir_train_optimizer_destroy(&state->optimizer);
+    weir_train_model_destroy(&state->model);
+}
+
+static unsigned char *bytes_of(const struct state *state)
+{
+    unsigned char *bytes = rig_alloc(3 * state->bytes, 1);
+    for (size_t i = 0; buffer_of(state, i); i++)
+        EXPECT_OK(weir_download(state->rig->queue, bytes + i * state->bytes, buffer_of(state, i), 0,
+                                state->bytes));
+    return bytes;
+}
+
+static void expect_same(const struct state *one, const struct state *other)
+{
+    unsigned char *left = bytes_of(one);
+    unsigned char *right = bytes_of(other);
+    EXPECT_MEM_EQ(left, right, 3 * one->bytes);
+    free(left);
+    free(right);
+}
+
+#define STEP UINT64_C(0x1234567890abcdef)
+
+static const struct weir_train_progress done = {STEP, UINT64_MAX};
+static const float curve[] = {1.5f, -2.25f, 0.125f};
+static const struct weir_io_tensor extra = {.name = "program.curve",
+                                            .dtype = WEIR_IO_F32,
+                                            .rank = 1,
+                                            .shape = {3},
+                                            .data = curve};
+
+static weir_status write_state(const struct state *state, const char *path)
+{
+    return weir_train_checkpoint_write(path, state->model, state->optimizer, state->rig->queue,
+                                       &done, &extra, 1);
+}
+
+static weir_status read_state(const struct state *state, const char *path)
+{
+    struct weir_train_progress progress;
+    const weir_status status = weir_train_checkpoint_read(path, state->model, state->optimizer,
+                                                          state->rig->queue, &progress, NULL);
+    EXPECT_UINT_EQ(progress.step, status == WEIR_OK ? done.step : 0);
+    return status;
+}
+
+WEIR_TEST(TrainCheckpoint, IsReadAsItWasWritten)
+{
+    for (int method = WEIR_TRAIN_SGD; method <= WEIR_TRAIN_ADAM; method++) {
+        struct rig rig;
+        struct state one, other;
+        struct weir_train_progress progress;
+        weir_io_safetensors *file;
+        const char *path = path_of("model.safetensors");
+        const float *values;
+        struct weir_io_error error;
+        const uint64_t three = 3;
+        ASSERT_TRUE(rig_open(&rig));
+        ASSERT_TRUE(open_state(&one, &rig, RIG_CONVNET, (weir_train_method)method, 1));
+        ASSERT_TRUE(open_state(&other, &rig, RIG_CONVNET, (weir_train_method)method, 2));
+        ASSERT_OK(write_state(&one, path));
+        ASSERT_OK(weir_train_checkpoint_read(path, other.model, other.optimizer, rig.queue,
+                                             &progress, &file));
+        expect_same(&one, &other);
+        EXPECT_UINT_EQ(progress.step, done.step);
+        EXPECT_UINT_EQ(progress.seed, done.seed);
+        ASSERT_TRUE(weir_io_safetensors_find(file, "program.curve", 1, &three, &values, &error));
+        EXPECT_MEM_EQ(values, curve, sizeof curve);
+        EXPECT_SIZE_EQ(weir_io_safetensors_count(file), 10 * (method + 1u) + 2);
+        weir_io_safetensors_destroy(&file);
+        close_state(&one);
+        close_state(&other);
+        rig_close(&rig);
+    }
+}
+
+WEIR_TEST(TrainCheckpoint, OfTheSameNumbersIsTheSameFile)
+{
+    struct rig rig;
+    struct state state;
+    void *first, *second;
+    size_t first_size, second_size;
+    char message[512];
+    const char *path = path_of("same.safetensors");
+    ASSERT_TRUE(rig_open(&rig));
+    ASSERT_TRUE(open_state(&state, &rig, RIG_MLP, WEIR_TRAIN_ADAM, 1));
+    ASSERT_OK(write_state(&state, path));
+    ASSERT_TRUE(weir_file_read(path, 1 << 20, &first, &first_size, message, sizeof message));
+    ASSERT_OK(write_state(&state, path));
+    ASSERT_TRUE(weir_file_read(path, 1 << 20, &second, &second_size, message, sizeof message));
+    ASSERT_SIZE_EQ(first_size, second_size);
+    EXPECT_MEM_EQ(first, second, first_size);
+    free(first);
+    free(second);
+    close_state(&state);
+    rig_close(&rig);
+}
+
+// For inference: the model alone, also from a file that has an optimizer's state.
+WEIR_TEST(TrainCheckpoint, WithoutAnOptimizer)
+{
+    struct rig rig;
+    struct state one, other;
+    struct weir_train_progress progress;
+    const char *path = path_of("alone.safetensors");
+    ASSERT_TRUE(rig_open(&rig));
+    ASSERT_TRUE(open_state(&one, &rig, RIG_MLP, WEIR_TRAIN_SGD, 1));
+    ASSERT_TRUE(open_state(&other, &rig, RIG_MLP, WEIR_TRAIN_SGD, 2));
+    weir_train_optimizer_destroy(&other.optimizer);
+    for (int with = 0; with < 2; with++) {
+        ASSERT_OK(weir_train_checkpoint_write(path, one.model, with ? one.optimizer : NULL,
+                                              rig.queue, &done, NULL, 0));
+        ASSERT_OK(weir_train_checkpoint_read(path, other.model, NULL, rig.queue, &progress, NULL));
+    }
+    weir_train_optimizer_destroy(&one.optimizer);
+    float *left = rig_alloc(one.bytes, 1);
+    float *right = rig_alloc(one.bytes, 1);
+    ASSERT_OK(weir_download(rig.queue, left, buffer_of(&one, 0), 0, one.bytes));
+    ASSERT_OK(weir_download(rig.queue, right, buffer_of(&other, 0), 0, one.bytes));
+    EXPECT_MEM_EQ(left, right, one.bytes);
+    free(left);
+    free(right);
+    close_state(&one);
+    close_state(&other);
+    rig_close(&rig);
+}
+
+// Bad files.
+
+static void expect_refused(const struct state *state, const char *path, const char *part)
+{
+    unsigned char *before = bytes_of(state);
+    EXPECT_INT_EQ(read_state(state, path), WEIR_ERROR_IO);
+    EXPECT_CONTAINS(weir_last_error_text(), part);
+    EXPECT_CONTAINS(weir_last_error_text(), strrchr(path, '/')); // a long path is cut
+    unsigned char *after = bytes_of(state);
+    EXPECT_MEM_EQ(before, after, 3 * state->bytes);
+    free(before);
+    free(after);
+}
+
+WEIR_TEST(TrainCheckpoint, OfAnotherNetworkOrOptimizerIsRefused)
+{
+    struct rig rig;
+    struct state sgd, adam, other;
+    const char *path = path_of("other.safetensors");
+    ASSERT_TRUE(rig_open(&rig));
+    ASSERT_TRUE(open_state(&sgd, &rig, RIG_MLP, WEIR_TRAIN_SGD, 1));
+    ASSERT_TRUE(open_state(&adam, &rig, RIG_MLP, WEIR_TRAIN_ADAM, 2));
+    ASSERT_TRUE(open_state(&other, &rig, RIG_CONVNET, WEIR_TRAIN_SGD, 3));
+    expect_refused(&sgd, path, "other.safetensors");
+    ASSERT_OK(write_state(&sgd, path));
+    expect_refused(&adam, path, "layer0.weight.mean");
+    expect_refused(&other, path, "has the shape [6, 9], but [18, 3] is needed");
+    ASSERT_OK(write_state(&adam, path));
+    expect_refused(&sgd, path, "layer0.weight.momentum");
+    ASSERT_OK(weir_train_checkpoint_write(path, sgd.model, NULL, rig.queue, &done, NULL, 0));
+    expect_refused(&sgd, path, "layer0.weight.momentum");
+    close_state(&sgd);
+    close_state(&adam);
+    close_state(&other);
+    rig_close(&rig);
+}
+
+// A network of one layer, so that the tests can write its checkpoint by hand.
+static bool open_one(struct state *state, struct rig *rig)
+{
+    static const struct weir_train_layer layer = {.kind = WEIR_TRAIN_DENSE, .outputs = 2};
+    const struct weir_train_model_params params = {.struct_size = sizeof params,
+                                                   .device = rig->device,
+                                                   .input = {1, 1, 3},
+                                                   .layers = &layer,
+                                                   .layer_count = 1,
+                                                   .batch = 1};
+    *state = (struct state){.rig = rig};
+    if (!rig_ok(__FILE__, __LINE__, "model", weir_train_model_create(&params, &state->model)))
+        return false;
+    state->bytes = weir_buffer_size(weir_train_model_parameters(state->model));
+    const struct weir_train_optimizer_params optimizer = {.struct_size = sizeof optimizer,
+                                                          .model = state->model,
+                                                          .method = WEIR_TRAIN_SGD};
+    if (!rig_ok(__FILE__, __LINE__, "optimizer",
+                weir_train_optimizer_create(&optimizer, &state->optimizer)))
+        return false;
+    set_numbers(state, 1);
+    return true;
+}
+
+static const float six[] = {1, 2, 3, 4, 5, 6};
+static const float broken[] = {1, NAN};
+static const uint64_t words[] = {STEP, 4, 5};
+
+// Writes tensors, as many as have a name, and expects what becomes of them.
+static void expect_file(const struct state *state, const struct weir_io_tensor *tensors,
+                        const char *part)
+{
+    struct weir_io_error error;
+    size_t count = 0;
+    const char *path = path_of("hand.safetensors");
+    while (tensors[count].name)
+        count++;
+    ASSERT_TRUE(weir_io_safetensors_write(path, tensors, count, &error));
+    if (part)
+        expect_refused(state, path, part);
+    else
+        EXPECT_OK(read_state(state, path));
+}
+
+WEIR_TEST(TrainCheckpoint, WithATensorThatIsWrongIsRefused)
+{
+    struct rig rig;
+    struct state state;
+    const struct weir_io_tensor good[] = {
+        {"progress", WEIR_IO_U64, 1, {2}, words, 0},
+        {"layer0.weight", WEIR_IO_F32, 2, {3, 2}, six, 0},
+        {"layer0.bias", WEIR_IO_F32, 1, {2}, six, 0},
+        {"layer0.weight.momentum", WEIR_IO_F32, 2, {3, 2}, six, 0},
+        {"layer0.bias.momentum", WEIR_IO_F32, 1, {2}, six, 0},
+        {NULL},
+        {NULL},
+    };
+    struct weir_io_tensor bad[7];
+    ASSERT_TRUE(rig_open(&rig));
+    ASSERT_TRUE(open_one(&state, &rig));
+    expect_file(&state, good, NULL);
+    memcpy(bad, good, sizeof bad), bad[0].shape[0] = 3;
+    expect_file(&state, bad, "is no checkpoint: it has no tensor 'progress' of 2 U64 numbers");
+    memcpy(bad, good, sizeof bad), bad[0].dtype = WEIR_IO_F32;
+    expect_file(&state, bad, "is no checkpoint");
+    expect_file(&state, good + 1, "is no checkpoint");
+    memcpy(bad, good, sizeof bad), bad[2].data = broken;
+    expect_file(&state, bad, "layer0.bias");
+    memcpy(bad, good, sizeof bad), bad[4].data = broken;
+    expect_file(&state, bad, "layer0.bias.momentum");
+    memcpy(bad, good, sizeof bad), bad[5] = good[2], bad[5].name = "layer1.bias";
+    expect_file(&state, bad, "has the tensor 'layer1.bias', which this network has not");
+    memcpy(bad, good, sizeof bad), bad[5] = good[2], bad[5].name = "layer0.bias.mean";
+    expect_file(&state, bad, "has the tensor 'layer0.bias.mean'");
+    close_state(&state);
+    rig_close(&rig);
+}
+
+WEIR_TEST(TrainCheckpoint, ThatIsTruncatedIsRefused)
+{
+    struct rig rig;
+    struct state state;
+    void *bytes;
+    size_t size;
+    char message[512];
+    char whole[256];
+    ASSERT_TRUE(rig_open(&rig));
+    ASSERT_TRUE(open_one(&state, &rig));
+    snprintf(whole, sizeof whole, "%s", path_of("whole.safetensors"));
+    ASSERT_OK(write_state(&state, whole));
+    ASSERT_TRUE(weir_file_read(whole, 1 << 20, &bytes, &size, message, sizeof message));
+    const char *cut = path_of("cut.safetensors");
+    for (size_t left = 0; left < size; left += 3) {
+        ASSERT_TRUE(weir_file_write(cut, bytes, left, message, sizeof message));
+        EXPECT_INT_EQ(read_state(&state, cut), WEIR_ERROR_IO);
+    }
+    free(bytes);
+    close_state(&state);
+    rig_close(&rig);
+}
+
+// Writing.
+
+WEIR_TEST(TrainCheckpoint, ThatCannotBeWrittenSaysSo)
+{
+    struct rig rig;
+    struct state state;
+    ASSERT_TRUE(rig_open(&rig));
+    ASSERT_TRUE(open_one(&state, &rig));
+    EXPECT_INT_EQ(write_state(&state, "/none/model.safetensors"), WEIR_ERROR_IO);
+    EXPECT_CONTAINS(weir_last_error_text(), "/none/model.safetensors");
+    struct weir_io_tensor other = extra;
+    other.name = "curve";
+    EXPECT_INT_EQ(weir_train_checkpoint_write(path_of("none"), state.model, state.optimizer,
+                                              rig.queue, &done, &other, 1),
+                  WEIR_ERROR_INVALID);
+    EXPECT_CONTAINS(weir_last_error_text(), "'curve' does not begin with 'program.'");
+    close_state(&state);
+    rig_close(&rig);
+}
+
+static weir_status fail(void *unused)
+{
+    (void)unused;
+    return WEIR_ERROR_INVALID;
+}
+
+// The file of before stays.
+WEIR_TEST(TrainCheckpoint, OfAFailedQueueIsNotWritten)
+{
+    struct rig rig;
+    struct state state, other;
+    const char *path = path_of("failed.safetensors");
+    ASSERT_TRUE(rig_open(&rig));
+    ASSERT_TRUE(open_one(&state, &rig));
+    ASSERT_OK(write_state(&state, path));
+    ASSERT_TRUE(open_one(&other, &rig));
+    set_numbers(&other, 9);
+    ASSERT_OK(weir_queue_host_call(rig.queue, fail, NULL));
+    EXPECT_INT_LT(write_state(&other, path), 0);
+    EXPECT_INT_LT(read_state(&other, path), 0);
+    ASSERT_OK(weir_queue_recover(rig.queue));
+    ASSERT_OK(read_state(&other, path));
+    expect_same(&state, &other);
+    close_state(&state);
+    close_state(&other);
+    rig_close(&rig);
+}
+
+WEIR_TEST(TrainCheckpoint, WithoutMemorySaysSo)
+{
+    struct rig rig;
+    struct state state;
+    const char *path = path_of("memory.safetensors");
+    ASSERT_TRUE(rig_open(&rig));
+    ASSERT_TRUE(open_one(&state, &rig));
+    ASSERT_OK(write_state(&state, path));
+    for (int reads = 0; reads < 2; reads++) {
+        weir_status status = WEIR_ERROR_INVALID;
+        bool failed = true;
+        for (long index = 0; failed; index++) {
+            weir_test_fail_allocation(index);
+            status = reads ? read_state(&state, path) : write_state(&state, path);
+            failed = weir_test_allocation_failed();
+            weir_test_fail_allocation(-1);
+            weir_test_note("allocation %ld of %s", index, reads ? "reading" : "writing");
+            if (failed && status != WEIR_OK)
+                EXPECT_TRUE(status == WEIR_ERROR_OUT_OF_MEMORY || status == WEIR_ERROR_IO);
+        }
+        EXPECT_INT_EQ(status, WEIR_OK);
+    }
+    weir_test_note(NULL);
+    close_state(&state);
+    rig_close(&rig);
+}

@@ -1,0 +1,302 @@
+// Data sets: made ones against what they promise, and files in the format of MNIST, good and bad.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "pipelines/train/data.h"
+#include "tests/support/test.h"
+
+static const struct weir_train_made_params usual = {
+    .struct_size = sizeof usual,
+    .shape = {9, 7, 3},
+    .classes = 5,
+    .count = 1000,
+    .seed = 11,
+    .noise = 20,
+};
+
+enum {
+    NUMBERS = 9 * 7 * 3
+};
+
+static weir_train_data *make(struct weir_train_made_params params)
+{
+    weir_train_data *data = NULL;
+    EXPECT_INT_EQ(weir_train_data_make(&params, &data), WEIR_OK);
+    return data;
+}
+
+WEIR_TEST(TrainData, MadeSamplesDependOnSeedAndIndexOnly)
+{
+    unsigned char one[NUMBERS];
+    unsigned char other[NUMBERS];
+    weir_train_data *data = make(usual);
+    weir_train_data *again = make(usual);
+    struct weir_train_made_params changed = usual;
+    changed.seed++;
+    weir_train_data *different = make(changed);
+    ASSERT_TRUE(data && again && different);
+    int same = 0;
+    for (uint64_t i = 0; i < 50; i++) {
+        const uint32_t label = weir_train_data_bytes(data, 999 - i, one);
+        EXPECT_UINT_EQ(weir_train_data_bytes(again, 999 - i, other), label);
+        EXPECT_MEM_EQ(one, other, NUMBERS);
+        weir_train_data_bytes(different, 999 - i, other);
+        same += memcmp(one, other, NUMBERS) == 0;
+    }
+    EXPECT_INT_EQ(same, 0);
+    EXPECT_UINT_EQ(weir_train_data_classes(data), 5);
+    EXPECT_UINT_EQ(weir_train_data_count(data), 1000);
+    EXPECT_UINT_EQ(weir_train_data_shape(data).width, 7);
+    weir_train_data_destroy(&data);
+    weir_train_data_destroy(&again);
+    weir_train_data_destroy(&different);
+    weir_train_data_destroy(&data);
+    weir_train_data_destroy(NULL);
+}
+
+// The sums are those of a second implementation, in Python.
+WEIR_TEST(TrainData, MadeSamplesAreTheSameOnEveryMachine)
+{
+    unsigned char bytes[NUMBERS];
+    weir_train_data *data = make(usual);
+    ASSERT_NOT_NULL(data);
+    uint64_t sum = 0;
+    uint32_t labels = 0;
+    for (uint64_t i = 0; i < 8; i++) {
+        labels = labels * 10 + weir_train_data_bytes(data, i, bytes);
+        for (int k = 0; k < NUMBERS; k++)
+            sum = sum * 31 + bytes[k];
+    }
+    EXPECT_UINT_EQ(labels, 13410430);
+    EXPECT_UINT_EQ(sum, UINT64_C(3597532766203640679));
+    weir_train_data_destroy(&data);
+}
+
+// Two samples of a class differ by the noise of both at most, and each class occurs.
+WEIR_TEST(TrainData, MadeSamplesAreTheirClassWithNoise)
+{
+    unsigned char first[5][NUMBERS];
+    unsigned char bytes[NUMBERS];
+    int seen[5] = {0};
+    int most = 0;
+    weir_train_data *data = make(usual);
+    ASSERT_NOT_NULL(data);
+    for (uint64_t i = 0; i < 200; i++) {
+        const uint32_t label = weir_train_data_bytes(data, i, bytes);
+        ASSERT_UINT_LT(label, 5);
+        if (seen[label]++ == 0)
+            memcpy(first[label], bytes, NUMBERS);
+        for (int k = 0; k < NUMBERS; k++)
+            most = abs(bytes[k] - first[label][k]) > most ? abs(bytes[k] - first[label][k]) : most;
+    }
+    EXPECT_INT_LE(most, 2 * 20);
+    EXPECT_INT_GT(most, 30);
+    for (int i = 0; i < 5; i++)
+        EXPECT_INT_GT(seen[i], 20);
+    for (int i = 1; i < 5; i++)
+        EXPECT_TRUE(memcmp(first[0], first[i], NUMBERS) != 0);
+    weir_train_data_destroy(&data);
+}
+
+WEIR_TEST(TrainData, AnEpochHasEachSampleOnceInAnOrderOfItsOwn)
+{
+    static const uint64_t counts[] = {1, 2, 3, 4, 5, 64, 65, 1000};
+    for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+        struct weir_train_made_params params = usual;
+        params.count = counts[c];
+        weir_train_data *data = make(params);
+        ASSERT_NOT_NULL(data);
+        uint64_t other = 0;
+        for (uint64_t epoch = 0; epoch < 3; epoch++) {
+            unsigned char seen[1000] = {0};
+            for (uint64_t i = 0; i < counts[c]; i++) {
+                const uint64_t index = weir_train_data_shuffled(data, 1, epoch * counts[c] + i);
+                ASSERT_UINT_LT(index, counts[c]);
+                EXPECT_UINT_EQ(seen[index]++, 0);
+                other += index != weir_train_data_shuffled(data, 1, i);
+                other += index != weir_train_data_shuffled(data, 2, epoch * counts[c] + i);
+            }
+        }
+        if (counts[c] >= 64)
+            EXPECT_UINT_GT(other, 4 * counts[c]); // of 5 that could differ
+        weir_train_data_destroy(&data);
+    }
+}
+
+WEIR_TEST(TrainData, ALargeSetNeedsNoMemory)
+{
+    struct weir_train_made_params params = usual;
+    params.count = UINT64_MAX;
+    weir_train_data *data = make(params);
+    ASSERT_NOT_NULL(data);
+    unsigned char bytes[NUMBERS];
+    const uint64_t index = weir_train_data_shuffled(data, 1, UINT64_MAX - 1);
+    EXPECT_UINT_LT(weir_train_data_bytes(data, index, bytes), 5);
+    weir_train_data_destroy(&data);
+}
+
+WEIR_TEST(TrainData, FillsBatchesWithExactNumbers)
+{
+    struct weir_train_made_params params = usual;
+    params.shape = (struct weir_train_shape){1, 1, 600};
+    params.noise = 255;
+    weir_train_data *data = make(params);
+    ASSERT_NOT_NULL(data);
+    static float centred[4 * 600];
+    static float integers[4 * 600];
+    uint32_t labels[4];
+    unsigned char bytes[600];
+    weir_train_data_fill(data, 3, 998, 4, WEIR_TRAIN_CENTRED, centred, labels);
+    weir_train_data_fill(data, 3, 998, 4, WEIR_TRAIN_INTEGERS, integers, labels);
+    for (uint64_t i = 0; i < 4; i++) {
+        const uint64_t index = weir_train_data_shuffled(data, 3, 998 + i);
+        EXPECT_UINT_EQ(weir_train_data_bytes(data, index, bytes), labels[i]);
+        for (int k = 0; k < 600; k++) {
+            EXPECT_DOUBLE_EQ((double)centred[i * 600 + k], (bytes[k] - 128) / 64.0);
+            EXPECT_DOUBLE_EQ((double)integers[i * 600 + k], (double)(bytes[k] / 32) - 4);
+        }
+    }
+    weir_train_data_destroy(&data);
+}
+
+static void expect_refused(const struct weir_train_made_params *params, const char *part)
+{
+    weir_train_data *data;
+    EXPECT_INT_EQ(weir_train_data_make(params, &data), WEIR_ERROR_INVALID);
+    EXPECT_NULL(data);
+    EXPECT_CONTAINS(weir_last_error_text(), part);
+}
+
+WEIR_TEST(TrainData, RefusesSetsThatCannotBe)
+{
+    struct weir_train_made_params bad;
+    expect_refused(NULL, "params is NULL");
+    bad = usual, bad.struct_size = 1;
+    expect_refused(&bad, "weir_train_made_params");
+    bad = usual, bad.shape.channels = 0;
+    expect_refused(&bad, "a sample is 9 x 7 x 0; it must have 1 ... 16777216 numbers");
+    bad = usual, bad.shape = (struct weir_train_shape){65536, 65536, 65536};
+    expect_refused(&bad, "a sample is 65536 x 65536 x 65536");
+    bad = usual, bad.classes = 0;
+    expect_refused(&bad, "classes is 0; it must be 1 ... 65536");
+    bad = usual, bad.classes = 65537;
+    expect_refused(&bad, "classes is 65537");
+    bad = usual, bad.count = 0;
+    expect_refused(&bad, "count is 0");
+    bad = usual, bad.noise = 256;
+    expect_refused(&bad, "noise is 256; it must be 0 ... 255");
+}
+
+// Files.
+
+static const unsigned char images[] = {0, 0, 8, 3, 0, 0, 0, 3, 0, 0, 0, 2,  0,  0,
+                                       0, 2, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 255};
+static const unsigned char colours[] = {0, 0, 8, 4, 0, 0, 0, 2, 0, 0, 0, 1, 0,
+                                        0, 0, 1, 0, 0, 0, 3, 1, 2, 3, 4, 5, 6};
+static const unsigned char labels[] = {0, 0, 8, 1, 0, 0, 0, 3, 4, 0, 9};
+static const unsigned char two_labels[] = {0, 0, 8, 1, 0, 0, 0, 2, 1, 0};
+
+static const char *path_of(const char *name, char *path, size_t size)
+{
+    snprintf(path, size, "%s/%s", weir_test_temp_dir(), name);
+    return path;
+}
+
+static weir_status open_files(const void *image_bytes, size_t image_size, const void *label_bytes,
+                              size_t label_size, weir_train_data **out_data)
+{
+    char message[512];
+    char first[256];
+    char second[256];
+    path_of("images", first, sizeof first);
+    path_of("labels", second, sizeof second);
+    EXPECT_TRUE(weir_file_write(first, image_bytes, image_size, message, sizeof message));
+    EXPECT_TRUE(weir_file_write(second, label_bytes, label_size, message, sizeof message));
+    return weir_train_data_open(first, second, out_data);
+}
+
+WEIR_TEST(TrainData, ReadsFiles)
+{
+    weir_train_data *data;
+    unsigned char bytes[4];
+    float numbers[8];
+    uint32_t batch[2];
+    ASSERT_INT_EQ(open_files(images, sizeof images, labels, sizeof labels, &data), WEIR_OK);
+    EXPECT_UINT_EQ(weir_train_data_count(data), 3);
+    EXPECT_UINT_EQ(weir_train_data_classes(data), 10);
+    EXPECT_UINT_EQ(weir_train_data_shape(data).height, 2);
+    EXPECT_UINT_EQ(weir_train_data_shape(data).channels, 1);
+    EXPECT_UINT_EQ(weir_train_data_bytes(data, 2, bytes), 9);
+    EXPECT_MEM_EQ(bytes, images + 24, 4);
+    weir_train_data_fill(data, 1, 0, 2, WEIR_TRAIN_CENTRED, numbers, batch);
+    const uint64_t index = weir_train_data_shuffled(data, 1, 1);
+    EXPECT_UINT_EQ(batch[1], labels[8 + index]);
+    EXPECT_DOUBLE_EQ((double)numbers[7], (images[16 + 4 * index + 3] - 128) / 64.0);
+    weir_train_data_destroy(&data);
+
+    ASSERT_INT_EQ(open_files(colours, sizeof colours, two_labels, sizeof two_labels, &data),
+                  WEIR_OK);
+    EXPECT_UINT_EQ(weir_train_data_shape(data).channels, 3);
+    EXPECT_UINT_EQ(weir_train_data_bytes(data, 1, bytes), 0);
+    EXPECT_UINT_EQ(bytes[2], 6);
+    weir_train_data_destroy(&data);
+}
+
+static void expect_bad(weir_status status, weir_train_data *const *data, const char *part)
+{
+    EXPECT_INT_EQ(status, WEIR_ERROR_IO);
+    EXPECT_NULL(*data);
+    EXPECT_CONTAINS(weir_last_error_text(), part);
+}
+
+// The file of images with one byte changed.
+static void expect_bad_images(size_t at, unsigned char byte, const char *part)
+{
+    weir_train_data *data;
+    unsigned char changed[sizeof images];
+    memcpy(changed, images, sizeof images);
+    changed[at] = byte;
+    const weir_status status = open_files(changed, sizeof changed, labels, sizeof labels, &data);
+    expect_bad(status, &data, part);
+}
+
+WEIR_TEST(TrainData, RefusesBadFiles)
+{
+    weir_train_data *data;
+    static const unsigned char gzip[] = {0x1f, 0x8b, 8, 0};
+    expect_bad(weir_train_data_open("/none/images", "/none/labels", &data), &data, "/none/images");
+    expect_bad(open_files(images, 0, labels, sizeof labels, &data), &data,
+               "images: is no IDX file: it has 0 bytes, and a header has 8");
+    expect_bad(open_files(gzip, sizeof gzip, labels, sizeof labels, &data), &data, "is compressed");
+    EXPECT_CONTAINS(weir_last_error_text(), "gunzip");
+    expect_bad_images(0, 1, "images: is no IDX file: it does not begin with two zeros");
+    expect_bad_images(2, 13, "has elements of the type 0x0d; only unsigned bytes (0x08) are read");
+    expect_bad_images(3, 2, "has 2 dimensions; images have 3 or 4");
+    expect_bad_images(7, 0, "has no elements: dimension 0 is 0");
+    expect_bad_images(7, 4, "is truncated: its header promises 16 bytes or more, 12 follow");
+    expect_bad_images(7, 2, "is too long: its header promises 8 bytes, 12 follow");
+    expect_bad_images(4, 255, "is truncated");
+    expect_bad(open_files(images, 12, labels, sizeof labels, &data), &data,
+               "images: is truncated in its header of 16 bytes");
+    expect_bad(open_files(images, sizeof images, images, sizeof images, &data), &data,
+               "labels: has 3 dimensions; labels have 1");
+    EXPECT_CONTAINS(weir_last_error_text(), "it may be the file of images");
+    expect_bad(open_files(images, sizeof images, two_labels, sizeof two_labels, &data), &data,
+               "images: has 3 images, and there are 2 labels");
+    expect_bad(open_files(images, sizeof images, labels, 10, &data), &data, "labels: is truncated");
+}
+
+// The largest dimensions: their product must not wrap around to what is there.
+WEIR_TEST(TrainData, RefusesDimensionsWhoseProductWraps)
+{
+    weir_train_data *data;
+    unsigned char wide[20] = {0, 0, 8, 4, 255, 255, 255, 255, 255, 255, 255, 255};
+    memset(wide + 12, 255, 8);
+    expect_bad(open_files(wide, sizeof wide, labels, sizeof labels, &data), &data, "is truncated");
+    static const unsigned char power[20] = {0, 0, 8, 4, 128, 0, 0, 0, 128, 0,
+                                            0, 0, 0, 0, 0,   4, 0, 0, 0,   1};
+    expect_bad(open_files(power, sizeof power, labels, sizeof labels, &data), &data,
+               "is truncated");
+}
