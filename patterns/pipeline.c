@@ -42,10 +42,14 @@ void weir__pipeline_end(weir_pipeline *pipeline, struct weir__record *record, we
 
 // --- creation ---
 
+static weir_device *device_of(const struct weir_pipeline_params *params, uint32_t stage)
+{
+    return params->stages[stage].device ? params->stages[stage].device : params->device;
+}
+
 static void resolve_params(weir_pipeline *pipeline, const struct weir_pipeline_params *given)
 {
     struct weir_pipeline_params *params = &pipeline->params;
-    const struct weir_limits *limits = weir_device_limits(given->device);
 
     *params = *given;
     snprintf(pipeline->label, sizeof pipeline->label, "%s",
@@ -58,7 +62,11 @@ static void resolve_params(weir_pipeline *pipeline, const struct weir_pipeline_p
         params->backlog = params->slot_count;
     if (params->dropped_backlog == 0)
         params->dropped_backlog = DROPPED_BACKLOG;
-    pipeline->timing = params->timing && !params->graphs && limits && limits->timing_history > 0;
+    pipeline->timing = params->timing && !params->graphs;
+    for (uint32_t i = 0; i < params->stage_count; i++) {
+        const struct weir_limits *limits = weir_device_limits(device_of(given, i));
+        pipeline->timing = pipeline->timing && limits && limits->timing_history > 0;
+    }
 
     pipeline->record_count = params->slot_count + params->backlog;
     if (params->full == WEIR_PIPELINE_DROP_OLDEST || params->full == WEIR_PIPELINE_DROP_NEWEST)
@@ -76,18 +84,22 @@ static weir_status make_storage(weir_pipeline *pipeline)
     pipeline->records = calloc(pipeline->record_count, sizeof *pipeline->records);
     pipeline->events = calloc(slots * stages * 2, sizeof *pipeline->events);
     pipeline->spans = calloc(slots * stages, sizeof *pipeline->spans);
-    // With more than slots × stages disjoint pieces, one of them holds only frames
-    // that were delivered before any future frame could start. So no future interval
-    // reaches into it, nor into the oldest piece, which is before it.
-    pipeline->covered.capacity = (uint32_t)(slots * stages);
-    pipeline->covered.pieces = calloc(slots * stages + 1, sizeof *pipeline->covered.pieces);
+    pipeline->covered = calloc(stages, sizeof *pipeline->covered);
+    pipeline->pieces = calloc(stages * (slots * stages + 1), sizeof *pipeline->pieces);
     if (!pipeline->stages || !pipeline->slots || !pipeline->records || !pipeline->events ||
-        !pipeline->spans || !pipeline->covered.pieces)
+        !pipeline->spans || !pipeline->covered || !pipeline->pieces)
         return weir__pipeline_fail(pipeline->label, WEIR_ERROR_OUT_OF_MEMORY,
                                    "use fewer slots or a smaller backlog",
                                    "no memory for %zu slots of %zu stages and %u frames", slots,
                                    stages, (unsigned)pipeline->record_count);
 
+    // With more than slots × stages disjoint pieces, one of them holds only frames
+    // that were delivered before any future frame could start. So no future interval
+    // reaches into it, nor into the oldest piece, which is before it.
+    for (size_t i = 0; i < stages; i++) {
+        pipeline->covered[i].capacity = (uint32_t)(slots * stages);
+        pipeline->covered[i].pieces = pipeline->pieces + i * (slots * stages + 1);
+    }
     for (size_t i = 0; i < slots; i++) {
         pipeline->slots[i].begins = pipeline->events + i * stages * 2;
         pipeline->slots[i].ends = pipeline->slots[i].begins + stages;
@@ -113,7 +125,10 @@ static weir_status make_stages(weir_pipeline *pipeline, const struct weir_pipeli
         stage->last = !(depended_on >> i & 1);
         stage->submit = given[i].submit;
         stage->priority = given[i].priority;
-        status = weir_queue_create(pipeline->params.device,
+        stage->device = given[i].device ? given[i].device : pipeline->params.device;
+        while (pipeline->stages[stage->timeline].device != stage->device)
+            stage->timeline++;
+        status = weir_queue_create(stage->device,
                                    &(struct weir_queue_params){
                                        .struct_size = sizeof(struct weir_queue_params),
                                        .label = label,
@@ -204,7 +219,8 @@ static void release(weir_pipeline *pipeline)
     pthread_cond_destroy(&pipeline->to_deliver);
     pthread_cond_destroy(&pipeline->to_start);
     pthread_mutex_destroy(&pipeline->lock);
-    free(pipeline->covered.pieces);
+    free(pipeline->pieces);
+    free(pipeline->covered);
     free(pipeline->spans);
     free(pipeline->events);
     free(pipeline->records);

@@ -99,6 +99,11 @@ struct weir_pipeline_stage {
     uint64_t depends_on; // stages that precede it in the list; 0: none
     weir_pipeline_submit_function submit;
     // above: 0.1
+
+    // Of its queue; NULL: that of the params. Another device is one of the same runtime; copies to
+    // it are the stage's (device_link.h).
+    weir_device *device;
+    // above: 0.2
 };
 
 // What weir_pipeline_submit() does with a frame when the pipeline is full.
@@ -109,7 +114,7 @@ typedef enum weir_pipeline_full {
     WEIR_PIPELINE_DROP_NEWEST = 3, // drops this one
 } weir_pipeline_full;
 
-// Begin and end on the device's timeline. Closed.
+// Begin and end on the timeline of the stage's device. Closed.
 struct weir_pipeline_span {
     uint64_t begin_ns;
     uint64_t end_ns;
@@ -185,8 +190,8 @@ struct weir_pipeline_params {
 // Ownership: the caller's, until weir_pipeline_destroy(). Outlived by the device.
 // Errors: WEIR_ERROR_INVALID, naming the stage and what is wrong with it: a
 // dependency on itself, on a later stage (so cycles cannot be written), or on one
-// that does not exist; a missing name or callback; a count out of range; `graphs`
-// without `repeat`.
+// that does not exist; a missing name or callback; a count out of range; a device of
+// another runtime; `graphs` without `repeat`, or with stages on several devices.
 // slot_create's own error; WEIR_ERROR_OUT_OF_MEMORY; WEIR_ERROR_SYSTEM.
 WEIR_API weir_status weir_pipeline_create(const struct weir_pipeline_params *params,
                                           weir_pipeline **out_pipeline);
@@ -256,8 +261,10 @@ struct weir_pipeline_statistics {
     // From device times; zeros without timing. Frames that did not succeed, and those
     // whose times had expired, are left out.
     uint64_t timed_frames;
-    uint64_t busy_ns;    // the stages' busy times added up
-    uint64_t covered_ns; // time in which at least one stage was busy: their union
+    uint64_t busy_ns; // the stages' busy times added up
+    // Time in which at least one stage was busy: their union; of several devices, that of each,
+    // added up.
+    uint64_t covered_ns;
     uint64_t overlap_ns; // busy - covered: time saved over one stage at a time
     uint32_t stage_count;
     struct weir_pipeline_stage_statistics stages[WEIR_PIPELINE_STAGES_MAX];

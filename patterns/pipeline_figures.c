@@ -22,7 +22,8 @@ static void fill_figures(const weir_pipeline *pipeline, struct weir_pipeline_sta
         figures->stages[i].name = pipeline->stages[i].name;
         figures->busy_ns += figures->stages[i].busy_ns;
     }
-    figures->covered_ns = weir__union_length(&pipeline->covered);
+    for (uint32_t i = 0; i < figures->stage_count; i++)
+        figures->covered_ns += weir__union_length(&pipeline->covered[i]);
     figures->overlap_ns = figures->busy_ns - figures->covered_ns;
 }
 

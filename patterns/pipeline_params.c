@@ -93,6 +93,25 @@ static weir_status check_name(const struct weir_pipeline_params *params, uint32_
     return WEIR_OK;
 }
 
+static weir_status check_device(const struct weir_pipeline_params *params, uint32_t index)
+{
+    const struct weir_pipeline_stage *stage = &params->stages[index];
+    if (!stage->device || stage->device == params->device)
+        return WEIR_OK;
+    if (weir_device_runtime(stage->device) != weir_device_runtime(params->device))
+        return weir__pipeline_fail(params->label, WEIR_ERROR_INVALID,
+                                   "open its devices from one runtime",
+                                   "the device of stage %" PRIu32 " ('%s') belongs to another "
+                                   "runtime than the pipeline's",
+                                   index, stage->name);
+    if (params->graphs)
+        return weir__pipeline_fail(params->label, WEIR_ERROR_INVALID, "set graphs = 0",
+                                   "the pipeline cannot run as graphs: stage %" PRIu32
+                                   " ('%s') is on another device, and a graph has one",
+                                   index, stage->name);
+    return WEIR_OK;
+}
+
 static weir_status check_stages(const struct weir_pipeline_params *params)
 {
     weir_status status = WEIR_OK;
@@ -106,6 +125,8 @@ static weir_status check_stages(const struct weir_pipeline_params *params)
                                          "stage %" PRIu32 " ('%s') has no "
                                          "submit callback",
                                          i, params->stages[i].name);
+        if (status == WEIR_OK)
+            status = check_device(params, i);
     }
     return status;
 }

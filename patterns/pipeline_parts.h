@@ -50,6 +50,8 @@ struct weir__stage {
     bool last; // no stage depends on it
     int32_t priority;
     weir_pipeline_submit_function submit;
+    weir_device *device;
+    uint32_t timeline; // of the device's stages: an index of `covered`
     weir_queue *queue; // with graphs, nothing runs on it: captures fork to it
     uint32_t lane;     // with graphs: the stage whose queue it is captured on
 };
@@ -117,7 +119,8 @@ struct weir_pipeline {
     uint64_t first_ns;                              // of the first acceptance
     uint64_t last_ns;                               // of the last delivery
     uint64_t last_end_ns[WEIR_PIPELINE_STAGES_MAX]; // of each stage's work
-    struct weir__union covered;
+    struct weir__union *covered;                    // of each device; as many as stages
+    struct weir__interval *pieces;                  // of all of them
     struct weir__histogram latency;
 };
 

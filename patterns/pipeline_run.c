@@ -387,7 +387,7 @@ static void count_spans(weir_pipeline *pipeline, const struct weir_pipeline_span
         if (figures->timed_frames > 0 && begin > last_end)
             figures->stages[i].wait_ns += begin - last_end;
         pipeline->last_end_ns[i] = spans[i].end_ns;
-        weir__union_add(&pipeline->covered, begin, spans[i].end_ns);
+        weir__union_add(&pipeline->covered[pipeline->stages[i].timeline], begin, spans[i].end_ns);
     }
     figures->timed_frames++;
 }
