@@ -1,0 +1,214 @@
+// Training runs: they learn; the overlapped way, other counts of ranks and passes, and a resumption
+// have the same bits.
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "tests/pipelines/train/runs.h"
+#include "tests/support/test.h"
+
+static const weir_train_program programs[] = {WEIR_TRAIN_DDP, WEIR_TRAIN_ACCUMULATE,
+                                              WEIR_TRAIN_AUGMENT, WEIR_TRAIN_ENCDEC};
+
+enum {
+    PROGRAMS = sizeof programs / sizeof *programs
+};
+
+static struct weir_train_run_params params_of(weir_train_program program)
+{
+    struct weir_train_run_params params = runs_params(NULL, program);
+    if (program == WEIR_TRAIN_ACCUMULATE)
+        params.passes = 3;
+    if (program == WEIR_TRAIN_ENCDEC)
+        params.network = WEIR_TRAIN_CONVNET;
+    return params;
+}
+
+static void expect_serial_is_same(struct weir_train_run_params params, uint32_t ranks)
+{
+    struct weir_train_figures overlapped, serial;
+    runs_train_alone(ranks, params, &overlapped);
+    params.serial = true;
+    runs_train_alone(ranks, params, &serial);
+    runs_expect_same(&overlapped, &serial);
+    EXPECT_TRUE(overlapped.loader.delivered > 0);
+    EXPECT_INT_EQ(serial.loader.delivered, 0);
+    EXPECT_TRUE(overlapped.plan.bucket_count > 1);
+    weir_train_figures_finish(&overlapped);
+    weir_train_figures_finish(&serial);
+}
+
+WEIR_TEST(Train, SerialAndOverlappedHaveTheSameBits)
+{
+    for (int i = 0; i < PROGRAMS; i++)
+        for (uint32_t ranks = 1; ranks <= 2; ranks++)
+            expect_serial_is_same(params_of(programs[i]), ranks);
+}
+
+WEIR_TEST(Train, AugmentsOnTheHostWithTheSameBits)
+{
+    struct weir_train_run_params params = params_of(WEIR_TRAIN_AUGMENT);
+    struct weir_train_figures device, host;
+    runs_train_alone(1, params, &device);
+    params.augment_on_host = true;
+    runs_train_alone(1, params, &host);
+    runs_expect_same(&device, &host);
+    weir_train_figures_finish(&device);
+    weir_train_figures_finish(&host);
+}
+
+// The means over the last 20 steps of 150; `right` at least.
+static void expect_learns(struct weir_train_run_params params, double right)
+{
+    struct weir_train_figures figures;
+    double loss_sum = 0, right_sum = 0;
+    params.steps = 150;
+    params.batch = 16;
+    runs_train_alone(1, params, &figures);
+    ASSERT_TRUE(figures.losses != NULL);
+    for (uint64_t step = 130; step < 150; step++) {
+        loss_sum += (double)figures.losses[step];
+        right_sum += (double)figures.right[step];
+    }
+    EXPECT_DOUBLE_LT(loss_sum / 20, 0.5 * (double)figures.losses[0]);
+    EXPECT_DOUBLE_GT(right_sum / 20, right);
+    EXPECT_TRUE(figures.wall_ns > 0);
+    weir_train_figures_finish(&figures);
+}
+
+WEIR_TEST(Train, Learns)
+{
+    expect_learns(params_of(WEIR_TRAIN_DDP), 0.95);
+    expect_learns(params_of(WEIR_TRAIN_ACCUMULATE), 0.95);
+    expect_learns(params_of(WEIR_TRAIN_ENCDEC), 0.6);
+    // Each image in twelve forms.
+    expect_learns(params_of(WEIR_TRAIN_AUGMENT), 0.6);
+}
+
+// A step of 16 samples, divided into passes and ranks.
+static void run_divided(struct weir_train_run_params params, uint32_t ranks, uint32_t passes,
+                        struct weir_train_figures *out_figures)
+{
+    params.passes = passes;
+    params.batch = 16 / passes / ranks;
+    runs_train_alone(ranks, params, out_figures);
+    EXPECT_INT_EQ(out_figures->samples, 16);
+}
+
+static void expect_division_is_same(weir_train_program program)
+{
+    static const uint32_t divisions[][2] = {{2, 1}, {4, 1}, {1, 4}, {2, 2}};
+    struct weir_train_run_params params = params_of(program);
+    struct weir_train_figures whole, part;
+    params.exact = true;
+    run_divided(params, 1, 1, &whole);
+    for (size_t i = 0; i < sizeof divisions / sizeof *divisions; i++) {
+        run_divided(params, divisions[i][0], divisions[i][1], &part);
+        EXPECT_INT_EQ(part.parameters_digest, whole.parameters_digest);
+        for (uint64_t step = 0; part.losses && whole.losses && step < part.steps; step++)
+            EXPECT_TRUE(fabs((double)(part.losses[step] - whole.losses[step])) < 1e-5);
+        weir_train_figures_finish(&part);
+    }
+    weir_train_figures_finish(&whole);
+}
+
+WEIR_TEST(Train, RanksHaveTheBitsOfOne)
+{
+    expect_division_is_same(WEIR_TRAIN_DDP);
+    expect_division_is_same(WEIR_TRAIN_ENCDEC);
+}
+
+// Without integers sums over samples round, so that only the order of the same parts is the same.
+WEIR_TEST(Train, PassesHaveTheBitsOfRanks)
+{
+    struct weir_train_run_params params = params_of(WEIR_TRAIN_AUGMENT);
+    struct weir_train_figures passes, ranks, whole;
+    run_divided(params, 1, 4, &passes);
+    run_divided(params, 4, 1, &ranks);
+    run_divided(params, 1, 1, &whole);
+    EXPECT_INT_EQ(passes.parameters_digest, ranks.parameters_digest);
+    for (uint64_t step = 0; whole.losses && ranks.losses && step < whole.steps; step++)
+        EXPECT_TRUE(fabs((double)(ranks.losses[step] - whole.losses[step])) < 1e-3);
+    weir_train_figures_finish(&passes);
+    weir_train_figures_finish(&ranks);
+    weir_train_figures_finish(&whole);
+}
+
+// Checkpoints.
+
+static void checkpoint_path(char *path, size_t size, const char *name)
+{
+    snprintf(path, size, "%s/%s.safetensors", getenv("TEST_TMPDIR"), name);
+}
+
+static void expect_resumption_is_same(struct weir_train_run_params params, uint32_t ranks)
+{
+    char path[4096];
+    struct weir_train_figures whole, part;
+    checkpoint_path(path, sizeof path, "resumed");
+    params.steps = 90; // more than a window of the curve
+    runs_train_alone(ranks, params, &whole);
+    params.checkpoint = path;
+    params.resume = true;
+    params.checkpoint_every = 30;
+    static const uint64_t ends[] = {1, 71, 90, 90};
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        params.steps = ends[i];
+        params.serial = i == 1;
+        runs_train_alone(ranks, params, &part);
+        EXPECT_INT_EQ(part.first_step, i == 0 ? 0 : ends[i - 1]);
+        if (i + 1 < sizeof ends / sizeof *ends)
+            weir_train_figures_finish(&part);
+    }
+    runs_expect_same(&part, &whole);
+    weir_train_figures_finish(&part);
+    weir_train_figures_finish(&whole);
+    unlink(path);
+}
+
+WEIR_TEST(Train, ResumesWithTheSameBits)
+{
+    struct weir_train_run_params params = params_of(WEIR_TRAIN_DDP);
+    expect_resumption_is_same(params, 2);
+    params = params_of(WEIR_TRAIN_ENCDEC);
+    params.method = WEIR_TRAIN_ADAM;
+    params.rate = 0.001F;
+    params.element = WEIR_TRAIN_BF16;
+    expect_resumption_is_same(params, 1);
+}
+
+WEIR_TEST(Train, KeepsGradientsAsBfloat16OnTheirWay)
+{
+    struct weir_train_run_params params = params_of(WEIR_TRAIN_DDP);
+    struct weir_train_figures plain, rounded;
+    runs_train_alone(2, params, &plain);
+    params.wire = WEIR_BF16;
+    runs_train_alone(2, params, &rounded);
+    EXPECT_TRUE(plain.parameters_digest != rounded.parameters_digest);
+    EXPECT_TRUE(rounded.buckets.reduced_bytes < plain.buckets.reduced_bytes * 2 / 3);
+    weir_train_figures_finish(&plain);
+    weir_train_figures_finish(&rounded);
+}
+
+static void note_progress(void *user, uint64_t step, float loss)
+{
+    uint64_t *steps = user;
+    EXPECT_TRUE(step > steps[0] && isfinite(loss));
+    steps[0] = step;
+    steps[1]++;
+}
+
+WEIR_TEST(Train, TellsHowFarItIs)
+{
+    uint64_t steps[2] = {0};
+    struct weir_train_run_params params = params_of(WEIR_TRAIN_DDP);
+    struct weir_train_figures figures;
+    params.steps = 200;
+    params.progress = note_progress;
+    params.user = steps;
+    runs_train_alone(2, params, &figures);
+    EXPECT_INT_EQ(steps[0], 200);
+    EXPECT_INT_EQ(steps[1], 3); // after 128 and 192 steps, and at the end
+    weir_train_figures_finish(&figures);
+}
