@@ -16,6 +16,7 @@
 #include "cli/run/command.h"
 #include "cli/sim/command.h"
 #include "cli/trace/command.h"
+#include "cli/train/command.h"
 
 static int completion_main(int argc, char **argv);
 
@@ -27,9 +28,9 @@ static int weir_main(int argc, char **argv)
         .main = completion_main,
     };
     const struct cli_command members[] = {
-        cli_run,     cli_doctor,  cli_devices, cli_config,    cli_bench,
-        cli_conform, cli_kernels, cli_trace,   cli_check,     cli_fault,
-        cli_perturb, cli_launch,  cli_sim,     cli_calibrate, completion,
+        cli_run,     cli_doctor, cli_devices,   cli_config, cli_bench,   cli_conform,
+        cli_kernels, cli_trace,  cli_check,     cli_fault,  cli_perturb, cli_launch,
+        cli_sim,     cli_train,  cli_calibrate, completion,
     };
     const struct cli_command weir = {
         .what = "COMMAND",

@@ -91,6 +91,7 @@ USES = {
     "cli/run": _COMMAND,
     "cli/sim": ["api", "base", "cli/common", "cli/program", "core", "report"],
     "cli/trace": ["api", "base", "cli/common", "cli/program", "core", "report"],
+    "cli/train": _COMMAND,
 }
 
 # Libraries of other packages.
@@ -135,6 +136,7 @@ TARGETS = {
     "cli/runtime": ["//cli/runtime"],
     "cli/sim": ["//cli/sim"],
     "cli/trace": ["//cli/trace"],
+    "cli/train": ["//cli/train"],
     "conf/gpus": ["//conf/gpus:%s_ini" % name for name in ["c1060", "c2050", "geforce_fermi", "h200", "k20c", "tegra_x2"]],
     "core": ["//core"],
     "core/support": ["//core/support"],
@@ -176,7 +178,7 @@ TARGETS = {
         "//pipelines/arr_coc/weights",
         "//pipelines/arr_coc/weights:generate",
         "//pipelines/train:augment",
-        "//pipelines/train:model",
+        "//pipelines/train",
     ],
     "plugins/check": ["//plugins/check:weir_check.so"],
     "plugins/fault": ["//plugins/fault:weir_fault.so"],

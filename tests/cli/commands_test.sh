@@ -4,11 +4,15 @@
 . tests/cli/cli.sh
 
 commands=("" "run" "run arr-coc" "doctor" "devices" "config" "config check" "bench" "kernels"
-    "perturb" "check" "launch" "sim" "sim learn" "calibrate" "completion" "completion bash" "completion fish"
-    "completion zsh")
+    "perturb" "check" "launch" "sim" "sim learn" "train" "calibrate" "completion" "completion bash"
+    "completion fish" "completion zsh")
 kernels=(build check compare list ptx sass resources)
 for command in "${kernels[@]}"; do
     commands+=("kernels $command")
+done
+trainings=(ddp accumulate augment encdec)
+for training in "${trainings[@]}"; do
+    commands+=("train $training")
 done
 benchmarks=(submit overlap pipeline pool graph priority arr-coc swim comm ddp)
 for benchmark in "${benchmarks[@]}"; do
@@ -126,6 +130,12 @@ done | expect_taken weir-bench
 for command in "${kernels[@]}"; do
     "$weir" kernels "$command" --help
 done | expect_taken weir-kernels
+for training in "${trainings[@]}"; do
+    "$weir" train "$training" --help
+done | expect_taken weir-train
+for training in "${trainings[@]}"; do
+    expect_explained weir-train train "$training"
+done
 for command in "${kernels[@]}"; do
     expect_explained weir-kernels kernels "$command"
     grep -q "^\.Ss $command$" "$man/weir-kernels.1" || fail "weir-kernels.1 has nothing of $command"

@@ -1,0 +1,161 @@
+#!/bin/bash
+# weir train: figures, curves, ranks, data in files, checkpoints with kills at any time, and what it refuses.
+. tests/cli/cli.sh
+unset RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT
+export WEIR_BACKEND=opencl
+ulimit -c 0
+
+small=(--side 8 --hidden 1 --width 16 --batch 8)
+
+# digest: of the parameters, from $output.
+digest()
+{
+    printf '%s' "$output" | python3 -c "import json, sys; print(json.load(sys.stdin)['parameters_digest'])"
+}
+
+# Text, JSON, a curve.
+expect_data 0 "$weir" train ddp "${small[@]}" --steps 100 --curve curve.svg
+expect_contains "$output" "mlp, 1210 parameters, f32"
+expect_contains "$output" "8 samples: 1 rank, 1 pass, 8 samples each"
+expect_contains "$output" " at first, "
+expect_contains "$output" " of the parameters"
+[ -z "$messages" ] || fail "it wrote to standard error: $messages"
+python3 - <<'TEXT'
+import xml.etree.ElementTree as xml
+root = xml.parse("curve.svg").getroot()
+lines = root.findall(".//{http://www.w3.org/2000/svg}polyline")
+assert len(lines) == 2, lines
+assert [len(line.get("points").split()) for line in lines] == [64, 64]
+texts = [text.text for text in root.iter("{http://www.w3.org/2000/svg}text")]
+assert "loss" in texts and "weir train ddp" in texts, texts
+TEXT
+expect_data 0 "$weir" train ddp "${small[@]}" --steps 100 --json
+as_json 'data["program"] == "ddp" and data["module"] == "opencl" and data["ranks"] == 1'
+as_json 'len(data["losses"]) == 100 and data["losses"][99] < 0.3 * data["losses"][0]'
+as_json 'data["first_step"] == 0 and data["parameters"] == 1210 and data["wall_ns"] > 0'
+plain="$(digest)"
+expect_data 0 "$weir" train ddp "${small[@]}" --steps 100 --json --serial --buckets 0.001
+as_json 'data["serial"] and data["buckets"]["count"] > 1 and data["loader"]["delivered"] == 0'
+[ "$(digest)" = "$plain" ] || fail "one after the other it has $(digest), not $plain"
+expect_data 0 "$weir" train ddp "${small[@]}" --steps 2 --quiet
+[ -z "$output$messages" ] || fail "a quiet run printed: $output$messages"
+
+# The other programs, networks, optimizers and elements.
+for options in "accumulate --passes 2" "augment --crop 6" "augment --on-host" "encdec --exact" \
+    "ddp --network convnet --channels 2 --optimizer adam --element bf16 --wire bf16 --buckets auto"; do
+    # shellcheck disable=SC2086
+    expect_data 0 "$weir" train $options "${small[@]}" --steps 20 --json
+    as_json 'len(data["right"]) == 20 and all(0 <= part <= 1 for part in data["right"])'
+done
+
+# Ranks: one prints, and with integers two have the parameters of one.
+expect_data 0 "$weir" train ddp --side 8 --hidden 1 --width 16 --batch 16 --steps 30 --exact --json
+one="$(digest)"
+expect_data 0 "$weir" launch -n 2 --no-prefix "$weir" train ddp "${small[@]}" --steps 30 --exact --json
+as_json 'data["ranks"] == 2 and data["samples"] == 16'
+[ "$(digest)" = "$one" ] || fail "two ranks have $(digest), and one has $one"
+
+# A rank is killed while it trains, again and again; what is resumed ends as if none had been.
+many=("${small[@]}" --every 20 --checkpoint run --resume --json)
+has_checkpoint()
+{
+    for _ in $(seq 1200); do
+        [ ! -s run/checkpoint.safetensors ] || [ run/checkpoint.safetensors -ot mark ] || return 0
+        sleep 0.05
+    done
+    fail "there is no checkpoint after a minute"
+}
+for victim in 0 1; do
+    touch mark
+    "$program" launch -n 2 --grace 1 "$program" train ddp "${many[@]}" --steps 10000000 >log 2>&1 &
+    launch=$!
+    has_checkpoint
+    # The children of the launch, in the order of ranks.
+    pids=()
+    for child in $(cat "/proc/$launch/task/$launch/children"); do
+        pids+=("$child")
+    done
+    kill -s KILL "${pids[victim]}"
+    status=0
+    wait "$launch" || status=$?
+    [ "$status" -eq 137 ] || fail "with rank $victim killed it ended with $status: $(cat log)"
+    expect_contains "$(cat log)" "weir: rank $victim of 2 (process ${pids[victim]}) was ended by signal 9"
+done
+steps="$(python3 - <<'TEXT'
+import json, struct
+with open("run/checkpoint.safetensors", "rb") as file:
+    size = struct.unpack("<Q", file.read(8))[0]
+    head = json.loads(file.read(size))
+    begin = head["progress"]["data_offsets"][0]
+    file.seek(8 + size + begin)
+    print(struct.unpack("<Q", file.read(8))[0] + 23)
+TEXT
+)"
+expect_data 0 "$weir" launch -n 2 --no-prefix "$weir" train ddp "${many[@]}" --steps "$steps"
+as_json "data['first_step'] == $steps - 23 and len(data['losses']) == $steps"
+printf '%s' "$output" >resumed.json
+expect_data 0 "$weir" launch -n 2 --no-prefix "$weir" train ddp "${small[@]}" --steps "$steps" --json
+printf '%s' "$output" >whole.json
+python3 - <<'TEXT' || fail "what was resumed differs"
+import json
+resumed, whole = json.load(open("resumed.json")), json.load(open("whole.json"))
+for key in "losses", "right", "parameters_digest":
+    assert resumed[key] == whole[key], key
+TEXT
+
+# MNIST's files.
+mkdir mnist
+python3 - <<'TEXT'
+import random, struct
+random.seed(1)
+with open("mnist/train-images-idx3-ubyte", "wb") as images, \
+        open("mnist/train-labels-idx1-ubyte", "wb") as labels:
+    images.write(struct.pack(">IIII", 0x803, 60, 7, 9))
+    labels.write(struct.pack(">II", 0x801, 60))
+    for i in range(60):
+        images.write(bytes(random.randrange(80) + (150 if k // 21 == i % 3 else 0) for k in range(63)))
+        labels.write(bytes([i % 3]))
+TEXT
+expect_data 0 "$weir" train ddp --data mnist --hidden 1 --width 16 --batch 8 --steps 100 --json
+as_json 'data["parameters"] == 63 * 16 + 16 + 16 * 3 + 3 and data["losses"][99] < 0.3 * data["losses"][0]'
+
+# What is refused.
+expect_data 2 "$weir" train
+expect_contains "$messages" "weir train needs a PROGRAM"
+expect_data 2 "$weir" train dpd
+expect_contains "$messages" "did you mean 'ddp'?"
+expect_data 2 "$weir" train ddp --network mpl
+expect_contains "$messages" "--network takes mlp or convnet, not 'mpl'; did you mean mlp?"
+expect_data 2 "$weir" train ddp --rate 0
+expect_contains "$messages" "--rate takes a number above 0 and below 1e+06, not '0'"
+expect_data 2 "$weir" train ddp --momentum 1
+expect_contains "$messages" "--momentum takes a number from 0 and below 1, not '1'"
+expect_data 2 "$weir" train ddp --optimizer adam --momentum 0.5
+expect_contains "$messages" "--momentum is of sgd, and adam has none; leave it out"
+expect_data 2 "$weir" train ddp --buckets much
+expect_contains "$messages" "--buckets takes auto, or MiB above 0 and below 65536, not 'much'"
+expect_data 2 "$weir" train ddp --resume
+expect_contains "$messages" "--resume needs a folder: --checkpoint DIR"
+expect_data 2 "$weir" train ddp --every 5
+expect_contains "$messages" "--every needs a folder: --checkpoint DIR"
+expect_data 2 "$weir" train ddp --checkpoint "$(printf 'x%.0s' {1..4090})"
+expect_contains "$messages" "the path of the file in --checkpoint is longer than 4095 bytes"
+expect_data 2 "$weir" train augment --exact
+expect_contains "$messages" "has no option '--exact'"
+expect_data 3 "$weir" train augment "${small[@]}" --crop 9
+expect_contains "$messages" "9 x 9 pixels cannot be cut out of images of 8 x 8"
+expect_data 1 "$weir" train ddp --data nowhere
+expect_contains "$messages" "nowhere/train-images-idx3-ubyte"
+expect_data 1 "$weir" train ddp "${small[@]}" --checkpoint no/such/folder
+expect_contains "$messages" "no/such/folder cannot be made: No such file or directory"
+expect_data 1 "$weir" train ddp "${small[@]}" --curve no/such/curve.svg
+expect_contains "$messages" "no/such/curve.svg"
+expect_data 3 "$weir" train ddp "${small[@]}" --products cublas
+expect_contains "$messages" "cuBLAS"
+expect_data 3 "$weir" train ddp "${small[@]}" --rate 100000 --steps 300
+expect_contains "$messages" "train with a lower learning rate"
+
+# Among ranks, the first alone makes the folder.
+expect_data 1 "$weir" launch -n 2 "$weir" train ddp "${small[@]}" --checkpoint no/such/folder
+expect_contains "$messages" "[0] weir: no/such/folder cannot be made"
+expect_not_contains "$messages" "[1] weir: no/such/folder"
