@@ -1,6 +1,5 @@
 // weir doctor: opens what the configuration names, checks each step, and gives one remedy
 // for each problem.
-#include "cli/doctor/command.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +8,7 @@
 #include "base/text.h"
 #include "cli/common/json.h"
 #include "cli/common/options.h"
-#include "cli/doctor/doctor.h"
+#include "cli/doctor/comm.h"
 #include "cli/runtime/open.h"
 #include "core/config/config.h"
 
@@ -166,7 +165,20 @@ static int print_json(const struct doctor *doctor, int code)
     return cli_json_print(root, ok, code);
 }
 
-static int doctor_main(int argc, char **argv)
+int doctor_report(struct doctor *doctor, bool as_json)
+{
+    int code = doctor->problems > 0 || doctor->incomplete ? CLI_SETUP : CLI_OK;
+    if (as_json)
+        code = print_json(doctor, code);
+    else
+        print_text(doctor);
+    code = cli_close(NULL, &doctor->runtime, code);
+    weir_load_report_destroy(&doctor->report);
+    free(doctor->findings);
+    return code;
+}
+
+int doctor_examine_main(int argc, char **argv)
 {
     struct doctor doctor = {0};
     bool as_json = false;
@@ -192,19 +204,5 @@ static int doctor_main(int argc, char **argv)
         return code;
     cli_log_to_stderr();
     examine(&doctor);
-    code = doctor.problems > 0 || doctor.incomplete ? CLI_SETUP : CLI_OK;
-    if (as_json)
-        code = print_json(&doctor, code);
-    else
-        print_text(&doctor);
-    code = cli_close(NULL, &doctor.runtime, code);
-    weir_load_report_destroy(&doctor.report);
-    free(doctor.findings);
-    return code;
+    return doctor_report(&doctor, as_json);
 }
-
-const struct cli_command cli_doctor = {
-    .name = "doctor",
-    .summary = "find out what keeps weir from running, and what to do",
-    .main = doctor_main,
-};

@@ -49,4 +49,9 @@ void doctor_kernel_compiler(struct doctor *doctor);
 void doctor_self_test(struct doctor *doctor);
 void doctor_driver(struct doctor *doctor);
 
+int doctor_examine_main(int argc, char **argv);
+
+// Prints the findings, closes the runtime and frees what the doctor has. Returns the exit code.
+int doctor_report(struct doctor *doctor, bool as_json);
+
 #endif

@@ -119,11 +119,13 @@ expect_taken()
         grep -q "^  -$option " <<<"$all" || fail "$page.1 explains -$option, which is not there"
     done < <(sed -n 's/^\.It Fl \([A-Za-z]\) .*/\1/p' "$man/$page.1" | sort -u)
 }
-for page in weir-run weir-doctor weir-devices weir-config weir-fault weir-check weir-launch \
+for page in weir-run weir-devices weir-config weir-fault weir-check weir-launch \
     weir-completion; do
     # shellcheck disable=SC2086
     "$weir" ${pages[$page]} --help | expect_taken "$page"
 done
+{ "$weir" doctor --help && "$weir" doctor comm --help; } | expect_taken weir-doctor
+expect_explained weir-doctor doctor comm
 for benchmark in "${benchmarks[@]}"; do
     "$weir" bench "$benchmark" --help
 done | expect_taken weir-bench

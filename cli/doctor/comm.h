@@ -1,0 +1,28 @@
+// What the files of `weir doctor comm` share.
+#ifndef WEIR_CLI_DOCTOR_COMM_H
+#define WEIR_CLI_DOCTOR_COMM_H
+
+#include "cli/doctor/doctor.h"
+
+struct doctor_comm {
+    const char *listen; // PORT or HOST:PORT; NULL
+    const char *connect;
+    uint64_t timeout; // seconds
+};
+
+int doctor_comm_main(int argc, char **argv);
+
+// Opens a runtime without a device's driver, whose communicators use that transport.
+weir_status doctor_comm_open(const struct doctor *doctor, const char *transport,
+                             weir_runtime **out_runtime);
+
+// Meets the other machine, and exchanges data with it.
+void doctor_comm_link(struct doctor *doctor, const struct doctor_comm *comm);
+
+// For `connect`: whether anything is reached there, and if not, why. `host` is a name or a number.
+bool doctor_comm_reach(struct doctor *doctor, const char *host, const char *port);
+
+// For `listen`: the addresses of this machine, on standard error.
+void doctor_comm_tell_addresses(const char *port);
+
+#endif

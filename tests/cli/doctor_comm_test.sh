@@ -1,0 +1,92 @@
+#!/bin/bash
+# weir doctor comm: what communicators would use, and two machines that meet, both of them this one.
+. tests/cli/cli.sh
+unset "${!WEIR_COMM@}" "${!SLURM@}" "${!OMPI@}" RANK WORLD_SIZE MASTER_ADDR MASTER_PORT
+
+# free_port: one at which nothing listens now.
+free_port()
+{
+    python3 -c 'import socket; it = socket.socket(); it.bind(("127.0.0.1", 0)); print(it.getsockname()[1])'
+}
+# expect_listening PORT: waits until something does.
+expect_listening()
+{
+    until (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; do
+        sleep 0.1
+    done
+}
+expect_problem()
+{
+    local part="$1" remedy="$2"
+    shift 2
+    expect_data 3 "$@"
+    expect_contains "$output" "$part"
+    expect_contains "$output" "what to do:"
+    expect_contains "$output" "$remedy"
+}
+
+expect_data 0 "$weir" doctor comm
+for part in "transport = local (default)" "timeout = 300 seconds" "rank 0 of 1, without a rendezvous" \
+    "ok       transport      local" "all is well"; do
+    expect_contains "$output" "$part"
+done
+expect_data 0 env RANK=1 WORLD_SIZE=2 MASTER_ADDR=node1 MASTER_PORT=29500 WEIR_COMM_TIMEOUT=7 \
+    "$weir" doctor comm --json
+as_json 'any("rank 1 of 2, meeting at tcp://node1:29500" == f["text"] for f in data["findings"])'
+as_json 'any("timeout = 7 seconds (WEIR_COMM_TIMEOUT)" == f["text"] for f in data["findings"])'
+printf '[comm]\ntransport = mpi\n[mpi]\nlibrary = libnothing.so\n' >nothing.ini
+expect_data 0 "$weir" doctor comm --config nothing.ini
+expect_contains "$output" "transport = mpi (nothing.ini:2)"
+expect_contains "$output" "note     transport      mpi cannot be used: "
+expect_contains "$output" "install Open MPI 4 or MPICH 4, or set [mpi] library to the file"
+expect_problem "RANK is set, and WORLD_SIZE is not" "set both, or neither" env RANK=1 "$weir" doctor comm
+expect_problem "missing.ini" "" "$weir" doctor comm --config missing.ini
+
+# Two that meet.
+port="$(free_port)"
+"$weir" doctor comm --listen "$port" >listener 2>listener.messages &
+listener=$!
+expect_listening "$port"
+expect_data 0 "$weir" doctor comm --connect "127.0.0.1:$port"
+expect_contains "$output" "reaching       127.0.0.1, port $port, answers in"
+expect_contains "$output" "this machine is rank 1 of 2, and reaches the other one both ways"
+expect_contains "$output" "an all-reduce of 4 bytes takes"
+wait "$listener"
+expect_contains "$(cat listener)" "this machine is rank 0 of 2"
+expect_contains "$(cat listener)" "all is well"
+expect_contains "$(cat listener.messages)" "run weir doctor comm --connect HOST:$port"
+
+# Two that do not.
+expect_problem "127.0.0.1, port $port: Connection refused" "start \`weir doctor comm --listen PORT\` there first" \
+    "$weir" doctor comm --connect "127.0.0.1:$port"
+expect_problem "the host 'nothing.invalid' is not found" "name the host by its number" \
+    "$weir" doctor comm --connect "nothing.invalid:$port"
+expect_problem "rank 1 has not come to tcp://127.0.0.1:$port in 1.00 s" "" \
+    "$weir" doctor comm --listen "127.0.0.1:$port" --timeout 1
+expect_problem "'node1' is no place to meet" "name a host and a port, such as node1:29500" \
+    "$weir" doctor comm --connect node1
+expect_problem "'x' is no place to meet" "name a port, such as 29500" "$weir" doctor comm --listen x
+python3 -c '
+import socket, sys
+listener = socket.create_server(("127.0.0.1", 0))
+print(listener.getsockname()[1], flush=True)
+while True:
+    connection = listener.accept()[0]
+    connection.send(b"220 this is another service" + 1000 * b" ")
+    connection.close()
+' >other &
+other=$!
+trap 'kill "$other"' EXIT
+until [ -s other ]; do
+    sleep 0.1
+done
+port="$(cat other)"
+expect_problem "what listens at tcp://127.0.0.1:$port is no rank 0" "choose another port" \
+    "$weir" doctor comm --connect "127.0.0.1:$port"
+expect_problem "Address already in use" "" "$weir" doctor comm --listen "127.0.0.1:$port" --timeout 1
+
+expect_data 2 "$weir" doctor comm --listen 1 --connect node1:1
+expect_contains "$messages" "takes one of --listen and --connect"
+expect_data 2 "$weir" doctor comm extra
+expect_data 0 "$weir" doctor --help
+expect_contains "$output" "weir doctor comm"
