@@ -25,15 +25,25 @@ struct ddp_row {
     struct bench_samples ms;
     struct bench_samples of_longest; // over the longer one of computation and communication
     struct bench_samples exposed;    // above the computation alone
+    struct bench_samples of_raw;     // OVERLAPPED over RAW
 };
 
 struct ddp_run {
     struct ddp ddp;
     struct ddp_row
-        *rows; // of each batch: compute, communicate, then for all caps serial, overlapped
+        *rows;   // of each batch: compute, communicate, then for all caps serial, overlapped
+    size_t ways; // of each cap, from DDP_SERIAL on
     size_t rows_of_batch;
     size_t row_count;
+    char raw_message[256]; // why there is no raw step
 };
+
+const char *ddp_way_name(enum ddp_way way)
+{
+    static const char *const names[] = {"computation", "communication", "serial", "overlapped",
+                                        "raw"};
+    return names[way];
+}
 
 // Defaults.
 
@@ -82,7 +92,8 @@ static bool choose(struct ddp *ddp)
 static bool make_rows(struct ddp_run *run)
 {
     struct ddp *ddp = &run->ddp;
-    run->rows_of_batch = 2 + 2 * ddp->caps.count;
+    run->ways = ddp->raw ? 3 : 2;
+    run->rows_of_batch = 2 + run->ways * ddp->caps.count;
     run->row_count = ddp->batches.count * run->rows_of_batch;
     run->rows = calloc(run->row_count, sizeof *run->rows);
     if (!run->rows)
@@ -90,11 +101,8 @@ static bool make_rows(struct ddp_run *run)
     for (size_t i = 0; i < run->row_count; i++) {
         const size_t k = i % run->rows_of_batch;
         run->rows[i].batch = (size_t)ddp->batches.values[i / run->rows_of_batch];
-        run->rows[i].buckets = k < 2 ? 0 : (k - 2) / 2;
-        run->rows[i].way = k == 0   ? DDP_COMPUTE
-                           : k == 1 ? DDP_COMMUNICATE
-                           : k % 2  ? DDP_OVERLAPPED
-                                    : DDP_SERIAL;
+        run->rows[i].buckets = k < 2 ? 0 : (k - 2) / run->ways;
+        run->rows[i].way = (enum ddp_way)(k < 2 ? k : DDP_SERIAL + (k - 2) % run->ways);
     }
     return true;
 }
@@ -108,7 +116,7 @@ static void keep(struct bench *bench, struct bench_samples *samples, double valu
 static bool measure_batch(struct ddp_run *run, struct ddp_row *rows)
 {
     struct ddp *ddp = &run->ddp;
-    double compute = 0, longest = 0;
+    double compute = 0, longest = 0, overlapped = 0;
     if (!ddp_set_batch(ddp, rows[0].batch))
         return false;
     for (size_t i = 0; i < run->rows_of_batch; i++) {
@@ -122,6 +130,10 @@ static bool measure_batch(struct ddp_run *run, struct ddp_row *rows)
             keep(ddp->bench, &rows[i].of_longest, ms / longest);
         if (i >= 2)
             keep(ddp->bench, &rows[i].exposed, ms - compute);
+        if (rows[i].way == DDP_OVERLAPPED)
+            overlapped = ms;
+        if (rows[i].way == DDP_RAW && ms > 0)
+            keep(ddp->bench, &rows[i - 1].of_raw, overlapped / ms);
     }
     return true;
 }
@@ -156,19 +168,20 @@ static void name_cap(const struct ddp *ddp, size_t buckets, char *text, size_t s
 
 static void put_row(const struct ddp *ddp, struct bench_table *table, const struct ddp_row *row)
 {
-    static const char *const names[] = {"computation", "communication", "serial", "overlapped"};
     struct weir_buckets_plan plan;
     char cap[48] = "";
     plan_of(ddp, row->buckets, &plan);
     if (row->way != DDP_COMPUTE)
         name_cap(ddp, row->buckets, cap, sizeof cap);
     bench_put_number(table, (double)row->batch);
-    bench_put_text(table, "%s", names[row->way]);
+    bench_put_text(table, "%s", ddp_way_name(row->way));
     bench_put_text(table, "%s", cap);
     bench_put_number(table, row->way == DDP_COMPUTE ? 0 : plan.bucket_count);
     bench_put(table, &row->ms);
     bench_put(table, &row->of_longest);
     bench_put(table, &row->exposed);
+    if (ddp->raw)
+        bench_put(table, &row->of_raw);
 }
 
 static void plot_row(const struct ddp *ddp, const struct ddp_row *row)
@@ -176,11 +189,10 @@ static void plot_row(const struct ddp *ddp, const struct ddp_row *row)
     const struct bench_spread ms = bench_spread(&row->ms);
     struct cli_plot *plot = &ddp->bench->plot;
     char cap[48], series[80];
-    if (row->way != DDP_SERIAL && row->way != DDP_OVERLAPPED)
+    if (row->way < DDP_SERIAL)
         return;
     name_cap(ddp, row->buckets, cap, sizeof cap);
-    snprintf(series, sizeof series, "%s, batch %zu",
-             row->way == DDP_SERIAL ? "serial" : "overlapped", row->batch);
+    snprintf(series, sizeof series, "%s, batch %zu", ddp_way_name(row->way), row->batch);
     cli_plot_add(cli_plot_series(plot, series),
                  (struct cli_plot_point){(double)cli_plot_group(plot, cap), ms.median, ms.minimum,
                                          ms.maximum});
@@ -196,10 +208,12 @@ static void report_rows(struct ddp_run *run)
         {"ms", "ms", BENCH_SPREAD, 3},
         {"of_longest", "of the longer one", BENCH_SPREAD, 3},
         {"exposed_ms", "exposed, ms", BENCH_SPREAD, 3},
+        {"of_raw", "over raw", BENCH_SPREAD, 3},
     };
     struct bench *bench = run->ddp.bench;
-    struct bench_table *table = bench_table(bench, "steps", "one step, by the slowest rank",
-                                            columns, sizeof columns / sizeof *columns);
+    struct bench_table *table =
+        bench_table(bench, "steps", "one step, by the slowest rank", columns,
+                    sizeof columns / sizeof *columns - (run->ddp.raw ? 0 : 1));
     snprintf(bench->plot.title, sizeof bench->plot.title, "A step of %llu layers on %u ranks",
              (unsigned long long)run->ddp.layers, (unsigned)run->ddp.all.count);
     snprintf(bench->plot.y_name, sizeof bench->plot.y_name, "milliseconds");
@@ -213,7 +227,7 @@ static void report_rows(struct ddp_run *run)
 static const struct ddp_row *pick(const struct ddp_run *run, size_t batch, bool automatic)
 {
     const struct ddp_row *rows = &run->rows[batch * run->rows_of_batch], *found = NULL;
-    for (size_t i = 3; i < run->rows_of_batch; i += 2) {
+    for (size_t i = 3; i < run->rows_of_batch; i += run->ways) {
         const bool is_auto = run->ddp.caps.values[rows[i].buckets] == BENCH_WORD;
         if (is_auto == automatic &&
             (!found || bench_spread(&rows[i].ms).median < bench_spread(&found->ms).median))
@@ -250,6 +264,16 @@ static void report_gains(struct ddp_run *run)
     }
 }
 
+static void describe_raw(const struct ddp_run *run)
+{
+    const struct ddp *ddp = &run->ddp;
+    if (ddp->raw)
+        bench_note(ddp->bench, "raw: two streams, the same products and buckets, NCCL %d",
+                   ddp_raw_version(ddp->raw));
+    else if (ddp->blas)
+        bench_note(ddp->bench, "no raw step beside it: %s", run->raw_message);
+}
+
 static void describe(struct ddp_run *run)
 {
     const struct ddp *ddp = &run->ddp;
@@ -266,6 +290,7 @@ static void describe(struct ddp_run *run)
     if (plan.latency_ns > 0)
         bench_note(bench, "measured for auto: %.1f us and %.2f GB/s", plan.latency_ns / 1000,
                    plan.bytes_per_ns);
+    describe_raw(run);
     if (!ddp->computes)
         bench_note(bench,
                    "this device runs no kernels: the gradients were zeros, and times are those "
@@ -285,12 +310,16 @@ static bool run_ddp(struct bench *bench, void *user)
     bool fine = bench_ranks_open(bench, ddp->asked_ranks, &ddp->all);
     bench->silent = ddp->all.first > 0;
     bench->quiet = bench->quiet || bench->silent;
-    fine = fine && choose(ddp) && ddp_open(ddp) && make_rows(run) && measure(run);
+    fine = fine && choose(ddp) && ddp_open(ddp);
+    if (fine)
+        ddp->raw = ddp_raw_open(ddp, run->raw_message, sizeof run->raw_message);
+    fine = fine && make_rows(run) && measure(run);
     if (fine) {
         describe(run);
         report_rows(run);
         report_gains(run);
     }
+    ddp_raw_close(&ddp->raw);
     ddp_close(ddp);
     bench_ranks_close(bench, &ddp->all);
     free(run->rows);
@@ -314,6 +343,7 @@ static int ddp_main(int argc, char **argv)
          &ddp->asked_element, 0, 0},
         {"cublas", "F", "the file of cuBLAS; without it, the one that the\nlinker finds", CLI_TEXT,
          &ddp->cublas, 0, 0},
+        {"nccl", "F", "the same of NCCL, for the raw step", CLI_TEXT, &ddp->nccl, 0, 0},
         {"ranks", "N", "ranks in this process, if no launcher started it (2)", CLI_COUNT,
          &ddp->asked_ranks, 1, BENCH_RANKS_MAX},
         {"config", "F", "the INI file; without it, the one that WEIR_CONFIG\nnames, or none",

@@ -22,7 +22,11 @@ enum ddp_way {
     DDP_COMMUNICATE, // the reductions alone
     DDP_SERIAL,      // the reductions after the backward pass
     DDP_OVERLAPPED,  // beside it
+    DDP_RAW,         // the same without Weir
 };
+
+// For people: "overlapped".
+const char *ddp_way_name(enum ddp_way way);
 
 // A rank of this process.
 struct ddp_rank {
@@ -47,6 +51,7 @@ struct ddp {
     const char *asked_buckets;
     const char *asked_element;
     const char *cublas; // the file; NULL: the linker's
+    const char *nccl;   // the same, for the raw step
     uint64_t layers;
     uint64_t width;
     uint64_t asked_ranks;
@@ -61,7 +66,8 @@ struct ddp {
     bool computes;       // products give numbers
     size_t element_size; // of all matrices
     size_t batch_max;
-    size_t batch; // of the products as they are
+    size_t batch;        // of the products as they are
+    struct ddp_raw *raw; // NULL: there is none
 };
 
 // Makes memory, products and buckets for the largest batch, and fills what is read.
@@ -91,5 +97,15 @@ struct train_range ddp_gradient(const struct ddp *ddp, const struct ddp_rank *ra
 // Compares products with sums in float64; and the averages of both ways that reduce, with all buckets,
 // with those of plain all-reduces. Sets `computes`.
 bool ddp_check(struct ddp *ddp);
+
+// ddp_raw.c
+
+// NULL, with the reason in `message`, where there is no NCCL, or the ranks are not one a process.
+struct ddp_raw *ddp_raw_open(struct ddp *ddp, char *message, size_t size);
+void ddp_raw_close(struct ddp_raw **raw);
+int ddp_raw_version(const struct ddp_raw *raw); // as NCCL numbers it, such as 22809
+
+// One overlapped step with the buckets of that index. Waits for its end.
+weir_status ddp_raw_step(const struct ddp *ddp, size_t buckets);
 
 #endif

@@ -192,7 +192,7 @@ static bool clear(struct ddp *ddp, size_t buckets)
                                              &nothing, sizeof nothing) < 0)
             return bench_fail_weir(ddp->bench);
     }
-    return true;
+    return ddp_sync(ddp) == WEIR_OK || bench_fail_weir(ddp->bench);
 }
 
 static bool check_way(struct ddp *ddp, enum ddp_way way, size_t buckets,
@@ -202,8 +202,7 @@ static bool check_way(struct ddp *ddp, enum ddp_way way, size_t buckets,
         return false;
     for (uint32_t i = 0; i < ddp->all.local_count; i++)
         if (!read_slices(ddp, &ddp->ranks[i], buckets, found) ||
-            !compare_slices(ddp, found, wanted, way == DDP_SERIAL ? "serial" : "overlapped",
-                            buckets))
+            !compare_slices(ddp, found, wanted, ddp_way_name(way), buckets))
             return false;
     return true;
 }
@@ -214,7 +213,8 @@ static bool check_ways(struct ddp *ddp, const struct slices *wanted)
     bool fine = make_slices(ddp, &found);
     for (size_t i = 0; i < ddp->caps.count && fine; i++)
         fine = check_way(ddp, DDP_SERIAL, i, wanted, &found) &&
-               check_way(ddp, DDP_OVERLAPPED, i, wanted, &found);
+               check_way(ddp, DDP_OVERLAPPED, i, wanted, &found) &&
+               (!ddp->raw || check_way(ddp, DDP_RAW, i, wanted, &found));
     free(found.bytes);
     return fine;
 }

@@ -332,6 +332,8 @@ weir_status ddp_submit(const struct ddp *ddp, struct ddp_rank *rank, enum ddp_wa
                        size_t buckets)
 {
     const bool reduces = way != DDP_COMPUTE;
+    if (way == DDP_RAW)
+        return ddp_raw_step(ddp, buckets);
     weir_status status = reduces ? weir_buckets_begin(rank->buckets[buckets], true) : WEIR_OK;
     if (status == WEIR_OK && way != DDP_COMMUNICATE)
         status = compute(ddp, rank, way == DDP_OVERLAPPED, buckets);
