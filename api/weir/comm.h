@@ -199,8 +199,13 @@ WEIR_API uint32_t weir_comm_count(const weir_comm *comm);
 WEIR_API const char *weir_comm_label(const weir_comm *comm);
 WEIR_API weir_device *weir_comm_device(const weir_comm *comm);
 
+// What carries its collectives out: an engine of the device, such as "NCCL 2.28.9", or a transport of
+// the host, such as "local". "" for NULL.
+WEIR_API const char *weir_comm_engine(const weir_comm *comm);
+
 // Destroys the communicator and sets `*comm` to NULL. Legal while collectives are under way: they
-// still run. Never waits. Other ranks that still submit collectives get an error that says so.
+// still run. Does not wait for them; with an engine of the device it waits, a second at most, until
+// the other ranks know. Other ranks that still submit collectives get an error that says so.
 WEIR_API void weir_comm_destroy(weir_comm **comm);
 
 // One send or receive of an exchange. Closed.
@@ -230,9 +235,11 @@ struct weir_collective_params {
     // above: 0.2
 };
 
-// Submits a collective. The functions below are short forms of it. Where the device's memory is not
-// the host's, the bytes pass through pinned memory, which the communicator keeps: as much as its
-// largest collective needs.
+// Submits a collective. The functions below are short forms of it. Through the host, where the
+// device's memory is not the host's, the bytes pass through pinned memory, which the communicator
+// keeps: as much as its largest collective needs. An engine of the device has its own arithmetic:
+// sums of float16 and bfloat16 may be rounded otherwise, the order of steps is the engine's, and a
+// reduction of an element that it lacks (NCCL: i16 and u16) still runs through the host.
 //
 // Errors: WEIR_ERROR_INVALID for a wrong operand, ranges outside their buffers or overlapping, a
 // buffer or queue of another device than the communicator's: nothing was submitted, and the other

@@ -75,6 +75,10 @@ struct weir_limits {
                                  // weir_parameter.alignment, where that is known
     uint32_t device_addresses;   // weir_buffer_address() works, and kernels may use addresses
     uint64_t max_constant_bytes; // the largest range for a pointer to __constant memory
+
+    // What carries collectives out (<weir/comm.h>): 1 is the host; 2 an engine of the device, if its
+    // library is there when the first communicator is created (see weir_comm_engine()).
+    uint32_t collectives;
     // above: 0.2
 };
 

@@ -22,6 +22,7 @@
 //   source.c       OpenCL C at run time, and the cache of its results
 //   driver_cl.c    the driver's OpenCL compiler
 //   nvrtc.c        CUDA C++ at run time
+//   nccl*.c        collectives, by NCCL
 //   error.c        status and remedy of CUDA's errors
 //
 // docs/architecture.md has the locks, and what may be called with each of them held. Nothing that
@@ -58,6 +59,7 @@ struct cu_listed {
 };
 
 struct cu_compiler; // nvrtc.c
+struct cu_nccl;     // nccl.h
 
 // The state of a link.
 struct cu_module {
@@ -71,6 +73,7 @@ struct cu_module {
     const char *cupti;     // "auto", "off", or a path
     weir_kit_cache *cache; // NULL: off
     struct cu_compiler *compiler;
+    struct cu_nccl *nccl;
     size_t printf_bytes; // of a device's ring, a power of two
     char driver[64];
 };
@@ -100,9 +103,11 @@ struct cu_prints {
     uint64_t told;                // how many lost ones were reported
 };
 
-struct cu_words;   // fault.c
-struct cu_history; // fault.c
-struct cu_peer;    // peer.c
+struct cu_words;     // fault.c
+struct cu_history;   // fault.c
+struct cu_peer;      // peer.c
+struct cu_comm;      // nccl.h
+struct cu_farewells; // nccl_comm.c
 
 // Attributes of a device, by their names in cu_api.h. X(member, attribute).
 #define CU_ATTRIBUTES(X)                                                          \
@@ -168,6 +173,8 @@ struct cu_device {
     struct weir_error first_fault;
     struct cu_words *words;
     struct cu_queue *queues;
+    struct cu_comm *comms;
+    struct cu_farewells *farewells; // has a lock of its own
 };
 
 // DEVICE: `address`. MANAGED: the same, in a block. HOST: `pointer`, in a block, in registered memory
@@ -646,5 +653,34 @@ void cu_compiler_destroy(struct cu_compiler *compiler, const struct weir_host *h
 // The same for CUDA C++.
 weir_status cu_compile_cuda(struct cu_device *device, const char *source, const char *options,
                             struct cu_compiled *out);
+
+// nccl.c
+
+// `setting` is [cuda] nccl. NULL if out of memory.
+struct cu_nccl *cu_nccl_create(const struct weir_host *host, const char *setting);
+void cu_nccl_destroy(struct cu_nccl *nccl, const struct weir_host *host);
+bool cu_nccl_is_off(const struct cu_nccl *nccl);
+
+// nccl_comm.c
+
+// The threads that end communicators of a device. NULL if out of memory.
+struct cu_farewells *cu_farewells_create(const struct weir_host *host);
+// Waits for them, five seconds at most. False: some still use the device's context.
+bool cu_farewells_leave(struct cu_farewells *farewells, const struct weir_host *host);
+
+weir_status cu_comm_create(const struct weir_link *link, weir_device *object,
+                           weir_comm *comm_object, const struct weir_comm_setup *setup,
+                           void **out_data);
+void cu_comm_destroy(const struct weir_link *link, weir_comm *object);
+bool cu_comm_takes(const struct weir_link *link, weir_comm *object,
+                   const struct weir_operation *operation);
+void cu_comm_abort(const struct weir_link *link, weir_comm *object);
+weir_status cu_comm_query(const struct weir_link *link, weir_comm *object,
+                          struct weir_comm_progress *progress);
+const char *cu_comm_engine(const struct weir_link *link, weir_comm *object);
+weir_status cu_submit_collective(const struct weir_link *link, struct cu_queue *queue,
+                                 const struct weir_operation *operation);
+// The queue's work has finished, and its stream goes.
+void cu_comms_forget_queue(struct cu_queue *queue);
 
 #endif

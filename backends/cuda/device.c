@@ -159,9 +159,12 @@ static void release(struct cu_device *device)
 {
     const struct cu_module *module = device->module;
     cu_peers_finish(device);
+    const bool alone = cu_farewells_leave(device->farewells, module->host);
     if (device->context) {
         empty_context(device);
-        module->cu.cuDevicePrimaryCtxRelease(device->listed->native);
+        // A thread that NCCL does not let go still uses the context.
+        if (alone)
+            module->cu.cuDevicePrimaryCtxRelease(device->listed->native);
     }
     pthread_mutex_destroy(&device->timeline.lock);
     pthread_mutex_destroy(&device->clock.lock);
@@ -200,7 +203,9 @@ weir_status cu_device_create(const struct weir_link *link, weir_device *object,
     pthread_mutex_init(&device->clock.lock, NULL);
     pthread_mutex_init(&device->prints.lock, NULL);
 
-    weir_status status = check_abilities(device);
+    device->farewells = cu_farewells_create(module->host);
+    weir_status status =
+        device->farewells ? check_abilities(device) : weir_host_no_memory(module->host, "a device");
     if (status == WEIR_OK)
         status = cu_idle_init(device);
     if (status == WEIR_OK)
@@ -297,4 +302,6 @@ void cu_device_limits(const struct weir_link *link, weir_device *object, struct 
         limits->device_addresses = 1;
         limits->max_constant_bytes = limits->max_buffer_bytes; // it is global memory
     }
+    if (WEIR_HAS(limits, collectives) && !cu_nccl_is_off(device->module->nccl))
+        limits->collectives = 2;
 }

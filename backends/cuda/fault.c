@@ -225,7 +225,7 @@ static bool is_work(int kind)
 static bool runs_kernels(int kind)
 {
     return kind == WEIR_OPERATION_LAUNCH || kind == WEIR_OPERATION_GRAPH ||
-           kind == WEIR_OPERATION_NATIVE;
+           kind == WEIR_OPERATION_NATIVE || kind == WEIR_OPERATION_COLLECTIVE;
 }
 
 // What fails here costs knowledge and nothing else: a fault is met by the next call.

@@ -15,6 +15,7 @@ enum key {
     KEY_ATTRIBUTE_FAULTS,
     KEY_CUPTI,
     KEY_PRINTF_BYTES,
+    KEY_NCCL,
     KEY_COUNT
 };
 
@@ -80,6 +81,16 @@ static const struct weir_key keys[KEY_COUNT] = {
             .help =
                 "Pinned memory for what kernels have printed and the host has not read, rounded "
                 "up to a power of two; devices without such kernels take none.",
+        },
+    [KEY_NCCL] =
+        {
+            .name = "nccl",
+            .type = WEIR_KEY_TEXT,
+            .fallback = "auto",
+            .help =
+                "The library that carries collectives out: auto takes the libnccl.so.2 that the "
+                "program has loaded, else the one that the dynamic linker finds, off lets them "
+                "run through the host, and anything else is a path.",
         },
 };
 
@@ -176,6 +187,7 @@ static void release(struct cu_module *module)
 {
     weir_kit_cache_close(&module->cache);
     cu_compiler_destroy(module->compiler, module->host);
+    cu_nccl_destroy(module->nccl, module->host);
     module->host->release(module->listed);
     module->host->release(module);
 }
@@ -205,6 +217,9 @@ static weir_status start(struct cu_module *module, const struct weir_setting *co
     module->compiler = cu_compiler_create(module->host);
     if (!module->compiler)
         return weir_host_no_memory(module->host, "the run-time compiler");
+    module->nccl = cu_nccl_create(module->host, settings[KEY_NCCL]->text);
+    if (!module->nccl)
+        return weir_host_no_memory(module->host, "the CUDA backend");
     module->printf_bytes = power_of_two(settings[KEY_PRINTF_BYTES]->integer);
     module->cupti = settings[KEY_CUPTI]->text;
     module->spin = strcmp(settings[KEY_SYNC]->text, "spin") == 0;
@@ -289,6 +304,12 @@ static const struct weir_module_ops ops = {
     .device_peer = cu_device_peer,
     .device_reach = cu_device_reach,
     .kernel_occupancy = cu_kernel_occupancy,
+    .comm_create = cu_comm_create,
+    .comm_destroy = cu_comm_destroy,
+    .comm_takes = cu_comm_takes,
+    .comm_abort = cu_comm_abort,
+    .comm_query = cu_comm_query,
+    .comm_engine = cu_comm_engine,
 };
 
 static const char *const about[] = {

@@ -33,6 +33,7 @@ static void release(struct cu_queue *queue)
 {
     const struct cu_module *module = queue->device->module;
     delist(queue);
+    cu_comms_forget_queue(queue);
     weir_kit_records_destroy(&queue->records);
     cu_watch_finish(queue);
     if (queue->stream && !queue->wrapped)
@@ -204,6 +205,8 @@ static weir_status submit(const struct weir_link *link, struct cu_queue *queue,
                               operation->u.wait.event.sequence);
     case WEIR_OPERATION_GRAPH:
         return cu_submit_graph(link, queue, operation);
+    case WEIR_OPERATION_COLLECTIVE:
+        return cu_submit_collective(link, queue, operation);
     default: // the library keeps the others
         return weir_host_unknown_kind(link, operation);
     }

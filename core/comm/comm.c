@@ -9,6 +9,8 @@
 #include <stdio.h>
 
 #include "core/buffer/buffer.h"
+#include "core/comm/engine.h"
+#include "core/comm/pulse.h"
 #include "core/object/device.h"
 #include "core/queue/retire.h"
 #include "core/support/error.h"
@@ -18,6 +20,7 @@ static void finalize(struct weir__member *member)
 {
     weir_comm *comm = (weir_comm *)(void *)member;
     weir_buffer_destroy(&comm->staging);
+    weir__engine_finish(comm);
     if (comm->group)
         comm->transport->leave(comm->group);
     pthread_cond_destroy(&comm->changed);
@@ -38,7 +41,11 @@ weir_comm *weir__comm_allocate(weir_device *device, const char *label)
     comm->ops = &weir__comm_ops;
     weir_lock_init(&comm->submit_lock, &weir__locks[WEIR__LOCK_COMM_SUBMIT]);
     weir_lock_init(&comm->lock, &weir__locks[WEIR__LOCK_COMM]);
-    pthread_cond_init(&comm->changed, NULL);
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&comm->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
     return comm;
 }
 
@@ -80,8 +87,11 @@ bool weir__comm_fail(weir_comm *comm, const struct weir_error *cause)
 
 void weir__comm_abort(weir_comm *comm, const struct weir_error *cause, const char *reason)
 {
-    if (weir__comm_fail(comm, cause))
-        comm->transport->abort(comm->group, reason);
+    if (!weir__comm_fail(comm, cause))
+        return;
+    if (comm->pulse)
+        weir__pulse_tell(comm, reason);
+    comm->transport->abort(comm->group, reason);
 }
 
 weir_status weir__comm_status(weir_comm *comm)
@@ -116,6 +126,14 @@ weir_status weir_comm_abort_at(weir_comm *comm, const char *why, const char *fil
 }
 
 // Turns.
+
+bool weir__comm_has_turn(weir_comm *comm, uint32_t turn)
+{
+    weir_lock_take(&comm->lock);
+    const bool has_turn = comm->turn == turn;
+    weir_lock_release(&comm->lock);
+    return has_turn;
+}
 
 weir_status weir__comm_await_turn(weir_comm *comm, uint32_t turn)
 {

@@ -28,8 +28,17 @@ weir_status weir__comm_status(weir_comm *comm);
 weir_status weir__comm_await_turn(weir_comm *comm, uint32_t turn);
 void weir__comm_end_turn(weir_comm *comm, uint32_t turn);
 
+// Whether it is the call's turn.
+bool weir__comm_has_turn(weir_comm *comm, uint32_t turn);
+
 // A pinned buffer of at least `size` bytes; the caller has the turn.
 weir_status weir__comm_staging(weir_comm *comm, size_t size, char **out_pointer);
+
+// The same collective through the transport; the caller has the turn. The queue has finished.
+weir_status weir__comm_carry(weir_queue *queue, const struct weir_operation *operation);
+
+// Tells the other ranks why this one takes no part.
+void weir__comm_excuse(const struct weir_operation *operation, const struct weir_error *cause);
 
 enum {
     WEIR__COMM_RENDEZVOUS_SIZE = 512

@@ -6,6 +6,7 @@
 
 #include "base/thread.h"
 #include "core/comm/comm.h"
+#include "core/comm/engine.h"
 #include "core/runtime/runtime.h"
 #include "core/support/error.h"
 #include "core/support/memory.h"
@@ -62,6 +63,10 @@ static void join(void *argument)
     joiner->status = comm ? join_group(joiner, comm) : WEIR_ERROR_OUT_OF_MEMORY;
     if (comm && joiner->status == WEIR_OK) {
         comm->timeout_ns = joiner->place.timeout_ns;
+        comm->check = joiner->place.check;
+        joiner->status = weir__engine_create(comm, joiner->file, joiner->line);
+    }
+    if (comm && joiner->status == WEIR_OK) {
         weir__comm_publish(comm);
         joiner->comm = comm;
         return;
@@ -250,6 +255,7 @@ weir_status weir_comm_split_at(weir_comm *comm, int32_t color, int32_t key, cons
         return weir_last_error()->status;
     part->transport = comm->transport;
     part->timeout_ns = comm->timeout_ns;
+    part->check = comm->check;
 
     weir_lock_take(&comm->submit_lock);
     const uint32_t turn = comm->next_turn++;
@@ -265,6 +271,10 @@ weir_status weir_comm_split_at(weir_comm *comm, int32_t color, int32_t key, cons
     };
     weir_lock_release(&comm->submit_lock);
     status = split_group(comm, &split, turn, part);
+    if (status == WEIR_OK && part->group)
+        status = weir__engine_create(part, file, line);
+    if (status < 0)
+        weir__error_place(comm->member.object.label, file, line);
     if (status < 0 || !part->group) {
         weir__comm_drop(part);
         return status;

@@ -1,5 +1,5 @@
-// A collective on the worker of its queue: the bytes of device memory come to the host, the
-// transport runs, and what it wrote goes back. The copies go to the backend directly, as parts of
+// A collective through the host: the bytes of device memory come to the host, the transport runs,
+// and what it wrote goes back. The copies go to the backend directly, as parts of
 // the collective, so plugins see one operation.
 #include <stdio.h>
 #include <string.h>
@@ -182,8 +182,7 @@ static weir_status call_transport(const struct run *run)
     return run->comm->transport->run(run->comm->group, &call);
 }
 
-// Tells the other ranks why this one takes no part.
-static void tell(const struct weir_operation *operation, const struct weir_error *cause)
+void weir__comm_excuse(const struct weir_operation *operation, const struct weir_error *cause)
 {
     weir_comm *comm = operation->u.collective.comm;
     char reason[1024];
@@ -193,12 +192,6 @@ static void tell(const struct weir_operation *operation, const struct weir_error
     weir__comm_abort(comm, cause, reason);
 }
 
-static void skip(const struct weir_operation *operation)
-{
-    const struct weir_error cause = *weir_last_error();
-    tell(operation, &cause);
-}
-
 static weir_status carry_out(struct run *run)
 {
     weir_status status = plan(run);
@@ -206,7 +199,7 @@ static weir_status carry_out(struct run *run)
         status = copy_staged(run, WEIR_ACCESS_READ);
     if (status < 0) {
         const struct weir_error cause = weir__error_of(status);
-        tell(run->operation, &cause);
+        weir__comm_excuse(run->operation, &cause);
         return status;
     }
     status = call_transport(run);
@@ -230,7 +223,7 @@ static weir_status run_sides(struct run *run)
     run->sides = weir__allocate(run->count * (sizeof *run->sides + sizeof *run->parts));
     if (!run->sides) {
         weir__report(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for %u parts", run->count);
-        skip(run->operation);
+        weir__comm_excuse(run->operation, weir_last_error());
         return WEIR_ERROR_OUT_OF_MEMORY;
     }
     run->parts = (struct weir_transport_part *)(void *)(run->sides + run->count);
@@ -239,22 +232,8 @@ static weir_status run_sides(struct run *run)
     return status;
 }
 
-static weir_status run_collective(weir_queue *queue, const struct weir_operation *operation)
+weir_status weir__comm_carry(weir_queue *queue, const struct weir_operation *operation)
 {
-    weir_comm *comm = operation->u.collective.comm;
-    struct run run = {.queue = queue, .operation = operation, .comm = comm};
-    weir_status status = weir__comm_await_turn(comm, operation->u.collective.turn);
-    if (status < 0)
-        return status;
-    // The detail of an earlier function in this thread must not be mistaken for this one's.
-    weir_error_set(NULL);
-    status = run_sides(&run);
-    weir__comm_end_turn(comm, operation->u.collective.turn);
-    // An abort while it ran is the first cause.
-    return status < 0 && weir__comm_status(comm) < 0 ? weir_last_error()->status : status;
+    struct run run = {.queue = queue, .operation = operation, .comm = operation->u.collective.comm};
+    return run_sides(&run);
 }
-
-const struct weir__comm_ops weir__comm_ops = {
-    .run = run_collective,
-    .skip = skip,
-};

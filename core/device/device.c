@@ -222,6 +222,7 @@ weir_status weir_device_open(weir_runtime *runtime, const struct weir_device_par
     if (status < 0)
         goto fail;
     device->limits.struct_size = sizeof device->limits;
+    device->limits.collectives = 1;
     weir__chain_device_limits(device->chain, device, &device->limits);
     status = check_limits(device);
     if (status < 0) {

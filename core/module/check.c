@@ -72,6 +72,13 @@ static const struct slot slots[] = {
     SLOT(buffer_address, false),
     SLOT(host_note, false),
     SLOT(extension, false),
+    // All of an engine, or none: each is the partner of the one before.
+    PAIR(comm_create, false, comm_destroy),
+    PAIR(comm_destroy, false, comm_takes),
+    PAIR(comm_takes, false, comm_abort),
+    PAIR(comm_abort, false, comm_query),
+    PAIR(comm_query, false, comm_engine),
+    PAIR(comm_engine, false, comm_create),
 };
 #undef SLOT
 #undef PAIR

@@ -9,22 +9,36 @@
 #include "core/object/object.h"
 #include "core/support/locks.h"
 
-// How delivery hands over collectives, on the worker of their queue.
+// How delivery hands over collectives.
 struct weir__comm_ops {
-    // Carries it out and returns when it is done. Earlier work of the queue has finished.
+    // Whether the engine of the device carries it out, after earlier work of the queue; else the host
+    // does, when that has finished.
+    bool (*takes)(const struct weir_operation *operation);
+    // Whether it can be submitted at once: the engine takes it, and nothing before it is missing.
+    bool (*is_ready)(const struct weir_operation *operation);
+    // Submits one that is ready. Under the submit lock of its queue.
+    weir_status (*submit)(weir_queue *queue, const struct weir_operation *operation);
+    // On the worker of its queue: submits it, or carries it out and returns when it is done.
     weir_status (*run)(weir_queue *queue, const struct weir_operation *operation);
     // It will not run: the thread's error is the reason.
     void (*skip)(const struct weir_operation *operation);
 };
 
+struct weir__pulse; // core/comm/pulse.c
+struct weir__known; // core/comm/known.h
+
 struct weir_comm {
     struct weir__member member;
     const struct weir__comm_ops *ops;
     const struct weir_transport_ops *transport;
-    void *group; // the transport's
+    void *group;                    // the transport's
+    const struct weir_link *engine; // the backend's link; NULL: the transport carries all
+    struct weir__pulse *pulse;      // of an engine
+    struct weir__known *known;      // what this rank has submitted to the engine before
     uint32_t rank;
     uint32_t count;
     uint64_t timeout_ns;
+    bool check;
 
     struct weir_lock submit_lock; // while a collective is submitted: numbers follow that order
     uint32_t next_turn;           // of the next call

@@ -47,6 +47,8 @@ static weir_status submit_to_backend(weir_queue *queue, const struct weir_operat
         return weir__replay_launch(queue->delivery.link, queue, operation);
     case WEIR_OPERATION_NATIVE:
         return weir__native_submit(backend, queue, operation);
+    case WEIR_OPERATION_COLLECTIVE:
+        return operation->u.collective.comm->ops->submit(queue, operation);
     default:
         return backend->ops->queue_submit(backend, queue, operation);
     }
@@ -180,6 +182,8 @@ static weir_status run_collective(weir_queue *queue, const struct weir_operation
                                   bool failed)
 {
     const struct weir__comm_ops *ops = operation->u.collective.comm->ops;
+    if (!failed && ops->takes(operation))
+        return ops->run(queue, operation);
     weir_status status = failed ? WEIR_OK : finish_earlier(queue, operation);
     if (failed || status < 0 || weir__completion_status(queue, operation->sequence) < 0) {
         ops->skip(operation);
@@ -286,8 +290,10 @@ static weir_status hold(weir_queue *queue, const struct weir_operation *operatio
 
 static bool starts_hold(const weir_queue *queue, const struct weir_operation *operation)
 {
-    if (operation->kind == WEIR_OPERATION_HOST_CALL || operation->kind == WEIR_OPERATION_COLLECTIVE)
+    if (operation->kind == WEIR_OPERATION_HOST_CALL)
         return true;
+    if (operation->kind == WEIR_OPERATION_COLLECTIVE)
+        return !operation->u.collective.comm->ops->is_ready(operation);
     if (operation->kind != WEIR_OPERATION_WAIT || operation->flags & WEIR_OPERATION_IMPLIED)
         return false;
     const weir_queue *producer = operation->u.wait.producer;

@@ -11,10 +11,11 @@
 //
 // Delivery also replays graphs for a backend without graphs: replay.h.
 //
-// A collective is a host call of the communicator's: core/object/comm.h.
+// A collective is submitted by its communicator, which holds the queue as a host call does if it is not
+// ready, or has no engine in the backend: core/object/comm.h.
 //
-// So a backend never gets a HOST_CALL, a COLLECTIVE or a WAIT for a record that it has not got yet, and a
-// producer of another device only if that is a peer.
+// So a backend never gets a HOST_CALL or a WAIT for a record that it has not got yet, and a producer of
+// another device only if that is a peer.
 #ifndef WEIR_CORE_QUEUE_DELIVERY_H
 #define WEIR_CORE_QUEUE_DELIVERY_H
 

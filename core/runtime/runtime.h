@@ -40,6 +40,9 @@ struct weir_runtime {
 weir_status weir__transport_get(weir_runtime *runtime, const struct weir_transport_ops **out_ops,
                                 void **out_state);
 
+// What carries collectives through the host: the library of the transport that is loaded, or its name.
+const char *weir__transport_name(const weir_runtime *runtime);
+
 void weir__transport_finish(weir_runtime *runtime);
 
 // The settings of a module that is loaded, or NULL with the thread's error; and the end of settings.

@@ -39,6 +39,13 @@ weir_status weir__transport_get(weir_runtime *runtime, const struct weir_transpo
     return status;
 }
 
+const char *weir__transport_name(const weir_runtime *runtime)
+{
+    const struct weir_transport_ops *ops = runtime->transport.ops;
+    return ops->library ? ops->library(runtime->transport.state)
+                        : weir__config_comm(runtime->config, "transport")->text;
+}
+
 void weir__transport_finish(weir_runtime *runtime)
 {
     struct weir__transport *transport = &runtime->transport;

@@ -303,8 +303,8 @@ static void open_ranks(uint32_t count, weir_placement placement)
                                               .placement = placement};
     comm_rig_open(&all.rig, "", count, placement);
     for (uint32_t rank = 0; rank < count; rank++) {
-        ASSERT_OK(weir_buffer_create(all.rig.device, &params, &all.src[rank]));
-        ASSERT_OK(weir_buffer_create(all.rig.device, &params, &all.dst[rank]));
+        ASSERT_OK(weir_buffer_create(all.rig.devices[rank], &params, &all.src[rank]));
+        ASSERT_OK(weir_buffer_create(all.rig.devices[rank], &params, &all.dst[rank]));
     }
 }
 

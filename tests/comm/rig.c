@@ -1,6 +1,7 @@
 #include "tests/comm/rig.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void make_rank(struct comm_rig *rig, uint32_t rank, weir_placement placement)
@@ -8,9 +9,28 @@ static void make_rank(struct comm_rig *rig, uint32_t rank, weir_placement placem
     const struct weir_buffer_params params = {.struct_size = sizeof params,
                                               .size = COMM_RIG_BYTES,
                                               .placement = placement};
-    ASSERT_OK(weir_queue_create(rig->device, NULL, &rig->queues[rank]));
-    ASSERT_OK(weir_buffer_create(rig->device, &params, &rig->src[rank]));
-    ASSERT_OK(weir_buffer_create(rig->device, &params, &rig->dst[rank]));
+    weir_device *device = rig->devices[rank];
+    ASSERT_OK(weir_queue_create(device, NULL, &rig->queues[rank]));
+    ASSERT_OK(weir_buffer_create(device, &params, &rig->src[rank]));
+    ASSERT_OK(weir_buffer_create(device, &params, &rig->dst[rank]));
+}
+
+// Rank i has device i, of as many as there are.
+static void open_devices(struct comm_rig *rig)
+{
+    const char *text = getenv("WEIR_TEST_COMM_DEVICES");
+    const uint32_t device_count = text ? (uint32_t)strtoul(text, NULL, 10) : 1;
+    for (uint32_t rank = 0; rank < COMM_RIG_MOST; rank++) {
+        char index[16];
+        snprintf(index, sizeof index, "%u", rank);
+        const struct weir_device_params params = {.struct_size = sizeof params,
+                                                  .select = text ? index : NULL};
+        if (rank < device_count)
+            ASSERT_OK(weir_device_open(rig->runtime, &params, &rig->devices[rank]));
+        else
+            rig->devices[rank] = rig->devices[rank % device_count];
+    }
+    rig->device = rig->devices[0];
 }
 
 void comm_rig_open(struct comm_rig *rig, const char *more, uint32_t count, weir_placement placement)
@@ -19,16 +39,13 @@ void comm_rig_open(struct comm_rig *rig, const char *more, uint32_t count, weir_
     const struct weir_comm_params grads = {.struct_size = sizeof grads,
                                            .label = "grads",
                                            .timeout_ns = 20u * 1000000000ull};
-    weir_device *devices[COMM_RIG_MOST];
     *rig = (struct comm_rig){.count = count};
     ASSERT_OK(weir_open(&params, &rig->runtime));
-    ASSERT_OK(weir_device_open(rig->runtime, NULL, &rig->device));
-    for (uint32_t rank = 0; rank < count; rank++) {
-        devices[rank] = rig->device;
+    open_devices(rig);
+    for (uint32_t rank = 0; rank < count; rank++)
         make_rank(rig, rank, placement);
-    }
     if (count)
-        ASSERT_OK(weir_comm_create_all(devices, count, &grads, rig->comms));
+        ASSERT_OK(weir_comm_create_all(rig->devices, count, &grads, rig->comms));
 }
 
 void comm_rig_open_fake(struct comm_rig *rig, const char *more, uint32_t count,
@@ -39,6 +56,15 @@ void comm_rig_open_fake(struct comm_rig *rig, const char *more, uint32_t count,
     comm_rig_open(rig, text, count, placement);
 }
 
+// Whether no earlier rank has the same device.
+static bool is_first(const struct comm_rig *rig, uint32_t rank)
+{
+    for (uint32_t i = 0; i < rank; i++)
+        if (rig->devices[i] == rig->devices[rank])
+            return false;
+    return true;
+}
+
 void comm_rig_close(struct comm_rig *rig)
 {
     for (uint32_t rank = 0; rank < COMM_RIG_MOST; rank++) {
@@ -47,7 +73,10 @@ void comm_rig_close(struct comm_rig *rig)
         weir_buffer_destroy(&rig->src[rank]);
         weir_buffer_destroy(&rig->dst[rank]);
     }
-    EXPECT_OK(weir_device_close(&rig->device));
+    for (uint32_t rank = COMM_RIG_MOST; rank-- > 0;)
+        if (is_first(rig, rank))
+            EXPECT_OK(weir_device_close(&rig->devices[rank]));
+    rig->device = NULL;
     EXPECT_OK(weir_close(&rig->runtime));
 }
 

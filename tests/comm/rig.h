@@ -1,4 +1,5 @@
-// Ranks in one process: a communicator, a queue and buffers for each.
+// Ranks in one process: a communicator, a queue and buffers for each. They share a device, unless
+// WEIR_TEST_COMM_DEVICES says how many there are for them.
 #ifndef WEIR_TESTS_COMM_RIG_H
 #define WEIR_TESTS_COMM_RIG_H
 
@@ -19,6 +20,7 @@ enum {
 struct comm_rig {
     weir_runtime *runtime;
     weir_device *device;
+    weir_device *devices[COMM_RIG_MOST]; // of each rank
     uint32_t count;
     weir_comm *comms[COMM_RIG_MOST];
     weir_queue *queues[COMM_RIG_MOST];

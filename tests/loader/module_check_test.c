@@ -159,6 +159,12 @@ static const char *const slot_names[] = {
     NULL, // buffer_address
     NULL, // host_note
     NULL, // extension
+    "`comm_create`",
+    "`comm_destroy`",
+    "`comm_takes`",
+    "`comm_abort`",
+    "`comm_query`",
+    "`comm_engine`",
 };
 _Static_assert(sizeof slot_names / sizeof slot_names[0] == WEIR_MODULE_SLOT_COUNT,
                "every slot has a line");

@@ -54,6 +54,33 @@ struct weir_host {
 
 struct weir_transport_ops;
 
+// One rank of a communicator that an engine of the device makes; all ranks make theirs at once.
+// Valid during the call only.
+struct weir_comm_setup {
+    size_t struct_size;
+    uint32_t rank;
+    uint32_t count;
+    uint64_t timeout_ns; // for the call to return
+    // Stores `size` bytes of each rank, in the order of ranks, in `all`. Every rank calls it equally
+    // often and with the same sizes, or returns an error, which the others get then. Waits for
+    // them, at most `timeout_ns`.
+    weir_status (*all_gather)(const struct weir_comm_setup *setup, const void *own, void *all,
+                              size_t size);
+    void *user; // of all_gather
+    // above: ABI 3.3
+};
+
+// What an engine knows of a communicator.
+struct weir_comm_progress {
+    size_t struct_size;
+    // The collectives whose u.collective.turn is lower than this are complete.
+    uint32_t turn;
+    // Work that was submitted before the first incomplete one has finished, as far as is known:
+    // the engine need not look at every collective.
+    bool due;
+    // above: ABI 3.3
+};
+
 struct weir_device_setup {
     size_t struct_size;
     size_t index;
@@ -291,6 +318,32 @@ struct weir_module_ops {
     // names; see weir_runtime_extension().
     const void *(*extension)(const struct weir_link *link, const char *name);
     // above: ABI 3.1
+
+    // O, backends only: collectives run through the host. Makes the device a rank of a communicator
+    // of its own engine. Stores NULL in `*out_data` if that cannot be, on all ranks alike, and has
+    // told the log why; the collectives run through the host then. May wait for the other ranks.
+    // From then on queue_submit gets the COLLECTIVEs of `comm`, one at a time and in their order,
+    // for which comm_takes returns true. It may wait for other ranks only if this one has
+    // not had an equal COLLECTIVE before; those come on a thread of the library.
+    weir_status (*comm_create)(const struct weir_link *link, weir_device *device, weir_comm *comm,
+                               const struct weir_comm_setup *setup, void **out_data);
+    // Waits for nothing. Its collectives have finished, or it was aborted.
+    void (*comm_destroy)(const struct weir_link *link, weir_comm *comm);
+    // Whether the engine can carry the collective out. The answer depends on kind, element and
+    // reduction only, so it is the same on all ranks.
+    bool (*comm_takes)(const struct weir_link *link, weir_comm *comm,
+                       const struct weir_operation *operation);
+    // Ends collectives that are under way, soon and with any result, and refuses later ones. Called
+    // once at most, after the first failure was booked, also while queue_submit waits. Waits for
+    // nothing.
+    void (*comm_abort)(const struct weir_link *link, weir_comm *comm);
+    // Fills `*progress`. Called by one thread of the library now and then, also while queue_submit
+    // waits. An error is the engine's first failure.
+    weir_status (*comm_query)(const struct weir_link *link, weir_comm *comm,
+                              struct weir_comm_progress *progress);
+    // The engine and its version, such as "NCCL 2.28.9".
+    const char *(*comm_engine)(const struct weir_link *link, weir_comm *comm);
+    // above: ABI 3.3
 };
 
 #define WEIR_MODULE_SLOT_COUNT (sizeof(struct weir_module_ops) / sizeof(void (*)(void)))

@@ -59,12 +59,8 @@ WEIR__OBJECT_ACCESSORS(weir_buffer)
 WEIR__OBJECT_ACCESSORS(weir_program)
 WEIR__OBJECT_ACCESSORS(weir_kernel)
 WEIR__OBJECT_ACCESSORS(weir_graph)
+// Only the backend's comm_create stores data.
+WEIR__OBJECT_ACCESSORS(weir_comm)
 #undef WEIR__OBJECT_ACCESSORS
-
-// A communicator has no slots: no link takes part in its creation.
-static inline const struct weir_object *weir_comm_object(const weir_comm *comm)
-{
-    return (const struct weir_object *)(const void *)comm;
-}
 
 #endif

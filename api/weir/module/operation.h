@@ -35,9 +35,10 @@ enum weir_operation_kind {
     WEIR_OPERATION_FILL_2D = 12,
     WEIR_OPERATION_COPY_3D = 13,
     // above: ABI 3.1
-    // A collective (<weir/comm.h>). For plugins: the front end carries it out through a transport, and
-    // the backend gets the copies between device and host, with the collective's number. Later
-    // collectives of the communicator wait for it, so a plugin forwards it or returns an error.
+    // A collective (<weir/comm.h>). A backend gets those of communicators for which its comm_create
+    // stored data. The front end carries others out through a transport, and the backend gets the
+    // copies between device and host, with the collective's number. Later collectives of the
+    // communicator wait for it, so a plugin forwards it or returns an error.
     // weir_collective_range_at() says what it reads and writes.
     WEIR_OPERATION_COLLECTIVE = 14,
     // above: ABI 3.2

@@ -51,6 +51,9 @@ struct weir_test_cuda {
     const char *(*name)(size_t index);
     // Streams do nothing from now on, until they are released.
     void (*hold)(int held);
+    // Makes the stream's thread call `function(user)`, in its place among the stream's work. In a dead
+    // context too.
+    void (*enqueue)(void *stream, void (*function)(void *user), void *user);
     // The caller's own stream, of device 0, which only the caller creates, waits for and
     // destroys.
     void *(*create_stream)(void);

@@ -75,6 +75,7 @@ enum fake_operation_kind {
     FAKE_SIGNAL,
     FAKE_WAIT,
     FAKE_WRITE, // `value` to `dst`
+    FAKE_CALL,
 };
 
 struct fake_operation {
@@ -99,6 +100,8 @@ struct fake_operation {
     struct twin_launch launch;
     size_t local_bytes;
     bool cooperative;
+    void (*call)(void *user); // CALL
+    void *user;
 };
 
 // calls_memory.c

@@ -351,6 +351,15 @@ static void hold(int held)
     pthread_mutex_unlock(&fake_lock);
 }
 
+static void enqueue(void *stream, void (*function)(void *user), void *user)
+{
+    const struct fake_operation call = {.kind = FAKE_CALL, .call = function, .user = user};
+    pthread_mutex_lock(&fake_lock);
+    fake_stream_check(stream, "a call of a library");
+    fake_stream_add(stream, &call);
+    pthread_mutex_unlock(&fake_lock);
+}
+
 static void *create_stream(void)
 {
     pthread_mutex_lock(&fake_lock);
@@ -392,6 +401,7 @@ const struct weir_test_cuda weir_test_cuda = {
     .calls = count_calls,
     .name = name_of,
     .hold = hold,
+    .enqueue = enqueue,
     .set_foreign_context = set_foreign,
     .create_stream = create_stream,
     .finish_stream = finish_stream,

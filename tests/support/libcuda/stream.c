@@ -118,6 +118,9 @@ static void work(const struct fake_operation *operation)
     case FAKE_LAUNCH:
         operation->function->twin.run(&operation->launch);
         break;
+    case FAKE_CALL:
+        operation->call(operation->user);
+        break;
     default:
         break;
     }
@@ -175,7 +178,7 @@ static void perform(struct fake_operation *operation)
         die();
     } else if (fake_sticky == CUDA_SUCCESS && operation->kind == FAKE_WRITE) {
         write_value(operation);
-    } else if (fake_sticky == CUDA_SUCCESS) {
+    } else if (fake_sticky == CUDA_SUCCESS || operation->kind == FAKE_CALL) {
         const uint64_t start_ns = fake_cupti_now();
         working++;
         pthread_mutex_unlock(&fake_lock);

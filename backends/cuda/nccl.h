@@ -1,0 +1,67 @@
+// What the files of NCCL share.
+//
+//   nccl.c         the library
+//   nccl_comm.c    communicators: their creation, progress and end
+//   nccl_call.c    collectives
+#ifndef WEIR_BACKENDS_CUDA_NCCL_H
+#define WEIR_BACKENDS_CUDA_NCCL_H
+
+#include "backends/cuda/cu.h"
+#include "backends/cuda/nccl_api.h"
+
+enum {
+    CU_NCCL_REASON = 384
+};
+
+struct cu_nccl {
+    pthread_mutex_t lock; // while it is loaded
+    const char *setting;  // "auto", "off", or a path
+    bool loaded;
+    int version; // 22809 is 2.28.9
+    char engine[32];
+    struct nccl_symbols api;
+};
+
+// Loads the library at the first call. False: there is none, with a clause in `reason`.
+bool cu_nccl_load(struct cu_nccl *nccl, char reason[CU_NCCL_REASON]);
+
+// One NCCL communicator, and threads that nobody joins and that end it.
+struct cu_comm {
+    struct cu_device *device;
+    struct cu_nccl *nccl;
+    ncclComm_t native;
+    CUdeviceptr scratch; // of barriers
+    uint32_t rank;
+    uint32_t count;
+    struct cu_comm *next; // in the device's list, under its lock
+    struct cu_comm **link;
+
+    pthread_mutex_t lock; // of what follows; a leaf but for the driver's records and queries
+    bool aborted;
+    bool inside;           // a call of NCCL is under way, which may wait for other ranks
+    uint32_t next_turn;    // one past the last call that was submitted
+    uint32_t done_turn;    // earlier ones are complete
+    struct cu_queue *last; // the queue of the last call; NULL: that is gone, with its work done
+    CUevent after;         // recorded after a call, by comm_query
+    bool after_pending;
+    uint32_t after_turn;
+    CUevent before; // recorded before a call now and then
+    bool before_pending;
+    uint64_t before_ns; // when the last one was recorded
+};
+
+static inline struct cu_comm *cu_comm_of(const struct weir_link *link, const weir_comm *comm)
+{
+    return weir_comm_data(link, comm);
+}
+
+// Reports that `call` returned `code`.
+WEIR_COLD weir_status cu_nccl_error(const struct cu_comm *comm, const char *call,
+                                    ncclResult_t code);
+
+// Calls NCCL for a COLLECTIVE. Within the device's context.
+ncclResult_t cu_nccl_call(const struct weir_link *link, const struct cu_comm *comm,
+                          const struct cu_queue *queue, const struct weir_operation *operation,
+                          const char **out_call);
+
+#endif

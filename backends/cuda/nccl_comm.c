@@ -1,0 +1,543 @@
+// Communicators of NCCL.
+//
+// They are blocking ones: a call of one that does not block is carried out by a thread of its own
+// each time. So what may wait for other ranks without end, which is the creation, the end and the abort,
+// is called on threads that nobody joins: they own a `struct task`.
+//
+// NCCL tells nothing of a call's progress. Calls of a communicator complete in their order, so an event
+// after the last one, recorded when comm_query asks, tells that all are complete; an event before a
+// call, at most one every BEFORE_NS, that it is due.
+#include "backends/cuda/nccl.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+
+#define BEFORE_NS UINT64_C(5000000)
+#define LEAVE_NS UINT64_C(5000000000) // for threads to end before their device closes
+
+// Work of a thread that nobody joins. Shared by it and one other.
+struct task {
+    const struct weir_host *host;
+    struct cu_farewells *farewells;
+    CUresult (*set_context)(CUcontext);
+    CUcontext context;
+    const struct nccl_symbols *nccl;
+    ncclComm_t native;
+    ncclResult_t (*end)(ncclComm_t); // ncclCommDestroy or ncclCommAbort; NULL: create
+
+    // Of a creation.
+    ncclUniqueId id;
+    int rank;
+    int count;
+    ncclResult_t code;
+    bool done;
+    bool abandoned;
+};
+
+// The threads of a device's communicators. Lives until the last of them, and the device, are gone.
+struct cu_farewells {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    unsigned running;
+    bool left; // by the device
+};
+
+struct cu_farewells *cu_farewells_create(const struct weir_host *host)
+{
+    struct cu_farewells *farewells = host->allocate(sizeof *farewells);
+    pthread_condattr_t attributes;
+    if (!farewells)
+        return NULL;
+    pthread_mutex_init(&farewells->lock, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&farewells->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+    return farewells;
+}
+
+static void release_farewells(struct cu_farewells *farewells, const struct weir_host *host)
+{
+    pthread_cond_destroy(&farewells->changed);
+    pthread_mutex_destroy(&farewells->lock);
+    host->release(farewells);
+}
+
+bool cu_farewells_leave(struct cu_farewells *farewells, const struct weir_host *host)
+{
+    if (!farewells)
+        return true;
+    const struct timespec until = weir_clock_timespec(weir_clock_now_ns() + LEAVE_NS);
+    int error = 0;
+    pthread_mutex_lock(&farewells->lock);
+    while (farewells->running > 0 && error == 0)
+        error = pthread_cond_timedwait(&farewells->changed, &farewells->lock, &until);
+    const bool alone = farewells->running == 0;
+    farewells->left = true;
+    pthread_mutex_unlock(&farewells->lock);
+    if (alone)
+        release_farewells(farewells, host);
+    return alone;
+}
+
+// Ends a thread's part. The last one frees what is left.
+static void end_thread(struct cu_farewells *farewells, const struct weir_host *host)
+{
+    pthread_mutex_lock(&farewells->lock);
+    const bool last = --farewells->running == 0 && farewells->left;
+    pthread_cond_broadcast(&farewells->changed);
+    pthread_mutex_unlock(&farewells->lock);
+    if (last)
+        release_farewells(farewells, host);
+}
+
+static void release_task(struct task *task)
+{
+    struct cu_farewells *farewells = task->farewells;
+    const struct weir_host *host = task->host;
+    host->release(task);
+    end_thread(farewells, host);
+}
+
+static void *run_end(void *argument)
+{
+    struct task *task = argument;
+    task->set_context(task->context);
+    (void)task->end(task->native);
+    release_task(task);
+    return NULL;
+}
+
+// The task belongs to what waits for it, unless that has given up.
+static void *run_creation(void *argument)
+{
+    struct task *task = argument;
+    struct cu_farewells *farewells = task->farewells;
+    const struct weir_host *host = task->host;
+    task->set_context(task->context);
+    const ncclResult_t code =
+        task->nccl->ncclCommInitRank(&task->native, task->count, task->id, task->rank);
+    pthread_mutex_lock(&farewells->lock);
+    task->code = code;
+    task->done = true;
+    const bool abandoned = task->abandoned;
+    pthread_cond_broadcast(&farewells->changed);
+    pthread_mutex_unlock(&farewells->lock);
+    if (abandoned && code == ncclSuccess)
+        (void)task->nccl->ncclCommAbort(task->native);
+    if (abandoned)
+        host->release(task);
+    end_thread(farewells, host);
+    return NULL;
+}
+
+static bool start(struct task *task, void *(*run)(void *))
+{
+    pthread_t thread;
+    pthread_attr_t attributes;
+    pthread_mutex_lock(&task->farewells->lock);
+    task->farewells->running++;
+    pthread_mutex_unlock(&task->farewells->lock);
+    pthread_attr_init(&attributes);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    const bool started = pthread_create(&thread, &attributes, run, task) == 0;
+    pthread_attr_destroy(&attributes);
+    if (!started)
+        release_task(task);
+    return started;
+}
+
+static struct task *make_task(const struct cu_comm *comm)
+{
+    const struct cu_module *module = comm->device->module;
+    struct task *task = module->host->allocate(sizeof *task);
+    if (!task)
+        return NULL;
+    task->host = module->host;
+    task->farewells = comm->device->farewells;
+    task->set_context = module->cu.cuCtxSetCurrent;
+    task->context = comm->device->context;
+    task->nccl = &comm->nccl->api;
+    task->native = comm->native;
+    return task;
+}
+
+weir_status cu_nccl_error(const struct cu_comm *comm, const char *call, ncclResult_t code)
+{
+    struct weir_error detail = {.status = WEIR_ERROR_COMM, .native_code = (int)code};
+    const struct nccl_symbols *nccl = &comm->nccl->api;
+    const char *last = nccl->ncclGetLastError(NULL);
+    snprintf(detail.native_call, sizeof detail.native_call, "%s", call);
+    snprintf(detail.native_name, sizeof detail.native_name, "%s", nccl->ncclGetErrorString(code));
+    snprintf(detail.remedy, sizeof detail.remedy,
+             "NCCL_DEBUG=WARN makes NCCL print what it has met");
+    return weir_host_report(comm->device->module->host, &detail, "%s: %s%s%.600s",
+                            comm->nccl->engine, detail.native_name, last && last[0] ? ": " : "",
+                            last ? last : "");
+}
+
+// Creation.
+
+// What each rank tells of its library.
+struct intro {
+    bool there;
+    bool required;
+    int version;
+    ncclUniqueId id; // of rank 0
+    char reason[CU_NCCL_REASON];
+};
+
+static void introduce(struct cu_nccl *nccl, uint32_t rank, struct intro *own)
+{
+    own->required = strcmp(nccl->setting, "auto") != 0;
+    own->there = cu_nccl_load(nccl, own->reason);
+    own->version = nccl->version;
+    if (!own->there || rank != 0 || nccl->api.ncclGetUniqueId(&own->id) == ncclSuccess)
+        return;
+    own->there = false;
+    snprintf(own->reason, sizeof own->reason, "ncclGetUniqueId fails: %s",
+             nccl->api.ncclGetLastError(NULL));
+}
+
+#define REMEDY_LIBRARY                                                                        \
+    "install NCCL 2.18 or newer (libnccl2), or name the libnccl.so.2 of a Python wheel with " \
+    "`nccl` in [cuda]"
+
+// Whether all ranks can use NCCL. If not, says why: in the log, or as an error where one of them has
+// named a library.
+static weir_status decide(const struct weir_host *host, const struct intro *all, uint32_t count,
+                          bool *out_all)
+{
+    char reason[CU_NCCL_REASON + 128] = "";
+    bool required = false;
+    for (uint32_t i = 0; i < count; i++) {
+        required = required || all[i].required;
+        if (reason[0])
+            continue;
+        if (!all[i].there)
+            snprintf(reason, sizeof reason, "rank %u has no usable NCCL: %s", i, all[i].reason);
+        else if (all[i].version != all[0].version)
+            snprintf(reason, sizeof reason,
+                     "rank %u has NCCL of version %d, and rank 0 of version %d", i, all[i].version,
+                     all[0].version);
+    }
+    *out_all = reason[0] == '\0';
+    if (*out_all)
+        return WEIR_OK;
+    if (required)
+        return weir_host_fail(host, WEIR_ERROR_MODULE, REMEDY_LIBRARY, "%s", reason);
+    char text[sizeof reason + 256];
+    snprintf(text, sizeof text, "collectives run through the host: %s; " REMEDY_LIBRARY, reason);
+    host->log(WEIR_LOG_WARNING, "cuda", text);
+    return WEIR_OK;
+}
+
+// Waits for the thread, at most the timeout.
+static weir_status await_creation(struct cu_comm *comm, struct task *task, uint64_t timeout_ns)
+{
+    const uint64_t now_ns = weir_clock_now_ns();
+    const struct timespec until = weir_clock_timespec(
+        timeout_ns > UINT64_MAX / 2 - now_ns ? UINT64_MAX / 2 : now_ns + timeout_ns);
+    char duration[WEIR_TEXT_QUANTITY_SIZE];
+    int error = 0;
+    pthread_mutex_lock(&task->farewells->lock);
+    while (!task->done && error == 0)
+        error = pthread_cond_timedwait(&task->farewells->changed, &task->farewells->lock, &until);
+    const bool done = task->done;
+    task->abandoned = !done;
+    pthread_mutex_unlock(&task->farewells->lock);
+    if (!done) {
+        weir_text_duration(duration, (double)timeout_ns);
+        return weir_host_fail(comm->device->module->host, WEIR_ERROR_COMM,
+                              "NCCL_DEBUG=INFO makes NCCL print where it waits",
+                              "ncclCommInitRank has not returned in %s on rank %u", duration,
+                              comm->rank);
+    }
+    comm->native = task->native;
+    const ncclResult_t code = task->code;
+    task->host->release(task);
+    return code == ncclSuccess ? WEIR_OK : cu_nccl_error(comm, "ncclCommInitRank", code);
+}
+
+static weir_status make_native(struct cu_comm *comm, const ncclUniqueId *id, uint64_t timeout_ns)
+{
+    const struct weir_host *host = comm->device->module->host;
+    struct task *task = make_task(comm);
+    if (!task)
+        return weir_host_no_memory(host, "a communicator");
+    task->id = *id;
+    task->rank = (int)comm->rank;
+    task->count = (int)comm->count;
+    if (!start(task, run_creation))
+        return weir_host_fail(host, WEIR_ERROR_SYSTEM, "raise the limit of threads",
+                              "no thread to create a communicator");
+    return await_creation(comm, task, timeout_ns);
+}
+
+// Within the device's context.
+static weir_status make_parts(struct cu_comm *comm)
+{
+    struct cu_device *device = comm->device;
+    const struct cu_symbols *cu = &device->module->cu;
+    const char *call = "cuMemAllocFromPoolAsync";
+    CUresult code =
+        cu->cuMemAllocFromPoolAsync(&comm->scratch, 16, device->pool, device->memory_stream);
+    if (code == CUDA_SUCCESS) {
+        call = "cuMemsetD8Async";
+        code = cu->cuMemsetD8Async(comm->scratch, 0, 16, device->memory_stream);
+    }
+    if (code == CUDA_SUCCESS) {
+        call = "cuStreamSynchronize";
+        code = cu->cuStreamSynchronize(device->memory_stream);
+    }
+    if (code == CUDA_SUCCESS) {
+        call = "cuEventCreate";
+        code = cu->cuEventCreate(&comm->after, CU_EVENT_DISABLE_TIMING);
+    }
+    if (code == CUDA_SUCCESS)
+        code = cu->cuEventCreate(&comm->before, CU_EVENT_DISABLE_TIMING);
+    return code == CUDA_SUCCESS ? WEIR_OK
+                                : cu_native_error(device, call, code, "make a communicator");
+}
+
+// Within the device's context.
+static void release_parts(struct cu_comm *comm)
+{
+    const struct cu_symbols *cu = &comm->device->module->cu;
+    if (comm->scratch)
+        cu->cuMemFreeAsync(comm->scratch, comm->device->memory_stream);
+    if (comm->after)
+        cu->cuEventDestroy(comm->after);
+    if (comm->before)
+        cu->cuEventDestroy(comm->before);
+    pthread_mutex_destroy(&comm->lock);
+    comm->device->module->host->release(comm);
+}
+
+static void enlist(struct cu_comm *comm)
+{
+    struct cu_device *device = comm->device;
+    pthread_mutex_lock(&device->lock);
+    comm->next = device->comms;
+    comm->link = &device->comms;
+    if (comm->next)
+        comm->next->link = &comm->next;
+    device->comms = comm;
+    pthread_mutex_unlock(&device->lock);
+}
+
+static void delist(struct cu_comm *comm)
+{
+    pthread_mutex_lock(&comm->device->lock);
+    *comm->link = comm->next;
+    if (comm->next)
+        comm->next->link = comm->link;
+    pthread_mutex_unlock(&comm->device->lock);
+}
+
+static weir_status make_comm(struct cu_device *device, const struct weir_comm_setup *setup,
+                             const ncclUniqueId *id, struct cu_comm **out_comm)
+{
+    struct cu_module *module = device->module;
+    struct cu_scope scope;
+    struct cu_comm *comm = module->host->allocate(sizeof *comm);
+    if (!comm)
+        return weir_host_no_memory(module->host, "a communicator");
+    pthread_mutex_init(&comm->lock, NULL);
+    comm->device = device;
+    comm->nccl = module->nccl;
+    comm->rank = setup->rank;
+    comm->count = setup->count;
+    weir_status status = cu_enter(device, &scope);
+    if (status == WEIR_OK) {
+        status = make_parts(comm);
+        if (status == WEIR_OK)
+            status = make_native(comm, id, setup->timeout_ns);
+        if (status < 0)
+            release_parts(comm);
+        cu_leave(device, &scope);
+    } else {
+        pthread_mutex_destroy(&comm->lock);
+        module->host->release(comm);
+    }
+    if (status < 0)
+        return status;
+    enlist(comm);
+    *out_comm = comm;
+    return WEIR_OK;
+}
+
+weir_status cu_comm_create(const struct weir_link *link, weir_device *object,
+                           weir_comm *comm_object, const struct weir_comm_setup *setup,
+                           void **out_data)
+{
+    struct cu_device *device = cu_device_of(link, object);
+    struct intro own = {.there = false};
+    struct intro *all = link->host->allocate(setup->count * sizeof *all);
+    struct cu_comm *comm = NULL;
+    bool usable = false;
+    (void)comm_object;
+    if (!all)
+        return weir_host_no_memory(link->host, "a communicator");
+    introduce(device->module->nccl, setup->rank, &own);
+    weir_status status = setup->all_gather(setup, &own, all, sizeof own);
+    if (status == WEIR_OK)
+        status = decide(link->host, all, setup->count, &usable);
+    if (status == WEIR_OK && usable)
+        status = make_comm(device, setup, &all[0].id, &comm);
+    link->host->release(all);
+    *out_data = comm;
+    return status;
+}
+
+// Its end.
+
+// The task's thread ends the native communicator; if there is none, this one does.
+static void end_native(struct cu_comm *comm, ncclResult_t (*end)(ncclComm_t))
+{
+    struct task *task = make_task(comm);
+    if (task)
+        task->end = end;
+    if (!task || !start(task, run_end))
+        comm->device->module->host->log(WEIR_LOG_WARNING, "cuda",
+                                        "no thread to end a communicator of NCCL: it stays");
+}
+
+void cu_comm_destroy(const struct weir_link *link, weir_comm *object)
+{
+    struct cu_comm *comm = cu_comm_of(link, object);
+    struct cu_device *device = comm->device;
+    struct cu_scope scope;
+    delist(comm);
+    if (!comm->aborted)
+        end_native(comm, comm->nccl->api.ncclCommDestroy);
+    cu_enter_to_destroy(device, &scope);
+    release_parts(comm);
+    cu_leave(device, &scope);
+}
+
+void cu_comm_abort(const struct weir_link *link, weir_comm *object)
+{
+    struct cu_comm *comm = cu_comm_of(link, object);
+    pthread_mutex_lock(&comm->lock);
+    comm->aborted = true;
+    pthread_mutex_unlock(&comm->lock);
+    end_native(comm, comm->nccl->api.ncclCommAbort);
+}
+
+const char *cu_comm_engine(const struct weir_link *link, weir_comm *object)
+{
+    return cu_comm_of(link, object)->nccl->engine;
+}
+
+// Progress.
+
+void cu_comms_forget_queue(struct cu_queue *queue)
+{
+    pthread_mutex_lock(&queue->device->lock);
+    for (struct cu_comm *comm = queue->device->comms; comm; comm = comm->next) {
+        pthread_mutex_lock(&comm->lock);
+        if (comm->last == queue) {
+            comm->last = NULL;
+            comm->done_turn = comm->next_turn;
+            comm->after_pending = false;
+        }
+        pthread_mutex_unlock(&comm->lock);
+    }
+    pthread_mutex_unlock(&queue->device->lock);
+}
+
+// With the lock, within the device's context.
+static CUresult look_after(struct cu_comm *comm)
+{
+    const struct cu_symbols *cu = &comm->device->module->cu;
+    CUresult code = CUDA_SUCCESS;
+    if (comm->after_pending) {
+        code = cu->cuEventQuery(comm->after);
+        if (code == CUDA_ERROR_NOT_READY)
+            return CUDA_SUCCESS;
+        comm->after_pending = false;
+        comm->done_turn = comm->after_turn;
+    }
+    if (code != CUDA_SUCCESS || comm->done_turn == comm->next_turn || !comm->last)
+        return code;
+    code = cu->cuEventRecord(comm->after, comm->last->stream);
+    comm->after_pending = code == CUDA_SUCCESS;
+    comm->after_turn = comm->next_turn;
+    return code;
+}
+
+static bool is_due(struct cu_comm *comm)
+{
+    const struct cu_symbols *cu = &comm->device->module->cu;
+    if (comm->before_pending && cu->cuEventQuery(comm->before) != CUDA_ERROR_NOT_READY)
+        comm->before_pending = false;
+    return comm->inside || !comm->before_pending;
+}
+
+weir_status cu_comm_query(const struct weir_link *link, weir_comm *object,
+                          struct weir_comm_progress *progress)
+{
+    struct cu_comm *comm = cu_comm_of(link, object);
+    struct cu_scope scope;
+    ncclResult_t failure = ncclSuccess;
+    weir_status status = cu_enter(comm->device, &scope);
+    if (status < 0)
+        return status;
+    pthread_mutex_lock(&comm->lock);
+    CUresult code = look_after(comm);
+    progress->turn = comm->done_turn;
+    progress->due = is_due(comm);
+    pthread_mutex_unlock(&comm->lock);
+    const ncclResult_t asked = comm->nccl->api.ncclCommGetAsyncError(comm->native, &failure);
+    if (code != CUDA_SUCCESS)
+        status = cu_native_error(comm->device, "cuEventQuery", code, "ask how far NCCL is");
+    else if (asked != ncclSuccess || (failure != ncclSuccess && failure != ncclInProgress))
+        status =
+            cu_nccl_error(comm, "ncclCommGetAsyncError", asked != ncclSuccess ? asked : failure);
+    cu_leave(comm->device, &scope);
+    return status;
+}
+
+// Submission.
+
+// False: it was aborted.
+static bool begin(struct cu_comm *comm, const struct cu_queue *queue)
+{
+    const struct cu_symbols *cu = &comm->device->module->cu;
+    const uint64_t now_ns = weir_clock_now_ns();
+    pthread_mutex_lock(&comm->lock);
+    const bool alive = !comm->aborted;
+    comm->inside = alive;
+    if (alive && !comm->before_pending && now_ns - comm->before_ns >= BEFORE_NS) {
+        comm->before_ns = now_ns;
+        comm->before_pending = cu->cuEventRecord(comm->before, queue->stream) == CUDA_SUCCESS;
+    }
+    pthread_mutex_unlock(&comm->lock);
+    return alive;
+}
+
+static void end(struct cu_comm *comm, struct cu_queue *queue, uint32_t turn)
+{
+    pthread_mutex_lock(&comm->lock);
+    comm->inside = false;
+    comm->last = queue;
+    comm->next_turn = turn + 1;
+    pthread_mutex_unlock(&comm->lock);
+}
+
+weir_status cu_submit_collective(const struct weir_link *link, struct cu_queue *queue,
+                                 const struct weir_operation *operation)
+{
+    struct cu_comm *comm = cu_comm_of(link, operation->u.collective.comm);
+    const char *call;
+    if (!begin(comm, queue))
+        return weir_host_fail(link->host, WEIR_ERROR_COMM, "create another communicator",
+                              "the communicator was aborted");
+    const ncclResult_t code = cu_nccl_call(link, comm, queue, operation, &call);
+    end(comm, queue, operation->u.collective.turn);
+    return code == ncclSuccess ? WEIR_OK : cu_nccl_error(comm, call, code);
+}

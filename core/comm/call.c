@@ -1,0 +1,99 @@
+#include "core/comm/call.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static bool is_reduction(weir_collective kind)
+{
+    return kind == WEIR_ALL_REDUCE || kind == WEIR_REDUCE || kind == WEIR_REDUCE_SCATTER;
+}
+
+static bool is_rooted(weir_collective kind)
+{
+    return kind == WEIR_REDUCE || kind == WEIR_BROADCAST || kind == WEIR_GATHER ||
+           kind == WEIR_SCATTER || kind == WEIR_SEND || kind == WEIR_RECV;
+}
+
+struct weir__call weir__call_of(const struct weir_operation *operation)
+{
+    const weir_collective kind = operation->u.collective.kind;
+    const bool sized = kind != WEIR_EXCHANGE && kind != WEIR_BARRIER;
+    struct weir__call call = {
+        .number = operation->u.collective.number,
+        .count = sized ? operation->u.collective.count : 0,
+        .root = is_rooted(kind) ? operation->u.collective.root : 0,
+        .line = operation->line,
+        .kind = kind,
+        .element = (uint16_t)(sized ? operation->u.collective.element : 0),
+        .reduction = (uint16_t)(is_reduction(kind) ? operation->u.collective.reduction : 0),
+    };
+    const char *file = operation->file ? operation->file : "";
+    const size_t length = strlen(file);
+    const size_t skipped = length < sizeof call.file ? 0 : length + 1 - sizeof call.file;
+    snprintf(call.file, sizeof call.file, "%s", file + skipped);
+    return call;
+}
+
+// FNV-1a, a word at a time.
+static uint64_t mix(uint64_t hash, uint64_t word)
+{
+    hash = (hash ^ word) * UINT64_C(1099511628211);
+    return hash ^ hash >> 29;
+}
+
+uint64_t weir__call_hash(const struct weir_operation *operation)
+{
+    const weir_collective kind = operation->u.collective.kind;
+    uint64_t hash = mix(UINT64_C(14695981039346656037), kind);
+    if (kind != WEIR_EXCHANGE && kind != WEIR_BARRIER) {
+        hash = mix(hash, operation->u.collective.element);
+        hash = mix(hash, operation->u.collective.count);
+    }
+    hash = mix(hash, is_reduction(kind) ? operation->u.collective.reduction : 0);
+    hash = mix(hash, is_rooted(kind) ? operation->u.collective.root : 0);
+    for (uint32_t i = 0; kind == WEIR_EXCHANGE && i < operation->u.collective.exchange_count; i++) {
+        const struct weir_exchange *part = &operation->u.collective.exchanges[i];
+        hash = mix(hash, part->peer * 2 + part->receive);
+        hash = mix(hash, part->count * 16 + part->element);
+    }
+    return hash | 1;
+}
+
+void weir__call_describe(const struct weir__call *call, char text[WEIR__CALL_TEXT_SIZE])
+{
+    snprintf(text, WEIR__CALL_TEXT_SIZE, "%s %" PRIu64 " (%.*s:%" PRId32 ")",
+             weir_collective_name((weir_collective)call->kind), call->number, WEIR__CALL_FILE_SIZE,
+             call->file, call->line);
+}
+
+bool weir__call_same(const struct weir__call *own, uint32_t rank, const struct weir__call *theirs,
+                     uint32_t peer, char text[WEIR__CALL_TEXT_SIZE])
+{
+    char called[WEIR__CALL_TEXT_SIZE];
+    const char *element = weir_datatype_name((weir_datatype)theirs->element);
+    weir__call_describe(theirs, called);
+    if (own->kind != theirs->kind)
+        snprintf(text, WEIR__CALL_TEXT_SIZE, "rank %" PRIu32 " has called %.160s instead", peer,
+                 called);
+    else if (own->element != theirs->element || own->count != theirs->count)
+        snprintf(text, WEIR__CALL_TEXT_SIZE,
+                 "rank %" PRIu32 " has called %.120s with %" PRIu64 " %s, and rank %" PRIu32
+                 " with %" PRIu64 " %s",
+                 peer, called, theirs->count, element, rank, own->count,
+                 weir_datatype_name((weir_datatype)own->element));
+    else if (own->reduction != theirs->reduction)
+        snprintf(text, WEIR__CALL_TEXT_SIZE,
+                 "rank %" PRIu32 " has called %.120s with the reduction %s, and rank %" PRIu32
+                 " with %s",
+                 peer, called, weir_reduction_name((weir_reduction)theirs->reduction), rank,
+                 weir_reduction_name((weir_reduction)own->reduction));
+    else if (own->root != theirs->root)
+        snprintf(text, WEIR__CALL_TEXT_SIZE,
+                 "rank %" PRIu32 " has called %.120s with the root %" PRIu32 ", and rank %" PRIu32
+                 " with %" PRIu32,
+                 peer, called, theirs->root, rank, own->root);
+    else
+        return true;
+    return false;
+}

@@ -1,0 +1,228 @@
+// An engine's collectives are submitted to the backend in the order of their turns. A turn that is due
+// is submitted on the program's thread; otherwise, and the first time that a rank calls something,
+// for which engines wait for the other ranks while they connect, the queue is held and its worker
+// submits it.
+#include "core/comm/engine.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/comm/call.h"
+#include "core/comm/known.h"
+#include "core/comm/pulse.h"
+#include "core/object/device.h"
+#include "core/queue/queue.h"
+#include "core/runtime/runtime.h"
+#include "core/support/error.h"
+#include "core/support/memory.h"
+
+enum {
+    ENGINE_NAME_SIZE = 32
+};
+
+// Creation.
+
+static weir_status gather(const struct weir_comm_setup *setup, const void *own, void *all,
+                          size_t size)
+{
+    weir_comm *comm = setup->user;
+    const struct weir_transport_call call = {
+        .struct_size = sizeof call,
+        .kind = WEIR_ALL_GATHER,
+        .element = WEIR_U8,
+        .reduction = WEIR_SUM,
+        .count = size,
+        .src = own,
+        .dst = all,
+        .timeout_ns = setup->timeout_ns,
+    };
+    return comm->transport->run(comm->group, &call);
+}
+
+// The engine of all ranks is that of the backend, if all have the same backend.
+static weir_status agree(const struct weir_comm_setup *setup, const struct weir_link *backend,
+                         bool *out_same)
+{
+    char own[ENGINE_NAME_SIZE] = "";
+    char *all = weir__allocate((size_t)setup->count * sizeof own);
+    if (!all)
+        return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a communicator");
+    if (backend)
+        snprintf(own, sizeof own, "%s", backend->name);
+    weir_status status = gather(setup, own, all, sizeof own);
+    *out_same = own[0] != '\0';
+    for (uint32_t i = 0; i < setup->count && status == WEIR_OK; i++)
+        *out_same = *out_same && memcmp(own, all + i * sizeof own, sizeof own) == 0;
+    weir__release(all);
+    return status;
+}
+
+static weir_status start_pulse(weir_comm *comm, const char *file, int line)
+{
+    void *group = NULL;
+    const struct weir_transport_split split = {
+        .struct_size = sizeof split,
+        .label = comm->member.object.label,
+        .timeout_ns = comm->timeout_ns,
+        .file = file,
+        .line = line,
+    };
+    weir_status status = comm->transport->split(comm->group, &split, &group);
+    return status < 0 ? status : weir__pulse_start(comm, group);
+}
+
+weir_status weir__engine_create(weir_comm *comm, const char *file, int line)
+{
+    const struct weir_link *backend = weir__chain_backend(comm->member.device->chain);
+    bool same = false;
+    void **data = &comm->member.object.data[backend->index];
+    struct weir_comm_setup setup = {
+        .struct_size = sizeof setup,
+        .timeout_ns = comm->timeout_ns,
+        .all_gather = gather,
+        .user = comm,
+    };
+    comm->transport->place(comm->group, &setup.rank, &setup.count);
+    comm->rank = setup.rank;
+    comm->count = setup.count;
+    if (!backend->ops->comm_create || comm->member.device->limits.collectives < 2)
+        backend = NULL;
+    weir_status status = agree(&setup, backend, &same);
+    if (status < 0 || !same)
+        return status;
+    status = backend->ops->comm_create(backend, comm->member.device, comm, &setup, data);
+    if (status < 0 || !*data)
+        return status;
+    comm->engine = backend;
+    comm->known = weir__known_create();
+    if (!comm->known)
+        return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a communicator");
+    return start_pulse(comm, file, line);
+}
+
+void weir__engine_finish(weir_comm *comm)
+{
+    weir__pulse_finish(comm);
+    if (comm->engine)
+        comm->engine->ops->comm_destroy(comm->engine, comm);
+    weir__known_free(comm->known);
+}
+
+// Submission.
+
+static bool takes(const struct weir_operation *operation)
+{
+    weir_comm *comm = operation->u.collective.comm;
+    return comm->engine && comm->engine->ops->comm_takes(comm->engine, comm, operation);
+}
+
+static bool is_ready(const struct weir_operation *operation)
+{
+    weir_comm *comm = operation->u.collective.comm;
+    return takes(operation) && !comm->check &&
+           weir__known_has(comm->known, weir__call_hash(operation)) &&
+           weir__comm_has_turn(comm, operation->u.collective.turn);
+}
+
+// With the turn.
+static weir_status submit_in_turn(weir_queue *queue, const struct weir_operation *operation)
+{
+    weir_comm *comm = operation->u.collective.comm;
+    if (!weir__pulse_note(comm, queue, operation)) {
+        const struct weir_error cause = *weir_last_error();
+        weir__comm_excuse(operation, &cause);
+        return weir__comm_status(comm);
+    }
+    weir_status status = comm->engine->ops->queue_submit(comm->engine, queue, operation);
+    if (status == WEIR_OK)
+        return status;
+    const struct weir_error cause = weir__error_of(status);
+    weir__comm_excuse(operation, &cause);
+    return weir__comm_status(comm); // the first cause, if the engine was told to abort
+}
+
+static weir_status submit(weir_queue *queue, const struct weir_operation *operation)
+{
+    weir_comm *comm = operation->u.collective.comm;
+    weir_status status = submit_in_turn(queue, operation);
+    weir__comm_end_turn(comm, operation->u.collective.turn);
+    return status;
+}
+
+// Before the engine gets a call that it does not compare.
+static weir_status compare(const struct weir_operation *operation)
+{
+    weir_comm *comm = operation->u.collective.comm;
+    const struct weir__call own = weir__call_of(operation);
+    const struct weir_comm_setup setup = {.struct_size = sizeof setup,
+                                          .timeout_ns = comm->timeout_ns,
+                                          .user = comm};
+    char text[WEIR__CALL_TEXT_SIZE];
+    struct weir__call *all = weir__allocate(comm->count * sizeof *all);
+    weir_status status =
+        all ? gather(&setup, &own, all, sizeof own)
+            : weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory to compare a collective");
+    for (uint32_t i = 0; i < comm->count && status == WEIR_OK; i++)
+        if (!weir__call_same(&own, comm->rank, &all[i], i, text))
+            status = weir__fail(WEIR_ERROR_COMM, "call the same on all ranks", "%s, %s:%d: %s",
+                                weir__comm_name(operation).text,
+                                operation->file ? operation->file : "?", operation->line, text);
+    weir__release(all);
+    return status;
+}
+
+static weir_status run_in_turn(weir_queue *queue, const struct weir_operation *operation)
+{
+    weir_comm *comm = operation->u.collective.comm;
+    weir_status status = WEIR_OK;
+    if (!takes(operation))
+        return weir__comm_carry(queue, operation);
+    if (comm->check && !weir__call_is_direct(operation->u.collective.kind))
+        status = compare(operation);
+    if (status < 0) {
+        const struct weir_error cause = weir__error_of(status);
+        weir__comm_abort(comm, &cause, cause.message);
+        return status;
+    }
+    status = submit_in_turn(queue, operation);
+    if (status == WEIR_OK)
+        weir__known_add(comm->known, weir__call_hash(operation));
+    return status;
+}
+
+static weir_status run(weir_queue *queue, const struct weir_operation *operation)
+{
+    weir_comm *comm = operation->u.collective.comm;
+    weir_status status = weir__comm_await_turn(comm, operation->u.collective.turn);
+    if (status < 0)
+        return status;
+    // The detail of an earlier function in this thread must not be mistaken for this one's.
+    weir_error_set(NULL);
+    status = run_in_turn(queue, operation);
+    weir__comm_end_turn(comm, operation->u.collective.turn);
+    // An abort while it ran is the first cause.
+    return status < 0 && weir__comm_status(comm) < 0 ? weir_last_error()->status : status;
+}
+
+static void skip(const struct weir_operation *operation)
+{
+    const struct weir_error cause = *weir_last_error();
+    weir__comm_excuse(operation, &cause);
+}
+
+const struct weir__comm_ops weir__comm_ops = {
+    .takes = takes,
+    .is_ready = is_ready,
+    .submit = submit,
+    .run = run,
+    .skip = skip,
+};
+
+const char *weir_comm_engine(const weir_comm *comm)
+{
+    if (!comm)
+        return "";
+    return comm->engine ? comm->engine->ops->comm_engine(comm->engine, (weir_comm *)comm)
+                        : weir__transport_name(comm->member.device->runtime);
+}

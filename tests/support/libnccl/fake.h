@@ -1,0 +1,77 @@
+// Shared by the files of the fake libnccl: see control.h.
+#ifndef WEIR_TESTS_SUPPORT_LIBNCCL_FAKE_H
+#define WEIR_TESTS_SUPPORT_LIBNCCL_FAKE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "backends/cuda/nccl_api.h"
+
+enum fake_kind {
+    FAKE_ALL_REDUCE,
+    FAKE_REDUCE,
+    FAKE_BROADCAST,
+    FAKE_ALL_GATHER,
+    FAKE_REDUCE_SCATTER,
+    FAKE_MESSAGES,
+};
+
+// A send or receive of a group.
+struct fake_message {
+    struct fake_message *next;
+    bool receive;
+    int peer;
+    size_t size;
+    char *memory;
+};
+
+struct fake_call {
+    enum fake_kind kind;
+    const char *src;
+    char *dst;
+    size_t count;
+    ncclDataType_t type;
+    ncclRedOp_t reduction;
+    int root;
+    struct fake_message *messages;
+    struct ncclComm *comm;
+    char *result; // until all ranks have read what they read
+};
+
+struct fake_post {
+    struct fake_post *next;
+    int from;
+    int to;
+    const struct fake_message *message;
+};
+
+// The ranks of one unique id.
+struct fake_clique {
+    struct fake_clique *next;
+    char id[NCCL_UNIQUE_ID_BYTES];
+    int count;
+    int joined;
+    int members;
+    uint64_t *arrived;              // phases that each rank has come to
+    const struct fake_call **calls; // that each rank is in
+    struct fake_post *posts;
+};
+
+struct ncclComm {
+    struct fake_clique *clique;
+    int rank;
+    bool aborted;
+    long under_way; // calls that are on a stream
+};
+
+// One lock for all state, and one condition for every change of it.
+extern pthread_mutex_t fake_lock;
+extern pthread_cond_t fake_changed;
+
+size_t fake_size(ncclDataType_t type);
+
+// Carries out a call on the thread of its stream, and frees it.
+void fake_meet(void *call);
+
+#endif

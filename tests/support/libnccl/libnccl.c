@@ -1,0 +1,354 @@
+#define _GNU_SOURCE // RTLD_NOLOAD
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "control.h"
+#include "fake.h"
+#include "tests/support/libcuda/control.h"
+
+#define EXPORT __attribute__((visibility("default")))
+#define DECLARE(result, name, parameters) EXPORT result name parameters;
+NCCL_SYMBOLS(DECLARE)
+#undef DECLARE
+extern EXPORT const struct weir_test_nccl weir_test_nccl;
+
+enum {
+    NAME_SIZE = 40,
+    NAMES = 32
+};
+
+static struct fake_clique *cliques;
+static long live;
+static long next_id;
+static int async_code;
+static char failing[NAME_SIZE];
+static long failing_in;
+static int failing_code;
+static char held[NAME_SIZE];
+static long waiting;
+static struct {
+    char name[NAME_SIZE];
+    long calls;
+} counts[NAMES];
+
+// Under the lock.
+static void count(const char *name)
+{
+    size_t i = 0;
+    while (i < NAMES - 1 && counts[i].name[0] && strcmp(counts[i].name, name) != 0)
+        i++;
+    snprintf(counts[i].name, NAME_SIZE, "%s", name);
+    counts[i].calls++;
+}
+
+static ncclResult_t admit(const char *name)
+{
+    count(name);
+    waiting += strcmp(held, name) == 0;
+    pthread_cond_broadcast(&fake_changed);
+    while (strcmp(held, name) == 0)
+        pthread_cond_wait(&fake_changed, &fake_lock);
+    if (strcmp(failing, name) != 0 || --failing_in != 0)
+        return ncclSuccess;
+    return (ncclResult_t)failing_code;
+}
+
+#define BEGIN                       \
+    pthread_mutex_lock(&fake_lock); \
+    ncclResult_t code = admit(__func__)
+#define END                           \
+    pthread_mutex_unlock(&fake_lock); \
+    return code
+
+ncclResult_t ncclGetVersion(int *version)
+{
+    const char *given = getenv("WEIR_TEST_NCCL_VERSION");
+    BEGIN;
+    *version = given ? (int)strtol(given, NULL, 10) : 22809;
+    END;
+}
+
+const char *ncclGetErrorString(ncclResult_t code)
+{
+    return code == ncclSuccess ? "no error" : "the fake's error";
+}
+
+const char *ncclGetLastError(ncclComm_t comm)
+{
+    (void)comm;
+    return "the fake was told to fail";
+}
+
+ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
+{
+    BEGIN;
+    memset(id, 0, sizeof *id);
+    snprintf(id->internal, sizeof id->internal, "fake %ld", ++next_id);
+    END;
+}
+
+static struct fake_clique *find_clique(const ncclUniqueId *id, int size)
+{
+    struct fake_clique *clique = cliques;
+    while (clique && memcmp(clique->id, id->internal, sizeof clique->id) != 0)
+        clique = clique->next;
+    if (clique)
+        return clique;
+    clique = calloc(1, sizeof *clique);
+    memcpy(clique->id, id->internal, sizeof clique->id);
+    clique->count = size;
+    clique->arrived = calloc((size_t)size, sizeof *clique->arrived);
+    clique->calls = calloc((size_t)size, sizeof *clique->calls);
+    clique->next = cliques;
+    cliques = clique;
+    return clique;
+}
+
+ncclResult_t ncclCommInitRank(ncclComm_t *comm, int size, ncclUniqueId id, int rank)
+{
+    BEGIN;
+    if (code == ncclSuccess) {
+        struct fake_clique *clique = find_clique(&id, size);
+        *comm = calloc(1, sizeof **comm);
+        (*comm)->clique = clique;
+        (*comm)->rank = rank;
+        clique->joined++;
+        clique->members++;
+        live++;
+        pthread_cond_broadcast(&fake_changed);
+        while (clique->joined < size)
+            pthread_cond_wait(&fake_changed, &fake_lock);
+    }
+    END;
+}
+
+static void end(struct ncclComm *comm)
+{
+    struct fake_clique *clique = comm->clique;
+    while (comm->under_way > 0)
+        pthread_cond_wait(&fake_changed, &fake_lock);
+    live--;
+    free(comm);
+    if (--clique->members > 0)
+        return;
+    struct fake_clique **at = &cliques;
+    while (*at != clique)
+        at = &(*at)->next;
+    *at = clique->next;
+    free(clique->arrived);
+    free(clique->calls);
+    free(clique);
+}
+
+ncclResult_t ncclCommDestroy(ncclComm_t comm)
+{
+    BEGIN;
+    end(comm);
+    END;
+}
+
+// What is under way ends even if this call is held.
+ncclResult_t ncclCommAbort(ncclComm_t comm)
+{
+    pthread_mutex_lock(&fake_lock);
+    comm->aborted = true;
+    pthread_cond_broadcast(&fake_changed);
+    const ncclResult_t code = admit(__func__);
+    end(comm);
+    END;
+}
+
+ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *out)
+{
+    (void)comm;
+    BEGIN;
+    *out = (ncclResult_t)async_code;
+    END;
+}
+
+// Calls.
+
+static void enqueue(const struct fake_call *call, CUstream stream)
+{
+    static const struct weir_test_cuda *cuda;
+    if (!cuda) {
+        void *handle = dlopen("tests/support/libcuda/libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+        cuda = handle ? dlsym(handle, WEIR_TEST_CUDA_SYMBOL) : NULL;
+    }
+    struct fake_call *copy = malloc(sizeof *copy);
+    if (!cuda || !copy)
+        abort();
+    *copy = *call;
+    call->comm->under_way++;
+    // The fake libcuda has a lock of its own.
+    pthread_mutex_unlock(&fake_lock);
+    cuda->enqueue(stream, fake_meet, copy);
+    pthread_mutex_lock(&fake_lock);
+}
+
+static _Thread_local int depth;
+static _Thread_local struct fake_call group;
+static _Thread_local CUstream group_stream;
+
+ncclResult_t ncclGroupStart(void)
+{
+    BEGIN;
+    depth++;
+    END;
+}
+
+ncclResult_t ncclGroupEnd(void)
+{
+    BEGIN;
+    if (--depth == 0 && group.messages) {
+        enqueue(&group, group_stream);
+        group = (struct fake_call){.kind = FAKE_ALL_REDUCE};
+    }
+    END;
+}
+
+static void message(ncclComm_t comm, CUstream stream, bool receive, char *memory, size_t size,
+                    int peer)
+{
+    struct fake_message **at = &group.messages;
+    while (*at)
+        at = &(*at)->next;
+    *at = calloc(1, sizeof **at);
+    (*at)->receive = receive;
+    (*at)->memory = memory;
+    (*at)->size = size;
+    (*at)->peer = peer;
+    group.kind = FAKE_MESSAGES;
+    group.comm = comm;
+    group_stream = stream;
+    if (depth > 0)
+        return;
+    enqueue(&group, stream);
+    group = (struct fake_call){.kind = FAKE_ALL_REDUCE};
+}
+
+#ifndef FAKE_LACKING
+ncclResult_t ncclSend(const void *src, size_t size, ncclDataType_t type, int peer, ncclComm_t comm,
+                      CUstream stream)
+{
+    BEGIN;
+    if (code == ncclSuccess)
+        message(comm, stream, false, (char *)(uintptr_t)src, size * fake_size(type), peer);
+    END;
+}
+
+ncclResult_t ncclRecv(void *dst, size_t size, ncclDataType_t type, int peer, ncclComm_t comm,
+                      CUstream stream)
+{
+    BEGIN;
+    if (code == ncclSuccess)
+        message(comm, stream, true, dst, size * fake_size(type), peer);
+    END;
+}
+#endif
+
+#define CALL(...)                                          \
+    BEGIN;                                                 \
+    if (code == ncclSuccess && size > 0)                   \
+        enqueue(&(struct fake_call){__VA_ARGS__}, stream); \
+    END
+
+ncclResult_t ncclAllReduce(const void *src, void *dst, size_t size, ncclDataType_t type,
+                           ncclRedOp_t reduction, ncclComm_t comm, CUstream stream)
+{
+    CALL(.kind = FAKE_ALL_REDUCE, .src = src, .dst = dst, .count = size, .type = type,
+         .reduction = reduction, .comm = comm);
+}
+
+ncclResult_t ncclReduce(const void *src, void *dst, size_t size, ncclDataType_t type,
+                        ncclRedOp_t reduction, int root, ncclComm_t comm, CUstream stream)
+{
+    CALL(.kind = FAKE_REDUCE, .src = src, .dst = dst, .count = size, .type = type,
+         .reduction = reduction, .root = root, .comm = comm);
+}
+
+ncclResult_t ncclBroadcast(const void *src, void *dst, size_t size, ncclDataType_t type, int root,
+                           ncclComm_t comm, CUstream stream)
+{
+    CALL(.kind = FAKE_BROADCAST, .src = src, .dst = dst, .count = size, .type = type, .root = root,
+         .comm = comm);
+}
+
+ncclResult_t ncclAllGather(const void *src, void *dst, size_t size, ncclDataType_t type,
+                           ncclComm_t comm, CUstream stream)
+{
+    CALL(.kind = FAKE_ALL_GATHER, .src = src, .dst = dst, .count = size, .type = type,
+         .comm = comm);
+}
+
+ncclResult_t ncclReduceScatter(const void *src, void *dst, size_t size, ncclDataType_t type,
+                               ncclRedOp_t reduction, ncclComm_t comm, CUstream stream)
+{
+    CALL(.kind = FAKE_REDUCE_SCATTER, .src = src, .dst = dst, .count = size, .type = type,
+         .reduction = reduction, .comm = comm);
+}
+
+// Controls.
+
+static void set_fail(const char *name, long n, int code)
+{
+    pthread_mutex_lock(&fake_lock);
+    snprintf(failing, sizeof failing, "%s", name ? name : "");
+    failing_in = n;
+    failing_code = code;
+    pthread_mutex_unlock(&fake_lock);
+}
+
+static void set_async_error(int code)
+{
+    pthread_mutex_lock(&fake_lock);
+    async_code = code;
+    pthread_mutex_unlock(&fake_lock);
+}
+
+static void set_hold(const char *name)
+{
+    pthread_mutex_lock(&fake_lock);
+    snprintf(held, sizeof held, "%s", name ? name : "");
+    waiting = 0;
+    pthread_cond_broadcast(&fake_changed);
+    pthread_mutex_unlock(&fake_lock);
+}
+
+static void await_held(void)
+{
+    pthread_mutex_lock(&fake_lock);
+    while (waiting == 0)
+        pthread_cond_wait(&fake_changed, &fake_lock);
+    pthread_mutex_unlock(&fake_lock);
+}
+
+static long get_calls(const char *name)
+{
+    long calls = 0;
+    pthread_mutex_lock(&fake_lock);
+    for (size_t i = 0; i < NAMES; i++)
+        if (strcmp(counts[i].name, name) == 0)
+            calls = counts[i].calls;
+    pthread_mutex_unlock(&fake_lock);
+    return calls;
+}
+
+static long get_live(void)
+{
+    pthread_mutex_lock(&fake_lock);
+    const long count = live;
+    pthread_mutex_unlock(&fake_lock);
+    return count;
+}
+
+const struct weir_test_nccl weir_test_nccl = {
+    .fail = set_fail,
+    .async_error = set_async_error,
+    .hold = set_hold,
+    .calls = get_calls,
+    .await_held = await_held,
+    .live = get_live,
+};
