@@ -3,9 +3,16 @@
 #include "base/clock.h"
 #include "plugins/sim/sim.h"
 
+void sim_take(struct sim *sim)
+{
+    atomic_fetch_add(&sim->entering, 1);
+    pthread_mutex_lock(&sim->lock);
+    atomic_fetch_sub(&sim->entering, 1);
+}
+
 void sim_enter(struct sim *sim)
 {
-    pthread_mutex_lock(&sim->lock);
+    sim_take(sim);
     if (sim->host != SIM_HOST_MEASURED)
         return;
     const uint64_t now_ns = weir_clock_now_ns();
@@ -29,7 +36,7 @@ void sim_go(struct sim *sim)
 
 void sim_return(struct sim *sim)
 {
-    pthread_mutex_lock(&sim->lock);
+    sim_take(sim);
     sim->away--;
     if (sim->host == SIM_HOST_MEASURED)
         sim->left_ns = weir_clock_now_ns();
@@ -77,6 +84,8 @@ weir_status sim_host_note(const struct weir_link *link, const struct weir_host_n
 
 static void wait_for(struct sim *sim, struct sim_point point)
 {
+    if (!sim_engine_complete(sim->engine, point))
+        sim_rest(sim, point);
     sim_engine_wait(sim->engine, point);
     const uint64_t now_ns = sim_engine_now_ns(sim->engine);
     if (now_ns > sim->host_ns)

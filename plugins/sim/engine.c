@@ -233,6 +233,11 @@ void sim_engine_advance(struct sim_engine *engine, uint64_t until_ns)
         engine->now_ns = until_ns;
 }
 
+bool sim_engine_step(struct sim_engine *engine)
+{
+    return sim__step(engine, UINT64_MAX);
+}
+
 void sim_engine_wait(struct sim_engine *engine, struct sim_point point)
 {
     while (!sim_engine_complete(engine, point) && sim__step(engine, UINT64_MAX)) {

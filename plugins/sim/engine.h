@@ -151,6 +151,8 @@ void sim_engine_end_queue(struct sim_engine *engine, uint32_t queue);
 bool sim_engine_submit(struct sim_engine *engine, uint32_t queue, uint64_t issue_ns,
                        const struct sim_work *work, struct sim_point *out_point);
 
+// Goes on to the next completion; false if there is none.
+bool sim_engine_step(struct sim_engine *engine);
 // Goes on until that time, or until the operation is complete.
 void sim_engine_advance(struct sim_engine *engine, uint64_t until_ns);
 void sim_engine_wait(struct sim_engine *engine, struct sim_point point);

@@ -167,6 +167,7 @@ static weir_status sim_open(struct weir_link *link, const struct weir_setting *c
     sim->clock = (struct weir_host_clock){sim_clock_now_ns, sim};
     sim->host_ns = BEGINNING_NS;
     sim->left_ns = weir_clock_now_ns();
+    sim->patience_ns = SIM_PATIENCE_NS;
     pthread_mutex_init(&sim->lock, NULL);
     const weir_status status = start(sim, settings);
     if (status < 0) {

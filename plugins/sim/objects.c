@@ -13,7 +13,7 @@ weir_status sim_device_create(const struct weir_link *link, weir_device *object,
     struct sim_virtual_device *device = calloc(1, sizeof *device);
     (void)object;
     (void)setup;
-    pthread_mutex_lock(&sim->lock);
+    sim_take(sim);
     const bool added = device && sim_engine_add_device(sim->engine, sim->model, &device->index);
     pthread_mutex_unlock(&sim->lock);
     if (added) {
@@ -149,7 +149,7 @@ weir_status sim_queue_create(const struct weir_link *link, weir_device *device, 
                                               .priority = -setup->priority};
     queue->keeps_times = setup->times;
     queue->graph_start_ns = UINT64_MAX;
-    pthread_mutex_lock(&sim->lock);
+    sim_take(sim);
     const bool added = sim_lane_add(queue);
     pthread_mutex_unlock(&sim->lock);
     if (added) {
@@ -164,7 +164,7 @@ void sim_queue_destroy(const struct weir_link *link, weir_queue *object)
 {
     struct sim_virtual_queue *queue = sim_queue_of(link, object);
     struct sim *sim = queue->sim;
-    pthread_mutex_lock(&sim->lock);
+    sim_take(sim);
     for (uint32_t i = 0; i < queue->lane_count; i++) {
         sim->queues[queue->lanes[i]] = NULL;
         sim_engine_end_queue(sim->engine, queue->lanes[i]);

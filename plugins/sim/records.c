@@ -134,7 +134,7 @@ weir_status sim_queue_times(const struct weir_link *link, weir_queue *object,
     struct sim_virtual_queue *queue = sim_queue_of(link, object);
     struct sim *sim = queue->sim;
     *out_count = 0;
-    pthread_mutex_lock(&sim->lock);
+    sim_take(sim);
     for (; queue->fetched < queue->kept && *out_count < capacity; queue->fetched++)
         weir_write((char *)times + (*out_count)++ * time_size, time_size,
                    &queue->times[queue->fetched & (queue->time_room - 1)], sizeof *queue->times);

@@ -8,6 +8,7 @@
 //   graph.c     launches of graphs
 //   records.c   records of a queue, and times that the links before this one will fetch
 //   clock.c     the host in virtual time, and what it waits for
+//   threads.c   several threads: when a wait may end
 //
 // The work itself runs on the next link as ever. Each operation is also submitted to the engine, at
 // the host's virtual time, before it is handed on. The host's virtual time advances by what a submit
@@ -16,6 +17,7 @@
 #define WEIR_PLUGINS_SIM_SIM_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include <weir/module/error.h>
 #include <weir/module/module.h>
@@ -28,6 +30,9 @@ enum {
     SIM_HISTORY = 1024,     // records of a queue that are kept, a power of two
     SIM_TIMES_MOST = 65536, // times of a queue that were not fetched, a power of two
 };
+
+// threads.c has it in a message, too.
+#define SIM_PATIENCE_NS UINT64_C(30000000000)
 
 enum sim_host {
     SIM_HOST_FIXED,    // what the model says of submits and waits
@@ -65,12 +70,16 @@ struct sim {
     enum sim_host host;
     bool graphs; // the backend has graphs, and times of each as a whole
     struct weir_host_clock clock;
+    atomic_uint entering; // threads that are about to take the lock
     pthread_mutex_t lock; // guards what follows
     struct sim_engine *engine;
     struct sim_scale scale;
     uint64_t host_ns;
     uint64_t left_ns;                  // MEASURED: the system's clock at the end of the last call
     uint32_t away;                     // threads that are in the next link
+    struct sim_waiter *waiters;        // threads that wait in virtual time
+    uint64_t patience_ns;              // so long they wait for one that runs
+    bool restless;                     // they wait for each other no longer
     struct sim_virtual_queue **queues; // by the engine's number
     size_t queue_room;
 };
@@ -221,8 +230,16 @@ weir_status sim_queue_times(const struct weir_link *link, weir_queue *object,
                             struct weir_operation_time *times, size_t time_size, size_t capacity,
                             size_t *out_count);
 
+// threads.c
+
+// Waits, with the lock held and released in between, until the point is complete in virtual time, or may
+// become so because no other thread can go on.
+void sim_rest(struct sim *sim, struct sim_point point);
+
 // clock.c
 
+// Takes the lock.
+void sim_take(struct sim *sim);
 // A call of the program: takes the lock, and the host's time advances.
 void sim_enter(struct sim *sim);
 void sim_leave(struct sim *sim);

@@ -1,0 +1,173 @@
+// Several threads. Which of two calls comes first on the wall clock says nothing about virtual time, so
+// a wait ends only when no other thread can go on: all sleep, or wait here too. What these would have
+// submitted before is in the engine by then, and the wait that ends first in virtual time is the first
+// to return. The kernel tells which threads sleep, since a thread may sleep anywhere.
+#define _GNU_SOURCE // syscall
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "plugins/sim/sim.h"
+
+// So long sleeps what waits on the next link for something that only a waiting thread can do.
+#define AWAY_NS UINT64_C(50000000)
+#define POLL_MOST_NS 1000000
+
+struct sim_waiter {
+    struct sim_waiter *next;
+    struct sim_point point;
+    long thread;
+};
+
+enum rest {
+    ALL_REST,
+    SOME_AWAY, // all sleep, but some on the next link
+    SOME_RUN,
+    NOT_KNOWN,
+};
+
+// What the kernel tells.
+
+static bool read_text(const char *thread, const char *file, char *text, size_t size)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/task/%.20s/%s", thread, file);
+    const int from = open(path, O_RDONLY | O_CLOEXEC);
+    const ssize_t length = from >= 0 ? read(from, text, size - 1) : -1;
+    if (from >= 0)
+        close(from);
+    text[length > 0 ? length : 0] = '\0';
+    return length > 0;
+}
+
+// Whether the thread sleeps, and how often it has run until now. One that has ended sleeps.
+static bool sleeps(const char *thread, uint64_t *runs)
+{
+    char text[512];
+    if (!read_text(thread, "stat", text, sizeof text))
+        return true;
+    const char *name_end = strrchr(text, ')');
+    if (!name_end || strlen(name_end) < 3 || strchr("RD", name_end[2]))
+        return false;
+    // Nanoseconds on a processor, nanoseconds of waiting for one, and how often.
+    if (read_text(thread, "schedstat", text, sizeof text) && strrchr(text, ' '))
+        *runs += strtoull(strrchr(text, ' '), NULL, 10);
+    return true;
+}
+
+static bool is_waiting_here(const struct sim *sim, const char *thread)
+{
+    const long number = strtol(thread, NULL, 10);
+    for (const struct sim_waiter *at = sim->waiters; at; at = at->next)
+        if (at->thread == number)
+            return true;
+    return false;
+}
+
+// Whether all threads but those that wait here sleep.
+static enum rest look(const struct sim *sim, uint64_t *runs)
+{
+    DIR *threads = opendir("/proc/self/task");
+    enum rest rest = threads ? ALL_REST : NOT_KNOWN;
+    const struct dirent *entry;
+    while (rest == ALL_REST && (entry = readdir(threads)))
+        if (entry->d_name[0] != '.' && !is_waiting_here(sim, entry->d_name) &&
+            !sleeps(entry->d_name, runs))
+            rest = SOME_RUN;
+    if (threads)
+        closedir(threads);
+    return rest;
+}
+
+// With the lock held. Looks twice: a thread that slept may have been woken by one that sleeps now. One
+// that waits for the lock, or whose wait has ended, goes on.
+static enum rest find_rest(struct sim *sim)
+{
+    uint64_t runs[2] = {0, 0};
+    for (int i = 0; i < 2; i++) {
+        const enum rest rest = look(sim, &runs[i]);
+        if (rest != ALL_REST)
+            return rest;
+    }
+    if (runs[0] != runs[1] || atomic_load(&sim->entering) > 0)
+        return SOME_RUN;
+    for (const struct sim_waiter *at = sim->waiters; at; at = at->next)
+        if (sim_engine_complete(sim->engine, at->point))
+            return SOME_RUN;
+    return sim->away > 0 ? SOME_AWAY : ALL_REST;
+}
+
+// Waiting.
+
+// Until the first wait has ended. False if nothing is under way.
+static bool go_on(struct sim *sim)
+{
+    do {
+        for (const struct sim_waiter *at = sim->waiters; at; at = at->next)
+            if (sim_engine_complete(sim->engine, at->point))
+                return true;
+    } while (sim_engine_step(sim->engine));
+    return false;
+}
+
+static void give_up(struct sim *sim, enum rest rest)
+{
+    sim->restless = true;
+    sim->link->host->log(WEIR_LOG_WARNING, "sim",
+                         rest == NOT_KNOWN
+                             ? "/proc/self/task cannot be read, so sim cannot tell when other "
+                               "threads rest: with several, times may differ from run to run"
+                             : "a thread ran for 30 seconds while another one waited, so sim "
+                               "waits for threads no longer: times may differ from run to run");
+}
+
+// Released in between, the lock lets other threads go on.
+static void pause_for(struct sim *sim, long ns)
+{
+    const struct timespec time = {.tv_nsec = ns};
+    pthread_mutex_unlock(&sim->lock);
+    nanosleep(&time, NULL);
+    pthread_mutex_lock(&sim->lock);
+}
+
+static void rest_until(struct sim *sim, struct sim_point point)
+{
+    const uint64_t began_ns = weir_clock_now_ns();
+    long poll_ns = 10000;
+    while (!sim->restless && !sim_engine_complete(sim->engine, point)) {
+        const enum rest rest = find_rest(sim);
+        const uint64_t waited_ns = weir_clock_now_ns() - began_ns;
+        if (rest == ALL_REST || (rest == SOME_AWAY && waited_ns > AWAY_NS)) {
+            if (!go_on(sim))
+                return;
+        } else if (rest == NOT_KNOWN || waited_ns > sim->patience_ns) {
+            give_up(sim, rest);
+        } else {
+            pause_for(sim, poll_ns);
+            poll_ns = poll_ns < POLL_MOST_NS ? 2 * poll_ns : POLL_MOST_NS;
+        }
+    }
+}
+
+void sim_rest(struct sim *sim, struct sim_point point)
+{
+    struct sim_waiter self = {sim->waiters, point, syscall(SYS_gettid)};
+    struct sim_waiter **at = &sim->waiters;
+    if (sim->restless || sim->host == SIM_HOST_MEASURED)
+        return;
+    sim->waiters = &self;
+    rest_until(sim, point);
+    while (*at && *at != &self)
+        at = &(*at)->next;
+    if (*at)
+        *at = self.next;
+}

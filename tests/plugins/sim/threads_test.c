@@ -1,0 +1,188 @@
+// When a wait of one of several threads may end in virtual time.
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "plugins/sim/sim.h"
+#include "tests/plugins/sim/program.h"
+#include "tests/support/test.h"
+
+static char logged[512];
+
+static void keep_log(weir_log_level level, const char *source, const char *message)
+{
+    EXPECT_INT_EQ(level, WEIR_LOG_WARNING);
+    EXPECT_STR_EQ(source, "sim");
+    snprintf(logged, sizeof logged, "%s", message);
+}
+
+static void ignore(void *user, const struct sim_done *done)
+{
+    (void)user, (void)done;
+}
+
+// A copy of 1000 ns on one queue, and of 500 ns on another, of two engines.
+struct rig {
+    struct weir_host host;
+    struct weir_link link;
+    struct sim_model model;
+    struct sim sim;
+    struct sim_point longer;
+    struct sim_point shorter;
+};
+
+static struct sim_point copy(struct rig *rig, uint32_t device, enum sim_kind kind, uint64_t bytes)
+{
+    const struct sim_queue_params params = {.device = device};
+    const struct sim_work work = {.kind = kind, .bytes = bytes};
+    struct sim_point point;
+    uint32_t queue;
+    EXPECT_TRUE(sim_engine_add_queue(rig->sim.engine, &params, &queue));
+    EXPECT_TRUE(sim_engine_submit(rig->sim.engine, queue, 0, &work, &point));
+    return point;
+}
+
+static void start(struct rig *rig)
+{
+    uint32_t device;
+    *rig = (struct rig){.host = {.log = keep_log}, .model = plain_model()};
+    rig->link.host = &rig->host;
+    rig->sim.link = &rig->link;
+    rig->sim.patience_ns = SIM_PATIENCE_NS;
+    rig->sim.model = &rig->model;
+    rig->sim.engine = sim_engine_create(ignore, NULL);
+    pthread_mutex_init(&rig->sim.lock, NULL);
+    logged[0] = '\0';
+    EXPECT_TRUE(sim_engine_add_device(rig->sim.engine, &rig->model, &device));
+    rig->longer = copy(rig, device, SIM_H2D, 1000);
+    rig->shorter = copy(rig, device, SIM_D2H, 500);
+}
+
+static void finish(struct rig *rig)
+{
+    sim_engine_destroy(&rig->sim.engine);
+    pthread_mutex_destroy(&rig->sim.lock);
+}
+
+// Returns the virtual time at which the wait ended.
+static uint64_t rest(struct rig *rig, struct sim_point point)
+{
+    sim_take(&rig->sim);
+    sim_rest(&rig->sim, point);
+    const uint64_t now_ns = sim_engine_now_ns(rig->sim.engine);
+    pthread_mutex_unlock(&rig->sim.lock);
+    return now_ns;
+}
+
+WEIR_TEST(SimThreads, OneThread)
+{
+    struct rig rig;
+    start(&rig);
+    EXPECT_UINT_EQ(rest(&rig, rig.shorter), 500);
+    EXPECT_UINT_EQ(rest(&rig, rig.longer), 1000);
+    EXPECT_TRUE(rig.sim.waiters == NULL);
+    EXPECT_STR_EQ(logged, "");
+    finish(&rig);
+}
+
+// Two wait. The one whose operation ends first goes on first, although the other one came first.
+struct other {
+    struct rig *rig;
+    sem_t started;
+    uint64_t ended_ns;
+};
+
+static void *wait_longer(void *argument)
+{
+    struct other *other = argument;
+    sem_post(&other->started);
+    other->ended_ns = rest(other->rig, other->rig->longer);
+    return NULL;
+}
+
+WEIR_TEST(SimThreads, TheFirstToEndGoesFirst)
+{
+    struct rig rig;
+    struct other other = {.rig = &rig};
+    pthread_t thread;
+    start(&rig);
+    sem_init(&other.started, 0, 0);
+    ASSERT_INT_EQ(pthread_create(&thread, NULL, wait_longer, &other), 0);
+    sem_wait(&other.started);
+    for (bool waits = false; !waits;) {
+        sim_take(&rig.sim);
+        waits = rig.sim.waiters != NULL;
+        pthread_mutex_unlock(&rig.sim.lock);
+    }
+    EXPECT_UINT_EQ(rest(&rig, rig.shorter), 500);
+    pthread_join(thread, NULL);
+    EXPECT_UINT_EQ(other.ended_ns, 1000);
+    EXPECT_STR_EQ(logged, "");
+    sem_destroy(&other.started);
+    finish(&rig);
+}
+
+// A thread that sleeps on the next link may wait for what this one does later.
+WEIR_TEST(SimThreads, OneIsAway)
+{
+    struct rig rig;
+    start(&rig);
+    rig.sim.away = 1;
+    EXPECT_UINT_EQ(rest(&rig, rig.shorter), 500);
+    EXPECT_STR_EQ(logged, "");
+    finish(&rig);
+}
+
+static void *run(void *argument)
+{
+    atomic_bool *stop = argument;
+    while (!atomic_load(stop)) {
+    }
+    return NULL;
+}
+
+// It does not wait for ever for one that runs, and says so once.
+WEIR_TEST(SimThreads, OneNeverRests)
+{
+    struct rig rig;
+    atomic_bool stop = false;
+    pthread_t thread;
+    start(&rig);
+    rig.sim.patience_ns = 200000000;
+    ASSERT_INT_EQ(pthread_create(&thread, NULL, run, &stop), 0);
+    EXPECT_UINT_EQ(rest(&rig, rig.shorter), 0);
+    EXPECT_TRUE(rig.sim.restless);
+    EXPECT_TRUE(strstr(logged, "a thread ran for 30 seconds while another one waited") != NULL);
+    logged[0] = '\0';
+    EXPECT_UINT_EQ(rest(&rig, rig.longer), 0);
+    EXPECT_STR_EQ(logged, "");
+    atomic_store(&stop, true);
+    pthread_join(thread, NULL);
+    finish(&rig);
+}
+
+WEIR_TEST(SimThreads, WithoutWhatTheKernelTells)
+{
+    struct rig rig;
+    struct rlimit limit;
+    start(&rig);
+    ASSERT_INT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    ASSERT_INT_EQ(setrlimit(RLIMIT_NOFILE, &(struct rlimit){0, limit.rlim_max}), 0);
+    EXPECT_UINT_EQ(rest(&rig, rig.shorter), 0);
+    ASSERT_INT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    EXPECT_TRUE(rig.sim.restless);
+    EXPECT_TRUE(strstr(logged, "/proc/self/task cannot be read") != NULL);
+    finish(&rig);
+}
+
+// The host's own time is measured: nothing is the same in two runs anyway.
+WEIR_TEST(SimThreads, MeasuredHost)
+{
+    struct rig rig;
+    start(&rig);
+    rig.sim.host = SIM_HOST_MEASURED;
+    EXPECT_UINT_EQ(rest(&rig, rig.shorter), 0);
+    finish(&rig);
+}
