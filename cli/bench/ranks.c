@@ -4,18 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-// This process's number on its machine, which is that of its device.
-static uint32_t local_rank(void)
-{
-    static const char *const names[] = {"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",
-                                        "MPI_LOCALRANKID", "SLURM_LOCALID"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        const char *text = getenv(names[i]);
-        if (text && text[0] >= '0' && text[0] <= '9')
-            return (uint32_t)strtoul(text, NULL, 10);
-    }
-    return 0;
-}
+#include "cli/runtime/devices.h"
 
 static bool open_device(struct bench *bench, struct bench_ranks *all, struct bench_rank *rank,
                         uint32_t index)
@@ -56,7 +45,7 @@ static bool create_all(struct bench *bench, uint64_t asked, struct bench_ranks *
 static bool create_comms(struct bench *bench, uint64_t asked, struct bench_ranks *all)
 {
     const struct weir_comm_params params = {.struct_size = sizeof params, .label = "bench"};
-    if (!open_device(bench, all, &all->ranks[0], local_rank()))
+    if (!open_device(bench, all, &all->ranks[0], cli_local_rank()))
         return false;
     all->local_count = 1;
     if (weir_comm_create(all->ranks[0].device, &params, &all->ranks[0].comm) < 0)

@@ -39,6 +39,9 @@ static bool parse(struct run *run, int argc, char **argv, int *out_exit)
         {"devices", "LIST",
          "run on several devices, such as 0,1 (see `weir\ndevices`), or all; without it, on one",
          CLI_TEXT, &run->asked_devices, 0, 0},
+        {"ranks", NULL,
+         "share the images with the other ranks that `weir\nlaunch`, mpirun or torchrun started",
+         CLI_FLAG, &run->by_ranks, 0, 0},
         {"repeat", "N", "run each image N times; files are written once", CLI_COUNT, &run->repeat,
          1, REPEAT_LIMIT},
         {"quiet", NULL, "print errors and nothing else", CLI_FLAG, &run->quiet, 0, 0},
@@ -141,6 +144,14 @@ static void report_failure(struct run_image *image, const struct weir_pipeline_r
               result->stage[0] ? ": " : "", weir_last_error_text());
 }
 
+void run_end_delivery(struct run *run, struct run_image *image)
+{
+    image->delivered++;
+    cli_progress_update(&run->progress, ++run->delivered, image->name);
+    if (image->delivered == run->repeat && image->result.memory)
+        run_writer_push(run, image);
+}
+
 static void deliver(void *user, struct weir_arr_coc_frame *frame,
                     const struct weir_arr_coc_output *output,
                     const struct weir_pipeline_result *result)
@@ -148,6 +159,10 @@ static void deliver(void *user, struct weir_arr_coc_frame *frame,
     struct run_device *device = user;
     struct run *run = device->run;
     struct run_image *image = frame->user;
+    if (run->ranks) {
+        run_ranks_deliver(run, image, output, result);
+        return;
+    }
     if (output) {
         run_take_figures(device, result);
         if (!run_take_result(image, device, output, result) &&
@@ -156,10 +171,7 @@ static void deliver(void *user, struct weir_arr_coc_frame *frame,
     } else {
         report_failure(image, result);
     }
-    image->delivered++;
-    cli_progress_update(&run->progress, ++run->delivered, image->name);
-    if (image->delivered == run->repeat && image->result.memory)
-        run_writer_push(run, image);
+    run_end_delivery(run, image);
 }
 
 // Opening.
@@ -198,8 +210,21 @@ static bool submit(struct run *run, struct run_image *image)
     return true;
 }
 
+// Each of its frames, also those that must fail: another rank may be able to read them, and all ranks
+// take part in each round.
+static void submit_share(struct run *run)
+{
+    for (uint64_t i = 0; i < run->image_count * run->repeat && !cli_signal(); i++)
+        if (run_ranks_owns(run, i) && !submit(run, &run->images[i / run->repeat]))
+            return;
+}
+
 static void submit_all(struct run *run)
 {
+    if (run->ranks) {
+        submit_share(run);
+        return;
+    }
     for (size_t i = 0; i < run->image_count; i++) {
         struct run_image *image = &run->images[i];
         for (uint64_t n = 0; n < run->repeat && !image->failed && !cli_signal(); n++)
@@ -208,17 +233,27 @@ static void submit_all(struct run *run)
     }
 }
 
-static void cancel(void *group)
+static void cancel(void *user)
 {
-    weir_pipeline_group_cancel(group);
+    struct run *run = user;
+    if (run->ranks)
+        run_ranks_cancel(run);
+    weir_pipeline_group_cancel(run->group);
 }
 
 static void run_frames(struct run *run)
 {
-    cli_signals_defer(cancel, run->group);
-    cli_progress_start(&run->progress, !run->quiet, run->image_count * run->repeat, "frames/s");
+    cli_signals_defer(cancel, run);
+    cli_progress_start(&run->progress, !run->quiet && run_rank(run) == 0,
+                       run->image_count * run->repeat, "frames/s");
     submit_all(run);
     weir_pipeline_group_drain(run->group, WEIR_FOREVER);
+    weir_pipeline_group_get_statistics(run->group, &run->statistics);
+    for (uint32_t i = 0; i < run->device_count; i++)
+        weir_pipeline_get_statistics(weir_arr_coc_pipeline(run->devices[i].arr_coc),
+                                     &run->devices[i].statistics);
+    if (run->ranks)
+        run_ranks_end(run);
     cli_progress_end(&run->progress);
     // Images interrupted before their last run: the results that they have are kept.
     for (size_t i = 0; i < run->image_count; i++)
@@ -226,10 +261,6 @@ static void run_frames(struct run *run)
             run_writer_push(run, &run->images[i]);
     run_writer_end(run);
     cli_signals_resume();
-    weir_pipeline_group_get_statistics(run->group, &run->statistics);
-    for (uint32_t i = 0; i < run->device_count; i++)
-        weir_pipeline_get_statistics(weir_arr_coc_pipeline(run->devices[i].arr_coc),
-                                     &run->devices[i].statistics);
 }
 
 static int count_failures(const struct run *run)
@@ -254,6 +285,16 @@ static int count_failures(const struct run *run)
     return cli_signal() ? CLI_SIGNALLED + cli_signal() : failed > 0 ? CLI_FAILED : CLI_OK;
 }
 
+// Only rank 0 writes and tells.
+static bool join_ranks(struct run *run)
+{
+    if (!run_ranks_open(run))
+        return false;
+    const bool first = run_rank(run) == 0;
+    cli_set_quiet(run->quiet || !first);
+    return !first || run_prepare_output(run);
+}
+
 // Opens the device and runs the images, once weights and query are read.
 static int run_on_device(struct run *run, const weir_arr_coc_weights *weights, const float *query)
 {
@@ -266,16 +307,22 @@ static int run_on_device(struct run *run, const weir_arr_coc_weights *weights, c
     };
     if (!run_open_devices(run) || weir_arr_coc_params_from_settings(run->runtime, &params) < 0)
         return cli_weir_error();
+    if (run->by_ranks && !join_ranks(run))
+        return CLI_FAILED;
     adjust(run, &params);
     run->max_pixels = params.max_pixels;
     run_probe_images(run, &params.max_pixels);
-    if (params.max_pixels == 0)
+    // Without an image a rank has its share of failures.
+    if (params.max_pixels == 0 && !run->ranks)
         return count_failures(run);
+    params.max_pixels += params.max_pixels == 0;
     if (!run_create_pipelines(run, &params))
         return cli_weir_error();
-    if (!run_writer_start(run))
+    if ((run->ranks && !run_ranks_begin(run)) || !run_writer_start(run))
         return CLI_FAILED;
     run_frames(run);
+    if (run_rank(run) > 0)
+        return cli_signal() ? CLI_SIGNALLED + cli_signal() : CLI_OK;
     const int code = count_failures(run);
     if (run->json)
         return run_print_json(run, code);
@@ -298,10 +345,21 @@ static int run_with_inputs(struct run *run)
     float *query = run->query_path ? read_query(run, wanted) : seed_query(wanted);
     int code = query ? run_on_device(run, weights, query) : CLI_FAILED;
     run_writer_end(run);
+    code = run_ranks_close(run, code);
     code = run_close_devices(run, code);
     free(query);
     weir_arr_coc_weights_destroy(&weights);
     return code;
+}
+
+static bool check_devices(struct run *run)
+{
+    if (run->by_ranks && run->asked_devices) {
+        cli_error("--ranks and --devices cannot be combined: each rank has one device; start more "
+                  "ranks");
+        return false;
+    }
+    return cli_devices_parse(run->asked_devices, &run->wanted);
 }
 
 static int run_main(int argc, char **argv)
@@ -310,20 +368,21 @@ static int run_main(int argc, char **argv)
     int code = CLI_USAGE;
     if (!parse(&run, argc, argv, &code))
         return code;
-    cli_set_quiet(run.quiet);
+    cli_set_quiet(run.quiet || run.by_ranks); // until it is known who is rank 0
     cli_log_to_stderr();
     code = CLI_USAGE;
     run.devices = calloc(CLI_DEVICES_MAX, sizeof *run.devices);
     if (!run.devices)
         cli_error("no memory for the list of devices");
-    else if (cli_devices_parse(run.asked_devices, &run.wanted) && run_name_images(&run, argv)) {
+    else if (check_devices(&run) && run_name_images(&run, argv)) {
         code = CLI_FAILED;
-        if (run_prepare_output(&run) && cli_signals_start()) {
+        if ((run.by_ranks || run_prepare_output(&run)) && cli_signals_start()) {
             code = run_with_inputs(&run);
             cli_signals_end();
         }
     }
     run_free_images(&run);
+    run_ranks_free(&run);
     free(run.devices);
     return code;
 }

@@ -22,6 +22,8 @@ bool run_open_devices(struct run *run)
     weir_device *list[CLI_DEVICES_MAX];
     if (cli_open(run->config, NULL, &run->runtime) < 0)
         return false;
+    if (run->by_ranks)
+        cli_devices_of_rank(run->runtime, &run->wanted);
     const weir_status status =
         cli_devices_open(run->runtime, &run->wanted, list, &run->device_count);
     for (uint32_t i = 0; i < run->device_count; i++)
@@ -30,6 +32,8 @@ bool run_open_devices(struct run *run)
             .device = list[i],
             .info = *weir_device_get_info(list[i]),
         };
+    run->shown = run->devices;
+    run->shown_count = run->device_count;
     note_module(run);
     return status == WEIR_OK;
 }

@@ -90,8 +90,11 @@ void run_probe_images(struct run *run, uint64_t *out_max_pixels)
         struct weir_io_error error;
         if (!weir_io_image_probe(image->path, &image->info, &error) ||
             !weir_io_image_check_pixels(image->path, &image->info, run->max_pixels, &error)) {
-            cli_error("%s", error.message);
-            image->failed = true;
+            // With ranks the one that has the image tells it.
+            if (!run->ranks) {
+                cli_error("%s", error.message);
+                image->failed = true;
+            }
             continue;
         }
         const uint64_t pixels = (uint64_t)image->info.width * image->info.height;

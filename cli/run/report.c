@@ -61,8 +61,8 @@ static void print_summary(const struct run *run, const struct weir_pipeline_stat
     struct weir_table table = {.alignment = "ll"};
     char a[WEIR_TEXT_QUANTITY_SIZE];
 
-    for (uint32_t i = 0; i < run->device_count; i++) {
-        const struct weir_device_info *info = &run->devices[i].info;
+    for (uint32_t i = 0; i < run->shown_count; i++) {
+        const struct weir_device_info *info = &run->shown[i].info;
         weir_table_add(&table, "device");
         weir_table_add(&table, "%s (%s; %s), module %s %s", info->name, info->platform,
                        info->driver, run->facts.module, run->facts.module_version);
@@ -138,9 +138,9 @@ static void print_stages(const struct whole *whole)
 
 static void add_device(struct weir_table *table, const struct run *run, uint32_t index)
 {
-    const struct weir_pipeline_statistics *s = &run->devices[index].statistics;
+    const struct weir_pipeline_statistics *s = &run->shown[index].statistics;
     char text[WEIR_TEXT_QUANTITY_SIZE];
-    weir_table_add(table, "%u: %s", (unsigned)index, run->devices[index].info.name);
+    weir_table_add(table, "%u: %s", (unsigned)index, run->shown[index].info.name);
     weir_table_add(table, "%" PRIu64, s->succeeded);
     if (s->timed_frames == 0) {
         weir_table_add(table, "%s", "");
@@ -158,7 +158,7 @@ static void print_devices(const struct run *run)
 
     for (size_t i = 0; i < 4; i++)
         weir_table_add(&table, "%s", head[i]);
-    for (uint32_t i = 0; i < run->device_count; i++)
+    for (uint32_t i = 0; i < run->shown_count; i++)
         add_device(&table, run, i);
     printf("\n");
     cli_table_print(&table, stdout, 0);
@@ -168,9 +168,11 @@ void run_print_table(const struct run *run)
 {
     const struct weir_pipeline_statistics warm = run_warm_statistics(run);
     print_summary(run, &warm);
-    if (run->device_count > 1)
+    if (run->shown_count > 1)
         print_devices(run);
-    const struct whole whole = {&run->first.statistics, &warm, warm.wall_ns * run->device_count};
+    const struct whole whole = {&run->first.statistics, &warm, warm.wall_ns * run->shown_count};
+    if (run->ranks)
+        return;
     if (run->first.statistics.timed_frames > 0)
         print_stages(&whole);
     else if (run->statistics.succeeded > 0)
@@ -223,8 +225,8 @@ static json_t *latency(const struct weir_pipeline_statistics *s, bool *ok)
 static json_t *device_list(const struct run *run, bool *ok)
 {
     json_t *list = json_array();
-    for (uint32_t i = 0; i < run->device_count; i++) {
-        const struct run_device *device = &run->devices[i];
+    for (uint32_t i = 0; i < run->shown_count; i++) {
+        const struct run_device *device = &run->shown[i];
         const struct weir_pipeline_statistics *s = &device->statistics;
         json_t *entry = json_object();
         cli_json_set(entry, "device", cli_json_string(device->info.name), ok);
@@ -277,9 +279,9 @@ int run_print_json(const struct run *run, int code)
     cli_json_set(root, "weir", json_string(weir_version()), &ok);
     cli_json_set(root, "module", cli_json_string(run->facts.module), &ok);
     cli_json_set(root, "module_version", cli_json_string(run->facts.module_version), &ok);
-    cli_json_set(root, "device", cli_json_string(run->devices[0].info.name), &ok);
-    cli_json_set(root, "platform", cli_json_string(run->devices[0].info.platform), &ok);
-    cli_json_set(root, "driver", cli_json_string(run->devices[0].info.driver), &ok);
+    cli_json_set(root, "device", cli_json_string(run->shown[0].info.name), &ok);
+    cli_json_set(root, "platform", cli_json_string(run->shown[0].info.platform), &ok);
+    cli_json_set(root, "driver", cli_json_string(run->shown[0].info.driver), &ok);
     cli_json_set(root, "output", cli_json_string(run->output), &ok);
     cli_json_set(root, "frames_per_second", json_real(frames_per_second(s)), &ok);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)

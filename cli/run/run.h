@@ -8,6 +8,8 @@
 #include <stdatomic.h>
 
 #include "cli/common/cli.h"
+#include <weir/comm.h>
+
 #include "cli/common/progress.h"
 #include "cli/runtime/devices.h"
 #include "io/image.h"
@@ -108,6 +110,7 @@ struct run {
     uint64_t repeat;
     bool quiet;
     bool json;
+    bool by_ranks;
 
     struct run_image *images;
     size_t image_count;
@@ -117,6 +120,10 @@ struct run {
     struct run_device *devices;
     uint32_t device_count;
     weir_pipeline_group *group; // of the devices' pipelines
+    struct run_ranks *ranks;    // NULL: without --ranks
+    // The devices that are reported: this process's or, at rank 0, those of all ranks.
+    const struct run_device *shown;
+    uint32_t shown_count;
     struct run_facts facts;
     char weights_found[4352]; // without --weights
     uint64_t max_pixels;      // the configuration's cap
@@ -154,6 +161,36 @@ weir_status run_load_image(void *user, unsigned char *rgb, size_t capacity, uint
 bool run_open_devices(struct run *run);
 bool run_create_pipelines(struct run *run, struct weir_arr_coc_params *params);
 int run_close_devices(struct run *run, int code);
+
+// ranks.c: the work of several processes, each of which is a rank and has a device. All print what went
+// wrong.
+//
+// After the device is open: the communicator. After the pipeline is there: the memory, and what the
+// ranks tell each other. False after a message.
+bool run_ranks_open(struct run *run);
+bool run_ranks_begin(struct run *run);
+
+// This process's rank, 0 without ranks; whether a frame, counted from 0, is this rank's.
+uint32_t run_rank(const struct run *run);
+bool run_ranks_owns(const struct run *run, uint64_t frame);
+
+// Hands a frame that was delivered to rank 0, which waits for a frame of each rank. Rank 0 takes the
+// frames of all ranks in it.
+void run_ranks_deliver(struct run *run, struct run_image *image,
+                       const struct weir_arr_coc_output *output,
+                       const struct weir_pipeline_result *result);
+
+// Ends all ranks, after an interrupt.
+void run_ranks_cancel(struct run *run);
+
+// The last round, and the figures of all ranks. Closing returns the exit code. `shown` is valid until
+// they are freed.
+void run_ranks_end(struct run *run);
+int run_ranks_close(struct run *run, int code);
+void run_ranks_free(struct run *run);
+
+// One frame more of the image, and of all, is delivered; after its last the image is written.
+void run_end_delivery(struct run *run, struct run_image *image);
 
 // Takes the figures of one frame that succeeded.
 void run_take_figures(struct run_device *device, const struct weir_pipeline_result *result);

@@ -28,4 +28,10 @@ bool cli_devices_parse(const char *text, struct cli_devices *out_devices);
 weir_status cli_devices_open(weir_runtime *runtime, const struct cli_devices *devices,
                              weir_device *out_list[CLI_DEVICES_MAX], uint32_t *out_count);
 
+// This process's number among those of its machine, as launchers tell it; 0 if none does.
+uint32_t cli_local_rank(void);
+
+// The device of a rank: where there are several, that of its number on the machine.
+void cli_devices_of_rank(weir_runtime *runtime, struct cli_devices *out_devices);
+
 #endif

@@ -1,0 +1,438 @@
+// weir run arr-coc --ranks: frame i belongs to rank i modulo the count of ranks. Each rank delivers its
+// frames into a block, the ranks' blocks of one round are gathered by rank 0, and that takes them in
+// the order of frames, as a run without ranks takes its own.
+//
+// Each rank takes part in each round, so a frame that fails is a block too, and a rank without a frame
+// in the last round gives an empty one. A rank that stops before the end ends the communicator, and so
+// all others.
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/common/clock.h"
+#include "cli/common/signals.h"
+#include "cli/run/run.h"
+
+enum block_state {
+    BLOCK_EMPTY,
+    BLOCK_RESULT,
+    BLOCK_FAILED,
+};
+
+// What one rank gives in a round: this, and after it the arrays.
+struct block {
+    int32_t state;
+    uint32_t width, height;
+    uint32_t patch_count, token_count;
+    uint32_t stage_count; // 0: no times
+    uint64_t latency_ns;
+    struct weir_pipeline_span spans[RUN_STAGES];
+    char message[768];
+};
+
+// What the ranks tell each other before the first round, and after the last.
+struct figures {
+    struct weir_device_info info;
+    struct weir_pipeline_statistics statistics;
+};
+
+struct run_ranks {
+    weir_comm *comm;
+    weir_queue *queue;
+    weir_buffer *mine;
+    weir_buffer *all; // of rank 0; elsewhere NULL
+    size_t bytes;     // of a block with its arrays
+    uint64_t frames;  // of all ranks
+    uint64_t round;
+    uint64_t began_ns;
+    bool failed;
+    bool ended;
+    // Of rank 0.
+    struct run_device *peers; // one for each rank
+    struct weir_pipeline_statistics first;
+    struct weir__histogram latency; // of all frames
+};
+
+// Parts of a block.
+
+struct parts {
+    size_t balance, relevance, scores, patches, tokens, total;
+};
+
+static struct parts parts_of(const struct weir_arr_coc_sizes *sizes)
+{
+    const size_t cells = (size_t)sizes->grid * sizes->grid;
+    struct parts parts = {.balance = (sizeof(struct block) + 15) / 16 * 16};
+    parts.relevance = parts.balance + 4 * sizeof(float);
+    parts.scores = parts.relevance + cells * sizeof(float);
+    parts.patches = parts.scores + 3 * cells * sizeof(float);
+    parts.tokens = parts.patches + 3 * cells * sizeof(int32_t);
+    parts.total = parts.tokens + (size_t)WEIR_ARR_COC_CHANNELS * sizes->budget * sizeof(float);
+    return parts;
+}
+
+static void fill_block(const struct run *run, char *at, const struct weir_arr_coc_output *output,
+                       const struct weir_pipeline_result *result)
+{
+    const struct parts parts = parts_of(&run->facts.sizes);
+    const size_t cells = (size_t)run->facts.sizes.grid * run->facts.sizes.grid;
+    struct block *block = (struct block *)(void *)at;
+    block->state = BLOCK_RESULT;
+    block->width = output->width;
+    block->height = output->height;
+    block->patch_count = output->patch_count;
+    block->token_count = output->token_count;
+    block->latency_ns = result->latency_ns;
+    if (result->spans && result->stage_count <= RUN_STAGES) {
+        block->stage_count = result->stage_count;
+        memcpy(block->spans, result->spans, result->stage_count * sizeof *result->spans);
+    }
+    memcpy(at + parts.balance, output->balance, 3 * sizeof(float));
+    memcpy(at + parts.relevance, output->relevance, cells * sizeof(float));
+    memcpy(at + parts.scores, output->scores, 3 * cells * sizeof(float));
+    memcpy(at + parts.patches, output->patches, (size_t)output->patch_count * 3 * sizeof(int32_t));
+    memcpy(at + parts.tokens, output->tokens,
+           (size_t)output->token_count * WEIR_ARR_COC_CHANNELS * sizeof(float));
+}
+
+static void describe_failure(struct block *block, const struct run_image *image,
+                             const struct weir_pipeline_result *result)
+{
+    block->state = BLOCK_FAILED;
+    if (result->error && result->error->status == WEIR_ERROR_IO) {
+        snprintf(block->message, sizeof block->message, "%s", result->error->message);
+        return;
+    }
+    if (result->error)
+        weir_error_set(result->error);
+    snprintf(block->message, sizeof block->message, "%s: %s", image->path,
+             result->error ? weir_last_error_text() : weir_status_text(result->status));
+}
+
+static struct weir_arr_coc_output output_of(const struct run *run, const char *at)
+{
+    const struct parts parts = parts_of(&run->facts.sizes);
+    const struct block *block = (const struct block *)(const void *)at;
+    return (struct weir_arr_coc_output){
+        .width = block->width,
+        .height = block->height,
+        .patch_count = block->patch_count,
+        .token_count = block->token_count,
+        .balance = (const float *)(const void *)(at + parts.balance),
+        .relevance = (const float *)(const void *)(at + parts.relevance),
+        .scores = (const float *)(const void *)(at + parts.scores),
+        .patches = (const int32_t *)(const void *)(at + parts.patches),
+        .tokens = (const float *)(const void *)(at + parts.tokens),
+    };
+}
+
+// Exchanging.
+
+uint32_t run_rank(const struct run *run)
+{
+    return run->ranks ? weir_comm_rank(run->ranks->comm) : 0;
+}
+
+static bool fail(struct run *run)
+{
+    struct run_ranks *ranks = run->ranks;
+    if (!ranks->failed && !cli_signal())
+        cli_error("%s", weir_last_error_text());
+    ranks->failed = true;
+    weir_pipeline_group_cancel(run->group);
+    return false;
+}
+
+// Rank 0 has what all ranks have in `mine` in `all` then.
+static bool gather(struct run *run, size_t bytes)
+{
+    struct run_ranks *ranks = run->ranks;
+    return (weir_queue_gather(ranks->queue, ranks->comm, ranks->all, 0, ranks->mine, 0, bytes,
+                              WEIR_U8, 0) == WEIR_OK &&
+            weir_queue_sync(ranks->queue, WEIR_FOREVER) == WEIR_OK) ||
+           fail(run);
+}
+
+// The memory of `mine`, zeroed up to `bytes`; NULL after a failure.
+static void *begin_mine(struct run *run, size_t bytes)
+{
+    void *pointer = NULL;
+    if (weir_host_begin(run->ranks->mine, 0, bytes, WEIR_ACCESS_WRITE, &pointer) != WEIR_OK) {
+        fail(run);
+        return NULL;
+    }
+    memset(pointer, 0, bytes);
+    return pointer;
+}
+
+static void end_mine(struct run *run, size_t bytes)
+{
+    weir_host_end(run->ranks->mine, 0, bytes, WEIR_ACCESS_WRITE);
+}
+
+// A result of rank 0's, or another rank's.
+static void take_result(struct run *run, struct run_image *image, const char *at, uint32_t rank)
+{
+    struct run_ranks *ranks = run->ranks;
+    const struct block *block = (const struct block *)(const void *)at;
+    const struct weir_arr_coc_output output = output_of(run, at);
+    const struct weir_pipeline_result result = {
+        .status = WEIR_OK,
+        .latency_ns = block->latency_ns,
+        .spans = block->stage_count ? block->spans : NULL,
+        .stage_count = block->stage_count,
+    };
+    weir__histogram_add(&ranks->latency, block->latency_ns);
+    if (ranks->round > 0)
+        weir__histogram_add(&run->latency, block->latency_ns);
+    if (!run_take_result(image, &ranks->peers[rank], &output, &result) &&
+        !atomic_exchange(&image->failed, true))
+        cli_error("%s: no memory for its results", image->path);
+}
+
+static void take_block(struct run *run, const char *at, uint32_t rank)
+{
+    struct run_ranks *ranks = run->ranks;
+    const struct block *block = (const struct block *)(const void *)at;
+    const uint64_t frame = ranks->round * weir_comm_count(ranks->comm) + rank;
+    if (frame >= ranks->frames || block->state == BLOCK_EMPTY)
+        return;
+    struct run_image *image = &run->images[frame / run->repeat];
+    if (block->state == BLOCK_RESULT)
+        take_result(run, image, at, rank);
+    else if (!atomic_exchange(&image->failed, true))
+        cli_error("rank %u: %s", (unsigned)rank, block->message);
+    run_end_delivery(run, image);
+}
+
+static void take_blocks(struct run *run)
+{
+    struct run_ranks *ranks = run->ranks;
+    const size_t bytes = ranks->bytes * weir_comm_count(ranks->comm);
+    void *all;
+    if (!ranks->all || weir_host_begin(ranks->all, 0, bytes, WEIR_ACCESS_READ, &all) != WEIR_OK)
+        return;
+    for (uint32_t i = 0; i < weir_comm_count(ranks->comm); i++)
+        take_block(run, (const char *)all + i * ranks->bytes, i);
+    weir_host_end(ranks->all, 0, bytes, WEIR_ACCESS_READ);
+    if (ranks->round == 0)
+        ranks->first = (struct weir_pipeline_statistics){
+            .succeeded = ranks->latency.count,
+            .latency_max_ns = ranks->latency.maximum,
+            .wall_ns = cli_now_ns() - ranks->began_ns,
+        };
+}
+
+static void end_round(struct run *run)
+{
+    if (gather(run, run->ranks->bytes))
+        take_blocks(run);
+    run->ranks->round++;
+}
+
+void run_ranks_deliver(struct run *run, struct run_image *image,
+                       const struct weir_arr_coc_output *output,
+                       const struct weir_pipeline_result *result)
+{
+    struct run_ranks *ranks = run->ranks;
+    char *mine = ranks->failed ? NULL : begin_mine(run, ranks->bytes);
+    if (!mine)
+        return;
+    const struct weir_arr_coc_sizes *sizes = &run->facts.sizes;
+    if (output && (output->token_count > sizes->budget ||
+                   output->patch_count > (uint64_t)sizes->grid * sizes->grid))
+        *(struct block *)(void *)mine =
+            (struct block){.state = BLOCK_FAILED,
+                           .message = "the device gave more results than there can be"};
+    else if (output)
+        fill_block(run, mine, output, result);
+    else
+        describe_failure((struct block *)(void *)mine, image, result);
+    end_mine(run, ranks->bytes);
+    end_round(run);
+}
+
+// The beginning and the end.
+
+bool run_ranks_open(struct run *run)
+{
+    const struct weir_comm_params params = {.struct_size = sizeof params, .label = "arr-coc"};
+    run->ranks = calloc(1, sizeof *run->ranks);
+    if (!run->ranks) {
+        cli_error("no memory for the ranks");
+        return false;
+    }
+    if (weir_comm_create(run->devices[0].device, &params, &run->ranks->comm) == WEIR_OK)
+        return true;
+    cli_weir_error();
+    return false;
+}
+
+static bool make_buffer(struct run *run, size_t size, weir_buffer **out_buffer)
+{
+    const struct weir_buffer_params params = {.struct_size = sizeof params,
+                                              .label = "ranks",
+                                              .size = size,
+                                              .placement = WEIR_PLACE_HOST};
+    return weir_buffer_create(run->devices[0].device, &params, out_buffer) == WEIR_OK || fail(run);
+}
+
+static bool share_figures(struct run *run)
+{
+    struct figures *mine = begin_mine(run, sizeof *mine);
+    if (!mine)
+        return false;
+    *mine = (struct figures){run->devices[0].info, run->devices[0].statistics};
+    end_mine(run, sizeof *mine);
+    return gather(run, sizeof *mine);
+}
+
+static void add_up(struct weir_pipeline_statistics *to, const struct weir_pipeline_statistics *from)
+{
+    to->accepted += from->accepted;
+    to->succeeded += from->succeeded;
+    to->failed += from->failed;
+    to->cancelled += from->cancelled;
+    to->in_flight_max += from->in_flight_max;
+    to->timed_frames += from->timed_frames;
+    to->busy_ns += from->busy_ns;
+    to->covered_ns += from->covered_ns;
+    to->overlap_ns += from->overlap_ns;
+    for (uint32_t i = 0; i < to->stage_count; i++) {
+        to->stages[i].busy_ns += from->stages[i].busy_ns;
+        to->stages[i].wait_ns += from->stages[i].wait_ns;
+    }
+}
+
+// Rank 0: what the others told. Names of stages are this rank's.
+static void take_figures(struct run *run)
+{
+    struct run_ranks *ranks = run->ranks;
+    const uint32_t count = weir_comm_count(ranks->comm);
+    const size_t bytes = count * sizeof(struct figures);
+    void *all;
+    if (!ranks->all || weir_host_begin(ranks->all, 0, bytes, WEIR_ACCESS_READ, &all) != WEIR_OK)
+        return;
+    for (uint32_t r = 0; r < count; r++) {
+        struct run_device *peer = &ranks->peers[r];
+        const struct figures *figures = (const struct figures *)all + r;
+        *peer = (struct run_device){.run = run,
+                                    .info = figures->info,
+                                    .statistics = figures->statistics};
+        peer->statistics.stage_count = run->devices[0].statistics.stage_count;
+        for (uint32_t i = 0; i < peer->statistics.stage_count; i++)
+            peer->statistics.stages[i].name = run->devices[0].statistics.stages[i].name;
+    }
+    weir_host_end(ranks->all, 0, bytes, WEIR_ACCESS_READ);
+    run->shown = ranks->peers;
+    run->shown_count = count;
+}
+
+bool run_ranks_begin(struct run *run)
+{
+    struct run_ranks *ranks = run->ranks;
+    const uint32_t count = weir_comm_count(ranks->comm);
+    const struct weir_queue_params queue = {.struct_size = sizeof queue, .label = "ranks"};
+    const size_t block = (parts_of(&run->facts.sizes).total + 15) / 16 * 16;
+    const size_t least = block > sizeof(struct figures) ? block : sizeof(struct figures);
+    ranks->bytes = block;
+    ranks->frames = run->image_count * run->repeat;
+    ranks->began_ns = cli_now_ns();
+    if (weir_queue_create(run->devices[0].device, &queue, &ranks->queue) < 0)
+        return fail(run);
+    if (!make_buffer(run, least, &ranks->mine))
+        return false;
+    if (run_rank(run) == 0) {
+        ranks->peers = calloc(count, sizeof *ranks->peers);
+        if (!ranks->peers) {
+            cli_error("no memory for %u ranks", (unsigned)count);
+            return false;
+        }
+        if (!make_buffer(run, least * count, &ranks->all))
+            return false;
+    }
+    if (!share_figures(run))
+        return false;
+    take_figures(run);
+    return true;
+}
+
+bool run_ranks_owns(const struct run *run, uint64_t frame)
+{
+    return frame % weir_comm_count(run->ranks->comm) == weir_comm_rank(run->ranks->comm);
+}
+
+void run_ranks_cancel(struct run *run)
+{
+    char why[96];
+    snprintf(why, sizeof why, "rank %u was interrupted by signal %d", (unsigned)run_rank(run),
+             cli_signal());
+    weir_comm_abort(run->ranks->comm, why);
+}
+
+// Rank 0: the figures of all ranks become the run's.
+static void sum_figures(struct run *run)
+{
+    struct run_ranks *ranks = run->ranks;
+    struct weir_pipeline_statistics *sum = &run->statistics;
+    *sum = (struct weir_pipeline_statistics){
+        .stage_count = run->devices[0].statistics.stage_count,
+        .wall_ns = cli_now_ns() - ranks->began_ns,
+        .latency_min_ns = ranks->latency.minimum,
+        .latency_mean_ns = ranks->latency.count ? ranks->latency.total / ranks->latency.count : 0,
+        .latency_p50_ns = weir__histogram_percentile(&ranks->latency, 50),
+        .latency_p99_ns = weir__histogram_percentile(&ranks->latency, 99),
+        .latency_max_ns = ranks->latency.maximum,
+    };
+    for (uint32_t i = 0; i < sum->stage_count; i++)
+        sum->stages[i].name = run->devices[0].statistics.stages[i].name;
+    for (uint32_t r = 0; r < run->shown_count; r++)
+        add_up(sum, &ranks->peers[r].statistics);
+    // Only the times of all frames are known of each stage.
+    ranks->first.timed_frames = sum->timed_frames;
+    run->first.statistics = ranks->first;
+}
+
+void run_ranks_end(struct run *run)
+{
+    struct run_ranks *ranks = run->ranks;
+    const uint64_t count = weir_comm_count(ranks->comm);
+    if (cli_signal())
+        run_ranks_cancel(run);
+    while (!ranks->failed && ranks->round * count < ranks->frames) {
+        if (begin_mine(run, ranks->bytes)) {
+            end_mine(run, ranks->bytes);
+            end_round(run);
+        }
+    }
+    ranks->ended = !ranks->failed && share_figures(run);
+    if (ranks->ended && run_rank(run) == 0) {
+        take_figures(run);
+        sum_figures(run);
+    }
+}
+
+int run_ranks_close(struct run *run, int code)
+{
+    struct run_ranks *ranks = run->ranks;
+    if (!ranks)
+        return code;
+    if (code == CLI_OK && ranks->failed)
+        code = CLI_FAILED;
+    if (ranks->comm && !ranks->ended)
+        weir_comm_abort(ranks->comm, "the rank ended before its work was done");
+    weir_queue_destroy(&ranks->queue);
+    weir_buffer_destroy(&ranks->mine);
+    weir_buffer_destroy(&ranks->all);
+    weir_comm_destroy(&ranks->comm);
+    return code;
+}
+
+void run_ranks_free(struct run *run)
+{
+    if (run->ranks)
+        free(run->ranks->peers);
+    free(run->ranks);
+    run->ranks = NULL;
+}
