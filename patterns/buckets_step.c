@@ -4,7 +4,8 @@
 // So an event is recorded only when another queue marks, or when the bucket is submitted.
 //
 // Narrowed gradients are converted on queues of their own: on the queue of the reductions the
-// conversions of one bucket would stand between the reductions of two.
+// conversions of one bucket would stand between the reductions of two. A step's bytes on the wire need
+// no wait for the step before: its gradients are written after that one was widened.
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -53,9 +54,6 @@ static weir_status narrow(weir_buckets *buckets, struct weir__buckets_bucket *bu
     const size_t count = range->size / buckets->element_size;
     struct weir_event narrowed;
     weir_status status = wait_for_gradients(buckets, bucket, buckets->narrow_queue);
-    // Its bytes on the wire may still be widened, if no queue of the program has waited for that.
-    if (status == WEIR_OK && bucket->done.sequence)
-        status = weir_queue_wait(buckets->narrow_queue, bucket->done);
     if (status == WEIR_OK)
         status = weir_queue_launch_count(buckets->narrow_queue, buckets->narrow, count,
                                          weir_in(buckets->gradients, range->offset, range->size),
