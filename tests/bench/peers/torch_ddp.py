@@ -1,0 +1,198 @@
+#!/usr/bin/env python3
+"""The step of `weir bench ddp` in PyTorch: layers without bias, forward and backward, under
+DistributedDataParallel with NCCL, or gloo on the CPU. It starts its own ranks, of which rank 0
+measures and prints."""
+
+import os
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.dont_write_bytecode = True
+
+import socket
+
+import torch_peer
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def numbers(text):
+    return [float(part) if "." in part else int(part) for part in text.split(",")]
+
+
+class Step:
+    """One batch size. Models are separate: each DistributedDataParallel hooks the gradients of its own."""
+
+    def __init__(self, torch, device, parsed, batch, kind):
+        self.torch, self.device, self.kind, self.parsed = torch, device, kind, parsed
+        torch.manual_seed(100 + parsed.rank)
+        self.x = (torch.rand(batch, parsed.width) * 2 - 1).to(device=device, dtype=kind)
+        self.dy = (torch.rand(batch, parsed.width) * 2 - 1).to(device=device, dtype=kind)
+
+    def plain(self):
+        torch, width = self.torch, self.parsed.width
+        torch.manual_seed(1)
+        weight = (torch.rand(width, width) * 2 - 1) * (3 / width) ** 0.5
+        model = torch.nn.Sequential(
+            *[torch.nn.Linear(width, width, bias=False) for _ in range(self.parsed.layers)])
+        with torch.no_grad():
+            for layer in model:
+                layer.weight.copy_(weight)
+        return model.to(device=self.device, dtype=self.kind)
+
+    def wrapped(self, cap):
+        ids = [self.device] if self.device.type == "cuda" else None
+        return self.torch.nn.parallel.DistributedDataParallel(
+            self.plain(), device_ids=ids, bucket_cap_mb=cap, gradient_as_bucket_view=True)
+
+    def run(self, model):
+        for parameter in model.parameters():
+            parameter.grad = None
+        model(self.x).backward(self.dy)
+
+    def sync(self):
+        if self.device.type == "cuda":
+            self.torch.cuda.synchronize()
+
+
+def time_step(torch, dist, step, model):
+    dist.barrier()
+    step.sync()
+    began = torch_peer.now_ms()
+    step.run(model)
+    step.sync()
+    spent = torch.tensor([torch_peer.now_ms() - began], dtype=torch.float64, device=step.device)
+    dist.all_reduce(spent, op=dist.ReduceOp.MAX)
+    return spent.item()
+
+
+def check(torch, dist, step, plain, model):
+    """The averages against those of plain all-reduces."""
+    step.run(plain)
+    wanted = []
+    for parameter in list(plain.parameters())[:3]:
+        average = parameter.grad.float()
+        dist.all_reduce(average)
+        wanted.append(average / dist.get_world_size())
+    step.run(model)
+    step.sync()
+    for parameter, average in zip(model.parameters(), wanted):
+        if not torch.allclose(parameter.grad.float(), average, rtol=2e-2,
+                              atol=1e-3 * average.abs().max().item()):
+            raise torch_peer.Failed("a gradient is not the average over all ranks")
+    return len(wanted)
+
+
+def make_rank(torch, parsed):
+    import torch.distributed as dist
+
+    cuda = parsed.device != "cpu" and torch.cuda.is_available()
+    if cuda and torch.cuda.device_count() < parsed.ranks:
+        raise torch_peer.Skipped("there are fewer GPUs than %d ranks" % parsed.ranks)
+    device = torch.device("cuda", parsed.rank) if cuda else torch.device("cpu")
+    if cuda:
+        torch.cuda.set_device(device)
+    dist.init_process_group("nccl" if cuda else "gloo", init_method="tcp://127.0.0.1:%d" % parsed.port,
+                            rank=parsed.rank, world_size=parsed.ranks)
+    kind = torch.bfloat16 if cuda else torch.float32
+    steps, checked = {}, 0
+    for batch in numbers(parsed.batch):
+        step = Step(torch, device, parsed, batch, kind)
+        plain = step.plain()
+        models = {cap: step.wrapped(cap) for cap in numbers(parsed.caps)}
+        for model in models.values():
+            checked += check(torch, dist, step, plain, model)
+        steps[batch] = (step, plain, models)
+    name = torch.cuda.get_device_name(0) if cuda else "CPU"
+
+    def once():
+        ms = {}
+        for batch, (step, plain, models) in steps.items():
+            ms["compute_%d" % batch] = time_step(torch, dist, step, plain)
+            for cap, model in models.items():
+                ms["ddp_%d_%s" % (batch, cap)] = time_step(torch, dist, step, model)
+        return ms
+
+    return dist, name, checked, once
+
+
+def go_on(torch, dist, device, value):
+    """Rank 0 tells the others whether there is another round."""
+    flag = torch.tensor([value], device=device)
+    dist.broadcast(flag, 0)
+    return flag.item() != 0
+
+
+def follow(parsed):
+    torch = torch_peer.import_torch()
+    dist, _, _, once = make_rank(torch, parsed)
+    device = "cuda" if dist.get_backend() == "nccl" else "cpu"
+    while go_on(torch, dist, device, 0):
+        once()
+    dist.destroy_process_group()
+    return 0
+
+
+def lead(parsed):
+    torch = torch_peer.import_torch()
+    if parsed.device != "cpu" and torch.cuda.is_available() and \
+            torch.cuda.device_count() < parsed.ranks:
+        raise torch_peer.Skipped("there are fewer GPUs than %d ranks" % parsed.ranks)
+    parsed.port = free_port()
+    others = [
+        subprocess.Popen([sys.executable] + sys.argv +
+                         ["--rank", str(rank), "--port", str(parsed.port)],
+                         stdin=subprocess.DEVNULL) for rank in range(1, parsed.ranks)
+    ]
+    return others
+
+
+def main():
+    parser = torch_peer.arguments("torch_ddp", __doc__)
+    parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--layers", type=int, default=96)
+    parser.add_argument("--width", type=int, default=2048)
+    parser.add_argument("--batch", default="2048,4096,8192", help="samples of a rank")
+    parser.add_argument("--caps", default="25,64", help="bucket_cap_mb")
+    parser.add_argument("--rank", type=int, default=0, help="of a rank that rank 0 starts")
+    parser.add_argument("--port", type=int, default=0, help="the same")
+    parsed = parser.parse_args()
+    if parsed.rank > 0:
+        return follow(parsed)
+    others = []
+    closing = []
+
+    def make(torch, parsed):
+        others.extend(lead(parsed))
+        dist, name, checked, once = make_rank(torch, parsed)
+        device = "cuda" if dist.get_backend() == "nccl" else "cpu"
+
+        def close():
+            go_on(torch, dist, device, 0)
+            dist.destroy_process_group()
+
+        def measure():
+            go_on(torch, dist, device, 1)
+            return once()
+
+        closing.append(close)
+        facts = {"ranks": parsed.ranks, "layers": parsed.layers, "width": parsed.width}
+        return name, checked, facts, measure
+
+    code = torch_peer.run("torch_ddp", parsed, make)
+    for close in closing:
+        close()
+    for other in others:
+        if not closing:
+            other.kill()
+        code = other.wait() or code
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
