@@ -191,15 +191,15 @@ static void last_call(const struct beat *beat, char *text)
 }
 
 // The transport's sentence names the rank, and its own call, which is a beat.
-static void fail_of_transport(struct weir__pulse *pulse, const struct flight *flight)
+static void fail_of_transport(struct weir__pulse *pulse, const struct flight *flight,
+                              const struct weir_error *error)
 {
-    const struct weir_error error = *weir_last_error();
-    char text[sizeof error.message];
+    char text[sizeof error->message];
     char last[WEIR__CALL_TEXT_SIZE];
     unsigned rank = UINT32_MAX;
-    const char *died = strstr(error.message, " has died");
+    const char *died = strstr(error->message, " has died");
     const char *begin = died;
-    while (begin && begin > error.message && strncmp(begin, "rank ", 5) != 0)
+    while (begin && begin > error->message && strncmp(begin, "rank ", 5) != 0)
         begin--;
     if (begin && sscanf(begin, "rank %u has died", &rank) == 1 && rank < pulse->comm->count) {
         const struct beat *beat = &pulse->beats[rank];
@@ -209,7 +209,7 @@ static void fail_of_transport(struct weir__pulse *pulse, const struct flight *fl
         else
             snprintf(text, sizeof text, "rank %u has died; its last collective was %s", rank, last);
     } else {
-        snprintf(text, sizeof text, "%.900s", error.message);
+        snprintf(text, sizeof text, "%.900s", error->message);
     }
     fail(pulse, flight, text);
 }
@@ -422,7 +422,9 @@ static void beat(struct weir__pulse *pulse)
     if (!pulse->silent) {
         fill(pulse, due);
         if (exchange(pulse, pulse->comm->timeout_ns) < 0) {
-            fail_of_transport(pulse, has_oldest ? &oldest : NULL);
+            const struct weir_error error = *weir_last_error();
+            has_oldest = take_oldest(pulse, &oldest); // one may have come meanwhile
+            fail_of_transport(pulse, has_oldest ? &oldest : NULL, &error);
             return;
         }
     }

@@ -33,17 +33,28 @@ static void open_devices(struct comm_rig *rig)
     rig->device = rig->devices[0];
 }
 
-void comm_rig_open(struct comm_rig *rig, const char *more, uint32_t count, weir_placement placement)
+static void open_ranks(struct comm_rig *rig, const char *more, uint32_t count,
+                       weir_placement placement)
 {
     const struct weir_open_params params = {.struct_size = sizeof params, .config_text = more};
-    const struct weir_comm_params grads = {.struct_size = sizeof grads,
-                                           .label = "grads",
-                                           .timeout_ns = 20u * 1000000000ull};
     *rig = (struct comm_rig){.count = count};
     ASSERT_OK(weir_open(&params, &rig->runtime));
     open_devices(rig);
     for (uint32_t rank = 0; rank < count; rank++)
         make_rank(rig, rank, placement);
+}
+
+void comm_rig_open_ranks(struct comm_rig *rig, const char *more, uint32_t count)
+{
+    open_ranks(rig, more, count, WEIR_PLACE_DEVICE);
+}
+
+void comm_rig_open(struct comm_rig *rig, const char *more, uint32_t count, weir_placement placement)
+{
+    const struct weir_comm_params grads = {.struct_size = sizeof grads,
+                                           .label = "grads",
+                                           .timeout_ns = 20u * 1000000000ull};
+    open_ranks(rig, more, count, placement);
     if (count)
         ASSERT_OK(weir_comm_create_all(rig->devices, count, &grads, rig->comms));
 }

@@ -33,6 +33,9 @@ struct comm_rig {
 void comm_rig_open(struct comm_rig *rig, const char *more, uint32_t count,
                    weir_placement placement);
 
+// The same without communicators.
+void comm_rig_open_ranks(struct comm_rig *rig, const char *more, uint32_t count);
+
 // The transport fake with the line `more` in its section.
 void comm_rig_open_fake(struct comm_rig *rig, const char *more, uint32_t count,
                         weir_placement placement);

@@ -1,0 +1,506 @@
+// Collectives by an engine of the device: the tests' NCCL, which lies as the real one does. What it does
+// right is in conformance_test.c.
+#include <dirent.h>
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "tests/comm/rig.h"
+#include "tests/support/libnccl/control.h"
+
+#define LIBRARY "tests/support/libnccl/libnccl.so.2"
+#define SECOND UINT64_C(1000000000)
+#define GUARD_NS (60 * SECOND)
+
+static const struct weir_test_nccl *nccl(void)
+{
+    void *handle = dlopen(weir_test_runfile(LIBRARY), RTLD_NOW | RTLD_LOCAL);
+    const struct weir_test_nccl *control = handle ? dlsym(handle, WEIR_TEST_NCCL_SYMBOL) : NULL;
+    if (!control)
+        abort();
+    return control;
+}
+
+static void open_with(struct comm_rig *rig, const char *comm, uint32_t count)
+{
+    char text[256];
+    snprintf(text, sizeof text, "[comm]\n%s\n", comm);
+    comm_rig_open(rig, text, count, WEIR_PLACE_DEVICE);
+}
+
+// The rig's communicators have a timeout of their own; these have another.
+static void create(struct comm_rig *rig, uint64_t timeout_ns)
+{
+    const struct weir_comm_params params = {.struct_size = sizeof params,
+                                            .label = "grads",
+                                            .timeout_ns = timeout_ns};
+    rig->count = 2;
+    ASSERT_OK(weir_comm_create_all(rig->devices, 2, &params, rig->comms));
+}
+
+static void open_two(struct comm_rig *rig, uint64_t timeout_ns)
+{
+    comm_rig_open_ranks(rig, "", 2);
+    create(rig, timeout_ns);
+}
+
+// The native communicators end on threads that nothing joins, before their device closes.
+static void close_all(struct comm_rig *rig)
+{
+    comm_rig_close(rig);
+    EXPECT_INT_EQ((int)nccl()->live(), 0);
+}
+
+static weir_status all_reduce(struct comm_rig *rig, uint32_t rank, size_t count)
+{
+    return weir_queue_all_reduce(rig->queues[rank], rig->comms[rank], rig->dst[rank], 0,
+                                 rig->src[rank], 0, count, WEIR_I32, WEIR_SUM);
+}
+
+// Waits until the communicator has failed, and expects words of its first cause.
+static void await_failure(weir_comm *comm, const char *const *words, size_t count)
+{
+    const uint64_t start_ns = weir_clock_now_ns();
+    uint64_t pause_ns = 0;
+    while (weir_comm_error(comm) == WEIR_OK && weir_clock_pause(start_ns, GUARD_NS, &pause_ns))
+        continue;
+    EXPECT_INT_LT(weir_comm_error(comm), 0);
+    comm_rig_expect_words(words, count);
+}
+#define AWAIT_FAILURE(comm, ...)                              \
+    await_failure((comm), (const char *const[]){__VA_ARGS__}, \
+                  sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
+
+WEIR_TEST(CommNccl, TheEngineIsNamed)
+{
+    struct comm_rig rig;
+    open_with(&rig, "", 2);
+    EXPECT_STR_EQ(weir_comm_engine(rig.comms[0]), "NCCL 2.28.9");
+    EXPECT_STR_EQ(weir_comm_engine(NULL), "");
+    EXPECT_UINT_EQ(weir_device_limits(rig.device)->collectives, 2);
+    close_all(&rig);
+}
+
+WEIR_TEST(CommNccl, OffIsThroughTheHost)
+{
+    static const int32_t one[] = {1};
+    static const int32_t two[] = {2};
+    struct comm_rig rig;
+    setenv("WEIR_CUDA_NCCL", "off", 1);
+    open_with(&rig, "", 2);
+    EXPECT_STR_EQ(weir_comm_engine(rig.comms[0]), "local");
+    EXPECT_UINT_EQ(weir_device_limits(rig.device)->collectives, 1);
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        comm_rig_write(&rig, rank, rig.src[rank], 0, one, 1);
+        EXPECT_OK(all_reduce(&rig, rank, 1));
+    }
+    comm_rig_expect(&rig, 1, rig.dst[1], 0, two, 1);
+    comm_rig_close(&rig);
+    setenv("WEIR_CUDA_NCCL", LIBRARY, 1);
+}
+
+// The library that the program has loaded.
+WEIR_TEST(CommNccl, TheLoadedOneWins)
+{
+    struct comm_rig rig;
+    (void)nccl();
+    setenv("WEIR_CUDA_NCCL", "auto", 1);
+    open_with(&rig, "", 2);
+    EXPECT_STR_EQ(weir_comm_engine(rig.comms[1]), "NCCL 2.28.9");
+    close_all(&rig);
+    setenv("WEIR_CUDA_NCCL", LIBRARY, 1);
+}
+
+// No rank gets a communicator, and each says why.
+static void expect_no_library(const char *library, const char *why)
+{
+    struct comm_rig rig;
+    const char *const words[] = {"rank 0 has no usable NCCL", why, "libnccl2"};
+    setenv("WEIR_CUDA_NCCL", library, 1);
+    comm_rig_open(&rig, "", 0, WEIR_PLACE_DEVICE);
+    EXPECT_INT_EQ(weir_comm_create_all(rig.devices, 2, NULL, rig.comms), WEIR_ERROR_MODULE);
+    comm_rig_expect_words(words, 3);
+    comm_rig_close(&rig);
+    setenv("WEIR_CUDA_NCCL", LIBRARY, 1);
+}
+
+WEIR_TEST(CommNccl, NoLibrary)
+{
+    expect_no_library("nowhere/libnccl.so.2", "cannot open shared object file");
+}
+
+WEIR_TEST(CommNccl, ALibraryThatLacksFunctions)
+{
+    expect_no_library("tests/support/libnccl/libnccl_lacking.so.2", "lacks ncclSend ncclRecv");
+}
+
+WEIR_TEST(CommNccl, AnOldLibrary)
+{
+    setenv("WEIR_TEST_NCCL_VERSION", "21704", 1);
+    expect_no_library(LIBRARY, "NCCL 2.17.4 is older than 2.18");
+    unsetenv("WEIR_TEST_NCCL_VERSION");
+}
+
+WEIR_TEST(CommNccl, NoUniqueId)
+{
+    nccl()->fail("ncclGetUniqueId", 1, 2);
+    expect_no_library(LIBRARY, "ncclGetUniqueId fails: the fake was told to fail");
+    nccl()->fail(NULL, 0, 0);
+}
+
+WEIR_TEST(CommNccl, TheCreationFails)
+{
+    struct comm_rig rig;
+    comm_rig_open(&rig, "", 0, WEIR_PLACE_DEVICE);
+    nccl()->fail("ncclCommInitRank", 1, 3);
+    EXPECT_INT_EQ(weir_comm_create_all(rig.devices, 1, NULL, rig.comms), WEIR_ERROR_COMM);
+    COMM_RIG_EXPECT_WORDS("NCCL 2.28.9", "ncclCommInitRank", "the fake's error", "NCCL_DEBUG");
+    nccl()->fail(NULL, 0, 0);
+    comm_rig_close(&rig);
+}
+
+WEIR_TEST(CommNccl, TheCreationHangs)
+{
+    struct comm_rig rig;
+    const struct weir_comm_params params = {.struct_size = sizeof params, .timeout_ns = SECOND / 2};
+    comm_rig_open(&rig, "", 0, WEIR_PLACE_DEVICE);
+    nccl()->hold("ncclCommInitRank");
+    EXPECT_INT_EQ(weir_comm_create_all(rig.devices, 1, &params, rig.comms), WEIR_ERROR_COMM);
+    COMM_RIG_EXPECT_WORDS("ncclCommInitRank has not returned in 500 ms on rank 0");
+    nccl()->hold(NULL);
+    close_all(&rig);
+}
+
+// The same call again and again, on one thread: from the second time on it is submitted at once.
+WEIR_TEST(CommNccl, ManyInARow)
+{
+    int32_t numbers[100];
+    struct comm_rig rig;
+    open_with(&rig, "", 4);
+    for (uint32_t rank = 0; rank < 4; rank++) {
+        for (int i = 0; i < 100; i++)
+            numbers[i] = i;
+        comm_rig_write(&rig, rank, rig.dst[rank], 0, numbers, 100);
+    }
+    for (int step = 0; step < 8; step++)
+        for (uint32_t rank = 0; rank < 4; rank++)
+            EXPECT_OK(weir_queue_all_reduce(rig.queues[rank], rig.comms[rank], rig.dst[rank], 0,
+                                            rig.dst[rank], 0, 100, WEIR_I32, WEIR_SUM));
+    for (int i = 0; i < 100; i++)
+        numbers[i] = i << 16;
+    for (uint32_t rank = 0; rank < 4; rank++)
+        comm_rig_expect(&rig, rank, rig.dst[rank], 0, numbers, 100);
+    close_all(&rig);
+}
+
+struct duplication {
+    weir_comm *comm;
+    weir_comm *copy;
+};
+
+static void *duplicate(void *argument)
+{
+    struct duplication *duplication = argument;
+    EXPECT_OK(weir_comm_duplicate(duplication->comm, "copy", &duplication->copy));
+    return NULL;
+}
+
+// Each waits for the other.
+static void duplicate_both(struct comm_rig *rig, weir_comm **out_copies)
+{
+    struct duplication two[] = {{rig->comms[0], NULL}, {rig->comms[1], NULL}};
+    pthread_t thread;
+    ASSERT_INT_EQ(pthread_create(&thread, NULL, duplicate, &two[1]), 0);
+    (void)duplicate(&two[0]);
+    pthread_join(thread, NULL);
+    out_copies[0] = two[0].copy;
+    out_copies[1] = two[1].copy;
+}
+
+// Sends, receives and exchanges, a barrier, and the parts of a split.
+WEIR_TEST(CommNccl, DirectOnesAndParts)
+{
+    static const int32_t numbers[] = {3, 4, 5};
+    static const int32_t sum[] = {6, 8, 10};
+    struct comm_rig rig;
+    weir_comm *copies[2] = {NULL, NULL};
+    open_with(&rig, "", 2);
+    comm_rig_write(&rig, 0, rig.src[0], 0, numbers, 3);
+    comm_rig_write(&rig, 1, rig.src[1], 0, numbers, 3);
+    EXPECT_OK(weir_queue_send(rig.queues[0], rig.comms[0], rig.src[0], 0, 3, WEIR_I32, 1));
+    EXPECT_OK(weir_queue_recv(rig.queues[1], rig.comms[1], rig.dst[1], 0, 3, WEIR_I32, 0));
+    comm_rig_expect(&rig, 1, rig.dst[1], 0, numbers, 3);
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        const struct weir_exchange parts[] = {
+            {rig.src[rank], 0, 3, WEIR_I32, 1 - rank, false},
+            {rig.dst[rank], 64, 3, WEIR_I32, 1 - rank, true},
+        };
+        EXPECT_OK(weir_queue_exchange(rig.queues[rank], rig.comms[rank], parts, 2));
+        EXPECT_OK(weir_queue_barrier(rig.queues[rank], rig.comms[rank]));
+    }
+    comm_rig_expect(&rig, 0, rig.dst[0], 16, numbers, 3);
+    for (uint32_t rank = 0; rank < 2; rank++)
+        EXPECT_OK(weir_queue_sync(rig.queues[rank], GUARD_NS));
+    duplicate_both(&rig, copies);
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        EXPECT_STR_EQ(weir_comm_engine(copies[rank]), "NCCL 2.28.9");
+        EXPECT_OK(weir_queue_all_reduce(rig.queues[rank], copies[rank], rig.dst[rank], 0,
+                                        rig.src[rank], 0, 3, WEIR_I32, WEIR_SUM));
+    }
+    comm_rig_expect(&rig, 1, rig.dst[1], 0, sum, 3);
+    weir_comm_destroy(&copies[0]), weir_comm_destroy(&copies[1]);
+    close_all(&rig);
+}
+
+// NCCL completes both. The beats tell.
+WEIR_TEST(CommNccl, CountsThatDiffer)
+{
+    struct comm_rig rig;
+    open_two(&rig, 20 * SECOND);
+    EXPECT_OK(all_reduce(&rig, 0, 8));
+    EXPECT_OK(all_reduce(&rig, 1, 7));
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        AWAIT_FAILURE(rig.comms[rank], "all-reduce 1 of 'grads'", "nccl_test.c:", "with 8 i32",
+                      "with 7 i32");
+        EXPECT_INT_EQ(all_reduce(&rig, rank, 8), WEIR_ERROR_COMM);
+        COMM_RIG_EXPECT_CAUSE(rig.queues[rank], "all-reduce 1 of 'grads'", "with 8 i32");
+        EXPECT_OK(weir_queue_recover(rig.queues[rank]));
+    }
+    close_all(&rig);
+}
+
+// With check nothing of it reaches the engine.
+WEIR_TEST(CommNccl, CheckComparesBefore)
+{
+    struct comm_rig rig;
+    open_with(&rig, "check = 1", 2);
+    const long before = nccl()->calls("ncclAllReduce");
+    EXPECT_OK(all_reduce(&rig, 0, 8));
+    EXPECT_OK(weir_queue_all_reduce(rig.queues[1], rig.comms[1], rig.dst[1], 0, rig.src[1], 0, 8,
+                                    WEIR_I32, WEIR_PRODUCT));
+    for (uint32_t rank = 0; rank < 2; rank++)
+        COMM_RIG_EXPECT_CAUSE(rig.queues[rank], "all-reduce 1 of 'grads'", "reduction product",
+                              "with sum");
+    EXPECT_INT_EQ((int)(nccl()->calls("ncclAllReduce") - before), 0);
+    close_all(&rig);
+}
+
+WEIR_TEST(CommNccl, CheckLetsTheSamePass)
+{
+    static const int32_t one[] = {1};
+    static const int32_t two[] = {2};
+    struct comm_rig rig;
+    open_with(&rig, "check = 1", 2);
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        comm_rig_write(&rig, rank, rig.src[rank], 0, one, 1);
+        EXPECT_OK(all_reduce(&rig, rank, 1));
+    }
+    comm_rig_expect(&rig, 1, rig.dst[1], 0, two, 1);
+    close_all(&rig);
+}
+
+static void expect_new_one_works(struct comm_rig *rig)
+{
+    static const int32_t ones[] = {1, 1};
+    static const int32_t twos[] = {2, 2};
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        (void)weir_queue_recover(rig->queues[rank]);
+        weir_comm_destroy(&rig->comms[rank]);
+    }
+    create(rig, 20 * SECOND);
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        comm_rig_write(rig, rank, rig->src[rank], 0, ones, 2);
+        EXPECT_OK(all_reduce(rig, rank, 2));
+    }
+    for (uint32_t rank = 0; rank < 2; rank++)
+        comm_rig_expect(rig, rank, rig->dst[rank], 0, twos, 2);
+}
+
+// A rank that never calls. After the abort the engine's event is complete, without an error.
+WEIR_TEST(CommNccl, ARankThatIsLate)
+{
+    struct comm_rig rig;
+    open_two(&rig, SECOND / 2);
+    EXPECT_OK(all_reduce(&rig, 0, 8));
+    COMM_RIG_EXPECT_CAUSE(rig.queues[0], "all-reduce 1 of 'grads'", "nccl_test.c:",
+                          "rank 1 has submitted nothing before its first collective in 500 ms");
+    AWAIT_FAILURE(rig.comms[1], "rank 0 has aborted 'grads'", "rank 1 has submitted nothing");
+    EXPECT_INT_EQ(all_reduce(&rig, 1, 8), WEIR_ERROR_COMM);
+    expect_new_one_works(&rig);
+    close_all(&rig);
+}
+
+// Work before the collective may take longer than the timeout.
+WEIR_TEST(CommNccl, WorkBeforeItHasTime)
+{
+    static const int32_t two[] = {2};
+    static const int32_t one[] = {1};
+    struct comm_rig rig;
+    struct comm_rig_gate gate = COMM_RIG_GATE;
+    open_two(&rig, SECOND / 2);
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        comm_rig_write(&rig, rank, rig.src[rank], 0, one, 1);
+        EXPECT_OK(weir_queue_host_call(rig.queues[rank], comm_rig_pass, &gate));
+        EXPECT_OK(all_reduce(&rig, rank, 1));
+    }
+    weir_clock_sleep_ns(SECOND);
+    comm_rig_open_gate(&gate);
+    comm_rig_expect(&rig, 0, rig.dst[0], 0, two, 1);
+    close_all(&rig);
+}
+
+WEIR_TEST(CommNccl, AnAbort)
+{
+    struct comm_rig rig;
+    open_two(&rig, 20 * SECOND);
+    EXPECT_OK(all_reduce(&rig, 0, 8));
+    EXPECT_OK(weir_comm_abort(rig.comms[1], "the loss is no number"));
+    COMM_RIG_EXPECT_CAUSE(rig.queues[0], "all-reduce 1 of 'grads'", "the loss is no number");
+    AWAIT_FAILURE(rig.comms[1], "the loss is no number");
+    expect_new_one_works(&rig);
+    close_all(&rig);
+}
+
+// Nothing waits for ncclCommAbort.
+WEIR_TEST(CommNccl, AnAbortThatHangs)
+{
+    struct comm_rig rig;
+    open_two(&rig, SECOND / 2);
+    nccl()->hold("ncclCommAbort");
+    EXPECT_OK(all_reduce(&rig, 0, 8));
+    COMM_RIG_EXPECT_CAUSE(rig.queues[0], "rank 1 has submitted nothing");
+    nccl()->await_held();
+    expect_new_one_works(&rig);
+    nccl()->hold(NULL);
+    close_all(&rig);
+}
+
+// A device that closes meanwhile does not wait for it for ever either.
+WEIR_TEST(CommNccl, ADestroyThatHangs)
+{
+    struct comm_rig rig;
+    open_two(&rig, SECOND);
+    nccl()->hold("ncclCommDestroy");
+    weir_comm_destroy(&rig.comms[0]), weir_comm_destroy(&rig.comms[1]);
+    nccl()->await_held();
+    comm_rig_close(&rig);
+    nccl()->hold(NULL);
+    const uint64_t start_ns = weir_clock_now_ns();
+    uint64_t pause_ns = 0;
+    while (nccl()->live() > 0 && weir_clock_pause(start_ns, GUARD_NS, &pause_ns))
+        continue;
+    EXPECT_INT_EQ((int)nccl()->live(), 0);
+}
+
+WEIR_TEST(CommNccl, AnErrorOfTheEngine)
+{
+    struct comm_rig rig;
+    open_two(&rig, 20 * SECOND);
+    EXPECT_OK(all_reduce(&rig, 0, 8));
+    nccl()->async_error(6);
+    AWAIT_FAILURE(rig.comms[1], "'grads'", "NCCL 2.28.9", "the fake's error");
+    nccl()->async_error(0);
+    COMM_RIG_EXPECT_CAUSE(rig.queues[0], "'grads'", "NCCL 2.28.9");
+    close_all(&rig);
+}
+
+WEIR_TEST(CommNccl, ACallThatFails)
+{
+    struct comm_rig rig;
+    open_two(&rig, 20 * SECOND);
+    nccl()->fail("ncclAllReduce", 1, 5);
+    EXPECT_OK(all_reduce(&rig, 0, 8));
+    COMM_RIG_EXPECT_CAUSE(rig.queues[0], "NCCL 2.28.9", "ncclAllReduce", "the fake's error");
+    nccl()->fail(NULL, 0, 0);
+    AWAIT_FAILURE(rig.comms[1], "all-reduce 1 of 'grads'", "rank 0 cannot take part",
+                  "NCCL 2.28.9");
+    close_all(&rig);
+}
+
+// What it has submitted ends well; what comes after does not.
+WEIR_TEST(CommNccl, ARankThatLeaves)
+{
+    struct comm_rig rig;
+    open_two(&rig, 20 * SECOND);
+    EXPECT_OK(all_reduce(&rig, 0, 8));
+    EXPECT_OK(all_reduce(&rig, 1, 8));
+    EXPECT_OK(weir_queue_sync(rig.queues[1], GUARD_NS));
+    weir_comm_destroy(&rig.comms[1]);
+    EXPECT_OK(weir_queue_sync(rig.queues[0], GUARD_NS));
+    EXPECT_OK(all_reduce(&rig, 0, 8));
+    COMM_RIG_EXPECT_CAUSE(rig.queues[0], "all-reduce 2 of 'grads'",
+                          "rank 1 has destroyed the communicator after all-reduce 1",
+                          "nccl_test.c:");
+    close_all(&rig);
+}
+
+// A queue that has failed takes no part, and the others hear why.
+WEIR_TEST(CommNccl, AQueueThatHasFailed)
+{
+    struct comm_rig rig;
+    struct comm_rig_gate gate = COMM_RIG_GATE;
+    gate.status = WEIR_ERROR_SYSTEM;
+    open_two(&rig, 20 * SECOND);
+    EXPECT_OK(weir_queue_host_call(rig.queues[0], comm_rig_pass, &gate));
+    EXPECT_OK(all_reduce(&rig, 0, 8));
+    EXPECT_OK(all_reduce(&rig, 1, 8));
+    comm_rig_open_gate(&gate);
+    COMM_RIG_EXPECT_CAUSE(rig.queues[1], "all-reduce 1 of 'grads'", "rank 0 cannot take part",
+                          "a host call, failed");
+    close_all(&rig);
+}
+
+// A queue goes before its communicator.
+WEIR_TEST(CommNccl, AQueueThatGoes)
+{
+    struct comm_rig rig;
+    open_two(&rig, 20 * SECOND);
+    for (uint32_t rank = 0; rank < 2; rank++)
+        EXPECT_OK(all_reduce(&rig, rank, 8));
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        EXPECT_OK(weir_queue_sync(rig.queues[rank], GUARD_NS));
+        weir_queue_destroy(&rig.queues[rank]);
+        ASSERT_OK(weir_queue_create(rig.devices[rank], NULL, &rig.queues[rank]));
+    }
+    for (uint32_t rank = 0; rank < 2; rank++)
+        EXPECT_OK(all_reduce(&rig, rank, 8));
+    for (uint32_t rank = 0; rank < 2; rank++)
+        EXPECT_OK(weir_queue_sync(rig.queues[rank], GUARD_NS));
+    close_all(&rig);
+}
+
+static long count_threads(void)
+{
+    long count = 0;
+    DIR *folder = opendir("/proc/self/task");
+    while (folder && readdir(folder))
+        count++;
+    if (folder)
+        closedir(folder);
+    return count;
+}
+
+// Made and destroyed: no thread and no native object stays.
+WEIR_TEST(CommNccl, FiftyInTurn)
+{
+    struct comm_rig rig;
+    comm_rig_open_ranks(&rig, "", 2);
+    const long before = count_threads();
+    for (int i = 0; i < 50; i++) {
+        create(&rig, 20 * SECOND);
+        for (uint32_t rank = 0; rank < 2; rank++)
+            EXPECT_OK(all_reduce(&rig, rank, 8));
+        for (uint32_t rank = 0; rank < 2; rank++)
+            EXPECT_OK(weir_queue_sync(rig.queues[rank], GUARD_NS));
+        weir_comm_destroy(&rig.comms[0]), weir_comm_destroy(&rig.comms[1]);
+    }
+    const uint64_t start_ns = weir_clock_now_ns();
+    uint64_t pause_ns = 0;
+    const long workers = 2; // of the queues
+    while (count_threads() > before + workers && weir_clock_pause(start_ns, GUARD_NS, &pause_ns))
+        continue;
+    EXPECT_TRUE(count_threads() <= before + workers);
+    close_all(&rig);
+}
