@@ -25,7 +25,7 @@ struct cu_nccl {
 // Loads the library at the first call. False: there is none, with a clause in `reason`.
 bool cu_nccl_load(struct cu_nccl *nccl, char reason[CU_NCCL_REASON]);
 
-// One NCCL communicator, and threads that nobody joins and that end it.
+// One NCCL communicator, and threads that nothing joins and that end it.
 struct cu_comm {
     struct cu_device *device;
     struct cu_nccl *nccl;

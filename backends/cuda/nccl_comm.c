@@ -2,7 +2,7 @@
 //
 // They are blocking ones: a call of one that does not block is carried out by a thread of its own
 // each time. So what may wait for other ranks without end, which is the creation, the end and the abort,
-// is called on threads that nobody joins: they own a `struct task`.
+// is called on threads that nothing joins: they own a `struct task`.
 //
 // NCCL tells nothing of a call's progress. Calls of a communicator complete in their order, so an event
 // after the last one, recorded when comm_query asks, tells that all are complete; an event before a
@@ -18,7 +18,7 @@
 #define BEFORE_NS UINT64_C(5000000)
 #define LEAVE_NS UINT64_C(5000000000) // for threads to end before their device closes
 
-// Work of a thread that nobody joins. Shared by it and one other.
+// Work of a thread that nothing joins. Shared by it and one other.
 struct task {
     const struct weir_host *host;
     struct cu_farewells *farewells;
