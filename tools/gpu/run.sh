@@ -22,7 +22,8 @@ status 0 when nothing failed and something ran.
                twins (kernels in CUDA C++ against OpenCL C), steady (100,000
                frames), faults (100,000 frames with one fault in a hundred
                operations, and the tests of the plugin fault), interop (cuBLAS
-               and PyTorch), devices (two GPUs), trace (times of operations
+               and PyTorch), devices (two GPUs), comm (collectives by NCCL on
+               two GPUs), trace (times of operations
                and the plugin, with CUPTI and without, about a minute),
                builtins (every function of OpenCL C), races (missing waits,
                with check and perturb), orders (the suite with perturb, about
@@ -36,7 +37,7 @@ TEXT
 
 seconds=500
 out="${OUT-}"
-steps=conformance,arr-coc,reference,twins,frames,bench,steady,faults,interop,devices,trace,builtins,races,orders
+steps=conformance,arr-coc,reference,twins,frames,bench,steady,faults,interop,devices,comm,trace,builtins,races,orders
 while [ "$#" -gt 0 ]; do
     case "$1" in
     --out | --seconds | --steps)
@@ -73,7 +74,7 @@ esac
 for step in ${steps//,/ }; do
     case "$step" in
     conformance | arr-coc | reference | twins | frames | bench | steady | faults | interop | devices | \
-        trace | builtins | races | orders | verify | peers | memcheck) ;;
+        comm | trace | builtins | races | orders | verify | peers | memcheck) ;;
     *)
         echo "run: there is no step '$step'" >&2
         usage >&2
@@ -689,6 +690,50 @@ devices()
     fi
 }
 
+# The path of an NCCL installed with pip; the linker finds that of a package.
+wheel_nccl()
+{
+    python3 -c 'import glob, os, sys
+paths = [p for d in sys.path for p in glob.glob(os.path.join(d, "nvidia", "nccl", "lib", "libnccl.so.2"))]
+print(paths[0] if paths else "auto")' 2>/dev/null || echo auto
+}
+
+# comm_check WHAT LIMIT ARGUMENT...: a process for each of two GPUs.
+comm_check()
+{
+    local what="$1" limit="$2"
+    shift 2
+    in_root "$limit" "comm-${what// /-}" WEIR_COMM_TIMEOUT=5 "WEIR_CUDA_NCCL=$nccl" "$weir" launch -n 2 --no-prefix \
+        tests/cuda/comm_check "$@"
+    check_rows "cuda: collectives, $what"
+}
+
+# Collectives by NCCL on two GPUs, of one process and of two.
+collectives()
+{
+    local nccl p2p
+    [[ " ${backends[*]} " == *" cuda "* && -x "$root/tests/cuda/comm_check" ]] || return 0
+    backend=cuda
+    if [ "$(nvidia-smi -L 2>/dev/null | grep -c '^GPU')" -lt 2 ]; then
+        row absent "cuda: collectives" "there is one GPU"
+        return
+    fi
+    nccl="$(wheel_nccl)"
+    for p2p in 0 1; do
+        in_root 60 "comm-conformance-$p2p" WEIR_TEST_COMM_DEVICES=2 "NCCL_P2P_DISABLE=$p2p" "WEIR_CUDA_NCCL=$nccl" \
+            tests/comm/conformance_nccl_test '--gtest_filter=*OfTwo'
+        judge "cuda: collectives, NCCL_P2P_DISABLE=$p2p" \
+            "$(printf '%s\n' "$output" | grep -c '\[       OK \]') tests"
+    done
+    comm_check speed 60 speed
+    comm_check "a call left out" 40 skip
+    comm_check "counts differ" 40 counts
+    in_root 40 comm-kill WEIR_COMM_COUNT=2 "WEIR_COMM_RENDEZVOUS=file:$work/meeting" "WEIR_CUDA_NCCL=$nccl" \
+        bash -c 'LOCAL_RANK=1 WEIR_COMM_RANK=1 "$@" >/dev/null & LOCAL_RANK=0 WEIR_COMM_RANK=0 "$@"' rank \
+        tests/cuda/comm_check kill "$work/killed"
+    check_rows "cuda: collectives, a rank is killed"
+}
+
 # Weir compared with raw CUDA, OpenCL and PyTorch programs: a row for each row of that table.
 peers()
 {
@@ -776,6 +821,7 @@ for backend in "${backends[@]}"; do
 done
 if wanted interop; then interop; fi
 if wanted devices; then devices; fi
+if wanted comm; then collectives; fi
 if wanted trace; then trace; fi
 if wanted peers; then peers; fi
 if wanted memcheck; then memcheck; fi

@@ -1,0 +1,264 @@
+// Collectives by NCCL on two GPUs: a program for a machine that has them, run as one process for each
+// rank. The rank's GPU is that of its local rank. Rank 0 prints a line for each check, with the figure
+// if there is one; each process exits with 1 if a check of its own failed.
+//
+//   comm_check speed         Weir's all-reduce alternates with NCCL's own, on one more communicator of
+//                            the same process; medians are compared
+//   comm_check kill FILE     rank 1 ends with SIGKILL, and has left the time in FILE
+//   comm_check skip          rank 1 leaves out a collective
+//   comm_check counts        the ranks' counts differ
+#include <inttypes.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/weir.h>
+
+#include "backends/cuda/nccl_api.h"
+#include "base/clock.h"
+#include "tests/cuda/comm_raw.h"
+
+#define GIB ((size_t)1 << 30)
+#define SECOND UINT64_C(1000000000)
+#define GUARD_NS (60 * SECOND)
+
+enum {
+    TURNS = 15,
+    SUBMITS = 40,
+};
+
+static int failures;
+static weir_runtime *runtime;
+static weir_device *device;
+static weir_queue *queue;
+static weir_buffer *buffer; // 1 GiB
+static weir_comm *comm;
+
+static bool check(bool good, const char *format, ...)
+{
+    va_list arguments;
+    failures += !good;
+    if (comm && weir_comm_rank(comm) != 0 && good)
+        return good;
+    va_start(arguments, format);
+    printf("%s  ", good ? "ok  " : "FAIL");
+    vprintf(format, arguments);
+    printf("\n");
+    va_end(arguments);
+    if (!good)
+        printf("      last error: %s\n", weir_last_error_text());
+    fflush(stdout);
+    return good;
+}
+
+static bool create(void)
+{
+    const struct weir_comm_params params = {.struct_size = sizeof params, .label = "grads"};
+    const uint64_t start_ns = weir_clock_now_ns();
+    if (!check(weir_comm_create(device, &params, &comm) == WEIR_OK, "a communicator"))
+        return false;
+    return check(strncmp(weir_comm_engine(comm), "NCCL", 4) == 0, "%s, created in %.0f ms",
+                 weir_comm_engine(comm), (double)(weir_clock_now_ns() - start_ns) / 1e6);
+}
+
+static bool open_all(size_t size)
+{
+    const char *local = getenv("LOCAL_RANK");
+    const struct weir_device_params params = {.struct_size = sizeof params,
+                                              .select = local ? local : "0"};
+    const struct weir_buffer_params memory = {.struct_size = sizeof memory, .size = size};
+    return check(weir_open(NULL, &runtime) == WEIR_OK &&
+                     weir_device_open(runtime, &params, &device) == WEIR_OK &&
+                     weir_queue_create(device, NULL, &queue) == WEIR_OK &&
+                     weir_buffer_create(device, &memory, &buffer) == WEIR_OK,
+                 "a device and its memory") &&
+           create();
+}
+
+static void close_all(void)
+{
+    const uint64_t start_ns = weir_clock_now_ns();
+    const bool first = weir_comm_rank(comm) == 0;
+    weir_comm_destroy(&comm), weir_buffer_destroy(&buffer), weir_queue_destroy(&queue);
+    const bool closed = weir_device_close(&device) == WEIR_OK && weir_close(&runtime) == WEIR_OK;
+    if (first || !closed)
+        check(closed, "everything closes, in %.0f ms",
+              (double)(weir_clock_now_ns() - start_ns) / 1e6);
+}
+
+static weir_status all_reduce(size_t bytes)
+{
+    return weir_queue_all_reduce(queue, comm, buffer, 0, buffer, 0, bytes / 4, WEIR_F32, WEIR_SUM);
+}
+
+// Speed.
+
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a;
+    const double y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(double *values, size_t count)
+{
+    qsort(values, count, sizeof *values, by_value);
+    return values[count / 2];
+}
+
+// Times of one turn in microseconds each: of the submits, and of all.
+struct turn {
+    double submit;
+    double whole;
+};
+
+static struct turn measure(bool raw, size_t bytes, int calls)
+{
+    if (weir_queue_barrier(queue, comm) < 0 || weir_queue_sync(queue, GUARD_NS) < 0)
+        check(false, "a barrier");
+    const uint64_t start_ns = weir_clock_now_ns();
+    bool good = true;
+    for (int i = 0; i < calls; i++)
+        good = (raw ? comm_raw_all_reduce(bytes) : all_reduce(bytes) == WEIR_OK) && good;
+    const uint64_t submitted_ns = weir_clock_now_ns();
+    good = (raw ? comm_raw_finish() : weir_queue_sync(queue, GUARD_NS) == WEIR_OK) && good;
+    if (!good)
+        check(false, "an all-reduce of %zu bytes", bytes);
+    return (struct turn){(double)(submitted_ns - start_ns) / 1e3 / calls,
+                         (double)(weir_clock_now_ns() - start_ns) / 1e3 / calls};
+}
+
+static void compare(size_t bytes, int calls, bool submits)
+{
+    double times[2][TURNS];
+    for (int turn = -2; turn < TURNS; turn++)
+        for (int i = 0; i < 2; i++) {
+            const bool raw = i == (turn & 1);
+            const struct turn took = measure(raw, bytes, calls);
+            if (turn >= 0)
+                times[raw][turn] = submits ? took.submit : took.whole;
+        }
+    const double weir = median(times[0], TURNS);
+    const double raw = median(times[1], TURNS);
+    const char *what = submits ? "submit of an all-reduce" : "all-reduce";
+    check(true,
+          "%s of %zu KiB: Weir %.2f us, raw %.2f us (ratio %.3f; %.1f GB/s), from %.2f to %.2f",
+          what, bytes / 1024, weir, raw, weir / raw, (double)bytes / weir / 1e3, times[0][0],
+          times[0][TURNS - 1]);
+}
+
+static void speed(void)
+{
+    if (!comm_raw_open(queue, comm, buffer)) {
+        check(false, "NCCL beside Weir: %s", comm_raw_reason());
+        return;
+    }
+    compare(1024, SUBMITS, true);
+    compare(1024 * 1024, SUBMITS, true);
+    for (size_t bytes = 1024; bytes <= GIB; bytes *= bytes < 1024 * 1024 ? 1024 : 16)
+        compare(bytes, bytes < GIB / 16 ? 20 : 5, false);
+    compare(GIB, 5, false);
+    comm_raw_close();
+}
+
+// Failures.
+
+// Waits for the queue, which fails; returns how long after `since_ns` that was.
+static double await_cause(uint64_t since_ns, const char *word)
+{
+    const weir_status status = weir_queue_sync(queue, GUARD_NS);
+    const double took = (double)(weir_clock_now_ns() - since_ns) / 1e6;
+    check(status == WEIR_ERROR_COMM && strstr(weir_last_error_text(), word), "the first cause: %s",
+          weir_last_error_text());
+    return took;
+}
+
+static void kill_one(const char *path)
+{
+    uint64_t killed_ns = 0;
+    double took = 0;
+    for (int step = 1; step <= 10; step++) {
+        if (step == 8 && weir_comm_rank(comm) == 1) {
+            FILE *file = fopen(path, "w");
+            if (!file)
+                exit(1);
+            fprintf(file, "%" PRIu64, weir_clock_now_ns());
+            fclose(file);
+            raise(SIGKILL);
+        }
+        if (all_reduce(1 << 20) < 0)
+            break;
+        if (step < 8)
+            check(weir_queue_sync(queue, GUARD_NS) == WEIR_OK, "step %d", step);
+        else
+            break;
+    }
+    took = await_cause(0, "rank 1 has died");
+    FILE *file = fopen(path, "r");
+    if (!file || fscanf(file, "%" SCNu64, &killed_ns) != 1)
+        check(false, "no time in %s", path);
+    if (file)
+        fclose(file);
+    check(took - (double)killed_ns / 1e6 < 100, "SIGKILL to the first cause: %.1f ms",
+          took - (double)killed_ns / 1e6);
+}
+
+static void again(void)
+{
+    check(weir_queue_recover(queue) == WEIR_OK, "the queue recovers");
+    weir_comm_destroy(&comm);
+    if (create())
+        check(all_reduce(1 << 20) == WEIR_OK && weir_queue_sync(queue, GUARD_NS) == WEIR_OK,
+              "an all-reduce of a new communicator");
+}
+
+static void skip(void)
+{
+    check(all_reduce(1 << 20) == WEIR_OK && weir_queue_sync(queue, GUARD_NS) == WEIR_OK,
+          "an all-reduce");
+    const uint64_t start_ns = weir_clock_now_ns();
+    if (weir_comm_rank(comm) == 0) {
+        check(all_reduce(1 << 20) == WEIR_OK, "an all-reduce that rank 1 leaves out");
+        check(true, "a call that is left out, with a timeout of WEIR_COMM_TIMEOUT: told in %.0f ms",
+              await_cause(start_ns, "rank 1 has submitted nothing after all-reduce 1"));
+    } else {
+        while (weir_comm_error(comm) == WEIR_OK)
+            weir_clock_sleep_ns(SECOND / 100);
+    }
+    again();
+}
+
+static void counts(void)
+{
+    const uint64_t start_ns = weir_clock_now_ns();
+    const size_t bytes = (size_t)(weir_comm_rank(comm) == 0 ? 4 : 2) << 20;
+    check(all_reduce(bytes) == WEIR_OK, "an all-reduce of %zu bytes", bytes);
+    while (weir_comm_error(comm) == WEIR_OK && weir_clock_now_ns() - start_ns < GUARD_NS)
+        weir_clock_sleep_ns(SECOND / 1000);
+    check(weir_comm_error(comm) == WEIR_ERROR_COMM && strstr(weir_last_error_text(), "1048576"),
+          "counts that differ, told in %.0f ms: %s", (double)(weir_clock_now_ns() - start_ns) / 1e6,
+          weir_last_error_text());
+    check(weir_queue_sync(queue, GUARD_NS) == WEIR_ERROR_COMM, "the queue has failed too");
+    again();
+}
+
+int main(int argc, char **argv)
+{
+    const char *what = argc > 1 ? argv[1] : "";
+    if (!open_all(strcmp(what, "speed") == 0 ? GIB : 4 << 20))
+        return 1;
+    if (strcmp(what, "speed") == 0)
+        speed();
+    else if (strcmp(what, "kill") == 0 && argc > 2)
+        kill_one(argv[2]);
+    else if (strcmp(what, "skip") == 0)
+        skip();
+    else if (strcmp(what, "counts") == 0)
+        counts();
+    else
+        check(false, "usage: comm_check speed | kill FILE | skip | counts");
+    close_all();
+    return failures > 0;
+}

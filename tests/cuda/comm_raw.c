@@ -1,0 +1,88 @@
+// See the header.
+#define _GNU_SOURCE // RTLD_NOLOAD
+#include "tests/cuda/comm_raw.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "backends/cuda/nccl_api.h"
+#include "backends/cuda/symbols.h"
+
+static struct nccl_symbols nccl;
+static struct cu_symbols cu;
+static ncclComm_t raw;
+static CUstream stream;
+static void *memory;
+static char reason[512];
+
+static bool find(void)
+{
+    void *handle = dlopen("libnccl.so.2", RTLD_NOW | RTLD_NOLOAD);
+    int version;
+    if (!handle || !cu_symbols_load("", &cu, &version, reason, sizeof reason))
+        return false;
+#define FIND(result, name, parameters)                \
+    do {                                              \
+        void *address = dlsym(handle, #name);         \
+        memcpy(&nccl.name, &address, sizeof address); \
+        if (!address)                                 \
+            return false;                             \
+    } while (0);
+    NCCL_SYMBOLS(FIND)
+#undef FIND
+    return true;
+}
+
+// Rank 0's id, to all.
+static bool share(weir_queue *queue, weir_comm *comm, weir_buffer *buffer, ncclUniqueId *id)
+{
+    if (weir_comm_rank(comm) == 0 && nccl.ncclGetUniqueId(id) != ncclSuccess)
+        return false;
+    return weir_upload(queue, buffer, 0, id, sizeof *id) == WEIR_OK &&
+           weir_queue_broadcast(queue, comm, buffer, 0, buffer, 0, sizeof *id, WEIR_U8, 0) ==
+               WEIR_OK &&
+           weir_download(queue, id, buffer, 0, sizeof *id) == WEIR_OK;
+}
+
+bool comm_raw_open(weir_queue *queue, weir_comm *comm, weir_buffer *buffer)
+{
+    ncclUniqueId id = {{0}};
+    struct weir_native_device device = {.struct_size = sizeof device};
+    struct weir_native_buffer native = {.struct_size = sizeof native};
+    if (!find() || !share(queue, comm, buffer, &id) ||
+        weir_device_get_native(weir_comm_device(comm), &device) < 0 ||
+        weir_buffer_get_native(buffer, &native) < 0 ||
+        cu.cuCtxSetCurrent(device.context) != CUDA_SUCCESS ||
+        cu.cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, 0) != CUDA_SUCCESS ||
+        nccl.ncclCommInitRank(&raw, (int)weir_comm_count(comm), id, (int)weir_comm_rank(comm)) !=
+            ncclSuccess) {
+        if (!reason[0])
+            snprintf(reason, sizeof reason, "%s", weir_last_error_text());
+        return false;
+    }
+    memory = (void *)(uintptr_t)native.address;
+    return true;
+}
+
+const char *comm_raw_reason(void)
+{
+    return reason;
+}
+
+void comm_raw_close(void)
+{
+    nccl.ncclCommDestroy(raw);
+    cu.cuStreamDestroy(stream);
+}
+
+bool comm_raw_all_reduce(size_t bytes)
+{
+    return nccl.ncclAllReduce(memory, memory, bytes / 4, ncclFloat32, ncclSum, raw, stream) ==
+           ncclSuccess;
+}
+
+bool comm_raw_finish(void)
+{
+    return cu.cuStreamSynchronize(stream) == CUDA_SUCCESS;
+}
