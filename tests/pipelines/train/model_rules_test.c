@@ -1,0 +1,358 @@
+// What a model refuses, and creation with each call and each allocation failing once. The linker
+// wraps the calls. No kernel runs, so the null backend serves.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pipelines/train/optimizer.h"
+#include "tests/pipelines/train/rig.h"
+#include "tests/support/no_memory.h"
+
+// Calls that fail.
+
+static long calls_left = -1;
+
+static bool fails_now(void)
+{
+    return calls_left >= 0 && calls_left-- == 0;
+}
+
+static weir_status injected(void)
+{
+    const struct weir_error error = {.status = WEIR_ERROR_DEVICE, .message = "made to fail"};
+    return weir_error_set(&error);
+}
+
+#define WRAP(name, parameters, names)                          \
+    weir_status __real_##name parameters;                      \
+    weir_status __wrap_##name parameters;                      \
+    weir_status __wrap_##name parameters                       \
+    {                                                          \
+        return fails_now() ? injected() : __real_##name names; \
+    }
+WRAP(weir_buffer_create,
+     (weir_device * device, const struct weir_buffer_params *params, weir_buffer **out),
+     (device, params, out))
+WRAP(weir_program_create,
+     (weir_device * device, const struct weir_program_params *params, weir_program **out),
+     (device, params, out))
+WRAP(weir_kernel_create, (weir_program * program, const char *name, weir_kernel **out),
+     (program, name, out))
+WRAP(weir_upload_at,
+     (weir_queue * queue, weir_buffer *dst, size_t offset, const void *src, size_t size,
+      const char *file, int line),
+     (queue, dst, offset, src, size, file, line))
+WRAP(weir_queue_launch_at,
+     (weir_queue * queue, weir_kernel *kernel, struct weir_extent grid, struct weir_extent block,
+      const struct weir_argument *arguments, size_t count, const char *file, int line),
+     (queue, kernel, grid, block, arguments, count, file, line))
+WRAP(weir_queue_launch_count_at,
+     (weir_queue * queue, weir_kernel *kernel, size_t items, const struct weir_argument *arguments,
+      size_t count, const char *file, int line),
+     (queue, kernel, items, arguments, count, file, line))
+WRAP(weir_queue_fill_at,
+     (weir_queue * queue, weir_buffer *dst, size_t offset, size_t size, const void *pattern,
+      size_t pattern_size, const char *file, int line),
+     (queue, dst, offset, size, pattern, pattern_size, file, line))
+#undef WRAP
+
+// A model with all of its parts, and what a step needs.
+struct all {
+    struct rig rig;
+    struct weir_train_model_params params;
+    weir_train_model *model;
+    weir_train_optimizer *optimizer;
+    weir_buffer *inputs, *labels, *result;
+};
+
+static bool open_all(struct all *all)
+{
+    if (!rig_open(&all->rig))
+        return false;
+    all->params = rig_params(&all->rig, RIG_CONVNET, 200);
+    all->params.element = WEIR_TRAIN_BF16;
+    all->inputs = rig_buffer(&all->rig, (size_t)200 * 84 * 4);
+    all->labels = rig_buffer(&all->rig, (size_t)200 * 4);
+    all->result = rig_buffer(&all->rig, (size_t)200 * 3 * 4);
+    return !weir_test_has_failed();
+}
+
+static void close_all(struct all *all)
+{
+    weir_buffer_destroy(&all->inputs);
+    weir_buffer_destroy(&all->labels);
+    weir_buffer_destroy(&all->result);
+    rig_close(&all->rig);
+}
+
+static weir_status ready(void *unused, size_t index, weir_queue *queue)
+{
+    (void)unused, (void)index, (void)queue;
+    return WEIR_OK;
+}
+
+static weir_status step(struct all *all)
+{
+    weir_queue *queue = all->rig.queue;
+    const struct weir_train_batch batch = {{all->inputs, 0}, {all->labels, 0}};
+    const struct weir_train_view result = {all->result, 0};
+    const struct weir_train_rates rates = {0.1f, 1, 1};
+    weir_status status;
+    if ((status = weir_train_model_forward(all->model, queue, &batch, result, false)) ||
+        (status = weir_train_model_backward(all->model, queue, true, ready, NULL)) ||
+        (status = weir_train_model_encode(all->model, queue, batch.inputs, result)))
+        return status;
+    return weir_train_optimizer_update(all->optimizer, queue, 0,
+                                       weir_train_model_parameter_count(all->model), &rates);
+}
+
+// All that a program calls, until something fails.
+static weir_status run_all(struct all *all, weir_train_method method)
+{
+    weir_status status = weir_train_model_create(&all->params, &all->model);
+    EXPECT_TRUE((all->model == NULL) == (status != WEIR_OK));
+    if (status != WEIR_OK)
+        return status;
+    const struct weir_train_optimizer_params optimizer = {.struct_size = sizeof optimizer,
+                                                          .model = all->model,
+                                                          .method = method};
+    if ((status = weir_train_model_initialise(all->model, all->rig.queue, 1)) == WEIR_OK &&
+        (status = weir_train_optimizer_create(&optimizer, &all->optimizer)) == WEIR_OK &&
+        (status = weir_train_optimizer_reset(all->optimizer, all->rig.queue)) == WEIR_OK)
+        status = step(all);
+    weir_train_optimizer_destroy(&all->optimizer);
+    weir_train_model_destroy(&all->model);
+    return status;
+}
+
+WEIR_TEST(TrainRules, EveryCallThatFailsIsTold)
+{
+    struct all all = {0};
+    ASSERT_TRUE(open_all(&all));
+    for (int method = WEIR_TRAIN_SGD; method <= WEIR_TRAIN_ADAM; method++) {
+        long number = 0;
+        bool failed = true;
+        for (; failed; number++) {
+            calls_left = number;
+            const weir_status status = run_all(&all, (weir_train_method)method);
+            failed = calls_left < 0;
+            calls_left = -1;
+            weir_test_note("call %ld", number);
+            EXPECT_INT_EQ(status, failed ? WEIR_ERROR_DEVICE : WEIR_OK);
+            if (failed)
+                EXPECT_STR_EQ(weir_last_error()->message, "made to fail");
+        }
+        weir_test_note(NULL);
+        // A program, 12 kernels, more than 15 buffers, an upload and the copies of 5 weights, and
+        // more than 40 launches.
+        EXPECT_INT_GT(number, 1 + 12 + 15 + 1 + 5 + 40);
+    }
+    close_all(&all);
+}
+
+WEIR_TEST(TrainRules, EveryAllocationThatFailsIsTold)
+{
+    struct all all = {0};
+    bool failed = true;
+    ASSERT_TRUE(open_all(&all));
+    for (long number = 0; failed; number++) {
+        weir_test_fail_allocation(number);
+        const weir_status status = run_all(&all, WEIR_TRAIN_ADAM);
+        failed = weir_test_allocation_failed();
+        weir_test_fail_allocation(-1);
+        weir_test_note("allocation %ld", number);
+        if (status != WEIR_OK)
+            EXPECT_INT_EQ(status, WEIR_ERROR_OUT_OF_MEMORY);
+        EXPECT_TRUE(failed || status == WEIR_OK);
+        if (weir_queue_recover(all.rig.queue) != WEIR_OK)
+            break;
+    }
+    weir_test_note(NULL);
+    EXPECT_FALSE(failed);
+    close_all(&all);
+}
+
+// What is refused.
+
+static void expect_refused(const struct weir_train_model_params *params, const char *part)
+{
+    weir_train_model *model;
+    EXPECT_INT_EQ(weir_train_model_create(params, &model), WEIR_ERROR_INVALID);
+    EXPECT_NULL(model);
+    EXPECT_CONTAINS(weir_last_error_text(), part);
+}
+
+WEIR_TEST(TrainRules, ParamsOutOfRange)
+{
+    struct rig rig;
+    struct weir_train_model_params bad;
+    ASSERT_TRUE(rig_open(&rig));
+    const struct weir_train_model_params good = rig_params(&rig, RIG_CONVNET, 4);
+    expect_refused(NULL, "params is NULL");
+    bad = good, bad.struct_size = 3;
+    expect_refused(&bad, "weir_train_model_params");
+    bad = good, bad.device = NULL;
+    expect_refused(&bad, "a device and layers are needed");
+    bad = good, bad.layer_count = 0;
+    expect_refused(&bad, "layer_count is 0; it must be 1 ... 128");
+    bad = good, bad.layer_count = 129;
+    expect_refused(&bad, "layer_count is 129");
+    bad = good, bad.element = (weir_train_element)2;
+    expect_refused(&bad, "there is no element 2");
+    bad = good, bad.products = (weir_train_products)2;
+    expect_refused(&bad, "there are no products 2");
+    bad = good, bad.grid = 0.3f;
+    expect_refused(&bad, "grid is 0.3; it must be 0 or a power of two, 2^-16 ... 1");
+    bad = good, bad.grid = 2;
+    expect_refused(&bad, "grid is 2");
+    bad = good, bad.grid = NAN;
+    expect_refused(&bad, "grid is");
+    bad = good, bad.input.width = 0;
+    expect_refused(&bad, "the input is 7 x 0 x 2: it is empty");
+    bad = good, bad.input = (struct weir_train_shape){65536, 65536, 1};
+    expect_refused(&bad, "the input is 65536 x 65536 x 1: more than 2147483647 numbers");
+    bad = good, bad.batch = 0;
+    expect_refused(&bad, "the batch is 0; it must be 1 ... 25565281 with 84 numbers");
+    bad = good, bad.batch = 25565282;
+    expect_refused(&bad, "the batch is 25565282");
+    bad = good, bad.batch = 1000000;
+    expect_refused(&bad, "layer 0 has 12000000 places in a batch; 4194240 is the limit");
+    rig_close(&rig);
+}
+
+// A network of a dense layer that may be changed.
+static void expect_layer_refused(const struct rig *rig, const struct weir_train_layer *layer,
+                                 struct weir_train_shape input, uint32_t batch, const char *part)
+{
+    const struct weir_train_model_params params = {.struct_size = sizeof params,
+                                                   .label = "net",
+                                                   .device = rig->device,
+                                                   .input = input,
+                                                   .layers = layer,
+                                                   .layer_count = 1,
+                                                   .batch = batch};
+    expect_refused(&params, part);
+}
+
+WEIR_TEST(TrainRules, LayersOutOfRange)
+{
+    struct rig rig;
+    const struct weir_train_shape image = {8, 8, 3};
+    const struct weir_train_layer good = {.kind = WEIR_TRAIN_CONVOLUTION,
+                                          .outputs = 2,
+                                          .side = 3,
+                                          .stride = 8};
+    struct weir_train_layer bad;
+    ASSERT_TRUE(rig_open(&rig));
+    bad = good, bad.kind = (weir_train_layer_kind)0;
+    expect_layer_refused(&rig, &bad, image, 1, "layer 0 has the kind 0; it must be");
+    bad = good, bad.outputs = 0;
+    expect_layer_refused(&rig, &bad, image, 1, "layer 0 has the outputs 0; it must be 1 ... 65536");
+    bad = good, bad.outputs = 65537;
+    expect_layer_refused(&rig, &bad, image, 1, "layer 0 has the outputs 65537");
+    bad = good, bad.side = 4;
+    expect_layer_refused(&rig, &bad, image, 1, "layer 0 has the side 4; it must be odd, 1 ... 15");
+    bad = good, bad.side = 17;
+    expect_layer_refused(&rig, &bad, image, 1, "layer 0 has the side 17");
+    bad = good, bad.stride = 0;
+    expect_layer_refused(&rig, &bad, image, 1, "layer 0 has the stride 0; it must be 1 ... 16");
+    bad = good, bad.stride = 17;
+    expect_layer_refused(&rig, &bad, image, 1, "layer 0 has the stride 17");
+    bad = good, bad.relu = true;
+    expect_layer_refused(&rig, &bad, image, 1, "the last layer has a ReLU");
+    bad = good, bad.stride = 4;
+    expect_layer_refused(&rig, &bad, image, 1, "the last layer has 2 x 2 places; it must have one");
+    const struct weir_train_layer wide = {.kind = WEIR_TRAIN_DENSE, .outputs = 65536};
+    const struct weir_train_shape numbers = {1, 1, 32768};
+    expect_layer_refused(&rig, &wide, numbers, 1,
+                         "the weights of layer 0 are more than 2147483647 numbers");
+    const struct weir_train_shape one = {1, 1, 1};
+    expect_layer_refused(&rig, &wide, one, 32768, "the inputs or outputs of layer 0 are more than");
+    rig_close(&rig);
+}
+
+WEIR_TEST(TrainRules, AModelThatIsForwardOnly)
+{
+    struct rig rig;
+    weir_train_model *model;
+    struct weir_train_layer layers[] = {
+        {.kind = WEIR_TRAIN_CONVOLUTION, .outputs = 2, .side = 3, .stride = 2, .relu = true}};
+    ASSERT_TRUE(rig_open(&rig));
+    const struct weir_train_model_params params = {.struct_size = sizeof params,
+                                                   .device = rig.device,
+                                                   .input = {8, 6, 3},
+                                                   .layers = layers,
+                                                   .layer_count = 1,
+                                                   .batch = 5,
+                                                   .forward_only = true};
+    ASSERT_OK(weir_train_model_create(&params, &model));
+    EXPECT_SIZE_EQ(weir_train_model_outputs(model), 4 * 3 * 2);
+    EXPECT_SIZE_EQ(weir_train_model_inputs(model), 8 * 6 * 3);
+    EXPECT_UINT_EQ(weir_train_model_batch(model), 5);
+    EXPECT_PTR_EQ(weir_train_model_device(model), rig.device);
+    EXPECT_INT_EQ(weir_train_model_backward(model, rig.queue, false, NULL, NULL),
+                  WEIR_ERROR_INVALID);
+    EXPECT_CONTAINS(weir_last_error_text(), "the model has no backward pass");
+    EXPECT_INT_EQ(weir_train_model_bind(model, NULL), WEIR_ERROR_INVALID);
+    EXPECT_CONTAINS(weir_last_error_text(), "it has no gradients");
+    weir_train_model_destroy(&model);
+    weir_train_model_destroy(&model);
+    weir_train_model_destroy(NULL);
+    rig_close(&rig);
+}
+
+WEIR_TEST(TrainRules, ViewsThatDoNotFit)
+{
+    struct rig rig;
+    weir_train_model *model;
+    struct weir_train_view views[8];
+    ASSERT_TRUE(rig_open(&rig));
+    const struct weir_train_model_params params = rig_params(&rig, RIG_MLP, 4);
+    ASSERT_OK(weir_train_model_create(&params, &model));
+    weir_buffer *buffer = rig_buffer(&rig, 4096);
+    for (int i = 0; i < 8; i++)
+        views[i] = (struct weir_train_view){buffer, 0};
+    const struct weir_train_view before = weir_train_model_gradient(model, 2);
+    views[2].offset = 4096 - 9 * 5 * 4 + 4;
+    EXPECT_INT_EQ(weir_train_model_bind(model, views), WEIR_ERROR_INVALID);
+    EXPECT_CONTAINS(
+        weir_last_error_text(),
+        "the gradient of layer1.weight takes 180 bytes from byte 3920 of a buffer of 4096");
+    views[2].offset = SIZE_MAX;
+    EXPECT_INT_EQ(weir_train_model_bind(model, views), WEIR_ERROR_INVALID);
+    views[2] = (struct weir_train_view){NULL, 0};
+    EXPECT_INT_EQ(weir_train_model_bind(model, views), WEIR_ERROR_INVALID);
+    EXPECT_PTR_EQ(weir_train_model_gradient(model, 2).buffer, before.buffer);
+    EXPECT_NULL(weir_train_model_parameter(model, 8));
+    weir_buffer_destroy(&buffer);
+    weir_train_model_destroy(&model);
+    rig_close(&rig);
+}
+
+WEIR_TEST(TrainRules, CublasWithoutCuda)
+{
+    struct rig rig;
+    weir_train_model *model;
+    ASSERT_TRUE(rig_open(&rig));
+    struct weir_train_model_params params = rig_params(&rig, RIG_MLP, 4);
+    params.products = WEIR_TRAIN_CUBLAS;
+    EXPECT_INT_EQ(weir_train_model_create(&params, &model), WEIR_ERROR_UNSUPPORTED);
+    EXPECT_NULL(model);
+    rig_close(&rig);
+}
+
+WEIR_TEST(TrainRules, NetworksOfTwoKinds)
+{
+    struct weir_train_layer layers[WEIR_TRAIN_LAYERS_MAX];
+    EXPECT_SIZE_EQ(weir_train_mlp(127, 64, 10, layers), 128);
+    EXPECT_UINT_EQ(layers[126].outputs, 64);
+    EXPECT_TRUE(layers[126].relu);
+    EXPECT_UINT_EQ(layers[127].outputs, 10);
+    EXPECT_FALSE(layers[127].relu);
+    EXPECT_SIZE_EQ(weir_train_mlp(0, 64, 10, layers), 1);
+    EXPECT_SIZE_EQ(weir_train_convnet(8, 10, layers), 4);
+    EXPECT_UINT_EQ(layers[1].outputs, 16);
+    EXPECT_UINT_EQ(layers[2].outputs, 32);
+    EXPECT_INT_EQ(layers[2].kind, WEIR_TRAIN_DENSE);
+    EXPECT_UINT_EQ(layers[3].outputs, 10);
+}
