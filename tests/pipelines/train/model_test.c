@@ -3,8 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pipelines/train/optimizer.h"
 #include "tests/pipelines/train/reference.h"
 #include "tests/pipelines/train/rig.h"
+#include "tests/support/memory.h"
 
 #define BATCH 5
 
@@ -421,6 +423,41 @@ WEIR_TEST(TrainModel, TellsGradientsInTheReverseOrder)
     weir_buffer_destroy(&log.copy);
     free(told);
     free(wanted);
+    close_pair(&pair);
+}
+
+static void take_steps(struct rig_scene *scene, weir_train_optimizer *optimizer, uint64_t first,
+                       uint64_t count)
+{
+    weir_queue *queue = scene->rig->queue;
+    const struct weir_train_view result = {scene->result, 0};
+    for (uint64_t step = first; step < first + count; step++) {
+        const struct weir_train_rates rates = {0.01f, 1.0f / BATCH, step};
+        EXPECT_OK(weir_train_model_forward(scene->model, queue, &scene->samples, result, false));
+        EXPECT_OK(weir_train_model_backward(scene->model, queue, false, NULL, NULL));
+        EXPECT_OK(weir_train_optimizer_update(optimizer, queue, 0,
+                                              weir_train_model_parameter_count(scene->model),
+                                              &rates));
+        EXPECT_OK(weir_queue_sync(queue, WEIR_FOREVER));
+    }
+}
+
+// What the first steps take is the queue's own: room for its operations.
+WEIR_TEST(TrainModel, StepsAllocateNothing)
+{
+    struct pair pair;
+    weir_train_optimizer *optimizer;
+    ASSERT_TRUE(open_pair(&pair, RIG_CONVNET));
+    const struct weir_train_optimizer_params params = {.struct_size = sizeof params,
+                                                       .model = pair.scene.model,
+                                                       .method = WEIR_TRAIN_ADAM};
+    ASSERT_OK(weir_train_optimizer_create(&params, &optimizer));
+    ASSERT_OK(weir_train_optimizer_reset(optimizer, pair.rig.queue));
+    take_steps(&pair.scene, optimizer, 1, 10);
+    const unsigned long before = weir_test_allocations();
+    take_steps(&pair.scene, optimizer, 11, 20);
+    EXPECT_UINT_EQ(weir_test_allocations() - before, 0);
+    weir_train_optimizer_destroy(&optimizer);
     close_pair(&pair);
 }
 
