@@ -371,6 +371,14 @@ library_functions()
         printf '%s\n' "$output" | grep -c '^\[  SKIPPED \] Library\.[A-Za-z0-9]* (') skipped"
 }
 
+# Small networks: gradients against float64, updates, ranks on a grid, products.
+training()
+{
+    [ -x "$root/tests/pipelines/train/model_test" ] || return 0
+    in_root 100 "training-$backend" tests/pipelines/train/model_test
+    judge "$backend: networks, float64" "$(printf '%s\n' "$output" | grep -c '\[       OK \]') tests"
+}
+
 # What docs/porting.md says to write in place of CUDA, row by row.
 porting()
 {
@@ -613,6 +621,14 @@ paths = [p for d in sys.path for p in glob.glob(os.path.join(d, "nvidia", "*", "
 print(paths[0] if paths else "")' 2>/dev/null
 }
 
+# The products of networks, which fail without cuBLAS.
+blas_of_networks()
+{
+    [ "$status" -eq 0 ] && [[ "$output" != *"[  SKIPPED ]"* ]] || return 0
+    in_root 100 blas env "WEIR_TEST_CUBLAS=$(wheel_cublas)" tests/pipelines/train/blas_test
+    judge "cuda: cuBLAS in networks" "$(printf '%s\n' "$output" | grep -c '\[       OK \]') tests"
+}
+
 # Weir together with other libraries in one process, on CUDA only.
 interop()
 {
@@ -625,6 +641,7 @@ interop()
         judge "cuda: cuBLAS between two kernels" \
             "$(printf '%s\n' "$output" | sed -n 's/^\[ CUBLAS   \] //p')"
     fi
+    blas_of_networks
     if ! command -v python3 >/dev/null; then
         row absent "cuda: PyTorch" "python3 is not installed"
         return
@@ -789,6 +806,7 @@ for backend in "${backends[@]}"; do
         reference
         matmul
         library_functions
+        training
         porting
     fi
 done
