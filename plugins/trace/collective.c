@@ -47,9 +47,10 @@ void trace_note_collective(struct trace_entry *entry, const struct weir_operatio
 
 // Times.
 
-bool trace_is_carried(const struct trace_queue *queue, const struct trace_entry *entry)
+bool trace_is_by_device(const struct trace_queue *queue, const struct trace_entry *entry)
 {
-    return entry->kind == WEIR_OPERATION_COLLECTIVE && !queue->trace->clock;
+    return entry->kind != WEIR_OPERATION_COLLECTIVE || queue->trace->clock ||
+           queue->device->limits.collectives == 2;
 }
 
 // With the queue's lock held. What finds no room is lost, and its operation has no times.
@@ -75,6 +76,14 @@ weir_status trace_host_note(const struct weir_link *link, const struct weir_host
         pthread_mutex_unlock(&queue->lock);
     }
     return link->next->ops->host_note(link->next, note);
+}
+
+bool trace_has_carried(const struct trace_queue *queue, const struct trace_entry *entry)
+{
+    for (uint64_t at = queue->carried_tail; at < queue->carried_head; at++)
+        if (queue->carried[at & queue->mask].sequence == entry->sequence)
+            return true;
+    return false;
 }
 
 bool trace_take_carried(struct trace_queue *queue, struct trace_entry *entry)

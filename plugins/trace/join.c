@@ -165,15 +165,31 @@ static bool join_call(struct trace_queue *queue, struct trace_entry *entry, bool
     return true;
 }
 
+static bool has_time_after(const struct trace_queue *queue, uint64_t sequence)
+{
+    return queue->times_tail < queue->times_head &&
+           queue->times[(queue->times_head - 1) & queue->times_mask].sequence > sequence;
+}
+
+// Where the device has an engine for collectives, the front end may still carry one out, of which the
+// backend times the copies. It has told that when a later operation runs.
+static bool join_collective(struct trace_queue *queue, struct trace_entry *entry, bool last)
+{
+    if (!trace_is_by_device(queue, entry) || trace_has_carried(queue, entry))
+        return join_call(queue, entry, last);
+    return (last || has_time_after(queue, entry->sequence)) && join_work(queue, entry, last);
+}
+
 static bool join_entry(struct trace_queue *queue, struct trace_entry *entry, bool last)
 {
     if (entry->kind == WEIR_OPERATION_WAIT || (entry->flags & TRACE_UNTIMED)) {
         entry->flags |= TRACE_READY;
         return true;
     }
-    if ((entry->kind == WEIR_OPERATION_HOST_CALL && !queue->trace->clock) ||
-        trace_is_carried(queue, entry))
+    if (entry->kind == WEIR_OPERATION_HOST_CALL && !queue->trace->clock)
         return join_call(queue, entry, last);
+    if (entry->kind == WEIR_OPERATION_COLLECTIVE && !queue->trace->clock)
+        return join_collective(queue, entry, last);
     return join_work(queue, entry, last);
 }
 

@@ -262,8 +262,10 @@ struct trace_queue {
 
 void trace_note_collective(struct trace_entry *entry, const struct weir_operation *operation,
                            struct trace *trace);
-// Whether the front end carries out the collectives of the queue, and its notes tell when.
-bool trace_is_carried(const struct trace_queue *queue, const struct trace_entry *entry);
+// Whether links after this one may time it. Collectives are carried out by the front end otherwise.
+bool trace_is_by_device(const struct trace_queue *queue, const struct trace_entry *entry);
+// Whether the front end has carried this one out. With the queue's lock held.
+bool trace_has_carried(const struct trace_queue *queue, const struct trace_entry *entry);
 // Stores the times of the entry of a collective. False: they are not known. With the queue's lock held.
 bool trace_take_carried(struct trace_queue *queue, struct trace_entry *entry);
 // The rest of the row of a collective. `name` has room for its name, of TRACE_TITLE_SIZE bytes.

@@ -238,7 +238,7 @@ static bool is_called_here(const struct trace *trace, const struct trace_entry *
 static bool is_timed(const struct trace_queue *queue, const struct trace_entry *entry)
 {
     return !(entry->flags & TRACE_UNTIMED) && entry->kind != WEIR_OPERATION_WAIT &&
-           !is_called_here(queue->trace, entry) && !trace_is_carried(queue, entry);
+           !is_called_here(queue->trace, entry) && trace_is_by_device(queue, entry);
 }
 
 // Returns the next entry of the ring, or NULL if it is full. The tail is only read if its last
