@@ -138,8 +138,9 @@ static void describe(struct comm_bench *b)
     bench_parameter(b->bench, "ranks", b->count);
     bench_parameter(b->bench, "ranks_of_this_process", b->local_count);
     bench_parameter(b->bench, "iterations", (double)b->iterations);
-    bench_note(b->bench, "%s memory; %u ranks%s", b->host_memory ? "the host's" : "the device's",
-               (unsigned)b->count, b->local_count > 1 ? " in this process" : ", one a process");
+    bench_note(b->bench, "through %s; %s memory; %u ranks%s", weir_comm_engine(b->ranks[0].comm),
+               b->host_memory ? "the host's" : "the device's", (unsigned)b->count,
+               b->local_count > 1 ? " in this process" : ", one a process");
     if (b->mpi)
         bench_note(b->bench, "beside %s on memory of the host", comm_mpi_version(b->mpi));
 }
