@@ -120,8 +120,11 @@ static bool receive_guests(struct meeting *meeting, struct guests *guests)
         struct local_address from;
         struct hello hello;
         int connection = local_accept(meeting->listener, meeting->deadline_ns, &from);
-        if (connection < 0)
+        if (connection < 0 && errno == ETIMEDOUT)
             return nobody_else(meeting, guests);
+        if (connection < 0)
+            return local_meeting_fail(meeting, WEIR_ERROR_SYSTEM, LOCAL_FILES_REMEDY,
+                                      "rank 0 cannot take a connection: %s", strerror(errno));
         if (!local_read_all(connection, &hello, sizeof hello, weir_clock_now_ns() + GREETING_NS) ||
             !is_ours(meeting, &hello))
             local_close(&connection);

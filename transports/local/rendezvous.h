@@ -39,4 +39,7 @@ bool local_meeting_attend(struct meeting *meeting);
 weir_status local_tcp_join(const struct weir_host *host, const struct weir_transport_setup *setup,
                            bool reads_memory, struct local_group **out_group);
 
+#define LOCAL_FILES_REMEDY \
+    "raise the limit of open files (ulimit -n): each rank has two for each other rank"
+
 #endif

@@ -148,17 +148,26 @@ static void set_no_delay(int descriptor)
     setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
 }
 
+// Of the process or the machine: the connection stays, and so does the error.
+static bool is_lack(int error)
+{
+    return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
+}
+
 int local_accept(int listener, uint64_t deadline_ns, struct local_address *out_from)
 {
     while (wait_for(listener, POLLIN, deadline_ns)) {
         out_from->size = sizeof out_from->address;
         const int accepted = accept4(listener, (struct sockaddr *)&out_from->address,
                                      &out_from->size, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (accepted < 0 && is_lack(errno))
+            return -1;
         if (accepted < 0)
             continue; // the other side has given up
         set_no_delay(accepted);
         return accepted;
     }
+    errno = ETIMEDOUT;
     return -1;
 }
 

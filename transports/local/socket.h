@@ -28,7 +28,7 @@ void local_address_of_host(struct local_address *out_address);
 // Listens at the address, or with `any` at all addresses of its family and at its port; with port 0
 // at one that is free. Returns a descriptor, or -1 with errno.
 int local_listen(struct local_address address, bool any, uint16_t *out_port);
-// Accepts one connection. -1 at the deadline.
+// Accepts one connection. -1 with errno: ETIMEDOUT at the deadline, or what the process lacks.
 int local_accept(int listener, uint64_t deadline_ns, struct local_address *out_from);
 // Connects; tries again while nothing listens there, if `patient`. -1 with errno.
 int local_connect(const struct local_address *address, bool patient, uint64_t deadline_ns);

@@ -103,8 +103,12 @@ bool local_tcp_connect(struct tcp_group *group, const struct local_address *addr
     while (left > 0) {
         if (accept_one(group, listener, token, deadline_ns, &left))
             continue;
-        snprintf(cause, LOCAL_CAUSE_SIZE, "'%s': rank %u has not connected to rank %u in time",
-                 group->local.label, first_missing(group), group->local.rank);
+        if (errno == ETIMEDOUT)
+            snprintf(cause, LOCAL_CAUSE_SIZE, "'%s': rank %u has not connected to rank %u in time",
+                     group->local.label, first_missing(group), group->local.rank);
+        else
+            snprintf(cause, LOCAL_CAUSE_SIZE, "'%s': rank %u cannot take a connection: %s",
+                     group->local.label, group->local.rank, strerror(errno));
         return false;
     }
     return true;

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -172,6 +173,19 @@ static bool meet(struct meeting *meeting)
     return met;
 }
 
+// Before any rank has come, for all ranks mostly have the same limit.
+static bool has_descriptors(struct meeting *meeting)
+{
+    const unsigned long long wanted = 2 * (meeting->setup->count - 1ull);
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || wanted <= limit.rlim_cur)
+        return true;
+    return local_meeting_fail(
+        meeting, WEIR_ERROR_SYSTEM, LOCAL_FILES_REMEDY,
+        "%u ranks need %llu open files in each process, and the limit is %llu",
+        meeting->setup->count, wanted, (unsigned long long)limit.rlim_cur);
+}
+
 static struct tcp_group *join(struct meeting *meeting)
 {
     const struct weir_transport_setup *setup = meeting->setup;
@@ -179,7 +193,7 @@ static struct tcp_group *join(struct meeting *meeting)
         local_tcp_create(meeting->host, setup->label, setup->rank, setup->count);
     meeting->addresses = meeting->host->allocate(setup->count * sizeof *meeting->addresses);
     bool joined = false;
-    if (group && meeting->addresses && meet(meeting)) {
+    if (group && meeting->addresses && has_descriptors(meeting) && meet(meeting)) {
         group->any = meeting->any;
         group->reads_memory = meeting->reads_memory;
         joined = local_tcp_connect(group, meeting->addresses, meeting->listener, meeting->token,

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -74,6 +75,69 @@ static int descriptors(void)
     if (folder)
         closedir(folder);
     return count;
+}
+
+static rlim_t limit_files(rlim_t count)
+{
+    struct rlimit limit;
+    getrlimit(RLIMIT_NOFILE, &limit);
+    const rlim_t before = limit.rlim_cur;
+    limit.rlim_cur = count;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    return before;
+}
+
+// Two connections with each of so many ranks would not fit: told before any rank is waited for.
+WEIR_TEST(Meeting, NeedsFilesForAllRanks)
+{
+    struct rank rank = {.rank = 0};
+    struct weir_transport_setup setup = ranks_setup("file:");
+    const rlim_t before = limit_files(200);
+    setup.count = 102;
+    EXPECT_INT_EQ(rank_join(&rank, &setup), WEIR_ERROR_SYSTEM);
+    EXPECT_CONTAINS(rank.error.message,
+                    "102 ranks need 202 open files in each process, and the limit is 200");
+    EXPECT_CONTAINS(rank.error.remedy, "ulimit -n");
+    limit_files(before);
+}
+
+// The process has no descriptor left for a rank that comes: an error at once, and not a wait that
+// spins until the time is over.
+WEIR_TEST(Meeting, HasNoFileLeftForARank)
+{
+    struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    char rendezvous[64];
+    unsigned port = 0;
+    struct joiner joiner = {.failed = NULL};
+    const int taken = take_port(rendezvous, sizeof rendezvous, false);
+    const int client = socket(AF_INET, SOCK_STREAM, 0);
+    close(taken);
+    sscanf(rendezvous, "tcp://127.0.0.1:%u", &port); // NOLINT(cert-err34-c): written above
+    in.sin_port = htons((uint16_t)port);
+    const rlim_t before = limit_files((rlim_t)client + 8);
+    int held[64];
+    int count = 0;
+    while (count < 64 && (held[count] = dup(client)) >= 0)
+        count++;
+    ASSERT_INT_LT(count, 64);
+    ASSERT_INT_LT(2, count);
+    close(held[--count]), close(held[--count]); // for the joiner's eventfd and its listener
+    start(&joiner, 0,
+          (struct weir_transport_setup){.struct_size = sizeof joiner.setup,
+                                        .label = "grads",
+                                        .count = 2,
+                                        .rendezvous = rendezvous,
+                                        .timeout_ns = RANKS_PATIENCE});
+    while (connect(client, (struct sockaddr *)&in, sizeof in) != 0)
+        weir_clock_sleep_ns(1000000); // it does not listen yet
+    pthread_join(joiner.thread, NULL);
+    EXPECT_INT_EQ(joiner.rank.status, WEIR_ERROR_SYSTEM);
+    EXPECT_CONTAINS(joiner.rank.error.message,
+                    "rank 0 cannot take a connection: Too many open files");
+    limit_files(before);
+    while (count > 0)
+        close(held[--count]);
+    close(client);
 }
 
 WEIR_TEST(Meeting, RefusesAPlaceThatIsNone)
