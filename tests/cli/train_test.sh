@@ -51,7 +51,7 @@ done
 # Ranks: one prints, and with integers two have the parameters of one.
 expect_data 0 "$weir" train ddp --side 8 --hidden 1 --width 16 --batch 16 --steps 30 --exact --json
 one="$(digest)"
-expect_data 0 "$weir" launch -n 2 --no-prefix "$weir" train ddp "${small[@]}" --steps 30 --exact --json
+expect_data 0 "$weir" launch -n 2 --no-prefix "$program" train ddp "${small[@]}" --steps 30 --exact --json
 as_json 'data["ranks"] == 2 and data["samples"] == 16'
 [ "$(digest)" = "$one" ] || fail "two ranks have $(digest), and one has $one"
 
@@ -91,10 +91,10 @@ with open("run/checkpoint.safetensors", "rb") as file:
     print(struct.unpack("<Q", file.read(8))[0] + 23)
 TEXT
 )"
-expect_data 0 "$weir" launch -n 2 --no-prefix "$weir" train ddp "${many[@]}" --steps "$steps"
+expect_data 0 "$weir" launch -n 2 --no-prefix "$program" train ddp "${many[@]}" --steps "$steps"
 as_json "data['first_step'] == $steps - 23 and len(data['losses']) == $steps"
 printf '%s' "$output" >resumed.json
-expect_data 0 "$weir" launch -n 2 --no-prefix "$weir" train ddp "${small[@]}" --steps "$steps" --json
+expect_data 0 "$weir" launch -n 2 --no-prefix "$program" train ddp "${small[@]}" --steps "$steps" --json
 printf '%s' "$output" >whole.json
 python3 - <<'TEXT' || fail "what was resumed differs"
 import json
@@ -156,6 +156,6 @@ expect_data 3 "$weir" train ddp "${small[@]}" --rate 100000 --steps 300
 expect_contains "$messages" "train with a lower learning rate"
 
 # Among ranks, the first alone makes the folder.
-expect_data 1 "$weir" launch -n 2 "$weir" train ddp "${small[@]}" --checkpoint no/such/folder
+expect_data 1 "$weir" launch -n 2 "$program" train ddp "${small[@]}" --checkpoint no/such/folder
 expect_contains "$messages" "[0] weir: no/such/folder cannot be made"
 expect_not_contains "$messages" "[1] weir: no/such/folder"

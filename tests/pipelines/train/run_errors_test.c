@@ -11,7 +11,7 @@
 static void expect_refused(const struct runs *runs, const struct weir_train_run_params *params,
                            weir_status status, const char *what)
 {
-    struct runs_result results[RUNS_RANKS_MAX];
+    struct runs_result results[RUNS_RANKS_MAX] = {0};
     runs_train(runs, params, results);
     EXPECT_INT_EQ(results[0].status, status);
     EXPECT_CONTAINS(results[0].error.message, what);
@@ -70,7 +70,7 @@ WEIR_TEST(TrainErrors, NeedsRanksAndData)
 WEIR_TEST(TrainErrors, StopsWhenTheLossIsNoNumber)
 {
     struct runs runs;
-    struct runs_result results[RUNS_RANKS_MAX];
+    struct runs_result results[RUNS_RANKS_MAX] = {0};
     runs_open(&runs, 2);
     struct weir_train_run_params params = runs_params(&runs, WEIR_TRAIN_DDP);
     params.rate = 1e30F;
@@ -102,7 +102,7 @@ WEIR_TEST(TrainErrors, TellsWhatItHasSeenItself)
 static void expect_both_told(const struct weir_train_run_params *params, const char *what)
 {
     struct runs runs;
-    struct runs_result results[RUNS_RANKS_MAX];
+    struct runs_result results[RUNS_RANKS_MAX] = {0};
     runs_open(&runs, 2);
     runs_train(&runs, params, results);
     EXPECT_TRUE(results[0].status < 0);

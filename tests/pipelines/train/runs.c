@@ -91,7 +91,7 @@ void runs_train_alone(uint32_t ranks, struct weir_train_run_params params,
                       struct weir_train_figures *out_figures)
 {
     struct runs runs;
-    struct runs_result results[RUNS_RANKS_MAX];
+    struct runs_result results[RUNS_RANKS_MAX] = {0};
     *out_figures = (struct weir_train_figures){0};
     runs_open(&runs, ranks);
     runs_train(&runs, &params, results);
