@@ -22,13 +22,15 @@ enum {
     NAMES_UPRIGHT = 6 // more names of groups than this are slanted
 };
 
-// Text and axes are readable on white and on black.
-#define INK "#7d7d7d"
-
-static const char *const colours[CLI_PLOT_SERIES_MAX] = {
+static const char *const colours[CLI_PLOT_COLOURS] = {
     "#3b82d6", "#e0702a", "#2fa36b", "#c65aa8", "#b8901f", "#17a2b8",
     "#d64545", "#7c6ad8", "#6b8e23", "#a0683a", "#5a7d9a", "#999999",
 };
+
+const char *cli_plot_colour(size_t index)
+{
+    return colours[index % CLI_PLOT_COLOURS];
+}
 
 struct scale {
     double low; // of x, or its logarithm
@@ -73,8 +75,7 @@ static double along(const struct cli_plot *plot, double x)
     return plot->doubling ? log2(x > 0 ? x : 1) : x;
 }
 
-// 1, 2 or 5 times a power of ten, so that `top` takes at most TICKS steps.
-static double round_step(double top)
+double cli_plot_step(double top)
 {
     const double raw = top > 0 ? top / TICKS : 1.0 / TICKS;
     const double power = pow(10, floor(log10(raw)));
@@ -107,7 +108,7 @@ static struct scale scale_of(const struct cli_plot *plot)
         scale.low = -0.5;
         scale.high = (double)plot->group_count - 0.5;
     }
-    scale.step = round_step(scale.top);
+    scale.step = cli_plot_step(scale.top);
     scale.top = scale.step * ceil(scale.top / scale.step + 1e-9);
     return scale;
 }
@@ -137,7 +138,7 @@ static void put_text(FILE *to, const char *text)
     }
 }
 
-static void put_label(FILE *to, double x, double y, const char *attributes, const char *text)
+void cli_plot_label(FILE *to, double x, double y, const char *attributes, const char *text)
 {
     fprintf(to, "<text x=\"%.1f\" y=\"%.1f\" %s>", x, y, attributes);
     put_text(to, text);
@@ -174,14 +175,14 @@ static void put_head(FILE *to, const struct cli_plot *plot)
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" "
             "height=\"%d\" role=\"img\" font-family=\"system-ui, sans-serif\" font-size=\"13\" "
             "fill=\"%s\">\n<title>",
-            WIDTH, height_of(plot), WIDTH, height_of(plot), INK);
+            WIDTH, height_of(plot), WIDTH, height_of(plot), CLI_PLOT_INK);
     put_text(to, plot->title);
     fprintf(to,
             "</title>\n<defs><clipPath id=\"field\"><rect x=\"%d\" y=\"%d\" width=\"%d\" "
             "height=\"%d\"/></clipPath></defs>\n",
             LEFT, TOP - 4, RIGHT - LEFT, BOTTOM - TOP + 4);
-    put_label(to, LEFT, 30, "font-size=\"18\" font-weight=\"600\"", plot->title);
-    put_label(to, LEFT, 50, "", plot->subtitle);
+    cli_plot_label(to, LEFT, 30, "font-size=\"18\" font-weight=\"600\"", plot->title);
+    cli_plot_label(to, LEFT, 50, "", plot->subtitle);
 }
 
 static void put_y_axis(FILE *to, const struct cli_plot *plot, const struct scale *scale)
@@ -193,9 +194,9 @@ static void put_y_axis(FILE *to, const struct cli_plot *plot, const struct scale
         fprintf(to,
                 "<line x1=\"%d\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\" stroke=\"%s\" "
                 "stroke-opacity=\"%s\"/>\n",
-                LEFT, y, RIGHT, y, INK, i == 0 ? "1" : "0.25");
+                LEFT, y, RIGHT, y, CLI_PLOT_INK, i == 0 ? "1" : "0.25");
         number_text(scale->step * i, false, text, sizeof text);
-        put_label(to, LEFT - 8, y + 4, "text-anchor=\"end\"", text);
+        cli_plot_label(to, LEFT - 8, y + 4, "text-anchor=\"end\"", text);
     }
     fprintf(to, "<text transform=\"translate(22 %d) rotate(-90)\" text-anchor=\"middle\">",
             (TOP + BOTTOM) / 2);
@@ -208,9 +209,9 @@ static void put_x_tick(FILE *to, const struct cli_plot *plot, const struct scale
     char text[32];
     const double x = x_of(scale, at);
     fprintf(to, "<line x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%d\" stroke=\"%s\"/>\n", x, BOTTOM, x,
-            BOTTOM + 5, INK);
+            BOTTOM + 5, CLI_PLOT_INK);
     number_text(plot->doubling ? exp2(at) : at, plot->doubling, text, sizeof text);
-    put_label(to, x, BOTTOM + 20, "text-anchor=\"middle\"", text);
+    cli_plot_label(to, x, BOTTOM + 20, "text-anchor=\"middle\"", text);
 }
 
 static void put_group_names(FILE *to, const struct cli_plot *plot, const struct scale *scale)
@@ -221,22 +222,22 @@ static void put_group_names(FILE *to, const struct cli_plot *plot, const struct 
         if (is_aslant(plot))
             snprintf(attributes, sizeof attributes,
                      "text-anchor=\"end\" transform=\"rotate(-35 %.1f %d)\"", x, BOTTOM + 16);
-        put_label(to, x, BOTTOM + 20, attributes, plot->groups[i]);
+        cli_plot_label(to, x, BOTTOM + 20, attributes, plot->groups[i]);
     }
 }
 
 static void put_x_axis(FILE *to, const struct cli_plot *plot, const struct scale *scale)
 {
     const double step = plot->doubling ? fmax(1, ceil((scale->high - scale->low) / 12))
-                                       : round_step(scale->high - scale->low);
+                                       : cli_plot_step(scale->high - scale->low);
     if (plot->group_count > 0)
         put_group_names(to, plot, scale);
     const long first = lround(ceil(scale->low / step - 1e-9));
     const long last = plot->group_count > 0 ? first - 1 : lround(floor(scale->high / step + 1e-9));
     for (long i = first; i <= last; i++)
         put_x_tick(to, plot, scale, (double)i * step);
-    put_label(to, (LEFT + RIGHT) / 2.0, height_of(plot) - 14, "text-anchor=\"middle\"",
-              plot->x_name);
+    cli_plot_label(to, (LEFT + RIGHT) / 2.0, height_of(plot) - 14, "text-anchor=\"middle\"",
+                   plot->x_name);
 }
 
 static void put_range(FILE *to, const struct scale *scale, double x, double low, double high,
@@ -268,7 +269,8 @@ static void put_points(FILE *to, const struct cli_plot *plot, const struct scale
     for (size_t i = 0; i < series->count; i++)
         fprintf(to, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%s\" fill=\"%s\" stroke=\"%s\"/>\n",
                 x_of(scale, along(plot, series->points[i].x)), y_of(scale, series->points[i].y),
-                series->count == 1 ? "6" : "3.5", colour, series->count == 1 ? INK : "none");
+                series->count == 1 ? "6" : "3.5", colour,
+                series->count == 1 ? CLI_PLOT_INK : "none");
 }
 
 static void put_bars(FILE *to, const struct cli_plot *plot, const struct scale *scale, size_t index,
@@ -286,7 +288,7 @@ static void put_bars(FILE *to, const struct cli_plot *plot, const struct scale *
                 "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"%s\" "
                 "fill-opacity=\"0.85\"/>\n",
                 x - 0.46 * width, y, 0.92 * width, fmax(0, BOTTOM - y), colour);
-        put_range(to, scale, x, point->low, point->high, INK);
+        put_range(to, scale, x, point->low, point->high, CLI_PLOT_INK);
     }
 }
 
@@ -298,8 +300,8 @@ static void put_level(FILE *to, const struct cli_plot *plot, const struct scale 
     fprintf(to,
             "<line x1=\"%d\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\" stroke=\"%s\" "
             "stroke-width=\"1.5\" stroke-dasharray=\"6 4\"/>\n",
-            LEFT, y, RIGHT, y, INK);
-    put_label(to, RIGHT + 6, y + 4, "font-style=\"italic\"", plot->level_name);
+            LEFT, y, RIGHT, y, CLI_PLOT_INK);
+    cli_plot_label(to, RIGHT + 6, y + 4, "font-style=\"italic\"", plot->level_name);
 }
 
 // Below the top of the field, away from a level's name where that is possible.
@@ -311,7 +313,7 @@ static void put_legend(FILE *to, const struct cli_plot *plot, const struct scale
             y = y_of(scale, plot->level) + 22;
         fprintf(to, "<rect x=\"%d\" y=\"%.1f\" width=\"12\" height=\"12\" fill=\"%s\"/>\n",
                 RIGHT + 12, y - 6, colours[i]);
-        put_label(to, RIGHT + 30, y + 5, "", plot->series[i].name);
+        cli_plot_label(to, RIGHT + 30, y + 5, "", plot->series[i].name);
         y += 20;
     }
 }

@@ -6,9 +6,11 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 enum {
     CLI_PLOT_SERIES_MAX = 12,
+    CLI_PLOT_COLOURS = CLI_PLOT_SERIES_MAX,
     CLI_PLOT_POINTS_MAX = 64,
     CLI_PLOT_GROUPS_MAX = 24,
     CLI_PLOT_TEXT = 96
@@ -56,6 +58,20 @@ size_t cli_plot_group(struct cli_plot *plot, const char *name);
 //
 // Ownership: the caller's, to be freed with free().
 char *cli_plot_text(const struct cli_plot *plot, size_t *out_size);
+
+// Parts, for pictures of another kind.
+
+// Of text and axes: readable on white and on black.
+#define CLI_PLOT_INK "#7d7d7d"
+
+// The colours come again after CLI_PLOT_COLOURS of them.
+const char *cli_plot_colour(size_t index);
+
+// 1, 2 or 5 times a power of ten, of which an axis up to `top` has at most six.
+double cli_plot_step(double top);
+
+// Text at that place, with further attributes of its element.
+void cli_plot_label(FILE *to, double x, double y, const char *attributes, const char *text);
 
 // Writes the file, in one piece.
 //

@@ -21,6 +21,7 @@ static const char about[] =
 struct options {
     const char *gpus;
     const char *changes;
+    const char *picture;
     struct sim_common common;
 };
 
@@ -41,6 +42,8 @@ static bool parse(struct options *out, int argc, char **argv, char ***out_comman
          "write the trace to FILE; without it, sim.json. The names\nof several get the GPU's "
          "before the end",
          CLI_FILE, &common->output, 0, 0},
+        {"picture", "FILE.svg", "also draw the runs into this file, one below the other", CLI_FILE,
+         &out->picture, 0, 0},
         {"json", NULL, "print the reports as one JSON object", CLI_FLAG, &common->json, 0, 0},
         {"quiet", NULL, "print nothing but errors and the report", CLI_FLAG, &common->quiet, 0, 0},
     };
@@ -145,9 +148,13 @@ static int run_and_tell(struct sim_runs *runs, const struct options *options, ch
 {
     if (!make_runs(runs, options, command))
         return CLI_USAGE;
+    if (!cli_can_write(options->picture))
+        return CLI_FAILED;
     if (!cli_sim_prepare(&options->common))
         return cli_weir_error();
-    const int code = run_all(runs, options->common.output);
+    int code = run_all(runs, options->common.output);
+    if (code == CLI_OK && options->picture)
+        code = cli_sim_draw(runs, options->picture);
     return code == CLI_OK ? tell(runs, &options->common) : code;
 }
 

@@ -4,6 +4,7 @@
 //   learn.c       what kernels cost, from traces; fit.h has the files that it is made of
 //   run.c         a program on modelled GPUs: the command line, and one run for each GPU
 //   tell.c        what is printed of it
+//   picture.c     what is drawn of it
 //   sweep*.c      a program with many settings: see sweep.h
 //   once.c        one run
 //   settings.c    what a run changes, of the model and of the program
@@ -116,5 +117,9 @@ struct sim_runs {
 
 int cli_sim_tell(const struct sim_runs *runs);
 int cli_sim_tell_json(const struct sim_runs *runs);
+
+// picture.c: the operations of each run on one axis of time, a row for each engine, a colour for each
+// queue. Returns an exit code.
+int cli_sim_draw(const struct sim_runs *runs, const char *path);
 
 #endif

@@ -48,7 +48,7 @@ struct sweep {
 //
 // Errors: false after a message.
 bool sweep_init(struct sweep *sweep, const char *gpus, const struct cli_list *over);
-// Whatever sweep_init() returned.
+// Also after sweep_init() failed.
 void sweep_finish(struct sweep *sweep);
 
 // The values of that run.

@@ -66,6 +66,23 @@ done
 expect_data 2 "$weir" sim --gpu k20c --what-if "$(printf 'x=1,%.0s' {1..17})" "$chunked" depth
 expect_contains "$messages" "--what-if changes 16 keys at most"
 
+# A picture: a bar for each operation, with the kernels that run at once in parts of their row.
+expect_data 0 "$weir" sim --gpu k20c,h200 --costs costs.ini --quiet --picture gpus.svg \
+    "$chunked" depth
+for text in '>k20c: ' '>h200: ' '>to_device<' '>kernels<' '>to_host<' '>ms<'; do
+    grep -qF "$text" gpus.svg || fail "the picture lacks $text"
+done
+[ "$(grep -c '<rect' gpus.svg)" -eq 24 ] || fail "the picture has other bars"
+[ "$(grep -c '<rect.* height="16.0"' gpus.svg)" -eq 20 ] || fail "no kernel runs beside another"
+[ "$(grep -c '<rect.* height="8.0"' gpus.svg)" -eq 4 ] || fail "no kernel runs beside another"
+python3 -c 'import sys, xml.dom.minidom as dom; dom.parse(sys.argv[1])' gpus.svg
+expect_data 1 "$weir" sim --gpu k20c --picture absent/gpus.svg "$chunked" depth
+expect_contains "$messages" "absent/gpus.svg"
+expect_not_contains "$messages" "chunks"
+expect_data 1 "$weir" sim --gpu "$(printf 'k20c,%.0s' {1..22})" --costs costs.ini --quiet \
+    --picture many.svg "$chunked" depth --chunks 64
+expect_contains "$messages" "--picture draws 4000 operations at most, and these are 4224"
+
 # A model of one's own; the program may be in another directory.
 cat >mine.ini <<'TEXT'
 [gpu]
