@@ -174,6 +174,7 @@ struct weir_chunks_plan {
     // above: 0.1
 };
 
+// Stores the plan by which chunks are made.
 WEIR_API void weir_chunks_get_plan_sized(const weir_chunks *chunks,
                                          struct weir_chunks_plan *out_plan, size_t size);
 #define weir_chunks_get_plan(chunks, out_plan) \

@@ -32,6 +32,7 @@ readonly packages=(
     openmpi-bin           # two MPIs, for the tests of the transport `mpi`
     mpich
     mandoc                # checks the manual pages
+    doxygen               # makes the site
     pkg-config            # reads the delivered .pc file,
     cmake                 # and this the delivered CMake files
     make                  # which cmake writes for

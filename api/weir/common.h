@@ -88,6 +88,7 @@ struct weir_extent {
     uint32_t z;
 };
 
+// The extent of a grid or of a block.
 static inline struct weir_extent weir_dim(uint32_t x, uint32_t y, uint32_t z)
 {
     struct weir_extent extent;

@@ -111,6 +111,8 @@ static inline struct weir_argument weir__argument_pointer(const void *pointer)
                                      (uint64_t)(uintptr_t)pointer};
     return argument;
 }
+
+// NULL in place of a buffer.
 static inline struct weir_argument weir_null(void)
 {
     return weir__argument_pointer(NULL);
@@ -218,6 +220,7 @@ extern "C"
 #ifdef __cplusplus
 extern "C"
 #endif
+    // What both forms of weir_queue_launch_cooperative() call.
     WEIR_API weir_status
     weir_queue_launch_cooperative_at(weir_queue *queue, weir_kernel *kernel,
                                      struct weir_extent grid, struct weir_extent block,
@@ -227,6 +230,7 @@ extern "C"
 #ifdef __cplusplus
 extern "C"
 #endif
+    // What both forms of weir_queue_launch_count() call.
     WEIR_API weir_status
     weir_queue_launch_count_at(weir_queue *queue, weir_kernel *kernel, size_t count,
                                const struct weir_argument *arguments, size_t argument_count,

@@ -95,6 +95,7 @@ struct weir_image {
     // above: 0.1
 };
 
+// Whether the image is of this format, one of WEIR_IMAGE_….
 static inline bool weir_image_is(const struct weir_image *image, const char *format)
 {
     return strcmp(image->format, format) == 0;

@@ -1,0 +1,76 @@
+#!/bin/bash
+# The site's links, its pages in a browser at two widths, its search, and what stops its build.
+set -eu
+here="$PWD/docs/site"
+tmp="${TEST_TMPDIR:-$(mktemp -d)}"
+failed=0
+fail()
+{
+    echo "FAILED: $*"
+    failed=1
+}
+
+tar -xzf "$here/site.tar.gz" -C "$tmp"
+site="$tmp/site"
+python3 "$here/site_test.py" "$site" || fail "its links"
+grep -q weir_queue_copy "$site/queue_8h.html" || fail "the reference lacks a function"
+grep -q 'Never waits for the device' "$site/queue_8h.html" || fail "the reference lacks a comment"
+
+browser="$(command -v chromium || true)"
+if [ -n "$browser" ]; then
+    names="$(cd "$site" && ls -- *.html)"
+    {
+        echo '<!DOCTYPE html><meta charset="utf-8"><title>test</title><body><script>'
+        echo "const pageNames = ["
+        printf '"%s",\n' $names
+        echo '];'
+        cat "$here/site_test.js"
+        echo '</script>'
+    } >"$site/test.html"
+    HOME="$tmp" timeout 200 "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage \
+        --allow-file-access-from-files --user-data-dir="$tmp/chromium" --window-size=1400,900 \
+        --virtual-time-budget=600000 --dump-dom "file://$site/test.html" >"$tmp/dom.html" 2>"$tmp/browser.log" ||
+        fail "the browser: $(grep -v dbus "$tmp/browser.log" | tail -n 5)"
+    sed -n '/<pre id="outcome">/,/<\/pre>/p' "$tmp/dom.html"
+    grep -q '<pre id="outcome">passed' "$tmp/dom.html" || fail "its pages in a browser"
+else
+    echo "the pages were not opened: there is no chromium on this machine; tools/setup.sh installs it"
+fi
+
+# What stops the build.
+tree="$tmp/tree"
+make_tree()
+{
+    rm -rf "$tree"
+    mkdir -p "$tree/docs/site" "$tree/docs/decisions" "$tree/docs/images" "$tree/api/weir" "$tree/patterns"
+    cp -L "$here"/{Doxyfile,filter.py,footer.html,header.html,site.css,site.py} "$tree/docs/site/"
+    printf 'Begin\nREADME.md Weir\ndocs/one.md One\n' >"$tree/docs/site/pages.txt"
+    printf '# Weir\n\nSee [one](docs/one.md#the-second-part).\n' >"$tree/README.md"
+    printf '# One\n\n## The second part\n\nText.\n' >"$tree/docs/one.md"
+    printf '// Things.\n#ifndef A_H\n#define A_H\n\n// Does it.\nint weir_one(int x);\nint weir_two(int x);\n\n#endif\n' \
+        >"$tree/api/weir/a.h"
+}
+refused()
+{
+    local text="$1"
+    if (cd "$tree" && docs/site/site.py "$tmp/out" >"$tmp/message" 2>&1); then
+        fail "a site was made in spite of: $text"
+    fi
+    grep -q "$text" "$tmp/message" || fail "expected '$text': $(cat "$tmp/message")"
+}
+make_tree
+(cd "$tree" && docs/site/site.py "$tmp/out") || fail "a small tree"
+grep -q 'Does it' "$tmp/out/a_8h.html" || fail "a comment of two functions"
+make_tree
+printf '\nint weir_three(int x);\n' >>"$tree/api/weir/a.h"
+refused "weir_three(int x) (function) of file a.h is not documented"
+make_tree
+printf '# Two\n' >"$tree/docs/two.md"
+refused "docs/two.md is not in docs/site/pages.txt"
+make_tree
+printf 'docs/three.md Three\n' >>"$tree/docs/site/pages.txt"
+refused "names docs/three.md, which is not there"
+make_tree
+printf '# Weir\n\nSee [one](docs/one.md#elsewhere).\n' >"$tree/README.md"
+refused "elsewhere"
+exit "$failed"
