@@ -13,6 +13,7 @@ import sys
 
 HERE = "docs/site"
 PATTERNS = "patterns"
+PAGES = ("README.md", "CONTRIBUTING.md", "SECURITY.md")  # beside those of docs/
 INTERNAL = ("fail.h", "chunks_parts.h", "pipeline_parts.h")
 
 
@@ -62,7 +63,8 @@ def title_of(path):
 
 def check_list(decisions):
     named = {path for _, pages in listed() for path, _ in pages if path.endswith(".md")} | {path for path, _ in decisions}
-    found = {os.path.join("docs", n) for n in os.listdir("docs") if n.endswith(".md")} | {"README.md"}
+    found = {os.path.join("docs", n) for n in os.listdir("docs") if n.endswith(".md")}
+    found |= {n for n in PAGES if os.path.exists(n)}
     for path in sorted(found - named):
         sys.exit(f"site: {path} is not in {HERE}/pages.txt: add it to a group")
     for path in sorted(named - found - {p for p, _ in decisions}):

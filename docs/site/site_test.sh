@@ -44,7 +44,10 @@ make_tree()
     rm -rf "$tree"
     mkdir -p "$tree/docs/site" "$tree/docs/decisions" "$tree/docs/images" "$tree/api/weir" "$tree/patterns"
     cp -L "$here"/{Doxyfile,filter.py,footer.html,header.html,site.css,site.py} "$tree/docs/site/"
-    printf 'Begin\nREADME.md Weir\ndocs/one.md One\n' >"$tree/docs/site/pages.txt"
+    printf 'Begin\nREADME.md Weir\nCONTRIBUTING.md C\nSECURITY.md S\ndocs/one.md One\n' \
+        >"$tree/docs/site/pages.txt"
+    printf '# Contributing\n' >"$tree/CONTRIBUTING.md"
+    printf '# Security\n' >"$tree/SECURITY.md"
     printf '# Weir\n\nSee [one](docs/one.md#the-second-part).\n' >"$tree/README.md"
     printf '# One\n\n## The second part\n\nText.\n' >"$tree/docs/one.md"
     printf '// Things.\n#ifndef A_H\n#define A_H\n\n// Does it.\nint weir_one(int x);\nint weir_two(int x);\n\n#endif\n' \

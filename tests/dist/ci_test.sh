@@ -35,7 +35,7 @@ for i, line in enumerate(lines):
         steps.append(block(lines, i, 10))
     elif line.startswith("        run: "):
         steps.append(line[len("        run: "):] + "\n")
-assert len(steps) == 3, steps
+assert len(steps) == 4, steps
 for number, step in enumerate(steps):
     write("github%d.sh" % number, step)
 
@@ -52,7 +52,7 @@ assert "weir check --json" in script and "PYTHON\n" in script, script
 write("gitlab.sh", script)
 PYTHON
 
-# run_github STATUS PROGRAM: the steps, of which the last ends so.
+# run_github STATUS PROGRAM: the steps, of which the check ends so.
 run_github()
 {
     rm -rf work
@@ -62,6 +62,9 @@ run_github()
     expect_status 0 bash -e -o pipefail ../github0.sh
     expect_status 0 bash -e -o pipefail ../github1.sh
     expect_status "$1" bash -e -o pipefail ../github2.sh
+    found="$output"
+    expect_status 0 bash -e -o pipefail ../github3.sh
+    grep -q '<html' trace.html || fail "no page of the trace"
     cd ..
 }
 run_gitlab()
@@ -79,10 +82,10 @@ broken="$PWD/weir/share/weir/examples/check.c"
 expect_status 0 diff -r "$PWD/weir/share/weir/examples/ci" "$root/docs/ci"
 
 run_github 1 "$broken"
-expect_contains "$output" "write-after-read, 6 times"
+expect_contains "$found" "write-after-read, 6 times"
 expect_contains "$(cat work/check.sarif)" '"uri": "check.c"'
 run_github 0 frames_mended.c
-expect_contains "$output" "nothing was found"
+expect_contains "$found" "nothing was found"
 expect_contains "$(cat work/check.sarif)" '"results": []'
 
 run_gitlab 1 "$broken"
