@@ -191,6 +191,7 @@ struct weir_buckets_plan {
     // above: 0.2
 };
 
+// Stores what the buckets are.
 WEIR_API void weir_buckets_get_plan_sized(const weir_buckets *buckets,
                                           struct weir_buckets_plan *out_plan, size_t size);
 #define weir_buckets_get_plan(buckets, out_plan) \
