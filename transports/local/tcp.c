@@ -214,6 +214,7 @@ struct tcp_group *local_tcp_create(const struct weir_host *host, const char *lab
     snprintf(group->local.label, sizeof group->local.label, "%s", label);
     pthread_mutex_init(&group->lock, NULL);
     group->segment = segment_for(count);
+    group->eager = (long)count <= sysconf(_SC_NPROCESSORS_ONLN);
     group->listener = -1;
     group->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     group->peers = host->allocate(count * sizeof *group->peers);

@@ -65,6 +65,7 @@ struct tcp_group {
     bool any;              // listens at all addresses, not only at loopback
     bool reads_memory;     // where it can: the setting `memory`
     bool shares;           // the ranks read each other's memory
+    bool eager;            // there are no more ranks than processors
     _Atomic uint64_t word; // 0 after a failure
     int wake;              // an eventfd: abort() while a call waits
     int listener;          // of a split
