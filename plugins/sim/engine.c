@@ -74,10 +74,8 @@ static void finish_queue(struct sim_queue *queue)
 
 static void finish_device(struct sim_device *device)
 {
-    for (size_t i = 0; i < SIM_ENGINES; i++) {
-        free((void *)device->units[i].waiting.ops);
-        free((void *)device->units[i].running.ops);
-    }
+    for (size_t i = 0; i < SIM_ENGINES; i++)
+        sim__unit_finish(&device->units[i]);
     free((void *)device->channels);
 }
 
@@ -146,12 +144,14 @@ bool sim_engine_add_device(struct sim_engine *engine, const struct sim_model *mo
     struct sim_device *device = &devices[engine->device_count];
     *device = (struct sim_device){.model = model};
     device->channels = (struct sim_op **)calloc(model->channels + 1, sizeof(struct sim_op *));
-    if (!device->channels)
-        return false;
+    bool fine = device->channels != NULL;
     for (size_t i = 0; i < SIM_ENGINES; i++) {
-        device->units[i].waiting.before = sim__goes_first;
-        device->units[i].running.before = sim__ends_first;
-        device->units[i].capacity = 1;
+        const bool copies = i == SIM_COPY_ENGINE || i == SIM_DOWN_ENGINE;
+        fine = sim__unit_init(&device->units[i], copies ? model->copy_channels : 0) && fine;
+    }
+    if (!fine) {
+        finish_device(device);
+        return false;
     }
     device->units[SIM_KERNEL_ENGINE].capacity = model->kernels;
     device->units[SIM_HOST_ENGINE].capacity = SIZE_MAX;
@@ -181,8 +181,11 @@ bool sim_engine_add_queue(struct sim_engine *engine, const struct sim_queue_para
         return false;
     queue->params = *params;
     queue->ended = queue->free = false;
+    queue->unit = SIM_NO_ENGINE;
     if (device->model->channels)
         queue->channel = device->next_channel++ % device->model->channels;
+    if (device->model->copy_channels)
+        queue->lane = device->next_lane++ % device->model->copy_channels;
     *out_queue = (uint32_t)(queue - engine->queues);
     return true;
 }

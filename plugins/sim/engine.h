@@ -17,6 +17,10 @@
 //                  when all of them are complete.
 //   places        Small kernels run at once, as many as the GPU has places for; a kernel that fills
 //                  the GPU takes all of them.
+//   copy channels  Queues share those of a copy engine in turn. In a channel copies go in the order of
+//                  their submission, and the engine stays with it until its next copy cannot start.
+//   signals        An operation after one of another engine, in its queue or because it waits for
+//                  it, does nothing for a while when it has started.
 //   both ways      While the other direction's engine is busy a copy runs at another bandwidth,
 //                  from the nanosecond at which that changes.
 //
@@ -62,18 +66,20 @@ struct sim_model {
     const char *name;
     enum sim_queues queues;
     bool late_signals;
-    uint32_t channels;     // 0: each queue has its own
-    uint32_t copy_engines; // 1: one for both directions; 2: one for each
-    bool peer_engine;      // else peer copies use the engine of downloads
-    uint32_t kernels;      // places for kernels; at least 1
+    uint32_t channels;      // 0: each queue has its own
+    uint32_t copy_engines;  // 1: one for both directions; 2: one for each
+    uint32_t copy_channels; // of each of them, with stream queues; 0: none
+    bool peer_engine;       // else peer copies use the engine of downloads
+    uint32_t kernels;       // places for kernels; at least 1
     uint32_t multiprocessors;
     int32_t least_priority; // as weir_limits: a smaller number goes first. Stream queues only, and
     int32_t greatest_priority;         // for kernels that wait for room
     struct sim_link copies[SIM_KINDS]; // [SIM_H2D] to [SIM_COLLECTIVE]
     uint64_t overhead_ns;              // from a start of an operation until it does something
-    uint64_t host_call_ns;             // a SIM_HOST
-    uint64_t submit_ns[SIM_KINDS];     // how long the host is busy with a submit
-    uint64_t wait_ns;                  // how long the host is busy with a wait, beside the waiting
+    uint64_t signal_ns;    // from the end of an operation until one of another engine sees it
+    uint64_t host_call_ns; // a SIM_HOST
+    uint64_t submit_ns[SIM_KINDS]; // how long the host is busy with a submit
+    uint64_t wait_ns;              // how long the host is busy with a wait, beside the waiting
     // How fast the host copies to and from pinned memory in weir_upload() and weir_download(). 0: in
     // no time.
     uint64_t upload_bytes_per_s;

@@ -12,7 +12,8 @@ void sim__release(struct sim_engine *engine, struct sim_op *op)
         op->next = NULL;
         *engine->marks_end = op;
         engine->marks_end = &op->next;
-    } else if (device->model->queues == SIM_STREAM_QUEUES || unit == SIM_HOST_ENGINE) {
+    } else if (!device->units[unit].lane_count &&
+               (device->model->queues == SIM_STREAM_QUEUES || unit == SIM_HOST_ENGINE)) {
         op->rank_ns = op->ready_ns;
         sim__heap_push(&sim__device_of(engine, op)->units[unit].waiting, op);
     }
@@ -60,6 +61,22 @@ static void change_bandwidth(const struct sim_engine *engine, struct sim_device 
 
 // Completions.
 
+// `op` learns now that `before` is complete. A mark passes on what it has learned itself.
+static void note_from(struct sim_engine *engine, struct sim_op *op, const struct sim_op *before)
+{
+    const struct sim_device *device = sim__device_of(engine, op);
+    const uint32_t unit = sim__unit_of(device->model, before->kind);
+    if (op->from_ns != engine->now_ns)
+        op->from = 0;
+    op->from_ns = engine->now_ns;
+    if (device != sim__device_of(engine, before))
+        op->from |= SIM_FROM_ELSEWHERE;
+    else if (unit != SIM_NO_ENGINE)
+        op->from |= UINT32_C(1) << unit;
+    else if (before->from_ns == engine->now_ns)
+        op->from |= before->from;
+}
+
 // Those of other engines stay in the list if `late`.
 static void release_dependents(struct sim_engine *engine, struct sim_op *op, bool late)
 {
@@ -71,6 +88,7 @@ static void release_dependents(struct sim_engine *engine, struct sim_op *op, boo
             edge->next = op->dependents;
             op->dependents = edge;
         } else {
+            note_from(engine, edge->to, op);
             sim__release(engine, edge->to);
             edge->next = engine->free_edges;
             engine->free_edges = edge;
@@ -126,12 +144,18 @@ static void start(struct sim_engine *engine, struct sim_op *op)
         *channel = NULL;
 }
 
+// Whether what made it ready ran on another engine.
+static bool is_signalled(const struct sim_op *op, uint32_t unit)
+{
+    return op->follows || (op->from_ns == op->ready_ns && (op->from & ~(UINT32_C(1) << unit)) != 0);
+}
+
 static void start_on_unit(struct sim_engine *engine, struct sim_device *device, uint32_t unit)
 {
-    struct sim_op *op = sim__heap_pop(&device->units[unit].waiting);
+    struct sim_op *op = sim__unit_take(&device->units[unit]);
     const bool copies = op->kind != SIM_KERNEL && op->kind != SIM_HOST;
     start(engine, op);
-    op->moves_ns += op->start_ns;
+    op->moves_ns += op->start_ns + (is_signalled(op, unit) ? device->model->signal_ns : 0);
     op->bytes_per_ms = copies ? bytes_per_ms(device, op) : 1;
     op->end_ns = op->moves_ns + op->left_millionths / op->bytes_per_ms +
                  (op->left_millionths % op->bytes_per_ms > 0);
@@ -139,17 +163,6 @@ static void start_on_unit(struct sim_engine *engine, struct sim_device *device, 
     device->units[unit].used += op->places;
     if (is_directed(op))
         change_bandwidth(engine, device);
-}
-
-static struct sim_op *startable(const struct sim_unit *unit)
-{
-    struct sim_op *op = sim__heap_top(&unit->waiting);
-    return op && op->pending == 0 && op->places <= unit->capacity - unit->used ? op : NULL;
-}
-
-static bool was_ready_first(const struct sim_op *a, const struct sim_op *b)
-{
-    return a->ready_ns != b->ready_ns ? a->ready_ns < b->ready_ns : a->issue < b->issue;
 }
 
 // Starts the one that was ready first. False if none can start.
@@ -160,8 +173,8 @@ static bool start_one(struct sim_engine *engine)
     uint32_t unit = 0;
     for (uint32_t i = 0; i < engine->device_count; i++)
         for (uint32_t each = 0; each < SIM_ENGINES; each++) {
-            struct sim_op *op = startable(&engine->devices[i].units[each]);
-            if (!op || (first && !was_ready_first(op, first)))
+            struct sim_op *op = sim__unit_next(&engine->devices[i].units[each]);
+            if (!op || (first && !sim__was_ready_first(op, first)))
                 continue;
             first = op;
             device = &engine->devices[i];

@@ -27,7 +27,7 @@ struct sim_run {
 };
 
 struct sim_op {
-    struct sim_op *next; // in the list of free ones, of marks that are ready, or of its run
+    struct sim_op *next; // in the list of free ones, of marks that are ready, of its run or lane
     struct sim_op *next_in_channel;
     struct sim_edge *dependents;
     struct sim_run *run;
@@ -41,6 +41,11 @@ struct sim_op {
     uint64_t rank_ns; // stream queues: when it was ready
     uint64_t issue;   // 1, 2, 3 … of the whole engine
     uint64_t ready_ns;
+    // The engines whose completions reached it at `from_ns`, the last such instant: bits of its
+    // device's units, and SIM_FROM_ELSEWHERE.
+    uint32_t from;
+    uint64_t from_ns;
+    bool follows; // the operation before it in its queue was another engine's
     uint64_t start_ns;
     uint64_t end_ns; // RUNNING: as things are now
     // Copies. A millionth of a byte is what one byte a millisecond moves in a nanosecond.
@@ -69,11 +74,22 @@ enum {
     SIM_NO_ENGINE = SIM_ENGINES
 };
 
+#define SIM_FROM_ELSEWHERE (UINT32_C(1) << SIM_ENGINES) // another device
+
+// A channel of an engine: copies that did not start, in the order of their submission.
+struct sim_lane {
+    struct sim_op *first;
+    struct sim_op **end;
+};
+
 // One engine of a device.
 struct sim_unit {
     struct sim_heap waiting; // engine queues: all that did not start; else those that are ready
     struct sim_heap running;
-    size_t capacity; // places
+    struct sim_lane *lanes; // in place of `waiting`
+    uint32_t lane_count;    // 0: none
+    uint32_t lane;          // of the last one that started
+    size_t capacity;        // places
     size_t used;
     size_t members; // that are not complete
 };
@@ -83,12 +99,15 @@ struct sim_device {
     struct sim_unit units[SIM_ENGINES];
     struct sim_op **channels; // the last operation of each, if it has not started
     uint32_t next_channel;
+    uint32_t next_lane;
     struct sim_point legacy; // the last operation of a legacy queue
 };
 
 struct sim_queue {
     struct sim_queue_params params;
     uint32_t channel;
+    uint32_t lane;
+    uint32_t unit; // of its last operation with an engine
     bool ended;
     bool free;
     struct sim_op **ring; // of the operations `first` to `last`, by number
@@ -137,6 +156,19 @@ bool sim__heap_reserve(struct sim_heap *heap, size_t count);
 void sim__heap_push(struct sim_heap *heap, struct sim_op *op);
 struct sim_op *sim__heap_top(const struct sim_heap *heap); // NULL: empty
 struct sim_op *sim__heap_pop(struct sim_heap *heap);
+
+// engine_lanes.c
+
+// False if out of memory.
+bool sim__unit_init(struct sim_unit *unit, uint32_t lane_count);
+void sim__unit_finish(struct sim_unit *unit);
+// Appends to a channel.
+void sim__unit_add(struct sim_unit *unit, uint32_t lane, struct sim_op *op);
+bool sim__was_ready_first(const struct sim_op *a, const struct sim_op *b);
+// The next to start; NULL: none can.
+struct sim_op *sim__unit_next(const struct sim_unit *unit);
+// The same one, which waits no longer.
+struct sim_op *sim__unit_take(struct sim_unit *unit);
 
 // engine_flow.c
 

@@ -145,6 +145,15 @@ static void set_length(const struct sim_model *model, const struct sim_work *wor
     }
 }
 
+// Whatever has no engine is passed over.
+static void follow(struct sim_queue *queue, uint32_t unit, struct sim_op *op)
+{
+    if (unit == SIM_NO_ENGINE)
+        return;
+    op->follows = queue->unit != unit && queue->unit != SIM_NO_ENGINE;
+    queue->unit = unit;
+}
+
 static struct sim_op *new_op(struct sim_engine *engine, uint32_t index, const struct sim_work *work)
 {
     struct sim_queue *queue = &engine->queues[index];
@@ -162,6 +171,7 @@ static struct sim_op *new_op(struct sim_engine *engine, uint32_t index, const st
     if (model->queues == SIM_STREAM_QUEUES && work->kind == SIM_KERNEL)
         op->priority = queue->params.priority;
     set_length(model, work, op);
+    follow(queue, sim__unit_of(model, work->kind), op);
     if (work->kind == SIM_KERNEL && work->places > 1)
         op->places = work->places < model->kernels ? work->places : model->kernels;
     queue->ring[op->point.number & (queue->room - 1)] = op;
@@ -186,14 +196,16 @@ static void add_dependencies(struct sim_engine *engine, struct sim_op *op,
     join_run(engine, op);
 }
 
-// With engine queues an operation has its turn from now on.
-static void take_turn(struct sim_device *device, struct sim_op *op)
+// With engine queues, and copy channels, an operation has its turn from now on.
+static void take_turn(struct sim_device *device, const struct sim_queue *queue, struct sim_op *op)
 {
     const uint32_t unit = sim__unit_of(device->model, op->kind);
     if (unit == SIM_NO_ENGINE)
         return;
     device->units[unit].members++;
-    if (device->model->queues == SIM_ENGINE_QUEUES && unit != SIM_HOST_ENGINE)
+    if (device->units[unit].lane_count)
+        sim__unit_add(&device->units[unit], queue->lane, op);
+    else if (device->model->queues == SIM_ENGINE_QUEUES && unit != SIM_HOST_ENGINE)
         sim__heap_push(&device->units[unit].waiting, op);
 }
 
@@ -206,7 +218,8 @@ bool sim_engine_submit(struct sim_engine *engine, uint32_t queue, uint64_t issue
     struct sim_op *op = new_op(engine, queue, work);
     *out_point = op->point;
     add_dependencies(engine, op, work);
-    take_turn(&engine->devices[engine->queues[queue].params.device], op);
+    const struct sim_queue *own = &engine->queues[queue];
+    take_turn(&engine->devices[own->params.device], own, op);
     sim__release(engine, op);
     sim__settle(engine);
     return true;

@@ -1,6 +1,9 @@
 // The rules of docs/sim.md as they are written there: at each nanosecond all operations are looked
 // at, again and again until nothing changes. Nothing here is fast, and nothing is shared with the
 // engine.
+#include <stddef.h>
+#include <string.h>
+
 #include "tests/plugins/sim/program.h"
 
 struct state {
@@ -14,6 +17,13 @@ struct state {
     uint64_t end_ns;
     uint64_t idle_ns; // overhead, latency, or a kernel's whole length
     uint64_t left;    // millionths of a byte
+    uint32_t from;    // the engines whose ends made it ready, as bits
+};
+
+enum {
+    HOST = 5,
+    ELSEWHERE = 6, // another device
+    ENGINES
 };
 
 struct oracle {
@@ -22,6 +32,9 @@ struct oracle {
     uint64_t now;
     int runs;
     uint32_t channels[QUEUES];
+    uint32_t lanes[QUEUES];    // copy channels
+    int last_lane[2][ENGINES]; // of the last that started, for each device
+    bool old[STEPS][STEPS];    // [i][before]: the end of `before` was seen when i was submitted
 };
 
 static const struct sim_model *model_of(const struct oracle *oracle, int i)
@@ -33,6 +46,14 @@ static const struct sim_model *model_of(const struct oracle *oracle, int i)
 static uint32_t device_of(const struct oracle *oracle, int i)
 {
     return oracle->program->queues[oracle->program->steps[i].queue].device;
+}
+
+static int engine_of(const struct oracle *oracle, int i);
+
+// The same, with functions of the host.
+static int place_of(const struct oracle *oracle, int i)
+{
+    return oracle->program->steps[i].kind == SIM_HOST ? HOST : engine_of(oracle, i);
 }
 
 // 0 kernels, 1 and 2 copies, 3 peers, 4 collectives; -1 without an engine.
@@ -123,6 +144,52 @@ static bool is_ready(const struct oracle *oracle, int i)
     return channel_lets(oracle, i);
 }
 
+// When `i` may know that `before` has ended.
+static uint64_t seen_ns(const struct oracle *oracle, int i, int before)
+{
+    const struct state *state = &oracle->states[before];
+    const bool kernels =
+        engine_of(oracle, i) == 0 && device_of(oracle, i) == device_of(oracle, before);
+    uint64_t ns = state->end_ns;
+    for (int other = 0; state->run >= 0 && !kernels && other < oracle->program->step_count; other++)
+        if (oracle->states[other].run == state->run && oracle->states[other].end_ns > ns)
+            ns = oracle->states[other].end_ns;
+    return ns;
+}
+
+// The engines of what made it ready now; a mark tells those of its own.
+static uint32_t made_ready_by(const struct oracle *oracle, int i)
+{
+    uint32_t from = 0;
+    for (int before = 0; before < i; before++) {
+        if (!orders(oracle, i, before) || oracle->old[i][before] ||
+            seen_ns(oracle, i, before) != oracle->now)
+            continue;
+        if (device_of(oracle, before) != device_of(oracle, i))
+            from |= 1u << ELSEWHERE;
+        else if (place_of(oracle, before) >= 0)
+            from |= 1u << place_of(oracle, before);
+        else if (oracle->states[before].ready_ns == oracle->now)
+            from |= oracle->states[before].from;
+    }
+    return from;
+}
+
+// Whether what it comes after, in its queue or as what made it ready, was on another engine.
+static bool is_signalled(const struct oracle *oracle, int i)
+{
+    const int place = place_of(oracle, i);
+    if (place < 0)
+        return false;
+    if (oracle->states[i].from & ~(1u << place))
+        return true;
+    for (int before = i - 1; before >= 0; before--)
+        if (oracle->program->steps[before].queue == oracle->program->steps[i].queue &&
+            place_of(oracle, before) >= 0)
+            return place_of(oracle, before) != place;
+    return false;
+}
+
 static int places_of(const struct oracle *oracle, int i)
 {
     const int all = (int)model_of(oracle, i)->kernels;
@@ -162,6 +229,50 @@ static bool goes_before(const struct oracle *oracle, int a, int b)
     return a < b;
 }
 
+static bool has_lanes(const struct oracle *oracle, int i)
+{
+    return model_of(oracle, i)->copy_channels > 0 &&
+           (engine_of(oracle, i) == 1 || engine_of(oracle, i) == 2);
+}
+
+static bool is_in_lane(const struct oracle *oracle, int i, uint32_t device, int engine,
+                       uint32_t lane)
+{
+    const struct state *state = &oracle->states[i];
+    return state->submitted && !state->started && device_of(oracle, i) == device &&
+           engine_of(oracle, i) == engine && oracle->lanes[oracle->program->steps[i].queue] == lane;
+}
+
+// The first of a copy channel, if it is ready; -1: it has none.
+static int first_of_lane(const struct oracle *oracle, uint32_t device, int engine, uint32_t lane)
+{
+    for (int i = 0; i < oracle->program->step_count; i++)
+        if (is_in_lane(oracle, i, device, engine, lane))
+            return oracle->states[i].ready ? i : -1;
+    return -1;
+}
+
+// The engine stays with its channel; else it takes the one whose first was ready first.
+static bool has_turn_in_lanes(const struct oracle *oracle, int i)
+{
+    const uint32_t device = device_of(oracle, i);
+    const int engine = engine_of(oracle, i);
+    const int stays =
+        first_of_lane(oracle, device, engine, (uint32_t)oracle->last_lane[device][engine]);
+    if (stays >= 0)
+        return stays == i;
+    int first = -1;
+    for (uint32_t lane = 0; lane < model_of(oracle, i)->copy_channels; lane++) {
+        const int other = first_of_lane(oracle, device, engine, lane);
+        const bool before =
+            other >= 0 &&
+            (first < 0 || oracle->states[other].ready_ns < oracle->states[first].ready_ns ||
+             (oracle->states[other].ready_ns == oracle->states[first].ready_ns && other < first));
+        first = before ? other : first;
+    }
+    return first == i;
+}
+
 // Whether it is its turn on its engine.
 static bool may_start(const struct oracle *oracle, int i)
 {
@@ -175,6 +286,8 @@ static bool may_start(const struct oracle *oracle, int i)
     if (used_on(oracle, device, engine) + places_of(oracle, i) >
         (engine == 0 ? (int)model->kernels : 1))
         return false;
+    if (has_lanes(oracle, i))
+        return has_turn_in_lanes(oracle, i);
     for (int other = 0; other < oracle->program->step_count; other++) {
         const struct state *state = &oracle->states[other];
         const bool waits = state->submitted && !state->started &&
@@ -203,6 +316,11 @@ static void start(struct oracle *oracle, int i)
     else
         state->idle_ns += model->copies[step->kind].latency_ns,
             state->left = step->length * 1000000;
+    if (is_signalled(oracle, i))
+        state->idle_ns += model->signal_ns;
+    if (has_lanes(oracle, i))
+        oracle->last_lane[device_of(oracle, i)][engine_of(oracle, i)] =
+            (int)oracle->lanes[step->queue];
 }
 
 static bool end_some(struct oracle *oracle)
@@ -227,6 +345,7 @@ static bool ready_some(struct oracle *oracle)
             continue;
         state->ready = any = true;
         state->ready_ns = oracle->now;
+        state->from = made_ready_by(oracle, i);
     }
     return any;
 }
@@ -263,6 +382,8 @@ static void submit(struct oracle *oracle, int i)
     struct state *state = &oracle->states[i];
     state->submitted = true;
     state->run = -1;
+    for (int before = 0; before < i; before++)
+        oracle->old[i][before] = sees_end(oracle, i, before);
     if (steps[i].kind != SIM_KERNEL || !model_of(oracle, i)->late_signals)
         return;
     const bool joins = i > 0 && steps[i - 1].kind == SIM_KERNEL && oracle->states[i - 1].run >= 0 &&
@@ -310,10 +431,13 @@ static void pass(struct oracle *oracle)
 static void give_channels(struct oracle *oracle)
 {
     uint32_t next[2] = {0};
+    uint32_t lanes[2] = {0};
     for (uint32_t i = 0; i < oracle->program->queue_count; i++) {
         const uint32_t device = oracle->program->queues[i].device;
         const uint32_t count = oracle->program->models[device]->channels;
+        const uint32_t copy_count = oracle->program->models[device]->copy_channels;
         oracle->channels[i] = count ? next[device]++ % count : i;
+        oracle->lanes[i] = copy_count ? lanes[device]++ % copy_count : 0;
     }
 }
 
@@ -321,7 +445,8 @@ void run_oracle(struct program *program)
 {
     static struct oracle oracle;
     uint64_t host_ns = 0;
-    oracle = (struct oracle){.program = program};
+    memset(&oracle, 0, offsetof(struct oracle, old)); // `old` is written before it is read
+    oracle.program = program;
     give_channels(&oracle);
     for (int i = 0; i < program->step_count; i++) {
         const struct step *step = &program->steps[i];
