@@ -37,6 +37,7 @@ enum cal_key {
     CAL_LATE_SIGNALS,
     CAL_CHANNELS,
     CAL_COPY_ENGINES,
+    CAL_COPY_CHANNELS,
     CAL_PEER_ENGINE,
     CAL_KERNELS,
     CAL_MULTIPROCESSORS,
@@ -52,6 +53,7 @@ enum cal_key {
     CAL_D2H_LATENCY,
     CAL_D2D_LATENCY,
     CAL_PEER_LATENCY,
+    CAL_SIGNAL,
     CAL_HOST_CALL,
     CAL_SUBMIT_KERNEL,
     CAL_SUBMIT_COPY,
@@ -155,6 +157,8 @@ bool cal_reserve_queues(struct calibration *c, size_t count);
 bool cal_submit(struct calibration *c, size_t queue, const struct cal_work *work, uint64_t count);
 // Waits for what the queue has; the host has then waited once.
 bool cal_sync(struct calibration *c, size_t queue);
+// One of them, and the wait: what is timed next on the queue does not come after another engine's work.
+bool cal_prepare(struct calibration *c, size_t queue, const struct cal_work *work);
 // A copy, or several, of the large size to the device, which keep the queue busy.
 bool cal_gate(struct calibration *c, size_t queue);
 // `count` of them on the first queue, from the first submit until after the wait.

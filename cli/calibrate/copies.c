@@ -122,6 +122,8 @@ static bool time_beside(struct calibration *c, enum cal_kind kind, uint64_t coun
 {
     const struct cal_work work = {.kind = kind, .bytes = c->large};
     const struct cal_work other = {.kind = kind == CAL_UP ? CAL_DOWN : CAL_UP, .bytes = c->large};
+    if (!cal_prepare(c, 0, &work) || !cal_prepare(c, 1, &other))
+        return false;
     const uint64_t began = cli_now_ns();
     if (!cal_submit(c, 1, &other, 6))
         return false;

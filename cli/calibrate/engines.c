@@ -13,18 +13,28 @@ static uint64_t votes_of(void)
     return cli_clock_is_virtual() ? 1 : VOTES;
 }
 
-// Channels. A kernel waits for a long copy of its queue; another one, of another queue, is submitted
-// after it. Whether that waits too.
+// Channels. Work waits for something long of its queue; the same, of another queue, is submitted after
+// it. Whether that waits too.
 
-static bool holds_up(struct calibration *c, size_t queue, bool *out_held)
+struct blocked {
+    const struct cal_work *gate; // NULL: large copies
+    struct cal_work work;
+};
+
+static bool submit_blocked(struct calibration *c, const struct blocked *blocked)
 {
-    const struct cal_work launch = {.kind = CAL_LAUNCH, .rounds = 1};
-    const uint64_t began = cli_now_ns();
-    if (!cal_gate(c, 0) || !cal_submit(c, 0, &launch, 1))
+    const bool fine = blocked->gate ? cal_submit(c, 0, blocked->gate, 1) : cal_gate(c, 0);
+    if (!fine || !cal_submit(c, 0, &blocked->work, 1))
         return false;
-    if (weir_queue_flush(c->queues[0]) < 0)
-        return cal_fail_weir(c);
-    if (!cal_submit(c, queue, &launch, 1) || !cal_sync(c, queue))
+    return weir_queue_flush(c->queues[0]) >= 0 || cal_fail_weir(c);
+}
+
+static bool holds_up(struct calibration *c, const struct blocked *blocked, size_t queue,
+                     bool *out_held)
+{
+    const uint64_t began = cli_now_ns();
+    if (!submit_blocked(c, blocked) || !cal_submit(c, queue, &blocked->work, 1) ||
+        !cal_sync(c, queue))
         return false;
     const double other_ns = (double)(cli_now_ns() - began);
     if (!cal_sync(c, 0))
@@ -33,12 +43,13 @@ static bool holds_up(struct calibration *c, size_t queue, bool *out_held)
     return true;
 }
 
-static bool is_held_up(struct calibration *c, size_t queue, bool *out_held)
+static bool is_held_up(struct calibration *c, const struct blocked *blocked, size_t queue,
+                       bool *out_held)
 {
     uint64_t yes = 0;
     for (uint64_t i = 0; i < votes_of(); i++) {
         bool held = false;
-        if (!holds_up(c, queue, &held))
+        if (!holds_up(c, blocked, queue, &held))
             return false;
         yes += held;
     }
@@ -46,20 +57,51 @@ static bool is_held_up(struct calibration *c, size_t queue, bool *out_held)
     return true;
 }
 
-static bool measure_channels(struct calibration *c)
+// The first queue that is held up; 0: none.
+static bool find_held_up(struct calibration *c, const struct blocked *blocked, size_t *out_queue)
 {
     bool held = false;
     size_t queue = 0;
+    *out_queue = 0;
     if (!cal_reserve_queues(c, CHANNELS_MOST + 1))
         return false;
     while (!held && queue < CHANNELS_MOST)
-        if (!is_held_up(c, ++queue, &held))
+        if (!is_held_up(c, blocked, ++queue, &held))
             return false;
-    cal_figure_set(c, CAL_QUEUE_KIND, !(held && queue == 1));
-    if (held && queue == 1)
+    *out_queue = held ? queue : 0;
+    return true;
+}
+
+static bool measure_channels(struct calibration *c)
+{
+    const struct blocked kernels = {.work = {.kind = CAL_LAUNCH, .rounds = 1}};
+    size_t queue;
+    if (!find_held_up(c, &kernels, &queue))
+        return false;
+    cal_figure_set(c, CAL_QUEUE_KIND, queue != 1);
+    if (queue == 1)
         cal_figure_leave(c, CAL_CHANNELS, "each queue holds up all others");
     else
-        cal_figure_set(c, CAL_CHANNELS, held ? (double)queue : 0);
+        cal_figure_set(c, CAL_CHANNELS, (double)queue);
+    return true;
+}
+
+// Kernels hold up uploads. Those of a channel of all kinds say nothing of the copies' own.
+static bool measure_copy_channels(struct calibration *c, uint32_t rounds)
+{
+    const struct cal_work gate = {.kind = CAL_LAUNCH, .rounds = rounds};
+    const struct blocked copies = {.gate = &gate, .work = {.kind = CAL_UP, .bytes = c->sizes[0]}};
+    size_t queue;
+    if (c->figures[CAL_QUEUE_KIND].value == 0) {
+        cal_figure_leave(c, CAL_COPY_CHANNELS, "each queue holds up all others");
+        return true;
+    }
+    if (!find_held_up(c, &copies, &queue))
+        return false;
+    if (queue > 0 && (double)queue == c->figures[CAL_CHANNELS].value)
+        cal_figure_leave(c, CAL_COPY_CHANNELS, "queues with a channel of their own do not wait");
+    else
+        cal_figure_set(c, CAL_COPY_CHANNELS, (double)queue);
     return true;
 }
 
@@ -173,12 +215,13 @@ bool cal_measure_engines(struct calibration *c)
 {
     struct cal_figure late;
     uint32_t rounds;
-    if (!measure_channels(c) || !find_rounds(c, &rounds) || !measure_kernels(c, rounds) ||
-        !cal_figure_measure(c, measure_late, rounds, &late))
+    if (!measure_channels(c) || !find_rounds(c, &rounds) || !measure_copy_channels(c, rounds) ||
+        !measure_kernels(c, rounds) || !cal_figure_measure(c, measure_late, rounds, &late))
         return false;
     cal_figure_set(c, CAL_LATE_SIGNALS, late.value > 0.75);
     cal_figure_set(c, CAL_MULTIPROCESSORS, (double)c->limits->compute_units);
-    cal_figure_set(c, CAL_LEAST_PRIORITY, (double)c->limits->priority_lowest);
-    cal_figure_set(c, CAL_GREATEST_PRIORITY, (double)c->limits->priority_highest);
+    // A model has CUDA's order, in which smaller numbers go first.
+    cal_figure_set(c, CAL_LEAST_PRIORITY, 0.0 - c->limits->priority_lowest);
+    cal_figure_set(c, CAL_GREATEST_PRIORITY, 0.0 - c->limits->priority_highest);
     return true;
 }

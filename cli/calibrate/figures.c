@@ -15,6 +15,9 @@ const struct cal_about cal_keys[CAL_KEYS] = {
          "of 128"},
     [CAL_COPY_ENGINES] = {"copy_engines", CAL_NUMBER,
                           "whether an upload and a download at once take less than both in turn"},
+    [CAL_COPY_CHANNELS] = {"copy_channels", CAL_NUMBER,
+                           "the first queue after another one whose upload waits for that one's; "
+                           "0: none of 128"},
     [CAL_PEER_ENGINE] = {"peer_engine", CAL_NUMBER,
                          "the same of a copy to another device and a download"},
     [CAL_KERNELS] = {"kernels", CAL_NUMBER,
@@ -33,6 +36,10 @@ const struct cal_about cal_keys[CAL_KEYS] = {
     [CAL_D2H_LATENCY] = {"d2h_latency_ns", CAL_NS, "the same line, at no bytes"},
     [CAL_D2D_LATENCY] = {"d2d_latency_ns", CAL_NS, "the same line, at no bytes"},
     [CAL_PEER_LATENCY] = {"peer_latency_ns", CAL_NS, "the same line, at no bytes"},
+    [CAL_SIGNAL] =
+        {"signal_ns", CAL_NS,
+         "a third of what an upload, a kernel and a download in turn take more than each "
+         "of them in a row"},
     [CAL_HOST_CALL] = {"host_call_ns", CAL_NS, "a function that does nothing, of many in a queue"},
     [CAL_SUBMIT_KERNEL] = {"submit_kernel_ns", CAL_NS, "a launch, of many to a busy queue"},
     [CAL_SUBMIT_COPY] = {"submit_copy_ns", CAL_NS, "an upload of 4 KiB, of many to a busy queue"},

@@ -86,11 +86,19 @@ bool cal_gate(struct calibration *c, size_t queue)
     return cal_submit(c, queue, &large, c->gate_count);
 }
 
+bool cal_prepare(struct calibration *c, size_t queue, const struct cal_work *work)
+{
+    return cal_submit(c, queue, work, 1) && cal_sync(c, queue);
+}
+
 static bool time_run(struct calibration *c, bool gate, const struct cal_work *work, uint64_t count,
                      double *out_ns)
 {
-    const uint64_t began = cli_now_ns();
+    const struct cal_work small = {.kind = CAL_UP, .bytes = c->sizes[0]};
     *out_ns = 0;
+    if (!cal_prepare(c, 0, gate ? &small : work))
+        return false;
+    const uint64_t began = cli_now_ns();
     if ((gate && !cal_gate(c, 0)) || !cal_submit(c, 0, work, count) || !cal_sync(c, 0))
         return false;
     *out_ns = (double)(cli_now_ns() - began);
@@ -114,6 +122,8 @@ bool cal_each(struct calibration *c, const struct cal_work *work, uint64_t count
 bool cal_pair(struct calibration *c, const struct cal_work *a, const struct cal_work *b,
               double *out_ns)
 {
+    if (!cal_prepare(c, 0, a) || !cal_prepare(c, 1, b))
+        return false;
     const uint64_t began = cli_now_ns();
     if (!cal_submit(c, 0, a, 1) || !cal_submit(c, 1, b, 1))
         return false;
