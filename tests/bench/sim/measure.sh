@@ -1,0 +1,82 @@
+#!/bin/bash
+# Measures a GPU for tests/bench/sim/compare.py: the model of it, what kernels cost, and other runs,
+# which the model is to predict.
+
+set -u
+
+usage()
+{
+    cat <<'TEXT'
+usage: measure.sh --weir FILE --out DIR [--cases FILE] [--turns N]
+
+Leaves in DIR: card.ini, the model that `weir calibrate` measured; kernels.ini, what
+`weir sim learn` found in traces of runs of one set; NAME.json, the figures of each case
+of another set; and logs. The backend is that of the environment. Exit status 0 if all
+of it was measured.
+TEXT
+}
+
+here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
+weir="" out="" cases="$here/cases.txt" turns=11
+while [ "$#" -gt 0 ]; do
+    case "$1" in
+    --help)
+        usage
+        exit 0
+        ;;
+    --weir | --out | --cases | --turns)
+        [ "$#" -gt 1 ] || { echo "measure: $1 needs a value" >&2 && exit 2; }
+        declare "${1#--}=$2"
+        shift
+        ;;
+    *)
+        echo "measure: unknown argument '$1'" >&2
+        usage >&2
+        exit 2
+        ;;
+    esac
+    shift
+done
+[ -n "$weir" ] && [ -n "$out" ] || { usage >&2 && exit 2; }
+mkdir -p "$out" || exit 2
+failures=0
+
+# keep SECONDS NAME COMMAND...: a log of what it prints.
+keep()
+{
+    local limit="$1" name="$2" status=0
+    shift 2
+    timeout -k 5 "$limit" "$@" >"$out/$name.log" 2>&1 </dev/null || status=$?
+    [ "$status" -eq 0 ] && return 0
+    echo "measure: $name ended with $status: $(grep . "$out/$name.log" | tail -n 1)"
+    failures=$((failures + 1))
+    return 1
+}
+
+# The first set: kernels of other sizes than those of the cases, one after the other.
+traces=()
+learn()
+{
+    local name="$1"
+    shift
+    keep 60 "trace-$name" "$weir" trace --output "$out/$name.trace.gz" "$weir" bench "$@" --quiet \
+        --turns "$trace_turns" || return 0
+    traces+=("$out/$name.trace.gz")
+}
+
+keep 90 calibrate "$weir" calibrate --turns "$turns" --out "$out/card.ini"
+trace_turns=$((turns < 2 ? turns : 2))
+learn advance overlap --size 64K,2M,32M --kernel 1,700 --orders depth --chunks 1,4,32 --queues 1
+learn arr-coc arr-coc --slots 1 --frames 20
+learn priority priority
+if [ "${#traces[@]}" -gt 0 ]; then
+    keep 60 learn "$weir" sim learn --out "$out/kernels.ini" "${traces[@]}"
+fi
+
+while read -r name limit arguments; do
+    [[ "$name" == "#"* || -z "$name" ]] && continue
+    # shellcheck disable=SC2086 # the words of a line
+    keep "$limit" "$name" "$weir" bench $arguments --turns "$turns" --quiet --save "$out/$name.json" &&
+        echo "measured $name"
+done <"$cases"
+exit "$((failures > 0))"
