@@ -1,0 +1,88 @@
+// One rank of a program in several processes: `buckets_rank STEPS [FATAL]` averages so many steps, and
+// rank 1 ends with SIGKILL in the middle of step FATAL. Prints what came out, or why it did not.
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "patterns/buckets.h"
+
+enum {
+    PARAMETERS = 8,
+    COUNT = 3000
+};
+
+static void check(weir_status status)
+{
+    if (status < 0) {
+        printf("%s\n", weir_last_error_text());
+        exit(3);
+    }
+}
+
+static weir_buckets *make(weir_comm *comm)
+{
+    struct weir_bucket_parameter parameters[PARAMETERS];
+    const struct weir_buckets_params params = {.struct_size = sizeof params,
+                                               .comm = comm,
+                                               .label = "grads",
+                                               .element = WEIR_F32,
+                                               .parameters = parameters,
+                                               .parameter_count = PARAMETERS,
+                                               .parameter_size = sizeof *parameters,
+                                               .cap_bytes = 2u * COUNT * sizeof(float)};
+    weir_buckets *buckets;
+    for (int i = 0; i < PARAMETERS; i++)
+        parameters[i] = (struct weir_bucket_parameter){.struct_size = sizeof *parameters,
+                                                       .name = "weight",
+                                                       .count = COUNT};
+    check(weir_buckets_create(&params, &buckets));
+    return buckets;
+}
+
+static void step(weir_buckets *buckets, weir_queue *queue, float gradient, bool fatal)
+{
+    struct weir_bucket_view view;
+    check(weir_buckets_begin(buckets, true));
+    for (uint32_t i = 0; i < PARAMETERS; i++) {
+        if (fatal && i == PARAMETERS / 2)
+            raise(SIGKILL);
+        check(weir_buckets_get_view(buckets, i, &view));
+        check(weir_queue_fill(queue, view.buffer, view.offset, view.size, &gradient, 4));
+        check(weir_buckets_ready(buckets, i, queue));
+    }
+    check(weir_buckets_finish(buckets, queue));
+}
+
+static float run(weir_comm *comm, weir_queue *queue, long steps, long fatal)
+{
+    weir_buckets *buckets = make(comm);
+    struct weir_bucket_view view;
+    const uint32_t rank = weir_comm_rank(comm);
+    float last = 0;
+    for (long i = 1; i <= steps; i++)
+        step(buckets, queue, (float)(rank + 1) * (float)i, i == fatal && rank == 1);
+    check(weir_buckets_get_view(buckets, PARAMETERS - 1, &view));
+    check(weir_download(queue, &last, view.buffer, view.offset + view.size - 4, 4));
+    weir_buckets_destroy(&buckets);
+    return last;
+}
+
+int main(int argc, char **argv)
+{
+    const struct weir_comm_params params = {.struct_size = sizeof params, .label = "ranks"};
+    weir_runtime *runtime;
+    weir_device *device;
+    weir_queue *queue;
+    weir_comm *comm;
+    check(weir_open(NULL, &runtime));
+    check(weir_device_open(runtime, NULL, &device));
+    check(weir_queue_create(device, NULL, &queue));
+    check(weir_comm_create(device, &params, &comm));
+    const float last = run(comm, queue, argc > 1 ? strtol(argv[1], NULL, 10) : 1,
+                           argc > 2 ? strtol(argv[2], NULL, 10) : 0);
+    printf("rank %u of %u: %g\n", weir_comm_rank(comm), weir_comm_count(comm), (double)last);
+    weir_comm_destroy(&comm), weir_queue_destroy(&queue);
+    check(weir_device_close(&device));
+    check(weir_close(&runtime));
+    return 0;
+}
