@@ -12,6 +12,8 @@
 enum {
     BATCH_MOST = 1 << 20,
     WIDTH_MOST = 1 << 15,
+    ROWS_MOST = 2 + 3 * DDP_BUCKETS_MAX, // of a batch
+    SETTLING = 5,                        // steps before a batch is measured
 };
 
 static const char *const cap_words[] = {"auto", NULL};
@@ -113,28 +115,44 @@ static void keep(struct bench *bench, struct bench_samples *samples, double valu
         samples->values[samples->count++] = value;
 }
 
+// What the figures of one turn are to each other.
+static void relate(struct ddp_run *run, struct ddp_row *rows, const double *ms)
+{
+    struct bench *bench = run->ddp.bench;
+    const double longest = ms[0] > ms[1] ? ms[0] : ms[1];
+    for (size_t i = 2; i < run->rows_of_batch; i++) {
+        keep(bench, &rows[i].of_longest, longest > 0 ? ms[i] / longest : 0);
+        keep(bench, &rows[i].exposed, ms[i] - ms[0]);
+        if (rows[i].way == DDP_RAW)
+            keep(bench, &rows[i - 1].of_raw, ms[i] > 0 ? ms[i - 1] / ms[i] : 0);
+    }
+}
+
+// Brings a GPU to the clocks that it has under this load.
+static bool settle(struct ddp *ddp)
+{
+    for (int i = 0; i < SETTLING && ddp->blas; i++)
+        if (ddp_time(ddp, DDP_COMPUTE, 0) < 0)
+            return false;
+    return true;
+}
+
+// Each turn begins with another row, so that none has the better place in all of them.
 static bool measure_batch(struct ddp_run *run, struct ddp_row *rows)
 {
     struct ddp *ddp = &run->ddp;
-    double compute = 0, longest = 0, overlapped = 0;
-    if (!ddp_set_batch(ddp, rows[0].batch))
+    double ms[ROWS_MOST] = {0};
+    const size_t first = (size_t)(ddp->bench->turn * run->rows_of_batch / (ddp->bench->turns + 1));
+    if (!ddp_set_batch(ddp, rows[0].batch) || !settle(ddp))
         return false;
-    for (size_t i = 0; i < run->rows_of_batch; i++) {
-        const double ms = ddp_time(ddp, rows[i].way, rows[i].buckets);
-        if (ms < 0)
+    for (size_t k = 0; k < run->rows_of_batch; k++) {
+        const size_t i = (k + first) % run->rows_of_batch;
+        ms[i] = ddp_time(ddp, rows[i].way, rows[i].buckets);
+        if (ms[i] < 0)
             return false;
-        bench_keep(ddp->bench, &rows[i].ms, ms);
-        compute = i == 0 ? ms : compute;
-        longest = i < 2 && ms > longest ? ms : longest;
-        if (i >= 2 && longest > 0)
-            keep(ddp->bench, &rows[i].of_longest, ms / longest);
-        if (i >= 2)
-            keep(ddp->bench, &rows[i].exposed, ms - compute);
-        if (rows[i].way == DDP_OVERLAPPED)
-            overlapped = ms;
-        if (rows[i].way == DDP_RAW && ms > 0)
-            keep(ddp->bench, &rows[i - 1].of_raw, overlapped / ms);
+        bench_keep(ddp->bench, &rows[i].ms, ms[i]);
     }
+    relate(run, rows, ms);
     return true;
 }
 
