@@ -42,7 +42,7 @@ static void open_rig(uint32_t ranks)
 // One parameter of each rank, with the same numbers on all of them; reads what comes out on one.
 static void reduce(const float *numbers, float *found, size_t count)
 {
-    struct weir_bucket_view view;
+    struct weir_bucket_view view = {0};
     for (uint32_t rank = 0; rank < rig.comm.count; rank++) {
         EXPECT_OK(weir_buckets_begin(rig.buckets[rank], true));
         ASSERT_OK(weir_buckets_get_view(rig.buckets[rank], 3, &view));
@@ -57,7 +57,7 @@ static void reduce(const float *numbers, float *found, size_t count)
 // One rank: what comes out is what was rounded.
 WEIR_TEST(BucketsConvert, RoundToNearestEven)
 {
-    float numbers[700], found[700];
+    float numbers[700], found[700] = {0};
     size_t wrong = 0;
     open_rig(1);
     for (uint32_t i = 0; i < 700; i++)
@@ -82,7 +82,7 @@ WEIR_TEST(BucketsConvert, KeepWhatIsNoNumber)
                              0.0f,
                              of_bits(0x7F7FFFFFu),
                              of_bits(1)};
-    float found[8];
+    float found[8] = {0};
     open_rig(1);
     reduce(numbers, found, 8);
     EXPECT_TRUE(isnan(found[0]) && isnan(found[1]));
