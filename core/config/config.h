@@ -57,7 +57,7 @@ const struct weir_setting *weir__config_comm(const struct weir__config *config, 
 weir_status weir__config_section(const struct weir__config *config,
                                  const struct weir_section *section, struct weir_setting *settings);
 
-// Replaces settings of a module, which weir__config_section() filled, by variables of the environment:
+// Replaces settings, which weir__config_section() filled, by variables of the environment:
 // WEIR_TRACE_FILE is `file` of [trace]; '-' becomes '_'. A variable that is set counts even if it is
 // empty.
 //

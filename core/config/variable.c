@@ -1,4 +1,4 @@
-// Variables of the environment in place of what the file says of a module.
+// Variables of the environment in place of what the file says.
 #define _GNU_SOURCE // secure_getenv
 
 #include <ctype.h>

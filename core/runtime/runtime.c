@@ -62,15 +62,15 @@ typedef weir_status (*section_reader)(struct weir__config *config,
                                       const struct weir_section *section,
                                       struct weir_setting *settings);
 
-// Of a module that is loaded.
-static weir_status read_module(struct weir__config *config, const struct weir_section *section,
-                               struct weir_setting *settings)
+// Of the program, or of a module that is loaded.
+static weir_status read_replaced(struct weir__config *config, const struct weir_section *section,
+                                 struct weir_setting *settings)
 {
     const weir_status status = weir__config_section(config, section, settings);
     return status < 0 ? status : weir__config_replace(config, section, settings);
 }
 
-// Of the program, or of a module that is not.
+// Of a module that is not.
 static weir_status read_file(struct weir__config *config, const struct weir_section *section,
                              struct weir_setting *settings)
 {
@@ -96,7 +96,7 @@ const struct weir_setting *const *weir__runtime_take_module(const weir_runtime *
                                                             const struct weir_module *module)
 {
     const struct weir_section section = weir__module_section(module);
-    return take_section(runtime, &section, read_module);
+    return take_section(runtime, &section, read_replaced);
 }
 
 void weir__runtime_release_section(const struct weir_setting *const *settings)
@@ -149,7 +149,7 @@ static weir_status take_program_sections(weir_runtime *runtime,
         weir_status status = read_section(params->sections[i], &runtime->sections[i]);
         if (status < 0)
             return status;
-        runtime->section_settings[i] = take_section(runtime, &runtime->sections[i], read_file);
+        runtime->section_settings[i] = take_section(runtime, &runtime->sections[i], read_replaced);
         if (!runtime->section_settings[i])
             return weir_last_error()->status;
         runtime->section_count++;

@@ -656,6 +656,19 @@ WEIR_TEST(Pipeline, SettingsReachTheParams)
     EXPECT_UINT_EQ(line.slots_alive, 6);
     line_close();
 
+    // The environment takes precedence over the file.
+    setenv("WEIR_PIPELINE_SLOTS", "4", 1);
+    ASSERT_OK(line_open("[pipeline]\nslots = 7\nbacklog = 5\n"));
+    params = line_params(1);
+    ASSERT_OK(weir_pipeline_params_from_settings(rig.runtime, NULL, &params));
+    EXPECT_UINT_EQ(params.slot_count, 4);
+    EXPECT_UINT_EQ(params.backlog, 5);
+    line_close();
+    setenv("WEIR_PIPELINE_SLOTS", "many", 1);
+    EXPECT_INT_EQ(line_open(NULL), WEIR_ERROR_CONFIG);
+    EXPECT_CONTAINS(weir_last_error_text(), "WEIR_PIPELINE_SLOTS");
+    unsetenv("WEIR_PIPELINE_SLOTS");
+
     EXPECT_INT_EQ(line_open("[pipeline]\nfull = drop-latest\n"), WEIR_ERROR_CONFIG);
     EXPECT_CONTAINS(weir_last_error_text(), "drop-oldest");
     recorder_finish(&line.recorder);
