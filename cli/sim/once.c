@@ -67,8 +67,10 @@ int cli_sim_check(const struct sim_run *run)
     }
     const int code = fine ? CLI_OK : cli_weir_error();
     if (!fine && *run->changes)
-        cli_note("%s: keys of the model, since COMMAND has no such option and no such word in {}",
-                 run->changes);
+        cli_note(
+            "%s: keys of the model, since COMMAND has no such option and no such word in {}, and "
+            "those of the configuration are SECTION.KEY",
+            run->changes);
     weir_close(&runtime);
     weir__config_destroy(&config);
     return code;
@@ -130,7 +132,12 @@ static int no_trace(const struct sim_run *run, int code)
 
 int cli_sim_once(struct sim_run *run, int output)
 {
-    const struct cli_program program = {.command = run->command, .output = output};
+    const struct cli_program program = {
+        .command = run->command,
+        .variables = run->variables,
+        .variable_count = run->variable_count,
+        .output = output,
+    };
     struct cli_program_end end;
     struct stat status;
     set_run(run);

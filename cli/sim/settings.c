@@ -1,4 +1,6 @@
-// KEY=VALUE: a key that the words of COMMAND have is COMMAND's, any other one the model's.
+// KEY=VALUE: a key that the words of COMMAND have is COMMAND's, SECTION.KEY the configuration's, any
+// other one the model's.
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -109,6 +111,7 @@ void cli_sim_settle(struct sim_settings *settings, char *const *command)
         struct sim_setting *setting = &settings->items[i];
         setting->owner = has_place(command, setting->key)    ? SIM_OF_PLACES
                          : has_option(command, setting->key) ? SIM_OF_OPTION
+                         : strchr(setting->key, '.')         ? SIM_OF_SECTION
                                                              : SIM_OF_MODEL;
     }
 }
@@ -205,6 +208,35 @@ static bool make_command(struct sim_run *run, char *const *command,
     return run->command != NULL;
 }
 
+// The configuration.
+
+// "WEIR_PIPELINE_SLOTS" for pipeline.slots.
+static char *name_variable(const char *key)
+{
+    struct weir_long_text text = {0};
+    weir_long_text_add(&text, "WEIR_%s", key);
+    for (char *at = text.text; at && *at; at++)
+        *at = *at == '.' || *at == '-' ? '_' : (char)toupper((unsigned char)*at);
+    return end_text(&text);
+}
+
+static bool add_variables(struct sim_run *run, const struct sim_settings *settings)
+{
+    for (size_t i = 0; i < settings->count; i++) {
+        const struct sim_setting *setting = &settings->items[i];
+        if (setting->owner != SIM_OF_SECTION || !setting->value)
+            continue;
+        char *name = name_variable(setting->key);
+        char *value = strdup(setting->value);
+        run->variables[run->variable_count++] = (struct cli_program_variable){name, value};
+        if (name && !value)
+            cli_error("no memory for what a run changes");
+        if (!name || !value)
+            return false;
+    }
+    return true;
+}
+
 // `model`: only the keys of the model.
 static char *join(const struct sim_settings *settings, bool model)
 {
@@ -227,7 +259,8 @@ bool cli_sim_run_init(struct sim_run *run, const char *gpu, char *const *command
     run->changes = join(settings, true);
     if (!run->gpu)
         cli_error("no memory for the name of a GPU");
-    if (run->gpu && run->what_if && run->changes && make_command(run, command, settings))
+    if (run->gpu && run->what_if && run->changes && make_command(run, command, settings) &&
+        add_variables(run, settings))
         return true;
     cli_sim_run_finish(run);
     return false;
@@ -238,6 +271,10 @@ void cli_sim_run_finish(struct sim_run *run)
     for (char **word = run->command; word && *word; word++)
         free(*word);
     free((void *)run->command);
+    for (size_t i = 0; i < run->variable_count; i++) {
+        free((char *)(uintptr_t)run->variables[i].name);
+        free((char *)(uintptr_t)run->variables[i].value);
+    }
     free(run->gpu);
     free(run->changes);
     free(run->what_if);

@@ -16,6 +16,7 @@
 #include <weir/report.h>
 
 #include "cli/common/options.h"
+#include "cli/program/program.h"
 
 enum {
     SIM_RUNS = 32,
@@ -26,9 +27,10 @@ enum {
 // settings.c
 
 enum sim_owner {
-    SIM_OF_MODEL,  // a key of [gpu]
-    SIM_OF_PLACES, // words of COMMAND have {KEY} or {KEY=VALUE}
-    SIM_OF_OPTION, // COMMAND has an option --KEY VALUE or --KEY=VALUE
+    SIM_OF_MODEL,   // a key of [gpu]
+    SIM_OF_PLACES,  // words of COMMAND have {KEY} or {KEY=VALUE}
+    SIM_OF_OPTION,  // COMMAND has an option --KEY VALUE or --KEY=VALUE
+    SIM_OF_SECTION, // SECTION.KEY of the configuration
 };
 
 struct sim_setting {
@@ -62,7 +64,10 @@ struct sim_run {
     char *gpu;
     char *what_if;  // all settings, for people; "": none
     char *changes;  // those of the model
-    char **command; // with the others
+    char **command; // with its own
+    // In the program's environment, those of the configuration; texts are the run's.
+    struct cli_program_variable variables[SIM_SETTINGS];
+    size_t variable_count;
     char trace[PATH_MAX];
     weir_report *report; // after the run
 };

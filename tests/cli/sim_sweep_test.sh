@@ -52,6 +52,17 @@ as_json '[run["span_ns"] for run in data["runs"]][1::2] == 2 * [3 * 16777216]'
 as_json 'data["runs"][2]["span_ns"] == 66 * 16777216 // 64 < data["runs"][0]["span_ns"]'
 as_json 'data["best"][0]["settings"] == {"copy_engines": "2", "chunks": "64"}'
 
+# Keys of the configuration reach the program through its environment.
+# shellcheck disable=SC2016
+sweep --over pipeline.slots=1,2 --over 'my-part.max-depth=7' --json --quiet sh -c \
+    'exec "$1" depth --chunks "$WEIR_PIPELINE_SLOTS" --queues $((WEIR_MY_PART_MAX_DEPTH - 6))' sh "$chunked"
+as_json '[run["span_ns"] for run in data["runs"]] == 2 * [3 * 16777216]'
+as_json 'data["runs"][1]["settings"] == {"pipeline.slots": "2", "my-part.max-depth": "7"}'
+# shellcheck disable=SC2016
+expect_data 0 "$weir" sim --gpu ./unit.ini --what-if pipeline.slots=2 --json --quiet sh -c \
+    'exec "$1" depth --chunks "${WEIR_PIPELINE_SLOTS-1}"' sh "$chunked"
+as_json '[run["report"]["span_ns"] for run in data["runs"]] == [3 * 16777216, 2 * 16777216]'
+
 # The table: a row for each, and the best; with the first that takes hardly more.
 sweep --over h2d_gb_per_s=0.5,0.995,1 "$chunked" depth --chunks 1
 expect_contains "$output" "gpu         h2d_gb_per_s     span  of the best  copies hidden   idle  bound"
