@@ -48,6 +48,13 @@ for options in "accumulate --passes 2" "augment --crop 6" "augment --on-host" "e
     as_json 'len(data["right"]) == 20 and all(0 <= part <= 1 for part in data["right"])'
 done
 
+# Nothing that they do lacks a wait.
+for options in ddp "accumulate --passes 2 --serial" augment encdec; do
+    # shellcheck disable=SC2086
+    expect_data 0 "$weir" check "$program" train $options "${small[@]}" --channels 2 --steps 5
+    expect_contains "$messages" "nothing was found"
+done
+
 # Ranks: one prints, and with integers two have the parameters of one.
 expect_data 0 "$weir" train ddp --side 8 --hidden 1 --width 16 --batch 16 --steps 30 --exact --json
 one="$(digest)"
