@@ -1,0 +1,89 @@
+// Two devices: each has engines of its own, and copies between them are the model's.
+#include "tests/plugins/sim/job.h"
+
+struct pair {
+    struct job job; // of the first device
+    weir_device *device;
+    weir_queue *queue;
+    weir_buffer *memory;
+    weir_buffer *host;
+    struct weir_event begin;
+};
+
+static bool start_pair(struct pair *pair, const char *more)
+{
+    const struct weir_device_params other = {.struct_size = sizeof other, .select = "1"};
+    const struct weir_queue_params queue = {.struct_size = sizeof queue, .timing = true};
+    struct weir_buffer_params buffer = {.struct_size = sizeof buffer, .size = CHUNK};
+    if (!job_start_plain(&pair->job, more, "none"))
+        return false;
+    bool fine = weir_device_open(pair->job.rig.runtime, &other, &pair->device) == WEIR_OK &&
+                weir_queue_create(pair->device, &queue, &pair->queue) == WEIR_OK &&
+                weir_buffer_create(pair->device, &buffer, &pair->memory) == WEIR_OK;
+    buffer.placement = WEIR_PLACE_HOST;
+    fine = fine && weir_buffer_create(pair->device, &buffer, &pair->host) == WEIR_OK &&
+           weir_device_can_peer(pair->job.rig.device, pair->device);
+    EXPECT_TRUE(fine);
+    EXPECT_OK(weir_queue_record(pair->job.queues[0], &pair->begin));
+    return fine;
+}
+
+static void finish_pair(struct pair *pair)
+{
+    weir_queue_destroy(&pair->queue);
+    weir_buffer_destroy(&pair->memory);
+    weir_buffer_destroy(&pair->host);
+    EXPECT_OK(weir_device_close(&pair->device));
+    job_finish(&pair->job);
+}
+
+// Nanoseconds from the begin until what the queue has is done.
+static uint64_t time_until(struct pair *pair, weir_queue *queue)
+{
+    struct weir_event event;
+    EXPECT_OK(weir_queue_record(queue, &event));
+    return job_time(event) - job_time(pair->begin);
+}
+
+static void copy_to_peer_beside_download(struct pair *pair)
+{
+    struct job *job = &pair->job;
+    EXPECT_OK(weir_queue_copy(job->queues[0], pair->memory, 0, job->memory, 0, 4000));
+    EXPECT_OK(weir_queue_copy(job->queues[1], job->host, 0, job->memory, 0, 1000));
+}
+
+// With an engine for peers a download goes on beside it; without, after it.
+WEIR_TEST(Peers, CopiesBetweenDevices)
+{
+    static const char link[] = "peer_gb_per_s = 2\npeer_latency_ns = 300\n";
+    char more[128];
+    struct pair pair;
+    snprintf(more, sizeof more, "%speer_engine = 1\n", link);
+    ASSERT_TRUE(start_pair(&pair, more));
+    copy_to_peer_beside_download(&pair);
+    EXPECT_UINT_EQ(time_until(&pair, pair.job.queues[0]), 2300);
+    finish_pair(&pair);
+
+    ASSERT_TRUE(start_pair(&pair, link));
+    copy_to_peer_beside_download(&pair);
+    EXPECT_UINT_EQ(time_until(&pair, pair.job.queues[1]), 3300);
+    finish_pair(&pair);
+}
+
+WEIR_TEST(Peers, EnginesOfTheirOwn)
+{
+    struct pair pair;
+    struct weir_event sent;
+    ASSERT_TRUE(start_pair(&pair, "peer_gb_per_s = 1\npeer_engine = 1\n"));
+    struct job *job = &pair.job;
+    EXPECT_OK(weir_queue_copy(job->queues[0], job->memory, 0, job->host, 0, 5000));
+    EXPECT_OK(weir_queue_copy(pair.queue, pair.memory, 0, pair.host, 0, 3000));
+    EXPECT_UINT_EQ(time_until(&pair, pair.queue), 3000);
+    // Waits for the other device: 5000, 1000 to the peer, 2000 down.
+    EXPECT_OK(weir_queue_copy(job->queues[0], pair.memory, 0, job->memory, 0, 1000));
+    EXPECT_OK(weir_queue_record(job->queues[0], &sent));
+    EXPECT_OK(weir_queue_wait(pair.queue, sent));
+    EXPECT_OK(weir_queue_copy(pair.queue, pair.host, 0, pair.memory, 0, 2000));
+    EXPECT_UINT_EQ(time_until(&pair, pair.queue), 8000);
+    finish_pair(&pair);
+}
