@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "plugins/fault/parts.h"
+#include "plugins/kit/chain.h"
 
 static weir_status open_list(struct fault *fault)
 {
@@ -21,16 +22,6 @@ static weir_status open_list(struct fault *fault)
                           "[fault]: the list %s cannot be written: %s", path, strerror(errno));
 }
 
-// Both would give the same numbers to different operations.
-static weir_status refuse_second(const struct weir_link *link)
-{
-    for (const struct weir_link *at = link->next; at; at = at->next)
-        if (strcmp(at->name, link->name) == 0)
-            return weir_host_fail(link->host, WEIR_ERROR_CONFIG, "list it once",
-                                  "the plugin fault is twice in the chain");
-    return WEIR_OK;
-}
-
 static weir_status fault_open(struct weir_link *link, const struct weir_setting *const *settings,
                               void **out_state)
 {
@@ -38,7 +29,8 @@ static weir_status fault_open(struct weir_link *link, const struct weir_setting 
     if (!fault)
         return weir_host_no_memory(link->host, "the plugin fault");
     fault->link = link;
-    weir_status status = refuse_second(link);
+    // Both would give the same numbers to different operations.
+    weir_status status = plugin_refuse_second(link, "list it once");
     if (status == WEIR_OK)
         status = fault_settings_read(link->host, settings, &fault->settings);
     if (status == WEIR_OK)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "plugins/kit/chain.h"
 #include "plugins/perturb/perturb.h"
 
 // In the order of the key table.
@@ -98,16 +99,6 @@ static weir_status read_pair(struct perturb *perturb, const struct weir_setting 
                           "mode pair has no pair of lines: '%.200s'", text);
 }
 
-// One of them could not tell the other's gates from the program's operations.
-static weir_status refuse_second(const struct weir_link *link)
-{
-    for (const struct weir_link *at = link->next; at; at = at->next)
-        if (strcmp(at->name, link->name) == 0)
-            return weir_host_fail(link->host, WEIR_ERROR_CONFIG, "list it once, as the last one",
-                                  "the plugin perturb is twice in the chain");
-    return WEIR_OK;
-}
-
 // The last two links are the front end's own and the backend.
 static void warn_of_later_plugins(const struct weir_link *link)
 {
@@ -125,7 +116,8 @@ static void warn_of_later_plugins(const struct weir_link *link)
 static weir_status read_settings(struct perturb *perturb,
                                  const struct weir_setting *const *settings)
 {
-    weir_status status = refuse_second(perturb->link);
+    // One of them could not tell the other's gates from the program's operations.
+    weir_status status = plugin_refuse_second(perturb->link, "list it once, as the last one");
     read_mode(perturb, settings[KEY_MODE]);
     perturb->seed = (uint64_t)settings[KEY_SEED]->integer;
     if (status == WEIR_OK)

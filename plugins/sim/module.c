@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "plugins/kit/chain.h"
 #include "plugins/sim/sim.h"
 
 // The virtual timeline begins here, so that 0 is never a time.
@@ -84,17 +85,6 @@ static const struct weir_key keys[KEY_COUNT] = {
 
 // Opening.
 
-// The inner one's times would be the outer one's measured ones.
-static weir_status refuse_second(const struct weir_link *link)
-{
-    for (const struct weir_link *at = link->next; at; at = at->next)
-        if (strcmp(at->name, link->name) == 0)
-            return weir_host_fail(link->host, WEIR_ERROR_CONFIG,
-                                  "list it once; two GPUs are compared in two runs",
-                                  "the plugin sim is twice in the chain");
-    return WEIR_OK;
-}
-
 static weir_status read_gpu(struct sim *sim, const struct weir_setting *const *settings)
 {
     const char *name = settings[KEY_GPU]->text;
@@ -140,7 +130,9 @@ static void release(struct sim *sim)
 
 static weir_status start(struct sim *sim, const struct weir_setting *const *settings)
 {
-    weir_status status = refuse_second(sim->link);
+    // The inner one's times would be the outer one's measured ones.
+    weir_status status =
+        plugin_refuse_second(sim->link, "list it once; two GPUs are compared in two runs");
     while (strcmp(settings[KEY_HOST]->text, hosts[sim->host]) != 0)
         sim->host++;
     if (status == WEIR_OK)

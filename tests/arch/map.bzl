@@ -54,9 +54,10 @@ USES = {
     "backends/null": _MODULE,
     "backends/opencl": _COMPILER,
     "plugins/check": _MODULE + ["report"],
-    "plugins/fault": _MODULE,
-    "plugins/perturb": _MODULE,
-    "plugins/sim": _MODULE + ["base/ini", "conf/gpus"],
+    "plugins/fault": _MODULE + ["plugins/kit"],
+    "plugins/kit": _MODULE,
+    "plugins/perturb": _MODULE + ["plugins/kit"],
+    "plugins/sim": _MODULE + ["base/ini", "conf/gpus", "plugins/kit"],
     "plugins/trace": _MODULE + ["report"],
     # A bundle is a value of a type of the public headers.
     "kernels": ["api"],
@@ -182,6 +183,7 @@ TARGETS = {
     ],
     "plugins/check": ["//plugins/check:weir_check.so"],
     "plugins/fault": ["//plugins/fault:weir_fault.so"],
+    "plugins/kit": ["//plugins/kit"],
     "plugins/perturb": ["//plugins/perturb:weir_perturb.so"],
     "plugins/sim": [
         "//plugins/sim:weir_sim.so",
