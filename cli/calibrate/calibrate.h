@@ -59,6 +59,7 @@ enum cal_key {
     CAL_SUBMIT_COPY,
     CAL_SUBMIT_HOST,
     CAL_SUBMIT_MARK,
+    CAL_SUBMIT_GRAPH,
     CAL_WAIT,
     CAL_KEYS
 };
@@ -100,7 +101,8 @@ enum cal_kind {
     CAL_ACROSS, // to another device
     CAL_COPIES, // kinds of copies
     CAL_LAUNCH = CAL_COPIES,
-    CAL_CALL, // a function of the host
+    CAL_CALL,  // a function of the host
+    CAL_GRAPH, // of one kernel
 };
 
 struct cal_work {
@@ -130,6 +132,7 @@ struct calibration {
     weir_device *peer; // NULL: none
     weir_program *program;
     weir_kernel *kernel;
+    weir_graph *graph;
     weir_queue *queues[CAL_QUEUES]; // the first `queue_count`
     size_t queue_count;
     weir_buffer *from[CAL_COPIES]; // of each kind of copy

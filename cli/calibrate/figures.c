@@ -46,6 +46,8 @@ const struct cal_about cal_keys[CAL_KEYS] = {
     [CAL_SUBMIT_HOST] = {"submit_host_ns", CAL_NS, "a host call, of many to a busy queue"},
     [CAL_SUBMIT_MARK] = {"submit_mark_ns", CAL_NS,
                          "half of a record and a wait for it, of many between two busy queues"},
+    [CAL_SUBMIT_GRAPH] = {"submit_graph_ns", CAL_NS,
+                          "a graph of one kernel, of many to a busy queue"},
     [CAL_WAIT] = {"wait_ns", CAL_NS,
                   "what a copy of 1 MiB and the wait for it take, without the submit and the time "
                   "that a second copy adds"},

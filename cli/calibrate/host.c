@@ -8,7 +8,11 @@ enum {
 static bool measure_submit(struct calibration *c, size_t at, double *out_ns)
 {
     static const enum cal_kind kinds[] = {
-        [CAL_SUBMIT_KERNEL] = CAL_LAUNCH, [CAL_SUBMIT_COPY] = CAL_UP, [CAL_SUBMIT_HOST] = CAL_CALL};
+        [CAL_SUBMIT_KERNEL] = CAL_LAUNCH,
+        [CAL_SUBMIT_COPY] = CAL_UP,
+        [CAL_SUBMIT_HOST] = CAL_CALL,
+        [CAL_SUBMIT_GRAPH] = CAL_GRAPH,
+    };
     const struct cal_work work = {.kind = kinds[at], .bytes = c->sizes[0], .rounds = 1};
     return cal_submits(c, &work, CAL_IN_A_ROW, out_ns);
 }
@@ -98,6 +102,7 @@ bool cal_measure_host(struct calibration *c)
                               &c->figures[CAL_SUBMIT_KERNEL]) &&
            cal_figure_measure(c, measure_submit, CAL_SUBMIT_COPY, &c->figures[CAL_SUBMIT_COPY]) &&
            cal_figure_measure(c, measure_submit, CAL_SUBMIT_HOST, &c->figures[CAL_SUBMIT_HOST]) &&
+           cal_figure_measure(c, measure_submit, CAL_SUBMIT_GRAPH, &c->figures[CAL_SUBMIT_GRAPH]) &&
            cal_figure_measure(c, measure_mark, 0, &c->figures[CAL_SUBMIT_MARK]) &&
            cal_figure_measure(c, measure_signal, 0, &c->figures[CAL_SIGNAL]) &&
            cal_figure_measure(c, measure_call, 0, &c->figures[CAL_HOST_CALL]) &&

@@ -59,6 +59,8 @@ static weir_status submit_one(struct calibration *c, size_t queue, const struct 
                                  (uint32_t)CAL_BLOCK);
     case CAL_CALL:
         return weir_queue_host_call(on, do_nothing, NULL);
+    case CAL_GRAPH:
+        return weir_queue_graph(on, c->graph);
     default:
         return weir_queue_copy(on, c->to[work->kind], 0, c->from[work->kind], 0, work->bytes);
     }
@@ -215,6 +217,18 @@ static bool runs_kernels(struct calibration *c, bool *out_runs)
     return true;
 }
 
+static bool create_graph(struct calibration *c)
+{
+    const struct cal_work launch = {.kind = CAL_LAUNCH, .rounds = 1};
+    if (weir_capture_begin(c->queues[0]) < 0)
+        return cal_fail_weir(c);
+    if (!cal_submit(c, 0, &launch, 1)) {
+        weir_capture_cancel(c->queues[0]);
+        return false;
+    }
+    return weir_capture_end(c->queues[0], NULL, &c->graph) == WEIR_OK || cal_fail_weir(c);
+}
+
 static bool check_times(struct calibration *c)
 {
     bool runs = false;
@@ -233,7 +247,7 @@ static bool check_times(struct calibration *c)
 bool cal_open(struct calibration *c)
 {
     return open_device(c) && cal_reserve_queues(c, 2) && create_kernel(c) && create_buffers(c) &&
-           check_times(c);
+           check_times(c) && create_graph(c);
 }
 
 void cal_close(struct calibration *c)
@@ -245,6 +259,7 @@ void cal_close(struct calibration *c)
         weir_buffer_destroy(&c->to[i]);
     }
     weir_buffer_destroy(&c->numbers);
+    weir_graph_destroy(&c->graph);
     weir_kernel_destroy(&c->kernel);
     weir_program_destroy(&c->program);
     cli_clock_use(NULL);

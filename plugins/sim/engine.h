@@ -79,6 +79,7 @@ struct sim_model {
     uint64_t signal_ns;    // from the end of an operation until one of another engine sees it
     uint64_t host_call_ns; // a SIM_HOST
     uint64_t submit_ns[SIM_KINDS]; // how long the host is busy with a submit
+    uint64_t submit_graph_ns;      // the same with a graph; 0: as a kernel
     uint64_t wait_ns;              // how long the host is busy with a wait, beside the waiting
     // How fast the host copies to and from pinned memory in weir_upload() and weir_download(). 0: in
     // no time.

@@ -81,7 +81,9 @@ weir_status sim_graph_place(const struct weir_link *link, struct sim_virtual_que
         return known;
     if (!reserve(queue, launch))
         return weir_host_no_memory(link->host, "a graph in virtual time");
-    sim_spend(queue->sim, queue->sim->model->submit_ns[SIM_KERNEL]);
+    const struct sim_model *model = queue->sim->model;
+    sim_spend(queue->sim,
+              model->submit_graph_ns ? model->submit_graph_ns : model->submit_ns[SIM_KERNEL]);
     for (uint32_t i = 0; i < launch->u.graph.node_count; i++) {
         const weir_status status = place_node(link, queue, launch, i, before);
         if (status < 0)

@@ -65,6 +65,7 @@ static const struct key keys[SIM_GPU_KEYS] = {
     {"submit_copy_ns", TIME, SUBMIT(SIM_H2D), "0", 0, MOST_NS},
     {"submit_host_ns", TIME, SUBMIT(SIM_HOST), "0", 0, MOST_NS},
     {"submit_mark_ns", TIME, SUBMIT(SIM_MARK), "0", 0, MOST_NS},
+    {"submit_graph_ns", TIME, AT(submit_graph_ns), "0", 0, MOST_NS},
     {"wait_ns", TIME, AT(wait_ns), "0", 0, MOST_NS},
     {"upload_gb_per_s", RATE, AT(upload_bytes_per_s), "0", 0, MOST_GB_PER_S},
     {"download_gb_per_s", RATE, AT(download_bytes_per_s), "0", 0, MOST_GB_PER_S},

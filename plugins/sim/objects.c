@@ -37,6 +37,7 @@ void sim_device_limits(const struct weir_link *link, weir_device *object,
     const struct sim_model *model = sim_of(link)->model;
     (void)object;
     limits->concurrent_kernels = model->kernels;
+    limits->unified_memory = 0; // a program that asks would leave out the copies
     limits->copy_engines_to_device = 1;
     limits->copy_engines_to_host = model->copy_engines > 1;
     // A model has CUDA's numbers, of which a smaller one goes first.

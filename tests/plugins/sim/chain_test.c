@@ -336,6 +336,7 @@ WEIR_TEST(Chain, Limits)
     struct job job;
     ASSERT_TRUE(job_start_plain(&job, "multiprocessors = 14\n", "fixed"));
     const struct weir_limits *limits = weir_device_limits(job.rig.device);
+    EXPECT_UINT_EQ(limits->unified_memory, 0);
     EXPECT_UINT_EQ(limits->copy_engines_to_device, 1);
     EXPECT_UINT_EQ(limits->copy_engines_to_host, 1);
     EXPECT_UINT_EQ(limits->concurrent_kernels, 16);
