@@ -100,17 +100,20 @@ __kernel void sum_parts(__global const float *restrict parts, __global float *re
     out[i] = add ? out[i] + sum : sum;
 }
 
-// The sums of the columns of `values` [rows, columns].
+// The sums of the columns of `values` [rows, columns]. Row y of the grid takes `span` rows from
+// y * span on, and has a result of its own.
 __kernel __attribute__((reqd_work_group_size(TRAIN_SUM_COLUMNS, TRAIN_SUM_ROWS, 1))) void
 column_sums(__global const element *restrict values, __global float *out, uint rows, uint columns,
-            uint add)
+            uint span, uint add)
 {
     __local float parts[TRAIN_SUM_ROWS][TRAIN_SUM_COLUMNS];
     uint tx = (uint)get_local_id(0), ty = (uint)get_local_id(1);
     uint column = (uint)get_group_id(0) * TRAIN_SUM_COLUMNS + tx;
+    uint begin = (uint)get_group_id(1) * span;
+    uint end = min(rows, begin + span);
     float sum = 0.0f;
 
-    for (uint row = ty; row < rows && column < columns; row += TRAIN_SUM_ROWS)
+    for (uint row = begin + ty; row < end && column < columns; row += TRAIN_SUM_ROWS)
         sum += wide(values[(size_t)row * columns + column]);
     parts[ty][tx] = sum;
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -118,5 +121,6 @@ column_sums(__global const element *restrict values, __global float *out, uint r
         return;
     for (uint i = 1; i < TRAIN_SUM_ROWS; i++)
         sum += parts[i][tx];
+    out += (size_t)get_group_id(1) * columns;
     out[column] = add ? out[column] + sum : sum;
 }

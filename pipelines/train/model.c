@@ -36,6 +36,7 @@ static weir_status create_kernels(weir_train_model *model)
         status = weir_kernel_create(model->program, kernel_names[i], &model->kernels[i]);
     model->engine.product = model->kernels[TRAIN_PRODUCT];
     model->engine.sum_parts = model->kernels[TRAIN_SUM_PARTS];
+    model->engine.column_sums = model->kernels[TRAIN_COLUMN_SUMS];
     model->engine.bf16 = model->bf16;
     return status;
 }
@@ -122,6 +123,7 @@ static void measure(weir_train_model *model, struct needs *needs)
         l->back =
             (struct train_product){.m = l->rows, .n = l->depth, .k = outputs, .turned_b = true};
         raise(&needs->parts, train_product_divide(&l->back));
+        raise(&needs->parts, train_columns_divide(l->rows, outputs));
         raise(&needs->sums, (size_t)l->rows * l->depth * sizeof(float));
     }
 }

@@ -110,15 +110,14 @@ weir_status weir_train_model_forward(weir_train_model *model, weir_queue *queue,
 static weir_status submit_bias(weir_train_model *model, weir_queue *queue, size_t index, bool add)
 {
     const struct train_layer *layer = &model->layers[index];
-    const struct train_range to = train_model_gradient_range(model, 2 * index + 1);
-    const uint32_t outputs = layer->what.outputs;
-    return weir_queue_launch(queue, model->kernels[TRAIN_COLUMN_SUMS],
-                             weir_dim((outputs + TRAIN_SUM_COLUMNS - 1) / TRAIN_SUM_COLUMNS, 1, 1),
-                             weir_dim(TRAIN_SUM_COLUMNS, TRAIN_SUM_ROWS, 1),
-                             weir_in(delta_of(model, index), 0, bytes_of(model, layer->out_count)),
-                             add ? weir_inout(to.buffer, to.offset, to.size)
-                                 : weir_out(to.buffer, to.offset, to.size),
-                             layer->rows, outputs, add);
+    const struct train_columns columns = {
+        .from = {delta_of(model, index), 0, bytes_of(model, layer->out_count)},
+        .to = train_model_gradient_range(model, 2 * index + 1),
+        .rows = layer->rows,
+        .columns = layer->what.outputs,
+        .add = add,
+    };
+    return train_columns_submit(&model->engine, queue, &columns);
 }
 
 // The delta of the layer before.

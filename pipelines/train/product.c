@@ -6,7 +6,7 @@
 #include "kernels/train/tile.cl.h"
 
 enum {
-    TILES_ENOUGH = 64,
+    TILES_ENOUGH = 128,
     SPAN_LEAST = 1024
 };
 
@@ -60,10 +60,19 @@ static struct weir_argument in(const struct train_range *range)
     return weir_in(range->buffer, range->offset, range->size);
 }
 
-static struct weir_argument result(const struct train_product *p)
+static struct weir_argument result(const struct train_range *range, bool add)
 {
-    return p->add ? weir_inout(p->c.buffer, p->c.offset, p->c.size)
-                  : weir_out(p->c.buffer, p->c.offset, p->c.size);
+    return add ? weir_inout(range->buffer, range->offset, range->size)
+               : weir_out(range->buffer, range->offset, range->size);
+}
+
+// Adds up `count` numbers of each of `parts` parts.
+static weir_status sum_parts(const struct train_engine *engine, weir_queue *queue, uint32_t parts,
+                             uint32_t count, const struct train_range *to, bool add)
+{
+    return weir_queue_launch_count(queue, engine->sum_parts, count,
+                                   weir_in(engine->parts, 0, (size_t)parts * count * sizeof(float)),
+                                   result(to, add), count, parts, add);
 }
 
 static weir_status launch(const struct train_engine *engine, weir_queue *queue,
@@ -82,15 +91,47 @@ weir_status train_product_submit(const struct train_engine *engine, weir_queue *
 {
     if (engine->blas)
         return weir_queue_native(queue, train_blas_multiply, &p->native, in(&p->a), in(&p->b),
-                                 result(p));
+                                 result(&p->c, p->add));
     if (p->parts == 1)
-        return launch(engine, queue, p, result(p), p->add);
+        return launch(engine, queue, p, result(&p->c, p->add), p->add);
     const uint32_t count = p->m * p->n;
     const size_t bytes = (size_t)p->parts * count * sizeof(float);
     const weir_status status = launch(engine, queue, p, weir_out(engine->parts, 0, bytes), false);
     if (status != WEIR_OK)
         return status;
-    return weir_queue_launch_count(queue, engine->sum_parts, count,
-                                   weir_in(engine->parts, 0, bytes), result(p), count, p->parts,
-                                   p->add);
+    return sum_parts(engine, queue, p->parts, count, &p->c, p->add);
+}
+
+// Columns.
+
+static uint32_t column_parts(uint32_t rows, uint32_t *out_span)
+{
+    const uint32_t most = rows / SPAN_LEAST > 1 ? rows / SPAN_LEAST : 1;
+    *out_span = ceil_div(rows, most < TILES_ENOUGH ? most : TILES_ENOUGH);
+    return ceil_div(rows, *out_span);
+}
+
+uint64_t train_columns_divide(uint32_t rows, uint32_t columns)
+{
+    uint32_t span;
+    const uint32_t parts = column_parts(rows, &span);
+    return parts > 1 ? (uint64_t)parts * columns * sizeof(float) : 0;
+}
+
+weir_status train_columns_submit(const struct train_engine *engine, weir_queue *queue,
+                                 const struct train_columns *c)
+{
+    uint32_t span;
+    const uint32_t parts = column_parts(c->rows, &span);
+    const size_t bytes = (size_t)parts * c->columns * sizeof(float);
+    const struct weir_argument out =
+        parts > 1 ? weir_out(engine->parts, 0, bytes) : result(&c->to, c->add);
+    const weir_status status =
+        weir_queue_launch(queue, engine->column_sums,
+                          weir_dim(ceil_div(c->columns, TRAIN_SUM_COLUMNS), parts, 1),
+                          weir_dim(TRAIN_SUM_COLUMNS, TRAIN_SUM_ROWS, 1), in(&c->from), out,
+                          c->rows, c->columns, span, parts == 1 && c->add);
+    if (status != WEIR_OK || parts == 1)
+        return status;
+    return sum_parts(engine, queue, parts, c->columns, &c->to, c->add);
 }

@@ -1,4 +1,5 @@
-// One product of a pass: prepared when the model is created, submitted in each step.
+// One product of a pass: prepared when the model is created, submitted in each step. And the sums of a
+// matrix's columns, which biases take.
 #ifndef WEIR_PIPELINES_TRAIN_PRODUCT_H
 #define WEIR_PIPELINES_TRAIN_PRODUCT_H
 
@@ -26,7 +27,8 @@ struct train_product {
 struct train_engine {
     weir_kernel *product;
     weir_kernel *sum_parts;
-    weir_buffer *parts;      // for products in several parts
+    weir_kernel *column_sums;
+    weir_buffer *parts;      // for products and sums in several parts
     struct train_blas *blas; // NULL: by kernels
     bool bf16;
 };
@@ -41,5 +43,18 @@ weir_status train_product_prepare(const struct train_engine *engine, struct trai
 // Submits it. `product` must stay as it is until the queue has done it.
 weir_status train_product_submit(const struct train_engine *engine, weir_queue *queue,
                                  struct train_product *product);
+
+// The sums of the columns of `from`, rows x columns elements, in `to`, or added to what is there.
+struct train_columns {
+    struct train_range from, to;
+    uint32_t rows, columns;
+    bool add;
+};
+
+// The bytes of their parts; 0 for one part.
+uint64_t train_columns_divide(uint32_t rows, uint32_t columns);
+
+weir_status train_columns_submit(const struct train_engine *engine, weir_queue *queue,
+                                 const struct train_columns *columns);
 
 #endif

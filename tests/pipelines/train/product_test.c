@@ -1,4 +1,6 @@
 // The products that kernels compute.
+#include <stdlib.h>
+
 #include "kernels/train/train_bf16.h"
 #include "kernels/train/train_f32.h"
 #include "tests/pipelines/train/product_cases.h"
@@ -36,6 +38,71 @@ WEIR_TEST(TrainProduct, IsDividedWhereTheResultIsSmall)
     EXPECT_UINT_EQ(train_product_divide(&product), 4 * 64 * 64 * sizeof(float));
     EXPECT_UINT_EQ(product.parts, 4);
     EXPECT_UINT_EQ(product.span, 1264); // 1250, and on to a multiple of 16
-    product.m = product.n = 512;
+    product.m = product.n = 1024;
     EXPECT_UINT_EQ(train_product_divide(&product), 0);
+}
+
+// Whole numbers, whose sums are exact.
+static void check_columns(const struct rig *rig, const struct train_engine *engine, uint32_t rows,
+                          uint32_t columns, bool add)
+{
+    const size_t count = (size_t)rows * columns;
+    const float three = 3;
+    float *values = rig_alloc(count, sizeof *values);
+    double *wanted = rig_alloc(columns, sizeof *wanted);
+    float *sums = rig_alloc(columns, sizeof *sums);
+    struct train_engine with_parts = *engine;
+    const uint64_t parts = train_columns_divide(rows, columns);
+    with_parts.parts = parts ? rig_buffer(rig, parts) : NULL;
+    for (size_t i = 0; i < count; i++) {
+        values[i] = (float)(int)(i * 2654435761u % 15) - 7;
+        wanted[i % columns] += (double)values[i];
+    }
+    struct train_columns c = {.from = {rig_buffer(rig, count * sizeof *values), 0,
+                                       count * sizeof *values},
+                              .to = {rig_buffer(rig, columns * sizeof *sums), 0,
+                                     columns * sizeof *sums},
+                              .rows = rows,
+                              .columns = columns,
+                              .add = add};
+    EXPECT_OK(weir_upload(rig->queue, c.from.buffer, 0, values, c.from.size));
+    EXPECT_OK(weir_queue_fill(rig->queue, c.to.buffer, 0, c.to.size, &three, sizeof three));
+    EXPECT_OK(train_columns_submit(&with_parts, rig->queue, &c));
+    EXPECT_OK(weir_download(rig->queue, sums, c.to.buffer, 0, c.to.size));
+    for (uint32_t i = 0; i < columns; i++)
+        EXPECT_DOUBLE_EQ((double)sums[i], wanted[i] + (add ? 3 : 0));
+    weir_buffer_destroy(&c.from.buffer);
+    weir_buffer_destroy(&c.to.buffer);
+    weir_buffer_destroy(&with_parts.parts);
+    free(values);
+    free(wanted);
+    free(sums);
+}
+
+WEIR_TEST(TrainProduct, SumsOfColumnsAreExact)
+{
+    static const uint32_t sizes[][2] = {{1, 1},    {15, 17},   {16, 16},   {2047, 3},
+                                        {2048, 3}, {5000, 33}, {200000, 2}};
+    struct rig rig;
+    struct train_engine engine = {NULL};
+    weir_program *program;
+    ASSERT_TRUE(rig_open(&rig));
+    const struct weir_program_params params = {.struct_size = sizeof params,
+                                               .bundle = &train_f32_kernels};
+    ASSERT_OK(weir_program_create(rig.device, &params, &program));
+    ASSERT_OK(weir_kernel_create(program, "column_sums", &engine.column_sums));
+    ASSERT_OK(weir_kernel_create(program, "sum_parts", &engine.sum_parts));
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (int add = 0; add < 2; add++) {
+            weir_test_note("%u x %u, add %d", sizes[i][0], sizes[i][1], add);
+            check_columns(&rig, &engine, sizes[i][0], sizes[i][1], add);
+        }
+    weir_test_note(NULL);
+    EXPECT_UINT_EQ(train_columns_divide(2047, 3), 0);
+    EXPECT_UINT_EQ(train_columns_divide(2048, 3), 2 * 3 * sizeof(float));
+    EXPECT_UINT_EQ(train_columns_divide(200000, 2), 128 * 2 * sizeof(float));
+    weir_kernel_destroy(&engine.column_sums);
+    weir_kernel_destroy(&engine.sum_parts);
+    weir_program_destroy(&program);
+    rig_close(&rig);
 }
