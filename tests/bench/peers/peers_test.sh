@@ -62,7 +62,7 @@ expect_status 0 "$peers/raw_opencl_chunks" --help
 dump="$TEST_TMPDIR/dump"
 mkdir "$dump"
 WEIR_BACKEND=opencl expect_status 0 "$peers/weir_arr_coc" --rounds 1 --frames 1 --dump "$dump"
-for script in torch_arr_coc torch_chunks torch_ddp torch_swim; do
+for script in torch_arr_coc torch_chunks torch_ddp torch_swim torch_train; do
     expect_status 0 python3 "$peers/$script.py" --help
     expect_contains "$output" "--rounds"
 done
@@ -76,6 +76,10 @@ found="$(peer_lines python3 "$peers/torch_chunks.py" --rounds 2 --device cpu --b
 echo "torch_chunks: $found"
 found="$(peer_lines python3 "$peers/torch_ddp.py" --rounds 2 --device cpu --layers 3 --width 64 --batch 16)"
 echo "torch_ddp: $found"
+
+found="$(peer_lines python3 "$peers/torch_train.py" --rounds 2 --device cpu --batch 4 --side 8 --channels 2 \
+    --width 8 --steps 2)"
+echo "torch_train: $found"
 
 # All of them, alternating, and one table.
 expect_status 0 "$peers/run.sh" --out "$TEST_TMPDIR/out" --rounds 2 --groups pocl,chunks \
