@@ -130,6 +130,7 @@ int doctor_comm_main(int argc, char **argv)
     examine_configuration(&doctor);
     try_transport(&doctor, "local");
     try_transport(&doctor, "mpi");
+    doctor_comm_nccl(&doctor);
     if (comm.listen || comm.connect)
         doctor_comm_link(&doctor, &comm);
     return doctor_report(&doctor, as_json);

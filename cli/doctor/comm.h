@@ -16,6 +16,9 @@ int doctor_comm_main(int argc, char **argv);
 weir_status doctor_comm_open(const struct doctor *doctor, const char *transport,
                              weir_runtime **out_runtime);
 
+// Which NCCL there is.
+void doctor_comm_nccl(struct doctor *doctor);
+
 // Meets the other machine, and exchanges data with it.
 void doctor_comm_link(struct doctor *doctor, const struct doctor_comm *comm);
 

@@ -34,6 +34,18 @@ expect_data 0 env RANK=1 WORLD_SIZE=2 MASTER_ADDR=node1 MASTER_PORT=29500 WEIR_C
     "$weir" doctor comm --json
 as_json 'any("rank 1 of 2, meeting at tcp://node1:29500" == f["text"] for f in data["findings"])'
 as_json 'any("timeout = 7 seconds (WEIR_COMM_TIMEOUT)" == f["text"] for f in data["findings"])'
+expect_data 0 env "WEIR_CUDA_NCCL=$here/tests/support/libnccl/libnccl.so.2" "$weir" doctor comm
+expect_contains "$output" "ok       nccl           NCCL 2.28.9, $here/tests/support/libnccl/libnccl.so.2"
+expect_data 0 env WEIR_CUDA_NCCL="$here/tests/support/libnccl/libnccl.so.2" WEIR_TEST_NCCL_VERSION=21000 \
+    "$weir" doctor comm
+expect_contains "$output" "note     nccl           NCCL 2.10.0"
+expect_contains "$output" "it is too old: 2.18 or newer is needed"
+printf '[cuda]\nnccl = off\n' >off.ini
+expect_data 0 "$weir" doctor comm --config off.ini
+expect_contains "$output" "not used: \`nccl\` of [cuda] is off"
+expect_data 0 env WEIR_CUDA_NCCL=/nonexistent.so "$weir" doctor comm
+expect_contains "$output" "note     nccl           /nonexistent.so: cannot open"
+expect_contains "$output" "install libnccl2"
 printf '[comm]\ntransport = mpi\n[mpi]\nlibrary = libnothing.so\n' >nothing.ini
 expect_data 0 "$weir" doctor comm --config nothing.ini
 expect_contains "$output" "transport = mpi (nothing.ini:2)"
