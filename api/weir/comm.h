@@ -132,7 +132,8 @@ struct weir_comm_params {
     uint32_t count;
     // Where the ranks meet: "tcp://HOST:PORT", of rank 0; "file:PATH", a path that all ranks see;
     // "process:NAME" for ranks of one process. NULL: WEIR_COMM_RENDEZVOUS, else [comm], else
-    // MASTER_ADDR and MASTER_PORT, else the transport's own way, if it has one.
+    // MASTER_ADDR and MASTER_PORT, else under Slurm the first host of the step with a port that
+    // follows from the job's number, else the transport's own way, if it has one.
     const char *rendezvous;
     // Of the creation, and of each collective from when the work before it is done; 0: the `timeout`
     // of [comm].
