@@ -20,7 +20,7 @@
 //   copy channels  Queues share those of a copy engine in turn. In a channel copies go in the order of
 //                  their submission, and the engine stays with it until its next copy cannot start.
 //   signals        An operation after one of another engine, in its queue or because it waits for
-//                  it, does nothing for a while when it has started.
+//                  it, starts some time later; its engine is taken meanwhile.
 //   both ways      While the other direction's engine is busy a copy runs at another bandwidth,
 //                  from the nanosecond at which that changes.
 //

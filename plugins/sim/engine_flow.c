@@ -155,7 +155,9 @@ static void start_on_unit(struct sim_engine *engine, struct sim_device *device, 
     struct sim_op *op = sim__unit_take(&device->units[unit]);
     const bool copies = op->kind != SIM_KERNEL && op->kind != SIM_HOST;
     start(engine, op);
-    op->moves_ns += op->start_ns + (is_signalled(op, unit) ? device->model->signal_ns : 0);
+    if (is_signalled(op, unit))
+        op->start_ns += device->model->signal_ns;
+    op->moves_ns += op->start_ns;
     op->bytes_per_ms = copies ? bytes_per_ms(device, op) : 1;
     op->end_ns = op->moves_ns + op->left_millionths / op->bytes_per_ms +
                  (op->left_millionths % op->bytes_per_ms > 0);

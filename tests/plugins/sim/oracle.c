@@ -316,8 +316,10 @@ static void start(struct oracle *oracle, int i)
     else
         state->idle_ns += model->copies[step->kind].latency_ns,
             state->left = step->length * 1000000;
-    if (is_signalled(oracle, i))
+    if (is_signalled(oracle, i)) {
         state->idle_ns += model->signal_ns;
+        state->start_ns += model->signal_ns;
+    }
     if (has_lanes(oracle, i))
         oracle->last_lane[device_of(oracle, i)][engine_of(oracle, i)] =
             (int)oracle->lanes[step->queue];
