@@ -28,7 +28,8 @@ status 0 when nothing failed and something ran.
                builtins (every function of OpenCL C), races (missing waits,
                with check and perturb), orders (the suite with perturb, about
                a minute); and, left out by default, verify (the suite with
-               check --verify), peers (beside raw CUDA, OpenCL and PyTorch
+               check --verify), sim (what the plugin sim is to predict, up to
+               4 minutes), peers (beside raw CUDA, OpenCL and PyTorch
                programs, up to 5 minutes) and memcheck (the suite on CUDA
                under compute-sanitizer)
   --help       this text
@@ -74,7 +75,7 @@ esac
 for step in ${steps//,/ }; do
     case "$step" in
     conformance | arr-coc | reference | twins | frames | bench | steady | faults | interop | devices | \
-        comm | trace | builtins | races | orders | verify | peers | memcheck) ;;
+        comm | trace | builtins | races | orders | verify | sim | peers | memcheck) ;;
     *)
         echo "run: there is no step '$step'" >&2
         usage >&2
@@ -766,6 +767,20 @@ peers()
     judge "side by side" "$(printf '%s\n' "$output" | grep ' rounds, ')"
 }
 
+# The model of the GPU, what kernels cost, and what both are to predict (tests/bench/sim/compare.py, on
+# a machine without a GPU). The folder of figures gets all of it.
+sim()
+{
+    local line
+    [[ " ${backends[*]} " == *" cuda "* && -x "$root/tests/bench/sim/measure.sh" ]] || return 0
+    use cuda
+    run 240 sim "${on[@]}" bash "$root/tests/bench/sim/measure.sh" --weir "$weir" --out "$figures/sim"
+    while IFS= read -r line; do
+        row - "cuda: sim" "$line"
+    done < <(printf '%s\n' "$output" | grep '^measure: ')
+    judge "cuda: what sim is to predict" "$(printf '%s\n' "$output" | grep -c '^measured ') cases"
+}
+
 # Calls that the driver refuses are not reported: the suite asserts every status, and the end of
 # a kernel's parameters is found by such a call.
 memcheck()
@@ -841,6 +856,7 @@ if wanted interop; then interop; fi
 if wanted devices; then devices; fi
 if wanted comm; then collectives; fi
 if wanted trace; then trace; fi
+if wanted sim; then sim; fi
 if wanted peers; then peers; fi
 if wanted memcheck; then memcheck; fi
 if wanted bench; then fault; fi

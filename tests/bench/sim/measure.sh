@@ -37,7 +37,7 @@ while [ "$#" -gt 0 ]; do
     esac
     shift
 done
-[ -n "$weir" ] && [ -n "$out" ] || { usage >&2 && exit 2; }
+if [ -z "$weir" ] || [ -z "$out" ]; then usage >&2 && exit 2; fi
 mkdir -p "$out" || exit 2
 failures=0
 
@@ -66,7 +66,7 @@ learn()
 
 keep 90 calibrate "$weir" calibrate --turns "$turns" --out "$out/card.ini"
 trace_turns=$((turns < 2 ? turns : 2))
-learn advance overlap --size 64K,2M,32M --kernel 1,700 --orders depth --chunks 1,4,32 --queues 1
+learn advance overlap --size 64K,2M,32M,512M --kernel 1,700 --orders depth --chunks 1,4,32 --queues 1
 learn arr-coc arr-coc --slots 1 --frames 20
 learn priority priority
 if [ "${#traces[@]}" -gt 0 ]; then

@@ -1,0 +1,87 @@
+#!/bin/bash
+# The two scripts on a modelled GPU in place of a real one: what is measured there is predicted from the
+# model and the costs that were found there.
+. tests/support/shell.sh
+unset WEIR_CONFIG WEIR_SIM_CHANGES WEIR_SIM_HOST
+export LC_ALL=C WEIR_MODULE_PATH="$PWD/lib/weir" WEIR_BACKEND=null WEIR_PLUGINS=sim
+export WEIR_SIM_GPU="$TEST_TMPDIR/card.ini"
+
+here=tests/bench/sim
+out="$TEST_TMPDIR/out"
+# Smaller ones, for a machine that copies them too.
+sed 's/64K,2M,32M,512M/64K,1M/; s/--frames 20/--frames 4/' "$here/measure.sh" >"$TEST_TMPDIR/measure.sh"
+cat >"$TEST_TMPDIR/card.ini" <<'TEXT'
+[gpu]
+name = a card
+queues = stream
+copy_engines = 2
+copy_channels = 3
+kernels = 4
+multiprocessors = 4
+h2d_gb_per_s = 20
+d2h_gb_per_s = 22
+h2d_both_gb_per_s = 15
+d2h_both_gb_per_s = 16
+h2d_latency_ns = 2000
+d2h_latency_ns = 1500
+signal_ns = 3000
+submit_kernel_ns = 3500
+submit_copy_ns = 1400
+submit_mark_ns = 300
+submit_graph_ns = 1200
+wait_ns = 4000
+TEXT
+for kernel in increment texture_position texture_image position_means patch_scores relevance \
+    rank_patches allocate_tokens compress_tokens; do
+    printf '[kernel %s]\nfixed_ns = 9000\n' "$kernel" >>"$TEST_TMPDIR/card.ini"
+done
+cat >>"$TEST_TMPDIR/card.ini" <<'TEXT'
+[kernel advance]
+fixed_ns = 1000
+per_argument_1_ns = 5
+per_item_ns = 0.003
+TEXT
+cat >"$TEST_TMPDIR/cases.txt" <<'TEXT'
+# some small ones
+jobs 60 overlap --size 1M --kernel 1,300 --orders depth,breadth --queues 1,4 --chunks 1,8,32
+graphs 60 graph --launches 20
+TEXT
+
+expect_status 0 bash "$TEST_TMPDIR/measure.sh" --weir cli/weir --out "$out" --turns 1 \
+    --cases "$TEST_TMPDIR/cases.txt"
+expect_contains "$output" "measured jobs"
+for file in card.ini kernels.ini jobs.json graphs.json; do
+    [ -s "$out/$file" ] || fail "there is no $file"
+done
+
+compare=(python3 "$here/compare.py" "$out" --weir cli/weir --cases "$TEST_TMPDIR/cases.txt")
+unset WEIR_SIM_GPU WEIR_PLUGINS
+expect_status 0 "${compare[@]}" --worst 2
+expect_contains "$output" "jobs: "
+expect_contains "$output" "graphs: "
+printf '%s\n' "$output"
+# (the median of all, and the worst)
+python3 - "$(printf '%s\n' "$output" | tail -n 1)" <<'TEXT' || fail "that is far off"
+import re, sys
+median, worst = map(float, re.search(r"median ([\d.]+) %, worst ([\d.]+) %", sys.argv[1]).groups())
+assert median <= 0.5 and worst <= 2, sys.argv[1]
+TEXT
+# Another GPU is not predicted: a model without signals tells other times.
+sed '/signal_ns/d; s/copy_channels = 3/copy_channels = 0/' "$out/card.ini" >"$TEST_TMPDIR/other.ini"
+expect_status 0 "${compare[@]}" --gpu "$TEST_TMPDIR/other.ini" --only jobs
+expect_not_contains "$output" "graphs: "
+[[ "$output" =~ worst\ ([0-9]+)\.[0-9]\ %$ ]] && [ "${BASH_REMATCH[1]}" -ge 10 ] ||
+    fail "without signals it predicts the same: $output"
+
+# What is missing or wrong.
+expect_status 1 "${compare[@]}" --only none
+expect_contains "$output" "there are no figures of these cases"
+expect_status 1 "${compare[@]}" --costs "$TEST_TMPDIR/absent.ini"
+expect_contains "$output" "absent.ini"
+expect_status 2 bash "$here/measure.sh" --out "$out"
+expect_status 2 bash "$here/measure.sh" --speed 3
+expect_contains "$output" "unknown argument '--speed'"
+expect_status 2 bash "$here/measure.sh" --weir
+expect_status 1 bash "$here/measure.sh" --weir cli/weir --out "$TEST_TMPDIR/plain" --turns 1 \
+    --cases /dev/null
+expect_contains "$output" "measure: calibrate ended with 3"
