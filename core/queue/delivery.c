@@ -152,6 +152,17 @@ static void wait_until_delivered(weir_queue *producer, uint64_t sequence)
     weir_lock_release(&delivery->lock);
 }
 
+// The failure of a host call is known by now. A collective that the device carries out has no later
+// chance to learn of it. The legacy queue's order passes no failures on.
+static void inherit(weir_queue *queue, const struct weir_operation *wait)
+{
+    if (wait->flags & WEIR_OPERATION_INTERNAL ||
+        weir__completion_status(wait->u.wait.producer, wait->u.wait.event.sequence) == WEIR_OK)
+        return;
+    const struct weir_error cause = *weir_last_error();
+    weir__completion_fail(queue, wait->sequence, &cause);
+}
+
 static weir_status run_wait(weir_queue *queue, const struct weir_operation *operation)
 {
     const struct weir_link *backend = backend_of(queue);
@@ -161,6 +172,7 @@ static weir_status run_wait(weir_queue *queue, const struct weir_operation *oper
     // Nothing else flushes while this blocks.
     backend->ops->queue_flush(backend, queue);
     wait_until_delivered(producer, sequence);
+    inherit(queue, operation);
     if (is_ordered_by_device(queue, producer))
         return submit_to_backend(queue, operation);
     return backend->ops->event_wait(backend, producer, sequence, WEIR_FOREVER);

@@ -383,7 +383,7 @@ WEIR_TEST(BucketsRules, TellTheOtherRanksOfAQueueThatCannotWait)
     rig.params.timing = true;
     buckets_rig_create(&rig);
     begin_step(6);
-    ASSERT_OK(weir_queue_create(rig.comm.device, NULL, &other));
+    ASSERT_OK(weir_queue_create(weir_comm_device(rig.comm.comms[1]), NULL, &other));
     EXPECT_OK(weir_queue_host_call(other, fail, NULL));
     EXPECT_INT_LT(weir_queue_sync(other, WEIR_FOREVER), 0);
     EXPECT_INT_LT(weir_buckets_finish(rig.buckets[1], other), 0);
