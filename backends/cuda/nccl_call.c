@@ -105,6 +105,7 @@ static ncclResult_t copy(struct call *call, char *dst, const char *src)
     if (dst == src || call->bytes == 0)
         return ncclSuccess;
     call->name = "cuMemcpyDtoDAsync";
+    cu_watch_command(call->queue);
     return cu->cuMemcpyDtoDAsync((CUdeviceptr)(uintptr_t)dst, (CUdeviceptr)(uintptr_t)src,
                                  call->bytes, call->queue->stream) == CUDA_SUCCESS
                ? ncclSuccess
@@ -168,6 +169,7 @@ static ncclResult_t all_to_all(struct call *call)
         return ncclUnhandledCudaError;
     ncclResult_t code = ncclUnhandledCudaError;
     call->name = "cuMemcpyDtoDAsync";
+    cu_watch_command(call->queue);
     if (cu->cuMemcpyDtoDAsync(room, (CUdeviceptr)(uintptr_t)call->src, size, stream) ==
         CUDA_SUCCESS)
         code = trade(call, (const char *)(uintptr_t)room, call->bytes, call->dst, call->bytes);
@@ -256,6 +258,10 @@ ncclResult_t cu_nccl_call(const struct weir_link *link, const struct cu_comm *co
         .name = "ncclGroupEnd",
     };
     const ncclResult_t code = carry(link, &call);
+    // NCCL launches one kernel for a call or a group of them, unless there is nothing to move.
+    if (call.bytes || operation->u.collective.exchange_count ||
+        operation->u.collective.kind == WEIR_BARRIER)
+        cu_watch_command(queue);
     *out_call = call.name;
     return code;
 }

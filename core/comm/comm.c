@@ -51,7 +51,6 @@ weir_comm *weir__comm_allocate(weir_device *device, const char *label)
 
 void weir__comm_publish(weir_comm *comm)
 {
-    comm->transport->place(comm->group, &comm->rank, &comm->count);
     weir__member_enlist(&comm->member);
 }
 

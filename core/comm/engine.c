@@ -83,9 +83,9 @@ weir_status weir__engine_create(weir_comm *comm, const char *file, int line)
         .all_gather = gather,
         .user = comm,
     };
-    comm->transport->place(comm->group, &setup.rank, &setup.count);
-    comm->rank = setup.rank;
-    comm->count = setup.count;
+    comm->transport->place(comm->group, &comm->rank, &comm->count);
+    setup.rank = comm->rank;
+    setup.count = comm->count;
     if (!backend->ops->comm_create || comm->member.device->limits.collectives < 2)
         backend = NULL;
     weir_status status = agree(&setup, backend, &same);

@@ -7,8 +7,8 @@
 
 #include "core/comm/comm.h"
 
-// Creates the engine's part of a communicator that has its group, if every rank has the same engine.
-// Waits for the other ranks.
+// Gives a communicator that has its group its rank and count and, if every rank has the same engine,
+// the engine's part. Waits for the other ranks.
 weir_status weir__engine_create(weir_comm *comm, const char *file, int line);
 
 // Ends it; a communicator without one is accepted.

@@ -281,8 +281,7 @@ WEIR_TEST(CommNccl, CheckComparesBefore)
     EXPECT_OK(weir_queue_all_reduce(rig.queues[1], rig.comms[1], rig.dst[1], 0, rig.src[1], 0, 8,
                                     WEIR_I32, WEIR_PRODUCT));
     for (uint32_t rank = 0; rank < 2; rank++)
-        COMM_RIG_EXPECT_CAUSE(rig.queues[rank], "all-reduce 1 of 'grads'", "reduction product",
-                              "with sum");
+        COMM_RIG_EXPECT_CAUSE(rig.queues[rank], "all-reduce 1 of 'grads'", "product", "sum");
     EXPECT_INT_EQ((int)(nccl()->calls("ncclAllReduce") - before), 0);
     close_all(&rig);
 }
@@ -449,6 +448,29 @@ WEIR_TEST(CommNccl, AQueueThatHasFailed)
     comm_rig_open_gate(&gate);
     COMM_RIG_EXPECT_CAUSE(rig.queues[1], "all-reduce 1 of 'grads'", "rank 0 cannot take part",
                           "a host call, failed");
+    close_all(&rig);
+}
+
+// A failure that comes through a wait, when the collective has run already.
+WEIR_TEST(CommNccl, AFailureThroughAWait)
+{
+    struct comm_rig rig;
+    struct comm_rig_gate gate = COMM_RIG_GATE;
+    weir_queue *loader;
+    struct weir_event event;
+    gate.status = WEIR_ERROR_SYSTEM;
+    open_two(&rig, 20 * SECOND);
+    ASSERT_OK(weir_queue_create(rig.devices[0], NULL, &loader));
+    EXPECT_OK(weir_queue_host_call(loader, comm_rig_pass, &gate));
+    EXPECT_OK(weir_queue_record(loader, &event));
+    EXPECT_OK(weir_queue_wait(rig.queues[0], event));
+    EXPECT_OK(all_reduce(&rig, 0, 8));
+    EXPECT_OK(all_reduce(&rig, 1, 8));
+    comm_rig_open_gate(&gate);
+    AWAIT_FAILURE(rig.comms[1], "all-reduce 1 of 'grads'", "rank 0 cannot take part",
+                  "a host call, failed");
+    COMM_RIG_EXPECT_CAUSE(rig.queues[0], "a host call, failed");
+    weir_queue_destroy(&loader);
     close_all(&rig);
 }
 

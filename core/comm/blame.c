@@ -1,0 +1,153 @@
+// Which rank is at fault, and where the first cause is booked.
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "core/comm/pulse_parts.h"
+#include "core/queue/queue.h"
+#include "core/queue/registry.h"
+#include "core/support/error.h"
+
+#define REMEDY                                                                              \
+    "submit the same collectives in the same order on all ranks, and see what the rank at " \
+    "fault has printed; then recover the queue and create another communicator"
+
+static void begin_sentence(const struct weir__pulse *pulse, const struct weir__call *call,
+                           const char *file, char *text, size_t size)
+{
+    const char *label = weir__label_shown(pulse->comm->member.object.label);
+    if (call)
+        snprintf(text, size, "%s %" PRIu64 " of '%s', %s:%" PRId32 ": ",
+                 weir_collective_name((weir_collective)call->kind), call->number, label,
+                 file ? file : "?", call->line);
+    else
+        snprintf(text, size, "communicator '%s': ", label);
+}
+
+// Books the first cause of the communicator, which ends the thread's loop.
+void weir__pulse_fail(struct weir__pulse *pulse, const struct weir__flight *flight, const char *why)
+{
+    struct weir_error cause = {.status = WEIR_ERROR_COMM};
+    if (flight) {
+        cause.file = flight->file;
+        cause.line = flight->call.line;
+    }
+    begin_sentence(pulse, flight ? &flight->call : NULL, cause.file, cause.message,
+                   sizeof cause.message / 2);
+    const size_t used = strlen(cause.message);
+    snprintf(cause.message + used, sizeof cause.message - used, "%s", why);
+    snprintf(cause.remedy, sizeof cause.remedy, "%s", REMEDY);
+    weir__comm_abort(pulse->comm, &cause, cause.message);
+}
+
+void weir__pulse_last_call(const struct weir__beat *beat, char text[WEIR__CALL_TEXT_SIZE])
+{
+    const struct weir__call *call = &beat->calls[beat->number % WEIR__PULSE_WINDOW];
+    char called[WEIR__CALL_TEXT_SIZE];
+    weir__call_describe(call, called);
+    if (beat->number == 0)
+        snprintf(text, WEIR__CALL_TEXT_SIZE, "before its first collective");
+    else
+        snprintf(text, WEIR__CALL_TEXT_SIZE, "after %.240s", called);
+}
+
+// The transport's sentence names the rank, and its own call, which is a beat.
+void weir__pulse_fail_of_transport(struct weir__pulse *pulse, const struct weir__flight *flight,
+                                   const struct weir_error *error)
+{
+    char text[sizeof error->message];
+    char last[WEIR__CALL_TEXT_SIZE];
+    unsigned rank = UINT32_MAX;
+    const char *died = strstr(error->message, " has died");
+    const char *begin = died;
+    while (begin && begin > error->message && strncmp(begin, "rank ", 5) != 0)
+        begin--;
+    if (begin && sscanf(begin, "rank %u has died", &rank) == 1 && rank < pulse->comm->count) {
+        const struct weir__beat *beat = &pulse->beats[rank];
+        weir__pulse_last_call(beat, last);
+        // It may have called more since its last beat.
+        snprintf(text, sizeof text, "rank %u has died, %s%s", rank,
+                 beat->number == 0 ? "" : "at the earliest ", last);
+    } else {
+        // What is complete here may be the call that another rank has found to differ.
+        pulse->differs = pulse->confirmed + 1;
+        snprintf(text, sizeof text, "%.900s", error->message);
+    }
+    weir__pulse_fail(pulse, flight, text);
+}
+
+void weir__pulse_fail_late(struct weir__pulse *pulse, const struct weir__flight *flight)
+{
+    char text[2 * WEIR__CALL_TEXT_SIZE];
+    char last[WEIR__CALL_TEXT_SIZE];
+    char duration[WEIR_TEXT_QUANTITY_SIZE];
+    weir_text_duration(duration, (double)pulse->comm->timeout_ns);
+    for (uint32_t i = 0; i < pulse->comm->count; i++) {
+        const struct weir__beat *beat = &pulse->beats[i];
+        if (i == pulse->comm->rank || weir__call_is_direct((weir_collective)flight->call.kind))
+            continue;
+        weir__pulse_last_call(beat, last);
+        if (beat->number < flight->call.number)
+            snprintf(text, sizeof text, "rank %" PRIu32 " has submitted nothing %s in %s", i, last,
+                     duration);
+        else if (!beat->due)
+            snprintf(text, sizeof text,
+                     "rank %" PRIu32 " has submitted it, and its queue has not come to it in %s", i,
+                     duration);
+        else
+            continue;
+        weir__pulse_fail(pulse, flight, text);
+        return;
+    }
+    snprintf(text, sizeof text, "all ranks have come to it, and it has not ended in %s", duration);
+    weir__pulse_fail(pulse, flight, text);
+}
+
+// Books the first cause on the queues of what is in flight.
+void weir__pulse_book(struct weir__pulse *pulse)
+{
+    weir_comm *comm = pulse->comm;
+    weir_lock_take(&comm->lock);
+    const struct weir_error cause = comm->error;
+    const size_t count = pulse->flight_count;
+    weir_lock_release(&comm->lock);
+    for (size_t i = 0; i < count; i++) {
+        const struct weir__flight *flight =
+            weir__pulse_flight_at(pulse, i); // none is added after a failure
+        weir_queue *queue = weir__registry_pin(flight->queue);
+        const struct weir_operation operation = {.kind = WEIR_OPERATION_COLLECTIVE,
+                                                 .sequence = flight->sequence,
+                                                 .file = flight->file,
+                                                 .line = flight->call.line};
+        const bool counts = !weir__pulse_is_over(pulse, flight) ||
+                            (pulse->differs && flight->call.number >= pulse->differs);
+        if (queue && counts) {
+            weir__error_set(&cause);
+            weir__queue_fail(queue, &operation, cause.status);
+        }
+        if (queue)
+            weir__registry_unpin(queue);
+    }
+}
+
+// A queue learns of a failure that came through a wait when it is found complete. The other ranks have
+// got undefined bytes then, and hear of it.
+void weir__pulse_look_at_queue(struct weir__pulse *pulse, const struct weir__flight *flight)
+{
+    struct weir_operation operation = {.kind = WEIR_OPERATION_COLLECTIVE,
+                                       .file = flight->file,
+                                       .line = flight->call.line};
+    operation.u.collective.comm = pulse->comm;
+    operation.u.collective.kind = (weir_collective)flight->call.kind;
+    operation.u.collective.number = flight->call.number;
+    weir_queue *queue = weir__registry_pin(flight->queue);
+    if (!queue)
+        return;
+    weir__completion_complete(queue, flight->sequence);
+    if (weir__completion_status(queue, flight->sequence) < 0) {
+        const struct weir_error cause = *weir_last_error();
+        weir__comm_excuse(&operation, &cause);
+    }
+    weir__registry_unpin(queue);
+}

@@ -1,0 +1,100 @@
+// Shared by the files of the pulse: pulse.c, the thread and its beats; flight.c, the calls in flight;
+// blame.c, failures.
+#ifndef WEIR_CORE_COMM_PULSE_PARTS_H
+#define WEIR_CORE_COMM_PULSE_PARTS_H
+
+#include "base/thread.h"
+#include "core/comm/call.h"
+#include "core/comm/pulse.h"
+
+enum {
+    WEIR__PULSE_WINDOW = 16,  // calls in a beat
+    WEIR__PULSE_HISTORY = 512 // calls that a rank remembers
+};
+
+// The same bytes on all ranks.
+struct weir__beat {
+    uint64_t number; // of the last call
+    uint64_t hash;   // of all calls so far
+    uint32_t leaves; // the last beat of this rank
+    uint32_t due;    // it waits in the oldest collective of its own
+    struct weir__call calls[WEIR__PULSE_WINDOW];
+};
+
+struct weir__flight {
+    uint64_t queue;
+    uint64_t sequence;
+    uint32_t turn;
+    struct weir__call call;
+    const char *file;
+    bool looked_at; // complete, and its queue had not failed before it
+};
+
+struct weir__pulse {
+    weir_comm *comm;
+    void *group;
+    struct weir_thread thread;
+    bool has_thread;
+
+    // Under the communicator's lock.
+    bool stop;
+    bool ended;
+    struct weir__flight *flights; // a ring, in the order of turns
+    size_t flight_count;
+    size_t first_flight;
+    size_t flight_room;
+    uint64_t number;
+    uint64_t hash;
+    struct weir__call calls[WEIR__PULSE_HISTORY]; // call n at n % WEIR__PULSE_HISTORY
+    uint64_t hashes[WEIR__PULSE_HISTORY];
+
+    // The thread's.
+    struct weir__beat *beats; // of all ranks, the latest
+    struct weir__beat own;
+    uint64_t beat_number;
+    bool silent;        // a rank has left: there are no more beats
+    uint64_t confirmed; // all ranks have called the same up to this number
+    uint64_t differs;   // a rank has called something else with this number; 0: none
+    uint32_t turn;      // the engine's progress
+    uint64_t moved_ns;  // when there was any
+};
+
+// flight.c: with the communicator's lock taken here, but for the first two.
+
+// A call in flight; 0 is the oldest. With the lock, or after a failure.
+struct weir__flight *weir__pulse_flight_at(const struct weir__pulse *pulse, size_t index);
+bool weir__pulse_is_over(const struct weir__pulse *pulse, const struct weir__flight *flight);
+
+// Drops what is complete and confirmed, and copies the oldest that is not complete.
+bool weir__pulse_oldest(struct weir__pulse *pulse, struct weir__flight *out_oldest);
+
+// Copies one that is complete and was not looked at.
+bool weir__pulse_complete(struct weir__pulse *pulse, struct weir__flight *out_flight);
+
+// Copies the one with that number.
+bool weir__pulse_find(const struct weir__pulse *pulse, uint64_t number,
+                      struct weir__flight *out_flight);
+
+// This rank's call of that number, or another one; and the hash up to there.
+struct weir__call weir__pulse_own_call(const struct weir__pulse *pulse, uint64_t number);
+uint64_t weir__pulse_own_hash(const struct weir__pulse *pulse, uint64_t number);
+
+// blame.c
+
+// Books the first cause of the communicator, which ends the thread's loop. `flight` may be NULL.
+void weir__pulse_fail(struct weir__pulse *pulse, const struct weir__flight *flight,
+                      const char *why);
+void weir__pulse_fail_of_transport(struct weir__pulse *pulse, const struct weir__flight *flight,
+                                   const struct weir_error *error);
+void weir__pulse_fail_late(struct weir__pulse *pulse, const struct weir__flight *flight);
+
+// "after all-reduce 16 (app.c:99)", "before its first collective".
+void weir__pulse_last_call(const struct weir__beat *beat, char text[WEIR__CALL_TEXT_SIZE]);
+
+// Tells the other ranks if the queue of a complete call had failed before it.
+void weir__pulse_look_at_queue(struct weir__pulse *pulse, const struct weir__flight *flight);
+
+// Books the first cause on the queues of what is not complete, or has been called otherwise elsewhere.
+void weir__pulse_book(struct weir__pulse *pulse);
+
+#endif
