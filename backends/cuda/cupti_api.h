@@ -41,7 +41,8 @@
     X(cuMemcpyPeerAsync, 319)         \
     X(cuMemcpy3DPeerAsync, 321)       \
     X(cuLaunchCooperativeKernel, 477) \
-    X(cuGraphLaunch, 514)
+    X(cuGraphLaunch, 514)             \
+    X(cuLaunchKernelEx, 652)
 
 // X(kind, structure, start, end, correlation). The structures of CUDA 13.
 #define CUPTI_TIMED_RECORDS(X)                                                   \

@@ -103,6 +103,7 @@ static unsigned kind_of(const struct fake_operation *operation)
     case FAKE_SET:
         return CUPTI_ACTIVITY_KIND_MEMSET;
     case FAKE_LAUNCH:
+    case FAKE_CALL: // in place of a library's kernel
         return CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
     default:
         return 0;

@@ -281,7 +281,8 @@ void fake_stream_add(CUstream stream, const struct fake_operation *operation)
     *copy = *operation;
     copy->next = NULL;
     if (!copy->of_graph &&
-        (copy->kind == FAKE_COPY || copy->kind == FAKE_SET || copy->kind == FAKE_LAUNCH))
+        (copy->kind == FAKE_COPY || copy->kind == FAKE_SET || copy->kind == FAKE_LAUNCH ||
+         copy->kind == FAKE_CALL))
         copy->correlation = fake_cupti_call();
     *stream->end = copy;
     stream->end = &copy->next;
