@@ -38,6 +38,7 @@ readonly packages=(
     make                  # which cmake writes for
     python3               # generators of the build,
     python3-venv          # and a folder for what tools/hta/run.sh installs
+    ffmpeg                # streams of video for the tests of `weir run`
     chromium              # a browser for the test of the page
     fish                  # shells in which `weir completion` is tested
     zsh

@@ -8,7 +8,8 @@
 
 #include "cli/common/cli.h"
 
-#define FLAGS (JSON_INDENT(2) | JSON_REAL_PRECISION(9))
+#define PRECISION JSON_REAL_PRECISION(9)
+#define FLAGS (JSON_INDENT(2) | PRECISION)
 
 void cli_json_set(json_t *object, const char *key, json_t *value, bool *ok)
 {
@@ -22,14 +23,14 @@ void cli_json_append(json_t *array, json_t *value, bool *ok)
         *ok = false;
 }
 
-char *cli_json_text(const json_t *value, size_t *out_size)
+static char *make_text(const json_t *value, size_t flags, size_t *out_size)
 {
-    const size_t size = json_dumpb(value, NULL, 0, FLAGS);
+    const size_t size = json_dumpb(value, NULL, 0, flags);
     char *text = size > 0 ? malloc(size + 2) : NULL;
     *out_size = 0;
     if (!text)
         return NULL;
-    if (json_dumpb(value, text, size, FLAGS) != size) {
+    if (json_dumpb(value, text, size, flags) != size) {
         free(text);
         return NULL;
     }
@@ -39,10 +40,20 @@ char *cli_json_text(const json_t *value, size_t *out_size)
     return text;
 }
 
-int cli_json_print(json_t *value, bool ok, int code)
+char *cli_json_text(const json_t *value, size_t *out_size)
+{
+    return make_text(value, FLAGS, out_size);
+}
+
+char *cli_json_line(const json_t *value, size_t *out_size)
+{
+    return make_text(value, JSON_COMPACT | PRECISION, out_size);
+}
+
+static int print(json_t *value, bool ok, size_t flags, int code)
 {
     size_t size;
-    char *text = ok && value ? cli_json_text(value, &size) : NULL;
+    char *text = ok && value ? make_text(value, flags, &size) : NULL;
     json_decref(value);
     if (!text) {
         cli_error("no memory to write the JSON text");
@@ -51,6 +62,16 @@ int cli_json_print(json_t *value, bool ok, int code)
     fwrite(text, 1, size, stdout);
     free(text);
     return code;
+}
+
+int cli_json_print(json_t *value, bool ok, int code)
+{
+    return print(value, ok, FLAGS, code);
+}
+
+int cli_json_print_line(json_t *value, bool ok, int code)
+{
+    return print(value, ok, JSON_COMPACT | PRECISION, code);
 }
 
 json_t *cli_json_count(uint64_t number)

@@ -17,9 +17,13 @@ void cli_json_append(json_t *array, json_t *value, bool *ok);
 // Ownership: the caller's, to be freed with free().
 char *cli_json_text(const json_t *value, size_t *out_size);
 
+// The same in one line.
+char *cli_json_line(const json_t *value, size_t *out_size);
+
 // Prints `value` to stdout, releases it, and returns the exit code: `code`, or
 // CLI_FAILED with a message when `ok` is false or memory runs out.
 int cli_json_print(json_t *value, bool ok, int code);
+int cli_json_print_line(json_t *value, bool ok, int code);
 
 // A number as a JSON integer; above INT64_MAX, which is the largest that readers take, that.
 json_t *cli_json_count(uint64_t number);

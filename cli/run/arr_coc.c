@@ -21,7 +21,10 @@ static const char about[] =
     "Runs photographs (PNG, JPEG) through the ARR-COC pipeline: texture, relevance and\n"
     "allocation, on a queue each. For each IMAGE, whose file name without its extension is\n"
     "NAME, it writes NAME.tokens.npy, NAME.patches.npy, NAME.relevance.npy, NAME.scores.npy,\n"
-    "NAME.overlay.png and NAME.json, and ends with a table of times.";
+    "NAME.overlay.png and NAME.json, and ends with a table of times.\n\n"
+    "A Y4M stream, from a file or, as -, from standard input, is run frame by frame:\n\n"
+    "  ffmpeg -i film.mp4 -pix_fmt yuv420p -f yuv4mpegpipe - | weir run arr-coc -\n\n"
+    "NAME.jsonl has a line for each frame then.";
 
 static bool parse(struct run *run, int argc, char **argv, int *out_exit)
 {
@@ -42,6 +45,13 @@ static bool parse(struct run *run, int argc, char **argv, int *out_exit)
         {"ranks", NULL,
          "share the images with the other ranks that `weir\nlaunch`, mpirun or torchrun started",
          CLI_FLAG, &run->by_ranks, 0, 0},
+        {"live", NULL,
+         "of a stream: drop the oldest frames that wait when it is\nfaster than they are run",
+         CLI_FLAG, &run->live, 0, 0},
+        {"overlay", "KIND", "of a stream: also draw its frames, as png or y4m", CLI_TEXT,
+         &run->overlay, 0, 0},
+        {"frames", "N", "of a stream: end after N frames", CLI_COUNT, &run->frame_limit, 1,
+         UINT64_MAX},
         {"repeat", "N", "run each image N times; files are written once", CLI_COUNT, &run->repeat,
          1, REPEAT_LIMIT},
         {"quiet", NULL, "print errors and nothing else", CLI_FLAG, &run->quiet, 0, 0},
@@ -158,6 +168,10 @@ static void deliver(void *user, struct weir_arr_coc_frame *frame,
 {
     struct run_device *device = user;
     struct run *run = device->run;
+    if (run->video) {
+        run_video_deliver(device, frame, output, result);
+        return;
+    }
     struct run_image *image = frame->user;
     if (run->ranks) {
         run_ranks_deliver(run, image, output, result);
@@ -221,6 +235,10 @@ static void submit_share(struct run *run)
 
 static void submit_all(struct run *run)
 {
+    if (run->video) {
+        run_video_submit(run);
+        return;
+    }
     if (run->ranks) {
         submit_share(run);
         return;
@@ -238,13 +256,16 @@ static void cancel(void *user)
     struct run *run = user;
     if (run->ranks)
         run_ranks_cancel(run);
+    if (run->video)
+        run_video_wake(run);
     weir_pipeline_group_cancel(run->group);
 }
 
 static void run_frames(struct run *run)
 {
     cli_signals_defer(cancel, run);
-    cli_progress_start(&run->progress, !run->quiet && run_rank(run) == 0,
+    // The length of a stream is not known.
+    cli_progress_start(&run->progress, !run->quiet && !run->video && run_rank(run) == 0,
                        run->image_count * run->repeat, "frames/s");
     submit_all(run);
     weir_pipeline_group_drain(run->group, WEIR_FOREVER);
@@ -265,6 +286,8 @@ static void run_frames(struct run *run)
 
 static int count_failures(const struct run *run)
 {
+    if (run->video)
+        return run_video_count(run);
     size_t failed = 0;
     size_t written = 0;
     for (size_t i = 0; i < run->image_count; i++) {
@@ -311,7 +334,12 @@ static int run_on_device(struct run *run, const weir_arr_coc_weights *weights, c
         return CLI_FAILED;
     adjust(run, &params);
     run->max_pixels = params.max_pixels;
-    run_probe_images(run, &params.max_pixels);
+    if (run->video_path) {
+        if (!run_video_open(run, &params))
+            return CLI_FAILED;
+    } else {
+        run_probe_images(run, &params.max_pixels);
+    }
     // Without an image a rank has its share of failures.
     if (params.max_pixels == 0 && !run->ranks)
         return count_failures(run);
@@ -347,6 +375,7 @@ static int run_with_inputs(struct run *run)
     run_writer_end(run);
     code = run_ranks_close(run, code);
     code = run_close_devices(run, code);
+    code = run_video_close(run, code);
     free(query);
     weir_arr_coc_weights_destroy(&weights);
     return code;
@@ -362,6 +391,37 @@ static bool check_devices(struct run *run)
     return cli_devices_parse(run->asked_devices, &run->wanted);
 }
 
+static bool refuse_operands(const struct run *run)
+{
+    const char *option = run->live ? "--live" : run->overlay ? "--overlay" : "--frames";
+    if (run->image_count > 1 && run->video_path)
+        cli_error("'%s' is a stream, which is run by itself; run the others without it",
+                  run->video_path);
+    else if (run->video_path && (run->by_ranks || run->repeat > 1))
+        cli_error("%s is for images; '%s' is a stream", run->by_ranks ? "--ranks" : "--repeat",
+                  run->video_path);
+    else if (!run->video_path && (run->live || run->overlay || run->frame_limit))
+        cli_error("%s is for a Y4M stream: a file, or - for standard input", option);
+    else if (run->overlay && strcmp(run->overlay, "png") != 0 && strcmp(run->overlay, "y4m") != 0)
+        cli_error("--overlay takes png or y4m, not '%s'", run->overlay);
+    else
+        return false;
+    return true;
+}
+
+// Images, or one stream.
+static bool name_inputs(struct run *run, char **paths)
+{
+    for (size_t i = 0; i < run->image_count && !run->video_path; i++)
+        run->video_path = run_is_video(paths[i]) ? paths[i] : NULL;
+    if (refuse_operands(run))
+        return false;
+    if (!run->video_path)
+        return run_name_images(run, paths);
+    run->image_count = 0;
+    return true;
+}
+
 static int run_main(int argc, char **argv)
 {
     struct run run = {.output = "out", .repeat = 1};
@@ -374,7 +434,7 @@ static int run_main(int argc, char **argv)
     run.devices = calloc(CLI_DEVICES_MAX, sizeof *run.devices);
     if (!run.devices)
         cli_error("no memory for the list of devices");
-    else if (check_devices(&run) && run_name_images(&run, argv)) {
+    else if (check_devices(&run) && name_inputs(&run, argv)) {
         code = CLI_FAILED;
         if ((run.by_ranks || run_prepare_output(&run)) && cli_signals_start()) {
             code = run_with_inputs(&run);

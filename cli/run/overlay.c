@@ -260,22 +260,30 @@ static void draw(struct canvas *canvas, const struct weir_arr_coc_output *output
     draw_legend(canvas, output, grid);
 }
 
+bool cli_overlay_draw(const unsigned char *photo, const struct weir_arr_coc_output *output,
+                      uint32_t grid, struct canvas *out_canvas)
+{
+    choose_size(output->width, output->height, out_canvas);
+    out_canvas->rgb = malloc((size_t)3 * out_canvas->width * out_canvas->height);
+    bool *bare = calloc((size_t)grid * grid, sizeof *bare);
+    const bool fine =
+        out_canvas->rgb && bare && canvas_resize(photo, output->width, output->height, out_canvas);
+    if (fine)
+        draw(out_canvas, output, bare, grid);
+    else
+        free(out_canvas->rgb);
+    free(bare);
+    return fine;
+}
+
 bool cli_overlay_write(const char *path, const unsigned char *photo,
                        const struct weir_arr_coc_output *output, uint32_t grid,
                        struct weir_io_error *error)
 {
     struct canvas canvas;
-    choose_size(output->width, output->height, &canvas);
-    canvas.rgb = malloc((size_t)3 * canvas.width * canvas.height);
-    bool *bare = calloc((size_t)grid * grid, sizeof *bare);
-    bool fine = canvas.rgb && bare && canvas_resize(photo, output->width, output->height, &canvas);
-    if (fine) {
-        draw(&canvas, output, bare, grid);
-        fine = weir_io_png_write_rgb8(path, canvas.width, canvas.height, canvas.rgb, error);
-    } else {
-        weir_io_fail(error, path, "no memory to draw it");
-    }
-    free(bare);
+    if (!cli_overlay_draw(photo, output, grid, &canvas))
+        return weir_io_fail(error, path, "no memory to draw it");
+    const bool fine = weir_io_png_write_rgb8(path, canvas.width, canvas.height, canvas.rgb, error);
     free(canvas.rgb);
     return fine;
 }

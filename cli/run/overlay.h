@@ -6,11 +6,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "cli/run/canvas.h"
 #include "io/error.h"
 #include "pipelines/arr_coc/arr_coc.h"
 
-// Draws the overlay of `photo` (RGB8) and writes it as a PNG. The picture has the
-// photo's aspect ratio, and a longer side of 1200 to 2400 pixels.
+// Draws the overlay of `photo` (RGB8). The picture has the photo's aspect ratio, and a longer side of
+// 1200 to 2400 pixels. False if out of memory.
+//
+// Ownership: `out_canvas->rgb` is the caller's, to be freed with free().
+bool cli_overlay_draw(const unsigned char *photo, const struct weir_arr_coc_output *output,
+                      uint32_t grid, struct canvas *out_canvas);
+
+// The same, written as a PNG.
 bool cli_overlay_write(const char *path, const unsigned char *photo,
                        const struct weir_arr_coc_output *output, uint32_t grid,
                        struct weir_io_error *error);

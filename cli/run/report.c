@@ -49,6 +49,19 @@ static void add_warm(struct weir_table *table, const struct weir_pipeline_statis
                    weir_text_duration(d, (double)warm->latency_max_ns));
 }
 
+static void add_video(struct weir_table *table, const struct run *run)
+{
+    const struct weir_pipeline_statistics *s = &run->statistics;
+    struct run_video_facts facts;
+    run_video_figures(run, &facts);
+    weir_table_add(table, "video");
+    weir_table_add(table,
+                   "%" PRIu32 "x%" PRIu32 ", %.6g frames/s: %" PRIu64 " frames run, %" PRIu64
+                   " dropped, %" PRIu64 " failed; %s/%s.jsonl has a line for each",
+                   facts.width, facts.height, facts.rate, s->succeeded, s->dropped, s->failed,
+                   run->output, facts.name);
+}
+
 // One frame's time does not include its failed predecessors'.
 static double first_ns(const struct run *run)
 {
@@ -67,9 +80,13 @@ static void print_summary(const struct run *run, const struct weir_pipeline_stat
         weir_table_add(&table, "%s (%s; %s), module %s %s", info->name, info->platform,
                        info->driver, run->facts.module, run->facts.module_version);
     }
-    weir_table_add(&table, "images");
-    weir_table_add(&table, "%zu of %zu written to %s", count_written(run), run->image_count,
-                   run->output);
+    if (run->video) {
+        add_video(&table, run);
+    } else {
+        weir_table_add(&table, "images");
+        weir_table_add(&table, "%zu of %zu written to %s", count_written(run), run->image_count,
+                       run->output);
+    }
     if (run->first.statistics.succeeded > 0) {
         weir_table_add(&table, "first");
         const uint64_t frames = run->first.statistics.succeeded;
@@ -194,6 +211,21 @@ static json_t *stage_list(const struct weir_pipeline_statistics *s, bool *ok)
     return list;
 }
 
+static json_t *describe_video(const struct run *run, bool *ok)
+{
+    struct run_video_facts facts;
+    json_t *object = json_object();
+    run_video_figures(run, &facts);
+    cli_json_set(object, "path", cli_json_string(facts.path), ok);
+    cli_json_set(object, "name", cli_json_string(facts.name), ok);
+    cli_json_set(object, "width", json_integer(facts.width), ok);
+    cli_json_set(object, "height", json_integer(facts.height), ok);
+    cli_json_set(object, "frames_per_second", json_real(facts.rate), ok);
+    cli_json_set(object, "frames", cli_json_count(facts.frames), ok);
+    cli_json_set(object, "dropped", cli_json_count(run->statistics.dropped), ok);
+    return object;
+}
+
 static json_t *image_list(const struct run *run, bool *ok)
 {
     json_t *list = json_array();
@@ -290,6 +322,9 @@ int run_print_json(const struct run *run, int code)
     cli_json_set(root, "stages", stage_list(s, &ok), &ok);
     cli_json_set(root, "warm", warm_frames(run, &ok), &ok);
     cli_json_set(root, "devices", device_list(run, &ok), &ok);
-    cli_json_set(root, "images", image_list(run, &ok), &ok);
-    return cli_json_print(root, ok, code);
+    if (run->video)
+        cli_json_set(root, "video", describe_video(run, &ok), &ok);
+    else
+        cli_json_set(root, "images", image_list(run, &ok), &ok);
+    return run->video ? cli_json_print_line(root, ok, code) : cli_json_print(root, ok, code);
 }

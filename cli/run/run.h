@@ -111,6 +111,10 @@ struct run {
     bool quiet;
     bool json;
     bool by_ranks;
+    bool live;
+    const char *overlay;    // "png" or "y4m"; NULL: none
+    uint64_t frame_limit;   // 0: none
+    const char *video_path; // NULL: images
 
     struct run_image *images;
     size_t image_count;
@@ -121,6 +125,7 @@ struct run {
     uint32_t device_count;
     weir_pipeline_group *group; // of the devices' pipelines
     struct run_ranks *ranks;    // NULL: without --ranks
+    struct run_video *video;    // NULL: images
     // The devices that are reported: this process's or, at rank 0, those of all ranks.
     const struct run_device *shown;
     uint32_t shown_count;
@@ -188,6 +193,36 @@ void run_ranks_cancel(struct run *run);
 void run_ranks_end(struct run *run);
 int run_ranks_close(struct run *run, int code);
 void run_ranks_free(struct run *run);
+
+// video.c: a Y4M stream in place of images.
+//
+// Whether the operand is one; for a file, by its first bytes.
+bool run_is_video(const char *path);
+
+// Opens the stream and its outputs, and sets the size and the policy. False after a message.
+bool run_video_open(struct run *run, struct weir_arr_coc_params *params);
+
+// Reads and submits frames until the stream ends, is damaged, or an interrupt, which calls
+// run_video_wake().
+void run_video_submit(struct run *run);
+void run_video_wake(struct run *run);
+
+void run_video_deliver(struct run_device *device, struct weir_arr_coc_frame *delivered,
+                       const struct weir_arr_coc_output *output,
+                       const struct weir_pipeline_result *result);
+
+struct run_video_facts {
+    const char *path, *name;
+    uint32_t width, height;
+    double rate; // frames a second; 0: the stream does not say
+    uint64_t frames;
+};
+
+void run_video_figures(const struct run *run, struct run_video_facts *out_facts);
+
+// The exit code, with a message if it is no success; closing, after the device, returns it.
+int run_video_count(const struct run *run);
+int run_video_close(struct run *run, int code);
 
 // One frame more of the image, and of all, is delivered; after its last the image is written.
 void run_end_delivery(struct run *run, struct run_image *image);

@@ -1,0 +1,463 @@
+// weir run arr-coc with a Y4M stream in place of images. The main thread reads frames into memory that
+// it takes from a pool, and submits them; a frame's memory returns to the pool when it is delivered, so
+// an endless stream needs no more. Delivery writes a frame's line, and its overlay, at once.
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "cli/common/json.h"
+#include "cli/common/signals.h"
+#include "cli/run/overlay.h"
+#include "cli/run/run.h"
+#include "io/y4m.h"
+
+enum {
+    SLOTS_UNSET = RUN_STAGES + 1,
+    DROPPED_MOST = 32 // frames that were dropped and wait for those before them
+};
+
+struct video_frame {
+    struct weir_arr_coc_frame frame;
+    struct run_video *video;
+    unsigned char *planes;
+    uint64_t number; // from 0
+    struct video_frame *next;
+};
+
+struct run_video {
+    struct run *run;
+    const char *path;
+    char name[256]; // of the output files
+    int fd;
+    int wake; // an eventfd: an interrupt ends a read
+    struct weir_io_y4m y4m;
+    struct video_frame *frames;
+    size_t frame_count;
+    pthread_mutex_t lock;
+    pthread_cond_t freed;
+    struct video_frame *free;
+    FILE *lines;
+    FILE *overlay;      // of --overlay y4m
+    unsigned char *rgb; // of a frame that is drawn
+    uint64_t failures;
+    atomic_bool broken; // an output file
+    bool damaged;       // the stream, for the main thread
+};
+
+// The stream.
+
+bool run_is_video(const char *path)
+{
+    char magic[9] = "";
+    const char *dot = strrchr(path, '.');
+    if (strcmp(path, "-") == 0 || (dot && strcmp(dot, ".y4m") == 0))
+        return true;
+    // A pipe is not opened: what is read from it is gone.
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    const bool is = fd >= 0 && pread(fd, magic, sizeof magic, 0) == (ssize_t)sizeof magic &&
+                    memcmp(magic, "YUV4MPEG2", sizeof magic) == 0;
+    if (fd >= 0)
+        close(fd);
+    return is;
+}
+
+static ssize_t read_some(void *user, void *to, size_t size)
+{
+    struct run_video *video = user;
+    struct pollfd wanted[2] = {{.fd = video->fd, .events = POLLIN},
+                               {.fd = video->wake, .events = POLLIN}};
+    for (;;) {
+        const int ready = poll(wanted, 2, -1);
+        if (ready < 0 && errno != EINTR)
+            return -1;
+        if (wanted[1].revents) {
+            errno = ECANCELED;
+            return -1;
+        }
+        const ssize_t got = ready > 0 ? read(video->fd, to, size) : -1;
+        if (got >= 0 || (errno != EINTR && errno != EAGAIN))
+            return got;
+    }
+}
+
+static void name_video(struct run_video *video)
+{
+    const char *slash = strrchr(video->path, '/');
+    const char *base = slash ? slash + 1 : video->path;
+    const char *dot = strrchr(base, '.');
+    if (strcmp(video->path, "-") == 0)
+        base = "stdin", dot = NULL;
+    const size_t length = dot && dot != base ? (size_t)(dot - base) : strlen(base);
+    snprintf(video->name, sizeof video->name, "%.*s", (int)length, base);
+}
+
+static bool open_stream(struct run_video *video)
+{
+    const bool standard = strcmp(video->path, "-") == 0;
+    struct weir_io_error error;
+    video->wake = eventfd(0, EFD_CLOEXEC);
+    video->fd = standard ? STDIN_FILENO : open(video->path, O_RDONLY | O_CLOEXEC);
+    if (video->fd < 0 || video->wake < 0) {
+        cli_error("%s: the stream cannot be opened: %s", video->path, strerror(errno));
+        return false;
+    }
+    if (weir_io_y4m_open(&video->y4m, standard ? "standard input" : video->path, read_some, video,
+                         video->run->max_pixels, &error))
+        return true;
+    if (!cli_signal())
+        cli_error("%s", error.message);
+    return false;
+}
+
+// The pool.
+
+static struct video_frame *take_frame(struct run_video *video)
+{
+    pthread_mutex_lock(&video->lock);
+    while (!video->free)
+        pthread_cond_wait(&video->freed, &video->lock);
+    struct video_frame *frame = video->free;
+    video->free = frame->next;
+    pthread_mutex_unlock(&video->lock);
+    return frame;
+}
+
+static void give_frame(struct run_video *video, struct video_frame *frame)
+{
+    pthread_mutex_lock(&video->lock);
+    frame->next = video->free;
+    video->free = frame;
+    pthread_cond_signal(&video->freed);
+    pthread_mutex_unlock(&video->lock);
+}
+
+static weir_status load(void *user, unsigned char *rgb, size_t capacity, uint32_t *out_width,
+                        uint32_t *out_height)
+{
+    const struct video_frame *frame = user;
+    const struct weir_io_y4m *y4m = &frame->video->y4m;
+    (void)capacity; // the pipeline was made for this size
+    weir_io_y4m_rgb(y4m, frame->planes, rgb);
+    *out_width = y4m->width;
+    *out_height = y4m->height;
+    return WEIR_OK;
+}
+
+// One more than the pipelines hold, so that the next is read meanwhile.
+static size_t count_frames(const struct run *run, const struct weir_arr_coc_params *params)
+{
+    const size_t slots = params->slot_count ? params->slot_count : SLOTS_UNSET;
+    const size_t backlog = params->backlog ? params->backlog : slots;
+    return run->device_count * (slots + backlog) + 1 + (run->live ? DROPPED_MOST : 0);
+}
+
+static bool make_frames(struct run_video *video, size_t count)
+{
+    video->frames = calloc(count, sizeof *video->frames);
+    video->rgb = malloc((size_t)3 * video->y4m.width * video->y4m.height);
+    bool fine = video->frames && video->rgb;
+    for (size_t i = 0; i < count && fine; i++) {
+        struct video_frame *frame = &video->frames[i];
+        *frame = (struct video_frame){.frame = {.load = load, .user = frame},
+                                      .video = video,
+                                      .planes = malloc(video->y4m.frame_bytes)};
+        video->frame_count++;
+        fine = frame->planes != NULL;
+        give_frame(video, frame);
+    }
+    if (!fine)
+        cli_error("%s: no memory for %zu frames of %zu bytes; use fewer slots, or scale the video",
+                  video->path, count, video->y4m.frame_bytes);
+    return fine;
+}
+
+// The outputs.
+
+static bool break_off(struct run_video *video, const char *path)
+{
+    if (!video->broken)
+        cli_error("%s cannot be written: %s", path, strerror(errno));
+    video->broken = true;
+    weir_pipeline_group_cancel(video->run->group);
+    return false;
+}
+
+static FILE *create_file(struct run_video *video, const char *suffix)
+{
+    char path[4608];
+    snprintf(path, sizeof path, "%s/%s.%s", video->run->output, video->name, suffix);
+    FILE *file = fopen(path, "we");
+    if (!file)
+        break_off(video, path);
+    return file;
+}
+
+static const char *word_of(weir_status status)
+{
+    return status == WEIR_OK          ? "ok"
+           : status == WEIR_DROPPED   ? "dropped"
+           : status == WEIR_CANCELLED ? "cancelled"
+                                      : "failed";
+}
+
+static void describe_output(json_t *line, const struct weir_arr_coc_output *output, bool *ok)
+{
+    json_t *sides = json_array();
+    json_t *weights = json_array();
+    for (uint32_t i = 0; i < output->patch_count; i++)
+        cli_json_append(sides, json_integer(output->patches[(size_t)3 * i + 1]), ok);
+    for (int i = 0; i < 3; i++)
+        cli_json_append(weights, json_real((double)output->balance[i]), ok);
+    cli_json_set(line, "tokens", json_integer(output->token_count), ok);
+    cli_json_set(line, "patches", json_integer(output->patch_count), ok);
+    cli_json_set(line, "sides", sides, ok);
+    cli_json_set(line, "weights", weights, ok);
+}
+
+static json_t *describe_frame(const struct video_frame *frame, const struct run_device *device,
+                              const struct weir_arr_coc_output *output,
+                              const struct weir_pipeline_result *result, bool *ok)
+{
+    json_t *line = json_object();
+    cli_json_set(line, "frame", cli_json_count(frame->number), ok);
+    cli_json_set(line, "status", json_string(word_of(result->status)), ok);
+    cli_json_set(line, "latency_ns", cli_json_count(result->latency_ns), ok);
+    if (result->status == WEIR_OK || result->error)
+        cli_json_set(line, "device", json_integer(device - device->run->devices), ok);
+    if (output)
+        describe_output(line, output, ok);
+    if (result->error)
+        cli_json_set(line, "error", cli_json_string(result->error->message), ok);
+    return line;
+}
+
+static void write_line(struct run_video *video, json_t *line, bool ok)
+{
+    size_t size;
+    char *text = ok ? cli_json_line(line, &size) : NULL;
+    json_decref(line);
+    if (!text) {
+        errno = ENOMEM;
+        break_off(video, "a frame's line");
+        return;
+    }
+    if (video->run->json && (fwrite(text, 1, size, stdout) != size || fflush(stdout) != 0))
+        break_off(video, "standard output");
+    if (fwrite(text, 1, size, video->lines) != size || fflush(video->lines) != 0)
+        break_off(video, "the frames' lines");
+    free(text);
+}
+
+static bool write_png(struct run_video *video, const struct video_frame *frame,
+                      const struct canvas *canvas)
+{
+    char path[4608];
+    struct weir_io_error error;
+    snprintf(path, sizeof path, "%s/%s.%06" PRIu64 ".overlay.png", video->run->output, video->name,
+             frame->number);
+    if (weir_io_png_write_rgb8(path, canvas->width, canvas->height, canvas->rgb, &error))
+        return true;
+    if (!video->broken)
+        cli_error("%s", error.message);
+    video->broken = true;
+    weir_pipeline_group_cancel(video->run->group);
+    return false;
+}
+
+static bool write_picture(struct run_video *video, const struct canvas *canvas)
+{
+    const bool first = !video->overlay;
+    if (first)
+        video->overlay = create_file(video, "overlay.y4m");
+    if (!video->overlay)
+        return false;
+    return ((!first || weir_io_y4m_begin(video->overlay, canvas->width, canvas->height,
+                                         video->y4m.rate, video->y4m.per)) &&
+            weir_io_y4m_write_rgb8(video->overlay, canvas->width, canvas->height, canvas->rgb)) ||
+           break_off(video, "the overlay");
+}
+
+static void write_overlay(struct run_video *video, const struct video_frame *frame,
+                          const struct weir_arr_coc_output *output)
+{
+    struct canvas canvas;
+    weir_io_y4m_rgb(&video->y4m, frame->planes, video->rgb);
+    if (!cli_overlay_draw(video->rgb, output, video->run->facts.sizes.grid, &canvas)) {
+        errno = ENOMEM;
+        break_off(video, "the overlay");
+        return;
+    }
+    if (strcmp(video->run->overlay, "png") == 0)
+        write_png(video, frame, &canvas);
+    else
+        write_picture(video, &canvas);
+    free(canvas.rgb);
+}
+
+// Says it of the first frame; the lines have all.
+static void tell_failure(struct run_video *video, const struct video_frame *frame,
+                         const struct weir_pipeline_result *result)
+{
+    if (result->status >= 0 || video->failures++ > 0)
+        return;
+    weir_error_set(result->error);
+    cli_error("%s: frame %" PRIu64 ": %s%s%s", video->path, frame->number, result->stage,
+              result->stage[0] ? ": " : "", weir_last_error_text());
+}
+
+void run_video_deliver(struct run_device *device, struct weir_arr_coc_frame *delivered,
+                       const struct weir_arr_coc_output *output,
+                       const struct weir_pipeline_result *result)
+{
+    struct run *run = device->run;
+    struct run_video *video = run->video;
+    struct video_frame *frame = delivered->user;
+    bool ok = true;
+    if (output)
+        run_take_figures(device, result);
+    tell_failure(video, frame, result);
+    if (!video->broken)
+        write_line(video, describe_frame(frame, device, output, result, &ok), ok);
+    if (output && run->overlay && !video->broken)
+        write_overlay(video, frame, output);
+    cli_progress_update(&run->progress, ++run->delivered, video->name);
+    give_frame(video, frame);
+}
+
+// The run.
+
+bool run_video_open(struct run *run, struct weir_arr_coc_params *params)
+{
+    struct run_video *video = calloc(1, sizeof *video);
+    if (!video) {
+        cli_error("no memory for a video");
+        return false;
+    }
+    video->run = run;
+    video->path = run->video_path;
+    video->fd = video->wake = -1;
+    pthread_mutex_init(&video->lock, NULL);
+    pthread_cond_init(&video->freed, NULL);
+    run->video = video;
+    name_video(video);
+    // For the newest frame, at most one waits on each device.
+    params->full = run->live ? WEIR_PIPELINE_DROP_OLDEST : WEIR_PIPELINE_BLOCK;
+    params->backlog = run->live && params->backlog == 0 ? 1 : params->backlog;
+    if (!open_stream(video))
+        return false;
+    params->max_pixels = (uint64_t)video->y4m.width * video->y4m.height;
+    video->lines = create_file(video, "jsonl");
+    return video->lines && make_frames(video, count_frames(run, params));
+}
+
+void run_video_wake(struct run *run)
+{
+    const uint64_t one = 1;
+    if (write(run->video->wake, &one, sizeof one) < 0)
+        cli_error("the interrupt cannot be passed on: %s", strerror(errno));
+}
+
+// False when the run is to end.
+static bool submit(struct run *run, struct video_frame *frame)
+{
+    struct run_video *video = run->video;
+    const weir_status status = weir_pipeline_group_submit(run->group, &frame->frame);
+    if (status != WEIR_OK) {
+        give_frame(video, frame);
+        if (status < 0 && !cli_signal()) {
+            cli_error("%s: %s", video->path, weir_last_error_text());
+            video->damaged = true;
+        }
+        return false;
+    }
+    if (!run->first.done) {
+        weir_pipeline_group_drain(run->group, WEIR_FOREVER);
+        run_take_first(run);
+    }
+    return true;
+}
+
+void run_video_submit(struct run *run)
+{
+    struct run_video *video = run->video;
+    struct weir_io_error error;
+    const uint64_t most = run->frame_limit ? run->frame_limit : UINT64_MAX;
+    while (video->y4m.frames < most && !cli_signal() && !video->broken) {
+        struct video_frame *frame = take_frame(video);
+        bool there;
+        frame->number = video->y4m.frames;
+        if (!weir_io_y4m_next(&video->y4m, frame->planes, &there, &error)) {
+            if (!cli_signal())
+                cli_error("%s", error.message);
+            video->damaged = true;
+        }
+        if (!there) {
+            give_frame(video, frame);
+            break;
+        }
+        if (!submit(run, frame))
+            break;
+    }
+    if (video->y4m.frames == 0 && !video->damaged && !cli_signal()) {
+        cli_error("%s: the stream has no frame", video->y4m.name);
+        video->damaged = true;
+    }
+}
+
+int run_video_count(const struct run *run)
+{
+    const struct run_video *video = run->video;
+    const struct weir_pipeline_statistics *s = &run->statistics;
+    if (cli_signal()) {
+        cli_error("interrupted: %" PRIu64 " frames are finished and kept", s->succeeded);
+        return CLI_SIGNALLED + cli_signal();
+    }
+    if (s->failed > 0)
+        cli_error("%" PRIu64 " of %" PRIu64 " frames failed", s->failed, s->accepted);
+    return s->failed > 0 || video->broken || video->damaged ? CLI_FAILED : CLI_OK;
+}
+
+void run_video_figures(const struct run *run, struct run_video_facts *out_facts)
+{
+    const struct weir_io_y4m *y4m = &run->video->y4m;
+    *out_facts = (struct run_video_facts){
+        .path = run->video->path,
+        .name = run->video->name,
+        .width = y4m->width,
+        .height = y4m->height,
+        .rate = y4m->per ? (double)y4m->rate / y4m->per : 0,
+        .frames = y4m->frames,
+    };
+}
+
+int run_video_close(struct run *run, int code)
+{
+    struct run_video *video = run->video;
+    if (!video)
+        return code;
+    const bool closed = !video->overlay || fclose(video->overlay) == 0;
+    if ((video->lines && fclose(video->lines) != 0) || !closed) {
+        cli_error("%s: its results cannot be written: %s", video->path, strerror(errno));
+        code = code == CLI_OK ? CLI_FAILED : code;
+    }
+    for (size_t i = 0; i < video->frame_count; i++)
+        free(video->frames[i].planes);
+    if (video->fd > STDIN_FILENO)
+        close(video->fd);
+    if (video->wake >= 0)
+        close(video->wake);
+    pthread_cond_destroy(&video->freed);
+    pthread_mutex_destroy(&video->lock);
+    free(video->frames);
+    free(video->rgb);
+    free(video);
+    run->video = NULL;
+    return code;
+}
