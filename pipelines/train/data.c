@@ -18,6 +18,7 @@ enum {
     DARKEST = 40,
     BRIGHTEST = 215,
     ROUNDS = 4,
+    CHANNELS_KNOWN = 4,
     CHUNK = 256 // bytes
 };
 
@@ -139,39 +140,87 @@ static uint32_t label_of(const weir_train_data *data, uint64_t index)
     return (uint32_t)(train_random(data->seed, LABELS, index) % data->classes);
 }
 
-static int picture(const weir_train_data *data, uint32_t label, size_t number)
+// A number of a sample, and its square's colour, which the next pixels mostly have too.
+struct place {
+    const weir_train_data *data;
+    uint32_t label;
+    uint32_t row, column, channel;
+    struct {
+        uint64_t square;
+        int colour;
+    } known[CHANNELS_KNOWN];
+};
+
+static struct place place_of(const weir_train_data *data, uint32_t label, size_t number)
 {
-    const struct weir_train_shape *shape = &data->shape;
-    const uint32_t channel = (uint32_t)(number % shape->channels);
-    const size_t pixel = number / shape->channels;
-    const uint64_t x = pixel % shape->width * SQUARES / shape->width;
-    const uint64_t y = pixel / shape->width * SQUARES / shape->height;
-    const uint64_t square =
-        (((uint64_t)label * shape->channels + channel) * SQUARES + y) * SQUARES + x;
-    const uint64_t bits = train_random(data->seed, PICTURES, square);
-    return DARKEST + (int)(bits % (BRIGHTEST - DARKEST + 1));
+    const uint32_t pixel = (uint32_t)(number / data->shape.channels);
+    struct place place = {.data = data,
+                          .label = label,
+                          .row = pixel / data->shape.width,
+                          .column = pixel % data->shape.width,
+                          .channel = (uint32_t)(number % data->shape.channels)};
+    for (int i = 0; i < CHANNELS_KNOWN; i++)
+        place.known[i].square = UINT64_MAX;
+    return place;
 }
 
-static unsigned char made_byte(const weir_train_data *data, uint64_t index, uint32_t label,
-                               size_t number)
+static void advance(struct place *place)
 {
-    const uint64_t bits = train_random(data->seed, NOISE + index, number);
-    const int noise = (int)(bits % (2 * data->noise + 1)) - (int)data->noise;
-    const int value = picture(data, label, number) + noise;
-    return (unsigned char)(value < 0 ? 0 : value > 255 ? 255 : value);
+    const struct weir_train_shape *shape = &place->data->shape;
+    if (++place->channel < shape->channels)
+        return;
+    place->channel = 0;
+    if (++place->column < shape->width)
+        return;
+    place->column = 0;
+    place->row++;
+}
+
+static int colour_at(struct place *place)
+{
+    const struct weir_train_shape *shape = &place->data->shape;
+    const uint32_t x = place->column * SQUARES / shape->width;
+    const uint32_t y = place->row * SQUARES / shape->height;
+    const uint64_t plane = (uint64_t)place->label * shape->channels + place->channel;
+    const uint64_t square = (plane * SQUARES + y) * SQUARES + x;
+    const uint32_t slot = place->channel % CHANNELS_KNOWN;
+    if (place->known[slot].square != square) {
+        const uint64_t bits = train_random(place->data->seed, PICTURES, square);
+        place->known[slot].square = square;
+        place->known[slot].colour = DARKEST + (int)(bits % (BRIGHTEST - DARKEST + 1));
+    }
+    return place->known[slot].colour;
+}
+
+// From 0 to 255, moved to -noise ... noise.
+static int noise_of(const weir_train_data *data, unsigned char byte)
+{
+    return (int)(byte * (2 * data->noise + 1) / 256) - (int)data->noise;
+}
+
+// Eight numbers share one random one, a byte each, the lowest first.
+static void make_bytes(const weir_train_data *data, uint64_t index, size_t first, size_t count,
+                       unsigned char *out)
+{
+    struct place place = place_of(data, label_of(data, index), first);
+    uint64_t bits = train_random(data->seed, NOISE + index, first / 8) >> first % 8 * 8;
+    for (size_t i = first; i < first + count; i++, bits >>= 8) {
+        if (i > first && i % 8 == 0)
+            bits = train_random(data->seed, NOISE + index, i / 8);
+        const int value = colour_at(&place) + noise_of(data, (unsigned char)bits);
+        *out++ = (unsigned char)(value < 0 ? 0 : value > 255 ? 255 : value);
+        advance(&place);
+    }
 }
 
 // Bytes `first` to `first + count - 1` of a sample.
 static void read_bytes(const weir_train_data *data, uint64_t index, size_t first, size_t count,
                        unsigned char *out)
 {
-    if (data->images) {
+    if (data->images)
         memcpy(out, data->images + index * data->numbers + first, count);
-        return;
-    }
-    const uint32_t label = label_of(data, index);
-    for (size_t i = 0; i < count; i++)
-        out[i] = made_byte(data, index, label, first + i);
+    else
+        make_bytes(data, index, first, count, out);
 }
 
 uint32_t weir_train_data_bytes(const weir_train_data *data, uint64_t index, unsigned char *out)
