@@ -55,6 +55,15 @@ for options in ddp "accumulate --passes 2 --serial" augment encdec; do
     expect_contains "$messages" "nothing was found"
 done
 
+# An operation that fails is told, or made good with the same bits.
+cat >digest.sh <<'TEXT'
+"$@" >figures || exit
+grep digest figures
+TEXT
+expect_status 0 "$weir" fault --every 13 --recovers sh digest.sh "$program" train encdec "${small[@]}" \
+    --channels 1 --steps 2
+expect_contains "$output" " told the cause"
+
 # Ranks: one prints, and with integers two have the parameters of one.
 expect_data 0 "$weir" train ddp --side 8 --hidden 1 --width 16 --batch 16 --steps 30 --exact --json
 one="$(digest)"
