@@ -82,6 +82,6 @@ expect_status 2 bash "$here/measure.sh" --out "$out"
 expect_status 2 bash "$here/measure.sh" --speed 3
 expect_contains "$output" "unknown argument '--speed'"
 expect_status 2 bash "$here/measure.sh" --weir
-expect_status 1 bash "$here/measure.sh" --weir cli/weir --out "$TEST_TMPDIR/plain" --turns 1 \
+expect_status 1 bash "$TEST_TMPDIR/measure.sh" --weir cli/weir --out "$TEST_TMPDIR/plain" --turns 1 \
     --cases /dev/null
 expect_contains "$output" "measure: calibrate ended with 3"
