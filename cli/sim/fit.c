@@ -17,7 +17,6 @@
 // Launches of one size.
 struct size {
     double terms[SIM_TERM_COUNT]; // over the median time
-    double share;                 // of the launches
 };
 
 // The equations of all terms, in units in which their diagonal is 1.
@@ -62,7 +61,7 @@ static size_t take_sizes(const struct sim_kernel *kernel, struct size *sizes)
         const double median = fmax(launches[i + (next - i - 1) / 2].ns, 1);
         for (int term = 0; term < SIM_TERM_COUNT; term++)
             sizes[count].terms[term] = launches[i].terms[term] / median;
-        sizes[count++].share = (double)(next - i) / (double)kernel->count;
+        count++;
     }
     return count;
 }
@@ -94,12 +93,13 @@ static struct equations make_equations(const struct size *sizes, size_t count)
 {
     struct equations equations = {0};
     bool negative[SIM_TERM_COUNT] = {false};
+    const double share = 1 / (double)count;
     for (size_t s = 0; s < count; s++)
         for (int i = 0; i < SIM_TERM_COUNT; i++) {
             negative[i] = negative[i] || sizes[s].terms[i] < 0;
-            equations.right[i] += sizes[s].share * sizes[s].terms[i];
+            equations.right[i] += share * sizes[s].terms[i];
             for (int j = 0; j < SIM_TERM_COUNT; j++)
-                equations.products[i][j] += sizes[s].share * sizes[s].terms[i] * sizes[s].terms[j];
+                equations.products[i][j] += share * sizes[s].terms[i] * sizes[s].terms[j];
         }
     scale(&equations);
     for (int i = 0; i < SIM_TERM_COUNT; i++)
@@ -158,7 +158,7 @@ static double product(const double a[SIM_TERM_COUNT], const double b[SIM_TERM_CO
     return sum;
 }
 
-// Of the sizes' errors, from the equations: the shares add up to 1.
+// Of the sizes' errors, from the equations: their shares add up to 1.
 static double square_of(const struct equations *equations, const int *set, int count,
                         const double *factors)
 {

@@ -179,6 +179,28 @@ WEIR_TEST(SimFit, OfTwoMediansTheLowerCounts)
     EXPECT_NEAR(fit.worst, 0.8, 1e-9);
 }
 
+// Times that are on no line.
+static struct sim_fit fit_often(uint32_t first_count)
+{
+    struct made made;
+    begin(&made);
+    for (uint32_t i = 0; i < first_count; i++)
+        launch(&made, "scale", 100, 64, 4000);
+    launch(&made, "scale", 400, 64, 9500);
+    launch(&made, "scale", 1600, 64, 36000);
+    launch(&made, "scale", 6400, 64, 130000);
+    return fit_first(&made);
+}
+
+WEIR_TEST(SimFit, ASizeCountsOnce)
+{
+    const struct sim_fit once = fit_often(1);
+    const struct sim_fit often = fit_often(50);
+    EXPECT_TRUE(once.factors[SIM_TERM_ITEM] > 0);
+    for (int term = 0; term < SIM_TERM_COUNT; term++)
+        EXPECT_NEAR(often.factors[term], once.factors[term], 1e-9);
+}
+
 // The first launch of a kernel is often slow.
 WEIR_TEST(SimFit, ASlowLaunchChangesNothing)
 {
