@@ -76,12 +76,41 @@ static uint64_t rest(struct rig *rig, struct sim_point point)
     return now_ns;
 }
 
-WEIR_TEST(SimThreads, OneThread)
+// A thread that sleeps until it is told to end.
+struct sleeper {
+    sem_t end;
+    pthread_t thread;
+};
+
+static void *sleep_until_told(void *argument)
+{
+    struct sleeper *sleeper = argument;
+    sem_wait(&sleeper->end);
+    return NULL;
+}
+
+static void start_sleeper(struct sleeper *sleeper)
+{
+    sem_init(&sleeper->end, 0, 0);
+    ASSERT_INT_EQ(pthread_create(&sleeper->thread, NULL, sleep_until_told, sleeper), 0);
+}
+
+static void finish_sleeper(struct sleeper *sleeper)
+{
+    sem_post(&sleeper->end);
+    pthread_join(sleeper->thread, NULL);
+    sem_destroy(&sleeper->end);
+}
+
+WEIR_TEST(SimThreads, AllOthersSleep)
 {
     struct rig rig;
+    struct sleeper sleeper;
     start(&rig);
+    start_sleeper(&sleeper);
     EXPECT_UINT_EQ(rest(&rig, rig.shorter), 500);
     EXPECT_UINT_EQ(rest(&rig, rig.longer), 1000);
+    finish_sleeper(&sleeper);
     EXPECT_TRUE(rig.sim.waiters == NULL);
     EXPECT_STR_EQ(logged, "");
     finish(&rig);
@@ -128,10 +157,13 @@ WEIR_TEST(SimThreads, TheFirstToEndGoesFirst)
 WEIR_TEST(SimThreads, OneIsAway)
 {
     struct rig rig;
+    struct sleeper sleeper;
     start(&rig);
+    start_sleeper(&sleeper);
     rig.sim.away = 1;
     EXPECT_UINT_EQ(rest(&rig, rig.shorter), 500);
     EXPECT_STR_EQ(logged, "");
+    finish_sleeper(&sleeper);
     finish(&rig);
 }
 
@@ -167,13 +199,16 @@ WEIR_TEST(SimThreads, WithoutWhatTheKernelTells)
 {
     struct rig rig;
     struct rlimit limit;
+    struct sleeper sleeper;
     start(&rig);
+    start_sleeper(&sleeper);
     ASSERT_INT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
     ASSERT_INT_EQ(setrlimit(RLIMIT_NOFILE, &(struct rlimit){0, limit.rlim_max}), 0);
     EXPECT_UINT_EQ(rest(&rig, rig.shorter), 0);
     ASSERT_INT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
     EXPECT_TRUE(rig.sim.restless);
     EXPECT_TRUE(strstr(logged, "/proc/self/task cannot be read") != NULL);
+    finish_sleeper(&sleeper);
     finish(&rig);
 }
 
