@@ -149,7 +149,8 @@ static float number(uint32_t rank, uint64_t index)
 
 static float total(uint32_t ranks, uint64_t index)
 {
-    return (float)((uint64_t)ranks * (ranks + 1) / 2 * (1 + index % 5));
+    const uint64_t sum = (uint64_t)ranks * (ranks + 1) / 2 * (1 + index % 5);
+    return (float)sum;
 }
 
 static float expected(const struct comm_row *row, uint32_t rank, uint32_t count, uint64_t index)

@@ -115,7 +115,7 @@ WEIR_TEST(Meeting, HasNoFileLeftForARank)
     sscanf(rendezvous, "tcp://127.0.0.1:%u", &port); // NOLINT(cert-err34-c): written above
     in.sin_port = htons((uint16_t)port);
     const rlim_t before = limit_files((rlim_t)client + 8);
-    int held[64];
+    int held[64] = {0};
     int count = 0;
     while (count < 64 && (held[count] = dup(client)) >= 0)
         count++;
