@@ -28,10 +28,11 @@ status 0 when nothing failed and something ran.
                builtins (every function of OpenCL C), races (missing waits,
                with check and perturb), orders (the suite with perturb, about
                a minute); and, left out by default, verify (the suite with
-               check --verify), sim (what the plugin sim is to predict, up to
-               4 minutes), peers (beside raw CUDA, OpenCL and PyTorch
-               programs, up to 5 minutes) and memcheck (the suite on CUDA
-               under compute-sanitizer)
+               check --verify), ddp (a training step on two GPUs, beside raw
+               NCCL and PyTorch, up to 2 minutes), sim (what the plugin sim is
+               to predict, up to 4 minutes), peers (beside raw CUDA, OpenCL and
+               PyTorch programs, up to 5 minutes) and memcheck (the suite on
+               CUDA under compute-sanitizer)
   --help       this text
 TEXT
 }
@@ -752,6 +753,29 @@ collectives()
     check_rows "cuda: collectives, a rank is killed"
 }
 
+# A training step whose gradients are reduced in buckets, beside the same step on the driver, and in PyTorch.
+ddp()
+{
+    local line nccl blas
+    [[ " ${backends[*]} " == *" cuda "* ]] || return 0
+    if [ "$(nvidia-smi -L 2>/dev/null | grep -c '^GPU')" -lt 2 ]; then
+        row absent "cuda: ddp" "there is one GPU"
+        return
+    fi
+    nccl="$(wheel_nccl)"
+    blas="$(wheel_cublas)"
+    use cuda
+    run 90 ddp "${on[@]}" "WEIR_CUDA_NCCL=$nccl" "$weir" launch -n 2 --no-prefix "$weir" bench ddp --quiet \
+        --cublas "${blas:-libcublas.so.12}" --nccl "${nccl/#auto/libnccl.so.2}" \
+        --save "$figures/ddp.json" --plot "$figures/ddp.svg"
+    judge "cuda: ddp" "$(printf '%s\n' "$output" | sed -n 's/.*; //; /results checked/p' | head -n 1)"
+    while IFS= read -r line; do
+        row - "cuda: ddp" "$(printf '%s' "$line" | tr -s ' ')"
+    done < <(printf '%s\n' "$output" | grep -E '^ +[0-9]+  +[0-9a-z]|^note: ')
+    in_root 90 torch-ddp python3 tests/bench/peers/torch_ddp.py
+    judge "cuda: ddp in PyTorch" "$(printf '%s\n' "$output" | tail -n 1 | cut -c 1-400)"
+}
+
 # Weir compared with raw CUDA, OpenCL and PyTorch programs: a row for each row of that table.
 peers()
 {
@@ -855,6 +879,7 @@ done
 if wanted interop; then interop; fi
 if wanted devices; then devices; fi
 if wanted comm; then collectives; fi
+if wanted ddp; then ddp; fi
 if wanted trace; then trace; fi
 if wanted sim; then sim; fi
 if wanted peers; then peers; fi
