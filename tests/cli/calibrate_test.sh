@@ -53,6 +53,14 @@ expect_model "$gpus/c1060.ini" ""
 expect_model "$gpus/c2050.ini" "submit_kernel_ns=2500"
 expect_contains "$output" "each queue holds up all others"
 
+# Two devices.
+export WEIR_NULL_DEVICES=2
+expect_model "$gpus/k20c.ini" "kernels=1, peer_engine=1, peer_gb_per_s=3, peer_latency_ns=2500"
+expect_contains "$(cat card.ini)" "peer_engine = 1"
+expect_model "$gpus/k20c.ini" "kernels=1, peer_engine=0, peer_gb_per_s=7"
+expect_contains "$(cat card.ini)" "peer_engine = 0"
+unset WEIR_NULL_DEVICES
+
 # The file is a model.
 expect_data 0 env WEIR_BACKEND=null "$weir" sim --gpu card.ini --costs costs.ini --quiet --json \
     "$weir" calibrate --turns 1
