@@ -53,16 +53,20 @@ static bool load(struct cu_nccl *nccl, char *reason)
     if (!handle || !weir_kit_symbols_load(handle, LIBRARY, table, sizeof table / sizeof *table,
                                           &nccl->api, reason, CU_NCCL_REASON))
         return false;
-    if (nccl->api.ncclGetVersion(&nccl->version) != ncclSuccess) {
+    int version = 0;
+    if (nccl->api.ncclGetVersion(&version) != ncclSuccess) {
         snprintf(reason, CU_NCCL_REASON, "ncclGetVersion fails");
         return false;
     }
-    snprintf(nccl->engine, sizeof nccl->engine, "NCCL %d.%d.%d", nccl->version / 10000,
-             nccl->version / 100 % 100, nccl->version % 100);
-    if (nccl->version >= NCCL_OLDEST)
-        return true;
-    snprintf(reason, CU_NCCL_REASON, "%s is older than 2.18", nccl->engine);
-    return false;
+    if (version < NCCL_OLDEST) {
+        snprintf(reason, CU_NCCL_REASON, "NCCL %d.%d.%d is older than 2.18", version / 10000,
+                 version / 100 % 100, version % 100);
+        return false;
+    }
+    nccl->version = version;
+    snprintf(nccl->engine, sizeof nccl->engine, "NCCL %d.%d.%d", version / 10000,
+             version / 100 % 100, version % 100);
+    return true;
 }
 
 bool cu_nccl_load(struct cu_nccl *nccl, char reason[CU_NCCL_REASON])

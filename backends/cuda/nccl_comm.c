@@ -194,7 +194,7 @@ static void introduce(struct cu_nccl *nccl, uint32_t rank, struct intro *own)
 {
     own->required = strcmp(nccl->setting, "auto") != 0;
     own->there = cu_nccl_load(nccl, own->reason);
-    own->version = nccl->version;
+    own->version = own->there ? nccl->version : 0;
     if (!own->there || rank != 0 || nccl->api.ncclGetUniqueId(&own->id) == ncclSuccess)
         return;
     own->there = false;

@@ -1,6 +1,7 @@
 // Which rank is at fault, and where the first cause is booked.
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -58,16 +59,15 @@ void weir__pulse_fail_of_transport(struct weir__pulse *pulse, const struct weir_
 {
     char text[sizeof error->message];
     char last[WEIR__CALL_TEXT_SIZE];
-    unsigned rank = UINT32_MAX;
-    const char *died = strstr(error->message, " has died");
-    const char *begin = died;
+    const char *begin = strstr(error->message, " has died");
     while (begin && begin > error->message && strncmp(begin, "rank ", 5) != 0)
         begin--;
-    if (begin && sscanf(begin, "rank %u has died", &rank) == 1 && rank < pulse->comm->count) {
+    const unsigned long rank = begin ? strtoul(begin + strlen("rank "), NULL, 10) : UINT32_MAX;
+    if (rank < pulse->comm->count) {
         const struct weir__beat *beat = &pulse->beats[rank];
         weir__pulse_last_call(beat, last);
         // It may have called more since its last beat.
-        snprintf(text, sizeof text, "rank %u has died, %s%s", rank,
+        snprintf(text, sizeof text, "rank %lu has died, %s%s", rank,
                  beat->number == 0 ? "" : "at the earliest ", last);
     } else {
         // What is complete here may be the call that another rank has found to differ.

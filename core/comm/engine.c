@@ -42,13 +42,13 @@ static weir_status gather(const struct weir_comm_setup *setup, const void *own, 
 
 // The engine of all ranks is that of the backend, if all have the same backend.
 static weir_status agree(const struct weir_comm_setup *setup, const struct weir_link *backend,
-                         bool *out_same)
+                         bool has_engine, bool *out_same)
 {
     char own[ENGINE_NAME_SIZE] = "";
     char *all = weir__allocate((size_t)setup->count * sizeof own);
     if (!all)
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a communicator");
-    if (backend)
+    if (has_engine)
         snprintf(own, sizeof own, "%s", backend->name);
     weir_status status = gather(setup, own, all, sizeof own);
     *out_same = own[0] != '\0';
@@ -86,10 +86,10 @@ weir_status weir__engine_create(weir_comm *comm, const char *file, int line)
     comm->transport->place(comm->group, &comm->rank, &comm->count);
     setup.rank = comm->rank;
     setup.count = comm->count;
-    if (!backend->ops->comm_create || comm->member.device->limits.collectives < 2)
-        backend = NULL;
-    weir_status status = agree(&setup, backend, &same);
-    if (status < 0 || !same)
+    const bool has_engine =
+        backend->ops->comm_create && comm->member.device->limits.collectives == 2;
+    weir_status status = agree(&setup, backend, has_engine, &same);
+    if (status < 0 || !same || !has_engine)
         return status;
     status = backend->ops->comm_create(backend, comm->member.device, comm, &setup, data);
     if (status < 0 || !*data)

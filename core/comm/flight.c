@@ -6,7 +6,8 @@
 
 struct weir__flight *weir__pulse_flight_at(const struct weir__pulse *pulse, size_t index)
 {
-    return &pulse->flights[(pulse->first_flight + index) % pulse->flight_room];
+    const size_t at = pulse->first_flight + index;
+    return &pulse->flights[at < pulse->flight_room ? at : at - pulse->flight_room];
 }
 
 static bool grow(struct weir__pulse *pulse)
@@ -68,7 +69,8 @@ bool weir__pulse_oldest(struct weir__pulse *pulse, struct weir__flight *out_olde
     weir_lock_take(&pulse->comm->lock);
     while (pulse->flight_count > 0 && weir__pulse_is_over(pulse, weir__pulse_flight_at(pulse, 0)) &&
            weir__pulse_flight_at(pulse, 0)->call.number <= pulse->confirmed) {
-        pulse->first_flight = (pulse->first_flight + 1) % pulse->flight_room;
+        pulse->first_flight =
+            pulse->first_flight + 1 < pulse->flight_room ? pulse->first_flight + 1 : 0;
         pulse->flight_count--;
     }
     for (size_t i = 0; i < pulse->flight_count && !found; i++) {

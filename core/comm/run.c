@@ -168,7 +168,7 @@ static weir_status call_transport(const struct run *run)
         .file = operation->file,
         .line = operation->line,
     };
-    if (exchange) {
+    if (run->parts) {
         describe_parts(run);
         call.parts = run->parts;
         call.part_count = run->count;

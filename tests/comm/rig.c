@@ -19,7 +19,8 @@ static void make_rank(struct comm_rig *rig, uint32_t rank, weir_placement placem
 static void open_devices(struct comm_rig *rig)
 {
     const char *text = getenv("WEIR_TEST_COMM_DEVICES");
-    const uint32_t device_count = text ? (uint32_t)strtoul(text, NULL, 10) : 1;
+    const unsigned long given = text ? strtoul(text, NULL, 10) : 1;
+    const uint32_t device_count = given ? (uint32_t)given : 1;
     for (uint32_t rank = 0; rank < COMM_RIG_MOST; rank++) {
         char index[16];
         snprintf(index, sizeof index, "%u", rank);

@@ -71,7 +71,7 @@ extern pthread_cond_t fake_changed;
 
 size_t fake_size(ncclDataType_t type);
 
-// Carries out a call on the thread of its stream, and frees it.
-void fake_meet(void *call);
+// Carries out a call, a struct fake_call, on the thread of its stream, and frees it.
+void fake_meet(void *user);
 
 #endif

@@ -175,9 +175,9 @@ static void messages(struct fake_call *call)
     }
 }
 
-void fake_meet(void *argument)
+void fake_meet(void *user)
 {
-    struct fake_call *call = argument;
+    struct fake_call *call = user;
     pthread_mutex_lock(&fake_lock);
     if (!call->comm->aborted) {
         if (call->kind == FAKE_MESSAGES)
