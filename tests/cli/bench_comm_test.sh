@@ -31,7 +31,7 @@ done
 
 # Of several processes rank 0 alone reports.
 export WEIR_BACKEND=null
-expect_data 0 "$weir" launch -n 2 --no-prefix "$weir" bench comm --turns 1 --iterations 1 \
+expect_data 0 "$weir" launch -n 2 --no-prefix "$program" bench comm --turns 1 --iterations 1 \
     --size 64K --memory host --json
 report '
 assert len(tables["collectives"]) == 1

@@ -56,7 +56,7 @@ expect_problem "missing.ini" "" "$weir" doctor comm --config missing.ini
 
 # Two that meet.
 port="$(free_port)"
-"$weir" doctor comm --listen "$port" >listener 2>listener.messages &
+"$program" doctor comm --listen "$port" >listener 2>listener.messages &
 listener=$!
 expect_listening "$port"
 expect_data 0 "$weir" doctor comm --connect "127.0.0.1:$port"
