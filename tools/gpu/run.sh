@@ -764,6 +764,7 @@ ddp()
     fi
     nccl="$(wheel_nccl)"
     blas="$(wheel_cublas)"
+    backend=cuda
     use cuda
     run 90 ddp "${on[@]}" "WEIR_CUDA_NCCL=$nccl" "$weir" launch -n 2 --no-prefix "$weir" bench ddp --quiet \
         --cublas "${blas:-libcublas.so.12}" --nccl "${nccl/#auto/libnccl.so.2}" \
@@ -771,7 +772,7 @@ ddp()
     judge "cuda: ddp" "$(printf '%s\n' "$output" | sed -n 's/.*; //; /results checked/p' | head -n 1)"
     while IFS= read -r line; do
         row - "cuda: ddp" "$(printf '%s' "$line" | tr -s ' ')"
-    done < <(printf '%s\n' "$output" | grep -E '^ +[0-9]+  +[0-9a-z]|^note: ')
+    done < <(printf '%s\n' "$output" | grep -E '^ +[0-9]+ +(comp|comm|[0-9.]+ MiB|.* auto: )|^note: ')
     in_root 90 torch-ddp python3 tests/bench/peers/torch_ddp.py
     judge "cuda: ddp in PyTorch" "$(printf '%s\n' "$output" | tail -n 1 | cut -c 1-400)"
 }
