@@ -76,7 +76,7 @@ esac
 for step in ${steps//,/ }; do
     case "$step" in
     conformance | arr-coc | reference | twins | frames | bench | steady | faults | interop | devices | \
-        comm | trace | builtins | races | orders | verify | sim | peers | memcheck) ;;
+        comm | trace | builtins | races | orders | verify | ddp | sim | peers | memcheck) ;;
     *)
         echo "run: there is no step '$step'" >&2
         usage >&2
