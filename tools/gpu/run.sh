@@ -29,7 +29,8 @@ status 0 when nothing failed and something ran.
                with check and perturb), orders (the suite with perturb, about
                a minute); and, left out by default, verify (the suite with
                check --verify), ddp (a training step on two GPUs, beside raw
-               NCCL and PyTorch, up to 2 minutes), sim (what the plugin sim is
+               NCCL and PyTorch, up to 2 minutes), train (weir train, and its
+               work in PyTorch, a minute), sim (what the plugin sim is
                to predict, up to 4 minutes), peers (beside raw CUDA, OpenCL and
                PyTorch programs, up to 5 minutes) and memcheck (the suite on
                CUDA under compute-sanitizer)
@@ -76,7 +77,7 @@ esac
 for step in ${steps//,/ }; do
     case "$step" in
     conformance | arr-coc | reference | twins | frames | bench | steady | faults | interop | devices | \
-        comm | trace | builtins | races | orders | verify | ddp | sim | peers | memcheck) ;;
+        comm | trace | builtins | races | orders | verify | ddp | train | sim | peers | memcheck) ;;
     *)
         echo "run: there is no step '$step'" >&2
         usage >&2
@@ -777,6 +778,33 @@ ddp()
     judge "cuda: ddp in PyTorch" "$(printf '%s\n' "$output" | tail -n 1 | cut -c 1-400)"
 }
 
+# train_way PROGRAM [OPTION]...: a row with the steps in a second; $digest is that of the parameters.
+train_way()
+{
+    run 30 "train-$1" "${on[@]}" ${blas:+"LD_LIBRARY_PATH=${blas%/*}:${LD_LIBRARY_PATH-}"} "$weir" train "$@" \
+        ${blas:+--products cublas} --side 32 --channels 32 --width 512 --batch 256 --rate 0.001
+    judge "cuda: train $*" "$(printf '%s\n' "$output" | sed -n 's/^time *//p')"
+    digest="$(printf '%s\n' "$output" | sed -n 's/^digest *//p')"
+}
+
+# The training programs, overlapped and serial, which have to have the same parameters; and in PyTorch.
+train()
+{
+    local blas digest overlapped program
+    [[ " ${backends[*]} " == *" cuda "* ]] || return 0
+    blas="$(wheel_cublas)"
+    use cuda
+    for program in ddp accumulate augment encdec; do
+        train_way "$program"
+        overlapped="$digest"
+        train_way "$program" --serial
+        [ "$digest" = "$overlapped" ] || row FAILED "cuda: train $program" "overlapped and serial differ"
+    done
+    train_way augment --on-host
+    in_root 60 torch-train python3 tests/bench/peers/torch_train.py --rounds 3
+    judge "cuda: augment and encdec in PyTorch" "$(printf '%s\n' "$output" | tail -n 1 | cut -c 1-400)"
+}
+
 # Weir compared with raw CUDA, OpenCL and PyTorch programs: a row for each row of that table.
 peers()
 {
@@ -881,6 +909,7 @@ if wanted interop; then interop; fi
 if wanted devices; then devices; fi
 if wanted comm; then collectives; fi
 if wanted ddp; then ddp; fi
+if wanted train; then train; fi
 if wanted trace; then trace; fi
 if wanted sim; then sim; fi
 if wanted peers; then peers; fi
