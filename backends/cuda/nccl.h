@@ -25,12 +25,15 @@ struct cu_nccl {
 // Loads the library at the first call. False: there is none, with a clause in `reason`.
 bool cu_nccl_load(struct cu_nccl *nccl, char reason[CU_NCCL_REASON]);
 
+struct task; // nccl_comm.c
+
 // One NCCL communicator, and threads that nothing joins and that end it.
 struct cu_comm {
     struct cu_device *device;
     struct cu_nccl *nccl;
     ncclComm_t native;
-    CUdeviceptr scratch; // of barriers
+    CUdeviceptr scratch;  // of barriers
+    struct task *parting; // for the thread that ends it, which must not lack memory
     uint32_t rank;
     uint32_t count;
     struct cu_comm *next; // in the device's list, under its lock

@@ -161,7 +161,6 @@ static struct task *make_task(const struct cu_comm *comm)
     task->set_context = module->cu.cuCtxSetCurrent;
     task->context = comm->device->context;
     task->nccl = &comm->nccl->api;
-    task->native = comm->native;
     return task;
 }
 
@@ -266,8 +265,11 @@ static weir_status make_native(struct cu_comm *comm, const ncclUniqueId *id, uin
 {
     const struct weir_host *host = comm->device->module->host;
     struct task *task = make_task(comm);
-    if (!task)
+    comm->parting = make_task(comm);
+    if (!task || !comm->parting) {
+        host->release(task);
         return weir_host_no_memory(host, "a communicator");
+    }
     task->id = *id;
     task->rank = (int)comm->rank;
     task->count = (int)comm->count;
@@ -314,6 +316,7 @@ static void release_parts(struct cu_comm *comm)
     if (comm->before)
         cu->cuEventDestroy(comm->before);
     pthread_mutex_destroy(&comm->lock);
+    comm->device->module->host->release(comm->parting);
     comm->device->module->host->release(comm);
 }
 
@@ -398,10 +401,11 @@ weir_status cu_comm_create(const struct weir_link *link, weir_device *object,
 // The task's thread ends the native communicator; if there is none, this one does.
 static void end_native(struct cu_comm *comm, ncclResult_t (*end)(ncclComm_t))
 {
-    struct task *task = make_task(comm);
-    if (task)
-        task->end = end;
-    if (!task || !start(task, run_end))
+    struct task *task = comm->parting;
+    comm->parting = NULL;
+    task->native = comm->native;
+    task->end = end;
+    if (!start(task, run_end))
         comm->device->module->host->log(WEIR_LOG_WARNING, "cuda",
                                         "no thread to end a communicator of NCCL: it stays");
 }
