@@ -5,6 +5,7 @@
 //   figures.c  samples, and what becomes of them
 //   copies.c   bandwidths and latencies, alone and both ways
 //   host.c     what submits and waits take
+//   wake.c     how long a thread takes to wake another one
 //   engines.c  engines, channels, and kernels at once
 //   peers.c    another device
 //   write.c    the model, the table and the JSON
@@ -61,6 +62,7 @@ enum cal_key {
     CAL_SUBMIT_MARK,
     CAL_SUBMIT_GRAPH,
     CAL_WAIT,
+    CAL_WAKE,
     CAL_KEYS
 };
 
@@ -195,9 +197,10 @@ bool cal_measure_gate(struct calibration *c);
 bool cal_measure_copies(struct calibration *c, enum cal_kind kind);
 bool cal_measure_both(struct calibration *c);
 
-// host.c, engines.c, peers.c
+// host.c, wake.c, engines.c, peers.c
 
 bool cal_measure_host(struct calibration *c);
+bool cal_measure_wake(struct calibration *c);
 bool cal_measure_engines(struct calibration *c);
 bool cal_measure_peers(struct calibration *c);
 

@@ -51,6 +51,10 @@ const struct cal_about cal_keys[CAL_KEYS] = {
     [CAL_WAIT] = {"wait_ns", CAL_NS,
                   "what a copy of 1 MiB and the wait for it take, without the submit and the time "
                   "that a second copy adds"},
+    [CAL_WAKE] =
+        {"wake_ns", CAL_NS,
+         "what a copy of 4 MiB takes longer if another thread waits for it, and then wakes "
+         "the one that submitted it"},
 };
 
 static int compare_numbers(const void *a, const void *b)

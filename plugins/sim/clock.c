@@ -10,9 +10,24 @@ void sim_take(struct sim *sim)
     atomic_fetch_sub(&sim->entering, 1);
 }
 
+// A thread is told apart from others by the place of this.
+static _Thread_local char own;
+
+// A wait ends when no other thread can go on, so the next one that calls was woken after it.
+static void be_woken(struct sim *sim)
+{
+    const uint64_t due_ns = sim->rested_ns + sim->model->wake_ns;
+    if (!sim->rested || sim->rested == &own)
+        return;
+    sim->rested = NULL;
+    if (sim->host == SIM_HOST_FIXED && sim->host_ns < due_ns)
+        sim->host_ns = due_ns;
+}
+
 void sim_enter(struct sim *sim)
 {
     sim_take(sim);
+    be_woken(sim);
     if (sim->host != SIM_HOST_MEASURED)
         return;
     const uint64_t now_ns = weir_clock_now_ns();
@@ -110,6 +125,8 @@ weir_status sim_event_wait(const struct weir_link *link, weir_queue *object, uin
     if (status == WEIR_OK) {
         wait_for(queue->sim, point_of(queue, sequence));
         sim_spend(queue->sim, queue->sim->model->wait_ns);
+        queue->sim->rested = &own;
+        queue->sim->rested_ns = queue->sim->host_ns;
     }
     sim_leave(queue->sim);
     return status;

@@ -81,6 +81,7 @@ struct sim_model {
     uint64_t submit_ns[SIM_KINDS]; // how long the host is busy with a submit
     uint64_t submit_graph_ns;      // the same with a graph; 0: as a kernel
     uint64_t wait_ns;              // how long the host is busy with a wait, beside the waiting
+    uint64_t wake_ns;              // from the end of a wait until another thread goes on
     // How fast the host copies to and from pinned memory in weir_upload() and weir_download(). 0: in
     // no time.
     uint64_t upload_bytes_per_s;

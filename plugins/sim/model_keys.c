@@ -67,6 +67,7 @@ static const struct key keys[SIM_GPU_KEYS] = {
     {"submit_mark_ns", TIME, SUBMIT(SIM_MARK), "0", 0, MOST_NS},
     {"submit_graph_ns", TIME, AT(submit_graph_ns), "0", 0, MOST_NS},
     {"wait_ns", TIME, AT(wait_ns), "0", 0, MOST_NS},
+    {"wake_ns", TIME, AT(wake_ns), "0", 0, MOST_NS},
     {"upload_gb_per_s", RATE, AT(upload_bytes_per_s), "0", 0, MOST_GB_PER_S},
     {"download_gb_per_s", RATE, AT(download_bytes_per_s), "0", 0, MOST_GB_PER_S},
 };

@@ -75,8 +75,10 @@ struct sim {
     struct sim_engine *engine;
     struct sim_scale scale;
     uint64_t host_ns;
-    uint64_t left_ns;                  // MEASURED: the system's clock at the end of the last call
-    uint32_t away;                     // threads that are in the next link
+    const char *rested; // the thread whose wait ended last; NULL: another one has called since
+    uint64_t rested_ns; // when it ended
+    uint64_t left_ns;   // MEASURED: the system's clock at the end of the last call
+    uint32_t away;      // threads that are in the next link
     struct sim_waiter *waiters;        // threads that wait in virtual time
     uint64_t patience_ns;              // so long they wait for one that runs
     bool restless;                     // they wait for each other no longer
