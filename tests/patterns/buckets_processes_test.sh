@@ -26,6 +26,13 @@ expect_status 0 "$weir" launch -n 2 "$here/tests/patterns/buckets_example"
 expect_contains "$output" "rank 0 of 2: 3"
 expect_contains "$output" "rank 1 of 2: 3"
 
+# A step whose gradients are written while those of the step before may still be reduced.
+expect_status 0 "$weir" check "$rank_program" 4
+expect_contains "$output" "nothing was found"
+expect_status 1 "$weir" check "$rank_program" 4 0 racy
+expect_contains "$output" "patterns/buckets_step.c:"
+expect_contains "$output" "buckets_rank.c:"
+
 # A rank is killed: each of the others names it.
 export WEIR_COMM_COUNT=3 WEIR_COMM_RENDEZVOUS="file:$TEST_TMPDIR/meeting"
 pids=()

@@ -1,5 +1,7 @@
-// One rank of a program in several processes: `buckets_rank STEPS [FATAL]` averages so many steps, and
-// rank 1 ends with SIGKILL in the middle of step FATAL. Prints what came out, or why it did not.
+// One rank of a program in several processes: `buckets_rank STEPS [FATAL [racy]]` averages so many steps,
+// and rank 1 ends with SIGKILL in the middle of step FATAL. If it is racy, every second step writes its
+// gradients on a queue that does not wait for the step before. Prints what came out, or why it did
+// not.
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,14 +55,14 @@ static void step(weir_buckets *buckets, weir_queue *queue, float gradient, bool 
     check(weir_buckets_finish(buckets, queue));
 }
 
-static float run(weir_comm *comm, weir_queue *queue, long steps, long fatal)
+static float run(weir_comm *comm, weir_queue *queue, weir_queue *other, long steps, long fatal)
 {
     weir_buckets *buckets = make(comm);
     struct weir_bucket_view view;
     const uint32_t rank = weir_comm_rank(comm);
     float last = 0;
     for (long i = 1; i <= steps; i++)
-        step(buckets, queue, (float)(rank + 1) * (float)i, i == fatal && rank == 1);
+        step(buckets, i % 2 ? queue : other, (float)(rank + 1) * (float)i, i == fatal && rank == 1);
     check(weir_buckets_get_view(buckets, PARAMETERS - 1, &view));
     check(weir_download(queue, &last, view.buffer, view.offset + view.size - 4, 4));
     weir_buckets_destroy(&buckets);
@@ -73,15 +75,18 @@ int main(int argc, char **argv)
     weir_runtime *runtime;
     weir_device *device;
     weir_queue *queue;
+    weir_queue *other;
     weir_comm *comm;
     check(weir_open(NULL, &runtime));
     check(weir_device_open(runtime, NULL, &device));
     check(weir_queue_create(device, NULL, &queue));
+    check(weir_queue_create(device, NULL, &other));
     check(weir_comm_create(device, &params, &comm));
-    const float last = run(comm, queue, argc > 1 ? strtol(argv[1], NULL, 10) : 1,
-                           argc > 2 ? strtol(argv[2], NULL, 10) : 0);
+    const float last =
+        run(comm, queue, argc > 3 ? other : queue, argc > 1 ? strtol(argv[1], NULL, 10) : 1,
+            argc > 2 ? strtol(argv[2], NULL, 10) : 0);
     printf("rank %u of %u: %g\n", weir_comm_rank(comm), weir_comm_count(comm), (double)last);
-    weir_comm_destroy(&comm), weir_queue_destroy(&queue);
+    weir_comm_destroy(&comm), weir_queue_destroy(&other), weir_queue_destroy(&queue);
     check(weir_device_close(&device));
     check(weir_close(&runtime));
     return 0;
