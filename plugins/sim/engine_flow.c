@@ -174,7 +174,7 @@ static bool start_one(struct sim_engine *engine)
     struct sim_device *device = NULL;
     uint32_t unit = 0;
     for (uint32_t i = 0; i < engine->device_count; i++)
-        for (uint32_t each = 0; each < SIM_ENGINES; each++) {
+        for (uint32_t each = 0; engine->devices[i].busy >> each; each++) {
             struct sim_op *op = sim__unit_next(&engine->devices[i].units[each]);
             if (!op || (first && !sim__was_ready_first(op, first)))
                 continue;
@@ -207,13 +207,19 @@ static struct sim_unit *next_to_end(const struct sim_engine *engine)
 {
     struct sim_unit *next = NULL;
     for (uint32_t i = 0; i < engine->device_count; i++)
-        for (uint32_t each = 0; each < SIM_ENGINES; each++) {
+        for (uint32_t each = 0; engine->devices[i].busy >> each; each++) {
             struct sim_unit *unit = &engine->devices[i].units[each];
             struct sim_op *op = sim__heap_top(&unit->running);
             if (op && (!next || sim__ends_first(op, sim__heap_top(&next->running))))
                 next = unit;
         }
     return next;
+}
+
+static void leave(struct sim_device *device, struct sim_unit *unit)
+{
+    if (--unit->members == 0)
+        device->busy &= ~(UINT32_C(1) << (unit - device->units));
 }
 
 // Completes the operation that ends first, if that is at `until_ns` or before.
@@ -224,7 +230,7 @@ static bool end_one(struct sim_engine *engine, uint64_t until_ns)
         return false;
     struct sim_op *op = sim__heap_pop(&unit->running);
     engine->now_ns = op->end_ns;
-    unit->members--;
+    leave(sim__device_of(engine, op), unit);
     unit->used -= op->places;
     if (is_directed(op))
         change_bandwidth(engine, sim__device_of(engine, op));

@@ -97,6 +97,7 @@ struct sim_unit {
 struct sim_device {
     const struct sim_model *model;
     struct sim_unit units[SIM_ENGINES];
+    uint32_t busy;            // a bit for each unit that has members
     struct sim_op **channels; // the last operation of each, if it has not started
     uint32_t next_channel;
     uint32_t next_lane;

@@ -203,6 +203,7 @@ static void take_turn(struct sim_device *device, const struct sim_queue *queue, 
     if (unit == SIM_NO_ENGINE)
         return;
     device->units[unit].members++;
+    device->busy |= UINT32_C(1) << unit;
     if (device->units[unit].lane_count)
         sim__unit_add(&device->units[unit], queue->lane, op);
     else if (device->model->queues == SIM_ENGINE_QUEUES && unit != SIM_HOST_ENGINE)
