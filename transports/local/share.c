@@ -151,21 +151,42 @@ static bool copy(struct local_run *run, uint32_t owner, const struct local_piece
     return true;
 }
 
-static bool reduce_segment(struct local_run *run, uint32_t phase, size_t at, size_t size)
+// Adds the elements of one rank, which are where they are if they are this one's own.
+static bool add(struct local_run *run, uint32_t owner, const struct local_piece *piece, size_t at,
+                void *total, size_t size)
 {
     struct tcp_group *group = local_tcp_of(run);
-    const size_t count = size / weir_datatype_size(run->head.element);
+    const char *more = group->staging;
+    if (owner == group->local.rank)
+        more = (const char *)run->src + piece->offset + at;
+    else if (!fetch(run, owner, piece, at, group->staging, size))
+        return false;
+    weir_reduce(run->head.element, run->head.reduction, total, more,
+                size / weir_datatype_size(run->head.element));
+    return true;
+}
+
+// Rank 0's elements come first, so it adds up where the result is to be: no other rank reads there, also in
+// place.
+static bool reduce_segment(struct local_run *run, uint32_t phase, size_t at, size_t size)
+{
+    const struct local_group *group = run->group;
     struct local_piece piece = {.size = 0};
-    for (uint32_t owner = 0; owner < group->local.count; owner++) {
-        local_piece(run, phase, group->local.rank, owner, &piece);
-        if (!fetch(run, owner, &piece, at, owner == 0 ? run->total : group->staging, size))
+    local_piece(run, phase, group->rank, 0, &piece);
+    char *result = (char *)run->dst + piece.target + at;
+    void *total = group->rank == 0 ? result : run->total;
+    if (!fetch(run, 0, &piece, at, total, size))
+        return false;
+    for (uint32_t owner = 1; owner < group->count; owner++) {
+        local_piece(run, phase, group->rank, owner, &piece);
+        if (!add(run, owner, &piece, at, total, size))
             return false;
-        if (owner > 0)
-            weir_reduce(run->head.element, run->head.reduction, run->total, group->staging, count);
     }
     if (run->head.reduction == WEIR_AVERAGE)
-        weir_reduce_divide(run->head.element, run->total, count, group->local.count);
-    memcpy((char *)run->dst + piece.target + at, run->total, size);
+        weir_reduce_divide(run->head.element, total, size / weir_datatype_size(run->head.element),
+                           group->count);
+    if (total != result)
+        memcpy(result, total, size);
     return true;
 }
 
