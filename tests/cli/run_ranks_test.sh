@@ -1,5 +1,6 @@
 #!/bin/bash
 # weir run arr-coc --ranks: several processes share the images, and rank 0 writes what one would have.
+# The ranks are the program itself: what starts them tries again where a sanitizer crashed in one.
 . tests/cli/cli.sh
 unset RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT
 export POCL_DEVICES="pthread basic"
@@ -26,7 +27,7 @@ same()
 expect_data 0 "$weir" run arr-coc --config small.ini --output one --quiet "${photos[@]}"
 
 # Three ranks: the last round has one frame. Each has a device of its own in turn.
-expect_data 0 "$weir" launch -n 3 --no-prefix "$weir" run arr-coc --config small.ini --ranks --output three --json \
+expect_data 0 "$weir" launch -n 3 --no-prefix "$program" run arr-coc --config small.ini --ranks --output three --json \
     "${photos[@]}"
 same three "${photos[@]}"
 as_json 'data["frames"] == 4 and data["first_frames"] == 3 and data["warm"]["frames"] == 1'
@@ -37,7 +38,7 @@ as_json 'all(s["busy_ns"] > 0 for s in data["stages"]) and data["warm"]["stages"
 [ -z "$messages" ] || fail "the ranks said: $messages"
 
 # Repeated: results of different ranks are compared; the table has a row for each rank.
-expect_data 0 "$weir" launch -n 2 --no-prefix "$weir" run arr-coc --config small.ini --ranks --repeat 5 --output two coffee1.png
+expect_data 0 "$weir" launch -n 2 --no-prefix "$program" run arr-coc --config small.ini --ranks --repeat 5 --output two coffee1.png
 same two coffee1.png
 [ "$(python3 -c 'import json; print(json.load(open("two/coffee1.json"))["times"]["runs"])')" = 5 ] ||
     fail "the JSON does not count the runs"
@@ -48,20 +49,20 @@ grep -qE '^1: .* 2 .*%$' <<<"$output" || fail "it does not tell what rank 1 did:
 # One rank, without a launcher; and more ranks than frames.
 expect_data 0 "$weir" run arr-coc --config small.ini --ranks --output alone --quiet chelsea1.png
 same alone chelsea1.png
-expect_data 0 "$weir" launch -n 2 "$weir" run arr-coc --config small.ini --ranks --output few --quiet chelsea1.png
+expect_data 0 "$weir" launch -n 2 "$program" run arr-coc --config small.ini --ranks --output few --quiet chelsea1.png
 same few chelsea1.png
 [ -z "$output$messages" ] || fail "--quiet printed: $output$messages"
 
 # An image that one rank cannot read fails; the others are run. Nothing but bad images.
 head -c 3000 coffee1.png >torn.png
 echo text >text.png
-expect_data 1 "$weir" launch -n 2 --no-prefix "$weir" run arr-coc --config small.ini --ranks --output torn coffee1.png \
+expect_data 1 "$weir" launch -n 2 --no-prefix "$program" run arr-coc --config small.ini --ranks --output torn coffee1.png \
     torn.png text.png chelsea1.png
 same torn coffee1.png chelsea1.png
 expect_contains "$messages" "rank 1: torn.png"
 expect_contains "$messages" "rank 0: text.png"
 expect_contains "$messages" "2 of 4 images failed"
-expect_data 1 "$weir" launch -n 2 --no-prefix "$weir" run arr-coc --config small.ini --ranks --output none text.png
+expect_data 1 "$weir" launch -n 2 --no-prefix "$program" run arr-coc --config small.ini --ranks --output none text.png
 expect_nothing none
 
 # Ranks that do not agree, one that ends in the middle, an output that cannot be written, a wrong command line.
@@ -69,7 +70,7 @@ cat >differ.sh <<'TEXT'
 exec "$@" --config "$([ "$RANK" = 0 ] && echo small.ini || echo other.ini)" coffee1.png
 TEXT
 sed 's/grid = 16/grid = 8/' small.ini >other.ini
-expect_data 1 "$weir" launch -n 2 --no-prefix sh differ.sh "$weir" run arr-coc --ranks --output differ
+expect_data 1 "$weir" launch -n 2 --no-prefix sh differ.sh "$program" run arr-coc --ranks --output differ
 expect_contains "$messages" "gather"
 expect_contains "$messages" "elements, and rank"
 expect_nothing differ
@@ -77,10 +78,10 @@ cat >leaves.sh <<'TEXT'
 [ "$RANK" = 0 ] || set -- "$@" --weights missing.safetensors
 exec "$@" coffee1.png
 TEXT
-expect_data 1 "$weir" launch -n 2 --no-prefix sh leaves.sh "$weir" run arr-coc --config small.ini --ranks --output left
+expect_data 1 "$weir" launch -n 2 --no-prefix sh leaves.sh "$program" run arr-coc --config small.ini --ranks --output left
 expect_contains "$messages" "missing.safetensors"
 echo text >file
-expect_data 1 "$weir" launch -n 2 --no-prefix "$weir" run arr-coc --config small.ini --ranks --output file/below coffee1.png
+expect_data 1 "$weir" launch -n 2 --no-prefix "$program" run arr-coc --config small.ini --ranks --output file/below coffee1.png
 expect_contains "$messages" "file/below"
 expect_data 2 "$weir" run arr-coc --ranks --devices 0,1 coffee1.png
 expect_contains "$messages" "--ranks and --devices cannot be combined"
