@@ -38,12 +38,14 @@ class Step:
         torch, width = self.torch, self.parsed.width
         torch.manual_seed(1)
         weight = (torch.rand(width, width) * 2 - 1) * (3 / width) ** 0.5
-        model = torch.nn.Sequential(
-            *[torch.nn.Linear(width, width, bias=False) for _ in range(self.parsed.layers)])
+        model = torch.nn.Sequential(*[
+            torch.nn.Linear(width, width, bias=False, device=self.device, dtype=self.kind)
+            for _ in range(self.parsed.layers)
+        ])
         with torch.no_grad():
             for layer in model:
                 layer.weight.copy_(weight)
-        return model.to(device=self.device, dtype=self.kind)
+        return model
 
     def wrapped(self, cap):
         ids = [self.device] if self.device.type == "cuda" else None
