@@ -87,9 +87,7 @@ struct weir_buckets_params {
 // Plans the buckets, creates the buffer, filled with zeros, and the queues, and stores them in
 // `*out_buckets`, or stores NULL there and returns an error. All ranks call it, in the same place
 // among their collectives: it compares the plans, and measures for WEIR_BUCKETS_AUTO. Waits for the
-// other ranks, up to the communicator's timeout. Nothing is allocated later, except that the queues'
-// lists of waits grow with the number of queues that mark one bucket.
-//
+// other ranks, up to the communicator's timeout. The pattern itself allocates nothing later.
 // Where one rank cannot create its buckets, the communicator is aborted with the cause.
 //
 // Ownership: the caller's, until weir_buckets_destroy(). Outlived by the communicator.
