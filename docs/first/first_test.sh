@@ -5,5 +5,7 @@
 export WEIR_MODULE_PATH=lib/weir WEIR_CONFIG=conf/opencl.ini
 output=$(docs/first/first) || fail "docs/first/first failed: $output"
 [ "$output" = "1000 * 2 = 2000" ] || fail "it printed '$output'"
+output=$(docs/first/first_cpp) || fail "docs/first/first_cpp failed: $output"
+[ "$output" = "1000 * 2 = 2000" ] || fail "it printed '$output'"
 output=$(docs/first/outside) || fail "docs/first/outside failed: $output"
 [[ "$output" == "1000 * 2 = 2000 on "?* ]] || fail "it printed '$output'"

@@ -14,6 +14,9 @@ for file in scale.cl first.c; do
     diff <(block "$file") "docs/first/$file" || fail "README.md shows another $file"
 done
 
+diff <(awk '/^```$/ { exit } shown { print } /^```cpp$/ { shown = 1 }' docs/cpp.md) docs/first/first.cc ||
+    fail "docs/cpp.md shows another first.cc"
+
 python3 - <<'PYTHON' || fail "docs/kernels.md shows what is not built"
 import re
 import sys

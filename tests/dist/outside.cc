@@ -5,6 +5,7 @@
 #include <cstring>
 #include <weir/patterns/pipeline.h>
 #include <weir/weir.h>
+#include <weir/weir.hpp>
 
 static weir_parameter parameter(const char *name, const char *type, weir_parameter_kind kind)
 {
