@@ -78,9 +78,11 @@ static bool execute(struct run *run)
     EXPECT_OK(weir_open(NULL, &runtime));
     EXPECT_OK(weir_device_open(runtime, NULL, &device));
     run->pocl = strstr(weir_device_get_info(device)->platform, "Portable") != NULL;
-    if (weir_program_create(device, &params, &program) != WEIR_OK)
-        weir_test_fail(__FILE__, __LINE__, "%s", weir_last_error_text());
-    else
+    // PoCL 5 has OpenCL C 1.2 and 3.0, and refuses what is in between.
+    if (weir_program_create(device, &params, &program) != WEIR_OK) {
+        if (!run->pocl || !strstr(weir_last_error_text(), "doesn't support that OpenCL C version"))
+            weir_test_fail(__FILE__, __LINE__, "%s", weir_last_error_text());
+    } else
         EXPECT_OK(weir_kernel_create(program, "run", &kernel));
     if (kernel)
         launch(device, run, kernel);
