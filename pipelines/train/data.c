@@ -1,5 +1,5 @@
 // A made sample is the picture of its class, 4 x 4 squares of one colour each, and noise. All of it
-// is integer arithmetic on numbers of random.h.
+// is integer arithmetic on numbers of random.h. The pictures are made once; samples are not stored.
 //
 // The order of an epoch is a permutation that is computed, not stored: a Feistel network on the
 // smallest even number of bits that holds the count, applied again until the result is an index.
@@ -18,7 +18,6 @@ enum {
     DARKEST = 40,
     BRIGHTEST = 215,
     ROUNDS = 4,
-    CHANNELS_KNOWN = 4,
     CHUNK = 256 // bytes
 };
 
@@ -30,6 +29,7 @@ enum {
 };
 
 #define NUMBERS_MAX (1u << 24)
+#define PICTURES_MAX (UINT64_C(1) << 28)
 
 // Making.
 
@@ -47,12 +47,42 @@ static weir_status check(const struct weir_train_made_params *params)
     if (params->classes < 1 || params->classes > 65536)
         return train_fail("data", WEIR_ERROR_INVALID, NULL,
                           "classes is %" PRIu32 "; it must be 1 ... 65536", params->classes);
+    const uint64_t numbers = (uint64_t)shape->height * shape->width * shape->channels;
+    if (params->classes * numbers > PICTURES_MAX)
+        return train_fail("data", WEIR_ERROR_INVALID, "choose fewer classes or a smaller sample",
+                          "%" PRIu32 " classes of samples of %" PRIu64
+                          " numbers are more than %" PRIu64 " numbers",
+                          params->classes, numbers, PICTURES_MAX);
     if (params->count < 1)
         return train_fail("data", WEIR_ERROR_INVALID, NULL, "count is 0; it must be above");
     if (params->noise > 255)
         return train_fail("data", WEIR_ERROR_INVALID, NULL,
                           "noise is %" PRIu32 "; it must be 0 ... 255", params->noise);
     return WEIR_OK;
+}
+
+static unsigned char colour_at(const weir_train_data *data, uint32_t label, uint32_t number)
+{
+    const struct weir_train_shape *shape = &data->shape;
+    const uint32_t channel = number % shape->channels;
+    const uint32_t pixel = number / shape->channels;
+    const uint32_t x = pixel % shape->width * SQUARES / shape->width;
+    const uint32_t y = pixel / shape->width * SQUARES / shape->height;
+    const uint64_t plane = (uint64_t)label * shape->channels + channel;
+    const uint64_t square = (plane * SQUARES + y) * SQUARES + x;
+    const uint64_t bits = train_random(data->seed, PICTURES, square);
+    return (unsigned char)(DARKEST + bits % (BRIGHTEST - DARKEST + 1));
+}
+
+static bool make_pictures(weir_train_data *data)
+{
+    // Neither is 0: see check().
+    unsigned char *at = data->pictures =
+        malloc(data->classes * data->numbers); // NOLINT(clang-analyzer-optin.portability.UnixAPI)
+    for (uint32_t label = 0; at && label < data->classes; label++)
+        for (uint32_t i = 0; i < data->numbers; i++)
+            *at++ = colour_at(data, label, i);
+    return at != NULL;
 }
 
 weir_status weir_train_data_make(const struct weir_train_made_params *params,
@@ -74,6 +104,10 @@ weir_status weir_train_data_make(const struct weir_train_made_params *params,
     data->count = known.count;
     data->seed = known.seed;
     data->noise = known.noise;
+    if (!make_pictures(data)) {
+        weir_train_data_destroy(&data);
+        return train_fail_memory("data");
+    }
     *out_data = data;
     return WEIR_OK;
 }
@@ -82,6 +116,7 @@ void weir_train_data_destroy(weir_train_data **data)
 {
     if (!data || !*data)
         return;
+    free((*data)->pictures);
     free((*data)->image_file);
     free((*data)->label_file);
     free(*data);
@@ -140,80 +175,31 @@ static uint32_t label_of(const weir_train_data *data, uint64_t index)
     return (uint32_t)(train_random(data->seed, LABELS, index) % data->classes);
 }
 
-// A number of a sample, and its square's colour, which the next pixels mostly have too.
-struct place {
-    const weir_train_data *data;
-    uint32_t label;
-    uint32_t row, column, channel;
-    struct {
-        uint64_t square;
-        int colour;
-    } known[CHANNELS_KNOWN];
-};
-
-static struct place place_of(const weir_train_data *data, uint32_t label, size_t number)
-{
-    const uint32_t pixel = (uint32_t)(number / data->shape.channels);
-    struct place place = {.data = data,
-                          .label = label,
-                          .row = pixel / data->shape.width,
-                          .column = pixel % data->shape.width,
-                          .channel = (uint32_t)(number % data->shape.channels)};
-    for (int i = 0; i < CHANNELS_KNOWN; i++)
-        place.known[i].square = UINT64_MAX;
-    return place;
-}
-
-static void advance(struct place *place)
-{
-    const struct weir_train_shape *shape = &place->data->shape;
-    if (++place->channel < shape->channels)
-        return;
-    place->channel = 0;
-    if (++place->column < shape->width)
-        return;
-    place->column = 0;
-    place->row++;
-}
-
-static int colour_at(struct place *place)
-{
-    const struct weir_train_shape *shape = &place->data->shape;
-    const uint32_t x = place->column * SQUARES / shape->width;
-    const uint32_t y = place->row * SQUARES / shape->height;
-    const uint64_t plane = (uint64_t)place->label * shape->channels + place->channel;
-    const uint64_t square = (plane * SQUARES + y) * SQUARES + x;
-    const uint32_t slot = place->channel % CHANNELS_KNOWN;
-    if (place->known[slot].square != square) {
-        const uint64_t bits = train_random(place->data->seed, PICTURES, square);
-        place->known[slot].square = square;
-        place->known[slot].colour = DARKEST + (int)(bits % (BRIGHTEST - DARKEST + 1));
-    }
-    return place->known[slot].colour;
-}
-
 // From 0 to 255, moved to -noise ... noise.
 static int noise_of(const weir_train_data *data, unsigned char byte)
 {
     return (int)(byte * (2 * data->noise + 1) / 256) - (int)data->noise;
 }
 
+static unsigned char mixed(const weir_train_data *data, unsigned char colour, unsigned char byte)
+{
+    const int value = colour + noise_of(data, byte);
+    return (unsigned char)(value < 0 ? 0 : value > 255 ? 255 : value);
+}
+
 // Eight numbers share one random one, a byte each, the lowest first.
 static void make_bytes(const weir_train_data *data, uint64_t index, size_t first, size_t count,
                        unsigned char *out)
 {
-    struct place place = place_of(data, label_of(data, index), first);
-    uint64_t bits = train_random(data->seed, NOISE + index, first / 8) >> first % 8 * 8;
-    for (size_t i = first; i < first + count; i++, bits >>= 8) {
-        if (i > first && i % 8 == 0)
-            bits = train_random(data->seed, NOISE + index, i / 8);
-        const int value = colour_at(&place) + noise_of(data, (unsigned char)bits);
-        *out++ = (unsigned char)(value < 0 ? 0 : value > 255 ? 255 : value);
-        advance(&place);
+    const unsigned char *picture = data->pictures + label_of(data, index) * data->numbers + first;
+    for (size_t i = 0; i < count; i += 8) {
+        uint64_t bits = train_random(data->seed, NOISE + index, (first + i) / 8);
+        for (size_t k = i; k < i + 8 && k < count; k++, bits >>= 8)
+            out[k] = mixed(data, picture[k], (unsigned char)bits);
     }
 }
 
-// Bytes `first` to `first + count - 1` of a sample.
+// Bytes `first`, a multiple of 8, to `first + count - 1` of a sample.
 static void read_bytes(const weir_train_data *data, uint64_t index, size_t first, size_t count,
                        unsigned char *out)
 {

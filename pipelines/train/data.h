@@ -2,7 +2,7 @@
 // http://yann.lecun.com/exdb/mnist/). A sample is bytes [height, width, channels] and a label.
 //
 // Made samples depend on the seed and their index only, on every machine: an image of its class,
-// with noise. Nothing is stored, so there may be any number of them.
+// with noise. Only the images of classes are stored, so there may be any number of samples.
 //
 // Threads: safe; a set does not change.
 #ifndef WEIR_PIPELINES_TRAIN_DATA_H
@@ -22,7 +22,7 @@ typedef struct weir_train_data weir_train_data;
 struct weir_train_made_params {
     size_t struct_size;
     struct weir_train_shape shape; // at most 2^24 numbers
-    uint32_t classes;              // 1 ... 65536
+    uint32_t classes;              // 1 ... 65536; all their numbers at most 2^28
     uint64_t count;                // of samples, > 0
     uint64_t seed;
     uint32_t noise; // 0 ... 255: the largest distance of a byte from that of its class

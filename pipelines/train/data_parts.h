@@ -13,6 +13,7 @@ struct weir_train_data {
     // A set from a seed.
     uint64_t seed;
     uint32_t noise;
+    unsigned char *pictures; // [classes, numbers]
 
     // A set from files, which are in memory whole; NULL of a set from a seed.
     void *image_file, *label_file;

@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "pipelines/train/data.h"
+#include "tests/support/no_memory.h"
 #include "tests/support/test.h"
 
 static const struct weir_train_made_params usual = {
@@ -183,6 +184,9 @@ WEIR_TEST(TrainData, RefusesSetsThatCannotBe)
     expect_refused(&bad, "classes is 0; it must be 1 ... 65536");
     bad = usual, bad.classes = 65537;
     expect_refused(&bad, "classes is 65537");
+    bad = usual, bad.classes = 65536, bad.shape = (struct weir_train_shape){64, 64, 2};
+    expect_refused(&bad,
+                   "65536 classes of samples of 8192 numbers are more than 268435456 numbers");
     bad = usual, bad.count = 0;
     expect_refused(&bad, "count is 0");
     bad = usual, bad.noise = 256;
@@ -299,4 +303,39 @@ WEIR_TEST(TrainData, RefusesDimensionsWhoseProductWraps)
                                             0, 0, 0, 0, 0,   4, 0, 0, 0,   1};
     expect_bad(open_files(power, sizeof power, labels, sizeof labels, &data), &data,
                "is truncated");
+}
+
+// Memory.
+
+WEIR_TEST(TrainData, EveryAllocationThatFailsIsTold)
+{
+    char message[512];
+    char first[256];
+    char second[256];
+    weir_train_data *data;
+    path_of("images", first, sizeof first);
+    path_of("labels", second, sizeof second);
+    ASSERT_TRUE(weir_file_write(first, images, sizeof images, message, sizeof message));
+    ASSERT_TRUE(weir_file_write(second, labels, sizeof labels, message, sizeof message));
+    for (int files = 0; files < 2; files++) {
+        long number = 0;
+        int refused = 0;
+        bool failed = true;
+        for (; failed; number++) {
+            weir_test_fail_allocation(number);
+            const weir_status status = files ? weir_train_data_open(first, second, &data)
+                                             : weir_train_data_make(&usual, &data);
+            failed = weir_test_allocation_failed();
+            weir_test_fail_allocation(-1);
+            weir_test_note("allocation %ld, files %d", number, files);
+            EXPECT_TRUE(status == WEIR_OK || failed);
+            EXPECT_TRUE(status == WEIR_OK || status == WEIR_ERROR_OUT_OF_MEMORY ||
+                        status == WEIR_ERROR_IO);
+            EXPECT_TRUE((data == NULL) == (status != WEIR_OK));
+            refused += status != WEIR_OK;
+            weir_train_data_destroy(&data);
+        }
+        EXPECT_INT_GE(refused, 2);
+    }
+    weir_test_note(NULL);
 }
