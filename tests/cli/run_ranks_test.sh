@@ -85,3 +85,28 @@ expect_data 1 "$weir" launch -n 2 --no-prefix "$program" run arr-coc --config sm
 expect_contains "$messages" "file/below"
 expect_data 2 "$weir" run arr-coc --ranks --devices 0,1 coffee1.png
 expect_contains "$messages" "--ranks and --devices cannot be combined"
+
+# A rank that is interrupted, or killed, ends all: the others say which.
+cat >marked.sh <<'TEXT'
+echo $$ >"pid.$RANK"
+# Rank 0 ends by what rank 1 tells it, not by the launch's signal.
+if [ "$RANK" = 0 ]; then trap '' TERM; else export WEIR_PLUGINS=trace WEIR_TRACE_FILE=rank.trace; fi
+exec "$@"
+TEXT
+# ended SIGNAL WORDS: of rank 1, while frames are run.
+ended()
+{
+    local status=0
+    rm -f rank.trace pid.?
+    "$program" launch -n 2 --grace 100 --no-prefix sh marked.sh "$program" run arr-coc --config small.ini --ranks --repeat 1000000 \
+        --output ended coffee1.png >out 2>err &
+    local pid=$!
+    expect_work rank.trace 300
+    kill -s "$1" "$(cat pid.1)"
+    wait "$pid" || status=$?
+    [ "$status" -ne 0 ] || fail "with a rank that got $1 it ended with 0"
+    expect_contains "$(cat err)" "$2"
+}
+set -m # or the ranks would ignore SIGINT
+ended INT "rank 1 was interrupted by signal 2"
+ended KILL "gather"
