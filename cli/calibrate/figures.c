@@ -38,8 +38,12 @@ const struct cal_about cal_keys[CAL_KEYS] = {
     [CAL_PEER_LATENCY] = {"peer_latency_ns", CAL_NS, "the same line, at no bytes"},
     [CAL_SIGNAL] =
         {"signal_ns", CAL_NS,
-         "a third of what an upload, a kernel and a download in turn take more than each "
-         "of them in a row"},
+         "what an upload, a kernel and a download in turn take more than each of them in a "
+         "row, but for the signals of the copies"},
+    [CAL_SIGNAL_COPY] =
+        {"signal_copy_ns", CAL_NS,
+         "half of what an upload and a download in turn take more than each of them "
+         "in a row"},
     [CAL_HOST_CALL] = {"host_call_ns", CAL_NS, "a function that does nothing, of many in a queue"},
     [CAL_SUBMIT_KERNEL] = {"submit_kernel_ns", CAL_NS, "a launch, of many to a busy queue"},
     [CAL_SUBMIT_COPY] = {"submit_copy_ns", CAL_NS, "an upload of 4 KiB, of many to a busy queue"},

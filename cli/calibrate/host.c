@@ -59,20 +59,18 @@ static bool measure_wait(struct calibration *c, size_t at, double *out_ns)
     return true;
 }
 
-// Small ones, in turn.
-static bool time_turns(struct calibration *c, uint64_t count, double *out_ns)
+// Small ones of several kinds, in turn.
+static bool time_turns(struct calibration *c, const struct cal_work *works, size_t kinds,
+                       uint64_t count, double *out_ns)
 {
-    const struct cal_work works[] = {{.kind = CAL_UP, .bytes = c->sizes[0]},
-                                     {.kind = CAL_LAUNCH, .rounds = 1},
-                                     {.kind = CAL_DOWN, .bytes = c->sizes[0]}};
     *out_ns = 0;
     if (!cal_prepare(c, 0, &works[0]))
         return false;
     const uint64_t began = cli_now_ns();
     if (!cal_gate(c, 0))
         return false;
-    for (uint64_t i = 0; i < 3 * count; i++)
-        if (!cal_submit(c, 0, &works[i % 3], 1))
+    for (uint64_t i = 0; i < kinds * count; i++)
+        if (!cal_submit(c, 0, &works[i % kinds], 1))
             return false;
     if (!cal_sync(c, 0))
         return false;
@@ -80,18 +78,44 @@ static bool time_turns(struct calibration *c, uint64_t count, double *out_ns)
     return true;
 }
 
+// What one turn takes.
+static bool measure_turn(struct calibration *c, const struct cal_work *works, size_t kinds,
+                         double *out_ns)
+{
+    const uint64_t count = CAL_IN_A_ROW / kinds;
+    double few = 0, many = 0;
+    if (!time_turns(c, works, kinds, count, &few) || !time_turns(c, works, kinds, 2 * count, &many))
+        return false;
+    *out_ns = (many - few) / (double)count;
+    return true;
+}
+
+static double copies_ns(const struct calibration *c)
+{
+    return c->by_size[CAL_UP].ns[0].value + c->by_size[CAL_DOWN].ns[0].value;
+}
+
+static bool measure_signal_copy(struct calibration *c, size_t at, double *out_ns)
+{
+    const struct cal_work works[] = {{.kind = CAL_UP, .bytes = c->sizes[0]},
+                                     {.kind = CAL_DOWN, .bytes = c->sizes[0]}};
+    (void)at;
+    if (!measure_turn(c, works, 2, out_ns))
+        return false;
+    *out_ns = (*out_ns - copies_ns(c)) / 2;
+    return true;
+}
+
 static bool measure_signal(struct calibration *c, size_t at, double *out_ns)
 {
-    const struct cal_work launch = {.kind = CAL_LAUNCH, .rounds = 1};
-    const uint64_t count = CAL_IN_A_ROW / 3;
-    double few = 0, many = 0, kernel = 0;
+    const struct cal_work works[] = {{.kind = CAL_UP, .bytes = c->sizes[0]},
+                                     {.kind = CAL_LAUNCH, .rounds = 1},
+                                     {.kind = CAL_DOWN, .bytes = c->sizes[0]}};
+    double kernel = 0;
     (void)at;
-    if (!time_turns(c, count, &few) || !time_turns(c, 2 * count, &many) ||
-        !cal_each(c, &launch, CAL_IN_A_ROW, &kernel))
+    if (!measure_turn(c, works, 3, out_ns) || !cal_each(c, &works[1], CAL_IN_A_ROW, &kernel))
         return false;
-    *out_ns = ((many - few) / (double)count - kernel - c->by_size[CAL_UP].ns[0].value -
-               c->by_size[CAL_DOWN].ns[0].value) /
-              3;
+    *out_ns -= copies_ns(c) + kernel + 2 * c->figures[CAL_SIGNAL_COPY].value;
     return true;
 }
 
@@ -104,6 +128,7 @@ bool cal_measure_host(struct calibration *c)
            cal_figure_measure(c, measure_submit, CAL_SUBMIT_HOST, &c->figures[CAL_SUBMIT_HOST]) &&
            cal_figure_measure(c, measure_submit, CAL_SUBMIT_GRAPH, &c->figures[CAL_SUBMIT_GRAPH]) &&
            cal_figure_measure(c, measure_mark, 0, &c->figures[CAL_SUBMIT_MARK]) &&
+           cal_figure_measure(c, measure_signal_copy, 0, &c->figures[CAL_SIGNAL_COPY]) &&
            cal_figure_measure(c, measure_signal, 0, &c->figures[CAL_SIGNAL]) &&
            cal_figure_measure(c, measure_call, 0, &c->figures[CAL_HOST_CALL]) &&
            cal_figure_measure(c, measure_wait, 0, &c->figures[CAL_WAIT]);

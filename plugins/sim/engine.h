@@ -76,8 +76,9 @@ struct sim_model {
     int32_t greatest_priority;         // for kernels that wait for room
     struct sim_link copies[SIM_KINDS]; // [SIM_H2D] to [SIM_COLLECTIVE]
     uint64_t overhead_ns;              // from a start of an operation until it does something
-    uint64_t signal_ns;    // from the end of an operation until one of another engine sees it
-    uint64_t host_call_ns; // a SIM_HOST
+    uint64_t signal_ns;      // from the end of an operation until one of another engine starts
+    uint64_t signal_copy_ns; // the same if that is an upload or a download
+    uint64_t host_call_ns;   // a SIM_HOST
     uint64_t submit_ns[SIM_KINDS]; // how long the host is busy with a submit
     uint64_t submit_graph_ns;      // the same with a graph; 0: as a kernel
     uint64_t wait_ns;              // how long the host is busy with a wait, beside the waiting

@@ -150,13 +150,19 @@ static bool is_signalled(const struct sim_op *op, uint32_t unit)
     return op->follows || (op->from_ns == op->ready_ns && (op->from & ~(UINT32_C(1) << unit)) != 0);
 }
 
+static uint64_t signal_ns(const struct sim_model *model, uint32_t unit)
+{
+    const bool copies = unit == SIM_COPY_ENGINE || unit == SIM_DOWN_ENGINE;
+    return copies ? model->signal_copy_ns : model->signal_ns;
+}
+
 static void start_on_unit(struct sim_engine *engine, struct sim_device *device, uint32_t unit)
 {
     struct sim_op *op = sim__unit_take(&device->units[unit]);
     const bool copies = op->kind != SIM_KERNEL && op->kind != SIM_HOST;
     start(engine, op);
     if (is_signalled(op, unit))
-        op->start_ns += device->model->signal_ns;
+        op->start_ns += signal_ns(device->model, unit);
     op->moves_ns += op->start_ns;
     op->bytes_per_ms = copies ? bytes_per_ms(device, op) : 1;
     op->end_ns = op->moves_ns + op->left_millionths / op->bytes_per_ms +

@@ -60,6 +60,7 @@ static const struct key keys[SIM_GPU_KEYS] = {
     {"collective_latency_ns", TIME, LINK(SIM_COLLECTIVE, latency_ns), "0", 0, MOST_NS},
     {"overhead_ns", TIME, AT(overhead_ns), "0", 0, MOST_NS},
     {"signal_ns", TIME, AT(signal_ns), "0", 0, MOST_NS},
+    {"signal_copy_ns", TIME, AT(signal_copy_ns), "0", 0, MOST_NS},
     {"host_call_ns", TIME, AT(host_call_ns), "0", 0, MOST_NS},
     {"submit_kernel_ns", TIME, SUBMIT(SIM_KERNEL), "0", 0, MOST_NS},
     {"submit_copy_ns", TIME, SUBMIT(SIM_H2D), "0", 0, MOST_NS},

@@ -48,7 +48,7 @@ gpus="$here/conf/gpus"
 expect_model "$gpus/h200.ini" ""
 expect_model "$gpus/h200.ini" "channels=0, h2d_latency_ns=1400, d2h_latency_ns=900, d2d_gb_per_s=1500,\
  d2d_latency_ns=800, host_call_ns=7000, submit_copy_ns=1900, submit_host_ns=350, wait_ns=5200,\
- wake_ns=17000, signal_ns=3600, submit_graph_ns=1170, copy_channels=4, d2h_both_gb_per_s=45, kernels=33, multiprocessors=33"
+ wake_ns=17000, signal_ns=5600, signal_copy_ns=2700, submit_graph_ns=1170, copy_channels=4, d2h_both_gb_per_s=45, kernels=33, multiprocessors=33"
 expect_model "$gpus/c1060.ini" ""
 expect_model "$gpus/c2050.ini" "submit_kernel_ns=2500"
 expect_contains "$output" "each queue holds up all others"

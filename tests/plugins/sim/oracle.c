@@ -317,8 +317,10 @@ static void start(struct oracle *oracle, int i)
         state->idle_ns += model->copies[step->kind].latency_ns,
             state->left = step->length * 1000000;
     if (is_signalled(oracle, i)) {
-        state->idle_ns += model->signal_ns;
-        state->start_ns += model->signal_ns;
+        const bool copy = place_of(oracle, i) == 1 || place_of(oracle, i) == 2;
+        const uint64_t signal_ns = copy ? model->signal_copy_ns : model->signal_ns;
+        state->idle_ns += signal_ns;
+        state->start_ns += signal_ns;
     }
     if (has_lanes(oracle, i))
         oracle->last_lane[device_of(oracle, i)][engine_of(oracle, i)] =

@@ -25,6 +25,7 @@ static struct sim_model random_model(void)
     model.overhead_ns = up_to(2);
     model.host_call_ns = up_to(3);
     model.signal_ns = up_to(1) ? 0 : up_to(4);
+    model.signal_copy_ns = up_to(1) ? 0 : up_to(4);
     model.copy_channels = up_to(1) ? 0 : (uint32_t)up_to(3);
     for (int kind = 0; kind < SIM_KINDS; kind++) {
         model.copies[kind].bytes_per_s = 400000000 + up_to(3) * 170000000;
