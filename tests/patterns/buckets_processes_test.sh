@@ -1,6 +1,6 @@
 #!/bin/bash
 # Gradient buckets of ranks in processes of their own: many steps, the page's program, and a rank that is
-# killed in the middle of a step.
+# killed in the middle of a step; and what the commands check and fault find.
 . tests/support/shell.sh
 here="$PWD"
 weir="$here/cli/weir"
@@ -25,6 +25,11 @@ expect_contains "$output" "rank 0 of 1: 2"
 expect_status 0 "$weir" launch -n 2 "$here/tests/patterns/buckets_example"
 expect_contains "$output" "rank 0 of 2: 3"
 expect_contains "$output" "rank 1 of 2: 3"
+
+# Each operation of the page's program fails once, and each time it tells why.
+expect_status 0 "$weir" fault --every 1 "$here/tests/patterns/buckets_example"
+[[ "$output" =~ ([0-9]+)\ runs\ with\ a\ fault:\ ([0-9]+)\ told\ the\ cause ]] || fail "it printed: $output"
+[ "${BASH_REMATCH[1]}" -ge 50 ] && [ "${BASH_REMATCH[1]}" -eq "${BASH_REMATCH[2]}" ] || fail "it printed: $output"
 
 # A step whose gradients are written while those of the step before may still be reduced.
 expect_status 0 "$weir" check "$rank_program" 4
