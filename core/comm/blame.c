@@ -64,11 +64,15 @@ void weir__pulse_fail_of_transport(struct weir__pulse *pulse, const struct weir_
         begin--;
     const unsigned long rank = begin ? strtoul(begin + strlen("rank "), NULL, 10) : UINT32_MAX;
     if (rank < pulse->comm->count) {
-        const struct weir__beat *beat = &pulse->beats[rank];
-        weir__pulse_last_call(beat, last);
-        // It may have called more since its last beat.
+        struct weir__beat beat = pulse->beats[rank];
+        // It may have called more since its last beat, and has called what is complete.
+        if (flight && flight->call.number > beat.number + 1) {
+            beat.number = flight->call.number - 1;
+            beat.calls[beat.number % WEIR__PULSE_WINDOW] = weir__pulse_own_call(pulse, beat.number);
+        }
+        weir__pulse_last_call(&beat, last);
         snprintf(text, sizeof text, "rank %lu has died, %s%s", rank,
-                 beat->number == 0 ? "" : "at the earliest ", last);
+                 beat.number == 0 ? "" : "at the earliest ", last);
     } else {
         // What is complete here may be the call that another rank has found to differ.
         pulse->differs = pulse->confirmed + 1;
@@ -77,30 +81,43 @@ void weir__pulse_fail_of_transport(struct weir__pulse *pulse, const struct weir_
     weir__pulse_fail(pulse, flight, text);
 }
 
-void weir__pulse_fail_late(struct weir__pulse *pulse, const struct weir__flight *flight)
+// A rank that has called less than this one. The subject is the first call that it lacks.
+static bool fail_lacking(struct weir__pulse *pulse, uint32_t rank, const char *duration)
 {
+    const struct weir__beat *beat = &pulse->beats[rank];
     char text[2 * WEIR__CALL_TEXT_SIZE];
     char last[WEIR__CALL_TEXT_SIZE];
+    struct weir__flight flight;
+    if (!weir__pulse_find(pulse, beat->number + 1, &flight))
+        return false;
+    weir__pulse_last_call(beat, last);
+    snprintf(text, sizeof text, "rank %" PRIu32 " has submitted nothing %s in %s", rank, last,
+             duration);
+    weir__pulse_fail(pulse, &flight, text);
+    return true;
+}
+
+void weir__pulse_fail_late(struct weir__pulse *pulse, const struct weir__flight *flight)
+{
+    const bool direct = weir__call_is_direct((weir_collective)flight->call.kind);
+    char text[2 * WEIR__CALL_TEXT_SIZE];
     char duration[WEIR_TEXT_QUANTITY_SIZE];
+    uint32_t absent = UINT32_MAX;
     weir_text_duration(duration, (double)pulse->comm->timeout_ns);
-    for (uint32_t i = 0; i < pulse->comm->count; i++) {
-        const struct weir__beat *beat = &pulse->beats[i];
-        if (i == pulse->comm->rank || weir__call_is_direct((weir_collective)flight->call.kind))
+    for (uint32_t i = 0; i < pulse->comm->count && !direct; i++) {
+        if (i == pulse->comm->rank)
             continue;
-        weir__pulse_last_call(beat, last);
-        if (beat->number < flight->call.number)
-            snprintf(text, sizeof text, "rank %" PRIu32 " has submitted nothing %s in %s", i, last,
-                     duration);
-        else if (!beat->due)
-            snprintf(text, sizeof text,
-                     "rank %" PRIu32 " has submitted it, and its queue has not come to it in %s", i,
-                     duration);
-        else
-            continue;
-        weir__pulse_fail(pulse, flight, text);
-        return;
+        if (fail_lacking(pulse, i, duration))
+            return;
+        absent = pulse->beats[i].due ? absent : i;
     }
-    snprintf(text, sizeof text, "all ranks have come to it, and it has not ended in %s", duration);
+    if (absent < pulse->comm->count)
+        snprintf(text, sizeof text,
+                 "rank %" PRIu32 " has submitted it, and its queue has not come to it in %s",
+                 absent, duration);
+    else
+        snprintf(text, sizeof text, "%s, and it has not ended in %s",
+                 direct ? "its queue has come to it" : "all ranks have come to it", duration);
     weir__pulse_fail(pulse, flight, text);
 }
 

@@ -137,8 +137,10 @@ bool weir__comm_has_turn(weir_comm *comm, uint32_t turn)
 weir_status weir__comm_await_turn(weir_comm *comm, uint32_t turn)
 {
     weir_lock_take(&comm->lock);
+    comm->waiting++;
     while (comm->turn != turn && !comm->failed)
         weir_lock_wait(&comm->lock, &comm->changed);
+    comm->waiting--;
     weir_lock_release(&comm->lock);
     return weir__comm_status(comm);
 }
@@ -147,7 +149,8 @@ void weir__comm_end_turn(weir_comm *comm, uint32_t turn)
 {
     weir_lock_take(&comm->lock);
     comm->turn = turn + 1;
-    pthread_cond_broadcast(&comm->changed);
+    if (comm->waiting > 0) // waking the pulse for nothing would cost each call microseconds
+        pthread_cond_broadcast(&comm->changed);
     weir_lock_release(&comm->lock);
 }
 

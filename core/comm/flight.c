@@ -1,6 +1,7 @@
 // Calls in flight, and what this rank has called.
 #include "core/comm/pulse_parts.h"
 #include "core/queue/queue.h"
+#include "core/queue/registry.h"
 #include "core/support/error.h"
 #include "core/support/memory.h"
 
@@ -55,6 +56,32 @@ bool weir__pulse_note(weir_comm *comm, weir_queue *queue, const struct weir_oper
     if (!noted && weir__comm_status(comm) == WEIR_OK)
         weir__report(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a collective");
     return noted;
+}
+
+static bool copy_flight(const struct weir__pulse *pulse, size_t index,
+                        struct weir__flight *out_flight)
+{
+    weir_lock_take(&pulse->comm->lock);
+    const bool exists = index < pulse->flight_count;
+    if (exists)
+        *out_flight = *weir__pulse_flight_at(pulse, index);
+    weir_lock_release(&pulse->comm->lock);
+    return exists;
+}
+
+// Calls complete in their order, so one that is complete tells of all before it.
+void weir__pulse_advance(struct weir__pulse *pulse)
+{
+    struct weir__flight flight;
+    for (size_t i = 0; copy_flight(pulse, i, &flight); i++) {
+        weir_queue *queue =
+            weir__pulse_is_over(pulse, &flight) ? NULL : weir__registry_pin(flight.queue);
+        if (!queue)
+            continue;
+        if (weir__queue_is_past(queue, flight.sequence))
+            pulse->turn = flight.turn + 1;
+        weir__registry_unpin(queue);
+    }
 }
 
 bool weir__pulse_is_over(const struct weir__pulse *pulse, const struct weir__flight *flight)

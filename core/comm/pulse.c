@@ -4,7 +4,9 @@
 // Which collective is late is known from the engine's progress; which rank is at fault, from the
 // beats: the one that has called less.
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -14,6 +16,40 @@
 #include "core/support/memory.h"
 
 #define MILLISECOND UINT64_C(1000000)
+
+// A process that exits without destroying its communicators takes the driver's library apart while
+// pulses run. From then on they leave the engine alone.
+static atomic_bool exiting;
+static atomic_uint asking; // calls of engines that are under way
+
+static void leave_engines(void)
+{
+    const uint64_t start_ns = weir_clock_now_ns();
+    uint64_t pause_ns = 0;
+    atomic_store(&exiting, true);
+    while (atomic_load(&asking) > 0 && weir_clock_pause(start_ns, 1000 * MILLISECOND, &pause_ns))
+        continue;
+}
+
+static void watch_exit(void)
+{
+    (void)atexit(leave_engines);
+}
+
+// False: the process exits. Else end_asking() follows.
+static bool begin_asking(void)
+{
+    atomic_fetch_add(&asking, 1);
+    if (!atomic_load(&exiting))
+        return true;
+    atomic_fetch_sub(&asking, 1);
+    return false;
+}
+
+static void end_asking(void)
+{
+    atomic_fetch_sub(&asking, 1);
+}
 
 // This rank's, of what it has called so far.
 static void fill(struct weir__pulse *pulse, bool due)
@@ -105,9 +141,14 @@ static weir_status ask(struct weir__pulse *pulse, struct weir_comm_progress *out
 {
     weir_comm *comm = pulse->comm;
     *out_progress = (struct weir_comm_progress){.struct_size = sizeof *out_progress};
+    out_progress->turn = pulse->turn;
+    if (!begin_asking())
+        return WEIR_OK;
     weir_status status = comm->engine->ops->comm_query(comm->engine, comm, out_progress);
-    if (status == WEIR_OK)
+    end_asking();
+    if (status == WEIR_OK && (int32_t)(out_progress->turn - pulse->turn) > 0)
         pulse->turn = out_progress->turn;
+    weir__pulse_advance(pulse);
     return status;
 }
 
@@ -137,7 +178,7 @@ static bool look(struct weir__pulse *pulse, struct weir__flight *oldest, bool *o
         weir__pulse_fail(pulse, *out_has_oldest ? oldest : NULL, error.message);
         return false;
     }
-    if (progress.turn != before || !progress.due)
+    if (pulse->turn != before || !progress.due)
         pulse->moved_ns = now_ns;
     while (weir__pulse_complete(pulse, oldest))
         weir__pulse_look_at_queue(pulse, oldest);
@@ -202,7 +243,10 @@ static void run(void *argument)
     weir_lock_release(&comm->lock);
     if (failed) {
         weir__pulse_book(pulse);
-        comm->engine->ops->comm_abort(comm->engine, comm);
+        if (begin_asking()) {
+            comm->engine->ops->comm_abort(comm->engine, comm);
+            end_asking();
+        }
     } else if (!pulse->silent) {
         fill(pulse, false);
         (void)exchange(pulse, 1000 * MILLISECOND);
@@ -220,6 +264,8 @@ void weir__pulse_tell(weir_comm *comm, const char *reason)
 
 weir_status weir__pulse_start(weir_comm *comm, void *group)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, watch_exit);
     struct weir__pulse *pulse = weir__allocate(sizeof *pulse);
     struct weir__beat *beats = weir__allocate(comm->count * sizeof *beats);
     if (!pulse || !beats) {

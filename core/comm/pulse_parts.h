@@ -65,6 +65,9 @@ struct weir__pulse {
 struct weir__flight *weir__pulse_flight_at(const struct weir__pulse *pulse, size_t index);
 bool weir__pulse_is_over(const struct weir__pulse *pulse, const struct weir__flight *flight);
 
+// Learns from the queues what is complete: more than the engine knows, where the program has waited.
+void weir__pulse_advance(struct weir__pulse *pulse);
+
 // Drops what is complete and confirmed, and copies the oldest that is not complete.
 bool weir__pulse_oldest(struct weir__pulse *pulse, struct weir__flight *out_oldest);
 

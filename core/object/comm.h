@@ -46,7 +46,8 @@ struct weir_comm {
 
     struct weir_lock lock; // of what follows
     pthread_cond_t changed;
-    uint32_t turn; // of the call that may run
+    uint32_t turn;    // of the call that may run
+    uint32_t waiting; // threads that wait for theirs
     bool failed;
     struct weir_error error; // the first cause
 

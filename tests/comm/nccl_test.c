@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "tests/comm/rig.h"
@@ -331,6 +333,20 @@ WEIR_TEST(CommNccl, ARankThatIsLate)
     close_all(&rig);
 }
 
+// The engine was not asked between the two, and knows only that not all is complete.
+WEIR_TEST(CommNccl, ARankThatLeavesOneOut)
+{
+    struct comm_rig rig;
+    open_two(&rig, SECOND / 2);
+    for (uint32_t rank = 0; rank < 2; rank++)
+        EXPECT_OK(all_reduce(&rig, rank, 8));
+    EXPECT_OK(all_reduce(&rig, 0, 8));
+    COMM_RIG_EXPECT_CAUSE(
+        rig.queues[0], "all-reduce 2 of 'grads'",
+        "rank 1 has submitted nothing after all-reduce 1 (tests/comm/nccl_test.c:");
+    close_all(&rig);
+}
+
 // Work before the collective may take longer than the timeout.
 WEIR_TEST(CommNccl, WorkBeforeItHasTime)
 {
@@ -491,6 +507,24 @@ WEIR_TEST(CommNccl, AQueueThatGoes)
     for (uint32_t rank = 0; rank < 2; rank++)
         EXPECT_OK(weir_queue_sync(rig.queues[rank], GUARD_NS));
     close_all(&rig);
+}
+
+// Weir was not used in this process before it forks, or the child could not use it: this runs alone.
+WEIR_TEST(CommNcclExit, AProcessThatExitsWithout)
+{
+    int status = 0;
+    const pid_t child = fork();
+    if (child == 0) {
+        struct comm_rig rig;
+        open_with(&rig, "", 2);
+        EXPECT_OK(all_reduce(&rig, 0, 8)); // rank 1 does not come
+        while (nccl()->calls("ncclAllReduce") == 0)
+            weir_clock_sleep_ns(SECOND / 1000);
+        exit(0);
+    }
+    ASSERT_TRUE(child > 0);
+    ASSERT_INT_EQ((int)waitpid(child, &status, 0), (int)child);
+    EXPECT_INT_EQ(status, 0);
 }
 
 static long count_threads(void)

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "control.h"
 #include "fake.h"
@@ -43,8 +44,14 @@ static void count(const char *name)
     counts[i].calls++;
 }
 
+static bool gone; // the process exits
+
 static ncclResult_t admit(const char *name)
 {
+    if (gone) {
+        fprintf(stderr, "%s is called while the process exits\n", name);
+        abort();
+    }
     count(name);
     waiting += strcmp(held, name) == 0;
     pthread_cond_broadcast(&fake_changed);
@@ -286,6 +293,18 @@ ncclResult_t ncclReduceScatter(const void *src, void *dst, size_t size, ncclData
 {
     CALL(.kind = FAKE_REDUCE_SCATTER, .src = src, .dst = dst, .count = size, .type = type,
          .reduction = reduction, .comm = comm);
+}
+
+// As the real one's parts are, it is taken apart when the process exits; then no call may come.
+__attribute__((destructor)) static void go(void)
+{
+    const struct timespec pause = {.tv_nsec = 100000000};
+    pthread_mutex_lock(&fake_lock);
+    gone = true;
+    const bool used = live > 0;
+    pthread_mutex_unlock(&fake_lock);
+    if (used)
+        nanosleep(&pause, NULL);
 }
 
 // Controls.
