@@ -150,7 +150,7 @@ void weir__pulse_book(struct weir__pulse *pulse)
 
 // A queue learns of a failure that came through a wait when it is found complete. The other ranks have
 // got undefined bytes then, and hear of it.
-void weir__pulse_look_at_queue(struct weir__pulse *pulse, const struct weir__flight *flight)
+bool weir__pulse_look_at_queue(struct weir__pulse *pulse, const struct weir__flight *flight)
 {
     struct weir_operation operation = {.kind = WEIR_OPERATION_COLLECTIVE,
                                        .file = flight->file,
@@ -160,11 +160,15 @@ void weir__pulse_look_at_queue(struct weir__pulse *pulse, const struct weir__fli
     operation.u.collective.number = flight->call.number;
     weir_queue *queue = weir__registry_pin(flight->queue);
     if (!queue)
-        return;
-    weir__completion_complete(queue, flight->sequence);
-    if (weir__completion_status(queue, flight->sequence) < 0) {
+        return true;
+    // Booked as complete before, it would let the communicator go while it is still in use.
+    const bool submitted = atomic_load(&queue->delivery.delivered) >= flight->sequence;
+    if (submitted)
+        weir__completion_complete(queue, flight->sequence);
+    if (submitted && weir__completion_status(queue, flight->sequence) < 0) {
         const struct weir_error cause = *weir_last_error();
         weir__comm_excuse(&operation, &cause);
     }
     weir__registry_unpin(queue);
+    return submitted;
 }

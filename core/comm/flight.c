@@ -95,6 +95,7 @@ bool weir__pulse_oldest(struct weir__pulse *pulse, struct weir__flight *out_olde
     bool found = false;
     weir_lock_take(&pulse->comm->lock);
     while (pulse->flight_count > 0 && weir__pulse_is_over(pulse, weir__pulse_flight_at(pulse, 0)) &&
+           weir__pulse_flight_at(pulse, 0)->looked_at &&
            weir__pulse_flight_at(pulse, 0)->call.number <= pulse->confirmed) {
         pulse->first_flight =
             pulse->first_flight + 1 < pulse->flight_room ? pulse->first_flight + 1 : 0;
@@ -143,16 +144,20 @@ uint64_t weir__pulse_own_hash(const struct weir__pulse *pulse, uint64_t number)
 // Whether there is one that is complete and was not looked at.
 bool weir__pulse_complete(struct weir__pulse *pulse, struct weir__flight *out_flight)
 {
-    bool found = false;
-    weir_lock_take(&pulse->comm->lock);
-    for (size_t i = 0; i < pulse->flight_count && !found; i++) {
-        struct weir__flight *flight = weir__pulse_flight_at(pulse, i);
-        if (!weir__pulse_is_over(pulse, flight))
-            break;
-        found = !flight->looked_at;
-        flight->looked_at = true;
-        *out_flight = *flight;
+    for (size_t i = 0; copy_flight(pulse, i, out_flight); i++) {
+        if (!weir__pulse_is_over(pulse, out_flight))
+            return false;
+        if (!out_flight->looked_at)
+            return true;
     }
+    return false;
+}
+
+void weir__pulse_mark(struct weir__pulse *pulse, const struct weir__flight *flight)
+{
+    weir_lock_take(&pulse->comm->lock);
+    for (size_t i = 0; i < pulse->flight_count; i++)
+        if (weir__pulse_flight_at(pulse, i)->turn == flight->turn)
+            weir__pulse_flight_at(pulse, i)->looked_at = true;
     weir_lock_release(&pulse->comm->lock);
-    return found;
 }

@@ -180,8 +180,8 @@ static bool look(struct weir__pulse *pulse, struct weir__flight *oldest, bool *o
     }
     if (pulse->turn != before || !progress.due)
         pulse->moved_ns = now_ns;
-    while (weir__pulse_complete(pulse, oldest))
-        weir__pulse_look_at_queue(pulse, oldest);
+    while (weir__pulse_complete(pulse, oldest) && weir__pulse_look_at_queue(pulse, oldest))
+        weir__pulse_mark(pulse, oldest);
     *out_has_oldest = weir__pulse_oldest(pulse, oldest);
     *out_due = *out_has_oldest && progress.due;
     if (!*out_has_oldest)

@@ -74,6 +74,9 @@ bool weir__pulse_oldest(struct weir__pulse *pulse, struct weir__flight *out_olde
 // Copies one that is complete and was not looked at.
 bool weir__pulse_complete(struct weir__pulse *pulse, struct weir__flight *out_flight);
 
+// It was looked at.
+void weir__pulse_mark(struct weir__pulse *pulse, const struct weir__flight *flight);
+
 // Copies the one with that number.
 bool weir__pulse_find(const struct weir__pulse *pulse, uint64_t number,
                       struct weir__flight *out_flight);
@@ -94,8 +97,9 @@ void weir__pulse_fail_late(struct weir__pulse *pulse, const struct weir__flight 
 // "after all-reduce 16 (app.c:99)", "before its first collective".
 void weir__pulse_last_call(const struct weir__beat *beat, char text[WEIR__CALL_TEXT_SIZE]);
 
-// Tells the other ranks if the queue of a complete call had failed before it.
-void weir__pulse_look_at_queue(struct weir__pulse *pulse, const struct weir__flight *flight);
+// Tells the other ranks if the queue of a complete call had failed before it. False: its submission has
+// not returned yet.
+bool weir__pulse_look_at_queue(struct weir__pulse *pulse, const struct weir__flight *flight);
 
 // Books the first cause on the queues of what is not complete, or has been called otherwise elsewhere.
 void weir__pulse_book(struct weir__pulse *pulse);
