@@ -48,6 +48,23 @@ for options in "accumulate --passes 2" "augment --crop 6" "augment --on-host" "e
     as_json 'len(data["right"]) == 20 and all(0 <= part <= 1 for part in data["right"])'
 done
 
+# Of several devices the one of the rank's number on its machine, or the one that is named.
+two_devices()
+{
+    expect_data 0 env POCL_DEVICES="pthread basic" LOCAL_RANK="$1" "$weir" train ddp "${small[@]}" --steps 2 --json \
+        "${@:2}"
+}
+two_devices 1
+first="$(printf '%s' "$output" | python3 -c "import json, sys; print(json.load(sys.stdin)['device'])")"
+two_devices 2
+as_json "data['device'] != '$first'"
+two_devices 3
+as_json "data['device'] == '$first'"
+for name in pthread basic; do
+    two_devices 0 --device "$name"
+    as_json "'$name' in data['device']"
+done
+
 # Nothing that they do lacks a wait.
 for options in ddp "accumulate --passes 2 --serial" augment encdec; do
     # shellcheck disable=SC2086
@@ -86,11 +103,8 @@ for victim in 0 1; do
     "$program" launch -n 2 --grace 1 "$program" train ddp "${many[@]}" --steps 10000000 >log 2>&1 &
     launch=$!
     has_checkpoint
-    # The children of the launch, in the order of ranks.
-    pids=()
-    for child in $(cat "/proc/$launch/task/$launch/children"); do
-        pids+=("$child")
-    done
+    # The children of the launch, in the order of ranks. The file ends without a newline.
+    read -r -a pids <"/proc/$launch/task/$launch/children" || true
     kill -s KILL "${pids[victim]}"
     status=0
     wait "$launch" || status=$?
