@@ -5,101 +5,36 @@
 // Frames are in pinned memory: a slot's memory is written when the slot first gets an
 // image, and is reused with the same bytes from then on, as with a camera that writes
 // there itself. The host decodes and copies nothing while times are taken.
-#include "cli/bench/arr_coc.h"
-
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/bench/arr_coc_parts.h"
 #include "cli/bench/work.h"
 #include "cli/common/share.h"
 #include "cli/runtime/devices.h"
 #include "io/image.h"
 #include "patterns/pipeline_group.h"
 
-enum {
-    IMAGES_MOST = 8,
-    PIPELINES_MOST = 16,
-    SLOTS_MOST = 32,
-    DEVICES_MOST = 8,
-    FILLED_MOST = SLOTS_MOST * DEVICES_MOST,
-    STAGES = WEIR_ARR_COC_STAGES_MAX,
-    FRAMES_MOST = 1000000,
-    QUERY_SEED = 1
-};
-
-static const char *const graph_words[] = {"off", "on", NULL};
-
-struct image {
-    char name[64];
-    unsigned char *rgb;
-    uint32_t width, height;
-    struct arr_coc_results results; // of the first pipeline
-    struct bench_samples copies[2]; // frames a second, of one device, and of all
-    struct bench_samples stage_us[STAGES];
-    struct bench_samples rate[PIPELINES_MOST];
-};
-
-// The image whose bytes are in a slot's pinned memory.
-struct filled {
-    unsigned char *memory;
-    const struct image *image;
-};
-
-struct line {
-    struct arr_coc_bench *owner;
-    weir_pipeline_group *group;
-    weir_arr_coc *arr_coc[DEVICES_MOST];
-    uint32_t devices;
-    uint32_t slots; // of each device
-    bool graphs;
-    pthread_mutex_t lock; // of `filled`: each pipeline has a thread that loads
-    struct filled filled[FILLED_MOST];
-    const struct image *image; // the one that is run now
-    bool checking;
-    bool first; // of the image: its results are kept
-    bool right;
-    struct weir_arr_coc_frame frame; // stands for all of them
-};
-
-struct arr_coc_bench {
-    const char *asked_slots, *asked_graphs, *asked_devices, *weights_path;
-    uint64_t frames, size;
-    struct bench_list slots, graphs;
-    size_t line_count;
-    struct cli_devices wanted;
-    char first[16]; // index of the first device
-    uint32_t device_count;
-    struct bench *bench;
-    weir_arr_coc_weights *weights;
-    float *query;
-    struct image images[IMAGES_MOST];
-    size_t image_count;
-    struct line lines[PIPELINES_MOST];
-    struct line timed; // one slot, with times of the stages
-    struct weir_arr_coc_sizes sizes;
-    struct arr_coc_copies copies[DEVICES_MOST];
-    size_t result_bytes;
-};
+const char *const arr_coc_graph_words[] = {"off", "on", NULL};
 
 // Frames. Both run on threads of the pipelines; the main thread waits meanwhile.
 
 static weir_status load(void *user, unsigned char *rgb, size_t capacity, uint32_t *out_width,
                         uint32_t *out_height)
 {
-    struct line *line = user;
-    const struct image *image = line->image;
+    struct arr_coc_line *line = user;
+    const struct arr_coc_image *image = line->image;
     const size_t bytes = (size_t)3 * image->width * image->height;
     size_t i = 0;
     pthread_mutex_lock(&line->lock);
-    while (i + 1 < FILLED_MOST && line->filled[i].memory && line->filled[i].memory != rgb)
+    while (i + 1 < ARR_COC_FILLED_MOST && line->filled[i].memory && line->filled[i].memory != rgb)
         i++;
     if (line->filled[i].memory != rgb || line->filled[i].image != image) {
         if (rgb && bytes <= capacity)
             memcpy(rgb, image->rgb, bytes);
-        line->filled[i] = (struct filled){rgb, image};
+        line->filled[i] = (struct arr_coc_filled){rgb, image};
     }
     pthread_mutex_unlock(&line->lock);
     *out_width = image->width;
@@ -107,7 +42,7 @@ static weir_status load(void *user, unsigned char *rgb, size_t capacity, uint32_
     return WEIR_OK;
 }
 
-static bool check_first(struct line *line, struct image *image)
+static bool check_first(struct arr_coc_line *line, struct arr_coc_image *image)
 {
     char message[256];
     if (!line->owner->bench->runs_kernels ||
@@ -121,9 +56,9 @@ static void deliver(void *user, struct weir_arr_coc_frame *frame,
                     const struct weir_arr_coc_output *output,
                     const struct weir_pipeline_result *result)
 {
-    struct line *line = frame->user;
+    struct arr_coc_line *line = frame->user;
     struct arr_coc_bench *a = line->owner;
-    struct image *image = &a->images[line->image - a->images];
+    struct arr_coc_image *image = &a->images[line->image - a->images];
     struct arr_coc_results own;
     (void)user;
     if (!line->checking || !line->right || result->status != WEIR_OK || !output)
@@ -155,7 +90,7 @@ static void deliver(void *user, struct weir_arr_coc_frame *frame,
     arr_coc_results_finish(&own);
 }
 
-static bool end_frames(struct line *line, const struct image *image, uint64_t count,
+static bool end_frames(struct arr_coc_line *line, const struct arr_coc_image *image, uint64_t count,
                        uint64_t succeeded_before)
 {
     struct bench *bench = line->owner->bench;
@@ -168,7 +103,7 @@ static bool end_frames(struct line *line, const struct image *image, uint64_t co
                       image->name, count - (after.succeeded - succeeded_before), count);
 }
 
-static bool run_frames(struct line *line, const struct image *image, uint64_t count)
+static bool run_frames(struct arr_coc_line *line, const struct arr_coc_image *image, uint64_t count)
 {
     struct weir_pipeline_statistics before;
     line->image = image;
@@ -180,7 +115,7 @@ static bool run_frames(struct line *line, const struct image *image, uint64_t co
 }
 
 // `rounds` frames in every slot of every device.
-static bool run_slots(struct line *line, const struct image *image, uint64_t rounds)
+static bool run_slots(struct arr_coc_line *line, const struct arr_coc_image *image, uint64_t rounds)
 {
     const uint64_t count = rounds * line->slots;
     struct weir_pipeline_statistics before;
@@ -198,7 +133,7 @@ static bool run_slots(struct line *line, const struct image *image, uint64_t rou
 
 static bool read_image(struct arr_coc_bench *a, const char *path)
 {
-    struct image *image = &a->images[a->image_count];
+    struct arr_coc_image *image = &a->images[a->image_count];
     struct weir_io_image_info info;
     struct weir_io_error error;
     const char *slash = strrchr(path, '/');
@@ -219,7 +154,7 @@ static bool read_image(struct arr_coc_bench *a, const char *path)
 
 static bool make_noise(struct arr_coc_bench *a)
 {
-    struct image *image = &a->images[a->image_count];
+    struct arr_coc_image *image = &a->images[a->image_count];
     const size_t bytes = (size_t)(3 * a->size * a->size);
     uint32_t state = 1;
     image->rgb = malloc(bytes);
@@ -237,9 +172,9 @@ static bool make_noise(struct arr_coc_bench *a)
 
 static bool make_images(struct arr_coc_bench *a)
 {
-    if (a->bench->operand_count > IMAGES_MOST)
+    if (a->bench->operand_count > ARR_COC_IMAGES_MOST)
         return bench_fail(a->bench, CLI_USAGE, "%zu images were named, and at most %d are measured",
-                          a->bench->operand_count, IMAGES_MOST);
+                          a->bench->operand_count, ARR_COC_IMAGES_MOST);
     for (size_t i = 0; i < a->bench->operand_count; i++)
         if (!read_image(a, a->bench->operands[i]))
             return false;
@@ -273,11 +208,11 @@ static bool load_weights(struct arr_coc_bench *a)
     a->query = malloc(size * sizeof *a->query);
     if (!a->query)
         return bench_fail(a->bench, CLI_FAILED, "no memory for a query of %zu numbers", size);
-    weir_arr_coc_seeded_query(QUERY_SEED, a->query, size);
+    weir_arr_coc_seeded_query(ARR_COC_QUERY_SEED, a->query, size);
     return true;
 }
 
-static bool create_pipeline(struct line *line, uint32_t device, bool timing)
+static bool create_pipeline(struct arr_coc_line *line, uint32_t device, bool timing)
 {
     struct arr_coc_bench *a = line->owner;
     struct weir_arr_coc_params params = {
@@ -301,7 +236,7 @@ static bool create_pipeline(struct line *line, uint32_t device, bool timing)
            bench_fail_weir(a->bench);
 }
 
-static bool create_line(struct arr_coc_bench *a, struct line *line, uint32_t devices,
+static bool create_line(struct arr_coc_bench *a, struct arr_coc_line *line, uint32_t devices,
                         uint32_t slots, bool graphs, bool timing)
 {
     line->owner = a;
@@ -320,7 +255,7 @@ static bool create_line(struct arr_coc_bench *a, struct line *line, uint32_t dev
     return true;
 }
 
-static void destroy_line(struct line *line)
+static void destroy_line(struct arr_coc_line *line)
 {
     if (!line->owner)
         return;
@@ -330,16 +265,10 @@ static void destroy_line(struct line *line)
     pthread_mutex_destroy(&line->lock);
 }
 
-// Those of one device, then those of all.
-static size_t lines_of_one(const struct arr_coc_bench *a)
-{
-    return a->slots.count * a->graphs.count;
-}
-
 static bool make_lines(struct arr_coc_bench *a)
 {
     const bool can_time = a->bench->limits->timing_history > 0;
-    const size_t one = lines_of_one(a);
+    const size_t one = arr_coc_lines_of_one(a);
     a->line_count = one * (a->device_count > 1 ? 2 : 1);
     for (size_t i = 0; i < a->line_count; i++)
         if (!create_line(a, &a->lines[i], i < one ? 1 : a->device_count,
@@ -359,7 +288,7 @@ static bool open_devices(struct arr_coc_bench *a)
     uint32_t count = 0;
     const uint32_t there = (uint32_t)weir_device_count(a->bench->runtime);
     const uint32_t wanted = a->wanted.all ? there : a->wanted.count;
-    for (uint32_t i = 1; i < wanted && i < DEVICES_MOST; i++)
+    for (uint32_t i = 1; i < wanted && i < ARR_COC_DEVICES_MOST; i++)
         rest.indices[rest.count++] = a->wanted.all ? i : a->wanted.indices[i];
     const weir_status status =
         rest.count ? cli_devices_open(a->bench->runtime, &rest, list, &count) : WEIR_OK;
@@ -384,7 +313,7 @@ static bool check_results(struct arr_coc_bench *a)
 {
     for (size_t k = 0; k < a->image_count; k++)
         for (size_t i = 0; i < a->line_count; i++) {
-            struct line *line = &a->lines[i];
+            struct arr_coc_line *line = &a->lines[i];
             line->checking = line->right = true;
             if (!run_slots(line, &a->images[k], 2) || !run_frames(line, &a->images[k], 1) ||
                 !line->right)
@@ -396,7 +325,7 @@ static bool check_results(struct arr_coc_bench *a)
 
 // Measuring.
 
-static bool time_copies(struct arr_coc_bench *a, struct image *image, uint32_t devices,
+static bool time_copies(struct arr_coc_bench *a, struct arr_coc_image *image, uint32_t devices,
                         struct bench_samples *samples)
 {
     const size_t up = (size_t)3 * image->width * image->height;
@@ -408,9 +337,9 @@ static bool time_copies(struct arr_coc_bench *a, struct image *image, uint32_t d
     return true;
 }
 
-static bool time_line(struct arr_coc_bench *a, size_t index, struct image *image)
+static bool time_line(struct arr_coc_bench *a, size_t index, struct arr_coc_image *image)
 {
-    struct line *line = &a->lines[index];
+    struct arr_coc_line *line = &a->lines[index];
     const uint64_t frames = a->frames * line->devices;
     if (!run_slots(line, image, 1)) // puts the image into every slot
         return false;
@@ -422,7 +351,7 @@ static bool time_line(struct arr_coc_bench *a, size_t index, struct image *image
     return true;
 }
 
-static bool time_stages(struct arr_coc_bench *a, struct image *image)
+static bool time_stages(struct arr_coc_bench *a, struct arr_coc_image *image)
 {
     const uint64_t frames = a->frames < 20 ? a->frames : 20;
     struct weir_pipeline_statistics before, after;
@@ -437,7 +366,7 @@ static bool time_stages(struct arr_coc_bench *a, struct image *image)
     return true;
 }
 
-static bool time_image(struct arr_coc_bench *a, struct image *image)
+static bool time_image(struct arr_coc_bench *a, struct arr_coc_image *image)
 {
     if (!time_copies(a, image, 1, &image->copies[0]) ||
         (a->device_count > 1 && !time_copies(a, image, a->device_count, &image->copies[1])) ||
@@ -453,7 +382,7 @@ static bool measure(struct arr_coc_bench *a)
 {
     const size_t copies = a->device_count > 1 ? 2 : 1;
     const uint64_t steps =
-        a->image_count * (a->line_count + copies + (a->timed.owner ? STAGES : 0));
+        a->image_count * (a->line_count + copies + (a->timed.owner ? ARR_COC_STAGES : 0));
     for (bench_start(a->bench, steps); bench_turn(a->bench);)
         for (size_t k = 0; k < a->image_count; k++)
             if (!time_image(a, &a->images[k]))
@@ -461,131 +390,9 @@ static bool measure(struct arr_coc_bench *a)
     return true;
 }
 
-// Reporting.
-
-static void plot_rate(struct cli_plot *plot, const char *series, const char *image,
-                      const struct bench_samples *rate)
-{
-    const struct bench_spread spread = bench_spread(rate);
-    cli_plot_add(cli_plot_series(plot, series),
-                 (struct cli_plot_point){(double)cli_plot_group(plot, image), spread.median,
-                                         spread.minimum, spread.maximum});
-}
-
-static void report_copies(struct arr_coc_bench *a)
-{
-    static const struct bench_column columns[] = {
-        {"image", "image", BENCH_TEXT, 0},
-        {"devices", "devices", BENCH_NUMBER, 0},
-        {"bytes_in", "bytes in", BENCH_NUMBER, 0},
-        {"bytes_out", "bytes out", BENCH_NUMBER, 0},
-        {"frames_per_second", "frames/s", BENCH_SPREAD, 1},
-    };
-    const struct weir_limits *limits = a->bench->limits;
-    struct bench_table *table =
-        bench_table(a->bench, "copies", "bare copies of the frames, in two queues of a device",
-                    columns, sizeof columns / sizeof *columns);
-    for (size_t k = 0; k < a->image_count; k++)
-        for (uint32_t all = 0; all < (a->device_count > 1 ? 2 : 1); all++) {
-            const struct image *image = &a->images[k];
-            bench_put_text(table, "%s", image->name);
-            bench_put_number(table, all ? a->device_count : 1);
-            bench_put_number(table, 3.0 * image->width * image->height);
-            bench_put_number(table, (double)a->result_bytes);
-            bench_put(table, &image->copies[all]);
-            // Where the processor copies, the copies' rate is far above the pipeline's scale.
-            if (!all && limits->copy_engines_to_device > 0)
-                plot_rate(&a->bench->plot, "bare copies", image->name, &image->copies[0]);
-        }
-}
-
-static void plot_line(struct arr_coc_bench *a, const struct image *image, size_t index)
-{
-    const struct line *line = &a->lines[index];
-    char devices[32] = "", name[80];
-    if (line->devices > 1)
-        snprintf(devices, sizeof devices, ", %u devices", (unsigned)line->devices);
-    snprintf(name, sizeof name, "%u slot%s%s%s", (unsigned)line->slots, line->slots == 1 ? "" : "s",
-             line->graphs ? ", graphs" : "", devices);
-    plot_rate(&a->bench->plot, name, image->name, &image->rate[index]);
-}
-
-static void report_rate(struct arr_coc_bench *a, struct bench_table *table,
-                        const struct image *image, size_t index)
-{
-    const struct line *line = &a->lines[index];
-    const struct bench_samples *rate = &image->rate[index];
-    const struct bench_samples share = bench_ratio(rate, &image->copies[line->devices > 1]);
-    const struct bench_samples gain = bench_ratio(rate, &image->rate[0]);
-    const struct bench_samples more = bench_ratio(rate, &image->rate[index % lines_of_one(a)]);
-    bench_put_text(table, "%s", image->name);
-    bench_put_number(table, line->devices);
-    bench_put_number(table, line->slots);
-    bench_put_text(table, "%s", graph_words[line->graphs]);
-    bench_put(table, rate);
-    bench_put(table, &share);
-    bench_put(table, &gain);
-    bench_put(table, &more);
-    plot_line(a, image, index);
-}
-
-static void report_rates(struct arr_coc_bench *a)
-{
-    static const struct bench_column columns[] = {
-        {"image", "image", BENCH_TEXT, 0},
-        {"devices", "devices", BENCH_NUMBER, 0},
-        {"slots", "slots", BENCH_NUMBER, 0},
-        {"graphs", "graphs", BENCH_TEXT, 0},
-        {"frames_per_second", "frames/s", BENCH_SPREAD, 1},
-        {"of_copies", "x bare copies", BENCH_SPREAD, 3},
-        {"speed_up", "x first", BENCH_SPREAD, 2},
-        {"of_one_device", "x one device", BENCH_SPREAD, 3},
-    };
-    struct bench_table *table = bench_table(a->bench, "frames", "the pipeline, from pinned memory",
-                                            columns, sizeof columns / sizeof *columns);
-    for (size_t k = 0; k < a->image_count; k++)
-        for (size_t i = 0; i < a->line_count; i++)
-            report_rate(a, table, &a->images[k], i);
-}
-
-static void report_stages(struct arr_coc_bench *a)
-{
-    static const struct bench_column columns[] = {
-        {"image", "image", BENCH_TEXT, 0},
-        {"stage", "stage", BENCH_TEXT, 0},
-        {"busy_us", "us", BENCH_SPREAD, 1},
-    };
-    struct bench_table *table = bench_table(a->bench, "stages",
-                                            "busy time of a frame's stages, "
-                                            "one frame at a time",
-                                            columns, 3);
-    struct weir_pipeline_statistics statistics;
-    if (!a->timed.owner)
-        return;
-    weir_pipeline_group_get_statistics(a->timed.group, &statistics);
-    for (size_t k = 0; k < a->image_count; k++)
-        for (uint32_t i = 0; i < statistics.stage_count; i++) {
-            bench_put_text(table, "%s", a->images[k].name);
-            bench_put_text(table, "%s", statistics.stages[i].name);
-            bench_put(table, &a->images[k].stage_us[i]);
-        }
-}
-
-static void report(struct arr_coc_bench *a)
-{
-    struct cli_plot *plot = &a->bench->plot;
-    bench_parameter(a->bench, "frames", (double)a->frames);
-    bench_parameter(a->bench, "side", a->sizes.side);
-    snprintf(plot->title, sizeof plot->title, "ARR-COC: frames a second by slots");
-    snprintf(plot->y_name, sizeof plot->y_name, "frames/s");
-    report_copies(a);
-    report_rates(a);
-    report_stages(a);
-}
-
 static void destroy_all(struct arr_coc_bench *a)
 {
-    for (size_t i = 0; i < PIPELINES_MOST; i++)
+    for (size_t i = 0; i < ARR_COC_PIPELINES_MOST; i++)
         destroy_line(&a->lines[i]);
     destroy_line(&a->timed);
     for (uint32_t d = 0; d < a->device_count; d++) {
@@ -610,9 +417,9 @@ static bool check_devices(struct arr_coc_bench *a)
         bench->code = CLI_USAGE;
         return false;
     }
-    if (a->wanted.count > DEVICES_MOST)
+    if (a->wanted.count > ARR_COC_DEVICES_MOST)
         return bench_fail(bench, CLI_USAGE, "%u devices are named, and at most %d are measured",
-                          (unsigned)a->wanted.count, DEVICES_MOST);
+                          (unsigned)a->wanted.count, ARR_COC_DEVICES_MOST);
     if (a->asked_devices) {
         snprintf(a->first, sizeof a->first, "%u",
                  a->wanted.all ? 0u : (unsigned)a->wanted.indices[0]);
@@ -626,13 +433,15 @@ static bool check(struct bench *bench, void *user)
     struct arr_coc_bench *a = user;
     a->bench = bench;
     return check_devices(a) &&
-           bench_parse_list(bench, "slots", a->asked_slots, NULL, 1, SLOTS_MOST, &a->slots) &&
-           bench_parse_list(bench, "graphs", a->asked_graphs, graph_words, 0, 0, &a->graphs) &&
+           bench_parse_list(bench, "slots", a->asked_slots, NULL, 1, ARR_COC_SLOTS_MOST,
+                            &a->slots) &&
+           bench_parse_list(bench, "graphs", a->asked_graphs, arr_coc_graph_words, 0, 0,
+                            &a->graphs) &&
            (a->graphs.count <= 2 ||
             bench_fail(bench, CLI_USAGE, "--graphs takes off, on or both")) &&
-           (lines_of_one(a) * (a->asked_devices ? 2 : 1) <= PIPELINES_MOST ||
+           (arr_coc_lines_of_one(a) * (a->asked_devices ? 2 : 1) <= ARR_COC_PIPELINES_MOST ||
             bench_fail(bench, CLI_USAGE, "more than %d pipelines; name fewer numbers of slots",
-                       PIPELINES_MOST));
+                       ARR_COC_PIPELINES_MOST));
 }
 
 static bool run(struct bench *bench, void *user)
@@ -643,7 +452,7 @@ static bool run(struct bench *bench, void *user)
     const bool fine = open_devices(a) && make_images(a) && load_weights(a) && make_lines(a) &&
                       make_copies(a) && check_results(a) && measure(a);
     if (fine)
-        report(a);
+        arr_coc_report(a);
     destroy_all(a);
     return fine;
 }
@@ -663,7 +472,7 @@ static int arr_coc_main(int argc, char **argv)
          CLI_TEXT, &a.asked_devices, 0, 0},
         {"frames", "N",
          "frames of a run on a device (10 where the processor is the device,\nelse 500)", CLI_COUNT,
-         &a.frames, 1, FRAMES_MOST},
+         &a.frames, 1, ARR_COC_FRAMES_MOST},
         {"weights", "W", "the weights; without it, the seeded ones that come\nwith weir", CLI_FILE,
          &a.weights_path, 0, 0},
     };
