@@ -191,7 +191,7 @@ static weir_status refuse_kind(const weir_queue *queue, const struct weir_operat
         why = "a native call cannot be part of one";
         break;
     case WEIR_OPERATION_COLLECTIVE:
-        why = "a collective through the host cannot be part of one";
+        why = "a collective cannot be part of one";
         break;
     case WEIR_OPERATION_POOL_ALLOCATE:
     case WEIR_OPERATION_POOL_FREE:
