@@ -10,6 +10,7 @@
 #include "base/sized.h"
 #include "base/text.h"
 #include "core/buffer/buffer.h"
+#include "core/device/remaining.h"
 #include "core/event/notifier.h"
 #include "core/object/device.h"
 #include "core/object/peer.h"
@@ -239,33 +240,6 @@ fail:
     return status;
 }
 
-// Names one of the user's objects that still exists.
-static weir_status refuse_close(weir_device *device)
-{
-    weir_status status = WEIR_OK;
-
-    weir_lock_take(&device->lock);
-    for (struct weir__member *member = device->live; member && status == WEIR_OK;
-         member = member->next)
-        if (weir__buffer_is_only_shared(member))
-            status = weir__fail_at(NULL, 0, device->info.name, WEIR_ERROR_INVALID,
-                                   "let the tensor's user call its deleter first",
-                                   "weir_device_close: a DLPack tensor still holds the buffer '%s'",
-                                   weir__label_shown(member->object.label));
-        else if (!member->internal && member->object.label[0])
-            status =
-                weir__fail_at(NULL, 0, device->info.name, WEIR_ERROR_INVALID, "destroy it first",
-                              "weir_device_close: the %s '%s' still exists", member->class->name,
-                              weir__label_shown(member->object.label));
-        else if (!member->internal)
-            status = weir__fail_at(NULL, 0, device->info.name, WEIR_ERROR_INVALID,
-                                   "destroy it first; params.label gives a name",
-                                   "weir_device_close: a %s without a label still exists",
-                                   member->class->name);
-    weir_lock_release(&device->lock);
-    return status;
-}
-
 // A queue that was destroyed while busy, or NULL.
 static weir_queue *pin_queue(weir_device *device)
 {
@@ -309,7 +283,7 @@ weir_status weir_device_close(weir_device **device)
         return weir__fail(WEIR_ERROR_INVALID, "call it on a thread of the program's",
                           "weir_device_close waits, and a host call may not wait");
     weir_device *gone = *device;
-    weir_status status = refuse_close(gone);
+    weir_status status = weir__device_refuse_close(gone);
     if (status < 0)
         return status;
 

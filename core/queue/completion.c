@@ -2,6 +2,9 @@
 // walk lock is taken before it and never inside it.
 #include "core/queue/completion.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include "core/queue/queue.h"
 #include "core/queue/registry.h"
 #include "core/support/error.h"
@@ -112,11 +115,23 @@ weir_status weir__completion_status_gone(struct weir_event event)
     return cause_of_gone(event, &cause) ? weir__error_set(&cause) : WEIR_OK;
 }
 
+// Says how the queue can be used again, unless the cause does.
+static void name_recovery(struct weir_error *cause)
+{
+    const size_t used = strlen(cause->remedy);
+    if (!strstr(cause->remedy, "recover"))
+        snprintf(cause->remedy + used, sizeof cause->remedy - used,
+                 "%sweir_queue_recover() lets the queue take work again",
+                 used > 0 ? "; then " : "");
+}
+
 weir_status weir__completion_refuse(weir_queue *queue)
 {
-    weir_status status = weir__completion_status(queue, UINT64_MAX);
-    if (status < 0)
-        return status;
+    struct weir_error cause;
+    if (cause_at(queue, UINT64_MAX, &cause)) {
+        name_recovery(&cause);
+        return weir__error_set(&cause);
+    }
     return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, "weir_queue_recover() clears it",
                       "queue '%s' has failed, and there was no memory to keep the cause",
                       queue->member.object.label);

@@ -87,6 +87,45 @@ WEIR_TEST(Messages, ALongLabelLeavesRoomForTheReason)
     finish(&fixture);
 }
 
+WEIR_TEST(Messages, AllThatIsLeftIsNamed)
+{
+    enum {
+        MANY = 40
+    };
+    struct fixture fixture;
+    weir_queue *many[MANY], *named = NULL;
+    if (!start(&fixture))
+        return;
+    named = labelled(&fixture, "upload");
+    EXPECT_INT_EQ(weir_device_close(&fixture.device), WEIR_ERROR_INVALID);
+    EXPECT_CONTAINS(weir_last_error_text(),
+                    "the queue 'upload' still exists; so do a queue without a label");
+    EXPECT_CONTAINS(weir_last_error_text(), "destroy them first");
+    for (size_t i = 0; i < MANY; i++)
+        many[i] = labelled(&fixture, "one of forty");
+    EXPECT_INT_EQ(weir_device_close(&fixture.device), WEIR_ERROR_INVALID);
+    EXPECT_CONTAINS(weir_last_error_text(), "the queue 'one of forty', the queue 'one of forty'");
+    EXPECT_CONTAINS(weir_last_error_text(), " more");
+    for (size_t i = 0; i < MANY; i++)
+        weir_queue_destroy(&many[i]);
+    weir_queue_destroy(&named);
+    finish(&fixture);
+}
+
+WEIR_TEST(Messages, AFailedQueueNamesItsRecovery)
+{
+    struct fixture fixture;
+    if (!start(&fixture))
+        return;
+    EXPECT_INT_EQ(weir_queue_host_call(fixture.queue, fail, NULL), WEIR_OK);
+    EXPECT_INT_EQ(weir_queue_sync(fixture.queue, WEIR_FOREVER), WEIR_ERROR_IO);
+    EXPECT_INT_EQ(weir_queue_host_call(fixture.queue, fail, NULL), WEIR_ERROR_IO);
+    EXPECT_CONTAINS(weir_last_error_text(), "a host call, failed: the function returned");
+    EXPECT_CONTAINS(weir_last_error_text(), "weir_queue_recover() lets the queue take work again");
+    EXPECT_INT_EQ(weir_queue_recover(fixture.queue), WEIR_OK);
+    finish(&fixture);
+}
+
 // Messages are printed, and labels are untrusted text.
 WEIR_TEST(Messages, LabelsDoNotReachTheTerminalRaw)
 {
