@@ -675,9 +675,12 @@ void cu_comm_destroy(const struct weir_link *link, weir_comm *object);
 bool cu_comm_takes(const struct weir_link *link, weir_comm *object,
                    const struct weir_operation *operation);
 void cu_comm_abort(const struct weir_link *link, weir_comm *object);
+const char *cu_comm_engine(const struct weir_link *link, weir_comm *object);
+
+// nccl_progress.c
+
 weir_status cu_comm_query(const struct weir_link *link, weir_comm *object,
                           struct weir_comm_progress *progress);
-const char *cu_comm_engine(const struct weir_link *link, weir_comm *object);
 weir_status cu_submit_collective(const struct weir_link *link, struct cu_queue *queue,
                                  const struct weir_operation *operation);
 // The queue's work has finished, and its stream goes.

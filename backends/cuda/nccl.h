@@ -1,8 +1,9 @@
 // What the files of NCCL share.
 //
 //   nccl.c         the library
-//   nccl_comm.c    communicators: their creation, progress and end
-//   nccl_call.c    collectives
+//   nccl_comm.c    communicators: their creation and end
+//   nccl_progress.c  their submission, and how far they are
+//   nccl_call.c    collectives, as calls of NCCL
 #ifndef WEIR_BACKENDS_CUDA_NCCL_H
 #define WEIR_BACKENDS_CUDA_NCCL_H
 
