@@ -15,9 +15,10 @@ const struct cal_about cal_keys[CAL_KEYS] = {
          "of 128"},
     [CAL_COPY_ENGINES] = {"copy_engines", CAL_NUMBER,
                           "whether an upload and a download at once take less than both in turn"},
-    [CAL_COPY_CHANNELS] = {"copy_channels", CAL_NUMBER,
-                           "the first queue after another one whose upload waits for that one's; "
-                           "0: none of 128"},
+    [CAL_COPY_CHANNELS] =
+        {"copy_channels", CAL_NUMBER,
+         "the first queue after another one whose upload goes before a later one of "
+         "that one, which the engine works for; 0: the first of all, or none of 128"},
     [CAL_PEER_ENGINE] = {"peer_engine", CAL_NUMBER,
                          "the same of a copy to another device and a download"},
     [CAL_KERNELS] = {"kernels", CAL_NUMBER,

@@ -146,7 +146,8 @@ bool sim_engine_add_device(struct sim_engine *engine, const struct sim_model *mo
     device->channels = (struct sim_op **)calloc(model->channels + 1, sizeof(struct sim_op *));
     bool fine = device->channels != NULL;
     for (size_t i = 0; i < SIM_ENGINES; i++) {
-        const bool copies = i == SIM_COPY_ENGINE || i == SIM_DOWN_ENGINE;
+        const bool copies =
+            (i == SIM_COPY_ENGINE || i == SIM_DOWN_ENGINE) && model->queues == SIM_STREAM_QUEUES;
         fine = sim__unit_init(&device->units[i], copies ? model->copy_channels : 0) && fine;
     }
     if (!fine) {

@@ -17,8 +17,8 @@
 //                  when all of them are complete.
 //   places        Small kernels run at once, as many as the GPU has places for; a kernel that fills
 //                  the GPU takes all of them.
-//   copy channels  Queues share those of a copy engine in turn. In a channel copies go in the order of
-//                  their submission, and the engine stays with it until its next copy cannot start.
+//   copy channels  Queues share those of a copy engine in turn. The engine stays with a channel while
+//                  that has copies that are ready, in the order of their submission.
 //   signals        An operation after one of another engine, in its queue or because it waits for
 //                  it, starts some time later; its engine is taken meanwhile.
 //   both ways      While the other direction's engine is busy a copy runs at another bandwidth,

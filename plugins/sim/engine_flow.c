@@ -12,10 +12,10 @@ void sim__release(struct sim_engine *engine, struct sim_op *op)
         op->next = NULL;
         *engine->marks_end = op;
         engine->marks_end = &op->next;
-    } else if (!device->units[unit].lane_count &&
-               (device->model->queues == SIM_STREAM_QUEUES || unit == SIM_HOST_ENGINE)) {
+    } else if (device->model->queues == SIM_STREAM_QUEUES || unit == SIM_HOST_ENGINE) {
         op->rank_ns = op->ready_ns;
-        sim__heap_push(&sim__device_of(engine, op)->units[unit].waiting, op);
+        sim__unit_add(&sim__device_of(engine, op)->units[unit],
+                      engine->queues[op->point.queue].lane, op);
     }
 }
 

@@ -27,7 +27,7 @@ struct sim_run {
 };
 
 struct sim_op {
-    struct sim_op *next; // in the list of free ones, of marks that are ready, of its run or lane
+    struct sim_op *next; // in the list of free ones, of marks that are ready, or of its run
     struct sim_op *next_in_channel;
     struct sim_edge *dependents;
     struct sim_run *run;
@@ -76,17 +76,11 @@ enum {
 
 #define SIM_FROM_ELSEWHERE (UINT32_C(1) << SIM_ENGINES) // another device
 
-// A channel of an engine: copies that did not start, in the order of their submission.
-struct sim_lane {
-    struct sim_op *first;
-    struct sim_op **end;
-};
-
 // One engine of a device.
 struct sim_unit {
     struct sim_heap waiting; // engine queues: all that did not start; else those that are ready
     struct sim_heap running;
-    struct sim_lane *lanes; // in place of `waiting`
+    struct sim_heap *lanes; // in place of `waiting`, for each channel of copies
     uint32_t lane_count;    // 0: none
     uint32_t lane;          // of the last one that started
     size_t capacity;        // places
@@ -163,7 +157,8 @@ struct sim_op *sim__heap_pop(struct sim_heap *heap);
 // False if out of memory.
 bool sim__unit_init(struct sim_unit *unit, uint32_t lane_count);
 void sim__unit_finish(struct sim_unit *unit);
-// Appends to a channel.
+// Makes room for one member more. False if out of memory.
+bool sim__unit_reserve(struct sim_unit *unit, uint32_t lane);
 void sim__unit_add(struct sim_unit *unit, uint32_t lane, struct sim_op *op);
 bool sim__was_ready_first(const struct sim_op *a, const struct sim_op *b);
 // The next to start; NULL: none can.

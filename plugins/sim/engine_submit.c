@@ -52,13 +52,9 @@ static bool reserve_run(struct sim_engine *engine)
     return engine->free_runs;
 }
 
-static bool reserve_unit(struct sim_device *device, uint32_t index)
+static bool reserve_unit(struct sim_device *device, const struct sim_queue *queue, uint32_t index)
 {
-    if (index == SIM_NO_ENGINE)
-        return true;
-    struct sim_unit *unit = &device->units[index];
-    return sim__heap_reserve(&unit->waiting, unit->members + 1) &&
-           sim__heap_reserve(&unit->running, unit->members + 1);
+    return index == SIM_NO_ENGINE || sim__unit_reserve(&device->units[index], queue->lane);
 }
 
 // One edge for each wait, one for the queue, and those of the legacy queue.
@@ -69,7 +65,7 @@ static bool reserve(struct sim_engine *engine, struct sim_queue *queue, const st
     const bool runs = work->kind == SIM_KERNEL && device->model->late_signals;
     return reserve_op(engine) && reserve_ring(queue) &&
            reserve_edges(engine, work->wait_count + 1 + legacy) && (!runs || reserve_run(engine)) &&
-           reserve_unit(device, sim__unit_of(device->model, work->kind));
+           reserve_unit(device, queue, sim__unit_of(device->model, work->kind));
 }
 
 // What it waits for.
@@ -196,17 +192,15 @@ static void add_dependencies(struct sim_engine *engine, struct sim_op *op,
     join_run(engine, op);
 }
 
-// With engine queues, and copy channels, an operation has its turn from now on.
-static void take_turn(struct sim_device *device, const struct sim_queue *queue, struct sim_op *op)
+// With engine queues an operation has its turn from now on.
+static void take_turn(struct sim_device *device, struct sim_op *op)
 {
     const uint32_t unit = sim__unit_of(device->model, op->kind);
     if (unit == SIM_NO_ENGINE)
         return;
     device->units[unit].members++;
     device->busy |= UINT32_C(1) << unit;
-    if (device->units[unit].lane_count)
-        sim__unit_add(&device->units[unit], queue->lane, op);
-    else if (device->model->queues == SIM_ENGINE_QUEUES && unit != SIM_HOST_ENGINE)
+    if (device->model->queues == SIM_ENGINE_QUEUES && unit != SIM_HOST_ENGINE)
         sim__heap_push(&device->units[unit].waiting, op);
 }
 
@@ -219,8 +213,7 @@ bool sim_engine_submit(struct sim_engine *engine, uint32_t queue, uint64_t issue
     struct sim_op *op = new_op(engine, queue, work);
     *out_point = op->point;
     add_dependencies(engine, op, work);
-    const struct sim_queue *own = &engine->queues[queue];
-    take_turn(&engine->devices[own->params.device], own, op);
+    take_turn(&engine->devices[engine->queues[queue].params.device], op);
     sim__release(engine, op);
     sim__settle(engine);
     return true;

@@ -232,6 +232,7 @@ static bool goes_before(const struct oracle *oracle, int a, int b)
 static bool has_lanes(const struct oracle *oracle, int i)
 {
     return model_of(oracle, i)->copy_channels > 0 &&
+           model_of(oracle, i)->queues == SIM_STREAM_QUEUES &&
            (engine_of(oracle, i) == 1 || engine_of(oracle, i) == 2);
 }
 
@@ -243,12 +244,12 @@ static bool is_in_lane(const struct oracle *oracle, int i, uint32_t device, int 
            engine_of(oracle, i) == engine && oracle->lanes[oracle->program->steps[i].queue] == lane;
 }
 
-// The first of a copy channel, if it is ready; -1: it has none.
+// The first of a copy channel that is ready; -1: none.
 static int first_of_lane(const struct oracle *oracle, uint32_t device, int engine, uint32_t lane)
 {
     for (int i = 0; i < oracle->program->step_count; i++)
-        if (is_in_lane(oracle, i, device, engine, lane))
-            return oracle->states[i].ready ? i : -1;
+        if (is_in_lane(oracle, i, device, engine, lane) && oracle->states[i].ready)
+            return i;
     return -1;
 }
 
