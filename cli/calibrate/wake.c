@@ -54,7 +54,7 @@ static bool give(struct calibration *c, struct pair *pair)
            (weir_queue_record(c->queues[0], &pair->event) == WEIR_OK || cal_fail_weir(c));
 }
 
-// The thread ends in any case: it waits for an event without a queue if there is none.
+// The thread that was woken goes on with a submit. The other one ends in any case: it waits for an event without a queue if there is none.
 static bool time_pair(struct calibration *c, struct pair *pair, double *out_ns)
 {
     await_stage(pair, READY);
@@ -62,6 +62,9 @@ static bool time_pair(struct calibration *c, struct pair *pair, double *out_ns)
     const bool given = give(c, pair);
     set_stage(pair, GIVEN);
     await_stage(pair, WAITED);
+    struct weir_event event;
+    if (given && weir_queue_record(c->queues[0], &event) < 0)
+        return cal_fail_weir(c);
     *out_ns = (double)(cli_now_ns() - began);
     return given;
 }
@@ -89,7 +92,7 @@ static bool measure_wake(struct calibration *c, size_t at, double *out_ns)
     (void)at;
     if (!cal_time(c, &copy, 1, &alone) || !time_threads(c, out_ns))
         return false;
-    *out_ns -= alone;
+    *out_ns -= alone + c->figures[CAL_SUBMIT_MARK].value;
     return true;
 }
 

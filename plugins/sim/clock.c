@@ -13,8 +13,9 @@ void sim_take(struct sim *sim)
 // A thread is told apart from others by the place of this.
 static _Thread_local char own;
 
-// A wait ends when no other thread can go on, so the next one that calls was woken after it.
-static void be_woken(struct sim *sim)
+// A wait ends when no other thread can go on, so the next one that submits was woken after it. Threads
+// of plugins, which submit nothing, come whenever they like.
+void sim_be_woken(struct sim *sim)
 {
     const uint64_t due_ns = sim->rested_ns + sim->model->wake_ns;
     if (!sim->rested || sim->rested == &own)
@@ -27,7 +28,6 @@ static void be_woken(struct sim *sim)
 void sim_enter(struct sim *sim)
 {
     sim_take(sim);
-    be_woken(sim);
     if (sim->host != SIM_HOST_MEASURED)
         return;
     const uint64_t now_ns = weir_clock_now_ns();

@@ -245,6 +245,8 @@ void sim_take(struct sim *sim);
 // A call of the program: takes the lock, and the host's time advances.
 void sim_enter(struct sim *sim);
 void sim_leave(struct sim *sim);
+// With the lock held, before a submit: the host's time of a thread that another one's wait has woken.
+void sim_be_woken(struct sim *sim);
 // In between the next link is at work and not the host; the lock is released.
 void sim_go(struct sim *sim);
 void sim_return(struct sim *sim);

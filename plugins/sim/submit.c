@@ -80,6 +80,7 @@ weir_status sim_queue_submit(const struct weir_link *link, weir_queue *object,
     struct weir_operation own = *operation;
     bool ran = false;
     sim_enter(sim);
+    sim_be_woken(sim);
     weir_status status = WEIR_OK;
     if (sim_is_placed(operation)) {
         status = sim_scale_launch(link, object, operation, &ran);
