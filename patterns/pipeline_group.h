@@ -25,7 +25,7 @@
 #ifndef WEIR_PATTERNS_PIPELINE_GROUP_H
 #define WEIR_PATTERNS_PIPELINE_GROUP_H
 
-#include "patterns/pipeline.h"
+#include "pipeline.h" // beside this one, in the tree and where it is installed
 
 #ifdef __cplusplus
 extern "C" {
