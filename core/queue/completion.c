@@ -3,7 +3,6 @@
 #include "core/queue/completion.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "core/queue/queue.h"
 #include "core/queue/registry.h"
@@ -115,14 +114,12 @@ weir_status weir__completion_status_gone(struct weir_event event)
     return cause_of_gone(event, &cause) ? weir__error_set(&cause) : WEIR_OK;
 }
 
-// Says how the queue can be used again, unless the cause does.
+// Says how the queue can be used again, unless the cause has a remedy of its own.
 static void name_recovery(struct weir_error *cause)
 {
-    const size_t used = strlen(cause->remedy);
-    if (!strstr(cause->remedy, "recover"))
-        snprintf(cause->remedy + used, sizeof cause->remedy - used,
-                 "%sweir_queue_recover() lets the queue take work again",
-                 used > 0 ? "; then " : "");
+    if (cause->remedy[0] == '\0')
+        snprintf(cause->remedy, sizeof cause->remedy,
+                 "weir_queue_recover() lets the queue take work again");
 }
 
 weir_status weir__completion_refuse(weir_queue *queue)
