@@ -103,11 +103,11 @@ struct cu_prints {
     uint64_t told;                // how many lost ones were reported
 };
 
-struct cu_words;     // fault.c
-struct cu_history;   // fault.c
-struct cu_peer;      // peer.c
-struct cu_comm;      // nccl.h
-struct cu_farewells; // nccl_comm.c
+struct cu_words;        // fault.c
+struct cu_history;      // fault.c
+struct cu_peer;         // peer.c
+struct cu_comm;         // nccl.h
+struct cu_comm_threads; // nccl_comm.c
 
 // Attributes of a device, by their names in cu_api.h. X(member, attribute).
 #define CU_ATTRIBUTES(X)                                                          \
@@ -174,7 +174,7 @@ struct cu_device {
     struct cu_words *words;
     struct cu_queue *queues;
     struct cu_comm *comms;
-    struct cu_farewells *farewells; // has a lock of its own
+    struct cu_comm_threads *comm_threads; // has a lock of its own
 };
 
 // DEVICE: `address`. MANAGED: the same, in a block. HOST: `pointer`, in a block, in registered memory
@@ -664,9 +664,9 @@ bool cu_nccl_is_off(const struct cu_nccl *nccl);
 // nccl_comm.c
 
 // The threads that end communicators of a device. NULL if out of memory.
-struct cu_farewells *cu_farewells_create(const struct weir_host *host);
+struct cu_comm_threads *cu_comm_threads_create(const struct weir_host *host);
 // Waits for them, five seconds at most. False: some still use the device's context.
-bool cu_farewells_leave(struct cu_farewells *farewells, const struct weir_host *host);
+bool cu_comm_threads_leave(struct cu_comm_threads *comm_threads, const struct weir_host *host);
 
 weir_status cu_comm_create(const struct weir_link *link, weir_device *object,
                            weir_comm *comm_object, const struct weir_comm_setup *setup,

@@ -159,7 +159,7 @@ static void release(struct cu_device *device)
 {
     const struct cu_module *module = device->module;
     cu_peers_finish(device);
-    const bool alone = cu_farewells_leave(device->farewells, module->host);
+    const bool alone = cu_comm_threads_leave(device->comm_threads, module->host);
     if (device->context) {
         empty_context(device);
         // A thread that NCCL does not let go still uses the context.
@@ -203,9 +203,9 @@ weir_status cu_device_create(const struct weir_link *link, weir_device *object,
     pthread_mutex_init(&device->clock.lock, NULL);
     pthread_mutex_init(&device->prints.lock, NULL);
 
-    device->farewells = cu_farewells_create(module->host);
-    weir_status status =
-        device->farewells ? check_abilities(device) : weir_host_no_memory(module->host, "a device");
+    device->comm_threads = cu_comm_threads_create(module->host);
+    weir_status status = device->comm_threads ? check_abilities(device)
+                                              : weir_host_no_memory(module->host, "a device");
     if (status == WEIR_OK)
         status = cu_idle_init(device);
     if (status == WEIR_OK)

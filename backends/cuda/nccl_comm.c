@@ -16,7 +16,7 @@
 // Work of a thread that nothing joins. Shared by it and one other.
 struct task {
     const struct weir_host *host;
-    struct cu_farewells *farewells;
+    struct cu_comm_threads *comm_threads;
     CUresult (*set_context)(CUcontext);
     CUcontext context;
     const struct nccl_symbols *nccl;
@@ -33,68 +33,68 @@ struct task {
 };
 
 // The threads of a device's communicators. Lives until the last of them, and the device, are gone.
-struct cu_farewells {
+struct cu_comm_threads {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     unsigned running;
     bool left; // by the device
 };
 
-struct cu_farewells *cu_farewells_create(const struct weir_host *host)
+struct cu_comm_threads *cu_comm_threads_create(const struct weir_host *host)
 {
-    struct cu_farewells *farewells = host->allocate(sizeof *farewells);
+    struct cu_comm_threads *comm_threads = host->allocate(sizeof *comm_threads);
     pthread_condattr_t attributes;
-    if (!farewells)
+    if (!comm_threads)
         return NULL;
-    pthread_mutex_init(&farewells->lock, NULL);
+    pthread_mutex_init(&comm_threads->lock, NULL);
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&farewells->changed, &attributes);
+    pthread_cond_init(&comm_threads->changed, &attributes);
     pthread_condattr_destroy(&attributes);
-    return farewells;
+    return comm_threads;
 }
 
-static void release_farewells(struct cu_farewells *farewells, const struct weir_host *host)
+static void release_threads(struct cu_comm_threads *comm_threads, const struct weir_host *host)
 {
-    pthread_cond_destroy(&farewells->changed);
-    pthread_mutex_destroy(&farewells->lock);
-    host->release(farewells);
+    pthread_cond_destroy(&comm_threads->changed);
+    pthread_mutex_destroy(&comm_threads->lock);
+    host->release(comm_threads);
 }
 
-bool cu_farewells_leave(struct cu_farewells *farewells, const struct weir_host *host)
+bool cu_comm_threads_leave(struct cu_comm_threads *comm_threads, const struct weir_host *host)
 {
-    if (!farewells)
+    if (!comm_threads)
         return true;
     const struct timespec until = weir_clock_timespec(weir_clock_now_ns() + LEAVE_NS);
     int error = 0;
-    pthread_mutex_lock(&farewells->lock);
-    while (farewells->running > 0 && error == 0)
-        error = pthread_cond_timedwait(&farewells->changed, &farewells->lock, &until);
-    const bool alone = farewells->running == 0;
-    farewells->left = true;
-    pthread_mutex_unlock(&farewells->lock);
+    pthread_mutex_lock(&comm_threads->lock);
+    while (comm_threads->running > 0 && error == 0)
+        error = pthread_cond_timedwait(&comm_threads->changed, &comm_threads->lock, &until);
+    const bool alone = comm_threads->running == 0;
+    comm_threads->left = true;
+    pthread_mutex_unlock(&comm_threads->lock);
     if (alone)
-        release_farewells(farewells, host);
+        release_threads(comm_threads, host);
     return alone;
 }
 
 // Ends a thread's part. The last one frees what is left.
-static void end_thread(struct cu_farewells *farewells, const struct weir_host *host)
+static void end_thread(struct cu_comm_threads *comm_threads, const struct weir_host *host)
 {
-    pthread_mutex_lock(&farewells->lock);
-    const bool last = --farewells->running == 0 && farewells->left;
-    pthread_cond_broadcast(&farewells->changed);
-    pthread_mutex_unlock(&farewells->lock);
+    pthread_mutex_lock(&comm_threads->lock);
+    const bool last = --comm_threads->running == 0 && comm_threads->left;
+    pthread_cond_broadcast(&comm_threads->changed);
+    pthread_mutex_unlock(&comm_threads->lock);
     if (last)
-        release_farewells(farewells, host);
+        release_threads(comm_threads, host);
 }
 
 static void release_task(struct task *task)
 {
-    struct cu_farewells *farewells = task->farewells;
+    struct cu_comm_threads *comm_threads = task->comm_threads;
     const struct weir_host *host = task->host;
     host->release(task);
-    end_thread(farewells, host);
+    end_thread(comm_threads, host);
 }
 
 static void *run_end(void *argument)
@@ -110,22 +110,22 @@ static void *run_end(void *argument)
 static void *run_creation(void *argument)
 {
     struct task *task = argument;
-    struct cu_farewells *farewells = task->farewells;
+    struct cu_comm_threads *comm_threads = task->comm_threads;
     const struct weir_host *host = task->host;
     task->set_context(task->context);
     const ncclResult_t code =
         task->nccl->ncclCommInitRank(&task->native, task->count, task->id, task->rank);
-    pthread_mutex_lock(&farewells->lock);
+    pthread_mutex_lock(&comm_threads->lock);
     task->code = code;
     task->done = true;
     const bool abandoned = task->abandoned;
-    pthread_cond_broadcast(&farewells->changed);
-    pthread_mutex_unlock(&farewells->lock);
+    pthread_cond_broadcast(&comm_threads->changed);
+    pthread_mutex_unlock(&comm_threads->lock);
     if (abandoned && code == ncclSuccess)
         (void)task->nccl->ncclCommAbort(task->native);
     if (abandoned)
         host->release(task);
-    end_thread(farewells, host);
+    end_thread(comm_threads, host);
     return NULL;
 }
 
@@ -133,9 +133,9 @@ static bool start(struct task *task, void *(*run)(void *))
 {
     pthread_t thread;
     pthread_attr_t attributes;
-    pthread_mutex_lock(&task->farewells->lock);
-    task->farewells->running++;
-    pthread_mutex_unlock(&task->farewells->lock);
+    pthread_mutex_lock(&task->comm_threads->lock);
+    task->comm_threads->running++;
+    pthread_mutex_unlock(&task->comm_threads->lock);
     pthread_attr_init(&attributes);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     const bool started = pthread_create(&thread, &attributes, run, task) == 0;
@@ -152,7 +152,7 @@ static struct task *make_task(const struct cu_comm *comm)
     if (!task)
         return NULL;
     task->host = module->host;
-    task->farewells = comm->device->farewells;
+    task->comm_threads = comm->device->comm_threads;
     task->set_context = module->cu.cuCtxSetCurrent;
     task->context = comm->device->context;
     task->nccl = &comm->nccl->api;
@@ -237,12 +237,13 @@ static weir_status await_creation(struct cu_comm *comm, struct task *task, uint6
         timeout_ns > UINT64_MAX / 2 - now_ns ? UINT64_MAX / 2 : now_ns + timeout_ns);
     char duration[WEIR_TEXT_QUANTITY_SIZE];
     int error = 0;
-    pthread_mutex_lock(&task->farewells->lock);
+    pthread_mutex_lock(&task->comm_threads->lock);
     while (!task->done && error == 0)
-        error = pthread_cond_timedwait(&task->farewells->changed, &task->farewells->lock, &until);
+        error =
+            pthread_cond_timedwait(&task->comm_threads->changed, &task->comm_threads->lock, &until);
     const bool done = task->done;
     task->abandoned = !done;
-    pthread_mutex_unlock(&task->farewells->lock);
+    pthread_mutex_unlock(&task->comm_threads->lock);
     if (!done) {
         weir_text_duration(duration, (double)timeout_ns);
         return weir_host_fail(comm->device->module->host, WEIR_ERROR_COMM,
