@@ -162,6 +162,11 @@ bool weir_io_y4m_open(struct weir_io_y4m *y4m, const char *name, weir_io_y4m_sou
                             "its frames have %" PRIu32 "x%" PRIu32 " = %" PRIu64
                             " pixels, and the cap is %" PRIu64 "; raise max_pixels",
                             y4m->width, y4m->height, pixels, max_pixels);
+    if (pixels > PTRDIFF_MAX / 3) // three bytes of RGB8 each, and at most three in the planes
+        return weir_io_fail(error, name,
+                            "its frames have %" PRIu32 "x%" PRIu32
+                            " pixels, more than memory has bytes for; scale the video",
+                            y4m->width, y4m->height);
     y4m->frame_bytes = (size_t)(pixels + 2 * chroma_samples(y4m));
     return true;
 }

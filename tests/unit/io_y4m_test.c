@@ -122,6 +122,21 @@ WEIR_TEST(Y4m, RefusesWhatIsNoStream)
     expect_refused(broken, "the stream cannot be read: Input/output error");
 }
 
+// Without a cap: three planes of 2^62 pixels and more have more bytes than 64 bits count.
+WEIR_TEST(Y4m, RefusesFramesThatNoMemoryHolds)
+{
+    struct weir_io_y4m y4m;
+    struct weir_io_error error = {""};
+    struct memory memory = text("YUV4MPEG2 W4294967295 H4294967295 C444\n");
+    EXPECT_FALSE(weir_io_y4m_open(&y4m, "film", from_memory, &memory, 0, &error));
+    EXPECT_CONTAINS(error.message, "4294967295x4294967295 pixels, more than memory has bytes for");
+    memory = text("YUV4MPEG2 W2147483648 H1431655766 Cmono\n");
+    EXPECT_FALSE(weir_io_y4m_open(&y4m, "film", from_memory, &memory, 0, &error));
+    EXPECT_CONTAINS(error.message, "2147483648x1431655766 pixels");
+    memory = text("YUV4MPEG2 W2147483648 H1431655765 Cmono\n");
+    EXPECT_TRUE(weir_io_y4m_open(&y4m, "film", from_memory, &memory, 0, &error));
+}
+
 // --- frames ---
 
 // Frames of one plane of 2 x 1, in pieces of every size.
