@@ -169,15 +169,25 @@ static weir_status await_room(weir_device_link *link)
     return end.sequence != 0 ? weir_queue_wait(link->queue, end) : WEIR_OK;
 }
 
-static weir_status copy_down(weir_device_link *link, const struct call *call, weir_queue *queue,
-                             weir_buffer *src, size_t src_offset)
+// The link's queue may have failed by a copy that is none of the latest. What is under way there ends
+// before it goes on.
+static weir_status begin_down(weir_device_link *link, struct weir_event now)
 {
-    struct weir_event now, down;
-    weir_status status = weir_queue_record(queue, &now);
+    weir_status status = await_room(link);
+    if (status == WEIR_OK && weir_queue_wait(link->queue, now) == WEIR_OK)
+        return WEIR_OK;
+    (void)weir_queue_sync(link->queue, WEIR_FOREVER);
+    status = weir_queue_recover(link->queue);
     if (status == WEIR_OK)
         status = await_room(link);
-    if (status == WEIR_OK)
-        status = weir_queue_wait(link->queue, now);
+    return status == WEIR_OK ? weir_queue_wait(link->queue, now) : status;
+}
+
+static weir_status copy_down(weir_device_link *link, const struct call *call, weir_queue *queue,
+                             struct weir_event now, weir_buffer *src, size_t src_offset)
+{
+    struct weir_event down;
+    weir_status status = begin_down(link, now);
     if (status == WEIR_OK)
         status = weir_queue_copy(link->queue, call->room->down, 0, src, src_offset, call->size);
     if (status == WEIR_OK)
@@ -192,10 +202,15 @@ static weir_status copy_through_host(weir_device_link *link, weir_queue *queue, 
                                      size_t size)
 {
     struct call *call = &link->calls[link->copies % CALLS];
+    struct weir_event now;
+    // A queue that has failed takes nothing, and the rooms stay with their latest copies.
+    weir_status status = weir_queue_record(queue, &now);
+    if (status < 0)
+        return status;
     if (call->end.sequence != 0)
         (void)weir_event_sync(call->end, WEIR_FOREVER);
     *call = (struct call){.room = &link->rooms[link->copies % ROOMS], .size = size};
-    weir_status status = copy_down(link, call, queue, src, src_offset);
+    status = copy_down(link, call, queue, now, src, src_offset);
     if (status == WEIR_OK)
         status = weir_queue_host_call(queue, move, call);
     if (status == WEIR_OK)

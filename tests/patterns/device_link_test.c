@@ -1,5 +1,6 @@
 // Copies between two devices of a chain, and a pipeline with stages on both: on the null backend,
 // whose devices are peers, and on the drivers of OpenCL, whose devices are not.
+#include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -134,6 +135,50 @@ WEIR_TEST(DeviceLink, CopiesInOrderOfItsQueues)
     weir_buffer_destroy(&out), weir_queue_destroy(&filler);
     weir_queue_destroy(&queues[0]), weir_queue_destroy(&queues[1]);
     close_world();
+}
+
+static weir_status fail_at_gate(void *user)
+{
+    while (sem_wait(user) != 0)
+        continue;
+    return WEIR_ERROR_IO;
+}
+
+// A queue that fails, and copies that it refuses then, more than the link has rooms: once the queue is
+// recovered the link copies again.
+WEIR_TEST(DeviceLink, SurvivesCopiesThatAreRefused)
+{
+    weir_queue *queue;
+    weir_buffer *src, *dst;
+    sem_t gate;
+    enum {
+        SIZE = 2 * 4
+    };
+    if (!open_world()) {
+        close_world();
+        WEIR_SKIP("this chain has one device");
+    }
+    ASSERT_INT_EQ(sem_init(&gate, 0, 0), 0);
+    ASSERT_OK(open_link(BYTES));
+    ASSERT_OK(weir_queue_create(world.other, NULL, &queue));
+    ASSERT_OK(buffer_on(rig.device, WEIR_PLACE_HOST, SIZE, &src));
+    ASSERT_OK(buffer_on(world.other, WEIR_PLACE_HOST, SIZE, &dst));
+    rig_write_words(src, 0, 2, 7);
+    ASSERT_OK(weir_queue_host_call(queue, fail_at_gate, &gate));
+    ASSERT_OK(weir_device_link_copy(world.link, queue, dst, 0, src, 0, SIZE));
+    ASSERT_INT_EQ(sem_post(&gate), 0);
+    EXPECT_INT_EQ(weir_queue_sync(queue, WEIR_FOREVER), WEIR_ERROR_IO);
+    for (int i = 0; i < 5; i++)
+        EXPECT_INT_EQ(weir_device_link_copy(world.link, queue, dst, 0, src, 0, SIZE),
+                      WEIR_ERROR_IO);
+    ASSERT_OK(weir_queue_recover(queue));
+    for (int i = 0; i < 3; i++)
+        EXPECT_INT_EQ(weir_device_link_copy(world.link, queue, dst, 0, src, 0, SIZE), WEIR_OK);
+    EXPECT_INT_EQ(weir_queue_sync(queue, WEIR_FOREVER), WEIR_OK);
+    EXPECT_SIZE_EQ(rig_wrong_words(dst, 0, 2, 7), 0);
+    weir_buffer_destroy(&src), weir_buffer_destroy(&dst), weir_queue_destroy(&queue);
+    close_world();
+    sem_destroy(&gate);
 }
 
 static void expect_refused(weir_status status, const char *words, const char *remedy)
