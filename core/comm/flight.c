@@ -133,18 +133,21 @@ struct weir__call weir__pulse_own_call(const struct weir__pulse *pulse, uint64_t
     return call;
 }
 
-uint64_t weir__pulse_own_hash(const struct weir__pulse *pulse, uint64_t number)
+bool weir__pulse_own_hash(const struct weir__pulse *pulse, uint64_t number, uint64_t *out_hash)
 {
+    const size_t place = number % WEIR__PULSE_HISTORY;
     weir_lock_take(&pulse->comm->lock);
-    const uint64_t hash = pulse->hashes[number % WEIR__PULSE_HISTORY];
+    const bool remembered = pulse->calls[place].number == number;
+    *out_hash = pulse->hashes[place];
     weir_lock_release(&pulse->comm->lock);
-    return hash;
+    return remembered;
 }
 
-// Whether there is one that is complete and was not looked at.
-bool weir__pulse_complete(struct weir__pulse *pulse, struct weir__flight *out_flight)
+// None but the pulse's thread removes any, so the index stays that of the call.
+bool weir__pulse_complete(const struct weir__pulse *pulse, size_t *index,
+                          struct weir__flight *out_flight)
 {
-    for (size_t i = 0; copy_flight(pulse, i, out_flight); i++) {
+    for (; copy_flight(pulse, *index, out_flight); ++*index) {
         if (!weir__pulse_is_over(pulse, out_flight))
             return false;
         if (!out_flight->looked_at)
@@ -153,11 +156,9 @@ bool weir__pulse_complete(struct weir__pulse *pulse, struct weir__flight *out_fl
     return false;
 }
 
-void weir__pulse_mark(struct weir__pulse *pulse, const struct weir__flight *flight)
+void weir__pulse_mark(struct weir__pulse *pulse, size_t index)
 {
     weir_lock_take(&pulse->comm->lock);
-    for (size_t i = 0; i < pulse->flight_count; i++)
-        if (weir__pulse_flight_at(pulse, i)->turn == flight->turn)
-            weir__pulse_flight_at(pulse, i)->looked_at = true;
+    weir__pulse_flight_at(pulse, index)->looked_at = true;
     weir_lock_release(&pulse->comm->lock);
 }

@@ -99,8 +99,8 @@ static bool compare(struct weir__pulse *pulse, uint32_t rank)
         return false;
     }
     const uint64_t last = theirs->number;
-    if (last == 0 || weir__pulse_own_call(pulse, last).number != last ||
-        weir__pulse_own_hash(pulse, last) == theirs->hash)
+    uint64_t hash;
+    if (last == 0 || !weir__pulse_own_hash(pulse, last, &hash) || hash == theirs->hash)
         return true;
     snprintf(text, sizeof text,
              "rank %" PRIu32 " has called something else before collective %" PRIu64, rank,
@@ -172,6 +172,7 @@ static bool look(struct weir__pulse *pulse, struct weir__flight *oldest, bool *o
     struct weir_comm_progress progress;
     const uint64_t now_ns = weir_clock_now_ns();
     const uint32_t before = pulse->turn;
+    size_t index = 0;
     if (ask(pulse, &progress) < 0) {
         const struct weir_error error = *weir_last_error();
         *out_has_oldest = weir__pulse_oldest(pulse, oldest);
@@ -180,8 +181,8 @@ static bool look(struct weir__pulse *pulse, struct weir__flight *oldest, bool *o
     }
     if (pulse->turn != before || !progress.due)
         pulse->moved_ns = now_ns;
-    while (weir__pulse_complete(pulse, oldest) && weir__pulse_look_at_queue(pulse, oldest))
-        weir__pulse_mark(pulse, oldest);
+    while (weir__pulse_complete(pulse, &index, oldest) && weir__pulse_look_at_queue(pulse, oldest))
+        weir__pulse_mark(pulse, index++);
     *out_has_oldest = weir__pulse_oldest(pulse, oldest);
     *out_due = *out_has_oldest && progress.due;
     if (!*out_has_oldest)

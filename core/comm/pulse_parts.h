@@ -71,19 +71,22 @@ void weir__pulse_advance(struct weir__pulse *pulse);
 // Drops what is complete and confirmed, and copies the oldest that is not complete.
 bool weir__pulse_oldest(struct weir__pulse *pulse, struct weir__flight *out_oldest);
 
-// Copies one that is complete and was not looked at.
-bool weir__pulse_complete(struct weir__pulse *pulse, struct weir__flight *out_flight);
+// Copies the first one from `*index` on that is complete and was not looked at, and stores its index.
+bool weir__pulse_complete(const struct weir__pulse *pulse, size_t *index,
+                          struct weir__flight *out_flight);
 
 // It was looked at.
-void weir__pulse_mark(struct weir__pulse *pulse, const struct weir__flight *flight);
+void weir__pulse_mark(struct weir__pulse *pulse, size_t index);
 
 // Copies the one with that number.
 bool weir__pulse_find(const struct weir__pulse *pulse, uint64_t number,
                       struct weir__flight *out_flight);
 
-// This rank's call of that number, or another one; and the hash up to there.
+// This rank's call of that number, or another one.
 struct weir__call weir__pulse_own_call(const struct weir__pulse *pulse, uint64_t number);
-uint64_t weir__pulse_own_hash(const struct weir__pulse *pulse, uint64_t number);
+
+// The hash up to the call of that number. False: it is no longer remembered, or still to come.
+bool weir__pulse_own_hash(const struct weir__pulse *pulse, uint64_t number, uint64_t *out_hash);
 
 // blame.c
 
