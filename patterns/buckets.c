@@ -106,7 +106,8 @@ static weir_status make(const struct weir_buckets_params *params, weir_comm *com
     return status;
 }
 
-// The filled buffers may be used on any queue once the comparison has waited for this one.
+// The filled buffers may be used on any queue once the comparison has waited for this one. A difference,
+// WEIR_ERROR_INVALID, is found by all ranks; of another failure the others know nothing.
 static weir_status agree(weir_buckets *const *buckets, uint32_t count)
 {
     weir_status status = weir__buckets_compare(buckets, count);
@@ -114,6 +115,8 @@ static weir_status agree(weir_buckets *const *buckets, uint32_t count)
         status = weir__buckets_measure(buckets, count);
     for (uint32_t i = 0; i < count && status == WEIR_OK; i++)
         weir__buckets_cut(buckets[i]);
+    if (status != WEIR_OK && status != WEIR_ERROR_INVALID)
+        weir__buckets_tell(buckets[0]->params.comm, buckets[0]->label);
     return status;
 }
 

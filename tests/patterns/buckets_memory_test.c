@@ -1,5 +1,5 @@
-// Every allocation that creating buckets takes fails once in turn: nothing is made, and nothing is
-// leaked.
+// Every allocation that creating buckets takes fails once in turn: nothing is made, nothing is leaked, and
+// the communicator is aborted, so that other ranks do not wait.
 #include "tests/patterns/buckets_rig.h"
 #include "tests/support/no_memory.h"
 
@@ -28,6 +28,7 @@ static void create_with(size_t cap_bytes)
         weir_test_fail_allocation(-1);
         EXPECT_INT_EQ(rig.buckets[0] != NULL, status == WEIR_OK);
         EXPECT_TRUE(status == WEIR_OK || is_told(status));
+        EXPECT_INT_EQ(weir_comm_error(rig.comm.comms[0]) < 0, status != WEIR_OK);
         buckets_rig_close(&rig);
     }
     EXPECT_TRUE(all_done);
