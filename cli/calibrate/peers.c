@@ -4,29 +4,30 @@
 
 #include "cli/calibrate/calibrate.h"
 
-static bool is_same(const struct calibration *c, size_t index)
+// Whether they are one device of the machine. A driver lists equal GPUs under one name; what has nothing
+// native has names of its own.
+static bool is_same(weir_device *a, weir_device *b)
 {
-    struct weir_device_info info;
-    // The index that was chosen, or the device of the configuration, which is the first without one.
-    char number[32];
-    snprintf(number, sizeof number, "%zu", index);
-    if (c->select)
-        return strcmp(c->select, number) == 0;
-    return weir_device_describe(c->runtime, index, &info) < 0 || index == 0;
+    struct weir_native_device one, other;
+    if (weir_device_get_native(a, &one) == WEIR_OK && weir_device_get_native(b, &other) == WEIR_OK)
+        return one.device == other.device && one.ordinal == other.ordinal;
+    return strcmp(weir_device_get_info(a)->name, weir_device_get_info(b)->name) == 0;
 }
 
 static bool open_peer(struct calibration *c)
 {
     const size_t count = weir_device_count(c->runtime);
-    for (size_t i = 0; i < count && !c->peer; i++) {
+    for (size_t i = 0; i < count; i++) {
         char index[32];
         snprintf(index, sizeof index, "%zu", i);
         const struct weir_device_params params = {.struct_size = sizeof params,
                                                   .label = "peer",
                                                   .select = index};
-        if (is_same(c, i))
-            continue;
         if (weir_device_open(c->runtime, &params, &c->peer) < 0)
+            return cal_fail_weir(c);
+        if (!is_same(c->device, c->peer))
+            return true;
+        if (weir_device_close(&c->peer) < 0)
             return cal_fail_weir(c);
     }
     return true;

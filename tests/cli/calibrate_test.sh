@@ -76,6 +76,10 @@ as_json '{f["key"]: f for f in data["figures"]}["peer_gb_per_s"]["not_measured"]
 as_json 'all(f["how"] for f in data["figures"])'
 as_json 'len(data["sizes"]) == 21 and data["sizes"][6]["bytes"] == 16 << 20'
 
+# The device is no other device, however it was chosen.
+expect_data 0 "${on_sim[@]}" WEIR_SIM_COSTS=costs.ini "$weir" calibrate --turns 1 --json --device "null device"
+as_json '{f["key"]: f for f in data["figures"]}["peer_gb_per_s"]["not_measured"] == "there is one device"'
+
 # On the processor. A machine that is too busy may hide what a copy takes.
 status=0
 output="$(WEIR_BACKEND=opencl "$weir" calibrate --turns 5 2>messages)" || status=$?
