@@ -37,6 +37,10 @@ static const char *after(const char *text, const char *prefix)
     return strncmp(text, prefix, length) == 0 ? text + length : NULL;
 }
 
+static const char rendezvous_remedy[] =
+    "name a place where the ranks meet: tcp://HOST:PORT, file:PATH, or for ranks of one process "
+    "process:NAME";
+
 // One rank alone is complete as soon as it has joined, so it needs no name.
 static weir_status join_at(const struct transport *transport,
                            const struct weir_transport_setup *setup, struct local_group **out_group)
@@ -48,11 +52,13 @@ static weir_status join_at(const struct transport *transport,
         return local_hub_join(host, setup, name, out_group);
     if (place && (after(place, "tcp://") || after(place, "file:")))
         return local_tcp_join(host, setup, transport->reads_memory, out_group);
-    return weir_host_fail(host, WEIR_ERROR_CONFIG,
-                          "name a place where the ranks meet: tcp://HOST:PORT, file:PATH, or for "
-                          "ranks of one process process:NAME",
+    if (!place || !place[0])
+        return weir_host_fail(host, WEIR_ERROR_CONFIG, rendezvous_remedy,
+                              "'%s': no rendezvous is named, where %u ranks are to meet",
+                              setup->label, setup->count);
+    return weir_host_fail(host, WEIR_ERROR_CONFIG, rendezvous_remedy,
                           "'%s': the transport 'local' knows no rendezvous '%s'", setup->label,
-                          place ? place : "");
+                          place);
 }
 
 static weir_status transport_join(void *state, const struct weir_transport_setup *setup,
