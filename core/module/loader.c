@@ -325,6 +325,15 @@ size_t weir__loader_names(const char *search_path, struct weir__module_name *nam
     return count;
 }
 
+// Several directories may have a module of one name, and one directory several spellings.
+static bool is_repeated(const struct weir__module_name *names, size_t index)
+{
+    for (size_t i = 0; i < index; i++)
+        if (strcmp(names[i].text, names[index].text) == 0)
+            return true;
+    return false;
+}
+
 // The remedy for a name that no directory has: the nearest name, or all names.
 static void suggest(const char *name, const char *search_path, char *remedy, size_t size)
 {
@@ -335,7 +344,8 @@ static void suggest(const char *name, const char *search_path, char *remedy, siz
     size_t used = 0;
 
     for (size_t i = 0; i < count; i++) {
-        weir_text_append(all, sizeof all, &used, "%s%s", used ? ", " : "", names[i].text);
+        if (!is_repeated(names, i))
+            weir_text_append(all, sizeof all, &used, "%s%s", used ? ", " : "", names[i].text);
         nearest = weir_text_nearer(name, nearest, names[i].text);
     }
     if (nearest)

@@ -343,6 +343,18 @@ WEIR_TEST(Loader, ListsWhatThereIs)
     EXPECT_CONTAINS(weir_last_error()->remedy, "(the modules there are: null)");
 }
 
+WEIR_TEST(Loader, ListsEachNameOnce)
+{
+    struct weir__loaded loaded;
+    const char *path = weir_test_runfile("backends/null");
+    char twice[8192];
+
+    snprintf(twice, sizeof twice, "%s:%s/.", path, path);
+    EXPECT_INT_EQ(weir__loader_load("zebra", WEIR_MODULE_PLUGIN, twice, &host, NULL, &loaded),
+                  WEIR_ERROR_MODULE);
+    EXPECT_CONTAINS(weir_last_error()->remedy, "(the modules there are: null)");
+}
+
 WEIR_TEST(Loader, RefusesNamesThatArePaths)
 {
     struct weir__loaded loaded;
