@@ -126,7 +126,9 @@ static bool make_folder(const struct train_command *command)
     const char *folder = command->options.checkpoint;
     if (!folder || !is_first(command) || mkdir(folder, 0777) == 0 || errno == EEXIST)
         return true;
-    cli_error("%s cannot be made: %s", folder, strerror(errno));
+    cli_error("%s cannot be made: %s; make the folder above it first, or name another with "
+              "--checkpoint",
+              folder, strerror(errno));
     return false;
 }
 

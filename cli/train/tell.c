@@ -42,8 +42,10 @@ static void add_sizes(struct weir_table *table, const struct train_command *comm
 static void add_losses(struct weir_table *table, const struct weir_train_figures *f)
 {
     weir_table_add(table, "steps");
-    weir_table_add(table, "%" PRIu64 " to %" PRIu64, f->first_step + (f->steps > f->first_step),
-                   f->steps);
+    if (f->steps > f->first_step)
+        weir_table_add(table, "%" PRIu64 " to %" PRIu64, f->first_step + 1, f->steps);
+    else
+        weir_table_add(table, "none: the checkpoint has all %" PRIu64, f->steps);
     weir_table_add(table, "loss");
     weir_table_add(table, "%.4g at first, %.4g at last", (double)f->losses[0],
                    (double)f->losses[f->steps - 1]);

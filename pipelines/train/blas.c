@@ -61,7 +61,8 @@ static weir_status load(struct train_blas *blas, const char *path)
     void *library = open_library(path);
     if (!library)
         return train_fail("cuBLAS", WEIR_ERROR_UNSUPPORTED,
-                          "install cuBLAS 12 or newer, name its file, or use our kernels",
+                          "install cuBLAS 12 or newer, name its file, or let the library's kernels "
+                          "compute the products",
                           "the library cannot be opened: %s", dlerror());
     weir_status status;
     if ((status = find(library, "cublasCreate_v2", &blas->create)) ||
@@ -127,7 +128,8 @@ static weir_status check_device(weir_device *device)
         return status;
     if (weir_native_is(native.api, WEIR_NATIVE_CUDA))
         return WEIR_OK;
-    return train_fail("cuBLAS", WEIR_ERROR_UNSUPPORTED, "use our kernels on this device",
+    return train_fail("cuBLAS", WEIR_ERROR_UNSUPPORTED,
+                      "let the library's kernels compute the products on this device",
                       "the device is one of '%s', not of CUDA", native.api);
 }
 

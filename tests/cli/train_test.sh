@@ -124,6 +124,9 @@ TEXT
 expect_data 0 "$weir" launch -n 2 --no-prefix "$program" train ddp "${many[@]}" --steps "$steps"
 as_json "data['first_step'] == $steps - 23 and len(data['losses']) == $steps"
 printf '%s' "$output" >resumed.json
+expect_data 0 "$weir" launch -n 2 --no-prefix "$program" train ddp "${small[@]}" --steps "$steps" \
+    --checkpoint run --resume
+expect_contains "$output" "none: the checkpoint has all $steps"
 expect_data 0 "$weir" launch -n 2 --no-prefix "$program" train ddp "${small[@]}" --steps "$steps" --json
 printf '%s' "$output" >whole.json
 python3 - <<'TEXT' || fail "what was resumed differs"
@@ -177,7 +180,7 @@ expect_contains "$messages" "9 x 9 pixels cannot be cut out of images of 8 x 8"
 expect_data 1 "$weir" train ddp --data nowhere
 expect_contains "$messages" "nowhere/train-images-idx3-ubyte"
 expect_data 1 "$weir" train ddp "${small[@]}" --checkpoint no/such/folder
-expect_contains "$messages" "no/such/folder cannot be made: No such file or directory"
+expect_contains "$messages" "no/such/folder cannot be made: No such file or directory; make the folder above it"
 expect_data 1 "$weir" train ddp "${small[@]}" --curve no/such/curve.svg
 expect_contains "$messages" "no/such/curve.svg"
 expect_data 3 "$weir" train ddp "${small[@]}" --products cublas

@@ -16,5 +16,6 @@ WEIR_TEST(TrainBlas, IsForCudaOnly)
     EXPECT_INT_EQ(train_blas_open(rig.device, NULL, &blas), WEIR_ERROR_UNSUPPORTED);
     EXPECT_NULL(blas);
     EXPECT_CONTAINS(weir_last_error_text(), "the device is one of 'opencl', not of CUDA");
+    EXPECT_CONTAINS(weir_last_error_text(), "let the library's kernels compute the products");
     rig_close(&rig);
 }
