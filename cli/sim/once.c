@@ -68,8 +68,8 @@ int cli_sim_check(const struct sim_run *run)
     const int code = fine ? CLI_OK : cli_weir_error();
     if (!fine && *run->changes)
         cli_note(
-            "%s: keys of the model, since COMMAND has no such option and no such word in {}, and "
-            "those of the configuration are SECTION.KEY",
+            "%s: taken for keys of the model, since COMMAND has neither an option --KEY nor a word "
+            "with {KEY}; for the configuration write SECTION.KEY, as in pipeline.slots=2",
             run->changes);
     weir_close(&runtime);
     weir__config_destroy(&config);

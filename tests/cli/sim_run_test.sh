@@ -58,7 +58,7 @@ expect_data 2 "$weir" sim --gpu k20c --what-if order=breadth --costs costs.ini "
 expect_contains "$messages" "{order} has no value without --what-if; write one, such as {order=1}"
 expect_data 3 "$weir" sim --gpu k20c --what-if slots=2 "$chunked" depth
 expect_contains "$messages" "[gpu] has no key 'slots'"
-expect_contains "$messages" "slots=2: keys of the model, since COMMAND has no such option"
+expect_contains "$messages" "slots=2: taken for keys of the model, since COMMAND has neither an option --KEY"
 for change in copy_engines =1 copy_engines=; do
     expect_data 2 "$weir" sim --gpu k20c --what-if "$change" "$chunked" depth
     expect_contains "$messages" "--what-if is KEY=VALUE,..., such as copy_engines=1,slots=2"

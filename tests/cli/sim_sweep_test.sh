@@ -124,7 +124,7 @@ refused 3 "h300: no GPU of that name is known; did you mean 'h200'?" \
     --gpu h300 --over copy_engines=1 "$chunked"
 refused 3 "copy_engines=3" --gpu k20c --over copy_engines=1..3 "$chunked"
 refused 3 "[gpu] has no key 'slots'" --gpu k20c --over slots=1 "$chunked"
-expect_contains "$messages" "slots=1: keys of the model, since COMMAND has no such option"
+expect_contains "$messages" "slots=1: taken for keys of the model, since COMMAND has neither an option --KEY"
 refused 2 "/ is not a regular file" --gpu k20c --over copy_engines=1 --output / "$chunked"
 
 # Programs that fail end the sweep, and leave nothing.
