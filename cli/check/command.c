@@ -15,7 +15,9 @@ static const char about[] =
     "the program submits is examined, not what happens to run when. Options come before COMMAND;\n"
     "what follows it are its arguments.\n"
     "\n"
-    "Ends as COMMAND did, or with 1 if COMMAND ended with 0 and something was found.";
+    "Ends as COMMAND did, or with 1 if COMMAND ended with 0 and something was found.\n"
+    "\n"
+    "  weir check --demonstrate ./program";
 
 static bool parse(struct cli_check_options *out, int argc, char **argv, char ***out_command,
                   int *out_exit)

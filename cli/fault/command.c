@@ -16,7 +16,10 @@ static const char about[] =
     "--one-in, once: operations get a fault, and the exit status is COMMAND's. With --every, once\n"
     "for each operation: the list shows those whose fault COMMAND does not survive with an exit\n"
     "status other than 0 and a message that has the cause. Options come before COMMAND; what\n"
-    "follows it are its arguments.";
+    "follows it are its arguments.\n"
+    "\n"
+    "  weir fault --every 1 ./program\n"
+    "  weir fault --fault fail --at 17 ./program";
 
 static bool parse(struct fault_options *out, int argc, char **argv, char ***out_command,
                   int *out_exit)

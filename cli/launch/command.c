@@ -21,7 +21,9 @@ static const char about[] =
     "WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT. Each line that they\n"
     "print has its rank before it. When one fails the others are ended, and the exit status is\n"
     "that of the first one that failed. Options come before PROGRAM; what follows it are its\n"
-    "arguments. It gets no input.";
+    "arguments. It gets no input.\n"
+    "\n"
+    "  weir launch -n 4 ./train --steps 100";
 
 static bool parse(struct launch_options *out, int argc, char **argv, int *out_exit)
 {

@@ -20,7 +20,9 @@ static const char about[] =
     "plugin `perturb` in its chain, which lets operations run in any order that no declared\n"
     "dependency forbids. Tells which seeds change the result: the exit status, and what --compare\n"
     "and --output name. Ends with 1 if one does. Options come before COMMAND; what follows it are\n"
-    "its arguments. It gets no input.";
+    "its arguments. It gets no input.\n"
+    "\n"
+    "  weir perturb --compare --output result.npy ./program result.npy";
 
 static const char *const modes[] = {"random", "late", "pair"};
 

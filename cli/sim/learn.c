@@ -15,7 +15,10 @@ static const char about[] =
     "Finds what each kernel of the traces takes, as a sum of a fixed time and of times in\n"
     "proportion to its work-items, blocks, bytes of buffers and scalar arguments, and writes a\n"
     "section [kernel NAME] for each, for the model of the GPU that the traces are from. Launches\n"
-    "beside another kernel, and those whose start the trace does not have, are left out.";
+    "beside another kernel, and those whose start the trace does not have, are left out.\n"
+    "\n"
+    "  weir trace --output run.json ./program\n"
+    "  weir sim learn --out kernels.ini run.json";
 
 // A line of an INI file, without its end.
 enum {

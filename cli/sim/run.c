@@ -16,7 +16,10 @@ static const char about[] =
     "each, and a table has a row for each. What COMMAND prints goes to "
     "standard error. Options come\n"
     "before COMMAND; what follows it are its arguments. A key of --what-if is one of the\n"
-    "model's, unless COMMAND has an option --KEY or {KEY=VALUE} in a word.";
+    "model's, unless COMMAND has an option --KEY or {KEY=VALUE} in a word.\n"
+    "\n"
+    "  weir sim --gpu h200 --costs kernels.ini ./program\n"
+    "  weir sim --gpu c1060,k20c,h200 --what-if copy_engines=1 ./program";
 
 struct options {
     const char *gpus;

@@ -19,7 +19,9 @@ static const char about[] =
     "least from its first start to its last end. A KEY is one of COMMAND, which has an option "
     "--KEY\n"
     "or {KEY} in a word, or else one of the models. What COMMAND prints on standard output is\n"
-    "dropped. Options come before COMMAND; what follows it are its arguments.";
+    "dropped. Options come before COMMAND; what follows it are its arguments.\n"
+    "\n"
+    "  weir sim sweep --gpu h200 --over slots=1..8 ./program --slots 3";
 
 struct options {
     const char *gpus;

@@ -15,7 +15,9 @@ static const char about[] =
     "Runs COMMAND, any program that uses Weir, with the plugin `trace` in its chain, and says\n"
     "where the trace is. Ends as COMMAND did. Options come before COMMAND; what follows it\n"
     "are its arguments. `weir trace report`, `timeline`, `check` and `diff` read traces; to run a\n"
-    "COMMAND of such a name, put -- before it.";
+    "COMMAND of such a name, put -- before it.\n"
+    "\n"
+    "  weir trace --output run.json --report ./program";
 
 struct options {
     const char *output;

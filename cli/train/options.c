@@ -30,20 +30,29 @@ static const struct program programs[] = {
      "Trains a network on labelled images, on each rank with a part of each batch. Gradients are\n"
      "added up over the ranks in buckets, while the backward pass makes others. Ranks come from\n"
      "`weir launch -n 2 weir train ddp`, mpirun, torchrun or Slurm; alone it is one rank.\n"
-     "--serial reduces them after the backward pass, and loads each batch when it is needed."},
+     "--serial reduces them after the backward pass, and loads each batch when it is needed.\n"
+     "\n"
+     "  weir train ddp --curve loss.svg\n"
+     "  weir launch -n 2 weir train ddp --steps 1000 --checkpoint run --every 100 --resume"},
     {"accumulate", WEIR_TRAIN_ACCUMULATE, "mlp",
      "Trains as `weir train ddp` does, in steps of several passes: gradients are added up over "
      "the\n"
-     "passes on the device, and over the ranks once a step."},
+     "passes on the device, and over the ranks once a step.\n"
+     "\n"
+     "  weir train accumulate --passes 8"},
     {"augment", WEIR_TRAIN_AUGMENT, "convnet",
      "Trains on images that are augmented in each epoch anew: cropped, mirrored, with other\n"
      "contrast and brightness, normalised. They go to the device as bytes, and a queue of its own\n"
      "augments the next batch while the model is trained on this one. --serial does one after the\n"
-     "other, and --on-host augments on the host."},
+     "other, and --on-host augments on the host.\n"
+     "\n"
+     "  weir train augment --data mnist --curve loss.svg"},
     {"encdec", WEIR_TRAIN_ENCDEC, "convnet",
      "Trains a head on the features of a frozen encoder. The encoder works on the next batch, on "
      "a\n"
-     "queue of its own, while the head is trained on this one. --serial does one after the other."},
+     "queue of its own, while the head is trained on this one. --serial does one after the other.\n"
+     "\n"
+     "  weir train encdec --serial"},
 };
 
 static const struct program *program_of(weir_train_program program)
@@ -111,7 +120,8 @@ bool train_parse(struct train_command *command, int argc, char **argv, int *out_
          WEIR_TRAIN_LAYERS_MAX - 1},
         {"json", NULL, "print the figures as JSON", CLI_FLAG, &o->json, 0, 0},
         {"momentum", "M", "of sgd; without it, 0.9", CLI_TEXT, &o->momentum, 0, 0},
-        {"network", "N", "mlp or convnet", CLI_TEXT, &o->network, 0, 0},
+        {"network", "N", "mlp or convnet; without it, mlp for ddp and accumulate,\nelse convnet",
+         CLI_TEXT, &o->network, 0, 0},
         {"optimizer", "O", "sgd or adam; without it, sgd", CLI_TEXT, &o->optimizer, 0, 0},
         {"passes", "N", "passes of a step; without it, 1, of accumulate 4", CLI_COUNT, &o->passes,
          1, WEIR_TRAIN_PASSES_MAX},
