@@ -38,8 +38,8 @@ static const char *after(const char *text, const char *prefix)
 }
 
 static const char rendezvous_remedy[] =
-    "name a place where the ranks meet: tcp://HOST:PORT, file:PATH, or for ranks of one process "
-    "process:NAME";
+    "name a place where the ranks meet, such as in WEIR_COMM_RENDEZVOUS: tcp://HOST:PORT, "
+    "file:PATH, or for ranks of one process process:NAME";
 
 // One rank alone is complete as soon as it has joined, so it needs no name.
 static weir_status join_at(const struct transport *transport,

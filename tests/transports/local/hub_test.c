@@ -109,7 +109,7 @@ WEIR_TEST(Hub, TellsThatNoPlaceIsNamed)
         EXPECT_INT_EQ(rank_join(&rank, &setup), WEIR_ERROR_CONFIG);
         EXPECT_CONTAINS(rank.error.message,
                         "'grads': no rendezvous is named, where 2 ranks are to meet");
-        EXPECT_CONTAINS(rank.error.remedy, "process:NAME");
+        EXPECT_CONTAINS(rank.error.remedy, "WEIR_COMM_RENDEZVOUS: tcp://HOST:PORT");
     }
 }
 
