@@ -1,0 +1,6 @@
+__kernel void twice(__global int *numbers, uint count)
+{
+    uint i = (uint)get_global_id(0);
+    if (i < count)
+        numbers[i] *= 2;
+}
