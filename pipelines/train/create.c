@@ -82,7 +82,7 @@ static weir_status check_augmentation(const struct weir_train_augment_params *au
                           "images of %u channels; augmentation takes up to %d", augment->channels,
                           WEIR_TRAIN_AUGMENT_CHANNELS_MAX);
     if (augment->out_width > augment->width || augment->out_height > augment->height)
-        return train_fail(name, WEIR_ERROR_INVALID, NULL,
+        return train_fail(name, WEIR_ERROR_INVALID, "cut out fewer pixels, or take larger images",
                           "%u x %u pixels cannot be cut out of images of %u x %u",
                           augment->out_width, augment->out_height, augment->width, augment->height);
     return WEIR_OK;
