@@ -278,6 +278,9 @@ void train_feed_destroy(train_feed **feed)
     train_feed *f = *feed;
     if (!f)
         return;
+    // An encoder's native calls that are held would run after the run has freed what they read.
+    if (f->ahead && f->ahead != f->params.queue)
+        (void)weir_queue_sync(f->ahead, WEIR_FOREVER);
     weir_loader_destroy(&f->loader);
     if (f->ahead != f->params.queue)
         weir_queue_destroy(&f->ahead);

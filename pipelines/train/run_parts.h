@@ -76,6 +76,7 @@ struct train_feed_params {
 // `model_inputs` as weir_train_model_inputs(). What is stored is to be destroyed after an error too.
 weir_status train_feed_create(const struct train_feed_params *params, size_t model_inputs,
                               train_feed **out_feed);
+// Waits for what is prepared ahead.
 void train_feed_destroy(train_feed **feed);
 
 // The next batch; `queue` waits for it on the device.
