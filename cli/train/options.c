@@ -90,9 +90,9 @@ static size_t add_own(struct train_options *o, struct cli_option *options)
     return 2;
 }
 
-bool train_parse(struct train_command *command, int argc, char **argv, int *out_exit)
+// The options of all programs.
+static size_t add_common(struct train_options *o, struct cli_option options[OPTIONS_MAX])
 {
-    struct train_options *o = &command->options;
     const struct cli_option common[] = {
         {"batch", "N", "samples of a pass on each rank; without it, 32", CLI_COUNT, &o->batch, 1,
          WEIR_TRAIN_BATCH_MAX},
@@ -142,10 +142,16 @@ bool train_parse(struct train_command *command, int argc, char **argv, int *out_
         {"wire", "E", "f32, or bf16, which gradients are rounded to on their\nway; without it, f32",
          CLI_TEXT, &o->wire, 0, 0},
     };
-    const size_t count = sizeof common / sizeof *common;
+    memcpy(options, common, sizeof common);
+    return sizeof common / sizeof *common;
+}
+
+bool train_parse(struct train_command *command, int argc, char **argv, int *out_exit)
+{
+    struct train_options *o = &command->options;
     struct cli_option options[OPTIONS_MAX];
     char name[64];
-    memcpy(options, common, sizeof common);
+    const size_t count = add_common(o, options);
     snprintf(name, sizeof name, "weir train %s", train_program_name(o->program));
     const struct cli_usage usage = {
         .command = name,
