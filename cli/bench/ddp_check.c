@@ -74,7 +74,7 @@ static bool compare_samples(struct ddp *ddp, const struct fetched *f, const char
         const double bound =
             (double)p->k * 0x1p-23 * size + (ddp->bf16 ? 0x1p-8 : 0x1p-24) * absolute(sum);
         ddp->bench->checked++;
-        if (absolute(found - sum) > bound)
+        if (!(absolute(found - sum) <= bound)) // a NaN too
             return bench_fail_result(ddp->bench,
                                      "%s: element %zu, %zu is %g in place of %g, by more than %g",
                                      name, row, column, found, sum, bound);
