@@ -70,7 +70,7 @@ TEXT
     expect_data 1 env -u WEIR_BACKEND WEIR_MODULE_PATH="$modules" "$weir" bench ddp --config lossy.ini "${small[@]}"
 }
 lose launch 20
-expect_contains "$messages" "element 0, 0 is "
+expect_contains "$messages" " in place of "
 lose launch 100
 expect_contains "$messages" ", buckets "
 expect_contains "$messages" " in place of "

@@ -63,6 +63,7 @@ struct ncclComm {
     int rank;
     bool aborted;
     long under_way; // calls that are on a stream
+    struct ncclComm *next_dead;
 };
 
 // One lock for all state, and one condition for every change of it.

@@ -131,13 +131,19 @@ ncclResult_t ncclCommInitRank(ncclComm_t *comm, int size, ncclUniqueId id, int r
     END;
 }
 
+// Aborted communicators, which a call that had begun on another thread may still name.
+static struct ncclComm *dead;
+
 static void end(struct ncclComm *comm)
 {
     struct fake_clique *clique = comm->clique;
     while (comm->under_way > 0)
         pthread_cond_wait(&fake_changed, &fake_lock);
     live--;
-    free(comm);
+    if (comm->aborted)
+        comm->next_dead = dead, dead = comm;
+    else
+        free(comm);
     if (--clique->members > 0)
         return;
     struct fake_clique **at = &cliques;
@@ -177,9 +183,23 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *out)
 
 // Calls.
 
+static void drop_messages(struct fake_message *messages)
+{
+    while (messages) {
+        struct fake_message *next = messages->next;
+        free(messages);
+        messages = next;
+    }
+}
+
+// A call that comes with the abort does nothing.
 static void enqueue(const struct fake_call *call, CUstream stream)
 {
     static const struct weir_test_cuda *cuda;
+    if (call->comm->aborted) {
+        drop_messages(call->messages);
+        return;
+    }
     if (!cuda) {
         void *handle = dlopen("tests/support/libcuda/libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
         cuda = handle ? dlsym(handle, WEIR_TEST_CUDA_SYMBOL) : NULL;
