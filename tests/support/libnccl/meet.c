@@ -38,6 +38,19 @@ static bool meet(struct ncclComm *comm)
     return !comm->aborted;
 }
 
+// The same of the calls of a collective. A rank that was aborted has left, and its memory may be gone:
+// as with NCCL, nothing ends for the others before they are aborted too.
+static bool meet_in_calls(struct ncclComm *comm)
+{
+    const struct fake_clique *clique = comm->clique;
+    if (!meet(comm))
+        return false;
+    for (int i = 0; i < clique->count; i++)
+        while (!clique->calls[i] && !comm->aborted)
+            pthread_cond_wait(&fake_changed, &fake_lock);
+    return !comm->aborted;
+}
+
 static void reduce(const struct fake_call *call, size_t first)
 {
     const struct fake_clique *clique = call->comm->clique;
@@ -92,12 +105,13 @@ static void collective(struct fake_call *call)
     const size_t room = call->count * fake_size(call->type) * (size_t)clique->count;
     call->result = calloc(1, room + 1);
     clique->calls[call->comm->rank] = call;
-    if (meet(call->comm)) {
+    if (meet_in_calls(call->comm)) {
         const size_t size = read_others(call);
         if (meet(call->comm) && size)
             memcpy(call->dst, call->result, size);
         (void)meet(call->comm);
     }
+    clique->calls[call->comm->rank] = NULL;
     free(call->result);
 }
 
