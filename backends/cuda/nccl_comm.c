@@ -7,10 +7,12 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/text.h"
 
+#define CALL_ENDS_MS 50
 #define LEAVE_NS UINT64_C(5000000000) // for threads to end before their device closes
 
 // Work of a thread that nothing joins. Shared by it and one other.
@@ -419,12 +421,30 @@ void cu_comm_destroy(const struct weir_link *link, weir_comm *object)
     cu_leave(device, &scope);
 }
 
+static bool is_inside(struct cu_comm *comm)
+{
+    pthread_mutex_lock(&comm->lock);
+    const bool inside = comm->inside;
+    pthread_mutex_unlock(&comm->lock);
+    return inside;
+}
+
+// NCCL frees the communicator when it is aborted. A call that had begun is left time to end: it takes
+// microseconds, unless it waits for other ranks, which only the abort ends.
+static void let_call_end(struct cu_comm *comm)
+{
+    const struct timespec pause = {.tv_nsec = 1000 * 1000};
+    for (int i = 0; i < CALL_ENDS_MS && is_inside(comm); i++)
+        nanosleep(&pause, NULL);
+}
+
 void cu_comm_abort(const struct weir_link *link, weir_comm *object)
 {
     struct cu_comm *comm = cu_comm_of(link, object);
     pthread_mutex_lock(&comm->lock);
     comm->aborted = true;
     pthread_mutex_unlock(&comm->lock);
+    let_call_end(comm);
     end_native(comm, comm->nccl->api.ncclCommAbort);
 }
 
