@@ -47,13 +47,12 @@ static void *open_library(const struct cu_nccl *nccl, char *reason)
     return handle ? handle : weir_kit_library_open(&name, 1, reason, CU_NCCL_REASON);
 }
 
-static bool load(struct cu_nccl *nccl, char *reason)
+static bool take(struct cu_nccl *nccl, void *handle, char *reason)
 {
-    void *handle = open_library(nccl, reason);
-    if (!handle || !weir_kit_symbols_load(handle, LIBRARY, table, sizeof table / sizeof *table,
-                                          &nccl->api, reason, CU_NCCL_REASON))
-        return false;
     int version = 0;
+    if (!weir_kit_symbols_load(handle, LIBRARY, table, sizeof table / sizeof *table, &nccl->api,
+                               reason, CU_NCCL_REASON))
+        return false;
     if (nccl->api.ncclGetVersion(&version) != ncclSuccess) {
         snprintf(reason, CU_NCCL_REASON, "ncclGetVersion fails");
         return false;
@@ -67,6 +66,18 @@ static bool load(struct cu_nccl *nccl, char *reason)
     snprintf(nccl->engine, sizeof nccl->engine, "NCCL %d.%d.%d", version / 10000,
              version / 100 % 100, version % 100);
     return true;
+}
+
+// A library that is refused is let go; one that is taken stays to the end of the process.
+static bool load(struct cu_nccl *nccl, char *reason)
+{
+    void *handle = open_library(nccl, reason);
+    if (!handle)
+        return false;
+    if (take(nccl, handle, reason))
+        return true;
+    dlclose(handle);
+    return false;
 }
 
 bool cu_nccl_load(struct cu_nccl *nccl, char reason[CU_NCCL_REASON])
