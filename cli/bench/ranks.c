@@ -45,7 +45,9 @@ static bool create_all(struct bench *bench, uint64_t asked, struct bench_ranks *
 static bool create_comms(struct bench *bench, uint64_t asked, struct bench_ranks *all)
 {
     const struct weir_comm_params params = {.struct_size = sizeof params, .label = "bench"};
-    if (!open_device(bench, all, &all->ranks[0], cli_local_rank()))
+    uint32_t rank;
+    cli_local_rank(&rank);
+    if (!open_device(bench, all, &all->ranks[0], rank))
         return false;
     all->local_count = 1;
     if (weir_comm_create(all->ranks[0].device, &params, &all->ranks[0].comm) < 0)

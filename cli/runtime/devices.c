@@ -71,22 +71,26 @@ weir_status cli_devices_open(weir_runtime *runtime, const struct cli_devices *de
     return status;
 }
 
-uint32_t cli_local_rank(void)
+bool cli_local_rank(uint32_t *out_rank)
 {
+    *out_rank = 0;
     static const char *const names[] = {"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",
                                         "MPI_LOCALRANKID", "SLURM_LOCALID"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const char *text = getenv(names[i]);
-        if (text && text[0] >= '0' && text[0] <= '9')
-            return (uint32_t)strtoul(text, NULL, 10);
+        if (text && text[0] >= '0' && text[0] <= '9') {
+            *out_rank = (uint32_t)strtoul(text, NULL, 10);
+            return true;
+        }
     }
-    return 0;
+    return false;
 }
 
 void cli_devices_of_rank(weir_runtime *runtime, struct cli_devices *out_devices)
 {
     const size_t there = weir_device_count(runtime);
-    *out_devices = (struct cli_devices){.count = there > 1};
-    if (there > 1)
-        out_devices->indices[0] = (uint32_t)(cli_local_rank() % there);
+    uint32_t rank;
+    *out_devices = (struct cli_devices){.count = cli_local_rank(&rank) && there > 1};
+    if (out_devices->count > 0)
+        out_devices->indices[0] = (uint32_t)(rank % there);
 }

@@ -28,10 +28,12 @@ bool cli_devices_parse(const char *text, struct cli_devices *out_devices);
 weir_status cli_devices_open(weir_runtime *runtime, const struct cli_devices *devices,
                              weir_device *out_list[CLI_DEVICES_MAX], uint32_t *out_count);
 
-// This process's number among those of its machine, as launchers tell it; 0 if none does.
-uint32_t cli_local_rank(void);
+// This process's number among those of its machine, as launchers tell it. False: none does, and 0 is
+// stored.
+bool cli_local_rank(uint32_t *out_rank);
 
-// The device of a rank: where there are several, that of its number on the machine.
+// The device of a rank that a launcher has started: where there are several, that of its number on the
+// machine. None is named without a launcher, so that the configuration chooses.
 void cli_devices_of_rank(weir_runtime *runtime, struct cli_devices *out_devices);
 
 #endif

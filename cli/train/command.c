@@ -3,6 +3,7 @@
 #include "cli/train/command.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 
 #include "cli/common/options.h"
 #include "cli/common/signals.h"
+#include "cli/runtime/devices.h"
 #include "cli/runtime/open.h"
 #include "cli/train/train.h"
 
@@ -57,44 +59,41 @@ static weir_status open_data(struct train_command *command)
 // The device.
 
 // Of ranks on one machine each takes a device of its own, as far as there are enough.
-static const char *local_rank(void)
-{
-    static const char *const names[] = {"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",
-                                        "MPI_LOCALRANKID", "SLURM_LOCALID"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (getenv(names[i]))
-            return getenv(names[i]);
-    return NULL;
-}
-
 static weir_status open_device(struct train_command *command)
 {
-    const size_t count = weir_device_count(command->runtime);
-    const char *rank = local_rank();
-    char index[32];
+    struct cli_devices devices;
+    char index[16];
     struct weir_device_params params = {.struct_size = sizeof params,
                                         .label = "train",
                                         .select = command->options.device};
-    if (!params.select && rank && count > 1) {
-        snprintf(index, sizeof index, "%zu", (size_t)strtoul(rank, NULL, 10) % count);
+    cli_devices_of_rank(command->runtime, &devices);
+    if (!params.select && devices.count > 0) {
+        snprintf(index, sizeof index, "%" PRIu32, devices.indices[0]);
         params.select = index;
     }
     return weir_device_open(command->runtime, &params, &command->device);
 }
 
-static weir_status open_all(struct train_command *command)
+static weir_status join(struct train_command *command)
 {
-    const struct weir_comm_params comm = {.struct_size = sizeof comm, .label = "train"};
-    weir_status status = command->options.data ? open_data(command) : make_data(command);
-    if (status == WEIR_OK)
-        status = cli_open(command->options.config, NULL, &command->runtime);
-    if (status == WEIR_OK)
-        status = open_device(command);
-    if (status == WEIR_OK)
-        status = weir_comm_create(command->device, &comm, &command->comm);
+    const struct weir_comm_params params = {.struct_size = sizeof params, .label = "train"};
+    const weir_status status = open_device(command);
+    return status == WEIR_OK ? weir_comm_create(command->device, &params, &command->comm) : status;
+}
+
+// Returns the exit code after a message, CLI_OK if everything is open.
+static int open_all(struct train_command *command)
+{
+    if ((command->options.data ? open_data(command) : make_data(command)) != WEIR_OK)
+        return tell_error();
+    // A configuration that cannot be read is told as by all commands.
+    if (cli_open(command->options.config, NULL, &command->runtime) != WEIR_OK)
+        return cli_weir_error();
+    if (join(command) != WEIR_OK)
+        return tell_error();
     command->params.comm = command->comm;
     command->params.data = command->data;
-    return status;
+    return CLI_OK;
 }
 
 static int close_all(struct train_command *command, int code)
@@ -179,7 +178,9 @@ static int train(weir_train_program program, int argc, char **argv)
     cli_log_to_stderr();
     if (!cli_signals_start())
         return CLI_FAILED;
-    code = open_all(&command) == WEIR_OK ? run(&command) : tell_error();
+    code = open_all(&command);
+    if (code == CLI_OK)
+        code = run(&command);
     code = close_all(&command, code);
     cli_signals_end();
     return code;

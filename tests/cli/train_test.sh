@@ -178,6 +178,8 @@ expect_contains "$messages" "has no option '--exact'"
 expect_data 3 "$weir" train augment "${small[@]}" --crop 9
 expect_contains "$messages" "9 x 9 pixels cannot be cut out of images of 8 x 8"
 expect_contains "$messages" "; cut out fewer pixels, or take larger images"
+expect_data 3 env WEIR_CONFIG=no-such.ini "$weir" train ddp "${small[@]}"
+expect_contains "$messages" "no-such.ini"
 expect_data 1 "$weir" train ddp --data nowhere
 expect_contains "$messages" "nowhere/train-images-idx3-ubyte"
 expect_data 1 "$weir" train ddp "${small[@]}" --checkpoint no/such/folder
