@@ -428,7 +428,7 @@ static int run_main(int argc, char **argv)
     int code = CLI_USAGE;
     if (!parse(&run, argc, argv, &code))
         return code;
-    cli_set_quiet(run.quiet || run.by_ranks); // until it is known who is rank 0
+    cli_set_quiet(run.quiet || run.by_ranks); // until the rank is known: rank 0 prints
     cli_log_to_stderr();
     code = CLI_USAGE;
     run.devices = calloc(CLI_DEVICES_MAX, sizeof *run.devices);
