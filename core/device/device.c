@@ -96,8 +96,8 @@ static weir_status refuse_selection(const weir_runtime *runtime, const char *sel
         if (weir_device_describe(runtime, i, &info) == WEIR_OK)
             weir_text_append(list, sizeof list, &used, "%s%zu: %s", i ? ", " : "", i, info.name);
     return weir__fail(WEIR_ERROR_NO_DEVICE, "name one of them by its index, or by more of its name",
-                      "%s: device '%s' matches %s; there are: %s", origin, select,
-                      matches ? "more than one" : "none", count ? list : "none");
+                      "%s%sdevice '%s' matches %s; there are: %s", origin, *origin ? ": " : "",
+                      select, matches ? "more than one" : "none", count ? list : "none");
 }
 
 static weir_status select_by_name(const weir_runtime *runtime, const char *select,
@@ -124,7 +124,7 @@ static weir_status select_device(const weir_runtime *runtime, const char *explic
 {
     const struct weir_setting *setting = weir__config_weir(runtime->config, "device");
     const char *select = explicit_select ? explicit_select : setting->text;
-    const char *origin = explicit_select ? "params.select" : setting->origin;
+    const char *origin = explicit_select ? "" : setting->origin;
     size_t count = weir_device_count(runtime);
 
     *out_index = 0;
